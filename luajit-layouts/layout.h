@@ -1,0 +1,91 @@
+/*
+ * layout: where one LuaJIT build keeps its fields.
+ *
+ * A field is written as LuaJIT writes it, with the dot replaced by an
+ * underscore: GCproto.firstline is layout->GCproto_firstline. Offsets are in
+ * bytes from the start of the structure; LAYOUT_ABSENT where the build has no
+ * such field. Sources: lj_obj.h, lj_jit.h, lj_frame.h, lj_dispatch.h and
+ * vm_x64.dasc / vm_x86.dasc of the revision at hand.
+ */
+#ifndef LJSPY_LAYOUT_H
+#define LJSPY_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LAYOUT_ABSENT = -1, LAYOUT_NAME_MAX = 64 };
+
+/*
+ * Every field, once: X(structure, field). Code that must visit them all
+ * (printing, comparing, loading, mutation tests) expands this list.
+ *
+ * g is global_State, J is jit_State, L is lua_State, GG the GG_State that
+ * holds g, J and the dispatch table: GG_J and GG_dispatch are distances from
+ * g. CFRAME offsets are from the interpreter's stack pointer, which is also
+ * raw(L->cframe).
+ */
+#define LAYOUT_FIELDS(X) \
+	X(L, status) X(L, glref) X(L, base) X(L, top) X(L, maxstack) \
+	X(L, stack) X(L, openupval) X(L, env) X(L, cframe) X(L, stacksize) \
+	X(L, exdata) X(L, exdata2) X(L, size) \
+	X(GChead, nextgc) X(GChead, marked) X(GChead, gct) \
+	X(GCstr, len) X(GCstr, size) \
+	X(GCfunc, ffid) X(GCfunc, nupvalues) X(GCfunc, env) X(GCfunc, pc) \
+	X(GCfuncC, f) X(GCfuncC, upvalue) X(GCfuncL, uvptr) \
+	X(GCproto, numparams) X(GCproto, framesize) X(GCproto, sizebc) \
+	X(GCproto, k) X(GCproto, uv) X(GCproto, sizekgc) X(GCproto, sizekn) \
+	X(GCproto, sizept) X(GCproto, sizeuv) X(GCproto, flags) \
+	X(GCproto, trace) X(GCproto, chunkname) X(GCproto, firstline) \
+	X(GCproto, numline) X(GCproto, lineinfo) X(GCproto, uvinfo) \
+	X(GCproto, varinfo) X(GCproto, size) \
+	X(GCtab, colo) X(GCtab, array) X(GCtab, metatable) X(GCtab, node) \
+	X(GCtab, asize) X(GCtab, hmask) X(GCtab, size) \
+	X(Node, val) X(Node, key) X(Node, next) X(Node, size) \
+	X(GCudata, env) X(GCudata, len) X(GCudata, metatable) X(GCudata, size) \
+	X(GCupval, closed) X(GCupval, tv) X(GCupval, v) X(GCupval, size) \
+	X(GCtrace, nsnap) X(GCtrace, nins) X(GCtrace, ir) X(GCtrace, nk) \
+	X(GCtrace, nsnapmap) X(GCtrace, snap) X(GCtrace, snapmap) \
+	X(GCtrace, startpt) X(GCtrace, startpc) X(GCtrace, startins) \
+	X(GCtrace, szmcode) X(GCtrace, mcode) X(GCtrace, mcloop) \
+	X(GCtrace, nchild) X(GCtrace, spadjust) X(GCtrace, traceno) \
+	X(GCtrace, link) X(GCtrace, root) X(GCtrace, nextroot) \
+	X(GCtrace, nextside) X(GCtrace, topslot) X(GCtrace, linktype) \
+	X(GCtrace, size) \
+	X(SnapShot, mapofs) X(SnapShot, ref) X(SnapShot, mcofs) \
+	X(SnapShot, nslots) X(SnapShot, topslot) X(SnapShot, nent) \
+	X(SnapShot, count) X(SnapShot, size) \
+	X(g, gc_total) X(g, gc_state) X(g, gc_root) X(g, strhash) \
+	X(g, strmask) X(g, strnum) X(g, hookmask) X(g, vmstate) \
+	X(g, mainthref) X(g, tmpbuf_L) X(g, registrytv) X(g, cur_L) \
+	X(g, jit_base) X(g, ctype_state) X(g, gcroot) X(g, vmthref) \
+	X(GG, J) X(GG, dispatch) \
+	X(J, L) X(J, pc) X(J, fn) X(J, pt) X(J, state) X(J, trace) \
+	X(J, sizetrace) X(J, exitstubgroup) X(J, startpc) X(J, parent) \
+	X(J, exitno) X(J, mcarea) X(J, szmcarea) \
+	X(CFRAME, MULTRES) X(CFRAME, NRES) X(CFRAME, ERRF) X(CFRAME, L) \
+	X(CFRAME, PC) X(CFRAME, PREV) X(CFRAME, size)
+
+/* The bytecode numbering in force (lj_bc.h); they differ between releases. */
+enum layout_bytecode {
+	BYTECODE_V20,		/* 2.0: 93 opcodes */
+	BYTECODE_V21,		/* 2.1 since 2013: 97 opcodes */
+	BYTECODE_V21_BITOPS,	/* 2.1 since July 2026: 104 opcodes */
+};
+
+struct layout {
+	char name[LAYOUT_NAME_MAX];
+	bool gc64;		/* 64-bit GC references and two-slot frames (LJ_GC64, LJ_FR2) */
+	bool has_jit;
+	enum layout_bytecode bytecode;
+#define LAYOUT_MEMBER(structure, field) int32_t structure##_##field;
+	LAYOUT_FIELDS(LAYOUT_MEMBER)
+#undef LAYOUT_MEMBER
+};
+
+/* Bytes of a GCRef or MRef. */
+static inline unsigned layout_ref_size(const struct layout *layout)
+{
+	return layout->gc64 ? 8 : 4;
+}
+
+#endif

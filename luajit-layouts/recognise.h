@@ -1,0 +1,55 @@
+/*
+ * recognise: which LuaJIT build does this module contain, and how is it laid out?
+ *
+ * No symbol, version string or file is consulted: the module is read where
+ * it is mapped, its VM is found by its unwind entry (or by the instruction
+ * pattern of the dispatch sequence), and the offsets that matter are read
+ * from the VM's own instructions. Tables supply and cross-check the rest.
+ */
+#ifndef LJSPY_RECOGNISE_H
+#define LJSPY_RECOGNISE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "luajit-layouts/layout.h"
+#include "memory/memory.h"
+
+/* The VM's machine code in one mapped module (the output of vm_x64.dasc / vm_x86.dasc). */
+struct vm_code {
+	uint64_t begin;		/* lj_vm_asm_begin: handler of opcode 0 */
+	uint64_t end;		/* end of the interpreter; lj_vm_ffi_call excluded */
+	uint64_t ffi_call;	/* lj_vm_ffi_call, 0 when the build has none */
+	uint64_t ffi_call_end;
+	struct layout layout;
+};
+
+enum recognise_status {
+	RECOGNISE_OK,
+	RECOGNISE_NO_VM,		/* no LuaJIT in this module */
+	RECOGNISE_UNREADABLE,		/* its ELF image cannot be read or is malformed */
+	RECOGNISE_UNKNOWN_LAYOUT,	/* a LuaJIT VM, but no layout fits all the evidence */
+};
+
+/* Receives each probe's verdict in words, one call a probe; may be NULL. */
+typedef void recognise_evidence(void *context, const char *probe, const char *verdict);
+
+/*
+ * Look for a VM in the ELF image mapped at base (its first byte is the ELF
+ * header). ret_vm is written only on RECOGNISE_OK.
+ */
+enum recognise_status recognise_vm(struct memory *memory, uint64_t base,
+				   recognise_evidence *evidence, void *context,
+				   struct vm_code *ret_vm);
+
+/*
+ * Find the global_States that belong to vm in one writable range by mutual
+ * pointers: a lua_State whose glref leads to a global_State whose mainthref
+ * leads back, in a GG_State whose dispatch table points into the VM's text.
+ * Writes at most max addresses and returns how many there are.
+ */
+size_t recognise_states(struct memory *memory, const struct vm_code *vm,
+			uint64_t range_begin, uint64_t range_end,
+			uint64_t *ret_g, size_t max);
+
+#endif

@@ -1,0 +1,72 @@
+#include "memory/memory.h"
+
+void memory_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	memory->read_ranges(memory, ranges, count);
+}
+
+enum memory_status memory_read(struct memory *memory, uint64_t address,
+			       void *copy, size_t length)
+{
+	struct memory_range range = { .address = address, .copy = copy, .length = length };
+
+	memory->read_ranges(memory, &range, 1);
+	return range.status;
+}
+
+bool memory_u8(struct memory *memory, uint64_t address, uint8_t *ret)
+{
+	uint8_t value;
+
+	if (memory_read(memory, address, &value, sizeof(value)) != MEMORY_OK)
+		return false;
+	*ret = value;
+	return true;
+}
+
+bool memory_u16(struct memory *memory, uint64_t address, uint16_t *ret)
+{
+	uint16_t value;
+
+	if (memory_read(memory, address, &value, sizeof(value)) != MEMORY_OK)
+		return false;
+	*ret = value;
+	return true;
+}
+
+bool memory_u32(struct memory *memory, uint64_t address, uint32_t *ret)
+{
+	uint32_t value;
+
+	if (memory_read(memory, address, &value, sizeof(value)) != MEMORY_OK)
+		return false;
+	*ret = value;
+	return true;
+}
+
+bool memory_u64(struct memory *memory, uint64_t address, uint64_t *ret)
+{
+	uint64_t value;
+
+	if (memory_read(memory, address, &value, sizeof(value)) != MEMORY_OK)
+		return false;
+	*ret = value;
+	return true;
+}
+
+const char *memory_status_text(enum memory_status status)
+{
+	switch (status) {
+	case MEMORY_OK:
+		return "read";
+	case MEMORY_UNMAPPED:
+		return "not mapped";
+	case MEMORY_NOT_CAPTURED:
+		return "not captured";
+	case MEMORY_REFUSED:
+		return "reading refused";
+	case MEMORY_GONE:
+		return "process has ended";
+	}
+	return "unknown";
+}

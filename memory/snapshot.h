@@ -1,0 +1,41 @@
+/*
+ * snapshot: a copy of the pieces of a target's memory that one sample needs.
+ *
+ * While the target is held, reads that the snapshot does not hold yet go
+ * through to the live memory and are kept. Once it is sealed the target runs
+ * on, and what was not captured reads as MEMORY_NOT_CAPTURED. A snapshot is
+ * meant to be reused: clearing it keeps its buffers.
+ */
+#ifndef LJSPY_SNAPSHOT_H
+#define LJSPY_SNAPSHOT_H
+
+#include "memory/memory.h"
+
+struct snapshot;
+
+/* NULL when memory is short. live must outlive the snapshot. */
+struct snapshot *snapshot_new(struct memory *live);
+void snapshot_free(struct snapshot *snapshot);
+
+/* Forget everything; reads go through to the live memory again. */
+void snapshot_clear(struct snapshot *snapshot);
+
+/*
+ * Copy the ranges in as few system calls as possible; only address and
+ * length of each are used. A range that cannot be read whole is left out
+ * and its status says why. At most SNAPSHOT_BYTES_MAX are kept in all.
+ */
+void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, size_t count);
+
+/* From here on nothing is read from the target. */
+void snapshot_seal(struct snapshot *snapshot);
+
+/* The captured bytes at [address, address + length) in place, or NULL. Valid until the snapshot changes. */
+const void *snapshot_view(const struct snapshot *snapshot, uint64_t address, size_t length);
+
+/* The snapshot seen as memory; owned by it. */
+struct memory *snapshot_memory(struct snapshot *snapshot);
+
+enum { SNAPSHOT_BYTES_MAX = 16 << 20 };
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * sample: what one look at one thread found.
+ */
+#ifndef LJSPY_SAMPLE_H
+#define LJSPY_SAMPLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "unwind/frame.h"
+
+enum thread_state {
+	THREAD_RUNNING,
+	THREAD_RUNNABLE,	/* wants a CPU */
+	THREAD_BLOCKED,		/* asleep outside the event loop's own wait */
+	THREAD_IDLE,		/* asleep where it waits for work */
+	THREAD_UNINTERRUPTIBLE,
+	THREAD_STATE_COUNT
+};
+
+enum vm_state {
+	VM_STATE_NONE,		/* no Lua on this stack */
+	VM_STATE_INTERPRETED,
+	VM_STATE_COMPILED,
+	VM_STATE_C,
+	VM_STATE_GC,
+	VM_STATE_RECORDING,
+	VM_STATE_OPTIMISING,
+	VM_STATE_ASSEMBLING,
+	VM_STATE_EXIT,
+	VM_STATE_UNKNOWN,
+	VM_STATE_COUNT
+};
+
+struct sample {
+	uint64_t time_ns;	/* CLOCK_MONOTONIC */
+	pid_t pid;
+	pid_t tid;
+	enum thread_state thread_state;
+	enum vm_state vm_state;
+	uint64_t cpu_ns;	/* CPU time this sample stands for */
+	uint64_t wall_ns;	/* elapsed time this sample stands for */
+	const struct frame *frames;	/* leaf first; borrowed */
+	size_t frame_count;
+};
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * frame: one line of a stack as the user sees it.
+ *
+ * A function is interned: the same function is the same pointer for as long
+ * as the function table lives, so stacks are compared and merged by pointer.
+ */
+#ifndef LJSPY_FRAME_H
+#define LJSPY_FRAME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum frame_kind {
+	FRAME_LUA,		/* a Lua function, interpreted or compiled */
+	FRAME_BUILTIN,		/* a function of LuaJIT's own library, by its Lua name */
+	FRAME_C_FUNCTION,	/* a lua_CFunction of the program or a module */
+	FRAME_NATIVE,		/* any other native code */
+	FRAME_VM,		/* LuaJIT's own handlers and routines */
+	FRAME_TRACE,		/* the trace being executed */
+	FRAME_LOST,		/* what is here could not be known; the name is the reason */
+	FRAME_KIND_COUNT
+};
+
+/* How sure the position inside the function is. */
+enum frame_certainty {
+	CERTAINTY_EXACT,	/* function and line */
+	CERTAINTY_NEAREST,	/* compiled code: the line is the nearest known position */
+	CERTAINTY_FUNCTION,	/* the function only; line is 0 */
+	CERTAINTY_COUNT
+};
+
+/*
+ * Who is running. Strings are UTF-8 as far as the target's names are; they
+ * may hold any byte but NUL and are escaped by each output format.
+ */
+struct function {
+	enum frame_kind kind;
+	const char *name;	/* "heavy", "string.gsub", "sqrt", the reason of a lost frame */
+	const char *file;	/* "test.lua", "=content_by_lua(nginx.conf:24)"; NULL if none */
+	const char *module;	/* "libm.so.6" for native code; NULL if none */
+	uint32_t firstline;	/* line of definition; 0 if unknown or a main chunk */
+};
+
+struct frame {
+	const struct function *function;
+	uint32_t line;		/* being executed; 0 if unknown */
+	enum frame_certainty certainty;
+	bool compiled;		/* a Lua function running as machine code of a trace */
+};
+
+#endif
