@@ -31,7 +31,7 @@ void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, si
 void snapshot_seal(struct snapshot *snapshot);
 
 /* The captured bytes at [address, address + length) in place, or NULL. Valid until the snapshot changes. */
-const void *snapshot_view(const struct snapshot *snapshot, uint64_t address, size_t length);
+const void *snapshot_view(struct snapshot *snapshot, uint64_t address, size_t length);
 
 /* The snapshot seen as memory; owned by it. */
 struct memory *snapshot_memory(struct snapshot *snapshot);

@@ -1,0 +1,309 @@
+#include "unwind/image.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+enum { PAGE_SIZE = 4096, PROGRAM_HEADERS_MAX = 64 };
+
+struct page {
+	uint64_t address;
+	UT_hash_handle hh;
+	uint8_t bytes[PAGE_SIZE];
+};
+
+/* Module text seen as memory: pages are fetched from the target once. */
+struct text {
+	struct memory memory;	/* must be first */
+	struct memory *live;
+	struct page *pages;
+	struct page *last;	/* most reads fall into the page read before */
+};
+
+struct image {
+	struct text text;
+	struct module *modules;
+	size_t module_count;
+	struct lua_universe *states;
+	size_t state_count, state_size;
+};
+
+/*---- Text ----*/
+
+static void forget_pages(struct text *text)
+{
+	struct page *page, *next;
+
+	HASH_ITER(hh, text->pages, page, next) {
+		HASH_DEL(text->pages, page);
+		free(page);
+	}
+	text->last = NULL;
+}
+
+static struct page *find_page(struct text *text, uint64_t address, enum memory_status *ret_status)
+{
+	struct page *page = text->last;
+
+	*ret_status = MEMORY_OK;
+	if (page && page->address == address)
+		return page;
+	HASH_FIND(hh, text->pages, &address, sizeof(address), page);
+	if (page) {
+		text->last = page;
+		return page;
+	}
+
+	if (HASH_COUNT(text->pages) >= IMAGE_PAGES_MAX)
+		forget_pages(text);
+	page = malloc(sizeof(*page));
+	if (!page) {
+		*ret_status = MEMORY_NOT_CAPTURED;
+		return NULL;
+	}
+	page->address = address;
+	*ret_status = memory_read(text->live, address, page->bytes, PAGE_SIZE);
+	if (*ret_status != MEMORY_OK) {
+		free(page);
+		return NULL;
+	}
+	HASH_ADD(hh, text->pages, address, sizeof(page->address), page);
+	text->last = page;
+	return page;
+}
+
+static enum memory_status read_text(struct text *text, uint64_t address, uint8_t *copy, size_t length)
+{
+	while (length) {
+		uint64_t start = address & ~(uint64_t)(PAGE_SIZE - 1);
+		size_t skip = (size_t)(address - start), part = PAGE_SIZE - skip;
+		enum memory_status status;
+		const struct page *page = find_page(text, start, &status);
+
+		if (!page)
+			return status;
+		if (part > length)
+			part = length;
+		memcpy(copy, page->bytes + skip, part);
+		copy += part;
+		address += part;
+		length -= part;
+	}
+	return MEMORY_OK;
+}
+
+static void text_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct text *text = (struct text *)memory;
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i].status = read_text(text, ranges[i].address,
+					     ranges[i].copy, ranges[i].length);
+}
+
+/*---- Modules ----*/
+
+static int compare_modules(const void *a, const void *b)
+{
+	const struct module *left = a, *right = b;
+
+	return (left->begin > right->begin) - (left->begin < right->begin);
+}
+
+static void free_modules(struct image *image)
+{
+	for (size_t i = 0; i < image->module_count; i++)
+		free(image->modules[i].path);
+	free(image->modules);
+	image->modules = NULL;
+	image->module_count = 0;
+}
+
+void image_set_modules(struct image *image, struct module *modules, size_t count)
+{
+	free_modules(image);
+	forget_pages(&image->text);
+	if (count)
+		qsort(modules, count, sizeof(*modules), compare_modules);
+	image->modules = modules;
+	image->module_count = count;
+}
+
+struct module *image_find(const struct image *image, uint64_t address)
+{
+	size_t low = 0, high = image->module_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (address < image->modules[middle].begin)
+			high = middle;
+		else if (address >= image->modules[middle].end)
+			low = middle + 1;
+		else
+			return &image->modules[middle];
+	}
+	return NULL;
+}
+
+enum code_kind image_classify(const struct image *image, uint64_t pc,
+			      const struct module **ret_module)
+{
+	const struct module *module = image_find(image, pc);
+
+	if (ret_module)
+		*ret_module = module;
+	if (!module)
+		return CODE_UNKNOWN;
+	if (module->vm && pc >= module->vm->begin && pc < module->vm->end)
+		return CODE_VM;
+	if (module->vm && pc >= module->vm->ffi_call && pc < module->vm->ffi_call_end)
+		return CODE_VM_FFI_CALL;
+	return CODE_NATIVE;
+}
+
+size_t image_module_count(const struct image *image)
+{
+	return image->module_count;
+}
+
+struct module *image_module(const struct image *image, size_t index)
+{
+	return &image->modules[index];
+}
+
+struct memory *image_text(struct image *image)
+{
+	return &image->text.memory;
+}
+
+/*---- Unwind tables ----*/
+
+/*
+ * .eh_frame_hdr: version, encodings of three fields, then the fields. Linkers
+ * write exactly one shape of it: a 32-bit self-relative pointer, a 32-bit
+ * count and a table of pairs of 32-bit offsets from the header.
+ */
+static bool read_unwind_header(struct memory *text, uint64_t address,
+			       const struct module *module, struct unwind_table *table)
+{
+	enum { VERSION = 1, PCREL_SDATA4 = 0x1b, UDATA4 = 0x03, DATAREL_SDATA4 = 0x3b };
+	enum { COUNT_OFFSET = 8, TABLE_OFFSET = 12, ENTRY_SIZE = 8 };
+	uint8_t encoding[4];
+	uint32_t count;
+
+	if (memory_read(text, address, encoding, sizeof(encoding)) != MEMORY_OK ||
+	    !memory_u32(text, address + COUNT_OFFSET, &count))
+		return false;
+	if (encoding[0] != VERSION || encoding[1] != PCREL_SDATA4 ||
+	    encoding[2] != UDATA4 || encoding[3] != DATAREL_SDATA4)
+		return false;
+	if (count == 0 || count > (module->end - address) / ENTRY_SIZE)
+		return false;
+	table->header = address;
+	table->entries = address + TABLE_OFFSET;
+	table->entry_count = count;
+	return true;
+}
+
+static bool find_unwind_table(struct memory *text, struct module *module)
+{
+	Elf64_Ehdr elf;
+	Elf64_Phdr segments[PROGRAM_HEADERS_MAX];
+	uint64_t bias = 0;
+	bool biased = false;
+
+	if (memory_read(text, module->base, &elf, sizeof(elf)) != MEMORY_OK ||
+	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    elf.e_phentsize != sizeof(*segments) || elf.e_phnum > PROGRAM_HEADERS_MAX)
+		return false;
+	if (memory_read(text, module->base + elf.e_phoff, segments,
+			elf.e_phnum * sizeof(*segments)) != MEMORY_OK)
+		return false;
+	for (size_t i = 0; i < elf.e_phnum; i++)
+		if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0) {
+			bias = module->base - segments[i].p_vaddr;
+			biased = true;
+		}
+	if (!biased)
+		return false;
+	for (size_t i = 0; i < elf.e_phnum; i++) {
+		uint64_t address = bias + segments[i].p_vaddr;
+
+		if (segments[i].p_type == PT_GNU_EH_FRAME &&
+		    address >= module->begin && address < module->end)
+			return read_unwind_header(text, address, module, &module->unwind_table);
+	}
+	return false;
+}
+
+bool image_unwind_table(struct image *image, struct module *module)
+{
+	if (!module->unwind_table.looked_for) {
+		module->unwind_table.looked_for = true;
+		module->unwind_table.found = find_unwind_table(&image->text.memory, module);
+	}
+	return module->unwind_table.found;
+}
+
+/*---- States ----*/
+
+void image_add_state(struct image *image, uint64_t g, const struct vm_code *vm)
+{
+	for (size_t i = 0; i < image->state_count; i++)
+		if (image->states[i].g == g)
+			return;
+	if (image->state_count == IMAGE_STATES_MAX)
+		return;
+	if (image->state_count == image->state_size) {
+		size_t size = image->state_size ? image->state_size * 2 : 8;
+		struct lua_universe *states = realloc(image->states, size * sizeof(*states));
+
+		if (!states)
+			return;
+		image->states = states;
+		image->state_size = size;
+	}
+	image->states[image->state_count++] = (struct lua_universe){ .g = g, .vm = vm };
+}
+
+void image_forget_states(struct image *image)
+{
+	image->state_count = 0;
+}
+
+size_t image_state_count(const struct image *image)
+{
+	return image->state_count;
+}
+
+const struct lua_universe *image_state(const struct image *image, size_t index)
+{
+	return &image->states[index];
+}
+
+/*---- Life ----*/
+
+struct image *image_new(struct memory *live)
+{
+	struct image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return NULL;
+	image->text.memory.read_ranges = text_read_ranges;
+	image->text.live = live;
+	return image;
+}
+
+void image_free(struct image *image)
+{
+	if (!image)
+		return;
+	free_modules(image);
+	forget_pages(&image->text);
+	free(image->states);
+	free(image);
+}

@@ -1,0 +1,90 @@
+/*
+ * image: the code of one process, as the unwinder sees it.
+ *
+ * The owner of the process tells the image which modules are mapped and which
+ * LuaJIT VMs and states were recognised; the image answers what lies at an
+ * address and keeps the text and unwind tables that it has read. Text of a
+ * module does not change while it is mapped, so it may be read at any time.
+ */
+#ifndef LJSPY_IMAGE_H
+#define LJSPY_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "luajit-layouts/recognise.h"
+#include "memory/memory.h"
+
+/* Bounds of what is believed of a target. */
+enum {
+	IMAGE_MODULES_MAX = 65536,
+	IMAGE_STATES_MAX = 4096,
+	IMAGE_PAGES_MAX = 16384,	/* cached text, in pages of 4 KiB */
+};
+
+/* Where a module's .eh_frame_hdr lies (System V ABI, LSB 10.6.2). */
+struct unwind_table {
+	bool looked_for;
+	bool found;
+	uint64_t header;	/* segment base of the table's offsets */
+	uint64_t entries;	/* address of the sorted table */
+	uint64_t entry_count;
+};
+
+struct module {
+	uint64_t begin, end;	/* whole mapped extent */
+	uint64_t base;		/* where its ELF header is mapped */
+	char *path;		/* as in /proc/PID/maps */
+	const struct vm_code *vm;	/* NULL if none was recognised in it */
+	struct unwind_table unwind_table;
+};
+
+/* One global_State. */
+struct lua_universe {
+	uint64_t g;
+	const struct vm_code *vm;
+};
+
+enum code_kind {
+	CODE_UNKNOWN,		/* in no module: JIT code, or nothing at all */
+	CODE_NATIVE,
+	CODE_VM,		/* LuaJIT's interpreter, lj_vm_ffi_call excluded */
+	CODE_VM_FFI_CALL,
+};
+
+struct image;
+
+/* live reads the target's memory whether it is stopped or not; it must outlive the image. */
+struct image *image_new(struct memory *live);
+void image_free(struct image *image);
+
+/*
+ * Replace the modules. The image takes ownership of the array and its paths;
+ * vm pointers must stay valid for as long as the image does.
+ */
+void image_set_modules(struct image *image, struct module *modules, size_t count);
+
+/* Remember a global_State; no effect if it is known. */
+void image_add_state(struct image *image, uint64_t g, const struct vm_code *vm);
+void image_forget_states(struct image *image);
+size_t image_state_count(const struct image *image);
+const struct lua_universe *image_state(const struct image *image, size_t index);
+
+/* Sorted by address. */
+size_t image_module_count(const struct image *image);
+struct module *image_module(const struct image *image, size_t index);
+
+/* The module that holds the address, or NULL. */
+struct module *image_find(const struct image *image, uint64_t address);
+
+enum code_kind image_classify(const struct image *image, uint64_t pc,
+			      const struct module **ret_module);
+
+/* Memory of modules, cached by page; for read-only mappings only. */
+struct memory *image_text(struct image *image);
+
+/* Read the module's .eh_frame_hdr if that was not done yet; false if it has none. */
+bool image_unwind_table(struct image *image, struct module *module);
+
+#endif
