@@ -1,0 +1,250 @@
+#include "unwind/native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <libunwind.h>
+
+/*
+ * Exported by libunwind for implementers of find_proc_info (perf uses it too)
+ * but declared in its private headers only.
+ */
+int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
+				       unw_dyn_info_t *table, unw_proc_info_t *info,
+				       int need_unwind_info, void *context);
+
+struct native_unwinder {
+	struct image *image;
+	struct memory *stack;
+	unw_addr_space_t space;
+	unw_cursor_t cursor;
+	struct native_frame frame;
+	bool cursor_is_valid;	/* the cursor stands at frame */
+	bool missed;		/* the last step found no table: its result would be a guess */
+};
+
+static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
+			  int need_unwind_info, void *context)
+{
+	struct native_unwinder *unwinder = context;
+	struct module *module = image_find(unwinder->image, ip);
+	unw_dyn_info_t table;
+	int result;
+
+	if (!module || !image_unwind_table(unwinder->image, module)) {
+		unwinder->missed = true;
+		return -UNW_ENOINFO;
+	}
+	memset(&table, 0, sizeof(table));
+	table.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+	table.start_ip = module->begin;
+	table.end_ip = module->end;
+	table.u.rti.segbase = module->unwind_table.header;
+	table.u.rti.table_data = module->unwind_table.entries;
+	table.u.rti.table_len = module->unwind_table.entry_count * 2 * sizeof(int32_t) /
+				sizeof(unw_word_t);
+	result = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &table, info,
+						    need_unwind_info, context);
+	if (result < 0)
+		unwinder->missed = true;
+	return result;
+}
+
+static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *context)
+{
+	(void)space;
+	(void)info;
+	(void)context;
+}
+
+static int get_dyn_info_list_addr(unw_addr_space_t space, unw_word_t *list, void *context)
+{
+	(void)space;
+	(void)list;
+	(void)context;
+	return -UNW_ENOINFO;
+}
+
+static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value,
+		      int write, void *context)
+{
+	struct native_unwinder *unwinder = context;
+	struct memory *memory;
+
+	(void)space;
+	if (write)
+		return -UNW_EINVAL;
+	memory = image_find(unwinder->image, address) ? image_text(unwinder->image)
+						       : unwinder->stack;
+	return memory_read(memory, address, value, sizeof(*value)) == MEMORY_OK ? 0 : -UNW_EINVAL;
+}
+
+/* Where struct registers keeps libunwind's register, or NULL. */
+static uint64_t *locate(struct registers *registers, unw_regnum_t number)
+{
+	switch (number) {
+	case UNW_X86_64_RAX: return &registers->rax;
+	case UNW_X86_64_RBX: return &registers->rbx;
+	case UNW_X86_64_RCX: return &registers->rcx;
+	case UNW_X86_64_RDX: return &registers->rdx;
+	case UNW_X86_64_RSI: return &registers->rsi;
+	case UNW_X86_64_RDI: return &registers->rdi;
+	case UNW_X86_64_RBP: return &registers->rbp;
+	case UNW_X86_64_RSP: return &registers->rsp;
+	case UNW_X86_64_R8: return &registers->r8;
+	case UNW_X86_64_R9: return &registers->r9;
+	case UNW_X86_64_R10: return &registers->r10;
+	case UNW_X86_64_R11: return &registers->r11;
+	case UNW_X86_64_R12: return &registers->r12;
+	case UNW_X86_64_R13: return &registers->r13;
+	case UNW_X86_64_R14: return &registers->r14;
+	case UNW_X86_64_R15: return &registers->r15;
+	case UNW_X86_64_RIP: return &registers->rip;
+	default: return NULL;
+	}
+}
+
+static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value,
+		      int write, void *context)
+{
+	struct native_unwinder *unwinder = context;
+	const uint64_t *held = locate(&unwinder->frame.registers, number);
+
+	(void)space;
+	if (write || !held)
+		return -UNW_EBADREG;
+	*value = *held;
+	/* Tables are looked up by the call, which lies before the return address. */
+	if (number == UNW_X86_64_RIP && unwinder->frame.is_return_address)
+		*value -= 1;
+	return 0;
+}
+
+static int access_fpreg(unw_addr_space_t space, unw_regnum_t number, unw_fpreg_t *value,
+			int write, void *context)
+{
+	(void)space;
+	(void)number;
+	(void)value;
+	(void)write;
+	(void)context;
+	return -UNW_EBADREG;
+}
+
+static int resume(unw_addr_space_t space, unw_cursor_t *cursor, void *context)
+{
+	(void)space;
+	(void)cursor;
+	(void)context;
+	return -UNW_EINVAL;
+}
+
+static int get_proc_name(unw_addr_space_t space, unw_word_t address, char *buffer, size_t length,
+			 unw_word_t *offset, void *context)
+{
+	(void)space;
+	(void)address;
+	(void)buffer;
+	(void)length;
+	(void)offset;
+	(void)context;
+	return -UNW_ENOINFO;
+}
+
+struct native_unwinder *native_unwinder_new(struct image *image)
+{
+	unw_accessors_t accessors = {
+		.find_proc_info = find_proc_info,
+		.put_unwind_info = put_unwind_info,
+		.get_dyn_info_list_addr = get_dyn_info_list_addr,
+		.access_mem = access_mem,
+		.access_reg = access_reg,
+		.access_fpreg = access_fpreg,
+		.resume = resume,
+		.get_proc_name = get_proc_name,
+	};
+	struct native_unwinder *unwinder = calloc(1, sizeof(*unwinder));
+
+	if (!unwinder)
+		return NULL;
+	unwinder->image = image;
+	unwinder->space = unw_create_addr_space(&accessors, 0);
+	if (!unwinder->space) {
+		free(unwinder);
+		return NULL;
+	}
+	unw_set_caching_policy(unwinder->space, UNW_CACHE_GLOBAL);
+	return unwinder;
+}
+
+void native_unwinder_free(struct native_unwinder *unwinder)
+{
+	if (!unwinder)
+		return;
+	unw_destroy_addr_space(unwinder->space);
+	free(unwinder);
+}
+
+static void arrive(struct native_unwinder *unwinder, const struct registers *registers,
+		   bool is_return_address)
+{
+	uint64_t pc = registers->rip - (is_return_address ? 1 : 0);
+
+	unwinder->frame.registers = *registers;
+	unwinder->frame.is_return_address = is_return_address;
+	unwinder->frame.code = image_classify(unwinder->image, pc, &unwinder->frame.module);
+}
+
+void native_begin(struct native_unwinder *unwinder, struct memory *stack,
+		  const struct registers *leaf)
+{
+	unwinder->stack = stack;
+	unwinder->cursor_is_valid = false;
+	arrive(unwinder, leaf, false);
+}
+
+void native_continue(struct native_unwinder *unwinder, const struct registers *caller)
+{
+	unwinder->cursor_is_valid = false;
+	arrive(unwinder, caller, true);
+}
+
+const struct native_frame *native_current(const struct native_unwinder *unwinder)
+{
+	return &unwinder->frame;
+}
+
+enum native_status native_step(struct native_unwinder *unwinder)
+{
+	static const unw_regnum_t kept[] = {
+		UNW_X86_64_RIP, UNW_X86_64_RSP, UNW_X86_64_RBP, UNW_X86_64_RBX,
+		UNW_X86_64_R12, UNW_X86_64_R13, UNW_X86_64_R14, UNW_X86_64_R15,
+	};
+	struct registers caller = { .orig_rax = UINT64_MAX };
+	uint64_t sp = unwinder->frame.registers.rsp;
+	bool is_signal_frame;
+	int result;
+
+	unwinder->missed = false;
+	if (!unwinder->cursor_is_valid &&
+	    unw_init_remote(&unwinder->cursor, unwinder->space, unwinder) < 0)
+		return NATIVE_LOST;
+	unwinder->cursor_is_valid = true;
+	is_signal_frame = unw_is_signal_frame(&unwinder->cursor) > 0;
+	unwinder->missed = false;
+	result = unw_step(&unwinder->cursor);
+	if (unwinder->missed || result < 0)
+		return NATIVE_LOST;
+	if (result == 0)
+		return NATIVE_END;
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (unw_get_reg(&unwinder->cursor, kept[i], locate(&caller, kept[i])) < 0)
+			return NATIVE_LOST;
+	if (caller.rip == 0)
+		return NATIVE_END;
+	/* A stack only ever shrinks towards its callers, but for alternate signal stacks. */
+	if (caller.rsp <= sp && !is_signal_frame)
+		return NATIVE_LOST;
+	arrive(unwinder, &caller, !is_signal_frame);
+	return NATIVE_FRAME;
+}

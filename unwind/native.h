@@ -1,0 +1,50 @@
+/*
+ * native: one step at a time down the native stack of a snapshot.
+ *
+ * Unwind tables are interpreted by libunwind through accessors of our own:
+ * registers and stack come from the snapshot, text and tables from the image.
+ * LuaJIT's VM and its machine code need rules of their own; the caller
+ * recognises them by the frame's code kind and continues with
+ * native_continue() from the registers that those rules give.
+ */
+#ifndef LJSPY_NATIVE_H
+#define LJSPY_NATIVE_H
+
+#include <stdbool.h>
+
+#include "memory/memory.h"
+#include "unwind/image.h"
+#include "unwind/registers.h"
+
+enum native_status {
+	NATIVE_FRAME,	/* a caller's frame was found */
+	NATIVE_END,	/* this was the outermost frame */
+	NATIVE_LOST,	/* no unwind table covers this pc, or the stack was not captured */
+};
+
+struct native_frame {
+	struct registers registers;	/* as the frame sees them; caller-saved ones only in the leaf */
+	bool is_return_address;		/* rip is where a call returns to, so the call is before it */
+	enum code_kind code;
+	const struct module *module;
+};
+
+struct native_unwinder;
+
+struct native_unwinder *native_unwinder_new(struct image *image);
+void native_unwinder_free(struct native_unwinder *unwinder);
+
+/* Begin at a leaf; stack serves the stopped thread's stack and must outlive the walk. */
+void native_begin(struct native_unwinder *unwinder, struct memory *stack,
+		  const struct registers *leaf);
+
+/* Go on from the caller's registers that a rule of the VM gave. */
+void native_continue(struct native_unwinder *unwinder, const struct registers *caller);
+
+/* The frame that the walk has reached. */
+const struct native_frame *native_current(const struct native_unwinder *unwinder);
+
+/* Step from native code to its caller by unwind tables. */
+enum native_status native_step(struct native_unwinder *unwinder);
+
+#endif
