@@ -1,0 +1,118 @@
+/*
+ * luajit: how LuaJIT encodes values and frame links.
+ *
+ * These encodings are the same in every release; only GC64 and the older
+ * 32-bit references differ, so they are not part of a layout. Names are
+ * LuaJIT's (lj_obj.h, lj_frame.h).
+ */
+#ifndef LJSPY_LUAJIT_H
+#define LJSPY_LUAJIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "luajit-layouts/layout.h"
+
+enum { SLOT_SIZE = 8 };		/* sizeof(TValue) */
+enum { BYTECODE_SIZE = 4 };	/* sizeof(BCIns) */
+
+/* GChead.gct: the complement of the tag. */
+enum {
+	GCT_STR = 4,
+	GCT_UPVAL = 5,
+	GCT_THREAD = 6,
+	GCT_PROTO = 7,
+	GCT_FUNC = 8,
+	GCT_TRACE = 9,
+	GCT_CDATA = 10,
+	GCT_TAB = 11,
+	GCT_UDATA = 12,
+};
+
+/* GCfunc.ffid */
+enum { FF_LUA = 0, FF_C = 1 };
+
+/* Value tags, as lj_obj.h's ~n. */
+enum {
+	TAG_STR = ~4,
+	TAG_THREAD = ~6,
+	TAG_PROTO = ~7,
+	TAG_FUNC = ~8,
+	TAG_TAB = ~11,
+	TAG_UDATA = ~12,
+};
+
+/* g->vmstate holds the complement; zero and above are trace numbers. */
+enum {
+	VMST_INTERP = ~0,
+	VMST_C = ~1,
+	VMST_GC = ~2,
+	VMST_EXIT = ~3,
+	VMST_RECORD = ~4,
+	VMST_OPT = ~5,
+	VMST_ASM = ~6,
+};
+
+/* Frame types: the low bits of a frame link (lj_frame.h). */
+enum {
+	FRAME_LUA_MASK = 3,	/* both bits clear: the link is a bytecode pc */
+	FRAME_TYPE_P = 7,
+	FRAME_C = 1,
+	FRAME_CONT = 2,
+	FRAME_VARG = 3,
+	FRAME_CP = 5,
+	FRAME_PCALL = 6,
+	FRAME_PCALLH = 7,
+};
+
+/* Continuations with a meaning of their own (LJ_CONT_*). */
+enum { CONT_TAILCALL = 0, CONT_FFI_CALLBACK = 1 };
+
+enum { PROTO_VARARG = 0x02 };	/* GCproto.flags */
+
+enum { CFRAME_FLAGS = 3 };	/* low bits of L->cframe; the rest is the stack pointer */
+
+/* The tag of a tagged value. */
+static inline int32_t tvalue_tag(bool gc64, uint64_t value)
+{
+	return gc64 ? (int32_t)((int64_t)value >> 47) : (int32_t)(value >> 32);
+}
+
+/* The object of a tagged value that holds one. */
+static inline uint64_t tvalue_object(bool gc64, uint64_t value)
+{
+	return gc64 ? value & (((uint64_t)1 << 47) - 1) : value & UINT32_MAX;
+}
+
+/* Slots that a call frame takes below its base. */
+static inline unsigned frame_slots(bool gc64)
+{
+	return gc64 ? 2 : 1;
+}
+
+static inline uint8_t bytecode_op(uint32_t instruction)
+{
+	return (uint8_t)instruction;
+}
+
+static inline uint8_t bytecode_a(uint32_t instruction)
+{
+	return (uint8_t)(instruction >> 8);
+}
+
+static inline uint8_t bytecode_c(uint32_t instruction)
+{
+	return (uint8_t)(instruction >> 16);
+}
+
+static inline uint8_t bytecode_b(uint32_t instruction)
+{
+	return (uint8_t)(instruction >> 24);
+}
+
+static inline uint16_t bytecode_d(uint32_t instruction)
+{
+	return (uint16_t)(instruction >> 16);
+}
+
+#endif

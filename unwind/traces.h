@@ -1,0 +1,80 @@
+/*
+ * traces: the compiled traces of one universe, and what they say of a pc.
+ *
+ * A GCtrace is one block: header, IR, snapshots and snapshot map. It is
+ * copied while the target is held, when it is new or its header changed, and
+ * compared with its header whenever it is used, so that neither a flush nor a
+ * recycled trace number lends its frames to another trace.
+ * Facts: lj_jit.h (GCtrace, SnapShot, SNAP()), lj_snap.c, lj_trace.c.
+ */
+#ifndef LJSPY_TRACES_H
+#define LJSPY_TRACES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/snapshot.h"
+#include "unwind/image.h"
+
+enum {
+	TRACES_MAX = 65535,		/* trace numbers are 16 bits wide */
+	TRACE_BYTES_MAX = 1 << 20,	/* of one GCtrace with its IR and snapshots */
+	TRACE_FRAMES_MAX = 256,		/* inlined frames; slots are 250 at most (LJ_MAX_JSLOTS) */
+};
+
+struct trace {
+	uint64_t address;
+	uint32_t number;
+	uint64_t mcode;
+	uint32_t szmcode;
+	uint16_t spadjust;
+	uint16_t root;			/* 0 for a root trace */
+	uint64_t startpt, startpc;
+	const uint8_t *bytes;		/* the whole block; NULL if it could not be read */
+	size_t size;
+};
+
+struct traces;
+
+struct traces *traces_new(void);
+void traces_free(struct traces *traces);
+
+/*
+ * While the target is held: learn which traces there are. J_trace is the
+ * address of the array and sizetrace its length; the traces whose numbers are
+ * in executing (at most count, 0 ignored) and the one that holds pc are read
+ * again and verified.
+ */
+void traces_capture(struct traces *traces, struct snapshot *snapshot,
+		    const struct layout *layout, uint64_t J_trace, uint32_t sizetrace,
+		    uint64_t pc, const uint32_t *executing, size_t count);
+
+/* The trace whose machine code holds pc, verified in the present snapshot; or NULL. */
+const struct trace *traces_find(const struct traces *traces, uint64_t pc);
+
+/* The trace whose startins the pc points behind (BC_JLOOP of a return, before August 2023). */
+const struct trace *traces_find_startins(const struct traces *traces,
+					 const struct layout *layout, uint64_t pc);
+
+/* The functions or prototypes among a trace's constants; at most max of them. */
+enum trace_constant { TRACE_FUNCTIONS, TRACE_PROTOS };
+
+size_t trace_constants(const struct trace *trace, const struct layout *layout,
+		       enum trace_constant kind, uint64_t *ret_objects, size_t max);
+
+/* One frame that a trace has inlined, or its start frame. */
+struct trace_frame {
+	uint64_t function;	/* GCfunc, or 0 if it depends on the path */
+	uint64_t pc;		/* bytecode being executed, or the call in a caller */
+	bool is_continuation;	/* what it called was called through a continuation frame */
+};
+
+/*
+ * The frames of the snapshot in force at pc, innermost first; the last one is
+ * the start frame at jit_base. Returns how many, 0 if the trace cannot tell.
+ */
+size_t trace_frames(const struct trace *trace, const struct layout *layout, uint64_t pc,
+		    struct trace_frame *ret_frames, size_t max);
+
+#endif
