@@ -6,6 +6,8 @@
 
 #include <uthash.h>
 
+#include "unwind/traces.h"
+
 enum { PAGE_SIZE = 4096, PROGRAM_HEADERS_MAX = 64 };
 
 struct page {
@@ -26,8 +28,8 @@ struct image {
 	struct text text;
 	struct module *modules;
 	size_t module_count;
-	struct lua_universe *states;
-	size_t state_count, state_size;
+	struct lua_universe **universes;
+	size_t universe_count, universe_size;
 };
 
 /*---- Text ----*/
@@ -249,40 +251,69 @@ bool image_unwind_table(struct image *image, struct module *module)
 	return module->unwind_table.found;
 }
 
-/*---- States ----*/
+/*---- Universes ----*/
 
-void image_add_state(struct image *image, uint64_t g, const struct vm_code *vm)
+struct lua_universe *image_find_universe(const struct image *image, uint64_t g)
 {
-	for (size_t i = 0; i < image->state_count; i++)
-		if (image->states[i].g == g)
-			return;
-	if (image->state_count == IMAGE_STATES_MAX)
+	for (size_t i = 0; i < image->universe_count; i++)
+		if (image->universes[i]->g == g)
+			return image->universes[i];
+	return NULL;
+}
+
+static void free_universe(struct lua_universe *universe)
+{
+	if (!universe)
 		return;
-	if (image->state_count == image->state_size) {
-		size_t size = image->state_size ? image->state_size * 2 : 8;
-		struct lua_universe *states = realloc(image->states, size * sizeof(*states));
+	traces_free(universe->traces);
+	free(universe);
+}
 
-		if (!states)
+void image_add_universe(struct image *image, uint64_t g, const struct vm_code *vm)
+{
+	struct lua_universe *universe;
+
+	if (image_find_universe(image, g) || image->universe_count == IMAGE_UNIVERSES_MAX)
+		return;
+	if (image->universe_count == image->universe_size) {
+		size_t size = image->universe_size ? image->universe_size * 2 : 8;
+		struct lua_universe **larger = realloc(image->universes, size * sizeof(*larger));
+
+		if (!larger)
 			return;
-		image->states = states;
-		image->state_size = size;
+		image->universes = larger;
+		image->universe_size = size;
 	}
-	image->states[image->state_count++] = (struct lua_universe){ .g = g, .vm = vm };
+	universe = calloc(1, sizeof(*universe));
+	if (!universe)
+		return;
+	universe->g = g;
+	universe->vm = vm;
+	if (vm->layout.has_jit) {
+		universe->traces = traces_new();
+		if (!universe->traces) {
+			free_universe(universe);
+			return;
+		}
+	}
+	image->universes[image->universe_count++] = universe;
 }
 
-void image_forget_states(struct image *image)
+void image_forget_universes(struct image *image)
 {
-	image->state_count = 0;
+	for (size_t i = 0; i < image->universe_count; i++)
+		free_universe(image->universes[i]);
+	image->universe_count = 0;
 }
 
-size_t image_state_count(const struct image *image)
+size_t image_universe_count(const struct image *image)
 {
-	return image->state_count;
+	return image->universe_count;
 }
 
-const struct lua_universe *image_state(const struct image *image, size_t index)
+struct lua_universe *image_universe(const struct image *image, size_t index)
 {
-	return &image->states[index];
+	return image->universes[index];
 }
 
 /*---- Life ----*/
@@ -304,6 +335,7 @@ void image_free(struct image *image)
 		return;
 	free_modules(image);
 	forget_pages(&image->text);
-	free(image->states);
+	image_forget_universes(image);
+	free(image->universes);
 	free(image);
 }

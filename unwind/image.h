@@ -19,7 +19,7 @@
 /* Bounds of what is believed of a target. */
 enum {
 	IMAGE_MODULES_MAX = 65536,
-	IMAGE_STATES_MAX = 4096,
+	IMAGE_UNIVERSES_MAX = 4096,
 	IMAGE_PAGES_MAX = 16384,	/* cached text, in pages of 4 KiB */
 };
 
@@ -40,10 +40,13 @@ struct module {
 	struct unwind_table unwind_table;
 };
 
-/* One global_State. */
+struct traces;
+
+/* One global_State and what is kept of it between samples. */
 struct lua_universe {
 	uint64_t g;
 	const struct vm_code *vm;
+	struct traces *traces;	/* NULL without a JIT compiler */
 };
 
 enum code_kind {
@@ -65,11 +68,17 @@ void image_free(struct image *image);
  */
 void image_set_modules(struct image *image, struct module *modules, size_t count);
 
-/* Remember a global_State; no effect if it is known. */
-void image_add_state(struct image *image, uint64_t g, const struct vm_code *vm);
-void image_forget_states(struct image *image);
-size_t image_state_count(const struct image *image);
-const struct lua_universe *image_state(const struct image *image, size_t index);
+/*
+ * Universes stay where they are until they are forgotten. Adding a known
+ * one changes nothing; so does adding one when memory is short.
+ */
+void image_add_universe(struct image *image, uint64_t g, const struct vm_code *vm);
+void image_forget_universes(struct image *image);
+size_t image_universe_count(const struct image *image);
+struct lua_universe *image_universe(const struct image *image, size_t index);
+
+/* The universe with this global_State, or NULL. */
+struct lua_universe *image_find_universe(const struct image *image, uint64_t g);
 
 /* Sorted by address. */
 size_t image_module_count(const struct image *image);

@@ -12,6 +12,7 @@ enum { HEADER_MAX = 128, BATCH = 512 };
 
 struct proto_entry {
 	struct proto proto;
+	uint64_t seen;			/* snapshot that it was last compared in */
 	uint8_t header[HEADER_MAX];	/* as last seen, changing fields cleared */
 	uint8_t chunk_header[HEADER_MAX];	/* GCstr of the chunk name: length and hash identify it */
 	uint8_t *bytes;
@@ -201,6 +202,7 @@ static void add_proto(struct lua_objects *objects, const struct layout *layout,
 	entry->proto.chunkname[chunkname_length] = '\0';
 	entry->proto.bytes = entry->bytes;
 	entry->proto.serial = ++objects->next_serial;
+	entry->seen = objects->snapshot;
 	memcpy(entry->header, found->header, sizeof(entry->header));
 	clear_changing_fields(layout, entry->header);
 	memcpy(entry->chunk_header, found->chunk_header, sizeof(entry->chunk_header));
@@ -321,8 +323,10 @@ static void capture_protos(struct lua_objects *objects, struct snapshot *snapsho
 		if (header->status != MEMORY_OK)
 			continue;
 		if (known && chunk->status == MEMORY_OK &&
-		    is_same_proto(layout, known, header->copy, chunk->copy))
+		    is_same_proto(layout, known, header->copy, chunk->copy)) {
+			known->seen = objects->snapshot;
 			continue;
+		}
 		if (!load_proto_fields(layout, header->copy, protos[i], &one->proto))
 			continue;
 		one->address = protos[i];
@@ -406,12 +410,10 @@ static void capture_batch(struct lua_objects *objects, struct snapshot *snapshot
 		capture_protos(objects, snapshot, layout, protos, proto_count);
 	for (size_t i = 0; i < count; i++) {
 		struct function_object *object = &entries[i]->object;
-		const struct proto_entry *entry;
 
-		if (entries[i]->seen != objects->snapshot || object->ffid != FF_LUA)
-			continue;
-		entry = find_proto(objects, object->pc - (uint64_t)layout->GCproto_size);
-		object->proto = entry ? &entry->proto : NULL;
+		if (entries[i]->seen == objects->snapshot && object->ffid == FF_LUA)
+			object->proto = lua_objects_proto(objects, object->pc -
+							  (uint64_t)layout->GCproto_size);
 	}
 }
 
@@ -441,6 +443,21 @@ void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
 	}
 	if (pending)
 		capture_batch(objects, snapshot, layout, entries, pending);
+}
+
+void lua_objects_capture_protos(struct lua_objects *objects, struct snapshot *snapshot,
+				const struct layout *layout,
+				const uint64_t *protos, size_t count)
+{
+	if (count)
+		capture_protos(objects, snapshot, layout, protos, count);
+}
+
+const struct proto *lua_objects_proto(const struct lua_objects *objects, uint64_t address)
+{
+	const struct proto_entry *entry = find_proto(objects, address);
+
+	return entry && entry->seen == objects->snapshot ? &entry->proto : NULL;
 }
 
 const struct function_object *lua_objects_function(const struct lua_objects *objects,

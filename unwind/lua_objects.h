@@ -61,6 +61,14 @@ void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
 			 const struct layout *layout,
 			 const uint64_t *functions, size_t count);
 
+/* The same for prototypes that are known without a function. */
+void lua_objects_capture_protos(struct lua_objects *objects, struct snapshot *snapshot,
+				const struct layout *layout,
+				const uint64_t *protos, size_t count);
+
+/* The prototype at the address in the present snapshot, or NULL. */
+const struct proto *lua_objects_proto(const struct lua_objects *objects, uint64_t address);
+
 /* The function at the address in the present snapshot, or NULL. */
 const struct function_object *lua_objects_function(const struct lua_objects *objects,
 						   uint64_t address);

@@ -12,7 +12,7 @@ static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
 	return value;
 }
 
-bool lua_thread_load(struct lua_thread *thread, const struct lua_universe *universe,
+bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 		     uint64_t address, const uint8_t *bytes)
 {
 	const struct layout *layout = &universe->vm->layout;

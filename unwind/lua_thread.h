@@ -21,7 +21,7 @@ enum {
 
 struct lua_thread {
 	uint64_t address;
-	const struct lua_universe *universe;
+	struct lua_universe *universe;
 	const struct layout *layout;
 	uint64_t base, top;
 	uint64_t stack, stack_end;	/* the slots that exist */
@@ -34,7 +34,7 @@ struct lua_thread {
  * Interpret a lua_State's bytes (layout->L_size of them). False if they
  * cannot be a thread of this universe.
  */
-bool lua_thread_load(struct lua_thread *thread, const struct lua_universe *universe,
+bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 		     uint64_t address, const uint8_t *bytes);
 
 /* Find the slots in the snapshot; to be called when it changes no more. */

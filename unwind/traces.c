@@ -343,6 +343,13 @@ const struct trace *traces_find(const struct traces *traces, uint64_t pc)
 	return entry && entry->verified == traces->snapshot ? &entry->trace : NULL;
 }
 
+const struct trace *traces_by_number(const struct traces *traces, uint32_t number)
+{
+	const struct entry *entry = number < traces->size ? traces->entries[number] : NULL;
+
+	return entry && entry->verified == traces->snapshot ? &entry->trace : NULL;
+}
+
 const struct trace *traces_find_startins(const struct traces *traces,
 					 const struct layout *layout, uint64_t pc)
 {
@@ -414,19 +421,27 @@ size_t trace_constants(const struct trace *trace, const struct layout *layout,
 	return count;
 }
 
+static const uint8_t *snapshot_number(const struct trace *trace, const struct layout *layout,
+				      uint64_t number)
+{
+	uint64_t snap = field(trace, layout->GCtrace_snap, 8);
+
+	return number < field(trace, layout->GCtrace_nsnap, 2)
+		? at(trace, snap + number * (uint64_t)layout->SnapShot_size,
+		     (size_t)layout->SnapShot_size) : NULL;
+}
+
 /* The snapshot in force: the last one whose code begins at or before pc. */
 static const uint8_t *snapshot_at(const struct trace *trace, const struct layout *layout,
 				  uint64_t pc)
 {
 	uint64_t count = field(trace, layout->GCtrace_nsnap, 2);
-	uint64_t snap = field(trace, layout->GCtrace_snap, 8);
 	const uint8_t *found = NULL;
 
 	if (layout->SnapShot_mcofs == LAYOUT_ABSENT)
 		return NULL;
 	for (uint64_t i = 0; i < count; i++) {
-		const uint8_t *one = at(trace, snap + i * (uint64_t)layout->SnapShot_size,
-					(size_t)layout->SnapShot_size);
+		const uint8_t *one = snapshot_number(trace, layout, i);
 
 		if (!one || trace->mcode + load(one, layout->SnapShot_mcofs, 2) > pc)
 			break;
@@ -521,10 +536,9 @@ static bool load_slots(const struct trace *trace, const struct layout *layout,
 			    : load_links_gc32(trace, layout, mapofs + nent, slots);
 }
 
-size_t trace_frames(const struct trace *trace, const struct layout *layout, uint64_t pc,
-		    struct trace_frame *ret_frames, size_t max)
+static size_t snapshot_frames(const struct trace *trace, const struct layout *layout,
+			      const uint8_t *snapshot, struct trace_frame *ret_frames, size_t max)
 {
-	const uint8_t *snapshot = snapshot_at(trace, layout, pc);
 	unsigned fr2 = layout->gc64 ? 1 : 0;	/* LJ_FR2: the function has a slot of its own */
 	struct slots slots;
 	uint64_t caller_pc;
@@ -561,9 +575,24 @@ size_t trace_frames(const struct trace *trace, const struct layout *layout, uint
 		else
 			caller_pc = 0;
 	}
-	ret_frames[count++] = (struct trace_frame){
-		.pc = caller_pc,
-		.is_continuation = is_continuation,
-	};
+	/* A vararg function's start frame was emitted with the copy that runs above it. */
+	if (!is_vararg)
+		ret_frames[count++] = (struct trace_frame){
+			.pc = caller_pc,
+			.is_continuation = is_continuation,
+		};
 	return count;
+}
+
+size_t trace_frames(const struct trace *trace, const struct layout *layout, uint64_t pc,
+		    struct trace_frame *ret_frames, size_t max)
+{
+	return snapshot_frames(trace, layout, snapshot_at(trace, layout, pc), ret_frames, max);
+}
+
+size_t trace_exit_frames(const struct trace *trace, const struct layout *layout, uint32_t exitno,
+			 struct trace_frame *ret_frames, size_t max)
+{
+	return snapshot_frames(trace, layout, snapshot_number(trace, layout, exitno),
+			       ret_frames, max);
 }

@@ -53,6 +53,9 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot,
 /* The trace whose machine code holds pc, verified in the present snapshot; or NULL. */
 const struct trace *traces_find(const struct traces *traces, uint64_t pc);
 
+/* The trace with this number, verified in the present snapshot; or NULL. */
+const struct trace *traces_by_number(const struct traces *traces, uint32_t number);
+
 /* The trace whose startins the pc points behind (BC_JLOOP of a return, before August 2023). */
 const struct trace *traces_find_startins(const struct traces *traces,
 					 const struct layout *layout, uint64_t pc);
@@ -76,5 +79,9 @@ struct trace_frame {
  */
 size_t trace_frames(const struct trace *trace, const struct layout *layout, uint64_t pc,
 		    struct trace_frame *ret_frames, size_t max);
+
+/* The same for the snapshot that an exit restores. */
+size_t trace_exit_frames(const struct trace *trace, const struct layout *layout, uint32_t exitno,
+			 struct trace_frame *ret_frames, size_t max);
 
 #endif

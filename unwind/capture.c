@@ -1,0 +1,411 @@
+#include "unwind/capture.h"
+
+#include <string.h>
+
+#include "unwind/luajit.h"
+#include "unwind/traces.h"
+#include "unwind/vm_frame.h"
+
+enum {
+	PAGE_SIZE = 4096,
+	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
+	FUNCTIONS_BATCH = 4096,
+	CONSTANTS_MAX = 1024,
+};
+
+static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, bytes + offset, size);
+	return value;
+}
+
+/*---- Native stack and universes ----*/
+
+/* One range for each page, so that a copy past the stack's end is cut short, not refused. */
+static size_t stack_ranges(struct memory_range *ranges, size_t max, uint64_t begin, uint64_t end)
+{
+	size_t count = 0;
+
+	while (begin < end && count < max) {
+		uint64_t next = (begin / PAGE_SIZE + 1) * PAGE_SIZE;
+
+		if (next > end)
+			next = end;
+		ranges[count++] = (struct memory_range){ .address = begin,
+							 .length = (size_t)(next - begin) };
+		begin = next;
+	}
+	return count;
+}
+
+/* Copy native stack from where the copy ends up to end; stops at the first page that is missing. */
+static void extend_stack(struct capture *capture, struct capture_hints *hints, uint64_t end)
+{
+	enum { PAGES_MAX = CAPTURE_STACK_BYTES_MAX / PAGE_SIZE + 2 };
+	struct memory_range ranges[PAGES_MAX];
+	size_t count;
+
+	if (hints->stack_end && end > hints->stack_end)
+		end = hints->stack_end;
+	if (end > capture->stack_begin + CAPTURE_STACK_BYTES_MAX)
+		end = capture->stack_begin + CAPTURE_STACK_BYTES_MAX;
+	count = stack_ranges(ranges, PAGES_MAX, capture->stack_end, end);
+	if (count == 0)
+		return;
+	snapshot_capture(capture->snapshot, ranges, count);
+	for (size_t i = 0; i < count; i++) {
+		if (ranges[i].status != MEMORY_OK) {
+			hints->stack_end = ranges[i].address;
+			break;
+		}
+		capture->stack_end = ranges[i].address + ranges[i].length;
+	}
+}
+
+static void view_universe(struct capture *capture, struct lua_universe *universe)
+{
+	const struct layout *layout = &universe->vm->layout;
+	struct memory *memory = snapshot_memory(capture->snapshot);
+	struct universe_view view = { .universe = universe };
+	uint32_t vmstate;
+	unsigned ref = layout_ref_size(layout);
+
+	if (capture->universe_count == CAPTURE_UNIVERSES_MAX ||
+	    !memory_u32(memory, universe->g + (uint64_t)layout->g_vmstate, &vmstate))
+		return;
+	view.vmstate = (int32_t)vmstate;
+	if (layout->g_cur_L != LAYOUT_ABSENT)
+		memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
+	if (layout->g_jit_base != LAYOUT_ABSENT)
+		memory_read(memory, universe->g + (uint64_t)layout->g_jit_base, &view.jit_base, ref);
+	capture->universes[capture->universe_count++] = view;
+}
+
+/* The part of a global_State that holds vmstate, cur_L and jit_base. */
+static struct memory_range universe_range(const struct lua_universe *universe)
+{
+	const struct layout *layout = &universe->vm->layout;
+	int32_t begin = layout->g_vmstate, end = layout->g_jit_base;
+
+	if (end < begin) {
+		begin = layout->g_jit_base == LAYOUT_ABSENT ? begin : layout->g_jit_base;
+		end = layout->g_vmstate;
+	}
+	if (layout->g_cur_L > end)
+		end = layout->g_cur_L;
+	return (struct memory_range){ .address = universe->g + (uint64_t)begin,
+				      .length = (size_t)(end - begin) + sizeof(uint64_t) };
+}
+
+static bool is_wanted(const struct image *image, const struct lua_universe *universe,
+		      const struct capture *capture, const struct capture_hints *hints)
+{
+	if (image_universe_count(image) <= CAPTURE_UNIVERSES_MAX)
+		return true;
+	return universe->g == hints->g ||
+	       universe->g == vm_universe_of_registers(&universe->vm->layout, &capture->registers);
+}
+
+static void capture_globals(struct capture *capture, const struct image *image,
+			    struct capture_hints *hints)
+{
+	struct memory_range ranges[CAPTURE_UNIVERSES_MAX];
+	struct lua_universe *universes[CAPTURE_UNIVERSES_MAX];
+	size_t count = 0;
+
+	for (size_t i = 0; i < image_universe_count(image) && count < CAPTURE_UNIVERSES_MAX; i++) {
+		struct lua_universe *universe = image_universe(image, i);
+
+		if (!is_wanted(image, universe, capture, hints))
+			continue;
+		universes[count] = universe;
+		ranges[count++] = universe_range(universe);
+	}
+	snapshot_capture(capture->snapshot, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].status == MEMORY_OK)
+			view_universe(capture, universes[i]);
+}
+
+/*---- Lua threads ----*/
+
+const struct lua_thread *capture_find_thread(const struct capture *capture, uint64_t address)
+{
+	for (size_t i = 0; i < capture->thread_count; i++)
+		if (capture->threads[i].address == address)
+			return &capture->threads[i];
+	return NULL;
+}
+
+const struct universe_view *capture_find_universe(const struct capture *capture,
+						  const struct lua_universe *universe)
+{
+	for (size_t i = 0; i < capture->universe_count; i++)
+		if (capture->universes[i].universe == universe)
+			return &capture->universes[i];
+	return NULL;
+}
+
+static bool in_stack(const struct capture *capture, uint64_t address, size_t length)
+{
+	return address >= capture->stack_begin && address < capture->stack_end &&
+	       length <= capture->stack_end - address;
+}
+
+static bool stack_word(const struct capture *capture, uint64_t address, uint64_t *ret_word)
+{
+	return in_stack(capture, address, sizeof(*ret_word)) &&
+	       memory_u64(snapshot_memory(capture->snapshot), address, ret_word);
+}
+
+/*
+ * Add the thread if it is one that runs on this native stack: its innermost
+ * C frame lies there. Main threads and coroutines that do not run have none.
+ */
+static const struct lua_thread *add_thread(struct capture *capture, struct capture_hints *hints,
+					   struct lua_universe *universe, uint64_t address)
+{
+	const struct layout *layout = &universe->vm->layout;
+	struct memory_range range = { .address = address, .length = (size_t)layout->L_size };
+	const struct lua_thread *known = capture_find_thread(capture, address);
+	struct lua_thread thread;
+
+	if (known)
+		return known;
+	if (address == 0 || address % SLOT_SIZE || capture->thread_count == CAPTURE_THREADS_MAX)
+		return NULL;
+	snapshot_capture(capture->snapshot, &range, 1);
+	if (range.status != MEMORY_OK ||
+	    !lua_thread_load(&thread, universe, address, range.copy))
+		return NULL;
+	/* With no C frame it may be in the first or last instructions of a call from C. */
+	if (thread.cframe) {
+		if (thread.cframe < capture->stack_begin)
+			return NULL;
+		if (thread.cframe >= capture->stack_end)
+			extend_stack(capture, hints, thread.cframe + PAGE_SIZE);
+		if (!in_stack(capture, thread.cframe, (size_t)layout->CFRAME_size))
+			return NULL;
+	}
+	capture->threads[capture->thread_count] = thread;
+	return &capture->threads[capture->thread_count++];
+}
+
+/*
+ * A coroutine that C resumed: the resumer, if it is a Lua thread, has its own
+ * innermost C frame further up, which holds the thread in its SAVE_L.
+ */
+static const struct lua_thread *find_resumer(struct capture *capture, const struct image *image,
+					     struct capture_hints *hints,
+					     struct lua_universe *universe, uint64_t above)
+{
+	const struct layout *layout = &universe->vm->layout;
+
+	for (uint64_t cframe = above; in_stack(capture, cframe, (size_t)layout->CFRAME_size);
+	     cframe += sizeof(uint64_t)) {
+		const struct lua_thread *thread;
+		uint64_t address;
+
+		if (!vm_frame_is_plausible(image, layout, snapshot_memory(capture->snapshot),
+					   cframe, &address))
+			continue;
+		thread = add_thread(capture, hints, universe, address);
+		if (thread && thread->cframe == cframe)
+			return thread;
+	}
+	return NULL;
+}
+
+/* Follow a thread's C frames outwards, and those of the threads that resumed it. */
+static void follow_cframes(struct capture *capture, const struct image *image,
+			   struct capture_hints *hints, const struct lua_thread *thread)
+{
+	const struct layout *layout = &thread->universe->vm->layout;
+	uint64_t cframe = thread->cframe;
+
+	for (unsigned i = 0; i < CFRAMES_MAX && cframe; i++) {
+		uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
+		uint64_t previous, return_address, resumer;
+
+		if (end > capture->stack_end)
+			extend_stack(capture, hints, end + PAGE_SIZE);
+		if (!stack_word(capture, cframe + (uint64_t)layout->CFRAME_PREV, &previous))
+			return;
+		previous &= ~(uint64_t)CFRAME_FLAGS;
+		if (previous) {
+			if (previous <= cframe)
+				return;
+			cframe = previous;
+			continue;
+		}
+		if (!stack_word(capture, end - sizeof(uint64_t), &return_address))
+			return;
+		if (image_classify(image, return_address, NULL) == CODE_VM) {
+			if (!vm_frame_thread(layout, snapshot_memory(capture->snapshot), end, &resumer))
+				return;
+			thread = add_thread(capture, hints, thread->universe, resumer);
+			cframe = end;
+		} else {
+			thread = find_resumer(capture, image, hints, thread->universe, end);
+			cframe = thread ? thread->cframe : 0;
+		}
+		if (!thread)
+			return;
+	}
+}
+
+static void capture_threads(struct capture *capture, const struct image *image,
+			    struct capture_hints *hints)
+{
+	struct memory *memory = snapshot_memory(capture->snapshot);
+	const struct module *module;
+
+	if (image_classify(image, capture->registers.rip, &module) == CODE_VM) {
+		uint64_t candidates[VM_FRAME_CANDIDATES_MAX];
+		size_t count = vm_frame_candidates(&module->vm->layout, &capture->registers,
+						   candidates);
+
+		for (size_t i = 0; i < count; i++) {
+			uint64_t address;
+
+			if (!vm_frame_thread(&module->vm->layout, memory, candidates[i], &address))
+				continue;
+			for (size_t u = 0; u < capture->universe_count; u++)
+				if (capture->universes[u].universe->vm == module->vm)
+					add_thread(capture, hints,
+						   capture->universes[u].universe, address);
+		}
+	}
+	for (size_t u = 0; u < capture->universe_count; u++)
+		if (capture->universes[u].cur_L)
+			add_thread(capture, hints, capture->universes[u].universe,
+				   capture->universes[u].cur_L);
+	/* The list grows while it is followed, and each thread is followed once. */
+	for (size_t i = 0; i < capture->thread_count; i++)
+		if (capture->threads[i].cframe)
+			follow_cframes(capture, image, hints, &capture->threads[i]);
+}
+
+/*---- Lua stacks and what is on them ----*/
+
+static void capture_lua_stacks(struct capture *capture)
+{
+	struct memory_range ranges[CAPTURE_THREADS_MAX];
+
+	for (size_t i = 0; i < capture->thread_count; i++)
+		ranges[i] = (struct memory_range){
+			.address = capture->threads[i].stack,
+			.length = (size_t)(capture->threads[i].stack_end - capture->threads[i].stack),
+		};
+	snapshot_capture(capture->snapshot, ranges, capture->thread_count);
+}
+
+/*
+ * Every function that a slot holds, live or stale: a superset of the
+ * functions that have frames, wherever the top turns out to be.
+ */
+static void capture_stack_functions(struct capture *capture, struct lua_objects *objects,
+				    struct lua_thread *thread)
+{
+	const struct layout *layout = thread->layout;
+	uint64_t functions[FUNCTIONS_BATCH], last = 0;
+	size_t count = 0;
+
+	lua_thread_view(thread, capture->snapshot);
+	if (!thread->slots)
+		return;
+	for (uint64_t at = thread->stack; at < thread->stack_end; at += SLOT_SIZE) {
+		uint64_t value = load(thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE);
+		uint64_t object;
+
+		if (layout->gc64) {
+			if (tvalue_tag(true, value) != TAG_FUNC)
+				continue;
+		} else if (tvalue_tag(false, value) != TAG_FUNC && (value & UINT32_MAX) % SLOT_SIZE) {
+			/* A frame slot has no tag: its low half may be any object's address. */
+			continue;
+		}
+		object = tvalue_object(layout->gc64, value);
+		if (object == 0 || object == last)
+			continue;
+		last = object;
+		functions[count++] = object;
+		if (count == FUNCTIONS_BATCH) {
+			lua_objects_capture(objects, capture->snapshot, layout, functions, count);
+			lua_thread_view(thread, capture->snapshot);
+			count = 0;
+		}
+	}
+	lua_objects_capture(objects, capture->snapshot, layout, functions, count);
+}
+
+static void capture_trace_constants(struct capture *capture, struct lua_objects *objects,
+				    const struct layout *layout, const struct trace *trace)
+{
+	uint64_t constants[CONSTANTS_MAX + 1];
+	size_t count = trace_constants(trace, layout, TRACE_FUNCTIONS, constants, CONSTANTS_MAX);
+
+	lua_objects_capture(objects, capture->snapshot, layout, constants, count);
+	count = trace_constants(trace, layout, TRACE_PROTOS, constants, CONSTANTS_MAX);
+	constants[count++] = trace->startpt;
+	lua_objects_capture_protos(objects, capture->snapshot, layout, constants, count);
+}
+
+static void capture_traces(struct capture *capture, const struct image *image,
+			   struct lua_objects *objects, const struct universe_view *view)
+{
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t J = view->universe->g + (uint64_t)layout->GG_J, J_trace = 0;
+	uint32_t executing = view->vmstate > 0 ? (uint32_t)view->vmstate : 0, sizetrace;
+	struct memory *memory = snapshot_memory(capture->snapshot);
+	const struct trace *trace;
+
+	if (!view->universe->traces)
+		return;
+	if (!executing && view->jit_base == 0 &&
+	    image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
+		return;
+	if (memory_read(memory, J + (uint64_t)layout->J_trace, &J_trace,
+			layout_ref_size(layout)) != MEMORY_OK ||
+	    !memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
+		return;
+	traces_capture(view->universe->traces, capture->snapshot, layout, J_trace, sizetrace,
+		       capture->registers.rip, &executing, 1);
+	trace = traces_find(view->universe->traces, capture->registers.rip);
+	if (trace)
+		capture_trace_constants(capture, objects, layout, trace);
+	trace = traces_by_number(view->universe->traces, executing);
+	if (trace)
+		capture_trace_constants(capture, objects, layout, trace);
+}
+
+void capture_thread(struct capture *capture, const struct image *image,
+		    struct lua_objects *objects, struct snapshot *snapshot,
+		    const struct registers *registers, struct capture_hints *hints)
+{
+	size_t stack_bytes = hints->stack_bytes ? hints->stack_bytes : CAPTURE_STACK_BYTES;
+
+	capture->registers = *registers;
+	capture->snapshot = snapshot;
+	capture->stack_begin = registers->rsp - RED_ZONE;
+	capture->stack_end = capture->stack_begin;
+	capture->universe_count = 0;
+	capture->thread_count = 0;
+
+	lua_objects_begin(objects);
+	extend_stack(capture, hints, capture->stack_begin + stack_bytes);
+	capture_globals(capture, image, hints);
+	capture_threads(capture, image, hints);
+	capture_lua_stacks(capture);
+	for (size_t i = 0; i < capture->thread_count; i++)
+		capture_stack_functions(capture, objects, &capture->threads[i]);
+	for (size_t i = 0; i < capture->universe_count; i++)
+		capture_traces(capture, image, objects, &capture->universes[i]);
+	snapshot_seal(snapshot);
+	for (size_t i = 0; i < capture->thread_count; i++)
+		lua_thread_view(&capture->threads[i], snapshot);
+	if (capture->thread_count)
+		hints->g = capture->threads[0].universe->g;
+}

@@ -1,0 +1,65 @@
+/*
+ * capture: what is copied of a held thread, so that it can run on at once.
+ *
+ * Everything that the target could change or free once it runs again is
+ * copied here; what it means is found out afterwards, from the copy.
+ */
+#ifndef LJSPY_CAPTURE_H
+#define LJSPY_CAPTURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/snapshot.h"
+#include "unwind/image.h"
+#include "unwind/lua_objects.h"
+#include "unwind/lua_thread.h"
+#include "unwind/registers.h"
+
+enum {
+	CAPTURE_STACK_BYTES = 16 << 10,		/* of native stack, at first */
+	CAPTURE_STACK_BYTES_MAX = 1 << 20,	/* and at most */
+	CAPTURE_THREADS_MAX = 256,		/* coroutines resumed by one another */
+	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; others when a register names them */
+};
+
+/* What the next sample of the same native thread should know. */
+struct capture_hints {
+	uint64_t stack_end;	/* nothing is mapped from here on; 0 if unknown */
+	size_t stack_bytes;	/* how much to copy; 0 for the default */
+	uint64_t g;		/* the universe it was last seen in */
+};
+
+/* A universe's global fields, as captured. */
+struct universe_view {
+	struct lua_universe *universe;
+	int32_t vmstate;
+	uint64_t cur_L;		/* 0 in LuaJIT 2.0, which has none */
+	uint64_t jit_base;
+};
+
+struct capture {
+	struct registers registers;
+	struct snapshot *snapshot;
+	uint64_t stack_begin, stack_end;	/* native stack that was copied */
+	struct universe_view universes[CAPTURE_UNIVERSES_MAX];
+	size_t universe_count;
+	struct lua_thread threads[CAPTURE_THREADS_MAX];
+	size_t thread_count;
+};
+
+/*
+ * Copy what belongs to a thread that is held with these registers. The
+ * snapshot must be clear; it is sealed on return.
+ */
+void capture_thread(struct capture *capture, const struct image *image,
+		    struct lua_objects *objects, struct snapshot *snapshot,
+		    const struct registers *registers, struct capture_hints *hints);
+
+/* The captured Lua thread at the address, or NULL. */
+const struct lua_thread *capture_find_thread(const struct capture *capture, uint64_t address);
+
+const struct universe_view *capture_find_universe(const struct capture *capture,
+						  const struct lua_universe *universe);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * vm_frame: the C frame of LuaJIT's interpreter, and its registers.
+ *
+ * All that depends on the architecture is behind this header, in
+ * vm_frame_x86_64.c: which register holds BASE, PC and DISPATCH, what the
+ * frame saves, and how the VM is entered and left. A frame is identified by
+ * its cframe, the interpreter's stack pointer: raw(L->cframe).
+ */
+#ifndef LJSPY_VM_FRAME_H
+#define LJSPY_VM_FRAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "luajit-layouts/layout.h"
+#include "memory/memory.h"
+#include "unwind/image.h"
+#include "unwind/registers.h"
+
+enum { VM_FRAME_CANDIDATES_MAX = 16 };
+
+/* What the interpreter keeps in registers (vm_x64.dasc: BASE, PC, RB, DISPATCH). */
+struct vm_registers {
+	uint64_t base;
+	uint64_t pc;
+	uint64_t kept_base;	/* where calls that do not store L->base keep BASE */
+};
+
+struct vm_registers vm_registers(const struct registers *registers);
+
+/* The global_State that the DISPATCH register leads to, if this is VM or trace code. */
+uint64_t vm_universe_of_registers(const struct layout *layout, const struct registers *registers);
+
+/* Where the cframe may be when a leaf is in the VM, likeliest first. */
+size_t vm_frame_candidates(const struct layout *layout, const struct registers *registers,
+			   uint64_t ret_cframes[VM_FRAME_CANDIDATES_MAX]);
+
+/* SAVE_L, SAVE_PC, the raw SAVE_CFRAME and SAVE_NRES of a frame; false if unreadable. */
+bool vm_frame_thread(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		     uint64_t *ret_thread);
+bool vm_frame_pc(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		 uint64_t *ret_pc);
+bool vm_frame_previous(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		       uint64_t *ret_cframe);
+bool vm_frame_nresults(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		       int32_t *ret_nresults);
+
+/*
+ * Could an interpreter frame be here? A cheap filter: a return address into
+ * known code and a SAVE_L that may be a pointer, which is handed out.
+ */
+bool vm_frame_is_plausible(const struct image *image, const struct layout *layout,
+			   struct memory *stack, uint64_t cframe, uint64_t *ret_thread);
+
+/* The registers of the frame's caller; on_trace: code of a trace also saved r12 and r13 there. */
+bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		     const struct registers *frame, bool on_trace, struct registers *ret_caller);
+
+/*
+ * Is a leaf's pc in the few instructions in which the VM is entered or left
+ * and its frame is not whole? Then it is a C function like any other, and its
+ * caller is given.
+ */
+bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
+			       struct memory *stack, const struct registers *registers,
+			       struct registers *ret_caller);
+
+/* Is the frame whole but not yet linked to its thread (the first lines of lj_vm_call and its like)? */
+bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc);
+
+/* Is the next instruction the store of the call's frame link (the end of ins_call)? */
+bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint64_t pc);
+
+/* Does the call that returns here store L->base before it? If not, BASE is in kept_base only. */
+bool vm_call_stores_base(const struct layout *layout, struct memory *text,
+			 const struct vm_code *vm, uint64_t return_address);
+
+/* Where the stack pointer of a trace's code is, relative to the cframe below it. */
+uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust);
+
+#endif

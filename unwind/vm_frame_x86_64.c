@@ -1,0 +1,249 @@
+#include "unwind/vm_frame.h"
+
+#include <string.h>
+
+#include "unwind/luajit.h"
+
+/*
+ * vm_x64.dasc and vm_x86.dasc, POSIX: `saveregs` pushes rbp, rbx, r15, r14
+ * (with LUAJIT_NO_UNWIND also r13 and r12) and makes room for 40 bytes of the
+ * VM's own; from the frame's end downwards: return address, then those.
+ */
+enum {
+	WORD = 8,
+	VM_SLOTS = 40,
+	FROM_END_RETURN = 8,
+	FROM_END_RBP = 16,
+	FROM_END_RBX = 24,
+	FROM_END_R15 = 32,
+	FROM_END_R14 = 40,
+	FROM_END_R13 = 48,
+	FROM_END_R12 = 56,
+	TRACE_SPACE = 16,	/* BC_JLOOP makes room to save r12 and r13 */
+	LINKING_BYTES = 112,	/* from the end of saveregs to where L->cframe is set, and more */
+	CALL_SETUP_BYTES = 64,	/* before a call, in which its operands are set up */
+};
+
+/* push rbp; push rbx; push r15; push r14; sub rsp, 40 */
+static const uint8_t saveregs[] = { 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, VM_SLOTS };
+/* add rsp, 40; pop r14; pop r15; pop rbx; pop rbp; ret */
+static const uint8_t restoreregs[] = { 0x48, 0x83, 0xc4, VM_SLOTS, 0x41, 0x5e, 0x41, 0x5f,
+				       0x5b, 0x5d, 0xc3 };
+
+/* Where each of their instructions begins, and how many words are on the stack above the return address then. */
+struct transition {
+	uint8_t offset;
+	uint8_t words;
+};
+
+static const struct transition entering[] = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 4, 3 }, { 6, 4 } };
+static const struct transition leaving[] = { { 4, 4 }, { 6, 3 }, { 8, 2 }, { 9, 1 }, { 10, 0 } };
+
+struct vm_registers vm_registers(const struct registers *registers)
+{
+	return (struct vm_registers){
+		.base = registers->rdx,
+		.pc = registers->rbx,
+		.kept_base = registers->rbp,
+	};
+}
+
+uint64_t vm_universe_of_registers(const struct layout *layout, const struct registers *registers)
+{
+	return registers->r14 - (uint64_t)layout->GG_dispatch;
+}
+
+size_t vm_frame_candidates(const struct layout *layout, const struct registers *registers,
+			   uint64_t ret_cframes[VM_FRAME_CANDIDATES_MAX])
+{
+	uint64_t sp = registers->rsp;
+	size_t count = 0;
+
+	ret_cframes[count++] = sp;
+	ret_cframes[count++] = sp + WORD;		/* in a subroutine of the VM's own */
+	ret_cframes[count++] = sp + TRACE_SPACE;	/* BC_JLOOP, about to enter a trace */
+	/* restoreregs has popped some; the return address is still to come. */
+	for (int32_t popped = VM_SLOTS; popped < layout->CFRAME_size; popped += WORD)
+		ret_cframes[count++] = sp - (uint64_t)popped;
+	return count;
+}
+
+static bool load(struct memory *stack, uint64_t address, unsigned size, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+
+	if (memory_read(stack, address, &value, size) != MEMORY_OK)
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+bool vm_frame_thread(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		     uint64_t *ret_thread)
+{
+	return load(stack, cframe + (uint64_t)layout->CFRAME_L, layout_ref_size(layout), ret_thread);
+}
+
+bool vm_frame_pc(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		 uint64_t *ret_pc)
+{
+	return load(stack, cframe + (uint64_t)layout->CFRAME_PC, layout_ref_size(layout), ret_pc);
+}
+
+bool vm_frame_previous(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		       uint64_t *ret_cframe)
+{
+	uint64_t previous;
+
+	if (!load(stack, cframe + (uint64_t)layout->CFRAME_PREV, sizeof(previous), &previous))
+		return false;
+	*ret_cframe = previous & ~(uint64_t)CFRAME_FLAGS;
+	return true;
+}
+
+bool vm_frame_nresults(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		       int32_t *ret_nresults)
+{
+	uint64_t value;
+
+	if (!load(stack, cframe + (uint64_t)layout->CFRAME_NRES, sizeof(int32_t), &value))
+		return false;
+	*ret_nresults = (int32_t)value;
+	return true;
+}
+
+bool vm_frame_is_plausible(const struct image *image, const struct layout *layout,
+			   struct memory *stack, uint64_t cframe, uint64_t *ret_thread)
+{
+	uint64_t thread, return_address, previous;
+	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
+
+	if (!vm_frame_thread(layout, stack, cframe, &thread) ||
+	    !vm_frame_previous(layout, stack, cframe, &previous) ||
+	    !load(stack, end - FROM_END_RETURN, WORD, &return_address))
+		return false;
+	if (thread == 0 || thread % WORD || (previous != 0 && previous <= cframe))
+		return false;
+	if (!image_find(image, return_address))
+		return false;
+	*ret_thread = thread;
+	return true;
+}
+
+bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		     const struct registers *frame, bool on_trace, struct registers *ret_caller)
+{
+	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
+	struct registers caller = *frame;
+
+	if (!load(stack, end - FROM_END_RETURN, WORD, &caller.rip) ||
+	    !load(stack, end - FROM_END_RBP, WORD, &caller.rbp) ||
+	    !load(stack, end - FROM_END_RBX, WORD, &caller.rbx) ||
+	    !load(stack, end - FROM_END_R15, WORD, &caller.r15) ||
+	    !load(stack, end - FROM_END_R14, WORD, &caller.r14))
+		return false;
+	if (layout->CFRAME_size > VM_SLOTS + FROM_END_R14) {
+		if (!load(stack, end - FROM_END_R13, WORD, &caller.r13) ||
+		    !load(stack, end - FROM_END_R12, WORD, &caller.r12))
+			return false;
+	} else if (on_trace) {
+		/* BC_JLOOP: r12 where the frame begins; r13 below it, or above it without GC64. */
+		if (!load(stack, cframe, WORD, &caller.r12) ||
+		    !load(stack, layout->gc64 ? cframe - WORD : cframe + WORD, WORD, &caller.r13))
+			return false;
+	}
+	caller.rsp = end;
+	*ret_caller = caller;
+	return true;
+}
+
+/* The words that `entering` or `leaving` left on the stack, outermost first. */
+static bool load_saved(struct memory *stack, struct registers *caller, uint64_t sp, unsigned words)
+{
+	uint64_t *saved[] = { &caller->rbp, &caller->rbx, &caller->r15, &caller->r14 };
+
+	for (unsigned i = 0; i < words; i++)
+		if (!load(stack, sp + (words - 1 - i) * WORD, WORD, saved[i]))
+			return false;
+	if (!load(stack, sp + words * WORD, WORD, &caller->rip))
+		return false;
+	caller->rsp = sp + (words + 1) * WORD;
+	return true;
+}
+
+static bool find_transition(struct memory *text, uint64_t pc, const uint8_t *pattern, size_t length,
+			    const struct transition *steps, size_t count, unsigned *ret_words)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint8_t bytes[sizeof(restoreregs)];
+
+		if (memory_read(text, pc - steps[i].offset, bytes, length) != MEMORY_OK ||
+		    memcmp(bytes, pattern, length) != 0)
+			continue;
+		*ret_words = steps[i].words;
+		return true;
+	}
+	return false;
+}
+
+bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
+			       struct memory *stack, const struct registers *registers,
+			       struct registers *ret_caller)
+{
+	struct registers caller = *registers;
+	unsigned words;
+
+	(void)layout;
+	if (!find_transition(text, registers->rip, saveregs, sizeof(saveregs), entering,
+			     sizeof(entering) / sizeof(entering[0]), &words) &&
+	    !find_transition(text, registers->rip, restoreregs, sizeof(restoreregs), leaving,
+			     sizeof(leaving) / sizeof(leaving[0]), &words))
+		return false;
+	if (!load_saved(stack, &caller, registers->rsp, words))
+		return false;
+	*ret_caller = caller;
+	return true;
+}
+
+bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc)
+{
+	uint8_t bytes[LINKING_BYTES + sizeof(saveregs)];
+	uint64_t begin = pc - LINKING_BYTES > vm->begin ? pc - LINKING_BYTES : vm->begin;
+	size_t length = (size_t)(pc - begin);
+
+	return memory_read(text, begin, bytes, length) == MEMORY_OK &&
+	       memmem(bytes, length, saveregs + 1, sizeof(saveregs) - 1) != NULL;
+}
+
+bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint64_t pc)
+{
+	static const uint8_t gc64[] = { 0x48, 0x89, 0x5a, 0xf8 };	/* mov [rdx-8], rbx */
+	static const uint8_t gc32[] = { 0x89, 0x5a, 0xfc };		/* mov [edx-4], ebx */
+	const uint8_t *pattern = layout->gc64 ? gc64 : gc32;
+	size_t length = layout->gc64 ? sizeof(gc64) : sizeof(gc32);
+	uint8_t bytes[sizeof(gc64)];
+
+	return memory_read(text, pc, bytes, length) == MEMORY_OK &&
+	       memcmp(bytes, pattern, length) == 0;
+}
+
+bool vm_call_stores_base(const struct layout *layout, struct memory *text,
+			 const struct vm_code *vm, uint64_t return_address)
+{
+	/* mov [rbp+L.base], rdx, or from edx to [ebp+L.base] */
+	const uint8_t gc64[] = { 0x48, 0x89, 0x55, (uint8_t)layout->L_base };
+	const uint8_t *pattern = layout->gc64 ? gc64 : gc64 + 1;
+	size_t length = layout->gc64 ? sizeof(gc64) : sizeof(gc64) - 1;
+	uint8_t bytes[CALL_SETUP_BYTES];
+	uint64_t begin = return_address - CALL_SETUP_BYTES;
+
+	if (begin < vm->begin)
+		begin = vm->begin;
+	return memory_read(text, begin, bytes, (size_t)(return_address - begin)) == MEMORY_OK &&
+	       memmem(bytes, (size_t)(return_address - begin), pattern, length) != NULL;
+}
+
+uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust)
+{
+	return registers->rsp + TRACE_SPACE + spadjust;
+}
