@@ -33,6 +33,9 @@ struct lua_objects {
 	uint64_t snapshot;		/* number of the present one */
 	uint64_t next_serial;
 	bool overfull;
+	struct proto_entry **by_address;	/* those of the present snapshot */
+	size_t by_address_count, by_address_size;
+	bool by_address_is_sorted;
 };
 
 struct lua_objects *lua_objects_new(void)
@@ -78,12 +81,33 @@ void lua_objects_free(struct lua_objects *objects)
 	if (!objects)
 		return;
 	forget_all(objects);
+	free(objects->by_address);
 	free(objects);
+}
+
+/* This prototype is as it was, in the present snapshot. */
+static void mark_seen(struct lua_objects *objects, struct proto_entry *entry)
+{
+	if (entry->seen == objects->snapshot)
+		return;
+	if (objects->by_address_count == objects->by_address_size) {
+		size_t size = objects->by_address_size ? objects->by_address_size * 2 : 256;
+		struct proto_entry **larger = realloc(objects->by_address, size * sizeof(*larger));
+
+		if (!larger)
+			return;
+		objects->by_address = larger;
+		objects->by_address_size = size;
+	}
+	entry->seen = objects->snapshot;
+	objects->by_address[objects->by_address_count++] = entry;
+	objects->by_address_is_sorted = false;
 }
 
 void lua_objects_begin(struct lua_objects *objects)
 {
 	objects->snapshot++;
+	objects->by_address_count = 0;
 	free_retired(objects);
 	if (objects->overfull || HASH_COUNT(objects->functions) > LUA_OBJECTS_MAX ||
 	    HASH_COUNT(objects->protos) > LUA_OBJECTS_MAX)
@@ -184,6 +208,7 @@ static void add_proto(struct lua_objects *objects, const struct layout *layout,
 	struct proto_entry *old = find_proto(objects, found->address);
 
 	if (old) {
+		old->seen = 0;
 		HASH_DEL(objects->protos, old);
 		old->hh.next = objects->retired;
 		objects->retired = old;
@@ -202,12 +227,12 @@ static void add_proto(struct lua_objects *objects, const struct layout *layout,
 	entry->proto.chunkname[chunkname_length] = '\0';
 	entry->proto.bytes = entry->bytes;
 	entry->proto.serial = ++objects->next_serial;
-	entry->seen = objects->snapshot;
 	memcpy(entry->header, found->header, sizeof(entry->header));
 	clear_changing_fields(layout, entry->header);
 	memcpy(entry->chunk_header, found->chunk_header, sizeof(entry->chunk_header));
 	entry->chunk = found->chunk;
 	HASH_ADD(hh, objects->protos, proto.address, sizeof(entry->proto.address), entry);
+	mark_seen(objects, entry);
 }
 
 /* GC list and colour of a string may change; its hash, length and kind may not. */
@@ -324,7 +349,7 @@ static void capture_protos(struct lua_objects *objects, struct snapshot *snapsho
 			continue;
 		if (known && chunk->status == MEMORY_OK &&
 		    is_same_proto(layout, known, header->copy, chunk->copy)) {
-			known->seen = objects->snapshot;
+			mark_seen(objects, known);
 			continue;
 		}
 		if (!load_proto_fields(layout, header->copy, protos[i], &one->proto))
@@ -458,6 +483,40 @@ const struct proto *lua_objects_proto(const struct lua_objects *objects, uint64_
 	const struct proto_entry *entry = find_proto(objects, address);
 
 	return entry && entry->seen == objects->snapshot ? &entry->proto : NULL;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const struct proto_entry *left = *(struct proto_entry *const *)a;
+	const struct proto_entry *right = *(struct proto_entry *const *)b;
+
+	return (left->proto.address > right->proto.address) -
+	       (left->proto.address < right->proto.address);
+}
+
+const struct proto *lua_objects_proto_of_pc(struct lua_objects *objects, uint64_t pc)
+{
+	size_t low = 0, high = objects->by_address_count;
+
+	if (!objects->by_address_is_sorted && high)
+		qsort(objects->by_address, high, sizeof(struct proto_entry *), compare_addresses);
+	objects->by_address_is_sorted = true;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (objects->by_address[middle]->proto.address <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	/* One that was replaced in this very snapshot may still be listed; it is not seen. */
+	for (; low > 0; low--) {
+		const struct proto_entry *entry = objects->by_address[low - 1];
+
+		if (entry->seen == objects->snapshot)
+			return proto_holds_pc(&entry->proto, pc) ? &entry->proto : NULL;
+	}
+	return NULL;
 }
 
 const struct function_object *lua_objects_function(const struct lua_objects *objects,

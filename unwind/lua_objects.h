@@ -69,6 +69,9 @@ void lua_objects_capture_protos(struct lua_objects *objects, struct snapshot *sn
 /* The prototype at the address in the present snapshot, or NULL. */
 const struct proto *lua_objects_proto(const struct lua_objects *objects, uint64_t address);
 
+/* The prototype of the present snapshot that has an instruction at this pc, or NULL. */
+const struct proto *lua_objects_proto_of_pc(struct lua_objects *objects, uint64_t pc);
+
 /* The function at the address in the present snapshot, or NULL. */
 const struct function_object *lua_objects_function(const struct lua_objects *objects,
 						   uint64_t address);

@@ -1,0 +1,152 @@
+#include "unwind/lua_top.h"
+
+#include "unwind/luajit.h"
+#include "unwind/traces.h"
+#include "unwind/vm_frame.h"
+
+/* The activation at base, if there is one. */
+static bool look(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base,
+		 struct lua_walk *walk, struct lua_activation *ret_activation)
+{
+	*walk = (struct lua_walk){ .thread = thread, .objects = objects, .base = base };
+	return lua_thread_holds_base(thread, base) && lua_walk_activation(walk, ret_activation);
+}
+
+/* The instruction being executed, given the interpreter's PC, which is past it. */
+static bool find_instruction(const struct lua_thread *thread, const struct proto *proto,
+			     uint64_t pc, uint64_t *ret_pc)
+{
+	const struct trace *trace;
+
+	pc &= ~(uint64_t)1;	/* vm_hotcall marks it */
+	if (pc == proto->bc) {
+		*ret_pc = pc;
+		return true;
+	}
+	if (proto_holds_pc(proto, pc - BYTECODE_SIZE)) {
+		*ret_pc = pc - BYTECODE_SIZE;
+		return true;
+	}
+	/* Until August 2023 a return that had become a trace's start was run from the trace's copy. */
+	trace = thread->universe->traces
+		? traces_find_startins(thread->universe->traces, thread->layout, pc) : NULL;
+	if (trace && proto_holds_pc(proto, trace->startpc)) {
+		*ret_pc = trace->startpc;
+		return true;
+	}
+	return false;
+}
+
+/* L->base, with the position that was saved last or else the one in the register. */
+static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *objects,
+			  struct memory *stack, uint64_t cframe, uint64_t pc,
+			  struct lua_walk *ret_walk)
+{
+	struct lua_activation activation;
+	struct lua_walk walk;
+	uint64_t saved;
+
+	if (!look(thread, objects, thread->base, &walk, &activation))
+		return false;
+	if (activation.function && activation.function->proto) {
+		const struct proto *proto = activation.function->proto;
+
+		if (!vm_frame_pc(thread->layout, stack, cframe, &saved) ||
+		    !find_instruction(thread, proto, saved, &walk.pc))
+			if (!find_instruction(thread, proto, pc, &walk.pc))
+				walk.pc = 0;
+	}
+	*ret_walk = walk;
+	return true;
+}
+
+bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
+		   struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
+		   const struct registers *registers, struct lua_walk *ret_walk)
+{
+	struct vm_registers vm = vm_registers(registers);
+	struct lua_activation activation;
+	struct lua_walk walk;
+
+	if (vm_is_store_pending(thread->layout, image_text(image), registers->rip))
+		return lua_walk_find_caller(thread, objects, vm.base, vm.pc, ret_walk);
+
+	if (look(thread, objects, vm.base, &walk, &activation)) {
+		const struct proto *proto = activation.function ? activation.function->proto : NULL;
+
+		if (!proto || find_instruction(thread, proto, vm.pc, &walk.pc)) {
+			*ret_walk = walk;
+			return true;
+		}
+	}
+	if (lua_walk_find_caller(thread, objects, vm.base, vm.pc, ret_walk))
+		return true;
+	/* vm_return to C keeps the previous base in PC. */
+	if (look(thread, objects, vm.pc, &walk, &activation)) {
+		*ret_walk = walk;
+		return true;
+	}
+	/* Back from a call that did not store L->base: BASE is about to be restored. */
+	if (look(thread, objects, vm.kept_base, &walk, &activation) && activation.function) {
+		if (activation.function->proto)
+			find_instruction(thread, activation.function->proto, vm.pc, &walk.pc);
+		*ret_walk = walk;
+		return true;
+	}
+	return top_as_stored(thread, objects, stack, cframe, vm.pc, ret_walk);
+}
+
+bool lua_top_below_native(struct image *image, struct lua_objects *objects,
+			  struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
+			  const struct registers *frame, bool registers_known,
+			  struct lua_walk *ret_walk)
+{
+	struct vm_registers vm = vm_registers(frame);
+	struct lua_activation activation;
+	struct lua_walk walk;
+
+	if (!registers_known) {
+		const struct module *module;
+
+		if (image_classify(image, frame->rip - 1, &module) != CODE_VM ||
+		    !vm_call_stores_base(thread->layout, image_text(image), module->vm, frame->rip))
+			return false;
+		return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
+	}
+	/* A call that stores L->base has L in that register; the others keep BASE there. */
+	if (vm.kept_base != thread->address &&
+	    look(thread, objects, vm.kept_base, &walk, &activation) && activation.function) {
+		if (!activation.function->proto ||
+		    find_instruction(thread, activation.function->proto, vm.pc, &walk.pc)) {
+			*ret_walk = walk;
+			return true;
+		}
+	}
+	return top_as_stored(thread, objects, stack, cframe, vm.pc, ret_walk);
+}
+
+bool lua_top_leaving_trace(struct lua_objects *objects, const struct lua_thread *thread,
+			   const struct registers *registers, struct lua_walk *ret_walk)
+{
+	struct vm_registers vm = vm_registers(registers);
+	struct lua_activation activation;
+	struct lua_walk walk;
+
+	if (!look(thread, objects, vm.base, &walk, &activation) || !activation.function ||
+	    !activation.function->proto || !proto_holds_pc(activation.function->proto, vm.pc))
+		return false;
+	walk.pc = vm.pc;
+	*ret_walk = walk;
+	return true;
+}
+
+void lua_top_resume(struct lua_walk *walk, struct memory *stack, uint64_t cframe)
+{
+	struct lua_activation activation;
+	uint64_t saved;
+
+	if (walk->pc == 0 && lua_walk_activation(walk, &activation) && activation.function &&
+	    activation.function->proto &&
+	    vm_frame_pc(walk->thread->layout, stack, cframe, &saved))
+		find_instruction(walk->thread, activation.function->proto, saved, &walk->pc);
+}

@@ -1,0 +1,665 @@
+#include "unwind/merge.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/lua_top.h"
+#include "unwind/luajit.h"
+#include "unwind/vm_frame.h"
+
+/* Where the walk of one Lua thread has come to. */
+struct section {
+	bool started;
+	bool ended;		/* at its bottom, or lost */
+	struct lua_walk walk;
+};
+
+struct merge {
+	const struct capture *capture;
+	struct image *image;
+	struct lua_objects *objects;
+	struct native_unwinder *native;
+	struct memory *memory;		/* the snapshot */
+	struct merged_stack *stack;
+	struct section sections[CAPTURE_THREADS_MAX];
+	bool registers_known;		/* callee-saved registers of the native walk are right */
+	bool out_of_memory;
+};
+
+/*---- Emitting frames ----*/
+
+static struct merged_frame *emit(struct merge *merge, enum merged_kind kind)
+{
+	struct merged_stack *stack = merge->stack;
+	struct merged_frame *frame;
+
+	if (stack->count == stack->size) {
+		size_t size = stack->size ? stack->size * 2 : 128;
+		struct merged_frame *larger = realloc(stack->frames, size * sizeof(*larger));
+
+		if (!larger) {
+			merge->out_of_memory = true;
+			return NULL;
+		}
+		stack->frames = larger;
+		stack->size = size;
+	}
+	frame = &stack->frames[stack->count++];
+	*frame = (struct merged_frame){ .kind = kind };
+	return frame;
+}
+
+static void emit_lost(struct merge *merge, enum lost_reason reason)
+{
+	struct merged_frame *frame = emit(merge, MERGED_LOST);
+
+	if (frame)
+		frame->lost = reason;
+}
+
+static void emit_code(struct merge *merge, enum merged_kind kind, const struct layout *layout,
+		      const struct trace *trace)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct merged_frame *frame = emit(merge, kind);
+
+	if (!frame)
+		return;
+	frame->layout = layout;
+	frame->pc = native->registers.rip;
+	frame->is_return_address = native->is_return_address;
+	frame->trace = trace;
+}
+
+static struct merged_frame *emit_activation(struct merge *merge, const struct layout *layout,
+					    const struct lua_activation *activation)
+{
+	const struct function_object *function = activation->function;
+	struct merged_frame *frame = emit(merge, function->proto ? MERGED_LUA : MERGED_C_FUNCTION);
+
+	if (!frame)
+		return NULL;
+	frame->layout = layout;
+	frame->function = function;
+	frame->proto = function->proto;
+	frame->pc = activation->pc;
+	return frame;
+}
+
+/*---- Lua sections ----*/
+
+static struct section *section_of(struct merge *merge, const struct lua_thread *thread)
+{
+	return &merge->sections[thread - merge->capture->threads];
+}
+
+/* Move to the frame below and note on the frame just emitted (NULL if none) who called it. */
+static enum lua_step step_down(struct section *section, struct merged_frame *callee)
+{
+	enum lua_step step = lua_walk_step(&section->walk);
+	struct lua_activation caller;
+
+	if (callee && (step == LUA_STEP_CALL || step == LUA_STEP_METAMETHOD) &&
+	    lua_walk_activation(&section->walk, &caller) && caller.pc) {
+		callee->caller = caller.function->proto;
+		callee->caller_pc = caller.pc;
+		callee->called_by_metamethod = step == LUA_STEP_METAMETHOD;
+	}
+	return step;
+}
+
+/* Act on a step; true if the frames of this section go on. */
+static bool goes_on(struct merge *merge, struct section *section, enum lua_step step)
+{
+	switch (step) {
+	case LUA_STEP_CALL:
+	case LUA_STEP_METAMETHOD:
+	case LUA_STEP_PROTECTED:
+		return true;
+	case LUA_STEP_FROM_C:
+		return false;
+	case LUA_STEP_BOTTOM:
+		section->ended = true;
+		return false;
+	case LUA_STEP_BROKEN:
+		emit_lost(merge, LOST_BROKEN_CHAIN);
+		section->ended = true;
+		return false;
+	}
+	return false;
+}
+
+/* Emit Lua frames down to and including the one that native code called. */
+static void emit_section(struct merge *merge, struct section *section)
+{
+	while (!section->ended && merge->stack->count < MERGE_FRAMES_MAX) {
+		struct lua_activation activation;
+		struct merged_frame *frame = NULL;
+
+		if (lua_walk_is_done(&section->walk)) {
+			section->ended = true;
+			return;
+		}
+		if (!lua_walk_activation(&section->walk, &activation)) {
+			emit_lost(merge, LOST_BROKEN_CHAIN);
+			section->ended = true;
+			return;
+		}
+		if (activation.function)
+			frame = emit_activation(merge, section->walk.thread->layout, &activation);
+		if (!goes_on(merge, section, step_down(section, frame)))
+			return;
+	}
+}
+
+/* The C frames of one thread, from its innermost outwards: does one of them lie here? */
+static bool is_linked(const struct merge *merge, const struct lua_thread *thread, uint64_t cframe)
+{
+	uint64_t at = thread->cframe;
+
+	for (unsigned i = 0; i < CFRAMES_MAX && at && at <= cframe; i++) {
+		uint64_t previous;
+
+		if (at == cframe)
+			return true;
+		if (!vm_frame_previous(thread->layout, merge->memory, at, &previous) ||
+		    previous <= at)
+			return false;
+		at = previous;
+	}
+	return false;
+}
+
+/* The thread whose C frame lies here, or NULL. */
+static const struct lua_thread *linked_thread(const struct merge *merge,
+					      const struct layout *layout, uint64_t cframe)
+{
+	const struct lua_thread *thread;
+	uint64_t address;
+
+	if (!vm_frame_thread(layout, merge->memory, cframe, &address))
+		return NULL;
+	thread = capture_find_thread(merge->capture, address);
+	return thread && is_linked(merge, thread, cframe) ? thread : NULL;
+}
+
+static bool start_section(struct merge *merge, struct section *section,
+			  const struct lua_thread *thread, uint64_t cframe)
+{
+	const struct native_frame *native = native_current(merge->native);
+
+	if (native->is_return_address)
+		return lua_top_below_native(merge->image, merge->objects, merge->memory, thread,
+					    cframe, &native->registers, merge->registers_known,
+					    &section->walk);
+	return lua_top_in_vm(merge->image, merge->objects, merge->memory, thread, cframe,
+			     &native->registers, &section->walk);
+}
+
+/*
+ * Put the Lua frames that run in the VM's C frame into the stack. A frame of
+ * lua_cpcall's kind, marked by a negative count of results, runs none.
+ */
+static void enter_section(struct merge *merge, const struct lua_thread *thread, uint64_t cframe)
+{
+	struct section *section = section_of(merge, thread);
+	int32_t nresults;
+
+	if (!vm_frame_nresults(thread->layout, merge->memory, cframe, &nresults) || nresults < 0)
+		return;
+	if (section->started) {
+		lua_top_resume(&section->walk, merge->memory, cframe);
+	} else {
+		section->started = true;
+		if (!start_section(merge, section, thread, cframe)) {
+			emit_lost(merge, LOST_HALF_DONE);
+			section->ended = true;
+		}
+	}
+	emit_section(merge, section);
+}
+
+/*---- Compiled code ----*/
+
+/* The universe and verified trace that a pc belongs to. */
+static const struct trace *find_trace(const struct merge *merge, uint64_t pc,
+				      const struct universe_view **ret_view)
+{
+	for (size_t i = 0; i < merge->capture->universe_count; i++) {
+		const struct universe_view *view = &merge->capture->universes[i];
+		const struct trace *trace = view->universe->traces
+			? traces_find(view->universe->traces, pc) : NULL;
+
+		if (trace) {
+			*ret_view = view;
+			return trace;
+		}
+	}
+	return NULL;
+}
+
+/* The thread that runs compiled code: its innermost C frame lies just above the trace's. */
+static const struct lua_thread *thread_on_trace(const struct merge *merge,
+						const struct universe_view *view, uint64_t sp)
+{
+	for (size_t i = 0; i < merge->capture->thread_count; i++) {
+		const struct lua_thread *thread = &merge->capture->threads[i];
+
+		if (thread->universe != view->universe || thread->cframe < sp)
+			continue;
+		if (view->cur_L == 0 || view->cur_L == thread->address)
+			return thread;
+	}
+	return NULL;
+}
+
+/* One inlined frame as a trace tells it, from the function constant or by the bytecode's owner. */
+static struct merged_frame *emit_trace_frame(struct merge *merge, const struct layout *layout,
+					     const struct trace_frame *inlined)
+{
+	const struct function_object *function = inlined->function
+		? lua_objects_function(merge->objects, inlined->function) : NULL;
+	const struct proto *proto = inlined->pc
+		? lua_objects_proto_of_pc(merge->objects, inlined->pc) : NULL;
+	struct merged_frame *frame;
+
+	if (function && function->ffid != FF_LUA)
+		frame = emit(merge, MERGED_C_FUNCTION);
+	else if (proto)
+		frame = emit(merge, MERGED_LUA);
+	else
+		frame = NULL;
+	if (!frame) {
+		emit_lost(merge, LOST_IN_TRACE);
+		return NULL;
+	}
+	frame->layout = layout;
+	frame->compiled = true;
+	if (frame->kind == MERGED_LUA) {
+		frame->proto = proto;
+		frame->pc = inlined->pc;
+		frame->function = function && function->proto == proto ? function : NULL;
+	} else {
+		frame->function = function;
+	}
+	return frame;
+}
+
+/*
+ * Emit the frames that the trace has inlined and its start frame, and leave
+ * the section's walk at the frame below that.
+ */
+static void emit_trace(struct merge *merge, const struct layout *layout, struct section *section,
+		       const struct trace_frame *inlined, size_t count)
+{
+	struct merged_frame *callee = NULL;
+	size_t callee_at = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct merged_frame *frame = emit_trace_frame(merge, layout, &inlined[i]);
+
+		if (callee && frame && frame->kind == MERGED_LUA) {
+			callee = &merge->stack->frames[callee_at];
+			callee->caller = frame->proto;
+			callee->caller_pc = frame->pc;
+			callee->called_by_metamethod = inlined[i].is_continuation;
+		}
+		if (i == 0 && frame && frame->kind == MERGED_LUA)
+			frame->pc_is_near = true;
+		callee = frame;
+		callee_at = merge->stack->count - 1;
+	}
+	if (count == 0)
+		emit_lost(merge, LOST_IN_TRACE);
+	if (goes_on(merge, section, step_down(section, callee)))
+		emit_section(merge, section);
+}
+
+static void enter_trace(struct merge *merge, const struct lua_thread *thread,
+			const struct universe_view *view, const struct trace_frame *inlined,
+			size_t count)
+{
+	struct section *section = section_of(merge, thread);
+
+	if (!section->started) {
+		section->started = true;
+		section->walk = (struct lua_walk){
+			.thread = thread,
+			.objects = merge->objects,
+			.base = view->jit_base,
+		};
+	}
+	if (section->ended)
+		return;
+	if (section->walk.base != view->jit_base ||
+	    !lua_thread_holds_base(thread, view->jit_base)) {
+		emit_lost(merge, LOST_IN_TRACE);
+		section->ended = true;
+		return;
+	}
+	emit_trace(merge, thread->layout, section, inlined, count);
+}
+
+/*---- One native frame at a time ----*/
+
+/* The walk ends here, or goes on at the registers that were set. */
+enum passed { PASSED_ON, PASSED_END, PASSED_LOST };
+
+/* Go on at the caller of a VM frame. */
+static enum passed leave_frame(struct merge *merge, const struct layout *layout, uint64_t cframe,
+			       bool on_trace)
+{
+	struct registers caller;
+
+	if (!vm_frame_caller(layout, merge->memory, cframe,
+			     &native_current(merge->native)->registers, on_trace, &caller))
+		return PASSED_LOST;
+	native_continue(merge->native, &caller);
+	return PASSED_ON;
+}
+
+static enum passed pass_trace(struct merge *merge, const struct trace *trace,
+			      const struct universe_view *view)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct layout *layout = &view->universe->vm->layout;
+	const struct lua_thread *thread = thread_on_trace(merge, view, native->registers.rsp);
+	uint64_t pc = native->registers.rip - (native->is_return_address ? 1 : 0);
+	struct trace_frame inlined[TRACE_FRAMES_MAX];
+
+	emit_code(merge, MERGED_TRACE, layout, trace);
+	/* The first and last instructions of a trace run with another stack pointer. */
+	if (!thread || (native->is_return_address &&
+			vm_trace_cframe(&native->registers, trace->spadjust) != thread->cframe)) {
+		emit_lost(merge, LOST_IN_TRACE);
+		return PASSED_LOST;
+	}
+	enter_trace(merge, thread, view, inlined,
+		    trace_frames(trace, layout, pc, inlined, TRACE_FRAMES_MAX));
+	return leave_frame(merge, layout, thread->cframe, true);
+}
+
+/*
+ * A leaf in the VM, but not in an interpreter frame that is linked: a leaf
+ * routine called from C or from a trace, or the way out of a trace.
+ */
+static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct registers caller = native->registers;
+	const struct universe_view *view = NULL;
+	const struct lua_thread *thread = NULL;
+	struct section *section;
+
+	for (size_t i = 0; i < merge->capture->universe_count && !thread; i++) {
+		view = &merge->capture->universes[i];
+		if (view->universe->vm == vm && view->jit_base != 0)
+			thread = thread_on_trace(merge, view, native->registers.rsp);
+	}
+	if (memory_u64(merge->memory, caller.rsp, &caller.rip)) {
+		const struct universe_view *trace_view;
+		const struct trace *trace = find_trace(merge, caller.rip - 1, &trace_view);
+
+		caller.rsp += sizeof(uint64_t);
+		if (trace && thread &&
+		    vm_trace_cframe(&caller, trace->spadjust) == thread->cframe) {
+			native_continue(merge->native, &caller);
+			return PASSED_ON;
+		}
+		if (!thread && image_classify(merge->image, caller.rip - 1, NULL) == CODE_NATIVE) {
+			native_continue(merge->native, &caller);
+			return PASSED_ON;
+		}
+	}
+	if (!thread)
+		return PASSED_LOST;
+
+	section = section_of(merge, thread);
+	if (!section->started) {
+		section->started = true;
+		if (!lua_top_leaving_trace(merge->objects, thread, &native->registers,
+					   &section->walk)) {
+			section->walk = (struct lua_walk){ .thread = thread,
+							   .objects = merge->objects,
+							   .base = view->jit_base };
+			emit_lost(merge, LOST_IN_TRACE);
+			if (!lua_thread_holds_base(thread, view->jit_base) ||
+			    !goes_on(merge, section, step_down(section, NULL)))
+				return leave_frame(merge, &vm->layout, thread->cframe, true);
+		}
+	}
+	emit_section(merge, section);
+	return leave_frame(merge, &vm->layout, thread->cframe, true);
+}
+
+static enum passed pass_vm_leaf(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	uint64_t candidates[VM_FRAME_CANDIDATES_MAX];
+	struct registers caller;
+	size_t count;
+
+	if (vm_is_entering_or_leaving(&vm->layout, image_text(merge->image), merge->memory,
+				      &native->registers, &caller)) {
+		native_continue(merge->native, &caller);
+		return PASSED_ON;
+	}
+	count = vm_frame_candidates(&vm->layout, &native->registers, candidates);
+	for (size_t i = 0; i < count; i++) {
+		const struct lua_thread *thread = linked_thread(merge, &vm->layout, candidates[i]);
+
+		if (!thread || thread->cframe != candidates[i])
+			continue;
+		enter_section(merge, thread, candidates[i]);
+		return leave_frame(merge, &vm->layout, candidates[i], false);
+	}
+	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip))
+		return leave_frame(merge, &vm->layout, native->registers.rsp, false);
+	return pass_vm_routine(merge, vm);
+}
+
+/* Called back from a trace's exit: L->base is where the trace began, or already restored. */
+static enum passed pass_trace_exit(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+
+	for (size_t i = 0; i < merge->capture->universe_count; i++) {
+		const struct universe_view *view = &merge->capture->universes[i];
+		const struct lua_thread *thread;
+		struct trace_frame inlined[TRACE_FRAMES_MAX];
+		const struct trace *trace;
+		uint32_t parent, exitno;
+		uint64_t J;
+
+		if (view->universe->vm != vm || !view->universe->traces)
+			continue;
+		thread = thread_on_trace(merge, view, native->registers.rsp);
+		if (!thread)
+			continue;
+		if (thread->base != view->jit_base) {
+			enter_section(merge, thread, thread->cframe);
+			return leave_frame(merge, &vm->layout, thread->cframe, true);
+		}
+		J = view->universe->g + (uint64_t)vm->layout.GG_J;
+		trace = memory_u32(merge->memory, J + (uint64_t)vm->layout.J_parent, &parent) &&
+			memory_u32(merge->memory, J + (uint64_t)vm->layout.J_exitno, &exitno)
+			? traces_by_number(view->universe->traces, parent) : NULL;
+		enter_trace(merge, thread, view, inlined,
+			    trace ? trace_exit_frames(trace, &vm->layout, exitno, inlined,
+						      TRACE_FRAMES_MAX) : 0);
+		return leave_frame(merge, &vm->layout, thread->cframe, true);
+	}
+	return PASSED_LOST;
+}
+
+static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	uint64_t sp = native->registers.rsp;
+
+	/* The second is for calls from a subroutine of the VM's own. */
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t cframe = sp + i * sizeof(uint64_t);
+		const struct lua_thread *thread = linked_thread(merge, &vm->layout, cframe);
+
+		if (!thread)
+			continue;
+		enter_section(merge, thread, cframe);
+		return leave_frame(merge, &vm->layout, cframe, false);
+	}
+	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip))
+		return leave_frame(merge, &vm->layout, sp, false);
+	return pass_trace_exit(merge, vm);
+}
+
+static enum passed pass_native(struct merge *merge)
+{
+	switch (native_step(merge->native)) {
+	case NATIVE_FRAME:
+		return PASSED_ON;
+	case NATIVE_END:
+		return PASSED_END;
+	case NATIVE_LOST:
+		break;
+	}
+	return PASSED_LOST;
+}
+
+static enum passed pass(struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct vm_code *vm = native->module ? native->module->vm : NULL;
+	const struct universe_view *view;
+	const struct trace *trace;
+
+	switch (native->code) {
+	case CODE_NATIVE:
+		emit_code(merge, MERGED_NATIVE, NULL, NULL);
+		return pass_native(merge);
+	case CODE_VM_FFI_CALL:
+		emit_code(merge, MERGED_VM, &vm->layout, NULL);
+		return pass_native(merge);
+	case CODE_VM:
+		emit_code(merge, MERGED_VM, &vm->layout, NULL);
+		return native->is_return_address ? pass_vm_caller(merge, vm)
+						  : pass_vm_leaf(merge, vm);
+	case CODE_UNKNOWN:
+		break;
+	}
+	trace = find_trace(merge, native->registers.rip - (native->is_return_address ? 1 : 0), &view);
+	return trace ? pass_trace(merge, trace, view) : PASSED_LOST;
+}
+
+/*
+ * Native unwinding has failed. The C frames of the Lua threads are linked
+ * whatever the native frames between them are: go on at the next one.
+ */
+static bool resynchronise(struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct registers registers = native->registers;
+	const struct lua_thread *next = NULL;
+	uint64_t cframe = UINT64_MAX;
+
+	for (size_t i = 0; i < merge->capture->thread_count; i++) {
+		const struct lua_thread *thread = &merge->capture->threads[i];
+		uint64_t at = thread->cframe;
+
+		for (unsigned n = 0; n < CFRAMES_MAX && at && at <= registers.rsp; n++)
+			if (!vm_frame_previous(thread->layout, merge->memory, at, &at))
+				at = 0;
+		if (at > registers.rsp && at < cframe) {
+			next = thread;
+			cframe = at;
+		}
+	}
+	if (!next || !memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
+		return false;
+	registers.rsp = cframe;
+	merge->registers_known = false;
+	native_continue(merge->native, &registers);
+	enter_section(merge, next, cframe);
+	return leave_frame(merge, next->layout, cframe, false) == PASSED_ON;
+}
+
+/* VM state of the sample, by the leaf's pc first and g->vmstate where that leaves it open. */
+static enum vm_state find_vm_state(const struct merge *merge)
+{
+	const struct capture *capture = merge->capture;
+	const struct universe_view *view = NULL;
+	const struct module *module;
+	bool has_lua = false;
+
+	for (size_t i = 0; i < merge->stack->count && !has_lua; i++)
+		has_lua = merge->stack->frames[i].kind == MERGED_LUA ||
+			  merge->stack->frames[i].kind == MERGED_C_FUNCTION;
+	if (!has_lua)
+		return VM_STATE_NONE;
+	if (capture->thread_count)
+		view = capture_find_universe(capture, capture->threads[0].universe);
+	switch (image_classify(merge->image, capture->registers.rip, &module)) {
+	case CODE_UNKNOWN:
+		return VM_STATE_COMPILED;
+	case CODE_VM:
+		return view && view->vmstate == VMST_EXIT ? VM_STATE_EXIT : VM_STATE_INTERPRETED;
+	case CODE_VM_FFI_CALL:
+	case CODE_NATIVE:
+		break;
+	}
+	if (!view)
+		return VM_STATE_UNKNOWN;
+	switch (view->vmstate) {
+	case VMST_GC:
+		return VM_STATE_GC;
+	case VMST_RECORD:
+		return VM_STATE_RECORDING;
+	case VMST_OPT:
+		return VM_STATE_OPTIMISING;
+	case VMST_ASM:
+		return VM_STATE_ASSEMBLING;
+	case VMST_EXIT:
+		return VM_STATE_EXIT;
+	default:
+		return VM_STATE_C;
+	}
+}
+
+int merge_stacks(const struct capture *capture, struct image *image,
+		 struct lua_objects *objects, struct native_unwinder *native,
+		 struct merged_stack *stack)
+{
+	struct merge merge = {
+		.capture = capture,
+		.image = image,
+		.objects = objects,
+		.native = native,
+		.memory = snapshot_memory(capture->snapshot),
+		.stack = stack,
+		.registers_known = true,
+	};
+	enum passed passed = PASSED_ON;
+
+	stack->count = 0;
+	native_begin(native, merge.memory, &capture->registers);
+	while (passed == PASSED_ON && !merge.out_of_memory) {
+		if (stack->count >= MERGE_FRAMES_MAX) {
+			emit_lost(&merge, LOST_TOO_DEEP);
+			break;
+		}
+		passed = pass(&merge);
+		if (passed != PASSED_LOST)
+			continue;
+		emit_lost(&merge, LOST_NATIVE_UNWIND);
+		if (resynchronise(&merge))
+			passed = PASSED_ON;
+	}
+	stack->vm_state = find_vm_state(&merge);
+	return merge.out_of_memory ? -ENOMEM : 0;
+}
+
+void merged_stack_clear(struct merged_stack *stack)
+{
+	free(stack->frames);
+	*stack = (struct merged_stack){ 0 };
+}

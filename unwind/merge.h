@@ -1,0 +1,64 @@
+/*
+ * merge: native and Lua frames of one captured thread, in their true order.
+ *
+ * The native stack is walked from its leaf. Wherever it passes through the
+ * VM or through a trace, the Lua frames that run there are put in its place,
+ * down to the one that native code had called; the native frames outside of
+ * it follow. What cannot be known is a lost frame with its reason.
+ */
+#ifndef LJSPY_MERGE_H
+#define LJSPY_MERGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/sample.h"
+#include "unwind/capture.h"
+#include "unwind/lost.h"
+#include "unwind/native.h"
+#include "unwind/traces.h"
+
+enum {
+	/* LuaJIT's stack has 65,500 slots, and no frame takes fewer than two. */
+	MERGE_FRAMES_MAX = 65536,
+};
+
+enum merged_kind {
+	MERGED_LUA,		/* a Lua function: proto, pc */
+	MERGED_C_FUNCTION,	/* a builtin or lua_CFunction: function */
+	MERGED_NATIVE,		/* pc */
+	MERGED_VM,		/* pc, in LuaJIT's interpreter */
+	MERGED_TRACE,		/* trace, pc */
+	MERGED_LOST,		/* lost */
+};
+
+struct merged_frame {
+	enum merged_kind kind;
+	const struct layout *layout;		/* of the frame's VM, NULL for native frames */
+	const struct proto *proto;
+	const struct function_object *function;	/* NULL when a trace knows only the prototype */
+	uint64_t pc;			/* bytecode of a Lua function (0 if unknown), machine code else */
+	bool is_return_address;		/* machine code: the call is before pc */
+	bool compiled;
+	bool pc_is_near;		/* compiled: pc is the snapshot's, not the exact one */
+	bool called_by_metamethod;	/* Lua and C functions: through a continuation */
+	const struct proto *caller;	/* whose instruction at caller_pc called it; NULL if none */
+	uint64_t caller_pc;
+	const struct trace *trace;
+	enum lost_reason lost;
+};
+
+struct merged_stack {
+	struct merged_frame *frames;	/* leaf first; owned */
+	size_t count, size;
+	enum vm_state vm_state;
+};
+
+/* Fill the stack, replacing what it held. -ENOMEM leaves it cut short. */
+int merge_stacks(const struct capture *capture, struct image *image,
+		 struct lua_objects *objects, struct native_unwinder *native,
+		 struct merged_stack *stack);
+
+void merged_stack_clear(struct merged_stack *stack);
+
+#endif
