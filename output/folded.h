@@ -17,10 +17,11 @@
 
 struct folded_options {
 	/*
-	 * Mark frames by kind as flame graph tools understand it: _[j] for
-	 * compiled code, _[i] for native code behind it (inlined colours),
-	 * _[k] for the VM. A profile that is merged by_compiled tells
-	 * compiled and interpreted weight of a function apart.
+	 * Mark frames at their end as flame graph tools colour them: _[j]
+	 * for Lua code that was compiled, _[0] for Lua code that was
+	 * interpreted, _[k] for the VM itself. In a profile that is not
+	 * merged by_compiled, a function is marked _[j] only if it was
+	 * compiled in each of its samples.
 	 */
 	bool annotate;
 };
