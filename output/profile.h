@@ -3,6 +3,8 @@
  *
  * Every output format is a view of a profile. Frames of a function merge by
  * function identity; a node's children are in the order of first appearance.
+ * Stacks may be tens of thousands of frames deep: walk the tree with
+ * profile_node_next(), never by recursion.
  */
 #ifndef LJSPY_PROFILE_H
 #define LJSPY_PROFILE_H
@@ -15,10 +17,12 @@
 
 struct profile_node {
 	const struct function *function;	/* NULL at the root */
-	uint32_t line;		/* 0 in the function view */
+	uint32_t line;		/* 0 in the function view, or unknown */
+	uint32_t depth;		/* 0 at the root */
 	bool compiled;		/* all of its samples were in compiled code */
 	uint64_t own_ns;	/* weight of samples whose leaf this is */
 	uint64_t total_ns;	/* own and everything called from here */
+	uint64_t compiled_ns;	/* of total_ns, while this frame was compiled code */
 	uint64_t own_samples;
 	uint64_t total_samples;
 	struct profile_node *parent;
@@ -26,8 +30,16 @@ struct profile_node {
 	struct profile_node *next_sibling;
 };
 
+/* Which of a sample's two times is its weight. */
+enum profile_weight {
+	PROFILE_CPU_TIME,
+	PROFILE_WALL_TIME,
+};
+
 struct profile_options {
+	enum profile_weight weight;
 	bool by_line;		/* a frame is a function and line, not a function */
+	bool by_compiled;	/* interpreted and compiled code are different frames */
 };
 
 struct profile;
@@ -39,8 +51,12 @@ void profile_free(struct profile *profile);
 /* 0, or -ENOMEM: then the profile is as before. */
 int profile_add(struct profile *profile, const struct sample *sample);
 
+const struct profile_options *profile_options(const struct profile *profile);
 const struct profile_node *profile_root(const struct profile *profile);
 size_t profile_node_count(const struct profile *profile);	/* the root excluded */
 size_t profile_depth(const struct profile *profile);	/* of the deepest node */
+
+/* The node after this one, callers before callees; NULL after the last. */
+const struct profile_node *profile_node_next(const struct profile_node *node);
 
 #endif

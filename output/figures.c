@@ -1,0 +1,179 @@
+#include "output/figures.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static const char *const certainty_names[CERTAINTY_COUNT] = {
+	[CERTAINTY_EXACT] = "exact",
+	[CERTAINTY_NEAREST] = "nearest",
+	[CERTAINTY_FUNCTION] = "function",
+};
+
+static const struct {
+	const char *name;
+	unsigned per_mille;
+} percentiles[] = {
+	{ "p50", 500 },
+	{ "p90", 900 },
+	{ "p99", 990 },
+};
+
+enum { PERCENTILE_COUNT = sizeof(percentiles) / sizeof(percentiles[0]) };
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+uint64_t figures_lost(const struct figures *figures)
+{
+	uint64_t lost = 0;
+
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		lost += figures->lost[reason];
+	return lost;
+}
+
+static void print_samples(FILE *out, const struct figures *figures)
+{
+	uint64_t lost = figures_lost(figures);
+	const char *before = ": ";
+
+	fprintf(out, "samples  %" PRIu64 " in %.1f s, %.1f Hz reached of %g asked, %" PRIu64 " ticks missed\n",
+		figures->samples, (double)figures->duration_ns / 1e9,
+		figures->rate_reached_hz, figures->rate_asked_hz, figures->missed_ticks);
+	fprintf(out, "lost     %" PRIu64 " (%.2f %%)", lost, percent(lost, figures->samples));
+	for (int reason = 0; reason < LOST_COUNT; reason++) {
+		if (figures->lost[reason] == 0)
+			continue;
+		fprintf(out, "%s%s %" PRIu64, before, lost_reason_text((enum lost_reason)reason),
+			figures->lost[reason]);
+		before = ", ";
+	}
+	fputc('\n', out);
+}
+
+static void print_frames(FILE *out, const struct figures *figures)
+{
+	uint64_t frames = 0;
+
+	for (int i = 0; i < CERTAINTY_COUNT; i++)
+		frames += figures->frames[i];
+	if (frames == 0)
+		return;
+	fprintf(out, "lines    %.1f %% exact, %.1f %% nearest known, %.1f %% function only\n",
+		percent(figures->frames[CERTAINTY_EXACT], frames),
+		percent(figures->frames[CERTAINTY_NEAREST], frames),
+		percent(figures->frames[CERTAINTY_FUNCTION], frames));
+}
+
+void figures_print(FILE *out, const struct figures *figures)
+{
+	print_samples(out, figures);
+	if (figures->pause_ns.count > 0) {
+		fprintf(out, "pause   ");
+		for (int i = 0; i < PERCENTILE_COUNT; i++)
+			fprintf(out, " %s %.1f us,", percentiles[i].name,
+				(double)histogram_percentile(&figures->pause_ns,
+							     percentiles[i].per_mille) / 1e3);
+		fprintf(out, " max %.1f us\n", (double)figures->pause_ns.max / 1e3);
+	}
+	print_frames(out, figures);
+	fprintf(out, "cpu      ljspy %.0f ms, target %.0f ms (%.2f %%)\n",
+		(double)figures->self_cpu_ns / 1e6, (double)figures->target_cpu_ns / 1e6,
+		percent(figures->self_cpu_ns, figures->target_cpu_ns));
+}
+
+/* Set a member and give up the whole object if that fails, so that the next call does nothing. */
+static void set(json_t **object, const char *name, json_t *value)
+{
+	if (!*object) {
+		json_decref(value);
+		return;
+	}
+	if (json_object_set_new(*object, name, value) < 0) {
+		json_decref(*object);
+		*object = NULL;
+	}
+}
+
+static json_t *count_json(uint64_t count)
+{
+	return json_integer((json_int_t)count);
+}
+
+/* Values whose natural unit is the nanosecond, in a unit of so many. */
+static json_t *time_json(uint64_t ns, double unit_ns)
+{
+	return json_real((double)ns / unit_ns);
+}
+
+static json_t *lost_json(const struct figures *figures)
+{
+	json_t *object = json_object();
+
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		set(&object, lost_reason_text((enum lost_reason)reason),
+		    count_json(figures->lost[reason]));
+	return object;
+}
+
+static json_t *pause_json(const struct histogram *pause_ns)
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < PERCENTILE_COUNT; i++)
+		set(&object, percentiles[i].name,
+		    time_json(histogram_percentile(pause_ns, percentiles[i].per_mille), 1e3));
+	set(&object, "max", time_json(pause_ns->max, 1e3));
+	return object;
+}
+
+static json_t *frames_json(const struct figures *figures)
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < CERTAINTY_COUNT; i++)
+		set(&object, certainty_names[i], count_json(figures->frames[i]));
+	return object;
+}
+
+static json_t *rate_json(const struct figures *figures)
+{
+	json_t *object = json_object();
+
+	set(&object, "asked", json_real(figures->rate_asked_hz));
+	set(&object, "reached", json_real(figures->rate_reached_hz));
+	return object;
+}
+
+json_t *figures_json(const struct figures *figures)
+{
+	json_t *object = json_object();
+
+	set(&object, "samples", count_json(figures->samples));
+	set(&object, "lost", lost_json(figures));
+	set(&object, "missed_ticks", count_json(figures->missed_ticks));
+	set(&object, "pause_us", pause_json(&figures->pause_ns));
+	set(&object, "duration_ms", time_json(figures->duration_ns, 1e6));
+	set(&object, "self_cpu_ms", time_json(figures->self_cpu_ns, 1e6));
+	set(&object, "target_cpu_ms", time_json(figures->target_cpu_ns, 1e6));
+	set(&object, "rate_hz", rate_json(figures));
+	set(&object, "frames", frames_json(figures));
+	return object;
+}
+
+int figures_write_json(FILE *out, const struct figures *figures)
+{
+	json_t *object = figures_json(figures);
+	int result;
+
+	if (!object)
+		return -ENOMEM;
+	/* Six digits are as fine as the clocks are, and do not print 0.1 as 0.10000000000000001. */
+	result = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	json_decref(object);
+	if (result == 0 && fputc('\n', out) == EOF)
+		result = -1;
+	return result < 0 ? -EIO : 0;
+}

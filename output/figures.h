@@ -1,0 +1,49 @@
+/*
+ * figures: how far a recording can be trusted, and what it cost.
+ *
+ * The part of ljspy that takes samples counts here as it goes; every output
+ * ends with these figures. All zero bytes means that nothing happened yet.
+ */
+#ifndef LJSPY_FIGURES_H
+#define LJSPY_FIGURES_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "output/histogram.h"
+#include "unwind/frame.h"
+#include "unwind/lost.h"
+
+struct figures {
+	uint64_t samples;		/* looks at a thread, lost ones included */
+	uint64_t lost[LOST_COUNT];	/* of these, with an unknown part; each by its first reason */
+	uint64_t missed_ticks;		/* times at which a sample was due and none was taken */
+	struct histogram pause_ns;	/* how long a thread was held for a sample */
+	uint64_t duration_ns;		/* of the recording */
+	uint64_t self_cpu_ns;		/* CPU time of ljspy itself */
+	uint64_t target_cpu_ns;		/* CPU time of the target meanwhile */
+	double rate_asked_hz;
+	double rate_reached_hz;
+	uint64_t frames[CERTAINTY_COUNT];	/* frames shown, by how sure their position is */
+};
+
+/* Samples with an unknown part, whatever the reason. */
+uint64_t figures_lost(const struct figures *figures);
+
+/* A few lines for people. */
+void figures_print(FILE *out, const struct figures *figures);
+
+/*
+ * As JSON, with the unit in each name: samples, lost by reason, missed_ticks,
+ * pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
+ * rate_hz {asked, reached}, frames {exact, nearest, function}. The caller
+ * owns the reference; NULL when memory is short.
+ */
+json_t *figures_json(const struct figures *figures);
+
+/* 0, -ENOMEM or -EIO (the stream's own error is in errno). */
+int figures_write_json(FILE *out, const struct figures *figures);
+
+#endif

@@ -1,0 +1,276 @@
+/*
+ * Writes the flame graph of a made-up profile to standard output.
+ *
+ *	make_flamegraph small|nginx|hostile|deep|wide|empty [inverted]
+ *
+ * small is what the tests compute with: its shares are round numbers.
+ */
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/flamegraph.h"
+
+enum { FUNCTIONS_MAX = 60000, STACK_MAX = 6000 };
+
+static struct function functions[FUNCTIONS_MAX];
+static size_t function_count;
+
+static const struct function *intern(struct function function)
+{
+	if (function_count == FUNCTIONS_MAX)
+		exit(1);
+	functions[function_count] = function;
+	return &functions[function_count++];
+}
+
+static const struct function *lua(const char *name, const char *file, uint32_t firstline)
+{
+	return intern((struct function) { .kind = FRAME_LUA, .name = name, .file = file, .firstline = firstline });
+}
+
+static const struct function *other(enum frame_kind kind, const char *name, const char *module)
+{
+	return intern((struct function) { .kind = kind, .name = name, .module = module });
+}
+
+/* Never freed: names live as long as the program. */
+__attribute__((format(printf, 1, 2)))
+static const char *text(const char *format, ...)
+{
+	va_list arguments;
+	char *made;
+
+	va_start(arguments, format);
+	if (vasprintf(&made, format, arguments) < 0)
+		exit(1);
+	va_end(arguments);
+	return made;
+}
+
+/* count samples of 10 ms of one stack, root first, ended by NULL; bit i of compiled is for frame i. */
+static void add(struct profile *profile, unsigned count, unsigned compiled, const struct function *const *stack)
+{
+	static struct frame frames[STACK_MAX];
+	size_t depth = 0;
+
+	while (stack[depth])
+		depth++;
+	for (size_t i = 0; i < depth; i++)
+		frames[depth - 1 - i] = (struct frame) {
+			.function = stack[i], .compiled = i < 32 && (compiled >> i & 1),
+		};
+	for (; count > 0; count--) {
+		struct sample sample = { .cpu_ns = 10000000, .frames = frames, .frame_count = depth };
+
+		if (profile_add(profile, &sample) < 0)
+			exit(1);
+	}
+}
+
+#define STACK(...) ((const struct function *const[]) { __VA_ARGS__, NULL })
+
+static void small(struct profile *profile)
+{
+	const struct function *chunk = lua("main chunk", "test.lua", 0);
+	const struct function *heavy = lua("heavy", "test.lua", 5);
+	const struct function *light = lua("light", "test.lua", 12);
+	const struct function *gsub = other(FRAME_BUILTIN, "string.gsub", NULL);
+	const struct function *root = other(FRAME_C_FUNCTION, "sqrt", "libm.so.6");
+	const struct function *memory = other(FRAME_NATIVE, "malloc", "libc.so.6");
+	const struct function *handler = other(FRAME_VM, "lj_BC_ADDVV", NULL);
+	const struct function *lost = other(FRAME_LOST, "frame chain broken", NULL);
+
+	add(profile, 30, 2, STACK(chunk, heavy));
+	add(profile, 20, 0, STACK(chunk, heavy, heavy));	/* recursion: matches nest */
+	add(profile, 10, 0, STACK(chunk, heavy, gsub));
+	add(profile, 5, 0, STACK(chunk, light, gsub, memory));
+	add(profile, 15, 0, STACK(chunk, light, root));
+	add(profile, 10, 0, STACK(chunk, handler));
+	add(profile, 5, 0, STACK(chunk));
+	add(profile, 5, 0, STACK(lost));
+}
+
+static uint32_t random_below(uint32_t limit)
+{
+	static uint32_t seed = 1;
+
+	seed = seed * 1664525u + 1013904223u;
+	return seed / 65536u % limit;
+}
+
+static const struct function *server_function(unsigned i)
+{
+	static const char *const verbs[] = { "get", "set", "parse", "encode", "match", "run", "load", "check",
+					     "handle", "render", "validate", "lookup", "insert", "merge", "flush" };
+	static const char *const nouns[] = { "header", "route", "plugin", "token", "request", "cache", "upstream",
+					     "schema", "body", "config", "session", "balancer", "metric" };
+	const char *file = text("/usr/local/share/lua/5.1/%s/%s%u.lua", nouns[i % 13], verbs[i % 15], i % 40);
+
+	if (i % 17 == 0)
+		return other(FRAME_VM, text("lj_BC_CALL%u", i), NULL);
+	if (i % 13 == 0)
+		return other(FRAME_BUILTIN, text("string.format%u", i), NULL);
+	if (i % 11 == 0)
+		return other(FRAME_C_FUNCTION, text("cjson_encode%u", i), "cjson.so");
+	if (i % 7 == 0)
+		return other(FRAME_NATIVE, text("pcre2_match_%u", i), "libpcre2-8.so.0");
+	return lua(i % 101 == 0 ? NULL : text("%s_%s", verbs[i * 7 % 15], nouns[i * 11 % 13]), file, 5 + i);
+}
+
+/* A busy web server: 1,200 different functions. */
+static void nginx(struct profile *profile)
+{
+	enum { POOL = 1200, CHUNKS = 5, BASE = 6 };
+	static const char *const chunk_names[CHUNKS] = {
+		"=access_by_lua(nginx.conf:24)", "=content_by_lua(nginx.conf:31)", "=header_filter_by_lua(nginx.conf:40)",
+		"=log_by_lua(nginx.conf:47)", "=rewrite_by_lua(nginx.conf:20)",
+	};
+	static const char *const base_names[BASE] = {
+		"main", "ngx_worker_process_cycle", "ngx_epoll_process_events", "ngx_event_process_posted",
+		"ngx_http_core_run_phases", "ngx_http_lua_run_thread",
+	};
+	const struct function *pool[POOL], *chunks[CHUNKS], *stack[64];
+
+	for (unsigned i = 0; i < POOL; i++)
+		pool[i] = server_function(i);
+	for (unsigned i = 0; i < CHUNKS; i++)
+		chunks[i] = lua("main chunk", chunk_names[i], 0);
+	for (unsigned i = 0; i < BASE; i++)
+		stack[i] = other(FRAME_NATIVE, base_names[i], "nginx");
+	for (unsigned i = 0; i < 3000; i++) {
+		unsigned phase = random_below(CHUNKS);
+		unsigned frames = 3 + random_below(22);
+		unsigned depth = BASE;
+
+		stack[depth++] = chunks[phase];
+		for (unsigned j = 0, at = phase * 240; j < frames; j++) {
+			/* Few branches, and fewer the deeper: most stacks have much in common. */
+			at = (at * 3 + j * j + random_below(100) / (j < 4 ? 60 : 40)) % POOL;
+			stack[depth++] = pool[at];
+		}
+		stack[depth] = NULL;
+		add(profile, 1, random_below(3) == 0 ? 0 : 0xffffffu << 7, stack);
+	}
+	stack[3] = intern((struct function) { .kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua", .firstline = 8 });
+	stack[4] = NULL;
+	add(profile, 40, 0, stack);
+	stack[2] = other(FRAME_LOST, "inside half-done call or return", NULL);
+	stack[3] = NULL;
+	add(profile, 60, 0, stack);
+}
+
+static void hostile(struct profile *profile)
+{
+	static char huge[1 << 20];
+	static const char *const names[] = {
+		"</script><script>document.documentElement.dataset.owned=1</script>",
+		"]]><script>document.documentElement.dataset.owned=2</script>",
+		"<![CDATA[", "<!--", "&lt;&amp;&#x0;", "\"' onmouseover='document.documentElement.dataset.owned=3'",
+		"javascript:alert(1)", "line one\nline two\r\t\x01\x02\x1b[31m", "\xff\xfe\xc0\xaf\xed\xa0\x80",
+		"\u202egnp.exe", "\uffff\ufffe", "\u4e2d\u6587\u51fd\u6570\u540d\u5b57\u5f88\u957f\u5f88\u957f\u5f88\u957f",
+		"na\u00efve \U0001f4a9", "${1}`+alert(1)+`", "%s%n%n%n", "", " ",
+	};
+
+	memset(huge, 'H', sizeof(huge) - 1);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		add(profile, 10, 0, STACK(lua(names[i], names[i], 1), other(FRAME_NATIVE, names[i], names[i])));
+	add(profile, 10, 0, STACK(lua(huge, huge, 1), other(FRAME_BUILTIN, huge, NULL)));
+}
+
+/* 5,000 levels, and a branch on the way. */
+static void deep(struct profile *profile)
+{
+	static const struct function *stack[STACK_MAX];
+
+	for (unsigned i = 0; i < 5000; i++)
+		stack[i] = lua(text("level%u", i), "deep.lua", i + 1);
+	add(profile, 80, 0, stack);
+	stack[2500] = NULL;
+	add(profile, 20, 0, stack);
+}
+
+/* 50,000 functions called by one, one of them often, and a few too small to keep. */
+static void wide(struct profile *profile)
+{
+	const struct function *chunk = lua("main chunk", "wide.lua", 0);
+
+	for (unsigned i = 0; i < 50000; i++)
+		add(profile, 1, 0, STACK(chunk, lua(text("callee%05u", i), "wide.lua", i + 1)));
+	add(profile, 50000, 0, STACK(chunk, lua("often", "wide.lua", 1)));
+	for (unsigned i = 0; i < 7; i++) {
+		struct frame frame = { .function = lua(text("rare%u", i), "wide.lua", 2) };
+		struct sample sample = { .cpu_ns = 1, .frames = &frame, .frame_count = 1 };
+
+		profile_add(profile, &sample);
+	}
+}
+
+static void empty(struct profile *profile)
+{
+	(void)profile;
+}
+
+static const struct {
+	const char *name;
+	void (*fill)(struct profile *profile);
+	const char *target;
+} profiles[] = {
+	{ "small", small, "luajit test.lua" },
+	{ "nginx", nginx, "nginx: worker process" },
+	{ "hostile", hostile, "</title><script>document.documentElement.dataset.owned=4</script>\x1b[0m\xff" },
+	{ "deep", deep, "luajit deep.lua" },
+	{ "wide", wide, "luajit wide.lua" },
+	{ "empty", empty, "luajit idle.lua" },
+};
+
+static struct figures made_up_figures(const struct profile *profile)
+{
+	struct figures figures = {
+		.samples = profile_root(profile)->total_samples,
+		.missed_ticks = 2,
+		.duration_ns = 30000000000,
+		.self_cpu_ns = 310000000,
+		.target_cpu_ns = 29000000000,
+		.rate_asked_hz = 100,
+		.rate_reached_hz = 99.8,
+	};
+
+	figures.lost[LOST_BROKEN_CHAIN] = figures.samples / 20;
+	for (unsigned i = 0; i < 1000; i++)
+		histogram_add(&figures.pause_ns, 7400 + 10 * i + (i == 999 ? 120000 : 0));
+	return figures;
+}
+
+int main(int argc, char **argv)
+{
+	struct session session = {
+		.pid = 4242,
+		.command_line = "ljspy record -p 4242 -d 30s -o profile.svg",
+		.start_unix_ns = UINT64_C(1790000000) * 1000000000,
+		.duration_ns = 30000000000,
+	};
+	struct flamegraph_options options = { .inverted = argc > 2 && strcmp(argv[2], "inverted") == 0 };
+
+	for (size_t i = 0; argc > 1 && i < sizeof(profiles) / sizeof(profiles[0]); i++) {
+		struct profile *profile;
+		struct figures figures;
+		int result;
+
+		if (strcmp(argv[1], profiles[i].name) != 0)
+			continue;
+		profile = profile_new(&(struct profile_options) { 0 });
+		if (!profile)
+			return 1;
+		profiles[i].fill(profile);
+		figures = made_up_figures(profile);
+		session.target = profiles[i].target;
+		result = flamegraph_write(stdout, profile, &session, &figures, &options);
+		profile_free(profile);
+		return result == 0 && fflush(stdout) == 0 ? 0 : 1;
+	}
+	fprintf(stderr, "usage: make_flamegraph small|nginx|hostile|deep|wide|empty [inverted]\n");
+	return 64;
+}

@@ -1,0 +1,76 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "output/histogram.h"
+
+/* Within the promised precision of the true value. */
+static void assert_close(uint64_t value, uint64_t expected)
+{
+	assert_in_range(value, expected - expected / HISTOGRAM_STEPS, expected + expected / HISTOGRAM_STEPS);
+}
+
+static void an_empty_histogram_has_no_percentiles(void **state)
+{
+	struct histogram histogram = { 0 };
+
+	(void)state;
+	assert_int_equal(histogram_percentile(&histogram, 500), 0);
+	assert_int_equal(histogram.max, 0);
+}
+
+static void percentiles_are_within_the_promised_precision(void **state)
+{
+	struct histogram histogram = { 0 };
+
+	(void)state;
+	for (uint64_t value = 1; value <= 100000; value++)
+		histogram_add(&histogram, value);
+	assert_int_equal(histogram.count, 100000);
+	assert_int_equal(histogram.max, 100000);
+	for (unsigned per_mille = 1; per_mille <= 1000; per_mille++)
+		assert_close(histogram_percentile(&histogram, per_mille), 100 * per_mille);
+}
+
+static void a_single_value_is_every_percentile(void **state)
+{
+	static const uint64_t values[] = { 0, 1, 31, 32, 33, 63, 64, 7400, UINT64_C(1) << 40, UINT64_MAX / 2 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		struct histogram histogram = { 0 };
+
+		histogram_add(&histogram, values[i]);
+		assert_close(histogram_percentile(&histogram, 0), values[i]);
+		assert_close(histogram_percentile(&histogram, 1000), values[i]);
+		assert_int_equal(histogram.max, values[i]);
+	}
+}
+
+static void one_outlier_shows_in_the_maximum_only(void **state)
+{
+	struct histogram histogram = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 999; i++)
+		histogram_add(&histogram, 8);
+	histogram_add(&histogram, 5000000);
+	assert_int_equal(histogram_percentile(&histogram, 500), 8);
+	assert_int_equal(histogram_percentile(&histogram, 999), 8);
+	assert_close(histogram_percentile(&histogram, 1000), 5000000);
+	assert_int_equal(histogram.max, 5000000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_empty_histogram_has_no_percentiles),
+		cmocka_unit_test(percentiles_are_within_the_promised_precision),
+		cmocka_unit_test(a_single_value_is_every_percentile),
+		cmocka_unit_test(one_outlier_shows_in_the_maximum_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
