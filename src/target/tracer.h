@@ -59,7 +59,8 @@ void tracer_free(struct tracer *tracer);
 /*
  * Seize a thread. 0 and *ret_tracee, or -ESRCH (gone), -EPERM (see
  * permission.h), -EAGAIN (its process is in the middle of an execve; try
- * later), -ENOMEM. Seizing a thread that is seized already gives it again.
+ * later), -ENOMEM. A thread that is seized already, or was and is gone but not
+ * forgotten, is given as it is.
  */
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
 
