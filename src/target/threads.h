@@ -19,25 +19,27 @@
 enum {
 	THREAD_NAME_MAX = 16,		/* TASK_COMM_LEN, with the NUL */
 	THREADS_MAX = 65536,		/* seen of one process; more are left alone */
+	THREADS_OPEN_MAX = 256,		/* files are kept open for that many of a process */
 };
 
-/* Valid until the next threads_refresh(), apart from its name, which is of the last scan. */
+/* Valid until the next threads_refresh(). */
 struct thread {
 	pid_t tid;
-	char name[THREAD_NAME_MAX];	/* untrusted */
+	char name[THREAD_NAME_MAX];	/* untrusted; at most a second old */
 	struct tracee *tracee;
-	uint64_t cpu_ns;		/* as thread_measure() found it last */
+	uint64_t cpu_ns;		/* as thread_measure() found it last, 0 before */
 
-	/* The module's own; -1 if not open. */
-	int schedstat_fd;
-	int syscall_fd;
-	bool seen;
+	/* The module's own. */
+	bool keeps_open;
+	int schedstat_fd, syscall_fd;	/* -1 if not open */
 };
 
 struct threads;
 
 /* Sees nothing until threads_refresh(). NULL when memory is short. The tracer must outlive it. */
 struct threads *threads_new(struct tracer *tracer, pid_t pid);
+
+/* The threads stay seized, and with the tracer. */
 void threads_free(struct threads *threads);
 
 /*
@@ -46,19 +48,21 @@ void threads_free(struct threads *threads);
  * more CPU time was used than its threads account for (process_cpu_ns is the
  * process's CPU clock, 0 if unknown), or the last look is a second old.
  *
- * 0, -ESRCH when the process has ended, or what tracer_seize() said when not
- * a single thread could be seized.
+ * 0, -ESRCH when the process has ended, or -ENOMEM or what tracer_seize() said
+ * when no thread is seized.
  */
 int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_cpu_ns);
 
+/* In ascending order of thread ids. */
 size_t threads_count(const struct threads *threads);
 struct thread *threads_at(const struct threads *threads, size_t index);
 
 /*
  * Read how much CPU time the thread has used. The figure lags by up to a tick
  * while the thread is on a CPU, and is exact once it was stopped or slept.
- * 0 with thread->cpu_ns set and the increase since the last time in
- * *ret_used_ns, or -ESRCH.
+ * 0 with thread->cpu_ns set and what it has used since the last time in
+ * *ret_used_ns, or -ESRCH. The first time counts from its start, or from the
+ * first threads_refresh() if the thread was there then.
  */
 int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns);
 

@@ -291,25 +291,27 @@ void tracer_resume(struct tracer *tracer, struct tracee *tracee)
 
 /*
  * A tracee reports under an id that is not known: a thread whose leader is
- * not seized (it had ended) has called execve() and has its id now.
+ * not seized (it had ended) has called execve() and has its id now. In any
+ * case it must not be left standing.
  */
-static bool adopt(struct tracer *tracer, pid_t tid)
+static void handle_stranger(struct tracer *tracer, pid_t tid)
 {
+	struct tracee stranger = { .pid = tid, .tid = tid };
 	unsigned long former_tid = 0;
 	struct seized *seized;
 	int status;
 
 	if (waitpid(tid, &status, wait_options) <= 0)
-		return false;
-	ptrace(PTRACE_GETEVENTMSG, tid, NULL, &former_tid);
+		return;
+	if (status >> 16 == PTRACE_EVENT_EXEC)
+		ptrace(PTRACE_GETEVENTMSG, tid, NULL, &former_tid);
 	seized = find_seized(tracer, (pid_t)former_tid);
-	if (!seized)
-		return false;
-	HASH_DEL(tracer->seized, seized);
-	seized->tracee.tid = tid;
-	HASH_ADD_INT(tracer->seized, tracee.tid, seized);
-	handle_status(tracer, &seized->tracee, status);
-	return true;
+	if (seized) {
+		HASH_DEL(tracer->seized, seized);
+		seized->tracee.tid = tid;
+		HASH_ADD_INT(tracer->seized, tracee.tid, seized);
+	}
+	handle_status(tracer, seized ? &seized->tracee : &stranger, status);
 }
 
 static void poll_each(struct tracer *tracer)
@@ -344,7 +346,9 @@ bool tracer_poll(struct tracer *tracer)
 		tracee = tracer_find(tracer, info.si_pid);
 		if (tracee && tracee->state != TRACEE_GONE) {
 			wait_once(tracer, tracee);
-		} else if (tracee || info.si_code != CLD_TRAPPED || !adopt(tracer, info.si_pid)) {
+		} else if (info.si_code == CLD_TRAPPED) {
+			handle_stranger(tracer, info.si_pid);
+		} else {
 			/* A child that is no tracee stands in front; leave it there. */
 			poll_each(tracer);
 			break;

@@ -58,8 +58,7 @@ void tracer_free(struct tracer *tracer);
 
 /*
  * Seize a thread. 0 and *ret_tracee, or -ESRCH (gone), -EPERM (see
- * permission.h), -EAGAIN (its process is in the middle of an execve; try
- * later), -ENOMEM. A thread that is seized already, or was and is gone but not
+ * permission.h; also for a thread that has ended but was not reaped), -ENOMEM. A thread that is seized already, or was and is gone but not
  * forgotten, is given as it is.
  */
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
@@ -67,7 +66,7 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 /* The seized thread with that id, or NULL. */
 struct tracee *tracer_find(const struct tracer *tracer, pid_t tid);
 
-/* Free a tracee that is TRACEE_GONE. */
+/* Free a tracee that is TRACEE_GONE, or whose thread is known to be. */
 void tracer_forget(struct tracer *tracer, struct tracee *tracee);
 
 /*
