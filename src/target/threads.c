@@ -67,6 +67,7 @@ static int append_tid(struct tid_list *list, pid_t tid)
 static int list_tids(struct threads *threads, struct tid_list *list)
 {
 	struct dirent *entry;
+	size_t unique = 0;
 
 	rewinddir(threads->directory);
 	while (list->count < THREADS_MAX && (entry = readdir(threads->directory))) {
@@ -75,7 +76,13 @@ static int list_tids(struct threads *threads, struct tid_list *list)
 		if (tid > 0 && append_tid(list, (pid_t)tid))
 			return -ENOMEM;
 	}
+	if (list->count == 0)
+		return 0;
 	qsort(list->tids, list->count, sizeof(*list->tids), compare_tids);
+	for (size_t i = 0; i < list->count; i++)	/* it may be listed twice, too */
+		if (unique == 0 || list->tids[unique - 1] != list->tids[i])
+			list->tids[unique++] = list->tids[i];
+	list->count = unique;
 	return 0;
 }
 
@@ -181,13 +188,17 @@ static bool has_ended(const struct threads *threads, pid_t tid)
 	return read_state_letter(threads, tid, &letter) || letter == 'Z' || letter == 'X';
 }
 
-/* execve() takes threads away without a report. */
-static bool is_gone(const struct threads *threads, const struct thread *thread)
+/*
+ * execve() takes threads away without a report. But listing a directory from
+ * which threads come and go may miss some, so that alone proves nothing.
+ */
+static bool is_gone(const struct threads *threads, const struct thread *thread, bool listed)
 {
 	char letter;
 
-	return thread->tracee->state == TRACEE_GONE ||
-	       read_state_letter(threads, thread->tid, &letter) == -ESRCH;
+	if (thread->tracee->state == TRACEE_GONE)
+		return true;
+	return !listed && read_state_letter(threads, thread->tid, &letter) == -ESRCH;
 }
 
 static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_thread)
@@ -216,9 +227,7 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 
 /*
  * Add the threads of the list, which like ours is ascending, and drop those
- * that are gone. Listing a directory from which threads come and go may miss
- * some, so not being listed proves nothing. The error, if any, is that of a
- * thread that could not be added.
+ * that are gone. The error, if any, is that of a thread that could not be added.
  */
 static int merge(struct threads *threads, const struct tid_list *list)
 {
@@ -232,20 +241,21 @@ static int merge(struct threads *threads, const struct tid_list *list)
 	threads->count = 0;
 	while (at < old_count || i < list->count) {
 		struct thread **next = &merged[threads->count];
-		int failure = 0;
+		bool listed = at < old_count && i < list->count && old[at]->tid == list->tids[i];
+		int failure;
 
-		if (at < old_count && (i == list->count || old[at]->tid <= list->tids[i])) {
+		if (at < old_count && (listed || i == list->count || old[at]->tid < list->tids[i])) {
 			*next = old[at++];
-			/* If it is gone and still listed, the id may be another's now. */
-			if (is_gone(threads, *next)) {
+			if (is_gone(threads, *next, listed)) {
+				/* If it is listed, the id may be another's now. */
 				drop_thread(threads, *next, true);
-				continue;
+			} else {
+				i += listed;
+				threads->count++;
 			}
-			while (i < list->count && list->tids[i] == (*next)->tid)
-				i++;
-		} else {
-			failure = add_thread(threads, list->tids[i++], next);
+			continue;
 		}
+		failure = add_thread(threads, list->tids[i++], next);
 		if (!failure)
 			threads->count++;
 		else if (failure != -ESRCH)

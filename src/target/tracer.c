@@ -366,7 +366,8 @@ bool tracer_poll_is_due(const struct tracer *tracer)
 
 static void free_seized(struct tracer *tracer, struct seized *seized)
 {
-	HASH_DEL(tracer->seized, seized);
+	if (seized->hh.tbl)
+		HASH_DEL(tracer->seized, seized);
 	if (seized->stat_fd >= 0)
 		close(seized->stat_fd);
 	free(seized);
