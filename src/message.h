@@ -1,0 +1,26 @@
+/*
+ * message: what ljspy has to say to its user, on standard error.
+ *
+ * One line per message, begun by "ljspy: ". The whole text is made safe for a
+ * terminal after formatting, so names read from a target may be passed as
+ * they are.
+ */
+#ifndef LJSPY_MESSAGE_H
+#define LJSPY_MESSAGE_H
+
+#define MESSAGE_FORMAT(format, first) __attribute__((__format__(__printf__, format, first)))
+
+/* Something failed. */
+void message_error(const char *format, ...) MESSAGE_FORMAT(1, 2);
+
+/* The same, followed by ": " and the text of a positive errno. */
+void message_error_errno(int error, const char *format, ...) MESSAGE_FORMAT(2, 3);
+
+/* Something is amiss, but ljspy goes on. */
+void message_warn(const char *format, ...) MESSAGE_FORMAT(1, 2);
+void message_warn_errno(int error, const char *format, ...) MESSAGE_FORMAT(2, 3);
+
+/* What was done, or what to do: "Wrote x.svg", a remedy. */
+void message_note(const char *format, ...) MESSAGE_FORMAT(1, 2);
+
+#endif

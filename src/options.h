@@ -1,0 +1,72 @@
+/*
+ * options: the command line.
+ */
+#ifndef LJSPY_OPTIONS_H
+#define LJSPY_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum command {
+	COMMAND_RECORD,
+	COMMAND_DUMP,
+	COMMAND_INFO,
+	COMMAND_COUNT
+};
+
+enum output_format {
+	OUTPUT_SVG,
+	OUTPUT_FOLDED,
+	OUTPUT_FORMAT_COUNT
+};
+
+enum {
+	OPTIONS_PIDS_MAX = 1024,
+	OPTIONS_RATE_DEFAULT = 99,
+	OPTIONS_RATE_MAX = 10000,
+};
+
+/* Exit status of ljspy. */
+enum exit_status {
+	EXIT_ALL_GOOD = 0,
+	EXIT_WITH_ERRORS = 1,	/* it ran, but with errors worth knowing */
+	EXIT_NOTHING_DONE = 2,	/* nothing could be profiled */
+	EXIT_USAGE = 64,
+};
+
+/* Strings are those of argv. */
+struct options {
+	enum command command;
+	pid_t *pids;		/* owned */
+	size_t pid_count;	/* 0: by name, by command, or whatever there is */
+	const char *name;	/* extended regular expression; NULL if not given */
+	char **launch;		/* command and arguments up to NULL; NULL if not given */
+	const char *output;	/* file; "-" is standard output; NULL: see options_default_output() */
+	enum output_format format;
+	uint64_t duration_ns;	/* 0: until interrupted or the target ends */
+	unsigned int rate_hz;
+	const char *stats;	/* file; NULL if not wanted */
+	bool lines;
+	bool annotate;
+};
+
+/*
+ * True if there is a command to be carried out. Otherwise the user has been
+ * told (help, version, or what is wrong with the command line) and
+ * *ret_status is what to exit with. Free with options_clear() in either case.
+ */
+bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status);
+void options_clear(struct options *options);
+
+/* "svg" and the like, also the suffix of files. */
+const char *output_format_name(enum output_format format);
+
+/*
+ * "ljspy-NAME-PID-20250131-235959.svg" in the current directory, the name
+ * reduced to harmless characters. NULL when memory is short.
+ */
+char *options_default_output(const char *name, pid_t pid, enum output_format format);
+
+#endif

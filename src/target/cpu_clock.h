@@ -1,0 +1,43 @@
+/*
+ * cpu_clock: a clock that goes while a process runs, and its alarm.
+ *
+ * Counts the CPU time of all threads of the process, living and dead. The
+ * alarm looks at the clock once per tick of the kernel (usually 1 to 4 ms) on
+ * which the process runs: an expiry comes up to a tick late and then stands
+ * for as many periods as fit in.
+ */
+#ifndef LJSPY_CPU_CLOCK_H
+#define LJSPY_CPU_CLOCK_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+struct cpu_clock {
+	clockid_t id;
+	timer_t timer;
+	bool armed;
+};
+
+/* 0, or -ESRCH. Needs no privilege. */
+int cpu_clock_open(pid_t pid, struct cpu_clock *ret_clock);
+void cpu_clock_close(struct cpu_clock *clock);
+
+/* 0, or -ESRCH when the process has ended. */
+int cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns);
+
+/*
+ * Send signal, with si_value.sival_int = index, to the calling thread after each period of
+ * CPU time of the process. The signal must be blocked in every thread of
+ * ljspy; take it with sigwaitinfo() or sigtimedwait(). A second call changes
+ * the period. 0 or a negative errno.
+ */
+int cpu_clock_start(struct cpu_clock *clock, int signal, int index, uint64_t period_ns);
+void cpu_clock_stop(struct cpu_clock *clock);
+
+/* How many periods a signal of the alarm stands for; at least 1. */
+uint64_t cpu_clock_periods(const siginfo_t *info);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * launch: starting the command that is to be profiled.
+ *
+ * The child exists before it runs the command, so that it can be seized and
+ * is profiled from its first instruction:
+ *
+ *	launch_start(), tracer_seize(), launch_go()
+ *
+ * If the child is seized, its exit status comes with its tracee.
+ */
+#ifndef LJSPY_LAUNCH_H
+#define LJSPY_LAUNCH_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct launch {
+	pid_t pid;
+	int go_fd;		/* the child waits for a byte from here */
+	int error_fd;		/* and says here why it could not run the command */
+};
+
+/*
+ * Fork a child that will run the command, found along PATH, with the signal
+ * mask given. It inherits no descriptor of ljspy's own provided those are
+ * close-on-exec, as all must be. 0 or a negative errno.
+ */
+int launch_start(char *const command[], const sigset_t *mask, struct launch *ret_launch);
+
+/*
+ * Let the child run the command and wait until it does. 0, or a negative
+ * errno of execvp(), or -ESRCH when the child was killed before; then the
+ * child is ended (and reaped if it is not a tracee).
+ */
+int launch_go(struct launch *launch);
+
+/* Instead of launch_go(): end the child before it has run anything. */
+void launch_cancel(struct launch *launch);
+
+#endif

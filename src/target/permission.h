@@ -1,0 +1,48 @@
+/*
+ * permission: why a process may not be traced, and what to do about it.
+ */
+#ifndef LJSPY_PERMISSION_H
+#define LJSPY_PERMISSION_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "src/target/process.h"
+
+enum permission_reason {
+	PERMISSION_NO_SUCH_PROCESS,
+	PERMISSION_ZOMBIE,
+	PERMISSION_KERNEL_THREAD,
+	PERMISSION_SELF,
+	PERMISSION_32BIT,
+	PERMISSION_OTHER_TRACER,
+	PERMISSION_SECCOMP,		/* a filter on ljspy itself forbids ptrace */
+	PERMISSION_YAMA,
+	PERMISSION_OTHER_USER,
+	PERMISSION_MISSING_CAPABILITY,	/* root, but without CAP_SYS_PTRACE (a container) */
+	PERMISSION_NOT_DUMPABLE,
+	PERMISSION_UNKNOWN,
+	PERMISSION_REASON_COUNT
+};
+
+struct permission_verdict {
+	enum permission_reason reason;
+	char sentence[512];	/* the cause, with a full stop */
+	char remedy[512];	/* the one thing that cures it; "" if nothing does */
+};
+
+/* Why tracing pid failed with the (positive) errno given. Untrusted names in the text are not escaped. */
+void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict);
+
+/* Does the calling thread hold CAP_SYS_PTRACE? */
+bool permission_has_ptrace_capability(void);
+
+/*
+ * When ljspy is root without CAP_SYS_PTRACE: take the target's user and group
+ * for good, which is often enough. Open output files before. 0 if the
+ * identity is now the target's, -EALREADY if there is nothing to be done, or
+ * a negative errno and nothing has changed.
+ */
+int permission_take_target_identity(const struct process *process);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * process: what /proc tells of a process, and finding processes by name.
+ */
+#ifndef LJSPY_PROCESS_H
+#define LJSPY_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+	PROCESS_NAME_MAX = 64,		/* kernel threads' names may be this long */
+	PROCESS_COMMAND_MAX = 1 << 16,	/* bytes of the command line that are kept */
+};
+
+struct process {
+	pid_t pid;
+	pid_t own_pid;		/* as the process itself knows it, in its own pid namespace */
+	pid_t parent_pid;
+	pid_t tracer_pid;	/* 0 if nobody traces it; a thread id of the tracer otherwise */
+	uid_t uid, euid, suid;
+	gid_t gid, egid, sgid;
+	char state;		/* as in /proc/PID/stat: R S D T t Z X I */
+	bool kernel_thread;
+	bool is_32bit;		/* false also if that could not be found out */
+	int seccomp;		/* mode: 0 none, 1 strict, 2 filter */
+	uint64_t start_ticks;	/* since boot; pid and start together never recur */
+	char name[PROCESS_NAME_MAX];	/* comm; untrusted */
+	char *executable;	/* what /proc/PID/exe points to, " (deleted)" cut off; NULL if refused */
+	bool executable_deleted;
+	char *command;		/* arguments, each ended by NUL; owned */
+	size_t command_length;	/* bytes with the NULs; 0 for kernel threads and zombies */
+};
+
+/* 0, -ESRCH when there is no such process, or another negative errno. Free with process_clear(). */
+int process_read(pid_t pid, struct process *ret_process);
+void process_clear(struct process *process);
+
+/* Is the pid still the process that was read? A zombie still is. */
+bool process_is_same(const struct process *process);
+
+bool process_is_zombie(const struct process *process);
+
+/* The arguments joined by spaces for people to read, or the name in brackets; untrusted. NULL when memory is short. */
+char *process_title(const struct process *process);
+
+struct process_list {
+	struct process *processes;	/* in the order of pids */
+	size_t count;
+};
+
+/*
+ * All user processes but ljspy itself and the dead for which the extended
+ * regular expression matches the name, the program (first argument) or the
+ * script (first other argument that is not an option).
+ * 0, -EINVAL with *ret_message (to be freed) telling what is wrong with the
+ * pattern, or another negative errno. Free with process_list_clear().
+ */
+int process_find(const char *pattern, struct process_list *ret_list, char **ret_message);
+void process_list_clear(struct process_list *list);
+
+#endif

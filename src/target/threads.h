@@ -1,0 +1,88 @@
+/*
+ * threads: the threads of one process, each seized, named and metered.
+ *
+ * Short-lived threads that come and go between two looks are not seen; their
+ * CPU time shows as the difference between the process's clock and the sum
+ * over the threads.
+ */
+#ifndef LJSPY_THREADS_H
+#define LJSPY_THREADS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "output/sample.h"
+#include "src/target/tracer.h"
+
+enum {
+	THREAD_NAME_MAX = 16,		/* TASK_COMM_LEN, with the NUL */
+	THREADS_MAX = 65536,		/* seen of one process; more are left alone */
+	THREADS_OPEN_MAX = 256,		/* files are kept open for that many of a process */
+};
+
+/* Valid until the next threads_refresh(). */
+struct thread {
+	pid_t tid;
+	char name[THREAD_NAME_MAX];	/* untrusted; at most a second old */
+	struct tracee *tracee;
+	uint64_t cpu_ns;		/* as thread_measure() found it last, 0 before */
+
+	/* The module's own. */
+	bool keeps_open;
+	int schedstat_fd, syscall_fd;	/* -1 if not open */
+};
+
+struct threads;
+
+/* Sees nothing until threads_refresh(). NULL when memory is short. The tracer must outlive it. */
+struct threads *threads_new(struct tracer *tracer, pid_t pid);
+
+/* The threads stay seized, and with the tracer. */
+void threads_free(struct threads *threads);
+
+/*
+ * Look for new threads and drop dead ones, if there is a reason to: first
+ * call, the number of threads has changed, a tracee of the process has died,
+ * more CPU time was used than its threads account for (process_cpu_ns is the
+ * process's CPU clock, 0 if unknown), or the last look is a second old.
+ *
+ * 0, -ESRCH when the process has ended, or -ENOMEM or what tracer_seize() said
+ * when no thread is seized.
+ */
+int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_cpu_ns);
+
+/* In ascending order of thread ids. */
+size_t threads_count(const struct threads *threads);
+struct thread *threads_at(const struct threads *threads, size_t index);
+
+/*
+ * Read how much CPU time the thread has used. The figure lags by up to a tick
+ * while the thread is on a CPU, and is exact once it was stopped or slept.
+ * 0 with thread->cpu_ns set and what it has used since the last time in
+ * *ret_used_ns, or -ESRCH. The first time counts from its start, or from the
+ * first threads_refresh() if the thread was there then.
+ */
+int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns);
+
+/*
+ * What the thread is doing, without stopping it: THREAD_RUNNING (on a CPU or
+ * waiting for one), THREAD_BLOCKED (asleep, idle or not), or
+ * THREAD_UNINTERRUPTIBLE where the kernel tells. 0 or -ESRCH.
+ * ret_call may be NULL; else, for a sleeping thread, it gets its system call.
+ */
+struct thread_call {
+	bool known;		/* the fields below are set */
+	int64_t number;		/* system call; -1: asleep outside of one */
+	uint64_t arguments[6];	/* as long as known and number >= 0 */
+	uint64_t rsp, rip;	/* in user space */
+};
+
+int thread_look(struct threads *threads, struct thread *thread,
+		enum thread_state *ret_state, struct thread_call *ret_call);
+
+/* True if it is on a CPU or waits for one; only such a thread may be stopped. */
+bool thread_is_running(struct threads *threads, struct thread *thread);
+
+#endif

@@ -1,0 +1,437 @@
+#include "src/target/tracer.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The default one falls through its cases in a way that clang warns of. */
+#define HASH_FUNCTION(key, length, hash) HASH_FNV(key, length, hash)
+#define HASH_NONFATAL_OOM 1	/* an element that was not added has no hh.tbl */
+#include <uthash.h>
+
+enum {
+	/*
+	 * A thread that runs on another CPU stops within microseconds: asking
+	 * again for so long is quicker than going to sleep and being woken up.
+	 */
+	STOP_SPIN_NS = 25 * 1000,
+	/* Events dealt with in one tracer_poll(), lest a storm of signals keeps it for ever. */
+	POLL_EVENTS_MAX = 4096,
+};
+
+/* __WNOTHREAD: tracees and children of ljspy's other threads are not ours to reap. */
+static const int wait_options = __WALL | __WNOTHREAD | WNOHANG;
+
+struct seized {
+	struct tracee tracee;	/* first, so that one is the other */
+	int stat_fd;		/* of /proc/PID/task/TID/stat, -1 if not open */
+	UT_hash_handle hh;
+};
+
+struct tracer {
+	struct seized *seized;	/* by tid */
+	bool poll_is_due;
+	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static struct seized *find_seized(const struct tracer *tracer, pid_t tid)
+{
+	struct seized *seized;
+
+	HASH_FIND_INT(tracer->seized, &tid, seized);
+	return seized;
+}
+
+struct tracee *tracer_find(const struct tracer *tracer, pid_t tid)
+{
+	struct seized *seized = find_seized(tracer, tid);
+
+	return seized ? &seized->tracee : NULL;
+}
+
+static void mark_gone(struct tracer *tracer, struct tracee *tracee)
+{
+	tracee->state = TRACEE_GONE;
+	tracee->wanted = false;
+	tracer->changed = true;
+}
+
+/* ESRCH means that it was killed just now; its exit is still to be reported. */
+static void continue_tracee(struct tracee *tracee, int signal)
+{
+	ptrace(PTRACE_CONT, tracee->tid, NULL, (void *)(intptr_t)signal);
+	tracee->state = TRACEE_RUNNING;
+}
+
+/* Leave it stopped, as whoever sent SIGSTOP wants it, but notice SIGCONT. */
+static void leave_job_stopped(struct tracee *tracee)
+{
+	ptrace(PTRACE_LISTEN, tracee->tid, NULL, NULL);
+	tracee->state = TRACEE_JOB_STOPPED;
+}
+
+static void handle_trap(struct tracee *tracee, int signal)
+{
+	/* SIGTRAP: our interrupt, or the end of a job stop; else the signal that began one. */
+	bool job_stop = signal != SIGTRAP;
+
+	if (tracee->wanted) {
+		tracee->state = TRACEE_HELD;
+		tracee->held_in_job_stop = job_stop;
+		tracee->wanted = false;
+	} else if (job_stop) {
+		leave_job_stopped(tracee);
+	} else {
+		continue_tracee(tracee, 0);
+	}
+}
+
+/*
+ * The thread that called execve() now has its process's id; all others have
+ * ended, some of them without a report.
+ */
+static void handle_exec(struct tracer *tracer, struct tracee *tracee)
+{
+	unsigned long former_tid = 0;
+	struct tracee *former;
+
+	ptrace(PTRACE_GETEVENTMSG, tracee->tid, NULL, &former_tid);
+	former = tracer_find(tracer, (pid_t)former_tid);
+	if (former && former != tracee)
+		mark_gone(tracer, former);
+	tracee->execed = true;
+	tracee->wanted = false;
+	tracer->changed = true;
+	continue_tracee(tracee, 0);
+}
+
+/*
+ * A signal is about to be delivered. Entering any stop takes back an interrupt
+ * that was asked for but not yet answered (ptrace_stop() in the kernel), so
+ * ask again. That must be done before the thread goes on: afterwards the first
+ * one might just have been answered, and the thread would stop twice.
+ */
+static void handle_signal(struct tracee *tracee, int signal)
+{
+	if (tracee->wanted)
+		ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+	continue_tracee(tracee, signal);
+}
+
+static void handle_status(struct tracer *tracer, struct tracee *tracee, int status)
+{
+	if (WIFEXITED(status) || WIFSIGNALED(status)) {
+		tracee->exit_known = true;
+		tracee->exit_status = status;
+		mark_gone(tracer, tracee);
+		return;
+	}
+	if (!WIFSTOPPED(status))
+		return;
+	switch (status >> 16) {
+	case PTRACE_EVENT_STOP:
+		handle_trap(tracee, WSTOPSIG(status));
+		break;
+	case PTRACE_EVENT_EXEC:
+		handle_exec(tracer, tracee);
+		break;
+	default:
+		handle_signal(tracee, WSTOPSIG(status));
+		break;
+	}
+}
+
+/* Handle what the thread has to report, if anything; false if it had nothing. */
+static bool wait_once(struct tracer *tracer, struct tracee *tracee)
+{
+	int status;
+	pid_t pid = waitpid(tracee->tid, &status, wait_options);
+
+	if (pid == 0)
+		return false;
+	if (pid > 0)
+		handle_status(tracer, tracee, status);
+	else
+		mark_gone(tracer, tracee);	/* ECHILD: another thread's execve() took it away */
+	return true;
+}
+
+/*
+ * Is the thread on another CPU than we are? If it shares ours, it can only
+ * stop once we sleep. False if that cannot be told.
+ */
+static bool is_on_other_cpu(struct seized *seized)
+{
+	enum { FIELDS_BEHIND_NAME = 37 };	/* up to "processor", proc_pid_stat(5) */
+	char text[1024], *at;
+	ssize_t length;
+
+	if (seized->stat_fd < 0)
+		return false;
+	length = pread(seized->stat_fd, text, sizeof(text) - 1, 0);
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	at = strrchr(text, ')');	/* the name may hold anything */
+	for (int i = 0; at && i < FIELDS_BEHIND_NAME; i++)
+		at = strchr(at + 1, ' ');
+	return at && strtol(at, NULL, 10) != sched_getcpu();
+}
+
+/*
+ * Wait until some tracee may have reported; until spin_end do not sleep.
+ * False if nothing came before the deadline.
+ */
+static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t deadline)
+{
+	uint64_t now = now_ns();
+	struct timespec left;
+	sigset_t child;
+
+	if (now < spin_end && now < deadline)
+		return true;
+	if (now >= deadline)
+		return false;
+	left.tv_sec = (time_t)((deadline - now) / 1000000000u);
+	left.tv_nsec = (long)((deadline - now) % 1000000000u);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	if (sigtimedwait(&child, NULL, &left) == SIGCHLD)
+		tracer->poll_is_due = true;
+	else if (errno == EAGAIN)
+		return false;
+	return true;
+}
+
+int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+{
+	bool spin;
+	uint64_t start;
+
+	if (tracee->state == TRACEE_GONE)
+		return -ESRCH;
+	if (tracee->state == TRACEE_HELD)
+		return 0;
+	spin = is_on_other_cpu((struct seized *)tracee);
+	start = now_ns();
+	tracee->wanted = true;
+	/* A second interrupt may be answered by a second stop. */
+	if (tracee->state != TRACEE_AWAITED)
+		ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+	while (tracee->wanted) {
+		if (wait_once(tracer, tracee))
+			continue;
+		if (!await_report(tracer, spin ? start + STOP_SPIN_NS : start, start + timeout_ns)) {
+			tracee->wanted = false;
+			tracee->state = TRACEE_AWAITED;
+			return -ETIMEDOUT;
+		}
+	}
+	switch (tracee->state) {
+	case TRACEE_HELD:
+		return 0;
+	case TRACEE_GONE:
+		return -ESRCH;
+	case TRACEE_RUNNING:
+	case TRACEE_AWAITED:
+	case TRACEE_JOB_STOPPED:
+		break;
+	}
+	return -ECANCELED;
+}
+
+int tracer_registers(const struct tracee *tracee, struct registers *ret_registers)
+{
+	struct user_regs_struct regs;
+	struct iovec io = { &regs, sizeof(regs) };
+
+	if (ptrace(PTRACE_GETREGSET, tracee->tid, NT_PRSTATUS, &io))
+		return -errno;
+	if (io.iov_len != sizeof(regs))	/* a 32-bit program's are fewer */
+		return -ENOTSUP;
+	*ret_registers = (struct registers){
+		.rax = regs.rax, .rbx = regs.rbx, .rcx = regs.rcx, .rdx = regs.rdx,
+		.rsi = regs.rsi, .rdi = regs.rdi, .rbp = regs.rbp, .rsp = regs.rsp,
+		.r8 = regs.r8, .r9 = regs.r9, .r10 = regs.r10, .r11 = regs.r11,
+		.r12 = regs.r12, .r13 = regs.r13, .r14 = regs.r14, .r15 = regs.r15,
+		.rip = regs.rip, .orig_rax = regs.orig_rax,
+	};
+	return 0;
+}
+
+void tracer_resume(struct tracer *tracer, struct tracee *tracee)
+{
+	(void)tracer;
+	if (tracee->state != TRACEE_HELD)
+		return;
+	if (tracee->held_in_job_stop)
+		leave_job_stopped(tracee);
+	else
+		continue_tracee(tracee, 0);
+}
+
+/*
+ * A tracee reports under an id that is not known: a thread whose leader is
+ * not seized (it had ended) has called execve() and has its id now. In any
+ * case it must not be left standing.
+ */
+static void handle_stranger(struct tracer *tracer, pid_t tid)
+{
+	struct tracee stranger = { .pid = tid, .tid = tid };
+	unsigned long former_tid = 0;
+	struct seized *seized;
+	int status;
+
+	if (waitpid(tid, &status, wait_options) <= 0)
+		return;
+	if (status >> 16 == PTRACE_EVENT_EXEC)
+		ptrace(PTRACE_GETEVENTMSG, tid, NULL, &former_tid);
+	seized = find_seized(tracer, (pid_t)former_tid);
+	if (seized) {
+		HASH_DEL(tracer->seized, seized);
+		seized->tracee.tid = tid;
+		HASH_ADD_INT(tracer->seized, tracee.tid, seized);
+	}
+	handle_status(tracer, seized ? &seized->tracee : &stranger, status);
+}
+
+static void poll_each(struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next)
+		if (seized->tracee.state != TRACEE_GONE)
+			wait_once(tracer, &seized->tracee);
+}
+
+bool tracer_poll(struct tracer *tracer)
+{
+	bool changed;
+
+	tracer->poll_is_due = false;
+	for (int i = 0;; i++) {
+		siginfo_t info = { .si_pid = 0 };
+		struct tracee *tracee;
+
+		if (i == POLL_EVENTS_MAX) {
+			tracer->poll_is_due = true;
+			break;
+		}
+		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | wait_options)) {
+			if (errno == EINVAL)	/* Linux before 4.7 knows no __WALL here */
+				poll_each(tracer);
+			break;
+		}
+		if (info.si_pid == 0)
+			break;
+		tracee = tracer_find(tracer, info.si_pid);
+		if (tracee && tracee->state != TRACEE_GONE) {
+			wait_once(tracer, tracee);
+		} else if (info.si_code == CLD_TRAPPED) {
+			handle_stranger(tracer, info.si_pid);
+		} else {
+			/* A child that is no tracee stands in front; leave it there. */
+			poll_each(tracer);
+			break;
+		}
+	}
+	changed = tracer->changed;
+	tracer->changed = false;
+	return changed;
+}
+
+bool tracer_poll_is_due(const struct tracer *tracer)
+{
+	return tracer->poll_is_due;
+}
+
+static void free_seized(struct tracer *tracer, struct seized *seized)
+{
+	if (seized->hh.tbl)
+		HASH_DEL(tracer->seized, seized);
+	if (seized->stat_fd >= 0)
+		close(seized->stat_fd);
+	free(seized);
+}
+
+/* Add a tracee in its initial state, or NULL when memory is short. */
+static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
+{
+	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)];
+	struct seized *seized = calloc(1, sizeof(*seized));
+
+	if (!seized)
+		return NULL;
+	seized->tracee = (struct tracee){ .pid = pid, .tid = tid, .state = TRACEE_RUNNING };
+	HASH_ADD_INT(tracer->seized, tracee.tid, seized);
+	if (!seized->hh.tbl) {
+		free(seized);
+		return NULL;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	seized->stat_fd = open(path, O_RDONLY | O_CLOEXEC);
+	return seized;
+}
+
+int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee)
+{
+	struct seized *seized = find_seized(tracer, tid);
+
+	if (seized) {
+		*ret_tracee = &seized->tracee;
+		return 0;
+	}
+	seized = add_seized(tracer, pid, tid);
+	if (!seized)
+		return -ENOMEM;
+	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC)) {
+		int error = errno;
+
+		free_seized(tracer, seized);
+		return -error;
+	}
+	*ret_tracee = &seized->tracee;
+	return 0;
+}
+
+void tracer_forget(struct tracer *tracer, struct tracee *tracee)
+{
+	free_seized(tracer, (struct seized *)tracee);
+}
+
+struct tracer *tracer_new(void)
+{
+	return calloc(1, sizeof(struct tracer));
+}
+
+void tracer_free(struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	if (!tracer)
+		return;
+	HASH_ITER(hh, tracer->seized, seized, next) {
+		tracer_resume(tracer, &seized->tracee);
+		free_seized(tracer, seized);
+	}
+	free(tracer);
+}

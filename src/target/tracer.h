@@ -1,0 +1,105 @@
+/*
+ * tracer: holding single threads of a target for a moment, by ptrace.
+ *
+ * A thread is PTRACE_SEIZEd once, which neither stops nor wakes it, and is
+ * stopped with PTRACE_INTERRUPT only when its registers are wanted. Should
+ * ljspy die in whatever way, the kernel lets every seized thread run on.
+ *
+ * Being seized has one cost: each signal for the thread waits until the tracer
+ * passes it on. So whoever owns a tracer waits for SIGCHLD and calls
+ * tracer_poll() as soon as one comes. And there is no way to let go of a
+ * running thread but to stop it, or to end the *thread of ljspy* that seized
+ * it. Therefore run the sampling loop in a thread of its own: when it returns,
+ * all targets are free, undisturbed, whatever ljspy does next.
+ *
+ * All functions on a tracer and its tracees are to be called by the one
+ * thread that called tracer_new(). SIGCHLD must be blocked in every thread of
+ * ljspy and must not be ignored.
+ */
+#ifndef LJSPY_TRACER_H
+#define LJSPY_TRACER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "unwind/registers.h"
+
+enum tracee_state {
+	TRACEE_RUNNING,		/* or asleep; not stopped by ptrace */
+	TRACEE_AWAITED,		/* was told to stop, has not done so in time; resumed when it does */
+	TRACEE_HELD,		/* stopped by tracer_stop() until tracer_resume() */
+	TRACEE_JOB_STOPPED,	/* stopped by SIGSTOP and its like, not by us */
+	TRACEE_GONE,		/* has ended */
+};
+
+/* One seized thread; owned by its tracer, valid until tracer_forget(). */
+struct tracee {
+	pid_t pid;		/* process */
+	pid_t tid;
+	enum tracee_state state;
+	bool execed;		/* has run another program since this was last cleared (by you) */
+	bool exit_known;	/* TRACEE_GONE: exit_status holds what waitpid() told */
+	int exit_status;
+
+	/* The tracer's own. */
+	bool wanted;		/* tracer_stop() waits for this thread */
+	bool held_in_job_stop;
+};
+
+struct tracer;
+
+/* NULL when memory is short. */
+struct tracer *tracer_new(void);
+
+/* Resume whatever is held and free everything. Threads stay seized, see above. */
+void tracer_free(struct tracer *tracer);
+
+/*
+ * Seize a thread. 0 and *ret_tracee, or -ESRCH (gone), -EPERM (see
+ * permission.h; also for a thread that has ended but was not reaped), -ENOMEM. A thread that is seized already, or was and is gone but not
+ * forgotten, is given as it is.
+ */
+int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
+
+/* The seized thread with that id, or NULL. */
+struct tracee *tracer_find(const struct tracer *tracer, pid_t tid);
+
+/* Free a tracee that is TRACEE_GONE, or whose thread is known to be. */
+void tracer_forget(struct tracer *tracer, struct tracee *tracee);
+
+/*
+ * Hold a thread; it stands in user space or at the entry or exit of a system
+ * call. Do not call it for a thread that sleeps: its system call may then end
+ * with EINTR (see thread_is_running()).
+ *
+ * 0: the tracee is TRACEE_HELD, resume it as soon as possible.
+ * -ETIMEDOUT: it did not stop in time (an uninterruptible wait); it is
+ *	resumed by tracer_poll() as soon as it does.
+ * -ESRCH: it has ended.
+ * -ECANCELED: it has called execve(); see tracee->execed. It runs.
+ */
+int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns);
+
+/* Of a held thread. 0, or -ESRCH when it was killed while being held. */
+int tracer_registers(const struct tracee *tracee, struct registers *ret_registers);
+
+/* Let a held thread go on; one that was job-stopped stays stopped. No effect if it was killed meanwhile. */
+void tracer_resume(struct tracer *tracer, struct tracee *tracee);
+
+/*
+ * Deal with everything that tracees have reported: pass signals on, let late
+ * stops and new programs go on, note the dead. Never blocks and never reaps a
+ * process that is not a tracee. True if a tracee has ended or execed.
+ */
+bool tracer_poll(struct tracer *tracer);
+
+/*
+ * tracer_stop() takes SIGCHLD off the queue; true if one of those may have
+ * been about another thread, so that tracer_poll() is due now although no
+ * signal is pending.
+ */
+bool tracer_poll_is_due(const struct tracer *tracer);
+
+#endif
