@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "luajit-layouts/bytecode.h"
 #include "luajit-layouts/elf_image.h"
 #include "luajit-layouts/tables.h"
 #include "luajit-layouts/vm_code_x86_64.h"
@@ -218,15 +219,19 @@ static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 	return true;
 }
 
-/* Opcode numbers that the code shows, by numbering. */
-static const struct {
-	const char *name;
-	int op_jmp, op_funcf;
-} bytecode_marks[BYTECODE_COUNT] = {
-	[BYTECODE_V20] = { "LuaJIT 2.0", 84, 85 },
-	[BYTECODE_V21] = { "LuaJIT 2.1", 88, 89 },
-	[BYTECODE_V21_BITOPS] = { "LuaJIT 2.1 with bit operators", 88, 96 },
+static const char *const bytecode_names[BYTECODE_COUNT] = {
+	[BYTECODE_V20] = "LuaJIT 2.0",
+	[BYTECODE_V21] = "LuaJIT 2.1",
+	[BYTECODE_V21_BITOPS] = "LuaJIT 2.1 with bit operators",
 };
+
+/* Is op's number in this numbering the one that the code shows, if it shows one? */
+static bool number_fits(enum layout_bytecode set, enum bytecode_op op, int shown)
+{
+	const struct layout layout = { .bytecode = set };
+
+	return shown == LAYOUT_UNKNOWN || shown == bytecode_number(&layout, op);
+}
 
 static bool settle_bytecode(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
 			    enum layout_bytecode preferred, struct vm_code *vm)
@@ -235,10 +240,8 @@ static bool settle_bytecode(const struct inquiry *inquiry, const struct vm_code_
 	unsigned count = 0;
 
 	for (enum layout_bytecode set = 0; set < BYTECODE_COUNT; set++) {
-		if ((evidence->op_jmp != LAYOUT_UNKNOWN &&
-		     evidence->op_jmp != bytecode_marks[set].op_jmp) ||
-		    (evidence->op_funcf != LAYOUT_UNKNOWN &&
-		     evidence->op_funcf != bytecode_marks[set].op_funcf))
+		if (!number_fits(set, BC_JMP, evidence->op_jmp) ||
+		    !number_fits(set, BC_FUNCF, evidence->op_funcf))
 			continue;
 		count++;
 		if (found == BYTECODE_COUNT || set == preferred)
@@ -251,7 +254,7 @@ static bool settle_bytecode(const struct inquiry *inquiry, const struct vm_code_
 	}
 	vm->layout.bytecode = found;
 	vm->bytecode_open = count > 1;
-	verdict(inquiry, "bytecode", "%s%s", bytecode_marks[found].name,
+	verdict(inquiry, "bytecode", "%s%s", bytecode_names[found],
 		count > 1 ? ", to be confirmed by a state" : "");
 	return true;
 }
