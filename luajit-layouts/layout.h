@@ -13,23 +13,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LAYOUT_ABSENT = -1, LAYOUT_NAME_MAX = 64 };
+enum {
+	LAYOUT_ABSENT = -1,	/* the build has no such field */
+	LAYOUT_UNKNOWN = -2,	/* only while evidence is being put together */
+	LAYOUT_NAME_MAX = 64,
+};
 
 /*
- * Every field, once: X(structure, field). Code that must visit them all
- * (printing, comparing, loading, mutation tests) expands this list.
+ * Every field, once: X(structure, field), grouped by what changed together
+ * over LuaJIT's history. Code that must visit them all (printing, comparing,
+ * loading, mutation tests) expands these lists.
  *
  * g is global_State, J is jit_State, L is lua_State, GG the GG_State that
  * holds g, J and the dispatch table: GG_J and GG_dispatch are distances from
  * g. CFRAME offsets are from the interpreter's stack pointer, which is also
- * raw(L->cframe).
+ * raw(L->cframe). IR_KGC is the number of that IR opcode.
  */
-#define LAYOUT_FIELDS(X) \
+
+/* The same in every release; they depend on the width of references only. */
+#define LAYOUT_OBJECT_FIELDS(X) \
 	X(L, status) X(L, glref) X(L, base) X(L, top) X(L, maxstack) \
 	X(L, stack) X(L, openupval) X(L, env) X(L, cframe) X(L, stacksize) \
-	X(L, exdata) X(L, exdata2) X(L, size) \
 	X(GChead, nextgc) X(GChead, marked) X(GChead, gct) \
-	X(GCstr, len) X(GCstr, size) \
 	X(GCfunc, ffid) X(GCfunc, nupvalues) X(GCfunc, env) X(GCfunc, pc) \
 	X(GCfuncC, f) X(GCfuncC, upvalue) X(GCfuncL, uvptr) \
 	X(GCproto, numparams) X(GCproto, framesize) X(GCproto, sizebc) \
@@ -42,7 +47,22 @@ enum { LAYOUT_ABSENT = -1, LAYOUT_NAME_MAX = 64 };
 	X(GCtab, asize) X(GCtab, hmask) X(GCtab, size) \
 	X(Node, val) X(Node, key) X(Node, next) X(Node, size) \
 	X(GCudata, env) X(GCudata, len) X(GCudata, metatable) X(GCudata, size) \
-	X(GCupval, closed) X(GCupval, tv) X(GCupval, v) X(GCupval, size) \
+	X(GCupval, closed) X(GCupval, tv) X(GCupval, v) X(GCupval, size)
+
+/* The end of lua_State, where forks add fields. */
+#define LAYOUT_THREAD_FIELDS(X) \
+	X(L, exdata) X(L, exdata2) X(L, size)
+
+/* strhash, strmask, strnum are str.tab, str.mask, str.num since June 2020. */
+#define LAYOUT_GLOBAL_FIELDS(X) \
+	X(GCstr, len) X(GCstr, size) \
+	X(g, gc_total) X(g, gc_state) X(g, gc_root) X(g, strhash) \
+	X(g, strmask) X(g, strnum) X(g, hookmask) X(g, vmstate) \
+	X(g, mainthref) X(g, tmpbuf_L) X(g, jit_L) X(g, registrytv) \
+	X(g, bc_cfunc_int) X(g, cur_L) X(g, jit_base) X(g, ctype_state) \
+	X(g, gcroot) X(g, vmthref)
+
+#define LAYOUT_TRACE_FIELDS(X) \
 	X(GCtrace, nsnap) X(GCtrace, nins) X(GCtrace, ir) X(GCtrace, nk) \
 	X(GCtrace, nsnapmap) X(GCtrace, snap) X(GCtrace, snapmap) \
 	X(GCtrace, startpt) X(GCtrace, startpc) X(GCtrace, startins) \
@@ -53,23 +73,32 @@ enum { LAYOUT_ABSENT = -1, LAYOUT_NAME_MAX = 64 };
 	X(GCtrace, size) \
 	X(SnapShot, mapofs) X(SnapShot, ref) X(SnapShot, mcofs) \
 	X(SnapShot, nslots) X(SnapShot, topslot) X(SnapShot, nent) \
-	X(SnapShot, count) X(SnapShot, size) \
-	X(g, gc_total) X(g, gc_state) X(g, gc_root) X(g, strhash) \
-	X(g, strmask) X(g, strnum) X(g, hookmask) X(g, vmstate) \
-	X(g, mainthref) X(g, tmpbuf_L) X(g, registrytv) X(g, cur_L) \
-	X(g, jit_base) X(g, ctype_state) X(g, gcroot) X(g, vmthref) \
-	X(GG, J) X(GG, dispatch) \
+	X(SnapShot, count) X(SnapShot, size)
+
+/* Distances from g; they move with every build option. */
+#define LAYOUT_GG_FIELDS(X) \
+	X(GG, J) X(GG, dispatch)
+
+#define LAYOUT_JIT_FIELDS(X) \
 	X(J, L) X(J, pc) X(J, fn) X(J, pt) X(J, state) X(J, trace) \
 	X(J, sizetrace) X(J, exitstubgroup) X(J, startpc) X(J, parent) \
-	X(J, exitno) X(J, mcarea) X(J, szmcarea) \
+	X(J, exitno) X(J, mcarea) X(J, szmcarea) X(IR, KGC)
+
+#define LAYOUT_CFRAME_FIELDS(X) \
 	X(CFRAME, MULTRES) X(CFRAME, NRES) X(CFRAME, ERRF) X(CFRAME, L) \
 	X(CFRAME, PC) X(CFRAME, PREV) X(CFRAME, size)
+
+#define LAYOUT_FIELDS(X) \
+	LAYOUT_OBJECT_FIELDS(X) LAYOUT_THREAD_FIELDS(X) LAYOUT_GLOBAL_FIELDS(X) \
+	LAYOUT_TRACE_FIELDS(X) LAYOUT_GG_FIELDS(X) LAYOUT_JIT_FIELDS(X) \
+	LAYOUT_CFRAME_FIELDS(X)
 
 /* The bytecode numbering in force (lj_bc.h); they differ between releases. */
 enum layout_bytecode {
 	BYTECODE_V20,		/* 2.0: 93 opcodes */
 	BYTECODE_V21,		/* 2.1 since 2013: 97 opcodes */
 	BYTECODE_V21_BITOPS,	/* 2.1 since July 2026: 104 opcodes */
+	BYTECODE_COUNT
 };
 
 struct layout {
@@ -87,5 +116,8 @@ static inline unsigned layout_ref_size(const struct layout *layout)
 {
 	return layout->gc64 ? 8 : 4;
 }
+
+/* Every offset LAYOUT_UNKNOWN. */
+void layout_clear(struct layout *layout);
 
 #endif

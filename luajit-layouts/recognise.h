@@ -9,6 +9,7 @@
 #ifndef LJSPY_RECOGNISE_H
 #define LJSPY_RECOGNISE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,12 +23,20 @@ struct vm_code {
 	uint64_t ffi_call;	/* lj_vm_ffi_call, 0 when the build has none */
 	uint64_t ffi_call_end;
 	struct layout layout;
+	/*
+	 * What the code leaves open until a state is at hand, see
+	 * recognise_settle(): which row of the trace object table holds
+	 * (then the fields the rows differ in are LAYOUT_UNKNOWN), and which
+	 * bytecode numbering.
+	 */
+	bool traces_open, bytecode_open;
 };
 
 enum recognise_status {
 	RECOGNISE_OK,
 	RECOGNISE_NO_VM,		/* no LuaJIT in this module */
 	RECOGNISE_UNREADABLE,		/* its ELF image cannot be read or is malformed */
+	RECOGNISE_OTHER_MACHINE,	/* an ELF image for another machine than x86-64 */
 	RECOGNISE_UNKNOWN_LAYOUT,	/* a LuaJIT VM, but no layout fits all the evidence */
 };
 
@@ -46,7 +55,9 @@ enum recognise_status recognise_vm(struct memory *memory, uint64_t base,
  * Find the global_States that belong to vm in one writable range by mutual
  * pointers: a lua_State whose glref leads to a global_State whose mainthref
  * leads back, in a GG_State whose dispatch table points into the VM's text.
- * Writes at most max addresses and returns how many there are.
+ * Writes at most max addresses and returns how many there are. Cheap per
+ * byte, but a caller with gigabytes to search does well to try small ranges
+ * first: states are among a process's first allocations.
  */
 size_t recognise_states(struct memory *memory, const struct vm_code *vm,
 			uint64_t range_begin, uint64_t range_end,

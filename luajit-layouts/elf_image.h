@@ -1,0 +1,49 @@
+/*
+ * elf_image: an ELF file seen where it is mapped in a target.
+ *
+ * Only what the loader itself needs is used (program headers), so stripped
+ * files and files without section headers are as good as any. Everything is
+ * read through struct memory and checked: the image is untrusted.
+ */
+#ifndef LJSPY_ELF_IMAGE_H
+#define LJSPY_ELF_IMAGE_H
+
+#include <elf.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/memory.h"
+
+enum {
+	ELF_IMAGE_SEGMENTS_MAX = 64,
+	ELF_IMAGE_SEGMENT_BYTES_MAX = 256 << 20,
+};
+
+enum elf_image_status {
+	ELF_IMAGE_OK,
+	ELF_IMAGE_UNREADABLE,
+	ELF_IMAGE_MALFORMED,
+	ELF_IMAGE_OTHER_MACHINE,	/* a sound ELF header, but not of x86-64 */
+};
+
+struct elf_segment {
+	uint64_t begin, end;	/* addresses in the target */
+	uint32_t flags;		/* PF_R, PF_W, PF_X */
+};
+
+struct elf_image {
+	unsigned char ident[EI_NIDENT];
+	uint16_t machine;	/* EM_X86_64, ...; also valid on ELF_IMAGE_OTHER_MACHINE */
+	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];	/* PT_LOAD */
+	size_t segment_count;
+	uint64_t eh_frame_hdr;	/* address in the target; 0 if there is none */
+};
+
+/* Read the headers of the image whose first byte is mapped at base. */
+enum elf_image_status elf_image_open(struct memory *memory, uint64_t base,
+				     struct elf_image *ret_image);
+
+/* The segment that holds address, or NULL. */
+const struct elf_segment *elf_image_segment(const struct elf_image *image, uint64_t address);
+
+#endif

@@ -1,0 +1,381 @@
+#include "luajit-layouts/recognise.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "luajit-layouts/bytecode.h"
+#include "luajit-layouts/elf_image.h"
+#include "luajit-layouts/tables.h"
+#include "luajit-layouts/vm_code_x86_64.h"
+#include "luajit-layouts/vm_find.h"
+
+struct inquiry {
+	struct memory *memory;
+	recognise_evidence *evidence;
+	void *context;
+};
+
+__attribute__((format(printf, 3, 4)))
+static void verdict(const struct inquiry *inquiry, const char *probe, const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+
+	if (inquiry->evidence == NULL)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	inquiry->evidence(inquiry->context, probe, text);
+}
+
+/* ---- rows against evidence ---------------------------------------------- */
+
+/* The first field that both know and that differs, or NULL. */
+static const char *first_conflict(const struct layout *one, const struct layout *other)
+{
+#define COMPARE(structure, field) \
+	if (one->structure##_##field != LAYOUT_UNKNOWN && \
+	    other->structure##_##field != LAYOUT_UNKNOWN && \
+	    one->structure##_##field != other->structure##_##field) \
+		return #structure "." #field;
+	LAYOUT_FIELDS(COMPARE)
+#undef COMPARE
+	return NULL;
+}
+
+/* Take over what only from knows. */
+static void fill_in(struct layout *layout, const struct layout *from)
+{
+#define FILL(structure, field) \
+	if (layout->structure##_##field == LAYOUT_UNKNOWN) \
+		layout->structure##_##field = from->structure##_##field;
+	LAYOUT_FIELDS(FILL)
+#undef FILL
+}
+
+/* Forget what they disagree about. */
+static void keep_common(struct layout *layout, const struct layout *other)
+{
+#define KEEP(structure, field) \
+	if (layout->structure##_##field != other->structure##_##field) \
+		layout->structure##_##field = LAYOUT_UNKNOWN;
+	LAYOUT_FIELDS(KEEP)
+#undef KEEP
+}
+
+struct match {
+	size_t count;		/* rows that fit */
+	struct layout_row row;	/* the first of them; its offsets are what all have in common */
+	const char *conflict;	/* when none fits: a field the last row tried is wrong about */
+};
+
+/* Build options that move J's fields, as measured on 2.0.5 to 2026. */
+static const struct jit_option {
+	const char *name;
+	bool gc64;
+	int32_t all;		/* added to every offset behind J->cur, and to GCtrace's size */
+	int32_t tail;		/* added behind J->penalty */
+} jit_options[] = {
+	{ "", true, 0, 0 },
+	{ "", false, 0, 0 },
+	{ "LUAJIT_USE_GDBJIT", true, 8, 0 },
+	{ "LUAJIT_USE_GDBJIT", false, 8, 0 },
+	{ "LUAJIT_ENABLE_TABLE_BUMP", true, 0, 200 },
+	{ "LUAJIT_ENABLE_TABLE_BUMP", true, 0, 192 },
+	{ "LUAJIT_ENABLE_TABLE_BUMP", false, 0, 96 },
+	{ "LUAJIT_USE_GDBJIT, LUAJIT_ENABLE_TABLE_BUMP", true, 8, 200 },
+	{ "LUAJIT_USE_GDBJIT, LUAJIT_ENABLE_TABLE_BUMP", true, 8, 192 },
+	{ "LUAJIT_USE_GDBJIT, LUAJIT_ENABLE_TABLE_BUMP", false, 8, 96 },
+};
+
+static void apply_jit_option(struct layout *offsets, const struct jit_option *option)
+{
+	int32_t *const front[] = {
+		&offsets->J_L, &offsets->J_pc, &offsets->J_fn, &offsets->J_pt, &offsets->J_state,
+		&offsets->J_trace, &offsets->J_sizetrace, &offsets->J_exitstubgroup,
+	};
+	int32_t *const tail[] = {
+		&offsets->J_startpc, &offsets->J_parent, &offsets->J_exitno,
+		&offsets->J_mcarea, &offsets->J_szmcarea,
+	};
+
+	for (size_t i = 0; i < sizeof(front) / sizeof(front[0]); i++)
+		*front[i] += option->all;
+	for (size_t i = 0; i < sizeof(tail) / sizeof(tail[0]); i++)
+		*tail[i] += option->all + option->tail;
+}
+
+static void match_row(const struct layout_row *row, const struct layout *evidence,
+		      struct match *match)
+{
+	const char *conflict = first_conflict(&row->offsets, evidence);
+
+	if (conflict != NULL) {
+		if (match->count == 0)
+			match->conflict = conflict;
+		return;
+	}
+	if (match->count++ == 0)
+		match->row = *row;
+	else
+		keep_common(&match->row.offsets, &row->offsets);
+}
+
+/* The rows of a group that the evidence does not contradict. */
+static struct match match_group(enum layout_group group, enum layout_mode mode,
+				const struct vm_code_evidence *evidence)
+{
+	struct match match = { .count = 0 };
+	struct layout_row row;
+
+	for (size_t i = 0; i < layout_row_count(group); i++) {
+		layout_row_get(group, i, &row);
+		if ((row.modes & LAYOUT_MODE(mode)) == 0)
+			continue;
+		if (group == LAYOUT_GROUP_TRACE && row.mcofs != evidence->exit_error_code)
+			continue;
+		match_row(&row, &evidence->offsets, &match);
+	}
+	return match;
+}
+
+/* As match_group(), for each build option in turn: plain builds come first. */
+static struct match match_jit(enum layout_mode mode, const struct vm_code_evidence *evidence,
+			      const struct jit_option **ret_option)
+{
+	struct match match = { .count = 0 };
+	struct layout_row row;
+
+	for (size_t o = 0; o < sizeof(jit_options) / sizeof(jit_options[0]); o++) {
+		if (jit_options[o].gc64 != evidence->offsets.gc64)
+			continue;
+		for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_JIT); i++) {
+			layout_row_get(LAYOUT_GROUP_JIT, i, &row);
+			if ((row.modes & LAYOUT_MODE(mode)) == 0 ||
+			    row.mcofs != evidence->exit_error_code)
+				continue;
+			apply_jit_option(&row.offsets, &jit_options[o]);
+			match_row(&row, &evidence->offsets, &match);
+		}
+		if (match.count > 0) {
+			*ret_option = &jit_options[o];
+			break;
+		}
+	}
+	return match;
+}
+
+/* ---- the layout, group by group ------------------------------------------ */
+
+static bool settle_group(const struct inquiry *inquiry, const char *what, const struct match *match,
+			 struct layout *layout)
+{
+	if (match->count == 0) {
+		verdict(inquiry, what, "no known layout fits: the code contradicts them at %s",
+			match->conflict == NULL ? "the mode" : match->conflict);
+		return false;
+	}
+	verdict(inquiry, what, "%s%s (%s)", match->row.name,
+		match->count > 1 ? " or another that the code cannot tell apart" : "",
+		match->row.from);
+	fill_in(layout, &match->row.offsets);
+	return true;
+}
+
+static void no_jit(struct layout *layout)
+{
+#define ABSENT(structure, field) layout->structure##_##field = LAYOUT_ABSENT;
+	LAYOUT_TRACE_FIELDS(ABSENT)
+	LAYOUT_JIT_FIELDS(ABSENT)
+#undef ABSENT
+	layout->GG_J = LAYOUT_ABSENT;
+}
+
+static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
+		       const struct vm_code_evidence *evidence, struct vm_code *vm)
+{
+	const struct jit_option *option = &jit_options[0];
+	struct match match;
+
+	if (!evidence->offsets.has_jit) {
+		verdict(inquiry, "jit_State", "built without the JIT compiler: BC_JLOOP does nothing");
+		no_jit(&vm->layout);
+		return true;
+	}
+	match = match_jit(mode, evidence, &option);
+	if (!settle_group(inquiry, "jit_State", &match, &vm->layout))
+		return false;
+	if (option->name[0] != '\0')
+		verdict(inquiry, "build options", "%s", option->name);
+	match = match_group(LAYOUT_GROUP_TRACE, mode, evidence);
+	if (!settle_group(inquiry, "trace objects", &match, &vm->layout))
+		return false;
+	vm->traces_open = match.count > 1;
+	vm->layout.GCtrace_size += option->all;
+	return true;
+}
+
+static const char *const bytecode_names[BYTECODE_COUNT] = {
+	[BYTECODE_V20] = "LuaJIT 2.0",
+	[BYTECODE_V21] = "LuaJIT 2.1",
+	[BYTECODE_V21_BITOPS] = "LuaJIT 2.1 with bit operators",
+};
+
+/* Is op's number in this numbering the one that the code shows, if it shows one? */
+static bool number_fits(enum layout_bytecode set, enum bytecode_op op, int shown)
+{
+	const struct layout layout = { .bytecode = set };
+
+	return shown == LAYOUT_UNKNOWN || shown == bytecode_number(&layout, op);
+}
+
+static bool settle_bytecode(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
+			    enum layout_bytecode preferred, struct vm_code *vm)
+{
+	enum layout_bytecode found = BYTECODE_COUNT;
+	unsigned count = 0;
+
+	for (enum layout_bytecode set = 0; set < BYTECODE_COUNT; set++) {
+		if (!number_fits(set, BC_JMP, evidence->op_jmp) ||
+		    !number_fits(set, BC_FUNCF, evidence->op_funcf))
+			continue;
+		count++;
+		if (found == BYTECODE_COUNT || set == preferred)
+			found = set;
+	}
+	if (count == 0) {
+		verdict(inquiry, "bytecode", "unknown numbering: BC_JMP is %d, BC_FUNCF is %d",
+			evidence->op_jmp, evidence->op_funcf);
+		return false;
+	}
+	vm->layout.bytecode = found;
+	vm->bytecode_open = count > 1;
+	verdict(inquiry, "bytecode", "%s%s", bytecode_names[found],
+		count > 1 ? ", to be confirmed by a state" : "");
+	return true;
+}
+
+static bool settle_layout(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
+			  struct vm_code *vm)
+{
+	enum layout_mode mode = evidence->offsets.gc64 ? LAYOUT_X64_GC64 : LAYOUT_X64_GC32;
+	struct match objects, cframe, global, thread;
+
+	vm->layout = evidence->offsets;
+	objects = match_group(LAYOUT_GROUP_OBJECT, mode, evidence);
+	cframe = match_group(LAYOUT_GROUP_CFRAME, mode, evidence);
+	global = match_group(LAYOUT_GROUP_GLOBAL, mode, evidence);
+	if (!settle_group(inquiry, "objects", &objects, &vm->layout) ||
+	    !settle_group(inquiry, "C frame", &cframe, &vm->layout) ||
+	    !settle_group(inquiry, "global_State", &global, &vm->layout))
+		return false;
+	if (global.count > 1) {
+		verdict(inquiry, "global_State", "%zu layouts fit the code; not guessing", global.count);
+		return false;
+	}
+	/* Whichever fork it is, the state itself tells: recognise_settle(). */
+	thread = match_group(LAYOUT_GROUP_THREAD, mode, evidence);
+	fill_in(&vm->layout, &thread.row.offsets);
+	snprintf(vm->layout.name, sizeof(vm->layout.name), "%s", global.row.name);
+	return settle_jit(inquiry, mode, evidence, vm) &&
+	       settle_bytecode(inquiry, evidence, global.row.bytecode, vm);
+}
+
+/* ---- the module ----------------------------------------------------------- */
+
+static enum recognise_status locate(const struct inquiry *inquiry, uint64_t base,
+				    struct vm_extent *ret_extent)
+{
+	struct elf_image image = { .machine = EM_NONE };
+
+	switch (elf_image_open(inquiry->memory, base, &image)) {
+	case ELF_IMAGE_OK:
+		break;
+	case ELF_IMAGE_UNREADABLE:
+		verdict(inquiry, "ELF image", "its headers cannot be read");
+		return RECOGNISE_UNREADABLE;
+	case ELF_IMAGE_MALFORMED:
+		verdict(inquiry, "ELF image", "not a sound ELF image");
+		return RECOGNISE_UNREADABLE;
+	case ELF_IMAGE_OTHER_MACHINE:
+		verdict(inquiry, "ELF image", "for another machine (e_machine %u)", image.machine);
+		return RECOGNISE_OTHER_MACHINE;
+	}
+	switch (vm_find_by_unwind_entry(inquiry->memory, &image, ret_extent)) {
+	case VM_FIND_OK:
+		verdict(inquiry, "VM", "at 0x%" PRIx64 ", %" PRIu64 " bytes, by its unwind entry%s",
+			ret_extent->begin, ret_extent->end - ret_extent->begin,
+			ret_extent->ffi_call == 0 ? "; no FFI" : "");
+		return RECOGNISE_OK;
+	case VM_FIND_UNREADABLE:
+		verdict(inquiry, "VM", "the unwind table cannot be read");
+		return RECOGNISE_UNREADABLE;
+	case VM_FIND_NONE:
+		break;
+	}
+	verdict(inquiry, "VM", "no LuaJIT interpreter in this module");
+	return RECOGNISE_NO_VM;
+}
+
+static enum recognise_status read_code(const struct inquiry *inquiry, const struct vm_extent *extent,
+				       struct vm_code_evidence *ret_evidence)
+{
+	size_t length = extent->end - extent->begin;
+	enum vm_code_status status;
+	uint8_t *code = malloc(length);
+
+	if (code == NULL ||
+	    memory_read(inquiry->memory, extent->begin, code, length) != MEMORY_OK) {
+		free(code);
+		verdict(inquiry, "VM code", "cannot be read");
+		return RECOGNISE_UNREADABLE;
+	}
+	status = vm_code_x86_64_read(code, length, extent->begin, ret_evidence);
+	free(code);
+	switch (status) {
+	case VM_CODE_OK:
+		verdict(inquiry, "mode", "%s references, %u dispatch sequences",
+			ret_evidence->offsets.gc64 ? "64-bit (GC64)" : "32-bit",
+			ret_evidence->dispatches);
+		return RECOGNISE_OK;
+	case VM_CODE_NOT_A_VM:
+		verdict(inquiry, "VM code", "does not dispatch as LuaJIT's interpreter does");
+		return RECOGNISE_NO_VM;
+	case VM_CODE_CONTRADICTION:
+		verdict(inquiry, "VM code", "two places disagree about %s", ret_evidence->contradiction);
+		return RECOGNISE_UNKNOWN_LAYOUT;
+	case VM_CODE_NO_MEMORY:
+		break;
+	}
+	verdict(inquiry, "VM code", "out of memory");
+	return RECOGNISE_UNREADABLE;
+}
+
+enum recognise_status recognise_vm(struct memory *memory, uint64_t base,
+				   recognise_evidence *evidence, void *context,
+				   struct vm_code *ret_vm)
+{
+	const struct inquiry inquiry = { memory, evidence, context };
+	struct vm_code_evidence code;
+	struct vm_extent extent;
+	struct vm_code vm;
+	enum recognise_status status;
+
+	status = locate(&inquiry, base, &extent);
+	if (status == RECOGNISE_OK)
+		status = read_code(&inquiry, &extent, &code);
+	if (status != RECOGNISE_OK)
+		return status;
+	vm = (struct vm_code){
+		.begin = extent.begin, .end = extent.end,
+		.ffi_call = extent.ffi_call, .ffi_call_end = extent.ffi_call_end,
+	};
+	if (!settle_layout(&inquiry, &code, &vm))
+		return RECOGNISE_UNKNOWN_LAYOUT;
+	*ret_vm = vm;
+	return RECOGNISE_OK;
+}

@@ -1,0 +1,50 @@
+/*
+ * tables: the layouts that LuaJIT has had, as data.
+ *
+ * A build's layout is put together from one row of each table. A row stands
+ * for every revision between two dates in which that group of fields did not
+ * move. To add a layout, add a row. LAYOUT_ABSENT marks fields a revision
+ * does not have; fields no row mentions stay LAYOUT_UNKNOWN.
+ */
+#ifndef LJSPY_TABLES_H
+#define LJSPY_TABLES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "luajit-layouts/layout.h"
+
+enum layout_mode {
+	LAYOUT_X64_GC64,	/* x86-64, LJ_GC64 */
+	LAYOUT_X64_GC32,	/* x86-64 with 32-bit references */
+	LAYOUT_ARM64,
+	LAYOUT_I386,
+	LAYOUT_MODE_COUNT
+};
+
+/* mode as bits: a row may serve several. */
+#define LAYOUT_MODE(mode) (1u << (mode))
+
+enum layout_group {
+	LAYOUT_GROUP_OBJECT,
+	LAYOUT_GROUP_CFRAME,
+	LAYOUT_GROUP_GLOBAL,
+	LAYOUT_GROUP_JIT,	/* as built without LUAJIT_USE_GDBJIT */
+	LAYOUT_GROUP_TRACE,
+	LAYOUT_GROUP_THREAD,
+	LAYOUT_GROUP_COUNT
+};
+
+struct layout_row {
+	const char *name;	/* date, project and mode of the first revision it holds for */
+	const char *from;	/* where it is from, in words */
+	unsigned modes;		/* LAYOUT_MODE() bits: a row may serve several */
+	enum layout_bytecode bytecode;	/* global rows: the numbering of its first revision */
+	bool mcofs;		/* jit and trace rows: revisions that have SnapShot.mcofs? */
+	struct layout offsets;	/* LAYOUT_UNKNOWN for fields of other groups */
+};
+
+size_t layout_row_count(enum layout_group group);
+void layout_row_get(enum layout_group group, size_t index, struct layout_row *ret_row);
+
+#endif

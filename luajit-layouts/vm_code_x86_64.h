@@ -1,0 +1,38 @@
+/*
+ * vm_code_x86_64: what LuaJIT's interpreter shows of its own build.
+ *
+ * The interpreter is assembled by DynASM from vm_x64.dasc (GC64) or
+ * vm_x86.dasc (32-bit references on x86-64), not compiled, so the same few
+ * instruction shapes occur in every build and carry the build's offsets as
+ * operands. Each probe reads one shape.
+ */
+#ifndef LJSPY_VM_CODE_X86_64_H
+#define LJSPY_VM_CODE_X86_64_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "luajit-layouts/layout.h"
+
+enum vm_code_status {
+	VM_CODE_OK,
+	VM_CODE_NOT_A_VM,	/* the dispatch sequence does not occur, or is mixed */
+	VM_CODE_CONTRADICTION,	/* two places of the code disagree; see contradiction */
+	VM_CODE_NO_MEMORY,
+};
+
+struct vm_code_evidence {
+	struct layout offsets;	/* LAYOUT_UNKNOWN where the code is silent */
+	unsigned dispatches;	/* how often the dispatch sequence of the mode occurs */
+	int op_jmp, op_funcf;	/* opcode numbers of BC_JMP and BC_FUNCF, or LAYOUT_UNKNOWN */
+	bool exit_error_code;	/* vm_exit_interp hands lj_err_trace() an error code */
+	uint32_t vmstates;	/* bit n: some instruction sets vmstate to ~n */
+	const char *contradiction;	/* the field two places disagree about */
+};
+
+/* Read the interpreter's code, length bytes that lie at address in the target. */
+enum vm_code_status vm_code_x86_64_read(const uint8_t *code, size_t length, uint64_t address,
+					struct vm_code_evidence *ret_evidence);
+
+#endif

@@ -1,0 +1,187 @@
+#include "luajit-layouts/vm_find.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <libelf.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What buildvm writes after the address range of each of its two entries. */
+static const uint8_t interpreter_rules[] = {
+	0x0e, 0x50,	/* def_cfa_offset CFRAME_SIZE */
+	0x86, 0x02,	/* rbp */
+	0x83, 0x03,	/* rbx */
+	0x8f, 0x04,	/* r15 */
+	0x8e, 0x05,	/* r14 */
+};
+static const uint8_t ffi_call_rules[] = {
+	0x0e, 0x10,	/* def_cfa_offset 16 */
+	0x86, 0x02,	/* rbp */
+	0x0d, 0x06,	/* def_cfa_register rbp */
+	0x83, 0x03,	/* rbx */
+};
+
+enum {
+	UNWIND_BYTES_MAX = 64 << 20,
+	VM_BYTES_MIN = 4 << 10,		/* a VM is 14 to 19 KB */
+	VM_BYTES_MAX = 64 << 10,
+	PCREL_SDATA4 = DW_EH_PE_pcrel | DW_EH_PE_sdata4,
+};
+
+/* A copy of .eh_frame, from its start to the end of its segment. */
+struct unwind_table {
+	uint64_t address;
+	Elf_Data data;
+	const unsigned char *ident;
+};
+
+static enum vm_find_status locate_table(struct memory *memory, const struct elf_image *image,
+					uint64_t *ret_begin, uint64_t *ret_end)
+{
+	struct {
+		uint8_t version, eh_frame_encoding, count_encoding, table_encoding;
+		int32_t eh_frame;
+	} header;
+	const struct elf_segment *segment;
+	uint64_t begin;
+
+	if (image->eh_frame_hdr == 0)
+		return VM_FIND_NONE;
+	if (memory_read(memory, image->eh_frame_hdr, &header, sizeof(header)) != MEMORY_OK)
+		return VM_FIND_UNREADABLE;
+	if (header.version != 1 || header.eh_frame_encoding != PCREL_SDATA4)
+		return VM_FIND_NONE;
+	begin = image->eh_frame_hdr + 4 + header.eh_frame;
+	segment = elf_image_segment(image, begin);
+	if (segment == NULL)
+		return VM_FIND_NONE;
+	*ret_begin = begin;
+	*ret_end = segment->end - begin > UNWIND_BYTES_MAX ? begin + UNWIND_BYTES_MAX : segment->end;
+	return VM_FIND_OK;
+}
+
+/* On VM_FIND_OK the caller frees table->data.d_buf. */
+static enum vm_find_status copy_table(struct memory *memory, const struct elf_image *image,
+				      struct unwind_table *table)
+{
+	enum vm_find_status status;
+	uint64_t begin, end;
+	void *copy;
+
+	status = locate_table(memory, image, &begin, &end);
+	if (status != VM_FIND_OK)
+		return status;
+	copy = malloc(end - begin);
+	if (copy == NULL || memory_read(memory, begin, copy, end - begin) != MEMORY_OK) {
+		free(copy);
+		return VM_FIND_UNREADABLE;
+	}
+	table->address = begin;
+	table->ident = image->ident;
+	table->data = (Elf_Data){
+		.d_buf = copy, .d_type = ELF_T_BYTE, .d_version = EV_CURRENT, .d_size = end - begin,
+	};
+	return VM_FIND_OK;
+}
+
+struct unwind_entry {
+	uint64_t begin, end;
+	Dwarf_Off cie;
+};
+
+/*
+ * The range of an entry if its instructions are exactly rules (DW_CFA_nop
+ * padding aside). Its addresses are taken to be PC-relative 32-bit ones, as
+ * buildvm writes them, with no augmentation data.
+ */
+static bool entry_has_rules(const struct unwind_table *table, const Dwarf_FDE *entry,
+			    const uint8_t *rules, size_t length, struct unwind_entry *ret)
+{
+	const size_t head = sizeof(int32_t) + sizeof(uint32_t) + 1;
+	const uint8_t *instructions = entry->start + head;
+	uint64_t start = table->address + (entry->start - (const uint8_t *)table->data.d_buf);
+	int32_t displacement;
+	uint32_t range;
+
+	if (entry->start + head + length > entry->end || entry->start[head - 1] != 0 ||
+	    memcmp(instructions, rules, length) != 0)
+		return false;
+	for (const uint8_t *byte = instructions + length; byte < entry->end; byte++) {
+		if (*byte != DW_CFA_nop)
+			return false;
+	}
+	memcpy(&displacement, entry->start, sizeof(displacement));
+	memcpy(&range, entry->start + sizeof(displacement), sizeof(range));
+	ret->begin = start + displacement;
+	ret->end = ret->begin + range;
+	ret->cie = entry->CIE_pointer;
+	return true;
+}
+
+/* Is this the hand-written "zPR" description with its own personality routine? */
+static bool has_personality(struct unwind_table *table, Dwarf_Off offset)
+{
+	Dwarf_CFI_Entry entry;
+	Dwarf_Off next;
+
+	return dwarf_next_cfi(table->ident, &table->data, true, offset, &next, &entry) == 0 &&
+	       dwarf_cfi_cie_p(&entry) && strcmp(entry.cie.augmentation, "zPR") == 0;
+}
+
+static bool is_interpreter(struct unwind_table *table, const Dwarf_FDE *fde,
+			   struct unwind_entry *ret)
+{
+	return entry_has_rules(table, fde, interpreter_rules, sizeof(interpreter_rules), ret) &&
+	       ret->end - ret->begin >= VM_BYTES_MIN && ret->end - ret->begin <= VM_BYTES_MAX &&
+	       has_personality(table, ret->cie);
+}
+
+static enum vm_find_status search_table(struct unwind_table *table, struct vm_extent *ret_extent)
+{
+	struct vm_extent extent = { .begin = 0 };
+	Dwarf_Off offset = 0, next = 0;
+	struct unwind_entry range;
+	Dwarf_CFI_Entry entry;
+	int result;
+
+	while ((result = dwarf_next_cfi(table->ident, &table->data, true, offset, &next, &entry)) != 1) {
+		if (next <= offset || next == (Dwarf_Off)-1)
+			break;
+		offset = next;
+		if (result != 0 || dwarf_cfi_cie_p(&entry))
+			continue;
+		if (extent.begin == 0) {
+			if (is_interpreter(table, &entry.fde, &range)) {
+				extent.begin = range.begin;
+				extent.end = range.end;
+			}
+			continue;
+		}
+		/* The entry after the interpreter's is lj_vm_ffi_call's, if the build has FFI. */
+		if (entry_has_rules(table, &entry.fde, ffi_call_rules, sizeof(ffi_call_rules), &range) &&
+		    range.begin == extent.end) {
+			extent.ffi_call = range.begin;
+			extent.ffi_call_end = range.end;
+		}
+		break;
+	}
+	if (extent.begin == 0)
+		return VM_FIND_NONE;
+	*ret_extent = extent;
+	return VM_FIND_OK;
+}
+
+enum vm_find_status vm_find_by_unwind_entry(struct memory *memory, const struct elf_image *image,
+					    struct vm_extent *ret_extent)
+{
+	struct unwind_table table;
+	enum vm_find_status status;
+
+	status = copy_table(memory, image, &table);
+	if (status != VM_FIND_OK)
+		return status;
+	status = search_table(&table, ret_extent);
+	free(table.data.d_buf);
+	return status;
+}
