@@ -358,27 +358,37 @@ static void capture_traces(struct capture *capture, const struct image *image,
 {
 	const struct layout *layout = &view->universe->vm->layout;
 	uint64_t J = view->universe->g + (uint64_t)layout->GG_J, J_trace = 0;
-	uint32_t executing = view->vmstate > 0 ? (uint32_t)view->vmstate : 0, sizetrace;
+	/* The trace that runs, and the one that an exit restores from (J->parent). */
+	uint32_t executing[] = { view->vmstate > 0 ? (uint32_t)view->vmstate : 0, 0 };
+	uint32_t sizetrace;
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct trace *trace;
 
 	if (!view->universe->traces)
 		return;
-	if (!executing && view->jit_base == 0 &&
+	if (!executing[0] && view->jit_base == 0 &&
 	    image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
 		return;
 	if (memory_read(memory, J + (uint64_t)layout->J_trace, &J_trace,
 			layout_ref_size(layout)) != MEMORY_OK ||
 	    !memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
 		return;
+	if (view->vmstate == VMST_EXIT) {
+		uint32_t exitno;
+
+		memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
+		memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
+	}
 	traces_capture(view->universe->traces, capture->snapshot, layout, J_trace, sizetrace,
-		       capture->registers.rip, &executing, 1);
+		       capture->registers.rip, executing, 2);
 	trace = traces_find(view->universe->traces, capture->registers.rip);
 	if (trace)
 		capture_trace_constants(capture, objects, layout, trace);
-	trace = traces_by_number(view->universe->traces, executing);
-	if (trace)
-		capture_trace_constants(capture, objects, layout, trace);
+	for (size_t i = 0; i < 2; i++) {
+		trace = traces_by_number(view->universe->traces, executing[i]);
+		if (trace)
+			capture_trace_constants(capture, objects, layout, trace);
+	}
 }
 
 void capture_thread(struct capture *capture, const struct image *image,

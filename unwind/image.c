@@ -116,8 +116,10 @@ static int compare_modules(const void *a, const void *b)
 
 static void free_modules(struct image *image)
 {
-	for (size_t i = 0; i < image->module_count; i++)
+	for (size_t i = 0; i < image->module_count; i++) {
 		free(image->modules[i].path);
+		free(image->modules[i].file);
+	}
 	free(image->modules);
 	image->modules = NULL;
 	image->module_count = 0;

@@ -1,5 +1,6 @@
 #include "unwind/lua_walk.h"
 
+#include "luajit-layouts/bytecode.h"
 #include "unwind/luajit.h"
 
 bool lua_walk_is_done(const struct lua_walk *walk)

@@ -90,29 +90,4 @@ static inline unsigned frame_slots(bool gc64)
 	return gc64 ? 2 : 1;
 }
 
-static inline uint8_t bytecode_op(uint32_t instruction)
-{
-	return (uint8_t)instruction;
-}
-
-static inline uint8_t bytecode_a(uint32_t instruction)
-{
-	return (uint8_t)(instruction >> 8);
-}
-
-static inline uint8_t bytecode_c(uint32_t instruction)
-{
-	return (uint8_t)(instruction >> 16);
-}
-
-static inline uint8_t bytecode_b(uint32_t instruction)
-{
-	return (uint8_t)(instruction >> 24);
-}
-
-static inline uint16_t bytecode_d(uint32_t instruction)
-{
-	return (uint16_t)(instruction >> 16);
-}
-
 #endif

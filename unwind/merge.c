@@ -58,7 +58,7 @@ static void emit_lost(struct merge *merge, enum lost_reason reason)
 		frame->lost = reason;
 }
 
-static void emit_code(struct merge *merge, enum merged_kind kind, const struct layout *layout,
+static void emit_code(struct merge *merge, enum merged_kind kind, struct lua_universe *universe,
 		      const struct trace *trace)
 {
 	const struct native_frame *native = native_current(merge->native);
@@ -66,13 +66,13 @@ static void emit_code(struct merge *merge, enum merged_kind kind, const struct l
 
 	if (!frame)
 		return;
-	frame->layout = layout;
+	frame->universe = universe;
 	frame->pc = native->registers.rip;
 	frame->is_return_address = native->is_return_address;
 	frame->trace = trace;
 }
 
-static struct merged_frame *emit_activation(struct merge *merge, const struct layout *layout,
+static struct merged_frame *emit_activation(struct merge *merge, struct lua_universe *universe,
 					    const struct lua_activation *activation)
 {
 	const struct function_object *function = activation->function;
@@ -80,7 +80,7 @@ static struct merged_frame *emit_activation(struct merge *merge, const struct la
 
 	if (!frame)
 		return NULL;
-	frame->layout = layout;
+	frame->universe = universe;
 	frame->function = function;
 	frame->proto = function->proto;
 	frame->pc = activation->pc;
@@ -147,7 +147,7 @@ static void emit_section(struct merge *merge, struct section *section)
 			return;
 		}
 		if (activation.function)
-			frame = emit_activation(merge, section->walk.thread->layout, &activation);
+			frame = emit_activation(merge, section->walk.thread->universe, &activation);
 		if (!goes_on(merge, section, step_down(section, frame)))
 			return;
 	}
@@ -255,7 +255,8 @@ static const struct lua_thread *thread_on_trace(const struct merge *merge,
 }
 
 /* One inlined frame as a trace tells it, from the function constant or by the bytecode's owner. */
-static struct merged_frame *emit_trace_frame(struct merge *merge, const struct layout *layout,
+static struct merged_frame *emit_trace_frame(struct merge *merge,
+					     struct lua_universe *universe,
 					     const struct trace_frame *inlined)
 {
 	const struct function_object *function = inlined->function
@@ -274,7 +275,7 @@ static struct merged_frame *emit_trace_frame(struct merge *merge, const struct l
 		emit_lost(merge, LOST_IN_TRACE);
 		return NULL;
 	}
-	frame->layout = layout;
+	frame->universe = universe;
 	frame->compiled = true;
 	if (frame->kind == MERGED_LUA) {
 		frame->proto = proto;
@@ -290,14 +291,15 @@ static struct merged_frame *emit_trace_frame(struct merge *merge, const struct l
  * Emit the frames that the trace has inlined and its start frame, and leave
  * the section's walk at the frame below that.
  */
-static void emit_trace(struct merge *merge, const struct layout *layout, struct section *section,
+static void emit_trace(struct merge *merge, struct section *section,
 		       const struct trace_frame *inlined, size_t count)
 {
 	struct merged_frame *callee = NULL;
 	size_t callee_at = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct merged_frame *frame = emit_trace_frame(merge, layout, &inlined[i]);
+		struct merged_frame *frame = emit_trace_frame(merge, section->walk.thread->universe,
+							      &inlined[i]);
 
 		if (callee && frame && frame->kind == MERGED_LUA) {
 			callee = &merge->stack->frames[callee_at];
@@ -338,7 +340,7 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 		section->ended = true;
 		return;
 	}
-	emit_trace(merge, thread->layout, section, inlined, count);
+	emit_trace(merge, section, inlined, count);
 }
 
 /*---- One native frame at a time ----*/
@@ -368,7 +370,7 @@ static enum passed pass_trace(struct merge *merge, const struct trace *trace,
 	uint64_t pc = native->registers.rip - (native->is_return_address ? 1 : 0);
 	struct trace_frame inlined[TRACE_FRAMES_MAX];
 
-	emit_code(merge, MERGED_TRACE, layout, trace);
+	emit_code(merge, MERGED_TRACE, view->universe, trace);
 	/* The first and last instructions of a trace run with another stack pointer. */
 	if (!thread || (native->is_return_address &&
 			vm_trace_cframe(&native->registers, trace->spadjust) != thread->cframe)) {
@@ -538,10 +540,10 @@ static enum passed pass(struct merge *merge)
 		emit_code(merge, MERGED_NATIVE, NULL, NULL);
 		return pass_native(merge);
 	case CODE_VM_FFI_CALL:
-		emit_code(merge, MERGED_VM, &vm->layout, NULL);
+		emit_code(merge, MERGED_VM, NULL, NULL);
 		return pass_native(merge);
 	case CODE_VM:
-		emit_code(merge, MERGED_VM, &vm->layout, NULL);
+		emit_code(merge, MERGED_VM, NULL, NULL);
 		return native->is_return_address ? pass_vm_caller(merge, vm)
 						  : pass_vm_leaf(merge, vm);
 	case CODE_UNKNOWN:

@@ -34,7 +34,7 @@ enum merged_kind {
 
 struct merged_frame {
 	enum merged_kind kind;
-	const struct layout *layout;		/* of the frame's VM, NULL for native frames */
+	struct lua_universe *universe;	/* of Lua, C functions and traces; NULL for native code */
 	const struct proto *proto;
 	const struct function_object *function;	/* NULL when a trace knows only the prototype */
 	uint64_t pc;			/* bytecode of a Lua function (0 if unknown), machine code else */

@@ -1,0 +1,27 @@
+/*
+ * functions: each function once.
+ *
+ * Interning makes a function's identity a pointer; see unwind/frame.h.
+ */
+#ifndef LJSPY_FUNCTIONS_H
+#define LJSPY_FUNCTIONS_H
+
+#include "unwind/frame.h"
+#include "unwind/lost.h"
+
+struct functions;
+
+struct functions *functions_new(void);
+void functions_free(struct functions *functions);
+
+/*
+ * The interned function that equals this one; strings are copied. NULL when
+ * memory is short.
+ */
+const struct function *functions_intern(struct functions *functions,
+					const struct function *function);
+
+/* The function of a lost frame. Needs no memory. */
+const struct function *functions_lost(enum lost_reason reason);
+
+#endif

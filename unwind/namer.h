@@ -1,0 +1,49 @@
+/*
+ * namer: from merged frames to frames with names.
+ */
+#ifndef LJSPY_NAMER_H
+#define LJSPY_NAMER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "unwind/frame.h"
+#include "unwind/image.h"
+#include "unwind/merge.h"
+
+/* How much of the native code around Lua is shown. */
+enum native_display {
+	/*
+	 * Builtins and C functions are leaves; what LuaJIT itself runs for a
+	 * Lua function (garbage collection, string interning, compilation)
+	 * is one [vm] frame; what a Lua function calls through the FFI and
+	 * what lies outside of all Lua is shown, LuaJIT's own code left out.
+	 */
+	NATIVE_FOLD,
+	NATIVE_ALL,		/* every native frame there is */
+	NATIVE_NONE,		/* Lua functions, builtins and C functions only */
+};
+
+struct namer_options {
+	enum native_display native;
+	bool traces;		/* show the trace being executed as a leaf */
+};
+
+struct namer;
+
+/* live reads string constants. NULL when memory is short. All must outlive it. */
+struct namer *namer_new(struct image *image, struct memory *live,
+			const struct namer_options *options);
+void namer_free(struct namer *namer);
+
+/* The image's modules have been replaced. */
+void namer_reset(struct namer *namer);
+
+/*
+ * The frames of a stack, leaf first. They stay valid until the next call;
+ * their functions for as long as the namer. 0 or -ENOMEM.
+ */
+int namer_name(struct namer *namer, const struct merged_stack *stack,
+	       const struct frame **ret_frames, size_t *ret_count);
+
+#endif
