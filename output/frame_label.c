@@ -140,8 +140,12 @@ size_t frame_label(const struct function *function, uint32_t line, bool by_line,
 		add_native(&text, function, line, by_line);
 		break;
 	case FRAME_VM:
-		add_head(&text, name, NAME_MAX_BYTES);
-		add(&text, " [vm]");
+		/* Without a name it stands for whatever the VM itself does. */
+		if (function->name) {
+			add_head(&text, name, NAME_MAX_BYTES);
+			add(&text, " ");
+		}
+		add(&text, "[vm]");
 		break;
 	case FRAME_TRACE:
 		add_head(&text, name, NAME_MAX_BYTES);

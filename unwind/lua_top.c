@@ -98,14 +98,13 @@ bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
 
 bool lua_top_below_native(struct image *image, struct lua_objects *objects,
 			  struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
-			  const struct registers *frame, bool registers_known,
-			  struct lua_walk *ret_walk)
+			  const struct registers *frame, struct lua_walk *ret_walk)
 {
 	struct vm_registers vm = vm_registers(frame);
 	struct lua_activation activation;
 	struct lua_walk walk;
 
-	if (!registers_known) {
+	if (frame->unknown & (REGISTER_RBP | REGISTER_RBX)) {
 		const struct module *module;
 
 		if (image_classify(image, frame->rip - 1, &module) != CODE_VM ||

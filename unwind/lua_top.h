@@ -25,12 +25,11 @@ bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
 
 /*
  * Native code called from the VM; frame is the VM's frame as the native walk
- * found it. registers_known tells that its callee-saved registers are right.
+ * found it.
  */
 bool lua_top_below_native(struct image *image, struct lua_objects *objects,
 			  struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
-			  const struct registers *frame, bool registers_known,
-			  struct lua_walk *ret_walk);
+			  const struct registers *frame, struct lua_walk *ret_walk);
 
 /* vm_exit_interp: a trace was left, the stack is whole again, BASE and PC are set but PC not yet past. */
 bool lua_top_leaving_trace(struct lua_objects *objects, const struct lua_thread *thread,

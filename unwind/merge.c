@@ -23,7 +23,6 @@ struct merge {
 	struct memory *memory;		/* the snapshot */
 	struct merged_stack *stack;
 	struct section sections[CAPTURE_THREADS_MAX];
-	bool registers_known;		/* callee-saved registers of the native walk are right */
 	bool out_of_memory;
 };
 
@@ -191,8 +190,7 @@ static bool start_section(struct merge *merge, struct section *section,
 
 	if (native->is_return_address)
 		return lua_top_below_native(merge->image, merge->objects, merge->memory, thread,
-					    cframe, &native->registers, merge->registers_known,
-					    &section->walk);
+					    cframe, &native->registers, &section->walk);
 	return lua_top_in_vm(merge->image, merge->objects, merge->memory, thread, cframe,
 			     &native->registers, &section->walk);
 }
@@ -579,7 +577,7 @@ static bool resynchronise(struct merge *merge)
 	if (!next || !memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
 		return false;
 	registers.rsp = cframe;
-	merge->registers_known = false;
+	registers.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
 	native_continue(merge->native, &registers);
 	enter_section(merge, next, cframe);
 	return leave_frame(merge, next->layout, cframe, false) == PASSED_ON;
@@ -638,7 +636,6 @@ int merge_stacks(const struct capture *capture, struct image *image,
 		.native = native,
 		.memory = snapshot_memory(capture->snapshot),
 		.stack = stack,
-		.registers_known = true,
 	};
 	enum passed passed = PASSED_ON;
 

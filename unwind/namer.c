@@ -9,7 +9,6 @@
 #include <uthash.h>
 
 #include "unwind/builtins.h"
-#include "unwind/functions.h"
 #include "unwind/lua_names.h"
 #include "unwind/luajit.h"
 #include "unwind/symbols.h"
@@ -53,7 +52,7 @@ struct namer {
 	size_t frame_count, frame_size;
 };
 
-struct namer *namer_new(struct image *image, struct memory *live,
+struct namer *namer_new(struct image *image, struct memory *live, struct functions *functions,
 			const struct namer_options *options)
 {
 	struct namer *namer = calloc(1, sizeof(*namer));
@@ -63,9 +62,9 @@ struct namer *namer_new(struct image *image, struct memory *live,
 	namer->image = image;
 	namer->live = live;
 	namer->options = *options;
-	namer->functions = functions_new();
+	namer->functions = functions;
 	namer->symbols = symbols_new(image);
-	if (!namer->functions || !namer->symbols) {
+	if (!namer->symbols) {
 		namer_free(namer);
 		return NULL;
 	}
@@ -105,7 +104,6 @@ void namer_free(struct namer *namer)
 		return;
 	forget_cache(namer);
 	forget_libraries(namer);
-	functions_free(namer->functions);
 	symbols_free(namer->symbols);
 	free(namer->frames);
 	free(namer);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "unwind/frame.h"
+#include "unwind/functions.h"
 #include "unwind/image.h"
 #include "unwind/merge.h"
 
@@ -31,8 +32,11 @@ struct namer_options {
 
 struct namer;
 
-/* live reads string constants. NULL when memory is short. All must outlive it. */
-struct namer *namer_new(struct image *image, struct memory *live,
+/*
+ * live reads string constants; functions receives all functions. NULL when
+ * memory is short. All must outlive it.
+ */
+struct namer *namer_new(struct image *image, struct memory *live, struct functions *functions,
 			const struct namer_options *options);
 void namer_free(struct namer *namer);
 
@@ -40,8 +44,8 @@ void namer_free(struct namer *namer);
 void namer_reset(struct namer *namer);
 
 /*
- * The frames of a stack, leaf first. They stay valid until the next call;
- * their functions for as long as the namer. 0 or -ENOMEM.
+ * The frames of a stack, leaf first. They stay valid until the next call.
+ * 0 or -ENOMEM.
  */
 int namer_name(struct namer *namer, const struct merged_stack *stack,
 	       const struct frame **ret_frames, size_t *ret_count);

@@ -104,6 +104,22 @@ static uint64_t *locate(struct registers *registers, unw_regnum_t number)
 	}
 }
 
+/* What tells that libunwind's register is not known. */
+static unsigned int set_of(unw_regnum_t number)
+{
+	switch (number) {
+	case UNW_X86_64_RBP: return REGISTER_RBP;
+	case UNW_X86_64_RBX: return REGISTER_RBX;
+	case UNW_X86_64_R12: return REGISTER_R12;
+	case UNW_X86_64_R13: return REGISTER_R13;
+	case UNW_X86_64_R14: return REGISTER_R14;
+	case UNW_X86_64_R15: return REGISTER_R15;
+	case UNW_X86_64_RSP:
+	case UNW_X86_64_RIP: return 0;
+	default: return REGISTER_OTHERS;
+	}
+}
+
 static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value,
 		      int write, void *context)
 {
@@ -111,7 +127,7 @@ static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *v
 	const uint64_t *held = locate(&unwinder->frame.registers, number);
 
 	(void)space;
-	if (write || !held)
+	if (write || !held || (unwinder->frame.registers.unknown & set_of(number)))
 		return -UNW_EBADREG;
 	*value = *held;
 	/* Tables are looked up by the call, which lies before the return address. */
@@ -220,7 +236,7 @@ enum native_status native_step(struct native_unwinder *unwinder)
 		UNW_X86_64_RIP, UNW_X86_64_RSP, UNW_X86_64_RBP, UNW_X86_64_RBX,
 		UNW_X86_64_R12, UNW_X86_64_R13, UNW_X86_64_R14, UNW_X86_64_R15,
 	};
-	struct registers caller = { .orig_rax = UINT64_MAX };
+	struct registers caller = { .orig_rax = UINT64_MAX, .unknown = REGISTER_OTHERS };
 	uint64_t sp = unwinder->frame.registers.rsp;
 	bool is_signal_frame;
 	int result;
@@ -239,7 +255,7 @@ enum native_status native_step(struct native_unwinder *unwinder)
 		return NATIVE_END;
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		if (unw_get_reg(&unwinder->cursor, kept[i], locate(&caller, kept[i])) < 0)
-			return NATIVE_LOST;
+			caller.unknown |= set_of(kept[i]);
 	if (caller.rip == 0)
 		return NATIVE_END;
 	/* A stack only ever shrinks towards its callers, but for alternate signal stacks. */

@@ -136,6 +136,8 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
 	struct registers caller = *frame;
 
+	caller.unknown |= REGISTER_OTHERS;
+	caller.unknown &= ~(unsigned int)(REGISTER_RBP | REGISTER_RBX | REGISTER_R14 | REGISTER_R15);
 	if (!load(stack, end - FROM_END_RETURN, WORD, &caller.rip) ||
 	    !load(stack, end - FROM_END_RBP, WORD, &caller.rbp) ||
 	    !load(stack, end - FROM_END_RBX, WORD, &caller.rbx) ||
@@ -151,6 +153,7 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 		if (!load(stack, cframe, WORD, &caller.r12) ||
 		    !load(stack, layout->gc64 ? cframe - WORD : cframe + WORD, WORD, &caller.r13))
 			return false;
+		caller.unknown &= ~(unsigned int)(REGISTER_R12 | REGISTER_R13);
 	}
 	caller.rsp = end;
 	*ret_caller = caller;

@@ -1,0 +1,510 @@
+#include "src/sampler.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <uthash.h>
+
+#include "src/target/cpu_clock.h"
+#include "src/target/launch.h"
+#include "src/target/lua_process.h"
+#include "src/target/threads.h"
+#include "src/target/tracer.h"
+
+enum {
+	NS_PER_SECOND = 1000000000,
+	HOUSEKEEPING_NS = NS_PER_SECOND,	/* how often mappings are looked at */
+	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
+	LOOK_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
+};
+
+/* What is kept of a thread between its samples. */
+struct thread_record {
+	pid_t tid;
+	struct capture_hints hints;
+	uint64_t pending_ns;		/* CPU time that no sample stands for yet */
+	uint64_t last_sample_ns;	/* when it was taken */
+	UT_hash_handle hh;
+};
+
+struct target {
+	pid_t pid;
+	struct cpu_clock clock;
+	struct threads *threads;
+	struct lua_process *process;	/* NULL after an execve until the next look */
+	struct thread_record *records;
+	uint64_t start_cpu_ns, cpu_ns;	/* of the process clock */
+	uint64_t accounted_ns;		/* the weight of all its samples */
+	uint64_t look_at_ns;		/* when to look for a VM again */
+	uint64_t look_interval_ns;
+	bool ended;
+};
+
+struct sampler {
+	const struct sampler_options *options;
+	struct sampler_result *result;
+	struct tracer *tracer;
+	struct target *targets;
+	size_t target_count;
+	struct launch launch;
+	uint64_t start_ns;
+	uint64_t period_ns;
+	bool saw_vm;
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+/*---- Records of threads ----*/
+
+static struct thread_record *record_of(struct target *target, pid_t tid, uint64_t now)
+{
+	struct thread_record *record;
+
+	HASH_FIND_INT(target->records, &tid, record);
+	if (record)
+		return record;
+	record = calloc(1, sizeof(*record));
+	if (!record)
+		return NULL;
+	record->tid = tid;
+	record->last_sample_ns = now;
+	HASH_ADD_INT(target->records, tid, record);
+	return record;
+}
+
+static void forget_records(struct target *target)
+{
+	struct thread_record *record, *next;
+
+	HASH_ITER(hh, target->records, record, next) {
+		HASH_DEL(target->records, record);
+		free(record);
+	}
+}
+
+/*---- Samples ----*/
+
+static void count_frames(struct figures *figures, const struct sample *sample)
+{
+	bool counted = false;
+
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct function *function = sample->frames[i].function;
+
+		if (function->kind != FRAME_LOST) {
+			figures->frames[sample->frames[i].certainty]++;
+			continue;
+		}
+		for (unsigned reason = 0; reason < LOST_COUNT && !counted; reason++)
+			if (functions_lost((enum lost_reason)reason) == function) {
+				figures->lost[reason]++;
+				counted = true;
+			}
+	}
+}
+
+static void deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
+{
+	target->accounted_ns += sample->cpu_ns;
+	sampler->result->figures.samples++;
+	count_frames(&sampler->result->figures, sample);
+	sampler->options->take(sampler->options->context, sample);
+}
+
+/* CPU time for which there is no stack. */
+static void deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
+			 uint64_t cpu_ns, enum lost_reason reason)
+{
+	struct frame frame = { .function = functions_lost(reason) };
+	struct sample sample = {
+		.time_ns = now_ns(CLOCK_MONOTONIC),
+		.pid = target->pid,
+		.tid = tid,
+		.thread_state = THREAD_BLOCKED,
+		.vm_state = VM_STATE_UNKNOWN,
+		.cpu_ns = cpu_ns,
+		.frames = &frame,
+		.frame_count = 1,
+	};
+
+	deliver(sampler, target, &sample);
+}
+
+static void unwind_and_deliver(struct sampler *sampler, struct target *target,
+			       struct thread_record *record)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	struct sample sample = {
+		.time_ns = now,
+		.pid = target->pid,
+		.tid = record->tid,
+		.thread_state = THREAD_RUNNING,
+		.cpu_ns = record->pending_ns,
+		.wall_ns = now - record->last_sample_ns,
+	};
+	struct frame out_of_memory = { .function = functions_lost(LOST_OUT_OF_MEMORY) };
+
+	if (lua_process_unwind(target->process, &sample.frames, &sample.frame_count,
+			       &sample.vm_state)) {
+		sample.vm_state = VM_STATE_UNKNOWN;
+		sample.frames = &out_of_memory;
+		sample.frame_count = 1;
+	}
+	record->pending_ns = 0;
+	record->last_sample_ns = now;
+	deliver(sampler, target, &sample);
+}
+
+/* Hold the thread, copy, let it go; then say what was seen. False if no sample could be taken. */
+static bool sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
+			  struct thread_record *record)
+{
+	struct registers registers;
+	uint64_t begin, used;
+	int error;
+
+	if (!thread_is_running(target->threads, thread))
+		return false;
+	begin = now_ns(CLOCK_MONOTONIC);
+	error = tracer_stop(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
+	if (error)
+		return false;
+	error = tracer_registers(thread->tracee, &registers);
+	if (!error)
+		lua_process_capture(target->process, &registers, &record->hints);
+	tracer_resume(sampler->tracer, thread->tracee);
+	histogram_add(&sampler->result->figures.pause_ns, now_ns(CLOCK_MONOTONIC) - begin);
+	if (error)
+		return false;
+	/* Having been stopped, the thread's figure is exact. */
+	if (thread_measure(target->threads, thread, &used) == 0)
+		record->pending_ns += used;
+	unwind_and_deliver(sampler, target, record);
+	return true;
+}
+
+/* Take a sample of each thread that has run since its last one and is running now. */
+static bool sample_target(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	bool sampled = false;
+
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record = record_of(target, thread->tid, now);
+		uint64_t used;
+
+		if (!record || thread_measure(target->threads, thread, &used) != 0)
+			continue;
+		record->pending_ns += used;
+		/* Its figure lags while it runs; the only thread is the one that made the clock go. */
+		if (record->pending_ns || threads_count(target->threads) == 1)
+			sampled |= sample_thread(sampler, target, thread, record);
+	}
+	return sampled;
+}
+
+/*---- Targets ----*/
+
+/* Look at the process as it is now; false if it has ended. */
+static bool look(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	if (!target->process &&
+	    lua_process_open(target->pid, sampler->options->functions, &sampler->options->namer,
+			     &target->process) != 0)
+		return true;
+	if (lua_process_refresh(target->process, false) == -ESRCH)
+		return false;
+	if (lua_process_module_count(target->process))
+		sampler->saw_vm = true;
+	if (lua_process_universe_count(target->process)) {
+		target->look_at_ns = now + HOUSEKEEPING_NS;
+		return true;
+	}
+	/* Not started yet, perhaps: look again, ever less often. */
+	target->look_at_ns = now + target->look_interval_ns;
+	if (target->look_interval_ns < HOUSEKEEPING_NS)
+		target->look_interval_ns *= 2;
+	return true;
+}
+
+/* The process runs another program now: nothing that is known of it holds. */
+static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	lua_process_close(target->process);
+	target->process = NULL;
+	target->look_interval_ns = LOOK_AGAIN_NS;
+	forget_records(target);
+	look(sampler, target, now);
+}
+
+static void note_execs(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+
+		if (!thread->tracee->execed)
+			continue;
+		thread->tracee->execed = false;
+		start_over(sampler, target, now);
+	}
+}
+
+static void note_end(struct sampler *sampler, struct target *target)
+{
+	const struct tracee *leader = tracer_find(sampler->tracer, target->pid);
+
+	if (leader && leader->exit_known && sampler->result->launched) {
+		sampler->result->exit_known = true;
+		sampler->result->exit_status = leader->exit_status;
+	}
+	target->ended = true;
+}
+
+static void refresh_threads(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	if (cpu_clock_now(&target->clock, &target->cpu_ns) != 0 ||
+	    threads_refresh(target->threads, now, target->cpu_ns) == -ESRCH)
+		note_end(sampler, target);
+	else
+		note_execs(sampler, target, now);
+}
+
+static void tick(struct sampler *sampler, struct target *target, uint64_t periods)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	if (target->ended)
+		return;
+	refresh_threads(sampler, target, now);
+	if (target->ended)
+		return;
+	if (now >= target->look_at_ns && !look(sampler, target, now)) {
+		note_end(sampler, target);
+		return;
+	}
+	if (!target->process || !sample_target(sampler, target))
+		sampler->result->figures.missed_ticks++;
+	sampler->result->figures.missed_ticks += periods - 1;
+}
+
+static bool all_ended(const struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (!sampler->targets[i].ended)
+			return false;
+	return true;
+}
+
+static int open_target(struct sampler *sampler, struct target *target, pid_t pid, int index)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	int error;
+
+	*target = (struct target){ .pid = pid, .look_interval_ns = LOOK_AGAIN_NS };
+	error = cpu_clock_open(pid, &target->clock);
+	if (error)
+		return error;
+	target->threads = threads_new(sampler->tracer, pid);
+	if (!target->threads)
+		return -ENOMEM;
+	error = cpu_clock_now(&target->clock, &target->start_cpu_ns);
+	if (error)
+		return error;
+	target->cpu_ns = target->start_cpu_ns;
+	error = threads_refresh(target->threads, now, target->start_cpu_ns);
+	if (error)
+		return error;
+	/* What was used before is nobody's. */
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		uint64_t used;
+
+		thread_measure(target->threads, threads_at(target->threads, i), &used);
+		record_of(target, threads_at(target->threads, i)->tid, now);
+	}
+	return cpu_clock_start(&target->clock, SIGRTMIN, index, sampler->period_ns);
+}
+
+static void close_target(struct target *target)
+{
+	cpu_clock_close(&target->clock);
+	forget_records(target);
+	lua_process_close(target->process);
+	threads_free(target->threads);
+}
+
+/*
+ * The last period of each thread is not over: look at those that run once
+ * more, and say of the rest that it has no stack.
+ */
+static void close_accounts(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC), total;
+
+	if (!target->ended)
+		refresh_threads(sampler, target, now);
+	if (!target->ended && target->process)
+		sample_target(sampler, target);
+	if (!target->ended && cpu_clock_now(&target->clock, &total) == 0)
+		target->cpu_ns = total;
+	total = target->cpu_ns - target->start_cpu_ns;
+	if (total > target->accounted_ns)
+		deliver_lost(sampler, target, 0, total - target->accounted_ns,
+			     target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
+	sampler->result->figures.target_cpu_ns += total;
+}
+
+/*---- The loop ----*/
+
+static void deal_with(struct sampler *sampler, const siginfo_t *info)
+{
+	int signal = info->si_signo, index = info->si_value.sival_int;
+
+	if (signal == SIGRTMIN) {
+		if (index >= 0 && (size_t)index < sampler->target_count)
+			tick(sampler, &sampler->targets[index], cpu_clock_periods(info));
+		return;
+	}
+	if (signal != SIGCHLD)
+		sampler->result->end = SAMPLER_INTERRUPTED;
+}
+
+static void poll_tracees(struct sampler *sampler)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	if (!tracer_poll(sampler->tracer))
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (!sampler->targets[i].ended)
+			refresh_threads(sampler, &sampler->targets[i], now);
+}
+
+static void loop(struct sampler *sampler)
+{
+	uint64_t end_ns = sampler->options->duration_ns
+		? sampler->start_ns + sampler->options->duration_ns : UINT64_MAX;
+	sigset_t wanted;
+
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGRTMIN);
+	sigaddset(&wanted, SIGCHLD);
+	sigaddset(&wanted, SIGINT);
+	sigaddset(&wanted, SIGTERM);
+	sigaddset(&wanted, SIGHUP);
+	sampler->result->end = SAMPLER_DURATION_OVER;
+	for (;;) {
+		uint64_t now = now_ns(CLOCK_MONOTONIC), wait_ns = HOUSEKEEPING_NS;
+		struct timespec timeout;
+		siginfo_t info;
+
+		if (now >= end_ns)
+			return;
+		if (all_ended(sampler)) {
+			sampler->result->end = SAMPLER_TARGETS_ENDED;
+			return;
+		}
+		if (tracer_poll_is_due(sampler->tracer))
+			wait_ns = 0;
+		else if (end_ns - now < wait_ns)
+			wait_ns = end_ns - now;
+		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
+					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
+		if (sigtimedwait(&wanted, &info, &timeout) > 0)
+			deal_with(sampler, &info);
+		if (sampler->result->end == SAMPLER_INTERRUPTED)
+			return;
+		poll_tracees(sampler);
+	}
+}
+
+static bool fail(struct sampler *sampler, pid_t pid, int error)
+{
+	sampler->result->end = SAMPLER_FAILED;
+	sampler->result->pid = pid;
+	sampler->result->error = -error;
+	return false;
+}
+
+static bool open_targets(struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+	uint64_t now;
+
+	if (options->launch) {
+		int error = launch_start(options->launch, options->launch_mask, &sampler->launch);
+
+		if (error)
+			return fail(sampler, 0, error);
+	}
+	for (size_t i = 0; i < options->pid_count + (options->launch ? 1 : 0); i++) {
+		pid_t pid = options->launch ? sampler->launch.pid : options->pids[i];
+		int error = open_target(sampler, &sampler->targets[i], pid, (int)i);
+
+		sampler->target_count++;
+		if (error) {
+			if (options->launch)
+				launch_cancel(&sampler->launch);
+			return fail(sampler, pid, error);
+		}
+	}
+	if (options->launch) {
+		int error = launch_go(&sampler->launch);
+
+		if (error)
+			return fail(sampler, sampler->launch.pid, error);
+		sampler->result->launched = true;
+		sampler->result->pid = sampler->launch.pid;
+	}
+	now = now_ns(CLOCK_MONOTONIC);
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (!look(sampler, &sampler->targets[i], now))
+			note_end(sampler, &sampler->targets[i]);
+	if (!options->launch && !sampler->saw_vm) {
+		sampler->result->end = SAMPLER_NO_LUAJIT;
+		sampler->result->pid = options->pids[0];
+		return false;
+	}
+	return true;
+}
+
+void sampler_run(const struct sampler_options *options, struct sampler_result *ret_result)
+{
+	uint64_t self_start_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	struct figures *figures = &ret_result->figures;
+	struct sampler sampler = {
+		.options = options,
+		.result = ret_result,
+		.tracer = tracer_new(),
+		.targets = calloc(options->pid_count + 1, sizeof(struct target)),
+		.period_ns = NS_PER_SECOND / options->rate_hz,
+	};
+
+	*ret_result = (struct sampler_result){ 0 };
+	if (!sampler.tracer || !sampler.targets) {
+		fail(&sampler, 0, -ENOMEM);
+	} else if (open_targets(&sampler)) {
+		sampler.start_ns = now_ns(CLOCK_MONOTONIC);
+		loop(&sampler);
+		for (size_t i = 0; i < sampler.target_count; i++)
+			close_accounts(&sampler, &sampler.targets[i]);
+		figures->duration_ns = now_ns(CLOCK_MONOTONIC) - sampler.start_ns;
+	}
+	figures->rate_asked_hz = options->rate_hz;
+	if (figures->target_cpu_ns)
+		figures->rate_reached_hz = (double)figures->samples * NS_PER_SECOND /
+					   (double)figures->target_cpu_ns;
+	for (size_t i = 0; i < sampler.target_count; i++)
+		close_target(&sampler.targets[i]);
+	free(sampler.targets);
+	tracer_free(sampler.tracer);
+	figures->self_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
+}

@@ -1,0 +1,329 @@
+#include "src/target/lua_process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/snapshot.h"
+#include "src/target/live_memory.h"
+#include "src/target/maps.h"
+#include "unwind/image.h"
+#include "unwind/lua_objects.h"
+#include "unwind/merge.h"
+#include "unwind/native.h"
+
+enum { STATES_PER_RANGE_MAX = 256 };
+
+/* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
+struct looked_at {
+	dev_t device;
+	uint64_t inode;
+	uint64_t base;
+	char *path;
+	enum recognise_status status;
+	struct vm_code vm;
+	struct looked_at *next;
+};
+
+struct lua_process {
+	pid_t pid;
+	struct live_memory *live;
+	struct maps *maps;
+	struct image *image;
+	struct lua_objects *objects;
+	struct snapshot *snapshot;
+	struct native_unwinder *native;
+	struct namer *namer;
+	struct looked_at *looked_at;
+	bool has_modules;
+	struct capture capture;
+	struct merged_stack stack;
+};
+
+struct memory *lua_process_memory(struct lua_process *process)
+{
+	return live_memory_memory(process->live);
+}
+
+int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
+		     struct lua_process **ret_process)
+{
+	struct lua_process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return -ENOMEM;
+	process->pid = pid;
+	process->live = live_memory_new(pid);
+	process->maps = maps_new(pid);
+	process->objects = lua_objects_new();
+	if (process->live) {
+		process->image = image_new(lua_process_memory(process));
+		process->snapshot = snapshot_new(lua_process_memory(process));
+	}
+	if (process->image) {
+		process->native = native_unwinder_new(process->image);
+		process->namer = namer_new(process->image, lua_process_memory(process), functions,
+					   options);
+	}
+	if (!process->maps || !process->objects || !process->snapshot || !process->native ||
+	    !process->namer) {
+		lua_process_close(process);
+		return -ENOMEM;
+	}
+	*ret_process = process;
+	return 0;
+}
+
+void lua_process_close(struct lua_process *process)
+{
+	if (!process)
+		return;
+	merged_stack_clear(&process->stack);
+	namer_free(process->namer);
+	native_unwinder_free(process->native);
+	lua_objects_free(process->objects);
+	snapshot_free(process->snapshot);
+	image_free(process->image);
+	maps_free(process->maps);
+	live_memory_free(process->live);
+	while (process->looked_at) {
+		struct looked_at *one = process->looked_at;
+
+		process->looked_at = one->next;
+		free(one->path);
+		free(one);
+	}
+	free(process);
+}
+
+/*---- Modules ----*/
+
+static struct looked_at *find_looked_at(const struct lua_process *process,
+					const struct mapped_file *file)
+{
+	for (struct looked_at *one = process->looked_at; one; one = one->next)
+		if (one->device == file->device && one->inode == file->inode &&
+		    one->base == file->base && strcmp(one->path, file->path) == 0)
+			return one;
+	return NULL;
+}
+
+/* Is there a VM in this file? Asked once. */
+static const struct looked_at *look_at(struct lua_process *process, const struct mapped_file *file)
+{
+	struct looked_at *one = find_looked_at(process, file);
+
+	if (one)
+		return one;
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		return NULL;
+	one->path = strdup(file->path);
+	if (!one->path) {
+		free(one);
+		return NULL;
+	}
+	one->device = file->device;
+	one->inode = file->inode;
+	one->base = file->base;
+	one->status = recognise_vm(lua_process_memory(process), file->base, NULL, NULL, &one->vm);
+	one->next = process->looked_at;
+	process->looked_at = one;
+	return one;
+}
+
+/* Where ljspy can open the file: by its mapping if it has no name any more, else in the target's root. */
+static char *openable_path(const struct lua_process *process, const struct mapped_file *file)
+{
+	char *path = NULL;
+	int length;
+
+	if (file->deleted)
+		length = asprintf(&path, "/proc/%d/map_files/%lx-%lx", process->pid,
+				  (unsigned long)file->begin, (unsigned long)file->end);
+	else
+		length = asprintf(&path, "/proc/%d/root%s", process->pid, file->path);
+	return length < 0 ? NULL : path;
+}
+
+static bool add_module(struct lua_process *process, struct module *module,
+		       const struct mapped_file *file)
+{
+	const struct looked_at *looked = look_at(process, file);
+
+	*module = (struct module){
+		.begin = file->begin,
+		.end = file->end,
+		.base = file->base,
+		.path = strdup(file->path),
+		.file = openable_path(process, file),
+		.vm = looked && looked->status == RECOGNISE_OK ? &looked->vm : NULL,
+	};
+	return module->path != NULL;
+}
+
+static bool add_vdso(const struct lua_process *process, struct module *module)
+{
+	const struct mapping *vdso = maps_find_path(process->maps, "[vdso]");
+
+	if (!vdso)
+		return false;
+	*module = (struct module){
+		.begin = vdso->begin,
+		.end = vdso->end,
+		.base = vdso->begin,
+		.path = strdup(vdso->path),
+	};
+	return module->path != NULL;
+}
+
+/* Do the executable files differ from the image's modules? */
+static bool modules_differ(const struct lua_process *process)
+{
+	size_t known = 0;
+
+	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
+		const struct mapped_file *file = maps_file_at(process->maps, i);
+		const struct module *module;
+
+		if (!file->executable)
+			continue;
+		module = image_find(process->image, file->base);
+		if (!module || module->begin != file->begin || module->end != file->end ||
+		    strcmp(module->path, file->path) != 0)
+			return true;
+		known++;
+	}
+	return known + (maps_find_path(process->maps, "[vdso]") ? 1 : 0) !=
+	       image_module_count(process->image);
+}
+
+static int set_modules(struct lua_process *process)
+{
+	struct module *modules = calloc(maps_file_count(process->maps) + 1, sizeof(*modules));
+	size_t count = 0;
+
+	if (!modules)
+		return -ENOMEM;
+	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
+		const struct mapped_file *file = maps_file_at(process->maps, i);
+
+		if (file->executable && add_module(process, &modules[count], file))
+			count++;
+	}
+	if (add_vdso(process, &modules[count]))
+		count++;
+	image_set_modules(process->image, modules, count);
+	namer_reset(process->namer);
+	process->has_modules = true;
+	return 0;
+}
+
+/*---- States ----*/
+
+static void find_states(struct lua_process *process, const struct vm_code *vm)
+{
+	for (size_t i = 0; i < maps_count(process->maps); i++) {
+		const struct mapping *mapping = maps_at(process->maps, i);
+		uint64_t states[STATES_PER_RANGE_MAX];
+		size_t count;
+
+		if (!(mapping->access & MAPPING_WRITE) || (mapping->access & MAPPING_SHARED) ||
+		    mapping->inode != 0)
+			continue;
+		count = recognise_states(lua_process_memory(process), vm, mapping->begin,
+					 mapping->end, states, STATES_PER_RANGE_MAX);
+		for (size_t s = 0; s < count; s++)
+			image_add_universe(process->image, states[s], vm);
+	}
+}
+
+static bool has_universe(const struct lua_process *process, const struct vm_code *vm)
+{
+	for (size_t i = 0; i < image_universe_count(process->image); i++)
+		if (image_universe(process->image, i)->vm == vm)
+			return true;
+	return false;
+}
+
+int lua_process_refresh(struct lua_process *process, bool thorough)
+{
+	bool changed;
+	int error = maps_refresh(process->maps, &changed);
+
+	if (error)
+		return error;
+	if (!process->has_modules || (changed && modules_differ(process))) {
+		error = set_modules(process);
+		if (error)
+			return error;
+	}
+	for (size_t i = 0; i < image_module_count(process->image); i++) {
+		const struct vm_code *vm = image_module(process->image, i)->vm;
+
+		if (vm && (thorough || !has_universe(process, vm)))
+			find_states(process, vm);
+	}
+	return 0;
+}
+
+static bool is_lua_module(const struct looked_at *one)
+{
+	return one->status == RECOGNISE_OK || one->status == RECOGNISE_UNKNOWN_LAYOUT;
+}
+
+size_t lua_process_module_count(const struct lua_process *process)
+{
+	size_t count = 0;
+
+	for (const struct looked_at *one = process->looked_at; one; one = one->next)
+		count += is_lua_module(one) ? 1 : 0;
+	return count;
+}
+
+struct lua_module lua_process_module(const struct lua_process *process, size_t index)
+{
+	const struct looked_at *one = process->looked_at;
+
+	while (!is_lua_module(one) || index-- > 0)
+		one = one->next;
+	return (struct lua_module){
+		.path = one->path,
+		.status = one->status,
+		.vm = one->status == RECOGNISE_OK ? &one->vm : NULL,
+		.base = one->base,
+	};
+}
+
+size_t lua_process_universe_count(const struct lua_process *process)
+{
+	return image_universe_count(process->image);
+}
+
+const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index)
+{
+	return image_universe(process->image, index);
+}
+
+/*---- Stacks ----*/
+
+void lua_process_capture(struct lua_process *process, const struct registers *registers,
+			 struct capture_hints *hints)
+{
+	snapshot_clear(process->snapshot);
+	capture_thread(&process->capture, process->image, process->objects, process->snapshot,
+		       registers, hints);
+}
+
+int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
+		       size_t *ret_count, enum vm_state *ret_state)
+{
+	int error = merge_stacks(&process->capture, process->image, process->objects,
+				 process->native, &process->stack);
+
+	if (error)
+		return error;
+	*ret_state = process->stack.vm_state;
+	return namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}

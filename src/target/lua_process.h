@@ -1,0 +1,61 @@
+/*
+ * lua_process: one process, and all that it takes to read stacks from it.
+ *
+ * Ties what is mapped in the process to the unwinder: its modules, the
+ * LuaJIT VMs in them and their states. The process may be running; only
+ * lua_process_capture() needs the thread at hand to hold still.
+ */
+#ifndef LJSPY_LUA_PROCESS_H
+#define LJSPY_LUA_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "luajit-layouts/recognise.h"
+#include "output/sample.h"
+#include "unwind/capture.h"
+#include "unwind/functions.h"
+#include "unwind/namer.h"
+#include "unwind/registers.h"
+
+struct lua_process;
+
+/* functions must outlive it. 0 or a negative errno. */
+int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
+		     struct lua_process **ret_process);
+void lua_process_close(struct lua_process *process);
+
+/*
+ * Look at what is mapped: modules, VMs, states. Cheap if nothing has changed
+ * and every VM's states are known; thorough looks for states in any case.
+ * 0, or a negative errno when the process cannot be read.
+ */
+int lua_process_refresh(struct lua_process *process, bool thorough);
+
+/* A module with a VM whose layout is known, or with one that is not. */
+struct lua_module {
+	const char *path;
+	enum recognise_status status;	/* RECOGNISE_OK or RECOGNISE_UNKNOWN_LAYOUT */
+	const struct vm_code *vm;	/* NULL unless it is OK */
+	uint64_t base;
+};
+
+size_t lua_process_module_count(const struct lua_process *process);
+struct lua_module lua_process_module(const struct lua_process *process, size_t index);
+size_t lua_process_universe_count(const struct lua_process *process);
+const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
+struct memory *lua_process_memory(struct lua_process *process);
+
+/* Copy what belongs to a thread that holds still with these registers. */
+void lua_process_capture(struct lua_process *process, const struct registers *registers,
+			 struct capture_hints *hints);
+
+/*
+ * Frames of the thread captured last, leaf first; valid until the next call.
+ * ret_state tells what its VM was doing. 0 or -ENOMEM.
+ */
+int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
+		       size_t *ret_count, enum vm_state *ret_state);
+
+#endif
