@@ -72,6 +72,14 @@ static void match_row(const struct layout_row *row, const struct layout *evidenc
 		layout_keep_common(&match->row.offsets, &row->offsets);
 }
 
+/* Is op's number in this numbering the one that the code shows, if it shows one? */
+static bool number_fits(enum layout_bytecode set, enum bytecode_op op, int shown)
+{
+	const struct layout layout = { .bytecode = set };
+
+	return shown == LAYOUT_UNKNOWN || shown == bytecode_number(&layout, op);
+}
+
 /* The rows of a group that the evidence does not contradict. */
 static struct match match_group(enum layout_group group, enum layout_mode mode,
 				const struct vm_code_evidence *evidence)
@@ -84,6 +92,9 @@ static struct match match_group(enum layout_group group, enum layout_mode mode,
 		if ((row.modes & LAYOUT_MODE(mode)) == 0)
 			continue;
 		if (group == LAYOUT_GROUP_TRACE && row.mcofs != evidence->exit_error_code)
+			continue;
+		if (group == LAYOUT_GROUP_GLOBAL &&
+		    !number_fits(row.bytecode, BC_JMP, evidence->op_jmp))
 			continue;
 		match_row(&row, &evidence->offsets, &match);
 	}
@@ -103,7 +114,8 @@ static struct match match_jit(enum layout_mode mode, const struct vm_code_eviden
 		for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_JIT); i++) {
 			layout_row_get(LAYOUT_GROUP_JIT, i, &row);
 			if ((row.modes & LAYOUT_MODE(mode)) == 0 ||
-			    row.mcofs != evidence->exit_error_code)
+			    row.mcofs != evidence->exit_error_code ||
+			    !number_fits(row.bytecode, BC_JMP, evidence->op_jmp))
 				continue;
 			apply_jit_option(&row.offsets, &jit_options[o]);
 			match_row(&row, &evidence->offsets, &match);
@@ -171,14 +183,6 @@ static const char *const bytecode_names[BYTECODE_COUNT] = {
 	[BYTECODE_V21] = "LuaJIT 2.1",
 	[BYTECODE_V21_BITOPS] = "LuaJIT 2.1 with bit operators",
 };
-
-/* Is op's number in this numbering the one that the code shows, if it shows one? */
-static bool number_fits(enum layout_bytecode set, enum bytecode_op op, int shown)
-{
-	const struct layout layout = { .bytecode = set };
-
-	return shown == LAYOUT_UNKNOWN || shown == bytecode_number(&layout, op);
-}
 
 static bool settle_bytecode(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
 			    enum layout_bytecode preferred, struct vm_code *vm)

@@ -21,15 +21,28 @@ static bool is_stack_reserve(uint64_t slots)
 	return slots == 6 || slots == 8 || slots == 9;
 }
 
+/*
+ * The object of the frame that begins at base: a function, or a thread at the
+ * bottom of its stack. With one-slot frames it shares its slot with the link
+ * of the frame, and carries no tag.
+ */
+static bool read_frame_object(struct check *check, uint64_t base, uint64_t *ret)
+{
+	uint8_t gct;
+
+	if (!check->layout->gc64)
+		return field_read(check->memory, base - TVALUE_BYTES, 4, ret);
+	return check_tagged(check, base - 2 * TVALUE_BYTES, &gct, ret);
+}
+
 struct stack {
 	uint64_t begin, end;
 };
 
-/* The first slot holds the thread itself (stack_init()). */
+/* The first frame is a dummy, that of the thread itself (stack_init()). */
 static bool check_stack(struct check *check, uint64_t L, struct stack *ret)
 {
-	uint64_t maxstack, slots, object;
-	uint8_t gct;
+	uint64_t frame_slots = check->layout->gc64 ? 2 : 1, maxstack, slots, object;
 
 	if (!CHECK_FIELD(check, L, L_stack, 0, &ret->begin) ||
 	    !CHECK_FIELD(check, L, L_stacksize, 4, &slots) ||
@@ -40,7 +53,7 @@ static bool check_stack(struct check *check, uint64_t L, struct stack *ret)
 	ret->end = ret->begin + slots * TVALUE_BYTES;
 	if (maxstack > ret->end || !is_stack_reserve((ret->end - maxstack) / TVALUE_BYTES))
 		return check_fail(check, "L.maxstack is not where L.stack and L.stacksize put it");
-	if (!check_tagged(check, ret->begin, &gct, &object) || gct != GCT_THREAD || object != L)
+	if (!read_frame_object(check, ret->begin + frame_slots * TVALUE_BYTES, &object) || object != L)
 		return check_fail(check, "L.stack does not start with L");
 	return true;
 }
@@ -57,17 +70,6 @@ static bool check_base_and_top(struct check *check, uint64_t L, const struct sta
 	if (top <= stack->begin || top > stack->end || top % TVALUE_BYTES != 0)
 		return check_fail(check, "L.top is outside of the stack");
 	return true;
-}
-
-/* The object whose frame begins at base: a function, or a thread at the bottom of its stack. */
-static bool read_frame_object(struct check *check, uint64_t base, uint64_t *ret)
-{
-	uint8_t gct;
-	uint64_t slot = check->layout->gc64 ? base - 2 * TVALUE_BYTES : base - TVALUE_BYTES;
-
-	if (!check->layout->gc64)	/* frame.func is the low half, untagged */
-		return field_read(check->memory, slot, 4, ret);
-	return check_tagged(check, slot, &gct, ret);
 }
 
 /* While a C function runs, L->base is that function's frame; in the VM it may be stale. */
