@@ -1,9 +1,41 @@
 #include "luajit-layouts/layout.h"
 
+#include <stddef.h>
+
 void layout_clear(struct layout *layout)
 {
 	*layout = (struct layout){ .gc64 = false };
 #define CLEAR(structure, field) layout->structure##_##field = LAYOUT_UNKNOWN;
 	LAYOUT_FIELDS(CLEAR)
 #undef CLEAR
+}
+
+const char *layout_conflict(const struct layout *one, const struct layout *other)
+{
+#define COMPARE(structure, field) \
+	if (one->structure##_##field != LAYOUT_UNKNOWN && \
+	    other->structure##_##field != LAYOUT_UNKNOWN && \
+	    one->structure##_##field != other->structure##_##field) \
+		return #structure "." #field;
+	LAYOUT_FIELDS(COMPARE)
+#undef COMPARE
+	return NULL;
+}
+
+void layout_fill(struct layout *layout, const struct layout *from)
+{
+#define FILL(structure, field) \
+	if (layout->structure##_##field == LAYOUT_UNKNOWN) \
+		layout->structure##_##field = from->structure##_##field;
+	LAYOUT_FIELDS(FILL)
+#undef FILL
+}
+
+void layout_keep_common(struct layout *layout, const struct layout *other)
+{
+#define KEEP(structure, field) \
+	if (layout->structure##_##field != other->structure##_##field) \
+		layout->structure##_##field = LAYOUT_UNKNOWN;
+	LAYOUT_FIELDS(KEEP)
+#undef KEEP
 }

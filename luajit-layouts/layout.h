@@ -120,4 +120,13 @@ static inline unsigned layout_ref_size(const struct layout *layout)
 /* Every offset LAYOUT_UNKNOWN. */
 void layout_clear(struct layout *layout);
 
+/* The first field that both know and that differs, as "structure.field", or NULL. */
+const char *layout_conflict(const struct layout *one, const struct layout *other);
+
+/* Take over the fields that only from knows. */
+void layout_fill(struct layout *layout, const struct layout *from);
+
+/* Forget the fields the two disagree about. */
+void layout_keep_common(struct layout *layout, const struct layout *other);
+
 #endif

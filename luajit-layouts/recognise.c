@@ -1,71 +1,18 @@
 #include "luajit-layouts/recognise.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"
 #include "luajit-layouts/elf_image.h"
+#include "luajit-layouts/inquiry.h"
 #include "luajit-layouts/tables.h"
 #include "luajit-layouts/vm_code_x86_64.h"
 #include "luajit-layouts/vm_find.h"
 
-struct inquiry {
-	struct memory *memory;
-	recognise_evidence *evidence;
-	void *context;
-};
-
-__attribute__((format(printf, 3, 4)))
-static void verdict(const struct inquiry *inquiry, const char *probe, const char *format, ...)
-{
-	char text[256];
-	va_list arguments;
-
-	if (inquiry->evidence == NULL)
-		return;
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	inquiry->evidence(inquiry->context, probe, text);
-}
-
 /* ---- rows against evidence ---------------------------------------------- */
-
-/* The first field that both know and that differs, or NULL. */
-static const char *first_conflict(const struct layout *one, const struct layout *other)
-{
-#define COMPARE(structure, field) \
-	if (one->structure##_##field != LAYOUT_UNKNOWN && \
-	    other->structure##_##field != LAYOUT_UNKNOWN && \
-	    one->structure##_##field != other->structure##_##field) \
-		return #structure "." #field;
-	LAYOUT_FIELDS(COMPARE)
-#undef COMPARE
-	return NULL;
-}
-
-/* Take over what only from knows. */
-static void fill_in(struct layout *layout, const struct layout *from)
-{
-#define FILL(structure, field) \
-	if (layout->structure##_##field == LAYOUT_UNKNOWN) \
-		layout->structure##_##field = from->structure##_##field;
-	LAYOUT_FIELDS(FILL)
-#undef FILL
-}
-
-/* Forget what they disagree about. */
-static void keep_common(struct layout *layout, const struct layout *other)
-{
-#define KEEP(structure, field) \
-	if (layout->structure##_##field != other->structure##_##field) \
-		layout->structure##_##field = LAYOUT_UNKNOWN;
-	LAYOUT_FIELDS(KEEP)
-#undef KEEP
-}
 
 struct match {
 	size_t count;		/* rows that fit */
@@ -112,7 +59,7 @@ static void apply_jit_option(struct layout *offsets, const struct jit_option *op
 static void match_row(const struct layout_row *row, const struct layout *evidence,
 		      struct match *match)
 {
-	const char *conflict = first_conflict(&row->offsets, evidence);
+	const char *conflict = layout_conflict(&row->offsets, evidence);
 
 	if (conflict != NULL) {
 		if (match->count == 0)
@@ -122,7 +69,15 @@ static void match_row(const struct layout_row *row, const struct layout *evidenc
 	if (match->count++ == 0)
 		match->row = *row;
 	else
-		keep_common(&match->row.offsets, &row->offsets);
+		layout_keep_common(&match->row.offsets, &row->offsets);
+}
+
+/* Is op's number in this numbering the one that the code shows, if it shows one? */
+static bool number_fits(enum layout_bytecode set, enum bytecode_op op, int shown)
+{
+	const struct layout layout = { .bytecode = set };
+
+	return shown == LAYOUT_UNKNOWN || shown == bytecode_number(&layout, op);
 }
 
 /* The rows of a group that the evidence does not contradict. */
@@ -137,6 +92,9 @@ static struct match match_group(enum layout_group group, enum layout_mode mode,
 		if ((row.modes & LAYOUT_MODE(mode)) == 0)
 			continue;
 		if (group == LAYOUT_GROUP_TRACE && row.mcofs != evidence->exit_error_code)
+			continue;
+		if (group == LAYOUT_GROUP_GLOBAL &&
+		    !number_fits(row.bytecode, BC_JMP, evidence->op_jmp))
 			continue;
 		match_row(&row, &evidence->offsets, &match);
 	}
@@ -156,7 +114,8 @@ static struct match match_jit(enum layout_mode mode, const struct vm_code_eviden
 		for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_JIT); i++) {
 			layout_row_get(LAYOUT_GROUP_JIT, i, &row);
 			if ((row.modes & LAYOUT_MODE(mode)) == 0 ||
-			    row.mcofs != evidence->exit_error_code)
+			    row.mcofs != evidence->exit_error_code ||
+			    !number_fits(row.bytecode, BC_JMP, evidence->op_jmp))
 				continue;
 			apply_jit_option(&row.offsets, &jit_options[o]);
 			match_row(&row, &evidence->offsets, &match);
@@ -175,14 +134,14 @@ static bool settle_group(const struct inquiry *inquiry, const char *what, const 
 			 struct layout *layout)
 {
 	if (match->count == 0) {
-		verdict(inquiry, what, "no known layout fits: the code contradicts them at %s",
+		inquiry_verdict(inquiry, what, "no known layout fits: the code contradicts them at %s",
 			match->conflict == NULL ? "the mode" : match->conflict);
 		return false;
 	}
-	verdict(inquiry, what, "%s%s (%s)", match->row.name,
+	inquiry_verdict(inquiry, what, "%s%s (%s)", match->row.name,
 		match->count > 1 ? " or another that the code cannot tell apart" : "",
 		match->row.from);
-	fill_in(layout, &match->row.offsets);
+	layout_fill(layout, &match->row.offsets);
 	return true;
 }
 
@@ -202,7 +161,7 @@ static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 	struct match match;
 
 	if (!evidence->offsets.has_jit) {
-		verdict(inquiry, "jit_State", "built without the JIT compiler: BC_JLOOP does nothing");
+		inquiry_verdict(inquiry, "jit_State", "built without the JIT compiler: BC_JLOOP does nothing");
 		no_jit(&vm->layout);
 		return true;
 	}
@@ -210,7 +169,7 @@ static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 	if (!settle_group(inquiry, "jit_State", &match, &vm->layout))
 		return false;
 	if (option->name[0] != '\0')
-		verdict(inquiry, "build options", "%s", option->name);
+		inquiry_verdict(inquiry, "build options", "%s", option->name);
 	match = match_group(LAYOUT_GROUP_TRACE, mode, evidence);
 	if (!settle_group(inquiry, "trace objects", &match, &vm->layout))
 		return false;
@@ -224,14 +183,6 @@ static const char *const bytecode_names[BYTECODE_COUNT] = {
 	[BYTECODE_V21] = "LuaJIT 2.1",
 	[BYTECODE_V21_BITOPS] = "LuaJIT 2.1 with bit operators",
 };
-
-/* Is op's number in this numbering the one that the code shows, if it shows one? */
-static bool number_fits(enum layout_bytecode set, enum bytecode_op op, int shown)
-{
-	const struct layout layout = { .bytecode = set };
-
-	return shown == LAYOUT_UNKNOWN || shown == bytecode_number(&layout, op);
-}
 
 static bool settle_bytecode(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
 			    enum layout_bytecode preferred, struct vm_code *vm)
@@ -248,13 +199,13 @@ static bool settle_bytecode(const struct inquiry *inquiry, const struct vm_code_
 			found = set;
 	}
 	if (count == 0) {
-		verdict(inquiry, "bytecode", "unknown numbering: BC_JMP is %d, BC_FUNCF is %d",
+		inquiry_verdict(inquiry, "bytecode", "unknown numbering: BC_JMP is %d, BC_FUNCF is %d",
 			evidence->op_jmp, evidence->op_funcf);
 		return false;
 	}
 	vm->layout.bytecode = found;
 	vm->bytecode_open = count > 1;
-	verdict(inquiry, "bytecode", "%s%s", bytecode_names[found],
+	inquiry_verdict(inquiry, "bytecode", "%s%s", bytecode_names[found],
 		count > 1 ? ", to be confirmed by a state" : "");
 	return true;
 }
@@ -274,12 +225,12 @@ static bool settle_layout(const struct inquiry *inquiry, const struct vm_code_ev
 	    !settle_group(inquiry, "global_State", &global, &vm->layout))
 		return false;
 	if (global.count > 1) {
-		verdict(inquiry, "global_State", "%zu layouts fit the code; not guessing", global.count);
+		inquiry_verdict(inquiry, "global_State", "%zu layouts fit the code; not guessing", global.count);
 		return false;
 	}
 	/* Whichever fork it is, the state itself tells: recognise_settle(). */
 	thread = match_group(LAYOUT_GROUP_THREAD, mode, evidence);
-	fill_in(&vm->layout, &thread.row.offsets);
+	layout_fill(&vm->layout, &thread.row.offsets);
 	snprintf(vm->layout.name, sizeof(vm->layout.name), "%s", global.row.name);
 	return settle_jit(inquiry, mode, evidence, vm) &&
 	       settle_bytecode(inquiry, evidence, global.row.bytecode, vm);
@@ -296,28 +247,28 @@ static enum recognise_status locate(const struct inquiry *inquiry, uint64_t base
 	case ELF_IMAGE_OK:
 		break;
 	case ELF_IMAGE_UNREADABLE:
-		verdict(inquiry, "ELF image", "its headers cannot be read");
+		inquiry_verdict(inquiry, "ELF image", "its headers cannot be read");
 		return RECOGNISE_UNREADABLE;
 	case ELF_IMAGE_MALFORMED:
-		verdict(inquiry, "ELF image", "not a sound ELF image");
+		inquiry_verdict(inquiry, "ELF image", "not a sound ELF image");
 		return RECOGNISE_UNREADABLE;
 	case ELF_IMAGE_OTHER_MACHINE:
-		verdict(inquiry, "ELF image", "for another machine (e_machine %u)", image.machine);
+		inquiry_verdict(inquiry, "ELF image", "for another machine (e_machine %u)", image.machine);
 		return RECOGNISE_OTHER_MACHINE;
 	}
 	switch (vm_find_by_unwind_entry(inquiry->memory, &image, ret_extent)) {
 	case VM_FIND_OK:
-		verdict(inquiry, "VM", "at 0x%" PRIx64 ", %" PRIu64 " bytes, by its unwind entry%s",
+		inquiry_verdict(inquiry, "VM", "at 0x%" PRIx64 ", %" PRIu64 " bytes, by its unwind entry%s",
 			ret_extent->begin, ret_extent->end - ret_extent->begin,
 			ret_extent->ffi_call == 0 ? "; no FFI" : "");
 		return RECOGNISE_OK;
 	case VM_FIND_UNREADABLE:
-		verdict(inquiry, "VM", "the unwind table cannot be read");
+		inquiry_verdict(inquiry, "VM", "the unwind table cannot be read");
 		return RECOGNISE_UNREADABLE;
 	case VM_FIND_NONE:
 		break;
 	}
-	verdict(inquiry, "VM", "no LuaJIT interpreter in this module");
+	inquiry_verdict(inquiry, "VM", "no LuaJIT interpreter in this module");
 	return RECOGNISE_NO_VM;
 }
 
@@ -331,27 +282,27 @@ static enum recognise_status read_code(const struct inquiry *inquiry, const stru
 	if (code == NULL ||
 	    memory_read(inquiry->memory, extent->begin, code, length) != MEMORY_OK) {
 		free(code);
-		verdict(inquiry, "VM code", "cannot be read");
+		inquiry_verdict(inquiry, "VM code", "cannot be read");
 		return RECOGNISE_UNREADABLE;
 	}
 	status = vm_code_x86_64_read(code, length, extent->begin, ret_evidence);
 	free(code);
 	switch (status) {
 	case VM_CODE_OK:
-		verdict(inquiry, "mode", "%s references, %u dispatch sequences",
+		inquiry_verdict(inquiry, "mode", "%s references, %u dispatch sequences",
 			ret_evidence->offsets.gc64 ? "64-bit (GC64)" : "32-bit",
 			ret_evidence->dispatches);
 		return RECOGNISE_OK;
 	case VM_CODE_NOT_A_VM:
-		verdict(inquiry, "VM code", "does not dispatch as LuaJIT's interpreter does");
+		inquiry_verdict(inquiry, "VM code", "does not dispatch as LuaJIT's interpreter does");
 		return RECOGNISE_NO_VM;
 	case VM_CODE_CONTRADICTION:
-		verdict(inquiry, "VM code", "two places disagree about %s", ret_evidence->contradiction);
+		inquiry_verdict(inquiry, "VM code", "two places disagree about %s", ret_evidence->contradiction);
 		return RECOGNISE_UNKNOWN_LAYOUT;
 	case VM_CODE_NO_MEMORY:
 		break;
 	}
-	verdict(inquiry, "VM code", "out of memory");
+	inquiry_verdict(inquiry, "VM code", "out of memory");
 	return RECOGNISE_UNREADABLE;
 }
 

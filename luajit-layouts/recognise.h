@@ -63,4 +63,15 @@ size_t recognise_states(struct memory *memory, const struct vm_code *vm,
 			uint64_t range_begin, uint64_t range_end,
 			uint64_t *ret_g, size_t max);
 
+/*
+ * Settle what only a state can tell, and confirm the layout by the objects the
+ * state holds (selftest.h): the end of lua_State, the bytecode numbering, the
+ * trace objects. Call it once a state is found, and again while
+ * vm->traces_open and the state has traces. RECOGNISE_OK does not mean that
+ * nothing is open any more: vm says what is. RECOGNISE_UNKNOWN_LAYOUT when a
+ * self-test contradicts the layout, or no row passes; vm is then unchanged.
+ */
+enum recognise_status recognise_settle(struct memory *memory, struct vm_code *vm, uint64_t g,
+				       recognise_evidence *evidence, void *context);
+
 #endif

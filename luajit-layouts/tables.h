@@ -39,7 +39,7 @@ struct layout_row {
 	const char *name;	/* date, project and mode of the first revision it holds for */
 	const char *from;	/* where it is from, in words */
 	unsigned modes;		/* LAYOUT_MODE() bits: a row may serve several */
-	enum layout_bytecode bytecode;	/* global rows: the numbering of its first revision */
+	enum layout_bytecode bytecode;	/* global and jit rows: numbering of its first revision */
 	bool mcofs;		/* jit and trace rows: revisions that have SnapShot.mcofs? */
 	struct layout offsets;	/* LAYOUT_UNKNOWN for fields of other groups */
 };

@@ -452,6 +452,8 @@ static void probe_op_funcf(const struct code *code, size_t i)
 	for (size_t ahead = 1; ahead <= 4 && i + ahead + 1 < code->count; ahead++) {
 		const struct instruction *in = &at[ahead];
 
+		if (in->id == X86_INS_JMP)	/* the dispatch of an ordinary handler */
+			return;
 		if (in[0].id == X86_INS_CMP && is_register(&in[0].to, RB) &&
 		    in[0].from.kind == IMMEDIATE && in[1].id == X86_INS_JB) {
 			note_opcode(code->evidence, &code->evidence->op_funcf, "BC_FUNCF",

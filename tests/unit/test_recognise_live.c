@@ -217,6 +217,10 @@ static void check_executable(const char *path)
 	find_states(&target);
 	assert_int_equal(target.states, 1);
 	check_state(&target);
+	kill(target.process.pid, SIGSTOP);
+	assert_int_equal(waitpid(target.process.pid, NULL, WUNTRACED), target.process.pid);
+	assert_int_equal(recognise_settle(&target.process.memory, &target.vm, target.g[0],
+					  print_evidence, NULL), RECOGNISE_OK);
 	stop_luajit(target.process.pid);
 }
 

@@ -1,0 +1,139 @@
+#include "luajit-layouts/layout_text.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_MAX_BYTES = 256, KEY_MAX_BYTES = 64 };
+
+static const struct {
+	const char *key;
+	size_t offset;
+} fields[] = {
+#define FIELD(structure, field) \
+	{ #structure "." #field, offsetof(struct layout, structure##_##field) },
+	LAYOUT_FIELDS(FIELD)
+#undef FIELD
+};
+
+static const char *const bytecodes[BYTECODE_COUNT] = {
+	[BYTECODE_V20] = "2.0", [BYTECODE_V21] = "2.1", [BYTECODE_V21_BITOPS] = "2.1-bitops",
+};
+
+static int32_t *field_at(struct layout *layout, size_t index)
+{
+	return (int32_t *)(void *)((char *)layout + fields[index].offset);
+}
+
+void layout_text_write(const struct layout *layout, FILE *file)
+{
+	struct layout copy = *layout;
+
+	fprintf(file, "# A LuaJIT layout: offsets in bytes, by LuaJIT's names.\n"
+		"name = %s\ngc64 = %s\nhas_jit = %s\nbytecode = %s\n", layout->name,
+		layout->gc64 ? "yes" : "no", layout->has_jit ? "yes" : "no",
+		bytecodes[layout->bytecode]);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		int32_t value = *field_at(&copy, i);
+
+		if (value == LAYOUT_ABSENT)
+			fprintf(file, "%s = absent\n", fields[i].key);
+		else if (value == LAYOUT_UNKNOWN)
+			fprintf(file, "%s = unknown\n", fields[i].key);
+		else
+			fprintf(file, "%s = %d\n", fields[i].key, value);
+	}
+}
+
+static const char *read_offset(const char *text, int32_t *ret)
+{
+	char *end;
+	long value;
+
+	if (strcmp(text, "absent") == 0) {
+		*ret = LAYOUT_ABSENT;
+		return NULL;
+	}
+	if (strcmp(text, "unknown") == 0) {
+		*ret = LAYOUT_UNKNOWN;
+		return NULL;
+	}
+	errno = 0;
+	value = strtol(text, &end, 0);
+	if (end == text || *end != '\0' || errno != 0 || value < 0 || value > LAYOUT_OFFSET_MAX)
+		return "not an offset";
+	*ret = (int32_t)value;
+	return NULL;
+}
+
+static const char *read_flag(const char *text, bool *ret)
+{
+	if (strcmp(text, "yes") != 0 && strcmp(text, "no") != 0)
+		return "neither yes nor no";
+	*ret = strcmp(text, "yes") == 0;
+	return NULL;
+}
+
+static const char *read_bytecode(const char *text, enum layout_bytecode *ret)
+{
+	for (enum layout_bytecode set = 0; set < BYTECODE_COUNT; set++) {
+		if (strcmp(text, bytecodes[set]) == 0) {
+			*ret = set;
+			return NULL;
+		}
+	}
+	return "not a bytecode numbering";
+}
+
+/* NULL, or what is wrong. */
+static const char *assign(struct layout *layout, const char *key, const char *value)
+{
+	if (strcmp(key, "name") == 0) {
+		snprintf(layout->name, sizeof(layout->name), "%s", value);
+		return NULL;
+	}
+	if (strcmp(key, "gc64") == 0)
+		return read_flag(value, &layout->gc64);
+	if (strcmp(key, "has_jit") == 0)
+		return read_flag(value, &layout->has_jit);
+	if (strcmp(key, "bytecode") == 0)
+		return read_bytecode(value, &layout->bytecode);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (strcmp(key, fields[i].key) == 0)
+			return read_offset(value, field_at(layout, i));
+	}
+	return "no such field";
+}
+
+static const char *read_line(struct layout *layout, const char *line)
+{
+	char key[KEY_MAX_BYTES], value[KEY_MAX_BYTES], rest;
+	int found;
+
+	found = sscanf(line, " %63[^ =\t\n] = %63[^ \t\n] %c", key, value, &rest);
+	if (found == EOF || (found >= 1 && key[0] == '#'))
+		return NULL;	/* empty, or a comment */
+	if (found < 2 || (found == 3 && rest != '#'))
+		return "not of the form key = value";
+	return assign(layout, key, value);
+}
+
+unsigned layout_text_read(FILE *file, struct layout *ret_layout, const char **ret_reason)
+{
+	struct layout layout;
+	char line[LINE_MAX_BYTES];
+	const char *reason;
+
+	layout_clear(&layout);
+	for (unsigned number = 1; fgets(line, sizeof(line), file) != NULL; number++) {
+		reason = strlen(line) == sizeof(line) - 1 ? "line too long" : read_line(&layout, line);
+		if (reason != NULL) {
+			*ret_reason = reason;
+			return number;
+		}
+	}
+	*ret_layout = layout;
+	return 0;
+}

@@ -1,0 +1,165 @@
+#include "luajit-layouts/selftest.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "luajit-layouts/selftest_check.h"
+
+enum { OBJECT_STEPS_MAX = 20000, TEXT_MAX = 64 };
+
+/* ---- shared by the tests -------------------------------------------------- */
+
+bool check_fail(struct check *check, const char *format, ...)
+{
+	va_list arguments;
+
+	if (check->failure[0] == '\0') {
+		va_start(arguments, format);
+		vsnprintf(check->failure, sizeof(check->failure), format, arguments);
+		va_end(arguments);
+	}
+	return false;
+}
+
+bool check_read(struct check *check, uint64_t object, int32_t offset, unsigned size,
+		const char *name, uint64_t *ret)
+{
+	if (offset < 0)
+		return check_fail(check, "%s is not known", name);
+	if (size == 0)
+		size = layout_ref_size(check->layout);
+	if (!field_read(check->memory, object + (uint64_t)offset, size, ret))
+		return check_fail(check, "%s cannot be read", name);
+	return true;
+}
+
+bool check_type(struct check *check, uint64_t object, uint8_t gct, const char *name)
+{
+	uint8_t found;
+
+	if (object % 4 != 0 || !field_gct(check->memory, check->layout, object, &found))
+		return check_fail(check, "%s leads nowhere", name);
+	if (found != gct)
+		return check_fail(check, "%s leads to an object of type %u, not %u", name, found, gct);
+	return true;
+}
+
+bool check_type_or_null(struct check *check, uint64_t object, uint8_t gct, const char *name)
+{
+	return object == 0 || check_type(check, object, gct, name);
+}
+
+/*
+ * A GC64 slot holds a 17-bit tag above a 47-bit pointer, another one a 32-bit
+ * tag above a 32-bit pointer (lj_obj.h, "Tagged values"). The tags of objects
+ * run from ~4 to ~12.
+ */
+bool check_tagged(struct check *check, uint64_t slot, uint8_t *ret_gct, uint64_t *ret_object)
+{
+	unsigned shift = check->layout->gc64 ? 47 : 32;
+	uint64_t value, type;
+
+	if (!field_read(check->memory, slot, TVALUE_BYTES, &value))
+		return false;
+	type = ~(uint64_t)((int64_t)value >> shift);
+	if (type < GCT_STRING || type > GCT_USERDATA)
+		return false;
+	*ret_gct = (uint8_t)type;
+	*ret_object = value & ((UINT64_C(1) << shift) - 1);
+	return true;
+}
+
+bool check_string_is(struct check *check, uint64_t string, const char *text)
+{
+	char held[TEXT_MAX];
+	size_t length = strlen(text);
+	uint64_t len;
+
+	return length < sizeof(held) && check_type(check, string, GCT_STRING, text) &&
+	       CHECK_FIELD(check, string, GCstr_len, 4, &len) && len == length &&
+	       memory_read(check->memory, string + (uint64_t)check->layout->GCstr_size,
+			   held, length + 1) == MEMORY_OK &&
+	       memcmp(held, text, length + 1) == 0;
+}
+
+unsigned check_collect(struct check *check, uint8_t gct, uint64_t *ret_objects, unsigned max)
+{
+	unsigned count = 0;
+	uint64_t object;
+	uint8_t found;
+
+	if (!CHECK_FIELD(check, check->g, g_gc_root, 0, &object))
+		return 0;
+	for (unsigned step = 0; object != 0 && count < max && step < OBJECT_STEPS_MAX; step++) {
+		if (!field_gct(check->memory, check->layout, object, &found) ||
+		    found < GCT_STRING || found > GCT_USERDATA) {
+			check_fail(check, "the list of objects leads to something else after %u", step);
+			return count;
+		}
+		if (found == gct)
+			ret_objects[count++] = object;
+		if (!CHECK_FIELD(check, object, GChead_nextgc, 0, &object))
+			return count;
+	}
+	return count;
+}
+
+/* ---- the tests ------------------------------------------------------------- */
+
+static const struct {
+	const char *name;
+	bool (*run)(struct check *check);
+	bool needs_jit;
+} tests[SELFTEST_COUNT] = {
+	[SELFTEST_STATE] = { "state", selftest_state, false },
+	[SELFTEST_STRINGS] = { "strings", selftest_strings, false },
+	[SELFTEST_OBJECTS] = { "objects", selftest_objects, false },
+	[SELFTEST_JIT] = { "JIT state", selftest_jit, true },
+	[SELFTEST_TRACES] = { "traces", selftest_traces, true },
+};
+
+const char *selftest_name(enum selftest test)
+{
+	return tests[test].name;
+}
+
+enum selftest_verdict selftest_run(struct memory *memory, const struct vm_code *vm, uint64_t g,
+				   enum selftest test, recognise_evidence *evidence, void *context)
+{
+	struct check check = { .memory = memory, .vm = vm, .layout = &vm->layout, .g = g };
+	enum selftest_verdict verdict = SELFTEST_UNTESTED;
+	char words[sizeof(check.failure)];
+
+	if (vm->layout.has_jit || !tests[test].needs_jit) {
+		if (!tests[test].run(&check) || check.failure[0] != '\0')
+			verdict = SELFTEST_FAILED;
+		else if (check.checked > 0)
+			verdict = SELFTEST_PASSED;
+	}
+	if (verdict == SELFTEST_FAILED)
+		snprintf(words, sizeof(words), "%s", check.failure);
+	else if (verdict == SELFTEST_PASSED)
+		snprintf(words, sizeof(words), "%u sound", check.checked);
+	else
+		snprintf(words, sizeof(words), "none yet");
+	if (evidence != NULL)
+		evidence(context, tests[test].name, words);
+	return verdict;
+}
+
+enum selftest_verdict selftest_run_all(struct memory *memory, const struct vm_code *vm, uint64_t g,
+				       recognise_evidence *evidence, void *context)
+{
+	enum selftest_verdict all = SELFTEST_UNTESTED;
+
+	for (enum selftest test = 0; test < SELFTEST_COUNT; test++) {
+		enum selftest_verdict verdict = selftest_run(memory, vm, g, test, evidence, context);
+
+		if (verdict == SELFTEST_FAILED)
+			all = SELFTEST_FAILED;
+		else if (verdict == SELFTEST_PASSED && all == SELFTEST_UNTESTED)
+			all = SELFTEST_PASSED;
+	}
+	return all;
+}

@@ -1,0 +1,365 @@
+#include "luajit-layouts/bytecode.h"
+#include "luajit-layouts/selftest_check.h"
+
+enum { SAMPLES = 32, NODES_MAX = 1 << 16, WIDE_LINES = 65536, NARROW_LINES = 256, ARRAY_MAX = 1 << 27 };
+
+/* ---- strings --------------------------------------------------------------- */
+
+/* gcroot starts with the names of the metamethods, in order of their numbers. */
+bool selftest_strings(struct check *check)
+{
+	static const struct {
+		unsigned mm;
+		const char *name;
+	} names[] = {
+		{ MM_index, "__index" }, { MM_newindex, "__newindex" }, { MM_gc, "__gc" },
+		{ MM_eq, "__eq" }, { MM_call, "__call" }, { MM_unm, "__unm" },
+	};
+	unsigned size = layout_ref_size(check->layout);
+	uint64_t string;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!check_read(check, check->g, check->layout->g_gcroot + (int32_t)(names[i].mm * size),
+				0, "g.gcroot", &string))
+			return false;
+		if (!check_string_is(check, string, names[i].name))
+			return check_fail(check, "g.gcroot does not hold the name %s", names[i].name);
+		check->checked++;
+	}
+	return true;
+}
+
+/* ---- prototypes ------------------------------------------------------------ */
+
+struct prototype {
+	uint64_t at, bytecode, end;	/* addresses */
+	uint64_t sizebc, sizekgc, sizekn, sizeuv, sizept, numline;
+	uint64_t k, uv, lineinfo, uvinfo, varinfo;
+};
+
+static bool read_prototype(struct check *check, uint64_t proto, struct prototype *ret)
+{
+	ret->at = proto;
+	if (!CHECK_FIELD(check, proto, GCproto_sizebc, 4, &ret->sizebc) ||
+	    !CHECK_FIELD(check, proto, GCproto_sizekgc, 4, &ret->sizekgc) ||
+	    !CHECK_FIELD(check, proto, GCproto_sizekn, 4, &ret->sizekn) ||
+	    !CHECK_FIELD(check, proto, GCproto_sizeuv, 1, &ret->sizeuv) ||
+	    !CHECK_FIELD(check, proto, GCproto_sizept, 4, &ret->sizept) ||
+	    !CHECK_FIELD(check, proto, GCproto_numline, 4, &ret->numline) ||
+	    !CHECK_FIELD(check, proto, GCproto_k, 0, &ret->k) ||
+	    !CHECK_FIELD(check, proto, GCproto_uv, 0, &ret->uv) ||
+	    !CHECK_FIELD(check, proto, GCproto_lineinfo, 0, &ret->lineinfo) ||
+	    !CHECK_FIELD(check, proto, GCproto_uvinfo, 0, &ret->uvinfo) ||
+	    !CHECK_FIELD(check, proto, GCproto_varinfo, 0, &ret->varinfo))
+		return false;
+	ret->bytecode = proto + (uint64_t)check->layout->GCproto_size;
+	ret->end = proto + ret->sizept;
+	return true;
+}
+
+/*
+ * A prototype is one block: bytecode, collectable constants up to k, numbers
+ * from k, upvalues, lines, names (lj_parse.c, fs_finish()). Each part starts
+ * where the one before it ends.
+ */
+static bool check_prototype_block(struct check *check, const struct prototype *pt)
+{
+	uint64_t constants = pt->bytecode + pt->sizebc * INSTRUCTION_BYTES +
+			     pt->sizekgc * layout_ref_size(check->layout);
+	uint64_t k = (constants + TVALUE_BYTES - 1) / TVALUE_BYTES * TVALUE_BYTES;
+	unsigned line = pt->numline < NARROW_LINES ? 1 : pt->numline < WIDE_LINES ? 2 : 4;
+
+	if (pt->sizebc == 0 || pt->k != k)
+		return check_fail(check, "GCproto.k is not at the end of the bytecode and constants");
+	if (pt->uv != pt->k + pt->sizekn * TVALUE_BYTES)
+		return check_fail(check, "GCproto.uv is not at the end of the numbers");
+	if (pt->uv + (pt->sizeuv + 1) / 2 * 4 > pt->end)
+		return check_fail(check, "GCproto.sizept is too small");
+	if (pt->lineinfo == 0)		/* stripped */
+		return true;
+	if (pt->lineinfo != pt->uv + (pt->sizeuv + 1) / 2 * 4)
+		return check_fail(check, "GCproto.lineinfo is not at the end of the upvalues");
+	if (pt->uvinfo != pt->lineinfo + (pt->sizebc - 1) * line)
+		return check_fail(check, "GCproto.uvinfo is not at the end of the lines");
+	if (pt->varinfo < pt->uvinfo || pt->varinfo >= pt->end)
+		return check_fail(check, "GCproto.varinfo is not behind the upvalue names");
+	return true;
+}
+
+/* varinfo starts where a NUL-terminated name for each upvalue ends, and its own end is the block's. */
+static bool check_prototype_names(struct check *check, const struct prototype *pt)
+{
+	uint64_t byte, names = 0, at;
+
+	if (pt->lineinfo == 0)
+		return true;
+	for (at = pt->uvinfo; at < pt->varinfo; at++) {
+		if (!field_read(check->memory, at, 1, &byte))
+			return check_fail(check, "GCproto.uvinfo cannot be read");
+		names += byte == 0;
+	}
+	if (names != pt->sizeuv)
+		return check_fail(check, "GCproto.uvinfo holds %u names for %u upvalues",
+				  (unsigned)names, (unsigned)pt->sizeuv);
+	if (!field_read(check->memory, pt->end - 1, 1, &byte) || byte != 0)
+		return check_fail(check, "GCproto.sizept does not end with the variable names");
+	return true;
+}
+
+/* The last line number, which is the highest as a rule, lies within the function. */
+static bool check_prototype_lines(struct check *check, const struct prototype *pt)
+{
+	unsigned line = pt->numline < NARROW_LINES ? 1 : pt->numline < WIDE_LINES ? 2 : 4;
+	uint64_t delta, first;
+
+	if (!CHECK_FIELD(check, pt->at, GCproto_firstline, 4, &first))
+		return false;
+	if (first > INT32_MAX && first != UINT32_MAX)
+		return check_fail(check, "GCproto.firstline is beyond belief");
+	for (uint64_t i = 0; pt->lineinfo != 0 && i + 1 < pt->sizebc; i++) {
+		if (!field_read(check->memory, pt->lineinfo + i * line, line, &delta))
+			return check_fail(check, "GCproto.lineinfo cannot be read");
+		if (delta > pt->numline)
+			return check_fail(check, "GCproto.numline is less than a line of the function");
+	}
+	return true;
+}
+
+/*
+ * The first instruction is the function header, its A the frame size. A
+ * function of a trace has JFUNCF there, with the trace's number.
+ */
+static bool check_prototype_header(struct check *check, const struct prototype *pt)
+{
+	uint64_t header, framesize, parameters, flags, trace, name;
+	enum bytecode_op op;
+
+	if (!field_read(check->memory, pt->bytecode, INSTRUCTION_BYTES, &header) ||
+	    !CHECK_FIELD(check, pt->at, GCproto_framesize, 1, &framesize) ||
+	    !CHECK_FIELD(check, pt->at, GCproto_numparams, 1, &parameters) ||
+	    !CHECK_FIELD(check, pt->at, GCproto_flags, 1, &flags) ||
+	    !CHECK_FIELD(check, pt->at, GCproto_trace, 2, &trace) ||
+	    !CHECK_FIELD(check, pt->at, GCproto_chunkname, 0, &name))
+		return false;
+	op = bytecode_op(check->layout, (uint8_t)header);
+	if (op < BC_FUNCF || op > BC_JFUNCV)
+		return check_fail(check, "GCproto.size: no function header there, but opcode %u",
+				  (unsigned)(header & 0xff));
+	if (bytecode_a((uint32_t)header) != framesize || parameters > framesize)
+		return check_fail(check, "GCproto.framesize is not the one in the function header");
+	/* PROTO_VARARG, 2: the header says so as well. */
+	if (((flags & 2) != 0) != (op >= BC_FUNCV))
+		return check_fail(check, "GCproto.flags disagrees with the function header");
+	return check_type(check, name, GCT_STRING, "GCproto.chunkname");
+}
+
+static bool check_prototype(struct check *check, uint64_t proto)
+{
+	struct prototype pt;
+
+	if (!read_prototype(check, proto, &pt) || !check_prototype_block(check, &pt) ||
+	    !check_prototype_names(check, &pt) || !check_prototype_lines(check, &pt) ||
+	    !check_prototype_header(check, &pt))
+		return false;
+	check->checked++;
+	return true;
+}
+
+/* ---- functions and upvalues ------------------------------------------------- */
+
+static bool check_lua_function(struct check *check, uint64_t function, uint64_t pc, uint64_t count)
+{
+	uint64_t proto = pc - (uint64_t)check->layout->GCproto_size, upvalues, upvalue;
+
+	if (!check_type(check, proto, GCT_PROTO, "GCfunc.pc") ||
+	    !CHECK_FIELD(check, proto, GCproto_sizeuv, 1, &upvalues))
+		return false;
+	if (upvalues != count)
+		return check_fail(check, "GCfunc.nupvalues is not the prototype's");
+	for (uint64_t i = 0; i < count; i++) {
+		if (!check_read(check, function + i * layout_ref_size(check->layout),
+				check->layout->GCfuncL_uvptr, 0, "GCfuncL.uvptr", &upvalue) ||
+		    !check_type(check, upvalue, GCT_UPVALUE, "GCfuncL.uvptr"))
+			return false;
+	}
+	return true;
+}
+
+/* A C function's pc is the address of the instruction that all of them share. */
+static bool check_c_function_pc(struct check *check, uint64_t function, uint64_t pc, uint64_t ffid)
+{
+	uint64_t instruction, address;
+
+	if (!CHECK_FIELD(check, function, GCfuncC_f, 8, &address))
+		return false;
+	if (address < UINT16_MAX)
+		return check_fail(check, "GCfuncC.f is no code");
+	if (ffid == 1 && (pc < check->g || pc >= check->g + (uint64_t)check->layout->GG_dispatch))
+		return check_fail(check, "GCfunc.pc of a C function is not in g");
+	if (!field_read(check->memory, pc, INSTRUCTION_BYTES, &instruction) ||
+	    bytecode_op(check->layout, (uint8_t)instruction) == BC_MOV)
+		return check_fail(check, "GCfunc.pc of a C function cannot be read");
+	return true;
+}
+
+static bool check_function(struct check *check, uint64_t function)
+{
+	uint64_t ffid, pc, env, count;
+
+	if (!CHECK_FIELD(check, function, GCfunc_ffid, 1, &ffid) ||
+	    !CHECK_FIELD(check, function, GCfunc_nupvalues, 1, &count) ||
+	    !CHECK_FIELD(check, function, GCfunc_env, 0, &env) ||
+	    !CHECK_FIELD(check, function, GCfunc_pc, 0, &pc) ||
+	    !check_type(check, env, GCT_TABLE, "GCfunc.env"))
+		return false;
+	if (!(ffid == 0 ? check_lua_function(check, function, pc, count)
+			: check_c_function_pc(check, function, pc, ffid)))
+		return false;
+	check->checked++;
+	return true;
+}
+
+/* A closed upvalue holds its own value. */
+static bool check_upvalue(struct check *check, uint64_t upvalue)
+{
+	uint64_t closed, value;
+
+	if (!CHECK_FIELD(check, upvalue, GCupval_closed, 1, &closed) ||
+	    !CHECK_FIELD(check, upvalue, GCupval_v, 0, &value))
+		return false;
+	if (closed > 1)
+		return check_fail(check, "GCupval.closed is %u", (unsigned)closed);
+	if (closed == 1 && value != upvalue + (uint64_t)check->layout->GCupval_tv)
+		return check_fail(check, "GCupval.v of a closed upvalue is not its own");
+	check->checked++;
+	return true;
+}
+
+/* ---- tables and userdata ---------------------------------------------------- */
+
+static bool check_array(struct check *check, uint64_t table, uint64_t metatable)
+{
+	uint64_t array, asize, colo;
+
+	if (!CHECK_FIELD(check, table, GCtab_array, 0, &array) ||
+	    !CHECK_FIELD(check, table, GCtab_asize, 4, &asize) ||
+	    !CHECK_FIELD(check, table, GCtab_colo, 1, &colo))
+		return false;
+	if (asize > ARRAY_MAX || (asize > 0 && array % TVALUE_BYTES != 0))
+		return check_fail(check, "GCtab.asize or GCtab.array is beyond belief");
+	/* colo: slots allocated together with the table, negative once they were left behind. */
+	if ((int8_t)colo > 0 && (array != table + (uint64_t)check->layout->GCtab_size || asize != colo))
+		return check_fail(check, "GCtab.array is not colocated as GCtab.colo says");
+	return check_type_or_null(check, metatable, GCT_TABLE, "GCtab.metatable");
+}
+
+/*
+ * A chain leads from node to node of the same array; a key that claims to be
+ * a string is one.
+ */
+static bool check_nodes(struct check *check, uint64_t nodes, uint64_t count)
+{
+	const struct layout *layout = check->layout;
+	uint64_t size = (uint64_t)layout->Node_size, next, key;
+	uint8_t gct;
+
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t node = nodes + i * size;
+
+		if (!CHECK_FIELD(check, node, Node_next, 0, &next))
+			return false;
+		if (next != 0 && (next < nodes || next >= nodes + count * size ||
+				  (next - nodes) % size != 0))
+			return check_fail(check, "Node.next leads out of the table");
+		if (check_tagged(check, node + (uint64_t)layout->Node_val, &gct, &key) &&
+		    check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) &&
+		    !check_type(check, key, gct, "Node.key"))
+			return false;
+	}
+	return true;
+}
+
+static bool check_table(struct check *check, uint64_t table)
+{
+	uint64_t nodes, hmask, metatable;
+
+	if (!CHECK_FIELD(check, table, GCtab_node, 0, &nodes) ||
+	    !CHECK_FIELD(check, table, GCtab_hmask, 4, &hmask) ||
+	    !CHECK_FIELD(check, table, GCtab_metatable, 0, &metatable) ||
+	    !check_array(check, table, metatable))
+		return false;
+	if ((hmask & (hmask + 1)) != 0 || hmask >= ARRAY_MAX)
+		return check_fail(check, "GCtab.hmask is no mask");
+	if (!check_nodes(check, nodes, hmask < NODES_MAX ? hmask + 1 : NODES_MAX))
+		return false;
+	check->checked++;
+	return true;
+}
+
+/* The registry names the table of loaded modules. */
+static bool check_registry(struct check *check)
+{
+	const struct layout *layout = check->layout;
+	uint64_t table, nodes, hmask, key, value;
+	uint8_t gct;
+
+	if (!check_tagged(check, check->g + (uint64_t)layout->g_registrytv, &gct, &table) ||
+	    !CHECK_FIELD(check, table, GCtab_node, 0, &nodes) ||
+	    !CHECK_FIELD(check, table, GCtab_hmask, 4, &hmask))
+		return check_fail(check, "g.registrytv holds no table");
+	for (uint64_t i = 0; i <= hmask && i < NODES_MAX; i++) {
+		uint64_t node = nodes + i * (uint64_t)layout->Node_size, length;
+
+		if (!check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) ||
+		    gct != GCT_STRING ||
+		    !field_read(check->memory, key + (uint64_t)layout->GCstr_len, 4, &length) ||
+		    length != sizeof("_LOADED") - 1 || !check_string_is(check, key, "_LOADED"))
+			continue;
+		if (!check_tagged(check, node + (uint64_t)layout->Node_val, &gct, &value) ||
+		    gct != GCT_TABLE)
+			return check_fail(check, "Node.val of registry._LOADED is no table");
+		return check_type(check, value, GCT_TABLE, "registry._LOADED");
+	}
+	return check_fail(check, "the registry has no _LOADED by Node.key");
+}
+
+static bool check_userdata(struct check *check, uint64_t userdata)
+{
+	uint64_t env, metatable, length;
+
+	if (!CHECK_FIELD(check, userdata, GCudata_env, 0, &env) ||
+	    !CHECK_FIELD(check, userdata, GCudata_metatable, 0, &metatable) ||
+	    !CHECK_FIELD(check, userdata, GCudata_len, 4, &length) ||
+	    !check_type(check, env, GCT_TABLE, "GCudata.env") ||
+	    !check_type_or_null(check, metatable, GCT_TABLE, "GCudata.metatable"))
+		return false;
+	if (length > INT32_MAX)
+		return check_fail(check, "GCudata.len is beyond belief");
+	check->checked++;
+	return true;
+}
+
+bool selftest_objects(struct check *check)
+{
+	static const struct {
+		uint8_t gct;
+		bool (*check)(struct check *check, uint64_t object);
+	} kinds[] = {
+		{ GCT_PROTO, check_prototype }, { GCT_FUNCTION, check_function },
+		{ GCT_UPVALUE, check_upvalue }, { GCT_TABLE, check_table },
+		{ GCT_USERDATA, check_userdata }, { GCT_THREAD, check_thread },
+	};
+	uint64_t objects[SAMPLES];
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		unsigned count = check_collect(check, kinds[k].gct, objects, SAMPLES);
+
+		if (check->failure[0] != '\0')
+			return false;
+		for (unsigned i = 0; i < count; i++) {
+			if (!kinds[k].check(check, objects[i]))
+				return false;
+		}
+	}
+	return check_registry(check);
+}
