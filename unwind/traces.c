@@ -382,12 +382,6 @@ static uint64_t field(const struct trace *trace, int32_t offset, unsigned size)
 	return bytes ? load(bytes, 0, size) : 0;
 }
 
-/* IR_KGC was opcode 23 before 2.1 added one in front of it. */
-static uint8_t ir_kgc(const struct layout *layout)
-{
-	return layout->bytecode == BYTECODE_V20 ? 23 : 24;
-}
-
 static const uint8_t *ir(const struct trace *trace, const struct layout *layout, uint32_t ref)
 {
 	return at(trace, field(trace, layout->GCtrace_ir, 8) + (uint64_t)ref * IR_SIZE,
@@ -400,7 +394,7 @@ static uint64_t constant_object(const struct trace *trace, const struct layout *
 {
 	const uint8_t *constant = ref < REF_BIAS ? ir(trace, layout, ref) : NULL;
 
-	if (!constant || constant[IR_O] != ir_kgc(layout) || (constant[IR_T] & IRT_TYPE) != type)
+	if (!constant || constant[IR_O] != layout->IR_KGC || (constant[IR_T] & IRT_TYPE) != type)
 		return 0;
 	return layout->gc64 ? load(constant, IR_SIZE, 8) : load(constant, 0, 4);
 }

@@ -13,7 +13,11 @@
 #include "unwind/merge.h"
 #include "unwind/native.h"
 
-enum { STATES_PER_RANGE_MAX = 256 };
+enum {
+	STATES_PER_RANGE_MAX = 256,
+	/* A test of a running target may see an object in the middle of a change. */
+	SETTLE_TRIES = 5,
+};
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
 struct looked_at {
@@ -23,6 +27,7 @@ struct looked_at {
 	char *path;
 	enum recognise_status status;
 	struct vm_code vm;
+	bool settled;
 	struct looked_at *next;
 };
 
@@ -222,7 +227,19 @@ static int set_modules(struct lua_process *process)
 
 /*---- States ----*/
 
-static void find_states(struct lua_process *process, const struct vm_code *vm)
+/* Have the state confirm the layout; what only traces tell stays open until there are some. */
+static bool settle(struct lua_process *process, struct looked_at *one, uint64_t g)
+{
+	for (unsigned i = 0; i < SETTLE_TRIES && (!one->settled || one->vm.traces_open); i++)
+		if (recognise_settle(lua_process_memory(process), &one->vm, g, NULL,
+				     NULL) == RECOGNISE_OK) {
+			one->settled = true;
+			break;
+		}
+	return one->settled;
+}
+
+static void find_states(struct lua_process *process, struct looked_at *one)
 {
 	for (size_t i = 0; i < maps_count(process->maps); i++) {
 		const struct mapping *mapping = maps_at(process->maps, i);
@@ -232,10 +249,11 @@ static void find_states(struct lua_process *process, const struct vm_code *vm)
 		if (!(mapping->access & MAPPING_WRITE) || (mapping->access & MAPPING_SHARED) ||
 		    mapping->inode != 0)
 			continue;
-		count = recognise_states(lua_process_memory(process), vm, mapping->begin,
+		count = recognise_states(lua_process_memory(process), &one->vm, mapping->begin,
 					 mapping->end, states, STATES_PER_RANGE_MAX);
 		for (size_t s = 0; s < count; s++)
-			image_add_universe(process->image, states[s], vm);
+			if (settle(process, one, states[s]))
+				image_add_universe(process->image, states[s], &one->vm);
 	}
 }
 
@@ -259,11 +277,11 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 		if (error)
 			return error;
 	}
-	for (size_t i = 0; i < image_module_count(process->image); i++) {
-		const struct vm_code *vm = image_module(process->image, i)->vm;
-
-		if (vm && (thorough || !has_universe(process, vm)))
-			find_states(process, vm);
+	for (struct looked_at *one = process->looked_at; one; one = one->next) {
+		if (one->status != RECOGNISE_OK)
+			continue;
+		if (thorough || one->vm.traces_open || !has_universe(process, &one->vm))
+			find_states(process, one);
 	}
 	return 0;
 }

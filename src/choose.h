@@ -1,0 +1,29 @@
+/*
+ * choose: which processes a command is about.
+ */
+#ifndef LJSPY_CHOOSE_H
+#define LJSPY_CHOOSE_H
+
+#include "src/options.h"
+#include "src/target/process.h"
+
+/*
+ * Fill options->pids from --name, or, with no target given at all, with the
+ * only LuaJIT process there is. Otherwise the user has been told (which
+ * processes to choose from) and the exit status is not EXIT_ALL_GOOD.
+ */
+enum exit_status choose_processes(struct options *options);
+
+/* Tell why the process could not be traced or read; error is a positive errno. */
+void choose_explain(pid_t pid, int error);
+
+/* Tell that there is no LuaJIT in the process. */
+void choose_explain_no_luajit(pid_t pid);
+
+/*
+ * Is it a living process that may be traced? If not, the user has been told.
+ * As root without CAP_SYS_PTRACE, take on its user and group.
+ */
+bool choose_check(pid_t pid);
+
+#endif

@@ -1,0 +1,139 @@
+#include "src/commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "output/escape.h"
+#include "src/choose.h"
+#include "src/message.h"
+#include "src/target/live_memory.h"
+#include "src/target/lua_process.h"
+#include "src/target/maps.h"
+
+static void print_escaped(const char *text)
+{
+	escape_terminal(stdout, text);
+}
+
+static void print_evidence(void *context, const char *probe, const char *verdict)
+{
+	(void)context;
+	printf("    %s: ", probe);
+	print_escaped(verdict);
+	putchar('\n');
+}
+
+static void print_head(const struct process *process)
+{
+	char *title = process_title(process);
+
+	printf("Process %d", process->pid);
+	if (process->own_pid != process->pid)
+		printf(" (%d in its own pid namespace)", process->own_pid);
+	printf(": ");
+	print_escaped(title ? title : process->name);
+	printf("\n  user %u, group %u", process->uid, process->gid);
+	if (process->executable) {
+		printf(", executable ");
+		print_escaped(process->executable);
+		if (process->executable_deleted)
+			printf(" (deleted)");
+	}
+	putchar('\n');
+	free(title);
+}
+
+static void print_universe(struct lua_process *process, const struct lua_universe *universe)
+{
+	struct memory *memory = lua_process_memory(process);
+	const struct layout *layout = &universe->vm->layout;
+	uint64_t J = universe->g + (uint64_t)layout->GG_J;
+	uint32_t sizetrace;
+
+	printf("    state %#" PRIx64, universe->g);
+	if (layout->has_jit && memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
+		printf(", room for %" PRIu32 " traces", sizetrace ? sizetrace - 1 : 0);
+	putchar('\n');
+}
+
+/* Where a VM was found, what it was recognised by, and its states. */
+static void print_module(struct lua_process *process, const struct lua_module *module)
+{
+	struct vm_code again;
+
+	printf("  LuaJIT in ");
+	print_escaped(module->path);
+	putchar('\n');
+	recognise_vm(lua_process_memory(process), module->base, print_evidence, NULL, &again);
+	if (!module->vm) {
+		printf("    its layout is not known: it cannot be profiled\n");
+		return;
+	}
+	printf("    layout %s: %s, %s JIT compiler\n", module->vm->layout.name,
+	       module->vm->layout.gc64 ? "GC64" : "32-bit references",
+	       module->vm->layout.has_jit ? "with" : "without");
+	for (size_t i = 0; i < lua_process_universe_count(process); i++)
+		if (lua_process_universe(process, i)->vm == module->vm)
+			print_universe(process, lua_process_universe(process, i));
+}
+
+static enum exit_status inform(pid_t pid, struct functions *functions)
+{
+	struct namer_options options = { .native = NATIVE_FOLD };
+	struct lua_process *lua;
+	struct process process;
+	int error;
+
+	if (!choose_check(pid))
+		return EXIT_NOTHING_DONE;
+	error = lua_process_open(pid, functions, &options, &lua);
+	if (!error) {
+		error = lua_process_refresh(lua, true);
+		if (error)
+			lua_process_close(lua);
+	}
+	if (error) {
+		choose_explain(pid, -error);
+		return EXIT_NOTHING_DONE;
+	}
+	if (lua_process_module_count(lua) == 0) {
+		message_error("Process %d does not run LuaJIT: none of its files holds LuaJIT's interpreter.",
+			      pid);
+		lua_process_close(lua);
+		return EXIT_NOTHING_DONE;
+	}
+	if (process_read(pid, &process) == 0) {
+		print_head(&process);
+		process_clear(&process);
+	}
+	for (size_t i = 0; i < lua_process_module_count(lua); i++) {
+		struct lua_module module = lua_process_module(lua, i);
+
+		print_module(lua, &module);
+	}
+	if (lua_process_universe_count(lua) == 0)
+		printf("  no Lua state was found\n");
+	lua_process_close(lua);
+	return EXIT_ALL_GOOD;
+}
+
+enum exit_status command_info(const struct invocation *invocation)
+{
+	struct functions *functions = functions_new();
+	enum exit_status status = EXIT_ALL_GOOD;
+
+	if (!functions) {
+		message_error_errno(ENOMEM, "looking at the process");
+		return EXIT_NOTHING_DONE;
+	}
+	for (size_t i = 0; i < invocation->options->pid_count; i++) {
+		enum exit_status one = inform(invocation->options->pids[i], functions);
+
+		if (one != EXIT_ALL_GOOD)
+			status = one;
+	}
+	functions_free(functions);
+	return status;
+}
