@@ -236,15 +236,27 @@ function rowTop(depth) {
 /* Sizes of the picture; recomputed by place(). */
 const layout = { width: 0, height: 0, deepest: 0 };
 
+/* The deepest row with anything to see when zoomed to frame i: at most the callees of a frame that is wide enough. */
+function deepestRow(i) {
+	const narrowest = frames.total[i] * NARROWEST / layout.width;
+	let deepest = frames.depth[i];
+
+	for (let j = i + 1; j < frames.end[i]; j++) {
+		if (frames.depth[j] > deepest && frames.total[frames.parent[j]] >= narrowest)
+			deepest = frames.depth[j];
+	}
+	return deepest;
+}
+
 function place() {
 	const style = getComputedStyle(ui.scroll);
 
-	layout.deepest = 0;
-	for (let i = view.zoom; i < frames.end[view.zoom]; i++)
-		layout.deepest = Math.max(layout.deepest, frames.depth[i]);
-	layout.height = Math.max((layout.deepest + 1) * ROW + 2, ui.scroll.clientHeight);
-	ui.picture.setAttribute("height", layout.height);
 	layout.width = Math.max(1, ui.scroll.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+	layout.deepest = deepestRow(view.zoom);
+	/* No lower than before when zoomed, so that the root stays where it was. */
+	layout.height = Math.max((layout.deepest + 1) * ROW + 2,
+		Math.min((deepestRow(0) + 1) * ROW + 2, ui.scroll.clientHeight));
+	ui.picture.setAttribute("height", layout.height);
 }
 
 /* The frames of one row that belong to the view, as a range of indexes into rows[depth]. */
@@ -297,12 +309,17 @@ function drawFrame(into, i, x, width) {
 
 /* Neighbours too narrow to tell apart: one shape, which leads to their caller. */
 function drawRemainder(into, depth, remainder) {
-	const hit = remainder.hit ? " hit" : "";
+	const { x, width, count, caller, hit } = remainder;
+	const y = rowTop(depth);
+	const label = fitted(count.toLocaleString("en") + " narrow frames", width);
+	const group = svg("g", { "data-remainder": caller, "data-count": count, class: hit ? "f r hit" : "f r" },
+		svg("rect", { x, y, width, height: ROW - 1 }));
 
-	if (remainder.width < NARROWEST)
+	if (width < NARROWEST)
 		return;
-	into.append(svg("g", { "data-remainder": remainder.caller, "data-count": remainder.count, class: "f r" + hit },
-		svg("rect", { x: remainder.x, y: rowTop(depth), width: remainder.width, height: ROW - 1 })));
+	if (label)
+		group.append(svg("text", { x: x + INDENT, y: y + 12 }, label));
+	into.append(group);
 }
 
 function drawRow(into, depth) {
@@ -470,6 +487,8 @@ function back() {
 }
 
 function search(wanted) {
+	if (wanted === view.search)
+		return;
 	view.search = wanted;
 	remember("replaceState");
 	refresh();
@@ -507,7 +526,10 @@ function frameTip(i) {
 
 	if (view.zoom)
 		rows.push(["", percent(frames.total[i], frames.total[view.zoom]) + " of this view", "", ""]);
-	rows.push(["own", percent(frames.own[i], everything) + " of all", duration(frames.own[i]), samples(frames.ownSamples[i])]);
+	if (frames.own[i])
+		rows.push(["own", percent(frames.own[i], everything) + " of all", duration(frames.own[i]), samples(frames.ownSamples[i])]);
+	else
+		rows.push(["own", "none", "", ""]);
 	if (everywhere > frames.total[i])
 		rows.push(["everywhere", percent(everywhere, everything) + " of all", duration(everywhere), ""]);
 	if (kind === "l" || kind === "j")
@@ -520,8 +542,8 @@ function frameTip(i) {
 function remainderTip(group) {
 	const count = Number(group.dataset.count);
 
-	return [html("b", {}, count + (count === 1 ? " frame" : " frames") + " too narrow to show"),
-		"called by " + text(Number(group.dataset.remainder)) + "; click to zoom there"];
+	return [html("b", {}, count.toLocaleString("en") + (count === 1 ? " frame" : " frames") + " too narrow to show"),
+		"called by " + text(Number(group.dataset.remainder)) + "; a click zooms there, a search finds each"];
 }
 
 /* Show a tip near a point, wherever there is room. */
@@ -592,7 +614,7 @@ function nextMatch(step) {
 	for (let tried = 1; tried <= count; tried++) {
 		const i = zoom + (offset + step * tried + count * (step < 0)) % count;
 
-		if (matching[frames.label[i]] && span(i)[1] >= NARROWEST)
+		if (matching[frames.label[i]])
 			return i;
 	}
 	return -1;
@@ -637,9 +659,10 @@ function searchKey(event) {
 	if (event.key === "Escape") {
 		escape();
 	} else if (event.key === "Enter") {
+		search(ui.search.value);
+
 		const match = nextMatch(event.shiftKey ? -1 : 1);
 
-		search(ui.search.value);
 		if (match >= 0)
 			moveTo(match);
 	} else {
@@ -780,7 +803,6 @@ function start() {
 	refresh();
 	scrollTo(view.zoom);
 	draw();
-	ui.scroll.focus();
 }
 
 start();
