@@ -660,11 +660,7 @@ function searchKey(event) {
 		escape();
 	} else if (event.key === "Enter") {
 		search(ui.search.value);
-
-		const match = nextMatch(event.shiftKey ? -1 : 1);
-
-		if (match >= 0)
-			moveTo(match);
+		graphKey({ key: "n" });
 	} else {
 		return;
 	}
