@@ -191,7 +191,9 @@ const measure = document.createElementNS(HTML, "canvas").getContext("2d");
 let charWidth = 7.3;
 
 function measureFont() {
-	measure.font = getComputedStyle(ui.picture).font;
+	const style = getComputedStyle(ui.picture);
+
+	measure.font = style.fontSize + " " + style.fontFamily;
 	charWidth = measure.measureText("m".repeat(64)).width / 64;
 }
 
@@ -424,7 +426,8 @@ function applySearch() {
 	}
 }
 
-function refresh() {
+/* Show the view as it now is; with a frame given, scrolled to it. */
+function refresh(scrolledTo = -1) {
 	applySearch();
 	if (ui.search.value !== view.search)
 		ui.search.value = view.search;
@@ -432,6 +435,8 @@ function refresh() {
 	hideTip();
 	showResult();
 	place();
+	if (scrolledTo >= 0)
+		scrollTo(scrolledTo);
 	draw();
 }
 
@@ -474,9 +479,7 @@ function zoomTo(i) {
 		remember("pushState");
 	}
 	active = i;
-	refresh();
-	scrollTo(i);
-	draw();
+	refresh(i);
 }
 
 function back() {
@@ -503,18 +506,14 @@ function reset() {
 function invert() {
 	view.inverted = !view.inverted;
 	remember("replaceState");
-	refresh();
-	scrollTo(view.zoom);
-	draw();
+	refresh(view.zoom);
 }
 
 function returnToAddress(event) {
 	zoomsMade = event.state && event.state.zoomsMade || 0;
 	readAddress();
 	active = view.zoom;
-	refresh();
-	scrollTo(view.zoom);
-	draw();
+	refresh(view.zoom);
 }
 
 /* -- Tooltip -- */
@@ -751,6 +750,11 @@ function onClick(event) {
 
 let redrawing = false;
 
+function fitWindow() {
+	place();
+	draw();
+}
+
 function redrawSoon() {
 	if (redrawing)
 		return;
@@ -778,10 +782,7 @@ function listen() {
 	ui.helpButton.addEventListener("click", toggleHelp);
 	document.addEventListener("keydown", onKey);
 	window.addEventListener("popstate", returnToAddress);
-	new ResizeObserver(() => {
-		place();
-		draw();
-	}).observe(ui.scroll);
+	new ResizeObserver(fitWindow).observe(ui.scroll);
 }
 
 function start() {
@@ -796,9 +797,7 @@ function start() {
 	readAddress();
 	active = view.zoom;
 	listen();
-	refresh();
-	scrollTo(view.zoom);
-	draw();
+	refresh(view.zoom);
 }
 
 start();
