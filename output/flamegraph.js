@@ -107,6 +107,8 @@ function weightOf(i, matches) {
 
 /* -- Words -- */
 
+const grouped = new Intl.NumberFormat("en");
+
 function percent(part, whole) {
 	return whole ? (100 * part / whole).toFixed(2) + " %" : "0 %";
 }
@@ -119,7 +121,7 @@ function duration(ns) {
 }
 
 function samples(count) {
-	return count.toLocaleString("en") + (count === 1 ? " sample" : " samples");
+	return grouped.format(count) + (count === 1 ? " sample" : " samples");
 }
 
 /* -- Elements -- */
@@ -313,12 +315,13 @@ function drawFrame(into, i, x, width) {
 function drawRemainder(into, depth, remainder) {
 	const { x, width, count, caller, hit } = remainder;
 	const y = rowTop(depth);
-	const label = fitted(count.toLocaleString("en") + " narrow frames", width);
-	const group = svg("g", { "data-remainder": caller, "data-count": count, class: hit ? "f r hit" : "f r" },
-		svg("rect", { x, y, width, height: ROW - 1 }));
 
 	if (width < NARROWEST)
 		return;
+	const label = fitted(grouped.format(count) + " narrow frames", width);
+	const group = svg("g", { "data-remainder": caller, "data-count": count, class: hit ? "f r hit" : "f r" },
+		svg("rect", { x, y, width, height: ROW - 1 }));
+
 	if (label)
 		group.append(svg("text", { x: x + INDENT, y: y + 12 }, label));
 	into.append(group);
@@ -541,7 +544,7 @@ function frameTip(i) {
 function remainderTip(group) {
 	const count = Number(group.dataset.count);
 
-	return [html("b", {}, count.toLocaleString("en") + (count === 1 ? " frame" : " frames") + " too narrow to show"),
+	return [html("b", {}, grouped.format(count) + (count === 1 ? " frame" : " frames") + " too narrow to show"),
 		"called by " + text(Number(group.dataset.remainder)) + "; a click zooms there, a search finds each"];
 }
 
