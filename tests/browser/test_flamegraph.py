@@ -131,6 +131,9 @@ def test_click_zooms_and_dims_the_callers(open_page):
     assert page.labels() == {"all", "main chunk test.lua", "light test.lua:12", "sqrt [libm.so.6]",
                              "string.gsub [builtin]", "malloc [libc.so.6]"}
     assert {frame["label"] for frame in page.frames() if frame["above"]} == {"all", "main chunk test.lua"}
+    for frame in page.frames():
+        opacity = float(page.one("#" + frame["id"] + " rect").value_of_css_property("opacity"))
+        assert opacity < 1 if frame["above"] else opacity == 1
     assert "75.00 % of this view" in page.hover("sqrt")
 
 
@@ -206,6 +209,9 @@ def test_search_highlights_and_escape_ends_it(open_page):
     page = open_page("small")
     page.search("gsub")
     assert {frame["label"] for frame in page.frames() if frame["hit"]} == {"string.gsub [builtin]"}
+    for frame in page.frames():
+        opacity = float(page.one("#" + frame["id"] + " rect").value_of_css_property("opacity"))
+        assert opacity == 1 if frame["hit"] else opacity < 0.5
     page.press(Keys.ESCAPE)
     page.wait(lambda: page.result() == "")
     assert not any(frame["hit"] for frame in page.frames())
