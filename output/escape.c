@@ -122,6 +122,9 @@ void escape_write(enum escape_style style, const char *text, FILE *out)
 {
 	char piece[PIECE_SIZE];
 
-	while (*text)
-		fwrite(piece, 1, next_piece(style, &text, piece), out);
+	while (*text) {
+		size_t length = next_piece(style, &text, piece);
+
+		fwrite(piece, 1, length, out);
+	}
 }

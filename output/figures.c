@@ -170,8 +170,8 @@ int figures_write_json(FILE *out, const struct figures *figures)
 
 	if (!object)
 		return -ENOMEM;
-	/* Six digits are as fine as the clocks are, and do not print 0.1 as 0.10000000000000001. */
-	result = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	/* So many digits hold nanoseconds over days, and do not print 0.1 as 0.10000000000000001. */
+	result = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 	json_decref(object);
 	if (result == 0 && fputc('\n', out) == EOF)
 		result = -1;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -313,7 +314,6 @@ static void add_figures(struct header *header, const struct session *session,
 			const struct figures *figures)
 {
 	const struct histogram *pause_ns = &figures->pause_ns;
-	uint64_t lost = figures_lost(figures);
 	time_t start = (time_t)(session->start_unix_ns / 1000000000);
 	char date[64] = "";
 	char pause[128] = "";
@@ -326,25 +326,24 @@ static void add_figures(struct header *header, const struct session *session,
 			 (double)histogram_percentile(pause_ns, 500) / 1e3,
 			 (double)histogram_percentile(pause_ns, 990) / 1e3,
 			 (double)pause_ns->max / 1e3);
-	add_line(header, "%s%.1f s, %" PRIu64 " samples, %" PRIu64 " lost (%.2f %%), %" PRIu64 " ticks missed%s",
-		 date, (double)session->duration_ns / 1e9, figures->samples, lost,
-		 figures->samples ? 100.0 * (double)lost / (double)figures->samples : 0.0,
-		 figures->missed_ticks, pause);
+	add_line(header, "%s%.1f s, %" PRIu64 " samples%s", date,
+		 (double)session->duration_ns / 1e9, figures->samples, pause);
 }
 
 static void add_lost(struct header *header, const struct figures *figures)
 {
-	char text[HEADER_LINE_SIZE] = "";
+	uint64_t lost = figures_lost(figures);
+	char reasons[HEADER_LINE_SIZE - 256] = "";
 	size_t length = 0;
 
-	for (int i = 0; i < LOST_COUNT && length < sizeof(text); i++) {
+	for (int i = 0; i < LOST_COUNT && length < sizeof(reasons); i++) {
 		if (figures->lost[i] > 0)
-			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s %" PRIu64,
-						   length ? ", " : "", lost_reason_text((enum lost_reason)i),
+			length += (size_t)snprintf(reasons + length, sizeof(reasons) - length, "%s %s %" PRIu64,
+						   length ? "," : ":", lost_reason_text((enum lost_reason)i),
 						   figures->lost[i]);
 	}
-	if (length > 0)
-		add_line(header, "lost: %.*s", HEADER_LINE_SIZE - 16, text);
+	add_line(header, "%" PRIu64 " ticks missed, %" PRIu64 " samples lost (%.2f %%)%s", figures->missed_ticks, lost,
+		 figures->samples ? 100.0 * (double)lost / (double)figures->samples : 0.0, reasons);
 }
 
 static void header_fill(struct header *header, const struct graph *graph,
@@ -354,9 +353,9 @@ static void header_fill(struct header *header, const struct graph *graph,
 
 	header->count = 0;
 	add_title(header, session);
-	add_figures(header, session, figures);
 	if (session->command_line)
 		add_line(header, "$ %.*s", COMMAND_MAX, session->command_line);
+	add_figures(header, session, figures);
 	add_lost(header, figures);
 	if (left_out > 0)
 		add_line(header, "%zu frames of less than %.4f %% each are left out; their time is in their callers",
@@ -432,13 +431,16 @@ static void write_static_legend(FILE *out, const struct graph *graph, size_t y)
 			looks[i].letter, x, y, x + 17, y + 10, looks[i].name);
 		x += 17 + (strlen(looks[i].name) + 2) * CHAR_WIDTH / 10;
 	}
+	if (graph->depth >= FLAMEGRAPH_STATIC_ROWS_MAX)
+		fprintf(out, "<text class=\"detail\" x=\"%zu\" y=\"%zu\">%zu deeper levels: open in a browser</text>\n",
+			x, y + 10, graph->depth + 1 - FLAMEGRAPH_STATIC_ROWS_MAX);
 }
 
 static void write_static_box(FILE *out, const struct graph *graph, const struct box *box, size_t y)
 {
 	uint64_t x = tenths(graph, box->start_ns);
 	uint64_t width = tenths(graph, box->start_ns + box->node->total_ns) - x;
-	size_t columns = width / CHAR_WIDTH;
+	size_t columns = width > 20 * TEXT_INDENT ? (width - 20 * TEXT_INDENT) / CHAR_WIDTH : 0;
 
 	fprintf(out, "<g class=\"f %c\"><title>", looks[node_look(box->node)].letter);
 	escape_write(ESCAPE_XML, box->label->text, out);
@@ -449,7 +451,7 @@ static void write_static_box(FILE *out, const struct graph *graph, const struct 
 	/* A gap between neighbours, unless it would eat much of the frame. */
 	write_tenths(out, "width", width > 40 ? width - 10 : width);
 	fprintf(out, " y=\"%zu\" height=\"%d\"/>", y, ROW_HEIGHT - 1);
-	if (columns >= 3) {
+	if (columns >= 2) {
 		fputs("<text", out);
 		write_tenths(out, "x", (MARGIN + TEXT_INDENT) * 10 + x);
 		fprintf(out, " y=\"%zu\">", y + 12);
@@ -459,24 +461,33 @@ static void write_static_box(FILE *out, const struct graph *graph, const struct 
 	fputs("</g>\n", out);
 }
 
-static size_t static_rows(const struct graph *graph)
+/* Narrower than a pixel is not worth a shape. */
+static bool is_static(const struct graph *graph, const struct box *box)
 {
-	return 1 + (graph->depth < FLAMEGRAPH_STATIC_ROWS_MAX ? graph->depth : FLAMEGRAPH_STATIC_ROWS_MAX);
+	return graph->total_ns > 0 && tenths(graph, box->node->total_ns) >= 10 &&
+	       box->node->depth < FLAMEGRAPH_STATIC_ROWS_MAX;
 }
 
-static void write_static_boxes(FILE *out, const struct graph *graph, size_t top, bool inverted)
+static size_t static_rows(const struct graph *graph)
 {
-	size_t rows = static_rows(graph);
+	size_t rows = 1;
 
-	if (graph->total_ns == 0) {
-		fprintf(out, "<text class=\"headline\" x=\"%d\" y=\"%zu\">No samples</text>\n", MARGIN, top + 12);
-		return;
+	for (size_t i = 0; i < graph->box_count; i++) {
+		if (is_static(graph, &graph->boxes[i]) && graph->boxes[i].node->depth >= rows)
+			rows = graph->boxes[i].node->depth + 1;
 	}
+	return rows;
+}
+
+static void write_static_boxes(FILE *out, const struct graph *graph, size_t top, size_t rows, bool inverted)
+{
+	if (graph->total_ns == 0)
+		fprintf(out, "<text class=\"headline\" x=\"%d\" y=\"%zu\">No samples</text>\n", MARGIN, top + 12);
 	for (size_t i = 0; i < graph->box_count; i++) {
 		const struct box *box = &graph->boxes[i];
 		size_t row = inverted ? box->node->depth : rows - 1 - box->node->depth;
 
-		if (box->node->depth < rows && tenths(graph, box->node->total_ns) >= 10)
+		if (is_static(graph, box))
 			write_static_box(out, graph, box, top + row * ROW_HEIGHT);
 	}
 }
@@ -518,7 +529,8 @@ static void write_document(FILE *out, const struct graph *graph, const struct he
 {
 	size_t legend_y = 12 + 18 * header->count;
 	size_t top = legend_y + 24;
-	size_t height = top + static_rows(graph) * ROW_HEIGHT + MARGIN;
+	size_t rows = static_rows(graph);
+	size_t height = top + rows * ROW_HEIGHT + MARGIN;
 
 	fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
@@ -537,7 +549,7 @@ static void write_document(FILE *out, const struct graph *graph, const struct he
 	fputs("<g id=\"static\">\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n", out);
 	write_static_header(out, header);
 	write_static_legend(out, graph, legend_y);
-	write_static_boxes(out, graph, top, inverted);
+	write_static_boxes(out, graph, top, rows, inverted);
 	fputs("</g>\n", out);
 	write_labels(out, graph);
 	write_frames(out, graph);

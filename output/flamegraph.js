@@ -107,6 +107,8 @@ function weightOf(i, matches) {
 
 /* -- Words -- */
 
+const grouped = new Intl.NumberFormat("en");
+
 function percent(part, whole) {
 	return whole ? (100 * part / whole).toFixed(2) + " %" : "0 %";
 }
@@ -119,7 +121,7 @@ function duration(ns) {
 }
 
 function samples(count) {
-	return count.toLocaleString("en") + (count === 1 ? " sample" : " samples");
+	return grouped.format(count) + (count === 1 ? " sample" : " samples");
 }
 
 /* -- Elements -- */
@@ -191,7 +193,9 @@ const measure = document.createElementNS(HTML, "canvas").getContext("2d");
 let charWidth = 7.3;
 
 function measureFont() {
-	measure.font = getComputedStyle(ui.picture).font;
+	const style = getComputedStyle(ui.picture);
+
+	measure.font = style.fontSize + " " + style.fontFamily;
 	charWidth = measure.measureText("m".repeat(64)).width / 64;
 }
 
@@ -236,15 +240,27 @@ function rowTop(depth) {
 /* Sizes of the picture; recomputed by place(). */
 const layout = { width: 0, height: 0, deepest: 0 };
 
+/* The deepest row with anything to see when zoomed to frame i: at most the callees of a frame that is wide enough. */
+function deepestRow(i) {
+	const narrowest = frames.total[i] * NARROWEST / layout.width;
+	let deepest = frames.depth[i];
+
+	for (let j = i + 1; j < frames.end[i]; j++) {
+		if (frames.depth[j] > deepest && frames.total[frames.parent[j]] >= narrowest)
+			deepest = frames.depth[j];
+	}
+	return deepest;
+}
+
 function place() {
 	const style = getComputedStyle(ui.scroll);
 
-	layout.deepest = 0;
-	for (let i = view.zoom; i < frames.end[view.zoom]; i++)
-		layout.deepest = Math.max(layout.deepest, frames.depth[i]);
-	layout.height = Math.max((layout.deepest + 1) * ROW + 2, ui.scroll.clientHeight);
-	ui.picture.setAttribute("height", layout.height);
 	layout.width = Math.max(1, ui.scroll.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+	layout.deepest = deepestRow(view.zoom);
+	/* No lower than before when zoomed, so that the root stays where it was. */
+	layout.height = Math.max((layout.deepest + 1) * ROW + 2,
+		Math.min((deepestRow(0) + 1) * ROW + 2, ui.scroll.clientHeight));
+	ui.picture.setAttribute("height", layout.height);
 }
 
 /* The frames of one row that belong to the view, as a range of indexes into rows[depth]. */
@@ -297,12 +313,18 @@ function drawFrame(into, i, x, width) {
 
 /* Neighbours too narrow to tell apart: one shape, which leads to their caller. */
 function drawRemainder(into, depth, remainder) {
-	const hit = remainder.hit ? " hit" : "";
+	const { x, width, count, caller, hit } = remainder;
+	const y = rowTop(depth);
 
-	if (remainder.width < NARROWEST)
+	if (width < NARROWEST)
 		return;
-	into.append(svg("g", { "data-remainder": remainder.caller, "data-count": remainder.count, class: "f r" + hit },
-		svg("rect", { x: remainder.x, y: rowTop(depth), width: remainder.width, height: ROW - 1 })));
+	const label = fitted(grouped.format(count) + " narrow frames", width);
+	const group = svg("g", { "data-remainder": caller, "data-count": count, class: hit ? "f r hit" : "f r" },
+		svg("rect", { x, y, width, height: ROW - 1 }));
+
+	if (label)
+		group.append(svg("text", { x: x + INDENT, y: y + 12 }, label));
+	into.append(group);
 }
 
 function drawRow(into, depth) {
@@ -407,7 +429,8 @@ function applySearch() {
 	}
 }
 
-function refresh() {
+/* Show the view as it now is; with a frame given, scrolled to it. */
+function refresh(scrolledTo = -1) {
 	applySearch();
 	if (ui.search.value !== view.search)
 		ui.search.value = view.search;
@@ -415,6 +438,8 @@ function refresh() {
 	hideTip();
 	showResult();
 	place();
+	if (scrolledTo >= 0)
+		scrollTo(scrolledTo);
 	draw();
 }
 
@@ -457,9 +482,7 @@ function zoomTo(i) {
 		remember("pushState");
 	}
 	active = i;
-	refresh();
-	scrollTo(i);
-	draw();
+	refresh(i);
 }
 
 function back() {
@@ -470,6 +493,8 @@ function back() {
 }
 
 function search(wanted) {
+	if (wanted === view.search)
+		return;
 	view.search = wanted;
 	remember("replaceState");
 	refresh();
@@ -484,18 +509,14 @@ function reset() {
 function invert() {
 	view.inverted = !view.inverted;
 	remember("replaceState");
-	refresh();
-	scrollTo(view.zoom);
-	draw();
+	refresh(view.zoom);
 }
 
 function returnToAddress(event) {
 	zoomsMade = event.state && event.state.zoomsMade || 0;
 	readAddress();
 	active = view.zoom;
-	refresh();
-	scrollTo(view.zoom);
-	draw();
+	refresh(view.zoom);
 }
 
 /* -- Tooltip -- */
@@ -507,7 +528,10 @@ function frameTip(i) {
 
 	if (view.zoom)
 		rows.push(["", percent(frames.total[i], frames.total[view.zoom]) + " of this view", "", ""]);
-	rows.push(["own", percent(frames.own[i], everything) + " of all", duration(frames.own[i]), samples(frames.ownSamples[i])]);
+	if (frames.own[i])
+		rows.push(["own", percent(frames.own[i], everything) + " of all", duration(frames.own[i]), samples(frames.ownSamples[i])]);
+	else
+		rows.push(["own", "none", "", ""]);
 	if (everywhere > frames.total[i])
 		rows.push(["everywhere", percent(everywhere, everything) + " of all", duration(everywhere), ""]);
 	if (kind === "l" || kind === "j")
@@ -520,8 +544,8 @@ function frameTip(i) {
 function remainderTip(group) {
 	const count = Number(group.dataset.count);
 
-	return [html("b", {}, count + (count === 1 ? " frame" : " frames") + " too narrow to show"),
-		"called by " + text(Number(group.dataset.remainder)) + "; click to zoom there"];
+	return [html("b", {}, grouped.format(count) + (count === 1 ? " frame" : " frames") + " too narrow to show"),
+		"called by " + text(Number(group.dataset.remainder)) + "; a click zooms there, a search finds each"];
 }
 
 /* Show a tip near a point, wherever there is room. */
@@ -592,7 +616,7 @@ function nextMatch(step) {
 	for (let tried = 1; tried <= count; tried++) {
 		const i = zoom + (offset + step * tried + count * (step < 0)) % count;
 
-		if (matching[frames.label[i]] && span(i)[1] >= NARROWEST)
+		if (matching[frames.label[i]])
 			return i;
 	}
 	return -1;
@@ -637,11 +661,8 @@ function searchKey(event) {
 	if (event.key === "Escape") {
 		escape();
 	} else if (event.key === "Enter") {
-		const match = nextMatch(event.shiftKey ? -1 : 1);
-
 		search(ui.search.value);
-		if (match >= 0)
-			moveTo(match);
+		graphKey({ key: "n" });
 	} else {
 		return;
 	}
@@ -732,6 +753,11 @@ function onClick(event) {
 
 let redrawing = false;
 
+function fitWindow() {
+	place();
+	draw();
+}
+
 function redrawSoon() {
 	if (redrawing)
 		return;
@@ -759,10 +785,7 @@ function listen() {
 	ui.helpButton.addEventListener("click", toggleHelp);
 	document.addEventListener("keydown", onKey);
 	window.addEventListener("popstate", returnToAddress);
-	new ResizeObserver(() => {
-		place();
-		draw();
-	}).observe(ui.scroll);
+	new ResizeObserver(fitWindow).observe(ui.scroll);
 }
 
 function start() {
@@ -777,10 +800,7 @@ function start() {
 	readAddress();
 	active = view.zoom;
 	listen();
-	refresh();
-	scrollTo(view.zoom);
-	draw();
-	ui.scroll.focus();
+	refresh(view.zoom);
 }
 
 start();

@@ -14,7 +14,7 @@
 
 static void print_escaped(const char *text)
 {
-	escape_terminal(stdout, text);
+	escape_write(ESCAPE_PLAIN, text, stdout);
 }
 
 static void print_evidence(void *context, const char *probe, const char *verdict)

@@ -51,7 +51,6 @@ struct sampler {
 	struct launch launch;
 	uint64_t start_ns;
 	uint64_t period_ns;
-	bool saw_vm;
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -224,7 +223,7 @@ static bool look(struct sampler *sampler, struct target *target, uint64_t now)
 	if (lua_process_refresh(target->process, false) == -ESRCH)
 		return false;
 	if (lua_process_module_count(target->process))
-		sampler->saw_vm = true;
+		sampler->result->saw_luajit = true;
 	if (lua_process_universe_count(target->process)) {
 		target->look_at_ns = now + HOUSEKEEPING_NS;
 		return true;
@@ -468,7 +467,7 @@ static bool open_targets(struct sampler *sampler)
 	for (size_t i = 0; i < sampler->target_count; i++)
 		if (!look(sampler, &sampler->targets[i], now))
 			note_end(sampler, &sampler->targets[i]);
-	if (!options->launch && !sampler->saw_vm) {
+	if (!options->launch && !sampler->result->saw_luajit) {
 		sampler->result->end = SAMPLER_NO_LUAJIT;
 		sampler->result->pid = options->pids[0];
 		return false;

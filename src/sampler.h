@@ -48,6 +48,7 @@ struct sampler_result {
 	enum sampler_end end;
 	int error;		/* a positive errno */
 	pid_t pid;		/* the process it was about, or the launched one */
+	bool saw_luajit;	/* in any of the processes, at any time */
 	bool launched;		/* the command was started */
 	bool exit_known;	/* ... and has ended, with exit_status as waitpid() has it */
 	int exit_status;

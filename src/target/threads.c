@@ -14,6 +14,8 @@ enum {
 	RESCAN_NS = 1000 * 1000 * 1000,
 	/* So much CPU time of unknown threads is a reason, too; above what schedstat may lag. */
 	UNACCOUNTED_NS = 20 * 1000 * 1000,
+	/* So often at once, if no thread is found. */
+	SCANS_MAX = 5,
 	/* "/TID/schedstat" */
 	THREAD_PATH_MAX = 32,
 	/* No file of a thread that is read here is longer. */
@@ -290,7 +292,7 @@ static bool any_has_ended(const struct threads *threads)
 	return false;
 }
 
-static int scan(struct threads *threads)
+static int scan_once(struct threads *threads)
 {
 	struct tid_list list = { .tids = NULL };
 	struct stat status;
@@ -303,9 +305,21 @@ static int scan(struct threads *threads)
 	if (!error)
 		error = merge(threads, &list);
 	free(list.tids);
-	threads->scanned = true;
-	if (threads->count)
-		return 0;
+	return error;
+}
+
+static int scan(struct threads *threads)
+{
+	int error = 0;
+
+	/* All that were listed may have ended and left it to new ones to go on. */
+	for (int i = 0; i < SCANS_MAX && !error; i++) {
+		error = scan_once(threads);
+		if (threads->count) {
+			threads->scanned = true;
+			return 0;
+		}
+	}
 	return error ? error : -ESRCH;
 }
 
@@ -317,7 +331,7 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 
 	if (!threads->directory)
 		return -ESRCH;
-	if (threads->scanned && !is_late && !any_has_ended(threads) &&
+	if (threads->count && !is_late && !any_has_ended(threads) &&
 	    unaccounted_ns(threads, process_cpu_ns) <= threads->unaccounted_ns + UNACCOUNTED_NS &&
 	    fstat(dirfd(threads->directory), &status) == 0 && status.st_nlink == threads->links)
 		return 0;

@@ -15,10 +15,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The default one falls through its cases in a way that clang warns of. */
-#define HASH_FUNCTION(key, length, hash) HASH_FNV(key, length, hash)
 #define HASH_NONFATAL_OOM 1	/* an element that was not added has no hh.tbl */
 #include <uthash.h>
+
+#include "src/target/process.h"
 
 enum {
 	/*
@@ -175,6 +175,92 @@ static bool wait_once(struct tracer *tracer, struct tracee *tracee)
 	return true;
 }
 
+static void free_seized(struct tracer *tracer, struct seized *seized)
+{
+	if (seized->hh.tbl)
+		HASH_DEL(tracer->seized, seized);
+	if (seized->stat_fd >= 0)
+		close(seized->stat_fd);
+	free(seized);
+}
+
+/* Add a tracee in its initial state, or NULL when memory is short. */
+static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
+{
+	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)];
+	struct seized *seized = calloc(1, sizeof(*seized));
+
+	if (!seized)
+		return NULL;
+	seized->tracee = (struct tracee){ .pid = pid, .tid = tid, .state = TRACEE_RUNNING };
+	HASH_ADD_INT(tracer->seized, tracee.tid, seized);
+	if (!seized->hh.tbl) {
+		free(seized);
+		return NULL;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	seized->stat_fd = open(path, O_RDONLY | O_CLOEXEC);
+	return seized;
+}
+
+/*
+ * A tracee reports under an id that is not known: a thread whose leader is
+ * not seized (it had ended) has called execve() and has its id now. In any
+ * case it must not be left standing.
+ */
+static void handle_stranger(struct tracer *tracer, pid_t tid)
+{
+	struct tracee stranger = { .pid = tid, .tid = tid };
+	struct seized *seized;
+	int status;
+
+	if (waitpid(tid, &status, wait_options) <= 0)
+		return;
+	seized = WIFSTOPPED(status) ? add_seized(tracer, tid, tid) : NULL;
+	handle_status(tracer, seized ? &seized->tracee : &stranger, status);
+}
+
+static void poll_each(struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next)
+		if (seized->tracee.state != TRACEE_GONE)
+			wait_once(tracer, &seized->tracee);
+}
+
+/* Handle what all tracees have to report. */
+static void handle_reports(struct tracer *tracer)
+{
+	tracer->poll_is_due = false;
+	for (int i = 0;; i++) {
+		siginfo_t info = { .si_pid = 0 };
+		struct tracee *tracee;
+
+		if (i == POLL_EVENTS_MAX) {
+			tracer->poll_is_due = true;
+			break;
+		}
+		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | wait_options)) {
+			if (errno == EINVAL)	/* Linux before 4.7 knows no __WALL here */
+				poll_each(tracer);
+			break;
+		}
+		if (info.si_pid == 0)
+			break;
+		tracee = tracer_find(tracer, info.si_pid);
+		if (tracee && tracee->state != TRACEE_GONE) {
+			wait_once(tracer, tracee);
+		} else if (info.si_code == CLD_TRAPPED) {
+			handle_stranger(tracer, info.si_pid);
+		} else {
+			/* A child that is no tracee stands in front; leave it there. */
+			poll_each(tracer);
+			break;
+		}
+	}
+}
+
 /*
  * Is the thread on another CPU than we are? If it shares ours, it can only
  * stop once we sleep. False if that cannot be told.
@@ -199,7 +285,7 @@ static bool is_on_other_cpu(struct seized *seized)
 
 /*
  * Wait until some tracee may have reported; until spin_end do not sleep.
- * False if nothing came before the deadline.
+ * False if nothing came before the deadline. SIGCHLD does not tell of whom.
  */
 static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t deadline)
 {
@@ -207,10 +293,15 @@ static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t dead
 	struct timespec left;
 	sigset_t child;
 
-	if (now < spin_end && now < deadline)
-		return true;
 	if (now >= deadline)
 		return false;
+	if (now < spin_end)
+		return true;
+	/* The thread may itself wait for others, which have ended, to be reaped (execve() does). */
+	if (tracer->poll_is_due) {
+		handle_reports(tracer);
+		return true;
+	}
 	left.tv_sec = (time_t)((deadline - now) / 1000000000u);
 	left.tv_nsec = (long)((deadline - now) % 1000000000u);
 	sigemptyset(&child);
@@ -289,71 +380,11 @@ void tracer_resume(struct tracer *tracer, struct tracee *tracee)
 		continue_tracee(tracee, 0);
 }
 
-/*
- * A tracee reports under an id that is not known: a thread whose leader is
- * not seized (it had ended) has called execve() and has its id now. In any
- * case it must not be left standing.
- */
-static void handle_stranger(struct tracer *tracer, pid_t tid)
-{
-	struct tracee stranger = { .pid = tid, .tid = tid };
-	unsigned long former_tid = 0;
-	struct seized *seized;
-	int status;
-
-	if (waitpid(tid, &status, wait_options) <= 0)
-		return;
-	if (status >> 16 == PTRACE_EVENT_EXEC)
-		ptrace(PTRACE_GETEVENTMSG, tid, NULL, &former_tid);
-	seized = find_seized(tracer, (pid_t)former_tid);
-	if (seized) {
-		HASH_DEL(tracer->seized, seized);
-		seized->tracee.tid = tid;
-		HASH_ADD_INT(tracer->seized, tracee.tid, seized);
-	}
-	handle_status(tracer, seized ? &seized->tracee : &stranger, status);
-}
-
-static void poll_each(struct tracer *tracer)
-{
-	struct seized *seized, *next;
-
-	HASH_ITER(hh, tracer->seized, seized, next)
-		if (seized->tracee.state != TRACEE_GONE)
-			wait_once(tracer, &seized->tracee);
-}
-
 bool tracer_poll(struct tracer *tracer)
 {
 	bool changed;
 
-	tracer->poll_is_due = false;
-	for (int i = 0;; i++) {
-		siginfo_t info = { .si_pid = 0 };
-		struct tracee *tracee;
-
-		if (i == POLL_EVENTS_MAX) {
-			tracer->poll_is_due = true;
-			break;
-		}
-		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | wait_options)) {
-			if (errno == EINVAL)	/* Linux before 4.7 knows no __WALL here */
-				poll_each(tracer);
-			break;
-		}
-		if (info.si_pid == 0)
-			break;
-		tracee = tracer_find(tracer, info.si_pid);
-		if (tracee && tracee->state != TRACEE_GONE) {
-			wait_once(tracer, tracee);
-		} else if (info.si_code == CLD_TRAPPED) {
-			handle_stranger(tracer, info.si_pid);
-		} else {
-			/* A child that is no tracee stands in front; leave it there. */
-			poll_each(tracer);
-			break;
-		}
-	}
+	handle_reports(tracer);
 	changed = tracer->changed;
 	tracer->changed = false;
 	return changed;
@@ -364,32 +395,17 @@ bool tracer_poll_is_due(const struct tracer *tracer)
 	return tracer->poll_is_due;
 }
 
-static void free_seized(struct tracer *tracer, struct seized *seized)
+/* As above, but it has not come to report that. */
+static bool is_ours_already(pid_t tid)
 {
-	if (seized->hh.tbl)
-		HASH_DEL(tracer->seized, seized);
-	if (seized->stat_fd >= 0)
-		close(seized->stat_fd);
-	free(seized);
-}
+	struct process process;
+	bool ours;
 
-/* Add a tracee in its initial state, or NULL when memory is short. */
-static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
-{
-	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)];
-	struct seized *seized = calloc(1, sizeof(*seized));
-
-	if (!seized)
-		return NULL;
-	seized->tracee = (struct tracee){ .pid = pid, .tid = tid, .state = TRACEE_RUNNING };
-	HASH_ADD_INT(tracer->seized, tracee.tid, seized);
-	if (!seized->hh.tbl) {
-		free(seized);
-		return NULL;
-	}
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	seized->stat_fd = open(path, O_RDONLY | O_CLOEXEC);
-	return seized;
+	if (process_read(tid, &process))
+		return false;
+	ours = process.tracer_pid == gettid() && !process_is_zombie(&process);
+	process_clear(&process);
+	return ours;
 }
 
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee)
@@ -406,6 +422,10 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC)) {
 		int error = errno;
 
+		if (error == EPERM && is_ours_already(tid)) {
+			*ret_tracee = &seized->tracee;
+			return 0;
+		}
 		free_seized(tracer, seized);
 		return -error;
 	}

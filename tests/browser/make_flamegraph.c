@@ -84,7 +84,7 @@ static void small(struct profile *profile)
 	const struct function *lost = other(FRAME_LOST, "frame chain broken", NULL);
 
 	add(profile, 30, 2, STACK(chunk, heavy));
-	add(profile, 20, 0, STACK(chunk, heavy, heavy));	/* recursion: matches nest */
+	add(profile, 20, 6, STACK(chunk, heavy, heavy));	/* recursion: matches nest */
 	add(profile, 10, 0, STACK(chunk, heavy, gsub));
 	add(profile, 5, 0, STACK(chunk, light, gsub, memory));
 	add(profile, 15, 0, STACK(chunk, light, root));

@@ -1,0 +1,162 @@
+"""Opens made-up flame graphs in a headless browser, from file:// as users do."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+import pytest
+
+selenium = pytest.importorskip("selenium", reason="python3-selenium is not installed")
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VARIANT = os.environ.get("VARIANT", "release")
+PATIENCE = 5  # seconds until something that should happen counts as not happening
+
+
+@pytest.fixture(scope="session")
+def make_flamegraph(tmp_path_factory):
+    """Returns the file with the flame graph of that name."""
+    subprocess.run(["make", "-s", "make_flamegraph", "VARIANT=" + VARIANT], cwd=ROOT, check=True)
+    directory = tmp_path_factory.mktemp("flamegraphs")
+
+    def make(name, *options):
+        path = directory / "-".join([name, *options, "graph.svg"])
+        if not path.exists():
+            with path.open("wb") as out:
+                subprocess.run([ROOT / "build" / VARIANT / "tests/browser/make_flamegraph", name, *options],
+                               stdout=out, check=True, timeout=60)
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    chromedriver = shutil.which("chromedriver")
+    if not chromedriver or not shutil.which("chromium"):
+        pytest.skip("chromium and chromium-driver are not installed")
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+                     "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                     "--user-data-dir=" + str(tmp_path_factory.mktemp("browser"))):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(service=Service(chromedriver), options=options)
+    yield driver
+    driver.quit()
+
+
+class Page:
+    """A flame graph in the browser, in the words of someone who uses it."""
+
+    def __init__(self, browser):
+        self.browser = browser
+
+    def resize(self, width, height):
+        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+
+    def script(self, code, *arguments):
+        return self.browser.execute_script(code, *arguments)
+
+    def one(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.browser.find_elements(By.CSS_SELECTOR, selector)
+
+    def frames(self):
+        """What is drawn: label, share of all, and the box in window pixels, of each frame."""
+        return self.script("""
+            return Array.from(document.querySelectorAll("[data-frame]"), (group) => {
+                const box = group.querySelector("rect").getBoundingClientRect();
+                const [, label, share] = group.getAttribute("aria-label").match(/^(.*), ([\\d.]+) %$/s);
+                return { id: group.id, label, share: Number(share), above: group.classList.contains("above"),
+                         hit: group.classList.contains("hit"), look: group.classList[1],
+                         x: box.x, y: box.y, width: box.width, height: box.height };
+            });""")
+
+    def find(self, label):
+        return [frame for frame in self.frames() if label in frame["label"]]
+
+    def labels(self):
+        return {frame["label"] for frame in self.frames()}
+
+    def element(self, label):
+        """The lowest frame with this in its label."""
+        return self.one("#" + self.find(label)[0]["id"])
+
+    def hover(self, label):
+        frame = self.find(label)[0]
+        chain = ActionChains(self.browser)
+        chain.w3c_actions.pointer_action.move_to_location(round(frame["x"] + min(frame["width"] / 2, 20)),
+                                                          round(frame["y"] + 8))
+        chain.perform()
+        return self.tip()
+
+    def tip(self):
+        tip = self.one(".tip")
+        return tip.text if tip.value_of_css_property("visibility") == "visible" else None
+
+    def click(self, label):
+        self.hover(label)
+        ActionChains(self.browser).click().perform()
+
+    def press(self, *keys):
+        for key in keys:
+            ActionChains(self.browser).send_keys(key).perform()
+
+    def press_with_control(self, key):
+        ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(key).key_up(Keys.CONTROL).perform()
+
+    def active(self):
+        """The label of the frame that keys act on."""
+        group = self.one("#" + self.one(".scroll").get_attribute("aria-activedescendant"))
+        return group.get_attribute("aria-label").rsplit(", ", 1)[0]
+
+    def result(self):
+        return self.one("output").text
+
+    def wait(self, condition):
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, "did not happen in time"
+            time.sleep(0.02)
+
+    def search(self, text):
+        """Search, and wait until the result is on the page."""
+        before = self.result()
+        self.press_with_control("f")
+        self.press(text)
+        self.wait(lambda: self.result() and self.result() != before)
+
+    def is_zoomed_to(self, label):
+        whole = self.one(".frames").rect["width"]
+        return any(abs(frame["width"] - whole) < 2 and not frame["above"] for frame in self.find(label))
+
+
+@pytest.fixture
+def open_page(browser, make_flamegraph):
+    """Opens a flame graph; fails the test if the page complains or runs what a name says."""
+
+    def open_page(name, *options, width=1280, height=800, scheme="light", address=""):
+        page = Page(browser)
+        page.resize(width, height)
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        browser.get("about:blank")
+        browser.get(make_flamegraph(name, *options).as_uri() + address)
+        return page
+
+    browser.get_log("browser")
+    yield open_page
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return document.documentElement.dataset.owned") is None

@@ -1,0 +1,19 @@
+/* sleeper: waits in epoll_wait() for a line, then prints how often that was interrupted. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+int main(void)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int epoll = epoll_create1(0), interrupted = 0, got;
+
+	epoll_ctl(epoll, EPOLL_CTL_ADD, STDIN_FILENO, &event);
+	puts("ready");
+	fflush(stdout);
+	while ((got = epoll_wait(epoll, &event, 1, -1)) < 0 && errno == EINTR)
+		interrupted++;
+	printf("%d\n", got == 1 ? interrupted : -1);
+	return 0;
+}

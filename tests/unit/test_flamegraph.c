@@ -1,0 +1,236 @@
+/* What the flame graph's file holds; tests/browser sees how it looks and behaves. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "output/flamegraph.h"
+
+static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
+static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };
+static const struct function gsub = { .kind = FRAME_BUILTIN, .name = "string.gsub" };
+
+static struct profile *new_profile(void)
+{
+	struct profile *profile = profile_new(&(struct profile_options) { 0 });
+
+	assert_non_null(profile);
+	return profile;
+}
+
+static void add(struct profile *profile, uint64_t cpu_ns, const struct frame *frames, size_t count)
+{
+	struct sample sample = { .cpu_ns = cpu_ns, .frames = frames, .frame_count = count };
+
+	assert_int_equal(profile_add(profile, &sample), 0);
+}
+
+static const struct session session = { .pid = 42, .target = "luajit test.lua", .command_line = "ljspy record -p 42" };
+
+/* Writes and frees the profile. */
+static char *written(struct profile *profile, bool inverted)
+{
+	struct figures figures = { .samples = profile_root(profile)->total_samples };
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	assert_int_equal(flamegraph_write(out, profile, &session, &figures,
+					  &(struct flamegraph_options) { .inverted = inverted }), 0);
+	assert_int_equal(fclose(out), 0);
+	profile_free(profile);
+	return text;
+}
+
+static size_t occurrences(const char *text, const char *wanted)
+{
+	size_t count = 0;
+
+	for (; (text = strstr(text, wanted)); text++)
+		count++;
+	return count;
+}
+
+static void data_lists_labels_by_alphabet_and_frames_by_caller(void **state)
+{
+	struct profile *profile = new_profile();
+	struct frame deep[] = { { .function = &gsub }, { .function = &heavy, .compiled = true }, { .function = &chunk } };
+	char *text;
+
+	(void)state;
+	add(profile, 30, deep, 3);
+	add(profile, 10, deep + 1, 2);
+	text = written(profile, false);
+	assert_non_null(strstr(text,
+			       "<metadata id=\"labels\">a all\nl heavy test.lua:5\nl main chunk test.lua\n"
+			       "b string.gsub [builtin]\n</metadata>"));
+	assert_non_null(strstr(text,
+			       "<metadata id=\"frames\">0 0 40 0 2 0 0\n1 2 40 0 2 0 0\n2 1 40 10 2 1 40\n"
+			       "3 3 30 30 1 1 0\n</metadata>"));
+	assert_non_null(strstr(text, "data-inverted=\"0\""));
+	free(text);
+}
+
+static void same_profile_gives_the_same_file_in_any_order(void **state)
+{
+	struct frame first[] = { { .function = &gsub }, { .function = &chunk } };
+	struct frame second[] = { { .function = &heavy }, { .function = &chunk } };
+	struct profile *one = new_profile();
+	struct profile *other = new_profile();
+	char *one_text, *other_text;
+
+	(void)state;
+	add(one, 10, first, 2);
+	add(one, 20, second, 2);
+	add(other, 20, second, 2);
+	add(other, 10, first, 2);
+	one_text = written(one, true);
+	other_text = written(other, true);
+	assert_string_equal(one_text, other_text);
+	assert_non_null(strstr(one_text, "data-inverted=\"1\""));
+	free(one_text);
+	free(other_text);
+}
+
+static void small_frames_are_left_out_and_counted(void **state)
+{
+	enum { SMALL = 3 };
+	struct function functions[SMALL];
+	struct profile *profile = new_profile();
+	struct frame big = { .function = &chunk };
+	char *text;
+
+	(void)state;
+	add(profile, UINT64_C(10) * FLAMEGRAPH_SMALLEST_PART, &big, 1);
+	for (size_t i = 0; i < SMALL; i++) {
+		struct frame frames[] = { { .function = &functions[i] }, { .function = &chunk } };
+
+		functions[i] = (struct function) { .kind = FRAME_BUILTIN, .name = "rare" };
+		add(profile, 9, frames, 2);
+	}
+	text = written(profile, false);
+	assert_null(strstr(text, "rare"));
+	assert_non_null(strstr(text, "1 1 1000027 1000000 4 1 0\n</metadata>"));
+	assert_non_null(strstr(text, "3 frames of less than 0.0010 % each are left out"));
+	free(text);
+}
+
+static void number_of_frames_is_bounded(void **state)
+{
+	enum { COUNT = FLAMEGRAPH_FRAMES_MAX / 20 + 100, DEPTH = 20 };
+	struct function *functions = calloc(COUNT, sizeof(*functions));
+	struct profile *profile = new_profile();
+	const char *data, *end;
+	size_t lines = 0;
+	char *text;
+
+	(void)state;
+	assert_non_null(functions);
+	for (size_t i = 0; i < COUNT; i++) {
+		struct frame frames[DEPTH];
+
+		functions[i] = (struct function) { .kind = FRAME_BUILTIN, .name = "same" };
+		for (size_t j = 0; j < DEPTH; j++)
+			frames[j] = (struct frame) { .function = &functions[i] };
+		add(profile, 1000 + i, frames, DEPTH);
+	}
+	text = written(profile, false);
+	data = strstr(text, "<metadata id=\"frames\">");
+	assert_non_null(data);
+	end = strstr(data, "</metadata>");
+	for (; data < end; data++)
+		lines += *data == '\n';
+	assert_in_range(lines, FLAMEGRAPH_FRAMES_MAX / 4, FLAMEGRAPH_FRAMES_MAX);
+	assert_non_null(strstr(text, "are left out"));
+	free(text);
+	free(functions);
+}
+
+static void names_cannot_leave_their_place(void **state)
+{
+	const struct function hostile = {
+		.kind = FRAME_LUA, .name = "]]></metadata></script><script>\n1 1 1\x01\xff", .file = "\"'><&",
+	};
+	struct profile *profile = new_profile();
+	struct frame frame = { .function = &hostile };
+	char *text;
+
+	(void)state;
+	add(profile, 10, &frame, 1);
+	text = written(profile, false);
+	assert_int_equal(occurrences(text, "<script>"), 1);
+	assert_int_equal(occurrences(text, "</script>"), 1);
+	assert_int_equal(occurrences(text, "]]>"), 2);		/* of the style sheet and the script */
+	assert_non_null(strstr(text,
+			       "l ]]&gt;&lt;/metadata&gt;&lt;/script&gt;&lt;script&gt;\\n1 1 1\\x01\\xff &quot;&#39;&gt;&lt;&amp;\n"));
+	free(text);
+}
+
+static void deep_stacks_are_whole_in_the_data_and_bounded_in_the_static_picture(void **state)
+{
+	enum { DEPTH = 32768 };
+	struct profile *profile = new_profile();
+	struct frame *frames = calloc(DEPTH, sizeof(*frames));
+	char *text;
+
+	(void)state;
+	assert_non_null(frames);
+	for (size_t i = 0; i < DEPTH; i++)
+		frames[i].function = &heavy;
+	add(profile, 10, frames, DEPTH);
+	text = written(profile, false);
+	assert_non_null(strstr(text, "32768 1 10 10 1 1 0\n</metadata>"));
+	assert_int_equal(occurrences(text, "<g class=\"f l\"><title>"), FLAMEGRAPH_STATIC_ROWS_MAX - 1);
+	assert_non_null(strstr(text, "32269 deeper levels: open in a browser"));
+	free(text);
+	free(frames);
+}
+
+static void nothing_sampled_is_said(void **state)
+{
+	char *text = written(new_profile(), false);
+
+	(void)state;
+	assert_non_null(strstr(text, ">No samples</text>"));
+	assert_null(strstr(text, "nan"));
+	free(text);
+}
+
+static void a_full_disk_is_reported(void **state)
+{
+	struct figures figures = { 0 };
+	struct profile *profile = new_profile();
+	FILE *out = fopen("/dev/full", "w");
+
+	(void)state;
+	if (!out) {
+		profile_free(profile);
+		print_message("no /dev/full here\n");
+		skip();
+	}
+	assert_int_equal(flamegraph_write(out, profile, &session, &figures, &(struct flamegraph_options) { 0 }), -EIO);
+	fclose(out);
+	profile_free(profile);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(data_lists_labels_by_alphabet_and_frames_by_caller),
+		cmocka_unit_test(same_profile_gives_the_same_file_in_any_order),
+		cmocka_unit_test(small_frames_are_left_out_and_counted),
+		cmocka_unit_test(number_of_frames_is_bounded),
+		cmocka_unit_test(names_cannot_leave_their_place),
+		cmocka_unit_test(deep_stacks_are_whole_in_the_data_and_bounded_in_the_static_picture),
+		cmocka_unit_test(nothing_sampled_is_said),
+		cmocka_unit_test(a_full_disk_is_reported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,537 @@
+/* What holding threads does to a target, and what it does not do. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "src/target/threads.h"
+#include "src/target/tracer.h"
+#include "tests/unit/target_process.h"
+
+static const uint64_t second_ns = 1000000000u;
+
+/* Wait until something is to be polled or a moment has passed. */
+static bool poll_for_ms(struct tracer *tracer, unsigned int ms)
+{
+	struct timespec moment = { 0, (long)ms * 1000000 };
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	if (!tracer_poll_is_due(tracer))
+		sigtimedwait(&child, NULL, &moment);
+	return tracer_poll(tracer);
+}
+
+static void poll_until_state(struct tracer *tracer, const struct tracee *tracee, enum tracee_state state)
+{
+	uint64_t end = monotonic_ns() + 10 * second_ns;
+
+	while (tracee->state != state) {
+		if (monotonic_ns() > end)
+			fail_msg("tracee is in state %d, not %d", (int)tracee->state, (int)state);
+		poll_for_ms(tracer, 1);
+	}
+}
+
+/* The next line it prints, while its signals are passed on. */
+static void await_line(struct tracer *tracer, struct target_process *target, char *line, size_t room)
+{
+	struct pollfd output = { .fd = fileno(target->output), .events = POLLIN };
+
+	for (int i = 0; i < 10000 && poll(&output, 1, 0) == 0; i++)
+		poll_for_ms(tracer, 1);
+	target_process_line(target, line, room);
+}
+
+static uint64_t cpu_ns(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec now;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &now), 0);
+	return (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec;
+}
+
+static bool uses_cpu(pid_t pid)
+{
+	uint64_t start = cpu_ns(pid);
+
+	for (int i = 0; i < 1000; i++) {
+		if (cpu_ns(pid) - start > 5000000)
+			return true;
+		sleep_ms(2);
+	}
+	return false;
+}
+
+static bool stays_off_cpu(pid_t pid)
+{
+	uint64_t start;
+
+	sleep_ms(20);
+	start = cpu_ns(pid);
+	sleep_ms(50);
+	return cpu_ns(pid) == start;
+}
+
+static void held_thread_shows_registers_and_runs_on(void **state)
+{
+	struct target_process target = target_process_start("spinner", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+	struct registers registers;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	assert_ptr_equal(tracer_find(tracer, target.pid), tracee);
+	assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+	assert_int_equal(tracee->state, TRACEE_HELD);
+	assert_int_equal(target_process_state(target.pid, target.pid), 't');
+	assert_int_equal(tracer_registers(tracee, &registers), 0);
+	assert_true(registers.rip > 4096);
+	assert_true(registers.rsp > 4096);
+	assert_true(stays_off_cpu(target.pid));
+	tracer_resume(tracer, tracee);
+	assert_true(uses_cpu(target.pid));
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+static void sleeping_thread_is_never_stopped(void **state)
+{
+	struct target_process target = target_process_start("sleeper", NULL);
+	struct tracer *tracer = tracer_new();
+	struct threads *threads = threads_new(tracer, target.pid);
+	char line[16];
+
+	(void)state;
+	target_process_await(target.pid, target.pid, "S");
+	assert_int_equal(threads_refresh(threads, monotonic_ns(), 0), 0);
+	for (int i = 0; i < 2000; i++) {
+		struct thread *thread = threads_at(threads, 0);
+
+		if (thread_is_running(threads, thread)) {
+			assert_int_equal(tracer_stop(tracer, thread->tracee, second_ns), 0);
+			tracer_resume(tracer, thread->tracee);
+		}
+	}
+	target_process_tell(&target, "enough");
+	while (tracer_find(tracer, target.pid)->state != TRACEE_GONE)
+		poll_for_ms(tracer, 1);
+	target_process_line(&target, line, sizeof(line));
+	assert_string_equal(line, "0");
+	target_process_end(&target);
+	threads_free(threads);
+	tracer_free(tracer);
+}
+
+static void *send_signals(void *target)
+{
+	pid_t pid = *(pid_t *)target;
+
+	for (int i = 0; i < 5000; i++) {
+		/* The queue may be full. */
+		while (sigqueue(pid, SIGRTMIN, (union sigval){ .sival_int = i }) && errno == EAGAIN)
+			sleep_ms(1);
+		if (i % 8 == 0)
+			sleep_ms(1);
+	}
+	return NULL;
+}
+
+static void signals_arrive_once_and_in_order(void **state)
+{
+	struct target_process target = target_process_start("receiver", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+	pthread_t sender;
+	char line[64];
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	assert_int_equal(pthread_create(&sender, NULL, send_signals, &target.pid), 0);
+	for (int i = 0; i < 2000; i++) {
+		assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+		tracer_resume(tracer, tracee);
+		tracer_poll(tracer);
+	}
+	while (pthread_tryjoin_np(sender, NULL))
+		poll_for_ms(tracer, 1);
+	sigqueue(target.pid, SIGRTMIN, (union sigval){ .sival_int = -1 });
+	poll_until_state(tracer, tracee, TRACEE_GONE);
+	target_process_line(&target, line, sizeof(line));
+	assert_string_equal(line, "5000 received, 0 disordered");
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+static void every_stop_is_asked_for(void **state)
+{
+	struct target_process target = target_process_start("spinner", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	for (int i = 0; i < 200; i++) {
+		siginfo_t info = { .si_pid = 0 };
+
+		kill(target.pid, SIGWINCH);	/* does nothing, but is reported to a tracer */
+		assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+		kill(target.pid, SIGWINCH);
+		tracer_resume(tracer, tracee);
+		poll_for_ms(tracer, 1);		/* the signal that came while it was held */
+		/* Nothing is left over that would hold the target once more. */
+		assert_int_equal(waitid(P_PID, (id_t)target.pid, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL), 0);
+		if (info.si_pid)
+			assert_int_not_equal(info.si_status >> 8, 128);	/* PTRACE_EVENT_STOP */
+		tracer_poll(tracer);
+	}
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+static void job_stopped_target_stays_stopped_until_continued(void **state)
+{
+	struct target_process target = target_process_start("spinner", (const char *[]){ "2", NULL });
+	struct tracer *tracer = tracer_new();
+	struct registers registers;
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	kill(target.pid, SIGSTOP);
+	poll_until_state(tracer, tracee, TRACEE_JOB_STOPPED);
+	assert_true(stays_off_cpu(target.pid));
+
+	/* It can be held all the same, and is stopped as before afterwards. */
+	assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+	assert_int_equal(tracer_registers(tracee, &registers), 0);
+	tracer_resume(tracer, tracee);
+	assert_int_equal(tracee->state, TRACEE_JOB_STOPPED);
+	for (int i = 0; i < 20; i++)
+		poll_for_ms(tracer, 1);
+	assert_true(stays_off_cpu(target.pid));
+
+	kill(target.pid, SIGCONT);
+	poll_until_state(tracer, tracee, TRACEE_RUNNING);
+	for (int i = 0; i < 20; i++)
+		poll_for_ms(tracer, 1);		/* SIGCONT itself is passed on, too */
+	assert_true(uses_cpu(target.pid));
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+static void target_stopped_before_it_was_seized_stays_stopped(void **state)
+{
+	struct target_process target = target_process_start("spinner", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	kill(target.pid, SIGSTOP);
+	target_process_await(target.pid, target.pid, "T");
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	poll_until_state(tracer, tracee, TRACEE_JOB_STOPPED);
+	assert_true(stays_off_cpu(target.pid));
+	kill(target.pid, SIGCONT);
+	poll_until_state(tracer, tracee, TRACEE_RUNNING);
+	for (int i = 0; i < 20; i++)
+		poll_for_ms(tracer, 1);
+	assert_true(uses_cpu(target.pid));
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+static void stop_signal_while_held_takes_effect_on_resume(void **state)
+{
+	struct target_process target = target_process_start("spinner", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+	kill(target.pid, SIGSTOP);
+	tracer_resume(tracer, tracee);
+	poll_until_state(tracer, tracee, TRACEE_JOB_STOPPED);
+	assert_true(stays_off_cpu(target.pid));
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+/* Sample a target until it prints "done"; how often it was found to run another program. */
+static int sample_until_done(struct tracer *tracer, struct target_process *target)
+{
+	struct threads *threads = threads_new(tracer, target->pid);
+	int execs = 0;
+	char line[16];
+
+	target_process_tell(target, "go");
+	for (uint64_t end = monotonic_ns() + 5 * second_ns; monotonic_ns() < end;) {
+		if (threads_refresh(threads, monotonic_ns(), 0))
+			fail_msg("no thread is left");
+		for (size_t i = 0; i < threads_count(threads); i++) {
+			struct thread *thread = threads_at(threads, i);
+			int error;
+
+			if (!thread_is_running(threads, thread))
+				continue;
+			error = tracer_stop(tracer, thread->tracee, second_ns / 10);
+			if (!error)
+				tracer_resume(tracer, thread->tracee);
+			else
+				assert_true(error == -ESRCH || error == -ECANCELED || error == -ETIMEDOUT);
+		}
+		poll_for_ms(tracer, 1);
+		for (size_t i = 0; i < threads_count(threads); i++) {
+			struct tracee *tracee = threads_at(threads, i)->tracee;
+
+			execs += tracee->execed;
+			tracee->execed = false;
+		}
+		if (execs == 20)
+			break;
+	}
+	await_line(tracer, target, line, sizeof(line));
+	assert_string_equal(line, "done");
+	threads_free(threads);
+	return execs;
+}
+
+static void exec_is_noticed_without_a_hang(const char *how)
+{
+	struct target_process target = target_process_start("execer", (const char *[]){ "20", how, NULL });
+	struct tracer *tracer = tracer_new();
+
+	assert_int_equal(sample_until_done(tracer, &target), 20);
+	assert_true(uses_cpu(target.pid));
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+static void exec_of_a_single_thread_is_noticed(void **state)
+{
+	(void)state;
+	exec_is_noticed_without_a_hang("leader");
+}
+
+static void exec_of_one_of_several_threads_is_noticed(void **state)
+{
+	(void)state;
+	exec_is_noticed_without_a_hang("thread");
+}
+
+static void exec_after_the_first_thread_has_ended_is_noticed(void **state)
+{
+	(void)state;
+	exec_is_noticed_without_a_hang("orphan");
+}
+
+static void killed_target_is_noticed(void **state)
+{
+	struct tracer *tracer = tracer_new();
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		struct target_process target = target_process_start("spinner", (const char *[]){ "3", NULL });
+		struct registers registers;
+		struct tracee *tracee;
+		int error;
+
+		assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+		if (i % 2 == 0) {	/* while it is held */
+			assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+			kill(target.pid, SIGKILL);
+			error = tracer_registers(tracee, &registers);
+			assert_true(error == 0 || error == -ESRCH);
+			tracer_resume(tracer, tracee);
+		} else {
+			kill(target.pid, SIGKILL);
+			error = tracer_stop(tracer, tracee, second_ns);
+			assert_true(error == 0 || error == -ESRCH);
+			tracer_resume(tracer, tracee);
+		}
+		poll_until_state(tracer, tracee, TRACEE_GONE);
+		assert_true(tracee->exit_known);
+		assert_true(WIFSIGNALED(tracee->exit_status));
+		assert_int_equal(tracer_stop(tracer, tracee, second_ns), -ESRCH);
+		tracer_forget(tracer, tracee);
+		target_process_end(&target);
+	}
+	tracer_free(tracer);
+}
+
+static void uninterruptible_thread_is_not_waited_for(void **state)
+{
+	struct target_process target = target_process_start("vforker", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+	char line[16];
+
+	(void)state;
+	target_process_line(&target, line, sizeof(line));	/* the child's id */
+	target_process_await(target.pid, target.pid, "D");
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	assert_int_equal(tracer_stop(tracer, tracee, second_ns / 100), -ETIMEDOUT);
+	assert_int_equal(tracee->state, TRACEE_AWAITED);
+	assert_int_equal(tracer_stop(tracer, tracee, second_ns / 100), -ETIMEDOUT);
+	target_process_tell(&target, "end");
+	poll_until_state(tracer, tracee, TRACEE_RUNNING);	/* the late stop was not kept */
+	await_line(tracer, &target, line, sizeof(line));
+	assert_string_equal(line, "done");
+	assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+	tracer_resume(tracer, tracee);
+	assert_true(uses_cpu(target.pid));
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+static void hold_again_and_again(pid_t pid, int rounds)
+{
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	if (tracer_seize(tracer, pid, pid, &tracee))
+		_exit(1);
+	for (int i = 0; i != rounds; i++) {
+		if (tracer_stop(tracer, tracee, second_ns))
+			_exit(2);
+		tracer_resume(tracer, tracee);
+		tracer_poll(tracer);
+	}
+}
+
+static void target_outlives_a_killed_tracer(void **state)
+{
+	struct target_process target = target_process_start("spinner", NULL);
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		pid_t tracer = fork();
+		int status;
+
+		if (tracer == 0)
+			hold_again_and_again(target.pid, -1);
+		sleep_ms(3 + (unsigned int)i % 5);
+		kill(tracer, SIGKILL);
+		assert_int_equal(waitpid(tracer, &status, 0), tracer);
+		assert_true(WIFSIGNALED(status));
+		target_process_await(target.pid, target.pid, "RS");
+	}
+	assert_true(uses_cpu(target.pid));
+	target_process_end(&target);
+}
+
+static void *hold_in_thread(void *target)
+{
+	hold_again_and_again(*(pid_t *)target, 100);
+	return NULL;
+}
+
+static void end_of_the_tracing_thread_lets_go_without_a_stop(void **state)
+{
+	struct target_process target = target_process_start("spinner", NULL);
+	pthread_t thread;
+	char path[64], text[2048], tracer[32] = "";
+	FILE *file;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, hold_in_thread, &target.pid), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)target.pid);
+	for (int i = 0; i < 1000 && strcmp(tracer, "0") != 0; i++) {
+		file = fopen(path, "r");
+		assert_non_null(file);
+		text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+		fclose(file);
+		assert_int_equal(sscanf(strstr(text, "TracerPid:"), "TracerPid: %31s", tracer), 1);
+		sleep_ms(1);
+	}
+	assert_string_equal(tracer, "0");
+	assert_true(uses_cpu(target.pid));
+	target_process_end(&target);
+}
+
+static void other_children_are_left_to_their_parent(void **state)
+{
+	struct target_process target = target_process_start("spinner", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+	pid_t child;
+	int status;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	child = fork();
+	if (child == 0)
+		_exit(7);
+	target_process_await(child, child, "Z");
+	kill(target.pid, SIGSTOP);
+	poll_until_state(tracer, tracee, TRACEE_JOB_STOPPED);
+	tracer_poll(tracer);
+	assert_int_equal(waitpid(child, &status, WNOHANG), child);
+	assert_int_equal(WEXITSTATUS(status), 7);
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+static void missing_thread_cannot_be_seized(void **state)
+{
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee = NULL;
+	pid_t child = fork();
+
+	(void)state;
+	if (child == 0)
+		_exit(0);
+	waitpid(child, NULL, 0);
+	assert_int_equal(tracer_seize(tracer, child, child, &tracee), -ESRCH);
+	assert_null(tracee);
+	assert_null(tracer_find(tracer, child));
+	tracer_free(tracer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(held_thread_shows_registers_and_runs_on),
+		cmocka_unit_test(sleeping_thread_is_never_stopped),
+		cmocka_unit_test(signals_arrive_once_and_in_order),
+		cmocka_unit_test(every_stop_is_asked_for),
+		cmocka_unit_test(job_stopped_target_stays_stopped_until_continued),
+		cmocka_unit_test(target_stopped_before_it_was_seized_stays_stopped),
+		cmocka_unit_test(stop_signal_while_held_takes_effect_on_resume),
+		cmocka_unit_test(exec_of_a_single_thread_is_noticed),
+		cmocka_unit_test(exec_of_one_of_several_threads_is_noticed),
+		cmocka_unit_test(exec_after_the_first_thread_has_ended_is_noticed),
+		cmocka_unit_test(killed_target_is_noticed),
+		cmocka_unit_test(uninterruptible_thread_is_not_waited_for),
+		cmocka_unit_test(target_outlives_a_killed_tracer),
+		cmocka_unit_test(end_of_the_tracing_thread_lets_go_without_a_stop),
+		cmocka_unit_test(other_children_are_left_to_their_parent),
+		cmocka_unit_test(missing_thread_cannot_be_seized),
+	};
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &child, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
