@@ -14,10 +14,12 @@ An expression is a regular expression whose letters are frames, root first:
     NAME@FILE:TAG       the same in another file beside the program
     "NAME"@TAG          a name that is not a word
     @TAG                the same without a name, as C code calls it
+    _@TAG               the same with any name or none: LuaJIT names what a hook or
+                        the collector calls after the instruction they interrupt
     NAME{LABEL:LINE}    a function of a chunk called LABEL
     {LABEL}             a function without a name nor a line: stripped bytecode
     [string.gsub]       a function of LuaJIT's own library
-    /REGEX/             any frame that matches
+    /REGEX/             any frame that matches; a dot stays within the frame
     spin                the busy loop of harness.lua; always a place of work
     A!                  a place of work: the program spends its time here
     A B   A | B   (A)   one after the other, either, grouping
@@ -230,6 +232,7 @@ class Program:
         self.path = pathlib.Path(path)
         self.name = self.path.stem
         self.source = self.path.read_text()
+        self.parks = "_, ready =" not in self.source
         # The clock in the main loop's condition is common to all.
         stacks = re.findall(r"^-- stack: (.*)$", self.source, re.MULTILINE) + ["main [os.clock]!"]
         legal = ("any", [Parser(self, stack).parse() for stack in stacks])
@@ -253,7 +256,7 @@ class Program:
     def frame(self, token):
         """The pattern of one frame's text."""
         if token["pattern"]:
-            return token["pattern"][1:-1]
+            return re.sub(r"(?<!\\)\.", "[^;]", token["pattern"][1:-1])
         if token["builtin"]:
             name = token["builtin"]
             return CLOSURES.get(name, re.escape(name)) + r" \[builtin\]"
@@ -265,6 +268,8 @@ class Program:
         if token["tag"]:
             line = self.line_of(token["tag"], token["file"])
             return function_pattern(name, f"{token['file'] or self.path.name}:{line}")
+        if not token["label"]:
+            raise ValueError(f"{self.path.name}: {token.group()} has neither tag nor label")
         return function_pattern(name, token["label"])
 
     def judge(self, sample):
@@ -288,7 +293,8 @@ class Program:
 
 def function_pattern(name, where):
     line = "" if re.search(r":\d+$", where) else "(?::0)?"
-    return f"{re.escape(name) or UNNAMED} =?{re.escape(where)}{line}"
+    called = UNNAMED if not name else r"\S+" if name == "_" else re.escape(name)
+    return f"{called} =?{re.escape(where)}{line}"
 
 
 def join(frames):

@@ -1,8 +1,7 @@
--- Finalizers run wherever an allocation happens to start the collector. They
--- have no name.
+-- Finalizers run wherever an allocation happens to start the collector.
 -- no-testimony: hooks are off while a finalizer runs
 -- stack: main churn@churn spin
--- stack: main churn@churn! ([newproxy]! | [getmetatable] | [setmetatable] | [ffi.new]! | [ffi.gc]! | [collectgarbage]!)? (@finalize (spin | record@record (spin)?)?)?
+-- stack: main churn@churn! ([newproxy]! | [getmetatable] | [setmetatable] | [ffi.new]! | [ffi.gc]! | [collectgarbage]!)? (_@finalize (spin | record@record (spin)?)?)?
 local spin, ready = dofile("harness.lua")
 local ffi = require("ffi")
 

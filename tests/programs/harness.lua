@@ -7,7 +7,8 @@
 -- task		nothing: just run.
 --		"testify": print the stack at every 1009th instruction, as the debug
 --		library sees it, in ljspy's words.
---		"park": print a traceback and wait for a line of input, at every spin.
+--		"park": at every spin print the stack below it and a traceback, then
+--		wait for a line of input.
 --
 -- Each program says "ready" once its set-up is done, so that a recording which
 -- starts then sees nothing but the stacks that the program lists. How those
@@ -48,8 +49,8 @@ end
 local finish
 
 -- A coroutine sees only its own frames: "..." stands for those below.
-local function testify()
-	local frames, level = {}, 2
+local function write_stack(level)
+	local frames = {}
 	local info = debug.getinfo(level, "nSf")
 	while info do
 		frames[#frames + 1] = frame_text(info)
@@ -62,6 +63,10 @@ local function testify()
 	for i = #frames, 1, -1 do
 		io.write(frames[i], i > 1 and ";" or "\n")
 	end
+end
+
+local function testify()
+	write_stack(3)
 	if os.clock() > finish then
 		os.exit()
 	end
@@ -77,9 +82,18 @@ local function spin(count) -- @spin
 	return sum
 end
 
+-- While parked, nothing of the program's own may happen: no hook, no finalizer.
+-- The collector stays stopped, for starting it inside a finalizer would nest
+-- them; a program that wants finalizers steps it.
 if task == "park" then
 	function spin() -- @park
-		io.write(debug.traceback("parked"), "\nend\n"); io.flush(); io.read()
+		collectgarbage("stop")
+		local hook, mask, count = debug.gethook()
+		debug.sethook()
+		write_stack(3)
+		io.write(debug.traceback("parked"), "\n\n"); io.flush(); io.read()
+		debug.sethook(hook, mask, count)
+		return 1
 	end
 end
 

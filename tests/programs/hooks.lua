@@ -1,8 +1,8 @@
--- A debug hook runs on top of the function that it interrupts, without a name.
+-- A debug hook runs on top of the function that it interrupts.
 -- no-testimony: the hook is the program's own
--- stack: main work@work (spin (@hook (spin)?)? | @hook (spin)?)?
--- stack: main @hook (spin)?
--- stack: main [os.clock] (@hook (spin)?)?
+-- stack: main work@work (spin (_@hook (spin)?)? | _@hook (spin)?)?
+-- stack: main _@hook (spin)?
+-- stack: main [os.clock] (_@hook (spin)?)?
 local spin, ready = dofile("harness.lua")
 
 local function hook() -- @hook
