@@ -27,6 +27,13 @@ def built():
         pytest.skip(f"{ljspy.LJSPY} is not built")
 
 
+@pytest.fixture
+def wall_clock(built):
+    """For tests of --clock wall."""
+    if "--clock" not in ljspy.run("--help").stdout:
+        pytest.skip("this ljspy has no --clock")
+
+
 @pytest.fixture(params=ljspy.RUNTIMES)
 def runtime(request):
     return request.param

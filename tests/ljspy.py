@@ -46,13 +46,15 @@ class Target:
         self.pid = self.process.pid
         self.pending = b""
 
-    def read_until(self, end, seconds=10):
-        """Output up to and including END."""
+    def read_until(self, end, seconds=10, at_end=None):
+        """Output up to and including END; at the output's end AT_END, if given."""
         deadline = time.monotonic() + seconds
         stdout = self.process.stdout
         while end not in self.pending:
             readable, _, _ = select.select([stdout], [], [], max(0, deadline - time.monotonic()))
-            chunk = os.read(stdout.fileno(), 65536) if readable else b""
+            chunk = os.read(stdout.fileno(), 65536) if readable else None
+            if chunk == b"" and at_end is not None:
+                return at_end
             if not chunk:
                 raise RuntimeError(f"{self.process.args} did not say {end!r}: {self.pending[-500:]!r}")
             self.pending += chunk
@@ -87,12 +89,14 @@ def program(runtime, name, jit="on", seconds=50, task=None):
 
 
 def parks(runtime, name, most=40):
-    """The target, the stack and the traceback at each park of a program, most
-    of one round through it."""
-    with program(runtime, name, jit="off", task="park") as target:
+    """The target, the stack and the traceback at each park of a program. It
+    parks once in every stack that it spins in."""
+    with program(runtime, name, jit="off", seconds=0.5, task="park") as target:
         for _ in range(most):
-            stack, traceback = target.read_until(b"\n\n").split("\n", 1)
-            yield target, stack, traceback
+            report = target.read_until(b"\n\n", at_end="")
+            if not report:
+                return
+            yield target, *report.split("\n", 1)
             target.write("\n")
 
 
@@ -103,8 +107,7 @@ def cpu_ns(pid):
 
 def sleeps(pid):
     """How often the process went to sleep, and so was woken."""
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status, re.MULTILINE)[1])
+    return int(status_field(pid, "voluntary_ctxt_switches"))
 
 
 def run(*arguments, timeout=60, **options):
@@ -196,3 +199,24 @@ def parse_traceback(text):
         elif line == "\t...":
             patterns.append(None)  # frames left out
     return patterns
+
+
+def wait_until(condition, seconds=10):
+    """Whether the condition came true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def status_field(pid, field):
+    """The first word of a field of /proc/PID/status."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return re.search(rf"^{field}:\s+(\S+)", status, re.MULTILINE)[1]
+
+
+def wait_traced(pid):
+    """Until ljspy has seized the process."""
+    assert wait_until(lambda: status_field(pid, "TracerPid") != "0")

@@ -232,7 +232,7 @@ class Program:
         self.path = pathlib.Path(path)
         self.name = self.path.stem
         self.source = self.path.read_text()
-        self.parks = "_, ready =" not in self.source
+        self.parks = bool(re.search(r"^(local )?spin, ready =", self.source, re.MULTILINE))
         # The clock in the main loop's condition is common to all.
         stacks = re.findall(r"^-- stack: (.*)$", self.source, re.MULTILINE) + ["main [os.clock]!"]
         legal = ("any", [Parser(self, stack).parse() for stack in stacks])
@@ -261,7 +261,8 @@ class Program:
             name = token["builtin"]
             return CLOSURES.get(name, re.escape(name)) + r" \[builtin\]"
         if token.group() == "spin":
-            return function_pattern("spin", f"harness.lua:{self.line_of('spin', 'harness.lua')}")
+            lines = (function_pattern("spin", f"harness.lua:{self.line_of(t, 'harness.lua')}") for t in ("spin", "park"))
+            return "|".join(lines)
         name = token["name"].strip('"')
         if name == "main" and not token["tag"]:
             return f"main chunk =?{re.escape(token['label'] or self.path.name)}"

@@ -7,8 +7,8 @@
 -- task		nothing: just run.
 --		"testify": print the stack at every 1009th instruction, as the debug
 --		library sees it, in ljspy's words.
---		"park": at every spin print the stack below it and a traceback, then
---		wait for a line of input.
+--		"park": when a spin's stack is a new one, print it and a traceback,
+--		then wait for a line of input.
 --
 -- Each program says "ready" once its set-up is done, so that a recording which
 -- starts then sees nothing but the stacks that the program lists. How those
@@ -49,7 +49,7 @@ end
 local finish
 
 -- A coroutine sees only its own frames: "..." stands for those below.
-local function write_stack(level)
+local function stack_text(level)
 	local frames = {}
 	local info = debug.getinfo(level, "nSf")
 	while info do
@@ -60,13 +60,15 @@ local function write_stack(level)
 	if not frames[#frames]:find("^native") then
 		frames[#frames + 1] = "..."
 	end
-	for i = #frames, 1, -1 do
-		io.write(frames[i], i > 1 and ";" or "\n")
+	for i = 1, math.floor(#frames / 2) do
+		local j = #frames + 1 - i
+		frames[i], frames[j] = frames[j], frames[i]
 	end
+	return table.concat(frames, ";")
 end
 
 local function testify()
-	write_stack(3)
+	io.write(stack_text(3), "\n")
 	if os.clock() > finish then
 		os.exit()
 	end
@@ -86,14 +88,20 @@ end
 -- The collector stays stopped, for starting it inside a finalizer would nest
 -- them; a program that wants finalizers steps it.
 if task == "park" then
-	function spin() -- @park
+	local busy, seen = spin, {}
+
+	function spin(count) -- @park
 		collectgarbage("stop")
-		local hook, mask, count = debug.gethook()
+		local hook, mask, interval = debug.gethook()
 		debug.sethook()
-		write_stack(3)
-		io.write(debug.traceback("parked"), "\n\n"); io.flush(); io.read()
-		debug.sethook(hook, mask, count)
-		return 1
+		local stack = stack_text(3)
+		if not seen[stack] then
+			seen[stack] = true
+			io.write(stack, "\n")
+			io.write(debug.traceback("parked"), "\n\n"); io.flush(); io.read()
+		end
+		debug.sethook(hook, mask, interval)
+		return busy(count)
 	end
 end
 

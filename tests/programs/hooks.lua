@@ -1,6 +1,6 @@
 -- A debug hook runs on top of the function that it interrupts.
 -- no-testimony: the hook is the program's own
--- stack: main work@work (spin (_@hook (spin)?)? | _@hook (spin)?)?
+-- stack: main work@work! (spin (_@hook (spin)?)? | _@hook (spin)?)?
 -- stack: main _@hook (spin)?
 -- stack: main [os.clock] (_@hook (spin)?)?
 local spin, ready = dofile("harness.lua")
@@ -10,9 +10,11 @@ local function hook() -- @hook
 end
 
 local function work() -- @work
-	for _ = 1, 10 do
-		spin(100)
+	local sum = 0
+	for i = 1, 2000 do
+		sum = sum + i % 7
 	end
+	return sum + spin(1000)
 end
 
 local finish = ready()
