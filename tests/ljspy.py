@@ -168,6 +168,11 @@ def has_frame(name):
 
 
 
+# Functions that a program calls through the FFI: to LuaJIT's own traceback they
+# are C functions of that name, to ljspy native frames.
+FFI_FUNCTIONS = ("qsort",)
+
+
 def parse_dump(text):
     """Stacks of a dump, each a list of texts of Lua frames, leaf first: below an
     unindented line about its thread or coroutine come the frames, indented, as
@@ -178,26 +183,31 @@ def parse_dump(text):
             found.append([])
         elif found and line.strip():
             found[-1].append(line.strip())
-    return [lua for stack in found if (lua := stacks.lua_frames(stack))]
+    ffi_call = re.compile(stacks.BUILTINS["ffi.metamethod"] + r" \[builtin\]")
+    stacks_found = [[f for f in stacks.lua_frames(stack) if not ffi_call.fullmatch(f)] for stack in found]
+    return [stack for stack in stacks_found if stack]
 
 
 def parse_traceback(text):
     """The frames of debug.traceback's text as patterns of ljspy's frames, leaf
-    first. C functions which are not the library's are native: left out."""
+    first; None where it leaves frames out. C functions without a name are native
+    frames. A main chunk that is called by a name goes by that name there."""
     patterns = []
     for line in text.splitlines():
         if found := re.fullmatch(r"\t(.+?):(\d+): in main chunk", line):
             patterns.append(rf"main chunk {re.escape(found[1])}:{found[2]}")
+        elif found := re.fullmatch(r"\t\[builtin:(\w+)\]:-?\d+: in function .*", line):
+            patterns.append(rf"(?:[\w.]+\.)?{found[1]} \[builtin\]")
         elif found := re.fullmatch(r"\t(.+?):(\d+): in function '(.*)'", line):
-            patterns.append(rf"{re.escape(found[3]) or stacks.UNNAMED} {re.escape(found[1])}:{found[2]}")
+            name = f"main chunk|{re.escape(found[3]) or stacks.UNNAMED}"
+            patterns.append(rf"(?:{name}) {re.escape(found[1])}:{found[2]}")
         elif found := re.fullmatch(r"\t(.+?):(\d+): in function <.+>", line):
             patterns.append(rf"{stacks.UNNAMED} {re.escape(found[1])}:{found[2]}")
         elif found := re.fullmatch(r"\t\[C\]: in function '(.*)'", line):
-            patterns.append(rf"(?:[\w.]+\.)?{re.escape(found[1])} \[builtin\]")
-        elif found := re.fullmatch(r"\t\[builtin:(\w+)\]:-?\d+: in function .*", line):
-            patterns.append(rf"(?:[\w.]+\.)?{found[1]} \[builtin\]")
+            if found[1] not in FFI_FUNCTIONS:
+                patterns.append(rf"(?:[\w.]+\.)?{re.escape(found[1])} \[builtin\]")
         elif line == "\t...":
-            patterns.append(None)  # frames left out
+            patterns.append(None)
     return patterns
 
 

@@ -57,10 +57,12 @@ LOST_SHARE = 0.005
 COMPILED_MARK = "_[j]"
 UNNAMED = r"(?:function|anonymous|\?)"
 
-# Builtin closures are in no library table; each is known by its maker's name.
-CLOSURES = {
+# Builtins that are in no library table: closures, known by their maker's name,
+# and the metamethods by which FFI objects are called, indexed, added.
+BUILTINS = {
     "coroutine.wrap_aux": r"(?:coroutine\.wrap|(?:coroutine[._])?wrap_aux)",
     "gmatch_aux": r"(?:string\.gmatch|(?:string[._])?gmatch_aux)",
+    "ffi.metamethod": r"[\w.]*__\w+",
     "ipairs_aux": r"(?:ipairs|ipairs_aux)",
 }
 
@@ -259,7 +261,7 @@ class Program:
             return re.sub(r"(?<!\\)\.", "[^;]", token["pattern"][1:-1])
         if token["builtin"]:
             name = token["builtin"]
-            return CLOSURES.get(name, re.escape(name)) + r" \[builtin\]"
+            return BUILTINS.get(name, re.escape(name)) + r" \[builtin\]"
         if token.group() == "spin":
             lines = (function_pattern("spin", f"harness.lua:{self.line_of(t, 'harness.lua')}") for t in ("spin", "park"))
             return "|".join(lines)

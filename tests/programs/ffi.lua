@@ -1,10 +1,11 @@
--- Calls into C and back. C functions are native frames; a Lua function that C
--- calls stands on them, and has no name.
--- stack: main roots@roots!
--- stack: main sorted@sorted! (@compare (spin)?)?
--- stack: main sorted@sorted @deep (spin | descend@descend{1,3} (spin)?)?
--- stack: main cdata@cdata! ([ffi.new]! | [ffi.copy]! | [ffi.fill]! | [ffi.string]! | [ffi.cast]! | [tonumber])?
--- stack: main objects@objects (__add@add | length@length)? spin
+-- Calls into C and back. C functions are native frames, below the FFI's own
+-- builtin when interpreted; a Lua function that C calls stands on them, and has
+-- no name.
+-- stack: main roots@roots! ([ffi.metamethod]!)?
+-- stack: main sorted@sorted! ([ffi.metamethod]!)? (@compare! (spin | [ffi.metamethod]!)?)?
+-- stack: main sorted@sorted ([ffi.metamethod])? @deep (spin | [ffi.metamethod]! | descend@descend{1,3} (spin)?)?
+-- stack: main cdata@cdata! ([ffi.metamethod]! | [ffi.new]! | [ffi.copy]! | [ffi.fill]! | [ffi.string]! | [ffi.cast]! | [tonumber])?
+-- stack: main objects@objects! ([ffi.metamethod]! | __add@add! | length@length!)? (spin | [ffi.metamethod]!)?
 local spin, ready = dofile("harness.lua")
 local ffi = require("ffi")
 
