@@ -1,0 +1,59 @@
+"""Names are the target's to choose; what they can do is to look odd."""
+
+import subprocess
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+
+@pytest.fixture
+def target(runtime):
+    with ljspy.program(runtime, "hostile", "off") as target:
+        yield target
+
+
+def controls(text):
+    return {c for c in text if not c.isprintable() and c != "\n"}
+
+
+def test_folded_lines_are_whole(target, tmp_path):
+    # That no name ends a frame or a line is judged with all other programs.
+    recording = ljspy.record(tmp_path, "-p", target.pid, seconds=2)
+    assert any("evil" in frame for sample in recording.samples for frame in sample.frames)
+    assert not controls((tmp_path / "profile.folded").read_bytes().decode())
+
+
+def test_svg_is_well_formed(target, tmp_path):
+    svg = tmp_path / "profile.svg"
+    result = ljspy.run("record", "-d", "2s", "-o", svg, "-p", target.pid)
+    assert result.returncode == ljspy.OK, result.stderr
+    subprocess.run(["xmllint", "--noout", "--huge", svg], check=True, timeout=60)
+    assert "<b>" not in svg.read_text()
+
+
+def test_terminal_is_left_alone(target):
+    result = ljspy.run("dump", "-p", target.pid)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert not controls(result.stdout + result.stderr)
+
+
+def test_a_name_does_not_fill_the_disk(target, tmp_path):
+    """Names of a megabyte are cut."""
+    ljspy.record(tmp_path, "-p", target.pid, seconds=2)
+    assert max(map(len, (tmp_path / "profile.folded").read_text().splitlines())) < 10000
+
+
+def test_command_name(runtime, tmp_path):
+    """The program itself may be called anything."""
+    evil = tmp_path / "evil;\n\x1b[31m ) R 1 <b>.lua"
+    evil.write_text("io.write('ready\\n') io.flush() while true do end")
+    with ljspy.Target([ljspy.luajit(runtime), evil]) as target:
+        target.wait_ready()
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1)
+        info = ljspy.run("info", "-p", target.pid)
+    assert all(len(sample.frames) == 1 for sample in recording.samples)
+    assert info.returncode == ljspy.OK
+    assert not controls(info.stdout + recording.run.stderr)

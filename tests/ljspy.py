@@ -1,0 +1,232 @@
+"""Run ljspy and its targets; read what ljspy writes."""
+
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import time
+from typing import NamedTuple
+
+import stacks
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LJSPY = pathlib.Path(os.environ.get("LJSPY", ROOT / "build/release/ljspy"))
+PACKAGES = ROOT / "build/packages"
+RUNTIMES = ("luajit", "luajit2")
+
+OK, WITH_ERRORS, NOTHING_PROFILED, USAGE = 0, 1, 2, 64
+
+# The clock of CPU time expires at most at every tick of the kernel; asking for
+# more than the usual 250 Hz takes what there is.
+HIGH_RATE = 250
+
+
+def luajit(runtime):
+    return PACKAGES / runtime / "usr/bin/luajit"
+
+
+class Target:
+    """A process to look at. It ends by itself after LIMIT seconds, whatever
+    becomes of the tests; stop() ends it earlier. A context manager."""
+
+    def __init__(self, argv, cwd=None, env=None, limit=60):
+        # An alarm outlives exec: no wrapper stands between us and the pid.
+        self.process = subprocess.Popen(
+            [str(a) for a in argv],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.alarm(limit),
+        )
+        self.pid = self.process.pid
+        self.pending = b""
+
+    def read_until(self, end, seconds=10, at_end=None):
+        """Output up to and including END; at the output's end AT_END, if given."""
+        deadline = time.monotonic() + seconds
+        stdout = self.process.stdout
+        while end not in self.pending:
+            readable, _, _ = select.select([stdout], [], [], max(0, deadline - time.monotonic()))
+            chunk = os.read(stdout.fileno(), 65536) if readable else None
+            if chunk == b"" and at_end is not None:
+                return at_end
+            if not chunk:
+                raise RuntimeError(f"{self.process.args} did not say {end!r}: {self.pending[-500:]!r}")
+            self.pending += chunk
+        head, self.pending = self.pending.split(end, 1)
+        return (head + end).decode(errors="replace")
+
+    def wait_ready(self):
+        self.read_until(b"ready\n")
+        return self
+
+    def write(self, text):
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def program(runtime, name, jit="on", seconds=50, task=None):
+    """A program under programs/, past its set-up."""
+    argv = [luajit(runtime), f"{name}.lua", jit, seconds] + ([task] if task else [])
+    return Target(argv, cwd=stacks.PROGRAMS).wait_ready()
+
+
+def parks(runtime, name, most=40):
+    """The target, the stack and the traceback at each park of a program. It
+    parks once in every stack that it spins in."""
+    with program(runtime, name, jit="off", seconds=0.5, task="park") as target:
+        for _ in range(most):
+            report = target.read_until(b"\n\n", at_end="")
+            if not report:
+                return
+            yield target, *report.split("\n", 1)
+            target.write("\n")
+
+
+def cpu_ns(pid):
+    """CPU time of a process: its CPU clock, as clock_getcpuclockid() gives it."""
+    return time.clock_gettime_ns(~pid << 3 | 2)
+
+
+def sleeps(pid):
+    """How often the process went to sleep, and so was woken."""
+    return int(status_field(pid, "voluntary_ctxt_switches"))
+
+
+def run(*arguments, timeout=60, **options):
+    """Run ljspy to its end."""
+    options = {"capture_output": True, "text": True, "errors": "replace"} | options
+    return subprocess.run([LJSPY, *map(str, arguments)], timeout=timeout, check=False, **options)
+
+
+class Recording(NamedTuple):
+    samples: list
+    stats: dict
+    run: subprocess.CompletedProcess
+
+
+class Recorder:
+    """ljspy record at work; finish() waits for what it wrote. Several can run
+    at the same time."""
+
+    def __init__(self, directory, *target, seconds=1, rate=HIGH_RATE, options=()):
+        self.folded = directory / "profile.folded"
+        self.stats = directory / "stats.json"
+        arguments = ["record", "-d", f"{seconds}s", "-r", rate, "-f", "folded", "-o", self.folded]
+        arguments += ["--annotate", "--stats", self.stats, *options, *target]
+        self.timeout = seconds + 60
+        self.process = subprocess.Popen(
+            [LJSPY, *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+
+    def finish(self, status=OK):
+        try:
+            out, err = self.process.communicate(timeout=self.timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        result = subprocess.CompletedProcess(self.process.args, self.process.returncode, out, err)
+        assert result.returncode == status, f"status {result.returncode}: {err}"
+        samples = stacks.parse_folded(self.folded.read_text(errors="replace"))
+        return Recording(samples, json.loads(self.stats.read_text()), result)
+
+
+def record(directory, *target, status=OK, **options):
+    return Recorder(directory, *target, **options).finish(status)
+
+
+def weight_of(samples, predicate=lambda sample: True):
+    return sum(s.weight for s in samples if predicate(s))
+
+
+def has_frame(name):
+    """Whether a sample has a Lua function called NAME."""
+    return lambda sample: any(frame.startswith(name + " ") for frame in sample.frames)
+
+
+
+
+# Functions that a program calls through the FFI: to LuaJIT's own traceback they
+# are C functions of that name, to ljspy native frames.
+FFI_FUNCTIONS = ("qsort",)
+
+
+def parse_dump(text):
+    """Stacks of a dump, each a list of texts of Lua frames, leaf first: below an
+    unindented line about its thread or coroutine come the frames, indented, as
+    the line view has them."""
+    found = []
+    for line in text.splitlines():
+        if not line.startswith((" ", "\t")):
+            found.append([])
+        elif found and line.strip():
+            found[-1].append(line.strip())
+    ffi_call = re.compile(stacks.BUILTINS["ffi.metamethod"] + r" \[builtin\]")
+    stacks_found = [[f for f in stacks.lua_frames(stack) if not ffi_call.fullmatch(f)] for stack in found]
+    return [stack for stack in stacks_found if stack]
+
+
+def parse_traceback(text):
+    """The frames of debug.traceback's text as patterns of ljspy's frames, leaf
+    first; None where it leaves frames out. C functions without a name are native
+    frames. A main chunk that is called by a name goes by that name there."""
+    patterns = []
+    for line in text.splitlines():
+        if found := re.fullmatch(r"\t(.+?):(\d+): in main chunk", line):
+            patterns.append(rf"main chunk =?{re.escape(found[1])}:{found[2]}")
+        elif found := re.fullmatch(r"\t\[builtin:(\w+)\]:-?\d+: in function .*", line):
+            patterns.append(rf"(?:[\w.]+\.)?{found[1]} \[builtin\]")
+        elif found := re.fullmatch(r"\t(.+?):(\d+): in function '(.*)'", line):
+            name = f"main chunk|{re.escape(found[3]) or stacks.UNNAMED}"
+            patterns.append(rf"(?:{name}) =?{re.escape(found[1])}:{found[2]}")
+        elif found := re.fullmatch(r"\t(.+?):(\d+): in function <.+>", line):
+            patterns.append(rf"{stacks.UNNAMED} =?{re.escape(found[1])}:{found[2]}")
+        elif found := re.fullmatch(r"\t\[C\]: in function '(.*)'", line):
+            if found[1] not in FFI_FUNCTIONS:
+                patterns.append(rf"(?:[\w.]+\.)?{re.escape(found[1])} \[builtin\]")
+        elif line == "\t...":
+            patterns.append(None)
+    return patterns
+
+
+def wait_until(condition, seconds=10):
+    """Whether the condition came true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def status_field(pid, field):
+    """The first word of a field of /proc/PID/status."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return re.search(rf"^{field}:\s+(\S+)", status, re.MULTILINE)[1]
+
+
+def wait_traced(pid):
+    """Until ljspy has seized the process."""
+    assert wait_until(lambda: status_field(pid, "TracerPid") != "0")

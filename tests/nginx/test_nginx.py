@@ -1,0 +1,186 @@
+"""A real nginx under load: OpenResty's module in Debian's nginx.
+
+The module is built for OpenResty's branch of LuaJIT (it needs lua_setexdata),
+so only libluajit2 can be put under it.
+"""
+
+import collections
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = [
+    pytest.mark.usefixtures("built"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody"),
+]
+
+TEMPLATE = (pathlib.Path(__file__).parent / "nginx.conf.in").read_text()
+
+
+def line_of(tag):
+    for number, line in enumerate(TEMPLATE.splitlines(), 1):
+        if line.endswith(f"-- @{tag}"):
+            return number
+    raise ValueError(tag)
+
+
+def function_in(block):
+    """A frame of a function in a block, whose lines count from the block's own."""
+    label = f"content_by_lua(nginx.conf:{line_of(block)})"
+    return lambda tag: f"{label}:{line_of(tag) - line_of(block) + 1}"
+
+
+def stack_list():
+    """The legal stacks, as a program would list them. A coroutine is resumed by
+    the module's scheduler: its creator may or may not be shown below it."""
+    shares, inside = function_in("shares"), function_in("coroutine")
+    shares_main = f"main{{content_by_lua(nginx.conf:{line_of('shares')})}}"
+    coroutine_main = f"main{{content_by_lua(nginx.conf:{line_of('coroutine')})}}"
+    module = "(/.*ngx.*/ | /.*coroutine.*/)*"
+    return "\n".join(
+        f"-- stack: {stack}"
+        for stack in (
+            f"{shares_main} (foo{{{shares('foo')}}} | bar{{{shares('bar')}}}) heavy{{{shares('heavy')}}}!",
+            f"{coroutine_main} {module}",
+            f"({coroutine_main} {module})? {{{inside('body')}}} heavy{{{inside('heavy_inside')}}}!",
+        )
+    )
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "nginx.lua"
+    path.write_text(stack_list())
+    return stacks.Program(path)
+
+
+class Nginx:
+    def __init__(self, directory, jit):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        settings = {"DIRECTORY": directory, "PACKAGES": ljspy.PACKAGES, "JIT": jit, "PORT": self.port}
+        config = directory / "nginx.conf"
+        config.write_text(re.sub("@([A-Z]+)@", lambda m: str(settings[m[1]]), TEMPLATE))
+        self.error_log = directory / "error.log"
+        library = ljspy.PACKAGES / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu"
+        argv = [ljspy.PACKAGES / "nginx/usr/sbin/nginx", "-p", f"{directory}/", "-c", config]
+        self.master = ljspy.Target(argv, env=os.environ | {"LD_LIBRARY_PATH": str(library)}, limit=120)
+        self.children = pathlib.Path(f"/proc/{self.master.pid}/task/{self.master.pid}/children")
+        assert ljspy.wait_until(self.answers), self.error_log.read_text()
+        self.worker = int(self.children.read_text())
+
+    def answers(self):
+        try:
+            self.get("/shares")
+            self.get("/coroutine")
+            return True
+        except OSError:
+            return False
+
+    def get(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as response:
+            return response.read()
+
+    def load(self, path, seconds):
+        argv = ["timeout", seconds + 10, "wrk", "-t1", "-c2", f"-d{seconds}s", f"http://127.0.0.1:{self.port}{path}"]
+        return subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        # A master that is killed would leave its worker behind.
+        self.master.process.send_signal(signal.SIGTERM)
+        self.master.process.wait(timeout=10)
+        self.master.stop()
+
+
+@pytest.fixture
+def nginx(tmp_path, jit):
+    directory = tmp_path / "nginx"
+    directory.mkdir()
+    with Nginx(directory, jit) as server:
+        yield server
+
+
+def record_under_load(nginx, path, directory, seconds):
+    with nginx.load(path, seconds + 4) as load:
+        busy = ljspy.cpu_ns(nginx.worker)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
+        recording = ljspy.record(directory, "-p", nginx.worker, seconds=seconds)
+        report = load.stdout.read()
+    assert load.returncode == 0
+    assert "Non-2xx" not in report and "Socket errors" not in report, report
+    return recording
+
+
+def verdicts(program, samples):
+    """Weights by verdict; nginx has stacks without any Lua too."""
+    weights, wrong = collections.Counter(), []
+    for sample in samples:
+        if not sample.frames:
+            continue
+        verdict = program.judge(sample)
+        weights[verdict] += sample.weight
+        if verdict == "wrong":
+            wrong.append(";".join(sample.frames))
+    return weights, wrong
+
+
+@pytest.mark.slow
+def test_foo_has_two_thirds(nginx, jit, program, tmp_path, note_lost):
+    recording = record_under_load(nginx, "/shares", tmp_path, seconds=18)
+    weights, wrong = verdicts(program, recording.samples)
+    note_lost(f"nginx, jit {jit}", len(recording.samples), weights)
+    assert not wrong
+    total = ljspy.weight_of(recording.samples)
+    assert weights["lost"] <= stacks.LOST_SHARE * total
+    foo = ljspy.weight_of(recording.samples, ljspy.has_frame("foo"))
+    bar = ljspy.weight_of(recording.samples, ljspy.has_frame("bar"))
+    assert foo / (foo + bar) == pytest.approx(2 / 3, abs=0.02)
+    assert foo + bar > 0.9 * total
+
+
+def test_coroutine_of_a_request(nginx, jit, program, tmp_path, note_lost):
+    recording = record_under_load(nginx, "/coroutine", tmp_path, seconds=2)
+    weights, wrong = verdicts(program, recording.samples)
+    note_lost(f"nginx coroutine, jit {jit}", len(recording.samples), weights)
+    assert not wrong
+    assert weights["lost"] <= stacks.LOST_SHARE * sum(weights.values())
+    assert ljspy.weight_of(recording.samples, ljspy.has_frame("heavy")) > 0.8 * ljspy.weight_of(recording.samples)
+
+
+def test_idle_worker_is_left_alone(nginx, tmp_path):
+    ljspy.wait_until(lambda: ljspy.status_field(nginx.worker, "State") == "S")
+    log, sleeps = nginx.error_log.read_text(), ljspy.sleeps(nginx.worker)
+    recording = ljspy.record(tmp_path, "-p", nginx.worker, seconds=2)
+    assert not recording.samples
+    assert nginx.error_log.read_text() == log
+    assert ljspy.sleeps(nginx.worker) == sleeps
+    assert nginx.get("/shares")
+
+
+@pytest.mark.usefixtures("wall_clock")
+def test_idle_worker_is_left_alone_by_the_wall_clock(nginx, tmp_path):
+    ljspy.wait_until(lambda: ljspy.status_field(nginx.worker, "State") == "S")
+    log, sleeps = nginx.error_log.read_text(), ljspy.sleeps(nginx.worker)
+    ljspy.record(tmp_path, "-p", nginx.worker, seconds=2, options=["--clock", "wall"])
+    assert nginx.error_log.read_text() == log
+    assert ljspy.sleeps(nginx.worker) == sleeps
+
+
+def test_dump_of_an_idle_worker(nginx):
+    """Lua is not running: what ran last must not be taken for it."""
+    result = ljspy.run("dump", "-p", nginx.worker)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert "heavy" not in result.stdout

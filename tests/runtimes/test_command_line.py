@@ -1,0 +1,225 @@
+"""What goes wrong is said once, clearly, and by the exit status."""
+
+import signal
+import subprocess
+import time
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+
+def says(result, *words):
+    """One sentence, perhaps with a remedy in a second line, naming what it is about."""
+    lines = result.stderr.splitlines()
+    assert 1 <= len(lines) <= 2, result.stderr
+    assert lines[0].startswith("ljspy: ")
+    assert "\x1b" not in result.stderr
+    for word in words:
+        assert str(word).lower() in result.stderr.lower()
+
+
+@pytest.fixture
+def busy():
+    with ljspy.program("luajit", "main") as target:
+        yield target
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--nonsense"],
+        ["frobnicate"],
+        ["record", "--nonsense", "-p", "1"],
+        ["record", "-f", "jpeg", "-p", "1"],
+        ["record", "-d", "soon", "-p", "1"],
+        ["record", "-d", "-5", "-p", "1"],
+        ["record", "-d", "5x", "-p", "1"],
+        ["record", "-d", "nan", "-p", "1"],
+        ["record", "-d", "99999999999999999999", "-p", "1"],
+        ["record", "-d", "", "-p", "1"],
+        ["record", "-r", "0", "-p", "1"],
+        ["record", "-r", "-1", "-p", "1"],
+        ["record", "-r", "fast", "-p", "1"],
+        ["record", "-r", "1000000", "-p", "1"],
+        ["record", "-p", "me"],
+        ["record", "-p", "0"],
+        ["record", "-p", "-1"],
+        ["record", "-p", "1,,2"],
+        ["record", "-p", "99999999999999999999"],
+        ["record", "-p"],
+        ["record", "-p", "1", "stray"],
+        ["record", "-p", "1", "--", "true"],
+        ["record", "--"],
+        ["dump", "-p", "1", "-r", "99"],
+        ["info", "--nonsense"],
+    ],
+    ids=" ".join,
+)
+def test_usage(arguments):
+    result = ljspy.run(*arguments)
+    assert result.returncode == ljspy.USAGE, result.stderr
+    assert not result.stdout
+    assert result.stderr.startswith("ljspy: ")
+
+
+def test_no_arguments_is_usage():
+    result = ljspy.run()
+    assert result.returncode == ljspy.USAGE
+    assert "record" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["record", "--help"], ["dump", "--help"], ["info", "--help"]], ids=" ".join)
+def test_help(arguments):
+    result = ljspy.run(*arguments)
+    assert result.returncode == ljspy.OK
+    assert "-p" in result.stdout
+    assert not result.stderr
+
+
+def test_version():
+    result = ljspy.run("--version")
+    assert result.returncode == ljspy.OK
+    assert result.stdout.startswith("ljspy ")
+
+
+COMMANDS = [["record", "-d", "1s", "-f", "folded", "-o", "-"], ["dump"], ["info"]]
+
+
+@pytest.fixture(params=COMMANDS, ids=lambda command: command[0])
+def command(request):
+    return request.param
+
+
+def test_no_such_process(command):
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    result = ljspy.run(*command, "-p", process.pid)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    says(result, process.pid)
+
+
+def test_zombie(command):
+    with subprocess.Popen(["true"]) as process:
+        assert ljspy.wait_until(lambda: ljspy.status_field(process.pid, "State") == "Z")
+        result = ljspy.run(*command, "-p", process.pid)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    says(result, process.pid)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ["sleep", "30"],
+        ["sh", "-c", "while :; do :; done"],
+        [ljspy.PACKAGES / "lua5.1/usr/bin/lua5.1", "-e", "while true do end"],
+    ],
+    ids=("sleeper", "busy", "PUC Lua"),
+)
+def test_not_luajit(command, other):
+    with ljspy.Target(other, limit=30) as target:
+        exec_done = lambda: "python" not in ljspy.status_field(target.pid, "Name")
+        assert ljspy.wait_until(exec_done)
+        result = ljspy.run(*command, "-p", target.pid)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    says(result, target.pid, "LuaJIT")
+
+
+def test_info(runtime):
+    with ljspy.program(runtime, "main") as target:
+        result = ljspy.run("info", "-p", target.pid)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert str(target.pid) in result.stdout
+    assert "LuaJIT" in result.stdout
+    assert str(ljspy.luajit(runtime).resolve()) in result.stdout
+
+
+def test_target_that_ends_early_is_written(tmp_path):
+    with ljspy.program("luajit", "shares", seconds=1) as target:
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=40)
+    assert recording.samples
+
+
+def test_target_that_is_killed_is_written(tmp_path, busy):
+    recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=40)
+    ljspy.wait_traced(busy.pid)
+    time.sleep(0.5)
+    busy.process.send_signal(signal.SIGTERM)
+    assert recorder.finish().samples
+    assert busy.process.wait() == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
+def test_interrupted_recording_is_written(tmp_path, busy, interrupt):
+    recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=40)
+    ljspy.wait_traced(busy.pid)
+    time.sleep(0.5)
+    recorder.process.send_signal(interrupt)
+    assert recorder.finish().samples
+
+
+# A recording would take longer than run() allows: being told comes before it.
+LONG = ["record", "-d", "10m"]
+
+
+@pytest.mark.parametrize("output", ["missing/profile.svg", "."], ids=("no such directory", "a directory"))
+def test_output_that_cannot_be_written_is_told_at_once(tmp_path, busy, output):
+    result = ljspy.run(*LONG, "-f", "svg", "-o", tmp_path / output, "-p", busy.pid, timeout=20)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    says(result, tmp_path / output)
+
+
+def test_statistics_that_cannot_be_written_are_told_at_once(tmp_path, busy):
+    arguments = ["-o", tmp_path / "profile.svg", "--stats", tmp_path / "missing/stats.json"]
+    result = ljspy.run(*LONG, *arguments, "-p", busy.pid, timeout=20)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    says(result, tmp_path / "missing/stats.json")
+
+
+@pytest.mark.parametrize("output_format", ["svg", "folded"])
+def test_full_disk(busy, output_format):
+    result = ljspy.run("record", "-d", "1s", "-f", output_format, "-o", "/dev/full", "-p", busy.pid)
+    assert result.returncode in (ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED)
+    assert "/dev/full: No space left on device" in result.stderr
+
+
+def test_full_disk_behind_standard_output(busy):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        options = {"capture_output": False, "stdout": full, "stderr": subprocess.PIPE}
+        result = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", busy.pid, **options)
+    assert result.returncode in (ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED)
+    assert "No space left on device" in result.stderr
+
+
+def test_standard_output_is_the_profile_and_nothing_else(busy):
+    result = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", busy.pid)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert stacks.parse_folded(result.stdout)
+
+
+def test_format_follows_the_suffix(tmp_path, busy):
+    result = ljspy.run("record", "-d", "1s", "-o", tmp_path / "profile.folded", "-p", busy.pid)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert stacks.parse_folded((tmp_path / "profile.folded").read_text())
+
+
+def test_launch_of_a_missing_command(tmp_path):
+    result = ljspy.run("record", "-o", tmp_path / "profile.svg", "--", "/no/such/command")
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    says(result, "/no/such/command", "No such file")
+    assert not (tmp_path / "profile.svg").exists()
+
+
+def test_launch_of_what_is_not_luajit(tmp_path):
+    result = ljspy.run("record", "-o", tmp_path / "profile.svg", "--", "true")
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    says(result, "LuaJIT")
+
+
+def test_launched_command_keeps_its_standard_streams(tmp_path):
+    argv = [ljspy.luajit("luajit"), "-e", "print(io.read()) for i = 1, 1e9 do end"]
+    result = ljspy.run("record", "-o", tmp_path / "profile.svg", "--", *argv, input="spoken\n")
+    assert result.stdout == "spoken\n"

@@ -1,0 +1,126 @@
+"""Every sample of every program is a legal stack, or says that it is not whole."""
+
+import collections
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+BUSY = [program for program in stacks.all_programs() if program.name != "idle"]
+
+
+def verdicts_by_weight(program, samples):
+    weights, wrong = collections.Counter(), []
+    for sample in samples:
+        verdict = program.judge(sample)
+        weights[verdict] += sample.weight
+        if verdict == "wrong":
+            wrong.append(";".join(sample.frames))
+    return weights, wrong
+
+
+@pytest.mark.parametrize("program", BUSY, ids=lambda p: p.name)
+def test_stacks_are_legal(runtime, jit, program, tmp_path, note_lost):
+    with ljspy.program(runtime, program.name, jit) as target:
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1)
+    weights, wrong = verdicts_by_weight(program, recording.samples)
+    note_lost(f"{program.name}, {runtime}, jit {jit}", len(recording.samples), weights)
+    assert not wrong
+    total = sum(weights.values())
+    assert weights["lost"] <= stacks.LOST_SHARE * total
+    assert weights["whole"] >= stacks.WHOLE_SHARE * total
+    if jit == "off":
+        assert not any(sample.compiled for sample in recording.samples)
+
+
+def test_compiled_code_is_marked(runtime, tmp_path):
+    with ljspy.program(runtime, "main", "on") as target:
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1)
+    compiled = ljspy.weight_of(recording.samples, lambda sample: sample.compiled)
+    assert compiled > 0.5 * ljspy.weight_of(recording.samples)
+
+
+def test_lines(runtime, tmp_path):
+    """Callers stand at the line of the call, leaves within their function."""
+    program = {p.name: p for p in stacks.all_programs()}["lines"]
+    line = program.line_of
+    with ljspy.program(runtime, "lines", "off") as target:
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1, options=["--lines"])
+    seen = collections.defaultdict(set)
+    for sample in recording.samples:
+        for depth, frame in enumerate(sample.frames):
+            text, _, number = frame.rpartition(":")
+            is_leaf = depth + 1 == len(sample.frames)
+            if not stacks.is_lost(frame) and not frame.endswith("[builtin]"):
+                seen[text, is_leaf].add(int(number))
+    calls = {line("first_call"), line("second_call") - 1, line("second_call"), line("second_call") + 1}
+    body = set(range(line("inner"), line("inner") + 6))
+    assert seen["outer lines.lua", False] <= calls
+    assert line("first_call") in seen["outer lines.lua", False]
+    assert seen["inner lines.lua", True] <= body
+    assert seen["again lines.lua", True] <= body
+    assert line("inner_busy") in seen["inner lines.lua", True] | seen["again lines.lua", True]
+    assert line("main_call") in seen["main chunk lines.lua", False]
+
+
+def test_weights_are_the_cpu_time(runtime, jit, tmp_path):
+    with ljspy.program(runtime, "shares", jit) as target:
+        before = ljspy.cpu_ns(target.pid)
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=4)
+        after = ljspy.cpu_ns(target.pid)
+    total = ljspy.weight_of(recording.samples) / 1000
+    assert total == pytest.approx(recording.stats["target_cpu_ms"], rel=0.02)
+    assert total <= (after - before) / 1e6
+
+
+def test_idle_target_gives_no_samples(runtime, tmp_path):
+    with ljspy.program(runtime, "idle") as target:
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1)
+    assert not recording.samples
+    assert recording.stats["samples"] == 0
+
+
+@pytest.mark.usefixtures("wall_clock")
+def test_wall_clock_does_not_wake_a_sleeper(runtime, tmp_path):
+    with ljspy.program(runtime, "idle") as target:
+        before = ljspy.sleeps(target.pid)
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1, options=["--clock", "wall"])
+        assert ljspy.sleeps(target.pid) == before
+    program = {p.name: p for p in stacks.all_programs()}["idle"]
+    assert recording.samples
+    assert all(sample.frames[-1] == "io.read [builtin]" for sample in recording.samples)
+    assert all(program.judge(sample) != "wrong" for sample in recording.samples)
+
+
+def test_statistics_are_honest(runtime, tmp_path):
+    with ljspy.program(runtime, "calls", "off") as target:
+        stats = ljspy.record(tmp_path, "-p", target.pid, seconds=1).stats
+    assert stats["samples"] > 0
+    assert stats["pause_us"]["p50"] <= stats["pause_us"]["p90"] <= stats["pause_us"]["p99"] <= stats["pause_us"]["max"]
+    assert stats["self_cpu_ms"] > 0
+    assert stats["missed_ticks"] >= 0
+    assert isinstance(stats["lost"], dict)
+    assert {"rate_hz", "frames", "target_cpu_ms"} <= stats.keys()
+
+
+def test_no_frame_of_5000_is_left_out(runtime, tmp_path):
+    with ljspy.program(runtime, "deep", "off") as target:
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1)
+    depth = max(sum(frame.startswith("dig ") for frame in sample.frames) for sample in recording.samples)
+    assert depth == 5000
+
+
+def test_launched_command(runtime, jit, tmp_path):
+    program = stacks.PROGRAMS / "shares.lua"
+    recording = ljspy.record(
+        tmp_path, "--", "env", "-C", stacks.PROGRAMS, ljspy.luajit(runtime), program.name, jit, 1, seconds=10
+    )
+    shares = {p.name: p for p in stacks.all_programs()}["shares"]
+    # From the first instruction on: before the main chunk there is only native code.
+    lua = [sample for sample in recording.samples if sample.frames]
+    assert lua
+    assert all(shares.judge(sample) != "wrong" for sample in lua if sample.frames[0] == "main chunk shares.lua")
+    assert ljspy.weight_of(lua, ljspy.has_frame("foo")) > 0

@@ -1,0 +1,34 @@
+"""Time is attributed to whom it belongs."""
+
+import pytest
+
+import ljspy
+
+pytestmark = [pytest.mark.usefixtures("built"), pytest.mark.slow]
+
+FOO_SHARE = 2 / 3
+TOLERANCE = 0.02
+SAMPLES = 3000  # enough for the tolerance to be more than twice the standard error
+
+
+def test_foo_has_two_thirds(runtime, tmp_path):
+    """With the compiler and without, side by side: there is a CPU for each."""
+    modes = ("on", "off")
+    targets = {jit: ljspy.program(runtime, "shares", jit, seconds=60) for jit in modes}
+    try:
+        recorders = {}
+        for jit in modes:
+            directory = tmp_path / jit
+            directory.mkdir()
+            recorders[jit] = ljspy.Recorder(directory, "-p", targets[jit].pid, seconds=22)
+        recordings = {jit: recorder.finish() for jit, recorder in recorders.items()}
+    finally:
+        for target in targets.values():
+            target.stop()
+    for jit, recording in recordings.items():
+        assert recording.stats["samples"] >= SAMPLES, jit
+        total = ljspy.weight_of(recording.samples)
+        foo = ljspy.weight_of(recording.samples, ljspy.has_frame("foo"))
+        bar = ljspy.weight_of(recording.samples, ljspy.has_frame("bar"))
+        assert foo / total == pytest.approx(FOO_SHARE, abs=TOLERANCE), jit
+        assert bar / total == pytest.approx(1 - FOO_SHARE, abs=TOLERANCE), jit

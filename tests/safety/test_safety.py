@@ -1,0 +1,148 @@
+"""The target is none the worse for being looked at."""
+
+import hashlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+
+def state(target):
+    return ljspy.status_field(target.pid, "State")
+
+
+def is_running(target):
+    """Whether it uses CPU time, untraced."""
+    before = ljspy.cpu_ns(target.pid)
+    return (
+        ljspy.wait_until(lambda: ljspy.status_field(target.pid, "TracerPid") == "0")
+        and ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > before)
+        and state(target) == "R"
+    )
+
+
+def test_target_runs_on_after_a_recording(runtime, jit, tmp_path):
+    with ljspy.program(runtime, "traces", jit) as target:
+        ljspy.record(tmp_path, "-p", target.pid, seconds=1)
+        assert is_running(target)
+
+
+@pytest.mark.parametrize("delay", [0, 0.01, 0.05, 0.1, 0.2, 0.5])
+def test_target_runs_on_when_ljspy_is_killed(tmp_path, delay):
+    with ljspy.program("luajit", "calls") as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=40)
+        ljspy.wait_traced(target.pid)
+        time.sleep(delay)
+        recorder.process.kill()
+        recorder.process.communicate()
+        assert is_running(target)
+
+
+def test_results_are_the_same_while_recorded(runtime, jit, tmp_path):
+    """A program of fixed work, as often interrupted as can be."""
+    source = """
+        local digest = 7
+        for i = 1, 2e6 do digest = (digest * 31 + #tostring(i % 1000)) % 2147483647 end
+        print(digest, collectgarbage("count") > 0)
+    """
+    argv = [ljspy.luajit(runtime), f"-j{jit}", "-e", source]
+    alone = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+    recorded = ljspy.run("record", "-r", 1000, "-f", "folded", "-o", tmp_path / "x.folded", "--", *argv)
+    assert recorded.returncode == ljspy.OK, recorded.stderr
+    assert recorded.stdout == alone
+
+
+def test_code_in_memory_is_untouched(runtime, tmp_path):
+    """Every mapping of code, before and after."""
+
+    def digest(pid):
+        found = hashlib.sha256()
+        with open(f"/proc/{pid}/mem", "rb") as memory:
+            for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+                mapping = re.match(r"([0-9a-f]+)-([0-9a-f]+) r-x\S* \S+ \S+ \d+ +/", line)
+                if mapping:
+                    start, end = (int(address, 16) for address in mapping.groups())
+                    memory.seek(start)
+                    found.update(memory.read(end - start))
+        return found.hexdigest()
+
+    with ljspy.program(runtime, "traces") as target:
+        before = digest(target.pid)
+        ljspy.record(tmp_path, "-p", target.pid, seconds=1)
+        assert digest(target.pid) == before
+
+
+def test_stopped_target_stays_stopped(tmp_path):
+    with ljspy.program("luajit", "main") as target:
+        target.process.send_signal(signal.SIGSTOP)
+        assert ljspy.wait_until(lambda: state(target) == "T")
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1)
+        assert not recording.samples
+        assert state(target) == "T"
+        target.process.send_signal(signal.SIGCONT)
+        assert is_running(target)
+
+
+def test_target_can_be_stopped_and_continued_meanwhile(tmp_path):
+    with ljspy.program("luajit", "main") as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=3)
+        ljspy.wait_traced(target.pid)
+        target.process.send_signal(signal.SIGSTOP)
+        time.sleep(0.3)
+        stopped = ljspy.cpu_ns(target.pid)
+        time.sleep(0.3)
+        assert ljspy.cpu_ns(target.pid) == stopped
+        target.process.send_signal(signal.SIGCONT)
+        assert recorder.finish().samples
+        assert is_running(target)
+
+
+def test_two_at_once_are_told_apart(tmp_path):
+    """The second is refused, and told by whom; the first goes on."""
+    with ljspy.program("luajit", "main") as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=3)
+        ljspy.wait_traced(target.pid)
+        second = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", target.pid)
+        assert second.returncode == ljspy.NOTHING_PROFILED
+        assert str(recorder.process.pid) in second.stderr
+        assert recorder.finish().samples
+
+
+NOBODY = 65534
+
+
+def as_nobody(argv, **options):
+    return subprocess.Popen(argv, user=NOBODY, group=NOBODY, extra_groups=[], **options)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")
+def test_no_privilege_is_needed_for_ones_own_process(runtime):
+    argv = [ljspy.luajit(runtime), "shares.lua", "on", "30"]
+    with as_nobody(argv, cwd=stacks.PROGRAMS, stdout=subprocess.PIPE) as target:
+        target.stdout.readline()
+        arguments = ["record", "-d", "1s", "-f", "folded", "-o", "-", "-p", str(target.pid)]
+        with as_nobody([ljspy.LJSPY, *arguments], stdout=subprocess.PIPE, text=True) as recorder:
+            folded = recorder.stdout.read()
+        target.kill()
+    assert recorder.returncode == ljspy.OK
+    assert stacks.parse_folded(folded)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")
+def test_process_of_another_user_is_refused_with_the_reason():
+    with ljspy.program("luajit", "main") as target:
+        arguments = ["record", "-d", "1s", "-f", "folded", "-o", "-", "-p", str(target.pid)]
+        with as_nobody([ljspy.LJSPY, *arguments], stderr=subprocess.PIPE, text=True) as recorder:
+            message = recorder.stderr.read()
+    assert recorder.returncode == ljspy.NOTHING_PROFILED
+    assert "user" in message
+    assert len(message.splitlines()) <= 2

@@ -1,0 +1,321 @@
+"""Which stacks are legal: the list that each program carries, and its judge.
+
+A program under programs/ knows the only stacks it can be found in and lists
+them in comments, one expression per line:
+
+    -- stack: main foo@foo heavy@heavy!
+    -- stack: main [table.sort]! (@compare (spin | [error])?)?
+
+An expression is a regular expression whose letters are frames, root first:
+
+    main                the main chunk of the program
+    main{LABEL}         the main chunk called LABEL
+    NAME@TAG            the function whose first line ends in "-- @TAG", called NAME
+    NAME@FILE:TAG       the same in another file beside the program
+    "NAME"@TAG          a name that is not a word
+    @TAG                the same without a name, as C code calls it
+    _@TAG               the same with any name or none: LuaJIT names what a hook or
+                        the collector calls after the instruction they interrupt
+    NAME{LABEL:LINE}    a function of a chunk called LABEL
+    {LABEL}             a function without a name nor a line: stripped bytecode
+    [string.gsub]       a function of LuaJIT's own library
+    /REGEX/             any frame that matches; a dot stays within the frame
+    spin                the busy loop of harness.lua; always a place of work
+    A!                  a place of work: the program spends its time here
+    A B   A | B   (A)   one after the other, either, grouping
+    A? A* A+ A{m,n}     repetition
+
+Every function on the way to a place of work is on the stack's end for a few
+instructions before and after its calls. So a stack is
+
+    whole   when it is all of a legal stack, down to a place of work,
+    short   when it is the beginning of one,
+    lost    when it says itself that a part of it is unknown,
+    wrong   otherwise.
+
+Wrong stacks are never acceptable, lost ones rarely, and of the others most must
+be whole: a profiler that cuts the leaf off would be found out by that.
+
+Frames of native code and of the VM are not part of the lists: see lua_frames().
+"""
+
+import pathlib
+import re
+from typing import NamedTuple
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
+
+# Until the frames that a trace has inlined are shown, a stack may end in the
+# function in which the trace being executed starts. This is the one place which
+# grants it.
+INLINED_FRAMES_ARE_SHOWN = False
+
+# Of the samples, how many must be whole and how many may be lost.
+WHOLE_SHARE = 0.5
+LOST_SHARE = 0.005
+
+COMPILED_MARK = "_[j]"
+UNNAMED = r"(?:function|anonymous|\?)"
+
+# Builtins that are in no library table: closures, known by their maker's name,
+# and the metamethods by which FFI objects are called, indexed, added.
+BUILTINS = {
+    "coroutine.wrap_aux": r"(?:coroutine\.wrap|(?:coroutine[._])?wrap_aux)",
+    "gmatch_aux": r"(?:string\.gmatch|(?:string[._])?gmatch_aux)",
+    "ffi.metamethod": r"[\w.]*__\w+",
+    "ipairs_aux": r"(?:ipairs|ipairs_aux)",
+}
+
+
+class Sample(NamedTuple):
+    """One line of folded output."""
+
+    frames: tuple  # texts, root first, without the mark of compiled code
+    compiled: bool  # the leaf runs as machine code of a trace
+    weight: int  # microseconds
+
+
+def parse_folded(text):
+    """Samples of a folded file. A malformed line is a ValueError."""
+    samples = []
+    for line in text.splitlines():
+        stack, _, weight = line.rpartition(" ")
+        if not stack or not weight.isdigit():
+            raise ValueError(f"not a folded line: {line!r}")
+        samples.append(parse_stack(stack, int(weight)))
+    return samples
+
+
+def parse_stack(stack, weight=1):
+    frames = stack.split(";")
+    lua = lua_frames(frames)
+    compiled = bool(lua) and lua[-1].endswith(COMPILED_MARK)
+    return Sample(tuple(f.removesuffix(COMPILED_MARK) for f in lua), compiled, weight)
+
+
+def lua_frames(frames):
+    """Drop what the lists do not speak of: native frames ("sqrt [libm.so.6]"),
+    those of the VM ("lj_BC_ADDVV [vm]") and of traces ("trace#2 test.lua:8 [jit]").
+    All end in a bracketed module, as do builtins, which stay. A chunk named
+    after its source ends in a bracket too, but holds a quote."""
+    foreign = re.compile(r'.* \[(?!builtin\])[^]"]*\]')
+    return [f for f in frames if is_lost(f) or not foreign.fullmatch(f.removesuffix(COMPILED_MARK))]
+
+
+def is_lost(frame):
+    return frame.startswith("[lost")
+
+
+# Expressions: ("frame", regex, is_work), ("all", [...]), ("any", [...]),
+# ("times", expression, least, most); most is None for no limit.
+
+NOTHING = ("any", [])
+
+
+def endings(node, is_end):
+    """The beginnings of node's stacks which end in a frame that is_end accepts."""
+    kind = node[0]
+    if kind == "frame":
+        return node if is_end(node) else NOTHING
+    if kind == "any":
+        return ("any", [endings(n, is_end) for n in node[1]])
+    if kind == "times":
+        _, inner, _, most = node
+        before = ("times", inner, 0, None if most is None else most - 1)
+        return ("all", [before, endings(inner, is_end)])
+    result = NOTHING
+    for inner in reversed(node[1]):
+        result = ("any", [endings(inner, is_end), ("all", [inner, result])])
+    return result
+
+
+def reverse(node):
+    kind = node[0]
+    if kind == "frame":
+        return node
+    if kind == "times":
+        return ("times", reverse(node[1]), *node[2:])
+    inner = [reverse(n) for n in node[1]]
+    return (kind, inner[::-1] if kind == "all" else inner)
+
+
+def regex(node):
+    """A pattern over frames that are each followed by a semicolon."""
+    kind = node[0]
+    if kind == "frame":
+        return f"(?:{node[1]});"
+    if kind == "all":
+        return "".join(regex(n) for n in node[1])
+    if kind == "any":
+        return f"(?:{'|'.join(regex(n) for n in node[1])})" if node[1] else "(?!)"
+    _, inner, least, most = node
+    return f"(?:{regex(inner)}){{{least},{'' if most is None else most}}}"
+
+
+TOKEN = re.compile(
+    r"""
+    (?P<operator> [()|?*+] | \{\d+,\d+\} )
+  | (?P<pattern> / (?:\\.|[^/\\])+ / )
+  | \[ (?P<builtin> [\w.]+ ) \]
+  | (?P<name> "[^"]+" | \w* ) (?: @ (?: (?P<file>[\w.]+) : )? (?P<tag>\w+) | \{ (?P<label>[^}]+) \} )?
+    """,
+    re.VERBOSE,
+)
+
+
+class Parser:
+    """Recursive descent: alternatives, sequences, repetitions, frames."""
+
+    def __init__(self, program, text):
+        self.program = program
+        self.text = text
+        self.rest = text.strip()
+        self.token = None
+        self.work = False
+        self.advance()
+
+    def advance(self):
+        self.token = TOKEN.match(self.rest) if self.rest else None
+        if self.rest and not self.token.group():
+            raise ValueError(f"{self.program.path.name}: no frame at {self.rest!r}")
+        self.rest = self.rest[self.token.end() :] if self.token else ""
+        self.work = self.rest.startswith("!")
+        self.rest = self.rest.removeprefix("!").strip()
+
+    def operator(self):
+        return self.token and self.token["operator"]
+
+    def parse(self):
+        node = self.alternatives()
+        if self.token:
+            raise ValueError(f"{self.program.path.name}: unexpected {self.token.group()!r} in {self.text!r}")
+        return node
+
+    def alternatives(self):
+        nodes = [self.sequence()]
+        while self.operator() == "|":
+            self.advance()
+            nodes.append(self.sequence())
+        return ("any", nodes)
+
+    def sequence(self):
+        nodes = []
+        while self.token and self.operator() not in (")", "|"):
+            nodes.append(self.repetition())
+        return ("all", nodes)
+
+    def repetition(self):
+        node = self.atom()
+        while self.operator() and self.operator()[0] in "?*+{":
+            bounds = {"?": (0, 1), "*": (0, None), "+": (1, None)}.get(self.operator())
+            node = ("times", node, *(bounds or map(int, self.operator()[1:-1].split(","))))
+            self.advance()
+        return node
+
+    def atom(self):
+        if self.operator() == "(":
+            self.advance()
+            node = self.alternatives()
+            if self.operator() != ")":
+                raise ValueError(f"{self.program.path.name}: no closing bracket in {self.text!r}")
+        elif self.operator():
+            raise ValueError(f"{self.program.path.name}: stray {self.operator()!r} in {self.text!r}")
+        else:
+            spin = self.token.group() == "spin"
+            node = ("frame", self.program.frame(self.token), self.work or spin)
+        self.advance()
+        return node
+
+
+class Program:
+    """A program and the stacks that it lists."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.name = self.path.stem
+        self.source = self.path.read_text()
+        self.parks = bool(re.search(r"^(local )?spin, ready =", self.source, re.MULTILINE))
+        # The clock in the main loop's condition is common to all.
+        stacks = re.findall(r"^-- stack: (.*)$", self.source, re.MULTILINE) + ["main [os.clock]!"]
+        legal = ("any", [Parser(self, stack).parse() for stack in stacks])
+        short = endings(legal, lambda frame: True)
+        self.whole = re.compile(regex(endings(legal, lambda frame: frame[2])))
+        self.short = re.compile(regex(short))
+        self.part = re.compile(regex(endings(reverse(short), lambda frame: True)))
+
+    def setting(self, name):
+        """The reason given in "-- NAME: reason", or None."""
+        found = re.search(rf"^-- {name}: (.*)$", self.source, re.MULTILINE)
+        return found and found[1]
+
+    def line_of(self, tag, file=None):
+        path = self.path.with_name(file) if file else self.path
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if line.endswith(f"-- @{tag}"):
+                return number
+        raise ValueError(f"{path.name}: nothing is tagged @{tag}")
+
+    def frame(self, token):
+        """The pattern of one frame's text."""
+        if token["pattern"]:
+            return re.sub(r"(?<!\\)\.", "[^;]", token["pattern"][1:-1])
+        if token["builtin"]:
+            name = token["builtin"]
+            return BUILTINS.get(name, re.escape(name)) + r" \[builtin\]"
+        if token.group() == "spin":
+            lines = (function_pattern("spin", f"harness.lua:{self.line_of(t, 'harness.lua')}") for t in ("spin", "park"))
+            return "|".join(lines)
+        name = token["name"].strip('"')
+        if name == "main" and not token["tag"]:
+            return f"main chunk =?{re.escape(token['label'] or self.path.name)}"
+        if token["tag"]:
+            line = self.line_of(token["tag"], token["file"])
+            return function_pattern(name, f"{token['file'] or self.path.name}:{line}")
+        if not token["label"]:
+            raise ValueError(f"{self.path.name}: {token.group()} has neither tag nor label")
+        return function_pattern(name, token["label"])
+
+    def judge(self, sample):
+        """"whole", "short", "lost" or "wrong"."""
+        frames = sample.frames
+        if any(is_lost(frame) for frame in frames):
+            return "lost" if all(self.is_part(p) for p in known_parts(frames)) else "wrong"
+        if frames and frames[0] == "...":
+            return "whole" if self.is_part(frames[1:]) else "wrong"
+        stack = join(frames)
+        if self.whole.fullmatch(stack):
+            return "whole"
+        if self.short.fullmatch(stack):
+            return "whole" if sample.compiled and not INLINED_FRAMES_ARE_SHOWN else "short"
+        return "wrong"
+
+    def is_part(self, frames):
+        """Whether these frames follow each other somewhere in a legal stack."""
+        return bool(self.part.fullmatch(join(reversed(frames))))
+
+
+def function_pattern(name, where):
+    line = "" if re.search(r":\d+$", where) else "(?::0)?"
+    called = UNNAMED if not name else r"\S+" if name == "_" else re.escape(name)
+    return f"{called} =?{re.escape(where)}{line}"
+
+
+def join(frames):
+    return "".join(frame + ";" for frame in frames)
+
+
+def known_parts(frames):
+    """Runs of frames between those that are lost."""
+    parts = [[]]
+    for frame in frames:
+        if is_lost(frame):
+            parts.append([])
+        else:
+            parts[-1].append(frame)
+    return [part for part in parts if part]
+
+
+def all_programs():
+    """Those that list stacks; the others are parts of them."""
+    paths = sorted(PROGRAMS.glob("*.lua"))
+    return [Program(path) for path in paths if "\n-- stack: " in path.read_text()]
