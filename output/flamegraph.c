@@ -8,7 +8,6 @@
 #include <time.h>
 
 #define HASH_NONFATAL_OOM 1
-#define HASH_FUNCTION HASH_OAT	/* clang warns of the default's fall-through */
 #include <uthash.h>
 
 #include "output/escape.h"

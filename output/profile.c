@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #define HASH_NONFATAL_OOM 1
-#define HASH_FUNCTION HASH_OAT	/* clang warns of the default's fall-through */
 #include <uthash.h>
 
 /*
