@@ -346,16 +346,17 @@ static void close_target(struct target *target)
  */
 static void close_accounts(struct sampler *sampler, struct target *target)
 {
-	uint64_t now = now_ns(CLOCK_MONOTONIC), total;
+	uint64_t total;
 
 	if (!target->ended)
-		refresh_threads(sampler, target, now);
+		refresh_threads(sampler, target, now_ns(CLOCK_MONOTONIC));
 	if (!target->ended && target->process)
 		sample_target(sampler, target);
-	if (!target->ended && cpu_clock_now(&target->clock, &total) == 0)
-		target->cpu_ns = total;
 	total = target->cpu_ns - target->start_cpu_ns;
-	if (total > target->accounted_ns)
+	/* What ran between reading the clock and the last look is in that one's weight. */
+	if (total < target->accounted_ns)
+		total = target->accounted_ns;
+	else if (total > target->accounted_ns)
 		deliver_lost(sampler, target, 0, total - target->accounted_ns,
 			     target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
 	sampler->result->figures.target_cpu_ns += total;
