@@ -20,20 +20,7 @@ struct path {
 
 static const char *annotation(const struct profile_node *node)
 {
-	switch (node->function->kind) {
-	case FRAME_LUA:
-		return node->compiled ? "_[j]" : "_[0]";
-	case FRAME_VM:
-		return "_[k]";
-	case FRAME_BUILTIN:
-	case FRAME_C_FUNCTION:
-	case FRAME_NATIVE:
-	case FRAME_TRACE:
-	case FRAME_LOST:
-	case FRAME_KIND_COUNT:
-		break;
-	}
-	return "";
+	return node->function->kind == FRAME_LUA && node->compiled ? "_[j]" : "";
 }
 
 /* Readers take a number at the end of a line for a weight, a second one for another profile's: join it to its name. */

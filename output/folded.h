@@ -17,11 +17,10 @@
 
 struct folded_options {
 	/*
-	 * Mark frames at their end as flame graph tools colour them: _[j]
-	 * for Lua code that was compiled, _[0] for Lua code that was
-	 * interpreted, _[k] for the VM itself. In a profile that is not
-	 * merged by_compiled, a function is marked _[j] only if it was
-	 * compiled in each of its samples.
+	 * Mark Lua functions that ran as compiled code with _[j] at their
+	 * end, which flame graph tools give a colour of its own. In a
+	 * profile that is not merged by_compiled, a function is marked only
+	 * if it was compiled in each of its samples.
 	 */
 	bool annotate;
 };

@@ -56,7 +56,7 @@ static bool runs_luajit(pid_t pid, struct functions *functions)
 
 	if (lua_process_open(pid, functions, &options, &process) != 0)
 		return false;
-	found = lua_process_refresh(process, false) == 0 && lua_process_universe_count(process) > 0;
+	found = lua_process_refresh(process, false) == 0 && lua_process_module_count(process) > 0;
 	lua_process_close(process);
 	return found;
 }

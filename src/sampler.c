@@ -177,6 +177,8 @@ static bool sample_thread(struct sampler *sampler, struct target *target, struct
 	if (error)
 		return false;
 	error = tracer_registers(thread->tracee, &registers);
+	if (!error && lua_process_needs_settling(target->process))
+		lua_process_settle(target->process);
 	if (!error)
 		lua_process_capture(target->process, &registers, &record->hints);
 	tracer_resume(sampler->tracer, thread->tracee);
@@ -224,7 +226,8 @@ static bool look(struct sampler *sampler, struct target *target, uint64_t now)
 		return false;
 	if (lua_process_module_count(target->process))
 		sampler->result->saw_luajit = true;
-	if (lua_process_universe_count(target->process)) {
+	if (lua_process_universe_count(target->process) ||
+	    lua_process_needs_settling(target->process)) {
 		target->look_at_ns = now + HOUSEKEEPING_NS;
 		return true;
 	}

@@ -206,6 +206,8 @@ static void enter_section(struct merge *merge, const struct lua_thread *thread, 
 
 	if (!vm_frame_nresults(thread->layout, merge->memory, cframe, &nresults) || nresults < 0)
 		return;
+	if (section->ended)
+		return;
 	if (section->started) {
 		lua_top_resume(&section->walk, merge->memory, cframe);
 	} else {

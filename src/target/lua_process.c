@@ -14,9 +14,8 @@
 #include "unwind/native.h"
 
 enum {
-	STATES_PER_RANGE_MAX = 256,
-	/* A test of a running target may see an object in the middle of a change. */
-	SETTLE_TRIES = 5,
+	STATES_MAX = 256,	/* of one VM, found at one look */
+	SETTLE_TRIES_MAX = 50,	/* then the layout is held to be wrong */
 };
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
@@ -27,7 +26,10 @@ struct looked_at {
 	char *path;
 	enum recognise_status status;
 	struct vm_code vm;
-	bool settled;
+	bool settled;		/* a state has confirmed the layout */
+	unsigned int tries;
+	uint64_t states[STATES_MAX];
+	size_t state_count;
 	struct looked_at *next;
 };
 
@@ -227,33 +229,56 @@ static int set_modules(struct lua_process *process)
 
 /*---- States ----*/
 
-/* Have the state confirm the layout; what only traces tell stays open until there are some. */
-static bool settle(struct lua_process *process, struct looked_at *one, uint64_t g)
+static void add_universes(struct lua_process *process, const struct looked_at *one)
 {
-	for (unsigned i = 0; i < SETTLE_TRIES && (!one->settled || one->vm.traces_open); i++)
-		if (recognise_settle(lua_process_memory(process), &one->vm, g, NULL,
-				     NULL) == RECOGNISE_OK) {
-			one->settled = true;
-			break;
-		}
-	return one->settled;
+	for (size_t i = 0; i < one->state_count; i++)
+		image_add_universe(process->image, one->states[i], &one->vm);
 }
 
 static void find_states(struct lua_process *process, struct looked_at *one)
 {
+	one->state_count = 0;
 	for (size_t i = 0; i < maps_count(process->maps); i++) {
 		const struct mapping *mapping = maps_at(process->maps, i);
-		uint64_t states[STATES_PER_RANGE_MAX];
-		size_t count;
 
 		if (!(mapping->access & MAPPING_WRITE) || (mapping->access & MAPPING_SHARED) ||
 		    mapping->inode != 0)
 			continue;
-		count = recognise_states(lua_process_memory(process), &one->vm, mapping->begin,
-					 mapping->end, states, STATES_PER_RANGE_MAX);
-		for (size_t s = 0; s < count; s++)
-			if (settle(process, one, states[s]))
-				image_add_universe(process->image, states[s], &one->vm);
+		one->state_count += recognise_states(lua_process_memory(process), &one->vm,
+						     mapping->begin, mapping->end,
+						     one->states + one->state_count,
+						     STATES_MAX - one->state_count);
+	}
+	if (one->settled)
+		add_universes(process, one);
+}
+
+static bool is_open(const struct looked_at *one)
+{
+	return one->status == RECOGNISE_OK && one->state_count &&
+	       (!one->settled || one->vm.traces_open);
+}
+
+bool lua_process_needs_settling(const struct lua_process *process)
+{
+	for (const struct looked_at *one = process->looked_at; one; one = one->next)
+		if (is_open(one))
+			return true;
+	return false;
+}
+
+void lua_process_settle(struct lua_process *process)
+{
+	for (struct looked_at *one = process->looked_at; one; one = one->next) {
+		if (!is_open(one))
+			continue;
+		if (recognise_settle(lua_process_memory(process), &one->vm, one->states[0], NULL,
+				     NULL) == RECOGNISE_OK) {
+			one->settled = true;
+			add_universes(process, one);
+		} else if (!one->settled && ++one->tries == SETTLE_TRIES_MAX) {
+			one->status = RECOGNISE_UNKNOWN_LAYOUT;
+		}
 	}
 }
 
@@ -280,7 +305,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 	for (struct looked_at *one = process->looked_at; one; one = one->next) {
 		if (one->status != RECOGNISE_OK)
 			continue;
-		if (thorough || one->vm.traces_open || !has_universe(process, &one->vm))
+		if (thorough || !has_universe(process, &one->vm))
 			find_states(process, one);
 	}
 	return 0;

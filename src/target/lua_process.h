@@ -33,6 +33,15 @@ void lua_process_close(struct lua_process *process);
  */
 int lua_process_refresh(struct lua_process *process, bool thorough);
 
+/*
+ * What only a state can tell of a layout, and whether its objects confirm the
+ * layout: to be found out while the thread at hand holds still, since an
+ * object in the middle of a change confirms nothing. Until then the states
+ * that were found are not used.
+ */
+bool lua_process_needs_settling(const struct lua_process *process);
+void lua_process_settle(struct lua_process *process);
+
 /* A module with a VM whose layout is known, or with one that is not. */
 struct lua_module {
 	const char *path;

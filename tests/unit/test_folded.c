@@ -103,8 +103,8 @@ static void marks_tell_compiled_interpreted_and_vm_frames(void **state)
 	add(profile, 1000, interpreted, 3);
 	text = folded(profile, true);
 	assert_string_equal(text,
-			    "main chunk test.lua_[0];heavy test.lua:5_[j] 3\n"
-			    "main chunk test.lua_[0];heavy test.lua:5_[0];lj_BC_ADDVV [vm]_[k] 1\n");
+			    "main chunk test.lua;heavy test.lua:5_[j] 3\n"
+			    "main chunk test.lua;heavy test.lua:5;lj_BC_ADDVV [vm] 1\n");
 	free(text);
 }
 
