@@ -242,6 +242,8 @@ static enum recognise_status locate(const struct inquiry *inquiry, uint64_t base
 				    struct vm_extent *ret_extent)
 {
 	struct elf_image image = { .machine = EM_NONE };
+	const char *how = "its unwind entry";
+	enum vm_find_status status;
 
 	switch (elf_image_open(inquiry->memory, base, &image)) {
 	case ELF_IMAGE_OK:
@@ -256,14 +258,19 @@ static enum recognise_status locate(const struct inquiry *inquiry, uint64_t base
 		inquiry_verdict(inquiry, "ELF image", "for another machine (e_machine %u)", image.machine);
 		return RECOGNISE_OTHER_MACHINE;
 	}
-	switch (vm_find_by_unwind_entry(inquiry->memory, &image, ret_extent)) {
+	status = vm_find_by_unwind_entry(inquiry->memory, &image, ret_extent);
+	if (status == VM_FIND_NONE) {
+		how = "the dispatch sequence (it has no unwind entry)";
+		status = vm_find_by_dispatch(inquiry->memory, &image, ret_extent);
+	}
+	switch (status) {
 	case VM_FIND_OK:
-		inquiry_verdict(inquiry, "VM", "at 0x%" PRIx64 ", %" PRIu64 " bytes, by its unwind entry%s",
-			ret_extent->begin, ret_extent->end - ret_extent->begin,
-			ret_extent->ffi_call == 0 ? "; no FFI" : "");
+		inquiry_verdict(inquiry, "VM", "at 0x%" PRIx64 ", %" PRIu64 " bytes, found by %s%s",
+				ret_extent->begin, ret_extent->end - ret_extent->begin, how,
+				ret_extent->ffi_call == 0 ? "; no FFI" : "");
 		return RECOGNISE_OK;
 	case VM_FIND_UNREADABLE:
-		inquiry_verdict(inquiry, "VM", "the unwind table cannot be read");
+		inquiry_verdict(inquiry, "VM", "the module cannot be read");
 		return RECOGNISE_UNREADABLE;
 	case VM_FIND_NONE:
 		break;
