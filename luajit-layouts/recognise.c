@@ -170,10 +170,15 @@ static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 		return false;
 	if (option->name[0] != '\0')
 		inquiry_verdict(inquiry, "build options", "%s", option->name);
+	/* Traces tell the number of an IR opcode, but nothing tells J's fields. */
+	if (vm->layout.J_state < 0 || vm->layout.J_exitstubgroup < 0 || vm->layout.J_mcarea < 0) {
+		inquiry_verdict(inquiry, "jit_State", "%zu layouts fit the code; not guessing", match.count);
+		return false;
+	}
 	match = match_group(LAYOUT_GROUP_TRACE, mode, evidence);
 	if (!settle_group(inquiry, "trace objects", &match, &vm->layout))
 		return false;
-	vm->traces_open = match.count > 1;
+	vm->traces_open = match.count > 1 || vm->layout.IR_KGC == LAYOUT_UNKNOWN;
 	vm->layout.GCtrace_size += option->all;
 	return true;
 }
