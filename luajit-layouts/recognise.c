@@ -145,15 +145,6 @@ static bool settle_group(const struct inquiry *inquiry, const char *what, const 
 	return true;
 }
 
-static void no_jit(struct layout *layout)
-{
-#define ABSENT(structure, field) layout->structure##_##field = LAYOUT_ABSENT;
-	LAYOUT_TRACE_FIELDS(ABSENT)
-	LAYOUT_JIT_FIELDS(ABSENT)
-#undef ABSENT
-	layout->GG_J = LAYOUT_ABSENT;
-}
-
 static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 		       const struct vm_code_evidence *evidence, struct vm_code *vm)
 {
@@ -162,7 +153,7 @@ static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 
 	if (!evidence->offsets.has_jit) {
 		inquiry_verdict(inquiry, "jit_State", "built without the JIT compiler: BC_JLOOP does nothing");
-		no_jit(&vm->layout);
+		layout_without_jit(&vm->layout);
 		return true;
 	}
 	match = match_jit(mode, evidence, &option);
