@@ -10,6 +10,15 @@ void layout_clear(struct layout *layout)
 #undef CLEAR
 }
 
+void layout_without_jit(struct layout *layout)
+{
+#define ABSENT(structure, field) layout->structure##_##field = LAYOUT_ABSENT;
+	LAYOUT_TRACE_FIELDS(ABSENT)
+	LAYOUT_JIT_FIELDS(ABSENT)
+#undef ABSENT
+	layout->GG_J = LAYOUT_ABSENT;
+}
+
 const char *layout_conflict(const struct layout *one, const struct layout *other)
 {
 #define COMPARE(structure, field) \

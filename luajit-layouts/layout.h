@@ -120,6 +120,9 @@ static inline unsigned layout_ref_size(const struct layout *layout)
 /* Every offset LAYOUT_UNKNOWN. */
 void layout_clear(struct layout *layout);
 
+/* A build without the JIT compiler has no J and no traces. */
+void layout_without_jit(struct layout *layout);
+
 /* The first field that both know and that differs, as "structure.field", or NULL. */
 const char *layout_conflict(const struct layout *one, const struct layout *other);
 

@@ -145,15 +145,6 @@ static bool settle_group(const struct inquiry *inquiry, const char *what, const 
 	return true;
 }
 
-static void no_jit(struct layout *layout)
-{
-#define ABSENT(structure, field) layout->structure##_##field = LAYOUT_ABSENT;
-	LAYOUT_TRACE_FIELDS(ABSENT)
-	LAYOUT_JIT_FIELDS(ABSENT)
-#undef ABSENT
-	layout->GG_J = LAYOUT_ABSENT;
-}
-
 static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 		       const struct vm_code_evidence *evidence, struct vm_code *vm)
 {
@@ -162,7 +153,7 @@ static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 
 	if (!evidence->offsets.has_jit) {
 		inquiry_verdict(inquiry, "jit_State", "built without the JIT compiler: BC_JLOOP does nothing");
-		no_jit(&vm->layout);
+		layout_without_jit(&vm->layout);
 		return true;
 	}
 	match = match_jit(mode, evidence, &option);
@@ -170,10 +161,15 @@ static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 		return false;
 	if (option->name[0] != '\0')
 		inquiry_verdict(inquiry, "build options", "%s", option->name);
+	/* Traces tell the number of an IR opcode, but nothing tells J's fields. */
+	if (vm->layout.J_state < 0 || vm->layout.J_exitstubgroup < 0 || vm->layout.J_mcarea < 0) {
+		inquiry_verdict(inquiry, "jit_State", "%zu layouts fit the code; not guessing", match.count);
+		return false;
+	}
 	match = match_group(LAYOUT_GROUP_TRACE, mode, evidence);
 	if (!settle_group(inquiry, "trace objects", &match, &vm->layout))
 		return false;
-	vm->traces_open = match.count > 1;
+	vm->traces_open = match.count > 1 || vm->layout.IR_KGC == LAYOUT_UNKNOWN;
 	vm->layout.GCtrace_size += option->all;
 	return true;
 }
@@ -242,6 +238,8 @@ static enum recognise_status locate(const struct inquiry *inquiry, uint64_t base
 				    struct vm_extent *ret_extent)
 {
 	struct elf_image image = { .machine = EM_NONE };
+	const char *how = "its unwind entry";
+	enum vm_find_status status;
 
 	switch (elf_image_open(inquiry->memory, base, &image)) {
 	case ELF_IMAGE_OK:
@@ -256,14 +254,19 @@ static enum recognise_status locate(const struct inquiry *inquiry, uint64_t base
 		inquiry_verdict(inquiry, "ELF image", "for another machine (e_machine %u)", image.machine);
 		return RECOGNISE_OTHER_MACHINE;
 	}
-	switch (vm_find_by_unwind_entry(inquiry->memory, &image, ret_extent)) {
+	status = vm_find_by_unwind_entry(inquiry->memory, &image, ret_extent);
+	if (status == VM_FIND_NONE) {
+		how = "the dispatch sequence (it has no unwind entry)";
+		status = vm_find_by_dispatch(inquiry->memory, &image, ret_extent);
+	}
+	switch (status) {
 	case VM_FIND_OK:
-		inquiry_verdict(inquiry, "VM", "at 0x%" PRIx64 ", %" PRIu64 " bytes, by its unwind entry%s",
-			ret_extent->begin, ret_extent->end - ret_extent->begin,
-			ret_extent->ffi_call == 0 ? "; no FFI" : "");
+		inquiry_verdict(inquiry, "VM", "at 0x%" PRIx64 ", %" PRIu64 " bytes, found by %s%s",
+				ret_extent->begin, ret_extent->end - ret_extent->begin, how,
+				ret_extent->ffi_call == 0 ? "; no FFI" : "");
 		return RECOGNISE_OK;
 	case VM_FIND_UNREADABLE:
-		inquiry_verdict(inquiry, "VM", "the unwind table cannot be read");
+		inquiry_verdict(inquiry, "VM", "the module cannot be read");
 		return RECOGNISE_UNREADABLE;
 	case VM_FIND_NONE:
 		break;

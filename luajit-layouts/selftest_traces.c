@@ -181,6 +181,8 @@ static bool check_block(struct check *check, const struct trace *trace)
 	    trace->nsnap * (uint64_t)check->layout->SnapShot_size)
 		return check_fail(check, "GCtrace.snapmap is not at the end of %u snapshots",
 				  (unsigned)trace->nsnap);
+	if (check->layout->IR_KGC < 0)
+		return check_fail(check, "IR.KGC is not known");
 	if (!field_read(check->memory, trace->ir + REF_NIL * IR_BYTES + IR_OPCODE, 1, &op) ||
 	    op + KPRI_TO_KGC != (uint64_t)check->layout->IR_KGC)
 		return check_fail(check, "IR.KGC: the constant nil is no KPRI");

@@ -61,42 +61,78 @@ static bool settle_bytecode(const struct inquiry *inquiry, uint64_t g, struct vm
 	return false;
 }
 
+/* The layouts that passed a test, as far as they differ. */
+struct trial {
+	const struct inquiry *inquiry;
+	uint64_t g;
+	struct vm_code vm;	/* the first that passed */
+	unsigned passed, untested;
+};
+
+static void try_layout(struct trial *trial, const struct vm_code *vm)
+{
+	switch (selftest_run(trial->inquiry->memory, vm, trial->g, SELFTEST_TRACES, NULL, NULL)) {
+	case SELFTEST_PASSED:
+		if (trial->passed > 0 && layout_conflict(&trial->vm.layout, &vm->layout) == NULL)
+			break;
+		if (trial->passed++ == 0)
+			trial->vm = *vm;
+		break;
+	case SELFTEST_UNTESTED:
+		trial->untested++;
+		break;
+	case SELFTEST_FAILED:
+		break;
+	}
+}
+
+/* With each opcode number that IR_KGC has had, where the code did not tell. */
+static void try_ir_opcodes(struct trial *trial, struct vm_code *vm)
+{
+	struct layout_row row;
+
+	if (vm->layout.IR_KGC != LAYOUT_UNKNOWN) {
+		try_layout(trial, vm);
+		return;
+	}
+	for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_JIT); i++) {
+		layout_row_get(LAYOUT_GROUP_JIT, i, &row);
+		vm->layout.IR_KGC = row.offsets.IR_KGC;
+		if (row_serves(&row, vm))
+			try_layout(trial, vm);
+	}
+}
+
 /* Of the rows the code could not tell apart, the one whose trace objects are sound. */
 static bool settle_traces(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
 {
-	unsigned passed = 0, untested = 0;
-	struct layout settled = vm->layout;
-	struct layout_row row, found;
+	struct trial trial = { .inquiry = inquiry, .g = g };
+	struct layout_row row;
 
 	if (!vm->traces_open)
 		return true;
 	for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_TRACE); i++) {
-		struct vm_code trial = *vm;
-		enum selftest_verdict verdict;
+		struct vm_code candidate = *vm;
 
 		layout_row_get(LAYOUT_GROUP_TRACE, i, &row);
 		row.offsets.GCtrace_size = vm->layout.GCtrace_size;	/* build options change it */
 		if (!row_serves(&row, vm) || layout_conflict(&row.offsets, &vm->layout) != NULL)
 			continue;
-		layout_fill(&trial.layout, &row.offsets);
-		verdict = selftest_run(inquiry->memory, &trial, g, SELFTEST_TRACES, NULL, NULL);
-		untested += verdict == SELFTEST_UNTESTED;
-		if (verdict == SELFTEST_PASSED && passed++ == 0) {
-			settled = trial.layout;
-			found = row;
-		}
+		layout_fill(&candidate.layout, &row.offsets);
+		try_ir_opcodes(&trial, &candidate);
 	}
-	if (passed == 1) {
-		vm->layout = settled;
+	if (trial.passed == 1) {
+		*vm = trial.vm;
 		vm->traces_open = false;
-		inquiry_verdict(inquiry, "trace objects", "%s (%s), by the traces there are",
-				found.name, found.from);
+		inquiry_verdict(inquiry, "trace objects", "snapshots of %d bytes, by the traces there are",
+				vm->layout.SnapShot_size);
 		return true;
 	}
-	inquiry_verdict(inquiry, "trace objects", passed > 1 ? "several layouts fit the traces there are" :
-			untested > 0 ? "no trace yet to tell their layout by" :
+	inquiry_verdict(inquiry, "trace objects", trial.passed > 1 ?
+			"several layouts fit the traces there are" :
+			trial.untested > 0 ? "no trace yet to tell their layout by" :
 			"no known layout fits the traces there are");
-	return passed > 1 || untested > 0;
+	return trial.passed > 1 || trial.untested > 0;
 }
 
 static bool confirm(const struct inquiry *inquiry, uint64_t g, const struct vm_code *vm)

@@ -477,14 +477,19 @@ static const uint8_t dispatch_sequence[] = {
 	0x83, 0xc3, 0x04, 0xc1, 0xe8, 0x10, 0x41, 0xff, 0x24, 0xee,
 };
 
-enum { REX_W = 0x48, DISPATCHES_MIN = 32 };
+enum { REX_W = 0x48 };
+
+const uint8_t *vm_code_x86_64_dispatch(const uint8_t *at, const uint8_t *end)
+{
+	return memmem(at, end - at, dispatch_sequence, sizeof(dispatch_sequence));
+}
 
 static void count_dispatches(const uint8_t *code, size_t length, unsigned *ret_gc64, unsigned *ret_gc32)
 {
 	const uint8_t *at = code, *end = code + length;
 
 	*ret_gc64 = *ret_gc32 = 0;
-	while ((at = memmem(at, end - at, dispatch_sequence, sizeof(dispatch_sequence))) != NULL) {
+	while ((at = vm_code_x86_64_dispatch(at, end)) != NULL) {
 		if (at > code && at[-1] == REX_W)
 			++*ret_gc64;
 		else
@@ -509,7 +514,7 @@ enum vm_code_status vm_code_x86_64_read(const uint8_t *bytes, size_t length, uin
 
 	clear_evidence(ret_evidence);
 	count_dispatches(bytes, length, &gc64, &gc32);
-	if (gc64 + gc32 < DISPATCHES_MIN || (gc64 != 0 && gc32 != 0))
+	if (gc64 + gc32 < VM_CODE_DISPATCHES_MIN || (gc64 != 0 && gc32 != 0))
 		return VM_CODE_NOT_A_VM;
 	ret_evidence->offsets.gc64 = gc64 != 0;
 	ret_evidence->dispatches = gc64 + gc32;

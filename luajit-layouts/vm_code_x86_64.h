@@ -31,6 +31,15 @@ struct vm_code_evidence {
 	const char *contradiction;	/* the field two places disagree about */
 };
 
+/*
+ * The next dispatch sequence at or after at: the instructions that most
+ * handlers end with, the first of which (add PC, 4) may have a prefix.
+ * NULL if there is none before end.
+ */
+const uint8_t *vm_code_x86_64_dispatch(const uint8_t *at, const uint8_t *end);
+
+enum { VM_CODE_DISPATCHES_MIN = 32 };	/* a VM has 76 to 88 */
+
 /* Read the interpreter's code, length bytes that lie at address in the target. */
 enum vm_code_status vm_code_x86_64_read(const uint8_t *code, size_t length, uint64_t address,
 					struct vm_code_evidence *ret_evidence);

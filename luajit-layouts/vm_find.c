@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "luajit-layouts/vm_code_x86_64.h"
+
+/* ---- by the unwind entry ----------------------------------------------------- */
+
 /* What buildvm writes after the address range of each of its two entries. */
 static const uint8_t interpreter_rules[] = {
 	0x0e, 0x50,	/* def_cfa_offset CFRAME_SIZE */
@@ -183,5 +187,119 @@ enum vm_find_status vm_find_by_unwind_entry(struct memory *memory, const struct 
 		return status;
 	status = search_table(&table, ret_extent);
 	free(table.data.d_buf);
+	return status;
+}
+
+/* ---- by the dispatch sequence ------------------------------------------------ */
+
+/* How BC_ISLT, the first handler, starts: loading or testing its two operands. */
+static const uint8_t first_handler_gc64[] = {
+	0x4c, 0x8b, 0x1c, 0xca,		/* mov ITYPE, [BASE+RA*8] */
+	0x48, 0x8b, 0x2c, 0xc2,		/* mov RB, [BASE+RD*8] */
+};
+static const uint8_t first_handler_gc32[] = {
+	0x81, 0x7c, 0xca, 0x04,		/* cmp dword [BASE+RA*8+4], LJ_T... */
+};
+static const uint8_t ffi_call_head[] = {
+	0x55, 0x48, 0x89, 0xe5, 0x53,	/* push rbp; mov rbp, rsp; push rbx */
+	0x48, 0x89, 0xfb, 0x8b, 0x43,	/* mov CCSTATE, CARG1; mov eax, CCSTATE->spadj */
+};
+static const uint8_t ffi_call_tail[] = { 0xc9, 0xc3 };	/* leave; ret */
+static const uint8_t padding[] = { 0x0f, 0x1f };	/* nop with an operand */
+static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+
+enum {
+	DISPATCH_GAP_MAX = 4096,	/* between two dispatches of one VM */
+	FIRST_HANDLER_MAX = 512,	/* from its start to its dispatch */
+	FFI_CALL_MAX = 512,
+	TAIL_MAX = 8192,		/* routines behind the last dispatch */
+};
+
+struct cluster {
+	const uint8_t *first, *last;
+	unsigned count;
+};
+
+/* The first run of dispatches dense enough for a VM. */
+static bool find_cluster(const uint8_t *code, const uint8_t *end, struct cluster *ret)
+{
+	struct cluster cluster = { .count = 0 };
+	const uint8_t *at = code;
+
+	while ((at = vm_code_x86_64_dispatch(at, end)) != NULL) {
+		if (cluster.count == 0 || at - cluster.last > DISPATCH_GAP_MAX) {
+			if (cluster.count >= VM_CODE_DISPATCHES_MIN)
+				break;
+			cluster = (struct cluster){ .first = at };
+		}
+		cluster.last = at++;
+		cluster.count++;
+	}
+	*ret = cluster;
+	return cluster.count >= VM_CODE_DISPATCHES_MIN;
+}
+
+static const uint8_t *find_first_handler(const uint8_t *code, const uint8_t *dispatch)
+{
+	const uint8_t *from = dispatch - code > FIRST_HANDLER_MAX ? dispatch - FIRST_HANDLER_MAX : code;
+	const uint8_t *head = memmem(from, dispatch - from, first_handler_gc64, sizeof(first_handler_gc64));
+
+	if (head == NULL)
+		head = memmem(from, dispatch - from, first_handler_gc32, sizeof(first_handler_gc32));
+	if (head != NULL && head - code >= (ptrdiff_t)sizeof(endbr64) &&
+	    memcmp(head - sizeof(endbr64), endbr64, sizeof(endbr64)) == 0)
+		head -= sizeof(endbr64);
+	return head;
+}
+
+static bool find_extent(const uint8_t *code, size_t length, uint64_t address, struct vm_extent *ret)
+{
+	const uint8_t *end = code + length, *first, *call, *tail;
+	struct cluster cluster;
+
+	if (!find_cluster(code, end, &cluster))
+		return false;
+	first = find_first_handler(code, cluster.first);
+	if (first == NULL)
+		return false;
+	if (end - cluster.last > TAIL_MAX)
+		end = cluster.last + TAIL_MAX;
+	*ret = (struct vm_extent){ .begin = address + (first - code), .end = address + (end - code) };
+	call = memmem(cluster.last, end - cluster.last, ffi_call_head, sizeof(ffi_call_head));
+	if (call == NULL) {
+		/* Compilers pad functions with long no-ops; DynASM's code has none. */
+		tail = memmem(cluster.last, end - cluster.last, padding, sizeof(padding));
+		if (tail != NULL)
+			ret->end = address + (tail - code);
+		return true;
+	}
+	tail = memmem(call, code + length - call, ffi_call_tail, sizeof(ffi_call_tail));
+	ret->end = ret->ffi_call = address + (call - code);
+	if (tail != NULL && tail - call < FFI_CALL_MAX)
+		ret->ffi_call_end = address + (tail - code) + sizeof(ffi_call_tail);
+	else
+		ret->ffi_call = 0;
+	return true;
+}
+
+enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_image *image,
+					struct vm_extent *ret_extent)
+{
+	enum vm_find_status status = VM_FIND_NONE;
+
+	for (size_t i = 0; i < image->segment_count && status == VM_FIND_NONE; i++) {
+		const struct elf_segment *segment = &image->segments[i];
+		size_t length = segment->end - segment->begin;
+		uint8_t *code;
+
+		if ((segment->flags & PF_X) == 0 || length == 0)
+			continue;
+		code = malloc(length);
+		if (code == NULL || memory_read(memory, segment->begin, code, length) != MEMORY_OK)
+			status = VM_FIND_UNREADABLE;
+		else if (find_extent(code, length, segment->begin, ret_extent))
+			status = VM_FIND_OK;
+		free(code);
+	}
 	return status;
 }

@@ -4,7 +4,7 @@
  * "result WORD", and for a recognised LuaJIT its layout. The process is
  * expected to be asleep or stopped.
  *
- * probe PID --code-only: nothing of a state is used.
+ * probe PID --debug-info FILE: also compare the layout with FILE's debug info.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "luajit-layouts/dwarf_layout.h"
 #include "luajit-layouts/layout_text.h"
 #include "luajit-layouts/recognise.h"
 
@@ -101,6 +102,24 @@ static const char *status_word(enum recognise_status status)
 	return words[status];
 }
 
+static void compare(const struct layout *layout, const char *path)
+{
+	struct layout described;
+	enum dwarf_layout_status status = dwarf_layout_read(path, &described);
+	const char *conflict;
+
+	if (status != DWARF_LAYOUT_OK) {
+		printf("debug info: %s\n", dwarf_layout_status_text(status));
+		return;
+	}
+	conflict = layout_conflict(layout, &described);
+	if (conflict != NULL)
+		printf("debug info: differs at %s\n", conflict);
+	else
+		printf("debug info: agrees%s\n", layout->gc64 == described.gc64 &&
+		       layout->bytecode == described.bytecode ? "" : ", but not on the mode");
+}
+
 int main(int argc, char **argv)
 {
 	struct process process = { { read_process }, argc > 1 ? atoi(argv[1]) : 0 };
@@ -110,7 +129,7 @@ int main(int argc, char **argv)
 	size_t states = 0;
 
 	status = find_vm(&process, &vm);
-	if (status == RECOGNISE_OK && argc == 2) {
+	if (status == RECOGNISE_OK) {
 		states = find_states(&process, &vm, g);
 		printf("states %zu\n", states);
 		for (size_t i = 0; i < states && status == RECOGNISE_OK; i++)
@@ -120,6 +139,8 @@ int main(int argc, char **argv)
 	if (status == RECOGNISE_OK) {
 		printf("open %s%s\n", vm.traces_open ? "traces " : "", vm.bytecode_open ? "bytecode" : "");
 		layout_text_write(&vm.layout, stdout);
+		if (argc == 4 && strcmp(argv[2], "--debug-info") == 0)
+			compare(&vm.layout, argv[3]);
 	}
 	return 0;
 }

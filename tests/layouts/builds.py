@@ -1,0 +1,162 @@
+"""The LuaJIT builds that the matrix covers, and how each is run."""
+
+import fcntl
+import os
+import pathlib
+import shutil
+import subprocess
+from typing import NamedTuple
+
+import packages
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILDS = packages.ROOT / "build/builds"
+OBJECTS = packages.ROOT / "build" / os.environ.get("VARIANT", "release") / "tests/layouts"
+SCRIPT = HERE / "warm.lua"
+
+GC64 = "-DLUAJIT_ENABLE_GC64"
+NO_GC64 = "-DLUAJIT_DISABLE_GC64"
+
+
+class Run(NamedTuple):
+    argv: list
+    debug: pathlib.Path | None = None  # the same build with debug info
+    jit: bool = True
+    settled: bool = True  # has it traces that tell what code leaves open?
+
+
+class Program(NamedTuple):
+    """A program of a Debian release."""
+
+    suite: str
+    package: str
+    path: str
+    arguments: tuple = ()
+
+    def __str__(self):
+        return f"{self.suite} {pathlib.Path(self.path).name} ({self.package})"
+
+    def prepare(self):
+        root = packages.tree(self.suite, self.package)
+        program = root / self.path
+        if not program.exists():
+            raise packages.Unavailable(f"{self.package} in {self.suite} has no {self.path}")
+        return Run([*packages.loader(root, program), *self.arguments, SCRIPT])
+
+
+class Library(NamedTuple):
+    """A libluajit of a Debian release, in a program that is not LuaJIT's."""
+
+    suite: str
+    package: str
+
+    def __str__(self):
+        return f"{self.suite} library ({self.package})"
+
+    def path(self):
+        root = packages.tree(self.suite, self.package)
+        return root, next(root.glob("usr/lib/*/libluajit-5.1.so.2"))
+
+    def prepare(self):
+        root, library = self.path()
+        return Run([*packages.loader(root, OBJECTS / "host"), library, SCRIPT])
+
+
+class Source(NamedTuple):
+    """A source package, built with options of our own."""
+
+    suite: str
+    package: str
+    options: str = ""  # XCFLAGS
+    compiler: str = "gcc"
+    optimise: str = "-O1"
+    link: str = ""  # TARGET_LDFLAGS
+    shared: bool = False
+
+    def __str__(self):
+        extras = [word for word in (self.options.replace("-DLUAJIT_", ""), self.compiler, self.optimise,
+                                    self.link, "shared" if self.shared else "") if word]
+        return f"{self.suite} {self.package} built {' '.join(extras)}"
+
+    def directory(self):
+        return BUILDS / "".join(c if c.isalnum() else "-" for c in str(self))
+
+    def compile(self, directory):
+        work = directory.with_name(f".{directory.name}")
+        shutil.rmtree(work, ignore_errors=True)
+        work.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(packages.source(self.suite, self.package), work)
+        mode = "dynamic" if self.shared else "static"
+        done = subprocess.run(
+            ["make", "-s", "-C", work / "src", f"CC={self.compiler}", f"XCFLAGS={self.options}",
+             f"CCOPT={self.optimise}", "CCDEBUG=-g", f"BUILDMODE={mode}", f"TARGET_LDFLAGS={self.link}"],
+            capture_output=True, text=True, timeout=600, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{self} does not build: {done.stderr[-500:]}")
+        (work / "src/libluajit-5.1.so.2").unlink(missing_ok=True)
+        if self.shared:
+            (work / "src/libluajit-5.1.so.2").symlink_to("libluajit.so")
+        for name in ("luajit", "libluajit.so"):
+            if (work / "src" / name).exists():
+                subprocess.run(["strip", "-o", work / f"src/{name}.bare", work / f"src/{name}"], check=True)
+        work.rename(directory)
+
+    def prepare(self):
+        directory = self.directory()
+        if not directory.is_dir():
+            self.compile(directory)
+        jit = "DISABLE_JIT" not in self.options
+        if self.shared:
+            return Run([OBJECTS / "host", directory / "src/libluajit.so.bare", SCRIPT],
+                       debug=directory / "src/libluajit.so", jit=jit)
+        return Run([directory / "src/luajit.bare", SCRIPT], debug=directory / "src/luajit", jit=jit)
+
+
+PROGRAMS = [
+    *(Program(suite, "luajit", "usr/bin/luajit") for suite in packages.SUITES),
+    Program("bookworm", "luajit2", "usr/bin/luajit"),
+    *(Program(suite, "texlive-binaries", "usr/bin/luajittex", ("--jiton", "--luaonly"))
+      for suite in ("bullseye", "bookworm", "trixie")),
+    *(Program(suite, "tarantool", "usr/bin/tarantool") for suite in ("bullseye", "bookworm", "trixie")),
+    *(Library(suite, "libluajit-5.1-2") for suite in packages.SUITES),
+    Library("bookworm", "libluajit2-5.1-2"),
+]
+
+NEW, FORK = ("sid", "luajit"), ("bookworm", "luajit2")
+
+SOURCES = [
+    Source(*FORK), Source(*FORK, NO_GC64), Source(*NEW), Source(*NEW, NO_GC64),
+    Source("bookworm", "luajit"), Source("bookworm", "luajit", NO_GC64),
+    Source("trixie", "luajit"), Source("trixie", "luajit", NO_GC64),
+    Source("bullseye", "luajit"), Source("bullseye", "luajit", GC64),
+    *(Source(*FORK, options) for options in (
+        "-DLUAJIT_ENABLE_LUA52COMPAT", "-DLUAJIT_NUMMODE=2",
+        "-DLUAJIT_NUMMODE=2 -DLUAJIT_ENABLE_LUA52COMPAT",
+        "-DLUAJIT_DISABLE_JIT", "-DLUAJIT_DISABLE_FFI", "-DLUAJIT_DISABLE_JIT -DLUAJIT_DISABLE_FFI",
+        "-DLUAJIT_DISABLE_PROFILE", "-DLUAJIT_ENABLE_TABLE_BUMP", "-DLUAJIT_NO_UNWIND",
+        "-DLUAJIT_USE_SYSMALLOC", "-DLUAJIT_USE_PERFTOOLS", "-DLUAJIT_USE_GDBJIT",
+        "-DLUAJIT_USE_GDBJIT -DLUAJIT_ENABLE_TABLE_BUMP",
+        "-DLUA_USE_ASSERT -DLUA_USE_APICHECK",
+        "-DLUAJIT_DISABLE_JIT " + NO_GC64, "-DLUAJIT_NO_UNWIND " + NO_GC64,
+        "-DLUAJIT_NO_UNWIND -DLUAJIT_DISABLE_FFI",
+        "-DLUAJIT_USE_GDBJIT " + NO_GC64, "-DLUAJIT_ENABLE_TABLE_BUMP " + NO_GC64)),
+    Source(*NEW, optimise="-O0"), Source(*NEW, optimise="-O2"), Source(*NEW, optimise="-O3"),
+    Source(*NEW, optimise="-O2 -flto"), Source(*NEW, compiler="clang", optimise="-O2"),
+    Source(*NEW, link="-static"), Source(*NEW, link="-no-pie"), Source(*NEW, shared=True),
+]
+
+
+def read_ready(stream, seconds):
+    """Whether the program said it is ready; it may say more than that."""
+    import select
+    import time
+
+    fcntl.fcntl(stream, fcntl.F_SETFL, os.O_NONBLOCK)
+    deadline, said = time.monotonic() + seconds, b""
+    while b"ready" not in said:
+        readable, _, _ = select.select([stream], [], [], max(0, deadline - time.monotonic()))
+        chunk = stream.read() if readable else None
+        if not chunk:
+            return False
+        said += chunk
+    return True

@@ -1,0 +1,135 @@
+"""LuaJIT as Debian's releases build it, and its sources, without installing anything.
+
+apt gets a directory of its own with the lists of several releases, from the
+mirror this machine is set up to use. What is unpacked already is kept.
+"""
+
+import functools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+APT = ROOT / "build/apt"
+PACKAGES = ROOT / "build/packages"
+SOURCES = ROOT / "build/sources"
+
+SUITES = ("bullseye", "bookworm", "trixie", "sid")
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+CONFIGURATION = f"""\
+Dir "{APT}";
+Dir::Etc::Trusted "/etc/apt/trusted.gpg";
+Dir::Etc::TrustedParts "/etc/apt/trusted.gpg.d";
+Dir::State::status "{APT}/status";
+APT::Architecture "amd64";
+APT::Architectures {{ "amd64"; "i386"; }};
+Acquire::Languages "none";
+APT::Sandbox::User "root";
+"""
+
+# A machine's clock may be ahead of the lists that its mirror still has.
+SOURCE = """\
+Types: deb deb-src
+URIs: {mirror}
+Suites: {suites}
+Components: main
+Architectures: amd64 i386
+Signed-By: {keyring}
+Check-Valid-Until: no
+"""
+
+
+class Unavailable(Exception):
+    """No mirror, no network, or no such package in the release."""
+
+
+def _run(*argv, cwd=None):
+    environment = dict(os.environ, APT_CONFIG=str(APT / "apt.conf"), LC_ALL="C")
+    done = subprocess.run(
+        argv, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    if done.returncode != 0:
+        raise Unavailable(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else str(argv))
+    return done.stdout
+
+
+def _mirror():
+    configured = [pathlib.Path("/etc/apt/sources.list"), *pathlib.Path("/etc/apt/sources.list.d").glob("*")]
+    text = "\n".join(path.read_text() for path in configured if path.is_file())
+    found = re.search(r"(?m)^(?:URIs:|deb(?: \[.*?\])?)\s+(\S+/debian/?)\s*", text)
+    if not found:
+        raise Unavailable("apt knows no mirror of Debian")
+    return found.group(1)
+
+
+@functools.cache
+def _apt():
+    """Set up once, and updated once in a run."""
+    for directory in ("etc/apt/sources.list.d", "etc/apt/preferences.d", "etc/apt/apt.conf.d",
+                      "var/lib/apt/lists/partial", "var/cache/apt/archives/partial"):
+        (APT / directory).mkdir(parents=True, exist_ok=True)
+    (APT / "status").touch()
+    (APT / "apt.conf").write_text(CONFIGURATION)
+    (APT / "etc/apt/sources.list.d/releases.sources").write_text(
+        SOURCE.format(mirror=_mirror(), suites=" ".join(SUITES), keyring=KEYRING))
+    _run("apt-get", "-q", "update")
+
+
+def _libraries(suite, package):
+    """The shared libraries a package depends on, by apt's own reckoning."""
+    plan = _run("apt-get", "-q", "-s", "--no-install-recommends", "-t", suite, "install", f"{package}/{suite}")
+    names = re.findall(r"(?m)^Inst (\S+)", plan)
+    return [name for name in names if name.startswith("lib")]
+
+
+def tree(suite, package):
+    """Where the package and the libraries it needs are unpacked, as a file system's root."""
+    root = PACKAGES / suite / package.replace(":", "-")
+    if root.is_dir():
+        return root
+    _apt()
+    work = PACKAGES / f".{suite}-{package}"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    try:
+        names = dict.fromkeys([package, *_libraries(suite, package)])
+        for name in names:
+            _run("apt-get", "-q", "download", f"{name}/{suite}", cwd=work)
+        for archive in work.glob("*.deb"):
+            subprocess.run(["dpkg-deb", "-x", archive, work / "root"], check=True)
+        root.parent.mkdir(parents=True, exist_ok=True)
+        (work / "root").rename(root)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return root
+
+
+def loader(root, program):
+    """How to run an unpacked program with the libraries of its own release."""
+    paths = [path for name in ("x86_64-linux-gnu", "i386-linux-gnu")
+             for path in (root / "usr/lib" / name, root / "lib" / name)]
+    linkers = [*root.glob("**/ld-linux-x86-64.so.2"), *root.glob("**/ld-linux.so.2")]
+    if not linkers:
+        return [program]
+    return [linkers[0], "--library-path", ":".join(str(path) for path in paths if path.is_dir()), program]
+
+
+def source(suite, package):
+    """A source package of a release, unpacked and patched as Debian does."""
+    root = SOURCES / f"{suite}-{package}"
+    if root.is_dir():
+        return root
+    _apt()
+    work = SOURCES / f".{suite}-{package}"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    try:
+        _run("apt-get", "-q", "source", f"{package}/{suite}", cwd=work)
+        unpacked = next(path for path in work.iterdir() if path.is_dir())
+        unpacked.rename(root)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return root
