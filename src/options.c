@@ -25,7 +25,7 @@ enum {
 };
 
 static const uint64_t second_ns = 1000000000u;
-static const uint64_t duration_max_ns = 366 * 24 * 3600 * 1000000000u;
+static const uint64_t duration_max_ns = 366 * 24 * 3600 * UINT64_C(1000000000);
 
 static const struct {
 	const char *name;
