@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define LJSPY_VERSION "0.1.0"
+
 enum command {
 	COMMAND_RECORD,
 	COMMAND_DUMP,
@@ -65,7 +67,8 @@ const char *output_format_name(enum output_format format);
 
 /*
  * "ljspy-NAME-PID-20250131-235959.svg" in the current directory, the name
- * reduced to harmless characters. NULL when memory is short.
+ * reduced to harmless characters, PID left out if it is 0. NULL when memory is
+ * short.
  */
 char *options_default_output(const char *name, pid_t pid, enum output_format format);
 

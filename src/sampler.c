@@ -460,7 +460,7 @@ static bool open_targets(struct sampler *sampler)
 		}
 	}
 	if (options->launch) {
-		int error = launch_go(&sampler->launch);
+		int error = launch_go(&sampler->launch, sampler->tracer);
 
 		if (error)
 			return fail(sampler, sampler->launch.pid, error);

@@ -6,14 +6,15 @@
  *
  *	launch_start(), tracer_seize(), launch_go()
  *
- * If the child is seized, its exit status comes with its tracee.
+ * Its exit status comes with its tracee.
  */
 #ifndef LJSPY_LAUNCH_H
 #define LJSPY_LAUNCH_H
 
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/types.h>
+
+#include "src/target/tracer.h"
 
 struct launch {
 	pid_t pid;
@@ -29,13 +30,13 @@ struct launch {
 int launch_start(char *const command[], const sigset_t *mask, struct launch *ret_launch);
 
 /*
- * Let the child run the command and wait until it does. 0, or a negative
- * errno of execvp(), or -ESRCH when the child was killed before; then the
- * child is ended (and reaped if it is not a tracee).
+ * Let the child, which the tracer has seized, run the command and wait until
+ * it does; the tracee is then marked as execed. 0, or a negative errno of
+ * execvp(), or -ESRCH when a signal has killed it before; then it is gone.
  */
-int launch_go(struct launch *launch);
+int launch_go(struct launch *launch, struct tracer *tracer);
 
-/* Instead of launch_go(): end the child before it has run anything. */
+/* Instead of launch_go(): end the child before it has run anything, and reap it. */
 void launch_cancel(struct launch *launch);
 
 #endif

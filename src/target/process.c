@@ -112,9 +112,9 @@ static int read_status(pid_t pid, struct process *process)
 	value = find_status(text, "TracerPid");
 	if (value)
 		process->tracer_pid = (pid_t)strtol(value, NULL, 10);
-	value = find_status(text, "Seccomp");
+	value = find_status(text, "CapPrm");
 	if (value)
-		process->seccomp = (int)strtol(value, NULL, 10);
+		process->capabilities = strtoull(value, NULL, 16);
 	process->own_pid = pid;
 	value = find_status(text, "NSpid");	/* since Linux 4.1; outermost namespace first */
 	if (value) {

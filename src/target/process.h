@@ -24,7 +24,7 @@ struct process {
 	char state;		/* as in /proc/PID/stat: R S D T t Z X I */
 	bool kernel_thread;
 	bool is_32bit;		/* false also if that could not be found out */
-	int seccomp;		/* mode: 0 none, 1 strict, 2 filter */
+	uint64_t capabilities;	/* permitted ones, by bit */
 	uint64_t start_ticks;	/* since boot; pid and start together never recur */
 	char name[PROCESS_NAME_MAX];	/* comm; untrusted */
 	char *executable;	/* what /proc/PID/exe points to, " (deleted)" cut off; NULL if refused */

@@ -236,6 +236,7 @@ static int merge(struct threads *threads, const struct tid_list *list)
 	struct thread **old = threads->threads;
 	size_t old_count = threads->count, at = 0, i = 0;
 	struct thread **merged = calloc(list->count + old_count + 1, sizeof(struct thread *));
+	bool execed = false;
 	int error = 0;
 
 	if (!merged)
@@ -249,7 +250,12 @@ static int merge(struct threads *threads, const struct tid_list *list)
 		if (at < old_count && (listed || i == list->count || old[at]->tid < list->tids[i])) {
 			*next = old[at++];
 			if (is_gone(threads, *next, listed)) {
-				/* If it is listed, the id may be another's now. */
+				/*
+				 * If it is listed, the id may be another's now. The first
+				 * thread goes without a report only if one that was not
+				 * seized yet has called execve() and taken its id.
+				 */
+				execed |= (*next)->tid == threads->pid && !(*next)->tracee->exit_known;
 				drop_thread(threads, *next, true);
 			} else {
 				i += listed;
@@ -258,10 +264,12 @@ static int merge(struct threads *threads, const struct tid_list *list)
 			continue;
 		}
 		failure = add_thread(threads, list->tids[i++], next);
-		if (!failure)
+		if (!failure) {
+			(*next)->tracee->execed |= execed && (*next)->tid == threads->pid;
 			threads->count++;
-		else if (failure != -ESRCH)
+		} else if (failure != -ESRCH) {
 			error = failure;
+		}
 	}
 	free(old);
 	threads->threads = merged;

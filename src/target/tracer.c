@@ -313,6 +313,45 @@ static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t dead
 	return true;
 }
 
+enum fate {
+	FATE_ALIVE,		/* and our tracee */
+	FATE_ZOMBIE,		/* a first thread's end is not reported before that of the last */
+	FATE_NOT_OURS,
+};
+
+/* What became of a thread that does not answer. */
+static enum fate find_out(pid_t tid)
+{
+	struct process process;
+	enum fate fate = FATE_ALIVE;
+
+	if (process_read(tid, &process))
+		return FATE_NOT_OURS;
+	if (process_is_zombie(&process))
+		fate = FATE_ZOMBIE;
+	else if (process.tracer_pid != gettid())
+		fate = FATE_NOT_OURS;
+	process_clear(&process);
+	return fate;
+}
+
+/* The thread did not stop. */
+static int give_up(struct tracer *tracer, struct tracee *tracee)
+{
+	enum fate fate = find_out(tracee->tid);
+
+	tracee->wanted = false;
+	if (tracee->state == TRACEE_GONE)
+		return -ESRCH;
+	/* A thread that is not seized has called execve() and taken the id. */
+	if (fate == FATE_NOT_OURS)
+		mark_gone(tracer, tracee);
+	if (fate != FATE_ALIVE)
+		return -ESRCH;
+	tracee->state = TRACEE_AWAITED;
+	return -ETIMEDOUT;
+}
+
 int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
 {
 	bool spin;
@@ -326,16 +365,15 @@ int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	start = now_ns();
 	tracee->wanted = true;
 	/* A second interrupt may be answered by a second stop. */
-	if (tracee->state != TRACEE_AWAITED)
-		ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+	if (tracee->state != TRACEE_AWAITED && ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL)) {
+		wait_once(tracer, tracee);
+		return give_up(tracer, tracee);
+	}
 	while (tracee->wanted) {
 		if (wait_once(tracer, tracee))
 			continue;
-		if (!await_report(tracer, spin ? start + STOP_SPIN_NS : start, start + timeout_ns)) {
-			tracee->wanted = false;
-			tracee->state = TRACEE_AWAITED;
-			return -ETIMEDOUT;
-		}
+		if (!await_report(tracer, spin ? start + STOP_SPIN_NS : start, start + timeout_ns))
+			return give_up(tracer, tracee);
 	}
 	switch (tracee->state) {
 	case TRACEE_HELD:
@@ -395,19 +433,6 @@ bool tracer_poll_is_due(const struct tracer *tracer)
 	return tracer->poll_is_due;
 }
 
-/* As above, but it has not come to report that. */
-static bool is_ours_already(pid_t tid)
-{
-	struct process process;
-	bool ours;
-
-	if (process_read(tid, &process))
-		return false;
-	ours = process.tracer_pid == gettid() && !process_is_zombie(&process);
-	process_clear(&process);
-	return ours;
-}
-
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee)
 {
 	struct seized *seized = find_seized(tracer, tid);
@@ -422,7 +447,8 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC)) {
 		int error = errno;
 
-		if (error == EPERM && is_ours_already(tid)) {
+		/* Another thread has taken the id by execve() and will report that. */
+		if (error == EPERM && find_out(tid) == FATE_ALIVE) {
 			*ret_tracee = &seized->tracee;
 			return 0;
 		}

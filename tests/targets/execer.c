@@ -1,25 +1,34 @@
 /*
- * execer TIMES HOW: spins for a moment and runs itself again, that many times;
- * then prints "done" and spins on. HOW is "leader", or "thread" if a second
- * thread is to call execve() while the first one and a third spin, or "orphan"
- * if the first one has ended by then.
+ * execer HOW: for each two lines that it is given, runs itself once more. At
+ * the first it starts its threads and prints "threads", at the second one of
+ * them calls execve(), and the new program prints "again". Until then it spins
+ * unless it waits for a line. HOW is "leader", or "thread" if a second thread
+ * is to call execve() while the first one spins, or "orphan" if the first one
+ * has ended by then.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static char **arguments;
 static volatile unsigned long count;
 
-static void spin_ms(int ms)
+static void await_line(void)
 {
-	clock_t end = clock() + ms * (CLOCKS_PER_SEC / 1000);
+	char letter;
 
-	while (clock() < end)
-		count = count + 1;
+	do
+		if (read(STDIN_FILENO, &letter, 1) != 1)
+			exit(1);
+	while (letter != '\n');
+}
+
+static void say(const char *what)
+{
+	puts(what);
+	fflush(stdout);
 }
 
 static void *spin(void *unused)
@@ -31,12 +40,10 @@ static void *spin(void *unused)
 
 static void *run_again(void *unused)
 {
-	char times[16];
-	char *next[] = { arguments[0], times, arguments[2], NULL };
-
-	spin_ms(20);
-	snprintf(times, sizeof(times), "%d", atoi(arguments[1]) - 1);
-	execv("/proc/thread-self/exe", next);	/* the first thread may have ended */
+	say("threads");
+	await_line();
+	setenv("AGAIN", "yes", 1);
+	execv("/proc/thread-self/exe", arguments);	/* the first thread may have ended */
 	exit(1);
 	return unused;
 }
@@ -44,30 +51,18 @@ static void *run_again(void *unused)
 int main(int argc, char **argv)
 {
 	pthread_t spinner, runner;
-	char line[16];
 
-	if (argc < 3)
+	if (argc < 2)
 		return 1;
 	arguments = argv;
-	if (!getenv("STARTED")) {
-		setenv("STARTED", "yes", 1);
-		puts("ready");
-		fflush(stdout);
-		if (read(STDIN_FILENO, line, sizeof(line)) <= 0)
-			return 1;
-	}
-	if (atoi(argv[1]) == 0) {
-		puts("done");
-		fflush(stdout);
-		spin(NULL);
-	}
-	if (strcmp(argv[2], "leader") != 0) {
-		pthread_create(&spinner, NULL, spin, NULL);
-		pthread_create(&runner, NULL, run_again, NULL);
-		if (strcmp(argv[2], "orphan") == 0)
-			pthread_exit(NULL);
-		spin(NULL);
-	}
-	run_again(NULL);
+	say(getenv("AGAIN") ? "again" : "ready");
+	await_line();
+	if (strcmp(argv[1], "leader") == 0)
+		run_again(NULL);
+	pthread_create(&spinner, NULL, spin, NULL);
+	pthread_create(&runner, NULL, run_again, NULL);
+	if (strcmp(argv[1], "orphan") == 0)
+		pthread_exit(NULL);
+	spin(NULL);
 	return 0;
 }

@@ -272,53 +272,66 @@ static void stop_signal_while_held_takes_effect_on_resume(void **state)
 	tracer_free(tracer);
 }
 
-/* Sample a target until it prints "done"; how often it was found to run another program. */
-static int sample_until_done(struct tracer *tracer, struct target_process *target)
+/* Do what a sampling loop does, once. True if the process was found to run another program. */
+static bool sample(struct tracer *tracer, struct threads *threads)
 {
-	struct threads *threads = threads_new(tracer, target->pid);
-	int execs = 0;
+	bool execed = false;
+
+	if (threads_refresh(threads, monotonic_ns(), 0))
+		fail_msg("no thread is left");
+	for (size_t i = 0; i < threads_count(threads); i++) {
+		struct thread *thread = threads_at(threads, i);
+		int error;
+
+		if (!thread_is_running(threads, thread))
+			continue;
+		error = tracer_stop(tracer, thread->tracee, second_ns);
+		if (!error)
+			tracer_resume(tracer, thread->tracee);
+		else
+			assert_true(error == -ESRCH || error == -ECANCELED);
+	}
+	poll_for_ms(tracer, 1);
+	for (size_t i = 0; i < threads_count(threads); i++) {
+		struct tracee *tracee = threads_at(threads, i)->tracee;
+
+		execed |= tracee->execed;
+		tracee->execed = false;
+	}
+	return execed;
+}
+
+/* Until the program prints that line; true if it was found to run another one. */
+static bool sample_until(struct tracer *tracer, struct threads *threads,
+			 struct target_process *target, const char *expected)
+{
+	struct pollfd output = { .fd = fileno(target->output), .events = POLLIN };
+	bool execed = false;
 	char line[16];
 
-	target_process_tell(target, "go");
-	for (uint64_t end = monotonic_ns() + 5 * second_ns; monotonic_ns() < end;) {
-		if (threads_refresh(threads, monotonic_ns(), 0))
-			fail_msg("no thread is left");
-		for (size_t i = 0; i < threads_count(threads); i++) {
-			struct thread *thread = threads_at(threads, i);
-			int error;
-
-			if (!thread_is_running(threads, thread))
-				continue;
-			error = tracer_stop(tracer, thread->tracee, second_ns / 10);
-			if (!error)
-				tracer_resume(tracer, thread->tracee);
-			else
-				assert_true(error == -ESRCH || error == -ECANCELED || error == -ETIMEDOUT);
-		}
-		poll_for_ms(tracer, 1);
-		for (size_t i = 0; i < threads_count(threads); i++) {
-			struct tracee *tracee = threads_at(threads, i)->tracee;
-
-			execs += tracee->execed;
-			tracee->execed = false;
-		}
-		if (execs == 20)
-			break;
-	}
-	await_line(tracer, target, line, sizeof(line));
-	assert_string_equal(line, "done");
-	threads_free(threads);
-	return execs;
+	for (int i = 0; i < 5000 && poll(&output, 1, 0) == 0; i++)
+		execed |= sample(tracer, threads);
+	target_process_line(target, line, sizeof(line));
+	assert_string_equal(line, expected);
+	return execed | sample(tracer, threads);
 }
 
 static void exec_is_noticed_without_a_hang(const char *how)
 {
-	struct target_process target = target_process_start("execer", (const char *[]){ "20", how, NULL });
+	struct target_process target = target_process_start("execer", (const char *[]){ how, NULL });
 	struct tracer *tracer = tracer_new();
+	struct threads *threads = threads_new(tracer, target.pid);
 
-	assert_int_equal(sample_until_done(tracer, &target), 20);
-	assert_true(uses_cpu(target.pid));
+	for (int i = 0; i < 20; i++) {
+		target_process_tell(&target, "start your threads");
+		assert_false(sample_until(tracer, threads, &target, "threads"));
+		for (int j = 0; j < 5; j++)
+			assert_false(sample(tracer, threads));
+		target_process_tell(&target, "run again");
+		assert_true(sample_until(tracer, threads, &target, "again"));
+	}
 	target_process_end(&target);
+	threads_free(threads);
 	tracer_free(tracer);
 }
 
@@ -338,6 +351,28 @@ static void exec_after_the_first_thread_has_ended_is_noticed(void **state)
 {
 	(void)state;
 	exec_is_noticed_without_a_hang("orphan");
+}
+
+static void exec_of_a_thread_that_was_not_seized_is_noticed(void **state)
+{
+	struct target_process target = target_process_start("execer", (const char *[]){ "thread", NULL });
+	struct tracer *tracer = tracer_new();
+	struct threads *threads = threads_new(tracer, target.pid);
+	char line[16];
+
+	(void)state;
+	assert_false(sample(tracer, threads));
+	target_process_tell(&target, "start your threads");
+	target_process_line(&target, line, sizeof(line));
+	target_process_tell(&target, "run again");
+	target_process_line(&target, line, sizeof(line));
+	assert_string_equal(line, "again");
+	/* The first thread is not known to be gone before somebody asks for it. */
+	assert_int_equal(tracer_stop(tracer, threads_at(threads, 0)->tracee, second_ns), -ESRCH);
+	assert_true(sample(tracer, threads));
+	target_process_end(&target);
+	threads_free(threads);
+	tracer_free(tracer);
 }
 
 static void killed_target_is_noticed(void **state)
@@ -521,6 +556,7 @@ int main(void)
 		cmocka_unit_test(exec_of_a_single_thread_is_noticed),
 		cmocka_unit_test(exec_of_one_of_several_threads_is_noticed),
 		cmocka_unit_test(exec_after_the_first_thread_has_ended_is_noticed),
+		cmocka_unit_test(exec_of_a_thread_that_was_not_seized_is_noticed),
 		cmocka_unit_test(killed_target_is_noticed),
 		cmocka_unit_test(uninterruptible_thread_is_not_waited_for),
 		cmocka_unit_test(target_outlives_a_killed_tracer),

@@ -1,0 +1,490 @@
+#include "src/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/message.h"
+
+enum {
+	RECORD = 1 << COMMAND_RECORD,
+	DUMP = 1 << COMMAND_DUMP,
+	INFO = 1 << COMMAND_INFO,
+	ALL = RECORD | DUMP | INFO,
+
+	/* Letters of options that have none. */
+	OPTION_NAME = UCHAR_MAX + 1,
+	OPTION_STATS,
+	OPTION_LINES,
+	OPTION_ANNOTATE,
+};
+
+static const uint64_t second_ns = 1000000000u;
+static const uint64_t duration_max_ns = 366 * 24 * 3600 * UINT64_C(1000000000);
+
+static const struct {
+	const char *name;
+	int letter;
+	unsigned int commands;	/* that have it */
+	const char *argument;	/* NULL if it takes none */
+	const char *help;
+} option_table[] = {
+	{ "pid", 'p', ALL, "PID[,PID...]", "the processes to look at" },
+	{ "name", OPTION_NAME, ALL, "PATTERN", "those whose name, program or script matches" },
+	{ "output", 'o', RECORD, "FILE", "where to write; - is standard output" },
+	{ "format", 'f', RECORD, "FORMAT", "svg or folded; else by the suffix of FILE, else svg" },
+	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
+	{ "rate", 'r', RECORD, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
+	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
+	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
+	{ "help", 'h', ALL, NULL, "show this" },
+	{ "version", 'V', ALL, NULL, "show the version" },
+};
+
+enum { OPTION_COUNT = sizeof(option_table) / sizeof(option_table[0]) };
+
+static const struct {
+	const char *name;
+	const char *arguments;
+	const char *summary;
+	const char *examples;
+} command_table[COMMAND_COUNT] = {
+	[COMMAND_RECORD] = {
+		"record", "[options] [-- COMMAND [ARG...]]",
+		"profile processes for a while and draw a flame graph",
+		"  ljspy record -p 1234 -d 30s               ljspy-NAME-1234-DATE-TIME.svg\n"
+		"  ljspy record --name nginx -o nginx.svg    all workers in one picture\n"
+		"  ljspy record -o - -f folded -- luajit game.lua\n",
+	},
+	[COMMAND_DUMP] = {
+		"dump", "[options]",
+		"show what every thread is doing, once",
+		"  ljspy dump -p 1234\n",
+	},
+	[COMMAND_INFO] = {
+		"info", "[options]",
+		"show what ljspy sees in a process, and what it may do",
+		"  ljspy info -p 1234\n",
+	},
+};
+
+static const char *const format_names[OUTPUT_FORMAT_COUNT] = {
+	[OUTPUT_SVG] = "svg",
+	[OUTPUT_FOLDED] = "folded",
+};
+
+const char *output_format_name(enum output_format format)
+{
+	return format_names[format];
+}
+
+static void print_option(FILE *out, size_t i)
+{
+	const char *argument = option_table[i].argument;
+	char spelled[64];
+
+	snprintf(spelled, sizeof(spelled), "--%s%s%s", option_table[i].name, argument ? " " : "",
+		 argument ? argument : "");
+	if (option_table[i].letter <= UCHAR_MAX)
+		fprintf(out, "  -%c, %-20s  %s\n", option_table[i].letter, spelled, option_table[i].help);
+	else
+		fprintf(out, "      %-20s  %s\n", spelled, option_table[i].help);
+}
+
+static void print_help(FILE *out)
+{
+	fputs("Usage: ljspy COMMAND [options]\n"
+	      "Profile running LuaJIT programs from outside: Lua and native code in one stack.\n"
+	      "\nCommands (may be abbreviated):\n", out);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(out, "  %-8s%s\n", command_table[i].name, command_table[i].summary);
+	fputs("\nOptions of all commands:\n", out);
+	for (size_t i = 0; i < OPTION_COUNT; i++)
+		if (option_table[i].commands == ALL)
+			print_option(out, i);
+	fputs("\nExamples:\n", out);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fputs(command_table[i].examples, out);
+	fputs("\n`ljspy COMMAND --help` tells more.\n", out);
+}
+
+static void print_command_help(enum command command)
+{
+	printf("Usage: ljspy %s %s\n%c%s.\n\n", command_table[command].name, command_table[command].arguments,
+	       toupper((unsigned char)command_table[command].summary[0]),
+	       command_table[command].summary + 1);
+	for (size_t i = 0; i < OPTION_COUNT; i++)
+		if (option_table[i].commands & (1u << command))
+			print_option(stdout, i);
+	printf("\nWithout -p and --name: the one process that runs LuaJIT, or a list of them.\n"
+	       "\nExamples:\n%s", command_table[command].examples);
+}
+
+static void print_version(void)
+{
+	puts("ljspy " LJSPY_VERSION);
+}
+
+static void suggest_help(enum command command)
+{
+	message_note("`ljspy %s --help` shows the options.", command_table[command].name);
+}
+
+static const char *command_name(enum command command)
+{
+	return command_table[command].name;
+}
+
+/* False, and said why, unless the text is the beginning of just one command. */
+static bool parse_command(const char *text, enum command *ret_command)
+{
+	int found = -1;
+
+	for (int i = 0; i < COMMAND_COUNT; i++) {
+		if (strncmp(command_table[i].name, text, strlen(text)) != 0)
+			continue;
+		if (found >= 0) {
+			message_error("\"%s\" may be %s or %s.", text, command_table[found].name,
+				      command_table[i].name);
+			return false;
+		}
+		found = i;
+	}
+	if (found < 0 || !*text) {
+		message_error("There is no command \"%s\".", text);
+		message_note("`ljspy --help` shows the commands.");
+		return false;
+	}
+	*ret_command = (enum command)found;
+	return true;
+}
+
+/* A decimal number up to maximum that *text begins with; *text is moved behind it. */
+static bool take_number(const char **text, uint64_t maximum, uint64_t *ret)
+{
+	const char *at = *text;
+	uint64_t value = 0;
+
+	for (; *at >= '0' && *at <= '9'; at++) {
+		value = value * 10 + (uint64_t)(*at - '0');
+		if (value > maximum)
+			return false;
+	}
+	if (at == *text)
+		return false;
+	*text = at;
+	*ret = value;
+	return true;
+}
+
+static bool add_pid(struct options *options, pid_t pid)
+{
+	for (size_t i = 0; i < options->pid_count; i++)
+		if (options->pids[i] == pid)
+			return true;
+	if (!options->pids)
+		options->pids = calloc(OPTIONS_PIDS_MAX, sizeof(*options->pids));
+	if (!options->pids || options->pid_count == OPTIONS_PIDS_MAX) {
+		message_error("There are more than %d processes.", OPTIONS_PIDS_MAX);
+		return false;
+	}
+	options->pids[options->pid_count++] = pid;
+	return true;
+}
+
+static bool parse_pids(struct options *options, const char *text)
+{
+	const char *at = text;
+	uint64_t pid;
+
+	do {
+		if (!take_number(&at, INT_MAX, &pid) || pid == 0 || (*at && *at != ',')) {
+			message_error("\"%s\" is not a process id, or several with commas between.", text);
+			message_note("To choose processes by name, use --name.");
+			return false;
+		}
+		if (!add_pid(options, (pid_t)pid))
+			return false;
+	} while (*at++ == ',');
+	return true;
+}
+
+static bool parse_format(const char *text, enum output_format *ret_format)
+{
+	for (int i = 0; i < OUTPUT_FORMAT_COUNT; i++) {
+		if (strcmp(text, format_names[i]) == 0) {
+			*ret_format = (enum output_format)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* "90", "1.5s", "500ms", "2m", "1h" */
+static bool parse_duration(const char *text, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} units[] = {
+		{ "", second_ns }, { "s", second_ns }, { "ms", second_ns / 1000 },
+		{ "m", 60 * second_ns }, { "h", 3600 * second_ns },
+	};
+	uint64_t whole, tenths = 0;
+	const char *at = text;
+
+	if (!take_number(&at, duration_max_ns / second_ns, &whole))
+		return false;
+	if (*at == '.') {
+		at++;
+		if (!take_number(&at, 9, &tenths))
+			return false;
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		uint64_t ns;
+
+		if (strcmp(at, units[i].unit) != 0)
+			continue;
+		if (whole > duration_max_ns / units[i].ns)
+			return false;
+		ns = whole * units[i].ns + tenths * (units[i].ns / 10);
+		if (ns == 0)
+			return false;
+		*ret_ns = ns;
+		return true;
+	}
+	return false;
+}
+
+/* What was given on the command line besides what is in the options. */
+struct given {
+	bool format;
+};
+
+static bool parse_option(struct options *options, struct given *given, int letter, const char *argument)
+{
+	uint64_t number;
+
+	switch (letter) {
+	case 'p':
+		return parse_pids(options, argument);
+	case OPTION_NAME:
+		options->name = argument;
+		return true;
+	case 'o':
+		options->output = argument;
+		return true;
+	case 'f':
+		given->format = true;
+		if (parse_format(argument, &options->format))
+			return true;
+		message_error("There is no format \"%s\".", argument);
+		message_note("The formats are svg and folded.");
+		return false;
+	case 'd':
+		if (parse_duration(argument, &options->duration_ns))
+			return true;
+		message_error("\"%s\" is not a duration.", argument);
+		message_note("Write it like 30s, 2m, 1h or 500ms; a year is the most.");
+		return false;
+	case 'r':
+		if (take_number(&argument, OPTIONS_RATE_MAX, &number) && !*argument && number > 0) {
+			options->rate_hz = (unsigned int)number;
+			return true;
+		}
+		message_error("The rate is to be a number from 1 to %d, in samples per second.",
+			      OPTIONS_RATE_MAX);
+		return false;
+	case OPTION_STATS:
+		options->stats = argument;
+		return true;
+	case OPTION_LINES:
+		options->lines = true;
+		return true;
+	case OPTION_ANNOTATE:
+		options->annotate = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* For getopt_long(): the options that the command has. */
+struct getopt_tables {
+	char letters[2 + 2 * OPTION_COUNT + 1];
+	struct option names[OPTION_COUNT + 1];
+};
+
+static void fill_tables(enum command command, struct getopt_tables *tables)
+{
+	char *letter = tables->letters;
+	size_t count = 0;
+
+	memset(tables, 0, sizeof(*tables));
+	*letter++ = '+';	/* stop at the first argument that is no option */
+	*letter++ = ':';	/* tell a missing argument from an unknown option */
+	for (size_t i = 0; i < OPTION_COUNT; i++) {
+		if (!(option_table[i].commands & (1u << command)))
+			continue;
+		tables->names[count++] = (struct option){
+			.name = option_table[i].name,
+			.has_arg = option_table[i].argument ? required_argument : no_argument,
+			.val = option_table[i].letter,
+		};
+		if (option_table[i].letter > UCHAR_MAX)
+			continue;
+		*letter++ = (char)option_table[i].letter;
+		if (option_table[i].argument)
+			*letter++ = ':';
+	}
+}
+
+/* The format follows the name of the file unless it was given. */
+static bool choose_format(struct options *options)
+{
+	const char *slash, *dot;
+
+	if (!options->output)
+		return true;
+	slash = strrchr(options->output, '/');
+	dot = strrchr(slash ? slash : options->output, '.');
+	if (!dot || !dot[1] || parse_format(dot + 1, &options->format))
+		return true;
+	message_error("\"%s\" does not tell which format is wanted.", options->output);
+	message_note("Use a name that ends in .svg or .folded, or add -f svg or -f folded.");
+	return false;
+}
+
+/* What is left behind the options: nothing, or "--" and a command to start. */
+static bool parse_rest(struct options *options, char **rest, bool separated)
+{
+	if (!*rest && !separated)
+		return true;
+	if (!separated || options->command != COMMAND_RECORD) {
+		message_error("\"%s\" is one argument too many.", separated ? "--" : *rest);
+		message_note("A process is chosen by -p or --name; a command to start follows \"--\" in `ljspy record`.");
+		return false;
+	}
+	if (!*rest) {
+		message_error("After \"--\" a command is missing.");
+		suggest_help(options->command);
+		return false;
+	}
+	options->launch = rest;
+	return true;
+}
+
+static bool check_targets(const struct options *options)
+{
+	int ways = (options->pid_count > 0) + (options->name != NULL) + (options->launch != NULL);
+
+	if (ways <= 1)
+		return true;
+	message_error("Only one of -p, --name and a command to start can be given.");
+	suggest_help(options->command);
+	return false;
+}
+
+/* True to go on; otherwise *ret_status is what to exit with. */
+static bool parse_arguments(int argc, char **argv, struct options *options, enum exit_status *ret_status)
+{
+	struct getopt_tables tables;
+	struct given given = { .format = false };
+	int letter;
+
+	fill_tables(options->command, &tables);
+	*ret_status = EXIT_USAGE;
+	opterr = 0;
+	optind = 1;
+	while ((letter = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
+		switch (letter) {
+		case 'h':
+			print_command_help(options->command);
+			*ret_status = EXIT_ALL_GOOD;
+			return false;
+		case 'V':
+			print_version();
+			*ret_status = EXIT_ALL_GOOD;
+			return false;
+		case ':':
+			message_error("%s needs an argument.", argv[optind - 1]);
+			suggest_help(options->command);
+			return false;
+		case '?':
+			if (optopt && optopt <= UCHAR_MAX)
+				message_error("`ljspy %s` has no option -%c.", command_name(options->command), optopt);
+			else
+				message_error("`ljspy %s` has no option %s.", command_name(options->command),
+					      argv[optind - 1]);
+			suggest_help(options->command);
+			return false;
+		default:
+			if (!parse_option(options, &given, letter, optarg))
+				return false;
+		}
+	}
+	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
+	       check_targets(options) && (given.format || choose_format(options));
+}
+
+bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status)
+{
+	*ret_options = (struct options){ .rate_hz = OPTIONS_RATE_DEFAULT };
+	*ret_status = EXIT_USAGE;
+	if (argc < 2) {
+		print_help(stderr);
+		return false;
+	}
+	if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
+		print_help(stdout);
+		*ret_status = EXIT_ALL_GOOD;
+		return false;
+	}
+	if (strcmp(argv[1], "-V") == 0 || strcmp(argv[1], "--version") == 0) {
+		print_version();
+		*ret_status = EXIT_ALL_GOOD;
+		return false;
+	}
+	if (argv[1][0] == '-') {
+		message_error("A command comes before options such as %s.", argv[1]);
+		message_note("`ljspy --help` shows the commands.");
+		return false;
+	}
+	return parse_command(argv[1], &ret_options->command) &&
+	       parse_arguments(argc - 1, argv + 1, ret_options, ret_status);
+}
+
+void options_clear(struct options *options)
+{
+	free(options->pids);
+	options->pids = NULL;
+	options->pid_count = 0;
+}
+
+char *options_default_output(const char *name, pid_t pid, enum output_format format)
+{
+	char harmless[32], id[16] = "", date[32], *path;
+	time_t now = time(NULL);
+	struct tm local;
+	size_t length = 0;
+
+	for (; *name && length < sizeof(harmless) - 1; name++) {
+		bool is_harmless = isalnum((unsigned char)*name) || *name == '_' || *name == '.' || *name == '-';
+
+		harmless[length++] = is_harmless ? *name : '_';
+	}
+	harmless[length] = '\0';
+	if (!localtime_r(&now, &local) || !strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &local))
+		snprintf(date, sizeof(date), "%lld", (long long)now);
+	if (pid)
+		snprintf(id, sizeof(id), "%d-", (int)pid);
+	if (asprintf(&path, "ljspy-%s-%s%s.%s", harmless, id, date, format_names[format]) < 0)
+		return NULL;
+	return path;
+}

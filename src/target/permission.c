@@ -1,0 +1,285 @@
+#include "src/target/permission.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+	WHO_MAX = 128,		/* bytes of "process 12 (name)" or "user 33 (name)" */
+	GROUPS_MAX = 65536,	/* NGROUPS_MAX of Linux */
+};
+
+/* By capget(2): which the calling thread may use, and which it may make usable. */
+static bool read_capabilities(uint64_t *ret_effective, uint64_t *ret_permitted)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data))
+		return false;
+	*ret_effective = data[0].effective | (uint64_t)data[1].effective << 32;
+	*ret_permitted = data[0].permitted | (uint64_t)data[1].permitted << 32;
+	return true;
+}
+
+bool permission_has_ptrace_capability(void)
+{
+	uint64_t effective, permitted;
+
+	return read_capabilities(&effective, &permitted) && effective & (1u << CAP_SYS_PTRACE);
+}
+
+/* A filter that forbids ptrace() gives itself away where the kernel would say ESRCH. */
+static bool ptrace_is_filtered(void)
+{
+	return ptrace(PTRACE_CONT, getpid(), NULL, NULL) < 0 && errno != ESRCH;
+}
+
+/* 0 also where there is no Yama. */
+static int read_yama_scope(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+	int scope = 0;
+
+	if (!file)
+		return 0;
+	if (fscanf(file, "%d", &scope) != 1)
+		scope = 0;
+	fclose(file);
+	return scope;
+}
+
+static void describe_process(pid_t pid, char text[static WHO_MAX])
+{
+	struct process process;
+
+	if (process_read(pid, &process)) {
+		snprintf(text, WHO_MAX, "process %d", (int)pid);
+		return;
+	}
+	snprintf(text, WHO_MAX, "process %d (%s)", (int)pid, process.name);
+	process_clear(&process);
+}
+
+static void describe_user(uid_t uid, char text[static WHO_MAX])
+{
+	const struct passwd *entry = getpwuid(uid);
+
+	if (entry)
+		snprintf(text, WHO_MAX, "user %s", entry->pw_name);
+	else
+		snprintf(text, WHO_MAX, "user %u", (unsigned int)uid);
+}
+
+/* Of the three users and groups of a process all have to be the tracer's (ptrace(2), access mode checking). */
+static bool belongs_to(const struct process *process, uid_t uid, gid_t gid)
+{
+	return process->uid == uid && process->euid == uid && process->suid == uid &&
+	       process->gid == gid && process->egid == gid && process->sgid == gid;
+}
+
+/* The kernel shows that by making root the owner of the process's directory. */
+static bool is_dumpable(const struct process *process)
+{
+	char path[32];
+	struct stat status;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
+	return stat(path, &status) != 0 || status.st_uid == process->euid;
+}
+
+__attribute__((__format__(__printf__, 4, 5)))
+static bool decide(struct permission_verdict *verdict, enum permission_reason reason,
+		   const char *remedy, const char *format, ...)
+{
+	va_list arguments;
+
+	verdict->reason = reason;
+	va_start(arguments, format);
+	vsnprintf(verdict->sentence, sizeof(verdict->sentence), format, arguments);
+	va_end(arguments);
+	snprintf(verdict->remedy, sizeof(verdict->remedy), "%s", remedy);
+	return true;
+}
+
+/* One of our own threads? */
+static bool is_ljspy(pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d", (int)tid);
+	return access(path, F_OK) == 0;
+}
+
+/* What the process is may be reason enough. */
+static bool explain_by_process(const struct process *process, struct permission_verdict *verdict)
+{
+	const int pid = process->pid;
+	char tracer[WHO_MAX];
+
+	if (pid == getpid())
+		return decide(verdict, PERMISSION_SELF, "", "Process %d is ljspy itself.", pid);
+	if (process_is_zombie(process))
+		return decide(verdict, PERMISSION_ZOMBIE, "",
+			      "Process %d (%s) has ended; its parent, process %d, has yet to notice.",
+			      pid, process->name, (int)process->parent_pid);
+	if (process->kernel_thread)
+		return decide(verdict, PERMISSION_KERNEL_THREAD, "",
+			      "Process %d (%s) is a thread of the kernel.", pid, process->name);
+	if (process->is_32bit)
+		return decide(verdict, PERMISSION_32BIT, "",
+			      "Process %d (%s) runs a 32-bit program; ljspy can only read 64-bit ones.",
+			      pid, process->name);
+	if (process->tracer_pid == 0 || is_ljspy(process->tracer_pid))
+		return false;
+	describe_process(process->tracer_pid, tracer);
+	return decide(verdict, PERMISSION_OTHER_TRACER, "End that first; a process can have one tracer only.",
+		      "Process %d (%s) is traced by %s already.", pid, process->name, tracer);
+}
+
+static bool explain_by_user(const struct process *process, bool is_root,
+			    struct permission_verdict *verdict)
+{
+	const int pid = process->pid;
+	char owner[WHO_MAX], remedy[WHO_MAX + 64];
+
+	if (belongs_to(process, getuid(), getgid()))
+		return false;
+	describe_user(process->euid, owner);
+	if (is_root)
+		return decide(verdict, PERMISSION_MISSING_CAPABILITY,
+			      "Start the container with --cap-add=SYS_PTRACE"
+			      " (Kubernetes: securityContext.capabilities.add).",
+			      "Process %d (%s) belongs to %s, and ljspy is root without CAP_SYS_PTRACE.",
+			      pid, process->name, owner);
+	snprintf(remedy, sizeof(remedy), "Run ljspy as that user, or as root: sudo ljspy ... -p %d", pid);
+	return decide(verdict, PERMISSION_OTHER_USER, remedy,
+		      "Process %d (%s) belongs to %s, not to you.", pid, process->name, owner);
+}
+
+static bool explain_by_yama(const struct process *process, bool has_capability,
+			    struct permission_verdict *verdict)
+{
+	static const char *const remedies[] = {
+		[1] = "Run ljspy as root, start the program with `ljspy record -- COMMAND`,"
+		      " or allow it for all: sudo sysctl kernel.yama.ptrace_scope=0",
+		[2] = "Run ljspy as root, or allow it for your own processes: sudo sysctl kernel.yama.ptrace_scope=0",
+		[3] = "This setting cannot be taken back before the next boot.",
+	};
+	static const char *const meanings[] = {
+		[1] = "only a program's own ancestors may trace it",
+		[2] = "only root may trace",
+		[3] = "nobody may trace",
+	};
+	int scope = read_yama_scope();
+
+	if (scope < 1 || scope > 3 || (has_capability && scope < 3))
+		return false;
+	return decide(verdict, PERMISSION_YAMA, remedies[scope],
+		      "Process %d (%s) may not be traced, as kernel.yama.ptrace_scope is %d: %s.",
+		      (int)process->pid, process->name, scope, meanings[scope]);
+}
+
+static void explain(const struct process *process, int error, struct permission_verdict *verdict)
+{
+	const int pid = process->pid;
+	const bool is_root = geteuid() == 0;
+	uint64_t effective = 0, permitted = 0;
+	bool has_capability;
+
+	read_capabilities(&effective, &permitted);
+	has_capability = effective & (1u << CAP_SYS_PTRACE);
+	if (explain_by_process(process, verdict))
+		return;
+	if (ptrace_is_filtered()) {
+		decide(verdict, PERMISSION_SECCOMP,
+		       "Start the container with --security-opt seccomp=unconfined or a profile that allows ptrace.",
+		       "A seccomp filter on ljspy forbids ptrace, so process %d (%s) cannot be traced.",
+		       pid, process->name);
+		return;
+	}
+	if (!has_capability && explain_by_user(process, is_root, verdict))
+		return;
+	if (explain_by_yama(process, has_capability, verdict))
+		return;
+	if (!has_capability && process->capabilities & ~permitted) {
+		decide(verdict, PERMISSION_MISSING_CAPABILITY,
+		       "Run ljspy as root, in a container with --cap-add=SYS_PTRACE.",
+		       "Process %d (%s) has capabilities that ljspy has not.", pid, process->name);
+		return;
+	}
+	if (!has_capability && !is_dumpable(process)) {
+		decide(verdict, PERMISSION_NOT_DUMPABLE,
+		       "Run ljspy as root, in a container with --cap-add=SYS_PTRACE.",
+		       "Process %d (%s) has made itself unreadable (it is not dumpable), as programs do that"
+		       " change their user.", pid, process->name);
+		return;
+	}
+	decide(verdict, PERMISSION_UNKNOWN, "Perhaps a security module (AppArmor, SELinux) or a user namespace is in the way.",
+	       "Process %d (%s) may not be traced: %s.", pid, process->name, strerror(error));
+}
+
+void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict)
+{
+	struct process process;
+	int failure = process_read(pid, &process);
+
+	if (failure == -ESRCH) {
+		decide(ret_verdict, PERMISSION_NO_SUCH_PROCESS, "", "There is no process %d.", (int)pid);
+	} else if (failure) {
+		decide(ret_verdict, PERMISSION_UNKNOWN, "", "Process %d cannot be looked at: %s.",
+		       (int)pid, strerror(-failure));
+	} else {
+		explain(&process, error, ret_verdict);
+		process_clear(&process);
+	}
+}
+
+/* Become that user for good; on failure be who we were. */
+static int take_identity(uid_t uid, gid_t gid, const gid_t *groups, int group_count)
+{
+	int error;
+
+	if (setgroups(1, &gid))
+		return -errno;
+	if (setresgid(gid, gid, gid)) {
+		error = -errno;
+		setgroups((size_t)group_count, groups);
+		return error;
+	}
+	if (setresuid(uid, uid, uid)) {
+		error = -errno;
+		if (setresgid(0, 0, 0) == 0)
+			setgroups((size_t)group_count, groups);
+		return error;
+	}
+	return 0;
+}
+
+int permission_take_target_identity(const struct process *process)
+{
+	gid_t *groups;
+	int group_count, error;
+
+	if (geteuid() != 0 || permission_has_ptrace_capability() ||
+	    belongs_to(process, getuid(), getgid()))
+		return -EALREADY;
+	if (!belongs_to(process, process->uid, process->gid))
+		return -EPERM;	/* three users at once cannot be had */
+	groups = calloc(GROUPS_MAX, sizeof(*groups));
+	if (!groups)
+		return -ENOMEM;
+	group_count = getgroups(GROUPS_MAX, groups);
+	error = group_count < 0 ? -errno : take_identity(process->uid, process->gid, groups, group_count);
+	free(groups);
+	return error;
+}
