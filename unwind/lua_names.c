@@ -242,6 +242,11 @@ bool lua_is_main_chunk(const struct proto *proto)
 	return proto->firstline == 0 && (proto->flags & PROTO_VARARG);
 }
 
+bool lua_is_builtin(const struct proto *proto)
+{
+	return proto->firstline == UINT32_MAX;
+}
+
 /* The length of the part that holds no control character. */
 static size_t printable_length(const char *text)
 {

@@ -437,9 +437,9 @@ static const uint8_t *snapshot_at(const struct trace *trace, const struct layout
 	for (uint64_t i = 0; i < count; i++) {
 		const uint8_t *one = snapshot_number(trace, layout, i);
 
-		if (!one || trace->mcode + load(one, layout->SnapShot_mcofs, 2) > pc)
-			break;
-		found = one;
+		/* Snapshots that no guard uses may lie in between with any offset. */
+		if (one && trace->mcode + load(one, layout->SnapShot_mcofs, 2) <= pc)
+			found = one;
 	}
 	return found;
 }
