@@ -11,6 +11,8 @@ enum {
 	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
 	FUNCTIONS_BATCH = 4096,
 	CONSTANTS_MAX = 1024,
+	/* A trace's own part of the stack: spadjust is a multiple of 16 in 16 bits, mostly under 100. */
+	TRACE_FRAME_BYTES_MAX = 4096,
 };
 
 static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
@@ -353,6 +355,35 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 	lua_objects_capture_protos(objects, capture->snapshot, layout, constants, count);
 }
 
+/*
+ * The trace that called the native code at hand is the one that a return
+ * address between the stack pointer and the thread's C frame leads to.
+ */
+static void capture_calling_trace(struct capture *capture, struct lua_objects *objects,
+				  const struct universe_view *view)
+{
+	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t word;
+
+	if (!thread)
+		return;
+	for (uint64_t at = thread->cframe - sizeof(word);
+	     at >= capture->registers.rsp && thread->cframe - at < TRACE_FRAME_BYTES_MAX;
+	     at -= sizeof(word)) {
+		const struct trace *trace;
+
+		if (!stack_word(capture, at, &word))
+			return;
+		trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
+					  word - 1);
+		if (!trace)
+			continue;
+		capture_trace_constants(capture, objects, layout, trace);
+		return;
+	}
+}
+
 static void capture_traces(struct capture *capture, const struct image *image,
 			   struct lua_objects *objects, const struct universe_view *view)
 {
@@ -380,10 +411,13 @@ static void capture_traces(struct capture *capture, const struct image *image,
 		memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
 	}
 	traces_capture(view->universe->traces, capture->snapshot, layout, J_trace, sizetrace,
-		       capture->registers.rip, executing, 2);
-	trace = traces_find(view->universe->traces, capture->registers.rip);
+		       executing, 2);
+	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
+				  capture->registers.rip);
 	if (trace)
 		capture_trace_constants(capture, objects, layout, trace);
+	else
+		capture_calling_trace(capture, objects, view);
 	for (size_t i = 0; i < 2; i++) {
 		trace = traces_by_number(view->universe->traces, executing[i]);
 		if (trace)
