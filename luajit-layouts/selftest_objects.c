@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "luajit-layouts/bytecode.h"
 #include "luajit-layouts/selftest_check.h"
 
@@ -315,14 +317,14 @@ static bool check_c_function(struct check *check, uint64_t function, uint64_t pc
 {
 	uint64_t shared = check->g + (uint64_t)check->layout->g_bc_cfunc_int;
 	uint64_t dispatch = check->g + (uint64_t)check->layout->GG_dispatch;
-	uint64_t code;
+	uint64_t code, distance;
 
 	if (!CHECK_FIELD(check, function, GCfuncC_f, 8, &code))
 		return false;
 	if (ffid == FFID_C ? pc != shared + INSTRUCTION_BYTES : pc != shared && pc < dispatch)
 		return check_fail(check, "GCfunc.pc of a C function is not in g");
-	if (ffid != FFID_C && (code < check->vm->begin - MODULE_BYTES_MAX ||
-			       code > check->vm->begin + MODULE_BYTES_MAX))
+	distance = code > check->vm->begin ? code - check->vm->begin : check->vm->begin - code;
+	if (ffid != FFID_C && distance > MODULE_BYTES_MAX)
 		return check_fail(check, "GCfuncC.f of a library function is not in the library");
 	return true;
 }
@@ -424,31 +426,38 @@ static bool check_table(struct check *check, uint64_t table)
 	return true;
 }
 
-/* The registry names the table of loaded modules. */
-static bool check_registry(struct check *check)
+/* The table that the registry holds under a name, or 0. */
+static uint64_t find_in_registry(struct check *check, const char *name)
 {
 	const struct layout *layout = check->layout;
-	uint64_t table, nodes, hmask, key, value;
+	uint64_t table, nodes, hmask, key, value, length;
 	uint8_t gct;
 
 	if (!check_tagged(check, check->g + (uint64_t)layout->g_registrytv, &gct, &table) ||
 	    !CHECK_FIELD(check, table, GCtab_node, 0, &nodes) ||
 	    !CHECK_FIELD(check, table, GCtab_hmask, 4, &hmask))
-		return check_fail(check, "g.registrytv holds no table");
+		return 0;
 	for (uint64_t i = 0; i <= hmask && i < NODES_MAX; i++) {
-		uint64_t node = nodes + i * (uint64_t)layout->Node_size, length;
+		uint64_t node = nodes + i * (uint64_t)layout->Node_size;
 
-		if (!check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) ||
-		    gct != GCT_STRING ||
-		    !field_read(check->memory, key + (uint64_t)layout->GCstr_len, 4, &length) ||
-		    length != sizeof("_LOADED") - 1 || !check_string_is(check, key, "_LOADED"))
-			continue;
-		if (!check_tagged(check, node + (uint64_t)layout->Node_val, &gct, &value) ||
-		    gct != GCT_TABLE)
-			return check_fail(check, "Node.val of registry._LOADED is no table");
-		return check_type(check, value, GCT_TABLE, "registry._LOADED");
+		if (check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) &&
+		    gct == GCT_STRING &&
+		    field_read(check->memory, key + (uint64_t)layout->GCstr_len, 4, &length) &&
+		    length == strlen(name) && check_string_is(check, key, name) &&
+		    check_tagged(check, node + (uint64_t)layout->Node_val, &gct, &value) &&
+		    gct == GCT_TABLE)
+			return value;
 	}
-	return check_fail(check, "the registry has no _LOADED by Node.key");
+	return 0;
+}
+
+/* The registry names the table of loaded modules. */
+static bool check_registry(struct check *check)
+{
+	uint64_t loaded = find_in_registry(check, "_LOADED");
+
+	return loaded != 0 ? check_type(check, loaded, GCT_TABLE, "registry._LOADED") :
+		check_fail(check, "g.registrytv, Node.key and Node.val do not lead to registry._LOADED");
 }
 
 static bool check_userdata(struct check *check, uint64_t userdata)
@@ -465,7 +474,8 @@ static bool check_userdata(struct check *check, uint64_t userdata)
 		return false;
 	if (length > INT32_MAX)
 		return check_fail(check, "GCudata.len is beyond belief");
-	if (type == UDTYPE_IO_FILE && (length != IO_FILE_BYTES || metatable == 0))
+	if (type == UDTYPE_IO_FILE && (length != IO_FILE_BYTES ||
+				       metatable != find_in_registry(check, "FILE*")))
 		return check_fail(check, "GCudata.len or GCudata.metatable is no file's");
 	check->checked++;
 	return true;

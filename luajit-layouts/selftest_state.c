@@ -179,8 +179,8 @@ bool check_thread(struct check *check, uint64_t L)
 	return true;
 }
 
-/* An optional thread of the state: absent fields and null references are fine. */
-static bool check_state_thread(struct check *check, int32_t offset, const char *name)
+/* A thread of the state, where builds have the field; some are not always set. */
+static bool check_state_thread(struct check *check, int32_t offset, bool optional, const char *name)
 {
 	uint64_t L;
 
@@ -188,7 +188,7 @@ static bool check_state_thread(struct check *check, int32_t offset, const char *
 		return true;
 	if (!check_read(check, check->g, offset, 0, name, &L))
 		return false;
-	return L == 0 || (check_type(check, L, GCT_THREAD, name) && check_thread(check, L));
+	return (L == 0 && optional) || (check_type(check, L, GCT_THREAD, name) && check_thread(check, L));
 }
 
 static bool check_main_thread(struct check *check)
@@ -328,10 +328,10 @@ bool selftest_state(struct check *check)
 	const struct layout *layout = check->layout;
 
 	return check_main_thread(check) &&
-	       check_state_thread(check, layout->g_cur_L, "g.cur_L") &&
-	       check_state_thread(check, layout->g_vmthref, "g.vmthref") &&
-	       check_state_thread(check, layout->g_tmpbuf_L, "g.tmpbuf.L") &&
-	       check_state_thread(check, layout->g_jit_L, "g.jit_L") &&
+	       check_state_thread(check, layout->g_cur_L, true, "g.cur_L") &&
+	       check_state_thread(check, layout->g_vmthref, false, "g.vmthref") &&
+	       check_state_thread(check, layout->g_tmpbuf_L, true, "g.tmpbuf.L") &&
+	       check_state_thread(check, layout->g_jit_L, true, "g.jit_L") &&
 	       check_vmstate(check) && check_collector(check) && check_string_table(check) &&
 	       check_c_instruction(check) && check_anchors(check) && check_dispatch(check);
 }

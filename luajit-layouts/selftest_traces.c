@@ -4,6 +4,7 @@
 enum {
 	TRACES_MAX = 65536,	/* trace numbers have 16 bits */
 	SAMPLES = 64,
+	NUMBERED_SAMPLES = 8,
 	SNAPSHOTS_SOME = 8,	/* enough that some must be behind the start of the code */
 	REF_BIAS = 0x8000,	/* lj_ir.h */
 	REF_NIL = REF_BIAS - 1,
@@ -12,6 +13,8 @@ enum {
 	IR_OPCODE = 5,		/* IRIns.o */
 	KPRI_TO_KGC = 2,	/* KPRI, KINT, KGC follow one another */
 	SNAP_ENTRY_BYTES = 4,
+	SNAP_SLOT_SHIFT = 24,
+	SNAP_LINK = 0x30000,	/* SNAP_FRAME, SNAP_CONT */
 	SLOTS_MAX = 250,	/* LJ_MAX_JSLOTS */
 	STATE_ACTIVE = 0x10,
 	STATE_MAX = 0x16,
@@ -226,25 +229,36 @@ static bool read_snapshot(struct check *check, uint64_t at, struct snapshot_fiel
 		CHECK_FIELD(check, at, SnapShot_mcofs, 2, &ret->mcofs));
 }
 
+/* How many entries of a snapshot stand for links of frames: those of its frames but the first. */
+static bool count_links(struct check *check, const struct trace *trace,
+			const struct snapshot_fields *snapshot, uint64_t *ret)
+{
+	uint64_t entry = 0, count = 0, map = trace->snapmap + snapshot->mapofs * SNAP_ENTRY_BYTES;
+
+	for (uint64_t i = 0; i < snapshot->nent; i++) {
+		if (!field_read(check->memory, map + i * SNAP_ENTRY_BYTES, SNAP_ENTRY_BYTES, &entry))
+			return check_fail(check, "GCtrace.snapmap cannot be read");
+		count += (entry & SNAP_LINK) != 0 && entry >> SNAP_SLOT_SHIFT != 0;
+	}
+	if (entry >> SNAP_SLOT_SHIFT >= snapshot->nslots && snapshot->nent != 0)
+		return check_fail(check, "SnapShot.nslots is less than a slot of the map");
+	*ret = count;
+	return true;
+}
+
 /*
  * Behind a snapshot's entries lie its PC and base slot in two words (GC64),
- * else its PC and the links of its frames.
+ * else its PC and the links of its frames (lj_snap.c, snapshot_framelinks()).
  */
 static bool check_map(struct check *check, const struct trace *trace,
 		      const struct snapshot_fields *snapshot, uint64_t next_mapofs)
 {
-	uint64_t extra = next_mapofs - snapshot->mapofs - snapshot->nent, entry;
+	uint64_t links = 0;
 
-	if (next_mapofs < snapshot->mapofs + snapshot->nent ||
-	    (check->layout->gc64 ? extra != 2 : extra < 1 || extra > SLOTS_MAX))
+	if (snapshot->mapofs >= trace->nsnapmap || !count_links(check, trace, snapshot, &links))
+		return check_fail(check, "SnapShot.mapofs is beyond the map");
+	if (snapshot->mapofs + snapshot->nent + (check->layout->gc64 ? 2 : 1 + links) != next_mapofs)
 		return check_fail(check, "SnapShot.nent does not lead to the next map");
-	if (snapshot->nent == 0)
-		return true;
-	if (!field_read(check->memory, trace->snapmap + (snapshot->mapofs + snapshot->nent - 1) *
-			SNAP_ENTRY_BYTES, SNAP_ENTRY_BYTES, &entry))
-		return check_fail(check, "GCtrace.snapmap cannot be read");
-	if (entry >> 24 >= snapshot->nslots)
-		return check_fail(check, "SnapShot.nslots is less than a slot of the map");
 	return true;
 }
 
@@ -309,37 +323,62 @@ static bool check_link(struct check *check, const struct trace *trace, const str
 	return true;
 }
 
+/* Trace stitching goes on after a call that cannot be compiled. */
+static bool is_stitched(enum bytecode_op startins)
+{
+	return startins == BC_CALL || startins == BC_CALLM || startins == BC_ITERC;
+}
+
 /*
- * What a trace starts with: an instruction of its prototype. Where a trace
- * was installed over it, startins keeps the original.
+ * The instruction a trace took the place of. A side trace has a JMP for it,
+ * a stitched one the call it goes on after; a root trace is installed as the
+ * J form of the instruction, with its own number (lj_trace.c, trace_stop()).
  */
+static bool check_startins(struct check *check, const struct trace *trace)
+{
+	static const struct {
+		enum bytecode_op installed, first, last;	/* first to last: the originals */
+	} forms[] = {
+		{ BC_JFORL, BC_FORL, BC_FORL }, { BC_JITERL, BC_ITERL, BC_ITERL },
+		{ BC_JFUNCF, BC_FUNCF, BC_FUNCF }, { BC_JLOOP, BC_LOOP, BC_LOOP },
+		{ BC_JLOOP, BC_RET, BC_RET1 }, { BC_JLOOP, BC_ITERN, BC_ITERN },
+	};
+	enum bytecode_op original, now;
+	uint64_t startins, installed;
+	bool fits = false, replaced = false;
+
+	if (!CHECK_FIELD(check, trace->at, GCtrace_startins, INSTRUCTION_BYTES, &startins) ||
+	    !field_read(check->memory, trace->startpc, INSTRUCTION_BYTES, &installed))
+		return check_fail(check, "GCtrace.startpc cannot be read");
+	original = bytecode_op(check->layout, (uint8_t)startins);
+	now = bytecode_op(check->layout, (uint8_t)installed);
+	if (trace->root != 0)
+		return original == BC_JMP ? true :
+			check_fail(check, "GCtrace.startins of a side trace is no JMP");
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		replaced |= now == forms[i].installed &&
+			    bytecode_d((uint32_t)installed) == trace->number;
+		fits |= now == forms[i].installed &&
+			original >= forms[i].first && original <= forms[i].last;
+	}
+	/* Stitched traces are installed nowhere, flushed ones no longer. */
+	return fits || !replaced || is_stitched(original) ? true :
+		check_fail(check, "GCtrace.startins is not what the trace was installed over");
+}
+
 static bool check_start(struct check *check, const struct trace *trace)
 {
-	uint64_t sizebc, bytecode, startins, patched;
-	enum bytecode_op op;
+	uint64_t sizebc, bytecode;
 
 	if (!check_type(check, trace->startpt, GCT_PROTO, "GCtrace.startpt") ||
-	    !CHECK_FIELD(check, trace->startpt, GCproto_sizebc, 4, &sizebc) ||
-	    !CHECK_FIELD(check, trace->at, GCtrace_startins, 4, &startins))
+	    !CHECK_FIELD(check, trace->startpt, GCproto_sizebc, 4, &sizebc))
 		return false;
 	bytecode = trace->startpt + (uint64_t)check->layout->GCproto_size;
 	if (trace->root == 0 && (trace->startpc < bytecode ||
 				 trace->startpc >= bytecode + sizebc * INSTRUCTION_BYTES ||
 				 trace->startpc % INSTRUCTION_BYTES != 0))
 		return check_fail(check, "GCtrace.startpc is not in the prototype it starts in");
-	if (bytecode_op(check->layout, (uint8_t)startins) == BC__MAX)
-		return check_fail(check, "GCtrace.startins is no instruction");
-	if (trace->root != 0 || !field_read(check->memory, trace->startpc, INSTRUCTION_BYTES, &patched))
-		return true;
-	op = bytecode_op(check->layout, (uint8_t)patched);
-	if ((op == BC_JFORL || op == BC_JITERL || op == BC_JLOOP || op == BC_JFUNCF) &&
-	    bytecode_d((uint32_t)patched) == trace->number) {
-		op = bytecode_op(check->layout, (uint8_t)startins);
-		if (op == BC_JFORL || op == BC_JITERL || op == BC_JLOOP || op == BC_JFUNCF ||
-		    op < BC_CALLM)
-			return check_fail(check, "GCtrace.startins starts no trace");
-	}
-	return true;
+	return check_startins(check, trace);
 }
 
 static bool check_side_trace(struct check *check, const struct trace *trace, uint64_t next,
@@ -394,7 +433,7 @@ static bool check_proto_trace(struct check *check, const struct trace *trace,
 	    !CHECK_FIELD(check, trace->startpt, GCproto_trace, 2, &number))
 		return trace->root != 0;
 	op = bytecode_op(check->layout, (uint8_t)startins);
-	if (op == BC_CALL || op == BC_CALLM || op == BC_ITERC)
+	if (is_stitched(op))
 		return true;
 	for (steps = 0; number != trace->number && steps < traces->size; steps++) {
 		if (!trace_at(check, traces, number, &other) ||
@@ -427,6 +466,21 @@ static bool check_trace(struct check *check, uint64_t at, uint64_t number,
 	return true;
 }
 
+/* A trace on the list of all objects is in the array, at its number; one given up has none. */
+static bool check_numbers(struct check *check, const struct trace_array *traces)
+{
+	uint64_t objects[NUMBERED_SAMPLES], number, at;
+	unsigned count = check_collect(check, GCT_TRACE, objects, NUMBERED_SAMPLES);
+
+	for (unsigned i = 0; i < count; i++) {
+		if (!CHECK_FIELD(check, objects[i], GCtrace_traceno, 2, &number))
+			return false;
+		if (number != 0 && (!trace_at(check, traces, number, &at) || at != objects[i]))
+			return check_fail(check, "J.trace does not hold trace %u", (unsigned)number);
+	}
+	return check->failure[0] == '\0';
+}
+
 bool selftest_traces(struct check *check)
 {
 	struct trace_array traces;
@@ -434,7 +488,7 @@ bool selftest_traces(struct check *check)
 	uint64_t at, snapshots = 0, code = 0;
 	struct trace trace = { .at = 0 };
 
-	if (!read_trace_array(check, &traces))
+	if (!read_trace_array(check, &traces) || !check_numbers(check, &traces))
 		return false;
 	for (uint64_t number = 1; number < traces.size && check->checked < SAMPLES; number++) {
 		/* While a trace is being recorded, J->cur holds its place. */
