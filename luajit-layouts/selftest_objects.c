@@ -1,7 +1,20 @@
+#include <string.h>
+
 #include "luajit-layouts/bytecode.h"
 #include "luajit-layouts/selftest_check.h"
 
-enum { SAMPLES = 32, NODES_MAX = 1 << 16, WIDE_LINES = 65536, NARROW_LINES = 256, ARRAY_MAX = 1 << 27 };
+enum {
+	SAMPLES = 32,
+	NODES_MAX = 1 << 16,
+	ARRAY_MAX = 1 << 27,
+	NARROW_LINES = 256, WIDE_LINES = 65536,	/* below: one byte a line, two bytes */
+	INTERNAL_NAMES_MAX = 6,	/* VARNAME__MAX: "(for index)" and such are one byte */
+	MODULE_BYTES_MAX = 64 << 20,
+	FFID_C = 1,		/* FF_C: a function of the program's; library functions have more */
+	MARKED_RARE = 0xe0,	/* LJ_GC_FIXED, LJ_GC_SFIXED, LJ_GC_CDATA_VAR */
+	UDTYPE_IO_FILE = 1,
+	IO_FILE_BYTES = 16,	/* IOFileUD: FILE *, and its type */
+};
 
 /* ---- strings --------------------------------------------------------------- */
 
@@ -57,6 +70,12 @@ static bool read_prototype(struct check *check, uint64_t proto, struct prototype
 	return true;
 }
 
+/* Bytes of an entry of lineinfo. */
+static unsigned line_width(const struct prototype *pt)
+{
+	return pt->numline < NARROW_LINES ? 1 : pt->numline < WIDE_LINES ? 2 : 4;
+}
+
 /*
  * A prototype is one block: bytecode, collectable constants up to k, numbers
  * from k, upvalues, lines, names (lj_parse.c, fs_finish()). Each part starts
@@ -67,7 +86,7 @@ static bool check_prototype_block(struct check *check, const struct prototype *p
 	uint64_t constants = pt->bytecode + pt->sizebc * INSTRUCTION_BYTES +
 			     pt->sizekgc * layout_ref_size(check->layout);
 	uint64_t k = (constants + TVALUE_BYTES - 1) / TVALUE_BYTES * TVALUE_BYTES;
-	unsigned line = pt->numline < NARROW_LINES ? 1 : pt->numline < WIDE_LINES ? 2 : 4;
+	unsigned line = line_width(pt);
 
 	if (pt->sizebc == 0 || pt->k != k)
 		return check_fail(check, "GCproto.k is not at the end of the bytecode and constants");
@@ -109,7 +128,7 @@ static bool check_prototype_names(struct check *check, const struct prototype *p
 /* The last line number, which is the highest as a rule, lies within the function. */
 static bool check_prototype_lines(struct check *check, const struct prototype *pt)
 {
-	unsigned line = pt->numline < NARROW_LINES ? 1 : pt->numline < WIDE_LINES ? 2 : 4;
+	unsigned line = line_width(pt);
 	uint64_t delta, first;
 
 	if (!CHECK_FIELD(check, pt->at, GCproto_firstline, 4, &first))
@@ -123,6 +142,109 @@ static bool check_prototype_lines(struct check *check, const struct prototype *p
 			return check_fail(check, "GCproto.numline is less than a line of the function");
 	}
 	return true;
+}
+
+/* One ULEB128 number, of at most 32 bits. */
+static bool read_uleb128(struct check *check, uint64_t *at, uint64_t end, uint64_t *ret)
+{
+	uint64_t value = 0, byte = 0x80;
+
+	for (unsigned shift = 0; shift < 35 && *at < end && (byte & 0x80) != 0; shift += 7) {
+		if (!field_read(check->memory, (*at)++, 1, &byte))
+			return false;
+		value |= (byte & 0x7f) << shift;
+	}
+	*ret = value;
+	return (byte & 0x80) == 0;
+}
+
+/*
+ * Variables by the instruction their scope starts at: a name (or one byte for
+ * LuaJIT's own), the distance from the one before, the length of the scope
+ * (lj_parse.c, fs_prep_var()). Parameters alone start at the header.
+ */
+static bool count_parameters(struct check *check, const struct prototype *pt, uint64_t *ret)
+{
+	uint64_t at = pt->varinfo, byte, delta, length, count = 0;
+
+	while (field_read(check->memory, at++, 1, &byte) && byte != 0) {
+		for (bool named = byte > INTERNAL_NAMES_MAX; named && byte != 0; at++) {
+			if (at >= pt->end || !field_read(check->memory, at, 1, &byte))
+				return false;
+		}
+		if (!read_uleb128(check, &at, pt->end, &delta) ||
+		    !read_uleb128(check, &at, pt->end, &length))
+			return false;
+		if (delta != 0)
+			break;
+		count++;
+	}
+	*ret = count;
+	return at <= pt->end;
+}
+
+static bool check_prototype_parameters(struct check *check, const struct prototype *pt)
+{
+	uint64_t parameters, count;
+
+	if (pt->lineinfo == 0)
+		return true;
+	if (!CHECK_FIELD(check, pt->at, GCproto_numparams, 1, &parameters))
+		return false;
+	if (!count_parameters(check, pt, &count))
+		return check_fail(check, "GCproto.varinfo does not hold variables");
+	return count == parameters ? true :
+		check_fail(check, "GCproto.numparams is %u, with %u parameters in GCproto.varinfo",
+			   (unsigned)parameters, (unsigned)count);
+}
+
+/*
+ * A function made inside of another is within its lines, and made on its
+ * last line (lj_parse.c, parse_body()).
+ */
+static bool check_child(struct check *check, const struct prototype *pt, uint64_t position,
+			uint32_t instruction)
+{
+	unsigned width = line_width(pt);
+	uint64_t child, first, lines, own_first, delta;
+
+	if (!field_reference(check->memory, check->layout, pt->k - (bytecode_d(instruction) + UINT64_C(1)) *
+			     layout_ref_size(check->layout), &child) ||
+	    !check_type(check, child, GCT_PROTO, "a constant before GCproto.k") ||
+	    !CHECK_FIELD(check, pt->at, GCproto_firstline, 4, &own_first) ||
+	    !CHECK_FIELD(check, child, GCproto_firstline, 4, &first) ||
+	    !CHECK_FIELD(check, child, GCproto_numline, 4, &lines))
+		return false;
+	if (pt->lineinfo == 0)
+		return true;
+	if (first < own_first || first + lines > own_first + pt->numline)
+		return check_fail(check, "GCproto.firstline of an inner function is not within the outer one");
+	if (!field_read(check->memory, pt->lineinfo + (position - 1) * width, width, &delta) ||
+	    own_first + delta != first + lines)
+		return check_fail(check, "GCproto.firstline of an inner function is not where it is made");
+	return true;
+}
+
+/* PROTO_CHILD, 1: some instruction makes a function. */
+static bool check_prototype_children(struct check *check, const struct prototype *pt)
+{
+	uint64_t instruction, flags;
+	bool has_child = false;
+
+	if (!CHECK_FIELD(check, pt->at, GCproto_flags, 1, &flags))
+		return false;
+	for (uint64_t i = 0; i < pt->sizebc; i++) {
+		if (!field_read(check->memory, pt->bytecode + i * INSTRUCTION_BYTES, INSTRUCTION_BYTES,
+				&instruction))
+			return check_fail(check, "GCproto.sizebc is more than there is");
+		if (bytecode_op(check->layout, (uint8_t)instruction) != BC_FNEW)
+			continue;
+		has_child = true;
+		if (!check_child(check, pt, i, (uint32_t)instruction))
+			return false;
+	}
+	return has_child == ((flags & 1) != 0) ? true :
+		check_fail(check, "GCproto.flags is wrong about inner functions");
 }
 
 /*
@@ -159,7 +281,8 @@ static bool check_prototype(struct check *check, uint64_t proto)
 
 	if (!read_prototype(check, proto, &pt) || !check_prototype_block(check, &pt) ||
 	    !check_prototype_names(check, &pt) || !check_prototype_lines(check, &pt) ||
-	    !check_prototype_header(check, &pt))
+	    !check_prototype_header(check, &pt) || !check_prototype_parameters(check, &pt) ||
+	    !check_prototype_children(check, &pt))
 		return false;
 	check->checked++;
 	return true;
@@ -185,20 +308,24 @@ static bool check_lua_function(struct check *check, uint64_t function, uint64_t 
 	return true;
 }
 
-/* A C function's pc is the address of the instruction that all of them share. */
-static bool check_c_function_pc(struct check *check, uint64_t function, uint64_t pc, uint64_t ffid)
+/*
+ * A C function's pc is the address of one of two instructions in g, for
+ * library functions and others; that of a function in assembler is behind
+ * the dispatch table. Library functions are in the VM's own module.
+ */
+static bool check_c_function(struct check *check, uint64_t function, uint64_t pc, uint64_t ffid)
 {
-	uint64_t instruction, address;
+	uint64_t shared = check->g + (uint64_t)check->layout->g_bc_cfunc_int;
+	uint64_t dispatch = check->g + (uint64_t)check->layout->GG_dispatch;
+	uint64_t code, distance;
 
-	if (!CHECK_FIELD(check, function, GCfuncC_f, 8, &address))
+	if (!CHECK_FIELD(check, function, GCfuncC_f, 8, &code))
 		return false;
-	if (address < UINT16_MAX)
-		return check_fail(check, "GCfuncC.f is no code");
-	if (ffid == 1 && (pc < check->g || pc >= check->g + (uint64_t)check->layout->GG_dispatch))
+	if (ffid == FFID_C ? pc != shared + INSTRUCTION_BYTES : pc != shared && pc < dispatch)
 		return check_fail(check, "GCfunc.pc of a C function is not in g");
-	if (!field_read(check->memory, pc, INSTRUCTION_BYTES, &instruction) ||
-	    bytecode_op(check->layout, (uint8_t)instruction) == BC_MOV)
-		return check_fail(check, "GCfunc.pc of a C function cannot be read");
+	distance = code > check->vm->begin ? code - check->vm->begin : check->vm->begin - code;
+	if (ffid != FFID_C && distance > MODULE_BYTES_MAX)
+		return check_fail(check, "GCfuncC.f of a library function is not in the library");
 	return true;
 }
 
@@ -213,7 +340,7 @@ static bool check_function(struct check *check, uint64_t function)
 	    !check_type(check, env, GCT_TABLE, "GCfunc.env"))
 		return false;
 	if (!(ffid == 0 ? check_lua_function(check, function, pc, count)
-			: check_c_function_pc(check, function, pc, ffid)))
+			: check_c_function(check, function, pc, ffid)))
 		return false;
 	check->checked++;
 	return true;
@@ -227,9 +354,10 @@ static bool check_upvalue(struct check *check, uint64_t upvalue)
 	if (!CHECK_FIELD(check, upvalue, GCupval_closed, 1, &closed) ||
 	    !CHECK_FIELD(check, upvalue, GCupval_v, 0, &value))
 		return false;
-	if (closed > 1)
+	/* Open ones are on the lists of their threads. */
+	if (closed != 1)
 		return check_fail(check, "GCupval.closed is %u", (unsigned)closed);
-	if (closed == 1 && value != upvalue + (uint64_t)check->layout->GCupval_tv)
+	if (value != upvalue + (uint64_t)check->layout->GCupval_tv)
 		return check_fail(check, "GCupval.v of a closed upvalue is not its own");
 	check->checked++;
 	return true;
@@ -245,11 +373,13 @@ static bool check_array(struct check *check, uint64_t table, uint64_t metatable)
 	    !CHECK_FIELD(check, table, GCtab_asize, 4, &asize) ||
 	    !CHECK_FIELD(check, table, GCtab_colo, 1, &colo))
 		return false;
-	if (asize > ARRAY_MAX || (asize > 0 && array % TVALUE_BYTES != 0))
+	if (asize > ARRAY_MAX || array % TVALUE_BYTES != 0 || (array == 0 && asize != 0))
 		return check_fail(check, "GCtab.asize or GCtab.array is beyond belief");
 	/* colo: slots allocated together with the table, negative once they were left behind. */
-	if ((int8_t)colo > 0 && (array != table + (uint64_t)check->layout->GCtab_size || asize != colo))
+	if ((array == table + (uint64_t)check->layout->GCtab_size) != ((int8_t)colo > 0))
 		return check_fail(check, "GCtab.array is not colocated as GCtab.colo says");
+	if (asize > 0 && !field_read(check->memory, array + (asize - 1) * TVALUE_BYTES, TVALUE_BYTES, &array))
+		return check_fail(check, "GCtab.asize is more than there is");
 	return check_type_or_null(check, metatable, GCT_TABLE, "GCtab.metatable");
 }
 
@@ -296,38 +426,47 @@ static bool check_table(struct check *check, uint64_t table)
 	return true;
 }
 
-/* The registry names the table of loaded modules. */
-static bool check_registry(struct check *check)
+/* The table that the registry holds under a name, or 0. */
+static uint64_t find_in_registry(struct check *check, const char *name)
 {
 	const struct layout *layout = check->layout;
-	uint64_t table, nodes, hmask, key, value;
+	uint64_t table, nodes, hmask, key, value, length;
 	uint8_t gct;
 
 	if (!check_tagged(check, check->g + (uint64_t)layout->g_registrytv, &gct, &table) ||
 	    !CHECK_FIELD(check, table, GCtab_node, 0, &nodes) ||
 	    !CHECK_FIELD(check, table, GCtab_hmask, 4, &hmask))
-		return check_fail(check, "g.registrytv holds no table");
+		return 0;
 	for (uint64_t i = 0; i <= hmask && i < NODES_MAX; i++) {
-		uint64_t node = nodes + i * (uint64_t)layout->Node_size, length;
+		uint64_t node = nodes + i * (uint64_t)layout->Node_size;
 
-		if (!check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) ||
-		    gct != GCT_STRING ||
-		    !field_read(check->memory, key + (uint64_t)layout->GCstr_len, 4, &length) ||
-		    length != sizeof("_LOADED") - 1 || !check_string_is(check, key, "_LOADED"))
-			continue;
-		if (!check_tagged(check, node + (uint64_t)layout->Node_val, &gct, &value) ||
-		    gct != GCT_TABLE)
-			return check_fail(check, "Node.val of registry._LOADED is no table");
-		return check_type(check, value, GCT_TABLE, "registry._LOADED");
+		if (check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) &&
+		    gct == GCT_STRING &&
+		    field_read(check->memory, key + (uint64_t)layout->GCstr_len, 4, &length) &&
+		    length == strlen(name) && check_string_is(check, key, name) &&
+		    check_tagged(check, node + (uint64_t)layout->Node_val, &gct, &value) &&
+		    gct == GCT_TABLE)
+			return value;
 	}
-	return check_fail(check, "the registry has no _LOADED by Node.key");
+	return 0;
+}
+
+/* The registry names the table of loaded modules. */
+static bool check_registry(struct check *check)
+{
+	uint64_t loaded = find_in_registry(check, "_LOADED");
+
+	return loaded != 0 ? check_type(check, loaded, GCT_TABLE, "registry._LOADED") :
+		check_fail(check, "g.registrytv, Node.key and Node.val do not lead to registry._LOADED");
 }
 
 static bool check_userdata(struct check *check, uint64_t userdata)
 {
-	uint64_t env, metatable, length;
+	uint64_t env, metatable, length, type;
 
-	if (!CHECK_FIELD(check, userdata, GCudata_env, 0, &env) ||
+	/* udtype takes the place of a function's ffid. */
+	if (!CHECK_FIELD(check, userdata, GCfunc_ffid, 1, &type) ||
+	    !CHECK_FIELD(check, userdata, GCudata_env, 0, &env) ||
 	    !CHECK_FIELD(check, userdata, GCudata_metatable, 0, &metatable) ||
 	    !CHECK_FIELD(check, userdata, GCudata_len, 4, &length) ||
 	    !check_type(check, env, GCT_TABLE, "GCudata.env") ||
@@ -335,8 +474,22 @@ static bool check_userdata(struct check *check, uint64_t userdata)
 		return false;
 	if (length > INT32_MAX)
 		return check_fail(check, "GCudata.len is beyond belief");
+	if (type == UDTYPE_IO_FILE && (length != IO_FILE_BYTES ||
+				       metatable != find_in_registry(check, "FILE*")))
+		return check_fail(check, "GCudata.len or GCudata.metatable is no file's");
 	check->checked++;
 	return true;
+}
+
+/* Only threads, strings and cdata have the rarer marks. */
+static bool check_mark(struct check *check, uint64_t object, uint8_t gct)
+{
+	uint64_t marked;
+
+	if (!CHECK_FIELD(check, object, GChead_marked, 1, &marked))
+		return false;
+	return gct == GCT_THREAD || (marked & MARKED_RARE) == 0 ? true :
+		check_fail(check, "GChead.marked of an object is beyond belief");
 }
 
 bool selftest_objects(struct check *check)
@@ -357,7 +510,8 @@ bool selftest_objects(struct check *check)
 		if (check->failure[0] != '\0')
 			return false;
 		for (unsigned i = 0; i < count; i++) {
-			if (!kinds[k].check(check, objects[i]))
+			if (!check_mark(check, objects[i], kinds[k].gct) ||
+			    !kinds[k].check(check, objects[i]))
 				return false;
 		}
 	}

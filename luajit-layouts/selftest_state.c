@@ -4,13 +4,15 @@
 enum {
 	CFRAME_FLAGS = 3,	/* CFRAME_RESUME, CFRAME_UNWIND_FF: not part of the address */
 	C_FRAMES_MAX = 256,
+	MARKED_COLOURS = 7,	/* LJ_GC_WHITES, LJ_GC_BLACK */
+	MARKED_FIXED = 0x60,	/* LJ_GC_FIXED, LJ_GC_SFIXED */
 	MINSTACK = 20,		/* LUA_MINSTACK, in the A operand of bc_cfunc_int */
 	VMSTATE_C = ~1,
 	VMSTATE_LOWEST = -16,
 	STATUS_MAX = 7,
 	GC_STATE_MAX = 7,
 	CTSTATE_G = 24,		/* CTState.g: the pointer after tab, top, sizetab and L */
-	STRING_BUCKETS = 64,
+	STRING_CHAINS = 2048,
 	STRING_MASK_MIN = 31,
 	CHAIN_MAX = 1000,
 };
@@ -136,6 +138,22 @@ static bool check_c_frames(struct check *check, uint64_t L, const struct stack *
 	return true;
 }
 
+/* An open upvalue is a slot of the stack. */
+static bool check_open_upvalue(struct check *check, uint64_t upvalue, const struct stack *stack)
+{
+	uint64_t value, closed;
+
+	if (upvalue == 0)
+		return true;
+	if (!check_type(check, upvalue, GCT_UPVALUE, "L.openupval") ||
+	    !CHECK_FIELD(check, upvalue, GCupval_v, 0, &value) ||
+	    !CHECK_FIELD(check, upvalue, GCupval_closed, 1, &closed))
+		return false;
+	if (closed != 0 || value < stack->begin || value >= stack->end)
+		return check_fail(check, "GCupval.v of an open upvalue is not on the stack");
+	return true;
+}
+
 bool check_thread(struct check *check, uint64_t L)
 {
 	uint64_t g, env, upvalue, status;
@@ -152,8 +170,8 @@ bool check_thread(struct check *check, uint64_t L)
 	if (status > STATUS_MAX)
 		return check_fail(check, "L.status is %u", (unsigned)status);
 	if (!check_type(check, env, GCT_TABLE, "L.env") ||
-	    !check_type_or_null(check, upvalue, GCT_UPVALUE, "L.openupval") ||
 	    !check_stack(check, L, &stack) ||
+	    !check_open_upvalue(check, upvalue, &stack) ||
 	    !check_base_and_top(check, L, &stack) ||
 	    !check_c_frames(check, L, &stack))
 		return false;
@@ -161,8 +179,8 @@ bool check_thread(struct check *check, uint64_t L)
 	return true;
 }
 
-/* An optional thread of the state: absent fields and null references are fine. */
-static bool check_state_thread(struct check *check, int32_t offset, const char *name)
+/* A thread of the state, where builds have the field; some are not always set. */
+static bool check_state_thread(struct check *check, int32_t offset, bool optional, const char *name)
 {
 	uint64_t L;
 
@@ -170,7 +188,7 @@ static bool check_state_thread(struct check *check, int32_t offset, const char *
 		return true;
 	if (!check_read(check, check->g, offset, 0, name, &L))
 		return false;
-	return L == 0 || (check_type(check, L, GCT_THREAD, name) && check_thread(check, L));
+	return (L == 0 && optional) || (check_type(check, L, GCT_THREAD, name) && check_thread(check, L));
 }
 
 static bool check_main_thread(struct check *check)
@@ -178,8 +196,13 @@ static bool check_main_thread(struct check *check)
 	const struct layout *layout = check->layout;
 	uint64_t L;
 
-	if (!CHECK_FIELD(check, check->g, g_mainthref, 0, &L) || !check_thread(check, L))
+	uint64_t marked;
+
+	if (!CHECK_FIELD(check, check->g, g_mainthref, 0, &L) || !check_thread(check, L) ||
+	    !CHECK_FIELD(check, L, GChead_marked, 1, &marked))
 		return false;
+	if ((marked & ~(uint64_t)MARKED_COLOURS) != MARKED_FIXED)
+		return check_fail(check, "GChead.marked of the main thread does not say it stays");
 	if (layout->L_size != LAYOUT_UNKNOWN && check->g - L != (uint64_t)layout->L_size)
 		return check_fail(check, "L.size is %u: g follows the main thread in GG_State",
 				  (unsigned)(check->g - L));
@@ -215,32 +238,42 @@ static bool check_collector(struct check *check)
 	return true;
 }
 
+/* The strings of one chain; the low bit of an anchor marks a second hash. */
+static bool count_chain(struct check *check, uint64_t anchor, uint64_t *count)
+{
+	uint64_t string;
+
+	if (!field_reference(check->memory, check->layout, anchor, &string))
+		return check_fail(check, "g.strhash cannot be read");
+	string &= ~(uint64_t)1;
+	for (unsigned steps = 0; string != 0 && steps < CHAIN_MAX; steps++, ++*count) {
+		if (!check_type(check, string, GCT_STRING, "g.strhash") ||
+		    !CHECK_FIELD(check, string, GChead_nextgc, 0, &string))
+			return false;
+	}
+	return true;
+}
+
 /*
- * Strings are interned in a table of a power of two chains; the low bit of
- * an anchor marks a chain with the second hash.
+ * Strings are interned in a table of a power of two chains. In a small one
+ * all are counted, of a large one only the first chains.
  */
 static bool check_string_table(struct check *check)
 {
-	uint64_t table, mask, count, string;
+	uint64_t table, mask, total, count = 0;
 
 	if (!CHECK_FIELD(check, check->g, g_strhash, 0, &table) ||
 	    !CHECK_FIELD(check, check->g, g_strmask, 4, &mask) ||
-	    !CHECK_FIELD(check, check->g, g_strnum, 4, &count))
+	    !CHECK_FIELD(check, check->g, g_strnum, 4, &total))
 		return false;
-	if (mask < STRING_MASK_MIN || (mask & (mask + 1)) != 0 || count == 0 || count > 8 * (mask + 1))
-		return check_fail(check, "g.strmask or g.strnum is no string table's");
-	for (unsigned i = 0; i < STRING_BUCKETS && i <= mask; i++) {
-		unsigned size = layout_ref_size(check->layout);
-
-		if (!field_read(check->memory, table + (uint64_t)i * size, size, &string))
-			return check_fail(check, "g.strhash cannot be read");
-		string &= ~(uint64_t)1;
-		for (unsigned steps = 0; string != 0 && steps < CHAIN_MAX; steps++) {
-			if (!check_type(check, string, GCT_STRING, "g.strhash") ||
-			    !CHECK_FIELD(check, string, GChead_nextgc, 0, &string))
-				return false;
-		}
+	if (mask < STRING_MASK_MIN || (mask & (mask + 1)) != 0)
+		return check_fail(check, "g.strmask is no mask");
+	for (uint64_t i = 0; i < STRING_CHAINS && i <= mask; i++) {
+		if (!count_chain(check, table + i * layout_ref_size(check->layout), &count))
+			return false;
 	}
+	if (mask < STRING_CHAINS ? count != total : count > total)
+		return check_fail(check, "g.strnum is %u, with %u strings", (unsigned)total, (unsigned)count);
 	return true;
 }
 
@@ -295,10 +328,10 @@ bool selftest_state(struct check *check)
 	const struct layout *layout = check->layout;
 
 	return check_main_thread(check) &&
-	       check_state_thread(check, layout->g_cur_L, "g.cur_L") &&
-	       check_state_thread(check, layout->g_vmthref, "g.vmthref") &&
-	       check_state_thread(check, layout->g_tmpbuf_L, "g.tmpbuf.L") &&
-	       check_state_thread(check, layout->g_jit_L, "g.jit_L") &&
+	       check_state_thread(check, layout->g_cur_L, true, "g.cur_L") &&
+	       check_state_thread(check, layout->g_vmthref, false, "g.vmthref") &&
+	       check_state_thread(check, layout->g_tmpbuf_L, true, "g.tmpbuf.L") &&
+	       check_state_thread(check, layout->g_jit_L, true, "g.jit_L") &&
 	       check_vmstate(check) && check_collector(check) && check_string_table(check) &&
 	       check_c_instruction(check) && check_anchors(check) && check_dispatch(check);
 }

@@ -5,6 +5,8 @@ enum {
 	TAIL_BYTES_MAX = 64,
 	TRACES_MAX = 65536,	/* trace numbers have 16 bits */
 	SAMPLES = 64,
+	NUMBERED_SAMPLES = 8,
+	SNAPSHOTS_SOME = 8,	/* enough that some must be behind the start of the code */
 	REF_BIAS = 0x8000,	/* lj_ir.h */
 	REF_NIL = REF_BIAS - 1,
 	REF_TRUE = REF_BIAS - 3,
@@ -12,6 +14,8 @@ enum {
 	IR_OPCODE = 5,		/* IRIns.o */
 	KPRI_TO_KGC = 2,	/* KPRI, KINT, KGC follow one another */
 	SNAP_ENTRY_BYTES = 4,
+	SNAP_SLOT_SHIFT = 24,
+	SNAP_LINK = 0x30000,	/* SNAP_FRAME, SNAP_CONT */
 	SLOTS_MAX = 250,	/* LJ_MAX_JSLOTS */
 	STATE_ACTIVE = 0x10,
 	STATE_MAX = 0x16,
@@ -19,7 +23,6 @@ enum {
 	SPADJUST_UNIT = 8,
 	SPADJUST_MAX = 4096,
 	PAGE_BYTES = 4096,
-	AREAS_MAX = 4096,
 	PUSH_IMM8 = 0x6a,	/* how an exit stub starts on x86 */
 	EXITS_MAX = 1 << 16,
 };
@@ -40,31 +43,41 @@ struct trace_array {
 	uint64_t at, size;
 };
 
+static bool trace_at(struct check *check, const struct trace_array *traces, uint64_t number, uint64_t *ret)
+{
+	return number != 0 && number < traces->size &&
+	       field_read(check->memory, traces->at + number * layout_ref_size(check->layout),
+			  layout_ref_size(check->layout), ret) && *ret != 0;
+}
+
 static bool read_trace_array(struct check *check, struct trace_array *ret)
 {
-	uint64_t first;
+	uint64_t first, free;
 
-	if (!J_FIELD(check, J_trace, 8, &ret->at) || !J_FIELD(check, J_sizetrace, 4, &ret->size))
+	/* J.freetrace, the number to look for a free one from, comes right before. */
+	if (!J_FIELD(check, J_trace, 8, &ret->at) || !J_FIELD(check, J_sizetrace, 4, &ret->size) ||
+	    !read_J(check, check->layout->J_sizetrace - 4, 4, "J.freetrace", &free))
 		return false;
-	if (ret->size > TRACES_MAX)
+	if (ret->size > TRACES_MAX || free > ret->size)
 		return check_fail(check, "J.sizetrace is %u", (unsigned)ret->size);
+	for (uint64_t number = 1; number < free; number++) {
+		if (!trace_at(check, ret, number, &first))
+			return check_fail(check, "J.freetrace is not the first free place");
+	}
 	if (ret->size > 0 && (!field_reference(check->memory, check->layout, ret->at, &first) || first != 0))
 		return check_fail(check, "J.trace is no array that starts with no trace");
 	return true;
 }
 
 /* An area of machine code starts with the link to the next one and its own size. */
-static bool check_areas(struct check *check, uint64_t *ret_count)
+static bool check_areas(struct check *check)
 {
 	uint64_t area, size, bottom, top, linked;
-	unsigned count = 0;
 
 	if (!J_FIELD(check, J_mcarea, 8, &area) || !J_FIELD(check, J_szmcarea, 8, &size))
 		return false;
-	if (area == 0) {
-		*ret_count = 0;
-		return true;
-	}
+	if (area == 0)
+		return true;	/* nothing was compiled yet */
 	if (size == 0 || size % PAGE_BYTES != 0)
 		return check_fail(check, "J.szmcarea is no number of pages");
 	if (!field_read(check->memory, area + 8, 8, &linked) || linked != size)
@@ -75,22 +88,31 @@ static bool check_areas(struct check *check, uint64_t *ret_count)
 		return false;
 	if (bottom < area || top < bottom || top > area + size)
 		return check_fail(check, "J.mcarea is not followed by a top and a bottom");
-	for (; area != 0 && count < AREAS_MAX; count++) {
-		if (!field_read(check->memory, area, 8, &area))
-			return check_fail(check, "J.mcarea is no list");
-	}
-	*ret_count = count;
 	return true;
 }
 
-static bool check_exit_stubs(struct check *check, uint64_t areas)
+/* Is there a trace that has been compiled? */
+static bool has_trace(struct check *check, const struct trace_array *traces)
+{
+	unsigned size = layout_ref_size(check->layout);
+	uint64_t trace, cur = check->g + (uint64_t)check->layout->GG_J;
+
+	for (uint64_t number = 1; number < traces->size; number++) {
+		if (field_read(check->memory, traces->at + number * size, size, &trace) &&
+		    trace != 0 && trace != cur)
+			return true;
+	}
+	return false;
+}
+
+static bool check_exit_stubs(struct check *check, const struct trace_array *traces)
 {
 	uint64_t group, first;
 
 	if (!J_FIELD(check, J_exitstubgroup, 8, &group))
 		return false;
-	if (group == 0 || areas == 0)
-		return true;	/* no code yet, or flushed */
+	if (!has_trace(check, traces))
+		return true;
 	if (!field_read(check->memory, group, 2, &first) || first != PUSH_IMM8)
 		return check_fail(check, "J.exitstubgroup[0] does not push exit number 0");
 	check->checked++;
@@ -122,10 +144,9 @@ static bool check_recorder(struct check *check)
 bool selftest_jit(struct check *check)
 {
 	struct trace_array traces;
-	uint64_t areas = 0;
 
 	return read_trace_array(check, &traces) && check_recorder(check) &&
-	       check_areas(check, &areas) && check_exit_stubs(check, areas);
+	       check_areas(check) && check_exit_stubs(check, &traces);
 }
 
 /* ---- traces --------------------------------------------------------------------- */
@@ -137,6 +158,7 @@ struct trace {
 	uint64_t szmcode, mcode, mcloop;
 	uint64_t link, linktype, root;
 	uint64_t startpt, startpc;
+	uint64_t last_mcofs;	/* of the last snapshot; 0 without the field */
 };
 
 /* Early releases count map entries, and number the snapshot's own, in 16 bits. */
@@ -208,29 +230,40 @@ static bool read_snapshot(struct check *check, uint64_t at, struct snapshot_fiel
 		CHECK_FIELD(check, at, SnapShot_mcofs, 2, &ret->mcofs));
 }
 
+/* How many entries of a snapshot stand for links of frames: those of its frames but the first. */
+static bool count_links(struct check *check, const struct trace *trace,
+			const struct snapshot_fields *snapshot, uint64_t *ret)
+{
+	uint64_t entry = 0, count = 0, map = trace->snapmap + snapshot->mapofs * SNAP_ENTRY_BYTES;
+
+	for (uint64_t i = 0; i < snapshot->nent; i++) {
+		if (!field_read(check->memory, map + i * SNAP_ENTRY_BYTES, SNAP_ENTRY_BYTES, &entry))
+			return check_fail(check, "GCtrace.snapmap cannot be read");
+		count += (entry & SNAP_LINK) != 0 && entry >> SNAP_SLOT_SHIFT != 0;
+	}
+	if (entry >> SNAP_SLOT_SHIFT >= snapshot->nslots && snapshot->nent != 0)
+		return check_fail(check, "SnapShot.nslots is less than a slot of the map");
+	*ret = count;
+	return true;
+}
+
 /*
  * Behind a snapshot's entries lie its PC and base slot in two words (GC64),
- * else its PC and the links of its frames.
+ * else its PC and the links of its frames (lj_snap.c, snapshot_framelinks()).
  */
 static bool check_map(struct check *check, const struct trace *trace,
 		      const struct snapshot_fields *snapshot, uint64_t next_mapofs)
 {
-	uint64_t extra = next_mapofs - snapshot->mapofs - snapshot->nent, entry;
+	uint64_t links = 0;
 
-	if (next_mapofs < snapshot->mapofs + snapshot->nent ||
-	    (check->layout->gc64 ? extra != 2 : extra < 1 || extra > SLOTS_MAX))
+	if (snapshot->mapofs >= trace->nsnapmap || !count_links(check, trace, snapshot, &links))
+		return check_fail(check, "SnapShot.mapofs is beyond the map");
+	if (snapshot->mapofs + snapshot->nent + (check->layout->gc64 ? 2 : 1 + links) != next_mapofs)
 		return check_fail(check, "SnapShot.nent does not lead to the next map");
-	if (snapshot->nent == 0)
-		return true;
-	if (!field_read(check->memory, trace->snapmap + (snapshot->mapofs + snapshot->nent - 1) *
-			SNAP_ENTRY_BYTES, SNAP_ENTRY_BYTES, &entry))
-		return check_fail(check, "GCtrace.snapmap cannot be read");
-	if (entry >> 24 >= snapshot->nslots)
-		return check_fail(check, "SnapShot.nslots is less than a slot of the map");
 	return true;
 }
 
-static bool check_snapshots(struct check *check, const struct trace *trace)
+static bool check_snapshots(struct check *check, struct trace *trace)
 {
 	uint64_t size = (uint64_t)check->layout->SnapShot_size;
 	struct snapshot_fields now, next = { .mapofs = 0 };
@@ -260,6 +293,7 @@ static bool check_snapshots(struct check *check, const struct trace *trace)
 			return check_fail(check, "SnapShot.nslots or SnapShot.topslot is beyond belief");
 		if (!check_map(check, trace, &now, next.mapofs))
 			return false;
+		trace->last_mcofs = now.mcofs;
 	}
 	return true;
 }
@@ -296,64 +330,88 @@ static bool check_link(struct check *check, const struct trace *trace, const str
 	return true;
 }
 
+/* Trace stitching goes on after a call that cannot be compiled. */
+static bool is_stitched(enum bytecode_op startins)
+{
+	return startins == BC_CALL || startins == BC_CALLM || startins == BC_ITERC;
+}
+
 /*
- * What a trace starts with: an instruction of its prototype. Where a trace
- * was installed over it, startins keeps the original.
+ * The instruction a trace took the place of. A side trace has a JMP for it,
+ * a stitched one the call it goes on after; a root trace is installed as the
+ * J form of the instruction, with its own number (lj_trace.c, trace_stop()).
  */
+static bool check_startins(struct check *check, const struct trace *trace)
+{
+	static const struct {
+		enum bytecode_op installed, first, last;	/* first to last: the originals */
+	} forms[] = {
+		{ BC_JFORL, BC_FORL, BC_FORL }, { BC_JITERL, BC_ITERL, BC_ITERL },
+		{ BC_JFUNCF, BC_FUNCF, BC_FUNCF }, { BC_JLOOP, BC_LOOP, BC_LOOP },
+		{ BC_JLOOP, BC_RET, BC_RET1 }, { BC_JLOOP, BC_ITERN, BC_ITERN },
+	};
+	enum bytecode_op original, now;
+	uint64_t startins, installed;
+	bool fits = false, replaced = false;
+
+	if (!CHECK_FIELD(check, trace->at, GCtrace_startins, INSTRUCTION_BYTES, &startins) ||
+	    !field_read(check->memory, trace->startpc, INSTRUCTION_BYTES, &installed))
+		return check_fail(check, "GCtrace.startpc cannot be read");
+	original = bytecode_op(check->layout, (uint8_t)startins);
+	now = bytecode_op(check->layout, (uint8_t)installed);
+	if (trace->root != 0)
+		return original == BC_JMP ? true :
+			check_fail(check, "GCtrace.startins of a side trace is no JMP");
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		replaced |= now == forms[i].installed &&
+			    bytecode_d((uint32_t)installed) == trace->number;
+		fits |= now == forms[i].installed &&
+			original >= forms[i].first && original <= forms[i].last;
+	}
+	/* Stitched traces are installed nowhere, flushed ones no longer. */
+	return fits || !replaced || is_stitched(original) ? true :
+		check_fail(check, "GCtrace.startins is not what the trace was installed over");
+}
+
 static bool check_start(struct check *check, const struct trace *trace)
 {
-	uint64_t sizebc, bytecode, startins, patched;
-	enum bytecode_op op;
+	uint64_t sizebc, bytecode;
 
 	if (!check_type(check, trace->startpt, GCT_PROTO, "GCtrace.startpt") ||
-	    !CHECK_FIELD(check, trace->startpt, GCproto_sizebc, 4, &sizebc) ||
-	    !CHECK_FIELD(check, trace->at, GCtrace_startins, 4, &startins))
+	    !CHECK_FIELD(check, trace->startpt, GCproto_sizebc, 4, &sizebc))
 		return false;
 	bytecode = trace->startpt + (uint64_t)check->layout->GCproto_size;
 	if (trace->root == 0 && (trace->startpc < bytecode ||
 				 trace->startpc >= bytecode + sizebc * INSTRUCTION_BYTES ||
 				 trace->startpc % INSTRUCTION_BYTES != 0))
 		return check_fail(check, "GCtrace.startpc is not in the prototype it starts in");
-	if (bytecode_op(check->layout, (uint8_t)startins) == BC__MAX)
-		return check_fail(check, "GCtrace.startins is no instruction");
-	if (trace->root != 0 || !field_read(check->memory, trace->startpc, INSTRUCTION_BYTES, &patched))
-		return true;
-	op = bytecode_op(check->layout, (uint8_t)patched);
-	if ((op == BC_JFORL || op == BC_JITERL || op == BC_JLOOP || op == BC_JFUNCF) &&
-	    bytecode_d((uint32_t)patched) == trace->number) {
-		op = bytecode_op(check->layout, (uint8_t)startins);
-		if (op == BC_JFORL || op == BC_JITERL || op == BC_JLOOP || op == BC_JFUNCF ||
-		    op < BC_CALLM)
-			return check_fail(check, "GCtrace.startins starts no trace");
-	}
-	return true;
+	return check_startins(check, trace);
 }
 
-static bool trace_at(struct check *check, const struct trace_array *traces, uint64_t number, uint64_t *ret)
+static bool check_side_trace(struct check *check, const struct trace *trace, uint64_t next,
+			     const struct trace_array *traces)
 {
-	return number != 0 && number < traces->size &&
-	       field_read(check->memory, traces->at + number * layout_ref_size(check->layout),
-			  layout_ref_size(check->layout), ret) && *ret != 0;
+	uint64_t root, roots_root;
+
+	if (trace->root == trace->number || !trace_at(check, traces, trace->root, &root) ||
+	    !CHECK_FIELD(check, root, GCtrace_root, 2, &roots_root) || roots_root != 0)
+		return check_fail(check, "GCtrace.root is no root trace");
+	return next < traces->size ? true : check_fail(check, "GCtrace.nextside is no trace");
 }
 
-/* Traces of a prototype are chained from it, side traces of a root from that. */
+/* Side traces are chained from their root. */
 static bool check_family(struct check *check, const struct trace *trace, const struct trace_array *traces)
 {
-	uint64_t children, side, next, other, root, proto;
-	uint64_t count = 0;
+	uint64_t children, side, next, other, root, count = 0;
 
 	if (!CHECK_FIELD(check, trace->at, GCtrace_nchild, 2, &children) ||
 	    !CHECK_FIELD(check, trace->at, GCtrace_nextside, 2, &side) ||
 	    !CHECK_FIELD(check, trace->at, GCtrace_nextroot, 2, &next))
 		return false;
 	if (trace->root != 0)
-		return trace->root < traces->size && side < traces->size ? true :
-			check_fail(check, "GCtrace.root or GCtrace.nextside is no trace");
+		return check_side_trace(check, trace, side, traces);
 	if (next >= traces->size)
 		return check_fail(check, "GCtrace.nextroot is no trace");
-	if (trace_at(check, traces, next, &other) &&
-	    (!CHECK_FIELD(check, other, GCtrace_startpt, 0, &proto) || proto != trace->startpt))
-		return check_fail(check, "GCtrace.nextroot starts in another function");
 	for (; side != 0 && count <= traces->size; count++) {
 		if (!trace_at(check, traces, side, &other) ||
 		    !CHECK_FIELD(check, other, GCtrace_root, 2, &root) ||
@@ -368,25 +426,36 @@ static bool check_family(struct check *check, const struct trace *trace, const s
 	return true;
 }
 
-/* A prototype's trace is the first of its root traces. */
+/*
+ * The root traces installed in a prototype are chained from it. Stitched
+ * traces, which go on after a call, are roots that are installed nowhere.
+ */
 static bool check_proto_trace(struct check *check, const struct trace *trace,
 			      const struct trace_array *traces)
 {
-	uint64_t first, other, proto;
+	uint64_t number, other, proto, startins, steps;
+	enum bytecode_op op;
 
-	if (!CHECK_FIELD(check, trace->startpt, GCproto_trace, 2, &first))
-		return false;
-	if (first != 0 && (!trace_at(check, traces, first, &other) ||
-			   !CHECK_FIELD(check, other, GCtrace_startpt, 0, &proto) ||
-			   proto != trace->startpt))
-		return check_fail(check, "GCproto.trace starts in another function");
-	return true;
+	if (trace->root != 0 || !CHECK_FIELD(check, trace->at, GCtrace_startins, 4, &startins) ||
+	    !CHECK_FIELD(check, trace->startpt, GCproto_trace, 2, &number))
+		return trace->root != 0;
+	op = bytecode_op(check->layout, (uint8_t)startins);
+	if (is_stitched(op))
+		return true;
+	for (steps = 0; number != trace->number && steps < traces->size; steps++) {
+		if (!trace_at(check, traces, number, &other) ||
+		    !CHECK_FIELD(check, other, GCtrace_startpt, 0, &proto) || proto != trace->startpt ||
+		    !CHECK_FIELD(check, other, GCtrace_nextroot, 2, &number))
+			return check_fail(check, "GCproto.trace and GCtrace.nextroot do not lead to a trace");
+	}
+	return number == trace->number ? true :
+		check_fail(check, "GCproto.trace and GCtrace.nextroot go round in circles");
 }
 
 static bool check_trace(struct check *check, uint64_t at, uint64_t number,
-			const struct trace_array *traces)
+			const struct trace_array *traces, struct trace *ret)
 {
-	struct trace trace;
+	struct trace trace = { .at = 0 };
 	uint64_t own;
 
 	if (!check_type(check, at, GCT_TRACE, "J.trace") ||
@@ -400,23 +469,44 @@ static bool check_trace(struct check *check, uint64_t at, uint64_t number,
 	    !check_family(check, &trace, traces) || !check_proto_trace(check, &trace, traces))
 		return false;
 	check->checked++;
+	*ret = trace;
 	return true;
+}
+
+/* A trace on the list of all objects is in the array, at its number; one given up has none. */
+static bool check_numbers(struct check *check, const struct trace_array *traces)
+{
+	uint64_t objects[NUMBERED_SAMPLES], number, at;
+	unsigned count = check_collect(check, GCT_TRACE, objects, NUMBERED_SAMPLES);
+
+	for (unsigned i = 0; i < count; i++) {
+		if (!CHECK_FIELD(check, objects[i], GCtrace_traceno, 2, &number))
+			return false;
+		if (number != 0 && (!trace_at(check, traces, number, &at) || at != objects[i]))
+			return check_fail(check, "J.trace does not hold trace %u", (unsigned)number);
+	}
+	return check->failure[0] == '\0';
 }
 
 bool selftest_traces(struct check *check)
 {
 	struct trace_array traces;
 	uint64_t cur = check->g + (uint64_t)check->layout->GG_J;
-	uint64_t at;
+	uint64_t at, snapshots = 0, code = 0;
+	struct trace trace = { .at = 0 };
 
-	if (!read_trace_array(check, &traces))
+	if (!read_trace_array(check, &traces) || !check_numbers(check, &traces))
 		return false;
 	for (uint64_t number = 1; number < traces.size && check->checked < SAMPLES; number++) {
 		/* While a trace is being recorded, J->cur holds its place. */
 		if (!trace_at(check, &traces, number, &at) || at == cur)
 			continue;
-		if (!check_trace(check, at, number, &traces))
+		if (!check_trace(check, at, number, &traces, &trace))
 			return false;
+		snapshots += trace.nsnap - 1;
+		code += trace.last_mcofs;
 	}
+	if (check->layout->SnapShot_mcofs != LAYOUT_ABSENT && snapshots > SNAPSHOTS_SOME && code == 0)
+		return check_fail(check, "SnapShot.mcofs is 0 in all snapshots");
 	return true;
 }

@@ -1,0 +1,148 @@
+/*
+ * A layout that is wrong about one field, by as much as one field, is found
+ * out: either the VM's code says otherwise, or a self-test on a live state
+ * fails. What cannot be found out is listed, with the reason.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "luajit-layouts/selftest.h"
+#include "luajit-layouts/vm_code_x86_64.h"
+#include "live_luajit.h"
+
+/* Traces with loops and side traces, objects of each type, a suspended coroutine; then asleep. */
+static const char script[] =
+	"local function leaf(n) local s = 0 for i = 1, n do\n"
+	"  if i % 3 == 0 then s = s + i elseif i % 7 == 1 then s = s - 1 end end return s end\n"
+	"local function loops(n) local s = 0 for i = 1, n do s = s + i end\n"
+	"  for i = 1, n do s = s - i end for i = 1, n do s = s + 2 * i end return s end\n"
+	"local function up(d) if d == 0 then return 1 end return up(d - 1) + 1 end\n"
+	"local t = setmetatable({}, { __index = function(_, k) return k end })\n"
+	"local names, list = {}, { 1, 2, 3, 4 }\n"
+	"for i = 1, 300 do leaf(100) loops(50) up(20) names['k' .. i % 50] = i list[i] = t[i]\n"
+	"  for _, v in pairs(names) do list[1] = list[1] + v end end\n"
+	"local co = coroutine.wrap(function() while true do coroutine.yield(1) end end) co()\n"
+	"require('ffi')\n"
+	"local function counter() local n = 0 return function() n = n + 1 return n end end\n"
+	"local kept = { counter(), counter(), { 1, 2, 3 }, co }\n"
+	"local x = 0 local function open() x = x + 1 return x end open()\n"
+	"io.write('ready\\n') io.flush()\n"
+	"pcall(function() while io.read() do open() end end)\n"
+	"return kept\n";
+
+static const struct {
+	const char *field, *reason;
+} blind[] = {
+	{ "GCfuncC.upvalue", "an upvalue of a C function may be any value, as may what is next to it" },
+	{ "GCudata.size", "what a userdata holds is its owner's business" },
+	{ "GCupval.size", "nothing follows an upvalue" },
+	{ "L.exdata", "a pointer of the embedding program's, NULL or anything" },
+	{ "L.exdata2", "a pointer of the embedding program's, NULL or anything" },
+	{ "g.gc_state", "a small number, as the bytes 4 or 8 away may be" },
+	{ "g.gc_root", "g.gc.sweep, the next field, at times leads into the same list" },
+	{ "GCtrace.spadjust", "0 is as good a value as any, and the bytes around are often 0" },
+	{ "GCtrace.topslot", "0 is as good a value as any, and the bytes around are often 0" },
+	{ "GCtrace.size", "a trace's IR starts at the next multiple of 8" },
+	{ "GCtrace.mcloop", "0 for a trace without a loop" },
+	{ "SnapShot.topslot", "a number up to 250, as are the bytes around it" },
+	{ "SnapShot.count", "a count up to 255, as are the bytes around it" },
+	{ "J.pc", "means something only while recording; then it follows from J.L" },
+	{ "J.fn", "means something only while recording; then it follows from J.L" },
+	{ "J.pt", "means something only while recording; then it follows from J.L" },
+	{ "J.state", "0 while idle, as are the words around it" },
+	{ "J.sizetrace", "J.freetrace, the field before it, bounds the traces there are as well" },
+	{ "J.startpc", "left over from the last recording; it follows from J.parent" },
+	{ "J.szmcarea", "the size of all areas, the next field, is the same with one area" },
+};
+
+static const struct {
+	const char *name;
+	size_t offset;
+} fields[] = {
+#define FIELD(structure, field) \
+	{ #structure "." #field, offsetof(struct layout, structure##_##field) },
+	LAYOUT_FIELDS(FIELD)
+#undef FIELD
+};
+
+static const char *reason_for(const char *name)
+{
+	for (size_t i = 0; i < sizeof(blind) / sizeof(blind[0]); i++) {
+		if (strcmp(blind[i].field, name) == 0)
+			return blind[i].reason;
+	}
+	return NULL;
+}
+
+static void read_code(struct live_luajit *live, struct vm_code_evidence *evidence)
+{
+	size_t length = live->vm.end - live->vm.begin;
+	uint8_t *code = malloc(length);
+
+	assert_int_equal(memory_read(&live->memory, live->vm.begin, code, length), MEMORY_OK);
+	assert_int_equal(vm_code_x86_64_read(code, length, live->vm.begin, evidence), VM_CODE_OK);
+	free(code);
+}
+
+/* Are all of the wrong offsets that lie one field's size away found out? */
+static bool is_found_out(struct live_luajit *live, const struct vm_code_evidence *evidence, size_t field)
+{
+	static const int32_t steps[] = { -8, -4, 4, 8 };
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		struct vm_code wrong = live->vm;
+		int32_t *offset = (int32_t *)(void *)((char *)&wrong.layout + fields[field].offset);
+
+		*offset += steps[i];
+		if (*offset < 0)
+			continue;
+		if (layout_conflict(&wrong.layout, &evidence->offsets) == NULL &&
+		    selftest_run_all(&live->memory, &wrong, live->g, NULL, NULL) != SELFTEST_FAILED)
+			return false;
+	}
+	return true;
+}
+
+static void a_wrong_offset_is_found_out(void **state)
+{
+	struct live_luajit live = { .pid = 0 };
+	struct vm_code_evidence evidence;
+	unsigned missed = 0;
+
+	(void)state;
+	if (!live_start(&live, script)) {
+		print_message("skipped: no LuaJIT at %s\n", live_executable());
+		skip();
+	}
+	assert_true(live_recognise(&live));
+	assert_int_equal(recognise_settle(&live.memory, &live.vm, live.g, NULL, NULL), RECOGNISE_OK);
+	assert_false(live.vm.traces_open);
+	read_code(&live, &evidence);
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		int32_t offset = *(int32_t *)(void *)((char *)&live.vm.layout + fields[i].offset);
+
+		if (offset < 0 || is_found_out(&live, &evidence, i))
+			continue;
+		if (reason_for(fields[i].name) != NULL) {
+			print_message("%s: cannot be told (%s)\n", fields[i].name, reason_for(fields[i].name));
+		} else {
+			print_message("%s: a wrong offset goes unnoticed\n", fields[i].name);
+			missed++;
+		}
+	}
+	live_stop(&live);
+	assert_int_equal(missed, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_wrong_offset_is_found_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
