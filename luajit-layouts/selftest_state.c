@@ -111,10 +111,13 @@ static bool check_c_frame(struct check *check, uint64_t cframe, uint64_t L, cons
 	if (nres < 0 && (nres % TVALUE_BYTES != 0 ||
 			 (uint64_t)-(int64_t)nres > stack->end - stack->begin))
 		return check_fail(check, "CFRAME.NRES is beyond belief");
+	if (nres >= 0)
+		return true;
+	/* vm_call leaves it as it was; vm_cpcall sets it. */
 	if (!CHECK_FIELD(check, cframe, CFRAME_ERRF, 4, &value) || !is_errf((int32_t)value, stack))
 		return check_fail(check, "CFRAME.ERRF is beyond belief");
 	/* vm_cpcall puts L there, "any value outside of bytecode". */
-	if (nres < 0 && pc != L)
+	if (pc != L)
 		return check_fail(check, "CFRAME.PC is not L in a protected C call");
 	return true;
 }

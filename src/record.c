@@ -185,10 +185,8 @@ static enum exit_status conclude(struct recording *recording)
 	}
 	if (!write_results(recording))
 		status = EXIT_WITH_ERRORS;
-	if (recording->result.end == SAMPLER_TARGETS_ENDED && !recording->options->launch) {
-		message_warn("The target ended before the recording did.");
-		status = EXIT_WITH_ERRORS;
-	}
+	if (recording->result.end == SAMPLER_TARGETS_ENDED && !recording->options->launch)
+		message_note("The recording ended early, with its target.");
 	return status;
 }
 
