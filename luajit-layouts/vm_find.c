@@ -176,6 +176,33 @@ static enum vm_find_status search_table(struct unwind_table *table, struct vm_ex
 	return VM_FIND_OK;
 }
 
+/* The lowest address after a given one at which an entry begins. */
+static bool find_next_function(struct memory *memory, const struct elf_image *image,
+			       uint64_t after, uint64_t *ret)
+{
+	uint64_t lowest = UINT64_MAX;
+	Dwarf_Off offset = 0, next = 0;
+	struct unwind_table table;
+	Dwarf_CFI_Entry entry;
+	int32_t displacement;
+	uint64_t begin;
+
+	if (copy_table(memory, image, &table) != VM_FIND_OK)
+		return false;
+	while (dwarf_next_cfi(table.ident, &table.data, true, offset, &next, &entry) == 0 && next > offset) {
+		offset = next;
+		if (dwarf_cfi_cie_p(&entry) || entry.fde.end - entry.fde.start < (ptrdiff_t)sizeof(displacement))
+			continue;
+		memcpy(&displacement, entry.fde.start, sizeof(displacement));
+		begin = table.address + (entry.fde.start - (const uint8_t *)table.data.d_buf) + displacement;
+		if (begin > after && begin < lowest)
+			lowest = begin;
+	}
+	free(table.data.d_buf);
+	*ret = lowest;
+	return lowest != UINT64_MAX;
+}
+
 enum vm_find_status vm_find_by_unwind_entry(struct memory *memory, const struct elf_image *image,
 					    struct vm_extent *ret_extent)
 {
@@ -205,7 +232,6 @@ static const uint8_t ffi_call_head[] = {
 	0x48, 0x89, 0xfb, 0x8b, 0x43,	/* mov CCSTATE, CARG1; mov eax, CCSTATE->spadj */
 };
 static const uint8_t ffi_call_tail[] = { 0xc9, 0xc3 };	/* leave; ret */
-static const uint8_t padding[] = { 0x0f, 0x1f };	/* nop with an operand */
 static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 
 enum {
@@ -266,13 +292,8 @@ static bool find_extent(const uint8_t *code, size_t length, uint64_t address, st
 		end = cluster.last + TAIL_MAX;
 	*ret = (struct vm_extent){ .begin = address + (first - code), .end = address + (end - code) };
 	call = memmem(cluster.last, end - cluster.last, ffi_call_head, sizeof(ffi_call_head));
-	if (call == NULL) {
-		/* Compilers pad functions with long no-ops; DynASM's code has none. */
-		tail = memmem(cluster.last, end - cluster.last, padding, sizeof(padding));
-		if (tail != NULL)
-			ret->end = address + (tail - code);
+	if (call == NULL)
 		return true;
-	}
 	tail = memmem(call, code + length - call, ffi_call_tail, sizeof(ffi_call_tail));
 	ret->end = ret->ffi_call = address + (call - code);
 	if (tail != NULL && tail - call < FFI_CALL_MAX)
@@ -286,6 +307,7 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 					struct vm_extent *ret_extent)
 {
 	enum vm_find_status status = VM_FIND_NONE;
+	uint64_t next;
 
 	for (size_t i = 0; i < image->segment_count && status == VM_FIND_NONE; i++) {
 		const struct elf_segment *segment = &image->segments[i];
@@ -301,5 +323,10 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 			status = VM_FIND_OK;
 		free(code);
 	}
+	/* Without FFI it ends where the next function begins that a compiler described. */
+	if (status == VM_FIND_OK && ret_extent->ffi_call == 0 &&
+	    find_next_function(memory, image, ret_extent->end - TAIL_MAX, &next) &&
+	    next < ret_extent->end)
+		ret_extent->end = next;
 	return status;
 }

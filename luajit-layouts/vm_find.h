@@ -32,7 +32,8 @@ enum vm_find_status vm_find_by_unwind_entry(struct memory *memory, const struct 
 
 /*
  * By the dispatch sequence, in x86-64 code. Without FFI nothing marks the end
- * of the VM, which is then taken to be where a compiler's padding begins.
+ * of the VM, which is then taken to be where the next function with an unwind
+ * entry begins.
  */
 enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_image *image,
 					struct vm_extent *ret_extent);
