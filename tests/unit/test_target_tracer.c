@@ -375,6 +375,41 @@ static void exec_of_a_thread_that_was_not_seized_is_noticed(void **state)
 	tracer_free(tracer);
 }
 
+/*
+ * execve() of one thread waits until the others, once ended, are reaped by
+ * their tracer, and lets nobody seize a thread until then.
+ */
+static void seizing_during_an_exec_does_not_hang(void **state)
+{
+	struct target_process target = target_process_start("execer", (const char *[]){ "thread", NULL });
+	struct tracer *tracer = tracer_new();
+	struct tracee *first, *runner = NULL;
+	char line[16];
+	pid_t tid;
+	int error;
+
+	(void)state;
+	target_process_tell(&target, "start your threads");
+	target_process_line(&target, line, sizeof(line));
+	tid = target.pid + 2;	/* the runner, unless somebody else has taken that id */
+	if (!target_process_state(target.pid, tid) || !target_process_state(target.pid, target.pid + 1)) {
+		target_process_end(&target);
+		tracer_free(tracer);
+		print_message("skipped: thread ids are not in a row\n");
+		skip();
+	}
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &first), 0);
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid + 1, &first), 0);
+	target_process_tell(&target, "run again");
+	target_process_await(target.pid, target.pid + 1, "Z");
+	error = tracer_seize(tracer, target.pid, tid, &runner);
+	assert_true(error == 0 || error == -ESRCH);
+	await_line(tracer, &target, line, sizeof(line));
+	assert_string_equal(line, "again");
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
 static void killed_target_is_noticed(void **state)
 {
 	struct tracer *tracer = tracer_new();
@@ -434,6 +469,7 @@ static void uninterruptible_thread_is_not_waited_for(void **state)
 	tracer_free(tracer);
 }
 
+/* For ever if rounds is negative. */
 static void hold_again_and_again(pid_t pid, int rounds)
 {
 	struct tracer *tracer = tracer_new();
@@ -451,6 +487,7 @@ static void hold_again_and_again(pid_t pid, int rounds)
 		tracer_resume(tracer, tracee);
 		tracer_poll(tracer);
 	}
+	tracer_free(tracer);
 }
 
 static void target_outlives_a_killed_tracer(void **state)
@@ -557,6 +594,7 @@ int main(void)
 		cmocka_unit_test(exec_of_one_of_several_threads_is_noticed),
 		cmocka_unit_test(exec_after_the_first_thread_has_ended_is_noticed),
 		cmocka_unit_test(exec_of_a_thread_that_was_not_seized_is_noticed),
+		cmocka_unit_test(seizing_during_an_exec_does_not_hang),
 		cmocka_unit_test(killed_target_is_noticed),
 		cmocka_unit_test(uninterruptible_thread_is_not_waited_for),
 		cmocka_unit_test(target_outlives_a_killed_tracer),
