@@ -329,7 +329,7 @@ static enum fate find_out(pid_t tid)
 
 	if (process_read(tid, &process))
 		return FATE_NOT_OURS;
-	if (process_is_zombie(&process))
+	if (process_thread_is_zombie(&process))
 		fate = FATE_ZOMBIE;
 	else if (process.tracer_pid != gettid())
 		fate = FATE_NOT_OURS;

@@ -2,12 +2,8 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <unistd.h>
 
-/* glibc 2.36 has the field, but not yet this name for it. */
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
+#include "src/target/notify.h"
 
 /* Longer than a system call that does not wait takes. */
 static const long period_ns = 10 * 1000 * 1000;
@@ -28,15 +24,10 @@ static void handle_signal(int signal, siginfo_t *info, void *context)
 int watch_open(struct watch *watch, void (*act)(void *argument), void *argument)
 {
 	struct sigaction action = { .sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
-	struct sigevent event = {
-		.sigev_notify = SIGEV_THREAD_ID,
-		.sigev_signo = SIGRTMAX,
-		.sigev_value.sival_ptr = watch,
-	};
+	struct sigevent event = notify_this_thread(SIGRTMAX, (union sigval){ .sival_ptr = watch });
 	sigset_t signal;
 
 	*watch = (struct watch){ .act = act, .argument = argument };
-	event.sigev_notify_thread_id = gettid();
 	if (sigaction(SIGRTMAX, &action, NULL) || timer_create(CLOCK_MONOTONIC, &event, &watch->timer))
 		return -errno;
 	sigemptyset(&signal);
