@@ -1,13 +1,8 @@
 #include "src/target/cpu_clock.h"
 
 #include <errno.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-/* glibc 2.36 has the field, but not yet this name for it. */
-#ifndef sigev_notify_thread_id
-#define sigev_notify_thread_id _sigev_un._tid
-#endif
+#include "src/target/notify.h"
 
 int cpu_clock_open(pid_t pid, struct cpu_clock *ret_clock)
 {
@@ -39,13 +34,8 @@ int cpu_clock_start(struct cpu_clock *clock, int signal, int index, uint64_t per
 	struct itimerspec times = { .it_value = period, .it_interval = period };
 
 	if (!clock->armed) {
-		struct sigevent event = {
-			.sigev_notify = SIGEV_THREAD_ID,
-			.sigev_signo = signal,
-			.sigev_value.sival_int = index,
-		};
+		struct sigevent event = notify_this_thread(signal, (union sigval){ .sival_int = index });
 
-		event.sigev_notify_thread_id = (pid_t)syscall(SYS_gettid);
 		if (timer_create(clock->id, &event, &clock->timer))
 			return errno == EINVAL ? -ESRCH : -errno;
 		clock->armed = true;

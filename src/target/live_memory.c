@@ -8,12 +8,15 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "src/target/process.h"
+
 /* Far more than anything reads at once, and far below the kernel's own limit per call. */
 enum { CALL_BYTES_MAX = 1 << 30 };
 
 struct live_memory {
 	struct memory memory;	/* first, so that one is the other */
 	pid_t pid;
+	pid_t tid;		/* of the thread by which it is read: pid while that lives */
 	enum live_memory_method method;
 	int fd;			/* of /proc/PID/mem, -1 if not open */
 	struct iovec local[IOV_MAX], remote[IOV_MAX];
@@ -46,7 +49,7 @@ static int open_file(struct live_memory *live)
 
 	if (live->fd >= 0)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)live->pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)live->tid);
 	live->fd = open(path, O_RDONLY | O_CLOEXEC);
 	return live->fd >= 0 ? 0 : -errno;
 }
@@ -132,7 +135,7 @@ static int read_batch(struct live_memory *live, struct memory_range **batch, siz
 	size_t at = 0;
 
 	while (at < count) {
-		ssize_t n = process_vm_readv(live->pid, live->local + at, count - at,
+		ssize_t n = process_vm_readv(live->tid, live->local + at, count - at,
 					     live->remote + at, count - at, 0);
 		size_t left;
 
@@ -172,9 +175,8 @@ static size_t read_by_call(struct live_memory *live, struct memory_range *ranges
 	return count;
 }
 
-static void live_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
+static void read_ranges(struct live_memory *live, struct memory_range *ranges, size_t count)
 {
-	struct live_memory *live = (struct live_memory *)memory;
 	size_t done = 0;
 	int error = 0;
 
@@ -194,6 +196,34 @@ static void live_read_ranges(struct memory *memory, struct memory_range *ranges,
 		live->method = LIVE_MEMORY_FILE;
 }
 
+/* The memory of a thread that has ended cannot be reached, though others still have it. */
+static bool choose_other_thread(struct live_memory *live)
+{
+	pid_t tid = process_thread_with_memory(live->pid);
+
+	if (tid == 0 || tid == live->tid)
+		return false;
+	live->tid = tid;
+	if (live->fd >= 0)
+		close(live->fd);
+	live->fd = -1;
+	return true;
+}
+
+static void live_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct live_memory *live = (struct live_memory *)memory;
+
+	read_ranges(live, ranges, count);
+	for (size_t i = 0; i < count; i++) {
+		if (ranges[i].status != MEMORY_GONE)
+			continue;
+		if (choose_other_thread(live))
+			read_ranges(live, ranges, count);
+		return;
+	}
+}
+
 struct live_memory *live_memory_new(pid_t pid)
 {
 	struct live_memory *live = calloc(1, sizeof(*live));
@@ -201,7 +231,7 @@ struct live_memory *live_memory_new(pid_t pid)
 	if (!live)
 		return NULL;
 	live->memory.read_ranges = live_read_ranges;
-	live->pid = pid;
+	live->pid = live->tid = pid;
 	live->fd = -1;
 	return live;
 }

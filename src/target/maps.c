@@ -9,8 +9,11 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "src/target/process.h"
+
 struct maps {
 	pid_t pid;
+	pid_t tid;		/* of the thread by which they are read: pid while that lives */
 	int size_fd;		/* of /proc/PID/statm, -1 if not open */
 	uint64_t size;		/* its first number at the last refresh */
 
@@ -246,7 +249,7 @@ static ssize_t read_text(struct maps *maps)
 	size_t length = 0;
 	int fd, error = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)maps->pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)maps->tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
@@ -290,7 +293,7 @@ static uint64_t read_size(struct maps *maps)
 	if (maps->size_fd < 0) {
 		char path[sizeof("/proc//statm") + 3 * sizeof(int)];
 
-		snprintf(path, sizeof(path), "/proc/%d/statm", (int)maps->pid);
+		snprintf(path, sizeof(path), "/proc/%d/statm", (int)maps->tid);
 		maps->size_fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (maps->size_fd < 0)
 			return 0;
@@ -301,6 +304,20 @@ static uint64_t read_size(struct maps *maps)
 	return size;
 }
 
+/* A thread that has ended shows no mappings, though others still have them. */
+static bool choose_other_thread(struct maps *maps)
+{
+	pid_t tid = process_thread_with_memory(maps->pid);
+
+	if (tid == 0 || tid == maps->tid)
+		return false;
+	maps->tid = tid;
+	if (maps->size_fd >= 0)
+		close(maps->size_fd);
+	maps->size_fd = -1;
+	return true;
+}
+
 int maps_refresh(struct maps *maps, bool *ret_changed)
 {
 	uint64_t size = read_size(maps);	/* before, so that a change in between is not missed */
@@ -309,6 +326,10 @@ int maps_refresh(struct maps *maps, bool *ret_changed)
 	size_t room;
 	int error;
 
+	if (length == -ESRCH && choose_other_thread(maps)) {
+		size = read_size(maps);
+		length = read_text(maps);
+	}
 	if (length < 0)
 		return (int)length;
 	if (maps->text && (size_t)length == maps->text_length &&
@@ -345,7 +366,7 @@ struct maps *maps_new(pid_t pid)
 
 	if (!maps)
 		return NULL;
-	maps->pid = pid;
+	maps->pid = maps->tid = pid;
 	maps->size_fd = -1;
 	return maps;
 }

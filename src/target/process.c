@@ -216,9 +216,36 @@ bool process_is_same(const struct process *process)
 	return read_stat(process->pid, &now) == 0 && now.start_ticks == process->start_ticks;
 }
 
-bool process_is_zombie(const struct process *process)
+bool process_thread_is_zombie(const struct process *process)
 {
 	return process->state == 'Z' || process->state == 'X';
+}
+
+bool process_is_zombie(const struct process *process)
+{
+	return process_thread_is_zombie(process) && process_thread_with_memory(process->pid) == 0;
+}
+
+pid_t process_thread_with_memory(pid_t pid)
+{
+	char path[PROC_PATH_MAX];
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return 0;
+	while (!found && (entry = readdir(tasks))) {
+		struct process thread = { .pid = (pid_t)strtol(entry->d_name, NULL, 10) };
+
+		if (thread.pid > 0 && read_stat(thread.pid, &thread) == 0 &&
+		    !process_thread_is_zombie(&thread))
+			found = thread.pid;
+	}
+	closedir(tasks);
+	return found;
 }
 
 char *process_title(const struct process *process)

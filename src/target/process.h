@@ -40,7 +40,17 @@ void process_clear(struct process *process);
 /* Is the pid still the process that was read? A zombie still is. */
 bool process_is_same(const struct process *process);
 
+/* Has it ended, all its threads included, without its parent having noticed? */
 bool process_is_zombie(const struct process *process);
+
+/* The same of its first thread alone, or of the thread whose id was read. */
+bool process_thread_is_zombie(const struct process *process);
+
+/*
+ * A thread by whose id the memory of the process can be reached: pid itself,
+ * or another one if the first thread has ended. 0 if there is none.
+ */
+pid_t process_thread_with_memory(pid_t pid);
 
 /* The arguments joined by spaces for people to read, or the name in brackets; untrusted. NULL when memory is short. */
 char *process_title(const struct process *process);

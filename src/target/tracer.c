@@ -19,6 +19,7 @@
 #include <uthash.h>
 
 #include "src/target/process.h"
+#include "src/target/watch.h"
 
 enum {
 	/*
@@ -41,6 +42,7 @@ struct seized {
 
 struct tracer {
 	struct seized *seized;	/* by tid */
+	struct watch watch;
 	bool poll_is_due;
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
 };
@@ -327,7 +329,7 @@ static enum fate find_out(pid_t tid)
 
 	if (process_read(tid, &process))
 		return FATE_NOT_OURS;
-	if (process_is_zombie(&process))
+	if (process_thread_is_zombie(&process))
 		fate = FATE_ZOMBIE;
 	else if (process.tracer_pid != gettid())
 		fate = FATE_NOT_OURS;
@@ -433,9 +435,16 @@ bool tracer_poll_is_due(const struct tracer *tracer)
 	return tracer->poll_is_due;
 }
 
+/* While ptrace() waits for an execve() that waits for us. */
+static void reap_meanwhile(void *tracer)
+{
+	handle_reports(tracer);
+}
+
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee)
 {
 	struct seized *seized = find_seized(tracer, tid);
+	int error;
 
 	if (seized) {
 		*ret_tracee = &seized->tracee;
@@ -444,14 +453,11 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 	seized = add_seized(tracer, pid, tid);
 	if (!seized)
 		return -ENOMEM;
-	if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC)) {
-		int error = errno;
-
-		/* Another thread has taken the id by execve() and will report that. */
-		if (error == EPERM && find_out(tid) == FATE_ALIVE) {
-			*ret_tracee = &seized->tracee;
-			return 0;
-		}
+	watch_begin(&tracer->watch);
+	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) ? errno : 0;
+	watch_end(&tracer->watch);
+	/* EPERM also when another thread, seized before, has taken the id by execve(). */
+	if (error && (error != EPERM || find_out(tid) != FATE_ALIVE)) {
 		free_seized(tracer, seized);
 		return -error;
 	}
@@ -466,7 +472,13 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee)
 
 struct tracer *tracer_new(void)
 {
-	return calloc(1, sizeof(struct tracer));
+	struct tracer *tracer = calloc(1, sizeof(*tracer));
+
+	if (tracer && watch_open(&tracer->watch, reap_meanwhile, tracer)) {
+		free(tracer);
+		return NULL;
+	}
+	return tracer;
 }
 
 void tracer_free(struct tracer *tracer)
@@ -479,5 +491,6 @@ void tracer_free(struct tracer *tracer)
 		tracer_resume(tracer, &seized->tracee);
 		free_seized(tracer, seized);
 	}
+	watch_close(&tracer->watch);
 	free(tracer);
 }

@@ -50,7 +50,7 @@ struct tracee {
 
 struct tracer;
 
-/* NULL when memory is short. */
+/* NULL when memory is short. Takes SIGRTMAX, see watch.h. */
 struct tracer *tracer_new(void);
 
 /* Resume whatever is held and free everything. Threads stay seized, see above. */

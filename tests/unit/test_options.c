@@ -38,7 +38,7 @@ static void restore(int fd, int saved, FILE *file, char *text)
 	fclose(file);
 }
 
-/* The words are split at spaces; they live as long as the program. */
+/* The words are split at spaces. The outcome is good until the next call. */
 static struct outcome *parse(const char *words)
 {
 	static struct outcome outcome;
@@ -51,6 +51,7 @@ static struct outcome *parse(const char *words)
 	for (char *word = strtok(line, " "); word && argc < ARGUMENTS_MAX; word = strtok(NULL, " "))
 		argv[argc++] = word;
 	argv[argc] = NULL;
+	options_clear(&outcome.options);	/* of the last time */
 	fflush(stdout);
 	saved_out = divert(STDOUT_FILENO, out);
 	saved_err = divert(STDERR_FILENO, err);
@@ -59,6 +60,13 @@ static struct outcome *parse(const char *words)
 	restore(STDOUT_FILENO, saved_out, out, outcome.printed);
 	restore(STDERR_FILENO, saved_err, err, outcome.said);
 	return &outcome;
+}
+
+static int clear(void **state)
+{
+	(void)state;
+	options_clear(&parse("record")->options);
+	return 0;
 }
 
 static const struct options *accept(const char *words)
@@ -324,5 +332,5 @@ int main(void)
 		cmocka_unit_test(default_output_is_named_after_the_target),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, clear);
 }

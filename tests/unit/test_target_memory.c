@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "src/target/live_memory.h"
+#include "src/target/maps.h"
 #include "tests/unit/target_process.h"
 
 enum { PAGE = 4096, RANGES = 5000 };
@@ -145,6 +146,29 @@ static void other_process_is_read(void **state)
 	live_memory_free(live);
 }
 
+static void process_whose_first_thread_has_ended_is_read(void **state)
+{
+	struct target_process target = target_process_start("zombie_leader", NULL);
+	struct maps *maps = maps_new(target.pid);
+	struct live_memory *live;
+	unsigned char magic[4];
+	bool changed;
+
+	(void)state;
+	target_process_await(target.pid, target.pid, "Z");
+	assert_int_equal(maps_refresh(maps, &changed), 0);
+	assert_true(maps_file_count(maps) > 0);
+	assert_false(maps_may_have_changed(maps));
+	live = live_memory_new(target.pid);
+	assert_int_equal(memory_read(live_memory_memory(live), maps_file_at(maps, 0)->base, magic, 4), MEMORY_OK);
+	assert_memory_equal(magic, "\x7f" "ELF", 4);
+	target_process_end(&target);
+	assert_int_equal(memory_read(live_memory_memory(live), maps_file_at(maps, 0)->base, magic, 4), MEMORY_GONE);
+	assert_int_equal(maps_refresh(maps, &changed), -ESRCH);
+	live_memory_free(live);
+	maps_free(maps);
+}
+
 /* Make process_vm_readv() fail in this process, as a container's filter or an old kernel does. */
 static bool forbid_call(int error)
 {
@@ -265,6 +289,7 @@ int main(void)
 		cmocka_unit_test(wild_addresses_and_lengths_are_unmapped),
 		cmocka_unit_test(ended_process_is_gone),
 		cmocka_unit_test(other_process_is_read),
+		cmocka_unit_test(process_whose_first_thread_has_ended_is_read),
 		cmocka_unit_test(falls_back_to_the_file_where_the_call_is_missing),
 		cmocka_unit_test(falls_back_to_the_file_where_the_call_is_refused),
 		cmocka_unit_test(refusal_by_both_is_told),

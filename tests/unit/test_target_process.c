@@ -119,6 +119,20 @@ static void zombies_and_missing_processes_are_told(void **state)
 	assert_int_equal(process_read(-5, &process), -ESRCH);
 }
 
+static void process_whose_first_thread_has_ended_is_no_zombie(void **state)
+{
+	struct target_process target = target_process_start("zombie_leader", NULL);
+	struct process process;
+
+	(void)state;
+	target_process_await(target.pid, target.pid, "Z");
+	assert_int_equal(process_read(target.pid, &process), 0);
+	assert_true(process_thread_is_zombie(&process));
+	assert_false(process_is_zombie(&process));
+	process_clear(&process);
+	target_process_end(&target);
+}
+
 static void kernel_threads_are_told(void **state)
 {
 	struct process process;
@@ -186,6 +200,7 @@ int main(void)
 		cmocka_unit_test(names_that_look_like_fields_are_names),
 		cmocka_unit_test(recycled_pid_is_another_process),
 		cmocka_unit_test(zombies_and_missing_processes_are_told),
+		cmocka_unit_test(process_whose_first_thread_has_ended_is_no_zombie),
 		cmocka_unit_test(kernel_threads_are_told),
 		cmocka_unit_test(processes_are_found_by_name_program_and_script),
 		cmocka_unit_test(wrong_pattern_is_explained),

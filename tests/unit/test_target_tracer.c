@@ -1,4 +1,5 @@
 /* What holding threads does to a target, and what it does not do. */
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -375,6 +376,58 @@ static void exec_of_a_thread_that_was_not_seized_is_noticed(void **state)
 	tracer_free(tracer);
 }
 
+/* The thread other than the first one that sleeps, or that does not. */
+static pid_t find_other_thread(pid_t pid, bool asleep)
+{
+	char path[64];
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	assert_non_null(tasks);
+	while ((entry = readdir(tasks))) {
+		pid_t tid = (pid_t)atoi(entry->d_name);
+
+		if (tid > 0 && tid != pid && (target_process_state(pid, tid) == 'S') == asleep)
+			found = tid;
+	}
+	closedir(tasks);
+	return found;
+}
+
+/*
+ * execve() of one thread waits until the others, once ended, are reaped by
+ * their tracer, and lets nobody seize a thread until then.
+ */
+static void seizing_during_an_exec_does_not_hang(void **state)
+{
+	struct target_process target = target_process_start("execer", (const char *[]){ "thread", NULL });
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+	char line[16];
+	pid_t runner = 0, spinner;
+	int error;
+
+	(void)state;
+	target_process_tell(&target, "start your threads");
+	target_process_line(&target, line, sizeof(line));
+	while (!runner)
+		runner = find_other_thread(target.pid, true);
+	spinner = find_other_thread(target.pid, false);
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	assert_int_equal(tracer_seize(tracer, target.pid, spinner, &tracee), 0);
+	target_process_tell(&target, "run again");
+	target_process_await(target.pid, spinner, "Z");
+	error = tracer_seize(tracer, target.pid, runner, &tracee);
+	assert_true(error == 0 || error == -ESRCH);
+	await_line(tracer, &target, line, sizeof(line));
+	assert_string_equal(line, "again");
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
 static void killed_target_is_noticed(void **state)
 {
 	struct tracer *tracer = tracer_new();
@@ -434,6 +487,7 @@ static void uninterruptible_thread_is_not_waited_for(void **state)
 	tracer_free(tracer);
 }
 
+/* For ever if rounds is negative. */
 static void hold_again_and_again(pid_t pid, int rounds)
 {
 	struct tracer *tracer = tracer_new();
@@ -451,6 +505,7 @@ static void hold_again_and_again(pid_t pid, int rounds)
 		tracer_resume(tracer, tracee);
 		tracer_poll(tracer);
 	}
+	tracer_free(tracer);
 }
 
 static void target_outlives_a_killed_tracer(void **state)
@@ -557,6 +612,7 @@ int main(void)
 		cmocka_unit_test(exec_of_one_of_several_threads_is_noticed),
 		cmocka_unit_test(exec_after_the_first_thread_has_ended_is_noticed),
 		cmocka_unit_test(exec_of_a_thread_that_was_not_seized_is_noticed),
+		cmocka_unit_test(seizing_during_an_exec_does_not_hang),
 		cmocka_unit_test(killed_target_is_noticed),
 		cmocka_unit_test(uninterruptible_thread_is_not_waited_for),
 		cmocka_unit_test(target_outlives_a_killed_tracer),
