@@ -27,10 +27,17 @@ struct key {
 	uint32_t detail;	/* ffid of a builtin, number of a trace */
 };
 
+/* A function, and for native code its line and the function that it was inlined into. */
+struct named {
+	const struct function *function;
+	uint32_t line;
+};
+
 struct cached {
 	struct key key;
-	const struct function *function;
 	UT_hash_handle hh;
+	size_t count;
+	struct named named[];	/* innermost first; more than one only where code was inlined */
 };
 
 /* Builtins' names of one universe. */
@@ -48,6 +55,7 @@ struct namer {
 	struct symbols *symbols;
 	struct cached *cache;
 	struct library *libraries;
+	struct symbol at[SYMBOL_INLINES_MAX];	/* of the address being named */
 	struct frame *frames;
 	size_t frame_count, frame_size;
 };
@@ -63,7 +71,7 @@ struct namer *namer_new(struct image *image, struct memory *live, struct functio
 	namer->live = live;
 	namer->options = *options;
 	namer->functions = functions;
-	namer->symbols = symbols_new(image);
+	namer->symbols = symbols_new(image, live);
 	if (!namer->symbols) {
 		namer_free(namer);
 		return NULL;
@@ -142,27 +150,55 @@ static void name_by_offset(const struct module *module, uint64_t pc, char ret_na
 	snprintf(ret_name, NAME_SIZE, "%s+0x%" PRIx64, module_name(module), pc - module->base);
 }
 
-static const struct function *name_native(struct namer *namer, enum frame_kind kind, uint64_t pc,
-					  const char *fallback)
+/* Native code that no symbol covers: by the name that Lua calls it, or by its address. */
+static const struct function *name_uncovered(struct namer *namer, enum frame_kind kind,
+					     uint64_t pc, const char *lua_name)
 {
 	const struct module *module = image_find(namer->image, pc);
-	struct function function = { .kind = kind };
+	struct function function = { .kind = kind, .name = lua_name };
 	char name[NAME_SIZE];
 
-	if (!module) {
-		snprintf(name, sizeof(name), "0x%" PRIx64, pc);
-		function.name = name;
-		return functions_intern(namer->functions, &function);
-	}
-	function.module = module_name(module);
-	function.name = symbols_find(namer->symbols, pc);
-	if (!function.name)
-		function.name = fallback;
+	if (module)
+		function.module = module_name(module);
 	if (!function.name) {
-		name_by_offset(module, pc, name);
+		if (module)
+			name_by_offset(module, pc, name);
+		else
+			snprintf(name, sizeof(name), "0x%" PRIx64, pc);
 		function.name = name;
 	}
 	return functions_intern(namer->functions, &function);
+}
+
+static const struct function *name_symbol(struct namer *namer, enum frame_kind kind, uint64_t pc,
+					  const struct symbol *symbol)
+{
+	struct function function = {
+		.kind = kind,
+		.name = symbol->name,
+		.file = *symbol->file ? symbol->file : NULL,
+		.module = module_name(image_find(namer->image, pc)),
+	};
+
+	return functions_intern(namer->functions, &function);
+}
+
+/* The functions at a native pc; how many, 0 when memory is short. */
+static size_t name_native(struct namer *namer, uint64_t pc,
+			  struct named ret_named[static SYMBOL_INLINES_MAX])
+{
+	size_t count = symbols_find(namer->symbols, pc, namer->at);
+
+	for (size_t i = 0; i < count; i++) {
+		ret_named[i].function = name_symbol(namer, FRAME_NATIVE, pc, &namer->at[i]);
+		ret_named[i].line = namer->at[i].line;
+		if (!ret_named[i].function)
+			return 0;
+	}
+	if (count)
+		return count;
+	*ret_named = (struct named){ name_uncovered(namer, FRAME_NATIVE, pc, NULL), 0 };
+	return ret_named->function ? 1 : 0;
 }
 
 static const struct library *library_of(struct namer *namer, const struct lua_universe *universe)
@@ -201,12 +237,17 @@ static const struct function *name_builtin(struct namer *namer, const struct mer
 static const struct function *name_c_function(struct namer *namer,
 					      const struct merged_frame *frame)
 {
+	uint64_t f = frame->function->f;
 	char name[LUA_NAME_SIZE];
+	size_t count;
 
 	if (frame->function->ffid != FF_C)
 		return name_builtin(namer, frame);
-	return name_native(namer, FRAME_C_FUNCTION, frame->function->f,
-			   called_name(namer, frame, name) ? name : NULL);
+	count = symbols_find(namer->symbols, f, namer->at);
+	if (count)
+		return name_symbol(namer, FRAME_C_FUNCTION, f, &namer->at[count - 1]);
+	return name_uncovered(namer, FRAME_C_FUNCTION, f,
+			      called_name(namer, frame, name) ? name : NULL);
 }
 
 static const struct function *name_vm(struct namer *namer)
@@ -260,46 +301,55 @@ static struct key key_of(const struct merged_frame *frame)
 	return key;
 }
 
-static const struct function *name_uncached(struct namer *namer, const struct merged_frame *frame)
+static const struct function *name_other(struct namer *namer, const struct merged_frame *frame)
 {
 	switch (frame->kind) {
 	case MERGED_LUA:
 		return name_lua(namer, frame);
 	case MERGED_C_FUNCTION:
 		return name_c_function(namer, frame);
-	case MERGED_NATIVE:
-		return name_native(namer, FRAME_NATIVE, code_address(frame), NULL);
 	case MERGED_VM:
 		return name_vm(namer);
 	case MERGED_TRACE:
 		return name_trace(namer, frame);
+	case MERGED_NATIVE:
 	case MERGED_LOST:
 		break;
 	}
 	return functions_lost(frame->lost);
 }
 
-static const struct function *name(struct namer *namer, const struct merged_frame *frame)
+/* How many functions there are; 0 when memory is short. */
+static size_t name_uncached(struct namer *namer, const struct merged_frame *frame,
+			    struct named ret_named[static SYMBOL_INLINES_MAX])
 {
+	if (frame->kind == MERGED_NATIVE)
+		return name_native(namer, code_address(frame), ret_named);
+	*ret_named = (struct named){ .function = name_other(namer, frame) };
+	return ret_named->function ? 1 : 0;
+}
+
+static const struct cached *name(struct namer *namer, const struct merged_frame *frame)
+{
+	struct named named[SYMBOL_INLINES_MAX];
 	struct key key = key_of(frame);
 	struct cached *cached;
+	size_t count;
 
 	HASH_FIND(hh, namer->cache, &key, sizeof(key), cached);
 	if (cached)
-		return cached->function;
+		return cached;
 	if (HASH_COUNT(namer->cache) >= CACHE_MAX)
 		forget_cache(namer);
-	cached = calloc(1, sizeof(*cached));
+	count = name_uncached(namer, frame, named);
+	cached = count ? calloc(1, sizeof(*cached) + count * sizeof(*named)) : NULL;
 	if (!cached)
 		return NULL;
 	cached->key = key;
-	cached->function = name_uncached(namer, frame);
-	if (!cached->function) {
-		free(cached);
-		return NULL;
-	}
+	cached->count = count;
+	memcpy(cached->named, named, count * sizeof(*named));
 	HASH_ADD(hh, namer->cache, key, sizeof(cached->key), cached);
-	return cached->function;
+	return cached;
 }
 
 /*---- Which frames are shown ----*/
@@ -357,24 +407,24 @@ static bool is_shown(const struct namer *namer, const struct merged_frame *frame
 	return is_shown_folded(namer, frame, at, ret_as_vm);
 }
 
-static bool make_room(struct namer *namer, size_t count)
+static bool make_room(struct namer *namer)
 {
+	size_t size = namer->frame_size ? namer->frame_size * 2 : 256;
 	struct frame *larger;
 
-	if (count <= namer->frame_size)
+	if (namer->frame_count < namer->frame_size)
 		return true;
-	larger = realloc(namer->frames, count * sizeof(*larger));
+	larger = realloc(namer->frames, size * sizeof(*larger));
 	if (!larger)
 		return false;
 	namer->frames = larger;
-	namer->frame_size = count;
+	namer->frame_size = size;
 	return true;
 }
 
 static void set_position(const struct merged_frame *merged, struct frame *frame)
 {
 	frame->compiled = merged->compiled;
-	frame->certainty = CERTAINTY_EXACT;
 	if (merged->kind != MERGED_LUA)
 		return;
 	frame->line = lua_line(&merged->universe->vm->layout, merged->proto, merged->pc);
@@ -384,19 +434,37 @@ static void set_position(const struct merged_frame *merged, struct frame *frame)
 		frame->certainty = CERTAINTY_NEAREST;
 }
 
-static bool add(struct namer *namer, const struct merged_frame *merged, bool as_vm)
+static bool add(struct namer *namer, const struct merged_frame *merged)
 {
-	const struct function *function = as_vm ? name_vm(namer) : name(namer, merged);
-	struct frame frame = { .function = function };
+	const struct cached *cached = name(namer, merged);
 
-	if (!function)
+	for (size_t i = 0; cached && i < cached->count; i++) {
+		struct frame frame = {
+			.function = cached->named[i].function,
+			.line = cached->named[i].line,
+			.certainty = CERTAINTY_EXACT,
+		};
+
+		if (!make_room(namer))
+			return false;
+		set_position(merged, &frame);
+		namer->frames[namer->frame_count++] = frame;
+	}
+	return cached != NULL;
+}
+
+/* LuaJIT's own frames; a run of them is one. */
+static bool add_vm(struct namer *namer)
+{
+	const struct function *function = name_vm(namer);
+
+	if (!function || !make_room(namer))
 		return false;
-	/* A run of LuaJIT's own frames is one. */
-	if (as_vm && namer->frame_count &&
-	    namer->frames[namer->frame_count - 1].function == function)
-		return true;
-	set_position(merged, &frame);
-	namer->frames[namer->frame_count++] = frame;
+	if (namer->frame_count == 0 || namer->frames[namer->frame_count - 1].function != function)
+		namer->frames[namer->frame_count++] = (struct frame){
+			.function = function,
+			.certainty = CERTAINTY_EXACT,
+		};
 	return true;
 }
 
@@ -406,8 +474,6 @@ int namer_name(struct namer *namer, const struct merged_stack *stack,
 	struct surroundings at = { 0 };
 	size_t next_lua = 0;
 
-	if (!make_room(namer, stack->count))
-		return -ENOMEM;
 	namer->frame_count = 0;
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct merged_frame *frame = &stack->frames[i];
@@ -418,7 +484,8 @@ int namer_name(struct namer *namer, const struct merged_stack *stack,
 			next_lua++;
 		at.above_lua = next_lua < stack->count;
 		at.in_c_function = at.above_lua && stack->frames[next_lua].kind == MERGED_C_FUNCTION;
-		if (is_shown(namer, frame, &at, &as_vm) && !add(namer, frame, as_vm))
+		if (is_shown(namer, frame, &at, &as_vm) &&
+		    !(as_vm ? add_vm(namer) : add(namer, frame)))
 			return -ENOMEM;
 		at.below_lua |= is_lua(frame);
 	}
