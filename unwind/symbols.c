@@ -12,12 +12,27 @@
 #include "unwind/elf_file.h"
 #include "unwind/plt.h"
 
+enum {
+	ENTRIES_MAX = 4 << 20,	/* of one module's symbol table */
+	OVERLAPS_MAX = 64,	/* entries before the nearest one that may still hold an address */
+};
+
+/* A function in a module's symbol table. */
+struct entry {
+	uint64_t begin, end;
+	const char *name;	/* libdwfl's */
+	bool is_local;
+};
+
 /* One module as libdwfl knows it. */
 struct known {
 	const struct module *module;
 	struct memory *live;
 	Dwfl_Module *dwfl;	/* NULL until one of its addresses was asked for */
 	void *bytes;		/* the image, if it was read from memory */
+	bool is_sorted;		/* the entries were read */
+	struct entry *entries;	/* by begin; of several names of one function the best comes last */
+	size_t count;
 };
 
 struct symbols {
@@ -44,8 +59,10 @@ void symbols_reset(struct symbols *symbols)
 	if (symbols->dwfl)
 		dwfl_end(symbols->dwfl);
 	symbols->dwfl = NULL;
-	for (size_t i = 0; i < symbols->count; i++)
+	for (size_t i = 0; i < symbols->count; i++) {
 		free(symbols->known[i].bytes);
+		free(symbols->known[i].entries);
+	}
 	free(symbols->known);
 	symbols->known = NULL;
 	symbols->count = 0;
@@ -103,7 +120,7 @@ static bool begin(struct symbols *symbols)
 	return symbols->dwfl != NULL;
 }
 
-static Dwfl_Module *find_module(struct symbols *symbols, uint64_t address)
+static struct known *find_module(struct symbols *symbols, uint64_t address)
 {
 	const struct module *module = image_find(symbols->image, address);
 	struct known *known;
@@ -113,7 +130,7 @@ static Dwfl_Module *find_module(struct symbols *symbols, uint64_t address)
 		return NULL;
 	known = &symbols->known[module - image_module(symbols->image, 0)];
 	if (known->dwfl)
-		return known->dwfl;
+		return known;
 	dwfl_report_begin_add(symbols->dwfl);
 	known->dwfl = dwfl_report_module(symbols->dwfl, module_name(module), module->base,
 					 module->end);
@@ -121,7 +138,7 @@ static Dwfl_Module *find_module(struct symbols *symbols, uint64_t address)
 	if (known->dwfl && dwfl_module_info(known->dwfl, &userdata, NULL, NULL, NULL, NULL, NULL,
 					    NULL))
 		*userdata = known;
-	return known->dwfl;
+	return known->dwfl ? known : NULL;
 }
 
 const char *module_name(const struct module *module)
@@ -152,16 +169,87 @@ static void set_file(struct symbol *symbol, const char *path)
 	snprintf(symbol->file, sizeof(symbol->file), "%s", slash ? slash + 1 : path ? path : "");
 }
 
-static bool find_in_table(Dwfl_Module *dwfl, uint64_t address, struct symbol *symbol)
+/*
+ * Of several names of one function, "cbrt", "__cbrt", "cbrtf64": a global one
+ * before a local one, one without underscores before one with, then the shortest.
+ */
+static int compare_names(const struct entry *a, const struct entry *b)
 {
-	GElf_Off offset;
-	GElf_Sym entry;
-	const char *name = dwfl_module_addrinfo(dwfl, address, &offset, &entry, NULL, NULL, NULL);
+	size_t left = strlen(a->name), right = strlen(b->name);
 
-	if (!name || !*name || offset >= entry.st_size)
-		return false;
-	set_name(symbol, name);
-	return true;
+	if (a->is_local != b->is_local)
+		return a->is_local ? -1 : 1;
+	if ((*a->name == '_') != (*b->name == '_'))
+		return *a->name == '_' ? -1 : 1;
+	if (left != right)
+		return left > right ? -1 : 1;
+	return strcmp(b->name, a->name);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct entry *left = a, *right = b;
+
+	if (left->begin != right->begin)
+		return left->begin > right->begin ? 1 : -1;
+	return compare_names(left, right);
+}
+
+static void read_entries(struct known *known)
+{
+	int count = dwfl_module_getsymtab(known->dwfl);
+
+	known->is_sorted = true;
+	if (count <= 0 || count > ENTRIES_MAX)
+		return;
+	known->entries = calloc((size_t)count, sizeof(*known->entries));
+	if (!known->entries)
+		return;
+	for (int i = 1; i < count; i++) {
+		GElf_Sym symbol;
+		GElf_Addr address;
+		const char *name = dwfl_module_getsym_info(known->dwfl, i, &symbol, &address, NULL,
+							   NULL, NULL);
+		int type = GELF_ST_TYPE(symbol.st_info);
+
+		if (!name || !*name || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0 ||
+		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
+		    address + symbol.st_size < address)
+			continue;
+		known->entries[known->count++] = (struct entry){
+			.begin = address,
+			.end = address + symbol.st_size,
+			.name = name,
+			.is_local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL,
+		};
+	}
+	qsort(known->entries, known->count, sizeof(*known->entries), compare_entries);
+}
+
+static bool find_in_table(struct known *known, uint64_t address, struct symbol *symbol)
+{
+	size_t low = 0, high;
+
+	if (!known->is_sorted)
+		read_entries(known);
+	high = known->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (known->entries[middle].begin <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = 0; i < OVERLAPS_MAX && low > 0; i++) {
+		const struct entry *entry = &known->entries[--low];
+
+		if (address < entry->end) {
+			set_name(symbol, entry->name);
+			return true;
+		}
+	}
+	return false;
 }
 
 static bool find_in_plt(const struct symbols *symbols, Dwfl_Module *dwfl, uint64_t address,
@@ -286,16 +374,16 @@ static size_t find_in_dwarf(Dwfl_Module *dwfl, uint64_t address,
 size_t symbols_find(struct symbols *symbols, uint64_t address,
 		    struct symbol ret_symbols[static SYMBOL_INLINES_MAX])
 {
-	Dwfl_Module *dwfl = find_module(symbols, address);
+	struct known *known = find_module(symbols, address);
 	struct symbol outermost;
 	size_t count;
 
-	if (!dwfl)
+	if (!known)
 		return 0;
 	memset(&outermost, 0, sizeof(outermost));
-	if (!find_in_table(dwfl, address, &outermost))
-		find_in_plt(symbols, dwfl, address, &outermost);
-	count = find_in_dwarf(dwfl, address, ret_symbols);
+	if (!find_in_table(known, address, &outermost))
+		find_in_plt(symbols, known->dwfl, address, &outermost);
+	count = find_in_dwarf(known->dwfl, address, ret_symbols);
 	if (count == 0) {
 		ret_symbols[0] = outermost;
 		return *outermost.name ? 1 : 0;
