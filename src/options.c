@@ -422,7 +422,7 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 	fill_tables(options->command, &tables);
 	*ret_status = EXIT_USAGE;
 	opterr = 0;
-	optind = 1;
+	optind = 0;	/* begin anew, also within a program that has parsed before */
 	while ((letter = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
 		switch (letter) {
 		case 'h':

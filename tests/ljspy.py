@@ -195,14 +195,14 @@ def parse_traceback(text):
     patterns = []
     for line in text.splitlines():
         if found := re.fullmatch(r"\t(.+?):(\d+): in main chunk", line):
-            patterns.append(rf"main chunk =?{re.escape(found[1])}:{found[2]}")
+            patterns.append(rf"main chunk {re.escape(found[1])}:{found[2]}")
         elif found := re.fullmatch(r"\t\[builtin:(\w+)\]:-?\d+: in function .*", line):
             patterns.append(rf"(?:[\w.]+[.:])?{found[1]} \[builtin\]")
         elif found := re.fullmatch(r"\t(.+?):(\d+): in function '(.*)'", line):
             name = f"main chunk|{re.escape(found[3]) or stacks.UNNAMED}"
-            patterns.append(rf"(?:{name}) =?{re.escape(found[1])}:{found[2]}")
+            patterns.append(rf"(?:{name}) {re.escape(found[1])}:{found[2]}")
         elif found := re.fullmatch(r"\t(.+?):(\d+): in function <.+>", line):
-            patterns.append(rf"{stacks.UNNAMED} =?{re.escape(found[1])}:{found[2]}")
+            patterns.append(rf"{stacks.UNNAMED} {re.escape(found[1])}:{found[2]}")
         elif found := re.fullmatch(r"\t\[C\]: in function '(.*)'", line):
             if found[1] not in FFI_FUNCTIONS:
                 patterns.append(rf"(?:[\w.]+\.)?{re.escape(found[1])} \[builtin\]")

@@ -55,7 +55,8 @@ WHOLE_SHARE = 0.5
 LOST_SHARE = 0.005
 
 COMPILED_MARK = "_[j]"
-UNNAMED = r"(?:function|anonymous|\?)"
+# What stands for the name of a function that was called without one, in the line view.
+UNNAMED = r"function <[^;]+>"
 
 # Builtins that are in no library table: closures, known by their maker's name,
 # and the metamethods by which FFI objects are called, indexed, added.
@@ -99,7 +100,7 @@ def lua_frames(frames):
     All end in a bracketed module, as do builtins, which stay, or in the view of
     lines in a source file of C ("clock clock.c:31"). A chunk named after its
     source ends in a bracket too, but holds a quote."""
-    foreign = re.compile(r'.* \[(?!builtin\])[^]"]*\]|.* [^ "]+\.(?:[chS]|cc|cpp):\d+')
+    foreign = re.compile(r'(?:.* )?\[(?!builtin\]|lost)[^]"]*\]+|.* [^ "]+\.(?:[chS]|cc|cpp):\d+')
     return [f for f in frames if is_lost(f) or not foreign.fullmatch(f.removesuffix(COMPILED_MARK))]
 
 
@@ -268,7 +269,7 @@ class Program:
             return "|".join(lines)
         name = token["name"].strip('"')
         if name == "main" and not token["tag"]:
-            return f"main chunk =?{re.escape(token['label'] or self.path.name)}"
+            return f"main chunk {re.escape(token['label'] or self.path.name)}"
         if token["tag"]:
             line = self.line_of(token["tag"], token["file"])
             return function_pattern(name, f"{token['file'] or self.path.name}:{line}")
@@ -296,9 +297,10 @@ class Program:
 
 
 def function_pattern(name, where):
-    line = "" if re.search(r":\d+$", where) else "(?::0)?"
-    called = UNNAMED if not name else r"\S+" if name == "_" else re.escape(name)
-    return f"{called} =?{re.escape(where)}{line}"
+    named, nameless = rf"\S+ {re.escape(where)}", f"function <{re.escape(where)}>"
+    if not name:
+        return nameless
+    return f"(?:{named}|{nameless})" if name == "_" else f"{re.escape(name)} {re.escape(where)}"
 
 
 def join(frames):

@@ -8,9 +8,12 @@
 
 enum {
 	PAGE_SIZE = 4096,
+	STACK_PAGES_MAX = CAPTURE_STACK_BYTES_MAX / PAGE_SIZE + 2,
 	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
 	FUNCTIONS_BATCH = 4096,
 	CONSTANTS_MAX = 1024,
+	/* A trace's own part of the stack: spadjust is a multiple of 16 in 16 bits, mostly under 100. */
+	TRACE_FRAME_BYTES_MAX = 4096,
 };
 
 static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
@@ -40,28 +43,39 @@ static size_t stack_ranges(struct memory_range *ranges, size_t max, uint64_t beg
 	return count;
 }
 
-/* Copy native stack from where the copy ends up to end; stops at the first page that is missing. */
-static void extend_stack(struct capture *capture, struct capture_hints *hints, uint64_t end)
+/* The pages from where the copy of the stack ends up to end. */
+static size_t stack_ranges_of(const struct capture *capture, const struct capture_hints *hints,
+			      uint64_t end, struct memory_range *ranges)
 {
-	enum { PAGES_MAX = CAPTURE_STACK_BYTES_MAX / PAGE_SIZE + 2 };
-	struct memory_range ranges[PAGES_MAX];
-	size_t count;
-
 	if (hints->stack_end && end > hints->stack_end)
 		end = hints->stack_end;
 	if (end > capture->stack_begin + CAPTURE_STACK_BYTES_MAX)
 		end = capture->stack_begin + CAPTURE_STACK_BYTES_MAX;
-	count = stack_ranges(ranges, PAGES_MAX, capture->stack_end, end);
-	if (count == 0)
-		return;
-	snapshot_capture(capture->snapshot, ranges, count);
+	return stack_ranges(ranges, STACK_PAGES_MAX, capture->stack_end, end);
+}
+
+/* The copy reaches as far as its pages could be read. */
+static void note_stack(struct capture *capture, struct capture_hints *hints,
+		       const struct memory_range *ranges, size_t count)
+{
 	for (size_t i = 0; i < count; i++) {
 		if (ranges[i].status != MEMORY_OK) {
 			hints->stack_end = ranges[i].address;
-			break;
+			return;
 		}
 		capture->stack_end = ranges[i].address + ranges[i].length;
 	}
+}
+
+static void extend_stack(struct capture *capture, struct capture_hints *hints, uint64_t end)
+{
+	struct memory_range ranges[STACK_PAGES_MAX];
+	size_t count = stack_ranges_of(capture, hints, end, ranges);
+
+	if (count == 0)
+		return;
+	snapshot_capture(capture->snapshot, ranges, count);
+	note_stack(capture, hints, ranges, count);
 }
 
 static void view_universe(struct capture *capture, struct lua_universe *universe)
@@ -108,24 +122,50 @@ static bool is_wanted(const struct image *image, const struct lua_universe *univ
 	       universe->g == vm_universe_of_registers(&universe->vm->layout, &capture->registers);
 }
 
-static void capture_globals(struct capture *capture, const struct image *image,
-			    struct capture_hints *hints)
+/* The array of traces and its size (jit_State.trace, sizetrace). */
+static struct memory_range traces_range(const struct lua_universe *universe)
 {
-	struct memory_range ranges[CAPTURE_UNIVERSES_MAX];
-	struct lua_universe *universes[CAPTURE_UNIVERSES_MAX];
-	size_t count = 0;
+	const struct layout *layout = &universe->vm->layout;
 
-	for (size_t i = 0; i < image_universe_count(image) && count < CAPTURE_UNIVERSES_MAX; i++) {
+	if (!universe->traces)
+		return (struct memory_range){ 0 };
+	return (struct memory_range){
+		.address = universe->g + (uint64_t)(layout->GG_J + layout->J_trace),
+		.length = (size_t)(layout->J_sizetrace - layout->J_trace) + sizeof(uint32_t),
+	};
+}
+
+/*
+ * In one go: native stack, global fields of the universes, and the Lua thread
+ * and stack that were in use last time and most likely still are.
+ */
+static void capture_first(struct capture *capture, const struct image *image,
+			  struct capture_hints *hints)
+{
+	enum { RANGES_MAX = STACK_PAGES_MAX + 2 * CAPTURE_UNIVERSES_MAX + 2 };
+	size_t stack_bytes = hints->stack_bytes ? hints->stack_bytes : CAPTURE_STACK_BYTES;
+	struct memory_range ranges[RANGES_MAX];
+	struct lua_universe *universes[CAPTURE_UNIVERSES_MAX];
+	size_t universe_count = 0, stack_count, count;
+
+	stack_count = count = stack_ranges_of(capture, hints, capture->stack_begin + stack_bytes,
+					      ranges);
+	for (size_t i = 0; i < image_universe_count(image) &&
+			   universe_count < CAPTURE_UNIVERSES_MAX; i++) {
 		struct lua_universe *universe = image_universe(image, i);
 
 		if (!is_wanted(image, universe, capture, hints))
 			continue;
-		universes[count] = universe;
+		universes[universe_count++] = universe;
 		ranges[count++] = universe_range(universe);
+		ranges[count++] = traces_range(universe);
 	}
+	ranges[count++] = hints->lua_thread;
+	ranges[count++] = hints->lua_stack;
 	snapshot_capture(capture->snapshot, ranges, count);
-	for (size_t i = 0; i < count; i++)
-		if (ranges[i].status == MEMORY_OK)
+	note_stack(capture, hints, ranges, stack_count);
+	for (size_t i = 0; i < universe_count; i++)
+		if (ranges[stack_count + 2 * i].status == MEMORY_OK)
 			view_universe(capture, universes[i]);
 }
 
@@ -168,17 +208,17 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 					   struct lua_universe *universe, uint64_t address)
 {
 	const struct layout *layout = &universe->vm->layout;
-	struct memory_range range = { .address = address, .length = (size_t)layout->L_size };
 	const struct lua_thread *known = capture_find_thread(capture, address);
 	struct lua_thread thread;
+	uint8_t bytes[LUA_STATE_BYTES_MAX];
 
 	if (known)
 		return known;
 	if (address == 0 || address % SLOT_SIZE || capture->thread_count == CAPTURE_THREADS_MAX)
 		return NULL;
-	snapshot_capture(capture->snapshot, &range, 1);
-	if (range.status != MEMORY_OK ||
-	    !lua_thread_load(&thread, universe, address, range.copy))
+	if (memory_read(snapshot_memory(capture->snapshot), address, bytes,
+			(size_t)layout->L_size) != MEMORY_OK ||
+	    !lua_thread_load(&thread, universe, address, bytes))
 		return NULL;
 	/* With no C frame it may be in the first or last instructions of a call from C. */
 	if (thread.cframe) {
@@ -218,6 +258,18 @@ static const struct lua_thread *find_resumer(struct capture *capture, const stru
 	return NULL;
 }
 
+static uint64_t main_thread(const struct capture *capture, const struct lua_universe *universe)
+{
+	const struct layout *layout = &universe->vm->layout;
+	uint64_t address = 0;
+
+	if (memory_read(snapshot_memory(capture->snapshot),
+			universe->g + (uint64_t)layout->g_mainthref, &address,
+			layout_ref_size(layout)) != MEMORY_OK)
+		return 0;
+	return address;
+}
+
 /* Follow a thread's C frames outwards, and those of the threads that resumed it. */
 static void follow_cframes(struct capture *capture, const struct image *image,
 			   struct capture_hints *hints, const struct lua_thread *thread)
@@ -241,6 +293,9 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 			continue;
 		}
 		if (!stack_word(capture, end - sizeof(uint64_t), &return_address))
+			return;
+		/* A main thread is never resumed: what called it is not a coroutine's affair. */
+		if (thread->address == main_thread(capture, thread->universe))
 			return;
 		if (image_classify(image, return_address, NULL) == CODE_VM) {
 			if (!vm_frame_thread(layout, snapshot_memory(capture->snapshot), end, &resumer))
@@ -290,16 +345,25 @@ static void capture_threads(struct capture *capture, const struct image *image,
 
 /*---- Lua stacks and what is on them ----*/
 
+static struct memory_range lua_stack_range(const struct lua_thread *thread)
+{
+	return (struct memory_range){ .address = thread->stack,
+				      .length = (size_t)(thread->stack_end - thread->stack) };
+}
+
 static void capture_lua_stacks(struct capture *capture)
 {
 	struct memory_range ranges[CAPTURE_THREADS_MAX];
+	size_t count = 0;
 
-	for (size_t i = 0; i < capture->thread_count; i++)
-		ranges[i] = (struct memory_range){
-			.address = capture->threads[i].stack,
-			.length = (size_t)(capture->threads[i].stack_end - capture->threads[i].stack),
-		};
-	snapshot_capture(capture->snapshot, ranges, capture->thread_count);
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		struct memory_range range = lua_stack_range(&capture->threads[i]);
+
+		if (!snapshot_view(capture->snapshot, range.address, range.length))
+			ranges[count++] = range;
+	}
+	if (count)
+		snapshot_capture(capture->snapshot, ranges, count);
 }
 
 /*
@@ -353,6 +417,35 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 	lua_objects_capture_protos(objects, capture->snapshot, layout, constants, count);
 }
 
+/*
+ * The trace that called the native code at hand is the one that a return
+ * address between the stack pointer and the thread's C frame leads to.
+ */
+static void capture_calling_trace(struct capture *capture, struct lua_objects *objects,
+				  const struct universe_view *view)
+{
+	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t word;
+
+	if (!thread)
+		return;
+	for (uint64_t at = thread->cframe - sizeof(word);
+	     at >= capture->registers.rsp && thread->cframe - at < TRACE_FRAME_BYTES_MAX;
+	     at -= sizeof(word)) {
+		const struct trace *trace;
+
+		if (!stack_word(capture, at, &word))
+			return;
+		trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
+					  word - 1);
+		if (!trace)
+			continue;
+		capture_trace_constants(capture, objects, layout, trace);
+		return;
+	}
+}
+
 static void capture_traces(struct capture *capture, const struct image *image,
 			   struct lua_objects *objects, const struct universe_view *view)
 {
@@ -380,10 +473,13 @@ static void capture_traces(struct capture *capture, const struct image *image,
 		memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
 	}
 	traces_capture(view->universe->traces, capture->snapshot, layout, J_trace, sizetrace,
-		       capture->registers.rip, executing, 2);
-	trace = traces_find(view->universe->traces, capture->registers.rip);
+		       executing, 2);
+	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
+				  capture->registers.rip);
 	if (trace)
 		capture_trace_constants(capture, objects, layout, trace);
+	else
+		capture_calling_trace(capture, objects, view);
 	for (size_t i = 0; i < 2; i++) {
 		trace = traces_by_number(view->universe->traces, executing[i]);
 		if (trace)
@@ -395,8 +491,6 @@ void capture_thread(struct capture *capture, const struct image *image,
 		    struct lua_objects *objects, struct snapshot *snapshot,
 		    const struct registers *registers, struct capture_hints *hints)
 {
-	size_t stack_bytes = hints->stack_bytes ? hints->stack_bytes : CAPTURE_STACK_BYTES;
-
 	capture->registers = *registers;
 	capture->snapshot = snapshot;
 	capture->stack_begin = registers->rsp - RED_ZONE;
@@ -405,8 +499,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 	capture->thread_count = 0;
 
 	lua_objects_begin(objects);
-	extend_stack(capture, hints, capture->stack_begin + stack_bytes);
-	capture_globals(capture, image, hints);
+	capture_first(capture, image, hints);
 	capture_threads(capture, image, hints);
 	capture_lua_stacks(capture);
 	for (size_t i = 0; i < capture->thread_count; i++)
@@ -416,6 +509,12 @@ void capture_thread(struct capture *capture, const struct image *image,
 	snapshot_seal(snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], snapshot);
-	if (capture->thread_count)
-		hints->g = capture->threads[0].universe->g;
+	if (capture->thread_count) {
+		const struct lua_thread *thread = &capture->threads[0];
+
+		hints->g = thread->universe->g;
+		hints->lua_thread = (struct memory_range){ .address = thread->address,
+							   .length = (size_t)thread->layout->L_size };
+		hints->lua_stack = lua_stack_range(thread);
+	}
 }

@@ -19,15 +19,20 @@
 enum {
 	CAPTURE_STACK_BYTES = 16 << 10,		/* of native stack, at first */
 	CAPTURE_STACK_BYTES_MAX = 1 << 20,	/* and at most */
+	LUA_STATE_BYTES_MAX = 160,		/* no layout has a larger lua_State */
 	CAPTURE_THREADS_MAX = 256,		/* coroutines resumed by one another */
 	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; others when a register names them */
 };
 
-/* What the next sample of the same native thread should know. */
+/*
+ * What the next sample of the same native thread should know. A guess that
+ * was right saves a system call while the thread is held.
+ */
 struct capture_hints {
 	uint64_t stack_end;	/* nothing is mapped from here on; 0 if unknown */
 	size_t stack_bytes;	/* how much to copy; 0 for the default */
 	uint64_t g;		/* the universe it was last seen in */
+	struct memory_range lua_thread, lua_stack;	/* of the Lua thread that ran; empty if none */
 };
 
 /* A universe's global fields, as captured. */

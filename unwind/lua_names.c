@@ -6,10 +6,16 @@
 #include "luajit-layouts/bytecode.h"
 #include "unwind/luajit.h"
 
+/* Names of a for loop's hidden variables (lj_parse.h: VARNAMEDEF), by number. */
+static const char *const internal_names[] = {
+	NULL, "(for index)", "(for limit)", "(for step)", "(for generator)", "(for state)",
+	"(for control)",
+};
+
 enum {
 	SLOT_RESTARTS_MAX = 256,	/* moves that are followed back to where a value came from */
 	SHOWN_SOURCE_MAX = 60,		/* of source text used as a chunk name (LUA_IDSIZE) */
-	VARNAME_INTERNAL_MAX = 6,	/* names of a for loop's hidden variables (VARNAME__MAX) */
+	VARNAME_INTERNAL_MAX = sizeof(internal_names) / sizeof(internal_names[0]) - 1,
 };
 
 /*---- Debug info inside a prototype ----*/
@@ -78,7 +84,7 @@ static bool find_local(const struct layout *layout, const struct proto *proto, u
 				return false;
 			at += strlen(name) + 1;
 		} else {
-			name = NULL;
+			name = internal_names[first];
 			at++;
 		}
 		if (!load_uleb128(proto, &at, &start) || !load_uleb128(proto, &at, &length))
@@ -88,7 +94,7 @@ static bool find_local(const struct layout *layout, const struct proto *proto, u
 			return false;
 		if (position < last_position + length && slot-- == 0) {
 			*ret_name = name;
-			return name != NULL;
+			return true;
 		}
 	}
 }
@@ -240,6 +246,11 @@ uint32_t lua_line(const struct layout *layout, const struct proto *proto, uint64
 bool lua_is_main_chunk(const struct proto *proto)
 {
 	return proto->firstline == 0 && (proto->flags & PROTO_VARARG);
+}
+
+bool lua_is_builtin(const struct proto *proto)
+{
+	return proto->firstline == UINT32_MAX;
 }
 
 /* The length of the part that holds no control character. */

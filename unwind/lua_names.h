@@ -34,6 +34,12 @@ uint32_t lua_line(const struct layout *layout, const struct proto *proto, uint64
 bool lua_is_main_chunk(const struct proto *proto);
 
 /*
+ * Is it a function of LuaJIT's own library that is written in Lua, such as
+ * table.foreach? Its chunk name is its name (lib_*.c: LJLIB_LUA).
+ */
+bool lua_is_builtin(const struct proto *proto);
+
+/*
  * A chunk name as a function's file: "=label" and "@file" as they are; of
  * source text, which has neither mark, its first line as in [string "..."];
  * of anything else the part before the first control character.

@@ -409,26 +409,61 @@ static bool load_function(const struct layout *layout, const uint8_t *header,
 	return true;
 }
 
+/*
+ * A function's header, and those of the prototype and chunk name that it had
+ * when it was last seen, in one read: if they are what they were, that is all.
+ */
+enum { RANGES_PER_FUNCTION = 3 };
+
+static void set_ranges(const struct lua_objects *objects, const struct layout *layout,
+		       const struct function_entry *entry, struct memory_range *ranges)
+{
+	uint64_t address = entry->object.pc - (uint64_t)layout->GCproto_size;
+	const struct proto_entry *proto = entry->object.pc ? find_proto(objects, address) : NULL;
+
+	ranges[0] = (struct memory_range){ .address = entry->object.address,
+					   .length = function_header_size(layout) };
+	ranges[1] = (struct memory_range){
+		.address = address, .length = proto ? (size_t)layout->GCproto_size : 0 };
+	ranges[2] = (struct memory_range){
+		.address = proto ? proto->chunk : 0, .length = proto ? (size_t)layout->GCstr_size : 0 };
+}
+
+/* True if the function's prototype is the one that was guessed, and unchanged. */
+static bool confirm_proto(struct lua_objects *objects, const struct layout *layout,
+			  const struct function_entry *entry, const struct memory_range *ranges)
+{
+	uint64_t address = entry->object.pc - (uint64_t)layout->GCproto_size;
+	struct proto_entry *proto = find_proto(objects, address);
+
+	if (!proto || ranges[1].address != address || ranges[1].status != MEMORY_OK ||
+	    ranges[2].status != MEMORY_OK ||
+	    !is_same_proto(layout, proto, ranges[1].copy, ranges[2].copy))
+		return false;
+	mark_seen(objects, proto);
+	return true;
+}
+
 static void capture_batch(struct lua_objects *objects, struct snapshot *snapshot,
 			  const struct layout *layout,
 			  struct function_entry **entries, size_t count)
 {
-	struct memory_range ranges[BATCH];
+	struct memory_range ranges[RANGES_PER_FUNCTION * BATCH];
 	uint64_t protos[BATCH];
 	size_t proto_count = 0;
 
 	for (size_t i = 0; i < count; i++)
-		ranges[i] = (struct memory_range){ .address = entries[i]->object.address,
-						   .length = function_header_size(layout) };
-	snapshot_capture(snapshot, ranges, count);
+		set_ranges(objects, layout, entries[i], &ranges[RANGES_PER_FUNCTION * i]);
+	snapshot_capture(snapshot, ranges, RANGES_PER_FUNCTION * count);
 	for (size_t i = 0; i < count; i++) {
+		const struct memory_range *own = &ranges[RANGES_PER_FUNCTION * i];
 		struct function_object *object = &entries[i]->object;
 
-		if (ranges[i].status != MEMORY_OK || !load_function(layout, ranges[i].copy, object)) {
+		if (own->status != MEMORY_OK || !load_function(layout, own->copy, object)) {
 			entries[i]->seen = 0;
 			continue;
 		}
-		if (object->ffid == FF_LUA)
+		if (object->ffid == FF_LUA && !confirm_proto(objects, layout, entries[i], own))
 			protos[proto_count++] = object->pc - (uint64_t)layout->GCproto_size;
 	}
 	if (proto_count)

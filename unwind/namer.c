@@ -146,6 +146,11 @@ static const struct function *name_lua(struct namer *namer, const struct merged_
 		.firstline = frame->proto->firstline,
 	};
 
+	if (lua_is_builtin(frame->proto)) {
+		function = (struct function){ .kind = FRAME_BUILTIN,
+					      .name = frame->proto->chunkname };
+		return functions_intern(namer->functions, &function);
+	}
 	lua_chunk_file(frame->proto->chunkname, file);
 	if (lua_is_main_chunk(frame->proto))
 		function.name = "main chunk";

@@ -95,6 +95,7 @@ static bool resize(struct traces *traces, uint32_t size)
 		free_entry(traces->entries[i]);
 		traces->entries[i] = NULL;
 		traces->addresses[i] = 0;
+		traces->is_sorted = false;
 	}
 	if (size <= traces->size) {
 		traces->size = size;
@@ -271,11 +272,12 @@ static void sort(struct traces *traces)
 
 	if (traces->is_sorted)
 		return;
+	/* The list may name what is gone; without memory for a new one it is empty. */
+	traces->sorted_count = 0;
 	sorted = realloc(traces->sorted, (traces->size + 1) * sizeof(struct entry *));
 	if (!sorted)
 		return;
 	traces->sorted = sorted;
-	traces->sorted_count = 0;
 	for (uint32_t i = 0; i < traces->size; i++)
 		if (traces->entries[i])
 			sorted[traces->sorted_count++] = traces->entries[i];
@@ -304,16 +306,17 @@ static struct entry *find_entry(const struct traces *traces, uint64_t pc)
 
 void traces_capture(struct traces *traces, struct snapshot *snapshot,
 		    const struct layout *layout, uint64_t J_trace, uint32_t sizetrace,
-		    uint64_t pc, const uint32_t *executing, size_t count)
+		    const uint32_t *executing, size_t count)
 {
 	uint32_t *unknown;
 	size_t unknown_count = 0;
-	struct entry *entry;
 
 	traces->snapshot++;
 	if (sizetrace == 0 || sizetrace > TRACES_MAX ||
-	    !refresh_addresses(traces, snapshot, layout, J_trace, sizetrace))
+	    !refresh_addresses(traces, snapshot, layout, J_trace, sizetrace)) {
+		sort(traces);
 		return;
+	}
 	unknown = calloc(sizetrace + count, sizeof(*unknown));
 	if (!unknown)
 		return;
@@ -325,15 +328,21 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot,
 			unknown[unknown_count++] = executing[i];
 	verify(traces, snapshot, layout, unknown, unknown_count);
 	free(unknown);
-
 	sort(traces);
-	entry = find_entry(traces, pc);
+}
+
+const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *snapshot,
+				      const struct layout *layout, uint64_t pc)
+{
+	struct entry *entry = find_entry(traces, pc);
+
 	if (entry && entry->verified != traces->snapshot) {
 		uint32_t number = entry->trace.number;
 
 		verify(traces, snapshot, layout, &number, 1);
 		sort(traces);
 	}
+	return traces_find(traces, pc);
 }
 
 const struct trace *traces_find(const struct traces *traces, uint64_t pc)
@@ -437,9 +446,9 @@ static const uint8_t *snapshot_at(const struct trace *trace, const struct layout
 	for (uint64_t i = 0; i < count; i++) {
 		const uint8_t *one = snapshot_number(trace, layout, i);
 
-		if (!one || trace->mcode + load(one, layout->SnapShot_mcofs, 2) > pc)
-			break;
-		found = one;
+		/* Snapshots that no guard uses may lie in between with any offset. */
+		if (one && trace->mcode + load(one, layout->SnapShot_mcofs, 2) <= pc)
+			found = one;
 	}
 	return found;
 }

@@ -43,12 +43,15 @@ void traces_free(struct traces *traces);
 /*
  * While the target is held: learn which traces there are. J_trace is the
  * address of the array and sizetrace its length; the traces whose numbers are
- * in executing (at most count, 0 ignored) and the one that holds pc are read
- * again and verified.
+ * in executing (at most count, 0 ignored) are read again and verified.
  */
 void traces_capture(struct traces *traces, struct snapshot *snapshot,
 		    const struct layout *layout, uint64_t J_trace, uint32_t sizetrace,
-		    uint64_t pc, const uint32_t *executing, size_t count);
+		    const uint32_t *executing, size_t count);
+
+/* After traces_capture(): verify the trace whose machine code holds pc, if there is one, and give it. */
+const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *snapshot,
+				      const struct layout *layout, uint64_t pc);
 
 /* The trace whose machine code holds pc, verified in the present snapshot; or NULL. */
 const struct trace *traces_find(const struct traces *traces, uint64_t pc);

@@ -87,13 +87,13 @@ static bool belongs_to(const struct process *process, uid_t uid, gid_t gid)
 	       process->gid == gid && process->egid == gid && process->sgid == gid;
 }
 
-/* The kernel shows that by making root the owner of the process's directory. */
+/* The kernel shows that by making root the owner of what is in the process's directory. */
 static bool is_dumpable(const struct process *process)
 {
 	char path[32];
 	struct stat status;
 
-	snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)process->pid);
 	return stat(path, &status) != 0 || status.st_uid == process->euid;
 }
 

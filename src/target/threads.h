@@ -59,7 +59,8 @@ struct thread *threads_at(const struct threads *threads, size_t index);
 
 /*
  * Read how much CPU time the thread has used. The figure lags by up to a tick
- * while the thread is on a CPU, and is exact once it was stopped or slept.
+ * while the thread is on a CPU, and is exact when it sleeps, or is held and its
+ * registers have been read (before, it may still be leaving the CPU).
  * 0 with thread->cpu_ns set and what it has used since the last time in
  * *ret_used_ns, or -ESRCH. The first time counts from its start, or from the
  * first threads_refresh() if the thread was there then.

@@ -2,6 +2,7 @@
 -- called.
 -- stack: main strings@strings! ([string.rep]! | [string.gsub]! | [string.find]! | [string.format]! | [string.byte]! | [string.char]! | [string.reverse]! | [tostring]! | [tonumber]!)?
 -- stack: main tables@tables! ([table.concat]! | [table.sort]! | [table.insert]! | [table.remove]!)?
+-- stack: main [table.concat]!
 -- stack: main maths@maths! ([math.sin]! | [math.cos]! | [math.exp]! | [math.log]! | [math.pow]! | [math.fmod]! | [math.floor]! | [math.max]! | [math.random]!)?
 -- stack: main operators@operators!
 -- stack: main renamed@renamed! ([string.rep]! | [math.sin]!)?

@@ -5,8 +5,8 @@
 -- stack: main [pcall] [pcall] @work spin
 -- stack: main [pcall] @raise (burrow@burrow)+ (spin | [error]!)
 -- stack: main [xpcall] @raise (burrow@burrow)+ (spin | [error] @handler spin)
--- stack: main [xpcall] @arithmetic (__add@handler)? spin
--- stack: main [xpcall] @missing_method (nothing@handler | missing@handler)? spin
+-- stack: main [xpcall] @arithmetic (_@handler)? spin
+-- stack: main [xpcall] @missing_method (_@handler)? spin
 -- stack: main [pcall] @rethrow (spin | [error]! | [pcall] @raise (burrow@burrow)+ (spin | [error]!))
 local spin, ready = dofile("harness.lua")
 

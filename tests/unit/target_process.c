@@ -103,11 +103,11 @@ void target_process_tell(struct target_process *target, const char *line)
 
 void target_process_end(struct target_process *target)
 {
-	int status;
-
+	/* Its end is only reported after that of its other seized threads. */
 	kill(target->pid, SIGKILL);
-	while (waitpid(target->pid, &status, __WALL) == target->pid && WIFSTOPPED(status))
-		;
+	while (kill(target->pid, 0) == 0)
+		if (waitpid(-1, NULL, __WALL | WNOHANG) == 0)
+			sleep_ms(1);
 	fclose(target->input);
 	fclose(target->output);
 }

@@ -1,0 +1,98 @@
+/*
+ * floor: how briefly a thread can be held at all, here and now.
+ *
+ * Does what no sampler that uses ptrace can leave out: interrupt the thread,
+ * wait for it to stop, fetch its registers, copy 8 KiB of its stack, let it
+ * go. ljspy's pauses are told as multiples of this, taken in the same run.
+ *
+ *	floor PID ROUNDS HZ
+ *
+ * prints "p50 p99" in microseconds, from the interrupt to the continuation.
+ */
+#include <elf.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+
+enum { STACK_BYTES = 8192, PAGE_BYTES = 4096, PAGES_MAX = STACK_BYTES / PAGE_BYTES + 1 };
+
+static double now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* A piece for each page: a copy past the stack's end is cut short, not refused. */
+static void copy_stack(pid_t pid, uintptr_t sp)
+{
+	static char copy[STACK_BYTES];
+	struct iovec local = { copy, STACK_BYTES }, remote[PAGES_MAX];
+	uintptr_t end = sp + STACK_BYTES;
+	unsigned long count = 0;
+
+	while (sp < end && count < PAGES_MAX) {
+		uintptr_t next = (sp / PAGE_BYTES + 1) * PAGE_BYTES;
+
+		if (next > end)
+			next = end;
+		remote[count++] = (struct iovec){ (void *)sp, next - sp };
+		sp = next;
+	}
+	process_vm_readv(pid, &local, 1, remote, count, 0);
+}
+
+static double hold_once(pid_t pid)
+{
+	struct user_regs_struct registers;
+	struct iovec io = { &registers, sizeof(registers) };
+	double begin = now_us();
+	int status;
+
+	if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) || waitpid(pid, &status, __WALL) < 0 ||
+	    ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &io)) {
+		perror("floor");
+		exit(1);
+	}
+	copy_stack(pid, registers.rsp);
+	ptrace(PTRACE_CONT, pid, NULL, NULL);
+	return now_us() - begin;
+}
+
+int main(int argc, char **argv)
+{
+	pid_t pid = argc == 4 ? atoi(argv[1]) : 0;
+	int rounds = argc == 4 ? atoi(argv[2]) : 0;
+	double period = argc == 4 ? 1e6 / atof(argv[3]) : 0, due = now_us();
+	double *held = calloc((size_t)rounds + 1, sizeof(*held));
+
+	if (!held || rounds < 1 || ptrace(PTRACE_SEIZE, pid, NULL, NULL)) {
+		perror("floor");
+		return 1;
+	}
+	for (int i = 0; i < rounds; i++) {
+		double wait;
+
+		due += period;
+		wait = due - now_us();
+		if (wait > 0)
+			nanosleep(&(struct timespec){ .tv_nsec = (long)(wait * 1e3) % 1000000000 }, NULL);
+		held[i] = hold_once(pid);
+	}
+	qsort(held, (size_t)rounds, sizeof(*held), compare);
+	printf("%.1f %.1f\n", held[rounds / 2], held[(long)rounds * 99 / 100]);
+	return 0;
+}

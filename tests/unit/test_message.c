@@ -1,0 +1,83 @@
+/* What reaches the user's terminal. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "src/message.h"
+
+static char said[16384];
+static FILE *file;
+static int saved;
+
+static void listen(void)
+{
+	file = tmpfile();
+	saved = dup(STDERR_FILENO);
+	dup2(fileno(file), STDERR_FILENO);
+}
+
+static const char *heard(void)
+{
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	rewind(file);
+	said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+	fclose(file);
+	return said;
+}
+
+static void messages_are_lines_with_a_prefix(void **state)
+{
+	(void)state;
+	listen();
+	message_error("Process %d is gone.", 7);
+	message_error_errno(ENOENT, "%s", "x.svg");
+	message_warn("Memory ran short.");
+	message_warn_errno(EIO, "y");
+	message_note("Wrote %s", "x.svg");
+	assert_string_equal(heard(), "ljspy: Process 7 is gone.\n"
+				     "ljspy: x.svg: No such file or directory\n"
+				     "ljspy: warning: Memory ran short.\n"
+				     "ljspy: warning: y: Input/output error\n"
+				     "ljspy: Wrote x.svg\n");
+}
+
+static void nothing_untrusted_reaches_the_terminal(void **state)
+{
+	(void)state;
+	listen();
+	message_error("Process 1 (%s) has ended.", "\x1b]0;owned\a\n\xff\xc2\x9b" "31m");
+	heard();
+	for (const char *at = said; at[1]; at++)
+		assert_true((unsigned char)*at >= ' ' && (unsigned char)*at < 0x7f);
+	assert_string_equal(said + strlen(said) - 1, "\n");
+}
+
+static void long_text_is_cut(void **state)
+{
+	static char name[100000];
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	listen();
+	message_error_errno(ENOENT, "%s", name);
+	assert_true(strlen(heard()) < 10000);
+	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_are_lines_with_a_prefix),
+		cmocka_unit_test(nothing_untrusted_reaches_the_terminal),
+		cmocka_unit_test(long_text_is_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

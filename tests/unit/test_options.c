@@ -1,0 +1,328 @@
+/* The command line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "src/options.h"
+
+enum { ARGUMENTS_MAX = 16, TEXT_MAX = 8192 };
+
+/* What a command line gave: the options, and what was said on both outputs. */
+struct outcome {
+	bool go_on;
+	enum exit_status status;
+	struct options options;
+	char said[TEXT_MAX], printed[TEXT_MAX];
+};
+
+static int divert(int fd, FILE *file)
+{
+	int saved = dup(fd);
+
+	dup2(fileno(file), fd);
+	return saved;
+}
+
+static void restore(int fd, int saved, FILE *file, char *text)
+{
+	dup2(saved, fd);
+	close(saved);
+	rewind(file);
+	text[fread(text, 1, TEXT_MAX - 1, file)] = '\0';
+	fclose(file);
+}
+
+/* The words are split at spaces; they live as long as the program. */
+static struct outcome *parse(const char *words)
+{
+	static struct outcome outcome;
+	static char line[512];
+	static char *argv[ARGUMENTS_MAX + 1];
+	FILE *out = tmpfile(), *err = tmpfile();
+	int argc = 0, saved_out, saved_err;
+
+	snprintf(line, sizeof(line), "ljspy %s", words);
+	for (char *word = strtok(line, " "); word && argc < ARGUMENTS_MAX; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	fflush(stdout);
+	saved_out = divert(STDOUT_FILENO, out);
+	saved_err = divert(STDERR_FILENO, err);
+	outcome.go_on = options_parse(argc, argv, &outcome.options, &outcome.status);
+	fflush(stdout);
+	restore(STDOUT_FILENO, saved_out, out, outcome.printed);
+	restore(STDERR_FILENO, saved_err, err, outcome.said);
+	return &outcome;
+}
+
+static const struct options *accept(const char *words)
+{
+	const struct outcome *outcome = parse(words);
+
+	if (!outcome->go_on)
+		fail_msg("\"%s\" was not understood: %s", words, outcome->said);
+	assert_string_equal(outcome->said, "");
+	assert_string_equal(outcome->printed, "");
+	return &outcome->options;
+}
+
+/* It is usage, said in a sentence with that word and at most one more line. */
+static void refuse(const char *words, const char *word)
+{
+	const struct outcome *outcome = parse(words);
+	const char *newline;
+
+	if (outcome->go_on)
+		fail_msg("\"%s\" was taken", words);
+	assert_int_equal(outcome->status, EXIT_USAGE);
+	assert_string_equal(outcome->printed, "");
+	assert_int_equal(strncmp(outcome->said, "ljspy: ", 7), 0);
+	newline = strchr(outcome->said, '\n');
+	assert_non_null(newline);
+	if (!strstr(outcome->said, word))
+		fail_msg("\"%s\" does not mention %s", outcome->said, word);
+	if (newline[1])
+		assert_string_equal(strchr(newline + 1, '\n'), "\n");
+}
+
+static void commands_may_be_abbreviated(void **state)
+{
+	(void)state;
+	assert_int_equal(accept("record")->command, COMMAND_RECORD);
+	assert_int_equal(accept("rec")->command, COMMAND_RECORD);
+	assert_int_equal(accept("d")->command, COMMAND_DUMP);
+	assert_int_equal(accept("inf")->command, COMMAND_INFO);
+	refuse("recorder", "recorder");
+	refuse("top", "top");
+	refuse("-p 1", "-p");
+}
+
+static void defaults_need_no_option(void **state)
+{
+	const struct options *options = accept("record");
+
+	(void)state;
+	assert_int_equal(options->pid_count, 0);
+	assert_null(options->name);
+	assert_null(options->launch);
+	assert_null(options->output);
+	assert_int_equal(options->format, OUTPUT_SVG);
+	assert_int_equal(options->duration_ns, 0);
+	assert_int_equal(options->rate_hz, 99);
+	assert_null(options->stats);
+	assert_false(options->lines);
+	assert_false(options->annotate);
+}
+
+static void pids_are_collected(void **state)
+{
+	const struct options *options = accept("dump -p 12,34 --pid 56 -p 12");
+
+	(void)state;
+	assert_int_equal(options->pid_count, 3);
+	assert_int_equal(options->pids[0], 12);
+	assert_int_equal(options->pids[1], 34);
+	assert_int_equal(options->pids[2], 56);
+	refuse("dump -p 0", "0");
+	refuse("dump -p -1", "-1");
+	refuse("dump -p 1,", "1,");
+	refuse("dump -p 1,,2", "1,,2");
+	refuse("dump -p 1;2", "1;2");
+	refuse("dump -p 2147483648", "2147483648");
+	refuse("dump -p nginx", "--name");
+	refuse("dump -p", "argument");
+}
+
+static void durations_take_units(void **state)
+{
+	static const struct {
+		const char *words;
+		uint64_t ms;
+	} good[] = {
+		{ "record -d 30", 30000 }, { "record -d 30s", 30000 }, { "record -d 500ms", 500 },
+		{ "record -d 2m", 120000 }, { "record --duration 1h", 3600000 },
+		{ "record -d 1.5s", 1500 }, { "record --duration=0.5h", 1800000 },
+		{ "record -d 8784h", 366u * 24 * 3600 * UINT64_C(1000) },
+	};
+	static const char *const bad[] = {
+		"soon", "5x", "-5", "0", "0.0s", "1e3", "nan", "inf", "1.s", "1.25s", ".5", "5 s", "8785h",
+		"99999999999999999999", "18446744073709551616ms",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_int_equal(accept(good[i].words)->duration_ns, good[i].ms * 1000000);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		char words[64];
+
+		snprintf(words, sizeof(words), "record -d %s", bad[i]);
+		if (strcmp(bad[i], "5 s") == 0)
+			refuse(words, "\"s\"");
+		else
+			refuse(words, bad[i]);
+	}
+}
+
+static void rates_are_bounded(void **state)
+{
+	(void)state;
+	assert_int_equal(accept("record -r 1")->rate_hz, 1);
+	assert_int_equal(accept("record --rate 10000")->rate_hz, 10000);
+	refuse("record -r 0", "rate");
+	refuse("record -r 10001", "10000");
+	refuse("record -r 99Hz", "rate");
+	refuse("record -r -1", "rate");
+}
+
+static void format_follows_the_name_unless_it_is_given(void **state)
+{
+	(void)state;
+	assert_int_equal(accept("record -o a.folded")->format, OUTPUT_FOLDED);
+	assert_int_equal(accept("record -o a.b.svg")->format, OUTPUT_SVG);
+	assert_int_equal(accept("record -o plain")->format, OUTPUT_SVG);
+	assert_int_equal(accept("record -o dir.folded/plain")->format, OUTPUT_SVG);
+	assert_int_equal(accept("record -o -")->format, OUTPUT_SVG);
+	assert_int_equal(accept("record -o a.svg -f folded")->format, OUTPUT_FOLDED);
+	assert_int_equal(accept("record -f svg -o a.folded")->format, OUTPUT_SVG);
+	assert_int_equal(accept("record -f folded -o a.json")->format, OUTPUT_FOLDED);
+	refuse("record -o a.json", "a.json");
+	refuse("record -f jpeg", "jpeg");
+	refuse("record -f SVG", "SVG");
+}
+
+static void command_to_start_follows_two_dashes(void **state)
+{
+	const struct options *options = accept("record --lines -- luajit -o x --help");
+
+	(void)state;
+	assert_true(options->lines);
+	assert_null(options->output);
+	assert_string_equal(options->launch[0], "luajit");
+	assert_string_equal(options->launch[3], "--help");
+	assert_null(options->launch[4]);
+	refuse("record --", "command");
+	refuse("record luajit", "luajit");
+	refuse("record -p 1 2", "2");
+	refuse("dump -- luajit", "--");
+}
+
+static void targets_are_chosen_in_one_way(void **state)
+{
+	(void)state;
+	assert_string_equal(accept("record --name ^nginx")->name, "^nginx");
+	refuse("record -p 1 --name x", "-p");
+	refuse("record -p 1 -- x", "-p");
+	refuse("record --name x -- x", "--name");
+}
+
+static void options_of_other_commands_are_refused(void **state)
+{
+	(void)state;
+	refuse("dump -r 99", "-r");
+	refuse("info --output x", "--output");
+	refuse("record --nonsense", "--nonsense");
+	refuse("record -x", "-x");
+}
+
+static void every_option_is_understood(void **state)
+{
+	const struct options *options =
+		accept("record -p 1 -o x.svg -f svg -d 1s -r 2 --stats s.json --lines --annotate");
+
+	(void)state;
+	assert_string_equal(options->output, "x.svg");
+	assert_string_equal(options->stats, "s.json");
+	assert_true(options->lines);
+	assert_true(options->annotate);
+}
+
+/* Rows and columns of a text. */
+static void measure(const char *text, int *ret_lines, int *ret_width)
+{
+	*ret_lines = *ret_width = 0;
+	for (const char *at = text; *at; at += strcspn(at, "\n") + 1) {
+		int width = (int)strcspn(at, "\n");
+
+		*ret_width = width > *ret_width ? width : *ret_width;
+		++*ret_lines;
+		if (!at[width])
+			break;
+	}
+}
+
+static void help_fits_a_screen(void **state)
+{
+	static const char *const helps[] = { "--help", "-h", "record --help", "dump -h", "info --help" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++) {
+		const struct outcome *outcome = parse(helps[i]);
+		int lines, width;
+
+		assert_false(outcome->go_on);
+		assert_int_equal(outcome->status, EXIT_ALL_GOOD);
+		assert_string_equal(outcome->said, "");
+		assert_non_null(strstr(outcome->printed, "Examples:"));
+		measure(outcome->printed, &lines, &width);
+		assert_in_range(lines, 5, 23);
+		assert_in_range(width, 40, 79);
+	}
+}
+
+static void version_and_nothing_at_all(void **state)
+{
+	const struct outcome *outcome = parse("--version");
+
+	(void)state;
+	assert_false(outcome->go_on);
+	assert_int_equal(outcome->status, EXIT_ALL_GOOD);
+	assert_string_equal(outcome->printed, "ljspy " LJSPY_VERSION "\n");
+	outcome = parse("");
+	assert_false(outcome->go_on);
+	assert_int_equal(outcome->status, EXIT_USAGE);
+	assert_non_null(strstr(outcome->said, "record"));
+	assert_string_equal(outcome->printed, "");
+}
+
+static void default_output_is_named_after_the_target(void **state)
+{
+	char *path = options_default_output("a/b\n\x1b c", 12, OUTPUT_FOLDED);
+	unsigned int date, time;
+	char end;
+
+	(void)state;
+	assert_int_equal(sscanf(path, "ljspy-a_b___c-12-%8u-%6u.folde%c", &date, &time, &end), 3);
+	assert_int_equal(end, 'd');
+	assert_true(date > 20000000);
+	free(path);
+	path = options_default_output("luajit", 0, OUTPUT_SVG);
+	assert_int_equal(sscanf(path, "ljspy-luajit-%8u-%6u.sv%c", &date, &time, &end), 3);
+	free(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(commands_may_be_abbreviated),
+		cmocka_unit_test(defaults_need_no_option),
+		cmocka_unit_test(pids_are_collected),
+		cmocka_unit_test(durations_take_units),
+		cmocka_unit_test(rates_are_bounded),
+		cmocka_unit_test(format_follows_the_name_unless_it_is_given),
+		cmocka_unit_test(command_to_start_follows_two_dashes),
+		cmocka_unit_test(targets_are_chosen_in_one_way),
+		cmocka_unit_test(options_of_other_commands_are_refused),
+		cmocka_unit_test(every_option_is_understood),
+		cmocka_unit_test(help_fits_a_screen),
+		cmocka_unit_test(version_and_nothing_at_all),
+		cmocka_unit_test(default_output_is_named_after_the_target),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
