@@ -145,7 +145,7 @@ static uint64_t now_ns(void)
 
 static int dump_threads(struct dump *dump, pid_t pid)
 {
-	struct namer_options namer = { .native = NATIVE_FOLD };
+	struct namer_options namer = { .native = dump->options->native };
 	int error = lua_process_open(pid, dump->functions, &namer, &dump->process);
 
 	if (error)

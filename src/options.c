@@ -20,6 +20,7 @@ enum {
 	/* Letters of options that have none. */
 	OPTION_NAME = UCHAR_MAX + 1,
 	OPTION_STATS,
+	OPTION_NATIVE,
 	OPTION_LINES,
 	OPTION_ANNOTATE,
 };
@@ -41,6 +42,8 @@ static const struct {
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "rate", 'r', RECORD, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
+	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH",
+	  "frames of native code: all, none, or fold: as Lua calls it" },
 	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
 	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
 	{ "help", 'h', ALL, NULL, "show this" },
@@ -262,6 +265,22 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 	return false;
 }
 
+static bool parse_native(const char *text, enum native_display *ret_native)
+{
+	static const char *const names[] = {
+		[NATIVE_FOLD] = "fold", [NATIVE_ALL] = "all", [NATIVE_NONE] = "none",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*ret_native = (enum native_display)i;
+			return true;
+		}
+	message_error("\"%s\" is not a way to show native code.", text);
+	message_note("The ways are all, fold and none; fold unless given.");
+	return false;
+}
+
 /* What was given on the command line besides what is in the options. */
 struct given {
 	bool format;
@@ -304,6 +323,8 @@ static bool parse_option(struct options *options, struct given *given, int lette
 	case OPTION_STATS:
 		options->stats = argument;
 		return true;
+	case OPTION_NATIVE:
+		return parse_native(argument, &options->native);
 	case OPTION_LINES:
 		options->lines = true;
 		return true;

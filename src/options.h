@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "unwind/namer.h"
+
 #define LJSPY_VERSION "0.1.0"
 
 enum command {
@@ -50,6 +52,7 @@ struct options {
 	uint64_t duration_ns;	/* 0: until interrupted or the target ends */
 	unsigned int rate_hz;
 	const char *stats;	/* file; NULL if not wanted */
+	enum native_display native;
 	bool lines;
 	bool annotate;
 };

@@ -219,7 +219,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.launch_mask = &invocation->inherited_mask,
 		.rate_hz = options->rate_hz,
 		.duration_ns = options->duration_ns,
-		.namer = { .native = NATIVE_FOLD },
+		.namer = { .native = options->native },
 		.functions = recording->functions,
 		.take = take_sample,
 		.context = recording,

@@ -97,9 +97,10 @@ def parse_stack(stack, weight=1):
 def lua_frames(frames):
     """Drop what the lists do not speak of: native frames ("sqrt [libm.so.6]"),
     those of the VM ("lj_BC_ADDVV [vm]") and of traces ("trace#2 test.lua:8 [jit]").
-    All end in a bracketed module, as do builtins, which stay. A chunk named
-    after its source ends in a bracket too, but holds a quote."""
-    foreign = re.compile(r'(?:.* )?\[(?!builtin\]|lost)[^]"]*\]+')
+    All end in a bracketed module, as do builtins, which stay, or in the view of
+    lines in a source file of C ("clock clock.c:31"). A chunk named after its
+    source ends in a bracket too, but holds a quote."""
+    foreign = re.compile(r'(?:.* )?\[(?!builtin\]|lost)[^]"]*\]+|.* [^ "]+\.(?:[chS]|cc|cpp):\d+')
     return [f for f in frames if is_lost(f) or not foreign.fullmatch(f.removesuffix(COMPILED_MARK))]
 
 

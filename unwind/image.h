@@ -35,6 +35,7 @@ struct unwind_table {
 struct module {
 	uint64_t begin, end;	/* whole mapped extent */
 	uint64_t base;		/* where its ELF header is mapped */
+	uint64_t inode;		/* of its file; 0 if none */
 	char *path;		/* as in /proc/PID/maps; owned by the image */
 	char *file;		/* where its file can be opened from here; NULL if nowhere */
 	const struct vm_code *vm;	/* NULL if none was recognised in it */

@@ -9,9 +9,11 @@
 #include <uthash.h>
 
 #include "unwind/builtins.h"
+#include "unwind/fold.h"
 #include "unwind/lua_names.h"
 #include "unwind/luajit.h"
 #include "unwind/symbols.h"
+#include "unwind/vm_names.h"
 
 enum {
 	CACHE_MAX = 1 << 18,		/* entries; all are forgotten above */
@@ -27,16 +29,25 @@ struct key {
 	uint32_t detail;	/* ffid of a builtin, number of a trace */
 };
 
-struct cached {
-	struct key key;
+/* A function, and for native code its line and the function that it was inlined into. */
+struct named {
 	const struct function *function;
-	UT_hash_handle hh;
+	uint32_t line;
 };
 
-/* Builtins' names of one universe. */
+struct cached {
+	struct key key;
+	UT_hash_handle hh;
+	enum fold_kind kind;
+	size_t count;
+	struct named named[];	/* innermost first; more than one only where code was inlined */
+};
+
+/* Names of builtins and VM code in one universe. */
 struct library {
 	uint64_t g;
 	struct builtins builtins;
+	struct vm_names vm_names;
 	UT_hash_handle hh;
 };
 
@@ -48,8 +59,11 @@ struct namer {
 	struct symbols *symbols;
 	struct cached *cache;
 	struct library *libraries;
+	struct symbol at[SYMBOL_INLINES_MAX];	/* of the address being named */
 	struct frame *frames;
 	size_t frame_count, frame_size;
+	uint8_t *kinds, *shown;	/* of the stack being named */
+	size_t shown_size;
 };
 
 struct namer *namer_new(struct image *image, struct memory *live, struct functions *functions,
@@ -63,7 +77,7 @@ struct namer *namer_new(struct image *image, struct memory *live, struct functio
 	namer->live = live;
 	namer->options = *options;
 	namer->functions = functions;
-	namer->symbols = symbols_new(image);
+	namer->symbols = symbols_new(image, live);
 	if (!namer->symbols) {
 		namer_free(namer);
 		return NULL;
@@ -87,6 +101,8 @@ static void forget_libraries(struct namer *namer)
 
 	HASH_ITER(hh, namer->libraries, library, next) {
 		HASH_DEL(namer->libraries, library);
+		builtins_clear(&library->builtins);
+		vm_names_clear(&library->vm_names);
 		free(library);
 	}
 }
@@ -106,6 +122,8 @@ void namer_free(struct namer *namer)
 	forget_libraries(namer);
 	symbols_free(namer->symbols);
 	free(namer->frames);
+	free(namer->kinds);
+	free(namer->shown);
 	free(namer);
 }
 
@@ -147,27 +165,55 @@ static void name_by_offset(const struct module *module, uint64_t pc, char ret_na
 	snprintf(ret_name, NAME_SIZE, "%s+0x%" PRIx64, module_name(module), pc - module->base);
 }
 
-static const struct function *name_native(struct namer *namer, enum frame_kind kind, uint64_t pc,
-					  const char *fallback)
+/* Native code that no symbol covers: by the name that Lua calls it, or by its address. */
+static const struct function *name_uncovered(struct namer *namer, enum frame_kind kind,
+					     uint64_t pc, const char *lua_name)
 {
 	const struct module *module = image_find(namer->image, pc);
-	struct function function = { .kind = kind };
+	struct function function = { .kind = kind, .name = lua_name };
 	char name[NAME_SIZE];
 
-	if (!module) {
-		snprintf(name, sizeof(name), "0x%" PRIx64, pc);
-		function.name = name;
-		return functions_intern(namer->functions, &function);
-	}
-	function.module = module_name(module);
-	function.name = symbols_find(namer->symbols, pc);
-	if (!function.name)
-		function.name = fallback;
+	if (module)
+		function.module = module_name(module);
 	if (!function.name) {
-		name_by_offset(module, pc, name);
+		if (module)
+			name_by_offset(module, pc, name);
+		else
+			snprintf(name, sizeof(name), "0x%" PRIx64, pc);
 		function.name = name;
 	}
 	return functions_intern(namer->functions, &function);
+}
+
+static const struct function *name_symbol(struct namer *namer, enum frame_kind kind, uint64_t pc,
+					  const struct symbol *symbol)
+{
+	struct function function = {
+		.kind = kind,
+		.name = symbol->name,
+		.file = *symbol->file ? symbol->file : NULL,
+		.module = module_name(image_find(namer->image, pc)),
+	};
+
+	return functions_intern(namer->functions, &function);
+}
+
+/* The functions at a native pc; how many, 0 when memory is short. */
+static size_t name_native(struct namer *namer, uint64_t pc,
+			  struct named ret_named[static SYMBOL_INLINES_MAX])
+{
+	size_t count = symbols_find(namer->symbols, pc, namer->at);
+
+	for (size_t i = 0; i < count; i++) {
+		ret_named[i].function = name_symbol(namer, FRAME_NATIVE, pc, &namer->at[i]);
+		ret_named[i].line = namer->at[i].line;
+		if (!ret_named[i].function)
+			return 0;
+	}
+	if (count)
+		return count;
+	*ret_named = (struct named){ name_uncovered(namer, FRAME_NATIVE, pc, NULL), 0 };
+	return ret_named->function ? 1 : 0;
 }
 
 static const struct library *library_of(struct namer *namer, const struct lua_universe *universe)
@@ -182,6 +228,8 @@ static const struct library *library_of(struct namer *namer, const struct lua_un
 		return NULL;
 	library->g = universe->g;
 	builtins_collect(namer->live, &universe->vm->layout, universe->g, &library->builtins);
+	vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
+			 &library->vm_names);
 	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
 	return library;
 }
@@ -192,8 +240,8 @@ static const struct function *name_builtin(struct namer *namer, const struct mer
 	struct function function = { .kind = FRAME_BUILTIN };
 	char name[LUA_NAME_SIZE];
 
-	if (library && library->builtins.names[frame->function->ffid][0]) {
-		function.name = library->builtins.names[frame->function->ffid];
+	if (library && library->builtins.at[frame->function->ffid].name[0]) {
+		function.name = library->builtins.at[frame->function->ffid].name;
 	} else if (called_name(namer, frame, name)) {
 		function.name = name;
 	} else {
@@ -206,19 +254,60 @@ static const struct function *name_builtin(struct namer *namer, const struct mer
 static const struct function *name_c_function(struct namer *namer,
 					      const struct merged_frame *frame)
 {
-	char name[LUA_NAME_SIZE];
+	uint64_t f = frame->function->f;
+	const struct library *library;
+	const char *offered = NULL;
+	char called[LUA_NAME_SIZE];
+	size_t count;
 
 	if (frame->function->ffid != FF_C)
 		return name_builtin(namer, frame);
-	return name_native(namer, FRAME_C_FUNCTION, frame->function->f,
-			   called_name(namer, frame, name) ? name : NULL);
+	count = symbols_find(namer->symbols, f, namer->at);
+	if (count)
+		return name_symbol(namer, FRAME_C_FUNCTION, f, &namer->at[count - 1]);
+	library = library_of(namer, frame->universe);
+	if (library)
+		offered = builtins_c_function(&library->builtins, f);
+	if (!offered && called_name(namer, frame, called))
+		offered = called;
+	return name_uncovered(namer, FRAME_C_FUNCTION, f, offered);
 }
 
-static const struct function *name_vm(struct namer *namer)
+/* LuaJIT's own code, whichever. */
+static const struct function *name_own(struct namer *namer)
 {
-	static const struct function vm = { .kind = FRAME_VM };
+	static const struct function own = { .kind = FRAME_VM };
 
-	return functions_intern(namer->functions, &vm);
+	return functions_intern(namer->functions, &own);
+}
+
+/* A handler's name by a state that runs on this VM: all have the same. */
+static const char *find_vm_name(struct namer *namer, const struct vm_code *vm, uint64_t pc)
+{
+	for (size_t i = 0; i < image_universe_count(namer->image); i++) {
+		const struct lua_universe *universe = image_universe(namer->image, i);
+		const struct library *library;
+
+		if (universe->vm != vm)
+			continue;
+		library = library_of(namer, universe);
+		return library ? vm_names_find(&library->vm_names, pc) : NULL;
+	}
+	return NULL;
+}
+
+static const struct function *name_vm(struct namer *namer, uint64_t pc)
+{
+	struct function function = { .kind = FRAME_VM };
+	const struct module *module;
+
+	if (image_classify(namer->image, pc, &module) == CODE_VM_FFI_CALL)
+		function.name = "lj_vm_ffi_call";
+	else if (symbols_find(namer->symbols, pc, namer->at))
+		function.name = namer->at[0].name;
+	else if (module && module->vm)
+		function.name = find_vm_name(namer, module->vm, pc);
+	return functions_intern(namer->functions, &function);
 }
 
 static const struct function *name_trace(struct namer *namer, const struct merged_frame *frame)
@@ -253,133 +342,199 @@ static struct key key_of(const struct merged_frame *frame)
 		key.detail = frame->function->ffid;
 		break;
 	case MERGED_NATIVE:
+	case MERGED_VM:
 		key.code = code_address(frame);
 		break;
 	case MERGED_TRACE:
 		key.detail = frame->trace->number;
 		break;
-	case MERGED_VM:
 	case MERGED_LOST:
 		break;
 	}
 	return key;
 }
 
-static const struct function *name_uncached(struct namer *namer, const struct merged_frame *frame)
+static const struct function *name_other(struct namer *namer, const struct merged_frame *frame)
 {
 	switch (frame->kind) {
 	case MERGED_LUA:
 		return name_lua(namer, frame);
 	case MERGED_C_FUNCTION:
 		return name_c_function(namer, frame);
-	case MERGED_NATIVE:
-		return name_native(namer, FRAME_NATIVE, code_address(frame), NULL);
 	case MERGED_VM:
-		return name_vm(namer);
+		return name_vm(namer, code_address(frame));
 	case MERGED_TRACE:
 		return name_trace(namer, frame);
+	case MERGED_NATIVE:
 	case MERGED_LOST:
 		break;
 	}
 	return functions_lost(frame->lost);
 }
 
-static const struct function *name(struct namer *namer, const struct merged_frame *frame)
+/* How many functions there are; 0 when memory is short. */
+static size_t name_uncached(struct namer *namer, const struct merged_frame *frame,
+			    struct named ret_named[static SYMBOL_INLINES_MAX])
 {
+	if (frame->kind == MERGED_NATIVE)
+		return name_native(namer, code_address(frame), ret_named);
+	*ret_named = (struct named){ .function = name_other(namer, frame) };
+	return ret_named->function ? 1 : 0;
+}
+
+static bool has_prefix(const char *string, const char *prefix)
+{
+	return strncmp(string, prefix, strlen(prefix)) == 0;
+}
+
+/* Is the module LuaJIT and nothing else? */
+static bool is_luajit(const struct module *module)
+{
+	const char *name = module_name(module);
+
+	return has_prefix(name, "libluajit") || has_prefix(name, "luajit");
+}
+
+/* The C library, glibc or musl. */
+static bool is_libc(const struct module *module)
+{
+	const char *name = module_name(module);
+
+	return has_prefix(name, "libc.") || has_prefix(name, "libc-") ||
+	       has_prefix(name, "ld-musl-");
+}
+
+static enum fold_kind native_kind(const struct namer *namer, uint64_t pc,
+				  const struct function *function)
+{
+	const struct module *module = image_find(namer->image, pc);
+
+	if (!module)
+		return FOLD_NATIVE;
+	if (is_libc(module) || has_prefix(function->name, "__libc_start"))
+		return FOLD_LIBC;
+	if (!module->vm)
+		return FOLD_NATIVE;
+	if (is_luajit(module) || has_prefix(function->name, "lj_") ||
+	    has_prefix(function->name, "lua_") || has_prefix(function->name, "luaL_") ||
+	    has_prefix(function->name, "luaopen_"))
+		return FOLD_LUAJIT;
+	return has_prefix(function->name, module_name(module)) &&
+	       function->name[strlen(module_name(module))] == '+' ? FOLD_NAMELESS : FOLD_NATIVE;
+}
+
+static enum fold_kind fold_kind(const struct namer *namer, const struct merged_frame *frame,
+				const struct function *function)
+{
+	const struct module *module;
+
+	switch (frame->kind) {
+	case MERGED_LUA:
+		return FOLD_LUA;
+	case MERGED_C_FUNCTION:
+		if (function->kind == FRAME_BUILTIN)
+			return FOLD_BUILTIN;
+		module = image_find(namer->image, frame->function->f);
+		return module && is_luajit(module) ? FOLD_OWN_FUNCTION : FOLD_C_FUNCTION;
+	case MERGED_NATIVE:
+		return native_kind(namer, code_address(frame), function);
+	case MERGED_VM:
+		return image_classify(namer->image, code_address(frame), NULL) == CODE_VM_FFI_CALL
+			? FOLD_FFI_CALL : FOLD_VM;
+	case MERGED_TRACE:
+		return namer->options.traces ? FOLD_KEPT : FOLD_LEFT_OUT;
+	case MERGED_LOST:
+		break;
+	}
+	return FOLD_KEPT;
+}
+
+static const struct cached *name(struct namer *namer, const struct merged_frame *frame)
+{
+	struct named named[SYMBOL_INLINES_MAX];
 	struct key key = key_of(frame);
 	struct cached *cached;
+	size_t count;
 
 	HASH_FIND(hh, namer->cache, &key, sizeof(key), cached);
 	if (cached)
-		return cached->function;
-	if (HASH_COUNT(namer->cache) >= CACHE_MAX)
-		forget_cache(namer);
-	cached = calloc(1, sizeof(*cached));
+		return cached;
+	count = name_uncached(namer, frame, named);
+	cached = count ? calloc(1, sizeof(*cached) + count * sizeof(*named)) : NULL;
 	if (!cached)
 		return NULL;
 	cached->key = key;
-	cached->function = name_uncached(namer, frame);
-	if (!cached->function) {
-		free(cached);
-		return NULL;
-	}
+	cached->kind = fold_kind(namer, frame, named[count - 1].function);
+	cached->count = count;
+	memcpy(cached->named, named, count * sizeof(*named));
 	HASH_ADD(hh, namer->cache, key, sizeof(cached->key), cached);
-	return cached->function;
+	return cached;
 }
 
 /*---- Which frames are shown ----*/
 
-/* Native code of LuaJIT, or of a program that LuaJIT is linked into. */
-static bool is_in_vm_module(const struct namer *namer, const struct merged_frame *frame)
+static bool is_native(const struct merged_frame *frame)
 {
-	const struct module *module = image_find(namer->image, code_address(frame));
-
-	return module && module->vm;
+	return frame->kind == MERGED_NATIVE || frame->kind == MERGED_VM;
 }
 
-static bool is_lua(const struct merged_frame *frame)
+/* Fill in what is shown of each frame. */
+static bool choose(struct namer *namer, const struct merged_stack *stack)
 {
-	return frame->kind == MERGED_LUA || frame->kind == MERGED_C_FUNCTION;
-}
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct cached *cached = name(namer, &stack->frames[i]);
 
-/* Where in the stack a native frame stands. */
-struct surroundings {
-	bool above_lua;		/* it was called, however indirectly, by Lua */
-	bool below_lua;		/* it called Lua */
-	bool in_c_function;	/* the Lua frame that called it is a builtin or C function */
-};
-
-static bool is_shown_folded(const struct namer *namer, const struct merged_frame *frame,
-			    const struct surroundings *at, bool *ret_as_vm)
-{
-	*ret_as_vm = false;
-	if (!at->above_lua && !at->below_lua)
-		return true;
-	if (frame->kind == MERGED_VM || (at->above_lua && at->in_c_function))
-		return false;
-	if (!is_in_vm_module(namer, frame))
-		return true;
-	*ret_as_vm = at->above_lua && !at->below_lua;
-	return *ret_as_vm;
-}
-
-static bool is_shown(const struct namer *namer, const struct merged_frame *frame,
-		     const struct surroundings *at, bool *ret_as_vm)
-{
-	*ret_as_vm = false;
-	if (is_lua(frame) || frame->kind == MERGED_LOST)
-		return true;
-	if (frame->kind == MERGED_TRACE)
-		return namer->options.traces;
-	switch (namer->options.native) {
-	case NATIVE_ALL:
-		return true;
-	case NATIVE_NONE:
-		return false;
-	case NATIVE_FOLD:
-		break;
+		if (!cached)
+			return false;
+		namer->kinds[i] = (uint8_t)cached->kind;
 	}
-	return is_shown_folded(namer, frame, at, ret_as_vm);
+	if (namer->options.native == NATIVE_FOLD) {
+		fold(namer->kinds, stack->count, namer->shown);
+		return true;
+	}
+	for (size_t i = 0; i < stack->count; i++)
+		namer->shown[i] = namer->kinds[i] == FOLD_LEFT_OUT ||
+				  (namer->options.native == NATIVE_NONE &&
+				   is_native(&stack->frames[i])) ? FOLD_HIDDEN : FOLD_SHOWN;
+	return true;
 }
 
-static bool make_room(struct namer *namer, size_t count)
+static bool make_room_for_choice(struct namer *namer, size_t count)
 {
+	uint8_t *larger;
+
+	if (count <= namer->shown_size)
+		return true;
+	larger = realloc(namer->kinds, count);
+	if (!larger)
+		return false;
+	namer->kinds = larger;
+	larger = realloc(namer->shown, count);
+	if (!larger)
+		return false;
+	namer->shown = larger;
+	namer->shown_size = count;
+	return true;
+}
+
+static bool make_room(struct namer *namer)
+{
+	size_t size = namer->frame_size ? namer->frame_size * 2 : 256;
 	struct frame *larger;
 
-	if (count <= namer->frame_size)
+	if (namer->frame_count < namer->frame_size)
 		return true;
-	larger = realloc(namer->frames, count * sizeof(*larger));
+	larger = realloc(namer->frames, size * sizeof(*larger));
 	if (!larger)
 		return false;
 	namer->frames = larger;
-	namer->frame_size = count;
+	namer->frame_size = size;
 	return true;
 }
 
 static void set_position(const struct merged_frame *merged, struct frame *frame)
 {
 	frame->compiled = merged->compiled;
-	frame->certainty = CERTAINTY_EXACT;
 	if (merged->kind != MERGED_LUA)
 		return;
 	frame->line = lua_line(&merged->universe->vm->layout, merged->proto, merged->pc);
@@ -389,43 +544,54 @@ static void set_position(const struct merged_frame *merged, struct frame *frame)
 		frame->certainty = CERTAINTY_NEAREST;
 }
 
-static bool add(struct namer *namer, const struct merged_frame *merged, bool as_vm)
+static bool add(struct namer *namer, const struct merged_frame *merged)
 {
-	const struct function *function = as_vm ? name_vm(namer) : name(namer, merged);
-	struct frame frame = { .function = function };
+	const struct cached *cached = name(namer, merged);
 
-	if (!function)
+	for (size_t i = 0; cached && i < cached->count; i++) {
+		struct frame frame = {
+			.function = cached->named[i].function,
+			.line = cached->named[i].line,
+			.certainty = CERTAINTY_EXACT,
+		};
+
+		if (!make_room(namer))
+			return false;
+		set_position(merged, &frame);
+		namer->frames[namer->frame_count++] = frame;
+	}
+	return cached != NULL;
+}
+
+/* LuaJIT's own frames; a run of them is one. */
+static bool add_vm(struct namer *namer)
+{
+	const struct function *function = name_own(namer);
+
+	if (!function || !make_room(namer))
 		return false;
-	/* A run of LuaJIT's own frames is one. */
-	if (as_vm && namer->frame_count &&
-	    namer->frames[namer->frame_count - 1].function == function)
-		return true;
-	set_position(merged, &frame);
-	namer->frames[namer->frame_count++] = frame;
+	if (namer->frame_count == 0 || namer->frames[namer->frame_count - 1].function != function)
+		namer->frames[namer->frame_count++] = (struct frame){
+			.function = function,
+			.certainty = CERTAINTY_EXACT,
+		};
 	return true;
 }
 
 int namer_name(struct namer *namer, const struct merged_stack *stack,
 	       const struct frame **ret_frames, size_t *ret_count)
 {
-	struct surroundings at = { 0 };
-	size_t next_lua = 0;
-
-	if (!make_room(namer, stack->count))
-		return -ENOMEM;
 	namer->frame_count = 0;
+	if (HASH_COUNT(namer->cache) >= CACHE_MAX)
+		forget_cache(namer);
+	if (!make_room_for_choice(namer, stack->count) || !choose(namer, stack))
+		return -ENOMEM;
 	for (size_t i = 0; i < stack->count; i++) {
-		const struct merged_frame *frame = &stack->frames[i];
-		bool as_vm;
-
-		/* The next Lua frame towards the root is what called this one. */
-		while (next_lua < stack->count && (next_lua < i || !is_lua(&stack->frames[next_lua])))
-			next_lua++;
-		at.above_lua = next_lua < stack->count;
-		at.in_c_function = at.above_lua && stack->frames[next_lua].kind == MERGED_C_FUNCTION;
-		if (is_shown(namer, frame, &at, &as_vm) && !add(namer, frame, as_vm))
+		if (namer->shown[i] == FOLD_HIDDEN)
+			continue;
+		if (!(namer->shown[i] == FOLD_AS_VM ? add_vm(namer)
+						     : add(namer, &stack->frames[i])))
 			return -ENOMEM;
-		at.below_lua |= is_lua(frame);
 	}
 	*ret_frames = namer->frames;
 	*ret_count = namer->frame_count;

@@ -14,13 +14,7 @@
 
 /* How much of the native code around Lua is shown. */
 enum native_display {
-	/*
-	 * Builtins and C functions are leaves; what LuaJIT itself runs for a
-	 * Lua function (garbage collection, string interning, compilation)
-	 * is one [vm] frame; what a Lua function calls through the FFI and
-	 * what lies outside of all Lua is shown, LuaJIT's own code left out.
-	 */
-	NATIVE_FOLD,
+	NATIVE_FOLD,		/* what a Lua developer wants to see, see fold.h */
 	NATIVE_ALL,		/* every native frame there is */
 	NATIVE_NONE,		/* Lua functions, builtins and C functions only */
 };

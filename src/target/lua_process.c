@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "memory/snapshot.h"
 #include "src/target/live_memory.h"
@@ -140,18 +141,37 @@ static const struct looked_at *look_at(struct lua_process *process, const struct
 	return one;
 }
 
-/* Where ljspy can open the file: by its mapping if it has no name any more, else in the target's root. */
+static char *exe_path(const struct lua_process *process, const struct mapped_file *file)
+{
+	struct stat status;
+	char *path;
+
+	if (asprintf(&path, "/proc/%d/exe", process->pid) < 0)
+		return NULL;
+	if (stat(path, &status) == 0 && status.st_ino == file->inode)
+		return path;
+	free(path);
+	return NULL;
+}
+
+/*
+ * Where ljspy can open the file: in the target's root; if it has no name any
+ * more, as the program itself or by its mapping, which takes privileges.
+ */
 static char *openable_path(const struct lua_process *process, const struct mapped_file *file)
 {
-	char *path = NULL;
-	int length;
+	const struct mapping *mapping = maps_find(process->maps, file->base);
+	char *path;
 
-	if (file->deleted)
-		length = asprintf(&path, "/proc/%d/map_files/%lx-%lx", process->pid,
-				  (unsigned long)file->begin, (unsigned long)file->end);
-	else
-		length = asprintf(&path, "/proc/%d/root%s", process->pid, file->path);
-	return length < 0 ? NULL : path;
+	if (!file->deleted)
+		return asprintf(&path, "/proc/%d/root%s", process->pid, file->path) < 0
+			? NULL : path;
+	path = exe_path(process, file);
+	if (path || !mapping)
+		return path;
+	return asprintf(&path, "/proc/%d/map_files/%lx-%lx", process->pid,
+			(unsigned long)mapping->begin, (unsigned long)mapping->end) < 0
+		? NULL : path;
 }
 
 static bool add_module(struct lua_process *process, struct module *module,
@@ -163,6 +183,7 @@ static bool add_module(struct lua_process *process, struct module *module,
 		.begin = file->begin,
 		.end = file->end,
 		.base = file->base,
+		.inode = file->inode,
 		.path = strdup(file->path),
 		.file = openable_path(process, file),
 		.vm = looked && looked->status == RECOGNISE_OK ? &looked->vm : NULL,
@@ -180,7 +201,7 @@ static bool add_vdso(const struct lua_process *process, struct module *module)
 		.begin = vdso->begin,
 		.end = vdso->end,
 		.base = vdso->begin,
-		.path = strdup(vdso->path),
+		.path = strdup("vdso"),
 	};
 	return module->path != NULL;
 }

@@ -1,0 +1,23 @@
+/*
+ * plt: which function an entry of a procedure linkage table leads to.
+ */
+#ifndef LJSPY_PLT_H
+#define LJSPY_PLT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <libelf.h>
+
+#include "memory/memory.h"
+
+/*
+ * The symbol that the PLT entry at an address of the target jumps to, as the
+ * relocation of its GOT slot names it. False outside of PLTs and where that
+ * cannot be told. text serves the target's code, bias is the file's load bias.
+ */
+bool plt_find(Elf *elf, uint64_t bias, struct memory *text, uint64_t address,
+	      char *ret_name, size_t size);
+
+#endif
