@@ -196,7 +196,7 @@ def parse_traceback(text):
     for line in text.splitlines():
         if found := re.fullmatch(r"\t(.+?):(\d+): in main chunk", line):
             patterns.append(rf"main chunk {re.escape(found[1])}:{found[2]}")
-        elif found := re.fullmatch(r"\t\[builtin:(\w+)\]:-?\d+: in function .*", line):
+        elif found := re.fullmatch(r"\t\[builtin:(\w+)\](?::-?\d+)?: in function .*", line):
             patterns.append(rf"(?:[\w.]+[.:])?{found[1]} \[builtin\]")
         elif found := re.fullmatch(r"\t(.+?):(\d+): in function '(.*)'", line):
             name = f"main chunk|{re.escape(found[3]) or stacks.UNNAMED}"
