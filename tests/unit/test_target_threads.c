@@ -162,7 +162,7 @@ static void a_thousand_threads_a_second_are_survived(void **state)
 			known[thread->tid] = true;
 			if (!thread_is_running(threads, thread))
 				continue;
-			error = tracer_stop(tracer, thread->tracee, second_ns / 10);
+			error = tracer_stop(tracer, thread->tracee, second_ns);
 			assert_true(error == 0 || error == -ESRCH);
 			tracer_resume(tracer, thread->tracee);
 		}
