@@ -11,6 +11,12 @@
 -- stack: main run_call (lua_call) @calls_c bounce (lua_call) @bounced burn_in_c burn
 -- stack: main run_call (lua_call) @indexes __index work
 -- stack: main run_call (lua_call) @indexes_in_c index_it lua_getfield @index burn_in_c burn
+-- stack: main run_call lua_getfield
+-- stack: main run_pcall lua_getfield
+-- stack: main run_cpcall lua_cpcall in_cpcall lua_getfield
+-- stack: main run_resume lua_getfield
+-- stack: main run_call (lua_call) @finalizes [newproxy]
+-- stack: main run_call (lua_call) @finalizes [getmetatable]
 -- stack: main run_call (lua_call) @finalizes [collectgarbage] lua_gc @finalizer work
 -- stack: main run_call (lua_call) @finalizes [collectgarbage] lua_gc __gc work
 -- stack: main run_call (lua_call) @is_hooked with_hook (lua_call) @hooked work in_hook burn
@@ -20,12 +26,17 @@
 -- stack: main run_call (lua_call) @substitutes [string.gsub] (lua_call) @replace work
 -- stack: main run_call (lua_call) @resumes [coroutine.resume] @body [pcall] @protected [coroutine.resume] @inner burn_in_c burn
 -- stack: main run_call (lua_call) @resumes [coroutine.create]
+-- stack: main run_call (lua_call) @resumes [coroutine.resume] @body [pcall] @protected [coroutine.create]
 -- stack: main run_call (lua_call) @wraps [coroutine.wrap_aux] @wrapped burn_in_c burn
+-- stack: main run_call (lua_call) @wraps [coroutine.wrap_aux] @wrapped [coroutine.yield]
 -- stack: main run_call (lua_call) @resumes_in_c resume_it (lua_resume) @body_in_c work
 -- stack: main run_call (lua_call) @calls_ffi ([ffi.__call]) burn
+-- stack: main run_call (lua_call) @calls_ffi [ffi.clib.__index]
+-- stack: main run_call (lua_call) @is_called_back ([ffi.__call]) @compare_cdata [ffi.__index]
 -- stack: main run_call (lua_call) @is_called_back ([ffi.__call]) @compare_cdata burn_in_c burn
--- stack: main run_call (lua_call) @makes_garbage
+-- stack: main run_call (lua_call) @makes_garbage [tostring]
 -- stack: main run_call (lua_call) @parses [loadstring] lua_loadx
+-- stack: main run_call (lua_call) @compiles [jit.flush]
 -- stack: main run_call (lua_call) @compiles hot
 local ffi = require("ffi")
 ffi.cdef [[
