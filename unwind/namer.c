@@ -18,6 +18,7 @@
 enum {
 	CACHE_MAX = 1 << 18,		/* entries; all are forgotten above */
 	NAME_SIZE = 512,
+	VM_NAMES_TRIES = 256,
 };
 
 /* What decides a frame's function. All bytes count, so it is always zeroed first. */
@@ -48,6 +49,7 @@ struct library {
 	uint64_t g;
 	struct builtins builtins;
 	struct vm_names vm_names;
+	unsigned int tries_left;	/* to find the names of all handlers */
 	UT_hash_handle hh;
 };
 
@@ -149,8 +151,9 @@ static const struct library *library_of(struct namer *namer, const struct lua_un
 		return NULL;
 	library->g = universe->g;
 	builtins_collect(namer->live, &universe->vm->layout, universe->g, &library->builtins);
-	vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
-			 &library->vm_names);
+	if (!vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
+			      &library->vm_names))
+		library->tries_left = VM_NAMES_TRIES;
 	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
 	return library;
 }
@@ -306,6 +309,26 @@ static const struct function *name_own(struct namer *namer)
 	static const struct function own = { .kind = FRAME_VM };
 
 	return functions_intern(namer->functions, &own);
+}
+
+/* Look again for the handlers that had no name; what was named without them is forgotten. */
+static void complete_vm_names(struct namer *namer)
+{
+	struct library *library, *next;
+
+	HASH_ITER(hh, namer->libraries, library, next) {
+		const struct lua_universe *universe = image_find_universe(namer->image, library->g);
+
+		if (library->tries_left == 0 || !universe)
+			continue;
+		library->tries_left--;
+		vm_names_clear(&library->vm_names);
+		if (vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
+				     &library->vm_names)) {
+			library->tries_left = 0;
+			forget_cache(namer);
+		}
+	}
 }
 
 /* A handler's name by a state that runs on this VM: all have the same. */
@@ -609,6 +632,7 @@ int namer_name(struct namer *namer, const struct merged_stack *stack,
 	       const struct frame **ret_frames, size_t *ret_count)
 {
 	namer->frame_count = 0;
+	complete_vm_names(namer);
 	if (HASH_COUNT(namer->cache) >= CACHE_MAX)
 		forget_cache(namer);
 	if (!make_room_for_choice(namer, stack->count) || !choose(namer, stack))

@@ -198,6 +198,14 @@ static void add_handlers(const struct table *table, const struct layout *layout,
 	}
 }
 
+/* Do calls lead to lj_vm_callhook? */
+static bool is_hooked(const struct table *table, const struct layout *layout)
+{
+	int funcc = bytecode_number(layout, BC_FUNCC);
+
+	return table->at[funcc] == table->at[funcc + 1];
+}
+
 static int compare_addresses(const void *a, const void *b)
 {
 	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
@@ -240,7 +248,7 @@ static int compare_names(const void *a, const void *b)
 				 &((const struct vm_name *)b)->begin);
 }
 
-void vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
+bool vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
 		      const struct builtins *builtins, struct vm_names *ret_names)
 {
 	struct table table;
@@ -249,12 +257,13 @@ void vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t 
 	ret_names->count = 0;
 	ret_names->at = calloc(OPS_MAX + BUILTIN_COUNT, sizeof(*ret_names->at));
 	if (!ret_names->at || !read_table(memory, vm, g, &table))
-		return;
+		return false;
 	add_handlers(&table, &vm->layout, ret_names);
 	if (read_flow(memory, vm, &flow))
 		add_functions(&table, vm, builtins, &flow, ret_names);
 	clear_flow(&flow);
 	qsort(ret_names->at, ret_names->count, sizeof(*ret_names->at), compare_names);
+	return !is_hooked(&table, &vm->layout);
 }
 
 void vm_names_clear(struct vm_names *names)

@@ -8,6 +8,7 @@
 #ifndef LJSPY_VM_NAMES_H
 #define LJSPY_VM_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,8 +28,11 @@ struct vm_names {
 	size_t count;
 };
 
-/* Empty where nothing could be read. */
-void vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
+/*
+ * Empty where nothing could be read. False if some handlers have no name for
+ * now: while a call hook is set, and while a trace is being recorded.
+ */
+bool vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
 		      const struct builtins *builtins, struct vm_names *ret_names);
 void vm_names_clear(struct vm_names *names);
 

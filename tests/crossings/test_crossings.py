@@ -1,0 +1,165 @@
+"""Lua and native frames in one stack, in their true order, whichever way the
+program goes from one to the other."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import ljspy
+import stacks
+
+HERE = pathlib.Path(__file__).parent
+SCRIPT = HERE / "crossings.lua"
+SOURCE = SCRIPT.read_text()
+
+# Compiler, flags, and whether names of static functions are gone.
+BUILDS = {
+    "O0": ("gcc", ["-O0"]),
+    "O2": ("gcc", ["-O2"]),
+    "frame-pointers": ("gcc", ["-O2", "-fno-omit-frame-pointer"]),
+    "clang": ("clang", ["-O2"]),
+    "static": ("gcc", ["-O2", "STATIC"]),
+    "stripped": ("gcc", ["-O2", "-s"]),
+    "static-stripped": ("gcc", ["-O2", "-s", "STATIC"]),
+}
+
+STATIC_FUNCTIONS = {"main", "run_call", "run_pcall", "run_cpcall", "run_resume"}
+EXPORTED = {"burn", "burn_in_c", "bounce", "index_it", "resume_it", "with_hook", "in_hook", "in_cpcall"}
+API = {"lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_getfield", "lua_gc", "lua_sethook", "lua_loadx"}
+
+WHOLE_SHARE = 0.5
+
+
+@pytest.fixture(scope="module", params=BUILDS)
+def host(request, tmp_path_factory):
+    """The program in one build, and whether it is stripped."""
+    compiler, flags = BUILDS[request.param]
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    library = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
+    development = ljspy.PACKAGES / "libluajit-5.1-dev/usr"
+    if "STATIC" in flags:
+        library = development / "lib/x86_64-linux-gnu/libluajit-5.1.a"
+    program = tmp_path_factory.mktemp("host") / "host"
+    subprocess.run(
+        [compiler, *(f for f in flags if f != "STATIC"), "-D_GNU_SOURCE", f"-I{development}/include/luajit-2.1"]
+        + ["-rdynamic", HERE / "host.c", "-o", program, library, "-lm", "-ldl", f"-Wl,-rpath,{library.parent}"],
+        check=True,
+    )
+    return program, "-s" in flags
+
+
+def line_of(tag):
+    """Where the function with a tag begins."""
+    return next(n for n, line in enumerate(SOURCE.splitlines(), 1) if line.endswith(f"-- @{tag}"))
+
+
+def simplify(frames, stripped):
+    """Leave Lua functions, builtins, lost frames, and the functions of host and
+    of LuaJIT's API: names alone. A C function is there twice, as what Lua calls
+    and as native code."""
+    simple = []
+    for frame in frames:
+        if found := re.fullmatch(r"(\w+) \[(?:host|libluajit-5\.1\.so\.2)\S*\]", frame):
+            name = found[1] if found[1] in EXPORTED | API or (found[1] in STATIC_FUNCTIONS and not stripped) else None
+        elif found := re.fullmatch(r"([\w.]+) \[builtin\]", frame):
+            name = f"[{found[1]}]"
+        elif found := re.fullmatch(r"function <\S*crossings\.lua:(\d+)>", frame):
+            name = f"@{found[1]}"
+        elif found := re.fullmatch(r"(\w+) \S*crossings\.lua:(\d+)", frame):
+            name = found[1]
+        else:
+            name = frame if stacks.is_lost(frame) else None
+        if name and simple[-1:] != [name]:
+            simple.append(name)
+    return simple
+
+
+def legal_stacks(stripped):
+    """Regular expressions, each for the names of one stack with a space behind each."""
+    for listed in re.findall(r"^-- stack: (.*)$", SOURCE, re.MULTILINE):
+        names = []
+        for token in listed.split():
+            optional = token.startswith("(")
+            name = token.strip("()")
+            if stripped and name in STATIC_FUNCTIONS:
+                continue
+            if name.startswith("@"):
+                name = f"@{line_of(name[1:])}"
+            names.append((re.escape(name) + " ", optional))
+        yield names
+
+
+def matches(names, legal, whole):
+    """Whether names are all of a legal stack, or else its beginning."""
+    texts = [f"(?:{text})?" if optional else text for text, optional in legal]
+    if whole:
+        return re.fullmatch("".join(texts), names) is not None
+    return any(re.fullmatch("".join(texts[:n]), names) for n in range(len(texts) + 1))
+
+
+def judge(simple, legal):
+    names = "".join(name + " " for name in simple)
+    if any(map(stacks.is_lost, simple)):
+        return "lost"
+    if any(matches(names, one, whole=True) for one in legal):
+        return "whole"
+    if any(matches(names, one, whole=False) for one in legal):
+        return "short"
+    return "wrong"
+
+
+@pytest.mark.usefixtures("built")
+def test_every_crossing_is_seen_in_order(host, jit, tmp_path, note_lost, request):
+    program, stripped = host
+    legal = list(legal_stacks(stripped))
+    with ljspy.Target([program, SCRIPT, jit, 30]).wait_ready() as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=3, options=["--native", "all"])
+        recorder.finish()
+    weights = dict.fromkeys(("whole", "short", "lost", "wrong"), 0)
+    examples = {}
+    for line in recorder.folded.read_text().splitlines():
+        stack, _, weight = line.rpartition(" ")
+        frames = [f.removesuffix(stacks.COMPILED_MARK) for f in stack.split(";")]
+        verdict = judge(simplify(frames, stripped), legal)
+        weights[verdict] += int(weight)
+        examples.setdefault(verdict, []).append(stack)
+    note_lost(request.node.name, sum(map(len, examples.values())), weights)
+    total = sum(weights.values())
+    assert "wrong" not in examples, "\n".join(examples["wrong"])
+    assert weights["lost"] <= stacks.LOST_SHARE * total, "\n".join(examples["lost"])
+    assert weights["whole"] >= WHOLE_SHARE * (total - weights["lost"])
+
+
+def gdb_functions(pid):
+    """Names of native frames as gdb sees them, leaf first."""
+    out = subprocess.run(
+        ["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "bt", "-p", str(pid)],
+        capture_output=True, text=True, timeout=60, check=False,
+    ).stdout
+    return re.findall(r"^#\d+\s+(?:0x\w+ in )?(\S+) \(", out, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("built")
+def test_native_frames_are_gdbs(host):
+    """A sleeping thread, of which only pc and stack pointer are known."""
+    program, stripped = host
+    if stripped:
+        pytest.skip("without names there is nothing to compare")
+    if not shutil.which("gdb"):
+        pytest.skip("no gdb")
+    ours = EXPORTED | API | STATIC_FUNCTIONS
+    with ljspy.Target([program, SCRIPT, "park"]).wait_ready() as target:
+        for _ in range(30):
+            assert ljspy.wait_until(lambda: "S" in ljspy.status_field(target.pid, "State"))
+            dump = ljspy.run("dump", "--native", "all", "-p", target.pid).stdout
+            seen = [f.strip().split(" ")[0] for f in dump.splitlines() if f.startswith(" ") and "builtin" not in f]
+            expected = [name for name in gdb_functions(target.pid) if name in ours]
+            native = [name for name in seen if name in ours]
+            # What Lua calls stands there twice.
+            doubled = [n for i, n in enumerate(native) if native[i + 1 : i + 2] != [n]]
+            assert doubled == expected, dump
+            target.write(".")
