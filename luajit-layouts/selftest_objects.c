@@ -5,7 +5,9 @@
 
 enum {
 	SAMPLES = 32,
-	NODES_MAX = 1 << 16,
+	NODES_MAX = 1024,	/* looked at in one table */
+	INSTRUCTIONS_MAX = 4096,	/* looked at in one prototype */
+	NAMES_BYTES_MAX = 1 << 16,
 	ARRAY_MAX = 1 << 27,
 	NARROW_LINES = 256, WIDE_LINES = 65536,	/* below: one byte a line, two bytes */
 	INTERNAL_NAMES_MAX = 6,	/* VARNAME__MAX: "(for index)" and such are one byte */
@@ -110,7 +112,7 @@ static bool check_prototype_names(struct check *check, const struct prototype *p
 {
 	uint64_t byte, names = 0, at;
 
-	if (pt->lineinfo == 0)
+	if (pt->lineinfo == 0 || pt->varinfo - pt->uvinfo > NAMES_BYTES_MAX)
 		return true;
 	for (at = pt->uvinfo; at < pt->varinfo; at++) {
 		if (!field_read(check->memory, at, 1, &byte))
@@ -135,7 +137,7 @@ static bool check_prototype_lines(struct check *check, const struct prototype *p
 		return false;
 	if (first > INT32_MAX && first != UINT32_MAX)
 		return check_fail(check, "GCproto.firstline is beyond belief");
-	for (uint64_t i = 0; pt->lineinfo != 0 && i + 1 < pt->sizebc; i++) {
+	for (uint64_t i = 0; pt->lineinfo != 0 && i + 1 < pt->sizebc && i < INSTRUCTIONS_MAX; i++) {
 		if (!field_read(check->memory, pt->lineinfo + i * line, line, &delta))
 			return check_fail(check, "GCproto.lineinfo cannot be read");
 		if (delta > pt->numline)
@@ -233,7 +235,7 @@ static bool check_prototype_children(struct check *check, const struct prototype
 
 	if (!CHECK_FIELD(check, pt->at, GCproto_flags, 1, &flags))
 		return false;
-	for (uint64_t i = 0; i < pt->sizebc; i++) {
+	for (uint64_t i = 0; i < pt->sizebc && i < INSTRUCTIONS_MAX; i++) {
 		if (!field_read(check->memory, pt->bytecode + i * INSTRUCTION_BYTES, INSTRUCTION_BYTES,
 				&instruction))
 			return check_fail(check, "GCproto.sizebc is more than there is");
@@ -243,7 +245,7 @@ static bool check_prototype_children(struct check *check, const struct prototype
 		if (!check_child(check, pt, i, (uint32_t)instruction))
 			return false;
 	}
-	return has_child == ((flags & 1) != 0) ? true :
+	return has_child == ((flags & 1) != 0) || pt->sizebc > INSTRUCTIONS_MAX ? true :
 		check_fail(check, "GCproto.flags is wrong about inner functions");
 }
 
