@@ -5,6 +5,7 @@ enum {
 	TRACES_MAX = 65536,	/* trace numbers have 16 bits */
 	SAMPLES = 64,
 	NUMBERED_SAMPLES = 8,
+	MCODE_TRIMMED_MAX = 32,	/* bytes of code dropped after snapshots were placed */
 	SNAPSHOTS_MAX = 512,	/* looked at in one trace */
 	SNAPSHOTS_SOME = 8,	/* enough that some must be behind the start of the code */
 	REF_BIAS = 0x8000,	/* lj_ir.h */
@@ -279,7 +280,8 @@ static bool check_snapshots(struct check *check, struct trace *trace)
 			return false;
 		if (i + 1 == trace->nsnap)
 			next = (struct snapshot_fields){
-				.mapofs = trace->nsnapmap, .ref = trace->nins, .mcofs = trace->szmcode,
+				.mapofs = trace->nsnapmap, .ref = trace->nins,
+				.mcofs = trace->szmcode + MCODE_TRIMMED_MAX,
 			};
 		if (next.ref < now.ref || next.mcofs < now.mcofs)
 			return check_fail(check, "SnapShot.ref or SnapShot.mcofs runs backwards");
