@@ -8,6 +8,8 @@ enum {
 	TRACES_MAX = 65536,	/* trace numbers have 16 bits */
 	SAMPLES = 64,
 	NUMBERED_SAMPLES = 8,
+	MCODE_TRIMMED_MAX = 32,	/* bytes of code dropped after snapshots were placed */
+	SNAPSHOTS_MAX = 512,	/* looked at in one trace */
 	SNAPSHOTS_SOME = 8,	/* enough that some must be behind the start of the code */
 	REF_BIAS = 0x8000,	/* lj_ir.h */
 	REF_NIL = REF_BIAS - 1,
@@ -275,13 +277,14 @@ static bool check_snapshots(struct check *check, struct trace *trace)
 	/* The first one is that of the first instructions, and at the start of the code. */
 	if (next.mapofs != 0 || next.ref <= REF_BIAS || next.mcofs != 0)
 		return check_fail(check, "the first SnapShot is not at the start of the trace");
-	for (uint64_t i = 0; i < trace->nsnap; i++) {
+	for (uint64_t i = 0; i < trace->nsnap && i < SNAPSHOTS_MAX; i++) {
 		now = next;
 		if (i + 1 < trace->nsnap && !read_snapshot(check, trace->snap + (i + 1) * size, &next))
 			return false;
 		if (i + 1 == trace->nsnap)
 			next = (struct snapshot_fields){
-				.mapofs = trace->nsnapmap, .ref = trace->nins, .mcofs = trace->szmcode,
+				.mapofs = trace->nsnapmap, .ref = trace->nins,
+				.mcofs = trace->szmcode + MCODE_TRIMMED_MAX,
 			};
 		if (next.ref < now.ref)
 			return check_fail(check, "SnapShot.ref runs backwards");
