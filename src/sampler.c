@@ -17,6 +17,7 @@ enum {
 	NS_PER_SECOND = 1000000000,
 	HOUSEKEEPING_NS = NS_PER_SECOND,	/* how often mappings are looked at */
 	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
+	WORTH_TELLING_ONE_IN = 8,		/* part of a period; less is not told as lost */
 	LOOK_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
 };
 
@@ -359,7 +360,7 @@ static void close_accounts(struct sampler *sampler, struct target *target)
 	/* What ran between reading the clock and the last look is in that one's weight. */
 	if (total < target->accounted_ns)
 		total = target->accounted_ns;
-	else if (total > target->accounted_ns)
+	else if (total - target->accounted_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
 		deliver_lost(sampler, target, 0, total - target->accounted_ns,
 			     target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
 	sampler->result->figures.target_cpu_ns += total;

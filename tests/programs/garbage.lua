@@ -2,6 +2,7 @@
 -- stack: main closures@closures!
 -- stack: main tables@tables!
 -- stack: main joins@joins! ([tostring]! | [table.concat]! | [string.sub]!)?
+-- stack: main [table.concat]!
 -- stack: main [collectgarbage]!
 local _, ready = dofile("harness.lua")
 
