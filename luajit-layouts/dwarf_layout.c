@@ -10,7 +10,7 @@
 
 #include "luajit-layouts/bytecode.h"
 
-enum { MEMBER_MAX = 64 };
+enum { MEMBER_MAX = 64, NESTING_MAX = 4 };
 
 /* The structure in LuaJIT's sources for each structure of a layout. */
 static const struct {
@@ -81,10 +81,14 @@ static bool member_type(Dwarf_Die *member, Dwarf_Die *ret)
 	       dwarf_formref_die(&attribute, &type) != NULL && dwarf_peel_type(&type, ret) == 0;
 }
 
-static bool find_member(Dwarf_Die *structure, const char *path, int32_t *ret);
+static bool find_nested(Dwarf_Die *structure, const char *path, unsigned nesting, int32_t *ret);
 
-/* A member that is the path's next part, or has no name and contains it. */
-static bool find_in_member(Dwarf_Die *member, const char *path, int32_t *ret)
+/*
+ * A member that is the path's next part, or has no name and contains it.
+ * Structures within structures are followed to a depth of NESTING_MAX.
+ */
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static bool find_in_member(Dwarf_Die *member, const char *path, unsigned nesting, int32_t *ret)
 {
 	size_t length = strcspn(path, ".");
 	bool anonymous = dwarf_diename(member) == NULL;
@@ -99,24 +103,31 @@ static bool find_in_member(Dwarf_Die *member, const char *path, int32_t *ret)
 		return false;
 	if (!anonymous)
 		path += length + (path[length] == '.');
-	if (*path != '\0' && (!member_type(member, &type) || !find_member(&type, path, &inner)))
+	if (*path != '\0' && (nesting == NESTING_MAX || !member_type(member, &type) ||
+			      !find_nested(&type, path, nesting + 1, &inner)))
 		return false;
 	*ret = offset + inner;
 	return true;
 }
 
-/* The offset of a dotted path of members. */
-static bool find_member(Dwarf_Die *structure, const char *path, int32_t *ret)
+/* NOLINTNEXTLINE(misc-no-recursion) */
+static bool find_nested(Dwarf_Die *structure, const char *path, unsigned nesting, int32_t *ret)
 {
 	Dwarf_Die member;
 
 	if (dwarf_child(structure, &member) != 0)
 		return false;
 	do {
-		if (find_in_member(&member, path, ret))
+		if (find_in_member(&member, path, nesting, ret))
 			return true;
 	} while (dwarf_siblingof(&member, &member) == 0);
 	return false;
+}
+
+/* The offset of a dotted path of members. */
+static bool find_member(Dwarf_Die *structure, const char *path, int32_t *ret)
+{
+	return find_nested(structure, path, 0, ret);
 }
 
 static bool find_field(Dwarf_Die *die, const char *structure, const char *field, int32_t *ret)

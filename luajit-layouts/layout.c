@@ -31,6 +31,16 @@ const char *layout_conflict(const struct layout *one, const struct layout *other
 	return NULL;
 }
 
+const char *layout_missing(const struct layout *layout)
+{
+#define MISSING(structure, field) \
+	if (layout->structure##_##field == LAYOUT_UNKNOWN) \
+		return #structure "." #field;
+	LAYOUT_FIELDS(MISSING)
+#undef MISSING
+	return NULL;
+}
+
 void layout_fill(struct layout *layout, const struct layout *from)
 {
 #define FILL(structure, field) \

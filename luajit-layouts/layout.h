@@ -126,6 +126,9 @@ void layout_without_jit(struct layout *layout);
 /* The first field that both know and that differs, as "structure.field", or NULL. */
 const char *layout_conflict(const struct layout *one, const struct layout *other);
 
+/* A field that is LAYOUT_UNKNOWN, as "structure.field"; NULL if the layout is complete. */
+const char *layout_missing(const struct layout *layout);
+
 /* Take over the fields that only from knows. */
 void layout_fill(struct layout *layout, const struct layout *from);
 

@@ -95,7 +95,7 @@ static bool check_c_function(struct check *check, uint64_t L)
 static bool is_errf(int32_t errf, const struct stack *stack)
 {
 	return errf >= -1 && (errf == -1 || errf % TVALUE_BYTES == 0) &&
-	       (uint64_t)(errf + 1) <= stack->end - stack->begin;
+	       (uint64_t)((int64_t)errf + 1) <= stack->end - stack->begin;
 }
 
 static bool check_c_frame(struct check *check, uint64_t cframe, uint64_t L, const struct stack *stack)

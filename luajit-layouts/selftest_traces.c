@@ -433,19 +433,22 @@ static bool check_family(struct check *check, const struct trace *trace, const s
 
 /*
  * The root traces installed in a prototype are chained from it. Stitched
- * traces, which go on after a call, are roots that are installed nowhere.
+ * traces, which go on after a call, are installed nowhere; nor is one that
+ * was flushed since, which LuaJIT does to traces that only return.
  */
 static bool check_proto_trace(struct check *check, const struct trace *trace,
 			      const struct trace_array *traces)
 {
-	uint64_t number, other, proto, startins, steps;
-	enum bytecode_op op;
+	uint64_t number, other, proto, startins, installed, steps;
 
-	if (trace->root != 0 || !CHECK_FIELD(check, trace->at, GCtrace_startins, 4, &startins) ||
-	    !CHECK_FIELD(check, trace->startpt, GCproto_trace, 2, &number))
-		return trace->root != 0;
-	op = bytecode_op(check->layout, (uint8_t)startins);
-	if (is_stitched(op))
+	if (trace->root != 0)
+		return true;
+	if (!CHECK_FIELD(check, trace->at, GCtrace_startins, INSTRUCTION_BYTES, &startins) ||
+	    !CHECK_FIELD(check, trace->startpt, GCproto_trace, 2, &number) ||
+	    !field_read(check->memory, trace->startpc, INSTRUCTION_BYTES, &installed))
+		return check_fail(check, "GCtrace.startpc cannot be read");
+	if (is_stitched(bytecode_op(check->layout, (uint8_t)startins)) || startins == installed ||
+	    bytecode_d((uint32_t)installed) != trace->number)
 		return true;
 	for (steps = 0; number != trace->number && steps < traces->size; steps++) {
 		if (!trace_at(check, traces, number, &other) ||

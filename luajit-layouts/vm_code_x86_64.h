@@ -41,7 +41,7 @@ const uint8_t *vm_code_x86_64_dispatch(const uint8_t *at, const uint8_t *end);
 enum { VM_CODE_DISPATCHES_MIN = 32 };	/* a VM has 76 to 88 */
 
 /* Read the interpreter's code, length bytes that lie at address in the target. */
-enum vm_code_status vm_code_x86_64_read(const uint8_t *code, size_t length, uint64_t address,
+enum vm_code_status vm_code_x86_64_read(const uint8_t *bytes, size_t length, uint64_t address,
 					struct vm_code_evidence *ret_evidence);
 
 #endif

@@ -37,6 +37,7 @@ static const char script[] =
 static const struct {
 	const char *field, *reason;
 } blind[] = {
+	{ "GChead.marked", "a byte of address next to it looks like one once in many runs" },
 	{ "GCfuncC.upvalue", "an upvalue of a C function may be any value, as may what is next to it" },
 	{ "GCudata.size", "what a userdata holds is its owner's business" },
 	{ "GCupval.size", "nothing follows an upvalue" },

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "luajit-layouts/release.h"
 #include "luajit-layouts/tables.h"
 
 typedef void row_check(enum layout_group group, const struct layout_row *row);
@@ -129,6 +130,31 @@ static void fields_that_go_together_do(void **state)
 	for_each_row(check_relations);
 }
 
+static void every_release_is_complete(void **state)
+{
+	const char *name;
+	size_t count = 0;
+
+	(void)state;
+	for (; (name = release_name(count)) != NULL; count++) {
+		struct layout layout;
+
+		assert_true(release_layout(name, &layout));
+		assert_string_equal(layout.name, name);
+		assert_null(layout_missing(&layout));
+	}
+	assert_true(count > 0);
+}
+
+static void an_unknown_release_has_no_layout(void **state)
+{
+	struct layout layout = { .g_vmstate = 1 };
+
+	(void)state;
+	assert_false(release_layout("2.2", &layout));
+	assert_int_equal(layout.g_vmstate, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +162,8 @@ int main(void)
 		cmocka_unit_test(no_two_fields_of_a_structure_share_an_offset),
 		cmocka_unit_test(no_two_rows_of_a_mode_are_the_same),
 		cmocka_unit_test(fields_that_go_together_do),
+		cmocka_unit_test(every_release_is_complete),
+		cmocka_unit_test(an_unknown_release_has_no_layout),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

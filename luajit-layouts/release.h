@@ -1,0 +1,21 @@
+/*
+ * release: complete layouts of well-known builds, by name.
+ *
+ * Recognition needs none of this. It is for targets whose code cannot be
+ * read, such as core files without text, where the user says what it was.
+ */
+#ifndef LJSPY_RELEASE_H
+#define LJSPY_RELEASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "luajit-layouts/layout.h"
+
+/* False if no release has this name. */
+bool release_layout(const char *name, struct layout *ret_layout);
+
+/* Names in order, for a message; NULL when index is past the last. */
+const char *release_name(size_t index);
+
+#endif
