@@ -16,7 +16,14 @@
 
 enum {
 	STATES_MAX = 256,	/* of one VM, found at one look */
-	SETTLE_TRIES_MAX = 50,	/* then the layout is held to be wrong */
+	/*
+	 * It takes milliseconds, so it is tried while the target runs: an
+	 * object in the middle of a change fails it then, but nothing passes
+	 * it wrongly. After that it is done while a thread is held, and if
+	 * that fails so often the layout is held to be wrong.
+	 */
+	SETTLE_TRIES_RUNNING = 8,
+	SETTLE_TRIES_MAX = 50,
 };
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
@@ -280,10 +287,27 @@ static bool is_open(const struct looked_at *one)
 	       (!one->settled || one->vm.traces_open);
 }
 
+static bool settle(struct lua_process *process, struct looked_at *one)
+{
+	if (recognise_settle(lua_process_memory(process), &one->vm, one->states[0], NULL,
+			     NULL) != RECOGNISE_OK)
+		return false;
+	one->settled = true;
+	add_universes(process, one);
+	return true;
+}
+
+static void settle_running(struct lua_process *process, struct looked_at *one)
+{
+	for (unsigned i = 0; i < SETTLE_TRIES_RUNNING && is_open(one); i++)
+		if (settle(process, one))
+			return;
+}
+
 bool lua_process_needs_settling(const struct lua_process *process)
 {
 	for (const struct looked_at *one = process->looked_at; one; one = one->next)
-		if (is_open(one))
+		if (is_open(one) && !one->settled)
 			return true;
 	return false;
 }
@@ -291,15 +315,10 @@ bool lua_process_needs_settling(const struct lua_process *process)
 void lua_process_settle(struct lua_process *process)
 {
 	for (struct looked_at *one = process->looked_at; one; one = one->next) {
-		if (!is_open(one))
+		if (!is_open(one) || one->settled || settle(process, one))
 			continue;
-		if (recognise_settle(lua_process_memory(process), &one->vm, one->states[0], NULL,
-				     NULL) == RECOGNISE_OK) {
-			one->settled = true;
-			add_universes(process, one);
-		} else if (!one->settled && ++one->tries == SETTLE_TRIES_MAX) {
+		if (++one->tries == SETTLE_TRIES_MAX)
 			one->status = RECOGNISE_UNKNOWN_LAYOUT;
-		}
 	}
 }
 
@@ -328,6 +347,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 			continue;
 		if (thorough || !has_universe(process, &one->vm))
 			find_states(process, one);
+		settle_running(process, one);
 	}
 	return 0;
 }
