@@ -33,14 +33,13 @@ SPIN = stacks.Program(stacks.PROGRAMS / "main.lua").line_of("spin", "harness.lua
     "stack, verdict",
     [
         ("main chunk p.lua;foo p.lua:7;heavy p.lua:6", "whole"),
-        ("main chunk p.lua;foo p.lua:7;function p.lua:10;heavy p.lua:6", "whole"),
-        ("main chunk p.lua;foo p.lua:7;anonymous p.lua:10;heavy p.lua:6", "whole"),
+        ("main chunk p.lua;foo p.lua:7;function <p.lua:10>;heavy p.lua:6", "whole"),
         ("main chunk p.lua;table.sort [builtin]", "whole"),
-        (f"main chunk p.lua;table.sort [builtin];function p.lua:9;spin harness.lua:{SPIN}", "whole"),
+        (f"main chunk p.lua;table.sort [builtin];function <p.lua:9>;spin harness.lua:{SPIN}", "whole"),
         ("main chunk p.lua;recurse p.lua:8;recurse p.lua:8;heavy p.lua:6", "whole"),
         ("main chunk p.lua;left p.lua:7;heavy p.lua:6", "whole"),
         ("main chunk p.lua;left p.lua:7;right p.lua:7;right p.lua:7;heavy p.lua:6", "whole"),
-        ("main chunk p.lua;main chunk other;? stripped:0;(for generator) p.lua:6;odd one", "whole"),
+        ("main chunk p.lua;main chunk other;function <stripped>;(for generator) p.lua:6;odd one", "whole"),
         ("main chunk p.lua;os.clock [builtin]", "whole"),
         # Native frames and those of the VM do not count.
         ("_start [luajit];main chunk p.lua;lua_pcall [libluajit-5.1.so.2];foo p.lua:7;heavy p.lua:6;lj_BC_ADDVV [vm]", "whole"),
@@ -49,7 +48,7 @@ SPIN = stacks.Program(stacks.PROGRAMS / "main.lua").line_of("spin", "harness.lua
         ("main chunk p.lua;foo p.lua:7", "short"),
         ("main chunk p.lua;recurse p.lua:8", "short"),
         ("main chunk p.lua;recurse p.lua:8;recurse p.lua:8;recurse p.lua:8;recurse p.lua:8", "short"),
-        ("main chunk p.lua;foo p.lua:7;function p.lua:10", "short"),
+        ("main chunk p.lua;foo p.lua:7;function <p.lua:10>", "short"),
         # A frame too few, too many, in the wrong place, of the wrong name, file or line.
         ("", "wrong"),
         ("main chunk p.lua;heavy p.lua:6", "wrong"),
@@ -75,8 +74,8 @@ SPIN = stacks.Program(stacks.PROGRAMS / "main.lua").line_of("spin", "harness.lua
         ("main chunk p.lua;bar p.lua:7;[lost: torn]", "wrong"),
         ("main chunk p.lua;[lost: torn];heavy p.lua:6;foo p.lua:7", "wrong"),
         # What a coroutine sees of itself.
-        ("...;function p.lua:10;heavy p.lua:6", "whole"),
-        ("...;heavy p.lua:6;function p.lua:10", "wrong"),
+        ("...;function <p.lua:10>;heavy p.lua:6", "whole"),
+        ("...;heavy p.lua:6;function <p.lua:10>", "wrong"),
     ],
 )
 def test_verdict(program, stack, verdict):
