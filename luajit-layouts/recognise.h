@@ -70,6 +70,8 @@ size_t recognise_states(struct memory *memory, const struct vm_code *vm,
  * vm->traces_open and the state has traces. RECOGNISE_OK does not mean that
  * nothing is open any more: vm says what is. RECOGNISE_UNKNOWN_LAYOUT when a
  * self-test contradicts the layout, or no row passes; vm is then unchanged.
+ * The target must be stopped or asleep, and for the reason given in selftest.h
+ * a failure is to be believed only when it repeats.
  */
 enum recognise_status recognise_settle(struct memory *memory, struct vm_code *vm, uint64_t g,
 				       recognise_evidence *evidence, void *context);

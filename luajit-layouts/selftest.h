@@ -6,8 +6,10 @@
  * where its IR ends. Such relations hold to the byte under the right layout
  * and under no other, so they confirm a layout, or tell which of several it is.
  *
- * The target should be stopped, or its Lua threads asleep: a test that sees an
- * object in the middle of a change fails.
+ * The target must not run meanwhile: its Lua thread stopped, or asleep. Even
+ * then, stopped at a random instruction, one time in a hundred some object is
+ * in the middle of a change and fails; only a failure that repeats after the
+ * target has run on means a wrong layout. A run takes some milliseconds.
  */
 #ifndef LJSPY_SELFTEST_H
 #define LJSPY_SELFTEST_H

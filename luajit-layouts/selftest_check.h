@@ -48,7 +48,7 @@ bool check_tagged(struct check *check, uint64_t slot, uint8_t *ret_gct, uint64_t
 bool check_string_is(struct check *check, uint64_t string, const char *text);
 
 /*
- * The first up to max objects of one type on the list of all objects
+ * The first up to max living objects of one type on the list of all objects
  * (gc.root), and no more than a bounded number of steps into it.
  */
 unsigned check_collect(struct check *check, uint8_t gct, uint64_t *ret_objects, unsigned max);

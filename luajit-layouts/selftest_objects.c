@@ -5,7 +5,9 @@
 
 enum {
 	SAMPLES = 32,
-	NODES_MAX = 1 << 16,
+	NODES_MAX = 1024,	/* looked at in one table */
+	INSTRUCTIONS_MAX = 4096,	/* looked at in one prototype */
+	NAMES_BYTES_MAX = 1 << 16,
 	ARRAY_MAX = 1 << 27,
 	NARROW_LINES = 256, WIDE_LINES = 65536,	/* below: one byte a line, two bytes */
 	INTERNAL_NAMES_MAX = 6,	/* VARNAME__MAX: "(for index)" and such are one byte */
@@ -110,7 +112,7 @@ static bool check_prototype_names(struct check *check, const struct prototype *p
 {
 	uint64_t byte, names = 0, at;
 
-	if (pt->lineinfo == 0)
+	if (pt->lineinfo == 0 || pt->varinfo - pt->uvinfo > NAMES_BYTES_MAX)
 		return true;
 	for (at = pt->uvinfo; at < pt->varinfo; at++) {
 		if (!field_read(check->memory, at, 1, &byte))
@@ -128,16 +130,22 @@ static bool check_prototype_names(struct check *check, const struct prototype *p
 /* The last line number, which is the highest as a rule, lies within the function. */
 static bool check_prototype_lines(struct check *check, const struct prototype *pt)
 {
-	unsigned line = line_width(pt);
-	uint64_t delta, first;
+	uint8_t lines[INSTRUCTIONS_MAX * sizeof(uint32_t)];
+	unsigned width = line_width(pt);
+	uint64_t delta, first, count;
 
 	if (!CHECK_FIELD(check, pt->at, GCproto_firstline, 4, &first))
 		return false;
 	if (first > INT32_MAX && first != UINT32_MAX)
 		return check_fail(check, "GCproto.firstline is beyond belief");
-	for (uint64_t i = 0; pt->lineinfo != 0 && i + 1 < pt->sizebc; i++) {
-		if (!field_read(check->memory, pt->lineinfo + i * line, line, &delta))
-			return check_fail(check, "GCproto.lineinfo cannot be read");
+	if (pt->lineinfo == 0)
+		return true;
+	count = pt->sizebc - 1 < INSTRUCTIONS_MAX ? pt->sizebc - 1 : INSTRUCTIONS_MAX;
+	if (memory_read(check->memory, pt->lineinfo, lines, count * width) != MEMORY_OK)
+		return check_fail(check, "GCproto.lineinfo cannot be read");
+	for (uint64_t i = 0; i < count; i++) {
+		delta = 0;
+		memcpy(&delta, lines + i * width, width);
 		if (delta > pt->numline)
 			return check_fail(check, "GCproto.numline is less than a line of the function");
 	}
@@ -229,22 +237,22 @@ static bool check_child(struct check *check, const struct prototype *pt, uint64_
 /* PROTO_CHILD, 1: some instruction makes a function. */
 static bool check_prototype_children(struct check *check, const struct prototype *pt)
 {
-	uint64_t instruction, flags;
+	uint64_t count = pt->sizebc < INSTRUCTIONS_MAX ? pt->sizebc : INSTRUCTIONS_MAX, flags;
+	uint32_t instructions[INSTRUCTIONS_MAX];
 	bool has_child = false;
 
 	if (!CHECK_FIELD(check, pt->at, GCproto_flags, 1, &flags))
 		return false;
-	for (uint64_t i = 0; i < pt->sizebc; i++) {
-		if (!field_read(check->memory, pt->bytecode + i * INSTRUCTION_BYTES, INSTRUCTION_BYTES,
-				&instruction))
-			return check_fail(check, "GCproto.sizebc is more than there is");
-		if (bytecode_op(check->layout, (uint8_t)instruction) != BC_FNEW)
+	if (memory_read(check->memory, pt->bytecode, instructions, count * INSTRUCTION_BYTES) != MEMORY_OK)
+		return check_fail(check, "GCproto.sizebc is more than there is");
+	for (uint64_t i = 0; i < count; i++) {
+		if (bytecode_op(check->layout, (uint8_t)instructions[i]) != BC_FNEW)
 			continue;
 		has_child = true;
-		if (!check_child(check, pt, i, (uint32_t)instruction))
+		if (!check_child(check, pt, i, instructions[i]))
 			return false;
 	}
-	return has_child == ((flags & 1) != 0) ? true :
+	return has_child == ((flags & 1) != 0) || pt->sizebc > INSTRUCTIONS_MAX ? true :
 		check_fail(check, "GCproto.flags is wrong about inner functions");
 }
 

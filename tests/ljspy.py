@@ -106,7 +106,9 @@ def cpu_ns(pid):
 
 
 def sleeps(pid):
-    """How often the process went to sleep, and so was woken."""
+    """How often the process, which is asleep or about to be, went to sleep: so
+    often but once it was woken."""
+    assert wait_until(lambda: status_field(pid, "State") == "S")
     return int(status_field(pid, "voluntary_ctxt_switches"))
 
 
@@ -172,6 +174,9 @@ def has_frame(name):
 # are C functions of that name, to ljspy native frames.
 FFI_FUNCTIONS = ("qsort",)
 
+# What LuaJIT calls an error handler after the function that it could not call.
+ERROR_HANDLERS = ("missing",)
+
 
 def parse_dump(text):
     """Stacks of a dump, each a list of texts of Lua frames, leaf first: below an
@@ -191,7 +196,9 @@ def parse_dump(text):
 def parse_traceback(text):
     """The frames of debug.traceback's text as patterns of ljspy's frames, leaf
     first; None where it leaves frames out. C functions without a name are native
-    frames. A main chunk that is called by a name goes by that name there."""
+    frames. A main chunk that is called by a name goes by that name there, and a
+    builtin by its caller's name, where ljspy has the library's. What a hook runs is
+    named there after the instruction that was interrupted, which is no name of it."""
     patterns = []
     for line in text.splitlines():
         if found := re.fullmatch(r"\t(.+?):(\d+): in main chunk", line):
@@ -200,12 +207,14 @@ def parse_traceback(text):
             patterns.append(rf"(?:[\w.]+[.:])?{found[1]} \[builtin\]")
         elif found := re.fullmatch(r"\t(.+?):(\d+): in function '(.*)'", line):
             name = f"main chunk|{re.escape(found[3]) or stacks.UNNAMED}"
+            if found[3].startswith("__") or found[3] in ERROR_HANDLERS:
+                name += f"|{stacks.UNNAMED}"
             patterns.append(rf"(?:{name}) {re.escape(found[1])}:{found[2]}")
         elif found := re.fullmatch(r"\t(.+?):(\d+): in function <.+>", line):
             patterns.append(rf"{stacks.UNNAMED} {re.escape(found[1])}:{found[2]}")
-        elif found := re.fullmatch(r"\t\[C\]: in function '(.*)'", line):
+        elif found := re.fullmatch(r"\t(?:\[C\]: in function '(.*)'|\[builtin#\d+\]: at .*)", line):
             if found[1] not in FFI_FUNCTIONS:
-                patterns.append(rf"(?:[\w.]+\.)?{re.escape(found[1])} \[builtin\]")
+                patterns.append(r"\S+ \[builtin\]")
         elif line == "\t...":
             patterns.append(None)
     return patterns

@@ -148,23 +148,23 @@ static bool join(const char *module, const char *key, char ret_name[static BUILT
 	return true;
 }
 
-static void add_c_function(struct builtins *builtins, uint64_t f, const char *module,
+static void add_offered(struct builtins *builtins, uint64_t code, const char *module,
 			   const char *key)
 {
-	struct c_function *known;
+	struct offered_function *known;
 
-	HASH_FIND(hh, builtins->c_functions, &f, sizeof(f), known);
-	if (known || HASH_COUNT(builtins->c_functions) >= C_FUNCTIONS_MAX)
+	HASH_FIND(hh, builtins->offered, &code, sizeof(code), known);
+	if (known || HASH_COUNT(builtins->offered) >= OFFERED_MAX)
 		return;
 	known = calloc(1, sizeof(*known));
 	if (!known)
 		return;
-	known->f = f;
+	known->code = code;
 	if (!join(module, key, known->name)) {
 		free(known);
 		return;
 	}
-	HASH_ADD(hh, builtins->c_functions, f, sizeof(known->f), known);
+	HASH_ADD(hh, builtins->offered, code, sizeof(known->code), known);
 }
 
 /* The number of an assembler function's code: the opcode that its GCfunc.pc points to. */
@@ -179,6 +179,22 @@ static uint8_t find_op(const struct collector *collector, uint64_t function)
 	return op;
 }
 
+/* LuaJIT has functions that are written in Lua; as all such its prototype says so. */
+static void visit_lua_function(struct collector *collector, const char *key, uint64_t function,
+			       const char *module)
+{
+	const struct layout *layout = collector->layout;
+	uint64_t proto;
+	uint32_t firstline;
+
+	if (!load_reference(collector, function + (uint64_t)layout->GCfunc_pc, &proto))
+		return;
+	proto -= (uint64_t)layout->GCproto_size;
+	if (memory_u32(collector->memory, proto + (uint64_t)layout->GCproto_firstline, &firstline) &&
+	    firstline == FIRSTLINE_BUILTIN)
+		add_offered(collector->builtins, proto, module, key);
+}
+
 static void visit_function(struct collector *collector, const char *key, uint64_t value,
 			   const char *module)
 {
@@ -190,12 +206,15 @@ static void visit_function(struct collector *collector, const char *key, uint64_
 	if (tvalue_tag(layout->gc64, value) != TAG_FUNC ||
 	    !memory_u8(collector->memory, function + (uint64_t)layout->GChead_gct, &gct) ||
 	    gct != GCT_FUNC ||
-	    !memory_u8(collector->memory, function + (uint64_t)layout->GCfunc_ffid, &ffid) ||
-	    ffid == FF_LUA)
+	    !memory_u8(collector->memory, function + (uint64_t)layout->GCfunc_ffid, &ffid))
 		return;
+	if (ffid == FF_LUA) {
+		visit_lua_function(collector, key, function, module);
+		return;
+	}
 	if (ffid == FF_C) {
 		if (memory_u64(collector->memory, function + (uint64_t)layout->GCfuncC_f, &f))
-			add_c_function(collector->builtins, f, module, key);
+			add_offered(collector->builtins, f, module, key);
 		return;
 	}
 	builtin = &collector->builtins->at[ffid];
@@ -305,18 +324,18 @@ void builtins_collect(struct memory *memory, const struct layout *layout, uint64
 
 void builtins_clear(struct builtins *builtins)
 {
-	struct c_function *function, *next;
+	struct offered_function *function, *next;
 
-	HASH_ITER(hh, builtins->c_functions, function, next) {
-		HASH_DEL(builtins->c_functions, function);
+	HASH_ITER(hh, builtins->offered, function, next) {
+		HASH_DEL(builtins->offered, function);
 		free(function);
 	}
 }
 
-const char *builtins_c_function(const struct builtins *builtins, uint64_t f)
+const char *builtins_offered(const struct builtins *builtins, uint64_t code)
 {
-	struct c_function *known;
+	struct offered_function *known;
 
-	HASH_FIND(hh, builtins->c_functions, &f, sizeof(f), known);
+	HASH_FIND(hh, builtins->offered, &code, sizeof(code), known);
 	return known ? known->name : NULL;
 }

@@ -19,7 +19,7 @@
 enum {
 	BUILTIN_COUNT = 256,
 	BUILTIN_NAME_SIZE = 48,
-	C_FUNCTIONS_MAX = 16384,
+	OFFERED_MAX = 16384,
 };
 
 struct builtin {
@@ -27,16 +27,20 @@ struct builtin {
 	uint8_t op;	/* of an assembler function: its number in the dispatch table; else 0 */
 };
 
-/* A lua_CFunction that a module's table holds: "cjson.encode". */
-struct c_function {
-	uint64_t f;
+/*
+ * A function without a number that a module's table holds: a lua_CFunction
+ * ("cjson.encode") by its machine code, or one that LuaJIT has in Lua
+ * ("table.foreach") by its GCproto.
+ */
+struct offered_function {
+	uint64_t code;
 	UT_hash_handle hh;
 	char name[BUILTIN_NAME_SIZE];
 };
 
 struct builtins {
 	struct builtin at[BUILTIN_COUNT];	/* by ffid */
-	struct c_function *c_functions;
+	struct offered_function *offered;
 };
 
 /*
@@ -47,7 +51,7 @@ void builtins_collect(struct memory *memory, const struct layout *layout, uint64
 		      struct builtins *ret_builtins);
 void builtins_clear(struct builtins *builtins);
 
-/* The name by which a module offers a lua_CFunction, or NULL. */
-const char *builtins_c_function(const struct builtins *builtins, uint64_t f);
+/* The name by which a module offers this code, or NULL. */
+const char *builtins_offered(const struct builtins *builtins, uint64_t code);
 
 #endif

@@ -250,7 +250,7 @@ bool lua_is_main_chunk(const struct proto *proto)
 
 bool lua_is_builtin(const struct proto *proto)
 {
-	return proto->firstline == UINT32_MAX;
+	return proto->firstline == FIRSTLINE_BUILTIN;
 }
 
 /* The length of the part that holds no control character. */

@@ -68,6 +68,9 @@ enum {
 /* Continuations with a meaning of their own (LJ_CONT_*). */
 enum { CONT_TAILCALL = 0, CONT_FFI_CALLBACK = 1 };
 
+/* GCproto.firstline of what LuaJIT's own library has in Lua (lib_*.c: LJLIB_LUA). */
+static const uint32_t FIRSTLINE_BUILTIN = UINT32_MAX;
+
 enum { PROTO_VARARG = 0x02 };	/* GCproto.flags */
 
 enum { CFRAME_FLAGS = 3 };	/* low bits of L->cframe; the rest is the stack pointer */

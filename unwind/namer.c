@@ -139,6 +139,40 @@ static bool called_name(struct namer *namer, const struct merged_frame *frame,
 			     frame->caller_pc, ret_name);
 }
 
+static const struct library *library_of(struct namer *namer, const struct lua_universe *universe)
+{
+	struct library *library;
+
+	HASH_FIND(hh, namer->libraries, &universe->g, sizeof(universe->g), library);
+	if (library)
+		return library;
+	library = calloc(1, sizeof(*library));
+	if (!library)
+		return NULL;
+	library->g = universe->g;
+	builtins_collect(namer->live, &universe->vm->layout, universe->g, &library->builtins);
+	if (!vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
+			      &library->vm_names))
+		library->tries_left = VM_NAMES_TRIES;
+	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
+	return library;
+}
+
+/* The name in the library's table; without one its chunk name, which is the same without the library. */
+static const struct function *name_builtin_in_lua(struct namer *namer,
+						  const struct merged_frame *frame)
+{
+	const struct library *library = library_of(namer, frame->universe);
+	const char *offered = library ? builtins_offered(&library->builtins, frame->proto->address)
+				      : NULL;
+	struct function function = {
+		.kind = FRAME_BUILTIN,
+		.name = offered ? offered : frame->proto->chunkname,
+	};
+
+	return functions_intern(namer->functions, &function);
+}
+
 static const struct function *name_lua(struct namer *namer, const struct merged_frame *frame)
 {
 	char file[CHUNKNAME_MAX + 16], name[LUA_NAME_SIZE];
@@ -148,11 +182,8 @@ static const struct function *name_lua(struct namer *namer, const struct merged_
 		.firstline = frame->proto->firstline,
 	};
 
-	if (lua_is_builtin(frame->proto)) {
-		function = (struct function){ .kind = FRAME_BUILTIN,
-					      .name = frame->proto->chunkname };
-		return functions_intern(namer->functions, &function);
-	}
+	if (lua_is_builtin(frame->proto))
+		return name_builtin_in_lua(namer, frame);
 	lua_chunk_file(frame->proto->chunkname, file);
 	if (lua_is_main_chunk(frame->proto))
 		function.name = "main chunk";
@@ -218,25 +249,6 @@ static size_t name_native(struct namer *namer, uint64_t pc,
 	return ret_named->function ? 1 : 0;
 }
 
-static const struct library *library_of(struct namer *namer, const struct lua_universe *universe)
-{
-	struct library *library;
-
-	HASH_FIND(hh, namer->libraries, &universe->g, sizeof(universe->g), library);
-	if (library)
-		return library;
-	library = calloc(1, sizeof(*library));
-	if (!library)
-		return NULL;
-	library->g = universe->g;
-	builtins_collect(namer->live, &universe->vm->layout, universe->g, &library->builtins);
-	if (!vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
-			      &library->vm_names))
-		library->tries_left = VM_NAMES_TRIES;
-	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
-	return library;
-}
-
 static const struct function *name_builtin(struct namer *namer, const struct merged_frame *frame)
 {
 	const struct library *library = library_of(namer, frame->universe);
@@ -254,6 +266,16 @@ static const struct function *name_builtin(struct namer *namer, const struct mer
 	return functions_intern(namer->functions, &function);
 }
 
+/* require, module and the package library are plain C functions of LuaJIT's (lib_package.c). */
+static bool is_luajits_own(const struct namer *namer, uint64_t f, const char *name)
+{
+	static const char package[] = "package.";
+	const struct module *module = image_find(namer->image, f);
+
+	return module && module->vm &&
+	       (!strchr(name, '.') || strncmp(name, package, sizeof(package) - 1) == 0);
+}
+
 static const struct function *name_c_function(struct namer *namer,
 					      const struct merged_frame *frame)
 {
@@ -265,12 +287,17 @@ static const struct function *name_c_function(struct namer *namer,
 
 	if (frame->function->ffid != FF_C)
 		return name_builtin(namer, frame);
+	library = library_of(namer, frame->universe);
+	if (library)
+		offered = builtins_offered(&library->builtins, f);
+	if (offered && is_luajits_own(namer, f, offered)) {
+		struct function function = { .kind = FRAME_BUILTIN, .name = offered };
+
+		return functions_intern(namer->functions, &function);
+	}
 	count = symbols_find(namer->symbols, f, namer->at);
 	if (count)
 		return name_symbol(namer, FRAME_C_FUNCTION, f, &namer->at[count - 1]);
-	library = library_of(namer, frame->universe);
-	if (library)
-		offered = builtins_c_function(&library->builtins, f);
 	if (!offered && called_name(namer, frame, called))
 		offered = called;
 	return name_uncovered(namer, FRAME_C_FUNCTION, f, offered);

@@ -111,20 +111,12 @@ static bool decide(struct permission_verdict *verdict, enum permission_reason re
 	return true;
 }
 
-/* One of our own threads? */
-static bool is_ljspy(pid_t tid)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d", (int)tid);
-	return access(path, F_OK) == 0;
-}
-
 /* What the process is may be reason enough. */
 static bool explain_by_process(const struct process *process, struct permission_verdict *verdict)
 {
 	const int pid = process->pid;
-	char tracer[WHO_MAX];
+	char text[WHO_MAX];
+	pid_t tracer;
 
 	if (pid == getpid())
 		return decide(verdict, PERMISSION_SELF, "", "Process %d is ljspy itself.", pid);
@@ -139,11 +131,12 @@ static bool explain_by_process(const struct process *process, struct permission_
 		return decide(verdict, PERMISSION_32BIT, "",
 			      "Process %d (%s) runs a 32-bit program; ljspy can only read 64-bit ones.",
 			      pid, process->name);
-	if (process->tracer_pid == 0 || is_ljspy(process->tracer_pid))
+	tracer = process->tracer_pid ? process_of_thread(process->tracer_pid) : 0;
+	if (tracer == 0 || tracer == getpid())
 		return false;
-	describe_process(process->tracer_pid, tracer);
+	describe_process(tracer, text);
 	return decide(verdict, PERMISSION_OTHER_TRACER, "End that first; a process can have one tracer only.",
-		      "Process %d (%s) is traced by %s already.", pid, process->name, tracer);
+		      "Process %d (%s) is traced by %s already.", pid, process->name, text);
 }
 
 static bool explain_by_user(const struct process *process, bool is_root,

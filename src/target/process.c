@@ -226,6 +226,17 @@ bool process_is_zombie(const struct process *process)
 	return process_thread_is_zombie(process) && process_thread_with_memory(process->pid) == 0;
 }
 
+pid_t process_of_thread(pid_t tid)
+{
+	char text[STAT_MAX];
+	const char *value;
+
+	if (read_proc_file(tid, "status", text, sizeof(text)) < 0)
+		return 0;
+	value = find_status(text, "Tgid");
+	return value ? (pid_t)strtol(value, NULL, 10) : 0;
+}
+
 pid_t process_thread_with_memory(pid_t pid)
 {
 	char path[PROC_PATH_MAX];

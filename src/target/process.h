@@ -46,6 +46,9 @@ bool process_is_zombie(const struct process *process);
 /* The same of its first thread alone, or of the thread whose id was read. */
 bool process_thread_is_zombie(const struct process *process);
 
+/* The process that a thread belongs to, or 0. */
+pid_t process_of_thread(pid_t tid);
+
 /*
  * A thread by whose id the memory of the process can be reached: pid itself,
  * or another one if the first thread has ended. 0 if there is none.

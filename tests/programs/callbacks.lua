@@ -1,6 +1,6 @@
 -- Lua called back from C library functions, nested too.
--- stack: main [string.gsub]! (@replace ([string.upper] | spin)?)?
--- stack: main [string.gsub]! @nested (spin | [string.gsub]! (@replace ([string.upper] | spin)?)?)
+-- stack: main [string.gsub]! (@replace spin? | [string.upper])?
+-- stack: main [string.gsub]! @nested (spin | [string.gsub]! (@replace spin? | [string.upper])?)
 -- stack: main [table.sort]! (@descending (spin)?)?
 -- stack: main [table.sort]! @lookup (__lt@smaller)? spin
 -- stack: main [string.format]! (@text spin)?

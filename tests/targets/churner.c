@@ -1,6 +1,7 @@
 /*
  * churner PER_SECOND: starts and ends that many threads per second, each of
- * which computes for a moment, until it is given a line; then prints how many.
+ * which computes and sleeps for a moment, until it is given a line; then prints
+ * how many.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -11,10 +12,12 @@
 
 static void *compute(void *unused)
 {
+	const struct timespec moment = { 0, 3000000 };
 	volatile unsigned long count = 0;
 
 	for (int i = 0; i < 100000; i++)
 		count = count + 1;
+	nanosleep(&moment, NULL);
 	return unused;
 }
 

@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -147,22 +148,37 @@ static void the_process_itself_is_the_reason(void **state)
 	}
 }
 
+static void *trace(void *pid)
+{
+	if (ptrace(PTRACE_SEIZE, *(pid_t *)pid, NULL, NULL))
+		_exit(1);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* By the process, though it is a thread of it that traces. */
 static void another_tracer_is_named(void **state)
 {
 	pid_t child = start_sleeper(0, true), tracer = fork();
 	struct permission_verdict verdict;
+	struct process process;
 	char expected[64];
+	pthread_t thread;
 
 	(void)state;
 	if (tracer == 0) {
 		prctl(PR_SET_NAME, "gdb) x");
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (ptrace(PTRACE_SEIZE, child, NULL, NULL))
+		if (pthread_create(&thread, NULL, trace, &child))
 			_exit(1);
 		for (;;)
 			pause();
 	}
-	target_process_await(tracer, tracer, "S");
+	do {
+		assert_int_equal(process_read(child, &process), 0);
+		process_clear(&process);
+	} while (process.tracer_pid == 0);
 	verdict = diagnose(child);
 	assert_int_equal(verdict.reason, PERMISSION_OTHER_TRACER);
 	snprintf(expected, sizeof(expected), "process %d (gdb) x)", (int)tracer);

@@ -1,0 +1,142 @@
+/* The tables are complete and consistent in themselves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "luajit-layouts/tables.h"
+
+typedef void row_check(enum layout_group group, const struct layout_row *row);
+
+static void for_each_row(row_check *check)
+{
+	struct layout_row row;
+
+	for (enum layout_group group = 0; group < LAYOUT_GROUP_COUNT; group++) {
+		assert_true(layout_row_count(group) > 0);
+		for (size_t i = 0; i < layout_row_count(group); i++) {
+			layout_row_get(group, i, &row);
+			check(group, &row);
+		}
+	}
+}
+
+static void check_identity(enum layout_group group, const struct layout_row *row)
+{
+	struct layout_row other;
+	unsigned same = 0;
+
+	assert_true(row->name != NULL && row->name[0] != '\0' && strlen(row->name) < LAYOUT_NAME_MAX);
+	assert_true(row->from != NULL && row->from[0] != '\0');
+	assert_true(row->modes != 0 && row->modes < LAYOUT_MODE(LAYOUT_MODE_COUNT));
+	for (size_t i = 0; i < layout_row_count(group); i++) {
+		layout_row_get(group, i, &other);
+		same += strcmp(other.name, row->name) == 0;
+	}
+	assert_int_equal(same, 1);
+}
+
+static void every_row_has_a_name_of_its_own_and_an_origin(void **state)
+{
+	(void)state;
+	for_each_row(check_identity);
+}
+
+/* GCfunc and its two kinds are one structure, and udtype is where ffid is. */
+static void check_offsets(enum layout_group group, const struct layout_row *row)
+{
+	static const struct {
+		const char *structure, *field;
+		size_t offset;
+	} fields[] = {
+#define FIELD(structure, field) { #structure, #field, offsetof(struct layout, structure##_##field) },
+		LAYOUT_FIELDS(FIELD)
+#undef FIELD
+	};
+
+	(void)group;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		int32_t one = *(const int32_t *)(const void *)((const char *)&row->offsets + fields[i].offset);
+
+		if (one < 0 || strcmp(fields[i].field, "size") == 0)
+			continue;
+		for (size_t j = 0; j < i; j++) {
+			int32_t other = *(const int32_t *)(const void *)
+				((const char *)&row->offsets + fields[j].offset);
+
+			if (strcmp(fields[i].structure, fields[j].structure) == 0 &&
+			    strcmp(fields[j].field, "size") != 0 && one == other)
+				fail_msg("%s: %s.%s and %s.%s are both at %d", row->name, fields[i].structure,
+					 fields[i].field, fields[j].structure, fields[j].field, one);
+		}
+	}
+}
+
+static void no_two_fields_of_a_structure_share_an_offset(void **state)
+{
+	(void)state;
+	for_each_row(check_offsets);
+}
+
+/* Two rows for one mode differ in some field, or recognition could not choose. */
+static void check_difference(enum layout_group group, const struct layout_row *row)
+{
+	struct layout_row other;
+
+	for (size_t i = 0; i < layout_row_count(group); i++) {
+		layout_row_get(group, i, &other);
+		if (strcmp(other.name, row->name) == 0 || (other.modes & row->modes) == 0 ||
+		    other.mcofs != row->mcofs || other.bytecode != row->bytecode)
+			continue;
+		if (layout_conflict(&row->offsets, &other.offsets) == NULL)
+			fail_msg("%s and %s are the same", row->name, other.name);
+	}
+}
+
+static void no_two_rows_of_a_mode_are_the_same(void **state)
+{
+	(void)state;
+	for_each_row(check_difference);
+}
+
+static void check_relations(enum layout_group group, const struct layout_row *row)
+{
+	const struct layout *offsets = &row->offsets;
+	int32_t pointer = row->modes == LAYOUT_MODE(LAYOUT_I386) ? 4 : 8;
+
+	if (group == LAYOUT_GROUP_JIT) {
+		assert_int_equal(offsets->J_sizetrace, offsets->J_trace + pointer + 4);
+		assert_int_equal(offsets->J_exitno, offsets->J_parent + 4);
+		assert_int_equal(offsets->J_szmcarea, offsets->J_mcarea + 3 * pointer);
+		assert_int_equal(offsets->J_pc, offsets->J_L + pointer);
+		assert_int_equal(offsets->J_pt, offsets->J_L + 3 * pointer);
+	}
+	if (group == LAYOUT_GROUP_TRACE) {
+		assert_int_equal(row->mcofs, offsets->SnapShot_mcofs != LAYOUT_ABSENT);
+		assert_int_equal(offsets->SnapShot_count, offsets->SnapShot_nent + 1);
+	}
+	if (group == LAYOUT_GROUP_GLOBAL)
+		assert_int_equal(offsets->g_strnum, offsets->g_strmask + 4);
+}
+
+static void fields_that_go_together_do(void **state)
+{
+	(void)state;
+	for_each_row(check_relations);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_row_has_a_name_of_its_own_and_an_origin),
+		cmocka_unit_test(no_two_fields_of_a_structure_share_an_offset),
+		cmocka_unit_test(no_two_rows_of_a_mode_are_the_same),
+		cmocka_unit_test(fields_that_go_together_do),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

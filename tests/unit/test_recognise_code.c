@@ -1,0 +1,245 @@
+/*
+ * Recognition of changed modules: code that contradicts itself or every known
+ * layout is not guessed at, and no damage to a module makes recognition crash
+ * or read beyond it. The module is that of a real LuaJIT, copied.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "luajit-layouts/elf_image.h"
+#include "live_luajit.h"
+
+enum { IMAGE_MAX = 4 << 20, DAMAGES = 400, DAMAGED_BYTES = 8 };
+
+/* A module in memory of our own, at the addresses it had. */
+struct copied_module {
+	struct memory memory;
+	uint64_t base;
+	size_t length;
+	uint8_t *bytes;
+	struct vm_code vm;
+};
+
+static void copied_read(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	const struct copied_module *module = (const struct copied_module *)memory;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t offset = ranges[i].address - module->base;
+
+		if (offset > module->length || ranges[i].length > module->length - offset) {
+			ranges[i].status = MEMORY_UNMAPPED;
+			continue;
+		}
+		memcpy(ranges[i].copy, module->bytes + offset, ranges[i].length);
+		ranges[i].status = MEMORY_OK;
+	}
+}
+
+/* Every segment that can be read; pages that cannot stay zero. */
+static void copy_module(struct live_luajit *live, struct copied_module *module)
+{
+	struct elf_image image;
+
+	assert_int_equal(elf_image_open(&live->memory, live->base, &image), ELF_IMAGE_OK);
+	module->base = live->base;
+	module->length = image.segments[image.segment_count - 1].end - live->base;
+	assert_true(module->length < IMAGE_MAX);
+	module->bytes = calloc(1, module->length);
+	for (size_t i = 0; i < image.segment_count; i++) {
+		const struct elf_segment *segment = &image.segments[i];
+
+		memory_read(&live->memory, segment->begin, module->bytes + (segment->begin - live->base),
+			    segment->end - segment->begin);
+	}
+}
+
+static int set_up(void **state)
+{
+	static struct copied_module module = { .memory = { copied_read } };
+	struct live_luajit live;
+
+	*state = NULL;
+	if (!live_start(&live, "io.write('ready\\n') io.flush() io.read()"))
+		return 0;
+	if (live_recognise(&live)) {
+		copy_module(&live, &module);
+		module.vm = live.vm;
+		*state = &module;
+	}
+	live_stop(&live);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	if (*state != NULL)
+		free(((struct copied_module *)*state)->bytes);
+	return 0;
+}
+
+static struct copied_module *module_or_skip(void **state)
+{
+	if (*state == NULL) {
+		print_message("skipped: no LuaJIT at %s\n", live_executable());
+		skip();
+	}
+	return *state;
+}
+
+static uint8_t *code_at(struct copied_module *module, uint64_t address)
+{
+	return module->bytes + (address - module->base);
+}
+
+static enum recognise_status recognise(struct copied_module *module, struct vm_code *ret_vm)
+{
+	return recognise_vm(&module->memory, module->base, NULL, NULL, ret_vm);
+}
+
+/* mov dword [r14 + displacement], ~state: set_vmstate. NULL when there is none from at on. */
+static uint8_t *next_set_vmstate(struct copied_module *module, uint8_t *at, int32_t state)
+{
+	uint8_t *end = code_at(module, module->vm.end);
+	int32_t value;
+
+	for (; at + 11 <= end; at++) {
+		memcpy(&value, at + 7, sizeof(value));
+		if (at[0] == 0x41 && at[1] == 0xc7 && at[2] == 0x86 && value == ~state)
+			return at;
+	}
+	return NULL;
+}
+
+static void move_vmstate(struct copied_module *module, uint8_t *instruction, int32_t by)
+{
+	int32_t displacement;
+
+	(void)module;
+	memcpy(&displacement, instruction + 3, sizeof(displacement));
+	displacement += by;
+	memcpy(instruction + 3, &displacement, sizeof(displacement));
+}
+
+static void a_copied_module_is_recognised_as_the_original(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	struct vm_code vm;
+
+	assert_int_equal(recognise(module, &vm), RECOGNISE_OK);
+	assert_int_equal(vm.begin, module->vm.begin);
+	assert_int_equal(vm.end, module->vm.end);
+	assert_null(layout_conflict(&vm.layout, &module->vm.layout));
+}
+
+static void code_that_contradicts_itself_is_not_guessed_at(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	uint8_t *instruction = next_set_vmstate(module, code_at(module, module->vm.begin), 1);
+	struct vm_code vm = { .begin = 1 };
+
+	assert_non_null(instruction);
+	move_vmstate(module, instruction, 8);
+	assert_int_equal(recognise(module, &vm), RECOGNISE_UNKNOWN_LAYOUT);
+	assert_int_equal(vm.begin, 1);
+	move_vmstate(module, instruction, -8);
+	assert_int_equal(recognise(module, &vm), RECOGNISE_OK);
+}
+
+static void code_that_fits_no_known_layout_is_not_guessed_at(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	struct vm_code vm;
+
+	for (int by = 1000; by >= -1000; by -= 2000) {
+		for (int32_t vmstate = 0; vmstate < 8; vmstate++) {
+			uint8_t *at = code_at(module, module->vm.begin);
+
+			while ((at = next_set_vmstate(module, at, vmstate)) != NULL)
+				move_vmstate(module, at++, by);
+		}
+		assert_int_equal(recognise(module, &vm),
+				 by > 0 ? RECOGNISE_UNKNOWN_LAYOUT : RECOGNISE_OK);
+	}
+}
+
+static void a_module_for_another_machine_is_said_to_be_one(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	Elf64_Ehdr header;
+	struct vm_code vm;
+
+	memcpy(&header, module->bytes, sizeof(header));
+	header.e_machine = EM_AARCH64;
+	memcpy(module->bytes, &header, sizeof(header));
+	assert_int_equal(recognise(module, &vm), RECOGNISE_OTHER_MACHINE);
+	header.e_machine = EM_X86_64;
+	memcpy(module->bytes, &header, sizeof(header));
+}
+
+static void what_is_no_module_is_unreadable(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	uint8_t first = module->bytes[0];
+	struct vm_code vm;
+
+	module->bytes[0] = 0;
+	assert_int_equal(recognise(module, &vm), RECOGNISE_UNREADABLE);
+	module->bytes[0] = first;
+	assert_int_equal(recognise_vm(&module->memory, module->base - 4096, NULL, NULL, &vm),
+			 RECOGNISE_UNREADABLE);
+}
+
+static uint32_t next_random(uint32_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 17;
+	*seed ^= *seed << 5;
+	return *seed;
+}
+
+/* Whatever becomes of headers, unwind table or code: an answer, and no harm. */
+static void a_damaged_module_does_no_harm(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	struct { size_t begin, length; } parts[] = {
+		{ 0, sizeof(Elf64_Ehdr) + 14 * sizeof(Elf64_Phdr) },
+		{ module->vm.begin - module->base, module->vm.end - module->vm.begin },
+		{ 0, module->length },
+	};
+	uint8_t *original = malloc(module->length);
+	uint32_t seed = 20170501;
+	struct vm_code vm;
+
+	memcpy(original, module->bytes, module->length);
+	for (unsigned i = 0; i < DAMAGES; i++) {
+		size_t part = i % (sizeof(parts) / sizeof(parts[0]));
+
+		for (unsigned j = 0; j < DAMAGED_BYTES; j++)
+			module->bytes[parts[part].begin + next_random(&seed) % parts[part].length] =
+				(uint8_t)next_random(&seed);
+		if (recognise(module, &vm) == RECOGNISE_OK)
+			assert_true(vm.begin < vm.end);
+		memcpy(module->bytes, original, module->length);
+	}
+	free(original);
+	assert_int_equal(recognise(module, &vm), RECOGNISE_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_copied_module_is_recognised_as_the_original),
+		cmocka_unit_test(code_that_contradicts_itself_is_not_guessed_at),
+		cmocka_unit_test(code_that_fits_no_known_layout_is_not_guessed_at),
+		cmocka_unit_test(a_module_for_another_machine_is_said_to_be_one),
+		cmocka_unit_test(what_is_no_module_is_unreadable),
+		cmocka_unit_test(a_damaged_module_does_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
