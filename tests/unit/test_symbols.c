@@ -122,6 +122,16 @@ static void code_that_no_symbol_covers_has_no_name(void **state)
 	assert_string_equal(name_at(fixture, 16), "");
 }
 
+static void functions_begin_where_unwind_tables_say(void **state)
+{
+	struct fixture *fixture = *state;
+	uint64_t start;
+
+	assert_true(symbols_function_start(fixture->symbols, (uintptr_t)nanosleep + 5, &start));
+	assert_int_equal(start, (uintptr_t)nanosleep);
+	assert_false(symbols_function_start(fixture->symbols, 16, &start));
+}
+
 static void the_vdso_is_read_from_memory(void **state)
 {
 	struct fixture *fixture = *state;
@@ -169,6 +179,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(exported_names_have_no_version_and_are_the_plainest,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(code_that_no_symbol_covers_has_no_name, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(functions_begin_where_unwind_tables_say, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(the_vdso_is_read_from_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_of_that_name_is_not_believed, set_up,
