@@ -130,6 +130,22 @@ void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, si
 	snapshot->used = total;
 }
 
+/* Every region that holds some of it: regions may overlap. What none holds is no part of the copy. */
+void snapshot_overlay(struct snapshot *snapshot, uint64_t address, const void *bytes, size_t length)
+{
+	for (size_t i = 0; i < snapshot->region_count; i++) {
+		const struct region *region = &snapshot->regions[i];
+		uint64_t begin = address > region->address ? address : region->address;
+		uint64_t end = region->address + region->length;
+
+		if (end > address + length)
+			end = address + length;
+		if (begin < end)
+			memcpy(snapshot->arena + region->offset + (begin - region->address),
+			       (const uint8_t *)bytes + (begin - address), (size_t)(end - begin));
+	}
+}
+
 static void read_one(struct snapshot *snapshot, struct memory_range *range)
 {
 	const struct region *region;

@@ -30,6 +30,9 @@ void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, si
 /* From here on nothing is read from the target. */
 void snapshot_seal(struct snapshot *snapshot);
 
+/* Change the copy: from here on it holds these bytes there. Nothing is written to the target. */
+void snapshot_overlay(struct snapshot *snapshot, uint64_t address, const void *bytes, size_t length);
+
 /* The captured bytes at [address, address + length) in place, or NULL. Valid until the snapshot changes. */
 const void *snapshot_view(struct snapshot *snapshot, uint64_t address, size_t length);
 

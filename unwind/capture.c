@@ -78,7 +78,8 @@ static void extend_stack(struct capture *capture, struct capture_hints *hints, u
 	note_stack(capture, hints, ranges, count);
 }
 
-static void view_universe(struct capture *capture, struct lua_universe *universe)
+static bool load_view(const struct capture *capture, struct lua_universe *universe,
+		      struct universe_view *ret_view)
 {
 	const struct layout *layout = &universe->vm->layout;
 	struct memory *memory = snapshot_memory(capture->snapshot);
@@ -86,15 +87,23 @@ static void view_universe(struct capture *capture, struct lua_universe *universe
 	uint32_t vmstate;
 	unsigned ref = layout_ref_size(layout);
 
-	if (capture->universe_count == CAPTURE_UNIVERSES_MAX ||
-	    !memory_u32(memory, universe->g + (uint64_t)layout->g_vmstate, &vmstate))
-		return;
+	if (!memory_u32(memory, universe->g + (uint64_t)layout->g_vmstate, &vmstate))
+		return false;
 	view.vmstate = (int32_t)vmstate;
 	if (layout->g_cur_L != LAYOUT_ABSENT)
 		memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
 	if (layout->g_jit_base != LAYOUT_ABSENT)
 		memory_read(memory, universe->g + (uint64_t)layout->g_jit_base, &view.jit_base, ref);
-	capture->universes[capture->universe_count++] = view;
+	*ret_view = view;
+	return true;
+}
+
+static void view_universe(struct capture *capture, struct lua_universe *universe)
+{
+	struct universe_view view;
+
+	if (capture->universe_count < CAPTURE_UNIVERSES_MAX && load_view(capture, universe, &view))
+		capture->universes[capture->universe_count++] = view;
 }
 
 /* The part of a global_State that holds vmstate, cur_L and jit_base. */
@@ -322,10 +331,13 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		size_t count = vm_frame_candidates(&module->vm->layout, &capture->registers,
 						   candidates);
 
-		for (size_t i = 0; i < count; i++) {
-			uint64_t address;
+		/* A coroutine that is about to end or yield: its resumer's frame is the next one. */
+		for (size_t i = 0; i < 2 * count; i++) {
+			uint64_t cframe = candidates[i % count], address;
 
-			if (!vm_frame_thread(&module->vm->layout, memory, candidates[i], &address))
+			if (i >= count)
+				cframe += (uint64_t)module->vm->layout.CFRAME_size;
+			if (!vm_frame_thread(&module->vm->layout, memory, cframe, &address))
 				continue;
 			for (size_t u = 0; u < capture->universe_count; u++)
 				if (capture->universes[u].universe->vm == module->vm)
@@ -516,5 +528,19 @@ void capture_thread(struct capture *capture, const struct image *image,
 		hints->lua_thread = (struct memory_range){ .address = thread->address,
 							   .length = (size_t)thread->layout->L_size };
 		hints->lua_stack = lua_stack_range(thread);
+	}
+}
+
+void capture_reload(struct capture *capture)
+{
+	for (size_t i = 0; i < capture->universe_count; i++)
+		load_view(capture, capture->universes[i].universe, &capture->universes[i]);
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		struct lua_thread *thread = &capture->threads[i];
+		const uint8_t *bytes = snapshot_view(capture->snapshot, thread->address,
+						     (size_t)thread->layout->L_size);
+
+		if (bytes && lua_thread_load(thread, thread->universe, thread->address, bytes))
+			lua_thread_view(thread, capture->snapshot);
 	}
 }

@@ -67,4 +67,7 @@ const struct lua_thread *capture_find_thread(const struct capture *capture, uint
 const struct universe_view *capture_find_universe(const struct capture *capture,
 						  const struct lua_universe *universe);
 
+/* The copy was changed (snapshot_overlay): look at its threads and universes again. */
+void capture_reload(struct capture *capture);
+
 #endif

@@ -37,6 +37,16 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 	return false;
 }
 
+/* The callee has put its result over the builtin that called it, which is as good as done. */
+static bool find_caller_by_link(const struct lua_thread *thread, struct lua_objects *objects,
+				uint64_t base, struct lua_walk *ret_walk)
+{
+	uint64_t link;
+
+	return lua_thread_holds_base(thread, base) && lua_thread_link(thread, base, &link) &&
+	       lua_walk_find_caller(thread, objects, base, link, ret_walk);
+}
+
 /* L->base, with the position that was saved last or else the one in the register. */
 static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *objects,
 			  struct memory *stack, uint64_t cframe, uint64_t pc,
@@ -47,7 +57,7 @@ static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *o
 	uint64_t saved;
 
 	if (!look(thread, objects, thread->base, &walk, &activation))
-		return false;
+		return find_caller_by_link(thread, objects, thread->base, ret_walk);
 	if (activation.function && activation.function->proto) {
 		const struct proto *proto = activation.function->proto;
 
@@ -68,6 +78,8 @@ bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
 	struct lua_activation activation;
 	struct lua_walk walk;
 
+	if (vm_is_before_next(thread->layout, image_text(image), registers->rip))
+		vm.pc += BYTECODE_SIZE;
 	if (vm_is_store_pending(thread->layout, image_text(image), registers->rip))
 		return lua_walk_find_caller(thread, objects, vm.base, vm.pc, ret_walk);
 
@@ -101,22 +113,27 @@ bool lua_top_below_native(struct image *image, struct lua_objects *objects,
 			  const struct registers *frame, struct lua_walk *ret_walk)
 {
 	struct vm_registers vm = vm_registers(frame);
+	struct memory *text = image_text(image);
 	struct lua_activation activation;
+	const struct module *module;
 	struct lua_walk walk;
 
+	if (image_classify(image, frame->rip - 1, &module) != CODE_VM)
+		return false;
 	if (frame->unknown & (REGISTER_RBP | REGISTER_RBX)) {
-		const struct module *module;
-
-		if (image_classify(image, frame->rip - 1, &module) != CODE_VM ||
-		    !vm_call_stores_base(thread->layout, image_text(image), module->vm, frame->rip))
+		if (!vm_call_stores_base(thread->layout, text, module->vm, frame->rip))
 			return false;
 		return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
 	}
-	/* A call that stores L->base has L in that register; the others keep BASE there. */
-	if (vm.kept_base != thread->address &&
-	    look(thread, objects, vm.kept_base, &walk, &activation) && activation.function) {
-		if (!activation.function->proto ||
-		    find_instruction(thread, activation.function->proto, vm.pc, &walk.pc)) {
+	/* A call that stores L->base has L in that register or the first argument's; the others keep BASE there. */
+	if (vm.kept_base != thread->address && lua_thread_holds_base(thread, vm.kept_base) &&
+	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->rip)) {
+		if (!look(thread, objects, vm.kept_base, &walk, &activation)) {
+			if (find_caller_by_link(thread, objects, vm.kept_base, ret_walk))
+				return true;
+		} else if (activation.function &&
+			   (!activation.function->proto ||
+			    find_instruction(thread, activation.function->proto, vm.pc, &walk.pc))) {
 			*ret_walk = walk;
 			return true;
 		}

@@ -7,6 +7,7 @@
 #include "unwind/lua_top.h"
 #include "unwind/luajit.h"
 #include "unwind/vm_frame.h"
+#include "unwind/vm_settle.h"
 
 /* Where the walk of one Lua thread has come to. */
 struct section {
@@ -16,7 +17,7 @@ struct section {
 };
 
 struct merge {
-	const struct capture *capture;
+	struct capture *capture;
 	struct image *image;
 	struct lua_objects *objects;
 	struct native_unwinder *native;
@@ -68,6 +69,10 @@ static void emit_code(struct merge *merge, enum merged_kind kind, struct lua_uni
 	frame->universe = universe;
 	frame->pc = native->registers.rip;
 	frame->is_return_address = native->is_return_address;
+	if (merge->stack->count == 1) {	/* the leaf, wherever it was run on to */
+		frame->pc = merge->capture->registers.rip;
+		frame->is_return_address = false;
+	}
 	frame->trace = trace;
 }
 
@@ -528,11 +533,38 @@ static enum passed pass_native(struct merge *merge)
 	return PASSED_LOST;
 }
 
+/* Have done what the VM has half done, and begin there. */
+static void begin(struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct registers registers;
+
+	native_begin(merge->native, merge->memory, &merge->capture->registers);
+	if (native->code != CODE_VM)
+		return;
+	switch (vm_settle(merge->capture, image_text(merge->image), merge->objects,
+			  native->module->vm, &registers)) {
+	case VM_SETTLED_STAYS:
+		break;
+	case VM_SETTLED_DISPATCHES:
+		native_begin(merge->native, merge->memory, &registers);
+		break;
+	case VM_SETTLED_RETURNED:
+		emit_code(merge, MERGED_VM, NULL, NULL);
+		native_continue(merge->native, &registers);
+		break;
+	case VM_SETTLED_CALLS:
+		native_continue(merge->native, &registers);
+		break;
+	}
+}
+
 static enum passed pass(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
 	const struct vm_code *vm = native->module ? native->module->vm : NULL;
 	const struct universe_view *view;
+	struct registers caller;
 	const struct trace *trace;
 
 	switch (native->code) {
@@ -541,7 +573,12 @@ static enum passed pass(struct merge *merge)
 		return pass_native(merge);
 	case CODE_VM_FFI_CALL:
 		emit_code(merge, MERGED_VM, NULL, NULL);
-		return pass_native(merge);
+		if (native->is_return_address ||
+		    !vm_is_entering_or_leaving_ffi_call(vm, image_text(merge->image), merge->memory,
+							&native->registers, &caller))
+			return pass_native(merge);
+		native_continue(merge->native, &caller);
+		return PASSED_ON;
 	case CODE_VM:
 		emit_code(merge, MERGED_VM, NULL, NULL);
 		return native->is_return_address ? pass_vm_caller(merge, vm)
@@ -627,7 +664,7 @@ static enum vm_state find_vm_state(const struct merge *merge)
 	}
 }
 
-int merge_stacks(const struct capture *capture, struct image *image,
+int merge_stacks(struct capture *capture, struct image *image,
 		 struct lua_objects *objects, struct native_unwinder *native,
 		 struct merged_stack *stack)
 {
@@ -642,7 +679,7 @@ int merge_stacks(const struct capture *capture, struct image *image,
 	enum passed passed = PASSED_ON;
 
 	stack->count = 0;
-	native_begin(native, merge.memory, &capture->registers);
+	begin(&merge);
 	while (passed == PASSED_ON && !merge.out_of_memory) {
 		if (stack->count >= MERGE_FRAMES_MAX) {
 			emit_lost(&merge, LOST_TOO_DEEP);

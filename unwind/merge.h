@@ -54,8 +54,11 @@ struct merged_stack {
 	enum vm_state vm_state;
 };
 
-/* Fill the stack, replacing what it held. -ENOMEM leaves it cut short. */
-int merge_stacks(const struct capture *capture, struct image *image,
+/*
+ * Fill the stack, replacing what it held. What the interpreter had half done is
+ * finished in the capture. -ENOMEM leaves the stack cut short.
+ */
+int merge_stacks(struct capture *capture, struct image *image,
 		 struct lua_objects *objects, struct native_unwinder *native,
 		 struct merged_stack *stack);
 

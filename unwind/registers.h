@@ -25,6 +25,7 @@ struct registers {
 	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp;
 	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
 	uint64_t rip;
+	uint64_t eflags;
 	uint64_t orig_rax;	/* system call number; -1 outside of one */
 	unsigned int unknown;	/* enum register_set: these hold nothing */
 };

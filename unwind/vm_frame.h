@@ -66,15 +66,27 @@ bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
 			       struct memory *stack, const struct registers *registers,
 			       struct registers *ret_caller);
 
+/* The same for a leaf in the first or last instructions of lj_vm_ffi_call. */
+bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory *text,
+					struct memory *stack, const struct registers *registers,
+					struct registers *ret_caller);
+
 /* Is the frame whole but not yet linked to its thread (the first lines of lj_vm_call and its like)? */
 bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc);
 
 /* Is the next instruction the store of the call's frame link (the end of ins_call)? */
 bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint64_t pc);
 
+/* Is PC not past the instruction that comes next: a branch was taken, or it is being fetched? */
+bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc);
+
 /* Does the call that returns here store L->base before it? If not, BASE is in kept_base only. */
 bool vm_call_stores_base(const struct layout *layout, struct memory *text,
 			 const struct vm_code *vm, uint64_t return_address);
+
+/* The same, when L is in the register of the first argument only (vmeta_call). */
+bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
+				     const struct vm_code *vm, uint64_t return_address);
 
 /* Where the stack pointer of a trace's code is, relative to the cframe below it. */
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust);

@@ -21,6 +21,9 @@ enum {
 	FROM_END_R12 = 56,
 	TRACE_SPACE = 16,	/* BC_JLOOP makes room to save r12 and r13 */
 	LINKING_BYTES = 112,	/* from the end of saveregs to where L->cframe is set, and more */
+	BRANCH_TO_FETCH_BYTES = 24,
+	MODRM_RBP_RDX = 0x55,
+	MODRM_RDI_RDX = 0x57,
 	CALL_SETUP_BYTES = 64,	/* before a call, in which its operands are set up */
 };
 
@@ -37,6 +40,8 @@ struct transition {
 };
 
 static const struct transition entering[] = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 4, 3 }, { 6, 4 } };
+/* vm_ffi_callback: its stub has pushed rbp. */
+static const struct transition entering_callback[] = { { 0, 1 }, { 1, 2 }, { 3, 3 }, { 5, 4 } };
 static const struct transition leaving[] = { { 4, 4 }, { 6, 3 }, { 8, 2 }, { 9, 1 }, { 10, 0 } };
 
 struct vm_registers vm_registers(const struct registers *registers)
@@ -199,10 +204,32 @@ bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
 	(void)layout;
 	if (!find_transition(text, registers->rip, saveregs, sizeof(saveregs), entering,
 			     sizeof(entering) / sizeof(entering[0]), &words) &&
+	    !find_transition(text, registers->rip, saveregs + 1, sizeof(saveregs) - 1,
+			     entering_callback,
+			     sizeof(entering_callback) / sizeof(entering_callback[0]), &words) &&
 	    !find_transition(text, registers->rip, restoreregs, sizeof(restoreregs), leaving,
 			     sizeof(leaving) / sizeof(leaving[0]), &words))
 		return false;
 	if (!load_saved(stack, &caller, registers->rsp, words))
+		return false;
+	*ret_caller = caller;
+	return true;
+}
+
+bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory *text,
+					struct memory *stack, const struct registers *registers,
+					struct registers *ret_caller)
+{
+	/* It begins with push rbp; mov rbp, rsp and ends with leave; ret. */
+	const uint8_t ret = restoreregs[sizeof(restoreregs) - 1];
+	struct registers caller = *registers;
+	bool has_pushed = registers->rip == vm->ffi_call + 1;
+	uint8_t instruction;
+
+	if (memory_read(text, registers->rip, &instruction, 1) != MEMORY_OK ||
+	    (registers->rip != vm->ffi_call && !has_pushed && instruction != ret))
+		return false;
+	if (!load_saved(stack, &caller, registers->rsp, has_pushed ? 1 : 0))
 		return false;
 	*ret_caller = caller;
 	return true;
@@ -230,20 +257,70 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 	       memcmp(bytes, pattern, length) == 0;
 }
 
-bool vm_call_stores_base(const struct layout *layout, struct memory *text,
-			 const struct vm_code *vm, uint64_t return_address)
+/* Was a branch taken just before, and nothing fetched since? The code between is straight. */
+static bool has_branched(struct memory *text, uint64_t pc)
 {
-	/* mov [rbp+L.base], rdx, or from edx to [ebp+L.base] */
-	const uint8_t gc64[] = { 0x48, 0x89, 0x55, (uint8_t)layout->L_base };
+	/* lea rbx, [rbx+rax*4-BCBIAS_J*4] (GC32: ebx) */
+	static const uint8_t branch[] = { 0x8d, 0x9c, 0x83, 0x00, 0x00, 0xfe, 0xff };
+	static const uint8_t fetch[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc };
+	uint8_t bytes[BRANCH_TO_FETCH_BYTES];
+	const uint8_t *found;
+
+	if (memory_read(text, pc - sizeof(bytes), bytes, sizeof(bytes)) != MEMORY_OK)
+		return false;
+	found = memmem(bytes, sizeof(bytes), branch, sizeof(branch));
+	return found && !memmem(found, (size_t)(bytes + sizeof(bytes) - found), fetch, sizeof(fetch));
+}
+
+bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc)
+{
+	/* mov eax, [rbx]; movzx ecx, ah; movzx ebp, al; add rbx, 4 (GC32: add ebx, 4) */
+	static const uint8_t gc64[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8,
+					0x48, 0x83, 0xc3, 0x04 };
+	static const uint8_t gc32[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8,
+					0x83, 0xc3, 0x04 };
+	static const uint8_t instructions[] = { 0, 2, 5, 8 };
+	const uint8_t *pattern = layout->gc64 ? gc64 : gc32;
+	size_t length = layout->gc64 ? sizeof(gc64) : sizeof(gc32);
+
+	for (size_t i = 0; i < sizeof(instructions); i++) {
+		uint8_t bytes[sizeof(gc64)];
+
+		if (memory_read(text, pc - instructions[i], bytes, length) == MEMORY_OK &&
+		    memcmp(bytes, pattern, length) == 0)
+			return true;
+	}
+	return has_branched(text, pc);
+}
+
+/* Is there, in so many bytes before the call that returns here, a store of BASE to L->base? */
+static bool stores_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			uint64_t return_address, size_t distance, uint8_t operands)
+{
+	/* mov [reg+L.base], rdx (GC32: edx) */
+	const uint8_t gc64[] = { 0x48, 0x89, operands, (uint8_t)layout->L_base };
 	const uint8_t *pattern = layout->gc64 ? gc64 : gc64 + 1;
 	size_t length = layout->gc64 ? sizeof(gc64) : sizeof(gc64) - 1;
 	uint8_t bytes[CALL_SETUP_BYTES];
-	uint64_t begin = return_address - CALL_SETUP_BYTES;
+	uint64_t begin = return_address - distance;
 
 	if (begin < vm->begin)
 		begin = vm->begin;
 	return memory_read(text, begin, bytes, (size_t)(return_address - begin)) == MEMORY_OK &&
 	       memmem(bytes, (size_t)(return_address - begin), pattern, length) != NULL;
+}
+
+bool vm_call_stores_base(const struct layout *layout, struct memory *text,
+			 const struct vm_code *vm, uint64_t return_address)
+{
+	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES, MODRM_RBP_RDX) ||
+	       vm_call_stores_base_of_argument(layout, text, vm, return_address);
+}
+
+bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
+				     const struct vm_code *vm, uint64_t return_address)
+{
+	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RDI_RDX);
 }
 
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust)

@@ -404,7 +404,7 @@ int tracer_registers(const struct tracee *tracee, struct registers *ret_register
 		.rsi = regs.rsi, .rdi = regs.rdi, .rbp = regs.rbp, .rsp = regs.rsp,
 		.r8 = regs.r8, .r9 = regs.r9, .r10 = regs.r10, .r11 = regs.r11,
 		.r12 = regs.r12, .r13 = regs.r13, .r14 = regs.r14, .r15 = regs.r15,
-		.rip = regs.rip, .orig_rax = regs.orig_rax,
+		.rip = regs.rip, .eflags = regs.eflags, .orig_rax = regs.orig_rax,
 	};
 	return 0;
 }

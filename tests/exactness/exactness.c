@@ -1,0 +1,316 @@
+/*
+ * exactness step|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]
+ *
+ * Judges what ljspy's unwinder says of a program whose stacks are known:
+ *
+ * step		at every instruction, COUNT of them at most. With the JIT compiler off
+ *		the order of the stacks is judged, too.
+ * sample	COUNT times, at any time
+ *
+ * To be run in the folder of truth.lua. Prints one row: what was judged, how
+ * much of it was lost, for which reasons, and wrong; and on stderr, where the
+ * first wrong stacks were seen. Exit status 1 when there is a wrong stack.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "luajit-layouts/bytecode.h"
+#include "src/target/lua_process.h"
+#include "tests/exactness/target.h"
+#include "tests/exactness/truth.h"
+#include "unwind/lost.h"
+#include "unwind/luajit.h"
+
+enum {
+	NATIVE_WHOLE = 256,		/* instructions outside of the VM that are all judged */
+	NATIVE_STRIDE = 61,		/* of those that follow, one in so many */
+	REFRESH_INTERVAL = 20000,	/* steps or samples */
+	PAUSE_MIN_NS = 20000,
+	PAUSE_SPREAD_NS = 180000,
+	PLACES_MAX = 64,
+	SHOWN_PLACES = 24,
+	CODE_BYTES = 16,
+	ROUNDS_STEPPED = 2,
+	ROUNDS_STEPPED_COMPILED = 60,
+};
+
+/* Where in the code something wrong or lost was seen. */
+struct place {
+	uint64_t pc;
+	enum verdict verdict;
+	unsigned long count;
+};
+
+struct session {
+	struct target target;
+	struct truth *truth;
+	struct functions *functions;
+	struct lua_process *process;
+	struct capture_hints hints;
+	const struct lua_universe *universe;
+	uint64_t position_slot;
+	bool in_order;
+	unsigned long stepped, judged, verdicts[VERDICT_COUNT];
+	unsigned long lost[LOST_COUNT];
+	struct place places[PLACES_MAX];
+	size_t place_count;
+};
+
+/*---- The target ----*/
+
+/* The number in the position's slot, whichever kind of number the build uses. */
+static bool read_position(struct session *session, int *ret_position)
+{
+	uint64_t value;
+	double number;
+
+	if (!memory_u64(lua_process_memory(session->process), session->position_slot, &value))
+		return false;
+	if (tvalue_tag(session->universe->vm->layout.gc64, value) == ~13) {
+		*ret_position = (int32_t)value;
+		return true;
+	}
+	memcpy(&number, &value, sizeof(number));
+	*ret_position = number >= 0 && number < 1e6 ? (int)number : -1;
+	return true;
+}
+
+static int start(struct session *session, char *argv[], unsigned long rounds)
+{
+	static char driver[] = "truth.lua";
+	char count[32], *lua[16] = { argv[2], driver, argv[3], argv[4], count };
+	struct namer_options options = { .native = NATIVE_NONE };
+	uint64_t table, array = 0;
+	int error;
+
+	snprintf(count, sizeof(count), "%lu", rounds);
+	for (size_t i = 0; i < 8 && argv[6 + i]; i++)
+		lua[5 + i] = argv[6 + i];
+	error = target_start(&session->target, lua);
+	if (error)
+		return error;
+	session->truth = truth_read(session->target.output, argv[3], &table);
+	session->functions = functions_new();
+	if (!session->truth || !session->functions)
+		return -EPROTO;
+	error = target_hold(&session->target);
+	if (!error)
+		error = lua_process_open(session->target.pid, session->functions, &options,
+					 &session->process);
+	if (!error)
+		error = lua_process_refresh(session->process, true);
+	if (error)
+		return error;
+	if (lua_process_universe_count(session->process) != 1)
+		return -ENOENT;
+	session->universe = lua_process_universe(session->process, 0);
+	memory_read(lua_process_memory(session->process),
+		    table + (uint64_t)session->universe->vm->layout.GCtab_array, &array,
+		    layout_ref_size(&session->universe->vm->layout));
+	session->position_slot = array + SLOT_SIZE;
+	target_write_line(&session->target);
+	return 0;
+}
+
+static void finish(struct session *session)
+{
+	lua_process_close(session->process);
+	functions_free(session->functions);
+	truth_free(session->truth);
+}
+
+/*---- Places ----*/
+
+/* The handler that the pc is in or behind, by the dispatch table. */
+static const char *nearest_handler(struct session *session, uint64_t pc, uint64_t *ret_offset)
+{
+	const struct layout *layout = &session->universe->vm->layout;
+	uint64_t nearest = session->universe->vm->begin;
+	const char *name = "VM";
+
+	for (unsigned op = 0; op < 128 && bytecode_name(layout, (uint8_t)op); op++) {
+		uint64_t handler;
+
+		if (memory_u64(lua_process_memory(session->process),
+			       session->universe->g + (uint64_t)layout->GG_dispatch + op * 8, &handler) &&
+		    handler <= pc && handler >= nearest) {
+			nearest = handler;
+			name = bytecode_name(layout, (uint8_t)op);
+		}
+	}
+	*ret_offset = pc - nearest;
+	return name;
+}
+
+static void show(struct session *session, const struct registers *registers, int position,
+		 const struct stack_text *stack, const char *verdict)
+{
+	const struct vm_code *vm = session->universe->vm;
+	uint64_t pc = registers->rip, offset;
+	uint8_t code[CODE_BYTES];
+
+	if (pc >= vm->begin && pc < vm->end) {
+		const char *name = nearest_handler(session, pc, &offset);
+
+		fprintf(stderr, "%s at VM+%#" PRIx64 " %s+%#" PRIx64 ":", verdict, pc - vm->begin,
+			name, offset);
+	} else {
+		fprintf(stderr, "%s at %#" PRIx64 " (VM at %#" PRIx64 "):", verdict, pc, vm->begin);
+	}
+	if (memory_read(lua_process_memory(session->process), pc, code, sizeof(code)) == MEMORY_OK)
+		for (size_t i = 0; i < sizeof(code); i++)
+			fprintf(stderr, " %02x", code[i]);
+	fprintf(stderr, "\n    position %d after %lu: ", position, session->stepped);
+	stack_text_print(stderr, stack);
+	if (session->in_order)
+		truth_print_expected(stderr, session->truth);
+}
+
+static bool is_new_place(struct session *session, uint64_t pc, enum verdict verdict)
+{
+	for (size_t i = 0; i < session->place_count; i++)
+		if (session->places[i].pc == pc && session->places[i].verdict == verdict) {
+			session->places[i].count++;
+			return false;
+		}
+	if (session->place_count == PLACES_MAX)
+		return false;
+	session->places[session->place_count++] = (struct place){ pc, verdict, 1 };
+	return session->place_count <= SHOWN_PLACES;
+}
+
+/*---- Judging ----*/
+
+static void count_lost(struct session *session, const char *reason)
+{
+	for (enum lost_reason i = 0; i < LOST_COUNT; i++)
+		if (strcmp(lost_reason_text(i), reason) == 0)
+			session->lost[i]++;
+}
+
+static int look(struct session *session, const struct registers *registers, int position)
+{
+	static struct stack_text stack;
+	const struct frame *frames;
+	enum vm_state state;
+	enum verdict verdict;
+	size_t count;
+	int error;
+
+	lua_process_capture(session->process, registers, &session->hints);
+	error = lua_process_unwind(session->process, &frames, &count, &state);
+	if (error)
+		return error;
+	if (!stack_text_fill(&stack, frames, count))
+		return -E2BIG;
+	verdict = session->in_order ? truth_follow(session->truth, position, &stack)
+				    : truth_judge(session->truth, position, &stack);
+	session->judged++;
+	session->verdicts[verdict]++;
+	if (verdict == VERDICT_LOST)
+		count_lost(session, stack.lost);
+	if (verdict != VERDICT_RIGHT && is_new_place(session, registers->rip, verdict))
+		show(session, registers, position, &stack,
+		     verdict == VERDICT_LOST ? stack.lost : "wrong");
+	return 0;
+}
+
+static void refresh_at_times(struct session *session)
+{
+	if (++session->stepped % REFRESH_INTERVAL == 0)
+		lua_process_refresh(session->process, false);
+}
+
+/* Between the first and the last position of a round, or of all rounds. */
+static int step(struct session *session, unsigned long count)
+{
+	struct registers registers;
+	unsigned long native = 0;
+	bool begun = false;
+	int error = 0, position;
+
+	while (!error && session->stepped < count) {
+		error = target_step(&session->target);
+		if (error || (error = target_registers(&session->target, &registers)))
+			break;
+		if (!read_position(session, &position))
+			return -EFAULT;
+		if (position == 1)
+			begun = true;
+		if (!begun)
+			continue;
+		if (session->in_order && truth_is_followed_to_its_end(session->truth))
+			return 0;
+		refresh_at_times(session);
+		native = registers.rip >= session->universe->vm->begin &&
+			 registers.rip < session->universe->vm->ffi_call_end ? 0 : native + 1;
+		if (native < NATIVE_WHOLE || native % NATIVE_STRIDE == 0)
+			error = look(session, &registers, position);
+	}
+	return error == -ESRCH ? 0 : error;
+}
+
+static int sample(struct session *session, unsigned long count)
+{
+	struct registers registers;
+	unsigned int seed = 1;
+	int error = 0, position = 0;
+
+	while (!error && session->judged < count) {
+		error = target_run_for(&session->target, PAUSE_MIN_NS + rand_r(&seed) % PAUSE_SPREAD_NS);
+		if (error || (error = target_registers(&session->target, &registers)))
+			break;
+		if (!read_position(session, &position))
+			return -EFAULT;
+		refresh_at_times(session);
+		if (position > 0)
+			error = look(session, &registers, position);
+	}
+	return error;
+}
+
+static void print_row(const struct session *session, char *argv[])
+{
+	double judged = session->judged ? (double)session->judged : 1;
+
+	printf("%-13s %-3s %8lu judged, %6lu wrong, %6lu lost (%.3f %%)", argv[3], argv[4],
+	       session->judged, session->verdicts[VERDICT_WRONG], session->verdicts[VERDICT_LOST],
+	       100 * (double)session->verdicts[VERDICT_LOST] / judged);
+	for (enum lost_reason i = 0; i < LOST_COUNT; i++)
+		if (session->lost[i])
+			printf("; %s %.3f %%", lost_reason_text(i),
+			       100 * (double)session->lost[i] / judged);
+	printf("\n");
+}
+
+int main(int argc, char *argv[])
+{
+	static struct session session;
+	bool is_step = argc > 5 && strcmp(argv[1], "step") == 0;
+	bool is_compiled = argc > 5 && strcmp(argv[4], "on") == 0;
+	unsigned long count = argc > 5 ? strtoul(argv[5], NULL, 10) : 0;
+	int error;
+
+	if (argc < 6) {
+		fprintf(stderr, "usage: exactness step|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]\n");
+		return 64;
+	}
+	session.in_order = is_step && !is_compiled;
+	error = start(&session, argv, !is_step ? 0 : is_compiled ? ROUNDS_STEPPED_COMPILED : ROUNDS_STEPPED);
+	if (!error)
+		error = is_step ? step(&session, count) : sample(&session, count);
+	target_end(&session.target);
+	if (error)
+		fprintf(stderr, "exactness: %s\n", strerror(-error));
+	else
+		print_row(&session, argv);
+	for (size_t i = 0; i < session.place_count; i++)
+		fprintf(stderr, "%6lu %s at %#" PRIx64 "\n", session.places[i].count,
+			session.places[i].verdict == VERDICT_LOST ? "lost " : "wrong",
+			session.places[i].pc - session.universe->vm->begin);
+	finish(&session);
+	return error ? 2 : session.verdicts[VERDICT_WRONG] ? 1 : 0;
+}

@@ -1,0 +1,159 @@
+-- Runs a program twice over: first to learn its stacks, then to be looked at.
+--
+--	luajit truth.lua PROGRAM on|off ROUNDS [JIT PARAMETER...]
+--
+-- on, off	the JIT compiler while the program is looked at
+-- ROUNDS	how often it is run then; 0: until it is killed
+--
+-- The truth comes from LuaJIT's own debug library, by a hook at every bytecode
+-- instruction: the order of all stacks, with the position that the program had
+-- stored. A program is a chunk that returns its body, a function. A line of it
+-- that begins with "@" first stores its own number in the position, a slot of a
+-- table whose address is printed: whoever looks from outside can read it.
+--
+-- Output: "stack" lines, each the next new stack, root first; "event POSITION
+-- STACK" lines in the order of time; at last "ready ADDRESS". Then a line of
+-- input is awaited.
+
+local name, jit_mode, rounds = arg[1], arg[2], tonumber(arg[3])
+local position = { 0 }
+local learning = false
+
+local function read(path)
+	local file = assert(io.open(path))
+	local text = file:read("*a")
+	file:close()
+	return text
+end
+
+local function number_lines(source)
+	local number = 0
+	return (source:gsub("[^\n]*\n", function(line)
+		number = number + 1
+		return (line:gsub("^(%s*)@ ", "%1position[1] = " .. number .. "; "))
+	end))
+end
+
+---- Learning
+
+local names = {}
+for library, members in pairs(package.loaded) do
+	for key, member in pairs(type(members) == "table" and members or {}) do
+		if type(key) == "string" and type(member) == "function" then
+			names[member] = key
+		end
+	end
+end
+
+local function frame_text(info)
+	if info.what == "C" then
+		return "[" .. (names[info.func] or "?") .. "]"
+	end
+	return info.short_src .. ":" .. info.linedefined .. ":" .. info.currentline
+end
+
+-- A coroutine stands on the stack of whoever resumed it, then of an unnamed builtin.
+local parents = setmetatable({}, { __mode = "k" })
+local last, last_stack = "main", ""
+
+local function stack_text(level)
+	local thread = coroutine.running() or "main"
+	local frames = {}
+	if thread ~= last and thread ~= "main" and
+	   (last == "main" or coroutine.status(last) == "normal") then
+		parents[thread] = last_stack .. ";[?]"
+	end
+	local info = debug.getinfo(level, "Slf")
+	while info do
+		table.insert(frames, 1, frame_text(info))
+		level = level + 1
+		info = debug.getinfo(level, "Slf")
+	end
+	if parents[thread] and thread ~= "main" then
+		table.insert(frames, 1, parents[thread])
+	end
+	last, last_stack = thread, table.concat(frames, ";")
+	return last_stack
+end
+
+local numbers, stacks, events = {}, {}, {}
+
+local function log(text)
+	if not numbers[text] then
+		stacks[#stacks + 1] = text
+		numbers[text] = #stacks
+	end
+	local event = position[1] .. " " .. numbers[text]
+	if event ~= events[#events] then
+		events[#events + 1] = event
+	end
+end
+
+local function observe()
+	log(stack_text(3))
+end
+
+-- Where no hook is called, in finalizers, a program tells its position by calling this.
+local here_frame
+local function here() if learning then local text = stack_text(3); log(text); log(text .. here_frame); log(text) end end
+here_frame = (";%s:%d:%d"):format("truth.lua", debug.getinfo(here).linedefined, debug.getinfo(here).linedefined)
+
+---- Running
+
+local environment = setmetatable({ position = position, here = here }, { __index = _G })
+local source = number_lines(read("programs/" .. name .. ".lua"))
+local body = setfenv(assert(loadstring("local position, here = position, here; " .. source,
+				       "@" .. name .. ".lua")), environment)()
+
+local function run()
+	position[1] = 1
+	body()
+	position[1] = 2
+end
+
+local function learn()
+	jit.off()
+	learning = true
+	debug.sethook(observe, "", 1)
+end
+
+local function tell()
+	debug.sethook()
+	learning = false
+	for _, text in ipairs(stacks) do
+		io.write("stack ", text, "\n")
+	end
+	for _, event in ipairs(events) do
+		io.write("event ", event, "\n")
+	end
+	stacks, events, numbers = nil, nil, nil
+	if jit_mode == "on" then
+		jit.on()
+		if arg[4] then
+			jit.opt.start(unpack(arg, 4))
+		end
+		local sum = 0
+		for i = 1, 1000 do	-- what a trace looks like is learnt from a trace
+			sum = sum + i
+		end
+	end
+	collectgarbage()
+	position[1] = 0
+	io.write("ready ", tostring(position):match("0x%x+"), "\n")
+	io.flush()
+	io.read()
+end
+
+local phases = {
+	{ before = learn, rounds = 2, after = tell },
+	{ before = function() end, rounds = rounds == 0 and math.huge or rounds, after = os.exit },
+}
+for _, phase in ipairs(phases) do
+	phase.before()
+	local round = 0
+	while round < phase.rounds do
+		run()
+		round = round + 1
+	end
+	phase.after()
+end

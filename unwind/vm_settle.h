@@ -1,0 +1,33 @@
+/*
+ * vm_settle: finish, on the copy, what the interpreter has half done.
+ *
+ * While a call, a return or a coroutine switch is under way, LuaJIT's fields
+ * and registers disagree with each other, for a few dozen instructions at a
+ * time. What they will agree on is written in the VM's own code: it is run on,
+ * on the snapshot, to where all is in one piece again, the next dispatch of a
+ * bytecode instruction or a way out of the VM. So the stack is shown as it is
+ * just after the call or return, and no build's code needs to be known by heart.
+ */
+#ifndef LJSPY_VM_SETTLE_H
+#define LJSPY_VM_SETTLE_H
+
+#include "unwind/capture.h"
+#include "unwind/lua_objects.h"
+#include "unwind/registers.h"
+
+enum vm_settled {
+	VM_SETTLED_STAYS,	/* nothing is half done, or where it leads could not be known */
+	VM_SETTLED_DISPATCHES,	/* registers are those of the VM, on its way to the next dispatch */
+	VM_SETTLED_CALLS,	/* ... of the VM when what it calls returns */
+	VM_SETTLED_RETURNED,	/* ... of the VM's caller */
+};
+
+/*
+ * The leaf is in vm's code. Unless it stays, ret_registers are where it was
+ * run on to, and the capture holds what was stored on the way.
+ */
+enum vm_settled vm_settle(struct capture *capture, struct memory *text,
+			  struct lua_objects *objects, const struct vm_code *vm,
+			  struct registers *ret_registers);
+
+#endif
