@@ -276,8 +276,10 @@ static bool is_luajits_own(const struct namer *namer, uint64_t f, const char *na
 	static const char package[] = "package.";
 	const struct module *module = image_find(namer->image, f);
 
+	/* Of a program that LuaJIT is linked into, other functions lie there as well. */
 	return module && module->vm &&
-	       (!strchr(name, '.') || strncmp(name, package, sizeof(package) - 1) == 0);
+	       (strcmp(name, "require") == 0 || strcmp(name, "module") == 0 ||
+		strncmp(name, package, sizeof(package) - 1) == 0);
 }
 
 static const struct function *name_c_function(struct namer *namer,
