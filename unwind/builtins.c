@@ -296,7 +296,7 @@ static void add_hidden(struct builtins *builtins)
 
 		if (!next || next == builtins->at || *next[-1].name)
 			continue;
-		strcpy(next[-1].name, hidden[i].name);
+		join("", hidden[i].name, next[-1].name);
 		if (near && near->op)
 			next[-1].op = (uint8_t)(near->op + hidden[i].op_distance);
 	}

@@ -28,7 +28,7 @@ static uint8_t decide(struct state *state, uint8_t kind, size_t at, uint8_t *sho
 		/* What the luajit program has Lua call to begin with: pmain. */
 		if (state->where == OUTSIDE)
 			return FOLD_HIDDEN;
-		__attribute__((__fallthrough__));
+		__attribute__((fallthrough));
 	case FOLD_LUA:
 	case FOLD_BUILTIN:
 	case FOLD_C_FUNCTION:
@@ -44,7 +44,7 @@ static uint8_t decide(struct state *state, uint8_t kind, size_t at, uint8_t *sho
 	case FOLD_NAMELESS:
 		if (state->where == OUTSIDE)
 			return FOLD_SHOWN;
-		__attribute__((__fallthrough__));
+		__attribute__((fallthrough));
 	case FOLD_LUAJIT:
 		if (state->hidden)
 			return FOLD_HIDDEN;

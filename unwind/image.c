@@ -253,6 +253,33 @@ bool image_unwind_table(struct image *image, struct module *module)
 	return module->unwind_table.found;
 }
 
+bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
+			uint64_t *ret_begin)
+{
+	enum { ENTRY_SIZE = 8 };	/* where the code begins and its FDE, both from the header */
+	uint64_t low = 0, high, begin = 0;
+
+	if (!image_unwind_table(image, module))
+		return false;
+	high = module->unwind_table.entry_count;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		uint32_t offset;
+
+		if (!memory_u32(&image->text.memory,
+				module->unwind_table.entries + middle * ENTRY_SIZE, &offset))
+			return false;
+		if (module->unwind_table.header + (uint64_t)(int32_t)offset <= address) {
+			begin = module->unwind_table.header + (uint64_t)(int32_t)offset;
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	*ret_begin = begin;
+	return begin != 0;
+}
+
 /*---- Universes ----*/
 
 struct lua_universe *image_find_universe(const struct image *image, uint64_t g)

@@ -98,4 +98,8 @@ struct memory *image_text(struct image *image);
 /* Read the module's .eh_frame_hdr if that was not done yet; false if it has none. */
 bool image_unwind_table(struct image *image, struct module *module);
 
+/* Where the last entry of .eh_frame_hdr that does not begin behind the address begins. */
+bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
+			uint64_t *ret_begin);
+
 #endif

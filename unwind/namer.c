@@ -192,10 +192,14 @@ static const struct function *name_lua(struct namer *namer, const struct merged_
 	return functions_intern(namer->functions, &function);
 }
 
-/* "libfoo.so+0x1234": code that no symbol covers, by module and offset. */
-static void name_by_offset(const struct module *module, uint64_t pc, char ret_name[static NAME_SIZE])
+/* "libfoo.so+0x1230": code that no symbol covers, by where its function begins, or else its address. */
+static void name_by_offset(struct namer *namer, const struct module *module, uint64_t pc,
+			   char ret_name[static NAME_SIZE])
 {
-	snprintf(ret_name, NAME_SIZE, "%s+0x%" PRIx64, module_name(module), pc - module->base);
+	uint64_t start = pc;
+
+	symbols_function_start(namer->symbols, pc, &start);
+	snprintf(ret_name, NAME_SIZE, "%s+0x%" PRIx64, module_name(module), start - module->base);
 }
 
 /* Native code that no symbol covers: by the name that Lua calls it, or by its address. */
@@ -210,7 +214,7 @@ static const struct function *name_uncovered(struct namer *namer, enum frame_kin
 		function.module = module_name(module);
 	if (!function.name) {
 		if (module)
-			name_by_offset(module, pc, name);
+			name_by_offset(namer, module, pc, name);
 		else
 			snprintf(name, sizeof(name), "0x%" PRIx64, pc);
 		function.name = name;
@@ -272,6 +276,7 @@ static bool is_luajits_own(const struct namer *namer, uint64_t f, const char *na
 	static const char package[] = "package.";
 	const struct module *module = image_find(namer->image, f);
 
+	/* Of a program that LuaJIT is linked into, other functions lie there as well. */
 	return module && module->vm &&
 	       (strcmp(name, "require") == 0 || strcmp(name, "module") == 0 ||
 		strncmp(name, package, sizeof(package) - 1) == 0);

@@ -393,3 +393,29 @@ size_t symbols_find(struct symbols *symbols, uint64_t address,
 		memcpy(ret_symbols[count - 1].name, outermost.name, sizeof(outermost.name));
 	return count;
 }
+
+/* Does an entry of .eh_frame cover the address? */
+static bool is_covered(const struct known *known, uint64_t address)
+{
+	Dwarf_Addr bias;
+	Dwarf_Frame *frame;
+	Dwarf_CFI *cfi = dwfl_module_eh_cfi(known->dwfl, &bias);
+
+	if (!cfi || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
+		return false;
+	free(frame);
+	return true;
+}
+
+bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start)
+{
+	struct known *known = find_module(symbols, address);
+	struct module *module = image_find(symbols->image, address);
+	uint64_t start;
+
+	if (!known || !image_unwind_entry(symbols->image, module, address, &start) ||
+	    !is_covered(known, address))
+		return false;
+	*ret_start = start;
+	return true;
+}

@@ -8,6 +8,7 @@
 #ifndef LJSPY_SYMBOLS_H
 #define LJSPY_SYMBOLS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,9 @@ struct symbol {
  */
 size_t symbols_find(struct symbols *symbols, uint64_t address,
 		    struct symbol ret_symbols[static SYMBOL_INLINES_MAX]);
+
+/* Where the function that holds an address begins, by unwind tables; false if none covers it. */
+bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start);
 
 /* The last part of a module's path, without " (deleted)"; points into path. */
 const char *module_name(const struct module *module);

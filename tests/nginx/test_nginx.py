@@ -45,13 +45,14 @@ def stack_list():
     shares, inside = function_in("shares"), function_in("coroutine")
     shares_main = f"main{{content_by_lua(nginx.conf:{line_of('shares')})}}"
     coroutine_main = f"main{{content_by_lua(nginx.conf:{line_of('coroutine')})}}"
-    module = "(/.*ngx.*/ | /.*coroutine.*/)*"
+    module = "(/.*ngx.*/ | /.*coroutine.*/ | [ffi.metamethod])*"
     return "\n".join(
         f"-- stack: {stack}"
         for stack in (
             f"{shares_main} (foo{{{shares('foo')}}} | bar{{{shares('bar')}}}) heavy{{{shares('heavy')}}}!",
             f"{coroutine_main} {module}",
             f"({coroutine_main} {module})? {{{inside('body')}}} heavy{{{inside('heavy_inside')}}}!",
+            f"({coroutine_main} {module})? {{{inside('body')}}} /yield .*/ {module}",
         )
     )
 

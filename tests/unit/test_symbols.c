@@ -1,0 +1,192 @@
+/* Names of native code, of this very process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "src/target/live_memory.h"
+#include "src/target/maps.h"
+#include "unwind/demangle.h"
+#include "unwind/symbols.h"
+
+struct fixture {
+	struct live_memory *live;
+	struct maps *maps;
+	struct image *image;
+	struct symbols *symbols;
+	struct symbol found[SYMBOL_INLINES_MAX];
+};
+
+static struct module module_of(const struct mapped_file *file, const char *path)
+{
+	return (struct module){
+		.begin = file->begin,
+		.end = file->end,
+		.base = file->base,
+		.inode = file->inode,
+		.path = strdup(file->path),
+		.file = path ? strdup(path) : NULL,
+	};
+}
+
+/* All files are taken from file, or from where they are mapped if it is NULL. */
+static void set_modules(struct fixture *fixture, const char *file)
+{
+	size_t count = maps_file_count(fixture->maps);
+	struct module *modules = calloc(count + 1, sizeof(*modules));
+	const struct mapping *vdso = maps_find_path(fixture->maps, "[vdso]");
+
+	assert_non_null(modules);
+	for (size_t i = 0; i < count; i++) {
+		const struct mapped_file *mapped = maps_file_at(fixture->maps, i);
+
+		modules[i] = module_of(mapped, file ? file : mapped->path);
+	}
+	if (vdso)
+		modules[count++] = (struct module){ .begin = vdso->begin, .end = vdso->end,
+						    .base = vdso->begin, .path = strdup("vdso") };
+	image_set_modules(fixture->image, modules, count);
+	symbols_reset(fixture->symbols);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+	bool changed;
+
+	assert_non_null(fixture);
+	fixture->live = live_memory_new(getpid());
+	fixture->maps = maps_new(getpid());
+	assert_int_equal(maps_refresh(fixture->maps, &changed), 0);
+	fixture->image = image_new(live_memory_memory(fixture->live));
+	fixture->symbols = symbols_new(fixture->image, live_memory_memory(fixture->live));
+	set_modules(fixture, NULL);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+
+	symbols_free(fixture->symbols);
+	image_free(fixture->image);
+	maps_free(fixture->maps);
+	live_memory_free(fixture->live);
+	free(fixture);
+	return 0;
+}
+
+/* The outermost function's name at an address; "" if there is none. */
+static const char *name_at(struct fixture *fixture, uint64_t address)
+{
+	size_t count = symbols_find(fixture->symbols, address, fixture->found);
+
+	return count ? fixture->found[count - 1].name : "";
+}
+
+__attribute__((noinline)) static int known_function(int number)
+{
+	__asm__ volatile("" : "+r"(number));
+	return number + 1;
+}
+
+static void local_functions_have_their_line(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_string_equal(name_at(fixture, (uintptr_t)known_function), "known_function");
+	assert_string_equal(fixture->found[0].file, "test_symbols.c");
+	assert_in_range(fixture->found[0].line, __LINE__ - 12, __LINE__ - 6);
+}
+
+static void exported_names_have_no_version_and_are_the_plainest(void **state)
+{
+	assert_string_equal(name_at(*state, (uintptr_t)free), "free");
+	assert_string_equal(name_at(*state, (uintptr_t)nanosleep), "nanosleep");
+}
+
+static void code_that_no_symbol_covers_has_no_name(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct module *module = image_find(fixture->image, (uintptr_t)known_function);
+
+	assert_string_equal(name_at(fixture, module->base), "");
+	assert_string_equal(name_at(fixture, 16), "");
+}
+
+static void functions_begin_where_unwind_tables_say(void **state)
+{
+	struct fixture *fixture = *state;
+	uint64_t start;
+
+	assert_true(symbols_function_start(fixture->symbols, (uintptr_t)nanosleep + 5, &start));
+	assert_int_equal(start, (uintptr_t)nanosleep);
+	assert_false(symbols_function_start(fixture->symbols, 16, &start));
+}
+
+static void the_vdso_is_read_from_memory(void **state)
+{
+	struct fixture *fixture = *state;
+	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+	bool found = false;
+
+	if (!vdso)
+		skip();
+	for (uint64_t at = vdso; at < vdso + 8192 && !found; at += 16)
+		found = strcmp(name_at(fixture, at), "clock_gettime") == 0;
+	assert_true(found);
+}
+
+static void another_file_of_that_name_is_not_believed(void **state)
+{
+	struct fixture *fixture = *state;
+
+	set_modules(fixture, "/proc/self/exe");
+	/* What is mapped of the C library holds its exported symbols. */
+	assert_string_equal(name_at(fixture, (uintptr_t)nanosleep), "nanosleep");
+	set_modules(fixture, "/nonexistent");
+	assert_string_equal(name_at(fixture, (uintptr_t)nanosleep), "nanosleep");
+	assert_string_equal(name_at(fixture, (uintptr_t)known_function), "");
+}
+
+static void mangled_names_are_read_and_bounded(void **state)
+{
+	char name[32];
+
+	(void)state;
+	assert_true(demangle("_ZN3foo3barEi", name, sizeof(name)));
+	assert_string_equal(name, "foo::bar");
+	assert_true(demangle("_RNvC7mycrate3foo", name, sizeof(name)));
+	assert_non_null(strstr(name, "foo"));
+	assert_false(demangle("sqrt", name, sizeof(name)));
+	assert_true(demangle("_ZN3foo40abcdefghijabcdefghijabcdefghijabcdefghijEv", name,
+			     sizeof(name)));
+	assert_int_equal(strlen(name), sizeof(name) - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(local_functions_have_their_line, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(exported_names_have_no_version_and_are_the_plainest,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(code_that_no_symbol_covers_has_no_name, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(functions_begin_where_unwind_tables_say, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(the_vdso_is_read_from_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(another_file_of_that_name_is_not_believed, set_up,
+						tear_down),
+		cmocka_unit_test(mangled_names_are_read_and_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
