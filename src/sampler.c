@@ -18,6 +18,7 @@ enum {
 	HOUSEKEEPING_NS = NS_PER_SECOND,	/* how often mappings are looked at */
 	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
 	WORTH_TELLING_ONE_IN = 8,		/* part of a period; less is not told as lost */
+	IDLE_PERIODS = 3,			/* without CPU use, then a target is idle */
 	LOOK_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
 };
 
@@ -40,6 +41,16 @@ struct target {
 	uint64_t accounted_ns;		/* the weight of all its samples */
 	uint64_t look_at_ns;		/* when to look for a VM again */
 	uint64_t look_interval_ns;
+	/*
+	 * While it runs, looks are due at a random moment of each period, for
+	 * the kernel's tick, on which alarms come, may beat with the target's
+	 * own rhythm. When it has used no CPU for some periods, only the alarm
+	 * of its CPU clock is waited for: an idle target is left alone.
+	 */
+	bool active;
+	unsigned int idle_periods;
+	uint64_t period_begin_ns, due_ns;
+	uint64_t active_cpu_ns;		/* of the process clock, at the last look */
 	bool ended;
 };
 
@@ -50,6 +61,7 @@ struct sampler {
 	struct target *targets;
 	size_t target_count;
 	struct launch launch;
+	uint64_t random;		/* state of a generator, never 0 */
 	uint64_t start_ns;
 	uint64_t period_ns;
 };
@@ -163,8 +175,8 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 	deliver(sampler, target, &sample);
 }
 
-/* Hold the thread, copy, let it go; then say what was seen. False if no sample could be taken. */
-static bool sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
+/* Hold the thread, copy, let it go; then say what was seen. */
+static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
 			  struct thread_record *record)
 {
 	struct registers registers;
@@ -172,11 +184,11 @@ static bool sample_thread(struct sampler *sampler, struct target *target, struct
 	int error;
 
 	if (!thread_is_running(target->threads, thread))
-		return false;
+		return;
 	begin = now_ns(CLOCK_MONOTONIC);
 	error = tracer_stop(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
 	if (error)
-		return false;
+		return;
 	error = tracer_registers(thread->tracee, &registers);
 	if (!error && lua_process_needs_settling(target->process))
 		lua_process_settle(target->process);
@@ -185,19 +197,17 @@ static bool sample_thread(struct sampler *sampler, struct target *target, struct
 	tracer_resume(sampler->tracer, thread->tracee);
 	histogram_add(&sampler->result->figures.pause_ns, now_ns(CLOCK_MONOTONIC) - begin);
 	if (error)
-		return false;
+		return;
 	/* Having been stopped, the thread's figure is exact. */
 	if (thread_measure(target->threads, thread, &used) == 0)
 		record->pending_ns += used;
 	unwind_and_deliver(sampler, target, record);
-	return true;
 }
 
 /* Take a sample of each thread that has run since its last one and is running now. */
-static bool sample_target(struct sampler *sampler, struct target *target)
+static void sample_target(struct sampler *sampler, struct target *target)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
-	bool sampled = false;
 
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
@@ -209,9 +219,8 @@ static bool sample_target(struct sampler *sampler, struct target *target)
 		record->pending_ns += used;
 		/* Its figure lags while it runs; the only thread is the one that made the clock go. */
 		if (record->pending_ns || threads_count(target->threads) == 1)
-			sampled |= sample_thread(sampler, target, thread, record);
+			sample_thread(sampler, target, thread, record);
 	}
-	return sampled;
 }
 
 /*---- Targets ----*/
@@ -281,12 +290,18 @@ static void refresh_threads(struct sampler *sampler, struct target *target, uint
 		note_execs(sampler, target, now);
 }
 
-static void tick(struct sampler *sampler, struct target *target, uint64_t periods)
+/* A random part of a period (xorshift64). */
+static uint64_t random_delay(struct sampler *sampler)
 {
-	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	sampler->random ^= sampler->random << 13;
+	sampler->random ^= sampler->random >> 7;
+	sampler->random ^= sampler->random << 17;
+	return sampler->random % sampler->period_ns;
+}
 
-	if (target->ended)
-		return;
+/* A look at what runs now. */
+static void take_look(struct sampler *sampler, struct target *target, uint64_t now)
+{
 	refresh_threads(sampler, target, now);
 	if (target->ended)
 		return;
@@ -294,9 +309,73 @@ static void tick(struct sampler *sampler, struct target *target, uint64_t period
 		note_end(sampler, target);
 		return;
 	}
-	if (!target->process || !sample_target(sampler, target))
-		sampler->result->figures.missed_ticks++;
-	sampler->result->figures.missed_ticks += periods - 1;
+	if (target->process)
+		sample_target(sampler, target);
+}
+
+/* The target has begun to run: look at it now, and then once in each period. */
+static void wake(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	if (target->ended || target->active)
+		return;
+	cpu_clock_stop(&target->clock);
+	take_look(sampler, target, now);
+	target->active = true;
+	target->idle_periods = 0;
+	target->active_cpu_ns = target->cpu_ns;
+	target->period_begin_ns = now + sampler->period_ns;
+	target->due_ns = target->period_begin_ns + random_delay(sampler);
+}
+
+/* Wait for the target to run again. */
+static void rest(struct sampler *sampler, struct target *target)
+{
+	target->active = false;
+	if (cpu_clock_start(&target->clock, SIGRTMIN, (int)(target - sampler->targets),
+			    sampler->period_ns))
+		note_end(sampler, target);
+}
+
+/* A look was due. Periods that have passed without one are missed, not made up for. */
+static void tick(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	uint64_t passed = (now - target->period_begin_ns) / sampler->period_ns;
+
+	take_look(sampler, target, now);
+	if (target->ended)
+		return;
+	sampler->result->figures.missed_ticks += passed > 1 ? passed - 1 : 0;
+	target->period_begin_ns += (passed ? passed : 1) * sampler->period_ns;
+	target->due_ns = target->period_begin_ns + random_delay(sampler);
+	target->idle_periods = target->cpu_ns == target->active_cpu_ns ? target->idle_periods + 1 : 0;
+	target->active_cpu_ns = target->cpu_ns;
+	if (target->idle_periods >= IDLE_PERIODS)
+		rest(sampler, target);
+}
+
+static void tick_all(struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		struct target *target = &sampler->targets[i];
+		uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+		if (target->active && !target->ended && now >= target->due_ns)
+			tick(sampler, target, now);
+	}
+}
+
+/* When the next look is due, or UINT64_MAX. */
+static uint64_t next_due(const struct sampler *sampler)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i].active && !sampler->targets[i].ended &&
+		    sampler->targets[i].due_ns < due)
+			due = sampler->targets[i].due_ns;
+	return due;
 }
 
 static bool all_ended(const struct sampler *sampler)
@@ -374,7 +453,7 @@ static void deal_with(struct sampler *sampler, const siginfo_t *info)
 
 	if (signal == SIGRTMIN) {
 		if (index >= 0 && (size_t)index < sampler->target_count)
-			tick(sampler, &sampler->targets[index], cpu_clock_periods(info));
+			wake(sampler, &sampler->targets[index]);
 		return;
 	}
 	if (signal != SIGCHLD)
@@ -407,6 +486,7 @@ static void loop(struct sampler *sampler)
 	sampler->result->end = SAMPLER_DURATION_OVER;
 	for (;;) {
 		uint64_t now = now_ns(CLOCK_MONOTONIC), wait_ns = HOUSEKEEPING_NS;
+		uint64_t due = next_due(sampler);
 		struct timespec timeout;
 		siginfo_t info;
 
@@ -420,6 +500,10 @@ static void loop(struct sampler *sampler)
 			wait_ns = 0;
 		else if (end_ns - now < wait_ns)
 			wait_ns = end_ns - now;
+		if (due <= now)
+			wait_ns = 0;
+		else if (due - now < wait_ns)
+			wait_ns = due - now;
 		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
 					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
 		if (sigtimedwait(&wanted, &info, &timeout) > 0)
@@ -427,6 +511,7 @@ static void loop(struct sampler *sampler)
 		if (sampler->result->end == SAMPLER_INTERRUPTED)
 			return;
 		poll_tracees(sampler);
+		tick_all(sampler);
 	}
 }
 
@@ -490,6 +575,7 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 		.tracer = tracer_new(),
 		.targets = calloc(options->pid_count + 1, sizeof(struct target)),
 		.period_ns = NS_PER_SECOND / options->rate_hz,
+		.random = self_start_ns | 1,
 	};
 
 	*ret_result = (struct sampler_result){ 0 };
