@@ -49,7 +49,11 @@ local function frame_text(info)
 	if info.what == "C" then
 		return "[" .. (names[info.func] or "?") .. "]"
 	end
-	return info.short_src .. ":" .. info.linedefined .. ":" .. info.currentline
+	local source = info.source:gsub("^@", "")
+	if source == info.source and not source:find("^=") then
+		source = '=[string "' .. source .. '"]'
+	end
+	return ("%s:%d:%d"):format(source, info.linedefined % 2 ^ 32, info.currentline)
 end
 
 -- A coroutine stands on the stack of whoever resumed it, then of an unnamed builtin.
