@@ -84,6 +84,7 @@ def test_not_one_byte_is_changed(runtime):
     """Of a target that holds still in the middle of its work, looked at a thousand times."""
     with ljspy.Target([ljspy.luajit(runtime), HERE / "truth.lua", "calls", "on", 1], cwd=HERE) as target:
         target.read_until(b"ready")
+        assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") == "S")
         before = digests(target.pid)
         assert len(before) > 3
         for _ in range(20):

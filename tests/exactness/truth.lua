@@ -50,10 +50,10 @@ local function frame_text(info)
 		return "[" .. (names[info.func] or "?") .. "]"
 	end
 	local source = info.source:gsub("^@", "")
-	if source == info.source and not source:find("^=") then
-		source = '=[string "' .. source .. '"]'
+	if info.linedefined < 0 then	-- a builtin that is written in Lua
+		return "[" .. source .. "]"
 	end
-	return ("%s:%d:%d"):format(source, info.linedefined % 2 ^ 32, info.currentline)
+	return ("%s:%d:%d"):format(source, info.linedefined, info.currentline)
 end
 
 -- A coroutine stands on the stack of whoever resumed it, then of an unnamed builtin.
