@@ -320,6 +320,16 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 	}
 }
 
+/* coroutine.resume and its like keep the coroutine that has just left in PC while they take its results. */
+static void add_switching_thread(struct capture *capture, struct capture_hints *hints,
+				 const struct vm_code *vm)
+{
+	for (size_t u = 0; u < capture->universe_count; u++)
+		if (capture->universes[u].universe->vm == vm)
+			add_thread(capture, hints, capture->universes[u].universe,
+				   vm_registers(&capture->registers).pc);
+}
+
 static void capture_threads(struct capture *capture, const struct image *image,
 			    struct capture_hints *hints)
 {
@@ -344,6 +354,7 @@ static void capture_threads(struct capture *capture, const struct image *image,
 					add_thread(capture, hints,
 						   capture->universes[u].universe, address);
 		}
+		add_switching_thread(capture, hints, module->vm);
 	}
 	for (size_t u = 0; u < capture->universe_count; u++)
 		if (capture->universes[u].cur_L)

@@ -315,6 +315,19 @@ static bool has_tail_called_builtin(const struct truth *truth, const struct stac
 	       line_mentions(truth, first->frames[first->count - 1], said->frames[said->count - 1]);
 }
 
+/* A coroutine goes on at the call in which it had yielded. */
+static bool is_back_from_yield(const struct truth *truth, const struct stack_text *next,
+			       const struct stack_text *said)
+{
+	size_t leaf = said->count ? said->count - 1 : 0;
+
+	if (leaf && strcmp(said->frames[leaf], "[yield]") == 0)
+		leaf--;
+	return leaf && leaf + 1 == next->count && begins_with(next, said, leaf) &&
+	       same_function(next->frames[leaf], said->frames[leaf]) &&
+	       line_mentions(truth, said->frames[leaf], "[yield]");
+}
+
 static int rank_between(const struct truth *truth, const struct stack_text *first,
 			const struct stack_text *next, const struct stack_text *said)
 {
@@ -336,6 +349,8 @@ static int rank_between(const struct truth *truth, const struct stack_text *firs
 		return RANK_ENTERING + (int)said->count;
 	if (has_just_entered(next, said) && next->count > depth)
 		return RANK_ENTERING + (int)said->count;
+	if (is_back_from_yield(truth, next, said))
+		return RANK_ENTERING + (int)next->count;
 	/* Entered again by C code, or a tail call to itself. */
 	if (has_just_entered(next, said))
 		return RANK_ENTERING + (int)said->count;

@@ -49,7 +49,11 @@ local function frame_text(info)
 	if info.what == "C" then
 		return "[" .. (names[info.func] or "?") .. "]"
 	end
-	return info.short_src .. ":" .. info.linedefined .. ":" .. info.currentline
+	local source = info.source:gsub("^@", "")
+	if info.linedefined < 0 then	-- a builtin that is written in Lua
+		return "[" .. source .. "]"
+	end
+	return ("%s:%d:%d"):format(source, info.linedefined, info.currentline)
 end
 
 -- A coroutine stands on the stack of whoever resumed it, then of an unnamed builtin.

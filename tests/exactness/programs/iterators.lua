@@ -23,13 +23,15 @@ return function()
 	@ for k, v in pairs(record) do
 		@ local x = v
 	end
-	@ for i, v in ipairs(list) do
+	@ local step, state, first = ipairs(list)
+	@ for i, v in step, state, first do -- ipairs
 		@ local x = v
 	end
 	@ for i, v in each, list, 0 do
 		@ local x = v
 	end
-	@ for w in string.gmatch("ab cd", "%a+") do
+	@ local words = string.gmatch("ab cd", "%a+")
+	@ for w in words do -- gmatch
 		@ local x = w
 	end
 	@ local t = { 3, 1, 2 }

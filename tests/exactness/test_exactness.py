@@ -1,0 +1,92 @@
+"""Every stack is right or says that it is not: judged at every instruction, and
+at random times, by programs whose stacks are known. What is judged, and how, is
+described in exactness.c, truth.h and truth.lua."""
+
+import hashlib
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import ljspy
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXACTNESS = ljspy.LJSPY.parent / "tests/exactness/exactness"
+PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.lua"))
+
+# Of the stacks, how many may say that a part of them is not known, and how many
+# may be wrong, in percent.
+LOST_PERCENT, WRONG_PERCENT = 0.5, 0
+# FFI callbacks enter by a page of stubs that no table describes, and while
+# lj_ccallback_leave() runs, the function that has returned comes back.
+CALLBACKS_LOST_PERCENT, CALLBACKS_WRONG_PERCENT = 2, 0.5
+
+# In the last instructions of a trace that calls on (1 of 10,000 samples).
+COMPILED_WRONG_PERCENT = 0.5
+
+# What the compiler is told: as it is, or so that traces come, go and fall apart all the time.
+SETTINGS = {
+    "default": (),
+    "hot": ("hotloop=2", "hotexit=2"),
+    "tight": ("hotloop=2", "hotexit=2", "sizemcode=32", "maxmcode=32", "maxtrace=20"),
+}
+
+
+@pytest.fixture(autouse=True)
+def exactness_is_built():
+    if not EXACTNESS.exists():
+        pytest.skip(f"{EXACTNESS} is not built")
+
+
+def judge(mode, runtime, program, jit, count, settings=()):
+    argv = [EXACTNESS, mode, ljspy.luajit(runtime), program, jit, str(count), *settings]
+    result = subprocess.run(argv, cwd=HERE, capture_output=True, text=True, timeout=300, check=False)
+    row = re.match(r"\S+ +\S+ +(\d+) judged, +(\d+) wrong, +\d+ lost \(([\d.]+) %\)", result.stdout)
+    assert row, f"status {result.returncode}: {result.stderr}"
+    print(result.stdout + result.stderr)
+    return int(row[1]), int(row[2]), float(row[3])
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_instruction_of_the_interpreter(runtime, program):
+    """In their order, too: no stack comes a second time or is left out."""
+    judged, wrong, lost = judge("step", runtime, program, "off", 30000)
+    assert judged > 1000
+    calls_back = program == "callbacks"
+    assert wrong * 100 / judged <= (CALLBACKS_WRONG_PERCENT if calls_back else WRONG_PERCENT)
+    assert lost <= (CALLBACKS_LOST_PERCENT if calls_back else LOST_PERCENT)
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_any_time(runtime, program, settings):
+    judged, wrong, lost = judge("sample", runtime, program, "on", 400, SETTINGS[settings])
+    assert judged == 400
+    assert wrong * 100 / judged <= COMPILED_WRONG_PERCENT
+    assert lost <= 5
+
+
+def digests(pid):
+    """Of each writable mapping of a process, by its address; those that cannot be read are none."""
+    found = {}
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+            if mapping := re.match(r"([0-9a-f]+)-([0-9a-f]+) .w", line):
+                start, end = (int(address, 16) for address in mapping.groups())
+                memory.seek(start)
+                found[line] = hashlib.sha256(memory.read(end - start)).hexdigest()
+    return found
+
+
+@pytest.mark.usefixtures("built")
+def test_not_one_byte_is_changed(runtime):
+    """Of a target that holds still in the middle of its work, looked at a thousand times."""
+    with ljspy.Target([ljspy.luajit(runtime), HERE / "truth.lua", "calls", "on", 1], cwd=HERE) as target:
+        target.read_until(b"ready")
+        assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") == "S")
+        before = digests(target.pid)
+        assert len(before) > 3
+        for _ in range(20):
+            assert ljspy.run("dump", "-p", target.pid).returncode == ljspy.OK
+        assert digests(target.pid) == before
