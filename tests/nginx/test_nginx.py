@@ -140,7 +140,7 @@ def verdicts(program, samples):
 
 @pytest.mark.slow
 def test_foo_has_two_thirds(nginx, jit, program, tmp_path, note_lost):
-    recording = record_under_load(nginx, "/shares", tmp_path, seconds=18)
+    recording = record_under_load(nginx, "/shares", tmp_path, seconds=12)
     weights, wrong = verdicts(program, recording.samples)
     note_lost(f"nginx, jit {jit}", len(recording.samples), weights)
     assert not wrong

@@ -42,8 +42,11 @@ local function frame_text(info)
 	elseif info.short_src:find("^%[builtin:") then
 		return names[info.func] .. " [builtin]"
 	end
-	local name = info.name ~= "" and info.name or "?"
-	return name .. " " .. info.short_src .. ":" .. info.linedefined
+	local place = info.short_src
+	if info.linedefined ~= 0 then -- else it is stripped
+		place = place .. ":" .. info.linedefined
+	end
+	return info.name and info.name ~= "" and info.name .. " " .. place or "function <" .. place .. ">"
 end
 
 local finish

@@ -62,4 +62,6 @@ def test_dump_of_a_busy_program(runtime, jit):
     assert dumped[-1].startswith("main chunk shares.lua:")
     lines = program.source.splitlines()
     for frame in dumped:
+        if frame.endswith("[builtin]"):
+            continue
         assert 1 <= int(frame.rpartition(":")[2].split("_")[0]) <= len(lines)
