@@ -410,7 +410,7 @@ static void capture_traces(struct capture *capture, const struct image *image,
 		memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
 		memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
 	}
-	traces_capture(view->universe->traces, capture->snapshot, layout, J_trace, sizetrace,
+	traces_capture(view->universe->traces, capture->snapshot, layout, J, J_trace, sizetrace,
 		       executing, 2);
 	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 				  capture->registers.rip);
