@@ -370,7 +370,9 @@ static int fit_operation(const struct aligner *aligner, const struct trace_instr
 	case IR_EQ: case IR_NE:
 		return fit_comparison(aligner, ins, place);
 	case IR_RETF:
-		return place->kind == KIND_RETURN ? FIT_OPERAND : FIT_NEVER;
+		/* A builtin that is called by a tail call returns at once. */
+		return place->kind == KIND_RETURN || place->op == BC_CALLT || place->op == BC_CALLMT
+			? FIT_OPERAND : FIT_NEVER;
 	case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_MOD: case IR_POW: case IR_NEG:
 	case IR_ADDOV: case IR_SUBOV: case IR_MULOV:
 	case IR_BNOT: case IR_BAND: case IR_BOR: case IR_BXOR:

@@ -17,6 +17,7 @@ enum {
 	FIT_NEVER = -12,
 	FIT_UNLIKELY = -3,
 	FIT_NO_CODE = -1,
+	FIT_AFTER_CALL = -2,	/* of what follows a call to the same IR instruction */
 	FIT_PLAUSIBLE = 2,
 	FIT_RESULT = 4,
 	FIT_GOOD = 5,
@@ -252,7 +253,7 @@ static bool may_call(const struct trace_instruction *ins)
 	case IR_SNEW: case IR_XSNEW: case IR_TNEW: case IR_TDUP: case IR_CNEW: case IR_CNEWI:
 	case IR_BUFPUT: case IR_BUFSTR: case IR_TOSTR: case IR_STRTO: case IR_NEWREF:
 	case IR_FPMATH: case IR_POW: case IR_MOD: case IR_DIV: case IR_OBAR: case IR_GCSTEP:
-	case IR_ATAN2: case IR_LDEXP: case IR_CARG: case IR_ALEN: case IR_CONV: case IR_LOOP:
+	case IR_ATAN2: case IR_LDEXP: case IR_ALEN: case IR_BASE: case IR_LOOP:
 		return true;
 	default:
 		return false;
@@ -382,14 +383,24 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 
 		for (size_t i = 0; i < block->count; i++) {
 			const struct machine *machine = &block->machine[i];
+			int32_t stay = i > 0 && (machine[-1].calls || machine[-1].exits)
+				? FIT_AFTER_CALL : 0;
 			uint32_t best = low, at = low;
 
 			for (ref = machine->low; ref < machine->high; ref++) {
-				for (; at < high && at <= ref; at++)
+				int32_t score;
+
+				for (; at < high && at < ref; at++)
 					if (scores[at - TRACE_REF_BASE] >= scores[best - TRACE_REF_BASE])
 						best = at;
 				from[rows[i] + ref - machine->low] = best;
-				next[ref - TRACE_REF_BASE] = scores[best - TRACE_REF_BASE] +
+				score = scores[best - TRACE_REF_BASE];
+				if (ref >= low && ref < high &&
+				    scores[ref - TRACE_REF_BASE] + stay >= score) {
+					from[rows[i] + ref - machine->low] = ref;
+					score = scores[ref - TRACE_REF_BASE] + stay;
+				}
+				next[ref - TRACE_REF_BASE] = score +
 					fit(block, machine, &block->ir[ref - TRACE_REF_BASE]);
 			}
 			memcpy(scores + (machine->low - TRACE_REF_BASE),
@@ -413,6 +424,16 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 	free(rows);
 	free(from);
 	return done;
+}
+
+/* The head ends with the store of the trace's number as g->vmstate (asm_head_root(), asm_head_side()). */
+static size_t head_length(const struct block *block)
+{
+	for (size_t i = 0; i < block->count && block->machine[i].low_snapshot == 0; i++)
+		if (block->machine[i].id == X86_INS_MOV && block->machine[i].stores &&
+		    block->machine[i].immediate == block->trace->number)
+			return i + 1;
+	return 0;
 }
 
 /* In the tail, asm_tail_link() stores BASE as the higher base of the trace that is linked to. */
@@ -462,13 +483,13 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 		done = refs && code->pieces && find_best(&block, refs);
 	}
 	if (done) {
-		size_t moved_from = moved_base_from(&block);
+		size_t moved_from = moved_base_from(&block), head = head_length(&block);
 
 		code->count = block.count;
 		for (size_t i = 0; i < block.count; i++)
 			code->pieces[i] = (struct code_piece){
 				.offset = block.machine[i].offset,
-				.ref = refs[i],
+				.ref = i < head ? TRACE_REF_BASE : refs[i],
 				.low_snapshot = block.machine[i].low_snapshot,
 				.high_snapshot = block.machine[i].high_snapshot,
 				.base_is_moved = i >= moved_from,

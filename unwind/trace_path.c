@@ -12,10 +12,11 @@ enum {
 	CONSTANTS_MAX = 256,	/* functions and prototypes of a trace that are considered */
 	LENGTH_MAX = 512,	/* bytecodes between two snapshots */
 	VISITS_MAX = 6000,	/* points looked at for one segment and budget */
-	CANDIDATES_MAX = 8,	/* paths compared for one segment */
+	CANDIDATES_MAX = 24,	/* paths compared for one segment */
+	CALLS_MAX = 256,	/* places of calls that are known from snapshots */
+	FIT_WEIGHT = 4,		/* against the length of a path */
 	STEPS_MAX = 24,		/* ways on from one point */
 	FRAMES_MAX = 1 << 16,
-	DEPTH_MAX = 256,
 	BCBIAS_J = 0x8000,
 };
 
@@ -47,6 +48,12 @@ struct replay {
 	const struct proto *callees[CONSTANTS_MAX];
 	size_t callee_count;
 	bool has_builtin;
+	/* Calls that some snapshot shows: the same place mostly calls the same function. */
+	struct {
+		uint64_t pc;
+		const struct proto *callee;
+	} calls[CALLS_MAX];
+	size_t call_count;
 	/* The search at hand. */
 	struct goal goal;
 	uint32_t ref, end_ref;
@@ -98,6 +105,17 @@ static bool is_same_frame(const struct replay *replay, int32_t left, int32_t rig
 	return true;
 }
 
+static void note_call(struct replay *replay, const struct path_frame *frame)
+{
+	if (frame->up < 0 || !frame->proto || frame->by_continuation || replay->call_count == CALLS_MAX)
+		return;
+	for (size_t i = 0; i < replay->call_count; i++)
+		if (replay->calls[i].pc == frame->call_pc && replay->calls[i].callee == frame->proto)
+			return;
+	replay->calls[replay->call_count].pc = frame->call_pc;
+	replay->calls[replay->call_count++].callee = frame->proto;
+}
+
 /* The frames of a snapshot, as a point. */
 static bool point_of_snapshot(struct replay *replay, uint32_t number, struct path_point *ret_point)
 {
@@ -124,6 +142,7 @@ static bool point_of_snapshot(struct replay *replay, uint32_t number, struct pat
 		up = add_frame(replay, &frame);
 		if (up < 0)
 			return false;
+		note_call(replay, &frame);
 	}
 	*ret_point = (struct path_point){ .frame = up, .pc = inlined[0].pc };
 	return true;
@@ -298,10 +317,18 @@ static void call(struct replay *replay, struct steps *steps, const struct path_p
 		 uint32_t instruction, bool is_tail_call)
 {
 	int32_t callee = is_tail_call ? -1 : goal_callee(replay, point);
-	unsigned cost = callee >= 0 ? 1 : 0;
+	unsigned cost = 0;
 
-	if (callee >= 0)
+	if (callee >= 0) {
 		enter_goal(replay, steps, callee);
+		cost = 1;
+	}
+	for (size_t i = 0; i < replay->call_count; i++)
+		if (replay->calls[i].pc == point->pc) {
+			enter(replay, steps, point, instruction, is_tail_call,
+			      replay->calls[i].callee, 0, cost);
+			cost = 1;
+		}
 	if (is_tail_call)
 		leave(replay, steps, point);
 	else
@@ -497,6 +524,9 @@ static bool keep_best(struct replay *replay, uint32_t number, const struct candi
 		const struct candidate *one = &replay->candidates[i];
 		int32_t score = trace_align(&alignment, one->points, one->count, assigned + length);
 
+		/* Of paths that explain as much, the shortest. */
+		if (score != INT32_MIN)
+			score = score * FIT_WEIGHT - (int32_t)one->count;
 		if (score <= best_score)
 			continue;
 		best = one;
@@ -546,6 +576,23 @@ static void set_last_goal(struct replay *replay)
 	}
 }
 
+/*
+ * The tail of a trace that links to another stores what the stack lacks. It
+ * belongs to what was executed last, unless that was a call or return.
+ */
+static struct path_point tail_point(const struct trace_path *path, uint32_t number,
+				    const struct path_point *start)
+{
+	const struct path_segment *before = &path->segments[number - 1];
+	struct path_point last = path->points[before->last];
+
+	if (!before->found || path->frames[last.frame].up != path->frames[start->frame].up ||
+	    path->frames[last.frame].proto != path->frames[start->frame].proto)
+		return *start;
+	last.frame = start->frame;
+	return last;
+}
+
 static bool replay_segment(struct replay *replay, uint32_t number, struct start *start)
 {
 	struct trace_path *path = replay->path;
@@ -572,6 +619,8 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct start 
 		};
 		return true;
 	}
+	if (!replay->goal.exists && number > 0)
+		start->point = tail_point(path, number, &start->point);
 	if (!keep_start(replay, number, &start->point))
 		return false;
 	*start = (struct start){ .point = replay->goal.point };
@@ -655,6 +704,12 @@ bool trace_path_replay(struct trace_path *path, const struct traces *traces,
 	done = replay.candidates && make_segments(&replay) &&
 	       point_of_snapshot(&replay, 0, &start.point);
 	find_callees(&replay);
+	/* All snapshots have a say in what is called where. */
+	for (uint32_t i = 1; done && i < path->segment_count; i++) {
+		struct path_point point;
+
+		point_of_snapshot(&replay, i, &point);
+	}
 	for (uint32_t i = 0; done && i < path->segment_count; i++)
 		done = replay_segment(&replay, i, &start);
 	free(replay.candidates);

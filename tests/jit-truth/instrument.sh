@@ -18,6 +18,7 @@ edit lj_iropt.h '/^static LJ_AINLINE IRRef lj_ir_nextins/,/^}/{
 s/^static/#include "lj_truth.h"\n&/
 s/^  return ref;/  lj_truth_recorded(J, ref);\n&/
 }'
+edit lj_record.c '/^void lj_record_ins/,/^}/s/^  pc = J->pc;/&\n  lj_truth_recording(J);/'
 edit lj_opt_loop.c '/^  for (ins = REF_FIRST; ins < invar; ins++) {/,/^  }$/{
 s/^    IRIns \*ir;/    lj_truth_copying(ins);\n&/
 s/^  }$/&\n  lj_truth_copying(0);/

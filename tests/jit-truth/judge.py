@@ -87,16 +87,18 @@ def judge(truth, sample):
     leaf, callers = got[0], got[1 : len(want)]
     if [f[1:3] for f in callers] == want[1:]:
         verdicts.add("callers")
-    elif leaf[3] == EXACT or any(f[3] == EXACT for f in callers):
-        verdicts.add("wrong callers said exact")
+    # The trace's start frame is the outermost compiled one: from there on, what is said to be
+    # exact must be.
+    compiled = [f for f in got if f[0] == "j"]
+    for said, true in zip(reversed(compiled), reversed(want)):
+        if said[3] == EXACT and said[1:3] != true:
+            verdicts.add("wrong and said exact")
     if leaf[1] == want[0][0]:
         verdicts.add("function")
         if leaf[2] == want[0][1]:
             verdicts.add("line")
     if leaf[3] != EXACT:
         verdicts.add("marked")
-    elif "line" not in verdicts:
-        verdicts.add("wrong leaf said exact")
     return verdicts
 
 
@@ -110,15 +112,15 @@ def tally(truth_path, samples_path):
             continue
         count += 1
         counts.update(verdicts)
-        if not {"callers", "line"} <= verdicts:
+        if not {"callers", "line"} <= verdicts or "wrong and said exact" in verdicts:
             trace, pc = truth.place(sample.registers, sample.words)
-            got = " ".join("%s:%d:%d" % f[:3] for f in sample.frames[:6])
+            got = " ".join("%s:%d:%d:%d" % f for f in sample.frames[:6])
             want = " ".join("%d:%d" % f for f in trace.frames_at(pc))
             misses[f"trace {trace.number} +{pc - trace.address:x}: {want} | {got}"] += 1
     return count, counts, misses
 
 
-COLUMNS = "callers", "function", "line", "marked", "lost", "wrong callers said exact", "wrong leaf said exact"
+COLUMNS = "callers", "function", "line", "marked", "lost", "wrong and said exact"
 
 
 def main():

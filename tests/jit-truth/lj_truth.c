@@ -1,4 +1,5 @@
 /* See lj_truth.h. Part of lj_trace.c, for its headers. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,6 +13,7 @@ static struct {
 static uint8_t truth_frame_count[TRUTH_REFS];
 static const uint8_t *truth_code[TRUTH_REFS];
 static uint32_t truth_copied;	/* the instruction that LOOP copies at present; 0 if none */
+static const BCIns *truth_pc;	/* being recorded; J->pc may already be where it leads to */
 static FILE *truth_file;
 
 static void truth_add(uint32_t ref, GCproto *pt, const BCIns *pc)
@@ -32,7 +34,7 @@ static void truth_add_frames(jit_State *J, uint32_t ref)
 	cTValue *lim = J->L->base - J->baseslot + LJ_FR2;
 
 	if (J->pt)
-		truth_add(ref, J->pt, J->pc);
+		truth_add(ref, J->pt, truth_pc ? truth_pc : J->pc);
 	while (frame > lim) {
 		const BCIns *pc = NULL;
 
@@ -53,12 +55,27 @@ static void truth_add_frames(jit_State *J, uint32_t ref)
 void lj_truth_recorded(jit_State *J, uint32_t ref)
 {
 	truth_frame_count[ref] = 0;
+	if (ref == REF_BASE) {
+		truth_pc = NULL;
+		truth_copied = 0;
+	}
 	if (truth_copied) {
 		truth_frame_count[ref] = truth_frame_count[truth_copied];
 		memcpy(truth_frames[ref], truth_frames[truth_copied], sizeof(truth_frames[ref]));
-	} else if (J->L && J->pc) {
+	} else if (truth_pc) {
 		truth_add_frames(J, ref);
 	}
+}
+
+void lj_truth_recording(jit_State *J)
+{
+	bool is_first = !truth_pc;
+	uint32_t ref;
+
+	truth_pc = J->pc;
+	/* What was set up before the first bytecode belongs to it. */
+	for (ref = REF_BASE; is_first && ref < J->cur.nins; ref++)
+		truth_add_frames(J, ref);
 }
 
 void lj_truth_copying(uint32_t ref)

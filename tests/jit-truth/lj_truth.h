@@ -18,6 +18,7 @@
 #define LJ_TRUTH_H
 
 LJ_FUNC void lj_truth_recorded(struct jit_State *J, uint32_t ref);
+LJ_FUNC void lj_truth_recording(struct jit_State *J);
 LJ_FUNC void lj_truth_copying(uint32_t ref);
 LJ_FUNC void lj_truth_assembled(uint32_t ref, const uint8_t *code);
 LJ_FUNC void lj_truth_saved(struct jit_State *J, struct GCtrace *T);
