@@ -13,6 +13,7 @@ enum {
 	RID_EDX = 2,		/* RID_BASE */
 	RID_XMM = 16,
 	CELLS_MAX = 1 << 23,
+	HEAD_MAX = 128,		/* instructions in front of a trace's first */
 	/* How well a machine instruction fits an IR instruction. */
 	FIT_NEVER = -12,
 	FIT_UNLIKELY = -3,
@@ -30,6 +31,7 @@ struct machine {
 	unsigned id;			/* X86_INS_* */
 	bool exits;			/* a conditional jump out of the trace */
 	bool calls;
+	bool checks_gc;			/* of the step of the collector that a loop or trace begins with */
 	bool stores;
 	bool loads;
 	uint8_t written;		/* RID of the register written, or RID_NONE */
@@ -159,6 +161,27 @@ static bool disassemble(struct block *block, const uint8_t *bytes)
 	return whole && block->count > 0;
 }
 
+/* call lj_gc_step_jit; test eax, eax; jnz exit (asm_gc_check()) */
+static void mark_gc_checks(struct block *block)
+{
+	for (size_t i = 0; i + 2 < block->count; i++) {
+		struct machine *machine = &block->machine[i];
+
+		if (machine[0].calls && machine[1].id == X86_INS_TEST && machine[2].exits)
+			machine[0].checks_gc = machine[1].checks_gc = machine[2].checks_gc = true;
+	}
+}
+
+/* The head ends with the store of the trace's number as g->vmstate (asm_head_root(), asm_head_side()). */
+static size_t head_length(const struct block *block)
+{
+	for (size_t i = 0; i < block->count && i < HEAD_MAX; i++)
+		if (block->machine[i].id == X86_INS_MOV && block->machine[i].stores &&
+		    block->machine[i].immediate == block->trace->number)
+			return i + 1;
+	return 0;
+}
+
 /*---- Bounds ----*/
 
 /*
@@ -190,7 +213,8 @@ static void bound_by_exits(struct block *block, uint32_t snapshots,
 	uint32_t low = 0;
 	size_t begin = 0;
 
-	for (size_t i = 0; i < block->count; i++) {
+	/* The check of the stack's size in a head takes an exit of the parent's. */
+	for (size_t i = head_length(block); i < block->count; i++) {
 		int exit = block->machine[i].exits
 			? exit_number(context, block->machine[i].target) : -1;
 
@@ -336,6 +360,9 @@ static int fit(const struct block *block, const struct machine *machine,
 	bool sets_result = has_result(ins) && machine->written == ins->reg;
 	int value = 0;
 
+	if (machine->checks_gc)
+		return ins->op == IR_LOOP || ins->op == IR_BASE || ins->op == IR_GCSTEP
+			? FIT_OPERAND : FIT_UNLIKELY;
 	if (machine->exits)
 		return ins->guard || ins->op == IR_LOOP ? FIT_GOOD :
 		       may_call(ins) ? 0 : FIT_NEVER;
@@ -426,16 +453,6 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 	return done;
 }
 
-/* The head ends with the store of the trace's number as g->vmstate (asm_head_root(), asm_head_side()). */
-static size_t head_length(const struct block *block)
-{
-	for (size_t i = 0; i < block->count && block->machine[i].low_snapshot == 0; i++)
-		if (block->machine[i].id == X86_INS_MOV && block->machine[i].stores &&
-		    block->machine[i].immediate == block->trace->number)
-			return i + 1;
-	return 0;
-}
-
 /* In the tail, asm_tail_link() stores BASE as the higher base of the trace that is linked to. */
 static size_t moved_base_from(const struct block *block)
 {
@@ -478,6 +495,7 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 	*code = (struct trace_code){ 0 };
 	if (trace_nins(trace, layout) > TRACE_REF_BASE && load_ir(&block) &&
 	    disassemble(&block, bytes) && bound(&block, exit_number, context)) {
+		mark_gc_checks(&block);
 		refs = calloc(block.count, sizeof(*refs));
 		code->pieces = calloc(block.count, sizeof(*code->pieces));
 		done = refs && code->pieces && find_best(&block, refs);

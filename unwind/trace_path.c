@@ -11,25 +11,30 @@
 enum {
 	CONSTANTS_MAX = 256,	/* functions and prototypes of a trace that are considered */
 	LENGTH_MAX = 512,	/* bytecodes between two snapshots */
-	VISITS_MAX = 6000,	/* points looked at for one segment and budget */
-	CANDIDATES_MAX = 24,	/* paths compared for one segment */
+	VISITS_MAX = 12000,	/* points looked at for one segment and budget */
+	CANDIDATES_MAX = 32,	/* paths compared for one segment */
 	CALLS_MAX = 256,	/* places of calls that are known from snapshots */
+	NOTED_MAX = 600,	/* snapshots that are looked through for them */
+	NEIGHBOURS = 40,	/* traces, likewise */
 	FIT_WEIGHT = 4,		/* against the length of a path */
+	COST_WEIGHT = 16,	/* and its cost */
 	STEPS_MAX = 24,		/* ways on from one point */
 	FRAMES_MAX = 1 << 16,
 	BCBIAS_J = 0x8000,
 };
 
 /*
- * What a comparison between two snapshots may cost: those which left a guard
- * have a snapshot of their own, so a path through others is less likely.
+ * What may speak against a path between two snapshots: comparisons without a
+ * guard, since one that left a guard has a snapshot of its own, and calls of
+ * functions that no snapshot shows. Paths are looked for by rising cost.
  */
-static const unsigned budgets[] = { 0, 1, 3 };
+enum { COST_GUESSED_CALL = 1, COST_COMPARISON = 2, COST_UNEXPECTED_CALL = 2, COST_MAX = 6 };
 
 struct candidate {
 	struct path_point points[LENGTH_MAX];
 	uint32_t count;
 	bool at_branch;		/* ends at the branch whose other side the goal is */
+	unsigned cost;
 };
 
 /* What the path between two snapshots has to lead to. */
@@ -54,13 +59,16 @@ struct replay {
 		const struct proto *callee;
 	} calls[CALLS_MAX];
 	size_t call_count;
+	unsigned snapshots_noted;
 	/* The search at hand. */
 	struct goal goal;
 	uint32_t ref, end_ref;
 	unsigned visits;
+	unsigned budget;
 	struct candidate now;
 	struct candidate *candidates;
 	size_t candidate_count;
+	bool immediate;		/* one of them has no length at all */
 };
 
 /*---- Frames ----*/
@@ -105,15 +113,50 @@ static bool is_same_frame(const struct replay *replay, int32_t left, int32_t rig
 	return true;
 }
 
-static void note_call(struct replay *replay, const struct path_frame *frame)
+static void note_call(struct replay *replay, uint64_t pc, const struct proto *callee)
 {
-	if (frame->up < 0 || !frame->proto || frame->by_continuation || replay->call_count == CALLS_MAX)
+	if (!pc || !callee || replay->call_count == CALLS_MAX)
 		return;
 	for (size_t i = 0; i < replay->call_count; i++)
-		if (replay->calls[i].pc == frame->call_pc && replay->calls[i].callee == frame->proto)
+		if (replay->calls[i].pc == pc && replay->calls[i].callee == callee)
 			return;
-	replay->calls[replay->call_count].pc = frame->call_pc;
-	replay->calls[replay->call_count++].callee = frame->proto;
+	replay->calls[replay->call_count].pc = pc;
+	replay->calls[replay->call_count++].callee = callee;
+}
+
+/* The calls that a trace's snapshots show. */
+static void note_calls(struct replay *replay, const struct trace *trace)
+{
+	struct trace_frame inlined[TRACE_FRAMES_MAX];
+	uint32_t snapshots = trace_snapshot_count(trace, replay->layout);
+
+	for (uint32_t number = 0; number < snapshots && replay->snapshots_noted < NOTED_MAX; number++) {
+		size_t count = trace_exit_frames(trace, replay->layout, number, inlined,
+						 TRACE_FRAMES_MAX);
+
+		replay->snapshots_noted++;
+		for (size_t i = 0; i + 1 < count; i++)
+			if (inlined[i].pc && !inlined[i + 1].is_continuation)
+				note_call(replay, inlined[i + 1].pc,
+					  lua_objects_proto_of_pc(replay->objects, inlined[i].pc));
+	}
+}
+
+/* Of this trace and those compiled shortly before and after it, which mostly are of the same code. */
+static void note_all_calls(struct replay *replay)
+{
+	note_calls(replay, replay->trace);
+	for (uint32_t distance = 1; distance <= NEIGHBOURS; distance++) {
+		const struct trace *before = distance < replay->trace->number
+			? traces_seen(replay->traces, replay->trace->number - distance) : NULL;
+		const struct trace *after = traces_seen(replay->traces,
+							replay->trace->number + distance);
+
+		if (before)
+			note_calls(replay, before);
+		if (after)
+			note_calls(replay, after);
+	}
 }
 
 /* The frames of a snapshot, as a point. */
@@ -142,7 +185,6 @@ static bool point_of_snapshot(struct replay *replay, uint32_t number, struct pat
 		up = add_frame(replay, &frame);
 		if (up < 0)
 			return false;
-		note_call(replay, &frame);
 	}
 	*ret_point = (struct path_point){ .frame = up, .pc = inlined[0].pc };
 	return true;
@@ -313,6 +355,15 @@ static void leave(struct replay *replay, struct steps *steps, const struct path_
 	}
 }
 
+/* Recursion is never guessed. */
+static bool is_running(const struct replay *replay, int32_t frame, const struct proto *proto)
+{
+	for (; frame >= 0; frame = frame_at(replay, frame)->up)
+		if (frame_at(replay, frame)->proto == proto)
+			return true;
+	return false;
+}
+
 static void call(struct replay *replay, struct steps *steps, const struct path_point *point,
 		 uint32_t instruction, bool is_tail_call)
 {
@@ -321,21 +372,23 @@ static void call(struct replay *replay, struct steps *steps, const struct path_p
 
 	if (callee >= 0) {
 		enter_goal(replay, steps, callee);
-		cost = 1;
+		cost = COST_UNEXPECTED_CALL;
 	}
 	for (size_t i = 0; i < replay->call_count; i++)
 		if (replay->calls[i].pc == point->pc) {
 			enter(replay, steps, point, instruction, is_tail_call,
 			      replay->calls[i].callee, 0, cost);
-			cost = 1;
+			cost = COST_UNEXPECTED_CALL;
 		}
 	if (is_tail_call)
 		leave(replay, steps, point);
 	else
 		add_step(steps, point->frame, point->pc + BYTECODE_SIZE,
-			 cost + (replay->has_builtin ? 0 : 1));
+			 cost + (replay->has_builtin ? 0 : COST_GUESSED_CALL));
 	for (size_t i = 0; i < replay->callee_count; i++)
-		enter(replay, steps, point, instruction, is_tail_call, replay->callees[i], 0, cost);
+		if (!is_running(replay, point->frame, replay->callees[i]))
+			enter(replay, steps, point, instruction, is_tail_call,
+			      replay->callees[i], 0, cost + COST_GUESSED_CALL);
 }
 
 /* Where the recorder may have gone from here. */
@@ -350,8 +403,8 @@ static void find_steps(struct replay *replay, const struct path_point *point, st
 	if (!instruction_at(replay, point, &instruction, &op))
 		return;
 	if (branch(replay, point, pcs)) {
-		add_step(steps, point->frame, pcs[0], 1);
-		add_step(steps, point->frame, pcs[1], 1);
+		add_step(steps, point->frame, pcs[0], COST_COMPARISON);
+		add_step(steps, point->frame, pcs[1], COST_COMPARISON);
 		return;
 	}
 	switch ((int)op) {
@@ -424,10 +477,15 @@ static void search(struct replay *replay, const struct path_point *point, unsign
 	    replay->now.count == LENGTH_MAX)
 		return;
 	if (!is_first && is_goal(replay, point, &at_branch)) {
-		struct candidate *found = &replay->candidates[replay->candidate_count++];
+		struct candidate *found;
 
+		/* What costs less has been found with a smaller budget. */
+		if (budget > 0)
+			return;
+		found = &replay->candidates[replay->candidate_count++];
 		*found = replay->now;
 		found->at_branch = at_branch;
+		found->cost = replay->budget;
 		if (at_branch)
 			found->points[found->count++] = *point;
 		return;
@@ -454,18 +512,22 @@ static void search_from(struct replay *replay, const struct start *start, unsign
 	uint64_t pcs[2];
 
 	replay->visits = 0;
-	replay->candidate_count = 0;
+	replay->budget = budget;
 	replay->now.count = 0;
 	if (!start->at_branch || !branch(replay, &start->point, pcs)) {
 		bool at_branch;
 
 		/* A snapshot may follow at once, by a branch at this very point. */
+		if (replay->immediate)
+			return;
 		if (is_goal(replay, &start->point, &at_branch) && at_branch) {
 			struct candidate *found = &replay->candidates[replay->candidate_count++];
 
 			found->points[0] = start->point;
 			found->count = 1;
 			found->at_branch = true;
+			found->cost = 0;
+			replay->immediate = true;
 			return;
 		}
 		search(replay, &start->point, budget, true);
@@ -524,9 +586,10 @@ static bool keep_best(struct replay *replay, uint32_t number, const struct candi
 		const struct candidate *one = &replay->candidates[i];
 		int32_t score = trace_align(&alignment, one->points, one->count, assigned + length);
 
-		/* Of paths that explain as much, the shortest. */
+		/* Of paths that explain as much, the likeliest and shortest. */
 		if (score != INT32_MIN)
-			score = score * FIT_WEIGHT - (int32_t)one->count;
+			score = score * FIT_WEIGHT - (int32_t)one->count -
+				(int32_t)one->cost * COST_WEIGHT;
 		if (score <= best_score)
 			continue;
 		best = one;
@@ -608,9 +671,10 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct start 
 	else
 		set_last_goal(replay);
 	replay->candidate_count = 0;
-	for (unsigned i = 0; replay->goal.exists && i < sizeof(budgets) / sizeof(budgets[0]) &&
-	     replay->candidate_count == 0; i++)
-		search_from(replay, start, budgets[i]);
+	replay->immediate = false;
+	for (unsigned budget = 0; replay->goal.exists && budget <= COST_MAX &&
+	     replay->candidate_count < CANDIDATES_MAX; budget++)
+		search_from(replay, start, budget);
 	if (replay->candidate_count && keep_best(replay, number, &best)) {
 		*start = (struct start){
 			.point = best->at_branch ? best->points[best->count - 1] : replay->goal.point,
@@ -704,12 +768,7 @@ bool trace_path_replay(struct trace_path *path, const struct traces *traces,
 	done = replay.candidates && make_segments(&replay) &&
 	       point_of_snapshot(&replay, 0, &start.point);
 	find_callees(&replay);
-	/* All snapshots have a say in what is called where. */
-	for (uint32_t i = 1; done && i < path->segment_count; i++) {
-		struct path_point point;
-
-		point_of_snapshot(&replay, i, &point);
-	}
+	note_all_calls(&replay);
 	for (uint32_t i = 0; done && i < path->segment_count; i++)
 		done = replay_segment(&replay, i, &start);
 	free(replay.candidates);

@@ -126,7 +126,7 @@ static struct identity identify(const struct layout *layout, uint64_t address,
 		.nk = load(header, layout->GCtrace_nk, 4),
 		.nsnap = load(header, layout->GCtrace_nsnap, 2),
 		.nsnapmap = load(header, layout->GCtrace_nsnapmap,
-				 layout->GCtrace_nsnapmap > layout->GCtrace_nk ? 4 : 2),
+				 layout->GCtrace_nsnapmap == layout->GCtrace_nsnap + 2 ? 2 : 4),
 		.szmcode = load(header, layout->GCtrace_szmcode, 4),
 		.startins = load(header, layout->GCtrace_startins, 4),
 		.spadjust = load(header, layout->GCtrace_spadjust, 2),
@@ -377,6 +377,12 @@ const struct trace *traces_by_number(const struct traces *traces, uint32_t numbe
 	const struct entry *entry = number < traces->size ? traces->entries[number] : NULL;
 
 	return entry && entry->verified == traces->snapshot ? &entry->trace : NULL;
+}
+
+const struct trace *traces_seen(const struct traces *traces, uint32_t number)
+{
+	return number < traces->size && traces->entries[number] ? &traces->entries[number]->trace
+								 : NULL;
 }
 
 const struct trace *traces_find_startins(const struct traces *traces,

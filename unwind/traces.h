@@ -60,6 +60,9 @@ const struct trace *traces_find(const struct traces *traces, uint64_t pc);
 /* The trace with this number, verified in the present snapshot; or NULL. */
 const struct trace *traces_by_number(const struct traces *traces, uint32_t number);
 
+/* The trace with this number as it was seen last, be it now or long ago; or NULL. */
+const struct trace *traces_seen(const struct traces *traces, uint32_t number);
+
 /* The trace whose startins the pc points behind (BC_JLOOP of a return, before August 2023). */
 const struct trace *traces_find_startins(const struct traces *traces,
 					 const struct layout *layout, uint64_t pc);

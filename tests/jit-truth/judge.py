@@ -12,7 +12,8 @@ TRACE_SPACE = 16  # below a C frame: what BC_JLOOP saves
 
 
 class Trace:
-    def __init__(self, number, address, size, spadjust):
+    def __init__(self, position, number, address, size, spadjust):
+        self.position = position  # in the file
         self.number, self.address, self.size, self.spadjust = number, address, size, spadjust
         self.offsets, self.frames, self.refs = [], [], []
 
@@ -25,11 +26,13 @@ class Truth:
 
     def __init__(self, path):
         self.traces = []
+        position = 0
         for line in open(path):
+            position += len(line)
             kind, *rest = line.split()
             if kind == "T":
                 number, address, size, spadjust = rest
-                self.traces.append(Trace(int(number), int(address, 16), int(size, 16), int(spadjust)))
+                self.traces.append(Trace(position, int(number), int(address, 16), int(size, 16), int(spadjust)))
             elif kind == "C":
                 trace = self.traces[-1]
                 trace.offsets.append(int(rest[0], 16))
@@ -37,20 +40,21 @@ class Truth:
                 trace.frames.append([tuple(map(int, f.split(":"))) for f in rest[2:] if f != "-"])
         self.traces.reverse()
 
-    def find(self, pc):
+    def find(self, pc, length):
+        """The last trace that had been compiled when the file was so long."""
         for trace in self.traces:
-            if trace.address <= pc < trace.address + trace.size:
+            if trace.position <= length and trace.address <= pc < trace.address + trace.size:
                 return trace
         return None
 
     def place(self, registers, words):
         """The trace and pc in it that a sample was taken in, or that called what it was taken in."""
-        rip, rsp, cframe = registers
-        trace = self.find(rip)
+        length, rip, rsp, cframe = registers
+        trace = self.find(rip, length)
         if trace:
             return trace, rip
         for i, word in enumerate(words):
-            trace = self.find(word - 1)
+            trace = self.find(word - 1, length)
             if trace and rsp + 8 * (i + 1) + TRACE_SPACE + trace.spadjust == cframe:
                 return trace, word - 1
         return None, None
@@ -60,7 +64,7 @@ class Sample:
     def __init__(self, line):
         left, right = line.rstrip("\n").split("\t")
         numbers = [int(n, 16) for n in left.split()]
-        self.registers, self.words = numbers[:3], numbers[3:]
+        self.registers, self.words = numbers[:4], numbers[4:]
         self.frames = []
         for frame in right.split():
             kind, firstline, line, certainty = frame.split(":")

@@ -1,9 +1,9 @@
 /*
- * sample PID SECONDS RATE: what ljspy sees of a process with one thread, for
+ * sample PID SECONDS RATE TRUTH: what ljspy sees of a process with one thread, for
  * comparison with the truth that an instrumented LuaJIT writes (lj_truth.h).
  *
- * One line for each sample: machine code pc, stack pointer, the Lua thread's
- * C frame, stack words; then, behind a tab, the frames, leaf first, as
+ * One line for each sample: length of the TRUTH file at that time, machine
+ * code pc, stack pointer, the Lua thread's C frame, stack words; then, behind a tab, the frames, leaf first, as
  * kind:FIRSTLINE:LINE:certainty (kinds: L Lua, j Lua in compiled code, X lost,
  * T trace, N all else).
  */
@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 200 * 1000 * 1000, LOOK_EVERY = 200 
 
 struct sampled {
 	struct registers registers;
+	off_t truth_length;
 	uint64_t cframe;
 	uint64_t words[STACK_WORDS];
 	size_t word_count;
@@ -53,8 +55,11 @@ static uint64_t running_cframe(struct lua_process *process)
 	return cframe & ~(uint64_t)3;
 }
 
-static void look(struct lua_process *process, struct sampled *sampled)
+static void look(struct lua_process *process, const char *truth, struct sampled *sampled)
 {
+	struct stat status;
+
+	sampled->truth_length = stat(truth, &status) == 0 ? status.st_size : 0;
 	sampled->cframe = running_cframe(process);
 	sampled->word_count = 0;
 	while (sampled->word_count < STACK_WORDS &&
@@ -85,8 +90,8 @@ static char kind_letter(const struct frame *frame)
 
 static void print(const struct sampled *sampled, const struct frame *frames, size_t count)
 {
-	printf("%" PRIx64 " %" PRIx64 " %" PRIx64, sampled->registers.rip, sampled->registers.rsp,
-	       sampled->cframe);
+	printf("%jx %" PRIx64 " %" PRIx64 " %" PRIx64, (intmax_t)sampled->truth_length,
+	       sampled->registers.rip, sampled->registers.rsp, sampled->cframe);
 	for (size_t i = 0; i < sampled->word_count; i++)
 		printf(" %" PRIx64, sampled->words[i]);
 	putchar('\t');
@@ -97,7 +102,7 @@ static void print(const struct sampled *sampled, const struct frame *frames, siz
 }
 
 static bool sample(struct tracer *tracer, struct tracee *tracee, struct lua_process *process,
-		   struct capture_hints *hints)
+		   const char *truth, struct capture_hints *hints)
 {
 	struct sampled sampled;
 	const struct frame *frames;
@@ -111,7 +116,7 @@ static bool sample(struct tracer *tracer, struct tracee *tracee, struct lua_proc
 	if (!error && lua_process_needs_settling(process))
 		lua_process_settle(process);
 	if (!error) {
-		look(process, &sampled);
+		look(process, truth, &sampled);
 		lua_process_capture(process, &sampled.registers, hints);
 	}
 	tracer_resume(tracer, tracee);
@@ -133,7 +138,7 @@ int main(int argc, char **argv)
 	uint64_t end;
 	pid_t pid;
 
-	if (argc != 4 || !functions || !tracer)
+	if (argc != 5 || !functions || !tracer)
 		return EXIT_FAILURE;
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);
@@ -151,7 +156,7 @@ int main(int argc, char **argv)
 		usleep((useconds_t)interval);
 		if (i % LOOK_EVERY == 0)
 			lua_process_refresh(process, false);
-		if (!sample(tracer, tracee, process, &hints))
+		if (!sample(tracer, tracee, process, argv[4], &hints))
 			break;
 	}
 	lua_process_close(process);
