@@ -371,13 +371,15 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 	for (uint64_t at = thread->cframe - sizeof(word);
 	     at >= capture->registers.rsp && thread->cframe - at < TRACE_FRAME_BYTES_MAX;
 	     at -= sizeof(word)) {
+		const struct registers caller = { .rsp = at + sizeof(word) };
 		const struct trace *trace;
 
 		if (!stack_word(capture, at, &word))
 			return;
 		trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 					  word - 1);
-		if (!trace)
+		/* What a trace has spilled may look like a return address into another one. */
+		if (!trace || vm_trace_cframe(&caller, trace->spadjust) != thread->cframe)
 			continue;
 		capture_trace_constants(capture, objects, layout, trace);
 		return;

@@ -82,6 +82,8 @@ struct place {
 	uint32_t instruction;
 	const struct proto *proto;
 	int base;			/* slot of its frame's base; -1 if unknown */
+	int32_t frame;
+	const struct place *first;	/* of the path */
 };
 
 struct aligner {
@@ -326,10 +328,34 @@ static int fit_comparison(const struct aligner *aligner, const struct trace_inst
 	       is_table_kind(place->kind) ? FIT_POSSIBLE : FIT_NEVER;
 }
 
-static int fit_string(const struct trace_instruction *ins, const struct place *place)
+/* Does a concatenation have this string constant among its operands? */
+static bool concatenates(const struct layout *layout, const struct place *place, uint64_t string)
 {
+	for (const struct place *at = place; at-- > place->first;) {
+		uint64_t constant;
+
+		if (at->frame != place->frame || at->op != BC_KSTR ||
+		    bytecode_a(at->instruction) < bytecode_b(place->instruction) ||
+		    bytecode_a(at->instruction) > bytecode_c(place->instruction))
+			continue;
+		if (proto_kgc(layout, at->proto, bytecode_d(at->instruction), &constant) &&
+		    constant == string)
+			return true;
+	}
+	return false;
+}
+
+static int fit_string(const struct aligner *aligner, const struct trace_instruction *ins,
+		      const struct place *place)
+{
+	uint64_t string;
+
 	if (place->kind == KIND_CALL)
 		return FIT_GOOD;
+	if (place->kind == KIND_CAT && ins->op == IR_BUFPUT && ins->op2 < TRACE_REF_BIAS &&
+	    trace_constant(aligner->alignment->trace, aligner->alignment->layout, ins->op2, &string))
+		return concatenates(aligner->alignment->layout, place, string)
+			? FIT_OPERAND + FIT_OPERAND : FIT_UNLIKELY;
 	if (place->kind == KIND_CAT)
 		return ins->op == IR_XLOAD || ins->op == IR_STRREF ? FIT_UNLIKELY : FIT_TYPICAL;
 	return FIT_UNLIKELY;
@@ -398,7 +424,7 @@ static int fit_operation(const struct aligner *aligner, const struct trace_instr
 		return fit_load_of_slot(aligner, ins, place);
 	case IR_XLOAD: case IR_STRREF: case IR_SNEW: case IR_XSNEW: case IR_TOSTR: case IR_STRTO:
 	case IR_BUFHDR: case IR_BUFPUT: case IR_BUFSTR:
-		return fit_string(ins, place);
+		return fit_string(aligner, ins, place);
 	case IR_TNEW:
 		return place->op == BC_TNEW ? FIT_OPERAND : FIT_UNLIKELY;
 	case IR_TDUP:
@@ -438,7 +464,8 @@ static void load_places(const struct path_alignment *alignment, const struct pat
 	for (size_t i = 0; i < count; i++) {
 		const struct path_frame *frame = &alignment->frames[points[i].frame];
 
-		places[i] = (struct place){ .op = BC__MAX, .base = -1, .proto = frame->proto };
+		places[i] = (struct place){ .op = BC__MAX, .base = -1, .proto = frame->proto,
+					    .frame = points[i].frame, .first = places };
 		if (!frame->proto ||
 		    !proto_instruction(frame->proto, points[i].pc, &places[i].instruction))
 			continue;

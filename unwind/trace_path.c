@@ -749,6 +749,22 @@ static bool make_segments(struct replay *replay)
 	return true;
 }
 
+/* IR_LOOP stands for the jump back, which is at the end of the path before it. */
+static void assign_loop(struct replay *replay)
+{
+	struct trace_path *path = replay->path;
+
+	for (size_t i = 1; i < path->segment_count; i++) {
+		const struct path_segment *segment = &path->segments[i];
+		struct trace_instruction ins;
+
+		for (uint32_t ref = segment->ref; ref < segment->end_ref; ref++)
+			if (trace_instruction(replay->trace, replay->layout, ref, &ins) &&
+			    ins.op == IR_LOOP)
+				path->point_of[ref - TRACE_REF_BASE] = path->segments[i - 1].last;
+	}
+}
+
 bool trace_path_replay(struct trace_path *path, const struct traces *traces,
 		       const struct trace *trace, const struct layout *layout,
 		       struct lua_objects *objects)
@@ -771,6 +787,8 @@ bool trace_path_replay(struct trace_path *path, const struct traces *traces,
 	note_all_calls(&replay);
 	for (uint32_t i = 0; done && i < path->segment_count; i++)
 		done = replay_segment(&replay, i, &start);
+	if (done)
+		assign_loop(&replay);
 	free(replay.candidates);
 	if (!done)
 		trace_path_clear(path);
