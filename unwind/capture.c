@@ -356,8 +356,8 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 }
 
 /*
- * The trace that called the native code at hand is the one that a return
- * address between the stack pointer and the thread's C frame leads to.
+ * The trace that called the native code at hand is one that a return address
+ * between the stack pointer and the thread's C frame leads to.
  */
 static void capture_calling_trace(struct capture *capture, struct lua_objects *objects,
 				  const struct universe_view *view)
@@ -378,11 +378,9 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 			return;
 		trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 					  word - 1);
-		/* What a trace has spilled may look like a return address into another one. */
-		if (!trace || vm_trace_cframe(&caller, trace->spadjust) != thread->cframe)
-			continue;
-		capture_trace_constants(capture, objects, layout, trace);
-		return;
+		/* Among a trace's spilled values there may be an older call's return address. */
+		if (trace && vm_trace_cframe(&caller, trace->spadjust) == thread->cframe)
+			capture_trace_constants(capture, objects, layout, trace);
 	}
 }
 

@@ -42,6 +42,7 @@ struct goal {
 	bool exists;
 	struct path_point point;
 	bool any_frame;		/* only the pc matters */
+	bool is_end;		/* where recording ended: in the middle of this instruction */
 };
 
 struct replay {
@@ -486,7 +487,7 @@ static void search(struct replay *replay, const struct path_point *point, unsign
 		*found = replay->now;
 		found->at_branch = at_branch;
 		found->cost = replay->budget;
-		if (at_branch)
+		if (at_branch || replay->goal.is_end)
 			found->points[found->count++] = *point;
 		return;
 	}
@@ -624,19 +625,21 @@ static bool keep_start(struct replay *replay, uint32_t number, const struct path
 	return true;
 }
 
-/* Where the last segment leads: a loop back to its start, all other traces nowhere. */
-static void set_last_goal(struct replay *replay)
+static bool has_loop(const struct replay *replay)
 {
 	struct trace_instruction ins;
 
-	replay->goal.exists = false;
-	for (uint32_t ref = TRACE_REF_BASE; ref < trace_nins(replay->trace, replay->layout); ref++) {
-		if (!trace_instruction(replay->trace, replay->layout, ref, &ins) || ins.op != IR_LOOP)
-			continue;
-		replay->goal.exists = point_of_snapshot(replay, 0, &replay->goal.point);
-		replay->goal.any_frame = true;
-		return;
-	}
+	for (uint32_t ref = TRACE_REF_BASE; ref < trace_nins(replay->trace, replay->layout); ref++)
+		if (trace_instruction(replay->trace, replay->layout, ref, &ins) && ins.op == IR_LOOP)
+			return true;
+	return false;
+}
+
+/* Where the last segment leads: a loop back to its start, all other traces nowhere. */
+static void set_last_goal(struct replay *replay)
+{
+	replay->goal.exists = has_loop(replay) && point_of_snapshot(replay, 0, &replay->goal.point);
+	replay->goal.any_frame = true;
 }
 
 /*
@@ -666,6 +669,7 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct start 
 	replay->ref = segment->ref;
 	replay->end_ref = segment->end_ref;
 	replay->goal.any_frame = false;
+	replay->goal.is_end = number + 2 == path->segment_count && !has_loop(replay);
 	if (number + 1 < path->segment_count)
 		replay->goal.exists = point_of_snapshot(replay, number + 1, &replay->goal.point);
 	else
