@@ -42,7 +42,7 @@ struct goal {
 	bool exists;
 	struct path_point point;
 	bool any_frame;		/* only the pc matters */
-	bool is_end;		/* where recording ended: in the middle of this instruction */
+	bool is_end;		/* recording ended there, in the middle of a return */
 };
 
 struct replay {
@@ -659,6 +659,14 @@ static struct path_point tail_point(const struct trace_path *path, uint32_t numb
 	return last;
 }
 
+static bool returns(const struct replay *replay, const struct path_point *point)
+{
+	uint32_t instruction;
+	enum bytecode_op op;
+
+	return instruction_at(replay, point, &instruction, &op) && op >= BC_RETM && op <= BC_RET1;
+}
+
 static bool replay_segment(struct replay *replay, uint32_t number, struct start *start)
 {
 	struct trace_path *path = replay->path;
@@ -669,11 +677,12 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct start 
 	replay->ref = segment->ref;
 	replay->end_ref = segment->end_ref;
 	replay->goal.any_frame = false;
-	replay->goal.is_end = number + 2 == path->segment_count && !has_loop(replay);
 	if (number + 1 < path->segment_count)
 		replay->goal.exists = point_of_snapshot(replay, number + 1, &replay->goal.point);
 	else
 		set_last_goal(replay);
+	replay->goal.is_end = replay->goal.exists && number + 2 == path->segment_count &&
+			      returns(replay, &replay->goal.point);
 	replay->candidate_count = 0;
 	replay->immediate = false;
 	for (unsigned budget = 0; replay->goal.exists && budget <= COST_MAX &&
