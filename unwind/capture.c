@@ -441,8 +441,8 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 }
 
 /*
- * The trace that called the native code at hand is the one that a return
- * address between the stack pointer and the thread's C frame leads to.
+ * The trace that called the native code at hand is one that a return address
+ * between the stack pointer and the thread's C frame leads to.
  */
 static void capture_calling_trace(struct capture *capture, struct lua_objects *objects,
 				  const struct universe_view *view)
@@ -456,16 +456,16 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 	for (uint64_t at = thread->cframe - sizeof(word);
 	     at >= capture->registers.rsp && thread->cframe - at < TRACE_FRAME_BYTES_MAX;
 	     at -= sizeof(word)) {
+		const struct registers caller = { .rsp = at + sizeof(word) };
 		const struct trace *trace;
 
 		if (!stack_word(capture, at, &word))
 			return;
 		trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 					  word - 1);
-		if (!trace)
-			continue;
-		capture_trace_constants(capture, objects, layout, trace);
-		return;
+		/* Among a trace's spilled values there may be an older call's return address. */
+		if (trace && vm_trace_cframe(&caller, trace->spadjust) == thread->cframe)
+			capture_trace_constants(capture, objects, layout, trace);
 	}
 }
 
@@ -495,7 +495,7 @@ static void capture_traces(struct capture *capture, const struct image *image,
 		memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
 		memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
 	}
-	traces_capture(view->universe->traces, capture->snapshot, layout, J_trace, sizetrace,
+	traces_capture(view->universe->traces, capture->snapshot, layout, J, J_trace, sizetrace,
 		       executing, 2);
 	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 				  capture->registers.rip);

@@ -312,8 +312,8 @@ static void emit_trace(struct merge *merge, struct section *section,
 			callee->caller_pc = frame->pc;
 			callee->called_by_metamethod = inlined[i].is_continuation;
 		}
-		if (i == 0 && frame && frame->kind == MERGED_LUA)
-			frame->pc_is_near = true;
+		if (frame && frame->kind == MERGED_LUA)
+			frame->pc_is_near = inlined[i].is_near;
 		callee = frame;
 		callee_at = merge->stack->count - 1;
 	}
@@ -383,7 +383,8 @@ static enum passed pass_trace(struct merge *merge, const struct trace *trace,
 		return PASSED_LOST;
 	}
 	enter_trace(merge, thread, view, inlined,
-		    trace_frames(trace, layout, pc, inlined, TRACE_FRAMES_MAX));
+		    traces_frames(view->universe->traces, trace, layout, merge->objects, pc,
+				  inlined, TRACE_FRAMES_MAX));
 	return leave_frame(merge, layout, thread->cframe, true);
 }
 

@@ -4,29 +4,18 @@
 #include <string.h>
 
 #include "unwind/luajit.h"
+#include "unwind/trace_block.h"
+#include "unwind/trace_code.h"
+#include "unwind/trace_table.h"
 
 /* No GCtrace header is larger in any layout. */
 enum { HEADER_MAX = 160 };
 
-/* IR constants and instructions (lj_ir.h); references are biased. */
-enum {
-	IR_SIZE = 8,
-	REF_BIAS = 0x8000,
-	IR_T = 4,		/* offset of IRIns.t */
-	IR_O = 5,		/* offset of IRIns.o */
-	IRT_TYPE = 0x1f,
-	IRT_PROTO = 7,
-	IRT_FUNC = 8,
-};
+/* Exit stubs on x86: groups of 32, 4 bytes apart (lj_target_x86.h, EXITSTUBS_PER_GROUP). */
+enum { EXIT_GROUPS = 16, EXITS_PER_GROUP = 32, EXIT_STUB_SIZE = 4, EXIT_GROUP_TAIL = 16 };
 
-/* Snapshot map entries (lj_jit.h, SNAP()). */
-enum {
-	SNAP_FRAME = 0x010000,
-	SNAP_CONT = 0x020000,
-	SNAP_REF = 0xffff,
-	SNAP_SLOT_SHIFT = 24,
-	SNAP_SIZE = 4,
-};
+/* What learn() needs of lj_ir.h and lj_jit.h; the rest is in trace_block.c. */
+enum { IR_SIZE = 8, REF_BIAS = 0x8000, SNAP_SIZE = 4 };
 
 /* What a trace keeps for life and no other trace has in all of it. */
 struct identity {
@@ -39,6 +28,8 @@ struct entry {
 	struct identity identity;
 	uint64_t verified;		/* snapshot in which the header was last compared */
 	uint8_t *bytes;
+	uint8_t *code;			/* machine code, once the trace was met while executing */
+	struct trace_table *table;	/* made when it is first asked for */
 };
 
 struct traces {
@@ -49,6 +40,7 @@ struct traces {
 	size_t sorted_count;
 	bool is_sorted;
 	uint64_t snapshot;		/* number of the present one */
+	uint64_t exit_stubs[EXIT_GROUPS];	/* J->exitstubgroup */
 };
 
 struct traces *traces_new(void)
@@ -60,6 +52,8 @@ static void free_entry(struct entry *entry)
 {
 	if (!entry)
 		return;
+	trace_table_free(entry->table);
+	free(entry->code);
 	free(entry->bytes);
 	free(entry);
 }
@@ -132,7 +126,7 @@ static struct identity identify(const struct layout *layout, uint64_t address,
 		.nk = load(header, layout->GCtrace_nk, 4),
 		.nsnap = load(header, layout->GCtrace_nsnap, 2),
 		.nsnapmap = load(header, layout->GCtrace_nsnapmap,
-				 layout->GCtrace_nsnapmap > layout->GCtrace_nk ? 4 : 2),
+				 layout->GCtrace_nsnapmap == layout->GCtrace_nsnap + 2 ? 2 : 4),
 		.szmcode = load(header, layout->GCtrace_szmcode, 4),
 		.startins = load(header, layout->GCtrace_startins, 4),
 		.spadjust = load(header, layout->GCtrace_spadjust, 2),
@@ -146,16 +140,23 @@ static struct identity identify(const struct layout *layout, uint64_t address,
  * forgotten, what is new is read when it is first needed.
  */
 static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot,
-			      const struct layout *layout, uint64_t J_trace, uint32_t sizetrace)
+			      const struct layout *layout, uint64_t J, uint64_t J_trace,
+			      uint32_t sizetrace)
 {
 	unsigned ref = layout_ref_size(layout);
-	struct memory_range range = { .address = J_trace, .length = (size_t)sizetrace * ref };
+	struct memory_range ranges[] = {
+		{ .address = J_trace, .length = (size_t)sizetrace * ref },
+		{ .address = J + (uint64_t)layout->J_exitstubgroup,
+		  .length = sizeof(traces->exit_stubs) },
+	};
 
-	snapshot_capture(snapshot, &range, 1);
-	if (range.status != MEMORY_OK || !resize(traces, sizetrace))
+	snapshot_capture(snapshot, ranges, 2);
+	if (ranges[0].status != MEMORY_OK || ranges[1].status != MEMORY_OK ||
+	    !resize(traces, sizetrace))
 		return false;
+	memcpy(traces->exit_stubs, ranges[1].copy, sizeof(traces->exit_stubs));
 	for (uint32_t i = 1; i < sizetrace; i++) {
-		uint64_t address = load(range.copy, (int32_t)(i * ref), ref);
+		uint64_t address = load(ranges[0].copy, (int32_t)(i * ref), ref);
 
 		if (address == traces->addresses[i])
 			continue;
@@ -305,7 +306,7 @@ static struct entry *find_entry(const struct traces *traces, uint64_t pc)
 }
 
 void traces_capture(struct traces *traces, struct snapshot *snapshot,
-		    const struct layout *layout, uint64_t J_trace, uint32_t sizetrace,
+		    const struct layout *layout, uint64_t J, uint64_t J_trace, uint32_t sizetrace,
 		    const uint32_t *executing, size_t count)
 {
 	uint32_t *unknown;
@@ -313,7 +314,7 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot,
 
 	traces->snapshot++;
 	if (sizetrace == 0 || sizetrace > TRACES_MAX ||
-	    !refresh_addresses(traces, snapshot, layout, J_trace, sizetrace)) {
+	    !refresh_addresses(traces, snapshot, layout, J, J_trace, sizetrace)) {
 		sort(traces);
 		return;
 	}
@@ -331,6 +332,21 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot,
 	sort(traces);
 }
 
+/* Machine code may be freed with its trace, so it is copied with it. Exits that are patched later do not matter. */
+static void capture_code(struct entry *entry, struct snapshot *snapshot)
+{
+	struct memory_range range = { .address = entry->trace.mcode, .length = entry->trace.szmcode };
+
+	if (entry->code || range.length > TRACE_CODE_BYTES_MAX)
+		return;
+	snapshot_capture(snapshot, &range, 1);
+	if (range.status != MEMORY_OK)
+		return;
+	entry->code = malloc(range.length);
+	if (entry->code)
+		memcpy(entry->code, range.copy, range.length);
+}
+
 const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *snapshot,
 				      const struct layout *layout, uint64_t pc)
 {
@@ -341,8 +357,12 @@ const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *sn
 
 		verify(traces, snapshot, layout, &number, 1);
 		sort(traces);
+		entry = find_entry(traces, pc);
 	}
-	return traces_find(traces, pc);
+	if (!entry || entry->verified != traces->snapshot)
+		return NULL;
+	capture_code(entry, snapshot);
+	return &entry->trace;
 }
 
 const struct trace *traces_find(const struct traces *traces, uint64_t pc)
@@ -359,6 +379,12 @@ const struct trace *traces_by_number(const struct traces *traces, uint32_t numbe
 	return entry && entry->verified == traces->snapshot ? &entry->trace : NULL;
 }
 
+const struct trace *traces_seen(const struct traces *traces, uint32_t number)
+{
+	return number < traces->size && traces->entries[number] ? &traces->entries[number]->trace
+								 : NULL;
+}
+
 const struct trace *traces_find_startins(const struct traces *traces,
 					 const struct layout *layout, uint64_t pc)
 {
@@ -371,231 +397,72 @@ const struct trace *traces_find_startins(const struct traces *traces,
 	return NULL;
 }
 
+bool traces_startins(const struct traces *traces, uint32_t number, uint32_t *ret_instruction)
+{
+	const struct entry *entry = number < traces->size ? traces->entries[number] : NULL;
+
+	if (!entry)
+		return false;
+	*ret_instruction = (uint32_t)entry->identity.startins;
+	return true;
+}
+
 /*---- What a trace says of a pc ----*/
 
-/* The bytes of a trace's block at a target's address, or NULL. */
-static const uint8_t *at(const struct trace *trace, uint64_t address, size_t length)
+static int exit_of_stub(const struct traces *traces, uint64_t pc)
 {
-	uint64_t offset = address - trace->address;
+	for (int group = 0; group < EXIT_GROUPS; group++) {
+		uint64_t offset = pc - traces->exit_stubs[group];
 
-	if (!trace->bytes || address < trace->address || offset > trace->size ||
-	    length > trace->size - offset)
-		return NULL;
-	return trace->bytes + offset;
-}
-
-static uint64_t field(const struct trace *trace, int32_t offset, unsigned size)
-{
-	const uint8_t *bytes = at(trace, trace->address + (uint64_t)offset, size);
-
-	return bytes ? load(bytes, 0, size) : 0;
-}
-
-static const uint8_t *ir(const struct trace *trace, const struct layout *layout, uint32_t ref)
-{
-	return at(trace, field(trace, layout->GCtrace_ir, 8) + (uint64_t)ref * IR_SIZE,
-		  layout->gc64 ? 2 * IR_SIZE : IR_SIZE);
-}
-
-/* The object of a constant of this IR type, or 0. */
-static uint64_t constant_object(const struct trace *trace, const struct layout *layout,
-				uint32_t ref, uint8_t type)
-{
-	const uint8_t *constant = ref < REF_BIAS ? ir(trace, layout, ref) : NULL;
-
-	if (!constant || constant[IR_O] != layout->IR_KGC || (constant[IR_T] & IRT_TYPE) != type)
-		return 0;
-	return layout->gc64 ? load(constant, IR_SIZE, 8) : load(constant, 0, 4);
-}
-
-size_t trace_constants(const struct trace *trace, const struct layout *layout,
-		       enum trace_constant kind, uint64_t *ret_objects, size_t max)
-{
-	uint32_t nk = (uint32_t)field(trace, layout->GCtrace_nk, 4);
-	uint8_t type = kind == TRACE_FUNCTIONS ? IRT_FUNC : IRT_PROTO;
-	size_t count = 0;
-
-	for (uint32_t ref = nk; trace->bytes && ref < REF_BIAS && count < max; ref++) {
-		uint64_t object = constant_object(trace, layout, ref, type);
-
-		if (object)
-			ret_objects[count++] = object;
+		if (traces->exit_stubs[group] && offset < EXITS_PER_GROUP * EXIT_STUB_SIZE)
+			return group * EXITS_PER_GROUP + (int)(offset / EXIT_STUB_SIZE);
 	}
-	return count;
+	return -1;
 }
 
-static const uint8_t *snapshot_number(const struct trace *trace, const struct layout *layout,
-				      uint64_t number)
-{
-	uint64_t snap = field(trace, layout->GCtrace_snap, 8);
-
-	return number < field(trace, layout->GCtrace_nsnap, 2)
-		? at(trace, snap + number * (uint64_t)layout->SnapShot_size,
-		     (size_t)layout->SnapShot_size) : NULL;
-}
-
-/* The snapshot in force: the last one whose code begins at or before pc. */
-static const uint8_t *snapshot_at(const struct trace *trace, const struct layout *layout,
-				  uint64_t pc)
-{
-	uint64_t count = field(trace, layout->GCtrace_nsnap, 2);
-	const uint8_t *found = NULL;
-
-	if (layout->SnapShot_mcofs == LAYOUT_ABSENT)
-		return NULL;
-	for (uint64_t i = 0; i < count; i++) {
-		const uint8_t *one = snapshot_number(trace, layout, i);
-
-		/* Snapshots that no guard uses may lie in between with any offset. */
-		if (one && trace->mcode + load(one, layout->SnapShot_mcofs, 2) <= pc)
-			found = one;
-	}
-	return found;
-}
-
-/* What a snapshot's map says of one slot. */
-struct slot {
-	uint32_t entry;		/* 0 if the slot is not in the map */
-	uint64_t link;		/* of a frame or continuation slot */
+/* Which exit a jump takes: to its stub, or to the side trace that has grown from it. */
+struct exits {
+	const struct traces *traces;
+	const struct trace *trace;
+	const struct layout *layout;
 };
 
-enum { SLOTS = 256 };
-
-struct slots {
-	struct slot slot[SLOTS];
-	uint64_t pc;		/* where the snapshot would resume */
-};
-
-static bool load_entry(const struct trace *trace, const struct layout *layout,
-		       uint64_t index, uint32_t *ret_entry)
+static int exit_number(const void *context, uint64_t target)
 {
-	uint64_t snapmap = field(trace, layout->GCtrace_snapmap, 8);
-	const uint8_t *bytes = at(trace, snapmap + index * SNAP_SIZE, SNAP_SIZE);
+	const struct exits *exits = context;
+	const struct entry *side = find_entry(exits->traces, target);
+	uint32_t parent, exitno;
 
-	if (!bytes)
-		return false;
-	*ret_entry = (uint32_t)load(bytes, 0, SNAP_SIZE);
-	return true;
+	if (side && side->trace.mcode == target &&
+	    trace_parent(&side->trace, exits->layout, &parent, &exitno))
+		return parent == exits->trace->number ? (int)exitno : -1;
+	return exit_of_stub(exits->traces, target);
 }
 
-/* GC64: links are 64-bit constants of their own slots; the pc shares a word with the base slot. */
-static bool load_links_gc64(const struct trace *trace, const struct layout *layout,
-			    uint64_t behind, struct slots *slots)
+static struct entry *entry_of(const struct traces *traces, const struct trace *trace)
 {
-	uint32_t low, high;
-
-	if (!load_entry(trace, layout, behind, &low) ||
-	    !load_entry(trace, layout, behind + 1, &high))
-		return false;
-	slots->pc = ((uint64_t)high << 32 | low) >> 8;
-	for (unsigned s = 2; s < SLOTS; s++) {
-		const uint8_t *constant;
-
-		if (!(slots->slot[s].entry & (SNAP_FRAME | SNAP_CONT)))
-			continue;
-		constant = ir(trace, layout, slots->slot[s].entry & SNAP_REF);
-		if (!constant)
-			return false;
-		slots->slot[s].link = load(constant, IR_SIZE, 8);
-	}
-	return true;
+	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
 }
 
-/* GC32: the pc and then the links, innermost first, follow the entries. */
-static bool load_links_gc32(const struct trace *trace, const struct layout *layout,
-			    uint64_t behind, struct slots *slots)
+size_t traces_frames(const struct traces *traces, const struct trace *trace,
+		     const struct layout *layout, struct lua_objects *objects, uint64_t pc,
+		     struct trace_frame *ret_frames, size_t max)
 {
-	uint32_t word;
-
-	if (!load_entry(trace, layout, behind, &word))
-		return false;
-	slots->pc = word;
-	for (unsigned s = SLOTS - 1; s > 0; s--) {
-		if (!(slots->slot[s].entry & (SNAP_FRAME | SNAP_CONT)))
-			continue;
-		if (!load_entry(trace, layout, ++behind, &word))
-			return false;
-		slots->slot[s].link = word;
-	}
-	return true;
-}
-
-static bool load_slots(const struct trace *trace, const struct layout *layout,
-		       const uint8_t *snapshot, struct slots *slots)
-{
-	uint64_t mapofs = load(snapshot, layout->SnapShot_mapofs,
-			       layout->SnapShot_size > 8 ? 4 : 2);
-	uint64_t nent = load(snapshot, layout->SnapShot_nent, 1);
-
-	memset(slots, 0, sizeof(*slots));
-	for (uint64_t i = 0; i < nent; i++) {
-		uint32_t entry;
-
-		if (!load_entry(trace, layout, mapofs + i, &entry))
-			return false;
-		slots->slot[entry >> SNAP_SLOT_SHIFT].entry = entry;
-	}
-	return layout->gc64 ? load_links_gc64(trace, layout, mapofs + nent, slots)
-			    : load_links_gc32(trace, layout, mapofs + nent, slots);
-}
-
-static size_t snapshot_frames(const struct trace *trace, const struct layout *layout,
-			      const uint8_t *snapshot, struct trace_frame *ret_frames, size_t max)
-{
-	unsigned fr2 = layout->gc64 ? 1 : 0;	/* LJ_FR2: the function has a slot of its own */
-	struct slots slots;
-	uint64_t caller_pc;
-	bool is_continuation = false, is_vararg = false;
+	struct entry *entry = entry_of(traces, trace);
 	size_t count = 0;
 
-	if (!snapshot || max < 2 || !load_slots(trace, layout, snapshot, &slots))
-		return 0;
-	caller_pc = slots.pc;
-	for (unsigned s = SLOTS - 1; s > fr2; s--) {
-		const struct slot *frame = &slots.slot[s];
-		uint64_t link = frame->link;
+	if (entry && entry->code && !entry->table) {
+		const struct exits exits = { traces, trace, layout };
 
-		if (!(frame->entry & SNAP_FRAME) || (frame->entry & SNAP_CONT))
-			continue;
-		if (count == max - 1)
-			return 0;
-		if (!is_vararg)
-			ret_frames[count++] = (struct trace_frame){
-				.function = constant_object(trace, layout,
-							    slots.slot[s - fr2].entry & SNAP_REF,
-							    IRT_FUNC),
-				.pc = caller_pc,
-				.is_continuation = is_continuation,
-			};
-		is_vararg = (link & FRAME_TYPE_P) == FRAME_VARG;
-		is_continuation = (link & FRAME_TYPE_P) == FRAME_CONT;
-		if (is_vararg)
-			continue;
-		if (is_continuation)
-			caller_pc = slots.slot[s - 1 - fr2].link - BYTECODE_SIZE;
-		else if ((link & FRAME_LUA_MASK) == 0)
-			caller_pc = link - BYTECODE_SIZE;
-		else
-			caller_pc = 0;
+		entry->table = trace_table_new(traces, trace, layout, objects, entry->code,
+					       exit_number, &exits);
 	}
-	/* A vararg function's start frame was emitted with the copy that runs above it. */
-	if (!is_vararg)
-		ret_frames[count++] = (struct trace_frame){
-			.pc = caller_pc,
-			.is_continuation = is_continuation,
-		};
+	if (entry && entry->table)
+		count = trace_table_frames(entry->table, (uint32_t)(pc - trace->mcode), ret_frames, max);
+	if (count)
+		return count;
+	count = trace_frames(trace, layout, pc, ret_frames, max);
+	for (size_t i = 0; i < count; i++)
+		ret_frames[i].is_near = true;
 	return count;
-}
-
-size_t trace_frames(const struct trace *trace, const struct layout *layout, uint64_t pc,
-		    struct trace_frame *ret_frames, size_t max)
-{
-	return snapshot_frames(trace, layout, snapshot_at(trace, layout, pc), ret_frames, max);
-}
-
-size_t trace_exit_frames(const struct trace *trace, const struct layout *layout, uint32_t exitno,
-			 struct trace_frame *ret_frames, size_t max)
-{
-	return snapshot_frames(trace, layout, snapshot_number(trace, layout, exitno),
-			       ret_frames, max);
 }

@@ -16,6 +16,7 @@
 
 #include "memory/snapshot.h"
 #include "unwind/image.h"
+#include "unwind/lua_objects.h"
 
 enum {
 	TRACES_MAX = 65535,		/* trace numbers are 16 bits wide */
@@ -41,12 +42,12 @@ struct traces *traces_new(void);
 void traces_free(struct traces *traces);
 
 /*
- * While the target is held: learn which traces there are. J_trace is the
- * address of the array and sizetrace its length; the traces whose numbers are
+ * While the target is held: learn which traces there are. J is the jit_State's
+ * address, J_trace the address of the array and sizetrace its length; the traces whose numbers are
  * in executing (at most count, 0 ignored) are read again and verified.
  */
 void traces_capture(struct traces *traces, struct snapshot *snapshot,
-		    const struct layout *layout, uint64_t J_trace, uint32_t sizetrace,
+		    const struct layout *layout, uint64_t J, uint64_t J_trace, uint32_t sizetrace,
 		    const uint32_t *executing, size_t count);
 
 /* After traces_capture(): verify the trace whose machine code holds pc, if there is one, and give it. */
@@ -59,9 +60,15 @@ const struct trace *traces_find(const struct traces *traces, uint64_t pc);
 /* The trace with this number, verified in the present snapshot; or NULL. */
 const struct trace *traces_by_number(const struct traces *traces, uint32_t number);
 
+/* The trace with this number as it was seen last, be it now or long ago; or NULL. */
+const struct trace *traces_seen(const struct traces *traces, uint32_t number);
+
 /* The trace whose startins the pc points behind (BC_JLOOP of a return, before August 2023). */
 const struct trace *traces_find_startins(const struct traces *traces,
 					 const struct layout *layout, uint64_t pc);
+
+/* The bytecode that trace number's JFORL, JITERL or JLOOP replaced; false if it is not known. */
+bool traces_startins(const struct traces *traces, uint32_t number, uint32_t *ret_instruction);
 
 /* The functions or prototypes among a trace's constants; at most max of them. */
 enum trace_constant { TRACE_FUNCTIONS, TRACE_PROTOS };
@@ -74,12 +81,22 @@ struct trace_frame {
 	uint64_t function;	/* GCfunc, or 0 if it depends on the path */
 	uint64_t pc;		/* bytecode being executed, or the call in a caller */
 	bool is_continuation;	/* what it called was called through a continuation frame */
+	bool is_near;		/* pc, or even the function, is the nearest known, not proven */
+	uint8_t base_slot;	/* where its base is among the trace's slots */
 };
 
 /*
- * The frames of the snapshot in force at pc, innermost first; the last one is
- * the start frame at jit_base. Returns how many, 0 if the trace cannot tell.
+ * The frames of a trace at pc, innermost first; the last one is the start
+ * frame at jit_base. Returns how many, 0 if the trace cannot tell. objects
+ * must hold the prototypes among the trace's constants. What this says of a
+ * trace is found out once, from the copy of its machine code that
+ * traces_capture_pc() made.
  */
+size_t traces_frames(const struct traces *traces, const struct trace *trace,
+		     const struct layout *layout, struct lua_objects *objects, uint64_t pc,
+		     struct trace_frame *ret_frames, size_t max);
+
+/* The frames of the snapshot in force at pc alone. */
 size_t trace_frames(const struct trace *trace, const struct layout *layout, uint64_t pc,
 		    struct trace_frame *ret_frames, size_t max);
 

@@ -1,0 +1,166 @@
+/*
+ * sample PID SECONDS RATE TRUTH: what ljspy sees of a process with one thread, for
+ * comparison with the truth that an instrumented LuaJIT writes (lj_truth.h).
+ *
+ * One line for each sample: length of the TRUTH file at that time, machine
+ * code pc, stack pointer, the Lua thread's C frame, stack words; then, behind a tab, the frames, leaf first, as
+ * kind:FIRSTLINE:LINE:certainty (kinds: L Lua, j Lua in compiled code, X lost,
+ * T trace, N all else).
+ */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/target/lua_process.h"
+#include "src/target/tracer.h"
+
+enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 200 * 1000 * 1000, LOOK_EVERY = 200 };
+
+struct sampled {
+	struct registers registers;
+	off_t truth_length;
+	uint64_t cframe;
+	uint64_t words[STACK_WORDS];
+	size_t word_count;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Of the thread that runs at present; 0 if there is none. */
+static uint64_t running_cframe(struct lua_process *process)
+{
+	struct memory *memory = lua_process_memory(process);
+	const struct lua_universe *universe;
+	const struct layout *layout;
+	uint64_t L = 0, cframe = 0;
+
+	if (lua_process_universe_count(process) == 0)
+		return 0;
+	universe = lua_process_universe(process, 0);
+	layout = &universe->vm->layout;
+	if (memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &L,
+			layout_ref_size(layout)) != MEMORY_OK ||
+	    !memory_u64(memory, L + (uint64_t)layout->L_cframe, &cframe))
+		return 0;
+	return cframe & ~(uint64_t)3;
+}
+
+static void look(struct lua_process *process, const char *truth, struct sampled *sampled)
+{
+	struct stat status;
+
+	sampled->truth_length = stat(truth, &status) == 0 ? status.st_size : 0;
+	sampled->cframe = running_cframe(process);
+	sampled->word_count = 0;
+	while (sampled->word_count < STACK_WORDS &&
+	       memory_u64(lua_process_memory(process),
+			  sampled->registers.rsp + sampled->word_count * sizeof(uint64_t),
+			  &sampled->words[sampled->word_count]))
+		sampled->word_count++;
+}
+
+static char kind_letter(const struct frame *frame)
+{
+	switch (frame->function->kind) {
+	case FRAME_LUA:
+		return frame->compiled ? 'j' : 'L';
+	case FRAME_TRACE:
+		return 'T';
+	case FRAME_LOST:
+		return 'X';
+	case FRAME_BUILTIN:
+	case FRAME_C_FUNCTION:
+	case FRAME_NATIVE:
+	case FRAME_VM:
+	case FRAME_KIND_COUNT:
+		break;
+	}
+	return 'N';
+}
+
+static void print(const struct sampled *sampled, const struct frame *frames, size_t count)
+{
+	printf("%jx %" PRIx64 " %" PRIx64 " %" PRIx64, (intmax_t)sampled->truth_length,
+	       sampled->registers.rip, sampled->registers.rsp, sampled->cframe);
+	for (size_t i = 0; i < sampled->word_count; i++)
+		printf(" %" PRIx64, sampled->words[i]);
+	putchar('\t');
+	for (size_t i = 0; i < count; i++)
+		printf(" %c:%" PRIu32 ":%" PRIu32 ":%d", kind_letter(&frames[i]),
+		       frames[i].function->firstline, frames[i].line, (int)frames[i].certainty);
+	putchar('\n');
+}
+
+static bool sample(struct tracer *tracer, struct tracee *tracee, struct lua_process *process,
+		   const char *truth, struct capture_hints *hints)
+{
+	struct sampled sampled;
+	const struct frame *frames;
+	enum vm_state state;
+	size_t count;
+	int error;
+
+	if (tracer_stop(tracer, tracee, STOP_TIMEOUT_NS))
+		return false;
+	error = tracer_registers(tracee, &sampled.registers);
+	if (!error && lua_process_needs_settling(process))
+		lua_process_settle(process);
+	if (!error) {
+		look(process, truth, &sampled);
+		lua_process_capture(process, &sampled.registers, hints);
+	}
+	tracer_resume(tracer, tracee);
+	if (error || lua_process_unwind(process, &frames, &count, &state))
+		return false;
+	print(&sampled, frames, count);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	const struct namer_options options = { .traces = true };
+	struct capture_hints hints = { 0 };
+	struct functions *functions = functions_new();
+	struct tracer *tracer = tracer_new();
+	struct lua_process *process;
+	struct tracee *tracee;
+	sigset_t signals;
+	uint64_t end;
+	pid_t pid;
+
+	if (argc != 5 || !functions || !tracer)
+		return EXIT_FAILURE;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	pid = atoi(argv[1]);
+	if (lua_process_open(pid, functions, &options, &process) ||
+	    lua_process_refresh(process, true) || tracer_seize(tracer, pid, pid, &tracee)) {
+		fprintf(stderr, "cannot sample process %d\n", pid);
+		return EXIT_FAILURE;
+	}
+	end = now_ns() + (uint64_t)(atof(argv[2]) * 1e9);
+	for (unsigned i = 1; now_ns() < end; i++) {
+		double interval = 2e6 / atof(argv[3]) * (double)random() / RAND_MAX;
+
+		usleep((useconds_t)interval);
+		if (i % LOOK_EVERY == 0)
+			lua_process_refresh(process, false);
+		if (!sample(tracer, tracee, process, argv[4], &hints))
+			break;
+	}
+	lua_process_close(process);
+	tracer_free(tracer);
+	functions_free(functions);
+	return EXIT_SUCCESS;
+}

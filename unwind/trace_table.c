@@ -1,0 +1,235 @@
+#include "unwind/trace_table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/lua_names.h"
+#include "unwind/trace_block.h"
+#include "unwind/trace_path.h"
+
+struct row {
+	uint32_t offset;
+	uint32_t point;
+	uint16_t certain;	/* so many frames, from the start frame on, are */
+	bool base_is_moved;
+};
+
+/* A frame of the path, without what lives only as long as a sample. */
+struct table_frame {
+	uint64_t function;
+	uint64_t call_pc;
+	int32_t up;
+	bool by_continuation;
+};
+
+struct trace_table {
+	struct row *rows;
+	size_t row_count;
+	struct table_frame *frames;
+	struct path_point *points;
+};
+
+enum { DEPTH_MAX = TRACE_FRAMES_MAX };
+
+void trace_table_free(struct trace_table *table)
+{
+	if (!table)
+		return;
+	free(table->rows);
+	free(table->frames);
+	free(table->points);
+	free(table);
+}
+
+/*---- Certainty ----*/
+
+/* A point's frames from the start frame on, each with the line it is at. */
+struct chain {
+	struct {
+		const struct proto *proto;
+		uint32_t line;
+		uint64_t call_pc;	/* where it was called from */
+	} frame[DEPTH_MAX];
+	size_t depth;
+};
+
+static void load_chain(const struct trace_path *path, const struct layout *layout,
+		       uint32_t point, struct chain *chain)
+{
+	int32_t at = path->points[point].frame;
+	uint64_t pc = path->points[point].pc;
+
+	chain->depth = 0;
+	for (int32_t up = at; up >= 0 && chain->depth < DEPTH_MAX; up = path->frames[up].up)
+		chain->depth++;
+	for (size_t i = chain->depth; i-- > 0; at = path->frames[at].up) {
+		const struct path_frame *frame = &path->frames[at];
+
+		chain->frame[i].proto = frame->proto;
+		chain->frame[i].line = frame->proto ? lua_line(layout, frame->proto, pc) : 0;
+		chain->frame[i].call_pc = frame->up >= 0 ? frame->call_pc : 0;
+		pc = frame->call_pc;
+	}
+}
+
+/* On how many frames, from the start frame on, do two chains agree? */
+static size_t agreement(const struct chain *a, const struct chain *b)
+{
+	size_t i = 0;
+
+	while (i < a->depth && i < b->depth && a->frame[i].proto == b->frame[i].proto &&
+	       a->frame[i].call_pc == b->frame[i].call_pc && a->frame[i].line == b->frame[i].line)
+		i++;
+	return i;
+}
+
+/*
+ * On how many frames do all points of these snapshots' segments agree? Where
+ * the path after a snapshot is not known, the next snapshot has a say.
+ */
+static size_t certain_frames(const struct trace_path *path, const struct layout *layout,
+			     uint32_t low, uint32_t high)
+{
+	uint32_t first = path->segments[low].first, last = path->segments[high].last;
+	struct chain chain, other;
+	size_t certain;
+
+	if (!path->segments[high].found && last + 1 < path->point_count)
+		last++;
+	load_chain(path, layout, first, &chain);
+	certain = chain.depth;
+	/* A path to nowhere leaves open what is called. */
+	if (!path->segments[high].found && high + 1 == path->segment_count && certain)
+		certain--;
+	for (uint32_t point = first + 1; certain && point <= last; point++) {
+		size_t common;
+
+		load_chain(path, layout, point, &other);
+		common = agreement(&chain, &other);
+		if (common < certain)
+			certain = common;
+	}
+	return certain;
+}
+
+/*---- Making the table ----*/
+
+static bool keep_path(struct trace_table *table, const struct trace_path *path)
+{
+	table->frames = calloc(path->frame_count + 1, sizeof(*table->frames));
+	table->points = calloc(path->point_count + 1, sizeof(*table->points));
+	if (!table->frames || !table->points)
+		return false;
+	for (size_t i = 0; i < path->frame_count; i++)
+		table->frames[i] = (struct table_frame){
+			.function = path->frames[i].function,
+			.call_pc = path->frames[i].call_pc,
+			.up = path->frames[i].up,
+			.by_continuation = path->frames[i].by_continuation,
+		};
+	memcpy(table->points, path->points, path->point_count * sizeof(*path->points));
+	return true;
+}
+
+static bool keep_rows(struct trace_table *table, const struct trace_path *path,
+		      const struct layout *layout, const struct trace_code *code)
+{
+	uint32_t low = UINT32_MAX, high = UINT32_MAX;
+	size_t certain = 0;
+
+	table->rows = calloc(code->count, sizeof(*table->rows));
+	if (!table->rows)
+		return false;
+	for (size_t i = 0; i < code->count; i++) {
+		const struct code_piece *piece = &code->pieces[i];
+		uint32_t index = piece->ref - TRACE_REF_BASE;
+
+		if (piece->high_snapshot >= path->segment_count ||
+		    index >= path->instruction_count)
+			return false;
+		if (piece->low_snapshot != low || piece->high_snapshot != high) {
+			low = piece->low_snapshot;
+			high = piece->high_snapshot;
+			certain = certain_frames(path, layout, low, high);
+		}
+		table->rows[table->row_count++] = (struct row){
+			.offset = piece->offset,
+			.point = path->point_of[index],
+			.certain = (uint16_t)certain,
+			.base_is_moved = piece->base_is_moved,
+		};
+	}
+	return true;
+}
+
+struct trace_table *trace_table_new(const struct traces *traces, const struct trace *trace,
+				    const struct layout *layout, struct lua_objects *objects,
+				    const uint8_t *code_bytes, trace_exit_number exit_number,
+				    const void *context)
+{
+	struct trace_table *table = calloc(1, sizeof(*table));
+	struct trace_path path = { 0 };
+	struct trace_code code = { 0 };
+
+	if (!table)
+		return NULL;
+	if (trace_path_replay(&path, traces, trace, layout, objects) &&
+	    trace_code_align(&code, trace, layout, code_bytes, exit_number, context) &&
+	    (!keep_path(table, &path) || !keep_rows(table, &path, layout, &code)))
+		table->row_count = 0;
+	trace_code_clear(&code);
+	trace_path_clear(&path);
+	return table;
+}
+
+/*---- Looking up ----*/
+
+static const struct row *find_row(const struct trace_table *table, uint32_t offset)
+{
+	size_t low = 0, high = table->row_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (table->rows[middle].offset <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? &table->rows[low - 1] : NULL;
+}
+
+size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
+			  struct trace_frame *ret_frames, size_t max)
+{
+	const struct row *row = find_row(table, offset);
+	bool called_by_continuation = false;
+	size_t count = 0;
+	int32_t at;
+	uint64_t pc;
+
+	if (!row)
+		return 0;
+	at = table->points[row->point].frame;
+	pc = table->points[row->point].pc;
+	while (at >= 0) {
+		const struct table_frame *frame = &table->frames[at];
+
+		if (count == max)
+			return 0;
+		ret_frames[count++] = (struct trace_frame){
+			.function = frame->function,
+			.pc = pc,
+			.is_continuation = called_by_continuation,
+		};
+		/* The rest is below the new base. */
+		if (row->base_is_moved)
+			break;
+		called_by_continuation = frame->by_continuation;
+		pc = frame->call_pc;
+		at = frame->up;
+	}
+	for (size_t i = 0; i < count; i++)
+		ret_frames[i].is_near = count - i > row->certain;
+	return count;
+}
