@@ -48,7 +48,7 @@ PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 # Until the frames that a trace has inlined are shown, a stack may end in the
 # function in which the trace being executed starts. This is the one place which
 # grants it.
-INLINED_FRAMES_ARE_SHOWN = False
+INLINED_FRAMES_ARE_SHOWN = True
 
 # Of the samples, how many must be whole and how many may be lost.
 WHOLE_SHARE = 0.5
