@@ -74,6 +74,7 @@ static void emit_code(struct merge *merge, enum merged_kind kind, struct lua_uni
 		frame->is_return_address = false;
 	}
 	frame->trace = trace;
+	frame->proto = trace ? lua_objects_proto(merge->objects, trace->startpt) : NULL;
 }
 
 static struct merged_frame *emit_activation(struct merge *merge, struct lua_universe *universe,

@@ -366,12 +366,24 @@ static const struct function *name_vm(struct namer *namer, uint64_t pc)
 	return functions_intern(namer->functions, &function);
 }
 
+/* By number and start: "trace#2 test.lua:8"; a side trace is told by the root that it belongs to. */
 static const struct function *name_trace(struct namer *namer, const struct merged_frame *frame)
 {
-	char name[NAME_SIZE];
+	const struct trace *trace = frame->trace;
+	char file[CHUNKNAME_MAX + 16], name[NAME_SIZE];
 	struct function function = { .kind = FRAME_TRACE, .name = name };
 
-	snprintf(name, sizeof(name), "trace#%" PRIu32, frame->trace->number);
+	if (trace->root)
+		snprintf(name, sizeof(name), "trace#%" PRIu32 " side of #%u", trace->number,
+			 trace->root);
+	else
+		snprintf(name, sizeof(name), "trace#%" PRIu32, trace->number);
+	if (frame->proto) {
+		lua_chunk_file(frame->proto->chunkname, file);
+		function.file = file;
+		function.firstline = lua_line(&frame->universe->vm->layout, frame->proto,
+					      trace->startpc);
+	}
 	return functions_intern(namer->functions, &function);
 }
 
@@ -402,6 +414,8 @@ static struct key key_of(const struct merged_frame *frame)
 		key.code = code_address(frame);
 		break;
 	case MERGED_TRACE:
+		key.code = frame->trace->startpc;
+		key.caller = frame->trace->root;
 		key.detail = frame->trace->number;
 		break;
 	case MERGED_LOST:
