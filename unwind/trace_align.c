@@ -19,6 +19,8 @@ enum {
 	FIT_GOOD = 4,
 	FIT_TYPICAL = 6,
 	FIT_OPERAND = 8,	/* more, when a constant or slot agrees */
+	FIT_CALLEE = 16,	/* the function that is called */
+	FIT_OTHER_CALLEE = -32,
 };
 
 enum { CELLS_MAX = 1 << 22 };
@@ -84,6 +86,7 @@ struct place {
 	int base;			/* slot of its frame's base; -1 if unknown */
 	int32_t frame;
 	const struct place *first;	/* of the path */
+	const struct proto *callee;	/* that a call enters; NULL if none */
 };
 
 struct aligner {
@@ -148,15 +151,27 @@ static bool has_number(const struct aligner *aligner, const struct trace_instruc
 	return false;
 }
 
-/* Is one of its operands a function? Then it checks what is called. */
-static bool has_function(const struct aligner *aligner, const struct trace_instruction *ins)
+/*
+ * Is one of its operands a function? Then it checks what is called
+ * (rec_call_specialize()): ret_proto is its prototype, NULL for a builtin.
+ */
+static bool checks_function(const struct aligner *aligner, const struct trace_instruction *ins,
+			    const struct proto **ret_proto)
 {
 	const struct path_alignment *alignment = aligner->alignment;
+	const struct function_object *function;
 	struct trace_instruction constant;
+	uint64_t object;
 
-	return ins->op2 < TRACE_REF_BIAS &&
-	       trace_instruction(alignment->trace, alignment->layout, ins->op2, &constant) &&
-	       constant.op == IR_KGC && (constant.type == IRT_FUNC || constant.type == IRT_PROTO);
+	if (ins->op2 >= TRACE_REF_BIAS ||
+	    !trace_instruction(alignment->trace, alignment->layout, ins->op2, &constant) ||
+	    constant.op != IR_KGC || (constant.type != IRT_FUNC && constant.type != IRT_PROTO) ||
+	    !trace_constant(alignment->trace, alignment->layout, ins->op2, &object))
+		return false;
+	function = constant.type == IRT_FUNC ? lua_objects_function(alignment->objects, object) : NULL;
+	*ret_proto = constant.type == IRT_PROTO ? lua_objects_proto(alignment->objects, object)
+		   : function ? function->proto : NULL;
+	return true;
 }
 
 /* Does the bytecode read this slot? */
@@ -315,8 +330,13 @@ static int fit_comparison(const struct aligner *aligner, const struct trace_inst
 			  const struct place *place)
 {
 	if (ins->op == IR_EQ || ins->op == IR_NE) {
-		if (has_function(aligner, ins))
-			return place->kind == KIND_CALL ? FIT_OPERAND : FIT_UNLIKELY;
+		const struct proto *callee;
+
+		if (checks_function(aligner, ins, &callee)) {
+			if (place->kind != KIND_CALL)
+				return FIT_UNLIKELY;
+			return callee == place->callee ? FIT_CALLEE : FIT_OTHER_CALLEE;
+		}
 		if (place->kind == KIND_EQUAL)
 			return FIT_TYPICAL;
 		return place->kind == KIND_CALL ? FIT_PLAUSIBLE :
@@ -472,6 +492,12 @@ static void load_places(const struct path_alignment *alignment, const struct pat
 		places[i].op = bytecode_op(alignment->layout, (uint8_t)places[i].instruction);
 		places[i].kind = kind_of(places[i].op);
 		places[i].base = frame->base_slot ? frame->base_slot : -1;
+		if (i + 1 < count && places[i].kind == KIND_CALL && points[i + 1].frame != points[i].frame) {
+			const struct path_frame *next = &alignment->frames[points[i + 1].frame];
+
+			if (next->proto && points[i + 1].pc == next->proto->bc)
+				places[i].callee = next->proto;
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ struct path_alignment {
 	const struct trace *trace;
 	const struct layout *layout;
 	const struct path_frame *frames;
+	const struct lua_objects *objects;
 	uint32_t ref, end_ref;		/* IR instructions to be assigned */
 	uint32_t next_snapshot;		/* that follows them */
 };

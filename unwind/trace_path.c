@@ -386,10 +386,11 @@ static void call(struct replay *replay, struct steps *steps, const struct path_p
 	else
 		add_step(steps, point->frame, point->pc + BYTECODE_SIZE,
 			 cost + (replay->has_builtin ? 0 : COST_GUESSED_CALL));
-	for (size_t i = 0; i < replay->callee_count; i++)
+	/* Where it is known what is called, nothing else is guessed. */
+	for (size_t i = 0; cost == 0 && i < replay->callee_count; i++)
 		if (!is_running(replay, point->frame, replay->callees[i]))
 			enter(replay, steps, point, instruction, is_tail_call,
-			      replay->callees[i], 0, cost + COST_GUESSED_CALL);
+			      replay->callees[i], 0, COST_GUESSED_CALL);
 }
 
 /* Where the recorder may have gone from here. */
@@ -572,6 +573,7 @@ static bool keep_best(struct replay *replay, uint32_t number, const struct candi
 		.trace = replay->trace,
 		.layout = replay->layout,
 		.frames = path->frames,
+		.objects = replay->objects,
 		.ref = segment->ref,
 		.end_ref = segment->end_ref,
 		.next_snapshot = number + 1,
