@@ -386,11 +386,14 @@ static void call(struct replay *replay, struct steps *steps, const struct path_p
 	else
 		add_step(steps, point->frame, point->pc + BYTECODE_SIZE,
 			 cost + (replay->has_builtin ? 0 : COST_GUESSED_CALL));
-	/* Where it is known what is called, nothing else is guessed. */
-	for (size_t i = 0; cost == 0 && i < replay->callee_count; i++)
-		if (!is_running(replay, point->frame, replay->callees[i]))
-			enter(replay, steps, point, instruction, is_tail_call,
-			      replay->callees[i], 0, COST_GUESSED_CALL);
+	/*
+	 * Nothing is guessed where it is known what is called, nor where there
+	 * is a choice: a wrong guess would be a stack that cannot be.
+	 */
+	if (cost == 0 && replay->callee_count == 1 &&
+	    !is_running(replay, point->frame, replay->callees[0]))
+		enter(replay, steps, point, instruction, is_tail_call,
+		      replay->callees[0], 0, COST_GUESSED_CALL);
 }
 
 /* Where the recorder may have gone from here. */
