@@ -36,7 +36,7 @@ static void join_last_number(char *text, size_t length)
 
 static void path_pop(struct path *path)
 {
-	char *separator = memrchr(path->text, ';', path->length);
+	char *separator = path->text ? memrchr(path->text, ';', path->length) : NULL;
 
 	path->length = separator ? (size_t)(separator - path->text) : 0;
 	path->depth--;
@@ -55,7 +55,7 @@ static int path_push(struct path *path, const struct profile_node *node,
 	if (annotate)
 		length = (size_t)(stpcpy(text + length, annotation(node)) - text);
 
-	if (path->length + length + 2 > path->size) {
+	if (!path->text || path->length + length + 2 > path->size) {
 		size_t size = 2 * path->size + sizeof(text);
 		char *bigger = realloc(path->text, size);
 

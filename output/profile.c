@@ -105,9 +105,10 @@ static void remove_new_nodes(struct profile *profile, struct node *leaf)
 		if (parent->node.first_child == &leaf->node) {
 			parent->node.first_child = NULL;
 		} else {
-			for (last = parent->node.first_child; last->next_sibling != &leaf->node;)
+			for (last = parent->node.first_child; last && last->next_sibling != &leaf->node;)
 				last = last->next_sibling;
-			last->next_sibling = NULL;
+			if (last)
+				last->next_sibling = NULL;
 		}
 		parent->last_child = (struct node *)last;
 		HASH_DEL(profile->nodes, leaf);

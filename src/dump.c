@@ -89,6 +89,12 @@ static bool dump_running(struct dump *dump, struct thread *thread)
 	return true;
 }
 
+static bool is_same_call(const struct thread_call *a, const struct thread_call *b)
+{
+	return a->known == b->known && a->number == b->number && a->rsp == b->rsp &&
+	       a->rip == b->rip && memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
+}
+
 /*
  * A sleeping thread's stacks hold still: they are read without waking it, and
  * hold if it has not run and waits in the same call afterwards.
@@ -115,7 +121,7 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 		lua_process_settle(dump->process);
 	lua_process_capture(dump->process, &registers, &hints);
 	if (thread_look(dump->threads, thread, &state, &after) || state == THREAD_RUNNING ||
-	    memcmp(&before, &after, sizeof(before)) != 0 ||
+	    !is_same_call(&before, &after) ||
 	    thread_measure(dump->threads, thread, &used) || used != 0)
 		return false;
 	print_thread(dump, thread, state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep");

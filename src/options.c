@@ -497,7 +497,10 @@ char *options_default_output(const char *name, pid_t pid, enum output_format for
 	for (; *name && length < sizeof(harmless) - 1; name++) {
 		bool is_harmless = isalnum((unsigned char)*name) || *name == '_' || *name == '.' || *name == '-';
 
-		harmless[length++] = is_harmless ? *name : '_';
+		if (is_harmless)
+			harmless[length++] = *name;
+		else
+			harmless[length++] = '_';
 	}
 	harmless[length] = '\0';
 	if (!localtime_r(&now, &local) || !strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &local))

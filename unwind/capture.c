@@ -343,10 +343,11 @@ static void capture_threads(struct capture *capture, const struct image *image,
 
 		/* A coroutine that is about to end or yield: its resumer's frame is the next one. */
 		for (size_t i = 0; i < 2 * count; i++) {
-			uint64_t cframe = candidates[i % count], address;
+			uint64_t cframe, address;
 
-			if (i >= count)
-				cframe += (uint64_t)module->vm->layout.CFRAME_size;
+			cframe = i < count ? candidates[i]
+					   : candidates[i - count] +
+					     (uint64_t)module->vm->layout.CFRAME_size;
 			if (!vm_frame_thread(&module->vm->layout, memory, cframe, &address))
 				continue;
 			for (size_t u = 0; u < capture->universe_count; u++)

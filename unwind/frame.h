@@ -35,10 +35,10 @@ enum frame_certainty {
  */
 struct function {
 	enum frame_kind kind;
+	uint32_t firstline;	/* line of definition; 0 if unknown or a main chunk */
 	const char *name;	/* "heavy", "string.gsub", "sqrt", the reason of a lost frame */
 	const char *file;	/* "test.lua", "=content_by_lua(nginx.conf:24)"; NULL if none */
 	const char *module;	/* "libm.so.6" for native code; NULL if none */
-	uint32_t firstline;	/* line of definition; 0 if unknown or a main chunk */
 };
 
 struct frame {

@@ -46,7 +46,7 @@ static char *put_string(char *at, const char *string, const char **ret_copy)
 	*ret_copy = NULL;
 	if (!string)
 		return at;
-	*ret_copy = strcpy(at, string);
+	*ret_copy = memcpy(at, string, strlen(string) + 1);
 	return at + strlen(string) + 1;
 }
 

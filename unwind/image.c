@@ -306,7 +306,8 @@ void image_add_universe(struct image *image, uint64_t g, const struct vm_code *v
 		return;
 	if (image->universe_count == image->universe_size) {
 		size_t size = image->universe_size ? image->universe_size * 2 : 8;
-		struct lua_universe **larger = realloc(image->universes, size * sizeof(*larger));
+		struct lua_universe **larger = realloc(image->universes,
+						       size * sizeof(struct lua_universe *));
 
 		if (!larger)
 			return;

@@ -92,7 +92,8 @@ static void mark_seen(struct lua_objects *objects, struct proto_entry *entry)
 		return;
 	if (objects->by_address_count == objects->by_address_size) {
 		size_t size = objects->by_address_size ? objects->by_address_size * 2 : 256;
-		struct proto_entry **larger = realloc(objects->by_address, size * sizeof(*larger));
+		struct proto_entry **larger = realloc(objects->by_address,
+						      size * sizeof(struct proto_entry *));
 
 		if (!larger)
 			return;

@@ -582,6 +582,8 @@ static enum passed pass(struct merge *merge)
 		native_continue(merge->native, &caller);
 		return PASSED_ON;
 	case CODE_VM:
+		if (!vm)
+			return PASSED_LOST;
 		emit_code(merge, MERGED_VM, NULL, NULL);
 		return native->is_return_address ? pass_vm_caller(merge, vm)
 						  : pass_vm_leaf(merge, vm);

@@ -472,6 +472,7 @@ static bool was_here(const struct replay *replay, const struct path_point *point
 	return false;
 }
 
+/* As deep as its budget of instructions. NOLINTNEXTLINE(misc-no-recursion) */
 static void search(struct replay *replay, const struct path_point *point, unsigned budget,
 		   bool is_first)
 {

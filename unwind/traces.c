@@ -9,7 +9,7 @@
 #include "unwind/trace_table.h"
 
 /* No GCtrace header is larger in any layout. */
-enum { HEADER_MAX = 160 };
+enum { HEADER_MAX = 160, VERIFY_BATCH = 256 };
 
 /* Exit stubs on x86: groups of 32, 4 bytes apart (lj_target_x86.h, EXITSTUBS_PER_GROUP). */
 enum { EXIT_GROUPS = 16, EXITS_PER_GROUP = 32, EXIT_STUB_SIZE = 4, EXIT_GROUP_TAIL = 16 };
@@ -208,10 +208,10 @@ static void learn(struct traces *traces, struct snapshot *snapshot,
 	range.length = block_size(layout, id);
 	if (range.length) {
 		snapshot_capture(snapshot, &range, 1);
-		if (range.status == MEMORY_OK)
+		if (range.status == MEMORY_OK && range.copy)
 			entry->bytes = malloc(range.length);
 	}
-	if (entry->bytes) {
+	if (entry->bytes && range.copy) {
 		memcpy(entry->bytes, range.copy, range.length);
 		entry->trace.bytes = entry->bytes;
 		entry->trace.size = range.length;
@@ -223,16 +223,12 @@ static void learn(struct traces *traces, struct snapshot *snapshot,
  * Read the headers of these traces; forget those that are being assembled
  * (their machine code is not final) and learn those that changed.
  */
-static void verify(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
-		   const uint32_t *numbers, size_t count)
+static void verify_batch(struct traces *traces, struct snapshot *snapshot,
+			 const struct layout *layout, const uint32_t *numbers, size_t batch)
 {
-	enum { BATCH = 256 };
-	struct memory_range ranges[BATCH];
-	uint8_t headers[BATCH][HEADER_MAX];
-	size_t batch = count < BATCH ? count : BATCH;
+	struct memory_range ranges[VERIFY_BATCH];
+	uint8_t headers[VERIFY_BATCH][HEADER_MAX];
 
-	if (!batch)
-		return;
 	for (size_t i = 0; i < batch; i++)
 		ranges[i] = (struct memory_range){ .address = traces->addresses[numbers[i]],
 						   .length = (size_t)layout->GCtrace_size };
@@ -257,7 +253,14 @@ static void verify(struct traces *traces, struct snapshot *snapshot, const struc
 		else
 			learn(traces, snapshot, layout, number, &id);
 	}
-	verify(traces, snapshot, layout, numbers + batch, count - batch);
+}
+
+static void verify(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
+		   const uint32_t *numbers, size_t count)
+{
+	for (size_t done = 0; done < count; done += VERIFY_BATCH)
+		verify_batch(traces, snapshot, layout, numbers + done,
+			     count - done < VERIFY_BATCH ? count - done : VERIFY_BATCH);
 }
 
 static int compare_mcode(const void *a, const void *b)
