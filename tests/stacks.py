@@ -45,11 +45,6 @@ from typing import NamedTuple
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 
-# Until the frames that a trace has inlined are shown, a stack may end in the
-# function in which the trace being executed starts. This is the one place which
-# grants it.
-INLINED_FRAMES_ARE_SHOWN = True
-
 # Of the samples, how many must be whole and how many may be lost.
 WHOLE_SHARE = 0.5
 LOST_SHARE = 0.005
@@ -288,7 +283,7 @@ class Program:
         if self.whole.fullmatch(stack):
             return "whole"
         if self.short.fullmatch(stack):
-            return "whole" if sample.compiled and not INLINED_FRAMES_ARE_SHOWN else "short"
+            return "short"
         return "wrong"
 
     def is_part(self, frames):

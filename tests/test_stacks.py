@@ -82,14 +82,6 @@ def test_verdict(program, stack, verdict):
     assert program.judge(stacks.parse_stack(stack)) == verdict
 
 
-def test_compiled_leaf_may_stand_for_what_it_inlined(program, monkeypatch):
-    sample = stacks.parse_stack("main chunk p.lua;foo p.lua:7_[j]")
-    assert sample.compiled
-    assert program.judge(sample) == "whole"
-    monkeypatch.setattr(stacks, "INLINED_FRAMES_ARE_SHOWN", True)
-    assert program.judge(sample) == "short"
-
-
 def test_compiled_leaf_must_still_be_legal(program):
     assert program.judge(stacks.parse_stack("main chunk p.lua;heavy p.lua:6_[j]")) == "wrong"
 

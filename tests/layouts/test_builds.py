@@ -85,7 +85,7 @@ def test_debian_build_is_recognised(build):
     check(build)
 
 
-@pytest.mark.slow
+@pytest.mark.builds
 @pytest.mark.parametrize("build", builds.SOURCES, ids=str)
 def test_build_with_options_is_recognised(build):
     check(build)

@@ -11,13 +11,13 @@ local function heavy(n) -- @heavy
 end
 
 local function foo() -- @foo
-	local a = heavy(1e5)
-	local b = heavy(1e5)
+	local a = heavy(5e6)
+	local b = heavy(5e6)
 	return a + b
 end
 
 local function bar() -- @bar
-	local a = heavy(1e5)
+	local a = heavy(5e6)
 	return a
 end
 
