@@ -24,6 +24,8 @@ BUILDS = {
     "static": ("gcc", ["-O2", "STATIC"]),
     "stripped": ("gcc", ["-O2", "-s"]),
     "static-stripped": ("gcc", ["-O2", "-s", "STATIC"]),
+    "no-eh-frame-hdr": ("gcc", ["-O2", "-Wl,--no-eh-frame-hdr"]),
+    "debug-frame": ("gcc", ["-O2", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]),
 }
 
 STATIC_FUNCTIONS = {"main", "run_call", "run_pcall", "run_cpcall", "run_resume"}
