@@ -253,17 +253,15 @@ static bool find_rules(const struct cfi *cfi, uint64_t pc, Dwarf_Frame **ret_rul
 }
 
 bool cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
-	      struct registers *ret_caller, bool *ret_is_signal_frame)
+	      struct registers *ret_caller)
 {
 	Dwarf_Frame *rules;
-	bool is_signal_frame, found;
+	bool found;
 
 	if (!find_rules(cfi, pc, &rules))
 		return false;
-	found = dwarf_frame_info(rules, NULL, NULL, &is_signal_frame) == REGISTER_NUMBER_PC &&
+	found = dwarf_frame_info(rules, NULL, NULL, NULL) == REGISTER_NUMBER_PC &&
 		apply(rules, frame, stack, ret_caller);
 	free(rules);
-	if (found)
-		*ret_is_signal_frame = is_signal_frame;
 	return found;
 }

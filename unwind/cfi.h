@@ -28,6 +28,6 @@ void cfi_close(struct cfi *cfi);
  * its rules need is not known. The outermost frame has a caller whose rip is 0.
  */
 bool cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
-	      struct registers *ret_caller, bool *ret_is_signal_frame);
+	      struct registers *ret_caller);
 
 #endif

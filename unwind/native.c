@@ -191,9 +191,23 @@ const struct native_frame *native_current(const struct native_unwinder *unwinder
 	return &unwinder->frame;
 }
 
+/*
+ * Is this where a signal handler returns to? Told by its code, as gdb and libgcc
+ * do: a cursor begun at a return address looks for it before that.
+ */
+static bool is_signal_return(const struct native_unwinder *unwinder)
+{
+	/* mov rax, __NR_rt_sigreturn; syscall */
+	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	uint8_t bytes[sizeof(code)];
+
+	return memory_read(image_text(unwinder->image), unwinder->frame.registers.rip, bytes,
+			   sizeof(bytes)) == MEMORY_OK && memcmp(bytes, code, sizeof(code)) == 0;
+}
+
 /* By the tables that .eh_frame_hdr leads to. */
 static enum native_status step_by_table(struct native_unwinder *unwinder,
-					struct registers *ret_caller, bool *ret_is_signal_frame)
+					struct registers *ret_caller)
 {
 	struct registers caller = { .orig_rax = UINT64_MAX };
 	int result;
@@ -203,8 +217,6 @@ static enum native_status step_by_table(struct native_unwinder *unwinder,
 	    unw_init_remote(&unwinder->cursor, unwinder->space, unwinder) < 0)
 		return NATIVE_LOST;
 	unwinder->cursor_is_valid = true;
-	*ret_is_signal_frame = unw_is_signal_frame(&unwinder->cursor) > 0;
-	unwinder->missed = false;
 	result = unw_step(&unwinder->cursor);
 	if (unwinder->missed || result < 0)
 		return NATIVE_LOST;
@@ -219,15 +231,14 @@ static enum native_status step_by_table(struct native_unwinder *unwinder,
 
 /* By what the module's file says, where no table covers the pc. */
 static enum native_status step_by_file(struct native_unwinder *unwinder,
-				       struct registers *ret_caller, bool *ret_is_signal_frame)
+				       struct registers *ret_caller)
 {
 	uint64_t pc = unwinder->frame.registers.rip - (unwinder->frame.is_return_address ? 1 : 0);
 	struct module *module = image_find(unwinder->image, pc);
 	struct cfi *cfi = module ? image_cfi(unwinder->image, module) : NULL;
 
 	unwinder->cursor_is_valid = false;
-	if (!cfi || !cfi_step(cfi, pc, &unwinder->frame.registers, unwinder->stack, ret_caller,
-			      ret_is_signal_frame))
+	if (!cfi || !cfi_step(cfi, pc, &unwinder->frame.registers, unwinder->stack, ret_caller))
 		return NATIVE_LOST;
 	return NATIVE_FRAME;
 }
@@ -236,11 +247,11 @@ enum native_status native_step(struct native_unwinder *unwinder)
 {
 	uint64_t sp = unwinder->frame.registers.rsp;
 	struct registers caller;
-	bool is_signal_frame;
-	enum native_status status = step_by_table(unwinder, &caller, &is_signal_frame);
+	bool is_signal_frame = is_signal_return(unwinder);
+	enum native_status status = step_by_table(unwinder, &caller);
 
 	if (unwinder->missed)
-		status = step_by_file(unwinder, &caller, &is_signal_frame);
+		status = step_by_file(unwinder, &caller);
 	if (status != NATIVE_FRAME)
 		return status;
 	if (caller.rip == 0)
