@@ -16,7 +16,7 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session", autouse=True)
 def packages():
-    """LuaJIT and nginx as Debian builds them, unpacked."""
+    """LuaJIT and programs with it inside as Debian builds them, unpacked."""
     subprocess.run([ljspy.ROOT / "tests/packages"], check=True, timeout=300)
 
 

@@ -95,7 +95,8 @@ static bool same_notes(int fd, struct memory *live, const Elf64_Phdr *segment, u
 	return same;
 }
 
-static bool is_mapped_file(int fd, const struct module *module, struct memory *live)
+static bool is_mapped_file(int fd, const struct module *module, struct memory *live,
+			   uint64_t *ret_bias)
 {
 	struct headers mapped, file;
 	struct stat status;
@@ -115,7 +116,10 @@ static bool is_mapped_file(int fd, const struct module *module, struct memory *l
 		if (mapped.segments[i].p_type == PT_NOTE &&
 		    !same_notes(fd, live, &mapped.segments[i], bias, &build_id))
 			return false;
-	return build_id || status.st_ino == module->inode;
+	if (!build_id && status.st_ino != module->inode)
+		return false;
+	*ret_bias = bias;
+	return true;
 }
 
 static int open_file(const char *path)
@@ -153,6 +157,7 @@ bool elf_file_open_path(const char *path, struct elf_file *ret_file)
 static bool open_mapped_file(const struct module *module, struct memory *live,
 			     struct elf_file *ret_file)
 {
+	uint64_t bias;
 	int fd;
 
 	if (!module->file)
@@ -160,8 +165,10 @@ static bool open_mapped_file(const struct module *module, struct memory *live,
 	fd = open_file(module->file);
 	if (fd < 0)
 		return false;
-	if (is_mapped_file(fd, module, live) && begin_file(fd, ret_file))
+	if (is_mapped_file(fd, module, live, &bias) && begin_file(fd, ret_file)) {
+		ret_file->bias = bias;
 		return true;
+	}
 	close(fd);
 	return false;
 }
@@ -219,6 +226,7 @@ static bool read_image(const struct module *module, struct memory *live,
 		return false;
 	}
 	ret_file->bytes = bytes;
+	ret_file->bias = bias;
 	ret_file->fd = -1;
 	return true;
 }

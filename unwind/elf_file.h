@@ -9,6 +9,8 @@
 #ifndef LJSPY_ELF_FILE_H
 #define LJSPY_ELF_FILE_H
 
+#include <stdint.h>
+
 #include <libelf.h>
 
 #include "memory/memory.h"
@@ -17,6 +19,7 @@
 struct elf_file {
 	Elf *elf;
 	int fd;		/* -1: read from memory */
+	uint64_t bias;	/* what the module's addresses are above the file's; 0 for any file */
 	void *bytes;	/* the image read from memory; it must outlive elf; NULL with a file */
 };
 

@@ -6,6 +6,7 @@
 
 #include <uthash.h>
 
+#include "unwind/cfi.h"
 #include "unwind/traces.h"
 
 enum { PAGE_SIZE = 4096, PROGRAM_HEADERS_MAX = 64 };
@@ -117,6 +118,7 @@ static int compare_modules(const void *a, const void *b)
 static void free_modules(struct image *image)
 {
 	for (size_t i = 0; i < image->module_count; i++) {
+		cfi_close(image->modules[i].cfi);
 		free(image->modules[i].path);
 		free(image->modules[i].file);
 	}
@@ -251,6 +253,15 @@ bool image_unwind_table(struct image *image, struct module *module)
 		module->unwind_table.found = find_unwind_table(&image->text.memory, module);
 	}
 	return module->unwind_table.found;
+}
+
+struct cfi *image_cfi(struct image *image, struct module *module)
+{
+	if (!module->cfi_looked_for) {
+		module->cfi_looked_for = true;
+		module->cfi = cfi_open(module, image->text.live);
+	}
+	return module->cfi;
 }
 
 bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,

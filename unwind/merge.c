@@ -522,30 +522,16 @@ static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	return pass_trace_exit(merge, vm);
 }
 
-static enum passed pass_native(struct merge *merge)
-{
-	switch (native_step(merge->native)) {
-	case NATIVE_FRAME:
-		return PASSED_ON;
-	case NATIVE_END:
-		return PASSED_END;
-	case NATIVE_LOST:
-		break;
-	}
-	return PASSED_LOST;
-}
-
-/* Have done what the VM has half done, and begin there. */
-static void begin(struct merge *merge)
+/* Have done what the VM has half done where it was stopped or interrupted, and go on there. */
+static void settle(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
 	struct registers registers;
 
-	native_begin(merge->native, merge->memory, &merge->capture->registers);
 	if (native->code != CODE_VM)
 		return;
-	switch (vm_settle(merge->capture, image_text(merge->image), merge->objects,
-			  native->module->vm, &registers)) {
+	switch (vm_settle(merge->capture, &native->registers, image_text(merge->image),
+			  merge->objects, native->module->vm, &registers)) {
 	case VM_SETTLED_STAYS:
 		break;
 	case VM_SETTLED_DISPATCHES:
@@ -559,6 +545,22 @@ static void begin(struct merge *merge)
 		native_continue(merge->native, &registers);
 		break;
 	}
+}
+
+static enum passed pass_native(struct merge *merge)
+{
+	switch (native_step(merge->native)) {
+	case NATIVE_FRAME:
+		/* Not called: interrupted by a signal. */
+		if (!native_current(merge->native)->is_return_address)
+			settle(merge);
+		return PASSED_ON;
+	case NATIVE_END:
+		return PASSED_END;
+	case NATIVE_LOST:
+		break;
+	}
+	return PASSED_LOST;
 }
 
 static enum passed pass(struct merge *merge)
@@ -683,7 +685,8 @@ int merge_stacks(struct capture *capture, struct image *image,
 	enum passed passed = PASSED_ON;
 
 	stack->count = 0;
-	begin(&merge);
+	native_begin(native, merge.memory, &capture->registers);
+	settle(&merge);
 	while (passed == PASSED_ON && !merge.out_of_memory) {
 		if (stack->count >= MERGE_FRAMES_MAX) {
 			emit_lost(&merge, LOST_TOO_DEEP);

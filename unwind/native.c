@@ -5,6 +5,8 @@
 
 #include <libunwind.h>
 
+#include "unwind/cfi.h"
+
 /*
  * Exported by libunwind for implementers of find_proc_info (perf uses it too)
  * but declared in its private headers only.
@@ -79,55 +81,14 @@ static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *va
 	return memory_read(memory, address, value, sizeof(*value)) == MEMORY_OK ? 0 : -UNW_EINVAL;
 }
 
-/* Where struct registers keeps libunwind's register, or NULL. */
-static uint64_t *locate(struct registers *registers, unw_regnum_t number)
-{
-	switch (number) {
-	case UNW_X86_64_RAX: return &registers->rax;
-	case UNW_X86_64_RBX: return &registers->rbx;
-	case UNW_X86_64_RCX: return &registers->rcx;
-	case UNW_X86_64_RDX: return &registers->rdx;
-	case UNW_X86_64_RSI: return &registers->rsi;
-	case UNW_X86_64_RDI: return &registers->rdi;
-	case UNW_X86_64_RBP: return &registers->rbp;
-	case UNW_X86_64_RSP: return &registers->rsp;
-	case UNW_X86_64_R8: return &registers->r8;
-	case UNW_X86_64_R9: return &registers->r9;
-	case UNW_X86_64_R10: return &registers->r10;
-	case UNW_X86_64_R11: return &registers->r11;
-	case UNW_X86_64_R12: return &registers->r12;
-	case UNW_X86_64_R13: return &registers->r13;
-	case UNW_X86_64_R14: return &registers->r14;
-	case UNW_X86_64_R15: return &registers->r15;
-	case UNW_X86_64_RIP: return &registers->rip;
-	default: return NULL;
-	}
-}
-
-/* What tells that libunwind's register is not known. */
-static unsigned int set_of(unw_regnum_t number)
-{
-	switch (number) {
-	case UNW_X86_64_RBP: return REGISTER_RBP;
-	case UNW_X86_64_RBX: return REGISTER_RBX;
-	case UNW_X86_64_R12: return REGISTER_R12;
-	case UNW_X86_64_R13: return REGISTER_R13;
-	case UNW_X86_64_R14: return REGISTER_R14;
-	case UNW_X86_64_R15: return REGISTER_R15;
-	case UNW_X86_64_RSP:
-	case UNW_X86_64_RIP: return 0;
-	default: return REGISTER_OTHERS;
-	}
-}
-
 static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value,
 		      int write, void *context)
 {
 	struct native_unwinder *unwinder = context;
-	const uint64_t *held = locate(&unwinder->frame.registers, number);
+	const uint64_t *held = registers_locate(&unwinder->frame.registers, number);
 
 	(void)space;
-	if (write || !held || (unwinder->frame.registers.unknown & set_of(number)))
+	if (write || !held || (unwinder->frame.registers.unknown & registers_set_of(number)))
 		return -UNW_EBADREG;
 	*value = *held;
 	/* Tables are looked up by the call, which lies before the return address. */
@@ -230,15 +191,25 @@ const struct native_frame *native_current(const struct native_unwinder *unwinder
 	return &unwinder->frame;
 }
 
-enum native_status native_step(struct native_unwinder *unwinder)
+/*
+ * Is this where a signal handler returns to? Told by its code, as gdb and libgcc
+ * do: a cursor begun at a return address looks for it before that.
+ */
+static bool is_signal_return(const struct native_unwinder *unwinder)
 {
-	static const unw_regnum_t kept[] = {
-		UNW_X86_64_RIP, UNW_X86_64_RSP, UNW_X86_64_RBP, UNW_X86_64_RBX,
-		UNW_X86_64_R12, UNW_X86_64_R13, UNW_X86_64_R14, UNW_X86_64_R15,
-	};
-	struct registers caller = { .orig_rax = UINT64_MAX, .unknown = REGISTER_OTHERS };
-	uint64_t sp = unwinder->frame.registers.rsp;
-	bool is_signal_frame;
+	/* mov rax, __NR_rt_sigreturn; syscall */
+	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	uint8_t bytes[sizeof(code)];
+
+	return memory_read(image_text(unwinder->image), unwinder->frame.registers.rip, bytes,
+			   sizeof(bytes)) == MEMORY_OK && memcmp(bytes, code, sizeof(code)) == 0;
+}
+
+/* By the tables that .eh_frame_hdr leads to. */
+static enum native_status step_by_table(struct native_unwinder *unwinder,
+					struct registers *ret_caller)
+{
+	struct registers caller = { .orig_rax = UINT64_MAX };
 	int result;
 
 	unwinder->missed = false;
@@ -246,18 +217,48 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	    unw_init_remote(&unwinder->cursor, unwinder->space, unwinder) < 0)
 		return NATIVE_LOST;
 	unwinder->cursor_is_valid = true;
-	is_signal_frame = unw_is_signal_frame(&unwinder->cursor) > 0;
-	unwinder->missed = false;
 	result = unw_step(&unwinder->cursor);
 	if (unwinder->missed || result < 0)
 		return NATIVE_LOST;
 	if (result == 0)
 		return NATIVE_END;
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (unw_get_reg(&unwinder->cursor, kept[i], locate(&caller, kept[i])) < 0)
-			caller.unknown |= set_of(kept[i]);
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if (unw_get_reg(&unwinder->cursor, number, registers_locate(&caller, number)) < 0)
+			caller.unknown |= registers_set_of(number);
+	*ret_caller = caller;
+	return NATIVE_FRAME;
+}
+
+/* By what the module's file says, where no table covers the pc. */
+static enum native_status step_by_file(struct native_unwinder *unwinder,
+				       struct registers *ret_caller)
+{
+	uint64_t pc = unwinder->frame.registers.rip - (unwinder->frame.is_return_address ? 1 : 0);
+	struct module *module = image_find(unwinder->image, pc);
+	struct cfi *cfi = module ? image_cfi(unwinder->image, module) : NULL;
+
+	unwinder->cursor_is_valid = false;
+	if (!cfi || !cfi_step(cfi, pc, &unwinder->frame.registers, unwinder->stack, ret_caller))
+		return NATIVE_LOST;
+	return NATIVE_FRAME;
+}
+
+enum native_status native_step(struct native_unwinder *unwinder)
+{
+	uint64_t sp = unwinder->frame.registers.rsp;
+	struct registers caller;
+	bool is_signal_frame = is_signal_return(unwinder);
+	enum native_status status = step_by_table(unwinder, &caller);
+
+	if (unwinder->missed)
+		status = step_by_file(unwinder, &caller);
+	if (status != NATIVE_FRAME)
+		return status;
 	if (caller.rip == 0)
 		return NATIVE_END;
+	/* A signal handler's caller was interrupted, with whatever its registers held. */
+	if (!is_signal_frame)
+		caller.unknown |= REGISTER_OTHERS;
 	/* A stack only ever shrinks towards its callers, but for alternate signal stacks. */
 	if (caller.rsp <= sp && !is_signal_frame)
 		return NATIVE_LOST;

@@ -30,4 +30,17 @@ struct registers {
 	unsigned int unknown;	/* enum register_set: these hold nothing */
 };
 
+/* Numbers that DWARF gives to registers (System V ABI for x86-64, figure 3.36), as libunwind does. */
+enum {
+	REGISTER_NUMBER_RSP = 7,
+	REGISTER_NUMBER_PC = 16,	/* the return address */
+	REGISTER_NUMBERS = 17,
+};
+
+/* Where the register of a number is kept; NULL if it is not. */
+uint64_t *registers_locate(struct registers *registers, int number);
+
+/* The member of enum register_set that tells that it is unknown; 0 for pc and stack pointer. */
+unsigned int registers_set_of(int number);
+
 #endif

@@ -23,11 +23,12 @@ enum vm_settled {
 };
 
 /*
- * The leaf is in vm's code. Unless it stays, ret_registers are where it was
+ * The registers are in vm's code, of a leaf or of what a signal handler
+ * interrupted. Unless it stays, ret_registers are where it was
  * run on to, and the capture holds what was stored on the way.
  */
-enum vm_settled vm_settle(struct capture *capture, struct memory *text,
-			  struct lua_objects *objects, const struct vm_code *vm,
-			  struct registers *ret_registers);
+enum vm_settled vm_settle(struct capture *capture, const struct registers *registers,
+			  struct memory *text, struct lua_objects *objects,
+			  const struct vm_code *vm, struct registers *ret_registers);
 
 #endif

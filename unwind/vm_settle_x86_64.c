@@ -708,9 +708,9 @@ static enum vm_settled settle(struct machine *machine, struct capture *capture,
 	return progress == PROGRESS_CALL_OUT ? VM_SETTLED_CALLS : VM_SETTLED_RETURNED;
 }
 
-enum vm_settled vm_settle(struct capture *capture, struct memory *text,
-			  struct lua_objects *objects, const struct vm_code *vm,
-			  struct registers *ret_registers)
+enum vm_settled vm_settle(struct capture *capture, const struct registers *registers,
+			  struct memory *text, struct lua_objects *objects,
+			  const struct vm_code *vm, struct registers *ret_registers)
 {
 	struct machine machine = {
 		.vm = vm,
@@ -724,7 +724,7 @@ enum vm_settled vm_settle(struct capture *capture, struct memory *text,
 		return settled;
 	cs_option(machine.capstone, CS_OPT_DETAIL, CS_OPT_ON);
 	machine.insn = cs_malloc(machine.capstone);
-	load_registers(&machine, &capture->registers);
+	load_registers(&machine, registers);
 	if (machine.insn) {
 		settled = settle(&machine, capture, ret_registers);
 		cs_free(machine.insn, 1);

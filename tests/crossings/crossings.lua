@@ -32,6 +32,7 @@
 -- stack: main run_call (lua_call) @resumes_in_c resume_it (lua_resume) @body_in_c work
 -- stack: main run_call (lua_call) @calls_ffi ([ffi.__call]) burn
 -- stack: main run_call (lua_call) @calls_ffi [ffi.clib.__index]
+-- stack: main run_call (lua_call) @is_called_back [ffi.clib.__index]
 -- stack: main run_call (lua_call) @is_called_back ([ffi.__call]) @compare_cdata [ffi.__index]
 -- stack: main run_call (lua_call) @is_called_back ([ffi.__call]) @compare_cdata burn_in_c burn
 -- stack: main run_call (lua_call) @makes_garbage [tostring]

@@ -3,17 +3,20 @@
  * there is, over and over. The stacks that it can be found in are listed in
  * crossings.lua.
  *
- * usage: host crossings.lua on|off SECONDS     (with or without JIT)
- *        host crossings.lua park               (waits for input in burn)
+ * usage: host crossings.lua on|off SECONDS           (with or without JIT)
+ *        host crossings.lua on|off SECONDS alarms    (and interrupted by signals)
+ *        host crossings.lua park                     (waits for input in burn)
  */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
 #include <luajit.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,6 +36,26 @@ void burn(void)
 		exit(0);
 	for (int i = 0; i < 3000; i++)
 		sink += i;
+}
+
+/*---- Signals ----*/
+
+void on_alarm(int signal);
+void on_alarm(int signal)
+{
+	(void)signal;
+	for (int i = 0; i < 10; i++)
+		burn();
+}
+
+/* The handler has about a third of the time. */
+static void set_alarms(void)
+{
+	const struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	const struct itimerval often = { .it_interval.tv_usec = 200, .it_value.tv_usec = 200 };
+
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
 }
 
 /*---- C functions called from Lua ----*/
@@ -160,6 +183,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", lua_tostring(L, -1));
 		return 1;
 	}
+	if (argc > 4)
+		set_alarms();
 	puts("ready");
 	fflush(stdout);
 	for (time_t end = time(NULL) + (parks ? 60 : atoi(argv[3])); time(NULL) < end;) {

@@ -24,10 +24,12 @@ BUILDS = {
     "static": ("gcc", ["-O2", "STATIC"]),
     "stripped": ("gcc", ["-O2", "-s"]),
     "static-stripped": ("gcc", ["-O2", "-s", "STATIC"]),
+    "no-eh-frame-hdr": ("gcc", ["-O2", "-Wl,--no-eh-frame-hdr"]),
+    "debug-frame": ("gcc", ["-O2", "-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"]),
 }
 
 STATIC_FUNCTIONS = {"main", "run_call", "run_pcall", "run_cpcall", "run_resume"}
-EXPORTED = {"burn", "burn_in_c", "bounce", "index_it", "resume_it", "with_hook", "in_hook", "in_cpcall"}
+EXPORTED = {"burn", "burn_in_c", "bounce", "index_it", "resume_it", "with_hook", "in_hook", "in_cpcall", "on_alarm"}
 API = {"lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_getfield", "lua_gc", "lua_sethook", "lua_loadx"}
 
 WHOLE_SHARE = 0.5
@@ -112,26 +114,64 @@ def judge(simple, legal):
     return "wrong"
 
 
+def record_native(target, directory):
+    """Stacks with native frames, root first, and their weights."""
+    recorder = ljspy.Recorder(directory, "-p", target.pid, seconds=3, options=["--native", "all"])
+    recorder.finish()
+    for line in recorder.folded.read_text().splitlines():
+        stack, _, weight = line.rpartition(" ")
+        yield [f.removesuffix(stacks.COMPILED_MARK) for f in stack.split(";")], int(weight)
+
+
+@pytest.fixture
+def check_verdicts(note_lost, request):
+    """Checks (verdict, frames, weight) of all stacks of a recording."""
+
+    def check(verdicts):
+        weights = dict.fromkeys(("whole", "short", "lost", "wrong"), 0)
+        examples = {verdict: [] for verdict in weights}
+        for verdict, frames, weight in verdicts:
+            weights[verdict] += weight
+            examples[verdict].append(";".join(frames))
+        note_lost(request.node.name, sum(map(len, examples.values())), weights)
+        total = sum(weights.values())
+        assert not examples["wrong"], "\n".join(examples["wrong"])
+        assert weights["lost"] <= stacks.LOST_SHARE * total, "\n".join(examples["lost"])
+        assert weights["whole"] >= WHOLE_SHARE * (total - weights["lost"])
+
+    return check
+
+
 @pytest.mark.usefixtures("built")
-def test_every_crossing_is_seen_in_order(host, jit, tmp_path, note_lost, request):
+def test_every_crossing_is_seen_in_order(host, jit, tmp_path, check_verdicts):
     program, stripped = host
     legal = list(legal_stacks(stripped))
     with ljspy.Target([program, SCRIPT, jit, 30]).wait_ready() as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=3, options=["--native", "all"])
-        recorder.finish()
-    weights = dict.fromkeys(("whole", "short", "lost", "wrong"), 0)
-    examples = {}
-    for line in recorder.folded.read_text().splitlines():
-        stack, _, weight = line.rpartition(" ")
-        frames = [f.removesuffix(stacks.COMPILED_MARK) for f in stack.split(";")]
-        verdict = judge(simplify(frames, stripped), legal)
-        weights[verdict] += int(weight)
-        examples.setdefault(verdict, []).append(stack)
-    note_lost(request.node.name, sum(map(len, examples.values())), weights)
-    total = sum(weights.values())
-    assert "wrong" not in examples, "\n".join(examples["wrong"])
-    assert weights["lost"] <= stacks.LOST_SHARE * total, "\n".join(examples["lost"])
-    assert weights["whole"] >= WHOLE_SHARE * (total - weights["lost"])
+        check_verdicts(
+            (judge(simplify(frames, stripped), legal), frames, weight)
+            for frames, weight in record_native(target, tmp_path)
+        )
+
+
+@pytest.mark.usefixtures("built")
+def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check_verdicts):
+    program, stripped = host
+    legal = list(legal_stacks(stripped))
+
+    in_handler = 0
+
+    def verdicts(target):
+        nonlocal in_handler
+        for frames, weight in record_native(target, tmp_path):
+            names = simplify(frames, stripped)
+            at = names.index("on_alarm") if "on_alarm" in names else len(names)
+            in_handler += "on_alarm" in names
+            verdict = judge(names[:at], legal)
+            yield verdict if names[at + 1 :] in ([], ["burn"]) else "wrong", frames, weight
+
+    with ljspy.Target([program, SCRIPT, jit, 30, "alarms"]).wait_ready() as target:
+        check_verdicts(verdicts(target))
+    assert in_handler
 
 
 def gdb_functions(pid):
