@@ -324,9 +324,31 @@ static void emit_trace(struct merge *merge, struct section *section,
 		emit_section(merge, section);
 }
 
+/*
+ * Does the frame at jit_base belong to this trace? Around the jump from one
+ * trace to another it may be the other's. In memory it has the function that
+ * the trace started in, or for a side trace its root, or the one that the
+ * trace says; the latter two differ after a tail call.
+ */
+static bool is_start_frame(const struct merge *merge, const struct section *section,
+			   const struct universe_view *view, const struct trace *trace,
+			   const struct trace_frame *start)
+{
+	const struct trace *root = trace->root
+		? traces_by_number(view->universe->traces, trace->root) : trace;
+	struct lua_activation activation;
+
+	if (!lua_walk_activation(&section->walk, &activation) || !activation.function ||
+	    !activation.function->proto)
+		return false;
+	return activation.function->proto->address == trace->startpt || !root ||
+	       activation.function->proto->address == root->startpt ||
+	       activation.function->proto == lua_objects_proto_of_pc(merge->objects, start->pc);
+}
+
 static void enter_trace(struct merge *merge, const struct lua_thread *thread,
-			const struct universe_view *view, const struct trace_frame *inlined,
-			size_t count)
+			const struct universe_view *view, const struct trace *trace,
+			const struct trace_frame *inlined, size_t count)
 {
 	struct section *section = section_of(merge, thread);
 
@@ -346,6 +368,8 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 		section->ended = true;
 		return;
 	}
+	if (count && !is_start_frame(merge, section, view, trace, &inlined[count - 1]))
+		count = 0;
 	emit_trace(merge, section, inlined, count);
 }
 
@@ -383,7 +407,7 @@ static enum passed pass_trace(struct merge *merge, const struct trace *trace,
 		emit_lost(merge, LOST_IN_TRACE);
 		return PASSED_LOST;
 	}
-	enter_trace(merge, thread, view, inlined,
+	enter_trace(merge, thread, view, trace, inlined,
 		    traces_frames(view->universe->traces, trace, layout, merge->objects, pc,
 				  inlined, TRACE_FRAMES_MAX));
 	return leave_frame(merge, layout, thread->cframe, true);
@@ -494,7 +518,7 @@ static enum passed pass_trace_exit(struct merge *merge, const struct vm_code *vm
 		trace = memory_u32(merge->memory, J + (uint64_t)vm->layout.J_parent, &parent) &&
 			memory_u32(merge->memory, J + (uint64_t)vm->layout.J_exitno, &exitno)
 			? traces_by_number(view->universe->traces, parent) : NULL;
-		enter_trace(merge, thread, view, inlined,
+		enter_trace(merge, thread, view, trace, inlined,
 			    trace ? trace_exit_frames(trace, &vm->layout, exitno, inlined,
 						      TRACE_FRAMES_MAX) : 0);
 		return leave_frame(merge, &vm->layout, thread->cframe, true);
