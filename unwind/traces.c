@@ -449,6 +449,7 @@ size_t traces_frames(const struct traces *traces, const struct trace *trace,
 		     struct trace_frame *ret_frames, size_t max)
 {
 	struct entry *entry = entry_of(traces, trace);
+	uint32_t offset = (uint32_t)(pc - trace->mcode), snapshot;
 	size_t count = 0;
 
 	if (entry && entry->code && !entry->table) {
@@ -458,10 +459,14 @@ size_t traces_frames(const struct traces *traces, const struct trace *trace,
 					       exit_number, &exits);
 	}
 	if (entry && entry->table)
-		count = trace_table_frames(entry->table, (uint32_t)(pc - trace->mcode), ret_frames, max);
+		count = trace_table_frames(entry->table, offset, ret_frames, max);
 	if (count)
 		return count;
 	count = trace_frames(trace, layout, pc, ret_frames, max);
+	/* Before March 2021 snapshots do not tell where their code begins. */
+	if (!count && entry && entry->table &&
+	    trace_table_snapshot(entry->table, offset, &snapshot))
+		count = trace_exit_frames(trace, layout, snapshot, ret_frames, max);
 	for (size_t i = 0; i < count; i++)
 		ret_frames[i].is_near = true;
 	return count;
