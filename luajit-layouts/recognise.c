@@ -359,6 +359,11 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint64_t base,
 		inquiry_verdict(&inquiry, "layout given", "it lacks %s", wrong);
 		return RECOGNISE_UNKNOWN_LAYOUT;
 	}
+	wrong = layout_unusable(&layout);
+	if (wrong != NULL) {
+		inquiry_verdict(&inquiry, "layout given", "%s cannot be right", wrong);
+		return RECOGNISE_UNKNOWN_LAYOUT;
+	}
 	vm.layout = layout;
 	vm.traces_open = vm.bytecode_open = false;
 	*ret_vm = vm;

@@ -9,7 +9,7 @@
 #include "unwind/trace_table.h"
 
 /* No GCtrace header is larger in any layout. */
-enum { HEADER_MAX = 160 };
+enum { HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8 };
 
 /* Exit stubs on x86: groups of 32, 4 bytes apart (lj_target_x86.h, EXITSTUBS_PER_GROUP). */
 enum { EXIT_GROUPS = 16, EXITS_PER_GROUP = 32, EXIT_STUB_SIZE = 4, EXIT_GROUP_TAIL = 16 };
