@@ -48,7 +48,7 @@ static const struct {
 	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
 	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
 	{ "layout", OPTION_LAYOUT, ALL, "NAME|FILE", "take LuaJIT's layout from here, do not recognise it" },
-	{ "dwarf", OPTION_DWARF, INFO, "FILE", "show the layout that a LuaJIT's debug info gives" },
+	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout that debug info gives, for --layout" },
 	{ "help", 'h', ALL, NULL, "show this" },
 	{ "version", 'V', ALL, NULL, "show the version" },
 };
@@ -76,8 +76,7 @@ static const struct {
 	[COMMAND_INFO] = {
 		"info", "[options]",
 		"show what ljspy sees in a process, and what it may do",
-		"  ljspy info -p 1234\n"
-		"  ljspy info --dwarf libluajit.so.debug     a layout for --layout\n",
+		"  ljspy info -p 1234\n",
 	},
 };
 
