@@ -47,8 +47,8 @@ static const struct {
 	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
 	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
 	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
-	{ "layout", OPTION_LAYOUT, ALL, "NAME|FILE", "take LuaJIT's layout from here, do not recognise it" },
-	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout that debug info gives, for --layout" },
+	{ "layout", OPTION_LAYOUT, ALL, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
+	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
 	{ "help", 'h', ALL, NULL, "show this" },
 	{ "version", 'V', ALL, NULL, "show the version" },
 };
