@@ -41,6 +41,54 @@ const char *layout_missing(const struct layout *layout)
 	return NULL;
 }
 
+/* Fields that are looked for before they are used. */
+static void excuse_absent(struct layout *layout)
+{
+	int32_t *const optional[] = {
+		&layout->L_exdata, &layout->L_exdata2, &layout->g_cur_L, &layout->g_jit_base,
+		&layout->g_jit_L, &layout->g_tmpbuf_L, &layout->g_vmthref, &layout->SnapShot_mcofs,
+	};
+
+	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
+		if (*optional[i] == LAYOUT_ABSENT)
+			*optional[i] = 0;
+	if (layout->has_jit)
+		return;
+#define EXCUSE(structure, field) layout->structure##_##field = 0;
+	LAYOUT_TRACE_FIELDS(EXCUSE)
+	LAYOUT_JIT_FIELDS(EXCUSE)
+#undef EXCUSE
+	layout->GG_J = 0;
+}
+
+const char *layout_unusable(const struct layout *layout)
+{
+	struct layout copy = *layout;
+
+	excuse_absent(&copy);
+#define CHECK(structure, field) \
+	if (copy.structure##_##field < 0) \
+		return #structure "." #field;
+	LAYOUT_FIELDS(CHECK)
+#undef CHECK
+	if (copy.GCtrace_size > LAYOUT_TRACE_HEADER_MAX)
+		return "GCtrace.size";
+	if (copy.J_sizetrace < copy.J_trace)
+		return "J.sizetrace";
+#define HELD(structure, field) \
+	if (copy.structure##_##field > LAYOUT_OBJECT_MAX) \
+		return #structure "." #field;
+	LAYOUT_OBJECT_FIELDS(HELD)
+	LAYOUT_CFRAME_FIELDS(HELD)
+#undef HELD
+#define IN_TRACE(structure, field) \
+	if (copy.structure##_##field > LAYOUT_TRACE_HEADER_MAX) \
+		return #structure "." #field;
+	LAYOUT_TRACE_FIELDS(IN_TRACE)
+#undef IN_TRACE
+	return NULL;
+}
+
 void layout_fill(struct layout *layout, const struct layout *from)
 {
 #define FILL(structure, field) \

@@ -17,6 +17,8 @@ enum {
 	LAYOUT_ABSENT = -1,	/* the build has no such field */
 	LAYOUT_UNKNOWN = -2,	/* only while evidence is being put together */
 	LAYOUT_NAME_MAX = 64,
+	LAYOUT_TRACE_HEADER_MAX = 152,
+	LAYOUT_OBJECT_MAX = 256,	/* as are other objects and lua_State, but for g and J */
 };
 
 /*
@@ -128,6 +130,13 @@ const char *layout_conflict(const struct layout *one, const struct layout *other
 
 /* A field that is LAYOUT_UNKNOWN, as "structure.field"; NULL if the layout is complete. */
 const char *layout_missing(const struct layout *layout);
+
+/*
+ * A field of a complete layout that is absent though every build has it, or
+ * outside of its structure, as "structure.field"; NULL if the layout can be
+ * read by. A GCtrace's header is at most LAYOUT_TRACE_HEADER_MAX bytes.
+ */
+const char *layout_unusable(const struct layout *layout);
 
 /* Take over the fields that only from knows. */
 void layout_fill(struct layout *layout, const struct layout *from);

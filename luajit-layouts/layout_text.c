@@ -47,6 +47,19 @@ void layout_text_write(const struct layout *layout, FILE *file)
 	}
 }
 
+void layout_text_compare(const struct layout *here, const struct layout *there, const char *prefix,
+			 FILE *file)
+{
+	struct layout one = *here, other = *there;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		int32_t a = *field_at(&one, i), b = *field_at(&other, i);
+
+		if (a != b && a != LAYOUT_UNKNOWN && b != LAYOUT_UNKNOWN)
+			fprintf(file, "%s%s is %d there, %d here\n", prefix, fields[i].key, b, a);
+	}
+}
+
 static const char *read_offset(const char *text, int32_t *ret)
 {
 	char *end;

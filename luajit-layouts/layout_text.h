@@ -16,6 +16,10 @@
 
 enum { LAYOUT_OFFSET_MAX = 1 << 20 };
 
+/* A line for each field that both know and that differs: "PREFIXg.vmstate is 4 there, 8 here". */
+void layout_text_compare(const struct layout *here, const struct layout *there, const char *prefix,
+			 FILE *file);
+
 void layout_text_write(const struct layout *layout, FILE *file);
 
 /*

@@ -309,6 +309,67 @@ static enum recognise_status read_code(const struct inquiry *inquiry, const stru
 	return RECOGNISE_UNREADABLE;
 }
 
+/* What is wrong with the layout that is given, or NULL. */
+static const char *contradiction(const struct layout *given, const struct vm_code_evidence *code)
+{
+	if (given->gc64 != code->offsets.gc64)
+		return "the width of references";
+	if (given->has_jit != code->offsets.has_jit)
+		return "the JIT compiler";
+	if (!number_fits(given->bytecode, BC_JMP, code->op_jmp) ||
+	    !number_fits(given->bytecode, BC_FUNCF, code->op_funcf))
+		return "the numbers of bytecodes";
+	return layout_conflict(given, &code->offsets);
+}
+
+enum recognise_status recognise_vm_as(struct memory *memory, uint64_t base,
+				      const struct layout *given, bool trusted,
+				      recognise_evidence *evidence, void *context,
+				      struct vm_code *ret_vm)
+{
+	const struct inquiry inquiry = { memory, evidence, context };
+	const struct inquiry silent = { .memory = memory };
+	struct layout layout = *given;
+	struct vm_code_evidence code;
+	struct vm_extent extent;
+	struct vm_code vm;
+	enum recognise_status status = locate(&inquiry, base, &extent);
+	const char *wrong;
+
+	if (status != RECOGNISE_OK)
+		return status;
+	vm = (struct vm_code){
+		.begin = extent.begin, .end = extent.end,
+		.ffi_call = extent.ffi_call, .ffi_call_end = extent.ffi_call_end,
+	};
+	status = read_code(&inquiry, &extent, &code);
+	if (status == RECOGNISE_OK) {
+		wrong = contradiction(given, &code);
+		if (wrong != NULL && !trusted) {
+			inquiry_verdict(&inquiry, "layout given", "the code contradicts it at %s", wrong);
+			return RECOGNISE_UNKNOWN_LAYOUT;
+		}
+		settle_layout(&silent, &code, &vm);
+		layout_fill(&layout, &vm.layout);
+	} else if (!trusted) {
+		return status;
+	}
+	wrong = layout_missing(&layout);
+	if (wrong != NULL) {
+		inquiry_verdict(&inquiry, "layout given", "it lacks %s", wrong);
+		return RECOGNISE_UNKNOWN_LAYOUT;
+	}
+	wrong = layout_unusable(&layout);
+	if (wrong != NULL) {
+		inquiry_verdict(&inquiry, "layout given", "%s cannot be right", wrong);
+		return RECOGNISE_UNKNOWN_LAYOUT;
+	}
+	vm.layout = layout;
+	vm.traces_open = vm.bytecode_open = false;
+	*ret_vm = vm;
+	return RECOGNISE_OK;
+}
+
 enum recognise_status recognise_vm(struct memory *memory, uint64_t base,
 				   recognise_evidence *evidence, void *context,
 				   struct vm_code *ret_vm)

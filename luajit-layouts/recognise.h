@@ -52,6 +52,16 @@ enum recognise_status recognise_vm(struct memory *memory, uint64_t base,
 				   struct vm_code *ret_vm);
 
 /*
+ * As recognise_vm(), with a layout that is given. What it leaves unknown is
+ * taken from the code and the tables; unless it is trusted, it must not
+ * contradict them. RECOGNISE_UNKNOWN_LAYOUT if it does, or is not complete.
+ */
+enum recognise_status recognise_vm_as(struct memory *memory, uint64_t base,
+				      const struct layout *given, bool trusted,
+				      recognise_evidence *evidence, void *context,
+				      struct vm_code *ret_vm);
+
+/*
  * Find the global_States that belong to vm in one writable range by mutual
  * pointers: a lua_State whose glref leads to a global_State whose mainthref
  * leads back, in a GG_State whose dispatch table points into the VM's text.

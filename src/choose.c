@@ -47,6 +47,48 @@ bool choose_check(pid_t pid)
 	return true;
 }
 
+/* A module that the layout does not fit; false if there is none. */
+static bool find_misfit(const struct lua_process *process, struct lua_module *ret_module)
+{
+	bool unsettled = lua_process_needs_settling(process);
+
+	for (size_t i = 0; i < lua_process_module_count(process); i++) {
+		*ret_module = lua_process_module(process, i);
+		if (!ret_module->vm || unsettled)
+			return true;
+	}
+	return false;
+}
+
+bool choose_check_layout(pid_t pid, const struct given_layout *layout)
+{
+	struct namer_options options = { .native = NATIVE_FOLD };
+	struct functions *functions;
+	struct lua_process *process = NULL;
+	struct lua_module module;
+	bool fits = true;
+	int error;
+
+	if (!layout)
+		return true;
+	functions = functions_new();
+	error = functions ? lua_process_open(pid, functions, &options, &process) : -ENOMEM;
+	if (!error) {
+		lua_process_give_layout(process, &layout->layout, layout->is_file);
+		error = lua_process_refresh(process, true);
+	}
+	if (error) {
+		choose_explain(pid, -error);
+	} else if (find_misfit(process, &module)) {
+		message_error("The layout given does not fit the LuaJIT of process %d: %s.", pid,
+			      module.verdict);
+		fits = false;
+	}
+	lua_process_close(process);
+	functions_free(functions);
+	return fits && !error;
+}
+
 /* Does it run LuaJIT, as far as ljspy may see? */
 static bool runs_luajit(pid_t pid, struct functions *functions)
 {
@@ -127,7 +169,7 @@ enum exit_status choose_processes(struct options *options)
 	enum exit_status status;
 	int error;
 
-	if (options->pid_count || options->launch)
+	if (options->pid_count || options->launch || (options->dwarf && !options->name))
 		return EXIT_ALL_GOOD;
 	error = process_find(options->name ? options->name : "", &list, &complaint);
 	if (error == -EINVAL && complaint) {

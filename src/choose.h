@@ -26,4 +26,7 @@ void choose_explain_no_luajit(pid_t pid);
  */
 bool choose_check(pid_t pid);
 
+/* Does the layout that was given, if one was, fit the process? If not, the user has been told. */
+bool choose_check_layout(pid_t pid, const struct given_layout *layout);
+
 #endif

@@ -156,6 +156,9 @@ static int dump_threads(struct dump *dump, pid_t pid)
 
 	if (error)
 		return error;
+	if (dump->options->layout)
+		lua_process_give_layout(dump->process, &dump->options->layout->layout,
+					dump->options->layout->is_file);
 	dump->threads = threads_new(dump->tracer, pid);
 	if (!dump->threads)
 		return -ENOMEM;
@@ -200,7 +203,8 @@ static void *run(void *context)
 		dump->status = EXIT_NOTHING_DONE;
 	} else {
 		for (size_t i = 0; i < dump->options->pid_count; i++)
-			if (choose_check(dump->options->pids[i]))
+			if (choose_check(dump->options->pids[i]) &&
+			    choose_check_layout(dump->options->pids[i], dump->options->layout))
 				dump_process(dump, dump->options->pids[i]);
 			else
 				dump->status = EXIT_NOTHING_DONE;

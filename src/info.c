@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "luajit-layouts/dwarf_layout.h"
+#include "luajit-layouts/layout_text.h"
 #include "output/escape.h"
 #include "src/choose.h"
 #include "src/message.h"
@@ -59,37 +61,61 @@ static void print_universe(struct lua_process *process, const struct lua_univers
 }
 
 /* Where a VM was found, what it was recognised by, and its states. */
-static void print_module(struct lua_process *process, const struct lua_module *module)
+static void print_module(struct lua_process *process, const struct lua_module *module,
+			 const struct options *options, const struct layout *dwarf)
 {
 	struct vm_code again;
 
 	printf("  LuaJIT in ");
 	print_escaped(module->path);
 	putchar('\n');
-	recognise_vm(lua_process_memory(process), module->base, print_evidence, NULL, &again);
+	if (options->layout)
+		print_evidence(NULL, "layout given", module->verdict);
+	else
+		recognise_vm(lua_process_memory(process), module->base, print_evidence, NULL, &again);
 	if (!module->vm) {
 		printf("    its layout is not known: it cannot be profiled\n");
 		return;
 	}
-	printf("    layout %s: %s, %s JIT compiler\n", module->vm->layout.name,
+	printf("    layout ");
+	print_escaped(module->vm->layout.name);
+	printf(": %s, %s JIT compiler\n",
 	       module->vm->layout.gc64 ? "GC64" : "32-bit references",
 	       module->vm->layout.has_jit ? "with" : "without");
+	if (dwarf)
+		layout_text_compare(&module->vm->layout, dwarf, "    debug info: ", stdout);
 	for (size_t i = 0; i < lua_process_universe_count(process); i++)
 		if (lua_process_universe(process, i)->vm == module->vm)
 			print_universe(process, lua_process_universe(process, i));
 }
 
-static enum exit_status inform(pid_t pid, struct functions *functions)
+/* The layout in debug info, as a file for --layout. */
+static bool print_dwarf(const char *path, struct layout *ret_layout)
+{
+	enum dwarf_layout_status status = dwarf_layout_read(path, ret_layout);
+
+	if (status != DWARF_LAYOUT_OK) {
+		message_error("%s: %s", path, dwarf_layout_status_text(status));
+		return false;
+	}
+	layout_text_write(ret_layout, stdout);
+	return true;
+}
+
+static enum exit_status inform(pid_t pid, struct functions *functions,
+			       const struct options *given, const struct layout *dwarf)
 {
 	struct namer_options options = { .native = NATIVE_FOLD };
 	struct lua_process *lua;
 	struct process process;
 	int error;
 
-	if (!choose_check(pid))
+	if (!choose_check(pid) || !choose_check_layout(pid, given->layout))
 		return EXIT_NOTHING_DONE;
 	error = lua_process_open(pid, functions, &options, &lua);
 	if (!error) {
+		if (given->layout)
+			lua_process_give_layout(lua, &given->layout->layout, given->layout->is_file);
 		error = lua_process_refresh(lua, true);
 		if (error)
 			lua_process_close(lua);
@@ -113,7 +139,7 @@ static enum exit_status inform(pid_t pid, struct functions *functions)
 	for (size_t i = 0; i < lua_process_module_count(lua); i++) {
 		struct lua_module module = lua_process_module(lua, i);
 
-		print_module(lua, &module);
+		print_module(lua, &module, given, dwarf);
 	}
 	if (lua_process_universe_count(lua) == 0)
 		printf("  no Lua state was found\n");
@@ -123,15 +149,21 @@ static enum exit_status inform(pid_t pid, struct functions *functions)
 
 enum exit_status command_info(const struct invocation *invocation)
 {
-	struct functions *functions = functions_new();
+	const struct options *options = invocation->options;
 	enum exit_status status = EXIT_ALL_GOOD;
+	struct functions *functions;
+	struct layout dwarf;
 
+	if (options->dwarf && !print_dwarf(options->dwarf, &dwarf))
+		return EXIT_NOTHING_DONE;
+	functions = functions_new();
 	if (!functions) {
 		message_error_errno(ENOMEM, "looking at the process");
 		return EXIT_NOTHING_DONE;
 	}
-	for (size_t i = 0; i < invocation->options->pid_count; i++) {
-		enum exit_status one = inform(invocation->options->pids[i], functions);
+	for (size_t i = 0; i < options->pid_count; i++) {
+		enum exit_status one = inform(options->pids[i], functions, options,
+					      options->dwarf ? &dwarf : NULL);
 
 		if (one != EXIT_ALL_GOOD)
 			status = one;

@@ -23,6 +23,8 @@ enum {
 	OPTION_NATIVE,
 	OPTION_LINES,
 	OPTION_ANNOTATE,
+	OPTION_LAYOUT,
+	OPTION_DWARF,
 };
 
 static const uint64_t second_ns = 1000000000u;
@@ -45,6 +47,8 @@ static const struct {
 	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
 	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
 	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
+	{ "layout", OPTION_LAYOUT, ALL, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
+	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
 	{ "help", 'h', ALL, NULL, "show this" },
 	{ "version", 'V', ALL, NULL, "show the version" },
 };
@@ -280,6 +284,17 @@ static bool parse_native(const char *text, enum native_display *ret_native)
 	return false;
 }
 
+static bool parse_layout(struct options *options, const char *argument)
+{
+	if (!options->layout)
+		options->layout = malloc(sizeof(*options->layout));
+	if (!options->layout) {
+		message_error_errno(ENOMEM, "%s", argument);
+		return false;
+	}
+	return given_layout_read(argument, options->layout);
+}
+
 /* What was given on the command line besides what is in the options. */
 struct given {
 	bool format;
@@ -329,6 +344,11 @@ static bool parse_option(struct options *options, struct given *given, int lette
 		return true;
 	case OPTION_ANNOTATE:
 		options->annotate = true;
+		return true;
+	case OPTION_LAYOUT:
+		return parse_layout(options, argument);
+	case OPTION_DWARF:
+		options->dwarf = argument;
 		return true;
 	default:
 		return false;
@@ -485,6 +505,8 @@ void options_clear(struct options *options)
 	free(options->pids);
 	options->pids = NULL;
 	options->pid_count = 0;
+	free(options->layout);
+	options->layout = NULL;
 }
 
 char *options_default_output(const char *name, pid_t pid, enum output_format format)

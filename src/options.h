@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "src/given_layout.h"
 #include "unwind/namer.h"
 
 #define LJSPY_VERSION "0.1.0"
@@ -55,6 +56,8 @@ struct options {
 	enum native_display native;
 	bool lines;
 	bool annotate;
+	struct given_layout *layout;	/* owned; NULL: it is recognised */
+	const char *dwarf;	/* file with debug info; NULL if not given */
 };
 
 /*

@@ -220,6 +220,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.rate_hz = options->rate_hz,
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native },
+		.layout = options->layout,
 		.functions = recording->functions,
 		.take = take_sample,
 		.context = recording,
@@ -254,7 +255,8 @@ enum exit_status command_record(const struct invocation *invocation)
 							     options->format);
 	if (path && open_output(&recording->output, path) &&
 	    (!options->stats || open_output(&recording->stats, options->stats)) &&
-	    (options->launch || choose_check(options->pids[0]))) {
+	    (options->launch || (choose_check(options->pids[0]) &&
+				 choose_check_layout(options->pids[0], options->layout)))) {
 		status = record(recording, invocation);
 		if (status != EXIT_NOTHING_DONE)
 			await_command(recording);

@@ -228,10 +228,15 @@ static void sample_target(struct sampler *sampler, struct target *target)
 /* Look at the process as it is now; false if it has ended. */
 static bool look(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (!target->process &&
-	    lua_process_open(target->pid, sampler->options->functions, &sampler->options->namer,
-			     &target->process) != 0)
-		return true;
+	const struct given_layout *layout = sampler->options->layout;
+
+	if (!target->process) {
+		if (lua_process_open(target->pid, sampler->options->functions,
+				     &sampler->options->namer, &target->process) != 0)
+			return true;
+		if (layout)
+			lua_process_give_layout(target->process, &layout->layout, layout->is_file);
+	}
 	if (lua_process_refresh(target->process, false) == -ESRCH)
 		return false;
 	if (lua_process_module_count(target->process))

@@ -17,6 +17,7 @@
 
 #include "output/figures.h"
 #include "output/sample.h"
+#include "src/given_layout.h"
 #include "unwind/functions.h"
 #include "unwind/namer.h"
 
@@ -31,6 +32,7 @@ struct sampler_options {
 	unsigned int rate_hz;		/* of CPU time */
 	uint64_t duration_ns;		/* 0: no limit */
 	struct namer_options namer;
+	const struct given_layout *layout;	/* NULL: recognised */
 	struct functions *functions;	/* receives all functions; must outlive the samples */
 	sampler_take *take;
 	void *context;

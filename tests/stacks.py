@@ -72,6 +72,7 @@ BUILTINS = {
     "gmatch_aux": r"(?:string\.gmatch|(?:string[._])?gmatch_aux)",
     "ffi.metamethod": r"[\w.]*__\w+",
     "ipairs_aux": r"(?:ipairs|ipairs_aux)",
+    "unpack": r"(?:table\.)?unpack",
 }
 
 

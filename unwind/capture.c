@@ -481,7 +481,8 @@ static void capture_traces(struct capture *capture, const struct image *image,
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct trace *trace;
 
-	if (!view->universe->traces)
+	/* Until the layout of traces is settled there is no telling what they say. */
+	if (!view->universe->traces || view->universe->vm->traces_open)
 		return;
 	if (!executing[0] && view->jit_base == 0 &&
 	    image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)

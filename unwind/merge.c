@@ -587,6 +587,20 @@ static enum passed pass_native(struct merge *merge)
 	return PASSED_LOST;
 }
 
+/* Code in no module and in no trace that is known: most likely a trace whose layout is not settled. */
+static enum passed pass_unknown_code(struct merge *merge)
+{
+	for (size_t i = 0; i < merge->capture->universe_count; i++) {
+		const struct universe_view *view = &merge->capture->universes[i];
+
+		if (view->universe->vm->traces_open && view->jit_base != 0) {
+			emit_lost(merge, LOST_IN_TRACE);
+			break;
+		}
+	}
+	return PASSED_LOST;
+}
+
 static enum passed pass(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
@@ -617,7 +631,7 @@ static enum passed pass(struct merge *merge)
 		break;
 	}
 	trace = find_trace(merge, native->registers.rip - (native->is_return_address ? 1 : 0), &view);
-	return trace ? pass_trace(merge, trace, view) : PASSED_LOST;
+	return trace ? pass_trace(merge, trace, view) : pass_unknown_code(merge);
 }
 
 /*

@@ -9,7 +9,8 @@
 
 struct row {
 	uint32_t offset;
-	uint32_t point;
+	uint32_t snapshot;
+	uint32_t point;		/* of the path, if that is known */
 	uint16_t certain;	/* so many frames, from the start frame on, are */
 	bool base_is_moved;
 };
@@ -27,6 +28,7 @@ struct trace_table {
 	size_t row_count;
 	struct table_frame *frames;
 	struct path_point *points;
+	bool has_path;
 };
 
 enum { DEPTH_MAX = TRACE_FRAMES_MAX };
@@ -131,15 +133,26 @@ static bool keep_path(struct trace_table *table, const struct trace_path *path)
 	return true;
 }
 
-static bool keep_rows(struct trace_table *table, const struct trace_path *path,
-		      const struct layout *layout, const struct trace_code *code)
+static void keep_snapshots(struct trace_table *table, const struct trace_code *code)
+{
+	table->rows = calloc(code->count, sizeof(*table->rows));
+	if (!table->rows)
+		return;
+	for (size_t i = 0; i < code->count; i++)
+		table->rows[i] = (struct row){
+			.offset = code->pieces[i].offset,
+			.snapshot = code->pieces[i].low_snapshot,
+			.base_is_moved = code->pieces[i].base_is_moved,
+		};
+	table->row_count = code->count;
+}
+
+static bool keep_points(struct trace_table *table, const struct trace_path *path,
+			const struct layout *layout, const struct trace_code *code)
 {
 	uint32_t low = UINT32_MAX, high = UINT32_MAX;
 	size_t certain = 0;
 
-	table->rows = calloc(code->count, sizeof(*table->rows));
-	if (!table->rows)
-		return false;
 	for (size_t i = 0; i < code->count; i++) {
 		const struct code_piece *piece = &code->pieces[i];
 		uint32_t index = piece->ref - TRACE_REF_BASE;
@@ -152,12 +165,8 @@ static bool keep_rows(struct trace_table *table, const struct trace_path *path,
 			high = piece->high_snapshot;
 			certain = certain_frames(path, layout, low, high);
 		}
-		table->rows[table->row_count++] = (struct row){
-			.offset = piece->offset,
-			.point = path->point_of[index],
-			.certain = (uint16_t)certain,
-			.base_is_moved = piece->base_is_moved,
-		};
+		table->rows[i].point = path->point_of[index];
+		table->rows[i].certain = (uint16_t)certain;
 	}
 	return true;
 }
@@ -173,10 +182,12 @@ struct trace_table *trace_table_new(const struct traces *traces, const struct tr
 
 	if (!table)
 		return NULL;
-	if (trace_path_replay(&path, traces, trace, layout, objects) &&
-	    trace_code_align(&code, trace, layout, code_bytes, exit_number, context) &&
-	    (!keep_path(table, &path) || !keep_rows(table, &path, layout, &code)))
-		table->row_count = 0;
+	if (trace_code_align(&code, trace, layout, code_bytes, exit_number, context)) {
+		keep_snapshots(table, &code);
+		table->has_path = table->rows &&
+				  trace_path_replay(&path, traces, trace, layout, objects) &&
+				  keep_path(table, &path) && keep_points(table, &path, layout, &code);
+	}
 	trace_code_clear(&code);
 	trace_path_clear(&path);
 	return table;
@@ -208,7 +219,7 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 	int32_t at;
 	uint64_t pc;
 
-	if (!row)
+	if (!row || !table->has_path)
 		return 0;
 	at = table->points[row->point].frame;
 	pc = table->points[row->point].pc;
@@ -232,4 +243,15 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 	for (size_t i = 0; i < count; i++)
 		ret_frames[i].is_near = count - i > row->certain;
 	return count;
+}
+
+bool trace_table_snapshot(const struct trace_table *table, uint32_t offset, uint32_t *ret_snapshot)
+{
+	const struct row *row = find_row(table, offset);
+
+	/* Below a base that has moved already, nothing of the snapshot is to be found. */
+	if (!row || row->base_is_moved)
+		return false;
+	*ret_snapshot = row->snapshot;
+	return true;
 }

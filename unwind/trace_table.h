@@ -27,4 +27,7 @@ void trace_table_free(struct trace_table *table);
 size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 			  struct trace_frame *ret_frames, size_t max);
 
+/* The earliest snapshot that the code at an offset may belong to: known also when the path is not. */
+bool trace_table_snapshot(const struct trace_table *table, uint32_t offset, uint32_t *ret_snapshot);
+
 #endif

@@ -9,7 +9,7 @@
 #include "unwind/trace_table.h"
 
 /* No GCtrace header is larger in any layout. */
-enum { HEADER_MAX = 160, VERIFY_BATCH = 256 };
+enum { HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8, VERIFY_BATCH = 256 };
 
 /* Exit stubs on x86: groups of 32, 4 bytes apart (lj_target_x86.h, EXITSTUBS_PER_GROUP). */
 enum { EXIT_GROUPS = 16, EXITS_PER_GROUP = 32, EXIT_STUB_SIZE = 4, EXIT_GROUP_TAIL = 16 };
@@ -452,6 +452,7 @@ size_t traces_frames(const struct traces *traces, const struct trace *trace,
 		     struct trace_frame *ret_frames, size_t max)
 {
 	struct entry *entry = entry_of(traces, trace);
+	uint32_t offset = (uint32_t)(pc - trace->mcode), snapshot;
 	size_t count = 0;
 
 	if (entry && entry->code && !entry->table) {
@@ -461,10 +462,14 @@ size_t traces_frames(const struct traces *traces, const struct trace *trace,
 					       exit_number, &exits);
 	}
 	if (entry && entry->table)
-		count = trace_table_frames(entry->table, (uint32_t)(pc - trace->mcode), ret_frames, max);
+		count = trace_table_frames(entry->table, offset, ret_frames, max);
 	if (count)
 		return count;
 	count = trace_frames(trace, layout, pc, ret_frames, max);
+	/* Before March 2021 snapshots do not tell where their code begins. */
+	if (!count && entry && entry->table &&
+	    trace_table_snapshot(entry->table, offset, &snapshot))
+		count = trace_exit_frames(trace, layout, snapshot, ret_frames, max);
 	for (size_t i = 0; i < count; i++)
 		ret_frames[i].is_near = true;
 	return count;

@@ -24,6 +24,7 @@ enum {
 	 */
 	SETTLE_TRIES_RUNNING = 8,
 	SETTLE_TRIES_MAX = 50,
+	VERDICT_MAX = 160,
 };
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
@@ -36,6 +37,7 @@ struct looked_at {
 	struct vm_code vm;
 	bool settled;		/* a state has confirmed the layout */
 	unsigned int tries;
+	char verdict[VERDICT_MAX];
 	uint64_t states[STATES_MAX];
 	size_t state_count;
 	struct looked_at *next;
@@ -48,6 +50,8 @@ struct lua_process {
 	struct image *image;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
+	const struct layout *given;	/* NULL: layouts are recognised */
+	bool given_is_trusted;
 	struct native_unwinder *native;
 	struct namer *namer;
 	struct looked_at *looked_at;
@@ -112,7 +116,20 @@ void lua_process_close(struct lua_process *process)
 	free(process);
 }
 
+void lua_process_give_layout(struct lua_process *process, const struct layout *layout, bool trusted)
+{
+	process->given = layout;
+	process->given_is_trusted = trusted;
+}
+
 /*---- Modules ----*/
+
+static void keep_verdict(void *context, const char *probe, const char *verdict)
+{
+	struct looked_at *one = context;
+
+	snprintf(one->verdict, sizeof(one->verdict), "%s: %s", probe, verdict);
+}
 
 static struct looked_at *find_looked_at(const struct lua_process *process,
 					const struct mapped_file *file)
@@ -142,7 +159,10 @@ static const struct looked_at *look_at(struct lua_process *process, const struct
 	one->device = file->device;
 	one->inode = file->inode;
 	one->base = file->base;
-	one->status = recognise_vm(lua_process_memory(process), file->base, NULL, NULL, &one->vm);
+	one->status = process->given
+		? recognise_vm_as(lua_process_memory(process), file->base, process->given,
+				  process->given_is_trusted, keep_verdict, one, &one->vm)
+		: recognise_vm(lua_process_memory(process), file->base, keep_verdict, one, &one->vm);
 	one->next = process->looked_at;
 	process->looked_at = one;
 	return one;
@@ -289,8 +309,10 @@ static bool is_open(const struct looked_at *one)
 
 static bool settle(struct lua_process *process, struct looked_at *one)
 {
-	if (recognise_settle(lua_process_memory(process), &one->vm, one->states[0], NULL,
-			     NULL) != RECOGNISE_OK)
+	bool trusted = process->given && process->given_is_trusted;
+
+	if (!trusted && recognise_settle(lua_process_memory(process), &one->vm, one->states[0],
+					 keep_verdict, one) != RECOGNISE_OK)
 		return false;
 	one->settled = true;
 	add_universes(process, one);
@@ -377,6 +399,7 @@ struct lua_module lua_process_module(const struct lua_process *process, size_t i
 		.status = one->status,
 		.vm = one->status == RECOGNISE_OK ? &one->vm : NULL,
 		.base = one->base,
+		.verdict = one->verdict,
 	};
 }
 

@@ -27,6 +27,13 @@ int lua_process_open(pid_t pid, struct functions *functions, const struct namer_
 void lua_process_close(struct lua_process *process);
 
 /*
+ * Before the first look: take this layout, which must outlive the process, for
+ * every VM in place of recognising it. Trusted means that it is neither held
+ * against the code nor against the objects of a state.
+ */
+void lua_process_give_layout(struct lua_process *process, const struct layout *layout, bool trusted);
+
+/*
  * Look at what is mapped: modules, VMs, states. Cheap if nothing has changed
  * and every VM's states are known; thorough looks for states in any case.
  * 0, or a negative errno when the process cannot be read.
@@ -48,6 +55,7 @@ struct lua_module {
 	enum recognise_status status;	/* RECOGNISE_OK or RECOGNISE_UNKNOWN_LAYOUT */
 	const struct vm_code *vm;	/* NULL unless it is OK */
 	uint64_t base;
+	const char *verdict;		/* the last thing found out about its layout, in words */
 };
 
 size_t lua_process_module_count(const struct lua_process *process);

@@ -1,0 +1,78 @@
+"""A layout that is given takes the place of the one that is recognised."""
+
+import builds
+import ljspy
+import packages
+import pytest
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+SHARES = {program.name: program for program in stacks.all_programs()}["shares"]
+
+
+@pytest.fixture
+def target():
+    with ljspy.program("luajit", "shares") as running:
+        yield running
+
+
+def test_release_that_it_is(target, tmp_path):
+    options = ["--layout", "debian-bookworm-luajit"]
+    recording = ljspy.record(tmp_path, "-p", target.pid, options=options)
+    assert recording.samples
+    assert all(SHARES.judge(sample) != "wrong" for sample in recording.samples)
+
+
+@pytest.mark.parametrize("command", [["record", "-o", "-", "-f", "folded", "-d", "1s"], ["dump"], ["info"]], ids=" ".join)
+@pytest.mark.parametrize("release", ["debian-bullseye-luajit", "debian-trixie-luajit"])
+def test_release_that_it_is_not_is_refused(target, command, release):
+    result = ljspy.run(*command, "-p", target.pid, "--layout", release)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert "does not fit" in result.stderr
+    assert not result.stdout
+
+
+@pytest.mark.parametrize(
+    "text, complaint",
+    [("g.vmstate = many\n", "line 1"), ("gc64 = yes\nno such thing\n", "line 2"), ("g.nonsense = 4\n", "no such field")],
+)
+def test_file_that_is_no_layout(target, tmp_path, text, complaint):
+    file = tmp_path / "layout"
+    file.write_text(text)
+    result = ljspy.run("info", "-p", target.pid, "--layout", file)
+    assert result.returncode == ljspy.USAGE
+    assert complaint in result.stderr
+
+
+def test_neither_release_nor_file(target):
+    result = ljspy.run("info", "-p", target.pid, "--layout", "2.2")
+    assert result.returncode == ljspy.USAGE
+    assert "debian-bookworm-luajit" in result.stderr
+
+
+def test_debug_info_where_there_is_none():
+    result = ljspy.run("info", "--dwarf", ljspy.luajit("luajit"))
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert not result.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", ["", builds.NO_GC64], ids=("gc64", "gc32"))
+def test_debug_info_becomes_a_layout(options, tmp_path):
+    try:
+        run = builds.Source("sid", "luajit", options).prepare()
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    text = ljspy.run("info", "--dwarf", run.debug).stdout
+    own, absurd = tmp_path / "own", tmp_path / "absurd"
+    own.write_text(text)
+    absurd.write_text(text + "GCtrace.size = 100000\n")
+    with ljspy.Target([run.argv[0], "shares.lua", "on", 50], cwd=stacks.PROGRAMS).wait_ready() as target:
+        both = ljspy.run("info", "-p", target.pid, "--dwarf", run.debug)
+        recording = ljspy.record(tmp_path, "-p", target.pid, options=["--layout", own])
+        refused = ljspy.run("info", "-p", target.pid, "--layout", absurd)
+    assert "there" not in both.stdout
+    assert recording.samples
+    assert all(SHARES.judge(sample) != "wrong" for sample in recording.samples)
+    assert "GCtrace.size cannot be right" in refused.stderr
