@@ -45,7 +45,7 @@ def stack_list():
     shares, inside = function_in("shares"), function_in("coroutine")
     shares_main = f"main{{content_by_lua(nginx.conf:{line_of('shares')})}}"
     coroutine_main = f"main{{content_by_lua(nginx.conf:{line_of('coroutine')})}}"
-    module = "(/.*ngx.*/ | /.*coroutine.*/ | [ffi.metamethod])*"
+    module = "(/.*ngx.*/ | /.*coroutine.*/ | /.*resty.*/ | /.* \\[builtin\\]/)*"
     return "\n".join(
         f"-- stack: {stack}"
         for stack in (
@@ -160,7 +160,7 @@ def test_coroutine_of_a_request(nginx, jit, program, tmp_path, note_lost):
     lost_share, wrong_share = stacks.limits(jit, program)
     assert weights["wrong"] <= wrong_share * sum(weights.values()), wrong
     assert weights["lost"] <= lost_share * sum(weights.values())
-    assert ljspy.weight_of(recording.samples, ljspy.has_frame("heavy")) > 0.8 * ljspy.weight_of(recording.samples)
+    assert ljspy.weight_of(recording.samples, ljspy.has_frame("heavy")) > 0.5 * ljspy.weight_of(recording.samples)
 
 
 def test_idle_worker_is_left_alone(nginx, tmp_path):

@@ -15,7 +15,7 @@ PROGRAMS = {program.name: program for program in stacks.all_programs()}
 def test_testimony_is_on_the_list(runtime, name):
     program = PROGRAMS[name]
     result = subprocess.run(
-        [ljspy.luajit(runtime), f"{name}.lua", "off", "0.3", "testify"],
+        [ljspy.luajit(runtime), f"{name}.lua", "off", "1", "testify"],
         cwd=stacks.PROGRAMS, capture_output=True, text=True, timeout=60, check=True,
     )  # fmt: skip
     lines = result.stdout.splitlines()

@@ -20,7 +20,7 @@ def test_foo_has_two_thirds(runtime, tmp_path):
         for jit in modes:
             directory = tmp_path / jit
             directory.mkdir()
-            recorders[jit] = ljspy.Recorder(directory, "-p", targets[jit].pid, seconds=12)
+            recorders[jit] = ljspy.Recorder(directory, "-p", targets[jit].pid, seconds=24)
         recordings = {jit: recorder.finish() for jit, recorder in recorders.items()}
     finally:
         for target in targets.values():
@@ -30,5 +30,5 @@ def test_foo_has_two_thirds(runtime, tmp_path):
         total = ljspy.weight_of(recording.samples)
         foo = ljspy.weight_of(recording.samples, ljspy.has_frame("foo"))
         bar = ljspy.weight_of(recording.samples, ljspy.has_frame("bar"))
-        assert foo / total == pytest.approx(FOO_SHARE, abs=TOLERANCE), jit
-        assert bar / total == pytest.approx(1 - FOO_SHARE, abs=TOLERANCE), jit
+        assert foo + bar > 0.9 * total, jit
+        assert foo / (foo + bar) == pytest.approx(FOO_SHARE, abs=TOLERANCE), jit
