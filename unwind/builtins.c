@@ -58,14 +58,6 @@ struct collector {
 typedef void visit_pair(struct collector *collector, const char *key, uint64_t value,
 			const char *context);
 
-static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, bytes + offset, size);
-	return value;
-}
-
 static bool load_reference(const struct collector *collector, uint64_t address, uint64_t *ret)
 {
 	uint64_t value = 0;
@@ -106,10 +98,10 @@ static void visit_table(struct collector *collector, uint64_t table, visit_pair 
 	size_t bytes;
 
 	if (memory_read(collector->memory, table, header, (size_t)layout->GCtab_size) != MEMORY_OK ||
-	    load(header, layout->GChead_gct, 1) != GCT_TAB)
+	    load_bytes(header, layout->GChead_gct, 1) != GCT_TAB)
 		return;
-	node = load(header, layout->GCtab_node, ref);
-	count = load(header, layout->GCtab_hmask, 4) + 1;
+	node = load_bytes(header, layout->GCtab_node, ref);
+	count = load_bytes(header, layout->GCtab_hmask, 4) + 1;
 	if (count > NODES_MAX)
 		return;
 	bytes = count * (size_t)layout->Node_size;
@@ -119,12 +111,12 @@ static void visit_table(struct collector *collector, uint64_t table, visit_pair 
 	if (memory_read(collector->memory, node, nodes, bytes) == MEMORY_OK) {
 		for (uint64_t i = 0; i < count; i++) {
 			const uint8_t *one = nodes + i * (size_t)layout->Node_size;
-			uint64_t key = load(one, layout->Node_key, SLOT_SIZE);
+			uint64_t key = load_bytes(one, layout->Node_key, SLOT_SIZE);
 			char name[BUILTIN_NAME_SIZE];
 
 			if (tvalue_tag(layout->gc64, key) == TAG_STR &&
 			    load_key(collector, tvalue_object(layout->gc64, key), name))
-				visit(collector, name, load(one, layout->Node_val, SLOT_SIZE),
+				visit(collector, name, load_bytes(one, layout->Node_val, SLOT_SIZE),
 				      context);
 		}
 	}

@@ -16,14 +16,6 @@ enum {
 	TRACE_FRAME_BYTES_MAX = 4096,
 };
 
-static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, bytes + offset, size);
-	return value;
-}
-
 /*---- Native stack and universes ----*/
 
 /* One range for each page, so that a copy past the stack's end is cut short, not refused. */
@@ -405,7 +397,7 @@ static void capture_stack_functions(struct capture *capture, struct lua_objects 
 	if (!thread->slots)
 		return;
 	for (uint64_t at = thread->stack; at < thread->stack_end; at += SLOT_SIZE) {
-		uint64_t value = load(thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE);
+		uint64_t value = load_bytes(thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE);
 		uint64_t object;
 
 		if (layout->gc64) {

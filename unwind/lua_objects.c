@@ -118,14 +118,6 @@ void lua_objects_begin(struct lua_objects *objects)
 
 /*---- Loads from copied bytes ----*/
 
-static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, bytes + offset, size);
-	return value;
-}
-
 bool proto_load(const struct proto *proto, uint64_t address, void *copy, size_t length)
 {
 	uint64_t offset = address - proto->address;
@@ -170,10 +162,10 @@ static struct proto_entry *find_proto(const struct lua_objects *objects, uint64_
 static bool load_proto_fields(const struct layout *layout, const uint8_t *header,
 			      uint64_t address, struct proto *proto)
 {
-	uint64_t sizept = load(header, layout->GCproto_sizept, 4);
-	uint64_t sizebc = load(header, layout->GCproto_sizebc, 4);
+	uint64_t sizept = load_bytes(header, layout->GCproto_sizept, 4);
+	uint64_t sizebc = load_bytes(header, layout->GCproto_sizebc, 4);
 
-	if (load(header, layout->GChead_gct, 1) != GCT_PROTO)
+	if (load_bytes(header, layout->GChead_gct, 1) != GCT_PROTO)
 		return false;
 	if (sizept > PROTO_BYTES_MAX || sizebc == 0 ||
 	    sizebc * BYTECODE_SIZE + (uint64_t)layout->GCproto_size > sizept)
@@ -182,8 +174,8 @@ static bool load_proto_fields(const struct layout *layout, const uint8_t *header
 		.address = address,
 		.size = sizept,
 		.sizebc = (uint32_t)sizebc,
-		.firstline = (uint32_t)load(header, layout->GCproto_firstline, 4),
-		.numline = (uint32_t)load(header, layout->GCproto_numline, 4),
+		.firstline = (uint32_t)load_bytes(header, layout->GCproto_firstline, 4),
+		.numline = (uint32_t)load_bytes(header, layout->GCproto_numline, 4),
 		.framesize = header[layout->GCproto_framesize],
 		.numparams = header[layout->GCproto_numparams],
 		.flags = header[layout->GCproto_flags],
@@ -251,7 +243,7 @@ static void read_new_protos(struct lua_objects *objects, struct snapshot *snapsh
 	if (!ranges)
 		return;
 	for (size_t i = 0; i < count; i++) {
-		uint64_t length = load(found[i].chunk_header, layout->GCstr_len, 4);
+		uint64_t length = load_bytes(found[i].chunk_header, layout->GCstr_len, 4);
 
 		ranges[2 * i] = (struct memory_range){
 			.address = found[i].address, .length = found[i].proto.size };
@@ -291,7 +283,7 @@ static void learn_protos(struct lua_objects *objects, struct snapshot *snapshot,
 	for (size_t i = 0; i < count; i++) {
 		if (ranges[i].status != MEMORY_OK)
 			continue;
-		if (load(ranges[i].copy, layout->GChead_gct, 1) != GCT_STR)
+		if (load_bytes(ranges[i].copy, layout->GChead_gct, 1) != GCT_STR)
 			continue;
 		found[kept] = found[i];
 		memcpy(found[kept].chunk_header, ranges[i].copy, (size_t)layout->GCstr_size);
@@ -356,7 +348,7 @@ static void capture_protos(struct lua_objects *objects, struct snapshot *snapsho
 		if (!load_proto_fields(layout, header->copy, protos[i], &one->proto))
 			continue;
 		one->address = protos[i];
-		one->chunk = load(header->copy, layout->GCproto_chunkname,
+		one->chunk = load_bytes(header->copy, layout->GCproto_chunkname,
 				  layout_ref_size(layout));
 		memcpy(one->header, header->copy, (size_t)layout->GCproto_size);
 		news++;
@@ -401,11 +393,11 @@ static size_t function_header_size(const struct layout *layout)
 static bool load_function(const struct layout *layout, const uint8_t *header,
 			  struct function_object *object)
 {
-	if (load(header, layout->GChead_gct, 1) != GCT_FUNC)
+	if (load_bytes(header, layout->GChead_gct, 1) != GCT_FUNC)
 		return false;
-	object->ffid = (uint8_t)load(header, layout->GCfunc_ffid, 1);
-	object->pc = load(header, layout->GCfunc_pc, layout_ref_size(layout));
-	object->f = object->ffid == FF_LUA ? 0 : load(header, layout->GCfuncC_f, sizeof(uint64_t));
+	object->ffid = (uint8_t)load_bytes(header, layout->GCfunc_ffid, 1);
+	object->pc = load_bytes(header, layout->GCfunc_pc, layout_ref_size(layout));
+	object->f = object->ffid == FF_LUA ? 0 : load_bytes(header, layout->GCfuncC_f, sizeof(uint64_t));
 	object->proto = NULL;
 	return true;
 }

@@ -4,14 +4,6 @@
 
 #include "unwind/luajit.h"
 
-static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, bytes + offset, size);
-	return value;
-}
-
 bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 		     uint64_t address, const uint8_t *bytes)
 {
@@ -20,22 +12,22 @@ bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 	uint64_t maxstack, stacksize;
 	struct lua_thread found;
 
-	if (load(bytes, layout->GChead_gct, 1) != GCT_THREAD ||
-	    load(bytes, layout->L_glref, ref) != universe->g)
+	if (load_bytes(bytes, layout->GChead_gct, 1) != GCT_THREAD ||
+	    load_bytes(bytes, layout->L_glref, ref) != universe->g)
 		return false;
 	found = (struct lua_thread){
 		.address = address,
 		.universe = universe,
 		.layout = layout,
-		.base = load(bytes, layout->L_base, ref),
-		.top = load(bytes, layout->L_top, ref),
-		.stack = load(bytes, layout->L_stack, ref),
-		.cframe = load(bytes, layout->L_cframe, sizeof(uint64_t)) &
+		.base = load_bytes(bytes, layout->L_base, ref),
+		.top = load_bytes(bytes, layout->L_top, ref),
+		.stack = load_bytes(bytes, layout->L_stack, ref),
+		.cframe = load_bytes(bytes, layout->L_cframe, sizeof(uint64_t)) &
 			  ~(uint64_t)CFRAME_FLAGS,
-		.status = (uint8_t)load(bytes, layout->L_status, 1),
+		.status = (uint8_t)load_bytes(bytes, layout->L_status, 1),
 	};
-	maxstack = load(bytes, layout->L_maxstack, ref);
-	stacksize = load(bytes, layout->L_stacksize, 4) * SLOT_SIZE;
+	maxstack = load_bytes(bytes, layout->L_maxstack, ref);
+	stacksize = load_bytes(bytes, layout->L_stacksize, 4) * SLOT_SIZE;
 	if (found.stack % SLOT_SIZE || found.stack == 0 || maxstack < found.stack ||
 	    stacksize > LUA_STACK_BYTES_MAX || maxstack - found.stack > stacksize)
 		return false;

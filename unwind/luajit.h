@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "luajit-layouts/layout.h"
 
@@ -74,6 +75,15 @@ static const uint32_t FIRSTLINE_BUILTIN = UINT32_MAX;
 enum { PROTO_VARARG = 0x02 };	/* GCproto.flags */
 
 enum { CFRAME_FLAGS = 3 };	/* low bits of L->cframe; the rest is the stack pointer */
+
+/* A little-endian integer of size bytes (at most 8) in a copy of an object. */
+static inline uint64_t load_bytes(const uint8_t *bytes, int32_t offset, unsigned size)
+{
+	uint64_t value = 0;
+
+	memcpy(&value, bytes + offset, size);
+	return value;
+}
 
 /* The tag of a tagged value. */
 static inline int32_t tvalue_tag(bool gc64, uint64_t value)

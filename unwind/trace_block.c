@@ -23,14 +23,6 @@ enum {
 	SNAP_SIZE = 4,
 };
 
-static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, bytes + offset, size);
-	return value;
-}
-
 /* The bytes of a trace's block at a target's address, or NULL. */
 static const uint8_t *at(const struct trace *trace, uint64_t address, size_t length)
 {
@@ -46,7 +38,7 @@ static uint64_t field(const struct trace *trace, int32_t offset, unsigned size)
 {
 	const uint8_t *bytes = at(trace, trace->address + (uint64_t)offset, size);
 
-	return bytes ? load(bytes, 0, size) : 0;
+	return bytes ? load_bytes(bytes, 0, size) : 0;
 }
 
 static const uint8_t *ir(const struct trace *trace, const struct layout *layout, uint32_t ref)
@@ -140,8 +132,8 @@ bool trace_instruction(const struct trace *trace, const struct layout *layout, u
 		.type = bytes[IR_T] & IRT_TYPE,
 		.guard = bytes[IR_T] & IRT_GUARD,
 		.reg = bytes[IR_R],
-		.op1 = (uint16_t)load(bytes, 0, 2),
-		.op2 = (uint16_t)load(bytes, 2, 2),
+		.op1 = (uint16_t)load_bytes(bytes, 0, 2),
+		.op2 = (uint16_t)load_bytes(bytes, 2, 2),
 	};
 	return true;
 }
@@ -159,16 +151,16 @@ bool trace_constant(const struct trace *trace, const struct layout *layout, uint
 		return false;
 	switch ((int)constant.op) {
 	case IR_KINT:
-		*ret_value = (uint64_t)(int32_t)load(narrow, 0, 4);
+		*ret_value = (uint64_t)(int32_t)load_bytes(narrow, 0, 4);
 		return true;
 	case IR_KGC:
 	case IR_KPTR:
 	case IR_KKPTR:
-		*ret_value = layout->gc64 ? load(wide, IR_SIZE, 8) : load(narrow, 0, 4);
+		*ret_value = layout->gc64 ? load_bytes(wide, IR_SIZE, 8) : load_bytes(narrow, 0, 4);
 		return true;
 	case IR_KNUM:
 	case IR_KINT64:
-		*ret_value = load(wide, IR_SIZE, 8);
+		*ret_value = load_bytes(wide, IR_SIZE, 8);
 		return true;
 	default:
 		return false;
@@ -183,7 +175,7 @@ static uint64_t constant_object(const struct trace *trace, const struct layout *
 
 	if (!constant || constant[IR_O] != layout->IR_KGC || (constant[IR_T] & IRT_TYPE) != type)
 		return 0;
-	return layout->gc64 ? load(constant, IR_SIZE, 8) : load(constant, 0, 4);
+	return layout->gc64 ? load_bytes(constant, IR_SIZE, 8) : load_bytes(constant, 0, 4);
 }
 
 size_t trace_constants(const struct trace *trace, const struct layout *layout,
@@ -239,9 +231,9 @@ bool trace_snapshot(const struct trace *trace, const struct layout *layout, uint
 
 	if (!snapshot)
 		return false;
-	ret_snapshot->ref = (uint32_t)load(snapshot, layout->SnapShot_ref, 2);
+	ret_snapshot->ref = (uint32_t)load_bytes(snapshot, layout->SnapShot_ref, 2);
 	ret_snapshot->mcofs = layout->SnapShot_mcofs == LAYOUT_ABSENT ? 0 :
-		(uint32_t)load(snapshot, layout->SnapShot_mcofs, 2);
+		(uint32_t)load_bytes(snapshot, layout->SnapShot_mcofs, 2);
 	return true;
 }
 
@@ -258,7 +250,7 @@ static const uint8_t *snapshot_at(const struct trace *trace, const struct layout
 		const uint8_t *one = snapshot_number(trace, layout, i);
 
 		/* Snapshots that no guard uses may lie in between with any offset. */
-		if (one && trace->mcode + load(one, layout->SnapShot_mcofs, 2) <= pc)
+		if (one && trace->mcode + load_bytes(one, layout->SnapShot_mcofs, 2) <= pc)
 			found = one;
 	}
 	return found;
@@ -285,7 +277,7 @@ static bool load_entry(const struct trace *trace, const struct layout *layout,
 
 	if (!bytes)
 		return false;
-	*ret_entry = (uint32_t)load(bytes, 0, SNAP_SIZE);
+	*ret_entry = (uint32_t)load_bytes(bytes, 0, SNAP_SIZE);
 	return true;
 }
 
@@ -307,7 +299,7 @@ static bool load_links_gc64(const struct trace *trace, const struct layout *layo
 		constant = ir(trace, layout, slots->slot[s].entry & SNAP_REF);
 		if (!constant)
 			return false;
-		slots->slot[s].link = load(constant, IR_SIZE, 8);
+		slots->slot[s].link = load_bytes(constant, IR_SIZE, 8);
 	}
 	return true;
 }
@@ -334,9 +326,9 @@ static bool load_links_gc32(const struct trace *trace, const struct layout *layo
 static bool load_slots(const struct trace *trace, const struct layout *layout,
 		       const uint8_t *snapshot, struct slots *slots)
 {
-	uint64_t mapofs = load(snapshot, layout->SnapShot_mapofs,
+	uint64_t mapofs = load_bytes(snapshot, layout->SnapShot_mapofs,
 			       layout->SnapShot_size > 8 ? 4 : 2);
-	uint64_t nent = load(snapshot, layout->SnapShot_nent, 1);
+	uint64_t nent = load_bytes(snapshot, layout->SnapShot_nent, 1);
 
 	memset(slots, 0, sizeof(*slots));
 	for (uint64_t i = 0; i < nent; i++) {

@@ -70,14 +70,6 @@ void traces_free(struct traces *traces)
 	free(traces);
 }
 
-static uint64_t load(const uint8_t *bytes, int32_t offset, unsigned size)
-{
-	uint64_t value = 0;
-
-	memcpy(&value, bytes + offset, size);
-	return value;
-}
-
 /*---- What traces there are ----*/
 
 static bool resize(struct traces *traces, uint32_t size)
@@ -116,22 +108,22 @@ static struct identity identify(const struct layout *layout, uint64_t address,
 
 	return (struct identity){
 		.address = address,
-		.mcode = load(header, layout->GCtrace_mcode, 8),
-		.ir = load(header, layout->GCtrace_ir, 8),
-		.snap = load(header, layout->GCtrace_snap, 8),
-		.snapmap = load(header, layout->GCtrace_snapmap, 8),
-		.startpt = load(header, layout->GCtrace_startpt, ref),
-		.startpc = load(header, layout->GCtrace_startpc, ref),
-		.nins = load(header, layout->GCtrace_nins, 4),
-		.nk = load(header, layout->GCtrace_nk, 4),
-		.nsnap = load(header, layout->GCtrace_nsnap, 2),
-		.nsnapmap = load(header, layout->GCtrace_nsnapmap,
+		.mcode = load_bytes(header, layout->GCtrace_mcode, 8),
+		.ir = load_bytes(header, layout->GCtrace_ir, 8),
+		.snap = load_bytes(header, layout->GCtrace_snap, 8),
+		.snapmap = load_bytes(header, layout->GCtrace_snapmap, 8),
+		.startpt = load_bytes(header, layout->GCtrace_startpt, ref),
+		.startpc = load_bytes(header, layout->GCtrace_startpc, ref),
+		.nins = load_bytes(header, layout->GCtrace_nins, 4),
+		.nk = load_bytes(header, layout->GCtrace_nk, 4),
+		.nsnap = load_bytes(header, layout->GCtrace_nsnap, 2),
+		.nsnapmap = load_bytes(header, layout->GCtrace_nsnapmap,
 				 layout->GCtrace_nsnapmap == layout->GCtrace_nsnap + 2 ? 2 : 4),
-		.szmcode = load(header, layout->GCtrace_szmcode, 4),
-		.startins = load(header, layout->GCtrace_startins, 4),
-		.spadjust = load(header, layout->GCtrace_spadjust, 2),
-		.traceno = load(header, layout->GCtrace_traceno, 2),
-		.root = load(header, layout->GCtrace_root, 2),
+		.szmcode = load_bytes(header, layout->GCtrace_szmcode, 4),
+		.startins = load_bytes(header, layout->GCtrace_startins, 4),
+		.spadjust = load_bytes(header, layout->GCtrace_spadjust, 2),
+		.traceno = load_bytes(header, layout->GCtrace_traceno, 2),
+		.root = load_bytes(header, layout->GCtrace_root, 2),
 	};
 }
 
@@ -156,7 +148,7 @@ static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot,
 		return false;
 	memcpy(traces->exit_stubs, ranges[1].copy, sizeof(traces->exit_stubs));
 	for (uint32_t i = 1; i < sizetrace; i++) {
-		uint64_t address = load(ranges[0].copy, (int32_t)(i * ref), ref);
+		uint64_t address = load_bytes(ranges[0].copy, (int32_t)(i * ref), ref);
 
 		if (address == traces->addresses[i])
 			continue;
@@ -243,7 +235,7 @@ static void verify_batch(struct traces *traces, struct snapshot *snapshot,
 		struct identity id;
 
 		if (ranges[i].status != MEMORY_OK ||
-		    load(headers[i], layout->GChead_gct, 1) != GCT_TRACE)
+		    load_bytes(headers[i], layout->GChead_gct, 1) != GCT_TRACE)
 			continue;
 		id = identify(layout, traces->addresses[number], headers[i]);
 		if (id.traceno != number || id.mcode == 0 || id.szmcode == 0)
