@@ -33,10 +33,14 @@ enum vm_state {
 	VM_STATE_COUNT
 };
 
+/* Strings are borrowed and may hold any byte but NUL. */
 struct sample {
 	uint64_t time_ns;	/* CLOCK_MONOTONIC */
 	pid_t pid;
 	pid_t tid;
+	const char *process_name;	/* as /proc/PID/comm; NULL if unknown */
+	const char *thread_name;	/* as /proc/PID/task/TID/comm; NULL if unknown */
+	const char *phase;	/* of the request being handled, "content"; NULL if none */
 	enum thread_state thread_state;
 	enum vm_state vm_state;
 	uint64_t cpu_ns;	/* CPU time this sample stands for */
