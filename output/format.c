@@ -6,6 +6,7 @@
 #include "output/flamegraph.h"
 #include "output/folded.h"
 #include "output/recording_writer.h"
+#include "output/text_report.h"
 
 /* All samples in one tree. 0 or a negative errno. */
 static int read_profile(struct sample_source *source, const struct view *view,
@@ -105,6 +106,11 @@ const struct format formats[] = {
 		.name = "folded", .suffix = "folded",
 		.summary = "one line a stack, for flame graph tools and grep",
 		.write = write_folded,
+	},
+	{
+		.name = "text", .suffix = "txt",
+		.summary = "functions by time, with callers, callees and sampling errors",
+		.write = text_report_write,
 	},
 	{
 		.name = "ljspy", .suffix = "ljspy",
