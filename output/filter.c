@@ -12,10 +12,11 @@
 #include "output/module_path.h"
 #include "output/names.h"
 
-/* Whether a function's label matches is found out once. */
+/* What is to be known of a function is found out once. */
 struct verdict {
 	const struct function *function;
 	bool included, excluded;
+	const struct function *anywhere;	/* the same without the line of its definition */
 	UT_hash_handle hh;
 };
 
@@ -52,6 +53,17 @@ static bool matches(const regex_t *pattern, const char *label)
 	return pattern && regexec(pattern, label, 0, NULL, 0) == 0;
 }
 
+/* One without a name has nothing else to go by. NULL when memory is short. */
+static const struct function *forget_line(struct filter *filter, const struct function *function)
+{
+	struct function anywhere = *function;
+
+	if (!filter->options.anywhere || function->kind != FRAME_LUA || !function->name)
+		return function;
+	anywhere.firstline = 0;
+	return functions_intern(filter->functions, &anywhere);
+}
+
 /* NULL when memory is short. */
 static const struct verdict *judge(struct filter *filter, const struct function *function)
 {
@@ -69,11 +81,14 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 	verdict->function = function;
 	verdict->included = matches(filter->options.include, label);
 	verdict->excluded = matches(filter->options.exclude, label);
+	verdict->anywhere = forget_line(filter, function);
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD_PTR(filter->verdicts, function, verdict);
-	if (added)
+	if (added && verdict->anywhere)
 		return verdict;
+	if (added)
+		HASH_DEL(filter->verdicts, verdict);
 	free(verdict);
 	return NULL;
 }
@@ -164,6 +179,19 @@ static void merge_recursion(struct frame *frames, struct sample *sample)
 	sample->frame_count = end - top;
 }
 
+/* 0 or -ENOMEM. */
+static int forget_lines(struct filter *filter, const struct sample *sample)
+{
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct verdict *verdict = judge(filter, filter->frames[i].function);
+
+		if (!verdict)
+			return -ENOMEM;
+		filter->frames[i].function = verdict->anywhere;
+	}
+	return 0;
+}
+
 static const char *state_name(const struct sample *sample)
 {
 	return sample->thread_state == THREAD_RUNNING ? vm_state_name(sample->vm_state)
@@ -232,6 +260,8 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 		result = passes(filter, &sample);
 	} while (result == 0);
 	if (result < 0 || copy_frames(filter, &sample))
+		return -ENOMEM;
+	if (filter->options.anywhere && forget_lines(filter, &sample))
 		return -ENOMEM;
 	if (filter->options.merge_recursion)
 		merge_recursion(filter->frames, &sample);

@@ -40,6 +40,7 @@ struct filter_options {
 	const regex_t *exclude;		/* no function's label matches; NULL: any */
 	bool merge_recursion;		/* see below */
 	enum filter_group group;
+	bool anywhere;			/* a Lua function is its name and file, wherever it begins */
 };
 
 /*

@@ -3,32 +3,51 @@
 #include <errno.h>
 #include <string.h>
 
+#include "output/comparison.h"
 #include "output/flamegraph.h"
 #include "output/folded.h"
 #include "output/recording_writer.h"
 #include "output/text_report.h"
 
-/* All samples in one tree. 0 or a negative errno. */
-static int read_profile(struct sample_source *source, const struct view *view,
-			struct profile **ret_profile)
+/*
+ * Add all samples of a source to a profile, weighing nothing if that is said:
+ * so two profiles can have the same nodes in the same order.
+ */
+static int add_samples(struct profile *profile, struct sample_source *source, bool weightless)
 {
-	struct profile *profile = profile_new(&(struct profile_options){
+	struct sample sample;
+	int result = source->rewind(source);
+
+	while (result == 0) {
+		result = source->next(source, &sample);
+		if (result <= 0)
+			return result;
+		if (weightless)
+			sample.cpu_ns = sample.wall_ns = 0;
+		result = profile_add(profile, &sample);
+	}
+	return result;
+}
+
+static struct profile *new_profile(const struct view *view)
+{
+	return profile_new(&(struct profile_options){
 		.weight = view->weight,
 		.by_line = view->by_line,
 		.by_compiled = view->annotate,
 	});
-	struct sample sample;
+}
+
+/* All samples in one tree. 0 or a negative errno. */
+static int read_profile(struct sample_source *source, const struct view *view,
+			struct profile **ret_profile)
+{
+	struct profile *profile = new_profile(view);
 	int error;
 
 	if (!profile)
 		return -ENOMEM;
-	error = source->rewind(source);
-	while (error == 0) {
-		error = source->next(source, &sample);
-		if (error <= 0)
-			break;
-		error = profile_add(profile, &sample);
-	}
+	error = add_samples(profile, source, false);
 	if (error) {
 		profile_free(profile);
 		return error;
@@ -48,6 +67,30 @@ static int write_folded(FILE *out, struct sample_source *source, const struct se
 	if (error)
 		return error;
 	error = folded_write(out, profile, &(struct folded_options){ .annotate = view->annotate });
+	profile_free(profile);
+	return error;
+}
+
+/* Both profiles hold the stacks of both sides. */
+static int compare_folded(FILE *out, const struct side *before, const struct side *after,
+			  const struct view *view)
+{
+	struct profile *baseline = new_profile(view), *profile = new_profile(view);
+	int error = baseline && profile ? 0 : -ENOMEM;
+
+	if (!error)
+		error = add_samples(baseline, before->source, false);
+	if (!error)
+		error = add_samples(baseline, after->source, true);
+	if (!error)
+		error = add_samples(profile, before->source, true);
+	if (!error)
+		error = add_samples(profile, after->source, false);
+	if (!error)
+		error = folded_write(out, profile, &(struct folded_options){
+			.annotate = view->annotate, .baseline = baseline,
+		});
+	profile_free(baseline);
 	profile_free(profile);
 	return error;
 }
@@ -105,12 +148,12 @@ const struct format formats[] = {
 	{
 		.name = "folded", .suffix = "folded",
 		.summary = "one line a stack, for flame graph tools and grep",
-		.write = write_folded,
+		.write = write_folded, .compare = compare_folded,
 	},
 	{
 		.name = "text", .suffix = "txt",
 		.summary = "functions by time, with callers, callees and sampling errors",
-		.write = text_report_write,
+		.write = text_report_write, .compare = comparison_write,
 	},
 	{
 		.name = "ljspy", .suffix = "ljspy",

@@ -103,8 +103,10 @@ static void commands_may_be_abbreviated(void **state)
 {
 	(void)state;
 	assert_int_equal(accept("record")->command, COMMAND_RECORD);
+	refuse("d", "diff");
+	refuse("re", "report");
 	assert_int_equal(accept("rec")->command, COMMAND_RECORD);
-	assert_int_equal(accept("d")->command, COMMAND_DUMP);
+	assert_int_equal(accept("du")->command, COMMAND_DUMP);
 	assert_int_equal(accept("inf")->command, COMMAND_INFO);
 	refuse("recorder", "recorder");
 	refuse("top", "top");
