@@ -74,11 +74,11 @@ static const struct {
 	{ "lines", OPTION_LINES, RENDER, NULL, "tell lines apart, not only functions" },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "show callees at the root" },
-	{ "min-percent", OPTION_MIN_PERCENT, RENDER, "SHARE", "leave out what took less of all time" },
+	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
-	{ "help", 'h', ALL, NULL, "show this" },
-	{ "version", 'V', ALL, NULL, "show the version" },
+	{ "help", 'h', ALL, NULL, "show this; --version: show the version" },
+	{ "version", 'V', ALL, NULL, NULL },
 };
 
 enum { OPTION_COUNT = sizeof(option_table) / sizeof(option_table[0]) };
@@ -121,24 +121,33 @@ static const struct {
 
 enum { HELP_COLUMN = 28, HELP_WIDTH = 79 };
 
-/* All formats, wrapped, behind the option that chooses one. */
+/* One more word, in another line if it does not fit. Returns the column behind it. */
+static int print_word(FILE *out, int column, const char *word, const char *end)
+{
+	int length = (int)(strlen(word) + strlen(end));
+
+	if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
+		fprintf(out, "\n%*s", HELP_COLUMN, "");
+		column = HELP_COLUMN;
+	}
+	return column + fprintf(out, "%s%s%s", column > HELP_COLUMN ? " " : "", word, end);
+}
+
+/* The formats of a command, behind the option that chooses one. */
 static void print_formats(FILE *out, enum command command)
 {
+	const struct format *last = NULL;
 	int column = HELP_COLUMN;
 
-	for (size_t i = 0; i <= format_count; i++) {
-		if (command == COMMAND_DIFF && i < format_count && !formats[i].compare)
+	for (size_t i = 0; i < format_count; i++) {
+		if (command == COMMAND_DIFF && !formats[i].compare)
 			continue;
-		const char *text = i < format_count ? formats[i].name : "else by FILE's suffix";
-		const char *separator = i + 1 < format_count ? "," : i < format_count ? ";" : "\n";
-		int length = (int)(strlen(text) + strlen(separator));
-
-		if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
-			fprintf(out, "\n%*s", HELP_COLUMN, "");
-			column = HELP_COLUMN;
-		}
-		column += fprintf(out, "%s%s%s", column > HELP_COLUMN ? " " : "", text, separator);
+		if (last)
+			column = print_word(out, column, last->name, ",");
+		last = &formats[i];
 	}
+	column = print_word(out, column, last ? last->name : "", ";");
+	print_word(out, column, "else by FILE's suffix", "\n");
 }
 
 static void print_option(FILE *out, size_t i, enum command command)
@@ -261,15 +270,16 @@ static bool add_id(pid_t **ids, size_t *count, pid_t id)
 	return true;
 }
 
-static bool parse_ids(const char *text, pid_t **ids, size_t *count)
+static bool parse_ids(const struct options *options, const char *text, pid_t **ids, size_t *count)
 {
 	const char *at = text;
 	uint64_t id;
 
 	do {
 		if (!take_number(&at, INT_MAX, &id) || id == 0 || (*at && *at != ',')) {
-			message_error("\"%s\" is not a process id, or several with commas between.", text);
-			message_note("To choose processes by name, use --name.");
+			message_error("\"%s\" is not an id, or several with commas between.", text);
+			if (TARGETS & (1u << options->command))
+				message_note("To choose processes by name, use --name.");
 			return false;
 		}
 		if (!add_id(ids, count, (pid_t)id))
@@ -399,7 +409,7 @@ static bool parse_filter_option(struct options *options, int letter, const char 
 	case OPTION_UNTIL:
 		return parse_duration(argument, &options->until_ns) || complain_of_time(argument, "time");
 	case OPTION_TID:
-		return parse_ids(argument, &options->tids, &options->filter.tid_count);
+		return parse_ids(options, argument, &options->tids, &options->filter.tid_count);
 	case OPTION_THREAD:
 		options->filter.thread = argument;
 		return true;
@@ -425,7 +435,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 
 	switch (letter) {
 	case 'p':
-		return parse_ids(argument, &options->pids, &options->pid_count);
+		return parse_ids(options, argument, &options->pids, &options->pid_count);
 	case OPTION_NAME:
 		options->name = argument;
 		return true;
