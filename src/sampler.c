@@ -190,10 +190,10 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 	if (error)
 		return;
 	error = tracer_registers(thread->tracee, &registers);
-	if (!error && lua_process_needs_settling(target->process))
+	if (!error) {
 		lua_process_settle(target->process);
-	if (!error)
 		lua_process_capture(target->process, &registers, &record->hints);
+	}
 	tracer_resume(sampler->tracer, thread->tracee);
 	histogram_add(&sampler->result->figures.pause_ns, now_ns(CLOCK_MONOTONIC) - begin);
 	if (error)

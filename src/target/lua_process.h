@@ -44,7 +44,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough);
  * What only a state can tell of a layout, and whether its objects confirm the
  * layout: to be found out while the thread at hand holds still, since an
  * object in the middle of a change confirms nothing. Until then the states
- * that were found are not used.
+ * that were found are not used. Settling does nothing where nothing is open.
  */
 bool lua_process_needs_settling(const struct lua_process *process);
 void lua_process_settle(struct lua_process *process);
