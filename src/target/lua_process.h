@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "luajit-layouts/recognise.h"
@@ -63,6 +64,9 @@ struct lua_module lua_process_module(const struct lua_process *process, size_t i
 size_t lua_process_universe_count(const struct lua_process *process);
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
 struct memory *lua_process_memory(struct lua_process *process);
+
+/* CPU time of the processes that read symbols for it. */
+uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process);
 
 /* Copy what belongs to a thread that holds still with these registers. */
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
