@@ -181,7 +181,7 @@ static void read_entries(struct symbol_file *file)
 							   NULL, NULL);
 		int type = GELF_ST_TYPE(symbol.st_info);
 
-		if (!name || !*name || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0 ||
+		if (!name || !*name || symbol.st_shndx == SHN_UNDEF ||
 		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
 		    address + symbol.st_size < address)
 			continue;
@@ -195,7 +195,8 @@ static void read_entries(struct symbol_file *file)
 	qsort(file->entries, file->count, sizeof(*file->entries), compare_entries);
 }
 
-static bool find_in_table(struct symbol_file *file, uint64_t address, struct symbol *symbol)
+/* How many entries begin at the address or before. */
+static size_t count_before(struct symbol_file *file, uint64_t address)
 {
 	size_t low = 0, high;
 
@@ -210,15 +211,49 @@ static bool find_in_table(struct symbol_file *file, uint64_t address, struct sym
 		else
 			high = middle;
 	}
-	for (size_t i = 0; i < OVERLAPS_MAX && low > 0; i++) {
-		const struct entry *entry = &file->entries[--low];
+	return low;
+}
+
+/* Where the entry in .eh_frame that covers an address begins. */
+static bool find_begin(const struct symbol_file *file, uint64_t address, uint64_t *ret_begin)
+{
+	Dwarf_Addr bias, begin;
+	Dwarf_Frame *frame;
+	Dwarf_CFI *cfi = dwfl_module_eh_cfi(file->dwfl, &bias);
+
+	if (!cfi || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
+		return false;
+	dwarf_frame_info(frame, &begin, NULL, NULL);
+	free(frame);
+	*ret_begin = begin + bias;
+	return true;
+}
+
+/*
+ * By a symbol whose extent holds the address. Functions written in assembler
+ * may have symbols without a size: then unwind tables have to tell that what
+ * begins at the symbol reaches as far as the address.
+ */
+static bool find_in_table(struct symbol_file *file, uint64_t address, struct symbol *symbol)
+{
+	size_t before = count_before(file, address);
+	uint64_t begin;
+
+	for (size_t i = 0; i < OVERLAPS_MAX && i < before; i++) {
+		const struct entry *entry = &file->entries[before - 1 - i];
 
 		if (address < entry->end) {
 			set_name(symbol, entry->name);
 			return true;
 		}
 	}
-	return false;
+	if (!find_begin(file, address, &begin))
+		return false;
+	before = count_before(file, begin);
+	if (before == 0 || file->entries[before - 1].begin != begin)
+		return false;
+	set_name(symbol, file->entries[before - 1].name);
+	return true;
 }
 
 static bool find_in_plt(Dwfl_Module *dwfl, uint64_t address, struct symbol *symbol)
@@ -361,12 +396,7 @@ size_t symbol_file_find(struct symbol_file *file, uint64_t address,
 
 bool symbol_file_covers(struct symbol_file *file, uint64_t address)
 {
-	Dwarf_Addr bias;
-	Dwarf_Frame *frame;
-	Dwarf_CFI *cfi = dwfl_module_eh_cfi(file->dwfl, &bias);
+	uint64_t begin;
 
-	if (!cfi || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
-		return false;
-	free(frame);
-	return true;
+	return find_begin(file, address, &begin);
 }
