@@ -1,7 +1,6 @@
 """Names of native code, by whatever the files tell, and none where they do not."""
 
 import lzma
-import os
 import pathlib
 import re
 import shutil
@@ -14,57 +13,11 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 HERE = pathlib.Path(__file__).parent
-LIBLUAJIT = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
-INCLUDE = ljspy.PACKAGES / "libluajit-5.1-dev/usr/include/luajit-2.1"
 SOURCE = (HERE / "names.c").read_text().splitlines()
 
 
 def line_of(tag):
     return next(n for n, line in enumerate(SOURCE, 1) if line.endswith(f"/* in {tag} */"))
-
-
-def build(*arguments):
-    subprocess.run([str(a) for a in arguments], check=True, timeout=60)
-
-
-@pytest.fixture(scope="module")
-def host(tmp_path_factory):
-    program = tmp_path_factory.mktemp("names") / "host"
-    build("gcc", "-O2", f"-I{INCLUDE}", HERE / "host.c", "-o", program, LIBLUAJIT, "-ldl",
-          f"-Wl,-rpath,{LIBLUAJIT.parent}")
-    return program
-
-
-@pytest.fixture
-def library(tmp_path):
-    """Builds the library with more options."""
-
-    def make(*options):
-        path = tmp_path / "libnames.so"
-        build("gcc", "-O2", "-fPIC", "-shared", "-Wl,--build-id", "-Wl,-z,lazy", *options, HERE / "names.c", "-o", path)
-        return path
-
-    return make
-
-
-@pytest.fixture
-def frames_in(host):
-    """Frames of a thread in the library's function, root first; only those above
-    the function that Lua calls."""
-
-    def frames_above_run(target):
-        dump = ljspy.run("dump", "--native", "all", "-p", target.pid).stdout
-        frames = [line.strip() for line in reversed(dump.splitlines()) if line.startswith(" ")]
-        return frames[1 + max((i for i, frame in enumerate(frames) if frame == "run [host]"), default=len(frames)) :]
-
-    def find(library, function, before=()):
-        with ljspy.Target([*before, host, library, function]).wait_ready() as target:
-            for _ in range(5):  # it may not have got there yet
-                if frames := frames_above_run(target):
-                    break
-            return frames
-
-    return find
 
 
 WITH_DEBUG_INFO = [
@@ -80,7 +33,7 @@ def is_stripped(frames):
     return frames[:1] == STRIPPED[:1] and len(frames) == 2 and re.match(STRIPPED[1], frames[1])
 
 
-def split_debug_info(path, debug_file, link=True):
+def split_debug_info(build, path, debug_file, link=True):
     """Take debug info and symbols out of a library."""
     debug_file.parent.mkdir(parents=True, exist_ok=True)
     build("objcopy", "--only-keep-debug", path, debug_file)
@@ -103,7 +56,7 @@ def test_debug_info_tells_lines_and_inlined_functions(library, frames_in):
 
 
 @pytest.mark.parametrize("version", (4, 5))
-def test_debug_info_of_clang(library, frames_in, tmp_path, version):
+def test_debug_info_of_clang(frames_in, build, tmp_path, version):
     if not shutil.which("clang"):
         pytest.skip("no clang")
     path = tmp_path / "libnames.so"
@@ -121,16 +74,16 @@ def test_stripped_code_goes_by_its_place(library, frames_in):
 
 @pytest.mark.parametrize("place", ("libnames.so.debug", ".debug/libnames.so.debug"))
 @pytest.mark.parametrize("has_build_id", (True, False), ids=("build-id", "checksum"))
-def test_debuglink(library, frames_in, tmp_path, place, has_build_id):
+def test_debuglink(library, frames_in, build, tmp_path, place, has_build_id):
     path = library("-g", *([] if has_build_id else ["-Wl,--build-id=none"]))
-    split_debug_info(path, tmp_path / place)
+    split_debug_info(build, path, tmp_path / place)
     assert frames_in(path, "exported") == WITH_DEBUG_INFO
 
 
-def test_debug_file_of_another_build_is_not_believed(library, frames_in, tmp_path):
-    path = library("-g", "-DOTHER")
+def test_debug_file_of_another_build_is_not_believed(library, frames_in, build, tmp_path):
+    path = library("-g")
     debug_file = tmp_path / "libnames.so.debug"
-    split_debug_info(path, debug_file)
+    split_debug_info(build, path, debug_file)
     other = library("-g", "-O1")
     build("objcopy", "--only-keep-debug", other, debug_file)
     path = library("-g")
@@ -139,16 +92,12 @@ def test_debug_file_of_another_build_is_not_believed(library, frames_in, tmp_pat
     assert is_stripped(frames_in(path, "exported"))
 
 
-def test_debug_file_by_build_id_in_the_targets_root(library, frames_in, tmp_path):
+def test_debug_file_by_build_id_in_the_targets_root(library, frames_in, build, namespace, tmp_path):
     """The target sees another /usr/lib/debug than ljspy does."""
-    namespace = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-    if subprocess.run([*namespace, "true"], check=False, capture_output=True).returncode:
-        pytest.skip("no mount namespace can be made here")
     path = library("-g")
     identity = build_id(path)
     root = tmp_path / "debug"
-    split_debug_info(path, root / ".build-id" / identity[:2] / f"{identity[2:]}.debug", link=False)
-    pathlib.Path("/usr/lib/debug").mkdir(exist_ok=True) if os.geteuid() == 0 else None
+    split_debug_info(build, path, root / ".build-id" / identity[:2] / f"{identity[2:]}.debug", link=False)
     if not pathlib.Path("/usr/lib/debug").is_dir():
         pytest.skip("no /usr/lib/debug to mount over")
     command = f'mount --bind "{root}" /usr/lib/debug && exec "$@"'
@@ -156,7 +105,7 @@ def test_debug_file_by_build_id_in_the_targets_root(library, frames_in, tmp_path
     assert frames_in(path, "exported", before=[*namespace, "sh", "-c", command, "sh"]) == WITH_DEBUG_INFO
 
 
-def test_mini_debug_info(library, frames_in, tmp_path):
+def test_mini_debug_info(library, frames_in, build, tmp_path):
     """Symbols of functions in a compressed ELF file within a section, as Fedora has it."""
     path = library()
     mini = tmp_path / "mini"
@@ -202,11 +151,47 @@ def test_procedure_linkage_table(host, library, tmp_path, options, strip):
     assert set(leaves) <= {"callee@plt [libnames.so]", "callee [libnames.so]"}
 
 
+# Abbreviations: a compilation unit and a scope with their extents, a partial unit, an import of one.
+HOSTILE_BEGIN = """
+	.section .debug_abbrev,"",@progbits
+	.byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0
+	.byte 2, 0x0b, 1, 0x11, 1, 0x12, 7, 0, 0
+	.byte 3, 0x3c, 1, 0, 0
+	.byte 4, 0x3d, 0, 0x18, 0x10, 0, 0
+	.byte 0
+	.macro unit number abbreviation
+unit\\number:	.long end\\number - unit\\number - 4
+	.value 4
+	.long 0
+	.byte 8, \\abbreviation
+	.endm
+	.section .debug_info,"",@progbits
+	unit 0, 1
+	.quad 0, 0x7fffffffffff
+"""
+
 HOSTILE = {
-    # A million scopes, each within the one before.
-    "deep": ".fill 1000000, 1, 2",
-    # A scope that says that it is followed by itself.
-    "endless": "scope: .uleb128 3\n.long scope - begin\n",
+    # A million scopes, each within the one before: recursion exhausts the stack.
+    "deep": """
+	.rept 1000000
+	.byte 2
+	.quad 0, 0x7fffffffffff
+	.endr
+end0:
+""",
+    # Each unit imports the next one twice: there are 2^40 ways to the last.
+    "branching": "".join(
+        f"""
+	.byte 4
+	.long unit{n + 1} + 11
+	.byte 4
+	.long unit{n + 1} + 11
+	.byte 0
+end{n}:	unit {n + 1}, 3
+"""
+        for n in range(40)
+    )
+    + "	.byte 0\nend40:\n",
 }
 
 
@@ -215,29 +200,7 @@ def test_hostile_debug_info_costs_itself_alone(library, frames_in, tmp_path, kin
     """Whatever it does to the library that reads it, there are names by symbols,
     and of other modules all the same."""
     source = tmp_path / "hostile.s"
-    source.write_text(
-        f"""
-	.section .debug_abbrev,"",@progbits
-	.uleb128 1, 0x11
-	.byte 1
-	.uleb128 0x11, 1, 0x12, 7, 0, 0
-	.uleb128 2, 0x0b
-	.byte 1
-	.uleb128 0, 0
-	.uleb128 3, 0x0b
-	.byte 1
-	.uleb128 1, 0x13, 0, 0
-	.byte 0
-	.section .debug_info,"",@progbits
-begin:	.long end - begin - 4
-	.value 4
-	.long .debug_abbrev
-	.byte 8
-	.uleb128 1
-	.quad 0
-	.quad 0x7fffffffffff
-	{HOSTILE[kind]}
-end:
-"""
-    )
-    assert frames_in(library(source), "exported") == BY_SYMBOLS
+    source.write_text(HOSTILE_BEGIN + HOSTILE[kind])
+    path = tmp_path / "libnames.so"
+    library(source)
+    assert frames_in(path, "exported") == BY_SYMBOLS
