@@ -98,7 +98,7 @@ static void visit_table(struct collector *collector, uint64_t table, visit_pair 
 	size_t bytes;
 
 	if (memory_read(collector->memory, table, header, (size_t)layout->GCtab_size) != MEMORY_OK ||
-	    load_bytes(header, layout->GChead_gct, 1) != GCT_TAB)
+	    load_bytes(header, layout->GChead_gct, 1) != GCT_TABLE)
 		return;
 	node = load_bytes(header, layout->GCtab_node, ref);
 	count = load_bytes(header, layout->GCtab_hmask, 4) + 1;
@@ -197,7 +197,7 @@ static void visit_function(struct collector *collector, const char *key, uint64_
 
 	if (tvalue_tag(layout->gc64, value) != TAG_FUNC ||
 	    !memory_u8(collector->memory, function + (uint64_t)layout->GChead_gct, &gct) ||
-	    gct != GCT_FUNC ||
+	    gct != GCT_FUNCTION ||
 	    !memory_u8(collector->memory, function + (uint64_t)layout->GCfunc_ffid, &ffid))
 		return;
 	if (ffid == FF_LUA) {

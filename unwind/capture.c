@@ -123,6 +123,52 @@ static bool is_wanted(const struct image *image, const struct lua_universe *univ
 	       universe->g == vm_universe_of_registers(&universe->vm->layout, &capture->registers);
 }
 
+/* Which state a lua_State belongs to. */
+static struct lua_universe *universe_of_thread(const struct capture *capture,
+					       const struct image *image,
+					       const struct layout *layout, uint64_t thread)
+{
+	uint64_t g = 0;
+
+	if (memory_read(snapshot_memory(capture->snapshot), thread + (uint64_t)layout->L_glref, &g,
+			layout_ref_size(layout)) != MEMORY_OK)
+		return NULL;
+	return image_find_universe(image, g);
+}
+
+/* The states whose C frames lie on the copied stack, where there are more than are read anyway. */
+static void view_universes_on_stack(struct capture *capture, const struct image *image,
+				    const struct vm_code *vm)
+{
+	uint64_t last = 0;
+
+	for (uint64_t cframe = (capture->registers.rsp + 7) & ~(uint64_t)7;
+	     cframe < capture->stack_end; cframe += sizeof(uint64_t)) {
+		struct lua_universe *universe;
+		uint64_t thread;
+
+		if (!vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot),
+					   cframe, &thread) || thread == last)
+			continue;
+		last = thread;
+		universe = universe_of_thread(capture, image, &vm->layout, thread);
+		if (universe && !capture_find_universe(capture, universe))
+			view_universe(capture, universe);
+	}
+}
+
+static void view_other_universes(struct capture *capture, const struct image *image)
+{
+	if (image_universe_count(image) <= CAPTURE_UNIVERSES_MAX)
+		return;
+	for (size_t i = 0; i < image_module_count(image); i++) {
+		const struct vm_code *vm = image_module(image, i)->vm;
+
+		if (vm)
+			view_universes_on_stack(capture, image, vm);
+	}
+}
+
 /* The array of traces and its size (jit_State.trace, sizetrace). */
 static struct memory_range traces_range(const struct lua_universe *universe)
 {
@@ -517,6 +563,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 
 	lua_objects_begin(objects);
 	capture_first(capture, image, hints);
+	view_other_universes(capture, image);
 	capture_threads(capture, image, hints);
 	capture_lua_stacks(capture);
 	for (size_t i = 0; i < capture->thread_count; i++)

@@ -21,7 +21,7 @@ enum {
 	CAPTURE_STACK_BYTES_MAX = 1 << 20,	/* and at most */
 	LUA_STATE_BYTES_MAX = 160,		/* no layout has a larger lua_State */
 	CAPTURE_THREADS_MAX = 256,		/* coroutines resumed by one another */
-	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; others when a register names them */
+	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; of more, those in use */
 };
 
 /*
