@@ -354,9 +354,14 @@ static void capture_threads(struct capture *capture, const struct image *image,
 			add_thread(capture, hints, capture->universes[u].universe,
 				   capture->universes[u].cur_L);
 	/* The list grows while it is followed, and each thread is followed once. */
-	for (size_t i = 0; i < capture->thread_count; i++)
-		if (capture->threads[i].cframe)
-			follow_cframes(capture, image, hints, &capture->threads[i]);
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe)
+			follow_cframes(capture, image, hints, thread);
+		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
+			find_resumer(capture, image, hints, thread->universe, capture->stack_begin);
+	}
 }
 
 /*---- Lua stacks and what is on them ----*/

@@ -107,6 +107,14 @@ def tree(suite, package):
     return root
 
 
+def copy_tree(source, target):
+    """A copy that is either there whole or not at all."""
+    work = target.with_name(f".{target.name}")
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(source, work, symlinks=True)
+    work.rename(target)
+
+
 def loader(root, program):
     """How to run an unpacked program with the libraries of its own release."""
     paths = [path for name in ("x86_64-linux-gnu", "i386-linux-gnu")
