@@ -245,17 +245,43 @@ static const struct trace *find_trace(const struct merge *merge, uint64_t pc,
 	return NULL;
 }
 
-/* The thread that runs compiled code: its innermost C frame lies just above the trace's. */
+/* The innermost of a thread's C frames at or above a stack pointer; 0 if there is none. */
+static uint64_t cframe_above(const struct merge *merge, const struct lua_thread *thread, uint64_t sp)
+{
+	uint64_t at = thread->cframe;
+
+	for (unsigned i = 0; i < CFRAMES_MAX && at && at < sp; i++) {
+		uint64_t previous;
+
+		if (!vm_frame_previous(thread->layout, merge->memory, at, &previous) ||
+		    previous <= at)
+			return 0;
+		at = previous;
+	}
+	return at < sp ? 0 : at;
+}
+
+/*
+ * The thread that runs compiled code, and its C frame, which lies just above
+ * the trace's. What the trace calls may have linked C frames further in.
+ */
 static const struct lua_thread *thread_on_trace(const struct merge *merge,
-						const struct universe_view *view, uint64_t sp)
+						const struct universe_view *view, uint64_t sp,
+						uint64_t *ret_cframe)
 {
 	for (size_t i = 0; i < merge->capture->thread_count; i++) {
 		const struct lua_thread *thread = &merge->capture->threads[i];
+		uint64_t cframe;
 
-		if (thread->universe != view->universe || thread->cframe < sp)
+		if (thread->universe != view->universe)
 			continue;
-		if (view->cur_L == 0 || view->cur_L == thread->address)
+		cframe = cframe_above(merge, thread, sp);
+		if (cframe == 0)
+			continue;
+		if (view->cur_L == 0 || view->cur_L == thread->address) {
+			*ret_cframe = cframe;
 			return thread;
+		}
 	}
 	return NULL;
 }
@@ -396,21 +422,21 @@ static enum passed pass_trace(struct merge *merge, const struct trace *trace,
 {
 	const struct native_frame *native = native_current(merge->native);
 	const struct layout *layout = &view->universe->vm->layout;
-	const struct lua_thread *thread = thread_on_trace(merge, view, native->registers.rsp);
-	uint64_t pc = native->registers.rip - (native->is_return_address ? 1 : 0);
+	uint64_t pc = native->registers.rip - (native->is_return_address ? 1 : 0), cframe;
+	const struct lua_thread *thread = thread_on_trace(merge, view, native->registers.rsp, &cframe);
 	struct trace_frame inlined[TRACE_FRAMES_MAX];
 
 	emit_code(merge, MERGED_TRACE, view->universe, trace);
 	/* The first and last instructions of a trace run with another stack pointer. */
 	if (!thread || (native->is_return_address &&
-			vm_trace_cframe(&native->registers, trace->spadjust) != thread->cframe)) {
+			vm_trace_cframe(&native->registers, trace->spadjust) != cframe)) {
 		emit_lost(merge, LOST_IN_TRACE);
 		return PASSED_LOST;
 	}
 	enter_trace(merge, thread, view, trace, inlined,
 		    traces_frames(view->universe->traces, trace, layout, merge->objects, pc,
 				  inlined, TRACE_FRAMES_MAX));
-	return leave_frame(merge, layout, thread->cframe, true);
+	return leave_frame(merge, layout, cframe, true);
 }
 
 /*
@@ -424,11 +450,12 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 	const struct universe_view *view = NULL;
 	const struct lua_thread *thread = NULL;
 	struct section *section;
+	uint64_t cframe;
 
 	for (size_t i = 0; i < merge->capture->universe_count && !thread; i++) {
 		view = &merge->capture->universes[i];
 		if (view->universe->vm == vm && view->jit_base != 0)
-			thread = thread_on_trace(merge, view, native->registers.rsp);
+			thread = thread_on_trace(merge, view, native->registers.rsp, &cframe);
 	}
 	if (memory_u64(merge->memory, caller.rsp, &caller.rip)) {
 		const struct universe_view *trace_view;
@@ -436,7 +463,7 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 
 		caller.rsp += sizeof(uint64_t);
 		if (trace && thread &&
-		    vm_trace_cframe(&caller, trace->spadjust) == thread->cframe) {
+		    vm_trace_cframe(&caller, trace->spadjust) == cframe) {
 			native_continue(merge->native, &caller);
 			return PASSED_ON;
 		}
@@ -459,11 +486,11 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 			emit_lost(merge, LOST_IN_TRACE);
 			if (!lua_thread_holds_base(thread, view->jit_base) ||
 			    !goes_on(merge, section, step_down(section, NULL)))
-				return leave_frame(merge, &vm->layout, thread->cframe, true);
+				return leave_frame(merge, &vm->layout, cframe, true);
 		}
 	}
 	emit_section(merge, section);
-	return leave_frame(merge, &vm->layout, thread->cframe, true);
+	return leave_frame(merge, &vm->layout, cframe, true);
 }
 
 static enum passed pass_vm_leaf(struct merge *merge, const struct vm_code *vm)
@@ -492,36 +519,126 @@ static enum passed pass_vm_leaf(struct merge *merge, const struct vm_code *vm)
 	return pass_vm_routine(merge, vm);
 }
 
-/* Called back from a trace's exit: L->base is where the trace began, or already restored. */
+/* The trace that is being left, and the frames of the snapshot that its exit restores. */
+static const struct trace *exiting_trace(struct merge *merge, const struct universe_view *view,
+					 struct trace_frame *ret_frames, size_t *ret_count)
+{
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t J = view->universe->g + (uint64_t)layout->GG_J;
+	const struct trace *trace;
+	uint32_t parent, exitno;
+
+	if (!memory_u32(merge->memory, J + (uint64_t)layout->J_parent, &parent) ||
+	    !memory_u32(merge->memory, J + (uint64_t)layout->J_exitno, &exitno))
+		return NULL;
+	trace = traces_by_number(view->universe->traces, parent);
+	*ret_count = trace ? trace_exit_frames(trace, layout, exitno, ret_frames, TRACE_FRAMES_MAX) : 0;
+	return *ret_count ? trace : NULL;
+}
+
+/* Are the frames from base downwards these, and the last of them the start frame at start? */
+static bool are_restored(const struct merge *merge, const struct lua_thread *thread,
+			 uint64_t base, uint64_t start, const struct trace_frame *frames, size_t count)
+{
+	struct lua_walk walk = { .thread = thread, .objects = merge->objects, .base = base };
+	uint64_t link;
+
+	for (size_t i = 0; i + 1 < count; i++) {
+		struct lua_activation activation;
+
+		if (!lua_walk_activation(&walk, &activation) || !activation.function)
+			return false;
+		if (frames[i].pc && activation.function->proto !=
+				    lua_objects_proto_of_pc(merge->objects, frames[i].pc))
+			return false;
+		switch (lua_walk_step(&walk)) {
+		case LUA_STEP_CALL:
+		case LUA_STEP_METAMETHOD:
+		case LUA_STEP_PROTECTED:
+			break;
+		case LUA_STEP_FROM_C:
+		case LUA_STEP_BOTTOM:
+		case LUA_STEP_BROKEN:
+			return false;
+		}
+		if (frames[i + 1].pc && walk.pc != frames[i + 1].pc)
+			return false;
+	}
+	/* A trace may begin below a vararg function's copy of its frame. */
+	if (walk.base != start && lua_thread_link(thread, walk.base, &link) &&
+	    (link & FRAME_TYPE_P) == FRAME_VARG)
+		walk.base -= link & ~(uint64_t)FRAME_TYPE_P;
+	return walk.base == start;
+}
+
+/*
+ * An exit restores a snapshot's frames from the outermost on, and L->base goes
+ * along, from the start frame to the innermost. Where is the start frame? When
+ * functions call themselves that may be ambiguous: then the lowest is given.
+ */
+static uint64_t find_exit_start(const struct merge *merge, const struct section *section,
+				const struct universe_view *view, const struct trace *trace,
+				const struct trace_frame *frames, size_t count, bool *ret_is_sure)
+{
+	unsigned start_slot = frame_slots(section->walk.thread->layout->gc64);
+	struct section start = *section;
+	uint64_t found = 0;
+
+	*ret_is_sure = true;
+	for (size_t i = count + 1; i-- > 0;) {
+		unsigned slots = i < count ? frames[i].base_slot - start_slot : 0;
+
+		start.walk.base = section->walk.base - slots * (uint64_t)SLOT_SIZE;
+		if (start.walk.base == found ||
+		    !lua_thread_holds_base(section->walk.thread, start.walk.base) ||
+		    !is_start_frame(merge, &start, view, trace, &frames[count - 1]) ||
+		    (i < count && !are_restored(merge, section->walk.thread, section->walk.base,
+						start.walk.base, frames + i, count - i)))
+			continue;
+		*ret_is_sure = found == 0;
+		found = start.walk.base;
+	}
+	return found;
+}
+
+/* Called from lj_trace_exit(): the stack is that of the exit's snapshot, or is about to be. */
 static enum passed pass_trace_exit(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
 
 	for (size_t i = 0; i < merge->capture->universe_count; i++) {
 		const struct universe_view *view = &merge->capture->universes[i];
-		const struct lua_thread *thread;
 		struct trace_frame inlined[TRACE_FRAMES_MAX];
+		const struct lua_thread *thread;
 		const struct trace *trace;
-		uint32_t parent, exitno;
-		uint64_t J;
+		struct section *section;
+		uint64_t cframe, start = 0;
+		bool is_sure = true;
+		size_t count;
 
 		if (view->universe->vm != vm || !view->universe->traces)
 			continue;
-		thread = thread_on_trace(merge, view, native->registers.rsp);
+		thread = thread_on_trace(merge, view, native->registers.rsp, &cframe);
 		if (!thread)
 			continue;
-		if (thread->base != view->jit_base) {
-			enter_section(merge, thread, thread->cframe);
-			return leave_frame(merge, &vm->layout, thread->cframe, true);
+		section = section_of(merge, thread);
+		if (!section->started)
+			section->walk = (struct lua_walk){ .thread = thread,
+							   .objects = merge->objects,
+							   .base = thread->base };
+		trace = section->ended ? NULL : exiting_trace(merge, view, inlined, &count);
+		if (trace)
+			start = find_exit_start(merge, section, view, trace, inlined, count, &is_sure);
+		if (start) {
+			section->started = true;
+			section->walk.base = start;
+			section->walk.pc = 0;
+			emit_trace(merge, section, inlined, is_sure ? count : 0);
+		} else {
+			/* The trace has been flushed meanwhile: after its exit was taken. */
+			enter_section(merge, thread, cframe);
 		}
-		J = view->universe->g + (uint64_t)vm->layout.GG_J;
-		trace = memory_u32(merge->memory, J + (uint64_t)vm->layout.J_parent, &parent) &&
-			memory_u32(merge->memory, J + (uint64_t)vm->layout.J_exitno, &exitno)
-			? traces_by_number(view->universe->traces, parent) : NULL;
-		enter_trace(merge, thread, view, trace, inlined,
-			    trace ? trace_exit_frames(trace, &vm->layout, exitno, inlined,
-						      TRACE_FRAMES_MAX) : 0);
-		return leave_frame(merge, &vm->layout, thread->cframe, true);
+		return leave_frame(merge, &vm->layout, cframe, true);
 	}
 	return PASSED_LOST;
 }

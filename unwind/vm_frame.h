@@ -88,6 +88,9 @@ bool vm_call_stores_base(const struct layout *layout, struct memory *text,
 bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
 				     const struct vm_code *vm, uint64_t return_address);
 
+/* The number of the trace that is left, while vm_exit_handler has it in a register only. */
+uint32_t vm_exit_trace(const struct registers *registers);
+
 /* Where the stack pointer of a trace's code is, relative to the cframe below it. */
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust);
 

@@ -20,7 +20,7 @@ enum {
 	FROM_END_R13 = 48,
 	FROM_END_R12 = 56,
 	TRACE_SPACE = 16,	/* BC_JLOOP makes room to save r12 and r13 */
-	LINKING_BYTES = 112,	/* from the end of saveregs to where L->cframe is set, and more */
+	LINKING_BYTES = 200,	/* from the end of saveregs to where L->cframe is set, and more (vm_ffi_callback) */
 	BRANCH_TO_FETCH_BYTES = 24,
 	MODRM_RBP_RDX = 0x55,
 	MODRM_RDI_RDX = 0x57,
@@ -321,6 +321,12 @@ bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory 
 				     const struct vm_code *vm, uint64_t return_address)
 {
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RDI_RDX);
+}
+
+/* vm_exit_handler: mov RAd, [DISPATCH+DISPATCH_GL(vmstate)] */
+uint32_t vm_exit_trace(const struct registers *registers)
+{
+	return (uint32_t)registers->rcx;
 }
 
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust)
