@@ -12,6 +12,7 @@ enum {
 	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
 	FUNCTIONS_BATCH = 4096,
 	CONSTANTS_MAX = 1024,
+	STUBS_BYTES_MAX = 160,	/* of a group of exit stubs: it may reach into the next page */
 	/* A trace's own part of the stack: spadjust is a multiple of 16 in 16 bits, mostly under 100. */
 	TRACE_FRAME_BYTES_MAX = 4096,
 };
@@ -462,6 +463,22 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 	}
 }
 
+/*
+ * Code that LuaJIT generates besides traces: the stubs of exits and of FFI
+ * callbacks, which jump to the VM. The first word of the latter's page is
+ * where to.
+ */
+static void capture_stub(struct capture *capture)
+{
+	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
+	struct memory_range ranges[] = {
+		{ .address = page, .length = PAGE_SIZE },
+		{ .address = page + PAGE_SIZE, .length = STUBS_BYTES_MAX },
+	};
+
+	snapshot_capture(capture->snapshot, ranges, 2);
+}
+
 /* From the exit of a trace the recorder may be started, and all that follows from it. */
 static bool may_be_exiting(int32_t vmstate)
 {
@@ -501,10 +518,16 @@ static void capture_traces(struct capture *capture, const struct image *image,
 		       executing, count);
 	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 				  capture->registers.rip);
-	if (trace)
+	if (trace) {
 		capture_trace_constants(capture, objects, layout, trace);
-	else
+		trace = traces_capture_link(view->universe->traces, capture->snapshot, layout, trace);
+		if (trace)
+			capture_trace_constants(capture, objects, layout, trace);
+	} else {
 		capture_calling_trace(capture, objects, view);
+		if (code == CODE_UNKNOWN)
+			capture_stub(capture);
+	}
 	for (size_t i = 0; i < count; i++) {
 		trace = traces_by_number(view->universe->traces, executing[i]);
 		if (trace)

@@ -372,6 +372,12 @@ static bool is_start_frame(const struct merge *merge, const struct section *sect
 	       activation.function->proto == lua_objects_proto_of_pc(merge->objects, start->pc);
 }
 
+static bool is_known_frame(const struct merge *merge, const struct trace_frame *inlined)
+{
+	return (inlined->function && lua_objects_function(merge->objects, inlined->function)) ||
+	       (inlined->pc && lua_objects_proto_of_pc(merge->objects, inlined->pc));
+}
+
 static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 			const struct universe_view *view, const struct trace *trace,
 			const struct trace_frame *inlined, size_t count)
@@ -396,6 +402,11 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 	}
 	if (count && !is_start_frame(merge, section, view, trace, &inlined[count - 1]))
 		count = 0;
+	/* A trace that ends in a call of a builtin which it does not know is as good as there. */
+	if (count > 1 && !is_known_frame(merge, &inlined[0])) {
+		inlined++;
+		count--;
+	}
 	emit_trace(merge, section, inlined, count);
 }
 
@@ -663,16 +674,33 @@ static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	return pass_trace_exit(merge, vm);
 }
 
+/* The VM whose code runs here: of a trace or stub, that of the universe it belongs to. */
+static const struct vm_code *running_vm(const struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct universe_view *view;
+
+	if (native->code == CODE_VM)
+		return native->module->vm;
+	if (native->code != CODE_UNKNOWN)
+		return NULL;
+	if (find_trace(merge, native->registers.rip, &view))
+		return view->universe->vm;
+	/* Of several VMs' stubs none is run on. */
+	return merge->capture->universe_count == 1 ? merge->capture->universes[0].universe->vm : NULL;
+}
+
 /* Have done what the VM has half done where it was stopped or interrupted, and go on there. */
 static void settle(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
+	const struct vm_code *vm = running_vm(merge);
 	struct registers registers;
 
-	if (native->code != CODE_VM)
+	if (!vm)
 		return;
 	switch (vm_settle(merge->capture, &native->registers, image_text(merge->image),
-			  merge->objects, native->module->vm, &registers)) {
+			  merge->objects, vm, &registers)) {
 	case VM_SETTLED_STAYS:
 		break;
 	case VM_SETTLED_DISPATCHES:

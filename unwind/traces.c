@@ -360,6 +360,27 @@ const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *sn
 	return &entry->trace;
 }
 
+static struct entry *entry_of(const struct traces *traces, const struct trace *trace)
+{
+	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
+}
+
+const uint8_t *traces_code(const struct traces *traces, const struct trace *trace)
+{
+	const struct entry *entry = entry_of(traces, trace);
+
+	return entry ? entry->code : NULL;
+}
+
+const struct trace *traces_capture_link(struct traces *traces, struct snapshot *snapshot,
+					const struct layout *layout, const struct trace *trace)
+{
+	uint32_t number = trace_link(trace, layout);
+	const struct trace *link = number ? traces_seen(traces, number) : NULL;
+
+	return link ? traces_capture_pc(traces, snapshot, layout, link->mcode) : NULL;
+}
+
 const struct trace *traces_find(const struct traces *traces, uint64_t pc)
 {
 	const struct entry *entry = find_entry(traces, pc);
@@ -432,11 +453,6 @@ static int exit_number(const void *context, uint64_t target)
 	    trace_parent(&side->trace, exits->layout, &parent, &exitno))
 		return parent == exits->trace->number ? (int)exitno : -1;
 	return exit_of_stub(exits->traces, target);
-}
-
-static struct entry *entry_of(const struct traces *traces, const struct trace *trace)
-{
-	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
 }
 
 size_t traces_frames(const struct traces *traces, const struct trace *trace,
