@@ -494,7 +494,7 @@ static void capture_traces(struct capture *capture, const struct image *image,
 	/* The trace that runs, and the one that an exit restores from (J->parent). */
 	uint32_t executing[] = { view->vmstate > 0 ? (uint32_t)view->vmstate : 0, 0, 0 };
 	size_t count = sizeof(executing) / sizeof(executing[0]);
-	uint32_t sizetrace, exitno;
+	uint32_t sizetrace, exitno, state;
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct trace *trace;
 	enum code_kind code = image_classify(image, capture->registers.rip, NULL);
@@ -512,6 +512,7 @@ static void capture_traces(struct capture *capture, const struct image *image,
 	/* Also what is to be changed in the copy, when an exit under way is run on. */
 	memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
 	memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
+	memory_u32(memory, J + (uint64_t)layout->J_state, &state);
 	if (code == CODE_VM)
 		executing[2] = vm_exit_trace(&capture->registers);
 	traces_capture(view->universe->traces, capture->snapshot, layout, J, J_trace, sizetrace,

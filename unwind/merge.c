@@ -547,6 +547,24 @@ static const struct trace *exiting_trace(struct merge *merge, const struct unive
 	return *ret_count ? trace : NULL;
 }
 
+/* What lj_trace_exit() does last, once the stack is restored: a step of the collector, or of the recorder. */
+static bool has_exited(const struct merge *merge, const struct universe_view *view)
+{
+	const struct layout *layout = &view->universe->vm->layout;
+	uint32_t state;
+
+	switch (view->vmstate) {
+	case VMST_GC:
+	case VMST_RECORD:
+	case VMST_OPT:
+	case VMST_ASM:
+		return true;
+	default:	/* J->state is LJ_TRACE_IDLE until then */
+		return memory_u32(merge->memory, view->universe->g + (uint64_t)layout->GG_J +
+				  (uint64_t)layout->J_state, &state) && state != 0;
+	}
+}
+
 /* Are the frames from base downwards these, and the last of them the start frame at start? */
 static bool are_restored(const struct merge *merge, const struct lua_thread *thread,
 			 uint64_t base, uint64_t start, const struct trace_frame *frames, size_t count)
@@ -637,7 +655,8 @@ static enum passed pass_trace_exit(struct merge *merge, const struct vm_code *vm
 			section->walk = (struct lua_walk){ .thread = thread,
 							   .objects = merge->objects,
 							   .base = thread->base };
-		trace = section->ended ? NULL : exiting_trace(merge, view, inlined, &count);
+		trace = section->ended || has_exited(merge, view)
+			? NULL : exiting_trace(merge, view, inlined, &count);
 		if (trace)
 			start = find_exit_start(merge, section, view, trace, inlined, count, &is_sure);
 		if (start) {
@@ -646,8 +665,11 @@ static enum passed pass_trace_exit(struct merge *merge, const struct vm_code *vm
 			section->walk.pc = 0;
 			emit_trace(merge, section, inlined, is_sure ? count : 0);
 		} else {
-			/* The trace has been flushed meanwhile: after its exit was taken. */
-			enter_section(merge, thread, cframe);
+			/* SAVE_PC is then the instruction to come. */
+			if (!section->started)
+				vm_frame_pc(&vm->layout, merge->memory, cframe, &section->walk.pc);
+			section->started = true;
+			emit_section(merge, section);
 		}
 		return leave_frame(merge, &vm->layout, cframe, true);
 	}
