@@ -473,10 +473,9 @@ size_t traces_frames(const struct traces *traces, const struct trace *trace,
 		count = trace_table_frames(entry->table, offset, ret_frames, max);
 	if (count)
 		return count;
-	count = trace_frames(trace, layout, pc, ret_frames, max);
-	/* Before March 2021 snapshots do not tell where their code begins. */
-	if (!count && entry && entry->table &&
-	    trace_table_snapshot(entry->table, offset, &snapshot))
+	if (!entry || !entry->table)
+		count = trace_frames(trace, layout, pc, ret_frames, max);
+	else if (trace_table_snapshot(entry->table, offset, &snapshot))
 		count = trace_exit_frames(trace, layout, snapshot, ret_frames, max);
 	for (size_t i = 0; i < count; i++)
 		ret_frames[i].is_near = true;
