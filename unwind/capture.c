@@ -323,6 +323,13 @@ static void add_switching_thread(struct capture *capture, struct capture_hints *
 				   vm_registers(&capture->registers).pc);
 }
 
+static bool is_running(const struct capture *capture, const struct lua_thread *thread)
+{
+	const struct universe_view *view = capture_find_universe(capture, thread->universe);
+
+	return view && view->cur_L == thread->address;
+}
+
 static void capture_threads(struct capture *capture, const struct image *image,
 			    struct capture_hints *hints)
 {
@@ -354,6 +361,11 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		if (capture->universes[u].cur_L)
 			add_thread(capture, hints, capture->universes[u].universe,
 				   capture->universes[u].cur_L);
+	/* While an error ends a coroutine it is unlinked, and its resumer not yet the one that runs. */
+	for (size_t i = 0, count = capture->thread_count; i < count; i++)
+		if (!capture->threads[i].cframe && is_running(capture, &capture->threads[i]))
+			find_resumer(capture, image, hints, capture->threads[i].universe,
+				     capture->registers.rsp);
 	/* The list grows while it is followed, and each thread is followed once. */
 	for (size_t i = 0; i < capture->thread_count; i++)
 		if (capture->threads[i].cframe)

@@ -451,6 +451,38 @@ static enum passed pass_trace(struct merge *merge, const struct trace *trace,
 }
 
 /*
+ * Native unwinding has failed. The C frames of the Lua threads are linked
+ * whatever the native frames between them are: go on at the next one.
+ */
+static bool resynchronise(struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct registers registers = native->registers;
+	const struct lua_thread *next = NULL;
+	uint64_t cframe = UINT64_MAX;
+
+	for (size_t i = 0; i < merge->capture->thread_count; i++) {
+		const struct lua_thread *thread = &merge->capture->threads[i];
+		uint64_t at = thread->cframe;
+
+		for (unsigned n = 0; n < CFRAMES_MAX && at && at < registers.rsp; n++)
+			if (!vm_frame_previous(thread->layout, merge->memory, at, &at))
+				at = 0;
+		if (at >= registers.rsp && at < cframe) {
+			next = thread;
+			cframe = at;
+		}
+	}
+	if (!next || !memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
+		return false;
+	registers.rsp = cframe;
+	registers.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
+	native_continue(merge->native, &registers);
+	enter_section(merge, next, cframe);
+	return leave_frame(merge, next->layout, cframe, false) == PASSED_ON;
+}
+
+/*
  * A leaf in the VM, but not in an interpreter frame that is linked: a leaf
  * routine called from C or from a trace, or the way out of a trace.
  */
@@ -676,9 +708,64 @@ static enum passed pass_trace_exit(struct merge *merge, const struct vm_code *vm
 	return PASSED_LOST;
 }
 
+/* The only C frame of a coroutine that an error has ended, with all its Lua frames. */
+static bool is_unlinked_coroutine(const struct merge *merge, const struct layout *layout, uint64_t cframe)
+{
+	const struct lua_thread *thread;
+	uint64_t address, previous;
+
+	if (!vm_frame_thread(layout, merge->memory, cframe, &address) ||
+	    !vm_frame_previous(layout, merge->memory, cframe, &previous))
+		return false;
+	thread = capture_find_thread(merge->capture, address);
+	return thread && thread->cframe == 0 && previous == 0;
+}
+
+/*
+ * An error has been caught, and libgcc is about to go on at the VM's landing
+ * pad, whose registers its own frame already holds, but for the stack pointer.
+ * The thread's fields are what will be found there; if the error has ended a
+ * coroutine, the next frame is that of the resumer.
+ */
+static enum passed pass_landing(struct merge *merge, const struct universe_view *view,
+				const struct lua_thread *thread)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct section *section = section_of(merge, thread);
+	uint64_t cframe = cframe_above(merge, thread, native->registers.rsp);
+
+	if (!cframe)
+		return resynchronise(merge) ? PASSED_ON : PASSED_LOST;
+	if (!lua_top_as_stored(merge->objects, merge->memory, thread, cframe, &section->walk))
+		return PASSED_LOST;
+	section->started = true;
+	emit_section(merge, section);
+	return leave_frame(merge, &view->universe->vm->layout, cframe, false);
+}
+
+/* The thread that runs outside of traces and of what compiles them, if nothing of it was seen yet. */
+static const struct lua_thread *interpreting_thread(struct merge *merge, const struct vm_code *vm,
+						    const struct universe_view **ret_view)
+{
+	for (size_t i = 0; i < merge->capture->universe_count; i++) {
+		const struct universe_view *view = &merge->capture->universes[i];
+		const struct lua_thread *thread = view->universe->vm == vm
+			? capture_find_thread(merge->capture, view->cur_L) : NULL;
+
+		if (!thread || (view->vmstate != VMST_INTERP && view->vmstate != VMST_C) ||
+		    section_of(merge, thread)->started)
+			continue;
+		*ret_view = view;
+		return thread;
+	}
+	return NULL;
+}
+
 static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
+	const struct universe_view *view;
+	const struct lua_thread *interpreting;
 	uint64_t sp = native->registers.rsp;
 
 	/* The second is for calls from a subroutine of the VM's own. */
@@ -691,9 +778,11 @@ static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 		enter_section(merge, thread, cframe);
 		return leave_frame(merge, &vm->layout, cframe, false);
 	}
-	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip))
+	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip) ||
+	    is_unlinked_coroutine(merge, &vm->layout, sp))
 		return leave_frame(merge, &vm->layout, sp, false);
-	return pass_trace_exit(merge, vm);
+	interpreting = interpreting_thread(merge, vm, &view);
+	return interpreting ? pass_landing(merge, view, interpreting) : pass_trace_exit(merge, vm);
 }
 
 /* The VM whose code runs here: of a trace or stub, that of the universe it belongs to. */
@@ -716,13 +805,17 @@ static const struct vm_code *running_vm(const struct merge *merge)
 static void settle(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
-	const struct vm_code *vm = running_vm(merge);
+	struct memory *text = image_text(merge->image);
+	const struct vm_code *vm;
 	struct registers registers;
 
+	if (native->code == CODE_NATIVE && vm_is_about_to_land(text, &native->registers, &registers) &&
+	    image_classify(merge->image, registers.rip, NULL) == CODE_VM)
+		native_begin(merge->native, merge->memory, &registers);
+	vm = running_vm(merge);
 	if (!vm)
 		return;
-	switch (vm_settle(merge->capture, &native->registers, image_text(merge->image),
-			  merge->objects, vm, &registers)) {
+	switch (vm_settle(merge->capture, &native->registers, text, merge->objects, vm, &registers)) {
 	case VM_SETTLED_STAYS:
 		break;
 	case VM_SETTLED_DISPATCHES:
@@ -799,38 +892,6 @@ static enum passed pass(struct merge *merge)
 	}
 	trace = find_trace(merge, native->registers.rip - (native->is_return_address ? 1 : 0), &view);
 	return trace ? pass_trace(merge, trace, view) : pass_unknown_code(merge);
-}
-
-/*
- * Native unwinding has failed. The C frames of the Lua threads are linked
- * whatever the native frames between them are: go on at the next one.
- */
-static bool resynchronise(struct merge *merge)
-{
-	const struct native_frame *native = native_current(merge->native);
-	struct registers registers = native->registers;
-	const struct lua_thread *next = NULL;
-	uint64_t cframe = UINT64_MAX;
-
-	for (size_t i = 0; i < merge->capture->thread_count; i++) {
-		const struct lua_thread *thread = &merge->capture->threads[i];
-		uint64_t at = thread->cframe;
-
-		for (unsigned n = 0; n < CFRAMES_MAX && at && at <= registers.rsp; n++)
-			if (!vm_frame_previous(thread->layout, merge->memory, at, &at))
-				at = 0;
-		if (at > registers.rsp && at < cframe) {
-			next = thread;
-			cframe = at;
-		}
-	}
-	if (!next || !memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
-		return false;
-	registers.rsp = cframe;
-	registers.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
-	native_continue(merge->native, &registers);
-	enter_section(merge, next, cframe);
-	return leave_frame(merge, next->layout, cframe, false) == PASSED_ON;
 }
 
 /* VM state of the sample, by the leaf's pc first and g->vmstate where that leaves it open. */

@@ -71,6 +71,10 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 					struct memory *stack, const struct registers *registers,
 					struct registers *ret_caller);
 
+/* The registers after the jump that libgcc ends unwinding with, if that is a leaf's next instruction. */
+bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
+			 struct registers *ret_registers);
+
 /* Is the frame whole but not yet linked to its thread (the first lines of lj_vm_call and its like)? */
 bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc);
 

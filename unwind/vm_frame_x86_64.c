@@ -235,6 +235,21 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 	return true;
 }
 
+bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
+			 struct registers *ret_registers)
+{
+	/* jmp rcx (__builtin_eh_return) */
+	static const uint8_t jump[] = { 0xff, 0xe1 };
+	uint8_t bytes[sizeof(jump)];
+
+	if (memory_read(text, registers->rip, bytes, sizeof(bytes)) != MEMORY_OK ||
+	    memcmp(bytes, jump, sizeof(jump)) != 0)
+		return false;
+	*ret_registers = *registers;
+	ret_registers->rip = registers->rcx;
+	return true;
+}
+
 bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc)
 {
 	uint8_t bytes[LINKING_BYTES + sizeof(saveregs)];
