@@ -171,10 +171,10 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 	if (error)
 		return;
 	error = tracer_registers(thread->tracee, &registers);
-	if (!error && lua_process_needs_settling(target->process))
+	if (!error) {
 		lua_process_settle(target->process);
-	if (!error)
 		lua_process_capture(target->process, &registers, &record->hints);
+	}
 	tracer_resume(sampler->tracer, thread->tracee);
 	histogram_add(&sampler->result->figures.pause_ns, now_ns(CLOCK_MONOTONIC) - begin);
 	if (error)
@@ -237,9 +237,17 @@ static bool look(struct sampler *sampler, struct target *target, uint64_t now)
 	return true;
 }
 
+/* What it cost to read symbols is ljspy's own cost. */
+static void count_symbols_cost(struct sampler *sampler, const struct target *target)
+{
+	if (target->process)
+		sampler->result->figures.self_cpu_ns += lua_process_symbols_cpu_ns(target->process);
+}
+
 /* The process runs another program now: nothing that is known of it holds. */
 static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
 {
+	count_symbols_cost(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
 	target->look_interval_ns = LOOK_AGAIN_NS;
@@ -595,9 +603,11 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	if (figures->target_cpu_ns)
 		figures->rate_reached_hz = (double)figures->samples * NS_PER_SECOND /
 					   (double)figures->target_cpu_ns;
-	for (size_t i = 0; i < sampler.target_count; i++)
+	for (size_t i = 0; i < sampler.target_count; i++) {
+		count_symbols_cost(&sampler, &sampler.targets[i]);
 		close_target(&sampler.targets[i]);
+	}
 	free(sampler.targets);
 	tracer_free(sampler.tracer);
-	figures->self_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
+	figures->self_cpu_ns += now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
 }
