@@ -7,14 +7,10 @@
 #include "output/folded.h"
 
 /* All samples in one tree. 0 or a negative errno. */
-static int read_profile(struct sample_source *source, const struct view *view,
+static int read_profile(struct sample_source *source, const struct profile_options *options,
 			struct profile **ret_profile)
 {
-	struct profile *profile = profile_new(&(struct profile_options){
-		.weight = view->weight,
-		.by_line = view->by_line,
-		.by_compiled = view->annotate,
-	});
+	struct profile *profile = profile_new(options);
 	struct sample sample;
 	int error;
 
@@ -38,8 +34,14 @@ static int read_profile(struct sample_source *source, const struct view *view,
 static int write_folded(FILE *out, struct sample_source *source, const struct session *session,
 			const struct figures *figures, const struct view *view)
 {
+	struct profile_options options = {
+		.weight = view->weight,
+		.by_line = view->by_line,
+		.by_compiled = view->annotate,
+		.inverted = view->inverted,
+	};
 	struct profile *profile;
-	int error = read_profile(source, view, &profile);
+	int error = read_profile(source, &options, &profile);
 
 	(void)session;
 	(void)figures;
@@ -50,22 +52,39 @@ static int write_folded(FILE *out, struct sample_source *source, const struct se
 	return error;
 }
 
-static int write_svg(FILE *out, struct sample_source *source, const struct session *session,
-		     const struct figures *figures, const struct view *view)
+static int write_flamegraph(FILE *out, struct sample_source *source, const struct session *session,
+			    const struct figures *figures, const struct view *view, bool page)
 {
+	struct profile_options options = flamegraph_profile_options(view->weight);
 	struct profile *profile;
-	int error = read_profile(source, view, &profile);
+	int error = read_profile(source, &options, &profile);
 
 	if (error)
 		return error;
-	error = flamegraph_write(out, profile, session, figures,
-				 &(struct flamegraph_options){ .inverted = view->inverted });
+	error = flamegraph_write(out, profile, session, figures, &(struct flamegraph_options){
+		.by_line = view->by_line,
+		.inverted = view->inverted,
+		.page = page,
+	});
 	profile_free(profile);
 	return error;
 }
 
+static int write_svg(FILE *out, struct sample_source *source, const struct session *session,
+		     const struct figures *figures, const struct view *view)
+{
+	return write_flamegraph(out, source, session, figures, view, false);
+}
+
+static int write_html(FILE *out, struct sample_source *source, const struct session *session,
+		      const struct figures *figures, const struct view *view)
+{
+	return write_flamegraph(out, source, session, figures, view, true);
+}
+
 const struct format formats[] = {
 	{ "svg", "svg", "an interactive flame graph, for any browser", true, write_svg },
+	{ "html", "html", "the same as a page, which phones show better", true, write_html },
 	{ "folded", "folded", "one line a stack, for flame graph tools and grep", false, write_folded },
 };
 

@@ -93,7 +93,7 @@ static char *describe_target(const struct options *options, char ret_name[static
 static int write_profile(struct recording *recording)
 {
 	struct folded_options folded = { .annotate = recording->options->annotate };
-	struct flamegraph_options flamegraph = { .inverted = false };
+	struct flamegraph_options flamegraph = { .by_line = recording->options->lines };
 
 	if (recording->options->format == OUTPUT_FOLDED)
 		return folded_write(recording->output.stream, recording->profile, &folded);
@@ -201,6 +201,8 @@ static enum exit_status record(struct recording *recording, const struct invocat
 	struct timespec now;
 	int error;
 
+	if (options->format == OUTPUT_SVG)
+		profile_options = flamegraph_profile_options(PROFILE_CPU_TIME);
 	recording->functions = functions_new();
 	recording->profile = profile_new(&profile_options);
 	if (!recording->functions || !recording->profile) {
