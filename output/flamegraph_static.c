@@ -33,7 +33,7 @@ struct flamegraph_static {
 	const struct flamegraph_header *header;
 	uint64_t total_ns;
 	struct label_table labels;
-	struct box *boxes;	/* callers before callees, siblings by label */
+	struct box *boxes;	/* callers before callees; siblings by label, inverted by weight */
 	size_t box_count;
 	size_t rows;
 	bool used[LOOK_COUNT];
@@ -85,13 +85,21 @@ static int add_labels(struct flamegraph_static *picture)
 	return 0;
 }
 
-/* The last in the alphabet first: boxes are taken from the end. */
-static int compare_boxes(const void *a, const void *b)
+/* The last one first: boxes are taken from the end. */
+static int compare_labels(const void *a, const void *b)
 {
 	uint32_t left = ((const struct box *)a)->label->rank;
 	uint32_t right = ((const struct box *)b)->label->rank;
 
 	return left < right ? 1 : left > right ? -1 : 0;
+}
+
+static int compare_weights(const void *a, const void *b)
+{
+	uint64_t left = ((const struct box *)a)->node->total_ns;
+	uint64_t right = ((const struct box *)b)->node->total_ns;
+
+	return left < right ? -1 : left > right ? 1 : compare_labels(a, b);
 }
 
 static struct box make_box(const struct flamegraph_static *picture, const struct profile_node *node,
@@ -116,7 +124,8 @@ static size_t push_children(const struct flamegraph_static *picture, const struc
 			before = profile_find_child(picture->baseline, parent->before, node);
 		stack[count++] = make_box(picture, node, before);
 	}
-	qsort(stack, count, sizeof(*stack), compare_boxes);
+	qsort(stack, count, sizeof(*stack),
+	      profile_options(picture->profile)->inverted ? compare_weights : compare_labels);
 	for (size_t i = count; i-- > 0;) {
 		stack[i].start_ns = start_ns;
 		start_ns += stack[i].node->total_ns;

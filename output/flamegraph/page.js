@@ -302,7 +302,7 @@ function linesOf(i) {
 		const line = recorded.lines[recorded.line[j]].text.match(/:(\d+|\?)$/);
 
 		if (line)
-			weights.set(line[1], (weights.get(line[1]) || 0) + recorded.total[j]);
+			weights.set(line[1] + ":", (weights.get(line[1] + ":") || 0) + recorded.total[j]);
 	}
 	return [...weights];
 }

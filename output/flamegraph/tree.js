@@ -97,11 +97,11 @@ function functionOf(i) {
  * A tree being made: frames with the same label under the same caller are
  * one. The root is there from the start.
  */
-function newTree(byLine) {
+function newTree(byLine, inverted) {
 	const labels = byLine ? recorded.lines.map(({ function: f, text }) => ({ text, look: recorded.functions[f].look, function: f }))
 		: recorded.functions.map(({ look, text }, f) => ({ text, look, function: f }));
 	const tree = {
-		byLine, labels, known: new Map(), count: 0,
+		byLine, inverted, labels, known: new Map(), count: 0,
 		caller: [], label: [], depth: [],
 		total: [[], []], samples: [[], []], own: [], ownSamples: [],
 		compiled: [], nearest: [], functionOnly: [], states: [],
@@ -165,7 +165,7 @@ function addStates(tree, node, pairs, side) {
 
 /* Callers below their callees: every stack, or with a focus what this function does, wherever it is called. */
 function treeOfCallees(byLine, focus) {
-	const tree = newTree(byLine);
+	const tree = newTree(byLine, false);
 
 	tree.of = new Int32Array(recorded.count).fill(-1);
 	for (let i = 0; i < recorded.count; i++) {
@@ -239,7 +239,7 @@ function statesOfBeginnings(focus) {
  * Row by row, so that a limit cuts what is deepest.
  */
 function treeOfCallers(byLine, focus) {
-	const tree = newTree(byLine);
+	const tree = newTree(byLine, true);
 	const states = statesOfBeginnings(focus);
 	const stacks = [];		/* those that pass through each node */
 	const step = (node, stack) => {
@@ -273,16 +273,22 @@ function treeOfCallers(byLine, focus) {
 
 /* -- Finished trees -- */
 
-/* Number the nodes callers before callees, siblings by label; below node i are i + 1 ... end[i] - 1. */
+/*
+ * Number the nodes callers before callees, siblings by label, or in an
+ * inverted tree by weight; below node i are i + 1 ... end[i] - 1.
+ */
 function finish(tree) {
-	const { count } = tree;
-	const byLabel = Int32Array.from({ length: count }, (_, node) => node).sort((a, b) => tree.label[b] - tree.label[a]);
+	const { count, label } = tree;
+	const weight = tree.total[NOW];
+	const byLabel = (a, b) => label[b] - label[a];
+	const byWeight = (a, b) => weight[a] - weight[b] || byLabel(a, b);
+	const lastFirst = Int32Array.from({ length: count }, (_, node) => node).sort(tree.inverted ? byWeight : byLabel);
 	const first = new Int32Array(count).fill(-1), next = new Int32Array(count).fill(-1);
 	const order = new Int32Array(count), place = new Int32Array(count);
 	const waiting = [0];
 	let done = 0;
 
-	for (const node of byLabel) {
+	for (const node of lastFirst) {
 		const caller = tree.caller[node];
 
 		if (caller >= 0) {
