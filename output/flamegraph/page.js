@@ -454,19 +454,23 @@ function pointOfActive() {
 
 /* -- Copying -- */
 
+/* Where a browser does not let a page copy, the text is there to be copied by hand. */
 async function copy(text, what) {
 	try {
 		await navigator.clipboard.writeText(text);
+		say("Copied the " + what);
 	} catch (error) {
-		const area = html("textarea", { class: "copied" });
+		const area = html("textarea", { readonly: "", rows: Math.min(12, text.split("\n").length), "aria-label": "To copy" });
 
 		area.value = text;
-		ui.app.append(area);
+		told = -1;
+		showCard(active, ...pointOfActive());
+		ui.card.replaceChildren(html("b", {}, "Ctrl-C copies the " + what), area);
+		ui.card.classList.add("pinned");
+		pinned = true;
+		placeCard(...pointOfActive());
 		area.select();
-		document.execCommand("copy");
-		area.remove();
 	}
-	say("Copied the " + what);
 }
 
 /* -- Moving by keys -- */
@@ -610,7 +614,7 @@ function searchKey(event) {
 
 function onKey(event) {
 	const inSearch = event.target === ui.search;
-	const onControl = event.target !== scroller && /^(button|select|summary)$/.test(event.target.localName);
+	const onControl = event.target !== scroller && /^(button|select|summary|textarea)$/.test(event.target.localName);
 
 	if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key === "f" && !inSearch) {
 		findKey();

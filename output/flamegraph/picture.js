@@ -10,8 +10,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const HTML = "http://www.w3.org/1999/xhtml";
 const ROW = 18;			/* pixels from one row to the next */
 const NARROWEST = 0.5;		/* narrower frames are drawn together, as a remainder */
-const WITH_TEXT = 22;		/* frames from this width on are elements of their own */
-const INDENT = 4;		/* of a frame's text */
+const WITH_TEXT = 20;		/* frames from this width on are elements of their own */
+const INDENT = 3;		/* of a frame's text */
 const ANCESTORS_IN_SIGHT = 8;	/* below a frame that was zoomed to */
 
 function element(namespace, name, attributes, ...children) {
