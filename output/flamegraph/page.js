@@ -27,7 +27,7 @@ const KEYS = [
 const grouped = new Intl.NumberFormat("en");
 
 function percent(part, whole) {
-	return whole ? (100 * part / whole).toFixed(2) + " %" : "0 %";
+	return (whole ? 100 * part / whole : 0).toFixed(2) + "\u00a0%";
 }
 
 /* For the legend: as short as can be, but not 0 for what there is. */

@@ -241,7 +241,7 @@ function statesOfBeginnings(focus) {
 function treeOfCallers(byLine, focus) {
 	const tree = newTree(byLine, true);
 	const states = statesOfBeginnings(focus);
-	const stacks = [];		/* those that pass through each node */
+	const stacks = [];		/* those that pass through each node, at the frame it stands for */
 	const step = (node, stack) => {
 		const side = recorded.side[stack.from];
 
@@ -256,14 +256,14 @@ function treeOfCallers(byLine, focus) {
 		const worth = [NOW, BEFORE].some((side) => tree.total[side][node] > tree.total[side][0] * SMALLEST_SHARE);
 
 		for (const stack of worth && tree.count < NODES_MAX ? stacks[node] : []) {
-			const at = node ? recorded.caller[stack.at] : stack.at;
-
-			if (at < 0 || recorded.caller[at] < 0)
+			if (node)
+				stack.at = recorded.caller[stack.at];
+			if (stack.at < 0 || recorded.caller[stack.at] < 0)
 				continue;
-			const callee = calleeOf(tree, node, labelOf(tree, at));
+			const callee = calleeOf(tree, node, labelOf(tree, stack.at));
 
-			(stacks[callee] ||= []).push({ ...stack, at });
-			step(callee, stacks[callee].at(-1));
+			(stacks[callee] ||= []).push(stack);
+			step(callee, stack);
 		}
 		stacks[node] = null;
 	}

@@ -79,7 +79,7 @@ class Page:
         return self.script("""
             return Array.from(document.querySelectorAll("[data-frame]"), (group) => {
                 const box = group.querySelector("rect").getBoundingClientRect();
-                const [, label, share] = group.getAttribute("aria-label").match(/^(.*), ([\\d.]+) %$/s);
+                const [, label, share] = group.getAttribute("aria-label").match(/^(.*), ([\\d.]+)\\s%$/s);
                 return { id: group.id, label, share: Number(share), above: group.classList.contains("above"),
                          hit: group.classList.contains("hit"), look: group.classList[1],
                          x: box.x, y: box.y, width: box.width, height: box.height };

@@ -533,7 +533,7 @@ def test_controls_and_frames_have_names_and_roles(open_page):
         assert control.accessible_name or not control.is_displayed()
     assert page.one(".scroll").aria_role == "tree"
     frame = page.element("sqrt")
-    assert frame.aria_role == "treeitem" and frame.accessible_name == "sqrt [libm.so.6], 15.00 %"
+    assert frame.aria_role == "treeitem" and frame.accessible_name == "sqrt [libm.so.6], 15.00\u00a0%"
     page.press("i")
     assert page.one("button[data-key=i]").get_attribute("aria-pressed") == "true"
 
