@@ -109,7 +109,7 @@ static struct node *add_node(struct profile *profile, struct node *parent,
 /* A node without samples was made for a stack that then did not fit: take it and its line of descent out again. */
 static void remove_new_nodes(struct profile *profile, struct node *leaf)
 {
-	while (leaf != &profile->root && leaf->node.total_samples == 0) {
+	while (profile->nodes && leaf != &profile->root && leaf->node.total_samples == 0) {
 		struct node *parent = (struct node *)leaf->node.parent;
 		struct profile_node *last = NULL;
 
