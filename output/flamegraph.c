@@ -66,14 +66,18 @@ static size_t count_listed(const struct frame_list *list)
 	return count;
 }
 
-static struct frame_list list_frames(const struct profile *profile)
+static struct frame_list list_frames(const struct profile *profile, double min_percent)
 {
 	struct frame_list list = { .profile = profile };
+	uint64_t total_ns;
 	size_t count;
 
 	if (!profile)
 		return list;
-	list.limit_ns = profile_root(profile)->total_ns / FLAMEGRAPH_SMALLEST_PART;
+	total_ns = profile_root(profile)->total_ns;
+	list.limit_ns = (uint64_t)((double)total_ns * min_percent / 100);
+	if (list.limit_ns < total_ns / FLAMEGRAPH_SMALLEST_PART)
+		list.limit_ns = total_ns / FLAMEGRAPH_SMALLEST_PART;
 	while ((count = count_listed(&list)) > FLAMEGRAPH_FRAMES_MAX)
 		list.limit_ns = 2 * list.limit_ns + 1;
 	list.left_out = profile_node_count(profile) + 1 - count;
@@ -261,8 +265,8 @@ static int graph_fill(struct graph *graph, const struct profile *profile,
 	int error;
 
 	graph->lines.by_line = true;
-	graph->frames = list_frames(profile);
-	graph->baseline = list_frames(options->baseline);
+	graph->frames = list_frames(profile, options->min_percent);
+	graph->baseline = list_frames(options->baseline, options->min_percent);
 	if (add_labels(graph, &graph->frames) < 0 || add_labels(graph, &graph->baseline) < 0)
 		return -ENOMEM;
 	label_table_sort(&graph->functions);

@@ -50,6 +50,8 @@ struct flamegraph_options {
 	bool by_line;		/* lines apart, not only functions */
 	bool inverted;		/* callees at the root: their callers lie on them */
 
+	double min_percent;	/* frames with a smaller share are left out, too */
+
 	/*
 	 * What it is compared with: colours tell how a frame's share of all
 	 * weight changed since. Made as the profile was, with functions

@@ -68,7 +68,7 @@ enum look look_of_change(const struct look_share *before, const struct look_shar
 	double smaller = new > old ? old : new;
 
 	/* Compared as squares, which needs no root. */
-	if (change * change <= 4 * variance || larger < 1.1 * smaller)
+	if (change * change <= 9 * variance || larger < 1.1 * smaller)
 		return LOOK_SAME;
 	if (larger >= 2 * smaller)
 		return new > old ? LOOK_MUCH_MORE : LOOK_MUCH_LESS;

@@ -35,9 +35,10 @@ enum look look_of_kind(const struct function *function);
 enum look look_of_node(const struct profile_node *node);
 
 /*
- * How a part of a whole changed, both weights and both numbers of samples
- * known. A change is one if it exceeds twice the standard error of the
- * difference that sampling brings about, and a tenth.
+ * How a part of a whole changed, its weights and numbers of samples known. A
+ * change is one if it exceeds a tenth, and three times the standard error of
+ * the difference that sampling brings about: there are many frames, of which
+ * at twice one in twenty would seem changed by chance.
  */
 struct look_share {
 	uint64_t ns, all_ns;

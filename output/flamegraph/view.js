@@ -142,7 +142,7 @@ function changeLook(i) {
 	const variance = both * (1 - both) * ((allNow && 1 / allNow) + (allBefore && 1 / allBefore));
 	const larger = Math.max(now, before), smaller = Math.min(now, before);
 
-	if ((now - before) ** 2 <= 4 * variance || larger < 1.1 * smaller)
+	if ((now - before) ** 2 <= 9 * variance || larger < 1.1 * smaller)
 		return "s";
 	if (larger >= 2 * smaller)
 		return now > before ? "z" : "p";

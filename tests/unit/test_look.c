@@ -18,7 +18,7 @@ static enum look change(uint64_t before, uint64_t now, uint64_t samples)
 static void what_could_be_chance_is_no_change(void **state)
 {
 	(void)state;
-	assert_int_equal(change(20, 30, 100), LOOK_SAME);	/* twice the standard error is 12 */
+	assert_int_equal(change(20, 30, 100), LOOK_SAME);	/* three times the standard error is 18 */
 	assert_int_equal(change(200, 300, 1000), LOOK_MORE);
 	assert_int_equal(change(300, 200, 1000), LOOK_LESS);
 	assert_int_equal(change(1, 3, 1000), LOOK_SAME);
