@@ -49,7 +49,8 @@ static void add_samples(struct flamegraph_header *header, const struct session *
 	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
 	if (figures->rate_asked_hz > 0)
-		snprintf(rate, sizeof(rate), " at %.1f of %g Hz", figures->rate_reached_hz, figures->rate_asked_hz);
+		snprintf(rate, sizeof(rate), ", %.1f Hz reached of %g asked", figures->rate_reached_hz,
+			 figures->rate_asked_hz);
 	add_line(header, "%s%.1f s, %" PRIu64 " samples%s", date, (double)session->duration_ns / 1e9,
 		 figures->samples, rate);
 }

@@ -195,7 +195,7 @@ function drawStates(group, i, x, y, width) {
 	for (const [name, weight] of states) {
 		const part = weight / whole * width;
 
-		group.append(svg("rect", { class: "part " + name, x: left, y: y + ROW - 5, width: part, height: 4 }));
+		group.append(svg("rect", { class: "part " + name, x: left, y: y + ROW - 4, width: part, height: 3 }));
 		left += part;
 	}
 }
@@ -212,7 +212,7 @@ function drawFrame(into, i, x, width) {
 	if (view.colour === "state")
 		drawStates(group, i, x, y, shown);
 	if (label)
-		group.append(svg("text", { x: x + INDENT, y: y + 12.5 }, label));
+		group.append(svg("text", { x: x + INDENT, y: y + (view.colour === "state" ? 11 : 12.5) }, label));
 	into.append(group);
 }
 
