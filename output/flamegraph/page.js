@@ -76,7 +76,7 @@ const ui = {
 	search: html("input", { type: "search", placeholder: "Search text or regex", "aria-label": "Search frames",
 				spellcheck: "false", autocomplete: "off", autocapitalize: "off" }),
 	result: html("output", { "aria-live": "polite" }),
-	focus: button("f", "", "Show everything again", () => changeFocus(view.focus)),
+	focus: button("f", "", "Show everything again", () => focusOn(0)),
 	inverted: button("i", "Inverted", "Callees at the root, their callers on them", () => turn("inverted")),
 	lines: button("l", "Lines", "Tell lines apart, not only functions", () => turn("lines")),
 	flipped: button("u", "Root on top", "Upside down", () => flip()),
@@ -117,8 +117,15 @@ function kindsSeen() {
 	return seen;
 }
 
+let legendShown = "";
+
 /* Each colour with the share of samples that end in it. */
 function showLegend() {
+	const wanted = [view.colour, tree.byLine, tree.cut].join();
+
+	if (wanted === legendShown)
+		return;
+	legendShown = wanted;
 	const names = LEGENDS[view.colour];
 	const weights = view.colour === "change" ? new Map() : ownWeights(ownLooks);
 	const seen = view.colour === "change" ? new Set(Object.keys(names)) : kindsSeen();
@@ -130,6 +137,8 @@ function showLegend() {
 			names[name], html("i", {}, shortPercent(weights.get(name) || 0, whole)))));
 	if (tree.byLine)
 		ui.legend.append(html("span", { role: "listitem" }, "≈ nearest known line"));
+	if (tree.cut)
+		ui.legend.append(html("span", { role: "listitem" }, "too many callers: the outermost are left out"));
 }
 
 /* -- Showing the view -- */
@@ -214,17 +223,9 @@ function changeColour(colour) {
 	refresh();
 }
 
-/* The function of the active frame, or all again. */
-function changeFocus(wanted) {
-	if (wanted === view.focus)
-		changeView({ focus: -1, zoom: 0 });
-	else if (active > 0 || view.focus >= 0)
-		changeView({ focus: wanted, zoom: 0 });
-}
-
+/* Only what passes through the function of a frame; of the root: everything again. */
 function focusOn(i) {
-	if (i > 0)
-		changeFocus(tree.labels[tree.label[i]].function);
+	changeView({ focus: i > 0 ? tree.labels[tree.label[i]].function : -1, zoom: 0 });
 }
 
 function search(wanted) {
@@ -245,10 +246,14 @@ function reset() {
 	changeView({ zoom: 0, search: "", focus: -1 });
 }
 
-function returnToAddress(event) {
-	steps = event.state && event.state.steps || 0;
+function readHistory() {
+	steps = history.state && history.state.steps || 0;
 	readAddress();
 	active = view.zoom;
+}
+
+function returnToAddress() {
+	readHistory();
 	refresh(view.zoom);
 }
 
@@ -406,6 +411,7 @@ function closeCard() {
 	told = -1;
 	ui.card.style.visibility = "hidden";
 	ui.card.classList.remove("pinned");
+	ui.card.setAttribute("role", "tooltip");
 	markHovered(-1);
 }
 
@@ -432,16 +438,21 @@ function showCard(i, x, y) {
 	placeCard(x, y);
 }
 
-/* The card with what can be done, which stays. On a small screen it is at the bottom, out of the way. */
-function pinCard(i, x, y) {
-	active = i;
-	draw();
-	told = -1;
-	showCard(i, x, y);
-	ui.card.append(actionButtons(i));
+/* Let the card stay. On a small screen it is at the bottom, out of the way. */
+function pinCard(content, x, y) {
+	ui.card.replaceChildren(...content);
 	ui.card.classList.add("pinned");
+	ui.card.setAttribute("role", "dialog");
 	pinned = true;
 	placeCard(x, y);
+}
+
+/* What can be done with a frame. */
+function openMenu(i, x, y) {
+	active = i;
+	draw();
+	markHovered(i);
+	pinCard([...frameContent(i), actionButtons(i)], x, y);
 }
 
 /* Where the active frame can be pointed at. */
@@ -463,12 +474,7 @@ async function copy(text, what) {
 		const area = html("textarea", { readonly: "", rows: Math.min(12, text.split("\n").length), "aria-label": "To copy" });
 
 		area.value = text;
-		told = -1;
-		showCard(active, ...pointOfActive());
-		ui.card.replaceChildren(html("b", {}, "Ctrl-C copies the " + what), area);
-		ui.card.classList.add("pinned");
-		pinned = true;
-		placeCard(...pointOfActive());
+		pinCard([html("b", {}, "Ctrl-C copies the " + what), area], ...pointOfActive());
 		area.select();
 	}
 }
@@ -594,7 +600,7 @@ const COMMANDS = {
 	"k": () => changeColour(COLOURS[(COLOURS.indexOf(view.colour) + 1) % COLOURS.length]),
 	"b": () => recorded.compared && ui.side.click(),
 	"d": changeTheme,
-	"f": () => view.focus >= 0 ? changeFocus(view.focus) : focusOn(active),
+	"f": () => focusOn(view.focus < 0 ? active : 0),
 	"c": () => copy(labelText(active), "name"),
 	"C": () => copy(stackOf(active).join("\n"), "stack"),
 	"?": toggleHelp,
@@ -659,7 +665,7 @@ function onClick(event) {
 	if (i < 0)
 		return;
 	if (touched && !again)
-		pinCard(i, event.clientX, event.clientY);
+		openMenu(i, event.clientX, event.clientY);
 	else
 		zoomTo(remainderAround(i) ? tree.caller[i] : i);
 }
@@ -671,7 +677,7 @@ function onMenu(event) {
 	if (i < 0 || !everything())
 		return;
 	event.preventDefault();
-	pinCard(i, ...(byKey ? pointOfActive() : [event.clientX, event.clientY]));
+	openMenu(i, ...(byKey ? pointOfActive() : [event.clientX, event.clientY]));
 }
 
 /* -- Start -- */
@@ -720,12 +726,11 @@ function start() {
 	root.classList.add("live");
 	root.append(svg("foreignObject", { width: "100%", height: "100%" }, ui.app));
 	document.getElementById("static").remove();
-	readAddress();
+	readHistory();
 	if (!everything())
 		scroller.replaceChildren(html("p", { class: "empty" }, "No samples"));
 	measureFont();
 	applyTheme(storedTheme());
-	active = view.zoom;
 	listen();
 	refresh(view.zoom);
 }

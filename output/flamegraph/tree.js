@@ -102,6 +102,8 @@ function newTree(byLine, inverted) {
 		: recorded.functions.map(({ look, text }, f) => ({ text, look, function: f }));
 	const tree = {
 		byLine, inverted, labels, known: new Map(), count: 0,
+		of: null,		/* the node of each recorded frame, where it has just one */
+		cut: false,		/* an inverted tree that would be too large */
 		caller: [], label: [], depth: [],
 		total: [[], []], samples: [[], []], own: [], ownSamples: [],
 		compiled: [], nearest: [], functionOnly: [], states: [],
@@ -255,7 +257,8 @@ function treeOfCallers(byLine, focus) {
 	for (let node = 0; node < tree.count; node++) {
 		const worth = [NOW, BEFORE].some((side) => tree.total[side][node] > tree.total[side][0] * SMALLEST_SHARE);
 
-		for (const stack of worth && tree.count < NODES_MAX ? stacks[node] : []) {
+		tree.cut ||= tree.count >= NODES_MAX;
+		for (const stack of worth && !tree.cut ? stacks[node] : []) {
 			if (node)
 				stack.at = recorded.caller[stack.at];
 			if (stack.at < 0 || recorded.caller[stack.at] < 0)
@@ -267,7 +270,6 @@ function treeOfCallers(byLine, focus) {
 		}
 		stacks[node] = null;
 	}
-	tree.of = null;
 	return finish(tree);
 }
 
@@ -309,7 +311,7 @@ function finish(tree) {
 	}
 	const arranged = (numbers) => Float64Array.from(order, (node) => numbers[node]);
 	const made = {
-		byLine: tree.byLine, labels: tree.labels, count, rows: [],
+		byLine: tree.byLine, cut: tree.cut, labels: tree.labels, count, rows: [], side: -1,
 		label: Int32Array.from(order, (node) => tree.label[node]),
 		depth: Int32Array.from(order, (node) => tree.depth[node]),
 		caller: Int32Array.from(order, (node) => node ? place[tree.caller[node]] : -1),
@@ -338,6 +340,9 @@ function layOut(tree, side) {
 	const next = [];	/* where the next callee of the last frame of each depth starts */
 	const width = tree.total[side];
 
+	if (tree.side === side)
+		return;
+	tree.side = side;
 	tree.width = width;
 	tree.rows = [];
 	for (let i = 0; i < tree.count; i++) {

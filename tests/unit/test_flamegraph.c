@@ -180,6 +180,21 @@ static void small_frames_are_left_out_and_counted(void **state)
 	free(text);
 }
 
+static void frames_below_the_wanted_share_are_left_out(void **state)
+{
+	struct frame often = { .function = &heavy }, seldom = { .function = &gsub };
+	struct profile *profile = new_profile();
+	char *text;
+
+	(void)state;
+	add(profile, 99, &often, 1);
+	add(profile, 1, &seldom, 1);
+	text = written_with(profile, &(struct flamegraph_options) { .min_percent = 2 });
+	assert_non_null(strstr(text, "<metadata id=\"frames\">0 0 0 0 1\n1 1 0 1 0 i99\n</metadata>"));
+	assert_non_null(strstr(text, "1 frames of less than 2.0000 % each are left out"));
+	free(text);
+}
+
 static void number_of_frames_is_bounded(void **state)
 {
 	enum { COUNT = FLAMEGRAPH_FRAMES_MAX / 20 + 100, DEPTH = 20 };
@@ -286,6 +301,7 @@ int main(void)
 		cmocka_unit_test(comparison_holds_both_profiles),
 		cmocka_unit_test(page_holds_the_same_picture),
 		cmocka_unit_test(small_frames_are_left_out_and_counted),
+		cmocka_unit_test(frames_below_the_wanted_share_are_left_out),
 		cmocka_unit_test(number_of_frames_is_bounded),
 		cmocka_unit_test(names_cannot_leave_their_place),
 		cmocka_unit_test(deep_stacks_are_whole_in_the_data_and_bounded_in_the_static_picture),
