@@ -380,7 +380,7 @@ function frameContent(i) {
 }
 
 function remainderContent(i, count) {
-	return [html("b", {}, grouped.format(count) + (count === 1 ? " frame" : " frames") + " too narrow to show"),
+	return [html("b", {}, grouped.format(count) + " frames too narrow to show"),
 		(view.inverted ? "callers of " : "called by ") + labelText(tree.caller[i]) + "; a click zooms there, a search finds each"];
 }
 

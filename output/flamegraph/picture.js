@@ -153,7 +153,7 @@ function frameAt(clientX, clientY) {
 	return x >= left - 1 && x <= left + width + 1 ? i : -1;
 }
 
-/* The run of frames around i that are too narrow to see, as [number of frames, left, right]; null if i is not. */
+/* The run of frames around i that are too narrow to see, as [number of frames, left, right]; null if there is none. */
 function remainderAround(i) {
 	const depth = tree.depth[i];
 	const row = tree.rows[depth];
@@ -168,6 +168,8 @@ function remainderAround(i) {
 		first--;
 	while (belongs(last + 1))
 		last++;
+	if (first === last)
+		return null;
 	const [x, width] = span(row[last]);
 	return [last - first + 1, span(row[first])[0], x + width];
 }

@@ -730,8 +730,9 @@ def test_profile_without_samples_says_so(open_page):
 # -- Names nobody would choose --
 
 
-def test_hostile_names_are_shown_as_text(open_page):
-    page = open_page("hostile")
+@pytest.mark.parametrize("options", [(), ("page",), ("lines", "inverted")])
+def test_hostile_names_are_shown_as_text(open_page, options):
+    page = open_page("hostile", *options)
     assert len(page.all("script")) == 1
     labels = "\n".join(page.labels())
     assert "</script><script>document.documentElement.dataset.owned=1</script>" in labels
