@@ -29,20 +29,11 @@ static int add_samples(struct profile *profile, struct sample_source *source, bo
 	return result;
 }
 
-static struct profile *new_profile(const struct view *view)
-{
-	return profile_new(&(struct profile_options){
-		.weight = view->weight,
-		.by_line = view->by_line,
-		.by_compiled = view->annotate,
-	});
-}
-
 /* All samples in one tree. 0 or a negative errno. */
-static int read_profile(struct sample_source *source, const struct view *view,
+static int read_profile(struct sample_source *source, const struct profile_options *options,
 			struct profile **ret_profile)
 {
-	struct profile *profile = new_profile(view);
+	struct profile *profile = profile_new(options);
 	int error;
 
 	if (!profile)
@@ -56,11 +47,22 @@ static int read_profile(struct sample_source *source, const struct view *view,
 	return 0;
 }
 
+static struct profile_options folded_profile_options(const struct view *view)
+{
+	return (struct profile_options){
+		.weight = view->weight,
+		.by_line = view->by_line,
+		.by_compiled = view->annotate,
+		.inverted = view->inverted,
+	};
+}
+
 static int write_folded(FILE *out, struct sample_source *source, const struct session *session,
 			const struct figures *figures, const struct view *view)
 {
+	struct profile_options options = folded_profile_options(view);
 	struct profile *profile;
-	int error = read_profile(source, view, &profile);
+	int error = read_profile(source, &options, &profile);
 
 	(void)session;
 	(void)figures;
@@ -75,7 +77,8 @@ static int write_folded(FILE *out, struct sample_source *source, const struct se
 static int compare_folded(FILE *out, const struct side *before, const struct side *after,
 			  const struct view *view)
 {
-	struct profile *baseline = new_profile(view), *profile = new_profile(view);
+	struct profile_options options = folded_profile_options(view);
+	struct profile *baseline = profile_new(&options), *profile = profile_new(&options);
 	int error = baseline && profile ? 0 : -ENOMEM;
 
 	if (!error)
@@ -95,18 +98,73 @@ static int compare_folded(FILE *out, const struct side *before, const struct sid
 	return error;
 }
 
-static int write_svg(FILE *out, struct sample_source *source, const struct session *session,
-		     const struct figures *figures, const struct view *view)
+static struct flamegraph_options flamegraph_options(const struct view *view, bool page)
 {
+	return (struct flamegraph_options){
+		.by_line = view->by_line,
+		.inverted = view->inverted,
+		.min_percent = view->min_percent,
+		.page = page,
+	};
+}
+
+static int write_flamegraph(FILE *out, struct sample_source *source, const struct session *session,
+			    const struct figures *figures, const struct view *view, bool page)
+{
+	struct profile_options profile_options = flamegraph_profile_options(view->weight);
+	struct flamegraph_options options = flamegraph_options(view, page);
 	struct profile *profile;
-	int error = read_profile(source, view, &profile);
+	int error = read_profile(source, &profile_options, &profile);
 
 	if (error)
 		return error;
-	error = flamegraph_write(out, profile, session, figures,
-				 &(struct flamegraph_options){ .inverted = view->inverted });
+	error = flamegraph_write(out, profile, session, figures, &options);
 	profile_free(profile);
 	return error;
+}
+
+static int compare_flamegraphs(FILE *out, const struct side *before, const struct side *after,
+			       const struct view *view, bool page)
+{
+	struct profile_options profile_options = flamegraph_profile_options(view->weight);
+	struct flamegraph_options options = flamegraph_options(view, page);
+	struct profile *baseline = NULL, *profile = NULL;
+	int error = read_profile(before->source, &profile_options, &baseline);
+
+	if (!error)
+		error = read_profile(after->source, &profile_options, &profile);
+	if (!error) {
+		options.baseline = baseline;
+		options.baseline_name = before->name;
+		error = flamegraph_write(out, profile, after->session, after->figures, &options);
+	}
+	profile_free(baseline);
+	profile_free(profile);
+	return error;
+}
+
+static int write_svg(FILE *out, struct sample_source *source, const struct session *session,
+		     const struct figures *figures, const struct view *view)
+{
+	return write_flamegraph(out, source, session, figures, view, false);
+}
+
+static int compare_svg(FILE *out, const struct side *before, const struct side *after,
+		       const struct view *view)
+{
+	return compare_flamegraphs(out, before, after, view, false);
+}
+
+static int write_html(FILE *out, struct sample_source *source, const struct session *session,
+		      const struct figures *figures, const struct view *view)
+{
+	return write_flamegraph(out, source, session, figures, view, true);
+}
+
+static int compare_html(FILE *out, const struct side *before, const struct side *after,
+			const struct view *view)
+{
+	return compare_flamegraphs(out, before, after, view, true);
 }
 
 static int write_samples(struct recording_writer *writer, struct sample_source *source)
@@ -143,7 +201,12 @@ const struct format formats[] = {
 	{
 		.name = "svg", .suffix = "svg",
 		.summary = "an interactive flame graph, for any browser",
-		.picture = true, .write = write_svg,
+		.picture = true, .write = write_svg, .compare = compare_svg,
+	},
+	{
+		.name = "html", .suffix = "html",
+		.summary = "the same as a page, which phones show better",
+		.picture = true, .write = write_html, .compare = compare_html,
 	},
 	{
 		.name = "folded", .suffix = "folded",
