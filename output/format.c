@@ -3,8 +3,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "output/callgrind.h"
+#include "output/firefox.h"
 #include "output/flamegraph.h"
 #include "output/folded.h"
+#include "output/json.h"
+#include "output/perf_script.h"
+#include "output/pprof.h"
+#include "output/speedscope.h"
 
 /* All samples in one tree. 0 or a negative errno. */
 static int read_profile(struct sample_source *source, const struct view *view,
@@ -67,6 +73,12 @@ static int write_svg(FILE *out, struct sample_source *source, const struct sessi
 const struct format formats[] = {
 	{ "svg", "svg", "an interactive flame graph, for any browser", true, write_svg },
 	{ "folded", "folded", "one line a stack, for flame graph tools and grep", false, write_folded },
+	{ "speedscope", "speedscope.json", "for speedscope.app: in time order, and merged", false, speedscope_write },
+	{ "pprof", "pb.gz", "for go tool pprof and continuous profiling", false, pprof_write },
+	{ "firefox", "firefox.json", "for profiler.firefox.com", false, firefox_write },
+	{ "callgrind", "callgrind", "for KCachegrind and callgrind_annotate", false, callgrind_write },
+	{ "perf", "perf", "the text of perf script, for its many readers", false, perf_script_write },
+	{ "json", "json", "all that is known, for scripts", false, json_write },
 };
 
 const size_t format_count = sizeof(formats) / sizeof(formats[0]);
@@ -81,10 +93,17 @@ const struct format *format_by_name(const char *name)
 
 const struct format *format_by_path(const char *path)
 {
-	const char *dot = strrchr(path, '.');
+	const struct format *found = NULL;
+	size_t length = strlen(path);
 
-	for (size_t i = 0; dot && i < format_count; i++)
-		if (strcmp(formats[i].suffix, dot + 1) == 0)
-			return &formats[i];
-	return NULL;
+	/* The longest one: ".speedscope.json" is one of speedscope's, not of json's. */
+	for (size_t i = 0; i < format_count; i++) {
+		size_t suffix = strlen(formats[i].suffix);
+
+		if (length > suffix && path[length - suffix - 1] == '.' &&
+		    strcmp(path + length - suffix, formats[i].suffix) == 0 &&
+		    (!found || suffix > strlen(found->suffix)))
+			found = &formats[i];
+	}
+	return found;
 }
