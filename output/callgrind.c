@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -10,6 +11,7 @@
 #include "output/escape.h"
 #include "output/frame_text.h"
 #include "output/sample_table.h"
+#include "output/string_index.h"
 
 /*
  * A cost of a function: its own at a line, or of what it called from there.
@@ -38,7 +40,10 @@ struct writer {
 	struct cost *costs;
 	uint32_t *path;		/* room for the deepest stack */
 	uint32_t *entered;	/* for each function, the last sample in which it was entered, from 1 */
-	bool *named;		/* for each function: its name was written, its number is enough */
+	/* Names are written once, later only their numbers. */
+	bool *named;		/* for each function */
+	struct string_index *files, *objects;
+	int64_t files_named, objects_named;
 };
 
 static struct cost *find_cost(struct writer *writer, uint32_t function, uint32_t callee, uint32_t line)
@@ -130,38 +135,73 @@ static void write_text(FILE *out, const char *text)
 	escape_write(ESCAPE_PLAIN, text, out);
 }
 
-static void write_thread_name(struct writer *writer, const struct table_thread *thread)
+/* What is nothing but spaces would be taken for no name. */
+static const char *visible(const char *text)
 {
-	fputs("thread ", writer->out);
-	write_text(writer->out, thread->thread_name ? thread->thread_name : "?");
-	fprintf(writer->out, " (%d of ", (int)thread->tid);
-	write_text(writer->out, thread->process_name ? thread->process_name : "process");
-	fprintf(writer->out, " %d)", (int)thread->pid);
+	return text[strspn(text, " ")] ? text : "???";
 }
 
-/* Object, file and name of a function: "ob", "fl", "fn" or with a c, "cob", "cfi", "cfn", for one that is called. */
-static void write_function(struct writer *writer, uint32_t index, const char *object,
-			   const char *file, const char *name)
+static int write_shared_name(FILE *out, const char *key, struct string_index *index,
+			     int64_t *named, const char *name)
+{
+	int64_t number = string_index_add(index, name);
+
+	if (number < 0)
+		return (int)number;
+	if (number < *named) {
+		fprintf(out, "%s=(%" PRId64 ")\n", key, number + 1);
+		return 0;
+	}
+	fprintf(out, "%s=(%" PRId64 ") %s\n", key, number + 1, visible(name));
+	*named = number + 1;
+	return 0;
+}
+
+static void write_thread_name(FILE *out, const struct table_thread *thread)
+{
+	fputs("thread ", out);
+	write_text(out, thread->thread_name ? thread->thread_name : "?");
+	fprintf(out, " (%d of ", (int)thread->tid);
+	write_text(out, thread->process_name ? thread->process_name : "process");
+	fprintf(out, " %d)", (int)thread->pid);
+}
+
+/* The keys of a function's object, file and name. */
+struct keys {
+	const char *object, *file, *name;
+};
+
+static const struct keys own_keys = { "ob", "fl", "fn" }, callee_keys = { "cob", "cfi", "cfn" };
+
+static int write_function(struct writer *writer, uint32_t index, const struct keys *keys)
 {
 	const struct sample_table *table = writer->table;
 	const struct function *function = index < table->function_count ? table->functions[index] : NULL;
 	char text[FRAME_TEXT_SIZE];
+	int error = 0;
 
-	fprintf(writer->out, "%s=", object);
-	if (function && function->module)
-		write_text(writer->out, function->module);
-	fprintf(writer->out, "\n%s=%s\n", file,
-		function && frame_text_file(function, text) ? text : "???");
-	fprintf(writer->out, "%s=(%" PRIu32 ")", name, index + 1);
+	if (function && function->module) {
+		escape_text(ESCAPE_PLAIN, function->module, text, sizeof(text));
+		error = write_shared_name(writer->out, keys->object, writer->objects, &writer->objects_named, text);
+	} else {
+		fprintf(writer->out, "%s=\n", keys->object);
+	}
+	if (!error)
+		error = write_shared_name(writer->out, keys->file, writer->files, &writer->files_named,
+					  function && frame_text_file(function, text) ? text : "???");
+	if (error)
+		return error;
+	fprintf(writer->out, "%s=(%" PRIu32 ")", keys->name, index + 1);
 	if (!writer->named[index]) {
 		fputc(' ', writer->out);
 		if (function)
-			fputs(frame_text(function, 0, false, text), writer->out);
+			fputs(visible(frame_text(function, 0, false, text)), writer->out);
 		else
-			write_thread_name(writer, &table->threads[index - table->function_count]);
+			write_thread_name(writer->out, &table->threads[index - table->function_count]);
 		writer->named[index] = true;
 	}
 	fputc('\n', writer->out);
+	return 0;
 }
 
 static uint32_t first_line(const struct writer *writer, uint32_t function)
@@ -180,18 +220,19 @@ static int compare_costs(const void *a, const void *b)
 	return left->line < right->line ? -1 : left->line > right->line;
 }
 
-static void write_costs(struct writer *writer)
+static int write_costs(struct writer *writer)
 {
 	const struct cost *previous = NULL;
+	int error = 0;
 
 	HASH_SRT(hh, writer->costs, compare_costs);
-	for (const struct cost *cost = writer->costs; cost; cost = cost->hh.next) {
+	for (const struct cost *cost = writer->costs; cost && !error; cost = cost->hh.next) {
 		if (!previous || previous->key.function != cost->key.function) {
 			fputc('\n', writer->out);
-			write_function(writer, cost->key.function, "ob", "fl", "fn");
+			error = write_function(writer, cost->key.function, &own_keys);
 		}
-		if (cost->key.callee != OWN) {
-			write_function(writer, cost->key.callee - 1, "cob", "cfi", "cfn");
+		if (!error && cost->key.callee != OWN) {
+			error = write_function(writer, cost->key.callee - 1, &callee_keys);
 			fprintf(writer->out, "calls=%" PRIu64 " %" PRIu32 "\n", cost->calls,
 				first_line(writer, cost->key.callee - 1));
 		}
@@ -199,6 +240,7 @@ static void write_costs(struct writer *writer)
 			cost->samples);
 		previous = cost;
 	}
+	return error;
 }
 
 static void write_header(struct writer *writer, const struct session *session)
@@ -230,15 +272,17 @@ static int write_table(struct writer *writer, const struct session *session)
 	writer->path = calloc((size_t)table->depth + 1, sizeof(*writer->path));
 	writer->entered = calloc(functions + 1, sizeof(*writer->entered));
 	writer->named = calloc(functions + 1, sizeof(*writer->named));
-	if (!writer->path || !writer->entered || !writer->named)
+	writer->files = string_index_new();
+	writer->objects = string_index_new();
+	if (!writer->path || !writer->entered || !writer->named || !writer->files || !writer->objects)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < table->thread_count && !error; i++)
 		error = add_thread(writer, i, &number);
 	if (error)
 		return error;
 	write_header(writer, session);
-	write_costs(writer);
-	return ferror(writer->out) ? -EIO : 0;
+	error = write_costs(writer);
+	return error ? error : ferror(writer->out) ? -EIO : 0;
 }
 
 int callgrind_write(FILE *out, struct sample_source *source, const struct session *session,
@@ -261,6 +305,8 @@ int callgrind_write(FILE *out, struct sample_source *source, const struct sessio
 	free(writer.path);
 	free(writer.entered);
 	free(writer.named);
+	string_index_free(writer.files);
+	string_index_free(writer.objects);
 	sample_table_free(table);
 	return error;
 }

@@ -434,8 +434,6 @@ static void write_meta(struct writer *writer, const struct session *session, con
 			    GECKO_VERSION, PROCESSED_VERSION, interval_ms);
 	json_stream_outline(json, "\"startTime\":");
 	write_ms(writer, session->start_unix_ns);
-	json_stream_outline(json, ",\"profilingStartTime\":0,\"profilingEndTime\":");
-	write_ms(writer, session->duration_ns);
 	json_stream_outline(json, ",\"processType\":0,\"stackwalk\":1,\"symbolicated\":true,"
 			    "\"importedFrom\":\"ljspy\",\"sourceCodeIsNotOnSearchfox\":true,\"markerSchema\":[],\n"
 			    "\"sampleUnits\":{\"time\":\"ms\",\"eventDelay\":\"ms\",\"threadCPUDelta\":\"ns\"},\n"

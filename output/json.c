@@ -15,6 +15,7 @@ struct writer {
 	struct json_stream json;
 	const struct sample_table *table;
 	uint32_t *path;		/* room for the deepest stack */
+	uint32_t *stack_numbers;	/* in the document, from 1; 0 where no sample has the stack */
 };
 
 static void begin_list(struct writer *writer, const char *name)
@@ -78,13 +79,21 @@ static void write_frames(struct writer *writer)
 	end_list(writer);
 }
 
+/* Those that samples have: the others are on the way to them. */
 static void write_stacks(struct writer *writer)
 {
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < writer->table->sample_count; i++)
+		writer->stack_numbers[writer->table->samples[i].stack] = 1;
 	begin_list(writer, "stacks");
 	for (uint32_t i = 0; i < writer->table->stack_count; i++) {
 		uint32_t depth = sample_table_frames(writer->table, i, writer->path);
 
-		begin_element(writer, i);
+		if (!writer->stack_numbers[i])
+			continue;
+		begin_element(writer, count);
+		writer->stack_numbers[i] = ++count;
 		json_stream_outline(&writer->json, "[");
 		for (uint32_t j = 0; j < depth; j++)
 			json_stream_outline(&writer->json, "%s%" PRIu32, j ? "," : "", writer->path[j]);
@@ -161,7 +170,8 @@ static int write_samples(struct writer *writer)
 		json_stream_outline(&writer->json, "{\"time_ns\":%" PRIu64 ",\"thread\":%" PRIu32 ",\"stack\":%" PRIu32
 				    ",\"cpu_ns\":%" PRIu64 ",\"wall_ns\":%" PRIu64
 				    ",\"state\":\"%s\",\"vm_state\":\"%s\",\"phase\":",
-				    sample->time_ns - table->start_ns, moments[i].thread, sample->stack,
+				    sample->time_ns - table->start_ns, moments[i].thread,
+				    writer->stack_numbers[sample->stack] - 1,
 				    sample->cpu_ns, sample->wall_ns,
 				    thread_state_name((enum thread_state)sample->thread_state),
 				    vm_state_name((enum vm_state)sample->vm_state));
@@ -204,8 +214,10 @@ int json_write(FILE *out, struct sample_source *source, const struct session *se
 		return error;
 	writer.table = table;
 	writer.path = calloc((size_t)table->depth + 1, sizeof(*writer.path));
-	error = writer.path ? write_document(&writer, session, figures) : -ENOMEM;
+	writer.stack_numbers = calloc(table->stack_count, sizeof(*writer.stack_numbers));
+	error = writer.path && writer.stack_numbers ? write_document(&writer, session, figures) : -ENOMEM;
 	free(writer.path);
+	free(writer.stack_numbers);
 	sample_table_free(table);
 	return error;
 }
