@@ -38,6 +38,7 @@ struct writer {
 	struct json_stream json;
 	const struct sample_table *table;
 	const struct table_thread *thread;	/* whose samples are written */
+	uint64_t origin_ns;			/* where its time begins */
 	struct string_index *strings;
 	struct string_index *files;		/* by source */
 	struct string_index *modules;		/* by resource and library */
@@ -348,7 +349,7 @@ static void write_sample_stack(struct writer *writer, size_t row)
 
 static void write_sample_time(struct writer *writer, size_t row)
 {
-	write_ms(writer, sample_of(writer, row)->time_ns - writer->table->start_ns);
+	write_ms(writer, sample_of(writer, row)->time_ns - writer->origin_ns);
 }
 
 static void write_sample_weight(struct writer *writer, size_t row)
@@ -473,6 +474,7 @@ int firefox_write(FILE *out, struct sample_source *source, const struct session 
 	if (error)
 		return error;
 	writer.table = table;
+	writer.origin_ns = sample_table_origin(table, session);
 	writer.strings = string_index_new();
 	writer.files = string_index_new();
 	writer.modules = string_index_new();

@@ -10,6 +10,7 @@
 #include "output/json.h"
 #include "output/perf_script.h"
 #include "output/pprof.h"
+#include "output/recording_writer.h"
 #include "output/speedscope.h"
 
 /* All samples in one tree. 0 or a negative errno. */
@@ -70,15 +71,82 @@ static int write_svg(FILE *out, struct sample_source *source, const struct sessi
 	return error;
 }
 
+static int write_samples(struct recording_writer *writer, struct sample_source *source)
+{
+	struct sample sample;
+	int error = source->rewind(source);
+
+	while (error == 0) {
+		error = source->next(source, &sample);
+		if (error <= 0)
+			return error;
+		error = recording_writer_add(writer, &sample);
+	}
+	return error;
+}
+
+static int write_recording(FILE *out, struct sample_source *source, const struct session *session,
+			   const struct figures *figures, const struct view *view)
+{
+	struct recording_writer *writer;
+	int error = recording_writer_new(out, session, &writer);
+
+	(void)view;
+	if (error)
+		return error;
+	error = write_samples(writer, source);
+	if (!error)
+		error = recording_writer_finish(writer, session, figures);
+	recording_writer_free(writer);
+	return error;
+}
+
 const struct format formats[] = {
-	{ "svg", "svg", "an interactive flame graph, for any browser", true, write_svg },
-	{ "folded", "folded", "one line a stack, for flame graph tools and grep", false, write_folded },
-	{ "speedscope", "speedscope.json", "for speedscope.app: in time order, and merged", false, speedscope_write },
-	{ "pprof", "pb.gz", "for go tool pprof and continuous profiling", false, pprof_write },
-	{ "firefox", "firefox.json", "for profiler.firefox.com", false, firefox_write },
-	{ "callgrind", "callgrind", "for KCachegrind and callgrind_annotate", false, callgrind_write },
-	{ "perf", "perf", "the text of perf script, for its many readers", false, perf_script_write },
-	{ "json", "json", "all that is known, for scripts", false, json_write },
+	{
+		.name = "svg", .suffix = "svg",
+		.summary = "an interactive flame graph, for any browser",
+		.picture = true, .write = write_svg,
+	},
+	{
+		.name = "folded", .suffix = "folded",
+		.summary = "one line a stack, for flame graph tools and grep",
+		.write = write_folded,
+	},
+	{
+		.name = "speedscope", .suffix = "speedscope.json",
+		.summary = "for speedscope.app: merged, and each thread in time order",
+		.write = speedscope_write,
+	},
+	{
+		.name = "pprof", .suffix = "pb.gz",
+		.summary = "for go tool pprof and continuous profiling",
+		.write = pprof_write,
+	},
+	{
+		.name = "firefox", .suffix = "firefox.json",
+		.summary = "for profiler.firefox.com",
+		.write = firefox_write,
+	},
+	{
+		.name = "callgrind", .suffix = "callgrind",
+		.summary = "for KCachegrind and callgrind_annotate",
+		.write = callgrind_write,
+	},
+	{
+		.name = "perf", .suffix = "perf",
+		.summary = "the text of perf script, for its many readers",
+		.write = perf_script_write,
+	},
+	{
+		.name = "json", .suffix = "json",
+		.summary = "all that is known, for scripts",
+		.write = json_write,
+	},
+	{
+		.name = "ljspy", .suffix = "ljspy",
+		.summary = "a recording, for `ljspy report`",
+		.recording = true, .write = write_recording,
+	},
 };
 
 const size_t format_count = sizeof(formats) / sizeof(formats[0]);

@@ -155,7 +155,7 @@ static struct moment *sort_by_time(const struct sample_table *table)
 	return moments;
 }
 
-static int write_samples(struct writer *writer)
+static int write_samples(struct writer *writer, uint64_t origin_ns)
 {
 	const struct sample_table *table = writer->table;
 	struct moment *moments = sort_by_time(table);
@@ -170,7 +170,7 @@ static int write_samples(struct writer *writer)
 		json_stream_outline(&writer->json, "{\"time_ns\":%" PRIu64 ",\"thread\":%" PRIu32 ",\"stack\":%" PRIu32
 				    ",\"cpu_ns\":%" PRIu64 ",\"wall_ns\":%" PRIu64
 				    ",\"state\":\"%s\",\"vm_state\":\"%s\",\"phase\":",
-				    sample->time_ns - table->start_ns, moments[i].thread,
+				    sample->time_ns - origin_ns, moments[i].thread,
 				    writer->stack_numbers[sample->stack] - 1,
 				    sample->cpu_ns, sample->wall_ns,
 				    thread_state_name((enum thread_state)sample->thread_state),
@@ -196,7 +196,7 @@ static int write_document(struct writer *writer, const struct session *session,
 	write_frames(writer);
 	write_stacks(writer);
 	write_threads(writer);
-	error = write_samples(writer);
+	error = write_samples(writer, sample_table_origin(writer->table, session));
 	if (error)
 		return error;
 	json_stream_outline(&writer->json, "}\n");

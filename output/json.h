@@ -14,7 +14,7 @@
  *			compiled
  *	stacks		lists of indices into frames, root first
  *	threads		pid, tid, process, thread (names or null), the heaviest first
- *	samples		in time order: time_ns (since the first one's time began),
+ *	samples		in time order: time_ns (since the session began),
  *			thread and stack (indices), cpu_ns and wall_ns (what it stands
  *			for), state ("running"), vm_state ("compiled"), phase (null if
  *			there is none)

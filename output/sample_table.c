@@ -227,6 +227,12 @@ uint64_t sample_table_weight(const struct sample_table *table, const struct tabl
 	return table->weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns;
 }
 
+uint64_t sample_table_origin(const struct sample_table *table, const struct session *session)
+{
+	/* It is not known, or of another machine's clock, where recordings were summed. */
+	return session->start_ns && session->start_ns < table->start_ns ? session->start_ns : table->start_ns;
+}
+
 static void count_sample(struct sample_table *table, struct table_thread *thread,
 			 const struct sample *sample, const struct table_sample *added)
 {

@@ -14,6 +14,7 @@
 
 #include "output/profile.h"
 #include "output/sample_source.h"
+#include "output/session.h"
 
 /* A position in a function, as stacks have it. */
 struct table_frame {
@@ -76,6 +77,9 @@ struct sample_table {
 int sample_table_read(struct sample_source *source, enum profile_weight weight,
 		      struct sample_table **ret_table);
 void sample_table_free(struct sample_table *table);
+
+/* When the session began, as time_ns; no sample's time begins earlier. */
+uint64_t sample_table_origin(const struct sample_table *table, const struct session *session);
 
 /* The part of a sample that counts. */
 uint64_t sample_table_weight(const struct sample_table *table, const struct table_sample *sample);

@@ -17,6 +17,7 @@
 enum { FUNCTIONS_MAX = 40000, SAMPLES_MAX = 60000, STACK_MAX = 6000 };
 
 #define MS UINT64_C(1000000)
+#define BEGIN_NS (1000 * MS)	/* of the session */
 
 static struct function functions[FUNCTIONS_MAX];
 static size_t function_count;
@@ -76,7 +77,7 @@ static void add(struct sample like, uint64_t time_ns, uint64_t cpu_ns, const str
 			.line = (uint32_t)abs(stack[i].line),
 			.compiled = stack[i].line < 0,
 		};
-	like.time_ns = 1000 * MS + time_ns;
+	like.time_ns = BEGIN_NS + time_ns;
 	like.cpu_ns = cpu_ns;
 	like.wall_ns = 3 * cpu_ns;
 	like.frames = frames;
@@ -276,6 +277,7 @@ static int write_set(const struct format *format, const char *target, const stru
 		.target = target,
 		.command_line = "ljspy record --name nginx -d 30s",
 		.start_unix_ns = UINT64_C(1790000000) * 1000000000,
+		.start_ns = BEGIN_NS,
 		.duration_ns = 30000 * MS,
 		.clock = view->weight,
 	};

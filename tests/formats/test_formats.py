@@ -6,7 +6,6 @@ in all formats, but for what a format cannot hold.
 
 import gzip
 import json
-import pathlib
 import re
 
 import pytest
@@ -105,13 +104,13 @@ def test_speedscope_knows_lines(make_samples, speedscope):
     assert {"name": "heavy test.lua:8", "file": "test.lua", "line": 8} in lines
 
 
-def test_firefox_knows_lines(make_samples, firefox, tmp_path):
+def test_firefox_knows_lines(make_samples, firefox):
     firefox.open(make_samples("small", "firefox"))
     heavy = [f for f in firefox.functions(firefox.threads()[0]) if f["name"].startswith("heavy")][0]
-    info = firefox.ask("function", "info", heavy["functionHandle"])
-    assert json.dumps(info).count("test.lua")
-    annotated = firefox.ask("function", "annotate", heavy["functionHandle"], "--mode", "src")
-    assert annotated
+    source = firefox.ask("function", "annotate", heavy["functionHandle"], "--mode", "src")["srcAnnotation"]
+    assert source["filename"] == "test.lua"
+    lines = {line["lineNumber"]: (line["selfSamples"], line["totalSamples"]) for line in source["lines"]}
+    assert (lines[6], lines[7], lines[8], lines[9]) == ((150, 150), (150, 350), (200, 200), (0, 100))
 
 
 def test_callgrind_knows_lines(make_samples, callgrind, tmp_path):
@@ -128,3 +127,180 @@ def test_folded_and_perf_show_lines_when_asked(make_samples, inferno):
     assert folded["heavy test.lua:8"] == (200000, 200000)
     perf = inferno.perf_totals(make_samples("small", "perf", "lines"))
     assert perf["heavy test.lua:8"] == (200 * MS, 200 * MS)
+
+
+# -- Threads, states and phases --
+
+
+def test_json_tells_all_of_a_sample(make_samples):
+    document = Json(make_samples("small", "json")).document
+    assert document["format"] == "ljspy" and document["version"] == 1
+    assert document["session"]["target"] == "nginx: worker process"
+    assert document["figures"]["lost"]["frame chain broken"] == 5
+    assert [(t["pid"], t["tid"], t["process"], t["thread"]) for t in document["threads"]] == [
+        (4242, 4242, "nginx", "nginx"), (4242, 4243, "nginx", "log writer"), (4300, 4300, "nginx", "nginx")]
+    samples = document["samples"]
+    assert [s["time_ns"] for s in samples] == sorted(s["time_ns"] for s in samples)
+    assert samples[0] | {"stack": None} == {
+        "time_ns": 10 * MS, "thread": 0, "stack": None, "cpu_ns": 10 * MS, "wall_ns": 30 * MS,
+        "state": "running", "vm_state": "interpreted", "phase": "content"}
+    assert {s["vm_state"] for s in samples} == {"interpreted", "compiled", "c", "gc", "unknown"}
+    assert {s["state"] for s in samples} == {"running", "runnable"}
+    assert {s["phase"] for s in samples} == {"content", "access", None}
+
+
+def test_pprof_finds_samples_by_label(make_samples, pprof):
+    path = make_samples("small", "pprof")
+
+    def total(label, value):
+        return sum(own for own, _ in pprof.top(path, f"-tagfocus={label}={value}").values())
+
+    assert total("thread", "log writer") == 200 * MS
+    assert total("process", "nginx") == 1000 * MS
+    assert total("pid", "4300") == 100 * MS
+    assert total("tid", "4243") == 200 * MS
+    assert total("vm_state", "compiled") == 200 * MS
+    assert total("state", "runnable") == 50 * MS
+    assert total("phase", "access") == 200 * MS
+
+
+def test_pprof_counts_samples_and_tells_what_was_recorded(make_samples, pprof):
+    path = make_samples("small", "pprof")
+    assert pprof.top(path, "-sample_index=samples")["heavy test.lua:5"] == (50, 60)
+    comments = pprof.ask(path, "-comments")
+    assert "ljspy record --name nginx -d 30s" in comments
+    assert "100 in 30.0 s" in comments
+
+
+def test_firefox_knows_threads_and_states(make_samples, firefox):
+    firefox.open(make_samples("small", "firefox"))
+    threads = firefox.threads()
+    assert [(t["pid"], t["tid"], t["processName"], t["name"]) for t in threads] == [
+        ("4242", 4242, "nginx", "nginx"), ("4242", 4243, "nginx", "log writer"), ("4300", 4300, "nginx", "nginx")]
+    found = firefox.ask("thread", "samples", "--thread", "t-0", "--include-idle")["categoryBreakdown"]
+    lua = [category for category in found["categories"] if category["name"] == "Lua"][0]
+    assert {s["name"]: s["samples"] for s in lua["subcategories"]} == {"Interpreted": 350, "Compiled": 200}
+    meta = firefox.ask("profile", "meta")
+    assert meta["importedFrom"] == "ljspy" and meta["product"] == "nginx: worker process"
+    assert "100 in 30.0 s" in json.dumps(meta["extra"])
+
+
+def test_speedscope_has_a_profile_of_each_thread(make_samples, speedscope):
+    document = speedscope.imported(make_samples("small", "speedscope"))
+    assert [profile["name"] for profile in document["profiles"]] == [
+        "all threads, merged", "nginx (pid 4242), thread nginx (4242)",
+        "nginx (pid 4242), thread log writer (4243)", "nginx (pid 4300), thread nginx (4300)"]
+    assert {profile["unit"] for profile in document["profiles"]} == {"nanoseconds"}
+    assert document["profiles"][0]["endValue"] == 1000 * MS
+
+
+def test_speedscope_keeps_distances_in_time(make_samples, speedscope):
+    document = speedscope.imported(make_samples("small", "speedscope"))
+    taken = [s["time_ns"] for s in Json(make_samples("small", "json")).document["samples"] if s["thread"] == 2]
+    profile = document["profiles"][3]
+    closed = [event["at"] for event in profile["events"] if event["type"] == "C"]
+    assert set(closed) <= set(taken)
+    assert closed[-1] == taken[-1] == profile["endValue"]
+
+
+def test_callgrind_has_a_function_of_each_thread(make_samples, callgrind):
+    costs = callgrind.costs(make_samples("small", "callgrind"), "--inclusive=yes")
+    assert costs["???:thread nginx (4242 of nginx 4242)"] == 700 * MS
+    assert costs["???:thread log writer (4243 of nginx 4242)"] == 200 * MS
+    assert costs["???:thread nginx (4300 of nginx 4300)"] == 100 * MS
+
+
+def test_callgrind_shows_who_called(make_samples, callgrind):
+    text = callgrind.ask(make_samples("small", "callgrind"), "--auto=no", "--tree=caller", "--inclusive=yes")
+    callers = text.split("* test.lua:function <test.lua:12>")[0].rsplit("\n\n", 1)[1]
+    assert re.search(r"200,000,000 .* < test.lua:main chunk test.lua \(20x\)", callers)
+
+
+def test_perf_knows_threads_and_compiled_code(make_samples, inferno):
+    path = make_samples("small", "perf")
+    threads = {}
+    for names, weight in inferno.collapse(path, "--tid"):
+        threads[names[0]] = threads.get(names[0], 0) + weight
+    assert threads == {"nginx-4242/4242": 700 * MS, "log_writer-4242/4243": 200 * MS, "nginx-4300/4300": 100 * MS}
+    marked = totals_of_stacks(inferno.collapse(path, "--all"))
+    assert marked["heavy test.lua:5_[j]"] == (200 * MS, 200 * MS)
+
+
+def test_perf_text_is_read_by_speedscope(make_samples, speedscope):
+    document = speedscope.imported(make_samples("small", "perf"))
+    assert sorted(profile["name"] for profile in document["profiles"]) == [
+        "log_writer pid: 4242 tid: 4243", "nginx pid: 4242 tid: 4242", "nginx pid: 4300 tid: 4300"]
+    assert {frame["name"] for frame in document["shared"]["frames"]} == {perf_name(name) for name in SMALL}
+
+
+def test_folded_marks_compiled_code_as_flame_graph_tools_expect(make_samples, inferno):
+    boxes = inferno.boxes(make_samples("small", "folded", "annotate"))
+    assert "heavy test.lua:5_[j]" in {name for _, _, _, name in boxes}
+
+
+# -- Elapsed time --
+
+
+def test_elapsed_time_is_the_weight_when_asked_for(make_samples, pprof, firefox, callgrind, speedscope, inferno):
+    heavy = "heavy test.lua:5"
+    expected = (1500 * MS, 1800 * MS)
+    assert totals_of_stacks(parse_folded(make_samples("small", "folded", "wall").read_text()))[heavy] == (
+        1500000, 1800000)
+    assert pprof.totals(make_samples("small", "pprof", "wall"))[heavy] == expected
+    assert pprof.top(make_samples("small", "pprof", "wall"), "-sample_index=cpu")[heavy] == (500 * MS, 600 * MS)
+    assert speedscope.totals(make_samples("small", "speedscope", "wall"))[0][heavy] == expected
+    assert inferno.perf_totals(make_samples("small", "perf", "wall"))[heavy] == expected
+    functions = Json(make_samples("small", "json", "wall")).functions
+    assert callgrind.totals(make_samples("small", "callgrind", "wall"), functions)[heavy] == expected
+    firefox.open(make_samples("small", "firefox", "wall"))
+    assert firefox.totals()[heavy] == pytest.approx(expected)
+
+
+# -- Whatever is in a name, and however much there is --
+
+
+@pytest.mark.parametrize("samples", SETS)
+def test_json_formats_are_valid(make_samples, samples):
+    for form in ("json", "speedscope", "firefox"):
+        text = make_samples(samples, form).read_bytes().decode("utf-8")
+        assert json.loads(text)
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+        assert not re.search(r"\\u00[01]", text)
+
+
+def test_names_are_the_same_whatever_is_in_them(make_samples, pprof, speedscope, firefox):
+    expected = {function["name"] for function in Json(make_samples("hostile", "json")).functions}
+    assert set(pprof.totals(make_samples("hostile", "pprof"))) == {name.strip() for name in expected}
+    frames = speedscope.imported(make_samples("hostile", "speedscope"))["shared"]["frames"]
+    assert {frame["name"] for frame in frames} == expected
+    firefox.open(make_samples("hostile", "firefox"))
+    assert set(firefox.totals()) == expected
+
+
+def test_no_name_breaks_a_line(make_samples, inferno, callgrind):
+    whole = 220 * MS
+    names = [names for names, _ in parse_folded(make_samples("hostile", "folded").read_text())]
+    assert len(names) == 22 and all(len(stack) in (2, 3) for stack in names)
+    collapsed = inferno.collapse(make_samples("hostile", "perf"))
+    assert sum(weight for _, weight in collapsed) == whole
+    assert all(len(stack) in (3, 4) for stack, _ in collapsed)
+    own = callgrind.costs(make_samples("hostile", "callgrind"))
+    assert sum(own.values()) == whole
+
+
+def test_many_functions_are_read(make_samples, pprof, speedscope, firefox, callgrind, inferno):
+    assert len(pprof.totals(make_samples("wide", "pprof"))) == 20001
+    assert len(speedscope.imported(make_samples("wide", "speedscope"))["shared"]["frames"]) == 20001
+    assert len(callgrind.costs(make_samples("wide", "callgrind"))) == 20002
+    assert len(inferno.collapse(make_samples("wide", "perf"))) == 20000
+    firefox.open(make_samples("wide", "firefox"))
+    assert len(firefox.totals()) == 20001
+
+
+def test_nothing_is_read_as_nothing(make_samples, pprof, speedscope, firefox, callgrind, inferno):
+    assert make_samples("empty", "folded").read_bytes() == b""
+    assert make_samples("empty", "perf").read_bytes() == b""
+    assert pprof.totals(make_samples("empty", "pprof")) == {}
+    assert speedscope.imported(make_samples("empty", "speedscope"))["shared"]["frames"] == []
+    assert callgrind.costs(make_samples("empty", "callgrind")) == {}
+    firefox.open(make_samples("empty", "firefox"))
