@@ -452,9 +452,14 @@ static void write_meta(struct writer *writer, const struct session *session, con
 
 static int write_document(struct writer *writer, const struct session *session, const struct figures *figures)
 {
+	/* A profile without threads is refused. */
+	static const struct table_thread no_thread;
+
 	write_meta(writer, session, figures);
 	write_shared(writer);
 	json_stream_outline(&writer->json, "\"threads\":[");
+	if (writer->table->thread_count == 0)
+		write_thread(writer, &no_thread);
 	for (uint32_t i = 0; i < writer->table->thread_count; i++) {
 		if (i)
 			json_stream_outline(&writer->json, ",\n");

@@ -8,35 +8,20 @@
 #include "output/frame_text.h"
 #include "output/names.h"
 
-/* Make a word of a text: readers end modules and names of commands at spaces. */
-static void join_words(char *text)
+/*
+ * Write a safe text as readers want it. What is in round brackets they take
+ * for arguments or a module; the head of an arrow begins what was inlined; and
+ * text that is not ASCII ends inferno, which may cut it within a character.
+ * A word has no spaces.
+ */
+static void write_symbol(FILE *out, const char *text, bool word)
 {
-	for (; *text; text++)
-		if (*text == ' ')
-			*text = '_';
-}
-
-/* Readers take what is in round brackets for arguments or a module. */
-static void square_brackets(char *text)
-{
-	for (; *text; text++) {
-		if (*text == '(')
-			*text = '[';
-		else if (*text == ')')
-			*text = ']';
+	for (const char *at = text; *at; at++) {
+		if ((unsigned char)*at >= 0x80 || (*at == '>' && at > text && at[-1] == '-'))
+			fprintf(out, "\\x%02x", (unsigned char)*at);
+		else
+			fputc(*at == '(' ? '[' : *at == ')' ? ']' : *at == ' ' && word ? '_' : *at, out);
 	}
-}
-
-/* Readers take an arrow for a call that was inlined: write its head as escapes are. */
-static void write_without_arrows(const char *text, FILE *out)
-{
-	const char *arrow;
-
-	while ((arrow = strstr(text, "->"))) {
-		fprintf(out, "%.*s-\\x3e", (int)(arrow - text), text);
-		text = arrow + 2;
-	}
-	fputs(text, out);
 }
 
 static void write_module(FILE *out, const struct sample *sample, const struct frame *frame)
@@ -52,9 +37,7 @@ static void write_module(FILE *out, const struct sample *sample, const struct fr
 		escape_text(ESCAPE_FOLDED, function->module, text, sizeof(text));
 	else if (!frame_text_file(function, text))
 		strcpy(text, frame_kind_name(function->kind));
-	join_words(text);
-	square_brackets(text);
-	fputs(text, out);
+	write_symbol(out, text, true);
 }
 
 static void write_frame(FILE *out, const struct sample *sample, const struct frame *frame,
@@ -62,10 +45,8 @@ static void write_frame(FILE *out, const struct sample *sample, const struct fra
 {
 	char text[FRAME_TEXT_SIZE];
 
-	frame_text(frame->function, frame->line, by_line, text);
-	square_brackets(text);
 	fprintf(out, "\t%16x ", 0);
-	write_without_arrows(text, out);
+	write_symbol(out, frame_text(frame->function, frame->line, by_line, text), false);
 	fputs(" (", out);
 	write_module(out, sample, frame);
 	fputs(")\n", out);
@@ -76,11 +57,10 @@ static void write_command(FILE *out, const char *name)
 	char text[FRAME_TEXT_SIZE];
 
 	escape_text(ESCAPE_FOLDED, name && *name ? name : "?", text, sizeof(text));
-	join_words(text);
 	/* A line that begins so is a comment. */
 	if (*text == '#')
 		*text = '_';
-	fputs(text, out);
+	write_symbol(out, text, true);
 }
 
 static void write_sample(FILE *out, const struct sample *sample, const struct view *view)

@@ -6,10 +6,10 @@
  *	                0 main chunk test.lua (test.lua)
  *
  * The number before the event is the sample's weight in nanoseconds; the
- * event is cpu-clock or wall-clock. What is in brackets is the module or
- * the file, and for compiled Lua functions /tmp/perf-PID.map, by which readers
- * know compiled code. Readers cut names at round brackets and split them at
- * arrows: those are written as square ones and spelled out.
+ * event is cpu-clock or wall-clock. What is in brackets is the module or the
+ * file, and for compiled Lua functions /tmp/perf-PID.map, by which readers know
+ * compiled code. Names are ASCII, the rest spelled out, and have square
+ * brackets for round ones: see perf_script.c for why.
  */
 #ifndef LJSPY_PERF_SCRIPT_H
 #define LJSPY_PERF_SCRIPT_H

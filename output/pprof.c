@@ -148,24 +148,24 @@ static int compare_samples(const void *a, const void *b)
 	return compare_phases(left->phase, right->phase);
 }
 
-static void add_label(struct writer *writer, Pprof__Sample *sample, const char *key, const char *value)
+static Pprof__Label *add_label(struct writer *writer, Pprof__Sample *sample, const char *key)
 {
-	Pprof__Label *label;
+	Pprof__Label *label = sample->label[sample->n_label++];
 
-	if (!value)
-		return;
-	label = sample->label[sample->n_label++];
 	pprof__label__init(label);
 	label->key = safe_string(writer, key);
-	label->str = target_string(writer, value);
+	return label;
+}
+
+static void add_text_label(struct writer *writer, Pprof__Sample *sample, const char *key, const char *text)
+{
+	if (text)
+		add_label(writer, sample, key)->str = target_string(writer, text);
 }
 
 static void add_number_label(struct writer *writer, Pprof__Sample *sample, const char *key, int number)
 {
-	char text[16];
-
-	snprintf(text, sizeof(text), "%d", number);
-	add_label(writer, sample, key, text);
+	add_label(writer, sample, key)->num = number;
 }
 
 /* Equal samples as one. */
@@ -192,11 +192,11 @@ static void write_sample(struct writer *writer, const struct table_thread *threa
 	message.label = label_pointers;
 	add_number_label(writer, &message, "pid", (int)thread->pid);
 	add_number_label(writer, &message, "tid", (int)thread->tid);
-	add_label(writer, &message, "process", thread->process_name);
-	add_label(writer, &message, "thread", thread->thread_name);
-	add_label(writer, &message, "state", thread_state_name((enum thread_state)equal->thread_state));
-	add_label(writer, &message, "vm_state", vm_state_name((enum vm_state)equal->vm_state));
-	add_label(writer, &message, "phase", equal->phase);
+	add_text_label(writer, &message, "process", thread->process_name);
+	add_text_label(writer, &message, "thread", thread->thread_name);
+	add_text_label(writer, &message, "state", thread_state_name((enum thread_state)equal->thread_state));
+	add_text_label(writer, &message, "vm_state", vm_state_name((enum vm_state)equal->vm_state));
+	add_text_label(writer, &message, "phase", equal->phase);
 	piece.n_sample = 1;
 	piece.sample = &element;
 	write_piece(writer, &piece);
