@@ -3,10 +3,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "output/callgrind.h"
 #include "output/comparison.h"
+#include "output/firefox.h"
 #include "output/flamegraph.h"
 #include "output/folded.h"
+#include "output/json.h"
+#include "output/perf_script.h"
+#include "output/pprof.h"
 #include "output/recording_writer.h"
+#include "output/speedscope.h"
 #include "output/text_report.h"
 
 /*
@@ -219,6 +225,36 @@ const struct format formats[] = {
 		.write = text_report_write, .compare = comparison_write,
 	},
 	{
+		.name = "speedscope", .suffix = "speedscope.json",
+		.summary = "for speedscope.app: merged, and each thread in time order",
+		.write = speedscope_write,
+	},
+	{
+		.name = "pprof", .suffix = "pb.gz",
+		.summary = "for go tool pprof and continuous profiling",
+		.write = pprof_write,
+	},
+	{
+		.name = "firefox", .suffix = "firefox.json",
+		.summary = "for profiler.firefox.com",
+		.write = firefox_write,
+	},
+	{
+		.name = "callgrind", .suffix = "callgrind",
+		.summary = "for KCachegrind and callgrind_annotate",
+		.write = callgrind_write,
+	},
+	{
+		.name = "perf", .suffix = "perf",
+		.summary = "the text of perf script, for its many readers",
+		.write = perf_script_write,
+	},
+	{
+		.name = "json", .suffix = "json",
+		.summary = "all that is known, for scripts",
+		.write = json_write,
+	},
+	{
 		.name = "ljspy", .suffix = "ljspy",
 		.summary = "a recording, for `ljspy report`",
 		.recording = true, .write = write_recording,
@@ -237,10 +273,17 @@ const struct format *format_by_name(const char *name)
 
 const struct format *format_by_path(const char *path)
 {
-	const char *dot = strrchr(path, '.');
+	const struct format *found = NULL;
+	size_t length = strlen(path);
 
-	for (size_t i = 0; dot && i < format_count; i++)
-		if (strcmp(formats[i].suffix, dot + 1) == 0)
-			return &formats[i];
-	return NULL;
+	/* The longest one: ".speedscope.json" is one of speedscope's, not of json's. */
+	for (size_t i = 0; i < format_count; i++) {
+		size_t suffix = strlen(formats[i].suffix);
+
+		if (length > suffix && path[length - suffix - 1] == '.' &&
+		    strcmp(path + length - suffix, formats[i].suffix) == 0 &&
+		    (!found || suffix > strlen(found->suffix)))
+			found = &formats[i];
+	}
+	return found;
 }
