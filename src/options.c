@@ -55,7 +55,7 @@ static const struct {
 } option_table[] = {
 	{ "pid", 'p', TARGETS, "PID[,PID...]", "the processes to look at" },
 	{ "name", OPTION_NAME, TARGETS, "PATTERN", "those whose name, program or script matches" },
-	{ "output", 'o', RENDER, "FILE", "where to write; - is standard output" },
+	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix tells -f" },
 	{ "format", 'f', RENDER, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "rate", 'r', RECORD, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
@@ -71,9 +71,10 @@ static const struct {
 	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", NULL },
 	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "group by pid, tid, comm, state, phase or module" },
 	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL, "show functions that call themselves once" },
-	{ "lines", OPTION_LINES, RENDER, NULL, "tell lines apart, not only functions" },
+	{ "lines", OPTION_LINES, RECORD | REPORT, NULL, "tell lines apart; --inverted: callees at the root" },
+	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, NULL },
+	{ "lines", OPTION_LINES, DIFF, NULL, "tell lines apart, not only functions" },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
-	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "show callees at the root" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
@@ -146,8 +147,7 @@ static void print_formats(FILE *out, enum command command)
 			column = print_word(out, column, last->name, ",");
 		last = &formats[i];
 	}
-	column = print_word(out, column, last ? last->name : "", ";");
-	print_word(out, column, "else by FILE's suffix", "\n");
+	print_word(out, column, last ? last->name : "", "\n");
 }
 
 static void print_option(FILE *out, size_t i, enum command command)

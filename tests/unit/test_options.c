@@ -200,8 +200,8 @@ static void format_follows_the_name_unless_it_is_given(void **state)
 	assert_string_equal(accept("record -o -")->format->name, "svg");
 	assert_string_equal(accept("record -o a.svg -f folded")->format->name, "folded");
 	assert_string_equal(accept("record -f svg -o a.folded")->format->name, "svg");
-	assert_string_equal(accept("record -f folded -o a.json")->format->name, "folded");
-	refuse("record -o a.json", "a.json");
+	assert_string_equal(accept("record -f folded -o a.doc")->format->name, "folded");
+	refuse("record -o a.doc", "a.doc");
 	refuse("record -f jpeg", "jpeg");
 	refuse("record -f SVG", "SVG");
 }
