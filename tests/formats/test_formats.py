@@ -4,9 +4,9 @@ What "small" holds is told in tests/formats/make_samples.c. Names are the same
 in all formats, but for what a format cannot hold.
 """
 
-import gzip
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -316,3 +316,14 @@ def test_nothing_is_read_as_nothing(make_samples, pprof, speedscope, firefox, ca
     assert speedscope.imported(make_samples("empty", "speedscope"))["shared"]["frames"] == []
     assert callgrind.costs(make_samples("empty", "callgrind")) == {}
     firefox.open(make_samples("empty", "firefox"))
+
+
+# -- When it cannot be written --
+
+
+@pytest.mark.parametrize("form", ["folded", "speedscope", "pprof", "firefox", "callgrind", "perf", "json"])
+def test_a_full_disk_is_told(samples_program, form):
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([samples_program, "random", form], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert result.returncode == 1
+    assert b"Input/output error" in result.stderr
