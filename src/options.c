@@ -19,6 +19,7 @@ enum {
 
 	/* Letters of options that have none. */
 	OPTION_NAME = UCHAR_MAX + 1,
+	OPTION_TREE,
 	OPTION_STATS,
 	OPTION_NATIVE,
 	OPTION_LINES,
@@ -39,6 +40,8 @@ static const struct {
 } option_table[] = {
 	{ "pid", 'p', ALL, "PID[,PID...]", "the processes to look at" },
 	{ "name", OPTION_NAME, ALL, "PATTERN", "those whose name, program or script matches" },
+	{ "tree", OPTION_TREE, ALL, "PID[,PID...]", "these and all their descendants, e.g. a master" },
+	{ "subprocesses", 's', RECORD, NULL, "all descendants too, as with --tree" },
 	{ "output", 'o', RECORD, "FILE", "where to write; - is standard output" },
 	{ "format", 'f', RECORD, "FORMAT", "svg or folded; else by the suffix of FILE, else svg" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
@@ -66,6 +69,7 @@ static const struct {
 		"profile processes for a while and draw a flame graph",
 		"  ljspy record -p 1234 -d 30s               ljspy-NAME-1234-DATE-TIME.svg\n"
 		"  ljspy record --name nginx -o nginx.svg    all workers in one picture\n"
+		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
 		"  ljspy record -o - -f folded -- luajit game.lua\n",
 	},
 	[COMMAND_DUMP] = {
@@ -297,7 +301,7 @@ static bool parse_layout(struct options *options, const char *argument)
 
 /* What was given on the command line besides what is in the options. */
 struct given {
-	bool format;
+	bool format, pid, tree;
 };
 
 static bool parse_option(struct options *options, struct given *given, int letter, const char *argument)
@@ -306,9 +310,16 @@ static bool parse_option(struct options *options, struct given *given, int lette
 
 	switch (letter) {
 	case 'p':
+		given->pid = true;
 		return parse_pids(options, argument);
 	case OPTION_NAME:
 		options->name = argument;
+		return true;
+	case OPTION_TREE:
+		given->tree = options->subprocesses = true;
+		return parse_pids(options, argument);
+	case 's':
+		options->subprocesses = true;
 		return true;
 	case 'o':
 		options->output = argument;
@@ -408,7 +419,7 @@ static bool parse_rest(struct options *options, char **rest, bool separated)
 		return true;
 	if (!separated || options->command != COMMAND_RECORD) {
 		message_error("\"%s\" is one argument too many.", separated ? "--" : *rest);
-		message_note("A process is chosen by -p or --name; a command to start follows \"--\" in `ljspy record`.");
+		message_note("A process is chosen by -p, --tree or --name; a command to start follows \"--\" in `ljspy record`.");
 		return false;
 	}
 	if (!*rest) {
@@ -420,13 +431,13 @@ static bool parse_rest(struct options *options, char **rest, bool separated)
 	return true;
 }
 
-static bool check_targets(const struct options *options)
+static bool check_targets(const struct options *options, const struct given *given)
 {
-	int ways = (options->pid_count > 0) + (options->name != NULL) + (options->launch != NULL);
+	int ways = given->pid + given->tree + (options->name != NULL) + (options->launch != NULL);
 
 	if (ways <= 1)
 		return true;
-	message_error("Only one of -p, --name and a command to start can be given.");
+	message_error("Only one of -p, --tree, --name and a command to start can be given.");
 	suggest_help(options->command);
 	return false;
 }
@@ -435,7 +446,7 @@ static bool check_targets(const struct options *options)
 static bool parse_arguments(int argc, char **argv, struct options *options, enum exit_status *ret_status)
 {
 	struct getopt_tables tables;
-	struct given given = { .format = false };
+	struct given given = { 0 };
 	int letter;
 
 	fill_tables(options->command, &tables);
@@ -470,7 +481,7 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 		}
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
-	       check_targets(options) && (given.format || choose_format(options));
+	       check_targets(options, &given) && (given.format || choose_format(options));
 }
 
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status)

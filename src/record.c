@@ -185,8 +185,16 @@ static enum exit_status conclude(struct recording *recording)
 	}
 	if (!write_results(recording))
 		status = EXIT_WITH_ERRORS;
+	if (recording->result.left_out) {
+		choose_explain(recording->result.left_out_pid, recording->result.left_out_error);
+		message_warn("%zu processes were left out, this one among them.",
+			     recording->result.left_out);
+		status = EXIT_WITH_ERRORS;
+	}
 	if (recording->result.end == SAMPLER_TARGETS_ENDED && !recording->options->launch)
-		message_note("The recording ended early, with its target.");
+		message_note("The recording ended early, with %s.",
+			     recording->options->pid_count > 1 || recording->options->subprocesses
+				     ? "the last of its targets" : "its target");
 	return status;
 }
 
@@ -198,6 +206,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.by_line = options->lines,
 		.by_compiled = options->annotate,
 	};
+	regex_t pattern;
 	struct timespec now;
 	int error;
 
@@ -217,6 +226,8 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.pid_count = options->pid_count,
 		.launch = options->launch,
 		.launch_mask = &invocation->inherited_mask,
+		.subprocesses = options->subprocesses,
+		.pattern = options->name ? &pattern : NULL,
 		.rate_hz = options->rate_hz,
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native },
@@ -225,7 +236,14 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.take = take_sample,
 		.context = recording,
 	};
+	/* It has served before, to find the first ones. */
+	if (options->name && process_pattern(options->name, &pattern, NULL)) {
+		message_error_errno(ENOMEM, "starting to record");
+		return EXIT_NOTHING_DONE;
+	}
 	error = sample(recording);
+	if (options->name)
+		regfree(&pattern);
 	/* The targets are free. From here on an interrupt ends ljspy at once. */
 	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
 	if (error) {
@@ -255,7 +273,7 @@ enum exit_status command_record(const struct invocation *invocation)
 							     options->format);
 	if (path && open_output(&recording->output, path) &&
 	    (!options->stats || open_output(&recording->stats, options->stats)) &&
-	    (options->launch || (choose_check(options->pids[0]) &&
+	    (options->launch || (choose_check_all(options) &&
 				 choose_check_layout(options->pids[0], options->layout)))) {
 		status = record(recording, invocation);
 		if (status != EXIT_NOTHING_DONE)

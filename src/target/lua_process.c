@@ -344,6 +344,20 @@ void lua_process_settle(struct lua_process *process)
 	}
 }
 
+/* The mappings may be shown where reading memory is refused: then nothing was looked at. */
+static int check_access(struct lua_process *process)
+{
+	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
+		const struct mapped_file *file = maps_file_at(process->maps, i);
+		char byte;
+
+		if (file->executable)
+			return memory_read(lua_process_memory(process), file->base, &byte,
+					   sizeof(byte)) == MEMORY_REFUSED ? -EPERM : 0;
+	}
+	return 0;
+}
+
 static bool has_universe(const struct lua_process *process, const struct vm_code *vm)
 {
 	for (size_t i = 0; i < image_universe_count(process->image); i++)
@@ -357,6 +371,10 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 	bool changed;
 	int error = maps_refresh(process->maps, &changed);
 
+	if (error)
+		return error;
+	if (!process->has_modules)
+		error = check_access(process);
 	if (error)
 		return error;
 	if (!process->has_modules || (changed && modules_differ(process))) {

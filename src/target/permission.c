@@ -258,13 +258,18 @@ static int take_identity(uid_t uid, gid_t gid, const gid_t *groups, int group_co
 	return 0;
 }
 
+bool permission_would_take_identity(const struct process *process)
+{
+	return geteuid() == 0 && !permission_has_ptrace_capability() &&
+	       !belongs_to(process, getuid(), getgid());
+}
+
 int permission_take_target_identity(const struct process *process)
 {
 	gid_t *groups;
 	int group_count, error;
 
-	if (geteuid() != 0 || permission_has_ptrace_capability() ||
-	    belongs_to(process, getuid(), getgid()))
+	if (!permission_would_take_identity(process))
 		return -EALREADY;
 	if (!belongs_to(process, process->uid, process->gid))
 		return -EPERM;	/* three users at once cannot be had */

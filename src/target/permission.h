@@ -37,6 +37,9 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 /* Does the calling thread hold CAP_SYS_PTRACE? */
 bool permission_has_ptrace_capability(void);
 
+/* Is ljspy root without CAP_SYS_PTRACE, and the process another user's, so that the following is worth trying? */
+bool permission_would_take_identity(const struct process *process);
+
 /*
  * When ljspy is root without CAP_SYS_PTRACE: take the target's user and group
  * for good, which is often enough. Open output files before. 0 if the

@@ -37,12 +37,14 @@ static const int wait_options = __WALL | __WNOTHREAD | WNOHANG;
 struct seized {
 	struct tracee tracee;	/* first, so that one is the other */
 	int stat_fd;		/* of /proc/PID/task/TID/stat, -1 if not open */
+	bool reserved;		/* room for that file */
 	UT_hash_handle hh;
 };
 
 struct tracer {
 	struct seized *seized;	/* by tid */
 	struct watch watch;
+	size_t files_left;	/* that may still be kept open */
 	bool poll_is_due;
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
 };
@@ -183,6 +185,8 @@ static void free_seized(struct tracer *tracer, struct seized *seized)
 		HASH_DEL(tracer->seized, seized);
 	if (seized->stat_fd >= 0)
 		close(seized->stat_fd);
+	if (seized->reserved)
+		tracer_release_files(tracer, 1);
 	free(seized);
 }
 
@@ -201,7 +205,8 @@ static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 		return NULL;
 	}
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	seized->stat_fd = open(path, O_RDONLY | O_CLOEXEC);
+	seized->reserved = tracer_reserve_files(tracer, 1);
+	seized->stat_fd = seized->reserved ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	return seized;
 }
 
@@ -470,6 +475,24 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee)
 	free_seized(tracer, (struct seized *)tracee);
 }
 
+void tracer_allow_files(struct tracer *tracer, size_t count)
+{
+	tracer->files_left = count;
+}
+
+bool tracer_reserve_files(struct tracer *tracer, size_t count)
+{
+	if (tracer->files_left < count)
+		return false;
+	tracer->files_left -= count;
+	return true;
+}
+
+void tracer_release_files(struct tracer *tracer, size_t count)
+{
+	tracer->files_left += count;
+}
+
 struct tracer *tracer_new(void)
 {
 	struct tracer *tracer = calloc(1, sizeof(*tracer));
@@ -478,6 +501,8 @@ struct tracer *tracer_new(void)
 		free(tracer);
 		return NULL;
 	}
+	if (tracer)
+		tracer->files_left = FILES_OPEN_DEFAULT;
 	return tracer;
 }
 

@@ -48,10 +48,21 @@ struct tracee {
 	bool held_in_job_stop;
 };
 
+enum { FILES_OPEN_DEFAULT = 512 };
+
 struct tracer;
 
 /* NULL when memory is short. Takes SIGRTMAX, see watch.h. */
 struct tracer *tracer_new(void);
+
+/*
+ * Keeping files open for each thread saves much time; there may be more threads
+ * than files can be opened. So whoever does asks for as many files first: false
+ * if they are too many. At first FILES_OPEN_DEFAULT are allowed for.
+ */
+void tracer_allow_files(struct tracer *tracer, size_t count);
+bool tracer_reserve_files(struct tracer *tracer, size_t count);
+void tracer_release_files(struct tracer *tracer, size_t count);
 
 /* Resume whatever is held and free everything. Threads stay seized, see above. */
 void tracer_free(struct tracer *tracer);
