@@ -27,11 +27,19 @@ def luajit(runtime):
     return PACKAGES / runtime / "usr/bin/luajit"
 
 
+NOBODY = 65534
+
+
+def as_user(user):
+    """Options of subprocess for a process of that user, and of no other group."""
+    return {} if user is None else {"user": user, "group": user, "extra_groups": []}
+
+
 class Target:
     """A process to look at. It ends by itself after LIMIT seconds, whatever
     becomes of the tests; stop() ends it earlier. A context manager."""
 
-    def __init__(self, argv, cwd=None, env=None, limit=60):
+    def __init__(self, argv, cwd=None, env=None, limit=60, user=None):
         # An alarm outlives exec: no wrapper stands between us and the pid.
         self.process = subprocess.Popen(
             [str(a) for a in argv],
@@ -41,6 +49,7 @@ class Target:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             preexec_fn=lambda: signal.alarm(limit),
+            **as_user(user),
         )
         self.pid = self.process.pid
         self.pending = b""
@@ -127,7 +136,7 @@ class Recorder:
     """ljspy record at work; finish() waits for what it wrote. Several can run
     at the same time."""
 
-    def __init__(self, directory, *target, seconds=1, rate=HIGH_RATE, options=()):
+    def __init__(self, directory, *target, seconds=1, rate=HIGH_RATE, options=(), user=None):
         self.folded = directory / "profile.folded"
         self.stats = directory / "stats.json"
         arguments = ["record", "-d", f"{seconds}s", "-r", rate, "-f", "folded", "-o", self.folded]
@@ -140,6 +149,7 @@ class Recorder:
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            **as_user(user),
         )
 
     def finish(self, status=OK):

@@ -1,10 +1,12 @@
 #include "src/target/lua_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "memory/snapshot.h"
 #include "src/target/live_memory.h"
@@ -25,6 +27,7 @@ enum {
 	SETTLE_TRIES_RUNNING = 8,
 	SETTLE_TRIES_MAX = 50,
 	VERDICT_MAX = 160,
+	HEAD_BYTES = 1024,	/* by which a file is told from another one */
 };
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
@@ -168,37 +171,64 @@ static const struct looked_at *look_at(struct lua_process *process, const struct
 	return one;
 }
 
-static char *exe_path(const struct lua_process *process, const struct mapped_file *file)
+/* The beginning of a mapped ELF file is never changed, and holds its build id. */
+static bool begins_alike(const struct lua_process *process, const struct mapped_file *file,
+			 const char *path)
 {
-	struct stat status;
-	char *path;
+	unsigned char mapped[HEAD_BYTES], read_here[HEAD_BYTES];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool alike;
 
-	if (asprintf(&path, "/proc/%d/exe", process->pid) < 0)
-		return NULL;
-	if (stat(path, &status) == 0 && status.st_ino == file->inode)
-		return path;
-	free(path);
-	return NULL;
+	if (fd < 0)
+		return false;
+	alike = pread(fd, read_here, sizeof(read_here), 0) == (ssize_t)sizeof(read_here) &&
+		memory_read(live_memory_memory(process->live), file->base, mapped,
+			    sizeof(mapped)) == MEMORY_OK &&
+		memcmp(mapped, read_here, sizeof(mapped)) == 0;
+	close(fd);
+	return alike;
 }
 
 /*
- * Where ljspy can open the file: in the target's root; if it has no name any
- * more, as the program itself or by its mapping, which takes privileges.
+ * Is that path the file which is mapped? Device and inode of the mapping are
+ * those of the filesystem below where that is an overlay, and a path may lead
+ * elsewhere from here than from the target's root.
+ */
+static bool leads_to(const struct lua_process *process, const struct mapped_file *file,
+		     const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) || !S_ISREG(status.st_mode))
+		return false;
+	return (status.st_ino == file->inode && status.st_dev == file->device) ||
+	       begins_alike(process, file, path);
+}
+
+/*
+ * Where ljspy can open the file: in the target's root, or in its own if the
+ * target has another root in the same mount namespace; as the program itself;
+ * by its mapping, which takes privileges. The last two work for files that were
+ * deleted or replaced. NULL if nowhere.
  */
 static char *openable_path(const struct lua_process *process, const struct mapped_file *file)
 {
 	const struct mapping *mapping = maps_find(process->maps, file->base);
-	char *path;
+	char *paths[] = { NULL, NULL, NULL, NULL }, *found = NULL;
 
-	if (!file->deleted)
-		return asprintf(&path, "/proc/%d/root%s", process->pid, file->path) < 0
-			? NULL : path;
-	path = exe_path(process, file);
-	if (path || !mapping)
-		return path;
-	return asprintf(&path, "/proc/%d/map_files/%lx-%lx", process->pid,
-			(unsigned long)mapping->begin, (unsigned long)mapping->end) < 0
-		? NULL : path;
+	if (asprintf(&paths[0], "/proc/%d/root%s", process->pid, file->path) < 0 ||
+	    asprintf(&paths[1], "%s", file->path) < 0 ||
+	    asprintf(&paths[2], "/proc/%d/exe", process->pid) < 0 ||
+	    (mapping && asprintf(&paths[3], "/proc/%d/map_files/%lx-%lx", process->pid,
+				 (unsigned long)mapping->begin, (unsigned long)mapping->end) < 0))
+		return NULL;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (!found && paths[i] && leads_to(process, file, paths[i]))
+			found = paths[i];
+		else
+			free(paths[i]);
+	}
+	return found;
 }
 
 static bool add_module(struct lua_process *process, struct module *module,
