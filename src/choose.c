@@ -91,7 +91,7 @@ bool choose_check(pid_t pid)
 	int error = process_read(pid, &process);
 	bool good = false;
 
-	if (error || process_is_zombie(&process) || process.kernel_thread)
+	if (error || process_is_zombie(&process) || process.kernel_thread || process.is_32bit)
 		choose_explain(pid, error ? -error : ESRCH);
 	else
 		good = take_identity(&process);

@@ -10,6 +10,8 @@ import subprocess
 import time
 from typing import NamedTuple
 
+import pytest
+
 import stacks
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -25,6 +27,21 @@ HIGH_RATE = 997
 
 def luajit(runtime):
     return PACKAGES / runtime / "usr/bin/luajit"
+
+
+def helper(name):
+    """A program of targets/, built with ljspy's unit tests."""
+    path = LJSPY.parent / "tests/targets" / name
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def in_namespaces(*options, setup="true", argv=()):
+    """The command line that runs ARGV in namespaces of its own, as `unshare
+    OPTIONS` makes them, after the shell commands SETUP. Nothing that is mounted
+    there shows outside."""
+    return ["unshare", *options, "sh", "-ec", f'{setup}\nexec "$@"', "sh", *map(str, argv)]
 
 
 NOBODY = 65534

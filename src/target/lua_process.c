@@ -205,30 +205,52 @@ static bool leads_to(const struct lua_process *process, const struct mapped_file
 	       begins_alike(process, file, path);
 }
 
-/*
- * Where ljspy can open the file: in the target's root, or in its own if the
- * target has another root in the same mount namespace; as the program itself;
- * by its mapping, which takes privileges. The last two work for files that were
- * deleted or replaced. NULL if nowhere.
- */
+enum place {
+	PLACE_TARGETS_ROOT,
+	PLACE_OUR_ROOT,		/* the target may have another one in the same mount namespace */
+	PLACE_PROGRAM,		/* the next two serve for files that were deleted or replaced */
+	PLACE_MAPPING,		/* takes privileges */
+	PLACE_COUNT
+};
+
+static char *path_at(const struct lua_process *process, const struct mapped_file *file, enum place place)
+{
+	const struct mapping *mapping;
+	char *path = NULL;
+	int length = -1;
+
+	switch (place) {
+	case PLACE_TARGETS_ROOT:
+		length = asprintf(&path, "/proc/%d/root%s", process->pid, file->path);
+		break;
+	case PLACE_OUR_ROOT:
+		return strdup(file->path);
+	case PLACE_PROGRAM:
+		length = asprintf(&path, "/proc/%d/exe", process->pid);
+		break;
+	case PLACE_MAPPING:
+		mapping = maps_find(process->maps, file->base);
+		if (mapping)
+			length = asprintf(&path, "/proc/%d/map_files/%lx-%lx", process->pid,
+					  (unsigned long)mapping->begin, (unsigned long)mapping->end);
+		break;
+	case PLACE_COUNT:
+		break;
+	}
+	return length < 0 ? NULL : path;
+}
+
+/* Where ljspy can open the file, or NULL. */
 static char *openable_path(const struct lua_process *process, const struct mapped_file *file)
 {
-	const struct mapping *mapping = maps_find(process->maps, file->base);
-	char *paths[] = { NULL, NULL, NULL, NULL }, *found = NULL;
+	for (int place = 0; place < PLACE_COUNT; place++) {
+		char *path = path_at(process, file, (enum place)place);
 
-	if (asprintf(&paths[0], "/proc/%d/root%s", process->pid, file->path) < 0 ||
-	    asprintf(&paths[1], "%s", file->path) < 0 ||
-	    asprintf(&paths[2], "/proc/%d/exe", process->pid) < 0 ||
-	    (mapping && asprintf(&paths[3], "/proc/%d/map_files/%lx-%lx", process->pid,
-				 (unsigned long)mapping->begin, (unsigned long)mapping->end) < 0))
-		return NULL;
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		if (!found && paths[i] && leads_to(process, file, paths[i]))
-			found = paths[i];
-		else
-			free(paths[i]);
+		if (path && leads_to(process, file, path))
+			return path;
+		free(path);
 	}
-	return found;
+	return NULL;
 }
 
 static bool add_module(struct lua_process *process, struct module *module,

@@ -11,6 +11,7 @@
 
 enum permission_reason {
 	PERMISSION_NO_SUCH_PROCESS,
+	PERMISSION_HIDDEN,		/* /proc is mounted so that other users' processes do not show */
 	PERMISSION_ZOMBIE,
 	PERMISSION_KERNEL_THREAD,
 	PERMISSION_SELF,
