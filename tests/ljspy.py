@@ -44,6 +44,17 @@ def in_namespaces(*options, setup="true", argv=()):
     return ["unshare", *options, "sh", "-ec", f'{setup}\nexec "$@"', "sh", *map(str, argv)]
 
 
+# Nobody else shows, and everything in there ends with its first process.
+ALONE = ("-m", "-p", "-f", "--mount-proc", "--kill-child")
+
+# As root in a container is without it.
+WITHOUT_CAPABILITY = ("setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace")
+
+
+def becoming(user):
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+
+
 NOBODY = 65534
 
 
@@ -113,6 +124,19 @@ def program(runtime, name, jit="on", seconds=50, task=None):
     return Target(argv, cwd=stacks.PROGRAMS).wait_ready()
 
 
+def busy(code="", program=None, user=None, through=()):
+    """A LuaJIT program at work in a function called heavy, after CODE, which may
+    use ffi; run by the command line THROUGH."""
+    source = f"""
+        local ffi = require("ffi")
+        {code}
+        local function heavy() local sum = 0 for i = 1, 1e5 do sum = sum + i % 7 end return sum end
+        io.write("ready\\n") io.flush()
+        while true do local sum = heavy() end
+    """
+    return Target([*through, program or luajit("luajit"), "-e", source], cwd="/", user=user).wait_ready()
+
+
 def parks(runtime, name, most=40):
     """The target, the stack and the traceback at each park of a program. It
     parks once in every stack that it spins in."""
@@ -137,10 +161,11 @@ def sleeps(pid):
     return int(status_field(pid, "voluntary_ctxt_switches"))
 
 
-def run(*arguments, timeout=60, **options):
-    """Run ljspy to its end."""
-    options = {"capture_output": True, "text": True, "errors": "replace"} | options
-    return subprocess.run([LJSPY, *map(str, arguments)], timeout=timeout, check=False, **options)
+def run(*arguments, timeout=60, user=None, through=(), **options):
+    """Run ljspy to its end, as USER and by the command line THROUGH."""
+    options = {"capture_output": True, "text": True, "errors": "replace"} | as_user(user) | options
+    argv = [str(a) for a in (*through, LJSPY, *arguments)]
+    return subprocess.run(argv, timeout=timeout, check=False, **options)
 
 
 class Recording(NamedTuple):

@@ -7,7 +7,6 @@ ljspy's own system calls, or a mount over what it reads, stands for it.
 import errno
 import os
 import pathlib
-import subprocess
 
 import pytest
 
@@ -21,21 +20,12 @@ pytestmark = [
 RECORD = ["record", "-d", "1s", "-f", "folded", "-o", "-"]
 
 
-def run(*arguments, user=None, through=()):
-    """ljspy, run by the command line THROUGH."""
-    argv = [str(a) for a in (*through, ljspy.LJSPY, *arguments)]
-    return subprocess.run(
-        argv, capture_output=True, text=True, timeout=60, check=False, cwd="/", **ljspy.as_user(user)
-    )
+def run(*arguments, **options):
+    return ljspy.run(*arguments, cwd="/", **options)
 
 
 def refused(call, error):
     return [ljspy.helper("refused"), call, error]
-
-
-def without_capability():
-    """As root in a container has it: all of Docker's own but none to trace."""
-    return ["setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"]
 
 
 def explains(result, cause, remedy):
@@ -46,21 +36,15 @@ def explains(result, cause, remedy):
     assert (remedy or "") in lines[-1]
 
 
-def busy(code="", user=None):
-    """A LuaJIT program at work, after CODE, which may use ffi."""
-    source = f'local ffi = require("ffi") {code} io.write("ready\\n") io.flush() while true do end'
-    return ljspy.Target([ljspy.luajit("luajit"), "-e", source], cwd="/", user=user).wait_ready()
-
-
 @pytest.fixture
 def target():
-    with busy() as process:
+    with ljspy.busy() as process:
         yield process
 
 
 @pytest.fixture
 def nobodys():
-    with busy(user=ljspy.NOBODY) as process:
+    with ljspy.busy(user=ljspy.NOBODY) as process:
         yield process
 
 
@@ -96,8 +80,7 @@ def test_yama(target, nobodys, scope, user, remedy):
         mkdir /proc/sys/kernel/yama
         echo {scope} > /proc/sys/kernel/yama/ptrace_scope
     """
-    become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
-    inner = [*become, *refused("seize", errno.EPERM)]
+    inner = [*(ljspy.becoming(user) if user else []), *refused("seize", errno.EPERM)]
     through = ljspy.in_namespaces("-m", setup=setup, argv=inner)
     result = run(*RECORD, "-p", process.pid, through=through)
     explains(result, f"kernel.yama.ptrace_scope is {scope}", remedy)
@@ -115,7 +98,7 @@ def test_launching_a_command_under_yama():
 @pytest.mark.parametrize("way", ["docker", "compose", "Kubernetes"])
 def test_root_without_the_capability(target, way):
     """The target has it, so being the same user is not enough."""
-    result = run(*RECORD, "-p", target.pid, through=without_capability())
+    result = run(*RECORD, "-p", target.pid, through=ljspy.WITHOUT_CAPABILITY)
     explains(result, "has capabilities that ljspy has not", way)
 
 
@@ -135,16 +118,15 @@ def test_filter_on_reading_memory_does_not_matter(target, error):
 
 @pytest.mark.parametrize("hidepid", [1, 2])
 def test_hidden_process(target, hidepid):
-    become = ["setpriv", f"--reuid={ljspy.NOBODY}", f"--regid={ljspy.NOBODY}", "--clear-groups"]
     mount = f"mount -t proc -o hidepid={hidepid} proc /proc"
-    through = ljspy.in_namespaces("-m", setup=mount, argv=become)
+    through = ljspy.in_namespaces("-m", setup=mount, argv=ljspy.becoming(ljspy.NOBODY))
     result = run(*RECORD, "-p", target.pid, through=through)
     explains(result, "hidepid", "Run ljspy as that process's user")
 
 
 def test_process_that_is_not_dumpable():
     code = 'ffi.cdef("int prctl(int, long, long, long, long)") ffi.C.prctl(4, 0, 0, 0, 0)'
-    with busy(code, user=ljspy.NOBODY) as process:
+    with ljspy.busy(code, user=ljspy.NOBODY) as process:
         result = run(*RECORD, "-p", process.pid, user=ljspy.NOBODY)
         explains(result, "not dumpable", "Run ljspy as root")
 
@@ -182,13 +164,8 @@ def test_32_bit_program(tmp_path):
         explains(run(*RECORD, "-p", process.pid), "runs a 32-bit program", None)
 
 
-# What there is to choose from is seen in a pid namespace of one's own.
-ALONE = ["-m", "-p", "-f", "--mount-proc"]
-
-
 def test_nothing_to_choose_from_but_what_is_refused():
     """As nobody beside root's LuaJIT: it is that which is explained."""
     launch = f"'{ljspy.luajit('luajit')}' -e 'while true do end' & sleep 0.5"
-    become = ["setpriv", f"--reuid={ljspy.NOBODY}", f"--regid={ljspy.NOBODY}", "--clear-groups"]
-    through = ljspy.in_namespaces(*ALONE, "--kill-child", setup=launch, argv=["timeout", "30", *become])
+    through = ljspy.in_namespaces(*ljspy.ALONE, setup=launch, argv=ljspy.becoming(ljspy.NOBODY))
     explains(run("record", through=through), "(luajit) belongs to user root", "sudo ljspy")
