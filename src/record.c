@@ -147,7 +147,12 @@ static bool explain_failure(const struct recording *recording)
 		return true;
 	}
 	if (result->end == SAMPLER_FAILED) {
-		if (options->launch)
+		if (result->error == EAGAIN) {
+			message_error("No timer can be had.");
+			message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
+		} else if (result->pid == 0 && !options->launch) {
+			message_error_errno(result->error, "starting to record");
+		} else if (options->launch)
 			message_error_errno(result->error, "%s", options->launch[0]);
 		else
 			choose_explain(result->pid, result->error);

@@ -913,17 +913,19 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 {
 	uint64_t self_start_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	struct figures *figures = &ret_result->figures;
+	struct tracer *tracer = tracer_new();
+	const int tracer_error = errno;
 	struct sampler sampler = {
 		.options = options,
 		.result = ret_result,
-		.tracer = tracer_new(),
+		.tracer = tracer,
 		.period_ns = NS_PER_SECOND / options->rate_hz,
 		.random = self_start_ns | 1,
 	};
 
 	*ret_result = (struct sampler_result){ 0 };
 	if (!sampler.tracer) {
-		fail(&sampler, 0, -ENOMEM);
+		fail(&sampler, 0, -tracer_error);
 	} else if (open_targets(&sampler)) {
 		sampler.start_ns = now_ns(CLOCK_MONOTONIC);
 		loop(&sampler);

@@ -178,14 +178,14 @@ class Recorder:
     """ljspy record at work; finish() waits for what it wrote. Several can run
     at the same time."""
 
-    def __init__(self, directory, *target, seconds=1, rate=HIGH_RATE, options=(), user=None):
+    def __init__(self, directory, *target, seconds=1, rate=HIGH_RATE, options=(), user=None, through=()):
         self.folded = directory / "profile.folded"
         self.stats = directory / "stats.json"
         arguments = ["record", "-d", f"{seconds}s", "-r", rate, "-f", "folded", "-o", self.folded]
         arguments += ["--annotate", "--stats", self.stats, *options, *target]
         self.timeout = seconds + 60
         self.process = subprocess.Popen(
-            [LJSPY, *map(str, arguments)],
+            [*through, LJSPY, *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

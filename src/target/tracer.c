@@ -496,9 +496,11 @@ void tracer_release_files(struct tracer *tracer, size_t count)
 struct tracer *tracer_new(void)
 {
 	struct tracer *tracer = calloc(1, sizeof(*tracer));
+	int error = tracer ? watch_open(&tracer->watch, reap_meanwhile, tracer) : 0;
 
-	if (tracer && watch_open(&tracer->watch, reap_meanwhile, tracer)) {
+	if (error) {
 		free(tracer);
+		errno = -error;
 		return NULL;
 	}
 	if (tracer)
