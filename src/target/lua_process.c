@@ -11,6 +11,7 @@
 #include "memory/snapshot.h"
 #include "src/target/live_memory.h"
 #include "src/target/maps.h"
+#include "src/target/resident.h"
 #include "unwind/image.h"
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
@@ -335,20 +336,30 @@ static void add_universes(struct lua_process *process, const struct looked_at *o
 		image_add_universe(process->image, one->states[i], &one->vm);
 }
 
+static bool may_hold_states(const struct mapping *mapping)
+{
+	return (mapping->access & MAPPING_WRITE) && !(mapping->access & MAPPING_SHARED) &&
+	       mapping->inode == 0;
+}
+
 static void find_states(struct lua_process *process, struct looked_at *one)
 {
+	int pages = resident_open(process->pid);
+
 	one->state_count = 0;
 	for (size_t i = 0; i < maps_count(process->maps); i++) {
 		const struct mapping *mapping = maps_at(process->maps, i);
+		uint64_t at = mapping->begin, begin, end;
 
-		if (!(mapping->access & MAPPING_WRITE) || (mapping->access & MAPPING_SHARED) ||
-		    mapping->inode != 0)
+		if (!may_hold_states(mapping))
 			continue;
-		one->state_count += recognise_states(lua_process_memory(process), &one->vm,
-						     mapping->begin, mapping->end,
-						     one->states + one->state_count,
-						     STATES_MAX - one->state_count);
+		while (resident_next(pages, &at, mapping->end, &begin, &end))
+			one->state_count += recognise_states(lua_process_memory(process), &one->vm,
+							     begin, end, one->states + one->state_count,
+							     STATES_MAX - one->state_count);
 	}
+	if (pages >= 0)
+		close(pages);
 	if (one->settled)
 		add_universes(process, one);
 }

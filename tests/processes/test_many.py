@@ -25,7 +25,7 @@ WORKER = """
     end
     local work = loadstring("local function work() for i = 1, 1e5 do end end return work", "=process_" .. arg[1])()
     io.write("ready\\n") io.flush()
-    while true do local finish = os.clock() + 0.002 repeat work() until os.clock() > finish ffi.C.usleep(50000) end
+    while true do local finish = os.clock() + 0.03 repeat work() until os.clock() > finish ffi.C.usleep(3000000) end
 """
 
 
@@ -60,7 +60,7 @@ def record_until_each_has_worked(targets, directory, *arguments, through=()):
     for target in targets:
         ljspy.wait_traced(target.pid)
     before = [ljspy.cpu_ns(target.pid) for target in targets]
-    enough = lambda: all(ljspy.cpu_ns(t.pid) > ns + 1e8 for t, ns in zip(targets, before))
+    enough = lambda: all(ljspy.cpu_ns(t.pid) > ns + 9e7 for t, ns in zip(targets, before))
     assert ljspy.wait_until(enough, seconds=60)
     recorder.process.send_signal(signal.SIGINT)
     return recorder.finish()
