@@ -12,6 +12,7 @@ enum {
 	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
 	FUNCTIONS_BATCH = 4096,
 	CONSTANTS_MAX = 1024,
+	STUBS_BYTES_MAX = 160,	/* of a group of exit stubs: it may reach into the next page */
 	/* A trace's own part of the stack: spadjust is a multiple of 16 in 16 bits, mostly under 100. */
 	TRACE_FRAME_BYTES_MAX = 4096,
 };
@@ -86,6 +87,12 @@ static bool load_view(const struct capture *capture, struct lua_universe *univer
 		memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
 	if (layout->g_jit_base != LAYOUT_ABSENT)
 		memory_read(memory, universe->g + (uint64_t)layout->g_jit_base, &view.jit_base, ref);
+	/* Before there was cur_L, it was jit_L that said whether and for whom a trace runs. */
+	if (layout->g_jit_L != LAYOUT_ABSENT) {
+		memory_read(memory, universe->g + (uint64_t)layout->g_jit_L, &view.cur_L, ref);
+		if (view.cur_L == 0 && view.vmstate != VMST_EXIT)
+			view.jit_base = 0;
+	}
 	*ret_view = view;
 	return true;
 }
@@ -121,6 +128,52 @@ static bool is_wanted(const struct image *image, const struct lua_universe *univ
 		return true;
 	return universe->g == hints->g ||
 	       universe->g == vm_universe_of_registers(&universe->vm->layout, &capture->registers);
+}
+
+/* Which state a lua_State belongs to. */
+static struct lua_universe *universe_of_thread(const struct capture *capture,
+					       const struct image *image,
+					       const struct layout *layout, uint64_t thread)
+{
+	uint64_t g = 0;
+
+	if (memory_read(snapshot_memory(capture->snapshot), thread + (uint64_t)layout->L_glref, &g,
+			layout_ref_size(layout)) != MEMORY_OK)
+		return NULL;
+	return image_find_universe(image, g);
+}
+
+/* The states whose C frames lie on the copied stack, where there are more than are read anyway. */
+static void view_universes_on_stack(struct capture *capture, const struct image *image,
+				    const struct vm_code *vm)
+{
+	uint64_t last = 0;
+
+	for (uint64_t cframe = (capture->registers.rsp + 7) & ~(uint64_t)7;
+	     cframe < capture->stack_end; cframe += sizeof(uint64_t)) {
+		struct lua_universe *universe;
+		uint64_t thread;
+
+		if (!vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot),
+					   cframe, &thread) || thread == last)
+			continue;
+		last = thread;
+		universe = universe_of_thread(capture, image, &vm->layout, thread);
+		if (universe && !capture_find_universe(capture, universe))
+			view_universe(capture, universe);
+	}
+}
+
+static void view_other_universes(struct capture *capture, const struct image *image)
+{
+	if (image_universe_count(image) <= CAPTURE_UNIVERSES_MAX)
+		return;
+	for (size_t i = 0; i < image_module_count(image); i++) {
+		const struct vm_code *vm = image_module(image, i)->vm;
+
+		if (vm)
+			view_universes_on_stack(capture, image, vm);
+	}
 }
 
 /* The array of traces and its size (jit_State.trace, sizetrace). */
@@ -235,12 +288,13 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 }
 
 /*
- * A coroutine that C resumed: the resumer, if it is a Lua thread, has its own
- * innermost C frame further up, which holds the thread in its SAVE_L.
+ * The thread whose innermost C frame is the next one further up the native
+ * stack. The frame holds the thread in its SAVE_L, and the thread the frame.
  */
-static const struct lua_thread *find_resumer(struct capture *capture, const struct image *image,
-					     struct capture_hints *hints,
-					     struct lua_universe *universe, uint64_t above)
+static const struct lua_thread *find_thread_above(struct capture *capture,
+						  const struct image *image,
+						  struct capture_hints *hints,
+						  struct lua_universe *universe, uint64_t above)
 {
 	const struct layout *layout = &universe->vm->layout;
 
@@ -304,7 +358,8 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 			thread = add_thread(capture, hints, thread->universe, resumer);
 			cframe = end;
 		} else {
-			thread = find_resumer(capture, image, hints, thread->universe, end);
+			/* C resumed it: a Lua thread's frame may come further up. */
+			thread = find_thread_above(capture, image, hints, thread->universe, end);
 			cframe = thread ? thread->cframe : 0;
 		}
 		if (!thread)
@@ -349,14 +404,25 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		}
 		add_switching_thread(capture, hints, module->vm);
 	}
-	for (size_t u = 0; u < capture->universe_count; u++)
-		if (capture->universes[u].cur_L)
-			add_thread(capture, hints, capture->universes[u].universe,
-				   capture->universes[u].cur_L);
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		const struct universe_view *view = &capture->universes[u];
+
+		if (view->cur_L)
+			add_thread(capture, hints, view->universe, view->cur_L);
+		else if (view->universe->vm->layout.g_cur_L == LAYOUT_ABSENT)
+			find_thread_above(capture, image, hints, view->universe,
+					  capture->stack_begin);
+	}
 	/* The list grows while it is followed, and each thread is followed once. */
-	for (size_t i = 0; i < capture->thread_count; i++)
-		if (capture->threads[i].cframe)
-			follow_cframes(capture, image, hints, &capture->threads[i]);
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe)
+			follow_cframes(capture, image, hints, thread);
+		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
+			find_thread_above(capture, image, hints, thread->universe,
+					  capture->stack_begin);
+	}
 }
 
 /*---- Lua stacks and what is on them ----*/
@@ -462,42 +528,73 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 	}
 }
 
+/*
+ * Code that LuaJIT generates besides traces: the stubs of exits and of FFI
+ * callbacks, which jump to the VM. The first word of the latter's page is
+ * where to.
+ */
+static void capture_stub(struct capture *capture)
+{
+	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
+	struct memory_range ranges[] = {
+		{ .address = page, .length = PAGE_SIZE },
+		{ .address = page + PAGE_SIZE, .length = STUBS_BYTES_MAX },
+	};
+
+	snapshot_capture(capture->snapshot, ranges, 2);
+}
+
+/* From the exit of a trace the recorder may be started, and all that follows from it. */
+static bool may_be_exiting(int32_t vmstate)
+{
+	return vmstate == VMST_EXIT || vmstate == VMST_GC || vmstate == VMST_RECORD ||
+	       vmstate == VMST_OPT || vmstate == VMST_ASM;
+}
+
 static void capture_traces(struct capture *capture, const struct image *image,
 			   struct lua_objects *objects, const struct universe_view *view)
 {
 	const struct layout *layout = &view->universe->vm->layout;
 	uint64_t J = view->universe->g + (uint64_t)layout->GG_J, J_trace = 0;
 	/* The trace that runs, and the one that an exit restores from (J->parent). */
-	uint32_t executing[] = { view->vmstate > 0 ? (uint32_t)view->vmstate : 0, 0 };
-	uint32_t sizetrace;
+	uint32_t executing[] = { view->vmstate > 0 ? (uint32_t)view->vmstate : 0, 0, 0 };
+	size_t count = sizeof(executing) / sizeof(executing[0]);
+	uint32_t sizetrace, exitno, state;
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct trace *trace;
+	enum code_kind code = image_classify(image, capture->registers.rip, NULL);
 
 	/* Until the layout of traces is settled there is no telling what they say. */
 	if (!view->universe->traces || view->universe->vm->traces_open)
 		return;
-	if (!executing[0] && view->jit_base == 0 &&
-	    image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
+	if (!executing[0] && view->jit_base == 0 && !may_be_exiting(view->vmstate) &&
+	    code != CODE_UNKNOWN)
 		return;
 	if (memory_read(memory, J + (uint64_t)layout->J_trace, &J_trace,
 			layout_ref_size(layout)) != MEMORY_OK ||
 	    !memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
 		return;
-	if (view->vmstate == VMST_EXIT) {
-		uint32_t exitno;
-
-		memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
-		memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
-	}
+	/* Also what is to be changed in the copy, when an exit under way is run on. */
+	memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
+	memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
+	memory_u32(memory, J + (uint64_t)layout->J_state, &state);
+	if (code == CODE_VM)
+		executing[2] = vm_exit_trace(&capture->registers);
 	traces_capture(view->universe->traces, capture->snapshot, layout, J, J_trace, sizetrace,
-		       executing, 2);
+		       executing, count);
 	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 				  capture->registers.rip);
-	if (trace)
+	if (trace) {
 		capture_trace_constants(capture, objects, layout, trace);
-	else
+		trace = traces_capture_link(view->universe->traces, capture->snapshot, layout, trace);
+		if (trace)
+			capture_trace_constants(capture, objects, layout, trace);
+	} else {
 		capture_calling_trace(capture, objects, view);
-	for (size_t i = 0; i < 2; i++) {
+		if (code == CODE_UNKNOWN)
+			capture_stub(capture);
+	}
+	for (size_t i = 0; i < count; i++) {
 		trace = traces_by_number(view->universe->traces, executing[i]);
 		if (trace)
 			capture_trace_constants(capture, objects, layout, trace);
@@ -517,6 +614,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 
 	lua_objects_begin(objects);
 	capture_first(capture, image, hints);
+	view_other_universes(capture, image);
 	capture_threads(capture, image, hints);
 	capture_lua_stacks(capture);
 	for (size_t i = 0; i < capture->thread_count; i++)
