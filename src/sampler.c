@@ -21,7 +21,7 @@
 enum {
 	NS_PER_SECOND = 1000000000,
 	HOUSEKEEPING_NS = NS_PER_SECOND,	/* how often mappings are looked at */
-	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
+	STOP_TIMEOUT_NS = 2 * 1000 * 1000,
 	WORTH_TELLING_ONE_IN = 8,		/* part of a period; less is not told as lost */
 	IDLE_PERIODS = 3,			/* without CPU use, then a target is idle */
 	LOOK_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
@@ -179,21 +179,14 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 	deliver(sampler, target, &sample);
 }
 
-/* Hold the thread, copy, let it go; then say what was seen. */
-static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
-			  struct thread_record *record)
+/* Copy what belongs to a held thread, let it go; then say what was seen. */
+static void take_held(struct sampler *sampler, struct target *target, struct thread *thread,
+		      struct thread_record *record, uint64_t begin)
 {
 	struct registers registers;
-	uint64_t begin, used;
-	int error;
+	uint64_t used;
+	int error = tracer_registers(thread->tracee, &registers);
 
-	if (!thread_is_running(target->threads, thread))
-		return;
-	begin = now_ns(CLOCK_MONOTONIC);
-	error = tracer_stop(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
-	if (error)
-		return;
-	error = tracer_registers(thread->tracee, &registers);
 	if (!error) {
 		lua_process_settle(target->process);
 		lua_process_capture(target->process, &registers, &record->hints);
@@ -206,6 +199,44 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 	if (thread_measure(target->threads, thread, &used) == 0)
 		record->pending_ns += used;
 	unwind_and_deliver(sampler, target, thread, record);
+}
+
+/*
+ * A thread that does not stop at once waits for a CPU, be it that others have
+ * them all or that its container has used up its share. It stops when it gets
+ * one; that is where it was, so the sample is taken then (take_late()).
+ */
+static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
+			  struct thread_record *record)
+{
+	uint64_t begin = now_ns(CLOCK_MONOTONIC);
+	int error;
+
+	if (thread->tracee->state == TRACEE_AWAITED || !thread_is_running(target->threads, thread))
+		return;
+	error = tracer_stop(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
+	if (!error)
+		take_held(sampler, target, thread, record, begin);
+	else if (error == -ETIMEDOUT)
+		thread->tracee->hold_late = true;
+}
+
+static void take_late_of(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+
+		if (thread->tracee->state != TRACEE_HELD)
+			continue;
+		record = record_of(target, thread->tid, now);
+		if (record && target->process && target->sampled)
+			take_held(sampler, target, thread, record, now_ns(CLOCK_MONOTONIC));
+		else
+			tracer_resume(sampler->tracer, thread->tracee);
+	}
 }
 
 /* Take a sample of each thread that has run since its last one and is running now. */
@@ -703,6 +734,15 @@ static void deal_with(struct sampler *sampler, const siginfo_t *info)
 		sampler->result->end = SAMPLER_INTERRUPTED;
 }
 
+static void take_late(struct sampler *sampler)
+{
+	if (!tracer_has_held_late(sampler->tracer))
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i] && sampler->targets[i]->attached)
+			take_late_of(sampler, sampler->targets[i]);
+}
+
 static void poll_tracees(struct sampler *sampler)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
@@ -774,7 +814,9 @@ static void loop(struct sampler *sampler)
 		if (sampler->result->end == SAMPLER_INTERRUPTED)
 			return;
 		poll_tracees(sampler);
+		take_late(sampler);
 		tick_all(sampler);
+		take_late(sampler);
 	}
 }
 

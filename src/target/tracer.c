@@ -46,6 +46,7 @@ struct tracer {
 	struct watch watch;
 	size_t files_left;	/* that may still be kept open */
 	bool poll_is_due;
+	bool held_late;		/* since the last tracer_has_held_late() */
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
 };
 
@@ -93,15 +94,16 @@ static void leave_job_stopped(struct tracee *tracee)
 	tracee->state = TRACEE_JOB_STOPPED;
 }
 
-static void handle_trap(struct tracee *tracee, int signal)
+static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal)
 {
 	/* SIGTRAP: our interrupt, or the end of a job stop; else the signal that began one. */
 	bool job_stop = signal != SIGTRAP;
 
-	if (tracee->wanted) {
+	if (tracee->wanted || tracee->hold_late) {
+		tracer->held_late |= !tracee->wanted;
 		tracee->state = TRACEE_HELD;
 		tracee->held_in_job_stop = job_stop;
-		tracee->wanted = false;
+		tracee->wanted = tracee->hold_late = false;
 	} else if (job_stop) {
 		leave_job_stopped(tracee);
 	} else {
@@ -123,7 +125,7 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 	if (former && former != tracee)
 		mark_gone(tracer, former);
 	tracee->execed = true;
-	tracee->wanted = false;
+	tracee->wanted = tracee->hold_late = false;
 	tracer->changed = true;
 	continue_tracee(tracee, 0);
 }
@@ -136,7 +138,7 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
  */
 static void handle_signal(struct tracee *tracee, int signal)
 {
-	if (tracee->wanted)
+	if (tracee->wanted || tracee->hold_late)
 		ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
 	continue_tracee(tracee, signal);
 }
@@ -153,7 +155,7 @@ static void handle_status(struct tracer *tracer, struct tracee *tracee, int stat
 		return;
 	switch (status >> 16) {
 	case PTRACE_EVENT_STOP:
-		handle_trap(tracee, WSTOPSIG(status));
+		handle_trap(tracer, tracee, WSTOPSIG(status));
 		break;
 	case PTRACE_EVENT_EXEC:
 		handle_exec(tracer, tracee);
@@ -433,6 +435,14 @@ bool tracer_poll(struct tracer *tracer)
 	changed = tracer->changed;
 	tracer->changed = false;
 	return changed;
+}
+
+bool tracer_has_held_late(struct tracer *tracer)
+{
+	bool held_late = tracer->held_late;
+
+	tracer->held_late = false;
+	return held_late;
 }
 
 bool tracer_poll_is_due(const struct tracer *tracer)

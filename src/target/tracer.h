@@ -39,6 +39,7 @@ struct tracee {
 	pid_t pid;		/* process */
 	pid_t tid;
 	enum tracee_state state;
+	bool hold_late;		/* hold it when it stops after all; set by you while it is TRACEE_AWAITED */
 	bool execed;		/* has run another program since this was last cleared (by you) */
 	bool exit_known;	/* TRACEE_GONE: exit_status holds what waitpid() told */
 	int exit_status;
@@ -86,8 +87,9 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee);
  * with EINTR (see thread_is_running()).
  *
  * 0: the tracee is TRACEE_HELD, resume it as soon as possible.
- * -ETIMEDOUT: it did not stop in time (an uninterruptible wait); it is
- *	resumed by tracer_poll() as soon as it does.
+ * -ETIMEDOUT: it did not stop in time (it waits for a CPU, or for something
+ *	uninterruptible). When it does, tracer_poll() resumes it, or holds it if
+ *	tracee->hold_late was set.
  * -ESRCH: it has ended.
  * -ECANCELED: it has called execve(); see tracee->execed. It runs.
  */
@@ -105,6 +107,9 @@ void tracer_resume(struct tracer *tracer, struct tracee *tracee);
  * process that is not a tracee. True if a tracee has ended or execed.
  */
 bool tracer_poll(struct tracer *tracer);
+
+/* Has a thread been held late since the last call? */
+bool tracer_has_held_late(struct tracer *tracer);
 
 /*
  * tracer_stop() takes SIGCHLD off the queue; true if one of those may have
