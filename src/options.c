@@ -24,6 +24,7 @@ enum {
 
 	/* Letters of options that have none. */
 	OPTION_NAME = UCHAR_MAX + 1,
+	OPTION_TREE,
 	OPTION_STATS,
 	OPTION_NATIVE,
 	OPTION_LINES,
@@ -55,6 +56,8 @@ static const struct {
 } option_table[] = {
 	{ "pid", 'p', TARGETS, "PID[,PID...]", "the processes to look at" },
 	{ "name", OPTION_NAME, TARGETS, "PATTERN", "those whose name, program or script matches" },
+	{ "tree", OPTION_TREE, TARGETS, "PID[,PID...]", "these and all their descendants, e.g. a master" },
+	{ "subprocesses", 's', RECORD, NULL, "all descendants too, as with --tree" },
 	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix tells -f" },
 	{ "format", 'f', RENDER, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
@@ -95,6 +98,7 @@ static const struct {
 		"profile processes for a while and draw a flame graph",
 		"  ljspy record -p 1234 -d 30s               ljspy-NAME-1234-DATE-TIME.svg\n"
 		"  ljspy record --name nginx -o nginx.svg    all workers in one picture\n"
+		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
 		"  ljspy record -o - -f folded -- luajit game.lua\n",
 	},
 	[COMMAND_DUMP] = {
@@ -439,6 +443,12 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_NAME:
 		options->name = argument;
 		return true;
+	case OPTION_TREE:
+		options->subprocesses = true;
+		return parse_ids(options, argument, &options->pids, &options->pid_count);
+	case 's':
+		options->subprocesses = true;
+		return true;
 	case 'o':
 		options->output = argument;
 		return true;
@@ -571,7 +581,7 @@ static bool parse_rest(struct options *options, char **rest, bool separated)
 		return true;
 	if (!separated || options->command != COMMAND_RECORD) {
 		message_error("\"%s\" is one argument too many.", separated ? "--" : *rest);
-		message_note("A process is chosen by -p or --name; a command to start follows \"--\" in `ljspy record`.");
+		message_note("A process is chosen by -p, --tree or --name; a command to start follows \"--\" in `ljspy record`.");
 		return false;
 	}
 	if (!*rest) {
@@ -589,7 +599,7 @@ static bool check_targets(const struct options *options)
 
 	if (ways <= 1)
 		return true;
-	message_error("Only one of -p, --name and a command to start can be given.");
+	message_error("Only one of -p or --tree, --name and a command to start can be given.");
 	suggest_help(options->command);
 	return false;
 }
