@@ -86,6 +86,12 @@ static bool load_view(const struct capture *capture, struct lua_universe *univer
 		memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
 	if (layout->g_jit_base != LAYOUT_ABSENT)
 		memory_read(memory, universe->g + (uint64_t)layout->g_jit_base, &view.jit_base, ref);
+	/* Before there was cur_L, it was jit_L that said whether and for whom a trace runs. */
+	if (layout->g_jit_L != LAYOUT_ABSENT) {
+		memory_read(memory, universe->g + (uint64_t)layout->g_jit_L, &view.cur_L, ref);
+		if (view.cur_L == 0 && view.vmstate != VMST_EXIT)
+			view.jit_base = 0;
+	}
 	*ret_view = view;
 	return true;
 }
@@ -281,12 +287,13 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 }
 
 /*
- * A coroutine that C resumed: the resumer, if it is a Lua thread, has its own
- * innermost C frame further up, which holds the thread in its SAVE_L.
+ * The thread whose innermost C frame is the next one further up the native
+ * stack. The frame holds the thread in its SAVE_L, and the thread the frame.
  */
-static const struct lua_thread *find_resumer(struct capture *capture, const struct image *image,
-					     struct capture_hints *hints,
-					     struct lua_universe *universe, uint64_t above)
+static const struct lua_thread *find_thread_above(struct capture *capture,
+						  const struct image *image,
+						  struct capture_hints *hints,
+						  struct lua_universe *universe, uint64_t above)
 {
 	const struct layout *layout = &universe->vm->layout;
 
@@ -350,7 +357,8 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 			thread = add_thread(capture, hints, thread->universe, resumer);
 			cframe = end;
 		} else {
-			thread = find_resumer(capture, image, hints, thread->universe, end);
+			/* C resumed it: a Lua thread's frame may come further up. */
+			thread = find_thread_above(capture, image, hints, thread->universe, end);
 			cframe = thread ? thread->cframe : 0;
 		}
 		if (!thread)
@@ -395,14 +403,25 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		}
 		add_switching_thread(capture, hints, module->vm);
 	}
-	for (size_t u = 0; u < capture->universe_count; u++)
-		if (capture->universes[u].cur_L)
-			add_thread(capture, hints, capture->universes[u].universe,
-				   capture->universes[u].cur_L);
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		const struct universe_view *view = &capture->universes[u];
+
+		if (view->cur_L)
+			add_thread(capture, hints, view->universe, view->cur_L);
+		else if (view->universe->vm->layout.g_cur_L == LAYOUT_ABSENT)
+			find_thread_above(capture, image, hints, view->universe,
+					  capture->stack_begin);
+	}
 	/* The list grows while it is followed, and each thread is followed once. */
-	for (size_t i = 0; i < capture->thread_count; i++)
-		if (capture->threads[i].cframe)
-			follow_cframes(capture, image, hints, &capture->threads[i]);
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe)
+			follow_cframes(capture, image, hints, thread);
+		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
+			find_thread_above(capture, image, hints, thread->universe,
+					  capture->stack_begin);
+	}
 }
 
 /*---- Lua stacks and what is on them ----*/

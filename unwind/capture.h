@@ -39,7 +39,7 @@ struct capture_hints {
 struct universe_view {
 	struct lua_universe *universe;
 	int32_t vmstate;
-	uint64_t cur_L;		/* 0 in LuaJIT 2.0, which has none */
+	uint64_t cur_L;		/* 0 if there is none; LuaJIT 2.0 knows it while a trace runs only */
 	uint64_t jit_base;
 };
 

@@ -42,6 +42,9 @@ enum {
 	VMST_ASM = ~6,
 };
 
+/* lua_State.status: what is above has ended with an error (lua.h). */
+enum { LUA_YIELD = 1 };
+
 /* Frame types: the low bits of a frame link (lj_frame.h). */
 enum {
 	FRAME_LUA_MASK = 3,	/* both bits clear: the link is a bytecode pc */
