@@ -171,15 +171,6 @@ def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check
     assert in_handler
 
 
-def gdb_functions(pid):
-    """Names of native frames as gdb sees them, leaf first."""
-    out = subprocess.run(
-        ["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "bt", "-p", str(pid)],
-        capture_output=True, text=True, timeout=60, check=False,
-    ).stdout
-    return re.findall(r"^#\d+\s+(?:0x\w+ in )?(\S+) \(", out, re.MULTILINE)
-
-
 def native_names(dump):
     """Names of native frames in a dump, leaf first, in the pieces between lost
     frames. What Lua calls stands there twice."""
@@ -191,12 +182,6 @@ def native_names(dump):
         elif name in EXPORTED | API | STATIC_FUNCTIONS and pieces[-1][-1:] != [name]:
             pieces[-1].append(name)
     return pieces
-
-
-@pytest.fixture
-def gdb():
-    if not shutil.which("gdb"):
-        pytest.skip("no gdb")
 
 
 @pytest.mark.usefixtures("built", "gdb")
@@ -213,7 +198,7 @@ def test_native_frames_are_gdbs(host, request):
         for _ in range(20):
             assert ljspy.wait_until(lambda: "S" in ljspy.status_field(target.pid, "State"))
             dump = ljspy.run("dump", "--native", "all", "-p", target.pid).stdout
-            expected = [name for name in gdb_functions(target.pid) if name in EXPORTED | API | STATIC_FUNCTIONS]
+            expected = [name for name in ljspy.gdb_functions(target.pid) if name in EXPORTED | API | STATIC_FUNCTIONS]
             first, *others = native_names(dump)
             assert first and expected[: len(first)] == first, dump
             lost += len(others)
@@ -236,7 +221,7 @@ def test_native_frames_of_a_held_thread_are_gdbs(host):
             target.process.send_signal(signal.SIGSTOP)
             assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") == "T")
             dump = ljspy.run("dump", "--native", "all", "-p", target.pid).stdout
-            expected = [name for name in gdb_functions(target.pid) if name in EXPORTED | API | STATIC_FUNCTIONS]
+            expected = [name for name in ljspy.gdb_functions(target.pid) if name in EXPORTED | API | STATIC_FUNCTIONS]
             target.process.send_signal(signal.SIGCONT)
             time.sleep(0.003)
             pieces = native_names(dump)

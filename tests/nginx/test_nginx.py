@@ -191,6 +191,15 @@ def test_what_lua_calls_stands_above_it(nginx, jit, tmp_path):
         assert lost <= stacks.LOST_SHARE_COMPILED * total, (function, stacks_of)
 
 
+@pytest.mark.usefixtures("gdb")
+@pytest.mark.parametrize("jit", ["off"], indirect=True)
+def test_native_frames_are_gdbs(nginx, jit):
+    with nginx.load("/leaves", 20):
+        busy = ljspy.cpu_ns(nginx.worker)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
+        assert ljspy.compare_with_gdb(nginx.worker)
+
+
 def test_idle_worker_is_left_alone(nginx, tmp_path):
     ljspy.wait_until(lambda: ljspy.status_field(nginx.worker, "State") == "S")
     log, sleeps = nginx.error_log.read_text(), ljspy.sleeps(nginx.worker)
