@@ -202,6 +202,29 @@ static bool start_section(struct merge *merge, struct section *section,
 }
 
 /*
+ * Is an FFI callback through, all but its result? Then its C frame runs no
+ * Lua frames any more, and the walk begins at those of the one below.
+ */
+static bool has_called_back(const struct merge *merge, const struct lua_thread *thread,
+			    struct lua_walk *ret_walk)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct module *module;
+	struct lua_walk walk = { .thread = thread, .objects = merge->objects, .base = thread->base };
+
+	if (!native->is_return_address ||
+	    image_classify(merge->image, native->registers.rip - 1, &module) != CODE_VM ||
+	    !vm_is_leaving_callback(thread->layout, image_text(merge->image), module->vm,
+				    native->registers.rip))
+		return false;
+	*ret_walk = walk;
+	/* lj_ccallback_leave() sets L->base to the frame that it converts the result from. */
+	if (lua_walk_is_callback(&walk) && lua_walk_step(&walk) == LUA_STEP_FROM_C)
+		*ret_walk = walk;
+	return true;
+}
+
+/*
  * Put the Lua frames that run in the VM's C frame into the stack. A frame of
  * lua_cpcall's kind, marked by a negative count of results, runs none.
  */
@@ -214,6 +237,10 @@ static void enter_section(struct merge *merge, const struct lua_thread *thread, 
 		return;
 	if (section->ended)
 		return;
+	if (!section->started && has_called_back(merge, thread, &section->walk)) {
+		section->started = true;
+		return;
+	}
 	if (section->started) {
 		lua_top_resume(&section->walk, merge->memory, cframe);
 	} else {
@@ -779,6 +806,8 @@ static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 		return leave_frame(merge, &vm->layout, cframe, false);
 	}
 	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip) ||
+	    vm_is_leaving_callback(&vm->layout, image_text(merge->image), vm,
+				   native->registers.rip) ||
 	    is_unlinked_coroutine(merge, &vm->layout, sp))
 		return leave_frame(merge, &vm->layout, sp, false);
 	interpreting = interpreting_thread(merge, vm, &view);

@@ -24,6 +24,7 @@ enum {
 	BRANCH_TO_FETCH_BYTES = 24,
 	MODRM_RBP_RDX = 0x55,
 	MODRM_RDI_RDX = 0x57,
+	MODRM_RCX_RDX = 0x51,
 	CALL_SETUP_BYTES = 64,	/* before a call, in which its operands are set up */
 };
 
@@ -336,6 +337,12 @@ bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory 
 				     const struct vm_code *vm, uint64_t return_address)
 {
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RDI_RDX);
+}
+
+bool vm_is_leaving_callback(const struct layout *layout, struct memory *text,
+			    const struct vm_code *vm, uint64_t return_address)
+{
+	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RCX_RDX);
 }
 
 /* vm_exit_handler: mov RAd, [DISPATCH+DISPATCH_GL(vmstate)] */
