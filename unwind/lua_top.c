@@ -65,7 +65,8 @@ static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *o
 		if (!find_instruction(thread, proto, pc, &walk.pc) &&
 		    (!vm_frame_pc(thread->layout, stack, cframe, &saved) ||
 		     !find_instruction(thread, proto, saved, &walk.pc)))
-			walk.pc = 0;
+			walk.pc = lua_walk_is_callback(&walk) && thread->base == thread->top
+				? proto->bc : 0;	/* lj_ccallback_enter() sets it last */
 	}
 	*ret_walk = walk;
 	return true;
