@@ -24,6 +24,7 @@ struct merge {
 	struct memory *memory;		/* the snapshot */
 	struct merged_stack *stack;
 	struct section sections[CAPTURE_THREADS_MAX];
+	bool is_half_done;	/* the VM's frame at hand is not in one piece, and cannot be brought into it */
 	bool out_of_memory;
 };
 
@@ -194,6 +195,8 @@ static bool start_section(struct merge *merge, struct section *section,
 {
 	const struct native_frame *native = native_current(merge->native);
 
+	if (merge->is_half_done)
+		return merge->is_half_done = false;
 	if (native->is_return_address)
 		return lua_top_below_native(merge->image, merge->objects, merge->memory, thread,
 					    cframe, &native->registers, &section->walk);
@@ -810,7 +813,8 @@ static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 				   native->registers.rip) ||
 	    is_unlinked_coroutine(merge, &vm->layout, sp))
 		return leave_frame(merge, &vm->layout, sp, false);
-	interpreting = interpreting_thread(merge, vm, &view);
+	interpreting = vm_is_exiting(&vm->layout, image_text(merge->image), native->registers.rip)
+		? NULL : interpreting_thread(merge, vm, &view);
 	return interpreting ? pass_landing(merge, view, interpreting) : pass_trace_exit(merge, vm);
 }
 
@@ -846,6 +850,9 @@ static void settle(struct merge *merge)
 		return;
 	switch (vm_settle(merge->capture, &native->registers, text, merge->objects, vm, &registers)) {
 	case VM_SETTLED_STAYS:
+		break;
+	case VM_SETTLED_UNKNOWN:
+		merge->is_half_done = true;
 		break;
 	case VM_SETTLED_DISPATCHES:
 		native_begin(merge->native, merge->memory, &registers);

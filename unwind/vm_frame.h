@@ -92,6 +92,9 @@ bool vm_call_stores_base(const struct layout *layout, struct memory *text,
 bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
 				     const struct vm_code *vm, uint64_t return_address);
 
+/* Does the call of lj_trace_exit() return here? */
+bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t return_address);
+
 /* The number of the trace that is left, while vm_exit_handler has it in a register only. */
 uint32_t vm_exit_trace(const struct registers *registers);
 
