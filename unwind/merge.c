@@ -738,17 +738,26 @@ static enum passed pass_trace_exit(struct merge *merge, const struct vm_code *vm
 	return PASSED_LOST;
 }
 
-/* The only C frame of a coroutine that an error has ended, with all its Lua frames. */
-static bool is_unlinked_coroutine(const struct merge *merge, const struct layout *layout, uint64_t cframe)
+/*
+ * Has an error unwound this frame already, while the native code that raised
+ * it still stands on it (lj_err.c: err_unwind)? Then its Lua frames are gone:
+ * the thread has ended with the error or goes on in a C frame further out.
+ */
+static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint64_t cframe)
 {
+	const struct universe_view *view;
 	const struct lua_thread *thread;
-	uint64_t address, previous;
+	uint64_t address;
 
-	if (!vm_frame_thread(layout, merge->memory, cframe, &address) ||
-	    !vm_frame_previous(layout, merge->memory, cframe, &previous))
+	if (!vm_frame_is_plausible(merge->image, &vm->layout, merge->memory, cframe, &address))
 		return false;
 	thread = capture_find_thread(merge->capture, address);
-	return thread && thread->cframe == 0 && previous == 0;
+	if (!thread)
+		return false;
+	view = capture_find_universe(merge->capture, thread->universe);
+	if (!view || view->vmstate == VMST_EXIT)
+		return false;
+	return thread->cframe > cframe || (thread->cframe == 0 && thread->status > LUA_YIELD);
 }
 
 /*
@@ -794,6 +803,7 @@ static const struct lua_thread *interpreting_thread(struct merge *merge, const s
 static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
+	struct memory *text = image_text(merge->image);
 	const struct universe_view *view;
 	const struct lua_thread *interpreting;
 	uint64_t sp = native->registers.rsp;
@@ -808,13 +818,13 @@ static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 		enter_section(merge, thread, cframe);
 		return leave_frame(merge, &vm->layout, cframe, false);
 	}
-	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip) ||
-	    vm_is_leaving_callback(&vm->layout, image_text(merge->image), vm,
-				   native->registers.rip) ||
-	    is_unlinked_coroutine(merge, &vm->layout, sp))
+	if (vm_is_exiting(&vm->layout, text, native->registers.rip))
+		return pass_trace_exit(merge, vm);
+	if (vm_is_linking(text, vm, native->registers.rip) ||
+	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.rip) ||
+	    is_unwound(merge, vm, sp))
 		return leave_frame(merge, &vm->layout, sp, false);
-	interpreting = vm_is_exiting(&vm->layout, image_text(merge->image), native->registers.rip)
-		? NULL : interpreting_thread(merge, vm, &view);
+	interpreting = interpreting_thread(merge, vm, &view);
 	return interpreting ? pass_landing(merge, view, interpreting) : pass_trace_exit(merge, vm);
 }
 
