@@ -757,7 +757,18 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
 	view = capture_find_universe(merge->capture, thread->universe);
 	if (!view || view->vmstate == VMST_EXIT)
 		return false;
-	return thread->cframe > cframe || (thread->cframe == 0 && thread->status > LUA_YIELD);
+	if (thread->cframe == 0 ? thread->status <= LUA_YIELD : thread->cframe <= cframe)
+		return false;
+	/* Its own link must lead to where the thread goes on; anything may stand on the stack. */
+	for (unsigned i = 0; i < CFRAMES_MAX && cframe && cframe != thread->cframe; i++) {
+		uint64_t previous;
+
+		if (!vm_frame_previous(&vm->layout, merge->memory, cframe, &previous) ||
+		    (previous && previous <= cframe))
+			return false;
+		cframe = previous;
+	}
+	return cframe == thread->cframe;
 }
 
 /*
