@@ -23,6 +23,7 @@ enum {
 	OPTION_NATIVE,
 	OPTION_LINES,
 	OPTION_ANNOTATE,
+	OPTION_TRACES,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 };
@@ -46,6 +47,7 @@ static const struct {
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
 	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
 	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
+	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
 	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
 	{ "layout", OPTION_LAYOUT, ALL, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
@@ -359,6 +361,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		return parse_native(argument, &options->native);
 	case OPTION_LINES:
 		options->lines = true;
+		return true;
+	case OPTION_TRACES:
+		options->traces = true;
 		return true;
 	case OPTION_ANNOTATE:
 		options->annotate = true;
