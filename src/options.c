@@ -29,6 +29,7 @@ enum {
 	OPTION_NATIVE,
 	OPTION_LINES,
 	OPTION_ANNOTATE,
+	OPTION_TRACES,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 	OPTION_INVERTED,
@@ -77,6 +78,7 @@ static const struct {
 	{ "lines", OPTION_LINES, RECORD | REPORT, NULL, "tell lines apart; --inverted: callees at the root" },
 	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, NULL },
 	{ "lines", OPTION_LINES, DIFF, NULL, "tell lines apart, not only functions" },
+	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
@@ -473,6 +475,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		return parse_native(argument, &options->native);
 	case OPTION_LINES:
 		options->lines = true;
+		return true;
+	case OPTION_TRACES:
+		options->traces = true;
 		return true;
 	case OPTION_ANNOTATE:
 		options->annotate = true;

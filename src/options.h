@@ -53,6 +53,7 @@ struct options {
 	unsigned int rate_hz;
 	const char *stats;	/* file; NULL if not wanted */
 	enum native_display native;
+	bool traces;		/* show the one that runs */
 	bool lines;
 	bool annotate;
 	bool inverted;
