@@ -64,6 +64,7 @@ struct sampler {
 	uint64_t random;		/* state of a generator, never 0 */
 	uint64_t start_ns;
 	uint64_t period_ns;
+	uint64_t progress_at_ns;	/* when to tell of it next */
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -476,6 +477,15 @@ static void poll_tracees(struct sampler *sampler)
 			refresh_threads(sampler, &sampler->targets[i], now);
 }
 
+static void tell_progress(struct sampler *sampler, uint64_t now)
+{
+	if (!sampler->options->progress || now < sampler->progress_at_ns)
+		return;
+	sampler->progress_at_ns = now + NS_PER_SECOND;
+	sampler->result->figures.duration_ns = now - sampler->start_ns;
+	sampler->options->progress(sampler->options->context, &sampler->result->figures);
+}
+
 static void loop(struct sampler *sampler)
 {
 	uint64_t end_ns = sampler->options->duration_ns
@@ -495,6 +505,7 @@ static void loop(struct sampler *sampler)
 		struct timespec timeout;
 		siginfo_t info;
 
+		tell_progress(sampler, now);
 		if (now >= end_ns)
 			return;
 		if (all_ended(sampler)) {

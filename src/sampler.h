@@ -24,6 +24,9 @@
 /* Each sample, while it is taken; what it points to is the sampler's. */
 typedef void sampler_take(void *context, const struct sample *sample);
 
+/* When sampling begins, and about once a second from then on, with the figures so far. */
+typedef void sampler_progress(void *context, const struct figures *figures);
+
 struct sampler_options {
 	const pid_t *pids;
 	size_t pid_count;
@@ -35,6 +38,7 @@ struct sampler_options {
 	const struct given_layout *layout;	/* NULL: recognised */
 	struct functions *functions;	/* receives all functions; must outlive the samples */
 	sampler_take *take;
+	sampler_progress *progress;	/* NULL if not wanted */
 	void *context;
 };
 
