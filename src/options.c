@@ -14,8 +14,9 @@
 enum {
 	RECORD = 1 << COMMAND_RECORD,
 	DUMP = 1 << COMMAND_DUMP,
+	TOP = 1 << COMMAND_TOP,
 	INFO = 1 << COMMAND_INFO,
-	ALL = RECORD | DUMP | INFO,
+	ALL = RECORD | DUMP | TOP | INFO,
 
 	/* Letters of options that have none. */
 	OPTION_NAME = UCHAR_MAX + 1,
@@ -42,10 +43,10 @@ static const struct {
 	{ "output", 'o', RECORD, "FILE", "where to write; - is standard output" },
 	{ "format", 'f', RECORD, "FORMAT", "svg or folded; else by the suffix of FILE, else svg" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
-	{ "rate", 'r', RECORD, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "rate", 'r', RECORD | TOP, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
-	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
-	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
+	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
+	{ "lines", OPTION_LINES, RECORD | TOP, NULL, "tell lines apart, not only functions" },
 	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
 	{ "layout", OPTION_LAYOUT, ALL, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
@@ -72,6 +73,12 @@ static const struct {
 		"dump", "[options]",
 		"show what every thread is doing, once",
 		"  ljspy dump -p 1234\n",
+	},
+	[COMMAND_TOP] = {
+		"top", "[options]",
+		"show live what takes the time; h tells the keys",
+		"  ljspy top -p 1234\n"
+		"  ljspy top --name nginx                    all workers, live\n",
 	},
 	[COMMAND_INFO] = {
 		"info", "[options]",

@@ -16,6 +16,7 @@ struct live_sample {
 struct sample_list {
 	struct live_sample *first, **end;
 	size_t bytes;
+	uint64_t complete_since_ns;	/* what was before may have been dropped */
 };
 
 struct live_samples {
@@ -34,11 +35,16 @@ struct live_samples {
 
 static void list_clear(struct sample_list *list)
 {
-	*list = (struct sample_list){ .end = &list->first };
+	list->first = NULL;
+	list->end = &list->first;
+	list->bytes = 0;
 }
 
+/* more is left empty. */
 static void list_append(struct sample_list *list, struct sample_list *more)
 {
+	if (more->complete_since_ns > list->complete_since_ns)
+		list->complete_since_ns = more->complete_since_ns;
 	if (!more->first)
 		return;
 	*list->end = more->first;
@@ -60,9 +66,14 @@ static void list_drop_first(struct sample_list *list)
 
 static void list_limit(struct sample_list *list, uint64_t since_ns)
 {
-	while (list->first && (list->bytes > LIVE_SAMPLES_BYTES_MAX ||
-			       list->first->sample.time_ns < since_ns))
+	if (list->complete_since_ns < since_ns)
+		list->complete_since_ns = since_ns;
+	while (list->first && list->first->sample.time_ns < since_ns)
 		list_drop_first(list);
+	while (list->bytes > LIVE_SAMPLES_BYTES_MAX) {
+		list->complete_since_ns = list->first->sample.time_ns + 1;
+		list_drop_first(list);
+	}
 }
 
 /*---- The source ----*/
@@ -198,6 +209,11 @@ struct sample_source *live_samples_source(struct live_samples *live)
 const struct figures *live_samples_figures(const struct live_samples *live)
 {
 	return &live->figures;
+}
+
+uint64_t live_samples_complete_since(const struct live_samples *live)
+{
+	return live->collected.complete_since_ns;
 }
 
 bool live_samples_out_of_memory(struct live_samples *live)

@@ -38,6 +38,9 @@ void live_samples_collect(struct live_samples *live, uint64_t since_ns);
 struct sample_source *live_samples_source(struct live_samples *live);
 const struct figures *live_samples_figures(const struct live_samples *live);
 
+/* No sample was dropped from then on (CLOCK_MONOTONIC). */
+uint64_t live_samples_complete_since(const struct live_samples *live);
+
 /* Did a sample get lost because memory was short? */
 bool live_samples_out_of_memory(struct live_samples *live);
 

@@ -97,8 +97,6 @@ static void add_to_totals(struct totals *totals, const struct sample *sample)
 	totals->by_state[sample->vm_state] += sample->cpu_ns;
 	if (has_lost_frame(sample))
 		totals->lost_ns += sample->cpu_ns;
-	if (sample->time_ns < totals->oldest_ns)
-		totals->oldest_ns = sample->time_ns;
 }
 
 struct gathered {
@@ -144,7 +142,8 @@ static int gather(struct rows *rows, struct gathered *gathered, struct sample_so
 		result = source->next(source, &sample);
 		if (result <= 0)
 			return result;
-		result = gather_sample(rows, gathered, &sample, options);
+		result = sample.time_ns < options->since_ns
+			? 0 : gather_sample(rows, gathered, &sample, options);
 	}
 	return result;
 }
@@ -156,7 +155,7 @@ int rows_fill(struct rows *rows, struct sample_source *source, const struct rows
 
 	rows->count = 0;
 	rows->whole_ns = 0;
-	rows->totals = (struct totals){ .oldest_ns = UINT64_MAX };
+	rows->totals = (struct totals){ 0 };
 	error = gather(rows, &gathered, source, options);
 	thread_rows_count(gathered.threads, &rows->totals);
 	if (!error && options->list == ROWS_TREE)

@@ -55,18 +55,18 @@ struct rows_options {
 	enum rows_list list;
 	enum rows_sort sort;
 	bool by_line;
+	uint64_t since_ns;		/* only samples from then on (CLOCK_MONOTONIC) */
 	pid_t pid, tid;			/* only of that process or thread; 0: any */
 	const struct filter *filter;
 	const struct folded_paths *folded;
 };
 
-/* All samples at hand, filtered or not. */
+/* All samples of the time, filtered or not. */
 struct totals {
 	uint64_t samples;
 	uint64_t cpu_ns;
 	uint64_t lost_ns;		/* of samples with an unknown part */
 	uint64_t by_state[VM_STATE_COUNT];
-	uint64_t oldest_ns;		/* CLOCK_MONOTONIC; UINT64_MAX if there are no samples */
 	size_t process_count, thread_count;	/* that have run */
 };
 

@@ -68,13 +68,12 @@ int thread_rows_gather(struct thread_entry **entries, const struct sample *sampl
 
 	if (!process)
 		return -ENOMEM;
+	process->row.own_ns += sample->cpu_ns;
 	process->row.total_ns += sample->cpu_ns;
 	keep_name(&process->row, sample->process_name);
-	/* CPU time that no thread is known for is the process's. */
-	if (sample->tid == 0) {
-		process->row.own_ns += sample->cpu_ns;
+	/* Of this CPU time no thread is known. */
+	if (sample->tid == 0)
 		return 0;
-	}
 	thread = entry_of(entries, sample->pid, sample->tid);
 	if (!thread)
 		return -ENOMEM;
