@@ -43,8 +43,12 @@ static int compare_names(const struct row *a, const struct row *b)
 {
 	int order;
 
-	if (!a->function || !b->function)
-		return compare_strings(a->name, b->name);
+	if (!a->function || !b->function) {
+		order = compare_strings(a->name, b->name);
+		if (!order)
+			order = compare_numbers(a->pid, b->pid);
+		return order ? order : compare_numbers(a->tid, b->tid);
+	}
 	order = compare_strings(a->function->name, b->function->name);
 	if (!order)
 		order = compare_strings(a->function->file, b->function->file);
@@ -64,9 +68,7 @@ int rows_compare(const struct row *a, const struct row *b, enum rows_sort sort)
 
 	if (!order)
 		order = compare_names(a, b);
-	if (!order)
-		order = total;
-	return order ? order : compare_numbers(a->tid, b->tid);
+	return order ? order : total;
 }
 
 static int compare_rows(const void *a, const void *b, void *sort)

@@ -102,10 +102,12 @@ int screen_open(struct screen **ret_screen)
 	if (!screen)
 		return -ENOMEM;
 	screen->terminal = newterm(NULL, stdout, stdin);
-	if (!screen->terminal || !is_usable_terminal()) {
-		if (screen->terminal)
-			delscreen(screen->terminal);
+	if (!screen->terminal) {
 		free(screen);
+		return -ENOTSUP;
+	}
+	if (!is_usable_terminal()) {
+		screen_close(screen);
 		return -ENOTSUP;
 	}
 	set_escdelay(ESCAPE_DELAY_MS);
