@@ -13,6 +13,9 @@
 
 #include "output/frame_label.h"
 #include "src/top/text.h"
+#ifdef LJSPY_STATIC
+#include "src/static/terminals.h"
+#endif
 
 /* Colours; A_NORMAL in terminals that have none. */
 enum ink {
@@ -91,6 +94,18 @@ static bool is_usable_terminal(void)
 	return cursor_address && *cursor_address;
 }
 
+static SCREEN *open_terminal(void)
+{
+	SCREEN *terminal = newterm(NULL, stdout, stdin);
+#ifdef LJSPY_STATIC
+	const char *name = getenv("TERM");
+
+	if (!terminal && name && terminals_describe(name))
+		terminal = newterm(NULL, stdout, stdin);
+#endif
+	return terminal;
+}
+
 int screen_open(struct screen **ret_screen)
 {
 	struct screen *screen;
@@ -101,7 +116,7 @@ int screen_open(struct screen **ret_screen)
 	screen = calloc(1, sizeof(*screen));
 	if (!screen)
 		return -ENOMEM;
-	screen->terminal = newterm(NULL, stdout, stdin);
+	screen->terminal = open_terminal();
 	if (!screen->terminal) {
 		free(screen);
 		return -ENOTSUP;
