@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each in hexadecimal digits, as `infocmp -0 -Q1` has it and TERMINFO (terminfo(5)) may. */
+/* Each as `infocmp -Q2` writes it and TERMINFO may have it (ncurses(3X)). */
 static const struct {
 	const char *name;
 	const char *description;
