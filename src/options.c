@@ -41,7 +41,7 @@ static const struct {
 	{ "pid", 'p', ALL, "PID[,PID...]", "the processes to look at" },
 	{ "name", OPTION_NAME, ALL, "PATTERN", "those whose name, program or script matches" },
 	{ "output", 'o', RECORD, "FILE", "where to write; - is standard output" },
-	{ "format", 'f', RECORD, "FORMAT", "svg or folded; else by the suffix of FILE, else svg" },
+	{ "format", 'f', RECORD, "FORMAT", "svg, folded; else by the suffix of FILE, else svg" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "rate", 'r', RECORD | TOP, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
