@@ -78,10 +78,10 @@ static bool dump_running(struct dump *dump, struct thread *thread)
 	if (error)
 		return false;
 	error = tracer_registers(thread->tracee, &registers);
-	if (!error && lua_process_needs_settling(dump->process))
+	if (!error) {
 		lua_process_settle(dump->process);
-	if (!error)
 		lua_process_capture(dump->process, &registers, &hints);
+	}
 	tracer_resume(dump->tracer, thread->tracee);
 	if (error)
 		return false;
@@ -117,8 +117,7 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 		.orig_rax = (uint64_t)before.number,
 		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
 	};
-	if (lua_process_needs_settling(dump->process))
-		lua_process_settle(dump->process);
+	lua_process_settle(dump->process);
 	lua_process_capture(dump->process, &registers, &hints);
 	if (thread_look(dump->threads, thread, &state, &after) || state == THREAD_RUNNING ||
 	    !is_same_call(&before, &after) ||

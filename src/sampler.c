@@ -64,7 +64,7 @@ struct sampler {
 	uint64_t random;		/* state of a generator, never 0 */
 	uint64_t start_ns;
 	uint64_t period_ns;
-	uint64_t progress_at_ns;	/* when to tell of it next */
+	uint64_t pulse_ns;		/* when the next one is due */
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -105,30 +105,10 @@ static void forget_records(struct target *target)
 
 /*---- Samples ----*/
 
-static void count_frames(struct figures *figures, const struct sample *sample)
-{
-	bool counted = false;
-
-	for (size_t i = 0; i < sample->frame_count; i++) {
-		const struct function *function = sample->frames[i].function;
-
-		if (function->kind != FRAME_LOST) {
-			figures->frames[sample->frames[i].certainty]++;
-			continue;
-		}
-		for (unsigned reason = 0; reason < LOST_COUNT && !counted; reason++)
-			if (functions_lost((enum lost_reason)reason) == function) {
-				figures->lost[reason]++;
-				counted = true;
-			}
-	}
-}
-
 static void deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
 {
 	target->accounted_ns += sample->cpu_ns;
-	sampler->result->figures.samples++;
-	count_frames(&sampler->result->figures, sample);
+	figures_add_sample(&sampler->result->figures, sample);
 	sampler->options->take(sampler->options->context, sample);
 }
 
@@ -191,10 +171,10 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 	if (error)
 		return;
 	error = tracer_registers(thread->tracee, &registers);
-	if (!error && lua_process_needs_settling(target->process))
+	if (!error) {
 		lua_process_settle(target->process);
-	if (!error)
 		lua_process_capture(target->process, &registers, &record->hints);
+	}
 	tracer_resume(sampler->tracer, thread->tracee);
 	histogram_add(&sampler->result->figures.pause_ns, now_ns(CLOCK_MONOTONIC) - begin);
 	if (error)
@@ -242,6 +222,9 @@ static bool look(struct sampler *sampler, struct target *target, uint64_t now)
 		return false;
 	if (lua_process_module_count(target->process))
 		sampler->result->saw_luajit = true;
+	if (lua_process_universe_count(target->process) && !*sampler->result->layout)
+		memcpy(sampler->result->layout, lua_process_universe(target->process, 0)->vm->layout.name,
+		       LAYOUT_NAME_MAX);
 	if (lua_process_universe_count(target->process) ||
 	    lua_process_needs_settling(target->process)) {
 		target->look_at_ns = now + HOUSEKEEPING_NS;
@@ -254,9 +237,17 @@ static bool look(struct sampler *sampler, struct target *target, uint64_t now)
 	return true;
 }
 
+/* What it cost to read symbols is ljspy's own cost. */
+static void count_symbols_cost(struct sampler *sampler, const struct target *target)
+{
+	if (target->process)
+		sampler->result->figures.self_cpu_ns += lua_process_symbols_cpu_ns(target->process);
+}
+
 /* The process runs another program now: nothing that is known of it holds. */
 static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
 {
+	count_symbols_cost(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
 	target->look_interval_ns = LOOK_AGAIN_NS;
@@ -477,13 +468,13 @@ static void poll_tracees(struct sampler *sampler)
 			refresh_threads(sampler, &sampler->targets[i], now);
 }
 
-static void tell_progress(struct sampler *sampler, uint64_t now)
+/* False if the recording is to end. */
+static bool pulse(struct sampler *sampler, uint64_t now)
 {
-	if (!sampler->options->progress || now < sampler->progress_at_ns)
-		return;
-	sampler->progress_at_ns = now + NS_PER_SECOND;
-	sampler->result->figures.duration_ns = now - sampler->start_ns;
-	sampler->options->progress(sampler->options->context, &sampler->result->figures);
+	if (!sampler->options->pulse || now < sampler->pulse_ns)
+		return true;
+	sampler->pulse_ns = now + NS_PER_SECOND;
+	return sampler->options->pulse(sampler->options->context, &sampler->result->figures);
 }
 
 static void loop(struct sampler *sampler)
@@ -505,11 +496,14 @@ static void loop(struct sampler *sampler)
 		struct timespec timeout;
 		siginfo_t info;
 
-		tell_progress(sampler, now);
 		if (now >= end_ns)
 			return;
 		if (all_ended(sampler)) {
 			sampler->result->end = SAMPLER_TARGETS_ENDED;
+			return;
+		}
+		if (!pulse(sampler, now)) {
+			sampler->result->end = SAMPLER_TOLD_TO_END;
 			return;
 		}
 		if (tracer_poll_is_due(sampler->tracer))
@@ -599,6 +593,7 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 		fail(&sampler, 0, -ENOMEM);
 	} else if (open_targets(&sampler)) {
 		sampler.start_ns = now_ns(CLOCK_MONOTONIC);
+		sampler.pulse_ns = sampler.start_ns;
 		loop(&sampler);
 		for (size_t i = 0; i < sampler.target_count; i++)
 			close_accounts(&sampler, &sampler.targets[i]);
@@ -608,9 +603,11 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	if (figures->target_cpu_ns)
 		figures->rate_reached_hz = (double)figures->samples * NS_PER_SECOND /
 					   (double)figures->target_cpu_ns;
-	for (size_t i = 0; i < sampler.target_count; i++)
+	for (size_t i = 0; i < sampler.target_count; i++) {
+		count_symbols_cost(&sampler, &sampler.targets[i]);
 		close_target(&sampler.targets[i]);
+	}
 	free(sampler.targets);
 	tracer_free(sampler.tracer);
-	figures->self_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
+	figures->self_cpu_ns += now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
 }

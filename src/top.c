@@ -40,12 +40,13 @@ static void take_sample(void *context, const struct sample *sample)
 	live_samples_take(top->live, sample);
 }
 
-static void take_progress(void *context, const struct figures *figures)
+static bool take_figures(void *context, const struct figures *so_far)
 {
 	struct top *top = context;
 
-	live_samples_progress(top->live, figures);
+	live_samples_progress(top->live, so_far);
 	eventfd_write(top->begun_fd, 1);
+	return true;
 }
 
 static void *run_sampler(void *context)
@@ -194,7 +195,7 @@ static enum exit_status run(struct top *top)
 		.layout = options->layout,
 		.functions = top->functions,
 		.take = take_sample,
-		.progress = take_progress,
+		.pulse = take_figures,
 		.context = top,
 	};
 	set_terminal_signals();

@@ -86,6 +86,12 @@ static bool load_view(const struct capture *capture, struct lua_universe *univer
 		memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
 	if (layout->g_jit_base != LAYOUT_ABSENT)
 		memory_read(memory, universe->g + (uint64_t)layout->g_jit_base, &view.jit_base, ref);
+	/* Before there was cur_L, it was jit_L that said whether and for whom a trace runs. */
+	if (layout->g_jit_L != LAYOUT_ABSENT) {
+		memory_read(memory, universe->g + (uint64_t)layout->g_jit_L, &view.cur_L, ref);
+		if (view.cur_L == 0 && view.vmstate != VMST_EXIT)
+			view.jit_base = 0;
+	}
 	*ret_view = view;
 	return true;
 }
@@ -121,6 +127,52 @@ static bool is_wanted(const struct image *image, const struct lua_universe *univ
 		return true;
 	return universe->g == hints->g ||
 	       universe->g == vm_universe_of_registers(&universe->vm->layout, &capture->registers);
+}
+
+/* Which state a lua_State belongs to. */
+static struct lua_universe *universe_of_thread(const struct capture *capture,
+					       const struct image *image,
+					       const struct layout *layout, uint64_t thread)
+{
+	uint64_t g = 0;
+
+	if (memory_read(snapshot_memory(capture->snapshot), thread + (uint64_t)layout->L_glref, &g,
+			layout_ref_size(layout)) != MEMORY_OK)
+		return NULL;
+	return image_find_universe(image, g);
+}
+
+/* The states whose C frames lie on the copied stack, where there are more than are read anyway. */
+static void view_universes_on_stack(struct capture *capture, const struct image *image,
+				    const struct vm_code *vm)
+{
+	uint64_t last = 0;
+
+	for (uint64_t cframe = (capture->registers.rsp + 7) & ~(uint64_t)7;
+	     cframe < capture->stack_end; cframe += sizeof(uint64_t)) {
+		struct lua_universe *universe;
+		uint64_t thread;
+
+		if (!vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot),
+					   cframe, &thread) || thread == last)
+			continue;
+		last = thread;
+		universe = universe_of_thread(capture, image, &vm->layout, thread);
+		if (universe && !capture_find_universe(capture, universe))
+			view_universe(capture, universe);
+	}
+}
+
+static void view_other_universes(struct capture *capture, const struct image *image)
+{
+	if (image_universe_count(image) <= CAPTURE_UNIVERSES_MAX)
+		return;
+	for (size_t i = 0; i < image_module_count(image); i++) {
+		const struct vm_code *vm = image_module(image, i)->vm;
+
+		if (vm)
+			view_universes_on_stack(capture, image, vm);
+	}
 }
 
 /* The array of traces and its size (jit_State.trace, sizetrace). */
@@ -235,12 +287,13 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 }
 
 /*
- * A coroutine that C resumed: the resumer, if it is a Lua thread, has its own
- * innermost C frame further up, which holds the thread in its SAVE_L.
+ * The thread whose innermost C frame is the next one further up the native
+ * stack. The frame holds the thread in its SAVE_L, and the thread the frame.
  */
-static const struct lua_thread *find_resumer(struct capture *capture, const struct image *image,
-					     struct capture_hints *hints,
-					     struct lua_universe *universe, uint64_t above)
+static const struct lua_thread *find_thread_above(struct capture *capture,
+						  const struct image *image,
+						  struct capture_hints *hints,
+						  struct lua_universe *universe, uint64_t above)
 {
 	const struct layout *layout = &universe->vm->layout;
 
@@ -304,7 +357,8 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 			thread = add_thread(capture, hints, thread->universe, resumer);
 			cframe = end;
 		} else {
-			thread = find_resumer(capture, image, hints, thread->universe, end);
+			/* C resumed it: a Lua thread's frame may come further up. */
+			thread = find_thread_above(capture, image, hints, thread->universe, end);
 			cframe = thread ? thread->cframe : 0;
 		}
 		if (!thread)
@@ -349,14 +403,25 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		}
 		add_switching_thread(capture, hints, module->vm);
 	}
-	for (size_t u = 0; u < capture->universe_count; u++)
-		if (capture->universes[u].cur_L)
-			add_thread(capture, hints, capture->universes[u].universe,
-				   capture->universes[u].cur_L);
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		const struct universe_view *view = &capture->universes[u];
+
+		if (view->cur_L)
+			add_thread(capture, hints, view->universe, view->cur_L);
+		else if (view->universe->vm->layout.g_cur_L == LAYOUT_ABSENT)
+			find_thread_above(capture, image, hints, view->universe,
+					  capture->stack_begin);
+	}
 	/* The list grows while it is followed, and each thread is followed once. */
-	for (size_t i = 0; i < capture->thread_count; i++)
-		if (capture->threads[i].cframe)
-			follow_cframes(capture, image, hints, &capture->threads[i]);
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe)
+			follow_cframes(capture, image, hints, thread);
+		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
+			find_thread_above(capture, image, hints, thread->universe,
+					  capture->stack_begin);
+	}
 }
 
 /*---- Lua stacks and what is on them ----*/
@@ -517,6 +582,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 
 	lua_objects_begin(objects);
 	capture_first(capture, image, hints);
+	view_other_universes(capture, image);
 	capture_threads(capture, image, hints);
 	capture_lua_stacks(capture);
 	for (size_t i = 0; i < capture->thread_count; i++)

@@ -21,7 +21,7 @@ enum {
 	CAPTURE_STACK_BYTES_MAX = 1 << 20,	/* and at most */
 	LUA_STATE_BYTES_MAX = 160,		/* no layout has a larger lua_State */
 	CAPTURE_THREADS_MAX = 256,		/* coroutines resumed by one another */
-	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; others when a register names them */
+	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; of more, those in use */
 };
 
 /*
@@ -39,7 +39,7 @@ struct capture_hints {
 struct universe_view {
 	struct lua_universe *universe;
 	int32_t vmstate;
-	uint64_t cur_L;		/* 0 in LuaJIT 2.0, which has none */
+	uint64_t cur_L;		/* 0 if there is none; LuaJIT 2.0 knows it while a trace runs only */
 	uint64_t jit_base;
 };
 

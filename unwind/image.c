@@ -27,6 +27,7 @@ struct text {
 
 struct image {
 	struct text text;
+	char root[IMAGE_ROOT_SIZE];
 	struct module *modules;
 	size_t module_count;
 	struct lua_universe **universes;
@@ -135,6 +136,17 @@ void image_set_modules(struct image *image, struct module *modules, size_t count
 		qsort(modules, count, sizeof(*modules), compare_modules);
 	image->modules = modules;
 	image->module_count = count;
+}
+
+void image_set_root(struct image *image, const char *root)
+{
+	if (strlen(root) < sizeof(image->root))
+		strcpy(image->root, root);
+}
+
+const char *image_root(const struct image *image)
+{
+	return image->root;
 }
 
 struct module *image_find(const struct image *image, uint64_t address)

@@ -20,6 +20,7 @@
 enum {
 	IMAGE_MODULES_MAX = 65536,
 	IMAGE_UNIVERSES_MAX = 4096,
+	IMAGE_ROOT_SIZE = 64,
 	IMAGE_PAGES_MAX = 16384,	/* cached text, in pages of 4 KiB */
 };
 
@@ -73,6 +74,13 @@ void image_free(struct image *image);
  * vm pointers must stay valid for as long as the image does.
  */
 void image_set_modules(struct image *image, struct module *modules, size_t count);
+
+/*
+ * The process's root directory as seen from here, "/proc/PID/root"; "" until
+ * it is set, and where it cannot be seen. Copied; too long a one is not taken.
+ */
+void image_set_root(struct image *image, const char *root);
+const char *image_root(const struct image *image);
 
 /*
  * Universes stay where they are until they are forgotten. Adding a known

@@ -81,6 +81,10 @@ int lua_process_open(pid_t pid, struct functions *functions, const struct namer_
 		process->snapshot = snapshot_new(lua_process_memory(process));
 	}
 	if (process->image) {
+		char root[IMAGE_ROOT_SIZE];
+
+		snprintf(root, sizeof(root), "/proc/%d/root", pid);
+		image_set_root(process->image, root);
 		process->native = native_unwinder_new(process->image);
 		process->namer = namer_new(process->image, lua_process_memory(process), functions,
 					   options);
@@ -191,7 +195,7 @@ static char *openable_path(const struct lua_process *process, const struct mappe
 	char *path;
 
 	if (!file->deleted)
-		return asprintf(&path, "/proc/%d/root%s", process->pid, file->path) < 0
+		return asprintf(&path, "%s%s", image_root(process->image), file->path) < 0
 			? NULL : path;
 	path = exe_path(process, file);
 	if (path || !mapping)
@@ -411,6 +415,11 @@ size_t lua_process_universe_count(const struct lua_process *process)
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index)
 {
 	return image_universe(process->image, index);
+}
+
+uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process)
+{
+	return namer_symbols_cpu_ns(process->namer);
 }
 
 /*---- Stacks ----*/

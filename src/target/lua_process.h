@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "luajit-layouts/recognise.h"
@@ -44,7 +45,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough);
  * What only a state can tell of a layout, and whether its objects confirm the
  * layout: to be found out while the thread at hand holds still, since an
  * object in the middle of a change confirms nothing. Until then the states
- * that were found are not used.
+ * that were found are not used. Settling does nothing where nothing is open.
  */
 bool lua_process_needs_settling(const struct lua_process *process);
 void lua_process_settle(struct lua_process *process);
@@ -63,6 +64,9 @@ struct lua_module lua_process_module(const struct lua_process *process, size_t i
 size_t lua_process_universe_count(const struct lua_process *process);
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
 struct memory *lua_process_memory(struct lua_process *process);
+
+/* CPU time of the processes that read symbols for it. */
+uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process);
 
 /* Copy what belongs to a thread that holds still with these registers. */
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
