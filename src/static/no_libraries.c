@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 void *dlopen(const char *path, int mode)
 {
 	(void)path;

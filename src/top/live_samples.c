@@ -70,7 +70,7 @@ static void list_limit(struct sample_list *list, uint64_t since_ns)
 		list->complete_since_ns = since_ns;
 	while (list->first && list->first->sample.time_ns < since_ns)
 		list_drop_first(list);
-	while (list->bytes > LIVE_SAMPLES_BYTES_MAX) {
+	while (list->first && list->bytes > LIVE_SAMPLES_BYTES_MAX) {
 		list->complete_since_ns = list->first->sample.time_ns + 1;
 		list_drop_first(list);
 	}

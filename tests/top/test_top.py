@@ -95,11 +95,10 @@ def ljspy_pid(directory_of_terminal, target):
 
 def test_the_busy_function_comes_first(top, target):
     terminal = top("-p", target.pid)
-    lines = terminal.wait_for(busy_with("heavy"))
+    lines = terminal.wait_for(lambda lines: busy_with("heavy")(lines) and {"foo", "bar", "main"} <= set(names(lines)))
     first = rows(lines)[0]
     assert first.own > 90
     assert "shares.lua:5" in first.text
-    assert {"foo", "bar", "main"} <= set(names(lines))
     assert str(target.pid) in lines[0]
 
 
@@ -182,7 +181,7 @@ def test_tree_unfolds_and_folds(top, target):
     terminal.wait_for(lambda lines: [row.text.split()[0] for row in rows(lines)] == ["+"])
     terminal.keys("Right")
     terminal.wait_for(lambda lines: len(rows(lines)) == 4)
-    terminal.keys("t")
+    terminal.keys("t", "1")
     terminal.wait_for(busy_with("heavy"))
 
 
