@@ -424,6 +424,7 @@ static struct key key_of(const struct merged_frame *frame)
 		key.detail = frame->trace->number;
 		break;
 	case MERGED_LOST:
+		key.detail = frame->lost;
 		break;
 	}
 	return key;
