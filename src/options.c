@@ -136,8 +136,10 @@ static void print_help(FILE *out)
 		if (option_table[i].commands == ALL)
 			print_option(out, i);
 	fputs("\nExamples:\n", out);
+	/* The first of each. */
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		fputs(command_table[i].examples, out);
+		fprintf(out, "%.*s\n", (int)strcspn(command_table[i].examples, "\n"),
+			command_table[i].examples);
 	fputs("\n`ljspy COMMAND --help` tells more.\n", out);
 }
 
