@@ -181,10 +181,13 @@ static enum exit_status run(struct top *top)
 	top->live = live_samples_new();
 	top->begun_fd = eventfd(0, EFD_CLOEXEC);
 	top->ended_fd = eventfd(0, EFD_CLOEXEC);
+	if (!top->functions || !top->live || top->begun_fd < 0 || top->ended_fd < 0) {
+		message_error_errno(errno, "starting to look");
+		return EXIT_NOTHING_DONE;
+	}
 	top->target = describe_target(options);
-	if (!top->functions || !top->live || !top->target || top->begun_fd < 0 || top->ended_fd < 0) {
-		message_error_errno(top->begun_fd < 0 || top->ended_fd < 0 ? EMFILE : ENOMEM,
-				    "starting to look");
+	if (!top->target) {
+		choose_explain(options->pids[0], ESRCH);
 		return EXIT_NOTHING_DONE;
 	}
 	top->sampler_options = (struct sampler_options){

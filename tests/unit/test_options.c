@@ -105,6 +105,7 @@ static void commands_may_be_abbreviated(void **state)
 	assert_int_equal(accept("record")->command, COMMAND_RECORD);
 	assert_int_equal(accept("rec")->command, COMMAND_RECORD);
 	assert_int_equal(accept("d")->command, COMMAND_DUMP);
+	assert_int_equal(accept("t")->command, COMMAND_TOP);
 	assert_int_equal(accept("inf")->command, COMMAND_INFO);
 	refuse("recorder", "recorder");
 	refuse("pot", "pot");
