@@ -43,7 +43,7 @@ class Terminal:
     def lines(self):
         return self.screen().splitlines()
 
-    def wait_for(self, condition, seconds=15):
+    def wait_for(self, condition, seconds=30):
         """Until the condition, a text or a function of the lines, is true of the
         screen; the lines."""
         seen = []
