@@ -51,6 +51,8 @@ int main(int argc, char **argv)
 		[COMMAND_DUMP] = command_dump,
 		[COMMAND_TOP] = command_top,
 		[COMMAND_INFO] = command_info,
+		[COMMAND_REPORT] = command_report,
+		[COMMAND_DIFF] = command_diff,
 	};
 	struct options options;
 	struct invocation invocation = { .options = &options };

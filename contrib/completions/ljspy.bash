@@ -29,7 +29,7 @@ _ljspy_argument()
 
 _ljspy_formats()
 {
-	_ljspy_help "$1" | tr '\n,' '  ' | sed -n 's/.*--format FORMAT *\([^;]*\);.*/\1/p'
+	_ljspy_help "$1" | tr -s '\n ' ' ' | sed -n 's/.*--format FORMAT \(\([^ ]*, \)*[^ ]*\).*/\1/p' | tr -d ,
 }
 
 _ljspy_pids()

@@ -45,7 +45,7 @@ function __ljspy_argument
 end
 
 function __ljspy_formats
-    __ljspy_help (__ljspy_command) | tr '\n,' '  ' | sed -n 's/.*--format FORMAT *\([^;]*\);.*/\1/p' | string match -ra '\S+'
+    __ljspy_help (__ljspy_command) | tr -s '\n ' ' ' | sed -n 's/.*--format FORMAT \(\([^ ]*, \)*[^ ]*\).*/\1/p' | tr -d , | string match -ra '\S+'
 end
 
 function __ljspy_complete_argument

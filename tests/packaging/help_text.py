@@ -28,5 +28,5 @@ def options(command):
 def formats(command):
     """The names behind --format, which may fill more than one line."""
     text = " ".join(ljspy.run(command, "--help").stdout.split())
-    found = re.search(r"--format FORMAT ([^;]*);", text)
+    found = re.search(r"--format FORMAT ((?:\S+, )*\S+)", text)
     return found[1].split(", ") if found else []
