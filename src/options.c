@@ -15,10 +15,11 @@
 enum {
 	RECORD = 1 << COMMAND_RECORD,
 	DUMP = 1 << COMMAND_DUMP,
+	TOP = 1 << COMMAND_TOP,
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
-	TARGETS = RECORD | DUMP | INFO,		/* look at processes */
+	TARGETS = RECORD | DUMP | TOP | INFO,	/* look at processes */
 	RENDER = RECORD | REPORT | DIFF,	/* write profiles */
 	ALL = TARGETS | RENDER,
 
@@ -53,7 +54,7 @@ static const struct {
 	int letter;
 	unsigned int commands;	/* that have it */
 	const char *argument;	/* NULL if it takes none */
-	const char *help;	/* NULL if that of the one before tells of it */
+	const char *help;
 } option_table[] = {
 	{ "pid", 'p', TARGETS, "PID[,PID...]", "the processes to look at" },
 	{ "name", OPTION_NAME, TARGETS, "PATTERN", "those whose name, program or script matches" },
@@ -62,29 +63,28 @@ static const struct {
 	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix tells -f" },
 	{ "format", 'f', RENDER, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
-	{ "rate", 'r', RECORD, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "rate", 'r', RECORD | TOP, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
-	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
-	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes; --tid: only these threads" },
-	{ "tid", OPTION_TID, REPORT | DIFF, "TID[,TID...]", NULL },
+	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
+	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },
+	{ "tid", OPTION_TID, REPORT | DIFF, "TID[,TID...]", "only these threads" },
 	{ "thread", OPTION_THREAD, REPORT | DIFF, "NAME", "only threads of that name" },
 	{ "state", OPTION_STATE, REPORT | DIFF, "STATE[,...]", "only in these states: compiled, gc, blocked, ..." },
-	{ "since", OPTION_SINCE, REPORT | DIFF, "TIME", "from that time after the beginning; --until TIME" },
-	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", NULL },
-	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function; --exclude: none" },
-	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", NULL },
+	{ "since", OPTION_SINCE, REPORT | DIFF, "TIME", "from that time after the beginning on" },
+	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", "up to that time after the beginning" },
+	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function" },
+	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", "only stacks without such a function" },
 	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "group by pid, tid, comm, state, phase or module" },
 	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL, "show functions that call themselves once" },
-	{ "lines", OPTION_LINES, RECORD | REPORT, NULL, "tell lines apart; --inverted: callees at the root" },
-	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, NULL },
-	{ "lines", OPTION_LINES, DIFF, NULL, "tell lines apart, not only functions" },
+	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "tell lines apart, not only functions" },
+	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
-	{ "help", 'h', ALL, NULL, "show this; --version: show the version" },
-	{ "version", 'V', ALL, NULL, NULL },
+	{ "help", 'h', ALL, NULL, "show this" },
+	{ "version", 'V', ALL, NULL, "show the version" },
 };
 
 enum { OPTION_COUNT = sizeof(option_table) / sizeof(option_table[0]) };
@@ -107,6 +107,12 @@ static const struct {
 		"dump", "[options]",
 		"show what every thread is doing, once",
 		"  ljspy dump -p 1234\n",
+	},
+	[COMMAND_TOP] = {
+		"top", "[options]",
+		"show live what takes the time; h tells the keys",
+		"  ljspy top -p 1234\n"
+		"  ljspy top --name nginx                    all workers, live\n",
 	},
 	[COMMAND_INFO] = {
 		"info", "[options]",
@@ -161,8 +167,6 @@ static void print_option(FILE *out, size_t i, enum command command)
 	const char *argument = option_table[i].argument;
 	char spelled[64];
 
-	if (!option_table[i].help)
-		return;
 	snprintf(spelled, sizeof(spelled), "--%s%s%s", option_table[i].name, argument ? " " : "",
 		 argument ? argument : "");
 	if (option_table[i].letter <= UCHAR_MAX)
@@ -184,6 +188,7 @@ static void print_help(FILE *out)
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-8s%s\n", command_table[i].name, command_table[i].summary);
 	fputs("\nExamples:\n", out);
+	/* The first of each. */
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "%.*s", (int)strcspn(command_table[i].examples, "\n") + 1,
 			command_table[i].examples);
