@@ -31,13 +31,12 @@ static void write_module(FILE *out, const struct sample *sample, const struct fr
 
 	if (function->kind == FRAME_LUA && frame->compiled) {
 		fprintf(out, "/tmp/perf-%d.map", (int)sample->pid);
-		return;
-	}
-	if (function->module)
+	} else if (function->module) {
 		escape_text(ESCAPE_FOLDED, function->module, text, sizeof(text));
-	else if (!frame_text_file(function, text))
-		strcpy(text, frame_kind_name(function->kind));
-	write_symbol(out, text, true);
+		write_symbol(out, text, true);
+	} else {
+		write_symbol(out, frame_text_file(function, text) ? text : frame_kind_name(function->kind), true);
+	}
 }
 
 static void write_frame(FILE *out, const struct sample *sample, const struct frame *frame,

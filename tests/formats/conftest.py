@@ -15,17 +15,21 @@ INSTALL_SECONDS = 300
 
 
 @pytest.fixture(scope="session")
-def make_samples(tmp_path_factory):
-    """Returns the file of that set of samples in that format."""
+def samples_program():
     subprocess.run(["make", "-s", "make_samples", "VARIANT=" + VARIANT], cwd=ROOT, check=True)
+    return ROOT / "build" / VARIANT / "tests/formats/make_samples"
+
+
+@pytest.fixture(scope="session")
+def make_samples(samples_program, tmp_path_factory):
+    """Returns the file of that set of samples in that format."""
     directory = tmp_path_factory.mktemp("formats")
 
     def make(samples, form, *options):
         path = directory / ".".join([samples, *options, form])
         if not path.exists():
             with path.open("wb") as out:
-                subprocess.run([ROOT / "build" / VARIANT / "tests/formats/make_samples", samples, form, *options],
-                               stdout=out, check=True, timeout=60)
+                subprocess.run([samples_program, samples, form, *options], stdout=out, check=True, timeout=60)
         return path
 
     return make

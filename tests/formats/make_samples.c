@@ -144,7 +144,7 @@ static void small(void)
 			add(logger, time_ns += 5 * MS, 10 * MS, STACK({ chunk, 33 }, { light, 14 }, { root, 0 }));
 		add(logger, time_ns += 5 * MS, 10 * MS, STACK({ chunk, 33 }, { light, 15 }, { gsub, 0 }));
 		for (unsigned j = 0; j < 2; j++)
-			add(second, time_ns += 7 * MS, 10 * MS, STACK({ handler, 0 }));
+			add(second, time_ns += 12 * MS, 10 * MS, STACK({ handler, 0 }));
 		add(worker, time_ns += 40 * MS, 10 * MS, STACK({ chunk, 35 }));
 		add(lost, time_ns += 10 * MS, 10 * MS, STACK({ unknown, 0 }));
 	}
