@@ -159,7 +159,8 @@ static uint64_t now_ns(void)
 
 static int dump_threads(struct dump *dump, pid_t pid)
 {
-	struct namer_options namer = { .native = dump->options->native };
+	struct namer_options namer = { .native = dump->options->native,
+				       .traces = dump->options->traces };
 	int error = lua_process_open(pid, dump->functions, &namer, &dump->process);
 
 	if (error)

@@ -538,22 +538,6 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 	}
 }
 
-/*
- * Code that LuaJIT generates besides traces: the stubs of exits and of FFI
- * callbacks, which jump to the VM. The first word of the latter's page is
- * where to.
- */
-static void capture_stub(struct capture *capture)
-{
-	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
-	struct memory_range ranges[] = {
-		{ .address = page, .length = PAGE_SIZE },
-		{ .address = page + PAGE_SIZE, .length = STUBS_BYTES_MAX },
-	};
-
-	snapshot_capture(capture->snapshot, ranges, 2);
-}
-
 /* From the exit of a trace the recorder may be started, and all that follows from it. */
 static bool may_be_exiting(int32_t vmstate)
 {
@@ -601,14 +585,36 @@ static void capture_traces(struct capture *capture, const struct image *image,
 			capture_trace_constants(capture, objects, layout, trace);
 	} else {
 		capture_calling_trace(capture, objects, view);
-		if (code == CODE_UNKNOWN)
-			capture_stub(capture);
 	}
 	for (size_t i = 0; i < count; i++) {
 		trace = traces_by_number(view->universe->traces, executing[i]);
 		if (trace)
 			capture_trace_constants(capture, objects, layout, trace);
 	}
+}
+
+/*
+ * Code that LuaJIT generates besides traces: the stubs of exits and of FFI
+ * callbacks, which jump to the VM. The first word of the latter's page is
+ * where to.
+ */
+static void capture_stub(struct capture *capture, const struct image *image)
+{
+	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
+	struct memory_range ranges[] = {
+		{ .address = page, .length = PAGE_SIZE },
+		{ .address = page + PAGE_SIZE, .length = STUBS_BYTES_MAX },
+	};
+
+	if (image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
+		return;
+	for (size_t i = 0; i < capture->universe_count; i++) {
+		const struct traces *traces = capture->universes[i].universe->traces;
+
+		if (traces && traces_find(traces, capture->registers.rip))
+			return;
+	}
+	snapshot_capture(capture->snapshot, ranges, 2);
 }
 
 void capture_thread(struct capture *capture, const struct image *image,
@@ -631,6 +637,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 		capture_stack_functions(capture, objects, &capture->threads[i]);
 	for (size_t i = 0; i < capture->universe_count; i++)
 		capture_traces(capture, image, objects, &capture->universes[i]);
+	capture_stub(capture, image);
 	snapshot_seal(snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], snapshot);

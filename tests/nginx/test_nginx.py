@@ -6,16 +6,11 @@ so only libluajit2 can be put under it.
 
 import collections
 import os
-import pathlib
-import re
-import signal
-import socket
-import subprocess
-import urllib.request
 
 import pytest
 
 import ljspy
+import nginx_server
 import stacks
 
 pytestmark = [
@@ -23,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody"),
 ]
 
-TEMPLATE = (pathlib.Path(__file__).parent / "nginx.conf.in").read_text()
+TEMPLATE = nginx_server.template("nginx.conf.in")
 
 
 def line_of(tag):
@@ -64,53 +59,10 @@ def program(tmp_path):
     return stacks.Program(path)
 
 
-class Nginx:
-    def __init__(self, directory, jit):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        settings = {"DIRECTORY": directory, "PACKAGES": ljspy.PACKAGES, "JIT": jit, "PORT": self.port}
-        config = directory / "nginx.conf"
-        config.write_text(re.sub("@([A-Z]+)@", lambda m: str(settings[m[1]]), TEMPLATE))
-        self.error_log = directory / "error.log"
-        library = ljspy.PACKAGES / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu"
-        argv = [ljspy.PACKAGES / "nginx/usr/sbin/nginx", "-p", f"{directory}/", "-c", config]
-        self.master = ljspy.Target(argv, env=os.environ | {"LD_LIBRARY_PATH": str(library)}, limit=120)
-        self.children = pathlib.Path(f"/proc/{self.master.pid}/task/{self.master.pid}/children")
-        assert ljspy.wait_until(self.answers), self.error_log.read_text()
-        self.worker = int(self.children.read_text())
-
-    def answers(self):
-        try:
-            self.get("/shares")
-            self.get("/coroutine")
-            return True
-        except OSError:
-            return False
-
-    def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as response:
-            return response.read()
-
-    def load(self, path, seconds):
-        argv = ["timeout", seconds + 10, "wrk", "-t1", "-c2", f"-d{seconds}s", f"http://127.0.0.1:{self.port}{path}"]
-        return subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, text=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        # A master that is killed would leave its worker behind.
-        self.master.process.send_signal(signal.SIGTERM)
-        self.master.process.wait(timeout=10)
-        self.master.stop()
-
-
 @pytest.fixture
 def nginx(tmp_path, jit):
-    directory = tmp_path / "nginx"
-    directory.mkdir()
-    with Nginx(directory, jit) as server:
+    with nginx_server.Nginx(tmp_path / "nginx", TEMPLATE, JIT=jit) as server:
+        server.wait_answers("/shares", "/coroutine")
         yield server
 
 
