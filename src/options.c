@@ -25,10 +25,12 @@ enum {
 
 	/* Letters of options that have none. */
 	OPTION_NAME = UCHAR_MAX + 1,
+	OPTION_TREE,
 	OPTION_STATS,
 	OPTION_NATIVE,
 	OPTION_LINES,
 	OPTION_ANNOTATE,
+	OPTION_TRACES,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 	OPTION_INVERTED,
@@ -56,6 +58,8 @@ static const struct {
 } option_table[] = {
 	{ "pid", 'p', TARGETS, "PID[,PID...]", "the processes to look at" },
 	{ "name", OPTION_NAME, TARGETS, "PATTERN", "those whose name, program or script matches" },
+	{ "tree", OPTION_TREE, TARGETS, "PID[,PID...]", "these and all their descendants, e.g. a master" },
+	{ "subprocesses", 's', RECORD, NULL, "all descendants too, as with --tree" },
 	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix tells -f" },
 	{ "format", 'f', RENDER, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
@@ -74,6 +78,7 @@ static const struct {
 	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL, "show functions that call themselves once" },
 	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "tell lines apart, not only functions" },
 	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
+	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
@@ -95,6 +100,7 @@ static const struct {
 		"profile processes for a while and draw a flame graph",
 		"  ljspy record -p 1234 -d 30s               ljspy-NAME-1234-DATE-TIME.svg\n"
 		"  ljspy record --name nginx -o nginx.svg    all workers in one picture\n"
+		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
 		"  ljspy record -o - -f folded -- luajit game.lua\n",
 	},
 	[COMMAND_DUMP] = {
@@ -444,6 +450,12 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_NAME:
 		options->name = argument;
 		return true;
+	case OPTION_TREE:
+		options->subprocesses = true;
+		return parse_ids(options, argument, &options->pids, &options->pid_count);
+	case 's':
+		options->subprocesses = true;
+		return true;
 	case 'o':
 		options->output = argument;
 		return true;
@@ -468,6 +480,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		return parse_native(argument, &options->native);
 	case OPTION_LINES:
 		options->lines = true;
+		return true;
+	case OPTION_TRACES:
+		options->traces = true;
 		return true;
 	case OPTION_ANNOTATE:
 		options->annotate = true;
@@ -576,7 +591,7 @@ static bool parse_rest(struct options *options, char **rest, bool separated)
 		return true;
 	if (!separated || options->command != COMMAND_RECORD) {
 		message_error("\"%s\" is one argument too many.", separated ? "--" : *rest);
-		message_note("A process is chosen by -p or --name; a command to start follows \"--\" in `ljspy record`.");
+		message_note("A process is chosen by -p, --tree or --name; a command to start follows \"--\" in `ljspy record`.");
 		return false;
 	}
 	if (!*rest) {
@@ -594,7 +609,7 @@ static bool check_targets(const struct options *options)
 
 	if (ways <= 1)
 		return true;
-	message_error("Only one of -p, --name and a command to start can be given.");
+	message_error("Only one of -p or --tree, --name and a command to start can be given.");
 	suggest_help(options->command);
 	return false;
 }
