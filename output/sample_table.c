@@ -94,7 +94,7 @@ static int find_function(struct builder *builder, const struct function *functio
 	HASH_FIND_PTR(builder->functions, &function, entry);
 	if (!entry) {
 		error = make_room((void **)&table->functions, table->function_count,
-				  sizeof(*table->functions));
+				  sizeof(const struct function *));
 		if (error)
 			return error;
 		entry = calloc(1, sizeof(*entry));
