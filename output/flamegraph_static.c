@@ -41,8 +41,11 @@ struct flamegraph_static {
 
 /* -- Layout -- */
 
+/* Pixels in tenths. Weights in a damaged recording may exceed their sum, which overflowed. */
 static uint64_t tenths(const struct flamegraph_static *picture, uint64_t ns)
 {
+	if (ns > picture->total_ns)
+		ns = picture->total_ns;
 	return (uint64_t)((double)ns / (double)picture->total_ns * INNER_WIDTH * 10);
 }
 
@@ -301,7 +304,8 @@ static void write_box(FILE *out, const struct flamegraph_static *picture, const 
 	size_t row = inverted ? box->node->depth : picture->rows - 1 - box->node->depth;
 	size_t y = frames_top(picture) + row * ROW_HEIGHT;
 	uint64_t x = tenths(picture, box->start_ns);
-	uint64_t width = tenths(picture, box->start_ns + box->node->total_ns) - x;
+	uint64_t end = tenths(picture, box->start_ns + box->node->total_ns);
+	uint64_t width = end > x ? end - x : 0;
 	size_t columns = width > 20 * TEXT_INDENT ? (width - 20 * TEXT_INDENT) / CHAR_WIDTH : 0;
 
 	fprintf(out, "<g class=\"f %c\">", look_letter(box_look(picture, box)));

@@ -15,19 +15,22 @@
 enum {
 	RECORD = 1 << COMMAND_RECORD,
 	DUMP = 1 << COMMAND_DUMP,
+	TOP = 1 << COMMAND_TOP,
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
-	TARGETS = RECORD | DUMP | INFO,		/* look at processes */
+	TARGETS = RECORD | DUMP | TOP | INFO,	/* look at processes */
 	RENDER = RECORD | REPORT | DIFF,	/* write profiles */
 	ALL = TARGETS | RENDER,
 
 	/* Letters of options that have none. */
 	OPTION_NAME = UCHAR_MAX + 1,
+	OPTION_TREE,
 	OPTION_STATS,
 	OPTION_NATIVE,
 	OPTION_LINES,
 	OPTION_ANNOTATE,
+	OPTION_TRACES,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 	OPTION_INVERTED,
@@ -51,35 +54,37 @@ static const struct {
 	int letter;
 	unsigned int commands;	/* that have it */
 	const char *argument;	/* NULL if it takes none */
-	const char *help;	/* NULL if that of the one before tells of it */
+	const char *help;
 } option_table[] = {
 	{ "pid", 'p', TARGETS, "PID[,PID...]", "the processes to look at" },
 	{ "name", OPTION_NAME, TARGETS, "PATTERN", "those whose name, program or script matches" },
+	{ "tree", OPTION_TREE, TARGETS, "PID[,PID...]", "these and all their descendants, e.g. a master" },
+	{ "subprocesses", 's', RECORD, NULL, "all descendants too, as with --tree" },
 	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix tells -f" },
 	{ "format", 'f', RENDER, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
-	{ "rate", 'r', RECORD, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "rate", 'r', RECORD | TOP, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
-	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
-	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes; --tid: only these threads" },
-	{ "tid", OPTION_TID, REPORT | DIFF, "TID[,TID...]", NULL },
+	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
+	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },
+	{ "tid", OPTION_TID, REPORT | DIFF, "TID[,TID...]", "only these threads" },
 	{ "thread", OPTION_THREAD, REPORT | DIFF, "NAME", "only threads of that name" },
 	{ "state", OPTION_STATE, REPORT | DIFF, "STATE[,...]", "only in these states: compiled, gc, blocked, ..." },
-	{ "since", OPTION_SINCE, REPORT | DIFF, "TIME", "from that time after the beginning; --until TIME" },
-	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", NULL },
-	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function; --exclude: none" },
-	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", NULL },
+	{ "since", OPTION_SINCE, REPORT | DIFF, "TIME", "from that time after the beginning on" },
+	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", "up to that time after the beginning" },
+	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function" },
+	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", "only stacks without such a function" },
 	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "group by pid, tid, comm, state, phase or module" },
 	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL, "show functions that call themselves once" },
-	{ "lines", OPTION_LINES, RECORD | REPORT, NULL, "tell lines apart; --inverted: callees at the root" },
-	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, NULL },
-	{ "lines", OPTION_LINES, DIFF, NULL, "tell lines apart, not only functions" },
+	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "tell lines apart, not only functions" },
+	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
+	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
-	{ "help", 'h', ALL, NULL, "show this; --version: show the version" },
-	{ "version", 'V', ALL, NULL, NULL },
+	{ "help", 'h', ALL, NULL, "show this" },
+	{ "version", 'V', ALL, NULL, "show the version" },
 };
 
 enum { OPTION_COUNT = sizeof(option_table) / sizeof(option_table[0]) };
@@ -95,12 +100,19 @@ static const struct {
 		"profile processes for a while and draw a flame graph",
 		"  ljspy record -p 1234 -d 30s               ljspy-NAME-1234-DATE-TIME.svg\n"
 		"  ljspy record --name nginx -o nginx.svg    all workers in one picture\n"
+		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
 		"  ljspy record -o - -f folded -- luajit game.lua\n",
 	},
 	[COMMAND_DUMP] = {
 		"dump", "[options]",
 		"show what every thread is doing, once",
 		"  ljspy dump -p 1234\n",
+	},
+	[COMMAND_TOP] = {
+		"top", "[options]",
+		"show live what takes the time; h tells the keys",
+		"  ljspy top -p 1234\n"
+		"  ljspy top --name nginx                    all workers, live\n",
 	},
 	[COMMAND_INFO] = {
 		"info", "[options]",
@@ -155,8 +167,6 @@ static void print_option(FILE *out, size_t i, enum command command)
 	const char *argument = option_table[i].argument;
 	char spelled[64];
 
-	if (!option_table[i].help)
-		return;
 	snprintf(spelled, sizeof(spelled), "--%s%s%s", option_table[i].name, argument ? " " : "",
 		 argument ? argument : "");
 	if (option_table[i].letter <= UCHAR_MAX)
@@ -178,6 +188,7 @@ static void print_help(FILE *out)
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-8s%s\n", command_table[i].name, command_table[i].summary);
 	fputs("\nExamples:\n", out);
+	/* The first of each. */
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "%.*s", (int)strcspn(command_table[i].examples, "\n") + 1,
 			command_table[i].examples);
@@ -439,6 +450,12 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_NAME:
 		options->name = argument;
 		return true;
+	case OPTION_TREE:
+		options->subprocesses = true;
+		return parse_ids(options, argument, &options->pids, &options->pid_count);
+	case 's':
+		options->subprocesses = true;
+		return true;
 	case 'o':
 		options->output = argument;
 		return true;
@@ -463,6 +480,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		return parse_native(argument, &options->native);
 	case OPTION_LINES:
 		options->lines = true;
+		return true;
+	case OPTION_TRACES:
+		options->traces = true;
 		return true;
 	case OPTION_ANNOTATE:
 		options->annotate = true;
@@ -571,7 +591,7 @@ static bool parse_rest(struct options *options, char **rest, bool separated)
 		return true;
 	if (!separated || options->command != COMMAND_RECORD) {
 		message_error("\"%s\" is one argument too many.", separated ? "--" : *rest);
-		message_note("A process is chosen by -p or --name; a command to start follows \"--\" in `ljspy record`.");
+		message_note("A process is chosen by -p, --tree or --name; a command to start follows \"--\" in `ljspy record`.");
 		return false;
 	}
 	if (!*rest) {
@@ -589,7 +609,7 @@ static bool check_targets(const struct options *options)
 
 	if (ways <= 1)
 		return true;
-	message_error("Only one of -p, --name and a command to start can be given.");
+	message_error("Only one of -p or --tree, --name and a command to start can be given.");
 	suggest_help(options->command);
 	return false;
 }

@@ -19,6 +19,7 @@
 enum command {
 	COMMAND_RECORD,
 	COMMAND_DUMP,
+	COMMAND_TOP,
 	COMMAND_INFO,
 	COMMAND_REPORT,
 	COMMAND_DIFF,
@@ -44,6 +45,7 @@ struct options {
 	enum command command;
 	pid_t *pids;		/* owned */
 	size_t pid_count;	/* 0: by name, by command, or whatever there is */
+	bool subprocesses;	/* descendants of the processes or the command are meant as well */
 	const char *name;	/* extended regular expression; NULL if not given */
 	char **launch;		/* command and arguments up to NULL; NULL if not given */
 	const char *output;	/* file; "-" is standard output; NULL: see options_default_output() */
@@ -52,6 +54,7 @@ struct options {
 	unsigned int rate_hz;
 	const char *stats;	/* file; NULL if not wanted */
 	enum native_display native;
+	bool traces;		/* show the one that runs */
 	bool lines;
 	bool annotate;
 	bool inverted;

@@ -161,7 +161,6 @@ static const struct function *server_function(unsigned i)
 					     "handle", "render", "validate", "lookup", "insert", "merge", "flush" };
 	static const char *const nouns[] = { "header", "route", "plugin", "token", "request", "cache", "upstream",
 					     "schema", "body", "config", "session", "balancer", "metric" };
-	const char *file = text("/usr/local/share/lua/5.1/%s/%s%u.lua", nouns[i % 13], verbs[i % 15], i % 40);
 
 	if (i % 17 == 0)
 		return other(FRAME_VM, text("lj_BC_CALL%u", i), NULL);
@@ -171,7 +170,8 @@ static const struct function *server_function(unsigned i)
 		return other(FRAME_C_FUNCTION, text("cjson_encode%u", i), "cjson.so");
 	if (i % 7 == 0)
 		return other(FRAME_NATIVE, text("pcre2_match_%u", i), "libpcre2-8.so.0");
-	return lua(i % 101 == 0 ? NULL : text("%s_%s", verbs[i * 7 % 15], nouns[i * 11 % 13]), file, 5 + i);
+	return lua(i % 101 == 0 ? NULL : text("%s_%s", verbs[i * 7 % 15], nouns[i * 11 % 13]),
+		   text("/usr/local/share/lua/5.1/%s/%s%u.lua", nouns[i % 13], verbs[i % 15], i % 40), 5 + i);
 }
 
 /* A busy web server: 1,200 different functions. */
