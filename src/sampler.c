@@ -355,6 +355,7 @@ static void note_execs(struct sampler *sampler, struct target *target, uint64_t 
 		if (!thread->tracee->execed)
 			continue;
 		thread->tracee->execed = false;
+		thread_read_name(target->threads, thread);
 		start_over(sampler, target, now);
 	}
 }

@@ -140,7 +140,7 @@ static int read_kept_file(const struct threads *threads, const struct thread *th
 	return read_file(*fd, text);
 }
 
-static void read_name(const struct threads *threads, struct thread *thread)
+void thread_read_name(const struct threads *threads, struct thread *thread)
 {
 	char text[THREAD_FILE_MAX];
 	size_t length;
@@ -221,7 +221,7 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 	thread->tid = tid;
 	thread->schedstat_fd = thread->syscall_fd = -1;
 	thread->keeps_open = tracer_reserve_files(threads->tracer, FILES_PER_THREAD);
-	read_name(threads, thread);
+	thread_read_name(threads, thread);
 	if (!threads->scanned)	/* what it has used so far was before our time */
 		thread_measure(threads, thread, &used_ns);
 	*ret_thread = thread;
@@ -349,7 +349,7 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 	if (is_late) {
 		threads->scan_ns = now_ns;
 		for (size_t i = 0; i < threads->count; i++)
-			read_name(threads, threads->threads[i]);
+			thread_read_name(threads, threads->threads[i]);
 	}
 	return error;
 }

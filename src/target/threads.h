@@ -24,7 +24,7 @@ enum {
 /* Valid until the next threads_refresh(). */
 struct thread {
 	pid_t tid;
-	char name[THREAD_NAME_MAX];	/* untrusted; at most a second old */
+	char name[THREAD_NAME_MAX];	/* untrusted; at most a second old, but for execs */
 	struct tracee *tracee;
 	uint64_t cpu_ns;		/* as thread_measure() found it last, 0 before */
 
@@ -58,6 +58,9 @@ struct thread *threads_at(const struct threads *threads, size_t index);
 
 /* Have all of them ended, as far as the tracer was told? */
 bool threads_are_gone(const struct threads *threads);
+
+/* A new program has another name: have it now. */
+void thread_read_name(const struct threads *threads, struct thread *thread);
 
 /*
  * Read how much CPU time the thread has used. The figure lags by up to a tick

@@ -261,6 +261,13 @@ def test_groups_are_frames_at_the_root(shares):
     assert same_weight(sum(by_module.values()), sum(whole.values()))
 
 
+def test_a_command_goes_by_its_own_name(tmp_path):
+    path = tmp_path / "own.ljspy"
+    command = [ljspy.luajit("luajit"), stacks.PROGRAMS / "shares.lua", "off", 1]
+    ljspy.run("record", "-d", "10s", "-o", path, "--", "env", "-C", stacks.PROGRAMS, *command)
+    assert all(stack.startswith("luajit;") for stack in folded(path, "--by", "comm") if "shares.lua" in stack)
+
+
 def test_recursion_is_merged(tmp_path):
     record_program(tmp_path / "deep.ljspy", "deep", "--native", "none")
     whole = folded(tmp_path / "deep.ljspy")
