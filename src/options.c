@@ -23,6 +23,7 @@ enum {
 	OPTION_NATIVE,
 	OPTION_LINES,
 	OPTION_ANNOTATE,
+	OPTION_JSON,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 };
@@ -47,6 +48,7 @@ static const struct {
 	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
 	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
 	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
+	{ "json", OPTION_JSON, DUMP, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, ALL, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
 	{ "help", 'h', ALL, NULL, "show this" },
@@ -70,8 +72,9 @@ static const struct {
 	},
 	[COMMAND_DUMP] = {
 		"dump", "[options]",
-		"show what every thread is doing, once",
-		"  ljspy dump -p 1234\n",
+		"show what every thread and coroutine is doing, once",
+		"  ljspy dump -p 1234\n"
+		"  ljspy dump -p 1234 --json | jq '.processes[].vms[].coroutines'\n",
 	},
 	[COMMAND_INFO] = {
 		"info", "[options]",
@@ -344,6 +347,9 @@ static bool parse_option(struct options *options, struct given *given, int lette
 		return true;
 	case OPTION_ANNOTATE:
 		options->annotate = true;
+		return true;
+	case OPTION_JSON:
+		options->json = true;
 		return true;
 	case OPTION_LAYOUT:
 		return parse_layout(options, argument);

@@ -56,6 +56,7 @@ struct options {
 	enum native_display native;
 	bool lines;
 	bool annotate;
+	bool json;
 	struct given_layout *layout;	/* owned; NULL: it is recognised */
 	const char *dwarf;	/* file with debug info; NULL if not given */
 };

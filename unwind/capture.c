@@ -1,5 +1,6 @@
 #include "unwind/capture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/luajit.h"
@@ -382,6 +383,17 @@ static void capture_lua_stacks(struct capture *capture)
 		snapshot_capture(capture->snapshot, ranges, count);
 }
 
+/* The object in a slot if that may be a function's; else 0. */
+static uint64_t function_in_slot(const struct layout *layout, uint64_t value)
+{
+	bool is_function = tvalue_tag(layout->gc64, value) == TAG_FUNC;
+
+	/* Without GC64 a frame slot has no tag: its low half may be any object's address. */
+	if (!is_function && (layout->gc64 || (value & UINT32_MAX) % SLOT_SIZE))
+		return 0;
+	return tvalue_object(layout->gc64, value);
+}
+
 /*
  * Every function that a slot holds, live or stale: a superset of the
  * functions that have frames, wherever the top turns out to be.
@@ -397,17 +409,9 @@ static void capture_stack_functions(struct capture *capture, struct lua_objects 
 	if (!thread->slots)
 		return;
 	for (uint64_t at = thread->stack; at < thread->stack_end; at += SLOT_SIZE) {
-		uint64_t value = load_bytes(thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE);
-		uint64_t object;
+		uint64_t object = function_in_slot(layout, load_bytes(
+			thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE));
 
-		if (layout->gc64) {
-			if (tvalue_tag(true, value) != TAG_FUNC)
-				continue;
-		} else if (tvalue_tag(false, value) != TAG_FUNC && (value & UINT32_MAX) % SLOT_SIZE) {
-			/* A frame slot has no tag: its low half may be any object's address. */
-			continue;
-		}
-		object = tvalue_object(layout->gc64, value);
 		if (object == 0 || object == last)
 			continue;
 		last = object;
@@ -534,6 +538,87 @@ void capture_thread(struct capture *capture, const struct image *image,
 							   .length = (size_t)thread->layout->L_size };
 		hints->lua_stack = lua_stack_range(thread);
 	}
+}
+
+/*---- Coroutines ----*/
+
+struct function_list {
+	uint64_t *addresses;	/* owned */
+	size_t count, size;
+};
+
+static bool add_function(struct function_list *list, uint64_t function)
+{
+	size_t size = list->size ? list->size * 2 : 1024;
+	uint64_t *larger;
+
+	if (list->count == list->size) {
+		larger = realloc(list->addresses, size * sizeof(*larger));
+		if (!larger)
+			return false;
+		list->addresses = larger;
+		list->size = size;
+	}
+	list->addresses[list->count++] = function;
+	return true;
+}
+
+/* The functions on a thread's stack up to where it is in use; what is above will not run on. */
+static void list_functions(struct capture *capture, struct lua_thread *thread,
+			   struct function_list *list)
+{
+	uint64_t end = thread->top < thread->stack_end ? thread->top : thread->stack_end;
+
+	lua_thread_view(thread, capture->snapshot);
+	for (uint64_t at = thread->stack; thread->slots && at < end; at += SLOT_SIZE) {
+		uint64_t object = function_in_slot(thread->layout, load_bytes(
+			thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE));
+
+		if (object && !add_function(list, object))
+			return;
+	}
+}
+
+static void add_coroutines(struct capture *capture, struct lua_universe *universe,
+			   const uint64_t *addresses, size_t count)
+{
+	struct memory_range ranges[CAPTURE_THREADS_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i] = (struct memory_range){
+			.address = addresses[i], .length = (size_t)universe->vm->layout.L_size };
+	snapshot_capture(capture->snapshot, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].status == MEMORY_OK &&
+		    lua_thread_load(&capture->threads[capture->thread_count], universe,
+				    addresses[i], ranges[i].copy))
+			capture->thread_count++;
+}
+
+void capture_coroutines(struct capture *capture, struct lua_objects *objects,
+			struct snapshot *snapshot, struct lua_universe *universe,
+			const uint64_t *addresses, size_t count)
+{
+	struct function_list functions = { 0 };
+
+	capture->snapshot = snapshot;
+	capture->stack_begin = capture->stack_end = 0;
+	capture->universe_count = 0;
+	capture->thread_count = 0;
+	lua_objects_begin(objects);
+	view_universe(capture, universe);
+	add_coroutines(capture, universe, addresses,
+		       count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);
+	capture_lua_stacks(capture);
+	/* All of them in one go: the copies move while more is copied. */
+	for (size_t i = 0; i < capture->thread_count; i++)
+		list_functions(capture, &capture->threads[i], &functions);
+	lua_objects_capture(objects, snapshot, &universe->vm->layout, functions.addresses,
+			    functions.count);
+	free(functions.addresses);
+	snapshot_seal(snapshot);
+	for (size_t i = 0; i < capture->thread_count; i++)
+		lua_thread_view(&capture->threads[i], snapshot);
 }
 
 void capture_reload(struct capture *capture)

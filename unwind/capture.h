@@ -61,6 +61,15 @@ void capture_thread(struct capture *capture, const struct image *image,
 		    struct lua_objects *objects, struct snapshot *snapshot,
 		    const struct registers *registers, struct capture_hints *hints);
 
+/*
+ * Copy Lua threads of one universe as they are, whether native code runs them
+ * or not: as many of the first CAPTURE_THREADS_MAX as there are at these
+ * addresses. The target must hold still; the snapshot is as for capture_thread().
+ */
+void capture_coroutines(struct capture *capture, struct lua_objects *objects,
+			struct snapshot *snapshot, struct lua_universe *universe,
+			const uint64_t *addresses, size_t count);
+
 /* The captured Lua thread at the address, or NULL. */
 const struct lua_thread *capture_find_thread(const struct capture *capture, uint64_t address);
 

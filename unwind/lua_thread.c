@@ -36,6 +36,22 @@ bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 	return true;
 }
 
+enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t cur_L)
+{
+	enum { LUA_OK, LUA_YIELD };	/* lua.h */
+
+	if (thread->cframe && cur_L)
+		return thread->address == cur_L ? COROUTINE_RUNNING : COROUTINE_NORMAL;
+	if (thread->cframe)
+		return COROUTINE_ACTIVE;
+	if (thread->status == LUA_YIELD)
+		return COROUTINE_SUSPENDED;
+	if (thread->status != LUA_OK || thread->base > lua_thread_bottom(thread) ||
+	    thread->top == thread->base)
+		return COROUTINE_DEAD;
+	return COROUTINE_NOT_STARTED;
+}
+
 void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot)
 {
 	thread->slots = snapshot_view(snapshot, thread->stack,

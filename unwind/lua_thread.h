@@ -37,6 +37,20 @@ struct lua_thread {
 bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 		     uint64_t address, const uint8_t *bytes);
 
+/* As coroutine.status() has it (lib_base.c), which tells less. */
+enum coroutine_state {
+	COROUTINE_SUSPENDED,
+	COROUTINE_NOT_STARTED,
+	COROUTINE_RUNNING,
+	COROUTINE_NORMAL,	/* active, and has resumed another one */
+	COROUTINE_ACTIVE,	/* one of the two before, where the build does not tell which */
+	COROUTINE_DEAD,
+	COROUTINE_STATE_COUNT
+};
+
+/* cur_L is the universe's, 0 if it has none. */
+enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t cur_L);
+
 /* Find the slots in the snapshot; to be called when it changes no more. */
 void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot);
 

@@ -741,6 +741,53 @@ int merge_stacks(struct capture *capture, struct image *image,
 	return merge.out_of_memory ? -ENOMEM : 0;
 }
 
+/* The function that a coroutine is to begin with, which lies where its base will be. */
+static void emit_start(struct merge *merge, const struct lua_thread *thread)
+{
+	const struct function_object *function = NULL;
+	uint64_t value;
+
+	if (lua_thread_slot(thread, thread->base, &value) &&
+	    tvalue_tag(thread->layout->gc64, value) == TAG_FUNC)
+		function = lua_objects_function(merge->objects,
+						tvalue_object(thread->layout->gc64, value));
+	if (!function || (function->ffid == FF_LUA && !function->proto)) {
+		emit_lost(merge, LOST_BROKEN_CHAIN);
+		return;
+	}
+	emit_activation(merge, thread->universe,
+			&(struct lua_activation){ .function = function,
+						  .pc = function->proto ? function->proto->bc : 0 });
+}
+
+int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
+		    struct merged_stack *stack)
+{
+	const struct lua_thread *thread = &capture->threads[index];
+	struct merge merge = {
+		.capture = capture,
+		.objects = objects,
+		.memory = snapshot_memory(capture->snapshot),
+		.stack = stack,
+	};
+	struct section *section = &merge.sections[index];
+
+	stack->count = 0;
+	stack->vm_state = VM_STATE_NONE;
+	if (!thread->slots) {
+		emit_lost(&merge, LOST_NOT_CAPTURED);
+		return merge.out_of_memory ? -ENOMEM : 0;
+	}
+	section->walk = (struct lua_walk){ .thread = thread, .objects = objects,
+					   .base = thread->base };
+	if (lua_walk_is_done(&section->walk) && lua_thread_state(thread, 0) == COROUTINE_NOT_STARTED)
+		emit_start(&merge, thread);
+	/* It ends at the bottom; a frame that C had called does not end it. */
+	while (!section->ended && !merge.out_of_memory && stack->count < MERGE_FRAMES_MAX)
+		emit_section(&merge, section);
+	return merge.out_of_memory ? -ENOMEM : 0;
+}
+
 void merged_stack_clear(struct merged_stack *stack)
 {
 	free(stack->frames);

@@ -413,6 +413,14 @@ const struct lua_universe *lua_process_universe(const struct lua_process *proces
 	return image_universe(process->image, index);
 }
 
+const char *lua_process_universe_path(const struct lua_process *process, size_t index)
+{
+	const struct module *module = image_find(process->image,
+						 image_universe(process->image, index)->vm->begin);
+
+	return module ? module->path : "?";
+}
+
 /*---- Stacks ----*/
 
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
@@ -433,4 +441,33 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 		return error;
 	*ret_state = process->stack.vm_state;
 	return namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
+				    const uint64_t *addresses, size_t count)
+{
+	snapshot_clear(process->snapshot);
+	capture_coroutines(&process->capture, process->objects, process->snapshot,
+			   image_universe(process->image, universe), addresses, count);
+}
+
+size_t lua_process_coroutine_count(const struct lua_process *process)
+{
+	return process->capture.thread_count;
+}
+
+enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index)
+{
+	const struct capture *capture = &process->capture;
+
+	return lua_thread_state(&capture->threads[index],
+				capture->universe_count ? capture->universes[0].cur_L : 0);
+}
+
+int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
+				 const struct frame **ret_frames, size_t *ret_count)
+{
+	int error = merge_coroutine(&process->capture, index, process->objects, &process->stack);
+
+	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }

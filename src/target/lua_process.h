@@ -62,11 +62,22 @@ size_t lua_process_module_count(const struct lua_process *process);
 struct lua_module lua_process_module(const struct lua_process *process, size_t index);
 size_t lua_process_universe_count(const struct lua_process *process);
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
+const char *lua_process_universe_path(const struct lua_process *process, size_t index);	/* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
 
 /* Copy what belongs to a thread that holds still with these registers. */
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints);
+
+/* Copy coroutines of a universe while nothing runs; what is no thread at its address is left out. */
+void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
+				    const uint64_t *addresses, size_t count);
+
+/* Of the coroutines captured last: how many, what each is doing, and its frames as lua_process_unwind() has them. */
+size_t lua_process_coroutine_count(const struct lua_process *process);
+enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index);
+int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
+				 const struct frame **ret_frames, size_t *ret_count);
 
 /*
  * Frames of the thread captured last, leaf first; valid until the next call.
