@@ -24,16 +24,6 @@ bool memory_u8(struct memory *memory, uint64_t address, uint8_t *ret)
 	return true;
 }
 
-bool memory_u16(struct memory *memory, uint64_t address, uint16_t *ret)
-{
-	uint16_t value;
-
-	if (memory_read(memory, address, &value, sizeof(value)) != MEMORY_OK)
-		return false;
-	*ret = value;
-	return true;
-}
-
 bool memory_u32(struct memory *memory, uint64_t address, uint32_t *ret)
 {
 	uint32_t value;

@@ -44,7 +44,6 @@ enum memory_status memory_read(struct memory *memory, uint64_t address,
 
 /* Little-endian loads; false (and *ret untouched) when the read fails. */
 bool memory_u8(struct memory *memory, uint64_t address, uint8_t *ret);
-bool memory_u16(struct memory *memory, uint64_t address, uint16_t *ret);
 bool memory_u32(struct memory *memory, uint64_t address, uint32_t *ret);
 bool memory_u64(struct memory *memory, uint64_t address, uint64_t *ret);
 

@@ -4,6 +4,7 @@
 
 #include "output/escape.h"
 #include "output/frame_label.h"
+#include "output/names.h"
 
 enum { TEXT_MAX = 8192 };	/* of one name or path; longer ones are cut */
 
@@ -16,21 +17,6 @@ static json_t *text_json(const char *text)
 		return json_null();
 	escape_text(ESCAPE_PLAIN, text, escaped, sizeof(escaped));
 	return json_string(escaped);
-}
-
-static const char *kind_text(enum frame_kind kind)
-{
-	static const char *const texts[FRAME_KIND_COUNT] = {
-		[FRAME_LUA] = "lua",
-		[FRAME_BUILTIN] = "builtin",
-		[FRAME_C_FUNCTION] = "c_function",
-		[FRAME_NATIVE] = "native",
-		[FRAME_VM] = "vm",
-		[FRAME_TRACE] = "trace",
-		[FRAME_LOST] = "lost",
-	};
-
-	return texts[kind];
 }
 
 static const char *certainty_text(enum frame_certainty certainty)
@@ -57,7 +43,7 @@ static json_t *frame_json(const struct frame *frame)
 
 	frame_label(function, frame->line, true, label);
 	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:b}",
-			 "label", text_json(label), "kind", kind_text(function->kind),
+			 "label", text_json(label), "kind", frame_kind_name(function->kind),
 			 "name", text_json(function->name),
 			 "file", text_json(function->file ? frame_label_file(function->file) : NULL),
 			 "line", number_json(frame->line),
@@ -92,9 +78,10 @@ static json_t *threads_json(const struct dump_process *process)
 	for (size_t i = 0; threads && i < process->thread_count; i++) {
 		const struct dump_thread *thread = &process->threads[i];
 
-		threads = append(threads, json_pack("{s:i, s:o, s:s, s:o}", "tid", (int)thread->tid,
+		threads = append(threads, json_pack("{s:i, s:o, s:s, s:o, s:o}", "tid", (int)thread->tid,
 						    "name", text_json(thread->name),
 						    "state", thread->state,
+						    "phase", text_json(thread->phase),
 						    "frames", stack_json(&thread->stack)));
 	}
 	return threads;

@@ -90,31 +90,31 @@ static bool grow(void **array, size_t *size, size_t count, size_t item)
 
 static bool copy_stack(const struct frame *frames, size_t count, struct dump_stack *ret_stack)
 {
-	struct dump_stack stack = { .frames = calloc(count ? count : 1, sizeof(*frames)),
-				    .count = count };
+	struct frame *copy = calloc(count ? count : 1, sizeof(*copy));
 
-	if (!stack.frames)
+	if (!copy)
 		return false;
 	if (count)
-		memcpy(stack.frames, frames, count * sizeof(*frames));
-	*ret_stack = stack;
+		memcpy(copy, frames, count * sizeof(*copy));
+	*ret_stack = (struct dump_stack){ .frames = copy, .count = count };
 	return true;
 }
 
-int dump_process_add_thread(struct dump_process *process, pid_t tid, const char *name,
-			    const char *state, const struct frame *frames, size_t count)
+int dump_process_add_thread(struct dump_process *process, const struct dump_thread *thread,
+			    const struct frame *frames, size_t count)
 {
-	struct dump_thread thread = { .tid = tid, .state = state };
+	struct dump_thread copy = *thread;
 
 	if (!grow((void **)&process->threads, &process->thread_size, process->thread_count,
 		  sizeof(*process->threads)))
 		return -ENOMEM;
-	thread.name = name ? strdup(name) : NULL;
-	if ((name && !thread.name) || !copy_stack(frames, count, &thread.stack)) {
-		free(thread.name);
+	copy.name = thread->name ? strdup(thread->name) : NULL;
+	if ((thread->name && !copy.name) ||
+	    !copy_stack(frames, count, &copy.stack)) {
+		free(copy.name);
 		return -ENOMEM;
 	}
-	process->threads[process->thread_count++] = thread;
+	process->threads[process->thread_count++] = copy;
 	return 0;
 }
 

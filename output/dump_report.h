@@ -26,6 +26,7 @@ struct dump_thread {
 	pid_t tid;
 	char *name;		/* untrusted; NULL if unknown */
 	const char *state;	/* "running", "asleep" and the like */
+	const char *phase;	/* of its request, as sample.phase has it */
 	struct dump_stack stack;
 };
 
@@ -60,9 +61,12 @@ struct dump_process {
 struct dump_process *dump_process_new(pid_t pid, const char *name);
 void dump_process_free(struct dump_process *process);
 
-/* 0 or -ENOMEM. Frames are copied; state is a literal. */
-int dump_process_add_thread(struct dump_process *process, pid_t tid, const char *name,
-			    const char *state, const struct frame *frames, size_t count);
+/*
+ * A thread with this stack instead of its own. Name and frames are copied;
+ * state and phase are literals. 0 or -ENOMEM.
+ */
+int dump_process_add_thread(struct dump_process *process, const struct dump_thread *thread,
+			    const struct frame *frames, size_t count);
 
 /* Valid until the next one is added. NULL when memory is short. */
 struct dump_vm *dump_process_add_vm(struct dump_process *process, uint64_t g, const char *module);

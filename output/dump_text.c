@@ -30,7 +30,7 @@ static void print_thread(FILE *out, const struct dump_thread *thread)
 {
 	fprintf(out, "Thread %d", (int)thread->tid);
 	print_name(out, thread->name);
-	fprintf(out, " (%s)\n", thread->state);
+	fprintf(out, thread->phase ? " (%s, %s)\n" : " (%s)\n", thread->state, thread->phase);
 	print_stack(out, &thread->stack);
 }
 

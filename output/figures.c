@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "unwind/functions.h"
+
 static const char *const certainty_names[CERTAINTY_COUNT] = {
 	[CERTAINTY_EXACT] = "exact",
 	[CERTAINTY_NEAREST] = "nearest",
@@ -23,6 +25,26 @@ enum { PERCENTILE_COUNT = sizeof(percentiles) / sizeof(percentiles[0]) };
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+void figures_add_sample(struct figures *figures, const struct sample *sample)
+{
+	bool counted = false;
+
+	figures->samples++;
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct function *function = sample->frames[i].function;
+
+		if (function->kind != FRAME_LOST) {
+			figures->frames[sample->frames[i].certainty]++;
+			continue;
+		}
+		for (unsigned reason = 0; reason < LOST_COUNT && !counted; reason++)
+			if (functions_lost((enum lost_reason)reason) == function) {
+				figures->lost[reason]++;
+				counted = true;
+			}
+	}
 }
 
 uint64_t figures_lost(const struct figures *figures)

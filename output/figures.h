@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "output/histogram.h"
+#include "output/sample.h"
 #include "unwind/frame.h"
 #include "unwind/lost.h"
 
@@ -28,6 +29,9 @@ struct figures {
 	double rate_reached_hz;
 	uint64_t frames[CERTAINTY_COUNT];	/* frames shown, by how sure their position is */
 };
+
+/* Count the sample, why a part of it is lost, and its frames. */
+void figures_add_sample(struct figures *figures, const struct sample *sample);
 
 /* Samples with an unknown part, whatever the reason. */
 uint64_t figures_lost(const struct figures *figures);

@@ -5,6 +5,7 @@
 
 #include "output/flamegraph.h"
 #include "output/folded.h"
+#include "output/recording_writer.h"
 
 /* All samples in one tree. 0 or a negative errno. */
 static int read_profile(struct sample_source *source, const struct view *view,
@@ -64,9 +65,52 @@ static int write_svg(FILE *out, struct sample_source *source, const struct sessi
 	return error;
 }
 
+static int write_samples(struct recording_writer *writer, struct sample_source *source)
+{
+	struct sample sample;
+	int error = source->rewind(source);
+
+	while (error == 0) {
+		error = source->next(source, &sample);
+		if (error <= 0)
+			return error;
+		error = recording_writer_add(writer, &sample);
+	}
+	return error;
+}
+
+static int write_recording(FILE *out, struct sample_source *source, const struct session *session,
+			   const struct figures *figures, const struct view *view)
+{
+	struct recording_writer *writer;
+	int error = recording_writer_new(out, session, &writer);
+
+	(void)view;
+	if (error)
+		return error;
+	error = write_samples(writer, source);
+	if (!error)
+		error = recording_writer_finish(writer, session, figures);
+	recording_writer_free(writer);
+	return error;
+}
+
 const struct format formats[] = {
-	{ "svg", "svg", "an interactive flame graph, for any browser", true, write_svg },
-	{ "folded", "folded", "one line a stack, for flame graph tools and grep", false, write_folded },
+	{
+		.name = "svg", .suffix = "svg",
+		.summary = "an interactive flame graph, for any browser",
+		.picture = true, .write = write_svg,
+	},
+	{
+		.name = "folded", .suffix = "folded",
+		.summary = "one line a stack, for flame graph tools and grep",
+		.write = write_folded,
+	},
+	{
+		.name = "ljspy", .suffix = "ljspy",
+		.summary = "a recording, for `ljspy report`",
+		.recording = true, .write = write_recording,
+	},
 };
 
 const size_t format_count = sizeof(formats) / sizeof(formats[0]);

@@ -8,6 +8,7 @@
 #define LJSPY_FORMAT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "output/figures.h"
@@ -21,6 +22,7 @@ struct view {
 	bool by_line;		/* a frame is a function and line, not a function */
 	bool annotate;		/* mark compiled Lua functions with _[j] */
 	bool inverted;		/* callees at the root */
+	double min_percent;	/* what has a smaller share is left out */
 };
 
 struct format {
@@ -28,6 +30,7 @@ struct format {
 	const char *suffix;	/* of files, without the dot */
 	const char *summary;	/* for the manual: what reads it */
 	bool picture;		/* to be opened in a browser */
+	bool recording;		/* the samples themselves: can be written as they come */
 	/* 0, -ENOMEM, -EIO (the stream's own error is in errno), or what the source had. */
 	int (*write)(FILE *out, struct sample_source *source, const struct session *session,
 		     const struct figures *figures, const struct view *view);

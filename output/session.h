@@ -14,7 +14,9 @@ struct session {
 	pid_t pid;			/* of the target; 0 if there are several */
 	const char *target;		/* its command line, or what was asked for */
 	const char *command_line;	/* ljspy's own */
+	const char *layout;		/* of LuaJIT's memory, by name */
 	uint64_t start_unix_ns;		/* since 1970, UTC */
+	uint64_t start_ns;		/* the same moment as samples have it: CLOCK_MONOTONIC */
 	uint64_t duration_ns;
 	enum profile_weight clock;	/* what the weights of the samples mean */
 };

@@ -42,35 +42,37 @@ static void out_of_memory(struct dump *dump)
 	dump->status = EXIT_WITH_ERRORS;
 }
 
-static void add_stack(struct dump *dump, const struct thread *thread, const char *state,
+static void add_stack(struct dump *dump, const struct dump_thread *thread,
 		      const struct frame *frames, size_t count)
 {
-	if (dump_process_add_thread(dump->report, thread->tid, thread->name, state, frames, count))
+	if (dump_process_add_thread(dump->report, thread, frames, count))
 		out_of_memory(dump);
 	for (size_t i = 0; i < count; i++)
 		if (frames[i].function->kind == FRAME_LOST)
 			dump->status = EXIT_WITH_ERRORS;
 }
 
-static void add_lost(struct dump *dump, const struct thread *thread, const char *state,
-		     enum lost_reason reason)
+static void add_lost(struct dump *dump, const struct dump_thread *thread, enum lost_reason reason)
 {
 	struct frame frame = { .function = functions_lost(reason) };
 
-	add_stack(dump, thread, state, &frame, 1);
+	add_stack(dump, thread, &frame, 1);
 }
 
 /* The thread that was captured. */
-static void add_thread(struct dump *dump, const struct thread *thread, const char *state)
+static void add_thread(struct dump *dump, struct thread *thread, const char *state)
 {
+	struct dump_thread found = { .tid = thread->tid, .name = thread->name, .state = state };
 	const struct frame *frames;
 	enum vm_state vm_state;
 	size_t count;
 
-	if (lua_process_unwind(dump->process, &frames, &count, &vm_state))
-		add_lost(dump, thread, state, LOST_OUT_OF_MEMORY);
-	else
-		add_stack(dump, thread, state, frames, count);
+	if (lua_process_unwind(dump->process, &frames, &count, &vm_state)) {
+		add_lost(dump, &found, LOST_OUT_OF_MEMORY);
+		return;
+	}
+	found.phase = lua_process_phase(dump->process);
+	add_stack(dump, &found, frames, count);
 }
 
 /* A running thread is held for as long as it takes to copy its stacks. */
@@ -83,10 +85,10 @@ static bool dump_running(struct dump *dump, struct thread *thread)
 	if (error)
 		return false;
 	error = tracer_registers(thread->tracee, &registers);
-	if (!error && lua_process_needs_settling(dump->process))
+	if (!error) {
 		lua_process_settle(dump->process);
-	if (!error)
 		lua_process_capture(dump->process, &registers, &hints);
+	}
 	tracer_resume(dump->tracer, thread->tracee);
 	if (error)
 		return false;
@@ -122,8 +124,7 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 		.orig_rax = (uint64_t)before.number,
 		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
 	};
-	if (lua_process_needs_settling(dump->process))
-		lua_process_settle(dump->process);
+	lua_process_settle(dump->process);
 	lua_process_capture(dump->process, &registers, &hints);
 	if (thread_look(dump->threads, thread, &state, &after) || state == THREAD_RUNNING ||
 	    !is_same_call(&before, &after) ||
@@ -139,7 +140,8 @@ static void dump_thread(struct dump *dump, struct thread *thread)
 		if (thread_is_running(dump->threads, thread) ? dump_running(dump, thread)
 							     : dump_sleeping(dump, thread))
 			return;
-	add_lost(dump, thread, "unknown", LOST_RAN_MEANWHILE);
+	add_lost(dump, &(struct dump_thread){ .tid = thread->tid, .name = thread->name,
+					      .state = "unknown" }, LOST_RAN_MEANWHILE);
 }
 
 static uint64_t now_ns(void)

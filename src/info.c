@@ -119,7 +119,7 @@ static enum exit_status inform(pid_t pid, struct functions *functions,
 		error = lua_process_refresh(lua, true);
 		if (error)
 			lua_process_close(lua);
-		else if (lua_process_needs_settling(lua))
+		else
 			lua_process_settle(lua);
 	}
 	if (error) {

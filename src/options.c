@@ -41,7 +41,7 @@ static const struct {
 	{ "pid", 'p', ALL, "PID[,PID...]", "the processes to look at" },
 	{ "name", OPTION_NAME, ALL, "PATTERN", "those whose name, program or script matches" },
 	{ "output", 'o', RECORD, "FILE", "where to write; - is standard output" },
-	{ "format", 'f', RECORD, "FORMAT", "svg or folded; else by the suffix of FILE, else svg" },
+	{ "format", 'f', RECORD, "FORMAT", NULL },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "rate", 'r', RECORD, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
@@ -83,14 +83,24 @@ static const struct {
 	},
 };
 
-static const char *const format_names[OUTPUT_FORMAT_COUNT] = {
-	[OUTPUT_SVG] = "svg",
-	[OUTPUT_FOLDED] = "folded",
-};
+enum { HELP_COLUMN = 28, HELP_WIDTH = 79 };
 
-const char *output_format_name(enum output_format format)
+/* All formats, wrapped, behind the option that chooses one. */
+static void print_formats(FILE *out)
 {
-	return format_names[format];
+	int column = HELP_COLUMN;
+
+	for (size_t i = 0; i <= format_count; i++) {
+		const char *text = i < format_count ? formats[i].name : "else by FILE's suffix";
+		const char *separator = i + 1 < format_count ? "," : i < format_count ? ";" : "\n";
+		int length = (int)(strlen(text) + strlen(separator));
+
+		if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
+			fprintf(out, "\n%*s", HELP_COLUMN, "");
+			column = HELP_COLUMN;
+		}
+		column += fprintf(out, "%s%s%s", column > HELP_COLUMN ? " " : "", text, separator);
+	}
 }
 
 static void print_option(FILE *out, size_t i)
@@ -101,9 +111,13 @@ static void print_option(FILE *out, size_t i)
 	snprintf(spelled, sizeof(spelled), "--%s%s%s", option_table[i].name, argument ? " " : "",
 		 argument ? argument : "");
 	if (option_table[i].letter <= UCHAR_MAX)
-		fprintf(out, "  -%c, %-20s  %s\n", option_table[i].letter, spelled, option_table[i].help);
+		fprintf(out, "  -%c, %-20s  ", option_table[i].letter, spelled);
 	else
-		fprintf(out, "      %-20s  %s\n", spelled, option_table[i].help);
+		fprintf(out, "      %-20s  ", spelled);
+	if (option_table[i].letter == 'f')
+		print_formats(out);
+	else
+		fprintf(out, "%s\n", option_table[i].help);
 }
 
 static void print_help(FILE *out)
@@ -224,14 +238,28 @@ static bool parse_pids(struct options *options, const char *text)
 	return true;
 }
 
-static bool parse_format(const char *text, enum output_format *ret_format)
+/* "svg, folded and ljspy" */
+static void list_formats(char *text, size_t size)
 {
-	for (int i = 0; i < OUTPUT_FORMAT_COUNT; i++) {
-		if (strcmp(text, format_names[i]) == 0) {
-			*ret_format = (enum output_format)i;
-			return true;
-		}
+	size_t length = 0;
+
+	for (size_t i = 0; i < format_count && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length, "%s%s", formats[i].name,
+					   i + 2 < format_count ? ", " : i + 1 < format_count ? " and " : "");
+}
+
+static bool parse_format(const char *text, const struct format **ret_format)
+{
+	const struct format *format = format_by_name(text);
+	char all[256];
+
+	if (format) {
+		*ret_format = format;
+		return true;
 	}
+	list_formats(all, sizeof(all));
+	message_error("There is no format \"%s\".", text);
+	message_note("The formats are %s.", all);
 	return false;
 }
 
@@ -298,12 +326,7 @@ static bool parse_layout(struct options *options, const char *argument)
 	return given_layout_read(argument, options->layout);
 }
 
-/* What was given on the command line besides what is in the options. */
-struct given {
-	bool format;
-};
-
-static bool parse_option(struct options *options, struct given *given, int letter, const char *argument)
+static bool parse_option(struct options *options, int letter, const char *argument)
 {
 	uint64_t number;
 
@@ -317,12 +340,7 @@ static bool parse_option(struct options *options, struct given *given, int lette
 		options->output = argument;
 		return true;
 	case 'f':
-		given->format = true;
-		if (parse_format(argument, &options->format))
-			return true;
-		message_error("There is no format \"%s\".", argument);
-		message_note("The formats are svg and folded.");
-		return false;
+		return parse_format(argument, &options->format);
 	case 'd':
 		if (parse_duration(argument, &options->duration_ns))
 			return true;
@@ -394,16 +412,22 @@ static void fill_tables(enum command command, struct getopt_tables *tables)
 /* The format follows the name of the file unless it was given. */
 static bool choose_format(struct options *options)
 {
-	const char *slash, *dot;
+	const char *slash, *name;
 
+	if (options->format)
+		return true;
+	options->format = format_by_name("svg");
 	if (!options->output)
 		return true;
 	slash = strrchr(options->output, '/');
-	dot = strrchr(slash ? slash : options->output, '.');
-	if (!dot || !dot[1] || parse_format(dot + 1, &options->format))
+	name = slash ? slash + 1 : options->output;
+	if (!strchr(name, '.') || name[strlen(name) - 1] == '.')
+		return true;
+	options->format = format_by_path(name);
+	if (options->format)
 		return true;
 	message_error("\"%s\" does not tell which format is wanted.", options->output);
-	message_note("Use a name that ends in .svg or .folded, or add -f svg or -f folded.");
+	message_note("Use a name that ends in .svg or the like, or add -f svg or the like.");
 	return false;
 }
 
@@ -441,7 +465,6 @@ static bool check_targets(const struct options *options)
 static bool parse_arguments(int argc, char **argv, struct options *options, enum exit_status *ret_status)
 {
 	struct getopt_tables tables;
-	struct given given = { .format = false };
 	int letter;
 
 	fill_tables(options->command, &tables);
@@ -471,12 +494,12 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 			suggest_help(options->command);
 			return false;
 		default:
-			if (!parse_option(options, &given, letter, optarg))
+			if (!parse_option(options, letter, optarg))
 				return false;
 		}
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
-	       check_targets(options) && (given.format || choose_format(options));
+	       check_targets(options) && choose_format(options);
 }
 
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status)
@@ -515,7 +538,7 @@ void options_clear(struct options *options)
 	options->layout = NULL;
 }
 
-char *options_default_output(const char *name, pid_t pid, enum output_format format)
+char *options_default_output(const char *name, pid_t pid, const struct format *format)
 {
 	char harmless[32], id[16] = "", date[32], *path;
 	time_t now = time(NULL);
@@ -535,7 +558,7 @@ char *options_default_output(const char *name, pid_t pid, enum output_format for
 		snprintf(date, sizeof(date), "%lld", (long long)now);
 	if (pid)
 		snprintf(id, sizeof(id), "%d-", (int)pid);
-	if (asprintf(&path, "ljspy-%s-%s%s.%s", harmless, id, date, format_names[format]) < 0)
+	if (asprintf(&path, "ljspy-%s-%s%s.%s", harmless, id, date, format->suffix) < 0)
 		return NULL;
 	return path;
 }

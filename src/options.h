@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "output/format.h"
 #include "src/given_layout.h"
 #include "unwind/namer.h"
 
@@ -19,12 +20,6 @@ enum command {
 	COMMAND_DUMP,
 	COMMAND_INFO,
 	COMMAND_COUNT
-};
-
-enum output_format {
-	OUTPUT_SVG,
-	OUTPUT_FOLDED,
-	OUTPUT_FORMAT_COUNT
 };
 
 enum {
@@ -49,7 +44,7 @@ struct options {
 	const char *name;	/* extended regular expression; NULL if not given */
 	char **launch;		/* command and arguments up to NULL; NULL if not given */
 	const char *output;	/* file; "-" is standard output; NULL: see options_default_output() */
-	enum output_format format;
+	const struct format *format;
 	uint64_t duration_ns;	/* 0: until interrupted or the target ends */
 	unsigned int rate_hz;
 	const char *stats;	/* file; NULL if not wanted */
@@ -57,6 +52,8 @@ struct options {
 	bool lines;
 	bool annotate;
 	bool json;
+	bool inverted;
+	double min_percent;
 	struct given_layout *layout;	/* owned; NULL: it is recognised */
 	const char *dwarf;	/* file with debug info; NULL if not given */
 };
@@ -69,14 +66,11 @@ struct options {
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status);
 void options_clear(struct options *options);
 
-/* "svg" and the like, also the suffix of files. */
-const char *output_format_name(enum output_format format);
-
 /*
  * "ljspy-NAME-PID-20250131-235959.svg" in the current directory, the name
  * reduced to harmless characters, PID left out if it is 0. NULL when memory is
  * short.
  */
-char *options_default_output(const char *name, pid_t pid, enum output_format format);
+char *options_default_output(const char *name, pid_t pid, const struct format *format);
 
 #endif

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -98,6 +100,64 @@ int output_file_commit(struct output_file *file)
 		file->temporary = NULL;
 	}
 	return error;
+}
+
+int output_file_publish(struct output_file *file)
+{
+	if (!file->temporary)
+		return 0;
+	if (rename(file->temporary, file->path))
+		return -errno;
+	free(file->temporary);
+	file->temporary = NULL;
+	return 0;
+}
+
+/* A file in that directory which has no name, or none any more; -1 if there can be none. */
+static int open_nameless(const char *directory)
+{
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char *path;
+
+	if (fd >= 0 || asprintf(&path, "%s/ljspy.XXXXXX", directory) < 0)
+		return fd;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	free(path);
+	return fd;
+}
+
+static int open_beside(const char *path)
+{
+	char *copy = strdup(path);
+	int fd = copy ? open_nameless(dirname(copy)) : -1;
+
+	free(copy);
+	return fd;
+}
+
+int output_file_scratch(const struct output_file *output, FILE **ret_stream)
+{
+	const char *given = getenv("TMPDIR");
+	int fd = output->temporary ? open_beside(output->temporary) : -1;
+	FILE *stream;
+
+	if (fd < 0 && given && *given)
+		fd = open_nameless(given);
+	if (fd < 0)
+		fd = open_nameless("/tmp");
+	if (fd < 0)
+		fd = memfd_create("ljspy", MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	stream = fdopen(fd, "w+");
+	if (!stream) {
+		close(fd);
+		return -ENOMEM;
+	}
+	*ret_stream = stream;
+	return 0;
 }
 
 void output_file_abandon(struct output_file *file)

@@ -1,38 +1,73 @@
 #include "src/commands.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 
-#include "output/flamegraph.h"
-#include "output/folded.h"
-#include "output/profile.h"
+#include "output/recording_reader.h"
+#include "output/recording_writer.h"
 #include "output/session.h"
 #include "src/choose.h"
 #include "src/message.h"
 #include "src/output_file.h"
+#include "src/progress.h"
+#include "src/render.h"
 #include "src/sampler.h"
 
+/*
+ * Samples go into a recording at once, whatever is asked for: into the output
+ * itself if that is to be one, else into a file without a name, from which
+ * the output is rendered at the end.
+ */
 struct recording {
 	const struct options *options;
 	struct functions *functions;
-	struct profile *profile;
 	struct session session;
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	struct output_file output, stats;
-	bool out_of_memory;
+	FILE *scratch;		/* NULL if the output is a recording */
+	struct recording_writer *writer;
+	bool published;		/* the output has its name already */
+	struct progress progress;
+	int error;		/* that ended the writing, a positive errno; 0 if none */
+	uint64_t missing;	/* samples for which memory was short */
 };
+
+static bool is_good(struct recording *recording, int error)
+{
+	if (error == -EIO && !recording->error)
+		recording->error = errno ? errno : EIO;
+	return recording->error == 0;
+}
 
 static void take_sample(void *context, const struct sample *sample)
 {
 	struct recording *recording = context;
+	int error = recording_writer_add(recording->writer, sample);
 
-	if (profile_add(recording->profile, sample))
-		recording->out_of_memory = true;
+	if (is_good(recording, error) && error)
+		recording->missing++;
+}
+
+/* What has been sampled can be read, should ljspy be killed. */
+static bool pulse(void *context, const struct figures *so_far)
+{
+	struct recording *recording = context;
+
+	if (!is_good(recording, recording_writer_flush(recording->writer)))
+		return false;
+	if (!recording->scratch && !recording->published && so_far->samples &&
+	    recording->result.saw_luajit) {
+		recording->error = -output_file_publish(&recording->output);
+		recording->published = recording->error == 0;
+	}
+	progress_show(&recording->progress, so_far);
+	return recording->error == 0;
 }
 
 static void *run_sampler(void *context)
@@ -55,15 +90,6 @@ static int sample(struct recording *recording)
 }
 
 /*---- Before ----*/
-
-static bool open_output(struct output_file *file, const char *path)
-{
-	int error = output_file_open(path, file);
-
-	if (error)
-		message_error_errno(-error, "%s", path);
-	return error == 0;
-}
 
 /* What the target is called in the picture and in the name of the file. */
 static char *describe_target(const struct options *options, char ret_name[static PROCESS_NAME_MAX],
@@ -90,49 +116,59 @@ static char *describe_target(const struct options *options, char ret_name[static
 
 /*---- After ----*/
 
-static int write_profile(struct recording *recording)
+/* The recording is in the output: it ends here. */
+static bool finish_recording(struct recording *recording)
 {
-	struct folded_options folded = { .annotate = recording->options->annotate };
-	struct flamegraph_options flamegraph = { .inverted = false };
+	bool good = render_finish(&recording->output, -recording->error);
 
-	if (recording->options->format == OUTPUT_FOLDED)
-		return folded_write(recording->output.stream, recording->profile, &folded);
-	return flamegraph_write(recording->output.stream, recording->profile, &recording->session,
-				&recording->result.figures, &flamegraph);
+	if (!good && recording->published)
+		message_note("%s can be read up to there.", recording->output.path);
+	return good;
 }
 
-/* Write one file; false if the user had to be told that it failed. */
-static bool finish(struct output_file *file, int error)
+/* From what has been recorded. */
+static bool render_recording(struct recording *recording)
 {
-	/* The stream's own error is in errno. */
-	if (error == -EIO && errno)
-		error = -errno;
+	struct recording_reader *reader = NULL;
+	bool good = false;
+	int error;
+
+	/* All functions are in the recording. */
+	functions_free(recording->functions);
+	recording->functions = functions_new();
+	error = recording->functions
+		? recording_reader_open(recording->scratch, recording->functions, &reader) : -ENOMEM;
 	if (error)
-		output_file_abandon(file);
-	else
-		error = output_file_commit(file);
-	if (error)
-		message_error_errno(-error, "%s", strcmp(file->path, "-") ? file->path
-									 : "standard output");
-	return error == 0;
+		return render_finish(&recording->output, error);
+	good = render(&recording->output, recording->options, recording_reader_samples(reader),
+		      &recording->session, &recording->result.figures);
+	recording_reader_close(reader);
+	return good;
 }
 
 static bool write_results(struct recording *recording)
 {
 	const char *path = recording->output.path;
-	bool good;
+	const struct figures *figures = &recording->result.figures;
+	int error = recording_writer_finish(recording->writer, &recording->session, figures);
+	bool good = is_good(recording, error);
 
-	errno = 0;
-	good = finish(&recording->output, write_profile(recording));
+	recording_writer_free(recording->writer);
+	recording->writer = NULL;
+	if (recording->scratch && !good)
+		message_error_errno(recording->error, "The recording ended early");
+	if (recording->scratch)
+		good &= render_recording(recording);
+	else
+		good = finish_recording(recording);
 	if (recording->stats.stream) {
 		errno = 0;
-		good &= finish(&recording->stats, figures_write_json(recording->stats.stream,
-								     &recording->result.figures));
+		good &= render_finish(&recording->stats,
+				      figures_write_json(recording->stats.stream, figures));
 	}
-	figures_print(stderr, &recording->result.figures);
-	if (good && strcmp(path, "-") != 0)
-		message_note("Wrote %s%s", path, recording->options->format == OUTPUT_SVG
-						      ? "; open it in a browser" : "");
+	figures_print(stderr, figures);
+	if (good)
+		render_tell(path, recording->options->format);
 	return good;
 }
 
@@ -165,7 +201,8 @@ static void await_command(const struct recording *recording)
 {
 	const struct sampler_result *result = &recording->result;
 
-	if (!result->launched || result->exit_known || result->end != SAMPLER_DURATION_OVER)
+	if (!result->launched || result->exit_known ||
+	    (result->end != SAMPLER_DURATION_OVER && result->end != SAMPLER_TOLD_TO_END))
 		return;
 	message_note("The recording is written; %s (%d) goes on until it ends or is interrupted.",
 		     recording->options->launch[0], result->pid);
@@ -179,8 +216,10 @@ static enum exit_status conclude(struct recording *recording)
 	if (explain_failure(recording))
 		return EXIT_NOTHING_DONE;
 	recording->session.duration_ns = recording->result.figures.duration_ns;
-	if (recording->out_of_memory) {
-		message_warn("Memory ran short; some samples are missing.");
+	if (*recording->result.layout)
+		recording->session.layout = recording->result.layout;
+	if (recording->missing) {
+		message_warn("Memory ran short; %" PRIu64 " samples are missing.", recording->missing);
 		status = EXIT_WITH_ERRORS;
 	}
 	if (!write_results(recording))
@@ -190,28 +229,45 @@ static enum exit_status conclude(struct recording *recording)
 	return status;
 }
 
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* 0 or a negative errno. */
+static int begin(struct recording *recording)
+{
+	int error = 0;
+
+	recording->functions = functions_new();
+	if (!recording->functions)
+		return -ENOMEM;
+	if (!recording->options->format->recording)
+		error = output_file_scratch(&recording->output, &recording->scratch);
+	if (error)
+		return error;
+	recording->session.start_unix_ns = now_ns(CLOCK_REALTIME);
+	recording->session.start_ns = now_ns(CLOCK_MONOTONIC);
+	recording->session.clock = PROFILE_CPU_TIME;
+	progress_begin(&recording->progress, recording->options->duration_ns);
+	return recording_writer_new(recording->scratch ? recording->scratch : recording->output.stream,
+				    &recording->session, &recording->writer);
+}
+
 static enum exit_status record(struct recording *recording, const struct invocation *invocation)
 {
 	const struct options *options = recording->options;
-	struct profile_options profile_options = {
-		.weight = PROFILE_CPU_TIME,
-		.by_line = options->lines,
-		.by_compiled = options->annotate,
-	};
-	struct timespec now;
 	int error;
 
-	recording->functions = functions_new();
-	recording->profile = profile_new(&profile_options);
-	if (!recording->functions || !recording->profile) {
-		message_error_errno(ENOMEM, "starting to record");
+	recording->session.command_line = invocation->command_line;
+	error = begin(recording);
+	if (error) {
+		message_error_errno(-error, "starting to record");
 		return EXIT_NOTHING_DONE;
 	}
-	clock_gettime(CLOCK_REALTIME, &now);
-	recording->session.command_line = invocation->command_line;
-	recording->session.start_unix_ns = (uint64_t)now.tv_sec * 1000000000u +
-					   (uint64_t)now.tv_nsec;
-	recording->session.clock = PROFILE_CPU_TIME;
 	recording->sampler_options = (struct sampler_options){
 		.pids = options->pids,
 		.pid_count = options->pid_count,
@@ -223,11 +279,13 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.layout = options->layout,
 		.functions = recording->functions,
 		.take = take_sample,
+		.pulse = pulse,
 		.context = recording,
 	};
 	error = sample(recording);
 	/* The targets are free. From here on an interrupt ends ljspy at once. */
 	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
+	progress_end(&recording->progress);
 	if (error) {
 		message_error_errno(-error, "starting to record");
 		return EXIT_NOTHING_DONE;
@@ -253,8 +311,8 @@ enum exit_status command_record(const struct invocation *invocation)
 	if (!path)
 		path = default_path = options_default_output(name, recording->session.pid,
 							     options->format);
-	if (path && open_output(&recording->output, path) &&
-	    (!options->stats || open_output(&recording->stats, options->stats)) &&
+	if (path && render_open(&recording->output, path) &&
+	    (!options->stats || render_open(&recording->stats, options->stats)) &&
 	    (options->launch || (choose_check(options->pids[0]) &&
 				 choose_check_layout(options->pids[0], options->layout)))) {
 		status = record(recording, invocation);
@@ -263,7 +321,9 @@ enum exit_status command_record(const struct invocation *invocation)
 	}
 	output_file_abandon(&recording->output);
 	output_file_abandon(&recording->stats);
-	profile_free(recording->profile);
+	if (recording->scratch)
+		fclose(recording->scratch);
+	recording_writer_free(recording->writer);
 	functions_free(recording->functions);
 	free(target);
 	free(default_path);

@@ -64,6 +64,7 @@ struct sampler {
 	uint64_t random;		/* state of a generator, never 0 */
 	uint64_t start_ns;
 	uint64_t period_ns;
+	uint64_t pulse_ns;		/* when the next one is due */
 };
 
 static uint64_t now_ns(clockid_t clock)
@@ -104,30 +105,10 @@ static void forget_records(struct target *target)
 
 /*---- Samples ----*/
 
-static void count_frames(struct figures *figures, const struct sample *sample)
-{
-	bool counted = false;
-
-	for (size_t i = 0; i < sample->frame_count; i++) {
-		const struct function *function = sample->frames[i].function;
-
-		if (function->kind != FRAME_LOST) {
-			figures->frames[sample->frames[i].certainty]++;
-			continue;
-		}
-		for (unsigned reason = 0; reason < LOST_COUNT && !counted; reason++)
-			if (functions_lost((enum lost_reason)reason) == function) {
-				figures->lost[reason]++;
-				counted = true;
-			}
-	}
-}
-
 static void deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
 {
 	target->accounted_ns += sample->cpu_ns;
-	sampler->result->figures.samples++;
-	count_frames(&sampler->result->figures, sample);
+	figures_add_sample(&sampler->result->figures, sample);
 	sampler->options->take(sampler->options->context, sample);
 }
 
@@ -170,6 +151,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		sample.frames = &out_of_memory;
 		sample.frame_count = 1;
 	}
+	sample.phase = lua_process_phase(target->process);
 	record->pending_ns = 0;
 	record->last_sample_ns = now;
 	deliver(sampler, target, &sample);
@@ -190,10 +172,10 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 	if (error)
 		return;
 	error = tracer_registers(thread->tracee, &registers);
-	if (!error && lua_process_needs_settling(target->process))
+	if (!error) {
 		lua_process_settle(target->process);
-	if (!error)
 		lua_process_capture(target->process, &registers, &record->hints);
+	}
 	tracer_resume(sampler->tracer, thread->tracee);
 	histogram_add(&sampler->result->figures.pause_ns, now_ns(CLOCK_MONOTONIC) - begin);
 	if (error)
@@ -241,6 +223,9 @@ static bool look(struct sampler *sampler, struct target *target, uint64_t now)
 		return false;
 	if (lua_process_module_count(target->process))
 		sampler->result->saw_luajit = true;
+	if (lua_process_universe_count(target->process) && !*sampler->result->layout)
+		memcpy(sampler->result->layout, lua_process_universe(target->process, 0)->vm->layout.name,
+		       LAYOUT_NAME_MAX);
 	if (lua_process_universe_count(target->process) ||
 	    lua_process_needs_settling(target->process)) {
 		target->look_at_ns = now + HOUSEKEEPING_NS;
@@ -253,9 +238,17 @@ static bool look(struct sampler *sampler, struct target *target, uint64_t now)
 	return true;
 }
 
+/* What it cost to read symbols is ljspy's own cost. */
+static void count_symbols_cost(struct sampler *sampler, const struct target *target)
+{
+	if (target->process)
+		sampler->result->figures.self_cpu_ns += lua_process_symbols_cpu_ns(target->process);
+}
+
 /* The process runs another program now: nothing that is known of it holds. */
 static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
 {
+	count_symbols_cost(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
 	target->look_interval_ns = LOOK_AGAIN_NS;
@@ -476,6 +469,15 @@ static void poll_tracees(struct sampler *sampler)
 			refresh_threads(sampler, &sampler->targets[i], now);
 }
 
+/* False if the recording is to end. */
+static bool pulse(struct sampler *sampler, uint64_t now)
+{
+	if (!sampler->options->pulse || now < sampler->pulse_ns)
+		return true;
+	sampler->pulse_ns = now + NS_PER_SECOND;
+	return sampler->options->pulse(sampler->options->context, &sampler->result->figures);
+}
+
 static void loop(struct sampler *sampler)
 {
 	uint64_t end_ns = sampler->options->duration_ns
@@ -499,6 +501,10 @@ static void loop(struct sampler *sampler)
 			return;
 		if (all_ended(sampler)) {
 			sampler->result->end = SAMPLER_TARGETS_ENDED;
+			return;
+		}
+		if (!pulse(sampler, now)) {
+			sampler->result->end = SAMPLER_TOLD_TO_END;
 			return;
 		}
 		if (tracer_poll_is_due(sampler->tracer))
@@ -588,6 +594,7 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 		fail(&sampler, 0, -ENOMEM);
 	} else if (open_targets(&sampler)) {
 		sampler.start_ns = now_ns(CLOCK_MONOTONIC);
+		sampler.pulse_ns = sampler.start_ns + NS_PER_SECOND;
 		loop(&sampler);
 		for (size_t i = 0; i < sampler.target_count; i++)
 			close_accounts(&sampler, &sampler.targets[i]);
@@ -597,9 +604,11 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	if (figures->target_cpu_ns)
 		figures->rate_reached_hz = (double)figures->samples * NS_PER_SECOND /
 					   (double)figures->target_cpu_ns;
-	for (size_t i = 0; i < sampler.target_count; i++)
+	for (size_t i = 0; i < sampler.target_count; i++) {
+		count_symbols_cost(&sampler, &sampler.targets[i]);
 		close_target(&sampler.targets[i]);
+	}
 	free(sampler.targets);
 	tracer_free(sampler.tracer);
-	figures->self_cpu_ns = now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
+	figures->self_cpu_ns += now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
 }

@@ -24,6 +24,9 @@
 /* Each sample, while it is taken; what it points to is the sampler's. */
 typedef void sampler_take(void *context, const struct sample *sample);
 
+/* About once a second; false to end. */
+typedef bool sampler_pulse(void *context, const struct figures *so_far);
+
 struct sampler_options {
 	const pid_t *pids;
 	size_t pid_count;
@@ -35,12 +38,14 @@ struct sampler_options {
 	const struct given_layout *layout;	/* NULL: recognised */
 	struct functions *functions;	/* receives all functions; must outlive the samples */
 	sampler_take *take;
+	sampler_pulse *pulse;		/* NULL if not wanted */
 	void *context;
 };
 
 enum sampler_end {
 	SAMPLER_DURATION_OVER,
 	SAMPLER_INTERRUPTED,	/* by SIGINT, SIGTERM or SIGHUP */
+	SAMPLER_TOLD_TO_END,	/* by the pulse */
 	SAMPLER_TARGETS_ENDED,
 	SAMPLER_FAILED,		/* see error and pid */
 	SAMPLER_NO_LUAJIT,	/* no process has a LuaJIT that could be read; see pid */
@@ -50,6 +55,7 @@ struct sampler_result {
 	enum sampler_end end;
 	int error;		/* a positive errno */
 	pid_t pid;		/* the process it was about, or the launched one */
+	char layout[LAYOUT_NAME_MAX];	/* of the first VM that was found; "" if none was */
 	bool saw_luajit;	/* in any of the processes, at any time */
 	bool launched;		/* the command was started */
 	bool exit_known;	/* ... and has ended, with exit_status as waitpid() has it */

@@ -6,13 +6,6 @@ import pytest
 
 import ljspy
 
-# Rows of the table of lost samples, shown when all tests have run.
-LOST_TABLE = pytest.StashKey()
-
-
-def pytest_configure(config):
-    config.stash[LOST_TABLE] = []
-
 
 @pytest.fixture(scope="session", autouse=True)
 def packages():
@@ -45,23 +38,58 @@ def jit(request):
 
 
 @pytest.fixture
-def note_lost(request):
+def note_lost(record_property):
     """Adds a row to the table of lost samples."""
 
     def note(case, samples, verdicts):
-        request.config.stash[LOST_TABLE].append((case, samples, verdicts))
+        record_property("stacks", (case, samples, dict(verdicts)))
 
     return note
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    rows = config.stash[LOST_TABLE]
+@pytest.fixture
+def note_build(record_property):
+    """Adds cells to a build's row in the matrix of builds and checks."""
+
+    def note(build, **cells):
+        record_property("build", (str(build), cells))
+
+    return note
+
+
+def properties(terminalreporter, name):
+    """What tests noted under this name, in whichever process they ran."""
+    reports = [r for outcome in ("passed", "failed") for r in terminalreporter.stats.get(outcome, [])]
+    return [value for report in reports for key, value in report.user_properties if key == name]
+
+
+def write_stacks(terminalreporter):
+    rows = properties(terminalreporter, "stacks")
     if not rows:
         return
     terminalreporter.section("stacks: share of CPU time, %")
     terminalreporter.write_line(f"{'case':40} {'lines':>6} {'whole':>7} {'short':>7} {'lost':>7} {'wrong':>7}")
     for case, samples, verdicts in rows:
         total = sum(verdicts.values()) or 1
-        shares = (f"{100 * verdicts[v] / total:7.2f}" for v in ("whole", "short", "lost", "wrong"))
+        shares = (f"{100 * verdicts.get(v, 0) / total:7.2f}" for v in ("whole", "short", "lost", "wrong"))
         terminalreporter.write_line(f"{case:40} {samples:6} {' '.join(shares)}")
 
+
+def write_builds(terminalreporter):
+    """What has no entry was not run; what failed has none either, and its test says why."""
+    rows = {}
+    for build, cells in properties(terminalreporter, "build"):
+        rows.setdefault(build, {}).update(cells)
+    if not rows:
+        return
+    columns = list(dict.fromkeys(column for cells in rows.values() for column in cells))
+    terminalreporter.section("builds: objects that confirm the layout; samples judged right")
+    width = max(map(len, rows))
+    terminalreporter.write_line(" " * width + "".join(f"{c.replace('_', ' '):>18}" for c in columns))
+    for build, cells in sorted(rows.items()):
+        terminalreporter.write_line(f"{build:{width}}" + "".join(f"{cells.get(c, ''):>18}" for c in columns))
+
+
+def pytest_terminal_summary(terminalreporter):
+    write_stacks(terminalreporter)
+    write_builds(terminalreporter)

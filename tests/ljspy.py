@@ -154,6 +154,17 @@ class Recorder:
         return Recording(samples, json.loads(self.stats.read_text()), result)
 
 
+def record_native(directory, *target, seconds=2, options=()):
+    """Stacks with their native frames too, root first, and their weights."""
+    recorder = Recorder(directory, *target, seconds=seconds, options=options)
+    recorder.finish()
+    whole = []
+    for line in recorder.folded.read_text(errors="replace").splitlines():
+        stack, _, weight = line.rpartition(" ")
+        whole.append(([f.removesuffix(stacks.COMPILED_MARK) for f in stack.split(";")], int(weight)))
+    return whole
+
+
 def record(directory, *target, status=OK, **options):
     return Recorder(directory, *target, **options).finish(status)
 

@@ -39,6 +39,7 @@ be whole: a profiler that cuts the leaf off would be found out by that.
 Frames of native code and of the VM are not part of the lists: see lua_frames().
 """
 
+import collections
 import pathlib
 import re
 from typing import NamedTuple
@@ -330,3 +331,32 @@ def all_programs():
     """Those that list stacks; the others are parts of them."""
     paths = sorted(PROGRAMS.glob("*.lua"))
     return [Program(path) for path in paths if "\n-- stack: " in path.read_text()]
+
+
+def line_complaints(samples):
+    """What is wrong with the lines of samples of lines.lua, taken with --lines:
+    callers stand at the line of the call, leaves within their function."""
+    program = Program(PROGRAMS / "lines.lua")
+    line, seen = program.line_of, collections.defaultdict(set)
+    for sample in samples:
+        for depth, frame in enumerate(sample.frames):
+            text, _, number = frame.rpartition(":")
+            is_leaf = depth + 1 == len(sample.frames)
+            if not is_lost(frame) and not frame.endswith("[builtin]"):
+                seen[text, is_leaf].add(int(number))
+    second = line("second_call")
+    body = set(range(line("inner"), line("inner") + 6))
+    within = {
+        ("outer lines.lua", False): {line("first_call"), second - 1, second, second + 1},
+        ("inner lines.lua", True): body,
+        ("again lines.lua", True): body,
+    }
+    complaints = [f"{frame} at {seen[frame] - lines}" for frame, lines in within.items() if seen[frame] - lines]
+    for frame, tag in (
+        (("main chunk lines.lua", False), "main_call"),
+        (("outer lines.lua", False), "first_call"),
+        (("inner lines.lua", True), "inner_busy"),
+    ):
+        if line(tag) not in seen[frame]:
+            complaints.append(f"{frame} never at {tag}")
+    return complaints

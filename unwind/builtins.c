@@ -29,6 +29,11 @@ static const struct module_name {
 	{ "thread.exdata", NULL }, { "thread.exdata2", NULL },
 };
 
+/* What Lua 5.0 called math.fmod and string.gmatch, which LuaJIT had under both names up to 2.1.0-beta3. */
+static const struct {
+	const char *module, *key;
+} old_names[] = { { "math", "mod" }, { "string", "gfind" } };
+
 /*
  * Functions that no table holds, by one that is declared next to them
  * (lib_base.c, lib_string.c): its number, and for assembler functions the
@@ -98,7 +103,7 @@ static void visit_table(struct collector *collector, uint64_t table, visit_pair 
 	size_t bytes;
 
 	if (memory_read(collector->memory, table, header, (size_t)layout->GCtab_size) != MEMORY_OK ||
-	    load_bytes(header, layout->GChead_gct, 1) != GCT_TAB)
+	    load_bytes(header, layout->GChead_gct, 1) != GCT_TABLE)
 		return;
 	node = load_bytes(header, layout->GCtab_node, ref);
 	count = load_bytes(header, layout->GCtab_hmask, 4) + 1;
@@ -187,6 +192,14 @@ static void visit_lua_function(struct collector *collector, const char *key, uin
 		add_offered(collector->builtins, proto, module, key);
 }
 
+static bool is_old_name(const char *module, const char *key)
+{
+	for (size_t i = 0; i < sizeof(old_names) / sizeof(old_names[0]); i++)
+		if (strcmp(module, old_names[i].module) == 0 && strcmp(key, old_names[i].key) == 0)
+			return true;
+	return false;
+}
+
 static void visit_function(struct collector *collector, const char *key, uint64_t value,
 			   const char *module)
 {
@@ -195,9 +208,9 @@ static void visit_function(struct collector *collector, const char *key, uint64_
 	struct builtin *builtin;
 	uint8_t gct, ffid;
 
-	if (tvalue_tag(layout->gc64, value) != TAG_FUNC ||
+	if (tvalue_tag(layout->gc64, value) != TAG_FUNC || is_old_name(module, key) ||
 	    !memory_u8(collector->memory, function + (uint64_t)layout->GChead_gct, &gct) ||
-	    gct != GCT_FUNC ||
+	    gct != GCT_FUNCTION ||
 	    !memory_u8(collector->memory, function + (uint64_t)layout->GCfunc_ffid, &ffid))
 		return;
 	if (ffid == FF_LUA) {

@@ -87,6 +87,12 @@ static bool load_view(const struct capture *capture, struct lua_universe *univer
 		memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
 	if (layout->g_jit_base != LAYOUT_ABSENT)
 		memory_read(memory, universe->g + (uint64_t)layout->g_jit_base, &view.jit_base, ref);
+	/* Before there was cur_L, it was jit_L that said whether and for whom a trace runs. */
+	if (layout->g_jit_L != LAYOUT_ABSENT) {
+		memory_read(memory, universe->g + (uint64_t)layout->g_jit_L, &view.cur_L, ref);
+		if (view.cur_L == 0 && view.vmstate != VMST_EXIT)
+			view.jit_base = 0;
+	}
 	*ret_view = view;
 	return true;
 }
@@ -124,6 +130,52 @@ static bool is_wanted(const struct image *image, const struct lua_universe *univ
 	       universe->g == vm_universe_of_registers(&universe->vm->layout, &capture->registers);
 }
 
+/* Which state a lua_State belongs to. */
+static struct lua_universe *universe_of_thread(const struct capture *capture,
+					       const struct image *image,
+					       const struct layout *layout, uint64_t thread)
+{
+	uint64_t g = 0;
+
+	if (memory_read(snapshot_memory(capture->snapshot), thread + (uint64_t)layout->L_glref, &g,
+			layout_ref_size(layout)) != MEMORY_OK)
+		return NULL;
+	return image_find_universe(image, g);
+}
+
+/* The states whose C frames lie on the copied stack, where there are more than are read anyway. */
+static void view_universes_on_stack(struct capture *capture, const struct image *image,
+				    const struct vm_code *vm)
+{
+	uint64_t last = 0;
+
+	for (uint64_t cframe = (capture->registers.rsp + 7) & ~(uint64_t)7;
+	     cframe < capture->stack_end; cframe += sizeof(uint64_t)) {
+		struct lua_universe *universe;
+		uint64_t thread;
+
+		if (!vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot),
+					   cframe, &thread) || thread == last)
+			continue;
+		last = thread;
+		universe = universe_of_thread(capture, image, &vm->layout, thread);
+		if (universe && !capture_find_universe(capture, universe))
+			view_universe(capture, universe);
+	}
+}
+
+static void view_other_universes(struct capture *capture, const struct image *image)
+{
+	if (image_universe_count(image) <= CAPTURE_UNIVERSES_MAX)
+		return;
+	for (size_t i = 0; i < image_module_count(image); i++) {
+		const struct vm_code *vm = image_module(image, i)->vm;
+
+		if (vm)
+			view_universes_on_stack(capture, image, vm);
+	}
+}
+
 /* The array of traces and its size (jit_State.trace, sizetrace). */
 static struct memory_range traces_range(const struct lua_universe *universe)
 {
@@ -144,7 +196,7 @@ static struct memory_range traces_range(const struct lua_universe *universe)
 static void capture_first(struct capture *capture, const struct image *image,
 			  struct capture_hints *hints)
 {
-	enum { RANGES_MAX = STACK_PAGES_MAX + 2 * CAPTURE_UNIVERSES_MAX + 2 };
+	enum { RANGES_MAX = STACK_PAGES_MAX + 2 * CAPTURE_UNIVERSES_MAX + 2 + REQUEST_RANGES };
 	size_t stack_bytes = hints->stack_bytes ? hints->stack_bytes : CAPTURE_STACK_BYTES;
 	struct memory_range ranges[RANGES_MAX];
 	struct lua_universe *universes[CAPTURE_UNIVERSES_MAX];
@@ -164,6 +216,8 @@ static void capture_first(struct capture *capture, const struct image *image,
 	}
 	ranges[count++] = hints->lua_thread;
 	ranges[count++] = hints->lua_stack;
+	for (size_t i = 0; i < REQUEST_RANGES; i++)
+		ranges[count++] = hints->request[i];
 	snapshot_capture(capture->snapshot, ranges, count);
 	note_stack(capture, hints, ranges, stack_count);
 	for (size_t i = 0; i < universe_count; i++)
@@ -236,12 +290,13 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 }
 
 /*
- * A coroutine that C resumed: the resumer, if it is a Lua thread, has its own
- * innermost C frame further up, which holds the thread in its SAVE_L.
+ * The thread whose innermost C frame is the next one further up the native
+ * stack. The frame holds the thread in its SAVE_L, and the thread the frame.
  */
-static const struct lua_thread *find_resumer(struct capture *capture, const struct image *image,
-					     struct capture_hints *hints,
-					     struct lua_universe *universe, uint64_t above)
+static const struct lua_thread *find_thread_above(struct capture *capture,
+						  const struct image *image,
+						  struct capture_hints *hints,
+						  struct lua_universe *universe, uint64_t above)
 {
 	const struct layout *layout = &universe->vm->layout;
 
@@ -305,7 +360,8 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 			thread = add_thread(capture, hints, thread->universe, resumer);
 			cframe = end;
 		} else {
-			thread = find_resumer(capture, image, hints, thread->universe, end);
+			/* C resumed it: a Lua thread's frame may come further up. */
+			thread = find_thread_above(capture, image, hints, thread->universe, end);
 			cframe = thread ? thread->cframe : 0;
 		}
 		if (!thread)
@@ -350,14 +406,47 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		}
 		add_switching_thread(capture, hints, module->vm);
 	}
-	for (size_t u = 0; u < capture->universe_count; u++)
-		if (capture->universes[u].cur_L)
-			add_thread(capture, hints, capture->universes[u].universe,
-				   capture->universes[u].cur_L);
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		const struct universe_view *view = &capture->universes[u];
+
+		if (view->cur_L)
+			add_thread(capture, hints, view->universe, view->cur_L);
+		else if (view->universe->vm->layout.g_cur_L == LAYOUT_ABSENT)
+			find_thread_above(capture, image, hints, view->universe,
+					  capture->stack_begin);
+	}
 	/* The list grows while it is followed, and each thread is followed once. */
-	for (size_t i = 0; i < capture->thread_count; i++)
-		if (capture->threads[i].cframe)
-			follow_cframes(capture, image, hints, &capture->threads[i]);
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe)
+			follow_cframes(capture, image, hints, thread);
+		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
+			find_thread_above(capture, image, hints, thread->universe,
+					  capture->stack_begin);
+	}
+}
+
+/* The request that the innermost Lua thread works for. */
+static void capture_request(struct capture *capture, const struct image *image,
+			    struct capture_hints *hints)
+{
+	const struct request_layout *layout = image_request_layout(image);
+	const struct lua_thread *innermost = NULL;
+
+	capture->request_context = 0;
+	capture->has_request_context = false;
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe && (!innermost || thread->cframe < innermost->cframe))
+			innermost = thread;
+	}
+	if (!innermost || !layout->known || innermost->layout->L_exdata < 0)
+		return;
+	capture->has_request_context = true;
+	capture->request_context = request_context(snapshot_memory(capture->snapshot), layout,
+						   innermost->exdata, hints->request);
 }
 
 /*---- Lua stacks and what is on them ----*/
@@ -521,7 +610,9 @@ void capture_thread(struct capture *capture, const struct image *image,
 
 	lua_objects_begin(objects);
 	capture_first(capture, image, hints);
+	view_other_universes(capture, image);
 	capture_threads(capture, image, hints);
+	capture_request(capture, image, hints);
 	capture_lua_stacks(capture);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		capture_stack_functions(capture, objects, &capture->threads[i]);

@@ -21,7 +21,7 @@ enum {
 	CAPTURE_STACK_BYTES_MAX = 1 << 20,	/* and at most */
 	LUA_STATE_BYTES_MAX = 160,		/* no layout has a larger lua_State */
 	CAPTURE_THREADS_MAX = 256,		/* coroutines resumed by one another */
-	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; others when a register names them */
+	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; of more, those in use */
 };
 
 /*
@@ -33,13 +33,14 @@ struct capture_hints {
 	size_t stack_bytes;	/* how much to copy; 0 for the default */
 	uint64_t g;		/* the universe it was last seen in */
 	struct memory_range lua_thread, lua_stack;	/* of the Lua thread that ran; empty if none */
+	struct memory_range request[REQUEST_RANGES];	/* what was read of its request */
 };
 
 /* A universe's global fields, as captured. */
 struct universe_view {
 	struct lua_universe *universe;
 	int32_t vmstate;
-	uint64_t cur_L;		/* 0 in LuaJIT 2.0, which has none */
+	uint64_t cur_L;		/* 0 if there is none; LuaJIT 2.0 knows it while a trace runs only */
 	uint64_t jit_base;
 };
 
@@ -51,6 +52,8 @@ struct capture {
 	size_t universe_count;
 	struct lua_thread threads[CAPTURE_THREADS_MAX];
 	size_t thread_count;
+	uint32_t request_context;	/* of the innermost thread's request, see request_context() */
+	bool has_request_context;	/* it is known whether there is one */
 };
 
 /*

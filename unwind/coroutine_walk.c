@@ -153,7 +153,7 @@ static bool read_header(struct coroutine_walk *walk, uint64_t object, struct hea
 		.marked = bytes[layout->GChead_marked],
 		.gct = bytes[layout->GChead_gct],
 	};
-	if (header.gct < GCT_STR || header.gct > GCT_UDATA)
+	if (header.gct < GCT_STRING || header.gct > GCT_USERDATA)
 		return false;
 	*ret_header = header;
 	return true;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,23 +155,16 @@ bool elf_file_open_path(const char *path, struct elf_file *ret_file)
 	return false;
 }
 
-static bool open_mapped_file(const struct module *module, struct memory *live,
-			     struct elf_file *ret_file)
+static int open_mapped_file(const struct module *module, struct memory *live, uint64_t *ret_bias)
 {
-	uint64_t bias;
-	int fd;
+	int fd = module->file ? open_file(module->file) : -1;
 
-	if (!module->file)
-		return false;
-	fd = open_file(module->file);
 	if (fd < 0)
-		return false;
-	if (is_mapped_file(fd, module, live, &bias) && begin_file(fd, ret_file)) {
-		ret_file->bias = bias;
-		return true;
-	}
+		return -1;
+	if (is_mapped_file(fd, module, live, ret_bias))
+		return fd;
 	close(fd);
-	return false;
+	return -1;
 }
 
 /*---- The image in memory ----*/
@@ -193,21 +187,33 @@ static size_t mapped_size(const struct headers *headers)
 	return size <= IMAGE_MAX ? size : 0;
 }
 
-static bool read_image(const struct module *module, struct memory *live,
-		       struct elf_file *ret_file)
+/* The bytes as a file that is nowhere; -1 if there can be none. */
+static int file_of(const uint8_t *bytes, size_t size)
+{
+	int fd = memfd_create("image", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, bytes, size) == (ssize_t)size)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int read_image(const struct module *module, struct memory *live, uint64_t *ret_bias)
 {
 	struct headers headers;
 	Elf64_Ehdr *elf;
 	uint64_t bias;
 	size_t size;
 	uint8_t *bytes;
+	int fd;
 
 	if (!read_mapped_headers(module, live, &headers))
-		return false;
+		return -1;
 	size = mapped_size(&headers);
 	bytes = size ? calloc(1, size) : NULL;
 	if (!bytes)
-		return false;
+		return -1;
 	bias = find_bias(module, &headers);
 	/* A segment that cannot be read stays zero. */
 	for (size_t i = 0; i < headers.elf.e_phnum; i++)
@@ -220,28 +226,39 @@ static bool read_image(const struct module *module, struct memory *live,
 	/* Section headers are not loaded, except with the vdso. */
 	if (elf->e_shoff > size || (size_t)elf->e_shnum * sizeof(Elf64_Shdr) > size - elf->e_shoff)
 		elf->e_shoff = elf->e_shnum = elf->e_shstrndx = 0;
-	ret_file->elf = elf_memory((char *)bytes, size);
-	if (!ret_file->elf) {
-		free(bytes);
-		return false;
-	}
-	ret_file->bytes = bytes;
-	ret_file->bias = bias;
-	ret_file->fd = -1;
-	return true;
+	fd = file_of(bytes, size);
+	free(bytes);
+	if (fd >= 0)
+		*ret_bias = bias;
+	return fd;
+}
+
+int elf_file_descriptor(const struct module *module, struct memory *live, uint64_t *ret_bias)
+{
+	int fd = open_mapped_file(module, live, ret_bias);
+
+	return fd >= 0 ? fd : read_image(module, live, ret_bias);
 }
 
 bool elf_file_open(const struct module *module, struct memory *live, struct elf_file *ret_file)
 {
+	uint64_t bias;
+	int fd = elf_file_descriptor(module, live, &bias);
+
 	elf_version(EV_CURRENT);
-	return open_mapped_file(module, live, ret_file) || read_image(module, live, ret_file);
+	if (fd < 0)
+		return false;
+	if (!begin_file(fd, ret_file)) {
+		close(fd);
+		return false;
+	}
+	ret_file->bias = bias;
+	return true;
 }
 
 void elf_file_close(struct elf_file *file)
 {
 	elf_end(file->elf);
-	if (file->fd >= 0)
-		close(file->fd);
-	free(file->bytes);
+	close(file->fd);
 	*file = (struct elf_file){ .fd = -1 };
 }

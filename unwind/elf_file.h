@@ -18,12 +18,17 @@
 
 struct elf_file {
 	Elf *elf;
-	int fd;		/* -1: read from memory */
+	int fd;
 	uint64_t bias;	/* what the module's addresses are above the file's; 0 for any file */
-	void *bytes;	/* the image read from memory; it must outlive elf; NULL with a file */
 };
 
-/* False if neither the file nor the memory can be read as ELF. */
+/*
+ * A descriptor to read the module's file by, or a file of what is mapped of
+ * it; -1 if neither can be had. *ret_bias as above.
+ */
+int elf_file_descriptor(const struct module *module, struct memory *live, uint64_t *ret_bias);
+
+/* The same as ELF. False if neither can be read as that. */
 bool elf_file_open(const struct module *module, struct memory *live, struct elf_file *ret_file);
 
 /* Open any ELF file for reading; never mapped, so that cutting it short does no harm. */

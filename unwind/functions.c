@@ -14,6 +14,7 @@ struct entry {
 
 struct functions {
 	struct entry *entries;
+	size_t size;
 };
 
 struct functions *functions_new(void)
@@ -77,7 +78,13 @@ const struct function *functions_intern(struct functions *functions,
 		return &known->function;
 	}
 	HASH_ADD_KEYPTR(hh, functions->entries, made->key, length, made);
+	functions->size += sizeof(*made) + length;
 	return &made->function;
+}
+
+size_t functions_size(const struct functions *functions)
+{
+	return functions->size;
 }
 
 const struct function *functions_lost(enum lost_reason reason)

@@ -6,6 +6,8 @@
 #ifndef LJSPY_FUNCTIONS_H
 #define LJSPY_FUNCTIONS_H
 
+#include <stddef.h>
+
 #include "unwind/frame.h"
 #include "unwind/lost.h"
 
@@ -20,6 +22,9 @@ void functions_free(struct functions *functions);
  */
 const struct function *functions_intern(struct functions *functions,
 					const struct function *function);
+
+/* How many bytes all functions take. */
+size_t functions_size(const struct functions *functions);
 
 /* The function of a lost frame. Needs no memory. */
 const struct function *functions_lost(enum lost_reason reason);

@@ -27,6 +27,8 @@ struct text {
 
 struct image {
 	struct text text;
+	struct request_layout request_layout;
+	char root[IMAGE_ROOT_SIZE];
 	struct module *modules;
 	size_t module_count;
 	struct lua_universe **universes;
@@ -137,6 +139,17 @@ void image_set_modules(struct image *image, struct module *modules, size_t count
 	image->module_count = count;
 }
 
+void image_set_root(struct image *image, const char *root)
+{
+	if (strlen(root) < sizeof(image->root))
+		strcpy(image->root, root);
+}
+
+const char *image_root(const struct image *image)
+{
+	return image->root;
+}
+
 struct module *image_find(const struct image *image, uint64_t address)
 {
 	size_t low = 0, high = image->module_count;
@@ -178,6 +191,16 @@ size_t image_module_count(const struct image *image)
 struct module *image_module(const struct image *image, size_t index)
 {
 	return &image->modules[index];
+}
+
+void image_set_request_layout(struct image *image, const struct request_layout *layout)
+{
+	image->request_layout = *layout;
+}
+
+const struct request_layout *image_request_layout(const struct image *image)
+{
+	return &image->request_layout;
 }
 
 struct memory *image_text(struct image *image)

@@ -15,11 +15,13 @@
 
 #include "luajit-layouts/recognise.h"
 #include "memory/memory.h"
+#include "unwind/request.h"
 
 /* Bounds of what is believed of a target. */
 enum {
 	IMAGE_MODULES_MAX = 65536,
 	IMAGE_UNIVERSES_MAX = 4096,
+	IMAGE_ROOT_SIZE = 64,
 	IMAGE_PAGES_MAX = 16384,	/* cached text, in pages of 4 KiB */
 };
 
@@ -75,6 +77,13 @@ void image_free(struct image *image);
 void image_set_modules(struct image *image, struct module *modules, size_t count);
 
 /*
+ * The process's root directory as seen from here, "/proc/PID/root"; "" until
+ * it is set, and where it cannot be seen. Copied; too long a one is not taken.
+ */
+void image_set_root(struct image *image, const char *root);
+const char *image_root(const struct image *image);
+
+/*
  * Universes stay where they are until they are forgotten. Adding a known
  * one changes nothing; so does adding one when memory is short.
  */
@@ -95,6 +104,10 @@ struct module *image_find(const struct image *image, uint64_t address);
 
 enum code_kind image_classify(const struct image *image, uint64_t pc,
 			      const struct module **ret_module);
+
+/* How requests of lua-nginx-module are read; unknown in processes without it. */
+void image_set_request_layout(struct image *image, const struct request_layout *layout);
+const struct request_layout *image_request_layout(const struct image *image);
 
 /* Memory of modules, cached by page; for read-only mappings only. */
 struct memory *image_text(struct image *image);

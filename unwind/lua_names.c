@@ -130,7 +130,7 @@ static bool load_constant(struct memory *memory, const struct layout *layout,
 
 	if (index >= field(proto, layout->GCproto_sizekgc, 4) || !proto_load(proto, at, &string, ref))
 		return false;
-	if (!memory_u8(memory, string + (uint64_t)layout->GChead_gct, &gct) || gct != GCT_STR ||
+	if (!memory_u8(memory, string + (uint64_t)layout->GChead_gct, &gct) || gct != GCT_STRING ||
 	    !memory_u32(memory, string + (uint64_t)layout->GCstr_len, &length) || length == 0)
 		return false;
 	if (length >= LUA_NAME_SIZE)

@@ -283,7 +283,7 @@ static void learn_protos(struct lua_objects *objects, struct snapshot *snapshot,
 	for (size_t i = 0; i < count; i++) {
 		if (ranges[i].status != MEMORY_OK)
 			continue;
-		if (load_bytes(ranges[i].copy, layout->GChead_gct, 1) != GCT_STR)
+		if (load_bytes(ranges[i].copy, layout->GChead_gct, 1) != GCT_STRING)
 			continue;
 		found[kept] = found[i];
 		memcpy(found[kept].chunk_header, ranges[i].copy, (size_t)layout->GCstr_size);
@@ -393,7 +393,7 @@ static size_t function_header_size(const struct layout *layout)
 static bool load_function(const struct layout *layout, const uint8_t *header,
 			  struct function_object *object)
 {
-	if (load_bytes(header, layout->GChead_gct, 1) != GCT_FUNC)
+	if (load_bytes(header, layout->GChead_gct, 1) != GCT_FUNCTION)
 		return false;
 	object->ffid = (uint8_t)load_bytes(header, layout->GCfunc_ffid, 1);
 	object->pc = load_bytes(header, layout->GCfunc_pc, layout_ref_size(layout));

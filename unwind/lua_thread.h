@@ -27,6 +27,7 @@ struct lua_thread {
 	uint64_t stack, stack_end;	/* the slots that exist */
 	uint64_t cframe;		/* innermost C frame: an interpreter's stack pointer; 0 if none */
 	uint8_t status;
+	uint64_t exdata, exdata2;	/* a program's own; 0 in builds without */
 	const uint8_t *slots;		/* bytes of [stack, stack_end); NULL if not captured */
 };
 

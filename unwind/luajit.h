@@ -12,23 +12,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "luajit-layouts/field.h"
 #include "luajit-layouts/layout.h"
 
 enum { SLOT_SIZE = 8 };		/* sizeof(TValue) */
 enum { BYTECODE_SIZE = 4 };	/* sizeof(BCIns) */
-
-/* GChead.gct: the complement of the tag. */
-enum {
-	GCT_STR = 4,
-	GCT_UPVAL = 5,
-	GCT_THREAD = 6,
-	GCT_PROTO = 7,
-	GCT_FUNC = 8,
-	GCT_TRACE = 9,
-	GCT_CDATA = 10,
-	GCT_TAB = 11,
-	GCT_UDATA = 12,
-};
 
 /* GCfunc.ffid */
 enum { FF_LUA = 0, FF_C = 1 };
@@ -53,6 +41,9 @@ enum {
 	VMST_OPT = ~5,
 	VMST_ASM = ~6,
 };
+
+/* lua_State.status: what is above has ended with an error (lua.h). */
+enum { LUA_YIELD = 1 };
 
 /* Frame types: the low bits of a frame link (lj_frame.h). */
 enum {

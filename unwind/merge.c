@@ -526,6 +526,28 @@ static enum passed pass_trace_exit(struct merge *merge, const struct vm_code *vm
 	return PASSED_LOST;
 }
 
+/*
+ * Has an error unwound this frame already, while the native code that raised
+ * it still stands on it (lj_err.c: err_unwind)? Then its Lua frames are gone:
+ * the thread has ended with the error or goes on in a C frame further out.
+ */
+static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint64_t cframe)
+{
+	const struct universe_view *view;
+	const struct lua_thread *thread;
+	uint64_t address;
+
+	if (!vm_frame_is_plausible(merge->image, &vm->layout, merge->memory, cframe, &address))
+		return false;
+	thread = capture_find_thread(merge->capture, address);
+	if (!thread)
+		return false;
+	view = capture_find_universe(merge->capture, thread->universe);
+	if (!view || view->vmstate == VMST_EXIT)
+		return false;
+	return thread->cframe > cframe || (thread->cframe == 0 && thread->status > LUA_YIELD);
+}
+
 static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
@@ -541,7 +563,8 @@ static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 		enter_section(merge, thread, cframe);
 		return leave_frame(merge, &vm->layout, cframe, false);
 	}
-	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip))
+	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip) ||
+	    is_unwound(merge, vm, sp))
 		return leave_frame(merge, &vm->layout, sp, false);
 	return pass_trace_exit(merge, vm);
 }

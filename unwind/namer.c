@@ -129,6 +129,11 @@ void namer_free(struct namer *namer)
 	free(namer);
 }
 
+uint64_t namer_symbols_cpu_ns(const struct namer *namer)
+{
+	return symbols_cpu_ns(namer->symbols);
+}
+
 /*---- Naming one frame ----*/
 
 static bool called_name(struct namer *namer, const struct merged_frame *frame,

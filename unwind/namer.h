@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "unwind/frame.h"
 #include "unwind/functions.h"
@@ -33,6 +34,9 @@ struct namer;
 struct namer *namer_new(struct image *image, struct memory *live, struct functions *functions,
 			const struct namer_options *options);
 void namer_free(struct namer *namer);
+
+/* CPU time of the processes that read symbols for it. */
+uint64_t namer_symbols_cpu_ns(const struct namer *namer);
 
 /* The image's modules have been replaced. */
 void namer_reset(struct namer *namer);

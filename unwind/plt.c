@@ -10,14 +10,14 @@ enum {
 	RELOCATIONS_MAX = 1 << 20,	/* looked at in one section */
 };
 
-/* The section of PLT entries that holds an address of the file. */
-static bool find_section(Elf *elf, uint64_t address, GElf_Shdr *ret_header)
+/* The section of PLT entries that holds an address of the file, or NULL. */
+static Elf_Scn *find_section(Elf *elf, uint64_t address, GElf_Shdr *ret_header)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
 
 	if (elf_getshdrstrndx(elf, &names) != 0)
-		return false;
+		return NULL;
 	while ((section = elf_nextscn(elf, section))) {
 		const char *name;
 
@@ -26,9 +26,9 @@ static bool find_section(Elf *elf, uint64_t address, GElf_Shdr *ret_header)
 		    address - ret_header->sh_addr >= ret_header->sh_size)
 			continue;
 		name = elf_strptr(elf, names, ret_header->sh_name);
-		return name && strncmp(name, ".plt", 4) == 0;
+		return name && strncmp(name, ".plt", 4) == 0 ? section : NULL;
 	}
-	return false;
+	return NULL;
 }
 
 /* The GOT slot of "jmp *slot(%rip)", with or without endbr64 and bnd before it. */
@@ -66,22 +66,21 @@ static const char *find_in_relocations(Elf *elf, Elf_Scn *section, const GElf_Sh
 	return NULL;
 }
 
-bool plt_find(Elf *elf, uint64_t bias, struct memory *text, uint64_t address,
-	      char *ret_name, size_t size)
+bool plt_find(Elf *elf, uint64_t address, char *ret_name, size_t size)
 {
-	uint8_t code[ENTRY_MAX];
 	GElf_Shdr plt, header;
-	Elf_Scn *section = NULL;
-	uint64_t entry, slot;
-	size_t length;
+	Elf_Scn *section = find_section(elf, address, &plt);
+	Elf_Data *code = section ? elf_getdata(section, NULL) : NULL;
+	uint64_t offset, length, slot;
 
-	if (!find_section(elf, address - bias, &plt))
+	if (!code)
 		return false;
 	length = plt.sh_entsize == 8 ? 8 : ENTRY_MAX;
-	entry = address - (address - bias - plt.sh_addr) % length;
-	if (memory_read(text, entry, code, length) != MEMORY_OK ||
-	    !find_slot(code, length, entry - bias, &slot))
+	offset = (address - plt.sh_addr) / length * length;
+	if (offset > code->d_size || code->d_size - offset < length ||
+	    !find_slot((const uint8_t *)code->d_buf + offset, length, plt.sh_addr + offset, &slot))
 		return false;
+	section = NULL;
 	while ((section = elf_nextscn(elf, section))) {
 		const char *name;
 

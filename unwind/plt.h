@@ -10,14 +10,11 @@
 
 #include <libelf.h>
 
-#include "memory/memory.h"
-
 /*
- * The symbol that the PLT entry at an address of the target jumps to, as the
+ * The symbol that the PLT entry at an address of the file jumps to, as the
  * relocation of its GOT slot names it. False outside of PLTs and where that
- * cannot be told. text serves the target's code, bias is the file's load bias.
+ * cannot be told.
  */
-bool plt_find(Elf *elf, uint64_t bias, struct memory *text, uint64_t address,
-	      char *ret_name, size_t size);
+bool plt_find(Elf *elf, uint64_t address, char *ret_name, size_t size);
 
 #endif

@@ -1,46 +1,27 @@
 #include "unwind/symbols.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include <dwarf.h>
-#include <elfutils/libdwfl.h>
-
-#include "unwind/debug_file.h"
-#include "unwind/demangle.h"
 #include "unwind/elf_file.h"
-#include "unwind/plt.h"
+#include "unwind/symbol_server.h"
 
-enum {
-	ENTRIES_MAX = 4 << 20,	/* of one module's symbol table */
-	OVERLAPS_MAX = 64,	/* entries before the nearest one that may still hold an address */
-};
+enum { FAILURES_MAX = 2 };	/* with debug info, and without */
 
-/* A function in a module's symbol table. */
-struct entry {
-	uint64_t begin, end;
-	const char *name;	/* libdwfl's */
-	bool is_local;
-};
-
-/* One module as libdwfl knows it. */
+/* What became of a module. */
 struct known {
-	const struct module *module;
-	struct memory *live;
-	Dwfl_Module *dwfl;	/* NULL until one of its addresses was asked for */
-	void *bytes;		/* the image, if it was read from memory */
-	bool is_sorted;		/* the entries were read */
-	struct entry *entries;	/* by begin; of several names of one function the best comes last */
-	size_t count;
+	bool is_open;		/* the server has it */
+	unsigned int failures;
 };
 
 struct symbols {
 	struct image *image;
 	struct memory *live;
-	Dwfl *dwfl;
-	struct known *known;	/* by the image's index */
+	struct symbol_server *server;	/* NULL if none runs */
+	struct known *known;	/* by the image's index; NULL before the first question */
 	size_t count;
+	uint64_t cpu_ns;	/* of servers that have ended */
 };
 
 struct symbols *symbols_new(struct image *image, struct memory *live)
@@ -54,15 +35,18 @@ struct symbols *symbols_new(struct image *image, struct memory *live)
 	return symbols;
 }
 
+static void end_server(struct symbols *symbols)
+{
+	symbols->cpu_ns = symbols_cpu_ns(symbols);
+	symbol_server_end(symbols->server);
+	symbols->server = NULL;
+	for (size_t i = 0; i < symbols->count; i++)
+		symbols->known[i].is_open = false;
+}
+
 void symbols_reset(struct symbols *symbols)
 {
-	if (symbols->dwfl)
-		dwfl_end(symbols->dwfl);
-	symbols->dwfl = NULL;
-	for (size_t i = 0; i < symbols->count; i++) {
-		free(symbols->known[i].bytes);
-		free(symbols->known[i].entries);
-	}
+	end_server(symbols);
 	free(symbols->known);
 	symbols->known = NULL;
 	symbols->count = 0;
@@ -76,69 +60,9 @@ void symbols_free(struct symbols *symbols)
 	free(symbols);
 }
 
-/*---- Modules ----*/
-
-/* libdwfl's callback: it takes over the descriptor and the Elf. */
-static int find_elf(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base,
-		    char **ret_path, Elf **ret_elf)
+uint64_t symbols_cpu_ns(const struct symbols *symbols)
 {
-	struct known *known = *userdata;
-	struct elf_file file;
-
-	(void)dwfl;
-	(void)name;
-	(void)base;
-	if (!elf_file_open(known->module, known->live, &file))
-		return -1;
-	known->bytes = file.bytes;
-	*ret_path = strdup(known->module->path);
-	*ret_elf = file.elf;
-	return file.fd;
-}
-
-static const Dwfl_Callbacks callbacks = {
-	.find_elf = find_elf,
-	.find_debuginfo = debug_file_find,
-	.section_address = dwfl_offline_section_address,
-};
-
-static bool begin(struct symbols *symbols)
-{
-	size_t count = image_module_count(symbols->image);
-
-	if (symbols->dwfl)
-		return true;
-	symbols->known = calloc(count, sizeof(*symbols->known));
-	if (!symbols->known)
-		return false;
-	symbols->count = count;
-	for (size_t i = 0; i < count; i++) {
-		symbols->known[i].module = image_module(symbols->image, i);
-		symbols->known[i].live = symbols->live;
-	}
-	symbols->dwfl = dwfl_begin(&callbacks);
-	return symbols->dwfl != NULL;
-}
-
-static struct known *find_module(struct symbols *symbols, uint64_t address)
-{
-	const struct module *module = image_find(symbols->image, address);
-	struct known *known;
-	void **userdata;
-
-	if (!module || !begin(symbols))
-		return NULL;
-	known = &symbols->known[module - image_module(symbols->image, 0)];
-	if (known->dwfl)
-		return known;
-	dwfl_report_begin_add(symbols->dwfl);
-	known->dwfl = dwfl_report_module(symbols->dwfl, module_name(module), module->base,
-					 module->end);
-	dwfl_report_end(symbols->dwfl, NULL, NULL);
-	if (known->dwfl && dwfl_module_info(known->dwfl, &userdata, NULL, NULL, NULL, NULL, NULL,
-					    NULL))
-		*userdata = known;
-	return known->dwfl ? known : NULL;
+	return symbols->cpu_ns + (symbols->server ? symbol_server_cpu_ns(symbols->server) : 0);
 }
 
 const char *module_name(const struct module *module)
@@ -148,273 +72,86 @@ const char *module_name(const struct module *module)
 	return slash ? slash + 1 : module->path;
 }
 
-/*---- Names ----*/
+/*---- Questions ----*/
 
-static void set_name(struct symbol *symbol, const char *name)
+static bool open_module(struct symbols *symbols, size_t index)
 {
-	const char *version;
+	const struct module *module = image_module(symbols->image, index);
+	struct symbol_source source = {
+		.base = module->base,
+		.end = module->end,
+		.root = image_root(symbols->image),
+		.path = module->path,
+		.plain = symbols->known[index].failures > 0,
+	};
+	uint64_t bias;
+	bool opened;
 
-	if (demangle(name, symbol->name, sizeof(symbol->name)))
-		return;
-	/* "clock_gettime@@GLIBC_2.17" */
-	version = strchr(name, '@');
-	snprintf(symbol->name, sizeof(symbol->name), "%.*s",
-		 version && version != name ? (int)(version - name) : (int)SYMBOL_NAME_SIZE, name);
-}
-
-static void set_file(struct symbol *symbol, const char *path)
-{
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	snprintf(symbol->file, sizeof(symbol->file), "%s", slash ? slash + 1 : path ? path : "");
-}
-
-/*
- * Of several names of one function, "cbrt", "__cbrt", "cbrtf64": a global one
- * before a local one, one without underscores before one with, then the shortest.
- */
-static int compare_names(const struct entry *a, const struct entry *b)
-{
-	size_t left = strlen(a->name), right = strlen(b->name);
-
-	if (a->is_local != b->is_local)
-		return a->is_local ? -1 : 1;
-	if ((*a->name == '_') != (*b->name == '_'))
-		return *a->name == '_' ? -1 : 1;
-	if (left != right)
-		return left > right ? -1 : 1;
-	return strcmp(b->name, a->name);
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	const struct entry *left = a, *right = b;
-
-	if (left->begin != right->begin)
-		return left->begin > right->begin ? 1 : -1;
-	return compare_names(left, right);
-}
-
-static void read_entries(struct known *known)
-{
-	int count = dwfl_module_getsymtab(known->dwfl);
-
-	known->is_sorted = true;
-	if (count <= 0 || count > ENTRIES_MAX)
-		return;
-	known->entries = calloc((size_t)count, sizeof(*known->entries));
-	if (!known->entries)
-		return;
-	for (int i = 1; i < count; i++) {
-		GElf_Sym symbol;
-		GElf_Addr address;
-		const char *name = dwfl_module_getsym_info(known->dwfl, i, &symbol, &address, NULL,
-							   NULL, NULL);
-		int type = GELF_ST_TYPE(symbol.st_info);
-
-		if (!name || !*name || symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0 ||
-		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
-		    address + symbol.st_size < address)
-			continue;
-		known->entries[known->count++] = (struct entry){
-			.begin = address,
-			.end = address + symbol.st_size,
-			.name = name,
-			.is_local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL,
-		};
+	source.fd = elf_file_descriptor(module, symbols->live, &bias);
+	if (source.fd < 0) {
+		symbols->known[index].failures = FAILURES_MAX;
+		return false;
 	}
-	qsort(known->entries, known->count, sizeof(*known->entries), compare_entries);
+	opened = symbol_server_open(symbols->server, index, &source);
+	close(source.fd);
+	symbols->known[index].is_open = opened;
+	return opened;
 }
 
-static bool find_in_table(struct known *known, uint64_t address, struct symbol *symbol)
+/* See to it that a server has the module. False if that is not to be. */
+static bool prepare(struct symbols *symbols, size_t index)
 {
-	size_t low = 0, high;
+	if (symbols->known[index].failures >= FAILURES_MAX)
+		return false;
+	if (!symbols->server)
+		symbols->server = symbol_server_start();
+	return symbols->server &&
+	       (symbols->known[index].is_open || open_module(symbols, index));
+}
 
-	if (!known->is_sorted)
-		read_entries(known);
-	high = known->count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+/* Have the server answer a question on an address. False if it cannot. */
+static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t address,
+		struct symbol *ret_symbols, size_t *ret_count)
+{
+	const struct module *module = image_find(symbols->image, address);
+	size_t index;
 
-		if (known->entries[middle].begin <= address)
-			low = middle + 1;
-		else
-			high = middle;
+	if (!module)
+		return false;
+	if (!symbols->known) {
+		symbols->count = image_module_count(symbols->image);
+		symbols->known = calloc(symbols->count, sizeof(*symbols->known));
+		if (!symbols->known)
+			return false;
 	}
-	for (size_t i = 0; i < OVERLAPS_MAX && low > 0; i++) {
-		const struct entry *entry = &known->entries[--low];
-
-		if (address < entry->end) {
-			set_name(symbol, entry->name);
+	index = (size_t)(module - image_module(symbols->image, 0));
+	while (symbols->known[index].failures < FAILURES_MAX) {
+		if (prepare(symbols, index) &&
+		    symbol_server_ask(symbols->server, question, index, address, ret_symbols,
+				      ret_count))
 			return true;
-		}
+		symbols->known[index].failures++;
+		end_server(symbols);
 	}
 	return false;
-}
-
-static bool find_in_plt(const struct symbols *symbols, Dwfl_Module *dwfl, uint64_t address,
-			struct symbol *symbol)
-{
-	char name[SYMBOL_NAME_SIZE];
-	size_t length;
-	GElf_Addr bias;
-	Elf *elf = dwfl_module_getelf(dwfl, &bias);
-
-	if (!elf || !plt_find(elf, bias, image_text(symbols->image), address, name, sizeof(name)))
-		return false;
-	set_name(symbol, name);
-	length = strlen(symbol->name);
-	snprintf(symbol->name + length, sizeof(symbol->name) - length, "@plt");
-	return true;
-}
-
-/*---- DWARF ----*/
-
-/* The compilation unit at an address, also of compilers that write no .debug_aranges. */
-static Dwarf_Die *find_unit(Dwfl_Module *dwfl, uint64_t address, Dwarf_Addr *ret_bias)
-{
-	Dwarf_Die *unit = dwfl_module_addrdie(dwfl, address, ret_bias);
-
-	if (unit)
-		return unit;
-	while ((unit = dwfl_module_nextcu(dwfl, unit, ret_bias)))
-		if (dwarf_haspc(unit, address - *ret_bias) > 0)
-			return unit;
-	return NULL;
-}
-
-static const char *die_name(Dwarf_Die *die)
-{
-	Dwarf_Attribute attribute;
-	const char *name = NULL;
-
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute))
-		name = dwarf_formstring(&attribute);
-	return name ? name : dwarf_diename(die);
-}
-
-/* A number of a DIE, 0 if it has none. */
-static uint32_t die_number(Dwarf_Die *die, unsigned int name)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Word value;
-
-	if (!dwarf_attr(die, name, &attribute) || dwarf_formudata(&attribute, &value) != 0 ||
-	    value > UINT32_MAX)
-		return 0;
-	return (uint32_t)value;
-}
-
-/* The innermost function or inlined call at an address. */
-static bool find_scope(Dwarf_Die *unit, uint64_t address, Dwarf_Die *ret_die)
-{
-	Dwarf_Die *scopes;
-	int count = dwarf_getscopes(unit, address, &scopes);
-	bool found = false;
-
-	for (int i = 0; i < count && !found; i++) {
-		int tag = dwarf_tag(&scopes[i]);
-
-		found = tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
-		if (found)
-			*ret_die = scopes[i];
-	}
-	if (count > 0)
-		free(scopes);
-	return found;
-}
-
-/*
- * Inlined calls at an address, innermost first, and the function around them
- * last. A line that lies in another file than its function is not told.
- */
-static size_t find_in_dwarf(Dwfl_Module *dwfl, uint64_t address,
-			    struct symbol ret_symbols[static SYMBOL_INLINES_MAX])
-{
-	Dwarf_Addr bias;
-	Dwarf_Die *unit = find_unit(dwfl, address, &bias), *scopes, innermost;
-	Dwarf_Line *row;
-	int line = 0, scope_count;
-	size_t count = 0;
-
-	if (!unit || !find_scope(unit, address - bias, &innermost))
-		return 0;
-	row = dwarf_getsrc_die(unit, address - bias);
-	if (row && dwarf_lineno(row, &line) != 0)
-		line = 0;
-	scope_count = dwarf_getscopes_die(&innermost, &scopes);
-	for (int i = 0; i < scope_count && count < SYMBOL_INLINES_MAX; i++) {
-		int tag = dwarf_tag(&scopes[i]);
-		struct symbol *symbol = &ret_symbols[count];
-		const char *name;
-
-		if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
-			continue;
-		name = die_name(&scopes[i]);
-		set_name(symbol, name ? name : "?");
-		set_file(symbol, dwarf_decl_file(&scopes[i]));
-		symbol->line = line > 0 ? (uint32_t)line : 0;
-		count++;
-		if (tag == DW_TAG_subprogram)
-			break;
-		line = (int)die_number(&scopes[i], DW_AT_call_line);
-	}
-	if (scope_count > 0)
-		free(scopes);
-	if (count && row) {
-		struct symbol at;
-
-		set_file(&at, dwarf_linesrc(row, NULL, NULL));
-		if (strcmp(at.file, ret_symbols[0].file) != 0)
-			ret_symbols[0].line = 0;
-	}
-	return count;
 }
 
 size_t symbols_find(struct symbols *symbols, uint64_t address,
 		    struct symbol ret_symbols[static SYMBOL_INLINES_MAX])
 {
-	struct known *known = find_module(symbols, address);
-	struct symbol outermost;
 	size_t count;
 
-	if (!known)
-		return 0;
-	memset(&outermost, 0, sizeof(outermost));
-	if (!find_in_table(known, address, &outermost))
-		find_in_plt(symbols, known->dwfl, address, &outermost);
-	count = find_in_dwarf(known->dwfl, address, ret_symbols);
-	if (count == 0) {
-		ret_symbols[0] = outermost;
-		return *outermost.name ? 1 : 0;
-	}
-	/* The table knows under which name the function is called. */
-	if (*outermost.name)
-		memcpy(ret_symbols[count - 1].name, outermost.name, sizeof(outermost.name));
-	return count;
-}
-
-/* Does an entry of .eh_frame cover the address? */
-static bool is_covered(const struct known *known, uint64_t address)
-{
-	Dwarf_Addr bias;
-	Dwarf_Frame *frame;
-	Dwarf_CFI *cfi = dwfl_module_eh_cfi(known->dwfl, &bias);
-
-	if (!cfi || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
-		return false;
-	free(frame);
-	return true;
+	return ask(symbols, SYMBOL_FUNCTIONS, address, ret_symbols, &count) ? count : 0;
 }
 
 bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start)
 {
-	struct known *known = find_module(symbols, address);
 	struct module *module = image_find(symbols->image, address);
 	uint64_t start;
+	size_t covered;
 
-	if (!known || !image_unwind_entry(symbols->image, module, address, &start) ||
-	    !is_covered(known, address))
+	if (!module || !image_unwind_entry(symbols->image, module, address, &start) ||
+	    !ask(symbols, SYMBOL_COVERED, address, NULL, &covered) || !covered)
 		return false;
 	*ret_start = start;
 	return true;

@@ -1,9 +1,10 @@
 /*
- * symbols: the names of native code.
+ * symbols: the names of a process's native code.
  *
- * libdwfl reads whatever there is: .symtab, .dynsym, separate debug files by
- * build id or debuglink, mini debug info, DWARF. A module is read when one of
- * its addresses is first asked for. Nothing is looked up over a network.
+ * A module's file is opened when one of its addresses is first asked for, and
+ * read by a process of its own (symbol_server.h). Where that comes to grief
+ * over a module, the module is read once more without debug info, and is left
+ * without names if that fails as well.
  */
 #ifndef LJSPY_SYMBOLS_H
 #define LJSPY_SYMBOLS_H
@@ -14,11 +15,7 @@
 
 #include "memory/memory.h"
 #include "unwind/image.h"
-
-enum {
-	SYMBOL_NAME_SIZE = 512,
-	SYMBOL_INLINES_MAX = 32,	/* functions inlined into each other at one address */
-};
+#include "unwind/symbol.h"
 
 struct symbols;
 
@@ -29,23 +26,15 @@ void symbols_free(struct symbols *symbols);
 /* The image's modules have been replaced: forget what was read. */
 void symbols_reset(struct symbols *symbols);
 
-/* A function at an address. The position is known from DWARF only. */
-struct symbol {
-	char name[SYMBOL_NAME_SIZE];	/* demangled, without a version; "sqrt@plt" in a PLT */
-	char file[SYMBOL_NAME_SIZE];	/* source file without directories; "" if unknown */
-	uint32_t line;			/* 0 if unknown */
-};
-
-/*
- * The functions at an address: those that were inlined there, innermost
- * first, then the one that holds it. 0 if no symbol's extent holds the
- * address, be a neighbour ever so near.
- */
+/* As symbol_file_find(), for any address. */
 size_t symbols_find(struct symbols *symbols, uint64_t address,
 		    struct symbol ret_symbols[static SYMBOL_INLINES_MAX]);
 
 /* Where the function that holds an address begins, by unwind tables; false if none covers it. */
 bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start);
+
+/* CPU time that it took other processes to read symbols. */
+uint64_t symbols_cpu_ns(const struct symbols *symbols);
 
 /* The last part of a module's path, without " (deleted)"; points into path. */
 const char *module_name(const struct module *module);

@@ -10,6 +10,7 @@
 #include "src/target/live_memory.h"
 #include "src/target/maps.h"
 #include "unwind/image.h"
+#include "unwind/lua_names.h"
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
 #include "unwind/native.h"
@@ -81,6 +82,10 @@ int lua_process_open(pid_t pid, struct functions *functions, const struct namer_
 		process->snapshot = snapshot_new(lua_process_memory(process));
 	}
 	if (process->image) {
+		char root[IMAGE_ROOT_SIZE];
+
+		snprintf(root, sizeof(root), "/proc/%d/root", pid);
+		image_set_root(process->image, root);
 		process->native = native_unwinder_new(process->image);
 		process->namer = namer_new(process->image, lua_process_memory(process), functions,
 					   options);
@@ -191,7 +196,7 @@ static char *openable_path(const struct lua_process *process, const struct mappe
 	char *path;
 
 	if (!file->deleted)
-		return asprintf(&path, "/proc/%d/root%s", process->pid, file->path) < 0
+		return asprintf(&path, "%s%s", image_root(process->image), file->path) < 0
 			? NULL : path;
 	path = exe_path(process, file);
 	if (path || !mapping)
@@ -254,6 +259,17 @@ static bool modules_differ(const struct lua_process *process)
 	       image_module_count(process->image);
 }
 
+/* lua-nginx-module, or nginx with it inside. */
+static void find_request_layout(struct lua_process *process)
+{
+	struct request_layout layout = { .known = false };
+
+	for (size_t i = 0; i < image_module_count(process->image) && !layout.known; i++)
+		request_layout_find(lua_process_memory(process),
+				    image_module(process->image, i)->base, &layout);
+	image_set_request_layout(process->image, &layout);
+}
+
 static int set_modules(struct lua_process *process)
 {
 	struct module *modules = calloc(maps_file_count(process->maps) + 1, sizeof(*modules));
@@ -270,6 +286,7 @@ static int set_modules(struct lua_process *process)
 	if (add_vdso(process, &modules[count]))
 		count++;
 	image_set_modules(process->image, modules, count);
+	find_request_layout(process);
 	namer_reset(process->namer);
 	process->has_modules = true;
 	return 0;
@@ -421,6 +438,11 @@ const char *lua_process_universe_path(const struct lua_process *process, size_t 
 	return module ? module->path : "?";
 }
 
+uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process)
+{
+	return namer_symbols_cpu_ns(process->namer);
+}
+
 /*---- Stacks ----*/
 
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
@@ -470,4 +492,17 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
 	int error = merge_coroutine(&process->capture, index, process->objects, &process->stack);
 
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+const char *lua_process_phase(const struct lua_process *process)
+{
+	const struct merged_stack *stack = &process->stack;
+
+	if (process->capture.has_request_context)
+		return request_phase(process->capture.request_context);
+	/* Without it, what the innermost chunk is called, if it is one of the configuration's. */
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LUA && lua_is_main_chunk(stack->frames[i].proto))
+			return request_phase_of_chunk(stack->frames[i].proto->chunkname);
+	return NULL;
 }

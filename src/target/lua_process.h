@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "luajit-layouts/recognise.h"
@@ -44,7 +45,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough);
  * What only a state can tell of a layout, and whether its objects confirm the
  * layout: to be found out while the thread at hand holds still, since an
  * object in the middle of a change confirms nothing. Until then the states
- * that were found are not used.
+ * that were found are not used. Settling does nothing where nothing is open.
  */
 bool lua_process_needs_settling(const struct lua_process *process);
 void lua_process_settle(struct lua_process *process);
@@ -64,6 +65,9 @@ size_t lua_process_universe_count(const struct lua_process *process);
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
 const char *lua_process_universe_path(const struct lua_process *process, size_t index);	/* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
+
+/* CPU time of the processes that read symbols for it. */
+uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process);
 
 /* Copy what belongs to a thread that holds still with these registers. */
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
@@ -85,5 +89,11 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
  */
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
 		       size_t *ret_count, enum vm_state *ret_state);
+
+/*
+ * Of the thread unwound last: the phase of the request that its Lua works
+ * for, as sample.phase has it; NULL if there is none or it is not known.
+ */
+const char *lua_process_phase(const struct lua_process *process);
 
 #endif

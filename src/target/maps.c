@@ -1,7 +1,6 @@
 #include "src/target/maps.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "src/target/proc_file.h"
 #include "src/target/process.h"
 
 struct maps {
@@ -245,41 +245,31 @@ int maps_parse(struct maps *maps, const char *text, size_t length)
 /* Read /proc/PID/maps into maps->fresh. Its length or a negative errno. */
 static ssize_t read_text(struct maps *maps)
 {
-	char path[sizeof("/proc//maps") + 3 * sizeof(int)];
-	size_t length = 0;
-	int fd, error = 0;
+	ssize_t length = 0, n;
+	int fd = proc_file_open(maps->tid, "maps");
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)maps->tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	for (;;) {
-		ssize_t n;
-
-		if (length == maps->fresh_room) {
-			size_t room = length ? 2 * length : 1 << 16;
+		return fd;
+	do {
+		if ((size_t)length == maps->fresh_room) {
+			size_t room = length ? 2 * (size_t)length : 1 << 16;
 			char *bigger = room <= MAPS_BYTES_MAX ? realloc(maps->fresh, room) : NULL;
 
 			if (!bigger) {
-				error = room <= MAPS_BYTES_MAX ? -ENOMEM : 0;
+				n = room <= MAPS_BYTES_MAX ? -ENOMEM : 0;
 				break;
 			}
 			maps->fresh = bigger;
 			maps->fresh_room = room;
 		}
-		n = read(fd, maps->fresh + length, maps->fresh_room - length);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			error = -errno;
-		if (n <= 0)
-			break;
-		length += (size_t)n;
-	}
+		n = proc_file_fill(fd, maps->fresh + length, maps->fresh_room - (size_t)length);
+		if (n > 0)
+			length += n;
+	} while (n > 0);
 	close(fd);
-	if (!error && length == 0)	/* a process that has no memory any more */
-		error = -ESRCH;
-	return error ? error : (ssize_t)length;
+	if (n == 0 && length == 0)	/* a process that has no memory any more */
+		n = -ESRCH;
+	return n < 0 ? n : length;
 }
 
 /* The size of the address space in pages; 0 if it cannot be read. */
@@ -291,10 +281,7 @@ static uint64_t read_size(struct maps *maps)
 	ssize_t n;
 
 	if (maps->size_fd < 0) {
-		char path[sizeof("/proc//statm") + 3 * sizeof(int)];
-
-		snprintf(path, sizeof(path), "/proc/%d/statm", (int)maps->tid);
-		maps->size_fd = open(path, O_RDONLY | O_CLOEXEC);
+		maps->size_fd = proc_file_open(maps->tid, "statm");
 		if (maps->size_fd < 0)
 			return 0;
 	}

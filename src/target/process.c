@@ -3,13 +3,14 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "src/target/proc_file.h"
 
 enum {
 	PROC_PATH_MAX = 64,
@@ -18,42 +19,19 @@ enum {
 	FLAG_KERNEL_THREAD = 0x00200000,	/* PF_KTHREAD, include/linux/sched.h */
 };
 
-static int open_proc_file(pid_t pid, const char *name)
-{
-	char path[PROC_PATH_MAX];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		return fd;
-	return errno == ENOENT ? -ESRCH : -errno;
-}
-
 /* The first room - 1 bytes of a file, NUL-terminated; the length or a negative errno. */
 static ssize_t read_proc_file(pid_t pid, const char *name, char *text, size_t room)
 {
-	size_t length = 0;
-	int fd = open_proc_file(pid, name), error = 0;
+	int fd = proc_file_open(pid, name);
+	ssize_t length;
 
 	if (fd < 0)
 		return fd;
-	while (length < room - 1) {
-		ssize_t n = read(fd, text + length, room - 1 - length);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			error = -errno;
-		if (n <= 0)
-			break;
-		length += (size_t)n;
-	}
+	length = proc_file_fill(fd, text, room - 1);
 	close(fd);
-	if (error)
-		return error;
-	text[length] = '\0';
-	return (ssize_t)length;
+	if (length >= 0)
+		text[length] = '\0';
+	return length;
 }
 
 /* "PID (NAME) STATE PPID ..."; the name may hold anything, ") " too. proc_pid_stat(5). */

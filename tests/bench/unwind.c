@@ -81,8 +81,7 @@ int main(int argc, char **argv)
 		if (tracer_stop(tracer, tracee, 1000000000) ||
 		    tracer_registers(tracee, &registers))
 			return 1;
-		if (lua_process_needs_settling(process))
-			lua_process_settle(process);
+		lua_process_settle(process);
 		measure(process, &registers);
 		tracer_resume(tracer, tracee);
 	}

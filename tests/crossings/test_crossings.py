@@ -114,13 +114,8 @@ def judge(simple, legal):
     return "wrong"
 
 
-def record_native(target, directory):
-    """Stacks with native frames, root first, and their weights."""
-    recorder = ljspy.Recorder(directory, "-p", target.pid, seconds=3, options=["--native", "all"])
-    recorder.finish()
-    for line in recorder.folded.read_text().splitlines():
-        stack, _, weight = line.rpartition(" ")
-        yield [f.removesuffix(stacks.COMPILED_MARK) for f in stack.split(";")], int(weight)
+def record(target, directory):
+    return ljspy.record_native(directory, "-p", target.pid, seconds=3, options=["--native", "all"])
 
 
 @pytest.fixture
@@ -149,7 +144,7 @@ def test_every_crossing_is_seen_in_order(host, jit, tmp_path, check_verdicts):
     with ljspy.Target([program, SCRIPT, jit, 30]).wait_ready() as target:
         check_verdicts(
             (judge(simplify(frames, stripped), legal), frames, weight)
-            for frames, weight in record_native(target, tmp_path)
+            for frames, weight in record(target, tmp_path)
         )
 
 
@@ -162,7 +157,7 @@ def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check
 
     def verdicts(target):
         nonlocal in_handler
-        for frames, weight in record_native(target, tmp_path):
+        for frames, weight in record(target, tmp_path):
             names = simplify(frames, stripped)
             at = names.index("on_alarm") if "on_alarm" in names else len(names)
             in_handler += "on_alarm" in names

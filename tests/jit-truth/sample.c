@@ -113,9 +113,8 @@ static bool sample(struct tracer *tracer, struct tracee *tracee, struct lua_proc
 	if (tracer_stop(tracer, tracee, STOP_TIMEOUT_NS))
 		return false;
 	error = tracer_registers(tracee, &sampled.registers);
-	if (!error && lua_process_needs_settling(process))
-		lua_process_settle(process);
 	if (!error) {
+		lua_process_settle(process);
 		look(process, truth, &sampled);
 		lua_process_capture(process, &sampled.registers, hints);
 	}

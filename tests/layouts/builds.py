@@ -10,20 +10,31 @@ import time
 from typing import NamedTuple
 
 import packages
+import stacks
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILDS = packages.ROOT / "build/builds"
 OBJECTS = packages.ROOT / "build" / os.environ.get("VARIANT", "release") / "tests/layouts"
 SCRIPT = HERE / "warm.lua"
 
+HOST_USAGE = 2  # what host exits with when it gets no arguments
+
 GC64 = "-DLUAJIT_ENABLE_GC64"
 NO_GC64 = "-DLUAJIT_DISABLE_GC64"
 
 
 class Run(NamedTuple):
-    argv: list
+    """How a build runs a script: the script and its arguments follow the command."""
+
+    command: list
     debug: pathlib.Path | None = None  # the same build with debug info
     jit: bool = True
+    programs: pathlib.Path = stacks.PROGRAMS  # the directory it is to be started in
+    deleted: pathlib.Path | None = None  # is to be removed once it runs
+
+    def started(self):
+        if self.deleted:
+            self.deleted.unlink()
 
 
 class Program(NamedTuple):
@@ -42,7 +53,42 @@ class Program(NamedTuple):
         program = root / self.path
         if not program.exists():
             raise packages.Unavailable(f"{self.package} in {self.suite} has no {self.path}")
-        return Run([*packages.loader(root, program), *self.arguments, SCRIPT])
+        return Run([*packages.loader(root, program), *self.arguments])
+
+
+class Chroot(NamedTuple):
+    """A program of a release that sees no file but the release's and its scripts."""
+
+    program: Program
+
+    def __str__(self):
+        return f"{self.program}, in a root of its own"
+
+    def prepare(self):
+        if os.geteuid() != 0:
+            raise packages.Unavailable("only root can change the root directory")
+        root = BUILDS / f"root-of-{self.program.suite}-{self.program.package}"
+        if not root.is_dir():
+            packages.copy_tree(packages.tree(self.program.suite, self.program.package), root)
+        shutil.copytree(stacks.PROGRAMS, root / "programs", dirs_exist_ok=True)
+        shutil.copy(SCRIPT, root / "programs")
+        return Run(["nsenter", f"--root={root}", "--wdns=/programs", f"/{self.program.path}"])
+
+
+class Deleted(NamedTuple):
+    """A program whose file is removed while it runs."""
+
+    program: Program
+
+    def __str__(self):
+        return f"{self.program}, deleted"
+
+    def prepare(self):
+        original = pathlib.Path(self.program.prepare().command[-1])
+        copy = BUILDS / f"deleted-{original.name}-{os.getpid()}"
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(original, copy)
+        return Run([copy], deleted=copy)
 
 
 class Library(NamedTuple):
@@ -60,7 +106,11 @@ class Library(NamedTuple):
 
     def prepare(self):
         root, library = self.path()
-        return Run([*packages.loader(root, OBJECTS / "host"), library, SCRIPT])
+        host = packages.loader(root, OBJECTS / "host")
+        # A release that is older than what host was linked with cannot run it.
+        if subprocess.run(host, capture_output=True, check=False).returncode != HOST_USAGE:
+            host = [OBJECTS / "host"]
+        return Run([*host, library])
 
 
 class Source(NamedTuple):
@@ -108,9 +158,9 @@ class Source(NamedTuple):
             self.compile(directory)
         jit = "DISABLE_JIT" not in self.options
         if self.shared:
-            return Run([OBJECTS / "host", directory / "src/libluajit.so.bare", SCRIPT],
+            return Run([OBJECTS / "host", directory / "src/libluajit.so.bare"],
                        debug=directory / "src/libluajit.so", jit=jit)
-        return Run([directory / "src/luajit.bare", SCRIPT], debug=directory / "src/luajit", jit=jit)
+        return Run([directory / "src/luajit.bare"], debug=directory / "src/luajit", jit=jit)
 
 
 PROGRAMS = [
@@ -121,6 +171,8 @@ PROGRAMS = [
     *(Program(suite, "tarantool", "usr/bin/tarantool") for suite in ("bullseye", "bookworm", "trixie")),
     *(Library(suite, "libluajit-5.1-2") for suite in packages.SUITES),
     Library("bookworm", "libluajit2-5.1-2"),
+    Chroot(Program("bookworm", "luajit", "usr/bin/luajit")),
+    Deleted(Program("bookworm", "luajit2", "usr/bin/luajit")),
 ]
 
 # The fork does not build without the JIT compiler.

@@ -107,6 +107,14 @@ def tree(suite, package):
     return root
 
 
+def copy_tree(source, target):
+    """A copy that is either there whole or not at all."""
+    work = target.with_name(f".{target.name}")
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(source, work, symlinks=True)
+    work.rename(target)
+
+
 def loader(root, program):
     """How to run an unpacked program with the libraries of its own release."""
     paths = [path for name in ("x86_64-linux-gnu", "i386-linux-gnu")
@@ -117,8 +125,18 @@ def loader(root, program):
     return [linkers[0], "--library-path", ":".join(str(path) for path in paths if path.is_dir()), program]
 
 
+def _unpack_source(suite, package, work):
+    """With Debian's patches, or where the mirror does not have them as upstream made it."""
+    try:
+        _run("apt-get", "-q", "source", f"{package}/{suite}", cwd=work)
+    except Unavailable:
+        _run("apt-get", "-q", "source", "--tar-only", f"{package}/{suite}", cwd=work)
+        for archive in work.glob("*.orig.tar.*"):
+            subprocess.run(["tar", "-xf", archive], cwd=work, check=True)
+
+
 def source(suite, package):
-    """A source package of a release, unpacked and patched as Debian does."""
+    """A source package of a release, unpacked."""
     root = SOURCES / f"{suite}-{package}"
     if root.is_dir():
         return root
@@ -127,7 +145,7 @@ def source(suite, package):
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     try:
-        _run("apt-get", "-q", "source", f"{package}/{suite}", cwd=work)
+        _unpack_source(suite, package, work)
         unpacked = next(path for path in work.iterdir() if path.is_dir())
         unpacked.rename(root)
     finally:

@@ -1,23 +1,30 @@
-"""Every LuaJIT build is recognised, without symbols, and its layout is right.
+"""Every LuaJIT build is recognised without symbols, and profiled rightly.
 
-The process sleeps in a C function while it is looked at. Its layout must
-pass each self-test on the objects the process holds, and where there is debug
-info for the same build, agree with it field by field.
+Recognition is looked at while the process sleeps in a C function: its layout
+must pass each self-test on the objects that the process holds, and agree field
+by field with debug info where there is some of the same build. Profiling is
+judged by programs whose only legal stacks are known. The matrix of builds and
+checks is printed at the end; whatever fails in it fails as a test.
 """
 
+import collections
 import re
 import signal
 import subprocess
 import time
 
 import builds
+import ljspy
 import packages
 import pytest
+import stacks
 
 PROBE = builds.OBJECTS / "probe"
 HOST = builds.OBJECTS / "host"
 TESTS = ("state", "strings", "objects", "JIT state", "traces")
-ROWS = []
+PROGRAMS = {program.name: program for program in stacks.all_programs()}
+
+BUILDS = [*builds.PROGRAMS, *(pytest.param(build, marks=pytest.mark.builds) for build in builds.SOURCES)]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,13 +34,17 @@ def tools():
                    cwd=packages.ROOT, check=True, timeout=600)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def table():
-    yield
-    print("\n" + f"{'build':72} {'result':8}" + "".join(f"{test:>10}" for test in TESTS) + "  debug info")
-    for name, probe in ROWS:
-        print(f"{name[:72]:72} {probe.result:8}" +
-              "".join(f"{probe.tests.get(test, '-'):>10}" for test in TESTS) + f"  {probe.debug}")
+@pytest.fixture(params=BUILDS, ids=str)
+def build(request):
+    return request.param
+
+
+@pytest.fixture
+def run(build):
+    try:
+        return build.prepare()
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
 
 
 class Probe:
@@ -49,13 +60,14 @@ class Probe:
         self.tests = {name: words.replace(" sound", "") for name, words in verdicts if name in TESTS}
 
 
-def look_at(argv, *options):
+def look_at(argv, *options, cwd=None, started=lambda: None):
     """Run a program until it is ready, and probe it while it sleeps."""
     with subprocess.Popen([str(word) for word in argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, preexec_fn=lambda: signal.alarm(60)) as process:
+                          stderr=subprocess.DEVNULL, cwd=cwd, preexec_fn=lambda: signal.alarm(60)) as process:
         try:
             if not builds.read_ready(process.stdout, 20):
                 pytest.skip(f"{argv[0]} does not run here")
+            started()
             time.sleep(0.1)  # from saying so to sleeping
             done = subprocess.run([PROBE, str(process.pid), *map(str, options)], capture_output=True,
                                   text=True, timeout=60, check=True)
@@ -64,13 +76,14 @@ def look_at(argv, *options):
     return Probe(done.stdout)
 
 
-def check(build):
-    try:
-        run = build.prepare()
-    except packages.Unavailable as reason:
-        pytest.skip(f"not to be had: {reason}")
-    probe = look_at(run.argv, *(["--debug-info", run.debug] if run.debug else []))
-    ROWS.append((str(build), probe))
+def look_at_build(run):
+    options = ["--debug-info", run.debug] if run.debug else []
+    return look_at([*run.command, builds.SCRIPT.name], *options, cwd=builds.SCRIPT.parent,
+                   started=run.started)
+
+
+def test_layout_is_recognised(build, run, note_build):
+    probe = look_at_build(run)
     assert probe.result == "ok", probe.text
     assert probe.states == 1, probe.text
     assert probe.open == "", "something is left open"
@@ -78,17 +91,54 @@ def check(build):
         assert probe.tests[test].isdigit() and int(probe.tests[test]) > 0, probe.text
     if run.debug:
         assert probe.debug.startswith("agrees"), probe.text
+    note_build(build, **{test.replace(" ", "_"): probe.tests.get(test, "none") for test in TESTS},
+               debug_info="agrees" if run.debug else "none")
 
 
-@pytest.mark.parametrize("build", builds.PROGRAMS, ids=str)
-def test_debian_build_is_recognised(build):
-    check(build)
+def record(run, program, jit, directory, *options):
+    argv = [*run.command, f"{program}.lua", jit, 50]
+    with ljspy.Target(argv, cwd=run.programs).wait_ready() as target:
+        run.started()
+        return ljspy.record(directory, "-p", target.pid, seconds=1, options=options)
 
 
-@pytest.mark.builds
-@pytest.mark.parametrize("build", builds.SOURCES, ids=str)
-def test_build_with_options_is_recognised(build):
-    check(build)
+def judge(recording, program, jit):
+    """Samples by verdict; none is wrong, and few are lost."""
+    weights, wrong = collections.Counter(), []
+    for sample in recording.samples:
+        verdict = program.judge(sample)
+        weights[verdict] += sample.weight
+        if verdict == "wrong":
+            wrong.append(";".join(sample.frames))
+    lost_share, wrong_share = stacks.limits(jit, program)
+    total = sum(weights.values())
+    assert weights["wrong"] <= wrong_share * total, wrong
+    assert weights["lost"] <= lost_share * total
+    assert weights["whole"] >= stacks.WHOLE_SHARE * total
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("program", ["calls", "coroutines"])
+def test_stacks_are_legal(build, run, program, jit, tmp_path, note_build):
+    if jit == "on" and not run.jit:
+        pytest.skip("this build has no JIT compiler")
+    recording = record(run, program, jit, tmp_path)
+    judge(recording, PROGRAMS[program], jit)
+    note_build(build, **{f"{program}_{'jit' if jit == 'on' else 'no_jit'}": recording.stats["samples"]})
+
+
+@pytest.mark.usefixtures("built")
+def test_builtins_have_their_names(build, run, tmp_path, note_build):
+    recording = record(run, "builtins", "off", tmp_path)
+    judge(recording, PROGRAMS["builtins"], "off")
+    note_build(build, names=recording.stats["samples"])
+
+
+@pytest.mark.usefixtures("built")
+def test_lines_are_those_of_the_calls(build, run, tmp_path, note_build):
+    recording = record(run, "lines", "off", tmp_path, "--lines")
+    assert not stacks.line_complaints(recording.samples)
+    note_build(build, lines=recording.stats["samples"])
 
 
 def test_other_machine_is_said_to_be_one():
@@ -121,3 +171,19 @@ def test_library_without_a_state_has_none_in_two_gigabytes():
     print(f"looked through in {time.monotonic() - begin:.2f} s, starting the program included")
     assert probe.result == "ok"
     assert probe.states == 0
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("suite", ["bullseye", "trixie", "sid"])
+def test_recording_may_begin_before_the_first_trace(suite, tmp_path):
+    """What only traces can tell of the layout is found out once there are some."""
+    try:
+        run = builds.Program(suite, "luajit", "usr/bin/luajit").prepare()
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    recording = ljspy.record(
+        tmp_path, "--", "env", "-C", stacks.PROGRAMS, *run.command, "shares.lua", "on", 2, seconds=10
+    )
+    shares = [s for s in recording.samples if s.frames and s.frames[0] == "main chunk shares.lua"]
+    assert all(PROGRAMS["shares"].judge(sample) != "wrong" for sample in shares)
+    assert ljspy.weight_of(shares, lambda sample: sample.compiled) > 0.5 * ljspy.weight_of(shares)

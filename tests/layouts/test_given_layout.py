@@ -68,7 +68,7 @@ def test_debug_info_becomes_a_layout(options, tmp_path):
     own, absurd = tmp_path / "own", tmp_path / "absurd"
     own.write_text(text)
     absurd.write_text(text + "GCtrace.size = 100000\n")
-    with ljspy.Target([run.argv[0], "shares.lua", "on", 50], cwd=stacks.PROGRAMS).wait_ready() as target:
+    with ljspy.Target([*run.command, "shares.lua", "on", 50], cwd=stacks.PROGRAMS).wait_ready() as target:
         both = ljspy.run("info", "-p", target.pid, "--dwarf", run.debug)
         recording = ljspy.record(tmp_path, "-p", target.pid, options=["--layout", own])
         refused = ljspy.run("info", "-p", target.pid, "--layout", absurd)

@@ -120,7 +120,7 @@ static void defaults_need_no_option(void **state)
 	assert_null(options->name);
 	assert_null(options->launch);
 	assert_null(options->output);
-	assert_int_equal(options->format, OUTPUT_SVG);
+	assert_string_equal(options->format->name, "svg");
 	assert_int_equal(options->duration_ns, 0);
 	assert_int_equal(options->rate_hz, 99);
 	assert_null(options->stats);
@@ -191,14 +191,14 @@ static void rates_are_bounded(void **state)
 static void format_follows_the_name_unless_it_is_given(void **state)
 {
 	(void)state;
-	assert_int_equal(accept("record -o a.folded")->format, OUTPUT_FOLDED);
-	assert_int_equal(accept("record -o a.b.svg")->format, OUTPUT_SVG);
-	assert_int_equal(accept("record -o plain")->format, OUTPUT_SVG);
-	assert_int_equal(accept("record -o dir.folded/plain")->format, OUTPUT_SVG);
-	assert_int_equal(accept("record -o -")->format, OUTPUT_SVG);
-	assert_int_equal(accept("record -o a.svg -f folded")->format, OUTPUT_FOLDED);
-	assert_int_equal(accept("record -f svg -o a.folded")->format, OUTPUT_SVG);
-	assert_int_equal(accept("record -f folded -o a.json")->format, OUTPUT_FOLDED);
+	assert_string_equal(accept("record -o a.folded")->format->name, "folded");
+	assert_string_equal(accept("record -o a.b.svg")->format->name, "svg");
+	assert_string_equal(accept("record -o plain")->format->name, "svg");
+	assert_string_equal(accept("record -o dir.folded/plain")->format->name, "svg");
+	assert_string_equal(accept("record -o -")->format->name, "svg");
+	assert_string_equal(accept("record -o a.svg -f folded")->format->name, "folded");
+	assert_string_equal(accept("record -f svg -o a.folded")->format->name, "svg");
+	assert_string_equal(accept("record -f folded -o a.json")->format->name, "folded");
 	refuse("record -o a.json", "a.json");
 	refuse("record -f jpeg", "jpeg");
 	refuse("record -f SVG", "SVG");
@@ -300,7 +300,7 @@ static void version_and_nothing_at_all(void **state)
 
 static void default_output_is_named_after_the_target(void **state)
 {
-	char *path = options_default_output("a/b\n\x1b c", 12, OUTPUT_FOLDED);
+	char *path = options_default_output("a/b\n\x1b c", 12, format_by_name("folded"));
 	unsigned int date, time;
 	char end;
 
@@ -309,7 +309,7 @@ static void default_output_is_named_after_the_target(void **state)
 	assert_int_equal(end, 'd');
 	assert_true(date > 20000000);
 	free(path);
-	path = options_default_output("luajit", 0, OUTPUT_SVG);
+	path = options_default_output("luajit", 0, format_by_name("svg"));
 	assert_int_equal(sscanf(path, "ljspy-luajit-%8u-%6u.sv%c", &date, &time, &end), 3);
 	free(path);
 }

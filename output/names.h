@@ -1,0 +1,18 @@
+/*
+ * names: how formats spell what is an enum in ljspy. These words are part of
+ * the formats and of options: none is ever changed.
+ */
+#ifndef LJSPY_NAMES_H
+#define LJSPY_NAMES_H
+
+#include "output/sample.h"
+#include "unwind/frame.h"
+
+/* "running" */
+const char *thread_state_name(enum thread_state state);
+/* "interpreted" */
+const char *vm_state_name(enum vm_state state);
+/* "lua" */
+const char *frame_kind_name(enum frame_kind kind);
+
+#endif

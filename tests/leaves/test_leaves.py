@@ -1,0 +1,75 @@
+"""What Lua code calls stands right above the Lua line that called it: functions of
+the C library through the FFI, of C modules, and LuaJIT's own builtins."""
+
+import collections
+import pathlib
+import re
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+SCRIPT = pathlib.Path(__file__).parent / "leaves.lua"
+LINES = SCRIPT.read_text().splitlines()
+MODULES = ljspy.PACKAGES / "lua-cjson/usr/lib/x86_64-linux-gnu/lua/5.1/?.so"
+
+# A Lua function, what it calls over and over, as a pattern, and the line of that.
+CALLS = {
+    "heavy": (r"(__)?sqrt(_finite)? .*", "ffi.C.sqrt"),
+    "searches": (r"string\.find \[builtin\]", "string.find"),
+    "replaces": (r"string\.gsub \[builtin\]", "string.gsub"),
+    "encodes": (r"cjson\.encode \[\S*cjson\.so\S*\]", "cjson.encode"),
+}
+# A square root takes a processor a few cycles, much of them after the function has returned.
+SQRT_SHARE = 0.02
+OTHER_SHARE = 0.5
+
+
+@pytest.fixture
+def target(runtime, jit):
+    with ljspy.Target([ljspy.luajit(runtime), SCRIPT, jit, 50, MODULES]) as target:
+        target.has_cjson = "no cjson" not in target.read_until(b"ready\n")
+        yield target
+
+
+def calls_of(target):
+    return {function: call for function, call in CALLS.items() if function != "encodes" or target.has_cjson}
+
+
+def line_of(text):
+    return next(n for n, line in enumerate(LINES, 1) if text + "(" in line)
+
+
+def pairs(recorded, function):
+    """A Lua function's frames with what stands on them, "" for nothing, and weights."""
+    for frames, weight in recorded:
+        for frame, above in zip(frames, [*frames[1:], ""]):
+            if frame.startswith(function + " "):
+                yield frame, above, weight
+
+
+def test_what_lua_calls_stands_above_it(target, tmp_path):
+    recorded = ljspy.record_native(tmp_path, "-p", target.pid)
+    for function, (pattern, _) in calls_of(target).items():
+        weights = collections.Counter()
+        for _, above, weight in pairs(recorded, function):
+            weights[above] += weight
+        share = SQRT_SHARE if function == "heavy" else OTHER_SHARE
+        called = sum(weight for above, weight in weights.items() if re.fullmatch(pattern, above))
+        assert called > share * sum(weights.values()), (function, weights)
+
+
+def test_the_line_that_calls_is_shown(target, jit, tmp_path):
+    """That line alone where it is interpreted; in compiled code, as near as is known."""
+    recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--lines"])
+    for function, (pattern, call) in calls_of(target).items():
+        lines = {
+            int(frame.rpartition(":")[2])
+            for frame, above, _ in pairs(recorded, function)
+            if re.fullmatch(pattern, above)
+        }
+        assert line_of(call) in lines, function
+        if jit == "off":
+            assert lines == {line_of(call)}, function

@@ -1,0 +1,80 @@
+/* Code whose names are known in different ways; see test_names.py. */
+#define OUT_OF_LINE __attribute__((noinline))
+#define INLINE __attribute__((always_inline)) static inline
+
+static volatile double sink;
+
+/* Goes on for ever. */
+INLINE void inlined(void)
+{
+	for (;;)
+		sink += 1; /* in inlined */
+}
+
+/* Not exported. */
+OUT_OF_LINE static void hidden(void)
+{
+	inlined(); /* in hidden */
+	sink += 2;
+}
+
+void exported(void);
+void exported(void)
+{
+	hidden(); /* in exported */
+	sink += 3;
+}
+
+/* Called over and over through the procedure linkage table. */
+void callee(void);
+OUT_OF_LINE void callee(void)
+{
+	__asm__ volatile("");
+}
+
+void calls_plt(void);
+void calls_plt(void)
+{
+	for (;;)
+		callee();
+}
+
+void calls_cxx(void);
+void calls_rust(void);
+void cxx(void) __asm__("_ZN8profiler4workIiEEvPKc");
+void rust(void) __asm__("_ZN8profiler4work17h0123456789abcdefE");
+
+void cxx(void)
+{
+	inlined();
+}
+
+void rust(void)
+{
+	inlined();
+}
+
+void calls_cxx(void)
+{
+	cxx();
+	sink += 4;
+}
+
+void calls_rust(void)
+{
+	rust();
+	sink += 5;
+}
+
+/* Assembler with symbols that have no size: one with unwind tables, one without. */
+__asm__(".text\n"
+	".globl sizeless_covered\n"
+	".type sizeless_covered, @function\n"
+	"sizeless_covered:\n"
+	"	.cfi_startproc\n"
+	"1:	jmp 1b\n"
+	"	.cfi_endproc\n"
+	".globl sizeless\n"
+	".type sizeless, @function\n"
+	"sizeless:\n"
+	"2:	jmp 2b\n");

@@ -1,0 +1,206 @@
+"""Names of native code, by whatever the files tell, and none where they do not."""
+
+import lzma
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+HERE = pathlib.Path(__file__).parent
+SOURCE = (HERE / "names.c").read_text().splitlines()
+
+
+def line_of(tag):
+    return next(n for n, line in enumerate(SOURCE, 1) if line.endswith(f"/* in {tag} */"))
+
+
+WITH_DEBUG_INFO = [
+    f"exported names.c:{line_of('exported')}",
+    f"hidden names.c:{line_of('hidden')}",
+    f"inlined names.c:{line_of('inlined')}",
+]
+BY_SYMBOLS = ["exported [libnames.so]", "hidden [libnames.so]"]
+STRIPPED = ["exported [libnames.so]", r"libnames\.so\+0x"]
+
+
+def is_stripped(frames):
+    return frames[:1] == STRIPPED[:1] and len(frames) == 2 and re.match(STRIPPED[1], frames[1])
+
+
+def split_debug_info(build, path, debug_file, link=True):
+    """Take debug info and symbols out of a library."""
+    debug_file.parent.mkdir(parents=True, exist_ok=True)
+    build("objcopy", "--only-keep-debug", path, debug_file)
+    build("strip", path)
+    if link:
+        build("objcopy", f"--add-gnu-debuglink={debug_file}", path)
+
+
+def build_id(path):
+    notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
+    return re.search(r"Build ID: (\w+)", notes)[1]
+
+
+def test_symbol_table(library, frames_in):
+    assert frames_in(library(), "exported") == BY_SYMBOLS
+
+
+def test_debug_info_tells_lines_and_inlined_functions(library, frames_in):
+    assert frames_in(library("-g"), "exported") == WITH_DEBUG_INFO
+
+
+@pytest.mark.parametrize("version", (4, 5))
+def test_debug_info_of_clang(frames_in, build, tmp_path, version):
+    if not shutil.which("clang"):
+        pytest.skip("no clang")
+    path = tmp_path / "libnames.so"
+    build("clang", "-O2", f"-gdwarf-{version}", "-fPIC", "-shared", HERE / "names.c", "-o", path)
+    assert frames_in(path, "exported") == WITH_DEBUG_INFO
+
+
+def test_compressed_debug_info(library, frames_in):
+    assert frames_in(library("-g", "-gz"), "exported") == WITH_DEBUG_INFO
+
+
+def test_stripped_code_goes_by_its_place(library, frames_in):
+    assert is_stripped(frames_in(library("-s"), "exported"))
+
+
+@pytest.mark.parametrize("place", ("libnames.so.debug", ".debug/libnames.so.debug"))
+@pytest.mark.parametrize("has_build_id", (True, False), ids=("build-id", "checksum"))
+def test_debuglink(library, frames_in, build, tmp_path, place, has_build_id):
+    path = library("-g", *([] if has_build_id else ["-Wl,--build-id=none"]))
+    split_debug_info(build, path, tmp_path / place)
+    assert frames_in(path, "exported") == WITH_DEBUG_INFO
+
+
+def test_debug_file_of_another_build_is_not_believed(library, frames_in, build, tmp_path):
+    path = library("-g")
+    debug_file = tmp_path / "libnames.so.debug"
+    split_debug_info(build, path, debug_file)
+    other = library("-g", "-O1")
+    build("objcopy", "--only-keep-debug", other, debug_file)
+    path = library("-g")
+    build("strip", path)
+    build("objcopy", f"--add-gnu-debuglink={debug_file}", path)
+    assert is_stripped(frames_in(path, "exported"))
+
+
+def test_debug_file_by_build_id_in_the_targets_root(library, frames_in, build, namespace, tmp_path):
+    """The target sees another /usr/lib/debug than ljspy does."""
+    path = library("-g")
+    identity = build_id(path)
+    root = tmp_path / "debug"
+    split_debug_info(build, path, root / ".build-id" / identity[:2] / f"{identity[2:]}.debug", link=False)
+    if not pathlib.Path("/usr/lib/debug").is_dir():
+        pytest.skip("no /usr/lib/debug to mount over")
+    command = f'mount --bind "{root}" /usr/lib/debug && exec "$@"'
+    assert is_stripped(frames_in(path, "exported"))
+    assert frames_in(path, "exported", before=[*namespace, "sh", "-c", command, "sh"]) == WITH_DEBUG_INFO
+
+
+def test_mini_debug_info(library, frames_in, build, tmp_path):
+    """Symbols of functions in a compressed ELF file within a section, as Fedora has it."""
+    path = library()
+    mini = tmp_path / "mini"
+    build("objcopy", "--only-keep-debug", path, mini)
+    build("strip", path)
+    compressed = tmp_path / "mini.xz"
+    compressed.write_bytes(lzma.compress(mini.read_bytes(), check=lzma.CHECK_CRC32))
+    build("objcopy", "--add-section", f".gnu_debugdata={compressed}", path)
+    assert frames_in(path, "exported") == BY_SYMBOLS
+
+
+def test_cxx_and_rust_names_are_readable(library, frames_in):
+    path = library()
+    assert frames_in(path, "calls_cxx")[:2] == ["calls_cxx [libnames.so]", "profiler::work<int> [libnames.so]"]
+    assert frames_in(path, "calls_rust")[:2] == ["calls_rust [libnames.so]", "profiler::work [libnames.so]"]
+
+
+def test_assembler_without_sizes(library, frames_in):
+    """By its symbol where unwind tables tell its extent; else by its place, not by a neighbour."""
+    path = library()
+    assert frames_in(path, "sizeless_covered") == ["sizeless_covered [libnames.so]"]
+    frame, *_ = frames_in(path, "sizeless")
+    assert re.match(r"libnames\.so\+0x\w+ \[libnames\.so\]|\[lost", frame)
+
+
+@pytest.mark.parametrize("strip", ([], ["-s"]), ids=("symbols", "stripped"))
+@pytest.mark.parametrize(
+    "options",
+    (["-Wl,-z,lazy"], ["-Wl,-z,now"], ["-fcf-protection", "-Wl,-z,ibtplt"], ["-fcf-protection", "-Wl,-z,ibtplt,-z,now"]),
+    ids=("lazy", "now", "plt.sec", "plt.sec-now"),
+)
+def test_procedure_linkage_table(host, library, tmp_path, options, strip):
+    """Its entries are named after what they jump to."""
+    path = library(*options, *strip)
+    with ljspy.Target([host, path, "calls_plt"]).wait_ready() as target:
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"])
+    leaves = {}
+    for frames, weight in recorded:
+        at = frames.index("calls_plt [libnames.so]") if "calls_plt [libnames.so]" in frames else len(frames)
+        for frame in frames[at + 1 :]:
+            leaves[frame] = leaves.get(frame, 0) + weight
+    assert leaves.get("callee@plt [libnames.so]"), leaves
+    assert set(leaves) <= {"callee@plt [libnames.so]", "callee [libnames.so]"}
+
+
+# Abbreviations: a compilation unit and a scope with their extents, a partial unit, an import of one.
+HOSTILE_BEGIN = """
+	.section .debug_abbrev,"",@progbits
+	.byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0
+	.byte 2, 0x0b, 1, 0x11, 1, 0x12, 7, 0, 0
+	.byte 3, 0x3c, 1, 0, 0
+	.byte 4, 0x3d, 0, 0x18, 0x10, 0, 0
+	.byte 0
+	.macro unit number abbreviation
+unit\\number:	.long end\\number - unit\\number - 4
+	.value 4
+	.long 0
+	.byte 8, \\abbreviation
+	.endm
+	.section .debug_info,"",@progbits
+	unit 0, 1
+	.quad 0, 0x7fffffffffff
+"""
+
+HOSTILE = {
+    # A million scopes, each within the one before: recursion exhausts the stack.
+    "deep": """
+	.rept 1000000
+	.byte 2
+	.quad 0, 0x7fffffffffff
+	.endr
+end0:
+""",
+    # Each unit imports the next one twice: there are 2^40 ways to the last.
+    "branching": "".join(
+        f"""
+	.byte 4
+	.long unit{n + 1} + 11
+	.byte 4
+	.long unit{n + 1} + 11
+	.byte 0
+end{n}:	unit {n + 1}, 3
+"""
+        for n in range(40)
+    )
+    + "	.byte 0\nend40:\n",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_debug_info_costs_itself_alone(library, frames_in, tmp_path, kind):
+    """Whatever it does to the library that reads it, there are names by symbols,
+    and of other modules all the same."""
+    source = tmp_path / "hostile.s"
+    source.write_text(HOSTILE_BEGIN + HOSTILE[kind])
+    path = tmp_path / "libnames.so"
+    library(source)
+    assert frames_in(path, "exported") == BY_SYMBOLS

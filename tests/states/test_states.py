@@ -1,0 +1,93 @@
+"""Several Lua states in one process: in threads of their own, one after the other
+in one thread, and one within another. No stack has frames of a state that it does
+not belong to."""
+
+import collections
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+THREADS, IN_TURN = 4, 20
+# By the lines on which they begin.
+FUNCTIONS = {6: "run", 7: "outer", 8: "middle"}
+NESTED = ["outer_100", "cross", "middle_101", "cross_back", "run_100", "work_100"]
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    library = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
+    include = ljspy.PACKAGES / "libluajit-5.1-dev/usr/include/luajit-2.1"
+    program = tmp_path_factory.mktemp("states") / "host"
+    subprocess.run(
+        ["gcc", "-O2", "-D_GNU_SOURCE", "-pthread", f"-I{include}", pathlib.Path(__file__).parent / "host.c"]
+        + ["-o", program, library, f"-Wl,-rpath,{library.parent}"],
+        check=True,
+    )
+    return program
+
+
+@pytest.fixture
+def target(host, jit):
+    with ljspy.Target([host, jit, 30]).wait_ready() as target:
+        yield target
+
+
+def names(frames):
+    """Functions of the states, by name alone though C calls them without one, and
+    what crosses between the states."""
+    found = []
+    for frame in frames:
+        if by_line := re.match(r"function <state_(\d+)\.lua:(\d)>", frame):
+            found.append(f"{FUNCTIONS[int(by_line[2])]}_{by_line[1]}")
+        elif by_name := re.match(r"(work_\d+|cross|cross_back) ", frame):
+            if found[-1:] != [by_name[1]]:  # what Lua calls is there as native code, too
+                found.append(by_name[1])
+    return found
+
+
+def is_legal(found):
+    if found == NESTED[: len(found)]:
+        return True
+    numbers = {name.rpartition("_")[2] for name in found}
+    return len(numbers) == 1 and [name.rpartition("_")[0] for name in found] in (["run"], ["run", "work"])
+
+
+def test_states_are_told_apart(target, tmp_path, note_lost, request):
+    recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=4)
+    weights, wrong, seen = collections.Counter(), [], set()
+    for frames, weight in recorded:
+        lost = any(map(stacks.is_lost, frames))
+        legal = is_legal(names(frames))
+        weights["lost" if lost else "whole" if legal else "wrong"] += weight
+        if not lost and not legal:
+            wrong.append(";".join(frames))
+        seen.update(names(frames))
+    note_lost(request.node.name, len(recorded), weights)
+    total = sum(weights.values())
+    assert weights["wrong"] <= stacks.WRONG_SHARE_COMPILED * total, wrong
+    assert weights["lost"] <= stacks.LOST_SHARE_COMPILED * total
+    assert {f"work_{i}" for i in range(THREADS)} | set(NESTED) <= seen
+    assert sum(f"work_{i}" in seen for i in range(THREADS, THREADS + IN_TURN)) > IN_TURN / 2
+
+
+def test_each_thread_is_shown_with_its_own_state(target):
+    for _ in range(5):
+        dump = ljspy.run("dump", "-p", target.pid).stdout
+        for thread, text in re.findall(r'^Thread \d+ "(\S+)".*\n((?: .*\n)*)', dump, re.MULTILINE):
+            found = names(line.strip() for line in reversed(text.splitlines()))
+            numbers = {int(number) for number in re.findall(r"_(\d+)", " ".join(found))}
+            if stacks.is_lost(text.strip()):
+                continue
+            if thread.startswith("lua-"):
+                assert numbers <= {int(thread[4:])}, dump
+            elif thread == "nested":
+                assert found == NESTED[: len(found)], dump
+            else:
+                assert len(numbers) <= 1 and all(THREADS <= n < THREADS + IN_TURN for n in numbers), dump

@@ -1,0 +1,562 @@
+/* Recordings: what is written is read, and whatever else is in a file does no harm. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <zstd.h>
+
+#include "output/recording_format.h"
+#include "output/recording_reader.h"
+#include "output/recording_writer.h"
+
+enum { DEEPEST = 65537 };
+
+static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "@test.lua" };
+static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "@test.lua", .firstline = 5 };
+static const struct function unnamed = { .kind = FRAME_LUA, .file = "=\xff\n;", .firstline = UINT32_MAX };
+static const struct function native = { .kind = FRAME_NATIVE, .name = "sqrt", .module = "libm.so.6" };
+static const struct function bare = { .kind = FRAME_VM };
+
+static const struct session session = {
+	.pid = 4711, .target = "nginx: worker process", .command_line = "ljspy record -p 4711",
+	.layout = "2.1 x64", .start_unix_ns = 1700000000000000000, .start_ns = 999, .duration_ns = 60,
+	.clock = PROFILE_WALL_TIME,
+};
+
+/* Every field takes another value than 0 somewhere, and each repeats. */
+static const struct frame frames[] = {
+	{ .function = &native, .line = 7, .certainty = CERTAINTY_FUNCTION },
+	{ .function = &heavy, .line = 6, .certainty = CERTAINTY_NEAREST, .compiled = true },
+	{ .function = &unnamed, .line = UINT32_MAX },
+	{ .function = &bare },
+	{ .function = &chunk, .line = 20 },
+};
+
+static struct sample samples[] = {
+	{ .time_ns = 1000, .pid = 10, .tid = 11, .process_name = "nginx", .thread_name = "io;\n",
+	  .phase = "content", .thread_state = THREAD_UNINTERRUPTIBLE, .vm_state = VM_STATE_UNKNOWN,
+	  .cpu_ns = 10101010, .wall_ns = 20202020, .frames = frames, .frame_count = 5 },
+	{ .time_ns = 1000, .pid = 10, .tid = 12, .process_name = "nginx", .thread_state = THREAD_BLOCKED,
+	  .vm_state = VM_STATE_C, .wall_ns = UINT64_MAX, .frames = frames + 1, .frame_count = 4 },
+	{ .time_ns = 5000000000, .pid = 10, .tid = 11, .process_name = "nginx", .thread_name = "io;\n",
+	  .cpu_ns = UINT64_MAX, .wall_ns = 4999999000, .frames = frames + 1, .frame_count = 4 },
+	{ .time_ns = 5000000001, .pid = INT32_MAX, .tid = 0, .phase = "log", .cpu_ns = 1 },
+	{ .time_ns = UINT64_MAX, .pid = 10, .tid = 11, .process_name = "other", .thread_name = "io;\n",
+	  .cpu_ns = 2, .wall_ns = 3, .frames = frames + 4, .frame_count = 1 },
+};
+
+enum { SAMPLE_COUNT = sizeof(samples) / sizeof(samples[0]) };
+
+/* A file in memory. */
+struct bytes {
+	char *data;
+	size_t size;
+};
+
+struct writing {
+	FILE *stream;
+	struct recording_writer *writer;
+	struct bytes bytes;
+};
+
+static void begin_writing(struct writing *writing)
+{
+	writing->stream = open_memstream(&writing->bytes.data, &writing->bytes.size);
+	assert_non_null(writing->stream);
+	assert_int_equal(recording_writer_new(writing->stream, &session, &writing->writer), 0);
+}
+
+static struct bytes end_writing(struct writing *writing)
+{
+	recording_writer_free(writing->writer);
+	fclose(writing->stream);
+	return writing->bytes;
+}
+
+static struct figures some_figures(void)
+{
+	struct figures figures = {
+		.missed_ticks = 3, .duration_ns = 60, .self_cpu_ns = 70, .target_cpu_ns = 80, .rate_asked_hz = 99,
+	};
+
+	histogram_add(&figures.pause_ns, 0);
+	histogram_add(&figures.pause_ns, 50000);
+	histogram_add(&figures.pause_ns, 50001);
+	histogram_add(&figures.pause_ns, UINT64_MAX);
+	return figures;
+}
+
+/* All samples, flushed after each if wanted; finished if wanted. */
+static struct bytes write_recording(bool flush, bool finish)
+{
+	struct figures figures = some_figures();
+	struct writing writing = { 0 };
+
+	begin_writing(&writing);
+	for (size_t i = 0; i < SAMPLE_COUNT; i++) {
+		assert_int_equal(recording_writer_add(writing.writer, &samples[i]), 0);
+		if (flush)
+			assert_int_equal(recording_writer_flush(writing.writer), 0);
+	}
+	if (finish)
+		assert_int_equal(recording_writer_finish(writing.writer, &session, &figures), 0);
+	return end_writing(&writing);
+}
+
+struct reading {
+	FILE *stream;
+	struct functions *functions;
+	struct recording_reader *reader;
+	int error;
+};
+
+static void begin_reading(struct reading *reading, const void *data, size_t size)
+{
+	/* An empty file cannot be had in memory. */
+	reading->stream = size ? fmemopen((void *)(uintptr_t)data, size, "r") : fopen("/dev/null", "r");
+	reading->functions = functions_new();
+	assert_non_null(reading->stream);
+	reading->reader = NULL;
+	reading->error = recording_reader_open(reading->stream, reading->functions, &reading->reader);
+}
+
+static void end_reading(struct reading *reading)
+{
+	recording_reader_close(reading->reader);
+	functions_free(reading->functions);
+	fclose(reading->stream);
+}
+
+static void assert_same_text(const char *a, const char *b)
+{
+	if (!a || !b)
+		assert_ptr_equal(a, b);
+	else
+		assert_string_equal(a, b);
+}
+
+static void assert_same_sample(const struct sample *a, const struct sample *b)
+{
+	assert_int_equal(a->time_ns, b->time_ns);
+	assert_int_equal(a->pid, b->pid);
+	assert_int_equal(a->tid, b->tid);
+	assert_same_text(a->process_name, b->process_name);
+	assert_same_text(a->thread_name, b->thread_name);
+	assert_same_text(a->phase, b->phase);
+	assert_int_equal(a->thread_state, b->thread_state);
+	assert_int_equal(a->vm_state, b->vm_state);
+	assert_int_equal(a->cpu_ns, b->cpu_ns);
+	assert_int_equal(a->wall_ns, b->wall_ns);
+	assert_int_equal(a->frame_count, b->frame_count);
+	for (size_t i = 0; i < a->frame_count; i++) {
+		assert_int_equal(a->frames[i].line, b->frames[i].line);
+		assert_int_equal(a->frames[i].certainty, b->frames[i].certainty);
+		assert_int_equal(a->frames[i].compiled, b->frames[i].compiled);
+		assert_int_equal(a->frames[i].function->kind, b->frames[i].function->kind);
+		assert_int_equal(a->frames[i].function->firstline, b->frames[i].function->firstline);
+		assert_same_text(a->frames[i].function->name, b->frames[i].function->name);
+		assert_same_text(a->frames[i].function->file, b->frames[i].function->file);
+		assert_same_text(a->frames[i].function->module, b->frames[i].function->module);
+	}
+}
+
+/* The source gives the first of the samples, and no more. */
+static void assert_first_samples(struct recording_reader *reader, size_t count)
+{
+	struct sample_source *source = recording_reader_samples(reader);
+	struct sample sample;
+
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(source->next(source, &sample), 1);
+		assert_same_sample(&sample, &samples[i]);
+	}
+	assert_int_equal(source->next(source, &sample), 0);
+	assert_int_equal(source->next(source, &sample), 0);
+}
+
+static void samples_are_read_as_they_were_written(void **state)
+{
+	struct bytes bytes = write_recording(false, true);
+	struct reading reading;
+	struct sample_source *source;
+
+	(void)state;
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, 0);
+	assert_int_equal(recording_reader_extent(reading.reader), RECORDING_WHOLE);
+	assert_first_samples(reading.reader, SAMPLE_COUNT);
+	source = recording_reader_samples(reading.reader);
+	assert_int_equal(source->rewind(source), 0);
+	assert_first_samples(reading.reader, SAMPLE_COUNT);
+	end_reading(&reading);
+	free(bytes.data);
+}
+
+static void session_and_figures_are_read_as_they_were_written(void **state)
+{
+	struct bytes bytes = write_recording(false, true);
+	struct figures expected = some_figures();
+	const struct figures *figures;
+	const struct session *read;
+	struct reading reading;
+
+	(void)state;
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, 0);
+	read = recording_reader_session(reading.reader);
+	assert_int_equal(read->pid, session.pid);
+	assert_string_equal(read->target, session.target);
+	assert_string_equal(read->command_line, session.command_line);
+	assert_string_equal(read->layout, session.layout);
+	assert_int_equal(read->start_unix_ns, session.start_unix_ns);
+	assert_int_equal(read->start_ns, session.start_ns);
+	assert_int_equal(read->duration_ns, session.duration_ns);
+	assert_int_equal(read->clock, session.clock);
+	figures = recording_reader_figures(reading.reader);
+	assert_int_equal(figures->samples, SAMPLE_COUNT);
+	assert_int_equal(figures->missed_ticks, expected.missed_ticks);
+	assert_int_equal(figures->duration_ns, expected.duration_ns);
+	assert_int_equal(figures->self_cpu_ns, expected.self_cpu_ns);
+	assert_int_equal(figures->target_cpu_ns, expected.target_cpu_ns);
+	assert_true(figures->rate_asked_hz == expected.rate_asked_hz);
+	assert_memory_equal(&figures->pause_ns, &expected.pause_ns, sizeof(expected.pause_ns));
+	assert_int_equal(figures->frames[CERTAINTY_NEAREST], 3);
+	end_reading(&reading);
+	free(bytes.data);
+}
+
+static void lost_frames_keep_their_reason(void **state)
+{
+	struct frame frame = { .function = functions_lost(LOST_ASLEEP) };
+	struct sample sample = { .time_ns = 1, .frames = &frame, .frame_count = 1 };
+	struct writing writing = { 0 };
+	struct bytes bytes;
+	struct reading reading;
+
+	(void)state;
+	begin_writing(&writing);
+	assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+	assert_int_equal(recording_writer_flush(writing.writer), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(recording_reader_figures(reading.reader)->lost[LOST_ASLEEP], 1);
+	end_reading(&reading);
+	free(bytes.data);
+}
+
+static void what_was_flushed_is_read_though_the_end_is_missing(void **state)
+{
+	struct bytes bytes = write_recording(true, false);
+	struct reading reading;
+
+	(void)state;
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, 0);
+	assert_int_equal(recording_reader_extent(reading.reader), RECORDING_UNFINISHED);
+	assert_first_samples(reading.reader, SAMPLE_COUNT);
+	/* What the end would have told follows from the samples. */
+	assert_int_equal(recording_reader_figures(reading.reader)->samples, SAMPLE_COUNT);
+	assert_int_equal(recording_reader_session(reading.reader)->duration_ns, UINT64_MAX - session.start_ns);
+	end_reading(&reading);
+	free(bytes.data);
+}
+
+/* Wherever it is cut, the samples of whole blocks are there and nothing else is. */
+static void a_file_is_read_up_to_its_last_whole_block(void **state)
+{
+	struct bytes bytes = write_recording(true, true);
+	size_t before = 0;
+
+	(void)state;
+	for (size_t size = 0; size < bytes.size; size++) {
+		struct reading reading;
+		size_t count;
+
+		begin_reading(&reading, bytes.data, size);
+		if (size < RECORDING_HEADER_SIZE) {
+			assert_int_equal(reading.error, -EILSEQ);
+			end_reading(&reading);
+			continue;
+		}
+		assert_int_equal(reading.error, 0);
+		assert_int_equal(recording_reader_extent(reading.reader), RECORDING_UNFINISHED);
+		count = recording_reader_figures(reading.reader)->samples;
+		assert_in_range(count, before, before + 1);
+		assert_first_samples(reading.reader, count);
+		before = count;
+		end_reading(&reading);
+	}
+	assert_int_equal(before, SAMPLE_COUNT);
+	free(bytes.data);
+}
+
+/* Each byte, changed in several ways: the samples that are read are those that were written. */
+static void damage_ends_the_samples(void **state)
+{
+	static const unsigned char changes[] = { 0x01, 0x80, 0xff, 0x10 };
+	struct bytes bytes = write_recording(true, true);
+	size_t damaged = 0;
+
+	(void)state;
+	for (size_t i = 0; i < bytes.size * sizeof(changes); i++) {
+		size_t at = i / sizeof(changes);
+		struct reading reading;
+
+		bytes.data[at] ^= (char)changes[i % sizeof(changes)];
+		begin_reading(&reading, bytes.data, bytes.size);
+		if (reading.error == 0) {
+			assert_first_samples(reading.reader, recording_reader_figures(reading.reader)->samples);
+			damaged += recording_reader_extent(reading.reader) == RECORDING_DAMAGED;
+		} else {
+			assert_true(at < RECORDING_HEADER_SIZE);
+		}
+		end_reading(&reading);
+		bytes.data[at] ^= (char)changes[i % sizeof(changes)];
+	}
+	assert_true(damaged > bytes.size);
+	free(bytes.data);
+}
+
+static void other_files_are_told_apart(void **state)
+{
+	static const char svg[] = "<?xml version=\"1.0\"?><svg xmlns=\"http://www.w3.org/2000/svg\"></svg>";
+	struct bytes bytes = write_recording(false, true);
+	struct reading reading;
+
+	(void)state;
+	begin_reading(&reading, svg, sizeof(svg));
+	assert_int_equal(reading.error, -EILSEQ);
+	end_reading(&reading);
+	bytes.data[RECORDING_VERSION_OFFSET] = RECORDING_VERSION + 1;
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, -EPROTONOSUPPORT);
+	end_reading(&reading);
+	bytes.data[RECORDING_VERSION_OFFSET] = 0;
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, -EILSEQ);
+	end_reading(&reading);
+	free(bytes.data);
+}
+
+/* A recording of these records, which the checks of blocks say nothing against. */
+static struct bytes forge(const void *records, size_t length)
+{
+	size_t bound = RECORDING_HEADER_SIZE + ZSTD_compressBound(length), packed;
+	struct bytes bytes = { .data = calloc(1, bound) };
+
+	assert_non_null(bytes.data);
+	memcpy(bytes.data, RECORDING_MAGIC, RECORDING_VERSION_OFFSET);
+	bytes.data[RECORDING_VERSION_OFFSET] = RECORDING_VERSION;
+	packed = ZSTD_compress(bytes.data + RECORDING_HEADER_SIZE, bound - RECORDING_HEADER_SIZE,
+			       records, length, 1);
+	assert_false(ZSTD_isError(packed));
+	bytes.size = RECORDING_HEADER_SIZE + packed;
+	return bytes;
+}
+
+static void assert_forged(const void *records, size_t length, enum recording_extent extent)
+{
+	struct bytes bytes = forge(records, length);
+	struct reading reading;
+
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, 0);
+	assert_int_equal(recording_reader_extent(reading.reader), extent);
+	assert_int_equal(recording_reader_figures(reading.reader)->samples, 0);
+	end_reading(&reading);
+	free(bytes.data);
+}
+
+static void records_that_make_no_sense_are_damage(void **state)
+{
+	static const struct {
+		const char *records;
+		size_t length;
+	} cases[] = {
+#define CASE(text) { text, sizeof(text) - 1 }
+		CASE("\0"), CASE("\x0a"), CASE("\xff"),		/* no such record */
+		CASE("\x01"), CASE("\x01\x05" "abcd"),		/* cut off */
+		CASE("\x01\x03" "a\0b"),			/* a NUL in a string */
+		CASE("\x01\x81\x80\x04" "a"),			/* a string too long */
+		CASE("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"),	/* more than 64 bits */
+		CASE("\x01\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"),
+		CASE("\x02\x07\0\0\0\0"),			/* a kind that is none */
+		CASE("\x02\0\0\x01\0\0"),			/* a string that is not defined */
+		CASE("\x02\0\x80\x80\x80\x80\x10\0\0\0"),	/* a line of 33 bits */
+		CASE("\x03\0\0\0\0"),				/* a stack without function */
+		CASE("\x02\0\0\0\0\0\x03\x01\x01\0\0"),		/* one that is its own caller */
+		CASE("\x02\0\0\0\0\0\x03\0\x01\0\x03"),		/* a certainty that is none */
+		CASE("\x02\0\0\0\0\0\x03\0\x01\0\x08"),
+		CASE("\x02\0\0\0\0\0\x08\x03\0\x01\0\0"),	/* a function that was forgotten */
+		CASE("\x04\x80\x80\x80\x80\x08\0\0\0"),		/* a pid of 32 bits */
+		CASE("\x05\0\0\0\0\0\0\0"),			/* a sample without a thread */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\x01\0\0\0\0"),	/* a stack that is not defined */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x05\0\0\0"),	/* states that are none */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x50\0\0\0"),
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x01\0\0"),	/* a phase that is not defined */
+		CASE("\x07\0\x01\x80\x0f\x01"),			/* a bucket that is not there */
+		CASE("\x07\0\x02\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\x01"),	/* too many pauses */
+#undef CASE
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_forged(cases[i].records, cases[i].length, RECORDING_DAMAGED);
+	assert_forged("\x09", 1, RECORDING_WHOLE);
+	assert_forged("\x09\xff", 2, RECORDING_WHOLE);	/* what follows the end is nobody's */
+	assert_forged("\x06\x03" "new\x01" "1", 7, RECORDING_UNFINISHED);	/* an unknown property */
+}
+
+/* A small file that unpacks to very much is held against the limits. */
+static void tables_do_not_grow_beyond_their_limits(void **state)
+{
+	size_t count = RECORDING_STACKS_MAX + 1, length = 6 + 5 * count;
+	char *records = malloc(length), *at = records;
+
+	(void)state;
+	assert_non_null(records);
+	at = (char *)memcpy(at, "\x02\0\0\0\0\0", 6) + 6;
+	for (size_t i = 0; i < count; i++)
+		at = (char *)memcpy(at, "\x03\0\x01\0\0", 5) + 5;
+	assert_forged(records, length, RECORDING_DAMAGED);		/* a block too large */
+	assert_forged(records, 6 + 5 * 100, RECORDING_UNFINISHED);
+	free(records);
+}
+
+static void a_deep_stack_is_held(void **state)
+{
+	struct frame *deep = calloc(DEEPEST, sizeof(*deep));
+	struct sample sample = { .time_ns = 1, .frames = deep, .frame_count = DEEPEST }, read;
+	struct writing writing = { 0 };
+	struct sample_source *source;
+	struct reading reading;
+	struct bytes bytes;
+
+	(void)state;
+	assert_non_null(deep);
+	for (size_t i = 0; i < DEEPEST; i++)
+		deep[i] = (struct frame){ .function = &heavy, .line = (uint32_t)i };
+	begin_writing(&writing);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+	assert_int_equal(recording_writer_flush(writing.writer), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, 0);
+	source = recording_reader_samples(reading.reader);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(source->next(source, &read), 1);
+		assert_same_sample(&read, &sample);
+	}
+	end_reading(&reading);
+	free(bytes.data);
+	free(deep);
+}
+
+/* Many more functions, stacks, threads and names than the tables hold. */
+static void definitions_are_forgotten_and_made_anew(void **state)
+{
+	enum { MANY = 3 * RECORDING_THREADS_MAX };
+	struct function *functions = calloc(MANY, sizeof(*functions));
+	struct writing writing = { 0 };
+	struct sample_source *source;
+	struct reading reading;
+	struct bytes bytes;
+	struct sample read;
+
+	(void)state;
+	assert_non_null(functions);
+	begin_writing(&writing);
+	for (int i = 0; i < MANY; i++) {
+		struct frame frame = { .function = &functions[i], .line = (uint32_t)i };
+		struct sample sample = {
+			.time_ns = (uint64_t)i, .pid = i, .tid = i, .wall_ns = 7, .frames = &frame, .frame_count = 1,
+		};
+
+		functions[i].firstline = (uint32_t)i;
+		assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+	}
+	assert_int_equal(recording_writer_flush(writing.writer), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, 0);
+	assert_int_equal(recording_reader_extent(reading.reader), RECORDING_UNFINISHED);
+	source = recording_reader_samples(reading.reader);
+	for (int i = 0; i < MANY; i++) {
+		assert_int_equal(source->next(source, &read), 1);
+		assert_int_equal(read.pid, i);
+		assert_int_equal(read.wall_ns, 7);
+		assert_int_equal(read.frames[0].function->firstline, i);
+	}
+	assert_int_equal(source->next(source, &read), 0);
+	end_reading(&reading);
+	free(bytes.data);
+	free(functions);
+}
+
+static void a_sample_that_comes_late_keeps_its_place(void **state)
+{
+	struct sample first = { .time_ns = 100 }, late = { .time_ns = 50, .wall_ns = 9 }, read;
+	struct writing writing = { 0 };
+	struct sample_source *source;
+	struct reading reading;
+	struct bytes bytes;
+
+	(void)state;
+	begin_writing(&writing);
+	assert_int_equal(recording_writer_add(writing.writer, &first), 0);
+	assert_int_equal(recording_writer_add(writing.writer, &late), 0);
+	assert_int_equal(recording_writer_flush(writing.writer), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	source = recording_reader_samples(reading.reader);
+	assert_int_equal(source->next(source, &read), 1);
+	assert_int_equal(source->next(source, &read), 1);
+	assert_int_equal(read.time_ns, 100);
+	assert_int_equal(read.wall_ns, 9);
+	end_reading(&reading);
+	free(bytes.data);
+}
+
+static void a_full_disk_is_told_and_stays_told(void **state)
+{
+	FILE *full = fopen("/dev/full", "w");
+	struct figures figures = some_figures();
+	struct recording_writer *writer;
+
+	(void)state;
+	assert_non_null(full);
+	assert_int_equal(recording_writer_new(full, &session, &writer), 0);
+	assert_int_equal(recording_writer_add(writer, &samples[0]), 0);
+	assert_int_equal(recording_writer_flush(writer), -EIO);
+	assert_int_equal(errno, ENOSPC);
+	assert_int_equal(recording_writer_add(writer, &samples[1]), -EIO);
+	assert_int_equal(recording_writer_finish(writer, &session, &figures), -EIO);
+	recording_writer_free(writer);
+	fclose(full);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(samples_are_read_as_they_were_written),
+		cmocka_unit_test(session_and_figures_are_read_as_they_were_written),
+		cmocka_unit_test(lost_frames_keep_their_reason),
+		cmocka_unit_test(what_was_flushed_is_read_though_the_end_is_missing),
+		cmocka_unit_test(a_file_is_read_up_to_its_last_whole_block),
+		cmocka_unit_test(damage_ends_the_samples),
+		cmocka_unit_test(other_files_are_told_apart),
+		cmocka_unit_test(records_that_make_no_sense_are_damage),
+		cmocka_unit_test(tables_do_not_grow_beyond_their_limits),
+		cmocka_unit_test(a_deep_stack_is_held),
+		cmocka_unit_test(definitions_are_forgotten_and_made_anew),
+		cmocka_unit_test(a_sample_that_comes_late_keeps_its_place),
+		cmocka_unit_test(a_full_disk_is_told_and_stays_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,21 @@
+/*
+ * symbol: what is known of native code at an address.
+ */
+#ifndef LJSPY_SYMBOL_H
+#define LJSPY_SYMBOL_H
+
+#include <stdint.h>
+
+enum {
+	SYMBOL_NAME_SIZE = 512,
+	SYMBOL_INLINES_MAX = 32,	/* functions inlined into each other at one address */
+};
+
+/* A function at an address. The position is known from DWARF only. */
+struct symbol {
+	char name[SYMBOL_NAME_SIZE];	/* demangled, without a version; "sqrt@plt" in a PLT */
+	char file[SYMBOL_NAME_SIZE];	/* source file without directories; "" if unknown */
+	uint32_t line;			/* 0 if unknown */
+};
+
+#endif
