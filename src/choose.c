@@ -169,7 +169,7 @@ enum exit_status choose_processes(struct options *options)
 	enum exit_status status;
 	int error;
 
-	if (options->pid_count || options->launch || (options->dwarf && !options->name))
+	if (options->pid_count || options->launch || options->core || (options->dwarf && !options->name))
 		return EXIT_ALL_GOOD;
 	error = process_find(options->name ? options->name : "", &list, &complaint);
 	if (error == -EINVAL && complaint) {

@@ -8,15 +8,17 @@
 
 #include <jansson.h>
 
+#include "memory/core_file.h"
 #include "output/dump_report.h"
 #include "src/choose.h"
-#include "src/dump_coroutines.h"
+#include "src/dump_stacks.h"
 #include "src/message.h"
 #include "src/target/hold.h"
 #include "src/target/lua_process.h"
 #include "src/target/process.h"
 #include "src/target/threads.h"
 #include "src/target/tracer.h"
+#include "unwind/core_registers.h"
 
 enum {
 	STOP_TIMEOUT_NS = 200 * 1000 * 1000,
@@ -42,37 +44,16 @@ static void out_of_memory(struct dump *dump)
 	dump->status = EXIT_WITH_ERRORS;
 }
 
-static void add_stack(struct dump *dump, const struct dump_thread *thread,
-		      const struct frame *frames, size_t count)
-{
-	if (dump_process_add_thread(dump->report, thread, frames, count))
-		out_of_memory(dump);
-	for (size_t i = 0; i < count; i++)
-		if (frames[i].function->kind == FRAME_LOST)
-			dump->status = EXIT_WITH_ERRORS;
-}
-
-static void add_lost(struct dump *dump, const struct dump_thread *thread, enum lost_reason reason)
-{
-	struct frame frame = { .function = functions_lost(reason) };
-
-	add_stack(dump, thread, &frame, 1);
-}
-
 /* The thread that was captured. */
 static void add_thread(struct dump *dump, struct thread *thread, const char *state)
 {
 	struct dump_thread found = { .tid = thread->tid, .name = thread->name, .state = state };
-	const struct frame *frames;
-	enum vm_state vm_state;
-	size_t count;
+	bool whole = false;
 
-	if (lua_process_unwind(dump->process, &frames, &count, &vm_state)) {
-		add_lost(dump, &found, LOST_OUT_OF_MEMORY);
-		return;
-	}
-	found.phase = lua_process_phase(dump->process);
-	add_stack(dump, &found, frames, count);
+	if (dump_thread(dump->process, &found, dump->report, &whole))
+		out_of_memory(dump);
+	else if (!whole)
+		dump->status = EXIT_WITH_ERRORS;
 }
 
 /* A running thread is held for as long as it takes to copy its stacks. */
@@ -134,14 +115,17 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 	return true;
 }
 
-static void dump_thread(struct dump *dump, struct thread *thread)
+static void dump_one_thread(struct dump *dump, struct thread *thread)
 {
 	for (unsigned i = 0; i < SLEEPER_TRIES; i++)
 		if (thread_is_running(dump->threads, thread) ? dump_running(dump, thread)
 							     : dump_sleeping(dump, thread))
 			return;
-	add_lost(dump, &(struct dump_thread){ .tid = thread->tid, .name = thread->name,
-					      .state = "unknown" }, LOST_RAN_MEANWHILE);
+	dump->status = EXIT_WITH_ERRORS;
+	if (dump_lost_thread(&(struct dump_thread){ .tid = thread->tid, .name = thread->name,
+						    .state = "unknown" },
+			     LOST_RAN_MEANWHILE, dump->report))
+		out_of_memory(dump);
 }
 
 static uint64_t now_ns(void)
@@ -177,15 +161,20 @@ static int open_process(struct dump *dump, pid_t pid)
 	return error ? error : lua_process_refresh(dump->process, true);
 }
 
+static void note_incomplete(struct dump *dump)
+{
+	for (size_t i = 0; i < dump->report->vm_count; i++)
+		if (!dump->report->vms[i].complete)
+			dump->status = EXIT_WITH_ERRORS;
+}
+
 static int dump_parked(struct dump *dump)
 {
 	struct hold *hold = hold_new(dump->tracer, dump->threads);
 	int error = hold ? dump_coroutines(dump->process, hold, dump->report) : -ENOMEM;
 
 	hold_free(hold);
-	for (size_t i = 0; i < dump->report->vm_count; i++)
-		if (!dump->report->vms[i].complete)
-			dump->status = EXIT_WITH_ERRORS;
+	note_incomplete(dump);
 	return error;
 }
 
@@ -213,9 +202,19 @@ static int dump_stacks(struct dump *dump, pid_t pid)
 		return 0;
 	}
 	for (size_t i = 0; i < threads_count(dump->threads); i++)
-		dump_thread(dump, threads_at(dump->threads, i));
+		dump_one_thread(dump, threads_at(dump->threads, i));
 	error = dump_parked(dump);
 	return error ? error : write_report(dump);
+}
+
+static void end_process(struct dump *dump)
+{
+	threads_free(dump->threads);
+	lua_process_close(dump->process);
+	dump_process_free(dump->report);
+	dump->threads = NULL;
+	dump->process = NULL;
+	dump->report = NULL;
 }
 
 static void dump_process(struct dump *dump, pid_t pid)
@@ -226,12 +225,81 @@ static void dump_process(struct dump *dump, pid_t pid)
 		choose_explain(pid, -error);
 		dump->status = EXIT_NOTHING_DONE;
 	}
-	threads_free(dump->threads);
-	lua_process_close(dump->process);
-	dump_process_free(dump->report);
-	dump->threads = NULL;
-	dump->process = NULL;
-	dump->report = NULL;
+	end_process(dump);
+}
+
+static const char *const problem_unknown_layout =
+	"The core's LuaJIT could not be recognised, or its program files are not here as they were.";
+
+static int dump_core_threads(struct dump *dump, struct core_file *core)
+{
+	for (size_t i = 0; i < core_file_thread_count(core); i++) {
+		struct core_note note = core_file_thread(core, i);
+		struct dump_thread thread = { .state = "in core file" };
+		struct capture_hints hints = { 0 };
+		struct registers registers;
+		bool whole;
+		int error;
+
+		if (!core_registers_read(note.bytes, note.size, &thread.tid, &registers))
+			continue;
+		lua_process_capture(dump->process, &registers, &hints);
+		error = dump_thread(dump->process, &thread, dump->report, &whole);
+		if (error)
+			return error;
+		if (!whole)
+			dump->status = EXIT_WITH_ERRORS;
+	}
+	return 0;
+}
+
+static int dump_core_stacks(struct dump *dump, struct core_file *core)
+{
+	struct namer_options namer = { .native = dump->options->native };
+	int error = lua_process_open_core(core, dump->functions, &namer, &dump->process);
+
+	if (error)
+		return error;
+	if (dump->options->layout)
+		lua_process_give_layout(dump->process, &dump->options->layout->layout,
+					dump->options->layout->is_file);
+	dump->report = dump_process_new(core_file_pid(core), core_file_name(core));
+	if (!dump->report)
+		return -ENOMEM;
+	error = lua_process_refresh(dump->process, true);
+	if (error)
+		return error;
+	if (lua_process_universe_count(dump->process) == 0) {
+		message_warn("%s", problem_unknown_layout);
+		dump->status = EXIT_WITH_ERRORS;
+	}
+	error = dump_core_threads(dump, core);
+	if (!error)
+		error = dump_coroutines(dump->process, NULL, dump->report);
+	note_incomplete(dump);
+	return error ? error : write_report(dump);
+}
+
+static void dump_core(struct dump *dump, const char *path)
+{
+	const char *problem = NULL;
+	struct core_file *core = NULL;
+	int error = core_file_open(path, &core, &problem);
+
+	if (!error && !core_registers_machine(core_file_machine(core))) {
+		error = -EBADMSG;
+		problem = "is a core file of a machine that is not supported";
+	}
+	if (!error)
+		error = dump_core_stacks(dump, core);
+	if (error == -EBADMSG)
+		message_error("%s %s.", path, problem);
+	else if (error)
+		message_error_errno(-error, "%s", path);
+	if (error)
+		dump->status = EXIT_NOTHING_DONE;
+	end_process(dump);
+	core_file_close(core);
 }
 
 static void dump_processes(struct dump *dump)
@@ -256,6 +324,8 @@ static void *run(void *context)
 	if (!dump->tracer || !dump->functions || (dump->options->json && !dump->documents)) {
 		message_error_errno(ENOMEM, "dumping stacks");
 		dump->status = EXIT_NOTHING_DONE;
+	} else if (dump->options->core) {
+		dump_core(dump, dump->options->core);
 	} else {
 		dump_processes(dump);
 	}

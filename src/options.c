@@ -24,6 +24,7 @@ enum {
 	OPTION_LINES,
 	OPTION_ANNOTATE,
 	OPTION_JSON,
+	OPTION_CORE,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 };
@@ -48,6 +49,7 @@ static const struct {
 	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
 	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
 	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
+	{ "core", OPTION_CORE, DUMP, "FILE", "a core file, in place of a process" },
 	{ "json", OPTION_JSON, DUMP, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, ALL, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
@@ -74,6 +76,7 @@ static const struct {
 		"dump", "[options]",
 		"show what every thread and coroutine is doing, once",
 		"  ljspy dump -p 1234\n"
+		"  ljspy dump --core core.1234\n"
 		"  ljspy dump -p 1234 --json | jq '.processes[].vms[].coroutines'\n",
 	},
 	[COMMAND_INFO] = {
@@ -366,6 +369,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_ANNOTATE:
 		options->annotate = true;
 		return true;
+	case OPTION_CORE:
+		options->core = argument;
+		return true;
 	case OPTION_JSON:
 		options->json = true;
 		return true;
@@ -452,11 +458,14 @@ static bool parse_rest(struct options *options, char **rest, bool separated)
 
 static bool check_targets(const struct options *options)
 {
-	int ways = (options->pid_count > 0) + (options->name != NULL) + (options->launch != NULL);
+	int ways = (options->pid_count > 0) + (options->name != NULL) + (options->launch != NULL) +
+		   (options->core != NULL);
 
 	if (ways <= 1)
 		return true;
-	message_error("Only one of -p, --name and a command to start can be given.");
+	message_error(options->command == COMMAND_DUMP
+		      ? "Only one of -p, --name and --core can be given."
+		      : "Only one of -p, --name and a command to start can be given.");
 	suggest_help(options->command);
 	return false;
 }

@@ -52,6 +52,7 @@ struct options {
 	bool lines;
 	bool annotate;
 	bool json;
+	const char *core;	/* core file; NULL if not given */
 	bool inverted;
 	double min_percent;
 	struct given_layout *layout;	/* owned; NULL: it is recognised */

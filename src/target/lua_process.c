@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "memory/snapshot.h"
+#include "src/target/core_maps.h"
 #include "src/target/live_memory.h"
 #include "src/target/maps.h"
 #include "unwind/image.h"
@@ -46,7 +47,9 @@ struct looked_at {
 
 struct lua_process {
 	pid_t pid;
-	struct live_memory *live;
+	struct live_memory *live;	/* NULL for a core file */
+	struct core_file *core;		/* NULL for a process; not owned */
+	struct memory *memory;		/* of either */
 	struct maps *maps;
 	struct image *image;
 	struct lua_objects *objects;
@@ -63,37 +66,67 @@ struct lua_process {
 
 struct memory *lua_process_memory(struct lua_process *process)
 {
-	return live_memory_memory(process->live);
+	return process->memory;
+}
+
+/* Whatever is the same for processes and core files; the memory is set. 0 or -ENOMEM. */
+static int open_parts(struct lua_process *process, const char *root, struct functions *functions,
+		      const struct namer_options *options)
+{
+	process->maps = maps_new(process->pid);
+	process->objects = lua_objects_new();
+	process->image = image_new(process->memory);
+	process->snapshot = snapshot_new(process->memory);
+	if (process->image) {
+		image_set_root(process->image, root);
+		process->native = native_unwinder_new(process->image);
+		process->namer = namer_new(process->image, process->memory, functions, options);
+	}
+	return process->maps && process->objects && process->snapshot && process->native &&
+	       process->namer ? 0 : -ENOMEM;
 }
 
 int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
 		     struct lua_process **ret_process)
 {
 	struct lua_process *process = calloc(1, sizeof(*process));
+	char root[IMAGE_ROOT_SIZE];
+	int error = -ENOMEM;
 
 	if (!process)
 		return -ENOMEM;
 	process->pid = pid;
 	process->live = live_memory_new(pid);
-	process->maps = maps_new(pid);
-	process->objects = lua_objects_new();
 	if (process->live) {
-		process->image = image_new(lua_process_memory(process));
-		process->snapshot = snapshot_new(lua_process_memory(process));
-	}
-	if (process->image) {
-		char root[IMAGE_ROOT_SIZE];
-
+		process->memory = live_memory_memory(process->live);
 		snprintf(root, sizeof(root), "/proc/%d/root", pid);
-		image_set_root(process->image, root);
-		process->native = native_unwinder_new(process->image);
-		process->namer = namer_new(process->image, lua_process_memory(process), functions,
-					   options);
+		error = open_parts(process, root, functions, options);
 	}
-	if (!process->maps || !process->objects || !process->snapshot || !process->native ||
-	    !process->namer) {
+	if (error) {
 		lua_process_close(process);
+		return error;
+	}
+	*ret_process = process;
+	return 0;
+}
+
+int lua_process_open_core(struct core_file *core, struct functions *functions,
+			  const struct namer_options *options, struct lua_process **ret_process)
+{
+	struct lua_process *process = calloc(1, sizeof(*process));
+	int error;
+
+	if (!process)
 		return -ENOMEM;
+	process->pid = core_file_pid(core);
+	process->core = core;
+	process->memory = core_file_memory(core);
+	error = open_parts(process, "", functions, options);
+	if (!error)
+		error = core_maps_load(core, process->maps);
+	if (error) {
+		lua_process_close(process);
+		return error;
 	}
 	*ret_process = process;
 	return 0;
@@ -195,6 +228,8 @@ static char *openable_path(const struct lua_process *process, const struct mappe
 	const struct mapping *mapping = maps_find(process->maps, file->base);
 	char *path;
 
+	if (process->core)
+		return core_file_has_file(process->core, file->path) ? strdup(file->path) : NULL;
 	if (!file->deleted)
 		return asprintf(&path, "%s%s", image_root(process->image), file->path) < 0
 			? NULL : path;
@@ -371,8 +406,8 @@ static bool has_universe(const struct lua_process *process, const struct vm_code
 
 int lua_process_refresh(struct lua_process *process, bool thorough)
 {
-	bool changed;
-	int error = maps_refresh(process->maps, &changed);
+	bool changed = false;
+	int error = process->core ? 0 : maps_refresh(process->maps, &changed);
 
 	if (error)
 		return error;

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "luajit-layouts/recognise.h"
+#include "memory/core_file.h"
 #include "output/sample.h"
 #include "unwind/capture.h"
 #include "unwind/functions.h"
@@ -26,6 +27,10 @@ struct lua_process;
 int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
 		     struct lua_process **ret_process);
 void lua_process_close(struct lua_process *process);
+
+/* The same for a process that left a core file, which must outlive it. It holds still for ever. */
+int lua_process_open_core(struct core_file *core, struct functions *functions,
+			  const struct namer_options *options, struct lua_process **ret_process);
 
 /*
  * Before the first look: take this layout, which must outlive the process, for

@@ -2,6 +2,8 @@
 
 import collections
 import os
+import pathlib
+import tempfile
 
 import pytest
 
@@ -30,17 +32,23 @@ WORK = {
     "/balanced": {"balancer": 2, "content": 1},
 }
 
-FILES = {"rewrite.lua": "work(1)", "content.lua": "ngx.sleep(0) work(2) ngx.print('done')", "log.lua": "work(3)"}
+FILES = {"rewrite.lua": "work(1)", "content.lua": "ngx.sleep(0.001) work(2) ngx.print('done')", "log.lua": "work(3)"}
 
 
 @pytest.fixture
-def nginx(tmp_path, jit):
-    directory = tmp_path / "nginx"
-    directory.mkdir()
-    directory.chmod(0o755)
-    for name, source in FILES.items():
-        (directory / name).write_text(source)
-    with nginx_server.Nginx(directory, TEMPLATE, JIT=jit) as server:
+def files():
+    """A directory of Lua files that a worker which is nobody may read."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        directory.chmod(0o755)
+        for file, source in FILES.items():
+            (directory / file).write_text(source)
+        yield directory
+
+
+@pytest.fixture
+def nginx(tmp_path, files, jit):
+    with nginx_server.Nginx(tmp_path / "nginx", TEMPLATE, JIT=jit, FILES=files) as server:
         server.wait_answers(*WORK)
         yield server
 

@@ -1,4 +1,4 @@
-#include "src/dump_coroutines.h"
+#include "src/dump_stacks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +15,38 @@ enum {
 	REST_FACTOR = 1,	/* how long threads run on, for the time that they were held */
 	REST_AFTER_FAILURE_NS = 1000 * 1000,
 };
+
+int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
+		     struct dump_process *report)
+{
+	struct frame frame = { .function = functions_lost(reason) };
+
+	return dump_process_add_thread(report, thread, &frame, 1);
+}
+
+int dump_thread(struct lua_process *process, const struct dump_thread *thread,
+		struct dump_process *report, bool *ret_whole)
+{
+	struct dump_thread found = *thread;
+	const struct frame *frames;
+	enum vm_state vm_state;
+	bool whole = true;
+	size_t count;
+	int error = lua_process_unwind(process, &frames, &count, &vm_state);
+
+	if (error)
+		return error;
+	found.phase = lua_process_phase(process);
+	error = dump_process_add_thread(report, &found, frames, count);
+	if (error)
+		return error;
+	for (size_t i = 0; i < count; i++)
+		whole &= frames[i].function->kind != FRAME_LOST;
+	*ret_whole = whole;
+	return 0;
+}
+
+/*---- Coroutines ----*/
 
 static const uint64_t second_ns = 1000000000u;
 
