@@ -83,12 +83,12 @@ def record_under_load(nginx, path, directory, seconds):
 @pytest.mark.parametrize("path", WORK)
 def test_each_phase_has_its_share(nginx, report, path, tmp_path):
     weights = collections.Counter()
-    for line in report(record_under_load(nginx, path, tmp_path, seconds=8)).splitlines():
+    for line in report(record_under_load(nginx, path, tmp_path, seconds=10)).splitlines():
         stack, _, weight = line.rpartition(" ")
         if "work" in stack:
             weights[stack.split(";")[0]] += int(weight)
     units = sum(WORK[path].values())
     shares = {phase: weight / sum(weights.values()) for phase, weight in weights.items()}
     for phase, work in WORK[path].items():
-        assert shares.pop(phase, 0) == pytest.approx(work / units, abs=0.03), (phase, weights)
+        assert shares.pop(phase, 0) == pytest.approx(work / units, abs=0.03, rel=0.15), (phase, weights)
     assert sum(shares.values()) < 0.01, shares
