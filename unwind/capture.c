@@ -449,6 +449,42 @@ static void capture_request(struct capture *capture, const struct image *image,
 						   innermost->exdata, hints->request);
 }
 
+/* Add the parent of a thread of the same request, if it waits; NULL if there is none. */
+static struct lua_thread *add_parent(struct capture *capture, struct lua_thread *thread)
+{
+	struct memory *memory = snapshot_memory(capture->snapshot);
+	uint8_t bytes[LUA_STATE_BYTES_MAX];
+	struct lua_thread parent;
+	uint64_t address, coctx;
+
+	if (capture->thread_count == CAPTURE_THREADS_MAX ||
+	    !request_parent(memory, thread->address, thread->exdata2, &address, &coctx) ||
+	    address == 0 || address % SLOT_SIZE || capture_find_thread(capture, address) ||
+	    memory_read(memory, address, bytes, (size_t)thread->layout->L_size) != MEMORY_OK ||
+	    !lua_thread_load(&parent, thread->universe, address, bytes) ||
+	    parent.exdata2 != coctx || parent.exdata != thread->exdata ||
+	    parent.cframe != 0 || parent.status != LUA_YIELD)
+		return NULL;
+	thread->parent = address;
+	capture->threads[capture->thread_count] = parent;
+	return &capture->threads[capture->thread_count++];
+}
+
+/* Coroutines that nginx runs have no caller on the C stack but parents that wait for them or beside them. */
+static void capture_parents(struct capture *capture, const struct image *image)
+{
+	size_t count = capture->thread_count;
+
+	if (!image_request_layout(image)->known)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct lua_thread *thread = &capture->threads[i];
+
+		while (thread && thread->exdata2)
+			thread = add_parent(capture, thread);
+	}
+}
+
 /*---- Lua stacks and what is on them ----*/
 
 static struct memory_range lua_stack_range(const struct lua_thread *thread)
@@ -613,6 +649,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 	view_other_universes(capture, image);
 	capture_threads(capture, image, hints);
 	capture_request(capture, image, hints);
+	capture_parents(capture, image);
 	capture_lua_stacks(capture);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		capture_stack_functions(capture, objects, &capture->threads[i]);
@@ -720,8 +757,11 @@ void capture_reload(struct capture *capture)
 		struct lua_thread *thread = &capture->threads[i];
 		const uint8_t *bytes = snapshot_view(capture->snapshot, thread->address,
 						     (size_t)thread->layout->L_size);
+		uint64_t parent = thread->parent;
 
-		if (bytes && lua_thread_load(thread, thread->universe, thread->address, bytes))
+		if (bytes && lua_thread_load(thread, thread->universe, thread->address, bytes)) {
 			lua_thread_view(thread, capture->snapshot);
+			thread->parent = parent;
+		}
 	}
 }

@@ -28,6 +28,7 @@ struct lua_thread {
 	uint64_t cframe;		/* innermost C frame: an interpreter's stack pointer; 0 if none */
 	uint8_t status;
 	uint64_t exdata, exdata2;	/* a program's own; 0 in builds without */
+	uint64_t parent;		/* the parked thread that it runs for, see request_parent(); 0 if none */
 	const uint8_t *slots;		/* bytes of [stack, stack_end); NULL if not captured */
 };
 

@@ -136,7 +136,7 @@ static bool goes_on(struct merge *merge, struct section *section, enum lua_step 
 }
 
 /* Emit Lua frames down to and including the one that native code called. */
-static void emit_section(struct merge *merge, struct section *section)
+static void emit_own_frames(struct merge *merge, struct section *section)
 {
 	while (!section->ended && merge->stack->count < MERGE_FRAMES_MAX) {
 		struct lua_activation activation;
@@ -156,6 +156,43 @@ static void emit_section(struct merge *merge, struct section *section)
 		if (!goes_on(merge, section, step_down(section, frame)))
 			return;
 	}
+}
+
+/* The parked thread that this one runs for, if its frames are not shown yet. */
+static struct section *parent_section(struct merge *merge, const struct section *child)
+{
+	uint64_t address = child->walk.thread->parent;
+	const struct lua_thread *parent = address ? capture_find_thread(merge->capture, address)
+						  : NULL;
+	struct section *section = parent ? section_of(merge, parent) : NULL;
+
+	if (!section || section->started)
+		return NULL;
+	section->started = true;
+	section->walk = (struct lua_walk){ .thread = parent, .objects = merge->objects,
+					   .base = parent->base };
+	return section;
+}
+
+/* What a thread runs for, and what that runs for: all of their frames. */
+static void emit_parents(struct merge *merge, const struct section *child)
+{
+	struct section *parent;
+
+	while ((parent = parent_section(merge, child)) && !merge->out_of_memory) {
+		emit(merge, MERGED_CHILD);
+		while (!parent->ended && !merge->out_of_memory &&
+		       merge->stack->count < MERGE_FRAMES_MAX)
+			emit_own_frames(merge, parent);
+		child = parent;
+	}
+}
+
+static void emit_section(struct merge *merge, struct section *section)
+{
+	emit_own_frames(merge, section);
+	if (lua_walk_is_done(&section->walk))
+		emit_parents(merge, section);
 }
 
 /* The C frames of one thread, from its innermost outwards: does one of them lie here? */
@@ -807,7 +844,7 @@ int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *o
 		emit_start(&merge, thread);
 	/* It ends at the bottom; a frame that C had called does not end it. */
 	while (!section->ended && !merge.out_of_memory && stack->count < MERGE_FRAMES_MAX)
-		emit_section(&merge, section);
+		emit_own_frames(&merge, section);
 	return merge.out_of_memory ? -ENOMEM : 0;
 }
 

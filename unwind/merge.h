@@ -29,6 +29,7 @@ enum merged_kind {
 	MERGED_NATIVE,		/* pc */
 	MERGED_VM,		/* pc, in LuaJIT's interpreter */
 	MERGED_TRACE,		/* trace, pc */
+	MERGED_CHILD,		/* nothing runs here: what is above runs for the coroutine below */
 	MERGED_LOST,		/* lost */
 };
 

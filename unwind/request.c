@@ -90,6 +90,27 @@ uint32_t request_context(struct memory *memory, const struct request_layout *lay
 	return value;
 }
 
+/* How ngx_http_lua_co_ctx_t begins, since there is one (ngx_http_lua_common.h, August 2012). */
+struct coctx {
+	uint64_t data;
+	uint64_t co;
+	uint64_t parent_co_ctx;
+};
+
+bool request_parent(struct memory *memory, uint64_t L, uint64_t address,
+		    uint64_t *ret_L, uint64_t *ret_coctx)
+{
+	struct coctx own, parent;
+
+	if (address == 0 || memory_read(memory, address, &own, sizeof(own)) != MEMORY_OK ||
+	    own.co != L || own.parent_co_ctx == 0 || own.parent_co_ctx == address ||
+	    memory_read(memory, own.parent_co_ctx, &parent, sizeof(parent)) != MEMORY_OK)
+		return false;
+	*ret_L = parent.co;
+	*ret_coctx = own.parent_co_ctx;
+	return true;
+}
+
 const char *request_phase(uint32_t context)
 {
 	for (unsigned int i = 0; i < PHASES; i++)

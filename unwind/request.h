@@ -49,6 +49,15 @@ bool request_layout_find(struct memory *memory, uint64_t base, struct request_la
 uint32_t request_context(struct memory *memory, const struct request_layout *layout,
 			 uint64_t request, struct memory_range ranges[static REQUEST_RANGES]);
 
+/*
+ * The lua_State that a coroutine or light thread (ngx.thread.spawn) runs for:
+ * it has yielded to nginx, which runs the other one, so it is not on the C
+ * stack. coctx is the context of the coroutine L (L->exdata2). *ret_coctx is
+ * that of the parent: whether that is its exdata2 is for the caller to check.
+ */
+bool request_parent(struct memory *memory, uint64_t L, uint64_t coctx,
+		    uint64_t *ret_L, uint64_t *ret_coctx);
+
 /* As ngx.get_phase() calls it; NULL for 0 and phases that are not known. */
 const char *request_phase(uint32_t context);
 
