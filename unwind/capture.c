@@ -13,6 +13,7 @@ enum {
 	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
 	FUNCTIONS_BATCH = 4096,
 	CONSTANTS_MAX = 1024,
+	STUBS_BYTES_MAX = 160,	/* of a group of exit stubs: it may reach into the next page */
 	/* A trace's own part of the stack: spadjust is a multiple of 16 in 16 bits, mostly under 100. */
 	TRACE_FRAME_BYTES_MAX = 4096,
 };
@@ -591,42 +592,73 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 	}
 }
 
+/*
+ * Code that LuaJIT generates besides traces: the stubs of exits and of FFI
+ * callbacks, which jump to the VM. The first word of the latter's page is
+ * where to.
+ */
+static void capture_stub(struct capture *capture)
+{
+	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
+	struct memory_range ranges[] = {
+		{ .address = page, .length = PAGE_SIZE },
+		{ .address = page + PAGE_SIZE, .length = STUBS_BYTES_MAX },
+	};
+
+	snapshot_capture(capture->snapshot, ranges, 2);
+}
+
+/* From the exit of a trace the recorder may be started, and all that follows from it. */
+static bool may_be_exiting(int32_t vmstate)
+{
+	return vmstate == VMST_EXIT || vmstate == VMST_GC || vmstate == VMST_RECORD ||
+	       vmstate == VMST_OPT || vmstate == VMST_ASM;
+}
+
 static void capture_traces(struct capture *capture, const struct image *image,
 			   struct lua_objects *objects, const struct universe_view *view)
 {
 	const struct layout *layout = &view->universe->vm->layout;
 	uint64_t J = view->universe->g + (uint64_t)layout->GG_J, J_trace = 0;
 	/* The trace that runs, and the one that an exit restores from (J->parent). */
-	uint32_t executing[] = { view->vmstate > 0 ? (uint32_t)view->vmstate : 0, 0 };
-	uint32_t sizetrace;
+	uint32_t executing[] = { view->vmstate > 0 ? (uint32_t)view->vmstate : 0, 0, 0 };
+	size_t count = sizeof(executing) / sizeof(executing[0]);
+	uint32_t sizetrace, exitno, state;
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct trace *trace;
+	enum code_kind code = image_classify(image, capture->registers.rip, NULL);
 
 	/* Until the layout of traces is settled there is no telling what they say. */
 	if (!view->universe->traces || view->universe->vm->traces_open)
 		return;
-	if (!executing[0] && view->jit_base == 0 &&
-	    image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
+	if (!executing[0] && view->jit_base == 0 && !may_be_exiting(view->vmstate) &&
+	    code != CODE_UNKNOWN)
 		return;
 	if (memory_read(memory, J + (uint64_t)layout->J_trace, &J_trace,
 			layout_ref_size(layout)) != MEMORY_OK ||
 	    !memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
 		return;
-	if (view->vmstate == VMST_EXIT) {
-		uint32_t exitno;
-
-		memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
-		memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
-	}
+	/* Also what is to be changed in the copy, when an exit under way is run on. */
+	memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
+	memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
+	memory_u32(memory, J + (uint64_t)layout->J_state, &state);
+	if (code == CODE_VM)
+		executing[2] = vm_exit_trace(&capture->registers);
 	traces_capture(view->universe->traces, capture->snapshot, layout, J, J_trace, sizetrace,
-		       executing, 2);
+		       executing, count);
 	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 				  capture->registers.rip);
-	if (trace)
+	if (trace) {
 		capture_trace_constants(capture, objects, layout, trace);
-	else
+		trace = traces_capture_link(view->universe->traces, capture->snapshot, layout, trace);
+		if (trace)
+			capture_trace_constants(capture, objects, layout, trace);
+	} else {
 		capture_calling_trace(capture, objects, view);
-	for (size_t i = 0; i < 2; i++) {
+		if (code == CODE_UNKNOWN)
+			capture_stub(capture);
+	}
+	for (size_t i = 0; i < count; i++) {
 		trace = traces_by_number(view->universe->traces, executing[i]);
 		if (trace)
 			capture_trace_constants(capture, objects, layout, trace);

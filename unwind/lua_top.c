@@ -47,7 +47,7 @@ static bool find_caller_by_link(const struct lua_thread *thread, struct lua_obje
 	       lua_walk_find_caller(thread, objects, base, link, ret_walk);
 }
 
-/* L->base, with the position that was saved last or else the one in the register. */
+/* L->base, with the position in the register, if it is one of its function, or else the one that was saved last. */
 static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *objects,
 			  struct memory *stack, uint64_t cframe, uint64_t pc,
 			  struct lua_walk *ret_walk)
@@ -61,13 +61,20 @@ static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *o
 	if (activation.function && activation.function->proto) {
 		const struct proto *proto = activation.function->proto;
 
-		if (!vm_frame_pc(thread->layout, stack, cframe, &saved) ||
-		    !find_instruction(thread, proto, saved, &walk.pc))
-			if (!find_instruction(thread, proto, pc, &walk.pc))
-				walk.pc = 0;
+		/* Hooks and the recorder are called before their instruction's position is saved. */
+		if (!find_instruction(thread, proto, pc, &walk.pc) &&
+		    (!vm_frame_pc(thread->layout, stack, cframe, &saved) ||
+		     !find_instruction(thread, proto, saved, &walk.pc)))
+			walk.pc = 0;
 	}
 	*ret_walk = walk;
 	return true;
+}
+
+bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack,
+		       const struct lua_thread *thread, uint64_t cframe, struct lua_walk *ret_walk)
+{
+	return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
 }
 
 bool lua_top_in_vm(struct image *image, struct lua_objects *objects,

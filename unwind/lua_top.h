@@ -31,6 +31,10 @@ bool lua_top_below_native(struct image *image, struct lua_objects *objects,
 			  struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
 			  const struct registers *frame, struct lua_walk *ret_walk);
 
+/* Nothing is known of the VM's registers: L->base, and the position that was saved last. */
+bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack,
+		       const struct lua_thread *thread, uint64_t cframe, struct lua_walk *ret_walk);
+
 /* vm_exit_interp: a trace was left, the stack is whole again, BASE and PC are set but PC not yet past. */
 bool lua_top_leaving_trace(struct lua_objects *objects, const struct lua_thread *thread,
 			   const struct registers *registers, struct lua_walk *ret_walk);

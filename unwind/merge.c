@@ -282,17 +282,43 @@ static const struct trace *find_trace(const struct merge *merge, uint64_t pc,
 	return NULL;
 }
 
-/* The thread that runs compiled code: its innermost C frame lies just above the trace's. */
+/* The innermost of a thread's C frames at or above a stack pointer; 0 if there is none. */
+static uint64_t cframe_above(const struct merge *merge, const struct lua_thread *thread, uint64_t sp)
+{
+	uint64_t at = thread->cframe;
+
+	for (unsigned i = 0; i < CFRAMES_MAX && at && at < sp; i++) {
+		uint64_t previous;
+
+		if (!vm_frame_previous(thread->layout, merge->memory, at, &previous) ||
+		    previous <= at)
+			return 0;
+		at = previous;
+	}
+	return at < sp ? 0 : at;
+}
+
+/*
+ * The thread that runs compiled code, and its C frame, which lies just above
+ * the trace's. What the trace calls may have linked C frames further in.
+ */
 static const struct lua_thread *thread_on_trace(const struct merge *merge,
-						const struct universe_view *view, uint64_t sp)
+						const struct universe_view *view, uint64_t sp,
+						uint64_t *ret_cframe)
 {
 	for (size_t i = 0; i < merge->capture->thread_count; i++) {
 		const struct lua_thread *thread = &merge->capture->threads[i];
+		uint64_t cframe;
 
-		if (thread->universe != view->universe || thread->cframe < sp)
+		if (thread->universe != view->universe)
 			continue;
-		if (view->cur_L == 0 || view->cur_L == thread->address)
+		cframe = cframe_above(merge, thread, sp);
+		if (cframe == 0)
+			continue;
+		if (view->cur_L == 0 || view->cur_L == thread->address) {
+			*ret_cframe = cframe;
 			return thread;
+		}
 	}
 	return NULL;
 }
@@ -383,6 +409,12 @@ static bool is_start_frame(const struct merge *merge, const struct section *sect
 	       activation.function->proto == lua_objects_proto_of_pc(merge->objects, start->pc);
 }
 
+static bool is_known_frame(const struct merge *merge, const struct trace_frame *inlined)
+{
+	return (inlined->function && lua_objects_function(merge->objects, inlined->function)) ||
+	       (inlined->pc && lua_objects_proto_of_pc(merge->objects, inlined->pc));
+}
+
 static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 			const struct universe_view *view, const struct trace *trace,
 			const struct trace_frame *inlined, size_t count)
@@ -407,6 +439,11 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 	}
 	if (count && !is_start_frame(merge, section, view, trace, &inlined[count - 1]))
 		count = 0;
+	/* A trace that ends in a call of a builtin which it does not know is as good as there. */
+	if (count > 1 && !is_known_frame(merge, &inlined[0])) {
+		inlined++;
+		count--;
+	}
 	emit_trace(merge, section, inlined, count);
 }
 
@@ -433,21 +470,53 @@ static enum passed pass_trace(struct merge *merge, const struct trace *trace,
 {
 	const struct native_frame *native = native_current(merge->native);
 	const struct layout *layout = &view->universe->vm->layout;
-	const struct lua_thread *thread = thread_on_trace(merge, view, native->registers.rsp);
-	uint64_t pc = native->registers.rip - (native->is_return_address ? 1 : 0);
+	uint64_t pc = native->registers.rip - (native->is_return_address ? 1 : 0), cframe;
+	const struct lua_thread *thread = thread_on_trace(merge, view, native->registers.rsp, &cframe);
 	struct trace_frame inlined[TRACE_FRAMES_MAX];
 
 	emit_code(merge, MERGED_TRACE, view->universe, trace);
 	/* The first and last instructions of a trace run with another stack pointer. */
 	if (!thread || (native->is_return_address &&
-			vm_trace_cframe(&native->registers, trace->spadjust) != thread->cframe)) {
+			vm_trace_cframe(&native->registers, trace->spadjust) != cframe)) {
 		emit_lost(merge, LOST_IN_TRACE);
 		return PASSED_LOST;
 	}
 	enter_trace(merge, thread, view, trace, inlined,
 		    traces_frames(view->universe->traces, trace, layout, merge->objects, pc,
 				  inlined, TRACE_FRAMES_MAX));
-	return leave_frame(merge, layout, thread->cframe, true);
+	return leave_frame(merge, layout, cframe, true);
+}
+
+/*
+ * Native unwinding has failed. The C frames of the Lua threads are linked
+ * whatever the native frames between them are: go on at the next one.
+ */
+static bool resynchronise(struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct registers registers = native->registers;
+	const struct lua_thread *next = NULL;
+	uint64_t cframe = UINT64_MAX;
+
+	for (size_t i = 0; i < merge->capture->thread_count; i++) {
+		const struct lua_thread *thread = &merge->capture->threads[i];
+		uint64_t at = thread->cframe;
+
+		for (unsigned n = 0; n < CFRAMES_MAX && at && at < registers.rsp; n++)
+			if (!vm_frame_previous(thread->layout, merge->memory, at, &at))
+				at = 0;
+		if (at >= registers.rsp && at < cframe) {
+			next = thread;
+			cframe = at;
+		}
+	}
+	if (!next || !memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
+		return false;
+	registers.rsp = cframe;
+	registers.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
+	native_continue(merge->native, &registers);
+	enter_section(merge, next, cframe);
+	return leave_frame(merge, next->layout, cframe, false) == PASSED_ON;
 }
 
 /*
@@ -461,11 +530,12 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 	const struct universe_view *view = NULL;
 	const struct lua_thread *thread = NULL;
 	struct section *section;
+	uint64_t cframe;
 
 	for (size_t i = 0; i < merge->capture->universe_count && !thread; i++) {
 		view = &merge->capture->universes[i];
 		if (view->universe->vm == vm && view->jit_base != 0)
-			thread = thread_on_trace(merge, view, native->registers.rsp);
+			thread = thread_on_trace(merge, view, native->registers.rsp, &cframe);
 	}
 	if (memory_u64(merge->memory, caller.rsp, &caller.rip)) {
 		const struct universe_view *trace_view;
@@ -473,7 +543,7 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 
 		caller.rsp += sizeof(uint64_t);
 		if (trace && thread &&
-		    vm_trace_cframe(&caller, trace->spadjust) == thread->cframe) {
+		    vm_trace_cframe(&caller, trace->spadjust) == cframe) {
 			native_continue(merge->native, &caller);
 			return PASSED_ON;
 		}
@@ -496,11 +566,11 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 			emit_lost(merge, LOST_IN_TRACE);
 			if (!lua_thread_holds_base(thread, view->jit_base) ||
 			    !goes_on(merge, section, step_down(section, NULL)))
-				return leave_frame(merge, &vm->layout, thread->cframe, true);
+				return leave_frame(merge, &vm->layout, cframe, true);
 		}
 	}
 	emit_section(merge, section);
-	return leave_frame(merge, &vm->layout, thread->cframe, true);
+	return leave_frame(merge, &vm->layout, cframe, true);
 }
 
 static enum passed pass_vm_leaf(struct merge *merge, const struct vm_code *vm)
@@ -529,36 +599,148 @@ static enum passed pass_vm_leaf(struct merge *merge, const struct vm_code *vm)
 	return pass_vm_routine(merge, vm);
 }
 
-/* Called back from a trace's exit: L->base is where the trace began, or already restored. */
+/* The trace that is being left, and the frames of the snapshot that its exit restores. */
+static const struct trace *exiting_trace(struct merge *merge, const struct universe_view *view,
+					 struct trace_frame *ret_frames, size_t *ret_count)
+{
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t J = view->universe->g + (uint64_t)layout->GG_J;
+	const struct trace *trace;
+	uint32_t parent, exitno;
+
+	if (!memory_u32(merge->memory, J + (uint64_t)layout->J_parent, &parent) ||
+	    !memory_u32(merge->memory, J + (uint64_t)layout->J_exitno, &exitno))
+		return NULL;
+	trace = traces_by_number(view->universe->traces, parent);
+	*ret_count = trace ? trace_exit_frames(trace, layout, exitno, ret_frames, TRACE_FRAMES_MAX) : 0;
+	return *ret_count ? trace : NULL;
+}
+
+/* What lj_trace_exit() does last, once the stack is restored: a step of the collector, or of the recorder. */
+static bool has_exited(const struct merge *merge, const struct universe_view *view)
+{
+	const struct layout *layout = &view->universe->vm->layout;
+	uint32_t state;
+
+	switch (view->vmstate) {
+	case VMST_GC:
+	case VMST_RECORD:
+	case VMST_OPT:
+	case VMST_ASM:
+		return true;
+	default:	/* J->state is LJ_TRACE_IDLE until then */
+		return memory_u32(merge->memory, view->universe->g + (uint64_t)layout->GG_J +
+				  (uint64_t)layout->J_state, &state) && state != 0;
+	}
+}
+
+/* Are the frames from base downwards these, and the last of them the start frame at start? */
+static bool are_restored(const struct merge *merge, const struct lua_thread *thread,
+			 uint64_t base, uint64_t start, const struct trace_frame *frames, size_t count)
+{
+	struct lua_walk walk = { .thread = thread, .objects = merge->objects, .base = base };
+	uint64_t link;
+
+	for (size_t i = 0; i + 1 < count; i++) {
+		struct lua_activation activation;
+
+		if (!lua_walk_activation(&walk, &activation) || !activation.function)
+			return false;
+		if (frames[i].pc && activation.function->proto !=
+				    lua_objects_proto_of_pc(merge->objects, frames[i].pc))
+			return false;
+		switch (lua_walk_step(&walk)) {
+		case LUA_STEP_CALL:
+		case LUA_STEP_METAMETHOD:
+		case LUA_STEP_PROTECTED:
+			break;
+		case LUA_STEP_FROM_C:
+		case LUA_STEP_BOTTOM:
+		case LUA_STEP_BROKEN:
+			return false;
+		}
+		if (frames[i + 1].pc && walk.pc != frames[i + 1].pc)
+			return false;
+	}
+	/* A trace may begin below a vararg function's copy of its frame. */
+	if (walk.base != start && lua_thread_link(thread, walk.base, &link) &&
+	    (link & FRAME_TYPE_P) == FRAME_VARG)
+		walk.base -= link & ~(uint64_t)FRAME_TYPE_P;
+	return walk.base == start;
+}
+
+/*
+ * An exit restores a snapshot's frames from the outermost on, and L->base goes
+ * along, from the start frame to the innermost. Where is the start frame? When
+ * functions call themselves that may be ambiguous: then the lowest is given.
+ */
+static uint64_t find_exit_start(const struct merge *merge, const struct section *section,
+				const struct universe_view *view, const struct trace *trace,
+				const struct trace_frame *frames, size_t count, bool *ret_is_sure)
+{
+	unsigned start_slot = frame_slots(section->walk.thread->layout->gc64);
+	struct section start = *section;
+	uint64_t found = 0;
+
+	*ret_is_sure = true;
+	for (size_t i = count + 1; i-- > 0;) {
+		unsigned slots = i < count ? frames[i].base_slot - start_slot : 0;
+
+		start.walk.base = section->walk.base - slots * (uint64_t)SLOT_SIZE;
+		if (start.walk.base == found ||
+		    !lua_thread_holds_base(section->walk.thread, start.walk.base) ||
+		    !is_start_frame(merge, &start, view, trace, &frames[count - 1]) ||
+		    (i < count && !are_restored(merge, section->walk.thread, section->walk.base,
+						start.walk.base, frames + i, count - i)))
+			continue;
+		*ret_is_sure = found == 0;
+		found = start.walk.base;
+	}
+	return found;
+}
+
+/* Called from lj_trace_exit(): the stack is that of the exit's snapshot, or is about to be. */
 static enum passed pass_trace_exit(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
 
 	for (size_t i = 0; i < merge->capture->universe_count; i++) {
 		const struct universe_view *view = &merge->capture->universes[i];
-		const struct lua_thread *thread;
 		struct trace_frame inlined[TRACE_FRAMES_MAX];
+		const struct lua_thread *thread;
 		const struct trace *trace;
-		uint32_t parent, exitno;
-		uint64_t J;
+		struct section *section;
+		uint64_t cframe, start = 0;
+		bool is_sure = true;
+		size_t count;
 
 		if (view->universe->vm != vm || !view->universe->traces)
 			continue;
-		thread = thread_on_trace(merge, view, native->registers.rsp);
+		thread = thread_on_trace(merge, view, native->registers.rsp, &cframe);
 		if (!thread)
 			continue;
-		if (thread->base != view->jit_base) {
-			enter_section(merge, thread, thread->cframe);
-			return leave_frame(merge, &vm->layout, thread->cframe, true);
+		section = section_of(merge, thread);
+		if (!section->started)
+			section->walk = (struct lua_walk){ .thread = thread,
+							   .objects = merge->objects,
+							   .base = thread->base };
+		trace = section->ended || has_exited(merge, view)
+			? NULL : exiting_trace(merge, view, inlined, &count);
+		if (trace)
+			start = find_exit_start(merge, section, view, trace, inlined, count, &is_sure);
+		if (start) {
+			section->started = true;
+			section->walk.base = start;
+			section->walk.pc = 0;
+			emit_trace(merge, section, inlined, is_sure ? count : 0);
+		} else {
+			/* SAVE_PC is then the instruction to come. */
+			if (!section->started)
+				vm_frame_pc(&vm->layout, merge->memory, cframe, &section->walk.pc);
+			section->started = true;
+			emit_section(merge, section);
 		}
-		J = view->universe->g + (uint64_t)vm->layout.GG_J;
-		trace = memory_u32(merge->memory, J + (uint64_t)vm->layout.J_parent, &parent) &&
-			memory_u32(merge->memory, J + (uint64_t)vm->layout.J_exitno, &exitno)
-			? traces_by_number(view->universe->traces, parent) : NULL;
-		enter_trace(merge, thread, view, trace, inlined,
-			    trace ? trace_exit_frames(trace, &vm->layout, exitno, inlined,
-						      TRACE_FRAMES_MAX) : 0);
-		return leave_frame(merge, &vm->layout, thread->cframe, true);
+		return leave_frame(merge, &vm->layout, cframe, true);
 	}
 	return PASSED_LOST;
 }
@@ -585,9 +767,51 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
 	return thread->cframe > cframe || (thread->cframe == 0 && thread->status > LUA_YIELD);
 }
 
+/*
+ * An error has been caught, and libgcc is about to go on at the VM's landing
+ * pad, whose registers its own frame already holds, but for the stack pointer.
+ * The thread's fields are what will be found there; if the error has ended a
+ * coroutine, the next frame is that of the resumer.
+ */
+static enum passed pass_landing(struct merge *merge, const struct universe_view *view,
+				const struct lua_thread *thread)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct section *section = section_of(merge, thread);
+	uint64_t cframe = cframe_above(merge, thread, native->registers.rsp);
+
+	if (!cframe)
+		return resynchronise(merge) ? PASSED_ON : PASSED_LOST;
+	if (!lua_top_as_stored(merge->objects, merge->memory, thread, cframe, &section->walk))
+		return PASSED_LOST;
+	section->started = true;
+	emit_section(merge, section);
+	return leave_frame(merge, &view->universe->vm->layout, cframe, false);
+}
+
+/* The thread that runs outside of traces and of what compiles them, if nothing of it was seen yet. */
+static const struct lua_thread *interpreting_thread(struct merge *merge, const struct vm_code *vm,
+						    const struct universe_view **ret_view)
+{
+	for (size_t i = 0; i < merge->capture->universe_count; i++) {
+		const struct universe_view *view = &merge->capture->universes[i];
+		const struct lua_thread *thread = view->universe->vm == vm
+			? capture_find_thread(merge->capture, view->cur_L) : NULL;
+
+		if (!thread || (view->vmstate != VMST_INTERP && view->vmstate != VMST_C) ||
+		    section_of(merge, thread)->started)
+			continue;
+		*ret_view = view;
+		return thread;
+	}
+	return NULL;
+}
+
 static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
+	const struct universe_view *view;
+	const struct lua_thread *interpreting;
 	uint64_t sp = native->registers.rsp;
 
 	/* The second is for calls from a subroutine of the VM's own. */
@@ -603,19 +827,41 @@ static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip) ||
 	    is_unwound(merge, vm, sp))
 		return leave_frame(merge, &vm->layout, sp, false);
-	return pass_trace_exit(merge, vm);
+	interpreting = interpreting_thread(merge, vm, &view);
+	return interpreting ? pass_landing(merge, view, interpreting) : pass_trace_exit(merge, vm);
+}
+
+/* The VM whose code runs here: of a trace or stub, that of the universe it belongs to. */
+static const struct vm_code *running_vm(const struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct universe_view *view;
+
+	if (native->code == CODE_VM)
+		return native->module->vm;
+	if (native->code != CODE_UNKNOWN)
+		return NULL;
+	if (find_trace(merge, native->registers.rip, &view))
+		return view->universe->vm;
+	/* Of several VMs' stubs none is run on. */
+	return merge->capture->universe_count == 1 ? merge->capture->universes[0].universe->vm : NULL;
 }
 
 /* Have done what the VM has half done where it was stopped or interrupted, and go on there. */
 static void settle(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
+	struct memory *text = image_text(merge->image);
+	const struct vm_code *vm;
 	struct registers registers;
 
-	if (native->code != CODE_VM)
+	if (native->code == CODE_NATIVE && vm_is_about_to_land(text, &native->registers, &registers) &&
+	    image_classify(merge->image, registers.rip, NULL) == CODE_VM)
+		native_begin(merge->native, merge->memory, &registers);
+	vm = running_vm(merge);
+	if (!vm)
 		return;
-	switch (vm_settle(merge->capture, &native->registers, image_text(merge->image),
-			  merge->objects, native->module->vm, &registers)) {
+	switch (vm_settle(merge->capture, &native->registers, text, merge->objects, vm, &registers)) {
 	case VM_SETTLED_STAYS:
 		break;
 	case VM_SETTLED_DISPATCHES:
@@ -692,38 +938,6 @@ static enum passed pass(struct merge *merge)
 	}
 	trace = find_trace(merge, native->registers.rip - (native->is_return_address ? 1 : 0), &view);
 	return trace ? pass_trace(merge, trace, view) : pass_unknown_code(merge);
-}
-
-/*
- * Native unwinding has failed. The C frames of the Lua threads are linked
- * whatever the native frames between them are: go on at the next one.
- */
-static bool resynchronise(struct merge *merge)
-{
-	const struct native_frame *native = native_current(merge->native);
-	struct registers registers = native->registers;
-	const struct lua_thread *next = NULL;
-	uint64_t cframe = UINT64_MAX;
-
-	for (size_t i = 0; i < merge->capture->thread_count; i++) {
-		const struct lua_thread *thread = &merge->capture->threads[i];
-		uint64_t at = thread->cframe;
-
-		for (unsigned n = 0; n < CFRAMES_MAX && at && at <= registers.rsp; n++)
-			if (!vm_frame_previous(thread->layout, merge->memory, at, &at))
-				at = 0;
-		if (at > registers.rsp && at < cframe) {
-			next = thread;
-			cframe = at;
-		}
-	}
-	if (!next || !memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
-		return false;
-	registers.rsp = cframe;
-	registers.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
-	native_continue(merge->native, &registers);
-	enter_section(merge, next, cframe);
-	return leave_frame(merge, next->layout, cframe, false) == PASSED_ON;
 }
 
 /* VM state of the sample, by the leaf's pc first and g->vmstate where that leaves it open. */

@@ -425,6 +425,7 @@ static struct key key_of(const struct merged_frame *frame)
 		break;
 	case MERGED_CHILD:
 	case MERGED_LOST:
+		key.detail = frame->lost;
 		break;
 	}
 	return key;

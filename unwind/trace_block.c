@@ -207,6 +207,11 @@ bool trace_parent(const struct trace *trace, const struct layout *layout, uint32
 	return true;
 }
 
+uint32_t trace_link(const struct trace *trace, const struct layout *layout)
+{
+	return (uint32_t)field(trace, layout->GCtrace_link, 2);
+}
+
 /*---- Snapshots ----*/
 
 uint32_t trace_snapshot_count(const struct trace *trace, const struct layout *layout)

@@ -78,4 +78,7 @@ bool trace_snapshot_refs(const struct trace *trace, const struct layout *layout,
 bool trace_parent(const struct trace *trace, const struct layout *layout, uint32_t *ret_parent,
 		  uint32_t *ret_exitno);
 
+/* The number of the trace that it ends in a jump to; 0 if it ends otherwise. */
+uint32_t trace_link(const struct trace *trace, const struct layout *layout);
+
 #endif

@@ -11,6 +11,7 @@
 enum {
 	RID_NONE = 0xff,
 	RID_EDX = 2,		/* RID_BASE */
+	RID_R14 = 14,		/* RID_DISPATCH with GC64 */
 	RID_XMM = 16,
 	CELLS_MAX = 1 << 23,
 	HEAD_MAX = 128,		/* instructions in front of a trace's first */
@@ -35,6 +36,7 @@ struct machine {
 	bool stores;
 	bool loads;
 	uint8_t written;		/* RID of the register written, or RID_NONE */
+	uint8_t stored;			/* RID of the register stored, or RID_NONE */
 	uint8_t base;			/* RID of the memory operand's base, or RID_NONE */
 	int64_t displacement;
 	int64_t immediate;
@@ -101,6 +103,7 @@ static void take_apart(const cs_insn *insn, const struct trace *trace, struct ma
 		.id = insn->id,
 		.calls = insn->id == X86_INS_CALL,
 		.written = RID_NONE,
+		.stored = RID_NONE,
 		.base = RID_NONE,
 	};
 	for (uint8_t i = 0; i < x86->op_count; i++) {
@@ -116,6 +119,8 @@ static void take_apart(const cs_insn *insn, const struct trace *trace, struct ma
 			}
 		} else if (operand->type == X86_OP_REG && i == 0 && !compares(insn->id)) {
 			machine->written = rid_of(operand->reg);
+		} else if (operand->type == X86_OP_REG && machine->stores) {
+			machine->stored = rid_of(operand->reg);
 		} else if (operand->type == X86_OP_IMM) {
 			machine->immediate = operand->imm;
 			if (x86->op_count == 1)
@@ -474,6 +479,20 @@ static size_t moved_base_from(const struct block *block)
 	return block->count;
 }
 
+/* asm_retf(): add BASE, -8*delta; mov [jit_base], BASE */
+static bool lowers_base(const struct block *block, size_t i)
+{
+	const struct machine *add = &block->machine[i], *store = add + 1;
+
+	return i + 1 < block->count && add->id == X86_INS_ADD && !add->stores && !add->loads &&
+	       add->written != RID_NONE && add->immediate < 0 && add->immediate % SLOT_SIZE == 0 &&
+	       store->id == X86_INS_MOV && store->stores && store->stored == add->written &&
+	       (block->layout->gc64
+		? store->base == RID_R14 &&
+		  store->displacement == block->layout->g_jit_base - block->layout->GG_dispatch
+		: store->base == RID_NONE);
+}
+
 static bool load_ir(struct block *block)
 {
 	block->ir_count = trace_nins(block->trace, block->layout) - TRACE_REF_BASE;
@@ -502,16 +521,21 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 	}
 	if (done) {
 		size_t moved_from = moved_base_from(&block), head = head_length(&block);
+		uint32_t lowered = 0;
 
 		code->count = block.count;
-		for (size_t i = 0; i < block.count; i++)
+		for (size_t i = 0; i < block.count; i++) {
+			if (i >= 2 && lowers_base(&block, i - 2))
+				lowered++;
 			code->pieces[i] = (struct code_piece){
 				.offset = block.machine[i].offset,
 				.ref = i < head ? TRACE_REF_BASE : refs[i],
 				.low_snapshot = block.machine[i].low_snapshot,
 				.high_snapshot = block.machine[i].high_snapshot,
+				.lowered = lowered,
 				.base_is_moved = i >= moved_from,
 			};
+		}
 	} else {
 		trace_code_clear(code);
 	}

@@ -206,7 +206,7 @@ struct steps {
 static void add_step(struct steps *steps, int32_t frame, uint64_t pc, unsigned cost)
 {
 	if (frame >= 0 && steps->count < STEPS_MAX)
-		steps->step[steps->count++] = (struct step){ { frame, pc }, cost };
+		steps->step[steps->count++] = (struct step){ { .frame = frame, .pc = pc }, cost };
 }
 
 static uint64_t jump(uint64_t pc, uint32_t instruction)
@@ -246,7 +246,7 @@ static bool branch(const struct replay *replay, const struct path_point *point,
 	if (!instruction_at(replay, point, &instruction, &op))
 		return false;
 	if (op <= BC_ISNEP) {
-		struct path_point next = { point->frame, point->pc + BYTECODE_SIZE };
+		struct path_point next = { .frame = point->frame, .pc = point->pc + BYTECODE_SIZE };
 
 		if (!instruction_at(replay, &next, &instruction, &op) || op != BC_JMP)
 			return false;
@@ -322,7 +322,7 @@ static void leave(struct replay *replay, struct steps *steps, const struct path_
 	const struct path_frame *frame = frame_at(replay, point->frame);
 
 	if (frame->up >= 0) {
-		struct path_point caller = { frame->up, frame->call_pc };
+		struct path_point caller = { .frame = frame->up, .pc = frame->call_pc };
 		uint64_t pcs[2];
 
 		while (!frame_at(replay, caller.frame)->proto) {
@@ -542,7 +542,7 @@ static void search_from(struct replay *replay, const struct start *start, unsign
 	replay->now.points[replay->now.count++] = start->point;
 	for (unsigned i = 0; i < 2; i++)
 		if (pcs[i] != start->not_taken || pcs[0] == pcs[1]) {
-			struct path_point next = { start->point.frame, pcs[i] };
+			struct path_point next = { .frame = start->point.frame, .pc = pcs[i] };
 
 			search(replay, &next, budget, false);
 		}
@@ -784,6 +784,36 @@ static void assign_loop(struct replay *replay)
 	}
 }
 
+/*
+ * IR_RETF lowers the base for all that follows. Of a snapshot it is known how
+ * many of them came before; between two, it is the start frame's return.
+ */
+static void count_lowered(struct replay *replay)
+{
+	struct trace_path *path = replay->path;
+	uint32_t ref = TRACE_REF_BASE, lowered = 0;
+
+	for (size_t i = 0; i < path->segment_count; i++) {
+		const struct path_segment *segment = &path->segments[i];
+		struct trace_instruction ins;
+		uint32_t now;
+
+		for (; ref < segment->ref; ref++)
+			if (trace_instruction(replay->trace, replay->layout, ref, &ins) &&
+			    ins.op == IR_RETF)
+				lowered++;
+		now = lowered;
+		for (uint32_t at = segment->first; at <= segment->last; at++) {
+			struct path_point *point = &path->points[at];
+
+			point->lowered = now;
+			if (segment->found && path->frames[point->frame].up < 0 &&
+			    returns(replay, point))
+				now++;
+		}
+	}
+}
+
 bool trace_path_replay(struct trace_path *path, const struct traces *traces,
 		       const struct trace *trace, const struct layout *layout,
 		       struct lua_objects *objects)
@@ -806,8 +836,10 @@ bool trace_path_replay(struct trace_path *path, const struct traces *traces,
 	note_all_calls(&replay);
 	for (uint32_t i = 0; done && i < path->segment_count; i++)
 		done = replay_segment(&replay, i, &start);
-	if (done)
+	if (done) {
 		assign_loop(&replay);
+		count_lowered(&replay);
+	}
 	free(replay.candidates);
 	if (!done)
 		trace_path_clear(path);

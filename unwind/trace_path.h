@@ -31,6 +31,7 @@ struct path_frame {
 
 struct path_point {
 	int32_t frame;
+	uint32_t lowered;		/* so often has the trace returned below its start frame by then */
 	uint64_t pc;
 };
 

@@ -13,7 +13,10 @@ struct row {
 	uint32_t point;		/* of the path, if that is known */
 	uint16_t certain;	/* so many frames, from the start frame on, are */
 	bool base_is_moved;
+	bool base_is_unknown;	/* jit_base is of another frame than the point's start frame */
 };
+
+enum { NO_POINT = UINT32_MAX };
 
 /* A frame of the path, without what lives only as long as a sample. */
 struct table_frame {
@@ -133,18 +136,58 @@ static bool keep_path(struct trace_table *table, const struct trace_path *path)
 	return true;
 }
 
-static void keep_snapshots(struct trace_table *table, const struct trace_code *code)
+/* How often the trace has returned below its start frame before a snapshot. */
+static uint32_t lowered_before(const struct trace *trace, const struct layout *layout,
+			       uint32_t number)
 {
+	struct trace_snapshot snapshot;
+	struct trace_instruction ins;
+	uint32_t lowered = 0;
+
+	if (!trace_snapshot(trace, layout, number, &snapshot))
+		return 0;
+	for (uint32_t ref = TRACE_REF_BASE; ref < snapshot.ref; ref++)
+		if (trace_instruction(trace, layout, ref, &ins) && ins.op == IR_RETF)
+			lowered++;
+	return lowered;
+}
+
+static void keep_snapshots(struct trace_table *table, const struct trace *trace,
+			   const struct layout *layout, const struct trace_code *code)
+{
+	uint32_t snapshot = UINT32_MAX, lowered = 0;
+
 	table->rows = calloc(code->count, sizeof(*table->rows));
 	if (!table->rows)
 		return;
-	for (size_t i = 0; i < code->count; i++)
+	for (size_t i = 0; i < code->count; i++) {
+		const struct code_piece *piece = &code->pieces[i];
+
+		if (piece->low_snapshot != snapshot) {
+			snapshot = piece->low_snapshot;
+			lowered = lowered_before(trace, layout, snapshot);
+		}
 		table->rows[i] = (struct row){
-			.offset = code->pieces[i].offset,
-			.snapshot = code->pieces[i].low_snapshot,
-			.base_is_moved = code->pieces[i].base_is_moved,
+			.offset = piece->offset,
+			.snapshot = snapshot,
+			.base_is_moved = piece->base_is_moved,
+			.base_is_unknown = piece->lowered != lowered,
 		};
+	}
 	table->row_count = code->count;
+}
+
+/*
+ * The code says how often jit_base has been lowered. A point that is to fit
+ * must have been reached by as many returns: of those that have, the nearest.
+ */
+static uint32_t fit_base(const struct trace_path *path, uint32_t point, uint32_t lowered)
+{
+	while (path->points[point].lowered > lowered && point > 0)
+		point--;
+	while (path->points[point].lowered < lowered && point + 1 < path->point_count)
+		point++;
+	return path->points[point].lowered == lowered ? point : NO_POINT;
 }
 
 static bool keep_points(struct trace_table *table, const struct trace_path *path,
@@ -165,7 +208,8 @@ static bool keep_points(struct trace_table *table, const struct trace_path *path
 			high = piece->high_snapshot;
 			certain = certain_frames(path, layout, low, high);
 		}
-		table->rows[i].point = path->point_of[index];
+		table->rows[i].point = fit_base(path, path->point_of[index], piece->lowered);
+		table->rows[i].base_is_unknown = table->rows[i].point == NO_POINT;
 		table->rows[i].certain = (uint16_t)certain;
 	}
 	return true;
@@ -183,7 +227,7 @@ struct trace_table *trace_table_new(const struct traces *traces, const struct tr
 	if (!table)
 		return NULL;
 	if (trace_code_align(&code, trace, layout, code_bytes, exit_number, context)) {
-		keep_snapshots(table, &code);
+		keep_snapshots(table, trace, layout, &code);
 		table->has_path = table->rows &&
 				  trace_path_replay(&path, traces, trace, layout, objects) &&
 				  keep_path(table, &path) && keep_points(table, &path, layout, &code);
@@ -219,7 +263,7 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 	int32_t at;
 	uint64_t pc;
 
-	if (!row || !table->has_path)
+	if (!row || !table->has_path || row->base_is_unknown)
 		return 0;
 	at = table->points[row->point].frame;
 	pc = table->points[row->point].pc;
@@ -250,7 +294,7 @@ bool trace_table_snapshot(const struct trace_table *table, uint32_t offset, uint
 	const struct row *row = find_row(table, offset);
 
 	/* Below a base that has moved already, nothing of the snapshot is to be found. */
-	if (!row || row->base_is_moved)
+	if (!row || row->base_is_moved || row->base_is_unknown)
 		return false;
 	*ret_snapshot = row->snapshot;
 	return true;

@@ -360,6 +360,27 @@ const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *sn
 	return &entry->trace;
 }
 
+static struct entry *entry_of(const struct traces *traces, const struct trace *trace)
+{
+	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
+}
+
+const uint8_t *traces_code(const struct traces *traces, const struct trace *trace)
+{
+	const struct entry *entry = entry_of(traces, trace);
+
+	return entry ? entry->code : NULL;
+}
+
+const struct trace *traces_capture_link(struct traces *traces, struct snapshot *snapshot,
+					const struct layout *layout, const struct trace *trace)
+{
+	uint32_t number = trace_link(trace, layout);
+	const struct trace *link = number ? traces_seen(traces, number) : NULL;
+
+	return link ? traces_capture_pc(traces, snapshot, layout, link->mcode) : NULL;
+}
+
 const struct trace *traces_find(const struct traces *traces, uint64_t pc)
 {
 	const struct entry *entry = find_entry(traces, pc);
@@ -434,11 +455,6 @@ static int exit_number(const void *context, uint64_t target)
 	return exit_of_stub(exits->traces, target);
 }
 
-static struct entry *entry_of(const struct traces *traces, const struct trace *trace)
-{
-	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
-}
-
 size_t traces_frames(const struct traces *traces, const struct trace *trace,
 		     const struct layout *layout, struct lua_objects *objects, uint64_t pc,
 		     struct trace_frame *ret_frames, size_t max)
@@ -457,10 +473,9 @@ size_t traces_frames(const struct traces *traces, const struct trace *trace,
 		count = trace_table_frames(entry->table, offset, ret_frames, max);
 	if (count)
 		return count;
-	count = trace_frames(trace, layout, pc, ret_frames, max);
-	/* Before March 2021 snapshots do not tell where their code begins. */
-	if (!count && entry && entry->table &&
-	    trace_table_snapshot(entry->table, offset, &snapshot))
+	if (!entry || !entry->table)
+		count = trace_frames(trace, layout, pc, ret_frames, max);
+	else if (trace_table_snapshot(entry->table, offset, &snapshot))
 		count = trace_exit_frames(trace, layout, snapshot, ret_frames, max);
 	for (size_t i = 0; i < count; i++)
 		ret_frames[i].is_near = true;

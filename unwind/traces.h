@@ -54,6 +54,13 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot,
 const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *snapshot,
 				      const struct layout *layout, uint64_t pc);
 
+/* After traces_capture(): the same for the trace that this one ends in a jump to; NULL if it does not. */
+const struct trace *traces_capture_link(struct traces *traces, struct snapshot *snapshot,
+					const struct layout *layout, const struct trace *trace);
+
+/* The copy of a trace's machine code, szmcode bytes; NULL if it was never captured by its pc. */
+const uint8_t *traces_code(const struct traces *traces, const struct trace *trace);
+
 /* The trace whose machine code holds pc, verified in the present snapshot; or NULL. */
 const struct trace *traces_find(const struct traces *traces, uint64_t pc);
 

@@ -71,6 +71,10 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 					struct memory *stack, const struct registers *registers,
 					struct registers *ret_caller);
 
+/* The registers after the jump that libgcc ends unwinding with, if that is a leaf's next instruction. */
+bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
+			 struct registers *ret_registers);
+
 /* Is the frame whole but not yet linked to its thread (the first lines of lj_vm_call and its like)? */
 bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc);
 
@@ -87,6 +91,9 @@ bool vm_call_stores_base(const struct layout *layout, struct memory *text,
 /* The same, when L is in the register of the first argument only (vmeta_call). */
 bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
 				     const struct vm_code *vm, uint64_t return_address);
+
+/* The number of the trace that is left, while vm_exit_handler has it in a register only. */
+uint32_t vm_exit_trace(const struct registers *registers);
 
 /* Where the stack pointer of a trace's code is, relative to the cframe below it. */
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust);

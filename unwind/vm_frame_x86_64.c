@@ -20,7 +20,7 @@ enum {
 	FROM_END_R13 = 48,
 	FROM_END_R12 = 56,
 	TRACE_SPACE = 16,	/* BC_JLOOP makes room to save r12 and r13 */
-	LINKING_BYTES = 112,	/* from the end of saveregs to where L->cframe is set, and more */
+	LINKING_BYTES = 200,	/* from the end of saveregs to where L->cframe is set, and more (vm_ffi_callback) */
 	BRANCH_TO_FETCH_BYTES = 24,
 	MODRM_RBP_RDX = 0x55,
 	MODRM_RDI_RDX = 0x57,
@@ -235,6 +235,21 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 	return true;
 }
 
+bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
+			 struct registers *ret_registers)
+{
+	/* jmp rcx (__builtin_eh_return) */
+	static const uint8_t jump[] = { 0xff, 0xe1 };
+	uint8_t bytes[sizeof(jump)];
+
+	if (memory_read(text, registers->rip, bytes, sizeof(bytes)) != MEMORY_OK ||
+	    memcmp(bytes, jump, sizeof(jump)) != 0)
+		return false;
+	*ret_registers = *registers;
+	ret_registers->rip = registers->rcx;
+	return true;
+}
+
 bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc)
 {
 	uint8_t bytes[LINKING_BYTES + sizeof(saveregs)];
@@ -321,6 +336,12 @@ bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory 
 				     const struct vm_code *vm, uint64_t return_address)
 {
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RDI_RDX);
+}
+
+/* vm_exit_handler: mov RAd, [DISPATCH+DISPATCH_GL(vmstate)] */
+uint32_t vm_exit_trace(const struct registers *registers)
+{
+	return (uint32_t)registers->rcx;
 }
 
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust)

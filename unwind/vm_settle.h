@@ -7,6 +7,9 @@
  * on the snapshot, to where all is in one piece again, the next dispatch of a
  * bytecode instruction or a way out of the VM. So the stack is shown as it is
  * just after the call or return, and no build's code needs to be known by heart.
+ * The same goes for the end of a trace, from its last guard on to where it
+ * jumps to, and for the stubs through which a trace is left and an FFI callback
+ * entered.
  */
 #ifndef LJSPY_VM_SETTLE_H
 #define LJSPY_VM_SETTLE_H
@@ -17,14 +20,14 @@
 
 enum vm_settled {
 	VM_SETTLED_STAYS,	/* nothing is half done, or where it leads could not be known */
-	VM_SETTLED_DISPATCHES,	/* registers are those of the VM, on its way to the next dispatch */
+	VM_SETTLED_DISPATCHES,	/* registers are those of the VM, on its way to the next dispatch, or of a trace's start */
 	VM_SETTLED_CALLS,	/* ... of the VM when what it calls returns */
 	VM_SETTLED_RETURNED,	/* ... of the VM's caller */
 };
 
 /*
- * The registers are in vm's code, of a leaf or of what a signal handler
- * interrupted. Unless it stays, ret_registers are where it was
+ * The registers are in vm's code, or in what it has generated, of a leaf or of
+ * what a signal handler interrupted. Unless it stays, ret_registers are where it was
  * run on to, and the capture holds what was stored on the way.
  */
 enum vm_settled vm_settle(struct capture *capture, const struct registers *registers,

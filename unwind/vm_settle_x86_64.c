@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "unwind/luajit.h"
+#include "unwind/traces.h"
 #include "unwind/vm_frame.h"
 
 enum {
@@ -39,12 +40,17 @@ struct machine {
 	const struct vm_code *vm;
 	struct memory *text, *memory;
 	struct lua_objects *objects;
+	const struct traces *traces;	/* NULL without a JIT compiler */
+	const struct trace *trace;	/* the one it began in; NULL if it did not */
+	uint64_t vmstate;		/* address of g->vmstate */
 	uint64_t pc;
 	struct value registers[REGISTER_COUNT];
 	struct flags flags;
 	bool guessed;		/* a branch depended on what is not known */
 	unsigned int steps;
 	unsigned int pc_set_at;	/* the step at which PC was set last, other than by going on or a branch */
+	unsigned int interpreted_at;	/* the step at which g->vmstate became the interpreter's, and BASE then */
+	struct value interpreted_base;
 	struct store stores[STORES_MAX];
 	size_t store_count;
 };
@@ -55,6 +61,7 @@ enum progress {
 	PROGRESS_DISPATCH,	/* about to jump to the next bytecode instruction's handler */
 	PROGRESS_CALL_OUT,	/* pc is past the call */
 	PROGRESS_RETURNED,	/* pc is the caller's */
+	PROGRESS_LINKED,	/* pc is where another trace begins */
 };
 
 /*---- Registers ----*/
@@ -168,6 +175,10 @@ static bool store(struct machine *machine, struct value address, unsigned int si
 {
 	if (!address.known)
 		return true;
+	if (address.bits == machine->vmstate && (int32_t)value.bits == VMST_INTERP) {
+		machine->interpreted_at = machine->steps;
+		machine->interpreted_base = machine->registers[RDX];
+	}
 	if (machine->store_count == STORES_MAX)
 		return false;
 	if (size > WORD) {
@@ -360,6 +371,26 @@ static bool in_vm(const struct machine *machine, uint64_t pc)
 	return pc >= machine->vm->begin && pc < machine->vm->end;
 }
 
+/* Code besides the VM's: of the trace it began in, or of stubs, which were captured. */
+static size_t fetch_generated(const struct machine *machine, uint64_t pc,
+			      uint8_t bytes[static INSTRUCTION_MAX])
+{
+	const struct trace *trace = machine->trace;
+	const uint8_t *code = trace ? traces_code(machine->traces, trace) : NULL;
+	size_t length = INSTRUCTION_MAX;
+
+	if (code && pc - trace->mcode < trace->szmcode) {
+		size_t left = trace->szmcode - (size_t)(pc - trace->mcode);
+
+		length = left < length ? left : length;
+		memcpy(bytes, code + (pc - trace->mcode), length);
+		return length;
+	}
+	while (length && memory_read(machine->memory, pc, bytes, length) != MEMORY_OK)
+		length--;
+	return length;
+}
+
 static bool is_dispatch(const cs_x86_op *operand)
 {
 	return operand->type == X86_OP_MEM && operand->mem.index != X86_REG_INVALID &&
@@ -375,8 +406,19 @@ static enum progress run_jump(struct machine *machine, const cs_x86_op *to)
 		return PROGRESS_DISPATCH;
 	}
 	target = get(machine, to);
-	if (!target.known || !in_vm(machine, target.bits))
+	if (!target.known)
 		return PROGRESS_STUCK;
+	if (!in_vm(machine, target.bits)) {
+		const struct trace *next = machine->trace
+			? traces_find(machine->traces, target.bits) : NULL;
+
+		if (in_vm(machine, machine->pc) || (machine->trace && !next))
+			return PROGRESS_STUCK;
+		if (next && next->mcode != target.bits)
+			return PROGRESS_STUCK;
+		machine->pc = target.bits;
+		return next ? PROGRESS_LINKED : PROGRESS_ON;
+	}
 	machine->pc = target.bits;
 	return PROGRESS_ON;
 }
@@ -385,6 +427,8 @@ static enum progress run_call(struct machine *machine, const cs_x86_op *to)
 {
 	struct value target = get(machine, to);
 
+	if (!in_vm(machine, machine->pc))
+		return PROGRESS_STUCK;
 	if (!target.known || !in_vm(machine, target.bits))
 		return PROGRESS_CALL_OUT;
 	if (!push(machine, (struct value){ machine->pc, true }))
@@ -407,6 +451,9 @@ static enum progress run_branch(struct machine *machine, const cs_x86_op *to)
 {
 	bool known, taken = holds(machine, machine->insn->id, &known);
 
+	/* Of a trace, the last stretch only is run on, which leads to one place. */
+	if (!in_vm(machine, machine->pc))
+		return PROGRESS_STUCK;
 	machine->guessed |= !known;
 	if (known && taken)
 		machine->pc = (uint64_t)to->imm;
@@ -522,9 +569,11 @@ static enum progress step(struct machine *machine)
 	const uint8_t *code = bytes;
 	size_t length = sizeof(bytes);
 
-	if (!in_vm(machine, machine->pc) ||
-	    memory_read(machine->text, machine->pc, bytes, length) != MEMORY_OK ||
-	    !cs_disasm_iter(machine->capstone, &code, &length, &machine->pc, machine->insn))
+	if (!in_vm(machine, machine->pc))
+		length = fetch_generated(machine, machine->pc, bytes);
+	else if (memory_read(machine->text, machine->pc, bytes, length) != MEMORY_OK)
+		return PROGRESS_STUCK;
+	if (!cs_disasm_iter(machine->capstone, &code, &length, &machine->pc, machine->insn))
 		return PROGRESS_STUCK;
 	machine->steps++;
 	return run_instruction(machine);
@@ -687,6 +736,25 @@ static void keep_stores(const struct machine *machine, struct capture *capture)
 	capture_reload(capture);
 }
 
+static bool stores_unknown(const struct machine *machine)
+{
+	for (size_t i = 0; i < machine->store_count; i++)
+		if (!machine->stores[i].value.known)
+			return true;
+	return false;
+}
+
+/*
+ * The way from a trace to the interpreter ends with g->vmstate (vm_exit_interp);
+ * PC is then that of the instruction to come, and so BASE stays.
+ */
+static bool leaves_trace(const struct machine *now, const struct machine *then)
+{
+	return !in_vm(now, now->pc) ||
+	       (then->interpreted_at > now->steps &&
+		then->interpreted_base.bits == then->registers[RDX].bits);
+}
+
 static enum vm_settled settle(struct machine *machine, struct capture *capture,
 			      struct registers *ret_registers)
 {
@@ -695,6 +763,19 @@ static enum vm_settled settle(struct machine *machine, struct capture *capture,
 
 	if (progress == PROGRESS_STUCK || then.guessed)
 		return VM_SETTLED_STAYS;
+	/* A trace stores frame links out of vector registers, too. Until it has, its snapshot tells. */
+	if (machine->trace && stores_unknown(&then))
+		return VM_SETTLED_STAYS;
+	/* From a trace, all is in one piece only where it leads. */
+	if (progress == PROGRESS_LINKED ||
+	    (progress == PROGRESS_DISPATCH && leaves_trace(machine, &then))) {
+		if (progress == PROGRESS_DISPATCH &&
+		    (!then.registers[RDX].known || !then.registers[RBX].known))
+			return VM_SETTLED_STAYS;
+		save_registers(&then, ret_registers);
+		keep_stores(&then, capture);
+		return VM_SETTLED_DISPATCHES;
+	}
 	if (progress == PROGRESS_DISPATCH) {
 		if (!then.registers[RDX].known || !then.registers[RBX].known ||
 		    !run_to_frame(machine, &then) || machine->steps == 0)
@@ -708,18 +789,42 @@ static enum vm_settled settle(struct machine *machine, struct capture *capture,
 	return progress == PROGRESS_CALL_OUT ? VM_SETTLED_CALLS : VM_SETTLED_RETURNED;
 }
 
+/* The universe whose code runs: that of the trace, or of DISPATCH. */
+static const struct universe_view *find_view(const struct capture *capture,
+					     const struct registers *registers,
+					     const struct vm_code *vm)
+{
+	uint64_t g = vm_universe_of_registers(&vm->layout, registers);
+
+	for (size_t i = 0; i < capture->universe_count; i++) {
+		const struct universe_view *view = &capture->universes[i];
+
+		if (view->universe->vm != vm)
+			continue;
+		if (view->universe->g == g || capture->universe_count == 1 ||
+		    (view->universe->traces && traces_find(view->universe->traces, registers->rip)))
+			return view;
+	}
+	return NULL;
+}
+
 enum vm_settled vm_settle(struct capture *capture, const struct registers *registers,
 			  struct memory *text, struct lua_objects *objects,
 			  const struct vm_code *vm, struct registers *ret_registers)
 {
+	const struct universe_view *view = find_view(capture, registers, vm);
 	struct machine machine = {
 		.vm = vm,
 		.text = text,
 		.memory = snapshot_memory(capture->snapshot),
 		.objects = objects,
+		.traces = view ? view->universe->traces : NULL,
+		.vmstate = view ? view->universe->g + (uint64_t)vm->layout.g_vmstate : 0,
 	};
 	enum vm_settled settled = VM_SETTLED_STAYS;
 
+	if (machine.traces)
+		machine.trace = traces_find(machine.traces, registers->rip);
 	if (cs_open(CS_ARCH_X86, CS_MODE_64, &machine.capstone) != CS_ERR_OK)
 		return settled;
 	cs_option(machine.capstone, CS_OPT_DETAIL, CS_OPT_ON);

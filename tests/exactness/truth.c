@@ -234,19 +234,27 @@ static bool equals(const struct stack_text *truth, const struct stack_text *said
 	return truth->count == said->count && begins_with(truth, said, said->count);
 }
 
-/* Is the leaf a function at its first line, the rest as in the truth? */
-static bool has_just_entered(const struct stack_text *truth, const struct stack_text *said)
+/* Is it where a function is entered, its line that of the definition? */
+static bool is_at_definition(const char *frame)
 {
-	const char *leaf = said->count ? said->frames[said->count - 1] : "";
-	const char *line = strrchr(leaf, ':'), *first;
+	const char *line = strrchr(frame, ':'), *first;
 
-	if (truth->count != said->count || !begins_with(truth, said, said->count - 1) || !line ||
-	    !same_function(truth->frames[truth->count - 1], leaf))
+	if (!line)
 		return false;
-	for (first = line; first > leaf && first[-1] != ':'; first--)
+	for (first = line; first > frame && first[-1] != ':'; first--)
 		;
 	return strncmp(first, line + 1, (size_t)(line - first)) == 0 &&
 	       strlen(line + 1) == (size_t)(line - first);
+}
+
+/* Is the leaf a function at its first line, the rest as in the truth? */
+static bool has_just_entered(const struct stack_text *truth, const struct stack_text *said)
+{
+	size_t last = said->count - 1;
+
+	return said->count && truth->count == said->count && begins_with(truth, said, last) &&
+	       same_function(truth->frames[last], said->frames[last]) &&
+	       is_at_definition(said->frames[last]);
 }
 
 /* Frames that stay from one event to the next; a caller may be at another line. */
@@ -371,10 +379,16 @@ static bool is_like(const struct stack_text *truth, const struct stack_text *sai
 	return same_function(truth->frames[count - 1], said->frames[count - 1]);
 }
 
-/* What is known of a lost stack: the frames from the root to the first lost one. */
+/* What is known of a lost stack: the frames from the root to the first lost one; the last may be just entered. */
 static bool is_known_right(const struct stack_text *truth, const struct stack_text *said)
 {
-	return begins_with(truth, said, said->lost_at);
+	size_t last = said->lost_at - 1;
+
+	if (begins_with(truth, said, said->lost_at))
+		return true;
+	return said->lost_at > 0 && said->lost_at <= truth->count && begins_with(truth, said, last) &&
+	       same_function(truth->frames[last], said->frames[last]) &&
+	       is_at_definition(said->frames[last]);
 }
 
 enum verdict truth_judge(const struct truth *truth, int position, const struct stack_text *stack)
