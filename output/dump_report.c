@@ -220,8 +220,9 @@ static void sort_groups(struct dump_vm *vm)
 	vm->groups = calloc(count ? count : 1, sizeof(struct dump_group *));
 	if (!vm->groups)
 		return;
-	HASH_ITER(hh, vm->index, entry, next)
+	HASH_ITER(hh, vm->index, entry, next) {
 		vm->groups[vm->group_count++] = &entry->group;
+	}
 	qsort(vm->groups, vm->group_count, sizeof(struct dump_group *), compare_groups);
 }
 
