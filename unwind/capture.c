@@ -450,25 +450,38 @@ static void capture_request(struct capture *capture, const struct image *image,
 						   innermost->exdata, hints->request);
 }
 
-/* Add the parent of a thread of the same request, if it waits; NULL if there is none. */
-static struct lua_thread *add_parent(struct capture *capture, struct lua_thread *thread)
+/* The captured thread at the address, added if it is not there yet; NULL if there is none. */
+static struct lua_thread *take_parked(struct capture *capture, struct lua_universe *universe,
+				      uint64_t address)
 {
-	struct memory *memory = snapshot_memory(capture->snapshot);
 	uint8_t bytes[LUA_STATE_BYTES_MAX];
-	struct lua_thread parent;
+
+	for (size_t i = 0; i < capture->thread_count; i++)
+		if (capture->threads[i].address == address)
+			return &capture->threads[i];
+	if (address == 0 || address % SLOT_SIZE || capture->thread_count == CAPTURE_THREADS_MAX ||
+	    memory_read(snapshot_memory(capture->snapshot), address, bytes,
+			(size_t)universe->vm->layout.L_size) != MEMORY_OK ||
+	    !lua_thread_load(&capture->threads[capture->thread_count], universe, address, bytes))
+		return NULL;
+	return &capture->threads[capture->thread_count++];
+}
+
+/* Find the parent of a thread, if it is of the same request and has yielded; NULL if there is none. */
+static struct lua_thread *link_parent(struct capture *capture, struct lua_thread *thread)
+{
+	struct lua_thread *parent;
 	uint64_t address, coctx;
 
-	if (capture->thread_count == CAPTURE_THREADS_MAX ||
-	    !request_parent(memory, thread->address, thread->exdata2, &address, &coctx) ||
-	    address == 0 || address % SLOT_SIZE || capture_find_thread(capture, address) ||
-	    memory_read(memory, address, bytes, (size_t)thread->layout->L_size) != MEMORY_OK ||
-	    !lua_thread_load(&parent, thread->universe, address, bytes) ||
-	    parent.exdata2 != coctx || parent.exdata != thread->exdata ||
-	    parent.cframe != 0 || parent.status != LUA_YIELD)
+	if (thread->parent || !request_parent(snapshot_memory(capture->snapshot), thread->address,
+					      thread->exdata2, &address, &coctx))
+		return NULL;
+	parent = take_parked(capture, thread->universe, address);
+	if (!parent || parent->exdata2 != coctx || parent->exdata != thread->exdata ||
+	    parent->cframe != 0 || parent->status != LUA_YIELD)
 		return NULL;
 	thread->parent = address;
-	capture->threads[capture->thread_count] = parent;
-	return &capture->threads[capture->thread_count++];
+	return parent;
 }
 
 /* Coroutines that nginx runs have no caller on the C stack but parents that wait for them or beside them. */
@@ -482,7 +495,7 @@ static void capture_parents(struct capture *capture, const struct image *image)
 		struct lua_thread *thread = &capture->threads[i];
 
 		while (thread && thread->exdata2)
-			thread = add_parent(capture, thread);
+			thread = link_parent(capture, thread);
 	}
 }
 

@@ -385,6 +385,8 @@ static void emit_trace(struct merge *merge, struct section *section,
 		emit_lost(merge, LOST_IN_TRACE);
 	if (goes_on(merge, section, step_down(section, callee)))
 		emit_section(merge, section);
+	else if (lua_walk_is_done(&section->walk))
+		emit_parents(merge, section);
 }
 
 /*

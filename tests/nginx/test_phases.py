@@ -124,5 +124,5 @@ def test_threads_of_a_request_are_above_what_they_run_for(nginx, tmp_path):
         assert right > 0.98 * total, [sample.frames for sample in inside if block_lines(sample) != lines]
     # None of them was called by what is below.
     for line in folded.read_text().splitlines():
-        if "work" in line:
+        if ";work init_by_lua(" in line:
             assert ";child coroutine [lua-nginx-module];" in line
