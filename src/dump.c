@@ -73,7 +73,8 @@ static bool dump_running(struct dump *dump, struct thread *thread)
 	tracer_resume(dump->tracer, thread->tracee);
 	if (error)
 		return false;
-	add_thread(dump, thread, "running");
+	add_thread(dump, thread,
+		   thread->tracee->state == TRACEE_JOB_STOPPED ? "stopped" : "running");
 	return true;
 }
 
@@ -115,11 +116,19 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 	return true;
 }
 
+/* A sleeping thread must not be held; one that SIGSTOP has stopped does not notice. */
+static bool may_be_held(struct dump *dump, struct thread *thread)
+{
+	tracer_poll(dump->tracer);
+	return thread->tracee->state == TRACEE_JOB_STOPPED ||
+	       thread_is_running(dump->threads, thread);
+}
+
 static void dump_one_thread(struct dump *dump, struct thread *thread)
 {
 	for (unsigned i = 0; i < SLEEPER_TRIES; i++)
-		if (thread_is_running(dump->threads, thread) ? dump_running(dump, thread)
-							     : dump_sleeping(dump, thread))
+		if (may_be_held(dump, thread) ? dump_running(dump, thread)
+					      : dump_sleeping(dump, thread))
 			return;
 	dump->status = EXIT_WITH_ERRORS;
 	if (dump_lost_thread(&(struct dump_thread){ .tid = thread->tid, .name = thread->name,
@@ -138,7 +147,8 @@ static uint64_t now_ns(void)
 
 static int open_process(struct dump *dump, pid_t pid)
 {
-	struct namer_options namer = { .native = dump->options->native };
+	struct namer_options namer = { .native = dump->options->native,
+				       .traces = dump->options->traces };
 	struct process process;
 	int error = process_read(pid, &process);
 
@@ -255,7 +265,8 @@ static int dump_core_threads(struct dump *dump, struct core_file *core)
 
 static int dump_core_stacks(struct dump *dump, struct core_file *core)
 {
-	struct namer_options namer = { .native = dump->options->native };
+	struct namer_options namer = { .native = dump->options->native,
+				       .traces = dump->options->traces };
 	int error = lua_process_open_core(core, dump->functions, &namer, &dump->process);
 
 	if (error)
