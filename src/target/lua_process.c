@@ -396,7 +396,7 @@ static bool may_hold_states(const struct mapping *mapping)
 
 static void find_states(struct lua_process *process, struct looked_at *one)
 {
-	int pages = resident_open(process->pid);
+	int pages = process->core ? -ENOENT : resident_open(process->pid);
 
 	one->state_count = 0;
 	for (size_t i = 0; i < maps_count(process->maps); i++) {
