@@ -184,13 +184,14 @@ int dump_vm_add(struct dump_vm *vm, enum coroutine_state state,
 	if (!key)
 		return -ENOMEM;
 	HASH_FIND(hh, vm->index, key, key_size(count), entry);
-	if (entry)
+	if (entry) {
 		free(key);
-	else
+	} else {
 		entry = add_group(vm, key, frames, count);
-	if (!entry) {
-		free(key);
-		return -ENOMEM;
+		if (!entry) {
+			free(key);
+			return -ENOMEM;
+		}
 	}
 	entry->group.state = state;
 	entry->group.count++;
