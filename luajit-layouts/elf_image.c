@@ -55,7 +55,6 @@ enum elf_image_status elf_image_open(struct memory *memory, uint64_t base,
 	Elf64_Phdr headers[ELF_IMAGE_SEGMENTS_MAX];
 	Elf64_Ehdr header;
 	enum elf_image_status status;
-	uint64_t bias;
 
 	/* The machine field lies at the same place in 32-bit headers, which are shorter. */
 	if (memory_read(memory, base, &header, sizeof(header)) != MEMORY_OK)
@@ -70,12 +69,14 @@ enum elf_image_status elf_image_open(struct memory *memory, uint64_t base,
 	if (memory_read(memory, base + header.e_phoff, headers,
 			header.e_phnum * sizeof(headers[0])) != MEMORY_OK)
 		return ELF_IMAGE_UNREADABLE;
-	if (!find_bias(headers, header.e_phnum, base, &bias))
+	if (!find_bias(headers, header.e_phnum, base, &image.bias))
 		return ELF_IMAGE_MALFORMED;
 	for (size_t i = 0; i < header.e_phnum; i++) {
 		if (headers[i].p_type == PT_GNU_EH_FRAME)
-			image.eh_frame_hdr = bias + headers[i].p_vaddr;
-		else if (headers[i].p_type == PT_LOAD && !add_segment(&image, bias, &headers[i]))
+			image.eh_frame_hdr = image.bias + headers[i].p_vaddr;
+		else if (headers[i].p_type == PT_DYNAMIC)
+			image.dynamic = image.bias + headers[i].p_vaddr;
+		else if (headers[i].p_type == PT_LOAD && !add_segment(&image, image.bias, &headers[i]))
 			return ELF_IMAGE_MALFORMED;
 	}
 	*ret_image = image;

@@ -36,7 +36,9 @@ struct elf_image {
 	uint16_t machine;	/* EM_X86_64, ...; also valid on ELF_IMAGE_OTHER_MACHINE */
 	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];	/* PT_LOAD */
 	size_t segment_count;
+	uint64_t bias;		/* what addresses in the target are above the file's */
 	uint64_t eh_frame_hdr;	/* address in the target; 0 if there is none */
+	uint64_t dynamic;	/* of PT_DYNAMIC, likewise */
 };
 
 /* Read the headers of the image whose first byte is mapped at base. */

@@ -330,7 +330,7 @@ static enum exit_status choose_by_tree(struct options *options)
 
 enum exit_status choose_processes(struct options *options)
 {
-	if (options->launch || options->recordings || (options->dwarf && !options->name))
+	if (options->launch || options->recordings || options->core || (options->dwarf && !options->name))
 		return EXIT_ALL_GOOD;
 	if (options->pid_count == 0)
 		return choose_by_name(options);

@@ -3,22 +3,29 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "output/escape.h"
-#include "output/frame_label.h"
+#include <jansson.h>
+
+#include "memory/core_file.h"
+#include "output/dump_report.h"
 #include "src/choose.h"
+#include "src/dump_stacks.h"
 #include "src/message.h"
+#include "src/target/hold.h"
 #include "src/target/lua_process.h"
+#include "src/target/process.h"
 #include "src/target/threads.h"
 #include "src/target/tracer.h"
+#include "unwind/core_registers.h"
 
 enum {
 	STOP_TIMEOUT_NS = 200 * 1000 * 1000,
 	SLEEPER_TRIES = 10,	/* to read a thread that wakes up now and then */
 };
+
+enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
 
 struct dump {
 	const struct options *options;
@@ -26,46 +33,27 @@ struct dump {
 	struct tracer *tracer;
 	struct lua_process *process;
 	struct threads *threads;
+	struct dump_process *report;
+	json_t *documents;	/* of processes; NULL unless JSON is wanted */
 	enum exit_status status;
 };
 
-static void print_frames(const struct frame *frames, size_t count)
+static void out_of_memory(struct dump *dump)
 {
-	char label[FRAME_LABEL_SIZE];
-
-	for (size_t i = 0; i < count; i++) {
-		frame_label(frames[i].function, frames[i].line, true, label);
-		printf("    ");
-		escape_write(ESCAPE_PLAIN, label, stdout);
-		putchar('\n');
-	}
+	message_error_errno(ENOMEM, "dumping stacks");
+	dump->status = EXIT_WITH_ERRORS;
 }
 
-static void print_lost(enum lost_reason reason)
+/* The thread that was captured. */
+static void add_thread(struct dump *dump, struct thread *thread, const char *state)
 {
-	struct frame frame = { .function = functions_lost(reason) };
+	struct dump_thread found = { .tid = thread->tid, .name = thread->name, .state = state };
+	bool whole = false;
 
-	print_frames(&frame, 1);
-}
-
-static void print_thread(struct dump *dump, const struct thread *thread, const char *state)
-{
-	const struct frame *frames;
-	enum vm_state vm_state;
-	size_t count;
-
-	printf("Thread %d \"", thread->tid);
-	escape_write(ESCAPE_PLAIN, thread->name, stdout);
-	printf("\" (%s)\n", state);
-	if (lua_process_unwind(dump->process, &frames, &count, &vm_state)) {
-		print_lost(LOST_OUT_OF_MEMORY);
+	if (dump_thread(dump->process, &found, dump->report, &whole))
+		out_of_memory(dump);
+	else if (!whole)
 		dump->status = EXIT_WITH_ERRORS;
-		return;
-	}
-	for (size_t i = 0; i < count; i++)
-		if (frames[i].function->kind == FRAME_LOST)
-			dump->status = EXIT_WITH_ERRORS;
-	print_frames(frames, count);
 }
 
 /* A running thread is held for as long as it takes to copy its stacks. */
@@ -85,8 +73,8 @@ static bool dump_running(struct dump *dump, struct thread *thread)
 	tracer_resume(dump->tracer, thread->tracee);
 	if (error)
 		return false;
-	print_thread(dump, thread,
-		     thread->tracee->state == TRACEE_JOB_STOPPED ? "stopped" : "running");
+	add_thread(dump, thread,
+		   thread->tracee->state == TRACEE_JOB_STOPPED ? "stopped" : "running");
 	return true;
 }
 
@@ -124,7 +112,7 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 	    !is_same_call(&before, &after) ||
 	    thread_measure(dump->threads, thread, &used) || used != 0)
 		return false;
-	print_thread(dump, thread, state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep");
+	add_thread(dump, thread, state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep");
 	return true;
 }
 
@@ -136,17 +124,17 @@ static bool may_be_held(struct dump *dump, struct thread *thread)
 	       thread_is_running(dump->threads, thread);
 }
 
-static void dump_thread(struct dump *dump, struct thread *thread)
+static void dump_one_thread(struct dump *dump, struct thread *thread)
 {
 	for (unsigned i = 0; i < SLEEPER_TRIES; i++)
 		if (may_be_held(dump, thread) ? dump_running(dump, thread)
 					      : dump_sleeping(dump, thread))
 			return;
-	printf("Thread %d \"", thread->tid);
-	escape_write(ESCAPE_PLAIN, thread->name, stdout);
-	printf("\"\n");
-	print_lost(LOST_RAN_MEANWHILE);
 	dump->status = EXIT_WITH_ERRORS;
+	if (dump_lost_thread(&(struct dump_thread){ .tid = thread->tid, .name = thread->name,
+						    .state = "unknown" },
+			     LOST_RAN_MEANWHILE, dump->report))
+		out_of_memory(dump);
 }
 
 static uint64_t now_ns(void)
@@ -157,12 +145,20 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static int dump_threads(struct dump *dump, pid_t pid)
+static int open_process(struct dump *dump, pid_t pid)
 {
 	struct namer_options namer = { .native = dump->options->native,
 				       .traces = dump->options->traces };
-	int error = lua_process_open(pid, dump->functions, &namer, &dump->process);
+	struct process process;
+	int error = process_read(pid, &process);
 
+	if (error)
+		return error;
+	dump->report = dump_process_new(pid, process.name);
+	process_clear(&process);
+	if (!dump->report)
+		return -ENOMEM;
+	error = lua_process_open(pid, dump->functions, &namer, &dump->process);
 	if (error)
 		return error;
 	if (dump->options->layout)
@@ -172,8 +168,42 @@ static int dump_threads(struct dump *dump, pid_t pid)
 	if (!dump->threads)
 		return -ENOMEM;
 	error = threads_refresh(dump->threads, now_ns(), 0);
-	if (!error)
-		error = lua_process_refresh(dump->process, true);
+	return error ? error : lua_process_refresh(dump->process, true);
+}
+
+static void note_incomplete(struct dump *dump)
+{
+	for (size_t i = 0; i < dump->report->vm_count; i++)
+		if (!dump->report->vms[i].complete)
+			dump->status = EXIT_WITH_ERRORS;
+}
+
+static int dump_parked(struct dump *dump)
+{
+	struct hold *hold = hold_new(dump->tracer, dump->threads);
+	int error = hold ? dump_coroutines(dump->process, hold, dump->report) : -ENOMEM;
+
+	hold_free(hold);
+	note_incomplete(dump);
+	return error;
+}
+
+static int write_report(struct dump *dump)
+{
+	json_t *document;
+
+	if (!dump->documents) {
+		dump_process_print(stdout, dump->report);
+		return 0;
+	}
+	document = dump_process_json(dump->report);
+	return document && json_array_append_new(dump->documents, document) == 0 ? 0 : -ENOMEM;
+}
+
+static int dump_stacks(struct dump *dump, pid_t pid)
+{
+	int error = open_process(dump, pid);
+
 	if (error)
 		return error;
 	if (lua_process_module_count(dump->process) == 0) {
@@ -182,22 +212,115 @@ static int dump_threads(struct dump *dump, pid_t pid)
 		return 0;
 	}
 	for (size_t i = 0; i < threads_count(dump->threads); i++)
-		dump_thread(dump, threads_at(dump->threads, i));
-	return 0;
+		dump_one_thread(dump, threads_at(dump->threads, i));
+	error = dump_parked(dump);
+	return error ? error : write_report(dump);
+}
+
+static void end_process(struct dump *dump)
+{
+	threads_free(dump->threads);
+	lua_process_close(dump->process);
+	dump_process_free(dump->report);
+	dump->threads = NULL;
+	dump->process = NULL;
+	dump->report = NULL;
 }
 
 static void dump_process(struct dump *dump, pid_t pid)
 {
-	int error = dump_threads(dump, pid);
+	int error = dump_stacks(dump, pid);
 
 	if (error) {
 		choose_explain(pid, -error);
 		dump->status = EXIT_NOTHING_DONE;
 	}
-	threads_free(dump->threads);
-	lua_process_close(dump->process);
-	dump->threads = NULL;
-	dump->process = NULL;
+	end_process(dump);
+}
+
+static const char *const problem_unknown_layout =
+	"The core's LuaJIT could not be recognised, or its program files are not here as they were.";
+
+static int dump_core_threads(struct dump *dump, struct core_file *core)
+{
+	for (size_t i = 0; i < core_file_thread_count(core); i++) {
+		struct core_note note = core_file_thread(core, i);
+		struct dump_thread thread = { .state = "in core file" };
+		struct capture_hints hints = { 0 };
+		struct registers registers;
+		bool whole;
+		int error;
+
+		if (!core_registers_read(note.bytes, note.size, &thread.tid, &registers))
+			continue;
+		lua_process_capture(dump->process, &registers, &hints);
+		error = dump_thread(dump->process, &thread, dump->report, &whole);
+		if (error)
+			return error;
+		if (!whole)
+			dump->status = EXIT_WITH_ERRORS;
+	}
+	return 0;
+}
+
+static int dump_core_stacks(struct dump *dump, struct core_file *core)
+{
+	struct namer_options namer = { .native = dump->options->native,
+				       .traces = dump->options->traces };
+	int error = lua_process_open_core(core, dump->functions, &namer, &dump->process);
+
+	if (error)
+		return error;
+	if (dump->options->layout)
+		lua_process_give_layout(dump->process, &dump->options->layout->layout,
+					dump->options->layout->is_file);
+	dump->report = dump_process_new(core_file_pid(core), core_file_name(core));
+	if (!dump->report)
+		return -ENOMEM;
+	error = lua_process_refresh(dump->process, true);
+	if (error)
+		return error;
+	if (lua_process_universe_count(dump->process) == 0) {
+		message_warn("%s", problem_unknown_layout);
+		dump->status = EXIT_WITH_ERRORS;
+	}
+	error = dump_core_threads(dump, core);
+	if (!error)
+		error = dump_coroutines(dump->process, NULL, dump->report);
+	note_incomplete(dump);
+	return error ? error : write_report(dump);
+}
+
+static void dump_core(struct dump *dump, const char *path)
+{
+	const char *problem = NULL;
+	struct core_file *core = NULL;
+	int error = core_file_open(path, &core, &problem);
+
+	if (!error && !core_registers_machine(core_file_machine(core))) {
+		error = -EBADMSG;
+		problem = "is a core file of a machine that is not supported";
+	}
+	if (!error)
+		error = dump_core_stacks(dump, core);
+	if (error == -EBADMSG)
+		message_error("%s %s.", path, problem);
+	else if (error)
+		message_error_errno(-error, "%s", path);
+	if (error)
+		dump->status = EXIT_NOTHING_DONE;
+	end_process(dump);
+	core_file_close(core);
+}
+
+static void dump_processes(struct dump *dump)
+{
+	for (size_t i = 0; i < dump->options->pid_count; i++)
+		if (choose_check(dump->options->pids[i]) &&
+		    choose_check_layout(dump->options->pids[i], dump->options->layout))
+			dump_process(dump, dump->options->pids[i]);
+		else
+			dump->status = EXIT_NOTHING_DONE;
 }
 
 /* In a thread of its own: that it ends frees the targets. */
@@ -207,20 +330,31 @@ static void *run(void *context)
 
 	dump->tracer = tracer_new();
 	dump->functions = functions_new();
-	if (!dump->tracer || !dump->functions) {
+	if (dump->options->json)
+		dump->documents = json_array();
+	if (!dump->tracer || !dump->functions || (dump->options->json && !dump->documents)) {
 		message_error_errno(ENOMEM, "dumping stacks");
 		dump->status = EXIT_NOTHING_DONE;
+	} else if (dump->options->core) {
+		dump_core(dump, dump->options->core);
 	} else {
-		for (size_t i = 0; i < dump->options->pid_count; i++)
-			if (choose_check(dump->options->pids[i]) &&
-			    choose_check_layout(dump->options->pids[i], dump->options->layout))
-				dump_process(dump, dump->options->pids[i]);
-			else
-				dump->status = EXIT_NOTHING_DONE;
+		dump_processes(dump);
 	}
 	tracer_free(dump->tracer);
 	functions_free(dump->functions);
 	return NULL;
+}
+
+/* False when memory is short. */
+static bool write_document(json_t *processes)
+{
+	json_t *document = json_pack("{s:i, s:O}", "version", SCHEMA_VERSION, "processes", processes);
+	bool good = document && json_dumpf(document, stdout, JSON_INDENT(1)) == 0;
+
+	json_decref(document);
+	if (good)
+		putchar('\n');
+	return good || ferror(stdout);
 }
 
 enum exit_status command_dump(const struct invocation *invocation)
@@ -234,6 +368,9 @@ enum exit_status command_dump(const struct invocation *invocation)
 		return EXIT_NOTHING_DONE;
 	}
 	pthread_join(thread, NULL);
+	if (dump.documents && !write_document(dump.documents))
+		out_of_memory(&dump);
+	json_decref(dump.documents);
 	if (fflush(stdout) && dump.status == EXIT_ALL_GOOD) {
 		message_error_errno(errno, "standard output");
 		return EXIT_WITH_ERRORS;

@@ -30,6 +30,8 @@ enum {
 	OPTION_NATIVE,
 	OPTION_LINES,
 	OPTION_ANNOTATE,
+	OPTION_JSON,
+	OPTION_CORE,
 	OPTION_TRACES,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
@@ -81,6 +83,8 @@ static const struct {
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
+	{ "core", OPTION_CORE, DUMP, "FILE", "a core file, in place of a process" },
+	{ "json", OPTION_JSON, DUMP, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
 	{ "help", 'h', ALL, NULL, "show this" },
@@ -105,8 +109,10 @@ static const struct {
 	},
 	[COMMAND_DUMP] = {
 		"dump", "[options]",
-		"show what every thread is doing, once",
-		"  ljspy dump -p 1234\n",
+		"show what every thread and coroutine is doing, once",
+		"  ljspy dump -p 1234\n"
+		"  ljspy dump --core core.1234\n"
+		"  ljspy dump -p 1234 --json | jq '.processes[].vms[].coroutines'\n",
 	},
 	[COMMAND_TOP] = {
 		"top", "[options]",
@@ -487,6 +493,12 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_ANNOTATE:
 		options->annotate = true;
 		return true;
+	case OPTION_CORE:
+		options->core = argument;
+		return true;
+	case OPTION_JSON:
+		options->json = true;
+		return true;
 	case OPTION_INVERTED:
 		options->inverted = true;
 		return true;
@@ -605,11 +617,14 @@ static bool parse_rest(struct options *options, char **rest, bool separated)
 
 static bool check_targets(const struct options *options)
 {
-	int ways = (options->pid_count > 0) + (options->name != NULL) + (options->launch != NULL);
+	int ways = (options->pid_count > 0) + (options->name != NULL) + (options->launch != NULL) +
+		   (options->core != NULL);
 
 	if (ways <= 1)
 		return true;
-	message_error("Only one of -p or --tree, --name and a command to start can be given.");
+	message_error(options->command == COMMAND_DUMP
+		      ? "Only one of -p or --tree, --name and --core can be given."
+		      : "Only one of -p or --tree, --name and a command to start can be given.");
 	suggest_help(options->command);
 	return false;
 }

@@ -57,6 +57,8 @@ struct options {
 	bool traces;		/* show the one that runs */
 	bool lines;
 	bool annotate;
+	bool json;
+	const char *core;	/* core file; NULL if not given */
 	bool inverted;
 	double min_percent;	/* 0 if not given */
 	char **recordings;	/* files, up to NULL */

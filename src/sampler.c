@@ -174,6 +174,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		sample.frames = &out_of_memory;
 		sample.frame_count = 1;
 	}
+	sample.phase = lua_process_phase(target->process);
 	record->pending_ns = 0;
 	record->last_sample_ns = now;
 	deliver(sampler, target, &sample);

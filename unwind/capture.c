@@ -1,5 +1,6 @@
 #include "unwind/capture.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/luajit.h"
@@ -197,7 +198,7 @@ static struct memory_range traces_range(const struct lua_universe *universe)
 static void capture_first(struct capture *capture, const struct image *image,
 			  struct capture_hints *hints)
 {
-	enum { RANGES_MAX = STACK_PAGES_MAX + 2 * CAPTURE_UNIVERSES_MAX + 2 };
+	enum { RANGES_MAX = STACK_PAGES_MAX + 2 * CAPTURE_UNIVERSES_MAX + 2 + REQUEST_RANGES };
 	size_t stack_bytes = hints->stack_bytes ? hints->stack_bytes : CAPTURE_STACK_BYTES;
 	struct memory_range ranges[RANGES_MAX];
 	struct lua_universe *universes[CAPTURE_UNIVERSES_MAX];
@@ -217,6 +218,8 @@ static void capture_first(struct capture *capture, const struct image *image,
 	}
 	ranges[count++] = hints->lua_thread;
 	ranges[count++] = hints->lua_stack;
+	for (size_t i = 0; i < REQUEST_RANGES; i++)
+		ranges[count++] = hints->request[i];
 	snapshot_capture(capture->snapshot, ranges, count);
 	note_stack(capture, hints, ranges, stack_count);
 	for (size_t i = 0; i < universe_count; i++)
@@ -435,6 +438,77 @@ static void capture_threads(struct capture *capture, const struct image *image,
 	extend_stack(capture, hints, capture->stack_begin + hints->stack_bytes);
 }
 
+/* The request that the innermost Lua thread works for. */
+static void capture_request(struct capture *capture, const struct image *image,
+			    struct capture_hints *hints)
+{
+	const struct request_layout *layout = image_request_layout(image);
+	const struct lua_thread *innermost = NULL;
+
+	capture->request_context = 0;
+	capture->has_request_context = false;
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe && (!innermost || thread->cframe < innermost->cframe))
+			innermost = thread;
+	}
+	if (!innermost || !layout->known || innermost->layout->L_exdata < 0)
+		return;
+	capture->has_request_context = true;
+	capture->request_context = request_context(snapshot_memory(capture->snapshot), layout,
+						   innermost->exdata, hints->request);
+}
+
+/* The captured thread at the address, added if it is not there yet; NULL if there is none. */
+static struct lua_thread *take_parked(struct capture *capture, struct lua_universe *universe,
+				      uint64_t address)
+{
+	uint8_t bytes[LUA_STATE_BYTES_MAX];
+
+	for (size_t i = 0; i < capture->thread_count; i++)
+		if (capture->threads[i].address == address)
+			return &capture->threads[i];
+	if (address == 0 || address % SLOT_SIZE || capture->thread_count == CAPTURE_THREADS_MAX ||
+	    memory_read(snapshot_memory(capture->snapshot), address, bytes,
+			(size_t)universe->vm->layout.L_size) != MEMORY_OK ||
+	    !lua_thread_load(&capture->threads[capture->thread_count], universe, address, bytes))
+		return NULL;
+	return &capture->threads[capture->thread_count++];
+}
+
+/* Find the parent of a thread, if it is of the same request and has yielded; NULL if there is none. */
+static struct lua_thread *link_parent(struct capture *capture, struct lua_thread *thread)
+{
+	struct lua_thread *parent;
+	uint64_t address, coctx;
+
+	if (thread->parent || !request_parent(snapshot_memory(capture->snapshot), thread->address,
+					      thread->exdata2, &address, &coctx))
+		return NULL;
+	parent = take_parked(capture, thread->universe, address);
+	if (!parent || parent->exdata2 != coctx || parent->exdata != thread->exdata ||
+	    parent->cframe != 0 || parent->status != LUA_YIELD)
+		return NULL;
+	thread->parent = address;
+	return parent;
+}
+
+/* Coroutines that nginx runs have no caller on the C stack but parents that wait for them or beside them. */
+static void capture_parents(struct capture *capture, const struct image *image)
+{
+	size_t count = capture->thread_count;
+
+	if (!image_request_layout(image)->known)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct lua_thread *thread = &capture->threads[i];
+
+		while (thread && thread->exdata2)
+			thread = link_parent(capture, thread);
+	}
+}
+
 /*---- Lua stacks and what is on them ----*/
 
 static struct memory_range lua_stack_range(const struct lua_thread *thread)
@@ -458,6 +532,17 @@ static void capture_lua_stacks(struct capture *capture)
 		snapshot_capture(capture->snapshot, ranges, count);
 }
 
+/* The object in a slot if that may be a function's; else 0. */
+static uint64_t function_in_slot(const struct layout *layout, uint64_t value)
+{
+	bool is_function = tvalue_tag(layout->gc64, value) == TAG_FUNC;
+
+	/* Without GC64 a frame slot has no tag: its low half may be any object's address. */
+	if (!is_function && (layout->gc64 || (value & UINT32_MAX) % SLOT_SIZE))
+		return 0;
+	return tvalue_object(layout->gc64, value);
+}
+
 /*
  * Every function that a slot holds, live or stale: a superset of the
  * functions that have frames, wherever the top turns out to be.
@@ -473,17 +558,9 @@ static void capture_stack_functions(struct capture *capture, struct lua_objects 
 	if (!thread->slots)
 		return;
 	for (uint64_t at = thread->stack; at < thread->stack_end; at += SLOT_SIZE) {
-		uint64_t value = load_bytes(thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE);
-		uint64_t object;
+		uint64_t object = function_in_slot(layout, load_bytes(
+			thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE));
 
-		if (layout->gc64) {
-			if (tvalue_tag(true, value) != TAG_FUNC)
-				continue;
-		} else if (tvalue_tag(false, value) != TAG_FUNC && (value & UINT32_MAX) % SLOT_SIZE) {
-			/* A frame slot has no tag: its low half may be any object's address. */
-			continue;
-		}
-		object = tvalue_object(layout->gc64, value);
 		if (object == 0 || object == last)
 			continue;
 		last = object;
@@ -632,6 +709,8 @@ void capture_thread(struct capture *capture, const struct image *image,
 	capture_first(capture, image, hints);
 	view_other_universes(capture, image);
 	capture_threads(capture, image, hints);
+	capture_request(capture, image, hints);
+	capture_parents(capture, image);
 	capture_lua_stacks(capture);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		capture_stack_functions(capture, objects, &capture->threads[i]);
@@ -651,6 +730,87 @@ void capture_thread(struct capture *capture, const struct image *image,
 	}
 }
 
+/*---- Coroutines ----*/
+
+struct function_list {
+	uint64_t *addresses;	/* owned */
+	size_t count, size;
+};
+
+static bool add_function(struct function_list *list, uint64_t function)
+{
+	size_t size = list->size ? list->size * 2 : 1024;
+	uint64_t *larger;
+
+	if (list->count == list->size) {
+		larger = realloc(list->addresses, size * sizeof(*larger));
+		if (!larger)
+			return false;
+		list->addresses = larger;
+		list->size = size;
+	}
+	list->addresses[list->count++] = function;
+	return true;
+}
+
+/* The functions on a thread's stack up to where it is in use; what is above will not run on. */
+static void list_functions(struct capture *capture, struct lua_thread *thread,
+			   struct function_list *list)
+{
+	uint64_t end = thread->top < thread->stack_end ? thread->top : thread->stack_end;
+
+	lua_thread_view(thread, capture->snapshot);
+	for (uint64_t at = thread->stack; thread->slots && at < end; at += SLOT_SIZE) {
+		uint64_t object = function_in_slot(thread->layout, load_bytes(
+			thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE));
+
+		if (object && !add_function(list, object))
+			return;
+	}
+}
+
+static void add_coroutines(struct capture *capture, struct lua_universe *universe,
+			   const uint64_t *addresses, size_t count)
+{
+	struct memory_range ranges[CAPTURE_THREADS_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i] = (struct memory_range){
+			.address = addresses[i], .length = (size_t)universe->vm->layout.L_size };
+	snapshot_capture(capture->snapshot, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].status == MEMORY_OK &&
+		    lua_thread_load(&capture->threads[capture->thread_count], universe,
+				    addresses[i], ranges[i].copy))
+			capture->thread_count++;
+}
+
+void capture_coroutines(struct capture *capture, struct lua_objects *objects,
+			struct snapshot *snapshot, struct lua_universe *universe,
+			const uint64_t *addresses, size_t count)
+{
+	struct function_list functions = { 0 };
+
+	capture->snapshot = snapshot;
+	capture->stack_begin = capture->stack_end = 0;
+	capture->universe_count = 0;
+	capture->thread_count = 0;
+	lua_objects_begin(objects);
+	view_universe(capture, universe);
+	add_coroutines(capture, universe, addresses,
+		       count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);
+	capture_lua_stacks(capture);
+	/* All of them in one go: the copies move while more is copied. */
+	for (size_t i = 0; i < capture->thread_count; i++)
+		list_functions(capture, &capture->threads[i], &functions);
+	lua_objects_capture(objects, snapshot, &universe->vm->layout, functions.addresses,
+			    functions.count);
+	free(functions.addresses);
+	snapshot_seal(snapshot);
+	for (size_t i = 0; i < capture->thread_count; i++)
+		lua_thread_view(&capture->threads[i], snapshot);
+}
+
 void capture_reload(struct capture *capture)
 {
 	for (size_t i = 0; i < capture->universe_count; i++)
@@ -659,8 +819,11 @@ void capture_reload(struct capture *capture)
 		struct lua_thread *thread = &capture->threads[i];
 		const uint8_t *bytes = snapshot_view(capture->snapshot, thread->address,
 						     (size_t)thread->layout->L_size);
+		uint64_t parent = thread->parent;
 
-		if (bytes && lua_thread_load(thread, thread->universe, thread->address, bytes))
+		if (bytes && lua_thread_load(thread, thread->universe, thread->address, bytes)) {
 			lua_thread_view(thread, capture->snapshot);
+			thread->parent = parent;
+		}
 	}
 }

@@ -33,6 +33,7 @@ struct capture_hints {
 	size_t stack_bytes;	/* how much to copy; 0 for the default */
 	uint64_t g;		/* the universe it was last seen in */
 	struct memory_range lua_thread, lua_stack;	/* of the Lua thread that ran; empty if none */
+	struct memory_range request[REQUEST_RANGES];	/* what was read of its request */
 };
 
 /* A universe's global fields, as captured. */
@@ -51,6 +52,8 @@ struct capture {
 	size_t universe_count;
 	struct lua_thread threads[CAPTURE_THREADS_MAX];
 	size_t thread_count;
+	uint32_t request_context;	/* of the innermost thread's request, see request_context() */
+	bool has_request_context;	/* it is known whether there is one */
 };
 
 /*
@@ -60,6 +63,15 @@ struct capture {
 void capture_thread(struct capture *capture, const struct image *image,
 		    struct lua_objects *objects, struct snapshot *snapshot,
 		    const struct registers *registers, struct capture_hints *hints);
+
+/*
+ * Copy Lua threads of one universe as they are, whether native code runs them
+ * or not: as many of the first CAPTURE_THREADS_MAX as there are at these
+ * addresses. The target must hold still; the snapshot is as for capture_thread().
+ */
+void capture_coroutines(struct capture *capture, struct lua_objects *objects,
+			struct snapshot *snapshot, struct lua_universe *universe,
+			const uint64_t *addresses, size_t count);
 
 /* The captured Lua thread at the address, or NULL. */
 const struct lua_thread *capture_find_thread(const struct capture *capture, uint64_t address);

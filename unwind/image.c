@@ -27,6 +27,7 @@ struct text {
 
 struct image {
 	struct text text;
+	struct request_layout request_layout;
 	char root[IMAGE_ROOT_SIZE];
 	struct module *modules;
 	size_t module_count;
@@ -190,6 +191,16 @@ size_t image_module_count(const struct image *image)
 struct module *image_module(const struct image *image, size_t index)
 {
 	return &image->modules[index];
+}
+
+void image_set_request_layout(struct image *image, const struct request_layout *layout)
+{
+	image->request_layout = *layout;
+}
+
+const struct request_layout *image_request_layout(const struct image *image)
+{
+	return &image->request_layout;
 }
 
 struct memory *image_text(struct image *image)

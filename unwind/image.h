@@ -15,6 +15,7 @@
 
 #include "luajit-layouts/recognise.h"
 #include "memory/memory.h"
+#include "unwind/request.h"
 
 /* Bounds of what is believed of a target. */
 enum {
@@ -103,6 +104,10 @@ struct module *image_find(const struct image *image, uint64_t address);
 
 enum code_kind image_classify(const struct image *image, uint64_t pc,
 			      const struct module **ret_module);
+
+/* How requests of lua-nginx-module are read; unknown in processes without it. */
+void image_set_request_layout(struct image *image, const struct request_layout *layout);
+const struct request_layout *image_request_layout(const struct image *image);
 
 /* Memory of modules, cached by page; for read-only mappings only. */
 struct memory *image_text(struct image *image);

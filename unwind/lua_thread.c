@@ -26,6 +26,10 @@ bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 			  ~(uint64_t)CFRAME_FLAGS,
 		.status = (uint8_t)load_bytes(bytes, layout->L_status, 1),
 	};
+	if (layout->L_exdata >= 0)
+		found.exdata = load_bytes(bytes, layout->L_exdata, sizeof(uint64_t));
+	if (layout->L_exdata2 >= 0)
+		found.exdata2 = load_bytes(bytes, layout->L_exdata2, sizeof(uint64_t));
 	maxstack = load_bytes(bytes, layout->L_maxstack, ref);
 	stacksize = load_bytes(bytes, layout->L_stacksize, 4) * SLOT_SIZE;
 	if (found.stack % SLOT_SIZE || found.stack == 0 || maxstack < found.stack ||
@@ -34,6 +38,20 @@ bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 	found.stack_end = found.stack + stacksize;
 	*thread = found;
 	return true;
+}
+
+enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t cur_L)
+{
+	if (thread->cframe && cur_L)
+		return thread->address == cur_L ? COROUTINE_RUNNING : COROUTINE_NORMAL;
+	if (thread->cframe)
+		return COROUTINE_ACTIVE;
+	if (thread->status == LUA_YIELD)
+		return COROUTINE_SUSPENDED;
+	if (thread->status != 0 || thread->base > lua_thread_bottom(thread) ||
+	    thread->top == thread->base)
+		return COROUTINE_DEAD;
+	return COROUTINE_NOT_STARTED;
 }
 
 void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot)

@@ -27,6 +27,8 @@ struct lua_thread {
 	uint64_t stack, stack_end;	/* the slots that exist */
 	uint64_t cframe;		/* innermost C frame: an interpreter's stack pointer; 0 if none */
 	uint8_t status;
+	uint64_t exdata, exdata2;	/* a program's own; 0 in builds without */
+	uint64_t parent;		/* the parked thread that it runs for, see request_parent(); 0 if none */
 	const uint8_t *slots;		/* bytes of [stack, stack_end); NULL if not captured */
 };
 
@@ -36,6 +38,20 @@ struct lua_thread {
  */
 bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 		     uint64_t address, const uint8_t *bytes);
+
+/* As coroutine.status() has it (lib_base.c), which tells less. */
+enum coroutine_state {
+	COROUTINE_SUSPENDED,
+	COROUTINE_NOT_STARTED,
+	COROUTINE_RUNNING,
+	COROUTINE_NORMAL,	/* active, and has resumed another one */
+	COROUTINE_ACTIVE,	/* one of the two before, where the build does not tell which */
+	COROUTINE_DEAD,
+	COROUTINE_STATE_COUNT
+};
+
+/* cur_L is the universe's, 0 if it has none. */
+enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t cur_L);
 
 /* Find the slots in the snapshot; to be called when it changes no more. */
 void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot);

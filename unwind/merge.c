@@ -137,7 +137,7 @@ static bool goes_on(struct merge *merge, struct section *section, enum lua_step 
 }
 
 /* Emit Lua frames down to and including the one that native code called. */
-static void emit_section(struct merge *merge, struct section *section)
+static void emit_own_frames(struct merge *merge, struct section *section)
 {
 	while (!section->ended && merge->stack->count < MERGE_FRAMES_MAX) {
 		struct lua_activation activation;
@@ -157,6 +157,43 @@ static void emit_section(struct merge *merge, struct section *section)
 		if (!goes_on(merge, section, step_down(section, frame)))
 			return;
 	}
+}
+
+/* The parked thread that this one runs for, if its frames are not shown yet. */
+static struct section *parent_section(struct merge *merge, const struct section *child)
+{
+	uint64_t address = child->walk.thread->parent;
+	const struct lua_thread *parent = address ? capture_find_thread(merge->capture, address)
+						  : NULL;
+	struct section *section = parent ? section_of(merge, parent) : NULL;
+
+	if (!section || section->started)
+		return NULL;
+	section->started = true;
+	section->walk = (struct lua_walk){ .thread = parent, .objects = merge->objects,
+					   .base = parent->base };
+	return section;
+}
+
+/* What a thread runs for, and what that runs for: all of their frames. */
+static void emit_parents(struct merge *merge, const struct section *child)
+{
+	struct section *parent;
+
+	while ((parent = parent_section(merge, child)) && !merge->out_of_memory) {
+		emit(merge, MERGED_CHILD);
+		while (!parent->ended && !merge->out_of_memory &&
+		       merge->stack->count < MERGE_FRAMES_MAX)
+			emit_own_frames(merge, parent);
+		child = parent;
+	}
+}
+
+static void emit_section(struct merge *merge, struct section *section)
+{
+	emit_own_frames(merge, section);
+	if (lua_walk_is_done(&section->walk))
+		emit_parents(merge, section);
 }
 
 /* The C frames of one thread, from its innermost outwards: does one of them lie here? */
@@ -378,6 +415,8 @@ static void emit_trace(struct merge *merge, struct section *section,
 		emit_lost(merge, LOST_IN_TRACE);
 	if (goes_on(merge, section, step_down(section, callee)))
 		emit_section(merge, section);
+	else if (lua_walk_is_done(&section->walk))
+		emit_parents(merge, section);
 }
 
 /*
@@ -1024,6 +1063,53 @@ int merge_stacks(struct capture *capture, struct image *image,
 			passed = PASSED_ON;
 	}
 	stack->vm_state = find_vm_state(&merge);
+	return merge.out_of_memory ? -ENOMEM : 0;
+}
+
+/* The function that a coroutine is to begin with, which lies where its base will be. */
+static void emit_start(struct merge *merge, const struct lua_thread *thread)
+{
+	const struct function_object *function = NULL;
+	uint64_t value;
+
+	if (lua_thread_slot(thread, thread->base, &value) &&
+	    tvalue_tag(thread->layout->gc64, value) == TAG_FUNC)
+		function = lua_objects_function(merge->objects,
+						tvalue_object(thread->layout->gc64, value));
+	if (!function || (function->ffid == FF_LUA && !function->proto)) {
+		emit_lost(merge, LOST_BROKEN_CHAIN);
+		return;
+	}
+	emit_activation(merge, thread->universe,
+			&(struct lua_activation){ .function = function,
+						  .pc = function->proto ? function->proto->bc : 0 });
+}
+
+int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
+		    struct merged_stack *stack)
+{
+	const struct lua_thread *thread = &capture->threads[index];
+	struct merge merge = {
+		.capture = capture,
+		.objects = objects,
+		.memory = snapshot_memory(capture->snapshot),
+		.stack = stack,
+	};
+	struct section *section = &merge.sections[index];
+
+	stack->count = 0;
+	stack->vm_state = VM_STATE_NONE;
+	if (!thread->slots) {
+		emit_lost(&merge, LOST_NOT_CAPTURED);
+		return merge.out_of_memory ? -ENOMEM : 0;
+	}
+	section->walk = (struct lua_walk){ .thread = thread, .objects = objects,
+					   .base = thread->base };
+	if (lua_walk_is_done(&section->walk) && lua_thread_state(thread, 0) == COROUTINE_NOT_STARTED)
+		emit_start(&merge, thread);
+	/* It ends at the bottom; a frame that C had called does not end it. */
+	while (!section->ended && !merge.out_of_memory && stack->count < MERGE_FRAMES_MAX)
+		emit_own_frames(&merge, section);
 	return merge.out_of_memory ? -ENOMEM : 0;
 }
 

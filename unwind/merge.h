@@ -29,6 +29,7 @@ enum merged_kind {
 	MERGED_NATIVE,		/* pc */
 	MERGED_VM,		/* pc, in LuaJIT's interpreter */
 	MERGED_TRACE,		/* trace, pc */
+	MERGED_CHILD,		/* nothing runs here: what is above runs for the coroutine below */
 	MERGED_LOST,		/* lost */
 };
 
@@ -61,6 +62,14 @@ struct merged_stack {
 int merge_stacks(struct capture *capture, struct image *image,
 		 struct lua_objects *objects, struct native_unwinder *native,
 		 struct merged_stack *stack);
+
+/*
+ * Fill the stack with the frames of one of the captured threads, which native
+ * code does not run: a coroutine that has yielded, has failed, or was never
+ * resumed; that one has its function as its only frame.
+ */
+int merge_coroutine(struct capture *capture, size_t thread, struct lua_objects *objects,
+		    struct merged_stack *stack);
 
 void merged_stack_clear(struct merged_stack *stack);
 

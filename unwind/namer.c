@@ -423,11 +423,22 @@ static struct key key_of(const struct merged_frame *frame)
 		key.caller = frame->trace->root;
 		key.detail = frame->trace->number;
 		break;
+	case MERGED_CHILD:
 	case MERGED_LOST:
 		key.detail = frame->lost;
 		break;
 	}
 	return key;
+}
+
+/* Between a coroutine or light thread and the one that lua-nginx-module runs it for. */
+static const struct function *name_child(struct namer *namer)
+{
+	static const struct function child = {
+		.kind = FRAME_NATIVE, .name = "child coroutine", .module = "lua-nginx-module",
+	};
+
+	return functions_intern(namer->functions, &child);
 }
 
 static const struct function *name_other(struct namer *namer, const struct merged_frame *frame)
@@ -441,6 +452,8 @@ static const struct function *name_other(struct namer *namer, const struct merge
 		return name_vm(namer, code_address(frame));
 	case MERGED_TRACE:
 		return name_trace(namer, frame);
+	case MERGED_CHILD:
+		return name_child(namer);
 	case MERGED_NATIVE:
 	case MERGED_LOST:
 		break;
@@ -519,6 +532,7 @@ static enum fold_kind fold_kind(const struct namer *namer, const struct merged_f
 			? FOLD_FFI_CALL : FOLD_VM;
 	case MERGED_TRACE:
 		return namer->options.traces ? FOLD_KEPT : FOLD_LEFT_OUT;
+	case MERGED_CHILD:
 	case MERGED_LOST:
 		break;
 	}

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "memory/snapshot.h"
+#include "src/target/core_maps.h"
 #include "src/target/live_memory.h"
 #include "src/target/maps.h"
 #include "src/target/resident.h"
 #include "unwind/image.h"
+#include "unwind/lua_names.h"
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
 #include "unwind/native.h"
@@ -49,7 +51,9 @@ struct looked_at {
 
 struct lua_process {
 	pid_t pid;
-	struct live_memory *live;
+	struct live_memory *live;	/* NULL for a core file */
+	struct core_file *core;		/* NULL for a process; not owned */
+	struct memory *memory;		/* of either */
 	struct maps *maps;
 	struct image *image;
 	struct lua_objects *objects;
@@ -66,37 +70,67 @@ struct lua_process {
 
 struct memory *lua_process_memory(struct lua_process *process)
 {
-	return live_memory_memory(process->live);
+	return process->memory;
+}
+
+/* Whatever is the same for processes and core files; the memory is set. 0 or -ENOMEM. */
+static int open_parts(struct lua_process *process, const char *root, struct functions *functions,
+		      const struct namer_options *options)
+{
+	process->maps = maps_new(process->pid);
+	process->objects = lua_objects_new();
+	process->image = image_new(process->memory);
+	process->snapshot = snapshot_new(process->memory);
+	if (process->image) {
+		image_set_root(process->image, root);
+		process->native = native_unwinder_new(process->image);
+		process->namer = namer_new(process->image, process->memory, functions, options);
+	}
+	return process->maps && process->objects && process->snapshot && process->native &&
+	       process->namer ? 0 : -ENOMEM;
 }
 
 int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
 		     struct lua_process **ret_process)
 {
 	struct lua_process *process = calloc(1, sizeof(*process));
+	char root[IMAGE_ROOT_SIZE];
+	int error = -ENOMEM;
 
 	if (!process)
 		return -ENOMEM;
 	process->pid = pid;
 	process->live = live_memory_new(pid);
-	process->maps = maps_new(pid);
-	process->objects = lua_objects_new();
 	if (process->live) {
-		process->image = image_new(lua_process_memory(process));
-		process->snapshot = snapshot_new(lua_process_memory(process));
-	}
-	if (process->image) {
-		char root[IMAGE_ROOT_SIZE];
-
+		process->memory = live_memory_memory(process->live);
 		snprintf(root, sizeof(root), "/proc/%d/root", pid);
-		image_set_root(process->image, root);
-		process->native = native_unwinder_new(process->image);
-		process->namer = namer_new(process->image, lua_process_memory(process), functions,
-					   options);
+		error = open_parts(process, root, functions, options);
 	}
-	if (!process->maps || !process->objects || !process->snapshot || !process->native ||
-	    !process->namer) {
+	if (error) {
 		lua_process_close(process);
+		return error;
+	}
+	*ret_process = process;
+	return 0;
+}
+
+int lua_process_open_core(struct core_file *core, struct functions *functions,
+			  const struct namer_options *options, struct lua_process **ret_process)
+{
+	struct lua_process *process = calloc(1, sizeof(*process));
+	int error;
+
+	if (!process)
 		return -ENOMEM;
+	process->pid = core_file_pid(core);
+	process->core = core;
+	process->memory = core_file_memory(core);
+	error = open_parts(process, "", functions, options);
+	if (!error)
+		error = core_maps_load(core, process->maps);
+	if (error) {
+		lua_process_close(process);
+		return error;
 	}
 	*ret_process = process;
 	return 0;
@@ -248,6 +282,8 @@ static char *path_at(const struct lua_process *process, const struct mapped_file
 /* Where ljspy can open the file, or NULL. */
 static char *openable_path(const struct lua_process *process, const struct mapped_file *file)
 {
+	if (process->core)
+		return core_file_has_file(process->core, file->path) ? strdup(file->path) : NULL;
 	for (int place = 0; place < PLACE_COUNT; place++) {
 		char *path = path_at(process, file, (enum place)place);
 
@@ -311,6 +347,17 @@ static bool modules_differ(const struct lua_process *process)
 	       image_module_count(process->image);
 }
 
+/* lua-nginx-module, or nginx with it inside. */
+static void find_request_layout(struct lua_process *process)
+{
+	struct request_layout layout = { .known = false };
+
+	for (size_t i = 0; i < image_module_count(process->image) && !layout.known; i++)
+		request_layout_find(lua_process_memory(process),
+				    image_module(process->image, i)->base, &layout);
+	image_set_request_layout(process->image, &layout);
+}
+
 static int set_modules(struct lua_process *process)
 {
 	struct module *modules = calloc(maps_file_count(process->maps) + 1, sizeof(*modules));
@@ -327,6 +374,7 @@ static int set_modules(struct lua_process *process)
 	if (add_vdso(process, &modules[count]))
 		count++;
 	image_set_modules(process->image, modules, count);
+	find_request_layout(process);
 	namer_reset(process->namer);
 	process->has_modules = true;
 	return 0;
@@ -348,7 +396,7 @@ static bool may_hold_states(const struct mapping *mapping)
 
 static void find_states(struct lua_process *process, struct looked_at *one)
 {
-	int pages = resident_open(process->pid);
+	int pages = process->core ? -ENOENT : resident_open(process->pid);
 
 	one->state_count = 0;
 	for (size_t i = 0; i < maps_count(process->maps); i++) {
@@ -435,8 +483,8 @@ static bool has_universe(const struct lua_process *process, const struct vm_code
 
 int lua_process_refresh(struct lua_process *process, bool thorough)
 {
-	bool changed;
-	int error = maps_refresh(process->maps, &changed);
+	bool changed = false;
+	int error = process->core ? 0 : maps_refresh(process->maps, &changed);
 
 	if (error)
 		return error;
@@ -498,6 +546,14 @@ const struct lua_universe *lua_process_universe(const struct lua_process *proces
 	return image_universe(process->image, index);
 }
 
+const char *lua_process_universe_path(const struct lua_process *process, size_t index)
+{
+	const struct module *module = image_find(process->image,
+						 image_universe(process->image, index)->vm->begin);
+
+	return module ? module->path : "?";
+}
+
 uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process)
 {
 	return namer_symbols_cpu_ns(process->namer);
@@ -523,4 +579,46 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 		return error;
 	*ret_state = process->stack.vm_state;
 	return namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
+				    const uint64_t *addresses, size_t count)
+{
+	snapshot_clear(process->snapshot);
+	capture_coroutines(&process->capture, process->objects, process->snapshot,
+			   image_universe(process->image, universe), addresses, count);
+}
+
+size_t lua_process_coroutine_count(const struct lua_process *process)
+{
+	return process->capture.thread_count;
+}
+
+enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index)
+{
+	const struct capture *capture = &process->capture;
+
+	return lua_thread_state(&capture->threads[index],
+				capture->universe_count ? capture->universes[0].cur_L : 0);
+}
+
+int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
+				 const struct frame **ret_frames, size_t *ret_count)
+{
+	int error = merge_coroutine(&process->capture, index, process->objects, &process->stack);
+
+	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+const char *lua_process_phase(const struct lua_process *process)
+{
+	const struct merged_stack *stack = &process->stack;
+
+	if (process->capture.has_request_context)
+		return request_phase(process->capture.request_context);
+	/* Without it, what the innermost chunk is called, if it is one of the configuration's. */
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LUA && lua_is_main_chunk(stack->frames[i].proto))
+			return request_phase_of_chunk(stack->frames[i].proto->chunkname);
+	return NULL;
 }

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "luajit-layouts/recognise.h"
+#include "memory/core_file.h"
 #include "output/sample.h"
 #include "unwind/capture.h"
 #include "unwind/functions.h"
@@ -26,6 +27,10 @@ struct lua_process;
 int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
 		     struct lua_process **ret_process);
 void lua_process_close(struct lua_process *process);
+
+/* The same for a process that left a core file, which must outlive it. It holds still for ever. */
+int lua_process_open_core(struct core_file *core, struct functions *functions,
+			  const struct namer_options *options, struct lua_process **ret_process);
 
 /*
  * Before the first look: take this layout, which must outlive the process, for
@@ -63,6 +68,7 @@ size_t lua_process_module_count(const struct lua_process *process);
 struct lua_module lua_process_module(const struct lua_process *process, size_t index);
 size_t lua_process_universe_count(const struct lua_process *process);
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
+const char *lua_process_universe_path(const struct lua_process *process, size_t index);	/* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
 
 /* CPU time of the processes that read symbols for it. */
@@ -72,11 +78,27 @@ uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process);
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints);
 
+/* Copy coroutines of a universe while nothing runs; what is no thread at its address is left out. */
+void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
+				    const uint64_t *addresses, size_t count);
+
+/* Of the coroutines captured last: how many, what each is doing, and its frames as lua_process_unwind() has them. */
+size_t lua_process_coroutine_count(const struct lua_process *process);
+enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index);
+int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
+				 const struct frame **ret_frames, size_t *ret_count);
+
 /*
  * Frames of the thread captured last, leaf first; valid until the next call.
  * ret_state tells what its VM was doing. 0 or -ENOMEM.
  */
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
 		       size_t *ret_count, enum vm_state *ret_state);
+
+/*
+ * Of the thread unwound last: the phase of the request that its Lua works
+ * for, as sample.phase has it; NULL if there is none or it is not known.
+ */
+const char *lua_process_phase(const struct lua_process *process);
 
 #endif

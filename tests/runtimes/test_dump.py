@@ -1,5 +1,6 @@
 """ljspy dump sees what a program sees of itself."""
 
+import json
 import re
 
 import pytest
@@ -65,3 +66,119 @@ def test_dump_of_a_busy_program(runtime, jit):
         if frame.endswith("[builtin]"):
             continue
         assert 1 <= int(frame.rpartition(":")[2].split("_")[0]) <= len(lines)
+
+
+PARKED = ljspy.ROOT / "tests/runtimes/parked.lua"
+
+
+def line_of(tag):
+    for number, line in enumerate(PARKED.read_text().splitlines(), 1):
+        if line.endswith(f"-- @{tag}"):
+            return number
+    raise ValueError(tag)
+
+
+def places(group):
+    """Where a group of coroutines waits: the line in each of its Lua functions."""
+    return tuple(frame["line"] for frame in group["frames"] if frame["kind"] == "lua")
+
+
+def parked_groups(vm):
+    """What is known of parked.lua's coroutines, by state and place."""
+    return {(group["state"], places(group)): group["count"] for group in vm["groups"]}
+
+
+THREE_KINDS = {
+    ("suspended", (line_of("step"), line_of("first"))): 5000,
+    ("suspended", (line_of("step"), line_of("second_inside"), line_of("second"))): 3000,
+    ("suspended", (line_of("third"),)): 2000,
+}
+
+
+def dump_json(target, status=ljspy.OK):
+    result = ljspy.run("dump", "-p", target.pid, "--json")
+    assert result.returncode == status, result.stderr
+    document = json.loads(result.stdout)
+    assert document["version"] == 1
+    return document["processes"]
+
+
+@pytest.fixture
+def parked(runtime, request):
+    with ljspy.Target([ljspy.luajit(runtime), PARKED, request.param]) as target:
+        yield target.wait_ready()
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("parked", ["idle", "busy"], indirect=True)
+def test_10000_parked_coroutines_by_place(parked):
+    (process,) = dump_json(parked)
+    (vm,) = process["vms"]
+    assert vm["complete"]
+    groups = parked_groups(vm)
+    assert {key: groups.get(key) for key in THREE_KINDS} == THREE_KINDS
+    counts = [group["count"] for group in vm["groups"]]
+    assert counts == sorted(counts, reverse=True)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("parked", ["idle"], indirect=True)
+def test_states_of_coroutines(parked):
+    (process,) = dump_json(parked)
+    (vm,) = process["vms"]
+    assert vm["coroutines"] == {
+        "suspended": 10000,
+        "not started": 1,
+        "running": 1,
+        "normal": 1,
+        "running or normal": 0,
+        "dead": 2,
+    }
+    groups = parked_groups(vm)
+    assert groups[("not started", (line_of("third") - 2,))] == 1  # where the function begins
+    assert groups[("dead", ())] == 1
+    assert groups[("dead", (line_of("fail"), line_of("failing")))] == 1
+    # Those that are active are in the stack of the thread that runs them.
+    (thread,) = process["threads"]
+    assert line_of("resuming") in places(thread)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("parked", ["idle"], indirect=True)
+def test_coroutines_of_a_sleeper_are_read_without_waking_it(parked):
+    before = ljspy.sleeps(parked.pid)
+    (process,) = dump_json(parked)
+    assert process["held"]["times"] == 0
+    assert ljspy.sleeps(parked.pid) == before
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("parked", ["idle"], indirect=True)
+def test_text_has_what_json_has(parked):
+    (process,) = dump_json(parked)
+    (vm,) = process["vms"]
+    text = ljspy.run("dump", "-p", parked.pid).stdout
+    headings = re.findall(r"^(\d+) coroutines? \((.*)\)$", text, re.MULTILINE)
+    shown = [group for group in vm["groups"] if group["state"] not in ("running", "normal")]
+    assert [(int(count), state) for count, state in headings] == [(g["count"], g["state"]) for g in shown]
+    for group in shown:
+        for frame in group["frames"]:
+            assert f"    {frame['label']}\n" in text
+
+
+HOSTILE = r"""
+local name = "=a\27[2J\226\128\174\255\"\n;"
+local co = coroutine.create(assert(loadstring("coroutine.yield()", name)))
+coroutine.resume(co)
+print("ready") io.stdout:flush() io.read()
+"""
+
+
+@pytest.mark.usefixtures("built")
+def test_names_in_json_are_escaped(runtime):
+    with ljspy.Target([ljspy.luajit(runtime), "-e", HOSTILE]) as target:
+        target.wait_ready()
+        (process,) = dump_json(target)
+    (group,) = process["vms"][0]["groups"]
+    file = group["frames"][-1]["file"]
+    assert file == r'a\x1b[2J\u202e\xff"\n;'

@@ -1,0 +1,32 @@
+/*
+ * dump_stacks: from a process or core file to what is reported of it.
+ *
+ * Coroutines are read in slices. While threads run they are held for a slice at a time, about a millisecond,
+ * and then run on for as long before the next. A process that
+ * sleeps is read without a stop.
+ */
+#ifndef LJSPY_DUMP_STACKS_H
+#define LJSPY_DUMP_STACKS_H
+
+#include "output/dump_report.h"
+#include "src/target/hold.h"
+#include "src/target/lua_process.h"
+
+/*
+ * Add the thread that was captured last; its stack and phase are found out
+ * here. 0 with *ret_whole telling if none of it is lost, or -ENOMEM.
+ */
+int dump_thread(struct lua_process *process, const struct dump_thread *thread,
+		struct dump_process *report, bool *ret_whole);
+
+/* Add a thread of whose stack nothing is known. 0 or -ENOMEM. */
+int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
+		     struct dump_process *report);
+
+/*
+ * Add each universe of the process and its coroutines to the report; hold is
+ * NULL for what never changes, such as a core file. 0 or -ENOMEM.
+ */
+int dump_coroutines(struct lua_process *process, struct hold *hold, struct dump_process *report);
+
+#endif

@@ -1,0 +1,161 @@
+#include "src/target/hold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { STOP_TIMEOUT_NS = 20 * 1000 * 1000 };
+
+struct watched {
+	struct thread *thread;
+	bool stopped;
+	struct thread_call call;	/* of one that sleeps */
+};
+
+struct hold {
+	struct tracer *tracer;
+	struct threads *threads;
+	struct watched *watched;
+	size_t watched_count, watched_size;
+	uint64_t begin_ns;	/* when the first thread was told to stop; 0: none was */
+	uint64_t count, last_ns, longest_ns;
+};
+
+struct hold *hold_new(struct tracer *tracer, struct threads *threads)
+{
+	struct hold *hold = calloc(1, sizeof(*hold));
+
+	if (!hold)
+		return NULL;
+	hold->tracer = tracer;
+	hold->threads = threads;
+	return hold;
+}
+
+void hold_free(struct hold *hold)
+{
+	if (!hold)
+		return;
+	free(hold->watched);
+	free(hold);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool make_room(struct hold *hold)
+{
+	size_t count = threads_count(hold->threads);
+	struct watched *larger;
+
+	if (count <= hold->watched_size)
+		return true;
+	larger = realloc(hold->watched, count * sizeof(*larger));
+	if (!larger)
+		return false;
+	hold->watched = larger;
+	hold->watched_size = count;
+	return true;
+}
+
+static bool is_same_call(const struct thread_call *a, const struct thread_call *b)
+{
+	return a->known == b->known && a->number == b->number && a->rsp == b->rsp &&
+	       a->rip == b->rip && memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
+}
+
+static int stop(struct hold *hold, struct watched *watched)
+{
+	int error;
+
+	if (hold->begin_ns == 0)
+		hold->begin_ns = now_ns();
+	error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
+	watched->stopped = error == 0;
+	/* One that has ended runs no more. */
+	return error == 0 || error == -ESRCH ? 0 : -EAGAIN;
+}
+
+static int watch(struct hold *hold, struct watched *watched)
+{
+	enum thread_state state;
+	uint64_t used;
+
+	if (thread_is_running(hold->threads, watched->thread))
+		return stop(hold, watched);
+	if (thread_measure(hold->threads, watched->thread, &used) ||
+	    thread_look(hold->threads, watched->thread, &state, &watched->call))
+		return 0;
+	return state == THREAD_RUNNING || !watched->call.known ? -EAGAIN : 0;
+}
+
+int hold_begin(struct hold *hold)
+{
+	hold->watched_count = 0;
+	hold->begin_ns = 0;
+	if (!make_room(hold))
+		return -EAGAIN;
+	for (size_t i = 0; i < threads_count(hold->threads); i++) {
+		struct watched *watched = &hold->watched[hold->watched_count++];
+
+		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
+		if (watch(hold, watched)) {
+			hold_end(hold);
+			return -EAGAIN;
+		}
+	}
+	return 0;
+}
+
+static bool slept_on(struct hold *hold, struct watched *watched)
+{
+	struct thread_call call;
+	enum thread_state state;
+	uint64_t used;
+
+	/* One that has ended did so in its sleep, or was not there in the first place. */
+	if (!watched->call.known)
+		return true;
+	return thread_look(hold->threads, watched->thread, &state, &call) == 0 &&
+	       state != THREAD_RUNNING && is_same_call(&watched->call, &call) &&
+	       thread_measure(hold->threads, watched->thread, &used) == 0 && used == 0;
+}
+
+bool hold_end(struct hold *hold)
+{
+	bool good = true;
+
+	/* First let go of those that are stopped. */
+	for (size_t i = 0; i < hold->watched_count; i++)
+		if (hold->watched[i].stopped)
+			tracer_resume(hold->tracer, hold->watched[i].thread->tracee);
+	hold->last_ns = hold->begin_ns ? now_ns() - hold->begin_ns : 0;
+	for (size_t i = 0; i < hold->watched_count; i++)
+		if (!hold->watched[i].stopped)
+			good &= slept_on(hold, &hold->watched[i]);
+	hold->count += hold->last_ns ? 1 : 0;
+	if (hold->last_ns > hold->longest_ns)
+		hold->longest_ns = hold->last_ns;
+	return good;
+}
+
+uint64_t hold_last_ns(const struct hold *hold)
+{
+	return hold->last_ns;
+}
+
+uint64_t hold_count(const struct hold *hold)
+{
+	return hold->count;
+}
+
+uint64_t hold_longest_ns(const struct hold *hold)
+{
+	return hold->longest_ns;
+}

@@ -1,0 +1,39 @@
+/*
+ * hold: a moment in which no thread of a process runs.
+ *
+ * Threads that run are stopped. Those that sleep are left alone, and are
+ * looked at once more at the end: if one has run meanwhile, what was read is
+ * not to be relied on.
+ */
+#ifndef LJSPY_HOLD_H
+#define LJSPY_HOLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/target/threads.h"
+#include "src/target/tracer.h"
+
+struct hold;
+
+/* NULL when memory is short. Both must outlive it. */
+struct hold *hold_new(struct tracer *tracer, struct threads *threads);
+void hold_free(struct hold *hold);
+
+/*
+ * 0; end it soon. Or -EAGAIN: a thread could not be stopped in time, or what
+ * it sleeps in is not known; then nothing is held.
+ */
+int hold_begin(struct hold *hold);
+
+/* Let go. True if nothing has run since hold_begin(). */
+bool hold_end(struct hold *hold);
+
+/* How long the last one held threads; 0 if none ran. */
+uint64_t hold_last_ns(const struct hold *hold);
+
+/* Of all that have ended: how often threads were stopped, and the longest time they were. */
+uint64_t hold_count(const struct hold *hold);
+uint64_t hold_longest_ns(const struct hold *hold);
+
+#endif
