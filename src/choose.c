@@ -1,10 +1,13 @@
 #include "src/choose.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "src/message.h"
+#include "src/survey.h"
+#include "src/target/follow.h"
 #include "src/target/lua_process.h"
 #include "src/target/permission.h"
 
@@ -24,27 +27,115 @@ void choose_explain_no_luajit(pid_t pid)
 	message_note("`ljspy info -p %d` tells what was looked at.", pid);
 }
 
+/*---- May it be looked at? ----*/
+
+struct family {
+	struct process_list list;
+	bool out_of_memory;
+};
+
+static void add_member(void *context, pid_t pid)
+{
+	struct family *family = context;
+	struct process process, *bigger;
+
+	if (process_read(pid, &process))
+		return;
+	bigger = realloc(family->list.processes, (family->list.count + 1) * sizeof(*bigger));
+	if (!bigger) {
+		process_clear(&process);
+		family->out_of_memory = true;
+		return;
+	}
+	family->list.processes = bigger;
+	bigger[family->list.count++] = process;
+}
+
+/* The processes given and all their descendants. 0 or a negative errno. */
+static int find_family(const struct options *options, struct process_list *ret_list)
+{
+	struct follow *follow = follow_new(&(struct follow_options){ .descendants = options->subprocesses });
+	struct family family = { .out_of_memory = false };
+	int error = follow ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < options->pid_count && !error; i++) {
+		error = follow_add(follow, options->pids[i]);
+		add_member(&family, options->pids[i]);
+	}
+	if (!error)
+		error = follow_look(follow, 0, add_member, &family);
+	follow_free(follow);
+	if (!error && family.out_of_memory)
+		error = -ENOMEM;
+	if (error)
+		process_list_clear(&family.list);
+	else
+		*ret_list = family.list;
+	return error;
+}
+
+/* As root without CAP_SYS_PTRACE be who that process is. */
+static bool take_identity(const struct process *process)
+{
+	int error = permission_take_target_identity(process);
+
+	if (!error || error == -EALREADY)
+		return true;
+	choose_explain(process->pid, -error);
+	return false;
+}
+
 bool choose_check(pid_t pid)
 {
 	struct process process;
 	int error = process_read(pid, &process);
+	bool good = false;
 
-	if (error) {
-		choose_explain(pid, -error);
-		return false;
-	}
-	if (process_is_zombie(&process) || process.kernel_thread) {
-		choose_explain(pid, ESRCH);
+	if (error || process_is_zombie(&process) || process.kernel_thread || process.is_32bit)
+		choose_explain(pid, error ? -error : ESRCH);
+	else
+		good = take_identity(&process);
+	if (!error)
 		process_clear(&process);
+	return good;
+}
+
+/* Of whom there are most, for only one user's processes can be had then; workers rather than their master. */
+static const struct process *typical(const struct process_list *list)
+{
+	const struct process *best = NULL;
+	size_t most = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		size_t count = 0;
+
+		for (size_t j = 0; j < list->count; j++)
+			count += list->processes[j].uid == list->processes[i].uid &&
+				 list->processes[j].gid == list->processes[i].gid;
+		if (count > most || (count == most && best && best->uid == 0)) {
+			most = count;
+			best = &list->processes[i];
+		}
+	}
+	return best;
+}
+
+bool choose_check_all(const struct options *options)
+{
+	struct process_list list;
+	bool good;
+	int error;
+
+	if (!options->subprocesses && !options->name)
+		return choose_check(options->pids[0]);
+	error = find_family(options, &list);
+	if (error || list.count == 0) {
+		choose_explain(options->pids[0], error ? -error : ESRCH);
 		return false;
 	}
-	error = permission_take_target_identity(&process);
-	process_clear(&process);
-	if (error && error != -EALREADY) {
-		choose_explain(pid, -error);
-		return false;
-	}
-	return true;
+	good = take_identity(typical(&list));
+	process_list_clear(&list);
+	return good;
 }
 
 /* A module that the layout does not fit; false if there is none. */
@@ -89,89 +180,122 @@ bool choose_check_layout(pid_t pid, const struct given_layout *layout)
 	return fits && !error;
 }
 
-/* Does it run LuaJIT, as far as ljspy may see? */
-static bool runs_luajit(pid_t pid, struct functions *functions)
-{
-	struct namer_options options = { .native = NATIVE_FOLD };
-	struct lua_process *process;
-	bool found;
-
-	if (lua_process_open(pid, functions, &options, &process) != 0)
-		return false;
-	found = lua_process_refresh(process, false) == 0 && lua_process_module_count(process) > 0;
-	lua_process_close(process);
-	return found;
-}
-
-static void list_process(const struct process *process)
-{
-	char *title = process_title(process);
-
-	message_note("  -p %-8d %s", process->pid, title ? title : process->name);
-	free(title);
-}
-
 static enum exit_status take_pids(struct options *options, const struct process_list *list)
 {
-	options->pids = calloc(list->count, sizeof(*options->pids));
-	if (!options->pids) {
+	pid_t *pids = calloc(list->count, sizeof(*pids));
+
+	if (!pids) {
 		message_error_errno(ENOMEM, "choosing processes");
 		return EXIT_NOTHING_DONE;
 	}
 	for (size_t i = 0; i < list->count; i++)
-		options->pids[options->pid_count++] = list->processes[i].pid;
+		pids[i] = list->processes[i].pid;
+	free(options->pids);
+	options->pids = pids;
+	options->pid_count = list->count;
 	return EXIT_ALL_GOOD;
 }
 
-/* Keep of the list those that run LuaJIT. */
-static void keep_luajit(struct process_list *list)
-{
-	struct functions *functions = functions_new();
-	size_t kept = 0;
+/*---- No process ----*/
 
-	for (size_t i = 0; functions && i < list->count; i++) {
-		if (runs_luajit(list->processes[i].pid, functions))
-			list->processes[kept++] = list->processes[i];
-		else
-			process_clear(&list->processes[i]);
+static void explain_none(const struct options *options, const struct survey *survey)
+{
+	if (survey->refused_pid) {
+		choose_explain(survey->refused_pid, survey->refused_error);
+		return;
 	}
-	list->count = kept;
-	functions_free(functions);
+	if (options->name) {
+		message_error("No process that runs LuaJIT matches \"%s\".", options->name);
+		message_note("The pattern is an extended regular expression for the name, program or script.");
+		return;
+	}
+	if (options->pid_count) {
+		message_error("Neither process %d nor any of its descendants runs LuaJIT, as far as can be seen.",
+			      options->pids[0]);
+		return;
+	}
+	message_error("No process that runs LuaJIT can be seen.");
+	if (survey->refused_count)
+		message_note("%zu processes may not be looked at; run ljspy as their user or as root.",
+			     survey->refused_count);
+	else
+		message_note("Name one with -p PID, or start one: ljspy record -- COMMAND");
 }
 
-static enum exit_status choose_from(struct options *options, struct process_list *list)
+/*---- Several ----*/
+
+static void list_process(const struct process *process, const struct finding *finding, double cpu)
 {
-	if (options->name) {
-		if (list->count == 0) {
-			message_error("No process that runs LuaJIT matches \"%s\".", options->name);
-			message_note("The pattern is an extended regular expression for the name, program or script.");
-			return EXIT_NOTHING_DONE;
-		}
-		return take_pids(options, list);
-	}
-	if (list->count == 1)
-		return take_pids(options, list);
-	if (list->count == 0) {
-		message_error("No process that runs LuaJIT can be seen.");
-		message_note("Name one with -p PID, or start one: ljspy record -- COMMAND");
-		return EXIT_NOTHING_DONE;
-	}
-	message_error("There are several processes that run LuaJIT; choose one or more:");
+	const struct passwd *user = getpwuid(process->euid);
+	char *title = process_title(process);
+	char inside[32] = "", owner[32];
+
+	snprintf(owner, sizeof(owner), "%u", process->euid);
+	if (process->own_pid != process->pid)
+		snprintf(inside, sizeof(inside), " (%d in its container)", process->own_pid);
+	message_note("  -p %-8d %-10.10s %4.0f %% CPU  %-16s  %s%s", process->pid,
+		     user ? user->pw_name : owner, cpu, *finding->vm ? finding->vm : "LuaJIT, unknown",
+		     title ? title : process->name, inside);
+	free(title);
+}
+
+/* A process of the list whose children are there as well, or NULL. */
+static const struct process *find_master(const struct process_list *list)
+{
 	for (size_t i = 0; i < list->count; i++)
-		list_process(&list->processes[i]);
+		for (size_t j = 0; j < list->count; j++)
+			if (list->processes[j].parent_pid == list->processes[i].pid)
+				return &list->processes[i];
+	return NULL;
+}
+
+static enum exit_status offer(const struct survey *survey)
+{
+	const struct process *master = find_master(&survey->list);
+	double *cpu = calloc(survey->list.count, sizeof(*cpu));
+
+	message_error("There are several processes that run LuaJIT; choose one or more:");
+	if (cpu)
+		survey_measure(survey, cpu);
+	for (size_t i = 0; i < survey->list.count; i++)
+		list_process(&survey->list.processes[i], &survey->findings[i], cpu ? cpu[i] : 0);
+	if (master)
+		message_note("  --tree %-4d is process %d and all its workers, those to come too", master->pid,
+			     master->pid);
+	free(cpu);
 	return EXIT_USAGE;
 }
 
-enum exit_status choose_processes(struct options *options)
+/*---- Choosing ----*/
+
+static enum exit_status choose_from(struct options *options, struct process_list *list)
+{
+	struct survey survey;
+	enum exit_status status;
+
+	if (survey_take(list, &survey)) {
+		message_error_errno(ENOMEM, "choosing processes");
+		return EXIT_NOTHING_DONE;
+	}
+	if (survey.list.count == 0) {
+		explain_none(options, &survey);
+		status = EXIT_NOTHING_DONE;
+	} else if (survey.list.count == 1 || options->name || options->pid_count) {
+		status = take_pids(options, &survey.list);
+	} else {
+		status = offer(&survey);
+	}
+	survey_clear(&survey);
+	return status;
+}
+
+static enum exit_status choose_by_name(struct options *options)
 {
 	struct process_list list;
 	char *complaint = NULL;
 	enum exit_status status;
-	int error;
+	int error = process_find(options->name ? options->name : "", &list, &complaint);
 
-	if (options->pid_count || options->launch || (options->dwarf && !options->name))
-		return EXIT_ALL_GOOD;
-	error = process_find(options->name ? options->name : "", &list, &complaint);
 	if (error == -EINVAL && complaint) {
 		message_error("The pattern \"%s\" is not right: %s", options->name, complaint);
 		free(complaint);
@@ -181,8 +305,38 @@ enum exit_status choose_processes(struct options *options)
 		message_error_errno(-error, "looking for processes in /proc");
 		return EXIT_NOTHING_DONE;
 	}
-	keep_luajit(&list);
 	status = choose_from(options, &list);
 	process_list_clear(&list);
 	return status;
+}
+
+static enum exit_status choose_by_tree(struct options *options)
+{
+	struct process_list list;
+	enum exit_status status;
+	int error = find_family(options, &list);
+
+	if (error) {
+		message_error_errno(-error, "looking for processes in /proc");
+		return EXIT_NOTHING_DONE;
+	}
+	if (list.count == 0) {
+		choose_explain(options->pids[0], ESRCH);
+		return EXIT_NOTHING_DONE;
+	}
+	status = choose_from(options, &list);
+	process_list_clear(&list);
+	return status;
+}
+
+enum exit_status choose_processes(struct options *options)
+{
+	if (options->launch || options->recordings || (options->dwarf && !options->name))
+		return EXIT_ALL_GOOD;
+	if (options->pid_count == 0)
+		return choose_by_name(options);
+	/* A recording follows its processes itself, from the first on. */
+	if (options->subprocesses && options->command != COMMAND_RECORD)
+		return choose_by_tree(options);
+	return EXIT_ALL_GOOD;
 }

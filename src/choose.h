@@ -8,9 +8,10 @@
 #include "src/target/process.h"
 
 /*
- * Fill options->pids from --name, or, with no target given at all, with the
- * only LuaJIT process there is. Otherwise the user has been told (which
- * processes to choose from) and the exit status is not EXIT_ALL_GOOD.
+ * Fill options->pids from --name, from --tree (unless for a recording, which
+ * finds them itself), or, with no target given at all, with the only LuaJIT
+ * process there is. Otherwise the user has been told (which processes to choose
+ * from) and the exit status is not EXIT_ALL_GOOD.
  */
 enum exit_status choose_processes(struct options *options);
 
@@ -25,6 +26,12 @@ void choose_explain_no_luajit(pid_t pid);
  * As root without CAP_SYS_PTRACE, take on its user and group.
  */
 bool choose_check(pid_t pid);
+
+/*
+ * The same for all processes that are to be recorded: of those that are found
+ * on the way some may be left out, and the user taken on is the one of most of them.
+ */
+bool choose_check_all(const struct options *options);
 
 /* Does the layout that was given, if one was, fit the process? If not, the user has been told. */
 bool choose_check_layout(pid_t pid, const struct given_layout *layout);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "output/filter.h"
 #include "output/format.h"
 #include "src/given_layout.h"
 #include "unwind/namer.h"
@@ -18,7 +19,10 @@
 enum command {
 	COMMAND_RECORD,
 	COMMAND_DUMP,
+	COMMAND_TOP,
 	COMMAND_INFO,
+	COMMAND_REPORT,
+	COMMAND_DIFF,
 	COMMAND_COUNT
 };
 
@@ -41,6 +45,7 @@ struct options {
 	enum command command;
 	pid_t *pids;		/* owned */
 	size_t pid_count;	/* 0: by name, by command, or whatever there is */
+	bool subprocesses;	/* descendants of the processes or the command are meant as well */
 	const char *name;	/* extended regular expression; NULL if not given */
 	char **launch;		/* command and arguments up to NULL; NULL if not given */
 	const char *output;	/* file; "-" is standard output; NULL: see options_default_output() */
@@ -53,7 +58,13 @@ struct options {
 	bool lines;
 	bool annotate;
 	bool inverted;
-	double min_percent;
+	double min_percent;	/* 0 if not given */
+	char **recordings;	/* files, up to NULL */
+	uint64_t since_ns;	/* after the beginning of each recording */
+	uint64_t until_ns;	/* the same; 0: to its end */
+	struct filter_options filter;	/* without the times; its ids and patterns are these: */
+	pid_t *tids;		/* owned */
+	regex_t *include, *exclude;	/* owned */
 	struct given_layout *layout;	/* owned; NULL: it is recognised */
 	const char *dwarf;	/* file with debug info; NULL if not given */
 };

@@ -183,7 +183,12 @@ static bool explain_failure(const struct recording *recording)
 		return true;
 	}
 	if (result->end == SAMPLER_FAILED) {
-		if (options->launch)
+		if (result->error == EAGAIN) {
+			message_error("No timer can be had.");
+			message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
+		} else if (result->pid == 0 && !options->launch) {
+			message_error_errno(result->error, "starting to record");
+		} else if (options->launch)
 			message_error_errno(result->error, "%s", options->launch[0]);
 		else
 			choose_explain(result->pid, result->error);
@@ -224,8 +229,16 @@ static enum exit_status conclude(struct recording *recording)
 	}
 	if (!write_results(recording))
 		status = EXIT_WITH_ERRORS;
+	if (recording->result.left_out) {
+		choose_explain(recording->result.left_out_pid, recording->result.left_out_error);
+		message_warn("%zu processes were left out, this one among them.",
+			     recording->result.left_out);
+		status = EXIT_WITH_ERRORS;
+	}
 	if (recording->result.end == SAMPLER_TARGETS_ENDED && !recording->options->launch)
-		message_note("The recording ended early, with its target.");
+		message_note("The recording ended early, with %s.",
+			     recording->options->pid_count > 1 || recording->options->subprocesses
+				     ? "the last of its targets" : "its target");
 	return status;
 }
 
@@ -260,6 +273,7 @@ static int begin(struct recording *recording)
 static enum exit_status record(struct recording *recording, const struct invocation *invocation)
 {
 	const struct options *options = recording->options;
+	regex_t pattern;
 	int error;
 
 	recording->session.command_line = invocation->command_line;
@@ -273,6 +287,8 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.pid_count = options->pid_count,
 		.launch = options->launch,
 		.launch_mask = &invocation->inherited_mask,
+		.subprocesses = options->subprocesses,
+		.pattern = options->name ? &pattern : NULL,
 		.rate_hz = options->rate_hz,
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native, .traces = options->traces },
@@ -282,7 +298,14 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.pulse = pulse,
 		.context = recording,
 	};
+	/* It has served before, to find the first ones. */
+	if (options->name && process_pattern(options->name, &pattern, NULL)) {
+		message_error_errno(ENOMEM, "starting to record");
+		return EXIT_NOTHING_DONE;
+	}
 	error = sample(recording);
+	if (options->name)
+		regfree(&pattern);
 	/* The targets are free. From here on an interrupt ends ljspy at once. */
 	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
 	progress_end(&recording->progress);
@@ -313,7 +336,7 @@ enum exit_status command_record(const struct invocation *invocation)
 							     options->format);
 	if (path && render_open(&recording->output, path) &&
 	    (!options->stats || render_open(&recording->stats, options->stats)) &&
-	    (options->launch || (choose_check(options->pids[0]) &&
+	    (options->launch || (choose_check_all(options) &&
 				 choose_check_layout(options->pids[0], options->layout)))) {
 		status = record(recording, invocation);
 		if (status != EXIT_NOTHING_DONE)

@@ -9,6 +9,7 @@
 #ifndef LJSPY_SAMPLER_H
 #define LJSPY_SAMPLER_H
 
+#include <regex.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,13 +25,15 @@
 /* Each sample, while it is taken; what it points to is the sampler's. */
 typedef void sampler_take(void *context, const struct sample *sample);
 
-/* About once a second; false to end. */
+/* When sampling begins, and about once a second from then on; false to end. */
 typedef bool sampler_pulse(void *context, const struct figures *so_far);
 
 struct sampler_options {
 	const pid_t *pids;
 	size_t pid_count;
 	char *const *launch;		/* a command to start instead; NULL if not */
+	bool subprocesses;		/* all descendants too, and those to come */
+	const regex_t *pattern;		/* processes to come that match it, too; NULL if not wanted */
 	const sigset_t *launch_mask;	/* its signal mask */
 	unsigned int rate_hz;		/* of CPU time */
 	uint64_t duration_ns;		/* 0: no limit */
@@ -46,7 +49,7 @@ enum sampler_end {
 	SAMPLER_DURATION_OVER,
 	SAMPLER_INTERRUPTED,	/* by SIGINT, SIGTERM or SIGHUP */
 	SAMPLER_TOLD_TO_END,	/* by the pulse */
-	SAMPLER_TARGETS_ENDED,
+	SAMPLER_TARGETS_ENDED,	/* all that were sampled */
 	SAMPLER_FAILED,		/* see error and pid */
 	SAMPLER_NO_LUAJIT,	/* no process has a LuaJIT that could be read; see pid */
 };
@@ -60,10 +63,18 @@ struct sampler_result {
 	bool launched;		/* the command was started */
 	bool exit_known;	/* ... and has ended, with exit_status as waitpid() has it */
 	int exit_status;
+	/* Of processes that were found on the way, those that could not be sampled: how many, and one's reason. */
+	size_t left_out;
+	pid_t left_out_pid;
+	int left_out_error;	/* a positive errno */
 	struct figures figures;
 };
 
 /*
+ * With subprocesses or a pattern, pids is where to begin: some of them may have
+ * ended or may not be sampled. Processes that are found on the way are sampled
+ * as soon as they run LuaJIT and for as long as they do.
+ *
  * Run in a thread of its own, which must end afterwards: that frees the
  * targets (see src/target/tracer.h). SIGINT, SIGTERM, SIGHUP, SIGCHLD and
  * SIGRTMIN must be blocked in every thread.

@@ -10,6 +10,8 @@ import subprocess
 import time
 from typing import NamedTuple
 
+import pytest
+
 import stacks
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -27,11 +29,45 @@ def luajit(runtime):
     return PACKAGES / runtime / "usr/bin/luajit"
 
 
+def helper(name):
+    """A program of targets/, built with ljspy's unit tests."""
+    path = LJSPY.parent / "tests/targets" / name
+    if not path.exists():
+        pytest.skip(f"{path} is not built")
+    return path
+
+
+def in_namespaces(*options, setup="true", argv=()):
+    """The command line that runs ARGV in namespaces of its own, as `unshare
+    OPTIONS` makes them, after the shell commands SETUP. Nothing that is mounted
+    there shows outside."""
+    return ["unshare", *options, "sh", "-ec", f'{setup}\nexec "$@"', "sh", *map(str, argv)]
+
+
+# Nobody else shows, and everything in there ends with its first process.
+ALONE = ("-m", "-p", "-f", "--mount-proc", "--kill-child")
+
+# As root in a container is without it.
+WITHOUT_CAPABILITY = ("setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace")
+
+
+def becoming(user):
+    return ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+
+
+NOBODY = 65534
+
+
+def as_user(user):
+    """Options of subprocess for a process of that user, and of no other group."""
+    return {} if user is None else {"user": user, "group": user, "extra_groups": []}
+
+
 class Target:
     """A process to look at. It ends by itself after LIMIT seconds, whatever
     becomes of the tests; stop() ends it earlier. A context manager."""
 
-    def __init__(self, argv, cwd=None, env=None, limit=60):
+    def __init__(self, argv, cwd=None, env=None, limit=60, user=None):
         # An alarm outlives exec: no wrapper stands between us and the pid.
         self.process = subprocess.Popen(
             [str(a) for a in argv],
@@ -41,6 +77,7 @@ class Target:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             preexec_fn=lambda: signal.alarm(limit),
+            **as_user(user),
         )
         self.pid = self.process.pid
         self.pending = b""
@@ -87,6 +124,19 @@ def program(runtime, name, jit="on", seconds=50, task=None):
     return Target(argv, cwd=stacks.PROGRAMS).wait_ready()
 
 
+def busy(code="", program=None, user=None, through=()):
+    """A LuaJIT program at work in a function called heavy, after CODE, which may
+    use ffi; run by the command line THROUGH."""
+    source = f"""
+        local ffi = require("ffi")
+        {code}
+        local function heavy() local sum = 0 for i = 1, 1e5 do sum = sum + i % 7 end return sum end
+        io.write("ready\\n") io.flush()
+        while true do local sum = heavy() end
+    """
+    return Target([*through, program or luajit("luajit"), "-e", source], cwd="/", user=user).wait_ready()
+
+
 def parks(runtime, name, most=40):
     """The target, the stack and the traceback at each park of a program. It
     parks once in every stack that it spins in."""
@@ -111,10 +161,11 @@ def sleeps(pid):
     return int(status_field(pid, "voluntary_ctxt_switches"))
 
 
-def run(*arguments, timeout=60, **options):
-    """Run ljspy to its end."""
-    options = {"capture_output": True, "text": True, "errors": "replace"} | options
-    return subprocess.run([LJSPY, *map(str, arguments)], timeout=timeout, check=False, **options)
+def run(*arguments, timeout=60, user=None, through=(), **options):
+    """Run ljspy to its end, as USER and by the command line THROUGH."""
+    options = {"capture_output": True, "text": True, "errors": "replace"} | as_user(user) | options
+    argv = [str(a) for a in (*through, LJSPY, *arguments)]
+    return subprocess.run(argv, timeout=timeout, check=False, **options)
 
 
 class Recording(NamedTuple):
@@ -127,19 +178,20 @@ class Recorder:
     """ljspy record at work; finish() waits for what it wrote. Several can run
     at the same time."""
 
-    def __init__(self, directory, *target, seconds=1, rate=HIGH_RATE, options=()):
+    def __init__(self, directory, *target, seconds=1, rate=HIGH_RATE, options=(), user=None, through=()):
         self.folded = directory / "profile.folded"
         self.stats = directory / "stats.json"
         arguments = ["record", "-d", f"{seconds}s", "-r", rate, "-f", "folded", "-o", self.folded]
         arguments += ["--annotate", "--stats", self.stats, *options, *target]
         self.timeout = seconds + 60
         self.process = subprocess.Popen(
-            [LJSPY, *map(str, arguments)],
+            [*through, LJSPY, *map(str, arguments)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
+            **as_user(user),
         )
 
     def finish(self, status=OK):
@@ -163,6 +215,53 @@ def record_native(directory, *target, seconds=2, options=()):
         stack, _, weight = line.rpartition(" ")
         whole.append(([f.removesuffix(stacks.COMPILED_MARK) for f in stack.split(";")], int(weight)))
     return whole
+
+
+def gdb_functions(pid):
+    """Names of native frames as gdb sees them, leaf first."""
+    out = subprocess.run(
+        ["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "bt", "-p", str(pid)],
+        capture_output=True, text=True, timeout=60, check=False,
+    ).stdout
+    return re.findall(r"^#\d+\s+(?:0x\w+ in )?(\S+) \(", out, re.MULTILINE)
+
+
+def native_frames(dump):
+    """Native frames of the first thread of a dump, leaf first: a name, or None where
+    it has none or the C library's has others, too. What Lua calls is a frame of
+    Lua's as well, below the VM's."""
+    frames = [line.strip() for line in dump[: dump.index("]", dump.index("    main [")) + 1].splitlines()[1:]]
+    found = []
+    for at, frame in enumerate(frames):
+        name, _, place = frame.partition(" ")
+        is_lua = place == "[builtin]" or not re.search(r"\[\S+\]$|\.[chS]:\d+$", frame)
+        if is_lua or (at >= 2 and frames[at - 1].endswith("[vm]") and frames[at - 2] == frame):
+            continue
+        found.append(None if "+0x" in name or not place.endswith("]") or place in ("[vm]", "[libc.so.6]") else name)
+    return found
+
+
+def compare_with_gdb(pid, times=4):
+    """How often a running process, stopped by a signal, had a stack whose end gdb
+    found, too: then it has the same native frames. Code without a symbol may have a
+    neighbour's name in gdb."""
+    compared = 0
+    for _ in range(times):
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            assert wait_until(lambda: status_field(pid, "State") in "tT")
+            dump = run("dump", "--native", "all", "-p", pid).stdout
+            expected = gdb_functions(pid)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.01)
+        if expected[-1:] != ["main"] or "[lost" in dump:
+            continue
+        found = native_frames(dump)
+        assert len(found) == len(expected), (dump, expected)
+        assert all(name in (None, other) for name, other in zip(found, expected)), (dump, expected)
+        compared += 1
+    return compared
 
 
 def record(directory, *target, status=OK, **options):

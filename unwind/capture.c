@@ -9,6 +9,7 @@
 enum {
 	PAGE_SIZE = 4096,
 	STACK_PAGES_MAX = CAPTURE_STACK_BYTES_MAX / PAGE_SIZE + 2,
+	OUTSIDE_BYTES = 8 << 10,	/* of native stack outside of all Lua: event loops are deep */
 	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
 	FUNCTIONS_BATCH = 4096,
 	CONSTANTS_MAX = 1024,
@@ -325,9 +326,10 @@ static uint64_t main_thread(const struct capture *capture, const struct lua_univ
 	return address;
 }
 
-/* Follow a thread's C frames outwards, and those of the threads that resumed it. */
+/* Follow a thread's C frames outwards, and those of the threads that resumed it: how far they reach. */
 static void follow_cframes(struct capture *capture, const struct image *image,
-			   struct capture_hints *hints, const struct lua_thread *thread)
+			   struct capture_hints *hints, const struct lua_thread *thread,
+			   uint64_t *outermost)
 {
 	const struct layout *layout = &thread->universe->vm->layout;
 	uint64_t cframe = thread->cframe;
@@ -338,6 +340,8 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 
 		if (end > capture->stack_end)
 			extend_stack(capture, hints, end + PAGE_SIZE);
+		if (end > *outermost)
+			*outermost = end;
 		if (!stack_word(capture, cframe + (uint64_t)layout->CFRAME_PREV, &previous))
 			return;
 		previous &= ~(uint64_t)CFRAME_FLAGS;
@@ -381,6 +385,7 @@ static void capture_threads(struct capture *capture, const struct image *image,
 			    struct capture_hints *hints)
 {
 	struct memory *memory = snapshot_memory(capture->snapshot);
+	uint64_t outermost = capture->stack_begin;
 	const struct module *module;
 
 	if (image_classify(image, capture->registers.rip, &module) == CODE_VM) {
@@ -418,11 +423,16 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		const struct lua_thread *thread = &capture->threads[i];
 
 		if (thread->cframe)
-			follow_cframes(capture, image, hints, thread);
+			follow_cframes(capture, image, hints, thread, &outermost);
 		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
 			find_thread_above(capture, image, hints, thread->universe,
 					  capture->stack_begin);
 	}
+	/* What lies outside of all Lua, too; the next time with the first copy. */
+	hints->stack_bytes = (size_t)(outermost - capture->stack_begin) + OUTSIDE_BYTES;
+	if (hints->stack_bytes < CAPTURE_STACK_BYTES)
+		hints->stack_bytes = CAPTURE_STACK_BYTES;
+	extend_stack(capture, hints, capture->stack_begin + hints->stack_bytes);
 }
 
 /*---- Lua stacks and what is on them ----*/

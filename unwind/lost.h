@@ -12,6 +12,7 @@ enum lost_reason {
 	LOST_RAN_MEANWHILE,	/* read without a stop, and it ran while being read */
 	LOST_STOP_TIMED_OUT,
 	LOST_TARGET_ENDED,
+	LOST_NOT_ATTACHED,	/* a new process ran before it was noticed */
 	LOST_UNKNOWN_LAYOUT,	/* a LuaJIT build whose fields are not known */
 	LOST_NO_VM_FRAME,	/* Lua is running, but where the VM was entered is not known */
 	LOST_NOT_CAPTURED,	/* needed memory that was not copied while the target was held */
@@ -19,6 +20,7 @@ enum lost_reason {
 	LOST_BROKEN_CHAIN,	/* the frame links do not lead to the bottom of the stack */
 	LOST_HALF_DONE,		/* between the two ends of a call, return or coroutine switch */
 	LOST_IN_TRACE,		/* compiled code whose trace or position in it is not known */
+	LOST_REGISTER_UNKNOWN,	/* of a thread read asleep, and the way to the caller leads by it */
 	LOST_NATIVE_UNWIND,	/* no unwind information, or it leads nowhere */
 	LOST_TOO_DEEP,		/* frames beyond the limit, counted from the leaf */
 	LOST_OUT_OF_MEMORY,	/* of ljspy's own */

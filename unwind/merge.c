@@ -1020,7 +1020,8 @@ int merge_stacks(struct capture *capture, struct image *image,
 		passed = pass(&merge);
 		if (passed != PASSED_LOST)
 			continue;
-		emit_lost(&merge, LOST_NATIVE_UNWIND);
+		emit_lost(&merge, native_lacks_register(native) ? LOST_REGISTER_UNKNOWN
+								: LOST_NATIVE_UNWIND);
 		if (resynchronise(&merge))
 			passed = PASSED_ON;
 	}

@@ -1,14 +1,17 @@
 #include "src/target/lua_process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "memory/snapshot.h"
 #include "src/target/live_memory.h"
 #include "src/target/maps.h"
+#include "src/target/resident.h"
 #include "unwind/image.h"
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
@@ -25,6 +28,7 @@ enum {
 	SETTLE_TRIES_RUNNING = 8,
 	SETTLE_TRIES_MAX = 50,
 	VERDICT_MAX = 160,
+	HEAD_BYTES = 1024,	/* by which a file is told from another one */
 };
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
@@ -172,37 +176,86 @@ static const struct looked_at *look_at(struct lua_process *process, const struct
 	return one;
 }
 
-static char *exe_path(const struct lua_process *process, const struct mapped_file *file)
+/* The beginning of a mapped ELF file is never changed, and holds its build id. */
+static bool begins_alike(const struct lua_process *process, const struct mapped_file *file,
+			 const char *path)
 {
-	struct stat status;
-	char *path;
+	unsigned char mapped[HEAD_BYTES], read_here[HEAD_BYTES];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool alike;
 
-	if (asprintf(&path, "/proc/%d/exe", process->pid) < 0)
-		return NULL;
-	if (stat(path, &status) == 0 && status.st_ino == file->inode)
-		return path;
-	free(path);
-	return NULL;
+	if (fd < 0)
+		return false;
+	alike = pread(fd, read_here, sizeof(read_here), 0) == (ssize_t)sizeof(read_here) &&
+		memory_read(live_memory_memory(process->live), file->base, mapped,
+			    sizeof(mapped)) == MEMORY_OK &&
+		memcmp(mapped, read_here, sizeof(mapped)) == 0;
+	close(fd);
+	return alike;
 }
 
 /*
- * Where ljspy can open the file: in the target's root; if it has no name any
- * more, as the program itself or by its mapping, which takes privileges.
+ * Is that path the file which is mapped? Device and inode of the mapping are
+ * those of the filesystem below where that is an overlay, and a path may lead
+ * elsewhere from here than from the target's root.
  */
+static bool leads_to(const struct lua_process *process, const struct mapped_file *file,
+		     const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) || !S_ISREG(status.st_mode))
+		return false;
+	return (status.st_ino == file->inode && status.st_dev == file->device) ||
+	       begins_alike(process, file, path);
+}
+
+enum place {
+	PLACE_TARGETS_ROOT,
+	PLACE_OUR_ROOT,		/* the target may have another one in the same mount namespace */
+	PLACE_PROGRAM,		/* the next two serve for files that were deleted or replaced */
+	PLACE_MAPPING,		/* takes privileges */
+	PLACE_COUNT
+};
+
+static char *path_at(const struct lua_process *process, const struct mapped_file *file, enum place place)
+{
+	const struct mapping *mapping;
+	char *path = NULL;
+	int length = -1;
+
+	switch (place) {
+	case PLACE_TARGETS_ROOT:
+		length = asprintf(&path, "%s%s", image_root(process->image), file->path);
+		break;
+	case PLACE_OUR_ROOT:
+		return strdup(file->path);
+	case PLACE_PROGRAM:
+		length = asprintf(&path, "/proc/%d/exe", process->pid);
+		break;
+	case PLACE_MAPPING:
+		mapping = maps_find(process->maps, file->base);
+		if (mapping)
+			length = asprintf(&path, "/proc/%d/map_files/%lx-%lx", process->pid,
+					  (unsigned long)mapping->begin, (unsigned long)mapping->end);
+		break;
+	case PLACE_COUNT:
+		break;
+	}
+	return length < 0 ? NULL : path;
+}
+
+/* Where ljspy can open the file, or NULL. */
 static char *openable_path(const struct lua_process *process, const struct mapped_file *file)
 {
-	const struct mapping *mapping = maps_find(process->maps, file->base);
-	char *path;
+	for (int place = 0; place < PLACE_COUNT; place++) {
+		char *path = path_at(process, file, (enum place)place);
 
-	if (!file->deleted)
-		return asprintf(&path, "%s%s", image_root(process->image), file->path) < 0
-			? NULL : path;
-	path = exe_path(process, file);
-	if (path || !mapping)
-		return path;
-	return asprintf(&path, "/proc/%d/map_files/%lx-%lx", process->pid,
-			(unsigned long)mapping->begin, (unsigned long)mapping->end) < 0
-		? NULL : path;
+		if (path && leads_to(process, file, path))
+			return path;
+		free(path);
+	}
+	return NULL;
 }
 
 static bool add_module(struct lua_process *process, struct module *module,
@@ -287,20 +340,30 @@ static void add_universes(struct lua_process *process, const struct looked_at *o
 		image_add_universe(process->image, one->states[i], &one->vm);
 }
 
+static bool may_hold_states(const struct mapping *mapping)
+{
+	return (mapping->access & MAPPING_WRITE) && !(mapping->access & MAPPING_SHARED) &&
+	       mapping->inode == 0;
+}
+
 static void find_states(struct lua_process *process, struct looked_at *one)
 {
+	int pages = resident_open(process->pid);
+
 	one->state_count = 0;
 	for (size_t i = 0; i < maps_count(process->maps); i++) {
 		const struct mapping *mapping = maps_at(process->maps, i);
+		uint64_t at = mapping->begin, begin, end;
 
-		if (!(mapping->access & MAPPING_WRITE) || (mapping->access & MAPPING_SHARED) ||
-		    mapping->inode != 0)
+		if (!may_hold_states(mapping))
 			continue;
-		one->state_count += recognise_states(lua_process_memory(process), &one->vm,
-						     mapping->begin, mapping->end,
-						     one->states + one->state_count,
-						     STATES_MAX - one->state_count);
+		while (resident_next(pages, &at, mapping->end, &begin, &end))
+			one->state_count += recognise_states(lua_process_memory(process), &one->vm,
+							     begin, end, one->states + one->state_count,
+							     STATES_MAX - one->state_count);
 	}
+	if (pages >= 0)
+		close(pages);
 	if (one->settled)
 		add_universes(process, one);
 }
@@ -348,6 +411,20 @@ void lua_process_settle(struct lua_process *process)
 	}
 }
 
+/* The mappings may be shown where reading memory is refused: then nothing was looked at. */
+static int check_access(struct lua_process *process)
+{
+	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
+		const struct mapped_file *file = maps_file_at(process->maps, i);
+		char byte;
+
+		if (file->executable)
+			return memory_read(lua_process_memory(process), file->base, &byte,
+					   sizeof(byte)) == MEMORY_REFUSED ? -EPERM : 0;
+	}
+	return 0;
+}
+
 static bool has_universe(const struct lua_process *process, const struct vm_code *vm)
 {
 	for (size_t i = 0; i < image_universe_count(process->image); i++)
@@ -361,6 +438,10 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 	bool changed;
 	int error = maps_refresh(process->maps, &changed);
 
+	if (error)
+		return error;
+	if (!process->has_modules)
+		error = check_access(process);
 	if (error)
 		return error;
 	if (!process->has_modules || (changed && modules_differ(process))) {

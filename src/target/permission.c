@@ -4,6 +4,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,12 @@ enum {
 	WHO_MAX = 128,		/* bytes of "process 12 (name)" or "user 33 (name)" */
 	GROUPS_MAX = 65536,	/* NGROUPS_MAX of Linux */
 };
+
+/* Remedies. */
+static const char add_capability[] =
+	"Start the container with the capability: docker run --cap-add=SYS_PTRACE,"
+	" compose cap_add: [SYS_PTRACE], Kubernetes securityContext.capabilities.add: [SYS_PTRACE].";
+static const char run_as_root[] = "Run ljspy as root, in a container with --cap-add=SYS_PTRACE.";
 
 /* By capget(2): which the calling thread may use, and which it may make usable. */
 static bool read_capabilities(uint64_t *ret_effective, uint64_t *ret_permitted)
@@ -72,12 +79,18 @@ static void describe_process(pid_t pid, char text[static WHO_MAX])
 
 static void describe_user(uid_t uid, char text[static WHO_MAX])
 {
-	const struct passwd *entry = getpwuid(uid);
+	/* getpwuid() may load libraries, which a static program cannot. */
+	FILE *users = fopen("/etc/passwd", "re");
+	const struct passwd *entry = NULL;
 
+	snprintf(text, WHO_MAX, "user %u", (unsigned int)uid);
+	if (!users)
+		return;
+	while ((entry = fgetpwent(users)) && entry->pw_uid != uid)
+		;
 	if (entry)
 		snprintf(text, WHO_MAX, "user %s", entry->pw_name);
-	else
-		snprintf(text, WHO_MAX, "user %u", (unsigned int)uid);
+	fclose(users);
 }
 
 /* Of the three users and groups of a process all have to be the tracer's (ptrace(2), access mode checking). */
@@ -150,8 +163,7 @@ static bool explain_by_user(const struct process *process, bool is_root,
 	describe_user(process->euid, owner);
 	if (is_root)
 		return decide(verdict, PERMISSION_MISSING_CAPABILITY,
-			      "Start the container with --cap-add=SYS_PTRACE"
-			      " (Kubernetes: securityContext.capabilities.add).",
+			      add_capability,
 			      "Process %d (%s) belongs to %s, and ljspy is root without CAP_SYS_PTRACE.",
 			      pid, process->name, owner);
 	snprintf(remedy, sizeof(remedy), "Run ljspy as that user, or as root: sudo ljspy ... -p %d", pid);
@@ -195,7 +207,8 @@ static void explain(const struct process *process, int error, struct permission_
 		return;
 	if (ptrace_is_filtered()) {
 		decide(verdict, PERMISSION_SECCOMP,
-		       "Start the container with --security-opt seccomp=unconfined or a profile that allows ptrace.",
+		       "Start the container with --security-opt seccomp=unconfined or a profile that allows ptrace"
+		       " (Kubernetes: securityContext.seccompProfile).",
 		       "A seccomp filter on ljspy forbids ptrace, so process %d (%s) cannot be traced.",
 		       pid, process->name);
 		return;
@@ -206,13 +219,13 @@ static void explain(const struct process *process, int error, struct permission_
 		return;
 	if (!has_capability && process->capabilities & ~permitted) {
 		decide(verdict, PERMISSION_MISSING_CAPABILITY,
-		       "Run ljspy as root, in a container with --cap-add=SYS_PTRACE.",
+		       is_root ? add_capability : run_as_root,
 		       "Process %d (%s) has capabilities that ljspy has not.", pid, process->name);
 		return;
 	}
 	if (!has_capability && !is_dumpable(process)) {
 		decide(verdict, PERMISSION_NOT_DUMPABLE,
-		       "Run ljspy as root, in a container with --cap-add=SYS_PTRACE.",
+		       is_root ? add_capability : run_as_root,
 		       "Process %d (%s) has made itself unreadable (it is not dumpable), as programs do that"
 		       " change their user.", pid, process->name);
 		return;
@@ -226,7 +239,12 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 	struct process process;
 	int failure = process_read(pid, &process);
 
-	if (failure == -ESRCH) {
+	if (failure && failure != -ENOMEM && kill(pid, 0) && errno == EPERM) {
+		decide(ret_verdict, PERMISSION_HIDDEN,
+		       "Run ljspy as that process's user or as root.",
+		       "Process %d is another user's, and /proc is mounted so that those are hidden (hidepid).",
+		       (int)pid);
+	} else if (failure == -ESRCH) {
 		decide(ret_verdict, PERMISSION_NO_SUCH_PROCESS, "", "There is no process %d.", (int)pid);
 	} else if (failure) {
 		decide(ret_verdict, PERMISSION_UNKNOWN, "", "Process %d cannot be looked at: %s.",
@@ -258,13 +276,18 @@ static int take_identity(uid_t uid, gid_t gid, const gid_t *groups, int group_co
 	return 0;
 }
 
+bool permission_would_take_identity(const struct process *process)
+{
+	return geteuid() == 0 && !permission_has_ptrace_capability() &&
+	       !belongs_to(process, getuid(), getgid());
+}
+
 int permission_take_target_identity(const struct process *process)
 {
 	gid_t *groups;
 	int group_count, error;
 
-	if (geteuid() != 0 || permission_has_ptrace_capability() ||
-	    belongs_to(process, getuid(), getgid()))
+	if (!permission_would_take_identity(process))
 		return -EALREADY;
 	if (!belongs_to(process, process->uid, process->gid))
 		return -EPERM;	/* three users at once cannot be had */

@@ -11,6 +11,7 @@
 
 enum permission_reason {
 	PERMISSION_NO_SUCH_PROCESS,
+	PERMISSION_HIDDEN,		/* /proc is mounted so that other users' processes do not show */
 	PERMISSION_ZOMBIE,
 	PERMISSION_KERNEL_THREAD,
 	PERMISSION_SELF,
@@ -36,6 +37,9 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 
 /* Does the calling thread hold CAP_SYS_PTRACE? */
 bool permission_has_ptrace_capability(void);
+
+/* Is ljspy root without CAP_SYS_PTRACE, and the process another user's, so that the following is worth trying? */
+bool permission_would_take_identity(const struct process *process);
 
 /*
  * When ljspy is root without CAP_SYS_PTRACE: take the target's user and group

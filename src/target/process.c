@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +203,13 @@ bool process_is_zombie(const struct process *process)
 	return process_thread_is_zombie(process) && process_thread_with_memory(process->pid) == 0;
 }
 
+pid_t process_parent(pid_t pid)
+{
+	struct process process = { .parent_pid = 0 };
+
+	return read_stat(pid, &process) == 0 ? process.parent_pid : 0;
+}
+
 pid_t process_of_thread(pid_t tid)
 {
 	char text[STAT_MAX];
@@ -253,7 +259,24 @@ char *process_title(const struct process *process)
 	return title;
 }
 
-static bool matches(const regex_t *pattern, const struct process *process)
+int process_pattern(const char *pattern, regex_t *ret_pattern, char **ret_message)
+{
+	int error = regcomp(ret_pattern, pattern, REG_EXTENDED | REG_NOSUB);
+	char *message;
+
+	if (!error)
+		return 0;
+	if (!ret_message)
+		return -EINVAL;
+	message = malloc(PATTERN_MESSAGE_MAX);
+	if (!message)
+		return -ENOMEM;
+	regerror(error, ret_pattern, message, PATTERN_MESSAGE_MAX);
+	*ret_message = message;
+	return -EINVAL;
+}
+
+bool process_matches(const struct process *process, const regex_t *pattern)
 {
 	const char *at = process->command, *end = at + process->command_length;
 
@@ -300,7 +323,7 @@ static int find_matches(DIR *proc, const regex_t *pattern, struct process_list *
 		if (pid <= 0 || pid == self || process_read(pid, &process))
 			continue;	/* one that ends meanwhile is none */
 		if (process.kernel_thread || process_is_zombie(&process) ||
-		    !matches(pattern, &process)) {
+		    !process_matches(&process, pattern)) {
 			process_clear(&process);
 			continue;
 		}
@@ -318,17 +341,10 @@ int process_find(const char *pattern, struct process_list *ret_list, char **ret_
 	struct process_list list = { .processes = NULL };
 	regex_t compiled;
 	DIR *proc;
-	int error = regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB);
+	int error = process_pattern(pattern, &compiled, ret_message);
 
-	if (error) {
-		char *message = malloc(PATTERN_MESSAGE_MAX);
-
-		if (!message)
-			return -ENOMEM;
-		regerror(error, &compiled, message, PATTERN_MESSAGE_MAX);
-		*ret_message = message;
-		return -EINVAL;
-	}
+	if (error)
+		return error;
 	proc = opendir("/proc");
 	if (!proc) {
 		error = -errno;

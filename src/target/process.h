@@ -4,6 +4,7 @@
 #ifndef LJSPY_PROCESS_H
 #define LJSPY_PROCESS_H
 
+#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,6 +47,9 @@ bool process_is_zombie(const struct process *process);
 /* The same of its first thread alone, or of the thread whose id was read. */
 bool process_thread_is_zombie(const struct process *process);
 
+/* The process that has started this one, or has inherited it; 0 if there is none or the process is gone. */
+pid_t process_parent(pid_t pid);
+
 /* The process that a thread belongs to, or 0. */
 pid_t process_of_thread(pid_t tid);
 
@@ -58,17 +62,25 @@ pid_t process_thread_with_memory(pid_t pid);
 /* The arguments joined by spaces for people to read, or the name in brackets; untrusted. NULL when memory is short. */
 char *process_title(const struct process *process);
 
+/*
+ * Compile an extended regular expression. 0, -EINVAL with *ret_message (to be
+ * freed; ret_message may be NULL) telling what is wrong with it, or -ENOMEM.
+ * Free with regfree().
+ */
+int process_pattern(const char *pattern, regex_t *ret_pattern, char **ret_message);
+
+/* Does it match the name, the program (first argument) or the script (first other one that is no option)? */
+bool process_matches(const struct process *process, const regex_t *pattern);
+
 struct process_list {
 	struct process *processes;	/* in the order of pids */
 	size_t count;
 };
 
 /*
- * All user processes but ljspy itself and the dead for which the extended
- * regular expression matches the name, the program (first argument) or the
- * script (first other argument that is not an option).
- * 0, -EINVAL with *ret_message (to be freed) telling what is wrong with the
- * pattern, or another negative errno. Free with process_list_clear().
+ * All user processes but ljspy itself and the dead that process_matches().
+ * 0, or what process_pattern() has, or another negative errno. Free with
+ * process_list_clear().
  */
 int process_find(const char *pattern, struct process_list *ret_list, char **ret_message);
 void process_list_clear(struct process_list *list);

@@ -16,6 +16,8 @@ enum {
 	UNACCOUNTED_NS = 20 * 1000 * 1000,
 	/* So often at once, if no thread is found. */
 	SCANS_MAX = 5,
+	/* Kept open: schedstat and syscall. */
+	FILES_PER_THREAD = 2,
 	/* "/TID/schedstat" */
 	THREAD_PATH_MAX = 32,
 	/* No file of a thread that is read here is longer. */
@@ -32,7 +34,6 @@ struct threads {
 
 	struct thread **threads;	/* by tid */
 	size_t count;
-	size_t open_count;		/* of threads with files kept open */
 
 	uint64_t ended_cpu_ns;		/* of threads that were dropped */
 	uint64_t unaccounted_ns;	/* at the last scan */
@@ -175,7 +176,8 @@ static void drop_thread(struct threads *threads, struct thread *thread, bool is_
 		close(thread->schedstat_fd);
 	if (thread->syscall_fd >= 0)
 		close(thread->syscall_fd);
-	threads->open_count -= thread->keeps_open;
+	if (thread->keeps_open)
+		tracer_release_files(threads->tracer, FILES_PER_THREAD);
 	threads->ended_cpu_ns += thread->cpu_ns;
 	if (is_gone)
 		tracer_forget(threads->tracer, thread->tracee);
@@ -218,8 +220,7 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 	}
 	thread->tid = tid;
 	thread->schedstat_fd = thread->syscall_fd = -1;
-	thread->keeps_open = threads->open_count < THREADS_OPEN_MAX;
-	threads->open_count += thread->keeps_open;
+	thread->keeps_open = tracer_reserve_files(threads->tracer, FILES_PER_THREAD);
 	read_name(threads, thread);
 	if (!threads->scanned)	/* what it has used so far was before our time */
 		thread_measure(threads, thread, &used_ns);
@@ -479,6 +480,14 @@ void threads_free(struct threads *threads)
 	if (threads->directory)
 		closedir(threads->directory);
 	free(threads);
+}
+
+bool threads_are_gone(const struct threads *threads)
+{
+	for (size_t i = 0; i < threads->count; i++)
+		if (threads->threads[i]->tracee->state != TRACEE_GONE)
+			return false;
+	return true;
 }
 
 size_t threads_count(const struct threads *threads)

@@ -19,7 +19,6 @@
 enum {
 	THREAD_NAME_MAX = 16,		/* TASK_COMM_LEN, with the NUL */
 	THREADS_MAX = 65536,		/* seen of one process; more are left alone */
-	THREADS_OPEN_MAX = 256,		/* files are kept open for that many of a process */
 };
 
 /* Valid until the next threads_refresh(). */
@@ -56,6 +55,9 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 /* In ascending order of thread ids. */
 size_t threads_count(const struct threads *threads);
 struct thread *threads_at(const struct threads *threads, size_t index);
+
+/* Have all of them ended, as far as the tracer was told? */
+bool threads_are_gone(const struct threads *threads);
 
 /*
  * Read how much CPU time the thread has used. The figure lags by up to a tick

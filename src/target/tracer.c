@@ -37,13 +37,16 @@ static const int wait_options = __WALL | __WNOTHREAD | WNOHANG;
 struct seized {
 	struct tracee tracee;	/* first, so that one is the other */
 	int stat_fd;		/* of /proc/PID/task/TID/stat, -1 if not open */
+	bool reserved;		/* room for that file */
 	UT_hash_handle hh;
 };
 
 struct tracer {
 	struct seized *seized;	/* by tid */
 	struct watch watch;
+	size_t files_left;	/* that may still be kept open */
 	bool poll_is_due;
+	bool held_late;		/* since the last tracer_has_held_late() */
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
 };
 
@@ -91,15 +94,16 @@ static void leave_job_stopped(struct tracee *tracee)
 	tracee->state = TRACEE_JOB_STOPPED;
 }
 
-static void handle_trap(struct tracee *tracee, int signal)
+static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal)
 {
 	/* SIGTRAP: our interrupt, or the end of a job stop; else the signal that began one. */
 	bool job_stop = signal != SIGTRAP;
 
-	if (tracee->wanted) {
+	if (tracee->wanted || tracee->hold_late) {
+		tracer->held_late |= !tracee->wanted;
 		tracee->state = TRACEE_HELD;
 		tracee->held_in_job_stop = job_stop;
-		tracee->wanted = false;
+		tracee->wanted = tracee->hold_late = false;
 	} else if (job_stop) {
 		leave_job_stopped(tracee);
 	} else {
@@ -121,7 +125,7 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 	if (former && former != tracee)
 		mark_gone(tracer, former);
 	tracee->execed = true;
-	tracee->wanted = false;
+	tracee->wanted = tracee->hold_late = false;
 	tracer->changed = true;
 	continue_tracee(tracee, 0);
 }
@@ -134,7 +138,7 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
  */
 static void handle_signal(struct tracee *tracee, int signal)
 {
-	if (tracee->wanted)
+	if (tracee->wanted || tracee->hold_late)
 		ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
 	continue_tracee(tracee, signal);
 }
@@ -151,7 +155,7 @@ static void handle_status(struct tracer *tracer, struct tracee *tracee, int stat
 		return;
 	switch (status >> 16) {
 	case PTRACE_EVENT_STOP:
-		handle_trap(tracee, WSTOPSIG(status));
+		handle_trap(tracer, tracee, WSTOPSIG(status));
 		break;
 	case PTRACE_EVENT_EXEC:
 		handle_exec(tracer, tracee);
@@ -183,6 +187,8 @@ static void free_seized(struct tracer *tracer, struct seized *seized)
 		HASH_DEL(tracer->seized, seized);
 	if (seized->stat_fd >= 0)
 		close(seized->stat_fd);
+	if (seized->reserved)
+		tracer_release_files(tracer, 1);
 	free(seized);
 }
 
@@ -201,7 +207,8 @@ static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 		return NULL;
 	}
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	seized->stat_fd = open(path, O_RDONLY | O_CLOEXEC);
+	seized->reserved = tracer_reserve_files(tracer, 1);
+	seized->stat_fd = seized->reserved ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 	return seized;
 }
 
@@ -430,6 +437,14 @@ bool tracer_poll(struct tracer *tracer)
 	return changed;
 }
 
+bool tracer_has_held_late(struct tracer *tracer)
+{
+	bool held_late = tracer->held_late;
+
+	tracer->held_late = false;
+	return held_late;
+}
+
 bool tracer_poll_is_due(const struct tracer *tracer)
 {
 	return tracer->poll_is_due;
@@ -470,14 +485,36 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee)
 	free_seized(tracer, (struct seized *)tracee);
 }
 
+void tracer_allow_files(struct tracer *tracer, size_t count)
+{
+	tracer->files_left = count;
+}
+
+bool tracer_reserve_files(struct tracer *tracer, size_t count)
+{
+	if (tracer->files_left < count)
+		return false;
+	tracer->files_left -= count;
+	return true;
+}
+
+void tracer_release_files(struct tracer *tracer, size_t count)
+{
+	tracer->files_left += count;
+}
+
 struct tracer *tracer_new(void)
 {
 	struct tracer *tracer = calloc(1, sizeof(*tracer));
+	int error = tracer ? watch_open(&tracer->watch, reap_meanwhile, tracer) : 0;
 
-	if (tracer && watch_open(&tracer->watch, reap_meanwhile, tracer)) {
+	if (error) {
 		free(tracer);
+		errno = -error;
 		return NULL;
 	}
+	if (tracer)
+		tracer->files_left = FILES_OPEN_DEFAULT;
 	return tracer;
 }
 

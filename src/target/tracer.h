@@ -39,6 +39,7 @@ struct tracee {
 	pid_t pid;		/* process */
 	pid_t tid;
 	enum tracee_state state;
+	bool hold_late;		/* hold it when it stops after all; set by you while it is TRACEE_AWAITED */
 	bool execed;		/* has run another program since this was last cleared (by you) */
 	bool exit_known;	/* TRACEE_GONE: exit_status holds what waitpid() told */
 	int exit_status;
@@ -48,10 +49,21 @@ struct tracee {
 	bool held_in_job_stop;
 };
 
+enum { FILES_OPEN_DEFAULT = 512 };
+
 struct tracer;
 
-/* NULL when memory is short. Takes SIGRTMAX, see watch.h. */
+/* NULL with errno ENOMEM, or EAGAIN if no timer can be had. Takes SIGRTMAX, see watch.h. */
 struct tracer *tracer_new(void);
+
+/*
+ * Keeping files open for each thread saves much time; there may be more threads
+ * than files can be opened. So whoever does asks for as many files first: false
+ * if they are too many. At first FILES_OPEN_DEFAULT are allowed for.
+ */
+void tracer_allow_files(struct tracer *tracer, size_t count);
+bool tracer_reserve_files(struct tracer *tracer, size_t count);
+void tracer_release_files(struct tracer *tracer, size_t count);
 
 /* Resume whatever is held and free everything. Threads stay seized, see above. */
 void tracer_free(struct tracer *tracer);
@@ -75,8 +87,9 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee);
  * with EINTR (see thread_is_running()).
  *
  * 0: the tracee is TRACEE_HELD, resume it as soon as possible.
- * -ETIMEDOUT: it did not stop in time (an uninterruptible wait); it is
- *	resumed by tracer_poll() as soon as it does.
+ * -ETIMEDOUT: it did not stop in time (it waits for a CPU, or for something
+ *	uninterruptible). When it does, tracer_poll() resumes it, or holds it if
+ *	tracee->hold_late was set.
  * -ESRCH: it has ended.
  * -ECANCELED: it has called execve(); see tracee->execed. It runs.
  */
@@ -94,6 +107,9 @@ void tracer_resume(struct tracer *tracer, struct tracee *tracee);
  * process that is not a tracee. True if a tracee has ended or execed.
  */
 bool tracer_poll(struct tracer *tracer);
+
+/* Has a thread been held late since the last call? */
+bool tracer_has_held_late(struct tracer *tracer);
 
 /*
  * tracer_stop() takes SIGCHLD off the queue; true if one of those may have

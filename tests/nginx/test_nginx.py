@@ -6,16 +6,11 @@ so only libluajit2 can be put under it.
 
 import collections
 import os
-import pathlib
-import re
-import signal
-import socket
-import subprocess
-import urllib.request
 
 import pytest
 
 import ljspy
+import nginx_server
 import stacks
 
 pytestmark = [
@@ -23,7 +18,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody"),
 ]
 
-TEMPLATE = (pathlib.Path(__file__).parent / "nginx.conf.in").read_text()
+TEMPLATE = nginx_server.template("nginx.conf.in")
 
 
 def line_of(tag):
@@ -64,53 +59,10 @@ def program(tmp_path):
     return stacks.Program(path)
 
 
-class Nginx:
-    def __init__(self, directory, jit):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        settings = {"DIRECTORY": directory, "PACKAGES": ljspy.PACKAGES, "JIT": jit, "PORT": self.port}
-        config = directory / "nginx.conf"
-        config.write_text(re.sub("@([A-Z]+)@", lambda m: str(settings[m[1]]), TEMPLATE))
-        self.error_log = directory / "error.log"
-        library = ljspy.PACKAGES / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu"
-        argv = [ljspy.PACKAGES / "nginx/usr/sbin/nginx", "-p", f"{directory}/", "-c", config]
-        self.master = ljspy.Target(argv, env=os.environ | {"LD_LIBRARY_PATH": str(library)}, limit=120)
-        self.children = pathlib.Path(f"/proc/{self.master.pid}/task/{self.master.pid}/children")
-        assert ljspy.wait_until(self.answers), self.error_log.read_text()
-        self.worker = int(self.children.read_text())
-
-    def answers(self):
-        try:
-            self.get("/shares")
-            self.get("/coroutine")
-            return True
-        except OSError:
-            return False
-
-    def get(self, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as response:
-            return response.read()
-
-    def load(self, path, seconds):
-        argv = ["timeout", seconds + 10, "wrk", "-t1", "-c2", f"-d{seconds}s", f"http://127.0.0.1:{self.port}{path}"]
-        return subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, text=True)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        # A master that is killed would leave its worker behind.
-        self.master.process.send_signal(signal.SIGTERM)
-        self.master.process.wait(timeout=10)
-        self.master.stop()
-
-
 @pytest.fixture
 def nginx(tmp_path, jit):
-    directory = tmp_path / "nginx"
-    directory.mkdir()
-    with Nginx(directory, jit) as server:
+    with nginx_server.Nginx(tmp_path / "nginx", TEMPLATE, JIT=jit) as server:
+        server.wait_answers("/shares", "/coroutine")
         yield server
 
 
@@ -161,6 +113,43 @@ def test_coroutine_of_a_request(nginx, jit, program, tmp_path, note_lost):
     assert weights["wrong"] <= wrong_share * sum(weights.values()), wrong
     assert weights["lost"] <= lost_share * sum(weights.values())
     assert ljspy.weight_of(recording.samples, ljspy.has_frame("heavy")) > 0.5 * ljspy.weight_of(recording.samples)
+
+
+def record_native_under_load(nginx, path, directory, *options):
+    with nginx.load(path, 6):
+        busy = ljspy.cpu_ns(nginx.worker)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
+        return ljspy.record_native(directory, "-p", nginx.worker, options=options)
+
+
+def test_what_lua_calls_stands_above_it(nginx, jit, tmp_path):
+    """Functions of nginx and of the libraries that it uses, above the Lua line that
+    called them, and nginx's event loop below all of it."""
+    recorded = record_native_under_load(nginx, "/leaves", tmp_path, "--lines")
+    for function, called in (("matches", r"(pcre|match)"), ("digests", r"(MD5|md5)")):
+        stacks_of = [(frames, weight) for frames, weight in recorded if any(f.startswith(function) for f in frames)]
+        above = lost = 0
+        for frames, weight in stacks_of:
+            at = next(i for i, frame in enumerate(frames) if frame.startswith(function + " "))
+            outside, inside = frames[:at], frames[at + 1 :]
+            lost += weight * any(map(stacks.is_lost, frames))
+            if any(map(stacks.is_lost, frames)):
+                continue
+            names = [frame.split(" ")[0] for frame in outside]
+            assert names.index("main") < names.index("ngx_process_events_and_timers"), frames
+            above += weight * any(re.search(called, frame) for frame in inside)
+        total = sum(weight for _, weight in stacks_of)
+        assert above > 0.3 * total, (function, stacks_of)
+        assert lost <= stacks.LOST_SHARE_COMPILED * total, (function, stacks_of)
+
+
+@pytest.mark.usefixtures("gdb")
+@pytest.mark.parametrize("jit", ["off"], indirect=True)
+def test_native_frames_are_gdbs(nginx, jit):
+    with nginx.load("/leaves", 20):
+        busy = ljspy.cpu_ns(nginx.worker)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
+        assert ljspy.compare_with_gdb(nginx.worker)
 
 
 def test_idle_worker_is_left_alone(nginx, tmp_path):

@@ -117,11 +117,8 @@ def test_two_at_once_are_told_apart(tmp_path):
         assert recorder.finish().samples
 
 
-NOBODY = 65534
-
-
 def as_nobody(argv, **options):
-    return subprocess.Popen(argv, user=NOBODY, group=NOBODY, extra_groups=[], **options)
+    return subprocess.Popen(argv, **ljspy.as_user(ljspy.NOBODY), **options)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")

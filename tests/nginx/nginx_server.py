@@ -1,0 +1,78 @@
+"""A real nginx with OpenResty's Lua module, as Debian builds both."""
+
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import ljspy
+
+
+def template(name):
+    """A configuration in which words like @PORT@ stand for settings."""
+    return (pathlib.Path(__file__).parent / name).read_text()
+
+
+def children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+class Nginx:
+    """A running server. USER, a number, is who starts it; workers of a master
+    that is root become nobody by their configuration. A context manager."""
+
+    def __init__(self, directory, config, user=None, **settings):
+        directory.mkdir(exist_ok=True)
+        if user is not None:
+            os.chown(directory, user, user)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        settings |= {"DIRECTORY": directory, "PACKAGES": ljspy.PACKAGES, "PORT": self.port}
+        path = directory / "nginx.conf"
+        path.write_text(re.sub("@([A-Z]+)@", lambda m: str(settings[m[1]]), config))
+        self.error_log = directory / "error.log"
+        library = ljspy.PACKAGES / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu"
+        argv = [ljspy.PACKAGES / "nginx/usr/sbin/nginx", "-p", f"{directory}/", "-e", self.error_log, "-c", path]
+        environment = os.environ | {"LD_LIBRARY_PATH": str(library)}
+        self.master = ljspy.Target(argv, env=environment, limit=120, user=user)
+
+    def wait_answers(self, *paths):
+        assert ljspy.wait_until(lambda: all(self.answers(path) for path in paths)), self.error_log.read_text()
+
+    @property
+    def workers(self):
+        """Pids of the master's children, draining ones too."""
+        return children(self.master.pid)
+
+    @property
+    def worker(self):
+        (pid,) = self.workers
+        return pid
+
+    def answers(self, path):
+        try:
+            return self.get(path)
+        except OSError:
+            return None
+
+    def get(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as response:
+            return response.read()
+
+    def load(self, path, seconds, connections=2, options=()):
+        argv = ["timeout", seconds + 10, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", *options]
+        argv.append(f"http://127.0.0.1:{self.port}{path}")
+        return subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        # A master that is killed would leave its worker behind.
+        self.master.process.send_signal(signal.SIGTERM)
+        self.master.process.wait(timeout=10)
+        self.master.stop()

@@ -1,0 +1,173 @@
+"""All workers of an nginx as one recording, whatever becomes of them."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import tempfile
+
+import pytest
+
+import ljspy
+import nginx_server
+
+pytestmark = [
+    pytest.mark.usefixtures("built"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its workers to be nobody"),
+]
+
+# A connection for each request: none is open and unused when a worker ends.
+LOAD = ["-H", "Connection: close", "--timeout", "60s"]
+
+
+@pytest.fixture
+def directory():
+    """One that every user can get to."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="ljspy-nginx-"))
+    path.chmod(0o777)
+    yield path
+    shutil.rmtree(path)
+
+
+@contextlib.contextmanager
+def serving(directory, workers, user=None):
+    config = nginx_server.template("workers.conf.in")
+    # Each worker with a queue of its own, so that each gets its share.
+    settings = {"WORKERS": workers, "LISTEN": " reuseport" if workers > 1 else ""}
+    with nginx_server.Nginx(directory / "nginx", config, user=user, **settings) as server:
+        server.wait_answers("/work")
+        assert ljspy.wait_until(lambda: len(server.workers) == workers)
+        yield server
+
+
+@contextlib.contextmanager
+def under_load(server, may_fail=False):
+    """For as long as it takes; then no request has failed."""
+    with server.load("/work", 100, connections=8, options=LOAD) as load:
+        try:
+            yield
+        finally:
+            # To wrk itself, whose parent is timeout.
+            (wrk,) = nginx_server.children(load.pid)
+            os.kill(wrk, signal.SIGINT)
+            report = load.stdout.read()
+    assert load.returncode == 0
+    if not may_fail:
+        assert "Non-2xx" not in report and "Socket errors" not in report, report
+
+
+@contextlib.contextmanager
+def recorded(directory, server, user=None, status=ljspy.OK):
+    """A recording of the whole tree, from when all workers are attached; a list for the outcome."""
+    workers = set(server.workers)
+    recorder = ljspy.Recorder(directory, "--tree", server.master.pid, seconds=100, user=user)
+    outcome = []
+    try:
+        wait_traced(workers)
+        yield outcome
+    finally:
+        recorder.process.send_signal(signal.SIGINT)
+        outcome.append(recorder.finish(status))
+
+
+def wait(condition):
+    assert ljspy.wait_until(condition, seconds=60)
+
+
+def wait_traced(pids):
+    for pid in pids:
+        wait(lambda: ljspy.status_field(pid, "TracerPid") != "0")
+
+
+def wait_busy(pids, cpu_ns):
+    """Until each has used so much CPU time more."""
+    before = {pid: ljspy.cpu_ns(pid) for pid in pids}
+    wait(lambda: all(ljspy.cpu_ns(pid) > before[pid] + cpu_ns for pid in pids))
+
+
+def shares(recording):
+    """Weight by worker."""
+    found = {}
+    for sample in recording.samples:
+        for frame in sample.frames:
+            if worker := re.search(r"worker_(\d+)", frame):
+                found[int(worker[1])] = found.get(int(worker[1]), 0) + sample.weight
+                break
+    return found
+
+
+def interruptions(server):
+    return server.error_log.read_text().count("Interrupted system call")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 4])
+def test_shares_of_all_workers(directory, tmp_path, workers):
+    with serving(directory, workers) as server, under_load(server):
+        pids = server.workers
+        with recorded(tmp_path, server) as outcome:
+            before = {pid: ljspy.cpu_ns(pid) for pid in pids}
+            wait_busy(pids, 1e9)
+            used = {pid: ljspy.cpu_ns(pid) - before[pid] for pid in pids}
+        assert interruptions(server) == 0
+    weights = shares(outcome[0])
+    assert sum(weights.values()) > 0.8 * ljspy.weight_of(outcome[0].samples)
+    for pid in pids:
+        share = weights.get(pid, 0) / sum(weights.values())
+        assert share == pytest.approx(used[pid] / sum(used.values()), abs=0.1)
+
+
+@pytest.mark.parametrize("user", [None, ljspy.NOBODY], ids=["root", "nobody"])
+def test_recording_by_the_user_of_the_master(directory, user):
+    """The workers of root's master are nobody's; nobody's master has its like."""
+    with serving(directory, 2, user=user) as server, under_load(server):
+        workers = set(server.workers)
+        with recorded(directory, server, user=user) as outcome:
+            wait_busy(workers, 3e8)
+    assert set(shares(outcome[0])) == workers
+
+
+def test_workers_without_their_master(directory):
+    """Nobody may look at the workers, but not at their master."""
+    with serving(directory, 2) as server, under_load(server):
+        workers = set(server.workers)
+        with recorded(directory, server, user=ljspy.NOBODY, status=ljspy.WITH_ERRORS) as outcome:
+            wait_busy(workers, 3e8)
+    message = outcome[0].run.stderr
+    assert f"Process {server.master.pid} (nginx) belongs to user root" in message
+    assert set(shares(outcome[0])) == workers
+
+
+@pytest.mark.slow
+def test_reload_under_load(directory, tmp_path):
+    """Old workers until they are gone, new ones from their start; no request fails."""
+    with serving(directory, 2) as server, under_load(server):
+        old = set(server.workers)
+        with recorded(tmp_path, server) as outcome:
+            wait_busy(old, 3e8)
+            server.master.process.send_signal(signal.SIGHUP)
+            wait(lambda: len(set(server.workers) - old) == 2 and not old & set(server.workers))
+            new = set(server.workers)
+            wait_traced(new)
+            wait_busy(new, 3e8)
+    assert set(shares(outcome[0])) == old | new
+
+
+@pytest.mark.parametrize("crash", [signal.SIGKILL, signal.SIGSEGV], ids=lambda s: s.name)
+def test_worker_that_crashes_is_replaced(directory, tmp_path, crash):
+    with serving(directory, 2) as server:
+        with under_load(server, may_fail=True):
+            before = set(server.workers)
+            with recorded(tmp_path, server) as outcome:
+                wait_busy(before, 3e8)
+                victim = min(before)
+                os.kill(victim, crash)
+                wait(lambda: set(server.workers) - before)
+                (successor,) = set(server.workers) - before
+                wait_traced([successor])
+                wait_busy([successor], 3e8)
+        assert f"worker process {victim} exited on signal {int(crash)}" in server.error_log.read_text()
+        assert server.get("/work")
+    assert set(shares(outcome[0])) == before | {successor}

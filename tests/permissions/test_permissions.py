@@ -1,0 +1,171 @@
+"""A refusal is explained by its cause, in one sentence, with one line of remedy.
+
+Where the machine cannot be put in the state that causes it, a filter on
+ljspy's own system calls, or a mount over what it reads, stands for it.
+"""
+
+import errno
+import os
+import pathlib
+
+import pytest
+
+import ljspy
+
+pytestmark = [
+    pytest.mark.usefixtures("built"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else and mount"),
+]
+
+RECORD = ["record", "-d", "1s", "-f", "folded", "-o", "-"]
+
+
+def run(*arguments, **options):
+    return ljspy.run(*arguments, cwd="/", **options)
+
+
+def refused(call, error):
+    return [ljspy.helper("refused"), call, error]
+
+
+def explains(result, cause, remedy):
+    assert result.returncode == ljspy.NOTHING_PROFILED, result.stderr
+    lines = result.stderr.splitlines()
+    assert len(lines) == (2 if remedy else 1), result.stderr
+    assert cause in lines[0]
+    assert (remedy or "") in lines[-1]
+
+
+@pytest.fixture
+def target():
+    with ljspy.busy() as process:
+        yield process
+
+
+@pytest.fixture
+def nobodys():
+    with ljspy.busy(user=ljspy.NOBODY) as process:
+        yield process
+
+
+def test_other_user(target):
+    result = run(*RECORD, "-p", target.pid, user=ljspy.NOBODY)
+    explains(result, f"Process {target.pid} (luajit) belongs to user root", f"sudo ljspy ... -p {target.pid}")
+
+
+def test_other_tracer(target, tmp_path):
+    recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=60)
+    try:
+        ljspy.wait_traced(target.pid)
+        result = run(*RECORD, "-p", target.pid)
+        explains(result, f"traced by process {recorder.process.pid} (ljspy)", "one tracer only")
+    finally:
+        recorder.process.kill()
+        recorder.process.communicate()
+
+
+@pytest.mark.parametrize(
+    "scope, user, remedy",
+    [
+        (1, ljspy.NOBODY, "ljspy record -- COMMAND"),
+        (2, ljspy.NOBODY, "sysctl kernel.yama.ptrace_scope=0"),
+        (3, None, "next boot"),
+    ],
+)
+def test_yama(target, nobodys, scope, user, remedy):
+    """The setting is a file in a mount, and its effect is a filter's."""
+    process = nobodys if user else target
+    setup = f"""
+        mount -t tmpfs none /proc/sys/kernel
+        mkdir /proc/sys/kernel/yama
+        echo {scope} > /proc/sys/kernel/yama/ptrace_scope
+    """
+    inner = [*(ljspy.becoming(user) if user else []), *refused("seize", errno.EPERM)]
+    through = ljspy.in_namespaces("-m", setup=setup, argv=inner)
+    result = run(*RECORD, "-p", process.pid, through=through)
+    explains(result, f"kernel.yama.ptrace_scope is {scope}", remedy)
+
+
+def test_launching_a_command_under_yama():
+    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
+    if not scope.exists() or scope.read_text().strip() != "1":
+        pytest.skip("kernel.yama.ptrace_scope is not 1 here")
+    source = "local finish = os.clock() + 0.5 while os.clock() < finish do end"
+    result = run(*RECORD, "--", ljspy.luajit("luajit"), "-e", source, user=ljspy.NOBODY)
+    assert result.returncode == ljspy.OK, result.stderr
+
+
+@pytest.mark.parametrize("way", ["docker", "compose", "Kubernetes"])
+def test_root_without_the_capability(target, way):
+    """The target has it, so being the same user is not enough."""
+    result = run(*RECORD, "-p", target.pid, through=ljspy.WITHOUT_CAPABILITY)
+    explains(result, "has capabilities that ljspy has not", way)
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS], ids=errno.errorcode.get)
+def test_filter_on_ptrace(target, error):
+    result = run(*RECORD, "-p", target.pid, through=refused("ptrace", error))
+    explains(result, "seccomp", "--security-opt seccomp=unconfined")
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS], ids=errno.errorcode.get)
+def test_filter_on_reading_memory_does_not_matter(target, error):
+    """There is another way."""
+    result = run(*RECORD, "-p", target.pid, through=refused("process_vm_readv", error))
+    assert result.returncode == ljspy.OK, result.stderr
+    assert "main chunk" in result.stdout
+
+
+@pytest.mark.parametrize("hidepid", [1, 2])
+def test_hidden_process(target, hidepid):
+    mount = f"mount -t proc -o hidepid={hidepid} proc /proc"
+    through = ljspy.in_namespaces("-m", setup=mount, argv=ljspy.becoming(ljspy.NOBODY))
+    result = run(*RECORD, "-p", target.pid, through=through)
+    explains(result, "hidepid", "Run ljspy as that process's user")
+
+
+def test_process_that_is_not_dumpable():
+    code = 'ffi.cdef("int prctl(int, long, long, long, long)") ffi.C.prctl(4, 0, 0, 0, 0)'
+    with ljspy.busy(code, user=ljspy.NOBODY) as process:
+        result = run(*RECORD, "-p", process.pid, user=ljspy.NOBODY)
+        explains(result, "not dumpable", "Run ljspy as root")
+
+
+def test_thread_of_the_kernel():
+    kthreadd = 2
+    if ljspy.status_field(kthreadd, "Name") != "kthreadd":
+        pytest.skip("no thread of the kernel can be seen here")
+    explains(run(*RECORD, "-p", kthreadd), "a thread of the kernel", None)
+
+
+def test_32_bit_program(tmp_path):
+    """One that just waits: pause() for ever."""
+    header = b"\x7fELF\x01\x01\x01" + bytes(9)
+    header += b"".join(
+        value.to_bytes(size, "little")
+        for value, size in (
+            # e_type, machine, version, entry, phoff, shoff, flags, then sizes and counts
+            (2, 2), (3, 2), (1, 4), (0x8048054, 4), (52, 4), (0, 4), (0, 4),
+            (52, 2), (32, 2), (1, 2), (0, 2), (0, 2), (0, 2),
+            # p_type, offset, vaddr, paddr, filesz, memsz, flags, align
+            (1, 4), (0, 4), (0x8048000, 4), (0x8048000, 4), (0x5d, 4), (0x5d, 4), (5, 4), (0x1000, 4),
+        )
+    )  # fmt: skip
+    pause = b"\xb8\x1d\x00\x00\x00\xcd\x80\xeb\xf7"
+    program = tmp_path / "waiter"
+    program.write_bytes(header + pause)
+    program.chmod(0o755)
+    try:
+        process = ljspy.Target([program])
+    except OSError:
+        pytest.skip("this kernel runs no 32-bit programs")
+    with process:
+        assert ljspy.wait_until(lambda: ljspy.status_field(process.pid, "Name") == "waiter")
+        explains(run(*RECORD, "-p", process.pid), "runs a 32-bit program", None)
+
+
+def test_nothing_to_choose_from_but_what_is_refused():
+    """As nobody beside root's LuaJIT: it is that which is explained."""
+    launch = f"'{ljspy.luajit('luajit')}' -e 'while true do end' & sleep 0.5"
+    through = ljspy.in_namespaces(*ljspy.ALONE, setup=launch, argv=ljspy.becoming(ljspy.NOBODY))
+    explains(run("record", through=through), "(luajit) belongs to user root", "sudo ljspy")

@@ -1,0 +1,176 @@
+"""Many processes at once, found at the start or on the way."""
+
+import contextlib
+import os
+import re
+import signal
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+PROCESSES, THREADS = 64, 1000
+
+# Each process works for a moment and sleeps for longer, in a chunk named after it.
+WORKER = """
+    local ffi = require("ffi")
+    ffi.cdef("int usleep(unsigned int); unsigned int sleep(unsigned int);"
+        .. "int pthread_create(unsigned long *, void *, void *(*)(void *), long);")
+    local thread = ffi.new("unsigned long[1]")
+    for i = 2, @THREADS@ do
+        ffi.C.pthread_create(thread, nil, ffi.cast("void *(*)(void *)", ffi.C.sleep), 100)
+    end
+    local work = loadstring("local function work() for i = 1, 1e5 do end end return work", "=process_" .. arg[1])()
+    io.write("ready\\n") io.flush()
+    while true do local finish = os.clock() + 0.03 repeat work() until os.clock() > finish ffi.C.usleep(3000000) end
+"""
+
+
+def argv_of(path, number):
+    return [ljspy.luajit("luajit"), path, number]
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Its name is no other program's."""
+    path = tmp_path / f"ljspy-many-{os.getpid()}.lua"
+    path.write_text(WORKER.replace("@THREADS@", str(THREADS // PROCESSES)))
+    return path
+
+
+@contextlib.contextmanager
+def workers(script, count):
+    with contextlib.ExitStack() as stack:
+        targets = [stack.enter_context(ljspy.Target(argv_of(script, i), limit=120)) for i in range(count)]
+        for target in targets:
+            target.wait_ready()
+        yield targets
+
+
+def seen(recording):
+    """Numbers of the processes that the samples show."""
+    return {int(n) for s in recording.samples for f in s.frames for n in re.findall(r"process_(\d+)", f)}
+
+
+# Without room to keep files open, and with fewer timers than processes, it costs more and works the same.
+LIMITS = {"no limits": (), "few files": ("prlimit", "--nofile=512"), "few timers": ("prlimit", "--sigpending=16")}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", LIMITS, ids=LIMITS)
+def test_every_process_is_accounted_for(script, tmp_path, limit):
+    with workers(script, PROCESSES) as targets:
+        pids = ",".join(str(target.pid) for target in targets)
+        options = {"seconds": 200, "rate": 99, "through": LIMITS[limit]}
+        recorder = ljspy.Recorder(tmp_path, "-p", pids, **options)
+        for target in targets:
+            assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "TracerPid") != "0", seconds=100)
+        before = [ljspy.cpu_ns(target.pid) for target in targets]
+        used = lambda: [ljspy.cpu_ns(target.pid) - ns for target, ns in zip(targets, before)]
+        assert ljspy.wait_until(lambda: min(used()) > 4e7, seconds=100)
+        least = sum(used())
+        recorder.process.send_signal(signal.SIGINT)
+        recording = recorder.finish()
+    assert ljspy.weight_of(recording.samples) * 1000 > 0.95 * least
+    assert seen(recording)
+
+
+def test_no_timer_at_all(script, tmp_path):
+    with workers(script, 1) as [target]:
+        result = ljspy.run("record", "-d", "1s", "-o", tmp_path / "x.svg", "-p", target.pid, through=("prlimit", "--sigpending=0"))
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert "ulimit -i" in result.stderr
+
+
+def test_processes_to_come_are_found_by_name(script, tmp_path):
+    """Whatever their parents are."""
+    with workers(script, 1) as first:
+        recorder = ljspy.Recorder(tmp_path, "--name", script.name, seconds=100)
+        ljspy.wait_traced(first[0].pid)
+        with ljspy.Target(["sh", "-c", 'sleep 0.1; exec "$@"', "sh", *map(str, argv_of(script, 7))]) as second:
+            assert ljspy.wait_until(lambda: ljspy.status_field(second.pid, "TracerPid") != "0", seconds=30)
+            before = ljspy.cpu_ns(second.pid)
+            assert ljspy.wait_until(lambda: ljspy.cpu_ns(second.pid) > before + 1e8, seconds=60)
+        recorder.process.send_signal(signal.SIGINT)
+        assert seen(recorder.finish()) == {0, 7}
+
+
+def test_recording_by_name_ends_with_the_last_match(script, tmp_path):
+    with workers(script, 2) as targets:
+        recorder = ljspy.Recorder(tmp_path, "--name", script.name, seconds=100)
+        for target in targets:
+            ljspy.wait_traced(target.pid)
+        targets[0].process.kill()
+        assert ljspy.wait_until(lambda: not recorder.process.poll())
+        targets[1].process.kill()
+        assert ljspy.wait_until(lambda: recorder.process.poll() is not None, seconds=30)
+        recorder.finish()
+
+
+FORKING = """
+    local ffi = require("ffi")
+    ffi.cdef("int fork(void); int waitpid(int, int *, int); int setsid(void); void _exit(int);")
+    local function work(seconds) local finish = os.clock() + seconds repeat local x = 1 until os.clock() > finish end
+    local function in_child(seconds) work(seconds) end
+    local function in_grandchild(seconds) work(seconds) end
+    if ffi.C.fork() == 0 then
+        if ffi.C.fork() == 0 then
+            ffi.C.setsid()
+            in_grandchild(0.3)
+            ffi.C._exit(0)
+        end
+        @CHILD@
+        ffi.C._exit(0)
+    end
+    os.execute("exit 0")
+    ffi.C.waitpid(-1, nil, 0)
+    @PARENT@
+"""
+
+
+def program(child="", parent=""):
+    return FORKING.replace("@CHILD@", child).replace("@PARENT@", parent)
+
+
+def functions(recording):
+    return {name for name in ("in_child", "in_grandchild") if ljspy.weight_of(recording.samples, ljspy.has_frame(name))}
+
+
+def launched(directory, source, *options):
+    """A command under ljspy, to its end."""
+    folded = directory / "x.folded"
+    arguments = ["-r", ljspy.HIGH_RATE, "-o", folded, *options]
+    result = ljspy.run("record", *arguments, "--", ljspy.luajit("luajit"), "-e", source)
+    samples = stacks.parse_folded(folded.read_text()) if result.returncode == ljspy.OK else []
+    return ljspy.Recording(samples, {}, result)
+
+
+def test_children_of_a_command(tmp_path):
+    recording = launched(tmp_path, program(child="in_child(0.3)"), "-s")
+    assert recording.run.returncode == ljspy.OK, recording.run.stderr
+    assert functions(recording) == {"in_child", "in_grandchild"}
+
+
+def test_without_being_asked_for_children_are_left_alone(tmp_path):
+    recording = launched(tmp_path, program(child="in_child(0.3)", parent="work(0.2)"))
+    assert recording.run.returncode == ljspy.OK, recording.run.stderr
+    assert functions(recording) == set()
+
+
+def test_daemon(tmp_path):
+    """Its parent and grandparent end at once."""
+    recording = launched(tmp_path, program(), "-s")
+    assert recording.run.returncode == ljspy.OK, recording.run.stderr
+    assert functions(recording) == {"in_grandchild"}
+
+
+def test_children_that_run_something_else_are_let_go(tmp_path):
+    """A shell at work is none of ours."""
+    source = 'os.execute("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done") local t = os.clock() + 0.3 while os.clock() < t do end'
+    recording = launched(tmp_path, source, "-s", "--native", "all")
+    assert recording.run.returncode == ljspy.OK, recording.run.stderr
+    weight = ljspy.weight_of(recording.samples)
+    assert ljspy.weight_of(recording.samples, lambda s: any("main chunk" in f for f in s.frames)) > 0.8 * weight
