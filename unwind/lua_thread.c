@@ -33,8 +33,11 @@ bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
 	maxstack = load_bytes(bytes, layout->L_maxstack, ref);
 	stacksize = load_bytes(bytes, layout->L_stacksize, 4) * SLOT_SIZE;
 	if (found.stack % SLOT_SIZE || found.stack == 0 || maxstack < found.stack ||
-	    stacksize > LUA_STACK_BYTES_MAX || maxstack - found.stack > stacksize)
+	    stacksize > LUA_STACK_BYTES_MAX || maxstack - found.stack > LUA_STACK_BYTES_MAX)
 		return false;
+	/* While it is made larger, its size is stored last (resizestack()). */
+	if (stacksize < maxstack - found.stack)
+		stacksize = maxstack - found.stack;
 	found.stack_end = found.stack + stacksize;
 	*thread = found;
 	return true;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/lua_moved.h"
 #include "unwind/lua_top.h"
 #include "unwind/luajit.h"
 #include "unwind/vm_frame.h"
@@ -1047,6 +1048,7 @@ int merge_stacks(struct capture *capture, struct image *image,
 	enum passed passed = PASSED_ON;
 
 	stack->count = 0;
+	lua_moved_adjust(capture, objects);
 	native_begin(native, merge.memory, &capture->registers);
 	settle(&merge);
 	while (passed == PASSED_ON && !merge.out_of_memory) {

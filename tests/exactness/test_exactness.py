@@ -18,9 +18,9 @@ PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.lua"))
 # Of the stacks, how many may say that a part of them is not known. None may be wrong.
 LOST_PERCENT = 0.5
 # The same of a few samples, at any time, while the compiler is at work: as a number, since
-# one sample is a large share of them. Where the Lua stack is being moved all the time,
-# L->base is not known for as long.
-LOST_SAMPLES, LOST_SAMPLES_MOVING = 8, 60
+# one sample is a large share of them. Where the Lua stack is moved all the time, its bottom is
+# gone while the old one is being freed.
+LOST_SAMPLES, LOST_SAMPLES_MOVING = 8, 24
 
 # What the judge prints: how many were judged, wrong and lost.
 ROW = re.compile(r"\S+ +\S+ +(\d+) judged, +(\d+) wrong, +(\d+) lost")
