@@ -190,7 +190,7 @@ static int list(struct follow *follow, uint64_t now)
 	return error;
 }
 
-/* Read what is new or young; all that is not followed, if by a change of name it may come to match. */
+/* Read what is new or young, and all that by a change of name may come to match. */
 static void read_all(struct follow *follow, uint64_t now, bool thorough)
 {
 	struct known *known, *next;
