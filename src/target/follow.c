@@ -75,8 +75,9 @@ void follow_free(struct follow *follow)
 
 	if (!follow)
 		return;
-	HASH_ITER(hh, follow->known, known, next)
+	HASH_ITER(hh, follow->known, known, next) {
 		forget(follow, known);
+	}
 	if (follow->newest_fd >= 0)
 		close(follow->newest_fd);
 	free(follow);
@@ -184,9 +185,10 @@ static int list(struct follow *follow, uint64_t now)
 			error = -ENOMEM;
 	}
 	closedir(proc);
-	HASH_ITER(hh, follow->known, known, next)
+	HASH_ITER(hh, follow->known, known, next) {
 		if (!error && known->listing != follow->listing)
 			forget(follow, known);
+	}
 	return error;
 }
 
