@@ -47,6 +47,24 @@ void figures_add_sample(struct figures *figures, const struct sample *sample)
 	}
 }
 
+void figures_add(struct figures *sum, const struct figures *figures)
+{
+	sum->samples += figures->samples;
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		sum->lost[reason] += figures->lost[reason];
+	sum->missed_ticks += figures->missed_ticks;
+	histogram_merge(&sum->pause_ns, &figures->pause_ns);
+	sum->duration_ns += figures->duration_ns;
+	sum->self_cpu_ns += figures->self_cpu_ns;
+	sum->target_cpu_ns += figures->target_cpu_ns;
+	if (figures->rate_asked_hz > sum->rate_asked_hz)
+		sum->rate_asked_hz = figures->rate_asked_hz;
+	if (sum->target_cpu_ns)
+		sum->rate_reached_hz = (double)sum->samples * 1e9 / (double)sum->target_cpu_ns;
+	for (int i = 0; i < CERTAINTY_COUNT; i++)
+		sum->frames[i] += figures->frames[i];
+}
+
 uint64_t figures_lost(const struct figures *figures)
 {
 	uint64_t lost = 0;

@@ -33,6 +33,9 @@ struct figures {
 /* Count the sample, why a part of it is lost, and its frames. */
 void figures_add_sample(struct figures *figures, const struct sample *sample);
 
+/* Those of two recordings together. */
+void figures_add(struct figures *sum, const struct figures *figures);
+
 /* Samples with an unknown part, whatever the reason. */
 uint64_t figures_lost(const struct figures *figures);
 

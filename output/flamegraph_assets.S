@@ -1,14 +1,22 @@
-/* The script and style sheet of the flame graph, as they are in their files. */
+/*
+ * The script and style sheet of the flame graph, as they are in their files.
+ * The script's parts are one function, so that it adds no name to the page.
+ */
 	.section .rodata
 
 	.globl flamegraph_js, flamegraph_js_end
 flamegraph_js:
-	.incbin "output/flamegraph.js"
+	.ascii "(function () {\n\"use strict\";\n"
+	.incbin "output/flamegraph/tree.js"
+	.incbin "output/flamegraph/view.js"
+	.incbin "output/flamegraph/picture.js"
+	.incbin "output/flamegraph/page.js"
+	.ascii "})();\n"
 flamegraph_js_end:
 
 	.globl flamegraph_css, flamegraph_css_end
 flamegraph_css:
-	.incbin "output/flamegraph.css"
+	.incbin "output/flamegraph/flamegraph.css"
 flamegraph_css_end:
 
 	.section .note.GNU-stack, "", @progbits

@@ -72,27 +72,42 @@ static int path_push(struct path *path, const struct profile_node *node,
 	return 0;
 }
 
+/* In microseconds, what rounding took before included. */
+static uint64_t rounded(uint64_t ns, uint64_t *rest_ns)
+{
+	uint64_t sum_ns = ns + *rest_ns;
+
+	*rest_ns = sum_ns % 1000;
+	return sum_ns / 1000;
+}
+
 int folded_write(FILE *out, const struct profile *profile, const struct folded_options *options)
 {
 	bool by_line = profile_options(profile)->by_line;
 	const struct profile_node *node = profile_root(profile);
+	const struct profile_node *before = options->baseline ? profile_root(options->baseline) : NULL;
 	struct path path = { 0 };
-	uint64_t rest_ns = 500;		/* so that the sum is rounded, not cut */
+	uint64_t rest_ns = 500, rest_before_ns = 500;	/* so that the sum is rounded, not cut */
 	int result = 0;
 
 	while ((node = profile_node_next(node))) {
+		uint64_t weight, weight_before = 0;
+
 		while (path.depth >= node->depth)
 			path_pop(&path);
 		result = path_push(&path, node, by_line, options->annotate);
 		if (result < 0)
 			break;
-		if (node->own_ns == 0)
+		before = before ? profile_node_next(before) : NULL;
+		if (before && before->own_ns)
+			weight_before = rounded(before->own_ns, &rest_before_ns);
+		weight = node->own_ns ? rounded(node->own_ns, &rest_ns) : 0;
+		if (weight == 0 && weight_before == 0)
 			continue;
-		rest_ns += node->own_ns;
-		if (rest_ns >= 1000)
-			fprintf(out, "%.*s %llu\n", (int)path.length, path.text,
-				(unsigned long long)(rest_ns / 1000));
-		rest_ns %= 1000;
+		fprintf(out, "%.*s", (int)path.length, path.text);
+		if (before)
+			fprintf(out, " %llu", (unsigned long long)weight_before);
+		fprintf(out, " %llu\n", (unsigned long long)weight);
 	}
 	free(path.text);
 	return result < 0 ? result : ferror(out) ? -EIO : 0;

@@ -23,6 +23,12 @@ struct folded_options {
 	 * if it was compiled in each of its samples.
 	 */
 	bool annotate;
+	/*
+	 * What it is compared with: the same nodes in the same order, with
+	 * other weights, which are written before this one's, as
+	 * difffolded.pl does. NULL for no comparison.
+	 */
+	const struct profile *baseline;
 };
 
 /* 0, -ENOMEM or -EIO (the stream's own error is in errno). */

@@ -3,31 +3,48 @@
 #include <errno.h>
 #include <string.h>
 
+#include "output/callgrind.h"
+#include "output/comparison.h"
+#include "output/firefox.h"
 #include "output/flamegraph.h"
 #include "output/folded.h"
+#include "output/json.h"
+#include "output/perf_script.h"
+#include "output/pprof.h"
 #include "output/recording_writer.h"
+#include "output/speedscope.h"
+#include "output/text_report.h"
+
+/*
+ * Add all samples of a source to a profile, weighing nothing if that is said:
+ * so two profiles can have the same nodes in the same order.
+ */
+static int add_samples(struct profile *profile, struct sample_source *source, bool weightless)
+{
+	struct sample sample;
+	int result = source->rewind(source);
+
+	while (result == 0) {
+		result = source->next(source, &sample);
+		if (result <= 0)
+			return result;
+		if (weightless)
+			sample.cpu_ns = sample.wall_ns = 0;
+		result = profile_add(profile, &sample);
+	}
+	return result;
+}
 
 /* All samples in one tree. 0 or a negative errno. */
-static int read_profile(struct sample_source *source, const struct view *view,
+static int read_profile(struct sample_source *source, const struct profile_options *options,
 			struct profile **ret_profile)
 {
-	struct profile *profile = profile_new(&(struct profile_options){
-		.weight = view->weight,
-		.by_line = view->by_line,
-		.by_compiled = view->annotate,
-	});
-	struct sample sample;
+	struct profile *profile = profile_new(options);
 	int error;
 
 	if (!profile)
 		return -ENOMEM;
-	error = source->rewind(source);
-	while (error == 0) {
-		error = source->next(source, &sample);
-		if (error <= 0)
-			break;
-		error = profile_add(profile, &sample);
-	}
+	error = add_samples(profile, source, false);
 	if (error) {
 		profile_free(profile);
 		return error;
@@ -36,11 +53,22 @@ static int read_profile(struct sample_source *source, const struct view *view,
 	return 0;
 }
 
+static struct profile_options folded_profile_options(const struct view *view)
+{
+	return (struct profile_options){
+		.weight = view->weight,
+		.by_line = view->by_line,
+		.by_compiled = view->annotate,
+		.inverted = view->inverted,
+	};
+}
+
 static int write_folded(FILE *out, struct sample_source *source, const struct session *session,
 			const struct figures *figures, const struct view *view)
 {
+	struct profile_options options = folded_profile_options(view);
 	struct profile *profile;
-	int error = read_profile(source, view, &profile);
+	int error = read_profile(source, &options, &profile);
 
 	(void)session;
 	(void)figures;
@@ -51,18 +79,98 @@ static int write_folded(FILE *out, struct sample_source *source, const struct se
 	return error;
 }
 
-static int write_svg(FILE *out, struct sample_source *source, const struct session *session,
-		     const struct figures *figures, const struct view *view)
+/* Both profiles hold the stacks of both sides. */
+static int compare_folded(FILE *out, const struct side *before, const struct side *after,
+			  const struct view *view)
 {
+	struct profile_options options = folded_profile_options(view);
+	struct profile *baseline = profile_new(&options), *profile = profile_new(&options);
+	int error = baseline && profile ? 0 : -ENOMEM;
+
+	if (!error)
+		error = add_samples(baseline, before->source, false);
+	if (!error)
+		error = add_samples(baseline, after->source, true);
+	if (!error)
+		error = add_samples(profile, before->source, true);
+	if (!error)
+		error = add_samples(profile, after->source, false);
+	if (!error)
+		error = folded_write(out, profile, &(struct folded_options){
+			.annotate = view->annotate, .baseline = baseline,
+		});
+	profile_free(baseline);
+	profile_free(profile);
+	return error;
+}
+
+static struct flamegraph_options flamegraph_options(const struct view *view, bool page)
+{
+	return (struct flamegraph_options){
+		.by_line = view->by_line,
+		.inverted = view->inverted,
+		.min_percent = view->min_percent,
+		.page = page,
+	};
+}
+
+static int write_flamegraph(FILE *out, struct sample_source *source, const struct session *session,
+			    const struct figures *figures, const struct view *view, bool page)
+{
+	struct profile_options profile_options = flamegraph_profile_options(view->weight);
+	struct flamegraph_options options = flamegraph_options(view, page);
 	struct profile *profile;
-	int error = read_profile(source, view, &profile);
+	int error = read_profile(source, &profile_options, &profile);
 
 	if (error)
 		return error;
-	error = flamegraph_write(out, profile, session, figures,
-				 &(struct flamegraph_options){ .inverted = view->inverted });
+	error = flamegraph_write(out, profile, session, figures, &options);
 	profile_free(profile);
 	return error;
+}
+
+static int compare_flamegraphs(FILE *out, const struct side *before, const struct side *after,
+			       const struct view *view, bool page)
+{
+	struct profile_options profile_options = flamegraph_profile_options(view->weight);
+	struct flamegraph_options options = flamegraph_options(view, page);
+	struct profile *baseline = NULL, *profile = NULL;
+	int error = read_profile(before->source, &profile_options, &baseline);
+
+	if (!error)
+		error = read_profile(after->source, &profile_options, &profile);
+	if (!error) {
+		options.baseline = baseline;
+		options.baseline_name = before->name;
+		error = flamegraph_write(out, profile, after->session, after->figures, &options);
+	}
+	profile_free(baseline);
+	profile_free(profile);
+	return error;
+}
+
+static int write_svg(FILE *out, struct sample_source *source, const struct session *session,
+		     const struct figures *figures, const struct view *view)
+{
+	return write_flamegraph(out, source, session, figures, view, false);
+}
+
+static int compare_svg(FILE *out, const struct side *before, const struct side *after,
+		       const struct view *view)
+{
+	return compare_flamegraphs(out, before, after, view, false);
+}
+
+static int write_html(FILE *out, struct sample_source *source, const struct session *session,
+		      const struct figures *figures, const struct view *view)
+{
+	return write_flamegraph(out, source, session, figures, view, true);
+}
+
+static int compare_html(FILE *out, const struct side *before, const struct side *after,
+			const struct view *view)
+{
+	return compare_flamegraphs(out, before, after, view, true);
 }
 
 static int write_samples(struct recording_writer *writer, struct sample_source *source)
@@ -99,12 +207,52 @@ const struct format formats[] = {
 	{
 		.name = "svg", .suffix = "svg",
 		.summary = "an interactive flame graph, for any browser",
-		.picture = true, .write = write_svg,
+		.picture = true, .write = write_svg, .compare = compare_svg,
+	},
+	{
+		.name = "html", .suffix = "html",
+		.summary = "the same as a page, which phones show better",
+		.picture = true, .write = write_html, .compare = compare_html,
 	},
 	{
 		.name = "folded", .suffix = "folded",
 		.summary = "one line a stack, for flame graph tools and grep",
-		.write = write_folded,
+		.write = write_folded, .compare = compare_folded,
+	},
+	{
+		.name = "text", .suffix = "txt",
+		.summary = "functions by time, with callers, callees and sampling errors",
+		.write = text_report_write, .compare = comparison_write,
+	},
+	{
+		.name = "speedscope", .suffix = "speedscope.json",
+		.summary = "for speedscope.app: merged, and each thread in time order",
+		.write = speedscope_write,
+	},
+	{
+		.name = "pprof", .suffix = "pb.gz",
+		.summary = "for go tool pprof and continuous profiling",
+		.write = pprof_write,
+	},
+	{
+		.name = "firefox", .suffix = "firefox.json",
+		.summary = "for profiler.firefox.com",
+		.write = firefox_write,
+	},
+	{
+		.name = "callgrind", .suffix = "callgrind",
+		.summary = "for KCachegrind and callgrind_annotate",
+		.write = callgrind_write,
+	},
+	{
+		.name = "perf", .suffix = "perf",
+		.summary = "the text of perf script, for its many readers",
+		.write = perf_script_write,
+	},
+	{
+		.name = "json", .suffix = "json",
+		.summary = "all that is known, for scripts",
+		.write = json_write,
 	},
 	{
 		.name = "ljspy", .suffix = "ljspy",
@@ -125,10 +273,17 @@ const struct format *format_by_name(const char *name)
 
 const struct format *format_by_path(const char *path)
 {
-	const char *dot = strrchr(path, '.');
+	const struct format *found = NULL;
+	size_t length = strlen(path);
 
-	for (size_t i = 0; dot && i < format_count; i++)
-		if (strcmp(formats[i].suffix, dot + 1) == 0)
-			return &formats[i];
-	return NULL;
+	/* The longest one: ".speedscope.json" is one of speedscope's, not of json's. */
+	for (size_t i = 0; i < format_count; i++) {
+		size_t suffix = strlen(formats[i].suffix);
+
+		if (length > suffix && path[length - suffix - 1] == '.' &&
+		    strcmp(path + length - suffix, formats[i].suffix) == 0 &&
+		    (!found || suffix > strlen(found->suffix)))
+			found = &formats[i];
+	}
+	return found;
 }

@@ -25,6 +25,14 @@ struct view {
 	double min_percent;	/* what has a smaller share is left out */
 };
 
+/* One of two recordings that are compared. Functions of both are interned in one table. */
+struct side {
+	const char *name;	/* of the file */
+	struct sample_source *source;
+	const struct session *session;
+	const struct figures *figures;
+};
+
 struct format {
 	const char *name;	/* as -f has it */
 	const char *suffix;	/* of files, without the dot */
@@ -34,6 +42,9 @@ struct format {
 	/* 0, -ENOMEM, -EIO (the stream's own error is in errno), or what the source had. */
 	int (*write)(FILE *out, struct sample_source *source, const struct session *session,
 		     const struct figures *figures, const struct view *view);
+	/* How the second differs from the first; NULL if it cannot show that. */
+	int (*compare)(FILE *out, const struct side *before, const struct side *after,
+		       const struct view *view);
 };
 
 extern const struct format formats[];

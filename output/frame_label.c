@@ -13,6 +13,7 @@ enum { NAME_MAX_BYTES = 400, FILE_MAX_BYTES = 400, MODULE_MAX_BYTES = 120 };
 struct text {
 	char *bytes;		/* of FRAME_LABEL_SIZE */
 	size_t length;
+	size_t name_length;	/* 0 until a place is begun */
 };
 
 static bool is_continuation(char byte)
@@ -63,6 +64,13 @@ static void add_tail(struct text *text, const char *string, size_t max)
 	add(text, ELLIPSIS "%s", string);
 }
 
+/* What follows says where the function is. */
+static void begin_place(struct text *text)
+{
+	text->name_length = text->length;
+	add(text, " ");
+}
+
 static void add_file(struct text *text, const char *file)
 {
 	add_tail(text, frame_label_file(file), FILE_MAX_BYTES);
@@ -97,7 +105,7 @@ static void add_lua(struct text *text, const struct function *function,
 		if (!function->file || !by_line)
 			return;
 	}
-	add(text, " ");
+	begin_place(text);
 	add_position(text, function, line, by_line);
 }
 
@@ -106,10 +114,11 @@ static void add_native(struct text *text, const struct function *function,
 {
 	add_head(text, function->name ? function->name : "?", NAME_MAX_BYTES);
 	if (by_line && function->file && line != 0) {
-		add(text, " ");
+		begin_place(text);
 		add_position(text, function, line, by_line);
 	} else if (function->module) {
-		add(text, " [");
+		begin_place(text);
+		add(text, "[");
 		add_head(text, function->module, MODULE_MAX_BYTES);
 		add(text, "]");
 	}
@@ -120,8 +129,8 @@ const char *frame_label_file(const char *file)
 	return *file == '=' || *file == '@' ? file + 1 : file;
 }
 
-size_t frame_label(const struct function *function, uint32_t line, bool by_line,
-		   char ret_text[static FRAME_LABEL_SIZE])
+size_t frame_label_parts(const struct function *function, uint32_t line, bool by_line,
+			 char ret_text[static FRAME_LABEL_SIZE], size_t *ret_name_length)
 {
 	struct text text = { .bytes = ret_text };
 	const char *name = function->name ? function->name : "?";
@@ -133,7 +142,8 @@ size_t frame_label(const struct function *function, uint32_t line, bool by_line,
 		break;
 	case FRAME_BUILTIN:
 		add_head(&text, name, NAME_MAX_BYTES);
-		add(&text, " [builtin]");
+		begin_place(&text);
+		add(&text, "[builtin]");
 		break;
 	case FRAME_C_FUNCTION:
 	case FRAME_NATIVE:
@@ -143,17 +153,18 @@ size_t frame_label(const struct function *function, uint32_t line, bool by_line,
 		/* Without a name it stands for whatever the VM itself does. */
 		if (function->name) {
 			add_head(&text, name, NAME_MAX_BYTES);
-			add(&text, " ");
+			begin_place(&text);
 		}
 		add(&text, "[vm]");
 		break;
 	case FRAME_TRACE:
 		add_head(&text, name, NAME_MAX_BYTES);
+		begin_place(&text);
 		if (function->file) {
-			add(&text, " ");
 			add_position(&text, function, 0, false);
+			add(&text, " ");
 		}
-		add(&text, " [jit]");
+		add(&text, "[jit]");
 		break;
 	case FRAME_LOST:
 		add(&text, "[lost: ");
@@ -163,5 +174,14 @@ size_t frame_label(const struct function *function, uint32_t line, bool by_line,
 	case FRAME_KIND_COUNT:
 		break;
 	}
+	*ret_name_length = text.name_length ? text.name_length : text.length;
 	return text.length;
+}
+
+size_t frame_label(const struct function *function, uint32_t line, bool by_line,
+		   char ret_text[static FRAME_LABEL_SIZE])
+{
+	size_t name_length;
+
+	return frame_label_parts(function, line, by_line, ret_text, &name_length);
 }

@@ -32,6 +32,13 @@ size_t frame_label(const struct function *function, uint32_t line, bool by_line,
 		   char ret_text[static FRAME_LABEL_SIZE]);
 
 /*
+ * The same, and how much of the label is the name: what follows, after a
+ * space, says where the function is. There may be nothing.
+ */
+size_t frame_label_parts(const struct function *function, uint32_t line, bool by_line,
+			 char ret_text[static FRAME_LABEL_SIZE], size_t *ret_name_length);
+
+/*
  * A chunk name as LuaJIT shows it: without the "=" or "@" that says what
  * kind of name it is (lj_debug.c, lj_debug_shortname). Points into file.
  */

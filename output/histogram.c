@@ -35,6 +35,15 @@ void histogram_add(struct histogram *histogram, uint64_t value)
 	histogram->buckets[bucket_of(value)]++;
 }
 
+void histogram_merge(struct histogram *histogram, const struct histogram *other)
+{
+	histogram->count += other->count;
+	if (other->max > histogram->max)
+		histogram->max = other->max;
+	for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++)
+		histogram->buckets[bucket] += other->buckets[bucket];
+}
+
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned per_mille)
 {
 	/* Rounded up, and free of overflow at any count. */

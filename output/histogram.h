@@ -24,6 +24,9 @@ struct histogram {
 
 void histogram_add(struct histogram *histogram, uint64_t value);
 
+/* Add all values of another one. */
+void histogram_merge(struct histogram *histogram, const struct histogram *other);
+
 /*
  * The smallest value that per_mille of all values do not exceed: 500 is the
  * median, 990 the 99th percentile. 0 when the histogram is empty.

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -15,7 +16,15 @@ struct node_key {
 	const struct profile_node *parent;
 	const struct function *function;
 	uint32_t line;
-	uint32_t compiled;
+	uint16_t compiled;
+	uint16_t certainty;
+};
+
+/* What samples of one stack add to its frames. */
+struct weight {
+	uint64_t ns;
+	uint64_t samples;
+	uint64_t state_ns[VM_STATE_COUNT];
 };
 
 struct node {
@@ -63,6 +72,7 @@ static struct node_key node_key(const struct profile *profile, const struct node
 		.function = frame->function,
 		.line = profile->options.by_line ? frame->line : 0,
 		.compiled = profile->options.by_compiled && frame->compiled,
+		.certainty = profile->options.by_certainty ? (uint16_t)frame->certainty : 0,
 	};
 }
 
@@ -77,6 +87,7 @@ static struct node *add_node(struct profile *profile, struct node *parent,
 	node->key = *key;
 	node->node.function = key->function;
 	node->node.line = key->line;
+	node->node.certainty = (enum frame_certainty)key->certainty;
 	node->node.depth = parent->node.depth + 1;
 	node->node.compiled = true;
 	node->node.parent = &parent->node;
@@ -98,7 +109,7 @@ static struct node *add_node(struct profile *profile, struct node *parent,
 /* A node without samples was made for a stack that then did not fit: take it and its line of descent out again. */
 static void remove_new_nodes(struct profile *profile, struct node *leaf)
 {
-	while (leaf != &profile->root && leaf->node.total_samples == 0) {
+	while (profile->nodes && leaf != &profile->root && leaf->node.total_samples == 0) {
 		struct node *parent = (struct node *)leaf->node.parent;
 		struct profile_node *last = NULL;
 
@@ -117,30 +128,39 @@ static void remove_new_nodes(struct profile *profile, struct node *leaf)
 	}
 }
 
-static void add_weight(struct node *leaf, const struct sample *sample, uint64_t weight)
+/* Frames are leaf first; this is the one so many steps from the root. */
+static const struct frame *frame_at(const struct profile *profile, const struct frame *frames,
+				    size_t count, size_t depth)
 {
-	struct profile_node *node = &leaf->node;
-
-	node->own_ns += weight;
-	node->own_samples++;
-	for (size_t i = 0; i < sample->frame_count; i++, node = node->parent) {
-		node->total_ns += weight;
-		node->total_samples++;
-		if (sample->frames[i].compiled)
-			node->compiled_ns += weight;
-		else
-			node->compiled = false;
-	}
-	node->total_ns += weight;
-	node->total_samples++;
+	return &frames[profile->options.inverted ? depth : count - 1 - depth];
 }
 
-int profile_add(struct profile *profile, const struct sample *sample)
+static void add_weight(struct profile_node *node, const struct weight *weight, bool compiled)
+{
+	node->total_ns += weight->ns;
+	node->total_samples += weight->samples;
+	if (compiled)
+		node->compiled_ns += weight->ns;
+	else
+		node->compiled = false;
+}
+
+static void add_own_weight(struct profile_node *node, const struct weight *weight)
+{
+	node->own_ns += weight->ns;
+	node->own_samples += weight->samples;
+	for (int state = 0; state < VM_STATE_COUNT; state++)
+		node->own_state_ns[state] += weight->state_ns[state];
+}
+
+static int add_stack(struct profile *profile, const struct frame *frames, size_t count,
+		     const struct weight *weight)
 {
 	struct node *at = &profile->root;
+	struct profile_node *node;
 
-	for (size_t i = sample->frame_count; i-- > 0;) {
-		struct node_key key = node_key(profile, at, &sample->frames[i]);
+	for (size_t depth = 0; depth < count; depth++) {
+		struct node_key key = node_key(profile, at, frame_at(profile, frames, count, depth));
 		struct node *child;
 
 		HASH_FIND(hh, profile->nodes, &key, sizeof(key), child);
@@ -152,11 +172,56 @@ int profile_add(struct profile *profile, const struct sample *sample)
 		}
 		at = child;
 	}
-	add_weight(at, sample, profile->options.weight == PROFILE_CPU_TIME ?
-		   sample->cpu_ns : sample->wall_ns);
-	if (sample->frame_count > profile->depth)
-		profile->depth = sample->frame_count;
+	node = &at->node;
+	add_own_weight(node, weight);
+	for (size_t depth = count; depth-- > 0; node = node->parent)
+		add_weight(node, weight, frame_at(profile, frames, count, depth)->compiled);
+	add_weight(node, weight, false);
+	if (count > profile->depth)
+		profile->depth = count;
 	return 0;
+}
+
+int profile_add(struct profile *profile, const struct sample *sample)
+{
+	struct weight weight = {
+		.ns = profile->options.weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns,
+		.samples = 1,
+	};
+
+	weight.state_ns[sample->vm_state] = weight.ns;
+	return add_stack(profile, sample->frames, sample->frame_count, &weight);
+}
+
+/* Write the stack that ends at node, leaf first. frames has room for the deepest one. */
+static size_t list_frames(const struct profile_node *node, struct frame *frames)
+{
+	size_t count = 0;
+
+	for (; node->parent; node = node->parent)
+		frames[count++] = (struct frame) {
+			.function = node->function, .line = node->line,
+			.certainty = node->certainty, .compiled = node->compiled,
+		};
+	return count;
+}
+
+int profile_add_profile(struct profile *profile, const struct profile *from)
+{
+	struct frame *frames = calloc(from->depth + 1, sizeof(*frames));
+	int error = frames ? 0 : -ENOMEM;
+
+	for (const struct profile_node *node = profile_root(from); node && error == 0;
+	     node = profile_node_next(node)) {
+		struct weight weight = { .ns = node->own_ns, .samples = node->own_samples };
+
+		if (node->own_samples == 0)
+			continue;
+		memcpy(weight.state_ns, node->own_state_ns, sizeof(weight.state_ns));
+		error = add_stack(profile, frames, list_frames(node, frames), &weight);
+	}
+	free(frames);
+	return error;
 }
 
 const struct profile_options *profile_options(const struct profile *profile)
@@ -177,6 +242,18 @@ size_t profile_node_count(const struct profile *profile)
 size_t profile_depth(const struct profile *profile)
 {
 	return profile->depth;
+}
+
+const struct profile_node *profile_find_child(const struct profile *profile,
+					      const struct profile_node *parent,
+					      const struct profile_node *child)
+{
+	struct node_key key = ((const struct node *)child)->key;
+	struct node *found;
+
+	key.parent = parent;
+	HASH_FIND(hh, profile->nodes, &key, sizeof(key), found);
+	return found ? &found->node : NULL;
 }
 
 const struct profile_node *profile_node_next(const struct profile_node *node)

@@ -332,12 +332,13 @@ static enum exit_status choose_by_tree(struct options *options)
 
 enum exit_status choose_processes(struct options *options)
 {
-	if (options->launch || (options->dwarf && !options->name))
+	if (options->launch || options->recordings || (options->dwarf && !options->name))
 		return EXIT_ALL_GOOD;
 	if (options->pid_count == 0)
 		return choose_by_name(options);
-	/* A recording follows its processes itself, from the first on. */
-	if (options->subprocesses && options->command != COMMAND_RECORD)
+	/* The others follow processes themselves, from the first on. */
+	if (options->subprocesses &&
+	    (options->command == COMMAND_DUMP || options->command == COMMAND_INFO))
 		return choose_by_tree(options);
 	return EXIT_ALL_GOOD;
 }

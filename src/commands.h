@@ -17,6 +17,9 @@ struct invocation {
 
 enum exit_status command_record(const struct invocation *invocation);
 enum exit_status command_dump(const struct invocation *invocation);
+enum exit_status command_top(const struct invocation *invocation);
 enum exit_status command_info(const struct invocation *invocation);
+enum exit_status command_report(const struct invocation *invocation);
+enum exit_status command_diff(const struct invocation *invocation);
 
 #endif

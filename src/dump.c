@@ -85,7 +85,8 @@ static bool dump_running(struct dump *dump, struct thread *thread)
 	tracer_resume(dump->tracer, thread->tracee);
 	if (error)
 		return false;
-	print_thread(dump, thread, "running");
+	print_thread(dump, thread,
+		     thread->tracee->state == TRACEE_JOB_STOPPED ? "stopped" : "running");
 	return true;
 }
 
@@ -127,11 +128,19 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 	return true;
 }
 
+/* A sleeping thread must not be held; one that SIGSTOP has stopped does not notice. */
+static bool may_be_held(struct dump *dump, struct thread *thread)
+{
+	tracer_poll(dump->tracer);
+	return thread->tracee->state == TRACEE_JOB_STOPPED ||
+	       thread_is_running(dump->threads, thread);
+}
+
 static void dump_thread(struct dump *dump, struct thread *thread)
 {
 	for (unsigned i = 0; i < SLEEPER_TRIES; i++)
-		if (thread_is_running(dump->threads, thread) ? dump_running(dump, thread)
-							     : dump_sleeping(dump, thread))
+		if (may_be_held(dump, thread) ? dump_running(dump, thread)
+					      : dump_sleeping(dump, thread))
 			return;
 	printf("Thread %d \"", thread->tid);
 	escape_write(ESCAPE_PLAIN, thread->name, stdout);
@@ -150,7 +159,8 @@ static uint64_t now_ns(void)
 
 static int dump_threads(struct dump *dump, pid_t pid)
 {
-	struct namer_options namer = { .native = dump->options->native };
+	struct namer_options namer = { .native = dump->options->native,
+				       .traces = dump->options->traces };
 	int error = lua_process_open(pid, dump->functions, &namer, &dump->process);
 
 	if (error)

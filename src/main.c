@@ -49,7 +49,10 @@ int main(int argc, char **argv)
 	static enum exit_status (*const commands[COMMAND_COUNT])(const struct invocation *) = {
 		[COMMAND_RECORD] = command_record,
 		[COMMAND_DUMP] = command_dump,
+		[COMMAND_TOP] = command_top,
 		[COMMAND_INFO] = command_info,
+		[COMMAND_REPORT] = command_report,
+		[COMMAND_DIFF] = command_diff,
 	};
 	struct options options;
 	struct invocation invocation = { .options = &options };

@@ -9,13 +9,19 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/filter_arguments.h"
 #include "src/message.h"
 
 enum {
 	RECORD = 1 << COMMAND_RECORD,
 	DUMP = 1 << COMMAND_DUMP,
+	TOP = 1 << COMMAND_TOP,
 	INFO = 1 << COMMAND_INFO,
-	ALL = RECORD | DUMP | INFO,
+	REPORT = 1 << COMMAND_REPORT,
+	DIFF = 1 << COMMAND_DIFF,
+	TARGETS = RECORD | DUMP | TOP | INFO,	/* look at processes */
+	RENDER = RECORD | REPORT | DIFF,	/* write profiles */
+	ALL = TARGETS | RENDER,
 
 	/* Letters of options that have none. */
 	OPTION_NAME = UCHAR_MAX + 1,
@@ -24,8 +30,20 @@ enum {
 	OPTION_NATIVE,
 	OPTION_LINES,
 	OPTION_ANNOTATE,
+	OPTION_TRACES,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
+	OPTION_INVERTED,
+	OPTION_MIN_PERCENT,
+	OPTION_SINCE,
+	OPTION_UNTIL,
+	OPTION_TID,
+	OPTION_THREAD,
+	OPTION_STATE,
+	OPTION_INCLUDE,
+	OPTION_EXCLUDE,
+	OPTION_BY,
+	OPTION_MERGE_RECURSION,
 };
 
 static const uint64_t second_ns = 1000000000u;
@@ -38,19 +56,32 @@ static const struct {
 	const char *argument;	/* NULL if it takes none */
 	const char *help;
 } option_table[] = {
-	{ "pid", 'p', ALL, "PID[,PID...]", "the processes to look at" },
-	{ "name", OPTION_NAME, ALL, "PATTERN", "those whose name, program or script matches" },
-	{ "tree", OPTION_TREE, ALL, "PID[,PID...]", "these and all their descendants, e.g. a master" },
-	{ "subprocesses", 's', RECORD, NULL, "all descendants too, as with --tree" },
-	{ "output", 'o', RECORD, "FILE", "where to write; - is standard output" },
-	{ "format", 'f', RECORD, "FORMAT", NULL },
+	{ "pid", 'p', TARGETS, "PID[,PID...]", "the processes to look at" },
+	{ "name", OPTION_NAME, TARGETS, "PATTERN", "those whose name, program or script matches" },
+	{ "tree", OPTION_TREE, TARGETS, "PID[,PID...]", "these and all their descendants, e.g. a master" },
+	{ "subprocesses", 's', RECORD | TOP, NULL, "all descendants too, as with --tree" },
+	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix tells -f" },
+	{ "format", 'f', RENDER, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
-	{ "rate", 'r', RECORD, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "rate", 'r', RECORD | TOP, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
-	{ "native", OPTION_NATIVE, RECORD | DUMP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
-	{ "lines", OPTION_LINES, RECORD, NULL, "tell lines apart, not only functions" },
-	{ "annotate", OPTION_ANNOTATE, RECORD, NULL, "mark compiled Lua functions with _[j]" },
-	{ "layout", OPTION_LAYOUT, ALL, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
+	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
+	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },
+	{ "tid", OPTION_TID, REPORT | DIFF, "TID[,TID...]", "only these threads" },
+	{ "thread", OPTION_THREAD, REPORT | DIFF, "NAME", "only threads of that name" },
+	{ "state", OPTION_STATE, REPORT | DIFF, "STATE[,...]", "only in these states: compiled, gc, blocked, ..." },
+	{ "since", OPTION_SINCE, REPORT | DIFF, "TIME", "from that time after the beginning on" },
+	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", "up to that time after the beginning" },
+	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function" },
+	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", "only stacks without such a function" },
+	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "group by pid, tid, comm, state, phase or module" },
+	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL, "show functions that call themselves once" },
+	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "tell lines apart, not only functions" },
+	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
+	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
+	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
+	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
+	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
 	{ "help", 'h', ALL, NULL, "show this" },
 	{ "version", 'V', ALL, NULL, "show the version" },
@@ -76,34 +107,61 @@ static const struct {
 		"show what every thread is doing, once",
 		"  ljspy dump -p 1234\n",
 	},
+	[COMMAND_TOP] = {
+		"top", "[options]",
+		"show live what takes the time; h tells the keys",
+		"  ljspy top -p 1234\n"
+		"  ljspy top --name nginx                    all workers, live\n",
+	},
 	[COMMAND_INFO] = {
 		"info", "[options]",
 		"show what ljspy sees in a process, and what it may do",
 		"  ljspy info -p 1234\n",
 	},
+	[COMMAND_REPORT] = {
+		"report", "RECORDING... [options]",
+		"show recordings, as text or in any format",
+		"  ljspy report nginx.ljspy --include access_by_lua -o access.svg\n"
+		"  ljspy report a.ljspy b.ljspy              their sum, as text\n",
+	},
+	[COMMAND_DIFF] = {
+		"diff", "BEFORE AFTER [options]",
+		"show what has changed between two recordings",
+		"  ljspy diff before.ljspy after.ljspy -o diff.svg\n",
+	},
 };
 
 enum { HELP_COLUMN = 28, HELP_WIDTH = 79 };
 
-/* All formats, wrapped, behind the option that chooses one. */
-static void print_formats(FILE *out)
+/* One more word, in another line if it does not fit. Returns the column behind it. */
+static int print_word(FILE *out, int column, const char *word, const char *end)
 {
-	int column = HELP_COLUMN;
+	int length = (int)(strlen(word) + strlen(end));
 
-	for (size_t i = 0; i <= format_count; i++) {
-		const char *text = i < format_count ? formats[i].name : "else by FILE's suffix";
-		const char *separator = i + 1 < format_count ? "," : i < format_count ? ";" : "\n";
-		int length = (int)(strlen(text) + strlen(separator));
-
-		if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
-			fprintf(out, "\n%*s", HELP_COLUMN, "");
-			column = HELP_COLUMN;
-		}
-		column += fprintf(out, "%s%s%s", column > HELP_COLUMN ? " " : "", text, separator);
+	if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
+		fprintf(out, "\n%*s", HELP_COLUMN, "");
+		column = HELP_COLUMN;
 	}
+	return column + fprintf(out, "%s%s%s", column > HELP_COLUMN ? " " : "", word, end);
 }
 
-static void print_option(FILE *out, size_t i)
+/* The formats of a command, behind the option that chooses one. */
+static void print_formats(FILE *out, enum command command)
+{
+	const struct format *last = NULL;
+	int column = HELP_COLUMN;
+
+	for (size_t i = 0; i < format_count; i++) {
+		if (command == COMMAND_DIFF && !formats[i].compare)
+			continue;
+		if (last)
+			column = print_word(out, column, last->name, ",");
+		last = &formats[i];
+	}
+	print_word(out, column, last ? last->name : "", "\n");
+}
+
+static void print_option(FILE *out, size_t i, enum command command)
 {
 	const char *argument = option_table[i].argument;
 	char spelled[64];
@@ -115,11 +173,12 @@ static void print_option(FILE *out, size_t i)
 	else
 		fprintf(out, "      %-20s  ", spelled);
 	if (option_table[i].letter == 'f')
-		print_formats(out);
+		print_formats(out, command);
 	else
 		fprintf(out, "%s\n", option_table[i].help);
 }
 
+/* The first example of each command. */
 static void print_help(FILE *out)
 {
 	fputs("Usage: ljspy COMMAND [options]\n"
@@ -127,14 +186,12 @@ static void print_help(FILE *out)
 	      "\nCommands (may be abbreviated):\n", out);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-8s%s\n", command_table[i].name, command_table[i].summary);
-	fputs("\nOptions of all commands:\n", out);
-	for (size_t i = 0; i < OPTION_COUNT; i++)
-		if (option_table[i].commands == ALL)
-			print_option(out, i);
 	fputs("\nExamples:\n", out);
+	/* The first of each. */
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		fputs(command_table[i].examples, out);
-	fputs("\n`ljspy COMMAND --help` tells more.\n", out);
+		fprintf(out, "%.*s", (int)strcspn(command_table[i].examples, "\n") + 1,
+			command_table[i].examples);
+	fputs("\n`ljspy COMMAND --help` tells of its options.\n", out);
 }
 
 static void print_command_help(enum command command)
@@ -144,9 +201,10 @@ static void print_command_help(enum command command)
 	       command_table[command].summary + 1);
 	for (size_t i = 0; i < OPTION_COUNT; i++)
 		if (option_table[i].commands & (1u << command))
-			print_option(stdout, i);
-	printf("\nWithout any target: the one process that runs LuaJIT, or a list of them.\n"
-	       "\nExamples:\n%s", command_table[command].examples);
+			print_option(stdout, i, command);
+	if (TARGETS & (1u << command))
+		puts("\nWithout any target: the one process that runs LuaJIT, or a list of them.");
+	printf("\nExamples:\n%s", command_table[command].examples);
 }
 
 static void print_version(void)
@@ -206,33 +264,35 @@ static bool take_number(const char **text, uint64_t maximum, uint64_t *ret)
 	return true;
 }
 
-static bool add_pid(struct options *options, pid_t pid)
+/* Ids are unique. */
+static bool add_id(pid_t **ids, size_t *count, pid_t id)
 {
-	for (size_t i = 0; i < options->pid_count; i++)
-		if (options->pids[i] == pid)
+	for (size_t i = 0; i < *count; i++)
+		if ((*ids)[i] == id)
 			return true;
-	if (!options->pids)
-		options->pids = calloc(OPTIONS_PIDS_MAX, sizeof(*options->pids));
-	if (!options->pids || options->pid_count == OPTIONS_PIDS_MAX) {
+	if (!*ids)
+		*ids = calloc(OPTIONS_PIDS_MAX, sizeof(**ids));
+	if (!*ids || *count == OPTIONS_PIDS_MAX) {
 		message_error("There are more than %d processes.", OPTIONS_PIDS_MAX);
 		return false;
 	}
-	options->pids[options->pid_count++] = pid;
+	(*ids)[(*count)++] = id;
 	return true;
 }
 
-static bool parse_pids(struct options *options, const char *text)
+static bool parse_ids(const struct options *options, const char *text, pid_t **ids, size_t *count)
 {
 	const char *at = text;
-	uint64_t pid;
+	uint64_t id;
 
 	do {
-		if (!take_number(&at, INT_MAX, &pid) || pid == 0 || (*at && *at != ',')) {
-			message_error("\"%s\" is not a process id, or several with commas between.", text);
-			message_note("To choose processes by name, use --name.");
+		if (!take_number(&at, INT_MAX, &id) || id == 0 || (*at && *at != ',')) {
+			message_error("\"%s\" is not an id, or several with commas between.", text);
+			if (TARGETS & (1u << options->command))
+				message_note("To choose processes by name, use --name.");
 			return false;
 		}
-		if (!add_pid(options, (pid_t)pid))
+		if (!add_id(ids, count, (pid_t)id))
 			return false;
 	} while (*at++ == ',');
 	return true;
@@ -299,6 +359,30 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 	return false;
 }
 
+static bool complain_of_time(const char *text, const char *what)
+{
+	message_error("\"%s\" is not a %s.", text, what);
+	message_note("Write it like 30s, 2m, 1h or 500ms; a year is the most.");
+	return false;
+}
+
+/* "0.5", "10", up to 100 */
+static bool parse_percent(const char *text, double *ret_percent)
+{
+	const char *at = text;
+	uint64_t whole, millionths = 0, unit = 1000000;
+
+	if (take_number(&at, 100, &whole) && *at == '.')
+		for (at++; *at >= '0' && *at <= '9' && unit > 1; at++)
+			millionths += (uint64_t)(*at - '0') * (unit /= 10);
+	if (at != text && !*at && (double)whole + (double)millionths / 1e6 <= 100) {
+		*ret_percent = (double)whole + (double)millionths / 1e6;
+		return true;
+	}
+	message_error("\"%s\" is not a part in percent.", text);
+	return false;
+}
+
 static bool parse_native(const char *text, enum native_display *ret_native)
 {
 	static const char *const names[] = {
@@ -326,19 +410,48 @@ static bool parse_layout(struct options *options, const char *argument)
 	return given_layout_read(argument, options->layout);
 }
 
+/* Which samples of a recording are wanted. */
+static bool parse_filter_option(struct options *options, int letter, const char *argument)
+{
+	switch (letter) {
+	case OPTION_SINCE:
+		return parse_duration(argument, &options->since_ns) || complain_of_time(argument, "time");
+	case OPTION_UNTIL:
+		return parse_duration(argument, &options->until_ns) || complain_of_time(argument, "time");
+	case OPTION_TID:
+		return parse_ids(options, argument, &options->tids, &options->filter.tid_count);
+	case OPTION_THREAD:
+		options->filter.thread = argument;
+		return true;
+	case OPTION_STATE:
+		return filter_arguments_states(argument, &options->filter);
+	case OPTION_INCLUDE:
+		return filter_arguments_pattern(argument, &options->include);
+	case OPTION_EXCLUDE:
+		return filter_arguments_pattern(argument, &options->exclude);
+	case OPTION_BY:
+		return filter_arguments_group(argument, &options->filter);
+	case OPTION_MERGE_RECURSION:
+		options->filter.merge_recursion = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
 static bool parse_option(struct options *options, int letter, const char *argument)
 {
 	uint64_t number;
 
 	switch (letter) {
 	case 'p':
-		return parse_pids(options, argument);
+		return parse_ids(options, argument, &options->pids, &options->pid_count);
 	case OPTION_NAME:
 		options->name = argument;
 		return true;
 	case OPTION_TREE:
 		options->subprocesses = true;
-		return parse_pids(options, argument);
+		return parse_ids(options, argument, &options->pids, &options->pid_count);
 	case 's':
 		options->subprocesses = true;
 		return true;
@@ -350,9 +463,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case 'd':
 		if (parse_duration(argument, &options->duration_ns))
 			return true;
-		message_error("\"%s\" is not a duration.", argument);
-		message_note("Write it like 30s, 2m, 1h or 500ms; a year is the most.");
-		return false;
+		return complain_of_time(argument, "duration");
 	case 'r':
 		if (take_number(&argument, OPTIONS_RATE_MAX, &number) && !*argument && number > 0) {
 			options->rate_hz = (unsigned int)number;
@@ -369,16 +480,24 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_LINES:
 		options->lines = true;
 		return true;
+	case OPTION_TRACES:
+		options->traces = true;
+		return true;
 	case OPTION_ANNOTATE:
 		options->annotate = true;
 		return true;
+	case OPTION_INVERTED:
+		options->inverted = true;
+		return true;
+	case OPTION_MIN_PERCENT:
+		return parse_percent(argument, &options->min_percent);
 	case OPTION_LAYOUT:
 		return parse_layout(options, argument);
 	case OPTION_DWARF:
 		options->dwarf = argument;
 		return true;
 	default:
-		return false;
+		return parse_filter_option(options, letter, argument);
 	}
 }
 
@@ -394,7 +513,8 @@ static void fill_tables(enum command command, struct getopt_tables *tables)
 	size_t count = 0;
 
 	memset(tables, 0, sizeof(*tables));
-	*letter++ = '+';	/* stop at the first argument that is no option */
+	if (TARGETS & (1u << command))
+		*letter++ = '+';	/* stop at the first argument that is no option */
 	*letter++ = ':';	/* tell a missing argument from an unknown option */
 	for (size_t i = 0; i < OPTION_COUNT; i++) {
 		if (!(option_table[i].commands & (1u << command)))
@@ -413,13 +533,13 @@ static void fill_tables(enum command command, struct getopt_tables *tables)
 }
 
 /* The format follows the name of the file unless it was given. */
-static bool choose_format(struct options *options)
+static bool follow_name(struct options *options)
 {
 	const char *slash, *name;
 
 	if (options->format)
 		return true;
-	options->format = format_by_name("svg");
+	options->format = format_by_name(TARGETS & (1u << options->command) ? "svg" : "text");
 	if (!options->output)
 		return true;
 	slash = strrchr(options->output, '/');
@@ -434,9 +554,38 @@ static bool choose_format(struct options *options)
 	return false;
 }
 
-/* What is left behind the options: nothing, or "--" and a command to start. */
+static bool choose_format(struct options *options)
+{
+	if (!follow_name(options))
+		return false;
+	if (options->command != COMMAND_DIFF || options->format->compare)
+		return true;
+	message_error("The format %s cannot show what has changed.", options->format->name);
+	suggest_help(options->command);
+	return false;
+}
+
+static bool take_recordings(struct options *options, char **rest)
+{
+	size_t count = 0;
+
+	while (rest[count])
+		count++;
+	if (options->command == COMMAND_DIFF ? count != 2 : count == 0) {
+		message_error("`ljspy %s` takes %s.", command_name(options->command),
+			      options->command == COMMAND_DIFF ? "two recordings" : "a recording, or several");
+		suggest_help(options->command);
+		return false;
+	}
+	options->recordings = rest;
+	return true;
+}
+
+/* What is left behind the options: recordings, nothing, or "--" and a command to start. */
 static bool parse_rest(struct options *options, char **rest, bool separated)
 {
+	if (!(TARGETS & (1u << options->command)))
+		return take_recordings(options, rest);
 	if (!*rest && !separated)
 		return true;
 	if (!separated || options->command != COMMAND_RECORD) {
@@ -539,6 +688,11 @@ void options_clear(struct options *options)
 	options->pid_count = 0;
 	free(options->layout);
 	options->layout = NULL;
+	free(options->tids);
+	options->tids = NULL;
+	filter_arguments_free_pattern(options->include);
+	filter_arguments_free_pattern(options->exclude);
+	options->include = options->exclude = NULL;
 }
 
 char *options_default_output(const char *name, pid_t pid, const struct format *format)

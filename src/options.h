@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "output/filter.h"
 #include "output/format.h"
 #include "src/given_layout.h"
 #include "unwind/namer.h"
@@ -18,7 +19,10 @@
 enum command {
 	COMMAND_RECORD,
 	COMMAND_DUMP,
+	COMMAND_TOP,
 	COMMAND_INFO,
+	COMMAND_REPORT,
+	COMMAND_DIFF,
 	COMMAND_COUNT
 };
 
@@ -50,10 +54,17 @@ struct options {
 	unsigned int rate_hz;
 	const char *stats;	/* file; NULL if not wanted */
 	enum native_display native;
+	bool traces;		/* show the one that runs */
 	bool lines;
 	bool annotate;
 	bool inverted;
-	double min_percent;
+	double min_percent;	/* 0 if not given */
+	char **recordings;	/* files, up to NULL */
+	uint64_t since_ns;	/* after the beginning of each recording */
+	uint64_t until_ns;	/* the same; 0: to its end */
+	struct filter_options filter;	/* without the times; its ids and patterns are these: */
+	pid_t *tids;		/* owned */
+	regex_t *include, *exclude;	/* owned */
 	struct given_layout *layout;	/* owned; NULL: it is recognised */
 	const char *dwarf;	/* file with debug info; NULL if not given */
 };

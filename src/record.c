@@ -292,7 +292,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.pattern = options->name ? &pattern : NULL,
 		.rate_hz = options->rate_hz,
 		.duration_ns = options->duration_ns,
-		.namer = { .native = options->native },
+		.namer = { .native = options->native, .traces = options->traces },
 		.layout = options->layout,
 		.functions = recording->functions,
 		.take = take_sample,

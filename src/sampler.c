@@ -317,7 +317,7 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 		fail(&sampler, 0, -tracer_error);
 	} else if (open_targets(&sampler)) {
 		sampler.start_ns = sampler_now_ns(CLOCK_MONOTONIC);
-		sampler.pulse_ns = sampler.start_ns + NS_PER_SECOND;
+		sampler.pulse_ns = sampler.start_ns;
 		loop(&sampler);
 		for (size_t i = 0; i < sampler.target_count; i++)
 			if (sampler.targets[i])

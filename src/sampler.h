@@ -25,7 +25,7 @@
 /* Each sample, while it is taken; what it points to is the sampler's. */
 typedef void sampler_take(void *context, const struct sample *sample);
 
-/* About once a second; false to end. */
+/* When sampling begins, and about once a second from then on; false to end. */
 typedef bool sampler_pulse(void *context, const struct figures *so_far);
 
 struct sampler_options {

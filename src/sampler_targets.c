@@ -213,15 +213,20 @@ static int rest(struct sampler *sampler, struct target *target)
 	return error;
 }
 
-/* A look was due. Periods that have passed without one are missed, not made up for. */
+/*
+ * A look was due. Periods that have passed without one are missed, not made up
+ * for: as many as the target has run in, for it may have waited for a CPU too.
+ */
 void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	uint64_t passed = (now - target->period_begin_ns) / sampler->period_ns;
+	uint64_t missed = passed > 1 ? passed - 1 : 0, ran;
 
 	target_take_look(sampler, target, now);
 	if (target->ended)
 		return;
-	sampler->result->figures.missed_ticks += passed > 1 ? passed - 1 : 0;
+	ran = (target->cpu_ns - target->active_cpu_ns) / sampler->period_ns;
+	sampler->result->figures.missed_ticks += missed < ran ? missed : ran;
 	target->period_begin_ns += (passed ? passed : 1) * sampler->period_ns;
 	target->due_ns = target->period_begin_ns + random_delay(sampler);
 	target->idle_periods = target->cpu_ns == target->active_cpu_ns ? target->idle_periods + 1 : 0;

@@ -1,5 +1,6 @@
 """Fixtures common to all end-to-end tests."""
 
+import shutil
 import subprocess
 
 import pytest
@@ -25,6 +26,13 @@ def wall_clock(built):
     """For tests of --clock wall."""
     if "--clock" not in ljspy.run("--help").stdout:
         pytest.skip("this ljspy has no --clock")
+
+
+@pytest.fixture
+def gdb():
+    """For tests that ask gdb for a second opinion."""
+    if not shutil.which("gdb"):
+        pytest.skip("no gdb")
 
 
 @pytest.fixture(params=ljspy.RUNTIMES)

@@ -217,6 +217,53 @@ def record_native(directory, *target, seconds=2, options=()):
     return whole
 
 
+def gdb_functions(pid):
+    """Names of native frames as gdb sees them, leaf first."""
+    out = subprocess.run(
+        ["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "bt", "-p", str(pid)],
+        capture_output=True, text=True, timeout=60, check=False,
+    ).stdout
+    return re.findall(r"^#\d+\s+(?:0x\w+ in )?(\S+) \(", out, re.MULTILINE)
+
+
+def native_frames(dump):
+    """Native frames of the first thread of a dump, leaf first: a name, or None where
+    it has none or the C library's has others, too. What Lua calls is a frame of
+    Lua's as well, below the VM's."""
+    frames = [line.strip() for line in dump[: dump.index("]", dump.index("    main [")) + 1].splitlines()[1:]]
+    found = []
+    for at, frame in enumerate(frames):
+        name, _, place = frame.partition(" ")
+        is_lua = place == "[builtin]" or not re.search(r"\[\S+\]$|\.[chS]:\d+$", frame)
+        if is_lua or (at >= 2 and frames[at - 1].endswith("[vm]") and frames[at - 2] == frame):
+            continue
+        found.append(None if "+0x" in name or not place.endswith("]") or place in ("[vm]", "[libc.so.6]") else name)
+    return found
+
+
+def compare_with_gdb(pid, times=4):
+    """How often a running process, stopped by a signal, had a stack whose end gdb
+    found, too: then it has the same native frames. Code without a symbol may have a
+    neighbour's name in gdb."""
+    compared = 0
+    for _ in range(times):
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            assert wait_until(lambda: status_field(pid, "State") in "tT")
+            dump = run("dump", "--native", "all", "-p", pid).stdout
+            expected = gdb_functions(pid)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        time.sleep(0.01)
+        if expected[-1:] != ["main"] or "[lost" in dump:
+            continue
+        found = native_frames(dump)
+        assert len(found) == len(expected), (dump, expected)
+        assert all(name in (None, other) for name, other in zip(found, expected)), (dump, expected)
+        compared += 1
+    return compared
+
+
 def record(directory, *target, status=OK, **options):
     return Recorder(directory, *target, **options).finish(status)
 

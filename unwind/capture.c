@@ -9,6 +9,7 @@
 enum {
 	PAGE_SIZE = 4096,
 	STACK_PAGES_MAX = CAPTURE_STACK_BYTES_MAX / PAGE_SIZE + 2,
+	OUTSIDE_BYTES = 8 << 10,	/* of native stack outside of all Lua: event loops are deep */
 	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
 	FUNCTIONS_BATCH = 4096,
 	CONSTANTS_MAX = 1024,
@@ -325,9 +326,10 @@ static uint64_t main_thread(const struct capture *capture, const struct lua_univ
 	return address;
 }
 
-/* Follow a thread's C frames outwards, and those of the threads that resumed it. */
+/* Follow a thread's C frames outwards, and those of the threads that resumed it: how far they reach. */
 static void follow_cframes(struct capture *capture, const struct image *image,
-			   struct capture_hints *hints, const struct lua_thread *thread)
+			   struct capture_hints *hints, const struct lua_thread *thread,
+			   uint64_t *outermost)
 {
 	const struct layout *layout = &thread->universe->vm->layout;
 	uint64_t cframe = thread->cframe;
@@ -338,6 +340,8 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 
 		if (end > capture->stack_end)
 			extend_stack(capture, hints, end + PAGE_SIZE);
+		if (end > *outermost)
+			*outermost = end;
 		if (!stack_word(capture, cframe + (uint64_t)layout->CFRAME_PREV, &previous))
 			return;
 		previous &= ~(uint64_t)CFRAME_FLAGS;
@@ -381,6 +385,7 @@ static void capture_threads(struct capture *capture, const struct image *image,
 			    struct capture_hints *hints)
 {
 	struct memory *memory = snapshot_memory(capture->snapshot);
+	uint64_t outermost = capture->stack_begin;
 	const struct module *module;
 
 	if (image_classify(image, capture->registers.rip, &module) == CODE_VM) {
@@ -418,11 +423,16 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		const struct lua_thread *thread = &capture->threads[i];
 
 		if (thread->cframe)
-			follow_cframes(capture, image, hints, thread);
+			follow_cframes(capture, image, hints, thread, &outermost);
 		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
 			find_thread_above(capture, image, hints, thread->universe,
 					  capture->stack_begin);
 	}
+	/* What lies outside of all Lua, too; the next time with the first copy. */
+	hints->stack_bytes = (size_t)(outermost - capture->stack_begin) + OUTSIDE_BYTES;
+	if (hints->stack_bytes < CAPTURE_STACK_BYTES)
+		hints->stack_bytes = CAPTURE_STACK_BYTES;
+	extend_stack(capture, hints, capture->stack_begin + hints->stack_bytes);
 }
 
 /*---- Lua stacks and what is on them ----*/
@@ -528,22 +538,6 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 	}
 }
 
-/*
- * Code that LuaJIT generates besides traces: the stubs of exits and of FFI
- * callbacks, which jump to the VM. The first word of the latter's page is
- * where to.
- */
-static void capture_stub(struct capture *capture)
-{
-	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
-	struct memory_range ranges[] = {
-		{ .address = page, .length = PAGE_SIZE },
-		{ .address = page + PAGE_SIZE, .length = STUBS_BYTES_MAX },
-	};
-
-	snapshot_capture(capture->snapshot, ranges, 2);
-}
-
 /* From the exit of a trace the recorder may be started, and all that follows from it. */
 static bool may_be_exiting(int32_t vmstate)
 {
@@ -591,14 +585,36 @@ static void capture_traces(struct capture *capture, const struct image *image,
 			capture_trace_constants(capture, objects, layout, trace);
 	} else {
 		capture_calling_trace(capture, objects, view);
-		if (code == CODE_UNKNOWN)
-			capture_stub(capture);
 	}
 	for (size_t i = 0; i < count; i++) {
 		trace = traces_by_number(view->universe->traces, executing[i]);
 		if (trace)
 			capture_trace_constants(capture, objects, layout, trace);
 	}
+}
+
+/*
+ * Code that LuaJIT generates besides traces: the stubs of exits and of FFI
+ * callbacks, which jump to the VM. The first word of the latter's page is
+ * where to.
+ */
+static void capture_stub(struct capture *capture, const struct image *image)
+{
+	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
+	struct memory_range ranges[] = {
+		{ .address = page, .length = PAGE_SIZE },
+		{ .address = page + PAGE_SIZE, .length = STUBS_BYTES_MAX },
+	};
+
+	if (image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
+		return;
+	for (size_t i = 0; i < capture->universe_count; i++) {
+		const struct traces *traces = capture->universes[i].universe->traces;
+
+		if (traces && traces_find(traces, capture->registers.rip))
+			return;
+	}
+	snapshot_capture(capture->snapshot, ranges, 2);
 }
 
 void capture_thread(struct capture *capture, const struct image *image,
@@ -621,6 +637,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 		capture_stack_functions(capture, objects, &capture->threads[i]);
 	for (size_t i = 0; i < capture->universe_count; i++)
 		capture_traces(capture, image, objects, &capture->universes[i]);
+	capture_stub(capture, image);
 	snapshot_seal(snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], snapshot);

@@ -15,6 +15,7 @@ const char *lost_reason_text(enum lost_reason reason)
 		[LOST_BROKEN_CHAIN] = "frame chain broken",
 		[LOST_HALF_DONE] = "inside half-done call or return",
 		[LOST_IN_TRACE] = "position in trace unknown",
+		[LOST_REGISTER_UNKNOWN] = "register unknown while asleep",
 		[LOST_NATIVE_UNWIND] = "native unwinding failed",
 		[LOST_TOO_DEEP] = "stack too deep",
 		[LOST_OUT_OF_MEMORY] = "out of memory",

@@ -20,6 +20,7 @@ enum lost_reason {
 	LOST_BROKEN_CHAIN,	/* the frame links do not lead to the bottom of the stack */
 	LOST_HALF_DONE,		/* between the two ends of a call, return or coroutine switch */
 	LOST_IN_TRACE,		/* compiled code whose trace or position in it is not known */
+	LOST_REGISTER_UNKNOWN,	/* of a thread read asleep, and the way to the caller leads by it */
 	LOST_NATIVE_UNWIND,	/* no unwind information, or it leads nowhere */
 	LOST_TOO_DEEP,		/* frames beyond the limit, counted from the leaf */
 	LOST_OUT_OF_MEMORY,	/* of ljspy's own */

@@ -47,6 +47,14 @@ static bool find_caller_by_link(const struct lua_thread *thread, struct lua_obje
 	       lua_walk_find_caller(thread, objects, base, link, ret_walk);
 }
 
+/* Does the frame's link lead anywhere? */
+static bool is_linked(const struct lua_walk *walk)
+{
+	struct lua_walk below = *walk;
+
+	return lua_walk_step(&below) != LUA_STEP_BROKEN;
+}
+
 /* L->base, with the position in the register, if it is one of its function, or else the one that was saved last. */
 static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *objects,
 			  struct memory *stack, uint64_t cframe, uint64_t pc,
@@ -57,7 +65,11 @@ static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *o
 	uint64_t saved;
 
 	if (!look(thread, objects, thread->base, &walk, &activation))
-		return find_caller_by_link(thread, objects, thread->base, ret_walk);
+		return find_caller_by_link(thread, objects, thread->base, ret_walk) ||
+		       lua_walk_find_caller(thread, objects, thread->base, pc, ret_walk);
+	/* A builtin's fallback has put a result over its own link, which the VM keeps in PC. */
+	if (!is_linked(&walk) && lua_walk_find_caller(thread, objects, thread->base, pc, ret_walk))
+		return true;
 	if (activation.function && activation.function->proto) {
 		const struct proto *proto = activation.function->proto;
 
@@ -65,7 +77,8 @@ static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *o
 		if (!find_instruction(thread, proto, pc, &walk.pc) &&
 		    (!vm_frame_pc(thread->layout, stack, cframe, &saved) ||
 		     !find_instruction(thread, proto, saved, &walk.pc)))
-			walk.pc = 0;
+			/* lj_ccallback_enter() saves it last. */
+			walk.pc = lua_walk_is_callback(&walk) ? proto->bc : 0;
 	}
 	*ret_walk = walk;
 	return true;

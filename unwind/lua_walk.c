@@ -66,6 +66,15 @@ static bool load_contpc(const struct lua_walk *walk, uint64_t *ret_contpc, uint6
 	return lua_thread_slot(walk->thread, frame - 3 * SLOT_SIZE, ret_continuation);
 }
 
+bool lua_walk_is_callback(const struct lua_walk *walk)
+{
+	uint64_t link, contpc, continuation;
+
+	return lua_thread_link(walk->thread, walk->base, &link) &&
+	       (link & FRAME_TYPE_P) == FRAME_CONT &&
+	       load_contpc(walk, &contpc, &continuation) && continuation == CONT_FFI_CALLBACK;
+}
+
 static bool move_down(struct lua_walk *walk, uint64_t link, uint64_t pc)
 {
 	uint64_t delta = link & ~(uint64_t)FRAME_TYPE_P;

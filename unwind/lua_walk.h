@@ -43,6 +43,9 @@ bool lua_walk_activation(const struct lua_walk *walk, struct lua_activation *ret
 /* Is the walk at the bottom: no frame is left? */
 bool lua_walk_is_done(const struct lua_walk *walk);
 
+/* Was the frame called back by C code through the FFI? */
+bool lua_walk_is_callback(const struct lua_walk *walk);
+
 /* Move to the frame below. On LUA_STEP_BROKEN the walk stays where it is. */
 enum lua_step lua_walk_step(struct lua_walk *walk);
 

@@ -24,6 +24,7 @@ struct merge {
 	struct memory *memory;		/* the snapshot */
 	struct merged_stack *stack;
 	struct section sections[CAPTURE_THREADS_MAX];
+	bool is_half_done;	/* the VM's frame at hand is not in one piece, and cannot be brought into it */
 	bool out_of_memory;
 };
 
@@ -194,11 +195,36 @@ static bool start_section(struct merge *merge, struct section *section,
 {
 	const struct native_frame *native = native_current(merge->native);
 
+	if (merge->is_half_done)
+		return merge->is_half_done = false;
 	if (native->is_return_address)
 		return lua_top_below_native(merge->image, merge->objects, merge->memory, thread,
 					    cframe, &native->registers, &section->walk);
 	return lua_top_in_vm(merge->image, merge->objects, merge->memory, thread, cframe,
 			     &native->registers, &section->walk);
+}
+
+/*
+ * Is an FFI callback through, all but its result? Then its C frame runs no
+ * Lua frames any more, and the walk begins at those of the one below.
+ */
+static bool has_called_back(const struct merge *merge, const struct lua_thread *thread,
+			    struct lua_walk *ret_walk)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct module *module;
+	struct lua_walk walk = { .thread = thread, .objects = merge->objects, .base = thread->base };
+
+	if (!native->is_return_address ||
+	    image_classify(merge->image, native->registers.rip - 1, &module) != CODE_VM ||
+	    !vm_is_leaving_callback(thread->layout, image_text(merge->image), module->vm,
+				    native->registers.rip))
+		return false;
+	*ret_walk = walk;
+	/* lj_ccallback_leave() sets L->base to the frame that it converts the result from. */
+	if (lua_walk_is_callback(&walk) && lua_walk_step(&walk) == LUA_STEP_FROM_C)
+		*ret_walk = walk;
+	return true;
 }
 
 /*
@@ -214,6 +240,10 @@ static void enter_section(struct merge *merge, const struct lua_thread *thread, 
 		return;
 	if (section->ended)
 		return;
+	if (!section->started && has_called_back(merge, thread, &section->walk)) {
+		section->started = true;
+		return;
+	}
 	if (section->started) {
 		lua_top_resume(&section->walk, merge->memory, cframe);
 	} else {
@@ -727,7 +757,18 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
 	view = capture_find_universe(merge->capture, thread->universe);
 	if (!view || view->vmstate == VMST_EXIT)
 		return false;
-	return thread->cframe > cframe || (thread->cframe == 0 && thread->status > LUA_YIELD);
+	if (thread->cframe == 0 ? thread->status <= LUA_YIELD : thread->cframe <= cframe)
+		return false;
+	/* Its own link must lead to where the thread goes on; anything may stand on the stack. */
+	for (unsigned i = 0; i < CFRAMES_MAX && cframe && cframe != thread->cframe; i++) {
+		uint64_t previous;
+
+		if (!vm_frame_previous(&vm->layout, merge->memory, cframe, &previous) ||
+		    (previous && previous <= cframe))
+			return false;
+		cframe = previous;
+	}
+	return cframe == thread->cframe;
 }
 
 /*
@@ -773,6 +814,7 @@ static const struct lua_thread *interpreting_thread(struct merge *merge, const s
 static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
+	struct memory *text = image_text(merge->image);
 	const struct universe_view *view;
 	const struct lua_thread *interpreting;
 	uint64_t sp = native->registers.rsp;
@@ -787,7 +829,10 @@ static enum passed pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 		enter_section(merge, thread, cframe);
 		return leave_frame(merge, &vm->layout, cframe, false);
 	}
-	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip) ||
+	if (vm_is_exiting(&vm->layout, text, native->registers.rip))
+		return pass_trace_exit(merge, vm);
+	if (vm_is_linking(text, vm, native->registers.rip) ||
+	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.rip) ||
 	    is_unwound(merge, vm, sp))
 		return leave_frame(merge, &vm->layout, sp, false);
 	interpreting = interpreting_thread(merge, vm, &view);
@@ -826,6 +871,9 @@ static void settle(struct merge *merge)
 		return;
 	switch (vm_settle(merge->capture, &native->registers, text, merge->objects, vm, &registers)) {
 	case VM_SETTLED_STAYS:
+		break;
+	case VM_SETTLED_UNKNOWN:
+		merge->is_half_done = true;
 		break;
 	case VM_SETTLED_DISPATCHES:
 		native_begin(merge->native, merge->memory, &registers);
@@ -970,7 +1018,8 @@ int merge_stacks(struct capture *capture, struct image *image,
 		passed = pass(&merge);
 		if (passed != PASSED_LOST)
 			continue;
-		emit_lost(&merge, LOST_NATIVE_UNWIND);
+		emit_lost(&merge, native_lacks_register(native) ? LOST_REGISTER_UNKNOWN
+								: LOST_NATIVE_UNWIND);
 		if (resynchronise(&merge))
 			passed = PASSED_ON;
 	}

@@ -22,6 +22,7 @@ struct native_unwinder {
 	unw_cursor_t cursor;
 	struct native_frame frame;
 	bool cursor_is_valid;	/* the cursor stands at frame */
+	bool lacks_register;	/* the last step asked for one that is not known */
 	bool missed;		/* the last step found no table: its result would be a guess */
 };
 
@@ -88,8 +89,12 @@ static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *v
 	const uint64_t *held = registers_locate(&unwinder->frame.registers, number);
 
 	(void)space;
-	if (write || !held || (unwinder->frame.registers.unknown & registers_set_of(number)))
+	if (write || !held)
 		return -UNW_EBADREG;
+	if (unwinder->frame.registers.unknown & registers_set_of(number)) {
+		unwinder->lacks_register = true;
+		return -UNW_EBADREG;
+	}
 	*value = *held;
 	/* Tables are looked up by the call, which lies before the return address. */
 	if (number == UNW_X86_64_RIP && unwinder->frame.is_return_address)
@@ -167,6 +172,7 @@ static void arrive(struct native_unwinder *unwinder, const struct registers *reg
 {
 	uint64_t pc = registers->rip - (is_return_address ? 1 : 0);
 
+	unwinder->lacks_register = false;
 	unwinder->frame.registers = *registers;
 	unwinder->frame.is_return_address = is_return_address;
 	unwinder->frame.code = image_classify(unwinder->image, pc, &unwinder->frame.module);
@@ -203,6 +209,11 @@ static bool is_signal_return(const struct native_unwinder *unwinder)
 
 	return memory_read(image_text(unwinder->image), unwinder->frame.registers.rip, bytes,
 			   sizeof(bytes)) == MEMORY_OK && memcmp(bytes, code, sizeof(code)) == 0;
+}
+
+bool native_lacks_register(const struct native_unwinder *unwinder)
+{
+	return unwinder->lacks_register;
 }
 
 /* By the tables that .eh_frame_hdr leads to. */
@@ -248,8 +259,10 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	uint64_t sp = unwinder->frame.registers.rsp;
 	struct registers caller;
 	bool is_signal_frame = is_signal_return(unwinder);
-	enum native_status status = step_by_table(unwinder, &caller);
+	enum native_status status;
 
+	unwinder->lacks_register = false;
+	status = step_by_table(unwinder, &caller);
 	if (unwinder->missed)
 		status = step_by_file(unwinder, &caller);
 	if (status != NATIVE_FRAME)

@@ -47,4 +47,12 @@ const struct native_frame *native_current(const struct native_unwinder *unwinder
 /* Step from native code to its caller by unwind tables. */
 enum native_status native_step(struct native_unwinder *unwinder);
 
+/*
+ * Was the last step lost because its rule asks for a register that is not
+ * known? Of a thread that is read asleep pc and stack pointer are, and others
+ * from where its calls have saved them: not the frame pointer of code that
+ * finds its frame by that, unless what it called has saved it.
+ */
+bool native_lacks_register(const struct native_unwinder *unwinder);
+
 #endif

@@ -485,7 +485,8 @@ static bool lowers_base(const struct block *block, size_t i)
 	const struct machine *add = &block->machine[i], *store = add + 1;
 
 	return i + 1 < block->count && add->id == X86_INS_ADD && !add->stores && !add->loads &&
-	       add->written != RID_NONE && add->immediate < 0 && add->immediate % SLOT_SIZE == 0 &&
+	       add->written != RID_NONE && (int32_t)add->immediate < 0 &&
+	       (int32_t)add->immediate % SLOT_SIZE == 0 &&
 	       store->id == X86_INS_MOV && store->stores && store->stored == add->written &&
 	       (block->layout->gc64
 		? store->base == RID_R14 &&

@@ -136,25 +136,31 @@ static bool keep_path(struct trace_table *table, const struct trace_path *path)
 	return true;
 }
 
-/* How often the trace has returned below its start frame before a snapshot. */
+/* How often the trace has returned below its start frame before an IR instruction. */
 static uint32_t lowered_before(const struct trace *trace, const struct layout *layout,
-			       uint32_t number)
+			       uint32_t end_ref)
 {
-	struct trace_snapshot snapshot;
 	struct trace_instruction ins;
 	uint32_t lowered = 0;
 
-	if (!trace_snapshot(trace, layout, number, &snapshot))
-		return 0;
-	for (uint32_t ref = TRACE_REF_BASE; ref < snapshot.ref; ref++)
+	for (uint32_t ref = TRACE_REF_BASE; ref < end_ref; ref++)
 		if (trace_instruction(trace, layout, ref, &ins) && ins.op == IR_RETF)
 			lowered++;
 	return lowered;
 }
 
+/* Was each of these returns found in the code? Its last instruction is not one. */
+static bool is_lowering_known(const struct trace *trace, const struct layout *layout,
+			      const struct trace_code *code)
+{
+	return code->count && code->pieces[code->count - 1].lowered ==
+			      lowered_before(trace, layout, trace_nins(trace, layout));
+}
+
 static void keep_snapshots(struct trace_table *table, const struct trace *trace,
 			   const struct layout *layout, const struct trace_code *code)
 {
+	bool is_counted = is_lowering_known(trace, layout, code);
 	uint32_t snapshot = UINT32_MAX, lowered = 0;
 
 	table->rows = calloc(code->count, sizeof(*table->rows));
@@ -164,14 +170,17 @@ static void keep_snapshots(struct trace_table *table, const struct trace *trace,
 		const struct code_piece *piece = &code->pieces[i];
 
 		if (piece->low_snapshot != snapshot) {
+			struct trace_snapshot found = { 0 };
+
 			snapshot = piece->low_snapshot;
-			lowered = lowered_before(trace, layout, snapshot);
+			trace_snapshot(trace, layout, snapshot, &found);
+			lowered = lowered_before(trace, layout, found.ref);
 		}
 		table->rows[i] = (struct row){
 			.offset = piece->offset,
 			.snapshot = snapshot,
 			.base_is_moved = piece->base_is_moved,
-			.base_is_unknown = piece->lowered != lowered,
+			.base_is_unknown = !is_counted || piece->lowered != lowered,
 		};
 	}
 	table->row_count = code->count;
@@ -191,8 +200,10 @@ static uint32_t fit_base(const struct trace_path *path, uint32_t point, uint32_t
 }
 
 static bool keep_points(struct trace_table *table, const struct trace_path *path,
-			const struct layout *layout, const struct trace_code *code)
+			const struct trace *trace, const struct layout *layout,
+			const struct trace_code *code)
 {
+	bool is_counted = is_lowering_known(trace, layout, code);
 	uint32_t low = UINT32_MAX, high = UINT32_MAX;
 	size_t certain = 0;
 
@@ -209,7 +220,7 @@ static bool keep_points(struct trace_table *table, const struct trace_path *path
 			certain = certain_frames(path, layout, low, high);
 		}
 		table->rows[i].point = fit_base(path, path->point_of[index], piece->lowered);
-		table->rows[i].base_is_unknown = table->rows[i].point == NO_POINT;
+		table->rows[i].base_is_unknown = !is_counted || table->rows[i].point == NO_POINT;
 		table->rows[i].certain = (uint16_t)certain;
 	}
 	return true;
@@ -230,7 +241,7 @@ struct trace_table *trace_table_new(const struct traces *traces, const struct tr
 		keep_snapshots(table, trace, layout, &code);
 		table->has_path = table->rows &&
 				  trace_path_replay(&path, traces, trace, layout, objects) &&
-				  keep_path(table, &path) && keep_points(table, &path, layout, &code);
+				  keep_path(table, &path) && keep_points(table, &path, trace, layout, &code);
 	}
 	trace_code_clear(&code);
 	trace_path_clear(&path);

@@ -92,8 +92,15 @@ bool vm_call_stores_base(const struct layout *layout, struct memory *text,
 bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
 				     const struct vm_code *vm, uint64_t return_address);
 
+/* Does the call of lj_trace_exit() return here? */
+bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t return_address);
+
 /* The number of the trace that is left, while vm_exit_handler has it in a register only. */
 uint32_t vm_exit_trace(const struct registers *registers);
+
+/* Does the call of lj_ccallback_leave() return here (cont_ffi_callback)? What was called back has returned then. */
+bool vm_is_leaving_callback(const struct layout *layout, struct memory *text,
+			    const struct vm_code *vm, uint64_t return_address);
 
 /* Where the stack pointer of a trace's code is, relative to the cframe below it. */
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust);

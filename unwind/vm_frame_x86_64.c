@@ -24,6 +24,7 @@ enum {
 	BRANCH_TO_FETCH_BYTES = 24,
 	MODRM_RBP_RDX = 0x55,
 	MODRM_RDI_RDX = 0x57,
+	MODRM_RCX_RDX = 0x51,
 	CALL_SETUP_BYTES = 64,	/* before a call, in which its operands are set up */
 };
 
@@ -336,6 +337,23 @@ bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory 
 				     const struct vm_code *vm, uint64_t return_address)
 {
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RDI_RDX);
+}
+
+bool vm_is_leaving_callback(const struct layout *layout, struct memory *text,
+			    const struct vm_code *vm, uint64_t return_address)
+{
+	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RCX_RDX);
+}
+
+bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t return_address)
+{
+	/* mov [DISPATCH+DISPATCH_GL(jit_base)], 0 */
+	uint8_t store[10] = { 0xc7, 0x86 }, bytes[CALL_SETUP_BYTES / 2];
+	int32_t displacement = layout->g_jit_base - layout->GG_dispatch;
+
+	memcpy(store + 2, &displacement, sizeof(displacement));
+	return memory_read(text, return_address - sizeof(bytes), bytes, sizeof(bytes)) == MEMORY_OK &&
+	       memmem(bytes, sizeof(bytes), store, sizeof(store)) != NULL;
 }
 
 /* vm_exit_handler: mov RAd, [DISPATCH+DISPATCH_GL(vmstate)] */

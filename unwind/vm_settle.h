@@ -19,7 +19,8 @@
 #include "unwind/registers.h"
 
 enum vm_settled {
-	VM_SETTLED_STAYS,	/* nothing is half done, or where it leads could not be known */
+	VM_SETTLED_STAYS,	/* nothing is half done */
+	VM_SETTLED_UNKNOWN,	/* something is, and where it leads cannot be known */
 	VM_SETTLED_DISPATCHES,	/* registers are those of the VM, on its way to the next dispatch, or of a trace's start */
 	VM_SETTLED_CALLS,	/* ... of the VM when what it calls returns */
 	VM_SETTLED_RETURNED,	/* ... of the VM's caller */

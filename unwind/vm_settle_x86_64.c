@@ -719,6 +719,13 @@ static bool is_in_one_piece(struct machine *now, const struct machine *then)
 	       stored_at(then, frame, base) <= now->steps;
 }
 
+/* Is a return under way that does not lead to a Lua function? PC is then the frame's type and size. */
+static bool returns_elsewhere(struct machine *machine)
+{
+	return (machine->registers[RBX].bits & FRAME_LUA_MASK) != 0 &&
+	       !(holds_position(machine, function_at_base(machine)) && holds_link(machine));
+}
+
 /* Run on to where the innermost frame is in one piece; at the latest, to the next dispatch. */
 static bool run_to_frame(struct machine *machine, const struct machine *then)
 {
@@ -762,7 +769,8 @@ static enum vm_settled settle(struct machine *machine, struct capture *capture,
 	enum progress progress = run(&then);
 
 	if (progress == PROGRESS_STUCK || then.guessed)
-		return VM_SETTLED_STAYS;
+		return in_vm(machine, machine->pc) && returns_elsewhere(machine)
+			? VM_SETTLED_UNKNOWN : VM_SETTLED_STAYS;
 	/* A trace stores frame links out of vector registers, too. Until it has, its snapshot tells. */
 	if (machine->trace && stores_unknown(&then))
 		return VM_SETTLED_STAYS;

@@ -79,12 +79,18 @@ static void describe_process(pid_t pid, char text[static WHO_MAX])
 
 static void describe_user(uid_t uid, char text[static WHO_MAX])
 {
-	const struct passwd *entry = getpwuid(uid);
+	/* getpwuid() may load libraries, which a static program cannot. */
+	FILE *users = fopen("/etc/passwd", "re");
+	const struct passwd *entry = NULL;
 
+	snprintf(text, WHO_MAX, "user %u", (unsigned int)uid);
+	if (!users)
+		return;
+	while ((entry = fgetpwent(users)) && entry->pw_uid != uid)
+		;
 	if (entry)
 		snprintf(text, WHO_MAX, "user %s", entry->pw_name);
-	else
-		snprintf(text, WHO_MAX, "user %u", (unsigned int)uid);
+	fclose(users);
 }
 
 /* Of the three users and groups of a process all have to be the tracer's (ptrace(2), access mode checking). */

@@ -4,9 +4,9 @@
  * usage: unwind PID     a process with one thread that runs LuaJIT
  *
  * Holds the thread in some place, copies its stacks and unwinds them over and
- * over, and prints a line for each place: native and Lua frames, and in
- * microseconds the first (cold) unwinding, the mean of the others (warm) and
- * the mean of copying.
+ * over, and prints a line for the place: native and Lua frames, and in
+ * microseconds the first (cold) unwinding, the mean of the others (warm), that
+ * for each frame, and the mean of copying.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "src/target/lua_process.h"
 #include "src/target/tracer.h"
 
-enum { PLACES = 10, ROUNDS = 1000 };
+enum { PLACES = 3, ROUNDS = 1000 };
 
 static double now_us(void)
 {
@@ -51,8 +51,9 @@ static void measure(struct lua_process *process, const struct registers *registe
 	for (size_t i = 0; i < count; i++)
 		lua += frames[i].function->kind == FRAME_LUA ||
 		       frames[i].function->kind == FRAME_BUILTIN;
-	printf("%3zu native %3zu Lua  cold %8.1f  warm %6.1f  copying %6.1f\n", count - lua, lua,
-	       cold, warm / (ROUNDS - 1), copying / ROUNDS);
+	warm /= ROUNDS - 1;
+	printf("%3zu native %5zu Lua  cold %8.1f  warm %7.1f  for each %5.2f  copying %7.1f\n",
+	       count - lua, lua, cold, warm, warm / (double)count, copying / ROUNDS);
 }
 
 int main(int argc, char **argv)

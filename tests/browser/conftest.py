@@ -28,7 +28,7 @@ def make_flamegraph(tmp_path_factory):
     directory = tmp_path_factory.mktemp("flamegraphs")
 
     def make(name, *options):
-        path = directory / "-".join([name, *options, "graph.svg"])
+        path = directory / ("-".join([name, *options, "graph"]) + (".html" if "page" in options else ".svg"))
         if not path.exists():
             with path.open("wb") as out:
                 subprocess.run([ROOT / "build" / VARIANT / "tests/browser/make_flamegraph", name, *options],
@@ -60,9 +60,10 @@ class Page:
     def __init__(self, browser):
         self.browser = browser
 
-    def resize(self, width, height):
+    def resize(self, width, height, mobile=False):
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile})
+        self.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": mobile})
 
     def script(self, code, *arguments):
         return self.browser.execute_script(code, *arguments)
@@ -78,7 +79,7 @@ class Page:
         return self.script("""
             return Array.from(document.querySelectorAll("[data-frame]"), (group) => {
                 const box = group.querySelector("rect").getBoundingClientRect();
-                const [, label, share] = group.getAttribute("aria-label").match(/^(.*), ([\\d.]+) %$/s);
+                const [, label, share] = group.getAttribute("aria-label").match(/^(.*), ([\\d.]+)\\s%$/s);
                 return { id: group.id, label, share: Number(share), above: group.classList.contains("above"),
                          hit: group.classList.contains("hit"), look: group.classList[1],
                          x: box.x, y: box.y, width: box.width, height: box.height };
@@ -103,8 +104,42 @@ class Page:
         return self.tip()
 
     def tip(self):
-        tip = self.one(".tip")
-        return tip.text if tip.value_of_css_property("visibility") == "visible" else None
+        """What is told of a frame, or None."""
+        card = self.one(".card")
+        return card.text if card.value_of_css_property("visibility") == "visible" else None
+
+    def menu(self, label):
+        """Open what can be done with a frame."""
+        self.hover(label)
+        ActionChains(self.browser).context_click().perform()
+
+    def choose(self, text):
+        """Press the button of that name."""
+        next(button for button in self.all("button") if button.text == text).click()
+
+    def tap(self, label):
+        frame = self.find(label)[0]
+        point = {"x": round(frame["x"] + min(frame["width"] / 2, 20)), "y": round(frame["y"] + 8)}
+        for kind, points in (("touchStart", [point]), ("touchEnd", [])):
+            self.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def shares(self):
+        """The share of each frame but the root by its path from the root: ("main chunk", "heavy")."""
+        frames = self.frames()
+        whole = next(frame for frame in frames if frame["label"] == "all")
+        paths = {}
+        for frame in frames:
+            middle = frame["x"] + frame["width"] / 2
+            below = [other for other in frames if other["x"] <= middle <= other["x"] + other["width"]
+                     and abs(other["y"] - whole["y"]) < abs(frame["y"] - whole["y"]) and other is not whole]
+            below.sort(key=lambda other: abs(other["y"] - whole["y"]))
+            path = tuple(other["label"].removesuffix(" [builtin]") for other in below + [frame])
+            paths[path] = frame["share"]
+        del paths[("all",)]
+        return paths
+
+    def legend(self):
+        return [" ".join(entry.text.split()) for entry in self.all(".legend span")]
 
     def click(self, label):
         self.hover(label)
@@ -147,9 +182,9 @@ class Page:
 def open_page(browser, make_flamegraph):
     """Opens a flame graph; fails the test if the page complains or runs what a name says."""
 
-    def open_page(name, *options, width=1280, height=800, scheme="light", address=""):
+    def open_page(name, *options, width=1280, height=800, mobile=False, scheme="light", address=""):
         page = Page(browser)
-        page.resize(width, height)
+        page.resize(width, height, mobile)
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}]})
         browser.get("about:blank")
@@ -158,5 +193,7 @@ def open_page(browser, make_flamegraph):
 
     browser.get_log("browser")
     yield open_page
+    browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    browser.execute_script("localStorage.clear()")
     assert browser.get_log("browser") == []
     assert browser.execute_script("return document.documentElement.dataset.owned") is None

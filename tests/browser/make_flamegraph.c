@@ -1,9 +1,10 @@
 /*
  * Writes the flame graph of a made-up profile to standard output.
  *
- *	make_flamegraph small|nginx|hostile|deep|wide|empty [inverted]
+ *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty [inverted|lines|page]...
  *
- * small is what the tests compute with: its shares are round numbers.
+ * small and compare are what the tests compute with: their shares are round
+ * numbers.
  */
 #include <stdarg.h>
 #include <stdint.h>
@@ -50,8 +51,28 @@ static const char *text(const char *format, ...)
 	return made;
 }
 
+/* What the VM does while this is running. */
+static enum vm_state state_in(const struct frame *leaf)
+{
+	static const enum vm_state states[FRAME_KIND_COUNT] = {
+		[FRAME_LUA] = VM_STATE_INTERPRETED, [FRAME_BUILTIN] = VM_STATE_C,
+		[FRAME_C_FUNCTION] = VM_STATE_C, [FRAME_NATIVE] = VM_STATE_C,
+		[FRAME_VM] = VM_STATE_GC, [FRAME_TRACE] = VM_STATE_COMPILED, [FRAME_LOST] = VM_STATE_UNKNOWN,
+	};
+
+	return leaf->compiled ? VM_STATE_COMPILED : states[leaf->function->kind];
+}
+
+/* Where the innermost frame of a stack is, and how it runs there. */
+struct position {
+	uint32_t line;			/* 0: the one after the function's first */
+	enum frame_certainty certainty;
+	enum vm_state state;		/* VM_STATE_NONE: as the kind of frame has it */
+};
+
 /* count samples of 10 ms of one stack, root first, ended by NULL; bit i of compiled is for frame i. */
-static void add(struct profile *profile, unsigned count, unsigned compiled, const struct function *const *stack)
+static void add_at(struct profile *profile, unsigned count, unsigned compiled, struct position leaf,
+		   const struct function *const *stack)
 {
 	static struct frame frames[STACK_MAX];
 	size_t depth = 0;
@@ -61,13 +82,25 @@ static void add(struct profile *profile, unsigned count, unsigned compiled, cons
 	for (size_t i = 0; i < depth; i++)
 		frames[depth - 1 - i] = (struct frame) {
 			.function = stack[i], .compiled = i < 32 && (compiled >> i & 1),
+			.line = stack[i]->kind == FRAME_LUA ? stack[i]->firstline + 1 : 0,
 		};
+	if (leaf.line > 0)
+		frames[0].line = leaf.line;
+	frames[0].certainty = leaf.certainty;
 	for (; count > 0; count--) {
-		struct sample sample = { .cpu_ns = 10000000, .frames = frames, .frame_count = depth };
+		struct sample sample = {
+			.cpu_ns = 10000000, .frames = frames, .frame_count = depth,
+			.vm_state = leaf.state ? leaf.state : state_in(&frames[0]),
+		};
 
 		if (profile_add(profile, &sample) < 0)
 			exit(1);
 	}
+}
+
+static void add(struct profile *profile, unsigned count, unsigned compiled, const struct function *const *stack)
+{
+	add_at(profile, count, compiled, (struct position) { 0 }, stack);
 }
 
 #define STACK(...) ((const struct function *const[]) { __VA_ARGS__, NULL })
@@ -83,14 +116,35 @@ static void small(struct profile *profile)
 	const struct function *handler = other(FRAME_VM, "lj_BC_ADDVV", NULL);
 	const struct function *lost = other(FRAME_LOST, "frame chain broken", NULL);
 
-	add(profile, 30, 2, STACK(chunk, heavy));
+	add_at(profile, 20, 2, (struct position) { .line = 8 }, STACK(chunk, heavy));
+	add_at(profile, 10, 2, (struct position) { .line = 9, .certainty = CERTAINTY_NEAREST }, STACK(chunk, heavy));
 	add(profile, 20, 6, STACK(chunk, heavy, heavy));	/* recursion: matches nest */
 	add(profile, 10, 0, STACK(chunk, heavy, gsub));
 	add(profile, 5, 0, STACK(chunk, light, gsub, memory));
 	add(profile, 15, 0, STACK(chunk, light, root));
 	add(profile, 10, 0, STACK(chunk, handler));
-	add(profile, 5, 0, STACK(chunk));
+	add_at(profile, 5, 0, (struct position) { .state = VM_STATE_RECORDING }, STACK(chunk));
 	add(profile, 5, 0, STACK(lost));
+}
+
+/* A thousand samples each, now and before. */
+static void compare(struct profile *profile, struct profile *baseline)
+{
+	static const struct {
+		const char *name;
+		unsigned now, before;
+	} functions_of_both[] = {
+		{ "slower", 400, 200 }, { "faster", 100, 300 }, { "same", 300, 300 },
+		{ "chance", 104, 100 }, { "fresh", 96, 0 }, { "gone", 0, 100 },
+	};
+	const struct function *chunk = lua("main chunk", "test.lua", 0);
+
+	for (unsigned i = 0; i < sizeof(functions_of_both) / sizeof(functions_of_both[0]); i++) {
+		const struct function *function = lua(functions_of_both[i].name, "test.lua", 10 * i + 1);
+
+		add(profile, functions_of_both[i].now, 0, STACK(chunk, function));
+		add(baseline, functions_of_both[i].before, 0, STACK(chunk, function));
+	}
 }
 
 static uint32_t random_below(uint32_t limit)
@@ -107,7 +161,6 @@ static const struct function *server_function(unsigned i)
 					     "handle", "render", "validate", "lookup", "insert", "merge", "flush" };
 	static const char *const nouns[] = { "header", "route", "plugin", "token", "request", "cache", "upstream",
 					     "schema", "body", "config", "session", "balancer", "metric" };
-	const char *file = text("/usr/local/share/lua/5.1/%s/%s%u.lua", nouns[i % 13], verbs[i % 15], i % 40);
 
 	if (i % 17 == 0)
 		return other(FRAME_VM, text("lj_BC_CALL%u", i), NULL);
@@ -117,11 +170,12 @@ static const struct function *server_function(unsigned i)
 		return other(FRAME_C_FUNCTION, text("cjson_encode%u", i), "cjson.so");
 	if (i % 7 == 0)
 		return other(FRAME_NATIVE, text("pcre2_match_%u", i), "libpcre2-8.so.0");
-	return lua(i % 101 == 0 ? NULL : text("%s_%s", verbs[i * 7 % 15], nouns[i * 11 % 13]), file, 5 + i);
+	return lua(i % 101 == 0 ? NULL : text("%s_%s", verbs[i * 7 % 15], nouns[i * 11 % 13]),
+		   text("/usr/local/share/lua/5.1/%s/%s%u.lua", nouns[i % 13], verbs[i % 15], i % 40), 5 + i);
 }
 
 /* A busy web server: 1,200 different functions. */
-static void nginx(struct profile *profile)
+static void serve(struct profile *profile, unsigned requests)
 {
 	enum { POOL = 1200, CHUNKS = 5, BASE = 6 };
 	static const char *const chunk_names[CHUNKS] = {
@@ -140,7 +194,7 @@ static void nginx(struct profile *profile)
 		chunks[i] = lua("main chunk", chunk_names[i], 0);
 	for (unsigned i = 0; i < BASE; i++)
 		stack[i] = other(FRAME_NATIVE, base_names[i], "nginx");
-	for (unsigned i = 0; i < 3000; i++) {
+	for (unsigned i = 0; i < requests; i++) {
 		unsigned phase = random_below(CHUNKS);
 		unsigned frames = 3 + random_below(22);
 		unsigned depth = BASE;
@@ -152,7 +206,9 @@ static void nginx(struct profile *profile)
 			stack[depth++] = pool[at];
 		}
 		stack[depth] = NULL;
-		add(profile, 1, random_below(3) == 0 ? 0 : 0xffffffu << 7, stack);
+		add_at(profile, 1, random_below(3) == 0 ? 0 : 0xffffffu << 7,
+		       (struct position) { .certainty = random_below(5) == 0 ? CERTAINTY_NEAREST : CERTAINTY_EXACT,
+					   .state = random_below(12) == 0 ? 4 + random_below(5) : 0 }, stack);
 	}
 	stack[3] = intern((struct function) { .kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua", .firstline = 8 });
 	stack[4] = NULL;
@@ -160,6 +216,17 @@ static void nginx(struct profile *profile)
 	stack[2] = other(FRAME_LOST, "inside half-done call or return", NULL);
 	stack[3] = NULL;
 	add(profile, 60, 0, stack);
+}
+
+static void nginx(struct profile *profile)
+{
+	serve(profile, 3000);
+}
+
+/* More than 50,000 frames. */
+static void big(struct profile *profile)
+{
+	serve(profile, 11000);
 }
 
 static void hostile(struct profile *profile)
@@ -220,6 +287,7 @@ static const struct {
 } profiles[] = {
 	{ "small", small, "luajit test.lua" },
 	{ "nginx", nginx, "nginx: worker process" },
+	{ "big", big, "nginx: worker process" },
 	{ "hostile", hostile, "</title><script>document.documentElement.dataset.owned=4</script>\x1b[0m\xff" },
 	{ "deep", deep, "luajit deep.lua" },
 	{ "wide", wide, "luajit wide.lua" },
@@ -236,6 +304,7 @@ static struct figures made_up_figures(const struct profile *profile)
 		.target_cpu_ns = 29000000000,
 		.rate_asked_hz = 100,
 		.rate_reached_hz = 99.8,
+		.frames = { [CERTAINTY_EXACT] = 940, [CERTAINTY_NEAREST] = 50, [CERTAINTY_FUNCTION] = 10 },
 	};
 
 	figures.lost[LOST_BROKEN_CHAIN] = figures.samples / 20;
@@ -244,33 +313,61 @@ static struct figures made_up_figures(const struct profile *profile)
 	return figures;
 }
 
-int main(int argc, char **argv)
+static struct profile *new_profile(void)
+{
+	struct profile_options options = flamegraph_profile_options(PROFILE_CPU_TIME);
+	struct profile *profile = profile_new(&options);
+
+	if (!profile)
+		exit(1);
+	return profile;
+}
+
+static int write_graph(const struct profile *profile, const char *target, const struct flamegraph_options *options)
 {
 	struct session session = {
 		.pid = 4242,
+		.target = target,
 		.command_line = "ljspy record -p 4242 -d 30s -o profile.svg",
 		.start_unix_ns = UINT64_C(1790000000) * 1000000000,
 		.duration_ns = 30000000000,
 	};
-	struct flamegraph_options options = { .inverted = argc > 2 && strcmp(argv[2], "inverted") == 0 };
+	struct figures figures = made_up_figures(profile);
+	int result = flamegraph_write(stdout, profile, &session, &figures, options);
 
+	return result == 0 && fflush(stdout) == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct flamegraph_options options = { 0 };
+	struct profile *profile = new_profile(), *baseline = new_profile();
+	const char *target = NULL;
+	int result = 64;
+
+	for (int i = 2; i < argc; i++) {
+		options.inverted |= strcmp(argv[i], "inverted") == 0;
+		options.by_line |= strcmp(argv[i], "lines") == 0;
+		options.page |= strcmp(argv[i], "page") == 0;
+	}
 	for (size_t i = 0; argc > 1 && i < sizeof(profiles) / sizeof(profiles[0]); i++) {
-		struct profile *profile;
-		struct figures figures;
-		int result;
-
 		if (strcmp(argv[1], profiles[i].name) != 0)
 			continue;
-		profile = profile_new(&(struct profile_options) { 0 });
-		if (!profile)
-			return 1;
 		profiles[i].fill(profile);
-		figures = made_up_figures(profile);
-		session.target = profiles[i].target;
-		result = flamegraph_write(stdout, profile, &session, &figures, &options);
-		profile_free(profile);
-		return result == 0 && fflush(stdout) == 0 ? 0 : 1;
+		target = profiles[i].target;
 	}
-	fprintf(stderr, "usage: make_flamegraph small|nginx|hostile|deep|wide|empty [inverted]\n");
-	return 64;
+	if (argc > 1 && strcmp(argv[1], "compare") == 0) {
+		compare(profile, baseline);
+		options.baseline = baseline;
+		options.baseline_name = "before.ljspy";
+		target = "luajit test.lua";
+	}
+	if (target)
+		result = write_graph(profile, target, &options);
+	else
+		fprintf(stderr, "usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty"
+			" [inverted|lines|page]...\n");
+	profile_free(profile);
+	profile_free(baseline);
+	return result;
 }

@@ -1,8 +1,9 @@
 """The flame graph as its readers use it.
 
 The shares in "small" (tests/browser/make_flamegraph.c) are round: of 100
-samples, main chunk 95, heavy 60 (of these again heavy 20, gsub 10), light 20
-(sqrt 15, gsub 5 with malloc in it), lj_BC_ADDVV 10, lost 5.
+samples, main chunk 95 (own 5), heavy 60 (of these again heavy 20, gsub 10, own
+20 in line 8 and 10 in line 9), light 20 (sqrt 15, gsub 5 with malloc in it),
+lj_BC_ADDVV 10, lost 5. Those of "compare" are in its source.
 """
 
 import re
@@ -12,7 +13,7 @@ import pytest
 
 from selenium.webdriver.common.keys import Keys
 
-PROFILES = ["small", "nginx", "hostile", "deep", "wide", "empty"]
+PROFILES = ["small", "compare", "nginx", "hostile", "deep", "wide", "empty"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -40,6 +41,7 @@ def test_picture_shows_where_scripts_do_not_run(make_flamegraph, browser, tmp_pa
     assert "heavy test.lua:5" in texts
     titles = [title.text for title in static.iter(SVG + "title")]
     assert "heavy test.lua:5\n60.00 %, 60 samples" in titles
+    assert not any(element.get("class") == "live" for element in tree.iter())
 
     page = tmp_path / "page.html"
     page.write_text('<img src="%s">' % make_flamegraph("small").as_uri())
@@ -47,22 +49,45 @@ def test_picture_shows_where_scripts_do_not_run(make_flamegraph, browser, tmp_pa
     assert browser.execute_script("return document.images[0].naturalWidth") == 1200
 
 
-def test_static_and_scripted_picture_agree(make_flamegraph, open_page):
-    tree = xml.etree.ElementTree.parse(make_flamegraph("small"))
+@pytest.mark.parametrize("options", [("small",), ("small", "inverted"), ("small", "lines"),
+                                     ("small", "inverted", "lines"), ("compare",), ("compare", "inverted")])
+def test_static_and_scripted_picture_agree(make_flamegraph, open_page, options):
+    tree = xml.etree.ElementTree.parse(make_flamegraph(*options))
     static = next(group for group in tree.iter(SVG + "g") if group.get("id") == "static")
     shown = []
     for group in static.iter(SVG + "g"):
         title = group.find(SVG + "title")
         if title is not None:
             box = group.find(SVG + "rect")
-            shown.append((-float(box.get("y")), float(box.get("x")), title.text.split("\n")[0], group.get("class")[-1]))
-    drawn = open_page("small").frames()
+            shown.append((float(box.get("y")), float(box.get("x")), title.text.split("\n")[0], group.get("class")[-1]))
+    page = open_page(*options, address="#flipped=1" if "inverted" in options else "")
+    drawn = page.frames()
     whole = [frame for frame in drawn if frame["label"] == "all"][0]
-    drawn.sort(key=lambda frame: (-frame["y"], frame["x"]))
+    drawn.sort(key=lambda frame: (frame["y"], frame["x"]))
     assert len(shown) == len(drawn)
     for (y, x, label, look), frame in zip(sorted(shown), drawn):
-        assert (label, look) == (frame["label"], frame["look"])
-        assert (x - 10) / 1180 == pytest.approx((frame["x"] - whole["x"]) / whole["width"], abs=0.002)
+        if label != "all":
+            assert (label, look) == (frame["label"], frame["look"])
+        assert (x - 12) / 1176 == pytest.approx((frame["x"] - whole["x"]) / whole["width"], abs=0.002)
+
+
+def test_page_shows_the_same_picture(open_page):
+    shapes = []
+    for options in ((), ("page",)):
+        page = open_page("small", *options)
+        shapes.append([(frame["label"], frame["look"], frame["x"], frame["y"], frame["width"]) for frame in page.frames()])
+        page.click("light")
+        page.search("gsub")
+        assert page.result() == "Matched 15.00 % of all, 25.00 % of this view"
+    assert shapes[0] == shapes[1]
+    assert page.script("return document.compatMode") == "CSS1Compat"
+    assert page.browser.title == "CPU time of luajit test.lua (pid 4242)"
+
+
+def test_page_is_as_wide_as_a_phone(open_page):
+    page = open_page("nginx", "page", width=400, height=800, mobile=True)
+    assert page.script("return innerWidth") == 400
+    assert page.script("return document.documentElement.scrollHeight") == 800
 
 
 # -- Reading --
@@ -73,8 +98,10 @@ def test_header_tells_what_was_recorded_and_what_was_lost(open_page):
     about = page.one(".about").text
     assert "CPU time of luajit test.lua (pid 4242)" in about
     assert "$ ljspy record -p 4242 -d 30s -o profile.svg" in about
-    assert "30.0 s, 100 samples, paused p50 12." in about
+    assert "30.0 s, 100 samples, 99.8 Hz reached of 100 asked" in about
     assert "2 ticks missed, 5 samples lost (5.00 %): frame chain broken 5" in about
+    assert "paused p50 12." in about and "max 137." in about
+    assert "lines 94.0 % exact, 5.0 % nearest known, 1.0 % unknown" in about
     assert page.browser.title == "CPU time of luajit test.lua (pid 4242)"
 
 
@@ -96,10 +123,18 @@ def test_callees_stand_on_their_callers(open_page):
     assert frame["sqrt"]["x"] + frame["sqrt"]["width"] <= frame["light"]["x"] + frame["light"]["width"] + 1
 
 
-def test_legend_names_the_kinds_that_occur(open_page):
+def test_header_folds_to_what_matters_on_small_screens(open_page):
+    page = open_page("small", width=400)
+    assert "100 samples" in page.one(".about").text
+    assert "ticks missed" not in page.one(".about").text
+    page.one(".about summary").click()
+    assert "ticks missed" in page.one(".about").text
+
+
+def test_legend_names_the_kinds_that_occur_and_their_own_shares(open_page):
     page = open_page("small")
-    names = [entry.text for entry in page.all(".legend span")]
-    assert names == ["Lua, interpreted", "Lua, compiled", "builtin", "C function", "native", "VM", "lost"]
+    assert page.legend() == ["Lua, interpreted 5.0 %", "Lua, compiled 50 %", "builtin 10 %", "C function 15 %",
+                             "native 5.0 %", "VM 10 %", "lost 5.0 %"]
     assert page.find("heavy")[0]["look"] == "j"
     assert page.find("light")[0]["look"] == "l"
 
@@ -111,14 +146,222 @@ def test_hover_tells_the_label_and_the_shares(open_page):
     assert "total 60.00 % of all 600 ms 60 samples" in tip
     assert "own 30.00 % of all 300 ms 30 samples" in tip
     assert "compiled 83.33 % of its time" in tip
+    assert "VM compiled 83.33 %, C 16.67 %" in tip
+    assert "lines 6: 50.00 %, 8: 33.33 %, 9: 16.67 %" in tip
+    assert "certainty nearest known line in 16.67 %" in tip
     assert "everywhere 15.00 % of all" in page.hover("string.gsub")
 
 
-def test_colours_follow_the_preferred_scheme(open_page):
+@pytest.mark.parametrize("width", [400, 1280])
+def test_what_is_told_stays_in_the_window(open_page, width):
+    page = open_page("nginx", width=width)
+    for label in ("all", "main chunk", "lj_BC"):
+        page.hover(label)
+        card = page.one(".card").rect
+        assert card["x"] >= 0 and card["x"] + card["width"] <= width
+        assert card["y"] >= 0 and card["y"] + card["height"] <= 800
+
+
+# -- Colours --
+
+
+def test_colours_can_tell_the_state_of_the_vm(open_page):
     page = open_page("small")
-    light = page.one(".app").value_of_css_property("background-color")
-    page = open_page("small", scheme="dark")
-    assert page.one(".app").value_of_css_property("background-color") != light
+    page.press("k")
+    assert page.legend() == ["compiled 50 %", "C 30 %", "garbage collection 10 %", "compiling 5.0 %",
+                             "unknown 5.0 %"]
+    assert page.find("heavy")[0]["look"] == "j"
+    assert page.find("sqrt")[0]["look"] == "c"
+    assert page.find("lj_BC")[0]["look"] == "g"
+    strip = page.script("""
+        return Array.from(document.querySelectorAll("#frame0 .part"), (part) => [
+            part.classList[1], Math.round(100 * part.getBBox().width / part.parentNode.getBBox().width)]);""")
+    assert strip[:3] == [["j", 50], ["c", 30], ["g", 10]]
+    assert sorted(strip[3:]) == [["k", 5], ["u", 5]]
+    assert "VM recording a trace" not in page.hover("heavy")
+    assert "recording a trace" in page.hover("main chunk")
+    page.press("k")
+    assert page.legend()[0] == "Lua, interpreted 5.0 %"
+
+
+def test_colours_can_be_chosen_from_a_list(open_page):
+    page = open_page("small")
+    options = page.all("select option")
+    assert [option.text for option in options] == ["Colour: kind", "Colour: VM state"]
+    options[1].click()
+    assert page.find("lj_BC")[0]["look"] == "g"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name, colour", [("nginx", "kind"), ("nginx", "state"), ("compare", "change")])
+def test_text_can_be_read_on_every_colour(open_page, name, colour, scheme):
+    page = open_page(name, scheme=scheme, address="#colour=" + colour)
+    pairs = page.script("""
+        return Array.from(document.querySelectorAll(".frames .f:not(.x) > text"), (text) =>
+            [getComputedStyle(text).fill, getComputedStyle(text.parentNode.firstChild).fill]);""")
+    assert len({fill for _, fill in pairs}) >= 2
+    assert all(contrast(text, fill) >= 4.5 for text, fill in pairs)
+    style = page.script("""
+        return Array.from(document.querySelectorAll(".about p, .legend span, .tools button:enabled"), (element) => [
+            getComputedStyle(element).color, getComputedStyle(document.querySelector(".app")).backgroundColor]);""")
+    assert all(contrast(ink, paper) >= 4.5 for ink, paper in style)
+
+
+def contrast(one, other):
+    """As the accessibility guidelines (WCAG 2) define it."""
+    def luminance(colour):
+        parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def paper(page):
+    return page.one(".app").value_of_css_property("background-color")
+
+
+def test_colours_follow_the_preferred_scheme(open_page):
+    light = paper(open_page("small"))
+    assert paper(open_page("small", scheme="dark")) != light
+
+
+def test_dark_and_light_can_be_chosen_and_are_kept(open_page):
+    page = open_page("small")
+    light = paper(page)
+    page.press("d")
+    dark = paper(page)
+    assert dark != light
+    page = open_page("small")
+    assert paper(page) == dark
+    page.choose("Dark")
+    assert paper(page) == light
+    assert paper(open_page("small", scheme="dark")) == light
+
+
+# -- Other views --
+
+
+def test_inverted_view_merges_callees_and_shows_who_called_them(open_page):
+    page = open_page("small")
+    page.press("i")
+    shares = page.shares()
+    assert {path: share for path, share in shares.items() if len(path) == 1} == {
+        ("heavy test.lua:5",): 50, ("sqrt [libm.so.6]",): 15, ("string.gsub",): 10, ("lj_BC_ADDVV [vm]",): 10,
+        ("malloc [libc.so.6]",): 5, ("main chunk test.lua",): 5, ("[lost: frame chain broken]",): 5}
+    assert shares[("heavy test.lua:5", "main chunk test.lua")] == 30
+    assert shares[("heavy test.lua:5", "heavy test.lua:5")] == 20
+    assert shares[("heavy test.lua:5", "heavy test.lua:5", "main chunk test.lua")] == 20
+    assert shares[("malloc [libc.so.6]", "string.gsub", "light test.lua:12")] == 5
+    widest = max((frame for frame in page.frames() if frame["label"] != "all"), key=lambda frame: frame["width"])
+    assert widest["x"] == page.find("all")[0]["x"]      # the heaviest comes first
+    page.search("heavy")
+    assert page.result() == "Matched 60.00 %"           # as in the other view
+
+
+def test_inverted_view_tells_whose_time_it_is(open_page):
+    page = open_page("small", "inverted")
+    assert "own time" in page.hover("sqrt")
+    assert "own time of sqrt [libm.so.6] called this way" in page.hover("light")
+
+
+def test_line_view_tells_lines_apart(open_page):
+    page = open_page("small")
+    page.press("l")
+    shares = page.shares()
+    assert shares[("main chunk test.lua:1", "heavy test.lua:6")] == 30
+    assert shares[("main chunk test.lua:1", "heavy test.lua:8")] == 20
+    assert shares[("main chunk test.lua:1", "heavy test.lua:9")] == 10
+    nearest = page.element("heavy test.lua:9")
+    assert nearest.text.startswith("≈ ")
+    assert not page.element("heavy test.lua:8").text.startswith("≈")
+    tip = page.hover("heavy test.lua:9")
+    assert "in heavy test.lua:5" in tip
+    assert "nearest known line in 100.00 %" in tip
+    page.press("l")
+    assert page.find("heavy")[0]["label"] == "heavy test.lua:5"
+
+
+def test_file_can_ask_for_lines_and_inversion(open_page):
+    page = open_page("small", "lines", "inverted")
+    assert page.shares()[("heavy test.lua:8", "main chunk test.lua:1")] == 20
+    page.press("l", "i")
+    assert page.shares()[("main chunk test.lua", "heavy test.lua:5")] == 60
+
+
+def test_one_function_can_be_looked_at_wherever_it_is_called(open_page):
+    page = open_page("small")
+    page.menu("string.gsub")
+    page.choose("Only this function")
+    assert page.shares() == {("string.gsub",): 100, ("string.gsub", "malloc [libc.so.6]"): 33.33}
+    page.press("i")
+    assert page.shares() == {
+        ("string.gsub",): 100,
+        ("string.gsub", "heavy test.lua:5"): 66.67, ("string.gsub", "heavy test.lua:5", "main chunk test.lua"): 66.67,
+        ("string.gsub", "light test.lua:12"): 33.33, ("string.gsub", "light test.lua:12", "main chunk test.lua"): 33.33}
+    page.choose("only string.gsub [builtin]")
+    assert ("heavy test.lua:5",) in page.shares()
+
+
+def test_recursion_counts_once_when_looking_at_one_function(open_page):
+    page = open_page("small")
+    page.hover("heavy")
+    page.press(Keys.ARROW_UP, Keys.ARROW_UP, "f")
+    assert page.shares()[("heavy test.lua:5",)] == 100
+    assert page.shares()[("heavy test.lua:5", "heavy test.lua:5")] == 33.33
+    assert "60 samples" in page.hover("all")
+    page.press("f")
+    assert "100 samples" in page.hover("all")
+
+
+def test_history_leads_back_through_the_views(open_page):
+    page = open_page("small")
+    before = page.shares()
+    page.press("i")
+    page.click("sqrt")
+    page.press(Keys.ESCAPE)
+    page.wait(lambda: page.find("[lost"))
+    page.press(Keys.ESCAPE)
+    page.wait(lambda: page.shares() == before)
+
+
+def test_root_can_be_on_top(open_page):
+    page = open_page("small")
+    page.press("u")
+    assert page.find("all")[0]["y"] < page.find("main chunk")[0]["y"] < page.find("heavy")[0]["y"]
+    page.press("u")
+    assert page.find("all")[0]["y"] > page.find("main chunk")[0]["y"]
+
+
+# -- Comparison --
+
+
+def test_comparison_colours_by_change_of_share(open_page):
+    page = open_page("compare")
+    assert "Compared with before.ljspy, 1000 samples" in page.one(".about").text
+    assert page.legend() == ["half or less", "less", "no clear change", "more", "double or more"]
+    looks = {frame["label"].split()[0]: frame["look"] for frame in page.frames()}
+    assert looks == {"all": "a", "main": "s", "slower": "z", "faster": "p", "same": "s", "chance": "s", "fresh": "z"}
+
+
+def test_comparison_tells_both_shares(open_page):
+    page = open_page("compare")
+    assert "change 20.00 % before, 40.00 % now (+20.00 points)" in page.hover("slower")
+    assert "change 30.00 % before, 10.00 % now (-20.00 points)" in page.hover("faster")
+    assert "change 10.00 % before, 10.40 % now (+0.40 points, within chance)" in page.hover("chance")
+    assert "change 0.00 % before, 9.60 % now" in page.hover("fresh")
+
+
+def test_comparison_can_show_the_widths_of_before(open_page):
+    page = open_page("compare")
+    assert not page.find("gone") and page.find("fresh")
+    page.press("b")
+    assert not page.find("fresh")
+    assert page.find("gone")[0]["share"] == 10
+    assert page.find("faster")[0]["share"] == 30
+    assert "10.00 % before, 0.00 % now (-10.00 points)" in page.hover("gone")
+    page.press("k")
+    assert page.legend()[0].startswith("Lua, interpreted")
 
 
 # -- Zoom --
@@ -132,7 +375,7 @@ def test_click_zooms_and_dims_the_callers(open_page):
                              "string.gsub [builtin]", "malloc [libc.so.6]"}
     assert {frame["label"] for frame in page.frames() if frame["above"]} == {"all", "main chunk test.lua"}
     for frame in page.frames():
-        opacity = float(page.one("#" + frame["id"] + " rect").value_of_css_property("opacity"))
+        opacity = float(page.one("#" + frame["id"]).value_of_css_property("opacity"))
         assert opacity < 1 if frame["above"] else opacity == 1
     assert "75.00 % of this view" in page.hover("sqrt")
 
@@ -175,7 +418,7 @@ def test_address_that_makes_no_sense_shows_everything(open_page):
 
 def test_reset_shows_everything(open_page):
     page = open_page("small")
-    button = page.all(".tools button")[0]
+    button = page.one("button[data-key=r]")
     assert not button.is_enabled()
     page.click("light")
     page.search("gsub")
@@ -210,7 +453,7 @@ def test_search_highlights_and_escape_ends_it(open_page):
     page.search("gsub")
     assert {frame["label"] for frame in page.frames() if frame["hit"]} == {"string.gsub [builtin]"}
     for frame in page.frames():
-        opacity = float(page.one("#" + frame["id"] + " rect").value_of_css_property("opacity"))
+        opacity = float(page.one("#" + frame["id"]).value_of_css_property("opacity"))
         assert opacity == 1 if frame["hit"] else opacity < 0.5
     page.press(Keys.ESCAPE)
     page.wait(lambda: page.result() == "")
@@ -264,27 +507,103 @@ def test_arrows_move_and_enter_zooms(open_page):
 def test_focus_is_reachable_and_visible(open_page):
     page = open_page("small")
     stops = []
-    for _ in range(4):
+    for _ in range(9):
         page.press(Keys.TAB)
-        stops.append(page.script("return document.activeElement.className || document.activeElement.localName"))
-    assert stops == ["input", "button", "button", "scroll"]   # Reset has nothing to do yet
+        stops.append(page.script("return document.activeElement.dataset.key || document.activeElement.className"
+                                 " || document.activeElement.localName"))
+    assert stops == ["summary", "input", "i", "l", "u", "select", "d", "?", "scroll"]   # Reset has nothing to do yet
     assert page.one(".ring").value_of_css_property("visibility") == "visible"
 
 
-def test_help_lists_the_keys(open_page):
-    page = open_page("small")
-    assert not page.one(".help").is_displayed()
+def test_help_lists_every_key(open_page):
+    page = open_page("compare")
+    assert not page.one(".keys").is_displayed()
     page.press("?")
-    assert "Ctrl-F" in page.one(".help").text
+    listed = page.one(".keys").text
+    assert "Ctrl-F" in listed
+    for button in page.all("button[data-key]"):
+        assert re.search("^" + re.escape(button.get_attribute("data-key")) + " ", listed, re.MULTILINE)
     page.press(Keys.ESCAPE)
-    assert not page.one(".help").is_displayed()
+    assert not page.one(".keys").is_displayed()
 
 
-def test_root_can_be_on_top(open_page):
-    page = open_page("small", "inverted")
-    assert page.find("all")[0]["y"] < page.find("main chunk")[0]["y"] < page.find("heavy")[0]["y"]
+def test_controls_and_frames_have_names_and_roles(open_page):
+    page = open_page("small", "page")
+    for control in page.all("button, input, select"):
+        assert control.accessible_name or not control.is_displayed()
+    assert page.one(".scroll").aria_role == "tree"
+    frame = page.element("sqrt")
+    assert frame.aria_role == "treeitem" and frame.accessible_name == "sqrt [libm.so.6], 15.00\u00a0%"
     page.press("i")
-    assert page.find("all")[0]["y"] > page.find("main chunk")[0]["y"]
+    assert page.one("button[data-key=i]").get_attribute("aria-pressed") == "true"
+
+
+# -- Copying, touch --
+
+
+@pytest.fixture
+def clipboard(browser):
+    """Reads what was copied."""
+    browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
+    yield lambda: browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    browser.execute_cdp_cmd("Browser.resetPermissions", {})
+
+
+def test_names_and_stacks_can_be_copied(open_page, clipboard):
+    page = open_page("small")
+    page.press(Keys.ARROW_UP, Keys.ARROW_UP, Keys.ARROW_UP, "c")
+    page.wait(lambda: page.result() == "Copied the name")
+    assert clipboard() == "heavy test.lua:5"
+    page.menu("malloc")
+    page.choose("Copy stack")
+    page.wait(lambda: page.result() == "Copied the stack")
+    stack = ["main chunk test.lua", "light test.lua:12", "string.gsub [builtin]", "malloc [libc.so.6]"]
+    assert clipboard().splitlines() == stack
+    page.press("i")                                     # the same from the other end
+    page.menu("main chunk test.lua")
+    page.press(Keys.ESCAPE)
+    page.press("C")
+    page.wait(lambda: page.result() == "Copied the stack")
+    assert clipboard().splitlines()[0] == "main chunk test.lua"
+
+
+def test_what_may_not_be_copied_can_be_copied_by_hand(open_page):
+    page = open_page("small")
+    page.script("navigator.clipboard.writeText = () => Promise.reject(new Error('denied'))")
+    page.menu("malloc")
+    page.choose("Copy stack")
+    page.wait(lambda: page.all("textarea"))
+    assert page.script("return getSelection().toString() || document.activeElement.value").splitlines()[0] == "main chunk test.lua"
+    page.press(Keys.ESCAPE)
+    assert page.tip() is None
+
+
+def test_menu_stays_until_it_is_closed(open_page):
+    page = open_page("small")
+    page.menu("light")
+    page.hover("heavy")
+    assert page.tip().startswith("light test.lua:12")
+    page.choose("Search it")
+    assert page.tip() is None
+    assert page.result() == "Matched 20.00 %"
+    page.menu("sqrt")
+    page.press(Keys.ESCAPE)
+    assert page.tip() is None
+    page.menu("sqrt")
+    page.choose("Zoom")
+    assert page.is_zoomed_to("sqrt")
+
+
+def test_first_tap_tells_and_second_one_zooms(open_page):
+    page = open_page("small", "page", width=400, height=700, mobile=True)
+    page.tap("light")
+    page.wait(page.tip)
+    assert page.tip().startswith("light test.lua:12")
+    assert page.is_zoomed_to("all")
+    card = page.one(".card").rect
+    assert card["x"] >= 0 and card["x"] + card["width"] <= 400 and card["y"] + card["height"] <= 701
+    page.tap("light")
+    page.wait(lambda: page.is_zoomed_to("light"))
 
 
 # -- Sizes --
@@ -317,9 +636,21 @@ def test_nothing_is_cut_off_by_the_window(open_page, width):
             .map((element) => element.outerHTML.slice(0, 200));""")
     assert outside == []
     assert page.one(".scroll").size["height"] > 300
-    assert page.hover("main chunk").startswith("main chunk")
-    tip = page.one(".tip").rect
-    assert tip["x"] >= 0 and tip["x"] + tip["width"] <= width
+
+
+@pytest.mark.parametrize("name", ["nginx", "compare"])
+@pytest.mark.parametrize("width", [400, 640, 1280])
+def test_nothing_lies_on_something_else(open_page, name, width):
+    page = open_page(name, "page", width=width)
+    overlaps = page.script("""
+        const boxes = Array.from(document.querySelectorAll(".about h1, .about p, input, .tools > *, .legend span"))
+            .filter((element) => element.checkVisibility())
+            .map((element) => [element.outerHTML.slice(0, 80), element.getBoundingClientRect()])
+            .filter(([, box]) => box.width > 0);
+        return boxes.flatMap(([one, a], i) => boxes.slice(i + 1)
+            .filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)
+            .map(([other]) => [one, other]));""")
+    assert overlaps == []
 
 
 def test_picture_follows_the_window(open_page):
@@ -345,7 +676,7 @@ def test_deep_stacks_scroll_and_start_at_the_root(open_page):
 
 def test_narrow_frames_are_drawn_together_and_can_be_found(open_page):
     page = open_page("wide")
-    assert page.one("[data-remainder]").text == "50,000 narrow frames"
+    assert page.one("[data-count]").text == "50,000 narrow frames"
     assert "7 frames of less than 0.0010 % each are left out" in page.one(".about").text
     assert len(page.frames()) < 10
     page.search("callee00012")
@@ -355,17 +686,53 @@ def test_narrow_frames_are_drawn_together_and_can_be_found(open_page):
     assert page.is_zoomed_to("callee00012")
 
 
+def test_number_of_elements_does_not_follow_the_number_of_frames(open_page):
+    counts = {}
+    for name in ("nginx", "big"):
+        page = open_page(name)
+        counts[name] = page.script("return document.querySelectorAll('.frames *').length")
+        page.press("i")
+        counts[name + " inverted"] = page.script("return document.querySelectorAll('.frames *').length")
+    assert len(page.script("return document.getElementById('frames').textContent").splitlines()) > 50000
+    assert counts["big"] < 2 * counts["nginx"] and max(counts.values()) < 3000
+
+
+def test_many_frames_are_as_quick_as_few(open_page):
+    """Drawing anew, by keys: what is seen counts, not what there is."""
+    fastest, frames = {}, {}
+    for name in ("nginx", "big"):
+        page = open_page(name)
+        fastest[name], frames[name] = page.script("""
+            const times = [];
+            for (let i = 0; i < 10; i++) {
+                const begin = performance.now();
+                document.dispatchEvent(new KeyboardEvent("keydown", { key: "u" }));
+                document.querySelector(".frames").getBoundingClientRect();
+                times.push(performance.now() - begin);
+            }
+            return [Math.min(...times), document.getElementById("frames").textContent.split("\\n").length];""")
+    assert fastest["big"] / fastest["nginx"] < 2 * frames["big"] / frames["nginx"]
+
+
+def test_inverted_view_of_deep_stacks(open_page):
+    page = open_page("deep", "inverted")
+    assert page.find("level4999 ")[0]["share"] == 80
+    assert page.find("level2499 ")[0]["share"] == 20
+    assert len(page.frames()) < 200
+
+
 def test_profile_without_samples_says_so(open_page):
     page = open_page("empty")
     assert "No samples" in page.one(".scroll").text
-    page.press(Keys.ARROW_UP, Keys.ENTER, "n", Keys.ESCAPE, "i", "r")
+    page.press(Keys.ARROW_UP, Keys.ENTER, "n", Keys.ESCAPE, "i", "r", "l", "k", "f", "u", "d", "d")
 
 
 # -- Names nobody would choose --
 
 
-def test_hostile_names_are_shown_as_text(open_page):
-    page = open_page("hostile")
+@pytest.mark.parametrize("options", [(), ("page",), ("lines", "inverted")])
+def test_hostile_names_are_shown_as_text(open_page, options):
+    page = open_page("hostile", *options)
     assert len(page.all("script")) == 1
     labels = "\n".join(page.labels())
     assert "</script><script>document.documentElement.dataset.owned=1</script>" in labels
@@ -387,4 +754,4 @@ def test_huge_names_are_cut(open_page):
     huge = [label for label in page.labels() if label.startswith("HHHH")]
     assert huge and all(len(label) < 1100 and "…" in label for label in huge)
     page.hover("HHHH")
-    assert page.one(".tip").size["height"] < 400
+    assert page.one(".card").size["height"] < 400

@@ -15,15 +15,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 EXACTNESS = ljspy.LJSPY.parent / "tests/exactness/exactness"
 PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.lua"))
 
-# Of the stacks, how many may say that a part of them is not known, and how many
-# may be wrong, in percent.
-LOST_PERCENT, WRONG_PERCENT = 0.5, 0
-# FFI callbacks enter by a page of stubs that no table describes, and while
-# lj_ccallback_leave() runs, the function that has returned comes back.
-CALLBACKS_LOST_PERCENT, CALLBACKS_WRONG_PERCENT = 2, 0.5
+# Of the stacks, how many may say that a part of them is not known. None may be wrong.
+LOST_PERCENT = 0.5
+# The same of a few samples, at any time, while the compiler is at work: as a number, since
+# one sample is a large share of them. Where the Lua stack is being moved all the time,
+# L->base is not known for as long.
+LOST_SAMPLES, LOST_SAMPLES_MOVING = 8, 60
 
-# In the last instructions of a trace that calls on (1 of 10,000 samples).
-COMPILED_WRONG_PERCENT = 0.5
+# What the judge prints: how many were judged, wrong and lost.
+ROW = re.compile(r"\S+ +\S+ +(\d+) judged, +(\d+) wrong, +(\d+) lost")
 
 # What the compiler is told: as it is, or so that traces come, go and fall apart all the time.
 SETTINGS = {
@@ -42,10 +42,10 @@ def exactness_is_built():
 def judge(mode, runtime, program, jit, count, settings=()):
     argv = [EXACTNESS, mode, ljspy.luajit(runtime), program, jit, str(count), *settings]
     result = subprocess.run(argv, cwd=HERE, capture_output=True, text=True, timeout=300, check=False)
-    row = re.match(r"\S+ +\S+ +(\d+) judged, +(\d+) wrong, +\d+ lost \(([\d.]+) %\)", result.stdout)
+    row = ROW.match(result.stdout)
     assert row, f"status {result.returncode}: {result.stderr}"
     print(result.stdout + result.stderr)
-    return int(row[1]), int(row[2]), float(row[3])
+    return int(row[1]), int(row[2]), int(row[3])
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -53,9 +53,8 @@ def test_every_instruction_of_the_interpreter(runtime, program):
     """In their order, too: no stack comes a second time or is left out."""
     judged, wrong, lost = judge("step", runtime, program, "off", 30000)
     assert judged > 1000
-    calls_back = program == "callbacks"
-    assert wrong * 100 / judged <= (CALLBACKS_WRONG_PERCENT if calls_back else WRONG_PERCENT)
-    assert lost <= (CALLBACKS_LOST_PERCENT if calls_back else LOST_PERCENT)
+    assert wrong == 0
+    assert lost * 100 / judged <= LOST_PERCENT
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -63,8 +62,8 @@ def test_every_instruction_of_the_interpreter(runtime, program):
 def test_any_time(runtime, program, settings):
     judged, wrong, lost = judge("sample", runtime, program, "on", 400, SETTINGS[settings])
     assert judged == 400
-    assert wrong * 100 / judged <= COMPILED_WRONG_PERCENT
-    assert lost <= 5
+    assert wrong == 0
+    assert lost <= (LOST_SAMPLES_MOVING if program == "growth" else LOST_SAMPLES)
 
 
 def digests(pid):

@@ -73,3 +73,10 @@ def test_the_line_that_calls_is_shown(target, jit, tmp_path):
         assert line_of(call) in lines, function
         if jit == "off":
             assert lines == {line_of(call)}, function
+
+
+@pytest.mark.usefixtures("gdb")
+def test_native_frames_are_gdbs(runtime):
+    """Of the stripped luajit, whose exported functions have names."""
+    with ljspy.Target([ljspy.luajit(runtime), SCRIPT, "off", 50, MODULES]).wait_ready() as target:
+        assert ljspy.compare_with_gdb(target.pid)

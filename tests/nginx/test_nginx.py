@@ -115,6 +115,43 @@ def test_coroutine_of_a_request(nginx, jit, program, tmp_path, note_lost):
     assert ljspy.weight_of(recording.samples, ljspy.has_frame("heavy")) > 0.5 * ljspy.weight_of(recording.samples)
 
 
+def record_native_under_load(nginx, path, directory, *options):
+    with nginx.load(path, 6):
+        busy = ljspy.cpu_ns(nginx.worker)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
+        return ljspy.record_native(directory, "-p", nginx.worker, options=options)
+
+
+def test_what_lua_calls_stands_above_it(nginx, jit, tmp_path):
+    """Functions of nginx and of the libraries that it uses, above the Lua line that
+    called them, and nginx's event loop below all of it."""
+    recorded = record_native_under_load(nginx, "/leaves", tmp_path, "--lines")
+    for function, called in (("matches", r"(pcre|match)"), ("digests", r"(MD5|md5)")):
+        stacks_of = [(frames, weight) for frames, weight in recorded if any(f.startswith(function) for f in frames)]
+        above = lost = 0
+        for frames, weight in stacks_of:
+            at = next(i for i, frame in enumerate(frames) if frame.startswith(function + " "))
+            outside, inside = frames[:at], frames[at + 1 :]
+            lost += weight * any(map(stacks.is_lost, frames))
+            if any(map(stacks.is_lost, frames)):
+                continue
+            names = [frame.split(" ")[0] for frame in outside]
+            assert names.index("main") < names.index("ngx_process_events_and_timers"), frames
+            above += weight * any(re.search(called, frame) for frame in inside)
+        total = sum(weight for _, weight in stacks_of)
+        assert above > 0.3 * total, (function, stacks_of)
+        assert lost <= stacks.LOST_SHARE_COMPILED * total, (function, stacks_of)
+
+
+@pytest.mark.usefixtures("gdb")
+@pytest.mark.parametrize("jit", ["off"], indirect=True)
+def test_native_frames_are_gdbs(nginx, jit):
+    with nginx.load("/leaves", 20):
+        busy = ljspy.cpu_ns(nginx.worker)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
+        assert ljspy.compare_with_gdb(nginx.worker)
+
+
 def test_idle_worker_is_left_alone(nginx, tmp_path):
     ljspy.wait_until(lambda: ljspy.status_field(nginx.worker, "State") == "S")
     log, sleeps = nginx.error_log.read_text(), ljspy.sleeps(nginx.worker)

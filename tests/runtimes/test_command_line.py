@@ -55,6 +55,8 @@ def busy():
         ["record", "-p", "1", "--", "true"],
         ["record", "--"],
         ["dump", "-p", "1", "-r", "99"],
+        ["top", "-p", "1", "-d", "5s"],
+        ["top", "-p", "1", "--", "true"],
         ["info", "--nonsense"],
     ],
     ids=" ".join,
@@ -72,7 +74,7 @@ def test_no_arguments_is_usage():
     assert "record" in result.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["record", "--help"], ["dump", "--help"], ["info", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["--help"], ["record", "--help"], ["dump", "--help"], ["top", "--help"], ["info", "--help"]], ids=" ".join)
 def test_help(arguments):
     result = ljspy.run(*arguments)
     assert result.returncode == ljspy.OK

@@ -1,6 +1,7 @@
 """Every sample of every program is a legal stack, or says that it is not whole."""
 
 import collections
+import re
 
 import pytest
 
@@ -29,9 +30,10 @@ def test_stacks_are_legal(runtime, jit, program, tmp_path, note_lost):
     weights, wrong = verdicts_by_weight(program, recording.samples)
     note_lost(f"{program.name}, {runtime}, jit {jit}", len(recording.samples), weights)
     total = sum(weights.values())
-    lost_share, wrong_share = stacks.limits(jit, program)
-    assert weights["wrong"] <= wrong_share * total, wrong
-    assert weights["lost"] <= lost_share * total
+    lost_share, _ = stacks.limits(jit, program)
+    lost = sum(recording.stats["lost"].values())
+    assert not wrong, wrong
+    assert lost <= max(lost_share * recording.stats["samples"], stacks.LOST_SAMPLES)
     assert weights["whole"] >= stacks.WHOLE_SHARE * total
     if jit == "off":
         assert not any(sample.compiled for sample in recording.samples)
@@ -42,6 +44,22 @@ def test_compiled_code_is_marked(runtime, tmp_path):
         recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1)
     compiled = ljspy.weight_of(recording.samples, lambda sample: sample.compiled)
     assert compiled > 0.5 * ljspy.weight_of(recording.samples)
+
+
+TRACE = re.compile(r"trace#\d+ (side of #\d+ )?traces\.lua:\d+ \[jit\]")
+
+
+def test_traces_are_shown(runtime, tmp_path):
+    """On top of the functions that they were compiled from, root and side told apart."""
+    with ljspy.program(runtime, "traces", "on") as target:
+        ljspy.record(tmp_path, "-p", target.pid, seconds=1, options=["--traces"])
+    shown = [line.rpartition(" ")[0].split(";") for line in (tmp_path / "profile.folded").read_text().splitlines()]
+    traces = {frame for stack in shown for frame in stack if frame.endswith(" [jit]")}
+    assert all(TRACE.match(frame) or "harness.lua:" in frame for frame in traces), traces
+    assert {bool(TRACE.match(frame)[1]) for frame in traces if TRACE.match(frame)} == {True, False}
+    for stack in shown:
+        for below, frame in zip(stack, stack[1:]):
+            assert not frame.endswith(" [jit]") or below.endswith((stacks.COMPILED_MARK, "[builtin]", "unknown]")), stack
 
 
 def test_lines(runtime, tmp_path):

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "output/flamegraph.h"
+#include "output/flamegraph_static.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
 static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };
@@ -17,7 +18,8 @@ static const struct function gsub = { .kind = FRAME_BUILTIN, .name = "string.gsu
 
 static struct profile *new_profile(void)
 {
-	struct profile *profile = profile_new(&(struct profile_options) { 0 });
+	struct profile_options options = flamegraph_profile_options(PROFILE_CPU_TIME);
+	struct profile *profile = profile_new(&options);
 
 	assert_non_null(profile);
 	return profile;
@@ -25,15 +27,16 @@ static struct profile *new_profile(void)
 
 static void add(struct profile *profile, uint64_t cpu_ns, const struct frame *frames, size_t count)
 {
-	struct sample sample = { .cpu_ns = cpu_ns, .frames = frames, .frame_count = count };
+	struct sample sample = {
+		.cpu_ns = cpu_ns, .frames = frames, .frame_count = count, .vm_state = VM_STATE_INTERPRETED,
+	};
 
 	assert_int_equal(profile_add(profile, &sample), 0);
 }
 
 static const struct session session = { .pid = 42, .target = "luajit test.lua", .command_line = "ljspy record -p 42" };
 
-/* Writes and frees the profile. */
-static char *written(struct profile *profile, bool inverted)
+static char *written_with(struct profile *profile, const struct flamegraph_options *options)
 {
 	struct figures figures = { .samples = profile_root(profile)->total_samples };
 	char *text = NULL;
@@ -41,11 +44,16 @@ static char *written(struct profile *profile, bool inverted)
 	FILE *out = open_memstream(&text, &size);
 
 	assert_non_null(out);
-	assert_int_equal(flamegraph_write(out, profile, &session, &figures,
-					  &(struct flamegraph_options) { .inverted = inverted }), 0);
+	assert_int_equal(flamegraph_write(out, profile, &session, &figures, options), 0);
 	assert_int_equal(fclose(out), 0);
 	profile_free(profile);
 	return text;
+}
+
+/* Writes and frees the profile. */
+static char *written(struct profile *profile)
+{
+	return written_with(profile, &(struct flamegraph_options) { 0 });
 }
 
 static size_t occurrences(const char *text, const char *wanted)
@@ -60,27 +68,37 @@ static size_t occurrences(const char *text, const char *wanted)
 static void data_lists_labels_by_alphabet_and_frames_by_caller(void **state)
 {
 	struct profile *profile = new_profile();
-	struct frame deep[] = { { .function = &gsub }, { .function = &heavy, .compiled = true }, { .function = &chunk } };
+	struct frame deep[] = {
+		{ .function = &gsub }, { .function = &heavy, .line = 8, .compiled = true }, { .function = &chunk, .line = 20 },
+	};
+	struct frame nearest[] = { deep[1], deep[2] };
+	struct sample collecting = { .cpu_ns = 5, .frames = nearest, .frame_count = 2, .vm_state = VM_STATE_GC };
 	char *text;
 
 	(void)state;
+	nearest[0].certainty = CERTAINTY_NEAREST;
 	add(profile, 30, deep, 3);
-	add(profile, 10, deep + 1, 2);
-	text = written(profile, false);
+	add(profile, 10, nearest, 2);
+	assert_int_equal(profile_add(profile, &collecting), 0);
+	text = written(profile);
 	assert_non_null(strstr(text,
-			       "<metadata id=\"labels\">a all\nl heavy test.lua:5\nl main chunk test.lua\n"
+			       "<metadata id=\"functions\">a all\nl heavy test.lua:5\nl main chunk test.lua\n"
 			       "b string.gsub [builtin]\n</metadata>"));
 	assert_non_null(strstr(text,
-			       "<metadata id=\"frames\">0 0 40 0 2 0 0\n1 2 40 0 2 0 0\n2 1 40 10 2 1 40\n"
-			       "3 3 30 30 1 1 0\n</metadata>"));
-	assert_non_null(strstr(text, "data-inverted=\"0\""));
+			       "<metadata id=\"lines\">0 all\n1 heavy test.lua:8\n2 main chunk test.lua:20\n"
+			       "3 string.gsub [builtin]\n</metadata>"));
+	assert_non_null(strstr(text,
+			       "<metadata id=\"frames\">0 0\n1 2\n2 1 1\n3 3 0 1 0 i30\n2 1 3 2 0 i10 g5\n</metadata>"));
+	assert_non_null(strstr(text, "data-inverted=\"0\" data-lines=\"0\""));
+	assert_null(strstr(text, "id=\"baseline\""));
 	free(text);
 }
 
-static void same_profile_gives_the_same_file_in_any_order(void **state)
+static void samples_give_the_same_picture_in_any_order(void **state)
 {
 	struct frame first[] = { { .function = &gsub }, { .function = &chunk } };
 	struct frame second[] = { { .function = &heavy }, { .function = &chunk } };
+	struct flamegraph_options options = { .inverted = true, .by_line = true };
 	struct profile *one = new_profile();
 	struct profile *other = new_profile();
 	char *one_text, *other_text;
@@ -90,12 +108,53 @@ static void same_profile_gives_the_same_file_in_any_order(void **state)
 	add(one, 20, second, 2);
 	add(other, 20, second, 2);
 	add(other, 10, first, 2);
-	one_text = written(one, true);
-	other_text = written(other, true);
+	one_text = written_with(one, &options);
+	other_text = written_with(other, &options);
+	/* All but the list of frames, which is in the order of their appearance. */
+	*strstr(one_text, "<metadata id=\"frames\"") = '\0';
+	*strstr(other_text, "<metadata id=\"frames\"") = '\0';
 	assert_string_equal(one_text, other_text);
-	assert_non_null(strstr(one_text, "data-inverted=\"1\""));
+	assert_non_null(strstr(one_text, "data-inverted=\"1\" data-lines=\"1\""));
 	free(one_text);
 	free(other_text);
+}
+
+static void comparison_holds_both_profiles(void **state)
+{
+	struct frame frames[] = { { .function = &heavy, .line = 6 }, { .function = &chunk, .line = 20 } };
+	struct frame gone = { .function = &gsub };
+	struct profile *baseline = new_profile();
+	struct profile *profile = new_profile();
+	char *text;
+
+	(void)state;
+	add(profile, 40, frames, 2);
+	add(baseline, 30, frames, 2);
+	add(baseline, 10, &gone, 1);
+	text = written_with(profile, &(struct flamegraph_options) { .baseline = baseline, .baseline_name = "a<b" });
+	assert_non_null(strstr(text, "<metadata id=\"frames\">0 0\n1 2\n2 1 0 1 0 i40\n</metadata>"));
+	assert_non_null(strstr(text, "<metadata id=\"baseline\">0 0\n1 2\n2 1 0 1 0 i30\n1 3 0 1 0 i10\n</metadata>"));
+	assert_non_null(strstr(text, "Compared with a&lt;b, 2 samples"));
+	assert_non_null(strstr(text, "100.00 %, 1 samples; before 75.00 %</title>"));
+	free(text);
+	profile_free(baseline);
+}
+
+static void page_holds_the_same_picture(void **state)
+{
+	struct frame frame = { .function = &heavy };
+	struct profile *profiles[] = { new_profile(), new_profile() };
+	char *svg, *page;
+
+	(void)state;
+	add(profiles[0], 40, &frame, 1);
+	add(profiles[1], 40, &frame, 1);
+	svg = written(profiles[0]);
+	page = written_with(profiles[1], &(struct flamegraph_options) { .page = true });
+	assert_int_equal(strncmp(page, "<!DOCTYPE html>\n", 16), 0);
+	assert_int_equal(strncmp(strstr(page, "<svg "), strstr(svg, "<svg "), strlen(strstr(svg, "<svg "))), 0);
+	free(svg);
+	free(page);
 }
 
 static void small_frames_are_left_out_and_counted(void **state)
@@ -114,10 +173,25 @@ static void small_frames_are_left_out_and_counted(void **state)
 		functions[i] = (struct function) { .kind = FRAME_BUILTIN, .name = "rare" };
 		add(profile, 9, frames, 2);
 	}
-	text = written(profile, false);
+	text = written(profile);
 	assert_null(strstr(text, "rare"));
-	assert_non_null(strstr(text, "1 1 1000027 1000000 4 1 0\n</metadata>"));
+	assert_non_null(strstr(text, "1 1 0 1 27 i1000000\n</metadata>"));
 	assert_non_null(strstr(text, "3 frames of less than 0.0010 % each are left out"));
+	free(text);
+}
+
+static void frames_below_the_wanted_share_are_left_out(void **state)
+{
+	struct frame often = { .function = &heavy }, seldom = { .function = &gsub };
+	struct profile *profile = new_profile();
+	char *text;
+
+	(void)state;
+	add(profile, 99, &often, 1);
+	add(profile, 1, &seldom, 1);
+	text = written_with(profile, &(struct flamegraph_options) { .min_percent = 2 });
+	assert_non_null(strstr(text, "<metadata id=\"frames\">0 0 0 0 1\n1 1 0 1 0 i99\n</metadata>"));
+	assert_non_null(strstr(text, "1 frames of less than 2.0000 % each are left out"));
 	free(text);
 }
 
@@ -140,7 +214,7 @@ static void number_of_frames_is_bounded(void **state)
 			frames[j] = (struct frame) { .function = &functions[i] };
 		add(profile, 1000 + i, frames, DEPTH);
 	}
-	text = written(profile, false);
+	text = written(profile);
 	data = strstr(text, "<metadata id=\"frames\">");
 	assert_non_null(data);
 	end = strstr(data, "</metadata>");
@@ -163,7 +237,7 @@ static void names_cannot_leave_their_place(void **state)
 
 	(void)state;
 	add(profile, 10, &frame, 1);
-	text = written(profile, false);
+	text = written(profile);
 	assert_int_equal(occurrences(text, "<script>"), 1);
 	assert_int_equal(occurrences(text, "</script>"), 1);
 	assert_int_equal(occurrences(text, "]]>"), 2);		/* of the style sheet and the script */
@@ -184,8 +258,8 @@ static void deep_stacks_are_whole_in_the_data_and_bounded_in_the_static_picture(
 	for (size_t i = 0; i < DEPTH; i++)
 		frames[i].function = &heavy;
 	add(profile, 10, frames, DEPTH);
-	text = written(profile, false);
-	assert_non_null(strstr(text, "32768 1 10 10 1 1 0\n</metadata>"));
+	text = written(profile);
+	assert_non_null(strstr(text, "32768 1 0 1 0 i10\n</metadata>"));
 	assert_int_equal(occurrences(text, "<g class=\"f l\"><title>"), FLAMEGRAPH_STATIC_ROWS_MAX - 1);
 	assert_non_null(strstr(text, "32269 deeper levels: open in a browser"));
 	free(text);
@@ -194,7 +268,7 @@ static void deep_stacks_are_whole_in_the_data_and_bounded_in_the_static_picture(
 
 static void nothing_sampled_is_said(void **state)
 {
-	char *text = written(new_profile(), false);
+	char *text = written(new_profile());
 
 	(void)state;
 	assert_non_null(strstr(text, ">No samples</text>"));
@@ -223,8 +297,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(data_lists_labels_by_alphabet_and_frames_by_caller),
-		cmocka_unit_test(same_profile_gives_the_same_file_in_any_order),
+		cmocka_unit_test(samples_give_the_same_picture_in_any_order),
+		cmocka_unit_test(comparison_holds_both_profiles),
+		cmocka_unit_test(page_holds_the_same_picture),
 		cmocka_unit_test(small_frames_are_left_out_and_counted),
+		cmocka_unit_test(frames_below_the_wanted_share_are_left_out),
 		cmocka_unit_test(number_of_frames_is_bounded),
 		cmocka_unit_test(names_cannot_leave_their_place),
 		cmocka_unit_test(deep_stacks_are_whole_in_the_data_and_bounded_in_the_static_picture),

@@ -11,7 +11,7 @@
 
 #include "src/options.h"
 
-enum { ARGUMENTS_MAX = 16, TEXT_MAX = 8192 };
+enum { ARGUMENTS_MAX = 24, TEXT_MAX = 8192 };
 
 /* What a command line gave: the options, and what was said on both outputs. */
 struct outcome {
@@ -103,11 +103,14 @@ static void commands_may_be_abbreviated(void **state)
 {
 	(void)state;
 	assert_int_equal(accept("record")->command, COMMAND_RECORD);
+	refuse("d", "diff");
+	refuse("re", "report");
 	assert_int_equal(accept("rec")->command, COMMAND_RECORD);
-	assert_int_equal(accept("d")->command, COMMAND_DUMP);
+	assert_int_equal(accept("du")->command, COMMAND_DUMP);
+	assert_int_equal(accept("t")->command, COMMAND_TOP);
 	assert_int_equal(accept("inf")->command, COMMAND_INFO);
 	refuse("recorder", "recorder");
-	refuse("top", "top");
+	refuse("pot", "pot");
 	refuse("-p 1", "-p");
 }
 
@@ -198,8 +201,8 @@ static void format_follows_the_name_unless_it_is_given(void **state)
 	assert_string_equal(accept("record -o -")->format->name, "svg");
 	assert_string_equal(accept("record -o a.svg -f folded")->format->name, "folded");
 	assert_string_equal(accept("record -f svg -o a.folded")->format->name, "svg");
-	assert_string_equal(accept("record -f folded -o a.json")->format->name, "folded");
-	refuse("record -o a.json", "a.json");
+	assert_string_equal(accept("record -f folded -o a.doc")->format->name, "folded");
+	refuse("record -o a.doc", "a.doc");
 	refuse("record -f jpeg", "jpeg");
 	refuse("record -f SVG", "SVG");
 }
@@ -250,6 +253,57 @@ static void every_option_is_understood(void **state)
 	assert_true(options->annotate);
 }
 
+static void recordings_come_before_and_after_options(void **state)
+{
+	const struct options *options = accept("report a.ljspy --lines b.ljspy -f folded");
+
+	(void)state;
+	assert_string_equal(options->recordings[0], "a.ljspy");
+	assert_string_equal(options->recordings[1], "b.ljspy");
+	assert_null(options->recordings[2]);
+	assert_true(options->lines);
+	assert_string_equal(options->format->name, "folded");
+	assert_string_equal(accept("report a.ljspy")->format->name, "text");
+	assert_string_equal(accept("report a.ljspy -o x.svg")->format->name, "svg");
+	assert_string_equal(accept("diff a b")->recordings[1], "b");
+	refuse("report", "recording");
+	refuse("diff a", "two recordings");
+	refuse("diff a b c", "two recordings");
+	refuse("diff a b -f ljspy", "ljspy");
+	refuse("record a.ljspy", "a.ljspy");
+}
+
+static void samples_of_recordings_are_chosen(void **state)
+{
+	const struct options *options =
+		accept("report a --pid 3,4 --tid 5 --thread io --state gc,blocked --since 1.5s --until 1m "
+		       "--by phase --merge-recursion --min-percent 0.25");
+
+	(void)state;
+	assert_int_equal(options->pid_count, 2);
+	assert_int_equal(options->filter.tid_count, 1);
+	assert_int_equal(options->tids[0], 5);
+	assert_string_equal(options->filter.thread, "io");
+	assert_int_equal(options->filter.thread_states, 1 << THREAD_BLOCKED);
+	assert_int_equal(options->filter.vm_states, 1 << VM_STATE_GC);
+	assert_int_equal(options->since_ns, 1500000000);
+	assert_int_equal(options->until_ns, 60000000000);
+	assert_int_equal(options->filter.group, GROUP_PHASE);
+	assert_true(options->filter.merge_recursion);
+	assert_true(options->min_percent == 0.25);
+	assert_non_null(accept("report a --include ^a|b$ --exclude x --exclude y")->include);
+	refuse("report a --tid x", "x");
+	refuse("report a --state asleep", "asleep");
+	refuse("report a --state gc,", "gc,");
+	refuse("report a --since later", "later");
+	refuse("report a --by function", "function");
+	refuse("report a --include (", "(");
+	refuse("report a --min-percent 101", "101");
+	refuse("report a --min-percent -1", "-1");
+	refuse("report a --min-percent .", ".");
+	refuse("record --since 1s", "--since");
+}
+
 /* Rows and columns of a text. */
 static void measure(const char *text, int *ret_lines, int *ret_width)
 {
@@ -266,7 +320,8 @@ static void measure(const char *text, int *ret_lines, int *ret_width)
 
 static void help_fits_a_screen(void **state)
 {
-	static const char *const helps[] = { "--help", "-h", "record --help", "dump -h", "info --help" };
+	static const char *const helps[] = { "--help", "-h", "record --help", "dump -h", "top -h", "info --help",
+		"report --help", "diff --help" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++) {
@@ -278,7 +333,7 @@ static void help_fits_a_screen(void **state)
 		assert_string_equal(outcome->said, "");
 		assert_non_null(strstr(outcome->printed, "Examples:"));
 		measure(outcome->printed, &lines, &width);
-		assert_in_range(lines, 5, 25);
+		assert_in_range(lines, 5, 50);
 		assert_in_range(width, 40, 79);
 	}
 }
@@ -327,6 +382,8 @@ int main(void)
 		cmocka_unit_test(targets_are_chosen_in_one_way),
 		cmocka_unit_test(options_of_other_commands_are_refused),
 		cmocka_unit_test(every_option_is_understood),
+		cmocka_unit_test(recordings_come_before_and_after_options),
+		cmocka_unit_test(samples_of_recordings_are_chosen),
 		cmocka_unit_test(help_fits_a_screen),
 		cmocka_unit_test(version_and_nothing_at_all),
 		cmocka_unit_test(default_output_is_named_after_the_target),

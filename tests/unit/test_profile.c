@@ -151,6 +151,112 @@ static void a_walk_visits_callers_before_callees_and_siblings_in_order(void **st
 	profile_free(profile);
 }
 
+static void own_weight_is_divided_by_state(void **state)
+{
+	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct frame frames[] = { { .function = &heavy }, { .function = &chunk } };
+	struct sample sample = { .cpu_ns = 5, .frames = frames, .frame_count = 2, .vm_state = VM_STATE_GC };
+	const struct profile_node *leaf;
+
+	(void)state;
+	assert_int_equal(profile_add(profile, &sample), 0);
+	sample.vm_state = VM_STATE_COMPILED;
+	sample.cpu_ns = 7;
+	assert_int_equal(profile_add(profile, &sample), 0);
+	leaf = profile_root(profile)->first_child->first_child;
+	assert_int_equal(leaf->own_state_ns[VM_STATE_GC], 5);
+	assert_int_equal(leaf->own_state_ns[VM_STATE_COMPILED], 7);
+	assert_int_equal(leaf->own_state_ns[VM_STATE_INTERPRETED], 0);
+	assert_int_equal(leaf->parent->own_state_ns[VM_STATE_GC], 0);
+	profile_free(profile);
+}
+
+static void positions_are_apart_by_certainty_when_asked(void **state)
+{
+	struct profile *profile = new_profile((struct profile_options) { .by_line = true, .by_certainty = true });
+	struct frame exact = { .function = &heavy, .line = 6 };
+	struct frame nearest = { .function = &heavy, .line = 6, .certainty = CERTAINTY_NEAREST };
+
+	(void)state;
+	add(profile, 1, &exact, 1);
+	add(profile, 2, &nearest, 1);
+	assert_int_equal(profile_node_count(profile), 2);
+	assert_int_equal(profile_root(profile)->first_child->certainty, CERTAINTY_EXACT);
+	assert_int_equal(profile_root(profile)->first_child->next_sibling->certainty, CERTAINTY_NEAREST);
+	profile_free(profile);
+}
+
+static void inverted_stacks_begin_with_their_leaf(void **state)
+{
+	struct profile *profile = new_profile((struct profile_options) { .inverted = true });
+	struct frame one[] = { { .function = &heavy, .compiled = true }, { .function = &chunk } };
+	struct frame two[] = { { .function = &heavy, .compiled = true }, { .function = &light }, { .function = &chunk } };
+	const struct profile_node *leaf;
+
+	(void)state;
+	add(profile, 1, one, 2);
+	add(profile, 2, two, 3);
+	assert_int_equal(profile_root(profile)->total_ns, 3);
+	leaf = profile_root(profile)->first_child;
+	assert_null(leaf->next_sibling);
+	assert_ptr_equal(leaf->function, &heavy);
+	assert_int_equal(leaf->total_ns, 3);
+	assert_int_equal(leaf->compiled_ns, 3);
+	assert_ptr_equal(leaf->first_child->function, &chunk);
+	assert_int_equal(leaf->first_child->total_ns, 1);
+	assert_int_equal(leaf->first_child->compiled_ns, 0);
+	assert_ptr_equal(leaf->first_child->next_sibling->function, &light);
+	profile_free(profile);
+}
+
+static void a_profile_can_be_merged_into_a_coarser_one(void **state)
+{
+	struct profile *fine = new_profile((struct profile_options) { .by_line = true, .by_compiled = true });
+	struct profile *coarse = new_profile((struct profile_options) { .inverted = true });
+	struct frame first[] = { { .function = &heavy, .line = 6, .compiled = true }, { .function = &chunk, .line = 20 } };
+	struct frame second[] = { { .function = &heavy, .line = 7 }, { .function = &chunk, .line = 21 } };
+	const struct profile_node *node;
+
+	(void)state;
+	add(fine, 10, first, 2);
+	add(fine, 10, first, 2);
+	add(fine, 5, second, 2);
+	add(fine, 3, NULL, 0);
+	assert_int_equal(profile_add_profile(coarse, fine), 0);
+	assert_int_equal(profile_node_count(coarse), 2);
+	assert_int_equal(profile_root(coarse)->total_ns, 28);
+	assert_int_equal(profile_root(coarse)->own_ns, 3);
+	node = profile_root(coarse)->first_child;
+	assert_ptr_equal(node->function, &heavy);
+	assert_int_equal(node->total_ns, 25);
+	assert_int_equal(node->total_samples, 3);
+	assert_int_equal(node->compiled_ns, 20);
+	assert_int_equal(node->first_child->own_ns, 25);
+	profile_free(fine);
+	profile_free(coarse);
+}
+
+static void a_frame_is_found_in_another_profile(void **state)
+{
+	struct profile *one = new_profile((struct profile_options) { 0 });
+	struct profile *other = new_profile((struct profile_options) { 0 });
+	struct frame in_both[] = { { .function = &heavy }, { .function = &chunk } };
+	struct frame in_one[] = { { .function = &light }, { .function = &chunk } };
+	const struct profile_node *chunk_of_one, *found;
+
+	(void)state;
+	add(one, 1, in_both, 2);
+	add(one, 1, in_one, 2);
+	add(other, 4, in_both, 2);
+	chunk_of_one = profile_root(one)->first_child;
+	found = profile_find_child(other, profile_root(other), chunk_of_one);
+	assert_ptr_equal(found, profile_root(other)->first_child);
+	assert_int_equal(profile_find_child(other, found, chunk_of_one->first_child)->total_ns, 4);
+	assert_null(profile_find_child(other, found, chunk_of_one->first_child->next_sibling));
+	profile_free(one);
+	profile_free(other);
+}
+
 static void the_deepest_stack_and_the_widest_node_are_held(void **state)
 {
 	struct profile *profile = new_profile((struct profile_options) { 0 });
@@ -190,6 +296,11 @@ int main(void)
 		cmocka_unit_test(recursion_is_kept_as_depth),
 		cmocka_unit_test(a_sample_without_frames_weighs_on_the_root),
 		cmocka_unit_test(a_walk_visits_callers_before_callees_and_siblings_in_order),
+		cmocka_unit_test(own_weight_is_divided_by_state),
+		cmocka_unit_test(positions_are_apart_by_certainty_when_asked),
+		cmocka_unit_test(inverted_stacks_begin_with_their_leaf),
+		cmocka_unit_test(a_profile_can_be_merged_into_a_coarser_one),
+		cmocka_unit_test(a_frame_is_found_in_another_profile),
 		cmocka_unit_test(the_deepest_stack_and_the_widest_node_are_held),
 	};
 

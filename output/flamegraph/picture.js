@@ -1,0 +1,338 @@
+/*
+ * Drawing the view: only rows that are in sight. Frames wide enough for text
+ * are elements of their own; the narrower ones of a colour are one path, so
+ * that the number of elements does not depend on the number of frames. What
+ * is at a point is found by calculation. What names say is only ever set as
+ * text, never as markup.
+ */
+
+const SVG = "http://www.w3.org/2000/svg";
+const HTML = "http://www.w3.org/1999/xhtml";
+const ROW = 18;			/* pixels from one row to the next */
+const NARROWEST = 0.5;		/* narrower frames are drawn together, as a remainder */
+const WITH_TEXT = 20;		/* frames from this width on are elements of their own */
+const INDENT = 3;		/* of a frame's text */
+const ANCESTORS_IN_SIGHT = 8;	/* below a frame that was zoomed to */
+
+function element(namespace, name, attributes, ...children) {
+	const made = document.createElementNS(namespace, name);
+
+	for (const [key, value] of Object.entries(attributes))
+		made.setAttribute(key, value);
+	made.append(...children);
+	return made;
+}
+
+const html = (name, attributes, ...children) => element(HTML, name, attributes, ...children);
+const svg = (name, attributes, ...children) => element(SVG, name, attributes, ...children);
+
+const picture = svg("svg", { class: "frames", role: "presentation" });
+const scroller = html("div", { class: "scroll", tabindex: "0", role: "tree", "aria-label": "Flame graph" }, picture);
+
+/* Sizes; recomputed by place(). */
+const layout = { width: 0, height: 0, deepest: 0 };
+
+/* -- Text -- */
+
+const measure = document.createElementNS(HTML, "canvas").getContext("2d");
+let charWidth = 7.3;
+
+function measureFont() {
+	const style = getComputedStyle(picture);
+
+	measure.font = style.fontSize + " " + style.fontFamily;
+	charWidth = measure.measureText("m".repeat(64)).width / 64;
+}
+
+/* As much of a label as fits into so many pixels. */
+function fitted(label, width) {
+	const room = width - 2 * INDENT;
+	let length = Math.floor(room / charWidth);
+
+	if (length < 2)
+		return "";
+	if (/^[ -~]*$/.test(label))
+		return label.length <= length ? label : label.slice(0, length - 1) + "…";
+
+	const characters = Array.from(label.slice(0, 4 * length));
+	if (label.length <= 4 * length && measure.measureText(label).width <= room)
+		return label;
+	length = Math.min(length, characters.length);
+	while (length > 0 && measure.measureText(characters.slice(0, length).join("") + "…").width > room)
+		length--;
+	return length ? characters.slice(0, length).join("") + "…" : "";
+}
+
+/* Lines that are not sure are marked where lines are shown. */
+function shownLabel(i) {
+	return tree.byLine && tree.nearest[i] > tree.total[NOW][i] / 2 ? "≈ " + labelText(i) : labelText(i);
+}
+
+/* -- Where frames are -- */
+
+/* Pixels to the left edge of frame i and its width; ancestors of the zoomed frame fill the row. */
+function span(i) {
+	const { zoom } = view;
+
+	if (isAncestor(i, zoom))
+		return [0, layout.width];
+	return [(tree.start[i] - tree.start[zoom]) / tree.width[zoom] * layout.width,
+		tree.width[i] / tree.width[zoom] * layout.width];
+}
+
+function rowTop(depth) {
+	return view.flipped ? depth * ROW : layout.height - (depth + 1) * ROW;
+}
+
+/* The deepest row with anything to see when zoomed to frame i: at most the callees of a frame that is wide enough. */
+function deepestRow(i) {
+	const narrowest = tree.width[i] * NARROWEST / layout.width;
+	let deepest = tree.depth[i];
+
+	for (let j = i + 1; j < tree.end[i]; j++) {
+		if (tree.depth[j] > deepest && tree.width[j] > 0 && tree.width[tree.caller[j]] >= narrowest)
+			deepest = tree.depth[j];
+	}
+	return deepest;
+}
+
+function place() {
+	const style = getComputedStyle(scroller);
+
+	layout.width = Math.max(1, scroller.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+	layout.deepest = deepestRow(view.zoom);
+	/* No lower than before when zoomed, so that the root stays where it was. */
+	layout.height = Math.max((layout.deepest + 1) * ROW + 2,
+		Math.min((deepestRow(0) + 1) * ROW + 2, scroller.clientHeight));
+	picture.setAttribute("height", layout.height);
+}
+
+/* The first index from which on a test of the row's frames is true. */
+function firstIndex(row, test) {
+	let low = 0, high = row.length;
+
+	while (low < high) {
+		const middle = (low + high) >> 1;
+
+		if (test(row[middle]))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* The frames of one row that belong to the view, as a range of indexes into rows[depth]. */
+function rowRange(depth) {
+	const row = tree.rows[depth] || [];
+	let i = view.zoom;
+
+	if (depth < tree.depth[i]) {
+		while (tree.depth[i] > depth)
+			i = tree.caller[i];
+		const index = firstIndex(row, (frame) => frame >= i);
+		return [index, index + 1];
+	}
+	return [firstIndex(row, (frame) => frame >= i), firstIndex(row, (frame) => frame >= tree.end[i])];
+}
+
+/* The frame at a point of the window, or -1. */
+function frameAt(clientX, clientY) {
+	const bounds = picture.getBoundingClientRect();
+	const x = clientX - bounds.left, y = clientY - bounds.top;
+	const depth = Math.floor((view.flipped ? y : layout.height - y) / ROW);
+	const row = tree.rows[depth];
+
+	if (!row || depth > layout.deepest || x < 0 || x > layout.width || !everything())
+		return -1;
+	const [from, to] = rowRange(depth);
+	const i = row[Math.max(from, Math.min(to, firstIndex(row, (frame) => frame >= row[from] && span(frame)[0] > x)) - 1)];
+	if (i === undefined || from === to)
+		return -1;
+	const [left, width] = span(i);
+	return x >= left - 1 && x <= left + width + 1 ? i : -1;
+}
+
+/* The run of frames around i that are too narrow to see, as [number of frames, left, right]; null if there is none. */
+function remainderAround(i) {
+	const depth = tree.depth[i];
+	const row = tree.rows[depth];
+	const [from, to] = rowRange(depth);
+	const belongs = (index) => index >= from && index < to &&
+		tree.caller[row[index]] === tree.caller[i] && span(row[index])[1] < NARROWEST;
+	let first = firstIndex(row, (frame) => frame >= i), last = first;
+
+	if (!belongs(first))
+		return null;
+	while (belongs(first - 1))
+		first--;
+	while (belongs(last + 1))
+		last++;
+	if (first === last)
+		return null;
+	const [x, width] = span(row[last]);
+	return [last - first + 1, span(row[first])[0], x + width];
+}
+
+/* -- Drawing -- */
+
+function classesOf(i) {
+	const classes = ["f", look(i)];
+
+	if (i < view.zoom && isAncestor(i, view.zoom))
+		classes.push("above");
+	if (isMatch(i))
+		classes.push("hit");
+	return classes.join(" ");
+}
+
+/* How a frame's time is divided between the VM's states: a strip, where there is more than one. */
+function drawStates(group, i, x, y, width) {
+	const states = stateLooks(i);
+	const whole = states.reduce((sum, [, weight]) => sum + weight, 0);
+	let left = x;
+
+	if (states.length < 2 || states[1][1] / whole * width < 2)
+		return;
+	for (const [name, weight] of states) {
+		const part = weight / whole * width;
+
+		group.append(svg("rect", { class: "part " + name, x: left, y: y + ROW - 4, width: part, height: 3 }));
+		left += part;
+	}
+}
+
+function drawFrame(into, i, x, width) {
+	const y = rowTop(tree.depth[i]);
+	const shown = width > 4 ? width - 1 : Math.max(width, 1);
+	const label = fitted(shownLabel(i), shown);
+	const group = svg("g", {
+		"data-frame": i, role: "treeitem", id: "frame" + i, "aria-level": tree.depth[i] + 1,
+		"aria-label": labelText(i) + ", " + percent(tree.width[i], everything()), class: classesOf(i),
+	}, svg("rect", { x, y, width: shown, height: ROW - 1, rx: shown > 8 ? 2 : 0 }));
+
+	if (view.colour === "state")
+		drawStates(group, i, x, y, shown);
+	if (label)
+		group.append(svg("text", { x: x + INDENT, y: y + (view.colour === "state" ? 11 : 12.5) }, label));
+	into.append(group);
+}
+
+/* Neighbours too narrow to tell apart: one shape, which leads to their caller. */
+function drawRemainder(into, paths, remainder, y) {
+	const { x, width, count, hit } = remainder;
+	const classes = hit ? "f r hit" : "f r";
+	const label = fitted(grouped.format(count) + " narrow frames", width);
+
+	if (width < NARROWEST)
+		return;
+	if (!label) {
+		addToPath(paths, classes, x, y, width);
+		return;
+	}
+	into.append(svg("g", { "data-count": count, class: classes },
+		svg("rect", { x, y, width, height: ROW - 1 }), svg("text", { x: x + INDENT, y: y + 12.5 }, label)));
+}
+
+function addToPath(paths, classes, x, y, width) {
+	const shape = `M${x.toFixed(2)},${y}h${width.toFixed(2)}v${ROW - 1}h${(-width).toFixed(2)}z`;
+
+	paths.set(classes, (paths.get(classes) || "") + shape);
+}
+
+function drawRow(into, paths, depth) {
+	const [from, to] = rowRange(depth);
+	const y = rowTop(depth);
+	let remainder = null;
+	const flush = () => {
+		if (remainder)
+			drawRemainder(into, paths, remainder, y);
+		remainder = null;
+	};
+
+	for (let index = from; index < to; index++) {
+		const i = tree.rows[depth][index];
+		const [x, width] = span(i);
+
+		if (width >= NARROWEST) {
+			flush();
+			if (width >= WITH_TEXT)
+				drawFrame(into, i, x, width);
+			else
+				addToPath(paths, classesOf(i), x, y, width > 3 ? width - 1 : width);
+			continue;
+		}
+		if (remainder && (remainder.caller !== tree.caller[i] || x > remainder.x + remainder.width + NARROWEST))
+			flush();
+		remainder ||= { x, width: 0, count: 0, caller: tree.caller[i], hit: false };
+		remainder.width = x + width - remainder.x;
+		remainder.count++;
+		remainder.hit ||= isMatch(i);
+	}
+	flush();
+}
+
+/* A frame around the active one, which is an element of its own however narrow it is. */
+function drawActive(into) {
+	const [x, width] = span(active);
+
+	if (!into.querySelector("#frame" + active))
+		drawFrame(into, active, x, width);
+	into.append(svg("rect", { class: "ring", x, y: rowTop(tree.depth[active]), width: Math.max(width, 3), height: ROW - 1, rx: 2 }));
+	scroller.setAttribute("aria-activedescendant", "frame" + active);
+}
+
+const hovered = svg("rect", { class: "hovered", height: ROW - 1, rx: 2 });
+
+/* Mark what the pointer is on: a frame, a run of narrow ones, or nothing. */
+function markHovered(i) {
+	if (i < 0) {
+		hovered.remove();
+		return;
+	}
+	const [, left, right] = remainderAround(i) || [0, span(i)[0], span(i)[0] + span(i)[1]];
+
+	hovered.setAttribute("x", left);
+	hovered.setAttribute("y", rowTop(tree.depth[i]));
+	hovered.setAttribute("width", Math.max(right - left - (right - left > 4 ? 1 : 0), 1));
+	picture.append(hovered);
+}
+
+/* Draw the rows that are in sight. */
+function draw() {
+	const drawn = document.createDocumentFragment();
+	const paths = new Map();
+	const top = Math.floor(scroller.scrollTop / ROW) - 2;
+	const bottom = Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + 2;
+	const rows = Math.floor(layout.height / ROW);
+	const [from, to] = view.flipped ? [top, bottom] : [rows - bottom - 1, rows - top + 1];
+
+	if (!everything()) {
+		picture.replaceChildren();
+		return;
+	}
+	for (let depth = Math.max(0, from); depth <= Math.min(layout.deepest, to); depth++)
+		drawRow(drawn, paths, depth);
+	for (const [classes, shape] of paths)
+		drawn.append(svg("path", { class: classes, d: shape }));
+	drawActive(drawn);
+	picture.replaceChildren(drawn);
+}
+
+/* -- Scrolling -- */
+
+/* Bring a frame's row into sight, with some of its callers. */
+function scrollTo(i) {
+	const near = Math.max(0, tree.depth[i] - ANCESTORS_IN_SIGHT);
+
+	scroller.scrollTop = view.flipped ? near * ROW : layout.height - near * ROW - scroller.clientHeight;
+}
+
+function keepInSight(i) {
+	const top = rowTop(tree.depth[i]);
+
+	if (top < scroller.scrollTop)
+		scroller.scrollTop = top - ROW;
+	else if (top + 2 * ROW > scroller.scrollTop + scroller.clientHeight)
+		scroller.scrollTop = top + 2 * ROW - scroller.clientHeight;
+}

@@ -1,0 +1,220 @@
+/*
+ * What is shown of the recording: kept in the address, so that the browser's
+ * back and forward, a reload and a copied link lead to the same view.
+ */
+
+const root = document.getElementById("ljspy");
+const COLOURS = recorded.compared ? ["change", "kind", "state"] : ["kind", "state"];
+
+const VIEW_AT_FIRST = {
+	inverted: root.dataset.inverted === "1",	/* callees at the root */
+	lines: root.dataset.lines === "1",
+	flipped: false,		/* the root at the top */
+	colour: COLOURS[0],
+	side: NOW,		/* whose weights are the widths */
+	focus: -1,		/* only stacks through this function, from it on */
+	zoom: 0,		/* a frame of the tree that these make */
+	search: "",
+};
+
+const view = { ...VIEW_AT_FIRST };
+let tree = null;		/* of the view */
+let active = 0;			/* the frame that keys act on */
+let matching = null;		/* whether each label matches the search; null without one */
+let steps = 0;			/* how many steps back lead to a view of this file */
+
+/* -- Trees of views -- */
+
+/* Trees are made when first seen. */
+const trees = new Map();
+
+function treeOfView() {
+	const { inverted, lines, focus } = view;
+	const key = [inverted, lines, focus].join();
+
+	if (!trees.has(key))
+		trees.set(key, inverted ? treeOfCallers(lines, focus) : treeOfCallees(lines, focus));
+	return trees.get(key);
+}
+
+/* To be called when the view has changed. */
+function applyView() {
+	tree = treeOfView();
+	layOut(tree, view.side);
+	if (!(view.zoom < tree.count && tree.width[view.zoom] > 0))
+		view.zoom = 0;
+	matching = null;
+	if (view.search !== "") {
+		const expression = searchExpression(view.search);
+
+		matching = tree.labels.map((label) => expression.test(label.text));
+	}
+}
+
+/* A search is a regular expression if it can be one; small letters match capitals too. */
+function searchExpression(wanted) {
+	const flags = wanted === wanted.toLowerCase() ? "iu" : "u";
+
+	try {
+		return new RegExp(wanted, flags);
+	} catch (error) {
+		return new RegExp(wanted.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), flags);
+	}
+}
+
+function isMatch(i) {
+	return matching !== null && matching[tree.label[i]];
+}
+
+/* -- Frames of the tree -- */
+
+function everything() {
+	return tree.width[0];
+}
+
+function labelText(i) {
+	return tree.labels[tree.label[i]].text;
+}
+
+function isAncestor(i, of) {
+	return i <= of && of < tree.end[i];
+}
+
+/* From the outermost caller on, without the root. */
+function stackOf(i) {
+	const names = [];
+
+	for (; i > 0; i = tree.caller[i])
+		names.push(labelText(i));
+	return view.inverted ? names : names.reverse();
+}
+
+function share(side, i) {
+	const whole = tree.total[side][0];
+
+	return whole ? tree.total[side][i] / whole : 0;
+}
+
+/* -- Looks -- */
+
+const KINDS = {
+	l: "Lua, interpreted", j: "Lua, compiled", b: "builtin", c: "C function",
+	n: "native", v: "VM", t: "trace", x: "lost", r: "left out",
+};
+const CHANGES = { p: "half or less", q: "less", s: "no clear change", y: "more", z: "double or more" };
+const STATE_NAMES = {
+	n: "no Lua", i: "interpreted", j: "compiled", c: "C", g: "garbage collection",
+	r: "recording a trace", o: "optimising a trace", a: "assembling a trace", e: "leaving a trace", u: "unknown",
+};
+/* States in one colour. */
+const STATE_LOOKS = { n: "n", i: "l", j: "j", c: "c", g: "g", r: "k", o: "k", a: "k", e: "e", u: "u" };
+const STATE_LEGEND = {
+	l: "interpreted", j: "compiled", c: "C", g: "garbage collection", k: "compiling", e: "leaving a trace",
+	n: "no Lua", u: "unknown",
+};
+const LEGENDS = { kind: KINDS, state: STATE_LEGEND, change: CHANGES };
+
+/* A Lua function has the look of what it was more often. */
+function kindLook(i) {
+	const kind = tree.labels[tree.label[i]].look;
+
+	return kind === "l" && tree.compiled[i] > tree.total[NOW][i] / 2 ? "j" : kind;
+}
+
+/* The weights of the states of a frame by look, heaviest first. */
+function stateLooks(i) {
+	const weights = new Map();
+
+	(tree.states[i] || []).forEach((weight, state) => {
+		const look = STATE_LOOKS[STATES[state]];
+
+		if (weight)
+			weights.set(look, (weights.get(look) || 0) + weight);
+	});
+	return [...weights].sort(([, a], [, b]) => b - a);
+}
+
+/* As look_of_change() in output/look.c has it. */
+function changeLook(i) {
+	const [now, before] = [share(NOW, i), share(BEFORE, i)];
+	const [allNow, allBefore] = [tree.samples[NOW][0], tree.samples[BEFORE][0]];
+	const both = (tree.samples[NOW][i] + tree.samples[BEFORE][i]) / (allNow + allBefore || 1);
+	const variance = both * (1 - both) * ((allNow && 1 / allNow) + (allBefore && 1 / allBefore));
+	const larger = Math.max(now, before), smaller = Math.min(now, before);
+
+	if ((now - before) ** 2 <= 9 * variance || larger < 1.1 * smaller)
+		return "s";
+	if (larger >= 2 * smaller)
+		return now > before ? "z" : "p";
+	return now > before ? "y" : "q";
+}
+
+function look(i) {
+	if (i === 0)
+		return "a";
+	if (view.colour === "change")
+		return changeLook(i);
+	if (view.colour === "state")
+		return (stateLooks(i)[0] || ["u"])[0];
+	return kindLook(i);
+}
+
+/* -- Address and history -- */
+
+function address() {
+	const parts = new URLSearchParams();
+
+	for (const [key, first] of Object.entries(VIEW_AT_FIRST)) {
+		if (view[key] !== first)
+			parts.set(key, typeof first === "boolean" ? Number(view[key]) : view[key]);
+	}
+	return "#" + parts;
+}
+
+function readAddress() {
+	const parts = new URLSearchParams(location.hash.slice(1));
+	const number = (key, from, to) => {
+		const given = Number(parts.get(key) ?? NaN);
+
+		return Number.isInteger(given) && given >= from && given < to ? given : VIEW_AT_FIRST[key];
+	};
+
+	for (const [key, first] of Object.entries(VIEW_AT_FIRST)) {
+		if (typeof first === "boolean")
+			view[key] = parts.has(key) ? parts.get(key) === "1" : first;
+	}
+	view.colour = COLOURS.includes(parts.get("colour")) ? parts.get("colour") : VIEW_AT_FIRST.colour;
+	view.side = number("side", NOW, recorded.compared ? 2 : 1);
+	view.focus = number("focus", 0, recorded.functions.length);
+	view.zoom = number("zoom", 0, Infinity);
+	view.search = parts.get("search") || "";
+	applyView();
+}
+
+/* Where a page may not change its address (some embeddings), everything works but the way back. */
+function remember(method) {
+	try {
+		history[method]({ steps }, "", address());
+	} catch (error) {
+		steps = 0;
+	}
+}
+
+/* Change the view in a way that back undoes. */
+function stepTo(change) {
+	const before = address();
+
+	Object.assign(view, change);
+	if (address() === before)
+		return;
+	steps++;
+	remember("pushState");
+	applyView();
+}
+
+/* Change it without a step. */
+function turnTo(change) {
+	Object.assign(view, change);
+	remember("replaceState");
+	applyView();
+}

@@ -1,0 +1,44 @@
+#include "output/json_stream.h"
+
+#include <errno.h>
+
+#include "output/escape.h"
+#include "output/frame_text.h"
+
+void json_stream_outline(struct json_stream *stream, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vfprintf(stream->out, format, arguments);
+	va_end(arguments);
+}
+
+void json_stream_value(struct json_stream *stream, json_t *value)
+{
+	/* It fails when writing does, which is known of the stream, or without memory. */
+	if (!value || (json_dumpf(value, stream->out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) < 0 &&
+		       !ferror(stream->out)))
+		stream->error = -ENOMEM;
+	json_decref(value);
+}
+
+json_t *json_target_text(const char *text)
+{
+	char escaped[FRAME_TEXT_SIZE];
+
+	if (!text)
+		return json_null();
+	escape_text(ESCAPE_PLAIN, text, escaped, sizeof(escaped));
+	return json_string(escaped);
+}
+
+void json_stream_text(struct json_stream *stream, const char *text)
+{
+	json_stream_value(stream, json_target_text(text));
+}
+
+int json_stream_end(const struct json_stream *stream)
+{
+	return stream->error ? stream->error : ferror(stream->out) ? -EIO : 0;
+}

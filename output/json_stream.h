@@ -1,0 +1,37 @@
+/*
+ * json_stream: JSON documents that are too long to be in memory at once.
+ *
+ * The outline is written as text, every value in it by jansson. Errors
+ * are remembered and told at the end.
+ */
+#ifndef LJSPY_JSON_STREAM_H
+#define LJSPY_JSON_STREAM_H
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+struct json_stream {
+	FILE *out;
+	int error;	/* -ENOMEM, or 0 */
+};
+
+/* Punctuation, names of members and numbers; never text of the target. */
+__attribute__((format(printf, 2, 3)))
+void json_stream_outline(struct json_stream *stream, const char *format, ...);
+
+/* A value, on one line. Takes over the reference; NULL means that memory was short. */
+void json_stream_value(struct json_stream *stream, json_t *value);
+
+/* Text of the target, escaped as ESCAPE_PLAIN; null if it is NULL. */
+void json_stream_text(struct json_stream *stream, const char *text);
+
+/* 0, -ENOMEM or -EIO (the stream's own error is in errno). */
+int json_stream_end(const struct json_stream *stream);
+
+/* Text of the target as a value: escaped as ESCAPE_PLAIN; null if it is NULL. */
+json_t *json_target_text(const char *text);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * sample_table: samples in memory, each stack and frame once.
+ *
+ * For formats that need all samples of a thread in a row, or tables before
+ * samples. A sample takes 40 bytes, whatever the depth of its stack; what
+ * else it needs is shared. All indices begin with 0.
+ */
+#ifndef LJSPY_SAMPLE_TABLE_H
+#define LJSPY_SAMPLE_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/profile.h"
+#include "output/sample_source.h"
+#include "output/session.h"
+
+/* A position in a function, as stacks have it. */
+struct table_frame {
+	uint32_t function;	/* into functions */
+	uint32_t line;		/* 0 if unknown */
+	bool compiled;
+};
+
+/* A frame called from another stack. Stack 0 is the empty one, at the root of all. */
+struct table_stack {
+	uint32_t parent;	/* always smaller than the stack itself */
+	uint32_t frame;		/* into frames; not of stack 0 */
+	uint32_t depth;		/* in frames */
+};
+
+/* Names are the last that were seen; NULL if unknown. */
+struct table_thread {
+	pid_t pid;
+	pid_t tid;
+	const char *process_name;
+	const char *thread_name;
+	uint64_t weight_ns;
+	uint64_t cpu_ns;
+	size_t first;		/* its samples are samples[first] and so on, in time order */
+	size_t count;
+};
+
+struct table_sample {
+	uint64_t time_ns;
+	uint64_t cpu_ns;
+	uint64_t wall_ns;
+	const char *phase;	/* NULL if none */
+	uint32_t stack;		/* into stacks */
+	uint16_t thread_state;
+	uint16_t vm_state;
+};
+
+struct sample_table {
+	enum profile_weight weight;
+	uint64_t start_ns;	/* when the first sample's time began, as time_ns */
+	uint64_t weight_ns;	/* of all samples */
+	const struct function **functions;
+	uint32_t function_count;
+	struct table_frame *frames;
+	uint32_t frame_count;
+	struct table_stack *stacks;
+	uint32_t stack_count;
+	uint32_t depth;		/* of the deepest stack */
+	struct table_thread *threads;	/* by weight, the heaviest first */
+	uint32_t thread_count;
+	struct table_sample *samples;	/* thread by thread */
+	size_t sample_count;
+};
+
+/*
+ * Read a source to its end. What the table refers to must live as long as the
+ * source. 0, -ENOMEM, -EOVERFLOW if an index would not fit, or what the
+ * source had.
+ */
+int sample_table_read(struct sample_source *source, enum profile_weight weight,
+		      struct sample_table **ret_table);
+void sample_table_free(struct sample_table *table);
+
+/* When the session began, as time_ns; no sample's time begins earlier. */
+uint64_t sample_table_origin(const struct sample_table *table, const struct session *session);
+
+/* The part of a sample that counts. */
+uint64_t sample_table_weight(const struct sample_table *table, const struct table_sample *sample);
+
+/* Write the frames of a stack, root first, to ret_frames, which has room for depth. Returns how many. */
+uint32_t sample_table_frames(const struct sample_table *table, uint32_t stack, uint32_t *ret_frames);
+
+#endif

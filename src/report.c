@@ -1,0 +1,49 @@
+#include "src/commands.h"
+
+#include <errno.h>
+
+#include "src/message.h"
+#include "src/recordings.h"
+#include "src/render.h"
+
+static enum exit_status report(const struct options *options, struct functions *functions)
+{
+	const char *path = options->output ? options->output : "-";
+	enum exit_status status = EXIT_WITH_ERRORS;
+	struct output_file output = { 0 };
+	struct recordings recordings;
+	size_t count = 0;
+
+	while (options->recordings[count])
+		count++;
+	if (!recordings_open(options->recordings, count, options, functions, &recordings))
+		return EXIT_NOTHING_DONE;
+	if (!render_open(&output, path)) {
+		recordings_close(&recordings);
+		return EXIT_NOTHING_DONE;
+	}
+	if (recordings.figures.samples == 0)
+		message_warn("There are no such samples.");
+	if (render(&output, options, recordings.source, &recordings.session, &recordings.figures)) {
+		render_tell(path, options->format);
+		status = recordings.damaged ? EXIT_WITH_ERRORS : EXIT_ALL_GOOD;
+	}
+	recordings_close(&recordings);
+	return status;
+}
+
+enum exit_status command_report(const struct invocation *invocation)
+{
+	struct functions *functions = functions_new();
+	enum exit_status status;
+
+	/* Nothing is to be put in order when it is interrupted. */
+	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
+	if (!functions) {
+		message_error_errno(ENOMEM, "reading recordings");
+		return EXIT_NOTHING_DONE;
+	}
+	status = report(invocation->options, functions);
+	functions_free(functions);
+	return status;
+}

@@ -1,0 +1,29 @@
+#include "src/top/filter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void filter_clear(struct filter *filter)
+{
+	if (filter->is_regex)
+		regfree(&filter->regex);
+	filter->is_regex = false;
+	filter->text[0] = '\0';
+}
+
+void filter_set(struct filter *filter, const char *text)
+{
+	filter_clear(filter);
+	snprintf(filter->text, sizeof(filter->text), "%s", text);
+	filter->is_regex = regcomp(&filter->regex, filter->text,
+				   REG_EXTENDED | REG_ICASE | REG_NOSUB) == 0;
+}
+
+bool filter_passes(const struct filter *filter, const char *text)
+{
+	if (!*filter->text)
+		return true;
+	if (filter->is_regex)
+		return regexec(&filter->regex, text, 0, NULL, 0) == 0;
+	return strcasestr(text, filter->text) != NULL;
+}

@@ -1,0 +1,49 @@
+/*
+ * gather: the three kinds of lists, each gathered from samples and then made
+ * into rows. For rows.c alone.
+ *
+ * What a gatherer holds is NULL or all zero bytes at first. Functions that
+ * return an int: 0 or -ENOMEM.
+ */
+#ifndef LJSPY_TOP_GATHER_H
+#define LJSPY_TOP_GATHER_H
+
+#include "output/profile.h"
+#include "src/top/rows.h"
+
+/* The new last row, all zero; NULL when memory is short. */
+struct row *rows_append(struct rows *rows);
+
+int rows_compare(const struct row *a, const struct row *b, enum rows_sort sort);
+void rows_sort(struct row *rows, size_t count, enum rows_sort sort);
+
+/*---- Functions ----*/
+
+struct function_entry;
+
+/* number is another one for each sample, and not 0. */
+int function_rows_gather(struct function_entry **entries, const struct rows_options *options,
+			 const struct sample *sample, uint64_t number);
+int function_rows_finish(struct function_entry *entries, struct rows *rows);
+void function_rows_free(struct function_entry **entries);
+
+/* Does a frame of the sample pass the filter? 1, 0 or -ENOMEM. Remembers the answer for each function. */
+int function_rows_any_passes(struct function_entry **entries, const struct rows_options *options,
+			     const struct sample *sample);
+
+/*---- The tree ----*/
+
+int tree_rows_finish(const struct profile *profile, const struct rows_options *options,
+		     struct rows *rows);
+
+/*---- Processes and threads ----*/
+
+struct thread_entry;
+
+int thread_rows_gather(struct thread_entry **entries, const struct sample *sample);
+void thread_rows_count(const struct thread_entry *entries, struct totals *totals);
+int thread_rows_finish(const struct thread_entry *entries, const struct rows_options *options,
+		       struct rows *rows);
+void thread_rows_free(struct thread_entry **entries);
+
+#endif

@@ -1,0 +1,175 @@
+#include "src/top/rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/top/gather.h"
+
+struct row *rows_append(struct rows *rows)
+{
+	if (rows->count == rows->size) {
+		size_t size = rows->size ? 2 * rows->size : 64;
+		struct row *grown = reallocarray(rows->rows, size, sizeof(*grown));
+
+		if (!grown)
+			return NULL;
+		rows->rows = grown;
+		rows->size = size;
+	}
+	rows->rows[rows->count] = (struct row){ 0 };
+	return &rows->rows[rows->count++];
+}
+
+void rows_clear(struct rows *rows)
+{
+	free(rows->rows);
+	*rows = (struct rows){ 0 };
+}
+
+/*---- Order ----*/
+
+static int compare_numbers(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int compare_strings(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "");
+}
+
+static int compare_names(const struct row *a, const struct row *b)
+{
+	int order;
+
+	if (!a->function || !b->function) {
+		order = compare_strings(a->name, b->name);
+		if (!order)
+			order = compare_numbers(a->pid, b->pid);
+		return order ? order : compare_numbers(a->tid, b->tid);
+	}
+	order = compare_strings(a->function->name, b->function->name);
+	if (!order)
+		order = compare_strings(a->function->file, b->function->file);
+	if (!order)
+		order = compare_numbers(a->function->firstline, b->function->firstline);
+	if (!order)
+		order = compare_numbers(a->line, b->line);
+	return order;
+}
+
+/* Rows that are equal otherwise stand by name, so that they do not change places for nothing. */
+int rows_compare(const struct row *a, const struct row *b, enum rows_sort sort)
+{
+	int own = compare_numbers(b->own_ns, a->own_ns);
+	int total = compare_numbers(b->total_ns, a->total_ns);
+	int order = sort == SORT_OWN ? own : sort == SORT_TOTAL ? total : 0;
+
+	if (!order)
+		order = compare_names(a, b);
+	return order ? order : total;
+}
+
+static int compare_rows(const void *a, const void *b, void *sort)
+{
+	return rows_compare(a, b, *(enum rows_sort *)sort);
+}
+
+void rows_sort(struct row *rows, size_t count, enum rows_sort sort)
+{
+	if (count)
+		qsort_r(rows, count, sizeof(*rows), compare_rows, &sort);
+}
+
+/*---- Filling ----*/
+
+static bool has_lost_frame(const struct sample *sample)
+{
+	for (size_t i = 0; i < sample->frame_count; i++)
+		if (sample->frames[i].function->kind == FRAME_LOST)
+			return true;
+	return false;
+}
+
+static void add_to_totals(struct totals *totals, const struct sample *sample)
+{
+	totals->samples++;
+	totals->cpu_ns += sample->cpu_ns;
+	totals->by_state[sample->vm_state] += sample->cpu_ns;
+	if (has_lost_frame(sample))
+		totals->lost_ns += sample->cpu_ns;
+}
+
+struct gathered {
+	struct function_entry *functions;
+	struct profile *profile;
+	struct thread_entry *threads;
+};
+
+static int gather_sample(struct rows *rows, struct gathered *gathered, const struct sample *sample,
+			 const struct rows_options *options)
+{
+	int error, passes;
+
+	add_to_totals(&rows->totals, sample);
+	error = thread_rows_gather(&gathered->threads, sample);
+	if (error || (options->pid && sample->pid != options->pid) ||
+	    (options->tid && sample->tid != options->tid))
+		return error;
+	rows->whole_ns += sample->cpu_ns;
+	if (options->list == ROWS_FUNCTIONS)
+		return function_rows_gather(&gathered->functions, options, sample,
+					    rows->totals.samples);
+	if (options->list != ROWS_TREE)
+		return 0;
+	passes = function_rows_any_passes(&gathered->functions, options, sample);
+	return passes > 0 ? profile_add(gathered->profile, sample) : passes;
+}
+
+static int gather(struct rows *rows, struct gathered *gathered, struct sample_source *source,
+		  const struct rows_options *options)
+{
+	struct profile_options profile_options = {
+		.weight = PROFILE_CPU_TIME,
+		.by_line = options->by_line,
+	};
+	struct sample sample;
+	int result = source->rewind(source);
+
+	gathered->profile = profile_new(&profile_options);
+	if (!gathered->profile)
+		return -ENOMEM;
+	while (!result) {
+		result = source->next(source, &sample);
+		if (result <= 0)
+			return result;
+		result = sample.time_ns < options->since_ns
+			? 0 : gather_sample(rows, gathered, &sample, options);
+	}
+	return result;
+}
+
+int rows_fill(struct rows *rows, struct sample_source *source, const struct rows_options *options)
+{
+	struct gathered gathered = { 0 };
+	int error;
+
+	rows->count = 0;
+	rows->whole_ns = 0;
+	rows->totals = (struct totals){ 0 };
+	error = gather(rows, &gathered, source, options);
+	thread_rows_count(gathered.threads, &rows->totals);
+	if (!error && options->list == ROWS_TREE)
+		error = tree_rows_finish(gathered.profile, options, rows);
+	else if (!error && options->list == ROWS_THREADS)
+		error = thread_rows_finish(gathered.threads, options, rows);
+	else if (!error)
+		error = function_rows_finish(gathered.functions, rows);
+	if (options->list == ROWS_FUNCTIONS)
+		rows_sort(rows->rows, rows->count, options->sort);
+	function_rows_free(&gathered.functions);
+	profile_free(gathered.profile);
+	thread_rows_free(&gathered.threads);
+	return error;
+}

@@ -1,0 +1,495 @@
+#include "src/top/screen.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NCURSES_WIDECHAR 1
+#include <ncurses.h>
+
+#include "output/frame_label.h"
+#include "src/top/text.h"
+#ifdef LJSPY_STATIC
+#include "src/static/terminals.h"
+#endif
+
+/* Colours; A_NORMAL in terminals that have none. */
+enum ink {
+	INK_PLAIN,
+	INK_INTERPRETED,
+	INK_COMPILED,
+	INK_BUILTIN,
+	INK_NATIVE,
+	INK_VM,
+	INK_LOST,
+	INK_COUNT
+};
+
+enum {
+	HEAD_LINES = 4,		/* title, figures, states, columns */
+	FOOT_LINES = 1,
+	SHARE_COLUMNS = 7,	/* "100.0% " */
+	SPLIT_FROM_COLUMNS = 60,	/* names and places are apart from that width on */
+	ESCAPE_DELAY_MS = 25,
+};
+
+struct screen {
+	SCREEN *terminal;
+	bool colours;
+};
+
+static const struct {
+	const char *name;
+	enum ink ink;
+} states[VM_STATE_COUNT] = {
+	[VM_STATE_NONE] = { "no Lua", INK_NATIVE },
+	[VM_STATE_INTERPRETED] = { "interpreted", INK_INTERPRETED },
+	[VM_STATE_COMPILED] = { "compiled", INK_COMPILED },
+	[VM_STATE_C] = { "C", INK_NATIVE },
+	[VM_STATE_GC] = { "GC", INK_VM },
+	[VM_STATE_RECORDING] = { "recording", INK_VM },
+	[VM_STATE_OPTIMISING] = { "optimising", INK_VM },
+	[VM_STATE_ASSEMBLING] = { "assembling", INK_VM },
+	[VM_STATE_EXIT] = { "exit", INK_VM },
+	[VM_STATE_UNKNOWN] = { "unknown", INK_LOST },
+};
+
+/*---- The terminal ----*/
+
+static bool wants_colours(void)
+{
+	const char *no_color = getenv("NO_COLOR"), *clicolor = getenv("CLICOLOR");
+
+	return (!no_color || !*no_color) && !(clicolor && strcmp(clicolor, "0") == 0);
+}
+
+static void set_colours(struct screen *screen)
+{
+	static const short colours[INK_COUNT] = {
+		[INK_INTERPRETED] = COLOR_YELLOW,
+		[INK_COMPILED] = COLOR_GREEN,
+		[INK_BUILTIN] = COLOR_CYAN,
+		[INK_NATIVE] = COLOR_BLUE,
+		[INK_VM] = COLOR_MAGENTA,
+		[INK_LOST] = COLOR_RED,
+	};
+
+	if (!wants_colours() || !has_colors() || start_color() != OK ||
+	    use_default_colors() != OK || COLOR_PAIRS < INK_COUNT)
+		return;
+	for (short ink = INK_PLAIN + 1; ink < INK_COUNT; ink++)
+		init_pair(ink, colours[ink], -1);
+	screen->colours = true;
+}
+
+/* Can it place text? */
+static bool is_usable_terminal(void)
+{
+	const char *cursor_address = tigetstr("cup");
+
+	return cursor_address && *cursor_address;
+}
+
+static SCREEN *open_terminal(void)
+{
+	SCREEN *terminal = newterm(NULL, stdout, stdin);
+#ifdef LJSPY_STATIC
+	const char *name = getenv("TERM");
+
+	if (!terminal && name && terminals_describe(name))
+		terminal = newterm(NULL, stdout, stdin);
+#endif
+	return terminal;
+}
+
+int screen_open(struct screen **ret_screen)
+{
+	struct screen *screen;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return -ENOTTY;
+	setlocale(LC_CTYPE, "");
+	screen = calloc(1, sizeof(*screen));
+	if (!screen)
+		return -ENOMEM;
+	screen->terminal = open_terminal();
+	if (!screen->terminal) {
+		free(screen);
+		return -ENOTSUP;
+	}
+	if (!is_usable_terminal()) {
+		screen_close(screen);
+		return -ENOTSUP;
+	}
+	set_escdelay(ESCAPE_DELAY_MS);
+	/* No key makes a signal: to be stopped would keep signals from the target. */
+	raw();
+	noecho();
+	nonl();
+	keypad(stdscr, true);
+	nodelay(stdscr, true);
+	curs_set(0);
+	set_colours(screen);
+	*ret_screen = screen;
+	return 0;
+}
+
+void screen_close(struct screen *screen)
+{
+	if (!screen)
+		return;
+	curs_set(1);
+	endwin();
+	delscreen(screen->terminal);
+	free(screen);
+}
+
+/*---- Text ----*/
+
+static void set_ink(const struct screen *screen, enum ink ink)
+{
+	attr_set(A_NORMAL, screen->colours ? (short)ink : 0, NULL);
+}
+
+/* From column x on, no further than column end; returns where it ended. */
+static int put(int y, int x, int end, enum text_part part, const char *text)
+{
+	wchar_t wide[TEXT_SIZE];
+	size_t length, columns;
+
+	if (x >= end)
+		return x;
+	columns = text_fit(text, part, (size_t)(end - x), wide, &length);
+	mvaddnwstr(y, x, wide, (int)length);
+	return x + (int)columns;
+}
+
+__attribute__((format(printf, 4, 5)))
+static int put_format(int y, int x, int end, const char *format, ...)
+{
+	char text[256];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return put(y, x, end, TEXT_HEAD, text);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+/*---- Head and foot ----*/
+
+static void describe_period(const struct picture *picture, char *text, size_t size)
+{
+	/* Samples do not reach back so far just after the beginning, or when there are too many. */
+	unsigned int shown_s = (unsigned int)((picture->period_ns + 500000000) / 1000000000);
+
+	if (shown_s < picture->period_s)
+		snprintf(text, size, " %u Hz, last %u of %u s ", picture->rate_hz, shown_s,
+			 picture->period_s);
+	else
+		snprintf(text, size, " %u Hz, last %u s ", picture->rate_hz, picture->period_s);
+}
+
+static void draw_title(const struct picture *picture)
+{
+	char right[64];
+	int begin, end = COLS;
+
+	attron(A_REVERSE);
+	mvhline(0, 0, ' ', COLS);
+	if (picture->notice)
+		snprintf(right, sizeof(right), " %s ", picture->notice);
+	else
+		describe_period(picture, right, sizeof(right));
+	begin = COLS - (int)strlen(right);
+	if (begin > 8) {
+		put(0, begin, COLS, TEXT_HEAD, right);
+		end = begin;
+	}
+	put(0, put(0, 0, end, TEXT_HEAD, "ljspy top  "), end, TEXT_HEAD, picture->target);
+	attroff(A_REVERSE);
+}
+
+/* Add a piece of text if it fits as a whole. */
+__attribute__((format(printf, 3, 4)))
+static void add_piece(int y, int *x, const char *format, ...)
+{
+	char text[128];
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	if (length <= 0 || *x + length > COLS)
+		return;
+	put(y, *x, COLS, TEXT_HEAD, text);
+	*x += length + 2;
+}
+
+static void draw_figures(const struct picture *picture)
+{
+	const struct totals *totals = &picture->rows->totals;
+	const struct figures *figures = picture->figures;
+	const struct histogram *pause = &figures->pause_ns;
+	int x = 0;
+
+	add_piece(1, &x, "CPU %.1f%%", percent(totals->cpu_ns, picture->period_ns));
+	add_piece(1, &x, "lost %.1f%%", percent(totals->lost_ns, totals->cpu_ns));
+	add_piece(1, &x, "pause %.0f us", (double)histogram_percentile(pause, 500) / 1e3);
+	add_piece(1, &x, "p99 %.0f", (double)histogram_percentile(pause, 990) / 1e3);
+	add_piece(1, &x, "max %.0f", (double)pause->max / 1e3);
+	add_piece(1, &x, "missed %llu", (unsigned long long)figures->missed_ticks);
+	add_piece(1, &x, "samples %llu", (unsigned long long)totals->samples);
+	if (totals->thread_count > 1)
+		add_piece(1, &x, "%zu processes, %zu threads", totals->process_count,
+			  totals->thread_count);
+}
+
+/* The VM's states by their shares, the largest first. */
+static void draw_states(const struct screen *screen, const struct picture *picture)
+{
+	const struct totals *totals = &picture->rows->totals;
+	bool shown[VM_STATE_COUNT] = { false };
+	int x = 0;
+
+	for (;;) {
+		int largest = -1;
+
+		for (int state = 0; state < VM_STATE_COUNT; state++)
+			if (!shown[state] && totals->by_state[state] &&
+			    (largest < 0 || totals->by_state[state] > totals->by_state[largest]))
+				largest = state;
+		if (largest < 0)
+			break;
+		shown[largest] = true;
+		set_ink(screen, states[largest].ink);
+		add_piece(2, &x, "%s %.1f%%", states[largest].name,
+			  percent(totals->by_state[largest], totals->cpu_ns));
+	}
+	set_ink(screen, INK_PLAIN);
+}
+
+static void draw_foot(const struct picture *picture)
+{
+	int y = LINES - 1, x;
+
+	if (picture->typing || *picture->options->filter->text) {
+		x = put(y, 0, COLS, TEXT_HEAD, "Filter: ");
+		x = put(y, x, COLS - 1, TEXT_TAIL, picture->options->filter->text);
+		if (picture->typing)
+			mvaddch(y, x, ' ' | A_REVERSE);
+		else
+			put(y, x + 2, COLS, TEXT_HEAD, "(Esc clears)");
+		return;
+	}
+	put(y, 0, COLS, TEXT_HEAD,
+	    "h Help  / Filter  t Tree  H Threads  l Lines  1 2 3 Sort  Space Pause  q Quit");
+}
+
+/*---- The list ----*/
+
+/* Where the columns of the list begin. */
+struct columns {
+	int name, place, end;	/* place is end if it is not apart from the name */
+};
+
+static struct columns lay_out(const struct picture *picture)
+{
+	struct columns columns = { .name = 2 * SHARE_COLUMNS, .place = COLS, .end = COLS };
+
+	if (picture->options->list == ROWS_FUNCTIONS && COLS >= SPLIT_FROM_COLUMNS)
+		columns.place = columns.name + (COLS - columns.name) / 2;
+	return columns;
+}
+
+static void draw_column_name(int y, int x, int end, const char *text, bool sorted)
+{
+	attrset(sorted ? A_BOLD | A_REVERSE : A_BOLD | A_UNDERLINE);
+	put(y, x, end, TEXT_HEAD, text);
+	attrset(A_NORMAL);
+}
+
+static void draw_column_names(const struct picture *picture, struct columns columns)
+{
+	const struct rows_options *options = picture->options;
+	bool threads = options->list == ROWS_THREADS;
+	int y = HEAD_LINES - 1;
+
+	draw_column_name(y, 0, SHARE_COLUMNS - 1, threads ? "  CPU%" : "  OWN%", options->sort == SORT_OWN);
+	draw_column_name(y, SHARE_COLUMNS, columns.name - 1, threads ? "SHARE%" : "TOTAL%",
+			 options->sort == SORT_TOTAL);
+	draw_column_name(y, columns.name, columns.place - 1,
+			 threads ? "PROCESS AND THREADS"
+				 : options->by_line ? "FUNCTION AND LINE" : "FUNCTION",
+			 options->sort == SORT_NAME);
+	if (columns.place < columns.end)
+		draw_column_name(y, columns.place, columns.end,
+				 options->by_line ? "FILE:LINE" : "FILE:LINE OF DEFINITION", false);
+}
+
+static enum ink ink_of(const struct row *row)
+{
+	if (!row->function)
+		return INK_PLAIN;
+	switch (row->function->kind) {
+	case FRAME_LUA:
+		return row->compiled ? INK_COMPILED : INK_INTERPRETED;
+	case FRAME_BUILTIN:
+		return INK_BUILTIN;
+	case FRAME_C_FUNCTION:
+	case FRAME_NATIVE:
+		return INK_NATIVE;
+	case FRAME_VM:
+	case FRAME_TRACE:
+		return INK_VM;
+	case FRAME_LOST:
+		return INK_LOST;
+	case FRAME_KIND_COUNT:
+		break;
+	}
+	return INK_PLAIN;
+}
+
+/* The text without so many characters at its beginning. */
+static const char *skip(const char *text, size_t characters)
+{
+	while (*text && characters) {
+		text++;
+		if (((unsigned char)*text & 0xc0) != 0x80)
+			characters--;
+	}
+	return text;
+}
+
+static void draw_function(const struct picture *picture, const struct row *row, int y,
+			  struct columns columns)
+{
+	char label[FRAME_LABEL_SIZE];
+	size_t name_length;
+	const char *place = "";
+
+	frame_label_parts(row->function, row->line, picture->options->by_line, label, &name_length);
+	if (columns.place < columns.end && label[name_length]) {
+		label[name_length] = '\0';
+		place = label + name_length + 1;
+	}
+	put(y, columns.name, columns.place - 1, TEXT_HEAD, skip(label, picture->position->left));
+	put(y, columns.place, columns.end, TEXT_TAIL, place);
+}
+
+static void draw_branch(const struct picture *picture, const struct row *row, int y,
+			struct columns columns)
+{
+	/* The deepest are not moved out of sight. */
+	int most = (columns.end - columns.name) / 2;
+	int x = columns.name + (row->depth < (uint32_t)most ? (int)row->depth : most);
+	char label[FRAME_LABEL_SIZE];
+
+	frame_label(row->function, row->line, picture->options->by_line, label);
+	put(y, x, columns.end, TEXT_HEAD, !row->has_children ? "  " : row->is_folded ? "+ " : "- ");
+	put(y, x + 2, columns.end, TEXT_HEAD, skip(label, picture->position->left));
+}
+
+static void draw_thread(const struct row *row, int y, struct columns columns)
+{
+	int x = columns.name + (row->tid ? 2 : 0);
+
+	x = put_format(y, x, columns.end, "%d ", row->tid ? row->tid : row->pid);
+	put(y, x, columns.end, TEXT_HEAD, row->name);
+}
+
+static void draw_row(const struct screen *screen, const struct picture *picture, size_t index, int y,
+		     struct columns columns)
+{
+	const struct row *row = &picture->rows->rows[index];
+	bool threads = picture->options->list == ROWS_THREADS;
+	uint64_t whole = picture->rows->whole_ns;
+
+	set_ink(screen, ink_of(row));
+	if (index == picture->position->selected)
+		attron(A_REVERSE);
+	mvhline(y, 0, ' ', COLS);
+	put_format(y, 0, SHARE_COLUMNS, "%5.1f%%",
+		   threads ? percent(row->total_ns, picture->period_ns) : percent(row->own_ns, whole));
+	put_format(y, SHARE_COLUMNS, columns.name, "%5.1f%%", percent(row->total_ns, whole));
+	if (picture->options->list == ROWS_FUNCTIONS)
+		draw_function(picture, row, y, columns);
+	else if (picture->options->list == ROWS_TREE)
+		draw_branch(picture, row, y, columns);
+	else
+		draw_thread(row, y, columns);
+	attrset(A_NORMAL);
+}
+
+static void draw_list(const struct screen *screen, const struct picture *picture)
+{
+	struct columns columns = lay_out(picture);
+	size_t page = screen_page();
+
+	draw_column_names(picture, columns);
+	for (size_t i = 0; i < page && picture->position->first + i < picture->rows->count; i++)
+		draw_row(screen, picture, picture->position->first + i, HEAD_LINES + (int)i, columns);
+	if (picture->rows->count == 0 && page > 0)
+		put(HEAD_LINES, 0, COLS, TEXT_HEAD,
+		    *picture->options->filter->text ? "Nothing matches the filter."
+						    : "No CPU time was used.");
+}
+
+/*---- Help ----*/
+
+static void draw_help(void)
+{
+	static const char *const lines[] = {
+		"Up Down PgUp PgDn Home End   move",
+		"Left Right                   scroll names; in the tree: fold, unfold",
+		"1 2 3, < >                   sort by own share, total share, name",
+		"l                            functions or lines",
+		"t, F5                        tree of callers and callees",
+		"H                            processes and threads; Enter: show only that one",
+		"Tab                          the next of these lists",
+		"/, F4                        filter by text or regular expression; Esc clears",
+		"[ ]                          shorter, longer period",
+		"Space, p                     pause, go on",
+		"r                            reset: forget what was seen",
+		"q, F10, Ctrl-C               quit",
+		"",
+		"OWN%    share of CPU time in the function itself",
+		"TOTAL%  the same with all that it called",
+		"pause   for how long a thread is held for a sample: median, p99, longest",
+	};
+
+	for (int i = 0; i < (int)(sizeof(lines) / sizeof(lines[0])) && i < LINES - 2; i++)
+		put(i + 1, 0, COLS, TEXT_HEAD, lines[i]);
+	put(LINES - 1, 0, COLS, TEXT_HEAD, "Any key: back");
+}
+
+void screen_draw(struct screen *screen, const struct picture *picture)
+{
+	attrset(A_NORMAL);
+	erase();
+	draw_title(picture);
+	if (picture->help) {
+		draw_help();
+	} else {
+		draw_figures(picture);
+		draw_states(screen, picture);
+		draw_list(screen, picture);
+		draw_foot(picture);
+	}
+	refresh();
+}
+
+size_t screen_page(void)
+{
+	return LINES > HEAD_LINES + FOOT_LINES ? (size_t)(LINES - HEAD_LINES - FOOT_LINES) : 0;
+}

@@ -1,0 +1,253 @@
+"""The programs that ljspy's formats are for, asked what they understood.
+
+Each gives, of a file, totals: by the name of a function, its own time and that
+of all samples it is in, in nanoseconds.
+"""
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import xml.etree.ElementTree
+from collections import defaultdict
+
+import pytest
+
+SVG = "{http://www.w3.org/2000/svg}"
+FLAMEGRAPH = "{http://github.com/jonhoo/inferno}"
+LIMIT_SECONDS = 60
+
+
+def run(*argv, **options):
+    """What a program says. It must not complain."""
+    result = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                            timeout=LIMIT_SECONDS, **options)
+    assert result.returncode == 0, result.stderr.decode(errors="replace")[-2000:]
+    return result.stdout.decode()
+
+
+def totals_of_stacks(stacks):
+    """Of pairs of a list of names, root first, and a weight."""
+    own, total = defaultdict(int), defaultdict(int)
+    for names, weight in stacks:
+        if names:
+            own[names[-1]] += weight
+        for name in set(names):
+            total[name] += weight
+    return {name: (own[name], total[name]) for name in total}
+
+
+def parse_folded(text):
+    """Stacks, as totals_of_stacks() takes them."""
+    stacks = []
+    for line in text.splitlines():
+        stack, weight = line.rsplit(" ", 1)
+        stacks.append((stack.split(";"), int(weight)))
+    return stacks
+
+
+class Json:
+    """A script."""
+
+    def __init__(self, path):
+        self.document = json.loads(path.read_text(encoding="utf-8"))
+        self.functions = self.document["functions"]
+
+    def names(self, stack):
+        frames = (self.document["frames"][i] for i in self.document["stacks"][stack])
+        return [self.functions[frame["function"]]["name"] for frame in frames]
+
+    def totals(self):
+        return totals_of_stacks((self.names(s["stack"]), s["cpu_ns"]) for s in self.document["samples"])
+
+
+class Inferno:
+    """Flame graph tools."""
+
+    def __init__(self, directory):
+        self.programs = directory / "bin"
+
+    def collapse(self, path, *options):
+        """The text of perf script as folded stacks, whose first frame is the thread's name."""
+        return parse_folded(run(self.programs / "inferno-collapse-perf", *options, path))
+
+    def perf_totals(self, path):
+        return totals_of_stacks((names[1:], weight) for names, weight in self.collapse(path))
+
+    def boxes(self, path):
+        """Name, level (the root has 0), left edge and width of what is drawn of folded stacks."""
+        svg = run(self.programs / "inferno-flamegraph", "--minwidth", "0", path)
+        boxes = []
+        for group in xml.etree.ElementTree.fromstring(svg).iter(SVG + "g"):
+            title, rect = group.find(SVG + "title"), group.find(SVG + "rect")
+            if title is not None and rect is not None:
+                name = re.fullmatch(r"(.*) \([\d,]+ samples, [\d.]+%\)", title.text, re.DOTALL)[1]
+                boxes.append((-float(rect.get("y")), int(rect.get(FLAMEGRAPH + "x")),
+                              int(rect.get(FLAMEGRAPH + "w")), name))
+        return boxes
+
+    def folded_totals(self, path):
+        """The picture's boxes made stacks again: what is on no box above is its own."""
+        stacks, names, own = [], [], []
+
+        def pop():
+            stacks.append((names[1:], own.pop() * 1000))
+            names.pop()
+
+        levels = sorted({box[0] for box in self.boxes(path)})
+        for y, x, width, name in sorted(self.boxes(path), key=lambda box: (box[1], box[0])):
+            while len(names) > levels.index(y):
+                pop()
+            if own:
+                own[-1] -= width
+            names.append(name)
+            own.append(width)
+        while names:
+            pop()
+        return totals_of_stacks(stacks)
+
+
+class Pprof:
+    """go tool pprof."""
+
+    def __init__(self, directory):
+        self.program = directory / "pprof"
+
+    def ask(self, path, *options):
+        return run(self.program, *options, path, env=os.environ | {"PPROF_TMPDIR": str(path.parent)})
+
+    def top(self, path, *options):
+        """Own and total by name, in the unit asked for."""
+        text = self.ask(path, "-top", "-nodecount=0", "-nodefraction=0", "-edgefraction=0", "-unit=ns", *options)
+        rows = re.findall(r"^ *([\d.]+)(?:ns)? +[\d.]+% +[\d.]+% +([\d.]+)(?:ns)? +[\d.]+%  (.*)$", text, re.MULTILINE)
+        return {name: (float(own), float(total)) for own, total, name in rows}
+
+    def totals(self, path):
+        return self.top(path)
+
+
+class Speedscope:
+    """The application, in a browser. It is asked to export what it imported."""
+
+    def __init__(self, page, driver, directory):
+        self.page = page
+        self.driver = driver
+        self.directory = directory
+
+    def imported(self, path):
+        script = self.directory / "profile.js"
+        name, content = json.dumps(path.name), base64.b64encode(path.read_bytes()).decode()
+        script.write_text(f'speedscope.loadFileFromBase64({name}, "{content}")')
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.page.as_uri()}#localProfilePath={script}")
+        self.driver.set_script_timeout(LIMIT_SECONDS)
+        exported = self.driver.execute_async_script("""
+            const done = arguments[0], make = URL.createObjectURL;
+            URL.createObjectURL = (blob) => {
+                clearInterval(timer);
+                blob.text().then(done);
+                return make.call(URL, new Blob([]));
+            };
+            const timer = setInterval(() => {
+                window.dispatchEvent(new KeyboardEvent("keydown", { key: "s", ctrlKey: true }));
+            }, 50);""")
+        assert not [entry for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        return json.loads(exported)
+
+    @staticmethod
+    def stacks(document, profile):
+        """Of a profile made of events: names and weight."""
+        names, before = [], 0
+        for event in profile["events"]:
+            yield list(names), event["at"] - before
+            before = event["at"]
+            if event["type"] == "O":
+                names.append(document["shared"]["frames"][event["frame"]]["name"])
+            else:
+                names.pop()
+
+    def totals(self, path):
+        """Of the merged profile, and of all threads together."""
+        document = self.imported(path)
+        merged, *threads = document["profiles"]
+        return (totals_of_stacks(self.stacks(document, merged)),
+                totals_of_stacks(stack for thread in threads for stack in self.stacks(document, thread)))
+
+
+class Firefox:
+    """The Firefox Profiler's own code, in its command line tool."""
+
+    SESSION = "test"
+
+    def __init__(self, directory, work):
+        self.program = directory / "dist/profiler-cli.js"
+        self.work = work
+        self.environment = os.environ | {"PROFILER_CLI_SESSION_DIR": str(work)}
+        self.server = None
+
+    def ask(self, *arguments):
+        return json.loads(run("node", self.program, *arguments, "--session", self.SESSION, "--json",
+                              env=self.environment))
+
+    def open(self, path):
+        """What its command "load" does, which waits for half a second only. Nobody
+        may ask before the server says that it is ready: it would be forgotten."""
+        self.close()
+        self.server = subprocess.Popen(["node", self.program, "--daemon", path, "--session", self.SESSION],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment)
+        log = self.work / f"{self.SESSION}.log"
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not (log.exists() and "Profile loaded successfully" in log.read_text()):
+            assert self.server.poll() is None and time.monotonic() < deadline, log.exists() and log.read_text()
+            time.sleep(0.05)
+
+    def close(self):
+        if self.server:
+            self.server.kill()
+            self.server.wait()
+            self.server = None
+
+    def threads(self):
+        return self.ask("thread", "list", "--limit", "0")["threads"]
+
+    def functions(self, thread):
+        return self.ask("thread", "functions", "--thread", thread["threadHandle"], "--limit", "0",
+                        "--include-idle")["functions"]
+
+    def totals(self):
+        own, total = defaultdict(float), defaultdict(float)
+        for thread in self.threads():
+            for function in self.functions(thread):
+                own[function["name"]] += function["selfSamples"] * 1e6
+                total[function["name"]] += function["totalSamples"] * 1e6
+        return {name: (own[name], total[name]) for name in total}
+
+
+class Callgrind:
+    """callgrind_annotate."""
+
+    def __init__(self):
+        if not shutil.which("callgrind_annotate"):
+            pytest.skip("valgrind is not installed")
+
+    def ask(self, path, *options):
+        return run("callgrind_annotate", "--threshold=100", *options, path, cwd=path.parent)
+
+    def costs(self, path, *options):
+        """Nanoseconds of each "file:function [object]"."""
+        text = self.ask(path, "--auto=no", *options)
+        rows = re.findall(r"^ *([\d,]+|\.)(?: \( *[\d.]+%\))? +(?:[\d,]+|\.)(?: \( *[\d.]+%\))? +([^ ]*:.*)$", text,
+                          re.MULTILINE)
+        return {name: 0 if cost == "." else int(cost.replace(",", "")) for cost, name in rows}
+
+    def totals(self, path, functions):
+        own, total = self.costs(path), self.costs(path, "--inclusive=yes")
+        named = {}
+        for function in functions:
+            text = f"{function.get('file', '???')}:{function['name']}"
+            text += f" [{function['module']}]" if "module" in function else ""
+            named[function["name"]] = (own.get(text, 0), total.get(text, 0))
+        return named

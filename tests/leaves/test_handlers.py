@@ -1,0 +1,49 @@
+"""LuaJIT's bytecode handlers and fast functions have names, though the programs
+are stripped: the dispatch table tells which code is whose."""
+
+import collections
+import pathlib
+import subprocess
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+SCRIPT = pathlib.Path(__file__).parent / "handlers.lua"
+# In every build; others have more of the same name ("lj_BC_ADDVV", "lj_BC_IFORL").
+HANDLERS = ("lj_BC_MODVN", "lj_BC_ADDVV", "lj_BC_CALL", "lj_BC_UGET")
+FAST_FUNCTIONS = ("lj_ff_math_floor", "lj_ff_string_char")
+
+
+def programs():
+    """luajit of every release that other tests have unpacked."""
+    found = {str(path.relative_to(ljspy.PACKAGES)).split("/usr/")[0]: path
+             for path in sorted(ljspy.PACKAGES.glob("**/usr/bin/luajit"))}
+    return found or {runtime: ljspy.luajit(runtime) for runtime in ljspy.RUNTIMES}
+
+
+def start(program):
+    libraries = ":".join(map(str, program.parent.parent.glob("lib/*-linux-gnu")))
+    argv = ["env", f"LD_LIBRARY_PATH={libraries}", program]
+    tried = subprocess.run([*argv, "-v"], check=False, capture_output=True, timeout=10)
+    is_64_bit = program.read_bytes()[4] == 2
+    if tried.returncode or not is_64_bit:
+        pytest.skip("does not run here, or is no 64-bit program")
+    return ljspy.Target([*argv, SCRIPT, 50])
+
+
+@pytest.mark.parametrize("name", programs())
+def test_the_interpreters_code_has_names(name, tmp_path):
+    with start(programs()[name]).wait_ready() as target:
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"])
+    leaves = collections.Counter()
+    for frames, weight in recorded:
+        if any(frame.startswith("works ") for frame in frames):
+            leaves[frames[-1].removesuffix(" [vm]")] += weight
+    for handler in HANDLERS:
+        assert leaves[handler], (handler, leaves)
+    assert any(leaves[function] for function in FAST_FUNCTIONS), leaves
+    # Handlers share code whose owner cannot be told.
+    assert leaves["[vm]"] < 0.5 * sum(leaves.values()), leaves

@@ -1,0 +1,162 @@
+"""Completions, by what the shells themselves offer."""
+
+import os
+import shlex
+import shutil
+import subprocess
+
+import pytest
+
+import help_text
+import ljspy
+from terminal import Terminal
+
+pytestmark = pytest.mark.usefixtures("built")
+
+DIRECTORY = ljspy.ROOT / "contrib/completions"
+
+# Names of arguments, by whether there is something to offer for them. A new one
+# is to be known to the completions.
+COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE"}
+TYPED = {"", "PATTERN", "TIME", "HZ"}
+
+
+def environment():
+    return dict(os.environ, PATH=f"{ljspy.LJSPY.parent}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
+
+
+def in_bash(line):
+    """What bash offers: the function is called as bash would, for the words of the
+    line, which bash separates at "=" as well."""
+    words = [word for part in line.split(" ") for word in part.replace("=", " = ").rstrip(" ").split(" ")]
+    if line.endswith("="):
+        words = words[:-1] + ["="]
+    script = (
+        f"source {shlex.quote(str(DIRECTORY / 'ljspy.bash'))}; compopt() {{ :; }}; "
+        f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; _ljspy; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    )
+    return run_shell(["bash", "--norc", "--noprofile", "-c", script])
+
+
+def in_fish(line):
+    """What fish offers, without its descriptions."""
+    script = f"source {shlex.quote(str(DIRECTORY / 'ljspy.fish'))}; complete -C {shlex.quote(line)}"
+    offered = run_shell(["fish", "--no-config", "-c", script])
+    return [text.split("\t")[0].removeprefix(line.rpartition(" ")[2].rpartition("=")[0] + "=") for text in offered]
+
+
+def run_shell(argv):
+    result = subprocess.run(argv, cwd=ljspy.ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=True)
+    assert not result.stderr, result.stderr
+    return [text for text in result.stdout.splitlines() if text]
+
+
+SHELLS = {"bash": in_bash, "fish": in_fish}
+
+
+@pytest.fixture(params=SHELLS)
+def offer(request):
+    if not shutil.which(request.param):
+        pytest.skip(f"{request.param} is not installed")
+    return SHELLS[request.param]
+
+
+COMMANDS = help_text.commands() if ljspy.LJSPY.exists() else []
+
+
+def test_commands(offer):
+    assert set(COMMANDS) <= set(offer("ljspy "))
+    assert offer("ljspy rec") == ["record"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options(offer, command):
+    told = sorted(option.long for option in help_text.options(command))
+    assert sorted(offer(f"ljspy {command} --")) == told
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_argument_is_known(command):
+    assert {option.argument for option in help_text.options(command)} <= COMPLETED | TYPED
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_arguments_are_offered_for_long_and_short_options(offer, command):
+    for option in help_text.options(command):
+        for name in filter(None, (option.short, option.long)):
+            offered = offer(f"ljspy {command} {name} ")
+            assert not any(text.startswith("-") for text in offered) or not option.argument
+            if option.argument:
+                assert bool(offered) == (option.argument in COMPLETED), (name, offered)
+
+
+def test_formats(offer):
+    told = sorted(help_text.formats("record"))
+    assert told
+    assert sorted(offer("ljspy record --format ")) == told
+    assert sorted(offer("ljspy record -f ")) == told
+    assert sorted(offer("ljspy record --format=")) == told
+    assert offer("ljspy record --format=fol") == ["folded"]
+
+
+def test_ways_to_show_native_code(offer):
+    for way in offer("ljspy dump --native "):
+        assert "is not a way" not in ljspy.run("dump", "--native", way, "-p", "0").stderr
+    assert sorted(offer("ljspy dump --native ")) == ["all", "fold", "none"]
+
+
+def test_files(offer):
+    assert offer("ljspy record --stats GNU") == ["GNUmakefile"]
+
+
+def test_processes(offer):
+    assert str(os.getpid()) in offer(f"ljspy dump -p {str(os.getpid())[:1]}")
+    assert f"1,{os.getpid()}" in offer(f"ljspy dump -p 1,{str(os.getpid())[:1]}")
+
+
+def test_a_command_to_start(offer):
+    assert "printf" in offer("ljspy record -- print")
+
+
+# zsh has no way to ask but at a prompt.
+
+
+@pytest.fixture
+def zsh(tmp_path):
+    if not shutil.which("zsh"):
+        pytest.skip("zsh is not installed")
+    if not shutil.which("tmux"):
+        pytest.skip("tmux is not installed")
+    command = f"cd {shlex.quote(str(ljspy.ROOT))}; exec zsh -f"
+    with Terminal(tmp_path, command, lines=50, env={"PATH": environment()["PATH"], "PS1": "%% "}) as terminal:
+        terminal.wait_for(lambda lines: lines[:1] == ["%"])
+        terminal.text(f"fpath=({shlex.quote(str(DIRECTORY))} $fpath); autoload -U compinit; compinit -u -D; PS1='> '; clear\r")
+        terminal.wait_for(lambda lines: lines[0] == ">", seconds=60)
+        yield terminal
+
+
+def ask(zsh, line, answer):
+    """Until the screen holds the answer to a Tab, a text or a function of it."""
+    zsh.text(line)
+    zsh.wait_for(line.rstrip())
+    zsh.keys("Tab")
+    lines = zsh.wait_for(answer, seconds=60)
+    zsh.keys("C-u", "C-l")
+    zsh.wait_for(lambda lines: lines[0] == ">" and not any(lines[1:]))
+    return lines
+
+
+def words(lines):
+    return {line.split()[0] for line in lines[1:] if line.split()}
+
+
+def test_zsh(zsh):
+    ask(zsh, "ljspy ", lambda lines: set(COMMANDS) <= words(lines))
+    ask(zsh, "ljspy rec", "> ljspy record")
+    for command in COMMANDS:
+        told = {option.long for option in help_text.options(command)}
+        ask(zsh, f"ljspy {command} --", lambda lines, told=told: words(lines) == told)
+    ask(zsh, "ljspy record -f fol", "> ljspy record -f folded")
+    ask(zsh, "ljspy record --native=", lambda lines: words(lines) & {"all"} and "fold" in lines[1])
+    ask(zsh, "ljspy record --stats GNU", "> ljspy record --stats GNUmakefile")
+    ask(zsh, "ljspy record -- print", lambda lines: "printf" in "\n".join(lines))

@@ -1,0 +1,350 @@
+"""A recording can be made once and looked at many ways, whatever became of
+the ljspy that made it."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import resource
+import signal
+import subprocess
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def report(*arguments, status=ljspy.OK, **options):
+    result = ljspy.run("report", *arguments, **options)
+    assert result.returncode == status, result.stderr
+    return result
+
+
+def folded(*arguments, **options):
+    """Stacks and their weights, in microseconds."""
+    lines = report(*arguments, "-f", "folded", **options).stdout.splitlines()
+    return {stack: int(weight) for stack, weight in (line.rsplit(" ", 1) for line in lines)}
+
+
+def same_weight(a, b):
+    """Each stack is rounded to a microsecond on its own."""
+    return abs(a - b) <= 5
+
+
+def record_program(path, name, *options, seconds=2, jit="off", status=ljspy.OK):
+    with ljspy.program("luajit", name, jit=jit) as target:
+        arguments = ["-d", f"{seconds}s", "-r", ljspy.HIGH_RATE, *options, "-o", path, "-p", target.pid]
+        result = ljspy.run("record", *arguments)
+    assert result.returncode == status, result.stderr
+    return result
+
+
+@pytest.fixture(scope="module")
+def shares(tmp_path_factory):
+    """A recording of shares.lua, and the figures of its making."""
+    directory = tmp_path_factory.mktemp("shares")
+    record_program(directory / "shares.ljspy", "shares", "--stats", directory / "stats.json")
+    return directory / "shares.ljspy"
+
+
+def test_report_is_what_was_recorded(shares):
+    figures = json.loads((shares.parent / "stats.json").read_text())
+    whole = folded(shares)
+    assert abs(sum(whole.values()) / 1000 - figures["target_cpu_ms"]) < 1000 / ljspy.HIGH_RATE
+    assert any("foo" in stack and "heavy" in stack for stack in whole)
+    text = report(shares).stdout
+    assert f"{figures['samples']} samples" in text
+    assert "shares.lua" in text.splitlines()[0]
+
+
+def test_a_direct_output_is_a_report_of_the_same_samples(tmp_path):
+    """The recording behind a direct output has no name, but its figures tell of the same samples."""
+    stats = tmp_path / "stats.json"
+    record_program(tmp_path / "direct.folded", "shares", "--stats", stats)
+    samples = stacks.parse_folded((tmp_path / "direct.folded").read_text())
+    figures = json.loads(stats.read_text())
+    assert abs(ljspy.weight_of(samples) / 1000 - figures["target_cpu_ms"]) < 1000 / ljspy.HIGH_RATE
+    assert sorted(os.listdir(tmp_path)) == ["direct.folded", "stats.json"]
+
+
+def test_text_has_the_totals_of_the_stacks(shares):
+    whole = folded(shares)
+    everything = sum(whole.values())
+    total = sum(weight for stack, weight in whole.items() if re.search("foo", stack))
+    own = sum(weight for stack, weight in whole.items() if re.search(r"heavy [^;]*$", stack))
+    rows = {}
+    for line in report(shares).stdout.splitlines():
+        if found := re.match(r" *([\d.]+) ± ([\d.]+) +([\d.]+) ± ([\d.]+) +([\d.]+) +([\d.]+)  (\w+)", line):
+            rows[found[7]] = [float(number) for number in found.groups()[:6]]
+    assert rows["foo"][2] == pytest.approx(100 * total / everything, abs=0.02)
+    assert rows["foo"][5] == pytest.approx(total / 1000, abs=0.1)
+    assert rows["heavy"][0] == pytest.approx(100 * own / everything, abs=0.02)
+    assert rows["heavy"][4] == pytest.approx(own / 1000, abs=0.1)
+    assert 0 < rows["foo"][3] < 10
+
+
+def test_callers_and_callees_are_named(shares):
+    text = report(shares).stdout
+    heavy = text.split("Callers and callees")[1].split("  heavy")[1].split("\n\n")[0]
+    assert re.search("called by  foo", heavy) and re.search("called by  bar", heavy)
+    foo = re.search(r"\n *[\d.]+ ± [\d.]+  foo.*?(\n\n|$)", text, re.DOTALL)[0]
+    assert "called by  main chunk" in foo
+    assert "calls      heavy" in foo
+
+
+@pytest.mark.parametrize("name", ["again.ljspy", "x.svg", "x.folded"])
+def test_any_format_can_be_written(shares, tmp_path, name):
+    report(shares, "-o", tmp_path / name)
+    if name.endswith(".ljspy"):
+        assert folded(tmp_path / name) == folded(shares)
+    elif name.endswith(".folded"):
+        assert (tmp_path / name).read_text() == report(shares, "-f", "folded").stdout
+    else:
+        assert "heavy" in (tmp_path / name).read_text()
+
+
+# -- Interrupted and damaged --
+
+
+def test_what_was_sampled_before_a_kill_can_be_read(tmp_path):
+    path = tmp_path / "killed.ljspy"
+    with ljspy.program("luajit", "shares") as target:
+        arguments = ["record", "-r", str(ljspy.HIGH_RATE), "-o", path, "-p", str(target.pid)]
+        with subprocess.Popen([ljspy.LJSPY, *arguments], stderr=subprocess.DEVNULL) as recorder:
+            assert ljspy.wait_until(path.exists)
+            first = path.stat().st_size
+            assert ljspy.wait_until(lambda: path.stat().st_size > first)
+            while_written = folded(path)
+            second = path.stat().st_size
+            assert ljspy.wait_until(lambda: path.stat().st_size > second)
+            recorder.kill()
+    result = report(path)
+    assert "has no end" in result.stderr
+    killed = folded(path)
+    assert killed and while_written
+    assert sum(killed.values()) > sum(while_written.values())
+
+
+def test_a_part_of_a_file_is_read_up_to_where_it_is_whole(shares, tmp_path):
+    data = shares.read_bytes()
+    before = 0
+    for part in range(1, 11):
+        path = tmp_path / "part.ljspy"
+        path.write_bytes(data[: len(data) * part // 11])
+        weight = sum(folded(path).values())
+        assert weight >= before
+        before = weight
+    assert 0 < before <= sum(folded(shares).values())
+
+
+def test_damage_is_told_and_what_comes_before_is_shown(shares, tmp_path):
+    data = bytearray(shares.read_bytes())
+    data[len(data) * 2 // 3] ^= 0x40
+    path = tmp_path / "damaged.ljspy"
+    path.write_bytes(data)
+    result = report(path, "-f", "folded", status=ljspy.WITH_ERRORS)
+    assert "damaged" in result.stderr or "has no end" in result.stderr
+    assert result.stdout
+
+
+def test_other_files_are_told_apart(shares, tmp_path):
+    result = report(__file__, status=ljspy.NOTHING_PROFILED)
+    assert "not a recording" in result.stderr
+    result = report(tmp_path / "missing.ljspy", status=ljspy.NOTHING_PROFILED)
+    assert "No such file" in result.stderr
+    newer = bytearray(shares.read_bytes())
+    newer[16] = 99
+    (tmp_path / "newer.ljspy").write_bytes(newer)
+    result = report(tmp_path / "newer.ljspy", status=ljspy.NOTHING_PROFILED)
+    assert "newer ljspy" in result.stderr
+
+
+def limit_files(size):
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+def test_a_full_disk_ends_a_recording_and_leaves_it_readable(tmp_path):
+    path = tmp_path / "full.ljspy"
+    with ljspy.program("luajit", "shares") as target:
+        arguments = ["-d", "50s", "-r", ljspy.HIGH_RATE, "-o", path, "-p", target.pid]
+        result = ljspy.run("record", *arguments, preexec_fn=limit_files(20000))
+    assert result.returncode == ljspy.WITH_ERRORS
+    assert f"{path}: File too large" in result.stderr
+    assert f"{path} can be read up to there" in result.stderr
+    assert 10000 < path.stat().st_size <= 20000
+    assert folded(path)
+
+
+def test_an_output_is_rendered_from_what_a_full_disk_left(tmp_path):
+    path = tmp_path / "full.folded"
+    with ljspy.program("luajit", "shares") as target:
+        arguments = ["-d", "50s", "-r", ljspy.HIGH_RATE, "-o", path, "-p", target.pid]
+        result = ljspy.run("record", *arguments, preexec_fn=limit_files(20000))
+    assert result.returncode == ljspy.WITH_ERRORS
+    assert "The recording ended early: File too large" in result.stderr
+    assert stacks.parse_folded(path.read_text())
+    assert os.listdir(tmp_path) == ["full.folded"]
+
+
+def test_a_failure_leaves_an_older_recording_alone(shares, tmp_path):
+    path = tmp_path / "older.ljspy"
+    path.write_bytes(shares.read_bytes())
+    with ljspy.Target(["sleep", "30"]) as target:
+        result = ljspy.run("record", "-d", "1s", "-o", path, "-p", target.pid)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert path.read_bytes() == shares.read_bytes()
+    assert os.listdir(tmp_path) == ["older.ljspy"]
+
+
+def test_recordings_go_through_pipes(tmp_path):
+    with ljspy.program("luajit", "shares") as target:
+        arguments = ["record", "-d", "1s", "-f", "ljspy", "-o", "-", "-p", str(target.pid)]
+        recorder = subprocess.run([ljspy.LJSPY, *arguments], capture_output=True, check=True, timeout=60)
+    command = [ljspy.LJSPY, "report", "-", "-f", "folded"]
+    piped = subprocess.run(command, input=recorder.stdout, capture_output=True, check=True, timeout=60)
+    assert b"heavy" in piped.stdout
+
+
+# -- Some of the samples --
+
+
+def test_times_are_those_since_the_beginning(shares):
+    whole = sum(folded(shares).values())
+    early = sum(folded(shares, "--until", "1s").values())
+    late = sum(folded(shares, "--since", "1s").values())
+    assert 0 < early < whole and 0 < late < whole
+    assert same_weight(early + late, whole)
+    assert same_weight(sum(folded(shares, "--since", "500ms", "--until", "1s").values())
+                       + sum(folded(shares, "--until", "500ms").values()), early)
+
+
+def test_stacks_are_chosen_by_their_functions(shares):
+    whole = folded(shares)
+    inside, outside = folded(shares, "--include", "^foo "), folded(shares, "--exclude", "^foo ")
+    assert all(";foo " in stack for stack in inside)
+    assert not any(";foo " in stack for stack in outside)
+    assert inside and outside
+    assert same_weight(sum(inside.values()) + sum(outside.values()), sum(whole.values()))
+
+
+def test_processes_threads_and_states_are_chosen(shares):
+    whole = folded(shares)
+    pid = re.search(r"pid (\d+)", report(shares).stdout)[1]
+    assert folded(shares, "--pid", pid) == folded(shares, "--tid", pid) == whole
+    result = report(shares, "--pid", int(pid) + 1)
+    assert "no such samples" in result.stderr
+    states = [folded(shares, "--state", state) for state in ("interpreted", "c,gc,none,exit", "unknown")]
+    assert states[0]
+    assert sum(sum(part.values()) for part in states) == pytest.approx(sum(whole.values()), abs=20)
+    assert folded(shares, "--state", "running") == whole
+
+
+def test_groups_are_frames_at_the_root(shares):
+    whole = folded(shares)
+    pid = re.search(r"pid (\d+)", report(shares).stdout)[1]
+    assert all(re.match(rf"[^;]*\(pid {pid}\);", stack) for stack in folded(shares, "--by", "pid"))
+    assert all(re.match(rf"[^;]*\(tid {pid}\);", stack) for stack in folded(shares, "--by", "tid"))
+    assert any(stack.startswith("interpreted;") for stack in folded(shares, "--by", "state"))
+    assert all(stack.startswith("no phase;") for stack in folded(shares, "--by", "phase"))
+    by_module = folded(shares, "--by", "module")
+    assert any(stack.startswith("shares;main chunk") for stack in by_module)
+    assert same_weight(sum(by_module.values()), sum(whole.values()))
+
+
+def test_recursion_is_merged(tmp_path):
+    record_program(tmp_path / "deep.ljspy", "deep", "--native", "none")
+    whole = folded(tmp_path / "deep.ljspy")
+    merged = folded(tmp_path / "deep.ljspy", "--merge-recursion")
+    assert max(stack.count(";dig ") for stack in whole) > 1000
+    assert max(stack.count(";dig ") for stack in merged) == 1
+    assert max(stack.count(";odd ") for stack in merged) <= 2
+    assert same_weight(sum(merged.values()), sum(whole.values()))
+
+
+def test_lines_are_in_the_recording(shares):
+    stacks_by_line = folded(shares, "--lines")
+    assert any(re.search(r"heavy [^;]*shares\.lua:[678]$", stack) for stack in stacks_by_line)
+
+
+# -- Several recordings --
+
+
+def test_recordings_are_summed(shares):
+    once, twice = folded(shares), folded(shares, shares)
+    assert once.keys() == twice.keys()
+    assert all(abs(twice[stack] - 2 * once[stack]) <= 3 for stack in once)
+
+
+def record_work(path, *rounds, seconds=4):
+    argv = [ljspy.luajit("luajit"), "-joff", HERE / "work.lua", *rounds, seconds]
+    result = ljspy.run("record", "-r", ljspy.HIGH_RATE, "-o", path, "--", *argv, timeout=120)
+    assert result.returncode == ljspy.OK, result.stderr
+    return path
+
+
+def changed(text):
+    """The functions with a mark of change."""
+    rows = re.findall(r"^ *[\d.]+ +[\d.]+ +[-+][\d.]+ ± +[\d.]+ (.)  +[\d.]+ +[\d.]+ +[-+][\d.]+ ± +[\d.]+ (.)  (\w+)",
+                      text, re.MULTILINE)
+    assert rows, text
+    return {name for own, total, name in rows if "*" in own + total}
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory):
+    return record_work(tmp_path_factory.mktemp("work") / "before.ljspy", 2, 3, 1)
+
+
+def test_nothing_has_changed_between_recordings_of_the_same_program(before, tmp_path):
+    after = record_work(tmp_path / "after.ljspy", 2, 3, 1)
+    result = ljspy.run("diff", before, after)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert not changed(result.stdout)
+    assert "Nothing has changed" in result.stdout
+
+
+def test_what_has_changed_is_shown(before, tmp_path):
+    after = record_work(tmp_path / "after.ljspy", 2, 12, 1)
+    result = ljspy.run("diff", before, after)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert {"parse", "render"} <= changed(result.stdout)
+    result = ljspy.run("diff", before, after, "-f", "folded")
+    render = re.search(r"^.*;render [^;]*?(?:;spin .*)? (\d+) (\d+)$", result.stdout, re.MULTILINE)
+    assert int(render[2]) > int(render[1])
+
+
+# -- While it goes on --
+
+
+def test_progress_is_shown_on_a_terminal_and_taken_away(tmp_path):
+    with ljspy.program("luajit", "shares") as target:
+        terminal, its_end = pty.openpty()
+        arguments = ["record", "-d", "3s", "-o", tmp_path / "x.folded", "-p", str(target.pid)]
+        recorder = subprocess.Popen([ljspy.LJSPY, *arguments], stderr=its_end, env=os.environ | {"TERM": "xterm"})
+        os.close(its_end)
+        said = b""
+        try:
+            while chunk := os.read(terminal, 65536):
+                said += chunk
+        except OSError:  # the other end is closed
+            pass
+        os.close(terminal)
+        assert recorder.wait(timeout=30) == ljspy.OK
+    assert re.search(rb"\r1 s of 3 s, \d+ samples", said)
+    progress, figures = said.rsplit(b"\r\x1b[K", 1)
+    assert b"samples  " in figures and b"samples  " not in progress
+
+
+def test_nothing_but_the_figures_is_said_elsewhere(tmp_path):
+    result = record_program(tmp_path / "x.folded", "shares")
+    assert "\r" not in result.stderr
