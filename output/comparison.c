@@ -59,7 +59,7 @@ static int compare_p(const void *a, const void *b)
  */
 static int correct(struct comparison_row *rows, size_t count)
 {
-	struct change **changes = calloc(2 * count + 1, sizeof(*changes));
+	struct change **changes = calloc(2 * count + 1, sizeof(struct change *));
 
 	if (!changes)
 		return -ENOMEM;
@@ -67,7 +67,7 @@ static int correct(struct comparison_row *rows, size_t count)
 		changes[2 * i] = &rows[i].own;
 		changes[2 * i + 1] = &rows[i].total;
 	}
-	qsort(changes, 2 * count, sizeof(*changes), compare_p);
+	qsort(changes, 2 * count, sizeof(struct change *), compare_p);
 	for (size_t i = 0; i < 2 * count; i++) {
 		if (changes[i]->p > COMPARISON_LEVEL / (double)(2 * count - i))
 			break;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/escape.h"
 #include "output/frame_text.h"
 #include "output/json_stream.h"
 #include "output/sample_table.h"
@@ -217,11 +218,14 @@ static void write_function_is_lua(struct writer *writer, size_t row)
 static void write_function_resource(struct writer *writer, size_t row)
 {
 	const char *module = writer->table->functions[row]->module;
+	char text[FRAME_TEXT_SIZE];
 
-	if (module)
-		write_number(writer, number_of(writer, writer->modules, module));
-	else
+	if (!module) {
 		write_none(writer, row);
+		return;
+	}
+	escape_text(ESCAPE_PLAIN, module, text, sizeof(text));
+	write_number(writer, number_of(writer, writer->modules, text));
 }
 
 static void write_function_source(struct writer *writer, size_t row)

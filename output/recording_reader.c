@@ -670,7 +670,7 @@ static bool allocate(struct recording_reader *reader)
 	reader->raw = malloc(RECORDING_BLOCK_MAX);
 	tables->strings = calloc(RECORDING_STRINGS_MAX, sizeof(*tables->strings));
 	tables->text = malloc(TEXT_SIZE);
-	tables->functions = calloc(RECORDING_FUNCTIONS_MAX, sizeof(*tables->functions));
+	tables->functions = calloc(RECORDING_FUNCTIONS_MAX, sizeof(const struct function *));
 	tables->stacks = calloc(RECORDING_STACKS_MAX, sizeof(*tables->stacks));
 	tables->threads = calloc(RECORDING_THREADS_MAX, sizeof(*tables->threads));
 	return reader->zstd && reader->packed && reader->raw && tables->strings && tables->text &&

@@ -255,7 +255,7 @@ static int define_function(struct recording_writer *writer, const struct functio
 	if (!defined)
 		return -ENOMEM;
 	defined->function = function;
-	HASH_ADD_KEYPTR(hh, writer->functions, &defined->function, sizeof(defined->function), defined);
+	HASH_ADD_PTR(writer->functions, function, defined);
 	if (!added) {
 		free(defined);
 		return -ENOMEM;
@@ -278,7 +278,7 @@ static int find_function(struct recording_writer *writer, const struct function 
 {
 	struct defined_function *defined;
 
-	HASH_FIND(hh, writer->functions, &function, sizeof(function), defined);
+	HASH_FIND_PTR(writer->functions, &function, defined);
 	if (!defined)
 		return define_function(writer, function, ret_id);
 	*ret_id = defined->id;

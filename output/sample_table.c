@@ -7,58 +7,60 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-/*
- * Where things are while the table is made. Keys have no padding: they are
- * hashed and compared as bytes.
- */
-struct function_entry {
-	const struct function *key;
+/* What is in a list of the table already, by what tells it apart. Keys have no padding: they are hashed as bytes. */
+struct key {
+	uint64_t first;
+	uint64_t second;
+};
+
+struct entry {
+	struct key key;
 	uint32_t index;
 	UT_hash_handle hh;
 };
 
-struct frame_key {
-	uint32_t function;
-	uint32_t line;
-	uint32_t compiled;
-};
-
-struct frame_entry {
-	struct frame_key key;
-	uint32_t index;
-	UT_hash_handle hh;
-};
-
-struct stack_key {
-	uint32_t parent;
-	uint32_t frame;
-};
-
-struct stack_entry {
-	struct stack_key key;
-	uint32_t index;
-	UT_hash_handle hh;
-};
-
-struct thread_key {
-	pid_t pid;
-	pid_t tid;
-};
-
-struct thread_entry {
-	struct thread_key key;
-	uint32_t index;
-	UT_hash_handle hh;
-};
+enum list { FUNCTIONS, FRAMES, STACKS, THREADS, LIST_COUNT };
 
 struct builder {
 	struct sample_table *table;
 	uint32_t *sample_threads;	/* of each sample */
-	struct function_entry *functions;
-	struct frame_entry *frames;
-	struct stack_entry *stacks;
-	struct thread_entry *threads;
+	struct entry *entries[LIST_COUNT];
 };
+
+static uint64_t pair(uint32_t high, uint32_t low)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+/*
+ * The index of what has this key. 0 if it has one, 1 if it has been given the
+ * next one, or -ENOMEM.
+ */
+static int look_up(struct builder *builder, enum list list, struct key key, uint32_t *ret_index)
+{
+	struct entry *entry;
+	bool added = true;
+
+	HASH_FIND(hh, builder->entries[list], &key, sizeof(key), entry);
+	if (entry) {
+		*ret_index = entry->index;
+		return 0;
+	}
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	entry->key = key;
+	entry->index = HASH_COUNT(builder->entries[list]);
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+	HASH_ADD(hh, builder->entries[list], key, sizeof(entry->key), entry);
+	if (!added) {
+		free(entry);
+		return -ENOMEM;
+	}
+	*ret_index = entry->index;
+	return 1;
+}
 
 /*
  * Room for one more element after count of them: arrays double whenever count
@@ -79,99 +81,60 @@ static int make_room(void **array, size_t count, size_t element_size)
 	return 0;
 }
 
-/* Each find_ function sets the index of what it looks up, which it adds if it is new. 0 or a negative errno. */
-
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (free(element), error = -ENOMEM)
+/* Each find_ function tells the index of what it looks up, which it adds if it is new. 0 or a negative errno. */
 
 static int find_function(struct builder *builder, const struct function *function,
 			 uint32_t *ret_index)
 {
 	struct sample_table *table = builder->table;
-	struct function_entry *entry;
-	int error;
+	int result = look_up(builder, FUNCTIONS, (struct key) { (uintptr_t)function, 0 }, ret_index);
 
-	HASH_FIND_PTR(builder->functions, &function, entry);
-	if (!entry) {
-		error = make_room((void **)&table->functions, table->function_count,
-				  sizeof(*table->functions));
-		if (error)
-			return error;
-		entry = calloc(1, sizeof(*entry));
-		if (!entry)
-			return -ENOMEM;
-		entry->key = function;
-		entry->index = table->function_count;
-		HASH_ADD_PTR(builder->functions, key, entry);
-		if (error)
-			return error;
-		table->functions[table->function_count++] = function;
-	}
-	*ret_index = entry->index;
+	if (result <= 0)
+		return result;
+	result = make_room((void **)&table->functions, table->function_count, sizeof(const struct function *));
+	if (result < 0)
+		return result;
+	table->functions[table->function_count++] = function;
 	return 0;
 }
 
 static int find_frame(struct builder *builder, const struct frame *frame, uint32_t *ret_index)
 {
 	struct sample_table *table = builder->table;
-	struct frame_key key = { .line = frame->line, .compiled = frame->compiled };
-	struct frame_entry *entry;
-	int error = find_function(builder, frame->function, &key.function);
+	uint32_t function;
+	int result = find_function(builder, frame->function, &function);
 
-	if (error)
-		return error;
-	HASH_FIND(hh, builder->frames, &key, sizeof(key), entry);
-	if (!entry) {
-		error = make_room((void **)&table->frames, table->frame_count,
-				  sizeof(*table->frames));
-		if (error)
-			return error;
-		entry = calloc(1, sizeof(*entry));
-		if (!entry)
-			return -ENOMEM;
-		entry->key = key;
-		entry->index = table->frame_count;
-		HASH_ADD(hh, builder->frames, key, sizeof(key), entry);
-		if (error)
-			return error;
-		table->frames[table->frame_count++] = (struct table_frame) {
-			.function = key.function,
-			.line = key.line,
-			.compiled = key.compiled,
-		};
-	}
-	*ret_index = entry->index;
+	if (result == 0)
+		result = look_up(builder, FRAMES, (struct key) { pair(function, frame->line), frame->compiled },
+				 ret_index);
+	if (result <= 0)
+		return result;
+	result = make_room((void **)&table->frames, table->frame_count, sizeof(*table->frames));
+	if (result < 0)
+		return result;
+	table->frames[table->frame_count++] = (struct table_frame) {
+		.function = function,
+		.line = frame->line,
+		.compiled = frame->compiled,
+	};
 	return 0;
 }
 
 static int find_child(struct builder *builder, uint32_t parent, uint32_t frame, uint32_t *ret_index)
 {
 	struct sample_table *table = builder->table;
-	struct stack_key key = { .parent = parent, .frame = frame };
-	struct stack_entry *entry;
-	int error;
+	int result = look_up(builder, STACKS, (struct key) { pair(parent, frame), 0 }, ret_index);
 
-	HASH_FIND(hh, builder->stacks, &key, sizeof(key), entry);
-	if (!entry) {
-		error = make_room((void **)&table->stacks, table->stack_count,
-				  sizeof(*table->stacks));
-		if (error)
-			return error;
-		entry = calloc(1, sizeof(*entry));
-		if (!entry)
-			return -ENOMEM;
-		entry->key = key;
-		entry->index = table->stack_count;
-		HASH_ADD(hh, builder->stacks, key, sizeof(key), entry);
-		if (error)
-			return error;
-		table->stacks[table->stack_count++] = (struct table_stack) {
-			.parent = parent,
-			.frame = frame,
-			.depth = table->stacks[parent].depth + 1,
-		};
-	}
-	*ret_index = entry->index;
+	if (result <= 0)
+		return result;
+	result = make_room((void **)&table->stacks, table->stack_count, sizeof(*table->stacks));
+	if (result < 0)
+		return result;
+	table->stacks[table->stack_count++] = (struct table_stack) {
+		.parent = parent,
+		.frame = frame,
+		.depth = table->stacks[parent].depth + 1,
+	};
 	return 0;
 }
 
@@ -195,31 +158,32 @@ static int find_stack(struct builder *builder, const struct sample *sample, uint
 static int find_thread(struct builder *builder, const struct sample *sample, uint32_t *ret_index)
 {
 	struct sample_table *table = builder->table;
-	struct thread_key key = { .pid = sample->pid, .tid = sample->tid };
-	struct thread_entry *entry;
-	int error;
+	struct key key = { pair((uint32_t)sample->pid, (uint32_t)sample->tid), 0 };
+	int result = look_up(builder, THREADS, key, ret_index);
 
-	HASH_FIND(hh, builder->threads, &key, sizeof(key), entry);
-	if (!entry) {
-		error = make_room((void **)&table->threads, table->thread_count,
-				  sizeof(*table->threads));
-		if (error)
-			return error;
-		entry = calloc(1, sizeof(*entry));
-		if (!entry)
-			return -ENOMEM;
-		entry->key = key;
-		entry->index = table->thread_count;
-		HASH_ADD(hh, builder->threads, key, sizeof(key), entry);
-		if (error)
-			return error;
-		table->threads[table->thread_count++] = (struct table_thread) {
-			.pid = key.pid,
-			.tid = key.tid,
-		};
-	}
-	*ret_index = entry->index;
+	if (result <= 0)
+		return result;
+	result = make_room((void **)&table->threads, table->thread_count, sizeof(*table->threads));
+	if (result < 0)
+		return result;
+	table->threads[table->thread_count++] = (struct table_thread) {
+		.pid = sample->pid,
+		.tid = sample->tid,
+	};
 	return 0;
+}
+
+/* The empty stack, whose key is no other's. */
+static int add_empty_stack(struct builder *builder)
+{
+	uint32_t index;
+	int result = look_up(builder, STACKS, (struct key) { 0, 1 }, &index);
+
+	if (result < 0)
+		return result;
+	builder->table->stacks = calloc(1, sizeof(*builder->table->stacks));
+	builder->table->stack_count = 1;
+	return builder->table->stacks ? 0 : -ENOMEM;
 }
 
 uint64_t sample_table_weight(const struct sample_table *table, const struct table_sample *sample)
@@ -341,26 +305,13 @@ static int read_samples(struct builder *builder, struct sample_source *source)
 
 static void free_builder(struct builder *builder)
 {
-	struct function_entry *function, *next_function;
-	struct frame_entry *frame, *next_frame;
-	struct stack_entry *stack, *next_stack;
-	struct thread_entry *thread, *next_thread;
+	struct entry *entry, *next;
 
-	HASH_ITER(hh, builder->functions, function, next_function) {
-		HASH_DEL(builder->functions, function);
-		free(function);
-	}
-	HASH_ITER(hh, builder->frames, frame, next_frame) {
-		HASH_DEL(builder->frames, frame);
-		free(frame);
-	}
-	HASH_ITER(hh, builder->stacks, stack, next_stack) {
-		HASH_DEL(builder->stacks, stack);
-		free(stack);
-	}
-	HASH_ITER(hh, builder->threads, thread, next_thread) {
-		HASH_DEL(builder->threads, thread);
-		free(thread);
+	for (int list = 0; list < LIST_COUNT; list++) {
+		HASH_ITER(hh, builder->entries[list], entry, next) {
+			HASH_DEL(builder->entries[list], entry);
+			free(entry);
+		}
 	}
 	free(builder->sample_threads);
 }
@@ -375,9 +326,9 @@ int sample_table_read(struct sample_source *source, enum profile_weight weight,
 	if (!table)
 		return -ENOMEM;
 	table->weight = weight;
-	table->stacks = calloc(1, sizeof(*table->stacks));
-	table->stack_count = 1;
-	error = table->stacks ? read_samples(&builder, source) : -ENOMEM;
+	error = add_empty_stack(&builder);
+	if (!error)
+		error = read_samples(&builder, source);
 	if (!error)
 		error = sort_by_thread(&builder);
 	free_builder(&builder);

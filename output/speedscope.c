@@ -173,7 +173,7 @@ static int compare_merged(const void *a, const void *b)
 static struct merged_stack *merge(const struct sample_table *table)
 {
 	struct merged_stack *merged = calloc(table->stack_count, sizeof(*merged));
-	struct merged_stack **order = calloc(table->stack_count, sizeof(*order));
+	struct merged_stack **order = calloc(table->stack_count, sizeof(struct merged_stack *));
 
 	if (!merged || !order) {
 		free(merged);

@@ -65,7 +65,10 @@ char *string_index_next(struct string_index *index, const char *text)
 	struct entry *entry = index->entries;
 
 	if (text) {
-		HASH_FIND(hh, index->entries, text, strlen(text), entry);
+		/* The macro evaluates it for each byte. */
+		size_t length = strlen(text);
+
+		HASH_FIND(hh, index->entries, text, length, entry);
 		entry = entry ? entry->hh.next : NULL;
 	}
 	return entry ? entry->text : NULL;

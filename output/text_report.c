@@ -161,13 +161,13 @@ static int sort_calls(struct report *report)
 	size_t i = 0;
 
 	report->call_count = HASH_COUNT(report->tally.calls);
-	report->calls = calloc(2 * report->call_count + 1, sizeof(*report->calls));
+	report->calls = calloc(2 * report->call_count + 1, sizeof(struct tally_call *));
 	if (!report->calls)
 		return -ENOMEM;
 	for (struct tally_call *call = report->tally.calls; call; call = call->hh.next, i++)
 		report->calls[i] = report->calls[report->call_count + i] = call;
-	qsort(report->calls, report->call_count, sizeof(*report->calls), compare_by_caller);
-	qsort(report->calls + report->call_count, report->call_count, sizeof(*report->calls),
+	qsort(report->calls, report->call_count, sizeof(struct tally_call *), compare_by_caller);
+	qsort(report->calls + report->call_count, report->call_count, sizeof(struct tally_call *),
 	      compare_by_callee);
 	return 0;
 }

@@ -1,7 +1,6 @@
 #include "src/choose.h"
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,6 +9,7 @@
 #include "src/target/follow.h"
 #include "src/target/lua_process.h"
 #include "src/target/permission.h"
+#include "src/target/user_name.h"
 
 void choose_explain(pid_t pid, int error)
 {
@@ -227,15 +227,14 @@ static void explain_none(const struct options *options, const struct survey *sur
 
 static void list_process(const struct process *process, const struct finding *finding, double cpu)
 {
-	const struct passwd *user = getpwuid(process->euid);
 	char *title = process_title(process);
-	char inside[32] = "", owner[32];
+	char inside[32] = "", owner[USER_NAME_SIZE];
 
-	snprintf(owner, sizeof(owner), "%u", process->euid);
+	user_name(process->euid, owner);
 	if (process->own_pid != process->pid)
 		snprintf(inside, sizeof(inside), " (%d in its container)", process->own_pid);
 	message_note("  -p %-8d %-10.10s %4.0f %% CPU  %-16s  %s%s", process->pid,
-		     user ? user->pw_name : owner, cpu, *finding->vm ? finding->vm : "LuaJIT, unknown",
+		     owner, cpu, *finding->vm ? finding->vm : "LuaJIT, unknown",
 		     title ? title : process->name, inside);
 	free(title);
 }

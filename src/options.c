@@ -59,7 +59,7 @@ static const struct {
 	{ "pid", 'p', TARGETS, "PID[,PID...]", "the processes to look at" },
 	{ "name", OPTION_NAME, TARGETS, "PATTERN", "those whose name, program or script matches" },
 	{ "tree", OPTION_TREE, TARGETS, "PID[,PID...]", "these and all their descendants, e.g. a master" },
-	{ "subprocesses", 's', RECORD | TOP, NULL, "all descendants too, as with --tree" },
+	{ "subprocesses", 's', RECORD, NULL, "all descendants too, as with --tree" },
 	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix tells -f" },
 	{ "format", 'f', RENDER, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },

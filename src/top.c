@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <regex.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct top {
 	struct functions *functions;
 	struct live_samples *live;
 	char *target;
+	regex_t pattern;	/* of names, if they were given */
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	pthread_t thread;
@@ -129,6 +131,11 @@ static enum exit_status conclude(const struct top *top)
 	figures_print(stderr, &result->figures);
 	if (result->end == SAMPLER_TARGETS_ENDED)
 		message_note("The target has ended.");
+	if (result->left_out) {
+		choose_explain(result->left_out_pid, result->left_out_error);
+		message_warn("%zu processes were left out, this one among them.", result->left_out);
+		return EXIT_WITH_ERRORS;
+	}
 	if (top->ui_error) {
 		message_error_errno(-top->ui_error, "showing samples");
 		return EXIT_WITH_ERRORS;
@@ -175,6 +182,7 @@ static void set_terminal_signals(void)
 static enum exit_status run(struct top *top)
 {
 	const struct options *options = top->options;
+	enum exit_status status = EXIT_NOTHING_DONE;
 	int error;
 
 	top->functions = functions_new();
@@ -192,8 +200,9 @@ static enum exit_status run(struct top *top)
 	}
 	top->sampler_options = (struct sampler_options){
 		.pids = options->pids,
-		.subprocesses = options->subprocesses,
 		.pid_count = options->pid_count,
+		.subprocesses = options->subprocesses,
+		.pattern = options->name ? &top->pattern : NULL,
 		.rate_hz = options->rate_hz,
 		.namer = { .native = options->native },
 		.layout = options->layout,
@@ -202,13 +211,20 @@ static enum exit_status run(struct top *top)
 		.pulse = take_figures,
 		.context = top,
 	};
-	set_terminal_signals();
-	error = pthread_create(&top->thread, NULL, run_sampler, top);
-	if (error) {
-		message_error_errno(error, "starting to look");
+	/* It has served before, to find the first ones. */
+	if (options->name && process_pattern(options->name, &top->pattern, NULL)) {
+		message_error_errno(ENOMEM, "starting to look");
 		return EXIT_NOTHING_DONE;
 	}
-	return show(top) ? conclude(top) : EXIT_NOTHING_DONE;
+	set_terminal_signals();
+	error = pthread_create(&top->thread, NULL, run_sampler, top);
+	if (error)
+		message_error_errno(error, "starting to look");
+	else if (show(top))
+		status = conclude(top);
+	if (options->name)
+		regfree(&top->pattern);
+	return status;
 }
 
 enum exit_status command_top(const struct invocation *invocation)

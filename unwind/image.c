@@ -141,7 +141,7 @@ void image_set_modules(struct image *image, struct module *modules, size_t count
 void image_set_root(struct image *image, const char *root)
 {
 	if (strlen(root) < sizeof(image->root))
-		strcpy(image->root, root);
+		memcpy(image->root, root, strlen(root) + 1);
 }
 
 const char *image_root(const struct image *image)

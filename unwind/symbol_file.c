@@ -365,7 +365,7 @@ static size_t find_in_dwarf(Dwfl_Module *dwfl, uint64_t address,
 	if (scope_count > 0)
 		free(scopes);
 	if (count && row) {
-		struct symbol at;
+		struct symbol at = { .line = 0 };
 
 		set_file(&at, dwarf_linesrc(row, NULL, NULL));
 		if (strcmp(at.file, ret_symbols[0].file) != 0)

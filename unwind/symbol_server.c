@@ -55,8 +55,8 @@ struct serving {
 	struct symbol_file **files;	/* by number */
 };
 
-/* The length of a request, with its descriptor or -1; 0 when there will be no more. */
-static size_t receive(int fd, struct request *request, int *ret_file)
+/* A request, with its descriptor or -1. False when there will be no more. */
+static bool receive(int fd, struct request *request, int *ret_file)
 {
 	union {
 		struct cmsghdr header;
@@ -75,11 +75,11 @@ static size_t receive(int fd, struct request *request, int *ret_file)
 	while (length < 0 && errno == EINTR);
 	*ret_file = -1;
 	if (length <= 0)
-		return 0;
+		return false;
 	header = CMSG_FIRSTHDR(&message);
 	if (header && header->cmsg_type == SCM_RIGHTS)
 		memcpy(ret_file, CMSG_DATA(header), sizeof(*ret_file));
-	return (size_t)length;
+	return true;
 }
 
 static void open_file(struct serving *serving, const struct request *request, int fd)
@@ -139,10 +139,9 @@ static void serve(struct serving *serving)
 {
 	static struct request request;
 	static struct answer reply;
-	size_t length;
 	int fd;
 
-	while ((length = receive(serving->fd, &request, &fd))) {
+	while (receive(serving->fd, &request, &fd)) {
 		limit_cpu(ANSWER_CPU_SECONDS);
 		if (request.kind == REQUEST_OPEN)
 			open_file(serving, &request, fd);
@@ -303,8 +302,8 @@ bool symbol_server_open(struct symbol_server *server, size_t number,
 	if (number >= SYMBOL_SERVER_FILES_MAX || strlen(source->root) >= sizeof(request.root) ||
 	    strlen(source->path) >= sizeof(request.path))
 		return false;
-	strcpy(request.root, source->root);
-	strcpy(request.path, source->path);
+	snprintf(request.root, sizeof(request.root), "%s", source->root);
+	snprintf(request.path, sizeof(request.path), "%s", source->path);
 	return send_request(server, &request, sizeof(request), source->fd);
 }
 

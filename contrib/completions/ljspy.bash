@@ -3,6 +3,9 @@
 # Commands and options are those that `ljspy --help` tells of; what follows an
 # option goes by the name that its argument has there.
 
+_ljspy_states='running runnable blocked idle uninterruptible none interpreted compiled c gc
+	recording optimising assembling exit unknown'
+
 _ljspy_help()
 {
 	"${COMP_WORDS[0]/#\~/$HOME}" "$@" --help 2>/dev/null
@@ -53,6 +56,10 @@ _ljspy_complete_argument()
 		mapfile -t COMPREPLY < <(compgen -W "$(_ljspy_formats "$command")" -- "$word") ;;
 	WHICH)
 		mapfile -t COMPREPLY < <(compgen -W "fold all none" -- "$word") ;;
+	WHAT)
+		mapfile -t COMPREPLY < <(compgen -W "pid tid comm state phase module" -- "$word") ;;
+	STATE*)
+		mapfile -t COMPREPLY < <(compgen -W "$_ljspy_states" -P "${word%"${word##*,}"}" -- "${word##*,}") ;;
 	PID*)
 		mapfile -t COMPREPLY < <(compgen -W "$(_ljspy_pids)" -P "${word%"${word##*,}"}" -- "${word##*,}") ;;
 	esac
@@ -97,7 +104,7 @@ _ljspy()
 	fi
 	if [[ $word == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_ljspy_options "$command")" -- "$word")
-	elif _ljspy_help "$command" | grep -q '^Usage: .* RECORDING'; then
+	elif _ljspy_help "$command" | grep -Eq '^Usage: .* (RECORDING|BEFORE)'; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 	fi

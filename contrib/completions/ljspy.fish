@@ -58,6 +58,12 @@ function __ljspy_complete_argument
             string replace -r -- '^' "$given" (__ljspy_formats)
         case WHICH
             string replace -r -- '^' "$given" fold all none
+        case WHAT
+            string replace -r -- '^' "$given" pid tid comm state phase module
+        case 'STATE*'
+            set -l others (string match -r -- '^(?:--[a-z-]+=)?(?:\w+,)*' $current)
+            string replace -r -- '^' "$others" running runnable blocked idle uninterruptible \
+                none interpreted compiled c gc recording optimising assembling exit unknown
         case 'PID*'
             set -l others (string match -r -- '^(?:--[a-z-]+=)?(?:\d+,)*' $current)
             __fish_complete_pids | string replace -r -- '^' "$others"
@@ -84,4 +90,4 @@ complete -c ljspy -n __ljspy_wants_command -l version -s V -d 'show the version'
 complete -c ljspy -n __ljspy_is_started -a '(__ljspy_complete_started)'
 complete -c ljspy -n 'not __ljspy_is_started; and not __ljspy_wants_command; and __ljspy_argument >/dev/null' -a '(__ljspy_complete_argument)'
 complete -c ljspy -n 'not __ljspy_is_started; and not __ljspy_wants_command; and not __ljspy_argument >/dev/null; and string match -q -- "-*" (commandline -ct)' -a '(__ljspy_options)'
-complete -c ljspy -n 'not __ljspy_is_started; and not __ljspy_wants_command; and not __ljspy_argument >/dev/null; and __ljspy_help (__ljspy_command) | grep -q "^Usage: .* RECORDING"' -F
+complete -c ljspy -n 'not __ljspy_is_started; and not __ljspy_wants_command; and not __ljspy_argument >/dev/null; and __ljspy_help (__ljspy_command) | grep -Eq "^Usage: .* (RECORDING|BEFORE)"' -F

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +12,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "src/target/user_name.h"
 
 enum {
 	WHO_MAX = 128,		/* bytes of "process 12 (name)" or "user 33 (name)" */
@@ -79,18 +80,10 @@ static void describe_process(pid_t pid, char text[static WHO_MAX])
 
 static void describe_user(uid_t uid, char text[static WHO_MAX])
 {
-	/* getpwuid() may load libraries, which a static program cannot. */
-	FILE *users = fopen("/etc/passwd", "re");
-	const struct passwd *entry = NULL;
+	char name[USER_NAME_SIZE];
 
-	snprintf(text, WHO_MAX, "user %u", (unsigned int)uid);
-	if (!users)
-		return;
-	while ((entry = fgetpwent(users)) && entry->pw_uid != uid)
-		;
-	if (entry)
-		snprintf(text, WHO_MAX, "user %s", entry->pw_name);
-	fclose(users);
+	user_name(uid, name);
+	snprintf(text, WHO_MAX, "user %s", name);
 }
 
 /* Of the three users and groups of a process all have to be the tracer's (ptrace(2), access mode checking). */

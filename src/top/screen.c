@@ -12,6 +12,7 @@
 #include <ncurses.h>
 
 #include "output/frame_label.h"
+#include "output/names.h"
 #include "src/top/text.h"
 #ifdef LJSPY_STATIC
 #include "src/static/terminals.h"
@@ -42,20 +43,17 @@ struct screen {
 	bool colours;
 };
 
-static const struct {
-	const char *name;
-	enum ink ink;
-} states[VM_STATE_COUNT] = {
-	[VM_STATE_NONE] = { "no Lua", INK_NATIVE },
-	[VM_STATE_INTERPRETED] = { "interpreted", INK_INTERPRETED },
-	[VM_STATE_COMPILED] = { "compiled", INK_COMPILED },
-	[VM_STATE_C] = { "C", INK_NATIVE },
-	[VM_STATE_GC] = { "GC", INK_VM },
-	[VM_STATE_RECORDING] = { "recording", INK_VM },
-	[VM_STATE_OPTIMISING] = { "optimising", INK_VM },
-	[VM_STATE_ASSEMBLING] = { "assembling", INK_VM },
-	[VM_STATE_EXIT] = { "exit", INK_VM },
-	[VM_STATE_UNKNOWN] = { "unknown", INK_LOST },
+static const enum ink state_inks[VM_STATE_COUNT] = {
+	[VM_STATE_NONE] = INK_NATIVE,
+	[VM_STATE_INTERPRETED] = INK_INTERPRETED,
+	[VM_STATE_COMPILED] = INK_COMPILED,
+	[VM_STATE_C] = INK_NATIVE,
+	[VM_STATE_GC] = INK_VM,
+	[VM_STATE_RECORDING] = INK_VM,
+	[VM_STATE_OPTIMISING] = INK_VM,
+	[VM_STATE_ASSEMBLING] = INK_VM,
+	[VM_STATE_EXIT] = INK_VM,
+	[VM_STATE_UNKNOWN] = INK_LOST,
 };
 
 /*---- The terminal ----*/
@@ -272,8 +270,8 @@ static void draw_states(const struct screen *screen, const struct picture *pictu
 		if (largest < 0)
 			break;
 		shown[largest] = true;
-		set_ink(screen, states[largest].ink);
-		add_piece(2, &x, "%s %.1f%%", states[largest].name,
+		set_ink(screen, state_inks[largest]);
+		add_piece(2, &x, "%s %.1f%%", vm_state_name((enum vm_state)largest),
 			  percent(totals->by_state[largest], totals->cpu_ns));
 	}
 	set_ink(screen, INK_PLAIN);

@@ -8,7 +8,7 @@ from readers import Json, parse_folded, totals_of_stacks
 
 pytestmark = pytest.mark.usefixtures("built")
 
-PROGRAM = stacks.Program(stacks.PROGRAMS / "calls.lua")
+PROGRAM = stacks.Program(stacks.PROGRAMS / "shares.lua")
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def record(tmp_path):
     def record(form):
         path = tmp_path / f"profile.{form}"
         with ljspy.program("luajit", PROGRAM.name, jit="off") as target:
-            result = ljspy.run("record", "-p", target.pid, "-d", "500ms", "-r", ljspy.HIGH_RATE, "-f", form, "-o", path)
+            result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-r", ljspy.HIGH_RATE, "-f", form, "-o", path)
         assert result.returncode == ljspy.OK, result.stderr
         return path
 
@@ -24,12 +24,13 @@ def record(tmp_path):
 
 
 def check(totals):
-    """The program runs its main chunk and nothing else, in which it spins most of the time."""
+    """The program runs its main chunk and nothing else, in which "heavy" takes most of the time. The
+    shares leave room for what is lost on a busy machine."""
     whole = sum(own for own, _ in totals.values())
     assert whole > 0
-    assert totals[f"main chunk {PROGRAM.path.name}"][1] > 0.95 * whole
-    spin = [own for name, (own, _) in totals.items() if name.startswith("spin harness.lua:")]
-    assert sum(spin) > 0.3 * whole
+    assert totals[f"main chunk {PROGRAM.path.name}"][1] > 0.5 * whole
+    heavy = [own for name, (own, _) in totals.items() if name.startswith("heavy shares.lua:")]
+    assert sum(heavy) > 0.3 * whole
 
 
 def test_json(record):
@@ -59,13 +60,13 @@ def test_firefox(record, firefox):
 
 
 def test_callgrind(record, callgrind):
-    functions = [{"file": "calls.lua", "name": "main chunk calls.lua"}]
+    functions = [{"file": "shares.lua", "name": "main chunk shares.lua"}]
     path = record("callgrind")
     own = callgrind.costs(path)
     (main,) = callgrind.totals(path, functions).values()
     whole = sum(own.values())
-    assert main[1] > 0.95 * whole
-    assert sum(cost for name, cost in own.items() if name.startswith("harness.lua:spin ")) > 0.3 * whole
+    assert main[1] > 0.5 * whole
+    assert sum(cost for name, cost in own.items() if name.startswith("shares.lua:heavy ")) > 0.3 * whole
 
 
 def test_perf(record, inferno):

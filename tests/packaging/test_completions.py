@@ -17,8 +17,8 @@ DIRECTORY = ljspy.ROOT / "contrib/completions"
 
 # Names of arguments, by whether there is something to offer for them. A new one
 # is to be known to the completions.
-COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE"}
-TYPED = {"", "PATTERN", "TIME", "HZ"}
+COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT"}
+TYPED = {"", "PATTERN", "TIME", "HZ", "TID[,TID...]", "NAME", "REGEX", "SHARE"}
 
 
 def environment():
@@ -66,7 +66,7 @@ COMMANDS = help_text.commands() if ljspy.LJSPY.exists() else []
 
 def test_commands(offer):
     assert set(COMMANDS) <= set(offer("ljspy "))
-    assert offer("ljspy rec") == ["record"]
+    assert offer("ljspy recor") == ["record"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -96,13 +96,28 @@ def test_formats(offer):
     assert sorted(offer("ljspy record --format ")) == told
     assert sorted(offer("ljspy record -f ")) == told
     assert sorted(offer("ljspy record --format=")) == told
-    assert offer("ljspy record --format=fol") == ["folded"]
+    assert offer("ljspy record --format=fold") == ["folded"]
 
 
 def test_ways_to_show_native_code(offer):
     for way in offer("ljspy dump --native "):
         assert "is not a way" not in ljspy.run("dump", "--native", way, "-p", "0").stderr
     assert sorted(offer("ljspy dump --native ")) == ["all", "fold", "none"]
+
+
+def test_states_and_groups(offer, tmp_path):
+    for option, refusal in (("--state", "is not a state"), ("--by", "is nothing to group by")):
+        for word in offer(f"ljspy report {option} "):
+            assert refusal not in ljspy.run("report", option, word, tmp_path / "none").stderr
+    refused = ljspy.run("report", "--state", "nonsense", tmp_path / "none").stderr
+    for word in offer("ljspy report --state "):
+        assert word in refused
+    assert offer("ljspy report --state running,comp") == ["running,compiled"]
+
+
+def test_recordings(offer):
+    assert offer("ljspy report GNU") == ["GNUmakefile"]
+    assert offer("ljspy diff a GNU") == ["GNUmakefile"]
 
 
 def test_files(offer):
@@ -152,7 +167,7 @@ def words(lines):
 
 def test_zsh(zsh):
     ask(zsh, "ljspy ", lambda lines: set(COMMANDS) <= words(lines))
-    ask(zsh, "ljspy rec", "> ljspy record")
+    ask(zsh, "ljspy recor", "> ljspy record")
     for command in COMMANDS:
         told = {option.long for option in help_text.options(command)}
         ask(zsh, f"ljspy {command} --", lambda lines, told=told: words(lines) == told)

@@ -23,8 +23,7 @@ def plain(macros):
     """The arguments of a macro line as they are printed: "Fl p , Fl -pid Ar PID" is
     "-p, --pid PID"."""
     text = re.sub(r"\bFl (\S+)", r"-\1", macros)
-    text = re.sub(r"\bOp , Ns Ar PID\.\.\.", "[,PID...]", text)
-    text = re.sub(r" Ns ", "", text)
+    text = re.sub(r" Ns Op , Ns Ar (\S+)", r"[,\1]", text)
     text = re.sub(r"\b(?:Ar|Cm) ", "", text)
     return text.replace(" ,", ",").strip()
 

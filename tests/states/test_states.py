@@ -63,6 +63,8 @@ def test_states_are_told_apart(target, tmp_path, note_lost, request):
     recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=4)
     weights, wrong, seen = collections.Counter(), [], set()
     for frames, weight in recorded:
+        if frames == ["[lost: thread asleep when sampled]"]:  # no stack was read
+            continue
         lost = any(map(stacks.is_lost, frames))
         legal = is_legal(names(frames))
         weights["lost" if lost else "whole" if legal else "wrong"] += weight
@@ -71,7 +73,7 @@ def test_states_are_told_apart(target, tmp_path, note_lost, request):
         seen.update(names(frames))
     note_lost(request.node.name, len(recorded), weights)
     total = sum(weights.values())
-    assert weights["wrong"] <= stacks.WRONG_SHARE_COMPILED * total, wrong
+    assert not wrong
     assert weights["lost"] <= stacks.LOST_SHARE_COMPILED * total
     assert {f"work_{i}" for i in range(THREADS)} | set(NESTED) <= seen
     assert sum(f"work_{i}" in seen for i in range(THREADS, THREADS + IN_TURN)) > IN_TURN / 2
