@@ -54,7 +54,8 @@ static void add_member(void *context, pid_t pid)
 /* The processes given and all their descendants. 0 or a negative errno. */
 static int find_family(const struct options *options, struct process_list *ret_list)
 {
-	struct follow *follow = follow_new(&(struct follow_options){ .descendants = options->subprocesses });
+	struct follow_options follow_options = { .descendants = options->subprocesses };
+	struct follow *follow = follow_new(&follow_options);
 	struct family family = { .out_of_memory = false };
 	int error = follow ? 0 : -ENOMEM;
 
@@ -100,7 +101,7 @@ bool choose_check(pid_t pid)
 	return good;
 }
 
-/* Of whom there are most, for only one user's processes can be had then; workers rather than their master. */
+/* Of the user who has most of them, as only one user's can be had; of workers rather than their master. */
 static const struct process *typical(const struct process_list *list)
 {
 	const struct process *best = NULL;
@@ -334,8 +335,9 @@ enum exit_status choose_processes(struct options *options)
 		return EXIT_ALL_GOOD;
 	if (options->pid_count == 0)
 		return choose_by_name(options);
-	/* A recording follows its processes itself, from the first on. */
-	if (options->subprocesses && options->command != COMMAND_RECORD)
+	/* The others follow processes themselves, from the first on. */
+	if (options->subprocesses &&
+	    (options->command == COMMAND_DUMP || options->command == COMMAND_INFO))
 		return choose_by_tree(options);
 	return EXIT_ALL_GOOD;
 }

@@ -8,8 +8,8 @@
 #include "src/target/process.h"
 
 /*
- * Fill options->pids from --name, from --tree (unless for a recording, which
- * finds them itself), or, with no target given at all, with the only LuaJIT
+ * Fill options->pids from --name, from --tree (for commands that do not
+ * follow processes themselves), or, with no target given at all, with the only LuaJIT
  * process there is. Otherwise the user has been told (which processes to choose
  * from) and the exit status is not EXIT_ALL_GOOD.
  */

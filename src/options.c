@@ -103,7 +103,6 @@ static const struct {
 		"record", "[options] [-- COMMAND [ARG...]]",
 		"profile processes for a while and draw a flame graph",
 		"  ljspy record -p 1234 -d 30s               ljspy-NAME-1234-DATE-TIME.svg\n"
-		"  ljspy record --name nginx -o nginx.svg    all workers in one picture\n"
 		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
 		"  ljspy record -o - -f folded -- luajit game.lua\n",
 	},
@@ -210,7 +209,7 @@ static void print_command_help(enum command command)
 		if (option_table[i].commands & (1u << command))
 			print_option(stdout, i, command);
 	if (TARGETS & (1u << command))
-		puts("\nWithout -p and --name: the one process that runs LuaJIT, or a list of them.");
+		puts("\nWithout any target: the one process that runs LuaJIT, or a list of them.");
 	printf("\nExamples:\n%s", command_table[command].examples);
 }
 

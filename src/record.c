@@ -188,10 +188,11 @@ static bool explain_failure(const struct recording *recording)
 			message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
 		} else if (result->pid == 0 && !options->launch) {
 			message_error_errno(result->error, "starting to record");
-		} else if (options->launch)
+		} else if (options->launch) {
 			message_error_errno(result->error, "%s", options->launch[0]);
-		else
+		} else {
 			choose_explain(result->pid, result->error);
+		}
 		return true;
 	}
 	if (options->launch && !result->saw_luajit) {

@@ -75,8 +75,9 @@ void follow_free(struct follow *follow)
 
 	if (!follow)
 		return;
-	HASH_ITER(hh, follow->known, known, next)
+	HASH_ITER(hh, follow->known, known, next) {
 		forget(follow, known);
+	}
 	if (follow->newest_fd >= 0)
 		close(follow->newest_fd);
 	free(follow);
@@ -184,13 +185,14 @@ static int list(struct follow *follow, uint64_t now)
 			error = -ENOMEM;
 	}
 	closedir(proc);
-	HASH_ITER(hh, follow->known, known, next)
+	HASH_ITER(hh, follow->known, known, next) {
 		if (!error && known->listing != follow->listing)
 			forget(follow, known);
+	}
 	return error;
 }
 
-/* Read what is new or young; all that is not followed, if by a change of name it may come to match. */
+/* Read what is new or young, and all that by a change of name may come to match. */
 static void read_all(struct follow *follow, uint64_t now, bool thorough)
 {
 	struct known *known, *next;

@@ -1,0 +1,170 @@
+#include "src/sampler_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { STOP_TIMEOUT_NS = 2 * 1000 * 1000 };
+
+/*---- Records of threads ----*/
+
+struct thread_record *target_record(struct target *target, pid_t tid, uint64_t now)
+{
+	struct thread_record *record;
+
+	HASH_FIND_INT(target->records, &tid, record);
+	if (record)
+		return record;
+	record = calloc(1, sizeof(*record));
+	if (!record)
+		return NULL;
+	record->tid = tid;
+	record->last_sample_ns = now;
+	HASH_ADD_INT(target->records, tid, record);
+	return record;
+}
+
+void target_forget_records(struct target *target)
+{
+	struct thread_record *record, *next;
+
+	HASH_ITER(hh, target->records, record, next) {
+		HASH_DEL(target->records, record);
+		free(record);
+	}
+}
+
+/*---- Samples ----*/
+
+static void deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
+{
+	target->accounted_ns += sample->cpu_ns;
+	figures_add_sample(&sampler->result->figures, sample);
+	sampler->options->take(sampler->options->context, sample);
+}
+
+/* CPU time for which there is no stack. */
+void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
+			 uint64_t cpu_ns, enum lost_reason reason)
+{
+	struct frame frame = { .function = functions_lost(reason) };
+	struct sample sample = {
+		.time_ns = sampler_now_ns(CLOCK_MONOTONIC),
+		.pid = target->pid,
+		.tid = tid,
+		.process_name = target->name,
+		.thread_state = THREAD_BLOCKED,
+		.vm_state = VM_STATE_UNKNOWN,
+		.cpu_ns = cpu_ns,
+		.frames = &frame,
+		.frame_count = 1,
+	};
+
+	deliver(sampler, target, &sample);
+}
+
+static void unwind_and_deliver(struct sampler *sampler, struct target *target,
+			       const struct thread *thread, struct thread_record *record)
+{
+	uint64_t now = sampler_now_ns(CLOCK_MONOTONIC);
+	struct sample sample = {
+		.time_ns = now,
+		.pid = target->pid,
+		.tid = thread->tid,
+		.process_name = target->name,
+		.thread_name = thread->name,
+		.thread_state = THREAD_RUNNING,
+		.cpu_ns = record->pending_ns,
+		.wall_ns = now - record->last_sample_ns,
+	};
+	struct frame out_of_memory = { .function = functions_lost(LOST_OUT_OF_MEMORY) };
+
+	if (lua_process_unwind(target->process, &sample.frames, &sample.frame_count,
+			       &sample.vm_state)) {
+		sample.vm_state = VM_STATE_UNKNOWN;
+		sample.frames = &out_of_memory;
+		sample.frame_count = 1;
+	}
+	sample.phase = lua_process_phase(target->process);
+	record->pending_ns = 0;
+	record->last_sample_ns = now;
+	deliver(sampler, target, &sample);
+}
+
+/* Copy what belongs to a held thread, let it go; then say what was seen. */
+static void take_held(struct sampler *sampler, struct target *target, struct thread *thread,
+		      struct thread_record *record, uint64_t begin)
+{
+	struct registers registers;
+	uint64_t used;
+	int error = tracer_registers(thread->tracee, &registers);
+
+	if (!error) {
+		lua_process_settle(target->process);
+		lua_process_capture(target->process, &registers, &record->hints);
+	}
+	tracer_resume(sampler->tracer, thread->tracee);
+	histogram_add(&sampler->result->figures.pause_ns, sampler_now_ns(CLOCK_MONOTONIC) - begin);
+	if (error)
+		return;
+	/* Having been stopped, the thread's figure is exact. */
+	if (thread_measure(target->threads, thread, &used) == 0)
+		record->pending_ns += used;
+	unwind_and_deliver(sampler, target, thread, record);
+}
+
+/*
+ * A thread that does not stop at once waits for a CPU, be it that others have
+ * them all or that its container has used up its share. It stops when it gets
+ * one; that is where it was, so the sample is taken then (target_take_late()).
+ */
+static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
+			  struct thread_record *record)
+{
+	uint64_t begin = sampler_now_ns(CLOCK_MONOTONIC);
+	int error;
+
+	if (thread->tracee->state == TRACEE_AWAITED || !thread_is_running(target->threads, thread))
+		return;
+	error = tracer_stop(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
+	if (!error)
+		take_held(sampler, target, thread, record, begin);
+	else if (error == -ETIMEDOUT)
+		thread->tracee->hold_late = true;
+}
+
+void target_take_late(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = sampler_now_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+
+		if (thread->tracee->state != TRACEE_HELD)
+			continue;
+		record = target_record(target, thread->tid, now);
+		if (record && target->process && target->sampled)
+			take_held(sampler, target, thread, record, sampler_now_ns(CLOCK_MONOTONIC));
+		else
+			tracer_resume(sampler->tracer, thread->tracee);
+	}
+}
+
+/* Take a sample of each thread that has run since its last one and is running now. */
+void target_sample(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = sampler_now_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record = target_record(target, thread->tid, now);
+		uint64_t used;
+
+		if (!record || thread_measure(target->threads, thread, &used) != 0)
+			continue;
+		record->pending_ns += used;
+		/* Its figure lags while it runs; the only thread is the one that made the clock go. */
+		if (record->pending_ns || threads_count(target->threads) == 1)
+			sample_thread(sampler, target, thread, record);
+	}
+}

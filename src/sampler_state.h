@@ -1,0 +1,151 @@
+/*
+ * sampler_state: what the parts of the sampler share.
+ *
+ * sampler_samples.c takes samples of a target, sampler_targets.c knows its
+ * life from being found to its end, sampler.c is the loop.
+ */
+#ifndef LJSPY_SAMPLER_STATE_H
+#define LJSPY_SAMPLER_STATE_H
+
+#include <time.h>
+
+#include <uthash.h>
+
+#include "src/sampler.h"
+#include "src/target/cpu_clock.h"
+#include "src/target/follow.h"
+#include "src/target/launch.h"
+#include "src/target/lua_process.h"
+#include "src/target/threads.h"
+#include "src/target/tracer.h"
+
+enum {
+	NS_PER_SECOND = 1000000000,
+	HOUSEKEEPING_NS = NS_PER_SECOND,	/* how often mappings are looked at */
+	WORTH_TELLING_ONE_IN = 8,		/* part of a period; less is not told as lost */
+};
+
+/* What is kept of a thread between its samples. */
+struct thread_record {
+	pid_t tid;
+	struct capture_hints hints;
+	uint64_t pending_ns;		/* CPU time that no sample stands for yet */
+	uint64_t last_sample_ns;	/* when it was taken */
+	UT_hash_handle hh;
+};
+
+/*
+ * A process. Those that were asked for are attached at once; one that was
+ * found is a candidate, left alone but for a look now and then, until it runs
+ * LuaJIT.
+ */
+struct target {
+	pid_t pid;
+	bool found;			/* by following others */
+	bool is_new;			/* found, and started since the beginning */
+	bool attached;
+	bool sampled;			/* attached, and runs LuaJIT or was asked for */
+	int refusal;			/* why a candidate cannot be attached, a negative errno */
+	dev_t program_device;		/* of a candidate's executable, to notice another one */
+	ino_t program_inode;
+	char name[THREAD_NAME_MAX];	/* of the process */
+	struct cpu_clock clock;
+	struct threads *threads;
+	struct lua_process *process;	/* NULL after an execve until the next look */
+	struct thread_record *records;
+	uint64_t start_cpu_ns, cpu_ns;	/* of the process clock */
+	uint64_t accounted_ns;		/* the weight of all its samples */
+	uint64_t look_at_ns;		/* when to look for a VM again */
+	uint64_t look_interval_ns;
+	/*
+	 * While it runs, looks are due at a random moment of each period, for
+	 * the kernel's tick, on which alarms come, may beat with the target's
+	 * own rhythm. When it has used no CPU for some periods, only the alarm
+	 * of its CPU clock is waited for: an idle target is left alone.
+	 */
+	bool active;
+	unsigned int idle_periods;
+	uint64_t period_begin_ns, due_ns;
+	uint64_t active_cpu_ns;		/* of the process clock, at the last look */
+	int index;			/* its place among the targets */
+	bool ended;
+};
+
+struct sampler {
+	const struct sampler_options *options;
+	struct sampler_result *result;
+	struct tracer *tracer;
+	struct target **targets;	/* NULL in places that are free */
+	size_t target_count;
+	struct follow *follow;		/* NULL if nobody is to be followed */
+	struct launch launch;
+	uint64_t random;		/* state of a generator, never 0 */
+	uint64_t start_ns;
+	uint64_t period_ns;
+	uint64_t pulse_ns;		/* when the next one is due */
+};
+
+static inline uint64_t sampler_now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+/*---- sampler_samples.c ----*/
+
+/* The record of a thread, made if there is none yet; NULL when memory is short. */
+struct thread_record *target_record(struct target *target, pid_t tid, uint64_t now);
+void target_forget_records(struct target *target);
+
+/* CPU time for which there is no stack. */
+void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
+			 uint64_t cpu_ns, enum lost_reason reason);
+
+/* Take a sample of each thread that has run since its last one and is running now. */
+void target_sample(struct sampler *sampler, struct target *target);
+
+/* Take those of threads that have stopped late. */
+void target_take_late(struct sampler *sampler, struct target *target);
+
+/*---- sampler_targets.c ----*/
+
+/* A target in a place of its own, of which nothing is known but its pid; NULL when memory is short. */
+struct target *target_add(struct sampler *sampler, pid_t pid);
+
+/* Sample it from now on. 0 or a negative errno. */
+int target_attach(struct sampler *sampler, struct target *target);
+
+/* If there is LuaJIT in it now, attach it; else come back later. */
+void target_consider(struct sampler *sampler, struct target *target, uint64_t now);
+
+/* For follow_look(); context is the sampler. */
+void targets_take_found(void *context, pid_t pid);
+
+/* Look at the process as it is now; false if it has ended. */
+bool target_look(struct sampler *sampler, struct target *target, uint64_t now);
+void target_refresh_threads(struct sampler *sampler, struct target *target, uint64_t now);
+
+/* Look at it and sample what runs. */
+void target_take_look(struct sampler *sampler, struct target *target, uint64_t now);
+
+/* It has begun to run; a look was due. */
+void target_wake(struct sampler *sampler, struct target *target);
+void target_tick(struct sampler *sampler, struct target *target, uint64_t now);
+
+void target_note_end(struct sampler *sampler, struct target *target);
+
+/*
+ * The last period of each thread is not over: look at those that run once
+ * more, and say of the rest that it has no stack.
+ */
+void target_close_accounts(struct sampler *sampler, struct target *target);
+
+/* Free it and its place. */
+void target_close(struct sampler *sampler, struct target *target);
+
+/* Processes come and go while a recording lasts: close those that have ended. */
+void targets_drop_ended(struct sampler *sampler);
+
+#endif
