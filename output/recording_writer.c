@@ -417,7 +417,7 @@ static int forget(struct recording_writer *writer)
 static int put_sample(struct recording_writer *writer, const struct sample *sample)
 {
 	uint64_t now = sample->time_ns > writer->last_ns ? sample->time_ns : writer->last_ns;
-	uint32_t stack, phase;
+	uint32_t stack = 0, phase = 0;
 	struct thread *thread;
 	int error = find_thread(writer, sample, &thread);
 

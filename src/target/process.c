@@ -138,7 +138,7 @@ static bool is_32bit(pid_t pid)
 
 static int read_command(pid_t pid, struct process *process)
 {
-	char *command = malloc(PROCESS_COMMAND_MAX), *shrunk;
+	char *command = calloc(1, PROCESS_COMMAND_MAX), *shrunk;
 	ssize_t length;
 
 	if (!command)

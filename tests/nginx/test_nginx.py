@@ -6,6 +6,7 @@ so only libluajit2 can be put under it.
 
 import collections
 import os
+import re
 
 import pytest
 
