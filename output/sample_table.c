@@ -221,7 +221,7 @@ static void count_sample(struct sample_table *table, struct table_thread *thread
 static int add_sample(struct builder *builder, const struct sample *sample)
 {
 	struct sample_table *table = builder->table;
-	uint32_t thread, stack;
+	uint32_t thread = 0, stack = 0;
 	int error = find_thread(builder, sample, &thread);
 
 	if (!error)

@@ -68,7 +68,7 @@ int merge_stacks(struct capture *capture, struct image *image,
  * code does not run: a coroutine that has yielded, has failed, or was never
  * resumed; that one has its function as its only frame.
  */
-int merge_coroutine(struct capture *capture, size_t thread, struct lua_objects *objects,
+int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
 		    struct merged_stack *stack);
 
 void merged_stack_clear(struct merged_stack *stack);

@@ -79,8 +79,8 @@ static void set_colours(struct screen *screen)
 	if (!wants_colours() || !has_colors() || start_color() != OK ||
 	    use_default_colors() != OK || COLOR_PAIRS < INK_COUNT)
 		return;
-	for (short ink = INK_PLAIN + 1; ink < INK_COUNT; ink++)
-		init_pair(ink, colours[ink], -1);
+	for (int ink = INK_PLAIN + 1; ink < INK_COUNT; ink++)
+		init_pair((short)ink, colours[ink], -1);
 	screen->colours = true;
 }
 

@@ -34,6 +34,8 @@ STATIC_FUNCTIONS = {"main", "run_call", "run_pcall", "run_cpcall", "run_resume"}
 EXPORTED = {"burn", "burn_in_c", "bounce", "index_it", "resume_it", "with_hook", "in_hook", "in_cpcall", "on_alarm"}
 API = {"lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_getfield", "lua_gc", "lua_sethook", "lua_loadx"}
 
+# What a collection started by C code runs cannot always be joined to its caller.
+LOST_SHARE = 0.02
 WHOLE_SHARE = 0.5
 
 
@@ -135,7 +137,7 @@ def check_verdicts(note_lost, request):
         note_lost(request.node.name, sum(map(len, examples.values())), weights)
         total = sum(weights.values())
         assert not examples["wrong"], "\n".join(examples["wrong"])
-        assert weights["lost"] <= stacks.LOST_SHARE_COMPILED * total, "\n".join(examples["lost"])
+        assert weights["lost"] <= LOST_SHARE * total, "\n".join(examples["lost"])
         assert weights["whole"] >= WHOLE_SHARE * (total - weights["lost"])
 
     return check

@@ -73,7 +73,7 @@ def test_states_are_told_apart(target, tmp_path, note_lost, request):
         seen.update(names(frames))
     note_lost(request.node.name, len(recorded), weights)
     total = sum(weights.values())
-    assert not wrong
+    assert not wrong, wrong
     assert weights["lost"] <= stacks.LOST_SHARE_COMPILED * total
     assert {f"work_{i}" for i in range(THREADS)} | set(NESTED) <= seen
     assert sum(f"work_{i}" in seen for i in range(THREADS, THREADS + IN_TURN)) > IN_TURN / 2
