@@ -3,7 +3,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { STOP_TIMEOUT_NS = 2 * 1000 * 1000 };
+enum {
+	STOP_TIMEOUT_NS = 2 * 1000 * 1000,
+
+	FEW_THREADS = 8,
+
+	/* See take_weight(). */
+	RESERVE_PERIODS = 2,
+	RESERVE_SAMPLES = 16,
+	EVEN_OUT_OVER = 8,
+};
 
 /*---- Records of threads ----*/
 
@@ -35,6 +44,11 @@ void target_forget_records(struct target *target)
 
 /*---- Samples ----*/
 
+bool target_has_few_threads(const struct target *target)
+{
+	return threads_count(target->threads) <= FEW_THREADS;
+}
+
 static void deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
 {
 	target->accounted_ns += sample->cpu_ns;
@@ -62,6 +76,28 @@ void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t t
 	deliver(sampler, target, &sample);
 }
 
+/*
+ * How much of the thread's CPU time its sample stands for. Looks come at random
+ * moments, so each sample is to weigh the same, about a period. Were it all that
+ * was used since the last one, what runs late in a burst of work would take the
+ * weight of what runs early, whose looks come after a sleep. Some is kept in
+ * reserve, and what is above or below that is evened out over the samples to
+ * come; the last sample takes the rest.
+ */
+static uint64_t take_weight(const struct sampler *sampler, struct thread_record *record)
+{
+	uint64_t count = record->sample_count++;
+	double period = (double)sampler->period_ns, pending = (double)record->pending_ns;
+	double reserve = period * RESERVE_PERIODS * (double)count / (double)(count + RESERVE_SAMPLES);
+	double weight = period + (pending - reserve) / EVEN_OUT_OVER;
+	uint64_t taken = record->pending_ns;
+
+	if (!sampler->closing && weight < pending)
+		taken = weight > 0 ? (uint64_t)weight : 0;
+	record->pending_ns -= taken;
+	return taken;
+}
+
 static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 			       const struct thread *thread, struct thread_record *record)
 {
@@ -73,7 +109,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		.process_name = target->name,
 		.thread_name = thread->name,
 		.thread_state = THREAD_RUNNING,
-		.cpu_ns = record->pending_ns,
+		.cpu_ns = take_weight(sampler, record),
 		.wall_ns = now - record->last_sample_ns,
 	};
 	struct frame out_of_memory = { .function = functions_lost(LOST_OUT_OF_MEMORY) };
@@ -85,7 +121,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		sample.frame_count = 1;
 	}
 	sample.phase = lua_process_phase(target->process);
-	record->pending_ns = 0;
+	record->has_run = false;
 	record->last_sample_ns = now;
 	deliver(sampler, target, &sample);
 }
@@ -163,8 +199,9 @@ void target_sample(struct sampler *sampler, struct target *target)
 		if (!record || thread_measure(target->threads, thread, &used) != 0)
 			continue;
 		record->pending_ns += used;
-		/* Its figure lags while it runs; the only thread is the one that made the clock go. */
-		if (record->pending_ns || threads_count(target->threads) == 1)
+		record->has_run |= used > 0;
+		/* Its figure may lag by a tick while it runs. */
+		if (record->has_run || target_has_few_threads(target))
 			sample_thread(sampler, target, thread, record);
 	}
 }

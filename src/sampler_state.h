@@ -30,6 +30,8 @@ struct thread_record {
 	pid_t tid;
 	struct capture_hints hints;
 	uint64_t pending_ns;		/* CPU time that no sample stands for yet */
+	bool has_run;			/* since its last sample */
+	uint32_t sample_count;
 	uint64_t last_sample_ns;	/* when it was taken */
 	UT_hash_handle hh;
 };
@@ -60,11 +62,12 @@ struct target {
 	/*
 	 * While it runs, looks are due at a random moment of each period, for
 	 * the kernel's tick, on which alarms come, may beat with the target's
-	 * own rhythm. When it has used no CPU for some periods, only the alarm
-	 * of its CPU clock is waited for: an idle target is left alone.
+	 * own rhythm, and come too late for what runs right after a sleep. When
+	 * it has used no CPU for a while, only the alarm of its CPU clock is
+	 * waited for: an idle target costs nothing.
 	 */
 	bool active;
-	unsigned int idle_periods;
+	uint64_t idle_since_ns;
 	uint64_t period_begin_ns, due_ns;
 	uint64_t active_cpu_ns;		/* of the process clock, at the last look */
 	int index;			/* its place among the targets */
@@ -80,6 +83,7 @@ struct sampler {
 	struct follow *follow;		/* NULL if nobody is to be followed */
 	struct launch launch;
 	uint64_t random;		/* state of a generator, never 0 */
+	bool closing;			/* the looks that are taken now are the last ones */
 	uint64_t start_ns;
 	uint64_t period_ns;
 	uint64_t pulse_ns;		/* when the next one is due */
@@ -102,6 +106,9 @@ void target_forget_records(struct target *target);
 /* CPU time for which there is no stack. */
 void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
 			 uint64_t cpu_ns, enum lost_reason reason);
+
+/* So few that it costs little to look at each of them. */
+bool target_has_few_threads(const struct target *target);
 
 /* Take a sample of each thread that has run since its last one and is running now. */
 void target_sample(struct sampler *sampler, struct target *target);

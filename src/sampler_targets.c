@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 
 enum {
-	IDLE_PERIODS = 3,			/* without CPU use, then a target is idle */
+	IDLE_NS = NS_PER_SECOND,		/* without CPU use, then a target is idle */
 	LOOK_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
 };
 
@@ -180,7 +180,7 @@ void target_take_look(struct sampler *sampler, struct target *target, uint64_t n
 static void activate(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	target->active = true;
-	target->idle_periods = 0;
+	target->idle_since_ns = now;
 	target->active_cpu_ns = target->cpu_ns;
 	target->period_begin_ns = now + sampler->period_ns;
 	target->due_ns = target->period_begin_ns + random_delay(sampler);
@@ -204,7 +204,8 @@ void target_wake(struct sampler *sampler, struct target *target)
  */
 static int rest(struct sampler *sampler, struct target *target)
 {
-	int error = cpu_clock_start(&target->clock, SIGRTMIN, target->index, sampler->period_ns);
+	int error = cpu_clock_start(&target->clock, SIGRTMIN, target->index,
+				    1 + random_delay(sampler));
 
 	target->active = false;
 	if (error == -EAGAIN) {
@@ -212,6 +213,22 @@ static int rest(struct sampler *sampler, struct target *target)
 		return 0;
 	}
 	return error;
+}
+
+/*
+ * Has the process used the CPU since the last look, or ended? Its clock may lag
+ * by a tick of the kernel, so where threads are few they are looked at too.
+ */
+static bool has_run(const struct target *target)
+{
+	uint64_t cpu_ns;
+
+	if (cpu_clock_now(&target->clock, &cpu_ns) != 0 || cpu_ns != target->active_cpu_ns)
+		return true;
+	for (size_t i = 0; target_has_few_threads(target) && i < threads_count(target->threads); i++)
+		if (thread_is_running(target->threads, threads_at(target->threads, i)))
+			return true;
+	return false;
 }
 
 /*
@@ -223,17 +240,20 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 	uint64_t passed = (now - target->period_begin_ns) / sampler->period_ns;
 	uint64_t missed = passed > 1 ? passed - 1 : 0, ran;
 
+	target->period_begin_ns += (passed ? passed : 1) * sampler->period_ns;
+	target->due_ns = target->period_begin_ns + random_delay(sampler);
+	if (!has_run(target)) {
+		if (now - target->idle_since_ns >= IDLE_NS && rest(sampler, target))
+			target_note_end(sampler, target);
+		return;
+	}
 	target_take_look(sampler, target, now);
 	if (target->ended)
 		return;
 	ran = (target->cpu_ns - target->active_cpu_ns) / sampler->period_ns;
 	sampler->result->figures.missed_ticks += missed < ran ? missed : ran;
-	target->period_begin_ns += (passed ? passed : 1) * sampler->period_ns;
-	target->due_ns = target->period_begin_ns + random_delay(sampler);
-	target->idle_periods = target->cpu_ns == target->active_cpu_ns ? target->idle_periods + 1 : 0;
+	target->idle_since_ns = now;
 	target->active_cpu_ns = target->cpu_ns;
-	if (target->idle_periods >= IDLE_PERIODS && rest(sampler, target))
-		target_note_end(sampler, target);
 }
 
 int target_attach(struct sampler *sampler, struct target *target)
