@@ -131,15 +131,17 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		      struct thread_record *record, uint64_t begin)
 {
 	struct registers registers;
-	uint64_t used;
+	uint64_t used, end;
 	int error = tracer_registers(thread->tracee, &registers);
 
 	if (!error) {
 		lua_process_settle(target->process);
 		lua_process_capture(target->process, &registers, &record->hints);
 	}
+	/* On the same CPU, the thread may run for some milliseconds before ljspy does again. */
+	end = sampler_now_ns(CLOCK_MONOTONIC);
 	tracer_resume(sampler->tracer, thread->tracee);
-	histogram_add(&sampler->result->figures.pause_ns, sampler_now_ns(CLOCK_MONOTONIC) - begin);
+	histogram_add(&sampler->result->figures.pause_ns, end - begin);
 	if (error)
 		return;
 	/* Having been stopped, the thread's figure is exact. */
