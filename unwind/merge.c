@@ -289,6 +289,7 @@ static void enter_section(struct merge *merge, const struct lua_thread *thread, 
 		if (!start_section(merge, section, thread, cframe)) {
 			emit_lost(merge, LOST_HALF_DONE);
 			section->ended = true;
+			return;
 		}
 	}
 	emit_section(merge, section);
