@@ -115,6 +115,7 @@ bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
 		return true;
 	/* vm_return to C keeps the previous base in PC. */
 	if (look(thread, objects, vm.pc, &walk, &activation)) {
+		walk.is_below_c = true;
 		*ret_walk = walk;
 		return true;
 	}

@@ -145,6 +145,7 @@ bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *o
 			return false;
 		return find_lua_caller(&walk, link, ret_walk);
 	}
+	walk.is_below_c = (pc & FRAME_TYPE_P) == FRAME_C || (pc & FRAME_TYPE_P) == FRAME_CP;
 	*ret_walk = walk;
 	return true;
 }

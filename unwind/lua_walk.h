@@ -20,6 +20,11 @@ struct lua_walk {
 	struct lua_objects *objects;
 	uint64_t base;
 	uint64_t pc;		/* 0 if unknown, or for other than Lua functions */
+	/*
+	 * What C code has called is not whole yet, or is not any more: the frame
+	 * at base is that of the caller, and native frames come before it.
+	 */
+	bool is_below_c;
 };
 
 /* What stands at the walk's frame. */

@@ -140,6 +140,10 @@ static bool goes_on(struct merge *merge, struct section *section, enum lua_step 
 /* Emit Lua frames down to and including the one that native code called. */
 static void emit_own_frames(struct merge *merge, struct section *section)
 {
+	if (section->walk.is_below_c) {
+		section->walk.is_below_c = false;
+		return;
+	}
 	while (!section->ended && merge->stack->count < MERGE_FRAMES_MAX) {
 		struct lua_activation activation;
 		struct merged_frame *frame = NULL;
@@ -228,6 +232,50 @@ static const struct lua_thread *linked_thread(const struct merge *merge,
 	return thread && is_linked(merge, thread, cframe) ? thread : NULL;
 }
 
+/* How many C frames run Lua frames, from this one outwards? See enter_section(). */
+static unsigned count_cframes(const struct merge *merge, const struct lua_thread *thread,
+			      uint64_t cframe)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < CFRAMES_MAX && cframe; i++) {
+		uint64_t previous;
+		int32_t nresults;
+
+		if (vm_frame_nresults(thread->layout, merge->memory, cframe, &nresults) && nresults >= 0)
+			count++;
+		if (!vm_frame_previous(thread->layout, merge->memory, cframe, &previous) ||
+		    previous <= cframe)
+			break;
+		cframe = previous;
+	}
+	return count;
+}
+
+/*
+ * In the first and last instructions of a call from C, L->base is that of the C
+ * function that calls. Each C frame has a Lua frame that C has called: here one
+ * is missing.
+ */
+static bool is_call_missing(const struct merge *merge, const struct lua_walk *top, uint64_t cframe)
+{
+	struct lua_walk walk = *top;
+	struct lua_activation activation;
+	enum lua_step step = LUA_STEP_CALL;
+	unsigned calls = 0;
+
+	if (!lua_walk_activation(top, &activation) || !activation.function ||
+	    activation.function->proto)
+		return false;
+	for (unsigned i = 0; i < MERGE_FRAMES_MAX && step != LUA_STEP_BOTTOM; i++) {
+		step = lua_walk_step(&walk);
+		if (step == LUA_STEP_BROKEN)
+			return false;
+		calls += step == LUA_STEP_FROM_C;
+	}
+	return calls + 1 == count_cframes(merge, top->thread, cframe);
+}
+
 static bool start_section(struct merge *merge, struct section *section,
 			  const struct lua_thread *thread, uint64_t cframe)
 {
@@ -238,8 +286,12 @@ static bool start_section(struct merge *merge, struct section *section,
 	if (native->is_return_address)
 		return lua_top_below_native(merge->image, merge->objects, merge->memory, thread,
 					    cframe, &native->registers, &section->walk);
-	return lua_top_in_vm(merge->image, merge->objects, merge->memory, thread, cframe,
-			     &native->registers, &section->walk);
+	if (!lua_top_in_vm(merge->image, merge->objects, merge->memory, thread, cframe,
+			   &native->registers, &section->walk))
+		return false;
+	if (!section->walk.is_below_c)
+		section->walk.is_below_c = is_call_missing(merge, &section->walk, cframe);
+	return true;
 }
 
 /*

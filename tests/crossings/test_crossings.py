@@ -193,10 +193,11 @@ def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check
 
 
 def native_names(dump):
-    """Names of native frames in a dump, leaf first, in the pieces between lost
-    frames. What Lua calls stands there twice."""
+    """Names of native frames of a dump's thread, leaf first, in the pieces between
+    lost frames. What Lua calls stands there twice. Coroutines come after threads."""
     pieces = [[]]
-    for frame in (line.strip() for line in dump.splitlines() if line.startswith(" ")):
+    threads = dump.split("\nVM ")[0]
+    for frame in (line.strip() for line in threads.splitlines() if line.startswith(" ")):
         name = frame.split(" ")[0]
         if stacks.is_lost(frame):
             pieces.append([])

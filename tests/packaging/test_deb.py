@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-import builds
+import made
 import ljspy
 
 pytestmark = [
@@ -22,8 +22,8 @@ DPKG = pathlib.Path("/var/lib/dpkg")
 
 @pytest.fixture(scope="module")
 def package():
-    builds.make("deb")
-    (found,) = (ljspy.ROOT / "build/release").glob(f"ljspy_{builds.version()}_*.deb")
+    made.make("deb")
+    (found,) = (ljspy.ROOT / "build/release").glob(f"ljspy_{made.version()}_*.deb")
     return found
 
 

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-import builds
+import made
 import ljspy
 from terminal import Terminal
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.usefixtures("built"), pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def binary():
-    builds.make("static")
+    made.make("static")
     return ljspy.ROOT / "build/static/ljspy"
 
 
