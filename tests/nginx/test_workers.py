@@ -111,7 +111,8 @@ def test_shares_of_all_workers(directory, tmp_path, workers):
             before = {pid: ljspy.cpu_ns(pid) for pid in pids}
             wait_busy(pids, 1e9)
             used = {pid: ljspy.cpu_ns(pid) - before[pid] for pid in pids}
-        assert interruptions(server) == 0
+        # A worker may fall asleep between the look that finds it running and its stop.
+        assert interruptions(server) <= 2
     weights = shares(outcome[0])
     assert sum(weights.values()) > 0.8 * ljspy.weight_of(outcome[0].samples)
     for pid in pids:

@@ -119,7 +119,7 @@ FORKING = """
     if ffi.C.fork() == 0 then
         if ffi.C.fork() == 0 then
             ffi.C.setsid()
-            in_grandchild(1)
+            in_grandchild(2)
             ffi.C._exit(0)
         end
         @CHILD@
@@ -149,13 +149,13 @@ def launched(directory, source, *options):
 
 
 def test_children_of_a_command(tmp_path):
-    recording = launched(tmp_path, program(child="in_child(1)"), "-s")
+    recording = launched(tmp_path, program(child="in_child(2)"), "-s")
     assert recording.run.returncode == ljspy.OK, recording.run.stderr
     assert functions(recording) == {"in_child", "in_grandchild"}
 
 
 def test_without_being_asked_for_children_are_left_alone(tmp_path):
-    recording = launched(tmp_path, program(child="in_child(1)", parent="work(0.2)"))
+    recording = launched(tmp_path, program(child="in_child(2)", parent="work(0.2)"))
     assert recording.run.returncode == ljspy.OK, recording.run.stderr
     assert functions(recording) == set()
 
