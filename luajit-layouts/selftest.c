@@ -157,11 +157,6 @@ static const struct {
 	[SELFTEST_TRACES] = { "traces", selftest_traces, true },
 };
 
-const char *selftest_name(enum selftest test)
-{
-	return tests[test].name;
-}
-
 enum selftest_verdict selftest_run(struct memory *memory, const struct vm_code *vm, uint64_t g,
 				   enum selftest test, recognise_evidence *evidence, void *context)
 {

@@ -36,8 +36,6 @@ enum selftest {
 	SELFTEST_COUNT
 };
 
-const char *selftest_name(enum selftest test);
-
 /*
  * Run one test by the offsets in vm->layout. evidence, if not NULL, is told
  * how much was checked or what is wrong, in words.

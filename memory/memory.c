@@ -43,20 +43,3 @@ bool memory_u64(struct memory *memory, uint64_t address, uint64_t *ret)
 	*ret = value;
 	return true;
 }
-
-const char *memory_status_text(enum memory_status status)
-{
-	switch (status) {
-	case MEMORY_OK:
-		return "read";
-	case MEMORY_UNMAPPED:
-		return "not mapped";
-	case MEMORY_NOT_CAPTURED:
-		return "not captured";
-	case MEMORY_REFUSED:
-		return "reading refused";
-	case MEMORY_GONE:
-		return "process has ended";
-	}
-	return "unknown";
-}

@@ -47,7 +47,4 @@ bool memory_u8(struct memory *memory, uint64_t address, uint8_t *ret);
 bool memory_u32(struct memory *memory, uint64_t address, uint32_t *ret);
 bool memory_u64(struct memory *memory, uint64_t address, uint64_t *ret);
 
-/* In words for a message, without a full stop. */
-const char *memory_status_text(enum memory_status status);
-
 #endif

@@ -7,6 +7,20 @@
 
 #include "output/escape.h"
 #include "output/frame_label.h"
+#include "output/tally.h"
+
+/* A share of all time, on both sides. */
+struct change {
+	double before, after;
+	double error;		/* of the difference, one standard error */
+	double p;		/* that there is such a difference by chance, before correction */
+	bool significant;	/* after correction */
+};
+
+struct comparison_row {
+	struct tally_key key;
+	struct change own, total;
+};
 
 static const struct tally_weight nothing;
 
@@ -122,8 +136,12 @@ static int compare_rows(const void *a, const void *b)
 	return size_of(left) > size_of(right) ? -1 : size_of(left) < size_of(right);
 }
 
-int comparison_rows(const struct tally *before, const struct tally *after, double min_share,
-		    struct comparison_row **ret_rows, size_t *ret_count)
+/*
+ * The functions of two tallies by how much they have changed, significant
+ * changes first. 0 or -ENOMEM; rows are to be freed.
+ */
+static int compare_functions(const struct tally *before, const struct tally *after, double min_share,
+			     struct comparison_row **ret_rows, size_t *ret_count)
 {
 	size_t size = HASH_COUNT(before->rows) + HASH_COUNT(after->rows) + 1, count = 0;
 	struct comparison_row *rows = calloc(size, sizeof(*rows));
@@ -221,7 +239,7 @@ int comparison_write(FILE *out, const struct side *before, const struct side *af
 	if (!error)
 		error = tally_read(after->source, view, false, &tally_after);
 	if (!error)
-		error = comparison_rows(&tally_before, &tally_after, min_share, &rows, &count);
+		error = compare_functions(&tally_before, &tally_after, min_share, &rows, &count);
 	if (!error) {
 		write_side(out, "before  ", before, &tally_before);
 		write_side(out, "after   ", after, &tally_after);

@@ -14,35 +14,12 @@
 #ifndef LJSPY_COMPARISON_H
 #define LJSPY_COMPARISON_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdio.h>
 
 #include "output/format.h"
-#include "output/tally.h"
 
 #define COMPARISON_LEVEL 0.05
 #define COMPARISON_MIN_PERCENT 0.5
-
-/* A share of all time, on both sides. */
-struct change {
-	double before, after;
-	double error;		/* of the difference, one standard error */
-	double p;		/* that there is such a difference by chance, before correction */
-	bool significant;	/* after correction */
-};
-
-struct comparison_row {
-	struct tally_key key;
-	struct change own, total;
-};
-
-/*
- * The functions of two tallies by how much they have changed, significant
- * changes first. 0 or -ENOMEM; rows are to be freed.
- */
-int comparison_rows(const struct tally *before, const struct tally *after, double min_share,
-		    struct comparison_row **ret_rows, size_t *ret_count);
 
 /* As a table. 0, -ENOMEM, -EIO (the stream's own error is in errno), or what a source had. */
 int comparison_write(FILE *out, const struct side *before, const struct side *after,

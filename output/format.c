@@ -15,24 +15,26 @@
 #include "output/speedscope.h"
 #include "output/text_report.h"
 
+static int add_sample(void *context, const struct sample *sample)
+{
+	return profile_add(context, sample);
+}
+
+static int add_weightless(void *context, const struct sample *sample)
+{
+	struct sample weightless = *sample;
+
+	weightless.cpu_ns = weightless.wall_ns = 0;
+	return profile_add(context, &weightless);
+}
+
 /*
  * Add all samples of a source to a profile, weighing nothing if that is said:
  * so two profiles can have the same nodes in the same order.
  */
 static int add_samples(struct profile *profile, struct sample_source *source, bool weightless)
 {
-	struct sample sample;
-	int result = source->rewind(source);
-
-	while (result == 0) {
-		result = source->next(source, &sample);
-		if (result <= 0)
-			return result;
-		if (weightless)
-			sample.cpu_ns = sample.wall_ns = 0;
-		result = profile_add(profile, &sample);
-	}
-	return result;
+	return sample_source_each(source, weightless ? add_weightless : add_sample, profile);
 }
 
 /* All samples in one tree. 0 or a negative errno. */
@@ -173,18 +175,9 @@ static int compare_html(FILE *out, const struct side *before, const struct side 
 	return compare_flamegraphs(out, before, after, view, true);
 }
 
-static int write_samples(struct recording_writer *writer, struct sample_source *source)
+static int record_sample(void *context, const struct sample *sample)
 {
-	struct sample sample;
-	int error = source->rewind(source);
-
-	while (error == 0) {
-		error = source->next(source, &sample);
-		if (error <= 0)
-			return error;
-		error = recording_writer_add(writer, &sample);
-	}
-	return error;
+	return recording_writer_add(context, sample);
 }
 
 static int write_recording(FILE *out, struct sample_source *source, const struct session *session,
@@ -196,7 +189,7 @@ static int write_recording(FILE *out, struct sample_source *source, const struct
 	(void)view;
 	if (error)
 		return error;
-	error = write_samples(writer, source);
+	error = sample_source_each(source, record_sample, writer);
 	if (!error)
 		error = recording_writer_finish(writer, session, figures);
 	recording_writer_free(writer);

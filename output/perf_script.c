@@ -79,20 +79,26 @@ static void write_sample(FILE *out, const struct sample *sample, const struct vi
 	fputc('\n', out);
 }
 
+struct writer {
+	FILE *out;
+	const struct view *view;
+};
+
+static int take_sample(void *context, const struct sample *sample)
+{
+	const struct writer *writer = context;
+
+	write_sample(writer->out, sample, writer->view);
+	return 0;
+}
+
 int perf_script_write(FILE *out, struct sample_source *source, const struct session *session,
 		      const struct figures *figures, const struct view *view)
 {
-	struct sample sample;
-	int error = source->rewind(source);
+	struct writer writer = { .out = out, .view = view };
+	int error = sample_source_each(source, take_sample, &writer);
 
 	(void)session;
 	(void)figures;
-	while (error == 0) {
-		error = source->next(source, &sample);
-		if (error <= 0)
-			break;
-		write_sample(out, &sample, view);
-		error = 0;
-	}
 	return error ? error : ferror(out) ? -EIO : 0;
 }

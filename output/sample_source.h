@@ -20,4 +20,10 @@ struct sample_source {
 	int (*rewind)(struct sample_source *source);
 };
 
+/* 0 to go on, or a negative errno. */
+typedef int sample_take(void *context, const struct sample *sample);
+
+/* All samples, from the first on. 0, or a negative errno: the source's or what take returned. */
+int sample_source_each(struct sample_source *source, sample_take *take, void *context);
+
 #endif

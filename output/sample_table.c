@@ -218,8 +218,9 @@ static void count_sample(struct sample_table *table, struct table_thread *thread
 	table->sample_count++;
 }
 
-static int add_sample(struct builder *builder, const struct sample *sample)
+static int add_sample(void *context, const struct sample *sample)
 {
+	struct builder *builder = context;
 	struct sample_table *table = builder->table;
 	uint32_t thread = 0, stack = 0;
 	int error = find_thread(builder, sample, &thread);
@@ -289,20 +290,6 @@ static int sort_by_thread(struct builder *builder)
 	return 0;
 }
 
-static int read_samples(struct builder *builder, struct sample_source *source)
-{
-	struct sample sample;
-	int result = source->rewind(source);
-
-	while (result == 0) {
-		result = source->next(source, &sample);
-		if (result <= 0)
-			return result;
-		result = add_sample(builder, &sample);
-	}
-	return result;
-}
-
 static void free_builder(struct builder *builder)
 {
 	struct entry *entry, *next;
@@ -328,7 +315,7 @@ int sample_table_read(struct sample_source *source, enum profile_weight weight,
 	table->weight = weight;
 	error = add_empty_stack(&builder);
 	if (!error)
-		error = read_samples(&builder, source);
+		error = sample_source_each(source, add_sample, &builder);
 	if (!error)
 		error = sort_by_thread(&builder);
 	free_builder(&builder);

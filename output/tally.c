@@ -9,6 +9,7 @@ struct reading {
 	struct tally *tally;
 	const struct view *view;
 	bool calls;
+	uint64_t count, number;		/* of samples: all, and those before the one at hand */
 	unsigned int slice;
 	const struct tally_row **rows;	/* of the sample at hand */
 	size_t size;
@@ -140,40 +141,28 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 	return 0;
 }
 
-/* Returns how many there are, or a negative errno. */
-static int64_t count_samples(struct sample_source *source)
+static int count_sample(void *context, const struct sample *sample)
 {
-	struct sample sample;
-	int64_t count = 0;
-	int result = source->rewind(source);
+	struct reading *reading = context;
 
-	while (result == 0) {
-		result = source->next(source, &sample);
-		if (result <= 0)
-			break;
-		count++;
-		result = 0;
-	}
-	return result < 0 ? result : count;
+	(void)sample;
+	reading->count++;
+	return 0;
+}
+
+static int read_sample(void *context, const struct sample *sample)
+{
+	struct reading *reading = context;
+
+	reading->slice = (unsigned int)(reading->number++ * TALLY_SLICES / reading->count);
+	return add_sample(reading, sample);
 }
 
 static int read_samples(struct reading *reading, struct sample_source *source)
 {
-	int64_t count = count_samples(source);
-	struct sample sample;
-	int result;
+	int error = sample_source_each(source, count_sample, reading);
 
-	if (count < 0)
-		return (int)count;
-	result = source->rewind(source);
-	for (int64_t i = 0; result == 0 && i < count; i++) {
-		result = source->next(source, &sample);
-		if (result <= 0)
-			break;
-		reading->slice = (unsigned int)(i * TALLY_SLICES / count);
-		result = add_sample(reading, &sample);
-	}
-	return result;
+	return error ? error : sample_source_each(source, read_sample, reading);
 }
 
 int tally_read(struct sample_source *source, const struct view *view, bool calls,

@@ -39,11 +39,13 @@ static bool write_difference(const struct options *options, const struct recordi
 	return true;
 }
 
-static enum exit_status diff(const struct options *options, struct functions *functions)
+static enum exit_status diff(struct options *options, struct functions *functions)
 {
 	enum exit_status status = EXIT_NOTHING_DONE;
 	struct recordings before, after;
 
+	/* A function may begin elsewhere after an edit above it, and is still the same. */
+	options->filter.anywhere = !options->lines;
 	if (!recordings_open(options->recordings, 1, options, functions, &before))
 		return status;
 	if (recordings_open(options->recordings + 1, 1, options, functions, &after)) {
@@ -57,18 +59,5 @@ static enum exit_status diff(const struct options *options, struct functions *fu
 
 enum exit_status command_diff(const struct invocation *invocation)
 {
-	struct functions *functions = functions_new();
-	enum exit_status status;
-
-	/* Nothing is to be put in order when it is interrupted. */
-	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
-	if (!functions) {
-		message_error_errno(ENOMEM, "reading recordings");
-		return EXIT_NOTHING_DONE;
-	}
-	/* A function may begin elsewhere after an edit above it, and is still the same. */
-	invocation->options->filter.anywhere = !invocation->options->lines;
-	status = diff(invocation->options, functions);
-	functions_free(functions);
-	return status;
+	return recordings_run(invocation, diff);
 }

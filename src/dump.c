@@ -4,13 +4,13 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <jansson.h>
 
 #include "memory/core_file.h"
 #include "output/dump_report.h"
 #include "src/choose.h"
+#include "src/clock.h"
 #include "src/dump_stacks.h"
 #include "src/message.h"
 #include "src/target/hold.h"
@@ -137,14 +137,6 @@ static void dump_one_thread(struct dump *dump, struct thread *thread)
 		out_of_memory(dump);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static int open_process(struct dump *dump, pid_t pid)
 {
 	struct namer_options namer = { .native = dump->options->native,
@@ -167,7 +159,7 @@ static int open_process(struct dump *dump, pid_t pid)
 	dump->threads = threads_new(dump->tracer, pid);
 	if (!dump->threads)
 		return -ENOMEM;
-	error = threads_refresh(dump->threads, now_ns(), 0);
+	error = threads_refresh(dump->threads, clock_now_ns(CLOCK_MONOTONIC), 0);
 	return error ? error : lua_process_refresh(dump->process, true);
 }
 

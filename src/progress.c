@@ -4,18 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-static const uint64_t second_ns = 1000000000u;
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * second_ns + (uint64_t)now.tv_nsec;
-}
+#include "src/clock.h"
 
 void progress_begin(struct progress *progress, uint64_t duration_ns)
 {
@@ -23,7 +14,7 @@ void progress_begin(struct progress *progress, uint64_t duration_ns)
 
 	*progress = (struct progress){
 		.wanted = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0,
-		.start_ns = now_ns(),
+		.start_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.duration_ns = duration_ns,
 	};
 }
@@ -46,10 +37,10 @@ void progress_show(struct progress *progress, const struct figures *so_far)
 	if (!progress->wanted)
 		return;
 	fputs("\r", stderr);
-	print_time((now_ns() - progress->start_ns) / second_ns);
+	print_time((clock_now_ns(CLOCK_MONOTONIC) - progress->start_ns) / NS_PER_SECOND);
 	if (progress->duration_ns) {
 		fputs(" of ", stderr);
-		print_time(progress->duration_ns / second_ns);
+		print_time(progress->duration_ns / NS_PER_SECOND);
 	}
 	fprintf(stderr, ", %" PRIu64 " samples%s\033[K", so_far->samples,
 		progress->duration_ns ? "" : "; Ctrl-C ends");

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #include "output/recording_reader.h"
 #include "output/recording_writer.h"
 #include "output/session.h"
 #include "src/choose.h"
+#include "src/clock.h"
 #include "src/message.h"
 #include "src/output_file.h"
 #include "src/progress.h"
@@ -243,14 +243,6 @@ static enum exit_status conclude(struct recording *recording)
 	return status;
 }
 
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* 0 or a negative errno. */
 static int begin(struct recording *recording)
 {
@@ -263,8 +255,8 @@ static int begin(struct recording *recording)
 		error = output_file_scratch(&recording->output, &recording->scratch);
 	if (error)
 		return error;
-	recording->session.start_unix_ns = now_ns(CLOCK_REALTIME);
-	recording->session.start_ns = now_ns(CLOCK_MONOTONIC);
+	recording->session.start_unix_ns = clock_now_ns(CLOCK_REALTIME);
+	recording->session.start_ns = clock_now_ns(CLOCK_MONOTONIC);
 	recording->session.clock = PROFILE_CPU_TIME;
 	progress_begin(&recording->progress, recording->options->duration_ns);
 	return recording_writer_new(recording->scratch ? recording->scratch : recording->output.stream,

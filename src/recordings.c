@@ -1,6 +1,8 @@
 #include "src/recordings.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,33 +189,39 @@ static int join_sources(struct recordings *recordings)
 	return 0;
 }
 
+struct count {
+	struct figures figures;
+	uint64_t cpu_ns;
+};
+
+static int count_sample(void *context, const struct sample *sample)
+{
+	struct count *count = context;
+
+	figures_add_sample(&count->figures, sample);
+	count->cpu_ns += sample->cpu_ns;
+	return 0;
+}
+
 /* What was recorded, but only of the samples that pass. 0 or a negative errno. */
 static int count_samples(struct recordings *recordings)
 {
-	struct figures counted = { 0 }, *figures = &recordings->figures;
-	uint64_t cpu_ns = 0;
-	struct sample sample;
-	int result = recordings->source->rewind(recordings->source);
+	struct figures *figures = &recordings->figures;
+	struct count count = { 0 };
+	const struct figures *counted = &count.figures;
+	int error = sample_source_each(recordings->source, count_sample, &count);
 
 	for (size_t i = 0; i < recordings->count; i++)
 		figures_add(figures, recording_reader_figures(recordings->inputs[i].reader));
-	while (result == 0) {
-		result = recordings->source->next(recordings->source, &sample);
-		if (result <= 0)
-			break;
-		figures_add_sample(&counted, &sample);
-		cpu_ns += sample.cpu_ns;
-		result = 0;
-	}
-	if (counted.samples != figures->samples)
-		figures->target_cpu_ns = cpu_ns;
-	figures->samples = counted.samples;
-	memcpy(figures->lost, counted.lost, sizeof(counted.lost));
-	memcpy(figures->frames, counted.frames, sizeof(counted.frames));
+	if (counted->samples != figures->samples)
+		figures->target_cpu_ns = count.cpu_ns;
+	figures->samples = counted->samples;
+	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
+	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
 	figures->duration_ns = recordings->session.duration_ns;
 	figures->rate_reached_hz = figures->target_cpu_ns
 		? (double)figures->samples * 1e9 / (double)figures->target_cpu_ns : 0;
-	return result;
+	return error;
 }
 
 bool recordings_open(char *const *paths, size_t count, const struct options *options,
@@ -259,4 +267,20 @@ void recordings_close(struct recordings *recordings)
 			fclose(input->stream);
 	}
 	free(recordings->inputs);
+}
+
+enum exit_status recordings_run(const struct invocation *invocation, recordings_command *command)
+{
+	struct functions *functions = functions_new();
+	enum exit_status status;
+
+	/* Nothing is to be put in order when it is interrupted. */
+	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
+	if (!functions) {
+		message_error_errno(ENOMEM, "reading recordings");
+		return EXIT_NOTHING_DONE;
+	}
+	status = command(invocation->options, functions);
+	functions_free(functions);
+	return status;
 }

@@ -10,6 +10,7 @@
 #include "output/figures.h"
 #include "output/sample_source.h"
 #include "output/session.h"
+#include "src/commands.h"
 #include "src/options.h"
 #include "unwind/functions.h"
 
@@ -31,5 +32,10 @@ struct recordings {
 bool recordings_open(char *const *paths, size_t count, const struct options *options,
 		     struct functions *functions, struct recordings *ret_recordings);
 void recordings_close(struct recordings *recordings);
+
+/* A command that reads recordings, with a table for their functions. */
+typedef enum exit_status recordings_command(struct options *options, struct functions *functions);
+
+enum exit_status recordings_run(const struct invocation *invocation, recordings_command *command);
 
 #endif

@@ -6,7 +6,7 @@
 #include "src/recordings.h"
 #include "src/render.h"
 
-static enum exit_status report(const struct options *options, struct functions *functions)
+static enum exit_status report(struct options *options, struct functions *functions)
 {
 	const char *path = options->output ? options->output : "-";
 	enum exit_status status = EXIT_WITH_ERRORS;
@@ -34,16 +34,5 @@ static enum exit_status report(const struct options *options, struct functions *
 
 enum exit_status command_report(const struct invocation *invocation)
 {
-	struct functions *functions = functions_new();
-	enum exit_status status;
-
-	/* Nothing is to be put in order when it is interrupted. */
-	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
-	if (!functions) {
-		message_error_errno(ENOMEM, "reading recordings");
-		return EXIT_NOTHING_DONE;
-	}
-	status = report(invocation->options, functions);
-	functions_free(functions);
-	return status;
+	return recordings_run(invocation, report);
 }

@@ -16,7 +16,7 @@ static void tick_all(struct sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		struct target *target = sampler->targets[i];
-		uint64_t now = sampler_now_ns(CLOCK_MONOTONIC);
+		uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 		if (!target || target->ended)
 			continue;
@@ -91,7 +91,7 @@ static void take_late(struct sampler *sampler)
 
 static void poll_tracees(struct sampler *sampler)
 {
-	uint64_t now = sampler_now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	if (!tracer_poll(sampler->tracer))
 		return;
@@ -126,7 +126,7 @@ static void loop(struct sampler *sampler)
 	sigaddset(&wanted, SIGHUP);
 	sampler->result->end = SAMPLER_DURATION_OVER;
 	for (;;) {
-		uint64_t now = sampler_now_ns(CLOCK_MONOTONIC), wait_ns = HOUSEKEEPING_NS;
+		uint64_t now = clock_now_ns(CLOCK_MONOTONIC), wait_ns = HOUSEKEEPING_NS;
 		uint64_t due;
 		struct timespec timeout;
 		siginfo_t info;
@@ -238,7 +238,7 @@ static bool open_processes(struct sampler *sampler)
 			target = target_add(sampler, options->pids[i]);
 			if (!target)
 				return fail(sampler, 0, -ENOMEM);
-			target_consider(sampler, target, sampler_now_ns(CLOCK_MONOTONIC));
+			target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 		} else if (!open_target(sampler, options->pids[i])) {
 			return false;
 		}
@@ -288,7 +288,7 @@ static bool open_targets(struct sampler *sampler)
 	if (!open_follow(sampler) ||
 	    !(options->launch ? open_command(sampler) : open_processes(sampler)))
 		return false;
-	now = sampler_now_ns(CLOCK_MONOTONIC);
+	now = clock_now_ns(CLOCK_MONOTONIC);
 	if (sampler->follow) {
 		if (options->launch)
 			follow_add(sampler->follow, sampler->launch.pid);
@@ -330,7 +330,7 @@ static void ask_for_short_slices(void)
 
 void sampler_run(const struct sampler_options *options, struct sampler_result *ret_result)
 {
-	uint64_t self_start_ns = sampler_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t self_start_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	struct figures *figures = &ret_result->figures;
 	struct tracer *tracer = tracer_new();
 	const int tracer_error = errno;
@@ -347,14 +347,14 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 		fail(&sampler, 0, -tracer_error);
 	} else if (open_targets(&sampler)) {
 		ask_for_short_slices();	/* a command that was started does not inherit it */
-		sampler.start_ns = sampler_now_ns(CLOCK_MONOTONIC);
+		sampler.start_ns = clock_now_ns(CLOCK_MONOTONIC);
 		sampler.pulse_ns = sampler.start_ns;
 		loop(&sampler);
 		sampler.closing = true;
 		for (size_t i = 0; i < sampler.target_count; i++)
 			if (sampler.targets[i])
 				target_close_accounts(&sampler, sampler.targets[i]);
-		figures->duration_ns = sampler_now_ns(CLOCK_MONOTONIC) - sampler.start_ns;
+		figures->duration_ns = clock_now_ns(CLOCK_MONOTONIC) - sampler.start_ns;
 	}
 	figures->rate_asked_hz = options->rate_hz;
 	if (figures->target_cpu_ns)
@@ -366,5 +366,5 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	free(sampler.targets);
 	follow_free(sampler.follow);
 	tracer_free(sampler.tracer);
-	figures->self_cpu_ns += sampler_now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
+	figures->self_cpu_ns += clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
 }

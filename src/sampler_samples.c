@@ -62,7 +62,7 @@ void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t t
 {
 	struct frame frame = { .function = functions_lost(reason) };
 	struct sample sample = {
-		.time_ns = sampler_now_ns(CLOCK_MONOTONIC),
+		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.pid = target->pid,
 		.tid = tid,
 		.process_name = target->name,
@@ -101,7 +101,7 @@ static uint64_t take_weight(const struct sampler *sampler, struct thread_record 
 static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 			       const struct thread *thread, struct thread_record *record)
 {
-	uint64_t now = sampler_now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	struct sample sample = {
 		.time_ns = now,
 		.pid = target->pid,
@@ -139,7 +139,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		lua_process_capture(target->process, &registers, &record->hints);
 	}
 	/* On the same CPU, the thread may run for some milliseconds before ljspy does again. */
-	end = sampler_now_ns(CLOCK_MONOTONIC);
+	end = clock_now_ns(CLOCK_MONOTONIC);
 	tracer_resume(sampler->tracer, thread->tracee);
 	histogram_add(&sampler->result->figures.pause_ns, end - begin);
 	if (error)
@@ -158,7 +158,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
 			  struct thread_record *record)
 {
-	uint64_t begin = sampler_now_ns(CLOCK_MONOTONIC);
+	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC);
 	int error;
 
 	if (thread->tracee->state == TRACEE_AWAITED || !thread_is_running(target->threads, thread))
@@ -172,7 +172,7 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 
 void target_take_late(struct sampler *sampler, struct target *target)
 {
-	uint64_t now = sampler_now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
@@ -182,7 +182,7 @@ void target_take_late(struct sampler *sampler, struct target *target)
 			continue;
 		record = target_record(target, thread->tid, now);
 		if (record && target->process && target->sampled)
-			take_held(sampler, target, thread, record, sampler_now_ns(CLOCK_MONOTONIC));
+			take_held(sampler, target, thread, record, clock_now_ns(CLOCK_MONOTONIC));
 		else
 			tracer_resume(sampler->tracer, thread->tracee);
 	}
@@ -191,7 +191,7 @@ void target_take_late(struct sampler *sampler, struct target *target)
 /* Take a sample of each thread that has run since its last one and is running now. */
 void target_sample(struct sampler *sampler, struct target *target)
 {
-	uint64_t now = sampler_now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);

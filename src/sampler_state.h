@@ -7,10 +7,9 @@
 #ifndef LJSPY_SAMPLER_STATE_H
 #define LJSPY_SAMPLER_STATE_H
 
-#include <time.h>
-
 #include <uthash.h>
 
+#include "src/clock.h"
 #include "src/sampler.h"
 #include "src/target/cpu_clock.h"
 #include "src/target/follow.h"
@@ -20,7 +19,6 @@
 #include "src/target/tracer.h"
 
 enum {
-	NS_PER_SECOND = 1000000000,
 	HOUSEKEEPING_NS = NS_PER_SECOND,	/* how often mappings are looked at */
 	WORTH_TELLING_ONE_IN = 8,		/* part of a period; less is not told as lost */
 };
@@ -88,14 +86,6 @@ struct sampler {
 	uint64_t period_ns;
 	uint64_t pulse_ns;		/* when the next one is due */
 };
-
-static inline uint64_t sampler_now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
-}
 
 /*---- sampler_samples.c ----*/
 

@@ -189,7 +189,7 @@ static void activate(struct sampler *sampler, struct target *target, uint64_t no
 /* The target has begun to run: look at it now, and then once in each period. */
 void target_wake(struct sampler *sampler, struct target *target)
 {
-	uint64_t now = sampler_now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	if (target->ended || target->active)
 		return;
@@ -209,7 +209,7 @@ static int rest(struct sampler *sampler, struct target *target)
 
 	target->active = false;
 	if (error == -EAGAIN) {
-		activate(sampler, target, sampler_now_ns(CLOCK_MONOTONIC));
+		activate(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 		return 0;
 	}
 	return error;
@@ -258,7 +258,7 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 
 int target_attach(struct sampler *sampler, struct target *target)
 {
-	uint64_t now = sampler_now_ns(CLOCK_MONOTONIC), begin;
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), begin;
 	int error = cpu_clock_open(target->pid, &target->clock);
 
 	if (error)
@@ -397,7 +397,7 @@ void targets_take_found(void *context, pid_t pid)
 		return;
 	target->found = true;
 	target->is_new = sampler->start_ns > 0;
-	target_consider(sampler, target, sampler_now_ns(CLOCK_MONOTONIC));
+	target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 }
 
 static void note_left_out(struct sampler_result *result, const struct target *target)
@@ -431,7 +431,7 @@ void target_close_accounts(struct sampler *sampler, struct target *target)
 	if (!target->attached)
 		return;
 	if (!target->ended)
-		target_refresh_threads(sampler, target, sampler_now_ns(CLOCK_MONOTONIC));
+		target_refresh_threads(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 	if (!target->ended && target->process && target->sampled)
 		target_sample(sampler, target);
 	settle_accounts(sampler, target);

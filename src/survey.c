@@ -51,7 +51,11 @@ _Noreturn static void look_as_its_user(const struct process *process, int fd)
 	_exit(write(fd, &finding, sizeof(finding)) != (ssize_t)sizeof(finding));
 }
 
-void survey_look(const struct process *process, struct finding *ret_finding)
+/*
+ * Look at one process. Where ljspy is root without CAP_SYS_PTRACE, a child of
+ * its own does so as the process's user.
+ */
+static void look_at(const struct process *process, struct finding *ret_finding)
 {
 	struct finding finding = { .error = 0 };
 	int fds[2];
@@ -106,7 +110,7 @@ int survey_take(struct process_list *list, struct survey *ret_survey)
 		struct process *process = &list->processes[i];
 		struct finding finding;
 
-		survey_look(process, &finding);
+		look_at(process, &finding);
 		if (finding.runs_luajit) {
 			survey.findings[survey.list.count] = finding;
 			survey.list.processes[survey.list.count++] = *process;

@@ -16,12 +16,6 @@ struct finding {
 	char vm[SURVEY_VM_MAX];	/* in words, "LuaJIT 2.1 GC64"; "" if its layout is not known */
 };
 
-/*
- * Look at one process. Where ljspy is root without CAP_SYS_PTRACE, a child of
- * its own does so as the process's user.
- */
-void survey_look(const struct process *process, struct finding *ret_finding);
-
 /* Processes in the list that run LuaJIT, and why the others do not matter. */
 struct survey {
 	struct process_list list;

@@ -363,7 +363,7 @@ void image_add_universe(struct image *image, uint64_t g, const struct vm_code *v
 	image->universes[image->universe_count++] = universe;
 }
 
-void image_forget_universes(struct image *image)
+static void image_forget_universes(struct image *image)
 {
 	for (size_t i = 0; i < image->universe_count; i++)
 		free_universe(image->universes[i]);

@@ -107,7 +107,8 @@ static enum ir_op ir_op(const struct layout *layout, uint8_t number)
 	return number < count ? (enum ir_op)ops[number] : IR__MAX;
 }
 
-uint32_t trace_nk(const struct trace *trace, const struct layout *layout)
+/* Its first constant. */
+static uint32_t trace_nk(const struct trace *trace, const struct layout *layout)
 {
 	return (uint32_t)field(trace, layout->GCtrace_nk, 4);
 }

@@ -50,8 +50,7 @@ struct trace_instruction {
 	uint16_t op1, op2;
 };
 
-/* First constant, first instruction (which follows the last constant) and end. */
-uint32_t trace_nk(const struct trace *trace, const struct layout *layout);
+/* The end of its instructions. */
 uint32_t trace_nins(const struct trace *trace, const struct layout *layout);
 
 bool trace_instruction(const struct trace *trace, const struct layout *layout, uint32_t ref,

@@ -5,12 +5,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define HASH_NONFATAL_OOM 1	/* an element that was not added has no hh.tbl */
 #include <uthash.h>
 
+#include "src/clock.h"
 #include "src/target/process.h"
 
 enum {
@@ -42,14 +42,6 @@ struct follow {
 	uint64_t due_ns, listing_due_ns;
 	size_t young_count;
 };
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 struct follow *follow_new(const struct follow_options *options)
 {
@@ -244,7 +236,7 @@ int follow_look(struct follow *follow, uint64_t now, follow_found *found, void *
 	long newest = read_newest(follow);
 	bool late = now >= follow->listing_due_ns;
 	bool started = newest < 0 || newest != follow->newest;
-	uint64_t begin = now_ns(CLOCK_THREAD_CPUTIME_ID), cost;
+	uint64_t begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID), cost;
 	int error = 0;
 
 	/* The id was read first: what starts during the listing makes for another one. */
@@ -256,7 +248,7 @@ int follow_look(struct follow *follow, uint64_t now, follow_found *found, void *
 		read_all(follow, now, late);
 		tell(follow, found, context);
 	}
-	cost = SHARE * (now_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	cost = SHARE * (clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
 	follow->due_ns = now + (cost > INTERVAL_NS ? cost : INTERVAL_NS);
 	if (late)
 		follow->listing_due_ns = now + (cost > LISTING_NS ? cost : LISTING_NS);

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "src/clock.h"
 
 enum { STOP_TIMEOUT_NS = 20 * 1000 * 1000 };
 
@@ -41,14 +42,6 @@ void hold_free(struct hold *hold)
 	free(hold);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static bool make_room(struct hold *hold)
 {
 	size_t count = threads_count(hold->threads);
@@ -75,7 +68,7 @@ static int stop(struct hold *hold, struct watched *watched)
 	int error;
 
 	if (hold->begin_ns == 0)
-		hold->begin_ns = now_ns();
+		hold->begin_ns = clock_now_ns(CLOCK_MONOTONIC);
 	error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
 	watched->stopped = error == 0;
 	/* One that has ended runs no more. */
@@ -135,7 +128,7 @@ bool hold_end(struct hold *hold)
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
 			tracer_resume(hold->tracer, hold->watched[i].thread->tracee);
-	hold->last_ns = hold->begin_ns ? now_ns() - hold->begin_ns : 0;
+	hold->last_ns = hold->begin_ns ? clock_now_ns(CLOCK_MONOTONIC) - hold->begin_ns : 0;
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (!hold->watched[i].stopped)
 			good &= slept_on(hold, &hold->watched[i]);

@@ -18,6 +18,7 @@
 #define HASH_NONFATAL_OOM 1	/* an element that was not added has no hh.tbl */
 #include <uthash.h>
 
+#include "src/clock.h"
 #include "src/target/process.h"
 #include "src/target/watch.h"
 
@@ -49,14 +50,6 @@ struct tracer {
 	bool held_late;		/* since the last tracer_has_held_late() */
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static struct seized *find_seized(const struct tracer *tracer, pid_t tid)
 {
@@ -298,7 +291,7 @@ static bool is_on_other_cpu(struct seized *seized)
  */
 static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t deadline)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	struct timespec left;
 	sigset_t child;
 
@@ -371,7 +364,7 @@ int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	if (tracee->state == TRACEE_HELD)
 		return 0;
 	spin = is_on_other_cpu((struct seized *)tracee);
-	start = now_ns();
+	start = clock_now_ns(CLOCK_MONOTONIC);
 	tracee->wanted = true;
 	/* A second interrupt may be answered by a second stop. */
 	if (tracee->state != TRACEE_AWAITED && ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL)) {

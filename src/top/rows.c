@@ -102,16 +102,22 @@ static void add_to_totals(struct totals *totals, const struct sample *sample)
 }
 
 struct gathered {
+	struct rows *rows;
+	const struct rows_options *options;
 	struct function_entry *functions;
 	struct profile *profile;
 	struct thread_entry *threads;
 };
 
-static int gather_sample(struct rows *rows, struct gathered *gathered, const struct sample *sample,
-			 const struct rows_options *options)
+static int gather_sample(void *context, const struct sample *sample)
 {
+	struct gathered *gathered = context;
+	const struct rows_options *options = gathered->options;
+	struct rows *rows = gathered->rows;
 	int error, passes;
 
+	if (sample->time_ns < options->since_ns)
+		return 0;
 	add_to_totals(&rows->totals, sample);
 	error = thread_rows_gather(&gathered->threads, sample);
 	if (error || (options->pid && sample->pid != options->pid) ||
@@ -127,38 +133,28 @@ static int gather_sample(struct rows *rows, struct gathered *gathered, const str
 	return passes > 0 ? profile_add(gathered->profile, sample) : passes;
 }
 
-static int gather(struct rows *rows, struct gathered *gathered, struct sample_source *source,
-		  const struct rows_options *options)
+static int gather(struct gathered *gathered, struct sample_source *source)
 {
 	struct profile_options profile_options = {
 		.weight = PROFILE_CPU_TIME,
-		.by_line = options->by_line,
+		.by_line = gathered->options->by_line,
 	};
-	struct sample sample;
-	int result = source->rewind(source);
 
 	gathered->profile = profile_new(&profile_options);
 	if (!gathered->profile)
 		return -ENOMEM;
-	while (!result) {
-		result = source->next(source, &sample);
-		if (result <= 0)
-			return result;
-		result = sample.time_ns < options->since_ns
-			? 0 : gather_sample(rows, gathered, &sample, options);
-	}
-	return result;
+	return sample_source_each(source, gather_sample, gathered);
 }
 
 int rows_fill(struct rows *rows, struct sample_source *source, const struct rows_options *options)
 {
-	struct gathered gathered = { 0 };
+	struct gathered gathered = { .rows = rows, .options = options };
 	int error;
 
 	rows->count = 0;
 	rows->whole_ns = 0;
 	rows->totals = (struct totals){ 0 };
-	error = gather(rows, &gathered, source, options);
+	error = gather(&gathered, source);
 	thread_rows_count(gathered.threads, &rows->totals);
 	if (!error && options->list == ROWS_TREE)
 		error = tree_rows_finish(gathered.profile, options, rows);

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NCURSES_WIDECHAR 1
 #include <ncurses.h>
 
+#include "src/clock.h"
+
 enum {
-	NS_PER_SECOND = 1000000000,
 	FIRST_REFRESH_NS = NS_PER_SECOND / 4,
 	REFRESH_NS = NS_PER_SECOND,
 	SCROLL_COLUMNS = 8,
@@ -45,14 +45,6 @@ struct ui {
 	int error;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
-}
-
 /*---- What is shown ----*/
 
 static size_t least(size_t a, size_t b)
@@ -78,7 +70,7 @@ static uint64_t shown_begin(const struct ui *ui)
 
 static void collect(struct ui *ui)
 {
-	ui->collected_ns = now_ns();
+	ui->collected_ns = clock_now_ns(CLOCK_MONOTONIC);
 	live_samples_collect(ui->options->live, period_begin(ui, ui->collected_ns));
 	ui->refresh_ns = ui->collected_ns +
 			 (ui->collected_ns - ui->start_ns < REFRESH_NS ? FIRST_REFRESH_NS : REFRESH_NS);
@@ -250,7 +242,7 @@ static void reset(struct ui *ui)
 {
 	if (ui->ended)
 		return;
-	ui->start_ns = now_ns();
+	ui->start_ns = clock_now_ns(CLOCK_MONOTONIC);
 	collect(ui);
 }
 
@@ -483,7 +475,7 @@ static void wait_and_handle(struct ui *ui, int signal_fd, const sigset_t *waitin
 		{ .fd = signal_fd, .events = POLLIN },
 		{ .fd = ui->ended ? -1 : ui->options->ended_fd, .events = POLLIN },
 	};
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	uint64_t wait_ns = ui->refresh_ns > now ? ui->refresh_ns - now : 0;
 	struct timespec timeout = {
 		.tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
@@ -497,7 +489,7 @@ static void wait_and_handle(struct ui *ui, int signal_fd, const sigset_t *waitin
 		ui->quit = true;
 	if (files[2].revents)
 		note_end(ui);
-	if (!ui->paused && !ui->ended && now_ns() >= ui->refresh_ns)
+	if (!ui->paused && !ui->ended && clock_now_ns(CLOCK_MONOTONIC) >= ui->refresh_ns)
 		collect(ui);
 	fill(ui);
 	read_keys(ui);
@@ -521,7 +513,7 @@ int ui_run(const struct ui_options *options)
 		.options = options,
 		.folded = folded_paths_new(),
 		.period = PERIOD_DEFAULT,
-		.start_ns = now_ns(),
+		.start_ns = clock_now_ns(CLOCK_MONOTONIC),
 	};
 	int signal_fd = open_signals();
 	sigset_t waiting_mask;

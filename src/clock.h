@@ -1,0 +1,21 @@
+/*
+ * clock: the kernel's clocks in nanoseconds.
+ */
+#ifndef LJSPY_CLOCK_H
+#define LJSPY_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+enum { NS_PER_SECOND = 1000000000 };
+
+/* Of a clock that every Linux has. */
+static inline uint64_t clock_now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+#endif
