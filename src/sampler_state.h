@@ -27,6 +27,7 @@ enum {
 struct thread_record {
 	pid_t tid;
 	struct capture_hints hints;
+	uint64_t stack_address;		/* on its native stack; 0 if not known, or not needed */
 	uint64_t pending_ns;		/* CPU time that no sample stands for yet */
 	bool has_run;			/* since its last sample */
 	uint32_t sample_count;

@@ -569,11 +569,36 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 		       registers, hints);
 }
 
+enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+						 struct capture_hints *hints)
+{
+	const struct mapping *mapping = maps_find(process->maps, stack_address);
+	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
+
+	if (stack_address && !mapping)
+		return CAPTURE_NO_LUA;
+	if (stack_address)
+		native_stack = (struct memory_range){ .address = mapping->begin,
+						      .length = mapping->end - mapping->begin };
+	snapshot_clear(process->snapshot);
+	return capture_running(&process->capture, process->image, process->objects,
+			       process->snapshot, process->memory, &native_stack, hints);
+}
+
+uint64_t lua_process_first_stack(const struct lua_process *process)
+{
+	const struct mapping *mapping = maps_find_path(process->maps, "[stack]");
+
+	return mapping ? mapping->begin : 0;
+}
+
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
 		       size_t *ret_count, enum vm_state *ret_state)
 {
-	int error = merge_stacks(&process->capture, process->image, process->objects,
-				 process->native, &process->stack);
+	int error = process->capture.running
+		? merge_running(&process->capture, process->objects, &process->stack)
+		: merge_stacks(&process->capture, process->image, process->objects,
+			       process->native, &process->stack);
 
 	if (error)
 		return error;

@@ -78,6 +78,16 @@ uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process);
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints);
 
+/*
+ * The same while the thread runs on, see capture_running(): stack_address is on
+ * its native stack, or 0 if it is the only thread. Unwind what holds only.
+ */
+enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+						 struct capture_hints *hints);
+
+/* An address on the native stack of the first thread; 0 if that is not known. */
+uint64_t lua_process_first_stack(const struct lua_process *process);
+
 /* Copy coroutines of a universe while nothing runs; what is no thread at its address is left out. */
 void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
 				    const uint64_t *addresses, size_t count);
