@@ -121,6 +121,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		lost = LOST_OUT_OF_MEMORY;
 	if (lost == LOST_COUNT) {
 		sample.phase = lua_process_phase(target->process);
+		sample.trace = lua_process_trace(target->process);
 	} else {
 		lost_frame = (struct frame){ .function = functions_lost(lost) };
 		sample.vm_state = VM_STATE_UNKNOWN;

@@ -162,12 +162,31 @@ static uint64_t random_delay(struct sampler *sampler)
 	return sampler->random % sampler->period_ns;
 }
 
+/* Does the process run another program than last time? */
+static bool program_has_changed(struct target *target)
+{
+	char path[sizeof("/proc//exe") + 3 * sizeof(int)];
+	struct stat status;
+	bool changed;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
+	if (stat(path, &status))
+		return false;
+	changed = status.st_dev != target->program_device || status.st_ino != target->program_inode;
+	target->program_device = status.st_dev;
+	target->program_inode = status.st_ino;
+	return changed;
+}
+
 /* A look at what runs now. */
 void target_take_look(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	target_refresh_threads(sampler, target, now);
 	if (target->ended)
 		return;
+	/* Nobody tells of an execve() where nobody is seized. */
+	if (now >= target->look_at_ns && sampler->options->no_stop && program_has_changed(target))
+		start_over(sampler, target, now);
 	if (now >= target->look_at_ns && !target_look(sampler, target, now)) {
 		target_note_end(sampler, target);
 		return;
@@ -274,6 +293,7 @@ int target_attach(struct sampler *sampler, struct target *target)
 		return error;
 	target->attached = target->sampled = true;
 	target->start_cpu_ns = target->cpu_ns = begin;
+	program_has_changed(target);
 	note_name(target);
 	/* What was used before is nobody's. */
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
@@ -320,22 +340,6 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 }
 
 /*---- Candidates ----*/
-
-/* Does the candidate run another program than last time? */
-static bool program_has_changed(struct target *target)
-{
-	char path[sizeof("/proc//exe") + 3 * sizeof(int)];
-	struct stat status;
-	bool changed;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
-	if (stat(path, &status))
-		return false;
-	changed = status.st_dev != target->program_device || status.st_ino != target->program_inode;
-	target->program_device = status.st_dev;
-	target->program_inode = status.st_ino;
-	return changed;
-}
 
 /* An orphan of the command that was started is ljspy's child now. */
 static void reap_orphan(const struct sampler *sampler, const struct target *target)
