@@ -70,7 +70,7 @@ static const struct {
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
-	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody: Lua frames only, as far as they can be known" },
+	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
 	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
 	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },

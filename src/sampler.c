@@ -93,7 +93,10 @@ static void poll_tracees(struct sampler *sampler)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
-	if (!tracer_poll(sampler->tracer))
+	/* Of those that are not seized nothing is reported: look about once a second. */
+	bool unseen = sampler->options->no_stop && now >= sampler->pulse_ns;
+
+	if (!tracer_poll(sampler->tracer) && !unseen)
 		return;
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		struct target *target = sampler->targets[i];

@@ -293,7 +293,8 @@ int target_attach(struct sampler *sampler, struct target *target)
 		return error;
 	target->attached = target->sampled = true;
 	target->start_cpu_ns = target->cpu_ns = begin;
-	program_has_changed(target);
+	if (!target->found)
+		program_has_changed(target);	/* a first look, to compare with */
 	note_name(target);
 	/* What was used before is nobody's. */
 	for (size_t i = 0; i < threads_count(target->threads); i++) {

@@ -785,7 +785,7 @@ static struct lua_universe *find_running(const struct image *image, struct memor
 		struct lua_thread thread;
 
 		if (!load_running(live, image_universe(image, i), &view, &thread) ||
-		    thread.cframe < native_stack->address ||
+		    thread.cframe == 0 || thread.cframe < native_stack->address ||
 		    thread.cframe - native_stack->address >= native_stack->length)
 			continue;
 		*ret_cframe = thread.cframe;
