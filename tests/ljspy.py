@@ -124,7 +124,7 @@ def program(runtime, name, jit="on", seconds=50, task=None):
     return Target(argv, cwd=stacks.PROGRAMS).wait_ready()
 
 
-def busy(code="", program=None, user=None, through=()):
+def busy(code="", program=None, user=None, through=(), limit=60):
     """A LuaJIT program at work in a function called heavy, after CODE, which may
     use ffi; run by the command line THROUGH."""
     source = f"""
@@ -134,7 +134,8 @@ def busy(code="", program=None, user=None, through=()):
         io.write("ready\\n") io.flush()
         while true do local sum = heavy() end
     """
-    return Target([*through, program or luajit("luajit"), "-e", source], cwd="/", user=user).wait_ready()
+    argv = [*through, program or luajit("luajit"), "-e", source]
+    return Target(argv, cwd="/", limit=limit, user=user).wait_ready()
 
 
 def parks(runtime, name, most=40):
