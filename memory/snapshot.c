@@ -96,7 +96,8 @@ void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, si
 			ranges[i].length = 0;
 		total += ranges[i].length;
 	}
-	if (!grow((void **)&snapshot->arena, &snapshot->size, total, 1) ||
+	/* Something to point into, even if nothing is captured. */
+	if (!grow((void **)&snapshot->arena, &snapshot->size, total ? total : 1, 1) ||
 	    !grow((void **)&snapshot->regions, &snapshot->region_size,
 		  snapshot->region_count + count, sizeof(*snapshot->regions))) {
 		for (size_t i = 0; i < count; i++)
