@@ -19,7 +19,7 @@
 #include "unwind/plt.h"
 #include "unwind/request.h"
 
-enum { BASE = 0x400000, STEPS_MAX = 64 };
+enum { BASE = 0x400000, STEPS_MAX = 64, FILE_BYTES_MAX = 1 << 16 };
 
 /* The file at BASE, as it is. */
 struct mapped {
@@ -52,6 +52,27 @@ static void unwind(struct image *image, struct memory *memory, uint64_t pc)
 	for (int i = 0; i < STEPS_MAX && native_step(native) == NATIVE_FRAME; i++)
 		;
 	native_unwinder_free(native);
+}
+
+/* Does the file claim much to be mapped? Then it would be made as large, which is slow and teaches nothing. */
+static bool is_large(const struct mapped *mapped)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+
+	if (mapped->size < sizeof(header))
+		return false;
+	memcpy(&header, mapped->bytes, sizeof(header));
+	for (uint64_t i = 0; i < header.e_phnum; i++) {
+		uint64_t at = header.e_phoff + i * sizeof(segment);
+
+		if (at > mapped->size || sizeof(segment) > mapped->size - at)
+			break;
+		memcpy(&segment, mapped->bytes + at, sizeof(segment));
+		if (segment.p_offset > FILE_BYTES_MAX || segment.p_filesz > FILE_BYTES_MAX)
+			return true;
+	}
+	return false;
 }
 
 static void read_file(const struct module *module, struct memory *memory, uint64_t pc)
@@ -94,7 +115,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	image_unwind_table(image, module);
 	image_unwind_entry(image, module, pc, &begin);
 	unwind(image, &mapped.memory, pc);
-	read_file(module, &mapped.memory, pc);
+	if (!is_large(&mapped))
+		read_file(module, &mapped.memory, pc);
 	image_free(image);
 	return 0;
 }
