@@ -54,7 +54,8 @@ def main():
             if failure:
                 failures += 1
                 print(failure[-6000:])
-    print(f"{'all':14}{total:10} executions, {failures} findings; inputs with findings are in {folder}/findings/")
+    kept = f"; the inputs are in {folder}/findings/" if failures else ""
+    print(f"{'all':14}{total:10} executions, {failures} findings{kept}")
     sys.exit(failures > 0)
 
 
