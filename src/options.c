@@ -33,6 +33,7 @@ enum {
 	OPTION_JSON,
 	OPTION_CORE,
 	OPTION_TRACES,
+	OPTION_VM_STATE,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 	OPTION_INVERTED,
@@ -81,6 +82,7 @@ static const struct {
 	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "tell lines apart, not only functions" },
 	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
+	{ "vm-state", OPTION_VM_STATE, RENDER, NULL, "split by state: interpreted, compiled, gc, ..." },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
 	{ "core", OPTION_CORE, DUMP, "FILE", "a core file, in place of a process" },
@@ -488,6 +490,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		return true;
 	case OPTION_TRACES:
 		options->traces = true;
+		return true;
+	case OPTION_VM_STATE:
+		options->filter.group = GROUP_STATE;
 		return true;
 	case OPTION_ANNOTATE:
 		options->annotate = true;

@@ -138,6 +138,84 @@ static void sleeping_thread_is_never_stopped(void **state)
 	tracer_free(tracer);
 }
 
+/* Its signals are passed on until it sleeps for good. */
+static void poll_until_asleep(struct tracer *tracer, pid_t pid)
+{
+	int asleep = 0;
+
+	for (int i = 0; i < 10000 && asleep < 3; i++) {
+		poll_for_ms(tracer, 1);
+		asleep = target_process_state(pid, pid) == 'S' ? asleep + 1 : 0;
+	}
+}
+
+/* What the sleeper counted, after something was done to it in its sleep. */
+static void assert_interrupted(struct tracer *tracer, struct target_process *target, const char *times)
+{
+	char line[16];
+
+	poll_until_asleep(tracer, target->pid);
+	target_process_tell(target, "enough");
+	await_line(tracer, target, line, sizeof(line));
+	assert_string_equal(line, times);
+	target_process_end(target);
+	tracer_free(tracer);
+}
+
+static void stop_does_not_end_the_call_that_a_thread_waits_in(void **state)
+{
+	struct target_process target = target_process_start("sleeper", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	for (int i = 0; i < 200; i++) {
+		target_process_await(target.pid, target.pid, "S");
+		assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+		tracer_resume(tracer, tracee);
+	}
+	assert_interrupted(tracer, &target, "0");
+}
+
+/* It wakes only those who are traced. */
+static void ignored_signal_does_not_end_the_call_that_a_thread_waits_in(void **state)
+{
+	static const int ignored[] = { SIGCHLD, SIGWINCH, SIGURG, SIGCONT };
+	struct target_process target = target_process_start("sleeper", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	for (int i = 0; i < 40; i++) {
+		kill(target.pid, ignored[i % 4]);
+		poll_until_asleep(tracer, target.pid);
+	}
+	assert_interrupted(tracer, &target, "0");
+}
+
+static void job_stop_ends_the_call_that_a_thread_waits_in_as_ever(void **state)
+{
+	struct target_process target = target_process_start("sleeper", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	for (int i = 0; i < 3; i++) {
+		target_process_await(target.pid, target.pid, "S");
+		kill(target.pid, SIGSTOP);
+		poll_until_state(tracer, tracee, TRACEE_JOB_STOPPED);
+		assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+		tracer_resume(tracer, tracee);
+		kill(target.pid, SIGCONT);
+		poll_until_state(tracer, tracee, TRACEE_RUNNING);
+		poll_until_asleep(tracer, target.pid);
+	}
+	assert_interrupted(tracer, &target, "3");
+}
+
 static void *send_signals(void *target)
 {
 	pid_t pid = *(pid_t *)target;
@@ -603,6 +681,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(held_thread_shows_registers_and_runs_on),
 		cmocka_unit_test(sleeping_thread_is_never_stopped),
+		cmocka_unit_test(stop_does_not_end_the_call_that_a_thread_waits_in),
+		cmocka_unit_test(ignored_signal_does_not_end_the_call_that_a_thread_waits_in),
+		cmocka_unit_test(job_stop_ends_the_call_that_a_thread_waits_in_as_ever),
 		cmocka_unit_test(signals_arrive_once_and_in_order),
 		cmocka_unit_test(every_stop_is_asked_for),
 		cmocka_unit_test(job_stopped_target_stays_stopped_until_continued),
