@@ -613,6 +613,20 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }
 
+const struct trace *lua_process_trace(const struct lua_process *process)
+{
+	const struct merged_stack *stack = &process->stack;
+
+	/* Only native code may lie on it: above Lua frames, it does not run but has called. */
+	for (size_t i = 0; i < stack->count; i++) {
+		if (stack->frames[i].kind == MERGED_TRACE)
+			return stack->frames[i].trace;
+		if (stack->frames[i].kind != MERGED_NATIVE && stack->frames[i].kind != MERGED_VM)
+			return NULL;
+	}
+	return NULL;
+}
+
 const char *lua_process_phase(const struct lua_process *process)
 {
 	const struct merged_stack *stack = &process->stack;
