@@ -124,8 +124,8 @@ def _libraries(suite, package):
 
 
 def _unpack(suite, package, work):
-    for name in dict.fromkeys([package, *_libraries(suite, package)]):
-        _run("apt-get", "-q", "download", f"{name}/{suite}", cwd=work)
+    names = dict.fromkeys([package, *_libraries(suite, package)])
+    _run("apt-get", "-q", "download", *(f"{name}/{suite}" for name in names), cwd=work)
     for archive in work.glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", archive, work / "root"], check=True)
     return work / "root"
