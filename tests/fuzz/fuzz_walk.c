@@ -4,7 +4,8 @@
  *
  *	input = choice:u8, then as image.h has it
  *
- * The choice is that of an image, and whether coroutines are looked at, too.
+ * The choice is that of an image, and whether coroutines
+ * and the list of traces are looked at, too.
  */
 #include "tests/fuzz/image.h"
 #include "tests/fuzz/reading.h"

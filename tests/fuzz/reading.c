@@ -3,17 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "luajit-layouts/field.h"
 #include "output/frame_label.h"
 #include "unwind/builtins.h"
 #include "unwind/capture.h"
-#include "unwind/coroutine_walk.h"
 #include "unwind/elf_file.h"
 #include "unwind/functions.h"
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
 #include "unwind/namer.h"
 #include "unwind/native.h"
+#include "unwind/object_walk.h"
 #include "unwind/symbol_server.h"
+#include "unwind/trace_list.h"
 #include "unwind/vm_names.h"
 
 enum {
@@ -74,6 +76,7 @@ struct reader {
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
 	struct native_unwinder *native;
+	struct vm_decoder *decoder;
 	struct functions *functions;
 	struct namer *namer;
 	struct capture *capture;
@@ -111,13 +114,15 @@ static void open_reader(struct reader *reader, const struct memory_image *image,
 	image_add_universe(reader->image, image->g, &image->vm);
 	reader->native = native_unwinder_new(reader->image);
 	reader->namer = namer_new(reader->image, memory, reader->functions, &options);
-	fuzz_check(reader->native && reader->namer, "there is memory");
+	reader->decoder = vm_decoder_new();
+	fuzz_check(reader->native && reader->decoder && reader->namer, "there is memory");
 }
 
 static void close_reader(struct reader *reader)
 {
 	merged_stack_clear(&reader->stack);
 	namer_free(reader->namer);
+	vm_decoder_free(reader->decoder);
 	native_unwinder_free(reader->native);
 	functions_free(reader->functions);
 	free(reader->capture);
@@ -151,7 +156,7 @@ static void read_thread(struct reader *reader, const struct registers *registers
 		capture_thread(reader->capture, reader->image, reader->objects, reader->snapshot,
 			       registers, &hints);
 		if (merge_stacks(reader->capture, reader->image, reader->objects, reader->native,
-				 &reader->stack) == 0)
+				 reader->decoder, &reader->stack) == 0)
 			name(reader);
 	}
 }
@@ -159,25 +164,42 @@ static void read_thread(struct reader *reader, const struct registers *registers
 static void read_coroutines(struct reader *reader, struct memory *memory)
 {
 	struct lua_universe *universe = image_universe(reader->image, 0);
-	struct coroutine_walk *walk = coroutine_walk_new(memory, universe);
+	struct object_walk *walk = object_walk_new(memory, universe, GCT_THREAD);
 	uint64_t addresses[COROUTINES_MAX];
-	enum coroutine_walk_step step = COROUTINE_WALK_PAUSE;
+	enum object_walk_step step = OBJECT_WALK_PAUSE;
 	size_t count = 0;
 
 	fuzz_check(walk != NULL, "there is memory");
 	for (int i = 0; i < OBJECTS_WALKED_MAX && count < COROUTINES_MAX &&
-	     (step == COROUTINE_WALK_PAUSE || step == COROUTINE_WALK_FOUND); i++) {
-		if (step == COROUTINE_WALK_PAUSE)
-			coroutine_walk_begin_slice(walk);
-		step = coroutine_walk_next(walk, &addresses[count]);
-		count += step == COROUTINE_WALK_FOUND;
+	     (step == OBJECT_WALK_PAUSE || step == OBJECT_WALK_FOUND); i++) {
+		if (step == OBJECT_WALK_PAUSE)
+			object_walk_begin_slice(walk);
+		step = object_walk_next(walk, &addresses[count]);
+		count += step == OBJECT_WALK_FOUND;
 	}
-	coroutine_walk_free(walk);
+	object_walk_free(walk);
 	snapshot_clear(reader->snapshot);
 	capture_coroutines(reader->capture, reader->objects, reader->snapshot, universe, addresses, count);
 	for (size_t i = 0; i < reader->capture->thread_count; i++)
 		if (merge_coroutine(reader->capture, i, reader->objects, &reader->stack) == 0)
 			name(reader);
+}
+
+static void read_traces(struct reader *reader, struct memory *memory)
+{
+	const struct lua_universe *universe = image_universe(reader->image, 0);
+	static struct trace_summary traces[TRACE_LIST_BATCH];
+	uint32_t next = 1;
+	uint64_t allocated, max;
+	bool given_up;
+	size_t count;
+
+	trace_list_areas(memory, universe, &allocated, &max);
+	if (!trace_list_read(memory, universe, &next, traces, &count))
+		return;
+	fuzz_check(count <= TRACE_LIST_BATCH, "no more traces are found than there is room for");
+	for (size_t i = 0; i < count; i++)
+		protos_given_up(memory, &universe->vm->layout, &traces[i].startpt, 1, &given_up);
 }
 
 void reading_walk(const struct memory_image *image, struct memory *memory, bool coroutines)
@@ -186,8 +208,11 @@ void reading_walk(const struct memory_image *image, struct memory *memory, bool 
 
 	open_reader(&reader, image, memory);
 	read_thread(&reader, &image->registers);
-	if (coroutines)
+	if (coroutines) {
 		read_coroutines(&reader, memory);
+		if (image->vm.layout.has_jit)
+			read_traces(&reader, memory);
+	}
 	close_reader(&reader);
 }
 

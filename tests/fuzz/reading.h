@@ -9,7 +9,7 @@
 #include "memory/memory.h"
 #include "tests/fuzz/image.h"
 
-/* The stack of its thread, its coroutines if they are wanted, and the names of all that. */
+/* The stack of its thread, its coroutines and traces if they are wanted, and the names of all that. */
 void reading_walk(const struct memory_image *image, struct memory *memory, bool coroutines);
 
 /* Which LuaJIT it is, its states, whether its objects confirm that, and names of its code. */
