@@ -22,6 +22,7 @@ struct merge {
 	struct image *image;
 	struct lua_objects *objects;
 	struct native_unwinder *native;
+	struct vm_decoder *decoder;
 	struct memory *memory;		/* the snapshot */
 	struct merged_stack *stack;
 	struct section sections[CAPTURE_THREADS_MAX];
@@ -962,7 +963,8 @@ static void settle(struct merge *merge)
 	vm = running_vm(merge);
 	if (!vm)
 		return;
-	switch (vm_settle(merge->capture, &native->registers, text, merge->objects, vm, &registers)) {
+	switch (vm_settle(merge->capture, &native->registers, text, merge->objects, merge->decoder, vm,
+			  &registers)) {
 	case VM_SETTLED_STAYS:
 		break;
 	case VM_SETTLED_UNKNOWN:
@@ -1117,13 +1119,14 @@ static enum vm_state find_vm_state(const struct merge *merge)
 
 int merge_stacks(struct capture *capture, struct image *image,
 		 struct lua_objects *objects, struct native_unwinder *native,
-		 struct merged_stack *stack)
+		 struct vm_decoder *decoder, struct merged_stack *stack)
 {
 	struct merge merge = {
 		.capture = capture,
 		.image = image,
 		.objects = objects,
 		.native = native,
+		.decoder = decoder,
 		.memory = snapshot_memory(capture->snapshot),
 		.stack = stack,
 	};

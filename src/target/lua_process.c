@@ -61,6 +61,7 @@ struct lua_process {
 	const struct layout *given;	/* NULL: layouts are recognised */
 	bool given_is_trusted;
 	struct native_unwinder *native;
+	struct vm_decoder *decoder;
 	struct namer *namer;
 	struct looked_at *looked_at;
 	bool has_modules;
@@ -81,13 +82,14 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 	process->objects = lua_objects_new();
 	process->image = image_new(process->memory);
 	process->snapshot = snapshot_new(process->memory);
+	process->decoder = vm_decoder_new();
 	if (process->image) {
 		image_set_root(process->image, root);
 		process->native = native_unwinder_new(process->image);
 		process->namer = namer_new(process->image, process->memory, functions, options);
 	}
-	return process->maps && process->objects && process->snapshot && process->native &&
-	       process->namer ? 0 : -ENOMEM;
+	return process->maps && process->objects && process->snapshot && process->decoder &&
+	       process->native && process->namer ? 0 : -ENOMEM;
 }
 
 int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
@@ -143,6 +145,7 @@ void lua_process_close(struct lua_process *process)
 	merged_stack_clear(&process->stack);
 	namer_free(process->namer);
 	native_unwinder_free(process->native);
+	vm_decoder_free(process->decoder);
 	lua_objects_free(process->objects);
 	snapshot_free(process->snapshot);
 	image_free(process->image);
@@ -598,7 +601,7 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 	int error = process->capture.running
 		? merge_running(&process->capture, process->objects, &process->stack)
 		: merge_stacks(&process->capture, process->image, process->objects,
-			       process->native, &process->stack);
+			       process->native, process->decoder, &process->stack);
 
 	if (error)
 		return error;

@@ -22,7 +22,7 @@ def known(sample):
     return sample._replace(frames=frames[: frames.index(MOVED_ON) + 1] if MOVED_ON in frames else frames)
 
 
-@pytest.mark.parametrize("name", ["callbacks", "coroutines", "protected", "traces"])
+@pytest.mark.parametrize("name", ["coroutines", "traces"])
 def test_no_stack_is_wrong(runtime, jit, name, tmp_path):
     with ljspy.program(runtime, name, jit) as target:
         recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1, options=NO_STOP)

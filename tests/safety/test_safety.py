@@ -36,17 +36,6 @@ def test_target_runs_on_after_a_recording(runtime, jit, tmp_path):
         assert is_running(target)
 
 
-@pytest.mark.parametrize("delay", [0, 0.01, 0.05, 0.1, 0.2, 0.5])
-def test_target_runs_on_when_ljspy_is_killed(tmp_path, delay):
-    with ljspy.program("luajit", "calls") as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=40)
-        ljspy.wait_traced(target.pid)
-        time.sleep(delay)
-        recorder.process.kill()
-        recorder.process.communicate()
-        assert is_running(target)
-
-
 def test_results_are_the_same_while_recorded(runtime, jit, tmp_path):
     """A program of fixed work, as often interrupted as can be."""
     source = """
