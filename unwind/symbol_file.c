@@ -214,17 +214,35 @@ static size_t count_before(struct symbol_file *file, uint64_t address)
 	return low;
 }
 
+/* The row of .eh_frame for an address; the caller frees it. NULL if there is none. */
+static Dwarf_Frame *find_row(const struct symbol_file *file, uint64_t address, Dwarf_Addr *ret_bias)
+{
+	Dwarf_CFI *cfi = dwfl_module_eh_cfi(file->dwfl, ret_bias);
+	Dwarf_Frame *row;
+
+	return cfi && dwarf_cfi_addrframe(cfi, address - *ret_bias, &row) == 0 ? row : NULL;
+}
+
+/* The same of .debug_frame. */
+static Dwarf_Frame *find_debug_row(const struct symbol_file *file, uint64_t address)
+{
+	Dwarf_Addr bias;
+	Dwarf_CFI *cfi = dwfl_module_dwarf_cfi(file->dwfl, &bias);
+	Dwarf_Frame *row;
+
+	return cfi && dwarf_cfi_addrframe(cfi, address - bias, &row) == 0 ? row : NULL;
+}
+
 /* Where the entry in .eh_frame that covers an address begins. */
 static bool find_begin(const struct symbol_file *file, uint64_t address, uint64_t *ret_begin)
 {
 	Dwarf_Addr bias, begin;
-	Dwarf_Frame *frame;
-	Dwarf_CFI *cfi = dwfl_module_eh_cfi(file->dwfl, &bias);
+	Dwarf_Frame *row = find_row(file, address, &bias);
 
-	if (!cfi || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
+	if (!row)
 		return false;
-	dwarf_frame_info(frame, &begin, NULL, NULL);
-	free(frame);
+	dwarf_frame_info(row, &begin, NULL, NULL);
+	free(row);
 	*ret_begin = begin + bias;
 	return true;
 }
@@ -399,4 +417,17 @@ bool symbol_file_covers(struct symbol_file *file, uint64_t address)
 	uint64_t begin;
 
 	return find_begin(file, address, &begin);
+}
+
+bool symbol_file_rules(struct symbol_file *file, uint64_t address, struct frame_rules *ret_rules)
+{
+	Dwarf_Addr bias;
+	Dwarf_Frame *row = find_row(file, address, &bias);
+	bool taken;
+
+	if (!row)
+		row = find_debug_row(file, address);
+	taken = row && frame_rules_take(row, ret_rules);
+	free(row);
+	return taken;
 }
