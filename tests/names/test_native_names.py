@@ -204,3 +204,46 @@ def test_hostile_debug_info_costs_itself_alone(library, frames_in, tmp_path, kin
     path = tmp_path / "libnames.so"
     library(source)
     assert frames_in(path, "exported") == BY_SYMBOLS
+
+
+# What .cfi_escape adds to the unwind table of a function that goes on for ever,
+# and the next frame.
+HOSTILE_RULES = {
+    # The caller's rbx, which nothing asks for, is in a register that there is not.
+    "register-beyond-all": ("0x09, 3, 0xff, 0xff, 0xff, 0xff, 0x0f", "run [host]"),
+    "division-that-traps": ("0x0f, 12, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x09, 0xff, 0x1b", "[lost: "),
+    "jump-to-itself": ("0x0f, 3, 0x2f, 0xfd, 0xff", "[lost: "),
+}
+
+
+@pytest.mark.parametrize("options", ([], ["-Wl,--no-eh-frame-hdr"]), ids=("eh-frame-hdr", "no-eh-frame-hdr"))
+@pytest.mark.parametrize("kind", HOSTILE_RULES)
+def test_hostile_unwind_tables_cost_themselves_alone(library, host, tmp_path, kind, options):
+    """Whatever they would do to a library that interprets them, ljspy says which
+    callers are lost and has all of the Lua stack."""
+    rule, expected = HOSTILE_RULES[kind]
+    source = tmp_path / "hostile.s"
+    source.write_text(
+        f"""
+	.globl hostile
+	.type hostile, @function
+hostile:
+	.cfi_startproc
+	.cfi_escape {rule}
+1:	jmp 1b
+	.cfi_endproc
+	.size hostile, . - hostile
+	.section .note.GNU-stack,"",@progbits
+"""
+    )
+    with ljspy.Target([host, library(source, *options), "hostile"]).wait_ready() as target:
+        for _ in range(5):  # it may not have got there yet
+            dump = ljspy.run("dump", "--native", "all", "-p", target.pid)
+            frames = [line.strip() for line in dump.stdout.splitlines() if line.startswith(" ")]
+            if frames[:1] == ["hostile [libnames.so]"]:
+                break
+    assert dump.returncode in (ljspy.OK, ljspy.WITH_ERRORS)
+    assert frames[0] == "hostile [libnames.so]"
+    assert frames[1].startswith(expected)
+    assert any("local function calls()" in frame for frame in frames)
+    assert frames[-1] == "_start [host]"
