@@ -121,6 +121,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		sample.frame_count = 1;
 	}
 	sample.phase = lua_process_phase(target->process);
+	sample.trace = lua_process_trace(target->process);
 	record->has_run = false;
 	record->last_sample_ns = now;
 	deliver(sampler, target, &sample);

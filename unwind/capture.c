@@ -220,7 +220,7 @@ static void capture_first(struct capture *capture, const struct image *image,
 	ranges[count++] = hints->lua_stack;
 	for (size_t i = 0; i < REQUEST_RANGES; i++)
 		ranges[count++] = hints->request[i];
-	snapshot_capture(capture->snapshot, ranges, count);
+	snapshot_capture_first(capture->snapshot, ranges, count, &hints->guesses);
 	note_stack(capture, hints, ranges, stack_count);
 	for (size_t i = 0; i < universe_count; i++)
 		if (ranges[stack_count + 2 * i].status == MEMORY_OK)
@@ -272,7 +272,8 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 
 	if (known)
 		return known;
-	if (address == 0 || address % SLOT_SIZE || capture->thread_count == CAPTURE_THREADS_MAX)
+	if (address < PAGE_SIZE || address % SLOT_SIZE ||
+	    capture->thread_count == CAPTURE_THREADS_MAX)
 		return NULL;
 	if (memory_read(snapshot_memory(capture->snapshot), address, bytes,
 			(size_t)layout->L_size) != MEMORY_OK ||
@@ -718,6 +719,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 		capture_traces(capture, image, objects, &capture->universes[i]);
 	capture_stub(capture, image);
 	snapshot_seal(snapshot);
+	snapshot_note_guesses(snapshot, capture->stack_begin, capture->stack_end, &hints->guesses);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], snapshot);
 	if (capture->thread_count) {

@@ -34,6 +34,7 @@ struct capture_hints {
 	uint64_t g;		/* the universe it was last seen in */
 	struct memory_range lua_thread, lua_stack;	/* of the Lua thread that ran; empty if none */
 	struct memory_range request[REQUEST_RANGES];	/* what was read of its request */
+	struct snapshot_guesses guesses;		/* what else was read */
 };
 
 /* A universe's global fields, as captured. */

@@ -22,6 +22,7 @@ struct merge {
 	struct image *image;
 	struct lua_objects *objects;
 	struct native_unwinder *native;
+	struct vm_decoder *decoder;
 	struct memory *memory;		/* the snapshot */
 	struct merged_stack *stack;
 	struct section sections[CAPTURE_THREADS_MAX];
@@ -962,7 +963,8 @@ static void settle(struct merge *merge)
 	vm = running_vm(merge);
 	if (!vm)
 		return;
-	switch (vm_settle(merge->capture, &native->registers, text, merge->objects, vm, &registers)) {
+	switch (vm_settle(merge->capture, &native->registers, text, merge->objects, merge->decoder, vm,
+			  &registers)) {
 	case VM_SETTLED_STAYS:
 		break;
 	case VM_SETTLED_UNKNOWN:
@@ -1044,6 +1046,35 @@ static enum passed pass(struct merge *merge)
 	return trace ? pass_trace(merge, trace, view) : pass_unknown_code(merge);
 }
 
+/* Of code in no module: is it a trace's, or on the way out of one? */
+static enum vm_state state_in_unknown_code(const struct merge *merge, const struct universe_view *view,
+					   uint64_t pc)
+{
+	const struct universe_view *owner;
+
+	if (find_trace(merge, pc, &owner))
+		return VM_STATE_COMPILED;
+	if (!view)
+		return VM_STATE_UNKNOWN;
+	if (view->universe->traces && traces_is_exit(view->universe->traces, pc))
+		return VM_STATE_EXIT;
+	return view->jit_base ? VM_STATE_COMPILED : VM_STATE_UNKNOWN;
+}
+
+/*
+ * Of the VM's own code: as long as g->vmstate names a trace, that has called a
+ * leaf routine, or has been left for code that has not said so yet.
+ */
+static enum vm_state state_in_vm(const struct merge *merge, const struct universe_view *view)
+{
+	const struct merged_stack *stack = merge->stack;
+
+	if (!view || (view->vmstate < 0 && view->vmstate != VMST_EXIT))
+		return VM_STATE_INTERPRETED;
+	return view->vmstate >= 0 && stack->count > 1 && stack->frames[1].kind == MERGED_TRACE
+		? VM_STATE_COMPILED : VM_STATE_EXIT;
+}
+
 /* VM state of the sample, by the leaf's pc first and g->vmstate where that leaves it open. */
 static enum vm_state find_vm_state(const struct merge *merge)
 {
@@ -1061,9 +1092,9 @@ static enum vm_state find_vm_state(const struct merge *merge)
 		view = capture_find_universe(capture, capture->threads[0].universe);
 	switch (image_classify(merge->image, capture->registers.rip, &module)) {
 	case CODE_UNKNOWN:
-		return VM_STATE_COMPILED;
+		return state_in_unknown_code(merge, view, capture->registers.rip);
 	case CODE_VM:
-		return view && view->vmstate == VMST_EXIT ? VM_STATE_EXIT : VM_STATE_INTERPRETED;
+		return state_in_vm(merge, view);
 	case CODE_VM_FFI_CALL:
 	case CODE_NATIVE:
 		break;
@@ -1088,13 +1119,14 @@ static enum vm_state find_vm_state(const struct merge *merge)
 
 int merge_stacks(struct capture *capture, struct image *image,
 		 struct lua_objects *objects, struct native_unwinder *native,
-		 struct merged_stack *stack)
+		 struct vm_decoder *decoder, struct merged_stack *stack)
 {
 	struct merge merge = {
 		.capture = capture,
 		.image = image,
 		.objects = objects,
 		.native = native,
+		.decoder = decoder,
 		.memory = snapshot_memory(capture->snapshot),
 		.stack = stack,
 	};

@@ -16,6 +16,7 @@
 #include "unwind/capture.h"
 #include "unwind/lost.h"
 #include "unwind/native.h"
+#include "unwind/vm_decoder.h"
 #include "unwind/traces.h"
 
 enum {
@@ -61,7 +62,7 @@ struct merged_stack {
  */
 int merge_stacks(struct capture *capture, struct image *image,
 		 struct lua_objects *objects, struct native_unwinder *native,
-		 struct merged_stack *stack);
+		 struct vm_decoder *decoder, struct merged_stack *stack);
 
 /*
  * Fill the stack with the frames of one of the captured threads, which native

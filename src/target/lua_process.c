@@ -63,6 +63,7 @@ struct lua_process {
 	bool given_is_trusted;
 	struct symbols *symbols;
 	struct native_unwinder *native;
+	struct vm_decoder *decoder;
 	struct namer *namer;
 	struct looked_at *looked_at;
 	bool has_modules;
@@ -83,6 +84,7 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 	process->objects = lua_objects_new();
 	process->image = image_new(process->memory);
 	process->snapshot = snapshot_new(process->memory);
+	process->decoder = vm_decoder_new();
 	if (process->image) {
 		image_set_root(process->image, root);
 		process->symbols = symbols_new(process->image, process->memory);
@@ -92,8 +94,8 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 		process->namer = namer_new(process->image, process->memory, process->symbols,
 					   functions, options);
 	}
-	return process->maps && process->objects && process->snapshot && process->native &&
-	       process->namer ? 0 : -ENOMEM;
+	return process->maps && process->objects && process->snapshot && process->decoder &&
+	       process->native && process->namer ? 0 : -ENOMEM;
 }
 
 int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
@@ -150,6 +152,7 @@ void lua_process_close(struct lua_process *process)
 	namer_free(process->namer);
 	native_unwinder_free(process->native);
 	symbols_free(process->symbols);
+	vm_decoder_free(process->decoder);
 	lua_objects_free(process->objects);
 	snapshot_free(process->snapshot);
 	image_free(process->image);
@@ -582,7 +585,7 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 		       size_t *ret_count, enum vm_state *ret_state)
 {
 	int error = merge_stacks(&process->capture, process->image, process->objects,
-				 process->native, &process->stack);
+				 process->native, process->decoder, &process->stack);
 
 	if (error)
 		return error;
@@ -617,6 +620,20 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
 	int error = merge_coroutine(&process->capture, index, process->objects, &process->stack);
 
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+const struct trace *lua_process_trace(const struct lua_process *process)
+{
+	const struct merged_stack *stack = &process->stack;
+
+	/* Only native code may lie on it: above Lua frames, it does not run but has called. */
+	for (size_t i = 0; i < stack->count; i++) {
+		if (stack->frames[i].kind == MERGED_TRACE)
+			return stack->frames[i].trace;
+		if (stack->frames[i].kind != MERGED_NATIVE && stack->frames[i].kind != MERGED_VM)
+			return NULL;
+	}
+	return NULL;
 }
 
 const char *lua_process_phase(const struct lua_process *process)

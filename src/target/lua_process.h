@@ -95,6 +95,9 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
 		       size_t *ret_count, enum vm_state *ret_state);
 
+/* Of the thread unwound last: the trace that runs, as sample.trace has it; valid until the next capture. */
+const struct trace *lua_process_trace(const struct lua_process *process);
+
 /*
  * Of the thread unwound last: the phase of the request that its Lua works
  * for, as sample.phase has it; NULL if there is none or it is not known.

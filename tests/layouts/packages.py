@@ -96,8 +96,7 @@ def tree(suite, package):
     work.mkdir(parents=True)
     try:
         names = dict.fromkeys([package, *_libraries(suite, package)])
-        for name in names:
-            _run("apt-get", "-q", "download", f"{name}/{suite}", cwd=work)
+        _run("apt-get", "-q", "download", *(f"{name}/{suite}" for name in names), cwd=work)
         for archive in work.glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", archive, work / "root"], check=True)
         root.parent.mkdir(parents=True, exist_ok=True)
