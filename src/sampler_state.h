@@ -133,10 +133,13 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now);
 
 void target_note_end(struct sampler *sampler, struct target *target);
 
-/*
- * The last period of each thread is not over: look at those that run once
- * more, and say of the rest that it has no stack.
- */
+/* What has been used so far is nobody's. */
+void target_open_accounts(struct target *target, uint64_t now);
+
+/* The last period of each thread is not over: look at those that run once more. */
+void target_take_last_look(struct sampler *sampler, struct target *target);
+
+/* Say of CPU time that no sample stands for that it has no stack. */
 void target_close_accounts(struct sampler *sampler, struct target *target);
 
 /* Free it and its place. */

@@ -256,6 +256,19 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 	target->active_cpu_ns = target->cpu_ns;
 }
 
+void target_open_accounts(struct target *target, uint64_t now)
+{
+	if (cpu_clock_now(&target->clock, &target->cpu_ns) == 0)
+		target->start_cpu_ns = target->cpu_ns;
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		uint64_t used;
+
+		thread_measure(target->threads, thread, &used);
+		target_record(target, thread->tid, now);
+	}
+}
+
 int target_attach(struct sampler *sampler, struct target *target)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), begin;
@@ -273,15 +286,8 @@ int target_attach(struct sampler *sampler, struct target *target)
 	if (error)
 		return error;
 	target->attached = target->sampled = true;
-	target->start_cpu_ns = target->cpu_ns = begin;
 	note_name(target);
-	/* What was used before is nobody's. */
-	for (size_t i = 0; i < threads_count(target->threads); i++) {
-		uint64_t used;
-
-		thread_measure(target->threads, threads_at(target->threads, i), &used);
-		target_record(target, threads_at(target->threads, i)->tid, now);
-	}
+	target_open_accounts(target, now);
 	return rest(sampler, target);
 }
 
@@ -422,11 +428,7 @@ void target_close(struct sampler *sampler, struct target *target)
 	free(target);
 }
 
-/*
- * The last period of each thread is not over: look at those that run once
- * more, and say of the rest that it has no stack.
- */
-void target_close_accounts(struct sampler *sampler, struct target *target)
+void target_take_last_look(struct sampler *sampler, struct target *target)
 {
 	if (!target->attached)
 		return;
@@ -434,7 +436,12 @@ void target_close_accounts(struct sampler *sampler, struct target *target)
 		target_refresh_threads(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 	if (!target->ended && target->process && target->sampled)
 		target_sample(sampler, target);
-	settle_accounts(sampler, target);
+}
+
+void target_close_accounts(struct sampler *sampler, struct target *target)
+{
+	if (target->attached)
+		settle_accounts(sampler, target);
 }
 
 /* Processes come and go while a recording lasts. */
@@ -445,6 +452,7 @@ void targets_drop_ended(struct sampler *sampler)
 
 		if (!target || !target->ended || (target->threads && !threads_are_gone(target->threads)))
 			continue;
+		target_take_last_look(sampler, target);
 		target_close_accounts(sampler, target);
 		target_close(sampler, target);
 	}

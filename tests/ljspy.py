@@ -21,6 +21,9 @@ RUNTIMES = ("luajit", "luajit2")
 
 OK, WITH_ERRORS, NOTHING_PROFILED, USAGE = 0, 1, 2, 64
 
+# To start in, on a machine that is busy with other things.
+READY_SECONDS = 30
+
 # Enough samples in little time.
 HIGH_RATE = 997
 
@@ -98,7 +101,7 @@ class Target:
         return (head + end).decode(errors="replace")
 
     def wait_ready(self):
-        self.read_until(b"ready\n")
+        self.read_until(b"ready\n", seconds=READY_SECONDS)
         return self
 
     def write(self, text):
