@@ -65,6 +65,24 @@ bool frame_rules_take(Dwarf_Frame *row, struct frame_rules *ret_rules)
 	return true;
 }
 
+void frame_rules_of_call(struct frame_rules *ret_rules)
+{
+	const struct frame_rule_op ops[] = {
+		{ .atom = DW_OP_bregx, .number = REGISTER_NUMBER_RSP, .number2 = sizeof(uint64_t) },
+		{ .atom = DW_OP_bregx, .number = REGISTER_NUMBER_RSP },
+	};
+
+	memset(ret_rules, 0, sizeof(*ret_rules));
+	memcpy(ret_rules->ops, ops, sizeof(ops));
+	ret_rules->op_count = sizeof(ops) / sizeof(ops[0]);
+	ret_rules->cfa = (struct frame_rule){ .kind = FRAME_RULE_VALUE, .count = 1 };
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		ret_rules->registers[number].kind = FRAME_RULE_SAME;
+	ret_rules->registers[REGISTER_NUMBER_RSP] = ret_rules->cfa;
+	ret_rules->registers[REGISTER_NUMBER_PC] =
+		(struct frame_rule){ .kind = FRAME_RULE_SAVED, .first = 1, .count = 1 };
+}
+
 static bool is_valid(const struct frame_rules *rules, const struct frame_rule *rule)
 {
 	return rule->kind <= FRAME_RULE_SAVED && rule->number < REGISTER_NUMBERS &&

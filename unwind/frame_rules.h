@@ -47,6 +47,9 @@ struct frame_rules {
 /* libdw's row in this form; false if it is none of a frame, or does not fit. */
 bool frame_rules_take(Dwarf_Frame *row, struct frame_rules *ret_rules);
 
+/* What holds just after a call: the return address is on top of the stack. */
+void frame_rules_of_call(struct frame_rules *ret_rules);
+
 /* Whether what has come from elsewhere is within its bounds. */
 bool frame_rules_valid(const struct frame_rules *rules);
 

@@ -43,7 +43,8 @@ bool symbol_file_covers(struct symbol_file *file, uint64_t address);
 
 /*
  * How to find the caller from the address, by .eh_frame or .debug_frame, the
- * one of a separate debug file too. False if no entry covers it.
+ * one of a separate debug file too, or as it is in any PLT. False if no entry
+ * covers it.
  */
 bool symbol_file_rules(struct symbol_file *file, uint64_t address, struct frame_rules *ret_rules);
 
