@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/lua_moved.h"
 #include "unwind/luajit.h"
 #include "unwind/traces.h"
 #include "unwind/vm_frame.h"
@@ -713,6 +714,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 	capture_request(capture, image, hints);
 	capture_parents(capture, image);
 	capture_lua_stacks(capture);
+	lua_moved_capture(capture);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		capture_stack_functions(capture, objects, &capture->threads[i]);
 	for (size_t i = 0; i < capture->universe_count; i++)

@@ -11,6 +11,7 @@
 #include "unwind/debug_file.h"
 #include "unwind/demangle.h"
 #include "unwind/plt.h"
+#include "unwind/string_tables.h"
 
 enum {
 	ENTRIES_MAX = 4 << 20,	/* of a symbol table */
@@ -50,6 +51,11 @@ static int find_elf(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_
 	if (fd < 0)
 		return -1;
 	*ret_elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (*ret_elf && !string_tables_end(*ret_elf)) {
+		elf_end(*ret_elf);
+		*ret_elf = NULL;
+		return -1;
+	}
 	*ret_path = strdup(file->path);
 	file->fd = -1;
 	return fd;
