@@ -12,7 +12,8 @@ enum { FAILURES_MAX = 2 };	/* with debug info, and without */
 /* What became of a module. */
 struct known {
 	bool is_open;		/* the server has it */
-	unsigned int failures;
+	bool has_no_rules;	/* asking for them ended a server */
+	unsigned int failures;	/* to tell names */
 };
 
 struct symbols {
@@ -84,10 +85,9 @@ static bool open_module(struct symbols *symbols, size_t index)
 		.path = module->path,
 		.plain = symbols->known[index].failures > 0,
 	};
-	uint64_t bias;
 	bool opened;
 
-	source.fd = elf_file_descriptor(module, symbols->live, &bias);
+	source.fd = elf_file_descriptor(module, symbols->live);
 	if (source.fd < 0) {
 		symbols->known[index].failures = FAILURES_MAX;
 		return false;
@@ -109,12 +109,10 @@ static bool prepare(struct symbols *symbols, size_t index)
 	       (symbols->known[index].is_open || open_module(symbols, index));
 }
 
-/* Have the server answer a question on an address. False if it cannot. */
-static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t address,
-		struct symbol *ret_symbols, size_t *ret_count)
+/* The index of the module that holds an address. False if none does, or memory is short. */
+static bool find_index(struct symbols *symbols, uint64_t address, size_t *ret_index)
 {
 	const struct module *module = image_find(symbols->image, address);
-	size_t index;
 
 	if (!module)
 		return false;
@@ -124,11 +122,21 @@ static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t
 		if (!symbols->known)
 			return false;
 	}
-	index = (size_t)(module - image_module(symbols->image, 0));
+	*ret_index = (size_t)(module - image_module(symbols->image, 0));
+	return true;
+}
+
+/* Have the server answer a question on an address. False if it cannot. */
+static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t address,
+		struct symbol_answer *ret_answer)
+{
+	size_t index;
+
+	if (!find_index(symbols, address, &index))
+		return false;
 	while (symbols->known[index].failures < FAILURES_MAX) {
 		if (prepare(symbols, index) &&
-		    symbol_server_ask(symbols->server, question, index, address, ret_symbols,
-				      ret_count))
+		    symbol_server_ask(symbols->server, question, index, address, ret_answer))
 			return true;
 		symbols->known[index].failures++;
 		end_server(symbols);
@@ -139,20 +147,41 @@ static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t
 size_t symbols_find(struct symbols *symbols, uint64_t address,
 		    struct symbol ret_symbols[static SYMBOL_INLINES_MAX])
 {
-	size_t count;
+	struct symbol_answer answer;
 
-	return ask(symbols, SYMBOL_FUNCTIONS, address, ret_symbols, &count) ? count : 0;
+	if (!ask(symbols, SYMBOL_FUNCTIONS, address, &answer))
+		return 0;
+	memcpy(ret_symbols, answer.symbols, answer.count * sizeof(*ret_symbols));
+	return answer.count;
 }
 
 bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start)
 {
 	struct module *module = image_find(symbols->image, address);
-	uint64_t start;
-	size_t covered;
+	struct symbol_answer answer;
+	uint64_t entry, start;
 
-	if (!module || !image_unwind_entry(symbols->image, module, address, &start) ||
-	    !ask(symbols, SYMBOL_COVERED, address, NULL, &covered) || !covered)
+	if (!module || !image_unwind_entry(symbols->image, module, address, &entry, &start) ||
+	    !ask(symbols, SYMBOL_COVERED, address, &answer) || !answer.count)
 		return false;
 	*ret_start = start;
 	return true;
+}
+
+bool symbols_rules(struct symbols *symbols, uint64_t address, struct frame_rules *ret_rules)
+{
+	struct symbol_answer answer;
+	size_t index;
+
+	if (!find_index(symbols, address, &index) || symbols->known[index].has_no_rules ||
+	    !prepare(symbols, index))
+		return false;
+	if (!symbol_server_ask(symbols->server, SYMBOL_RULES, index, address, &answer)) {
+		symbols->known[index].has_no_rules = true;
+		end_server(symbols);
+		return false;
+	}
+	if (answer.count)
+		*ret_rules = answer.rules;
+	return answer.count != 0;
 }

@@ -1,10 +1,11 @@
 /*
- * symbols: the names of a process's native code.
+ * symbols: the names of a process's native code, and how its files say it is unwound.
  *
  * A module's file is opened when one of its addresses is first asked for, and
  * read by a process of its own (symbol_server.h). Where that comes to grief
  * over a module, the module is read once more without debug info, and is left
- * without names if that fails as well.
+ * without names if that fails as well. Unwind tables that it comes to grief
+ * over are not asked for again.
  */
 #ifndef LJSPY_SYMBOLS_H
 #define LJSPY_SYMBOLS_H
@@ -14,6 +15,7 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
+#include "unwind/frame_rules.h"
 #include "unwind/image.h"
 #include "unwind/symbol.h"
 
@@ -32,6 +34,9 @@ size_t symbols_find(struct symbols *symbols, uint64_t address,
 
 /* Where the function that holds an address begins, by unwind tables; false if none covers it. */
 bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start);
+
+/* As symbol_file_rules(), for any address. */
+bool symbols_rules(struct symbols *symbols, uint64_t address, struct frame_rules *ret_rules);
 
 /* CPU time that it took other processes to read symbols. */
 uint64_t symbols_cpu_ns(const struct symbols *symbols);

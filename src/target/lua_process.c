@@ -18,6 +18,7 @@
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
 #include "unwind/native.h"
+#include "unwind/symbols.h"
 
 enum {
 	STATES_MAX = 256,	/* of one VM, found at one look */
@@ -60,6 +61,7 @@ struct lua_process {
 	struct snapshot *snapshot;
 	const struct layout *given;	/* NULL: layouts are recognised */
 	bool given_is_trusted;
+	struct symbols *symbols;
 	struct native_unwinder *native;
 	struct vm_decoder *decoder;
 	struct namer *namer;
@@ -85,8 +87,12 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 	process->decoder = vm_decoder_new();
 	if (process->image) {
 		image_set_root(process->image, root);
-		process->native = native_unwinder_new(process->image);
-		process->namer = namer_new(process->image, process->memory, functions, options);
+		process->symbols = symbols_new(process->image, process->memory);
+	}
+	if (process->symbols) {
+		process->native = native_unwinder_new(process->image, process->symbols);
+		process->namer = namer_new(process->image, process->memory, process->symbols,
+					   functions, options);
 	}
 	return process->maps && process->objects && process->snapshot && process->decoder &&
 	       process->native && process->namer ? 0 : -ENOMEM;
@@ -145,6 +151,7 @@ void lua_process_close(struct lua_process *process)
 	merged_stack_clear(&process->stack);
 	namer_free(process->namer);
 	native_unwinder_free(process->native);
+	symbols_free(process->symbols);
 	vm_decoder_free(process->decoder);
 	lua_objects_free(process->objects);
 	snapshot_free(process->snapshot);
@@ -378,6 +385,8 @@ static int set_modules(struct lua_process *process)
 		count++;
 	image_set_modules(process->image, modules, count);
 	find_request_layout(process);
+	symbols_reset(process->symbols);
+	native_reset(process->native);
 	namer_reset(process->namer);
 	process->has_modules = true;
 	return 0;
@@ -559,7 +568,7 @@ const char *lua_process_universe_path(const struct lua_process *process, size_t 
 
 uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process)
 {
-	return namer_symbols_cpu_ns(process->namer);
+	return symbols_cpu_ns(process->symbols);
 }
 
 /*---- Stacks ----*/
