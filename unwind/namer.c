@@ -69,7 +69,7 @@ struct namer {
 };
 
 struct namer *namer_new(struct image *image, struct memory *live, struct functions *functions,
-			const struct namer_options *options)
+			struct symbol_files *files, const struct namer_options *options)
 {
 	struct namer *namer = calloc(1, sizeof(*namer));
 
@@ -79,7 +79,7 @@ struct namer *namer_new(struct image *image, struct memory *live, struct functio
 	namer->live = live;
 	namer->options = *options;
 	namer->functions = functions;
-	namer->symbols = symbols_new(image, live);
+	namer->symbols = symbols_new(image, live, files);
 	if (!namer->symbols) {
 		namer_free(namer);
 		return NULL;
@@ -127,11 +127,6 @@ void namer_free(struct namer *namer)
 	free(namer->kinds);
 	free(namer->shown);
 	free(namer);
-}
-
-uint64_t namer_symbols_cpu_ns(const struct namer *namer)
-{
-	return symbols_cpu_ns(namer->symbols);
 }
 
 /*---- Naming one frame ----*/

@@ -26,17 +26,15 @@ struct namer_options {
 };
 
 struct namer;
+struct symbol_files;
 
 /*
  * live reads string constants; functions receives all functions. NULL when
  * memory is short. All must outlive it.
  */
 struct namer *namer_new(struct image *image, struct memory *live, struct functions *functions,
-			const struct namer_options *options);
+			struct symbol_files *files, const struct namer_options *options);
 void namer_free(struct namer *namer);
-
-/* CPU time of the processes that read symbols for it. */
-uint64_t namer_symbols_cpu_ns(const struct namer *namer);
 
 /* The image's modules have been replaced. */
 void namer_reset(struct namer *namer);

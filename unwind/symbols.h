@@ -1,10 +1,7 @@
 /*
  * symbols: the names of a process's native code.
  *
- * A module's file is opened when one of its addresses is first asked for, and
- * read by a process of its own (symbol_server.h). Where that comes to grief
- * over a module, the module is read once more without debug info, and is left
- * without names if that fails as well.
+ * A module's file is opened when one of its addresses is first asked for.
  */
 #ifndef LJSPY_SYMBOLS_H
 #define LJSPY_SYMBOLS_H
@@ -18,9 +15,10 @@
 #include "unwind/symbol.h"
 
 struct symbols;
+struct symbol_files;
 
-/* NULL when memory is short. live reads images without a file; both must outlive it. */
-struct symbols *symbols_new(struct image *image, struct memory *live);
+/* NULL when memory is short. live reads images without a file; all must outlive it. */
+struct symbols *symbols_new(struct image *image, struct memory *live, struct symbol_files *files);
 void symbols_free(struct symbols *symbols);
 
 /* The image's modules have been replaced: forget what was read. */
@@ -32,9 +30,6 @@ size_t symbols_find(struct symbols *symbols, uint64_t address,
 
 /* Where the function that holds an address begins, by unwind tables; false if none covers it. */
 bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start);
-
-/* CPU time that it took other processes to read symbols. */
-uint64_t symbols_cpu_ns(const struct symbols *symbols);
 
 /* The last part of a module's path, without " (deleted)"; points into path. */
 const char *module_name(const struct module *module);
