@@ -73,8 +73,9 @@ void symbol_files_free(struct symbol_files *files)
 	if (!files)
 		return;
 	end_server(files);
-	HASH_ITER(hh, files->entries, entry, next)
+	HASH_ITER(hh, files->entries, entry, next) {
 		drop(files, entry);
+	}
 	free(files);
 }
 
@@ -97,9 +98,10 @@ static void drop_unused(struct symbol_files *files)
 	struct symbol_file_entry *entry, *next;
 
 	end_server(files);
-	HASH_ITER(hh, files->entries, entry, next)
+	HASH_ITER(hh, files->entries, entry, next) {
 		if (entry->users == 0)
 			drop(files, entry);
+	}
 }
 
 static struct symbol_file_entry *add(struct symbol_files *files, const struct key *key)

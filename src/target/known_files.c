@@ -49,8 +49,9 @@ static void drop_all(struct known_files *files)
 {
 	struct known_file *file, *next;
 
-	HASH_ITER(hh, files->files, file, next)
+	HASH_ITER(hh, files->files, file, next) {
 		drop(files, file);
+	}
 }
 
 void known_files_free(struct known_files *files)
