@@ -33,6 +33,8 @@ enum vm_state {
 	VM_STATE_COUNT
 };
 
+struct trace;
+
 /* Strings are borrowed and may hold any byte but NUL. */
 struct sample {
 	uint64_t time_ns;	/* CLOCK_MONOTONIC */
@@ -43,6 +45,8 @@ struct sample {
 	const char *phase;	/* of the request being handled, "content"; NULL if none */
 	enum thread_state thread_state;
 	enum vm_state vm_state;
+	const struct trace *trace;	/* whose machine code runs, or has called what does; NULL if none
+					   does, and in recordings; borrowed */
 	uint64_t cpu_ns;	/* CPU time this sample stands for */
 	uint64_t wall_ns;	/* elapsed time this sample stands for */
 	const struct frame *frames;	/* leaf first; borrowed */

@@ -337,7 +337,8 @@ enum exit_status choose_processes(struct options *options)
 		return choose_by_name(options);
 	/* The others follow processes themselves, from the first on. */
 	if (options->subprocesses &&
-	    (options->command == COMMAND_DUMP || options->command == COMMAND_INFO))
+	    (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
+	     options->command == COMMAND_INFO))
 		return choose_by_tree(options);
 	return EXIT_ALL_GOOD;
 }

@@ -2,18 +2,15 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "unwind/coroutine_walk.h"
+#include "luajit-layouts/field.h"
+#include "unwind/object_walk.h"
 
 enum {
 	BATCH = 64,		/* coroutines read in a slice */
-	FAILURES_MAX = 1000,	/* slices in a row in which something ran */
-	REST_FACTOR = 1,	/* how long threads run on, for the time that they were held */
-	REST_AFTER_FAILURE_NS = 1000 * 1000,
 };
 
 int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
@@ -48,8 +45,6 @@ int dump_thread(struct lua_process *process, const struct dump_thread *thread,
 
 /*---- Coroutines ----*/
 
-static const uint64_t second_ns = 1000000000u;
-
 /* Coroutines that are in the report. */
 struct seen {
 	uint64_t address;
@@ -59,21 +54,14 @@ struct seen {
 struct search {
 	struct lua_process *process;
 	struct hold *hold;
-	struct coroutine_walk *walk;
+	struct object_walk *walk;
 	struct dump_vm *vm;
 	struct seen *seen;
 	size_t universe;
+	enum object_walk_step step;	/* that ended the last slice */
 	uint64_t found[BATCH];
 	size_t found_count;
 };
-
-static void rest(uint64_t ns)
-{
-	struct timespec time = { .tv_sec = (time_t)(ns / second_ns),
-				 .tv_nsec = (long)(ns % second_ns) };
-
-	nanosleep(&time, NULL);
-}
 
 static bool is_seen(const struct search *search, uint64_t address)
 {
@@ -110,26 +98,34 @@ static void forget_seen(struct search *search)
 }
 
 /* Find the next coroutines and copy them. */
-static enum coroutine_walk_step read_slice(struct search *search)
+static void read_slice(void *context)
 {
-	enum coroutine_walk_step step = COROUTINE_WALK_FOUND;
+	struct search *search = context;
+	enum object_walk_step step = OBJECT_WALK_FOUND;
 	uint64_t address;
 
 	search->found_count = 0;
-	coroutine_walk_begin_slice(search->walk);
-	while (step == COROUTINE_WALK_FOUND) {
-		step = coroutine_walk_next(search->walk, &address);
-		if (step != COROUTINE_WALK_FOUND || is_seen(search, address))
+	object_walk_begin_slice(search->walk);
+	while (step == OBJECT_WALK_FOUND) {
+		step = object_walk_next(search->walk, &address);
+		if (step != OBJECT_WALK_FOUND || is_seen(search, address))
 			continue;
 		search->found[search->found_count++] = address;
 		if (search->found_count == BATCH / 2)
-			coroutine_walk_rest(search->walk);
+			object_walk_rest(search->walk);
 		if (search->found_count == BATCH)
 			break;
 	}
 	lua_process_capture_coroutines(search->process, search->universe, search->found,
 				       search->found_count);
-	return step;
+	search->step = step;
+}
+
+static void undo_slice(void *context)
+{
+	struct search *search = context;
+
+	object_walk_undo_slice(search->walk);
 }
 
 static int report_slice(struct search *search)
@@ -159,52 +155,22 @@ static int report_slice(struct search *search)
 	return 0;
 }
 
-/* One slice: true if nothing ran in it. */
-static bool take_slice(struct search *search, enum coroutine_walk_step *ret_step)
-{
-	if (!search->hold) {
-		*ret_step = read_slice(search);
-		return true;
-	}
-	if (hold_begin(search->hold)) {
-		rest(REST_AFTER_FAILURE_NS);
-		return false;
-	}
-	*ret_step = read_slice(search);
-	if (!hold_end(search->hold)) {
-		coroutine_walk_undo_slice(search->walk);
-		rest(REST_AFTER_FAILURE_NS);
-		return false;
-	}
-	return true;
-}
-
 static int search_universe(struct search *search)
 {
-	enum coroutine_walk_step step = COROUTINE_WALK_PAUSE;
-	unsigned int failures = 0;
-
-	while (step != COROUTINE_WALK_END) {
+	do {
 		int error;
 
-		if (!take_slice(search, &step)) {
-			if (++failures == FAILURES_MAX)
-				step = COROUTINE_WALK_BROKEN;
-			else
-				continue;
-		} else {
-			failures = 0;
-			error = report_slice(search);
-			if (error)
-				return error;
-			if (search->hold)
-				rest(REST_FACTOR * hold_last_ns(search->hold));
-		}
-		if (step == COROUTINE_WALK_BROKEN) {
+		if (!search->hold) {
+			read_slice(search);
+		} else if (!hold_while(search->hold, read_slice, undo_slice, search)) {
 			search->vm->complete = false;
 			return 0;
 		}
-	}
+		error = report_slice(search);
+		if (error)
+			return error;
+	} while (search->step != OBJECT_WALK_END && search->step != OBJECT_WALK_BROKEN);
+	search->vm->complete &= search->step == OBJECT_WALK_END;
 	return 0;
 }
 
@@ -215,14 +181,14 @@ static int dump_universe(struct lua_process *process, struct hold *hold, size_t 
 	struct search search = { .process = process, .hold = hold, .universe = index };
 	int error = -ENOMEM;
 
-	search.walk = coroutine_walk_new(lua_process_memory(process), universe);
+	search.walk = object_walk_new(lua_process_memory(process), universe, GCT_THREAD);
 	search.vm = dump_process_add_vm(report, universe->g,
 					lua_process_universe_path(process, index));
 	if (search.walk && search.vm) {
 		search.vm->complete = true;
 		error = search_universe(&search);
 	}
-	coroutine_walk_free(search.walk);
+	object_walk_free(search.walk);
 	forget_seen(&search);
 	return error;
 }

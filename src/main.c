@@ -50,6 +50,7 @@ int main(int argc, char **argv)
 		[COMMAND_RECORD] = command_record,
 		[COMMAND_DUMP] = command_dump,
 		[COMMAND_TOP] = command_top,
+		[COMMAND_TRACES] = command_traces,
 		[COMMAND_INFO] = command_info,
 		[COMMAND_REPORT] = command_report,
 		[COMMAND_DIFF] = command_diff,

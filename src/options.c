@@ -16,10 +16,11 @@ enum {
 	RECORD = 1 << COMMAND_RECORD,
 	DUMP = 1 << COMMAND_DUMP,
 	TOP = 1 << COMMAND_TOP,
+	TRACES = 1 << COMMAND_TRACES,
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
-	TARGETS = RECORD | DUMP | TOP | INFO,	/* look at processes */
+	TARGETS = RECORD | DUMP | TOP | TRACES | INFO,	/* look at processes */
 	RENDER = RECORD | REPORT | DIFF,	/* write profiles */
 	ALL = TARGETS | RENDER,
 
@@ -33,6 +34,8 @@ enum {
 	OPTION_JSON,
 	OPTION_CORE,
 	OPTION_TRACES,
+	OPTION_NO_STOP,
+	OPTION_VM_STATE,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 	OPTION_INVERTED,
@@ -65,7 +68,9 @@ static const struct {
 	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix tells -f" },
 	{ "format", 'f', RENDER, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
-	{ "rate", 'r', RECORD | TOP, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
+	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
 	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
 	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },
@@ -81,10 +86,11 @@ static const struct {
 	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "tell lines apart, not only functions" },
 	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
+	{ "vm-state", OPTION_VM_STATE, RENDER, NULL, "split by state: interpreted, compiled, gc, ..." },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
 	{ "core", OPTION_CORE, DUMP, "FILE", "a core file, in place of a process" },
-	{ "json", OPTION_JSON, DUMP, NULL, "write JSON, for programs to read" },
+	{ "json", OPTION_JSON, DUMP | TRACES, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
 	{ "help", 'h', ALL, NULL, "show this" },
@@ -118,6 +124,12 @@ static const struct {
 		"show live what takes the time; h tells the keys",
 		"  ljspy top -p 1234\n"
 		"  ljspy top --name nginx                    all workers, live\n",
+	},
+	[COMMAND_TRACES] = {
+		"traces", "[options]",
+		"show the compiled traces, and the time that is spent in each",
+		"  ljspy traces -p 1234\n"
+		"  ljspy traces -p 1234 -d 30s --json\n",
 	},
 	[COMMAND_INFO] = {
 		"info", "[options]",
@@ -486,8 +498,14 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_LINES:
 		options->lines = true;
 		return true;
+	case OPTION_NO_STOP:
+		options->no_stop = true;
+		return true;
 	case OPTION_TRACES:
 		options->traces = true;
+		return true;
+	case OPTION_VM_STATE:
+		options->filter.group = GROUP_STATE;
 		return true;
 	case OPTION_ANNOTATE:
 		options->annotate = true;
@@ -619,6 +637,10 @@ static bool check_targets(const struct options *options)
 	int ways = (options->pid_count > 0) + (options->name != NULL) + (options->launch != NULL) +
 		   (options->core != NULL);
 
+	if (options->no_stop && options->launch) {
+		message_error("--no-stop is for processes that run: a command that ljspy starts is stopped for it.");
+		return false;
+	}
 	if (ways <= 1)
 		return true;
 	message_error(options->command == COMMAND_DUMP

@@ -20,6 +20,7 @@ enum command {
 	COMMAND_RECORD,
 	COMMAND_DUMP,
 	COMMAND_TOP,
+	COMMAND_TRACES,
 	COMMAND_INFO,
 	COMMAND_REPORT,
 	COMMAND_DIFF,
@@ -54,6 +55,7 @@ struct options {
 	unsigned int rate_hz;
 	const char *stats;	/* file; NULL if not wanted */
 	enum native_display native;
+	bool no_stop;
 	bool traces;		/* show the one that runs */
 	bool lines;
 	bool annotate;

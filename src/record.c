@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "output/filter.h"
 #include "output/recording_reader.h"
 #include "output/recording_writer.h"
 #include "output/session.h"
@@ -130,6 +131,7 @@ static bool finish_recording(struct recording *recording)
 static bool render_recording(struct recording *recording)
 {
 	struct recording_reader *reader = NULL;
+	struct filter *filter = NULL;
 	bool good = false;
 	int error;
 
@@ -140,8 +142,12 @@ static bool render_recording(struct recording *recording)
 		? recording_reader_open(recording->scratch, recording->functions, &reader) : -ENOMEM;
 	if (error)
 		return render_finish(&recording->output, error);
-	good = render(&recording->output, recording->options, recording_reader_samples(reader),
-		      &recording->session, &recording->result.figures);
+	filter = filter_new(recording_reader_samples(reader), recording->functions,
+			    &recording->options->filter);
+	good = filter ? render(&recording->output, recording->options, filter_samples(filter),
+			       &recording->session, &recording->result.figures)
+		      : render_finish(&recording->output, -ENOMEM);
+	filter_free(filter);
 	recording_reader_close(reader);
 	return good;
 }
@@ -282,6 +288,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.launch_mask = &invocation->inherited_mask,
 		.subprocesses = options->subprocesses,
 		.pattern = options->name ? &pattern : NULL,
+		.no_stop = options->no_stop,
 		.rate_hz = options->rate_hz,
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native, .traces = options->traces },

@@ -5,13 +5,11 @@
 #include <string.h>
 
 #include "memory/page_cache.h"
-#include "unwind/cfi.h"
 #include "unwind/traces.h"
 
 enum { PROGRAM_HEADERS_MAX = 64 };
 
 struct image {
-	struct memory *live;
 	struct page_cache *text;
 	struct request_layout request_layout;
 	char root[IMAGE_ROOT_SIZE];
@@ -33,7 +31,6 @@ static int compare_modules(const void *a, const void *b)
 static void free_modules(struct image *image)
 {
 	for (size_t i = 0; i < image->module_count; i++) {
-		cfi_close(image->modules[i].cfi);
 		free(image->modules[i].path);
 		free(image->modules[i].file);
 	}
@@ -191,40 +188,35 @@ bool image_unwind_table(struct image *image, struct module *module)
 	return module->unwind_table.found;
 }
 
-struct cfi *image_cfi(struct image *image, struct module *module)
-{
-	if (!module->cfi_looked_for) {
-		module->cfi_looked_for = true;
-		module->cfi = cfi_open(module, image->live);
-	}
-	return module->cfi;
-}
-
 bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
-			uint64_t *ret_begin)
+			uint64_t *ret_entry, uint64_t *ret_begin)
 {
 	enum { ENTRY_SIZE = 8 };	/* where the code begins and its FDE, both from the header */
-	uint64_t low = 0, high, begin = 0;
+	uint64_t low = 0, high, entry = 0, begin = 0;
 
 	if (!image_unwind_table(image, module))
 		return false;
 	high = module->unwind_table.entry_count;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
+		uint64_t at = module->unwind_table.entries + middle * ENTRY_SIZE;
 		uint32_t offset;
 
-		if (!memory_u32(image_text(image),
-				module->unwind_table.entries + middle * ENTRY_SIZE, &offset))
+		if (!memory_u32(image_text(image), at, &offset))
 			return false;
 		if (module->unwind_table.header + (uint64_t)(int32_t)offset <= address) {
 			begin = module->unwind_table.header + (uint64_t)(int32_t)offset;
+			entry = at;
 			low = middle + 1;
 		} else {
 			high = middle;
 		}
 	}
+	if (begin == 0)
+		return false;
+	*ret_entry = entry;
 	*ret_begin = begin;
-	return begin != 0;
+	return true;
 }
 
 /*---- Universes ----*/
@@ -301,7 +293,6 @@ struct image *image_new(struct memory *live)
 
 	if (!image)
 		return NULL;
-	image->live = live;
 	image->text = page_cache_new(live);
 	if (!image->text) {
 		free(image);

@@ -29,7 +29,8 @@ struct symbol_file_entry {
 	size_t users;
 	bool is_open;		/* the server has it */
 	uint64_t base;		/* where the server takes it to be mapped */
-	unsigned int failures;
+	bool has_no_rules;	/* asking for them ended a server */
+	unsigned int failures;	/* to tell names */
 };
 
 struct symbol_files {
@@ -171,9 +172,8 @@ static bool open_file(struct symbol_files *files, struct symbol_file_entry *entr
 		.path = module->path,
 		.plain = entry->failures > 0,
 	};
-	uint64_t bias;
 
-	source.fd = elf_file_descriptor(module, live, &bias);
+	source.fd = elf_file_descriptor(module, live);
 	if (source.fd < 0) {
 		entry->failures = FAILURES_MAX;
 		return false;
@@ -193,17 +193,27 @@ static bool prepare(struct symbol_files *files, struct symbol_file_entry *entry,
 	return files->server && (entry->is_open || open_file(files, entry, image, module, live));
 }
 
+/* What failed is not tried again in the same way. */
+static void note_failure(struct symbol_file_entry *entry, enum symbol_question question)
+{
+	if (question == SYMBOL_RULES)
+		entry->has_no_rules = true;
+	else
+		entry->failures++;
+}
+
 bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry,
 		      const struct image *image, const struct module *module, struct memory *live,
 		      enum symbol_question question, uint64_t address,
-		      struct symbol *ret_symbols, size_t *ret_count)
+		      struct symbol_answer *ret_answer)
 {
-	while (entry->failures < FAILURES_MAX) {
+	while (entry->failures < FAILURES_MAX &&
+	       !(question == SYMBOL_RULES && entry->has_no_rules)) {
 		if (prepare(files, entry, image, module, live) &&
 		    symbol_server_ask(files->server, question, entry->number,
-				      address - module->base + entry->base, ret_symbols, ret_count))
+				      address - module->base + entry->base, ret_answer))
 			return true;
-		entry->failures++;
+		note_failure(entry, question);
 		end_server(files);
 	}
 	return false;

@@ -4,7 +4,8 @@
  * However many processes have a file mapped, one process of ljspy's own reads
  * it (symbol_server.h) and answers for all of them. Where that comes to grief
  * over a file, the file is read once more without debug info, and is left
- * without names if that fails as well.
+ * without names if that fails as well; one that cannot tell how its code is
+ * unwound is not asked for that again.
  */
 #ifndef LJSPY_SYMBOL_FILES_H
 #define LJSPY_SYMBOL_FILES_H
@@ -15,7 +16,6 @@
 
 #include "memory/memory.h"
 #include "unwind/image.h"
-#include "unwind/symbol.h"
 #include "unwind/symbol_server.h"
 
 struct symbol_files;
@@ -40,7 +40,7 @@ void symbol_files_release(struct symbol_file_entry *entry);
 bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry,
 		      const struct image *image, const struct module *module, struct memory *live,
 		      enum symbol_question question, uint64_t address,
-		      struct symbol *ret_symbols, size_t *ret_count);
+		      struct symbol_answer *ret_answer);
 
 /* CPU time that it took other processes to read symbols. */
 uint64_t symbol_files_cpu_ns(const struct symbol_files *files);

@@ -14,7 +14,7 @@ struct known {
 struct symbols {
 	struct image *image;
 	struct memory *live;
-	struct symbol_files *files;
+	struct symbol_files *files, *own_files;	/* the latter NULL if they are shared */
 	struct known *known;	/* by the image's index; NULL before the first question */
 	size_t count;
 };
@@ -23,10 +23,16 @@ struct symbols *symbols_new(struct image *image, struct memory *live, struct sym
 {
 	struct symbols *symbols = calloc(1, sizeof(*symbols));
 
-	if (symbols) {
-		symbols->image = image;
-		symbols->live = live;
-		symbols->files = files;
+	if (!symbols)
+		return NULL;
+	symbols->image = image;
+	symbols->live = live;
+	symbols->files = files;
+	if (!files)
+		symbols->files = symbols->own_files = symbol_files_new();
+	if (!symbols->files) {
+		free(symbols);
+		return NULL;
 	}
 	return symbols;
 }
@@ -45,6 +51,7 @@ void symbols_free(struct symbols *symbols)
 	if (!symbols)
 		return;
 	symbols_reset(symbols);
+	symbol_files_free(symbols->own_files);
 	free(symbols);
 }
 
@@ -78,32 +85,45 @@ static struct symbol_file_entry *file_of(struct symbols *symbols, const struct m
 
 /* Have the module's file answer a question on an address. False if it cannot. */
 static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t address,
-		struct symbol *ret_symbols, size_t *ret_count)
+		struct symbol_answer *ret_answer)
 {
 	const struct module *module = image_find(symbols->image, address);
 	struct symbol_file_entry *file = module ? file_of(symbols, module) : NULL;
 
 	return file && symbol_files_ask(symbols->files, file, symbols->image, module, symbols->live,
-					question, address, ret_symbols, ret_count);
+					question, address, ret_answer);
 }
 
 size_t symbols_find(struct symbols *symbols, uint64_t address,
 		    struct symbol ret_symbols[static SYMBOL_INLINES_MAX])
 {
-	size_t count;
+	struct symbol_answer answer;
 
-	return ask(symbols, SYMBOL_FUNCTIONS, address, ret_symbols, &count) ? count : 0;
+	if (!ask(symbols, SYMBOL_FUNCTIONS, address, &answer))
+		return 0;
+	memcpy(ret_symbols, answer.symbols, answer.count * sizeof(*ret_symbols));
+	return answer.count;
 }
 
 bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start)
 {
 	struct module *module = image_find(symbols->image, address);
-	uint64_t start;
-	size_t covered;
+	struct symbol_answer answer;
+	uint64_t entry, start;
 
-	if (!module || !image_unwind_entry(symbols->image, module, address, &start) ||
-	    !ask(symbols, SYMBOL_COVERED, address, NULL, &covered) || !covered)
+	if (!module || !image_unwind_entry(symbols->image, module, address, &entry, &start) ||
+	    !ask(symbols, SYMBOL_COVERED, address, &answer) || !answer.count)
 		return false;
 	*ret_start = start;
+	return true;
+}
+
+bool symbols_rules(struct symbols *symbols, uint64_t address, struct frame_rules *ret_rules)
+{
+	struct symbol_answer answer;
+
+	if (!ask(symbols, SYMBOL_RULES, address, &answer) || !answer.count)
+		return false;
+	*ret_rules = answer.rules;
 	return true;
 }

@@ -1,5 +1,5 @@
 /*
- * symbols: the names of a process's native code.
+ * symbols: the names of a process's native code, and how its files say it is unwound.
  *
  * A module's file is opened when one of its addresses is first asked for.
  */
@@ -11,13 +11,18 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
+#include "unwind/frame_rules.h"
 #include "unwind/image.h"
 #include "unwind/symbol.h"
 
-struct symbols;
 struct symbol_files;
+struct symbols;
 
-/* NULL when memory is short. live reads images without a file; all must outlive it. */
+/*
+ * Files are read through those given, for whichever processes have them mapped;
+ * NULL if there are no others. live reads images without a file. All must
+ * outlive it. NULL when memory is short.
+ */
 struct symbols *symbols_new(struct image *image, struct memory *live, struct symbol_files *files);
 void symbols_free(struct symbols *symbols);
 
@@ -30,6 +35,9 @@ size_t symbols_find(struct symbols *symbols, uint64_t address,
 
 /* Where the function that holds an address begins, by unwind tables; false if none covers it. */
 bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start);
+
+/* As symbol_file_rules(), for any address. */
+bool symbols_rules(struct symbols *symbols, uint64_t address, struct frame_rules *ret_rules);
 
 /* The last part of a module's path, without " (deleted)"; points into path. */
 const char *module_name(const struct module *module);

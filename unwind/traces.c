@@ -436,6 +436,15 @@ static int exit_of_stub(const struct traces *traces, uint64_t pc)
 	return -1;
 }
 
+bool traces_is_exit(const struct traces *traces, uint64_t pc)
+{
+	for (int group = 0; group < EXIT_GROUPS; group++)
+		if (traces->exit_stubs[group] &&
+		    pc - traces->exit_stubs[group] < EXITS_PER_GROUP * EXIT_STUB_SIZE + EXIT_GROUP_TAIL)
+			return true;
+	return false;
+}
+
 /* Which exit a jump takes: to its stub, or to the side trace that has grown from it. */
 struct exits {
 	const struct traces *traces;

@@ -64,6 +64,9 @@ const uint8_t *traces_code(const struct traces *traces, const struct trace *trac
 /* The trace whose machine code holds pc, verified in the present snapshot; or NULL. */
 const struct trace *traces_find(const struct traces *traces, uint64_t pc);
 
+/* Is this pc in the stubs that jumps out of traces lead to? As of the last traces_capture(). */
+bool traces_is_exit(const struct traces *traces, uint64_t pc);
+
 /* The trace with this number, verified in the present snapshot; or NULL. */
 const struct trace *traces_by_number(const struct traces *traces, uint32_t number);
 

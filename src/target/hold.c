@@ -6,7 +6,12 @@
 
 #include "src/clock.h"
 
-enum { STOP_TIMEOUT_NS = 20 * 1000 * 1000 };
+enum {
+	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
+	FAILURES_MAX = 1000,	/* in a row */
+	REST_FACTOR = 1,	/* how long threads run on, for the time that they were held */
+	REST_AFTER_FAILURE_NS = 1000 * 1000,
+};
 
 struct watched {
 	struct thread *thread;
@@ -138,9 +143,30 @@ bool hold_end(struct hold *hold)
 	return good;
 }
 
-uint64_t hold_last_ns(const struct hold *hold)
+static void rest(uint64_t ns)
 {
-	return hold->last_ns;
+	struct timespec time = { .tv_sec = (time_t)(ns / NS_PER_SECOND),
+				 .tv_nsec = (long)(ns % NS_PER_SECOND) };
+
+	nanosleep(&time, NULL);
+}
+
+bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
+		void *context)
+{
+	for (unsigned i = 0; i < FAILURES_MAX; i++) {
+		if (hold_begin(hold) == 0) {
+			read(context);
+			if (hold_end(hold)) {
+				rest(REST_FACTOR * hold->last_ns);
+				return true;
+			}
+			if (undo)
+				undo(context);
+		}
+		rest(REST_AFTER_FAILURE_NS);
+	}
+	return false;
 }
 
 uint64_t hold_count(const struct hold *hold)

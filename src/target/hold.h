@@ -29,8 +29,13 @@ int hold_begin(struct hold *hold);
 /* Let go. True if nothing has run since hold_begin(). */
 bool hold_end(struct hold *hold);
 
-/* How long the last one held threads; 0 if none ran. */
-uint64_t hold_last_ns(const struct hold *hold);
+/*
+ * Have read() look at the process in such a moment. If something ran
+ * meanwhile, undo() (may be NULL) and do it again. Afterwards the threads run
+ * on for as long as they were held. False if it cannot be had.
+ */
+bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
+		void *context);
 
 /* Of all that have ended: how often threads were stopped, and the longest time they were. */
 uint64_t hold_count(const struct hold *hold);

@@ -20,6 +20,7 @@
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
 #include "unwind/native.h"
+#include "unwind/symbols.h"
 
 enum {
 	STATES_MAX = 256,	/* of one VM, found at one look */
@@ -60,7 +61,9 @@ struct lua_process {
 	struct snapshot *snapshot;
 	const struct layout *given;	/* NULL: layouts are recognised */
 	bool given_is_trusted;
+	struct symbols *symbols;
 	struct native_unwinder *native;
+	struct vm_decoder *decoder;
 	struct namer *namer;
 	struct looked_at *looked_at;
 	bool has_modules;
@@ -86,14 +89,19 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 	process->objects = lua_objects_new();
 	process->image = image_new(process->memory);
 	process->snapshot = snapshot_new(process->memory);
+	process->decoder = vm_decoder_new();
 	if (process->image) {
 		image_set_root(process->image, root);
-		process->native = native_unwinder_new(process->image);
-		process->namer = namer_new(process->image, process->memory, functions,
-					   known_files_symbols(files), options);
+		process->symbols = symbols_new(process->image, process->memory,
+					       known_files_symbols(files));
 	}
-	return process->maps && process->objects && process->snapshot && process->native &&
-	       process->namer ? 0 : -ENOMEM;
+	if (process->symbols) {
+		process->native = native_unwinder_new(process->image, process->symbols);
+		process->namer = namer_new(process->image, process->memory, process->symbols,
+					   functions, options);
+	}
+	return process->maps && process->objects && process->snapshot && process->decoder &&
+	       process->native && process->namer ? 0 : -ENOMEM;
 }
 
 int lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
@@ -149,6 +157,8 @@ void lua_process_close(struct lua_process *process)
 	merged_stack_clear(&process->stack);
 	namer_free(process->namer);
 	native_unwinder_free(process->native);
+	symbols_free(process->symbols);
+	vm_decoder_free(process->decoder);
 	lua_objects_free(process->objects);
 	snapshot_free(process->snapshot);
 	image_free(process->image);
@@ -433,6 +443,8 @@ static int set_modules(struct lua_process *process)
 		count++;
 	image_set_modules(process->image, modules, count);
 	find_request_layout(process);
+	symbols_reset(process->symbols);
+	native_reset(process->native);
 	namer_reset(process->namer);
 	process->has_modules = true;
 	return 0;
@@ -645,11 +657,36 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 		       registers, hints);
 }
 
+enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+						 struct capture_hints *hints)
+{
+	const struct mapping *mapping = maps_find(process->maps, stack_address);
+	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
+
+	if (stack_address && !mapping)
+		return CAPTURE_NO_LUA;
+	if (stack_address)
+		native_stack = (struct memory_range){ .address = mapping->begin,
+						      .length = mapping->end - mapping->begin };
+	snapshot_clear(process->snapshot);
+	return capture_running(&process->capture, process->image, process->objects,
+			       process->snapshot, process->memory, &native_stack, hints);
+}
+
+uint64_t lua_process_first_stack(const struct lua_process *process)
+{
+	const struct mapping *mapping = maps_find_path(process->maps, "[stack]");
+
+	return mapping ? mapping->begin : 0;
+}
+
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
 		       size_t *ret_count, enum vm_state *ret_state)
 {
-	int error = merge_stacks(&process->capture, process->image, process->objects,
-				 process->native, &process->stack);
+	int error = process->capture.running
+		? merge_running(&process->capture, process->objects, &process->stack)
+		: merge_stacks(&process->capture, process->image, process->objects,
+			       process->native, process->decoder, &process->stack);
 
 	if (error)
 		return error;
@@ -684,6 +721,20 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
 	int error = merge_coroutine(&process->capture, index, process->objects, &process->stack);
 
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+const struct trace *lua_process_trace(const struct lua_process *process)
+{
+	const struct merged_stack *stack = &process->stack;
+
+	/* Only native code may lie on it: above Lua frames, it does not run but has called. */
+	for (size_t i = 0; i < stack->count; i++) {
+		if (stack->frames[i].kind == MERGED_TRACE)
+			return stack->frames[i].trace;
+		if (stack->frames[i].kind != MERGED_NATIVE && stack->frames[i].kind != MERGED_VM)
+			return NULL;
+	}
+	return NULL;
 }
 
 const char *lua_process_phase(const struct lua_process *process)

@@ -79,6 +79,16 @@ struct memory *lua_process_memory(struct lua_process *process);
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints);
 
+/*
+ * The same while the thread runs on, see capture_running(): stack_address is on
+ * its native stack, or 0 if it is the only thread. Unwind what holds only.
+ */
+enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+						 struct capture_hints *hints);
+
+/* An address on the native stack of the first thread; 0 if that is not known. */
+uint64_t lua_process_first_stack(const struct lua_process *process);
+
 /* Copy coroutines of a universe while nothing runs; what is no thread at its address is left out. */
 void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
 				    const uint64_t *addresses, size_t count);
@@ -95,6 +105,9 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
  */
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
 		       size_t *ret_count, enum vm_state *ret_state);
+
+/* Of the thread unwound last: the trace that runs, as sample.trace has it; valid until the next capture. */
+const struct trace *lua_process_trace(const struct lua_process *process);
 
 /*
  * Of the thread unwound last: the phase of the request that its Lua works

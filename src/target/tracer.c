@@ -19,6 +19,7 @@
 #include <uthash.h>
 
 #include "src/clock.h"
+#include "src/target/interrupted_call.h"
 #include "src/target/process.h"
 #include "src/target/watch.h"
 
@@ -30,6 +31,8 @@ enum {
 	STOP_SPIN_NS = 25 * 1000,
 	/* Events dealt with in one tracer_poll(), lest a storm of signals keeps it for ever. */
 	POLL_EVENTS_MAX = 4096,
+	/* See restart_after_signal(). */
+	RESTART_AGAIN_NS = 1000 * 1000 * 1000,
 };
 
 /* __WNOTHREAD: tracees and children of ljspy's other threads are not ours to reap. */
@@ -39,6 +42,8 @@ struct seized {
 	struct tracee tracee;	/* first, so that one is the other */
 	int stat_fd;		/* of /proc/PID/task/TID/stat, -1 if not open */
 	bool reserved;		/* room for that file */
+	bool job_stopped;	/* a signal stopped it: its call ends with that, whoever looks */
+	uint64_t restarted_ns;	/* when a call with a limit began again, for a signal */
 	UT_hash_handle hh;
 };
 
@@ -46,6 +51,7 @@ struct tracer {
 	struct seized *seized;	/* by tid */
 	struct watch watch;
 	size_t files_left;	/* that may still be kept open */
+	bool stays_away;
 	bool poll_is_due;
 	bool held_late;		/* since the last tracer_has_held_late() */
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
@@ -83,8 +89,49 @@ static void continue_tracee(struct tracee *tracee, int signal)
 /* Leave it stopped, as whoever sent SIGSTOP wants it, but notice SIGCONT. */
 static void leave_job_stopped(struct tracee *tracee)
 {
+	((struct seized *)tracee)->job_stopped = true;
 	ptrace(PTRACE_LISTEN, tracee->tid, NULL, NULL);
 	tracee->state = TRACEE_JOB_STOPPED;
+}
+
+/* That it was stopped is not to end the call that it waits in. */
+static void restart_after_interrupt(struct tracee *tracee)
+{
+	struct seized *seized = (struct seized *)tracee;
+	struct interrupted_call call;
+
+	seized->job_stopped = false;
+	if (interrupted_call_find(tracee->tid, &call))
+		interrupted_call_restart(tracee->tid);
+}
+
+static bool stops_the_job(int signal)
+{
+	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+/*
+ * Traced threads are woken by signals, too, that are ignored and would wake
+ * nobody else. If it is not ignored, the kernel ends the call in any case. What
+ * the thread has waited so far is not known here: lest ignored signals keep a
+ * limit from ever being reached, one that comes soon after another ends the call.
+ */
+static void restart_after_signal(struct tracee *tracee, int signal)
+{
+	struct seized *seized = (struct seized *)tracee;
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	struct interrupted_call call;
+
+	if (stops_the_job(signal) || seized->job_stopped) {
+		seized->job_stopped = signal != SIGCONT;
+		return;
+	}
+	if (!interrupted_call_find(tracee->tid, &call) ||
+	    (call.limited && now - seized->restarted_ns < RESTART_AGAIN_NS))
+		return;
+	if (call.limited)
+		seized->restarted_ns = now;
+	interrupted_call_restart(tracee->tid);
 }
 
 static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal)
@@ -92,6 +139,8 @@ static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal
 	/* SIGTRAP: our interrupt, or the end of a job stop; else the signal that began one. */
 	bool job_stop = signal != SIGTRAP;
 
+	if (!job_stop && tracee->state != TRACEE_JOB_STOPPED)
+		restart_after_interrupt(tracee);
 	if (tracee->wanted || tracee->hold_late) {
 		tracer->held_late |= !tracee->wanted;
 		tracee->state = TRACEE_HELD;
@@ -133,6 +182,7 @@ static void handle_signal(struct tracee *tracee, int signal)
 {
 	if (tracee->wanted || tracee->hold_late)
 		ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+	restart_after_signal(tracee, signal);
 	continue_tracee(tracee, signal);
 }
 
@@ -212,14 +262,14 @@ static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
  */
 static void handle_stranger(struct tracer *tracer, pid_t tid)
 {
-	struct tracee stranger = { .pid = tid, .tid = tid };
+	struct seized stranger = { .tracee = { .pid = tid, .tid = tid } };
 	struct seized *seized;
 	int status;
 
 	if (waitpid(tid, &status, wait_options) <= 0)
 		return;
 	seized = WIFSTOPPED(status) ? add_seized(tracer, tid, tid) : NULL;
-	handle_status(tracer, seized ? &seized->tracee : &stranger, status);
+	handle_status(tracer, seized ? &seized->tracee : &stranger.tracee, status);
 }
 
 static void poll_each(struct tracer *tracer)
@@ -461,6 +511,10 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 	seized = add_seized(tracer, pid, tid);
 	if (!seized)
 		return -ENOMEM;
+	if (tracer->stays_away) {
+		*ret_tracee = &seized->tracee;
+		return 0;
+	}
 	watch_begin(&tracer->watch);
 	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) ? errno : 0;
 	watch_end(&tracer->watch);
@@ -476,6 +530,16 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 void tracer_forget(struct tracer *tracer, struct tracee *tracee)
 {
 	free_seized(tracer, (struct seized *)tracee);
+}
+
+void tracer_stay_away(struct tracer *tracer)
+{
+	tracer->stays_away = true;
+}
+
+bool tracer_stays_away(const struct tracer *tracer)
+{
+	return tracer->stays_away;
 }
 
 void tracer_allow_files(struct tracer *tracer, size_t count)

@@ -57,6 +57,13 @@ struct tracer;
 struct tracer *tracer_new(void);
 
 /*
+ * Before the first thread is seized: leave them all alone. "Seized" then means
+ * known by its id; nothing is reported of it and it cannot be held.
+ */
+void tracer_stay_away(struct tracer *tracer);
+bool tracer_stays_away(const struct tracer *tracer);
+
+/*
  * Keeping files open for each thread saves much time; there may be more threads
  * than files can be opened. So whoever does asks for as many files first: false
  * if they are too many. At first FILES_OPEN_DEFAULT are allowed for.
@@ -83,8 +90,9 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee);
 
 /*
  * Hold a thread; it stands in user space or at the entry or exit of a system
- * call. Do not call it for a thread that sleeps: its system call may then end
- * with EINTR (see thread_is_running()).
+ * call. A system call that is ended by that begins again (interrupted_call.h),
+ * as far as the kernel lets it; all the same, do not call it for a thread that
+ * sleeps (see thread_is_running()).
  *
  * 0: the tracee is TRACEE_HELD, resume it as soon as possible.
  * -ETIMEDOUT: it did not stop in time (it waits for a CPU, or for something

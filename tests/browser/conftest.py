@@ -2,16 +2,11 @@
 
 import os
 import pathlib
-import shutil
 import subprocess
 import time
 
+import chromium
 import pytest
-
-selenium = pytest.importorskip("selenium", reason="python3-selenium is not installed")
-
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -40,16 +35,7 @@ def make_flamegraph(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory):
-    chromedriver = shutil.which("chromedriver")
-    if not chromedriver or not shutil.which("chromium"):
-        pytest.skip("chromium and chromium-driver are not installed")
-    options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-                     "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                     "--user-data-dir=" + str(tmp_path_factory.mktemp("browser"))):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(service=Service(chromedriver), options=options)
+    driver = chromium.start(tmp_path_factory.mktemp("browser"))
     yield driver
     driver.quit()
 

@@ -6,50 +6,15 @@
  * small and compare are what the tests compute with: their shares are round
  * numbers.
  */
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/flamegraph.h"
+#include "tests/made_up.h"
 
-enum { FUNCTIONS_MAX = 60000, STACK_MAX = 6000 };
-
-static struct function functions[FUNCTIONS_MAX];
-static size_t function_count;
-
-static const struct function *intern(struct function function)
-{
-	if (function_count == FUNCTIONS_MAX)
-		exit(1);
-	functions[function_count] = function;
-	return &functions[function_count++];
-}
-
-static const struct function *lua(const char *name, const char *file, uint32_t firstline)
-{
-	return intern((struct function) { .kind = FRAME_LUA, .name = name, .file = file, .firstline = firstline });
-}
-
-static const struct function *other(enum frame_kind kind, const char *name, const char *module)
-{
-	return intern((struct function) { .kind = kind, .name = name, .module = module });
-}
-
-/* Never freed: names live as long as the program. */
-__attribute__((format(printf, 1, 2)))
-static const char *text(const char *format, ...)
-{
-	va_list arguments;
-	char *made;
-
-	va_start(arguments, format);
-	if (vasprintf(&made, format, arguments) < 0)
-		exit(1);
-	va_end(arguments);
-	return made;
-}
+enum { STACK_MAX = 6000 };
 
 /* What the VM does while this is running. */
 static enum vm_state state_in(const struct frame *leaf)
@@ -210,7 +175,7 @@ static void serve(struct profile *profile, unsigned requests)
 		       (struct position) { .certainty = random_below(5) == 0 ? CERTAINTY_NEAREST : CERTAINTY_EXACT,
 					   .state = random_below(12) == 0 ? 4 + random_below(5) : 0 }, stack);
 	}
-	stack[3] = intern((struct function) { .kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua", .firstline = 8 });
+	stack[3] = made_up((struct function) { .kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua", .firstline = 8 });
 	stack[4] = NULL;
 	add(profile, 40, 0, stack);
 	stack[2] = other(FRAME_LOST, "inside half-done call or return", NULL);

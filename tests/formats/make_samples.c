@@ -7,56 +7,22 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/format.h"
+#include "tests/made_up.h"
 
-enum { FUNCTIONS_MAX = 40000, SAMPLES_MAX = 60000, STACK_MAX = 6000 };
+enum { SAMPLES_MAX = 60000, STACK_MAX = 6000 };
 
 #define MS UINT64_C(1000000)
 #define BEGIN_NS (1000 * MS)	/* of the session */
 
-static struct function functions[FUNCTIONS_MAX];
-static size_t function_count;
 static struct sample samples[SAMPLES_MAX];
 static size_t sample_count;
 
 /*---- Making ----*/
-
-static const struct function *intern(struct function function)
-{
-	if (function_count == FUNCTIONS_MAX)
-		exit(1);
-	functions[function_count] = function;
-	return &functions[function_count++];
-}
-
-static const struct function *lua(const char *name, const char *file, uint32_t firstline)
-{
-	return intern((struct function) { .kind = FRAME_LUA, .name = name, .file = file, .firstline = firstline });
-}
-
-static const struct function *other(enum frame_kind kind, const char *name, const char *module)
-{
-	return intern((struct function) { .kind = kind, .name = name, .module = module });
-}
-
-/* Never freed: names live as long as the program. */
-__attribute__((format(printf, 1, 2)))
-static const char *text(const char *format, ...)
-{
-	va_list arguments;
-	char *made;
-
-	va_start(arguments, format);
-	if (vasprintf(&made, format, arguments) < 0)
-		exit(1);
-	va_end(arguments);
-	return made;
-}
 
 /* A line of a function; lines below zero are of compiled code. */
 struct at {

@@ -107,7 +107,7 @@ static void commands_may_be_abbreviated(void **state)
 	refuse("re", "report");
 	assert_int_equal(accept("rec")->command, COMMAND_RECORD);
 	assert_int_equal(accept("du")->command, COMMAND_DUMP);
-	assert_int_equal(accept("t")->command, COMMAND_TOP);
+	assert_int_equal(accept("to")->command, COMMAND_TOP);
 	assert_int_equal(accept("inf")->command, COMMAND_INFO);
 	refuse("recorder", "recorder");
 	refuse("pot", "pot");
@@ -244,13 +244,14 @@ static void options_of_other_commands_are_refused(void **state)
 static void every_option_is_understood(void **state)
 {
 	const struct options *options =
-		accept("record -p 1 -o x.svg -f svg -d 1s -r 2 --stats s.json --lines --annotate");
+		accept("record -p 1 -o x.svg -f svg -d 1s -r 2 --stats s.json --lines --annotate --vm-state");
 
 	(void)state;
 	assert_string_equal(options->output, "x.svg");
 	assert_string_equal(options->stats, "s.json");
 	assert_true(options->lines);
 	assert_true(options->annotate);
+	assert_int_equal(options->filter.group, GROUP_STATE);
 }
 
 static void recordings_come_before_and_after_options(void **state)

@@ -20,6 +20,8 @@
 #include "tests/unit/target_process.h"
 
 static const uint64_t second_ns = 1000000000u;
+/* For a stop that comes, however loaded the machine is. */
+static const uint64_t patience_ns = 20000000000u;
 
 /* Wait until something is to be polled or a moment has passed. */
 static bool poll_for_ms(struct tracer *tracer, unsigned int ms)
@@ -97,7 +99,7 @@ static void held_thread_shows_registers_and_runs_on(void **state)
 	(void)state;
 	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
 	assert_ptr_equal(tracer_find(tracer, target.pid), tracee);
-	assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+	assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 	assert_int_equal(tracee->state, TRACEE_HELD);
 	assert_int_equal(target_process_state(target.pid, target.pid), 't');
 	assert_int_equal(tracer_registers(tracee, &registers), 0);
@@ -124,7 +126,7 @@ static void sleeping_thread_is_never_stopped(void **state)
 		struct thread *thread = threads_at(threads, 0);
 
 		if (thread_is_running(threads, thread)) {
-			assert_int_equal(tracer_stop(tracer, thread->tracee, second_ns), 0);
+			assert_int_equal(tracer_stop(tracer, thread->tracee, patience_ns), 0);
 			tracer_resume(tracer, thread->tracee);
 		}
 	}
@@ -136,6 +138,84 @@ static void sleeping_thread_is_never_stopped(void **state)
 	target_process_end(&target);
 	threads_free(threads);
 	tracer_free(tracer);
+}
+
+/* Its signals are passed on until it sleeps for good. */
+static void poll_until_asleep(struct tracer *tracer, pid_t pid)
+{
+	int asleep = 0;
+
+	for (int i = 0; i < 10000 && asleep < 3; i++) {
+		poll_for_ms(tracer, 1);
+		asleep = target_process_state(pid, pid) == 'S' ? asleep + 1 : 0;
+	}
+}
+
+/* What the sleeper counted, after something was done to it in its sleep. */
+static void assert_interrupted(struct tracer *tracer, struct target_process *target, const char *times)
+{
+	char line[16];
+
+	poll_until_asleep(tracer, target->pid);
+	target_process_tell(target, "enough");
+	await_line(tracer, target, line, sizeof(line));
+	assert_string_equal(line, times);
+	target_process_end(target);
+	tracer_free(tracer);
+}
+
+static void stop_does_not_end_the_call_that_a_thread_waits_in(void **state)
+{
+	struct target_process target = target_process_start("sleeper", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	for (int i = 0; i < 200; i++) {
+		target_process_await(target.pid, target.pid, "S");
+		assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
+		tracer_resume(tracer, tracee);
+	}
+	assert_interrupted(tracer, &target, "0");
+}
+
+/* It wakes only those who are traced. */
+static void ignored_signal_does_not_end_the_call_that_a_thread_waits_in(void **state)
+{
+	static const int ignored[] = { SIGCHLD, SIGWINCH, SIGURG, SIGCONT };
+	struct target_process target = target_process_start("sleeper", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	for (int i = 0; i < 40; i++) {
+		kill(target.pid, ignored[i % 4]);
+		poll_until_asleep(tracer, target.pid);
+	}
+	assert_interrupted(tracer, &target, "0");
+}
+
+static void job_stop_ends_the_call_that_a_thread_waits_in_as_ever(void **state)
+{
+	struct target_process target = target_process_start("sleeper", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	for (int i = 0; i < 3; i++) {
+		target_process_await(target.pid, target.pid, "S");
+		kill(target.pid, SIGSTOP);
+		poll_until_state(tracer, tracee, TRACEE_JOB_STOPPED);
+		assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
+		tracer_resume(tracer, tracee);
+		kill(target.pid, SIGCONT);
+		poll_until_state(tracer, tracee, TRACEE_RUNNING);
+		poll_until_asleep(tracer, target.pid);
+	}
+	assert_interrupted(tracer, &target, "3");
 }
 
 static void *send_signals(void *target)
@@ -164,7 +244,7 @@ static void signals_arrive_once_and_in_order(void **state)
 	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
 	assert_int_equal(pthread_create(&sender, NULL, send_signals, &target.pid), 0);
 	for (int i = 0; i < 2000; i++) {
-		assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+		assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 		tracer_resume(tracer, tracee);
 		tracer_poll(tracer);
 	}
@@ -190,7 +270,7 @@ static void every_stop_is_asked_for(void **state)
 		siginfo_t info = { .si_pid = 0 };
 
 		kill(target.pid, SIGWINCH);	/* does nothing, but is reported to a tracer */
-		assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+		assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 		kill(target.pid, SIGWINCH);
 		tracer_resume(tracer, tracee);
 		poll_for_ms(tracer, 1);		/* the signal that came while it was held */
@@ -218,7 +298,7 @@ static void job_stopped_target_stays_stopped_until_continued(void **state)
 	assert_true(stays_off_cpu(target.pid));
 
 	/* It can be held all the same, and is stopped as before afterwards. */
-	assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+	assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 	assert_int_equal(tracer_registers(tracee, &registers), 0);
 	tracer_resume(tracer, tracee);
 	assert_int_equal(tracee->state, TRACEE_JOB_STOPPED);
@@ -264,7 +344,7 @@ static void stop_signal_while_held_takes_effect_on_resume(void **state)
 
 	(void)state;
 	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
-	assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+	assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 	kill(target.pid, SIGSTOP);
 	tracer_resume(tracer, tracee);
 	poll_until_state(tracer, tracee, TRACEE_JOB_STOPPED);
@@ -286,7 +366,7 @@ static bool sample(struct tracer *tracer, struct threads *threads)
 
 		if (!thread_is_running(threads, thread))
 			continue;
-		error = tracer_stop(tracer, thread->tracee, second_ns);
+		error = tracer_stop(tracer, thread->tracee, patience_ns);
 		if (!error)
 			tracer_resume(tracer, thread->tracee);
 		else
@@ -369,7 +449,7 @@ static void exec_of_a_thread_that_was_not_seized_is_noticed(void **state)
 	target_process_line(&target, line, sizeof(line));
 	assert_string_equal(line, "again");
 	/* The first thread is not known to be gone before somebody asks for it. */
-	assert_int_equal(tracer_stop(tracer, threads_at(threads, 0)->tracee, second_ns), -ESRCH);
+	assert_int_equal(tracer_stop(tracer, threads_at(threads, 0)->tracee, patience_ns), -ESRCH);
 	assert_true(sample(tracer, threads));
 	target_process_end(&target);
 	threads_free(threads);
@@ -441,21 +521,21 @@ static void killed_target_is_noticed(void **state)
 
 		assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
 		if (i % 2 == 0) {	/* while it is held */
-			assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+			assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 			kill(target.pid, SIGKILL);
 			error = tracer_registers(tracee, &registers);
 			assert_true(error == 0 || error == -ESRCH);
 			tracer_resume(tracer, tracee);
 		} else {
 			kill(target.pid, SIGKILL);
-			error = tracer_stop(tracer, tracee, second_ns);
+			error = tracer_stop(tracer, tracee, patience_ns);
 			assert_true(error == 0 || error == -ESRCH);
 			tracer_resume(tracer, tracee);
 		}
 		poll_until_state(tracer, tracee, TRACEE_GONE);
 		assert_true(tracee->exit_known);
 		assert_true(WIFSIGNALED(tracee->exit_status));
-		assert_int_equal(tracer_stop(tracer, tracee, second_ns), -ESRCH);
+		assert_int_equal(tracer_stop(tracer, tracee, patience_ns), -ESRCH);
 		tracer_forget(tracer, tracee);
 		target_process_end(&target);
 	}
@@ -480,7 +560,7 @@ static void uninterruptible_thread_is_not_waited_for(void **state)
 	poll_until_state(tracer, tracee, TRACEE_RUNNING);	/* the late stop was not kept */
 	await_line(tracer, &target, line, sizeof(line));
 	assert_string_equal(line, "done");
-	assert_int_equal(tracer_stop(tracer, tracee, second_ns), 0);
+	assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 	tracer_resume(tracer, tracee);
 	assert_true(uses_cpu(target.pid));
 	target_process_end(&target);
@@ -500,7 +580,7 @@ static void hold_again_and_again(pid_t pid, int rounds)
 	if (tracer_seize(tracer, pid, pid, &tracee))
 		_exit(1);
 	for (int i = 0; i != rounds; i++) {
-		if (tracer_stop(tracer, tracee, second_ns))
+		if (tracer_stop(tracer, tracee, patience_ns))
 			_exit(2);
 		tracer_resume(tracer, tracee);
 		tracer_poll(tracer);
@@ -603,6 +683,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(held_thread_shows_registers_and_runs_on),
 		cmocka_unit_test(sleeping_thread_is_never_stopped),
+		cmocka_unit_test(stop_does_not_end_the_call_that_a_thread_waits_in),
+		cmocka_unit_test(ignored_signal_does_not_end_the_call_that_a_thread_waits_in),
+		cmocka_unit_test(job_stop_ends_the_call_that_a_thread_waits_in_as_ever),
 		cmocka_unit_test(signals_arrive_once_and_in_order),
 		cmocka_unit_test(every_stop_is_asked_for),
 		cmocka_unit_test(job_stopped_target_stays_stopped_until_continued),

@@ -1,4 +1,4 @@
-#include "unwind/coroutine_walk.h"
+#include "unwind/object_walk.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -46,10 +46,11 @@ struct position {
 	bool ended;
 };
 
-struct coroutine_walk {
+struct object_walk {
 	struct memory *live;
 	const struct lua_universe *universe;
 	const struct layout *layout;
+	uint8_t gct;			/* of the objects that are looked for */
 	struct page *pages;
 	uint64_t mainthread, vmthread;
 	uint64_t visited_max;
@@ -58,9 +59,9 @@ struct coroutine_walk {
 	bool has_begun, broken;
 };
 
-struct coroutine_walk *coroutine_walk_new(struct memory *live, const struct lua_universe *universe)
+struct object_walk *object_walk_new(struct memory *live, const struct lua_universe *universe, uint8_t gct)
 {
-	struct coroutine_walk *walk = calloc(1, sizeof(*walk));
+	struct object_walk *walk = calloc(1, sizeof(*walk));
 
 	if (!walk)
 		return NULL;
@@ -72,10 +73,11 @@ struct coroutine_walk *coroutine_walk_new(struct memory *live, const struct lua_
 	walk->live = live;
 	walk->universe = universe;
 	walk->layout = &universe->vm->layout;
+	walk->gct = gct;
 	return walk;
 }
 
-void coroutine_walk_free(struct coroutine_walk *walk)
+void object_walk_free(struct object_walk *walk)
 {
 	if (!walk)
 		return;
@@ -85,18 +87,18 @@ void coroutine_walk_free(struct coroutine_walk *walk)
 
 /*---- Headers ----*/
 
-static struct page *page_of(struct coroutine_walk *walk, uint64_t address)
+static struct page *page_of(struct object_walk *walk, uint64_t address)
 {
 	return &walk->pages[address / PAGE_SIZE % PAGES];
 }
 
-static void pay(struct coroutine_walk *walk, unsigned int cost)
+static void pay(struct object_walk *walk, unsigned int cost)
 {
 	walk->left -= cost < walk->left ? cost : walk->left;
 }
 
 /* Objects that were made one after the other lie side by side. */
-static void read_pages(struct coroutine_walk *walk, uint64_t address)
+static void read_pages(struct object_walk *walk, uint64_t address)
 {
 	struct memory_range ranges[PAGES_AT_ONCE];
 	uint64_t first = address & ~(uint64_t)(PAGE_SIZE * PAGES_AT_ONCE - 1);
@@ -120,7 +122,7 @@ struct header {
 };
 
 /* Objects are aligned to 8 bytes, so a header may lie across two pages only in its second half. */
-static bool read_bytes(struct coroutine_walk *walk, uint64_t address, uint8_t *copy, size_t length)
+static bool read_bytes(struct object_walk *walk, uint64_t address, uint8_t *copy, size_t length)
 {
 	while (length) {
 		struct page *page = page_of(walk, address);
@@ -140,7 +142,7 @@ static bool read_bytes(struct coroutine_walk *walk, uint64_t address, uint8_t *c
 	return true;
 }
 
-static bool read_header(struct coroutine_walk *walk, uint64_t object, struct header *ret_header)
+static bool read_header(struct object_walk *walk, uint64_t object, struct header *ret_header)
 {
 	const struct layout *layout = walk->layout;
 	uint8_t bytes[OBJECT_BYTES_MIN];
@@ -160,25 +162,25 @@ static bool read_header(struct coroutine_walk *walk, uint64_t object, struct hea
 }
 
 /* Marked with the white of the cycle before: the sweep will free it (lj_gc.h: isdead). */
-static bool is_dead(const struct coroutine_walk *walk, const struct header *header)
+static bool is_dead(const struct object_walk *walk, const struct header *header)
 {
 	return header->marked & (walk->at.currentwhite ^ WHITES) & WHITES;
 }
 
 /*---- Slices ----*/
 
-static bool read_global(const struct coroutine_walk *walk, int32_t offset, void *copy, size_t length)
+static bool read_global(const struct object_walk *walk, int32_t offset, void *copy, size_t length)
 {
 	return memory_read(walk->live, walk->universe->g + (uint64_t)offset, copy, length) == MEMORY_OK;
 }
 
 /* gc.currentwhite is the byte before gc.state (lj_obj.h: GCState). */
-static bool read_currentwhite(const struct coroutine_walk *walk, uint8_t *ret_white)
+static bool read_currentwhite(const struct object_walk *walk, uint8_t *ret_white)
 {
 	return read_global(walk, walk->layout->g_gc_state - 1, ret_white, sizeof(*ret_white));
 }
 
-static bool begin_again(struct coroutine_walk *walk)
+static bool begin_again(struct object_walk *walk)
 {
 	const struct layout *layout = walk->layout;
 	unsigned int restarts = walk->at.restarts + 1;
@@ -201,7 +203,7 @@ static bool begin_again(struct coroutine_walk *walk)
 }
 
 /* Do the last objects still lead to the one that the walk stands at? */
-static bool links_hold(struct coroutine_walk *walk)
+static bool links_hold(struct object_walk *walk)
 {
 	for (size_t i = 0; i < LINKS; i++) {
 		const struct link *link = &walk->at.links[i];
@@ -220,7 +222,7 @@ static bool links_hold(struct coroutine_walk *walk)
  * looks the same. So an object that lived then and has not that white is on
  * the list.
  */
-static bool go_back_to_anchor(struct coroutine_walk *walk)
+static bool go_back_to_anchor(struct object_walk *walk)
 {
 	for (size_t i = 0; i < ANCHORS && i < walk->at.anchor_count; i++) {
 		const struct link *anchor =
@@ -238,7 +240,7 @@ static bool go_back_to_anchor(struct coroutine_walk *walk)
 }
 
 /* Be at an object that is on the list as it is now; false if there is none. */
-static bool find_position(struct coroutine_walk *walk)
+static bool find_position(struct object_walk *walk)
 {
 	uint8_t currentwhite;
 
@@ -250,7 +252,7 @@ static bool find_position(struct coroutine_walk *walk)
 	return go_back_to_anchor(walk) || begin_again(walk);
 }
 
-void coroutine_walk_begin_slice(struct coroutine_walk *walk)
+void object_walk_begin_slice(struct object_walk *walk)
 {
 	for (size_t i = 0; i < PAGES; i++)
 		walk->pages[i].address = 0;
@@ -261,7 +263,7 @@ void coroutine_walk_begin_slice(struct coroutine_walk *walk)
 	walk->has_begun = true;
 }
 
-void coroutine_walk_undo_slice(struct coroutine_walk *walk)
+void object_walk_undo_slice(struct object_walk *walk)
 {
 	unsigned int restarts = walk->at.restarts;
 
@@ -269,13 +271,13 @@ void coroutine_walk_undo_slice(struct coroutine_walk *walk)
 	walk->at.restarts = restarts;	/* or it might never end */
 }
 
-void coroutine_walk_rest(struct coroutine_walk *walk)
+void object_walk_rest(struct object_walk *walk)
 {
 	walk->left = 0;
 }
 
 /* Go to the next object; false if that leads nowhere. */
-static bool step(struct coroutine_walk *walk, struct header *ret_header)
+static bool step(struct object_walk *walk, struct header *ret_header)
 {
 	uint64_t object = walk->at.next;
 	struct link link;
@@ -291,14 +293,14 @@ static bool step(struct coroutine_walk *walk, struct header *ret_header)
 }
 
 /* The walk may rest at an object that no sweep frees before the next cycle. */
-static bool may_rest(struct coroutine_walk *walk)
+static bool may_rest(struct object_walk *walk)
 {
 	struct header header;
 
 	return read_header(walk, walk->at.next, &header) && !is_dead(walk, &header);
 }
 
-enum coroutine_walk_step coroutine_walk_next(struct coroutine_walk *walk, uint64_t *ret_thread)
+enum object_walk_step object_walk_next(struct object_walk *walk, uint64_t *ret_object)
 {
 	while (!walk->broken) {
 		uint64_t object = walk->at.next;
@@ -308,18 +310,18 @@ enum coroutine_walk_step coroutine_walk_next(struct coroutine_walk *walk, uint64
 		if (object == 0 || object == walk->mainthread)
 			walk->at.ended = true;
 		if (walk->at.ended)
-			return COROUTINE_WALK_END;
+			return OBJECT_WALK_END;
 		if (walk->left == 0 && may_rest(walk))
-			return COROUTINE_WALK_PAUSE;
+			return OBJECT_WALK_PAUSE;
 		pay(walk, 1);
 		if (!step(walk, &header)) {
 			walk->broken = !begin_again(walk);
 			continue;
 		}
-		if (header.gct == GCT_THREAD && object != walk->vmthread && !is_dead(walk, &header)) {
-			*ret_thread = object;
-			return COROUTINE_WALK_FOUND;
+		if (header.gct == walk->gct && object != walk->vmthread && !is_dead(walk, &header)) {
+			*ret_object = object;
+			return OBJECT_WALK_FOUND;
 		}
 	}
-	return COROUTINE_WALK_BROKEN;
+	return OBJECT_WALK_BROKEN;
 }

@@ -1,0 +1,37 @@
+/*
+ * interrupted_call: system calls that a stop has ended, and that go on as if
+ * it had not.
+ *
+ * Being stopped by ptrace wakes a thread from whatever it waits for in the
+ * kernel. Most calls begin again by themselves then, with what is left of their
+ * time, unless a signal's handler is to run. Some return EINTR in any case
+ * (signal(7), "Interruption of system calls"). For those, the thread's result
+ * is changed from -EINTR to -ERESTARTNOHAND while it is stopped on its way out
+ * of the kernel, so that the kernel decides for them as for the others: begun
+ * again if no handler runs, EINTR if one does. The kernel reads the result after
+ * the stop and never shows it to the program.
+ *
+ * A call with a limit in time that begins again has it in full. Whoever stops
+ * running threads only makes it longer by as much as it takes them to stop; but
+ * for recv() on a stream socket of AF_UNIX and accept(): they look for signals
+ * first, so where their time is over in just that moment, they wait once more.
+ */
+#ifndef LJSPY_INTERRUPTED_CALL_H
+#define LJSPY_INTERRUPTED_CALL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct interrupted_call {
+	bool limited;		/* it waits for some time at most */
+	uint64_t number, rsp;	/* by which it is told from others of the thread */
+};
+
+/* The call which a thread in a stop of ptrace is about to leave with EINTR; false if there is none that may begin again. */
+bool interrupted_call_find(pid_t tid, struct interrupted_call *ret_call);
+
+/* Let it begin again when the thread goes on. */
+void interrupted_call_restart(pid_t tid);
+
+#endif

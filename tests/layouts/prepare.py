@@ -1,0 +1,13 @@
+"""Unpacks the packages of Debian's releases that the matrix covers, before its tests run."""
+
+import builds
+import packages
+
+OTHERS = [("bookworm", "luajit:i386"), ("bookworm", "lua5.1"), ("bookworm", "lua5.4")]
+
+covered = [(build.suite, build.package) for build in builds.PROGRAMS if hasattr(build, "suite")]
+for suite, package in dict.fromkeys(covered + OTHERS):
+    try:
+        packages.tree(suite, package)
+    except packages.Unavailable as reason:
+        print(f"{package} of {suite} is not to be had: {reason}")
