@@ -203,6 +203,7 @@ static enum exit_status run(struct top *top)
 		.pid_count = options->pid_count,
 		.subprocesses = options->subprocesses,
 		.pattern = options->name ? &top->pattern : NULL,
+		.no_stop = options->no_stop,
 		.rate_hz = options->rate_hz,
 		.namer = { .native = options->native },
 		.layout = options->layout,

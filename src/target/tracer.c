@@ -51,6 +51,7 @@ struct tracer {
 	struct seized *seized;	/* by tid */
 	struct watch watch;
 	size_t files_left;	/* that may still be kept open */
+	bool stays_away;
 	bool poll_is_due;
 	bool held_late;		/* since the last tracer_has_held_late() */
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
@@ -510,6 +511,10 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 	seized = add_seized(tracer, pid, tid);
 	if (!seized)
 		return -ENOMEM;
+	if (tracer->stays_away) {
+		*ret_tracee = &seized->tracee;
+		return 0;
+	}
 	watch_begin(&tracer->watch);
 	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) ? errno : 0;
 	watch_end(&tracer->watch);
@@ -525,6 +530,16 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 void tracer_forget(struct tracer *tracer, struct tracee *tracee)
 {
 	free_seized(tracer, (struct seized *)tracee);
+}
+
+void tracer_stay_away(struct tracer *tracer)
+{
+	tracer->stays_away = true;
+}
+
+bool tracer_stays_away(const struct tracer *tracer)
+{
+	return tracer->stays_away;
 }
 
 void tracer_allow_files(struct tracer *tracer, size_t count)

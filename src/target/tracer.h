@@ -57,6 +57,13 @@ struct tracer;
 struct tracer *tracer_new(void);
 
 /*
+ * Before the first thread is seized: leave them all alone. "Seized" then means
+ * known by its id; nothing is reported of it and it cannot be held.
+ */
+void tracer_stay_away(struct tracer *tracer);
+bool tracer_stays_away(const struct tracer *tracer);
+
+/*
  * Keeping files open for each thread saves much time; there may be more threads
  * than files can be opened. So whoever does asks for as many files first: false
  * if they are too many. At first FILES_OPEN_DEFAULT are allowed for.
