@@ -13,6 +13,7 @@
 #include "src/sampler.h"
 #include "src/target/cpu_clock.h"
 #include "src/target/follow.h"
+#include "src/target/known_files.h"
 #include "src/target/launch.h"
 #include "src/target/lua_process.h"
 #include "src/target/threads.h"
@@ -77,6 +78,7 @@ struct sampler {
 	const struct sampler_options *options;
 	struct sampler_result *result;
 	struct tracer *tracer;
+	struct known_files *files;	/* that the targets have mapped */
 	struct target **targets;	/* NULL in places that are free */
 	size_t target_count;
 	struct follow *follow;		/* NULL if nobody is to be followed */

@@ -112,7 +112,7 @@ static int report_process(struct traces_command *command, pid_t pid)
 		return error;
 	report = trace_process_new(pid, process.name);
 	process_clear(&process);
-	error = report ? lua_process_open(pid, command->functions, &namer, &lua) : -ENOMEM;
+	error = report ? lua_process_open(pid, command->functions, NULL, &namer, &lua) : -ENOMEM;
 	if (error)
 		goto out;
 	if (layout)
