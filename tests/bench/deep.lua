@@ -29,5 +29,8 @@ end
 
 local finish = os.clock() + tonumber(arg[1])
 while os.clock() < finish do
-	sort(sorts)
+	-- Often, for the clock is a deep stack of another kind.
+	for _ = 1, 100 do
+		sort(sorts)
+	end
 end
