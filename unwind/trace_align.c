@@ -365,6 +365,15 @@ static bool concatenates(const struct layout *layout, const struct place *place,
 	return false;
 }
 
+/* Constants that several of them put side by side are joined, in the last one. */
+static bool follows_concatenation(const struct place *place)
+{
+	for (const struct place *at = place; at-- > place->first;)
+		if (at->kind == KIND_CAT)
+			return true;
+	return false;
+}
+
 static int fit_string(const struct aligner *aligner, const struct trace_instruction *ins,
 		      const struct place *place)
 {
@@ -373,9 +382,11 @@ static int fit_string(const struct aligner *aligner, const struct trace_instruct
 	if (place->kind == KIND_CALL)
 		return FIT_GOOD;
 	if (place->kind == KIND_CAT && ins->op == IR_BUFPUT && ins->op2 < TRACE_REF_BIAS &&
-	    trace_constant(aligner->alignment->trace, aligner->alignment->layout, ins->op2, &string))
-		return concatenates(aligner->alignment->layout, place, string)
-			? FIT_OPERAND + FIT_OPERAND : FIT_UNLIKELY;
+	    trace_constant(aligner->alignment->trace, aligner->alignment->layout, ins->op2, &string)) {
+		if (concatenates(aligner->alignment->layout, place, string))
+			return FIT_OPERAND + FIT_OPERAND;
+		return follows_concatenation(place) ? FIT_PLAUSIBLE : FIT_UNLIKELY;
+	}
 	if (place->kind == KIND_CAT)
 		return ins->op == IR_XLOAD || ins->op == IR_STRREF ? FIT_UNLIKELY : FIT_TYPICAL;
 	return FIT_UNLIKELY;

@@ -65,6 +65,8 @@ struct replay {
 	struct lua_objects *objects;
 	const struct proto *callees[CONSTANTS_MAX];
 	size_t callee_count;
+	const struct function_object *functions[CONSTANTS_MAX];	/* of Lua, among the constants */
+	size_t function_count;
 	bool has_builtin;
 	struct check checks[CHECKS_MAX];
 	uint32_t check_count;
@@ -408,12 +410,50 @@ static unsigned unused_checks(const struct replay *replay)
 	return count;
 }
 
+/* The closure that runs in a frame: if that is not known, the only one of its prototype among the trace's constants. */
+static uint64_t function_of(const struct replay *replay, const struct path_frame *frame)
+{
+	uint64_t found = 0;
+
+	if (frame->function)
+		return frame->function;
+	for (size_t i = 0; i < replay->function_count; i++) {
+		if (replay->functions[i]->proto != frame->proto)
+			continue;
+		if (found)
+			return 0;
+		found = replay->functions[i]->address;
+	}
+	return found;
+}
+
+/* The upvalue that a slot was last set to on the path, as a function; NULL if it is none, or was set otherwise. */
+static const struct function_object *upvalue_in_slot(const struct replay *replay,
+						     const struct path_point *point, unsigned slot)
+{
+	for (uint32_t i = replay->now.count; i-- > 0;) {
+		const struct path_point *before = &replay->now.points[i];
+		uint32_t instruction;
+		enum bytecode_op op;
+
+		if (before->frame != point->frame || !instruction_at(replay, before, &instruction, &op) ||
+		    bytecode_mode_a(replay->layout, (uint8_t)instruction) != BCMdst ||
+		    bytecode_a(instruction) != slot)
+			continue;
+		return op == BC_UGET ? lua_objects_upvalue(replay->objects,
+							   function_of(replay, frame_at(replay, point->frame)),
+							   bytecode_d(instruction)) : NULL;
+	}
+	return NULL;
+}
+
 static void call(struct replay *replay, struct steps *steps, const struct path_point *point,
 		 uint32_t instruction, bool is_tail_call)
 {
 	int32_t callee = is_tail_call ? -1 : goal_callee(replay, point);
 	uint32_t check = next_check(replay);
 	const struct proto *checked = check < replay->end_check ? replay->checks[check].callee : NULL;
+	const struct function_object *upvalue = upvalue_in_slot(replay, point, bytecode_a(instruction));
 	size_t count = steps->count;
 	unsigned cost = 0;
 
@@ -429,9 +469,15 @@ static void call(struct replay *replay, struct steps *steps, const struct path_p
 		      cost + (is_running(replay, point->frame, checked) ? COST_GUESSED_CALL : 0));
 		use_checks(steps, count, check + 1);
 	}
+	if (upvalue && upvalue->proto && callee < 0 && upvalue->proto != checked) {
+		enter(replay, steps, point, instruction, is_tail_call, upvalue->proto,
+		      upvalue->address, cost);
+		cost = COST_UNEXPECTED_CALL;
+	}
 	for (size_t i = 0; i < replay->call_count; i++)
 		if (replay->calls[i].pc == point->pc) {
-			if (replay->calls[i].callee != checked)
+			if (replay->calls[i].callee != checked &&
+			    !(upvalue && replay->calls[i].callee == upvalue->proto))
 				enter(replay, steps, point, instruction, is_tail_call,
 				      replay->calls[i].callee, 0, cost);
 			cost = COST_UNEXPECTED_CALL;
@@ -445,7 +491,7 @@ static void call(struct replay *replay, struct steps *steps, const struct path_p
 	 * Nothing is guessed where it is known what is called, nor where there
 	 * is a choice: a wrong guess would be a stack that cannot be.
 	 */
-	if (cost == 0 && !checked && replay->callee_count == 1 &&
+	if (cost == 0 && !checked && !upvalue && replay->callee_count == 1 &&
 	    !is_running(replay, point->frame, replay->callees[0]))
 		enter(replay, steps, point, instruction, is_tail_call,
 		      replay->callees[0], 0, COST_GUESSED_CALL);
@@ -930,6 +976,8 @@ static void find_callees(struct replay *replay)
 
 			if (function && function->ffid != FF_LUA)
 				replay->has_builtin = true;
+			else if (function)
+				replay->functions[replay->function_count++] = function;
 			for (size_t k = 0; k < replay->callee_count; k++)
 				is_known |= replay->callees[k] == proto;
 			if (proto && !is_known && replay->callee_count < CONSTANTS_MAX)

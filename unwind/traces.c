@@ -365,6 +365,13 @@ static struct entry *entry_of(const struct traces *traces, const struct trace *t
 	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
 }
 
+bool traces_is_understood(const struct traces *traces, const struct trace *trace)
+{
+	const struct entry *entry = entry_of(traces, trace);
+
+	return entry && entry->table;
+}
+
 const uint8_t *traces_code(const struct traces *traces, const struct trace *trace)
 {
 	const struct entry *entry = entry_of(traces, trace);

@@ -14,6 +14,7 @@ static uint8_t truth_frame_count[TRUTH_REFS];
 static const uint8_t *truth_code[TRUTH_REFS];
 static uint32_t truth_copied;	/* the instruction that LOOP copies at present; 0 if none */
 static const BCIns *truth_pc;	/* being recorded; J->pc may already be where it leads to */
+static GCproto *truth_pt;
 static FILE *truth_file;
 
 static void truth_add(uint32_t ref, GCproto *pt, const BCIns *pc)
@@ -50,6 +51,9 @@ static void truth_add_frames(jit_State *J, uint32_t ref)
 		if (pc && isluafunc(frame_func(frame)))
 			truth_add(ref, funcproto(frame_func(frame)), pc);
 	}
+	/* A builtin that was called by a tail call runs in no Lua function's frame. */
+	if (truth_frame_count[ref] == 0 && truth_pt)
+		truth_add(ref, truth_pt, truth_pc);
 }
 
 void lj_truth_recorded(jit_State *J, uint32_t ref)
@@ -57,6 +61,7 @@ void lj_truth_recorded(jit_State *J, uint32_t ref)
 	truth_frame_count[ref] = 0;
 	if (ref == REF_BASE) {
 		truth_pc = NULL;
+		truth_pt = NULL;
 		truth_copied = 0;
 	}
 	if (truth_copied) {
@@ -73,6 +78,7 @@ void lj_truth_recording(jit_State *J)
 	uint32_t ref;
 
 	truth_pc = J->pc;
+	truth_pt = J->pt;
 	/* What was set up before the first bytecode belongs to it. */
 	for (ref = REF_BASE; is_first && ref < J->cur.nins; ref++)
 		truth_add_frames(J, ref);
