@@ -580,13 +580,18 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 	const struct layout *layout = &view->universe->vm->layout;
 	uint64_t constants[CONSTANTS_MAX + 1];
 	size_t count = trace_constants(trace, layout, TRACE_FUNCTIONS, constants, CONSTANTS_MAX);
+	const uint64_t *protos;
+	size_t proto_count = 0;
 
 	lua_objects_capture(objects, capture->snapshot, layout, constants, count);
 	/* What they call by an upvalue that never changes, the trace does not check. */
-	if (!traces_is_understood(view->universe->traces, trace))
+	if (!traces_protos(view->universe->traces, trace, &protos, &proto_count))
 		lua_objects_capture_upvalues(objects, capture->snapshot, layout, constants, count);
 	count = trace_constants(trace, layout, TRACE_PROTOS, constants, CONSTANTS_MAX);
 	constants[count++] = trace->startpt;
+	for (size_t i = 0; i < proto_count && count < CONSTANTS_MAX + 1; i++)
+		if (!lua_objects_proto(objects, protos[i]))
+			constants[count++] = protos[i];
 	lua_objects_capture_protos(objects, capture->snapshot, layout, constants, count);
 }
 

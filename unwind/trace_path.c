@@ -724,6 +724,16 @@ static void search_from(struct replay *replay, const struct start *start, unsign
 		}
 }
 
+/* By rising cost. */
+static void find_candidates(struct replay *replay, const struct start *start)
+{
+	replay->candidate_count = 0;
+	replay->immediate = false;
+	for (unsigned budget = 0; replay->goal.exists && budget <= COST_MAX &&
+	     replay->candidate_count < CANDIDATES_MAX; budget++)
+		search_from(replay, start, budget);
+}
+
 /*---- Segments ----*/
 
 static bool add_points(struct trace_path *path, const struct path_point *points, size_t count)
@@ -934,11 +944,13 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct start 
 		set_last_goal(replay);
 	replay->goal.is_end = replay->goal.exists && number + 2 == path->segment_count &&
 			      returns(replay, &replay->goal.point);
-	replay->candidate_count = 0;
-	replay->immediate = false;
-	for (unsigned budget = 0; replay->goal.exists && budget <= COST_MAX &&
-	     replay->candidate_count < CANDIDATES_MAX; budget++)
-		search_from(replay, start, budget);
+	find_candidates(replay, start);
+	/* It looked like the way that a branch has not taken, but has been taken without a guard. */
+	if (!replay->candidate_count && start->at_branch) {
+		start->at_branch = false;
+		start->point.pc = start->not_taken;
+		find_candidates(replay, start);
+	}
 	if (replay->candidate_count && keep_best(replay, number, &best)) {
 		note_entered(replay, best);
 		*start = (struct start){
