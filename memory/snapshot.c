@@ -3,11 +3,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PAGE_SIZE = 4096 };
+
+/* What a piece was captured for. */
+enum purpose {
+	CAPTURED_FIRST,
+	CAPTURED_GUESSED,	/* nothing has asked for it yet */
+	CAPTURED_LATER,		/* or as a guess that was right */
+};
+
 /* One captured piece; its bytes are at arena + offset. */
 struct region {
 	uint64_t address;
 	size_t length;
 	size_t offset;
+	enum purpose purpose;
+};
+
+/* A range that is to be read: which of the caller's, and by which piece. */
+struct wanted {
+	uint64_t address;
+	size_t length;
+	size_t index, piece;
 };
 
 struct snapshot {
@@ -17,6 +34,9 @@ struct snapshot {
 	size_t used, size;
 	struct region *regions;	/* sorted by address once looked up */
 	size_t region_count, region_size;
+	struct wanted *wanted;	/* scratch for one capture */
+	struct memory_range *pieces;
+	size_t wanted_size, piece_size;
 	uint64_t longest;	/* length of the longest region */
 	bool sorted;
 	bool sealed;
@@ -61,7 +81,7 @@ static void sort_regions(struct snapshot *snapshot)
  * may overlap, so those that start before the address are tried as long as
  * the longest one could still reach it.
  */
-static const struct region *find(struct snapshot *snapshot, uint64_t address, size_t length)
+static struct region *find(struct snapshot *snapshot, uint64_t address, size_t length)
 {
 	size_t low = 0, high = snapshot->region_count;
 
@@ -75,59 +95,232 @@ static const struct region *find(struct snapshot *snapshot, uint64_t address, si
 			high = middle;
 	}
 	while (low-- > 0) {
-		const struct region *region = &snapshot->regions[low];
+		struct region *region = &snapshot->regions[low];
 
 		if (address - region->address >= snapshot->longest)
 			return NULL;
-		if (address - region->address <= region->length &&
-		    length <= region->length - (address - region->address))
-			return region;
+		if (address - region->address > region->length ||
+		    length > region->length - (address - region->address))
+			continue;
+		if (region->purpose == CAPTURED_GUESSED)
+			region->purpose = CAPTURED_LATER;
+		return region;
 	}
 	return NULL;
 }
 
-void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, size_t count)
+/*---- Capturing ----*/
+
+static int compare_wanted(const void *a, const void *b)
 {
-	size_t total = snapshot->used, offset;
+	const struct wanted *left = a, *right = b;
+
+	return (left->address > right->address) - (left->address < right->address);
+}
+
+/* The piece's bytes and those from address on lie in one page, or overlap. */
+static bool touches(const struct memory_range *piece, uint64_t address)
+{
+	return address / PAGE_SIZE <= (piece->address + piece->length - 1) / PAGE_SIZE;
+}
+
+/*
+ * One piece for all that is wanted of a page: a page is mapped whole or not at
+ * all, and each piece costs the kernel as much as copying some KiB. Returns how
+ * many there are.
+ */
+static size_t join(struct snapshot *snapshot, size_t wanted_count)
+{
+	struct memory_range *pieces = snapshot->pieces;
+	size_t count = 0;
+
+	for (size_t i = 0; i < wanted_count; i++) {
+		struct wanted *wanted = &snapshot->wanted[i];
+		uint64_t end = wanted->address + wanted->length;
+
+		if (count == 0 || !touches(&pieces[count - 1], wanted->address))
+			pieces[count++] = (struct memory_range){ .address = wanted->address };
+		wanted->piece = count - 1;
+		if (end > pieces[count - 1].address + pieces[count - 1].length)
+			pieces[count - 1].length = (size_t)(end - pieces[count - 1].address);
+	}
+	return count;
+}
+
+/* Each by itself. */
+static size_t take_apart(struct snapshot *snapshot, size_t wanted_count)
+{
+	for (size_t i = 0; i < wanted_count; i++) {
+		struct wanted *wanted = &snapshot->wanted[i];
+
+		wanted->piece = i;
+		snapshot->pieces[i] = (struct memory_range){ .address = wanted->address,
+							     .length = wanted->length };
+	}
+	return wanted_count;
+}
+
+/* Read the pieces, of which those from guessed on are guesses, and keep those that could be. */
+static bool read_pieces(struct snapshot *snapshot, size_t count, size_t guessed,
+			enum purpose purpose)
+{
+	struct memory_range *pieces = snapshot->pieces;
+	size_t total = snapshot->used, offset = snapshot->used;
 
 	for (size_t i = 0; i < count; i++) {
-		if (ranges[i].length > SNAPSHOT_BYTES_MAX ||
-		    total + ranges[i].length > SNAPSHOT_BYTES_MAX)
-			ranges[i].length = 0;
-		total += ranges[i].length;
+		if (pieces[i].length > SNAPSHOT_BYTES_MAX - total)
+			return false;
+		total += pieces[i].length;
 	}
-	if (!grow((void **)&snapshot->arena, &snapshot->size, total, 1) ||
+	/* Something to point into, even if nothing is captured. */
+	if (!grow((void **)&snapshot->arena, &snapshot->size, total ? total : 1, 1) ||
 	    !grow((void **)&snapshot->regions, &snapshot->region_size,
-		  snapshot->region_count + count, sizeof(*snapshot->regions))) {
+		  snapshot->region_count + count, sizeof(*snapshot->regions)))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		pieces[i].copy = snapshot->arena + offset;
+		offset += pieces[i].length;
+	}
+	memory_read_ranges(snapshot->live, pieces, count);
+	for (size_t i = 0; i < count; i++) {
+		if (pieces[i].status != MEMORY_OK)
+			continue;
+		snapshot->regions[snapshot->region_count++] = (struct region){
+			.address = pieces[i].address,
+			.length = pieces[i].length,
+			.offset = (size_t)((uint8_t *)pieces[i].copy - snapshot->arena),
+			.purpose = i < guessed ? purpose : CAPTURED_GUESSED,
+		};
+		if (pieces[i].length > snapshot->longest)
+			snapshot->longest = pieces[i].length;
+		snapshot->sorted = false;
+	}
+	snapshot->used = total;
+	return true;
+}
+
+static bool make_scratch(struct snapshot *snapshot, size_t count)
+{
+	return grow((void **)&snapshot->wanted, &snapshot->wanted_size, count,
+		    sizeof(*snapshot->wanted)) &&
+	       grow((void **)&snapshot->pieces, &snapshot->piece_size, count,
+		    sizeof(*snapshot->pieces));
+}
+
+/* What is asked for and not held, by address; how many that are. */
+static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges, size_t count)
+{
+	size_t wanted = 0, total = snapshot->used;
+
+	for (size_t i = 0; i < count; i++) {
+		struct memory_range *range = &ranges[i];
+
+		range->status = MEMORY_NOT_CAPTURED;
+		if (range->length == 0 || range->length > SNAPSHOT_BYTES_MAX - total ||
+		    range->address > UINT64_MAX - range->length ||
+		    find(snapshot, range->address, range->length))
+			continue;
+		total += range->length;
+		snapshot->wanted[wanted++] = (struct wanted){ .address = range->address,
+							      .length = range->length, .index = i };
+	}
+	qsort(snapshot->wanted, wanted, sizeof(*snapshot->wanted), compare_wanted);
+	return wanted;
+}
+
+/* Keep those wanted whose piece failed as a whole, but may be readable; say so of the others. */
+static size_t list_doubtful(struct snapshot *snapshot, struct memory_range *ranges, size_t count)
+{
+	size_t doubtful = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct wanted *wanted = &snapshot->wanted[i];
+		const struct memory_range *piece = &snapshot->pieces[wanted->piece];
+
+		if (piece->status == MEMORY_OK)
+			continue;
+		ranges[wanted->index].status = piece->status;
+		if (piece->length > wanted->length)
+			snapshot->wanted[doubtful++] = *wanted;
+	}
+	return doubtful;
+}
+
+/* Guesses are pieces of their own: whether they were right is told for each. */
+static size_t add_guesses(struct snapshot *snapshot, size_t count,
+			  const struct snapshot_guesses *guesses)
+{
+	for (size_t i = 0; i < guesses->count; i++)
+		snapshot->pieces[count++] = (struct memory_range){
+			.address = guesses->pieces[i].address,
+			.length = guesses->pieces[i].length,
+		};
+	return count;
+}
+
+static void capture(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
+		    const struct snapshot_guesses *guesses, enum purpose purpose)
+{
+	size_t wanted, pieces;
+
+	if (!make_scratch(snapshot, count + guesses->count)) {
 		for (size_t i = 0; i < count; i++)
 			ranges[i].status = MEMORY_NOT_CAPTURED;
 		return;
 	}
-
-	offset = snapshot->used;
+	wanted = list_wanted(snapshot, ranges, count);
+	pieces = join(snapshot, wanted);
+	if (pieces + guesses->count &&
+	    read_pieces(snapshot, add_guesses(snapshot, pieces, guesses), pieces, purpose))
+		wanted = list_doubtful(snapshot, ranges, wanted);
+	if (wanted && read_pieces(snapshot, take_apart(snapshot, wanted), wanted, purpose))
+		list_doubtful(snapshot, ranges, wanted);
 	for (size_t i = 0; i < count; i++) {
-		ranges[i].copy = snapshot->arena + offset;
-		offset += ranges[i].length;
-	}
-	memory_read_ranges(snapshot->live, ranges, count);
+		const struct region *region = ranges[i].length
+			? find(snapshot, ranges[i].address, ranges[i].length) : NULL;
 
-	for (size_t i = 0; i < count; i++) {
-		if (ranges[i].length == 0) {
-			ranges[i].status = MEMORY_NOT_CAPTURED;
+		if (!region)
 			continue;
+		ranges[i].copy = snapshot->arena + region->offset +
+				 (ranges[i].address - region->address);
+		ranges[i].status = MEMORY_OK;
+	}
+}
+
+void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, size_t count)
+{
+	capture(snapshot, ranges, count, &(struct snapshot_guesses){ .count = 0 }, CAPTURED_LATER);
+}
+
+void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
+			    const struct snapshot_guesses *guesses)
+{
+	capture(snapshot, ranges, count, guesses, CAPTURED_FIRST);
+}
+
+void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
+			   struct snapshot_guesses *ret_guesses)
+{
+	struct snapshot_guess *last = NULL;
+
+	ret_guesses->count = 0;
+	sort_regions(snapshot);
+	for (size_t i = 0; i < snapshot->region_count; i++) {
+		const struct region *region = &snapshot->regions[i];
+		uint64_t end = region->address + region->length;
+
+		if (region->purpose != CAPTURED_LATER || region->length > SNAPSHOT_GUESS_BYTES_MAX ||
+		    (region->address >= skip_begin && region->address < skip_end))
+			continue;
+		if (!last || region->address / PAGE_SIZE > (last->address + last->length - 1) / PAGE_SIZE) {
+			if (ret_guesses->count == SNAPSHOT_GUESSES_MAX)
+				break;
+			last = &ret_guesses->pieces[ret_guesses->count++];
+			*last = (struct snapshot_guess){ .address = region->address };
 		}
-		if (ranges[i].status != MEMORY_OK)
-			continue;
-		snapshot->regions[snapshot->region_count++] = (struct region){
-			.address = ranges[i].address,
-			.length = ranges[i].length,
-			.offset = (size_t)((uint8_t *)ranges[i].copy - snapshot->arena),
-		};
-		if (ranges[i].length > snapshot->longest)
-			snapshot->longest = ranges[i].length;
-		snapshot->sorted = false;
+		if (end > last->address + last->length)
+			last->length = (uint32_t)(end - last->address);
 	}
-	snapshot->used = total;
 }
 
 /* Every region that holds some of it: regions may overlap. What none holds is no part of the copy. */
@@ -146,6 +339,17 @@ void snapshot_overlay(struct snapshot *snapshot, uint64_t address, const void *b
 	}
 }
 
+/* A page costs hardly more than a word of it, and often more of it is asked for. */
+static struct memory_range whole_pages(const struct memory_range *range)
+{
+	uint64_t begin = range->address & ~(uint64_t)(PAGE_SIZE - 1);
+	uint64_t end = (range->address + range->length + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+
+	if (end <= begin)
+		return *range;
+	return (struct memory_range){ .address = begin, .length = (size_t)(end - begin) };
+}
+
 static void read_one(struct snapshot *snapshot, struct memory_range *range)
 {
 	const struct region *region;
@@ -156,7 +360,7 @@ static void read_one(struct snapshot *snapshot, struct memory_range *range)
 	}
 	region = find(snapshot, range->address, range->length);
 	if (!region && !snapshot->sealed) {
-		struct memory_range wanted = *range;
+		struct memory_range wanted = whole_pages(range);
 
 		snapshot_capture(snapshot, &wanted, 1);
 		if (wanted.status != MEMORY_OK) {
@@ -200,6 +404,8 @@ void snapshot_free(struct snapshot *snapshot)
 		return;
 	free(snapshot->arena);
 	free(snapshot->regions);
+	free(snapshot->wanted);
+	free(snapshot->pieces);
 	free(snapshot);
 }
 

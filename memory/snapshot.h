@@ -24,8 +24,34 @@ void snapshot_clear(struct snapshot *snapshot);
  * Copy the ranges in as few system calls as possible; only address and
  * length of each are used. A range that cannot be read whole is left out
  * and its status says why. At most SNAPSHOT_BYTES_MAX are kept in all.
+ * Where a copy lies holds until more is captured.
  */
 void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, size_t count);
+
+enum {
+	SNAPSHOT_GUESSES_MAX = 64,
+	SNAPSHOT_GUESS_BYTES_MAX = 64 << 10,	/* longer pieces are not guessed */
+};
+
+/* What most likely will be asked for. */
+struct snapshot_guesses {
+	size_t count;
+	struct snapshot_guess {
+		uint64_t address;
+		uint32_t length;
+	} pieces[SNAPSHOT_GUESSES_MAX];
+};
+
+/* The same, and in the same go what is guessed to be asked for next. */
+void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
+			    const struct snapshot_guesses *guesses);
+
+/*
+ * Guesses for the next snapshot of its kind: what was asked for after what was
+ * captured first, but for what lies in [skip_begin, skip_end).
+ */
+void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
+			   struct snapshot_guesses *ret_guesses);
 
 /* From here on nothing is read from the target. */
 void snapshot_seal(struct snapshot *snapshot);

@@ -8,7 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { SLICE_NS = 100 * 1000 };		/* the shortest there is */
+enum {
+	SLICE_NS = 100 * 1000,			/* the shortest there is */
+	AWAIT_LAST_NS = 200 * 1000 * 1000,
+};
 
 /*---- The loop ----*/
 
@@ -93,7 +96,10 @@ static void poll_tracees(struct sampler *sampler)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
-	if (!tracer_poll(sampler->tracer))
+	/* Of those that are not seized nothing is reported: look about once a second. */
+	bool unseen = sampler->options->no_stop && now >= sampler->pulse_ns;
+
+	if (!tracer_poll(sampler->tracer) && !unseen)
 		return;
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		struct target *target = sampler->targets[i];
@@ -163,6 +169,44 @@ static void loop(struct sampler *sampler)
 		take_late(sampler);
 		tick_all(sampler);
 		take_late(sampler);
+	}
+}
+
+/* Does a thread wait for a CPU, to be sampled once it has one? */
+static bool awaits_sample(const struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		const struct target *target = sampler->targets[i];
+
+		for (size_t j = 0; target && target->attached && j < threads_count(target->threads); j++)
+			if (threads_at(target->threads, j)->tracee->state == TRACEE_AWAITED)
+				return true;
+	}
+	return false;
+}
+
+/*
+ * Look at all that runs a last time. Where CPUs are scarce, what runs is most
+ * likely waiting for one; its time since its last sample has no other stack.
+ */
+static void take_last_looks(struct sampler *sampler)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), end = now + AWAIT_LAST_NS;
+	sigset_t child;
+
+	sampler->closing = true;
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i])
+			target_take_last_look(sampler, sampler->targets[i]);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	while (now < end && awaits_sample(sampler)) {
+		struct timespec left = { .tv_nsec = (long)(end - now) };
+
+		sigtimedwait(&child, NULL, &left);
+		poll_tracees(sampler);
+		take_late(sampler);
+		now = clock_now_ns(CLOCK_MONOTONIC);
 	}
 }
 
@@ -304,6 +348,17 @@ static bool open_targets(struct sampler *sampler)
 }
 
 /*
+ * What was there already has run on while ljspy got to know it; a command that
+ * was started is accounted for from its start on.
+ */
+static void open_accounts(struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count && !sampler->options->launch; i++)
+		if (sampler->targets[i] && sampler->targets[i]->attached)
+			target_open_accounts(sampler->targets[i], sampler->start_ns);
+}
+
+/*
  * Be run when a look is due, also where the target has the CPU: a thread that
  * asks for short slices may begin one early. Without it, what a target does in
  * the first milliseconds after a sleep would hardly ever be seen. Linux before
@@ -334,23 +389,32 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	struct figures *figures = &ret_result->figures;
 	struct tracer *tracer = tracer_new();
 	const int tracer_error = errno;
+	struct known_files *files = known_files_new();
 	struct sampler sampler = {
 		.options = options,
 		.result = ret_result,
 		.tracer = tracer,
+		.files = files,
 		.period_ns = NS_PER_SECOND / options->rate_hz,
 		.random = self_start_ns | 1,
 	};
 
 	*ret_result = (struct sampler_result){ 0 };
+	if (tracer && options->no_stop)
+		tracer_stay_away(tracer);
+	if (tracer && options->allow_attach)
+		tracer_allow_attach(tracer);
 	if (!sampler.tracer) {
 		fail(&sampler, 0, -tracer_error);
+	} else if (!sampler.files) {
+		fail(&sampler, 0, -ENOMEM);
 	} else if (open_targets(&sampler)) {
 		ask_for_short_slices();	/* a command that was started does not inherit it */
 		sampler.start_ns = clock_now_ns(CLOCK_MONOTONIC);
 		sampler.pulse_ns = sampler.start_ns;
+		open_accounts(&sampler);
 		loop(&sampler);
-		sampler.closing = true;
+		take_last_looks(&sampler);
 		for (size_t i = 0; i < sampler.target_count; i++)
 			if (sampler.targets[i])
 				target_close_accounts(&sampler, sampler.targets[i]);
@@ -366,5 +430,8 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	free(sampler.targets);
 	follow_free(sampler.follow);
 	tracer_free(sampler.tracer);
+	if (sampler.files)	/* to read symbols is a cost of ljspy's, too */
+		figures->self_cpu_ns += symbol_files_cpu_ns(known_files_symbols(sampler.files));
+	known_files_free(sampler.files);
 	figures->self_cpu_ns += clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
 }

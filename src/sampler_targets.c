@@ -45,7 +45,7 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 
 	look_later(target, now);
 	if (!target->process) {
-		if (lua_process_open(target->pid, sampler->options->functions,
+		if (lua_process_open(target->pid, sampler->options->functions, sampler->files,
 				     &sampler->options->namer, &target->process) != 0)
 			return true;
 		if (layout)
@@ -85,17 +85,9 @@ static void settle_accounts(struct sampler *sampler, struct target *target)
 	target->accounted_ns = 0;
 }
 
-/* What it cost to read symbols is ljspy's own cost. */
-static void count_symbols_cost(struct sampler *sampler, const struct target *target)
-{
-	if (target->process)
-		sampler->result->figures.self_cpu_ns += lua_process_symbols_cpu_ns(target->process);
-}
-
 /* The process runs another program now: nothing that is known of it holds. */
 static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	count_symbols_cost(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
 	target->look_interval_ns = LOOK_AGAIN_NS;
@@ -162,12 +154,31 @@ static uint64_t random_delay(struct sampler *sampler)
 	return sampler->random % sampler->period_ns;
 }
 
+/* Does the process run another program than last time? */
+static bool program_has_changed(struct target *target)
+{
+	char path[sizeof("/proc//exe") + 3 * sizeof(int)];
+	struct stat status;
+	bool changed;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
+	if (stat(path, &status))
+		return false;
+	changed = status.st_dev != target->program_device || status.st_ino != target->program_inode;
+	target->program_device = status.st_dev;
+	target->program_inode = status.st_ino;
+	return changed;
+}
+
 /* A look at what runs now. */
 void target_take_look(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	target_refresh_threads(sampler, target, now);
 	if (target->ended)
 		return;
+	/* Nobody tells of an execve() where nobody is seized. */
+	if (now >= target->look_at_ns && sampler->options->no_stop && program_has_changed(target))
+		start_over(sampler, target, now);
 	if (now >= target->look_at_ns && !target_look(sampler, target, now)) {
 		target_note_end(sampler, target);
 		return;
@@ -256,6 +267,19 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 	target->active_cpu_ns = target->cpu_ns;
 }
 
+void target_open_accounts(struct target *target, uint64_t now)
+{
+	if (cpu_clock_now(&target->clock, &target->cpu_ns) == 0)
+		target->start_cpu_ns = target->cpu_ns;
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		uint64_t used;
+
+		thread_measure(target->threads, thread, &used);
+		target_record(target, thread->tid, now);
+	}
+}
+
 int target_attach(struct sampler *sampler, struct target *target)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), begin;
@@ -273,15 +297,10 @@ int target_attach(struct sampler *sampler, struct target *target)
 	if (error)
 		return error;
 	target->attached = target->sampled = true;
-	target->start_cpu_ns = target->cpu_ns = begin;
+	if (!target->found)
+		program_has_changed(target);	/* a first look, to compare with */
 	note_name(target);
-	/* What was used before is nobody's. */
-	for (size_t i = 0; i < threads_count(target->threads); i++) {
-		uint64_t used;
-
-		thread_measure(target->threads, threads_at(target->threads, i), &used);
-		target_record(target, threads_at(target->threads, i)->tid, now);
-	}
+	target_open_accounts(target, now);
 	return rest(sampler, target);
 }
 
@@ -320,22 +339,6 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 }
 
 /*---- Candidates ----*/
-
-/* Does the candidate run another program than last time? */
-static bool program_has_changed(struct target *target)
-{
-	char path[sizeof("/proc//exe") + 3 * sizeof(int)];
-	struct stat status;
-	bool changed;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
-	if (stat(path, &status))
-		return false;
-	changed = status.st_dev != target->program_device || status.st_ino != target->program_inode;
-	target->program_device = status.st_dev;
-	target->program_inode = status.st_ino;
-	return changed;
-}
 
 /* An orphan of the command that was started is ljspy's child now. */
 static void reap_orphan(const struct sampler *sampler, const struct target *target)
@@ -415,18 +418,13 @@ void target_close(struct sampler *sampler, struct target *target)
 	else if (target->refusal && (target->found || !target->ended))
 		note_left_out(sampler->result, target);
 	target_forget_records(target);
-	count_symbols_cost(sampler, target);
 	lua_process_close(target->process);
 	threads_free(target->threads);
 	sampler->targets[target->index] = NULL;
 	free(target);
 }
 
-/*
- * The last period of each thread is not over: look at those that run once
- * more, and say of the rest that it has no stack.
- */
-void target_close_accounts(struct sampler *sampler, struct target *target)
+void target_take_last_look(struct sampler *sampler, struct target *target)
 {
 	if (!target->attached)
 		return;
@@ -434,7 +432,12 @@ void target_close_accounts(struct sampler *sampler, struct target *target)
 		target_refresh_threads(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 	if (!target->ended && target->process && target->sampled)
 		target_sample(sampler, target);
-	settle_accounts(sampler, target);
+}
+
+void target_close_accounts(struct sampler *sampler, struct target *target)
+{
+	if (target->attached)
+		settle_accounts(sampler, target);
 }
 
 /* Processes come and go while a recording lasts. */
@@ -445,6 +448,7 @@ void targets_drop_ended(struct sampler *sampler)
 
 		if (!target || !target->ended || (target->threads && !threads_are_gone(target->threads)))
 			continue;
+		target_take_last_look(sampler, target);
 		target_close_accounts(sampler, target);
 		target_close(sampler, target);
 	}

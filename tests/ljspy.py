@@ -21,6 +21,9 @@ RUNTIMES = ("luajit", "luajit2")
 
 OK, WITH_ERRORS, NOTHING_PROFILED, USAGE = 0, 1, 2, 64
 
+# To start in, on a machine that is busy with other things.
+READY_SECONDS = 30
+
 # Enough samples in little time.
 HIGH_RATE = 997
 
@@ -98,7 +101,7 @@ class Target:
         return (head + end).decode(errors="replace")
 
     def wait_ready(self):
-        self.read_until(b"ready\n")
+        self.read_until(b"ready\n", seconds=READY_SECONDS)
         return self
 
     def write(self, text):
@@ -124,7 +127,7 @@ def program(runtime, name, jit="on", seconds=50, task=None):
     return Target(argv, cwd=stacks.PROGRAMS).wait_ready()
 
 
-def busy(code="", program=None, user=None, through=()):
+def busy(code="", program=None, user=None, through=(), limit=60):
     """A LuaJIT program at work in a function called heavy, after CODE, which may
     use ffi; run by the command line THROUGH."""
     source = f"""
@@ -134,7 +137,8 @@ def busy(code="", program=None, user=None, through=()):
         io.write("ready\\n") io.flush()
         while true do local sum = heavy() end
     """
-    return Target([*through, program or luajit("luajit"), "-e", source], cwd="/", user=user).wait_ready()
+    argv = [*through, program or luajit("luajit"), "-e", source]
+    return Target(argv, cwd="/", limit=limit, user=user).wait_ready()
 
 
 def parks(runtime, name, most=40):
@@ -329,13 +333,13 @@ def parse_traceback(text):
     return patterns
 
 
-def wait_until(condition, seconds=10):
+def wait_until(condition, seconds=10, pause=0.01):
     """Whether the condition came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.01)
+        time.sleep(pause)
     return True
 
 

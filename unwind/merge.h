@@ -16,6 +16,7 @@
 #include "unwind/capture.h"
 #include "unwind/lost.h"
 #include "unwind/native.h"
+#include "unwind/vm_decoder.h"
 #include "unwind/traces.h"
 
 enum {
@@ -61,7 +62,7 @@ struct merged_stack {
  */
 int merge_stacks(struct capture *capture, struct image *image,
 		 struct lua_objects *objects, struct native_unwinder *native,
-		 struct merged_stack *stack);
+		 struct vm_decoder *decoder, struct merged_stack *stack);
 
 /*
  * Fill the stack with the frames of one of the captured threads, which native
@@ -70,6 +71,14 @@ int merge_stacks(struct capture *capture, struct image *image,
  */
 int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
 		    struct merged_stack *stack);
+
+/*
+ * Fill the stack with the Lua frames of a thread that was not stopped
+ * (capture_running()). Native frames are not known, nor is what compiled code
+ * has inlined; where the interpreter runs, its frames are those that it saved
+ * last, with a lost frame below them.
+ */
+int merge_running(struct capture *capture, struct lua_objects *objects, struct merged_stack *stack);
 
 void merged_stack_clear(struct merged_stack *stack);
 

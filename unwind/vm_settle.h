@@ -17,6 +17,7 @@
 #include "unwind/capture.h"
 #include "unwind/lua_objects.h"
 #include "unwind/registers.h"
+#include "unwind/vm_decoder.h"
 
 enum vm_settled {
 	VM_SETTLED_STAYS,	/* nothing is half done */
@@ -33,6 +34,7 @@ enum vm_settled {
  */
 enum vm_settled vm_settle(struct capture *capture, const struct registers *registers,
 			  struct memory *text, struct lua_objects *objects,
-			  const struct vm_code *vm, struct registers *ret_registers);
+			  struct vm_decoder *decoder, const struct vm_code *vm,
+			  struct registers *ret_registers);
 
 #endif

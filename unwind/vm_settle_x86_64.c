@@ -1,16 +1,16 @@
 #include "unwind/vm_settle.h"
 
-#include <capstone/capstone.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "unwind/luajit.h"
 #include "unwind/traces.h"
+#include "unwind/vm_decoder_x86_64.h"
 #include "unwind/vm_frame.h"
 
 enum {
 	STEPS_MAX = 4096,
 	STORES_MAX = 512,
-	INSTRUCTION_MAX = 15,
 	WORD = 8,
 	RAX = 0, RCX, RDX, RBX, RSP, RBP, RSI, RDI,
 	REGISTER_COUNT = 16,
@@ -35,8 +35,8 @@ struct flags {
 };
 
 struct machine {
-	csh capstone;
-	cs_insn *insn;
+	struct vm_decoder *decoder;
+	const struct vm_instruction *instruction;	/* the last one run, or under way */
 	const struct vm_code *vm;
 	struct memory *text, *memory;
 	struct lua_objects *objects;
@@ -51,8 +51,8 @@ struct machine {
 	unsigned int pc_set_at;	/* the step at which PC was set last, other than by going on or a branch */
 	unsigned int interpreted_at;	/* the step at which g->vmstate became the interpreter's, and BASE then */
 	struct value interpreted_base;
-	struct store stores[STORES_MAX];
 	size_t store_count;
+	struct store stores[STORES_MAX];	/* last: see copy_machine() */
 };
 
 enum progress {
@@ -218,7 +218,7 @@ static struct value address_of(const struct machine *machine, const cs_x86_op *o
 	struct value address = { (uint64_t)mem->disp, mem->segment == X86_REG_INVALID };
 
 	if (mem->base == X86_REG_RIP)
-		address.bits += machine->insn->address + machine->insn->size;
+		address.bits += machine->instruction->address + machine->instruction->size;
 	else if (mem->base != X86_REG_INVALID)
 		address = add(address, get_register(machine, mem->base));
 	if (mem->index != X86_REG_INVALID) {
@@ -321,19 +321,19 @@ static struct value calculate(struct machine *machine, unsigned int op, struct v
 	return result;
 }
 
-static bool run_arithmetic(struct machine *machine, const cs_x86 *x86)
+static bool run_arithmetic(struct machine *machine, const struct vm_instruction *instruction)
 {
-	const cs_x86_op *to = &x86->operands[0], *from = &x86->operands[1];
+	const cs_x86_op *to = &instruction->operands[0], *from = &instruction->operands[1];
 	struct value a = get(machine, to), result, b = { 1, true };
 
-	if (x86->op_count > 1)
+	if (instruction->operand_count > 1)
 		b = get(machine, from);
 	/* Sign-extended immediates come as such; xor of a register with itself is known. */
-	if (machine->insn->id == X86_INS_XOR && to->type == X86_OP_REG &&
+	if (machine->instruction->id == X86_INS_XOR && to->type == X86_OP_REG &&
 	    from->type == X86_OP_REG && to->reg == from->reg)
 		a = b = (struct value){ 0, true };
-	result = calculate(machine, machine->insn->id, a, b, to->size);
-	if (machine->insn->id == X86_INS_CMP || machine->insn->id == X86_INS_TEST)
+	result = calculate(machine, machine->instruction->id, a, b, to->size);
+	if (machine->instruction->id == X86_INS_CMP || machine->instruction->id == X86_INS_TEST)
 		return true;
 	return set(machine, to, result);
 }
@@ -373,11 +373,11 @@ static bool in_vm(const struct machine *machine, uint64_t pc)
 
 /* Code besides the VM's: of the trace it began in, or of stubs, which were captured. */
 static size_t fetch_generated(const struct machine *machine, uint64_t pc,
-			      uint8_t bytes[static INSTRUCTION_MAX])
+			      uint8_t bytes[static VM_INSTRUCTION_BYTES_MAX])
 {
 	const struct trace *trace = machine->trace;
 	const uint8_t *code = trace ? traces_code(machine->traces, trace) : NULL;
-	size_t length = INSTRUCTION_MAX;
+	size_t length = VM_INSTRUCTION_BYTES_MAX;
 
 	if (code && pc - trace->mcode < trace->szmcode) {
 		size_t left = trace->szmcode - (size_t)(pc - trace->mcode);
@@ -402,7 +402,7 @@ static enum progress run_jump(struct machine *machine, const cs_x86_op *to)
 	struct value target;
 
 	if (is_dispatch(to)) {
-		machine->pc = machine->insn->address;
+		machine->pc = machine->instruction->address;
 		return PROGRESS_DISPATCH;
 	}
 	target = get(machine, to);
@@ -449,7 +449,7 @@ static enum progress run_return(struct machine *machine)
 
 static enum progress run_branch(struct machine *machine, const cs_x86_op *to)
 {
-	bool known, taken = holds(machine, machine->insn->id, &known);
+	bool known, taken = holds(machine, machine->instruction->id, &known);
 
 	/* Of a trace, the last stretch only is run on, which leads to one place. */
 	if (!in_vm(machine, machine->pc))
@@ -461,33 +461,29 @@ static enum progress run_branch(struct machine *machine, const cs_x86_op *to)
 }
 
 /* Whatever else there is (floating point above all): what it writes is not known. */
-static bool run_other(struct machine *machine, const cs_x86 *x86)
+static bool run_other(struct machine *machine, const struct vm_instruction *instruction)
 {
-	cs_regs read, written;
-	uint8_t read_count, written_count;
-
-	if (cs_regs_access(machine->capstone, machine->insn, read, &read_count, written,
-			   &written_count) != CS_ERR_OK)
+	if (!instruction->written_known)
 		return false;
-	for (uint8_t i = 0; i < written_count; i++) {
-		if (written[i] == X86_REG_EFLAGS)
+	for (uint8_t i = 0; i < instruction->written_count; i++) {
+		if (instruction->written[i] == X86_REG_EFLAGS)
 			machine->flags.known = false;
 		else
-			set_register(machine, (x86_reg)written[i], (struct value){ 0 });
+			set_register(machine, (x86_reg)instruction->written[i], (struct value){ 0 });
 	}
-	if (x86->op_count && x86->operands[0].type == X86_OP_MEM &&
-	    x86->operands[0].access & CS_AC_WRITE)
-		return set(machine, &x86->operands[0], (struct value){ 0 });
+	if (instruction->operand_count && instruction->operands[0].type == X86_OP_MEM &&
+	    instruction->operands[0].access & CS_AC_WRITE)
+		return set(machine, &instruction->operands[0], (struct value){ 0 });
 	return true;
 }
 
-static bool run_move(struct machine *machine, const cs_x86 *x86)
+static bool run_move(struct machine *machine, const struct vm_instruction *instruction)
 {
-	const cs_x86_op *to = &x86->operands[0], *from = &x86->operands[1];
+	const cs_x86_op *to = &instruction->operands[0], *from = &instruction->operands[1];
 	struct value value, other;
 	bool known;
 
-	switch (machine->insn->id) {
+	switch (machine->instruction->id) {
 	case X86_INS_MOV:
 	case X86_INS_MOVABS:
 	case X86_INS_MOVZX:
@@ -518,7 +514,7 @@ static bool run_move(struct machine *machine, const cs_x86 *x86)
 		value = pop(machine);
 		return set(machine, to, value);
 	default:	/* cmovcc */
-		if (!holds(machine, machine->insn->id, &known))
+		if (!holds(machine, machine->instruction->id, &known))
 			value = known ? get(machine, to) : (struct value){ 0 };
 		else
 			value = known ? get(machine, from) : (struct value){ 0 };
@@ -528,25 +524,25 @@ static bool run_move(struct machine *machine, const cs_x86 *x86)
 
 static enum progress run_instruction(struct machine *machine)
 {
-	const cs_x86 *x86 = &machine->insn->detail->x86;
+	const struct vm_instruction *instruction = machine->instruction;
 	bool followed;
 
-	switch (machine->insn->id) {
+	switch (machine->instruction->id) {
 	case X86_INS_JMP:
-		return run_jump(machine, &x86->operands[0]);
+		return run_jump(machine, &instruction->operands[0]);
 	case X86_INS_CALL:
-		return run_call(machine, &x86->operands[0]);
+		return run_call(machine, &instruction->operands[0]);
 	case X86_INS_RET:
 		return run_return(machine);
 	case X86_INS_JO: case X86_INS_JNO: case X86_INS_JB: case X86_INS_JAE:
 	case X86_INS_JE: case X86_INS_JNE: case X86_INS_JBE: case X86_INS_JA:
 	case X86_INS_JS: case X86_INS_JNS: case X86_INS_JP: case X86_INS_JNP:
 	case X86_INS_JL: case X86_INS_JGE: case X86_INS_JLE: case X86_INS_JG:
-		return run_branch(machine, &x86->operands[0]);
+		return run_branch(machine, &instruction->operands[0]);
 	case X86_INS_ADD: case X86_INS_SUB: case X86_INS_CMP: case X86_INS_AND:
 	case X86_INS_TEST: case X86_INS_OR: case X86_INS_XOR: case X86_INS_SHL:
 	case X86_INS_SHR: case X86_INS_SAR:
-		followed = run_arithmetic(machine, x86);
+		followed = run_arithmetic(machine, instruction);
 		break;
 	case X86_INS_MOV: case X86_INS_MOVABS: case X86_INS_MOVZX: case X86_INS_MOVSX:
 	case X86_INS_MOVSXD: case X86_INS_LEA: case X86_INS_CDQE: case X86_INS_NOT:
@@ -554,10 +550,10 @@ static enum progress run_instruction(struct machine *machine)
 	case X86_INS_CMOVAE: case X86_INS_CMOVE: case X86_INS_CMOVNE: case X86_INS_CMOVBE:
 	case X86_INS_CMOVA: case X86_INS_CMOVS: case X86_INS_CMOVNS: case X86_INS_CMOVL:
 	case X86_INS_CMOVGE: case X86_INS_CMOVLE: case X86_INS_CMOVG:
-		followed = run_move(machine, x86);
+		followed = run_move(machine, instruction);
 		break;
 	default:
-		followed = run_other(machine, x86);
+		followed = run_other(machine, instruction);
 		break;
 	}
 	return followed && machine->registers[RSP].known ? PROGRESS_ON : PROGRESS_STUCK;
@@ -565,16 +561,17 @@ static enum progress run_instruction(struct machine *machine)
 
 static enum progress step(struct machine *machine)
 {
-	uint8_t bytes[INSTRUCTION_MAX];
-	const uint8_t *code = bytes;
+	uint8_t bytes[VM_INSTRUCTION_BYTES_MAX];
 	size_t length = sizeof(bytes);
 
 	if (!in_vm(machine, machine->pc))
 		length = fetch_generated(machine, machine->pc, bytes);
 	else if (memory_read(machine->text, machine->pc, bytes, length) != MEMORY_OK)
 		return PROGRESS_STUCK;
-	if (!cs_disasm_iter(machine->capstone, &code, &length, &machine->pc, machine->insn))
+	machine->instruction = vm_decoder_decode(machine->decoder, machine->pc, bytes, length);
+	if (!machine->instruction)
 		return PROGRESS_STUCK;
+	machine->pc += machine->instruction->size;
 	machine->steps++;
 	return run_instruction(machine);
 }
@@ -587,7 +584,8 @@ static enum progress run(struct machine *machine)
 		uint64_t pc = machine->registers[RBX].bits;
 
 		progress = step(machine);
-		if (machine->registers[RBX].bits != pc && machine->insn->id == X86_INS_MOV)
+		if (machine->registers[RBX].bits != pc && machine->instruction &&
+		    machine->instruction->id == X86_INS_MOV)
 			machine->pc_set_at = machine->steps;
 	}
 	return progress == PROGRESS_ON ? PROGRESS_STUCK : progress;
@@ -762,12 +760,21 @@ static bool leaves_trace(const struct machine *now, const struct machine *then)
 		then->interpreted_base.bits == then->registers[RDX].bits);
 }
 
+/* Without the stores that it does not have: they are many kilobytes. */
+static void copy_machine(struct machine *copy, const struct machine *machine)
+{
+	memcpy(copy, machine, offsetof(struct machine, stores) +
+			      machine->store_count * sizeof(machine->stores[0]));
+}
+
 static enum vm_settled settle(struct machine *machine, struct capture *capture,
 			      struct registers *ret_registers)
 {
-	struct machine then = *machine;
-	enum progress progress = run(&then);
+	struct machine then;
+	enum progress progress;
 
+	copy_machine(&then, machine);
+	progress = run(&then);
 	if (progress == PROGRESS_STUCK || then.guessed)
 		return in_vm(machine, machine->pc) && returns_elsewhere(machine)
 			? VM_SETTLED_UNKNOWN : VM_SETTLED_STAYS;
@@ -818,30 +825,24 @@ static const struct universe_view *find_view(const struct capture *capture,
 
 enum vm_settled vm_settle(struct capture *capture, const struct registers *registers,
 			  struct memory *text, struct lua_objects *objects,
-			  const struct vm_code *vm, struct registers *ret_registers)
+			  struct vm_decoder *decoder, const struct vm_code *vm,
+			  struct registers *ret_registers)
 {
 	const struct universe_view *view = find_view(capture, registers, vm);
-	struct machine machine = {
-		.vm = vm,
-		.text = text,
-		.memory = snapshot_memory(capture->snapshot),
-		.objects = objects,
-		.traces = view ? view->universe->traces : NULL,
-		.vmstate = view ? view->universe->g + (uint64_t)vm->layout.g_vmstate : 0,
-	};
-	enum vm_settled settled = VM_SETTLED_STAYS;
+	struct machine machine;
 
+	memset(&machine, 0, offsetof(struct machine, stores));
+	machine.decoder = decoder;
+	machine.vm = vm;
+	machine.text = text;
+	machine.memory = snapshot_memory(capture->snapshot);
+	machine.objects = objects;
+	if (view) {
+		machine.traces = view->universe->traces;
+		machine.vmstate = view->universe->g + (uint64_t)vm->layout.g_vmstate;
+	}
 	if (machine.traces)
 		machine.trace = traces_find(machine.traces, registers->rip);
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &machine.capstone) != CS_ERR_OK)
-		return settled;
-	cs_option(machine.capstone, CS_OPT_DETAIL, CS_OPT_ON);
-	machine.insn = cs_malloc(machine.capstone);
 	load_registers(&machine, registers);
-	if (machine.insn) {
-		settled = settle(&machine, capture, ret_registers);
-		cs_free(machine.insn, 1);
-	}
-	cs_close(&machine.capstone);
-	return settled;
+	return settle(&machine, capture, ret_registers);
 }

@@ -67,12 +67,16 @@ class Chroot(NamedTuple):
     def prepare(self):
         if os.geteuid() != 0:
             raise packages.Unavailable("only root can change the root directory")
-        root = BUILDS / f"root-of-{self.program.suite}-{self.program.package}"
-        if not root.is_dir():
-            packages.copy_tree(packages.tree(self.program.suite, self.program.package), root)
-        shutil.copytree(stacks.PROGRAMS, root / "programs", dirs_exist_ok=True)
-        shutil.copy(SCRIPT, root / "programs")
-        return Run(["nsenter", f"--root={root}", "--wdns=/programs", f"/{self.program.path}"])
+        tree = packages.tree(self.program.suite, self.program.package)
+        root = packages.made_once(
+            BUILDS / f"root-of-{self.program.suite}-{self.program.package}",
+            lambda work: shutil.copytree(tree, work / "root", symlinks=True))
+        # They may have changed since, and are not to change while another worker's run.
+        scripts = root / f"programs-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
+        shutil.rmtree(scripts, ignore_errors=True)
+        shutil.copytree(stacks.PROGRAMS, scripts)
+        shutil.copy(SCRIPT, scripts)
+        return Run(["nsenter", f"--root={root}", f"--wdns=/{scripts.name}", f"/{self.program.path}"])
 
 
 class Deleted(NamedTuple):
@@ -133,10 +137,7 @@ class Source(NamedTuple):
         return BUILDS / "".join(c if c.isalnum() else "-" for c in str(self))
 
     def compile(self, directory):
-        work = directory.with_name(f".{directory.name}")
-        shutil.rmtree(work, ignore_errors=True)
-        work.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(packages.source(self.suite, self.package), work)
+        work = shutil.copytree(packages.source(self.suite, self.package), directory / "work")
         mode = "dynamic" if self.shared else "static"
         done = subprocess.run(
             ["make", "-s", "-C", work / "src", f"CC={self.compiler}", f"XCFLAGS={self.options}",
@@ -150,12 +151,10 @@ class Source(NamedTuple):
         for name in ("luajit", "libluajit.so"):
             if (work / "src" / name).exists():
                 subprocess.run(["strip", "-o", work / f"src/{name}.bare", work / f"src/{name}"], check=True)
-        work.rename(directory)
+        return work
 
     def prepare(self):
-        directory = self.directory()
-        if not directory.is_dir():
-            self.compile(directory)
+        directory = packages.made_once(self.directory(), self.compile)
         jit = "DISABLE_JIT" not in self.options
         if self.shared:
             return Run([OBJECTS / "host", directory / "src/libluajit.so.bare"],

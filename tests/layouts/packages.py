@@ -4,17 +4,22 @@ apt gets a directory of its own with the lists of several releases, from the
 mirror this machine is set up to use. What is unpacked already is kept.
 """
 
+import contextlib
+import fcntl
 import functools
 import os
 import pathlib
 import re
 import shutil
 import subprocess
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APT = ROOT / "build/apt"
 PACKAGES = ROOT / "build/packages"
 SOURCES = ROOT / "build/sources"
+
+LISTS_SECONDS = 3600  # that apt's lists are taken for new
 
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -42,6 +47,30 @@ Check-Valid-Until: no
 """
 
 
+@contextlib.contextmanager
+def locked(path):
+    """One process at a time: tests run in several, with one build directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def made_once(target, make):
+    """TARGET, if need be from what MAKE(DIRECTORY) makes there and returns the path
+    of. It is either there whole or not at all."""
+    with locked(target.with_name(f".{target.name}.lock")):
+        if not target.is_dir():
+            work = target.with_name(f".{target.name}.work")
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir()
+            try:
+                make(work).rename(target)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+    return target
+
+
 class Unavailable(Exception):
     """No mirror, no network, or no such package in the release."""
 
@@ -67,7 +96,16 @@ def _mirror():
 
 @functools.cache
 def _apt():
-    """Set up once, and updated once in a run."""
+    """Set up once, and updated where it was not lately."""
+    updated = APT / "updated"
+    with locked(APT / ".lock"):
+        if updated.is_file() and time.time() - updated.stat().st_mtime < LISTS_SECONDS:
+            return
+        _set_up_apt()
+        updated.touch()
+
+
+def _set_up_apt():
     for directory in ("etc/apt/sources.list.d", "etc/apt/preferences.d", "etc/apt/apt.conf.d",
                       "var/lib/apt/lists/partial", "var/cache/apt/archives/partial"):
         (APT / directory).mkdir(parents=True, exist_ok=True)
@@ -85,33 +123,20 @@ def _libraries(suite, package):
     return [name for name in names if name.startswith("lib")]
 
 
+def _unpack(suite, package, work):
+    names = dict.fromkeys([package, *_libraries(suite, package)])
+    _run("apt-get", "-q", "download", *(f"{name}/{suite}" for name in names), cwd=work)
+    for archive in work.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", archive, work / "root"], check=True)
+    return work / "root"
+
+
 def tree(suite, package):
     """Where the package and the libraries it needs are unpacked, as a file system's root."""
     root = PACKAGES / suite / package.replace(":", "-")
-    if root.is_dir():
-        return root
-    _apt()
-    work = PACKAGES / f".{suite}-{package}"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    try:
-        names = dict.fromkeys([package, *_libraries(suite, package)])
-        _run("apt-get", "-q", "download", *(f"{name}/{suite}" for name in names), cwd=work)
-        for archive in work.glob("*.deb"):
-            subprocess.run(["dpkg-deb", "-x", archive, work / "root"], check=True)
-        root.parent.mkdir(parents=True, exist_ok=True)
-        (work / "root").rename(root)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return root
-
-
-def copy_tree(source, target):
-    """A copy that is either there whole or not at all."""
-    work = target.with_name(f".{target.name}")
-    shutil.rmtree(work, ignore_errors=True)
-    shutil.copytree(source, work, symlinks=True)
-    work.rename(target)
+    if not root.is_dir():
+        _apt()
+    return made_once(root, lambda work: _unpack(suite, package, work))
 
 
 def loader(root, program):
@@ -132,21 +157,12 @@ def _unpack_source(suite, package, work):
         _run("apt-get", "-q", "source", "--tar-only", f"{package}/{suite}", cwd=work)
         for archive in work.glob("*.orig.tar.*"):
             subprocess.run(["tar", "-xf", archive], cwd=work, check=True)
+    return next(path for path in work.iterdir() if path.is_dir())
 
 
 def source(suite, package):
     """A source package of a release, unpacked."""
     root = SOURCES / f"{suite}-{package}"
-    if root.is_dir():
-        return root
-    _apt()
-    work = SOURCES / f".{suite}-{package}"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir(parents=True)
-    try:
-        _unpack_source(suite, package, work)
-        unpacked = next(path for path in work.iterdir() if path.is_dir())
-        unpacked.rename(root)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return root
+    if not root.is_dir():
+        _apt()
+    return made_once(root, lambda work: _unpack_source(suite, package, work))
