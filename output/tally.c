@@ -19,6 +19,7 @@ struct pile {
 	size_t depth;
 	struct tally_row **rows;	/* each that is in it, once, the leaf's first; owned */
 	size_t row_count;
+	struct tally_row *root;		/* the outermost frame's; NULL if there is no frame */
 	struct tally_call **calls;	/* each once; owned */
 	size_t call_count;
 	uint64_t ns, samples;		/* not counted yet */
@@ -125,6 +126,8 @@ static void settle_pile(struct reading *reading, struct pile *pile)
 			add_weight(&row->own, pile);
 		add_weight(&row->total, pile);
 	}
+	if (pile->root)
+		pile->root->root_ns += pile->ns;
 	for (size_t i = 0; i < pile->call_count; i++)
 		pile->calls[i]->ns += pile->ns;
 	pile->ns = pile->samples = 0;
@@ -169,6 +172,7 @@ static int find_rows(struct reading *reading, struct pile *pile)
 		}
 		callee = row;
 	}
+	pile->root = callee;
 	return 0;
 }
 
