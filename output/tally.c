@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum {
-	PILES = 1 << 13,	/* so many stacks have one; more take turns */
+	PILES = 1 << 14,	/* so many stacks have one at most; more take turns */
+	PILES_NEAR = 8,		/* where a stack's may be */
 	PILE_DEPTH_MAX = 256,	/* deeper stacks have theirs for one sample */
 };
 
@@ -215,7 +216,7 @@ static int reserve(struct reading *reading, size_t count)
 	return 0;
 }
 
-/* Set the keys of the sample's frames; returns where a pile of them has its place. */
+/* Set the keys of the sample's frames; returns the first place where a pile of them may be. */
 static size_t set_keys(struct reading *reading, const struct sample *sample)
 {
 	static const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);	/* 2^64 / golden ratio */
@@ -239,6 +240,22 @@ static bool is_pile_of(const struct pile *pile, const struct reading *reading, s
 	       memcmp(pile->keys, reading->keys, depth * sizeof(*pile->keys)) == 0;
 }
 
+/* The place of the pile of such a stack, or the one to begin it in. */
+static struct pile *find_pile(struct reading *reading, size_t place, size_t depth)
+{
+	struct pile *free_pile = NULL;
+
+	for (size_t i = 0; i < PILES_NEAR; i++) {
+		struct pile *pile = &reading->piles[(place + i) % PILES];
+
+		if (is_pile_of(pile, reading, depth))
+			return pile;
+		if (!free_pile && !pile->keys)
+			free_pile = pile;
+	}
+	return free_pile ? free_pile : &reading->piles[place];
+}
+
 static int add_sample(struct reading *reading, const struct sample *sample)
 {
 	struct tally *tally = reading->tally;
@@ -247,7 +264,7 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 
 	if (reserve(reading, sample->frame_count))
 		return -ENOMEM;
-	pile = &reading->piles[set_keys(reading, sample)];
+	pile = find_pile(reading, set_keys(reading, sample), sample->frame_count);
 	if (!is_pile_of(pile, reading, sample->frame_count) &&
 	    begin_pile(reading, pile, sample->frame_count))
 		return -ENOMEM;
