@@ -343,6 +343,8 @@ static void *run(void *context)
 	struct dump *dump = context;
 
 	dump->tracer = tracer_new();
+	if (dump->tracer && dump->options->allow_attach)
+		tracer_allow_attach(dump->tracer);
 	dump->functions = functions_new();
 	dump->files = known_files_new();
 	if (dump->options->json)

@@ -402,6 +402,8 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	*ret_result = (struct sampler_result){ 0 };
 	if (tracer && options->no_stop)
 		tracer_stay_away(tracer);
+	if (tracer && options->allow_attach)
+		tracer_allow_attach(tracer);
 	if (!sampler.tracer) {
 		fail(&sampler, 0, -tracer_error);
 	} else if (!sampler.files) {
