@@ -181,8 +181,10 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 
 	if (!is_only && !record->stack_address)
 		learn_stack(target, thread, record);
-	if (!thread_is_running(target->threads, thread))
+	/* One that waits for a CPU all the time is still where it was. */
+	if (target->cpu_ns == record->process_cpu_ns || !thread_is_running(target->threads, thread))
 		return;
+	record->process_cpu_ns = target->cpu_ns;
 	if (!is_only && !record->stack_address) {
 		lost = LOST_NOT_STOPPED;
 	} else {

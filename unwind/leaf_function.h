@@ -3,7 +3,8 @@
  *
  * Code written by hand may have no unwind table. If nothing in it changes the
  * stack pointer before it returns, the return address is on top of the stack
- * wherever it is.
+ * wherever it is; and if nothing changes registers that callers want kept, they
+ * hold what they held there.
  */
 #ifndef LJSPY_LEAF_FUNCTION_H
 #define LJSPY_LEAF_FUNCTION_H

@@ -262,7 +262,6 @@ static enum native_status step_by_file(struct native_unwinder *unwinder,
 				       struct registers *ret_caller)
 {
 	uint64_t pc = unwinder->frame.registers.rip - (unwinder->frame.is_return_address ? 1 : 0);
-
 	enum cfi_status status = cfi_step(unwinder->cfi, pc, &unwinder->frame.registers,
 					  unwinder->stack, ret_caller);
 

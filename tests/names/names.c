@@ -79,7 +79,7 @@ __asm__(".text\n"
 	"sizeless:\n"
 	"2:	jmp 2b\n"
 	"	ret\n"
-	/* And two without, one of which uses no stack. */
+	/* And some without, one of which uses no stack and no register of its caller's. */
 	".globl leaf\n"
 	".type leaf, @function\n"
 	"leaf:\n"
@@ -94,4 +94,13 @@ __asm__(".text\n"
 	"4:	jmp 4b\n"
 	"	pop %rbx\n"
 	"	ret\n"
-	".size pushes, . - pushes\n");
+	".size pushes, . - pushes\n"
+	".globl borrows\n"
+	".type borrows, @function\n"
+	"borrows:\n"
+	"	mov %rbp, %r10\n"
+	"	xor %ebp, %ebp\n"
+	"5:	jmp 5b\n"
+	"	mov %r10, %rbp\n"
+	"	ret\n"
+	".size borrows, . - borrows\n");
