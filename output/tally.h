@@ -46,8 +46,9 @@ struct tally_row {
 	struct tally_key key;
 	struct tally_weight own;	/* of samples whose leaf this is */
 	struct tally_weight total;	/* of samples that it is in, once each */
+	uint64_t root_ns;		/* of samples whose outermost frame this is */
 	unsigned int slice;
-	uint64_t last_sample;
+	uint64_t last_pile;		/* tally.c's own */
 	UT_hash_handle hh;
 };
 
@@ -57,7 +58,7 @@ struct tally_call {
 		const struct tally_row *caller, *callee;
 	} key;
 	uint64_t ns;
-	uint64_t last_sample;
+	uint64_t last_pile;		/* tally.c's own */
 	UT_hash_handle hh;
 };
 

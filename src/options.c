@@ -35,6 +35,7 @@ enum {
 	OPTION_CORE,
 	OPTION_TRACES,
 	OPTION_NO_STOP,
+	OPTION_ALLOW_ATTACH,
 	OPTION_VM_STATE,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
@@ -71,6 +72,7 @@ static const struct {
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
+	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
 	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
 	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },
@@ -500,6 +502,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		return true;
 	case OPTION_NO_STOP:
 		options->no_stop = true;
+		return true;
+	case OPTION_ALLOW_ATTACH:
+		options->allow_attach = true;
 		return true;
 	case OPTION_TRACES:
 		options->traces = true;

@@ -389,10 +389,12 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	struct figures *figures = &ret_result->figures;
 	struct tracer *tracer = tracer_new();
 	const int tracer_error = errno;
+	struct known_files *files = known_files_new();
 	struct sampler sampler = {
 		.options = options,
 		.result = ret_result,
 		.tracer = tracer,
+		.files = files,
 		.period_ns = NS_PER_SECOND / options->rate_hz,
 		.random = self_start_ns | 1,
 	};
@@ -400,8 +402,12 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	*ret_result = (struct sampler_result){ 0 };
 	if (tracer && options->no_stop)
 		tracer_stay_away(tracer);
+	if (tracer && options->allow_attach)
+		tracer_allow_attach(tracer);
 	if (!sampler.tracer) {
 		fail(&sampler, 0, -tracer_error);
+	} else if (!sampler.files) {
+		fail(&sampler, 0, -ENOMEM);
 	} else if (open_targets(&sampler)) {
 		ask_for_short_slices();	/* a command that was started does not inherit it */
 		sampler.start_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -424,5 +430,8 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	free(sampler.targets);
 	follow_free(sampler.follow);
 	tracer_free(sampler.tracer);
+	if (sampler.files)	/* to read symbols is a cost of ljspy's, too */
+		figures->self_cpu_ns += symbol_files_cpu_ns(known_files_symbols(sampler.files));
+	known_files_free(sampler.files);
 	figures->self_cpu_ns += clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
 }

@@ -45,7 +45,7 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 
 	look_later(target, now);
 	if (!target->process) {
-		if (lua_process_open(target->pid, sampler->options->functions,
+		if (lua_process_open(target->pid, sampler->options->functions, sampler->files,
 				     &sampler->options->namer, &target->process) != 0)
 			return true;
 		if (layout)
@@ -85,17 +85,9 @@ static void settle_accounts(struct sampler *sampler, struct target *target)
 	target->accounted_ns = 0;
 }
 
-/* What it cost to read symbols is ljspy's own cost. */
-static void count_symbols_cost(struct sampler *sampler, const struct target *target)
-{
-	if (target->process)
-		sampler->result->figures.self_cpu_ns += lua_process_symbols_cpu_ns(target->process);
-}
-
 /* The process runs another program now: nothing that is known of it holds. */
 static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	count_symbols_cost(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
 	target->look_interval_ns = LOOK_AGAIN_NS;
@@ -426,7 +418,6 @@ void target_close(struct sampler *sampler, struct target *target)
 	else if (target->refusal && (target->found || !target->ended))
 		note_left_out(sampler->result, target);
 	target_forget_records(target);
-	count_symbols_cost(sampler, target);
 	lua_process_close(target->process);
 	threads_free(target->threads);
 	sampler->targets[target->index] = NULL;

@@ -333,13 +333,13 @@ def parse_traceback(text):
     return patterns
 
 
-def wait_until(condition, seconds=10):
+def wait_until(condition, seconds=10, pause=0.01):
     """Whether the condition came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.01)
+        time.sleep(pause)
     return True
 
 

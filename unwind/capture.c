@@ -577,14 +577,23 @@ static void capture_stack_functions(struct capture *capture, struct lua_objects 
 }
 
 static void capture_trace_constants(struct capture *capture, struct lua_objects *objects,
-				    const struct layout *layout, const struct trace *trace)
+				    const struct universe_view *view, const struct trace *trace)
 {
+	const struct layout *layout = &view->universe->vm->layout;
 	uint64_t constants[CONSTANTS_MAX + 1];
 	size_t count = trace_constants(trace, layout, TRACE_FUNCTIONS, constants, CONSTANTS_MAX);
+	const uint64_t *protos;
+	size_t proto_count = 0;
 
 	lua_objects_capture(objects, capture->snapshot, layout, constants, count);
+	/* What they call by an upvalue that never changes, the trace does not check. */
+	if (!traces_protos(view->universe->traces, trace, &protos, &proto_count))
+		lua_objects_capture_upvalues(objects, capture->snapshot, layout, constants, count);
 	count = trace_constants(trace, layout, TRACE_PROTOS, constants, CONSTANTS_MAX);
 	constants[count++] = trace->startpt;
+	for (size_t i = 0; i < proto_count && count < CONSTANTS_MAX + 1; i++)
+		if (!lua_objects_proto(objects, protos[i]))
+			constants[count++] = protos[i];
 	lua_objects_capture_protos(objects, capture->snapshot, layout, constants, count);
 }
 
@@ -613,7 +622,7 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 					  word - 1);
 		/* Among a trace's spilled values there may be an older call's return address. */
 		if (trace && vm_trace_cframe(&caller, trace->spadjust) == thread->cframe)
-			capture_trace_constants(capture, objects, layout, trace);
+			capture_trace_constants(capture, objects, view, trace);
 	}
 }
 
@@ -658,17 +667,17 @@ static void capture_traces(struct capture *capture, const struct image *image,
 	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 				  capture->registers.rip);
 	if (trace) {
-		capture_trace_constants(capture, objects, layout, trace);
+		capture_trace_constants(capture, objects, view, trace);
 		trace = traces_capture_link(view->universe->traces, capture->snapshot, layout, trace);
 		if (trace)
-			capture_trace_constants(capture, objects, layout, trace);
+			capture_trace_constants(capture, objects, view, trace);
 	} else {
 		capture_calling_trace(capture, objects, view);
 	}
 	for (size_t i = 0; i < count; i++) {
 		trace = traces_by_number(view->universe->traces, executing[i]);
 		if (trace)
-			capture_trace_constants(capture, objects, layout, trace);
+			capture_trace_constants(capture, objects, view, trace);
 	}
 }
 

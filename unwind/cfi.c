@@ -32,6 +32,7 @@ struct state {
 	const struct registers *frame;
 	struct memory *stack;
 	uint64_t cfa;
+	bool lacks_register;	/* one that is not known was asked for */
 };
 
 /*---- Answers ----*/
@@ -98,34 +99,36 @@ static const struct frame_rules *find_rules(struct cfi *cfi, uint64_t pc)
 
 /*---- Expressions ----*/
 
-static bool read_register(const struct registers *registers, uint64_t number, uint64_t *ret_value)
+static bool read_register(struct state *state, uint64_t number, uint64_t *ret_value)
 {
-	struct registers copy = *registers;
+	struct registers copy = *state->frame;
 	const uint64_t *held = number < REGISTER_NUMBERS ? registers_locate(&copy, (int)number)
 							  : NULL;
 
-	if (!held || (registers->unknown & registers_set_of((int)number)))
+	if (!held || (copy.unknown & registers_set_of((int)number))) {
+		state->lacks_register = true;
 		return false;
+	}
 	*ret_value = *held;
 	return true;
 }
 
 /* What an operation pushes that needs no operand; false if it is none of these, or not known. */
-static bool push(const struct state *state, const struct frame_rule_op *op, uint64_t *ret_value)
+static bool push(struct state *state, const struct frame_rule_op *op, uint64_t *ret_value)
 {
 	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31) {
 		*ret_value = op->atom - DW_OP_lit0;
 		return true;
 	}
 	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
-		if (!read_register(state->frame, op->atom - DW_OP_breg0, ret_value))
+		if (!read_register(state, op->atom - DW_OP_breg0, ret_value))
 			return false;
 		*ret_value += op->number;
 		return true;
 	}
 	switch (op->atom) {
 	case DW_OP_bregx:
-		if (!read_register(state->frame, op->number, ret_value))
+		if (!read_register(state, op->number, ret_value))
 			return false;
 		*ret_value += op->number2;
 		return true;
@@ -142,7 +145,7 @@ static bool push(const struct state *state, const struct frame_rule_op *op, uint
 }
 
 /* Operations on the topmost operand. */
-static bool change(const struct state *state, const struct frame_rule_op *op, uint64_t *top)
+static bool change(struct state *state, const struct frame_rule_op *op, uint64_t *top)
 {
 	if (op->atom == DW_OP_plus_uconst) {
 		*top += op->number;
@@ -165,7 +168,7 @@ static bool combine(uint8_t atom, uint64_t left, uint64_t right, uint64_t *ret_v
 	}
 }
 
-static bool evaluate(const struct state *state, const struct frame_rules *rules,
+static bool evaluate(struct state *state, const struct frame_rules *rules,
 		     const struct frame_rule *rule, uint64_t *ret_value)
 {
 	const struct frame_rule_op *ops = rules->ops + rule->first;
@@ -193,7 +196,7 @@ static bool evaluate(const struct state *state, const struct frame_rules *rules,
 /*---- Rules ----*/
 
 /* The caller's value of a register, by the rule for it. */
-static bool recover(const struct state *state, const struct frame_rules *rules, int number,
+static bool recover(struct state *state, const struct frame_rules *rules, int number,
 		    uint64_t *ret_value)
 {
 	const struct frame_rule *rule = &rules->registers[number];
@@ -203,9 +206,9 @@ static bool recover(const struct state *state, const struct frame_rules *rules, 
 	case FRAME_RULE_UNKNOWN:
 		return false;
 	case FRAME_RULE_SAME:
-		return read_register(state->frame, (uint64_t)number, ret_value);
+		return read_register(state, (uint64_t)number, ret_value);
 	case FRAME_RULE_REGISTER:
-		return read_register(state->frame, rule->number, ret_value);
+		return read_register(state, rule->number, ret_value);
 	case FRAME_RULE_VALUE:
 		return evaluate(state, rules, rule, ret_value);
 	case FRAME_RULE_SAVED:
@@ -215,26 +218,26 @@ static bool recover(const struct state *state, const struct frame_rules *rules, 
 	return false;
 }
 
-bool cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
-	      struct registers *ret_caller)
+enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
+			 struct memory *stack, struct registers *ret_caller)
 {
 	const struct frame_rules *rules = find_rules(cfi, pc);
 	struct registers caller = { .orig_rax = UINT64_MAX };
 	struct state state = { .frame = frame, .stack = stack };
 
 	if (!rules)
-		return false;
+		return CFI_NONE;
 	if (rules->is_outermost) {
 		*ret_caller = caller;
-		return true;
+		return CFI_CALLER;
 	}
 	if (!evaluate(&state, rules, &rules->cfa, &state.cfa) ||
 	    !recover(&state, rules, REGISTER_NUMBER_PC, &caller.rip) ||
 	    !recover(&state, rules, REGISTER_NUMBER_RSP, &caller.rsp))
-		return false;
+		return state.lacks_register ? CFI_REGISTER_UNKNOWN : CFI_NONE;
 	for (int number = 0; number < REGISTER_NUMBER_PC; number++)
 		if (!recover(&state, rules, number, registers_locate(&caller, number)))
 			caller.unknown |= registers_set_of(number);
 	*ret_caller = caller;
-	return true;
+	return CFI_CALLER;
 }

@@ -25,12 +25,18 @@ void cfi_free(struct cfi *cfi);
 /* The modules have been replaced: forget what was read. */
 void cfi_reset(struct cfi *cfi);
 
+enum cfi_status {
+	CFI_CALLER,
+	CFI_NONE,		/* no rules, or the stack was not captured */
+	CFI_REGISTER_UNKNOWN,	/* the rules ask for a register that is not known */
+};
+
 /*
- * From a frame to its caller. pc is where to look entries up: with a return
- * address it lies in the call before that. False if no entry covers it, or what
- * its rules need is not known. The outermost frame has a caller whose rip is 0.
+ * From a frame to its caller. pc is where to look rules up: with a return
+ * address it lies in the call before that. The outermost frame has a caller
+ * whose rip is 0.
  */
-bool cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
-	      struct registers *ret_caller);
+enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
+			 struct memory *stack, struct registers *ret_caller);
 
 #endif

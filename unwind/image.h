@@ -22,7 +22,6 @@ enum {
 	IMAGE_MODULES_MAX = 65536,
 	IMAGE_UNIVERSES_MAX = 4096,
 	IMAGE_ROOT_SIZE = 64,
-	IMAGE_PAGES_MAX = 16384,	/* cached text, in pages of 4 KiB */
 };
 
 /* Where a module's .eh_frame_hdr lies (System V ABI, LSB 10.6.2). */
@@ -37,7 +36,7 @@ struct unwind_table {
 struct module {
 	uint64_t begin, end;	/* whole mapped extent */
 	uint64_t base;		/* where its ELF header is mapped */
-	uint64_t inode;		/* of its file; 0 if none */
+	uint64_t device, inode;	/* of its file, as in /proc/PID/maps; 0 if none */
 	char *path;		/* as in /proc/PID/maps; owned by the image */
 	char *file;		/* where its file can be opened from here; NULL if nowhere */
 	const struct vm_code *vm;	/* NULL if none was recognised in it */

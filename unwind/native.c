@@ -262,10 +262,12 @@ static enum native_status step_by_file(struct native_unwinder *unwinder,
 				       struct registers *ret_caller)
 {
 	uint64_t pc = unwinder->frame.registers.rip - (unwinder->frame.is_return_address ? 1 : 0);
+	enum cfi_status status = cfi_step(unwinder->cfi, pc, &unwinder->frame.registers,
+					  unwinder->stack, ret_caller);
 
 	unwinder->cursor_is_valid = false;
-	return cfi_step(unwinder->cfi, pc, &unwinder->frame.registers, unwinder->stack, ret_caller)
-		? NATIVE_FRAME : NATIVE_LOST;
+	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
+	return status == CFI_CALLER ? NATIVE_FRAME : NATIVE_LOST;
 }
 
 enum native_status native_step(struct native_unwinder *unwinder)

@@ -10,6 +10,7 @@
 
 #include "unwind/debug_file.h"
 #include "unwind/demangle.h"
+#include "unwind/leaf_function.h"
 #include "unwind/plt.h"
 #include "unwind/string_tables.h"
 
@@ -253,6 +254,17 @@ static bool find_begin(const struct symbol_file *file, uint64_t address, uint64_
 	return true;
 }
 
+/* The entry whose extent holds the address; NULL if none does. */
+static const struct entry *find_entry(struct symbol_file *file, uint64_t address)
+{
+	size_t before = count_before(file, address);
+
+	for (size_t i = 0; i < OVERLAPS_MAX && i < before; i++)
+		if (address < file->entries[before - 1 - i].end)
+			return &file->entries[before - 1 - i];
+	return NULL;
+}
+
 /*
  * By a symbol whose extent holds the address. Functions written in assembler
  * may have symbols without a size: then unwind tables have to tell that what
@@ -260,16 +272,13 @@ static bool find_begin(const struct symbol_file *file, uint64_t address, uint64_
  */
 static bool find_in_table(struct symbol_file *file, uint64_t address, struct symbol *symbol)
 {
-	size_t before = count_before(file, address);
+	const struct entry *entry = find_entry(file, address);
 	uint64_t begin;
+	size_t before;
 
-	for (size_t i = 0; i < OVERLAPS_MAX && i < before; i++) {
-		const struct entry *entry = &file->entries[before - 1 - i];
-
-		if (address < entry->end) {
-			set_name(symbol, entry->name);
-			return true;
-		}
+	if (entry) {
+		set_name(symbol, entry->name);
+		return true;
 	}
 	if (!find_begin(file, address, &begin))
 		return false;
@@ -436,23 +445,68 @@ bool symbol_file_covers(struct symbol_file *file, uint64_t address)
 	return find_begin(file, address, &begin);
 }
 
-bool symbol_file_rules(struct symbol_file *file, uint64_t address, struct frame_rules *ret_rules)
+/* Bytes of the file that are mapped at an address of it; NULL if not all are. */
+static const uint8_t *find_bytes(Elf *elf, uint64_t address, size_t length)
+{
+	GElf_Phdr segment;
+	Elf_Data *data;
+	size_t count;
+
+	if (elf_getphdrnum(elf, &count) != 0)
+		return NULL;
+	for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &segment); i++) {
+		uint64_t skipped = address - segment.p_vaddr;
+
+		if (segment.p_type != PT_LOAD || skipped >= segment.p_filesz ||
+		    length > segment.p_filesz - skipped)
+			continue;
+		data = elf_getdata_rawchunk(elf, (int64_t)(segment.p_offset + skipped), length,
+					    ELF_T_BYTE);
+		return data && data->d_size == length ? data->d_buf : NULL;
+	}
+	return NULL;
+}
+
+/* Is the address in a function that never has anything on the stack? */
+static bool is_in_leaf(struct symbol_file *file, uint64_t address)
+{
+	const struct entry *entry = find_entry(file, address);
+	const uint8_t *code;
+	GElf_Addr bias;
+	Elf *elf;
+
+	if (!entry)
+		return false;
+	elf = dwfl_module_getelf(file->dwfl, &bias);
+	code = elf ? find_bytes(elf, entry->begin - bias, entry->end - entry->begin) : NULL;
+	return code && leaf_function(code, entry->end - entry->begin);
+}
+
+/* No linker describes the PLT of a static program, some describe none, nor do some functions. */
+static bool is_after_call(struct symbol_file *file, uint64_t address)
 {
 	struct plt_entry entry;
+	GElf_Addr bias;
+
+	return (find_plt_entry(file, address, &entry, &bias) && entry.is_before_jump) ||
+	       is_in_leaf(file, address);
+}
+
+bool symbol_file_rules(struct symbol_file *file, uint64_t address, struct frame_rules *ret_rules)
+{
 	Dwarf_Addr bias;
 	Dwarf_Frame *row = find_row(file, address, &bias);
 	bool taken;
 
 	if (!row)
 		row = find_debug_row(file, address);
-	if (row) {
-		taken = frame_rules_take(row, ret_rules);
-		free(row);
+	if (!row) {
+		taken = is_after_call(file, address);
+		if (taken)
+			frame_rules_of_call(ret_rules);
 		return taken;
 	}
-	/* No linker describes the PLT of a static program, and some describe none. */
-	if (!find_plt_entry(file, address, &entry, &bias) || !entry.is_before_jump)
-		return false;
-	frame_rules_of_call(ret_rules);
-	return true;
+	taken = frame_rules_take(row, ret_rules);
+	free(row);
+	return taken;
 }

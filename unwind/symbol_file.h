@@ -43,8 +43,8 @@ bool symbol_file_covers(struct symbol_file *file, uint64_t address);
 
 /*
  * How to find the caller from the address, by .eh_frame or .debug_frame, the
- * one of a separate debug file too, or as it is in any PLT. False if no entry
- * covers it.
+ * one of a separate debug file too, or as it is in any PLT and in functions
+ * that use no stack. False if none of these is there.
  */
 bool symbol_file_rules(struct symbol_file *file, uint64_t address, struct frame_rules *ret_rules);
 

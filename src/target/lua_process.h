@@ -21,11 +21,15 @@
 #include "unwind/namer.h"
 #include "unwind/registers.h"
 
+struct known_files;
 struct lua_process;
 
-/* functions must outlive it. 0 or a negative errno. */
-int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
-		     struct lua_process **ret_process);
+/*
+ * What is found out about files is kept in files, for other processes; NULL if
+ * there are none. functions and files must outlive it. 0 or a negative errno.
+ */
+int lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
+		     const struct namer_options *options, struct lua_process **ret_process);
 void lua_process_close(struct lua_process *process);
 
 /* The same for a process that left a core file, which must outlive it. It holds still for ever. */
@@ -70,9 +74,6 @@ size_t lua_process_universe_count(const struct lua_process *process);
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
 const char *lua_process_universe_path(const struct lua_process *process, size_t index);	/* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
-
-/* CPU time of the processes that read symbols for it. */
-uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process);
 
 /* Copy what belongs to a thread that holds still with these registers. */
 void lua_process_capture(struct lua_process *process, const struct registers *registers,

@@ -43,6 +43,7 @@ struct tracee {
 	bool execed;		/* has run another program since this was last cleared (by you) */
 	bool exit_known;	/* TRACEE_GONE: exit_status holds what waitpid() told */
 	int exit_status;
+	uint64_t told_ns;	/* when it was last told to stop: CLOCK_MONOTONIC */
 
 	/* The tracer's own. */
 	bool wanted;		/* tracer_stop() waits for this thread */
@@ -55,6 +56,14 @@ struct tracer;
 
 /* NULL with errno ENOMEM, or EAGAIN if no timer can be had. Takes SIGRTMAX, see watch.h. */
 struct tracer *tracer_new(void);
+
+/*
+ * Before the first thread is seized: where the kernel has no PTRACE_SEIZE, use
+ * PTRACE_ATTACH. Each thread is then stopped and woken once for it, and by
+ * SIGSTOP for each look. Job control waits for ljspy, a SIGCONT may be lost, and
+ * a target stays stopped if ljspy is killed after it sent SIGSTOP.
+ */
+void tracer_allow_attach(struct tracer *tracer);
 
 /*
  * Before the first thread is seized: leave them all alone. "Seized" then means
@@ -77,8 +86,9 @@ void tracer_free(struct tracer *tracer);
 
 /*
  * Seize a thread. 0 and *ret_tracee, or -ESRCH (gone), -EPERM (see
- * permission.h; also for a thread that has ended but was not reaped), -ENOMEM. A thread that is seized already, or was and is gone but not
- * forgotten, is given as it is.
+ * permission.h; also for a thread that has ended but was not reaped), -EIO
+ * (there is no PTRACE_SEIZE), -ENOMEM. A thread that is seized already, or was
+ * and is gone but not forgotten, is given as it is.
  */
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
 

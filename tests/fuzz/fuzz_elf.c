@@ -52,7 +52,7 @@ struct symbol_server *__wrap_symbol_server_start(void)
 
 static void unwind(struct image *image, struct memory *memory, uint64_t pc)
 {
-	struct symbols *symbols = symbols_new(image, memory);
+	struct symbols *symbols = symbols_new(image, memory, NULL);
 	struct native_unwinder *native = native_unwinder_new(image, symbols);
 	struct registers leaf = { .rip = pc, .rsp = BASE + pc % 4096 / 8 * 8, .rbp = BASE + 256 };
 

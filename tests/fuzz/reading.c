@@ -103,7 +103,7 @@ static void open_reader(struct reader *reader, const struct memory_image *image,
 		   reader->capture, "there is memory");
 	set_modules(reader->image, image);
 	image_add_universe(reader->image, image->g, &image->vm);
-	reader->symbols = symbols_new(reader->image, memory);
+	reader->symbols = symbols_new(reader->image, memory, NULL);
 	fuzz_check(reader->symbols, "there is memory");
 	reader->native = native_unwinder_new(reader->image, reader->symbols);
 	reader->namer = namer_new(reader->image, memory, reader->symbols, reader->functions, &options);

@@ -141,6 +141,21 @@ def test_assembler_without_sizes(library, frames_in):
     assert re.match(r"libnames\.so\+0x\w+ \[libnames\.so\]|\[lost", frame)
 
 
+def test_assembler_without_unwind_tables(library, frames_in):
+    """Its caller is known where it certainly has nothing on the stack, nor in registers
+    that callers rely on, and else is not."""
+    path = library()
+    assert frames_in(path, "leaf") == ["leaf [libnames.so]"]
+    for function in ("pushes", "borrows"):
+        assert [frame for frame in frames_in(path, function) if frame.startswith("[lost: ")], function
+
+
+def test_debug_frame_in_a_separate_file(library, frames_in, build, tmp_path):
+    path = library("-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+    split_debug_info(build, path, tmp_path / ".debug/libnames.so.debug")
+    assert frames_in(path, "exported") == WITH_DEBUG_INFO
+
+
 @pytest.mark.parametrize("strip", ([], ["-s"]), ids=("symbols", "stripped"))
 @pytest.mark.parametrize(
     "options",

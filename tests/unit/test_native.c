@@ -145,7 +145,7 @@ static int set_up(void **state)
 	assert_non_null(fixture);
 	fixture->damaged.memory.read_ranges = read_damaged;
 	fixture->image = image_new(&fixture->damaged.memory);
-	fixture->symbols = symbols_new(fixture->image, &fixture->damaged.memory);
+	fixture->symbols = symbols_new(fixture->image, &fixture->damaged.memory, NULL);
 	fixture->unwinder = native_unwinder_new(fixture->image, fixture->symbols);
 	assert_non_null(fixture->unwinder);
 	set_damage(fixture, 0);
