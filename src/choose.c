@@ -27,6 +27,27 @@ void choose_explain_no_luajit(pid_t pid)
 	message_note("`ljspy info -p %d` tells what was looked at.", pid);
 }
 
+bool choose_explain_failure(const struct sampler_result *result, const char *command)
+{
+	if (result->end == SAMPLER_NO_LUAJIT) {
+		choose_explain_no_luajit(result->pid);
+		return true;
+	}
+	if (result->end != SAMPLER_FAILED)
+		return false;
+	if (result->error == EAGAIN) {
+		message_error("No timer can be had.");
+		message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
+	} else if (command) {
+		message_error_errno(result->error, "%s", command);
+	} else if (result->pid == 0) {
+		message_error_errno(result->error, "starting to take samples");
+	} else {
+		choose_explain(result->pid, result->error);
+	}
+	return true;
+}
+
 /*---- May it be looked at? ----*/
 
 struct family {

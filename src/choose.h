@@ -5,6 +5,7 @@
 #define LJSPY_CHOOSE_H
 
 #include "src/options.h"
+#include "src/sampler.h"
 #include "src/target/process.h"
 
 /*
@@ -20,6 +21,9 @@ void choose_explain(pid_t pid, int error);
 
 /* Tell that there is no LuaJIT in the process. */
 void choose_explain_no_luajit(pid_t pid);
+
+/* If sampling could not begin, tell why; command is what was to be started, or NULL. */
+bool choose_explain_failure(const struct sampler_result *result, const char *command);
 
 /*
  * Is it a living process that may be traced? If not, the user has been told.

@@ -184,23 +184,8 @@ static bool explain_failure(const struct recording *recording)
 	const struct sampler_result *result = &recording->result;
 	const struct options *options = recording->options;
 
-	if (result->end == SAMPLER_NO_LUAJIT) {
-		choose_explain_no_luajit(result->pid);
+	if (choose_explain_failure(result, options->launch ? options->launch[0] : NULL))
 		return true;
-	}
-	if (result->end == SAMPLER_FAILED) {
-		if (result->error == EAGAIN) {
-			message_error("No timer can be had.");
-			message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
-		} else if (result->pid == 0 && !options->launch) {
-			message_error_errno(result->error, "starting to record");
-		} else if (options->launch) {
-			message_error_errno(result->error, "%s", options->launch[0]);
-		} else {
-			choose_explain(result->pid, result->error);
-		}
-		return true;
-	}
 	if (options->launch && !result->saw_luajit) {
 		message_error("%s did not run LuaJIT.", options->launch[0]);
 		return true;

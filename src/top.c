@@ -120,14 +120,8 @@ static enum exit_status conclude(const struct top *top)
 {
 	const struct sampler_result *result = &top->result;
 
-	if (result->end == SAMPLER_NO_LUAJIT) {
-		choose_explain_no_luajit(result->pid);
+	if (choose_explain_failure(result, NULL))
 		return EXIT_NOTHING_DONE;
-	}
-	if (result->end == SAMPLER_FAILED) {
-		choose_explain(result->pid, result->error);
-		return EXIT_NOTHING_DONE;
-	}
 	figures_print(stderr, &result->figures);
 	if (result->end == SAMPLER_TARGETS_ENDED)
 		message_note("The target has ended.");

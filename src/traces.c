@@ -159,7 +159,6 @@ static void *run_reports(void *context)
 /* False if the user was told that it cannot be done. */
 static bool sample(struct traces_command *command)
 {
-	const struct sampler_result *result = &command->result;
 	pthread_t thread;
 	int error = pthread_create(&thread, NULL, run_sampler, command);
 
@@ -168,13 +167,7 @@ static bool sample(struct traces_command *command)
 		return false;
 	}
 	pthread_join(thread, NULL);
-	if (result->end == SAMPLER_NO_LUAJIT)
-		choose_explain_no_luajit(result->pid);
-	else if (result->end == SAMPLER_FAILED)
-		choose_explain(result->pid, result->error);
-	else
-		return true;
-	return false;
+	return !choose_explain_failure(&command->result, NULL);
 }
 
 /* False when memory is short. */
