@@ -113,7 +113,7 @@ static enum exit_status inform(pid_t pid, struct functions *functions,
 
 	if (!choose_check(pid) || !choose_check_layout(pid, given->layout))
 		return EXIT_NOTHING_DONE;
-	error = lua_process_open(pid, functions, &options, &lua);
+	error = lua_process_open(pid, functions, NULL, &options, &lua);
 	if (!error) {
 		if (given->layout)
 			lua_process_give_layout(lua, &given->layout->layout, given->layout->is_file);

@@ -89,6 +89,9 @@ static int read_status(pid_t pid, struct process *process)
 	value = find_status(text, "TracerPid");
 	if (value)
 		process->tracer_pid = (pid_t)strtol(value, NULL, 10);
+	value = find_status(text, "ShdPnd");
+	if (value)
+		process->pending_signals = strtoull(value, NULL, 16);
 	value = find_status(text, "CapPrm");
 	if (value)
 		process->capabilities = strtoull(value, NULL, 16);

@@ -6,18 +6,19 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "luajit-layouts/elf_image.h"
 #include "luajit-layouts/recognise.h"
 #include "memory/snapshot.h"
 #include "tests/fuzz/fuzz.h"
-#include "unwind/cfi.h"
 #include "unwind/dynamic_symbol.h"
 #include "unwind/elf_file.h"
 #include "unwind/image.h"
 #include "unwind/native.h"
 #include "unwind/plt.h"
 #include "unwind/request.h"
+#include "unwind/symbol_server.h"
 
 enum { BASE = 0x400000, STEPS_MAX = 64, FILE_BYTES_MAX = 1 << 16 };
 
@@ -42,16 +43,25 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 	}
 }
 
+/* No process is to be started for what libunwind is not given. */
+struct symbol_server *__wrap_symbol_server_start(void);
+struct symbol_server *__wrap_symbol_server_start(void)
+{
+	return NULL;
+}
+
 static void unwind(struct image *image, struct memory *memory, uint64_t pc)
 {
-	struct native_unwinder *native = native_unwinder_new(image);
+	struct symbols *symbols = symbols_new(image, memory, NULL);
+	struct native_unwinder *native = native_unwinder_new(image, symbols);
 	struct registers leaf = { .rip = pc, .rsp = BASE + pc % 4096 / 8 * 8, .rbp = BASE + 256 };
 
-	fuzz_check(native != NULL, "there is memory");
+	fuzz_check(symbols && native, "there is memory");
 	native_begin(native, memory, &leaf);
 	for (int i = 0; i < STEPS_MAX && native_step(native) == NATIVE_FRAME; i++)
 		;
 	native_unwinder_free(native);
+	symbols_free(symbols);
 }
 
 /* Does the file claim much to be mapped? Then it would be made as large, which is slow and teaches nothing. */
@@ -77,26 +87,24 @@ static bool is_large(const struct mapped *mapped)
 
 static void read_file(const struct module *module, struct memory *memory, uint64_t pc)
 {
-	struct registers frame = { .rip = pc, .rsp = BASE, .rbp = BASE + 256 }, caller;
-	struct elf_file file;
-	char name[64];
-	struct cfi *cfi;
+	int fd = elf_file_descriptor(module, memory);
+	struct plt_entry entry;
+	Elf *elf;
 
-	if (elf_file_open(module, memory, &file)) {
-		plt_find(file.elf, pc - file.bias, name, sizeof(name));
-		elf_file_close(&file);
-	}
-	cfi = cfi_open(module, memory);
-	if (cfi) {
-		cfi_step(cfi, pc, &frame, memory, &caller);
-		cfi_close(cfi);
-	}
+	if (fd < 0)
+		return;
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf)
+		plt_find(elf, pc - BASE, &entry);
+	elf_end(elf);
+	close(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = fuzz_input(data, size);
-	uint64_t pc = BASE + fuzz_take(&input, 2), address, begin;
+	uint64_t pc = BASE + fuzz_take(&input, 2), address, pair, begin;
 	struct mapped mapped = { { read_ranges }, input.at, fuzz_left(&input) };
 	struct module *modules = calloc(1, sizeof(*modules)), *module;
 	struct image *image = image_new(&mapped.memory);
@@ -113,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	request_layout_find(&mapped.memory, BASE, &request);
 	recognise_vm(&mapped.memory, BASE, NULL, NULL, &vm);
 	image_unwind_table(image, module);
-	image_unwind_entry(image, module, pc, &begin);
+	image_unwind_entry(image, module, pc, &pair, &begin);
 	unwind(image, &mapped.memory, pc);
 	if (!is_large(&mapped))
 		read_file(module, &mapped.memory, pc);

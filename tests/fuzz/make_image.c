@@ -185,7 +185,7 @@ static void look(const struct target *target, bool recognise, const char *path)
 	char *text = NULL;
 	size_t length = 0;
 	FILE *out = open_memstream(&text, &length);
-	int error = lua_process_open(target->pid, functions, &options, &process);
+	int error = lua_process_open(target->pid, functions, NULL, &options, &process);
 
 	memset(&image, 0, sizeof(image));
 	if (!error)

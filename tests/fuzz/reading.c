@@ -31,8 +31,7 @@ enum {
  * VM's code, which take long, are apart.
  */
 struct symbol_server *__wrap_symbol_server_start(void);
-bool __wrap_elf_file_open(const struct module *module, struct memory *live, struct elf_file *ret_file);
-int __wrap_elf_file_descriptor(const struct module *module, struct memory *live, uint64_t *ret_bias);
+int __wrap_elf_file_descriptor(const struct module *module, struct memory *live);
 bool __wrap_vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
 			     const struct builtins *builtins, struct vm_names *ret_names);
 bool __real_vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
@@ -54,19 +53,10 @@ struct symbol_server *__wrap_symbol_server_start(void)
 	return NULL;
 }
 
-bool __wrap_elf_file_open(const struct module *module, struct memory *live, struct elf_file *ret_file)
+int __wrap_elf_file_descriptor(const struct module *module, struct memory *live)
 {
 	(void)module;
 	(void)live;
-	(void)ret_file;
-	return false;
-}
-
-int __wrap_elf_file_descriptor(const struct module *module, struct memory *live, uint64_t *ret_bias)
-{
-	(void)module;
-	(void)live;
-	(void)ret_bias;
 	return -1;
 }
 
@@ -75,6 +65,7 @@ struct reader {
 	struct image *image;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
+	struct symbols *symbols;
 	struct native_unwinder *native;
 	struct vm_decoder *decoder;
 	struct functions *functions;
@@ -112,8 +103,10 @@ static void open_reader(struct reader *reader, const struct memory_image *image,
 		   reader->capture, "there is memory");
 	set_modules(reader->image, image);
 	image_add_universe(reader->image, image->g, &image->vm);
-	reader->native = native_unwinder_new(reader->image);
-	reader->namer = namer_new(reader->image, memory, reader->functions, &options);
+	reader->symbols = symbols_new(reader->image, memory, NULL);
+	fuzz_check(reader->symbols, "there is memory");
+	reader->native = native_unwinder_new(reader->image, reader->symbols);
+	reader->namer = namer_new(reader->image, memory, reader->symbols, reader->functions, &options);
 	reader->decoder = vm_decoder_new();
 	fuzz_check(reader->native && reader->decoder && reader->namer, "there is memory");
 }
@@ -124,6 +117,7 @@ static void close_reader(struct reader *reader)
 	namer_free(reader->namer);
 	vm_decoder_free(reader->decoder);
 	native_unwinder_free(reader->native);
+	symbols_free(reader->symbols);
 	functions_free(reader->functions);
 	free(reader->capture);
 	snapshot_free(reader->snapshot);
