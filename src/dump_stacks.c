@@ -21,7 +21,7 @@ int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
 	return dump_process_add_thread(report, thread, &frame, 1);
 }
 
-int dump_thread(struct lua_process *process, const struct dump_thread *thread,
+int dump_thread(struct lua_process *process, const struct dump_thread *thread, bool only_whole,
 		struct dump_process *report, bool *ret_whole)
 {
 	struct dump_thread found = *thread;
@@ -33,14 +33,14 @@ int dump_thread(struct lua_process *process, const struct dump_thread *thread,
 
 	if (error)
 		return error;
-	found.phase = lua_process_phase(process);
-	error = dump_process_add_thread(report, &found, frames, count);
-	if (error)
-		return error;
 	for (size_t i = 0; i < count; i++)
 		whole &= frames[i].function->kind != FRAME_LOST;
-	*ret_whole = whole;
-	return 0;
+	found.phase = lua_process_phase(process);
+	if (whole || !only_whole)
+		error = dump_process_add_thread(report, &found, frames, count);
+	if (!error)
+		*ret_whole = whole;
+	return error;
 }
 
 /*---- Coroutines ----*/

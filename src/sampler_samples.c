@@ -181,8 +181,10 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 
 	if (!is_only && !record->stack_address)
 		learn_stack(target, thread, record);
-	if (!thread_is_running(target->threads, thread))
+	/* One that waits for a CPU all the time is still where it was. */
+	if (target->cpu_ns == record->process_cpu_ns || !thread_is_running(target->threads, thread))
 		return;
+	record->process_cpu_ns = target->cpu_ns;
 	if (!is_only && !record->stack_address) {
 		lost = LOST_NOT_STOPPED;
 	} else {
@@ -209,14 +211,13 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
 			  struct thread_record *record)
 {
-	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC);
 	int error;
 
 	if (thread->tracee->state == TRACEE_AWAITED || !thread_is_running(target->threads, thread))
 		return;
 	error = tracer_stop(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
 	if (!error)
-		take_held(sampler, target, thread, record, begin);
+		take_held(sampler, target, thread, record, thread->tracee->told_ns);
 	else if (error == -ETIMEDOUT)
 		thread->tracee->hold_late = true;
 }

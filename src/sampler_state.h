@@ -28,6 +28,7 @@ enum {
 struct thread_record {
 	pid_t tid;
 	struct capture_hints hints;
+	uint64_t process_cpu_ns;	/* at its last sample without a stop */
 	uint64_t stack_address;		/* on its native stack; 0 if not known, or not needed */
 	uint64_t pending_ns;		/* CPU time that no sample stands for yet */
 	bool has_run;			/* since its last sample */

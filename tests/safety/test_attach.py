@@ -44,9 +44,9 @@ def test_it_is_refused_with_the_price(without_seize):
         assert word in result.stderr
 
 
-def test_it_is_recorded_if_allowed(without_seize, runtime, jit, tmp_path):
+def test_it_is_recorded_if_allowed(without_seize, jit, tmp_path):
     (program,) = [p for p in stacks.all_programs() if p.name == "coroutines"]
-    with ljspy.program(runtime, "coroutines", jit) as target:
+    with ljspy.program("luajit", "coroutines", jit) as target:
         recording = ljspy.record(tmp_path, "-p", target.pid, options=ALLOWED, through=without_seize)
         assert is_running(target)
     verdicts = [program.judge(sample) for sample in recording.samples]

@@ -14,7 +14,7 @@ import ljspy
 
 pytestmark = pytest.mark.usefixtures("built")
 
-KILLS = int(os.environ.get("SAFETY_KILLS", 20))
+KILLS = int(os.environ.get("SAFETY_KILLS", 10))
 LATEST = 0.3  # seconds after its start: most of them fall into the recording
 THREADS = 3
 

@@ -43,13 +43,13 @@ def script(path, source):
     return path
 
 
-def test_storms_of_signals(runtime, jit, tmp_path):
+def test_storms_of_signals(runtime, tmp_path):
     """A timer's, each millisecond; of children that end, one after the other; and queued ones."""
     library = tmp_path / "signals.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, HERE / "signals.c"], check=True)
     program, sender = script(tmp_path / "program.lua", SOURCE), script(tmp_path / "sender.lua", SENDER)
     # The limit of Target is an alarm; this program has its own use for those.
-    argv = ["timeout", "60", ljspy.luajit(runtime), f"-j{jit}", program, library]
+    argv = ["timeout", "60", ljspy.luajit(runtime), program, library]
     begin = time.monotonic()
     with ljspy.Target(argv).wait_ready() as target:
         pid = int(subprocess.run(["pgrep", "-P", str(target.pid)], capture_output=True, check=True).stdout)
