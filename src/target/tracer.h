@@ -43,6 +43,7 @@ struct tracee {
 	bool execed;		/* has run another program since this was last cleared (by you) */
 	bool exit_known;	/* TRACEE_GONE: exit_status holds what waitpid() told */
 	int exit_status;
+	uint64_t told_ns;	/* when it was last told to stop: CLOCK_MONOTONIC */
 
 	/* The tracer's own. */
 	bool wanted;		/* tracer_stop() waits for this thread */
@@ -53,7 +54,7 @@ enum { FILES_OPEN_DEFAULT = 512 };
 
 struct tracer;
 
-/* NULL with errno ENOMEM, or EAGAIN if no timer can be had. Takes SIGRTMAX, see watch.h. */
+/* NULL with errno ENOMEM, or EAGAIN if no timer can be had. Takes WATCH_SIGNAL, see watch.h. */
 struct tracer *tracer_new(void);
 
 /*
