@@ -266,7 +266,7 @@ bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair,
 		       struct unwind_entry *entry)
 {
 	struct reader fde, cie;
-	struct common common;
+	struct common common = { 0 };
 	uint64_t address;
 	uint32_t offset;
 
