@@ -65,7 +65,6 @@ enum elf_image_status elf_image_open(struct memory *memory, uint64_t base,
 		ret_image->machine = header.e_machine;
 	if (status != ELF_IMAGE_OK)
 		return status;
-	memcpy(image.ident, header.e_ident, sizeof(image.ident));
 	image.machine = header.e_machine;
 	if (memory_read(memory, base + header.e_phoff, headers,
 			header.e_phnum * sizeof(headers[0])) != MEMORY_OK)

@@ -32,7 +32,6 @@ struct elf_segment {
 };
 
 struct elf_image {
-	unsigned char ident[EI_NIDENT];
 	uint16_t machine;	/* EM_X86_64, ...; also valid on ELF_IMAGE_OTHER_MACHINE */
 	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];	/* PT_LOAD */
 	size_t segment_count;

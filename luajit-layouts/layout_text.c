@@ -31,9 +31,10 @@ void layout_text_write(const struct layout *layout, FILE *file)
 {
 	struct layout copy = *layout;
 
-	fprintf(file, "# A LuaJIT layout: offsets in bytes, by LuaJIT's names.\n"
-		"name = %s\ngc64 = %s\nhas_jit = %s\nbytecode = %s\n", layout->name,
-		layout->gc64 ? "yes" : "no", layout->has_jit ? "yes" : "no",
+	fprintf(file, "# A LuaJIT layout: offsets in bytes, by LuaJIT's names.\n");
+	if (*layout->name)
+		fprintf(file, "name = %s\n", layout->name);
+	fprintf(file, "gc64 = %s\nhas_jit = %s\nbytecode = %s\n", layout->gc64 ? "yes" : "no", layout->has_jit ? "yes" : "no",
 		bytecodes[layout->bytecode]);
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		int32_t value = *field_at(&copy, i);

@@ -1,8 +1,6 @@
 #include "luajit-layouts/vm_find.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <libelf.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,9 +78,16 @@ enum {
 /* A copy of .eh_frame, from its start to the end of its segment. */
 struct unwind_table {
 	uint64_t address;
-	Elf_Data data;
-	const unsigned char *ident;
+	uint8_t *bytes;
+	size_t size;
 	uint16_t machine;
+};
+
+/* A record of it (LSB 5.0, 10.6.1), of the 32-bit format: linkers write no other. */
+struct record {
+	uint32_t id;			/* 0: a CIE; else how far before the id an FDE's CIE is */
+	size_t offset, next;		/* of this record and the one after it */
+	const uint8_t *begin, *end;	/* what follows the id */
 };
 
 static enum vm_find_status locate_table(struct memory *memory, const struct elf_image *image,
@@ -110,13 +115,13 @@ static enum vm_find_status locate_table(struct memory *memory, const struct elf_
 	return VM_FIND_OK;
 }
 
-/* On VM_FIND_OK the caller frees table->data.d_buf. */
+/* On VM_FIND_OK the caller frees table->bytes. */
 static enum vm_find_status copy_table(struct memory *memory, const struct elf_image *image,
 				      struct unwind_table *table)
 {
 	enum vm_find_status status;
 	uint64_t begin, end;
-	void *copy;
+	uint8_t *copy;
 
 	status = locate_table(memory, image, &begin, &end);
 	if (status != VM_FIND_OK)
@@ -126,18 +131,35 @@ static enum vm_find_status copy_table(struct memory *memory, const struct elf_im
 		free(copy);
 		return VM_FIND_UNREADABLE;
 	}
-	table->address = begin;
-	table->ident = image->ident;
-	table->machine = image->machine;
-	table->data = (Elf_Data){
-		.d_buf = copy, .d_type = ELF_T_BYTE, .d_version = EV_CURRENT, .d_size = end - begin,
-	};
+	*table = (struct unwind_table){ .address = begin, .bytes = copy, .size = end - begin,
+					.machine = image->machine };
 	return VM_FIND_OK;
 }
 
-struct unwind_entry {
+/* False at the end, and where there is no record. */
+static bool read_record(const struct unwind_table *table, size_t offset, struct record *ret)
+{
+	const uint8_t *at = table->bytes + offset;
+	uint32_t length, id;
+
+	if (table->size - offset < sizeof(length) + sizeof(id))
+		return false;
+	memcpy(&length, at, sizeof(length));
+	memcpy(&id, at + sizeof(length), sizeof(id));
+	if (length < sizeof(id) || length > table->size - offset - sizeof(length))
+		return false;
+	*ret = (struct record){
+		.id = id,
+		.offset = offset,
+		.next = offset + sizeof(length) + length,
+		.begin = at + sizeof(length) + sizeof(id),
+		.end = at + sizeof(length) + length,
+	};
+	return true;
+}
+
+struct unwind_range {
 	uint64_t begin, end;
-	Dwarf_Off cie;
 };
 
 /*
@@ -145,73 +167,71 @@ struct unwind_entry {
  * padding aside). Its addresses are taken to be PC-relative 32-bit ones, as
  * buildvm writes them, with no augmentation data.
  */
-static bool entry_has_rules(const struct unwind_table *table, const Dwarf_FDE *entry,
-			    const uint8_t *rules, size_t length, struct unwind_entry *ret)
+static bool entry_has_rules(const struct unwind_table *table, const struct record *entry,
+			    const uint8_t *rules, size_t length, struct unwind_range *ret)
 {
 	const size_t head = sizeof(int32_t) + sizeof(uint32_t) + 1;
-	const uint8_t *instructions = entry->start + head;
-	uint64_t start = table->address + (entry->start - (const uint8_t *)table->data.d_buf);
+	const uint8_t *instructions = entry->begin + head;
+	uint64_t start = table->address + (size_t)(entry->begin - table->bytes);
 	int32_t displacement;
 	uint32_t range;
 
-	if (entry->start + head + length > entry->end || entry->start[head - 1] != 0 ||
+	if ((size_t)(entry->end - entry->begin) < head + length || entry->begin[head - 1] != 0 ||
 	    memcmp(instructions, rules, length) != 0)
 		return false;
 	for (const uint8_t *byte = instructions + length; byte < entry->end; byte++) {
 		if (*byte != DW_CFA_nop)
 			return false;
 	}
-	memcpy(&displacement, entry->start, sizeof(displacement));
-	memcpy(&range, entry->start + sizeof(displacement), sizeof(range));
+	memcpy(&displacement, entry->begin, sizeof(displacement));
+	memcpy(&range, entry->begin + sizeof(displacement), sizeof(range));
 	ret->begin = start + displacement;
 	ret->end = ret->begin + range;
-	ret->cie = entry->CIE_pointer;
 	return true;
 }
 
-/* Is this the hand-written "zPR" description with its own personality routine? */
-static bool has_personality(struct unwind_table *table, Dwarf_Off offset)
+/* Does an FDE belong to the hand-written "zPR" description with its own personality routine? */
+static bool has_personality(const struct unwind_table *table, const struct record *entry)
 {
-	Dwarf_CFI_Entry entry;
-	Dwarf_Off next;
+	static const uint8_t version_1[] = { 1, 'z', 'P', 'R', '\0' };
+	const size_t id = entry->offset + sizeof(uint32_t);
+	struct record common;
 
-	return dwarf_next_cfi(table->ident, &table->data, true, offset, &next, &entry) == 0 &&
-	       dwarf_cfi_cie_p(&entry) && strcmp(entry.cie.augmentation, "zPR") == 0;
+	return entry->id <= id && read_record(table, id - entry->id, &common) && common.id == 0 &&
+	       (size_t)(common.end - common.begin) >= sizeof(version_1) &&
+	       memcmp(common.begin, version_1, sizeof(version_1)) == 0;
 }
 
 /* The rules by which it is the interpreter's, or NULL. */
-static const struct unwind_rules *interpreter_rules(struct unwind_table *table, const Dwarf_FDE *fde,
-						    struct unwind_entry *ret)
+static const struct unwind_rules *interpreter_rules(const struct unwind_table *table,
+						    const struct record *entry,
+						    struct unwind_range *ret)
 {
 	for (size_t i = 0; i < sizeof(unwind_rules) / sizeof(unwind_rules[0]); i++) {
 		const struct unwind_rules *rules = &unwind_rules[i];
 
 		if (rules->machine == table->machine &&
-		    entry_has_rules(table, fde, rules->interpreter, rules->interpreter_length, ret) &&
+		    entry_has_rules(table, entry, rules->interpreter, rules->interpreter_length, ret) &&
 		    ret->end - ret->begin >= VM_BYTES_MIN && ret->end - ret->begin <= VM_BYTES_MAX &&
-		    has_personality(table, ret->cie))
+		    has_personality(table, entry))
 			return rules;
 	}
 	return NULL;
 }
 
-static enum vm_find_status search_table(struct unwind_table *table, struct vm_extent *ret_extent)
+static enum vm_find_status search_table(const struct unwind_table *table,
+					struct vm_extent *ret_extent)
 {
 	struct vm_extent extent = { .begin = 0 };
 	const struct unwind_rules *rules = NULL;
-	Dwarf_Off offset = 0, next = 0;
-	struct unwind_entry range;
-	Dwarf_CFI_Entry entry;
-	int result;
+	struct unwind_range range;
+	struct record entry;
 
-	while ((result = dwarf_next_cfi(table->ident, &table->data, true, offset, &next, &entry)) != 1) {
-		if (next <= offset || next == (Dwarf_Off)-1)
-			break;
-		offset = next;
-		if (result != 0 || dwarf_cfi_cie_p(&entry))
+	for (size_t offset = 0; read_record(table, offset, &entry); offset = entry.next) {
+		if (entry.id == 0)
 			continue;
 		if (rules == NULL) {
-			rules = interpreter_rules(table, &entry.fde, &range);
+			rules = interpreter_rules(table, &entry, &range);
 			if (rules != NULL) {
 				extent.begin = range.begin;
 				extent.end = range.end;
@@ -219,7 +239,7 @@ static enum vm_find_status search_table(struct unwind_table *table, struct vm_ex
 			continue;
 		}
 		/* The entry after the interpreter's is lj_vm_ffi_call's, if the build has FFI. */
-		if (entry_has_rules(table, &entry.fde, rules->ffi_call, rules->ffi_call_length, &range) &&
+		if (entry_has_rules(table, &entry, rules->ffi_call, rules->ffi_call_length, &range) &&
 		    range.begin == extent.end) {
 			extent.ffi_call = range.begin;
 			extent.ffi_call_end = range.end;
@@ -237,24 +257,22 @@ static bool find_next_function(struct memory *memory, const struct elf_image *im
 			       uint64_t after, uint64_t *ret)
 {
 	uint64_t lowest = UINT64_MAX;
-	Dwarf_Off offset = 0, next = 0;
 	struct unwind_table table;
-	Dwarf_CFI_Entry entry;
+	struct record entry;
 	int32_t displacement;
 	uint64_t begin;
 
 	if (copy_table(memory, image, &table) != VM_FIND_OK)
 		return false;
-	while (dwarf_next_cfi(table.ident, &table.data, true, offset, &next, &entry) == 0 && next > offset) {
-		offset = next;
-		if (dwarf_cfi_cie_p(&entry) || entry.fde.end - entry.fde.start < (ptrdiff_t)sizeof(displacement))
+	for (size_t offset = 0; read_record(&table, offset, &entry); offset = entry.next) {
+		if (entry.id == 0 || entry.end - entry.begin < (ptrdiff_t)sizeof(displacement))
 			continue;
-		memcpy(&displacement, entry.fde.start, sizeof(displacement));
-		begin = table.address + (entry.fde.start - (const uint8_t *)table.data.d_buf) + displacement;
+		memcpy(&displacement, entry.begin, sizeof(displacement));
+		begin = table.address + (size_t)(entry.begin - table.bytes) + displacement;
 		if (begin > after && begin < lowest)
 			lowest = begin;
 	}
-	free(table.data.d_buf);
+	free(table.bytes);
 	*ret = lowest;
 	return lowest != UINT64_MAX;
 }
@@ -269,7 +287,7 @@ enum vm_find_status vm_find_by_unwind_entry(struct memory *memory, const struct 
 	if (status != VM_FIND_OK)
 		return status;
 	status = search_table(&table, ret_extent);
-	free(table.data.d_buf);
+	free(table.bytes);
 	return status;
 }
 

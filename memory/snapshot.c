@@ -172,7 +172,8 @@ static bool read_pieces(struct snapshot *snapshot, size_t count, size_t guessed,
 			return false;
 		total += pieces[i].length;
 	}
-	if (!grow((void **)&snapshot->arena, &snapshot->size, total, 1) ||
+	/* Something to point into, even if nothing is captured. */
+	if (!grow((void **)&snapshot->arena, &snapshot->size, total ? total : 1, 1) ||
 	    !grow((void **)&snapshot->regions, &snapshot->region_size,
 		  snapshot->region_count + count, sizeof(*snapshot->regions)))
 		return false;

@@ -23,6 +23,7 @@ struct view {
 	bool annotate;		/* mark compiled Lua functions with _[j] */
 	bool inverted;		/* callees at the root */
 	double min_percent;	/* what has a smaller share is left out */
+	const char *group;	/* what the outermost frame tells of each stack, "module"; NULL: nothing */
 };
 
 /* One of two recordings that are compared. Functions of both are interned in one table. */

@@ -134,6 +134,8 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 		if (row->last_sample != tally->samples)
 			add_weight(&row->total, ns);
 		row->last_sample = tally->samples;
+		if (i + 1 == sample->frame_count)
+			row->root_ns += ns;
 	}
 	for (size_t i = 0; reading->calls && i + 1 < sample->frame_count; i++)
 		if (add_call(tally, reading->rows[i + 1], reading->rows[i], ns))

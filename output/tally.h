@@ -46,6 +46,7 @@ struct tally_row {
 	struct tally_key key;
 	struct tally_weight own;	/* of samples whose leaf this is */
 	struct tally_weight total;	/* of samples that it is in, once each */
+	uint64_t root_ns;		/* of samples whose outermost frame this is */
 	unsigned int slice;
 	uint64_t last_sample;
 	UT_hash_handle hh;

@@ -59,12 +59,38 @@ static bool is_shown(const struct report *report, uint64_t ns)
 	return ns > 0 && tally_share(&report->tally, ns) >= report->min_share;
 }
 
+static int compare_roots(const struct tally_row *a, const struct tally_row *b)
+{
+	return a->root_ns > b->root_ns ? -1 : a->root_ns < b->root_ns;
+}
+
+/* What stacks are grouped by, and how much each group has. */
+static void write_groups(struct report *report)
+{
+	HASH_SORT(report->tally.rows, compare_roots);
+	fputs("\n            %            ms  ", report->out);
+	escape_write(ESCAPE_PLAIN, report->view->group, report->out);
+	fputc('\n', report->out);
+	for (const struct tally_row *row = report->tally.rows; row && row->root_ns; row = row->hh.next) {
+		write_share(report, row->root_ns);
+		fprintf(report->out, "  %12.1f  ", (double)row->root_ns / 1e6);
+		write_label(report, row);
+	}
+}
+
+static bool is_group(const struct report *report, const struct tally_row *row)
+{
+	return report->view->group && row->root_ns;
+}
+
 static void write_table(const struct report *report)
 {
 	size_t left_out = 0;
 
 	fputs("\n        own %         total %        own ms      total ms  function\n", report->out);
 	for (const struct tally_row *row = report->tally.rows; row; row = row->hh.next) {
+		if (is_group(report, row))
+			continue;
 		if (!is_shown(report, row->total.ns)) {
 			left_out++;
 			continue;
@@ -191,11 +217,13 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 
 	if (error)
 		return error;
-	HASH_SORT(report.tally.rows, compare_rows);
 	error = sort_calls(&report);
 	if (!error) {
 		write_head(&report, session, figures);
 		fputs("\u00b1 is the standard error of sampling, sqrt(share (1 - share) / samples).\n", out);
+		if (view->group)
+			write_groups(&report);
+		HASH_SORT(report.tally.rows, compare_rows);
 		write_table(&report);
 		write_neighbours(&report);
 	}

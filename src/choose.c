@@ -164,7 +164,7 @@ bool choose_check_layout(pid_t pid, const struct given_layout *layout)
 	if (!layout)
 		return true;
 	functions = functions_new();
-	error = functions ? lua_process_open(pid, functions, &options, &process) : -ENOMEM;
+	error = functions ? lua_process_open(pid, functions, NULL, &options, &process) : -ENOMEM;
 	if (!error) {
 		lua_process_give_layout(process, &layout->layout, layout->is_file);
 		error = lua_process_refresh(process, true);

@@ -15,6 +15,7 @@
 #include "src/dump_stacks.h"
 #include "src/message.h"
 #include "src/target/hold.h"
+#include "src/target/known_files.h"
 #include "src/target/lua_process.h"
 #include "src/target/process.h"
 #include "src/target/threads.h"
@@ -32,6 +33,7 @@ enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
 struct dump {
 	const struct options *options;
 	struct functions *functions;
+	struct known_files *files;
 	struct tracer *tracer;
 	struct lua_process *process;
 	struct threads *threads;
@@ -152,7 +154,7 @@ static int open_process(struct dump *dump, pid_t pid)
 	process_clear(&process);
 	if (!dump->report)
 		return -ENOMEM;
-	error = lua_process_open(pid, dump->functions, &namer, &dump->process);
+	error = lua_process_open(pid, dump->functions, dump->files, &namer, &dump->process);
 	if (error)
 		return error;
 	if (dump->options->layout)
@@ -333,10 +335,14 @@ static void *run(void *context)
 	struct dump *dump = context;
 
 	dump->tracer = tracer_new();
+	if (dump->tracer && dump->options->allow_attach)
+		tracer_allow_attach(dump->tracer);
 	dump->functions = functions_new();
+	dump->files = known_files_new();
 	if (dump->options->json)
 		dump->documents = json_array();
-	if (!dump->tracer || !dump->functions || (dump->options->json && !dump->documents)) {
+	if (!dump->tracer || !dump->functions || !dump->files ||
+	    (dump->options->json && !dump->documents)) {
 		message_error_errno(ENOMEM, "dumping stacks");
 		dump->status = EXIT_NOTHING_DONE;
 	} else if (dump->options->core) {
@@ -345,6 +351,7 @@ static void *run(void *context)
 		dump_processes(dump);
 	}
 	tracer_free(dump->tracer);
+	known_files_free(dump->files);
 	functions_free(dump->functions);
 	return NULL;
 }

@@ -62,15 +62,20 @@ bool filter_arguments_states(const char *text, struct filter_options *options)
 	return false;
 }
 
+static const char *const group_names[GROUP_COUNT] = {
+	[GROUP_PID] = "pid", [GROUP_TID] = "tid", [GROUP_COMM] = "comm",
+	[GROUP_STATE] = "state", [GROUP_PHASE] = "phase", [GROUP_MODULE] = "module",
+};
+
+const char *filter_arguments_group_name(enum filter_group group)
+{
+	return group_names[group];
+}
+
 bool filter_arguments_group(const char *text, struct filter_options *options)
 {
-	static const char *const names[GROUP_COUNT] = {
-		[GROUP_PID] = "pid", [GROUP_TID] = "tid", [GROUP_COMM] = "comm",
-		[GROUP_STATE] = "state", [GROUP_PHASE] = "phase", [GROUP_MODULE] = "module",
-	};
-
 	for (int i = 0; i < GROUP_COUNT; i++) {
-		if (names[i] && strcmp(text, names[i]) == 0) {
+		if (group_names[i] && strcmp(text, group_names[i]) == 0) {
 			options->group = (enum filter_group)i;
 			return true;
 		}

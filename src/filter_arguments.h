@@ -17,6 +17,7 @@ bool filter_arguments_states(const char *text, struct filter_options *options);
 
 /* "pid" */
 bool filter_arguments_group(const char *text, struct filter_options *options);
+const char *filter_arguments_group_name(enum filter_group group);	/* NULL for GROUP_NONE */
 
 /* An extended regular expression; what *pattern was is freed. */
 bool filter_arguments_pattern(const char *text, regex_t **pattern);

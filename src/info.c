@@ -13,6 +13,7 @@
 #include "src/target/live_memory.h"
 #include "src/target/lua_process.h"
 #include "src/target/maps.h"
+#include "src/target/settle.h"
 
 static void print_escaped(const char *text)
 {
@@ -112,7 +113,7 @@ static enum exit_status inform(pid_t pid, struct functions *functions,
 
 	if (!choose_check(pid) || !choose_check_layout(pid, given->layout))
 		return EXIT_NOTHING_DONE;
-	error = lua_process_open(pid, functions, &options, &lua);
+	error = lua_process_open(pid, functions, NULL, &options, &lua);
 	if (!error) {
 		if (given->layout)
 			lua_process_give_layout(lua, &given->layout->layout, given->layout->is_file);
@@ -120,7 +121,7 @@ static enum exit_status inform(pid_t pid, struct functions *functions,
 		if (error)
 			lua_process_close(lua);
 		else
-			lua_process_settle(lua);
+			settle_process(lua, pid);
 	}
 	if (error) {
 		choose_explain(pid, -error);
@@ -141,7 +142,9 @@ static enum exit_status inform(pid_t pid, struct functions *functions,
 
 		print_module(lua, &module, given, dwarf);
 	}
-	if (lua_process_universe_count(lua) == 0)
+	if (lua_process_needs_settling(lua))
+		printf("  the objects of its Lua state could not be looked at while they hold still\n");
+	else if (lua_process_universe_count(lua) == 0)
 		printf("  no Lua state was found\n");
 	lua_process_close(lua);
 	return EXIT_ALL_GOOD;

@@ -34,6 +34,8 @@ enum {
 	OPTION_JSON,
 	OPTION_CORE,
 	OPTION_TRACES,
+	OPTION_NO_STOP,
+	OPTION_ALLOW_ATTACH,
 	OPTION_VM_STATE,
 	OPTION_LAYOUT,
 	OPTION_DWARF,
@@ -69,6 +71,8 @@ static const struct {
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
+	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
 	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
 	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },
@@ -496,6 +500,12 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_LINES:
 		options->lines = true;
 		return true;
+	case OPTION_NO_STOP:
+		options->no_stop = true;
+		return true;
+	case OPTION_ALLOW_ATTACH:
+		options->allow_attach = true;
+		return true;
 	case OPTION_TRACES:
 		options->traces = true;
 		return true;
@@ -632,6 +642,10 @@ static bool check_targets(const struct options *options)
 	int ways = (options->pid_count > 0) + (options->name != NULL) + (options->launch != NULL) +
 		   (options->core != NULL);
 
+	if (options->no_stop && options->launch) {
+		message_error("--no-stop is for processes that run: a command that ljspy starts is stopped for it.");
+		return false;
+	}
 	if (ways <= 1)
 		return true;
 	message_error(options->command == COMMAND_DUMP

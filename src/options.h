@@ -55,6 +55,7 @@ struct options {
 	unsigned int rate_hz;
 	const char *stats;	/* file; NULL if not wanted */
 	enum native_display native;
+	bool no_stop, allow_attach;
 	bool traces;		/* show the one that runs */
 	bool lines;
 	bool annotate;

@@ -288,6 +288,8 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.launch_mask = &invocation->inherited_mask,
 		.subprocesses = options->subprocesses,
 		.pattern = options->name ? &pattern : NULL,
+		.no_stop = options->no_stop,
+		.allow_attach = options->allow_attach,
 		.rate_hz = options->rate_hz,
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native, .traces = options->traces },

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "src/filter_arguments.h"
 #include "src/message.h"
 
 bool render_open(struct output_file *file, const char *path)
@@ -36,6 +37,7 @@ struct view render_view(const struct options *options, const struct session *ses
 		.annotate = options->annotate,
 		.inverted = options->inverted,
 		.min_percent = options->min_percent,
+		.group = filter_arguments_group_name(options->filter.group),
 	};
 }
 

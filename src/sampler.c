@@ -96,7 +96,10 @@ static void poll_tracees(struct sampler *sampler)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
-	if (!tracer_poll(sampler->tracer))
+	/* Of those that are not seized nothing is reported: look about once a second. */
+	bool unseen = sampler->options->no_stop && now >= sampler->pulse_ns;
+
+	if (!tracer_poll(sampler->tracer) && !unseen)
 		return;
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		struct target *target = sampler->targets[i];
@@ -386,17 +389,25 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	struct figures *figures = &ret_result->figures;
 	struct tracer *tracer = tracer_new();
 	const int tracer_error = errno;
+	struct known_files *files = known_files_new();
 	struct sampler sampler = {
 		.options = options,
 		.result = ret_result,
 		.tracer = tracer,
+		.files = files,
 		.period_ns = NS_PER_SECOND / options->rate_hz,
 		.random = self_start_ns | 1,
 	};
 
 	*ret_result = (struct sampler_result){ 0 };
+	if (tracer && options->no_stop)
+		tracer_stay_away(tracer);
+	if (tracer && options->allow_attach)
+		tracer_allow_attach(tracer);
 	if (!sampler.tracer) {
 		fail(&sampler, 0, -tracer_error);
+	} else if (!sampler.files) {
+		fail(&sampler, 0, -ENOMEM);
 	} else if (open_targets(&sampler)) {
 		ask_for_short_slices();	/* a command that was started does not inherit it */
 		sampler.start_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -419,5 +430,8 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	free(sampler.targets);
 	follow_free(sampler.follow);
 	tracer_free(sampler.tracer);
+	if (sampler.files)	/* to read symbols is a cost of ljspy's, too */
+		figures->self_cpu_ns += symbol_files_cpu_ns(known_files_symbols(sampler.files));
+	known_files_free(sampler.files);
 	figures->self_cpu_ns += clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
 }

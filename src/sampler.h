@@ -35,6 +35,8 @@ struct sampler_options {
 	bool subprocesses;		/* all descendants too, and those to come */
 	const regex_t *pattern;		/* processes to come that match it, too; NULL if not wanted */
 	const sigset_t *launch_mask;	/* its signal mask */
+	bool allow_attach;		/* see tracer_allow_attach() */
+	bool no_stop;			/* look without stopping anybody; not with launch */
 	unsigned int rate_hz;		/* of CPU time */
 	uint64_t duration_ns;		/* 0: no limit */
 	struct namer_options namer;

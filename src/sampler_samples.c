@@ -98,8 +98,10 @@ static uint64_t take_weight(const struct sampler *sampler, struct thread_record 
 	return taken;
 }
 
+/* lost: why there is nothing to unwind, or LOST_COUNT. */
 static void unwind_and_deliver(struct sampler *sampler, struct target *target,
-			       const struct thread *thread, struct thread_record *record)
+			       const struct thread *thread, struct thread_record *record,
+			       enum lost_reason lost)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	struct sample sample = {
@@ -112,16 +114,20 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		.cpu_ns = take_weight(sampler, record),
 		.wall_ns = now - record->last_sample_ns,
 	};
-	struct frame out_of_memory = { .function = functions_lost(LOST_OUT_OF_MEMORY) };
+	struct frame lost_frame;
 
-	if (lua_process_unwind(target->process, &sample.frames, &sample.frame_count,
-			       &sample.vm_state)) {
+	if (lost == LOST_COUNT && lua_process_unwind(target->process, &sample.frames,
+						     &sample.frame_count, &sample.vm_state))
+		lost = LOST_OUT_OF_MEMORY;
+	if (lost == LOST_COUNT) {
+		sample.phase = lua_process_phase(target->process);
+		sample.trace = lua_process_trace(target->process);
+	} else {
+		lost_frame = (struct frame){ .function = functions_lost(lost) };
 		sample.vm_state = VM_STATE_UNKNOWN;
-		sample.frames = &out_of_memory;
+		sample.frames = &lost_frame;
 		sample.frame_count = 1;
 	}
-	sample.phase = lua_process_phase(target->process);
-	sample.trace = lua_process_trace(target->process);
 	record->has_run = false;
 	record->last_sample_ns = now;
 	deliver(sampler, target, &sample);
@@ -148,7 +154,53 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	/* Having been stopped, the thread's figure is exact. */
 	if (thread_measure(target->threads, thread, &used) == 0)
 		record->pending_ns += used;
-	unwind_and_deliver(sampler, target, thread, record);
+	unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
+}
+
+/*
+ * A thread that sleeps tells where its native stack is, by which its Lua is
+ * known when it runs. Where it is the only one, there is nothing to tell apart.
+ */
+static void learn_stack(struct target *target, struct thread *thread, struct thread_record *record)
+{
+	enum thread_state state;
+	struct thread_call call;
+
+	if (thread->tid == target->pid)
+		record->stack_address = lua_process_first_stack(target->process);
+	else if (thread_look(target->threads, thread, &state, &call) == 0 && call.known)
+		record->stack_address = call.rsp;
+}
+
+/* Look at a thread that runs on. */
+static void sample_running(struct sampler *sampler, struct target *target, struct thread *thread,
+			   struct thread_record *record)
+{
+	bool is_only = threads_count(target->threads) == 1;
+	enum lost_reason lost = LOST_COUNT;
+
+	if (!is_only && !record->stack_address)
+		learn_stack(target, thread, record);
+	/* One that waits for a CPU all the time is still where it was. */
+	if (target->cpu_ns == record->process_cpu_ns || !thread_is_running(target->threads, thread))
+		return;
+	record->process_cpu_ns = target->cpu_ns;
+	if (!is_only && !record->stack_address) {
+		lost = LOST_NOT_STOPPED;
+	} else {
+		switch (lua_process_capture_running(target->process, is_only ? 0 : record->stack_address,
+						    &record->hints)) {
+		case CAPTURE_HOLDS:
+			break;
+		case CAPTURE_TORN:
+			lost = LOST_RAN_MEANWHILE;
+			break;
+		case CAPTURE_NO_LUA:
+			lost = LOST_NOT_STOPPED;
+			break;
+		}
+	}
+	unwind_and_deliver(sampler, target, thread, record, lost);
 }
 
 /*
@@ -204,7 +256,11 @@ void target_sample(struct sampler *sampler, struct target *target)
 		record->pending_ns += used;
 		record->has_run |= used > 0;
 		/* Its figure may lag by a tick while it runs. */
-		if (record->has_run || target_has_few_threads(target))
+		if (!record->has_run && !target_has_few_threads(target))
+			continue;
+		if (sampler->options->no_stop)
+			sample_running(sampler, target, thread, record);
+		else
 			sample_thread(sampler, target, thread, record);
 	}
 }

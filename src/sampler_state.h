@@ -13,6 +13,7 @@
 #include "src/sampler.h"
 #include "src/target/cpu_clock.h"
 #include "src/target/follow.h"
+#include "src/target/known_files.h"
 #include "src/target/launch.h"
 #include "src/target/lua_process.h"
 #include "src/target/threads.h"
@@ -27,6 +28,8 @@ enum {
 struct thread_record {
 	pid_t tid;
 	struct capture_hints hints;
+	uint64_t process_cpu_ns;	/* at its last sample without a stop */
+	uint64_t stack_address;		/* on its native stack; 0 if not known, or not needed */
 	uint64_t pending_ns;		/* CPU time that no sample stands for yet */
 	bool has_run;			/* since its last sample */
 	uint32_t sample_count;
@@ -76,6 +79,7 @@ struct sampler {
 	const struct sampler_options *options;
 	struct sampler_result *result;
 	struct tracer *tracer;
+	struct known_files *files;	/* that the targets have mapped */
 	struct target **targets;	/* NULL in places that are free */
 	size_t target_count;
 	struct follow *follow;		/* NULL if nobody is to be followed */

@@ -45,7 +45,7 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 
 	look_later(target, now);
 	if (!target->process) {
-		if (lua_process_open(target->pid, sampler->options->functions,
+		if (lua_process_open(target->pid, sampler->options->functions, sampler->files,
 				     &sampler->options->namer, &target->process) != 0)
 			return true;
 		if (layout)
@@ -85,17 +85,9 @@ static void settle_accounts(struct sampler *sampler, struct target *target)
 	target->accounted_ns = 0;
 }
 
-/* What it cost to read symbols is ljspy's own cost. */
-static void count_symbols_cost(struct sampler *sampler, const struct target *target)
-{
-	if (target->process)
-		sampler->result->figures.self_cpu_ns += lua_process_symbols_cpu_ns(target->process);
-}
-
 /* The process runs another program now: nothing that is known of it holds. */
 static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	count_symbols_cost(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
 	target->look_interval_ns = LOOK_AGAIN_NS;
@@ -162,12 +154,31 @@ static uint64_t random_delay(struct sampler *sampler)
 	return sampler->random % sampler->period_ns;
 }
 
+/* Does the process run another program than last time? */
+static bool program_has_changed(struct target *target)
+{
+	char path[sizeof("/proc//exe") + 3 * sizeof(int)];
+	struct stat status;
+	bool changed;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
+	if (stat(path, &status))
+		return false;
+	changed = status.st_dev != target->program_device || status.st_ino != target->program_inode;
+	target->program_device = status.st_dev;
+	target->program_inode = status.st_ino;
+	return changed;
+}
+
 /* A look at what runs now. */
 void target_take_look(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	target_refresh_threads(sampler, target, now);
 	if (target->ended)
 		return;
+	/* Nobody tells of an execve() where nobody is seized. */
+	if (now >= target->look_at_ns && sampler->options->no_stop && program_has_changed(target))
+		start_over(sampler, target, now);
 	if (now >= target->look_at_ns && !target_look(sampler, target, now)) {
 		target_note_end(sampler, target);
 		return;
@@ -286,6 +297,8 @@ int target_attach(struct sampler *sampler, struct target *target)
 	if (error)
 		return error;
 	target->attached = target->sampled = true;
+	if (!target->found)
+		program_has_changed(target);	/* a first look, to compare with */
 	note_name(target);
 	target_open_accounts(target, now);
 	return rest(sampler, target);
@@ -326,22 +339,6 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 }
 
 /*---- Candidates ----*/
-
-/* Does the candidate run another program than last time? */
-static bool program_has_changed(struct target *target)
-{
-	char path[sizeof("/proc//exe") + 3 * sizeof(int)];
-	struct stat status;
-	bool changed;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
-	if (stat(path, &status))
-		return false;
-	changed = status.st_dev != target->program_device || status.st_ino != target->program_inode;
-	target->program_device = status.st_dev;
-	target->program_inode = status.st_ino;
-	return changed;
-}
 
 /* An orphan of the command that was started is ljspy's child now. */
 static void reap_orphan(const struct sampler *sampler, const struct target *target)
@@ -421,7 +418,6 @@ void target_close(struct sampler *sampler, struct target *target)
 	else if (target->refusal && (target->found || !target->ended))
 		note_left_out(sampler->result, target);
 	target_forget_records(target);
-	count_symbols_cost(sampler, target);
 	lua_process_close(target->process);
 	threads_free(target->threads);
 	sampler->targets[target->index] = NULL;

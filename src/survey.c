@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "src/target/cpu_clock.h"
+#include "src/target/known_files.h"
 #include "src/target/lua_process.h"
 #include "src/target/permission.h"
 
@@ -21,13 +22,13 @@ static void describe_vm(const struct layout *layout, char text[static SURVEY_VM_
 		 layout->gc64 ? " GC64" : "", layout->has_jit ? "" : ", no JIT");
 }
 
-static void look(pid_t pid, struct finding *finding)
+static void look(pid_t pid, struct known_files *files, struct finding *finding)
 {
 	struct namer_options options = { .native = NATIVE_FOLD };
 	struct functions *functions = functions_new();
 	struct lua_process *process = NULL;
 
-	finding->error = functions ? lua_process_open(pid, functions, &options, &process) : -ENOMEM;
+	finding->error = functions ? lua_process_open(pid, functions, files, &options, &process) : -ENOMEM;
 	if (!finding->error)
 		finding->error = lua_process_refresh(process, false);
 	if (!finding->error && lua_process_module_count(process)) {
@@ -42,12 +43,12 @@ static void look(pid_t pid, struct finding *finding)
 }
 
 /* In a child of ljspy. */
-_Noreturn static void look_as_its_user(const struct process *process, int fd)
+_Noreturn static void look_as_its_user(const struct process *process, struct known_files *files, int fd)
 {
 	struct finding finding = { .error = permission_take_target_identity(process) };
 
 	if (!finding.error)
-		look(process->pid, &finding);
+		look(process->pid, files, &finding);
 	_exit(write(fd, &finding, sizeof(finding)) != (ssize_t)sizeof(finding));
 }
 
@@ -55,20 +56,20 @@ _Noreturn static void look_as_its_user(const struct process *process, int fd)
  * Look at one process. Where ljspy is root without CAP_SYS_PTRACE, a child of
  * its own does so as the process's user.
  */
-static void look_at(const struct process *process, struct finding *ret_finding)
+static void look_at(const struct process *process, struct known_files *files, struct finding *ret_finding)
 {
 	struct finding finding = { .error = 0 };
 	int fds[2];
 	pid_t child;
 
 	if (!permission_would_take_identity(process) || pipe2(fds, O_CLOEXEC)) {
-		look(process->pid, &finding);
+		look(process->pid, files, &finding);
 		*ret_finding = finding;
 		return;
 	}
 	child = fork();
 	if (child == 0)
-		look_as_its_user(process, fds[1]);
+		look_as_its_user(process, files, fds[1]);
 	close(fds[1]);
 	if (child < 0 || read(fds[0], &finding, sizeof(finding)) != (ssize_t)sizeof(finding))
 		finding = (struct finding){ .error = -EPERM };
@@ -102,15 +103,19 @@ static void note_refusal(struct survey *survey, const struct process *process, i
 int survey_take(struct process_list *list, struct survey *ret_survey)
 {
 	struct survey survey = { .list = { .processes = list->processes } };
+	struct known_files *files = known_files_new();
 
 	survey.findings = calloc(list->count + 1, sizeof(*survey.findings));
-	if (!survey.findings)
+	if (!survey.findings || !files) {
+		free(survey.findings);
+		known_files_free(files);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < list->count; i++) {
 		struct process *process = &list->processes[i];
 		struct finding finding;
 
-		look_at(process, &finding);
+		look_at(process, files, &finding);
 		if (finding.runs_luajit) {
 			survey.findings[survey.list.count] = finding;
 			survey.list.processes[survey.list.count++] = *process;
@@ -120,6 +125,7 @@ int survey_take(struct process_list *list, struct survey *ret_survey)
 			note_refusal(&survey, process, finding.error);
 		process_clear(process);
 	}
+	known_files_free(files);
 	*list = (struct process_list){ .processes = NULL };
 	*ret_survey = survey;
 	return 0;

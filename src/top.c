@@ -203,6 +203,8 @@ static enum exit_status run(struct top *top)
 		.pid_count = options->pid_count,
 		.subprocesses = options->subprocesses,
 		.pattern = options->name ? &top->pattern : NULL,
+		.no_stop = options->no_stop,
+		.allow_attach = options->allow_attach,
 		.rate_hz = options->rate_hz,
 		.namer = { .native = options->native },
 		.layout = options->layout,

@@ -14,6 +14,7 @@
 #include "src/message.h"
 #include "src/sampler.h"
 #include "src/target/hold.h"
+#include "src/target/settle.h"
 #include "src/target/threads.h"
 #include "src/target/tracer.h"
 #include "src/trace_survey.h"
@@ -85,6 +86,8 @@ static int report_opened(struct traces_command *command, struct lua_process *pro
 	int error = hold ? 0 : -ENOMEM;
 
 	report->duration_ns = command->result.figures.duration_ns;
+	if (hold)
+		settle_while_held(process, hold);
 	if (!error)
 		error = trace_survey_report(command->survey, process, hold, report);
 	hold_free(hold);
@@ -109,7 +112,7 @@ static int report_process(struct traces_command *command, pid_t pid)
 		return error;
 	report = trace_process_new(pid, process.name);
 	process_clear(&process);
-	error = report ? lua_process_open(pid, command->functions, &namer, &lua) : -ENOMEM;
+	error = report ? lua_process_open(pid, command->functions, NULL, &namer, &lua) : -ENOMEM;
 	if (error)
 		goto out;
 	if (layout)
@@ -137,6 +140,8 @@ static void *run_reports(void *context)
 		out_of_memory(command);
 		return NULL;
 	}
+	if (command->options->allow_attach)
+		tracer_allow_attach(command->tracer);
 	for (size_t i = 0; i < command->options->pid_count; i++) {
 		int error = report_process(command, command->options->pids[i]);
 
@@ -194,6 +199,7 @@ static void run(struct traces_command *command)
 		.pids = options->pids,
 		.pid_count = options->pid_count,
 		.rate_hz = options->rate_hz,
+		.allow_attach = options->allow_attach,
 		.duration_ns = options->duration_ns ? options->duration_ns : duration_default_ns,
 		.namer = { .native = NATIVE_NONE },
 		.layout = options->layout,

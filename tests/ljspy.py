@@ -127,7 +127,7 @@ def program(runtime, name, jit="on", seconds=50, task=None):
     return Target(argv, cwd=stacks.PROGRAMS).wait_ready()
 
 
-def busy(code="", program=None, user=None, through=()):
+def busy(code="", program=None, user=None, through=(), limit=60):
     """A LuaJIT program at work in a function called heavy, after CODE, which may
     use ffi; run by the command line THROUGH."""
     source = f"""
@@ -137,7 +137,8 @@ def busy(code="", program=None, user=None, through=()):
         io.write("ready\\n") io.flush()
         while true do local sum = heavy() end
     """
-    return Target([*through, program or luajit("luajit"), "-e", source], cwd="/", user=user).wait_ready()
+    argv = [*through, program or luajit("luajit"), "-e", source]
+    return Target(argv, cwd="/", limit=limit, user=user).wait_ready()
 
 
 def parks(runtime, name, most=40):
@@ -332,13 +333,13 @@ def parse_traceback(text):
     return patterns
 
 
-def wait_until(condition, seconds=10):
+def wait_until(condition, seconds=10, pause=0.01):
     """Whether the condition came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.01)
+        time.sleep(pause)
     return True
 
 

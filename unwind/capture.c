@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/lua_moved.h"
 #include "unwind/luajit.h"
 #include "unwind/traces.h"
 #include "unwind/vm_frame.h"
@@ -73,11 +74,10 @@ static void extend_stack(struct capture *capture, struct capture_hints *hints, u
 	note_stack(capture, hints, ranges, count);
 }
 
-static bool load_view(const struct capture *capture, struct lua_universe *universe,
+static bool load_view(struct memory *memory, struct lua_universe *universe,
 		      struct universe_view *ret_view)
 {
 	const struct layout *layout = &universe->vm->layout;
-	struct memory *memory = snapshot_memory(capture->snapshot);
 	struct universe_view view = { .universe = universe };
 	uint32_t vmstate;
 	unsigned ref = layout_ref_size(layout);
@@ -103,7 +103,8 @@ static void view_universe(struct capture *capture, struct lua_universe *universe
 {
 	struct universe_view view;
 
-	if (capture->universe_count < CAPTURE_UNIVERSES_MAX && load_view(capture, universe, &view))
+	if (capture->universe_count < CAPTURE_UNIVERSES_MAX &&
+	    load_view(snapshot_memory(capture->snapshot), universe, &view))
 		capture->universes[capture->universe_count++] = view;
 }
 
@@ -576,14 +577,23 @@ static void capture_stack_functions(struct capture *capture, struct lua_objects 
 }
 
 static void capture_trace_constants(struct capture *capture, struct lua_objects *objects,
-				    const struct layout *layout, const struct trace *trace)
+				    const struct universe_view *view, const struct trace *trace)
 {
+	const struct layout *layout = &view->universe->vm->layout;
 	uint64_t constants[CONSTANTS_MAX + 1];
 	size_t count = trace_constants(trace, layout, TRACE_FUNCTIONS, constants, CONSTANTS_MAX);
+	const uint64_t *protos;
+	size_t proto_count = 0;
 
 	lua_objects_capture(objects, capture->snapshot, layout, constants, count);
+	/* What they call by an upvalue that never changes, the trace does not check. */
+	if (!traces_protos(view->universe->traces, trace, &protos, &proto_count))
+		lua_objects_capture_upvalues(objects, capture->snapshot, layout, constants, count);
 	count = trace_constants(trace, layout, TRACE_PROTOS, constants, CONSTANTS_MAX);
 	constants[count++] = trace->startpt;
+	for (size_t i = 0; i < proto_count && count < CONSTANTS_MAX + 1; i++)
+		if (!lua_objects_proto(objects, protos[i]))
+			constants[count++] = protos[i];
 	lua_objects_capture_protos(objects, capture->snapshot, layout, constants, count);
 }
 
@@ -612,7 +622,7 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 					  word - 1);
 		/* Among a trace's spilled values there may be an older call's return address. */
 		if (trace && vm_trace_cframe(&caller, trace->spadjust) == thread->cframe)
-			capture_trace_constants(capture, objects, layout, trace);
+			capture_trace_constants(capture, objects, view, trace);
 	}
 }
 
@@ -657,17 +667,17 @@ static void capture_traces(struct capture *capture, const struct image *image,
 	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
 				  capture->registers.rip);
 	if (trace) {
-		capture_trace_constants(capture, objects, layout, trace);
+		capture_trace_constants(capture, objects, view, trace);
 		trace = traces_capture_link(view->universe->traces, capture->snapshot, layout, trace);
 		if (trace)
-			capture_trace_constants(capture, objects, layout, trace);
+			capture_trace_constants(capture, objects, view, trace);
 	} else {
 		capture_calling_trace(capture, objects, view);
 	}
 	for (size_t i = 0; i < count; i++) {
 		trace = traces_by_number(view->universe->traces, executing[i]);
 		if (trace)
-			capture_trace_constants(capture, objects, layout, trace);
+			capture_trace_constants(capture, objects, view, trace);
 	}
 }
 
@@ -695,9 +705,10 @@ static void capture_stub(struct capture *capture, const struct image *image)
 	snapshot_capture(capture->snapshot, ranges, 2);
 }
 
-void capture_thread(struct capture *capture, const struct image *image,
-		    struct lua_objects *objects, struct snapshot *snapshot,
-		    const struct registers *registers, struct capture_hints *hints)
+/* All that changes while the thread runs. */
+static void capture_stacks(struct capture *capture, const struct image *image,
+			   struct lua_objects *objects, struct snapshot *snapshot,
+			   const struct registers *registers, struct capture_hints *hints)
 {
 	capture->registers = *registers;
 	capture->snapshot = snapshot;
@@ -705,6 +716,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 	capture->stack_end = capture->stack_begin;
 	capture->universe_count = 0;
 	capture->thread_count = 0;
+	capture->running = NULL;
 
 	lua_objects_begin(objects);
 	capture_first(capture, image, hints);
@@ -713,11 +725,19 @@ void capture_thread(struct capture *capture, const struct image *image,
 	capture_request(capture, image, hints);
 	capture_parents(capture, image);
 	capture_lua_stacks(capture);
+	lua_moved_capture(capture);
+}
+
+static void capture_functions(struct capture *capture, struct lua_objects *objects)
+{
 	for (size_t i = 0; i < capture->thread_count; i++)
 		capture_stack_functions(capture, objects, &capture->threads[i]);
-	for (size_t i = 0; i < capture->universe_count; i++)
-		capture_traces(capture, image, objects, &capture->universes[i]);
-	capture_stub(capture, image);
+}
+
+static void finish(struct capture *capture, struct capture_hints *hints)
+{
+	struct snapshot *snapshot = capture->snapshot;
+
 	snapshot_seal(snapshot);
 	snapshot_note_guesses(snapshot, capture->stack_begin, capture->stack_end, &hints->guesses);
 	for (size_t i = 0; i < capture->thread_count; i++)
@@ -730,6 +750,90 @@ void capture_thread(struct capture *capture, const struct image *image,
 							   .length = (size_t)thread->layout->L_size };
 		hints->lua_stack = lua_stack_range(thread);
 	}
+}
+
+void capture_thread(struct capture *capture, const struct image *image,
+		    struct lua_objects *objects, struct snapshot *snapshot,
+		    const struct registers *registers, struct capture_hints *hints)
+{
+	capture_stacks(capture, image, objects, snapshot, registers, hints);
+	capture_functions(capture, objects);
+	for (size_t i = 0; i < capture->universe_count; i++)
+		capture_traces(capture, image, objects, &capture->universes[i]);
+	capture_stub(capture, image);
+	finish(capture, hints);
+}
+
+/*---- Without a stop ----*/
+
+/* A universe and its running thread as they are this instant. */
+static bool load_running(struct memory *live, struct lua_universe *universe,
+			 struct universe_view *ret_view, struct lua_thread *ret_thread)
+{
+	uint8_t bytes[LUA_STATE_BYTES_MAX];
+
+	return load_view(live, universe, ret_view) && ret_view->cur_L % SLOT_SIZE == 0 &&
+	       ret_view->cur_L != 0 &&
+	       memory_read(live, ret_view->cur_L, bytes,
+			   (size_t)universe->vm->layout.L_size) == MEMORY_OK &&
+	       lua_thread_load(ret_thread, universe, ret_view->cur_L, bytes);
+}
+
+static bool is_same(const struct universe_view *view, const struct lua_thread *thread,
+		    const struct universe_view *later_view, const struct lua_thread *later)
+{
+	return view->vmstate == later_view->vmstate && view->cur_L == later_view->cur_L &&
+	       view->jit_base == later_view->jit_base && thread->base == later->base &&
+	       thread->cframe == later->cframe && thread->stack == later->stack &&
+	       thread->status == later->status;
+}
+
+/* The universe whose innermost C frame lies on the native stack, and where; NULL if there is none. */
+static struct lua_universe *find_running(const struct image *image, struct memory *live,
+					 const struct memory_range *native_stack,
+					 uint64_t *ret_cframe)
+{
+	for (size_t i = 0; i < image_universe_count(image) && i < CAPTURE_UNIVERSES_MAX; i++) {
+		struct universe_view view;
+		struct lua_thread thread;
+
+		if (!load_running(live, image_universe(image, i), &view, &thread) ||
+		    thread.cframe == 0 || thread.cframe < native_stack->address ||
+		    thread.cframe - native_stack->address >= native_stack->length)
+			continue;
+		*ret_cframe = thread.cframe;
+		return view.universe;
+	}
+	return NULL;
+}
+
+enum capture_verdict capture_running(struct capture *capture, const struct image *image,
+				     struct lua_objects *objects, struct snapshot *snapshot,
+				     struct memory *live, const struct memory_range *native_stack,
+				     struct capture_hints *hints)
+{
+	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+	struct lua_universe *universe = find_running(image, live, native_stack, &registers.rsp);
+	const struct lua_thread *thread = NULL;
+	struct universe_view later_view;
+	struct lua_thread later;
+
+	if (!universe)
+		return CAPTURE_NO_LUA;
+	/* As if the interpreter ran: then its C frame is where the stack ends. */
+	registers.rip = universe->vm->begin;
+	capture_stacks(capture, image, objects, snapshot, &registers, hints);
+	capture->running = capture_find_universe(capture, universe);
+	if (capture->running)
+		thread = capture_find_thread(capture, capture->running->cur_L);
+	if (!thread || !load_running(live, universe, &later_view, &later) ||
+	    !is_same(capture->running, thread, &later_view, &later)) {
+		snapshot_seal(snapshot);
+		return CAPTURE_TORN;
+	}
+	capture_functions(capture, objects);
+	finish(capture, hints);
+	return CAPTURE_HOLDS;
 }
 
 /*---- Coroutines ----*/
@@ -797,6 +901,7 @@ void capture_coroutines(struct capture *capture, struct lua_objects *objects,
 	capture->stack_begin = capture->stack_end = 0;
 	capture->universe_count = 0;
 	capture->thread_count = 0;
+	capture->running = NULL;
 	lua_objects_begin(objects);
 	view_universe(capture, universe);
 	add_coroutines(capture, universe, addresses,
@@ -816,7 +921,8 @@ void capture_coroutines(struct capture *capture, struct lua_objects *objects,
 void capture_reload(struct capture *capture)
 {
 	for (size_t i = 0; i < capture->universe_count; i++)
-		load_view(capture, capture->universes[i].universe, &capture->universes[i]);
+		load_view(snapshot_memory(capture->snapshot), capture->universes[i].universe,
+			  &capture->universes[i]);
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		struct lua_thread *thread = &capture->threads[i];
 		const uint8_t *bytes = snapshot_view(capture->snapshot, thread->address,

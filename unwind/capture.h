@@ -53,6 +53,7 @@ struct capture {
 	size_t universe_count;
 	struct lua_thread threads[CAPTURE_THREADS_MAX];
 	size_t thread_count;
+	const struct universe_view *running;	/* capture_running(): the one that the thread runs; else NULL */
 	uint32_t request_context;	/* of the innermost thread's request, see request_context() */
 	bool has_request_context;	/* it is known whether there is one */
 };
@@ -64,6 +65,23 @@ struct capture {
 void capture_thread(struct capture *capture, const struct image *image,
 		    struct lua_objects *objects, struct snapshot *snapshot,
 		    const struct registers *registers, struct capture_hints *hints);
+
+/*
+ * The same for a thread that runs on meanwhile, whose registers are not known:
+ * of a universe whose innermost C frame lies in these bytes of native stack. It
+ * holds if the VM's state, its thread, and that one's base and C frame are the
+ * same before and after. The snapshot must be clear; it is sealed on return.
+ */
+enum capture_verdict {
+	CAPTURE_HOLDS,
+	CAPTURE_TORN,		/* the thread ran on too far */
+	CAPTURE_NO_LUA,		/* no universe has its frames there */
+};
+
+enum capture_verdict capture_running(struct capture *capture, const struct image *image,
+				     struct lua_objects *objects, struct snapshot *snapshot,
+				     struct memory *live, const struct memory_range *native_stack,
+				     struct capture_hints *hints);
 
 /*
  * Copy Lua threads of one universe as they are, whether native code runs them

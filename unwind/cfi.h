@@ -1,10 +1,10 @@
 /*
- * cfi: call frame information that no table in memory leads to.
+ * cfi: call frame information as a module's file has it.
  *
- * For modules linked without .eh_frame_hdr, and code that has its entries in
- * .debug_frame alone: the module's file is asked through its section headers.
- * libdw keeps an index of the entries, made once, and works out the rules;
- * these are applied here to registers and stack of a snapshot.
+ * For code that libunwind finds no entry for, or none that it may be given
+ * (unwind_entry.h): modules linked without .eh_frame_hdr, entries in
+ * .debug_frame alone. The process that reads symbols works the rules out;
+ * these are kept, and applied here to registers and stack of a snapshot.
  */
 #ifndef LJSPY_CFI_H
 #define LJSPY_CFI_H
@@ -14,20 +14,29 @@
 
 #include "memory/memory.h"
 #include "unwind/registers.h"
+#include "unwind/symbols.h"
 
-struct module;
 struct cfi;
 
-/* NULL if the module's file has none, or is not to be had. live must outlive the result. */
-struct cfi *cfi_open(const struct module *module, struct memory *live);
-void cfi_close(struct cfi *cfi);
+/* NULL when memory is short. symbols must outlive the result. */
+struct cfi *cfi_new(struct symbols *symbols);
+void cfi_free(struct cfi *cfi);
+
+/* The modules have been replaced: forget what was read. */
+void cfi_reset(struct cfi *cfi);
+
+enum cfi_status {
+	CFI_CALLER,
+	CFI_NONE,		/* no rules, or the stack was not captured */
+	CFI_REGISTER_UNKNOWN,	/* the rules ask for a register that is not known */
+};
 
 /*
- * From a frame to its caller. pc is where to look entries up: with a return
- * address it lies in the call before that. False if no entry covers it, or what
- * its rules need is not known. The outermost frame has a caller whose rip is 0.
+ * From a frame to its caller. pc is where to look rules up: with a return
+ * address it lies in the call before that. The outermost frame has a caller
+ * whose rip is 0.
  */
-bool cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
-	      struct registers *ret_caller);
+enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
+			 struct memory *stack, struct registers *ret_caller);
 
 #endif

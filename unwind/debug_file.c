@@ -10,6 +10,7 @@
 #include <elfutils/libdwelf.h>
 
 #include "unwind/elf_file.h"
+#include "unwind/string_tables.h"
 
 struct build_id {
 	const unsigned char *bytes;
@@ -40,7 +41,7 @@ static int open_if_same(const struct build_id *id, char **ret_path, const char *
 	va_end(arguments);
 	if (length < 0 || length >= (int)sizeof(path) || !elf_file_open_path(path, &file))
 		return -1;
-	if (has_build_id(file.elf, id))
+	if (has_build_id(file.elf, id) && string_tables_end(file.elf))
 		fd = fcntl(file.fd, F_DUPFD_CLOEXEC, 0);
 	elf_file_close(&file);
 	if (fd >= 0)

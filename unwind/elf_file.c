@@ -96,8 +96,7 @@ static bool same_notes(int fd, struct memory *live, const Elf64_Phdr *segment, u
 	return same;
 }
 
-static bool is_mapped_file(int fd, const struct module *module, struct memory *live,
-			   uint64_t *ret_bias)
+static bool is_mapped_file(int fd, const struct module *module, struct memory *live)
 {
 	struct headers mapped, file;
 	struct stat status;
@@ -117,10 +116,7 @@ static bool is_mapped_file(int fd, const struct module *module, struct memory *l
 		if (mapped.segments[i].p_type == PT_NOTE &&
 		    !same_notes(fd, live, &mapped.segments[i], bias, &build_id))
 			return false;
-	if (!build_id && status.st_ino != module->inode)
-		return false;
-	*ret_bias = bias;
-	return true;
+	return build_id || status.st_ino == module->inode;
 }
 
 static int open_file(const char *path)
@@ -155,13 +151,13 @@ bool elf_file_open_path(const char *path, struct elf_file *ret_file)
 	return false;
 }
 
-static int open_mapped_file(const struct module *module, struct memory *live, uint64_t *ret_bias)
+static int open_mapped_file(const struct module *module, struct memory *live)
 {
 	int fd = module->file ? open_file(module->file) : -1;
 
 	if (fd < 0)
 		return -1;
-	if (is_mapped_file(fd, module, live, ret_bias))
+	if (is_mapped_file(fd, module, live))
 		return fd;
 	close(fd);
 	return -1;
@@ -199,7 +195,7 @@ static int file_of(const uint8_t *bytes, size_t size)
 	return -1;
 }
 
-static int read_image(const struct module *module, struct memory *live, uint64_t *ret_bias)
+static int read_image(const struct module *module, struct memory *live)
 {
 	struct headers headers;
 	Elf64_Ehdr *elf;
@@ -228,32 +224,14 @@ static int read_image(const struct module *module, struct memory *live, uint64_t
 		elf->e_shoff = elf->e_shnum = elf->e_shstrndx = 0;
 	fd = file_of(bytes, size);
 	free(bytes);
-	if (fd >= 0)
-		*ret_bias = bias;
 	return fd;
 }
 
-int elf_file_descriptor(const struct module *module, struct memory *live, uint64_t *ret_bias)
+int elf_file_descriptor(const struct module *module, struct memory *live)
 {
-	int fd = open_mapped_file(module, live, ret_bias);
+	int fd = open_mapped_file(module, live);
 
-	return fd >= 0 ? fd : read_image(module, live, ret_bias);
-}
-
-bool elf_file_open(const struct module *module, struct memory *live, struct elf_file *ret_file)
-{
-	uint64_t bias;
-	int fd = elf_file_descriptor(module, live, &bias);
-
-	elf_version(EV_CURRENT);
-	if (fd < 0)
-		return false;
-	if (!begin_file(fd, ret_file)) {
-		close(fd);
-		return false;
-	}
-	ret_file->bias = bias;
-	return true;
+	return fd >= 0 ? fd : read_image(module, live);
 }
 
 void elf_file_close(struct elf_file *file)

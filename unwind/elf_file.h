@@ -19,17 +19,13 @@
 struct elf_file {
 	Elf *elf;
 	int fd;
-	uint64_t bias;	/* what the module's addresses are above the file's; 0 for any file */
 };
 
 /*
  * A descriptor to read the module's file by, or a file of what is mapped of
- * it; -1 if neither can be had. *ret_bias as above.
+ * it; -1 if neither can be had.
  */
-int elf_file_descriptor(const struct module *module, struct memory *live, uint64_t *ret_bias);
-
-/* The same as ELF. False if neither can be read as that. */
-bool elf_file_open(const struct module *module, struct memory *live, struct elf_file *ret_file);
+int elf_file_descriptor(const struct module *module, struct memory *live);
 
 /* Open any ELF file for reading; never mapped, so that cutting it short does no harm. */
 bool elf_file_open_path(const char *path, struct elf_file *ret_file);

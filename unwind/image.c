@@ -4,29 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
-#include "unwind/cfi.h"
+#include "memory/page_cache.h"
 #include "unwind/traces.h"
 
-enum { PAGE_SIZE = 4096, PROGRAM_HEADERS_MAX = 64 };
-
-struct page {
-	uint64_t address;
-	UT_hash_handle hh;
-	uint8_t bytes[PAGE_SIZE];
-};
-
-/* Module text seen as memory: pages are fetched from the target once. */
-struct text {
-	struct memory memory;	/* must be first */
-	struct memory *live;
-	struct page *pages;
-	struct page *last;	/* most reads fall into the page read before */
-};
+enum { PROGRAM_HEADERS_MAX = 64 };
 
 struct image {
-	struct text text;
+	struct page_cache *text;
 	struct request_layout request_layout;
 	char root[IMAGE_ROOT_SIZE];
 	struct module *modules;
@@ -34,79 +18,6 @@ struct image {
 	struct lua_universe **universes;
 	size_t universe_count, universe_size;
 };
-
-/*---- Text ----*/
-
-static void forget_pages(struct text *text)
-{
-	struct page *page, *next;
-
-	HASH_ITER(hh, text->pages, page, next) {
-		HASH_DEL(text->pages, page);
-		free(page);
-	}
-	text->last = NULL;
-}
-
-static struct page *find_page(struct text *text, uint64_t address, enum memory_status *ret_status)
-{
-	struct page *page = text->last;
-
-	*ret_status = MEMORY_OK;
-	if (page && page->address == address)
-		return page;
-	HASH_FIND(hh, text->pages, &address, sizeof(address), page);
-	if (page) {
-		text->last = page;
-		return page;
-	}
-
-	if (HASH_COUNT(text->pages) >= IMAGE_PAGES_MAX)
-		forget_pages(text);
-	page = malloc(sizeof(*page));
-	if (!page) {
-		*ret_status = MEMORY_NOT_CAPTURED;
-		return NULL;
-	}
-	page->address = address;
-	*ret_status = memory_read(text->live, address, page->bytes, PAGE_SIZE);
-	if (*ret_status != MEMORY_OK) {
-		free(page);
-		return NULL;
-	}
-	HASH_ADD(hh, text->pages, address, sizeof(page->address), page);
-	text->last = page;
-	return page;
-}
-
-static enum memory_status read_text(struct text *text, uint64_t address, uint8_t *copy, size_t length)
-{
-	while (length) {
-		uint64_t start = address & ~(uint64_t)(PAGE_SIZE - 1);
-		size_t skip = (size_t)(address - start), part = PAGE_SIZE - skip;
-		enum memory_status status;
-		const struct page *page = find_page(text, start, &status);
-
-		if (!page)
-			return status;
-		if (part > length)
-			part = length;
-		memcpy(copy, page->bytes + skip, part);
-		copy += part;
-		address += part;
-		length -= part;
-	}
-	return MEMORY_OK;
-}
-
-static void text_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
-{
-	struct text *text = (struct text *)memory;
-
-	for (size_t i = 0; i < count; i++)
-		ranges[i].status = read_text(text, ranges[i].address,
-					     ranges[i].copy, ranges[i].length);
-}
 
 /*---- Modules ----*/
 
@@ -120,7 +31,6 @@ static int compare_modules(const void *a, const void *b)
 static void free_modules(struct image *image)
 {
 	for (size_t i = 0; i < image->module_count; i++) {
-		cfi_close(image->modules[i].cfi);
 		free(image->modules[i].path);
 		free(image->modules[i].file);
 	}
@@ -132,7 +42,7 @@ static void free_modules(struct image *image)
 void image_set_modules(struct image *image, struct module *modules, size_t count)
 {
 	free_modules(image);
-	forget_pages(&image->text);
+	page_cache_forget(image->text);
 	if (count)
 		qsort(modules, count, sizeof(*modules), compare_modules);
 	image->modules = modules;
@@ -205,7 +115,7 @@ const struct request_layout *image_request_layout(const struct image *image)
 
 struct memory *image_text(struct image *image)
 {
-	return &image->text.memory;
+	return page_cache_memory(image->text);
 }
 
 /*---- Unwind tables ----*/
@@ -273,45 +183,40 @@ bool image_unwind_table(struct image *image, struct module *module)
 {
 	if (!module->unwind_table.looked_for) {
 		module->unwind_table.looked_for = true;
-		module->unwind_table.found = find_unwind_table(&image->text.memory, module);
+		module->unwind_table.found = find_unwind_table(image_text(image), module);
 	}
 	return module->unwind_table.found;
 }
 
-struct cfi *image_cfi(struct image *image, struct module *module)
-{
-	if (!module->cfi_looked_for) {
-		module->cfi_looked_for = true;
-		module->cfi = cfi_open(module, image->text.live);
-	}
-	return module->cfi;
-}
-
 bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
-			uint64_t *ret_begin)
+			uint64_t *ret_entry, uint64_t *ret_begin)
 {
 	enum { ENTRY_SIZE = 8 };	/* where the code begins and its FDE, both from the header */
-	uint64_t low = 0, high, begin = 0;
+	uint64_t low = 0, high, entry = 0, begin = 0;
 
 	if (!image_unwind_table(image, module))
 		return false;
 	high = module->unwind_table.entry_count;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
+		uint64_t at = module->unwind_table.entries + middle * ENTRY_SIZE;
 		uint32_t offset;
 
-		if (!memory_u32(&image->text.memory,
-				module->unwind_table.entries + middle * ENTRY_SIZE, &offset))
+		if (!memory_u32(image_text(image), at, &offset))
 			return false;
 		if (module->unwind_table.header + (uint64_t)(int32_t)offset <= address) {
 			begin = module->unwind_table.header + (uint64_t)(int32_t)offset;
+			entry = at;
 			low = middle + 1;
 		} else {
 			high = middle;
 		}
 	}
+	if (begin == 0)
+		return false;
+	*ret_entry = entry;
 	*ret_begin = begin;
-	return begin != 0;
+	return true;
 }
 
 /*---- Universes ----*/
@@ -388,8 +293,11 @@ struct image *image_new(struct memory *live)
 
 	if (!image)
 		return NULL;
-	image->text.memory.read_ranges = text_read_ranges;
-	image->text.live = live;
+	image->text = page_cache_new(live);
+	if (!image->text) {
+		free(image);
+		return NULL;
+	}
 	return image;
 }
 
@@ -398,7 +306,7 @@ void image_free(struct image *image)
 	if (!image)
 		return;
 	free_modules(image);
-	forget_pages(&image->text);
+	page_cache_free(image->text);
 	image_forget_universes(image);
 	free(image->universes);
 	free(image);

@@ -22,7 +22,6 @@ enum {
 	IMAGE_MODULES_MAX = 65536,
 	IMAGE_UNIVERSES_MAX = 4096,
 	IMAGE_ROOT_SIZE = 64,
-	IMAGE_PAGES_MAX = 16384,	/* cached text, in pages of 4 KiB */
 };
 
 /* Where a module's .eh_frame_hdr lies (System V ABI, LSB 10.6.2). */
@@ -34,18 +33,14 @@ struct unwind_table {
 	uint64_t entry_count;
 };
 
-struct cfi;
-
 struct module {
 	uint64_t begin, end;	/* whole mapped extent */
 	uint64_t base;		/* where its ELF header is mapped */
-	uint64_t inode;		/* of its file; 0 if none */
+	uint64_t device, inode;	/* of its file, as in /proc/PID/maps; 0 if none */
 	char *path;		/* as in /proc/PID/maps; owned by the image */
 	char *file;		/* where its file can be opened from here; NULL if nowhere */
 	const struct vm_code *vm;	/* NULL if none was recognised in it */
 	struct unwind_table unwind_table;
-	bool cfi_looked_for;
-	struct cfi *cfi;	/* owned by the image */
 };
 
 struct traces;
@@ -114,11 +109,11 @@ struct memory *image_text(struct image *image);
 /* Read the module's .eh_frame_hdr if that was not done yet; false if it has none. */
 bool image_unwind_table(struct image *image, struct module *module);
 
-/* What the module's file says beyond that table, read if that was not done yet; NULL if nothing. */
-struct cfi *image_cfi(struct image *image, struct module *module);
-
-/* Where the last entry of .eh_frame_hdr that does not begin behind the address begins. */
+/*
+ * The last entry of the module's .eh_frame_hdr that does not begin behind the
+ * address: where it lies itself, and where the code begins that it is for.
+ */
 bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
-			uint64_t *ret_begin);
+			uint64_t *ret_entry, uint64_t *ret_begin);
 
 #endif

@@ -19,6 +19,8 @@ const char *lost_reason_text(enum lost_reason reason)
 		[LOST_NATIVE_UNWIND] = "native unwinding failed",
 		[LOST_TOO_DEEP] = "stack too deep",
 		[LOST_OUT_OF_MEMORY] = "out of memory",
+		[LOST_NOT_STOPPED] = "not stopped",
+		[LOST_MAY_HAVE_MOVED_ON] = "may have moved on from here",
 	};
 
 	return texts[reason];

@@ -24,6 +24,8 @@ enum lost_reason {
 	LOST_NATIVE_UNWIND,	/* no unwind information, or it leads nowhere */
 	LOST_TOO_DEEP,		/* frames beyond the limit, counted from the leaf */
 	LOST_OUT_OF_MEMORY,	/* of ljspy's own */
+	LOST_NOT_STOPPED,	/* the thread's registers would tell, and it was not stopped for them */
+	LOST_MAY_HAVE_MOVED_ON,	/* the same: above are the frames that the interpreter saved last */
 	LOST_COUNT
 };
 

@@ -8,7 +8,7 @@
 #include "unwind/luajit.h"
 
 /* No structure's header is larger in any layout. */
-enum { HEADER_MAX = 128, BATCH = 512 };
+enum { HEADER_MAX = 128, BATCH = 512, UPVALUES_MAX = 60 };	/* LJ_MAX_UPVAL */
 
 struct proto_entry {
 	struct proto proto;
@@ -26,8 +26,21 @@ struct function_entry {
 	UT_hash_handle hh;
 };
 
+/* What the upvalue of a function holds. */
+struct upvalue_key {
+	uint64_t function;
+	uint64_t index;
+};
+
+struct upvalue_entry {
+	struct upvalue_key key;
+	uint64_t value;			/* GCfunc */
+	UT_hash_handle hh;
+};
+
 struct lua_objects {
 	struct function_entry *functions;
+	struct upvalue_entry *upvalues;	/* of the present snapshot */
 	struct proto_entry *protos;
 	struct proto_entry *retired;	/* replaced during this snapshot, chained by hh.next */
 	uint64_t snapshot;		/* number of the present one */
@@ -60,6 +73,16 @@ static void free_retired(struct lua_objects *objects)
 	}
 }
 
+static void forget_upvalues(struct lua_objects *objects)
+{
+	struct upvalue_entry *upvalue, *next;
+
+	HASH_ITER(hh, objects->upvalues, upvalue, next) {
+		HASH_DEL(objects->upvalues, upvalue);
+		free(upvalue);
+	}
+}
+
 static void forget_all(struct lua_objects *objects)
 {
 	struct function_entry *function, *next_function;
@@ -81,6 +104,7 @@ void lua_objects_free(struct lua_objects *objects)
 	if (!objects)
 		return;
 	forget_all(objects);
+	forget_upvalues(objects);
 	free(objects->by_address);
 	free(objects);
 }
@@ -109,6 +133,7 @@ void lua_objects_begin(struct lua_objects *objects)
 {
 	objects->snapshot++;
 	objects->by_address_count = 0;
+	forget_upvalues(objects);
 	free_retired(objects);
 	if (objects->overfull || HASH_COUNT(objects->functions) > LUA_OBJECTS_MAX ||
 	    HASH_COUNT(objects->protos) > LUA_OBJECTS_MAX)
@@ -496,6 +521,92 @@ void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
 	}
 	if (pending)
 		capture_batch(objects, snapshot, layout, entries, pending);
+}
+
+/*---- Upvalues ----*/
+
+/* Follow the pointers that so many ranges have been read to hold; those that could not be read have none. */
+static void follow(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
+		   int32_t offset, unsigned size, size_t next_length)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t address = ranges[i].status == MEMORY_OK && ranges[i].length
+			? load_bytes(ranges[i].copy, offset, size) : 0;
+
+		ranges[i] = (struct memory_range){ .address = address,
+						   .length = address ? next_length : 0 };
+	}
+	snapshot_capture(snapshot, ranges, count);
+}
+
+static void add_upvalue(struct lua_objects *objects, uint64_t function, unsigned index, uint64_t value)
+{
+	struct upvalue_entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return;
+	entry->key.function = function;
+	entry->key.index = index;
+	entry->value = value;
+	HASH_ADD(hh, objects->upvalues, key, sizeof(entry->key), entry);
+}
+
+/* From GCfuncL.uvptr[] by GCupval.v to the value. */
+static void capture_upvalues_of(struct lua_objects *objects, struct snapshot *snapshot,
+				const struct layout *layout, uint64_t function)
+{
+	unsigned ref = layout_ref_size(layout);
+	struct memory_range ranges[UPVALUES_MAX];
+	uint64_t functions[UPVALUES_MAX];
+	size_t found = 0, count;
+	uint8_t nupvalues;
+
+	if (!memory_u8(snapshot_memory(snapshot), function + (uint64_t)layout->GCfunc_nupvalues, &nupvalues))
+		return;
+	count = nupvalues < UPVALUES_MAX ? nupvalues : UPVALUES_MAX;
+	for (size_t i = 0; i < count; i++)
+		ranges[i] = (struct memory_range){
+			.address = function + (uint64_t)layout->GCfuncL_uvptr + i * ref, .length = ref };
+	snapshot_capture(snapshot, ranges, count);
+	follow(snapshot, ranges, count, 0, ref, (size_t)layout->GCupval_size);
+	follow(snapshot, ranges, count, layout->GCupval_v, ref, SLOT_SIZE);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value;
+
+		if (ranges[i].status != MEMORY_OK || !ranges[i].length)
+			continue;
+		value = load_bytes(ranges[i].copy, 0, SLOT_SIZE);
+		if (tvalue_tag(layout->gc64, value) != TAG_FUNC)
+			continue;
+		functions[found++] = tvalue_object(layout->gc64, value);
+		add_upvalue(objects, function, (unsigned)i, functions[found - 1]);
+	}
+	lua_objects_capture(objects, snapshot, layout, functions, found);
+}
+
+void lua_objects_capture_upvalues(struct lua_objects *objects, struct snapshot *snapshot,
+				  const struct layout *layout,
+				  const uint64_t *functions, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct function_object *function = lua_objects_function(objects, functions[i]);
+		const struct upvalue_key key = { .function = functions[i] };
+		struct upvalue_entry *known;
+
+		HASH_FIND(hh, objects->upvalues, &key, sizeof(key), known);
+		if (function && function->ffid == FF_LUA && !known)
+			capture_upvalues_of(objects, snapshot, layout, functions[i]);
+	}
+}
+
+const struct function_object *lua_objects_upvalue(const struct lua_objects *objects,
+						  uint64_t function, unsigned index)
+{
+	const struct upvalue_key key = { .function = function, .index = index };
+	struct upvalue_entry *entry;
+
+	HASH_FIND(hh, objects->upvalues, &key, sizeof(key), entry);
+	return entry ? lua_objects_function(objects, entry->value) : NULL;
 }
 
 void lua_objects_capture_protos(struct lua_objects *objects, struct snapshot *snapshot,

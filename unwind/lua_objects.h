@@ -66,6 +66,18 @@ void lua_objects_capture_protos(struct lua_objects *objects, struct snapshot *sn
 				const struct layout *layout,
 				const uint64_t *protos, size_t count);
 
+/*
+ * While the target is held: the functions that the upvalues of these Lua
+ * functions hold. The functions must have been captured.
+ */
+void lua_objects_capture_upvalues(struct lua_objects *objects, struct snapshot *snapshot,
+				  const struct layout *layout,
+				  const uint64_t *functions, size_t count);
+
+/* The function that an upvalue holds in the present snapshot; NULL if it holds none or was not captured. */
+const struct function_object *lua_objects_upvalue(const struct lua_objects *objects,
+						  uint64_t function, unsigned index);
+
 /* The prototype at the address in the present snapshot, or NULL. */
 const struct proto *lua_objects_proto(const struct lua_objects *objects, uint64_t address);
 

@@ -1278,6 +1278,110 @@ int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua
 	return merge.out_of_memory ? -ENOMEM : 0;
 }
 
+/*---- A thread that was not stopped ----*/
+
+/* How much is sure of what a running thread's fields say. */
+enum position {
+	POSITION_SAVED,		/* the VM has stored it all before it went on to what it does now */
+	POSITION_IN_TRACE,	/* down from where the trace began */
+	POSITION_OLD,		/* it may have called and returned since it was stored */
+};
+
+static enum position position_of(const struct universe_view *view, enum vm_state *ret_state)
+{
+	if (view->vmstate >= 0 && view->jit_base) {
+		*ret_state = VM_STATE_COMPILED;
+		return POSITION_IN_TRACE;
+	}
+	switch (view->vmstate) {
+	case VMST_C:
+		*ret_state = VM_STATE_C;
+		return POSITION_SAVED;
+	case VMST_GC:
+		*ret_state = VM_STATE_GC;
+		return POSITION_SAVED;
+	/* Instructions that are recorded run without a change of the state. */
+	case VMST_RECORD:
+		*ret_state = VM_STATE_RECORDING;
+		return POSITION_OLD;
+	case VMST_OPT:
+		*ret_state = VM_STATE_OPTIMISING;
+		return POSITION_OLD;
+	case VMST_ASM:
+		*ret_state = VM_STATE_ASSEMBLING;
+		return POSITION_OLD;
+	case VMST_INTERP:
+		*ret_state = VM_STATE_INTERPRETED;
+		return POSITION_OLD;
+	default:
+		*ret_state = VM_STATE_EXIT;
+		return POSITION_OLD;
+	}
+}
+
+/* The thread that resumed this one: the next one up the native stack. */
+static const struct lua_thread *resumer_of(struct merge *merge, const struct lua_thread *thread)
+{
+	const struct lua_thread *next = NULL;
+
+	for (size_t i = 0; i < merge->capture->thread_count; i++) {
+		const struct lua_thread *other = &merge->capture->threads[i];
+
+		if (other->universe == thread->universe && other->cframe > thread->cframe &&
+		    (!next || other->cframe < next->cframe))
+			next = other;
+	}
+	return next;
+}
+
+/* All frames of the thread, down from where it stands. */
+static void emit_thread(struct merge *merge, const struct lua_thread *thread, enum position position,
+			uint64_t jit_base)
+{
+	struct section *section = section_of(merge, thread);
+	size_t first = merge->stack->count;
+
+	section->started = true;
+	if (position == POSITION_IN_TRACE) {
+		section->walk = (struct lua_walk){ .thread = thread, .objects = merge->objects,
+						   .base = jit_base };
+		emit_lost(merge, LOST_NOT_STOPPED);
+		first++;
+	} else if (!lua_top_as_stored(merge->objects, merge->memory, thread, thread->cframe,
+				      &section->walk)) {
+		emit_lost(merge, LOST_BROKEN_CHAIN);
+		return;
+	}
+	emit_own_frames(merge, section);
+	if (position == POSITION_IN_TRACE && first < merge->stack->count)
+		merge->stack->frames[first].compiled = true;
+	if (position == POSITION_OLD)
+		emit_lost(merge, LOST_MAY_HAVE_MOVED_ON);
+	while (!section->ended && !merge->out_of_memory && merge->stack->count < MERGE_FRAMES_MAX)
+		emit_own_frames(merge, section);
+	emit_parents(merge, section);
+}
+
+int merge_running(struct capture *capture, struct lua_objects *objects, struct merged_stack *stack)
+{
+	const struct universe_view *view = capture->running;
+	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
+	enum position position = position_of(view, &stack->vm_state);
+	struct merge merge = {
+		.capture = capture,
+		.objects = objects,
+		.memory = snapshot_memory(capture->snapshot),
+		.stack = stack,
+	};
+
+	stack->count = 0;
+	for (; thread && !section_of(&merge, thread)->started; thread = resumer_of(&merge, thread)) {
+		emit_thread(&merge, thread, position, view->jit_base);
+		position = POSITION_SAVED;
+	}
+	return merge.out_of_memory ? -ENOMEM : 0;
+}
+
 void merged_stack_clear(struct merged_stack *stack)
 {
 	free(stack->frames);

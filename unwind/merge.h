@@ -93,6 +93,14 @@ struct merge_top {
 int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua_objects *objects,
 		      const struct merge_top *top, struct merged_stack *stack);
 
+/*
+ * Fill the stack with the Lua frames of a thread that was not stopped
+ * (capture_running()). Native frames are not known, nor is what compiled code
+ * has inlined; where the interpreter runs, its frames are those that it saved
+ * last, with a lost frame below them.
+ */
+int merge_running(struct capture *capture, struct lua_objects *objects, struct merged_stack *stack);
+
 void merged_stack_clear(struct merged_stack *stack);
 
 #endif

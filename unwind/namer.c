@@ -68,8 +68,8 @@ struct namer {
 	size_t shown_size;
 };
 
-struct namer *namer_new(struct image *image, struct memory *live, struct functions *functions,
-			const struct namer_options *options)
+struct namer *namer_new(struct image *image, struct memory *live, struct symbols *symbols,
+			struct functions *functions, const struct namer_options *options)
 {
 	struct namer *namer = calloc(1, sizeof(*namer));
 
@@ -79,11 +79,7 @@ struct namer *namer_new(struct image *image, struct memory *live, struct functio
 	namer->live = live;
 	namer->options = *options;
 	namer->functions = functions;
-	namer->symbols = symbols_new(image, live);
-	if (!namer->symbols) {
-		namer_free(namer);
-		return NULL;
-	}
+	namer->symbols = symbols;
 	return namer;
 }
 
@@ -113,7 +109,6 @@ void namer_reset(struct namer *namer)
 {
 	forget_cache(namer);
 	forget_libraries(namer);
-	symbols_reset(namer->symbols);
 }
 
 void namer_free(struct namer *namer)
@@ -122,16 +117,10 @@ void namer_free(struct namer *namer)
 		return;
 	forget_cache(namer);
 	forget_libraries(namer);
-	symbols_free(namer->symbols);
 	free(namer->frames);
 	free(namer->kinds);
 	free(namer->shown);
 	free(namer);
-}
-
-uint64_t namer_symbols_cpu_ns(const struct namer *namer)
-{
-	return symbols_cpu_ns(namer->symbols);
 }
 
 /*---- Naming one frame ----*/

@@ -12,6 +12,7 @@
 #include "unwind/functions.h"
 #include "unwind/image.h"
 #include "unwind/merge.h"
+#include "unwind/symbols.h"
 
 /* How much of the native code around Lua is shown. */
 enum native_display {
@@ -31,14 +32,11 @@ struct namer;
  * live reads string constants; functions receives all functions. NULL when
  * memory is short. All must outlive it.
  */
-struct namer *namer_new(struct image *image, struct memory *live, struct functions *functions,
-			const struct namer_options *options);
+struct namer *namer_new(struct image *image, struct memory *live, struct symbols *symbols,
+			struct functions *functions, const struct namer_options *options);
 void namer_free(struct namer *namer);
 
-/* CPU time of the processes that read symbols for it. */
-uint64_t namer_symbols_cpu_ns(const struct namer *namer);
-
-/* The image's modules have been replaced. */
+/* The image's modules have been replaced: forget what was read. */
 void namer_reset(struct namer *namer);
 
 /*

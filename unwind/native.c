@@ -6,6 +6,7 @@
 #include <libunwind.h>
 
 #include "unwind/cfi.h"
+#include "unwind/unwind_entry.h"
 
 /*
  * Exported by libunwind for implementers of find_proc_info (perf uses it too)
@@ -17,8 +18,10 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
 
 struct native_unwinder {
 	struct image *image;
+	struct cfi *cfi;
 	struct memory *stack;
 	unw_addr_space_t space;
+	struct unwind_entry entry;	/* all of the tables that libunwind sees */
 	unw_cursor_t cursor;
 	struct native_frame frame;
 	bool cursor_is_valid;	/* the cursor stands at frame */
@@ -26,15 +29,19 @@ struct native_unwinder {
 	bool missed;		/* the last step found no table: its result would be a guess */
 };
 
+/* Have libunwind search a table of one pair, which leads to an entry that was checked. */
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
 			  int need_unwind_info, void *context)
 {
 	struct native_unwinder *unwinder = context;
 	struct module *module = image_find(unwinder->image, ip);
+	uint64_t pair, begin;
 	unw_dyn_info_t table;
 	int result;
 
-	if (!module || !image_unwind_table(unwinder->image, module)) {
+	if (!module || !image_unwind_entry(unwinder->image, module, ip, &pair, &begin) ||
+	    !unwind_entry_read(image_text(unwinder->image), module->unwind_table.header, pair,
+			       &unwinder->entry)) {
 		unwinder->missed = true;
 		return -UNW_ENOINFO;
 	}
@@ -43,9 +50,8 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 	table.start_ip = module->begin;
 	table.end_ip = module->end;
 	table.u.rti.segbase = module->unwind_table.header;
-	table.u.rti.table_data = module->unwind_table.entries;
-	table.u.rti.table_len = module->unwind_table.entry_count * 2 * sizeof(int32_t) /
-				sizeof(unw_word_t);
+	table.u.rti.table_data = pair;
+	table.u.rti.table_len = 1;	/* in words; a pair is one */
 	result = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &table, info,
 						    need_unwind_info, context);
 	if (result < 0)
@@ -77,6 +83,8 @@ static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *va
 	(void)space;
 	if (write)
 		return -UNW_EINVAL;
+	if (unwind_entry_word(&unwinder->entry, address, value))
+		return 0;
 	memory = image_find(unwinder->image, address) ? image_text(unwinder->image)
 						       : unwinder->stack;
 	return memory_read(memory, address, value, sizeof(*value)) == MEMORY_OK ? 0 : -UNW_EINVAL;
@@ -133,7 +141,7 @@ static int get_proc_name(unw_addr_space_t space, unw_word_t address, char *buffe
 	return -UNW_ENOINFO;
 }
 
-struct native_unwinder *native_unwinder_new(struct image *image)
+struct native_unwinder *native_unwinder_new(struct image *image, struct symbols *symbols)
 {
 	unw_accessors_t accessors = {
 		.find_proc_info = find_proc_info,
@@ -150,9 +158,10 @@ struct native_unwinder *native_unwinder_new(struct image *image)
 	if (!unwinder)
 		return NULL;
 	unwinder->image = image;
+	unwinder->cfi = cfi_new(symbols);
 	unwinder->space = unw_create_addr_space(&accessors, 0);
-	if (!unwinder->space) {
-		free(unwinder);
+	if (!unwinder->cfi || !unwinder->space) {
+		native_unwinder_free(unwinder);
 		return NULL;
 	}
 	unw_set_caching_policy(unwinder->space, UNW_CACHE_GLOBAL);
@@ -163,8 +172,16 @@ void native_unwinder_free(struct native_unwinder *unwinder)
 {
 	if (!unwinder)
 		return;
-	unw_destroy_addr_space(unwinder->space);
+	if (unwinder->space)
+		unw_destroy_addr_space(unwinder->space);
+	cfi_free(unwinder->cfi);
 	free(unwinder);
+}
+
+void native_reset(struct native_unwinder *unwinder)
+{
+	unw_flush_cache(unwinder->space, 0, 0);
+	cfi_reset(unwinder->cfi);
 }
 
 static void arrive(struct native_unwinder *unwinder, const struct registers *registers,
@@ -245,13 +262,12 @@ static enum native_status step_by_file(struct native_unwinder *unwinder,
 				       struct registers *ret_caller)
 {
 	uint64_t pc = unwinder->frame.registers.rip - (unwinder->frame.is_return_address ? 1 : 0);
-	struct module *module = image_find(unwinder->image, pc);
-	struct cfi *cfi = module ? image_cfi(unwinder->image, module) : NULL;
+	enum cfi_status status = cfi_step(unwinder->cfi, pc, &unwinder->frame.registers,
+					  unwinder->stack, ret_caller);
 
 	unwinder->cursor_is_valid = false;
-	if (!cfi || !cfi_step(cfi, pc, &unwinder->frame.registers, unwinder->stack, ret_caller))
-		return NATIVE_LOST;
-	return NATIVE_FRAME;
+	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
+	return status == CFI_CALLER ? NATIVE_FRAME : NATIVE_LOST;
 }
 
 enum native_status native_step(struct native_unwinder *unwinder)

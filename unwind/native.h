@@ -3,6 +3,7 @@
  *
  * Unwind tables are interpreted by libunwind through accessors of our own:
  * registers and stack come from the snapshot, text and tables from the image.
+ * It is given only what cannot harm it (unwind_entry.h); cfi.h has the rest.
  * LuaJIT's VM and its machine code need rules of their own; the caller
  * recognises them by the frame's code kind and continues with
  * native_continue() from the registers that those rules give.
@@ -15,6 +16,7 @@
 #include "memory/memory.h"
 #include "unwind/image.h"
 #include "unwind/registers.h"
+#include "unwind/symbols.h"
 
 enum native_status {
 	NATIVE_FRAME,	/* a caller's frame was found */
@@ -31,8 +33,12 @@ struct native_frame {
 
 struct native_unwinder;
 
-struct native_unwinder *native_unwinder_new(struct image *image);
+/* NULL when memory is short. Both must outlive the result. */
+struct native_unwinder *native_unwinder_new(struct image *image, struct symbols *symbols);
 void native_unwinder_free(struct native_unwinder *unwinder);
+
+/* The image's modules have been replaced: forget what was read. */
+void native_reset(struct native_unwinder *unwinder);
 
 /* Begin at a leaf; stack serves the stopped thread's stack and must outlive the walk. */
 void native_begin(struct native_unwinder *unwinder, struct memory *stack,

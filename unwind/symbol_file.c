@@ -10,7 +10,9 @@
 
 #include "unwind/debug_file.h"
 #include "unwind/demangle.h"
+#include "unwind/leaf_function.h"
 #include "unwind/plt.h"
+#include "unwind/string_tables.h"
 
 enum {
 	ENTRIES_MAX = 4 << 20,	/* of a symbol table */
@@ -50,6 +52,11 @@ static int find_elf(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_
 	if (fd < 0)
 		return -1;
 	*ret_elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (*ret_elf && !string_tables_end(*ret_elf)) {
+		elf_end(*ret_elf);
+		*ret_elf = NULL;
+		return -1;
+	}
 	*ret_path = strdup(file->path);
 	file->fd = -1;
 	return fd;
@@ -214,19 +221,48 @@ static size_t count_before(struct symbol_file *file, uint64_t address)
 	return low;
 }
 
+/* The row of .eh_frame for an address; the caller frees it. NULL if there is none. */
+static Dwarf_Frame *find_row(const struct symbol_file *file, uint64_t address, Dwarf_Addr *ret_bias)
+{
+	Dwarf_CFI *cfi = dwfl_module_eh_cfi(file->dwfl, ret_bias);
+	Dwarf_Frame *row;
+
+	return cfi && dwarf_cfi_addrframe(cfi, address - *ret_bias, &row) == 0 ? row : NULL;
+}
+
+/* The same of .debug_frame. */
+static Dwarf_Frame *find_debug_row(const struct symbol_file *file, uint64_t address)
+{
+	Dwarf_Addr bias;
+	Dwarf_CFI *cfi = dwfl_module_dwarf_cfi(file->dwfl, &bias);
+	Dwarf_Frame *row;
+
+	return cfi && dwarf_cfi_addrframe(cfi, address - bias, &row) == 0 ? row : NULL;
+}
+
 /* Where the entry in .eh_frame that covers an address begins. */
 static bool find_begin(const struct symbol_file *file, uint64_t address, uint64_t *ret_begin)
 {
 	Dwarf_Addr bias, begin;
-	Dwarf_Frame *frame;
-	Dwarf_CFI *cfi = dwfl_module_eh_cfi(file->dwfl, &bias);
+	Dwarf_Frame *row = find_row(file, address, &bias);
 
-	if (!cfi || dwarf_cfi_addrframe(cfi, address - bias, &frame) != 0)
+	if (!row)
 		return false;
-	dwarf_frame_info(frame, &begin, NULL, NULL);
-	free(frame);
+	dwarf_frame_info(row, &begin, NULL, NULL);
+	free(row);
 	*ret_begin = begin + bias;
 	return true;
+}
+
+/* The entry whose extent holds the address; NULL if none does. */
+static const struct entry *find_entry(struct symbol_file *file, uint64_t address)
+{
+	size_t before = count_before(file, address);
+
+	for (size_t i = 0; i < OVERLAPS_MAX && i < before; i++)
+		if (address < file->entries[before - 1 - i].end)
+			return &file->entries[before - 1 - i];
+	return NULL;
 }
 
 /*
@@ -236,16 +272,13 @@ static bool find_begin(const struct symbol_file *file, uint64_t address, uint64_
  */
 static bool find_in_table(struct symbol_file *file, uint64_t address, struct symbol *symbol)
 {
-	size_t before = count_before(file, address);
+	const struct entry *entry = find_entry(file, address);
 	uint64_t begin;
+	size_t before;
 
-	for (size_t i = 0; i < OVERLAPS_MAX && i < before; i++) {
-		const struct entry *entry = &file->entries[before - 1 - i];
-
-		if (address < entry->end) {
-			set_name(symbol, entry->name);
-			return true;
-		}
+	if (entry) {
+		set_name(symbol, entry->name);
+		return true;
 	}
 	if (!find_begin(file, address, &begin))
 		return false;
@@ -256,16 +289,27 @@ static bool find_in_table(struct symbol_file *file, uint64_t address, struct sym
 	return true;
 }
 
-static bool find_in_plt(Dwfl_Module *dwfl, uint64_t address, struct symbol *symbol)
+static bool find_plt_entry(const struct symbol_file *file, uint64_t address,
+			   struct plt_entry *ret_entry, GElf_Addr *ret_bias)
 {
-	char name[SYMBOL_NAME_SIZE];
-	size_t length;
-	GElf_Addr bias;
-	Elf *elf = dwfl_module_getelf(dwfl, &bias);
+	Elf *elf = dwfl_module_getelf(file->dwfl, ret_bias);
 
-	if (!elf || !plt_find(elf, address - bias, name, sizeof(name)))
+	return elf && plt_find(elf, address - *ret_bias, ret_entry);
+}
+
+/* An entry that a resolver has filled is named after it: that is what the program calls. */
+static bool find_in_plt(struct symbol_file *file, uint64_t address, struct symbol *symbol)
+{
+	struct plt_entry entry;
+	GElf_Addr bias;
+	size_t length;
+
+	if (!find_plt_entry(file, address, &entry, &bias))
 		return false;
-	set_name(symbol, name);
+	if (entry.name)
+		set_name(symbol, entry.name);
+	else if (!find_in_table(file, entry.resolver + bias, symbol))
+		return false;
 	length = strlen(symbol->name);
 	snprintf(symbol->name + length, sizeof(symbol->name) - length, "@plt");
 	return true;
@@ -382,7 +426,7 @@ size_t symbol_file_find(struct symbol_file *file, uint64_t address,
 
 	memset(&outermost, 0, sizeof(outermost));
 	if (!find_in_table(file, address, &outermost))
-		find_in_plt(file->dwfl, address, &outermost);
+		find_in_plt(file, address, &outermost);
 	count = file->plain ? 0 : find_in_dwarf(file->dwfl, address, ret_symbols);
 	if (count == 0) {
 		ret_symbols[0] = outermost;
@@ -399,4 +443,70 @@ bool symbol_file_covers(struct symbol_file *file, uint64_t address)
 	uint64_t begin;
 
 	return find_begin(file, address, &begin);
+}
+
+/* Bytes of the file that are mapped at an address of it; NULL if not all are. */
+static const uint8_t *find_bytes(Elf *elf, uint64_t address, size_t length)
+{
+	GElf_Phdr segment;
+	Elf_Data *data;
+	size_t count;
+
+	if (elf_getphdrnum(elf, &count) != 0)
+		return NULL;
+	for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &segment); i++) {
+		uint64_t skipped = address - segment.p_vaddr;
+
+		if (segment.p_type != PT_LOAD || skipped >= segment.p_filesz ||
+		    length > segment.p_filesz - skipped)
+			continue;
+		data = elf_getdata_rawchunk(elf, (int64_t)(segment.p_offset + skipped), length,
+					    ELF_T_BYTE);
+		return data && data->d_size == length ? data->d_buf : NULL;
+	}
+	return NULL;
+}
+
+/* Is the address in a function that never has anything on the stack? */
+static bool is_in_leaf(struct symbol_file *file, uint64_t address)
+{
+	const struct entry *entry = find_entry(file, address);
+	const uint8_t *code;
+	GElf_Addr bias;
+	Elf *elf;
+
+	if (!entry)
+		return false;
+	elf = dwfl_module_getelf(file->dwfl, &bias);
+	code = elf ? find_bytes(elf, entry->begin - bias, entry->end - entry->begin) : NULL;
+	return code && leaf_function(code, entry->end - entry->begin);
+}
+
+/* No linker describes the PLT of a static program, some describe none, nor do some functions. */
+static bool is_after_call(struct symbol_file *file, uint64_t address)
+{
+	struct plt_entry entry;
+	GElf_Addr bias;
+
+	return (find_plt_entry(file, address, &entry, &bias) && entry.is_before_jump) ||
+	       is_in_leaf(file, address);
+}
+
+bool symbol_file_rules(struct symbol_file *file, uint64_t address, struct frame_rules *ret_rules)
+{
+	Dwarf_Addr bias;
+	Dwarf_Frame *row = find_row(file, address, &bias);
+	bool taken;
+
+	if (!row)
+		row = find_debug_row(file, address);
+	if (!row) {
+		taken = is_after_call(file, address);
+		if (taken)
+			frame_rules_of_call(ret_rules);
+		return taken;
+	}
+	taken = frame_rules_take(row, ret_rules);
+	free(row);
+	return taken;
 }

@@ -1,5 +1,5 @@
 /*
- * symbol_file: the names of native code in one ELF file.
+ * symbol_file: the names of native code in one ELF file, and how it is unwound.
  *
  * libdwfl reads whatever there is: .symtab, .dynsym, separate debug files by
  * build id or debuglink, mini debug info, DWARF. Nothing is looked up over a
@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "unwind/frame_rules.h"
 #include "unwind/symbol.h"
 
 struct symbol_source {
@@ -39,5 +40,12 @@ size_t symbol_file_find(struct symbol_file *file, uint64_t address,
 
 /* Does an entry of .eh_frame cover the address? */
 bool symbol_file_covers(struct symbol_file *file, uint64_t address);
+
+/*
+ * How to find the caller from the address, by .eh_frame or .debug_frame, the
+ * one of a separate debug file too, or as it is in any PLT and in functions
+ * that use no stack. False if none of these is there.
+ */
+bool symbol_file_rules(struct symbol_file *file, uint64_t address, struct frame_rules *ret_rules);
 
 #endif

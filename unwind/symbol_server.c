@@ -41,11 +41,10 @@ struct request {
 	char path[PATH_MAX];
 };
 
-/* Followed by as many symbols as are counted, if it is about them. */
-struct answer {
+/* Sent as far as it is filled. */
+struct reply {
 	uint64_t cpu_ns;
-	size_t count;
-	struct symbol symbols[SYMBOL_INLINES_MAX];
+	struct symbol_answer answer;
 };
 
 /*---- The server ----*/
@@ -96,7 +95,8 @@ static void open_file(struct serving *serving, const struct request *request, in
 	serving->files[request->number] = symbol_file_open(&source);
 }
 
-static void answer(struct serving *serving, const struct request *request, struct answer *answer)
+static void answer(struct serving *serving, const struct request *request,
+		   struct symbol_answer *answer)
 {
 	struct symbol_file *file = serving->files[request->number];
 
@@ -110,13 +110,26 @@ static void answer(struct serving *serving, const struct request *request, struc
 	case SYMBOL_COVERED:
 		answer->count = symbol_file_covers(file, request->address) ? 1 : 0;
 		break;
+	case SYMBOL_RULES:
+		answer->count = symbol_file_rules(file, request->address, &answer->rules) ? 1 : 0;
+		break;
 	}
 }
 
-static size_t answer_length(enum symbol_question question, size_t count)
+/* Bytes of a reply in which so much is counted. */
+static size_t reply_length(enum symbol_question question, size_t count)
 {
-	return offsetof(struct answer, symbols) +
-	       (question == SYMBOL_FUNCTIONS ? count * sizeof(struct symbol) : 0);
+	const size_t head = offsetof(struct reply, answer.symbols);
+
+	switch (question) {
+	case SYMBOL_FUNCTIONS:
+		return head + count * sizeof(struct symbol);
+	case SYMBOL_RULES:
+		return head + count * sizeof(struct frame_rules);
+	case SYMBOL_COVERED:
+		break;
+	}
+	return head;
 }
 
 static uint64_t cpu_ns(void)
@@ -138,7 +151,7 @@ static void limit_cpu(time_t seconds)
 static void serve(struct serving *serving)
 {
 	static struct request request;
-	static struct answer reply;
+	static struct reply reply;
 	int fd;
 
 	while (receive(serving->fd, &request, &fd)) {
@@ -146,12 +159,12 @@ static void serve(struct serving *serving)
 		if (request.kind == REQUEST_OPEN)
 			open_file(serving, &request, fd);
 		else
-			answer(serving, &request, &reply);
+			answer(serving, &request, &reply.answer);
 		limit_cpu(0);
 		if (request.kind == REQUEST_OPEN)
 			continue;
 		reply.cpu_ns = cpu_ns();
-		if (send(serving->fd, &reply, answer_length(request.question, reply.count),
+		if (send(serving->fd, &reply, reply_length(request.question, reply.answer.count),
 			 MSG_NOSIGNAL) < 0)
 			return;
 	}
@@ -307,10 +320,11 @@ bool symbol_server_open(struct symbol_server *server, size_t number,
 	return send_request(server, &request, sizeof(request), source->fd);
 }
 
-static bool receive_answer(const struct symbol_server *server, enum symbol_question question,
-			   struct answer *answer)
+static bool receive_reply(const struct symbol_server *server, enum symbol_question question,
+			  struct reply *reply)
 {
 	struct pollfd readable = { .fd = server->fd, .events = POLLIN };
+	const size_t count_max = question == SYMBOL_FUNCTIONS ? SYMBOL_INLINES_MAX : 1;
 	ssize_t length;
 	int ready;
 
@@ -319,14 +333,14 @@ static bool receive_answer(const struct symbol_server *server, enum symbol_quest
 	while (ready < 0 && errno == EINTR);
 	if (ready <= 0)
 		return false;
-	length = recv(server->fd, answer, sizeof(*answer), MSG_DONTWAIT);
-	return length >= (ssize_t)offsetof(struct answer, symbols) &&
-	       answer->count <= SYMBOL_INLINES_MAX &&
-	       (size_t)length == answer_length(question, answer->count);
+	length = recv(server->fd, reply, sizeof(*reply), MSG_DONTWAIT);
+	return length >= (ssize_t)offsetof(struct reply, answer.symbols) &&
+	       reply->answer.count <= count_max &&
+	       (size_t)length == reply_length(question, reply->answer.count);
 }
 
 bool symbol_server_ask(struct symbol_server *server, enum symbol_question question, size_t number,
-		       uint64_t address, struct symbol *ret_symbols, size_t *ret_count)
+		       uint64_t address, struct symbol_answer *ret_answer)
 {
 	struct request request = {
 		.kind = REQUEST_ANSWER,
@@ -334,20 +348,23 @@ bool symbol_server_ask(struct symbol_server *server, enum symbol_question questi
 		.number = number,
 		.address = address,
 	};
-	struct answer answer;
+	struct reply reply;
 
 	if (!send_request(server, &request, offsetof(struct request, root), -1) ||
-	    !receive_answer(server, question, &answer))
+	    !receive_reply(server, question, &reply))
 		return false;
-	server->cpu_ns = answer.cpu_ns;
-	for (size_t i = 0; question == SYMBOL_FUNCTIONS && i < answer.count; i++) {
-		struct symbol *symbol = &answer.symbols[i];
+	server->cpu_ns = reply.cpu_ns;
+	for (size_t i = 0; question == SYMBOL_FUNCTIONS && i < reply.answer.count; i++) {
+		struct symbol *symbol = &reply.answer.symbols[i];
 
 		symbol->name[sizeof(symbol->name) - 1] = '\0';
 		symbol->file[sizeof(symbol->file) - 1] = '\0';
-		ret_symbols[i] = *symbol;
 	}
-	*ret_count = answer.count;
+	if (question == SYMBOL_RULES && reply.answer.count &&
+	    !frame_rules_valid(&reply.answer.rules))
+		return false;
+	memcpy(ret_answer, &reply.answer,
+	       reply_length(question, reply.answer.count) - offsetof(struct reply, answer));
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /*
- * symbol_server: a process of its own that reads symbols.
+ * symbol_server: a process of its own that reads symbols and unwind tables.
  *
  * The files of a target may be anything, and their debug info be made to keep
  * libdw busy for ever, to fill all memory or to crash it. Whoever asks is safe
@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "unwind/frame_rules.h"
 #include "unwind/symbol.h"
 #include "unwind/symbol_file.h"
 
@@ -22,6 +23,15 @@ enum { SYMBOL_SERVER_FILES_MAX = 65536 };
 enum symbol_question {
 	SYMBOL_FUNCTIONS,	/* symbol_file_find() */
 	SYMBOL_COVERED,		/* symbol_file_covers(): a count of 1 or 0 */
+	SYMBOL_RULES,		/* symbol_file_rules(): a count of 1 or 0 */
+};
+
+struct symbol_answer {
+	size_t count;
+	union {			/* what the question was for, if it is counted */
+		struct symbol symbols[SYMBOL_INLINES_MAX];
+		struct frame_rules rules;
+	};
 };
 
 struct symbol_server;
@@ -36,9 +46,9 @@ void symbol_server_end(struct symbol_server *server);
 bool symbol_server_open(struct symbol_server *server, size_t number,
 			const struct symbol_source *source);
 
-/* ret_symbols: room for SYMBOL_INLINES_MAX; may be NULL if the question is not for symbols. */
+/* Bytes of the answer beyond what is counted are not set. */
 bool symbol_server_ask(struct symbol_server *server, enum symbol_question question, size_t number,
-		       uint64_t address, struct symbol *ret_symbols, size_t *ret_count);
+		       uint64_t address, struct symbol_answer *ret_answer);
 
 /* CPU time that it has used, as of its last answer. */
 uint64_t symbol_server_cpu_ns(const struct symbol_server *server);

@@ -2,51 +2,45 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "unwind/elf_file.h"
-#include "unwind/symbol_server.h"
+#include "unwind/symbol_files.h"
 
-enum { FAILURES_MAX = 2 };	/* with debug info, and without */
-
-/* What became of a module. */
+/* What is known of a module. */
 struct known {
-	bool is_open;		/* the server has it */
-	unsigned int failures;
+	bool looked_for;
+	struct symbol_file_entry *file;	/* NULL if there is none */
 };
 
 struct symbols {
 	struct image *image;
 	struct memory *live;
-	struct symbol_server *server;	/* NULL if none runs */
+	struct symbol_files *files, *own_files;	/* the latter NULL if they are shared */
 	struct known *known;	/* by the image's index; NULL before the first question */
 	size_t count;
-	uint64_t cpu_ns;	/* of servers that have ended */
 };
 
-struct symbols *symbols_new(struct image *image, struct memory *live)
+struct symbols *symbols_new(struct image *image, struct memory *live, struct symbol_files *files)
 {
 	struct symbols *symbols = calloc(1, sizeof(*symbols));
 
-	if (symbols) {
-		symbols->image = image;
-		symbols->live = live;
+	if (!symbols)
+		return NULL;
+	symbols->image = image;
+	symbols->live = live;
+	symbols->files = files;
+	if (!files)
+		symbols->files = symbols->own_files = symbol_files_new();
+	if (!symbols->files) {
+		free(symbols);
+		return NULL;
 	}
 	return symbols;
 }
 
-static void end_server(struct symbols *symbols)
-{
-	symbols->cpu_ns = symbols_cpu_ns(symbols);
-	symbol_server_end(symbols->server);
-	symbols->server = NULL;
-	for (size_t i = 0; i < symbols->count; i++)
-		symbols->known[i].is_open = false;
-}
-
 void symbols_reset(struct symbols *symbols)
 {
-	end_server(symbols);
+	for (size_t i = 0; i < symbols->count; i++)
+		symbol_files_release(symbols->known[i].file);
 	free(symbols->known);
 	symbols->known = NULL;
 	symbols->count = 0;
@@ -57,12 +51,8 @@ void symbols_free(struct symbols *symbols)
 	if (!symbols)
 		return;
 	symbols_reset(symbols);
+	symbol_files_free(symbols->own_files);
 	free(symbols);
-}
-
-uint64_t symbols_cpu_ns(const struct symbols *symbols)
-{
-	return symbols->cpu_ns + (symbols->server ? symbol_server_cpu_ns(symbols->server) : 0);
 }
 
 const char *module_name(const struct module *module)
@@ -74,85 +64,66 @@ const char *module_name(const struct module *module)
 
 /*---- Questions ----*/
 
-static bool open_module(struct symbols *symbols, size_t index)
+static struct symbol_file_entry *file_of(struct symbols *symbols, const struct module *module)
 {
-	const struct module *module = image_module(symbols->image, index);
-	struct symbol_source source = {
-		.base = module->base,
-		.end = module->end,
-		.root = image_root(symbols->image),
-		.path = module->path,
-		.plain = symbols->known[index].failures > 0,
-	};
-	uint64_t bias;
-	bool opened;
+	struct known *known;
 
-	source.fd = elf_file_descriptor(module, symbols->live, &bias);
-	if (source.fd < 0) {
-		symbols->known[index].failures = FAILURES_MAX;
-		return false;
+	if (!symbols->known) {
+		symbols->known = calloc(image_module_count(symbols->image), sizeof(*symbols->known));
+		if (!symbols->known)
+			return NULL;
+		symbols->count = image_module_count(symbols->image);
 	}
-	opened = symbol_server_open(symbols->server, index, &source);
-	close(source.fd);
-	symbols->known[index].is_open = opened;
-	return opened;
+	known = &symbols->known[module - image_module(symbols->image, 0)];
+	if (!known->looked_for) {
+		known->looked_for = true;
+		known->file = symbol_files_get(symbols->files, symbols->image, module,
+					       symbols->live);
+	}
+	return known->file;
 }
 
-/* See to it that a server has the module. False if that is not to be. */
-static bool prepare(struct symbols *symbols, size_t index)
-{
-	if (symbols->known[index].failures >= FAILURES_MAX)
-		return false;
-	if (!symbols->server)
-		symbols->server = symbol_server_start();
-	return symbols->server &&
-	       (symbols->known[index].is_open || open_module(symbols, index));
-}
-
-/* Have the server answer a question on an address. False if it cannot. */
+/* Have the module's file answer a question on an address. False if it cannot. */
 static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t address,
-		struct symbol *ret_symbols, size_t *ret_count)
+		struct symbol_answer *ret_answer)
 {
 	const struct module *module = image_find(symbols->image, address);
-	size_t index;
+	struct symbol_file_entry *file = module ? file_of(symbols, module) : NULL;
 
-	if (!module)
-		return false;
-	if (!symbols->known) {
-		symbols->count = image_module_count(symbols->image);
-		symbols->known = calloc(symbols->count, sizeof(*symbols->known));
-		if (!symbols->known)
-			return false;
-	}
-	index = (size_t)(module - image_module(symbols->image, 0));
-	while (symbols->known[index].failures < FAILURES_MAX) {
-		if (prepare(symbols, index) &&
-		    symbol_server_ask(symbols->server, question, index, address, ret_symbols,
-				      ret_count))
-			return true;
-		symbols->known[index].failures++;
-		end_server(symbols);
-	}
-	return false;
+	return file && symbol_files_ask(symbols->files, file, symbols->image, module, symbols->live,
+					question, address, ret_answer);
 }
 
 size_t symbols_find(struct symbols *symbols, uint64_t address,
 		    struct symbol ret_symbols[static SYMBOL_INLINES_MAX])
 {
-	size_t count;
+	struct symbol_answer answer;
 
-	return ask(symbols, SYMBOL_FUNCTIONS, address, ret_symbols, &count) ? count : 0;
+	if (!ask(symbols, SYMBOL_FUNCTIONS, address, &answer))
+		return 0;
+	memcpy(ret_symbols, answer.symbols, answer.count * sizeof(*ret_symbols));
+	return answer.count;
 }
 
 bool symbols_function_start(struct symbols *symbols, uint64_t address, uint64_t *ret_start)
 {
 	struct module *module = image_find(symbols->image, address);
-	uint64_t start;
-	size_t covered;
+	struct symbol_answer answer;
+	uint64_t entry, start;
 
-	if (!module || !image_unwind_entry(symbols->image, module, address, &start) ||
-	    !ask(symbols, SYMBOL_COVERED, address, NULL, &covered) || !covered)
+	if (!module || !image_unwind_entry(symbols->image, module, address, &entry, &start) ||
+	    !ask(symbols, SYMBOL_COVERED, address, &answer) || !answer.count)
 		return false;
 	*ret_start = start;
+	return true;
+}
+
+bool symbols_rules(struct symbols *symbols, uint64_t address, struct frame_rules *ret_rules)
+{
+	struct symbol_answer answer;
+
+	if (!ask(symbols, SYMBOL_RULES, address, &answer) || !answer.count)
+		return false;
+	*ret_rules = answer.rules;
 	return true;
 }

@@ -89,6 +89,8 @@ struct place {
 	const struct proto *callee;	/* that a call enters; NULL if none */
 };
 
+enum { CONSUMER_DISTANCE = 12 };
+
 struct aligner {
 	const struct path_alignment *alignment;
 	uint32_t slot_refs[TRACE_SLOTS];	/* what the next snapshot holds */
@@ -236,6 +238,46 @@ static bool looked_up(const struct path_alignment *alignment, const struct trace
 	       trace_constant(alignment->trace, alignment->layout, key, ret_key);
 }
 
+/*
+ * The table that an instruction has to do with, as its reference; 0 if that is
+ * none. It is followed from a store to the address to the field of the table.
+ */
+static uint32_t table_of(const struct path_alignment *alignment, uint32_t ref)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct trace_instruction ins;
+
+		if (ref < TRACE_REF_BIAS ||
+		    !trace_instruction(alignment->trace, alignment->layout, ref, &ins))
+			return 0;
+		switch ((int)ins.op) {
+		case IR_FLOAD: case IR_HREF: case IR_NEWREF:
+			return ins.op1;
+		case IR_ABC: case IR_AREF: case IR_HREFK:
+		case IR_ASTORE: case IR_HSTORE: case IR_ALOAD: case IR_HLOAD:
+			ref = ins.op1;
+			break;
+		default:
+			return 0;
+		}
+	}
+	return 0;
+}
+
+/* Is a key looked up in a metatable? That is "__index" or the like, on the way to the bytecode's own key. */
+static bool looks_up_metamethod(const struct path_alignment *alignment,
+				const struct trace_instruction *ins)
+{
+	struct trace_instruction table;
+	uint32_t ref = ins->op1;
+
+	if (ins->op == IR_HREFK)
+		ref = table_of(alignment, ref);
+	return ref >= TRACE_REF_BIAS &&
+	       trace_instruction(alignment->trace, alignment->layout, ref, &table) &&
+	       table.op == IR_FLOAD && table.type == IRT_TAB;
+}
+
 /*---- Fit ----*/
 
 static int fit_arithmetic(const struct aligner *aligner, const struct trace_instruction *ins,
@@ -306,8 +348,12 @@ static int fit_table(const struct aligner *aligner, const struct trace_instructi
 	    (place->op == BC_TGETS || place->op == BC_TSETS || place->op == BC_GGET))
 		fit = FIT_NEVER;
 	if ((ins->op == IR_HREFK || ins->op == IR_HREF || ins->op == IR_NEWREF) &&
-	    string_key(alignment->layout, place, &wanted) && looked_up(alignment, ins, &key))
-		fit += key == wanted ? FIT_OPERAND : FIT_NEVER;
+	    string_key(alignment->layout, place, &wanted) && looked_up(alignment, ins, &key)) {
+		if (key == wanted)
+			fit += FIT_OPERAND;
+		else if (!looks_up_metamethod(alignment, ins))
+			fit += FIT_NEVER;
+	}
 	return fit;
 }
 
@@ -365,6 +411,15 @@ static bool concatenates(const struct layout *layout, const struct place *place,
 	return false;
 }
 
+/* Constants that several of them put side by side are joined, in the last one. */
+static bool follows_concatenation(const struct place *place)
+{
+	for (const struct place *at = place; at-- > place->first;)
+		if (at->kind == KIND_CAT)
+			return true;
+	return false;
+}
+
 static int fit_string(const struct aligner *aligner, const struct trace_instruction *ins,
 		      const struct place *place)
 {
@@ -373,9 +428,11 @@ static int fit_string(const struct aligner *aligner, const struct trace_instruct
 	if (place->kind == KIND_CALL)
 		return FIT_GOOD;
 	if (place->kind == KIND_CAT && ins->op == IR_BUFPUT && ins->op2 < TRACE_REF_BIAS &&
-	    trace_constant(aligner->alignment->trace, aligner->alignment->layout, ins->op2, &string))
-		return concatenates(aligner->alignment->layout, place, string)
-			? FIT_OPERAND + FIT_OPERAND : FIT_UNLIKELY;
+	    trace_constant(aligner->alignment->trace, aligner->alignment->layout, ins->op2, &string)) {
+		if (concatenates(aligner->alignment->layout, place, string))
+			return FIT_OPERAND + FIT_OPERAND;
+		return follows_concatenation(place) ? FIT_PLAUSIBLE : FIT_UNLIKELY;
+	}
 	if (place->kind == KIND_CAT)
 		return ins->op == IR_XLOAD || ins->op == IR_STRREF ? FIT_UNLIKELY : FIT_TYPICAL;
 	return FIT_UNLIKELY;
@@ -476,6 +533,77 @@ static int fit(const struct aligner *aligner, uint32_t ref, const struct trace_i
 	return value;
 }
 
+/* Is it a number that is converted to an integer, for an index, or a sum with one (lj_opt_narrow.c)? */
+static bool is_index(const struct path_alignment *alignment, const struct trace_instruction *ins)
+{
+	struct trace_instruction operand;
+
+	if (ins->type != IRT_INT || ins->guard)
+		return ins->op == IR_CONV;
+	if (ins->op != IR_ADD && ins->op != IR_SUB)
+		return ins->op == IR_CONV;
+	return ins->op1 >= TRACE_REF_BIAS &&
+	       trace_instruction(alignment->trace, alignment->layout, ins->op1, &operand) &&
+	       operand.op == IR_CONV;
+}
+
+/* What uses a result near by; of a step to an index, what that is for. */
+static bool find_use(const struct path_alignment *alignment, uint32_t ref,
+		     struct trace_instruction *ret_use)
+{
+	bool is_found = false;
+
+	for (uint32_t at = ref + 1; at < alignment->end_ref && at <= ref + CONSUMER_DISTANCE; at++) {
+		struct trace_instruction use;
+
+		if (!trace_instruction(alignment->trace, alignment->layout, at, &use) ||
+		    (use.op1 != ref && use.op2 != ref))
+			continue;
+		*ret_use = use;
+		is_found = true;
+		if (!is_index(alignment, &use))
+			break;
+		ref = at;
+	}
+	return is_found;
+}
+
+/*
+ * Fields of a table are loaded and checked for the access that follows, and
+ * numbers are converted for what uses them; that shows better what for. False
+ * if there is nothing near by.
+ */
+static bool find_access(const struct path_alignment *alignment, uint32_t ref,
+			const struct trace_instruction *ins, struct trace_instruction *ret_access)
+{
+	struct trace_instruction field = *ins;
+	uint32_t table;
+
+	if (is_index(alignment, ins)) {
+		bool is_found = find_use(alignment, ref, &field);
+
+		*ret_access = field;
+		return is_found;
+	}
+	if (ins->guard && (ins->op1 < TRACE_REF_BIAS ||
+			   !trace_instruction(alignment->trace, alignment->layout, ins->op1, &field)))
+		return false;
+	if (field.op != IR_FLOAD)
+		return false;
+	table = field.op1;
+	for (uint32_t at = ref + 1; at < alignment->end_ref && at <= ref + CONSUMER_DISTANCE; at++) {
+		struct trace_instruction access;
+
+		if (!trace_instruction(alignment->trace, alignment->layout, at, &access))
+			return false;
+		if (access.op == IR_FLOAD || table_of(alignment, at) != table)
+			continue;
+		*ret_access = access;
+		return true;
+	}
+	return false;
+}
+
 /*---- The best alignment ----*/
 
 static void load_places(const struct path_alignment *alignment, const struct path_point *points,
@@ -518,6 +646,8 @@ static int32_t find_best(const struct aligner *aligner, const struct place *plac
 		struct trace_instruction ins;
 		bool known = trace_instruction(alignment->trace, alignment->layout, ref, &ins);
 
+		if (known)
+			find_access(alignment, ref, &ins, &ins);
 		for (size_t j = 0; j < count; j++) {
 			if (scores[j] > scores[best_before])
 				best_before = (uint32_t)j;

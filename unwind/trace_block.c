@@ -9,7 +9,8 @@ enum {
 	IR_SIZE = 8,
 	IR_T = 4,		/* offset of IRIns.t */
 	IR_O = 5,		/* offset of IRIns.o */
-	IR_R = 6,		/* and of IRIns.r */
+	IR_R = 6,		/* of IRIns.r */
+	IR_S = 7,		/* and of IRIns.s */
 	IRT_GUARD = 0x80,
 	IRT_TYPE = 0x1f,
 };
@@ -133,6 +134,7 @@ bool trace_instruction(const struct trace *trace, const struct layout *layout, u
 		.type = bytes[IR_T] & IRT_TYPE,
 		.guard = bytes[IR_T] & IRT_GUARD,
 		.reg = bytes[IR_R],
+		.spill = bytes[IR_S],
 		.op1 = (uint16_t)load_bytes(bytes, 0, 2),
 		.op2 = (uint16_t)load_bytes(bytes, 2, 2),
 	};

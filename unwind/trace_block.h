@@ -47,6 +47,7 @@ struct trace_instruction {
 	uint8_t type;			/* IRT_* */
 	bool guard;
 	uint8_t reg;			/* where its result was put; TRACE_REGISTERS and above: nowhere */
+	uint8_t spill;			/* where on the native stack it was kept, in 4 bytes; 0: nowhere */
 	uint16_t op1, op2;
 };
 

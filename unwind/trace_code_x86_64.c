@@ -11,6 +11,8 @@
 enum {
 	RID_NONE = 0xff,
 	RID_EDX = 2,		/* RID_BASE */
+	RID_ESP = 4,
+	SPILL_SIZE = 4,		/* sps_scale() */
 	RID_R14 = 14,		/* RID_DISPATCH with GC64 */
 	RID_XMM = 16,
 	CELLS_MAX = 1 << 23,
@@ -359,6 +361,25 @@ static bool loads_slot(const struct block *block, const struct trace_instruction
 	       (machine->displacement == offset || machine->displacement == offset + 4);
 }
 
+static bool is_spilled_to(const struct trace_instruction *ins, const struct machine *machine)
+{
+	return ins->spill && machine->base == RID_ESP &&
+	       machine->displacement == (int64_t)ins->spill * SPILL_SIZE;
+}
+
+/* Is one of the operands in the stack slot that is read? */
+static bool loads_operand(const struct block *block, const struct trace_instruction *ins,
+			  const struct machine *machine)
+{
+	const uint32_t refs[] = { ins->op1, ins->op2 };
+
+	for (unsigned i = 0; i < 2; i++)
+		if (refs[i] >= TRACE_REF_BASE && refs[i] - TRACE_REF_BASE < block->ir_count &&
+		    is_spilled_to(&block->ir[refs[i] - TRACE_REF_BASE], machine))
+			return true;
+	return false;
+}
+
 static int fit(const struct block *block, const struct machine *machine,
 	       const struct trace_instruction *ins)
 {
@@ -377,12 +398,18 @@ static int fit(const struct block *block, const struct machine *machine,
 	if (ins->op == IR_SLOAD && (machine->loads || machine->stores))
 		return loads_slot(block, ins, machine) && machine->loads
 			? FIT_OPERAND + (sets_result ? FIT_RESULT : 0) : FIT_UNLIKELY;
+	/* A result is saved as soon as it is there (ra_save()). */
+	if (machine->stores && machine->base == RID_ESP && machine->stored != RID_NONE)
+		return is_spilled_to(ins, machine) && machine->stored == ins->reg
+			? FIT_OPERAND : FIT_UNLIKELY;
 	if (is_store(ins))
 		return machine->stores ? FIT_GOOD : 0;
 	if (sets_result)
 		value += FIT_RESULT;
 	if (is_typical(ins, machine->id))
 		value += FIT_GOOD;
+	else if (machine->loads && loads_operand(block, ins, machine))
+		value += FIT_PLAUSIBLE;
 	else if (is_load(ins) && machine->loads)
 		value += sets_result || ins->guard ? FIT_PLAUSIBLE : 0;
 	if (value == 0 && !has_result(ins) && !ins->guard && !may_call(ins))

@@ -13,7 +13,8 @@ enum {
 	LENGTH_MAX = 512,	/* bytecodes between two snapshots */
 	VISITS_MAX = 12000,	/* points looked at for one segment and budget */
 	CANDIDATES_MAX = 32,	/* paths compared for one segment */
-	CALLS_MAX = 256,	/* places of calls that are known from snapshots */
+	CALLS_MAX = 256,	/* places of calls that are known */
+	CHECKS_MAX = 512,	/* of functions that are called, in one trace */
 	NOTED_MAX = 600,	/* snapshots that are looked through for them */
 	NEIGHBOURS = 40,	/* traces, likewise */
 	FIT_WEIGHT = 4,		/* against the length of a path */
@@ -25,14 +26,19 @@ enum {
 
 /*
  * What may speak against a path between two snapshots: comparisons without a
- * guard, since one that left a guard has a snapshot of its own, and calls of
- * functions that no snapshot shows. Paths are looked for by rising cost.
+ * guard, since one that left a guard has a snapshot of its own, calls of
+ * functions that neither a snapshot nor a check shows, and checks of functions
+ * that are not called. Paths are looked for by rising cost.
  */
-enum { COST_GUESSED_CALL = 1, COST_COMPARISON = 2, COST_UNEXPECTED_CALL = 2, COST_MAX = 6 };
+enum {
+	COST_GUESSED_CALL = 1, COST_COMPARISON = 2, COST_UNEXPECTED_CALL = 2, COST_UNUSED_CHECK = 1,
+	COST_MAX = 6
+};
 
 struct candidate {
 	struct path_point points[LENGTH_MAX];
 	uint32_t count;
+	uint32_t checks;	/* the first that it has not used */
 	bool at_branch;		/* ends at the branch whose other side the goal is */
 	unsigned cost;
 };
@@ -45,6 +51,12 @@ struct goal {
 	bool is_end;		/* recording ended there, in the middle of a return */
 };
 
+/* Of the function that is called, before it is (rec_call_specialize()). */
+struct check {
+	uint32_t ref;
+	const struct proto *callee;	/* NULL for a builtin */
+};
+
 struct replay {
 	struct trace_path *path;
 	const struct traces *traces;
@@ -53,8 +65,12 @@ struct replay {
 	struct lua_objects *objects;
 	const struct proto *callees[CONSTANTS_MAX];
 	size_t callee_count;
+	const struct function_object *functions[CONSTANTS_MAX];	/* of Lua, among the constants */
+	size_t function_count;
 	bool has_builtin;
-	/* Calls that some snapshot shows: the same place mostly calls the same function. */
+	struct check checks[CHECKS_MAX];
+	uint32_t check_count;
+	/* Calls that some snapshot or check shows: the same place mostly calls the same function. */
 	struct {
 		uint64_t pc;
 		const struct proto *callee;
@@ -64,6 +80,7 @@ struct replay {
 	/* The search at hand. */
 	struct goal goal;
 	uint32_t ref, end_ref;
+	uint32_t first_check, end_check;	/* that are among them */
 	unsigned visits;
 	unsigned budget;
 	struct candidate now;
@@ -196,6 +213,7 @@ static bool point_of_snapshot(struct replay *replay, uint32_t number, struct pat
 struct step {
 	struct path_point point;
 	unsigned cost;
+	uint32_t checks;	/* the first that is not used then; 0: as before */
 };
 
 struct steps {
@@ -206,7 +224,14 @@ struct steps {
 static void add_step(struct steps *steps, int32_t frame, uint64_t pc, unsigned cost)
 {
 	if (frame >= 0 && steps->count < STEPS_MAX)
-		steps->step[steps->count++] = (struct step){ { .frame = frame, .pc = pc }, cost };
+		steps->step[steps->count++] = (struct step){ { .frame = frame, .pc = pc }, cost, 0 };
+}
+
+/* The last step that was added uses the checks before this one. */
+static void use_checks(struct steps *steps, size_t count_before, uint32_t checks)
+{
+	if (steps->count > count_before)
+		steps->step[steps->count - 1].checks = checks;
 }
 
 static uint64_t jump(uint64_t pc, uint32_t instruction)
@@ -365,20 +390,96 @@ static bool is_running(const struct replay *replay, int32_t frame, const struct 
 	return false;
 }
 
+/* The next check of a Lua function, those of builtins left out; end_check if there is none. */
+static uint32_t next_check(const struct replay *replay)
+{
+	uint32_t check = replay->now.checks;
+
+	while (check < replay->end_check && !replay->checks[check].callee)
+		check++;
+	return check;
+}
+
+/* How many of a Lua function are left. */
+static unsigned unused_checks(const struct replay *replay)
+{
+	unsigned count = 0;
+
+	for (uint32_t i = replay->now.checks; i < replay->end_check; i++)
+		count += replay->checks[i].callee != NULL;
+	return count;
+}
+
+/* The closure that runs in a frame: if that is not known, the only one of its prototype among the trace's constants. */
+static uint64_t function_of(const struct replay *replay, const struct path_frame *frame)
+{
+	uint64_t found = 0;
+
+	if (frame->function)
+		return frame->function;
+	for (size_t i = 0; i < replay->function_count; i++) {
+		if (replay->functions[i]->proto != frame->proto)
+			continue;
+		if (found)
+			return 0;
+		found = replay->functions[i]->address;
+	}
+	return found;
+}
+
+/* The upvalue that a slot was last set to on the path, as a function; NULL if it is none, or was set otherwise. */
+static const struct function_object *upvalue_in_slot(const struct replay *replay,
+						     const struct path_point *point, unsigned slot)
+{
+	for (uint32_t i = replay->now.count; i-- > 0;) {
+		const struct path_point *before = &replay->now.points[i];
+		uint32_t instruction;
+		enum bytecode_op op;
+
+		if (before->frame != point->frame || !instruction_at(replay, before, &instruction, &op) ||
+		    bytecode_mode_a(replay->layout, (uint8_t)instruction) != BCMdst ||
+		    bytecode_a(instruction) != slot)
+			continue;
+		return op == BC_UGET ? lua_objects_upvalue(replay->objects,
+							   function_of(replay, frame_at(replay, point->frame)),
+							   bytecode_d(instruction)) : NULL;
+	}
+	return NULL;
+}
+
 static void call(struct replay *replay, struct steps *steps, const struct path_point *point,
 		 uint32_t instruction, bool is_tail_call)
 {
 	int32_t callee = is_tail_call ? -1 : goal_callee(replay, point);
+	uint32_t check = next_check(replay);
+	const struct proto *checked = check < replay->end_check ? replay->checks[check].callee : NULL;
+	const struct function_object *upvalue = upvalue_in_slot(replay, point, bytecode_a(instruction));
+	size_t count = steps->count;
 	unsigned cost = 0;
 
 	if (callee >= 0) {
 		enter_goal(replay, steps, callee);
+		if (checked && frame_at(replay, callee)->proto == checked)
+			use_checks(steps, count, check + 1);
+		cost = COST_UNEXPECTED_CALL;
+	}
+	if (checked && !(callee >= 0 && frame_at(replay, callee)->proto == checked)) {
+		count = steps->count;
+		enter(replay, steps, point, instruction, is_tail_call, checked, 0,
+		      cost + (is_running(replay, point->frame, checked) ? COST_GUESSED_CALL : 0));
+		use_checks(steps, count, check + 1);
+	}
+	if (upvalue && upvalue->proto && callee < 0 && upvalue->proto != checked) {
+		enter(replay, steps, point, instruction, is_tail_call, upvalue->proto,
+		      upvalue->address, cost);
 		cost = COST_UNEXPECTED_CALL;
 	}
 	for (size_t i = 0; i < replay->call_count; i++)
 		if (replay->calls[i].pc == point->pc) {
-			enter(replay, steps, point, instruction, is_tail_call,
-			      replay->calls[i].callee, 0, cost);
+			if (replay->calls[i].callee != checked &&
+			    !(upvalue && replay->calls[i].callee == upvalue->proto))
+				enter(replay, steps, point, instruction, is_tail_call,
+				      replay->calls[i].callee, 0, cost);
 			cost = COST_UNEXPECTED_CALL;
 		}
 	if (is_tail_call)
@@ -390,10 +491,79 @@ static void call(struct replay *replay, struct steps *steps, const struct path_p
 	 * Nothing is guessed where it is known what is called, nor where there
 	 * is a choice: a wrong guess would be a stack that cannot be.
 	 */
-	if (cost == 0 && replay->callee_count == 1 &&
+	if (cost == 0 && !checked && !upvalue && replay->callee_count == 1 &&
 	    !is_running(replay, point->frame, replay->callees[0]))
 		enter(replay, steps, point, instruction, is_tail_call,
 		      replay->callees[0], 0, COST_GUESSED_CALL);
+}
+
+/* What a slot holds, as far as it decides a branch. */
+enum truth { TRUTH_UNKNOWN, TRUTH_FALSE, TRUTH_TRUE };
+
+enum { PRI_TRUE = 2 };	/* operand of KPRI: nil, false, true */
+
+/* Of an instruction that sets its A. */
+static enum truth truth_set(enum bytecode_op op, uint32_t instruction)
+{
+	switch ((int)op) {
+	case BC_KPRI:
+		return bytecode_d(instruction) == PRI_TRUE ? TRUTH_TRUE : TRUTH_FALSE;
+	case BC_KSTR: case BC_KCDATA: case BC_KSHORT: case BC_KNUM:
+	case BC_FNEW: case BC_TNEW: case BC_TDUP:
+		return TRUTH_TRUE;
+	default:
+		return TRUTH_UNKNOWN;
+	}
+}
+
+/* What does this slot hold where the path has come to? Constants only, also those that a call has returned. */
+static enum truth truth_of(const struct replay *replay, int32_t frame, unsigned slot)
+{
+	const uint32_t now = replay->now.count - 1;
+	bool is_result = false;
+
+	for (uint32_t i = now; i-- > 0;) {
+		const struct path_point *point = &replay->now.points[i];
+		uint32_t instruction;
+		enum bytecode_op op;
+
+		if (!instruction_at(replay, point, &instruction, &op))
+			return TRUTH_UNKNOWN;
+		if (point->frame != frame) {
+			/* The callee's last instruction: the first result is in the slot of the function. */
+			if (is_result || i + 1 != now ||
+			    frame_at(replay, point->frame)->up != frame)
+				return TRUTH_UNKNOWN;
+			if (op == BC_RET0)
+				return TRUTH_FALSE;
+			if (op != BC_RET1)
+				return TRUTH_UNKNOWN;
+			is_result = true;
+			frame = point->frame;
+			slot = bytecode_a(instruction);
+			continue;
+		}
+		if (bytecode_mode_a(replay->layout, (uint8_t)instruction) == BCMdst &&
+		    bytecode_a(instruction) == slot)
+			return truth_set(op, instruction);
+		if (bytecode_mode_a(replay->layout, (uint8_t)instruction) == BCMbase &&
+		    bytecode_a(instruction) <= slot)
+			return TRUTH_UNKNOWN;
+	}
+	return TRUTH_UNKNOWN;
+}
+
+/* A test is followed by the jump that it decides on. */
+static void test(struct replay *replay, struct steps *steps, const struct path_point *point,
+		 enum bytecode_op op, uint32_t instruction)
+{
+	enum truth truth = truth_of(replay, point->frame, bytecode_d(instruction));
+	enum truth jumps_if = op == BC_IST || op == BC_ISTC ? TRUTH_TRUE : TRUTH_FALSE;
+
+	if (truth == TRUTH_UNKNOWN || truth != jumps_if)
+		add_step(steps, point->frame, point->pc + 2 * BYTECODE_SIZE, 0);
+	if (truth == TRUTH_UNKNOWN || truth == jumps_if)
+		add_step(steps, point->frame, point->pc + BYTECODE_SIZE, 0);
 }
 
 /* Where the recorder may have gone from here. */
@@ -414,8 +584,7 @@ static void find_steps(struct replay *replay, const struct path_point *point, st
 	}
 	switch ((int)op) {
 	case BC_ISTC: case BC_ISFC: case BC_IST: case BC_ISF:
-		add_step(steps, point->frame, next + BYTECODE_SIZE, 0);
-		add_step(steps, point->frame, next, 0);
+		test(replay, steps, point, op, instruction);
 		return;
 	case BC_JMP: case BC_UCLO: case BC_ISNEXT:
 		add_step(steps, point->frame, jump(point->pc, instruction), 0);
@@ -476,6 +645,7 @@ static bool was_here(const struct replay *replay, const struct path_point *point
 static void search(struct replay *replay, const struct path_point *point, unsigned budget,
 		   bool is_first)
 {
+	const uint32_t checks = replay->now.checks;
 	struct steps steps;
 	bool at_branch;
 
@@ -486,7 +656,7 @@ static void search(struct replay *replay, const struct path_point *point, unsign
 		struct candidate *found;
 
 		/* What costs less has been found with a smaller budget. */
-		if (budget > 0)
+		if (budget != unused_checks(replay) * COST_UNUSED_CHECK)
 			return;
 		found = &replay->candidates[replay->candidate_count++];
 		*found = replay->now;
@@ -500,9 +670,14 @@ static void search(struct replay *replay, const struct path_point *point, unsign
 		return;
 	replay->now.points[replay->now.count++] = *point;
 	find_steps(replay, point, &steps);
-	for (size_t i = 0; i < steps.count; i++)
-		if (steps.step[i].cost <= budget)
-			search(replay, &steps.step[i].point, budget - steps.step[i].cost, false);
+	for (size_t i = 0; i < steps.count; i++) {
+		if (steps.step[i].cost > budget)
+			continue;
+		if (steps.step[i].checks)
+			replay->now.checks = steps.step[i].checks;
+		search(replay, &steps.step[i].point, budget - steps.step[i].cost, false);
+		replay->now.checks = checks;
+	}
 	replay->now.count--;
 }
 
@@ -520,6 +695,7 @@ static void search_from(struct replay *replay, const struct start *start, unsign
 	replay->visits = 0;
 	replay->budget = budget;
 	replay->now.count = 0;
+	replay->now.checks = replay->first_check;
 	if (!start->at_branch || !branch(replay, &start->point, pcs)) {
 		bool at_branch;
 
@@ -546,6 +722,16 @@ static void search_from(struct replay *replay, const struct start *start, unsign
 
 			search(replay, &next, budget, false);
 		}
+}
+
+/* By rising cost. */
+static void find_candidates(struct replay *replay, const struct start *start)
+{
+	replay->candidate_count = 0;
+	replay->immediate = false;
+	for (unsigned budget = 0; replay->goal.exists && budget <= COST_MAX &&
+	     replay->candidate_count < CANDIDATES_MAX; budget++)
+		search_from(replay, start, budget);
 }
 
 /*---- Segments ----*/
@@ -665,12 +851,80 @@ static struct path_point tail_point(const struct trace_path *path, uint32_t numb
 	return last;
 }
 
+/* The calls of a path: they are likely to be the same when it comes there again. */
+static void note_entered(struct replay *replay, const struct candidate *best)
+{
+	for (uint32_t i = 1; i < best->count; i++) {
+		const struct path_frame *frame = frame_at(replay, best->points[i].frame);
+
+		if (frame->up >= 0 && frame->up == best->points[i - 1].frame && frame->proto &&
+		    best->points[i].pc == frame->proto->bc)
+			note_call(replay, frame->call_pc, frame->proto);
+	}
+}
+
 static bool returns(const struct replay *replay, const struct path_point *point)
 {
 	uint32_t instruction;
 	enum bytecode_op op;
 
 	return instruction_at(replay, point, &instruction, &op) && op >= BC_RETM && op <= BC_RET1;
+}
+
+/* Is this a check of what is called? Then ret_callee is its prototype, NULL for a builtin. */
+static bool is_check(const struct replay *replay, const struct trace_instruction *ins,
+		     const struct proto **ret_callee)
+{
+	const struct function_object *function;
+	struct trace_instruction operand;
+	uint64_t value;
+
+	if (ins->op != IR_EQ || !ins->guard || ins->op2 >= TRACE_REF_BIAS ||
+	    !trace_constant(replay->trace, replay->layout, ins->op2, &value))
+		return false;
+	/* The start frame's own function: that is specialised to for its upvalues (rec_upvalue()). */
+	if (trace_instruction(replay->trace, replay->layout, ins->op1, &operand) &&
+	    operand.op == IR_SLOAD && operand.op1 == 0)
+		return false;
+	if (!trace_instruction(replay->trace, replay->layout, ins->op2, &operand))
+		return false;
+	if (operand.op == IR_KGC && operand.type == IRT_FUNC) {
+		function = lua_objects_function(replay->objects, value);
+		*ret_callee = function ? function->proto : NULL;
+		return function != NULL;
+	}
+	/* Of functions with many closures, GCfunc.pc is checked. */
+	if (operand.op != IR_KPTR && operand.op != IR_KKPTR)
+		return false;
+	*ret_callee = lua_objects_proto_of_pc(replay->objects, value);
+	return *ret_callee && (*ret_callee)->bc == value;
+}
+
+static void find_checks(struct replay *replay)
+{
+	uint32_t nins = trace_nins(replay->trace, replay->layout);
+
+	for (uint32_t ref = TRACE_REF_BASE; ref < nins && replay->check_count < CHECKS_MAX; ref++) {
+		struct trace_instruction ins;
+		const struct proto *callee;
+
+		if (trace_instruction(replay->trace, replay->layout, ref, &ins) &&
+		    is_check(replay, &ins, &callee))
+			replay->checks[replay->check_count++] = (struct check){ ref, callee };
+	}
+}
+
+/* Those of a segment. */
+static void set_checks(struct replay *replay)
+{
+	uint32_t check = 0;
+
+	while (check < replay->check_count && replay->checks[check].ref < replay->ref)
+		check++;
+	replay->first_check = check;
+	while (check < replay->check_count && replay->checks[check].ref < replay->end_ref)
+		check++;
+	replay->end_check = check;
 }
 
 static bool replay_segment(struct replay *replay, uint32_t number, struct start *start)
@@ -682,6 +936,7 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct start 
 	segment->first = (uint32_t)path->point_count;
 	replay->ref = segment->ref;
 	replay->end_ref = segment->end_ref;
+	set_checks(replay);
 	replay->goal.any_frame = false;
 	if (number + 1 < path->segment_count)
 		replay->goal.exists = point_of_snapshot(replay, number + 1, &replay->goal.point);
@@ -689,12 +944,15 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct start 
 		set_last_goal(replay);
 	replay->goal.is_end = replay->goal.exists && number + 2 == path->segment_count &&
 			      returns(replay, &replay->goal.point);
-	replay->candidate_count = 0;
-	replay->immediate = false;
-	for (unsigned budget = 0; replay->goal.exists && budget <= COST_MAX &&
-	     replay->candidate_count < CANDIDATES_MAX; budget++)
-		search_from(replay, start, budget);
+	find_candidates(replay, start);
+	/* It looked like the way that a branch has not taken, but has been taken without a guard. */
+	if (!replay->candidate_count && start->at_branch) {
+		start->at_branch = false;
+		start->point.pc = start->not_taken;
+		find_candidates(replay, start);
+	}
 	if (replay->candidate_count && keep_best(replay, number, &best)) {
+		note_entered(replay, best);
 		*start = (struct start){
 			.point = best->at_branch ? best->points[best->count - 1] : replay->goal.point,
 			.at_branch = best->at_branch,
@@ -730,6 +988,8 @@ static void find_callees(struct replay *replay)
 
 			if (function && function->ffid != FF_LUA)
 				replay->has_builtin = true;
+			else if (function)
+				replay->functions[replay->function_count++] = function;
 			for (size_t k = 0; k < replay->callee_count; k++)
 				is_known |= replay->callees[k] == proto;
 			if (proto && !is_known && replay->callee_count < CONSTANTS_MAX)
@@ -833,6 +1093,7 @@ bool trace_path_replay(struct trace_path *path, const struct traces *traces,
 	done = replay.candidates && make_segments(&replay) &&
 	       point_of_snapshot(&replay, 0, &start.point);
 	find_callees(&replay);
+	find_checks(&replay);
 	note_all_calls(&replay);
 	for (uint32_t i = 0; done && i < path->segment_count; i++)
 		done = replay_segment(&replay, i, &start);

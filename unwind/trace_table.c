@@ -31,6 +31,8 @@ struct trace_table {
 	size_t row_count;
 	struct table_frame *frames;
 	struct path_point *points;
+	uint64_t *protos;
+	size_t proto_count;
 	bool has_path;
 };
 
@@ -43,6 +45,7 @@ void trace_table_free(struct trace_table *table)
 	free(table->rows);
 	free(table->frames);
 	free(table->points);
+	free(table->protos);
 	free(table);
 }
 
@@ -119,12 +122,25 @@ static size_t certain_frames(const struct trace_path *path, const struct layout 
 
 /*---- Making the table ----*/
 
+static void keep_proto(struct trace_table *table, const struct proto *proto)
+{
+	for (size_t i = 0; i < table->proto_count; i++)
+		if (table->protos[i] == proto->address)
+			return;
+	table->protos[table->proto_count++] = proto->address;
+}
+
 static bool keep_path(struct trace_table *table, const struct trace_path *path)
 {
 	table->frames = calloc(path->frame_count + 1, sizeof(*table->frames));
 	table->points = calloc(path->point_count + 1, sizeof(*table->points));
-	if (!table->frames || !table->points)
+	table->protos = calloc(path->frame_count + 1, sizeof(*table->protos));
+	if (!table->frames || !table->points || !table->protos)
 		return false;
+	for (size_t i = 0; i < path->point_count; i++)
+		for (int32_t at = path->points[i].frame; at >= 0; at = path->frames[at].up)
+			if (path->frames[at].proto)
+				keep_proto(table, path->frames[at].proto);
 	for (size_t i = 0; i < path->frame_count; i++)
 		table->frames[i] = (struct table_frame){
 			.function = path->frames[i].function,
@@ -249,6 +265,12 @@ struct trace_table *trace_table_new(const struct traces *traces, const struct tr
 }
 
 /*---- Looking up ----*/
+
+const uint64_t *trace_table_protos(const struct trace_table *table, size_t *ret_count)
+{
+	*ret_count = table->proto_count;
+	return table->protos;
+}
 
 static const struct row *find_row(const struct trace_table *table, uint32_t offset)
 {

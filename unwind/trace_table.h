@@ -23,6 +23,9 @@ struct trace_table *trace_table_new(const struct traces *traces, const struct tr
 				    const void *context);
 void trace_table_free(struct trace_table *table);
 
+/* The prototypes of all its frames; owned by it. */
+const uint64_t *trace_table_protos(const struct trace_table *table, size_t *ret_count);
+
 /* The frames at an offset of the code, as traces_frames(); 0 if the table does not tell. */
 size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 			  struct trace_frame *ret_frames, size_t max);

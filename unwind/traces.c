@@ -365,6 +365,17 @@ static struct entry *entry_of(const struct traces *traces, const struct trace *t
 	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
 }
 
+bool traces_protos(const struct traces *traces, const struct trace *trace,
+		   const uint64_t **ret_protos, size_t *ret_count)
+{
+	const struct entry *entry = entry_of(traces, trace);
+
+	if (!entry || !entry->table)
+		return false;
+	*ret_protos = trace_table_protos(entry->table, ret_count);
+	return true;
+}
+
 const uint8_t *traces_code(const struct traces *traces, const struct trace *trace)
 {
 	const struct entry *entry = entry_of(traces, trace);

@@ -58,6 +58,14 @@ const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *sn
 const struct trace *traces_capture_link(struct traces *traces, struct snapshot *snapshot,
 					const struct layout *layout, const struct trace *trace);
 
+/*
+ * False if it is not known yet what the trace says of a pc (traces_frames());
+ * else the prototypes that it speaks of, which objects must hold then: what
+ * is called by an upvalue is not among its constants.
+ */
+bool traces_protos(const struct traces *traces, const struct trace *trace,
+		   const uint64_t **ret_protos, size_t *ret_count);
+
 /* The copy of a trace's machine code, szmcode bytes; NULL if it was never captured by its pc. */
 const uint8_t *traces_code(const struct traces *traces, const struct trace *trace);
 

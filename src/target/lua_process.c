@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "memory/page_cache.h"
 #include "memory/snapshot.h"
 #include "src/target/core_maps.h"
+#include "src/target/known_files.h"
 #include "src/target/live_memory.h"
 #include "src/target/maps.h"
 #include "src/target/resident.h"
@@ -20,6 +22,7 @@
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
 #include "unwind/native.h"
+#include "unwind/symbols.h"
 
 enum {
 	STATES_MAX = 256,	/* of one VM, found at one look */
@@ -31,7 +34,6 @@ enum {
 	 */
 	SETTLE_TRIES_RUNNING = 8,
 	SETTLE_TRIES_MAX = 50,
-	VERDICT_MAX = 160,
 	HEAD_BYTES = 1024,	/* by which a file is told from another one */
 };
 
@@ -41,11 +43,9 @@ struct looked_at {
 	uint64_t inode;
 	uint64_t base;
 	char *path;
-	enum recognise_status status;
-	struct vm_code vm;
-	bool settled;		/* a state has confirmed the layout */
+	struct file_identity *identity;	/* NULL: what is found out is this process's alone */
+	struct known_vm known;
 	unsigned int tries;
-	char verdict[VERDICT_MAX];
 	uint64_t states[STATES_MAX];
 	size_t state_count;
 	struct looked_at *next;
@@ -57,12 +57,14 @@ struct lua_process {
 	struct live_memory *live;	/* NULL for a core file */
 	struct core_file *core;		/* NULL for a process; not owned */
 	struct memory *memory;		/* of either */
+	struct known_files *files, *own_files;	/* the latter NULL if they are shared */
 	struct maps *maps;
 	struct image *image;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
 	const struct layout *given;	/* NULL: layouts are recognised */
 	bool given_is_trusted;
+	struct symbols *symbols;
 	struct native_unwinder *native;
 	struct vm_decoder *decoder;
 	struct namer *namer;
@@ -79,8 +81,13 @@ struct memory *lua_process_memory(struct lua_process *process)
 
 /* Whatever is the same for processes and core files; the memory is set. 0 or -ENOMEM. */
 static int open_parts(struct lua_process *process, const char *root, struct functions *functions,
-		      const struct namer_options *options)
+		      struct known_files *files, const struct namer_options *options)
 {
+	if (!files)
+		files = process->own_files = known_files_new();
+	if (!files)
+		return -ENOMEM;
+	process->files = files;
 	process->maps = maps_new(process->pid);
 	process->objects = lua_objects_new();
 	process->image = image_new(process->memory);
@@ -88,15 +95,20 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 	process->decoder = vm_decoder_new();
 	if (process->image) {
 		image_set_root(process->image, root);
-		process->native = native_unwinder_new(process->image);
-		process->namer = namer_new(process->image, process->memory, functions, options);
+		process->symbols = symbols_new(process->image, process->memory,
+					       known_files_symbols(files));
+	}
+	if (process->symbols) {
+		process->native = native_unwinder_new(process->image, process->symbols);
+		process->namer = namer_new(process->image, process->memory, process->symbols,
+					   functions, options);
 	}
 	return process->maps && process->objects && process->snapshot && process->decoder &&
 	       process->native && process->namer ? 0 : -ENOMEM;
 }
 
-int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
-		     struct lua_process **ret_process)
+int lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
+		     const struct namer_options *options, struct lua_process **ret_process)
 {
 	struct lua_process *process = calloc(1, sizeof(*process));
 	char root[IMAGE_ROOT_SIZE];
@@ -110,7 +122,7 @@ int lua_process_open(pid_t pid, struct functions *functions, const struct namer_
 	if (process->live) {
 		process->memory = live_memory_memory(process->live);
 		snprintf(root, sizeof(root), "/proc/%d/root", pid);
-		error = open_parts(process, root, functions, options);
+		error = open_parts(process, root, functions, files, options);
 	}
 	if (error) {
 		lua_process_close(process);
@@ -132,7 +144,7 @@ int lua_process_open_core(struct core_file *core, struct functions *functions,
 	process->machine = core_file_machine(core);
 	process->core = core;
 	process->memory = core_file_memory(core);
-	error = open_parts(process, "", functions, options);
+	error = open_parts(process, "", functions, NULL, options);
 	if (!error)
 		error = core_maps_load(core, process->maps);
 	if (error) {
@@ -150,16 +162,19 @@ void lua_process_close(struct lua_process *process)
 	merged_stack_clear(&process->stack);
 	namer_free(process->namer);
 	native_unwinder_free(process->native);
+	symbols_free(process->symbols);
 	vm_decoder_free(process->decoder);
 	lua_objects_free(process->objects);
 	snapshot_free(process->snapshot);
 	image_free(process->image);
 	maps_free(process->maps);
 	live_memory_free(process->live);
+	known_files_free(process->own_files);
 	while (process->looked_at) {
 		struct looked_at *one = process->looked_at;
 
 		process->looked_at = one->next;
+		free(one->identity);
 		free(one->path);
 		free(one);
 	}
@@ -178,7 +193,7 @@ static void keep_verdict(void *context, const char *probe, const char *verdict)
 {
 	struct looked_at *one = context;
 
-	snprintf(one->verdict, sizeof(one->verdict), "%s: %s", probe, verdict);
+	snprintf(one->known.verdict, sizeof(one->known.verdict), "%s: %s", probe, verdict);
 }
 
 static struct looked_at *find_looked_at(const struct lua_process *process,
@@ -189,34 +204,6 @@ static struct looked_at *find_looked_at(const struct lua_process *process,
 		    one->base == file->base && strcmp(one->path, file->path) == 0)
 			return one;
 	return NULL;
-}
-
-/* Is there a VM in this file? Asked once. */
-static const struct looked_at *look_at(struct lua_process *process, const struct mapped_file *file)
-{
-	struct looked_at *one = find_looked_at(process, file);
-
-	if (one)
-		return one;
-	one = calloc(1, sizeof(*one));
-	if (!one)
-		return NULL;
-	one->path = strdup(file->path);
-	if (!one->path) {
-		free(one);
-		return NULL;
-	}
-	one->device = file->device;
-	one->inode = file->inode;
-	one->base = file->base;
-	one->status = process->given
-		? recognise_vm_as(process->memory, process->machine, file->base, process->given,
-				  process->given_is_trusted, keep_verdict, one, &one->vm)
-		: recognise_vm(process->memory, process->machine, file->base, keep_verdict, one,
-			       &one->vm);
-	one->next = process->looked_at;
-	process->looked_at = one;
-	return one;
 }
 
 /* The beginning of a mapped ELF file is never changed, and holds its build id. */
@@ -303,20 +290,98 @@ static char *openable_path(const struct lua_process *process, const struct mappe
 	return NULL;
 }
 
+/*---- What other processes with the same file have told ----*/
+
+static void take_over(const struct lua_process *process, struct looked_at *one)
+{
+	if (one->identity)
+		known_files_find(process->files, one->identity, process->memory, one->base,
+				 &one->known);
+}
+
+static void pass_on(const struct lua_process *process, const struct looked_at *one)
+{
+	if (one->identity)
+		known_files_note(process->files, one->identity, process->memory, one->base,
+				 &one->known);
+}
+
+/* Only what the file decides is shared: not what is given, nor what a core file lacks. */
+static struct file_identity *identify(const struct lua_process *process,
+				      const struct module *module)
+{
+	struct file_identity *identity;
+
+	if (process->given || process->core)
+		return NULL;
+	identity = malloc(sizeof(*identity));
+	if (identity && file_identity_read(module, process->memory, identity))
+		return identity;
+	free(identity);
+	return NULL;
+}
+
+static void recognise(struct lua_process *process, struct looked_at *one)
+{
+	struct request_layout requests;
+
+	one->known.status = RECOGNISE_UNREADABLE;
+	take_over(process, one);
+	if (one->known.status != RECOGNISE_UNREADABLE)
+		return;
+	one->known.has_requests = request_layout_find(process->memory, one->base, &requests);
+	one->known.status = process->given
+		? recognise_vm_as(process->memory, process->machine, one->base, process->given,
+				  process->given_is_trusted, keep_verdict, one, &one->known.vm)
+		: recognise_vm(process->memory, process->machine, one->base, keep_verdict, one,
+			       &one->known.vm);
+	if (one->known.status != RECOGNISE_UNREADABLE)
+		pass_on(process, one);
+}
+
+/* Is there a VM in this module? Asked once. */
+static const struct looked_at *look_at(struct lua_process *process, const struct mapped_file *file,
+				       const struct module *module)
+{
+	struct looked_at *one = find_looked_at(process, file);
+
+	if (one)
+		return one;
+	one = calloc(1, sizeof(*one));
+	if (!one)
+		return NULL;
+	one->path = strdup(file->path);
+	if (!one->path) {
+		free(one);
+		return NULL;
+	}
+	one->device = file->device;
+	one->inode = file->inode;
+	one->base = file->base;
+	one->identity = identify(process, module);
+	recognise(process, one);
+	one->next = process->looked_at;
+	process->looked_at = one;
+	return one;
+}
+
 static bool add_module(struct lua_process *process, struct module *module,
 		       const struct mapped_file *file)
 {
-	const struct looked_at *looked = look_at(process, file);
+	const struct looked_at *looked;
 
 	*module = (struct module){
 		.begin = file->begin,
 		.end = file->end,
 		.base = file->base,
+		.device = file->device,
 		.inode = file->inode,
 		.path = strdup(file->path),
 		.file = openable_path(process, file),
-		.vm = looked && looked->status == RECOGNISE_OK ? &looked->vm : NULL,
 	};
+	looked = look_at(process, file, module);
+	if (looked && looked->known.status == RECOGNISE_OK)
+		module->vm = &looked->known.vm;
 	return module->path != NULL;
 }
 
@@ -361,10 +426,9 @@ static void find_request_layout(struct lua_process *process)
 {
 	struct request_layout layout = { .known = false };
 
-	for (size_t i = 0; process->machine == EM_X86_64 && !layout.known &&
-			   i < image_module_count(process->image); i++)
-		request_layout_find(lua_process_memory(process),
-				    image_module(process->image, i)->base, &layout);
+	for (const struct looked_at *one = process->looked_at; one && !layout.known; one = one->next)
+		if (one->known.has_requests)
+			request_layout_find(process->memory, one->base, &layout);
 	image_set_request_layout(process->image, &layout);
 }
 
@@ -385,6 +449,8 @@ static int set_modules(struct lua_process *process)
 		count++;
 	image_set_modules(process->image, modules, count);
 	find_request_layout(process);
+	symbols_reset(process->symbols);
+	native_reset(process->native);
 	namer_reset(process->namer);
 	process->has_modules = true;
 	return 0;
@@ -395,7 +461,7 @@ static int set_modules(struct lua_process *process)
 static void add_universes(struct lua_process *process, const struct looked_at *one)
 {
 	for (size_t i = 0; i < one->state_count; i++)
-		image_add_universe(process->image, one->states[i], &one->vm);
+		image_add_universe(process->image, one->states[i], &one->known.vm);
 }
 
 static bool may_hold_states(const struct mapping *mapping)
@@ -416,36 +482,59 @@ static void find_states(struct lua_process *process, struct looked_at *one)
 		if (!may_hold_states(mapping))
 			continue;
 		while (resident_next(pages, &at, mapping->end, &begin, &end))
-			one->state_count += recognise_states(lua_process_memory(process), &one->vm,
+			one->state_count += recognise_states(lua_process_memory(process), &one->known.vm,
 							     begin, end, one->states + one->state_count,
 							     STATES_MAX - one->state_count);
 	}
 	if (pages >= 0)
 		close(pages);
-	if (one->settled)
+	if (one->known.settled)
 		add_universes(process, one);
 }
 
 static bool is_open(const struct looked_at *one)
 {
-	return one->status == RECOGNISE_OK && one->state_count &&
-	       (!one->settled || one->vm.traces_open);
+	return one->known.status == RECOGNISE_OK && one->state_count &&
+	       (!one->known.settled || one->known.vm.traces_open);
+}
+
+/* The self-tests look at thousands of small things. */
+static bool confirm(struct lua_process *process, struct looked_at *one)
+{
+	struct page_cache *cache = page_cache_new(process->memory);
+	bool confirmed = cache && recognise_settle(page_cache_memory(cache), &one->known.vm,
+						   one->states[0], keep_verdict, one) == RECOGNISE_OK;
+
+	page_cache_free(cache);
+	return confirmed;
 }
 
 static bool settle(struct lua_process *process, struct looked_at *one)
 {
 	bool trusted = process->given && process->given_is_trusted;
 
-	if (!trusted && recognise_settle(lua_process_memory(process), &one->vm, one->states[0],
-					 keep_verdict, one) != RECOGNISE_OK)
+	if (!trusted && !confirm(process, one))
 		return false;
-	one->settled = true;
+	one->known.settled = true;
+	pass_on(process, one);
 	add_universes(process, one);
 	return true;
 }
 
+/* Another process may have had what it takes to tell: a state, or traces. */
+static void take_over_settled(struct lua_process *process, struct looked_at *one)
+{
+	bool was_settled = one->known.settled;
+
+	take_over(process, one);
+	if (one->known.settled && !was_settled)
+		add_universes(process, one);
+}
+
 static void settle_running(struct lua_process *process, struct looked_at *one)
 {
+	if (is_open(one))
+		take_over_settled(process, one);
 	for (unsigned i = 0; i < SETTLE_TRIES_RUNNING && is_open(one); i++)
 		if (settle(process, one))
 			return;
@@ -454,7 +543,7 @@ static void settle_running(struct lua_process *process, struct looked_at *one)
 bool lua_process_needs_settling(const struct lua_process *process)
 {
 	for (const struct looked_at *one = process->looked_at; one; one = one->next)
-		if (is_open(one) && !one->settled)
+		if (is_open(one) && !one->known.settled)
 			return true;
 	return false;
 }
@@ -462,10 +551,10 @@ bool lua_process_needs_settling(const struct lua_process *process)
 void lua_process_settle(struct lua_process *process)
 {
 	for (struct looked_at *one = process->looked_at; one; one = one->next) {
-		if (!is_open(one) || one->settled || settle(process, one))
+		if (!is_open(one) || one->known.settled || settle(process, one))
 			continue;
 		if (++one->tries == SETTLE_TRIES_MAX)
-			one->status = RECOGNISE_UNKNOWN_LAYOUT;
+			one->known.status = RECOGNISE_UNKNOWN_LAYOUT;
 	}
 }
 
@@ -508,9 +597,9 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 			return error;
 	}
 	for (struct looked_at *one = process->looked_at; one; one = one->next) {
-		if (one->status != RECOGNISE_OK)
+		if (one->known.status != RECOGNISE_OK)
 			continue;
-		if (thorough || !has_universe(process, &one->vm))
+		if (thorough || !has_universe(process, &one->known.vm))
 			find_states(process, one);
 		settle_running(process, one);
 	}
@@ -519,7 +608,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 
 static bool is_lua_module(const struct looked_at *one)
 {
-	return one->status == RECOGNISE_OK || one->status == RECOGNISE_UNKNOWN_LAYOUT;
+	return one->known.status == RECOGNISE_OK || one->known.status == RECOGNISE_UNKNOWN_LAYOUT;
 }
 
 size_t lua_process_module_count(const struct lua_process *process)
@@ -539,10 +628,10 @@ struct lua_module lua_process_module(const struct lua_process *process, size_t i
 		one = one->next;
 	return (struct lua_module){
 		.path = one->path,
-		.status = one->status,
-		.vm = one->status == RECOGNISE_OK ? &one->vm : NULL,
+		.status = one->known.status,
+		.vm = one->known.status == RECOGNISE_OK ? &one->known.vm : NULL,
 		.base = one->base,
-		.verdict = one->verdict,
+		.verdict = one->known.verdict,
 	};
 }
 
@@ -564,11 +653,6 @@ const char *lua_process_universe_path(const struct lua_process *process, size_t 
 	return module ? module->path : "?";
 }
 
-uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process)
-{
-	return namer_symbols_cpu_ns(process->namer);
-}
-
 /*---- Stacks ----*/
 
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
@@ -579,11 +663,36 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 		       registers, hints);
 }
 
+enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+						 struct capture_hints *hints)
+{
+	const struct mapping *mapping = maps_find(process->maps, stack_address);
+	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
+
+	if (stack_address && !mapping)
+		return CAPTURE_NO_LUA;
+	if (stack_address)
+		native_stack = (struct memory_range){ .address = mapping->begin,
+						      .length = mapping->end - mapping->begin };
+	snapshot_clear(process->snapshot);
+	return capture_running(&process->capture, process->image, process->objects,
+			       process->snapshot, process->memory, &native_stack, hints);
+}
+
+uint64_t lua_process_first_stack(const struct lua_process *process)
+{
+	const struct mapping *mapping = maps_find_path(process->maps, "[stack]");
+
+	return mapping ? mapping->begin : 0;
+}
+
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
 		       size_t *ret_count, enum vm_state *ret_state)
 {
-	int error = merge_stacks(&process->capture, process->image, process->objects,
-				 process->native, process->decoder, &process->stack);
+	int error = process->capture.running
+		? merge_running(&process->capture, process->objects, &process->stack)
+		: merge_stacks(&process->capture, process->image, process->objects,
+			       process->native, process->decoder, &process->stack);
 
 	if (error)
 		return error;

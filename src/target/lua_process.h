@@ -21,13 +21,16 @@
 #include "unwind/namer.h"
 #include "unwind/registers.h"
 
+struct known_files;
 struct arm64_registers;
-
 struct lua_process;
 
-/* functions must outlive it. 0 or a negative errno. */
-int lua_process_open(pid_t pid, struct functions *functions, const struct namer_options *options,
-		     struct lua_process **ret_process);
+/*
+ * What is found out about files is kept in files, for other processes; NULL if
+ * there are none. functions and files must outlive it. 0 or a negative errno.
+ */
+int lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
+		     const struct namer_options *options, struct lua_process **ret_process);
 void lua_process_close(struct lua_process *process);
 
 /* The same for a process that left a core file, which must outlive it. It holds still for ever. */
@@ -73,12 +76,19 @@ const struct lua_universe *lua_process_universe(const struct lua_process *proces
 const char *lua_process_universe_path(const struct lua_process *process, size_t index);	/* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
 
-/* CPU time of the processes that read symbols for it. */
-uint64_t lua_process_symbols_cpu_ns(const struct lua_process *process);
-
 /* Copy what belongs to a thread that holds still with these registers. */
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints);
+
+/*
+ * The same while the thread runs on, see capture_running(): stack_address is on
+ * its native stack, or 0 if it is the only thread. Unwind what holds only.
+ */
+enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+						 struct capture_hints *hints);
+
+/* An address on the native stack of the first thread; 0 if that is not known. */
+uint64_t lua_process_first_stack(const struct lua_process *process);
 
 /* Copy coroutines of a universe while nothing runs; what is no thread at its address is left out. */
 void lua_process_capture_coroutines(struct lua_process *process, size_t universe,

@@ -198,6 +198,15 @@ static void explain(const struct process *process, int error, struct permission_
 	has_capability = effective & (1u << CAP_SYS_PTRACE);
 	if (explain_by_process(process, verdict))
 		return;
+	if (error == EIO) {
+		decide(verdict, PERMISSION_NO_SEIZE,
+		       "--no-stop does without. --allow-attach uses PTRACE_ATTACH instead, at a price: each look sends a"
+		       " SIGSTOP, each thread is woken once, SIGCONT may be lost, and the target stays stopped"
+		       " if ljspy is killed at a wrong moment.",
+		       "There is no PTRACE_SEIZE here (Linux has it since 3.4), so process %d (%s) cannot be stopped"
+		       " unnoticed.", pid, process->name);
+		return;
+	}
 	if (ptrace_is_filtered()) {
 		decide(verdict, PERMISSION_SECCOMP,
 		       "Start the container with --security-opt seccomp=unconfined or a profile that allows ptrace"

@@ -22,6 +22,7 @@ enum permission_reason {
 	PERMISSION_OTHER_USER,
 	PERMISSION_MISSING_CAPABILITY,	/* root, but without CAP_SYS_PTRACE (a container) */
 	PERMISSION_NOT_DUMPABLE,
+	PERMISSION_NO_SEIZE,		/* not forbidden, but missing */
 	PERMISSION_UNKNOWN,
 	PERMISSION_REASON_COUNT
 };

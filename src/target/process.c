@@ -89,6 +89,9 @@ static int read_status(pid_t pid, struct process *process)
 	value = find_status(text, "TracerPid");
 	if (value)
 		process->tracer_pid = (pid_t)strtol(value, NULL, 10);
+	value = find_status(text, "ShdPnd");
+	if (value)
+		process->pending_signals = strtoull(value, NULL, 16);
 	value = find_status(text, "CapPrm");
 	if (value)
 		process->capabilities = strtoull(value, NULL, 16);
@@ -278,12 +281,13 @@ int process_pattern(const char *pattern, regex_t *ret_pattern, char **ret_messag
 
 bool process_matches(const struct process *process, const regex_t *pattern)
 {
-	const char *at = process->command, *end = at + process->command_length;
+	const char *at = process->command, *end;
 
 	if (regexec(pattern, process->name, 0, NULL, 0) == 0)
 		return true;
 	if (process->command_length == 0)
 		return false;
+	end = at + process->command_length;
 	if (regexec(pattern, at, 0, NULL, 0) == 0)
 		return true;
 	for (at += strlen(at) + 1; at < end; at += strlen(at) + 1)

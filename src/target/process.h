@@ -26,6 +26,7 @@ struct process {
 	bool kernel_thread;
 	bool is_32bit;		/* false also if that could not be found out */
 	uint64_t capabilities;	/* permitted ones, by bit */
+	uint64_t pending_signals;	/* of the whole process, by bit from signal 1 on */
 	uint64_t start_ticks;	/* since boot; pid and start together never recur */
 	char name[PROCESS_NAME_MAX];	/* comm; untrusted */
 	char *executable;	/* what /proc/PID/exe points to, " (deleted)" cut off; NULL if refused */

@@ -202,6 +202,8 @@ static bool is_gone(const struct threads *threads, const struct thread *thread, 
 
 	if (thread->tracee->state == TRACEE_GONE)
 		return true;
+	if (tracer_stays_away(threads->tracer))
+		return has_ended(threads, thread->tid);
 	return !listed && read_state_letter(threads, thread->tid, &letter) == -ESRCH;
 }
 
@@ -213,6 +215,10 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 
 	if (!thread)
 		return -ENOMEM;
+	if (tracer_stays_away(threads->tracer) && has_ended(threads, tid)) {
+		free(thread);
+		return -ESRCH;
+	}
 	error = tracer_seize(threads->tracer, threads->pid, tid, &thread->tracee);
 	if (error) {
 		free(thread);
@@ -256,7 +262,8 @@ static int merge(struct threads *threads, const struct tid_list *list)
 				 * thread goes without a report only if one that was not
 				 * seized yet has called execve() and taken its id.
 				 */
-				execed |= (*next)->tid == threads->pid && !(*next)->tracee->exit_known;
+				execed |= (*next)->tid == threads->pid && !(*next)->tracee->exit_known &&
+					  !tracer_stays_away(threads->tracer);
 				drop_thread(threads, *next, true);
 			} else {
 				i += listed;
@@ -484,6 +491,8 @@ void threads_free(struct threads *threads)
 
 bool threads_are_gone(const struct threads *threads)
 {
+	if (tracer_stays_away(threads->tracer))
+		return true;
 	for (size_t i = 0; i < threads->count; i++)
 		if (threads->threads[i]->tracee->state != TRACEE_GONE)
 			return false;

@@ -56,7 +56,7 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 size_t threads_count(const struct threads *threads);
 struct thread *threads_at(const struct threads *threads, size_t index);
 
-/* Have all of them ended, as far as the tracer was told? */
+/* Have all of them ended, as far as the tracer was told? True if it stays away. */
 bool threads_are_gone(const struct threads *threads);
 
 /* A new program has another name: have it now. */

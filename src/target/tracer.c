@@ -31,6 +31,8 @@ enum {
 	STOP_SPIN_NS = 25 * 1000,
 	/* Events dealt with in one tracer_poll(), lest a storm of signals keeps it for ever. */
 	POLL_EVENTS_MAX = 4096,
+	/* At the end, for stops that were asked for by a signal. */
+	LAST_STOP_MS = 1000,
 	/* See restart_after_signal(). */
 	RESTART_AGAIN_NS = 1000 * 1000 * 1000,
 };
@@ -42,6 +44,9 @@ struct seized {
 	struct tracee tracee;	/* first, so that one is the other */
 	int stat_fd;		/* of /proc/PID/task/TID/stat, -1 if not open */
 	bool reserved;		/* room for that file */
+	bool attached;		/* by PTRACE_ATTACH */
+	bool has_stopped;	/* attached: for the first time, and its options are set */
+	bool asked;		/* attached: a SIGSTOP of ours is on its way */
 	bool job_stopped;	/* a signal stopped it: its call ends with that, whoever looks */
 	uint64_t restarted_ns;	/* when a call with a limit began again, for a signal */
 	UT_hash_handle hh;
@@ -51,6 +56,7 @@ struct tracer {
 	struct seized *seized;	/* by tid */
 	struct watch watch;
 	size_t files_left;	/* that may still be kept open */
+	bool stays_away, allow_attach;
 	bool poll_is_due;
 	bool held_late;		/* since the last tracer_has_held_late() */
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
@@ -85,12 +91,28 @@ static void continue_tracee(struct tracee *tracee, int signal)
 	tracee->state = TRACEE_RUNNING;
 }
 
-/* Leave it stopped, as whoever sent SIGSTOP wants it, but notice SIGCONT. */
+/* Leave it stopped, as whoever sent SIGSTOP wants it, but notice SIGCONT (for attached ones see continue_job()). */
 static void leave_job_stopped(struct tracee *tracee)
 {
-	((struct seized *)tracee)->job_stopped = true;
-	ptrace(PTRACE_LISTEN, tracee->tid, NULL, NULL);
+	struct seized *seized = (struct seized *)tracee;
+
+	seized->job_stopped = true;
+	if (!seized->attached)
+		ptrace(PTRACE_LISTEN, tracee->tid, NULL, NULL);
 	tracee->state = TRACEE_JOB_STOPPED;
+}
+
+/* Have it stop some time soon; once is enough. -1 if it is no tracee any more. */
+static int ask_to_stop(struct tracee *tracee)
+{
+	struct seized *seized = (struct seized *)tracee;
+
+	if (!seized->attached)
+		return (int)ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+	if (seized->asked)
+		return 0;
+	seized->asked = true;
+	return tgkill(tracee->pid, tracee->tid, SIGSTOP);
 }
 
 /* That it was stopped is not to end the call that it waits in. */
@@ -180,9 +202,50 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 static void handle_signal(struct tracee *tracee, int signal)
 {
 	if (tracee->wanted || tracee->hold_late)
-		ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+		ask_to_stop(tracee);
 	restart_after_signal(tracee, signal);
 	continue_tracee(tracee, signal);
+}
+
+/* SIGCONT takes back each SIGSTOP of the process that is on its way. */
+static void ask_again(struct tracer *tracer, pid_t pid)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next) {
+		if (!seized->attached || seized->tracee.pid != pid)
+			continue;
+		seized->asked = false;
+		if (seized->tracee.wanted || seized->tracee.state == TRACEE_AWAITED)
+			ask_to_stop(&seized->tracee);
+	}
+}
+
+/* A thread that is attached, not seized, has stopped for a signal. */
+static void handle_attached(struct tracer *tracer, struct seized *seized, int signal)
+{
+	const bool is_first = !seized->has_stopped;
+	struct tracee *tracee = &seized->tracee;
+	siginfo_t info = { .si_code = SI_USER };
+	bool job_stop = ptrace(PTRACE_GETSIGINFO, tracee->tid, NULL, &info) && errno == EINVAL;
+
+	if (is_first)
+		ptrace(PTRACE_SETOPTIONS, tracee->tid, NULL, (void *)PTRACE_O_TRACEEXEC);
+	seized->has_stopped = true;
+	if (job_stop) {
+		handle_trap(tracer, tracee, signal);
+	} else if (signal == SIGSTOP && seized->asked && info.si_code != SI_USER) {
+		seized->asked = false;
+		handle_trap(tracer, tracee, SIGTRAP);
+	} else if (signal == SIGTRAP && is_first) {
+		/* It has called execve() before it could be told not to say so. */
+		tracee->execed = true;
+		continue_tracee(tracee, 0);
+	} else {
+		handle_signal(tracee, signal);
+		if (signal == SIGCONT)
+			ask_again(tracer, tracee->pid);
+	}
 }
 
 static void handle_status(struct tracer *tracer, struct tracee *tracee, int status)
@@ -203,7 +266,10 @@ static void handle_status(struct tracer *tracer, struct tracee *tracee, int stat
 		handle_exec(tracer, tracee);
 		break;
 	default:
-		handle_signal(tracee, WSTOPSIG(status));
+		if (((struct seized *)tracee)->attached)
+			handle_attached(tracer, (struct seized *)tracee, WSTOPSIG(status));
+		else
+			handle_signal(tracee, WSTOPSIG(status));
 		break;
 	}
 }
@@ -412,11 +478,16 @@ int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 		return -ESRCH;
 	if (tracee->state == TRACEE_HELD)
 		return 0;
+	if (tracee->state == TRACEE_JOB_STOPPED && ((struct seized *)tracee)->attached) {
+		tracee->state = TRACEE_HELD;
+		tracee->held_in_job_stop = true;
+		return 0;
+	}
 	spin = is_on_other_cpu((struct seized *)tracee);
 	start = clock_now_ns(CLOCK_MONOTONIC);
 	tracee->wanted = true;
 	/* A second interrupt may be answered by a second stop. */
-	if (tracee->state != TRACEE_AWAITED && ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL)) {
+	if (tracee->state != TRACEE_AWAITED && ask_to_stop(tracee)) {
 		wait_once(tracer, tracee);
 		return give_up(tracer, tracee);
 	}
@@ -469,11 +540,28 @@ void tracer_resume(struct tracer *tracer, struct tracee *tracee)
 		continue_tracee(tracee, 0);
 }
 
+/* Nothing is reported of the end of a job stop where threads are attached: SIGCONT waits in the queue. */
+static void continue_job(struct seized *seized)
+{
+	struct process process;
+
+	if (!seized->attached || seized->tracee.state != TRACEE_JOB_STOPPED ||
+	    process_read(seized->tracee.tid, &process))
+		return;
+	if (process.pending_signals & (UINT64_C(1) << (SIGCONT - 1)))
+		continue_tracee(&seized->tracee, 0);
+	process_clear(&process);
+}
+
 bool tracer_poll(struct tracer *tracer)
 {
+	struct seized *seized, *next;
 	bool changed;
 
 	handle_reports(tracer);
+	if (tracer->allow_attach)
+		HASH_ITER(hh, tracer->seized, seized, next)
+			continue_job(seized);
 	changed = tracer->changed;
 	tracer->changed = false;
 	return changed;
@@ -498,6 +586,27 @@ static void reap_meanwhile(void *tracer)
 	handle_reports(tracer);
 }
 
+/* Where PTRACE_SEIZE is missing: EIO, or before Linux 3.1 ESRCH of a thread that is there. */
+static int why_not_seized(pid_t tid, int error)
+{
+	struct process process;
+
+	if (error != ESRCH || process_read(tid, &process))
+		return error;
+	if (!process_thread_is_zombie(&process))
+		error = EIO;
+	process_clear(&process);
+	return error;
+}
+
+static int attach(struct seized *seized)
+{
+	if (ptrace(PTRACE_ATTACH, seized->tracee.tid, NULL, NULL))
+		return errno;
+	seized->attached = seized->asked = true;
+	return 0;
+}
+
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee)
 {
 	struct seized *seized = find_seized(tracer, tid);
@@ -510,8 +619,15 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 	seized = add_seized(tracer, pid, tid);
 	if (!seized)
 		return -ENOMEM;
+	if (tracer->stays_away) {
+		*ret_tracee = &seized->tracee;
+		return 0;
+	}
 	watch_begin(&tracer->watch);
-	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) ? errno : 0;
+	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC)
+		? why_not_seized(tid, errno) : 0;
+	if (error == EIO && tracer->allow_attach)
+		error = attach(seized);
 	watch_end(&tracer->watch);
 	/* EPERM also when another thread, seized before, has taken the id by execve(). */
 	if (error && (error != EPERM || find_out(tid) != FATE_ALIVE)) {
@@ -525,6 +641,21 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 void tracer_forget(struct tracer *tracer, struct tracee *tracee)
 {
 	free_seized(tracer, (struct seized *)tracee);
+}
+
+void tracer_allow_attach(struct tracer *tracer)
+{
+	tracer->allow_attach = true;
+}
+
+void tracer_stay_away(struct tracer *tracer)
+{
+	tracer->stays_away = true;
+}
+
+bool tracer_stays_away(const struct tracer *tracer)
+{
+	return tracer->stays_away;
 }
 
 void tracer_allow_files(struct tracer *tracer, size_t count)
@@ -560,16 +691,41 @@ struct tracer *tracer_new(void)
 	return tracer;
 }
 
+static bool any_is_asked(const struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next)
+		if (seized->asked && seized->tracee.state != TRACEE_GONE)
+			return true;
+	return false;
+}
+
+/* A SIGSTOP of ours that is delivered when we are gone would stop the target for good. */
+static void await_last_stops(struct tracer *tracer)
+{
+	const struct timespec moment = { .tv_nsec = 1000 * 1000 };
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next)
+		seized->tracee.wanted = seized->tracee.hold_late = false;
+	for (int i = 0; i < LAST_STOP_MS && any_is_asked(tracer); i++) {
+		nanosleep(&moment, NULL);
+		handle_reports(tracer);
+	}
+}
+
 void tracer_free(struct tracer *tracer)
 {
 	struct seized *seized, *next;
 
 	if (!tracer)
 		return;
-	HASH_ITER(hh, tracer->seized, seized, next) {
+	HASH_ITER(hh, tracer->seized, seized, next)
 		tracer_resume(tracer, &seized->tracee);
+	await_last_stops(tracer);
+	HASH_ITER(hh, tracer->seized, seized, next)
 		free_seized(tracer, seized);
-	}
 	watch_close(&tracer->watch);
 	free(tracer);
 }

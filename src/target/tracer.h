@@ -57,6 +57,21 @@ struct tracer;
 struct tracer *tracer_new(void);
 
 /*
+ * Before the first thread is seized: where the kernel has no PTRACE_SEIZE, use
+ * PTRACE_ATTACH. Each thread is then stopped and woken once for it, and by
+ * SIGSTOP for each look. Job control waits for ljspy, a SIGCONT may be lost, and
+ * a target stays stopped if ljspy is killed after it sent SIGSTOP.
+ */
+void tracer_allow_attach(struct tracer *tracer);
+
+/*
+ * Before the first thread is seized: leave them all alone. "Seized" then means
+ * known by its id; nothing is reported of it and it cannot be held.
+ */
+void tracer_stay_away(struct tracer *tracer);
+bool tracer_stays_away(const struct tracer *tracer);
+
+/*
  * Keeping files open for each thread saves much time; there may be more threads
  * than files can be opened. So whoever does asks for as many files first: false
  * if they are too many. At first FILES_OPEN_DEFAULT are allowed for.
@@ -70,8 +85,9 @@ void tracer_free(struct tracer *tracer);
 
 /*
  * Seize a thread. 0 and *ret_tracee, or -ESRCH (gone), -EPERM (see
- * permission.h; also for a thread that has ended but was not reaped), -ENOMEM. A thread that is seized already, or was and is gone but not
- * forgotten, is given as it is.
+ * permission.h; also for a thread that has ended but was not reaped), -EIO
+ * (there is no PTRACE_SEIZE), -ENOMEM. A thread that is seized already, or was
+ * and is gone but not forgotten, is given as it is.
  */
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
 

@@ -70,7 +70,7 @@ int main(int argc, char **argv)
 	sigaddset(&blocked, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
 	tracer = tracer_new();
-	if (!functions || !tracer || lua_process_open(pid, functions, &options, &process) ||
+	if (!functions || !tracer || lua_process_open(pid, functions, NULL, &options, &process) ||
 	    tracer_seize(tracer, pid, pid, &tracee) || lua_process_refresh(process, true)) {
 		fprintf(stderr, "usage: unwind PID\n");
 		return 1;

@@ -98,7 +98,7 @@ static int start(struct session *session, char *argv[], unsigned long rounds)
 		return -EPROTO;
 	error = target_hold(&session->target);
 	if (!error)
-		error = lua_process_open(session->target.pid, session->functions, &options,
+		error = lua_process_open(session->target.pid, session->functions, NULL, &options,
 					 &session->process);
 	if (!error)
 		error = lua_process_refresh(session->process, true);

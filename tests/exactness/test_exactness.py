@@ -18,9 +18,8 @@ PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.lua"))
 # Of the stacks, how many may say that a part of them is not known. None may be wrong.
 LOST_PERCENT = 0.5
 # The same of a few samples, at any time, while the compiler is at work: as a number, since
-# one sample is a large share of them. Where the Lua stack is moved all the time, its bottom is
-# gone while the old one is being freed.
-LOST_SAMPLES, LOST_SAMPLES_MOVING = 8, 24
+# one sample is a large share of them.
+LOST_SAMPLES = 8
 
 # What the judge prints: how many were judged, wrong and lost.
 ROW = re.compile(r"\S+ +\S+ +(\d+) judged, +(\d+) wrong, +(\d+) lost")
@@ -63,7 +62,7 @@ def test_any_time(runtime, program, settings):
     judged, wrong, lost = judge("sample", runtime, program, "on", 400, SETTINGS[settings])
     assert judged == 400
     assert wrong == 0
-    assert lost <= (LOST_SAMPLES_MOVING if program == "growth" else LOST_SAMPLES)
+    assert lost <= LOST_SAMPLES
 
 
 def digests(pid):

@@ -24,7 +24,8 @@ s/^    IRIns \*ir;/    lj_truth_copying(ins);\n&/
 s/^  }$/&\n  lj_truth_copying(0);/
 }
 s/^  .*errcode = lj_vm_cpcall(.*cploop_opt);/&\n  lj_truth_copying(0);/'
-edit lj_asm.c 's/^      asm_ir(as, ir);/&\n      lj_truth_assembled(as->curins, as->mcp);/'
+edit lj_asm.c 's/^      asm_ir(as, ir);/&\n      lj_truth_assembled(as->curins, as->mcp);/
+s/^      asm_tail_link(as);/      { asm_tail_link(as); lj_truth_tail(as->mcp); }/'
 edit lj_trace.c '/^static void trace_save/,/^}/{
 s/^static/#include "lj_truth.h"\n&/
 s/^  lj_gdbjit_addtrace(J, T);/&\n  lj_truth_saved(J, T);/

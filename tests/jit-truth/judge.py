@@ -96,7 +96,7 @@ def judge(truth, sample):
     compiled = [f for f in got if f[0] == "j"]
     for said, true in zip(reversed(compiled), reversed(want)):
         if said[3] == EXACT and said[1:3] != true:
-            verdicts.add("wrong and said exact")
+            verdicts.add("wrong leaf said exact" if said is leaf else "wrong caller said exact")
     if leaf[1] == want[0][0]:
         verdicts.add("function")
         if leaf[2] == want[0][1]:
@@ -116,7 +116,7 @@ def tally(truth_path, samples_path):
             continue
         count += 1
         counts.update(verdicts)
-        if not {"callers", "line"} <= verdicts or "wrong and said exact" in verdicts:
+        if not {"callers", "line"} <= verdicts or any("wrong" in verdict for verdict in verdicts):
             trace, pc = truth.place(sample.registers, sample.words)
             got = " ".join("%s:%d:%d:%d" % f for f in sample.frames[:6])
             want = " ".join("%d:%d" % f for f in trace.frames_at(pc))
@@ -124,7 +124,7 @@ def tally(truth_path, samples_path):
     return count, counts, misses
 
 
-COLUMNS = "callers", "function", "line", "marked", "lost", "wrong and said exact"
+COLUMNS = "callers", "function", "line", "marked", "lost", "wrong leaf said exact", "wrong caller said exact"
 
 
 def main():

@@ -5,15 +5,21 @@
 
 #include "lj_truth.h"
 
-enum { TRUTH_FRAMES = 64, TRUTH_REFS = 65536 };
+/* The last place is for where the trace leads to. */
+enum { TRUTH_FRAMES = 64, TRUTH_REFS = 65536 + 1, TRUTH_TAIL = 65536 };
 
 static struct {
 	uint32_t firstline, line;
 } truth_frames[TRUTH_REFS][TRUTH_FRAMES];
 static uint8_t truth_frame_count[TRUTH_REFS];
 static const uint8_t *truth_code[TRUTH_REFS];
+static const uint8_t *truth_tail_code;
 static uint32_t truth_copied;	/* the instruction that LOOP copies at present; 0 if none */
 static const BCIns *truth_pc;	/* being recorded; J->pc may already be where it leads to */
+static struct {
+	GCproto *pt;
+	const BCIns *pc;
+} truth_lua;	/* the last one in a Lua function */
 static FILE *truth_file;
 
 static void truth_add(uint32_t ref, GCproto *pt, const BCIns *pc)
@@ -50,6 +56,9 @@ static void truth_add_frames(jit_State *J, uint32_t ref)
 		if (pc && isluafunc(frame_func(frame)))
 			truth_add(ref, funcproto(frame_func(frame)), pc);
 	}
+	/* A builtin that was called by a tail call runs in no Lua function's frame. */
+	if (truth_frame_count[ref] == 0 && truth_lua.pt)
+		truth_add(ref, truth_lua.pt, truth_lua.pc);
 }
 
 void lj_truth_recorded(jit_State *J, uint32_t ref)
@@ -57,6 +66,8 @@ void lj_truth_recorded(jit_State *J, uint32_t ref)
 	truth_frame_count[ref] = 0;
 	if (ref == REF_BASE) {
 		truth_pc = NULL;
+		truth_lua.pt = NULL;
+		truth_tail_code = NULL;
 		truth_copied = 0;
 	}
 	if (truth_copied) {
@@ -73,6 +84,12 @@ void lj_truth_recording(jit_State *J)
 	uint32_t ref;
 
 	truth_pc = J->pc;
+	if (J->pt) {
+		truth_lua.pt = J->pt;
+		truth_lua.pc = J->pc;
+	}
+	truth_frame_count[TRUTH_TAIL] = 0;
+	truth_add_frames(J, TRUTH_TAIL);
 	/* What was set up before the first bytecode belongs to it. */
 	for (ref = REF_BASE; is_first && ref < J->cur.nins; ref++)
 		truth_add_frames(J, ref);
@@ -89,11 +106,17 @@ void lj_truth_assembled(uint32_t ref, const uint8_t *code)
 	truth_code[ref] = code;
 }
 
+void lj_truth_tail(const uint8_t *code)
+{
+	truth_tail_code = code;
+}
+
 static void truth_print(const uint8_t *base, const uint8_t *code, uint32_t ref)
 {
 	uint8_t i;
 
-	fprintf(truth_file, "C %x %d", (unsigned)(code - base), (int)ref - REF_BIAS);
+	fprintf(truth_file, "C %x %d", (unsigned)(code - base),
+		ref == TRUTH_TAIL ? -1 : (int)ref - REF_BIAS);
 	for (i = 0; i < truth_frame_count[ref]; i++)
 		fprintf(truth_file, " %u:%u", truth_frames[ref][i].firstline,
 			truth_frames[ref][i].line);
@@ -134,6 +157,8 @@ void lj_truth_saved(jit_State *J, GCtrace *T)
 		truth_print(base, code, ref);
 		last = code;
 	}
+	if (truth_tail_code >= last && truth_tail_code < end)
+		truth_print(base, truth_tail_code, TRUTH_TAIL);
 	fprintf(truth_file, "E\n");
 	fflush(truth_file);
 }

@@ -1,10 +1,11 @@
 /*
  * What a trace's machine code was assembled from, as LuaJIT itself knows it.
  *
- * Included into LuaJIT's own sources by instrument.sed: while recording, each
+ * Included into LuaJIT's own sources by instrument.sh: while recording, each
  * IR instruction is marked with the bytecode that is being recorded and with
  * the calls that lead to it; while assembling, each IR instruction's machine
- * code is noted. A finished trace is appended to the file named by
+ * code is noted. The tail, which stores what the stack lacks, belongs to the
+ * bytecode that the trace leads to. A finished trace is appended to the file named by
  * LUAJIT_TRUTH:
  *
  *	T number address size spadjust
@@ -21,6 +22,7 @@ LJ_FUNC void lj_truth_recorded(struct jit_State *J, uint32_t ref);
 LJ_FUNC void lj_truth_recording(struct jit_State *J);
 LJ_FUNC void lj_truth_copying(uint32_t ref);
 LJ_FUNC void lj_truth_assembled(uint32_t ref, const uint8_t *code);
+LJ_FUNC void lj_truth_tail(const uint8_t *code);
 LJ_FUNC void lj_truth_saved(struct jit_State *J, struct GCtrace *T);
 
 #endif

@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 	sigaddset(&signals, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &signals, NULL);
 	pid = atoi(argv[1]);
-	if (lua_process_open(pid, functions, &options, &process) ||
+	if (lua_process_open(pid, functions, NULL, &options, &process) ||
 	    lua_process_refresh(process, true) || tracer_seize(tracer, pid, pid, &tracee)) {
 		fprintf(stderr, "cannot sample process %d\n", pid);
 		return EXIT_FAILURE;

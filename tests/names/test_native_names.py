@@ -9,10 +9,12 @@ import subprocess
 import pytest
 
 import ljspy
+import stacks
 
 pytestmark = pytest.mark.usefixtures("built")
 
 HERE = pathlib.Path(__file__).parent
+INCLUDE = ljspy.PACKAGES / "libluajit-5.1-dev/usr/include/luajit-2.1"
 SOURCE = (HERE / "names.c").read_text().splitlines()
 
 
@@ -45,6 +47,14 @@ def split_debug_info(build, path, debug_file, link=True):
 def build_id(path):
     notes = subprocess.run(["readelf", "-n", path], capture_output=True, text=True, check=True).stdout
     return re.search(r"Build ID: (\w+)", notes)[1]
+
+
+def section(path, name):
+    """Where a section lies in a program's memory, from the program's beginning."""
+    headers = subprocess.run(["readelf", "-lSW", path], capture_output=True, text=True, check=True).stdout
+    address, size = re.search(rf" {re.escape(name)} +PROGBITS +(\w+) \w+ (\w+)", headers).groups()
+    begin = int(address, 16) - int(re.search(r"LOAD +0x0+ (\w+)", headers)[1], 16)
+    return range(begin, begin + int(size, 16))
 
 
 def test_symbol_table(library, frames_in):
@@ -131,6 +141,21 @@ def test_assembler_without_sizes(library, frames_in):
     assert re.match(r"libnames\.so\+0x\w+ \[libnames\.so\]|\[lost", frame)
 
 
+def test_assembler_without_unwind_tables(library, frames_in):
+    """Its caller is known where it certainly has nothing on the stack, nor in registers
+    that callers rely on, and else is not."""
+    path = library()
+    assert frames_in(path, "leaf") == ["leaf [libnames.so]"]
+    for function in ("pushes", "borrows"):
+        assert [frame for frame in frames_in(path, function) if frame.startswith("[lost: ")], function
+
+
+def test_debug_frame_in_a_separate_file(library, frames_in, build, tmp_path):
+    path = library("-g", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+    split_debug_info(build, path, tmp_path / ".debug/libnames.so.debug")
+    assert frames_in(path, "exported") == WITH_DEBUG_INFO
+
+
 @pytest.mark.parametrize("strip", ([], ["-s"]), ids=("symbols", "stripped"))
 @pytest.mark.parametrize(
     "options",
@@ -149,6 +174,30 @@ def test_procedure_linkage_table(host, library, tmp_path, options, strip):
             leaves[frame] = leaves.get(frame, 0) + weight
     assert leaves.get("callee@plt [libnames.so]"), leaves
     assert set(leaves) <= {"callee@plt [libnames.so]", "callee [libnames.so]"}
+
+
+@pytest.mark.parametrize("options", (["-static"], ["-static-pie"], ["-static", "-s"]), ids=("static", "static-pie", "stripped"))
+def test_procedure_linkage_table_of_a_static_program(build, tmp_path, options):
+    """It has one for functions that are chosen when the program begins, and no
+    unwind table says how to leave it."""
+    development = ljspy.PACKAGES / "libluajit-5.1-dev/usr"
+    program = tmp_path / "static"
+    build("gcc", "-O2", f"-I{INCLUDE}", *options, HERE / "static.c", "-o", program,
+          development / "lib/x86_64-linux-gnu/libluajit-5.1.a", "-lm", "-ldl")
+    with ljspy.Target([program]).wait_ready() as target:
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"])
+    assert not [frames for frames, _ in recorded if any(map(stacks.is_lost, frames))]
+    above = [frames[frames.index("lj_BC_FUNCC [vm]") + 1 :] for frames, _ in recorded if "lj_BC_FUNCC [vm]" in frames]
+    if "-s" in options:
+        places = [[int(re.fullmatch(r"static\+0x(\w+) \[static\]", frame)[1], 16) for frame in frames] for frames in above]
+        assert {len(frames) for frames in places} == {1, 2}
+        assert any(frames[-1] in section(program, ".plt") for frames in places)
+    else:
+        assert {";".join(frames) for frames in above} == {
+            "calls_plt [static]",
+            "calls_plt [static];callee@plt [static]",
+            "calls_plt [static];chosen [static]",
+        }
 
 
 # Abbreviations: a compilation unit and a scope with their extents, a partial unit, an import of one.
@@ -204,3 +253,46 @@ def test_hostile_debug_info_costs_itself_alone(library, frames_in, tmp_path, kin
     path = tmp_path / "libnames.so"
     library(source)
     assert frames_in(path, "exported") == BY_SYMBOLS
+
+
+# What .cfi_escape adds to the unwind table of a function that goes on for ever,
+# and the next frame.
+HOSTILE_RULES = {
+    # The caller's rbx, which nothing asks for, is in a register that there is not.
+    "register-beyond-all": ("0x09, 3, 0xff, 0xff, 0xff, 0xff, 0x0f", "run [host]"),
+    "division-that-traps": ("0x0f, 12, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x09, 0xff, 0x1b", "[lost: "),
+    "jump-to-itself": ("0x0f, 3, 0x2f, 0xfd, 0xff", "[lost: "),
+}
+
+
+@pytest.mark.parametrize("options", ([], ["-Wl,--no-eh-frame-hdr"]), ids=("eh-frame-hdr", "no-eh-frame-hdr"))
+@pytest.mark.parametrize("kind", HOSTILE_RULES)
+def test_hostile_unwind_tables_cost_themselves_alone(library, host, tmp_path, kind, options):
+    """Whatever they would do to a library that interprets them, ljspy says which
+    callers are lost and has all of the Lua stack."""
+    rule, expected = HOSTILE_RULES[kind]
+    source = tmp_path / "hostile.s"
+    source.write_text(
+        f"""
+	.globl hostile
+	.type hostile, @function
+hostile:
+	.cfi_startproc
+	.cfi_escape {rule}
+1:	jmp 1b
+	.cfi_endproc
+	.size hostile, . - hostile
+	.section .note.GNU-stack,"",@progbits
+"""
+    )
+    with ljspy.Target([host, library(source, *options), "hostile"]).wait_ready() as target:
+        for _ in range(5):  # it may not have got there yet
+            dump = ljspy.run("dump", "--native", "all", "-p", target.pid)
+            frames = [line.strip() for line in dump.stdout.splitlines() if line.startswith(" ")]
+            if frames[:1] == ["hostile [libnames.so]"]:
+                break
+    assert dump.returncode in (ljspy.OK, ljspy.WITH_ERRORS)
+    assert frames[0] == "hostile [libnames.so]"
+    assert frames[1].startswith(expected)
+    assert any("local function calls()" in frame for frame in frames)
+    assert frames[-1] == "_start [host]"

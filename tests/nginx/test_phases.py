@@ -4,7 +4,12 @@ import collections
 import os
 import pathlib
 import re
+import signal
+import socket
+import ssl
+import subprocess
 import tempfile
+import threading
 
 import pytest
 
@@ -93,6 +98,107 @@ def test_each_phase_has_its_share(nginx, report, path, tmp_path):
     for phase, work in WORK[path].items():
         assert shares.pop(phase, 0) == pytest.approx(work / units, abs=0.06, rel=0.2), (phase, weights)
     assert sum(shares.values()) < 0.01, shares
+
+
+# -- Of a handshake, and of a worker's life --
+
+HANDSHAKE = {
+    "ssl_client_hello": 1,
+    "ssl_session_fetch": 2,
+    "ssl_cert": 3,
+    "ssl_session_store": 4,
+    "server_rewrite": 5,
+    "set": 6,
+}
+
+
+@pytest.fixture
+def tls_nginx(tmp_path):
+    directory = tmp_path / "nginx"
+    directory.mkdir()
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        + ["-keyout", directory / "key.pem", "-out", directory / "certificate.pem"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with nginx_server.Nginx(directory, nginx_server.template("handshakes.conf.in")) as server:
+        assert ljspy.wait_until(lambda: server.workers, seconds=30)
+        yield server
+
+
+class Client(threading.Thread):
+    """Requests over TLS, each in a connection of its own that brings the last
+    session along, until told to stop."""
+
+    def __init__(self, port):
+        super().__init__()
+        self.port, self.stopped, self.session = port, threading.Event(), None
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        self.context.check_hostname, self.context.verify_mode = False, ssl.CERT_NONE
+        self.context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+    def request(self):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as plain:
+            with self.context.wrap_socket(plain, session=self.session) as connection:
+                connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                answer = b"".join(iter(lambda: connection.recv(4096), b""))
+                self.session = connection.session
+        assert answer.endswith(b"done"), answer
+
+    def run(self):
+        while not self.stopped.is_set():
+            self.request()
+
+    def __enter__(self):
+        self.request()  # nginx is there, and has a session to offer
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        self.join()
+
+
+def by_phase(text, function="work"):
+    """Weights of stacks with the function."""
+    weights = collections.Counter()
+    for line in text.splitlines():
+        stack, _, weight = line.rpartition(" ")
+        if f";{function} " in stack:
+            weights[stack.split(";")[0]] += int(weight)
+    return weights
+
+
+@pytest.mark.slow
+def test_each_phase_of_a_handshake_has_its_share(tls_nginx, report, tmp_path):
+    recording = tmp_path / "handshakes.ljspy"
+    with Client(tls_nginx.port):
+        arguments = ["-p", tls_nginx.worker, "-d", "8s", "-r", ljspy.HIGH_RATE, "-o", recording]
+        result = ljspy.run("record", *arguments)
+    assert result.returncode == ljspy.OK, result.stderr
+    weights = by_phase(report(recording))
+    assert set(weights) == set(HANDSHAKE), weights
+    for phase, work in HANDSHAKE.items():
+        share = weights[phase] / sum(weights.values())
+        assert share == pytest.approx(work / sum(HANDSHAKE.values()), abs=0.06, rel=0.2), weights
+
+
+def test_a_worker_begins_and_ends_in_phases_of_their_own(tls_nginx, report, tmp_path):
+    old = tls_nginx.worker
+    with Client(tls_nginx.port):  # it has begun
+        pass
+    recording = tmp_path / "life.ljspy"
+    argv = [ljspy.LJSPY, "record", "--tree", tls_nginx.master.pid, "-r", ljspy.HIGH_RATE, "-o", recording]
+    with ljspy.Target(argv) as recorder:
+        assert ljspy.wait_until(lambda: ljspy.status_field(old, "TracerPid") != "0", seconds=30)
+        tls_nginx.master.process.send_signal(signal.SIGHUP)
+        assert ljspy.wait_until(lambda: old not in tls_nginx.workers, seconds=30)
+        with Client(tls_nginx.port):
+            pass
+        recorder.process.send_signal(signal.SIGINT)
+        assert recorder.process.wait(30) == ljspy.OK
+    weights = by_phase(report(recording))
+    assert weights["init_worker"] > 0 and weights["exit_worker"] > 0, weights
 
 
 def line_of(tag):

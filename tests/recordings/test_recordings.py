@@ -1,6 +1,7 @@
 """A recording can be made once and looked at many ways, whatever became of
 the ljspy that made it."""
 
+import collections
 import json
 import os
 import pathlib
@@ -259,6 +260,52 @@ def test_groups_are_frames_at_the_root(shares):
     by_module = folded(shares, "--by", "module")
     assert any(stack.startswith("shares;main chunk") for stack in by_module)
     assert same_weight(sum(by_module.values()), sum(whole.values()))
+
+
+# Files as Kong and APISIX lay out their plugins, the module of each, and its units of work.
+PLUGINS = {
+    "share/lua/5.1/kong/plugins/rate-limiting/handler.lua": ("kong/plugins/rate-limiting", 1),
+    "share/lua/5.1/kong/plugins/rate-limiting/policies/init.lua": ("kong/plugins/rate-limiting", 3),
+    "share/lua/5.1/kong/plugins/jwt/jwt_parser.lua": ("kong/plugins/jwt", 2),
+    "apisix/apisix/plugins/limit-req.lua": ("apisix/plugins/limit-req", 1),
+    "apisix/apisix/plugins/limit-count/init.lua": ("apisix/plugins/limit-count", 2),
+    "share/lua/5.1/resty/redis.lua": ("resty/redis", 1),
+}
+
+
+def totals(text):
+    """The table of groups of a report: share in percent by name."""
+    table = re.search(r"^ +% +ms  module\n((?:.+\n)*)", text, re.MULTILINE)[1]
+    return {name: float(share) for share, name in re.findall(r"^ *([\d.]+) ± [\d. ]+  (\S.*)$", table, re.MULTILINE)}
+
+
+def test_time_is_summed_by_plugin(tmp_path):
+    """Whichever of a plugin's files it is spent in; also in what they call."""
+    calls = []
+    for path, (_, units) in PLUGINS.items():
+        file = tmp_path / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"return function() local sum = 0 for i = 1, {units} * 1e5 do sum = sum + #tostring(i % 7) end return sum end")
+        calls.append(f"dofile('{file}')")
+    main = tmp_path / "main.lua"
+    main.write_text(f"local plugins = {{{', '.join(calls)}}} for i = 1, 20 do for _, plugin in ipairs(plugins) do plugin() end end")
+    recording = tmp_path / "plugins.ljspy"
+    result = ljspy.run("record", "-r", ljspy.HIGH_RATE, "-o", recording, "--", ljspy.luajit("luajit"), "-joff", main)
+    assert result.returncode == ljspy.OK, result.stderr
+    units = collections.Counter()
+    for module, count in PLUGINS.values():
+        units[module] += count
+    found = totals(report(recording, "--by", "module").stdout)
+    in_plugins = sum(found[module] for module in units)
+    assert in_plugins > 80
+    for module, count in units.items():
+        assert found[module] / in_plugins == pytest.approx(count / sum(units.values()), abs=0.07), found
+    graph = collections.Counter()
+    for stack, weight in folded(recording, "--by", "module").items():
+        graph[stack.split(";")[0]] += weight
+    for module in units:
+        assert 100 * graph[module] / sum(graph.values()) == pytest.approx(found[module], abs=0.1)
+    assert re.search(r"^ +% +ms  module$", report(recording).stdout, re.MULTILINE) is None
 
 
 def test_a_command_goes_by_its_own_name(tmp_path):

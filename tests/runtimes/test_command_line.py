@@ -1,5 +1,6 @@
 """What goes wrong is said once, clearly, and by the exit status."""
 
+import re
 import signal
 import subprocess
 import time
@@ -128,6 +129,16 @@ def test_not_luajit(command, other):
         result = ljspy.run(*command, "-p", target.pid)
     assert result.returncode == ljspy.NOTHING_PROFILED
     says(result, target.pid, "LuaJIT")
+
+
+def test_state_of_a_busy_process_is_known(runtime):
+    """Its objects come and go faster than they can be looked at while it runs."""
+    with ljspy.Target([ljspy.luajit(runtime), ljspy.ROOT / "contrib/demo.lua", 30]) as target:
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 1e9, 30)
+        info = ljspy.run("info", "-p", target.pid)
+        traces = ljspy.run("traces", "-p", target.pid, "-d", "100ms")
+    assert re.search(r"(?m)^ +state 0x[0-9a-f]+, room for [1-9][0-9]* traces", info.stdout), info.stdout
+    assert re.search(r"(?m)^VM 0x[0-9a-f]+ in .*: [1-9][0-9]* traces", traces.stdout), traces.stdout
 
 
 def test_info(runtime):

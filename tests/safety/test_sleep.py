@@ -1,4 +1,8 @@
-"""What a target waits for ends when and as it would have ended."""
+"""What a target waits for ends when and as it would have ended.
+
+SAFETY_SECONDS says how long it naps (`make safety`)."""
+
+import os
 
 import pytest
 
@@ -6,19 +10,21 @@ import ljspy
 
 pytestmark = pytest.mark.usefixtures("built")
 
+SECONDS = int(os.environ.get("SAFETY_SECONDS", 3))
 NAPPER = ljspy.ROOT / "tests/safety/napper.lua"
 
 
 def test_no_call_is_interrupted(runtime, tmp_path):
     """Short naps in each of the calls that return EINTR once a thread is stopped, and others,
     looked at so often that many a stop falls into one."""
-    with ljspy.Target([ljspy.luajit(runtime), NAPPER, 3]) as target:
+    with ljspy.Target([ljspy.luajit(runtime), NAPPER, SECONDS], limit=60 + SECONDS) as target:
         target.wait_ready()
-        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=20, rate=10000)
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=20 + SECONDS, rate=10000)
         ends = {}
         while line := target.read_until(b"\n", at_end=""):
             name, *counts = line.split()
             ends[name] = dict(zip(("naps", "interrupted", "wrong", "early"), map(int, counts)))
+    print(f"\n{sum(end['naps'] for end in ends.values())} naps, {recording.stats['samples']} samples:", ends)
     assert recording.samples
     assert all(end.pop("naps") for end in ends.values())
     assert ends == {name: {"interrupted": 0, "wrong": 0, "early": 0} for name in ends}

@@ -14,12 +14,14 @@
 #include "src/target/live_memory.h"
 #include "src/target/maps.h"
 #include "unwind/demangle.h"
+#include "unwind/symbol_files.h"
 #include "unwind/symbols.h"
 
 struct fixture {
 	struct live_memory *live;
 	struct maps *maps;
 	struct image *image;
+	struct symbol_files *files;
 	struct symbols *symbols;
 	struct symbol found[SYMBOL_INLINES_MAX];
 };
@@ -65,8 +67,11 @@ static int set_up(void **state)
 	fixture->live = live_memory_new(getpid());
 	fixture->maps = maps_new(getpid());
 	assert_int_equal(maps_refresh(fixture->maps, &changed), 0);
+	fixture->files = symbol_files_new();
+	assert_non_null(fixture->files);
 	fixture->image = image_new(live_memory_memory(fixture->live));
-	fixture->symbols = symbols_new(fixture->image, live_memory_memory(fixture->live));
+	fixture->symbols = symbols_new(fixture->image, live_memory_memory(fixture->live),
+					fixture->files);
 	set_modules(fixture, NULL);
 	*state = fixture;
 	return 0;
@@ -77,6 +82,7 @@ static int tear_down(void **state)
 	struct fixture *fixture = *state;
 
 	symbols_free(fixture->symbols);
+	symbol_files_free(fixture->files);
 	image_free(fixture->image);
 	maps_free(fixture->maps);
 	live_memory_free(fixture->live);
@@ -157,6 +163,46 @@ static void another_file_of_that_name_is_not_believed(void **state)
 	assert_string_equal(name_at(fixture, (uintptr_t)known_function), "");
 }
 
+enum { SHIFT = 16 << 20 };
+
+static void read_shifted(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct live_memory *live = live_memory_new(getpid());
+
+	(void)memory;
+	for (size_t i = 0; i < count; i++)
+		ranges[i].status = memory_read(live_memory_memory(live), ranges[i].address - SHIFT,
+					       ranges[i].copy, ranges[i].length);
+	live_memory_free(live);
+}
+
+/* In two processes; who asks first has it opened. */
+static void a_file_may_be_mapped_at_several_places(void **state)
+{
+	struct fixture *fixture = *state;
+	struct memory shifted = { .read_ranges = read_shifted };
+	struct image *image = image_new(&shifted);
+	struct symbols *symbols = symbols_new(image, &shifted, fixture->files);
+	const struct module *own = image_find(fixture->image, (uintptr_t)known_function);
+	struct module *other = malloc(sizeof(*other));
+	size_t count;
+
+	assert_non_null(other);
+	*other = (struct module){
+		.begin = own->begin + SHIFT, .end = own->end + SHIFT, .base = own->base + SHIFT,
+		.device = own->device, .inode = own->inode,
+		.path = strdup(own->path), .file = strdup(own->file),
+	};
+	image_set_modules(image, other, 1);
+	assert_string_equal(name_at(fixture, (uintptr_t)known_function), "known_function");
+	count = symbols_find(symbols, (uintptr_t)known_function + SHIFT, fixture->found);
+	assert_int_equal(count, 1);
+	assert_string_equal(fixture->found[0].name, "known_function");
+	symbols_free(symbols);
+	image_free(image);
+	assert_string_equal(name_at(fixture, (uintptr_t)free), "free");
+}
+
 static void mangled_names_are_read_and_bounded(void **state)
 {
 	char name[32];
@@ -185,6 +231,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_vdso_is_read_from_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_of_that_name_is_not_believed, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(a_file_may_be_mapped_at_several_places, set_up, tear_down),
 		cmocka_unit_test(mangled_names_are_read_and_bounded),
 	};
 

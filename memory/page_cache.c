@@ -1,0 +1,132 @@
+#include "memory/page_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+enum {
+	PAGE_SIZE = 4096,
+	PAGES_MAX = 16384,	/* all are forgotten above */
+};
+
+struct page {
+	uint64_t address;
+	UT_hash_handle hh;
+	uint8_t bytes[PAGE_SIZE];
+};
+
+struct page_cache {
+	struct memory memory;	/* must be first */
+	struct memory *live;
+	struct page *pages;
+	struct page *last;	/* most reads fall into the page read before */
+};
+
+void page_cache_forget(struct page_cache *cache)
+{
+	struct page *page, *next;
+
+	HASH_ITER(hh, cache->pages, page, next) {
+		HASH_DEL(cache->pages, page);
+		free(page);
+	}
+	cache->last = NULL;
+}
+
+/* NULL when it cannot be read or kept. */
+static struct page *fetch(struct page_cache *cache, uint64_t address, enum memory_status *ret_status)
+{
+	struct page *page;
+	bool added = true;
+
+	if (HASH_COUNT(cache->pages) >= PAGES_MAX)
+		page_cache_forget(cache);
+	page = malloc(sizeof(*page));
+	*ret_status = MEMORY_NOT_CAPTURED;
+	if (!page)
+		return NULL;
+	page->address = address;
+	*ret_status = memory_read(cache->live, address, page->bytes, PAGE_SIZE);
+	if (*ret_status == MEMORY_OK) {
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+		HASH_ADD(hh, cache->pages, address, sizeof(page->address), page);
+		if (added)
+			return page;
+		*ret_status = MEMORY_NOT_CAPTURED;
+	}
+	free(page);
+	return NULL;
+}
+
+static const struct page *find(struct page_cache *cache, uint64_t address,
+			       enum memory_status *ret_status)
+{
+	struct page *page = cache->last;
+
+	*ret_status = MEMORY_OK;
+	if (page && page->address == address)
+		return page;
+	HASH_FIND(hh, cache->pages, &address, sizeof(address), page);
+	if (!page)
+		page = fetch(cache, address, ret_status);
+	if (page)
+		cache->last = page;
+	return page;
+}
+
+static enum memory_status read_part_by_part(struct page_cache *cache, uint64_t address,
+					    uint8_t *copy, size_t length)
+{
+	while (length) {
+		uint64_t start = address & ~(uint64_t)(PAGE_SIZE - 1);
+		size_t skip = (size_t)(address - start), part = PAGE_SIZE - skip;
+		enum memory_status status;
+		const struct page *page = find(cache, start, &status);
+
+		if (!page)
+			return status;
+		if (part > length)
+			part = length;
+		memcpy(copy, page->bytes + skip, part);
+		copy += part;
+		address += part;
+		length -= part;
+	}
+	return MEMORY_OK;
+}
+
+static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct page_cache *cache = (struct page_cache *)memory;
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i].status = read_part_by_part(cache, ranges[i].address, ranges[i].copy,
+						     ranges[i].length);
+}
+
+struct page_cache *page_cache_new(struct memory *live)
+{
+	struct page_cache *cache = calloc(1, sizeof(*cache));
+
+	if (!cache)
+		return NULL;
+	cache->memory.read_ranges = read_ranges;
+	cache->live = live;
+	return cache;
+}
+
+void page_cache_free(struct page_cache *cache)
+{
+	if (!cache)
+		return;
+	page_cache_forget(cache);
+	free(cache);
+}
+
+struct memory *page_cache_memory(struct page_cache *cache)
+{
+	return &cache->memory;
+}

@@ -1,0 +1,131 @@
+/*
+ * ELF files, as a target maps them: headers, exported symbols, unwind tables,
+ * PLTs, and the machine code of lua-nginx-module.
+ *
+ *	input = address:u16 file
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "luajit-layouts/elf_image.h"
+#include "luajit-layouts/recognise.h"
+#include "memory/snapshot.h"
+#include "tests/fuzz/fuzz.h"
+#include "unwind/dynamic_symbol.h"
+#include "unwind/elf_file.h"
+#include "unwind/image.h"
+#include "unwind/native.h"
+#include "unwind/plt.h"
+#include "unwind/request.h"
+#include "unwind/symbol_server.h"
+
+enum { BASE = 0x400000, STEPS_MAX = 64, FILE_BYTES_MAX = 1 << 16 };
+
+/* The file at BASE, as it is. */
+struct mapped {
+	struct memory memory;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	const struct mapped *mapped = (const struct mapped *)memory;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t offset = ranges[i].address - BASE;
+		bool there = offset <= mapped->size && ranges[i].length <= mapped->size - offset;
+
+		if (there)
+			memcpy(ranges[i].copy, mapped->bytes + offset, ranges[i].length);
+		ranges[i].status = there ? MEMORY_OK : MEMORY_UNMAPPED;
+	}
+}
+
+/* No process is to be started for what libunwind is not given. */
+struct symbol_server *__wrap_symbol_server_start(void);
+struct symbol_server *__wrap_symbol_server_start(void)
+{
+	return NULL;
+}
+
+static void unwind(struct image *image, struct memory *memory, uint64_t pc)
+{
+	struct symbols *symbols = symbols_new(image, memory, NULL);
+	struct native_unwinder *native = native_unwinder_new(image, symbols);
+	struct registers leaf = { .rip = pc, .rsp = BASE + pc % 4096 / 8 * 8, .rbp = BASE + 256 };
+
+	fuzz_check(symbols && native, "there is memory");
+	native_begin(native, memory, &leaf);
+	for (int i = 0; i < STEPS_MAX && native_step(native) == NATIVE_FRAME; i++)
+		;
+	native_unwinder_free(native);
+	symbols_free(symbols);
+}
+
+/* Does the file claim much to be mapped? Then it would be made as large, which is slow and teaches nothing. */
+static bool is_large(const struct mapped *mapped)
+{
+	Elf64_Ehdr header;
+	Elf64_Phdr segment;
+
+	if (mapped->size < sizeof(header))
+		return false;
+	memcpy(&header, mapped->bytes, sizeof(header));
+	for (uint64_t i = 0; i < header.e_phnum; i++) {
+		uint64_t at = header.e_phoff + i * sizeof(segment);
+
+		if (at > mapped->size || sizeof(segment) > mapped->size - at)
+			break;
+		memcpy(&segment, mapped->bytes + at, sizeof(segment));
+		if (segment.p_offset > FILE_BYTES_MAX || segment.p_filesz > FILE_BYTES_MAX)
+			return true;
+	}
+	return false;
+}
+
+static void read_file(const struct module *module, struct memory *memory, uint64_t pc)
+{
+	int fd = elf_file_descriptor(module, memory);
+	struct plt_entry entry;
+	Elf *elf;
+
+	if (fd < 0)
+		return;
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (elf)
+		plt_find(elf, pc - BASE, &entry);
+	elf_end(elf);
+	close(fd);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input input = fuzz_input(data, size);
+	uint64_t pc = BASE + fuzz_take(&input, 2), address, pair, begin;
+	struct mapped mapped = { { read_ranges }, input.at, fuzz_left(&input) };
+	struct module *modules = calloc(1, sizeof(*modules)), *module;
+	struct image *image = image_new(&mapped.memory);
+	struct request_layout request;
+	struct elf_image elf;
+	struct vm_code vm;
+
+	fuzz_check(modules && image, "there is memory");
+	*modules = (struct module){ .begin = BASE, .end = BASE + (1 << 20), .base = BASE, .path = strdup("x") };
+	image_set_modules(image, modules, 1);
+	module = image_module(image, 0);
+	elf_image_open(&mapped.memory, BASE, &elf);
+	dynamic_symbol_find(&mapped.memory, BASE, "ngx_http_lua_ffi_get_phase", &address);
+	request_layout_find(&mapped.memory, BASE, &request);
+	recognise_vm(&mapped.memory, EM_X86_64, BASE, NULL, NULL, &vm);
+	recognise_vm(&mapped.memory, EM_AARCH64, BASE, NULL, NULL, &vm);
+	image_unwind_table(image, module);
+	image_unwind_entry(image, module, pc, &pair, &begin);
+	unwind(image, &mapped.memory, pc);
+	if (!is_large(&mapped))
+		read_file(module, &mapped.memory, pc);
+	image_free(image);
+	return 0;
+}

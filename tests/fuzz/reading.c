@@ -1,0 +1,240 @@
+#include "tests/fuzz/reading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "luajit-layouts/field.h"
+#include "output/frame_label.h"
+#include "unwind/builtins.h"
+#include "unwind/capture.h"
+#include "unwind/elf_file.h"
+#include "unwind/functions.h"
+#include "unwind/lua_objects.h"
+#include "unwind/merge.h"
+#include "unwind/namer.h"
+#include "unwind/native.h"
+#include "unwind/object_walk.h"
+#include "unwind/symbol_server.h"
+#include "unwind/trace_list.h"
+#include "unwind/vm_names.h"
+
+enum {
+	COROUTINES_MAX = 16,
+	OBJECTS_WALKED_MAX = 64,	/* slices, each of many objects */
+	STATES_SEARCHED = 1 << 15,	/* bytes around the state there is */
+	STATES_MAX = 8,
+};
+
+/*
+ * The linker has some functions lead here (see GNUmakefile): for the walk there
+ * are neither ELF files nor a process to read their symbols, and names of the
+ * VM's code, which take long, are apart.
+ */
+struct symbol_server *__wrap_symbol_server_start(void);
+int __wrap_elf_file_descriptor(const struct module *module, struct memory *live);
+bool __wrap_vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
+			     const struct builtins *builtins, struct vm_names *ret_names);
+bool __real_vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
+			     const struct builtins *builtins, struct vm_names *ret_names);
+
+bool __wrap_vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
+			     const struct builtins *builtins, struct vm_names *ret_names)
+{
+	(void)memory;
+	(void)vm;
+	(void)g;
+	(void)builtins;
+	*ret_names = (struct vm_names){ .count = 0 };
+	return true;
+}
+
+struct symbol_server *__wrap_symbol_server_start(void)
+{
+	return NULL;
+}
+
+int __wrap_elf_file_descriptor(const struct module *module, struct memory *live)
+{
+	(void)module;
+	(void)live;
+	return -1;
+}
+
+/* All that it takes to read stacks. */
+struct reader {
+	struct image *image;
+	struct lua_objects *objects;
+	struct snapshot *snapshot;
+	struct symbols *symbols;
+	struct native_unwinder *native;
+	struct vm_decoder *decoder;
+	struct functions *functions;
+	struct namer *namer;
+	struct capture *capture;
+	struct merged_stack stack;
+};
+
+static void set_modules(struct image *image, const struct memory_image *from)
+{
+	struct module *modules = calloc(MODULES_MAX, sizeof(*modules));
+
+	fuzz_check(modules != NULL, "there is memory");
+	for (size_t i = 0; i < from->module_count; i++) {
+		modules[i] = from->modules[i];
+		modules[i].path = strdup("module");
+		if (from->vm.begin >= modules[i].begin && from->vm.begin < modules[i].end)
+			modules[i].vm = &from->vm;
+	}
+	image_set_modules(image, modules, from->module_count);
+}
+
+static void open_reader(struct reader *reader, const struct memory_image *image, struct memory *memory)
+{
+	static const struct namer_options options = { .native = NATIVE_NONE, .traces = true };
+
+	*reader = (struct reader){
+		.image = image_new(memory),
+		.objects = lua_objects_new(),
+		.snapshot = snapshot_new(memory),
+		.functions = functions_new(),
+		.capture = calloc(1, sizeof(*reader->capture)),
+	};
+	fuzz_check(reader->image && reader->objects && reader->snapshot && reader->functions &&
+		   reader->capture, "there is memory");
+	set_modules(reader->image, image);
+	image_add_universe(reader->image, image->g, &image->vm);
+	reader->symbols = symbols_new(reader->image, memory, NULL);
+	fuzz_check(reader->symbols, "there is memory");
+	reader->native = native_unwinder_new(reader->image, reader->symbols);
+	reader->namer = namer_new(reader->image, memory, reader->symbols, reader->functions, &options);
+	reader->decoder = vm_decoder_new();
+	fuzz_check(reader->native && reader->decoder && reader->namer, "there is memory");
+}
+
+static void close_reader(struct reader *reader)
+{
+	merged_stack_clear(&reader->stack);
+	namer_free(reader->namer);
+	vm_decoder_free(reader->decoder);
+	native_unwinder_free(reader->native);
+	symbols_free(reader->symbols);
+	functions_free(reader->functions);
+	free(reader->capture);
+	snapshot_free(reader->snapshot);
+	lua_objects_free(reader->objects);
+	image_free(reader->image);
+}
+
+static void name(struct reader *reader)
+{
+	const struct frame *frames;
+	size_t count;
+
+	if (namer_name(reader->namer, &reader->stack, &frames, &count))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		char label[FRAME_LABEL_SIZE];
+
+		fuzz_check(frame_label(frames[i].function, frames[i].line, true, label) < sizeof(label),
+			   "a label fits");
+	}
+}
+
+static void read_thread(struct reader *reader, const struct registers *registers)
+{
+	struct capture_hints hints = { 0 };
+
+	/* Twice: what was kept of the first look may be wrong by the second. */
+	for (int i = 0; i < 2; i++) {
+		snapshot_clear(reader->snapshot);
+		capture_thread(reader->capture, reader->image, reader->objects, reader->snapshot,
+			       registers, &hints);
+		if (merge_stacks(reader->capture, reader->image, reader->objects, reader->native,
+				 reader->decoder, &reader->stack) == 0)
+			name(reader);
+	}
+}
+
+static void read_coroutines(struct reader *reader, struct memory *memory)
+{
+	struct lua_universe *universe = image_universe(reader->image, 0);
+	struct object_walk *walk = object_walk_new(memory, universe, GCT_THREAD);
+	uint64_t addresses[COROUTINES_MAX];
+	enum object_walk_step step = OBJECT_WALK_PAUSE;
+	size_t count = 0;
+
+	fuzz_check(walk != NULL, "there is memory");
+	for (int i = 0; i < OBJECTS_WALKED_MAX && count < COROUTINES_MAX &&
+	     (step == OBJECT_WALK_PAUSE || step == OBJECT_WALK_FOUND); i++) {
+		if (step == OBJECT_WALK_PAUSE)
+			object_walk_begin_slice(walk);
+		step = object_walk_next(walk, &addresses[count]);
+		count += step == OBJECT_WALK_FOUND;
+	}
+	object_walk_free(walk);
+	snapshot_clear(reader->snapshot);
+	capture_coroutines(reader->capture, reader->objects, reader->snapshot, universe, addresses, count);
+	for (size_t i = 0; i < reader->capture->thread_count; i++)
+		if (merge_coroutine(reader->capture, i, reader->objects, &reader->stack) == 0)
+			name(reader);
+}
+
+static void read_traces(struct reader *reader, struct memory *memory)
+{
+	const struct lua_universe *universe = image_universe(reader->image, 0);
+	static struct trace_summary traces[TRACE_LIST_BATCH];
+	uint32_t next = 1;
+	uint64_t allocated, max;
+	bool given_up;
+	size_t count;
+
+	trace_list_areas(memory, universe, &allocated, &max);
+	if (!trace_list_read(memory, universe, &next, traces, &count))
+		return;
+	fuzz_check(count <= TRACE_LIST_BATCH, "no more traces are found than there is room for");
+	for (size_t i = 0; i < count; i++)
+		protos_given_up(memory, &universe->vm->layout, &traces[i].startpt, 1, &given_up);
+}
+
+void reading_walk(const struct memory_image *image, struct memory *memory, bool coroutines)
+{
+	struct reader reader;
+
+	open_reader(&reader, image, memory);
+	read_thread(&reader, &image->registers);
+	if (coroutines) {
+		read_coroutines(&reader, memory);
+		if (image->vm.layout.has_jit)
+			read_traces(&reader, memory);
+	}
+	close_reader(&reader);
+}
+
+static void name_code(struct memory *memory, const struct vm_code *vm, uint64_t g)
+{
+	static struct builtins builtins;
+	struct vm_names names;
+
+	builtins_collect(memory, &vm->layout, g, &builtins);
+	__real_vm_names_collect(memory, vm, g, &builtins, &names);
+	vm_names_find(&names, vm->begin);
+	vm_names_clear(&names);
+	builtins_clear(&builtins);
+}
+
+void reading_recognise(const struct memory_image *image, struct memory *memory)
+{
+	uint64_t states[STATES_MAX], around = image->g & ~(uint64_t)(STATES_SEARCHED - 1);
+	const struct module *module = image->modules;
+	struct vm_code vm;
+	size_t count;
+
+	while (image->vm.begin >= module->end)
+		module++;
+	if (recognise_vm(memory, EM_X86_64, module->base, NULL, NULL, &vm) != RECOGNISE_OK)
+		return;
+	count = recognise_states(memory, &vm, around, around + STATES_SEARCHED, states, STATES_MAX);
+	fuzz_check(count <= STATES_MAX, "no more states are found than there is room for");
+	if (count && recognise_settle(memory, &vm, states[0], NULL, NULL) == RECOGNISE_OK)
+		name_code(memory, &vm, states[0]);
+}

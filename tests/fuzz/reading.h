@@ -1,0 +1,18 @@
+/*
+ * reading: what ljspy does with the memory of one process, as a fuzz target
+ * and as what makes its images. Memory may be spoilt in any way; it is not
+ * that of the image where this is being made.
+ */
+#ifndef LJSPY_TESTS_FUZZ_READING_H
+#define LJSPY_TESTS_FUZZ_READING_H
+
+#include "memory/memory.h"
+#include "tests/fuzz/image.h"
+
+/* The stack of its thread, its coroutines and traces if they are wanted, and the names of all that. */
+void reading_walk(const struct memory_image *image, struct memory *memory, bool coroutines);
+
+/* Which LuaJIT it is, its states, whether its objects confirm that, and names of its code. */
+void reading_recognise(const struct memory_image *image, struct memory *memory);
+
+#endif

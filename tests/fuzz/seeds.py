@@ -1,0 +1,173 @@
+"""Makes what fuzzing begins with, of real programs and files:
+
+    seeds.py BUILD FOLDER [images]
+
+FOLDER/TARGET/ gets the seeds of each target. With "images", the moments of real
+processes that are kept in tests/fuzz/images are taken anew, too.
+"""
+
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+PACKAGES = HERE.parent.parent / "build/packages"
+LUAJITS = {
+    "bookworm": PACKAGES / "luajit/usr/bin/luajit",
+    "openresty": PACKAGES / "luajit2/usr/bin/luajit",
+    "bullseye": PACKAGES / "bullseye/luajit/usr/bin/luajit",
+}
+
+# A library with imports, exports, unwind tables and a debug link.
+LIBRARY = """
+extern int other(int);
+static int inner(int x) { return other(x) + 1; }
+int ngx_http_lua_ffi_get_phase(int x) { return inner(x) * 2; }
+int exported(int *x) { for (int i = 0; i < 9; i++) x[i] = other(i); return x[0]; }
+"""
+
+# Structures of LuaJIT's names, as debug info has them.
+STRUCTURES = """
+typedef struct GCRef { unsigned long gcptr64; } GCRef;
+typedef struct lua_State { GCRef nextgc; unsigned char marked, gct, dummy_ffid, status; GCRef glref;
+	void *base, *top, *maxstack; GCRef stack; GCRef env; void *cframe; unsigned stacksize; } lua_State;
+typedef struct GCproto { GCRef nextgc; unsigned char marked, gct, numparams, framesize; unsigned sizebc;
+	GCRef chunkname; int firstline, numline; } GCproto;
+typedef struct GCState { unsigned total; unsigned char state; GCRef root; } GCState;
+typedef struct global_State { GCState gc; int vmstate; GCRef mainthref; GCRef cur_L; GCRef jit_base; } global_State;
+typedef struct jit_State { GCRef L; int state; GCRef *trace; } jit_State;
+typedef struct GG_State { lua_State L; global_State g; jit_State J; void *dispatch[200]; } GG_State;
+typedef enum { BC_ISLT, BC_JMP = 88, BC_FUNCF = 89 } BCOp;
+typedef enum { IR_LT, IR_KGC = 24 } IROp;
+GG_State gg; GCproto pt; BCOp op; IROp ir;
+"""
+
+NAMES = [
+    "_ZN3foo3barIiEEvT_", "_RNvC6_123foo3bar", "_ZN4core3ptr13drop_in_place17h0123456789abcdefE",
+    "@/usr/local/share/lua/5.1/kong/plugins/rate-limiting/init.lua", "=content_by_lua(nginx.conf:24)",
+    "evil;\\n\\x1b[31m</script><b>\\xff\\u202e\\xc3\\xa9\\xf0\\x9f\\x98\\x80",
+]
+
+
+def made(command, **options):
+    return subprocess.run(command, check=True, capture_output=True, **options).stdout
+
+
+def compiled(source, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "made"
+        subprocess.run(["gcc", "-xc", "-", "-o", out, *options], input=source.encode(), check=True)
+        return out.read_bytes()
+
+
+def unpacked(image):
+    """What an image holds: its layout as text, registers, extent of the VM, and memory by address."""
+    bytes_ = made(["zstd", "-dc", image])
+    found, at = {"ranges": {}}, 0
+    while at < len(bytes_):
+        end = bytes_.index(b"\n", at)
+        words = bytes_[at:end].decode().split()
+        at = end + 1
+        if words[0] in ("layout", "range"):
+            length = int(words[-1])
+            piece = bytes_[at:at + length]
+            at += length
+            if words[0] == "layout":
+                found["layout"] = piece
+            else:
+                found["ranges"][int(words[1], 16)] = piece
+        else:
+            found[words[0]] = [int(word, 16) for word in words[1:]]
+    return found
+
+
+def note(kind, description):
+    padded = description + bytes(-len(description) % 4)
+    return struct.pack("<3I", 5, len(description), kind) + b"CORE\0\0\0\0" + padded
+
+
+def core(image, bytes_max):
+    """A core file of some of an image's memory."""
+    r = image["registers"]
+    order = [15, 14, 13, 12, 6, 1, 11, 10, 9, 8, 0, 2, 3, 4, 5, 18, 16]
+    registers = [r[i] for i in order] + [0x33, r[17], r[7], 0x2b, 0, 0, 0, 0, 0, 0]
+    status = bytes(32) + struct.pack("<I", 42) + bytes(76) + struct.pack("<27Q", *registers) + bytes(8)
+    process = bytes(24) + struct.pack("<4I", 42, 1, 42, 42) + b"luajit".ljust(16, b"\0") + bytes(80)
+    begin = image["vm"][0] & ~0xfff
+    files = struct.pack("<5Q", 1, 4096, begin, begin + 4096, 0) + b"/usr/bin/luajit\0"
+    notes = note(1, status) + note(3, process) + note(0x46494c45, files) + note(6, struct.pack("<4Q", 33, begin, 0, 0))
+    kept, size = [], 0
+    for address, piece in image["ranges"].items():
+        if size + len(piece) <= bytes_max:
+            kept.append((address, piece))
+            size += len(piece)
+    offset = 64 + 56 * (len(kept) + 1)
+    headers = struct.pack("<2I6Q", 4, 4, offset, 0, 0, len(notes), len(notes), 4)
+    offset += len(notes)
+    for address, piece in kept:
+        headers += struct.pack("<2I6Q", 1, 6, offset, address, 0, len(piece), len(piece), 8)
+        offset += len(piece)
+    elf = b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack(
+        "<2HI3QI6H", 4, 62, 1, 0, 64, 0, 0, 64, 56, len(kept) + 1, 0, 0, 0)
+    return elf + headers + notes + b"".join(piece for _, piece in kept)
+
+
+def take_images(build):
+    for name, luajit in LUAJITS.items():
+        for jit in ("on", "off"):
+            subprocess.run([build / "make_image", "walk", HERE / "images/walk", f"{name}-{jit}", "1",
+                            luajit, HERE / "seeds.lua", jit], check=True)
+        subprocess.run([build / "make_image", "recognise", HERE / "images/recognise", name, "1",
+                        luajit, HERE / "seeds.lua", "on"], check=True)
+
+
+def seeds(build):
+    """Pairs of target and bytes."""
+    library = [compiled(LIBRARY, "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", *more)
+               for more in ((), ("-s",), ("-g",), ("-Wl,--no-eh-frame-hdr",), ("-Wl,--hash-style=sysv",))]
+    structures = [compiled(STRUCTURES, "-g", "-c", *more)
+                  for more in ((), ("-gdwarf-4",), ("-gz",), ("-fdebug-types-section",))]
+    images = [unpacked(path) for path in sorted(HERE.glob("images/*/*.image"))]
+    for kind in ("small", "hostile", "empty"):
+        recording = made([build.parent / "formats/make_samples", kind, "ljspy"])
+        yield "recording", b"\0\1\0" + recording
+        records = made(["zstd", "-dc"], input=recording)[:4000]
+        for number in range(24):
+            yield "recording", bytes([number, number * 37 & 0xfe, 2]) + records
+    for name in NAMES:
+        yield "names", b"\x19" + name.encode().decode("unicode_escape").encode("latin-1", "ignore")
+    for number, file in enumerate(("maps", "stat", "status", "cmdline", "statm", "syscall", "schedstat", "comm")):
+        yield "proc", bytes([number]) + pathlib.Path(f"/proc/self/{file}").read_bytes()[:4000]
+    for call in ("running\n", "-1 0x7ffe611a7138 0x55cfe33ad292\n", "7 0x1 0x2 0x3 0x4 0x5 0x6 0x7ffe 0x7f35\n"):
+        yield "proc", b"\5" + call.encode()
+    for file in library:
+        code = re.search(rb"\xe8....", file, re.DOTALL)
+        for target in ("elf", "symbols"):
+            yield target, struct.pack("<H", (code.start() if code else 0x1000) & 0xffff) + file
+    for file in structures:
+        yield "dwarf_layout", file
+    for image in images:
+        yield "layout_text", image["layout"]
+        yield "core", core(image, 6000)
+        code = b"".join(image["ranges"].values()) if len(image["ranges"]) > 100 else b""
+        yield "code", code[:1200]
+    yield "core", core(images[0], 200000)
+
+
+def main():
+    build, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    if sys.argv[3:] == ["images"]:
+        take_images(build)
+    for number, (target, bytes_) in enumerate(seeds(build)):
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        (folder / target / f"seed-{number}").write_bytes(bytes_)
+    for target in ("walk", "recognise"):
+        (folder / target).mkdir(parents=True, exist_ok=True)
+        for number in range(6):
+            (folder / target / f"seed-{number}").write_bytes(bytes([number | 0x80 * (number & 1), 0]))
+
+
+main()

@@ -1,0 +1,42 @@
+/*
+ * static: Lua calls a C function that calls another one through the procedure
+ * linkage table for ever, in a program that has one only for functions whose
+ * code is chosen when the program begins.
+ */
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <stdio.h>
+
+__attribute__((noinline)) static void chosen(void)
+{
+	__asm__ volatile("");
+}
+
+static void (*choose(void))(void)
+{
+	return chosen;
+}
+
+void callee(void) __attribute__((ifunc("choose")));
+
+int calls_plt(lua_State *L);
+int calls_plt(lua_State *L)
+{
+	(void)L;
+	for (;;)
+		callee();
+}
+
+int main(void)
+{
+	lua_State *L = luaL_newstate();
+
+	if (!L)
+		return 1;
+	luaL_openlibs(L);
+	lua_register(L, "calls_plt", calls_plt);
+	puts("ready");
+	fflush(stdout);
+	return luaL_dostring(L, "local function calls() calls_plt() return 1 end return calls()");
+}

@@ -1,0 +1,137 @@
+"""However a recording ends, its target is let go first and what was sampled is written."""
+
+import fcntl
+import os
+import pty
+import signal
+import subprocess
+import termios
+import time
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+LONG = ["-d", "50s", "-r", str(ljspy.HIGH_RATE)]
+
+
+def is_free(pid):
+    return ljspy.status_field(pid, "TracerPid") == "0" and ljspy.status_field(pid, "State") == "R"
+
+
+@pytest.fixture
+def busy():
+    with ljspy.program("luajit", "shares") as target:
+        yield target
+
+
+def test_closed_terminal(busy, tmp_path):
+    def take_terminal():
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    master, terminal = pty.openpty()
+    output = tmp_path / "profile.folded"
+    arguments = [ljspy.LJSPY, "record", *LONG, "-o", output, "-p", str(busy.pid)]
+    recorder = subprocess.Popen(
+        arguments, stdin=terminal, stdout=terminal, stderr=terminal, preexec_fn=take_terminal
+    )
+    os.close(terminal)
+    ljspy.wait_traced(busy.pid)
+    time.sleep(0.5)
+    os.close(master)
+    recorder.wait(timeout=30)
+    assert ljspy.wait_until(lambda: is_free(busy.pid))
+    assert stacks.parse_folded(output.read_text())
+
+
+@pytest.mark.parametrize("output_format", ["ljspy", "folded"])
+def test_closed_pipe(busy, output_format):
+    """Whether it is written to all the time or at the end."""
+    arguments = [ljspy.LJSPY, "record", *LONG, "-f", output_format, "-o", "-", "-p", str(busy.pid)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as recorder:
+        ljspy.wait_traced(busy.pid)
+        recorder.stdout.close()
+        time.sleep(1)
+        recorder.send_signal(signal.SIGINT)
+        errors = recorder.stderr.read().decode()
+    assert recorder.returncode == ljspy.WITH_ERRORS
+    assert "Broken pipe" in errors
+    assert ljspy.wait_until(lambda: is_free(busy.pid))
+
+
+def test_target_is_let_go_before_anything_is_written(busy):
+    """A reader that does not read."""
+    arguments = [ljspy.LJSPY, "record", *LONG, "-f", "json", "-o", "-", "-p", str(busy.pid)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as recorder:
+        fcntl.fcntl(recorder.stdout, fcntl.F_SETPIPE_SZ, 4096)
+        ljspy.wait_traced(busy.pid)
+        time.sleep(1)
+        recorder.send_signal(signal.SIGINT)
+        assert ljspy.wait_until(lambda: is_free(busy.pid))
+        assert recorder.poll() is None
+        assert recorder.stdout.read()
+
+
+def test_killed_target_that_nobody_waits_for(busy, tmp_path):
+    """As the kernel kills when memory is out; then it is a zombie."""
+    recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=50)
+    ljspy.wait_traced(busy.pid)
+    time.sleep(0.5)
+    os.kill(busy.pid, signal.SIGKILL)
+    recording = recorder.finish()
+    assert ljspy.status_field(busy.pid, "State") == "Z"
+    assert recording.samples
+    assert "ended early" in recording.run.stderr
+
+
+def test_target_that_becomes_another_program(tmp_path):
+    first = """
+        ffi.cdef("int execv(const char *, char *const *);")
+        local argv = ffi.new("const char *[4]", {arg[-1] or "luajit", "-e", "%s"})
+        local finish = os.clock() + 1.5
+        local function before() local sum = 0 for i = 1, 1e5 do sum = sum + i % 7 end return sum end
+        io.write("ready\\n") io.flush()
+        while os.clock() < finish do local sum = before() end
+        ffi.C.execv(arg[-1] or "", ffi.cast("char *const *", argv))
+    """
+    second = "local function after() return #tostring(os.clock()) end while true do local n = after() end"
+    source = first.replace("%s", second)
+    program = tmp_path / "first.lua"
+    program.write_text('local ffi = require("ffi")\n' + source)
+    with ljspy.Target([ljspy.luajit("luajit"), program]).wait_ready() as target:
+        samples = ljspy.record(tmp_path, "-p", target.pid, seconds=5).samples
+    seen = {frame.split(" ")[0] for sample in samples for frame in sample.frames}
+    assert {"before", "after"} <= seen
+
+
+def test_storm_of_threads(tmp_path):
+    """A thousand a second, as far as the machine can, each of which ends at once."""
+    code = """
+        ffi.cdef[[
+            int pthread_create(void *, void *, void *, void *); int pthread_detach(long);
+            void free(void *); int usleep(unsigned int);
+        ]]
+        local thread = ffi.new("long[1]")
+        local function start()
+            if ffi.C.pthread_create(thread, nil, ffi.cast("void *", ffi.C.free), nil) == 0 then
+                ffi.C.pthread_detach(thread[0])
+            end
+        end
+        local function heavy() local sum = 0 for i = 1, 1e4 do sum = sum + i % 7 end return sum end
+        io.write("ready\\n") io.flush()
+        while true do
+            start()
+            ffi.C.usleep(500)
+            local sum = heavy()
+        end
+    """
+    with ljspy.busy(code) as target:
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=2)
+        assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "TracerPid") == "0")
+        before = ljspy.cpu_ns(target.pid)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > before)
+    assert ljspy.weight_of(recording.samples, ljspy.has_frame("heavy")) > 0

@@ -1,0 +1,77 @@
+"""ljspy is killed at any moment: its target is neither stopped nor traced, and works on.
+
+SAFETY_KILLS says how often (`make safety`)."""
+
+import os
+import pathlib
+import random
+import subprocess
+import time
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+KILLS = int(os.environ.get("SAFETY_KILLS", 10))
+LATEST = 0.3  # seconds after its start: most of them fall into the recording
+THREADS = 3
+
+SPIN = "void *spin(void *unused) { for (volatile long i = 0;; i++) ; return unused; }"
+COMPUTE = f"""
+    ffi.cdef("int pthread_create(void *, void *, void *(*)(void *), void *); void *spin(void *);")
+    local library = ffi.load("%s")
+    for _ = 1, {THREADS} do assert(ffi.C.pthread_create(ffi.new("long[1]"), nil, library.spin, nil) == 0) end
+"""
+
+
+@pytest.fixture(params=["one thread", "several threads"])
+def target(request, tmp_path):
+    code = ""
+    if request.param == "several threads":
+        library = tmp_path / "spin.so"
+        subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=SPIN, text=True, check=True)
+        code = COMPUTE % library
+    with ljspy.busy(code, limit=60 + 2 * KILLS) as process:
+        yield process
+
+
+def tasks(pid):
+    return sorted(pathlib.Path(f"/proc/{pid}/task").iterdir())
+
+
+def field(task, name):
+    return next(line.split()[1] for line in (task / "status").read_text().splitlines() if line.startswith(name + ":"))
+
+
+def used(task):
+    return int((task / "schedstat").read_text().split()[0])
+
+
+def work_on(pid):
+    """Whether every thread is untraced, unstopped and uses CPU time."""
+    before = {task: used(task) for task in tasks(pid)}
+    return ljspy.wait_until(
+        lambda: all(
+            field(task, "TracerPid") == "0" and field(task, "State") == "R" and used(task) > before[task]
+            for task in before
+        ),
+        seconds=30,
+    )
+
+
+def test_target_works_on(target, tmp_path):
+    threads = len(tasks(target.pid))
+    traced = 0
+    for _ in range(KILLS):
+        output = tmp_path / "profile.folded"
+        arguments = ["-r", ljspy.HIGH_RATE, "-f", "folded", "-o", output, "-p", target.pid]
+        with subprocess.Popen([ljspy.LJSPY, "record", *map(str, arguments)], stderr=subprocess.DEVNULL) as recorder:
+            time.sleep(random.uniform(0, LATEST))
+            traced += ljspy.status_field(target.pid, "TracerPid") != "0"
+            recorder.kill()
+        assert work_on(target.pid)
+        assert len(tasks(target.pid)) == threads
+    assert traced > 0
+    print(f"\n{KILLS} kills, {traced} of them while it traced {threads} threads: all threads worked on")

@@ -1,0 +1,237 @@
+/* Unwinding this very process, by its own unwind tables and by damaged ones. */
+#include <link.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "unwind/native.h"
+
+enum { FRAMES_MAX = 64, DAMAGES = 3000, MODULES_MAX = 64 };
+
+struct extent {
+	uint64_t begin, end;
+};
+
+/* This process's memory, with some bytes of unwind tables changed. */
+struct damaged {
+	struct memory memory;	/* must be first */
+	struct extent tables[MODULES_MAX];
+	size_t table_count;
+	unsigned int seed;	/* 0: nothing is changed */
+};
+
+struct fixture {
+	struct damaged damaged;
+	struct image *image;
+	struct symbols *symbols;
+	struct native_unwinder *unwinder;
+};
+
+static uint32_t next_number(unsigned int *seed)
+{
+	*seed = *seed * 1103515245u + 12345u;
+	return *seed >> 8;
+}
+
+/* Each address has one value for a seed, however often it is read. */
+static void damage(const struct damaged *damaged, uint64_t address, uint8_t *byte)
+{
+	/* Expressions, DW_CFA_register, a signal frame, large numbers and lengths. */
+	static const uint8_t nasty[] = { 0x09, 0x0f, 0x10, 0x16, 0x0a, 0x0e, 0x80, 0xff, 0x00, 'S' };
+	unsigned int seed = damaged->seed * 2654435761u ^ (unsigned int)address * 40503u;
+
+	next_number(&seed);
+	if (next_number(&seed) % 24 == 0)
+		*byte = next_number(&seed) % 2 ? nasty[next_number(&seed) % sizeof(nasty)]
+					       : (uint8_t)next_number(&seed);
+}
+
+static void read_damaged(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	const struct damaged *damaged = (const struct damaged *)memory;
+
+	for (size_t i = 0; i < count; i++) {
+		struct iovec local = { ranges[i].copy, ranges[i].length };
+		struct iovec remote = { (void *)(uintptr_t)ranges[i].address, ranges[i].length };
+		uint64_t begin = ranges[i].address, end = begin + ranges[i].length;
+
+		ranges[i].status = process_vm_readv(getpid(), &local, 1, &remote, 1, 0) ==
+			(ssize_t)ranges[i].length ? MEMORY_OK : MEMORY_UNMAPPED;
+		for (size_t t = 0; damaged->seed && t < damaged->table_count; t++)
+			for (uint64_t at = begin; at < end; at++)
+				if (at >= damaged->tables[t].begin && at < damaged->tables[t].end)
+					damage(damaged, at, (uint8_t *)ranges[i].copy + (at - begin));
+	}
+}
+
+struct found {
+	struct module *modules;
+	struct damaged *damaged;
+	size_t count;
+};
+
+/* .eh_frame lies behind its header, in the same segment. */
+static struct extent find_tables(const struct dl_phdr_info *info)
+{
+	uint64_t header = 0;
+
+	for (size_t i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
+			header = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		uint64_t begin = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+		uint64_t end = begin + info->dlpi_phdr[i].p_memsz;
+
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && header >= begin && header < end)
+			return (struct extent){ header, end };
+	}
+	return (struct extent){ 0, 0 };
+}
+
+static int add_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+	struct found *found = context;
+	struct module *module = &found->modules[found->count];
+
+	(void)size;
+	if (found->count == MODULES_MAX)
+		return 1;
+	*module = (struct module){ .begin = UINT64_MAX };
+	for (size_t i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+		uint64_t begin = info->dlpi_addr + segment->p_vaddr;
+
+		if (segment->p_type != PT_LOAD)
+			continue;
+		if (begin < module->begin)
+			module->begin = module->base = begin & ~(uint64_t)4095;
+		if (begin + segment->p_memsz > module->end)
+			module->end = begin + segment->p_memsz;
+	}
+	module->path = strdup(*info->dlpi_name ? info->dlpi_name : "/proc/self/exe");
+	module->file = strdup(module->path);
+	found->damaged->tables[found->count++] = find_tables(info);
+	return 0;
+}
+
+/* Whatever was read with another seed is forgotten. */
+static void set_damage(struct fixture *fixture, unsigned int seed)
+{
+	struct found found = {
+		.modules = calloc(MODULES_MAX, sizeof(*found.modules)),
+		.damaged = &fixture->damaged,
+	};
+
+	assert_non_null(found.modules);
+	dl_iterate_phdr(add_module, &found);
+	fixture->damaged.table_count = found.count;
+	fixture->damaged.seed = seed;
+	image_set_modules(fixture->image, found.modules, found.count);
+	native_reset(fixture->unwinder);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+	assert_non_null(fixture);
+	fixture->damaged.memory.read_ranges = read_damaged;
+	fixture->image = image_new(&fixture->damaged.memory);
+	fixture->symbols = symbols_new(fixture->image, &fixture->damaged.memory, NULL);
+	fixture->unwinder = native_unwinder_new(fixture->image, fixture->symbols);
+	assert_non_null(fixture->unwinder);
+	set_damage(fixture, 0);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+
+	native_unwinder_free(fixture->unwinder);
+	symbols_free(fixture->symbols);
+	image_free(fixture->image);
+	free(fixture);
+	return 0;
+}
+
+static struct registers registers_of(const ucontext_t *context)
+{
+	const greg_t *held = context->uc_mcontext.gregs;
+
+	return (struct registers){
+		.rip = (uint64_t)held[REG_RIP],
+		.rsp = (uint64_t)held[REG_RSP],
+		.rbp = (uint64_t)held[REG_RBP],
+		.rbx = (uint64_t)held[REG_RBX],
+		.r12 = (uint64_t)held[REG_R12],
+		.r13 = (uint64_t)held[REG_R13],
+		.r14 = (uint64_t)held[REG_R14],
+		.r15 = (uint64_t)held[REG_R15],
+	};
+}
+
+/* How the walk ends, and after how many frames. */
+static enum native_status walk(struct fixture *fixture, const struct registers *leaf,
+			       size_t *ret_frames)
+{
+	enum native_status status = NATIVE_FRAME;
+	size_t frames = 0;
+
+	native_begin(fixture->unwinder, &fixture->damaged.memory, leaf);
+	while (status == NATIVE_FRAME && ++frames < FRAMES_MAX)
+		status = native_step(fixture->unwinder);
+	*ret_frames = frames;
+	return status;
+}
+
+static void a_stack_is_walked_to_its_end(void **state)
+{
+	struct registers leaf;
+	ucontext_t context;
+	size_t frames;
+
+	assert_int_equal(getcontext(&context), 0);
+	leaf = registers_of(&context);
+	assert_int_equal(walk(*state, &leaf, &frames), NATIVE_END);
+	/* This function, cmocka, main, the C library, _start. */
+	assert_in_range(frames, 5, FRAMES_MAX - 1);
+}
+
+static void damaged_tables_do_no_harm(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registers leaf;
+	ucontext_t context;
+	size_t frames, ends[NATIVE_LOST + 1] = { 0 };
+
+	assert_int_equal(getcontext(&context), 0);
+	leaf = registers_of(&context);
+	for (unsigned int seed = 1; seed <= DAMAGES; seed++) {
+		set_damage(fixture, seed);
+		ends[walk(fixture, &leaf, &frames)]++;
+	}
+	/* Some damage is beside the point, and some is not. */
+	assert_true(ends[NATIVE_LOST] > 0);
+	set_damage(fixture, 0);
+	assert_int_equal(walk(fixture, &leaf, &frames), NATIVE_END);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_stack_is_walked_to_its_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(damaged_tables_do_no_harm, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
