@@ -76,7 +76,10 @@ static bool check_base_and_top(struct check *check, uint64_t L, const struct sta
 	return true;
 }
 
-/* While a C function runs, L->base is that function's frame; in the VM it may be stale. */
+/*
+ * While a C function runs, L->base is that function's frame, and while none
+ * does, the dummy frame of the thread; in the VM it may be stale.
+ */
 static bool check_c_function(struct check *check, uint64_t L)
 {
 	uint64_t base, top, function;
@@ -84,7 +87,7 @@ static bool check_c_function(struct check *check, uint64_t L)
 	if (!CHECK_FIELD(check, L, L_base, 0, &base) || !CHECK_FIELD(check, L, L_top, 0, &top))
 		return false;
 	if (!read_frame_object(check, base, &function) ||
-	    !check_type(check, function, GCT_FUNCTION, "L.base"))
+	    (function != L && !check_type(check, function, GCT_FUNCTION, "L.base")))
 		return check_fail(check, "L.base is no frame");
 	if (top < base)
 		return check_fail(check, "L.top is below L.base");

@@ -3,16 +3,40 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Reading a source; what has been read is in the tally. */
+enum {
+	PILES = 1 << 14,	/* so many stacks have one at most; more take turns */
+	PILES_NEAR = 8,		/* where a stack's may be */
+	PILE_DEPTH_MAX = 256,	/* deeper stacks have theirs for one sample */
+};
+
+/*
+ * The samples of one stack in the slice at hand, which are counted together:
+ * most stacks come again and again, and finding their rows is what takes time.
+ */
+struct pile {
+	struct tally_key *keys;		/* of its frames, leaf first; owned */
+	size_t depth;
+	struct tally_row **rows;	/* each that is in it, once, the leaf's first; owned */
+	size_t row_count;
+	struct tally_row *root;		/* the outermost frame's; NULL if there is no frame */
+	struct tally_call **calls;	/* each once; owned */
+	size_t call_count;
+	uint64_t ns, samples;		/* not counted yet */
+};
+
+/* Reading a source; what has been read is in the tally and the piles. */
 struct reading {
 	struct tally *tally;
 	const struct view *view;
 	bool calls;
 	uint64_t count, number;		/* of samples: all, and those before the one at hand */
 	unsigned int slice;
-	const struct tally_row **rows;	/* of the sample at hand */
+	uint64_t piled;			/* how many piles were begun */
+	struct tally_key *keys;		/* of the sample at hand */
 	size_t size;
+	struct pile *piles;
 };
 
 #undef uthash_nonfatal_oom
@@ -34,32 +58,28 @@ static void close_slice(const struct tally *tally, struct tally_row *row)
 	close_weight(&row->total, tally->slice_ns[row->slice]);
 }
 
-static void add_weight(struct tally_weight *weight, uint64_t ns)
+static void add_weight(struct tally_weight *weight, const struct pile *pile)
 {
-	weight->ns += ns;
-	weight->slice_ns += ns;
-	weight->samples++;
+	weight->ns += pile->ns;
+	weight->slice_ns += pile->ns;
+	weight->samples += pile->samples;
 }
 
 /*---- Rows and calls ----*/
 
-static struct tally_row *find_row(struct reading *reading, const struct frame *frame)
+static struct tally_row *find_row(struct reading *reading, const struct tally_key *key)
 {
 	struct tally *tally = reading->tally;
-	struct tally_key key = {
-		.function = frame->function,
-		.line = reading->view->by_line ? frame->line : 0,
-	};
 	struct tally_row *row;
 	bool added = true;
 
-	HASH_FIND(hh, tally->rows, &key, sizeof(key), row);
+	HASH_FIND(hh, tally->rows, key, sizeof(*key), row);
 	if (row)
 		return row;
 	row = calloc(1, sizeof(*row));
 	if (!row)
 		return NULL;
-	row->key = key;
+	row->key = *key;
 	row->slice = reading->slice;
 	HASH_ADD(hh, tally->rows, key, sizeof(row->key), row);
 	if (added)
@@ -68,78 +88,196 @@ static struct tally_row *find_row(struct reading *reading, const struct frame *f
 	return NULL;
 }
 
-static int add_call(struct tally *tally, const struct tally_row *caller,
-		    const struct tally_row *callee, uint64_t ns)
+static struct tally_call *find_call(struct tally *tally, const struct tally_row *caller,
+				    const struct tally_row *callee)
 {
 	struct tally_call *call, found = { .key = { caller, callee } };
 	bool added = true;
 
 	HASH_FIND(hh, tally->calls, &found.key, sizeof(found.key), call);
-	if (!call) {
-		call = calloc(1, sizeof(*call));
-		if (!call)
-			return -ENOMEM;
-		call->key = found.key;
-		HASH_ADD(hh, tally->calls, key, sizeof(call->key), call);
+	if (call)
+		return call;
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return NULL;
+	call->key = found.key;
+	HASH_ADD(hh, tally->calls, key, sizeof(call->key), call);
+	if (added)
+		return call;
+	free(call);
+	return NULL;
+}
+
+/*---- Piles ----*/
+
+/* Count the samples of a pile. */
+static void settle_pile(struct reading *reading, struct pile *pile)
+{
+	struct tally *tally = reading->tally;
+
+	if (pile->samples == 0)
+		return;
+	for (size_t i = 0; i < pile->row_count; i++) {
+		struct tally_row *row = pile->rows[i];
+
+		if (row->slice != reading->slice)
+			close_slice(tally, row);
+		row->slice = reading->slice;
+		if (i == 0)
+			add_weight(&row->own, pile);
+		add_weight(&row->total, pile);
 	}
-	if (!added) {
-		free(call);
+	if (pile->root)
+		pile->root->root_ns += pile->ns;
+	for (size_t i = 0; i < pile->call_count; i++)
+		pile->calls[i]->ns += pile->ns;
+	pile->ns = pile->samples = 0;
+}
+
+static void settle_all(struct reading *reading)
+{
+	for (size_t i = 0; i < PILES; i++)
+		settle_pile(reading, &reading->piles[i]);
+}
+
+static void clear_pile(struct pile *pile)
+{
+	free(pile->keys);
+	free(pile->rows);
+	free(pile->calls);
+	*pile = (struct pile){ 0 };
+}
+
+/* Rows and calls of the pile's frames, each once. */
+static int find_rows(struct reading *reading, struct pile *pile)
+{
+	uint64_t mark = ++reading->piled;
+	struct tally_row *callee = NULL;
+
+	for (size_t i = 0; i < pile->depth; i++) {
+		struct tally_row *row = find_row(reading, &pile->keys[i]);
+		struct tally_call *call = NULL;
+
+		if (!row)
+			return -ENOMEM;
+		if (row->last_pile != mark)
+			pile->rows[pile->row_count++] = row;
+		row->last_pile = mark;
+		if (reading->calls && callee) {
+			call = find_call(reading->tally, row, callee);
+			if (!call)
+				return -ENOMEM;
+			if (call->last_pile != mark)
+				pile->calls[pile->call_count++] = call;
+			call->last_pile = mark;
+		}
+		callee = row;
+	}
+	pile->root = callee;
+	return 0;
+}
+
+/* Begin a pile for the stack whose keys are in the reading. */
+static int begin_pile(struct reading *reading, struct pile *pile, size_t depth)
+{
+	size_t room = depth ? depth : 1;
+	int error;
+
+	settle_pile(reading, pile);
+	clear_pile(pile);
+	pile->keys = calloc(room, sizeof(*pile->keys));
+	pile->rows = calloc(room, sizeof(struct tally_row *));
+	pile->calls = calloc(room, sizeof(struct tally_call *));
+	if (!pile->keys || !pile->rows || !pile->calls) {
+		clear_pile(pile);
 		return -ENOMEM;
 	}
-	if (call->last_sample != tally->samples)
-		call->ns += ns;
-	call->last_sample = tally->samples;
-	return 0;
+	memcpy(pile->keys, reading->keys, depth * sizeof(*pile->keys));
+	pile->depth = depth;
+	error = find_rows(reading, pile);
+	if (error)
+		clear_pile(pile);
+	return error;
 }
 
 /*---- Samples ----*/
 
 static int reserve(struct reading *reading, size_t count)
 {
-	const struct tally_row **bigger;
+	struct tally_key *bigger;
 
 	if (count <= reading->size)
 		return 0;
-	bigger = realloc(reading->rows, 2 * count * sizeof(const struct tally_row *));
+	bigger = realloc(reading->keys, 2 * count * sizeof(*bigger));
 	if (!bigger)
 		return -ENOMEM;
-	reading->rows = bigger;
+	reading->keys = bigger;
 	reading->size = 2 * count;
 	return 0;
 }
 
-/* Samples are counted from 1, so that no row has occurred in one before the first. */
+/* Set the keys of the sample's frames; returns the first place where a pile of them may be. */
+static size_t set_keys(struct reading *reading, const struct sample *sample)
+{
+	static const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);	/* 2^64 / golden ratio */
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct frame *frame = &sample->frames[i];
+		struct tally_key *key = &reading->keys[i];
+
+		*key = (struct tally_key){ .function = frame->function,
+					   .line = reading->view->by_line ? frame->line : 0 };
+		hash = (hash ^ (uintptr_t)key->function ^ key->line << 48) * factor;
+		hash ^= hash >> 32;
+	}
+	return hash % PILES;
+}
+
+static bool is_pile_of(const struct pile *pile, const struct reading *reading, size_t depth)
+{
+	return pile->keys && pile->depth == depth &&
+	       memcmp(pile->keys, reading->keys, depth * sizeof(*pile->keys)) == 0;
+}
+
+/* The place of the pile of such a stack, or the one to begin it in. */
+static struct pile *find_pile(struct reading *reading, size_t place, size_t depth)
+{
+	struct pile *free_pile = NULL;
+
+	for (size_t i = 0; i < PILES_NEAR; i++) {
+		struct pile *pile = &reading->piles[(place + i) % PILES];
+
+		if (is_pile_of(pile, reading, depth))
+			return pile;
+		if (!free_pile && !pile->keys)
+			free_pile = pile;
+	}
+	return free_pile ? free_pile : &reading->piles[place];
+}
+
 static int add_sample(struct reading *reading, const struct sample *sample)
 {
 	struct tally *tally = reading->tally;
 	uint64_t ns = reading->view->weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns;
+	struct pile *pile;
 
 	if (reserve(reading, sample->frame_count))
 		return -ENOMEM;
+	pile = find_pile(reading, set_keys(reading, sample), sample->frame_count);
+	if (!is_pile_of(pile, reading, sample->frame_count) &&
+	    begin_pile(reading, pile, sample->frame_count))
+		return -ENOMEM;
+	pile->ns += ns;
+	pile->samples++;
+	if (pile->depth > PILE_DEPTH_MAX) {
+		settle_pile(reading, pile);
+		clear_pile(pile);
+	}
 	tally->samples++;
 	tally->all_ns += ns;
 	tally->sample_squares += (double)ns * (double)ns;
 	tally->slice_ns[reading->slice] += (double)ns;
-	for (size_t i = 0; i < sample->frame_count; i++) {
-		struct tally_row *row = find_row(reading, &sample->frames[i]);
-
-		if (!row)
-			return -ENOMEM;
-		reading->rows[i] = row;
-		if (row->slice != reading->slice)
-			close_slice(tally, row);
-		row->slice = reading->slice;
-		if (i == 0)
-			add_weight(&row->own, ns);
-		if (row->last_sample != tally->samples)
-			add_weight(&row->total, ns);
-		row->last_sample = tally->samples;
-		if (i + 1 == sample->frame_count)
-			row->root_ns += ns;
-	}
-	for (size_t i = 0; reading->calls && i + 1 < sample->frame_count; i++)
-		if (add_call(tally, reading->rows[i + 1], reading->rows[i], ns))
-			return -ENOMEM;
 	return 0;
 }
 
@@ -156,7 +294,11 @@ static int read_sample(void *context, const struct sample *sample)
 {
 	struct reading *reading = context;
 
-	reading->slice = (unsigned int)(reading->number++ * TALLY_SLICES / reading->count);
+	unsigned int slice = (unsigned int)(reading->number++ * TALLY_SLICES / reading->count);
+
+	if (slice != reading->slice)
+		settle_all(reading);
+	reading->slice = slice;
 	return add_sample(reading, sample);
 }
 
@@ -172,9 +314,17 @@ int tally_read(struct sample_source *source, const struct view *view, bool calls
 {
 	struct tally tally = { 0 };
 	struct reading reading = { .tally = &tally, .view = view, .calls = calls };
-	int error = read_samples(&reading, source);
+	int error = -ENOMEM;
 
-	free(reading.rows);
+	reading.piles = calloc(PILES, sizeof(*reading.piles));
+	if (reading.piles) {
+		error = read_samples(&reading, source);
+		settle_all(&reading);
+		for (size_t i = 0; i < PILES; i++)
+			clear_pile(&reading.piles[i]);
+	}
+	free(reading.piles);
+	free(reading.keys);
 	if (error) {
 		tally_clear(&tally);
 		return error;

@@ -48,7 +48,7 @@ struct tally_row {
 	struct tally_weight total;	/* of samples that it is in, once each */
 	uint64_t root_ns;		/* of samples whose outermost frame this is */
 	unsigned int slice;
-	uint64_t last_sample;
+	uint64_t last_pile;		/* tally.c's own */
 	UT_hash_handle hh;
 };
 
@@ -58,7 +58,7 @@ struct tally_call {
 		const struct tally_row *caller, *callee;
 	} key;
 	uint64_t ns;
-	uint64_t last_sample;
+	uint64_t last_pile;		/* tally.c's own */
 	UT_hash_handle hh;
 };
 

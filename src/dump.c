@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <jansson.h>
 
@@ -25,7 +26,12 @@
 
 enum {
 	STOP_TIMEOUT_NS = 200 * 1000 * 1000,
-	SLEEPER_TRIES = 10,	/* to read a thread that wakes up now and then */
+	/*
+	 * A thread may wake up while it is read, or be stopped in a moment in
+	 * which its stack cannot be told, such as one half-way through a call.
+	 */
+	TRIES = 10,
+	BETWEEN_TRIES_NS = 1000 * 1000,
 };
 
 enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
@@ -48,20 +54,29 @@ static void out_of_memory(struct dump *dump)
 	dump->status = EXIT_WITH_ERRORS;
 }
 
-/* The thread that was captured. */
-static void add_thread(struct dump *dump, struct thread *thread, const char *state)
+static void note_lost(struct dump *dump, pid_t tid)
+{
+	message_warn("Part of the stack of thread %d could not be read.", (int)tid);
+	dump->status = EXIT_WITH_ERRORS;
+}
+
+/* The thread that was captured. False if only a whole stack is wanted and it is not. */
+static bool add_thread(struct dump *dump, struct thread *thread, const char *state, bool only_whole)
 {
 	struct dump_thread found = { .tid = thread->tid, .name = thread->name, .state = state };
 	bool whole = false;
 
-	if (dump_thread(dump->process, &found, dump->report, &whole))
+	if (dump_thread(dump->process, &found, only_whole, dump->report, &whole)) {
 		out_of_memory(dump);
-	else if (!whole)
-		dump->status = EXIT_WITH_ERRORS;
+		return true;
+	}
+	if (!whole && !only_whole)
+		note_lost(dump, thread->tid);
+	return whole || !only_whole;
 }
 
 /* A running thread is held for as long as it takes to copy its stacks. */
-static bool dump_running(struct dump *dump, struct thread *thread)
+static bool dump_running(struct dump *dump, struct thread *thread, bool only_whole)
 {
 	struct capture_hints hints = { 0 };
 	struct registers registers;
@@ -77,9 +92,9 @@ static bool dump_running(struct dump *dump, struct thread *thread)
 	tracer_resume(dump->tracer, thread->tracee);
 	if (error)
 		return false;
-	add_thread(dump, thread,
-		   thread->tracee->state == TRACEE_JOB_STOPPED ? "stopped" : "running");
-	return true;
+	if (thread->tracee->state == TRACEE_JOB_STOPPED)
+		return add_thread(dump, thread, "stopped", false);
+	return add_thread(dump, thread, "running", only_whole);
 }
 
 static bool is_same_call(const struct thread_call *a, const struct thread_call *b)
@@ -116,8 +131,8 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 	    !is_same_call(&before, &after) ||
 	    thread_measure(dump->threads, thread, &used) || used != 0)
 		return false;
-	add_thread(dump, thread, state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep");
-	return true;
+	return add_thread(dump, thread,
+			  state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep", false);
 }
 
 /* A sleeping thread must not be held; one that SIGSTOP has stopped does not notice. */
@@ -130,11 +145,13 @@ static bool may_be_held(struct dump *dump, struct thread *thread)
 
 static void dump_one_thread(struct dump *dump, struct thread *thread)
 {
-	for (unsigned i = 0; i < SLEEPER_TRIES; i++)
-		if (may_be_held(dump, thread) ? dump_running(dump, thread)
+	for (unsigned i = 1; i <= TRIES; i++) {
+		if (may_be_held(dump, thread) ? dump_running(dump, thread, i < TRIES)
 					      : dump_sleeping(dump, thread))
 			return;
-	dump->status = EXIT_WITH_ERRORS;
+		nanosleep(&(struct timespec){ .tv_nsec = BETWEEN_TRIES_NS }, NULL);
+	}
+	note_lost(dump, thread->tid);
 	if (dump_lost_thread(&(struct dump_thread){ .tid = thread->tid, .name = thread->name,
 						    .state = "unknown" },
 			     LOST_RAN_MEANWHILE, dump->report))
@@ -170,8 +187,11 @@ static int open_process(struct dump *dump, pid_t pid)
 static void note_incomplete(struct dump *dump)
 {
 	for (size_t i = 0; i < dump->report->vm_count; i++)
-		if (!dump->report->vms[i].complete)
+		if (!dump->report->vms[i].complete) {
+			message_warn("Not all coroutines of process %d could be read.",
+				     (int)dump->report->pid);
 			dump->status = EXIT_WITH_ERRORS;
+		}
 }
 
 static int dump_parked(struct dump *dump)
@@ -252,10 +272,10 @@ static int dump_core_thread(struct dump *dump, uint16_t machine, struct core_not
 			error = dump_arm64_thread(dump->process, &thread, &arm64, dump->report, &whole);
 	} else if (core_registers_read(note.bytes, note.size, &thread.tid, &registers)) {
 		lua_process_capture(dump->process, &registers, &hints);
-		error = dump_thread(dump->process, &thread, dump->report, &whole);
+		error = dump_thread(dump->process, &thread, false, dump->report, &whole);
 	}
-	if (!whole)
-		dump->status = EXIT_WITH_ERRORS;
+	if (!error && !whole)
+		note_lost(dump, thread.tid);
 	return error;
 }
 

@@ -44,7 +44,7 @@ int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thr
 	return error;
 }
 
-int dump_thread(struct lua_process *process, const struct dump_thread *thread,
+int dump_thread(struct lua_process *process, const struct dump_thread *thread, bool only_whole,
 		struct dump_process *report, bool *ret_whole)
 {
 	struct dump_thread found = *thread;
@@ -55,12 +55,11 @@ int dump_thread(struct lua_process *process, const struct dump_thread *thread,
 
 	if (error)
 		return error;
-	found.phase = lua_process_phase(process);
-	error = dump_process_add_thread(report, &found, frames, count);
-	if (error)
-		return error;
 	*ret_whole = is_whole(frames, count);
-	return 0;
+	found.phase = lua_process_phase(process);
+	if (*ret_whole || !only_whole)
+		error = dump_process_add_thread(report, &found, frames, count);
+	return error;
 }
 
 /*---- Coroutines ----*/

@@ -1,9 +1,9 @@
 /*
  * dump_stacks: from a process or core file to what is reported of it.
  *
- * Coroutines are read in slices. While threads run they are held for a slice at a time, about a millisecond,
- * and then run on for as long before the next. A process that
- * sleeps is read without a stop.
+ * Coroutines are read in slices. While threads run they are held for a slice at
+ * a time, about a millisecond, and then run on for as long before the next. A
+ * process that sleeps is read without a stop.
  */
 #ifndef LJSPY_DUMP_STACKS_H
 #define LJSPY_DUMP_STACKS_H
@@ -14,9 +14,10 @@
 
 /*
  * Add the thread that was captured last; its stack and phase are found out
- * here. 0 with *ret_whole telling if none of it is lost, or -ENOMEM.
+ * here. 0 with *ret_whole telling if none of it is lost, or -ENOMEM. If only a
+ * whole stack is wanted, another one is not added.
  */
-int dump_thread(struct lua_process *process, const struct dump_thread *thread,
+int dump_thread(struct lua_process *process, const struct dump_thread *thread, bool only_whole,
 		struct dump_process *report, bool *ret_whole);
 
 /* The same for a thread of an arm64 core file. */

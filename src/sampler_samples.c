@@ -211,14 +211,13 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
 			  struct thread_record *record)
 {
-	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC);
 	int error;
 
 	if (thread->tracee->state == TRACEE_AWAITED || !thread_is_running(target->threads, thread))
 		return;
 	error = tracer_stop(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
 	if (!error)
-		take_held(sampler, target, thread, record, begin);
+		take_held(sampler, target, thread, record, thread->tracee->told_ns);
 	else if (error == -ETIMEDOUT)
 		thread->tracee->hold_late = true;
 }

@@ -1153,16 +1153,19 @@ int merge_stacks(struct capture *capture, struct image *image,
 	return merge.out_of_memory ? -ENOMEM : 0;
 }
 
-/* The function that a coroutine is to begin with, which lies where its base will be. */
+/*
+ * The function that a coroutine is to begin with, which lies where its base will
+ * be. C code may have put values there that are no function: there is no frame then.
+ */
 static void emit_start(struct merge *merge, const struct lua_thread *thread)
 {
-	const struct function_object *function = NULL;
+	bool gc64 = thread->layout->gc64;
+	const struct function_object *function;
 	uint64_t value;
 
-	if (lua_thread_slot(thread, thread->base, &value) &&
-	    tvalue_tag(thread->layout->gc64, value) == TAG_FUNC)
-		function = lua_objects_function(merge->objects,
-						tvalue_object(thread->layout->gc64, value));
+	if (!lua_thread_slot(thread, thread->base, &value) || tvalue_tag(gc64, value) != TAG_FUNC)
+		return;
+	function = lua_objects_function(merge->objects, tvalue_object(gc64, value));
 	if (!function || (function->ffid == FF_LUA && !function->proto)) {
 		emit_lost(merge, LOST_BROKEN_CHAIN);
 		return;

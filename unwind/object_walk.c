@@ -12,7 +12,7 @@ enum {
 	/* What a slice may cost, so that it takes less than a millisecond. */
 	SLICE_COST = 8192,		/* one for each object */
 	READ_COST = 32,			/* for a read */
-	RESTARTS_MAX = 64,
+	RESTARTS_MAX = 1024,		/* a target may run through whole cycles while ljspy waits for a CPU */
 	LINKS = 16,			/* of the list, that must still hold for the walk to go on */
 	ANCHORS = 64,			/* objects to go on from when they do not */
 	ANCHOR_EACH = 16,		/* objects */

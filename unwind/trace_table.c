@@ -106,9 +106,9 @@ static size_t certain_frames(const struct trace_path *path, const struct layout 
 		last++;
 	load_chain(path, layout, first, &chain);
 	certain = chain.depth;
-	/* A path to nowhere leaves open what is called. */
-	if (!path->segments[high].found && high + 1 == path->segment_count && certain)
-		certain--;
+	/* The tail: what it stores is for where the trace leads to, wherever that is. */
+	if (!path->segments[high].found && high + 1 == path->segment_count)
+		return 0;
 	for (uint32_t point = first + 1; certain && point <= last; point++) {
 		size_t common;
 

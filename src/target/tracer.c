@@ -481,10 +481,11 @@ int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	if (tracee->state == TRACEE_JOB_STOPPED && ((struct seized *)tracee)->attached) {
 		tracee->state = TRACEE_HELD;
 		tracee->held_in_job_stop = true;
+		tracee->told_ns = clock_now_ns(CLOCK_MONOTONIC);
 		return 0;
 	}
 	spin = is_on_other_cpu((struct seized *)tracee);
-	start = clock_now_ns(CLOCK_MONOTONIC);
+	start = tracee->told_ns = clock_now_ns(CLOCK_MONOTONIC);
 	tracee->wanted = true;
 	/* A second interrupt may be answered by a second stop. */
 	if (tracee->state != TRACEE_AWAITED && ask_to_stop(tracee)) {

@@ -43,6 +43,7 @@ struct tracee {
 	bool execed;		/* has run another program since this was last cleared (by you) */
 	bool exit_known;	/* TRACEE_GONE: exit_status holds what waitpid() told */
 	int exit_status;
+	uint64_t told_ns;	/* when it was last told to stop: CLOCK_MONOTONIC */
 
 	/* The tracer's own. */
 	bool wanted;		/* tracer_stop() waits for this thread */

@@ -1,4 +1,5 @@
--- A stack of some Lua frames above a C function that Lua called; args: SECONDS FRAMES.
+-- A stack of about so many Lua frames, with calls of C functions that Lua called
+-- and that call Lua again among them: luajit deep.lua SECONDS FRAMES [SORTS]
 jit.off()
 
 local function deep(levels)
@@ -12,15 +13,24 @@ local function deep(levels)
 	return sum
 end
 
--- Others are the main chunk, table.sort, the function that it calls, and the innermost.
-local levels = tonumber(arg[2]) - 4
+-- Each sort is three frames: this function, table.sort, and what that calls.
+local sorts = tonumber(arg[3] or 1)
+local levels = tonumber(arg[2]) - 2 - 3 * sorts
+
+local function sort(left)
+	if left == 0 then
+		return deep(levels)
+	end
+	table.sort({ 3, 1, 2 }, function(a, b)
+		sort(left - 1)
+		return a < b
+	end)
+end
+
 local finish = os.clock() + tonumber(arg[1])
 while os.clock() < finish do
 	-- Often, for the clock is a deep stack of another kind.
 	for _ = 1, 100 do
-		table.sort({ 3, 1, 2 }, function(a, b)
-			deep(levels)
-			return a < b
-		end)
+		sort(sorts)
 	end
 end

@@ -1,4 +1,4 @@
--- A fixed amount of work of one kind: luajit work.lua KIND AMOUNT
+-- A fixed amount of work of one kind, begun when a line comes: luajit work.lua KIND AMOUNT
 local kind, amount = arg[1], tonumber(arg[2])
 
 local function interpreted()
@@ -17,7 +17,7 @@ end
 
 local function compiled()
 	local sum = 0
-	for i = 1, amount * 20000 do
+	for i = 1, amount * 2000 do
 		sum = (sum + i * 3) % 1000003
 	end
 	return sum
@@ -31,4 +31,6 @@ local function in_c()
 	return count
 end
 
-print(({ interpreted = interpreted, compiled = compiled, in_c = in_c })[kind]())
+io.read("*l")
+local result = ({ interpreted = interpreted, compiled = compiled, in_c = in_c })[kind]()
+io.write(result, "\ndone\n")

@@ -194,15 +194,17 @@ def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check
 
 def native_names(dump):
     """Names of native frames of a dump's thread, leaf first, in the pieces between
-    lost frames. What Lua calls stands there twice. Coroutines come after threads."""
-    pieces = [[]]
+    lost frames. What Lua calls stands there twice, or once, below the VM's code for
+    calls, if it is not there yet or any more. Coroutines come after threads."""
+    pieces, below_call = [[]], False
     threads = dump.split("\nVM ")[0]
     for frame in (line.strip() for line in threads.splitlines() if line.startswith(" ")):
         name = frame.split(" ")[0]
         if stacks.is_lost(frame):
             pieces.append([])
-        elif name in EXPORTED | API | STATIC_FUNCTIONS and pieces[-1][-1:] != [name]:
+        elif name in EXPORTED | API | STATIC_FUNCTIONS and not below_call and pieces[-1][-1:] != [name]:
             pieces[-1].append(name)
+        below_call = name.startswith("lj_BC_FUNCC")
     return pieces
 
 

@@ -5,6 +5,7 @@ so only libluajit2 can be put under it.
 """
 
 import collections
+import concurrent.futures
 import os
 import re
 
@@ -177,3 +178,21 @@ def test_dump_of_an_idle_worker(nginx):
     result = ljspy.run("dump", "-p", nginx.worker)
     assert result.returncode == ljspy.OK, result.stderr
     assert "heavy" not in result.stdout
+
+
+def test_dump_tells_where_requests_wait(nginx):
+    """While the worker sleeps, and no Lua function runs in it."""
+    block = function_in("parked")
+    waiting = rf"3 coroutines \(suspended\)\n    ngx\.sleep \[.*\]\n    main chunk {re.escape(block('sleeps'))}\n"
+    created = rf"300 coroutines \(not started\)\n    .* {re.escape(block('created'))}\n"
+    dumps = []
+
+    def are_told():
+        result = ljspy.run("dump", "-p", nginx.worker)
+        dumps.append(result.stdout)
+        return result.returncode == ljspy.OK and re.search(waiting, result.stdout) and re.search(created, result.stdout)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        requests = [pool.submit(nginx.get, "/parked") for _ in range(3)]
+        assert ljspy.wait_until(are_told, seconds=3, pause=0.1), dumps
+        assert [request.result() for request in requests] == [b"100\n"] * 3

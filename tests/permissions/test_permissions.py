@@ -6,7 +6,8 @@ ljspy's own system calls, or a mount over what it reads, stands for it.
 
 import errno
 import os
-import pathlib
+import subprocess
+import tempfile
 
 import pytest
 
@@ -86,13 +87,93 @@ def test_yama(target, nobodys, scope, user, remedy):
     explains(result, f"kernel.yama.ptrace_scope is {scope}", remedy)
 
 
-def test_launching_a_command_under_yama():
-    scope = pathlib.Path("/proc/sys/kernel/yama/ptrace_scope")
-    if not scope.exists() or scope.read_text().strip() != "1":
-        pytest.skip("kernel.yama.ptrace_scope is not 1 here")
+# What a kernel with kernel.yama.ptrace_scope at 1 does: only a process's ancestors
+# may trace it or read its memory (yama_ptrace_access_check()).
+YAMA = r"""
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int parent_of(int pid)
+{
+	char path[32], text[512] = "";
+	FILE *file;
+	int parent = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (fgets(text, sizeof(text), file) && strrchr(text, ')'))
+		parent = (int)strtol(strrchr(text, ')') + 4, NULL, 10);
+	fclose(file);
+	return parent;
+}
+
+static int allows(int pid)
+{
+	while (pid > 1 && pid != getpid())
+		pid = parent_of(pid);
+	return pid == getpid();
+}
+
+long ptrace(enum __ptrace_request request, ...)
+{
+	va_list arguments;
+	va_start(arguments, request);
+	pid_t pid = va_arg(arguments, pid_t);
+	void *address = va_arg(arguments, void *), *data = va_arg(arguments, void *);
+	va_end(arguments);
+	if ((int)request == PTRACE_SEIZE && !allows(pid)) {
+		errno = EPERM;
+		return -1;
+	}
+	return ((long (*)(int, pid_t, void *, void *))dlsym(RTLD_NEXT, "ptrace"))(request, pid, address, data);
+}
+
+ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to_count,
+			 const struct iovec *from, unsigned long from_count, unsigned long flags)
+{
+	ssize_t (*next)(pid_t, const struct iovec *, unsigned long, const struct iovec *, unsigned long,
+			unsigned long) = dlsym(RTLD_NEXT, "process_vm_readv");
+
+	if (allows(pid))
+		return next(pid, to, to_count, from, from_count, flags);
+	errno = EPERM;
+	return -1;
+}
+"""
+
+
+@pytest.fixture
+def yama():
+    """A command line prefix under which the setting is 1."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        library = f"{directory}/yama.so"
+        argv = ["gcc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-w", "-x", "c", "-", "-o", library]
+        subprocess.run(argv, input=YAMA, text=True, check=True)
+        setup = """
+            mount -t tmpfs none /proc/sys/kernel
+            mkdir /proc/sys/kernel/yama
+            echo 1 > /proc/sys/kernel/yama/ptrace_scope
+        """
+        inner = [*ljspy.becoming(ljspy.NOBODY), "env", f"LD_PRELOAD={library}"]
+        yield ljspy.in_namespaces("-m", setup=setup, argv=inner)
+
+
+def test_launching_a_command_works_under_yama(yama, nobodys):
+    explains(run(*RECORD, "-p", nobodys.pid, through=yama), "kernel.yama.ptrace_scope is 1", "ljspy record -- COMMAND")
     source = "local finish = os.clock() + 0.5 while os.clock() < finish do end"
-    result = run(*RECORD, "--", ljspy.luajit("luajit"), "-e", source, user=ljspy.NOBODY)
+    result = run(*RECORD, "--", ljspy.luajit("luajit"), "-e", source, through=yama)
     assert result.returncode == ljspy.OK, result.stderr
+    assert "main chunk" in result.stdout
 
 
 @pytest.mark.parametrize("way", ["docker", "compose", "Kubernetes"])

@@ -143,6 +143,31 @@ def test_states_of_coroutines(parked):
     assert line_of("resuming") in places(thread)
 
 
+# A thread that C code keeps values on, and one that it has given a function.
+KEEPING = r"""
+local ffi = require("ffi")
+ffi.cdef("void *luaL_newstate(void); void luaL_openlibs(void *); void *lua_newthread(void *);"
+    .. "void lua_pushnumber(void *, double); int luaL_loadstring(void *, const char *);")
+local C = ffi.C
+local L = C.luaL_newstate()
+C.luaL_openlibs(L)
+C.lua_pushnumber(C.lua_newthread(L), 1)
+C.luaL_loadstring(C.lua_newthread(L), "return 1")
+print("ready") io.stdout:flush() io.read()
+"""
+
+
+@pytest.mark.usefixtures("built")
+def test_coroutines_that_have_not_begun(runtime):
+    """Also in a state in which nothing runs."""
+    with ljspy.Target([ljspy.luajit(runtime), "-e", KEEPING]) as target:
+        target.wait_ready()
+        (process,) = dump_json(target)
+    (vm,) = [vm for vm in process["vms"] if vm["groups"]]
+    assert {group["state"] for group in vm["groups"]} == {"not started"}
+    assert sorted([frame["name"] for frame in group["frames"]] for group in vm["groups"]) == [[], ["main chunk"]]
+
+
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("parked", ["idle"], indirect=True)
 def test_coroutines_of_a_sleeper_are_read_without_waking_it(parked):
