@@ -11,6 +11,7 @@
 
 enum {
 	BATCH = 64,		/* coroutines read in a slice */
+	WALKS_MAX = 3,		/* a walk that got lost is begun anew; what was seen is not told again */
 };
 
 int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
@@ -200,14 +201,16 @@ static int dump_universe(struct lua_process *process, struct hold *hold, size_t 
 	struct search search = { .process = process, .hold = hold, .universe = index };
 	int error = -ENOMEM;
 
-	search.walk = object_walk_new(lua_process_memory(process), universe, GCT_THREAD);
 	search.vm = dump_process_add_vm(report, universe->g,
 					lua_process_universe_path(process, index));
-	if (search.walk && search.vm) {
+	for (unsigned int i = 0; search.vm && !search.vm->complete && i < WALKS_MAX; i++) {
+		search.walk = object_walk_new(lua_process_memory(process), universe, GCT_THREAD);
 		search.vm->complete = true;
-		error = search_universe(&search);
+		error = search.walk ? search_universe(&search) : -ENOMEM;
+		object_walk_free(search.walk);
+		if (error)
+			break;
 	}
-	object_walk_free(search.walk);
 	forget_seen(&search);
 	return error;
 }

@@ -651,12 +651,13 @@ static const struct function_object *function_at_base(struct machine *machine)
 	bool gc64 = machine->vm->layout.gc64;
 	struct value address = machine->registers[RDX], value;
 
+	/* Without GC64 the function and the frame link are stored one by one, in the halves of a slot. */
 	address.bits -= frame_slots(gc64) * SLOT_SIZE;
-	value = load(machine, address, SLOT_SIZE);
+	value = load(machine, address, gc64 ? SLOT_SIZE : SLOT_SIZE / 2);
 	if (!value.known || (gc64 && tvalue_tag(true, value.bits) != TAG_FUNC))
 		return NULL;
 	return lua_objects_function(machine->objects, gc64 ? tvalue_object(true, value.bits)
-							   : value.bits & UINT32_MAX);
+							   : value.bits);
 }
 
 /* Does PC belong to this function, whose base BASE is? That of a builtin tells nothing. */

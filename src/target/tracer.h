@@ -54,7 +54,7 @@ enum { FILES_OPEN_DEFAULT = 512 };
 
 struct tracer;
 
-/* NULL with errno ENOMEM, or EAGAIN if no timer can be had. Takes SIGRTMAX, see watch.h. */
+/* NULL with errno ENOMEM, or EAGAIN if no timer can be had. Takes WATCH_SIGNAL, see watch.h. */
 struct tracer *tracer_new(void);
 
 /*

@@ -24,14 +24,14 @@ static void handle_signal(int signal, siginfo_t *info, void *context)
 int watch_open(struct watch *watch, void (*act)(void *argument), void *argument)
 {
 	struct sigaction action = { .sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
-	struct sigevent event = notify_this_thread(SIGRTMAX, (union sigval){ .sival_ptr = watch });
+	struct sigevent event = notify_this_thread(WATCH_SIGNAL, (union sigval){ .sival_ptr = watch });
 	sigset_t signal;
 
 	*watch = (struct watch){ .act = act, .argument = argument };
-	if (sigaction(SIGRTMAX, &action, NULL) || timer_create(CLOCK_MONOTONIC, &event, &watch->timer))
+	if (sigaction(WATCH_SIGNAL, &action, NULL) || timer_create(CLOCK_MONOTONIC, &event, &watch->timer))
 		return -errno;
 	sigemptyset(&signal);
-	sigaddset(&signal, SIGRTMAX);
+	sigaddset(&signal, WATCH_SIGNAL);
 	return -pthread_sigmask(SIG_UNBLOCK, &signal, NULL);
 }
 

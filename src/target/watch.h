@@ -6,7 +6,7 @@
  * get in between: the call goes on after it (the kernel restarts it). So
  * a timer signals the thread, and what has to be done is done in the handler.
  *
- * Takes SIGRTMAX for itself. No more than one watch per thread.
+ * Takes WATCH_SIGNAL for itself. No more than one watch per thread.
  */
 #ifndef LJSPY_WATCH_H
 #define LJSPY_WATCH_H
@@ -14,6 +14,9 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <time.h>
+
+/* The last one is valgrind's. */
+#define WATCH_SIGNAL (SIGRTMAX - 1)
 
 struct watch {
 	timer_t timer;

@@ -9,23 +9,27 @@ import pathlib
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS), str(TESTS / "layouts")]
 import ljspy
+import packages
 import test_exactness as exactness
 
 BUILDS = {
     "bookworm, GC64": ljspy.luajit("luajit"),
     "bookworm, OpenResty's": ljspy.luajit("luajit2"),
-    "bullseye, GC32": ljspy.PACKAGES / "bullseye/luajit/usr/bin/luajit",
+    "bullseye, GC32": packages.tree("bullseye", "luajit") / "usr/bin/luajit",
 }
 
 
 def main():
     judge, samples = sys.argv[1:]
     judged = wrong = 0
+    summary = []
     for build, luajit in BUILDS.items():
         for setting, parameters in {"off": None, **exactness.SETTINGS}.items():
             print(f"{build}, {'jit off' if parameters is None else setting}", flush=True)
+            cells = {}
             for program in exactness.PROGRAMS:
                 jit = "off" if parameters is None else "on"
                 argv = [judge, "sample", luajit, program, jit, samples, *(parameters or ())]
@@ -34,8 +38,16 @@ def main():
                 if not row:
                     sys.exit(f"{program}: {done.stderr}")
                 print(f"  {done.stdout}", end="", flush=True)
-                judged += int(row[1])
-                wrong += int(row[2])
+                cells[program] = [int(number) for number in row.groups()]
+            judged += sum(cell[0] for cell in cells.values())
+            wrong += sum(cell[1] for cell in cells.values())
+            most = max(cells, key=lambda program: cells[program][2] / cells[program][0])
+            totals = [sum(column) for column in zip(*cells.values())]
+            summary.append(
+                f"| {build} | {'off' if parameters is None else setting} | {totals[0]:,} | {totals[1]} "
+                f"| {100 * totals[2] / totals[0]:.2f} % | {100 * cells[most][2] / cells[most][0]:.2f} % ({most}) |")
+    print("| build | compiler | stacks | wrong | lost | most lost of one program |\n|---|---|---|---|---|---|")
+    print(*summary, sep="\n")
     print(f"{judged} stacks, {wrong} wrong")
     sys.exit(wrong > 0)
 

@@ -300,12 +300,13 @@ static bool line_mentions(const struct truth *truth, const char *frame, const ch
 	return strstr(truth->lines[number], name) != NULL;
 }
 
+/* Of the first count frames. */
 static bool has_builtins_on_top(const struct truth *truth, const struct stack_text *first,
-				const struct stack_text *said)
+				const struct stack_text *said, size_t count)
 {
-	if (said->count <= first->count || !begins_with(first, said, first->count))
+	if (count <= first->count || !begins_with(first, said, first->count))
 		return false;
-	for (size_t i = first->count; i < said->count; i++)
+	for (size_t i = first->count; i < count; i++)
 		if (!is_builtin(said->frames[i]) ||
 		    !line_mentions(truth, first->frames[first->count - 1], said->frames[i]))
 			return false;
@@ -345,7 +346,7 @@ static int rank_between(const struct truth *truth, const struct stack_text *firs
 		return RANK_FIRST;
 	if (equals(next, said))
 		return RANK_NEXT;
-	if (has_builtins_on_top(truth, first, said))
+	if (has_builtins_on_top(truth, first, said, said->count))
 		return RANK_BUILTIN;
 	if (has_tail_called_builtin(truth, first, said))
 		return RANK_LEAVING;
@@ -379,15 +380,20 @@ static bool is_like(const struct stack_text *truth, const struct stack_text *sai
 	return same_function(truth->frames[count - 1], said->frames[count - 1]);
 }
 
-/* What is known of a lost stack: the frames from the root to the first lost one; the last may be just entered. */
-static bool is_known_right(const struct stack_text *truth, const struct stack_text *said)
+/*
+ * What is known of a lost stack: the frames from the root to the first lost one. Builtins may stand on
+ * them, or the last may be just entered.
+ */
+static bool is_known_right(const struct truth *truth, const struct stack_text *event,
+			   const struct stack_text *said)
 {
 	size_t last = said->lost_at - 1;
 
-	if (begins_with(truth, said, said->lost_at))
+	if (begins_with(event, said, said->lost_at) ||
+	    has_builtins_on_top(truth, event, said, said->lost_at))
 		return true;
-	return said->lost_at > 0 && said->lost_at <= truth->count && begins_with(truth, said, last) &&
-	       same_function(truth->frames[last], said->frames[last]) &&
+	return said->lost_at > 0 && said->lost_at <= event->count && begins_with(event, said, last) &&
+	       same_function(event->frames[last], said->frames[last]) &&
 	       is_at_definition(said->frames[last]);
 }
 
@@ -397,7 +403,7 @@ enum verdict truth_judge(const struct truth *truth, int position, const struct s
 		const struct event *first = &truth->events[i], *next = first + 1;
 
 		if (stack->lost) {
-			if (is_known_right(first->stack, stack))
+			if (is_known_right(truth, first->stack, stack))
 				return VERDICT_LOST;
 			continue;
 		}
@@ -508,7 +514,7 @@ enum verdict truth_follow(struct truth *truth, int position, const struct stack_
 		return follow_known(truth, position, stack);
 	first = &truth->events[truth->at];
 	truth->astray = true;
-	return is_known_right(first->stack, stack) || is_known_right(first[1].stack, stack)
+	return is_known_right(truth, first->stack, stack) || is_known_right(truth, first[1].stack, stack)
 		? VERDICT_LOST : VERDICT_WRONG;
 }
 

@@ -1,0 +1,46 @@
+-- Closures: made, called with open and closed upvalues, kept and given up.
+local function counter()
+	@ local n = 0
+	@ local function up()
+		@ n = n + 1
+		@ return n
+	end
+	@ up()
+	@ return up
+end
+
+local function each(list, f)
+	@ for i = 1, #list do
+		@ list[i] = f(list[i])
+	end
+	@ return list
+end
+
+local function composed(f, g)
+	@ return function(x)
+		@ return f(g(x))
+	end
+end
+
+local function fixed_point(f)
+	@ return (function(x) return x(x) end)(function(x) return f(function(y) return x(x)(y) end) end)
+end
+
+local factorial = fixed_point(function(again)
+	@ return function(n)
+		@ if n < 2 then
+			@ return 1
+		end
+		@ return n * again(n - 1)
+	end
+end)
+
+return function()
+	@ local up = counter()
+	@ local x = up() + up()
+	@ local scale = 3
+	@ each({ 1, 2, 3 }, function(a) return a * scale end)
+	@ local twice = composed(up, function(a) return a + x end)
+	@ x = twice(1)
+	@ x = factorial(3)
+end

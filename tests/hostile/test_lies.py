@@ -1,0 +1,86 @@
+"""A process that lies on purpose, about names, sizes and where things are, is
+profiled or refused: no crash, no hang, no unbounded memory, and no byte of it
+unescaped in any output. See lies.lua."""
+
+import gzip
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+HERE = pathlib.Path(__file__).resolve().parent
+FORMATS = ("svg", "html", "folded", "speedscope", "firefox", "pprof", "callgrind", "perf", "json")
+# Of the process that looks. What it keeps of a target's memory is bounded by some tens of megabytes.
+MEMORY_MAX_KB = 400 * 1024
+
+
+@pytest.fixture
+def liar(runtime):
+    with ljspy.Target([ljspy.luajit(runtime), HERE / "lies.lua", 50]) as target:
+        yield target.wait_ready()
+
+
+def is_clean(text):
+    return all(c.isprintable() or c in "\n\t\u00a0\u2009" for c in set(text))
+
+
+def test_every_format_is_whole(liar, tmp_path):
+    recording = tmp_path / "liar.ljspy"
+    recorded = ljspy.run("record", "-p", liar.pid, "-d", "2s", "-r", "1000", "-o", recording)
+    assert recorded.returncode == ljspy.OK, recorded.stderr
+    assert is_clean(recorded.stdout + recorded.stderr)
+    for name in FORMATS:
+        made = tmp_path / f"made.{name}"
+        result = ljspy.run("report", recording, "-f", name, "--lines", "-o", made)
+        assert result.returncode == ljspy.OK, result.stderr
+        text = gzip.decompress(made.read_bytes()) if name == "pprof" else made.read_bytes()
+        assert len(text) > 100
+        if name == "pprof":
+            continue
+        text = text.decode()	# all of it is UTF-8
+        assert is_clean(text), name
+        if name in ("speedscope", "firefox", "json"):
+            json.loads(text)
+        if name in ("svg", "html"):
+            assert text.count("<script") == text.count("</script") == 1
+        if name == "svg":
+            subprocess.run(["xmllint", "--noout", "--huge", made], check=True, timeout=60)
+        if name == "folded":
+            assert all(line.rsplit(" ", 1)[1].isdigit() for line in text.splitlines())
+            assert max(map(len, text.splitlines())) < 10000
+    report = ljspy.run("report", recording)
+    assert report.returncode == ljspy.OK and is_clean(report.stdout + report.stderr)
+
+
+def test_every_coroutine_is_told_or_lost(liar):
+    text = ljspy.run("dump", "-p", liar.pid)
+    assert text.returncode in (ljspy.OK, 1), text.stderr
+    assert is_clean(text.stdout + text.stderr)
+    assert "[lost" in text.stdout
+    document = ljspy.run("dump", "--json", "-p", liar.pid)
+    assert document.returncode in (ljspy.OK, 1), document.stderr
+    assert is_clean(document.stdout)
+    assert json.loads(document.stdout)["processes"]
+    assert is_clean(ljspy.run("info", "-p", liar.pid).stdout)
+
+
+def test_memory_is_bounded(liar, tmp_path):
+    """Four gigabytes are neither read nor made room for."""
+    meter = tmp_path / "meter"
+    result = ljspy.run("record", "-p", liar.pid, "-d", "1s", "-o", tmp_path / "out.svg",
+                       through=("/usr/bin/python3", "-c", METER, meter))
+    assert result.returncode == ljspy.OK, result.stderr
+    assert int(meter.read_text()) < MEMORY_MAX_KB
+
+
+METER = """
+import os, resource, sys
+status = os.spawnv(os.P_WAIT, sys.argv[2], sys.argv[2:])
+open(sys.argv[1], "w").write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
+sys.exit(status)
+"""
