@@ -39,7 +39,8 @@ static enum elf_image_status check_header(const Elf64_Ehdr *header)
 {
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
 		return ELF_IMAGE_MALFORMED;
-	if (header->e_ident[EI_DATA] != ELFDATA2LSB || header->e_machine != EM_X86_64)
+	if (header->e_ident[EI_DATA] != ELFDATA2LSB ||
+	    (header->e_machine != EM_X86_64 && header->e_machine != EM_AARCH64))
 		return ELF_IMAGE_OTHER_MACHINE;
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
 	    header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0 ||

@@ -23,7 +23,7 @@ enum elf_image_status {
 	ELF_IMAGE_OK,
 	ELF_IMAGE_UNREADABLE,
 	ELF_IMAGE_MALFORMED,
-	ELF_IMAGE_OTHER_MACHINE,	/* a sound ELF header, but not of x86-64 */
+	ELF_IMAGE_OTHER_MACHINE,	/* neither x86-64 nor arm64 */
 };
 
 struct elf_segment {

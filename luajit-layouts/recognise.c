@@ -9,6 +9,7 @@
 #include "luajit-layouts/elf_image.h"
 #include "luajit-layouts/inquiry.h"
 #include "luajit-layouts/tables.h"
+#include "luajit-layouts/vm_code_arm64.h"
 #include "luajit-layouts/vm_code_x86_64.h"
 #include "luajit-layouts/vm_find.h"
 
@@ -206,10 +207,17 @@ static bool settle_bytecode(const struct inquiry *inquiry, const struct vm_code_
 	return true;
 }
 
+static enum layout_mode mode_of(const struct vm_code *vm, const struct vm_code_evidence *evidence)
+{
+	if (vm->machine == EM_AARCH64)
+		return LAYOUT_ARM64;
+	return evidence->offsets.gc64 ? LAYOUT_X64_GC64 : LAYOUT_X64_GC32;
+}
+
 static bool settle_layout(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
 			  struct vm_code *vm)
 {
-	enum layout_mode mode = evidence->offsets.gc64 ? LAYOUT_X64_GC64 : LAYOUT_X64_GC32;
+	enum layout_mode mode = mode_of(vm, evidence);
 	struct match objects, cframe, global, thread;
 
 	vm->layout = evidence->offsets;
@@ -234,7 +242,7 @@ static bool settle_layout(const struct inquiry *inquiry, const struct vm_code_ev
 
 /* ---- the module ----------------------------------------------------------- */
 
-static enum recognise_status locate(const struct inquiry *inquiry, uint64_t base,
+static enum recognise_status locate(const struct inquiry *inquiry, uint16_t machine, uint64_t base,
 				    struct vm_extent *ret_extent)
 {
 	struct elf_image image = { .machine = EM_NONE };
@@ -243,7 +251,10 @@ static enum recognise_status locate(const struct inquiry *inquiry, uint64_t base
 
 	switch (elf_image_open(inquiry->memory, base, &image)) {
 	case ELF_IMAGE_OK:
-		break;
+		if (image.machine == machine)
+			break;
+		inquiry_verdict(inquiry, "ELF image", "for another machine (e_machine %u)", image.machine);
+		return RECOGNISE_OTHER_MACHINE;
 	case ELF_IMAGE_UNREADABLE:
 		inquiry_verdict(inquiry, "ELF image", "its headers cannot be read");
 		return RECOGNISE_UNREADABLE;
@@ -275,7 +286,8 @@ static enum recognise_status locate(const struct inquiry *inquiry, uint64_t base
 	return RECOGNISE_NO_VM;
 }
 
-static enum recognise_status read_code(const struct inquiry *inquiry, const struct vm_extent *extent,
+static enum recognise_status read_code(const struct inquiry *inquiry, uint16_t machine,
+				       const struct vm_extent *extent,
 				       struct vm_code_evidence *ret_evidence)
 {
 	size_t length = extent->end - extent->begin;
@@ -288,7 +300,9 @@ static enum recognise_status read_code(const struct inquiry *inquiry, const stru
 		inquiry_verdict(inquiry, "VM code", "cannot be read");
 		return RECOGNISE_UNREADABLE;
 	}
-	status = vm_code_x86_64_read(code, length, extent->begin, ret_evidence);
+	status = machine == EM_AARCH64
+		? vm_code_arm64_read(code, length, extent->begin, ret_evidence)
+		: vm_code_x86_64_read(code, length, extent->begin, ret_evidence);
 	free(code);
 	switch (status) {
 	case VM_CODE_OK:
@@ -322,7 +336,7 @@ static const char *contradiction(const struct layout *given, const struct vm_cod
 	return layout_conflict(given, &code->offsets);
 }
 
-enum recognise_status recognise_vm_as(struct memory *memory, uint64_t base,
+enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, uint64_t base,
 				      const struct layout *given, bool trusted,
 				      recognise_evidence *evidence, void *context,
 				      struct vm_code *ret_vm)
@@ -333,16 +347,17 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint64_t base,
 	struct vm_code_evidence code;
 	struct vm_extent extent;
 	struct vm_code vm;
-	enum recognise_status status = locate(&inquiry, base, &extent);
+	enum recognise_status status = locate(&inquiry, machine, base, &extent);
 	const char *wrong;
 
 	if (status != RECOGNISE_OK)
 		return status;
 	vm = (struct vm_code){
+		.machine = machine,
 		.begin = extent.begin, .end = extent.end,
 		.ffi_call = extent.ffi_call, .ffi_call_end = extent.ffi_call_end,
 	};
-	status = read_code(&inquiry, &extent, &code);
+	status = read_code(&inquiry, machine, &extent, &code);
 	if (status == RECOGNISE_OK) {
 		wrong = contradiction(given, &code);
 		if (wrong != NULL && !trusted) {
@@ -370,7 +385,7 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint64_t base,
 	return RECOGNISE_OK;
 }
 
-enum recognise_status recognise_vm(struct memory *memory, uint64_t base,
+enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint64_t base,
 				   recognise_evidence *evidence, void *context,
 				   struct vm_code *ret_vm)
 {
@@ -380,12 +395,13 @@ enum recognise_status recognise_vm(struct memory *memory, uint64_t base,
 	struct vm_code vm;
 	enum recognise_status status;
 
-	status = locate(&inquiry, base, &extent);
+	status = locate(&inquiry, machine, base, &extent);
 	if (status == RECOGNISE_OK)
-		status = read_code(&inquiry, &extent, &code);
+		status = read_code(&inquiry, machine, &extent, &code);
 	if (status != RECOGNISE_OK)
 		return status;
 	vm = (struct vm_code){
+		.machine = machine,
 		.begin = extent.begin, .end = extent.end,
 		.ffi_call = extent.ffi_call, .ffi_call_end = extent.ffi_call_end,
 	};

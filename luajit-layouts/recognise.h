@@ -9,6 +9,7 @@
 #ifndef LJSPY_RECOGNISE_H
 #define LJSPY_RECOGNISE_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,8 +17,9 @@
 #include "luajit-layouts/layout.h"
 #include "memory/memory.h"
 
-/* The VM's machine code in one mapped module (the output of vm_x64.dasc / vm_x86.dasc). */
+/* The VM's machine code in one mapped module (the output of vm_x64.dasc, vm_x86.dasc, vm_arm64.dasc). */
 struct vm_code {
+	uint16_t machine;	/* EM_X86_64 or EM_AARCH64 */
 	uint64_t begin;		/* lj_vm_asm_begin: handler of opcode 0 */
 	uint64_t end;		/* end of the interpreter; lj_vm_ffi_call excluded */
 	uint64_t ffi_call;	/* lj_vm_ffi_call, 0 when the build has none */
@@ -36,7 +38,7 @@ enum recognise_status {
 	RECOGNISE_OK,
 	RECOGNISE_NO_VM,		/* no LuaJIT in this module */
 	RECOGNISE_UNREADABLE,		/* its ELF image cannot be read or is malformed */
-	RECOGNISE_OTHER_MACHINE,	/* an ELF image for another machine than x86-64 */
+	RECOGNISE_OTHER_MACHINE,	/* an ELF image for another machine than the target's */
 	RECOGNISE_UNKNOWN_LAYOUT,	/* a LuaJIT VM, but no layout fits all the evidence */
 };
 
@@ -45,9 +47,10 @@ typedef void recognise_evidence(void *context, const char *probe, const char *ve
 
 /*
  * Look for a VM in the ELF image mapped at base (its first byte is the ELF
- * header). ret_vm is written only on RECOGNISE_OK.
+ * header), in a target that runs on machine: EM_X86_64, or EM_AARCH64.
+ * ret_vm is written only on RECOGNISE_OK.
  */
-enum recognise_status recognise_vm(struct memory *memory, uint64_t base,
+enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint64_t base,
 				   recognise_evidence *evidence, void *context,
 				   struct vm_code *ret_vm);
 
@@ -56,7 +59,7 @@ enum recognise_status recognise_vm(struct memory *memory, uint64_t base,
  * taken from the code and the tables; unless it is trusted, it must not
  * contradict them. RECOGNISE_UNKNOWN_LAYOUT if it does, or is not complete.
  */
-enum recognise_status recognise_vm_as(struct memory *memory, uint64_t base,
+enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, uint64_t base,
 				      const struct layout *given, bool trusted,
 				      recognise_evidence *evidence, void *context,
 				      struct vm_code *ret_vm);

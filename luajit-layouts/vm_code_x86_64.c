@@ -498,21 +498,13 @@ static void count_dispatches(const uint8_t *code, size_t length, unsigned *ret_g
 	}
 }
 
-static void clear_evidence(struct vm_code_evidence *evidence)
-{
-	*evidence = (struct vm_code_evidence){
-		.op_jmp = LAYOUT_UNKNOWN, .op_funcf = LAYOUT_UNKNOWN,
-	};
-	layout_clear(&evidence->offsets);
-}
-
 enum vm_code_status vm_code_x86_64_read(const uint8_t *bytes, size_t length, uint64_t address,
 					struct vm_code_evidence *ret_evidence)
 {
 	struct code code = { .evidence = ret_evidence };
 	unsigned gc64, gc32;
 
-	clear_evidence(ret_evidence);
+	vm_code_clear(ret_evidence);
 	count_dispatches(bytes, length, &gc64, &gc32);
 	if (gc64 + gc32 < VM_CODE_DISPATCHES_MIN || (gc64 != 0 && gc32 != 0))
 		return VM_CODE_NOT_A_VM;

@@ -9,27 +9,10 @@
 #ifndef LJSPY_VM_CODE_X86_64_H
 #define LJSPY_VM_CODE_X86_64_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "luajit-layouts/layout.h"
-
-enum vm_code_status {
-	VM_CODE_OK,
-	VM_CODE_NOT_A_VM,	/* the dispatch sequence does not occur, or is mixed */
-	VM_CODE_CONTRADICTION,	/* two places of the code disagree; see contradiction */
-	VM_CODE_NO_MEMORY,
-};
-
-struct vm_code_evidence {
-	struct layout offsets;	/* LAYOUT_UNKNOWN where the code is silent */
-	unsigned dispatches;	/* how often the dispatch sequence of the mode occurs */
-	int op_jmp, op_funcf;	/* opcode numbers of BC_JMP and BC_FUNCF, or LAYOUT_UNKNOWN */
-	bool exit_error_code;	/* vm_exit_interp hands lj_err_trace() an error code */
-	uint32_t vmstates;	/* bit n: some instruction sets vmstate to ~n */
-	const char *contradiction;	/* the field two places disagree about */
-};
+#include "luajit-layouts/vm_code.h"
 
 /*
  * The next dispatch sequence at or after at: the instructions that most
@@ -37,8 +20,6 @@ struct vm_code_evidence {
  * NULL if there is none before end.
  */
 const uint8_t *vm_code_x86_64_dispatch(const uint8_t *at, const uint8_t *end);
-
-enum { VM_CODE_DISPATCHES_MIN = 32 };	/* a VM has 76 to 88 */
 
 /* Read the interpreter's code, length bytes that lie at address in the target. */
 enum vm_code_status vm_code_x86_64_read(const uint8_t *bytes, size_t length, uint64_t address,

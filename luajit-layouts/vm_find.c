@@ -10,18 +10,62 @@
 /* ---- by the unwind entry ----------------------------------------------------- */
 
 /* What buildvm writes after the address range of each of its two entries. */
-static const uint8_t interpreter_rules[] = {
+static const uint8_t interpreter_rules_x86_64[] = {
 	0x0e, 0x50,	/* def_cfa_offset CFRAME_SIZE */
 	0x86, 0x02,	/* rbp */
 	0x83, 0x03,	/* rbx */
 	0x8f, 0x04,	/* r15 */
 	0x8e, 0x05,	/* r14 */
 };
-static const uint8_t ffi_call_rules[] = {
+static const uint8_t ffi_call_rules_x86_64[] = {
 	0x0e, 0x10,	/* def_cfa_offset 16 */
 	0x86, 0x02,	/* rbp */
 	0x0d, 0x06,	/* def_cfa_register rbp */
 	0x83, 0x03,	/* rbx */
+};
+/* Since 2022 what is saved lies next to the frame pointer's address; def_cfa is the CIE's. */
+#define ARM64_SAVED \
+	0x93, 0x03, 0x94, 0x04, 0x95, 0x05, 0x96, 0x06, 0x97, 0x07,	/* x19 to x23 */ \
+	0x98, 0x08, 0x99, 0x09, 0x9a, 0x0a, 0x9b, 0x0b, 0x9c, 0x0c,	/* x24 to x28 */ \
+	0x05, 0x48, 0x0d, 0x05, 0x49, 0x0e, 0x05, 0x4a, 0x0f, 0x05, 0x4b, 0x10,	/* d8 to d11 */ \
+	0x05, 0x4c, 0x11, 0x05, 0x4d, 0x12, 0x05, 0x4e, 0x13, 0x05, 0x4f, 0x14	/* d12 to d15 */
+static const uint8_t interpreter_rules_arm64[] = {
+	0x9e, 0x01, 0x9d, 0x02,	/* lr, fp */
+	ARM64_SAVED,
+};
+static const uint8_t interpreter_rules_arm64_sp[] = {
+	0x0e, 0xd0, 0x01,	/* def_cfa_offset CFRAME_SIZE */
+	0x9e, 0x01, 0x9d, 0x02,
+	ARM64_SAVED,
+};
+/* Until September 2021 what is saved lies at the frame's other end. */
+static const uint8_t interpreter_rules_arm64_old[] = {
+	0x0e, 0xd0, 0x01,	/* def_cfa_offset CFRAME_SIZE */
+	0x9d, 0x1a, 0x9e, 0x19,	/* fp, lr */
+	0x93, 0x18, 0x94, 0x17, 0x95, 0x16, 0x96, 0x15, 0x97, 0x14,	/* x19 to x23 */
+	0x98, 0x13, 0x99, 0x12, 0x9a, 0x11, 0x9b, 0x10, 0x9c, 0x0f,	/* x24 to x28 */
+	0x05, 0x48, 0x0e, 0x05, 0x49, 0x0d, 0x05, 0x4a, 0x0c, 0x05, 0x4b, 0x0b,	/* d8 to d11 */
+	0x05, 0x4c, 0x0a, 0x05, 0x4d, 0x09, 0x05, 0x4e, 0x08, 0x05, 0x4f, 0x07,	/* d12 to d15 */
+};
+static const uint8_t ffi_call_rules_arm64_old[] = {
+	0x0e, 0x20, 0x9d, 0x04, 0x9e, 0x03, 0x93, 0x02,	/* def_cfa_offset 32; fp, lr, x19 */
+};
+static const uint8_t ffi_call_rules_arm64[] = {
+	0x9e, 0x01, 0x9d, 0x02, 0x93, 0x03, 0x94, 0x04,	/* lr, fp, x19, x20 */
+};
+
+static const struct unwind_rules {
+	uint16_t machine;
+	const uint8_t *interpreter, *ffi_call;
+	size_t interpreter_length, ffi_call_length;
+} unwind_rules[] = {
+#define RULES(machine, interpreter, ffi_call) \
+	{ machine, interpreter, ffi_call, sizeof(interpreter), sizeof(ffi_call) }
+	RULES(EM_X86_64, interpreter_rules_x86_64, ffi_call_rules_x86_64),
+	RULES(EM_AARCH64, interpreter_rules_arm64, ffi_call_rules_arm64),
+	RULES(EM_AARCH64, interpreter_rules_arm64_sp, ffi_call_rules_arm64),
+	RULES(EM_AARCH64, interpreter_rules_arm64_old, ffi_call_rules_arm64_old),
+#undef RULES
 };
 
 enum {
@@ -36,6 +80,7 @@ struct unwind_table {
 	uint64_t address;
 	uint8_t *bytes;
 	size_t size;
+	uint16_t machine;
 };
 
 /* A record of it (LSB 5.0, 10.6.1), of the 32-bit format: linkers write no other. */
@@ -86,7 +131,8 @@ static enum vm_find_status copy_table(struct memory *memory, const struct elf_im
 		free(copy);
 		return VM_FIND_UNREADABLE;
 	}
-	*table = (struct unwind_table){ .address = begin, .bytes = copy, .size = end - begin };
+	*table = (struct unwind_table){ .address = begin, .bytes = copy, .size = end - begin,
+					.machine = image->machine };
 	return VM_FIND_OK;
 }
 
@@ -156,40 +202,51 @@ static bool has_personality(const struct unwind_table *table, const struct recor
 	       memcmp(common.begin, version_1, sizeof(version_1)) == 0;
 }
 
-static bool is_interpreter(const struct unwind_table *table, const struct record *entry,
-			   struct unwind_range *ret)
+/* The rules by which it is the interpreter's, or NULL. */
+static const struct unwind_rules *interpreter_rules(const struct unwind_table *table,
+						    const struct record *entry,
+						    struct unwind_range *ret)
 {
-	return entry_has_rules(table, entry, interpreter_rules, sizeof(interpreter_rules), ret) &&
-	       ret->end - ret->begin >= VM_BYTES_MIN && ret->end - ret->begin <= VM_BYTES_MAX &&
-	       has_personality(table, entry);
+	for (size_t i = 0; i < sizeof(unwind_rules) / sizeof(unwind_rules[0]); i++) {
+		const struct unwind_rules *rules = &unwind_rules[i];
+
+		if (rules->machine == table->machine &&
+		    entry_has_rules(table, entry, rules->interpreter, rules->interpreter_length, ret) &&
+		    ret->end - ret->begin >= VM_BYTES_MIN && ret->end - ret->begin <= VM_BYTES_MAX &&
+		    has_personality(table, entry))
+			return rules;
+	}
+	return NULL;
 }
 
 static enum vm_find_status search_table(const struct unwind_table *table,
 					struct vm_extent *ret_extent)
 {
 	struct vm_extent extent = { .begin = 0 };
+	const struct unwind_rules *rules = NULL;
 	struct unwind_range range;
 	struct record entry;
 
 	for (size_t offset = 0; read_record(table, offset, &entry); offset = entry.next) {
 		if (entry.id == 0)
 			continue;
-		if (extent.begin == 0) {
-			if (is_interpreter(table, &entry, &range)) {
+		if (rules == NULL) {
+			rules = interpreter_rules(table, &entry, &range);
+			if (rules != NULL) {
 				extent.begin = range.begin;
 				extent.end = range.end;
 			}
 			continue;
 		}
 		/* The entry after the interpreter's is lj_vm_ffi_call's, if the build has FFI. */
-		if (entry_has_rules(table, &entry, ffi_call_rules, sizeof(ffi_call_rules), &range) &&
+		if (entry_has_rules(table, &entry, rules->ffi_call, rules->ffi_call_length, &range) &&
 		    range.begin == extent.end) {
 			extent.ffi_call = range.begin;
 			extent.ffi_call_end = range.end;
 		}
 		break;
 	}
-	if (extent.begin == 0)
+	if (rules == NULL)
 		return VM_FIND_NONE;
 	*ret_extent = extent;
 	return VM_FIND_OK;
@@ -326,6 +383,8 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 	enum vm_find_status status = VM_FIND_NONE;
 	uint64_t next;
 
+	if (image->machine != EM_X86_64)
+		return VM_FIND_NONE;
 	for (size_t i = 0; i < image->segment_count && status == VM_FIND_NONE; i++) {
 		const struct elf_segment *segment = &image->segments[i];
 		size_t length = segment->end - segment->begin;

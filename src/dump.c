@@ -1,5 +1,6 @@
 #include "src/commands.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "src/target/process.h"
 #include "src/target/threads.h"
 #include "src/target/tracer.h"
+#include "unwind/arm64_thread.h"
 #include "unwind/core_registers.h"
 
 enum {
@@ -255,26 +257,35 @@ static void dump_process(struct dump *dump, pid_t pid)
 static const char *const problem_unknown_layout =
 	"The core's LuaJIT could not be recognised, or its program files are not here as they were.";
 
-static int dump_core_threads(struct dump *dump, struct core_file *core)
+/* By its machine; a note that is too short for one is left out. */
+static int dump_core_thread(struct dump *dump, uint16_t machine, struct core_note note)
 {
-	for (size_t i = 0; i < core_file_thread_count(core); i++) {
-		struct core_note note = core_file_thread(core, i);
-		struct dump_thread thread = { .state = "in core file" };
-		struct capture_hints hints = { 0 };
-		struct registers registers;
-		bool whole;
-		int error;
+	struct dump_thread thread = { .state = "in core file" };
+	struct arm64_registers arm64;
+	struct capture_hints hints = { 0 };
+	struct registers registers;
+	bool whole = true;
+	int error = 0;
 
-		if (!core_registers_read(note.bytes, note.size, &thread.tid, &registers))
-			continue;
+	if (machine == EM_AARCH64) {
+		if (arm64_registers_read(note.bytes, note.size, &thread.tid, &arm64))
+			error = dump_arm64_thread(dump->process, &thread, &arm64, dump->report, &whole);
+	} else if (core_registers_read(note.bytes, note.size, &thread.tid, &registers)) {
 		lua_process_capture(dump->process, &registers, &hints);
 		error = dump_thread(dump->process, &thread, false, dump->report, &whole);
-		if (error)
-			return error;
-		if (!whole)
-			note_lost(dump, thread.tid);
 	}
-	return 0;
+	if (!error && !whole)
+		note_lost(dump, thread.tid);
+	return error;
+}
+
+static int dump_core_threads(struct dump *dump, struct core_file *core)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < core_file_thread_count(core) && !error; i++)
+		error = dump_core_thread(dump, core_file_machine(core), core_file_thread(core, i));
+	return error;
 }
 
 static int dump_core_stacks(struct dump *dump, struct core_file *core)
@@ -311,7 +322,8 @@ static void dump_core(struct dump *dump, const char *path)
 	struct core_file *core = NULL;
 	int error = core_file_open(path, &core, &problem);
 
-	if (!error && !core_registers_machine(core_file_machine(core))) {
+	if (!error && !core_registers_machine(core_file_machine(core)) &&
+	    core_file_machine(core) != EM_AARCH64) {
 		error = -EBADMSG;
 		problem = "is a core file of a machine that is not supported";
 	}

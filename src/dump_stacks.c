@@ -22,25 +22,44 @@ int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
 	return dump_process_add_thread(report, thread, &frame, 1);
 }
 
+static bool is_whole(const struct frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (frames[i].function->kind == FRAME_LOST)
+			return false;
+	return true;
+}
+
+int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thread,
+		      const struct arm64_registers *registers, struct dump_process *report,
+		      bool *ret_whole)
+{
+	const struct frame *frames;
+	size_t count;
+	int error = lua_process_unwind_arm64(process, registers, &frames, &count);
+
+	if (!error)
+		error = dump_process_add_thread(report, thread, frames, count);
+	if (!error)
+		*ret_whole = is_whole(frames, count);
+	return error;
+}
+
 int dump_thread(struct lua_process *process, const struct dump_thread *thread, bool only_whole,
 		struct dump_process *report, bool *ret_whole)
 {
 	struct dump_thread found = *thread;
 	const struct frame *frames;
 	enum vm_state vm_state;
-	bool whole = true;
 	size_t count;
 	int error = lua_process_unwind(process, &frames, &count, &vm_state);
 
 	if (error)
 		return error;
-	for (size_t i = 0; i < count; i++)
-		whole &= frames[i].function->kind != FRAME_LOST;
+	*ret_whole = is_whole(frames, count);
 	found.phase = lua_process_phase(process);
-	if (whole || !only_whole)
+	if (*ret_whole || !only_whole)
 		error = dump_process_add_thread(report, &found, frames, count);
-	if (!error)
-		*ret_whole = whole;
 	return error;
 }
 

@@ -20,6 +20,11 @@
 int dump_thread(struct lua_process *process, const struct dump_thread *thread, bool only_whole,
 		struct dump_process *report, bool *ret_whole);
 
+/* The same for a thread of an arm64 core file. */
+int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thread,
+		      const struct arm64_registers *registers, struct dump_process *report,
+		      bool *ret_whole);
+
 /* Add a thread of whose stack nothing is known. 0 or -ENOMEM. */
 int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
 		     struct dump_process *report);

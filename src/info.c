@@ -73,7 +73,7 @@ static void print_module(struct lua_process *process, const struct lua_module *m
 	if (options->layout)
 		print_evidence(NULL, "layout given", module->verdict);
 	else
-		recognise_vm(lua_process_memory(process), module->base, print_evidence, NULL, &again);
+		recognise_vm(lua_process_memory(process), EM_X86_64, module->base, print_evidence, NULL, &again);
 	if (!module->vm) {
 		printf("    its layout is not known: it cannot be profiled\n");
 		return;

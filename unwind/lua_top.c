@@ -90,43 +90,50 @@ bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack,
 	return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
 }
 
-bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
-		   struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
-		   const struct registers *registers, struct lua_walk *ret_walk)
+bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack,
+			  const struct lua_thread *thread, uint64_t cframe,
+			  const struct vm_registers *vm, struct lua_walk *ret_walk)
 {
-	struct vm_registers vm = vm_registers(registers);
 	struct lua_activation activation;
 	struct lua_walk walk;
 
-	if (vm_is_before_next(thread->layout, image_text(image), registers->rip))
-		vm.pc += BYTECODE_SIZE;
-	if (vm_is_store_pending(thread->layout, image_text(image), registers->rip))
-		return lua_walk_find_caller(thread, objects, vm.base, vm.pc, ret_walk);
-
-	if (look(thread, objects, vm.base, &walk, &activation)) {
+	if (look(thread, objects, vm->base, &walk, &activation)) {
 		const struct proto *proto = activation.function ? activation.function->proto : NULL;
 
-		if (!proto || find_instruction(thread, proto, vm.pc, &walk.pc)) {
+		if (!proto || find_instruction(thread, proto, vm->pc, &walk.pc)) {
 			*ret_walk = walk;
 			return true;
 		}
 	}
-	if (lua_walk_find_caller(thread, objects, vm.base, vm.pc, ret_walk))
+	if (lua_walk_find_caller(thread, objects, vm->base, vm->pc, ret_walk))
 		return true;
 	/* vm_return to C keeps the previous base in PC. */
-	if (look(thread, objects, vm.pc, &walk, &activation)) {
+	if (look(thread, objects, vm->pc, &walk, &activation)) {
 		walk.is_below_c = true;
 		*ret_walk = walk;
 		return true;
 	}
 	/* Back from a call that did not store L->base: BASE is about to be restored. */
-	if (look(thread, objects, vm.kept_base, &walk, &activation) && activation.function) {
+	if (look(thread, objects, vm->kept_base, &walk, &activation) && activation.function) {
 		if (activation.function->proto)
-			find_instruction(thread, activation.function->proto, vm.pc, &walk.pc);
+			find_instruction(thread, activation.function->proto, vm->pc, &walk.pc);
 		*ret_walk = walk;
 		return true;
 	}
-	return top_as_stored(thread, objects, stack, cframe, vm.pc, ret_walk);
+	return top_as_stored(thread, objects, stack, cframe, vm->pc, ret_walk);
+}
+
+bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
+		   struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
+		   const struct registers *registers, struct lua_walk *ret_walk)
+{
+	struct vm_registers vm = vm_registers(registers);
+
+	if (vm_is_before_next(thread->layout, image_text(image), registers->rip))
+		vm.pc += BYTECODE_SIZE;
+	if (vm_is_store_pending(thread->layout, image_text(image), registers->rip))
+		return lua_walk_find_caller(thread, objects, vm.base, vm.pc, ret_walk);
+	return lua_top_by_registers(objects, stack, thread, cframe, &vm, ret_walk);
 }
 
 bool lua_top_below_native(struct image *image, struct lua_objects *objects,

@@ -14,6 +14,7 @@
 #include "unwind/capture.h"
 #include "unwind/lua_walk.h"
 #include "unwind/registers.h"
+#include "unwind/vm_frame.h"
 
 /*
  * A leaf in the VM's own code, whose C frame is cframe and linked to the
@@ -22,6 +23,11 @@
 bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
 		   struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
 		   const struct registers *registers, struct lua_walk *ret_walk);
+
+/* The same by what the interpreter holds, between its instructions. */
+bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack,
+			  const struct lua_thread *thread, uint64_t cframe,
+			  const struct vm_registers *vm, struct lua_walk *ret_walk);
 
 /*
  * Native code called from the VM; frame is the VM's frame as the native walk

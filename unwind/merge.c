@@ -1203,6 +1203,84 @@ int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *o
 	return merge.out_of_memory ? -ENOMEM : 0;
 }
 
+/* False if the thread's innermost frame is not known; why is in the stack then. */
+static bool find_top(struct merge *merge, struct section *section, const struct merge_top *top)
+{
+	const struct lua_thread *thread = section->walk.thread;
+
+	switch (top->kind) {
+	case MERGE_TOP_REGISTERS:
+		if (lua_top_by_registers(merge->objects, merge->memory, thread, thread->cframe,
+					 &top->registers, &section->walk))
+			return true;
+		emit_lost(merge, LOST_HALF_DONE);
+		return false;
+	case MERGE_TOP_STORED:
+		if (lua_top_as_stored(merge->objects, merge->memory, thread, thread->cframe,
+				      &section->walk))
+			return true;
+		emit_lost(merge, LOST_BROKEN_CHAIN);
+		return false;
+	case MERGE_TOP_TRACE:
+		emit_lost(merge, LOST_IN_TRACE);
+		section->walk.base = top->registers.base;
+		return lua_thread_holds_base(thread, section->walk.base);
+	case MERGE_TOP_UNKNOWN:
+		break;
+	}
+	return false;
+}
+
+/* What is lost of native code is told between Lua frames only: it is at the bottom of every stack. */
+static void emit_frames_below_native(struct merge *merge, struct section *section)
+{
+	struct merged_stack *stack = merge->stack;
+
+	while (!section->ended && !merge->out_of_memory && stack->count < MERGE_FRAMES_MAX) {
+		size_t told = stack->count;
+
+		emit_lost(merge, LOST_NATIVE_UNWIND);
+		emit_own_frames(merge, section);
+		if (stack->count == told + 1)
+			stack->count = told;
+	}
+}
+
+int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua_objects *objects,
+		      const struct merge_top *top, struct merged_stack *stack)
+{
+	struct merge merge = {
+		.capture = capture,
+		.objects = objects,
+		.memory = memory,
+		.stack = stack,
+	};
+	struct merged_frame *leaf;
+
+	stack->count = 0;
+	stack->vm_state = VM_STATE_UNKNOWN;
+	if (top->native_pc) {
+		leaf = emit(&merge, MERGED_NATIVE);
+		if (leaf)
+			leaf->pc = top->native_pc;
+		emit_lost(&merge, LOST_NATIVE_UNWIND);
+	}
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		struct section *section = &merge.sections[i];
+		const struct lua_thread *thread = &capture->threads[i];
+
+		section->walk = (struct lua_walk){ .thread = thread, .objects = objects,
+						   .base = thread->base };
+		if (!thread->slots || (i == 0 && !find_top(&merge, section, top)))
+			continue;
+		emit_own_frames(&merge, section);
+		emit_frames_below_native(&merge, section);
+	}
+	if (stack->count == 0)
+		emit_lost(&merge, LOST_NO_VM_FRAME);
+	return merge.out_of_memory ? -ENOMEM : 0;
+}
+
 /*---- A thread that was not stopped ----*/
 
 /* How much is sure of what a running thread's fields say. */

@@ -18,6 +18,7 @@
 #include "unwind/native.h"
 #include "unwind/vm_decoder.h"
 #include "unwind/traces.h"
+#include "unwind/vm_frame.h"
 
 enum {
 	/* LuaJIT's stack has 65,500 slots, and no frame takes fewer than two. */
@@ -71,6 +72,26 @@ int merge_stacks(struct capture *capture, struct image *image,
  */
 int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
 		    struct merged_stack *stack);
+
+/* What is known of a native thread's innermost Lua frame where no native frames are. */
+struct merge_top {
+	enum merge_top_kind {
+		MERGE_TOP_UNKNOWN,
+		MERGE_TOP_REGISTERS,	/* the VM runs and holds it in registers */
+		MERGE_TOP_STORED,	/* native code runs, and the VM has stored L->base */
+		MERGE_TOP_TRACE,	/* compiled code runs that began at registers.base */
+	} kind;
+	struct vm_registers registers;
+	uint64_t native_pc;	/* of native code that runs; 0 if none does */
+};
+
+/*
+ * Fill the stack with the frames of all captured threads, each resumed by the
+ * next one, the first of which runs. Where native frames were, it says that
+ * they are lost. memory is the target's.
+ */
+int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua_objects *objects,
+		      const struct merge_top *top, struct merged_stack *stack);
 
 /*
  * Fill the stack with the Lua frames of a thread that was not stopped

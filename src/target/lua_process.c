@@ -1,5 +1,6 @@
 #include "src/target/lua_process.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "src/target/live_memory.h"
 #include "src/target/maps.h"
 #include "src/target/resident.h"
+#include "unwind/arm64_thread.h"
 #include "unwind/image.h"
 #include "unwind/lua_names.h"
 #include "unwind/lua_objects.h"
@@ -51,6 +53,7 @@ struct looked_at {
 
 struct lua_process {
 	pid_t pid;
+	uint16_t machine;		/* EM_X86_64; of a core file, EM_AARCH64 too */
 	struct live_memory *live;	/* NULL for a core file */
 	struct core_file *core;		/* NULL for a process; not owned */
 	struct memory *memory;		/* of either */
@@ -114,6 +117,7 @@ int lua_process_open(pid_t pid, struct functions *functions, struct known_files 
 	if (!process)
 		return -ENOMEM;
 	process->pid = pid;
+	process->machine = EM_X86_64;
 	process->live = live_memory_new(pid);
 	if (process->live) {
 		process->memory = live_memory_memory(process->live);
@@ -137,6 +141,7 @@ int lua_process_open_core(struct core_file *core, struct functions *functions,
 	if (!process)
 		return -ENOMEM;
 	process->pid = core_file_pid(core);
+	process->machine = core_file_machine(core);
 	process->core = core;
 	process->memory = core_file_memory(core);
 	error = open_parts(process, "", functions, NULL, options);
@@ -326,9 +331,10 @@ static void recognise(struct lua_process *process, struct looked_at *one)
 		return;
 	one->known.has_requests = request_layout_find(process->memory, one->base, &requests);
 	one->known.status = process->given
-		? recognise_vm_as(process->memory, one->base, process->given,
+		? recognise_vm_as(process->memory, process->machine, one->base, process->given,
 				  process->given_is_trusted, keep_verdict, one, &one->known.vm)
-		: recognise_vm(process->memory, one->base, keep_verdict, one, &one->known.vm);
+		: recognise_vm(process->memory, process->machine, one->base, keep_verdict, one,
+			       &one->known.vm);
 	if (one->known.status != RECOGNISE_UNREADABLE)
 		pass_on(process, one);
 }
@@ -692,6 +698,25 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 		return error;
 	*ret_state = process->stack.vm_state;
 	return namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_registers *registers,
+			     const struct frame **ret_frames, size_t *ret_count)
+{
+	const struct mapping *stack = maps_find(process->maps, registers->sp);
+	struct arm64_thread thread;
+	int error;
+
+	arm64_thread_find(process->memory, process->image, registers,
+			  stack ? stack->end : registers->sp, &thread);
+	snapshot_clear(process->snapshot);
+	process->capture.thread_count = 0;
+	if (thread.universe)
+		capture_coroutines(&process->capture, process->objects, process->snapshot,
+				   thread.universe, thread.threads, thread.thread_count);
+	error = merge_lua_threads(&process->capture, process->memory, process->objects, &thread.top,
+				  &process->stack);
+	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }
 
 void lua_process_capture_coroutines(struct lua_process *process, size_t universe,

@@ -22,6 +22,7 @@
 #include "unwind/registers.h"
 
 struct known_files;
+struct arm64_registers;
 struct lua_process;
 
 /*
@@ -98,6 +99,13 @@ size_t lua_process_coroutine_count(const struct lua_process *process);
 enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index);
 int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
 				 const struct frame **ret_frames, size_t *ret_count);
+
+/*
+ * Frames of a thread of an arm64 core file, as lua_process_unwind() has them,
+ * without native ones but what runs.
+ */
+int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_registers *registers,
+			     const struct frame **ret_frames, size_t *ret_count);
 
 /*
  * Frames of the thread captured last, leaf first; valid until the next call.

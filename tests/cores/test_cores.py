@@ -156,7 +156,7 @@ def test_what_is_no_core(tmp_path):
 
 def test_a_core_of_another_machine(core, tmp_path):
     data = bytearray(core.read_bytes())
-    struct.pack_into("<H", data, 18, 183)  # EM_AARCH64
+    struct.pack_into("<H", data, 18, 243)  # EM_RISCV
     other = tmp_path / "other"
     other.write_bytes(data)
     says_why(other, "machine that is not supported")

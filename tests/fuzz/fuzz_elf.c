@@ -119,7 +119,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	elf_image_open(&mapped.memory, BASE, &elf);
 	dynamic_symbol_find(&mapped.memory, BASE, "ngx_http_lua_ffi_get_phase", &address);
 	request_layout_find(&mapped.memory, BASE, &request);
-	recognise_vm(&mapped.memory, BASE, NULL, NULL, &vm);
+	recognise_vm(&mapped.memory, EM_X86_64, BASE, NULL, NULL, &vm);
+	recognise_vm(&mapped.memory, EM_AARCH64, BASE, NULL, NULL, &vm);
 	image_unwind_table(image, module);
 	image_unwind_entry(image, module, pc, &pair, &begin);
 	unwind(image, &mapped.memory, pc);

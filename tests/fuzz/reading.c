@@ -231,7 +231,7 @@ void reading_recognise(const struct memory_image *image, struct memory *memory)
 
 	while (image->vm.begin >= module->end)
 		module++;
-	if (recognise_vm(memory, module->base, NULL, NULL, &vm) != RECOGNISE_OK)
+	if (recognise_vm(memory, EM_X86_64, module->base, NULL, NULL, &vm) != RECOGNISE_OK)
 		return;
 	count = recognise_states(memory, &vm, around, around + STATES_SEARCHED, states, STATES_MAX);
 	fuzz_check(count <= STATES_MAX, "no more states are found than there is room for");

@@ -30,7 +30,7 @@ Dir::Etc::Trusted "/etc/apt/trusted.gpg";
 Dir::Etc::TrustedParts "/etc/apt/trusted.gpg.d";
 Dir::State::status "{APT}/status";
 APT::Architecture "amd64";
-APT::Architectures {{ "amd64"; "i386"; }};
+APT::Architectures {{ "amd64"; "i386"; "arm64"; }};
 Acquire::Languages "none";
 APT::Sandbox::User "root";
 """
@@ -41,7 +41,7 @@ Types: deb deb-src
 URIs: {mirror}
 Suites: {suites}
 Components: main
-Architectures: amd64 i386
+Architectures: amd64 i386 arm64
 Signed-By: {keyring}
 Check-Valid-Until: no
 """
@@ -98,21 +98,22 @@ def _mirror():
 def _apt():
     """Set up once, and updated where it was not lately."""
     updated = APT / "updated"
+    lists = SOURCE.format(mirror=_mirror(), suites=" ".join(SUITES), keyring=KEYRING)
     with locked(APT / ".lock"):
-        if updated.is_file() and time.time() - updated.stat().st_mtime < LISTS_SECONDS:
+        if (updated.is_file() and updated.read_text() == lists and
+                time.time() - updated.stat().st_mtime < LISTS_SECONDS):
             return
-        _set_up_apt()
-        updated.touch()
+        _set_up_apt(lists)
+        updated.write_text(lists)
 
 
-def _set_up_apt():
+def _set_up_apt(lists):
     for directory in ("etc/apt/sources.list.d", "etc/apt/preferences.d", "etc/apt/apt.conf.d",
                       "var/lib/apt/lists/partial", "var/cache/apt/archives/partial"):
         (APT / directory).mkdir(parents=True, exist_ok=True)
     (APT / "status").touch()
     (APT / "apt.conf").write_text(CONFIGURATION)
-    (APT / "etc/apt/sources.list.d/releases.sources").write_text(
-        SOURCE.format(mirror=_mirror(), suites=" ".join(SUITES), keyring=KEYRING))
+    (APT / "etc/apt/sources.list.d/releases.sources").write_text(lists)
     _run("apt-get", "-q", "update")
 
 
@@ -141,9 +142,10 @@ def tree(suite, package):
 
 def loader(root, program):
     """How to run an unpacked program with the libraries of its own release."""
-    paths = [path for name in ("x86_64-linux-gnu", "i386-linux-gnu")
+    paths = [path for name in ("x86_64-linux-gnu", "i386-linux-gnu", "aarch64-linux-gnu")
              for path in (root / "usr/lib" / name, root / "lib" / name)]
-    linkers = [*root.glob("**/ld-linux-x86-64.so.2"), *root.glob("**/ld-linux.so.2")]
+    linkers = [path for name in ("ld-linux-x86-64.so.2", "ld-linux.so.2", "ld-linux-aarch64.so.1")
+               for path in root.glob(f"**/{name}") if path.exists()]
     if not linkers:
         return [program]
     return [linkers[0], "--library-path", ":".join(str(path) for path in paths if path.is_dir()), program]

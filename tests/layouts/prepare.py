@@ -3,7 +3,8 @@
 import builds
 import packages
 
-OTHERS = [("bookworm", "luajit:i386"), ("bookworm", "lua5.1"), ("bookworm", "lua5.4")]
+OTHERS = [("bookworm", "luajit:i386"), ("bookworm", "lua5.1"), ("bookworm", "lua5.4"),
+          ("bookworm", "qemu-user-static"), *((suite, "luajit:arm64") for suite in packages.SUITES)]
 
 covered = [(build.suite, build.package) for build in builds.PROGRAMS if hasattr(build, "suite")]
 for suite, package in dict.fromkeys(covered + OTHERS):

@@ -62,7 +62,7 @@ static enum recognise_status find_vm(struct process *process, struct vm_code *vm
 		    offset != 0 || strstr(line, " /") == NULL)
 			continue;
 		printf("module %s", strchr(line, '/'));
-		status = recognise_vm(&process->memory, begin, print_evidence, NULL, vm);
+		status = recognise_vm(&process->memory, EM_X86_64, begin, print_evidence, NULL, vm);
 		if (status != RECOGNISE_NO_VM && status != RECOGNISE_UNREADABLE)
 			best = status;
 	}

@@ -118,7 +118,7 @@ static bool live_recognise(struct live_luajit *live)
 		    offset != 0 || strstr(line, " /") == NULL)
 			continue;
 		live->base = begin;
-		found = recognise_vm(&live->memory, begin, NULL, NULL, &live->vm) == RECOGNISE_OK;
+		found = recognise_vm(&live->memory, EM_X86_64, begin, NULL, NULL, &live->vm) == RECOGNISE_OK;
 	}
 	if (maps != NULL)
 		rewind(maps);

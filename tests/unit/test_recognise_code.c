@@ -98,7 +98,7 @@ static uint8_t *code_at(struct copied_module *module, uint64_t address)
 
 static enum recognise_status recognise(struct copied_module *module, struct vm_code *ret_vm)
 {
-	return recognise_vm(&module->memory, module->base, NULL, NULL, ret_vm);
+	return recognise_vm(&module->memory, EM_X86_64, module->base, NULL, NULL, ret_vm);
 }
 
 /* mov dword [r14 + displacement], ~state: set_vmstate. NULL when there is none from at on. */
@@ -190,7 +190,7 @@ static void what_is_no_module_is_unreadable(void **state)
 	module->bytes[0] = 0;
 	assert_int_equal(recognise(module, &vm), RECOGNISE_UNREADABLE);
 	module->bytes[0] = first;
-	assert_int_equal(recognise_vm(&module->memory, module->base - 4096, NULL, NULL, &vm),
+	assert_int_equal(recognise_vm(&module->memory, EM_X86_64, module->base - 4096, NULL, NULL, &vm),
 			 RECOGNISE_UNREADABLE);
 }
 

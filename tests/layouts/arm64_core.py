@@ -1,0 +1,133 @@
+"""ELF cores of arm64 processes, made of one that an emulator runs.
+
+qemu's user mode has the emulated process at the same addresses within its own,
+so its memory is read from /proc; the stub for debuggers tells the registers.
+"""
+
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+
+import ljspy
+import packages
+
+GUEST = range(0x10000, 1 << 40)  # addresses of the emulated process; qemu itself is above
+WORDS = 33  # x0 to x30, sp, pc
+PAGE = 4096
+
+PT_LOAD, PT_NOTE, ET_CORE, EM_AARCH64 = 1, 4, 4, 183
+NT_PRSTATUS, NT_PRPSINFO, NT_FILE = 1, 3, 0x46494C45
+PRSTATUS_PID, PRSTATUS_REGISTERS, PRSTATUS_SIZE = 32, 112, 392
+PRPSINFO_PID, PRPSINFO_NAME, PRPSINFO_SIZE = 24, 40, 136
+
+# Of readable memory what cannot be written may be code: the emulator does not run it in place.
+ACCESS = {"r-": 5, "rw": 6}
+
+
+class Stub:
+    """gdb's remote protocol, as far as it is needed."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(ljspy.READY_SECONDS)
+        assert ljspy.wait_until(path.exists, ljspy.READY_SECONDS)
+        assert ljspy.wait_until(lambda: self.socket.connect_ex(str(path)) == 0)
+
+    def send(self, packet):
+        self.socket.sendall(b"$%s#%02x" % (packet, sum(packet) & 0xFF))
+
+    def receive(self):
+        data = b""
+        while not re.search(rb"\$[^#]*#..", data, re.DOTALL):
+            data += self.socket.recv(65536)
+        self.socket.sendall(b"+")
+        return re.search(rb"\$([^#]*)#", data, re.DOTALL)[1]
+
+    def registers(self):
+        self.send(b"g")
+        return bytes.fromhex(self.receive().decode())[: WORDS * 8]
+
+
+def mappings(pid):
+    """(begin, end, access, offset, path) of the emulated process."""
+    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+        found = re.match(r"(\w+)-(\w+) (..)\S+ (\w+) \S+ \d+\s*(/.*)?", line)
+        begin, end = int(found[1], 16), int(found[2], 16)
+        if begin in GUEST:
+            yield begin, end, ACCESS.get(found[3], 0), int(found[4], 16), found[5]
+
+
+def note(kind, contents):
+    return struct.pack("<III8s", 5, len(contents), kind, b"CORE") + contents + bytes(-len(contents) % 4)
+
+
+def notes(pid, registers, areas):
+    status, info = bytearray(PRSTATUS_SIZE), bytearray(PRPSINFO_SIZE)
+    struct.pack_into("<i", status, PRSTATUS_PID, pid)
+    status[PRSTATUS_REGISTERS : PRSTATUS_REGISTERS + len(registers)] = registers
+    struct.pack_into("<i", info, PRPSINFO_PID, pid)
+    struct.pack_into("16s", info, PRPSINFO_NAME, b"luajit")
+    files = [area for area in areas if area[4]]
+    table = struct.pack("<QQ", len(files), PAGE)
+    table += b"".join(struct.pack("<QQQ", begin, end, offset // PAGE) for begin, end, _, offset, _ in files)
+    table += b"".join(area[4].encode() + b"\0" for area in files)
+    return note(NT_PRSTATUS, status) + note(NT_PRPSINFO, info) + note(NT_FILE, table)
+
+
+def header(kind, access, at, address, length, memory):
+    return struct.pack("<IIQQQQQQ", kind, access, at, address, 0, length, memory, 1)
+
+
+def write(pid, registers, path):
+    """A core as the kernel writes them, with all memory in it."""
+    areas = list(mappings(pid))
+    contents = []
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for begin, end, access, _, _ in areas:
+            memory.seek(begin)
+            contents.append(memory.read(end - begin) if access else b"")
+    described = notes(pid, registers, areas)
+    at = 64 + 56 * (len(areas) + 1)
+    headers = [struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", ET_CORE, EM_AARCH64, 1, 0, 64, 0, 0,
+                           64, 56, len(areas) + 1, 0, 0, 0),
+               header(PT_NOTE, 0, at, 0, len(described), 0)]
+    at += len(described)
+    for (begin, end, access, _, _), data in zip(areas, contents):
+        headers.append(header(PT_LOAD, access, at, begin, len(data), end - begin))
+        at += len(data)
+    path.write_bytes(b"".join([*headers, described, *contents]))
+    return path
+
+
+class Emulated:
+    """A LuaJIT for arm64 of a release that runs a script. A context manager."""
+
+    def __init__(self, suite, directory, *arguments, cwd):
+        root = packages.tree(suite, "luajit:arm64")
+        emulator = packages.tree("bookworm", "qemu-user-static") / "usr/bin/qemu-aarch64-static"
+        self.directory, stub = directory, directory / "stub"
+        self.cores = 0
+        self.target = ljspy.Target(
+            [emulator, "-g", stub, *packages.loader(root, root / "usr/bin/luajit"), *arguments], cwd=cwd)
+        self.stub = Stub(stub)
+        self.stub.send(b"c")
+        self.target.wait_ready()
+
+    def core(self):
+        """Of now: a signal stops it, of which it never learns."""
+        os.kill(self.target.pid, signal.SIGUSR1)
+        self.stub.receive()
+        self.cores += 1
+        path = write(self.target.pid, self.stub.registers(), self.directory / f"core.{self.cores}")
+        self.stub.send(b"c")
+        return path
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stub.socket.close()
+        self.target.stop()

@@ -1,0 +1,93 @@
+"""Cores of arm64 processes: their LuaJIT is recognised, and their Lua stacks are right."""
+
+import collections
+import json
+import time
+
+import arm64_core
+import ljspy
+import packages
+import pytest
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+HERE = packages.ROOT / "tests/layouts"
+CORES = 8  # of each program
+LOST_NATIVE = "[lost: native unwinding failed]"
+
+
+@pytest.fixture
+def emulated(tmp_path):
+    """Runs LuaJIT of a suite, or skips."""
+
+    def run(suite, *arguments, cwd):
+        try:
+            return arm64_core.Emulated(suite, tmp_path, *arguments, cwd=cwd)
+        except packages.Unavailable as reason:
+            return pytest.skip(f"not to be had: {reason}")
+
+    return run
+
+
+def dump(core):
+    result = ljspy.run("dump", "--json", "--core", core)
+    assert "could not be recognised" not in result.stderr
+    (process,) = json.loads(result.stdout)["processes"]
+    return process
+
+
+@pytest.mark.parametrize("suite", packages.SUITES)
+def test_stacks_of_a_parked_process(emulated, suite):
+    with emulated(suite, "parked.lua", cwd=HERE) as process:
+        time.sleep(0.2)  # from saying that it is ready to sleeping
+        found = dump(process.core())
+    (thread,) = found["threads"]
+    assert [frame["label"] for frame in thread["frames"]] == [
+        LOST_NATIVE,
+        "io.read [builtin]",
+        "wait parked.lua:3",
+        "outer parked.lua:4",
+        "outer parked.lua:4",
+        "outer parked.lua:4",
+        "function <parked.lua:8> parked.lua:8",
+        "coroutine.wrap_aux [builtin]",
+        "main chunk parked.lua:12",
+        LOST_NATIVE,
+    ]
+    (vm,) = found["vms"]
+    assert vm["complete"]
+    assert vm["coroutines"]["suspended"] == 1
+    (group,) = [group for group in vm["groups"] if group["state"] == "suspended"]
+    assert [frame["label"] for frame in group["frames"]] == ["coroutine.yield [builtin]", "function <parked.lua:6> parked.lua:6"]
+
+
+def function_view(frame):
+    """The frame's text as the lists of programs have it."""
+    if frame["kind"] != "lua":
+        return frame["label"]
+    if frame["label"].startswith("main chunk"):
+        return f"main chunk {frame['file']}"
+    where = f"{frame['file']}:{frame['firstline']}"
+    return f"{frame['name']} {where}" if frame["name"] else f"function <{where}>"
+
+
+@pytest.mark.parametrize("program", ["calls", "coroutines"])
+def test_stacks_of_a_busy_process_are_legal(emulated, program, jit):
+    judge = {one.name: one for one in stacks.all_programs()}[program]
+    verdicts, wrong = collections.Counter(), []
+    with emulated("trixie", f"{program}.lua", jit, 50, cwd=stacks.PROGRAMS) as process:
+        for _ in range(CORES):
+            time.sleep(0.05)
+            (thread,) = dump(process.core())["threads"]
+            frames = [function_view(frame) for frame in reversed(thread["frames"])]
+            if frames[1:] and frames[1].startswith("main chunk"):
+                del frames[0]  # of the program that runs it, which is not walked
+            sample = stacks.parse_stack(";".join(frames))
+            verdict = judge.judge(sample)
+            verdicts[verdict] += 1
+            if verdict == "wrong":
+                wrong.append(sample.frames)
+    assert not wrong, wrong
+    if jit == "off":
+        assert verdicts["whole"] > 0
