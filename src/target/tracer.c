@@ -560,9 +560,11 @@ bool tracer_poll(struct tracer *tracer)
 	bool changed;
 
 	handle_reports(tracer);
-	if (tracer->allow_attach)
-		HASH_ITER(hh, tracer->seized, seized, next)
+	if (tracer->allow_attach) {
+		HASH_ITER(hh, tracer->seized, seized, next) {
 			continue_job(seized);
+		}
+	}
 	changed = tracer->changed;
 	tracer->changed = false;
 	return changed;
@@ -708,8 +710,9 @@ static void await_last_stops(struct tracer *tracer)
 	const struct timespec moment = { .tv_nsec = 1000 * 1000 };
 	struct seized *seized, *next;
 
-	HASH_ITER(hh, tracer->seized, seized, next)
+	HASH_ITER(hh, tracer->seized, seized, next) {
 		seized->tracee.wanted = seized->tracee.hold_late = false;
+	}
 	for (int i = 0; i < LAST_STOP_MS && any_is_asked(tracer); i++) {
 		nanosleep(&moment, NULL);
 		handle_reports(tracer);
@@ -722,11 +725,13 @@ void tracer_free(struct tracer *tracer)
 
 	if (!tracer)
 		return;
-	HASH_ITER(hh, tracer->seized, seized, next)
+	HASH_ITER(hh, tracer->seized, seized, next) {
 		tracer_resume(tracer, &seized->tracee);
+	}
 	await_last_stops(tracer);
-	HASH_ITER(hh, tracer->seized, seized, next)
+	HASH_ITER(hh, tracer->seized, seized, next) {
 		free_seized(tracer, seized);
+	}
 	watch_close(&tracer->watch);
 	free(tracer);
 }
