@@ -660,30 +660,64 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 	return leave_frame(merge, &vm->layout, cframe, true);
 }
 
-static enum passed pass_vm_leaf(struct merge *merge, const struct vm_code *vm)
+/* The thread in whose C frame the VM's leaf stands, or NULL. */
+static const struct lua_thread *thread_of_leaf(const struct merge *merge, const struct vm_code *vm,
+					       uint64_t *ret_cframe)
 {
 	const struct native_frame *native = native_current(merge->native);
 	uint64_t candidates[VM_FRAME_CANDIDATES_MAX];
+	size_t count = vm_frame_candidates(&vm->layout, &native->registers, candidates);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct lua_thread *thread = linked_thread(merge, &vm->layout, candidates[i]);
+
+		if (thread && thread->cframe == candidates[i]) {
+			*ret_cframe = candidates[i];
+			return thread;
+		}
+	}
+	return NULL;
+}
+
+static enum passed pass_vm_leaf(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct lua_thread *thread;
 	struct registers caller;
-	size_t count;
+	uint64_t cframe;
 
 	if (vm_is_entering_or_leaving(&vm->layout, image_text(merge->image), merge->memory,
 				      &native->registers, &caller)) {
 		native_continue(merge->native, &caller);
 		return PASSED_ON;
 	}
-	count = vm_frame_candidates(&vm->layout, &native->registers, candidates);
-	for (size_t i = 0; i < count; i++) {
-		const struct lua_thread *thread = linked_thread(merge, &vm->layout, candidates[i]);
-
-		if (!thread || thread->cframe != candidates[i])
-			continue;
-		enter_section(merge, thread, candidates[i]);
-		return leave_frame(merge, &vm->layout, candidates[i], false);
+	thread = thread_of_leaf(merge, vm, &cframe);
+	if (thread) {
+		enter_section(merge, thread, cframe);
+		return leave_frame(merge, &vm->layout, cframe, false);
 	}
 	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip))
 		return leave_frame(merge, &vm->layout, native->registers.rsp, false);
 	return pass_vm_routine(merge, vm);
+}
+
+/*
+ * Is the leaf one of the VM's own routines that C has called, such as
+ * lj_vm_floor() below lj_vm_foldarith()? It has nothing of the interpreter's
+ * half done, whatever is in the interpreter's registers meanwhile.
+ */
+static bool is_routine_of_c(const struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct memory *text = image_text(merge->image);
+	struct registers caller;
+	uint64_t address;
+
+	return native->code == CODE_VM && !thread_of_leaf(merge, vm, &address) &&
+	       !vm_is_entering_or_leaving(&vm->layout, text, merge->memory, &native->registers, &caller) &&
+	       !vm_is_linking(text, vm, native->registers.rip) &&
+	       memory_u64(merge->memory, native->registers.rsp, &address) &&
+	       image_classify(merge->image, address - 1, NULL) == CODE_NATIVE;
 }
 
 /* The trace that is being left, and the frames of the snapshot that its exit restores. */
@@ -968,7 +1002,7 @@ static void settle(struct merge *merge)
 	case VM_SETTLED_STAYS:
 		break;
 	case VM_SETTLED_UNKNOWN:
-		merge->is_half_done = true;
+		merge->is_half_done = !is_routine_of_c(merge, vm);
 		break;
 	case VM_SETTLED_DISPATCHES:
 		native_begin(merge->native, merge->memory, &registers);
