@@ -1,7 +1,8 @@
 """LuaJIT as Debian's releases build it, and its sources, without installing anything.
 
-apt gets a directory of its own with the lists of several releases, from the
-mirror this machine is set up to use. What is unpacked already is kept.
+apt gets a directory of its own for each release and architecture, with the lists
+of the mirror this machine is set up to use: with all lists in one, each call would
+take apt ten times as long. What is unpacked already is kept.
 """
 
 import contextlib
@@ -24,24 +25,24 @@ LISTS_SECONDS = 3600  # that apt's lists are taken for new
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-CONFIGURATION = f"""\
-Dir "{APT}";
+CONFIGURATION = """\
+Dir "{directory}";
 Dir::Etc::Trusted "/etc/apt/trusted.gpg";
 Dir::Etc::TrustedParts "/etc/apt/trusted.gpg.d";
-Dir::State::status "{APT}/status";
-APT::Architecture "amd64";
-APT::Architectures {{ "amd64"; "i386"; "arm64"; }};
+Dir::State::status "{directory}/status";
+APT::Architecture "{architecture}";
+APT::Architectures {{ "{architecture}"; }};
 Acquire::Languages "none";
 APT::Sandbox::User "root";
 """
 
 # A machine's clock may be ahead of the lists that its mirror still has.
-SOURCE = """\
-Types: deb deb-src
+LISTS = """\
+Types: {types}
 URIs: {mirror}
-Suites: {suites}
+Suites: {suite}
 Components: main
-Architectures: amd64 i386 arm64
+Architectures: {architecture}
 Signed-By: {keyring}
 Check-Valid-Until: no
 """
@@ -75,13 +76,13 @@ class Unavailable(Exception):
     """No mirror, no network, or no such package in the release."""
 
 
-def _run(*argv, cwd=None):
-    environment = dict(os.environ, APT_CONFIG=str(APT / "apt.conf"), LC_ALL="C")
-    done = subprocess.run(
-        argv, cwd=cwd, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
+def _apt_get(apt, *arguments, cwd=None):
+    """What apt-get prints, by the lists in this directory."""
+    environment = dict(os.environ, APT_CONFIG=str(apt / "apt.conf"), LC_ALL="C")
+    done = subprocess.run(["apt-get", "-q", *arguments], cwd=cwd, env=environment, capture_output=True,
+                          text=True, timeout=600, check=False)
     if done.returncode != 0:
-        raise Unavailable(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else str(argv))
+        raise Unavailable(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else str(arguments))
     return done.stdout
 
 
@@ -95,49 +96,53 @@ def _mirror():
 
 
 @functools.cache
-def _apt():
-    """Set up once, and updated where it was not lately."""
-    updated = APT / "updated"
-    lists = SOURCE.format(mirror=_mirror(), suites=" ".join(SUITES), keyring=KEYRING)
-    with locked(APT / ".lock"):
-        if (updated.is_file() and updated.read_text() == lists and
+def _apt(suite, architecture="amd64", types="deb"):
+    """apt's directory for this; set up once, and updated where it was not lately."""
+    directory = APT / f"{suite}-{architecture}-{types}"
+    updated = directory / "updated"
+    lists = LISTS.format(types=types, mirror=_mirror(), suite=suite, architecture=architecture, keyring=KEYRING)
+    with locked(directory.with_name(f".{directory.name}.lock")):
+        if not (updated.is_file() and updated.read_text() == lists and
                 time.time() - updated.stat().st_mtime < LISTS_SECONDS):
-            return
-        _set_up_apt(lists)
-        updated.write_text(lists)
+            _set_up_apt(directory, architecture, lists)
+            updated.write_text(lists)
+    return directory
 
 
-def _set_up_apt(lists):
-    for directory in ("etc/apt/sources.list.d", "etc/apt/preferences.d", "etc/apt/apt.conf.d",
-                      "var/lib/apt/lists/partial", "var/cache/apt/archives/partial"):
-        (APT / directory).mkdir(parents=True, exist_ok=True)
-    (APT / "status").touch()
-    (APT / "apt.conf").write_text(CONFIGURATION)
-    (APT / "etc/apt/sources.list.d/releases.sources").write_text(lists)
-    _run("apt-get", "-q", "update")
+def _set_up_apt(directory, architecture, lists):
+    for path in ("etc/apt/sources.list.d", "etc/apt/preferences.d", "etc/apt/apt.conf.d",
+                 "var/lib/apt/lists/partial", "var/cache/apt/archives/partial"):
+        (directory / path).mkdir(parents=True, exist_ok=True)
+    (directory / "status").touch()
+    (directory / "apt.conf").write_text(CONFIGURATION.format(directory=directory, architecture=architecture))
+    (directory / "etc/apt/sources.list.d/release.sources").write_text(lists)
+    _apt_get(directory, "update")
 
 
-def _libraries(suite, package):
+def _libraries(apt, package):
     """The shared libraries a package depends on, by apt's own reckoning."""
-    plan = _run("apt-get", "-q", "-s", "--no-install-recommends", "-t", suite, "install", f"{package}/{suite}")
+    plan = _apt_get(apt, "-s", "--no-install-recommends", "install", package)
     names = re.findall(r"(?m)^Inst (\S+)", plan)
     return [name for name in names if name.startswith("lib")]
 
 
-def _unpack(suite, package, work):
-    names = dict.fromkeys([package, *_libraries(suite, package)])
-    _run("apt-get", "-q", "download", *(f"{name}/{suite}" for name in names), cwd=work)
+def _unpack(apt, package, work):
+    names = dict.fromkeys([package, *_libraries(apt, package)])
+    _apt_get(apt, "download", *names, cwd=work)
     for archive in work.glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", archive, work / "root"], check=True)
     return work / "root"
 
 
 def tree(suite, package):
-    """Where the package and the libraries it needs are unpacked, as a file system's root."""
+    """Where the package (NAME or NAME:ARCHITECTURE) and the libraries it needs are
+    unpacked, as a file system's root."""
     root = PACKAGES / suite / package.replace(":", "-")
+    name, _, architecture = package.partition(":")
     if not root.is_dir():
-        _apt()
-    return made_once(root, lambda work: _unpack(suite, package, work))
+        apt = _apt(suite, architecture or "amd64")
+        made_once(root, lambda work: _unpack(apt, name, work))
+    return root
 
 
 def loader(root, program):
@@ -151,12 +156,12 @@ def loader(root, program):
     return [linkers[0], "--library-path", ":".join(str(path) for path in paths if path.is_dir()), program]
 
 
-def _unpack_source(suite, package, work):
+def _unpack_source(apt, package, work):
     """With Debian's patches, or where the mirror does not have them as upstream made it."""
     try:
-        _run("apt-get", "-q", "source", f"{package}/{suite}", cwd=work)
+        _apt_get(apt, "source", package, cwd=work)
     except Unavailable:
-        _run("apt-get", "-q", "source", "--tar-only", f"{package}/{suite}", cwd=work)
+        _apt_get(apt, "source", "--tar-only", package, cwd=work)
         for archive in work.glob("*.orig.tar.*"):
             subprocess.run(["tar", "-xf", archive], cwd=work, check=True)
     return next(path for path in work.iterdir() if path.is_dir())
@@ -166,5 +171,6 @@ def source(suite, package):
     """A source package of a release, unpacked."""
     root = SOURCES / f"{suite}-{package}"
     if not root.is_dir():
-        _apt()
-    return made_once(root, lambda work: _unpack_source(suite, package, work))
+        apt = _apt(suite, types="deb-src")
+        made_once(root, lambda work: _unpack_source(apt, package, work))
+    return root
