@@ -28,7 +28,11 @@ static bool take_register(Dwarf_Frame *row, int number, struct frame_rules *rule
 	if (dwarf_frame_register(row, number, held, &ops, &count) != 0)
 		return false;
 	if (count == 0) {
-		rule->kind = ops ? FRAME_RULE_UNKNOWN : FRAME_RULE_SAME;
+		/*
+		 * Where tables are silent, libdw goes by a list of what calls keep, which
+		 * has rax in rbx's place (elfutils 0.188, backends/x86_64_cfi.c).
+		 */
+		rule->kind = ops && number != REGISTER_NUMBER_RBX ? FRAME_RULE_UNKNOWN : FRAME_RULE_SAME;
 		return true;
 	}
 	if ((ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) || ops[0].atom == DW_OP_regx) {

@@ -32,6 +32,7 @@ struct registers {
 
 /* Numbers that DWARF gives to registers (System V ABI for x86-64, figure 3.36), as libunwind does. */
 enum {
+	REGISTER_NUMBER_RBX = 3,
 	REGISTER_NUMBER_RSP = 7,
 	REGISTER_NUMBER_PC = 16,	/* the return address */
 	REGISTER_NUMBERS = 17,

@@ -207,6 +207,30 @@ static void a_stack_is_walked_to_its_end(void **state)
 	assert_in_range(frames, 5, FRAMES_MAX - 1);
 }
 
+/* Its rules are an expression, which libunwind is not given. */
+static void an_entry_of_the_plt_keeps_what_calls_keep(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint64_t stack[] = { (uint64_t)(uintptr_t)walk + 1, 0 };
+	struct registers leaf = {
+		.rsp = (uint64_t)(uintptr_t)stack,
+		.rbx = 1, .rbp = 2, .r12 = 3, .r13 = 4, .r14 = 5, .r15 = 6,
+	};
+	const struct registers *caller;
+
+	__asm__("lea getppid@plt(%%rip), %0" : "=r"(leaf.rip));
+	native_begin(fixture->unwinder, &fixture->damaged.memory, &leaf);
+	assert_int_equal(native_step(fixture->unwinder), NATIVE_FRAME);
+	caller = &native_current(fixture->unwinder)->registers;
+	assert_int_equal(caller->rip, stack[0]);
+	assert_int_equal(caller->rsp, leaf.rsp + sizeof(stack[0]));
+	assert_int_equal(caller->unknown & ~(unsigned int)REGISTER_OTHERS, 0);
+	assert_int_equal(caller->rbx, leaf.rbx);
+	assert_int_equal(caller->rbp, leaf.rbp);
+	assert_int_equal(caller->r12, leaf.r12);
+	assert_int_equal(caller->r15, leaf.r15);
+}
+
 static void damaged_tables_do_no_harm(void **state)
 {
 	struct fixture *fixture = *state;
@@ -230,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_stack_is_walked_to_its_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_entry_of_the_plt_keeps_what_calls_keep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damaged_tables_do_no_harm, set_up, tear_down),
 	};
 
