@@ -1,7 +1,6 @@
 #include "output/json_values.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "output/escape.h"
 
@@ -36,4 +35,15 @@ json_t *json_value_append(json_t *array, json_t *value)
 		return array;
 	json_decref(array);
 	return NULL;
+}
+
+bool json_write_processes(FILE *out, int version, json_t *processes)
+{
+	json_t *document = json_pack("{s:i, s:O}", "version", version, "processes", processes);
+	bool good = document && json_dumpf(document, out, JSON_INDENT(1)) == 0;
+
+	json_decref(document);
+	if (good)
+		putc('\n', out);
+	return good || ferror(out);
 }

@@ -4,7 +4,9 @@
 #ifndef LJSPY_JSON_VALUES_H
 #define LJSPY_JSON_VALUES_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -19,5 +21,12 @@ json_t *json_value_address(uint64_t address);
 
 /* Add to an array, taking over both; NULL if either is, or if memory is short. */
 json_t *json_value_append(json_t *array, json_t *value);
+
+/*
+ * Write the document of a command that looks at processes: its version and one
+ * value for each. False when memory is short; what the stream has, is told by
+ * ferror().
+ */
+bool json_write_processes(FILE *out, int version, json_t *processes);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "memory/core_file.h"
 #include "output/dump_report.h"
+#include "output/json_values.h"
 #include "src/choose.h"
 #include "src/clock.h"
 #include "src/dump_stacks.h"
@@ -376,18 +377,6 @@ static void *run(void *context)
 	return NULL;
 }
 
-/* False when memory is short. */
-static bool write_document(json_t *processes)
-{
-	json_t *document = json_pack("{s:i, s:O}", "version", SCHEMA_VERSION, "processes", processes);
-	bool good = document && json_dumpf(document, stdout, JSON_INDENT(1)) == 0;
-
-	json_decref(document);
-	if (good)
-		putchar('\n');
-	return good || ferror(stdout);
-}
-
 enum exit_status command_dump(const struct invocation *invocation)
 {
 	struct dump dump = { .options = invocation->options, .status = EXIT_ALL_GOOD };
@@ -399,7 +388,7 @@ enum exit_status command_dump(const struct invocation *invocation)
 		return EXIT_NOTHING_DONE;
 	}
 	pthread_join(thread, NULL);
-	if (dump.documents && !write_document(dump.documents))
+	if (dump.documents && !json_write_processes(stdout, SCHEMA_VERSION, dump.documents))
 		out_of_memory(&dump);
 	json_decref(dump.documents);
 	if (fflush(stdout) && dump.status == EXIT_ALL_GOOD) {

@@ -27,6 +27,15 @@ struct trace_key {
 	uint32_t pid, number, szmcode, root;
 };
 
+_Static_assert(sizeof(struct trace_key) == 4 * sizeof(uint64_t) + 4 * sizeof(uint32_t), "compared as bytes");
+
+/* Of a struct trace or a struct trace_summary. */
+#define TRACE_KEY(of_pid, trace) ((struct trace_key){ \
+	.address = (trace)->address, .mcode = (trace)->mcode, \
+	.startpt = (trace)->startpt, .startpc = (trace)->startpc, \
+	.pid = (uint32_t)(of_pid), .number = (trace)->number, \
+	.szmcode = (trace)->szmcode, .root = (trace)->root })
+
 struct seen_trace {
 	struct trace_key key;
 	uint64_t samples, cpu_ns;
@@ -93,26 +102,9 @@ void trace_survey_free(struct trace_survey *survey)
 
 /*---- Samples ----*/
 
-static struct trace_key key_of_sample(const struct sample *sample)
-{
-	const struct trace *trace = sample->trace;
-	struct trace_key key;
-
-	memset(&key, 0, sizeof(key));
-	key.address = trace->address;
-	key.mcode = trace->mcode;
-	key.startpt = trace->startpt;
-	key.startpc = trace->startpc;
-	key.pid = (uint32_t)sample->pid;
-	key.number = trace->number;
-	key.szmcode = trace->szmcode;
-	key.root = trace->root;
-	return key;
-}
-
 static int add_to_trace(struct trace_survey *survey, const struct sample *sample)
 {
-	struct trace_key key = key_of_sample(sample);
+	struct trace_key key = TRACE_KEY(sample->pid, sample->trace);
 	struct seen_trace *seen;
 	bool added = true;
 
@@ -249,18 +241,9 @@ static const struct function *function_of(const struct reading *reading, const s
 static const struct seen_trace *find_seen(const struct reading *reading,
 					  const struct trace_summary *trace)
 {
-	struct trace_key key;
+	struct trace_key key = TRACE_KEY(reading->pid, trace);
 	struct seen_trace *seen;
 
-	memset(&key, 0, sizeof(key));
-	key.address = trace->address;
-	key.mcode = trace->mcode;
-	key.startpt = trace->startpt;
-	key.startpc = trace->startpc;
-	key.pid = (uint32_t)reading->pid;
-	key.number = trace->number;
-	key.szmcode = trace->szmcode;
-	key.root = trace->root;
 	HASH_FIND(hh, reading->survey->traces, &key, sizeof(key), seen);
 	if (seen)
 		seen->is_there = true;

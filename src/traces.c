@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "output/json_values.h"
 #include "src/choose.h"
 #include "src/clock.h"
 #include "src/message.h"
@@ -170,18 +171,6 @@ static bool sample(struct traces_command *command)
 	return !choose_explain_failure(&command->result, NULL);
 }
 
-/* False when memory is short. */
-static bool write_document(json_t *processes)
-{
-	json_t *document = json_pack("{s:i, s:O}", "version", SCHEMA_VERSION, "processes", processes);
-	bool good = document && json_dumpf(document, stdout, JSON_INDENT(1)) == 0;
-
-	json_decref(document);
-	if (good)
-		putchar('\n');
-	return good || ferror(stdout);
-}
-
 static void run(struct traces_command *command)
 {
 	const struct options *options = command->options;
@@ -211,7 +200,7 @@ static void run(struct traces_command *command)
 		return;
 	}
 	pthread_join(thread, NULL);
-	if (command->documents && !write_document(command->documents))
+	if (command->documents && !json_write_processes(stdout, SCHEMA_VERSION, command->documents))
 		out_of_memory(command);
 }
 

@@ -2,14 +2,15 @@
  * signals: a library that counts the signals of a Lua program, which calls
  * signals_begin(), signals_work() until that returns false, and signals_print().
  */
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t alarms, children, received, disordered, finished;
+#include "../targets/queued_signals.h"
+
+static volatile sig_atomic_t alarms, children;
 static int started;
 
 static void on_alarm(int signal)
@@ -22,20 +23,6 @@ static void on_child(int signal)
 {
 	(void)signal;
 	children++;
-}
-
-/* SIGRTMIN signals carry 0, 1, 2, ... and then -1. */
-static void on_queued(int signal, siginfo_t *info, void *context)
-{
-	(void)signal;
-	(void)context;
-	if (info->si_value.sival_int == -1) {
-		finished = 1;
-		return;
-	}
-	if (info->si_value.sival_int != received)
-		disordered++;
-	received++;
 }
 
 void signals_begin(void)
