@@ -39,7 +39,7 @@ def test_every_format_is_whole(liar, tmp_path):
         result = ljspy.run("report", recording, "-f", name, "--lines", "-o", made)
         assert result.returncode == ljspy.OK, result.stderr
         text = gzip.decompress(made.read_bytes()) if name == "pprof" else made.read_bytes()
-        assert len(text) > 100
+        assert text
         if name == "pprof":
             continue
         text = text.decode()	# all of it is UTF-8
