@@ -57,6 +57,11 @@ def test_every_format_is_whole(liar, tmp_path):
     assert report.returncode == ljspy.OK and is_clean(report.stdout + report.stderr)
 
 
+def test_what_its_objects_do_not_confirm_is_lost_and_said_so(liar, tmp_path):
+    recording = ljspy.record(tmp_path, "-p", liar.pid, seconds=1, rate=1000)
+    assert recording.stats["lost"]["layout not confirmed"] == recording.stats["samples"] > 0
+
+
 def test_every_coroutine_is_told_or_lost(liar):
     text = ljspy.run("dump", "-p", liar.pid)
     assert text.returncode in (ljspy.OK, 1), text.stderr
