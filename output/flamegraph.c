@@ -168,7 +168,7 @@ static void write_frames(FILE *out, const struct graph *graph, const struct fram
 static int write_heatmap(FILE *out, const struct graph *graph, const struct heatmap *heatmap)
 {
 	const struct frame_list *list = &graph->frames;
-	const struct profile_node **listed = calloc(count_listed(list), sizeof(const struct profile_node *));
+	const struct profile_node **listed = calloc(profile_node_count(list->profile) + 1, sizeof(const struct profile_node *));
 	size_t count = 0;
 	int error;
 

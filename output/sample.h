@@ -49,6 +49,9 @@ struct sample {
 					   does, and in recordings; borrowed */
 	uint64_t cpu_ns;	/* CPU time this sample stands for */
 	uint64_t wall_ns;	/* elapsed time this sample stands for */
+	uint64_t loop_ns;	/* when the thread's event loop came back from its wait, by its own clock;
+				   0 if not known, and in recordings */
+	uint64_t sleeps;	/* how often the thread has gone to sleep; 0 if not known, and in recordings */
 	const struct frame *frames;	/* leaf first; borrowed */
 	size_t frame_count;
 };
