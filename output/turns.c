@@ -3,11 +3,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-enum { NAME_SIZE = 64 };
+enum {
+	NAME_SIZE = 64,
+	SAME_LOOP_NS = 500 * 1000,	/* the loop's clock has milliseconds */
+};
 
 enum decision {
 	UNDECIDED,
@@ -47,14 +51,19 @@ struct turns {
 	struct loop_thread *threads;
 	struct entry *queue, *queue_end;	/* in time order */
 	uint64_t count;
+	uint64_t clock_step_ns;		/* the loop's clock may be late by so much */
 };
 
 struct turns *turns_new(const struct turns_options *options)
 {
 	struct turns *turns = calloc(1, sizeof(*turns));
+	struct timespec step = { 0 };
 
-	if (turns)
-		turns->options = *options;
+	if (!turns)
+		return NULL;
+	turns->options = *options;
+	clock_getres(CLOCK_MONOTONIC_COARSE, &step);
+	turns->clock_step_ns = (uint64_t)step.tv_nsec + 2 * SAME_LOOP_NS;
 	return turns;
 }
 
@@ -185,6 +194,7 @@ static int begin_turn(struct turns *turns, struct loop_thread *thread, const str
 	of->turn = (struct turn){ .pid = sample->pid, .tid = sample->tid, .number = ++turns->count };
 	if (knows_begin(thread, sample)) {
 		of->turn.begin_ns = sample->loop_ns;
+		of->turn.slack_ns = turns->clock_step_ns;
 	} else {
 		of->turn.begin_ns = middle(before_ns, sample->time_ns);
 		of->turn.slack_ns = (sample->time_ns - before_ns) / 2;
@@ -199,8 +209,8 @@ static bool goes_on(const struct loop_thread *thread, const struct sample *sampl
 {
 	if (!thread->turn)
 		return false;
-	if (sample->loop_ns || thread->loop_ns)
-		return sample->loop_ns == thread->loop_ns;
+	if (sample->loop_ns && thread->loop_ns)
+		return sample->loop_ns - thread->loop_ns + SAME_LOOP_NS <= 2 * SAME_LOOP_NS;
 	return sample->sleeps && sample->sleeps == thread->sleeps;
 }
 

@@ -14,6 +14,7 @@
 #include "src/target/core_maps.h"
 #include "src/target/known_files.h"
 #include "src/target/live_memory.h"
+#include "src/target/loop_clock.h"
 #include "src/target/maps.h"
 #include "src/target/resident.h"
 #include "unwind/arm64_thread.h"
@@ -70,6 +71,8 @@ struct lua_process {
 	struct namer *namer;
 	struct looked_at *looked_at;
 	bool has_modules;
+	bool has_sought_clock;
+	uint64_t loop_clock;		/* address of an event loop's clock; 0 if there is none */
 	struct capture capture;
 	struct merged_stack stack;
 };
@@ -453,7 +456,20 @@ static int set_modules(struct lua_process *process)
 	native_reset(process->native);
 	namer_reset(process->namer);
 	process->has_modules = true;
+	process->has_sought_clock = false;
 	return 0;
+}
+
+uint64_t lua_process_loop_clock(struct lua_process *process)
+{
+	if (!process->has_sought_clock) {
+		process->has_sought_clock = true;
+		process->loop_clock = 0;
+		for (size_t i = 0; i < image_module_count(process->image) && !process->loop_clock; i++)
+			loop_clock_find(process->memory, image_module(process->image, i)->base,
+					&process->loop_clock);
+	}
+	return process->loop_clock ? loop_clock_read(process->memory, process->loop_clock) : 0;
 }
 
 /*---- States ----*/

@@ -75,6 +75,8 @@ size_t lua_process_universe_count(const struct lua_process *process);
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
 const char *lua_process_universe_path(const struct lua_process *process, size_t index);	/* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
+/* When its event loop began the turn at hand, see loop_clock.h; 0 if that is not known. */
+uint64_t lua_process_loop_clock(struct lua_process *process);
 
 /* Copy what belongs to a thread that holds still with these registers. */
 void lua_process_capture(struct lua_process *process, const struct registers *registers,

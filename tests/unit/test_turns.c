@@ -1,0 +1,203 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "output/turn_report.h"
+#include "tests/made_up.h"
+
+enum { MS = 1000000, THRESHOLD_MS = 20 };
+
+/* What was handed on. */
+static struct {
+	struct turn_report *report;
+	uint64_t last_ns;	/* samples are in time order */
+	unsigned samples, long_turns, turns;
+	uint64_t long_ns, weights_ns;
+} seen;
+
+static int take(void *context, const struct turn *turn, const struct sample *sample)
+{
+	(void)context;
+	assert_true(sample->time_ns >= seen.last_ns);
+	seen.last_ns = sample->time_ns;
+	seen.samples++;
+	seen.weights_ns += sample->wall_ns;
+	return turn_report_add(seen.report, turn, sample);
+}
+
+static int close_turn(void *context, const struct turn *turn, bool is_long)
+{
+	(void)context;
+	seen.turns++;
+	seen.long_turns += is_long;
+	if (is_long)
+		seen.long_ns += turn->end_ns - turn->begin_ns;
+	return turn_report_close(seen.report, turn, is_long);
+}
+
+static const struct function *handler, *reader, *sleeper;
+
+static struct turns *begin(void)
+{
+	const struct turns_options options = { .threshold_ns = THRESHOLD_MS * MS, .take = take, .close = close_turn };
+	struct turns *turns = turns_new(&options);
+
+	memset(&seen, 0, sizeof(seen));
+	seen.report = turn_report_new(options.threshold_ns);
+	handler = lua("handle", "@app.lua", 10);
+	reader = other(FRAME_BUILTIN, "io.read", NULL);
+	sleeper = other(FRAME_BUILTIN, "os.execute", NULL);
+	assert_non_null(turns);
+	assert_non_null(seen.report);
+	return turns;
+}
+
+static void end(struct turns *turns)
+{
+	assert_int_equal(turns_finish(turns), 0);
+	turns_free(turns);
+}
+
+struct look {
+	unsigned ms;
+	enum thread_state state;
+	uint32_t line;
+	const struct function *const *callee;
+	unsigned loop_ms, sleeps;
+	pid_t tid;
+};
+
+static void look(struct turns *turns, struct look look)
+{
+	struct frame frames[] = {
+		{ .function = look.callee ? *look.callee : NULL }, { .function = handler, .line = look.line },
+	};
+	const struct sample sample = {
+		.time_ns = (uint64_t)look.ms * MS, .pid = 7, .tid = look.tid ? look.tid : 7,
+		.thread_state = look.state, .vm_state = VM_STATE_C, .wall_ns = 1,
+		.loop_ns = (uint64_t)look.loop_ms * MS, .sleeps = look.sleeps,
+		.frames = look.callee ? frames : frames + 1, .frame_count = look.callee ? 2 : 1,
+	};
+
+	assert_int_equal(turns_add(turns, &sample), 0);
+}
+
+static const json_t *line_at(const json_t *report, size_t index)
+{
+	const json_t *line = json_array_get(json_object_get(report, "lines"), index);
+
+	assert_non_null(line);
+	return line;
+}
+
+static double number(const json_t *object, const char *name)
+{
+	return json_number_value(json_object_get(object, name));
+}
+
+/* One turn of 100 ms and several short ones; the loop's clock says where they begin. */
+static void a_clock_of_the_loop_tells_turns_apart(void **state)
+{
+	struct turns *turns = begin();
+	json_t *json;
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 11, NULL, .loop_ms = 995 });
+	look(turns, (struct look){ 1010, THREAD_RUNNING, 11, NULL, .loop_ms = 1009 });
+	look(turns, (struct look){ 1020, THREAD_RUNNING, 11, NULL, .loop_ms = 1012 });
+	look(turns, (struct look){ 1060, THREAD_BLOCKED, 15, &sleeper, .loop_ms = 1012 });
+	look(turns, (struct look){ 1100, THREAD_BLOCKED, 15, &sleeper, .loop_ms = 1012 });
+	look(turns, (struct look){ 1115, THREAD_RUNNING, 11, NULL, .loop_ms = 1112 });
+	look(turns, (struct look){ 1120, THREAD_IDLE, 0, NULL, .loop_ms = 1112 });
+	end(turns);
+	assert_int_equal(seen.turns, 4);
+	assert_int_equal(seen.long_turns, 1);
+	assert_int_equal(seen.samples, 3);
+	assert_int_equal(seen.long_ns, 94 * MS);	/* up to 1106, between the last look at it and the next one's begin */
+	assert_int_equal(seen.weights_ns, seen.long_ns);
+	json = turn_report_json(seen.report);
+	assert_int_equal(number(json, "long_turns"), 1);
+	assert_string_equal(json_string_value(json_object_get(line_at(json, 0), "doing")), "os.execute [builtin]");
+	assert_int_equal(number(line_at(json, 0), "line"), 15);
+	assert_int_equal(number(line_at(json, 0), "ms"), 66);
+	assert_int_equal(number(line_at(json, 1), "ms"), 28);
+	json_decref(json);
+	turn_report_free(seen.report);
+}
+
+/* Without one, a turn goes on as long as its thread does not go to sleep once more. */
+static void sleeps_tell_turns_apart_elsewhere(void **state)
+{
+	struct turns *turns = begin();
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 11, NULL, .sleeps = 4 });	/* not known to be a loop */
+	look(turns, (struct look){ 1100, THREAD_IDLE, 0, NULL, .sleeps = 5 });
+	look(turns, (struct look){ 1110, THREAD_RUNNING, 11, NULL, .sleeps = 5 });
+	look(turns, (struct look){ 1120, THREAD_RUNNING, 11, NULL, .sleeps = 6 });
+	look(turns, (struct look){ 1130, THREAD_BLOCKED, 15, &reader, .sleeps = 8 });
+	look(turns, (struct look){ 1140, THREAD_BLOCKED, 15, &reader, .sleeps = 8 });
+	look(turns, (struct look){ 1150, THREAD_BLOCKED, 15, &reader, .sleeps = 8 });
+	look(turns, (struct look){ 1160, THREAD_IDLE, 0, NULL, .sleeps = 9 });
+	end(turns);
+	assert_int_equal(seen.turns, 3);
+	assert_int_equal(seen.long_turns, 1);
+	assert_int_equal(seen.long_ns, 30 * MS);
+	turn_report_free(seen.report);
+}
+
+/* Of two loops, the samples of the long turns come in time order. */
+static void loops_do_not_get_mixed_up(void **state)
+{
+	struct turns *turns = begin();
+
+	(void)state;
+	for (unsigned ms = 1000; ms <= 1100; ms += 10) {
+		look(turns, (struct look){ ms, THREAD_BLOCKED, 15, &reader, .loop_ms = 999, .tid = 7 });
+		look(turns, (struct look){ ms + 1, ms % 20 ? THREAD_RUNNING : THREAD_IDLE, 11, NULL,
+					   .loop_ms = ms - 2, .tid = 8 });
+		look(turns, (struct look){ ms + 2, ms < 1050 ? THREAD_RUNNING : THREAD_IDLE, 12, NULL,
+					   .loop_ms = 998, .tid = 9 });
+	}
+	end(turns);
+	assert_int_equal(seen.long_turns, 2);
+	assert_int_equal(seen.samples, 11 + 5);
+	assert_int_equal(seen.weights_ns, seen.long_ns);
+	turn_report_free(seen.report);
+}
+
+static void what_goes_on_at_the_end_counts(void **state)
+{
+	struct turns *turns = begin();
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 15, &sleeper, .loop_ms = 999 });
+	look(turns, (struct look){ 1500, THREAD_RUNNING, 15, &sleeper, .loop_ms = 999 });
+	end(turns);
+	assert_int_equal(seen.long_ns, 501 * MS);
+	assert_int_equal(turn_report_print(out, seen.report, UINT64_C(10000) * MS), 0);
+	fclose(out);
+	assert_non_null(strstr(text, "1 turns of 20 ms or more, 501.0 ms of 10.0 s"));
+	assert_non_null(strstr(text, "handle app.lua:15: os.execute [builtin]"));
+	free(text);
+	turn_report_free(seen.report);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_clock_of_the_loop_tells_turns_apart),
+		cmocka_unit_test(sleeps_tell_turns_apart_elsewhere),
+		cmocka_unit_test(loops_do_not_get_mixed_up),
+		cmocka_unit_test(what_goes_on_at_the_end_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
