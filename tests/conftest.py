@@ -11,7 +11,7 @@ import ljspy
 # Where many processes share the machine's CPUs, shares and times hang on how they
 # do: such a test is run once more before it is believed to fail. No test that
 # judges each stack on its own is among them.
-SHARE_CPUS = ("nginx", "processes", "recordings", "containers", "top", "formats")
+SHARE_CPUS = ("nginx", "processes", "recordings", "containers", "top", "formats", "clocks")
 
 
 def pytest_collection_modifyitems(items):
@@ -31,13 +31,6 @@ def built():
     """ljspy itself, for the tests that run it."""
     if not ljspy.LJSPY.exists():
         pytest.skip(f"{ljspy.LJSPY} is not built")
-
-
-@pytest.fixture
-def wall_clock(built):
-    """For tests of --clock wall."""
-    if "--clock" not in ljspy.run("--help").stdout:
-        pytest.skip("this ljspy has no --clock")
 
 
 @pytest.fixture
