@@ -206,13 +206,15 @@ json_t *figures_json(const struct figures *figures)
 	return object;
 }
 
-int figures_write_json(FILE *out, const struct figures *figures)
+int figures_write_json(FILE *out, const struct figures *figures, json_t *others)
 {
 	json_t *object = figures_json(figures);
 	int result;
 
-	if (!object)
+	if (!object || (others && json_object_update(object, others))) {
+		json_decref(object);
 		return -ENOMEM;
+	}
 	/* So many digits hold nanoseconds over days, and do not print 0.1 as 0.10000000000000001. */
 	result = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 	json_decref(object);

@@ -53,7 +53,10 @@ void figures_print(FILE *out, const struct figures *figures);
  */
 json_t *figures_json(const struct figures *figures);
 
-/* 0, -ENOMEM or -EIO (the stream's own error is in errno). */
-int figures_write_json(FILE *out, const struct figures *figures);
+/*
+ * The same, to a stream, with other members if there are any: an object, which
+ * is borrowed, or NULL. 0, -ENOMEM or -EIO (the stream's own error is in errno).
+ */
+int figures_write_json(FILE *out, const struct figures *figures, json_t *others);
 
 #endif

@@ -263,6 +263,9 @@ int turns_add(struct turns *turns, const struct sample *sample)
 
 	if (!thread)
 		return -ENOMEM;
+	/* Of what tells no turn, nothing can be said. */
+	if (!sample->loop_ns && !sample->sleeps && sample->thread_state != THREAD_IDLE)
+		return 0;
 	thread->is_loop |= sample->loop_ns != 0 || sample->thread_state == THREAD_IDLE;
 	if (sample->thread_state == THREAD_IDLE)
 		end_turn(turns, thread, sample->time_ns);

@@ -42,6 +42,8 @@ enum {
 	OPTION_DWARF,
 	OPTION_INVERTED,
 	OPTION_HEATMAP,
+	OPTION_BLOCKED,
+	OPTION_THRESHOLD,
 	OPTION_MIN_PERCENT,
 	OPTION_SINCE,
 	OPTION_UNTIL,
@@ -55,6 +57,7 @@ enum {
 };
 
 static const uint64_t second_ns = 1000000000u;
+static const uint64_t blocked_default_ns = 20000000u, blocked_min_ns = 1000000u;
 static const uint64_t duration_max_ns = 366 * 24 * 3600 * UINT64_C(1000000000);
 
 static const struct {
@@ -74,6 +77,8 @@ static const struct {
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "clock", OPTION_CLOCK, RECORD, "CLOCK", "cpu: what runs (default); wall: what sleeps, too" },
+	{ "blocked", OPTION_BLOCKED, RECORD, NULL, "what keeps an event loop from others for 20ms or more" },
+	{ "threshold", OPTION_THRESHOLD, RECORD, "TIME", "... or for so long, from 1ms on" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
 	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
@@ -526,6 +531,15 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		message_error("The rate is to be a number from 1 to %d, in samples per second.",
 			      OPTIONS_RATE_MAX);
 		return false;
+	case OPTION_BLOCKED:
+		if (!options->blocked_ns)
+			options->blocked_ns = blocked_default_ns;
+		return true;
+	case OPTION_THRESHOLD:
+		if (parse_duration(argument, &options->blocked_ns) && options->blocked_ns >= blocked_min_ns)
+			return true;
+		message_error("\"%s\" is not a threshold from 1ms on.", argument);
+		return false;
 	case OPTION_CLOCK:
 		return parse_clock(argument, &options->clock);
 	case OPTION_STATS:
@@ -698,6 +712,26 @@ static bool check_targets(const struct options *options)
 	return false;
 }
 
+/*
+ * Looks come at a random moment of each period: two are less than two periods
+ * apart, in which no turn that is asked for may pass.
+ */
+static bool settle_blocked(struct options *options)
+{
+	uint64_t rate_hz = (2 * second_ns + options->blocked_ns - 1) / (options->blocked_ns ? options->blocked_ns : 1);
+
+	if (!options->blocked_ns)
+		return true;
+	if (options->no_stop) {
+		message_error("--blocked cannot do without stops.");
+		return false;
+	}
+	options->clock = PROFILE_WALL_TIME;
+	if (options->rate_hz < rate_hz)
+		options->rate_hz = (unsigned int)rate_hz;
+	return true;
+}
+
 /* True to go on; otherwise *ret_status is what to exit with. */
 static bool parse_arguments(int argc, char **argv, struct options *options, enum exit_status *ret_status)
 {
@@ -736,7 +770,7 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 		}
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
-	       check_targets(options) && choose_format(options);
+	       check_targets(options) && settle_blocked(options) && choose_format(options);
 }
 
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status)

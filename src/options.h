@@ -64,6 +64,7 @@ struct options {
 	const char *core;	/* core file; NULL if not given */
 	bool inverted;
 	bool heatmap;
+	uint64_t blocked_ns;	/* only turns of event loops that take so long; 0: all there is */
 	double min_percent;	/* 0 if not given */
 	char **recordings;	/* files, up to NULL */
 	uint64_t since_ns;	/* after the beginning of each recording */

@@ -11,6 +11,8 @@
 #include "output/recording_reader.h"
 #include "output/recording_writer.h"
 #include "output/session.h"
+#include "output/turn_report.h"
+#include "output/turns.h"
 #include "src/choose.h"
 #include "src/clock.h"
 #include "src/message.h"
@@ -37,6 +39,12 @@ struct recording {
 	struct progress progress;
 	int error;		/* that ended the writing, a positive errno; 0 if none */
 	uint64_t missing;	/* samples for which memory was short */
+
+	/* Where only long turns of event loops are wanted; else NULL. */
+	struct turns *turns;
+	struct turn_report *turn_report;
+	json_t *others;		/* of the figures as JSON: what there is to tell of turns */
+	struct figures kept;	/* of the samples in the recording */
 };
 
 static bool is_good(struct recording *recording, int error)
@@ -46,10 +54,44 @@ static bool is_good(struct recording *recording, int error)
 	return recording->error == 0;
 }
 
+/* A sample of a long turn. */
+static int keep_sample(void *context, const struct turn *turn, const struct sample *sample)
+{
+	struct recording *recording = context;
+	int error = turn_report_add(recording->turn_report, turn, sample);
+
+	figures_add_sample(&recording->kept, sample);
+	return error ? error : recording_writer_add(recording->writer, sample);
+}
+
+static int close_turn(void *context, const struct turn *turn, bool is_long)
+{
+	struct recording *recording = context;
+
+	return turn_report_close(recording->turn_report, turn, is_long);
+}
+
+static bool begin_turns(struct recording *recording)
+{
+	const struct turns_options options = {
+		.threshold_ns = recording->options->blocked_ns,
+		.take = keep_sample,
+		.close = close_turn,
+		.context = recording,
+	};
+
+	if (!options.threshold_ns)
+		return true;
+	recording->turns = turns_new(&options);
+	recording->turn_report = turn_report_new(options.threshold_ns);
+	return recording->turns && recording->turn_report;
+}
+
 static void take_sample(void *context, const struct sample *sample)
 {
 	struct recording *recording = context;
-	int error = recording_writer_add(recording->writer, sample);
+	int error = recording->turns ? turns_add(recording->turns, sample)
+				     : recording_writer_add(recording->writer, sample);
 
 	if (is_good(recording, error) && error)
 		recording->missing++;
@@ -127,11 +169,25 @@ static bool finish_recording(struct recording *recording)
 	return good;
 }
 
+/* Of long turns only, what was seen elsewhere does not count. */
+static struct figures figures_to_show(const struct recording *recording)
+{
+	struct figures figures = recording->result.figures;
+
+	if (recording->turns) {
+		figures.samples = recording->kept.samples;
+		memcpy(figures.lost, recording->kept.lost, sizeof(figures.lost));
+		memcpy(figures.frames, recording->kept.frames, sizeof(figures.frames));
+	}
+	return figures;
+}
+
 /* From what has been recorded. */
 static bool render_recording(struct recording *recording)
 {
 	struct recording_reader *reader = NULL;
 	struct filter *filter = NULL;
+	struct figures figures = figures_to_show(recording);
 	bool good = false;
 	int error;
 
@@ -145,20 +201,34 @@ static bool render_recording(struct recording *recording)
 	filter = filter_new(recording_reader_samples(reader), recording->functions,
 			    &recording->options->filter);
 	good = filter ? render(&recording->output, recording->options, filter_samples(filter),
-			       &recording->session, &recording->result.figures)
+			       &recording->session, &figures)
 		      : render_finish(&recording->output, -ENOMEM);
 	filter_free(filter);
 	recording_reader_close(reader);
 	return good;
 }
 
+/* Tell of the turns, which needs the functions of their samples: before anything is rendered. */
+static bool finish_turns(struct recording *recording)
+{
+	bool good;
+
+	if (!recording->turns)
+		return true;
+	good = is_good(recording, turns_finish(recording->turns));
+	turn_report_print(stderr, recording->turn_report, recording->result.figures.duration_ns);
+	recording->others = json_pack("{s:o}", "blocked", turn_report_json(recording->turn_report));
+	return good && recording->others;
+}
+
 static bool write_results(struct recording *recording)
 {
 	const char *path = recording->output.path;
 	const struct figures *figures = &recording->result.figures;
+	bool good = finish_turns(recording);
 	int error = recording_writer_finish(recording->writer, &recording->session, figures);
-	bool good = is_good(recording, error);
 
+	good &= is_good(recording, error);
 	recording_writer_free(recording->writer);
 	recording->writer = NULL;
 	if (recording->scratch && !good)
@@ -169,8 +239,8 @@ static bool write_results(struct recording *recording)
 		good = finish_recording(recording);
 	if (recording->stats.stream) {
 		errno = 0;
-		good &= render_finish(&recording->stats,
-				      figures_write_json(recording->stats.stream, figures));
+		good &= render_finish(&recording->stats, figures_write_json(recording->stats.stream, figures,
+									    recording->others));
 	}
 	figures_print(stderr, figures);
 	if (good)
@@ -261,7 +331,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 	int error;
 
 	recording->session.command_line = invocation->command_line;
-	error = begin(recording);
+	error = begin_turns(recording) ? begin(recording) : -ENOMEM;
 	if (error) {
 		message_error_errno(-error, "starting to record");
 		return EXIT_NOTHING_DONE;
@@ -277,6 +347,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.allow_attach = options->allow_attach,
 		.rate_hz = options->rate_hz,
 		.wall_clock = options->clock == PROFILE_WALL_TIME,
+		.turns = options->blocked_ns > 0,
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native, .traces = options->traces },
 		.layout = options->layout,
@@ -334,6 +405,9 @@ enum exit_status command_record(const struct invocation *invocation)
 	if (recording->scratch)
 		fclose(recording->scratch);
 	recording_writer_free(recording->writer);
+	turns_free(recording->turns);
+	turn_report_free(recording->turn_report);
+	json_decref(recording->others);
 	functions_free(recording->functions);
 	free(target);
 	free(default_path);

@@ -139,6 +139,20 @@ uint64_t sampler_take_all(struct time_account *account)
 	return taken;
 }
 
+/* A stop is a sleep, too, as the kernel counts. */
+void target_note_turn(const struct sampler *sampler, struct target *target, struct thread *thread,
+		      struct thread_record *record)
+{
+	uint64_t sleeps;
+
+	if (!sampler->options->turns)
+		return;
+	record->loop_ns = thread->tid == target->pid ? lua_process_loop_clock(target->process) : 0;
+	record->sleeps = 0;
+	if (!record->loop_ns && thread_count_sleeps(target->threads, thread, &sleeps) == 0)
+		record->sleeps = 1 + sleeps - record->stops;
+}
+
 /* lost: why there is nothing to unwind, or LOST_COUNT. */
 static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 			       const struct thread *thread, struct thread_record *record,
@@ -153,6 +167,8 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		.thread_name = thread->name,
 		.thread_state = THREAD_RUNNING,
 		.cpu_ns = sampler_take_weight(sampler, &record->on_cpu),
+		.loop_ns = record->loop_ns,
+		.sleeps = record->sleeps,
 	};
 	struct frame lost_frame;
 
@@ -190,6 +206,8 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		lua_process_settle(target->process);
 		lua_process_capture(target->process, &registers, &record->hints);
 	}
+	record->stops++;
+	target_note_turn(sampler, target, thread, record);
 	/* On the same CPU, the thread may run for some milliseconds before ljspy does again. */
 	end = clock_now_ns(CLOCK_MONOTONIC);
 	tracer_resume(sampler->tracer, thread->tracee);

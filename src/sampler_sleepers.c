@@ -35,6 +35,8 @@ static void deliver_sleep(struct sampler *sampler, struct target *target,
 		.thread_state = sleep->thread_state,
 		.vm_state = sleep->vm_state,
 		.wall_ns = wall_ns,
+		.loop_ns = record->loop_ns,
+		.sleeps = record->sleeps,
 		.frames = sleep->frames,
 		.frame_count = sleep->frame_count,
 	};
@@ -98,7 +100,8 @@ static bool note_sleep(struct target *target, struct thread_record *record, enum
  * A thread that has not been given a CPU since it was read sleeps where it did.
  * False if it runs.
  */
-static bool read_sleeper(struct target *target, struct thread *thread, struct thread_record *record)
+static bool read_sleeper(const struct sampler *sampler, struct target *target, struct thread *thread,
+			 struct thread_record *record)
 {
 	enum lost_reason lost = LOST_COUNT;
 	struct thread_call call;
@@ -119,6 +122,7 @@ static bool read_sleeper(struct target *target, struct thread *thread, struct th
 		lost = LOST_NOT_STOPPED;
 		break;
 	}
+	target_note_turn(sampler, target, thread, record);
 	record->sleep.known = note_sleep(target, record, lost, state, &call) &&
 			      lost != LOST_RAN_MEANWHILE && thread->runs > 0;
 	record->sleep.runs = thread->runs;
@@ -134,7 +138,7 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 	if (!record->is_told && record->has_run && record->sleep.known)
 		deliver_sleep(sampler, target, record, sampler_take_all(&record->asleep));
 	record->is_told |= record->has_run;
-	if (!read_sleeper(target, thread, record))
+	if (!read_sleeper(sampler, target, thread, record))
 		return false;
 	target_measure(target, thread, record);
 	record->is_told |= is_worth_telling(target, record);

@@ -62,6 +62,9 @@ struct thread_record {
 	uint64_t measured_ns;		/* up to when; 0: from the first measurement on */
 	uint64_t cpu_ns, waited_ns;	/* what the thread had then */
 
+	uint64_t loop_ns, sleeps;	/* as in samples; only where they are wanted */
+	uint64_t stops;			/* how often it was stopped for a sample */
+
 	struct sleep sleep;
 	bool is_told;			/* of its sleep there are samples: see sampler_sleepers.c */
 	UT_hash_handle hh;
@@ -137,6 +140,10 @@ void target_open_record(struct thread_record *record, const struct thread *threa
 /* How much of a thread's time its sample stands for; it is no longer pending. */
 uint64_t sampler_take_weight(const struct sampler *sampler, struct time_account *account);
 uint64_t sampler_take_all(struct time_account *account);
+
+/* While the thread holds still: which turn of its event loop it is in, for its next sample. */
+void target_note_turn(const struct sampler *sampler, struct target *target, struct thread *thread,
+		      struct thread_record *record);
 
 /* Count the sample and hand it on. */
 void target_deliver(struct sampler *sampler, struct target *target, const struct sample *sample);

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/target/proc_file.h"
+
 enum {
 	/* Look again at least so often. */
 	RESCAN_NS = 1000 * 1000 * 1000,
@@ -22,6 +24,8 @@ enum {
 	THREAD_PATH_MAX = 32,
 	/* No file of a thread that is read here is longer. */
 	THREAD_FILE_MAX = 1024,
+	/* But this one. */
+	STATUS_MAX = 8192,
 };
 
 struct threads {
@@ -375,6 +379,28 @@ int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret
 	thread->cpu_ns = cpu_ns;
 	thread->waited_ns = strtoull(at, &at, 10);
 	thread->runs = strtoull(at, NULL, 10);
+	return 0;
+}
+
+int thread_count_sleeps(const struct threads *threads, const struct thread *thread, uint64_t *ret_count)
+{
+	static const char label[] = "\nvoluntary_ctxt_switches:";
+	int fd = open_thread_file(threads, thread->tid, "status");
+	char text[STATUS_MAX];
+	const char *found;
+	ssize_t length;
+
+	if (fd < 0)
+		return fd;
+	length = proc_file_fill(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (length < 0)
+		return -ESRCH;
+	text[length] = '\0';
+	found = strstr(text, label);
+	if (!found)
+		return -ESRCH;
+	*ret_count = strtoull(found + sizeof(label) - 1, NULL, 10);
 	return 0;
 }
 

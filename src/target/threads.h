@@ -76,6 +76,12 @@ void thread_read_name(const struct threads *threads, struct thread *thread);
 int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns);
 
 /*
+ * How often the thread has gone to sleep, a stop being a sleep as well; exact
+ * while it sleeps or is held. 0 or -ESRCH.
+ */
+int thread_count_sleeps(const struct threads *threads, const struct thread *thread, uint64_t *ret_count);
+
+/*
  * What the thread is doing, without stopping it: THREAD_RUNNING (on a CPU or
  * waiting for one), THREAD_BLOCKED (asleep, idle or not), or
  * THREAD_UNINTERRUPTIBLE where the kernel tells. 0 or -ESRCH.

@@ -49,7 +49,7 @@ static void the_json_has_units_in_its_names(void **state)
 
 	(void)state;
 	assert_non_null(out);
-	assert_int_equal(figures_write_json(out, &figures), 0);
+	assert_int_equal(figures_write_json(out, &figures, NULL), 0);
 	fclose(out);
 	object = json_loads(text, 0, NULL);
 	assert_non_null(object);

@@ -1,0 +1,100 @@
+"""Turns of event loops that keep others waiting."""
+
+import json
+import os
+import pathlib
+import threading
+
+import pytest
+
+import ljspy
+import nginx_server
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "turns.lua"
+BLOCKED_MS = 300
+
+
+def record(directory, *arguments):
+    """What was found of long turns, and the stacks of those that were drawn."""
+    arguments = ["-o", directory / "blocked.folded", "--stats", directory / "stats.json", *arguments]
+    result = ljspy.run("record", "--blocked", *arguments)
+    assert result.returncode == ljspy.OK, result.stderr
+    found = json.loads((directory / "stats.json").read_text())["blocked"]
+    return result, found, stacks.parse_folded((directory / "blocked.folded").read_text())
+
+
+def assert_found_first(found, samples, line, turns):
+    """Of all lines, the one that blocks is told of first: when it did, and for how long."""
+    first = found["lines"][0]
+    assert first["line"] == line and first["doing"].startswith("os.execute")
+    assert 1 <= first["turns"] <= turns
+    assert found["turn_ms"]["max"] + found["slack_ms"] >= BLOCKED_MS
+    assert sum(step["turns"] for step in found["histogram"]) == found["long_turns"]
+    assert ljspy.weight_of(samples) / 1000 == pytest.approx(found["long_ms"], abs=0.1)
+    assert any("os.execute" in frame for sample in samples for frame in sample.frames)
+
+
+def test_blocking_line_of_a_loop_is_found_first(tmp_path):
+    result, found, samples = record(tmp_path, "--", ljspy.luajit("luajit"), PROGRAM, 3)
+    line, blocked = map(int, result.stdout.split())
+    assert_found_first(found, samples, line, blocked)
+    assert f"turns.lua:{line}: os.execute" in result.stderr
+
+
+CONFIG = """
+daemon off;
+pid @DIRECTORY@/nginx.pid;
+error_log @DIRECTORY@/error.log info;
+load_module @PACKAGES@/libnginx-mod-http-ndk/usr/lib/nginx/modules/ndk_http_module.so;
+load_module @PACKAGES@/libnginx-mod-http-lua/usr/lib/nginx/modules/ngx_http_lua_module.so;
+user nobody nogroup;
+events { worker_connections 64; }
+http {
+	access_log off;
+	client_body_temp_path body;
+	proxy_temp_path proxy;
+	fastcgi_temp_path fastcgi;
+	uwsgi_temp_path uwsgi;
+	scgi_temp_path scgi;
+	lua_package_path "@PACKAGES@/lua-resty-core/usr/share/lua/5.1/?.lua;@PACKAGES@/lua-resty-lrucache/usr/share/lua/5.1/?.lua;;";
+	server {
+		listen 127.0.0.1:@PORT@;
+		location /quick { content_by_lua_block {
+			ngx.sleep(0.002)
+			ngx.print(#tostring(ngx.var.args))
+		} }
+		location /blocks { content_by_lua_block {
+			local begin = 0
+			os.execute("sleep 0.3")
+			ngx.print("done")
+		} }
+	}
+}
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody")
+def test_blocking_line_of_nginx_is_found_first(tmp_path):
+    with nginx_server.Nginx(tmp_path / "nginx", CONFIG) as server:
+        server.wait_answers("/quick", "/blocks")
+        asked, over = [], threading.Event()
+
+        def ask():
+            while not over.is_set():
+                server.get("/quick")
+                if len(asked) % 10 == 5:
+                    server.get("/blocks")
+                asked.append(1)
+
+        client = threading.Thread(target=ask)
+        client.start()
+        try:
+            _, found, samples = record(tmp_path, "-p", server.worker, "-d", "3s")
+        finally:
+            over.set()
+            client.join()
+    assert_found_first(found, samples, 3, len(asked) // 10 + 1)
+    assert found["lines"][0]["phase"] == "content"

@@ -1,0 +1,37 @@
+-- An event loop whose turns do known things: turns.lua SECONDS. One in twenty
+-- blocks; its line and how often it did are written at the end.
+
+local ffi = require("ffi")
+
+ffi.cdef([[
+int epoll_create1(int flags);
+int epoll_wait(int fd, void *events, int most, int timeout_ms);
+]])
+
+local events = ffi.new("char[64]")
+local epoll = ffi.C.epoll_create1(0)
+local blocked = 0
+
+local function compute(n)
+	local sum = 0
+	for i = 1, n do
+		sum = sum + i % 7
+	end
+	return sum
+end
+
+local function run_command()
+	os.execute("sleep 0.3")
+end
+
+local begin, turn = os.time(), 0
+repeat
+	ffi.C.epoll_wait(epoll, events, 1, 5)
+	turn = turn + 1
+	compute(1e4)
+	if turn % 20 == 0 then
+		run_command()
+		blocked = blocked + 1
+	end
+until os.time() - begin >= tonumber(arg[1])
+print(debug.getinfo(run_command, "S").linedefined + 1, blocked)
