@@ -35,7 +35,7 @@ struct machine {
 	unsigned id;			/* X86_INS_* */
 	bool exits;			/* a conditional jump out of the trace */
 	bool calls;
-	bool in_head;			/* up to the store of g->vmstate */
+	bool in_head;
 	bool checks_gc;			/* of the step of the collector that a loop or trace begins with */
 	bool stores;
 	bool loads;
@@ -51,12 +51,19 @@ struct machine {
 	uint32_t low_snapshot, high_snapshot;
 };
 
+/* Of an IR instruction, as machine code may show them. */
+struct operands {
+	uint32_t reg[2];		/* RID as a bit */
+	uint32_t constant[2];		/* the lower half; 0 if there is none, or a small one that shows nothing */
+};
+
 struct block {
 	const struct trace *trace;
 	const struct layout *layout;
 	struct machine *machine;
 	size_t count;
 	struct trace_instruction *ir;	/* by reference, less TRACE_REF_BASE */
+	struct operands *operands;	/* likewise */
 	uint32_t ir_count;
 };
 
@@ -203,14 +210,22 @@ static void mark_gc_checks(struct block *block)
 	}
 }
 
-/* The head ends with the store of the trace's number as g->vmstate (asm_head_root(), asm_head_side()). */
+/*
+ * The head ends with the store of the trace's number as g->vmstate
+ * (asm_head_root(), asm_head_side()), and with BASE and what else is kept in
+ * registers throughout being loaded.
+ */
 static size_t head_length(const struct block *block)
 {
-	for (size_t i = 0; i < block->count && i < HEAD_MAX; i++)
+	size_t length = 0;
+
+	for (size_t i = 0; i < block->count && i < HEAD_MAX && !length; i++)
 		if (block->machine[i].id == X86_INS_MOV && block->machine[i].stores &&
 		    block->machine[i].immediate == block->trace->number)
-			return i + 1;
-	return 0;
+			length = i + 1;
+	while (length && length < block->count && block->machine[length].reloads)
+		length++;
+	return length;
 }
 
 static void mark_head(struct block *block)
@@ -414,49 +429,30 @@ static bool loads_operand(const struct block *block, const struct trace_instruct
 	return false;
 }
 
-/* The value of a constant operand, or of the slot's key that one is. */
-static bool constant_operand(const struct block *block, uint32_t ref, uint64_t *ret_value)
-{
-	struct trace_instruction slot;
-
-	if (ref < TRACE_REF_BIAS && trace_instruction(block->trace, block->layout, ref, &slot) &&
-	    slot.op == IR_KSLOT)
-		ref = slot.op1;
-	return ref < TRACE_REF_BIAS && trace_constant(block->trace, block->layout, ref, ret_value);
-}
-
 /*
  * What the machine instruction reads: the registers of the operands, or a
- * constant. Small numbers stand for too much else. Of an object in a slot's 64
- * bits, the type is in the upper half (lj_obj.h), so the lower is compared.
+ * constant.
  */
-static int fit_operands(const struct block *block, const struct machine *machine,
-			const struct trace_instruction *ins)
+static int fit_operands(const struct machine *machine, const struct operands *operands)
 {
-	const uint32_t refs[] = { ins->op1, ins->op2 };
 	int value = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
-		uint64_t constant;
+		uint32_t constant = operands->constant[i];
 
-		if (refs[i] >= TRACE_REF_BASE && refs[i] - TRACE_REF_BASE < block->ir_count) {
-			uint8_t reg = block->ir[refs[i] - TRACE_REF_BASE].reg;
-
-			if (reg < TRACE_REGISTERS && machine->read & 1u << reg)
-				value += FIT_PLAUSIBLE;
-		} else if (constant_operand(block, refs[i], &constant) &&
-			   (uint32_t)constant > UINT16_MAX &&
-			   ((uint32_t)machine->immediate == (uint32_t)constant ||
-			    (uint64_t)machine->displacement == constant)) {
+		if (machine->read & operands->reg[i])
+			value += FIT_PLAUSIBLE;
+		if (constant && (constant == (uint32_t)machine->immediate ||
+				 (int64_t)constant == machine->displacement))
 			value += FIT_OPERAND;
-		}
 	}
 	return value;
 }
 
-static int fit(const struct block *block, const struct machine *machine,
-	       const struct trace_instruction *ins)
+static int fit(const struct block *block, const struct machine *machine, uint32_t ref)
 {
+	const struct trace_instruction *ins = &block->ir[ref - TRACE_REF_BASE];
+	const struct operands *operands = &block->operands[ref - TRACE_REF_BASE];
 	bool sets_result = has_result(ins) && machine->written == ins->reg;
 	int value = 0;
 
@@ -480,7 +476,7 @@ static int fit(const struct block *block, const struct machine *machine,
 		return is_spilled_to(ins, machine) && machine->stored == ins->reg
 			? FIT_OPERAND : FIT_UNLIKELY;
 	if (is_store(ins))
-		return machine->stores ? FIT_GOOD + fit_operands(block, machine, ins) : 0;
+		return machine->stores ? FIT_GOOD + fit_operands(machine, operands) : 0;
 	if (sets_result)
 		value += FIT_RESULT;
 	if (is_typical(ins, machine->id))
@@ -489,7 +485,7 @@ static int fit(const struct block *block, const struct machine *machine,
 		value += FIT_PLAUSIBLE;
 	else if (is_load(ins) && machine->loads)
 		value += sets_result || ins->guard ? FIT_PLAUSIBLE : 0;
-	value += fit_operands(block, machine, ins);
+	value += fit_operands(machine, operands);
 	if (value == 0 && !has_result(ins) && !ins->guard && !may_call(ins))
 		value = FIT_NO_CODE;
 	return value;
@@ -506,7 +502,7 @@ static int fit_together(const struct machine *machine)
 	if (machine->exits)
 		return before->calls ? FIT_AFTER_CALL : FIT_TOGETHER;
 	/* Registers that an instruction has needed get back what they had (ra_restore()). */
-	if (machine->reloads && (before->calls || before->reloads))
+	if (machine->reloads)
 		return FIT_TOGETHER;
 	return before->calls || before->exits ? FIT_AFTER_CALL : 0;
 }
@@ -551,7 +547,7 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 					score = scores[ref - TRACE_REF_BASE] + stay;
 				}
 				next[ref - TRACE_REF_BASE] = score +
-					fit(block, machine, &block->ir[ref - TRACE_REF_BASE]);
+					fit(block, machine, ref);
 			}
 			memcpy(scores + (machine->low - TRACE_REF_BASE),
 			       next + (machine->low - TRACE_REF_BASE),
@@ -612,14 +608,44 @@ static bool lowers_base(const struct block *block, size_t i)
 		: store->base == RID_NONE);
 }
 
+/* The value of a constant, or of the key that a slot of a table is to have. */
+static uint32_t constant_operand(const struct block *block, uint32_t ref)
+{
+	struct trace_instruction slot;
+	uint64_t value;
+
+	if (trace_instruction(block->trace, block->layout, ref, &slot) && slot.op == IR_KSLOT)
+		ref = slot.op1;
+	return trace_constant(block->trace, block->layout, ref, &value) &&
+	       (uint32_t)value > UINT16_MAX ? (uint32_t)value : 0;
+}
+
 static bool load_ir(struct block *block)
 {
 	block->ir_count = trace_nins(block->trace, block->layout) - TRACE_REF_BASE;
 	block->ir = calloc(block->ir_count, sizeof(*block->ir));
-	for (uint32_t i = 0; block->ir && i < block->ir_count; i++)
-		if (!trace_instruction(block->trace, block->layout, TRACE_REF_BASE + i, &block->ir[i]))
+	block->operands = calloc(block->ir_count, sizeof(*block->operands));
+	if (!block->ir || !block->operands)
+		return false;
+	for (uint32_t i = 0; i < block->ir_count; i++) {
+		struct trace_instruction *ins = &block->ir[i];
+		uint32_t refs[2];
+
+		if (!trace_instruction(block->trace, block->layout, TRACE_REF_BASE + i, ins))
 			return false;
-	return block->ir != NULL;
+		refs[0] = ins->op1;
+		refs[1] = ins->op2;
+		for (unsigned k = 0; k < 2; k++) {
+			struct operands *operands = &block->operands[i];
+
+			if (refs[k] < TRACE_REF_BIAS)
+				operands->constant[k] = constant_operand(block, refs[k]);
+			else if (refs[k] - TRACE_REF_BASE < i &&
+				 has_result(&block->ir[refs[k] - TRACE_REF_BASE]))
+				operands->reg[k] = 1u << block->ir[refs[k] - TRACE_REF_BASE].reg;
+		}
+	}
+	return true;
 }
 
 bool trace_code_align(struct trace_code *code, const struct trace *trace,
@@ -661,6 +687,7 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 	}
 	free(refs);
 	free(block.ir);
+	free(block.operands);
 	free(block.machine);
 	return done;
 }

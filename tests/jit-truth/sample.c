@@ -19,7 +19,7 @@
 #include "src/target/lua_process.h"
 #include "src/target/tracer.h"
 
-enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 200 * 1000 * 1000, LOOK_EVERY = 200 };
+enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 2000 * 1000 * 1000, LOOK_EVERY = 200 };
 
 struct sampled {
 	struct registers registers;
