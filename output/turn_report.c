@@ -222,13 +222,13 @@ static int heaviest_first(const void *a, const void *b)
 static const struct line **sort_lines(const struct turn_report *report, size_t *ret_count)
 {
 	size_t count = 0, room = HASH_COUNT(report->lines);
-	const struct line **sorted = calloc(room + 1, sizeof(*sorted));
+	const struct line **sorted = calloc(room + 1, sizeof(const struct line *));
 
 	for (const struct line *line = report->lines; sorted && line; line = line->hh.next)
 		if (line->turns)
 			sorted[count++] = line;
 	if (sorted)
-		qsort(sorted, count, sizeof(*sorted), heaviest_first);
+		qsort(sorted, count, sizeof(const struct line *), heaviest_first);
 	*ret_count = count;
 	return sorted;
 }
@@ -257,7 +257,7 @@ static void print_line(FILE *out, const struct line *line)
 
 static void print_steps(FILE *out, const struct turn_report *report)
 {
-	uint64_t most = 0;
+	uint64_t most = 1;
 	unsigned last = 0;
 
 	for (unsigned step = 0; step < STEPS_MAX; step++) {

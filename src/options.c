@@ -77,8 +77,8 @@ static const struct {
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "clock", OPTION_CLOCK, RECORD, "CLOCK", "cpu: what runs (default); wall: what sleeps, too" },
-	{ "blocked", OPTION_BLOCKED, RECORD, NULL, "what keeps an event loop from others for 20ms or more" },
-	{ "threshold", OPTION_THRESHOLD, RECORD, "TIME", "... or for so long, from 1ms on" },
+	{ "blocked", OPTION_BLOCKED, RECORD, NULL, "turns of event loops that take 20ms or more" },
+	{ "threshold", OPTION_THRESHOLD, RECORD, "TIME", "the same, of turns that take so long" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
 	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
@@ -723,7 +723,7 @@ static bool settle_blocked(struct options *options)
 	if (!options->blocked_ns)
 		return true;
 	if (options->no_stop) {
-		message_error("--blocked cannot do without stops.");
+		message_error("With --no-stop, turns of event loops (--blocked) cannot be told.");
 		return false;
 	}
 	options->clock = PROFILE_WALL_TIME;

@@ -26,11 +26,11 @@ def record(directory, *arguments):
     return result, found, stacks.parse_folded((directory / "blocked.folded").read_text())
 
 
-def assert_found_first(found, samples, line, turns):
-    """Of all lines, the one that blocks is told of first: when it did, and for how long."""
+def assert_found_first(found, samples, line):
+    """Of all lines, the one that blocks is told of first, and for how long it did."""
     first = found["lines"][0]
     assert first["line"] == line and first["doing"].startswith("os.execute")
-    assert 1 <= first["turns"] <= turns
+    assert first["turns"] >= 1
     assert found["turn_ms"]["max"] + found["slack_ms"] >= BLOCKED_MS
     assert sum(step["turns"] for step in found["histogram"]) == found["long_turns"]
     assert ljspy.weight_of(samples) / 1000 == pytest.approx(found["long_ms"], abs=0.1)
@@ -39,8 +39,8 @@ def assert_found_first(found, samples, line, turns):
 
 def test_blocking_line_of_a_loop_is_found_first(tmp_path):
     result, found, samples = record(tmp_path, "--", ljspy.luajit("luajit"), PROGRAM, 3)
-    line, blocked = map(int, result.stdout.split())
-    assert_found_first(found, samples, line, blocked)
+    line = int(result.stdout)
+    assert_found_first(found, samples, line)
     assert f"turns.lua:{line}: os.execute" in result.stderr
 
 
@@ -96,5 +96,6 @@ def test_blocking_line_of_nginx_is_found_first(tmp_path):
         finally:
             over.set()
             client.join()
-    assert_found_first(found, samples, 3, len(asked) // 10 + 1)
+    assert_found_first(found, samples, 3)
     assert found["lines"][0]["phase"] == "content"
+    assert found["lines"][0]["turns"] <= len(asked) // 10 + 1    # its clock tells nginx's turns apart

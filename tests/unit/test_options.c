@@ -199,6 +199,19 @@ static void rates_are_bounded(void **state)
 	refuse("record -r -1", "rate");
 }
 
+static void turns_of_a_threshold_are_not_missed(void **state)
+{
+	(void)state;
+	assert_int_equal(accept("record --blocked")->blocked_ns, 20000000);
+	assert_int_equal(accept("record --blocked")->clock, PROFILE_WALL_TIME);
+	assert_int_equal(accept("record --blocked")->rate_hz, 100);
+	assert_int_equal(accept("record --blocked --threshold 1ms")->rate_hz, 2000);
+	assert_int_equal(accept("record --threshold 50ms -r 99")->blocked_ns, 50000000);
+	assert_int_equal(accept("record --threshold 50ms -r 99")->rate_hz, 99);
+	refuse("record --threshold 0.9ms", "1ms");
+	refuse("record --blocked --no-stop -p 1", "--no-stop");
+}
+
 static void format_follows_the_name_unless_it_is_given(void **state)
 {
 	(void)state;
@@ -387,6 +400,7 @@ int main(void)
 		cmocka_unit_test(heat_maps_are_for_pictures),
 		cmocka_unit_test(durations_take_units),
 		cmocka_unit_test(rates_are_bounded),
+		cmocka_unit_test(turns_of_a_threshold_are_not_missed),
 		cmocka_unit_test(format_follows_the_name_unless_it_is_given),
 		cmocka_unit_test(command_to_start_follows_two_dashes),
 		cmocka_unit_test(targets_are_chosen_in_one_way),
