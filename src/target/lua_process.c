@@ -337,7 +337,8 @@ static void recognise(struct lua_process *process, struct looked_at *one)
 	take_over(process, one);
 	if (one->known.status != RECOGNISE_UNREADABLE)
 		return;
-	one->known.has_requests = request_layout_find(process->memory, one->base, &requests);
+	one->known.has_requests = request_layout_find(process->memory, process->machine,
+						      one->base, &requests);
 	one->known.status = process->given
 		? recognise_vm_as(process->memory, process->machine, one->base, process->given,
 				  process->given_is_trusted, keep_verdict, one, &one->known.vm)
@@ -436,7 +437,7 @@ static void find_request_layout(struct lua_process *process)
 
 	for (const struct looked_at *one = process->looked_at; one && !layout.known; one = one->next)
 		if (one->known.has_requests)
-			request_layout_find(process->memory, one->base, &layout);
+			request_layout_find(process->memory, process->machine, one->base, &layout);
 	image_set_request_layout(process->image, &layout);
 }
 
