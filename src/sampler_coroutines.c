@@ -7,7 +7,7 @@
 
 enum {
 	/* To look takes at most such a part of all time, however many objects a VM has. */
-	LOOK_ONE_IN = 10,
+	LOOK_ONE_IN = 4,
 };
 
 /* Coroutines that wait at one place have one sample. */
