@@ -66,8 +66,9 @@ static json_t *groups_json(const struct dump_vm *vm)
 		const struct dump_group *group = vm->groups[i];
 
 		groups = json_value_append(
-			groups, json_pack("{s:I, s:s, s:o}", "count", (json_int_t)group->count,
+			groups, json_pack("{s:I, s:s, s:o, s:o}", "count", (json_int_t)group->count,
 					  "state", dump_state_text(group->state),
+					  "phase", json_value_text(group->phase),
 					  "frames", stack_json(&group->stack)));
 	}
 	return groups;

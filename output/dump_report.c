@@ -10,6 +10,7 @@
 /* A group by what makes it one. The key has no padding: it is compared as bytes. */
 struct dump_key {
 	uint64_t state;
+	const char *phase;
 	struct {
 		const struct function *function;
 		uint64_t line;
@@ -139,13 +140,15 @@ static size_t key_size(size_t count)
 	return sizeof(struct dump_key) + count * sizeof(((struct dump_key *)NULL)->frames[0]);
 }
 
-static struct dump_key *key_of(enum coroutine_state state, const struct frame *frames, size_t count)
+static struct dump_key *key_of(enum coroutine_state state, const char *phase,
+			       const struct frame *frames, size_t count)
 {
 	struct dump_key *key = calloc(1, key_size(count));
 
 	if (!key)
 		return NULL;
 	key->state = state;
+	key->phase = phase;
 	for (size_t i = 0; i < count; i++) {
 		key->frames[i].function = frames[i].function;
 		key->frames[i].line = frames[i].line;
@@ -175,10 +178,10 @@ static struct dump_index *add_group(struct dump_vm *vm, struct dump_key *key,
 	return entry;
 }
 
-int dump_vm_add(struct dump_vm *vm, enum coroutine_state state,
+int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase,
 		const struct frame *frames, size_t count)
 {
-	struct dump_key *key = key_of(state, frames, count);
+	struct dump_key *key = key_of(state, phase, frames, count);
 	struct dump_index *entry;
 
 	if (!key)
@@ -194,6 +197,7 @@ int dump_vm_add(struct dump_vm *vm, enum coroutine_state state,
 		}
 	}
 	entry->group.state = state;
+	entry->group.phase = phase;
 	entry->group.count++;
 	vm->counts[state]++;
 	return 0;

@@ -1,7 +1,7 @@
 /*
  * dump_report: what a dump has found, grouped and ready to be written.
  *
- * Coroutines of one VM whose state and stack are equal are one group.
+ * Coroutines of one VM whose state, phase and stack are equal are one group.
  */
 #ifndef LJSPY_DUMP_REPORT_H
 #define LJSPY_DUMP_REPORT_H
@@ -32,6 +32,7 @@ struct dump_thread {
 
 struct dump_group {
 	enum coroutine_state state;
+	const char *phase;		/* of their requests, as sample.phase has it */
 	uint64_t count;
 	struct dump_stack stack;	/* empty for those that are active, and those that have finished */
 };
@@ -70,7 +71,8 @@ int dump_process_add_thread(struct dump_process *process, const struct dump_thre
 
 /* Valid until the next one is added. NULL when memory is short. */
 struct dump_vm *dump_process_add_vm(struct dump_process *process, uint64_t g, const char *module);
-int dump_vm_add(struct dump_vm *vm, enum coroutine_state state,
+/* phase is a literal or NULL. */
+int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase,
 		const struct frame *frames, size_t count);
 
 /* Sort the groups: largest first, then in the order of their states and first appearance. */

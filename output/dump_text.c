@@ -79,8 +79,8 @@ static void print_vm(FILE *out, const struct dump_vm *vm)
 		if (group->state == COROUTINE_RUNNING || group->state == COROUTINE_NORMAL ||
 		    group->state == COROUTINE_ACTIVE)
 			continue;
-		fprintf(out, "%" PRIu64 " coroutine%s (%s)\n", group->count, plural(group->count),
-			dump_state_text(group->state));
+		fprintf(out, group->phase ? "%" PRIu64 " coroutine%s (%s, %s)\n" : "%" PRIu64 " coroutine%s (%s)\n",
+			group->count, plural(group->count), dump_state_text(group->state), group->phase);
 		print_stack(out, &group->stack);
 	}
 }

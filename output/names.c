@@ -8,6 +8,7 @@ const char *thread_state_name(enum thread_state state)
 		[THREAD_BLOCKED] = "blocked",
 		[THREAD_IDLE] = "idle",
 		[THREAD_UNINTERRUPTIBLE] = "uninterruptible",
+		[THREAD_PARKED] = "parked",
 	};
 
 	return names[state];

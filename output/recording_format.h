@@ -112,7 +112,7 @@ enum {
 };
 
 static_assert(THREAD_RUNNING == 0 && THREAD_RUNNABLE == 1 && THREAD_BLOCKED == 2 &&
-	      THREAD_IDLE == 3 && THREAD_UNINTERRUPTIBLE == 4, "thread states are in recordings");
+	      THREAD_IDLE == 3 && THREAD_UNINTERRUPTIBLE == 4 && THREAD_PARKED == 5, "thread states are in recordings");
 static_assert(THREAD_STATE_COUNT <= STATE_THREAD_MASK + 1, "a thread state has three bits");
 static_assert(VM_STATE_NONE == 0 && VM_STATE_INTERPRETED == 1 && VM_STATE_COMPILED == 2 &&
 	      VM_STATE_C == 3 && VM_STATE_GC == 4 && VM_STATE_RECORDING == 5 &&

@@ -16,6 +16,7 @@ enum thread_state {
 	THREAD_BLOCKED,		/* asleep outside the event loop's own wait */
 	THREAD_IDLE,		/* asleep where it waits for work */
 	THREAD_UNINTERRUPTIBLE,
+	THREAD_PARKED,		/* a coroutine that has yielded, in place of a thread */
 	THREAD_STATE_COUNT
 };
 

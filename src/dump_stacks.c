@@ -157,6 +157,7 @@ static int report_slice(struct search *search)
 	for (size_t i = 0; i < count; i++) {
 		enum coroutine_state state = lua_process_coroutine_state(search->process, i);
 		const struct frame *frames = NULL;
+		const char *phase = NULL;
 		size_t frame_count = 0;
 		int error = 0;
 
@@ -164,8 +165,10 @@ static int report_slice(struct search *search)
 		    state == COROUTINE_DEAD)
 			error = lua_process_unwind_coroutine(search->process, i, &frames,
 							     &frame_count);
+		if (!error && frame_count)
+			phase = lua_process_phase(search->process);
 		if (!error)
-			error = dump_vm_add(search->vm, state, frames, frame_count);
+			error = dump_vm_add(search->vm, state, phase, frames, frame_count);
 		if (error)
 			return error;
 	}

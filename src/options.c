@@ -42,6 +42,7 @@ enum {
 	OPTION_DWARF,
 	OPTION_INVERTED,
 	OPTION_HEATMAP,
+	OPTION_COROUTINES,
 	OPTION_BLOCKED,
 	OPTION_THRESHOLD,
 	OPTION_MIN_PERCENT,
@@ -77,6 +78,7 @@ static const struct {
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "clock", OPTION_CLOCK, RECORD, "CLOCK", "cpu: what runs (default); wall: what sleeps, too" },
+	{ "coroutines", OPTION_COROUTINES, RECORD, NULL, "where coroutines wait after they have yielded" },
 	{ "blocked", OPTION_BLOCKED, RECORD, NULL, "turns of event loops that take 20ms or more" },
 	{ "threshold", OPTION_THRESHOLD, RECORD, "TIME", "the same, of turns that take so long" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
@@ -531,6 +533,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		message_error("The rate is to be a number from 1 to %d, in samples per second.",
 			      OPTIONS_RATE_MAX);
 		return false;
+	case OPTION_COROUTINES:
+		options->coroutines = true;
+		return true;
 	case OPTION_BLOCKED:
 		if (!options->blocked_ns)
 			options->blocked_ns = blocked_default_ns;
@@ -732,6 +737,19 @@ static bool settle_blocked(struct options *options)
 	return true;
 }
 
+static bool settle_coroutines(struct options *options)
+{
+	if (options->coroutines && (options->no_stop || options->blocked_ns)) {
+		message_error("--coroutines does not go together with %s.", options->no_stop ? "--no-stop" : "--blocked");
+		return false;
+	}
+	if (options->coroutines)
+		options->clock = PROFILE_WALL_TIME;
+	if (options->rate_hz == 0)
+		options->rate_hz = options->coroutines ? OPTIONS_RATE_COROUTINES : OPTIONS_RATE_DEFAULT;
+	return true;
+}
+
 /* True to go on; otherwise *ret_status is what to exit with. */
 static bool parse_arguments(int argc, char **argv, struct options *options, enum exit_status *ret_status)
 {
@@ -770,12 +788,12 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 		}
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
-	       check_targets(options) && settle_blocked(options) && choose_format(options);
+	       check_targets(options) && settle_coroutines(options) && settle_blocked(options) && choose_format(options);
 }
 
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status)
 {
-	*ret_options = (struct options){ .rate_hz = OPTIONS_RATE_DEFAULT };
+	*ret_options = (struct options){ 0 };
 	*ret_status = EXIT_USAGE;
 	if (argc < 2) {
 		print_help(stderr);

@@ -30,6 +30,7 @@ enum command {
 enum {
 	OPTIONS_PIDS_MAX = 1024,
 	OPTIONS_RATE_DEFAULT = 99,
+	OPTIONS_RATE_COROUTINES = 10,
 	OPTIONS_RATE_MAX = 10000,
 };
 
@@ -64,6 +65,7 @@ struct options {
 	const char *core;	/* core file; NULL if not given */
 	bool inverted;
 	bool heatmap;
+	bool coroutines;	/* those that have yielded, and no threads */
 	uint64_t blocked_ns;	/* only turns of event loops that take so long; 0: all there is */
 	double min_percent;	/* 0 if not given */
 	char **recordings;	/* files, up to NULL */

@@ -352,6 +352,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.allow_attach = options->allow_attach,
 		.rate_hz = options->rate_hz,
 		.wall_clock = options->clock == PROFILE_WALL_TIME,
+		.coroutines = options->coroutines,
 		.turns = options->blocked_ns > 0,
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native, .traces = options->traces },

@@ -46,6 +46,7 @@ struct sampler_options {
 	bool no_stop;			/* look without stopping anybody; not with launch */
 	unsigned int rate_hz;		/* of CPU time, or by the wall clock */
 	bool wall_clock;
+	bool coroutines;		/* samples of those that have yielded, and of no threads; with the wall clock */
 	bool turns;			/* have sample.loop_ns and sleeps; with the wall clock */
 	uint64_t duration_ns;		/* 0: no limit */
 	struct namer_options namer;

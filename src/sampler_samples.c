@@ -307,6 +307,10 @@ void target_sample(struct sampler *sampler, struct target *target)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
+	if (sampler->options->coroutines) {
+		target_sample_coroutines(sampler, target);
+		return;
+	}
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
 		struct thread_record *record = target_record(target, thread, now);

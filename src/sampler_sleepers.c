@@ -202,7 +202,7 @@ void target_settle_records(struct sampler *sampler, struct target *target)
 {
 	struct thread_record *record, *next;
 
-	if (!sampler->options->wall_clock || !target->sampled)
+	if (!sampler->options->wall_clock || sampler->options->coroutines || !target->sampled)
 		return;
 	HASH_ITER(hh, target->records, record, next) {
 		settle_record(sampler, target, record);

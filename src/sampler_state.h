@@ -104,6 +104,7 @@ struct target {
 	uint64_t idle_since_ns;
 	uint64_t period_begin_ns, due_ns;
 	uint64_t active_cpu_ns;		/* of the process clock, at the last look */
+	uint64_t last_look_ns, next_look_ns;	/* at its coroutines: when it was, and not before when it may be */
 	int index;			/* its place among the targets */
 	bool ended;
 };
@@ -160,6 +161,11 @@ void target_sample(struct sampler *sampler, struct target *target);
 
 /* Take those of threads that have stopped late. */
 void target_take_late(struct sampler *sampler, struct target *target);
+
+/*---- sampler_coroutines.c ----*/
+
+/* Take samples of the coroutines that have yielded. */
+void target_sample_coroutines(struct sampler *sampler, struct target *target);
 
 /*---- sampler_sleepers.c: for the wall clock ----*/
 

@@ -93,7 +93,8 @@ static void settle_accounts(struct sampler *sampler, struct target *target)
 		return;
 	if (total < target->accounted_ns)
 		total = target->accounted_ns;
-	else if (total - target->accounted_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
+	else if (!sampler->options->coroutines &&
+		 total - target->accounted_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
 		target_deliver_lost(sampler, target, 0, total - target->accounted_ns,
 			     target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
 	sampler->result->figures.target_cpu_ns += total;

@@ -29,6 +29,8 @@ struct lua_thread {
 	uint8_t status;
 	uint64_t exdata, exdata2;	/* a program's own; 0 in builds without */
 	uint64_t parent;		/* the parked thread that it runs for, see request_parent(); 0 if none */
+	uint32_t request_context;	/* of a coroutine: see request_context(), */
+	bool has_request_context;	/* ... and whether it is known */
 	const uint8_t *slots;		/* bytes of [stack, stack_end); NULL if not captured */
 };
 

@@ -3,7 +3,7 @@
 # Commands and options are those that `ljspy --help` tells of; what follows an
 # option goes by the name that its argument has there.
 
-_ljspy_states='running runnable blocked idle uninterruptible none interpreted compiled c gc
+_ljspy_states='running runnable blocked idle uninterruptible parked none interpreted compiled c gc
 	recording optimising assembling exit unknown'
 
 _ljspy_help()

@@ -64,7 +64,7 @@ function __ljspy_complete_argument
             string replace -r -- '^' "$given" pid tid comm state phase module
         case 'STATE*'
             set -l others (string match -r -- '^(?:--[a-z-]+=)?(?:\w+,)*' $current)
-            string replace -r -- '^' "$others" running runnable blocked idle uninterruptible \
+            string replace -r -- '^' "$others" running runnable blocked idle uninterruptible parked \
                 none interpreted compiled c gc recording optimising assembling exit unknown
         case 'PID*'
             set -l others (string match -r -- '^(?:--[a-z-]+=)?(?:\d+,)*' $current)

@@ -148,6 +148,7 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 		void *context)
 {
 	for (unsigned i = 0; i < FAILURES_MAX; i++) {
+		tracer_poll(hold->tracer);	/* a signal must not wait for all that is read */
 		if (hold_begin(hold) == 0) {
 			read(context);
 			if (hold_end(hold)) {

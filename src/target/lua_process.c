@@ -857,12 +857,29 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }
 
+/* The requests that the coroutines work for, while nothing runs. */
+static void capture_requests(struct lua_process *process)
+{
+	const struct request_layout *layout = image_request_layout(process->image);
+	struct memory_range ranges[REQUEST_RANGES];
+
+	for (size_t i = 0; layout->known && i < process->capture.thread_count; i++) {
+		struct lua_thread *thread = &process->capture.threads[i];
+
+		if (thread->layout->L_exdata < 0)
+			continue;
+		thread->has_request_context = true;
+		thread->request_context = request_context(process->memory, layout, thread->exdata, ranges);
+	}
+}
+
 void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
 				    const uint64_t *addresses, size_t count)
 {
 	snapshot_clear(process->snapshot);
 	capture_coroutines(&process->capture, process->objects, process->snapshot,
 			   image_universe(process->image, universe), addresses, count);
+	capture_requests(process);
 }
 
 size_t lua_process_coroutine_count(const struct lua_process *process)
@@ -881,8 +898,11 @@ enum coroutine_state lua_process_coroutine_state(const struct lua_process *proce
 int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
 				 const struct frame **ret_frames, size_t *ret_count)
 {
+	const struct lua_thread *thread = &process->capture.threads[index];
 	int error = merge_coroutine(&process->capture, index, process->objects, &process->stack);
 
+	process->capture.has_request_context = thread->has_request_context;
+	process->capture.request_context = thread->request_context;
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }
 

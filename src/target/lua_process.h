@@ -122,7 +122,7 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 const struct trace *lua_process_trace(const struct lua_process *process);
 
 /*
- * Of the thread unwound last: the phase of the request that its Lua works
+ * Of the thread or coroutine unwound last: the phase of the request that its Lua works
  * for, as sample.phase has it; NULL if there is none or it is not known.
  */
 const char *lua_process_phase(const struct lua_process *process);

@@ -182,8 +182,8 @@ def test_dump_of_an_idle_worker(nginx):
 def test_dump_tells_where_requests_wait(nginx):
     """While the worker sleeps, and no Lua function runs in it."""
     block = function_in("parked")
-    waiting = rf"3 coroutines \(suspended\)\n    ngx\.sleep \[.*\]\n    main chunk {re.escape(block('sleeps'))}\n"
-    created = rf"300 coroutines \(not started\)\n    .* {re.escape(block('created'))}\n"
+    waiting = rf"3 coroutines \(suspended, content\)\n    ngx\.sleep \[.*\]\n    main chunk {re.escape(block('sleeps'))}\n"
+    created = rf"300 coroutines \(not started, content\)\n    .* {re.escape(block('created'))}\n"
     dumps = []
 
     def are_told():

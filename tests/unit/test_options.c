@@ -212,6 +212,17 @@ static void turns_of_a_threshold_are_not_missed(void **state)
 	refuse("record --blocked --no-stop -p 1", "--no-stop");
 }
 
+static void coroutines_are_looked_at_less_often(void **state)
+{
+	(void)state;
+	assert_int_equal(accept("record")->rate_hz, 99);
+	assert_int_equal(accept("record --coroutines")->rate_hz, 10);
+	assert_int_equal(accept("record --coroutines -r 99")->rate_hz, 99);
+	assert_int_equal(accept("record --coroutines")->clock, PROFILE_WALL_TIME);
+	refuse("record --coroutines --blocked", "--blocked");
+	refuse("record --coroutines --no-stop -p 1", "--no-stop");
+}
+
 static void format_follows_the_name_unless_it_is_given(void **state)
 {
 	(void)state;
@@ -401,6 +412,7 @@ int main(void)
 		cmocka_unit_test(durations_take_units),
 		cmocka_unit_test(rates_are_bounded),
 		cmocka_unit_test(turns_of_a_threshold_are_not_missed),
+		cmocka_unit_test(coroutines_are_looked_at_less_often),
 		cmocka_unit_test(format_follows_the_name_unless_it_is_given),
 		cmocka_unit_test(command_to_start_follows_two_dashes),
 		cmocka_unit_test(targets_are_chosen_in_one_way),

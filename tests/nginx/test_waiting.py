@@ -1,9 +1,11 @@
-"""Turns of event loops that keep others waiting."""
+"""What others wait for while an event loop is blocked, and what its requests wait for."""
 
 import json
 import os
 import pathlib
+import socket
 import threading
+import time
 
 import pytest
 
@@ -71,14 +73,24 @@ http {
 			os.execute("sleep 0.3")
 			ngx.print("done")
 		} }
+		location /waits {
+			content_by_lua_block {
+				local upstream = ngx.socket.tcp()
+				assert(upstream:connect("127.0.0.1", @UPSTREAM@))
+				ngx.print((upstream:receive()))
+			}
+		}
 	}
 }
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody")
+as_master = pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody")
+
+
+@as_master
 def test_blocking_line_of_nginx_is_found_first(tmp_path):
-    with nginx_server.Nginx(tmp_path / "nginx", CONFIG) as server:
+    with nginx_server.Nginx(tmp_path / "nginx", CONFIG, UPSTREAM=1) as server:
         server.wait_answers("/quick", "/blocks")
         asked, over = [], threading.Event()
 
@@ -99,3 +111,34 @@ def test_blocking_line_of_nginx_is_found_first(tmp_path):
     assert_found_first(found, samples, 3)
     assert found["lines"][0]["phase"] == "content"
     assert found["lines"][0]["turns"] <= len(asked) // 10 + 1    # its clock tells nginx's turns apart
+
+
+def answer_slowly(listener):
+    """An upstream server that takes its time; it ends with its socket."""
+    try:
+        while True:
+            connection, _ = listener.accept()
+            with connection:
+                time.sleep(0.25)
+                connection.sendall(b"done\n")
+    except OSError:
+        pass
+
+
+@as_master
+def test_requests_wait_at_a_line_of_their_phase(tmp_path):
+    recording = tmp_path / "waits.ljspy"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        upstream = threading.Thread(target=answer_slowly, args=[listener])
+        upstream.start()
+        with nginx_server.Nginx(tmp_path / "nginx", CONFIG, UPSTREAM=listener.getsockname()[1]) as server:
+            server.wait_answers("/waits")
+            with server.load("/waits", 4, connections=2):
+                result = ljspy.run("record", "--coroutines", "-d", "3s", "-o", recording, "-p", server.worker)
+        listener.shutdown(socket.SHUT_RDWR)
+    upstream.join()
+    assert result.returncode == ljspy.OK, result.stderr
+    result = ljspy.run("report", recording, "-f", "folded", "--by", "phase")
+    waits = [line.split(";") for line in result.stdout.splitlines()]
+    assert {wait[0] for wait in waits} == {"content"}, result.stdout
+    assert any("content_by_lua(nginx.conf:" in wait[1] and wait[-1].startswith("receive [") for wait in waits), result.stdout

@@ -1,0 +1,41 @@
+"""Where coroutines wait after they have yielded."""
+
+import pathlib
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "parked.lua"
+
+
+def report(recording, *options):
+    result = ljspy.run("report", recording, "-f", "folded", *options)
+    assert result.returncode == ljspy.OK, result.stderr
+    return stacks.parse_folded(result.stdout)
+
+
+def test_each_place_has_the_time_that_coroutines_wait_there(tmp_path):
+    recording = tmp_path / "parked.ljspy"
+    with ljspy.Target([ljspy.luajit("luajit"), PROGRAM, 20]).wait_ready() as target:
+        result = ljspy.run("record", "--coroutines", "-d", "2s", "-o", recording, "-p", target.pid)
+    assert result.returncode == ljspy.OK, result.stderr
+    samples = report(recording, "--lines", "--state", "parked")
+    waits = {line: ljspy.weight_of(samples, lambda sample: any(f"parked.lua:{line}" in frame for frame in sample.frames))
+             for line in (9, 13)}  # fmt: skip
+    # Each look finds all of them: there is no chance in the shares, but while one is resumed.
+    assert waits[9] / waits[13] == pytest.approx(3, rel=0.05)
+    assert ljspy.weight_of(samples) == waits[9] + waits[13]
+    assert all("coroutine.yield" in sample.frames[-1] for sample in samples)
+    assert samples == report(recording, "--lines")
+
+
+def test_nothing_waits_where_nothing_has_yielded(tmp_path):
+    recording = tmp_path / "busy.ljspy"
+    with ljspy.busy() as target:
+        result = ljspy.run("record", "--coroutines", "-d", "1s", "-o", recording, "-p", target.pid)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert report(recording) == []
