@@ -76,6 +76,9 @@ const struct lua_universe *lua_process_universe(const struct lua_process *proces
 const char *lua_process_universe_path(const struct lua_process *process, size_t index);	/* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
 
+/* Just before a thread is held, see capture_rehearse(). */
+void lua_process_rehearse(struct lua_process *process, struct capture_hints *hints);
+
 /* Copy what belongs to a thread that holds still with these registers. */
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints);
