@@ -154,7 +154,7 @@ static void add_own_weight(struct profile_node *node, const struct weight *weigh
 }
 
 static int add_stack(struct profile *profile, const struct frame *frames, size_t count,
-		     const struct weight *weight)
+		     const struct weight *weight, const struct profile_node **ret_leaf)
 {
 	struct node *at = &profile->root;
 	struct profile_node *node;
@@ -179,10 +179,19 @@ static int add_stack(struct profile *profile, const struct frame *frames, size_t
 	add_weight(node, weight, false);
 	if (count > profile->depth)
 		profile->depth = count;
+	*ret_leaf = &at->node;
 	return 0;
 }
 
 int profile_add(struct profile *profile, const struct sample *sample)
+{
+	const struct profile_node *leaf;
+
+	return profile_add_leaf(profile, sample, &leaf);
+}
+
+int profile_add_leaf(struct profile *profile, const struct sample *sample,
+		     const struct profile_node **ret_leaf)
 {
 	struct weight weight = {
 		.ns = profile->options.weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns,
@@ -190,7 +199,7 @@ int profile_add(struct profile *profile, const struct sample *sample)
 	};
 
 	weight.state_ns[sample->vm_state] = weight.ns;
-	return add_stack(profile, sample->frames, sample->frame_count, &weight);
+	return add_stack(profile, sample->frames, sample->frame_count, &weight, ret_leaf);
 }
 
 /* Write the stack that ends at node, leaf first. frames has room for the deepest one. */
@@ -214,11 +223,12 @@ int profile_add_profile(struct profile *profile, const struct profile *from)
 	for (const struct profile_node *node = profile_root(from); node && error == 0;
 	     node = profile_node_next(node)) {
 		struct weight weight = { .ns = node->own_ns, .samples = node->own_samples };
+		const struct profile_node *leaf;
 
 		if (node->own_samples == 0)
 			continue;
 		memcpy(weight.state_ns, node->own_state_ns, sizeof(weight.state_ns));
-		error = add_stack(profile, frames, list_frames(node, frames), &weight);
+		error = add_stack(profile, frames, list_frames(node, frames), &weight, &leaf);
 	}
 	free(frames);
 	return error;

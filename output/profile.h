@@ -54,6 +54,9 @@ void profile_free(struct profile *profile);
 
 /* 0, or -ENOMEM: then the profile is as before. */
 int profile_add(struct profile *profile, const struct sample *sample);
+/* The same, and where its stack ends: a node that lives as long as the profile. */
+int profile_add_leaf(struct profile *profile, const struct sample *sample,
+		     const struct profile_node **ret_leaf);
 
 /*
  * Add all that is in another profile, which is not inverted and tells apart

@@ -27,6 +27,7 @@ enum {
 	/* Letters of options that have none. */
 	OPTION_NAME = UCHAR_MAX + 1,
 	OPTION_TREE,
+	OPTION_CLOCK,
 	OPTION_STATS,
 	OPTION_NATIVE,
 	OPTION_LINES,
@@ -40,6 +41,7 @@ enum {
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 	OPTION_INVERTED,
+	OPTION_HEATMAP,
 	OPTION_MIN_PERCENT,
 	OPTION_SINCE,
 	OPTION_UNTIL,
@@ -71,6 +73,7 @@ static const struct {
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "clock", OPTION_CLOCK, RECORD, "CLOCK", "cpu: what runs (default); wall: what sleeps, too" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
 	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
@@ -87,6 +90,7 @@ static const struct {
 	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL, "show functions that call themselves once" },
 	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "tell lines apart, not only functions" },
 	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
+	{ "heatmap", OPTION_HEATMAP, RECORD | REPORT, NULL, "above the flame graph, when it was: choose a range" },
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
 	{ "vm-state", OPTION_VM_STATE, RENDER, NULL, "split by state: interpreted, compiled, gc, ..." },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
@@ -343,7 +347,22 @@ static bool parse_format(const char *text, const struct format **ret_format)
 	return false;
 }
 
-/* "90", "1.5s", "500ms", "2m", "1h" */
+/* The digits behind a decimal point, in millionths: at least one, at most six. */
+static bool take_millionths(const char **text, uint64_t *ret)
+{
+	uint64_t value = 0, unit = 1000000;
+	const char *at = *text;
+
+	for (; *at >= '0' && *at <= '9' && unit > 1; at++)
+		value += (uint64_t)(*at - '0') * (unit /= 10);
+	if (at == *text)
+		return false;
+	*text = at;
+	*ret = value;
+	return true;
+}
+
+/* "90", "1.5s", "12.34s", "500ms", "2m", "1h" */
 static bool parse_duration(const char *text, uint64_t *ret_ns)
 {
 	static const struct {
@@ -353,14 +372,14 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 		{ "", second_ns }, { "s", second_ns }, { "ms", second_ns / 1000 },
 		{ "m", 60 * second_ns }, { "h", 3600 * second_ns },
 	};
-	uint64_t whole, tenths = 0;
+	uint64_t whole, millionths = 0;
 	const char *at = text;
 
 	if (!take_number(&at, duration_max_ns / second_ns, &whole))
 		return false;
 	if (*at == '.') {
 		at++;
-		if (!take_number(&at, 9, &tenths))
+		if (!take_millionths(&at, &millionths))
 			return false;
 	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
@@ -370,7 +389,7 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 			continue;
 		if (whole > duration_max_ns / units[i].ns)
 			return false;
-		ns = whole * units[i].ns + tenths * (units[i].ns / 10);
+		ns = whole * units[i].ns + millionths * units[i].ns / 1000000;
 		if (ns == 0)
 			return false;
 		*ret_ns = ns;
@@ -382,7 +401,7 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 static bool complain_of_time(const char *text, const char *what)
 {
 	message_error("\"%s\" is not a %s.", text, what);
-	message_note("Write it like 30s, 2m, 1h or 500ms; a year is the most.");
+	message_note("Write it like 30s, 2m, 1h, 500ms or 12.34s; a year is the most.");
 	return false;
 }
 
@@ -390,11 +409,12 @@ static bool complain_of_time(const char *text, const char *what)
 static bool parse_percent(const char *text, double *ret_percent)
 {
 	const char *at = text;
-	uint64_t whole, millionths = 0, unit = 1000000;
+	uint64_t whole, millionths = 0;
 
-	if (take_number(&at, 100, &whole) && *at == '.')
-		for (at++; *at >= '0' && *at <= '9' && unit > 1; at++)
-			millionths += (uint64_t)(*at - '0') * (unit /= 10);
+	if (take_number(&at, 100, &whole) && *at == '.') {
+		at++;
+		take_millionths(&at, &millionths);
+	}
 	if (at != text && !*at && (double)whole + (double)millionths / 1e6 <= 100) {
 		*ret_percent = (double)whole + (double)millionths / 1e6;
 		return true;
@@ -416,6 +436,20 @@ static bool parse_native(const char *text, enum native_display *ret_native)
 		}
 	message_error("\"%s\" is not a way to show native code.", text);
 	message_note("The ways are all, fold and none; fold unless given.");
+	return false;
+}
+
+static bool parse_clock(const char *text, enum profile_weight *ret_clock)
+{
+	static const char *const names[] = { [PROFILE_CPU_TIME] = "cpu", [PROFILE_WALL_TIME] = "wall" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*ret_clock = (enum profile_weight)i;
+			return true;
+		}
+	message_error("There is no clock \"%s\".", text);
+	message_note("The clocks are cpu and wall.");
 	return false;
 }
 
@@ -492,6 +526,8 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		message_error("The rate is to be a number from 1 to %d, in samples per second.",
 			      OPTIONS_RATE_MAX);
 		return false;
+	case OPTION_CLOCK:
+		return parse_clock(argument, &options->clock);
 	case OPTION_STATS:
 		options->stats = argument;
 		return true;
@@ -523,6 +559,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		return true;
 	case OPTION_INVERTED:
 		options->inverted = true;
+		return true;
+	case OPTION_HEATMAP:
+		options->heatmap = true;
 		return true;
 	case OPTION_MIN_PERCENT:
 		return parse_percent(argument, &options->min_percent);
@@ -574,7 +613,7 @@ static bool follow_name(struct options *options)
 
 	if (options->format)
 		return true;
-	options->format = format_by_name(TARGETS & (1u << options->command) ? "svg" : "text");
+	options->format = format_by_name(TARGETS & (1u << options->command) || options->heatmap ? "svg" : "text");
 	if (!options->output)
 		return true;
 	slash = strrchr(options->output, '/');
@@ -593,6 +632,10 @@ static bool choose_format(struct options *options)
 {
 	if (!follow_name(options))
 		return false;
+	if (options->heatmap && !options->format->picture) {
+		message_error("A heat map is part of a flame graph: the format %s has none.", options->format->name);
+		return false;
+	}
 	if (options->command != COMMAND_DIFF || options->format->compare)
 		return true;
 	message_error("The format %s cannot show what has changed.", options->format->name);

@@ -191,7 +191,7 @@ static int join_sources(struct recordings *recordings)
 
 struct count {
 	struct figures figures;
-	uint64_t cpu_ns;
+	uint64_t cpu_ns, wall_ns;
 };
 
 static int count_sample(void *context, const struct sample *sample)
@@ -200,6 +200,7 @@ static int count_sample(void *context, const struct sample *sample)
 
 	figures_add_sample(&count->figures, sample);
 	count->cpu_ns += sample->cpu_ns;
+	count->wall_ns += sample->wall_ns;
 	return 0;
 }
 
@@ -219,8 +220,8 @@ static int count_samples(struct recordings *recordings)
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
 	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
 	figures->duration_ns = recordings->session.duration_ns;
-	figures->rate_reached_hz = figures->target_cpu_ns
-		? (double)figures->samples * 1e9 / (double)figures->target_cpu_ns : 0;
+	figures_set_rate(figures, recordings->session.clock == PROFILE_WALL_TIME ? count.wall_ns
+										  : figures->target_cpu_ns);
 	return error;
 }
 
