@@ -3,16 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE_SIZE = 4096 };
+enum {
+	PAGE_SIZE = 4096,
+	/* What lies between two ranges costs less to copy than it costs to begin a new piece. */
+	JOIN_BYTES = 4096,
+};
 
-/* What a piece was captured for. */
+/* What bytes were captured for. */
 enum purpose {
 	CAPTURED_FIRST,
-	CAPTURED_GUESSED,	/* nothing has asked for it yet */
+	CAPTURED_GUESSED,	/* nothing has asked for them yet */
 	CAPTURED_LATER,		/* or as a guess that was right */
 };
 
-/* One captured piece; its bytes are at arena + offset. */
+/* Captured bytes, at arena + offset. */
 struct region {
 	uint64_t address;
 	size_t length;
@@ -20,11 +24,12 @@ struct region {
 	enum purpose purpose;
 };
 
-/* A range that is to be read: which of the caller's, and by which piece. */
+/* A range that is to be read: one of the caller's, or a guess; and by which piece. */
 struct wanted {
 	uint64_t address;
 	size_t length;
 	size_t index, piece;
+	bool is_guess;
 };
 
 struct snapshot {
@@ -32,13 +37,12 @@ struct snapshot {
 	struct memory *live;
 	uint8_t *arena;
 	size_t used, size;
-	struct region *regions;	/* sorted by address once looked up */
+	struct region *regions;	/* by address; they may overlap */
 	size_t region_count, region_size;
 	struct wanted *wanted;	/* scratch for one capture */
 	struct memory_range *pieces;
 	size_t wanted_size, piece_size;
 	uint64_t longest;	/* length of the longest region */
-	bool sorted;
 	bool sealed;
 };
 
@@ -68,14 +72,6 @@ static int compare_regions(const void *a, const void *b)
 	return (left->length < right->length) - (left->length > right->length);
 }
 
-static void sort_regions(struct snapshot *snapshot)
-{
-	if (!snapshot->sorted && snapshot->region_count)
-		qsort(snapshot->regions, snapshot->region_count,
-		      sizeof(*snapshot->regions), compare_regions);
-	snapshot->sorted = true;
-}
-
 /*
  * The captured region that holds all of [address, address + length). Regions
  * may overlap, so those that start before the address are tried as long as
@@ -85,7 +81,6 @@ static struct region *find(struct snapshot *snapshot, uint64_t address, size_t l
 {
 	size_t low = 0, high = snapshot->region_count;
 
-	sort_regions(snapshot);
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -118,16 +113,21 @@ static int compare_wanted(const void *a, const void *b)
 	return (left->address > right->address) - (left->address < right->address);
 }
 
-/* The piece's bytes and those from address on lie in one page, or overlap. */
+/*
+ * Is it worth while to read these bytes along with the piece? All pages of it
+ * must be wanted ones: a page is mapped whole or not at all.
+ */
 static bool touches(const struct memory_range *piece, uint64_t address)
 {
-	return address / PAGE_SIZE <= (piece->address + piece->length - 1) / PAGE_SIZE;
+	uint64_t end = piece->address + piece->length;
+
+	return address <= end ||
+	       (address - end <= JOIN_BYTES && address / PAGE_SIZE <= (end - 1) / PAGE_SIZE + 1);
 }
 
 /*
- * One piece for all that is wanted of a page: a page is mapped whole or not at
- * all, and each piece costs the kernel as much as copying some KiB. Returns how
- * many there are.
+ * One piece for what is wanted of neighbouring pages: each piece costs the
+ * kernel as much as copying some KiB. Returns how many there are.
  */
 static size_t join(struct snapshot *snapshot, size_t wanted_count)
 {
@@ -160,8 +160,54 @@ static size_t take_apart(struct snapshot *snapshot, size_t wanted_count)
 	return wanted_count;
 }
 
-/* Read the pieces, of which those from guessed on are guesses, and keep those that could be. */
-static bool read_pieces(struct snapshot *snapshot, size_t count, size_t guessed,
+static void add_region(struct snapshot *snapshot, const struct region *region)
+{
+	snapshot->regions[snapshot->region_count++] = *region;
+	if (region->length > snapshot->longest)
+		snapshot->longest = region->length;
+}
+
+/* Guesses are regions of their own, too: whether they were right is told for each. */
+static void add_guesses(struct snapshot *snapshot, const struct memory_range *piece,
+			const struct wanted *wanted, size_t count, size_t offset)
+{
+	for (size_t i = 0; i < count; i++)
+		if (wanted[i].is_guess)
+			add_region(snapshot, &(struct region){
+				.address = wanted[i].address,
+				.length = wanted[i].length,
+				.offset = offset + (size_t)(wanted[i].address - piece->address),
+				.purpose = CAPTURED_GUESSED });
+}
+
+/* Keep those pieces that could be read; the wanted ranges are theirs in turn. */
+static void keep_pieces(struct snapshot *snapshot, size_t count, size_t wanted_count,
+			enum purpose purpose)
+{
+	size_t old_count = snapshot->region_count, next = 0;
+	const struct region *regions = snapshot->regions;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct memory_range *piece = &snapshot->pieces[i];
+		size_t offset = (size_t)((uint8_t *)piece->copy - snapshot->arena), first = next;
+
+		while (next < wanted_count && snapshot->wanted[next].piece == i)
+			next++;
+		if (piece->status != MEMORY_OK)
+			continue;
+		add_region(snapshot, &(struct region){ .address = piece->address,
+						       .length = piece->length,
+						       .offset = offset, .purpose = purpose });
+		add_guesses(snapshot, piece, &snapshot->wanted[first], next - first, offset);
+	}
+	if (old_count && old_count < snapshot->region_count &&
+	    regions[old_count].address < regions[old_count - 1].address)
+		qsort(snapshot->regions, snapshot->region_count, sizeof(*snapshot->regions),
+		      compare_regions);
+}
+
+/* Read the pieces, of which the wanted ranges are parts. */
+static bool read_pieces(struct snapshot *snapshot, size_t count, size_t wanted_count,
 			enum purpose purpose)
 {
 	struct memory_range *pieces = snapshot->pieces;
@@ -175,27 +221,15 @@ static bool read_pieces(struct snapshot *snapshot, size_t count, size_t guessed,
 	/* Something to point into, even if nothing is captured. */
 	if (!grow((void **)&snapshot->arena, &snapshot->size, total ? total : 1, 1) ||
 	    !grow((void **)&snapshot->regions, &snapshot->region_size,
-		  snapshot->region_count + count, sizeof(*snapshot->regions)))
+		  snapshot->region_count + count + wanted_count, sizeof(*snapshot->regions)))
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		pieces[i].copy = snapshot->arena + offset;
 		offset += pieces[i].length;
 	}
 	memory_read_ranges(snapshot->live, pieces, count);
-	for (size_t i = 0; i < count; i++) {
-		if (pieces[i].status != MEMORY_OK)
-			continue;
-		snapshot->regions[snapshot->region_count++] = (struct region){
-			.address = pieces[i].address,
-			.length = pieces[i].length,
-			.offset = (size_t)((uint8_t *)pieces[i].copy - snapshot->arena),
-			.purpose = i < guessed ? purpose : CAPTURED_GUESSED,
-		};
-		if (pieces[i].length > snapshot->longest)
-			snapshot->longest = pieces[i].length;
-		snapshot->sorted = false;
-	}
 	snapshot->used = total;
+	keep_pieces(snapshot, count, wanted_count, purpose);
 	return true;
 }
 
@@ -207,8 +241,9 @@ static bool make_scratch(struct snapshot *snapshot, size_t count)
 		    sizeof(*snapshot->pieces));
 }
 
-/* What is asked for and not held, by address; how many that are. */
-static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges, size_t count)
+/* What is asked for and not held, and what is guessed, by address; how many that are. */
+static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
+			  const struct snapshot_guesses *guesses)
 {
 	size_t wanted = 0, total = snapshot->used;
 
@@ -224,11 +259,15 @@ static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges
 		snapshot->wanted[wanted++] = (struct wanted){ .address = range->address,
 							      .length = range->length, .index = i };
 	}
+	for (size_t i = 0; i < guesses->count; i++)
+		snapshot->wanted[wanted++] = (struct wanted){ .address = guesses->pieces[i].address,
+							      .length = guesses->pieces[i].length,
+							      .is_guess = true };
 	qsort(snapshot->wanted, wanted, sizeof(*snapshot->wanted), compare_wanted);
 	return wanted;
 }
 
-/* Keep those wanted whose piece failed as a whole, but may be readable; say so of the others. */
+/* Keep those asked for whose piece failed as a whole, but may be readable; say so of the others. */
 static size_t list_doubtful(struct snapshot *snapshot, struct memory_range *ranges, size_t count)
 {
 	size_t doubtful = 0;
@@ -237,7 +276,7 @@ static size_t list_doubtful(struct snapshot *snapshot, struct memory_range *rang
 		const struct wanted *wanted = &snapshot->wanted[i];
 		const struct memory_range *piece = &snapshot->pieces[wanted->piece];
 
-		if (piece->status == MEMORY_OK)
+		if (piece->status == MEMORY_OK || wanted->is_guess)
 			continue;
 		ranges[wanted->index].status = piece->status;
 		if (piece->length > wanted->length)
@@ -246,32 +285,18 @@ static size_t list_doubtful(struct snapshot *snapshot, struct memory_range *rang
 	return doubtful;
 }
 
-/* Guesses are pieces of their own: whether they were right is told for each. */
-static size_t add_guesses(struct snapshot *snapshot, size_t count,
-			  const struct snapshot_guesses *guesses)
-{
-	for (size_t i = 0; i < guesses->count; i++)
-		snapshot->pieces[count++] = (struct memory_range){
-			.address = guesses->pieces[i].address,
-			.length = guesses->pieces[i].length,
-		};
-	return count;
-}
-
 static void capture(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
 		    const struct snapshot_guesses *guesses, enum purpose purpose)
 {
-	size_t wanted, pieces;
+	size_t wanted;
 
 	if (!make_scratch(snapshot, count + guesses->count)) {
 		for (size_t i = 0; i < count; i++)
 			ranges[i].status = MEMORY_NOT_CAPTURED;
 		return;
 	}
-	wanted = list_wanted(snapshot, ranges, count);
-	pieces = join(snapshot, wanted);
-	if (pieces + guesses->count &&
-	    read_pieces(snapshot, add_guesses(snapshot, pieces, guesses), pieces, purpose))
+	wanted = list_wanted(snapshot, ranges, count, guesses);
+	if (wanted && read_pieces(snapshot, join(snapshot, wanted), wanted, purpose))
 		wanted = list_doubtful(snapshot, ranges, wanted);
 	if (wanted && read_pieces(snapshot, take_apart(snapshot, wanted), wanted, purpose))
 		list_doubtful(snapshot, ranges, wanted);
@@ -299,17 +324,18 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
 }
 
 void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
-			   struct snapshot_guesses *ret_guesses)
+			   bool keep_unasked, struct snapshot_guesses *ret_guesses)
 {
 	struct snapshot_guess *last = NULL;
 
 	ret_guesses->count = 0;
-	sort_regions(snapshot);
 	for (size_t i = 0; i < snapshot->region_count; i++) {
 		const struct region *region = &snapshot->regions[i];
 		uint64_t end = region->address + region->length;
 
-		if (region->purpose != CAPTURED_LATER || region->length > SNAPSHOT_GUESS_BYTES_MAX ||
+		if (region->purpose == CAPTURED_FIRST ||
+		    (region->purpose == CAPTURED_GUESSED && !keep_unasked) ||
+		    region->length > SNAPSHOT_GUESS_BYTES_MAX ||
 		    (region->address >= skip_begin && region->address < skip_end))
 			continue;
 		if (!last || region->address / PAGE_SIZE > (last->address + last->length - 1) / PAGE_SIZE) {
@@ -414,7 +440,6 @@ void snapshot_clear(struct snapshot *snapshot)
 	snapshot->used = 0;
 	snapshot->region_count = 0;
 	snapshot->longest = 0;
-	snapshot->sorted = true;
 	snapshot->sealed = false;
 }
 

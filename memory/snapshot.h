@@ -48,10 +48,11 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
 
 /*
  * Guesses for the next snapshot of its kind: what was asked for after what was
- * captured first, but for what lies in [skip_begin, skip_end).
+ * captured first, but for what lies in [skip_begin, skip_end); with
+ * keep_unasked also what was guessed in vain.
  */
 void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
-			   struct snapshot_guesses *ret_guesses);
+			   bool keep_unasked, struct snapshot_guesses *ret_guesses);
 
 /* From here on nothing is read from the target. */
 void snapshot_seal(struct snapshot *snapshot);

@@ -277,6 +277,9 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 
 	if (thread->tracee->state == TRACEE_AWAITED || !thread_is_running(target->threads, thread))
 		return;
+	lua_process_rehearse(target->process, &record->hints);
+	if (!thread_is_running(target->threads, thread))
+		return;
 	error = tracer_stop(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
 	if (!error)
 		take_held(sampler, target, thread, record, thread->tracee->told_ns);

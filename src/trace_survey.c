@@ -258,7 +258,7 @@ static void read_traces(void *context)
 	reading->next = reading->first;
 	reading->count = 0;
 	snapshot_clear(reading->snapshot);
-	lua_objects_begin(reading->objects);
+	lua_objects_begin(reading->objects, true);
 	reading->could_read = trace_list_read(reading->live, reading->universe, &reading->next,
 					      reading->traces, &reading->count);
 	for (size_t i = 0; i < reading->count; i++)
@@ -319,7 +319,7 @@ static void read_protos(void *context)
 	reading->step = OBJECT_WALK_FOUND;
 	reading->proto_count = 0;
 	snapshot_clear(reading->snapshot);
-	lua_objects_begin(reading->objects);
+	lua_objects_begin(reading->objects, true);
 	object_walk_begin_slice(reading->walk);
 	while (reading->step == OBJECT_WALK_FOUND) {
 		reading->step = object_walk_next(reading->walk, &found[count]);

@@ -273,7 +273,7 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 
 	if (known)
 		return known;
-	if (address < PAGE_SIZE || address % SLOT_SIZE ||
+	if (address < PAGE_SIZE || !may_be_object(layout->gc64, address) ||
 	    capture->thread_count == CAPTURE_THREADS_MAX)
 		return NULL;
 	if (memory_read(snapshot_memory(capture->snapshot), address, bytes,
@@ -386,32 +386,62 @@ static void add_switching_thread(struct capture *capture, struct capture_hints *
 				   vm_registers(&capture->registers).pc);
 }
 
+/*
+ * Is this the frame of a thread that was copied already and says so, too? Then
+ * no other frame is, and what others would hold is not worth reading.
+ */
+static bool add_frame_owner(struct capture *capture, struct capture_hints *hints,
+			    const struct vm_code *vm, uint64_t cframe)
+{
+	uint64_t address;
+
+	if (!vm_frame_thread(&vm->layout, snapshot_memory(capture->snapshot), cframe, &address) ||
+	    !snapshot_view(capture->snapshot, address, (size_t)vm->layout.L_size))
+		return false;
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		const struct lua_thread *thread;
+
+		if (capture->universes[u].universe->vm != vm)
+			continue;
+		thread = add_thread(capture, hints, capture->universes[u].universe, address);
+		if (thread && thread->cframe == cframe)
+			return true;
+	}
+	return false;
+}
+
+/* The threads that the interpreter's C frame may be of, where it runs itself. */
+static void add_interpreted_threads(struct capture *capture, struct capture_hints *hints,
+				    const struct vm_code *vm)
+{
+	uint64_t candidates[VM_FRAME_CANDIDATES_MAX];
+	size_t count = vm_frame_candidates(&vm->layout, &capture->registers, candidates);
+
+	for (size_t i = 0; i < VM_FRAME_CANDIDATES_WHOLE; i++)
+		if (add_frame_owner(capture, hints, vm, candidates[i]))
+			return;
+	/* A coroutine that is about to end or yield: its resumer's frame is the next one. */
+	for (size_t i = 0; i < 2 * count; i++) {
+		uint64_t cframe = i < count ? candidates[i]
+					    : candidates[i - count] + (uint64_t)vm->layout.CFRAME_size;
+		uint64_t address;
+
+		if (!vm_frame_thread(&vm->layout, snapshot_memory(capture->snapshot), cframe, &address))
+			continue;
+		for (size_t u = 0; u < capture->universe_count; u++)
+			if (capture->universes[u].universe->vm == vm)
+				add_thread(capture, hints, capture->universes[u].universe, address);
+	}
+}
+
 static void capture_threads(struct capture *capture, const struct image *image,
 			    struct capture_hints *hints)
 {
-	struct memory *memory = snapshot_memory(capture->snapshot);
 	uint64_t outermost = capture->stack_begin;
 	const struct module *module;
 
 	if (image_classify(image, capture->registers.rip, &module) == CODE_VM) {
-		uint64_t candidates[VM_FRAME_CANDIDATES_MAX];
-		size_t count = vm_frame_candidates(&module->vm->layout, &capture->registers,
-						   candidates);
-
-		/* A coroutine that is about to end or yield: its resumer's frame is the next one. */
-		for (size_t i = 0; i < 2 * count; i++) {
-			uint64_t cframe, address;
-
-			cframe = i < count ? candidates[i]
-					   : candidates[i - count] +
-					     (uint64_t)module->vm->layout.CFRAME_size;
-			if (!vm_frame_thread(&module->vm->layout, memory, cframe, &address))
-				continue;
-			for (size_t u = 0; u < capture->universe_count; u++)
-				if (capture->universes[u].universe->vm == module->vm)
-					add_thread(capture, hints,
-						   capture->universes[u].universe, address);
-		}
+		add_interpreted_threads(capture, hints, module->vm);
 		add_switching_thread(capture, hints, module->vm);
 	}
 	for (size_t u = 0; u < capture->universe_count; u++) {
@@ -707,8 +737,8 @@ static void capture_stub(struct capture *capture, const struct image *image)
 
 /* All that changes while the thread runs. */
 static void capture_stacks(struct capture *capture, const struct image *image,
-			   struct lua_objects *objects, struct snapshot *snapshot,
-			   const struct registers *registers, struct capture_hints *hints)
+			   struct snapshot *snapshot, const struct registers *registers,
+			   struct capture_hints *hints)
 {
 	capture->registers = *registers;
 	capture->snapshot = snapshot;
@@ -718,7 +748,6 @@ static void capture_stacks(struct capture *capture, const struct image *image,
 	capture->thread_count = 0;
 	capture->running = NULL;
 
-	lua_objects_begin(objects);
 	capture_first(capture, image, hints);
 	view_other_universes(capture, image);
 	capture_threads(capture, image, hints);
@@ -734,14 +763,12 @@ static void capture_functions(struct capture *capture, struct lua_objects *objec
 		capture_stack_functions(capture, objects, &capture->threads[i]);
 }
 
-static void finish(struct capture *capture, struct capture_hints *hints)
+/* What was read is most likely to be read the next time, too. */
+static void note_hints(const struct capture *capture, bool keep_unasked,
+		       struct capture_hints *hints)
 {
-	struct snapshot *snapshot = capture->snapshot;
-
-	snapshot_seal(snapshot);
-	snapshot_note_guesses(snapshot, capture->stack_begin, capture->stack_end, &hints->guesses);
-	for (size_t i = 0; i < capture->thread_count; i++)
-		lua_thread_view(&capture->threads[i], snapshot);
+	snapshot_note_guesses(capture->snapshot, capture->stack_begin, capture->stack_end,
+			      keep_unasked, &hints->guesses);
 	if (capture->thread_count) {
 		const struct lua_thread *thread = &capture->threads[0];
 
@@ -752,11 +779,44 @@ static void finish(struct capture *capture, struct capture_hints *hints)
 	}
 }
 
+static void finish(struct capture *capture, struct capture_hints *hints)
+{
+	snapshot_seal(capture->snapshot);
+	note_hints(capture, false, hints);
+	hints->sp = capture->registers.rsp;
+	for (size_t i = 0; i < capture->thread_count; i++)
+		lua_thread_view(&capture->threads[i], capture->snapshot);
+}
+
+/*
+ * Only the stack pointer is needed, to tell which Lua threads run here, and the
+ * lowest one it may be in the page is as good. What is found out of the native
+ * stack is not kept: it may be another one by now.
+ */
+void capture_rehearse(struct capture *capture, const struct image *image,
+		      struct lua_objects *objects, struct snapshot *snapshot,
+		      struct capture_hints *hints)
+{
+	struct registers registers = { .rsp = hints->sp };
+	struct capture_hints found = *hints;
+
+	if (hints->sp % PAGE_SIZE > RED_ZONE)
+		registers.rsp -= hints->sp % PAGE_SIZE - RED_ZONE;
+	lua_objects_begin(objects, false);
+	capture_stacks(capture, image, snapshot, &registers, &found);
+	capture_functions(capture, objects);
+	note_hints(capture, true, &found);
+	found.stack_end = hints->stack_end;
+	found.stack_bytes = hints->stack_bytes;
+	*hints = found;
+}
+
 void capture_thread(struct capture *capture, const struct image *image,
 		    struct lua_objects *objects, struct snapshot *snapshot,
 		    const struct registers *registers, struct capture_hints *hints)
 {
-	capture_stacks(capture, image, objects, snapshot, registers, hints);
+	lua_objects_begin(objects, true);
+	capture_stacks(capture, image, snapshot, registers, hints);
 	capture_functions(capture, objects);
 	for (size_t i = 0; i < capture->universe_count; i++)
 		capture_traces(capture, image, objects, &capture->universes[i]);
@@ -822,7 +882,8 @@ enum capture_verdict capture_running(struct capture *capture, const struct image
 		return CAPTURE_NO_LUA;
 	/* As if the interpreter ran: then its C frame is where the stack ends. */
 	registers.rip = universe->vm->begin;
-	capture_stacks(capture, image, objects, snapshot, &registers, hints);
+	lua_objects_begin(objects, true);
+	capture_stacks(capture, image, snapshot, &registers, hints);
 	capture->running = capture_find_universe(capture, universe);
 	if (capture->running)
 		thread = capture_find_thread(capture, capture->running->cur_L);
@@ -902,7 +963,7 @@ void capture_coroutines(struct capture *capture, struct lua_objects *objects,
 	capture->universe_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;
-	lua_objects_begin(objects);
+	lua_objects_begin(objects, true);
 	view_universe(capture, universe);
 	add_coroutines(capture, universe, addresses,
 		       count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);

@@ -35,6 +35,7 @@ struct capture_hints {
 	struct memory_range lua_thread, lua_stack;	/* of the Lua thread that ran; empty if none */
 	struct memory_range request[REQUEST_RANGES];	/* what was read of its request */
 	struct snapshot_guesses guesses;		/* what else was read */
+	uint64_t sp;		/* its stack pointer; 0 if it had no sample yet */
 };
 
 /* A universe's global fields, as captured. */
@@ -57,6 +58,15 @@ struct capture {
 	uint32_t request_context;	/* of the innermost thread's request, see request_context() */
 	bool has_request_context;	/* it is known whether there is one */
 };
+
+/*
+ * Just before a thread is held: look at it as it runs, to have the hints up to
+ * date, and all that it takes in the CPU's caches. Nothing else comes of it,
+ * but that the snapshot, which must be clear, is used.
+ */
+void capture_rehearse(struct capture *capture, const struct image *image,
+		      struct lua_objects *objects, struct snapshot *snapshot,
+		      struct capture_hints *hints);
 
 /*
  * Copy what belongs to a thread that is held with these registers. The

@@ -45,6 +45,7 @@ struct lua_objects {
 	struct proto_entry *retired;	/* replaced during this snapshot, chained by hh.next */
 	uint64_t snapshot;		/* number of the present one */
 	uint64_t next_serial;
+	bool learn;			/* keep prototypes that are new */
 	bool overfull;
 	struct proto_entry **by_address;	/* those of the present snapshot */
 	size_t by_address_count, by_address_size;
@@ -129,8 +130,9 @@ static void mark_seen(struct lua_objects *objects, struct proto_entry *entry)
 	objects->by_address_is_sorted = false;
 }
 
-void lua_objects_begin(struct lua_objects *objects)
+void lua_objects_begin(struct lua_objects *objects, bool learn)
 {
+	objects->learn = learn;
 	objects->snapshot++;
 	objects->by_address_count = 0;
 	forget_upvalues(objects);
@@ -279,7 +281,7 @@ static void read_new_protos(struct lua_objects *objects, struct snapshot *snapsh
 			.length = length };
 	}
 	snapshot_capture(snapshot, ranges, count * 2);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && objects->learn; i++) {
 		const struct memory_range *chunk = &ranges[2 * i + 1];
 
 		if (ranges[2 * i].status != MEMORY_OK)

@@ -49,9 +49,10 @@ void lua_objects_free(struct lua_objects *objects);
 
 /*
  * Forget what the last snapshot held. Pointers handed out before stay valid
- * until the next call.
+ * until the next call. If the target is not held, nothing may be learnt of it:
+ * new prototypes are read, but not kept.
  */
-void lua_objects_begin(struct lua_objects *objects);
+void lua_objects_begin(struct lua_objects *objects, bool learn);
 
 /*
  * While the target is held: copy the headers of these functions (duplicates

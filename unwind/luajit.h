@@ -88,6 +88,12 @@ static inline uint64_t tvalue_object(bool gc64, uint64_t value)
 	return gc64 ? value & (((uint64_t)1 << 47) - 1) : value & UINT32_MAX;
 }
 
+/* Could an object be there? */
+static inline bool may_be_object(bool gc64, uint64_t address)
+{
+	return address % SLOT_SIZE == 0 && address != 0 && address == tvalue_object(gc64, address);
+}
+
 /* Slots that a call frame takes below its base. */
 static inline unsigned frame_slots(bool gc64)
 {

@@ -18,7 +18,10 @@
 #include "unwind/image.h"
 #include "unwind/registers.h"
 
-enum { VM_FRAME_CANDIDATES_MAX = 16 };
+enum {
+	VM_FRAME_CANDIDATES_MAX = 16,
+	VM_FRAME_CANDIDATES_WHOLE = 3,	/* the first so many are of frames that are whole */
+};
 
 /* What the interpreter keeps in registers (vm_x64.dasc: BASE, PC, RB, DISPATCH). */
 struct vm_registers {

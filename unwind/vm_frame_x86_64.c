@@ -25,6 +25,7 @@ enum {
 	MODRM_RBP_RDX = 0x55,
 	MODRM_RDI_RDX = 0x57,
 	MODRM_RCX_RDX = 0x51,
+	NATIVE_STACK_MAX = 1 << 30,	/* a stack that is larger would have to be asked for */
 	CALL_SETUP_BYTES = 64,	/* before a call, in which its operands are set up */
 };
 
@@ -128,7 +129,8 @@ bool vm_frame_is_plausible(const struct image *image, const struct layout *layou
 	    !vm_frame_previous(layout, stack, cframe, &previous) ||
 	    !load(stack, end - FROM_END_RETURN, WORD, &return_address))
 		return false;
-	if (thread == 0 || thread % WORD || (previous != 0 && previous <= cframe))
+	if (!may_be_object(layout->gc64, thread) ||
+	    (previous != 0 && (previous <= cframe || previous - cframe > NATIVE_STACK_MAX)))
 		return false;
 	if (!image_find(image, return_address))
 		return false;

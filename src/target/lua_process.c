@@ -791,6 +791,15 @@ const char *lua_process_universe_path(const struct lua_process *process, size_t 
 
 /*---- Stacks ----*/
 
+void lua_process_rehearse(struct lua_process *process, struct capture_hints *hints)
+{
+	if (hints->sp == 0)
+		return;
+	snapshot_clear(process->snapshot);
+	capture_rehearse(&process->capture, process->image, process->objects, process->snapshot,
+			 hints);
+}
+
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints)
 {

@@ -260,7 +260,11 @@ static int sample(struct session *session, unsigned long count)
 	int error = 0, position = 0;
 
 	while (!error && session->judged < count) {
-		error = target_run_for(&session->target, PAUSE_MIN_NS + rand_r(&seed) % PAUSE_SPREAD_NS);
+		error = target_run(&session->target, PAUSE_MIN_NS + rand_r(&seed) % PAUSE_SPREAD_NS);
+		if (error)
+			break;
+		lua_process_rehearse(session->process, &session->hints);
+		error = target_stop(&session->target);
 		if (error || (error = target_registers(&session->target, &registers)))
 			break;
 		if (!read_position(session, &position))

@@ -68,13 +68,18 @@ int target_step(struct target *target)
 	return wait_stopped(target);
 }
 
-int target_run_for(struct target *target, long nanoseconds)
+int target_run(struct target *target, long nanoseconds)
 {
 	struct timespec pause = { 0, nanoseconds };
 
 	if (ptrace(PTRACE_CONT, target->pid, NULL, NULL))
 		return -errno;
 	nanosleep(&pause, NULL);
+	return 0;
+}
+
+int target_stop(struct target *target)
+{
 	if (ptrace(PTRACE_INTERRUPT, target->pid, NULL, NULL))
 		return -errno;
 	return wait_stopped(target);

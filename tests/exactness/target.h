@@ -24,9 +24,12 @@ int target_start(struct target *target, char *const argv[]);
 /* Seize and stop it; to be called once, when it waits for input. */
 int target_hold(struct target *target);
 
+/* Let it run, and wait for so long; it still runs then. 0 or a negative errno. */
+int target_run(struct target *target, long nanoseconds);
+
 /* Each is 0 when the target is stopped again, or a negative errno: -ESRCH when it has ended. */
 int target_step(struct target *target);
-int target_run_for(struct target *target, long nanoseconds);
+int target_stop(struct target *target);
 
 /* One line of input. */
 void target_write_line(struct target *target);

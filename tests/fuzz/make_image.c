@@ -232,7 +232,9 @@ int main(int argc, char *argv[])
 		char path[4096];
 
 		snprintf(path, sizeof(path), "%s/%s-%lu.image", argv[2], argv[3], i);
-		error = target_run_for(&target, APART_NS + (long)i * 1000003);
+		error = target_run(&target, APART_NS + (long)i * 1000003);
+		if (!error)
+			error = target_stop(&target);
 		if (!error)
 			look(&target, strcmp(argv[1], "recognise") == 0, path);
 	}
