@@ -51,6 +51,8 @@ struct sample {
 	uint64_t wall_ns;	/* elapsed time this sample stands for */
 	const struct frame *frames;	/* leaf first; borrowed */
 	size_t frame_count;
+	uint64_t stack;		/* in samples of one source, from its first on: the same number, the same
+				   frames; 0 tells nothing */
 };
 
 #endif
