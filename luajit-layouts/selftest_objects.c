@@ -6,6 +6,7 @@
 enum {
 	SAMPLES = 32,
 	NODES_MAX = 1024,	/* looked at in one table */
+	HASH_BEHIND_GCT = 3,	/* GCstr: gct, reserved, hashalg (once unused), then what tables hash it by */
 	INSTRUCTIONS_MAX = 4096,	/* looked at in one prototype */
 	NAMES_BYTES_MAX = 1 << 16,
 	ARRAY_MAX = 1 << 27,
@@ -392,81 +393,192 @@ static bool check_array(struct check *check, uint64_t table, uint64_t metatable)
 	return check_type_or_null(check, metatable, GCT_TABLE, "GCtab.metatable");
 }
 
+struct nodes {
+	uint64_t at, count, size;
+	uint64_t string_keys;	/* of those looked at that hold a value */
+	bool has_value;
+};
+
+/* ~LJ_TNIL: no value, and with a key that may be gone already. */
+static bool is_nil(struct check *check, uint64_t slot)
+{
+	uint64_t value;
+
+	return !field_read(check->memory, slot, TVALUE_BYTES, &value) ||
+	       (int64_t)value >> (check->layout->gc64 ? 47 : 32) == -1;
+}
+
+/* The next node of a chain, 0 at its end. It is one of the same array. */
+static bool read_next(struct check *check, const struct nodes *nodes, uint64_t node, uint64_t *ret)
+{
+	uint64_t next;
+
+	if (!CHECK_FIELD(check, node, Node_next, 0, &next))
+		return false;
+	if (next != 0 && (next < nodes->at || (next - nodes->at) / nodes->size >= nodes->count ||
+			  (next - nodes->at) % nodes->size != 0))
+		return check_fail(check, "Node.next leads out of the table");
+	*ret = next;
+	return true;
+}
+
 /*
- * A chain leads from node to node of the same array; a key that claims to be
- * a string is one.
+ * A string key is found from the place that its hash tells (lj_tab.c,
+ * lj_tab_getstr()), which is the word behind a GCstr's header: its hash, and
+ * since June 2020 its number (sid).
  */
-static bool check_nodes(struct check *check, uint64_t nodes, uint64_t count)
+static bool check_string_key(struct check *check, const struct nodes *nodes, uint64_t node, uint64_t string)
+{
+	uint64_t hash, found;
+
+	if (!check_read(check, string, check->layout->GChead_gct + HASH_BEHIND_GCT, 4, "GCstr.hash", &hash))
+		return false;
+	found = nodes->at + (hash & (nodes->count - 1)) * nodes->size;
+	for (unsigned steps = 0; found != node && steps < NODES_MAX; steps++) {
+		if (!read_next(check, nodes, found, &found))
+			return false;
+		if (found == 0)
+			return check_fail(check, "Node.key is not where the hash of a string leads");
+	}
+	return true;
+}
+
+/* A key that claims to be an object is one, and a string is where its hash leads. */
+static bool check_node(struct check *check, struct nodes *nodes, uint64_t node)
 {
 	const struct layout *layout = check->layout;
-	uint64_t size = (uint64_t)layout->Node_size, next, key;
+	uint64_t next, key;
 	uint8_t gct;
 
-	for (uint64_t i = 0; i < count; i++) {
-		uint64_t node = nodes + i * size;
+	if (!read_next(check, nodes, node, &next))
+		return false;
+	if (is_nil(check, node + (uint64_t)layout->Node_val))
+		return true;
+	nodes->has_value = true;
+	if (!check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key))
+		return true;
+	if (!check_type(check, key, gct, "Node.key"))
+		return false;
+	if (gct != GCT_STRING)
+		return true;
+	nodes->string_keys++;
+	return check_string_key(check, nodes, node, key);
+}
 
-		if (!CHECK_FIELD(check, node, Node_next, 0, &next))
-			return false;
-		if (next != 0 && (next < nodes || next >= nodes + count * size ||
-				  (next - nodes) % size != 0))
-			return check_fail(check, "Node.next leads out of the table");
-		if (check_tagged(check, node + (uint64_t)layout->Node_val, &gct, &key) &&
-		    check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) &&
-		    !check_type(check, key, gct, "Node.key"))
+static bool check_nodes(struct check *check, struct nodes *nodes)
+{
+	if (nodes->size == 0)
+		return check_fail(check, "Node.size is 0");
+	for (uint64_t i = 0; i < nodes->count && i < NODES_MAX; i++) {
+		if (!check_node(check, nodes, nodes->at + i * nodes->size))
 			return false;
 	}
+	return true;
+}
+
+static bool read_nodes(struct check *check, uint64_t table, struct nodes *ret)
+{
+	uint64_t hmask;
+
+	*ret = (struct nodes){ .size = (uint64_t)check->layout->Node_size };
+	if (!CHECK_FIELD(check, table, GCtab_node, 0, &ret->at) ||
+	    !CHECK_FIELD(check, table, GCtab_hmask, 4, &hmask))
+		return false;
+	if ((hmask & (hmask + 1)) != 0 || hmask >= ARRAY_MAX)
+		return check_fail(check, "GCtab.hmask is no mask");
+	ret->count = hmask + 1;
 	return true;
 }
 
 static bool check_table(struct check *check, uint64_t table)
 {
-	uint64_t nodes, hmask, metatable;
+	struct nodes nodes;
+	uint64_t metatable;
 
-	if (!CHECK_FIELD(check, table, GCtab_node, 0, &nodes) ||
-	    !CHECK_FIELD(check, table, GCtab_hmask, 4, &hmask) ||
+	if (!read_nodes(check, table, &nodes) ||
 	    !CHECK_FIELD(check, table, GCtab_metatable, 0, &metatable) ||
-	    !check_array(check, table, metatable))
-		return false;
-	if ((hmask & (hmask + 1)) != 0 || hmask >= ARRAY_MAX)
-		return check_fail(check, "GCtab.hmask is no mask");
-	if (!check_nodes(check, nodes, hmask < NODES_MAX ? hmask + 1 : NODES_MAX))
+	    !check_array(check, table, metatable) || !check_nodes(check, &nodes))
 		return false;
 	check->checked++;
 	return true;
 }
 
-/* The table that the registry holds under a name, or 0. */
+/* The slot of the value that the registry has under a name; 0 if it has none. */
 static uint64_t find_in_registry(struct check *check, const char *name)
 {
 	const struct layout *layout = check->layout;
-	uint64_t table, nodes, hmask, key, value, length;
+	uint64_t table, key, length;
+	struct nodes nodes;
 	uint8_t gct;
 
 	if (!check_tagged(check, check->g + (uint64_t)layout->g_registrytv, &gct, &table) ||
-	    !CHECK_FIELD(check, table, GCtab_node, 0, &nodes) ||
-	    !CHECK_FIELD(check, table, GCtab_hmask, 4, &hmask))
+	    !read_nodes(check, table, &nodes))
 		return 0;
-	for (uint64_t i = 0; i <= hmask && i < NODES_MAX; i++) {
-		uint64_t node = nodes + i * (uint64_t)layout->Node_size;
+	for (uint64_t i = 0; i < nodes.count && i < NODES_MAX; i++) {
+		uint64_t node = nodes.at + i * nodes.size;
 
 		if (check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) &&
 		    gct == GCT_STRING &&
 		    field_read(check->memory, key + (uint64_t)layout->GCstr_len, 4, &length) &&
-		    length == strlen(name) && check_string_is(check, key, name) &&
-		    check_tagged(check, node + (uint64_t)layout->Node_val, &gct, &value) &&
-		    gct == GCT_TABLE)
-			return value;
+		    length == strlen(name) && check_string_is(check, key, name))
+			return node + (uint64_t)layout->Node_val;
 	}
 	return 0;
 }
 
-/* The registry names the table of loaded modules. */
+/*
+ * The second object that a state makes for itself, after the table of globals
+ * (lj_state.c, cpluaopen()), so both are the last ones on the list of all
+ * objects, before the main thread. The program may have dropped its globals.
+ */
+static bool check_registry_age(struct check *check, uint64_t registry)
+{
+	uint64_t older, main;
+
+	if (!CHECK_FIELD(check, check->g, g_mainthref, 0, &main) ||
+	    !CHECK_FIELD(check, registry, GChead_nextgc, 0, &older))
+		return false;
+	if (older != main && (!check_type(check, older, GCT_TABLE, "GChead.nextgc of the registry") ||
+			      !CHECK_FIELD(check, older, GChead_nextgc, 0, &older)))
+		return false;
+	return older == main ? true :
+		check_fail(check, "g.registrytv holds a table that is not the state's second object");
+}
+
+/* What programs and libraries have there is theirs; registry._LOADED is a table since the first library. */
 static bool check_registry(struct check *check)
 {
-	uint64_t loaded = find_in_registry(check, "_LOADED");
+	uint64_t registry, loaded, value;
+	uint8_t gct;
 
-	return loaded != 0 ? check_type(check, loaded, GCT_TABLE, "registry._LOADED") :
-		check_fail(check, "g.registrytv, Node.key and Node.val do not lead to registry._LOADED");
+	if (!check_tagged(check, check->g + (uint64_t)check->layout->g_registrytv, &gct, &registry) ||
+	    gct != GCT_TABLE)
+		return check_fail(check, "g.registrytv holds no table");
+	if (!check_table(check, registry) || !check_registry_age(check, registry))
+		return false;
+	loaded = find_in_registry(check, "_LOADED");
+	if (loaded == 0 || is_nil(check, loaded))
+		return true;
+	return check_tagged(check, loaded, &gct, &value) && gct == GCT_TABLE ?
+		check_type(check, value, GCT_TABLE, "registry._LOADED") :
+		check_fail(check, "Node.val of registry._LOADED is no table");
+}
+
+/* Globals have names: without any library, a program has at least its own. */
+static bool check_globals(struct check *check)
+{
+	uint64_t main, globals;
+	struct nodes nodes;
+
+	if (!CHECK_FIELD(check, check->g, g_mainthref, 0, &main) ||
+	    !CHECK_FIELD(check, main, L_env, 0, &globals) ||
+	    !check_type(check, globals, GCT_TABLE, "L.env") ||
+	    !read_nodes(check, globals, &nodes) || !check_nodes(check, &nodes))
+		return false;
+	if (nodes.has_value && nodes.string_keys == 0)
+		return check_fail(check, "Node.key of no global is a name");
+	check->checked++;
+	return true;
 }
 
 static bool check_userdata(struct check *check, uint64_t userdata)
@@ -481,13 +593,32 @@ static bool check_userdata(struct check *check, uint64_t userdata)
 	    !check_type(check, env, GCT_TABLE, "GCudata.env") ||
 	    !check_type_or_null(check, metatable, GCT_TABLE, "GCudata.metatable"))
 		return false;
-	if (length > INT32_MAX)
+	if (length > INT32_MAX || (type == UDTYPE_IO_FILE && length != IO_FILE_BYTES))
 		return check_fail(check, "GCudata.len is beyond belief");
-	if (type == UDTYPE_IO_FILE && (length != IO_FILE_BYTES ||
-				       metatable != find_in_registry(check, "FILE*")))
-		return check_fail(check, "GCudata.len or GCudata.metatable is no file's");
 	check->checked++;
 	return true;
+}
+
+/*
+ * Files have the metatable that the registry has for them, at least the
+ * newest: a program that opens the libraries twice has others as well.
+ */
+static bool check_files(struct check *check, const uint64_t *userdata, unsigned count)
+{
+	uint64_t slot = find_in_registry(check, "FILE*"), registered, metatable, type;
+	unsigned files = 0, fitting = 0;
+	uint8_t gct;
+
+	if (slot == 0 || !check_tagged(check, slot, &gct, &registered))
+		return true;
+	for (unsigned i = 0; i < count; i++) {
+		if (!CHECK_FIELD(check, userdata[i], GCfunc_ffid, 1, &type) ||
+		    !CHECK_FIELD(check, userdata[i], GCudata_metatable, 0, &metatable))
+			return false;
+		files += type == UDTYPE_IO_FILE;
+		fitting += type == UDTYPE_IO_FILE && metatable == registered;
+	}
+	return files == 0 || fitting > 0 ? true : check_fail(check, "GCudata.metatable of no file is that of files");
 }
 
 /* Only threads, strings and cdata have the rarer marks. */
@@ -516,13 +647,14 @@ bool selftest_objects(struct check *check)
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		unsigned count = check_collect(check, kinds[k].gct, objects, SAMPLES);
 
-
 		if (check->failure[0] != '\0')
 			return false;
 		for (unsigned i = 0; i < count; i++)
 			if (!check_mark(check, objects[i], kinds[k].gct) ||
 			    !kinds[k].check(check, objects[i]))
 				return false;
+		if (kinds[k].gct == GCT_USERDATA && !check_files(check, objects, count))
+			return false;
 	}
-	return check_registry(check);
+	return check_registry(check) && check_globals(check);
 }

@@ -165,6 +165,22 @@ static void write_frames(FILE *out, const struct graph *graph, const struct fram
 	fputs("</metadata>\n", out);
 }
 
+static int write_heatmap(FILE *out, const struct graph *graph, const struct heatmap *heatmap)
+{
+	const struct frame_list *list = &graph->frames;
+	const struct profile_node **listed = calloc(count_listed(list), sizeof(const struct profile_node *));
+	size_t count = 0;
+	int error;
+
+	if (!listed)
+		return -ENOMEM;
+	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node))
+		listed[count++] = node;
+	error = heatmap_write(out, heatmap, listed, count);
+	free(listed);
+	return error;
+}
+
 /* -- The document -- */
 
 static void write_asset(FILE *out, const char *element, const char *begin, const char *end)
@@ -174,10 +190,11 @@ static void write_asset(FILE *out, const char *element, const char *begin, const
 	fprintf(out, "]]></%s>\n", element);
 }
 
-static void write_svg(FILE *out, const struct graph *graph, const struct flamegraph_options *options)
+static int write_svg(FILE *out, const struct graph *graph, const struct flamegraph_options *options)
 {
 	const struct flamegraph_header *header = &graph->header;
 	size_t height = flamegraph_static_height(graph->picture);
+	int error = 0;
 
 	fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
 		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\">\n<title>",
@@ -198,17 +215,21 @@ static void write_svg(FILE *out, const struct graph *graph, const struct flamegr
 	write_lines(out, graph);
 	write_frames(out, graph, &graph->frames, "frames");
 	write_frames(out, graph, &graph->baseline, "baseline");
+	if (options->heatmap)
+		error = write_heatmap(out, graph, options->heatmap);
 	write_asset(out, "script", flamegraph_js, flamegraph_js_end);
 	fputs("</svg>\n", out);
+	return error;
 }
 
 /* The picture is the same in both; a page tells small screens their width. */
-static void write_document(FILE *out, const struct graph *graph, const struct flamegraph_options *options)
+static int write_document(FILE *out, const struct graph *graph, const struct flamegraph_options *options)
 {
+	int error;
+
 	if (!options->page) {
 		fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
-		write_svg(out, graph, options);
-		return;
+		return write_svg(out, graph, options);
 	}
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
@@ -216,8 +237,9 @@ static void write_document(FILE *out, const struct graph *graph, const struct fl
 	      " content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>", out);
 	escape_write(ESCAPE_XML, graph->header.lines[0], out);
 	fputs("</title>\n</head>\n<body>\n", out);
-	write_svg(out, graph, options);
+	error = write_svg(out, graph, options);
 	fputs("</body>\n</html>\n", out);
+	return error;
 }
 
 /* -- What it takes -- */
@@ -299,8 +321,9 @@ int flamegraph_write(FILE *out, const struct profile *profile, const struct sess
 		error = flamegraph_static_new(graph->shown, graph->shown_before, &graph->header, &graph->picture);
 	}
 	if (error == 0) {
-		write_document(out, graph, options);
-		error = ferror(out) ? -EIO : 0;
+		error = write_document(out, graph, options);
+		if (ferror(out))
+			error = -EIO;
 	}
 	graph_free(graph);
 	return error;

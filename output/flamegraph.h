@@ -20,7 +20,8 @@
  * known. left_out_ns is the weight of callees too small to be listed. Each
  * state is a letter for what the VM was doing (look.h) and the weight of such
  * samples in nanoseconds; their sum is the frame's own weight. What is zero
- * at the end of a line is not written.
+ * at the end of a line is not written. With a heat map there is the time of
+ * each sample, too: see heatmap.h.
  */
 #ifndef LJSPY_FLAMEGRAPH_H
 #define LJSPY_FLAMEGRAPH_H
@@ -29,6 +30,7 @@
 #include <stdio.h>
 
 #include "output/figures.h"
+#include "output/heatmap.h"
 #include "output/profile.h"
 #include "output/session.h"
 
@@ -59,6 +61,8 @@ struct flamegraph_options {
 	 */
 	const struct profile *baseline;
 	const char *baseline_name;	/* a file, say; NULL if it has none */
+
+	const struct heatmap *heatmap;	/* of this profile, to be shown above it; NULL for none */
 
 	bool page;		/* HTML, which small screens show better; else SVG */
 };

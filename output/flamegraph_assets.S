@@ -10,6 +10,7 @@ flamegraph_js:
 	.incbin "output/flamegraph/tree.js"
 	.incbin "output/flamegraph/view.js"
 	.incbin "output/flamegraph/picture.js"
+	.incbin "output/flamegraph/heatmap.js"
 	.incbin "output/flamegraph/page.js"
 	.ascii "})();\n"
 flamegraph_js_end:

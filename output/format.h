@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "output/figures.h"
+#include "output/heatmap.h"
 #include "output/profile.h"
 #include "output/sample_source.h"
 #include "output/session.h"
@@ -22,6 +23,8 @@ struct view {
 	bool by_line;		/* a frame is a function and line, not a function */
 	bool annotate;		/* mark compiled Lua functions with _[j] */
 	bool inverted;		/* callees at the root */
+	bool heatmap;		/* of a picture: with a map of time, of which parts can be chosen */
+	struct heatmap_span span;	/* the time that it shows */
 	double min_percent;	/* what has a smaller share is left out */
 	const char *group;	/* what the outermost frame tells of each stack, "module"; NULL: nothing */
 };

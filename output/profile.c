@@ -146,8 +146,8 @@ static void add_own_weight(struct profile_node *node, const struct profile_sum *
 		node->own_state_ns[state] += sum->state_ns[state];
 }
 
-int profile_add_sum(struct profile *profile, const struct frame *frames, size_t count,
-		    const struct profile_sum *sum)
+static int add_stack(struct profile *profile, const struct frame *frames, size_t count,
+		     const struct profile_sum *sum, const struct profile_node **ret_leaf)
 {
 	struct node *at = &profile->root;
 	struct profile_node *node;
@@ -172,10 +172,19 @@ int profile_add_sum(struct profile *profile, const struct frame *frames, size_t 
 	add_weight(node, sum, false);
 	if (count > profile->depth)
 		profile->depth = count;
+	*ret_leaf = &at->node;
 	return 0;
 }
 
 int profile_add(struct profile *profile, const struct sample *sample)
+{
+	const struct profile_node *leaf;
+
+	return profile_add_leaf(profile, sample, &leaf);
+}
+
+int profile_add_leaf(struct profile *profile, const struct sample *sample,
+		     const struct profile_node **ret_leaf)
 {
 	struct profile_sum sum = {
 		.ns = profile->options.weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns,
@@ -183,7 +192,15 @@ int profile_add(struct profile *profile, const struct sample *sample)
 	};
 
 	sum.state_ns[sample->vm_state] = sum.ns;
-	return profile_add_sum(profile, sample->frames, sample->frame_count, &sum);
+	return add_stack(profile, sample->frames, sample->frame_count, &sum, ret_leaf);
+}
+
+int profile_add_sum(struct profile *profile, const struct frame *frames, size_t count,
+		    const struct profile_sum *sum)
+{
+	const struct profile_node *leaf;
+
+	return add_stack(profile, frames, count, sum, &leaf);
 }
 
 /* Write the stack that ends at node, leaf first. frames has room for the deepest one. */

@@ -40,6 +40,7 @@ enum {
 	OPTION_LAYOUT,
 	OPTION_DWARF,
 	OPTION_INVERTED,
+	OPTION_HEATMAP,
 	OPTION_MIN_PERCENT,
 	OPTION_SINCE,
 	OPTION_UNTIL,
@@ -87,6 +88,7 @@ static const struct {
 	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL, "show functions that call themselves once" },
 	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "tell lines apart, not only functions" },
 	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
+	{ "heatmap", OPTION_HEATMAP, RECORD | REPORT, NULL, "above the flame graph, when it was: choose a range" },
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
 	{ "vm-state", OPTION_VM_STATE, RENDER, NULL, "split by state: interpreted, compiled, gc, ..." },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
@@ -343,7 +345,22 @@ static bool parse_format(const char *text, const struct format **ret_format)
 	return false;
 }
 
-/* "90", "1.5s", "500ms", "2m", "1h" */
+/* The digits behind a decimal point, in millionths: at least one, at most six. */
+static bool take_millionths(const char **text, uint64_t *ret)
+{
+	uint64_t value = 0, unit = 1000000;
+	const char *at = *text;
+
+	for (; *at >= '0' && *at <= '9' && unit > 1; at++)
+		value += (uint64_t)(*at - '0') * (unit /= 10);
+	if (at == *text)
+		return false;
+	*text = at;
+	*ret = value;
+	return true;
+}
+
+/* "90", "1.5s", "12.34s", "500ms", "2m", "1h" */
 static bool parse_duration(const char *text, uint64_t *ret_ns)
 {
 	static const struct {
@@ -353,14 +370,14 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 		{ "", second_ns }, { "s", second_ns }, { "ms", second_ns / 1000 },
 		{ "m", 60 * second_ns }, { "h", 3600 * second_ns },
 	};
-	uint64_t whole, tenths = 0;
+	uint64_t whole, millionths = 0;
 	const char *at = text;
 
 	if (!take_number(&at, duration_max_ns / second_ns, &whole))
 		return false;
 	if (*at == '.') {
 		at++;
-		if (!take_number(&at, 9, &tenths))
+		if (!take_millionths(&at, &millionths))
 			return false;
 	}
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
@@ -370,7 +387,7 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 			continue;
 		if (whole > duration_max_ns / units[i].ns)
 			return false;
-		ns = whole * units[i].ns + tenths * (units[i].ns / 10);
+		ns = whole * units[i].ns + millionths * units[i].ns / 1000000;
 		if (ns == 0)
 			return false;
 		*ret_ns = ns;
@@ -382,7 +399,7 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 static bool complain_of_time(const char *text, const char *what)
 {
 	message_error("\"%s\" is not a %s.", text, what);
-	message_note("Write it like 30s, 2m, 1h or 500ms; a year is the most.");
+	message_note("Write it like 30s, 2m, 1h, 500ms or 12.34s; a year is the most.");
 	return false;
 }
 
@@ -390,11 +407,12 @@ static bool complain_of_time(const char *text, const char *what)
 static bool parse_percent(const char *text, double *ret_percent)
 {
 	const char *at = text;
-	uint64_t whole, millionths = 0, unit = 1000000;
+	uint64_t whole, millionths = 0;
 
-	if (take_number(&at, 100, &whole) && *at == '.')
-		for (at++; *at >= '0' && *at <= '9' && unit > 1; at++)
-			millionths += (uint64_t)(*at - '0') * (unit /= 10);
+	if (take_number(&at, 100, &whole) && *at == '.') {
+		at++;
+		take_millionths(&at, &millionths);
+	}
 	if (at != text && !*at && (double)whole + (double)millionths / 1e6 <= 100) {
 		*ret_percent = (double)whole + (double)millionths / 1e6;
 		return true;
@@ -524,6 +542,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_INVERTED:
 		options->inverted = true;
 		return true;
+	case OPTION_HEATMAP:
+		options->heatmap = true;
+		return true;
 	case OPTION_MIN_PERCENT:
 		return parse_percent(argument, &options->min_percent);
 	case OPTION_LAYOUT:
@@ -574,7 +595,7 @@ static bool follow_name(struct options *options)
 
 	if (options->format)
 		return true;
-	options->format = format_by_name(TARGETS & (1u << options->command) ? "svg" : "text");
+	options->format = format_by_name(TARGETS & (1u << options->command) || options->heatmap ? "svg" : "text");
 	if (!options->output)
 		return true;
 	slash = strrchr(options->output, '/');
@@ -593,6 +614,10 @@ static bool choose_format(struct options *options)
 {
 	if (!follow_name(options))
 		return false;
+	if (options->heatmap && !options->format->picture) {
+		message_error("A heat map is part of a flame graph: the format %s has none.", options->format->name);
+		return false;
+	}
 	if (options->command != COMMAND_DIFF || options->format->compare)
 		return true;
 	message_error("The format %s cannot show what has changed.", options->format->name);

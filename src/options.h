@@ -62,6 +62,7 @@ struct options {
 	bool json;
 	const char *core;	/* core file; NULL if not given */
 	bool inverted;
+	bool heatmap;
 	double min_percent;	/* 0 if not given */
 	char **recordings;	/* files, up to NULL */
 	uint64_t since_ns;	/* after the beginning of each recording */

@@ -31,11 +31,18 @@ bool render_finish(struct output_file *file, int error)
 
 struct view render_view(const struct options *options, const struct session *session)
 {
+	bool several = options->recordings && options->recordings[0] && options->recordings[1];
+
 	return (struct view){
 		.weight = session->clock,
 		.by_line = options->lines,
 		.annotate = options->annotate,
 		.inverted = options->inverted,
+		.heatmap = options->heatmap,
+		.span = {
+			.since_ns = options->since_ns,
+			.until_ns = several ? 0 : options->since_ns + session->duration_ns,
+		},
 		.min_percent = options->min_percent,
 		.group = filter_arguments_group_name(options->filter.group),
 	};

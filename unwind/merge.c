@@ -1068,8 +1068,6 @@ static enum passed pass(struct merge *merge)
 		native_continue(merge->native, &caller);
 		return PASSED_ON;
 	case CODE_VM:
-		if (!vm)
-			return PASSED_LOST;
 		emit_code(merge, MERGED_VM, NULL, NULL);
 		return native->is_return_address ? pass_vm_caller(merge, vm)
 						  : pass_vm_leaf(merge, vm);
@@ -1151,6 +1149,26 @@ static enum vm_state find_vm_state(const struct merge *merge)
 	}
 }
 
+static bool has_universe(const struct capture *capture, const struct vm_code *vm)
+{
+	for (size_t i = 0; i < capture->universe_count; i++) {
+		if (capture->universes[i].universe->vm == vm)
+			return true;
+	}
+	return false;
+}
+
+/* Why there is no way on from the frame at hand. */
+static enum lost_reason why_lost(const struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+
+	if ((native->code == CODE_VM || native->code == CODE_VM_FFI_CALL) &&
+	    !has_universe(merge->capture, native->module->vm))
+		return LOST_UNCONFIRMED;
+	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;
+}
+
 int merge_stacks(struct capture *capture, struct image *image,
 		 struct lua_objects *objects, struct native_unwinder *native,
 		 struct vm_decoder *decoder, struct merged_stack *stack)
@@ -1178,8 +1196,7 @@ int merge_stacks(struct capture *capture, struct image *image,
 		passed = pass(&merge);
 		if (passed != PASSED_LOST)
 			continue;
-		emit_lost(&merge, native_lacks_register(native) ? LOST_REGISTER_UNKNOWN
-								: LOST_NATIVE_UNWIND);
+		emit_lost(&merge, why_lost(&merge));
 		if (resynchronise(&merge))
 			passed = PASSED_ON;
 	}

@@ -340,6 +340,21 @@ static const char *die_name(Dwarf_Die *die)
 	return name ? name : dwarf_diename(die);
 }
 
+/* Where a function is defined. Since DWARF 5, file 0 is the unit's own, which libdw does not tell. */
+static const char *die_file(Dwarf_Die *die)
+{
+	const char *file = dwarf_decl_file(die);
+	Dwarf_Attribute attribute;
+	Dwarf_Word number;
+	Dwarf_Die unit;
+
+	if (file || !dwarf_attr_integrate(die, DW_AT_decl_file, &attribute) ||
+	    dwarf_formudata(&attribute, &number) != 0 || number != 0 ||
+	    !dwarf_cu_die(attribute.cu, &unit, NULL, NULL, NULL, NULL, NULL, NULL))
+		return file;
+	return dwarf_diename(&unit);
+}
+
 /* A number of a DIE, 0 if it has none. */
 static uint32_t die_number(Dwarf_Die *die, unsigned int name)
 {
@@ -399,7 +414,7 @@ static size_t find_in_dwarf(Dwfl_Module *dwfl, uint64_t address,
 			continue;
 		name = die_name(&scopes[i]);
 		set_name(symbol, name ? name : "?");
-		set_file(symbol, dwarf_decl_file(&scopes[i]));
+		set_file(symbol, die_file(&scopes[i]));
 		symbol->line = line > 0 ? (uint32_t)line : 0;
 		count++;
 		if (tag == DW_TAG_subprogram)

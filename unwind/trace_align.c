@@ -21,6 +21,7 @@ enum {
 	FIT_OPERAND = 8,	/* more, when a constant or slot agrees */
 	FIT_CALLEE = 16,	/* the function that is called */
 	FIT_OTHER_CALLEE = -32,
+	FIT_AFTER_RESULT = -8,	/* less, for what follows what the bytecode computes */
 };
 
 enum { CELLS_MAX = 1 << 22 };
@@ -516,6 +517,42 @@ static int fit_operation(const struct aligner *aligner, const struct trace_instr
 	}
 }
 
+/* To enter a Lua function takes a check of it and no more: what is done meanwhile, a builtin does elsewhere. */
+static bool prepares_call(const struct path_alignment *alignment,
+			  const struct trace_instruction *ins)
+{
+	struct trace_instruction operand;
+
+	if (ins->op == IR_SLOAD || ins->op == IR_EQ)
+		return true;
+	return ins->op == IR_FLOAD && ins->op1 >= TRACE_REF_BIAS &&
+	       trace_instruction(alignment->trace, alignment->layout, ins->op1, &operand) &&
+	       operand.type == IRT_FUNC;
+}
+
+/* Is this what the bytecode computes? It does so once, and is done then. */
+static bool is_result(const struct trace_instruction *ins, const struct place *place)
+{
+	bool is_modulo = place->op == BC_MODVN || place->op == BC_MODNV || place->op == BC_MODVV;
+
+	switch ((int)ins->op) {
+	case IR_ULOAD:
+		return place->kind == KIND_UGET;
+	case IR_TNEW:
+		return place->op == BC_TNEW;
+	case IR_TDUP:
+		return place->op == BC_TDUP;
+	case IR_SUB: case IR_SUBOV: case IR_MOD: case IR_BAND:
+		return place->kind == KIND_ARITHMETIC;
+	case IR_ADD: case IR_ADDOV: case IR_MUL: case IR_MULOV: case IR_DIV: case IR_NEG:
+	case IR_POW: case IR_BNOT: case IR_BOR: case IR_BXOR:
+	case IR_BSHL: case IR_BSHR: case IR_BSAR:
+		return place->kind == KIND_ARITHMETIC && !is_modulo;
+	default:
+		return false;
+	}
+}
+
 static int fit(const struct aligner *aligner, uint32_t ref, const struct trace_instruction *ins,
 	       const struct place *place)
 {
@@ -524,6 +561,8 @@ static int fit(const struct aligner *aligner, uint32_t ref, const struct trace_i
 	if (!place->proto || place->op == BC__MAX)
 		return FIT_POSSIBLE;
 	value = fit_operation(aligner, ins, place);
+	if (place->callee && value > FIT_UNLIKELY && !prepares_call(aligner->alignment, ins))
+		value = FIT_UNLIKELY;
 	/* What the next snapshot has in the slot that the bytecode sets, the bytecode computed. */
 	if (place->base >= 0 && value > 0 &&
 	    bytecode_mode_a(aligner->alignment->layout, (uint8_t)place->instruction) == BCMdst &&
@@ -630,39 +669,73 @@ static void load_places(const struct path_alignment *alignment, const struct pat
 }
 
 /*
- * scores[j]: of the best assignment of all instructions so far in which the
- * last one is assigned to j; from[]: to what the one before it then is.
+ * What an instruction may be assigned to: the place and whether its bytecode
+ * has computed its result by then.
  */
+enum { STATE_OPEN, STATE_DONE, STATES };
+enum { SCORE_NEVER = INT32_MIN / 2 };
+
+static uint32_t better(const int32_t *scores, uint32_t state, uint32_t other)
+{
+	return scores[other] > scores[state] ? other : state;
+}
+
+/*
+ * scores[]: by state, of the best assignment of all instructions so far in
+ * which the last one is assigned to that; from[]: what the one before it then
+ * is assigned to.
+ */
+static void align_instruction(const struct aligner *aligner, uint32_t ref,
+			      const struct place *places, size_t count, int32_t *scores,
+			      uint32_t *from)
+{
+	struct trace_instruction ins, access;
+	bool known = trace_instruction(aligner->alignment->trace, aligner->alignment->layout, ref,
+				       &ins);
+	bool is_for_access = known && find_access(aligner->alignment, ref, &ins, &access);
+	uint32_t before = 0;
+
+	for (uint32_t j = 0; j < count; j++) {
+		from[j * STATES + STATE_OPEN] = better(scores, before, j * STATES + STATE_OPEN);
+		before = better(scores, from[j * STATES + STATE_OPEN], j * STATES + STATE_DONE);
+	}
+	for (uint32_t j = (uint32_t)count; j-- > 0;) {
+		uint32_t open = j * STATES + STATE_OPEN, done = j * STATES + STATE_DONE;
+		int value = known ? fit(aligner, ref, is_for_access ? &access : &ins, &places[j]) : 0;
+		int32_t score = scores[from[open]] + value;
+
+		from[done] = done;
+		scores[done] += value + FIT_AFTER_RESULT;
+		scores[open] = score;
+		if (!known || is_for_access || !is_result(&ins, &places[j]))
+			continue;
+		if (score > scores[done]) {
+			scores[done] = score;
+			from[done] = from[open];
+		}
+		scores[open] = SCORE_NEVER;
+	}
+}
+
 static int32_t find_best(const struct aligner *aligner, const struct place *places, size_t count,
 			 int32_t *scores, uint32_t *from, uint32_t *ret_points)
 {
 	const struct path_alignment *alignment = aligner->alignment;
-	size_t length = alignment->end_ref - alignment->ref;
-	size_t best = 0;
+	size_t length = alignment->end_ref - alignment->ref, width = count * STATES;
+	uint32_t best = 0;
 
-	memset(scores, 0, count * sizeof(*scores));
-	for (size_t i = 0; i < length; i++) {
-		uint32_t ref = alignment->ref + (uint32_t)i, best_before = 0;
-		struct trace_instruction ins;
-		bool known = trace_instruction(alignment->trace, alignment->layout, ref, &ins);
-
-		if (known)
-			find_access(alignment, ref, &ins, &ins);
-		for (size_t j = 0; j < count; j++) {
-			if (scores[j] > scores[best_before])
-				best_before = (uint32_t)j;
-			from[i * count + j] = best_before;
-		}
-		for (size_t j = count; j-- > 0;)
-			scores[j] = scores[from[i * count + j]] +
-				    (known ? fit(aligner, ref, &ins, &places[j]) : 0);
+	for (size_t j = 0; j < count; j++) {
+		scores[j * STATES + STATE_OPEN] = 0;
+		scores[j * STATES + STATE_DONE] = SCORE_NEVER;
 	}
-	for (size_t j = 1; j < count; j++)
-		if (scores[j] > scores[best])
-			best = j;
-	for (size_t i = length, j = best; i-- > 0;) {
-		ret_points[i] = (uint32_t)j;
-		j = from[i * count + j];
+	for (size_t i = 0; i < length; i++)
+		align_instruction(aligner, alignment->ref + (uint32_t)i, places, count, scores,
+				  from + i * width);
+	for (uint32_t state = 1; state < width; state++)
+		best = better(scores, best, state);
+	for (size_t i = length, state = best; i-- > 0;) {
+		ret_points[i] = (uint32_t)(state / STATES);
+		state = from[i * width + state];
 	}
 	return scores[best];
 }
@@ -673,12 +746,12 @@ int32_t trace_align(const struct path_alignment *alignment, const struct path_po
 	size_t length = alignment->end_ref - alignment->ref;
 	struct aligner aligner = { .alignment = alignment };
 	struct place *places = calloc(count, sizeof(*places));
-	int32_t *scores = calloc(count, sizeof(*scores));
+	int32_t *scores = calloc(count, STATES * sizeof(*scores));
 	uint32_t *from = NULL;
 	int32_t result = INT32_MIN;
 
-	if (count && length <= CELLS_MAX / count)
-		from = malloc((length * count + 1) * sizeof(*from));
+	if (count && length <= CELLS_MAX / STATES / count)
+		from = malloc((length * count * STATES + 1) * sizeof(*from));
 	if (places && scores && from) {
 		trace_snapshot_refs(alignment->trace, alignment->layout, alignment->next_snapshot,
 				    aligner.slot_refs);

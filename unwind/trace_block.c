@@ -85,7 +85,7 @@ static const uint8_t ir_v21[] = {
 #include "unwind/ir_ops.inc"
 };
 
-enum { IR_KGC_V20 = 23, GCSTR_LEN_SID = 4 };
+enum { IR_KGC_V20 = 23, GCSTR_LEN_SID = 12 };
 
 /*
  * The numbering changed together with, or within weeks of, what a layout
@@ -100,7 +100,7 @@ static enum ir_op ir_op(const struct layout *layout, uint8_t number)
 		ops = ir_v20;
 		count = sizeof(ir_v20);
 	} else if (layout->SnapShot_mcofs == LAYOUT_ABSENT) {
-		bool has_sid = layout->GCstr_size - layout->GCstr_len == GCSTR_LEN_SID;
+		bool has_sid = layout->GCstr_len == (int32_t)layout_ref_size(layout) + GCSTR_LEN_SID;
 
 		ops = has_sid ? ir_v21_alen : ir_v21_atan2;
 		count = has_sid ? sizeof(ir_v21_alen) : sizeof(ir_v21_atan2);

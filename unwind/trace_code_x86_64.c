@@ -21,7 +21,8 @@ enum {
 	FIT_NEVER = -12,
 	FIT_UNLIKELY = -3,
 	FIT_NO_CODE = -1,
-	FIT_AFTER_CALL = -2,	/* of what follows a call to the same IR instruction */
+	FIT_AFTER_CALL = -2,	/* of what follows a call or exit to the same IR instruction */
+	FIT_TOGETHER = 2,	/* of what follows, if it most likely belongs there, too */
 	FIT_PLAUSIBLE = 2,
 	FIT_RESULT = 4,
 	FIT_GOOD = 5,
@@ -34,17 +35,26 @@ struct machine {
 	unsigned id;			/* X86_INS_* */
 	bool exits;			/* a conditional jump out of the trace */
 	bool calls;
+	bool in_head;
 	bool checks_gc;			/* of the step of the collector that a loop or trace begins with */
 	bool stores;
 	bool loads;
 	uint8_t written;		/* RID of the register written, or RID_NONE */
 	uint8_t stored;			/* RID of the register stored, or RID_NONE */
 	uint8_t base;			/* RID of the memory operand's base, or RID_NONE */
+	bool reloads;			/* only brings what is kept in memory into a register */
+	uint32_t read;			/* RIDs of registers read, as bits */
 	int64_t displacement;
 	int64_t immediate;
 	uint64_t target;
 	uint32_t low, high;		/* IR instructions that it may belong to; high excluded */
 	uint32_t low_snapshot, high_snapshot;
+};
+
+/* Of an IR instruction, as machine code may show them. */
+struct operands {
+	uint32_t reg[2];		/* RID as a bit */
+	uint32_t constant[2];		/* the lower half; 0 if there is none, or a small one that shows nothing */
 };
 
 struct block {
@@ -53,6 +63,7 @@ struct block {
 	struct machine *machine;
 	size_t count;
 	struct trace_instruction *ir;	/* by reference, less TRACE_REF_BASE */
+	struct operands *operands;	/* likewise */
 	uint32_t ir_count;
 };
 
@@ -96,6 +107,19 @@ static bool compares(unsigned id)
 	       id == X86_INS_COMISD;
 }
 
+static uint32_t rid_bit(unsigned reg)
+{
+	uint8_t rid = rid_of(reg);
+
+	return rid == RID_NONE ? 0 : 1u << rid;
+}
+
+static bool moves(unsigned id)
+{
+	return id == X86_INS_MOV || id == X86_INS_MOVSD || id == X86_INS_MOVAPS ||
+	       id == X86_INS_MOVABS;
+}
+
 static void take_apart(const cs_insn *insn, const struct trace *trace, struct machine *machine)
 {
 	const cs_x86 *x86 = &insn->detail->x86;
@@ -111,6 +135,10 @@ static void take_apart(const cs_insn *insn, const struct trace *trace, struct ma
 	for (uint8_t i = 0; i < x86->op_count; i++) {
 		const cs_x86_op *operand = &x86->operands[i];
 
+		if (operand->type == X86_OP_MEM)
+			machine->read |= rid_bit(operand->mem.base) | rid_bit(operand->mem.index);
+		else if (operand->type == X86_OP_REG && operand->access & CS_AC_READ)
+			machine->read |= rid_bit(operand->reg);
 		if (operand->type == X86_OP_MEM) {
 			machine->base = rid_of(operand->mem.base);
 			machine->displacement = operand->mem.disp;
@@ -129,6 +157,9 @@ static void take_apart(const cs_insn *insn, const struct trace *trace, struct ma
 				machine->target = (uint64_t)operand->imm;
 		}
 	}
+	machine->reloads = machine->loads && moves(insn->id) &&
+			   (machine->base == RID_NONE || machine->base == RID_ESP ||
+			    machine->base == RID_R14);
 	machine->exits = machine->target && insn->id != X86_INS_JMP && !machine->calls &&
 			 insn->id != X86_INS_PUSH &&
 			 machine->target - trace->mcode >= trace->szmcode;
@@ -179,14 +210,30 @@ static void mark_gc_checks(struct block *block)
 	}
 }
 
-/* The head ends with the store of the trace's number as g->vmstate (asm_head_root(), asm_head_side()). */
+/*
+ * The head ends with the store of the trace's number as g->vmstate
+ * (asm_head_root(), asm_head_side()), and with BASE and what else is kept in
+ * registers throughout being loaded.
+ */
 static size_t head_length(const struct block *block)
 {
-	for (size_t i = 0; i < block->count && i < HEAD_MAX; i++)
+	size_t length = 0;
+
+	for (size_t i = 0; i < block->count && i < HEAD_MAX && !length; i++)
 		if (block->machine[i].id == X86_INS_MOV && block->machine[i].stores &&
 		    block->machine[i].immediate == block->trace->number)
-			return i + 1;
-	return 0;
+			length = i + 1;
+	while (length && length < block->count && block->machine[length].reloads)
+		length++;
+	return length;
+}
+
+static void mark_head(struct block *block)
+{
+	size_t length = head_length(block);
+
+	for (size_t i = 0; i < length; i++)
+		block->machine[i].in_head = true;
 }
 
 /*---- Bounds ----*/
@@ -283,9 +330,11 @@ static bool may_call(const struct trace_instruction *ins)
 	case IR_CALLN: case IR_CALLA: case IR_CALLL: case IR_CALLS: case IR_CALLXS:
 	case IR_SNEW: case IR_XSNEW: case IR_TNEW: case IR_TDUP: case IR_CNEW: case IR_CNEWI:
 	case IR_BUFPUT: case IR_BUFSTR: case IR_TOSTR: case IR_STRTO: case IR_NEWREF:
-	case IR_FPMATH: case IR_POW: case IR_MOD: case IR_DIV: case IR_OBAR: case IR_GCSTEP:
+	case IR_FPMATH: case IR_POW: case IR_MOD: case IR_OBAR: case IR_GCSTEP:
 	case IR_ATAN2: case IR_LDEXP: case IR_ALEN: case IR_BASE: case IR_LOOP:
 		return true;
+	case IR_DIV:		/* of 64-bit integers */
+		return ins->type != IRT_NUM;
 	default:
 		return false;
 	}
@@ -380,15 +429,39 @@ static bool loads_operand(const struct block *block, const struct trace_instruct
 	return false;
 }
 
-static int fit(const struct block *block, const struct machine *machine,
-	       const struct trace_instruction *ins)
+/*
+ * What the machine instruction reads: the registers of the operands, or a
+ * constant.
+ */
+static int fit_operands(const struct machine *machine, const struct operands *operands)
 {
+	int value = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t constant = operands->constant[i];
+
+		if (machine->read & operands->reg[i])
+			value += FIT_PLAUSIBLE;
+		if (constant && (constant == (uint32_t)machine->immediate ||
+				 (int64_t)constant == machine->displacement))
+			value += FIT_OPERAND;
+	}
+	return value;
+}
+
+static int fit(const struct block *block, const struct machine *machine, uint32_t ref)
+{
+	const struct trace_instruction *ins = &block->ir[ref - TRACE_REF_BASE];
+	const struct operands *operands = &block->operands[ref - TRACE_REF_BASE];
 	bool sets_result = has_result(ins) && machine->written == ins->reg;
 	int value = 0;
 
 	if (machine->checks_gc)
 		return ins->op == IR_LOOP || ins->op == IR_BASE || ins->op == IR_GCSTEP
 			? FIT_OPERAND : FIT_UNLIKELY;
+	/* What is set up once follows the head; REF_BASE itself has no code. */
+	if (ins->op == IR_BASE)
+		return machine->in_head ? 0 : FIT_UNLIKELY;
 	if (machine->exits)
 		return ins->guard || ins->op == IR_LOOP ? FIT_GOOD :
 		       may_call(ins) ? 0 : FIT_NEVER;
@@ -403,7 +476,7 @@ static int fit(const struct block *block, const struct machine *machine,
 		return is_spilled_to(ins, machine) && machine->stored == ins->reg
 			? FIT_OPERAND : FIT_UNLIKELY;
 	if (is_store(ins))
-		return machine->stores ? FIT_GOOD : 0;
+		return machine->stores ? FIT_GOOD + fit_operands(machine, operands) : 0;
 	if (sets_result)
 		value += FIT_RESULT;
 	if (is_typical(ins, machine->id))
@@ -412,12 +485,27 @@ static int fit(const struct block *block, const struct machine *machine,
 		value += FIT_PLAUSIBLE;
 	else if (is_load(ins) && machine->loads)
 		value += sets_result || ins->guard ? FIT_PLAUSIBLE : 0;
+	value += fit_operands(machine, operands);
 	if (value == 0 && !has_result(ins) && !ins->guard && !may_call(ins))
 		value = FIT_NO_CODE;
 	return value;
 }
 
 /*---- The best alignment ----*/
+
+/* How well a machine instruction fits what the one before it belongs to. */
+static int fit_together(const struct machine *machine)
+{
+	const struct machine *before = machine - 1;
+
+	/* A comparison of numbers is followed by two jumps. */
+	if (machine->exits)
+		return before->calls ? FIT_AFTER_CALL : FIT_TOGETHER;
+	/* Registers that an instruction has needed get back what they had (ra_restore()). */
+	if (machine->reloads)
+		return FIT_TOGETHER;
+	return before->calls || before->exits ? FIT_AFTER_CALL : 0;
+}
 
 /*
  * scores[] of the last machine instruction: of the best assignment in which
@@ -442,8 +530,7 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 
 		for (size_t i = 0; i < block->count; i++) {
 			const struct machine *machine = &block->machine[i];
-			int32_t stay = i > 0 && (machine[-1].calls || machine[-1].exits)
-				? FIT_AFTER_CALL : 0;
+			int32_t stay = i > 0 ? fit_together(machine) : 0;
 			uint32_t best = low, at = low;
 
 			for (ref = machine->low; ref < machine->high; ref++) {
@@ -460,7 +547,7 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 					score = scores[ref - TRACE_REF_BASE] + stay;
 				}
 				next[ref - TRACE_REF_BASE] = score +
-					fit(block, machine, &block->ir[ref - TRACE_REF_BASE]);
+					fit(block, machine, ref);
 			}
 			memcpy(scores + (machine->low - TRACE_REF_BASE),
 			       next + (machine->low - TRACE_REF_BASE),
@@ -521,14 +608,44 @@ static bool lowers_base(const struct block *block, size_t i)
 		: store->base == RID_NONE);
 }
 
+/* The value of a constant, or of the key that a slot of a table is to have. */
+static uint32_t constant_operand(const struct block *block, uint32_t ref)
+{
+	struct trace_instruction slot;
+	uint64_t value;
+
+	if (trace_instruction(block->trace, block->layout, ref, &slot) && slot.op == IR_KSLOT)
+		ref = slot.op1;
+	return trace_constant(block->trace, block->layout, ref, &value) &&
+	       (uint32_t)value > UINT16_MAX ? (uint32_t)value : 0;
+}
+
 static bool load_ir(struct block *block)
 {
 	block->ir_count = trace_nins(block->trace, block->layout) - TRACE_REF_BASE;
 	block->ir = calloc(block->ir_count, sizeof(*block->ir));
-	for (uint32_t i = 0; block->ir && i < block->ir_count; i++)
-		if (!trace_instruction(block->trace, block->layout, TRACE_REF_BASE + i, &block->ir[i]))
+	block->operands = calloc(block->ir_count, sizeof(*block->operands));
+	if (!block->ir || !block->operands)
+		return false;
+	for (uint32_t i = 0; i < block->ir_count; i++) {
+		struct trace_instruction *ins = &block->ir[i];
+		uint32_t refs[2];
+
+		if (!trace_instruction(block->trace, block->layout, TRACE_REF_BASE + i, ins))
 			return false;
-	return block->ir != NULL;
+		refs[0] = ins->op1;
+		refs[1] = ins->op2;
+		for (unsigned k = 0; k < 2; k++) {
+			struct operands *operands = &block->operands[i];
+
+			if (refs[k] < TRACE_REF_BIAS)
+				operands->constant[k] = constant_operand(block, refs[k]);
+			else if (refs[k] - TRACE_REF_BASE < i &&
+				 has_result(&block->ir[refs[k] - TRACE_REF_BASE]))
+				operands->reg[k] = 1u << block->ir[refs[k] - TRACE_REF_BASE].reg;
+		}
+	}
+	return true;
 }
 
 bool trace_code_align(struct trace_code *code, const struct trace *trace,
@@ -543,6 +660,7 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 	if (trace_nins(trace, layout) > TRACE_REF_BASE && load_ir(&block) &&
 	    disassemble(&block, bytes) && bound(&block, exit_number, context)) {
 		mark_gc_checks(&block);
+		mark_head(&block);
 		refs = calloc(block.count, sizeof(*refs));
 		code->pieces = calloc(block.count, sizeof(*code->pieces));
 		done = refs && code->pieces && find_best(&block, refs);
@@ -569,6 +687,7 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 	}
 	free(refs);
 	free(block.ir);
+	free(block.operands);
 	free(block.machine);
 	return done;
 }

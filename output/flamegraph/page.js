@@ -15,6 +15,7 @@ const KEYS = [
 	["u", "upside down: the root at the top"],
 	["k", "colours: " + COLOURS.map((colour) => ({ change: "change", kind: "kind of frame", state: "state of the VM" })[colour]).join(", ")],
 	...(recorded.compared ? [["b", "widths of before or now"]] : []),
+	...(heat ? [["w", "the whole time again"], ["t", "copy the chosen time, as options of ljspy report"]] : []),
 	["d", "dark or light"],
 	["c, Shift-c", "copy the frame's name, its stack"],
 	["Right click, tap", "these for a frame"],
@@ -77,6 +78,8 @@ const ui = {
 				spellcheck: "false", autocomplete: "off", autocapitalize: "off" }),
 	result: html("output", { "aria-live": "polite" }),
 	focus: button("f", "", "Show everything again", () => focusOn(0)),
+	range: button("w", "", "Show the whole time again", () => chooseEverything()),
+	copyRange: button("t", "Copy time", "Copy the chosen time, as options of ljspy report", () => copyTime()),
 	inverted: button("i", "Inverted", "Callees at the root, their callers on them", () => turn("inverted")),
 	lines: button("l", "Lines", "Tell lines apart, not only functions", () => turn("lines")),
 	flipped: button("u", "Root on top", "Upside down", () => flip()),
@@ -93,10 +96,10 @@ const ui = {
 ui.help.setAttribute("aria-label", "Keys");
 ui.app = html("div", { class: "app" }, aboutBlock(),
 	html("div", { class: "bar" },
-		html("div", { class: "find" }, ui.search, ui.focus, ui.result),
-		html("div", { class: "tools" }, ui.inverted, ui.lines, ui.flipped, ...(recorded.compared ? [ui.side] : []),
+		html("div", { class: "find" }, ui.search, ...(heat ? [ui.range] : []), ui.focus, ui.result),
+		html("div", { class: "tools" }, ...(heat ? [ui.copyRange] : []), ui.inverted, ui.lines, ui.flipped, ...(recorded.compared ? [ui.side] : []),
 			ui.colour, ui.dark, ui.reset, ui.help)),
-	ui.legend, scroller, ui.keys, ui.card);
+	ui.legend, ...(heat ? [heatBox] : []), scroller, ui.keys, ui.card);
 
 /* -- Legend -- */
 
@@ -121,7 +124,7 @@ let legendShown = "";
 
 /* Each colour with the share of samples that end in it. */
 function showLegend() {
-	const wanted = [view.colour, tree.byLine, tree.cut].join();
+	const wanted = [view.colour, tree.byLine, tree.cut, view.from, view.to].join();
 
 	if (wanted === legendShown)
 		return;
@@ -172,7 +175,11 @@ function showControls() {
 
 	if (ui.search.value !== view.search)
 		ui.search.value = view.search;
-	ui.reset.disabled = view.zoom === 0 && view.search === "" && view.focus < 0;
+	ui.reset.disabled = view.zoom === 0 && view.search === "" && view.focus < 0 && !view.to;
+	ui.range.hidden = !view.to;
+	ui.copyRange.disabled = !view.to;
+	if (view.to)
+		ui.range.textContent = "only " + seconds(view.from).replace("s", "") + " to " + seconds(view.to).replace("s", " s");
 	ui.focus.hidden = view.focus < 0;
 	if (view.focus >= 0)
 		ui.focus.textContent = "only " + recorded.functions[view.focus].text;
@@ -190,6 +197,7 @@ function refresh(scrolledTo = -1) {
 	showLegend();
 	showResult();
 	closeCard();
+	refreshHeat();
 	place();
 	if (scrolledTo >= 0)
 		scrollTo(scrolledTo);
@@ -238,12 +246,12 @@ function search(wanted) {
 function back() {
 	if (steps > 0)
 		history.back();
-	else if (view.zoom || view.focus >= 0)
-		changeView({ zoom: 0, focus: -1 });
+	else if (view.zoom || view.focus >= 0 || view.to)
+		changeView({ zoom: 0, focus: -1, from: 0, to: 0 });
 }
 
 function reset() {
-	changeView({ zoom: 0, search: "", focus: -1 });
+	changeView({ zoom: 0, search: "", focus: -1, from: 0, to: 0 });
 }
 
 function readHistory() {
@@ -273,6 +281,7 @@ function storedTheme() {
 
 function applyTheme(theme) {
 	root.classList.toggle("dark", theme ? theme === "dark" : darkPreferred.matches);
+	drawHeat();
 	showControls();
 }
 
@@ -479,6 +488,11 @@ async function copy(text, what) {
 	}
 }
 
+function copyTime() {
+	if (view.to)
+		copy(rangeOptions(), "time");
+}
+
 /* -- Moving by keys -- */
 
 function moveTo(i) {
@@ -598,6 +612,8 @@ const COMMANDS = {
 	"l": () => turn("lines"),
 	"u": flip,
 	"k": () => changeColour(COLOURS[(COLOURS.indexOf(view.colour) + 1) % COLOURS.length]),
+	"w": () => view.to && chooseEverything(),
+	"t": () => copyTime(),
 	"b": () => recorded.compared && ui.side.click(),
 	"d": changeTheme,
 	"f": () => focusOn(view.focus < 0 ? active : 0),
@@ -713,7 +729,9 @@ function listen() {
 	document.addEventListener("keydown", onKey);
 	window.addEventListener("popstate", returnToAddress);
 	darkPreferred.addEventListener("change", () => applyTheme(storedTheme()));
+	listenToHeat();
 	new ResizeObserver(() => {
+		refreshHeat();
 		place();
 		draw();
 	}).observe(scroller);
@@ -727,7 +745,7 @@ function start() {
 	root.append(svg("foreignObject", { width: "100%", height: "100%" }, ui.app));
 	document.getElementById("static").remove();
 	readHistory();
-	if (!everything())
+	if (!everything() && !view.to)
 		scroller.replaceChildren(html("p", { class: "empty" }, "No samples"));
 	measureFont();
 	applyTheme(storedTheme());

@@ -308,7 +308,7 @@ function draw() {
 	const [from, to] = view.flipped ? [top, bottom] : [rows - bottom - 1, rows - top + 1];
 
 	if (!everything()) {
-		picture.replaceChildren();
+		picture.replaceChildren(svg("text", { class: "detail", x: INDENT, y: layout.height - 6 }, "No samples in this time"));
 		return;
 	}
 	for (let depth = Math.max(0, from); depth <= Math.min(layout.deepest, to); depth++)

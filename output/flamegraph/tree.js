@@ -18,6 +18,7 @@ function metadata(id) {
  * The frames as they are in the file, both sides in one list. Each has its
  * caller (-1 for none), the index of its line, its mark, its side, and the
  * weight and number of samples that end in it (own) or pass through it (total).
+ * places leads from the lines of the file to frames.
  */
 function loadFrames() {
 	const functions = metadata("functions").map((line) => ({ look: line[0], text: line.slice(2) }));
@@ -29,7 +30,7 @@ function loadFrames() {
 	const sides = [metadata("frames"), metadata("baseline")];
 	const room = 2 * (sides[NOW].length + sides[BEFORE].length);
 	const all = {
-		functions, lines, compared: sides[BEFORE].length > 0, count: 0, pairs: [],
+		functions, lines, places: [], compared: sides[BEFORE].length > 0, count: 0, pairs: [],
 		caller: new Int32Array(room), line: new Int32Array(room),
 		mark: new Uint8Array(room), side: new Uint8Array(room),
 		own: new Float64Array(room), total: new Float64Array(room),
@@ -64,10 +65,62 @@ function loadSide(all, source, side, leftOut) {
 		const own = states.reduce((sum, [, weight]) => sum + weight, 0);
 
 		path[depth] = add(Number(depth), Number(line), Number(mark), own, Number(samples));
+		if (side === NOW)
+			all.places.push(path[depth]);
 		all.pairs[path[depth]] = states;
 		if (Number(rest) > 0)
 			add(Number(depth) + 1, leftOut, 0, Number(rest), 0);
 	}
+}
+
+/*
+ * When samples were taken, if the file has it: time in µs after the beginning,
+ * the frame in which each ends, state and weight.
+ */
+function loadHeat(places) {
+	const source = metadata("heat");
+
+	if (!source.length)
+		return null;
+	const [since, until] = source[0].split(" ").map(Number);
+	const count = source.length - 1;
+	const heat = { since, until, count, time: new Float64Array(count), frame: new Int32Array(count),
+		       state: new Uint8Array(count), weight: new Float64Array(count) };
+	let time = 0;
+
+	for (let k = 0; k < count; k++) {
+		const [delta, frame, state, weight] = source[k + 1].split(" ");
+
+		time += Number(delta);
+		heat.time[k] = time;
+		/* What is left out on a frame is listed directly behind it. */
+		heat.frame[k] = frame[0] === "-" ? places[-Number(frame)] + 1 : places[Number(frame)];
+		heat.state[k] = STATES.indexOf(state);
+		heat.weight[k] = Number(weight);
+	}
+	return heat;
+}
+
+/* Let the frames have the weight of only some samples: those for which a test of their number is true. */
+function weighFrames(all, heat, counts) {
+	for (const numbers of [all.own, all.total, all.ownSamples, all.samples])
+		numbers.fill(0);
+	all.pairs = [];
+	for (let k = 0; k < heat.count; k++) {
+		if (!counts(k))
+			continue;
+		const i = heat.frame[k];
+		const pairs = all.pairs[i] ||= [];
+		const pair = pairs.find(([state]) => state === heat.state[k]);
+
+		all.own[i] += heat.weight[k];
+		all.ownSamples[i]++;
+		if (pair)
+			pair[1] += heat.weight[k];
+		else
+			pairs.push([heat.state[k], heat.weight[k]]);
+	}
+	sumTotals(all);
 }
 
 /* Callees come after their callers, so from the end each is complete when it is added. */
@@ -85,6 +138,7 @@ function sumTotals(all) {
 }
 
 const recorded = loadFrames();
+const heat = loadHeat(recorded.places);
 const COMPILED = 1, NEAREST = 2, FUNCTION_ONLY = 4;
 
 function functionOf(i) {

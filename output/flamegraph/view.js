@@ -15,6 +15,8 @@ const VIEW_AT_FIRST = {
 	focus: -1,		/* only stacks through this function, from it on */
 	zoom: 0,		/* a frame of the tree that these make */
 	search: "",
+	from: 0,		/* the time whose samples are shown, in µs after the beginning; */
+	to: 0,			/* ... 0: all */
 };
 
 const view = { ...VIEW_AT_FIRST };
@@ -39,6 +41,8 @@ function treeOfView() {
 
 /* To be called when the view has changed. */
 function applyView() {
+	if (heat)
+		applyRange();
 	tree = treeOfView();
 	layOut(tree, view.side);
 	if (!(view.zoom < tree.count && tree.width[view.zoom] > 0))
@@ -188,6 +192,10 @@ function readAddress() {
 	view.focus = number("focus", 0, recorded.functions.length);
 	view.zoom = number("zoom", 0, Infinity);
 	view.search = parts.get("search") || "";
+	view.from = heat ? number("from", 0, heat.until) : 0;
+	view.to = heat ? number("to", view.from + 1, Infinity) : 0;
+	if (!view.to)
+		view.from = 0;
 	applyView();
 }
 

@@ -15,6 +15,11 @@
  * running threads only makes it longer by as much as it takes them to stop; but
  * for recv() on a stream socket of AF_UNIX and accept(): they look for signals
  * first, so where their time is over in just that moment, they wait once more.
+ *
+ * Of calls whose limit the kernel counts in its ticks, as it does for sockets,
+ * some end up to a tick early: whoever is woken in the last one is told that
+ * nothing is left of its time (schedule_timeout() in the kernel), and returns
+ * EAGAIN as if it had not been woken. Whether it would have in any case cannot be seen.
  */
 #ifndef LJSPY_INTERRUPTED_CALL_H
 #define LJSPY_INTERRUPTED_CALL_H

@@ -138,6 +138,45 @@ class Page:
     def press_with_control(self, key):
         ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(key).key_up(Keys.CONTROL).perform()
 
+    def press_with_shift(self, key):
+        ActionChains(self.browser).key_down(Keys.SHIFT).send_keys(key).key_up(Keys.SHIFT).perform()
+
+    def place_of_time(self, seconds, axis=False):
+        """Where a time is on the heat map, in pixels from its corner."""
+        data, height = self.script("""const cells = document.querySelector(".cells");
+            return [cells.dataset, cells.getBoundingClientRect().height];""")
+        unit, width = int(data["unit"]) / 1e6, int(data["width"])
+        column, rest = divmod(seconds - int(data["first"]) * unit, unit)
+        left, cells = 46, height - 18
+        return left + (column + 0.4) * width, height - 8 if axis else cells * (1 - rest / unit) - 1
+
+    def heat(self, seconds):
+        """The colour of a time."""
+        x, y = self.place_of_time(seconds)
+        return self.script("""
+            const copy = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+            copy.drawImage(document.querySelector(".cells"), -Math.floor(arguments[0]), -Math.floor(arguments[1]));
+            return Array.from(copy.getImageData(0, 0, 1, 1).data);""", x, y)
+
+    def move_to_time(self, chain, seconds, axis=False):
+        box = self.script("const b = document.querySelector('.cells').getBoundingClientRect(); return [b.x, b.y];")
+        x, y = self.place_of_time(seconds, axis)
+        chain.w3c_actions.pointer_action.move_to_location(round(box[0] + x), round(box[1] + y))
+
+    def hover_time(self, seconds):
+        chain = ActionChains(self.browser)
+        self.move_to_time(chain, seconds)
+        chain.perform()
+        return self.tip()
+
+    def drag_time(self, first, last, axis=False):
+        chain = ActionChains(self.browser)
+        self.move_to_time(chain, first, axis)
+        chain.w3c_actions.pointer_action.pointer_down()
+        self.move_to_time(chain, last, axis)
+        chain.w3c_actions.pointer_action.pointer_up()
+        chain.perform()
+
     def active(self):
         """The label of the frame that keys act on."""
         group = self.one("#" + self.one(".scroll").get_attribute("aria-activedescendant"))

@@ -1,10 +1,10 @@
 /*
  * Writes the flame graph of a made-up profile to standard output.
  *
- *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty [inverted|lines|page]...
+ *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall [inverted|lines|page]...
  *
  * small and compare are what the tests compute with: their shares are round
- * numbers.
+ * numbers. stall has a heat map.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -245,6 +245,62 @@ static void empty(struct profile *profile)
 	(void)profile;
 }
 
+/* Ten seconds of a sample each 10 ms, and what the tests look for in them. */
+enum { STALL_TICKS = 1000, STALL_FROM = 420, STALL_UNTIL = 470, STALL_IDLE_FROM = 700, STALL_IDLE_UNTIL = 800 };
+
+static const uint64_t stall_tick_ns = 10000000, stall_start_ns = 5000000000;
+
+struct stall_samples {
+	struct sample_source source;
+	const struct function *chunk, *heavy, *light, *execute;
+	unsigned tick;
+	struct frame frames[2];
+};
+
+/* heavy and light by turns; os.execute for half a second; nothing for a second. */
+static int next_stalled(struct sample_source *source, struct sample *ret_sample)
+{
+	struct stall_samples *samples = (struct stall_samples *)source;
+	unsigned tick = samples->tick++;
+	const struct function *leaf = samples->execute;
+
+	if (tick == STALL_TICKS)
+		return 0;
+	if (tick == STALL_IDLE_FROM)
+		samples->tick = STALL_IDLE_UNTIL;
+	if (tick < STALL_FROM || tick >= STALL_UNTIL)
+		leaf = tick % 2 ? samples->light : samples->heavy;
+	samples->frames[0] = (struct frame) { .function = leaf, .line = leaf->firstline ? leaf->firstline + 1 : 0 };
+	samples->frames[1] = (struct frame) { .function = samples->chunk, .line = 3 };
+	*ret_sample = (struct sample) {
+		.time_ns = stall_start_ns + tick * stall_tick_ns + 5000000, .cpu_ns = stall_tick_ns,
+		.vm_state = state_in(&samples->frames[0]), .frames = samples->frames, .frame_count = 2,
+	};
+	return 1;
+}
+
+static int rewind_stalled(struct sample_source *source)
+{
+	((struct stall_samples *)source)->tick = 0;
+	return 0;
+}
+
+static struct heatmap *stall(struct profile *profile)
+{
+	struct stall_samples samples = {
+		.source = { next_stalled, rewind_stalled },
+		.chunk = lua("main chunk", "test.lua", 0), .heavy = lua("heavy", "test.lua", 5),
+		.light = lua("light", "test.lua", 12), .execute = other(FRAME_BUILTIN, "os.execute", NULL),
+	};
+	struct session session = { .start_ns = stall_start_ns };
+	struct heatmap_span span = { .until_ns = STALL_TICKS * stall_tick_ns };
+	struct heatmap *heatmap;
+
+	if (heatmap_read(&samples.source, profile, &session, &span, &heatmap) < 0)
+		exit(1);
+	return heatmap;
+}
+
 static const struct {
 	const char *name;
 	void (*fill)(struct profile *profile);
@@ -307,6 +363,7 @@ int main(int argc, char **argv)
 {
 	struct flamegraph_options options = { 0 };
 	struct profile *profile = new_profile(), *baseline = new_profile();
+	struct heatmap *heatmap = NULL;
 	const char *target = NULL;
 	int result = 64;
 
@@ -327,11 +384,16 @@ int main(int argc, char **argv)
 		options.baseline_name = "before.ljspy";
 		target = "luajit test.lua";
 	}
+	if (argc > 1 && strcmp(argv[1], "stall") == 0) {
+		options.heatmap = heatmap = stall(profile);
+		target = "luajit test.lua";
+	}
 	if (target)
 		result = write_graph(profile, target, &options);
 	else
-		fprintf(stderr, "usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty"
+		fprintf(stderr, "usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall"
 			" [inverted|lines|page]...\n");
+	heatmap_free(heatmap);
 	profile_free(profile);
 	profile_free(baseline);
 	return result;

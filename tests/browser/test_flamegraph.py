@@ -3,7 +3,9 @@
 The shares in "small" (tests/browser/make_flamegraph.c) are round: of 100
 samples, main chunk 95 (own 5), heavy 60 (of these again heavy 20, gsub 10, own
 20 in line 8 and 10 in line 9), light 20 (sqrt 15, gsub 5 with malloc in it),
-lj_BC_ADDVV 10, lost 5. Those of "compare" are in its source.
+lj_BC_ADDVV 10, lost 5. Those of "compare" are in its source. "stall" lasts 10
+seconds: heavy and light by turns, every 10 ms, but os.execute from 4.2 to 4.7 s,
+and nothing from 7.01 to 8 s.
 """
 
 import re
@@ -13,7 +15,7 @@ import pytest
 
 from selenium.webdriver.common.keys import Keys
 
-PROFILES = ["small", "compare", "nginx", "hostile", "deep", "wide", "empty"]
+PROFILES = ["small", "compare", "nginx", "hostile", "deep", "wide", "empty", "stall"]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -515,8 +517,9 @@ def test_focus_is_reachable_and_visible(open_page):
     assert page.one(".ring").value_of_css_property("visibility") == "visible"
 
 
-def test_help_lists_every_key(open_page):
-    page = open_page("compare")
+@pytest.mark.parametrize("name", ["compare", "stall"])
+def test_help_lists_every_key(open_page, name):
+    page = open_page(name)
     assert not page.one(".keys").is_displayed()
     page.press("?")
     listed = page.one(".keys").text
@@ -536,6 +539,67 @@ def test_controls_and_frames_have_names_and_roles(open_page):
     assert frame.aria_role == "treeitem" and frame.accessible_name == "sqrt [libm.so.6], 15.00\u00a0%"
     page.press("i")
     assert page.one("button[data-key=i]").get_attribute("aria-pressed") == "true"
+
+
+# -- When --
+
+
+def test_heat_map_tells_when_and_how_much(open_page):
+    page = open_page("stall")
+    assert page.heat(3.51) == page.heat(3.5) != page.heat(7.5)    # busy, idle
+    tip = page.hover_time(3.51)
+    assert tip.startswith("3.5 to 3.52 s\ntotal 0.22 % of all 20 ms 2 samples")
+    assert page.hover_time(7.5).startswith("7.5 to 7.52 s\ntotal 0.00")
+
+
+def test_time_that_is_dragged_over_is_what_the_frames_show(open_page):
+    page = open_page("stall")
+    page.drag_time(4.31, 4.31)
+    assert page.labels() == {"all", "main chunk test.lua", "os.execute [builtin]"}
+    page.press("w")
+    assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 50 / 901, abs=0.01)
+    page.drag_time(4.31, 3.91)                          # backwards, and from one second into another
+    assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 12 / 42, abs=0.01)
+    page.click("main chunk")
+    page.press("l")
+    assert page.find("main chunk")[0]["share"] == 100
+    page.browser.refresh()
+    assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 12 / 42, abs=0.01)
+    page.drag_time(7.21, 7.61)
+    assert page.one(".frames").text == "No samples in this time"
+    page.press(Keys.ESCAPE)
+    assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 12 / 42, abs=0.01)
+    page.press("r")
+    assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 50 / 901, abs=0.01)
+
+
+def test_whole_seconds_are_chosen_on_the_axis(open_page, clipboard):
+    page = open_page("stall", "page")
+    page.drag_time(4.5, 6.5, axis=True)
+    assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 50 / 300, abs=0.01)
+    page.press("t")
+    page.wait(lambda: page.result() == "Copied the time")
+    assert clipboard() == "--since 4s --until 7s"
+
+
+def test_search_shows_when_something_was_running(open_page):
+    page = open_page("stall")
+    busy = page.heat(4.31)
+    page.search("execute")
+    assert page.heat(4.31) == busy
+    assert page.heat(3.51) == page.heat(7.5) != busy
+
+
+def test_keys_choose_a_time(open_page):
+    page = open_page("stall")
+    page.one(".cells").click()
+    page.press("w", Keys.ARROW_UP, Keys.ENTER)
+    chosen = page.script("return location.hash")
+    assert re.search(r"from=\d+&to=\d+", chosen)
+    page.press_with_shift(Keys.ARROW_RIGHT)
+    page.wait(lambda: page.script("return location.hash") != chosen)
+    first, behind = map(int, re.search(r"from=(\d+)&to=(\d+)", page.script("return location.hash")).groups())
+    assert behind - first == 1020000
 
 
 # -- Copying, touch --
@@ -638,7 +702,7 @@ def test_nothing_is_cut_off_by_the_window(open_page, width):
     assert page.one(".scroll").size["height"] > 300
 
 
-@pytest.mark.parametrize("name", ["nginx", "compare"])
+@pytest.mark.parametrize("name", ["nginx", "compare", "stall"])
 @pytest.mark.parametrize("width", [400, 640, 1280])
 def test_nothing_lies_on_something_else(open_page, name, width):
     page = open_page(name, "page", width=width)

@@ -49,13 +49,16 @@ class Truth:
 
     def place(self, registers, words):
         """The trace and pc in it that a sample was taken in, or that called what it was taken in."""
-        length, rip, rsp, cframe = registers
+        length, rip, rsp, cframe, running = registers
         trace = self.find(rip, length)
         if trace:
             return trace, rip
         for i, word in enumerate(words):
             trace = self.find(word - 1, length)
-            if trace and rsp + 8 * (i + 1) + TRACE_SPACE + trace.spadjust == cframe:
+            # What another trace has called before may still be there.
+            if not trace or (running and trace.number != running):
+                continue
+            if rsp + 8 * (i + 1) + TRACE_SPACE + trace.spadjust == cframe:
                 return trace, word - 1
         return None, None
 
@@ -64,7 +67,7 @@ class Sample:
     def __init__(self, line):
         left, right = line.rstrip("\n").split("\t")
         numbers = [int(n, 16) for n in left.split()]
-        self.registers, self.words = numbers[:4], numbers[4:]
+        self.registers, self.words = numbers[:5], numbers[5:]
         self.frames = []
         for frame in right.split():
             kind, firstline, line, certainty = frame.split(":")

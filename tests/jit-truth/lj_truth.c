@@ -139,7 +139,7 @@ void lj_truth_saved(jit_State *J, GCtrace *T)
 	fprintf(truth_file, "T %u %lx %x %u\n", T->traceno, (unsigned long)(uintptr_t)base,
 		(unsigned)T->szmcode, T->spadjust);
 	/* What precedes the first instruction is the head: it belongs to the start. */
-	truth_print(base, base, REF_BASE + 1);
+	truth_print(base, base, REF_BASE);
 	for (ref = REF_BASE + 1; ref < T->nins; ref++) {
 		const uint8_t *code = truth_code[ref], *next = end;
 		uint32_t after;

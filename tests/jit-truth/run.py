@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -50,12 +51,19 @@ def build(directory, name):
     return tree / "src/luajit"
 
 
+def wait_for_trace(truth, target):
+    """The program has been loaded and runs when its first trace is there."""
+    while not truth.exists() and target.poll() is None:
+        time.sleep(0.01)
+
+
 def sample(luajit, program, sampler, directory):
     truth, samples = directory / "truth", directory / "samples"
     truth.unlink(missing_ok=True)
     target = subprocess.Popen([luajit, HERE / f"programs/{program}.lua", str(SECONDS + 1)],
                               env={**os.environ, "LUAJIT_TRUTH": str(truth)})  # fmt: skip
     try:
+        wait_for_trace(truth, target)
         with open(samples, "w") as out:
             subprocess.run([sampler, str(target.pid), str(SECONDS), str(RATE), truth], stdout=out,
                            check=True, timeout=SECONDS + 30)  # fmt: skip

@@ -3,7 +3,8 @@
  * comparison with the truth that an instrumented LuaJIT writes (lj_truth.h).
  *
  * One line for each sample: length of the TRUTH file at that time, machine
- * code pc, stack pointer, the Lua thread's C frame, stack words; then, behind a tab, the frames, leaf first, as
+ * code pc, stack pointer, the Lua thread's C frame, the trace that the VM says
+ * runs (0 for none), stack words; then, behind a tab, the frames, leaf first, as
  * kind:FIRSTLINE:LINE:certainty (kinds: L Lua, j Lua in compiled code, X lost,
  * T trace, N all else).
  */
@@ -18,12 +19,13 @@
 #include "src/target/lua_process.h"
 #include "src/target/tracer.h"
 
-enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 200 * 1000 * 1000, LOOK_EVERY = 200 };
+enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 2000 * 1000 * 1000, LOOK_EVERY = 200 };
 
 struct sampled {
 	struct registers registers;
 	off_t truth_length;
 	uint64_t cframe;
+	uint32_t trace;
 	uint64_t words[STACK_WORDS];
 	size_t word_count;
 };
@@ -36,23 +38,29 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Of the thread that runs at present; 0 if there is none. */
-static uint64_t running_cframe(struct lua_process *process)
+/* Of the thread that runs at present: its C frame, and the trace by g->vmstate; 0 if there is none. */
+static void look_at_vm(struct lua_process *process, struct sampled *sampled)
 {
 	struct memory *memory = lua_process_memory(process);
 	const struct lua_universe *universe;
 	const struct layout *layout;
 	uint64_t L = 0, cframe = 0;
+	uint32_t vmstate;
 
+	sampled->cframe = 0;
+	sampled->trace = 0;
 	if (lua_process_universe_count(process) == 0)
-		return 0;
+		return;
 	universe = lua_process_universe(process, 0);
 	layout = &universe->vm->layout;
 	if (memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &L,
 			layout_ref_size(layout)) != MEMORY_OK ||
-	    !memory_u64(memory, L + (uint64_t)layout->L_cframe, &cframe))
-		return 0;
-	return cframe & ~(uint64_t)3;
+	    !memory_u64(memory, L + (uint64_t)layout->L_cframe, &cframe) ||
+	    !memory_u32(memory, universe->g + (uint64_t)layout->g_vmstate, &vmstate))
+		return;
+	sampled->cframe = cframe & ~(uint64_t)3;
+	if ((int32_t)vmstate > 0)
+		sampled->trace = vmstate;
 }
 
 static void look(struct lua_process *process, const char *truth, struct sampled *sampled)
@@ -60,7 +68,7 @@ static void look(struct lua_process *process, const char *truth, struct sampled 
 	struct stat status;
 
 	sampled->truth_length = stat(truth, &status) == 0 ? status.st_size : 0;
-	sampled->cframe = running_cframe(process);
+	look_at_vm(process, sampled);
 	sampled->word_count = 0;
 	while (sampled->word_count < STACK_WORDS &&
 	       memory_u64(lua_process_memory(process),
@@ -90,8 +98,8 @@ static char kind_letter(const struct frame *frame)
 
 static void print(const struct sampled *sampled, const struct frame *frames, size_t count)
 {
-	printf("%jx %" PRIx64 " %" PRIx64 " %" PRIx64, (intmax_t)sampled->truth_length,
-	       sampled->registers.rip, sampled->registers.rsp, sampled->cframe);
+	printf("%jx %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx32, (intmax_t)sampled->truth_length,
+	       sampled->registers.rip, sampled->registers.rsp, sampled->cframe, sampled->trace);
 	for (size_t i = 0; i < sampled->word_count; i++)
 		printf(" %" PRIx64, sampled->words[i]);
 	putchar('\t');

@@ -229,6 +229,25 @@ def test_times_are_those_since_the_beginning(shares):
                        + sum(folded(shares, "--until", "500ms").values()), early)
 
 
+def test_heat_map_has_the_weights_of_any_time(shares, tmp_path):
+    """What a heat map adds up for a time is what a report of that time says."""
+    report(shares, "--heatmap", "-o", tmp_path / "when.svg")
+    source = (tmp_path / "when.svg").read_text(encoding="utf-8")
+    lines = re.search(r'<metadata id="heat">(.*?)</metadata>', source, re.DOTALL)[1].splitlines()
+    time, weights = 0, []
+    for line in lines[1:]:
+        delta, _, _, weight = line.split()
+        time += int(delta)
+        weights.append((time, int(weight)))
+    since, until = (int(number) for number in lines[0].split())
+    assert since == 0 and all(time < until for time, _ in weights)
+    middle = weights[len(weights) // 2][0] // 1000 + 1
+    for options, part in (([], range(until)), (["--until", f"{middle / 1000}s"], range(middle * 1000)),
+                          (["--since", f"{middle / 1000}s"], range(middle * 1000, until))):
+        assert same_weight(sum(folded(shares, *options).values()),
+                           sum(weight for time, weight in weights if time in part) / 1000)
+
+
 def test_stacks_are_chosen_by_their_functions(shares):
     whole = folded(shares)
     inside, outside = folded(shares, "--include", "^foo "), folded(shares, "--exclude", "^foo ")

@@ -24,7 +24,8 @@ def test_no_call_is_interrupted(runtime, tmp_path):
         while line := target.read_until(b"\n", at_end=""):
             name, *counts = line.split()
             ends[name] = dict(zip(("naps", "interrupted", "wrong", "early"), map(int, counts)))
+        assert target.process.wait() == 0
     print(f"\n{sum(end['naps'] for end in ends.values())} naps, {recording.stats['samples']} samples:", ends)
-    assert recording.samples
+    assert recording.samples and ends
     assert all(end.pop("naps") for end in ends.values())
     assert ends == {name: {"interrupted": 0, "wrong": 0, "early": 0} for name in ends}

@@ -20,17 +20,20 @@ FUNCTIONS = {6: "run", 7: "outer", 8: "middle"}
 NESTED = ["outer_100", "cross", "middle_101", "cross_back", "run_100", "work_100"]
 
 
-@pytest.fixture(scope="module")
-def host(tmp_path_factory):
+def compiled(name, directory):
     library = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
     include = ljspy.PACKAGES / "libluajit-5.1-dev/usr/include/luajit-2.1"
-    program = tmp_path_factory.mktemp("states") / "host"
     subprocess.run(
-        ["gcc", "-O2", "-D_GNU_SOURCE", "-pthread", f"-I{include}", pathlib.Path(__file__).parent / "host.c"]
-        + ["-o", program, library, f"-Wl,-rpath,{library.parent}"],
+        ["gcc", "-O2", "-D_GNU_SOURCE", "-pthread", f"-I{include}", pathlib.Path(__file__).parent / f"{name}.c"]
+        + ["-o", directory / name, library, f"-Wl,-rpath,{library.parent}"],
         check=True,
     )
-    return program
+    return directory / name
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    return compiled("host", tmp_path_factory.mktemp("states"))
 
 
 @pytest.fixture
@@ -93,3 +96,13 @@ def test_each_thread_is_shown_with_its_own_state(target):
                 assert found == NESTED[: len(found)], dump
             else:
                 assert len(numbers) <= 1 and all(THREADS <= n < THREADS + IN_TURN for n in numbers), dump
+
+
+@pytest.mark.parametrize("libraries", ["none", "some"])
+def test_state_without_the_standard_libraries(libraries, tmp_path):
+    calls = ["main chunk bare.lua", "run bare.lua:5", "work bare.lua:1"]
+    with ljspy.Target([compiled("bare", tmp_path), libraries, 30]).wait_ready() as target:
+        recording = ljspy.record(tmp_path, "-p", target.pid)
+    found = [[frame for frame in sample.frames if " bare.lua" in frame] for sample in recording.samples]
+    assert calls in found
+    assert all(frames == calls[: len(frames)] for frames in found)

@@ -65,10 +65,13 @@ static void read_damaged(struct memory *memory, struct memory_range *ranges, siz
 
 		ranges[i].status = process_vm_readv(getpid(), &local, 1, &remote, 1, 0) ==
 			(ssize_t)ranges[i].length ? MEMORY_OK : MEMORY_UNMAPPED;
-		for (size_t t = 0; damaged->seed && t < damaged->table_count; t++)
-			for (uint64_t at = begin; at < end; at++)
-				if (at >= damaged->tables[t].begin && at < damaged->tables[t].end)
-					damage(damaged, at, (uint8_t *)ranges[i].copy + (at - begin));
+		for (size_t t = 0; damaged->seed && t < damaged->table_count; t++) {
+			const struct extent *table = &damaged->tables[t];
+			uint64_t last = end < table->end ? end : table->end;
+
+			for (uint64_t at = begin > table->begin ? begin : table->begin; at < last; at++)
+				damage(damaged, at, (uint8_t *)ranges[i].copy + (at - begin));
+		}
 	}
 }
 

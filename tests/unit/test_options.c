@@ -150,6 +150,14 @@ static void pids_are_collected(void **state)
 	refuse("dump -p", "argument");
 }
 
+static void heat_maps_are_for_pictures(void **state)
+{
+	(void)state;
+	assert_string_equal(accept("report a.ljspy --heatmap")->format->name, "svg");
+	assert_string_equal(accept("report a.ljspy --heatmap -o when.html")->format->name, "html");
+	refuse("report a.ljspy --heatmap -f text", "text");
+}
+
 static void durations_take_units(void **state)
 {
 	static const struct {
@@ -158,11 +166,11 @@ static void durations_take_units(void **state)
 	} good[] = {
 		{ "record -d 30", 30000 }, { "record -d 30s", 30000 }, { "record -d 500ms", 500 },
 		{ "record -d 2m", 120000 }, { "record --duration 1h", 3600000 },
-		{ "record -d 1.5s", 1500 }, { "record --duration=0.5h", 1800000 },
+		{ "record -d 1.5s", 1500 }, { "record -d 12.345s", 12345 }, { "record --duration=0.5h", 1800000 },
 		{ "record -d 8784h", 366u * 24 * 3600 * UINT64_C(1000) },
 	};
 	static const char *const bad[] = {
-		"soon", "5x", "-5", "0", "0.0s", "1e3", "nan", "inf", "1.s", "1.25s", ".5", "5 s", "8785h",
+		"soon", "5x", "-5", "0", "0.0s", "1e3", "nan", "inf", "1.s", "1.1234567s", ".5", "5 s", "8785h",
 		"99999999999999999999", "18446744073709551616ms",
 	};
 
@@ -376,6 +384,7 @@ int main(void)
 		cmocka_unit_test(commands_may_be_abbreviated),
 		cmocka_unit_test(defaults_need_no_option),
 		cmocka_unit_test(pids_are_collected),
+		cmocka_unit_test(heat_maps_are_for_pictures),
 		cmocka_unit_test(durations_take_units),
 		cmocka_unit_test(rates_are_bounded),
 		cmocka_unit_test(format_follows_the_name_unless_it_is_given),

@@ -126,6 +126,58 @@ static void a_range_that_cuts_a_state_is_searched_as_far_as_it_goes(void **state
 	live_stop(live);
 }
 
+/* Whatever a program does, its objects confirm the layout: or its Lua would not be shown. */
+static void a_program_may_do_what_it_likes(void **state)
+{
+	static const char *const programs[] = {
+		/* Tables of any size. */
+		"local t = {} for i = 1, 20000 do t['key' .. i] = i end",
+		"local t = {} for i = 1, 3000 do t[i] = 0 t[-i] = i t[i + 0.5] = true end"
+		"  for i = 1, 3000 do t[-i] = nil end collectgarbage()",
+		/* Nothing in the registry, nor in any table of globals. */
+		"local registry, globals = debug.getregistry(), _G"
+		"  for name in pairs(registry) do registry[name] = nil end"
+		"  for name in pairs(globals) do if name ~= 'io' then globals[name] = nil end end",
+		"setfenv(0, { io = io })",
+		/* Files of libraries that were opened again since. */
+		"kept = io.open('/dev/null') debug.setmetatable(kept, {})",
+		"local f = loadstring(string.dump(function(a) local function g(b) return a + b end return g end, true))"
+		"  kept = { f, f(1), loadstring(string.dump(f)) }",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		char script[1024];
+		struct live_luajit *live;
+
+		snprintf(script, sizeof(script), "%s\nlocal io = io io.write('ready\\n') io.flush() io.read()",
+			 programs[i]);
+		live = start(script);
+		assert_true(live_recognise(live));
+		assert_int_equal(recognise_settle(&live->memory, &live->vm, live->g, NULL, NULL), RECOGNISE_OK);
+		live_stop(live);
+	}
+}
+
+/* The thread that used the shared buffer last may be gone, with something else in its place. */
+static void a_thread_that_is_gone_is_no_evidence(void **state)
+{
+	struct live_luajit *live = start(
+		"jit.off() local keep = {}\n"
+		"local co = coroutine.create(function() return table.concat({ 'x', 1, 2 }) end)\n"
+		"io.write('ready\\n') io.flush() coroutine.resume(co) co = nil collectgarbage() collectgarbage()\n"
+		"for i = 1, 200 do keep[i] = { {}, { 1 }, { 1, 2 }, { 1, 2, 3 }, { 1, 2, 3, 4 }, { 1, 2, 3, 4, 5 } } end\n"
+		"while true do end\n");
+	enum recognise_status status;
+
+	(void)state;
+	assert_true(live_recognise(live));
+	assert_int_equal(kill(live->pid, SIGSTOP), 0);
+	status = recognise_settle(&live->memory, &live->vm, live->g, NULL, NULL);
+	live_stop(live);
+	assert_int_equal(status, RECOGNISE_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +186,8 @@ int main(void)
 		cmocka_unit_test(the_thread_on_the_c_stack_is_current),
 		cmocka_unit_test(bytes_like_those_of_a_thread_are_no_state),
 		cmocka_unit_test(a_range_that_cuts_a_state_is_searched_as_far_as_it_goes),
+		cmocka_unit_test(a_program_may_do_what_it_likes),
+		cmocka_unit_test(a_thread_that_is_gone_is_no_evidence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

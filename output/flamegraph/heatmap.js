@@ -1,0 +1,381 @@
+/*
+ * The heat map: when the samples were taken, a column for each second (or
+ * more), its fractions from the bottom up. A range of time that is chosen is
+ * what the frames show. A search shows when what it finds was running.
+ */
+
+const ROWS = 50;		/* cells of a column */
+const CELL_HEIGHT = 3;		/* pixels */
+const WIDEST = 48;		/* pixels a column */
+const NARROWEST_COLUMN = 2;
+const FEW = 5;			/* seconds: they are shown by tenths */
+const LEFT = 46, BELOW = 18;	/* for the axes */
+const UNITS = [1e5, 1e6, 1e7, 6e7, 6e8, 3.6e9];		/* what a column can be, in µs */
+const HEAT = { light: ["#fde3b8", "#f8b878", "#e8744a", "#c23a50", "#7d1753"],
+	       dark: ["#4a2b52", "#8c3a6b", "#d4565a", "#f4a259", "#ffe3a3"] };
+
+const heatCanvas = html("canvas", { class: "cells", tabindex: "0", role: "application" });
+const heatScale = html("p", {});
+const heatBox = html("div", { class: "heat", hidden: "" }, heatCanvas, heatScale);
+
+/* The grid as it is drawn: unit is µs a column, first the number of its first column. */
+const grid = { unit: 0, first: 0, columns: 0, width: 0, weights: null, counts: null, most: 0 };
+let cursor = -1;		/* the cell that keys act on; cells are numbered in the order of time */
+let dragged = null;		/* [cell, cell] while a range is being drawn; whole columns if from the axis */
+
+/* -- Ranges -- */
+
+let applied = "";		/* the range that frames have their weights of */
+
+/* To be called when the view has changed, before its tree is made. */
+function applyRange() {
+	const { from, to } = view;
+	const wanted = from + "-" + to;
+
+	if (wanted === applied)
+		return;
+	applied = wanted;
+	weighFrames(recorded, heat, (k) => !to || heat.time[k] >= from && heat.time[k] < to);
+	trees.clear();
+}
+
+function seconds(us) {
+	return Number((us / 1e6).toFixed(6)) + "s";
+}
+
+/* As `ljspy report` takes it. */
+function rangeOptions() {
+	return (view.from ? "--since " + seconds(view.from) + " " : "") + "--until " + seconds(view.to);
+}
+
+/* -- The grid -- */
+
+function layOutGrid() {
+	const room = Math.max(1, heatBox.clientWidth - LEFT);
+	const columnsOf = (unit) => Math.ceil(heat.until / unit) - Math.floor(heat.since / unit);
+	/* Seconds, if there are a few and they fit. */
+	const unit = UNITS.find((one) => columnsOf(one) * NARROWEST_COLUMN <= room && (one >= 1e6 || columnsOf(1e6) < FEW))
+		|| UNITS[UNITS.length - 1];
+
+	if (unit !== grid.unit)
+		cursor = -1;
+	grid.unit = unit;
+	grid.first = Math.floor(heat.since / unit);
+	grid.columns = Math.max(1, columnsOf(unit));
+	grid.width = Math.max(NARROWEST_COLUMN, Math.min(WIDEST, Math.floor(room / grid.columns)));
+}
+
+function cellOf(us) {
+	return Math.floor((us - grid.first * grid.unit) / (grid.unit / ROWS));
+}
+
+/* When a cell begins. */
+function timeOf(cell) {
+	return grid.first * grid.unit + Math.round(cell * grid.unit / ROWS);
+}
+
+/* For each recorded frame whether a search finds it or one of its callers. */
+function matchedFrames() {
+	const matched = new Uint8Array(recorded.count);
+
+	for (let i = 0; i < recorded.count; i++) {
+		const caller = recorded.caller[i];
+
+		matched[i] = matching[labelOf(tree, i)] || caller >= 0 && matched[caller] ? 1 : 0;
+	}
+	return matched;
+}
+
+function fillGrid() {
+	const cells = grid.columns * ROWS;
+	const matched = matching && matchedFrames();
+
+	grid.weights = new Float64Array(cells);
+	grid.counts = new Float64Array(cells);
+	for (let k = 0; k < heat.count; k++) {
+		const cell = cellOf(heat.time[k]);
+
+		if (cell < 0 || cell >= cells || matched && !matched[heat.frame[k]])
+			continue;
+		grid.weights[cell] += heat.weight[k];
+		grid.counts[cell]++;
+	}
+	/* A few that weigh far more than others shall not pale them all. */
+	const heavy = grid.weights.filter((weight) => weight > 0).sort();
+
+	grid.most = heavy.length ? heavy[Math.floor((heavy.length - 1) * 0.995)] : 0;
+}
+
+/* -- Drawing -- */
+
+function heatColours() {
+	return HEAT[root.classList.contains("dark") ? "dark" : "light"];
+}
+
+function heatColour(weight, colours) {
+	return colours[Math.min(colours.length - 1, Math.floor(weight / grid.most * (colours.length - 0.001)))];
+}
+
+/* The cells that are chosen or being chosen, as [first, behind the last]; null for all. */
+function chosenCells() {
+	if (dragged)
+		return [Math.min(...dragged), Math.max(...dragged) + 1];
+	return view.to ? [cellOf(view.from), Math.ceil((view.to - grid.first * grid.unit) / (grid.unit / ROWS))] : null;
+}
+
+function drawCells(context) {
+	const chosen = chosenCells();
+	const colours = heatColours();
+	const gap = grid.width > 5 ? 1 : 0;
+
+	for (let cell = 0; cell < grid.weights.length; cell++) {
+		const weight = grid.weights[cell];
+
+		if (!weight)
+			continue;
+		context.globalAlpha = chosen && (cell < chosen[0] || cell >= chosen[1]) ? 0.25 : 1;
+		context.fillStyle = heatColour(weight, colours);
+		context.fillRect(LEFT + Math.floor(cell / ROWS) * grid.width, (ROWS - 1 - cell % ROWS) * CELL_HEIGHT,
+				 grid.width - gap, CELL_HEIGHT);
+	}
+	context.globalAlpha = 1;
+}
+
+/* Around the chosen cells: up to three boxes, for a range begins and ends within columns. */
+function drawOutline(context, [first, behind], colour) {
+	const height = ROWS * CELL_HEIGHT;
+	const [left, right] = [Math.floor(first / ROWS), Math.floor((behind - 1) / ROWS)];
+	const x = (column) => LEFT + column * grid.width;
+	const top = (cell) => height - (cell % ROWS || ROWS) * CELL_HEIGHT;		/* of the cells before */
+	const bottom = height - first % ROWS * CELL_HEIGHT;
+
+	context.strokeStyle = colour;
+	context.lineWidth = 1.5;
+	context.beginPath();
+	if (left === right) {
+		context.rect(x(left), top(behind), grid.width, bottom - top(behind));
+	} else {
+		context.moveTo(x(left), bottom);
+		context.lineTo(x(left), 0);
+		context.lineTo(x(right), 0);
+		context.lineTo(x(right), top(behind));
+		context.lineTo(x(right + 1), top(behind));
+		context.lineTo(x(right + 1), height);
+		context.lineTo(x(left + 1), height);
+		context.lineTo(x(left + 1), bottom);
+		context.closePath();
+	}
+	context.stroke();
+}
+
+/* "12", "1:30", "2:00:05" */
+function clock(us) {
+	const whole = us / 1e6;
+	const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, Number((whole % 60).toFixed(6))];
+	const two = (number) => (number < 10 ? "0" : "") + number;
+
+	if (hours)
+		return hours + ":" + two(minutes) + ":" + two(rest);
+	return minutes ? minutes + ":" + two(rest) : String(rest);
+}
+
+function drawAxes(context, style) {
+	const height = ROWS * CELL_HEIGHT;
+	const distance = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600].find((step) => step * grid.width >= 64) || 1200;
+
+	context.fillStyle = style.getPropertyValue("--faint");
+	context.font = "11px " + style.fontFamily;
+	context.textAlign = "right";
+	for (const part of [0, 0.25, 0.5, 0.75])
+		context.fillText(duration(part * grid.unit * 1000).replace(/^0 .*/, "0"), LEFT - 6, height - part * height - (part ? -4 : 0));
+	context.textAlign = "left";
+	for (let column = 0; column < grid.columns; column++) {
+		const number = grid.first + column;
+		const x = LEFT + column * grid.width;
+
+		if (number % distance !== 0 || x + 40 > LEFT + grid.columns * grid.width && column > 0)
+			continue;
+		context.fillRect(x, height, 1, 4);
+		context.fillText(clock(number * grid.unit) + (number ? "" : " s"), x + 3, height + 13);
+	}
+}
+
+/* What the colours mean. */
+function showScale() {
+	heatScale.replaceChildren(...heatColours().map((colour) => html("i", { style: "background: " + colour })),
+		(matching ? " what matches, up to " : " up to ") + duration(grid.most) + " in each " + duration(grid.unit / ROWS * 1000)
+		+ "; drag to choose a time");
+}
+
+function drawHeat() {
+	if (!heat || !grid.weights)
+		return;
+	const style = getComputedStyle(ui.app);
+	const [width, height] = [LEFT + grid.columns * grid.width + 1, ROWS * CELL_HEIGHT + BELOW];
+	const scale = window.devicePixelRatio || 1;
+	const context = heatCanvas.getContext("2d");
+	const chosen = chosenCells();
+
+	heatCanvas.width = Math.round(width * scale);
+	heatCanvas.height = Math.round(height * scale);
+	heatCanvas.style.width = width + "px";
+	heatCanvas.style.height = height + "px";
+	context.scale(scale, scale);
+	context.fillStyle = style.getPropertyValue("--field");
+	context.fillRect(LEFT, 0, grid.columns * grid.width, ROWS * CELL_HEIGHT);
+	drawCells(context);
+	drawAxes(context, style);
+	if (chosen)
+		drawOutline(context, chosen, style.getPropertyValue("--accent"));
+	showScale();
+	if (cursor >= 0 && document.activeElement === heatCanvas)
+		drawOutline(context, [cursor, cursor + 1], style.getPropertyValue("--mark"));
+}
+
+/* To be called when the view or the window has changed. */
+function refreshHeat() {
+	if (!heat || !heat.count)
+		return;
+	heatBox.hidden = false;
+	layOutGrid();
+	fillGrid();
+	heatCanvas.setAttribute("aria-label", "Heat map of time. Arrows move, with Shift they choose, Enter chooses a cell.");
+	Object.assign(heatCanvas.dataset, { unit: grid.unit, first: grid.first, columns: grid.columns, width: grid.width });
+	drawHeat();
+}
+
+/* -- What is told of a cell -- */
+
+function cellContent(cell) {
+	const whole = heat.weight.reduce((sum, weight) => sum + weight, 0);
+	const [first, behind] = dragged ? chosenCells() : [cell, cell + 1];
+	let weight = 0, count = 0;
+
+	for (let i = first; i < behind; i++) {
+		weight += grid.weights[i] || 0;
+		count += grid.counts[i] || 0;
+	}
+	const end = timeOf(behind);
+
+	return [html("b", {}, seconds(timeOf(first)).replace("s", "") + " to " + seconds(end).replace("s", " s")),
+		table([[matching ? "matched" : "total", percent(weight, whole) + " of all", duration(weight), samples(count)]])];
+}
+
+function showCell(cell, x, y) {
+	closeCard();
+	ui.card.replaceChildren(...cellContent(cell));
+	placeCard(x, y);
+}
+
+/* -- Choosing -- */
+
+/* The cell at a point of the window, or -1; below the cells, on the axis, the first of a column. */
+function cellAt(clientX, clientY) {
+	const bounds = heatCanvas.getBoundingClientRect();
+	const column = Math.floor((clientX - bounds.left - LEFT) / grid.width);
+	const row = ROWS - 1 - Math.floor((clientY - bounds.top) / CELL_HEIGHT);
+
+	if (column < 0 || column >= grid.columns || row >= ROWS)
+		return -1;
+	return column * ROWS + Math.max(0, row);
+}
+
+function isOnAxis(event) {
+	return event.clientY - heatCanvas.getBoundingClientRect().top >= ROWS * CELL_HEIGHT;
+}
+
+function chooseCells(first, behind) {
+	changeView({ from: Math.max(timeOf(first), 0), to: timeOf(behind), zoom: view.inverted ? 0 : view.zoom });
+}
+
+function chooseEverything() {
+	changeView({ from: 0, to: 0 });
+}
+
+let drawnFromAxis = false, anchor = -1;
+
+/* A range from where the press was to the cell here, of whole columns if it began on the axis. */
+function drag(cell) {
+	const [low, high] = [Math.min(anchor, cell), Math.max(anchor, cell)];
+
+	dragged = drawnFromAxis ? [low - low % ROWS, high - high % ROWS + ROWS - 1] : [low, high];
+}
+
+function onHeatDown(event) {
+	const cell = cellAt(event.clientX, event.clientY);
+
+	if (cell < 0 || event.button !== 0)
+		return;
+	closeCard();
+	if (!event.shiftKey || anchor < 0) {
+		anchor = cell;
+		drawnFromAxis = isOnAxis(event);
+	}
+	heatCanvas.setPointerCapture(event.pointerId);
+	cursor = cell;
+	drag(cell);
+	drawHeat();
+}
+
+function onHeatMove(event) {
+	const cell = cellAt(event.clientX, event.clientY);
+
+	if (dragged && cell >= 0) {
+		drag(cell);
+		drawHeat();
+	}
+	if (pinned)
+		return;
+	if (cell < 0)
+		closeCard();
+	else
+		showCell(cell, event.clientX, event.clientY);
+}
+
+function onHeatUp() {
+	if (!dragged)
+		return;
+	const [first, behind] = chosenCells();
+
+	dragged = null;
+	chooseCells(first, behind);
+}
+
+function onHeatKey(event) {
+	const steps = { ArrowUp: 1, ArrowDown: -1, ArrowRight: ROWS, ArrowLeft: -ROWS };
+	const last = grid.columns * ROWS - 1;
+
+	if (event.key === "Enter") {
+		chooseCells(Math.max(cursor, 0), Math.max(cursor, 0) + 1);
+	} else if (Object.hasOwn(steps, event.key)) {
+		const from = cursor;
+
+		cursor = Math.max(0, Math.min(last, cursor < 0 ? cellOf(view.from || heat.since) : cursor + steps[event.key]));
+		if (event.shiftKey) {
+			anchor = view.to && anchor >= 0 ? anchor : Math.max(from, 0);
+			chooseCells(Math.min(anchor, cursor), Math.max(anchor, cursor) + 1);
+		} else {
+			anchor = cursor;
+		}
+		const bounds = heatCanvas.getBoundingClientRect();
+
+		drawHeat();
+		showCell(cursor, bounds.left + LEFT + Math.floor(cursor / ROWS) * grid.width,
+			 bounds.top + (ROWS - cursor % ROWS) * CELL_HEIGHT);
+	} else {
+		return;
+	}
+	event.preventDefault();
+	event.stopPropagation();
+}
+
+function listenToHeat() {
+	heatCanvas.addEventListener("pointerdown", onHeatDown);
+	heatCanvas.addEventListener("pointermove", onHeatMove);
+	heatCanvas.addEventListener("pointerup", onHeatUp);
+	heatCanvas.addEventListener("pointercancel", onHeatUp);
+	heatCanvas.addEventListener("pointerleave", () => pinned || dragged || closeCard());
+	heatCanvas.addEventListener("keydown", onHeatKey);
+	heatCanvas.addEventListener("focus", drawHeat);
+	heatCanvas.addEventListener("blur", drawHeat);
+}
