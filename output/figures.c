@@ -57,6 +57,11 @@ void figures_add_sample(struct figures *figures, const struct sample *sample)
 	figures_add_stack(figures, &stack);
 }
 
+void figures_set_rate(struct figures *figures, uint64_t clocked_ns)
+{
+	figures->rate_reached_hz = clocked_ns ? (double)figures->samples * 1e9 / (double)clocked_ns : 0;
+}
+
 void figures_add(struct figures *sum, const struct figures *figures)
 {
 	sum->samples += figures->samples;
@@ -69,8 +74,6 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->target_cpu_ns += figures->target_cpu_ns;
 	if (figures->rate_asked_hz > sum->rate_asked_hz)
 		sum->rate_asked_hz = figures->rate_asked_hz;
-	if (sum->target_cpu_ns)
-		sum->rate_reached_hz = (double)sum->samples * 1e9 / (double)sum->target_cpu_ns;
 	for (int i = 0; i < CERTAINTY_COUNT; i++)
 		sum->frames[i] += figures->frames[i];
 }

@@ -45,8 +45,11 @@ void figures_add_stack(struct figures *figures, const struct figures_stack *stac
 /* Count the sample, why a part of it is lost, and its frames. */
 void figures_add_sample(struct figures *figures, const struct sample *sample);
 
-/* Those of two recordings together. */
+/* Those of two recordings together, but for the rate that was reached. */
 void figures_add(struct figures *sum, const struct figures *figures);
+
+/* The rate that was reached: of these samples in so much time, of the kind that their clock counts. */
+void figures_set_rate(struct figures *figures, uint64_t clocked_ns);
 
 /* Samples with an unknown part, whatever the reason. */
 uint64_t figures_lost(const struct figures *figures);

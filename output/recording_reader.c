@@ -76,7 +76,7 @@ struct recording_reader {
 	bool ended;
 	enum recording_extent extent;
 	uint64_t sample_count;
-	uint64_t first_ns, cpu_ns;
+	uint64_t first_ns, cpu_ns, wall_ns;
 	struct session session;
 	struct figures figures;
 };
@@ -694,8 +694,7 @@ static void reckon(struct recording_reader *reader)
 		figures->target_cpu_ns = reader->cpu_ns;
 		figures->duration_ns = reader->last_ns > start_ns ? reader->last_ns - start_ns : 0;
 	}
-	if (figures->target_cpu_ns)
-		figures->rate_reached_hz = (double)figures->samples * 1e9 / (double)figures->target_cpu_ns;
+	figures_set_rate(figures, recording_reader_clocked_ns(reader));
 	reader->session.duration_ns = figures->duration_ns;
 }
 
@@ -711,6 +710,7 @@ static int read_all(struct recording_reader *reader)
 		if (reader->sample_count++ == 0)
 			reader->first_ns = sample.time_ns;
 		reader->cpu_ns += sample.cpu_ns;
+		reader->wall_ns += sample.wall_ns;
 	}
 	reader->opening = false;
 	if (result < 0)
@@ -802,4 +802,9 @@ const struct session *recording_reader_session(const struct recording_reader *re
 const struct figures *recording_reader_figures(const struct recording_reader *reader)
 {
 	return &reader->figures;
+}
+
+uint64_t recording_reader_clocked_ns(const struct recording_reader *reader)
+{
+	return reader->session.clock == PROFILE_WALL_TIME ? reader->wall_ns : reader->figures.target_cpu_ns;
 }

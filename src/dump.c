@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include <jansson.h>
@@ -12,6 +11,7 @@
 #include "memory/core_file.h"
 #include "output/dump_report.h"
 #include "output/json_values.h"
+#include "src/asleep.h"
 #include "src/choose.h"
 #include "src/clock.h"
 #include "src/dump_stacks.h"
@@ -98,39 +98,13 @@ static bool dump_running(struct dump *dump, struct thread *thread, bool only_who
 	return add_thread(dump, thread, "running", only_whole);
 }
 
-static bool is_same_call(const struct thread_call *a, const struct thread_call *b)
-{
-	return a->known == b->known && a->number == b->number && a->rsp == b->rsp &&
-	       a->rip == b->rip && memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
-}
-
-/*
- * A sleeping thread's stacks hold still: they are read without waking it, and
- * hold if it has not run and waits in the same call afterwards.
- */
 static bool dump_sleeping(struct dump *dump, struct thread *thread)
 {
-	struct thread_call before, after;
-	enum thread_state state;
 	struct capture_hints hints = { 0 };
-	struct registers registers;
-	uint64_t used;
+	struct thread_call call;
+	enum thread_state state;
 
-	if (thread_measure(dump->threads, thread, &used) ||
-	    thread_look(dump->threads, thread, &state, &before) || state == THREAD_RUNNING ||
-	    !before.known)
-		return false;
-	registers = (struct registers){
-		.rip = before.rip,
-		.rsp = before.rsp,
-		.orig_rax = (uint64_t)before.number,
-		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
-	};
-	lua_process_settle(dump->process);
-	lua_process_capture(dump->process, &registers, &hints);
-	if (thread_look(dump->threads, thread, &state, &after) || state == THREAD_RUNNING ||
-	    !is_same_call(&before, &after) ||
-	    thread_measure(dump->threads, thread, &used) || used != 0)
+	if (asleep_capture(dump->process, dump->threads, thread, &hints, &state, &call) != ASLEEP_HOLDS)
 		return false;
 	return add_thread(dump, thread,
 			  state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep", false);

@@ -27,6 +27,7 @@ enum {
 	/* Letters of options that have none. */
 	OPTION_NAME = UCHAR_MAX + 1,
 	OPTION_TREE,
+	OPTION_CLOCK,
 	OPTION_STATS,
 	OPTION_NATIVE,
 	OPTION_LINES,
@@ -72,6 +73,7 @@ static const struct {
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "clock", OPTION_CLOCK, RECORD, "CLOCK", "cpu: what runs (default); wall: what sleeps, too" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
 	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
@@ -437,6 +439,20 @@ static bool parse_native(const char *text, enum native_display *ret_native)
 	return false;
 }
 
+static bool parse_clock(const char *text, enum profile_weight *ret_clock)
+{
+	static const char *const names[] = { [PROFILE_CPU_TIME] = "cpu", [PROFILE_WALL_TIME] = "wall" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*ret_clock = (enum profile_weight)i;
+			return true;
+		}
+	message_error("There is no clock \"%s\".", text);
+	message_note("The clocks are cpu and wall.");
+	return false;
+}
+
 static bool parse_layout(struct options *options, const char *argument)
 {
 	if (!options->layout)
@@ -510,6 +526,8 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		message_error("The rate is to be a number from 1 to %d, in samples per second.",
 			      OPTIONS_RATE_MAX);
 		return false;
+	case OPTION_CLOCK:
+		return parse_clock(argument, &options->clock);
 	case OPTION_STATS:
 		options->stats = argument;
 		return true;

@@ -53,6 +53,7 @@ struct options {
 	const struct format *format;
 	uint64_t duration_ns;	/* 0: until interrupted or the target ends */
 	unsigned int rate_hz;
+	enum profile_weight clock;
 	const char *stats;	/* file; NULL if not wanted */
 	enum native_display native;
 	bool no_stop, allow_attach;

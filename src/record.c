@@ -248,7 +248,7 @@ static int begin(struct recording *recording)
 		return error;
 	recording->session.start_unix_ns = clock_now_ns(CLOCK_REALTIME);
 	recording->session.start_ns = clock_now_ns(CLOCK_MONOTONIC);
-	recording->session.clock = PROFILE_CPU_TIME;
+	recording->session.clock = recording->options->clock;
 	progress_begin(&recording->progress, recording->options->duration_ns);
 	return recording_writer_new(recording->scratch ? recording->scratch : recording->output.stream,
 				    &recording->session, &recording->writer);
@@ -276,6 +276,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.no_stop = options->no_stop,
 		.allow_attach = options->allow_attach,
 		.rate_hz = options->rate_hz,
+		.wall_clock = options->clock == PROFILE_WALL_TIME,
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native, .traces = options->traces },
 		.layout = options->layout,

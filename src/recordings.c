@@ -191,7 +191,7 @@ static int join_sources(struct recordings *recordings)
 
 struct count {
 	struct figures figures;
-	uint64_t cpu_ns;
+	uint64_t cpu_ns, wall_ns;
 };
 
 static int count_sample(void *context, const struct sample *sample)
@@ -200,6 +200,7 @@ static int count_sample(void *context, const struct sample *sample)
 
 	figures_add_sample(&count->figures, sample);
 	count->cpu_ns += sample->cpu_ns;
+	count->wall_ns += sample->wall_ns;
 	return 0;
 }
 
@@ -210,24 +211,30 @@ static int count_samples(struct recordings *recordings)
 	struct count count = { 0 };
 	const struct figures *counted = &count.figures;
 	bool passes_all = true;
+	uint64_t clocked_ns = 0;
 	int error;
 
 	for (size_t i = 0; i < recordings->count; i++) {
-		figures_add(figures, recording_reader_figures(recordings->inputs[i].reader));
-		passes_all &= filter_passes_all(recordings->inputs[i].filter);
+		const struct recording_input *input = &recordings->inputs[i];
+
+		figures_add(figures, recording_reader_figures(input->reader));
+		clocked_ns += recording_reader_clocked_ns(input->reader);
+		passes_all &= filter_passes_all(input->filter);
 	}
 	figures->duration_ns = recordings->session.duration_ns;
 	/* All of them were counted when the recordings were opened. */
-	if (passes_all)
+	if (passes_all) {
+		figures_set_rate(figures, clocked_ns);
 		return 0;
+	}
 	error = sample_source_each(recordings->source, count_sample, &count);
 	if (counted->samples != figures->samples)
 		figures->target_cpu_ns = count.cpu_ns;
 	figures->samples = counted->samples;
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
 	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
-	figures->rate_reached_hz = figures->target_cpu_ns
-		? (double)figures->samples * 1e9 / (double)figures->target_cpu_ns : 0;
+	figures_set_rate(figures, recordings->session.clock == PROFILE_WALL_TIME ? count.wall_ns
+										  : figures->target_cpu_ns);
 	return error;
 }
 

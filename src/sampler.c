@@ -421,9 +421,7 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 		figures->duration_ns = clock_now_ns(CLOCK_MONOTONIC) - sampler.start_ns;
 	}
 	figures->rate_asked_hz = options->rate_hz;
-	if (figures->target_cpu_ns)
-		figures->rate_reached_hz = (double)figures->samples * NS_PER_SECOND /
-					   (double)figures->target_cpu_ns;
+	figures_set_rate(figures, options->wall_clock ? sampler.wall_ns : figures->target_cpu_ns);
 	for (size_t i = 0; i < sampler.target_count; i++)
 		if (sampler.targets[i])
 			target_close(&sampler, sampler.targets[i]);

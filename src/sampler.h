@@ -5,6 +5,12 @@
  * that is on the CPU then is held, copied and let go; what was copied is
  * unwound while it runs on. A thread that sleeps is never touched: the CPU
  * time that it has used is part of its next sample's weight.
+ *
+ * By the wall clock, samples are due all the time, and of threads that sleep,
+ * too: they are read without a stop. Each thread's time on a CPU, waiting for
+ * one, and asleep, as the kernel counts it, is what the samples of each kind
+ * stand for: all together make up the time that went by. CPU time is in
+ * cpu_ns, as ever, and time of any kind in wall_ns.
  */
 #ifndef LJSPY_SAMPLER_H
 #define LJSPY_SAMPLER_H
@@ -37,7 +43,8 @@ struct sampler_options {
 	const sigset_t *launch_mask;	/* its signal mask */
 	bool allow_attach;		/* see tracer_allow_attach() */
 	bool no_stop;			/* look without stopping anybody; not with launch */
-	unsigned int rate_hz;		/* of CPU time */
+	unsigned int rate_hz;		/* of CPU time, or by the wall clock */
+	bool wall_clock;
 	uint64_t duration_ns;		/* 0: no limit */
 	struct namer_options namer;
 	const struct given_layout *layout;	/* NULL: recognised */

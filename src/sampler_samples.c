@@ -2,13 +2,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	STOP_TIMEOUT_NS = 2 * 1000 * 1000,
 
 	FEW_THREADS = 8,
 
-	/* See take_weight(). */
+	/* See sampler_take_weight(). */
 	RESERVE_PERIODS = 2,
 	RESERVE_SAMPLES = 16,
 	EVEN_OUT_OVER = 8,
@@ -16,18 +17,27 @@ enum {
 
 /*---- Records of threads ----*/
 
-struct thread_record *target_record(struct target *target, pid_t tid, uint64_t now)
+void target_open_record(struct thread_record *record, const struct thread *thread, uint64_t now)
+{
+	record->on_cpu = record->waiting = record->asleep = (struct time_account){ 0 };
+	record->measured_ns = record->last_sample_ns = now;
+	record->cpu_ns = thread->cpu_ns;
+	record->waited_ns = thread->waited_ns;
+}
+
+struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now)
 {
 	struct thread_record *record;
 
-	HASH_FIND_INT(target->records, &tid, record);
+	HASH_FIND_INT(target->records, &thread->tid, record);
 	if (record)
 		return record;
 	record = calloc(1, sizeof(*record));
 	if (!record)
 		return NULL;
-	record->tid = tid;
-	record->last_sample_ns = now;
+	record->tid = thread->tid;
+	target_open_record(record, thread, now);
+	record->measured_ns = 0;
 	HASH_ADD_INT(target->records, tid, record);
 	return record;
 }
@@ -38,8 +48,30 @@ void target_forget_records(struct target *target)
 
 	HASH_ITER(hh, target->records, record, next) {
 		HASH_DEL(target->records, record);
+		free(record->sleep.frames);
 		free(record);
 	}
+}
+
+bool target_measure(struct target *target, struct thread *thread, struct thread_record *record)
+{
+	uint64_t used, now;
+
+	if (thread_measure(target->threads, thread, &used))
+		return false;
+	now = clock_now_ns(CLOCK_MONOTONIC);
+	record->on_cpu.pending_ns += (int64_t)(thread->cpu_ns - record->cpu_ns);
+	record->waiting.pending_ns += (int64_t)(thread->waited_ns - record->waited_ns);
+	if (record->measured_ns)
+		record->asleep.pending_ns += (int64_t)(now - record->measured_ns -
+						       (thread->cpu_ns - record->cpu_ns) -
+						       (thread->waited_ns - record->waited_ns));
+	record->has_run |= thread->cpu_ns != record->cpu_ns;
+	record->measured_ns = now;
+	record->cpu_ns = thread->cpu_ns;
+	record->waited_ns = thread->waited_ns;
+	memcpy(record->name, thread->name, sizeof(record->name));
+	return true;
 }
 
 /*---- Samples ----*/
@@ -49,9 +81,10 @@ bool target_has_few_threads(const struct target *target)
 	return threads_count(target->threads) <= FEW_THREADS;
 }
 
-static void deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
+void target_deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
 {
 	target->accounted_ns += sample->cpu_ns;
+	sampler->wall_ns += sample->wall_ns;
 	figures_add_sample(&sampler->result->figures, sample);
 	sampler->options->take(sampler->options->context, sample);
 }
@@ -69,32 +102,40 @@ void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t t
 		.thread_state = THREAD_BLOCKED,
 		.vm_state = VM_STATE_UNKNOWN,
 		.cpu_ns = cpu_ns,
+		.wall_ns = sampler->options->wall_clock ? cpu_ns : 0,
 		.frames = &frame,
 		.frame_count = 1,
 	};
 
-	deliver(sampler, target, &sample);
+	target_deliver(sampler, target, &sample);
 }
 
 /*
- * How much of the thread's CPU time its sample stands for. Looks come at random
- * moments, so each sample is to weigh the same, about a period. Were it all that
- * was used since the last one, what runs late in a burst of work would take the
- * weight of what runs early, whose looks come after a sleep. Some is kept in
- * reserve, and what is above or below that is evened out over the samples to
- * come; the last sample takes the rest.
+ * Looks come at random moments, so each sample is to weigh the same, about a
+ * period. Were it all that was used since the last one, what runs late in a burst
+ * of work would take the weight of what runs early, whose looks come after a
+ * sleep. Some is kept in reserve, and what is above or below that is evened out
+ * over the samples to come; the last sample takes the rest.
  */
-static uint64_t take_weight(const struct sampler *sampler, struct thread_record *record)
+uint64_t sampler_take_weight(const struct sampler *sampler, struct time_account *account)
 {
-	uint64_t count = record->sample_count++;
-	double period = (double)sampler->period_ns, pending = (double)record->pending_ns;
+	uint64_t count = account->sample_count++;
+	double period = (double)sampler->period_ns, pending = (double)account->pending_ns;
 	double reserve = period * RESERVE_PERIODS * (double)count / (double)(count + RESERVE_SAMPLES);
 	double weight = period + (pending - reserve) / EVEN_OUT_OVER;
-	uint64_t taken = record->pending_ns;
+	uint64_t taken = weight > 0 ? (uint64_t)weight : 0;
 
-	if (!sampler->closing && weight < pending)
-		taken = weight > 0 ? (uint64_t)weight : 0;
-	record->pending_ns -= taken;
+	if (sampler->closing || weight >= pending)
+		return sampler_take_all(account);
+	account->pending_ns -= (int64_t)taken;
+	return taken;
+}
+
+uint64_t sampler_take_all(struct time_account *account)
+{
+	uint64_t taken = account->pending_ns > 0 ? (uint64_t)account->pending_ns : 0;
+
+	account->pending_ns -= (int64_t)taken;
 	return taken;
 }
 
@@ -111,10 +152,12 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		.process_name = target->name,
 		.thread_name = thread->name,
 		.thread_state = THREAD_RUNNING,
-		.cpu_ns = take_weight(sampler, record),
-		.wall_ns = now - record->last_sample_ns,
+		.cpu_ns = sampler_take_weight(sampler, &record->on_cpu),
 	};
 	struct frame lost_frame;
+
+	/* By the wall clock, its time off the CPU has samples of its own. */
+	sample.wall_ns = sampler->options->wall_clock ? sample.cpu_ns : now - record->last_sample_ns;
 
 	if (lost == LOST_COUNT && lua_process_unwind(target->process, &sample.frames,
 						     &sample.frame_count, &sample.vm_state))
@@ -130,7 +173,9 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 	}
 	record->has_run = false;
 	record->last_sample_ns = now;
-	deliver(sampler, target, &sample);
+	target_deliver(sampler, target, &sample);
+	if (sampler->options->wall_clock)
+		target_deliver_waiting(sampler, target, record, &sample);
 }
 
 /* Copy what belongs to a held thread, let it go; then say what was seen. */
@@ -138,7 +183,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		      struct thread_record *record, uint64_t begin)
 {
 	struct registers registers;
-	uint64_t used, end;
+	uint64_t end;
 	int error = tracer_registers(thread->tracee, &registers);
 
 	if (!error) {
@@ -152,8 +197,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	if (error)
 		return;
 	/* Having been stopped, the thread's figure is exact. */
-	if (thread_measure(target->threads, thread, &used) == 0)
-		record->pending_ns += used;
+	target_measure(target, thread, record);
 	unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
 }
 
@@ -232,7 +276,7 @@ void target_take_late(struct sampler *sampler, struct target *target)
 
 		if (thread->tracee->state != TRACEE_HELD)
 			continue;
-		record = target_record(target, thread->tid, now);
+		record = target_record(target, thread, now);
 		if (record && target->process && target->sampled)
 			take_held(sampler, target, thread, record, clock_now_ns(CLOCK_MONOTONIC));
 		else
@@ -247,13 +291,15 @@ void target_sample(struct sampler *sampler, struct target *target)
 
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
-		struct thread_record *record = target_record(target, thread->tid, now);
-		uint64_t used;
+		struct thread_record *record = target_record(target, thread, now);
 
-		if (!record || thread_measure(target->threads, thread, &used) != 0)
+		if (!record || !target_measure(target, thread, record))
 			continue;
-		record->pending_ns += used;
-		record->has_run |= used > 0;
+		if (sampler->options->wall_clock) {
+			if (target_sample_sleeper(sampler, target, thread, record))
+				continue;
+			record->has_run = true;
+		}
 		/* Its figure may lag by a tick while it runs. */
 		if (!record->has_run && !target_has_few_threads(target))
 			continue;

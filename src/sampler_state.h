@@ -24,16 +24,46 @@ enum {
 	WORTH_TELLING_ONE_IN = 8,		/* part of a period; less is not told as lost */
 };
 
+/*
+ * Time of a thread for which no sample stands yet. Less than nothing if samples
+ * stand for more than there was, as the kernel tells of CPU time late.
+ */
+struct time_account {
+	int64_t pending_ns;
+	uint32_t sample_count;
+};
+
+/* Where a thread was found asleep, and is until it runs again. */
+struct sleep {
+	bool known;
+	uint64_t runs;			/* how often it had been given a CPU */
+	enum thread_state thread_state;
+	enum vm_state vm_state;
+	const char *phase;
+	struct frame *frames;		/* owned */
+	size_t frame_count, frames_size;
+};
+
 /* What is kept of a thread between its samples. */
 struct thread_record {
 	pid_t tid;
+	char name[THREAD_NAME_MAX];
 	struct capture_hints hints;
 	uint64_t process_cpu_ns;	/* at its last sample without a stop */
 	uint64_t stack_address;		/* on its native stack; 0 if not known, or not needed */
-	uint64_t pending_ns;		/* CPU time that no sample stands for yet */
 	bool has_run;			/* since its last sample */
-	uint32_t sample_count;
 	uint64_t last_sample_ns;	/* when it was taken */
+
+	/*
+	 * All of its time since it is known: on a CPU, waiting for one, and
+	 * asleep. Of the last two only the wall clock takes samples.
+	 */
+	struct time_account on_cpu, waiting, asleep;
+	uint64_t measured_ns;		/* up to when; 0: from the first measurement on */
+	uint64_t cpu_ns, waited_ns;	/* what the thread had then */
+
+	struct sleep sleep;
+	bool is_told;			/* of its sleep there are samples: see sampler_sleepers.c */
 	UT_hash_handle hh;
 };
 
@@ -88,14 +118,28 @@ struct sampler {
 	bool closing;			/* the looks that are taken now are the last ones */
 	uint64_t start_ns;
 	uint64_t period_ns;
+	uint64_t wall_ns;		/* of all samples */
 	uint64_t pulse_ns;		/* when the next one is due */
 };
 
 /*---- sampler_samples.c ----*/
 
 /* The record of a thread, made if there is none yet; NULL when memory is short. */
-struct thread_record *target_record(struct target *target, pid_t tid, uint64_t now);
+struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now);
 void target_forget_records(struct target *target);
+
+/* Have the thread's time up to now in its accounts. False if it has ended. */
+bool target_measure(struct target *target, struct thread *thread, struct thread_record *record);
+
+/* What its time has been so far is nobody's. */
+void target_open_record(struct thread_record *record, const struct thread *thread, uint64_t now);
+
+/* How much of a thread's time its sample stands for; it is no longer pending. */
+uint64_t sampler_take_weight(const struct sampler *sampler, struct time_account *account);
+uint64_t sampler_take_all(struct time_account *account);
+
+/* Count the sample and hand it on. */
+void target_deliver(struct sampler *sampler, struct target *target, const struct sample *sample);
 
 /* CPU time for which there is no stack. */
 void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
@@ -109,6 +153,19 @@ void target_sample(struct sampler *sampler, struct target *target);
 
 /* Take those of threads that have stopped late. */
 void target_take_late(struct sampler *sampler, struct target *target);
+
+/*---- sampler_sleepers.c: for the wall clock ----*/
+
+/* Take a sample of the thread if it sleeps; false if it runs. */
+bool target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
+			   struct thread_record *record);
+
+/* The time that a running thread had to wait for its CPU; sample is that of the thread. */
+void target_deliver_waiting(struct sampler *sampler, struct target *target,
+			    struct thread_record *record, const struct sample *sample);
+
+/* For what is left of the times of threads there will be no more samples. */
+void target_settle_records(struct sampler *sampler, struct target *target);
 
 /*---- sampler_targets.c ----*/
 

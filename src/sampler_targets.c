@@ -91,6 +91,7 @@ static void start_over(struct sampler *sampler, struct target *target, uint64_t 
 	lua_process_close(target->process);
 	target->process = NULL;
 	target->look_interval_ns = LOOK_AGAIN_NS;
+	target_settle_records(sampler, target);
 	target_forget_records(target);
 	if (target->found) {
 		settle_accounts(sampler, target);
@@ -210,13 +211,14 @@ void target_wake(struct sampler *sampler, struct target *target)
 }
 
 /*
- * Wait for the target to run again. A user may have as many timers as signals
+ * Wait for the target to run again; the wall clock does not. A user may have as many timers as signals
  * may be pending (RLIMIT_SIGPENDING); without one it is looked at all the time.
  */
 static int rest(struct sampler *sampler, struct target *target)
 {
-	int error = cpu_clock_start(&target->clock, SIGRTMIN, target->index,
-				    1 + random_delay(sampler));
+	int error = sampler->options->wall_clock
+		? -EAGAIN : cpu_clock_start(&target->clock, SIGRTMIN, target->index,
+					    1 + random_delay(sampler));
 
 	target->active = false;
 	if (error == -EAGAIN) {
@@ -244,7 +246,8 @@ static bool has_run(const struct target *target)
 
 /*
  * A look was due. Periods that have passed without one are missed, not made up
- * for: as many as the target has run in, for it may have waited for a CPU too.
+ * for: by the CPU clock as many as the target has run in, for it may have waited
+ * for a CPU too.
  */
 void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 {
@@ -253,7 +256,7 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 
 	target->period_begin_ns += (passed ? passed : 1) * sampler->period_ns;
 	target->due_ns = target->period_begin_ns + random_delay(sampler);
-	if (!has_run(target)) {
+	if (!sampler->options->wall_clock && !has_run(target)) {
 		if (now - target->idle_since_ns >= IDLE_NS && rest(sampler, target))
 			target_note_end(sampler, target);
 		return;
@@ -262,6 +265,8 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 	if (target->ended)
 		return;
 	ran = (target->cpu_ns - target->active_cpu_ns) / sampler->period_ns;
+	if (sampler->options->wall_clock)
+		ran = missed;
 	sampler->result->figures.missed_ticks += missed < ran ? missed : ran;
 	target->idle_since_ns = now;
 	target->active_cpu_ns = target->cpu_ns;
@@ -273,10 +278,13 @@ void target_open_accounts(struct target *target, uint64_t now)
 		target->start_cpu_ns = target->cpu_ns;
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
 		uint64_t used;
 
 		thread_measure(target->threads, thread, &used);
-		target_record(target, thread->tid, now);
+		record = target_record(target, thread, now);
+		if (record)
+			target_open_record(record, thread, now);
 	}
 }
 
@@ -436,8 +444,10 @@ void target_take_last_look(struct sampler *sampler, struct target *target)
 
 void target_close_accounts(struct sampler *sampler, struct target *target)
 {
-	if (target->attached)
-		settle_accounts(sampler, target);
+	if (!target->attached)
+		return;
+	target_settle_records(sampler, target);
+	settle_accounts(sampler, target);
 }
 
 /* Processes come and go while a recording lasts. */

@@ -34,13 +34,6 @@ def built():
 
 
 @pytest.fixture
-def wall_clock(built):
-    """For tests of --clock wall."""
-    if "--clock" not in ljspy.run("--help").stdout:
-        pytest.skip("this ljspy has no --clock")
-
-
-@pytest.fixture
 def gdb():
     """For tests that ask gdb for a second opinion."""
     if not shutil.which("gdb"):

@@ -56,6 +56,8 @@ _ljspy_complete_argument()
 		mapfile -t COMPREPLY < <(compgen -W "$(_ljspy_formats "$command")" -- "$word") ;;
 	WHICH)
 		mapfile -t COMPREPLY < <(compgen -W "fold all none" -- "$word") ;;
+	CLOCK)
+		mapfile -t COMPREPLY < <(compgen -W "cpu wall" -- "$word") ;;
 	WHAT)
 		mapfile -t COMPREPLY < <(compgen -W "pid tid comm state phase module" -- "$word") ;;
 	STATE*)

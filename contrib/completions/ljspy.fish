@@ -58,6 +58,8 @@ function __ljspy_complete_argument
             string replace -r -- '^' "$given" (__ljspy_formats)
         case WHICH
             string replace -r -- '^' "$given" fold all none
+        case CLOCK
+            string replace -r -- '^' "$given" cpu wall
         case WHAT
             string replace -r -- '^' "$given" pid tid comm state phase module
         case 'STATE*'

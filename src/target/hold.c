@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "src/clock.h"
 
@@ -62,12 +61,6 @@ static bool make_room(struct hold *hold)
 	return true;
 }
 
-static bool is_same_call(const struct thread_call *a, const struct thread_call *b)
-{
-	return a->known == b->known && a->number == b->number && a->rsp == b->rsp &&
-	       a->rip == b->rip && memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
-}
-
 static int stop(struct hold *hold, struct watched *watched)
 {
 	int error;
@@ -121,7 +114,7 @@ static bool slept_on(struct hold *hold, struct watched *watched)
 	if (!watched->call.known)
 		return true;
 	return thread_look(hold->threads, watched->thread, &state, &call) == 0 &&
-	       state != THREAD_RUNNING && is_same_call(&watched->call, &call) &&
+	       state != THREAD_RUNNING && thread_call_is_same(&watched->call, &call) &&
 	       thread_measure(hold->threads, watched->thread, &used) == 0 && used == 0;
 }
 

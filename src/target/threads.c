@@ -366,12 +366,15 @@ int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret
 	char text[THREAD_FILE_MAX];
 	int error = read_kept_file(threads, thread, &thread->schedstat_fd, "schedstat", text);
 	uint64_t cpu_ns;
+	char *at;
 
 	if (error)
 		return error;
-	cpu_ns = strtoull(text, NULL, 10);
+	cpu_ns = strtoull(text, &at, 10);
 	*ret_used_ns = cpu_ns > thread->cpu_ns ? cpu_ns - thread->cpu_ns : 0;
 	thread->cpu_ns = cpu_ns;
+	thread->waited_ns = strtoull(at, &at, 10);
+	thread->runs = strtoull(at, NULL, 10);
 	return 0;
 }
 
@@ -445,6 +448,12 @@ int thread_look(struct threads *threads, struct thread *thread,
 	if (ret_call)
 		*ret_call = call;
 	return 0;
+}
+
+bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b)
+{
+	return a->known == b->known && a->number == b->number && a->rsp == b->rsp &&
+	       a->rip == b->rip && memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
 }
 
 bool thread_is_running(struct threads *threads, struct thread *thread)

@@ -26,7 +26,10 @@ struct thread {
 	pid_t tid;
 	char name[THREAD_NAME_MAX];	/* untrusted; at most a second old, but for execs */
 	struct tracee *tracee;
-	uint64_t cpu_ns;		/* as thread_measure() found it last, 0 before */
+	/* As thread_measure() found them last, 0 before. */
+	uint64_t cpu_ns;
+	uint64_t waited_ns;		/* wanting a CPU, from its start on */
+	uint64_t runs;			/* how often it was given one; 0 where the kernel does not count */
 
 	/* The module's own. */
 	bool keeps_open;
@@ -63,7 +66,7 @@ bool threads_are_gone(const struct threads *threads);
 void thread_read_name(const struct threads *threads, struct thread *thread);
 
 /*
- * Read how much CPU time the thread has used. The figure lags by up to a tick
+ * Read how much CPU time the thread has used, and has waited for a CPU. The figure lags by up to a tick
  * while the thread is on a CPU, and is exact when it sleeps, or is held and its
  * registers have been read (before, it may still be leaving the CPU).
  * 0 with thread->cpu_ns set and what it has used since the last time in
@@ -87,6 +90,8 @@ struct thread_call {
 
 int thread_look(struct threads *threads, struct thread *thread,
 		enum thread_state *ret_state, struct thread_call *ret_call);
+
+bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b);
 
 /* True if it is on a CPU or waits for one; only such a thread may be stopped. */
 bool thread_is_running(struct threads *threads, struct thread *thread);

@@ -165,7 +165,6 @@ def test_idle_worker_is_left_alone(nginx, tmp_path):
     assert nginx.get("/shares")
 
 
-@pytest.mark.usefixtures("wall_clock")
 def test_idle_worker_is_left_alone_by_the_wall_clock(nginx, tmp_path):
     ljspy.wait_until(lambda: ljspy.status_field(nginx.worker, "State") == "S")
     log, sleeps = nginx.error_log.read_text(), ljspy.sleeps(nginx.worker)

@@ -17,7 +17,7 @@ DIRECTORY = ljspy.ROOT / "contrib/completions"
 
 # Names of arguments, by whether there is something to offer for them. A new one
 # is to be known to the completions.
-COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT"}
+COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT", "CLOCK"}
 TYPED = {"", "PATTERN", "TIME", "HZ", "TID[,TID...]", "NAME", "REGEX", "SHARE"}
 
 
@@ -97,6 +97,11 @@ def test_formats(offer):
     assert sorted(offer("ljspy record -f ")) == told
     assert sorted(offer("ljspy record --format=")) == told
     assert offer("ljspy record --format=fold") == ["folded"]
+
+
+def test_clocks(offer):
+    for clock in offer("ljspy record --clock "):
+        assert "There is no clock" not in ljspy.run("record", "--clock", clock, "-p", "0").stderr
 
 
 def test_ways_to_show_native_code(offer):

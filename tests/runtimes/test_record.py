@@ -85,7 +85,6 @@ def test_idle_target_gives_no_samples(runtime, tmp_path):
     assert recording.stats["samples"] == 0
 
 
-@pytest.mark.usefixtures("wall_clock")
 def test_wall_clock_does_not_wake_a_sleeper(runtime, tmp_path):
     with ljspy.program(runtime, "idle") as target:
         before = ljspy.sleeps(target.pid)

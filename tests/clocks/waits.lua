@@ -1,0 +1,120 @@
+-- What a program does when it does not compute, in turns, each in a function of
+-- its own:
+--
+--	luajit waits.lua SECONDS WAIT...
+--
+-- In the end it says of each where its function is and how long it was in there, by
+-- its own watch, and how many of its system calls were interrupted.
+local ffi = require("ffi")
+jit.off() -- what compiled code has called is told to be near its place, not there
+
+ffi.cdef [[
+	typedef struct { long sec, nsec; } timespec;
+	typedef struct { uint16_t family, port; uint32_t address; char zero[8]; } address;
+	typedef struct { int fd; short events, revents; } pollfd;
+	typedef union { char bytes[40]; long align; } pthread_mutex;
+	int clock_gettime(int clock, timespec *now);
+	int usleep(unsigned int us);
+	int socket(int family, int type, int protocol);
+	int connect(int fd, const address *to, unsigned int length);
+	int setsockopt(int fd, int level, int option, const void *value, unsigned int length);
+	long recv(int fd, void *buffer, size_t length, int flags);
+	int poll(pollfd *fds, unsigned long count, int timeout_ms);
+	int epoll_create1(int flags);
+	int epoll_wait(int fd, void *events, int count, int timeout_ms);
+	int pthread_mutex_lock(pthread_mutex *mutex);
+	int pthread_mutex_timedlock(pthread_mutex *mutex, const timespec *until);
+	char *strerror(int error);
+]]
+
+local EINTR, AF_INET, SOCK_DGRAM, SOL_SOCKET, SO_RCVTIMEO = 4, 2, 2, 1, 20
+local CLOCK_REALTIME, CLOCK_MONOTONIC = 0, 1
+local WAIT_MS = 50
+
+local stamp = ffi.new("timespec")
+local function seconds()
+	ffi.C.clock_gettime(CLOCK_MONOTONIC, stamp)
+	return tonumber(stamp.sec) + tonumber(stamp.nsec) * 1e-9
+end
+
+local interrupted = 0
+local function check(result)
+	if result < 0 and ffi.errno() == EINTR then
+		interrupted = interrupted + 1
+	end
+end
+
+local socket = ffi.C.socket(AF_INET, SOCK_DGRAM, 0)
+local server = ffi.new("address", { AF_INET, 53 * 256, 0x0100007f }) -- 127.0.0.1:53
+ffi.C.setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, ffi.new("timespec", { 0, WAIT_MS * 1000 }), 16)
+ffi.C.connect(socket, server, ffi.sizeof(server))
+local byte = ffi.new("char[1]")
+
+local mutex = ffi.new("pthread_mutex")
+ffi.C.pthread_mutex_lock(mutex)
+
+local epoll, events = ffi.C.epoll_create1(0), ffi.new("char[16]")
+local polled = ffi.new("pollfd[2]", { { socket, 1 }, { epoll, 1 } })
+
+local waits = {}
+
+function waits.compute()
+	local stop, sum = seconds() + WAIT_MS / 1000, 0
+	while seconds() < stop do
+		for i = 1, 1000 do
+			sum = sum + i % 7
+		end
+	end
+	return sum
+end
+
+function waits.sleep()
+	check(ffi.C.usleep(WAIT_MS * 1000))
+end
+
+function waits.resolve() -- as a blocking resolver waits for its answer
+	check(tonumber(ffi.C.recv(socket, byte, 1, 0)))
+end
+
+function waits.resolve_by_poll() -- and as the C library does
+	check(ffi.C.poll(polled, 1, WAIT_MS))
+end
+
+function waits.lock()
+	ffi.C.clock_gettime(CLOCK_REALTIME, stamp)
+	local until_ns = stamp.nsec + WAIT_MS * 1000000
+	stamp.sec, stamp.nsec = stamp.sec + until_ns / 1000000000, until_ns % 1000000000
+	ffi.C.pthread_mutex_timedlock(mutex, stamp)
+end
+
+function waits.execute()
+	os.execute("sleep 0.05")
+end
+
+function waits.read_pipe()
+	local pipe = io.popen("sleep 0.05; echo done")
+	pipe:read()
+	pipe:close()
+end
+
+function waits.events()
+	check(ffi.C.epoll_wait(epoll, events, 1, WAIT_MS))
+end
+
+function waits.poll_several()
+	check(ffi.C.poll(polled, 2, WAIT_MS))
+end
+
+local turns, spent = { unpack(arg, 2) }, {}
+local started = seconds()
+repeat
+	for _, name in ipairs(turns) do
+		local begin = seconds()
+		waits[name]()
+		spent[name] = (spent[name] or 0) + seconds() - begin
+	end
+until seconds() - started > tonumber(arg[1])
+for name, time in pairs(spent) do
+	io.write(name, " ", debug.getinfo(waits[name]).linedefined, " ", time, "\n")
+end
+io.write("interrupted ", interrupted, "\n")

@@ -1,0 +1,157 @@
+/* What a sleeping thread waits for, and whether that is work to come or in its way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <linux/futex.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/select.h>
+#include <sys/syscall.h>
+
+#include "src/target/wait.h"
+
+/* Our own memory, as if it were the target's. */
+static void read_own(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++) {
+		ranges[i].status = ranges[i].address ? MEMORY_OK : MEMORY_UNMAPPED;
+		if (ranges[i].address)
+			memcpy(ranges[i].copy, (const void *)(uintptr_t)ranges[i].address, ranges[i].length);
+	}
+}
+
+static struct memory own = { .read_ranges = read_own };
+
+static const struct wait_stack no_lua;
+static const struct wait_stack main_chunk = { .lua = true };
+static const struct wait_stack function = { .lua = true, .lua_function = true };
+static const struct wait_stack request = { .lua = true, .lua_function = true, .request = true };
+
+static struct wait wait_of(int64_t number, uint64_t first, uint64_t second, uint64_t third)
+{
+	const struct thread_call call = {
+		.known = true, .number = number, .arguments = { first, second, third },
+	};
+	struct wait wait;
+
+	wait_read(&own, &call, &wait);
+	return wait;
+}
+
+static void an_event_loop_is_idle_in_its_wait(void **state)
+{
+	struct wait wait = wait_of(SYS_epoll_wait, 3, 0, 0);
+
+	(void)state;
+	assert_string_equal(wait.call, "epoll_wait");
+	assert_int_equal(wait_state(&wait, &no_lua), THREAD_IDLE);
+	assert_int_equal(wait_state(&wait, &function), THREAD_IDLE);	/* the loop may be Lua's own */
+	/* Not so inside of one that handles a request. */
+	assert_int_equal(wait_state(&wait, &request), THREAD_BLOCKED);
+}
+
+static void a_file_that_is_read_blocks(void **state)
+{
+	struct wait wait = wait_of(SYS_read, 7, 0, 0);
+
+	(void)state;
+	assert_int_equal(wait.kind, WAIT_FILE);
+	assert_int_equal(wait.fd, 7);
+	assert_int_equal(wait_state(&wait, &function), THREAD_BLOCKED);
+	assert_int_equal(wait_state(&wait, &no_lua), THREAD_BLOCKED);
+}
+
+static void a_sleep_blocks_the_function_that_asks_for_it(void **state)
+{
+	struct wait wait = wait_of(SYS_clock_nanosleep, 0, 0, 0);
+
+	(void)state;
+	assert_int_equal(wait_state(&wait, &function), THREAD_BLOCKED);
+	assert_int_equal(wait_state(&wait, &main_chunk), THREAD_IDLE);
+	assert_int_equal(wait_state(&wait, &no_lua), THREAD_IDLE);
+}
+
+static void poll_of_several_files_is_an_event_loop(void **state)
+{
+	struct pollfd files[] = { { .fd = 5 }, { .fd = 6 } };
+	struct wait wait = wait_of(SYS_poll, (uintptr_t)files, 2, 0);
+
+	(void)state;
+	assert_int_equal(wait.kind, WAIT_EVENTS);
+	wait = wait_of(SYS_poll, (uintptr_t)files, 1, 0);
+	assert_int_equal(wait.kind, WAIT_POLL);
+	assert_int_equal(wait.fd, 5);
+	assert_int_equal(wait_state(&wait, &function), THREAD_BLOCKED);
+	assert_int_equal(wait_state(&wait, &no_lua), THREAD_IDLE);
+	assert_int_equal(wait_of(SYS_poll, 0, 0, 0).kind, WAIT_TIME);
+	assert_int_equal(wait_of(SYS_poll, 0, 1, 0).kind, WAIT_EVENTS);	/* cannot be read */
+}
+
+static void select_is_taken_for_what_its_sets_hold(void **state)
+{
+	fd_set readable, writable;
+	struct wait wait;
+
+	(void)state;
+	FD_ZERO(&readable);
+	FD_ZERO(&writable);
+	assert_int_equal(wait_of(SYS_select, 0, 0, 0).kind, WAIT_TIME);
+	assert_int_equal(wait_of(SYS_select, 64, (uintptr_t)&readable, 0).kind, WAIT_TIME);
+	FD_SET(13, &readable);
+	FD_SET(13, &writable);
+	wait = wait_of(SYS_select, 14, (uintptr_t)&readable, (uintptr_t)&writable);
+	assert_int_equal(wait.kind, WAIT_POLL);
+	assert_int_equal(wait.fd, 13);
+	FD_SET(2, &writable);
+	assert_int_equal(wait_of(SYS_select, 14, (uintptr_t)&readable, (uintptr_t)&writable).kind, WAIT_EVENTS);
+	/* However large the target says that its sets are. */
+	assert_int_equal(wait_of(SYS_select, UINT64_MAX, (uintptr_t)&readable, 0).kind, WAIT_POLL);
+}
+
+static void a_pool_waits_for_work_and_a_mutex_for_its_holder(void **state)
+{
+	struct wait wait = wait_of(SYS_futex, 0, FUTEX_WAIT_BITSET_PRIVATE, 0);
+
+	(void)state;
+	assert_int_equal(wait_state(&wait, &no_lua), THREAD_IDLE);
+	assert_int_equal(wait_state(&wait, &function), THREAD_BLOCKED);
+	wait = wait_of(SYS_futex, 0, FUTEX_WAIT_PRIVATE, 0);
+	assert_int_equal(wait.kind, WAIT_LOCK);
+	assert_int_equal(wait_state(&wait, &no_lua), THREAD_BLOCKED);
+}
+
+static void what_is_not_known_is_not_guessed(void **state)
+{
+	const struct thread_call unknown = { .known = false };
+	struct wait wait;
+
+	(void)state;
+	wait_read(&own, &unknown, &wait);
+	assert_int_equal(wait.kind, WAIT_UNKNOWN);
+	assert_null(wait.call);
+	assert_int_equal(wait_of(-1, 0, 0, 0).kind, WAIT_UNKNOWN);
+	wait = wait_of(INT64_MAX, 0, 0, 0);
+	assert_int_equal(wait.kind, WAIT_OTHER);
+	assert_null(wait.call);
+	assert_int_equal(wait.fd, -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_event_loop_is_idle_in_its_wait),
+		cmocka_unit_test(a_file_that_is_read_blocks),
+		cmocka_unit_test(a_sleep_blocks_the_function_that_asks_for_it),
+		cmocka_unit_test(poll_of_several_files_is_an_event_loop),
+		cmocka_unit_test(select_is_taken_for_what_its_sets_hold),
+		cmocka_unit_test(a_pool_waits_for_work_and_a_mutex_for_its_holder),
+		cmocka_unit_test(what_is_not_known_is_not_guessed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
