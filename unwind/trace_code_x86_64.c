@@ -36,6 +36,8 @@ struct machine {
 	bool exits;			/* a conditional jump out of the trace */
 	bool calls;
 	bool in_head;
+	bool is_quick;			/* takes a cycle at most: general registers only */
+	bool jumped_to;			/* from within the trace */
 	bool checks_gc;			/* of the step of the collector that a loop or trace begins with */
 	bool stores;
 	bool loads;
@@ -128,6 +130,7 @@ static void take_apart(const cs_insn *insn, const struct trace *trace, struct ma
 		.offset = (uint32_t)(insn->address - trace->mcode),
 		.id = insn->id,
 		.calls = insn->id == X86_INS_CALL,
+		.is_quick = insn->id != X86_INS_CALL && insn->id != X86_INS_IMUL,
 		.written = RID_NONE,
 		.stored = RID_NONE,
 		.base = RID_NONE,
@@ -135,6 +138,9 @@ static void take_apart(const cs_insn *insn, const struct trace *trace, struct ma
 	for (uint8_t i = 0; i < x86->op_count; i++) {
 		const cs_x86_op *operand = &x86->operands[i];
 
+		if ((operand->type == X86_OP_MEM && insn->id != X86_INS_LEA) ||
+		    (operand->type == X86_OP_REG && rid_of(operand->reg) >= RID_XMM))
+			machine->is_quick = false;
 		if (operand->type == X86_OP_MEM)
 			machine->read |= rid_bit(operand->mem.base) | rid_bit(operand->mem.index);
 		else if (operand->type == X86_OP_REG && operand->access & CS_AC_READ)
@@ -226,6 +232,17 @@ static size_t head_length(const struct block *block)
 	while (length && length < block->count && block->machine[length].reloads)
 		length++;
 	return length;
+}
+
+static void mark_targets(struct block *block)
+{
+	for (size_t i = 0; i < block->count; i++) {
+		uint64_t offset = block->machine[i].target - block->trace->mcode;
+
+		for (size_t k = 0; offset < block->trace->szmcode && k < block->count; k++)
+			if (block->machine[k].offset == offset)
+				block->machine[k].jumped_to = true;
+	}
 }
 
 static void mark_head(struct block *block)
@@ -661,6 +678,7 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 	    disassemble(&block, bytes) && bound(&block, exit_number, context)) {
 		mark_gc_checks(&block);
 		mark_head(&block);
+		mark_targets(&block);
 		refs = calloc(block.count, sizeof(*refs));
 		code->pieces = calloc(block.count, sizeof(*code->pieces));
 		done = refs && code->pieces && find_best(&block, refs);
@@ -679,6 +697,9 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 				.low_snapshot = block.machine[i].low_snapshot,
 				.high_snapshot = block.machine[i].high_snapshot,
 				.lowered = lowered,
+				.is_quick = i > 0 && block.machine[i].is_quick &&
+					    block.machine[i - 1].id != X86_INS_JMP &&
+					    !block.machine[i].jumped_to,
 				.base_is_moved = i >= moved_from,
 			};
 		}

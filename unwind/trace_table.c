@@ -12,6 +12,7 @@ struct row {
 	uint32_t snapshot;
 	uint32_t point;		/* of the path, if that is known */
 	uint16_t certain;	/* so many frames, from the start frame on, are */
+	bool is_quick;		/* as code_piece.is_quick */
 	bool base_is_moved;
 	bool base_is_unknown;	/* jit_base is of another frame than the point's start frame */
 };
@@ -195,6 +196,7 @@ static void keep_snapshots(struct trace_table *table, const struct trace *trace,
 		table->rows[i] = (struct row){
 			.offset = piece->offset,
 			.snapshot = snapshot,
+			.is_quick = piece->is_quick,
 			.base_is_moved = piece->base_is_moved,
 			.base_is_unknown = !is_counted || piece->lowered != lowered,
 		};
@@ -287,6 +289,25 @@ static const struct row *find_row(const struct trace_table *table, uint32_t offs
 	return low ? &table->rows[low - 1] : NULL;
 }
 
+/*
+ * A processor that is interrupted while it waits for an instruction finishes
+ * that, and names the next. If that takes no time, it was the one before that
+ * took it, so the line is taken from there, if all else is equal. (What has
+ * called is named by a byte within the call instead.)
+ */
+static const struct row *waited_for(const struct trace_table *table, const struct row *row,
+				    uint32_t offset)
+{
+	const struct row *before = row - 1;
+
+	if (row->offset != offset || !row->is_quick || before->base_is_unknown ||
+	    row->base_is_unknown || before->base_is_moved != row->base_is_moved ||
+	    before->certain != row->certain || before->snapshot != row->snapshot ||
+	    table->points[before->point].frame != table->points[row->point].frame)
+		return row;
+	return before;
+}
+
 size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 			  struct trace_frame *ret_frames, size_t max)
 {
@@ -298,6 +319,7 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 
 	if (!row || !table->has_path || row->base_is_unknown)
 		return 0;
+	row = waited_for(table, row, offset);
 	at = table->points[row->point].frame;
 	pc = table->points[row->point].pc;
 	while (at >= 0) {
