@@ -234,10 +234,10 @@ int comparison_write(FILE *out, const struct side *before, const struct side *af
 	struct tally tally_before = { 0 }, tally_after = { 0 };
 	struct comparison_row *rows = NULL;
 	size_t count;
-	int error = tally_read(before->source, view, false, &tally_before);
+	int error = tally_read(before->source, before->figures->samples, view, false, &tally_before);
 
 	if (!error)
-		error = tally_read(after->source, view, false, &tally_after);
+		error = tally_read(after->source, after->figures->samples, view, false, &tally_after);
 	if (!error)
 		error = compare_functions(&tally_before, &tally_after, min_share, &rows, &count);
 	if (!error) {

@@ -27,24 +27,34 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
+void figures_push(struct figures_stack *stack, const struct function *function,
+		  enum frame_certainty certainty)
+{
+	if (function->kind != FRAME_LOST) {
+		stack->frames[certainty]++;
+		return;
+	}
+	for (unsigned reason = 0; reason < LOST_COUNT; reason++)
+		if (functions_lost((enum lost_reason)reason) == function)
+			stack->lost = reason + 1;
+}
+
+void figures_add_stack(struct figures *figures, const struct figures_stack *stack)
+{
+	figures->samples++;
+	for (int i = 0; i < CERTAINTY_COUNT; i++)
+		figures->frames[i] += stack->frames[i];
+	if (stack->lost)
+		figures->lost[stack->lost - 1]++;
+}
+
 void figures_add_sample(struct figures *figures, const struct sample *sample)
 {
-	bool counted = false;
+	struct figures_stack stack = { 0 };
 
-	figures->samples++;
-	for (size_t i = 0; i < sample->frame_count; i++) {
-		const struct function *function = sample->frames[i].function;
-
-		if (function->kind != FRAME_LOST) {
-			figures->frames[sample->frames[i].certainty]++;
-			continue;
-		}
-		for (unsigned reason = 0; reason < LOST_COUNT && !counted; reason++)
-			if (functions_lost((enum lost_reason)reason) == function) {
-				figures->lost[reason]++;
-				counted = true;
-			}
-	}
+	for (size_t i = sample->frame_count; i-- > 0;)
+		figures_push(&stack, sample->frames[i].function, sample->frames[i].certainty);
+	figures_add_stack(figures, &stack);
 }
 
 void figures_set_rate(struct figures *figures, uint64_t clocked_ns)

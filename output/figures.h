@@ -30,6 +30,18 @@ struct figures {
 	uint64_t frames[CERTAINTY_COUNT];	/* frames shown, by how sure their position is */
 };
 
+/* What the frames of a stack add to figures. */
+struct figures_stack {
+	uint32_t frames[CERTAINTY_COUNT];
+	uint32_t lost;		/* the reason of the innermost lost frame, and 1; 0 if none is lost */
+};
+
+/* One more frame, on top of those that were counted. */
+void figures_push(struct figures_stack *stack, const struct function *function,
+		  enum frame_certainty certainty);
+/* Count a sample of this stack. */
+void figures_add_stack(struct figures *figures, const struct figures_stack *stack);
+
 /* Count the sample, why a part of it is lost, and its frames. */
 void figures_add_sample(struct figures *figures, const struct sample *sample);
 

@@ -245,6 +245,25 @@ static int add_group(struct filter *filter, struct sample *sample)
 	return root->function ? 0 : -ENOMEM;
 }
 
+static bool changes_stacks(const struct filter_options *options)
+{
+	return options->anywhere || options->merge_recursion || options->group != GROUP_NONE;
+}
+
+/* 0 or -ENOMEM. */
+static int change_stack(struct filter *filter, struct sample *sample)
+{
+	if (filter->options.group != GROUP_NONE)
+		sample->stack = 0;
+	if (copy_frames(filter, sample))
+		return -ENOMEM;
+	if (filter->options.anywhere && forget_lines(filter, sample))
+		return -ENOMEM;
+	if (filter->options.merge_recursion)
+		merge_recursion(filter->frames, sample);
+	return add_group(filter, sample);
+}
+
 /*---- The source ----*/
 
 static int next_sample(struct sample_source *source, struct sample *ret_sample)
@@ -259,13 +278,7 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 			return result;
 		result = passes(filter, &sample);
 	} while (result == 0);
-	if (result < 0 || copy_frames(filter, &sample))
-		return -ENOMEM;
-	if (filter->options.anywhere && forget_lines(filter, &sample))
-		return -ENOMEM;
-	if (filter->options.merge_recursion)
-		merge_recursion(filter->frames, &sample);
-	if (add_group(filter, &sample))
+	if (result < 0 || (changes_stacks(&filter->options) && change_stack(filter, &sample)))
 		return -ENOMEM;
 	*ret_sample = sample;
 	return 1;
@@ -305,6 +318,16 @@ void filter_free(struct filter *filter)
 	}
 	free(filter->frames);
 	free(filter);
+}
+
+bool filter_passes_all(const struct filter *filter)
+{
+	const struct filter_options *options = &filter->options;
+
+	return options->since_ns == 0 && options->until_ns == 0 && options->pid_count == 0 &&
+	       options->tid_count == 0 && !options->thread && options->thread_states == 0 &&
+	       options->vm_states == 0 && !options->include && !options->exclude &&
+	       !options->merge_recursion && options->group == GROUP_NONE;
 }
 
 struct sample_source *filter_samples(struct filter *filter)

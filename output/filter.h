@@ -57,6 +57,9 @@ struct filter *filter_new(struct sample_source *source, struct functions *functi
 			  const struct filter_options *options);
 void filter_free(struct filter *filter);
 
+/* Whether every sample passes, with as many frames. */
+bool filter_passes_all(const struct filter *filter);
+
 /* next() can also fail with -ENOMEM. */
 struct sample_source *filter_samples(struct filter *filter);
 

@@ -11,34 +11,13 @@
 #include "output/json.h"
 #include "output/perf_script.h"
 #include "output/pprof.h"
+#include "output/profile_read.h"
 #include "output/recording_writer.h"
 #include "output/speedscope.h"
 #include "output/text_report.h"
 
-static int add_sample(void *context, const struct sample *sample)
-{
-	return profile_add(context, sample);
-}
-
-static int add_weightless(void *context, const struct sample *sample)
-{
-	struct sample weightless = *sample;
-
-	weightless.cpu_ns = weightless.wall_ns = 0;
-	return profile_add(context, &weightless);
-}
-
-/*
- * Add all samples of a source to a profile, weighing nothing if that is said:
- * so two profiles can have the same nodes in the same order.
- */
-static int add_samples(struct profile *profile, struct sample_source *source, bool weightless)
-{
-	return sample_source_each(source, weightless ? add_weightless : add_sample, profile);
-}
-
 /* All samples in one tree. 0 or a negative errno. */
-static int read_profile(struct sample_source *source, const struct profile_options *options,
+static int new_profile(struct sample_source *source, const struct profile_options *options,
 			struct profile **ret_profile)
 {
 	struct profile *profile = profile_new(options);
@@ -46,7 +25,7 @@ static int read_profile(struct sample_source *source, const struct profile_optio
 
 	if (!profile)
 		return -ENOMEM;
-	error = add_samples(profile, source, false);
+	error = profile_read(profile, source, false);
 	if (error) {
 		profile_free(profile);
 		return error;
@@ -70,7 +49,7 @@ static int write_folded(FILE *out, struct sample_source *source, const struct se
 {
 	struct profile_options options = folded_profile_options(view);
 	struct profile *profile;
-	int error = read_profile(source, &options, &profile);
+	int error = new_profile(source, &options, &profile);
 
 	(void)session;
 	(void)figures;
@@ -90,13 +69,13 @@ static int compare_folded(FILE *out, const struct side *before, const struct sid
 	int error = baseline && profile ? 0 : -ENOMEM;
 
 	if (!error)
-		error = add_samples(baseline, before->source, false);
+		error = profile_read(baseline, before->source, false);
 	if (!error)
-		error = add_samples(baseline, after->source, true);
+		error = profile_read(baseline, after->source, true);
 	if (!error)
-		error = add_samples(profile, before->source, true);
+		error = profile_read(profile, before->source, true);
 	if (!error)
-		error = add_samples(profile, after->source, false);
+		error = profile_read(profile, after->source, false);
 	if (!error)
 		error = folded_write(out, profile, &(struct folded_options){
 			.annotate = view->annotate, .baseline = baseline,
@@ -127,7 +106,7 @@ static int write_flamegraph(FILE *out, struct sample_source *source, const struc
 
 	if (!error)
 		error = view->heatmap ? heatmap_read(source, profile, session, &view->span, &heatmap)
-				      : add_samples(profile, source, false);
+				      : profile_read(profile, source, false);
 	options.heatmap = heatmap;
 	if (!error)
 		error = flamegraph_write(out, profile, session, figures, &options);
@@ -142,10 +121,10 @@ static int compare_flamegraphs(FILE *out, const struct side *before, const struc
 	struct profile_options profile_options = flamegraph_profile_options(view->weight);
 	struct flamegraph_options options = flamegraph_options(view, page);
 	struct profile *baseline = NULL, *profile = NULL;
-	int error = read_profile(before->source, &profile_options, &baseline);
+	int error = new_profile(before->source, &profile_options, &baseline);
 
 	if (!error)
-		error = read_profile(after->source, &profile_options, &profile);
+		error = new_profile(after->source, &profile_options, &profile);
 	if (!error) {
 		options.baseline = baseline;
 		options.baseline_name = before->name;

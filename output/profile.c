@@ -20,13 +20,6 @@ struct node_key {
 	uint16_t certainty;
 };
 
-/* What samples of one stack add to its frames. */
-struct weight {
-	uint64_t ns;
-	uint64_t samples;
-	uint64_t state_ns[VM_STATE_COUNT];
-};
-
 struct node {
 	struct profile_node node;	/* first: a node and its profile_node are one address */
 	struct node *last_child;
@@ -135,26 +128,26 @@ static const struct frame *frame_at(const struct profile *profile, const struct 
 	return &frames[profile->options.inverted ? depth : count - 1 - depth];
 }
 
-static void add_weight(struct profile_node *node, const struct weight *weight, bool compiled)
+static void add_weight(struct profile_node *node, const struct profile_sum *sum, bool compiled)
 {
-	node->total_ns += weight->ns;
-	node->total_samples += weight->samples;
+	node->total_ns += sum->ns;
+	node->total_samples += sum->samples;
 	if (compiled)
-		node->compiled_ns += weight->ns;
+		node->compiled_ns += sum->ns;
 	else
 		node->compiled = false;
 }
 
-static void add_own_weight(struct profile_node *node, const struct weight *weight)
+static void add_own_weight(struct profile_node *node, const struct profile_sum *sum)
 {
-	node->own_ns += weight->ns;
-	node->own_samples += weight->samples;
+	node->own_ns += sum->ns;
+	node->own_samples += sum->samples;
 	for (int state = 0; state < VM_STATE_COUNT; state++)
-		node->own_state_ns[state] += weight->state_ns[state];
+		node->own_state_ns[state] += sum->state_ns[state];
 }
 
 static int add_stack(struct profile *profile, const struct frame *frames, size_t count,
-		     const struct weight *weight, const struct profile_node **ret_leaf)
+		     const struct profile_sum *sum, const struct profile_node **ret_leaf)
 {
 	struct node *at = &profile->root;
 	struct profile_node *node;
@@ -173,10 +166,10 @@ static int add_stack(struct profile *profile, const struct frame *frames, size_t
 		at = child;
 	}
 	node = &at->node;
-	add_own_weight(node, weight);
+	add_own_weight(node, sum);
 	for (size_t depth = count; depth-- > 0; node = node->parent)
-		add_weight(node, weight, frame_at(profile, frames, count, depth)->compiled);
-	add_weight(node, weight, false);
+		add_weight(node, sum, frame_at(profile, frames, count, depth)->compiled);
+	add_weight(node, sum, false);
 	if (count > profile->depth)
 		profile->depth = count;
 	*ret_leaf = &at->node;
@@ -193,13 +186,21 @@ int profile_add(struct profile *profile, const struct sample *sample)
 int profile_add_leaf(struct profile *profile, const struct sample *sample,
 		     const struct profile_node **ret_leaf)
 {
-	struct weight weight = {
+	struct profile_sum sum = {
 		.ns = profile->options.weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns,
 		.samples = 1,
 	};
 
-	weight.state_ns[sample->vm_state] = weight.ns;
-	return add_stack(profile, sample->frames, sample->frame_count, &weight, ret_leaf);
+	sum.state_ns[sample->vm_state] = sum.ns;
+	return add_stack(profile, sample->frames, sample->frame_count, &sum, ret_leaf);
+}
+
+int profile_add_sum(struct profile *profile, const struct frame *frames, size_t count,
+		    const struct profile_sum *sum)
+{
+	const struct profile_node *leaf;
+
+	return add_stack(profile, frames, count, sum, &leaf);
 }
 
 /* Write the stack that ends at node, leaf first. frames has room for the deepest one. */
@@ -222,13 +223,12 @@ int profile_add_profile(struct profile *profile, const struct profile *from)
 
 	for (const struct profile_node *node = profile_root(from); node && error == 0;
 	     node = profile_node_next(node)) {
-		struct weight weight = { .ns = node->own_ns, .samples = node->own_samples };
-		const struct profile_node *leaf;
+		struct profile_sum sum = { .ns = node->own_ns, .samples = node->own_samples };
 
 		if (node->own_samples == 0)
 			continue;
-		memcpy(weight.state_ns, node->own_state_ns, sizeof(weight.state_ns));
-		error = add_stack(profile, frames, list_frames(node, frames), &weight, &leaf);
+		memcpy(sum.state_ns, node->own_state_ns, sizeof(sum.state_ns));
+		error = profile_add_sum(profile, frames, list_frames(node, frames), &sum);
 	}
 	free(frames);
 	return error;

@@ -46,6 +46,13 @@ struct profile_options {
 	bool inverted;		/* leaves at the root: their callers lie on them */
 };
 
+/* What samples of one stack add to it. */
+struct profile_sum {
+	uint64_t ns;		/* weight */
+	uint64_t samples;
+	uint64_t state_ns[VM_STATE_COUNT];	/* ns, by what the VM was doing */
+};
+
 struct profile;
 
 /* NULL when memory is short. Functions in samples must outlive the profile. */
@@ -57,6 +64,9 @@ int profile_add(struct profile *profile, const struct sample *sample);
 /* The same, and where its stack ends: a node that lives as long as the profile. */
 int profile_add_leaf(struct profile *profile, const struct sample *sample,
 		     const struct profile_node **ret_leaf);
+/* The same of samples with these frames, leaf first. */
+int profile_add_sum(struct profile *profile, const struct frame *frames, size_t count,
+		    const struct profile_sum *sum);
 
 /*
  * Add all that is in another profile, which is not inverted and tells apart

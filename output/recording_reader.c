@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include "output/recording_format.h"
+#include "output/stack_cache.h"
 
 /* A name that samples point to, for as long as the reader lives. */
 struct name {
@@ -23,6 +24,7 @@ struct stack {
 	uint32_t line;
 	uint32_t depth : 24;
 	uint32_t certainty : 8;
+	struct figures_stack figures;
 };
 
 /* All strings with their NULs. */
@@ -45,6 +47,7 @@ struct thread {
 /* What has been defined; the first one of each is 1. */
 struct tables {
 	uint32_t *strings;	/* where each begins in the text */
+	const char **names;	/* the same strings, kept; NULL until a name is wanted */
 	char *text;
 	const struct function **functions;
 	struct stack *stacks;
@@ -63,9 +66,11 @@ struct recording_reader {
 	uint8_t *packed, *raw;
 	size_t packed_at, packed_length;	/* what has been read of the file and not been used */
 	const uint8_t *at, *end;	/* in raw: what is left of the block */
-	struct frame *frames;
+	struct stack_cache expanded;	/* by the numbers that samples have */
+	struct frame *frames;		/* of a stack that is not kept */
 	size_t frames_size;
 	uint64_t last_ns;
+	uint64_t forgotten;		/* how many stacks */
 	uint64_t samples_read;
 	bool opening;			/* the first reading, which finds out what follows */
 	bool ended;
@@ -210,6 +215,7 @@ static void forget(struct recording_reader *reader)
 	reader->tables.string_count = 0;
 	reader->tables.text_length = 0;
 	reader->tables.function_count = 0;
+	reader->forgotten += reader->tables.stack_count;
 	reader->tables.stack_count = 0;
 	reader->tables.thread_count = 0;
 }
@@ -246,6 +252,7 @@ static int read_string(struct recording_reader *reader)
 		return READ_DAMAGED;
 	memcpy(tables->text + tables->text_length, text, length);
 	tables->text[tables->text_length + length] = '\0';
+	tables->names[tables->string_count] = NULL;
 	tables->strings[tables->string_count++] = (uint32_t)tables->text_length;
 	tables->text_length += length + 1;
 	return READ_ON;
@@ -300,6 +307,9 @@ static int read_stack(struct recording_reader *reader)
 	depth = stack.caller ? tables->stacks[stack.caller - 1].depth + 1 : 1;
 	if (depth > RECORDING_DEPTH_MAX)
 		return READ_DAMAGED;
+	stack.figures = stack.caller ? tables->stacks[stack.caller - 1].figures : (struct figures_stack){ 0 };
+	figures_push(&stack.figures, tables->functions[stack.function - 1],
+		     (enum frame_certainty)(certainty & CERTAINTY_MASK));
 	stack.depth = depth & 0xffffff;
 	stack.certainty = certainty;
 	tables->stacks[tables->stack_count++] = stack;
@@ -334,12 +344,22 @@ static const char *keep_name(struct recording_reader *reader, const char *text)
 /* A name of the record, kept. READ_ON if all is well. */
 static int take_name(struct recording_reader *reader, const char **ret_name)
 {
-	const char *name;
+	uint32_t id;
+	const char **name;
 
-	if (!take_string(reader, &name) || !memory_is_left(reader))
+	if (!take_number(reader, reader->tables.string_count, &id))
 		return READ_DAMAGED;
-	*ret_name = name ? keep_name(reader, name) : NULL;
-	return name && !*ret_name ? -ENOMEM : READ_ON;
+	*ret_name = NULL;
+	if (id == 0)
+		return READ_ON;
+	name = &reader->tables.names[id - 1];
+	if (!*name) {
+		if (!memory_is_left(reader))
+			return READ_DAMAGED;
+		*name = keep_name(reader, string_of(reader, id));
+	}
+	*ret_name = *name;
+	return *name ? READ_ON : -ENOMEM;
 }
 
 static int read_thread(struct recording_reader *reader)
@@ -365,24 +385,27 @@ static int read_thread(struct recording_reader *reader)
 
 /*---- Samples ----*/
 
-static int expand_stack(struct recording_reader *reader, uint32_t id, struct sample *sample)
+/* Room for the frames of a stack that is not kept. NULL when memory is short. */
+static struct frame *make_room(struct recording_reader *reader, size_t depth)
 {
-	const struct tables *tables = &reader->tables;
-	size_t depth = id ? tables->stacks[id - 1].depth : 0;
-
 	if (depth > reader->frames_size) {
 		size_t size = depth > 2 * reader->frames_size ? depth : 2 * reader->frames_size;
 		struct frame *bigger = realloc(reader->frames, size * sizeof(*bigger));
 
 		if (!bigger)
-			return -ENOMEM;
+			return NULL;
 		reader->frames = bigger;
 		reader->frames_size = size;
 	}
-	for (size_t i = 0; id; i++) {
+	return reader->frames;
+}
+
+static void write_frames(const struct tables *tables, uint32_t id, struct frame *frames)
+{
+	while (id) {
 		const struct stack *stack = &tables->stacks[id - 1];
 
-		reader->frames[i] = (struct frame){
+		*frames++ = (struct frame){
 			.function = tables->functions[stack->function - 1],
 			.line = stack->line,
 			.certainty = (enum frame_certainty)(stack->certainty & CERTAINTY_MASK),
@@ -390,8 +413,44 @@ static int expand_stack(struct recording_reader *reader, uint32_t id, struct sam
 		};
 		id = stack->caller;
 	}
-	sample->frames = reader->frames;
-	sample->frame_count = depth;
+}
+
+/* Stacks come again and again: each is expanded once, as far as the cache goes. */
+static int expand_stack(struct recording_reader *reader, uint32_t id, struct sample *sample)
+{
+	const struct stack *stack;
+	struct cached_stack *cached;
+	size_t place;
+
+	if (id == 0)
+		return READ_SAMPLE;
+	stack = &reader->tables.stacks[id - 1];
+	sample->stack = reader->forgotten + id;
+	sample->frame_count = stack->depth;
+	place = stack_cache_place(&reader->expanded, sample->stack);
+	cached = &reader->expanded.places[place];
+	if (cached->number == sample->stack) {
+		sample->frames = cached->frames;
+		return READ_SAMPLE;
+	}
+	if (stack_cache_take(&reader->expanded, place, sample->stack, stack->depth)) {
+		write_frames(&reader->tables, id, cached->frames);
+		sample->frames = cached->frames;
+		return READ_SAMPLE;
+	}
+	sample->frames = make_room(reader, stack->depth);
+	if (!sample->frames)
+		return -ENOMEM;
+	write_frames(&reader->tables, id, reader->frames);
+	return READ_SAMPLE;
+}
+
+/* Until the recording is open, nobody wants to see the frames. */
+static int count_stack(struct recording_reader *reader, uint32_t id)
+{
+	static const struct figures_stack empty;
+
+	figures_add_stack(&reader->figures, id ? &reader->tables.stacks[id - 1].figures : &empty);
 	return READ_SAMPLE;
 }
 
@@ -426,7 +485,7 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	sample.thread_name = thread->thread_name;
 	sample.thread_state = (enum thread_state)(state & STATE_THREAD_MASK);
 	sample.vm_state = (enum vm_state)(state >> STATE_THREAD_BITS);
-	result = expand_stack(reader, leaf, &sample);
+	result = reader->opening ? count_stack(reader, leaf) : expand_stack(reader, leaf, &sample);
 	if (result != READ_SAMPLE)
 		return result;
 	thread->last_ns = reader->last_ns = sample.time_ns;
@@ -617,6 +676,8 @@ static int rewind_samples(struct sample_source *source)
 	struct recording_reader *reader = (struct recording_reader *)source;
 
 	forget(reader);
+	stack_cache_forget(&reader->expanded);
+	reader->forgotten = 0;
 	reader->at = reader->end = reader->raw;
 	reader->last_ns = 0;
 	reader->samples_read = 0;
@@ -633,8 +694,7 @@ static void reckon(struct recording_reader *reader)
 		figures->target_cpu_ns = reader->cpu_ns;
 		figures->duration_ns = reader->last_ns > start_ns ? reader->last_ns - start_ns : 0;
 	}
-	figures_set_rate(figures, reader->session.clock == PROFILE_WALL_TIME ? reader->wall_ns
-									      : figures->target_cpu_ns);
+	figures_set_rate(figures, recording_reader_clocked_ns(reader));
 	reader->session.duration_ns = figures->duration_ns;
 }
 
@@ -651,7 +711,6 @@ static int read_all(struct recording_reader *reader)
 			reader->first_ns = sample.time_ns;
 		reader->cpu_ns += sample.cpu_ns;
 		reader->wall_ns += sample.wall_ns;
-		figures_add_sample(&reader->figures, &sample);
 	}
 	reader->opening = false;
 	if (result < 0)
@@ -670,12 +729,14 @@ static bool allocate(struct recording_reader *reader)
 	reader->packed = malloc(PACKED_SIZE);
 	reader->raw = malloc(RECORDING_BLOCK_MAX);
 	tables->strings = calloc(RECORDING_STRINGS_MAX, sizeof(*tables->strings));
+	tables->names = calloc(RECORDING_STRINGS_MAX, sizeof(const char *));
 	tables->text = malloc(TEXT_SIZE);
 	tables->functions = calloc(RECORDING_FUNCTIONS_MAX, sizeof(const struct function *));
 	tables->stacks = calloc(RECORDING_STACKS_MAX, sizeof(*tables->stacks));
 	tables->threads = calloc(RECORDING_THREADS_MAX, sizeof(*tables->threads));
-	return reader->zstd && reader->packed && reader->raw && tables->strings && tables->text &&
-	       tables->functions && tables->stacks && tables->threads;
+	return reader->zstd && reader->packed && reader->raw && tables->strings && tables->names &&
+	       tables->text && tables->functions && tables->stacks && tables->threads &&
+	       stack_cache_init(&reader->expanded) == 0;
 }
 
 int recording_reader_open(FILE *in, struct functions *functions,
@@ -713,10 +774,12 @@ void recording_reader_close(struct recording_reader *reader)
 	free(reader->packed);
 	free(reader->raw);
 	free(reader->tables.strings);
+	free(reader->tables.names);
 	free(reader->tables.text);
 	free(reader->tables.functions);
 	free(reader->tables.stacks);
 	free(reader->tables.threads);
+	stack_cache_clear(&reader->expanded);
 	free(reader->frames);
 	free(reader);
 }
@@ -739,4 +802,9 @@ const struct session *recording_reader_session(const struct recording_reader *re
 const struct figures *recording_reader_figures(const struct recording_reader *reader)
 {
 	return &reader->figures;
+}
+
+uint64_t recording_reader_clocked_ns(const struct recording_reader *reader)
+{
+	return reader->session.clock == PROFILE_WALL_TIME ? reader->wall_ns : reader->figures.target_cpu_ns;
 }

@@ -47,5 +47,7 @@ enum recording_extent recording_reader_extent(const struct recording_reader *rea
 /* Where a recording is not whole, what its end would tell follows from the samples as far as can be. */
 const struct session *recording_reader_session(const struct recording_reader *reader);
 const struct figures *recording_reader_figures(const struct recording_reader *reader);
+/* How much time its clock has counted: CPU time, or elapsed time in all threads. */
+uint64_t recording_reader_clocked_ns(const struct recording_reader *reader);
 
 #endif

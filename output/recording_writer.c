@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "output/recording_format.h"
+#include "output/stack_cache.h"
 
 enum {
 	/* A block is written when it has so many bytes; then any record still fits. */
@@ -81,6 +82,8 @@ struct recording_writer {
 	struct defined_function *functions;
 	struct stack *stacks;
 	struct thread *threads;
+	struct stack_cache recent;	/* stacks by a hash of their frames */
+	uint32_t *recent_ids;		/* of each place */
 };
 
 /*---- Bytes ----*/
@@ -314,7 +317,12 @@ static int define_stack(struct recording_writer *writer, const struct stack_key 
 	return 0;
 }
 
-static int find_stack(struct recording_writer *writer, const struct sample *sample, uint32_t *ret_id)
+static unsigned int certainty_byte(const struct frame *frame)
+{
+	return frame->certainty | (frame->compiled ? CERTAINTY_COMPILED : 0u);
+}
+
+static int find_frames(struct recording_writer *writer, const struct sample *sample, uint32_t *ret_id)
 {
 	uint32_t id = 0;
 
@@ -323,7 +331,7 @@ static int find_stack(struct recording_writer *writer, const struct sample *samp
 		struct stack_key key = {
 			.caller = id,
 			.line = frame->line,
-			.certainty = frame->certainty | (frame->compiled ? CERTAINTY_COMPILED : 0u),
+			.certainty = certainty_byte(frame),
 		};
 		struct stack *stack;
 		int error = find_function(writer, frame->function, &key.function);
@@ -338,6 +346,54 @@ static int find_stack(struct recording_writer *writer, const struct sample *samp
 			id = stack->id;
 	}
 	*ret_id = id;
+	return 0;
+}
+
+static uint64_t hash_frames(const struct sample *sample)
+{
+	static const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);	/* 2^64 / golden ratio */
+	uint64_t hash = sample->frame_count;
+
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct frame *frame = &sample->frames[i];
+
+		hash = (hash ^ (uintptr_t)frame->function ^ (uint64_t)frame->line << 48 ^
+			(uint64_t)certainty_byte(frame) << 60) * factor;
+		hash ^= hash >> 32;
+	}
+	return hash ? hash : 1;
+}
+
+static bool is_stack_of(const struct cached_stack *stack, const struct sample *sample)
+{
+	if (stack->frame_count != sample->frame_count)
+		return false;
+	for (size_t i = 0; i < sample->frame_count; i++)
+		if (stack->frames[i].function != sample->frames[i].function ||
+		    stack->frames[i].line != sample->frames[i].line ||
+		    certainty_byte(&stack->frames[i]) != certainty_byte(&sample->frames[i]))
+			return false;
+	return true;
+}
+
+/* Most stacks come again and again: those are not looked up frame by frame. */
+static int find_stack(struct recording_writer *writer, const struct sample *sample, uint32_t *ret_id)
+{
+	uint64_t hash = hash_frames(sample);
+	size_t place = stack_cache_place(&writer->recent, hash);
+	struct cached_stack *stack = &writer->recent.places[place];
+	int error;
+
+	if (stack->number == hash && is_stack_of(stack, sample)) {
+		*ret_id = writer->recent_ids[place];
+		return 0;
+	}
+	error = find_frames(writer, sample, ret_id);
+	if (error || !stack_cache_take(&writer->recent, place, hash, sample->frame_count))
+		return error;
+	writer->recent_ids[place] = *ret_id;
+	if (sample->frame_count)
+		memcpy(stack->frames, sample->frames, sample->frame_count * sizeof(*stack->frames));
 	return 0;
 }
 
@@ -403,6 +459,7 @@ static void clear_tables(struct recording_writer *writer)
 	CLEAR(writer->functions, defined_function);
 	CLEAR(writer->stacks, stack);
 	CLEAR(writer->threads, thread);
+	stack_cache_forget(&writer->recent);
 	writer->string_bytes = 0;
 }
 
@@ -555,7 +612,9 @@ int recording_writer_new(FILE *out, const struct session *session,
 	writer->raw = malloc(BUFFER_SIZE);
 	writer->packed_size = ZSTD_compressBound(BUFFER_SIZE);
 	writer->packed = malloc(writer->packed_size);
-	good = writer->zstd && writer->raw && writer->packed &&
+	writer->recent_ids = calloc(STACK_CACHE_PLACES, sizeof(*writer->recent_ids));
+	good = writer->zstd && writer->raw && writer->packed && writer->recent_ids &&
+	       stack_cache_init(&writer->recent) == 0 &&
 	       !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
 	       !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1));
 	if (!good) {
@@ -573,6 +632,8 @@ void recording_writer_free(struct recording_writer *writer)
 	if (!writer)
 		return;
 	clear_tables(writer);
+	stack_cache_clear(&writer->recent);
+	free(writer->recent_ids);
 	ZSTD_freeCCtx(writer->zstd);
 	free(writer->raw);
 	free(writer->packed);

@@ -55,6 +55,8 @@ struct sample {
 	uint64_t sleeps;	/* how often the thread has gone to sleep; 0 if not known, and in recordings */
 	const struct frame *frames;	/* leaf first; borrowed */
 	size_t frame_count;
+	uint64_t stack;		/* in samples of one source, from its first on: the same number, the same
+				   frames; 0 tells nothing */
 };
 
 #endif

@@ -50,6 +50,8 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 	if (!first)
 		return 0;
 	*ret_sample = first->next;
+	if (ret_sample->stack)
+		ret_sample->stack = ret_sample->stack * sum->count + (size_t)(first - sum->parts);
 	first->waiting = true;
 	return 1;
 }

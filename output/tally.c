@@ -16,6 +16,7 @@ enum {
  * most stacks come again and again, and finding their rows is what takes time.
  */
 struct pile {
+	uint64_t stack;			/* as samples have it, or 0 */
 	struct tally_key *keys;		/* of its frames, leaf first; owned */
 	size_t depth;
 	struct tally_row **rows;	/* each that is in it, once, the leaf's first; owned */
@@ -31,10 +32,10 @@ struct reading {
 	struct tally *tally;
 	const struct view *view;
 	bool calls;
-	uint64_t count, number;		/* of samples: all, and those before the one at hand */
+	uint64_t count, number;		/* of samples: all there should be, and those before the one at hand */
 	unsigned int slice;
 	uint64_t piled;			/* how many piles were begun */
-	struct tally_key *keys;		/* of the sample at hand */
+	struct tally_key *keys;		/* of the sample at hand, unless its pile is found without */
 	size_t size;
 	struct pile *piles;
 };
@@ -177,10 +178,10 @@ static int find_rows(struct reading *reading, struct pile *pile)
 	return 0;
 }
 
-/* Begin a pile for the stack whose keys are in the reading. */
-static int begin_pile(struct reading *reading, struct pile *pile, size_t depth)
+/* Begin a pile for the sample's stack, whose keys are in the reading. */
+static int begin_pile(struct reading *reading, struct pile *pile, const struct sample *sample)
 {
-	size_t room = depth ? depth : 1;
+	size_t depth = sample->frame_count, room = depth ? depth : 1;
 	int error;
 
 	settle_pile(reading, pile);
@@ -194,6 +195,7 @@ static int begin_pile(struct reading *reading, struct pile *pile, size_t depth)
 	}
 	memcpy(pile->keys, reading->keys, depth * sizeof(*pile->keys));
 	pile->depth = depth;
+	pile->stack = sample->stack;
 	error = find_rows(reading, pile);
 	if (error)
 		clear_pile(pile);
@@ -216,10 +218,15 @@ static int reserve(struct reading *reading, size_t count)
 	return 0;
 }
 
+static uint64_t scatter(uint64_t number)
+{
+	number *= UINT64_C(0x9e3779b97f4a7c15);	/* 2^64 / golden ratio */
+	return number ^ number >> 32;
+}
+
 /* Set the keys of the sample's frames; returns the first place where a pile of them may be. */
 static size_t set_keys(struct reading *reading, const struct sample *sample)
 {
-	static const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);	/* 2^64 / golden ratio */
 	uint64_t hash = 0;
 
 	for (size_t i = 0; i < sample->frame_count; i++) {
@@ -228,27 +235,29 @@ static size_t set_keys(struct reading *reading, const struct sample *sample)
 
 		*key = (struct tally_key){ .function = frame->function,
 					   .line = reading->view->by_line ? frame->line : 0 };
-		hash = (hash ^ (uintptr_t)key->function ^ key->line << 48) * factor;
-		hash ^= hash >> 32;
+		hash = scatter(hash ^ (uintptr_t)key->function ^ key->line << 48);
 	}
 	return hash % PILES;
 }
 
-static bool is_pile_of(const struct pile *pile, const struct reading *reading, size_t depth)
+static bool is_pile_of(const struct pile *pile, const struct reading *reading, const struct sample *sample)
 {
-	return pile->keys && pile->depth == depth &&
-	       memcmp(pile->keys, reading->keys, depth * sizeof(*pile->keys)) == 0;
+	if (!pile->keys || pile->stack != sample->stack)
+		return false;
+	return sample->stack || (pile->depth == sample->frame_count &&
+				 memcmp(pile->keys, reading->keys, pile->depth * sizeof(*pile->keys)) == 0);
 }
 
-/* The place of the pile of such a stack, or the one to begin it in. */
-static struct pile *find_pile(struct reading *reading, size_t place, size_t depth)
+/* The pile of the sample's stack, or the one to begin it in. */
+static struct pile *find_pile(struct reading *reading, const struct sample *sample)
 {
+	size_t place = sample->stack ? scatter(sample->stack) % PILES : set_keys(reading, sample);
 	struct pile *free_pile = NULL;
 
 	for (size_t i = 0; i < PILES_NEAR; i++) {
 		struct pile *pile = &reading->piles[(place + i) % PILES];
 
-		if (is_pile_of(pile, reading, depth))
+		if (is_pile_of(pile, reading, sample))
 			return pile;
 		if (!free_pile && !pile->keys)
 			free_pile = pile;
@@ -264,10 +273,12 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 
 	if (reserve(reading, sample->frame_count))
 		return -ENOMEM;
-	pile = find_pile(reading, set_keys(reading, sample), sample->frame_count);
-	if (!is_pile_of(pile, reading, sample->frame_count) &&
-	    begin_pile(reading, pile, sample->frame_count))
-		return -ENOMEM;
+	pile = find_pile(reading, sample);
+	if (!is_pile_of(pile, reading, sample)) {
+		set_keys(reading, sample);
+		if (begin_pile(reading, pile, sample))
+			return -ENOMEM;
+	}
 	pile->ns += ns;
 	pile->samples++;
 	if (pile->depth > PILE_DEPTH_MAX) {
@@ -281,20 +292,11 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 	return 0;
 }
 
-static int count_sample(void *context, const struct sample *sample)
-{
-	struct reading *reading = context;
-
-	(void)sample;
-	reading->count++;
-	return 0;
-}
-
 static int read_sample(void *context, const struct sample *sample)
 {
 	struct reading *reading = context;
-
-	unsigned int slice = (unsigned int)(reading->number++ * TALLY_SLICES / reading->count);
+	uint64_t place = reading->count ? reading->number++ * TALLY_SLICES / reading->count : 0;
+	unsigned int slice = place < TALLY_SLICES ? (unsigned int)place : TALLY_SLICES - 1;
 
 	if (slice != reading->slice)
 		settle_all(reading);
@@ -302,23 +304,16 @@ static int read_sample(void *context, const struct sample *sample)
 	return add_sample(reading, sample);
 }
 
-static int read_samples(struct reading *reading, struct sample_source *source)
-{
-	int error = sample_source_each(source, count_sample, reading);
-
-	return error ? error : sample_source_each(source, read_sample, reading);
-}
-
-int tally_read(struct sample_source *source, const struct view *view, bool calls,
+int tally_read(struct sample_source *source, uint64_t count, const struct view *view, bool calls,
 	       struct tally *ret_tally)
 {
 	struct tally tally = { 0 };
-	struct reading reading = { .tally = &tally, .view = view, .calls = calls };
+	struct reading reading = { .tally = &tally, .view = view, .calls = calls, .count = count };
 	int error = -ENOMEM;
 
 	reading.piles = calloc(PILES, sizeof(*reading.piles));
 	if (reading.piles) {
-		error = read_samples(&reading, source);
+		error = sample_source_each(source, read_sample, &reading);
 		settle_all(&reading);
 		for (size_t i = 0; i < PILES; i++)
 			clear_pile(&reading.piles[i]);

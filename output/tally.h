@@ -71,8 +71,11 @@ struct tally {
 	double slice_ns[TALLY_SLICES], slice_squares;
 };
 
-/* Read all of a source. 0, -ENOMEM or what the source had; free with tally_clear(). */
-int tally_read(struct sample_source *source, const struct view *view, bool calls,
+/*
+ * Read all of a source, which has so many samples: its slices are of as many
+ * each. 0, -ENOMEM or what the source had; free with tally_clear().
+ */
+int tally_read(struct sample_source *source, uint64_t count, const struct view *view, bool calls,
 	       struct tally *ret_tally);
 void tally_clear(struct tally *tally);
 

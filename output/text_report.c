@@ -213,7 +213,7 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 		.view = view,
 		.min_share = (view->min_percent > 0 ? view->min_percent : TEXT_REPORT_MIN_PERCENT) / 100,
 	};
-	int error = tally_read(source, view, true, &report.tally);
+	int error = tally_read(source, figures->samples, view, true, &report.tally);
 
 	if (error)
 		return error;

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,8 @@ int main(int argc, char **argv)
 	struct invocation invocation = { .options = &options };
 	enum exit_status status;
 
+	/* The heaps of threads grow by a page at a time, with a system call for each. */
+	mallopt(M_ARENA_MAX, 1);
 	if (!options_parse(argc, argv, &options, &status)) {
 		options_clear(&options);
 		return (int)status;

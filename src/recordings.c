@@ -95,7 +95,7 @@ static struct filter *new_filter(const struct recording_input *input, const stru
 	uint64_t start_ns = recording_reader_session(input->reader)->start_ns;
 	struct filter_options filter = options->filter;
 
-	filter.since_ns = start_ns + options->since_ns;
+	filter.since_ns = options->since_ns ? start_ns + options->since_ns : 0;
 	filter.until_ns = options->until_ns ? start_ns + options->until_ns : 0;
 	filter.pids = options->pids;
 	filter.pid_count = options->pid_count;
@@ -210,16 +210,29 @@ static int count_samples(struct recordings *recordings)
 	struct figures *figures = &recordings->figures;
 	struct count count = { 0 };
 	const struct figures *counted = &count.figures;
-	int error = sample_source_each(recordings->source, count_sample, &count);
+	bool passes_all = true;
+	uint64_t clocked_ns = 0;
+	int error;
 
-	for (size_t i = 0; i < recordings->count; i++)
-		figures_add(figures, recording_reader_figures(recordings->inputs[i].reader));
+	for (size_t i = 0; i < recordings->count; i++) {
+		const struct recording_input *input = &recordings->inputs[i];
+
+		figures_add(figures, recording_reader_figures(input->reader));
+		clocked_ns += recording_reader_clocked_ns(input->reader);
+		passes_all &= filter_passes_all(input->filter);
+	}
+	figures->duration_ns = recordings->session.duration_ns;
+	/* All of them were counted when the recordings were opened. */
+	if (passes_all) {
+		figures_set_rate(figures, clocked_ns);
+		return 0;
+	}
+	error = sample_source_each(recordings->source, count_sample, &count);
 	if (counted->samples != figures->samples)
 		figures->target_cpu_ns = count.cpu_ns;
 	figures->samples = counted->samples;
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
 	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
-	figures->duration_ns = recordings->session.duration_ns;
 	figures_set_rate(figures, recordings->session.clock == PROFILE_WALL_TIME ? count.wall_ns
 										  : figures->target_cpu_ns);
 	return error;

@@ -8,6 +8,7 @@
 
 #include <uthash.h>
 
+#include "memory/page_cache.h"
 #include "unwind/builtins.h"
 #include "unwind/fold.h"
 #include "unwind/lua_names.h"
@@ -133,6 +134,18 @@ static bool called_name(struct namer *namer, const struct merged_frame *frame,
 			     frame->caller_pc, ret_name);
 }
 
+/* Thousands of small things that lie close together. */
+static void read_library(struct namer *namer, const struct lua_universe *universe, struct library *library)
+{
+	struct page_cache *cache = page_cache_new(namer->live);
+	struct memory *memory = cache ? page_cache_memory(cache) : namer->live;
+
+	builtins_collect(memory, &universe->vm->layout, universe->g, &library->builtins);
+	if (!vm_names_collect(memory, universe->vm, universe->g, &library->builtins, &library->vm_names))
+		library->tries_left = VM_NAMES_TRIES;
+	page_cache_free(cache);
+}
+
 static const struct library *library_of(struct namer *namer, const struct lua_universe *universe)
 {
 	struct library *library;
@@ -144,10 +157,7 @@ static const struct library *library_of(struct namer *namer, const struct lua_un
 	if (!library)
 		return NULL;
 	library->g = universe->g;
-	builtins_collect(namer->live, &universe->vm->layout, universe->g, &library->builtins);
-	if (!vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
-			      &library->vm_names))
-		library->tries_left = VM_NAMES_TRIES;
+	read_library(namer, universe, library);
 	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
 	return library;
 }

@@ -332,21 +332,26 @@ static struct file_identity *identify(const struct lua_process *process,
 	return NULL;
 }
 
+/* Tables and code are read in many small steps, most of them of the pages before. */
 static void recognise(struct lua_process *process, struct looked_at *one)
 {
+	struct page_cache *cache;
+	struct memory *memory;
 	struct request_layout requests;
 
 	one->known.status = RECOGNISE_UNREADABLE;
 	take_over(process, one);
 	if (one->known.status != RECOGNISE_UNREADABLE)
 		return;
-	one->known.has_requests = request_layout_find(process->memory, process->machine,
+	cache = page_cache_new(process->memory);
+	memory = cache ? page_cache_memory(cache) : process->memory;
+	one->known.has_requests = request_layout_find(memory, process->machine,
 						      one->base, &requests);
 	one->known.status = process->given
-		? recognise_vm_as(process->memory, process->machine, one->base, process->given,
+		? recognise_vm_as(memory, process->machine, one->base, process->given,
 				  process->given_is_trusted, keep_verdict, one, &one->known.vm)
-		: recognise_vm(process->memory, process->machine, one->base, keep_verdict, one,
-			       &one->known.vm);
+		: recognise_vm(memory, process->machine, one->base, keep_verdict, one, &one->known.vm);
+	page_cache_free(cache);
 	if (one->known.status != RECOGNISE_UNREADABLE)
 		pass_on(process, one);
 }

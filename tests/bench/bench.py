@@ -1,6 +1,6 @@
 """What ljspy costs: one table, and all raw figures as JSON.
 
-Parts: pause, slowdown, idle, own, start, scale; see their files.
+Parts: pause, slowdown, idle, own, start, scale, peers; see their files.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import time
 
 import measure
 
-PARTS = ("pause", "slowdown", "idle", "own", "start", "scale")
+PARTS = ("pause", "slowdown", "idle", "own", "start", "scale", "peers")
 
 
 def main():

@@ -13,6 +13,8 @@ local functions = {}
 for i = 1, count or 0 do
 	functions[i] = make()
 end
+io.write("ready\n")
+io.flush()
 for i = 1, math.huge do
 	local run = count and functions[i % count + 1] or make()
 	local sum = run()

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 		const struct stack *stack = &stacks[random_below(1 + random_below(STACKS))];
 		struct sample sample = {
 			.time_ns = i * PERIOD_NS, .pid = 1, .tid = 1, .process_name = "many",
-			.thread_name = "many", .thread_state = THREAD_RUNNING,
+			.thread_name = "many", .phase = i % 4 ? "content" : "access", .thread_state = THREAD_RUNNING,
 			.vm_state = VM_STATE_INTERPRETED, .cpu_ns = PERIOD_NS, .wall_ns = PERIOD_NS,
 			.frames = stack->frames, .frame_count = stack->depth,
 		};

@@ -16,6 +16,8 @@ if not arg then
 end
 map(tonumber(arg[1]))
 jit.off()
+io.write("ready\n")
+io.flush()
 while true do
 	local sum = 0
 	for i = 1, 1e5 do

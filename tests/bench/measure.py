@@ -40,9 +40,12 @@ class Row:
     bases: list | None = None
     wanted: float | None = None
     against: str = ""  # what the bases are
+    absent: str = ""  # why there are no values
 
     @property
     def value(self):
+        if self.absent:
+            return None
         if self.bases is None:
             return statistics.median(self.values)
         return statistics.median(value / base for value, base in zip(self.values, self.bases))
@@ -51,6 +54,8 @@ class Row:
         return {"value": self.value} | dataclasses.asdict(self)
 
     def cells(self):
+        if self.absent:
+            return [self.what, "not run", self.absent, ""]
         measured = f"{number(statistics.median(self.values))} {self.unit}"
         if self.bases is None:
             compared = ""

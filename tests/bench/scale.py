@@ -21,7 +21,8 @@ def rows(options):
         smallest = None
         for size in sizes:
             with start(size) as target:
-                time.sleep(1)
+                target.read_until(b"ready\n", seconds=60)
+                time.sleep(0.5)
                 cost = [measure.cpu_per_sample(target.pid, RATE, options) for _ in range(3)]
             if smallest is None:
                 smallest = cost

@@ -10,6 +10,8 @@ for _ = 2, tonumber(arg[1]) do
 	assert(ffi.C.pthread_create(thread, nil, ffi.cast("void *", ffi.C.pause), nil) == 0)
 end
 jit.off()
+io.write("ready\n")
+io.flush()
 while true do
 	local sum = 0
 	for i = 1, 1e5 do

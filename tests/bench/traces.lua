@@ -8,6 +8,8 @@ for i = 1, tonumber(arg[1]) do
 end
 -- What calls them is not to be a trace that holds them all.
 jit.off(true, false)
+io.write("ready\n")
+io.flush()
 while true do
 	for i = 1, #loops do
 		loops[i](20000)

@@ -20,6 +20,20 @@ def children(pid):
     return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+class Load(subprocess.Popen):
+    """wrk at work, until it has been long enough or is told to stop."""
+
+    def stop(self):
+        """Its report."""
+        # timeout, which it is started by, passes it on.
+        self.send_signal(signal.SIGINT)
+        return self.communicate()[0]
+
+    def __exit__(self, *exception):
+        self.send_signal(signal.SIGINT)
+        super().__exit__(*exception)
+
+
 class Nginx:
     """A running server. USER, a number, is who starts it; workers of a master
     that is root become nobody by their configuration. A context manager."""
@@ -66,7 +80,7 @@ class Nginx:
     def load(self, path, seconds, connections=2, options=()):
         argv = ["timeout", seconds + 10, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", *options]
         argv.append(f"http://127.0.0.1:{self.port}{path}")
-        return subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, text=True)
+        return Load([str(a) for a in argv], stdout=subprocess.PIPE, text=True)
 
     def __enter__(self):
         return self

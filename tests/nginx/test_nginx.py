@@ -69,11 +69,11 @@ def nginx(tmp_path, jit):
 
 
 def record_under_load(nginx, path, directory, seconds):
-    with nginx.load(path, seconds + 4) as load:
+    with nginx.load(path, seconds + 60) as load:
         busy = ljspy.cpu_ns(nginx.worker)
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
         recording = ljspy.record(directory, "-p", nginx.worker, seconds=seconds)
-        report = load.stdout.read()
+        report = load.stop()
     assert load.returncode == 0
     assert "Non-2xx" not in report and "Socket errors" not in report, report
     return recording
@@ -94,7 +94,7 @@ def verdicts(program, samples):
 
 @pytest.mark.slow
 def test_foo_has_two_thirds(nginx, jit, program, tmp_path, note_lost):
-    recording = record_under_load(nginx, "/shares", tmp_path, seconds=12)
+    recording = record_under_load(nginx, "/shares", tmp_path, seconds=8)
     weights, wrong = verdicts(program, recording.samples)
     note_lost(f"nginx, jit {jit}", len(recording.samples), weights)
     total = ljspy.weight_of(recording.samples)
@@ -103,8 +103,9 @@ def test_foo_has_two_thirds(nginx, jit, program, tmp_path, note_lost):
     assert weights["lost"] <= lost_share * total
     foo = ljspy.weight_of(recording.samples, ljspy.has_frame("foo"))
     bar = ljspy.weight_of(recording.samples, ljspy.has_frame("bar"))
-    assert foo / (foo + bar) == pytest.approx(2 / 3, abs=0.02)
-    assert foo + bar > 0.9 * total
+    assert foo / (foo + bar) == pytest.approx(2 / 3, abs=max(0.02, 4 * (2 / 9 / recording.stats["samples"]) ** 0.5))
+    # nginx itself has the rest: more of it on a busy machine.
+    assert foo + bar > 0.6 * total
 
 
 def test_coroutine_of_a_request(nginx, jit, program, tmp_path, note_lost):
@@ -118,7 +119,7 @@ def test_coroutine_of_a_request(nginx, jit, program, tmp_path, note_lost):
 
 
 def record_native_under_load(nginx, path, directory, *options):
-    with nginx.load(path, 6):
+    with nginx.load(path, 60):
         busy = ljspy.cpu_ns(nginx.worker)
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
         return ljspy.record_native(directory, "-p", nginx.worker, options=options)
@@ -148,7 +149,7 @@ def test_what_lua_calls_stands_above_it(nginx, jit, tmp_path):
 @pytest.mark.usefixtures("gdb")
 @pytest.mark.parametrize("jit", ["off"], indirect=True)
 def test_native_frames_are_gdbs(nginx, jit):
-    with nginx.load("/leaves", 20):
+    with nginx.load("/leaves", 60):
         busy = ljspy.cpu_ns(nginx.worker)
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
         assert ljspy.compare_with_gdb(nginx.worker)

@@ -75,12 +75,12 @@ def report():
 
 
 def record_under_load(nginx, path, recording, seconds, options=()):
-    with nginx.load(path, seconds + 4) as load:
+    with nginx.load(path, seconds + 60) as load:
         busy = ljspy.cpu_ns(nginx.worker)
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
         result = ljspy.run("record", "-p", nginx.worker, "-d", f"{seconds}s", "-r", ljspy.HIGH_RATE, "-o", recording, *options)
         assert result.returncode == ljspy.OK, result.stderr
-        output = load.stdout.read()
+        output = load.stop()
     assert "Non-2xx" not in output and "Socket errors" not in output, output
     return recording
 
@@ -89,7 +89,7 @@ def record_under_load(nginx, path, recording, seconds, options=()):
 @pytest.mark.parametrize("path", WORK)
 def test_each_phase_has_its_share(nginx, report, path, tmp_path):
     weights = collections.Counter()
-    for line in report(record_under_load(nginx, path, tmp_path / "phases.ljspy", seconds=10)).splitlines():
+    for line in report(record_under_load(nginx, path, tmp_path / "phases.ljspy", seconds=4)).splitlines():
         stack, _, weight = line.rpartition(" ")
         if "work" in stack:
             weights[stack.split(";")[0]] += int(weight)
@@ -216,7 +216,7 @@ def block_lines(sample):
 def test_threads_of_a_request_are_above_what_they_run_for(nginx, tmp_path):
     """What a light thread or coroutine runs for is not on the C stack: it has
     yielded to nginx, and waits on the line that is shown below."""
-    folded = record_under_load(nginx, "/threads", tmp_path / "threads.folded", seconds=5, options=["--lines"])
+    folded = record_under_load(nginx, "/threads", tmp_path / "threads.folded", seconds=3, options=["--lines"])
     samples = stacks.parse_folded(folded.read_text())
     expected = {
         line_of("in_thread"): [line_of("waits"), line_of("in_thread")],

@@ -24,7 +24,7 @@ WORKER = """
     ffi.cdef("int usleep(unsigned int);")
     local work = loadstring("local function work() for i = 1, 1e5 do end end return work", "=process_" .. arg[1])()
     io.write("ready\\n") io.flush()
-    while true do local finish = os.clock() + 0.03 repeat work() until os.clock() > finish ffi.C.usleep(3000000) end
+    while true do local finish = os.clock() + 0.03 repeat work() until os.clock() > finish ffi.C.usleep(300000) end
 """
 
 

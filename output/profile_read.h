@@ -1,0 +1,20 @@
+/*
+ * profile_read: all samples of a source merged into one tree.
+ *
+ * The samples of a stack that comes again and again are added to the tree
+ * together: finding its nodes is what takes time.
+ */
+#ifndef LJSPY_PROFILE_READ_H
+#define LJSPY_PROFILE_READ_H
+
+#include "output/profile.h"
+#include "output/sample_source.h"
+
+/*
+ * Add all samples of a source to a profile, weighing nothing if that is said:
+ * so two profiles can have the same nodes in the same order. 0, -ENOMEM or
+ * what the source had; then a part of them was added.
+ */
+int profile_read(struct profile *profile, struct sample_source *source, bool weightless);
+
+#endif
