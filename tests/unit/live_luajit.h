@@ -59,6 +59,21 @@ static const char *live_executable(void)
 	return "luajit";
 }
 
+static bool live_is_asleep(const struct live_luajit *live)
+{
+	char path[64], line[256] = "";
+	const char *name_end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)live->pid);
+	file = fopen(path, "r");
+	if (file == NULL)
+		return false;
+	name_end = fgets(line, sizeof(line), file) != NULL ? strrchr(line, ')') : NULL;
+	fclose(file);
+	return name_end != NULL && strncmp(name_end, ") S", 3) == 0;
+}
+
 /* Run script until it says a line, and leave it asleep. False if there is no LuaJIT. */
 static bool live_start(struct live_luajit *live, const char *script)
 {
@@ -85,7 +100,8 @@ static bool live_start(struct live_luajit *live, const char *script)
 	close(out[0]);
 	if (!ready)
 		waitpid(live->pid, NULL, 0);
-	usleep(100000);	/* from saying so to sleeping */
+	for (int i = 0; ready && i < 100 && !live_is_asleep(live); i++)
+		usleep(10000);	/* from saying so to sleeping, unless it never does */
 	return ready;
 }
 
