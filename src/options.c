@@ -28,6 +28,7 @@ enum {
 	OPTION_NAME = UCHAR_MAX + 1,
 	OPTION_TREE,
 	OPTION_CLOCK,
+	OPTION_OFF_CPU,
 	OPTION_STATS,
 	OPTION_NATIVE,
 	OPTION_LINES,
@@ -74,6 +75,8 @@ static const struct {
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
 	{ "clock", OPTION_CLOCK, RECORD, "CLOCK", "cpu: what runs (default); wall: what sleeps, too" },
+	{ "clock", OPTION_CLOCK, REPORT | DIFF, "CLOCK", "of recordings by the wall clock: cpu or wall" },
+	{ "off-cpu", OPTION_OFF_CPU, RENDER, NULL, "time off the CPU, by what the threads wait for" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
 	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
@@ -527,7 +530,12 @@ static bool parse_option(struct options *options, int letter, const char *argume
 			      OPTIONS_RATE_MAX);
 		return false;
 	case OPTION_CLOCK:
+		options->clock_given = true;
 		return parse_clock(argument, &options->clock);
+	case OPTION_OFF_CPU:
+		options->clock_given = true;
+		options->clock = PROFILE_OFF_CPU_TIME;
+		return true;
 	case OPTION_STATS:
 		options->stats = argument;
 		return true;
