@@ -177,16 +177,15 @@ def test_idle_worker_is_left_alone_by_the_wall_clock(nginx, tmp_path):
 
 def test_wall_clock_tells_what_blocks_a_worker(nginx, tmp_path):
     """By the request's own watch. Between requests the worker waits for some, and no system call is interrupted."""
-    path = tmp_path / "wall.json"
+    path = tmp_path / "wall.ljspy"
     begin = time.monotonic()
-    options = ["--clock", "wall", "-f", "json", "-o", path]
+    options = ["--clock", "wall", "-f", "ljspy", "-o", path]
     recorder = ljspy.Recorder(tmp_path, "-p", nginx.worker, seconds=60, options=options)
-    ljspy.wait_traced(nginx.worker)
+    assert ljspy.wait_until(path.exists, seconds=30)  # it takes its name with its first second
     blocked = sum(float(nginx.get("/blocks")) for _ in range(3))
-    time.sleep(0.5)
     recorder.process.send_signal(signal.SIGINT)
     assert recorder.process.communicate(timeout=60) and recorder.process.returncode == ljspy.OK
-    document = json.loads(path.read_text())
+    document = json.loads(ljspy.run("report", path, "-f", "json").stdout)
     times = collections.Counter()
     for sample in document["samples"]:
         times[sample["state"], sample["phase"]] += sample["wall_ns"] / 1e9
