@@ -48,6 +48,20 @@ static bool is_in_state(const struct filter_options *options, const struct sampl
 	       (options->vm_states >> sample->vm_state & 1);
 }
 
+static bool has_time(const struct filter_options *options, const struct sample *sample)
+{
+	switch (options->time) {
+	case TIME_ALL:
+		return true;
+	case TIME_ON_CPU:
+		return sample->thread_state == THREAD_RUNNING || sample->cpu_ns > 0;
+	case TIME_OFF_CPU:
+		return sample->wall_ns > sample->cpu_ns &&
+		       (sample->thread_state != THREAD_IDLE || options->thread_states != 0);
+	}
+	return true;
+}
+
 static bool matches(const regex_t *pattern, const char *label)
 {
 	return pattern && regexec(pattern, label, 0, NULL, 0) == 0;
@@ -93,16 +107,31 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 	return NULL;
 }
 
+/* What a thread that wants a CPU waits for. */
+static const struct function want_of_cpu = {
+	.kind = FRAME_NATIVE, .name = "waiting for a CPU", .module = "kernel",
+};
+
+/* What the thread waits for, where that is a frame on top of its stack; else NULL. */
+static const struct function *wait_frame(const struct filter *filter, const struct sample *sample)
+{
+	if (filter->options.time != TIME_OFF_CPU)
+		return NULL;
+	return sample->thread_state == THREAD_RUNNABLE ? &want_of_cpu : sample->wait;
+}
+
 /* 1 if it does, 0 if not, or -ENOMEM. */
 static int stack_passes(struct filter *filter, const struct sample *sample)
 {
 	const struct filter_options *options = &filter->options;
+	const struct function *wait = wait_frame(filter, sample);
 	bool included = options->include == NULL;
 
 	if (!options->include && !options->exclude)
 		return 1;
-	for (size_t i = 0; i < sample->frame_count; i++) {
-		const struct verdict *verdict = judge(filter, sample->frames[i].function);
+	for (size_t i = 0; i < sample->frame_count + (wait ? 1 : 0); i++) {
+		const struct verdict *verdict = judge(filter, i < sample->frame_count
+						      ? sample->frames[i].function : wait);
 
 		if (!verdict)
 			return -ENOMEM;
@@ -122,17 +151,18 @@ static int passes(struct filter *filter, const struct sample *sample)
 	    !is_among(sample->pid, options->pids, options->pid_count) ||
 	    !is_among(sample->tid, options->tids, options->tid_count) ||
 	    (options->thread && (!sample->thread_name || strcmp(sample->thread_name, options->thread) != 0)) ||
-	    !is_in_state(options, sample))
+	    !is_in_state(options, sample) || !has_time(options, sample))
 		return 0;
 	return stack_passes(filter, sample);
 }
 
 /*---- Stacks ----*/
 
-/* With room for one more frame. 0 or -ENOMEM. */
+/* And what the thread waits for, if that is wanted; with room for one more frame. 0 or -ENOMEM. */
 static int copy_frames(struct filter *filter, struct sample *sample)
 {
-	size_t needed = sample->frame_count + 1;
+	const struct function *leaf = wait_frame(filter, sample);
+	size_t needed = sample->frame_count + 2;
 
 	if (needed > filter->size) {
 		struct frame *bigger = realloc(filter->frames, 2 * needed * sizeof(*bigger));
@@ -142,9 +172,13 @@ static int copy_frames(struct filter *filter, struct sample *sample)
 		filter->frames = bigger;
 		filter->size = 2 * needed;
 	}
+	if (leaf)
+		filter->frames[0] = (struct frame){ .function = leaf };
 	if (sample->frame_count)
-		memcpy(filter->frames, sample->frames, sample->frame_count * sizeof(*filter->frames));
+		memcpy(filter->frames + (leaf ? 1 : 0), sample->frames,
+		       sample->frame_count * sizeof(*filter->frames));
 	sample->frames = filter->frames;
+	sample->frame_count += leaf ? 1 : 0;
 	return 0;
 }
 
@@ -245,15 +279,21 @@ static int add_group(struct filter *filter, struct sample *sample)
 	return root->function ? 0 : -ENOMEM;
 }
 
+/* Is there a frame of what is the sample's, not the stack's? */
+static bool depends_on_sample(const struct filter_options *options)
+{
+	return options->group != GROUP_NONE || options->time == TIME_OFF_CPU;
+}
+
 static bool changes_stacks(const struct filter_options *options)
 {
-	return options->anywhere || options->merge_recursion || options->group != GROUP_NONE;
+	return options->anywhere || options->merge_recursion || depends_on_sample(options);
 }
 
 /* 0 or -ENOMEM. */
 static int change_stack(struct filter *filter, struct sample *sample)
 {
-	if (filter->options.group != GROUP_NONE)
+	if (depends_on_sample(&filter->options))
 		sample->stack = 0;
 	if (copy_frames(filter, sample))
 		return -ENOMEM;
@@ -278,7 +318,13 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 			return result;
 		result = passes(filter, &sample);
 	} while (result == 0);
-	if (result < 0 || (changes_stacks(&filter->options) && change_stack(filter, &sample)))
+	if (result < 0)
+		return -ENOMEM;
+	if (filter->options.time == TIME_OFF_CPU) {
+		sample.wall_ns -= sample.cpu_ns;
+		sample.cpu_ns = 0;
+	}
+	if (changes_stacks(&filter->options) && change_stack(filter, &sample))
 		return -ENOMEM;
 	*ret_sample = sample;
 	return 1;
@@ -327,7 +373,7 @@ bool filter_passes_all(const struct filter *filter)
 	return options->since_ns == 0 && options->until_ns == 0 && options->pid_count == 0 &&
 	       options->tid_count == 0 && !options->thread && options->thread_states == 0 &&
 	       options->vm_states == 0 && !options->include && !options->exclude &&
-	       !options->merge_recursion && options->group == GROUP_NONE;
+	       options->time == TIME_ALL && !options->merge_recursion && options->group == GROUP_NONE;
 }
 
 struct sample_source *filter_samples(struct filter *filter)

@@ -25,6 +25,17 @@ enum filter_group {
 	GROUP_COUNT
 };
 
+/* Of samples by the wall clock, those that have a kind of time. */
+enum filter_time {
+	TIME_ALL,
+	TIME_ON_CPU,
+	/*
+	 * What is left of wall_ns without cpu_ns. What the thread waits for is a frame
+	 * on top of its stack. Idle threads are left out unless states are asked for.
+	 */
+	TIME_OFF_CPU,
+};
+
 /* Samples that meet all conditions pass. Pointers are borrowed. */
 struct filter_options {
 	uint64_t since_ns;		/* CLOCK_MONOTONIC */
@@ -38,6 +49,7 @@ struct filter_options {
 	uint32_t vm_states;		/* ... and enum vm_state: one of either; both 0: any */
 	const regex_t *include;		/* some function's label matches; NULL: any */
 	const regex_t *exclude;		/* no function's label matches; NULL: any */
+	enum filter_time time;
 	bool merge_recursion;		/* see below */
 	enum filter_group group;
 	bool anywhere;			/* a Lua function is its name and file, wherever it begins */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "output/escape.h"
+#include "output/names.h"
 
 /* Longer than any line shows, shorter than would push the rest of the line out. */
 enum { COMMAND_MAX = 1024 };
@@ -29,7 +30,7 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void add_title(struct flamegraph_header *header, const struct session *session)
 {
-	const char *time = session->clock == PROFILE_CPU_TIME ? "CPU time" : "Wall-clock time";
+	const char *time = profile_weight_title(session->clock);
 	const char *target = session->target ? session->target : "LuaJIT";
 
 	if (session->pid > 0)

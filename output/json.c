@@ -42,7 +42,7 @@ static void write_session(struct writer *writer, const struct session *session)
 		"command_line", json_target_text(session->command_line),
 		"start_unix_ns", (json_int_t)session->start_unix_ns,
 		"duration_ns", (json_int_t)session->duration_ns,
-		"clock", session->clock == PROFILE_CPU_TIME ? "cpu" : "wall"));
+		"clock", profile_weight_name(session->clock)));
 }
 
 static void write_functions(struct writer *writer)
@@ -176,6 +176,8 @@ static int write_samples(struct writer *writer, uint64_t origin_ns)
 				    thread_state_name((enum thread_state)sample->thread_state),
 				    vm_state_name((enum vm_state)sample->vm_state));
 		json_stream_text(&writer->json, sample->phase);
+		json_stream_outline(&writer->json, ",\"wait\":");
+		json_stream_text(&writer->json, sample->wait ? sample->wait->name : NULL);
 		json_stream_outline(&writer->json, "}");
 	}
 	end_list(writer);

@@ -5,7 +5,7 @@
  *
  *	format		"ljspy", and version, 1: what is here stays as it is, more may come
  *	session		pid (null if several), target, command_line, start_unix_ns,
- *			duration_ns, clock: "cpu" or "wall"
+ *			duration_ns, clock: "cpu", "wall" or "off-cpu"
  *	figures		as --stats writes them
  *	functions	name (as the flame graph has it), kind ("lua", "builtin",
  *			"c_function", "native", "vm", "trace", "lost"), and if known
@@ -17,7 +17,8 @@
  *	samples		in time order: time_ns (since the session began),
  *			thread and stack (indices), cpu_ns and wall_ns (what it stands
  *			for), state ("running"), vm_state ("compiled"), phase (null if
- *			there is none)
+ *			there is none), wait ("read /etc/hosts": what a sleeping
+ *			thread waits for; else null)
  *
  * Names are escaped as in every other output: valid UTF-8 on one line, what
  * could not be seen spelled out as \n, \x1b.

@@ -5,6 +5,7 @@
 #ifndef LJSPY_NAMES_H
 #define LJSPY_NAMES_H
 
+#include "output/profile.h"
 #include "output/sample.h"
 #include "unwind/frame.h"
 
@@ -12,6 +13,9 @@
 const char *thread_state_name(enum thread_state state);
 /* "interpreted" */
 const char *vm_state_name(enum vm_state state);
+/* "cpu", and "CPU time" for people */
+const char *profile_weight_name(enum profile_weight weight);
+const char *profile_weight_title(enum profile_weight weight);
 /* "lua" */
 const char *frame_kind_name(enum frame_kind kind);
 

@@ -71,9 +71,9 @@ static void write_sample(FILE *out, const struct sample *sample, const struct vi
 	if (weight_ns == 0)
 		return;
 	write_command(out, sample->thread_name);
-	fprintf(out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s:\n",
+	fprintf(out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s-clock:\n",
 		(int)sample->pid, (int)sample->tid, sample->time_ns / 1000000000,
-		sample->time_ns % 1000000000, weight_ns, cpu ? "cpu-clock" : "wall-clock");
+		sample->time_ns % 1000000000, weight_ns, profile_weight_name(view->weight));
 	for (size_t i = 0; i < sample->frame_count; i++)
 		write_frame(out, sample, &sample->frames[i], view->by_line);
 	fputc('\n', out);

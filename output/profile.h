@@ -36,6 +36,7 @@ struct profile_node {
 enum profile_weight {
 	PROFILE_CPU_TIME,
 	PROFILE_WALL_TIME,
+	PROFILE_OFF_CPU_TIME,	/* wall time of samples that a filter has taken the CPU time from */
 };
 
 struct profile_options {

@@ -29,7 +29,7 @@
  *	stack     = caller:ref function:ref line:uint certainty
  *	thread    = pid:uint tid:uint process_name:ref thread_name:ref
  *	sample    = after:uint thread:ref leaf:ref state phase:ref
- *	            cpu:uint wall:sint
+ *	            [ wait:ref ] cpu:uint wall:sint
  *	property  = name:text value:text	text = length:uint byte{length}
  *	pauses    = longest:uint count:uint (skipped:uint held:uint){count}
  *
@@ -48,6 +48,9 @@
  * are in nanoseconds. What wall holds is the difference to the time since the
  * thread's sample before (since its definition, 0): 0 as a rule. Neither time
  * starts anew with 08.
+ *
+ * What a thread waits for (wait, a function) is told since version 2, and of
+ * threads that do not run: if T is not THREAD_RUNNING.
  *
  * Properties are what is known of the session, texts or decimal numbers; a
  * later one replaces an earlier one of that name, and unknown names are to be
@@ -72,7 +75,8 @@
 #include "unwind/frame.h"
 
 enum {
-	RECORDING_VERSION = 1,
+	RECORDING_VERSION = 2,
+	RECORDING_VERSION_WAITS = 2,
 	RECORDING_HEADER_SIZE = 20,
 	RECORDING_VERSION_OFFSET = 16,
 

@@ -69,6 +69,7 @@ struct recording_reader {
 	struct stack_cache expanded;	/* by the numbers that samples have */
 	struct frame *frames;		/* of a stack that is not kept */
 	size_t frames_size;
+	uint32_t version;		/* of the grammar */
 	uint64_t last_ns;
 	uint64_t forgotten;		/* how many stacks */
 	uint64_t samples_read;
@@ -454,6 +455,19 @@ static int count_stack(struct recording_reader *reader, uint32_t id)
 	return READ_SAMPLE;
 }
 
+/* What a thread that does not run waits for; false if that is no function. */
+static bool take_wait(struct recording_reader *reader, uint8_t state, const struct function **ret_wait)
+{
+	uint32_t wait;
+
+	if (reader->version < RECORDING_VERSION_WAITS || (state & STATE_THREAD_MASK) == THREAD_RUNNING)
+		return true;
+	if (!take_number(reader, reader->tables.function_count, &wait))
+		return false;
+	*ret_wait = wait ? reader->tables.functions[wait - 1] : NULL;
+	return true;
+}
+
 static int read_sample(struct recording_reader *reader, struct sample *ret_sample)
 {
 	struct tables *tables = &reader->tables;
@@ -471,7 +485,8 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	result = take_name(reader, &sample.phase);
 	if (result != READ_ON)
 		return result;
-	if (!take_uint(reader, &sample.cpu_ns) || !take_sint(reader, &sample.wall_ns) ||
+	if (!take_wait(reader, state, &sample.wait) ||
+	    !take_uint(reader, &sample.cpu_ns) || !take_sint(reader, &sample.wall_ns) ||
 	    (state & STATE_THREAD_MASK) >= THREAD_STATE_COUNT ||
 	    state >> STATE_THREAD_BITS >= VM_STATE_COUNT)
 		return READ_DAMAGED;
@@ -667,6 +682,7 @@ static int read_header(struct recording_reader *reader)
 		return -EILSEQ;
 	if (version > RECORDING_VERSION)
 		return -EPROTONOSUPPORT;
+	reader->version = version;
 	drop(reader, RECORDING_HEADER_SIZE);
 	return 0;
 }

@@ -474,7 +474,7 @@ static int forget(struct recording_writer *writer)
 static int put_sample(struct recording_writer *writer, const struct sample *sample)
 {
 	uint64_t now = sample->time_ns > writer->last_ns ? sample->time_ns : writer->last_ns;
-	uint32_t stack = 0, phase = 0;
+	uint32_t stack = 0, phase = 0, wait = 0;
 	struct thread *thread;
 	int error = find_thread(writer, sample, &thread);
 
@@ -482,6 +482,8 @@ static int put_sample(struct recording_writer *writer, const struct sample *samp
 		error = find_string(writer, sample->phase, &phase);
 	if (!error)
 		error = find_stack(writer, sample, &stack);
+	if (!error && sample->wait && sample->thread_state != THREAD_RUNNING)
+		error = find_function(writer, sample->wait, &wait);
 	if (!error)
 		error = begin(writer, RECORD_SAMPLE);
 	if (error)
@@ -491,6 +493,8 @@ static int put_sample(struct recording_writer *writer, const struct sample *samp
 	put_uint(writer, stack);
 	put_byte(writer, sample->thread_state | sample->vm_state << STATE_THREAD_BITS);
 	put_uint(writer, phase);
+	if (sample->thread_state != THREAD_RUNNING)
+		put_uint(writer, wait);
 	put_uint(writer, sample->cpu_ns);
 	put_sint(writer, (int64_t)(sample->wall_ns - (now - (thread->last_ns ? thread->last_ns : now))));
 	thread->last_ns = writer->last_ns = now;

@@ -46,6 +46,8 @@ struct sample {
 	const char *phase;	/* of the request being handled, "content"; NULL if none */
 	enum thread_state thread_state;
 	enum vm_state vm_state;
+	const struct function *wait;	/* what a sleeping thread waits for, as a frame on top of its stack
+					   would show it: "read /etc/hosts"; NULL if there is none */
 	const struct trace *trace;	/* whose machine code runs, or has called what does; NULL if none
 					   does, and in recordings; borrowed */
 	uint64_t cpu_ns;	/* CPU time this sample stands for */

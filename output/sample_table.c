@@ -256,6 +256,7 @@ static int add_sample(void *context, const struct sample *sample)
 		.cpu_ns = sample->cpu_ns,
 		.wall_ns = sample->wall_ns,
 		.phase = sample->phase,
+		.wait = sample->wait,
 		.stack = stack,
 		.thread_state = (uint16_t)sample->thread_state,
 		.vm_state = (uint16_t)sample->vm_state,

@@ -2,7 +2,7 @@
  * sample_table: samples in memory, each stack and frame once.
  *
  * For formats that need all samples of a thread in a row, or tables before
- * samples. A sample takes 40 bytes, whatever the depth of its stack; what
+ * samples. A sample takes 48 bytes, whatever the depth of its stack; what
  * else it needs is shared. All indices begin with 0.
  */
 #ifndef LJSPY_SAMPLE_TABLE_H
@@ -47,6 +47,7 @@ struct table_sample {
 	uint64_t cpu_ns;
 	uint64_t wall_ns;
 	const char *phase;	/* NULL if none */
+	const struct function *wait;	/* as struct sample has it */
 	uint32_t stack;		/* into stacks */
 	uint16_t thread_state;
 	uint16_t vm_state;

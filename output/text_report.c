@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "output/escape.h"
+#include "output/names.h"
 #include "output/frame_label.h"
 #include "output/tally.h"
 
@@ -43,7 +44,7 @@ static void write_head(const struct report *report, const struct session *sessio
 	char date[64] = "";
 	struct tm utc;
 
-	fprintf(report->out, "%s of ", session->clock == PROFILE_CPU_TIME ? "CPU time" : "Wall-clock time");
+	fprintf(report->out, "%s of ", profile_weight_title(session->clock));
 	escape_write(ESCAPE_PLAIN, session->target ? session->target : "LuaJIT", report->out);
 	if (session->pid > 0)
 		fprintf(report->out, " (pid %ld)", (long)session->pid);

@@ -28,6 +28,7 @@ enum {
 	OPTION_NAME = UCHAR_MAX + 1,
 	OPTION_TREE,
 	OPTION_CLOCK,
+	OPTION_OFF_CPU,
 	OPTION_STATS,
 	OPTION_NATIVE,
 	OPTION_LINES,
@@ -81,6 +82,8 @@ static const struct {
 	{ "coroutines", OPTION_COROUTINES, RECORD, NULL, "where coroutines wait after they have yielded" },
 	{ "blocked", OPTION_BLOCKED, RECORD, NULL, "turns of event loops that take 20ms or more" },
 	{ "threshold", OPTION_THRESHOLD, RECORD, "TIME", "the same, of turns that take so long" },
+	{ "clock", OPTION_CLOCK, REPORT | DIFF, "CLOCK", "of recordings by the wall clock: cpu or wall" },
+	{ "off-cpu", OPTION_OFF_CPU, RENDER, NULL, "time off the CPU, by what the threads wait for" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
 	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
@@ -546,7 +549,12 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		message_error("\"%s\" is not a threshold from 1ms on.", argument);
 		return false;
 	case OPTION_CLOCK:
+		options->clock_given = true;
 		return parse_clock(argument, &options->clock);
+	case OPTION_OFF_CPU:
+		options->clock_given = true;
+		options->clock = PROFILE_OFF_CPU_TIME;
+		return true;
 	case OPTION_STATS:
 		options->stats = argument;
 		return true;

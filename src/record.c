@@ -186,11 +186,16 @@ static struct figures figures_to_show(const struct recording *recording)
 static bool render_recording(struct recording *recording)
 {
 	struct recording_reader *reader = NULL;
+	struct filter_options filter_options = recording->options->filter;
+	struct session session = recording->session;
 	struct filter *filter = NULL;
 	struct figures figures = figures_to_show(recording);
 	bool good = false;
 	int error;
 
+	session.clock = recording->options->clock;
+	if (session.clock == PROFILE_OFF_CPU_TIME)
+		filter_options.time = TIME_OFF_CPU;
 	/* All functions are in the recording. */
 	functions_free(recording->functions);
 	recording->functions = functions_new();
@@ -199,9 +204,9 @@ static bool render_recording(struct recording *recording)
 	if (error)
 		return render_finish(&recording->output, error);
 	filter = filter_new(recording_reader_samples(reader), recording->functions,
-			    &recording->options->filter);
+			    &filter_options);
 	good = filter ? render(&recording->output, recording->options, filter_samples(filter),
-			       &recording->session, &figures)
+			       &session, &figures)
 		      : render_finish(&recording->output, -ENOMEM);
 	filter_free(filter);
 	recording_reader_close(reader);
@@ -323,7 +328,8 @@ static int begin(struct recording *recording)
 		return error;
 	recording->session.start_unix_ns = clock_now_ns(CLOCK_REALTIME);
 	recording->session.start_ns = clock_now_ns(CLOCK_MONOTONIC);
-	recording->session.clock = recording->options->clock;
+	recording->session.clock = recording->options->clock == PROFILE_CPU_TIME ? PROFILE_CPU_TIME
+										  : PROFILE_WALL_TIME;
 	progress_begin(&recording->progress, recording->options->duration_ns);
 	return recording_writer_new(recording->scratch ? recording->scratch : recording->output.stream,
 				    &recording->session, &recording->writer);
@@ -351,7 +357,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.no_stop = options->no_stop,
 		.allow_attach = options->allow_attach,
 		.rate_hz = options->rate_hz,
-		.wall_clock = options->clock == PROFILE_WALL_TIME,
+		.wall_clock = options->clock != PROFILE_CPU_TIME,
 		.coroutines = options->coroutines,
 		.turns = options->blocked_ns > 0,
 		.duration_ns = options->duration_ns,

@@ -89,6 +89,32 @@ static bool judge_extent(const struct recording_input *input)
 	return extent == RECORDING_DAMAGED;
 }
 
+/* The clock that a recording is shown by. */
+static enum profile_weight shown_clock(const struct recording_input *input, const struct options *options)
+{
+	return options->clock_given ? options->clock : recording_reader_session(input->reader)->clock;
+}
+
+/* False, and said why, if it has no such time. */
+static bool check_clock(const struct recording_input *input, const struct options *options)
+{
+	if (shown_clock(input, options) == PROFILE_CPU_TIME ||
+	    recording_reader_session(input->reader)->clock != PROFILE_CPU_TIME)
+		return true;
+	message_error("%s was recorded by the CPU clock: what slept is not in it.", input->path);
+	message_note("`ljspy record --clock wall` records both.");
+	return false;
+}
+
+static enum filter_time shown_time(const struct recording_input *input, const struct options *options)
+{
+	enum profile_weight clock = shown_clock(input, options);
+
+	if (clock == recording_reader_session(input->reader)->clock)
+		return TIME_ALL;
+	return clock == PROFILE_OFF_CPU_TIME ? TIME_OFF_CPU : TIME_ON_CPU;
+}
+
 static struct filter *new_filter(const struct recording_input *input, const struct options *options,
 				 struct functions *functions)
 {
@@ -102,6 +128,7 @@ static struct filter *new_filter(const struct recording_input *input, const stru
 	filter.tids = options->tids;
 	filter.include = options->include;
 	filter.exclude = options->exclude;
+	filter.time = shown_time(input, options);
 	return filter_new(recording_reader_samples(input->reader), functions, &filter);
 }
 
@@ -144,9 +171,13 @@ static bool join_sessions(struct recordings *recordings, const struct options *o
 		const struct session *session = recording_reader_session(input->reader);
 		uint64_t duration_ns = all->duration_ns + filtered_duration(session, options);
 
-		if (i == 0)
+		if (!check_clock(input, options))
+			return false;
+		if (i == 0) {
 			*all = *session;
-		if (session->clock != all->clock) {
+			all->clock = shown_clock(input, options);
+		}
+		if (shown_clock(input, options) != all->clock) {
 			message_error("%s is in CPU time and %s is not: they have no sum.",
 				      all->clock == PROFILE_CPU_TIME ? recordings->inputs[0].path : input->path,
 				      all->clock == PROFILE_CPU_TIME ? input->path : recordings->inputs[0].path);
@@ -228,13 +259,13 @@ static int count_samples(struct recordings *recordings)
 		return 0;
 	}
 	error = sample_source_each(recordings->source, count_sample, &count);
-	if (counted->samples != figures->samples)
+	if (counted->samples != figures->samples && recordings->session.clock != PROFILE_OFF_CPU_TIME)
 		figures->target_cpu_ns = count.cpu_ns;
 	figures->samples = counted->samples;
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
 	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
-	figures_set_rate(figures, recordings->session.clock == PROFILE_WALL_TIME ? count.wall_ns
-										  : figures->target_cpu_ns);
+	figures_set_rate(figures, recordings->session.clock == PROFILE_CPU_TIME ? figures->target_cpu_ns
+										 : count.wall_ns);
 	return error;
 }
 

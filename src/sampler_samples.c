@@ -203,6 +203,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	int error = tracer_registers(thread->tracee, &registers);
 
 	if (!error) {
+		record->held = registers;
 		lua_process_settle(target->process);
 		lua_process_capture(target->process, &registers, &record->hints);
 	}

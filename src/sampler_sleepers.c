@@ -2,9 +2,16 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "src/asleep.h"
-#include "src/target/wait.h"
+#include "src/target/wait_text.h"
+
+/*
+ * Names of files and peers are kept, and there may be others all the time: when
+ * they take so much, only system calls are told from then on.
+ */
+enum { WAIT_NAMES_MAX = 4 << 20 };
 
 /*
  * A process may have many threads that wait for work all the time, none of which
@@ -32,6 +39,7 @@ static void deliver_sleep(struct sampler *sampler, struct target *target,
 		.process_name = target->name,
 		.thread_name = record->name,
 		.phase = sleep->phase,
+		.wait = sleep->wait,
 		.thread_state = sleep->thread_state,
 		.vm_state = sleep->vm_state,
 		.wall_ns = wall_ns,
@@ -58,6 +66,19 @@ static struct wait_stack describe_stack(const struct frame *frames, size_t count
 	return stack;
 }
 
+/*
+ * A call with a time limit that was interrupted by a stop goes on as
+ * restart_syscall: which one it was, the registers told then.
+ */
+static void resolve_restart(const struct thread_record *record, struct thread_call *call)
+{
+	const struct registers *held = &record->held;
+
+	if (call->known && call->number == SYS_restart_syscall && held->rip == call->rip &&
+	    held->rsp == call->rsp && (int64_t)held->orig_rax >= 0)
+		call->number = (int64_t)held->orig_rax;
+}
+
 static bool keep_frames(struct sleep *sleep, const struct frame *frames, size_t count)
 {
 	if (count > sleep->frames_size) {
@@ -74,9 +95,30 @@ static bool keep_frames(struct sleep *sleep, const struct frame *frames, size_t 
 	return true;
 }
 
+/* What it waits for, as a frame would show it; may correct the wait. NULL when memory is short. */
+static const struct function *name_wait(struct sampler *sampler, const struct target *target,
+					struct thread_record *record,
+					const struct thread_call *call, struct wait *wait)
+{
+	struct functions *functions = sampler->options->functions;
+	size_t size = functions_size(functions);
+	char text[WAIT_TEXT_SIZE];
+	const struct function function = { .kind = FRAME_NATIVE, .name = text, .module = "kernel" };
+	const struct function *named;
+
+	if (sampler->wait_name_bytes < WAIT_NAMES_MAX)
+		wait_describe(target->pid, lua_process_memory(target->process), call, wait,
+			      &record->last_socket, text);
+	else
+		wait_describe_briefly(call, wait, text);
+	named = functions_intern(functions, &function);
+	sampler->wait_name_bytes += functions_size(functions) - size;
+	return named;
+}
+
 /* Unwind what was copied of a sleeping thread; lost: why there is nothing, or LOST_COUNT. False when memory is short. */
-static bool note_sleep(struct target *target, struct thread_record *record, enum lost_reason lost,
-		       enum thread_state state, const struct thread_call *call)
+static bool note_sleep(struct sampler *sampler, struct target *target, struct thread_record *record,
+		       enum lost_reason lost, enum thread_state state, const struct thread_call *call)
 {
 	struct frame lost_frame = { .function = functions_lost(lost == LOST_COUNT ? LOST_OUT_OF_MEMORY : lost) };
 	struct sleep *sleep = &record->sleep;
@@ -92,6 +134,7 @@ static bool note_sleep(struct target *target, struct thread_record *record, enum
 		sleep->phase = lua_process_phase(target->process);
 	stack = describe_stack(frames, count, sleep->phase);
 	wait_read(lua_process_memory(target->process), call, &wait);
+	sleep->wait = name_wait(sampler, target, record, call, &wait);
 	sleep->thread_state = state == THREAD_UNINTERRUPTIBLE ? state : wait_state(&wait, &stack);
 	return keep_frames(sleep, frames, count);
 }
@@ -100,7 +143,7 @@ static bool note_sleep(struct target *target, struct thread_record *record, enum
  * A thread that has not been given a CPU since it was read sleeps where it did.
  * False if it runs.
  */
-static bool read_sleeper(const struct sampler *sampler, struct target *target, struct thread *thread,
+static bool read_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			 struct thread_record *record)
 {
 	enum lost_reason lost = LOST_COUNT;
@@ -123,7 +166,8 @@ static bool read_sleeper(const struct sampler *sampler, struct target *target, s
 		break;
 	}
 	target_note_turn(sampler, target, thread, record);
-	record->sleep.known = note_sleep(target, record, lost, state, &call) &&
+	resolve_restart(record, &call);
+	record->sleep.known = note_sleep(sampler, target, record, lost, state, &call) &&
 			      lost != LOST_RAN_MEANWHILE && thread->runs > 0;
 	record->sleep.runs = thread->runs;
 	return true;

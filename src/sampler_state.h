@@ -18,6 +18,7 @@
 #include "src/target/lua_process.h"
 #include "src/target/threads.h"
 #include "src/target/tracer.h"
+#include "src/target/wait_text.h"
 
 enum {
 	HOUSEKEEPING_NS = NS_PER_SECOND,	/* how often mappings are looked at */
@@ -40,6 +41,7 @@ struct sleep {
 	enum thread_state thread_state;
 	enum vm_state vm_state;
 	const char *phase;
+	const struct function *wait;	/* see struct sample */
 	struct frame *frames;		/* owned */
 	size_t frame_count, frames_size;
 };
@@ -65,7 +67,9 @@ struct thread_record {
 	uint64_t loop_ns, sleeps;	/* as in samples; only where they are wanted */
 	uint64_t stops;			/* how often it was stopped for a sample */
 
+	struct registers held;		/* as they were when it was held last; all zero if it never was */
 	struct sleep sleep;
+	struct wait_socket last_socket;
 	bool is_told;			/* of its sleep there are samples: see sampler_sleepers.c */
 	UT_hash_handle hh;
 };
@@ -123,6 +127,7 @@ struct sampler {
 	uint64_t start_ns;
 	uint64_t period_ns;
 	uint64_t wall_ns;		/* of all samples */
+	size_t wait_name_bytes;		/* of what threads were seen to wait for */
 	uint64_t pulse_ns;		/* when the next one is due */
 };
 

@@ -14,7 +14,8 @@ enum call_form {
 	FORM_EVENTS,
 	FORM_TIME,
 	FORM_FD,	/* the first argument is a file descriptor */
-	FORM_PATH,
+	FORM_PATH,	/* the first argument is a name, */
+	FORM_PATH_AT,	/* ... or the second, after a directory */
 	FORM_CHILD,
 	FORM_FUTEX,
 	FORM_POLL,	/* array, count */
@@ -54,6 +55,7 @@ static const struct {
 #endif
 	[SYS_nanosleep] = { "nanosleep", FORM_TIME },
 	[SYS_clock_nanosleep] = { "clock_nanosleep", FORM_TIME },
+	[SYS_restart_syscall] = { "restart_syscall", FORM_TIME },	/* which has a time limit */
 	[SYS_futex] = { "futex", FORM_FUTEX },
 	[SYS_clone] = { "clone", FORM_CHILD },	/* a vfork, by the C library of today */
 	[SYS_clone3] = { "clone3", FORM_CHILD },
@@ -93,17 +95,17 @@ static const struct {
 	[SYS_write] = { "write", FORM_FD },
 	[SYS_writev] = { "writev", FORM_FD },
 	[SYS_execve] = { "execve", FORM_PATH },
-	[SYS_execveat] = { "execveat", FORM_PATH },
-	[SYS_faccessat] = { "faccessat", FORM_PATH },
-	[SYS_mkdirat] = { "mkdirat", FORM_PATH },
-	[SYS_newfstatat] = { "newfstatat", FORM_PATH },
-	[SYS_openat] = { "openat", FORM_PATH },
-	[SYS_openat2] = { "openat2", FORM_PATH },
-	[SYS_renameat] = { "renameat", FORM_PATH },
-	[SYS_renameat2] = { "renameat2", FORM_PATH },
-	[SYS_statx] = { "statx", FORM_PATH },
+	[SYS_execveat] = { "execveat", FORM_PATH_AT },
+	[SYS_faccessat] = { "faccessat", FORM_PATH_AT },
+	[SYS_mkdirat] = { "mkdirat", FORM_PATH_AT },
+	[SYS_newfstatat] = { "newfstatat", FORM_PATH_AT },
+	[SYS_openat] = { "openat", FORM_PATH_AT },
+	[SYS_openat2] = { "openat2", FORM_PATH_AT },
+	[SYS_renameat] = { "renameat", FORM_PATH_AT },
+	[SYS_renameat2] = { "renameat2", FORM_PATH_AT },
+	[SYS_statx] = { "statx", FORM_PATH_AT },
 	[SYS_truncate] = { "truncate", FORM_PATH },
-	[SYS_unlinkat] = { "unlinkat", FORM_PATH },
+	[SYS_unlinkat] = { "unlinkat", FORM_PATH_AT },
 	[SYS_exit_group] = { "exit_group", FORM_OTHER },
 	[SYS_getrandom] = { "getrandom", FORM_OTHER },
 	[SYS_madvise] = { "madvise", FORM_OTHER },
@@ -215,7 +217,9 @@ void wait_read(struct memory *memory, const struct thread_call *call, struct wai
 		wait.fd = (int)call->arguments[0];
 		break;
 	case FORM_PATH:
+	case FORM_PATH_AT:
 		wait.kind = WAIT_PATH;
+		wait.path = call->arguments[form == FORM_PATH_AT ? 1 : 0];
 		break;
 	case FORM_CHILD:
 		wait.kind = WAIT_CHILD;

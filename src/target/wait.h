@@ -5,6 +5,7 @@
 #define LJSPY_WAIT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "memory/memory.h"
 #include "output/sample.h"
@@ -27,6 +28,7 @@ struct wait {
 	enum wait_kind kind;
 	const char *call;	/* "read"; NULL if it is not known */
 	int fd;			/* WAIT_FILE and WAIT_POLL; else -1 */
+	uint64_t path;		/* WAIT_PATH: the address of its name */
 };
 
 /* The memory is that of the process; it tells which files poll and select wait for. */

@@ -17,6 +17,13 @@ ffi.cdef [[
 	int usleep(unsigned int us);
 	int socket(int family, int type, int protocol);
 	int connect(int fd, const address *to, unsigned int length);
+	int bind(int fd, const address *at, unsigned int length);
+	int getsockname(int fd, address *at, unsigned int *length);
+	int listen(int fd, int backlog);
+	int close(int fd);
+	int mkfifo(const char *path, unsigned int mode);
+	int open(const char *path, int flags);
+	long read(int fd, void *buffer, size_t length);
 	int setsockopt(int fd, int level, int option, const void *value, unsigned int length);
 	long recv(int fd, void *buffer, size_t length, int flags);
 	int poll(pollfd *fds, unsigned long count, int timeout_ms);
@@ -27,7 +34,8 @@ ffi.cdef [[
 	char *strerror(int error);
 ]]
 
-local EINTR, AF_INET, SOCK_DGRAM, SOL_SOCKET, SO_RCVTIMEO = 4, 2, 2, 1, 20
+local EINTR, AF_INET, SOCK_STREAM, SOCK_DGRAM, SOCK_NONBLOCK, SOL_SOCKET = 4, 2, 1, 2, 2048, 1
+local SO_RCVTIMEO, SO_SNDTIMEO, O_RDWR = 20, 21, 2
 local CLOCK_REALTIME, CLOCK_MONOTONIC = 0, 1
 local WAIT_MS = 50
 
@@ -49,6 +57,21 @@ local server = ffi.new("address", { AF_INET, 53 * 256, 0x0100007f }) -- 127.0.0.
 ffi.C.setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, ffi.new("timespec", { 0, WAIT_MS * 1000 }), 16)
 ffi.C.connect(socket, server, ffi.sizeof(server))
 local byte = ffi.new("char[1]")
+
+-- A server that answers nobody: its queue is full.
+local full = ffi.C.socket(AF_INET, SOCK_STREAM, 0)
+local full_at = ffi.new("address", { AF_INET, 0, 0x0100007f })
+ffi.C.bind(full, full_at, ffi.sizeof(full_at))
+ffi.C.listen(full, 0)
+ffi.C.getsockname(full, full_at, ffi.new("unsigned int[1]", ffi.sizeof(full_at)))
+for _ = 1, 4 do
+	ffi.C.connect(ffi.C.socket(AF_INET, SOCK_STREAM + SOCK_NONBLOCK, 0), full_at, ffi.sizeof(full_at))
+end
+
+local fifo_path = os.tmpname()
+os.remove(fifo_path)
+ffi.C.mkfifo(fifo_path, 384)
+local fifo = ffi.C.open(fifo_path, O_RDWR)
 
 local mutex = ffi.new("pthread_mutex")
 ffi.C.pthread_mutex_lock(mutex)
@@ -74,6 +97,18 @@ end
 
 function waits.resolve() -- as a blocking resolver waits for its answer
 	check(tonumber(ffi.C.recv(socket, byte, 1, 0)))
+end
+
+function waits.connect()
+	local client = ffi.C.socket(AF_INET, SOCK_STREAM, 0)
+	ffi.C.setsockopt(client, SOL_SOCKET, SO_SNDTIMEO, ffi.new("timespec", { 0, WAIT_MS * 1000 }), 16)
+	check(ffi.C.connect(client, full_at, ffi.sizeof(full_at)))
+	ffi.C.close(client)
+end
+
+function waits.read_fifo()
+	os.execute("(sleep 0.05; echo >" .. fifo_path .. ") &")
+	check(tonumber(ffi.C.read(fifo, byte, 1)))
 end
 
 function waits.resolve_by_poll() -- and as the C library does
@@ -117,4 +152,5 @@ until seconds() - started > tonumber(arg[1])
 for name, time in pairs(spent) do
 	io.write(name, " ", debug.getinfo(waits[name]).linedefined, " ", time, "\n")
 end
+os.remove(fifo_path)
 io.write("interrupted ", interrupted, "\n")

@@ -6,8 +6,11 @@ so only libluajit2 can be put under it.
 
 import collections
 import concurrent.futures
+import json
 import os
 import re
+import signal
+import time
 
 import pytest
 
@@ -171,6 +174,32 @@ def test_idle_worker_is_left_alone_by_the_wall_clock(nginx, tmp_path):
     ljspy.record(tmp_path, "-p", nginx.worker, seconds=2, options=["--clock", "wall"])
     assert nginx.error_log.read_text() == log
     assert ljspy.sleeps(nginx.worker) == sleeps
+
+
+def test_wall_clock_tells_what_blocks_a_worker(nginx, tmp_path):
+    """By the request's own watch. Between requests the worker waits for some, and no system call is interrupted."""
+    path = tmp_path / "wall.ljspy"
+    begin = time.monotonic()
+    options = ["--clock", "wall", "-f", "ljspy", "-o", path]
+    recorder = ljspy.Recorder(tmp_path, "-p", nginx.worker, seconds=60, options=options)
+    assert ljspy.wait_until(path.exists, seconds=30)  # it takes its name with its first second
+    blocked = sum(float(nginx.get("/blocks")) for _ in range(3))
+    recorder.process.send_signal(signal.SIGINT)
+    assert recorder.process.communicate(timeout=60) and recorder.process.returncode == ljspy.OK
+    document = json.loads(ljspy.run("report", path, "-f", "json").stdout)
+    times = collections.Counter()
+    for sample in document["samples"]:
+        times[sample["state"], sample["phase"]] += sample["wall_ns"] / 1e9
+    whole = sum(times.values())
+    missed = document["figures"]["missed_ticks"] / ljspy.HIGH_RATE / whole
+    assert whole <= time.monotonic() - begin
+    share = sum(time for (_, phase), time in times.items() if phase == "content") / whole
+    assert abs(share - blocked / whole) <= 0.03 + missed, times
+    assert times["blocked", "content"] > 0.5 * blocked and times["idle", None] > 0, times
+    assert not any(state == "idle" and phase for state, phase in times), times
+    waits = {sample["wait"] for sample in document["samples"] if sample["state"] == "blocked"}
+    assert "wait4 sh" in waits or "wait4 sleep" in waits, waits
+    assert "Interrupted system call" not in nginx.error_log.read_text()
 
 
 def test_dump_of_an_idle_worker(nginx):

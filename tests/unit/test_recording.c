@@ -41,7 +41,7 @@ static struct sample samples[] = {
 	  .phase = "content", .thread_state = THREAD_UNINTERRUPTIBLE, .vm_state = VM_STATE_UNKNOWN,
 	  .cpu_ns = 10101010, .wall_ns = 20202020, .frames = frames, .frame_count = 5 },
 	{ .time_ns = 1000, .pid = 10, .tid = 12, .process_name = "nginx", .thread_state = THREAD_BLOCKED,
-	  .vm_state = VM_STATE_C, .wall_ns = UINT64_MAX, .frames = frames + 1, .frame_count = 4 },
+	  .vm_state = VM_STATE_C, .wait = &native, .wall_ns = UINT64_MAX, .frames = frames + 1, .frame_count = 4 },
 	{ .time_ns = 5000000000, .pid = 10, .tid = 11, .process_name = "nginx", .thread_name = "io;\n",
 	  .cpu_ns = UINT64_MAX, .wall_ns = 4999999000, .frames = frames + 1, .frame_count = 4 },
 	{ .time_ns = 5000000001, .pid = INT32_MAX, .tid = 0, .phase = "log", .cpu_ns = 1 },
@@ -149,6 +149,7 @@ static void assert_same_sample(const struct sample *a, const struct sample *b)
 	assert_same_text(a->phase, b->phase);
 	assert_int_equal(a->thread_state, b->thread_state);
 	assert_int_equal(a->vm_state, b->vm_state);
+	assert_same_text(a->wait ? a->wait->name : NULL, b->wait ? b->wait->name : NULL);
 	assert_int_equal(a->cpu_ns, b->cpu_ns);
 	assert_int_equal(a->wall_ns, b->wall_ns);
 	assert_int_equal(a->frame_count, b->frame_count);
