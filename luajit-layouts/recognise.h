@@ -76,6 +76,9 @@ size_t recognise_states(struct memory *memory, const struct vm_code *vm,
 			uint64_t range_begin, uint64_t range_end,
 			uint64_t *ret_g, size_t max);
 
+/* Is there still a state at g, and not one that is being closed? */
+bool recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_t g);
+
 /*
  * Settle what only a state can tell, and confirm the layout by the objects the
  * state holds (selftest.h): the end of lua_State, the bytecode numbering, the

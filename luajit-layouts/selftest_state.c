@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"
+#include "luajit-layouts/relations.h"
 #include "luajit-layouts/selftest_check.h"
 
 enum {
@@ -17,6 +18,7 @@ enum {
 	STRING_CHAINS = 1024,
 	STRING_MASK_MIN = 31,
 	CHAIN_MAX = 1000,
+	POINTER_BYTES = 8,
 };
 
 /* Between the end of the stack and maxstack: LJ_STACK_EXTRA and one (lj_state.c, resizestack()). */
@@ -201,9 +203,8 @@ static bool check_state_thread(struct check *check, int32_t offset, bool optiona
 static bool check_main_thread(struct check *check)
 {
 	const struct layout *layout = check->layout;
-	uint64_t L;
-
-	uint64_t marked;
+	int32_t last = layout->L_exdata2 < 0 ? layout->L_exdata : layout->L_exdata2;
+	uint64_t L, marked;
 
 	if (!CHECK_FIELD(check, check->g, g_mainthref, 0, &L) || !check_thread(check, L) ||
 	    !CHECK_FIELD(check, L, GChead_marked, 1, &marked))
@@ -213,6 +214,9 @@ static bool check_main_thread(struct check *check)
 	if (layout->L_size != LAYOUT_UNKNOWN && check->g - L != (uint64_t)layout->L_size)
 		return check_fail(check, "L.size is %u: g follows the main thread in GG_State",
 				  (unsigned)(check->g - L));
+	/* What forks add is added at the end. */
+	if (layout->L_exdata >= 0 && last + POINTER_BYTES != layout->L_size)
+		return check_fail(check, "L.exdata is not at the end of lua_State");
 	return true;
 }
 
@@ -337,7 +341,10 @@ static bool check_dispatch(struct check *check)
 bool selftest_state(struct check *check)
 {
 	const struct layout *layout = check->layout;
+	const char *moved = relations_broken(layout, POINTER_BYTES);
 
+	if (moved != NULL)
+		return check_fail(check, "%s is not where it has always been", moved);
 	return check_main_thread(check) &&
 	       check_state_thread(check, layout->g_cur_L, true, "g.cur_L") &&
 	       check_state_thread(check, layout->g_vmthref, false, "g.vmthref") &&

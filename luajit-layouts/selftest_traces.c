@@ -201,7 +201,7 @@ static bool check_block(struct check *check, const struct trace *trace)
 
 	if (trace->nk > REF_TRUE || trace->nins <= REF_BIAS || trace->nins > 2 * REF_BIAS)
 		return check_fail(check, "GCtrace.nk or GCtrace.nins is no reference");
-	if (trace->ir + trace->nk * IR_BYTES != ir)
+	if (trace->ir + trace->nk * IR_BYTES != ir || check->layout->GCtrace_size % IR_BYTES != 0)
 		return check_fail(check, "GCtrace.ir does not start behind the GCtrace");
 	if (trace->snap != ir + (trace->nins - trace->nk) * IR_BYTES)
 		return check_fail(check, "GCtrace.snap is not at the end of the IR");

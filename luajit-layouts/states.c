@@ -10,6 +10,7 @@ enum {
 	GCT_THREAD = 6,		/* ~LJ_TTHREAD */
 	MAIN_THREAD_MAX = 256,	/* the main lua_State is 64 to 112 bytes long, and g follows it */
 	DISPATCH_SAMPLES = 4,
+	GC_WHITES = 3,		/* LJ_GC_WHITES */
 };
 
 struct search {
@@ -132,4 +133,27 @@ size_t recognise_states(struct memory *memory, const struct vm_code *vm,
 	}
 	free(chunk);
 	return search.count;
+}
+
+/* While a state is closed, everything is white (lj_gc.c, lj_gc_freeall()). */
+static bool is_closing(struct memory *memory, const struct layout *layout, uint64_t g)
+{
+	uint8_t currentwhite;	/* the byte before gc.state */
+
+	return memory_read(memory, g + (uint64_t)layout->g_gc_state - 1, &currentwhite,
+			   sizeof(currentwhite)) != MEMORY_OK ||
+	       (currentwhite & GC_WHITES) == GC_WHITES;
+}
+
+bool recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_t g)
+{
+	const struct search search = { .memory = memory, .vm = vm };
+	const struct layout *layout = &vm->layout;
+	uint64_t L, back;
+	uint8_t gct;
+
+	return read_reference(&search, g + (uint64_t)layout->g_mainthref, &L) &&
+	       memory_read(memory, L + (uint64_t)layout->GChead_gct, &gct, sizeof(gct)) == MEMORY_OK &&
+	       gct == GCT_THREAD && read_reference(&search, L + (uint64_t)layout->L_glref, &back) &&
+	       back == g && is_state(&search, L, g) && !is_closing(memory, layout, g);
 }

@@ -2,6 +2,7 @@
 
 #include <capstone/capstone.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* LuaJIT's names for its registers (vm_arm64.dasc). */
 enum {
@@ -39,6 +40,16 @@ struct code {
 	size_t count;
 	struct vm_code_evidence *evidence;
 };
+
+static const uint8_t dispatch_head[] = {
+	0xb0, 0x46, 0x40, 0xb8,		/* ldr INSw, [PC], #4 */
+	0xc9, 0x0e, 0x30, 0x8b,		/* add TMP1, GL, INS, uxtb #3 */
+};
+
+const uint8_t *vm_code_arm64_dispatch(const uint8_t *at, const uint8_t *end)
+{
+	return memmem(at, (size_t)(end - at), dispatch_head, sizeof(dispatch_head));
+}
 
 /* ---- decoding ---------------------------------------------------------- */
 

@@ -12,6 +12,12 @@
 
 #include "luajit-layouts/vm_code.h"
 
+/*
+ * The next dispatch sequence at or after at: the instructions that most
+ * handlers end with. NULL if there is none before end.
+ */
+const uint8_t *vm_code_arm64_dispatch(const uint8_t *at, const uint8_t *end);
+
 /* Read the interpreter's code, length bytes that lie at address in the target. */
 enum vm_code_status vm_code_arm64_read(const uint8_t *bytes, size_t length, uint64_t address,
 				       struct vm_code_evidence *ret_evidence);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "luajit-layouts/vm_code_arm64.h"
 #include "luajit-layouts/vm_code_x86_64.h"
 
 /* ---- by the unwind entry ----------------------------------------------------- */
@@ -301,12 +302,49 @@ static const uint8_t first_handler_gc64[] = {
 static const uint8_t first_handler_gc32[] = {
 	0x81, 0x7c, 0xca, 0x04,		/* cmp dword [BASE+RA*8+4], LJ_T... */
 };
+static const uint8_t first_handler_arm64[] = {
+	0x60, 0x7a, 0x7b, 0xf8,		/* ldr CARG1, [BASE, RA, lsl #3] */
+	0xb1, 0x06, 0x40, 0x79,		/* ldrh RBw, [PC, #2] */
+};
+/* Early in lj_vm_ffi_call, and its end. */
 static const uint8_t ffi_call_head[] = {
 	0x55, 0x48, 0x89, 0xe5, 0x53,	/* push rbp; mov rbp, rsp; push rbx */
 	0x48, 0x89, 0xfb, 0x8b, 0x43,	/* mov CCSTATE, CARG1; mov eax, CCSTATE->spadj */
 };
 static const uint8_t ffi_call_tail[] = { 0xc9, 0xc3 };	/* leave; ret */
+static const uint8_t ffi_call_head_arm64[] = {
+	0xf3, 0x03, 0x00, 0xaa,		/* mov CCSTATE, CARG1 */
+	0x08, 0x08, 0x40, 0xb9,		/* ldr TMP0w, CCSTATE:CARG1->spadj */
+	0x69, 0x32, 0x40, 0x39,		/* ldrb TMP1w, CCSTATE->nsp */
+};
+static const uint8_t ffi_call_tail_arm64[] = { 0xc0, 0x03, 0x5f, 0xd6 };	/* ret */
 static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+
+struct mark {
+	const uint8_t *bytes;
+	size_t length;
+};
+#define MARK(bytes) { bytes, sizeof(bytes) }
+
+/* How the VM looks on each machine. */
+static const struct looks {
+	uint16_t machine;
+	const uint8_t *(*dispatch)(const uint8_t *at, const uint8_t *end);
+	struct mark first_handlers[2];	/* any of them */
+	struct mark branch_target;	/* may be before it, in builds for control-flow checks; or none */
+	struct mark ffi_call;
+	size_t ffi_call_before;		/* bytes of the function before that mark */
+	struct mark ffi_call_end;
+} looks[] = {
+	{ EM_X86_64, vm_code_x86_64_dispatch,
+	  { MARK(first_handler_gc64), MARK(first_handler_gc32) }, MARK(endbr64),
+	  MARK(ffi_call_head), 0, MARK(ffi_call_tail) },
+	/* Three instructions make lj_vm_ffi_call's frame, in one order or another. */
+	{ EM_AARCH64, vm_code_arm64_dispatch,
+	  { MARK(first_handler_arm64), MARK(first_handler_arm64) }, { NULL, 0 },
+	  MARK(ffi_call_head_arm64), 12, MARK(ffi_call_tail_arm64) },
+};
+#undef MARK
 
 enum {
 	DISPATCH_GAP_MAX = 4096,	/* between two dispatches of one VM */
@@ -320,13 +358,19 @@ struct cluster {
 	unsigned count;
 };
 
+static const uint8_t *find_mark(const uint8_t *from, const uint8_t *end, const struct mark *mark)
+{
+	return memmem(from, (size_t)(end - from), mark->bytes, mark->length);
+}
+
 /* The first run of dispatches dense enough for a VM. */
-static bool find_cluster(const uint8_t *code, const uint8_t *end, struct cluster *ret)
+static bool find_cluster(const struct looks *look, const uint8_t *code, const uint8_t *end,
+			 struct cluster *ret)
 {
 	struct cluster cluster = { .count = 0 };
 	const uint8_t *at = code;
 
-	while ((at = vm_code_x86_64_dispatch(at, end)) != NULL) {
+	while ((at = look->dispatch(at, end)) != NULL) {
 		if (cluster.count == 0 || at - cluster.last > DISPATCH_GAP_MAX) {
 			if (cluster.count >= VM_CODE_DISPATCHES_MIN)
 				break;
@@ -339,51 +383,64 @@ static bool find_cluster(const uint8_t *code, const uint8_t *end, struct cluster
 	return cluster.count >= VM_CODE_DISPATCHES_MIN;
 }
 
-static const uint8_t *find_first_handler(const uint8_t *code, const uint8_t *dispatch)
+static const uint8_t *find_first_handler(const struct looks *look, const uint8_t *code,
+					 const uint8_t *dispatch)
 {
 	const uint8_t *from = dispatch - code > FIRST_HANDLER_MAX ? dispatch - FIRST_HANDLER_MAX : code;
-	const uint8_t *head = memmem(from, dispatch - from, first_handler_gc64, sizeof(first_handler_gc64));
+	const uint8_t *head = find_mark(from, dispatch, &look->first_handlers[0]);
+	const struct mark *target = &look->branch_target;
 
 	if (head == NULL)
-		head = memmem(from, dispatch - from, first_handler_gc32, sizeof(first_handler_gc32));
-	if (head != NULL && head - code >= (ptrdiff_t)sizeof(endbr64) &&
-	    memcmp(head - sizeof(endbr64), endbr64, sizeof(endbr64)) == 0)
-		head -= sizeof(endbr64);
+		head = find_mark(from, dispatch, &look->first_handlers[1]);
+	if (head != NULL && target->bytes != NULL && head - code >= (ptrdiff_t)target->length &&
+	    memcmp(head - target->length, target->bytes, target->length) == 0)
+		head -= target->length;
 	return head;
 }
 
-static bool find_extent(const uint8_t *code, size_t length, uint64_t address, struct vm_extent *ret)
+static bool find_extent(const struct looks *look, const uint8_t *code, size_t length, uint64_t address,
+			struct vm_extent *ret)
 {
 	const uint8_t *end = code + length, *first, *call, *tail;
 	struct cluster cluster;
 
-	if (!find_cluster(code, end, &cluster))
+	if (!find_cluster(look, code, end, &cluster))
 		return false;
-	first = find_first_handler(code, cluster.first);
+	first = find_first_handler(look, code, cluster.first);
 	if (first == NULL)
 		return false;
 	if (end - cluster.last > TAIL_MAX)
 		end = cluster.last + TAIL_MAX;
 	*ret = (struct vm_extent){ .begin = address + (first - code), .end = address + (end - code) };
-	call = memmem(cluster.last, end - cluster.last, ffi_call_head, sizeof(ffi_call_head));
+	call = find_mark(cluster.last, end, &look->ffi_call);
 	if (call == NULL)
 		return true;
-	tail = memmem(call, code + length - call, ffi_call_tail, sizeof(ffi_call_tail));
+	tail = find_mark(call, code + length, &look->ffi_call_end);
+	call -= look->ffi_call_before;
 	ret->end = ret->ffi_call = address + (call - code);
 	if (tail != NULL && tail - call < FFI_CALL_MAX)
-		ret->ffi_call_end = address + (tail - code) + sizeof(ffi_call_tail);
+		ret->ffi_call_end = address + (tail - code) + look->ffi_call_end.length;
 	else
 		ret->ffi_call = 0;
 	return true;
 }
 
+static const struct looks *looks_of(uint16_t machine)
+{
+	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
+		if (looks[i].machine == machine)
+			return &looks[i];
+	return NULL;
+}
+
 enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_image *image,
 					struct vm_extent *ret_extent)
 {
+	const struct looks *look = looks_of(image->machine);
 	enum vm_find_status status = VM_FIND_NONE;
 	uint64_t next;
 
-	if (image->machine != EM_X86_64)
+	if (look == NULL)
 		return VM_FIND_NONE;
 	for (size_t i = 0; i < image->segment_count && status == VM_FIND_NONE; i++) {
 		const struct elf_segment *segment = &image->segments[i];
@@ -395,7 +452,7 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 		code = malloc(length);
 		if (code == NULL || memory_read(memory, segment->begin, code, length) != MEMORY_OK)
 			status = VM_FIND_UNREADABLE;
-		else if (find_extent(code, length, segment->begin, ret_extent))
+		else if (find_extent(look, code, length, segment->begin, ret_extent))
 			status = VM_FIND_OK;
 		free(code);
 	}

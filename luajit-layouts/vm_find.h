@@ -31,7 +31,7 @@ enum vm_find_status vm_find_by_unwind_entry(struct memory *memory, const struct 
 					    struct vm_extent *ret_extent);
 
 /*
- * By the dispatch sequence, in x86-64 code. Without FFI nothing marks the end
+ * By the dispatch sequence. Without FFI nothing marks the end
  * of the VM, which is then taken to be where the next function with an unwind
  * entry begins.
  */

@@ -221,6 +221,11 @@ static enum exit_status conclude(struct recording *recording)
 	}
 	if (!write_results(recording))
 		status = EXIT_WITH_ERRORS;
+	if (recording->result.unknown_pid) {
+		message_warn("LuaJIT in process %d is laid out in a way that is not known, so its Lua is not shown: %s.",
+			     recording->result.unknown_pid, recording->result.unknown_reason);
+		status = EXIT_WITH_ERRORS;
+	}
 	if (recording->result.left_out) {
 		choose_explain(recording->result.left_out_pid, recording->result.left_out_error);
 		message_warn("%zu processes were left out, this one among them.",

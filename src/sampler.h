@@ -25,6 +25,7 @@
 #include "output/figures.h"
 #include "output/sample.h"
 #include "src/given_layout.h"
+#include "src/target/known_files.h"
 #include "unwind/functions.h"
 #include "unwind/namer.h"
 
@@ -69,6 +70,9 @@ struct sampler_result {
 	pid_t pid;		/* the process it was about, or the launched one */
 	char layout[LAYOUT_NAME_MAX];	/* of the first VM that was found; "" if none was */
 	bool saw_luajit;	/* in any of the processes, at any time */
+	/* A process whose VM's layout is not known, and why, in words; 0 if there was none. */
+	pid_t unknown_pid;
+	char unknown_reason[VERDICT_MAX];
 	bool launched;		/* the command was started */
 	bool exit_known;	/* ... and has ended, with exit_status as waitpid() has it */
 	int exit_status;

@@ -29,6 +29,21 @@ static void note_luajit(struct sampler *sampler, struct target *target)
 	target->start_cpu_ns = target->cpu_ns;
 }
 
+/* Of the first such VM. */
+static void note_unknown_layout(struct sampler *sampler, const struct target *target)
+{
+	struct sampler_result *result = sampler->result;
+
+	for (size_t i = 0; i < lua_process_module_count(target->process) && !result->unknown_pid; i++) {
+		struct lua_module module = lua_process_module(target->process, i);
+
+		if (module.status != RECOGNISE_UNKNOWN_LAYOUT)
+			continue;
+		result->unknown_pid = target->pid;
+		snprintf(result->unknown_reason, sizeof(result->unknown_reason), "%s", module.verdict);
+	}
+}
+
 /* Not started yet, perhaps, or not ours yet: look again, ever less often. */
 static void look_later(struct target *target, uint64_t now)
 {
@@ -56,6 +71,7 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 		return false;
 	target->refusal = error;
 	note_luajit(sampler, target);
+	note_unknown_layout(sampler, target);
 	if (lua_process_universe_count(target->process) && !*sampler->result->layout)
 		memcpy(sampler->result->layout, lua_process_universe(target->process, 0)->vm->layout.name,
 		       LAYOUT_NAME_MAX);

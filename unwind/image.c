@@ -268,11 +268,18 @@ void image_add_universe(struct image *image, uint64_t g, const struct vm_code *v
 	image->universes[image->universe_count++] = universe;
 }
 
-static void image_forget_universes(struct image *image)
+/* vm is NULL for those of all. */
+void image_forget_universes(struct image *image, const struct vm_code *vm)
 {
-	for (size_t i = 0; i < image->universe_count; i++)
-		free_universe(image->universes[i]);
-	image->universe_count = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < image->universe_count; i++) {
+		if (vm && image->universes[i]->vm != vm)
+			image->universes[kept++] = image->universes[i];
+		else
+			free_universe(image->universes[i]);
+	}
+	image->universe_count = kept;
 }
 
 size_t image_universe_count(const struct image *image)
@@ -307,7 +314,7 @@ void image_free(struct image *image)
 		return;
 	free_modules(image);
 	page_cache_free(image->text);
-	image_forget_universes(image);
+	image_forget_universes(image, NULL);
 	free(image->universes);
 	free(image);
 }

@@ -1,5 +1,6 @@
 #include "unwind/request.h"
 
+#include <elf.h>
 #include <string.h>
 
 #include "unwind/dynamic_symbol.h"
@@ -38,13 +39,14 @@ static const struct {
 
 enum { PHASES = sizeof(phases) / sizeof(phases[0]) };
 
-bool request_layout_find(struct memory *memory, uint64_t base, struct request_layout *ret_layout)
+bool request_layout_find(struct memory *memory, uint16_t machine, uint64_t base,
+			 struct request_layout *ret_layout)
 {
 	uint8_t bytes[CODE_BYTES];
 	struct request_code code;
 	uint64_t function, module, index;
 
-	if (!dynamic_symbol_find(memory, base, "ngx_http_lua_ffi_get_phase", &function) ||
+	if (machine != EM_X86_64 || !dynamic_symbol_find(memory, base, "ngx_http_lua_ffi_get_phase", &function) ||
 	    memory_read(memory, function, bytes, sizeof(bytes)) != MEMORY_OK ||
 	    !request_code_read(bytes, sizeof(bytes), function, &code))
 		return false;

@@ -35,12 +35,16 @@ struct request_code {
 	unsigned int context_size;
 };
 
-/* By machine (request_code_x86_64.c). False if it is no such code. */
+/* Of x86-64 (request_code_x86_64.c). False if it is no such code. */
 bool request_code_read(const uint8_t *code, size_t length, uint64_t address,
 		       struct request_code *ret_code);
 
-/* Is the module mapped at base lua-nginx-module, or the nginx that it is linked into? */
-bool request_layout_find(struct memory *memory, uint64_t base, struct request_layout *ret_layout);
+/*
+ * Is the module mapped at base lua-nginx-module, or the nginx that it is linked
+ * into? machine: EM_X86_64; of others, the code cannot be read.
+ */
+bool request_layout_find(struct memory *memory, uint16_t machine, uint64_t base,
+			 struct request_layout *ret_layout);
 
 /*
  * The phase of the request at the address, while the target holds still: a

@@ -25,7 +25,7 @@
 #include "unwind/symbols.h"
 
 enum {
-	STATES_MAX = 256,	/* of one VM, found at one look */
+	STATES_MAX = IMAGE_UNIVERSES_MAX,	/* of one VM, found at one look */
 	/*
 	 * It takes milliseconds, so it is tried while the target runs: an
 	 * object in the middle of a change fails it then, but nothing passes
@@ -35,6 +35,9 @@ enum {
 	SETTLE_TRIES_RUNNING = 8,
 	SETTLE_TRIES_MAX = 50,
 	HEAD_BYTES = 1024,	/* by which a file is told from another one */
+	/* Stacks that do not fit: of fewer, every layout leaves something open. */
+	DOUBTS_MIN = 3,
+	DOUBT_ONE_IN = 20,
 };
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
@@ -45,8 +48,12 @@ struct looked_at {
 	char *path;
 	struct file_identity *identity;	/* NULL: what is found out is this process's alone */
 	struct known_vm known;
-	unsigned int tries;
-	uint64_t states[STATES_MAX];
+	unsigned int tries;	/* that failed in a row, while the target was held */
+	/* Since the layout was confirmed last, of stacks with its frames; how many may not fit until the next look. */
+	uint64_t samples, doubts, doubts_until_look;
+	uint64_t doubted;	/* the state whose objects are to be looked at while held; 0 if none */
+	size_t turn;
+	uint64_t *states;	/* room for STATES_MAX; NULL until they are looked for */
 	size_t state_count;
 	struct looked_at *next;
 };
@@ -175,6 +182,7 @@ void lua_process_close(struct lua_process *process)
 
 		process->looked_at = one->next;
 		free(one->identity);
+		free(one->states);
 		free(one->path);
 		free(one);
 	}
@@ -329,7 +337,8 @@ static void recognise(struct lua_process *process, struct looked_at *one)
 	take_over(process, one);
 	if (one->known.status != RECOGNISE_UNREADABLE)
 		return;
-	one->known.has_requests = request_layout_find(process->memory, one->base, &requests);
+	one->known.has_requests = request_layout_find(process->memory, process->machine,
+						      one->base, &requests);
 	one->known.status = process->given
 		? recognise_vm_as(process->memory, process->machine, one->base, process->given,
 				  process->given_is_trusted, keep_verdict, one, &one->known.vm)
@@ -428,7 +437,7 @@ static void find_request_layout(struct lua_process *process)
 
 	for (const struct looked_at *one = process->looked_at; one && !layout.known; one = one->next)
 		if (one->known.has_requests)
-			request_layout_find(process->memory, one->base, &layout);
+			request_layout_find(process->memory, process->machine, one->base, &layout);
 	image_set_request_layout(process->image, &layout);
 }
 
@@ -470,11 +479,25 @@ static bool may_hold_states(const struct mapping *mapping)
 	       mapping->inode == 0;
 }
 
+static void add_states(struct lua_process *process, struct looked_at *one, uint64_t begin, uint64_t end)
+{
+	size_t room = STATES_MAX - one->state_count;
+	size_t found = recognise_states(process->memory, &one->known.vm, begin, end,
+					one->states + one->state_count, room);
+
+	one->state_count += found < room ? found : room;
+}
+
 static void find_states(struct lua_process *process, struct looked_at *one)
 {
-	int pages = process->core ? -ENOENT : resident_open(process->pid);
+	int pages;
 
 	one->state_count = 0;
+	if (!one->states)
+		one->states = calloc(STATES_MAX, sizeof(*one->states));
+	if (!one->states)
+		return;
+	pages = process->core ? -ENOENT : resident_open(process->pid);
 	for (size_t i = 0; i < maps_count(process->maps); i++) {
 		const struct mapping *mapping = maps_at(process->maps, i);
 		uint64_t at = mapping->begin, begin, end;
@@ -482,9 +505,7 @@ static void find_states(struct lua_process *process, struct looked_at *one)
 		if (!may_hold_states(mapping))
 			continue;
 		while (resident_next(pages, &at, mapping->end, &begin, &end))
-			one->state_count += recognise_states(lua_process_memory(process), &one->known.vm,
-							     begin, end, one->states + one->state_count,
-							     STATES_MAX - one->state_count);
+			add_states(process, one, begin, end);
 	}
 	if (pages >= 0)
 		close(pages);
@@ -499,23 +520,30 @@ static bool is_open(const struct looked_at *one)
 }
 
 /* The self-tests look at thousands of small things. */
-static bool confirm(struct lua_process *process, struct looked_at *one)
+static bool confirm(struct lua_process *process, struct looked_at *one, uint64_t g)
 {
 	struct page_cache *cache = page_cache_new(process->memory);
-	bool confirmed = cache && recognise_settle(page_cache_memory(cache), &one->known.vm,
-						   one->states[0], keep_verdict, one) == RECOGNISE_OK;
+	bool confirmed = cache && recognise_settle(page_cache_memory(cache), &one->known.vm, g,
+						   keep_verdict, one) == RECOGNISE_OK;
 
 	page_cache_free(cache);
 	return confirmed;
 }
 
+static bool is_trusted(const struct lua_process *process)
+{
+	return process->given && process->given_is_trusted;
+}
+
+/* One state may just be opened, closed, or have no trace: each gets its turn. */
 static bool settle(struct lua_process *process, struct looked_at *one)
 {
-	bool trusted = process->given && process->given_is_trusted;
+	uint64_t g = one->states[one->turn++ % one->state_count];
 
-	if (!trusted && !confirm(process, one))
+	if (!is_trusted(process) && !confirm(process, one, g))
 		return false;
 	one->known.settled = true;
+	one->tries = 0;
 	pass_on(process, one);
 	add_universes(process, one);
 	return true;
@@ -548,9 +576,101 @@ bool lua_process_needs_settling(const struct lua_process *process)
 	return false;
 }
 
+/*---- Doubts ----*/
+
+/* Does the stack look as one does if the layout is wrong? */
+static bool speaks_against_layout(const struct merged_stack *stack)
+{
+	static const bool against[LOST_COUNT] = {
+		[LOST_NO_VM_FRAME] = true,
+		[LOST_UNREADABLE] = true,
+		[LOST_BROKEN_CHAIN] = true,
+		[LOST_HALF_DONE] = true,
+		[LOST_IN_TRACE] = true,
+	};
+
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LOST && against[stack->frames[i].lost])
+			return true;
+	return false;
+}
+
+static bool is_doubtful(const struct looked_at *one)
+{
+	return one->doubts >= DOUBTS_MIN && one->doubts > one->doubts_until_look &&
+	       one->doubts * DOUBT_ONE_IN > one->samples;
+}
+
+/* From then on it takes more for another look, which costs milliseconds. */
+static void dispel_doubts(struct looked_at *one)
+{
+	one->doubts_until_look = 2 * one->doubts;
+	one->samples = one->doubts = one->doubted = 0;
+	one->tries = 0;
+}
+
+/* The VM of the thread captured last, if its layout is held to be right. */
+static struct looked_at *running_vm(const struct lua_process *process, uint64_t *ret_g)
+{
+	const struct capture *capture = &process->capture;
+	const struct lua_universe *universe =
+		capture->thread_count ? capture->threads[0].universe :
+		capture->universe_count ? capture->universes[0].universe : NULL;
+
+	for (struct looked_at *one = process->looked_at; universe && one; one = one->next) {
+		if (&one->known.vm == universe->vm && one->known.settled) {
+			*ret_g = universe->g;
+			return one;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * What a stack says of the layout. The objects are looked at while the target
+ * runs; a layout that they do not confirm then is looked at when it is held next.
+ */
+static void weigh_stack(struct lua_process *process)
+{
+	uint64_t g;
+	struct looked_at *one = running_vm(process, &g);
+
+	if (!one || is_trusted(process))
+		return;
+	one->samples++;
+	if (!speaks_against_layout(&process->stack))
+		return;
+	one->doubts++;
+	if (!is_doubtful(one) || one->doubted)
+		return;
+	if (confirm(process, one, g))
+		dispel_doubts(one);
+	else
+		one->doubted = g;
+}
+
+/* While the target is held. */
+static void look_again(struct lua_process *process, struct looked_at *one)
+{
+	if (!is_doubtful(one) ||
+	    !recognise_is_state(process->memory, &one->known.vm, one->doubted) ||
+	    confirm(process, one, one->doubted)) {
+		dispel_doubts(one);
+		return;
+	}
+	if (++one->tries < SETTLE_TRIES_MAX)
+		return;
+	one->known.status = RECOGNISE_UNKNOWN_LAYOUT;
+	image_forget_universes(process->image, &one->known.vm);
+	process->capture.thread_count = process->capture.universe_count = 0;
+	process->stack.count = 0;
+}
+
 void lua_process_settle(struct lua_process *process)
 {
 	for (struct looked_at *one = process->looked_at; one; one = one->next) {
+		if (one->known.status == RECOGNISE_OK && one->doubted)
+			look_again(process, one);
 		if (!is_open(one) || one->known.settled || settle(process, one))
 			continue;
 		if (++one->tries == SETTLE_TRIES_MAX)
@@ -696,6 +816,8 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 
 	if (error)
 		return error;
+	if (!process->capture.running)
+		weigh_stack(process);
 	*ret_state = process->stack.vm_state;
 	return namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }

@@ -58,7 +58,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough);
  * that were found are not used. Settling does nothing where nothing is open.
  */
 bool lua_process_needs_settling(const struct lua_process *process);
-void lua_process_settle(struct lua_process *process);
+void lua_process_settle(struct lua_process *process);	/* and look again at a layout that is in doubt */
 
 /* A module with a VM whose layout is known, or with one that is not. */
 struct lua_module {
@@ -109,6 +109,8 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 
 /*
  * Frames of the thread captured last, leaf first; valid until the next call.
+ * Where many of them do not fit, the layout is confirmed anew, and if it is not
+ * when the target is held time and again (lua_process_settle()), not used any more.
  * ret_state tells what its VM was doing. 0 or -ENOMEM.
  */
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,

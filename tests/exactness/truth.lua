@@ -18,6 +18,8 @@
 local name, jit_mode, rounds = arg[1], arg[2], tonumber(arg[3])
 local position = { 0 }
 local learning = false
+local hook	-- the program's own
+local observe
 
 local function read(path)
 	local file = assert(io.open(path))
@@ -60,8 +62,14 @@ end
 local parents = setmetatable({}, { __mode = "k" })
 local last, last_stack = "main", ""
 
+-- The main coroutine is nil to some builds, and told apart by a second result of others.
+local function running()
+	local thread, is_main = coroutine.running()
+	return not is_main and thread or "main"
+end
+
 local function stack_text(level)
-	local thread = coroutine.running() or "main"
+	local thread = running()
 	local frames = {}
 	if thread ~= last and thread ~= "main" and
 	   (last == "main" or coroutine.status(last) == "normal") then
@@ -69,7 +77,9 @@ local function stack_text(level)
 	end
 	local info = debug.getinfo(level, "Slf")
 	while info do
-		table.insert(frames, 1, frame_text(info))
+		if info.func ~= observe then	-- which calls the program's hook
+			table.insert(frames, 1, frame_text(info))
+		end
 		level = level + 1
 		info = debug.getinfo(level, "Slf")
 	end
@@ -93,18 +103,24 @@ local function log(text)
 	end
 end
 
-local function observe()
+function observe(event)
 	log(stack_text(3))
+	if hook and event == "line" then
+		hook()
+	end
 end
 
--- Where no hook is called, in finalizers, a program tells its position by calling this.
+-- Where no hook is called, in finalizers and hooks, a program tells its position by calling this.
 local here_frame
 local function here() if learning then local text = stack_text(3); log(text); log(text .. here_frame); log(text) end end
 here_frame = (";%s:%d:%d"):format("truth.lua", debug.getinfo(here).linedefined, debug.getinfo(here).linedefined)
 
+-- A hook of the program's own, at each line; none for nil.
+local function sethook(own) if learning then hook = own else return debug.sethook(own, own and "l") end end
+
 ---- Running
 
-local environment = setmetatable({ position = position, here = here }, { __index = _G })
+local environment = setmetatable({ position = position, here = here, sethook = sethook }, { __index = _G })
 local source = number_lines(read("programs/" .. name .. ".lua"))
 local body = setfenv(assert(loadstring("local position, here = position, here; " .. source,
 				       "@" .. name .. ".lua")), environment)()
@@ -118,7 +134,7 @@ end
 local function learn()
 	jit.off()
 	learning = true
-	debug.sethook(observe, "", 1)
+	debug.sethook(observe, "l", 1)
 end
 
 local function tell()

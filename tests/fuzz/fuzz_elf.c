@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	module = image_module(image, 0);
 	elf_image_open(&mapped.memory, BASE, &elf);
 	dynamic_symbol_find(&mapped.memory, BASE, "ngx_http_lua_ffi_get_phase", &address);
-	request_layout_find(&mapped.memory, BASE, &request);
+	request_layout_find(&mapped.memory, EM_X86_64, BASE, &request);
 	recognise_vm(&mapped.memory, EM_X86_64, BASE, NULL, NULL, &vm);
 	recognise_vm(&mapped.memory, EM_AARCH64, BASE, NULL, NULL, &vm);
 	image_unwind_table(image, module);

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGES = HERE.parent.parent / "build/packages"
@@ -49,6 +50,14 @@ NAMES = [
     "_ZN3foo3barIiEEvT_", "_RNvC6_123foo3bar", "_ZN4core3ptr13drop_in_place17h0123456789abcdefE",
     "@/usr/local/share/lua/5.1/kong/plugins/rate-limiting/init.lua", "=content_by_lua(nginx.conf:24)",
     "evil;\\n\\x1b[31m</script><b>\\xff\\u202e\\xc3\\xa9\\xf0\\x9f\\x98\\x80",
+]
+
+COMMAND_LINES = [
+    "record -p 12,13 -d 1h30m -r 997 -o out.svg --stats stats.json --native all --traces --lines",
+    "record --name ^nginx --subprocesses -f folded -- luajit test.lua",
+    "report a.ljspy b.ljspy --since 20m --until 25m --include ^access|log --exclude [[:alpha:]]+\\.so --min-percent 0.5%",
+    "report a.ljspy --state running,gc --pid 1 --tid 2,3 --thread worker --by module --merge-recursion -o x.pb.gz",
+    "diff a.ljspy b.ljspy --lines -o diff.svg", "dump --core core.1 --json", "top -p 1 --help", "info -p 1 --layout a",
 ]
 
 
@@ -126,7 +135,7 @@ def take_images(build):
 
 def seeds(build):
     """Pairs of target and bytes."""
-    library = [compiled(LIBRARY, "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", *more)
+    library = [compiled(LIBRARY, "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id", *more)
                for more in ((), ("-s",), ("-g",), ("-Wl,--no-eh-frame-hdr",), ("-Wl,--hash-style=sysv",))]
     structures = [compiled(STRUCTURES, "-g", "-c", *more)
                   for more in ((), ("-gdwarf-4",), ("-gz",), ("-fdebug-types-section",))]
@@ -137,6 +146,8 @@ def seeds(build):
         records = made(["zstd", "-dc"], input=recording)[:4000]
         for number in range(24):
             yield "recording", bytes([number, number * 37 & 0xfe, 2]) + records
+    for line in COMMAND_LINES:
+        yield "arguments", b"".join(word.encode() + b"\0" for word in line.split())
     for name in NAMES:
         yield "names", b"\x19" + name.encode().decode("unicode_escape").encode("latin-1", "ignore")
     for number, file in enumerate(("maps", "stat", "status", "cmdline", "statm", "syscall", "schedstat", "comm")):
@@ -147,6 +158,10 @@ def seeds(build):
         code = re.search(rb"\xe8....", file, re.DOTALL)
         for target in ("elf", "symbols"):
             yield target, struct.pack("<H", (code.start() if code else 0x1000) & 0xffff) + file
+        build_id = re.search(rb"\x14\x00\x00\x00\x03\x00\x00\x00GNU\x00(.{20})", file, re.DOTALL)[1]
+        for bits, identity in ((1, b""), (2, b""), (1, build_id), (2, build_id)):
+            yield "debug_file", bytes([bits, len(identity)]) + identity + struct.pack("<I", zlib.crc32(file)) \
+                + b"/usr/lib/x86_64-linux-gnu/libz.so.1\0libz.debug\0" + file
     for file in structures:
         yield "dwarf_layout", file
     for image in images:

@@ -8,6 +8,7 @@ checks is printed at the end; whatever fails in it fails as a test.
 """
 
 import collections
+import os
 import re
 import signal
 import subprocess
@@ -21,6 +22,7 @@ import stacks
 
 PROBE = builds.OBJECTS / "probe"
 HOST = builds.OBJECTS / "host"
+MUTATIONS = builds.OBJECTS.parent / "unit/test_layout_mutations"
 ENOUGH_SAMPLES = 50
 TESTS = ("state", "strings", "objects", "JIT state", "traces")
 PROGRAMS = {program.name: program for program in stacks.all_programs()}
@@ -145,6 +147,20 @@ def test_lines_are_those_of_the_calls(build, run, tmp_path, note_build):
     recording = record(run, "lines", "off", tmp_path, "--lines")
     assert not stacks.line_complaints(recording.samples)
     note_build(build, lines=recording.stats["samples"])
+
+
+@pytest.mark.builds
+@pytest.mark.parametrize("source", [source for source in builds.SOURCES if not source.shared], ids=str)
+def test_wrong_offsets_are_found_out(source):
+    """Of every field, in every generation (tests/unit/test_layout_mutations.c)."""
+    try:
+        (executable,) = source.prepare().command
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    done = subprocess.run([MUTATIONS], cwd=packages.ROOT, env=dict(os.environ, LJSPY_TEST_LUAJIT=str(executable)),
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "skipped" not in done.stdout + done.stderr
 
 
 def test_other_machine_is_said_to_be_one():

@@ -33,6 +33,13 @@ def test_release_that_it_is_not_is_refused(target, command, release):
     assert not result.stdout
 
 
+def test_release_that_a_command_is_not(tmp_path):
+    command = [ljspy.luajit("luajit"), "-e", "local t = os.clock() while os.clock() < t + 1 do end"]
+    result = ljspy.run("record", "-o", tmp_path / "out", "-f", "folded", "--layout", "debian-trixie-luajit", "--", *command)
+    assert result.returncode == ljspy.WITH_ERRORS
+    assert "its Lua is not shown: layout given: the code contradicts it" in result.stderr
+
+
 @pytest.mark.parametrize(
     "text, complaint",
     [("g.vmstate = many\n", "line 1"), ("gc64 = yes\nno such thing\n", "line 2"), ("g.nonsense = 4\n", "no such field")],

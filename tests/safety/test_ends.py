@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import pathlib
 import pty
 import signal
 import subprocess
@@ -85,6 +86,54 @@ def test_killed_target_that_nobody_waits_for(busy, tmp_path):
     recording = recorder.finish()
     assert ljspy.status_field(busy.pid, "State") == "Z"
     assert recording.samples
+    assert "ended early" in recording.run.stderr
+
+
+def memory_group():
+    """The directory of this process's memory cgroup, and its file for the limit."""
+    for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            return pathlib.Path(f"/sys/fs/cgroup/memory{path}"), "memory.limit_in_bytes"
+    return pathlib.Path(f"/sys/fs/cgroup{path}"), "memory.max"
+
+
+@pytest.fixture
+def little_memory():
+    """A cgroup that has too little for a program that grows."""
+    parent, limit = memory_group()
+    group = parent / f"ljspy-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as reason:
+        pytest.skip(f"no memory cgroup can be made: {reason}")
+    try:
+        if not (group / limit).exists():
+            pytest.skip("the memory cgroup limits no memory")
+        (group / limit).write_text(str(64 << 20))
+        yield group
+    finally:
+        ljspy.wait_until(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+
+
+def test_target_out_of_memory(little_memory, tmp_path):
+    source = """
+        local function heavy() local sum = 0 for i = 1, 1e5 do sum = sum + i % 7 end return sum end
+        io.write("ready\\n") io.flush()
+        io.read()
+        while os.clock() < 1 do local sum = heavy() end
+        local kept = {}
+        while true do kept[#kept + 1] = ("x"):rep(1e6) .. #kept end
+    """
+    with ljspy.Target([ljspy.luajit("luajit"), "-e", source]).wait_ready() as target:
+        (little_memory / "cgroup.procs").write_text(str(target.pid))
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50)
+        ljspy.wait_traced(target.pid)
+        target.write("\n")
+        recording = recorder.finish()
+        assert target.process.wait() == -signal.SIGKILL
+    assert ljspy.weight_of(recording.samples, ljspy.has_frame("heavy")) > 0
     assert "ended early" in recording.run.stderr
 
 

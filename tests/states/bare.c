@@ -2,7 +2,7 @@
  * bare: a state as game servers and sandboxes open it, without the standard
  * libraries or with few of them, and with functions of the program's own.
  *
- * usage: bare none|some SECONDS
+ * usage: bare none|some|many SECONDS (many: states without any, all but one of which do nothing)
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+enum { IDLE = 400 };
 
 static const char program[] =
 	"local function work() local sum = 0\n"
@@ -43,6 +45,8 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 1;
+	for (int i = 0; i < IDLE && strcmp(argv[1], "many") == 0; i++)
+		luaL_newstate();
 	L = luaL_newstate();
 	if (strcmp(argv[1], "some") == 0)
 		open_some(L);

@@ -98,7 +98,7 @@ def test_each_thread_is_shown_with_its_own_state(target):
                 assert len(numbers) <= 1 and all(THREADS <= n < THREADS + IN_TURN for n in numbers), dump
 
 
-@pytest.mark.parametrize("libraries", ["none", "some"])
+@pytest.mark.parametrize("libraries", ["none", "some", "many"])
 def test_state_without_the_standard_libraries(libraries, tmp_path):
     calls = ["main chunk bare.lua", "run bare.lua:5", "work bare.lua:1"]
     with ljspy.Target([compiled("bare", tmp_path), libraries, 30]).wait_ready() as target:

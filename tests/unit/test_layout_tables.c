@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "luajit-layouts/relations.h"
 #include "luajit-layouts/release.h"
 #include "luajit-layouts/tables.h"
 
@@ -106,22 +107,19 @@ static void no_two_rows_of_a_mode_are_the_same(void **state)
 
 static void check_relations(enum layout_group group, const struct layout_row *row)
 {
-	const struct layout *offsets = &row->offsets;
-	int32_t pointer = row->modes == LAYOUT_MODE(LAYOUT_I386) ? 4 : 8;
+	const unsigned narrow = LAYOUT_MODE(LAYOUT_I386) | LAYOUT_MODE(LAYOUT_X64_GC32);
+	struct layout offsets = row->offsets;
+	const char *moved;
 
-	if (group == LAYOUT_GROUP_JIT) {
-		assert_int_equal(offsets->J_sizetrace, offsets->J_trace + pointer + 4);
-		assert_int_equal(offsets->J_exitno, offsets->J_parent + 4);
-		assert_int_equal(offsets->J_szmcarea, offsets->J_mcarea + 3 * pointer);
-		assert_int_equal(offsets->J_pc, offsets->J_L + pointer);
-		assert_int_equal(offsets->J_pt, offsets->J_L + 3 * pointer);
-	}
-	if (group == LAYOUT_GROUP_TRACE) {
-		assert_int_equal(row->mcofs, offsets->SnapShot_mcofs != LAYOUT_ABSENT);
-		assert_int_equal(offsets->SnapShot_count, offsets->SnapShot_nent + 1);
-	}
+	offsets.gc64 = (row->modes & narrow) == 0;
+	assert_true(offsets.gc64 || (row->modes & ~narrow) == 0);
+	moved = relations_broken(&offsets, row->modes == LAYOUT_MODE(LAYOUT_I386) ? 4 : 8);
+	if (moved != NULL)
+		fail_msg("%s: %s is not where it is in the others", row->name, moved);
+	if (group == LAYOUT_GROUP_TRACE)
+		assert_int_equal(row->mcofs, offsets.SnapShot_mcofs != LAYOUT_ABSENT);
 	if (group == LAYOUT_GROUP_GLOBAL)
-		assert_int_equal(offsets->g_strnum, offsets->g_strmask + 4);
+		assert_int_equal(offsets.g_strnum, offsets.g_strmask + 4);
 }
 
 static void fields_that_go_together_do(void **state)

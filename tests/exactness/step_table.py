@@ -1,0 +1,87 @@
+"""make exactness-builds: every program, stepped through on every build of LuaJIT
+there is in the tests: with the JIT compiler off and on, how many stacks were
+judged, how many said that a part is lost, and how many were wrong. Fails if one was.
+
+    step_table.py EXACTNESS STEPS
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS), str(TESTS / "layouts")]
+import builds
+import packages
+import test_exactness as exactness
+
+# These need the FFI.
+WITH_FFI = ("callbacks", "ffi")
+
+
+def luajits():
+    """Those that are programs, and run scripts."""
+    for build in (*builds.PROGRAMS, *builds.SOURCES):
+        if isinstance(build, builds.Source) and not build.shared:
+            yield build
+        elif isinstance(build, builds.Program) and build.path.endswith("/luajit"):
+            yield build
+
+
+def program(run, directory, number):
+    """One file that runs it: those of other releases come with a loader and libraries."""
+    if len(run.command) == 1:
+        return run.command[0]
+    script = pathlib.Path(directory) / str(number)
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, run.command))} "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def step(judge, luajit, name, jit, steps):
+    """How many were judged, wrong and lost."""
+    done = subprocess.run([judge, "step", luajit, name, jit, steps], cwd=exactness.HERE, capture_output=True,
+                          text=True, check=False)
+    row = exactness.ROW.match(done.stdout)
+    if not row:
+        raise RuntimeError(f"{luajit} {name}: {done.stderr}")
+    if int(row[2]):
+        print(f"{luajit}: {done.stdout}{done.stderr[:2000]}", file=sys.stderr, flush=True)
+    return [int(number) for number in row.groups()]
+
+
+def cells(totals):
+    judged, wrong, lost = totals
+    return f"{judged:,} | {wrong} | {100 * lost / judged:.2f} %"
+
+
+def main():
+    judge, steps = sys.argv[1:]
+    judged = wrong = 0
+    print("| build | off: stacks | wrong | lost | on: stacks | wrong | lost |\n|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as directory, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for number, build in enumerate(luajits()):
+            try:
+                run = build.prepare()
+            except packages.Unavailable as reason:
+                print(f"{build}: not to be had: {reason}", file=sys.stderr)
+                continue
+            luajit = program(run, directory, number)
+            names = [name for name in exactness.PROGRAMS
+                     if name not in WITH_FFI or "DISABLE_FFI" not in str(build)]
+            row = []
+            for jit in ("off", "on") if run.jit else ("off",):
+                counts = pool.map(lambda name: step(judge, luajit, name, jit, steps), names)
+                row.append([sum(column) for column in zip(*counts)])
+            judged += sum(totals[0] for totals in row)
+            wrong += sum(totals[1] for totals in row)
+            print(f"| {build} | {' | '.join(map(cells, row))}{'' if run.jit else ' | | |'} |", flush=True)
+    print(f"{judged:,} stacks, {wrong} wrong")
+    sys.exit(wrong > 0)
+
+
+main()
