@@ -376,14 +376,23 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 	}
 }
 
-/* coroutine.resume and its like keep the coroutine that has just left in PC while they take its results. */
-static void add_switching_thread(struct capture *capture, struct capture_hints *hints,
-				 const struct vm_code *vm)
+/*
+ * coroutine.resume and its like hand the coroutine over in CARG1, and keep the one
+ * that has just left in PC while they take its results.
+ */
+static void add_switching_threads(struct capture *capture, struct capture_hints *hints,
+				  const struct vm_code *vm)
 {
-	for (size_t u = 0; u < capture->universe_count; u++)
-		if (capture->universes[u].universe->vm == vm)
-			add_thread(capture, hints, capture->universes[u].universe,
-				   vm_registers(&capture->registers).pc);
+	const struct vm_registers registers = vm_registers(&capture->registers);
+
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		struct lua_universe *universe = capture->universes[u].universe;
+
+		if (universe->vm != vm)
+			continue;
+		add_thread(capture, hints, universe, registers.pc);
+		add_thread(capture, hints, universe, registers.argument);
+	}
 }
 
 /*
@@ -442,7 +451,7 @@ static void capture_threads(struct capture *capture, const struct image *image,
 
 	if (image_classify(image, capture->registers.rip, &module) == CODE_VM) {
 		add_interpreted_threads(capture, hints, module->vm);
-		add_switching_thread(capture, hints, module->vm);
+		add_switching_threads(capture, hints, module->vm);
 	}
 	for (size_t u = 0; u < capture->universe_count; u++) {
 		const struct universe_view *view = &capture->universes[u];

@@ -28,6 +28,7 @@ struct vm_registers {
 	uint64_t base;
 	uint64_t pc;
 	uint64_t kept_base;	/* where calls that do not store L->base keep BASE */
+	uint64_t argument;	/* CARG1: the thread, when the VM or C is called */
 };
 
 struct vm_registers vm_registers(const struct registers *registers);

@@ -52,6 +52,7 @@ struct vm_registers vm_registers(const struct registers *registers)
 		.base = registers->rdx,
 		.pc = registers->rbx,
 		.kept_base = registers->rbp,
+		.argument = registers->rdi,
 	};
 }
 

@@ -19,8 +19,8 @@ import builds
 import packages
 import test_exactness as exactness
 
-# These need the FFI.
-WITH_FFI = ("callbacks", "ffi")
+WITH_FFI = [name for name in exactness.PROGRAMS
+            if 'require("ffi")' in (exactness.HERE / f"programs/{name}.lua").read_text()]
 
 
 def luajits():
