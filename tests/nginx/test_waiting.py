@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import socket
 import threading
 import time
@@ -16,7 +17,7 @@ import stacks
 pytestmark = pytest.mark.usefixtures("built")
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "turns.lua"
-BLOCKED_MS = 300
+BLOCKED_MS = 500
 
 
 def record(directory, *arguments):
@@ -70,7 +71,7 @@ http {
 		} }
 		location /blocks { content_by_lua_block {
 			local begin = 0
-			os.execute("sleep 0.3")
+			os.execute("sleep 0.5")
 			ngx.print("done")
 		} }
 		location /waits {
@@ -97,8 +98,7 @@ def test_blocking_line_of_nginx_is_found_first(tmp_path):
         def ask():
             while not over.is_set():
                 server.get("/quick")
-                if len(asked) % 10 == 5:
-                    server.get("/blocks")
+                server.get("/blocks")
                 asked.append(1)
 
         client = threading.Thread(target=ask)
@@ -110,7 +110,7 @@ def test_blocking_line_of_nginx_is_found_first(tmp_path):
             client.join()
     assert_found_first(found, samples, 3)
     assert found["lines"][0]["phase"] == "content"
-    assert found["lines"][0]["turns"] <= len(asked) // 10 + 1    # its clock tells nginx's turns apart
+    assert found["lines"][0]["turns"] <= len(asked) + 1    # its clock tells nginx's turns apart
 
 
 def answer_slowly(listener):
@@ -139,6 +139,5 @@ def test_requests_wait_at_a_line_of_their_phase(tmp_path):
     upstream.join()
     assert result.returncode == ljspy.OK, result.stderr
     result = ljspy.run("report", recording, "-f", "folded", "--by", "phase")
-    waits = [line.split(";") for line in result.stdout.splitlines()]
-    assert {wait[0] for wait in waits} == {"content"}, result.stdout
-    assert any("content_by_lua(nginx.conf:" in wait[1] and wait[-1].startswith("receive [") for wait in waits), result.stdout
+    waits = [line for line in result.stdout.splitlines() if "receive [" in line]
+    assert waits and all(re.match(r"content;main chunk content_by_lua\(nginx.conf:\d+\);", wait) for wait in waits), result.stdout

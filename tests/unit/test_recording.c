@@ -396,7 +396,7 @@ static void records_that_make_no_sense_are_damage(void **state)
 		CASE("\x04\x80\x80\x80\x80\x08\0\0\0"),		/* a pid of 32 bits */
 		CASE("\x05\0\0\0\0\0\0\0"),			/* a sample without a thread */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\x01\0\0\0\0"),	/* a stack that is not defined */
-		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x05\0\0\0"),	/* states that are none */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x06\0\0\0"),	/* states that are none */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x50\0\0\0"),
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x01\0\0"),	/* a phase that is not defined */
 		CASE("\x07\0\x01\x80\x0f\x01"),			/* a bucket that is not there */
