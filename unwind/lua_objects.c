@@ -45,6 +45,7 @@ struct lua_objects {
 	struct proto_entry *retired;	/* replaced during this snapshot, chained by hh.next */
 	uint64_t snapshot;		/* number of the present one */
 	uint64_t next_serial;
+	size_t proto_bytes;		/* that are held of prototypes */
 	bool overfull;
 	struct proto_entry **by_address;	/* those of the present snapshot */
 	size_t by_address_count, by_address_size;
@@ -54,6 +55,11 @@ struct lua_objects {
 struct lua_objects *lua_objects_new(void)
 {
 	return calloc(1, sizeof(struct lua_objects));
+}
+
+static size_t held(const struct proto_entry *entry)
+{
+	return sizeof(*entry) + entry->proto.size + strlen(entry->proto.chunkname);
 }
 
 static void free_proto(struct proto_entry *entry)
@@ -69,6 +75,7 @@ static void free_retired(struct lua_objects *objects)
 		struct proto_entry *entry = objects->retired;
 
 		objects->retired = entry->hh.next;
+		objects->proto_bytes -= held(entry);
 		free_proto(entry);
 	}
 }
@@ -94,6 +101,7 @@ static void forget_all(struct lua_objects *objects)
 	}
 	HASH_ITER(hh, objects->protos, proto, next_proto) {
 		HASH_DEL(objects->protos, proto);
+		objects->proto_bytes -= held(proto);
 		free_proto(proto);
 	}
 	free_retired(objects);
@@ -136,7 +144,8 @@ void lua_objects_begin(struct lua_objects *objects)
 	forget_upvalues(objects);
 	free_retired(objects);
 	if (objects->overfull || HASH_COUNT(objects->functions) > LUA_OBJECTS_MAX ||
-	    HASH_COUNT(objects->protos) > LUA_OBJECTS_MAX)
+	    HASH_COUNT(objects->protos) > LUA_OBJECTS_MAX ||
+	    objects->proto_bytes > LUA_OBJECTS_BYTES_MAX)
 		forget_all(objects);
 	objects->overfull = false;
 }
@@ -249,6 +258,7 @@ static void add_proto(struct lua_objects *objects, const struct layout *layout,
 	clear_changing_fields(layout, entry->header);
 	memcpy(entry->chunk_header, found->chunk_header, sizeof(entry->chunk_header));
 	entry->chunk = found->chunk;
+	objects->proto_bytes += held(entry);
 	HASH_ADD(hh, objects->protos, proto.address, sizeof(entry->proto.address), entry);
 	mark_seen(objects, entry);
 }

@@ -35,6 +35,7 @@ struct trace_table {
 	uint64_t *protos;
 	size_t proto_count;
 	bool has_path;
+	size_t size;		/* bytes of all of it */
 };
 
 enum { DEPTH_MAX = TRACE_FRAMES_MAX };
@@ -48,6 +49,11 @@ void trace_table_free(struct trace_table *table)
 	free(table->points);
 	free(table->protos);
 	free(table);
+}
+
+size_t trace_table_size(const struct trace_table *table)
+{
+	return table->size;
 }
 
 /*---- Certainty ----*/
@@ -133,6 +139,8 @@ static void keep_proto(struct trace_table *table, const struct proto *proto)
 
 static bool keep_path(struct trace_table *table, const struct trace_path *path)
 {
+	table->size += (path->frame_count + 1) * (sizeof(*table->frames) + sizeof(*table->protos)) +
+		       (path->point_count + 1) * sizeof(*table->points);
 	table->frames = calloc(path->frame_count + 1, sizeof(*table->frames));
 	table->points = calloc(path->point_count + 1, sizeof(*table->points));
 	table->protos = calloc(path->frame_count + 1, sizeof(*table->protos));
@@ -180,6 +188,7 @@ static void keep_snapshots(struct trace_table *table, const struct trace *trace,
 	bool is_counted = is_lowering_known(trace, layout, code);
 	uint32_t snapshot = UINT32_MAX, lowered = 0;
 
+	table->size += code->count * sizeof(*table->rows);
 	table->rows = calloc(code->count, sizeof(*table->rows));
 	if (!table->rows)
 		return;
@@ -255,6 +264,7 @@ struct trace_table *trace_table_new(const struct traces *traces, const struct tr
 
 	if (!table)
 		return NULL;
+	table->size = sizeof(*table);
 	if (trace_code_align(&code, trace, layout, code_bytes, exit_number, context)) {
 		keep_snapshots(table, trace, layout, &code);
 		table->has_path = table->rows &&
@@ -311,15 +321,17 @@ static const struct row *waited_for(const struct trace_table *table, const struc
 size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 			  struct trace_frame *ret_frames, size_t max)
 {
-	const struct row *row = find_row(table, offset);
-	bool called_by_continuation = false;
+	const struct row *row = find_row(table, offset), *waited;
+	bool called_by_continuation = false, is_from_before;
 	size_t count = 0;
 	int32_t at;
 	uint64_t pc;
 
 	if (!row || !table->has_path || row->base_is_unknown)
 		return 0;
-	row = waited_for(table, row, offset);
+	waited = waited_for(table, row, offset);
+	is_from_before = waited->point != row->point;
+	row = waited;
 	at = table->points[row->point].frame;
 	pc = table->points[row->point].pc;
 	while (at >= 0) {
@@ -340,7 +352,7 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 		at = frame->up;
 	}
 	for (size_t i = 0; i < count; i++)
-		ret_frames[i].is_near = count - i > row->certain;
+		ret_frames[i].is_near = count - i > row->certain || (i == 0 && is_from_before);
 	return count;
 }
 

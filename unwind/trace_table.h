@@ -23,6 +23,9 @@ struct trace_table *trace_table_new(const struct traces *traces, const struct tr
 				    const void *context);
 void trace_table_free(struct trace_table *table);
 
+/* Bytes of memory that it takes. */
+size_t trace_table_size(const struct trace_table *table);
+
 /* The prototypes of all its frames; owned by it. */
 const uint64_t *trace_table_protos(const struct trace_table *table, size_t *ret_count);
 

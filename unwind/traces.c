@@ -30,6 +30,7 @@ struct entry {
 	uint8_t *bytes;
 	uint8_t *code;			/* machine code, once the trace was met while executing */
 	struct trace_table *table;	/* made when it is first asked for */
+	size_t held;			/* bytes of all these */
 };
 
 struct traces {
@@ -39,6 +40,7 @@ struct traces {
 	struct entry **sorted;		/* by machine code address */
 	size_t sorted_count;
 	bool is_sorted;
+	size_t held;			/* bytes that the entries hold */
 	uint64_t snapshot;		/* number of the present one */
 	uint64_t exit_stubs[EXIT_GROUPS];	/* J->exitstubgroup */
 };
@@ -48,10 +50,23 @@ struct traces *traces_new(void)
 	return calloc(1, sizeof(struct traces));
 }
 
-static void free_entry(struct entry *entry)
+/* What LuaJIT allows is far less; a target may claim anything. */
+static bool has_room(const struct traces *traces, size_t bytes)
+{
+	return traces->held <= TRACES_BYTES_MAX && bytes <= TRACES_BYTES_MAX - traces->held;
+}
+
+static void hold(struct traces *traces, struct entry *entry, size_t bytes)
+{
+	entry->held += bytes;
+	traces->held += bytes;
+}
+
+static void free_entry(struct traces *traces, struct entry *entry)
 {
 	if (!entry)
 		return;
+	traces->held -= entry->held;
 	trace_table_free(entry->table);
 	free(entry->code);
 	free(entry->bytes);
@@ -63,7 +78,7 @@ void traces_free(struct traces *traces)
 	if (!traces)
 		return;
 	for (uint32_t i = 0; i < traces->size; i++)
-		free_entry(traces->entries[i]);
+		free_entry(traces, traces->entries[i]);
 	free(traces->entries);
 	free(traces->addresses);
 	free(traces->sorted);
@@ -78,7 +93,7 @@ static bool resize(struct traces *traces, uint32_t size)
 	struct entry **entries;
 
 	for (uint32_t i = size; i < traces->size; i++) {
-		free_entry(traces->entries[i]);
+		free_entry(traces, traces->entries[i]);
 		traces->entries[i] = NULL;
 		traces->addresses[i] = 0;
 		traces->is_sorted = false;
@@ -152,7 +167,7 @@ static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot,
 
 		if (address == traces->addresses[i])
 			continue;
-		free_entry(traces->entries[i]);
+		free_entry(traces, traces->entries[i]);
 		traces->entries[i] = NULL;
 		traces->addresses[i] = address;
 		traces->is_sorted = false;
@@ -180,7 +195,7 @@ static void learn(struct traces *traces, struct snapshot *snapshot,
 	struct entry *entry = calloc(1, sizeof(*entry));
 	struct memory_range range = { .address = id->address };
 
-	free_entry(traces->entries[number]);
+	free_entry(traces, traces->entries[number]);
 	traces->entries[number] = NULL;
 	traces->is_sorted = false;
 	if (!entry)
@@ -198,13 +213,14 @@ static void learn(struct traces *traces, struct snapshot *snapshot,
 		.startpc = id->startpc,
 	};
 	range.length = block_size(layout, id);
-	if (range.length) {
+	if (range.length && has_room(traces, range.length)) {
 		snapshot_capture(snapshot, &range, 1);
 		if (range.status == MEMORY_OK && range.copy)
 			entry->bytes = malloc(range.length);
 	}
 	if (entry->bytes && range.copy) {
 		memcpy(entry->bytes, range.copy, range.length);
+		hold(traces, entry, range.length);
 		entry->trace.bytes = entry->bytes;
 		entry->trace.size = range.length;
 	}
@@ -328,18 +344,20 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot,
 }
 
 /* Machine code may be freed with its trace, so it is copied with it. Exits that are patched later do not matter. */
-static void capture_code(struct entry *entry, struct snapshot *snapshot)
+static void capture_code(struct traces *traces, struct entry *entry, struct snapshot *snapshot)
 {
 	struct memory_range range = { .address = entry->trace.mcode, .length = entry->trace.szmcode };
 
-	if (entry->code || range.length > TRACE_CODE_BYTES_MAX)
+	if (entry->code || range.length > TRACE_CODE_BYTES_MAX || !has_room(traces, range.length))
 		return;
 	snapshot_capture(snapshot, &range, 1);
 	if (range.status != MEMORY_OK)
 		return;
 	entry->code = malloc(range.length);
-	if (entry->code)
-		memcpy(entry->code, range.copy, range.length);
+	if (!entry->code)
+		return;
+	memcpy(entry->code, range.copy, range.length);
+	hold(traces, entry, range.length);
 }
 
 const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *snapshot,
@@ -356,7 +374,7 @@ const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *sn
 	}
 	if (!entry || entry->verified != traces->snapshot)
 		return NULL;
-	capture_code(entry, snapshot);
+	capture_code(traces, entry, snapshot);
 	return &entry->trace;
 }
 
@@ -475,7 +493,7 @@ static int exit_number(const void *context, uint64_t target)
 	return exit_of_stub(exits->traces, target);
 }
 
-size_t traces_frames(const struct traces *traces, const struct trace *trace,
+size_t traces_frames(struct traces *traces, const struct trace *trace,
 		     const struct layout *layout, struct lua_objects *objects, uint64_t pc,
 		     struct trace_frame *ret_frames, size_t max)
 {
@@ -488,6 +506,8 @@ size_t traces_frames(const struct traces *traces, const struct trace *trace,
 
 		entry->table = trace_table_new(traces, trace, layout, objects, entry->code,
 					       exit_number, &exits);
+		if (entry->table)
+			hold(traces, entry, trace_table_size(entry->table));
 	}
 	if (entry && entry->table)
 		count = trace_table_frames(entry->table, offset, ret_frames, max);

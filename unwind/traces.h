@@ -21,6 +21,7 @@
 enum {
 	TRACES_MAX = 65535,		/* trace numbers are 16 bits wide */
 	TRACE_BYTES_MAX = 1 << 20,	/* of one GCtrace with its IR and snapshots */
+	TRACES_BYTES_MAX = 64 << 20,	/* of all of them, with what is found out about them */
 	TRACE_FRAMES_MAX = 256,		/* inlined frames; slots are 250 at most (LJ_MAX_JSLOTS) */
 };
 
@@ -32,7 +33,7 @@ struct trace {
 	uint16_t spadjust;
 	uint16_t root;			/* 0 for a root trace */
 	uint64_t startpt, startpc;
-	const uint8_t *bytes;		/* the whole block; NULL if it could not be read */
+	const uint8_t *bytes;		/* the whole block; NULL if it could not be read or kept */
 	size_t size;
 };
 
@@ -110,7 +111,7 @@ struct trace_frame {
  * trace is found out once, from the copy of its machine code that
  * traces_capture_pc() made.
  */
-size_t traces_frames(const struct traces *traces, const struct trace *trace,
+size_t traces_frames(struct traces *traces, const struct trace *trace,
 		     const struct layout *layout, struct lua_objects *objects, uint64_t pc,
 		     struct trace_frame *ret_frames, size_t max);
 

@@ -34,6 +34,7 @@ end
 local function collecting()
 	collectgarbage()
 end
+jit.off(collecting)
 
 -- A new function each time: recorded, optimised, assembled and left again.
 local source = [[
