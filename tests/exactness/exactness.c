@@ -224,6 +224,12 @@ static void refresh_at_times(struct session *session)
 		lua_process_refresh(session->process, false);
 }
 
+/* Calls through the FFI lie behind the interpreter, where there is an FFI. */
+static bool is_in_vm(const struct vm_code *vm, uint64_t pc)
+{
+	return pc >= vm->begin && (pc < vm->end || pc < vm->ffi_call_end);
+}
+
 /* Between the first and the last position of a round, or of all rounds. */
 static int step(struct session *session, unsigned long count)
 {
@@ -245,8 +251,7 @@ static int step(struct session *session, unsigned long count)
 		if (session->in_order && truth_is_followed_to_its_end(session->truth))
 			return 0;
 		refresh_at_times(session);
-		native = registers.rip >= session->universe->vm->begin &&
-			 registers.rip < session->universe->vm->ffi_call_end ? 0 : native + 1;
+		native = is_in_vm(session->universe->vm, registers.rip) ? 0 : native + 1;
 		if (native < NATIVE_WHOLE || native % NATIVE_STRIDE == 0)
 			error = look(session, &registers, position);
 	}

@@ -23,6 +23,11 @@ WITH_FFI = [name for name in exactness.PROGRAMS
             if 'require("ffi")' in (exactness.HERE / f"programs/{name}.lua").read_text()]
 
 
+def has_ffi(build):
+    """One that is linked statically finds no function of the C library."""
+    return "DISABLE_FFI" not in str(build) and "-static" not in str(build)
+
+
 def luajits():
     """Those that are programs, and run scripts."""
     for build in (*builds.PROGRAMS, *builds.SOURCES):
@@ -71,8 +76,7 @@ def main():
                 print(f"{build}: not to be had: {reason}", file=sys.stderr)
                 continue
             luajit = program(run, directory, number)
-            names = [name for name in exactness.PROGRAMS
-                     if name not in WITH_FFI or "DISABLE_FFI" not in str(build)]
+            names = [name for name in exactness.PROGRAMS if name not in WITH_FFI or has_ffi(build)]
             row = []
             for jit in ("off", "on") if run.jit else ("off",):
                 counts = pool.map(lambda name: step(judge, luajit, name, jit, steps), names)
