@@ -224,11 +224,12 @@ static const struct line **sort_lines(const struct turn_report *report, size_t *
 	size_t count = 0, room = HASH_COUNT(report->lines);
 	const struct line **sorted = calloc(room + 1, sizeof(const struct line *));
 
-	for (const struct line *line = report->lines; sorted && line; line = line->hh.next)
+	if (!sorted)
+		return NULL;
+	for (const struct line *line = report->lines; line; line = line->hh.next)
 		if (line->turns)
 			sorted[count++] = line;
-	if (sorted)
-		qsort(sorted, count, sizeof(const struct line *), heaviest_first);
+	qsort(sorted, count, sizeof(const struct line *), heaviest_first);
 	*ret_count = count;
 	return sorted;
 }

@@ -1033,6 +1033,24 @@ static enum passed pass_native(struct merge *merge)
 	return PASSED_LOST;
 }
 
+static enum passed pass_ffi_call(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct memory *text = image_text(merge->image);
+	struct registers caller;
+	enum passed passed;
+
+	if (native->is_return_address ||
+	    !vm_is_entering_or_leaving_ffi_call(vm, text, merge->memory, &native->registers, &caller)) {
+		passed = pass_native(merge);
+		if (passed != PASSED_LOST || !native->is_return_address ||
+		    !vm_find_ffi_caller(vm, text, merge->memory, &native->registers, &caller))
+			return passed;
+	}
+	native_continue(merge->native, &caller);
+	return PASSED_ON;
+}
+
 /* Code in no module and in no trace that is known: most likely a trace whose layout is not settled. */
 static enum passed pass_unknown_code(struct merge *merge)
 {
@@ -1050,9 +1068,7 @@ static enum passed pass_unknown_code(struct merge *merge)
 static enum passed pass(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
-	const struct vm_code *vm = native->module ? native->module->vm : NULL;
 	const struct universe_view *view;
-	struct registers caller;
 	const struct trace *trace;
 
 	switch (native->code) {
@@ -1061,16 +1077,11 @@ static enum passed pass(struct merge *merge)
 		return pass_native(merge);
 	case CODE_VM_FFI_CALL:
 		emit_code(merge, MERGED_VM, NULL, NULL);
-		if (native->is_return_address ||
-		    !vm_is_entering_or_leaving_ffi_call(vm, image_text(merge->image), merge->memory,
-							&native->registers, &caller))
-			return pass_native(merge);
-		native_continue(merge->native, &caller);
-		return PASSED_ON;
+		return pass_ffi_call(merge, native->module->vm);
 	case CODE_VM:
 		emit_code(merge, MERGED_VM, NULL, NULL);
-		return native->is_return_address ? pass_vm_caller(merge, vm)
-						  : pass_vm_leaf(merge, vm);
+		return native->is_return_address ? pass_vm_caller(merge, native->module->vm)
+						  : pass_vm_leaf(merge, native->module->vm);
 	case CODE_UNKNOWN:
 		break;
 	}

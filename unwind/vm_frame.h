@@ -75,6 +75,15 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 					struct memory *stack, const struct registers *registers,
 					struct registers *ret_caller);
 
+/*
+ * The caller of a lj_vm_ffi_call that has called a C function. It finds its
+ * frame by rbp; where that is not known, the frame is looked for beyond the
+ * arguments that it has passed on, and is the one that ends with a return
+ * address behind a call of lj_vm_ffi_call.
+ */
+bool vm_find_ffi_caller(const struct vm_code *vm, struct memory *text, struct memory *stack,
+			const struct registers *registers, struct registers *ret_caller);
+
 /* The registers after the jump that libgcc ends unwinding with, if that is a leaf's next instruction. */
 bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
 			 struct registers *ret_registers);

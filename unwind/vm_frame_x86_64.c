@@ -20,6 +20,7 @@ enum {
 	FROM_END_R13 = 48,
 	FROM_END_R12 = 56,
 	TRACE_SPACE = 16,	/* BC_JLOOP makes room to save r12 and r13 */
+	FFI_ARGUMENT_WORDS_MAX = 32 + 4,	/* CCALL_MAXSTACK (lj_ccall.h), and what aligns them */
 	LINKING_BYTES = 200,	/* from the end of saveregs to where L->cframe is set, and more (vm_ffi_callback) */
 	BRANCH_TO_FETCH_BYTES = 24,
 	MODRM_RBP_RDX = 0x55,
@@ -237,6 +238,38 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 		return false;
 	*ret_caller = caller;
 	return true;
+}
+
+/* Is the instruction before it a call of the function? */
+static bool returns_from(struct memory *text, uint64_t return_address, uint64_t function)
+{
+	const uint8_t call_rel32 = 0xe8;
+	uint8_t bytes[1 + sizeof(int32_t)];
+	int32_t distance;
+
+	if (memory_read(text, return_address - sizeof(bytes), bytes, sizeof(bytes)) != MEMORY_OK ||
+	    bytes[0] != call_rel32)
+		return false;
+	memcpy(&distance, bytes + 1, sizeof(distance));
+	return return_address + (uint64_t)(int64_t)distance == function;
+}
+
+bool vm_find_ffi_caller(const struct vm_code *vm, struct memory *text, struct memory *stack,
+			const struct registers *registers, struct registers *ret_caller)
+{
+	for (unsigned arguments = 0; arguments <= FFI_ARGUMENT_WORDS_MAX; arguments++) {
+		struct registers caller = *registers;
+
+		/* push rbp; mov rbp, rsp; push rbx; sub rsp, CCallState.spadj */
+		if (!load_saved(stack, &caller, registers->rsp + arguments * WORD, 2))
+			return false;
+		if (!returns_from(text, caller.rip, vm->ffi_call))
+			continue;
+		caller.unknown &= ~(unsigned int)(REGISTER_RBP | REGISTER_RBX);
+		*ret_caller = caller;
+		return true;
+	}
+	return false;
 }
 
 bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
