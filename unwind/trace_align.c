@@ -507,8 +507,10 @@ static int fit_operation(const struct aligner *aligner, const struct trace_instr
 		return place->op == BC_TNEW ? FIT_OPERAND : FIT_UNLIKELY;
 	case IR_TDUP:
 		return place->op == BC_TDUP ? FIT_OPERAND : FIT_UNLIKELY;
-	case IR_CALLN: case IR_CALLA: case IR_CALLL: case IR_CALLS: case IR_CALLXS: case IR_CARG:
+	case IR_CALLN: case IR_CALLA: case IR_CALLL: case IR_CALLS: case IR_CARG:
 		return fit_call(place);
+	case IR_CALLXS:
+		return place->kind == KIND_CALL ? FIT_TYPICAL : FIT_NEVER;
 	case IR_CNEW: case IR_CNEWI: case IR_XSTORE: case IR_XBAR:
 		return place->kind == KIND_CALL || place->kind == KIND_ARITHMETIC ||
 		       is_table_kind(place->kind) ? FIT_PLAUSIBLE : FIT_POSSIBLE;
@@ -542,6 +544,8 @@ static bool is_result(const struct trace_instruction *ins, const struct place *p
 		return place->op == BC_TNEW;
 	case IR_TDUP:
 		return place->op == BC_TDUP;
+	case IR_CALLXS:
+		return place->kind == KIND_CALL;
 	case IR_SUB: case IR_SUBOV: case IR_MOD: case IR_BAND:
 		return place->kind == KIND_ARITHMETIC;
 	case IR_ADD: case IR_ADDOV: case IR_MUL: case IR_MULOV: case IR_DIV: case IR_NEG:
@@ -551,6 +555,14 @@ static bool is_result(const struct trace_instruction *ins, const struct place *p
 	default:
 		return false;
 	}
+}
+
+/* How much less fits what comes after the result: but that of a C function is converted. */
+static int fit_after_result(const struct trace_instruction *ins, const struct place *place)
+{
+	if (place->kind != KIND_CALL)
+		return FIT_AFTER_RESULT;
+	return is_result(ins, place) ? FIT_OTHER_CALLEE : 0;
 }
 
 static int fit(const struct aligner *aligner, uint32_t ref, const struct trace_instruction *ins,
@@ -705,7 +717,7 @@ static void align_instruction(const struct aligner *aligner, uint32_t ref,
 		int32_t score = scores[from[open]] + value;
 
 		from[done] = done;
-		scores[done] += value + FIT_AFTER_RESULT;
+		scores[done] += value + (known ? fit_after_result(&ins, &places[j]) : FIT_AFTER_RESULT);
 		scores[open] = score;
 		if (!known || is_for_access || !is_result(&ins, &places[j]))
 			continue;

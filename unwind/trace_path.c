@@ -48,7 +48,7 @@ struct goal {
 	bool exists;
 	struct path_point point;
 	bool any_frame;		/* only the pc matters */
-	bool is_end;		/* recording ended there, in the middle of a return */
+	bool is_end;		/* recording ended there, in the middle of a return or of a builtin's call */
 };
 
 /* Of the function that is called, before it is (rec_call_specialize()). */
@@ -177,17 +177,23 @@ static void note_all_calls(struct replay *replay)
 	}
 }
 
-/* The frames of a snapshot, as a point. */
-static bool point_of_snapshot(struct replay *replay, uint32_t number, struct path_point *ret_point)
+/*
+ * The frames of a snapshot, as a point. Where another trace is to be stitched on,
+ * they begin with a builtin that has just been called, whose caller is the point.
+ */
+static bool point_of_snapshot(struct replay *replay, uint32_t number, struct path_point *ret_point,
+			      bool *ret_in_builtin)
 {
 	struct trace_frame inlined[TRACE_FRAMES_MAX];
 	size_t count = trace_exit_frames(replay->trace, replay->layout, number, inlined,
-					 TRACE_FRAMES_MAX);
+					 TRACE_FRAMES_MAX), first = 0;
 	int32_t up = -1;
 
-	if (count == 0 || inlined[0].pc == 0)
+	if (count > 1 && inlined[0].pc && !lua_objects_proto_of_pc(replay->objects, inlined[0].pc))
+		first = 1;
+	if (count == 0 || inlined[first].pc == 0)
 		return false;
-	for (size_t i = count; i-- > 0;) {
+	for (size_t i = count; i-- > first;) {
 		struct path_frame frame = {
 			.proto = inlined[i].pc
 				? lua_objects_proto_of_pc(replay->objects, inlined[i].pc) : NULL,
@@ -198,13 +204,14 @@ static bool point_of_snapshot(struct replay *replay, uint32_t number, struct pat
 			.base_slot = inlined[i].base_slot,
 		};
 
-		if (!frame.proto && (i == 0 || i + 1 == count))
+		if (!frame.proto && (i == first || i + 1 == count))
 			return false;
 		up = add_frame(replay, &frame);
 		if (up < 0)
 			return false;
 	}
-	*ret_point = (struct path_point){ .frame = up, .pc = inlined[0].pc };
+	*ret_point = (struct path_point){ .frame = up, .pc = inlined[first].pc };
+	*ret_in_builtin = first > 0;
 	return true;
 }
 
@@ -830,7 +837,10 @@ static bool has_loop(const struct replay *replay)
 /* Where the last segment leads: a loop back to its start, all other traces nowhere. */
 static void set_last_goal(struct replay *replay)
 {
-	replay->goal.exists = has_loop(replay) && point_of_snapshot(replay, 0, &replay->goal.point);
+	bool in_builtin;
+
+	replay->goal.exists = has_loop(replay) &&
+			      point_of_snapshot(replay, 0, &replay->goal.point, &in_builtin);
 	replay->goal.any_frame = true;
 }
 
@@ -932,6 +942,7 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct start 
 	struct trace_path *path = replay->path;
 	struct path_segment *segment = &path->segments[number];
 	const struct candidate *best;
+	bool in_builtin = false;
 
 	segment->first = (uint32_t)path->point_count;
 	replay->ref = segment->ref;
@@ -939,11 +950,12 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct start 
 	set_checks(replay);
 	replay->goal.any_frame = false;
 	if (number + 1 < path->segment_count)
-		replay->goal.exists = point_of_snapshot(replay, number + 1, &replay->goal.point);
+		replay->goal.exists = point_of_snapshot(replay, number + 1, &replay->goal.point,
+							&in_builtin);
 	else
 		set_last_goal(replay);
 	replay->goal.is_end = replay->goal.exists && number + 2 == path->segment_count &&
-			      returns(replay, &replay->goal.point);
+			      (in_builtin || returns(replay, &replay->goal.point));
 	find_candidates(replay, start);
 	/* It looked like the way that a branch has not taken, but has been taken without a guard. */
 	if (!replay->candidate_count && start->at_branch) {
@@ -1086,12 +1098,12 @@ bool trace_path_replay(struct trace_path *path, const struct traces *traces,
 		.objects = objects,
 	};
 	struct start start = { 0 };
-	bool done;
+	bool in_builtin, done;
 
 	*path = (struct trace_path){ 0 };
 	replay.candidates = malloc(CANDIDATES_MAX * sizeof(*replay.candidates));
 	done = replay.candidates && make_segments(&replay) &&
-	       point_of_snapshot(&replay, 0, &start.point);
+	       point_of_snapshot(&replay, 0, &start.point, &in_builtin);
 	find_callees(&replay);
 	find_checks(&replay);
 	note_all_calls(&replay);
