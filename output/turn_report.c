@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ struct line_key {
 	const char *phase;			/* NULL if none */
 	uint32_t line;
 	enum vm_state work;	/* what LuaJIT did there itself; VM_STATE_UNKNOWN for nothing worth a line */
+	bool wants_cpu;		/* it did nothing: others had the CPUs */
 };
 
 struct line {
@@ -95,13 +97,14 @@ static struct line_key describe(const struct sample *sample)
 		at++;
 	if (at == sample->frame_count)
 		at = 0;
-	key.work = worth_telling(sample->vm_state);
+	key.wants_cpu = sample->thread_state == THREAD_RUNNABLE;
+	key.work = key.wants_cpu ? VM_STATE_UNKNOWN : worth_telling(sample->vm_state);
 	key.phase = sample->phase;
 	if (at < sample->frame_count) {
 		key.function = sample->frames[at].function;
 		key.line = sample->frames[at].line;
 	}
-	if (at > 0 && key.work == VM_STATE_UNKNOWN)
+	if (at > 0 && key.work == VM_STATE_UNKNOWN && !key.wants_cpu)
 		key.callee = sample->frames[at - 1].function;
 	return key;
 }
@@ -236,6 +239,8 @@ static const struct line **sort_lines(const struct turn_report *report, size_t *
 
 static const char *doing(const struct line_key *key, char buffer[static FRAME_TEXT_SIZE])
 {
+	if (key->wants_cpu)
+		return "waiting for a CPU";
 	if (key->work == VM_STATE_GC)
 		return "collecting garbage";
 	if (key->work == VM_STATE_RECORDING)

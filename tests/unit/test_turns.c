@@ -129,6 +129,30 @@ static void a_clock_of_the_loop_tells_turns_apart(void **state)
 	turn_report_free(seen.report);
 }
 
+/* What it would have run there had no part in it. */
+static void waiting_for_a_cpu_is_told_apart(void **state)
+{
+	struct turns *turns = begin();
+	json_t *json;
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 15, &reader, .loop_ms = 1000 });
+	look(turns, (struct look){ 1010, THREAD_RUNNABLE, 15, &reader, .loop_ms = 1000 });
+	look(turns, (struct look){ 1050, THREAD_RUNNABLE, 15, &reader, .loop_ms = 1000 });
+	look(turns, (struct look){ 1100, THREAD_IDLE, 0, NULL, .loop_ms = 1000 });
+	end(turns);
+	json = turn_report_json(seen.report);
+	assert_int_equal(json_array_size(json_object_get(json, "lines")), 2);
+	for (size_t i = 0; i < 2; i++) {
+		const char *doing = json_string_value(json_object_get(line_at(json, i), "doing"));
+
+		assert_int_equal(number(line_at(json, i), "line"), 15);
+		assert_string_equal(doing, number(line_at(json, i), "ms") < 50 ? "io.read [builtin]" : "waiting for a CPU");
+	}
+	json_decref(json);
+	turn_report_free(seen.report);
+}
+
 /* Without one, a turn goes on as long as its thread does not go to sleep once more. */
 static void sleeps_tell_turns_apart_elsewhere(void **state)
 {
@@ -194,6 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_clock_of_the_loop_tells_turns_apart),
+		cmocka_unit_test(waiting_for_a_cpu_is_told_apart),
 		cmocka_unit_test(sleeps_tell_turns_apart_elsewhere),
 		cmocka_unit_test(loops_do_not_get_mixed_up),
 		cmocka_unit_test(what_goes_on_at_the_end_counts),
