@@ -150,7 +150,7 @@ def test_json_tells_all_of_a_sample(make_samples):
     assert [s["time_ns"] for s in samples] == sorted(s["time_ns"] for s in samples)
     assert samples[0] | {"stack": None} == {
         "time_ns": 10 * MS, "thread": 0, "stack": None, "cpu_ns": 10 * MS, "wall_ns": 30 * MS,
-        "state": "running", "vm_state": "interpreted", "phase": "content"}
+        "state": "running", "wait": None, "vm_state": "interpreted", "phase": "content"}
     assert {s["vm_state"] for s in samples} == {"interpreted", "compiled", "c", "gc", "unknown"}
     assert {s["state"] for s in samples} == {"running", "runnable"}
     assert {s["phase"] for s in samples} == {"content", "access", None}
