@@ -29,12 +29,13 @@ static void note_luajit(struct sampler *sampler, struct target *target)
 	target->start_cpu_ns = target->cpu_ns;
 }
 
-/* Of the first such VM. */
+/* Of the first such VM, when all has been found out about it that will be. */
 static void note_unknown_layout(struct sampler *sampler, const struct target *target)
 {
 	struct sampler_result *result = sampler->result;
+	size_t count = target->process ? lua_process_module_count(target->process) : 0;
 
-	for (size_t i = 0; i < lua_process_module_count(target->process) && !result->unknown_pid; i++) {
+	for (size_t i = 0; i < count && !result->unknown_pid; i++) {
 		struct lua_module module = lua_process_module(target->process, i);
 
 		if (module.status != RECOGNISE_UNKNOWN_LAYOUT)
@@ -71,7 +72,6 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 		return false;
 	target->refusal = error;
 	note_luajit(sampler, target);
-	note_unknown_layout(sampler, target);
 	if (lua_process_universe_count(target->process) && !*sampler->result->layout)
 		memcpy(sampler->result->layout, lua_process_universe(target->process, 0)->vm->layout.name,
 		       LAYOUT_NAME_MAX);
@@ -105,6 +105,7 @@ static void settle_accounts(struct sampler *sampler, struct target *target)
 /* The process runs another program now: nothing that is known of it holds. */
 static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
 {
+	note_unknown_layout(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
 	target->look_interval_ns = LOOK_AGAIN_NS;
@@ -438,10 +439,12 @@ static void note_left_out(struct sampler_result *result, const struct target *ta
 
 void target_close(struct sampler *sampler, struct target *target)
 {
-	if (target->attached)
+	if (target->attached) {
 		cpu_clock_close(&target->clock);
-	else if (target->refusal && (target->found || !target->ended))
+		note_unknown_layout(sampler, target);
+	} else if (target->refusal && (target->found || !target->ended)) {
 		note_left_out(sampler->result, target);
+	}
 	target_forget_records(target);
 	lua_process_close(target->process);
 	threads_free(target->threads);
