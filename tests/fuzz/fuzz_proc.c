@@ -98,12 +98,14 @@ static void read_process(void)
 /* A process whose threads are looked at; it sleeps until this one ends. */
 static struct threads *sleeper(void)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 	struct tracer *tracer;
 	struct threads *threads;
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)	/* it has ended already */
+			_exit(0);
 		close(STDOUT_FILENO);
 		close(STDERR_FILENO);
 		for (;;)
