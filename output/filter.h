@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "output/profile.h"
 #include "output/sample_source.h"
 #include "unwind/functions.h"
 
@@ -35,6 +36,9 @@ enum filter_time {
 	 */
 	TIME_OFF_CPU,
 };
+
+/* To show what was recorded by one clock by another. */
+enum filter_time filter_time_by(enum profile_weight shown, enum profile_weight recorded);
 
 /* Samples that meet all conditions pass. Pointers are borrowed. */
 struct filter_options {

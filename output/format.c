@@ -18,7 +18,7 @@
 
 /* All samples in one tree. 0 or a negative errno. */
 static int new_profile(struct sample_source *source, const struct profile_options *options,
-			struct profile **ret_profile)
+		       struct profile **ret_profile)
 {
 	struct profile *profile = profile_new(options);
 	int error;

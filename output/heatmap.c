@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "output/look.h"
@@ -42,7 +41,7 @@ static int make_room(struct heatmap *heatmap)
 static int add_sample(void *context, const struct sample *sample)
 {
 	struct heatmap *heatmap = context;
-	bool is_cpu = profile_options(heatmap->profile)->weight == PROFILE_CPU_TIME;
+	uint64_t weight_ns = profile_weight_ns(profile_options(heatmap->profile)->weight, sample);
 	const struct profile_node *leaf;
 	int error = make_room(heatmap);
 
@@ -53,7 +52,7 @@ static int add_sample(void *context, const struct sample *sample)
 	heatmap->entries[heatmap->count++] = (struct entry){
 		.leaf = leaf,
 		.time_us = sample->time_ns > heatmap->start_ns ? (sample->time_ns - heatmap->start_ns) / 1000 : 0,
-		.weight_ns = (is_cpu ? sample->cpu_ns : sample->wall_ns) & ((UINT64_C(1) << 56) - 1),
+		.weight_ns = weight_ns & ((UINT64_C(1) << 56) - 1),
 		.state = sample->vm_state,
 	};
 	return 0;

@@ -64,8 +64,7 @@ static void write_command(FILE *out, const char *name)
 
 static void write_sample(FILE *out, const struct sample *sample, const struct view *view)
 {
-	bool cpu = view->weight == PROFILE_CPU_TIME;
-	uint64_t weight_ns = cpu ? sample->cpu_ns : sample->wall_ns;
+	uint64_t weight_ns = profile_weight_ns(view->weight, sample);
 
 	/* Readers take no weight for one. */
 	if (weight_ns == 0)

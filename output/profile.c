@@ -128,6 +128,11 @@ static const struct frame *frame_at(const struct profile *profile, const struct 
 	return &frames[profile->options.inverted ? depth : count - 1 - depth];
 }
 
+uint64_t profile_weight_ns(enum profile_weight weight, const struct sample *sample)
+{
+	return weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns;
+}
+
 static void add_weight(struct profile_node *node, const struct profile_sum *sum, bool compiled)
 {
 	node->total_ns += sum->ns;
@@ -187,7 +192,7 @@ int profile_add_leaf(struct profile *profile, const struct sample *sample,
 		     const struct profile_node **ret_leaf)
 {
 	struct profile_sum sum = {
-		.ns = profile->options.weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns,
+		.ns = profile_weight_ns(profile->options.weight, sample),
 		.samples = 1,
 	};
 

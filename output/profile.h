@@ -39,6 +39,9 @@ enum profile_weight {
 	PROFILE_OFF_CPU_TIME,	/* wall time of samples that a filter has taken the CPU time from */
 };
 
+/* Of a sample, in nanoseconds. */
+uint64_t profile_weight_ns(enum profile_weight weight, const struct sample *sample);
+
 struct profile_options {
 	enum profile_weight weight;
 	bool by_line;		/* a frame is a function and line, not a function */

@@ -18,8 +18,7 @@ static struct profile_sum sum_of(const struct reading *reading, const struct sam
 	struct profile_sum sum = { .samples = 1 };
 
 	if (!reading->weightless)
-		sum.ns = profile_options(reading->profile)->weight == PROFILE_CPU_TIME ? sample->cpu_ns
-										       : sample->wall_ns;
+		sum.ns = profile_weight_ns(profile_options(reading->profile)->weight, sample);
 	sum.state_ns[sample->vm_state] = sum.ns;
 	return sum;
 }

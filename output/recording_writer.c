@@ -12,7 +12,9 @@
 #include <uthash.h>
 #include <zstd.h>
 
+#include "output/names.h"
 #include "output/recording_format.h"
+#include "output/scatter.h"
 #include "output/stack_cache.h"
 
 enum {
@@ -351,15 +353,13 @@ static int find_frames(struct recording_writer *writer, const struct sample *sam
 
 static uint64_t hash_frames(const struct sample *sample)
 {
-	static const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);	/* 2^64 / golden ratio */
 	uint64_t hash = sample->frame_count;
 
 	for (size_t i = 0; i < sample->frame_count; i++) {
 		const struct frame *frame = &sample->frames[i];
 
-		hash = (hash ^ (uintptr_t)frame->function ^ (uint64_t)frame->line << 48 ^
-			(uint64_t)certainty_byte(frame) << 60) * factor;
-		hash ^= hash >> 32;
+		hash = scatter(hash ^ (uintptr_t)frame->function ^ (uint64_t)frame->line << 48 ^
+			       (uint64_t)certainty_byte(frame) << 60);
 	}
 	return hash ? hash : 1;
 }
@@ -547,7 +547,7 @@ static int put_session(struct recording_writer *writer, const struct session *se
 	if (!error)
 		error = put_property(writer, "layout", session->layout);
 	if (!error)
-		error = put_property(writer, "clock", session->clock == PROFILE_CPU_TIME ? "cpu" : "wall");
+		error = put_property(writer, "clock", profile_weight_name(session->clock));
 	if (!error)
 		error = put_number(writer, "pid", (uint64_t)session->pid);
 	if (!error)

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "output/scatter.h"
+
 enum { NEAR = 4 };	/* where the stack of a number may be */
 
 int stack_cache_init(struct stack_cache *cache)
@@ -29,8 +31,7 @@ void stack_cache_clear(struct stack_cache *cache)
 
 size_t stack_cache_place(const struct stack_cache *cache, uint64_t number)
 {
-	static const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);	/* 2^64 / golden ratio */
-	size_t first = (size_t)(number * factor >> (64 - STACK_CACHE_BITS)), empty = STACK_CACHE_PLACES;
+	size_t first = scatter(number) % STACK_CACHE_PLACES, empty = STACK_CACHE_PLACES;
 
 	for (size_t i = 0; i < NEAR; i++) {
 		size_t place = (first + i) % STACK_CACHE_PLACES;

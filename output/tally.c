@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scatter.h"
+
 enum {
 	PILES = 1 << 14,	/* so many stacks have one at most; more take turns */
 	PILES_NEAR = 8,		/* where a stack's may be */
@@ -218,12 +220,6 @@ static int reserve(struct reading *reading, size_t count)
 	return 0;
 }
 
-static uint64_t scatter(uint64_t number)
-{
-	number *= UINT64_C(0x9e3779b97f4a7c15);	/* 2^64 / golden ratio */
-	return number ^ number >> 32;
-}
-
 /* Set the keys of the sample's frames; returns the first place where a pile of them may be. */
 static size_t set_keys(struct reading *reading, const struct sample *sample)
 {
@@ -268,14 +264,15 @@ static struct pile *find_pile(struct reading *reading, const struct sample *samp
 static int add_sample(struct reading *reading, const struct sample *sample)
 {
 	struct tally *tally = reading->tally;
-	uint64_t ns = reading->view->weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns;
+	uint64_t ns = profile_weight_ns(reading->view->weight, sample);
 	struct pile *pile;
 
 	if (reserve(reading, sample->frame_count))
 		return -ENOMEM;
 	pile = find_pile(reading, sample);
 	if (!is_pile_of(pile, reading, sample)) {
-		set_keys(reading, sample);
+		if (sample->stack)
+			set_keys(reading, sample);
 		if (begin_pile(reading, pile, sample))
 			return -ENOMEM;
 	}

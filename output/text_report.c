@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "output/escape.h"
-#include "output/names.h"
 #include "output/frame_label.h"
+#include "output/names.h"
 #include "output/tally.h"
 
 struct report {

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "output/names.h"
 #include "src/filter_arguments.h"
 #include "src/message.h"
 
@@ -451,11 +452,9 @@ static bool parse_native(const char *text, enum native_display *ret_native)
 
 static bool parse_clock(const char *text, enum profile_weight *ret_clock)
 {
-	static const char *const names[] = { [PROFILE_CPU_TIME] = "cpu", [PROFILE_WALL_TIME] = "wall" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(text, names[i]) == 0) {
-			*ret_clock = (enum profile_weight)i;
+	for (enum profile_weight clock = PROFILE_CPU_TIME; clock <= PROFILE_WALL_TIME; clock++)
+		if (strcmp(text, profile_weight_name(clock)) == 0) {
+			*ret_clock = clock;
 			return true;
 		}
 	message_error("There is no clock \"%s\".", text);

@@ -194,8 +194,7 @@ static bool render_recording(struct recording *recording)
 	int error;
 
 	session.clock = recording->options->clock;
-	if (session.clock == PROFILE_OFF_CPU_TIME)
-		filter_options.time = TIME_OFF_CPU;
+	filter_options.time = filter_time_by(session.clock, recording->session.clock);
 	/* All functions are in the recording. */
 	functions_free(recording->functions);
 	recording->functions = functions_new();

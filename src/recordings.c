@@ -106,15 +106,6 @@ static bool check_clock(const struct recording_input *input, const struct option
 	return false;
 }
 
-static enum filter_time shown_time(const struct recording_input *input, const struct options *options)
-{
-	enum profile_weight clock = shown_clock(input, options);
-
-	if (clock == recording_reader_session(input->reader)->clock)
-		return TIME_ALL;
-	return clock == PROFILE_OFF_CPU_TIME ? TIME_OFF_CPU : TIME_ON_CPU;
-}
-
 static struct filter *new_filter(const struct recording_input *input, const struct options *options,
 				 struct functions *functions)
 {
@@ -128,7 +119,7 @@ static struct filter *new_filter(const struct recording_input *input, const stru
 	filter.tids = options->tids;
 	filter.include = options->include;
 	filter.exclude = options->exclude;
-	filter.time = shown_time(input, options);
+	filter.time = filter_time_by(shown_clock(input, options), recording_reader_session(input->reader)->clock);
 	return filter_new(recording_reader_samples(input->reader), functions, &filter);
 }
 

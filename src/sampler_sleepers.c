@@ -170,6 +170,7 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 	record->sleep.known = note_sleep(sampler, target, record, lost, state, &call) &&
 			      lost != LOST_RAN_MEANWHILE && thread->runs > 0;
 	record->sleep.runs = thread->runs;
+	target_measure(target, thread, record);	/* it took a while */
 	return true;
 }
 
@@ -184,7 +185,6 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 	record->is_told |= record->has_run;
 	if (!read_sleeper(sampler, target, thread, record))
 		return false;
-	target_measure(target, thread, record);
 	record->is_told |= is_worth_telling(target, record);
 	if (record->is_told)
 		deliver_sleep(sampler, target, record, sampler_take_weight(sampler, &record->asleep));

@@ -85,6 +85,22 @@ def luajit(program, *arguments, limit=600):
     return ljspy.Target([ljspy.luajit("luajit"), HERE / program, *arguments], limit=limit)
 
 
+def working_time(target):
+    """Seconds that a program which waits for the word takes for its work."""
+    begin = time.monotonic()
+    target.write("go\n")
+    target.read_until(b"done\n", seconds=100)
+    return time.monotonic() - begin
+
+
+def amount_for(elapsed, seconds):
+    """So much work that it takes so long; ELAPSED tells how long an amount takes."""
+    amount = 200
+    while (took := elapsed(amount)) < 0.2:
+        amount *= 4
+    return int(amount * seconds / took)
+
+
 @contextlib.contextmanager
 def serving(options, **settings):
     """nginx with one worker, which answers /work with some Lua."""

@@ -124,17 +124,7 @@ class JitP(Peer):
 def elapsed(amount, peer, start):
     with start(amount) as target:
         with peer.beside(target.pid) if peer else contextlib.nullcontext():
-            begin = time.monotonic()
-            target.write("go\n")
-            target.read_until(b"done\n", seconds=100)
-            return time.monotonic() - begin
-
-
-def amount_for(peer, seconds):
-    amount = 200
-    while (took := elapsed(amount, None, peer.target)) < 0.2:
-        amount *= 4
-    return int(amount * seconds / took)
+            return measure.working_time(target)
 
 
 def cpu_per_sample(peer):
@@ -148,7 +138,7 @@ def cpu_per_sample(peer):
 
 
 def rows_of(peer, options):
-    amount = amount_for(peer, options.seconds)
+    amount = measure.amount_for(lambda some: elapsed(some, None, peer.target), options.seconds)
     alone = Ljspy(peer.directory).target if peer.kind == "Lua" else peer.target
     pairs = [
         (elapsed(amount, None, alone), elapsed(amount, peer, peer.target)) for _ in range(options.pairs)

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import time
 
 import measure
 
@@ -14,18 +13,7 @@ def elapsed(kind, amount, rate, options):
     """Seconds that the work takes, with a recording at RATE that has begun before it, or with none."""
     with measure.luajit("work.lua", kind, amount) as target:
         with measure.recording(target.pid, rate, options) if rate else contextlib.nullcontext():
-            begin = time.monotonic()
-            target.write("go\n")
-            target.read_until(b"done\n", seconds=100)
-            return time.monotonic() - begin
-
-
-def amount_for(kind, options):
-    """So much that it takes as long as a look."""
-    probe = 200
-    while (took := elapsed(kind, probe, None, options)) < 0.2:
-        probe *= 4
-    return int(probe * options.seconds / took)
+            return measure.working_time(target)
 
 
 def requests(server, rate, options):
@@ -42,7 +30,7 @@ def requests(server, rate, options):
 
 def rows(options):
     for kind in KINDS:
-        amount = amount_for(kind, options)
+        amount = measure.amount_for(lambda some: elapsed(kind, some, None, options), options.seconds)
         for rate, wanted in WANTED.items():
             pairs = [
                 (elapsed(kind, amount, None, options), elapsed(kind, amount, rate, options))
