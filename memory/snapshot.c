@@ -46,6 +46,7 @@ struct snapshot {
 	struct memory_range *pieces;
 	size_t wanted_size, piece_size;
 	uint64_t longest;	/* length of the longest region */
+	size_t read_count;
 	bool sealed;
 };
 
@@ -239,6 +240,7 @@ static bool read_pieces(struct snapshot *snapshot, size_t count, size_t wanted_c
 		offset += pieces[i].length;
 	}
 	memory_read_ranges(snapshot->live, pieces, count);
+	snapshot->read_count++;
 	snapshot->used = total;
 	keep_pieces(snapshot, count, wanted_count, purpose);
 	return true;
@@ -473,7 +475,13 @@ void snapshot_clear(struct snapshot *snapshot)
 	snapshot->used = 0;
 	snapshot->region_count = 0;
 	snapshot->longest = 0;
+	snapshot->read_count = 0;
 	snapshot->sealed = false;
+}
+
+size_t snapshot_read_count(const struct snapshot *snapshot)
+{
+	return snapshot->read_count;
 }
 
 void snapshot_seal(struct snapshot *snapshot)

@@ -793,6 +793,7 @@ static void finish(struct capture *capture, struct capture_hints *hints)
 	snapshot_seal(capture->snapshot);
 	note_hints(capture, false, hints);
 	hints->sp = capture->registers.rsp;
+	hints->reads = snapshot_read_count(capture->snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], capture->snapshot);
 }
