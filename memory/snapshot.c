@@ -48,6 +48,7 @@ struct snapshot {
 	uint64_t longest;	/* length of the longest region */
 	size_t read_count;
 	bool sealed;
+	struct region *last;	/* sealed: most reads are of the region read before */
 };
 
 static bool grow(void **array, size_t *size, size_t wanted, size_t item)
@@ -84,6 +85,14 @@ static void note_asked(struct region *region, size_t begin, size_t end)
 		region->asked_end = end;
 }
 
+static bool holds(const struct region *region, uint64_t address, size_t length)
+{
+	uint64_t offset = address - region->address;
+
+	return address >= region->address && offset <= region->length &&
+	       length <= region->length - offset;
+}
+
 /*
  * The captured region that holds all of [address, address + length). Regions
  * may overlap, so those that start before the address are tried as long as
@@ -93,6 +102,8 @@ static struct region *find(struct snapshot *snapshot, uint64_t address, size_t l
 {
 	size_t low = 0, high = snapshot->region_count;
 
+	if (snapshot->sealed && snapshot->last && holds(snapshot->last, address, length))
+		return snapshot->last;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -106,11 +117,11 @@ static struct region *find(struct snapshot *snapshot, uint64_t address, size_t l
 
 		if (address - region->address >= snapshot->longest)
 			return NULL;
-		if (address - region->address > region->length ||
-		    length > region->length - (address - region->address))
+		if (!holds(region, address, length))
 			continue;
 		note_asked(region, (size_t)(address - region->address),
 			   (size_t)(address - region->address) + length);
+		snapshot->last = region;
 		return region;
 	}
 	return NULL;
@@ -487,6 +498,7 @@ size_t snapshot_read_count(const struct snapshot *snapshot)
 void snapshot_seal(struct snapshot *snapshot)
 {
 	snapshot->sealed = true;
+	snapshot->last = NULL;
 }
 
 const void *snapshot_view(struct snapshot *snapshot, uint64_t address, size_t length)
