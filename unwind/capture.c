@@ -778,20 +778,23 @@ static void capture_functions(struct capture *capture, struct lua_objects *objec
 		capture_stack_functions(capture, objects, &capture->threads[i]);
 }
 
-/* What was read is most likely to be read the next time, too. */
+/*
+ * What was read is most likely to be read the next time, too. Where no Lua ran,
+ * the next time is when some does again.
+ */
 static void note_hints(const struct capture *capture, bool keep_unasked,
 		       struct capture_hints *hints)
 {
+	const struct lua_thread *thread = &capture->threads[0];
+
+	if (capture->thread_count == 0)
+		return;
 	snapshot_note_guesses(capture->snapshot, capture->stack_begin, capture->stack_end,
 			      keep_unasked, &hints->guesses);
-	if (capture->thread_count) {
-		const struct lua_thread *thread = &capture->threads[0];
-
-		hints->g = thread->universe->g;
-		hints->lua_thread = (struct memory_range){ .address = thread->address,
-							   .length = (size_t)thread->layout->L_size };
-		hints->lua_stack = lua_stack_range(thread);
-	}
+	hints->g = thread->universe->g;
+	hints->lua_thread = (struct memory_range){ .address = thread->address,
+						   .length = (size_t)thread->layout->L_size };
+	hints->lua_stack = lua_stack_range(thread);
 }
 
 static void finish(struct capture *capture, struct capture_hints *hints)
@@ -799,7 +802,8 @@ static void finish(struct capture *capture, struct capture_hints *hints)
 	snapshot_seal(capture->snapshot);
 	note_hints(capture, false, hints);
 	hints->sp = capture->registers.rsp;
-	hints->reads = snapshot_read_count(capture->snapshot);
+	if (capture->thread_count)
+		hints->reads = snapshot_read_count(capture->snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], capture->snapshot);
 }

@@ -53,7 +53,8 @@ bool vm_frame_nresults(const struct layout *layout, struct memory *stack, uint64
 
 /*
  * Could an interpreter frame be here? A cheap filter: a return address into
- * known code and a SAVE_L that may be a pointer, which is handed out.
+ * known code, a SAVE_NRES that is no odd number, and a SAVE_L that may be a
+ * pointer, which is handed out.
  */
 bool vm_frame_is_plausible(const struct image *image, const struct layout *layout,
 			   struct memory *stack, uint64_t cframe, uint64_t *ret_thread);

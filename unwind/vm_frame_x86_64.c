@@ -27,6 +27,11 @@ enum {
 	MODRM_RDI_RDX = 0x57,
 	MODRM_RCX_RDX = 0x51,
 	NATIVE_STACK_MAX = 1 << 30,	/* a stack that is larger would have to be asked for */
+	/*
+	 * SAVE_NRES is a number of results, or a negative distance on the Lua stack, of
+	 * -2 * LUAI_MAXSTACK slots at most (lj_trace.c, lj_trace_exit()); some builds have larger ones.
+	 */
+	NRESULTS_MAX = 1 << 24,
 	CALL_SETUP_BYTES = 64,	/* before a call, in which its operands are set up */
 };
 
@@ -126,12 +131,15 @@ bool vm_frame_is_plausible(const struct image *image, const struct layout *layou
 {
 	uint64_t thread, return_address, previous;
 	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
+	int32_t nresults;
 
 	if (!vm_frame_thread(layout, stack, cframe, &thread) ||
 	    !vm_frame_previous(layout, stack, cframe, &previous) ||
 	    !load(stack, end - FROM_END_RETURN, WORD, &return_address))
 		return false;
 	if (!may_be_object(layout->gc64, thread) ||
+	    !vm_frame_nresults(layout, stack, cframe, &nresults) ||
+	    nresults < -NRESULTS_MAX || nresults > NRESULTS_MAX ||
 	    (previous != 0 && (previous <= cframe || previous - cframe > NATIVE_STACK_MAX)))
 		return false;
 	if (!image_find(image, return_address))
