@@ -9,6 +9,8 @@ enum {
 	JOIN_BYTES = 4096,
 	/* Guesses of neighbouring pages become one up to here, lest they grow without end. */
 	MERGED_GUESS_BYTES_MAX = 2 * PAGE_SIZE,
+	/* A program that does one thing after another comes back to what it did before. */
+	VAIN_GUESSES_MAX = 4,
 };
 
 /* What bytes were captured for. */
@@ -25,6 +27,7 @@ struct region {
 	size_t offset;
 	size_t asked_begin, asked_end;
 	enum purpose purpose;
+	uint32_t vain;		/* as of its guess */
 };
 
 /* A range that is to be read: one of the caller's, or a guess; and by which piece. */
@@ -33,6 +36,7 @@ struct wanted {
 	size_t length;
 	size_t index, piece;
 	bool is_guess;
+	uint32_t vain;
 };
 
 struct snapshot {
@@ -200,7 +204,8 @@ static void add_guesses(struct snapshot *snapshot, const struct memory_range *pi
 				.address = wanted[i].address,
 				.length = wanted[i].length,
 				.offset = offset + (size_t)(wanted[i].address - piece->address),
-				.purpose = CAPTURED_GUESSED });
+				.purpose = CAPTURED_GUESSED,
+				.vain = wanted[i].vain });
 }
 
 /* Keep those pieces that could be read; the wanted ranges are theirs in turn. */
@@ -286,7 +291,8 @@ static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges
 	for (size_t i = 0; i < guesses->count; i++)
 		snapshot->wanted[wanted++] = (struct wanted){ .address = guesses->pieces[i].address,
 							      .length = guesses->pieces[i].length,
-							      .is_guess = true };
+							      .is_guess = true,
+							      .vain = guesses->pieces[i].vain };
 	qsort(snapshot->wanted, wanted, sizeof(*snapshot->wanted), compare_wanted);
 	return wanted;
 }
@@ -348,17 +354,20 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
 }
 
 /* What of a region will most likely be asked for again; false if nothing. */
-static bool is_worth_guessing(const struct region *region, bool keep_unasked,
-			      struct snapshot_guess *ret_guess)
+static bool is_worth_guessing(const struct region *region, bool is_trial, struct snapshot_guess *ret_guess)
 {
 	size_t begin = region->asked_begin, end = region->asked_end;
+	uint32_t vain = 0;
 
-	if (end == 0 && region->purpose == CAPTURED_GUESSED && keep_unasked)
+	if (end == 0 && region->purpose == CAPTURED_GUESSED) {
 		end = region->length;
-	if (region->purpose == CAPTURED_FIRST || end == 0 || end - begin > SNAPSHOT_GUESS_BYTES_MAX)
+		vain = region->vain + (is_trial ? 0 : 1);
+	}
+	if (region->purpose == CAPTURED_FIRST || end == 0 || vain > VAIN_GUESSES_MAX ||
+	    end - begin > SNAPSHOT_GUESS_BYTES_MAX)
 		return false;
 	*ret_guess = (struct snapshot_guess){ .address = region->address + begin,
-					      .length = (uint32_t)(end - begin) };
+					      .length = (uint32_t)(end - begin), .vain = vain };
 	return true;
 }
 
@@ -374,17 +383,19 @@ static bool merge_guess(struct snapshot_guess *guess, const struct snapshot_gues
 	if (other_end - guess->address > MERGED_GUESS_BYTES_MAX)
 		return false;
 	guess->length = (uint32_t)(other_end - guess->address);
+	if (other->vain < guess->vain)
+		guess->vain = other->vain;
 	return true;
 }
 
 void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
-			   bool keep_unasked, struct snapshot_guesses *ret_guesses)
+			   bool is_trial, struct snapshot_guesses *ret_guesses)
 {
 	struct snapshot_guess *last = NULL, guess;
 
 	ret_guesses->count = 0;
 	for (size_t i = 0; i < snapshot->region_count; i++) {
-		if (!is_worth_guessing(&snapshot->regions[i], keep_unasked, &guess) ||
+		if (!is_worth_guessing(&snapshot->regions[i], is_trial, &guess) ||
 		    (guess.address >= skip_begin && guess.address < skip_end) ||
 		    (last && merge_guess(last, &guess)))
 			continue;

@@ -39,6 +39,7 @@ struct snapshot_guesses {
 	struct snapshot_guess {
 		uint64_t address;
 		uint32_t length;
+		uint32_t vain;	/* how often it was not asked for in turn */
 	} pieces[SNAPSHOT_GUESSES_MAX];
 };
 
@@ -48,11 +49,11 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
 
 /*
  * Guesses for the next snapshot of its kind: what was asked for after what was
- * captured first, but for what lies in [skip_begin, skip_end); with
- * keep_unasked also what was guessed in vain.
+ * captured first, but for what lies in [skip_begin, skip_end). What was guessed
+ * in vain is guessed a few times more; is_trial: this time does not count.
  */
 void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
-			   bool keep_unasked, struct snapshot_guesses *ret_guesses);
+			   bool is_trial, struct snapshot_guesses *ret_guesses);
 
 /* How often the live memory was read since the snapshot was cleared. */
 size_t snapshot_read_count(const struct snapshot *snapshot);

@@ -782,7 +782,7 @@ static void capture_functions(struct capture *capture, struct lua_objects *objec
  * What was read is most likely to be read the next time, too. Where no Lua ran,
  * the next time is when some does again.
  */
-static void note_hints(const struct capture *capture, bool keep_unasked,
+static void note_hints(const struct capture *capture, bool is_trial,
 		       struct capture_hints *hints)
 {
 	const struct lua_thread *thread = &capture->threads[0];
@@ -790,7 +790,7 @@ static void note_hints(const struct capture *capture, bool keep_unasked,
 	if (capture->thread_count == 0)
 		return;
 	snapshot_note_guesses(capture->snapshot, capture->stack_begin, capture->stack_end,
-			      keep_unasked, &hints->guesses);
+			      is_trial, &hints->guesses);
 	hints->g = thread->universe->g;
 	hints->lua_thread = (struct memory_range){ .address = thread->address,
 						   .length = (size_t)thread->layout->L_size };
