@@ -239,15 +239,15 @@ static bool recover(struct state *state, const struct frame_rules *rules, int nu
 static void recover_others(struct state *state, const struct frame_rules *rules,
 			   struct registers *caller)
 {
+	caller->unknown = 0;
 	for (int number = 0; number < REGISTER_NUMBER_PC; number++) {
 		unsigned int set = registers_set_of(number);
 
-		if (rules->registers[number].kind == FRAME_RULE_SAME || number == REGISTER_NUMBER_RSP)
-			continue;
-		if (!recover(state, rules, number, registers_locate(caller, number)))
+		if (rules->registers[number].kind == FRAME_RULE_SAME)
+			caller->unknown |= state->frame->unknown & set;
+		else if (number != REGISTER_NUMBER_RSP &&
+			 !recover(state, rules, number, registers_locate(caller, number)))
 			caller->unknown |= set;
-		else if (set != REGISTER_OTHERS)
-			caller->unknown &= ~set;
 	}
 }
 

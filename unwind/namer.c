@@ -64,8 +64,9 @@ struct namer {
 	struct symbol at[SYMBOL_INLINES_MAX];	/* of the address being named */
 	struct frame *frames;
 	size_t frame_count, frame_size;
-	/* Of each frame of the stack being named. */
-	const struct cached **names;
+	/* Of each frame of the stack being named, and of the one before. */
+	const struct cached **names, **last_names;
+	size_t last_count;
 	uint8_t *kinds, *shown;
 	size_t shown_size;
 };
@@ -89,6 +90,7 @@ static void forget_cache(struct namer *namer)
 {
 	struct cached *cached, *next;
 
+	namer->last_count = 0;
 	HASH_ITER(hh, namer->cache, cached, next) {
 		HASH_DEL(namer->cache, cached);
 		free(cached);
@@ -121,6 +123,7 @@ void namer_free(struct namer *namer)
 	forget_libraries(namer);
 	free(namer->frames);
 	free(namer->names);
+	free(namer->last_names);
 	free(namer->kinds);
 	free(namer->shown);
 	free(namer);
@@ -540,13 +543,23 @@ static enum fold_kind fold_kind(const struct namer *namer, const struct merged_f
 	return FOLD_KEPT;
 }
 
-static const struct cached *name(struct namer *namer, const struct merged_frame *frame)
+/*
+ * distance: from the outermost frame. There, most frames are those of the stack
+ * before: found without a search, which reads memory all over the place.
+ */
+static const struct cached *name(struct namer *namer, const struct merged_frame *frame, size_t distance)
 {
 	struct named named[SYMBOL_INLINES_MAX];
 	struct key key = key_of(frame);
 	struct cached *cached;
 	size_t count;
 
+	if (distance < namer->last_count) {
+		const struct cached *last = namer->last_names[namer->last_count - 1 - distance];
+
+		if (memcmp(&last->key, &key, sizeof(key)) == 0)
+			return last;
+	}
 	HASH_FIND(hh, namer->cache, &key, sizeof(key), cached);
 	if (cached)
 		return cached;
@@ -569,17 +582,27 @@ static bool is_native(const struct merged_frame *frame)
 	return frame->kind == MERGED_NATIVE || frame->kind == MERGED_VM;
 }
 
+static bool name_all(struct namer *namer, const struct merged_stack *stack)
+{
+	const struct cached **names = namer->names;
+
+	for (size_t i = 0; i < stack->count; i++) {
+		names[i] = name(namer, &stack->frames[i], stack->count - 1 - i);
+		if (!names[i])
+			return false;
+		namer->kinds[i] = (uint8_t)names[i]->kind;
+	}
+	namer->names = namer->last_names;
+	namer->last_names = names;
+	namer->last_count = stack->count;
+	return true;
+}
+
 /* Fill in what is shown of each frame. */
 static bool choose(struct namer *namer, const struct merged_stack *stack)
 {
-	for (size_t i = 0; i < stack->count; i++) {
-		const struct cached *cached = name(namer, &stack->frames[i]);
-
-		if (!cached)
-			return false;
-		namer->names[i] = cached;
-		namer->kinds[i] = (uint8_t)cached->kind;
-	}
+	if (!name_all(namer, stack))
+		return false;
 	if (namer->options.native == NATIVE_FOLD) {
 		fold(namer->kinds, stack->count, namer->shown);
 		return true;
@@ -591,25 +614,31 @@ static bool choose(struct namer *namer, const struct merged_stack *stack)
 	return true;
 }
 
+static bool grow_names(const struct cached ***names, size_t count)
+{
+	const struct cached **larger = realloc(*names, count * sizeof(const struct cached *));
+
+	if (larger)
+		*names = larger;
+	return larger != NULL;
+}
+
+static bool grow_bytes(uint8_t **bytes, size_t count)
+{
+	uint8_t *larger = realloc(*bytes, count);
+
+	if (larger)
+		*bytes = larger;
+	return larger != NULL;
+}
+
 static bool make_room_for_choice(struct namer *namer, size_t count)
 {
-	const struct cached **names;
-	uint8_t *larger;
-
 	if (count <= namer->shown_size)
 		return true;
-	names = realloc(namer->names, count * sizeof(const struct cached *));
-	if (!names)
+	if (!grow_names(&namer->names, count) || !grow_names(&namer->last_names, count) ||
+	    !grow_bytes(&namer->kinds, count) || !grow_bytes(&namer->shown, count))
 		return false;
-	namer->names = names;
-	larger = realloc(namer->kinds, count);
-	if (!larger)
-		return false;
-	namer->kinds = larger;
-	larger = realloc(namer->shown, count);
-	if (!larger)
-		return false;
-	namer->shown = larger;
 	namer->shown_size = count;
 	return true;
 }
@@ -686,7 +715,7 @@ int namer_name(struct namer *namer, const struct merged_stack *stack,
 		if (namer->shown[i] == FOLD_HIDDEN)
 			continue;
 		if (!(namer->shown[i] == FOLD_AS_VM ? add_vm(namer)
-						     : add(namer, &stack->frames[i], namer->names[i])))
+						     : add(namer, &stack->frames[i], namer->last_names[i])))
 			return -ENOMEM;
 	}
 	*ret_frames = namer->frames;

@@ -1,6 +1,7 @@
 /* Unwinding this very process, by its own unwind tables and by damaged ones. */
 #include <link.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -246,6 +247,54 @@ static void callers_have_the_registers_that_libunwind_finds(void **state)
 	assert_true(frames >= 5);
 }
 
+/* What the handler of a signal was given, and where it was then. */
+static struct {
+	ucontext_t interrupted, handler;
+} signalled;
+
+static void note_signal(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)info;
+	memcpy(&signalled.interrupted, context, sizeof(signalled.interrupted));
+	getcontext(&signalled.handler);
+}
+
+/* The handler has returned, but nobody has written over its stack. */
+static void walk_to_what_was_interrupted(struct fixture *fixture, struct registers *ret_interrupted)
+{
+	struct registers leaf = registers_of(&signalled.handler);
+
+	native_begin(fixture->unwinder, &fixture->damaged.memory, &leaf);
+	do
+		assert_int_equal(native_step(fixture->unwinder), NATIVE_FRAME);
+	while (native_current(fixture->unwinder)->is_return_address);
+	*ret_interrupted = native_current(fixture->unwinder)->registers;
+}
+
+static void what_a_signal_has_interrupted_has_all_its_registers(void **state)
+{
+	struct sigaction action = { .sa_sigaction = note_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	static uint8_t stack[1 << 16];	/* not the one that is in use meanwhile */
+	const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	const greg_t *held = signalled.interrupted.uc_mcontext.gregs;
+	struct registers found;
+
+	assert_int_equal(sigaltstack(&alternate, NULL), 0);
+	assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+	assert_int_equal(raise(SIGUSR1), 0);
+	walk_to_what_was_interrupted(*state, &found);
+	assert_int_equal(found.unknown, 0);
+	assert_int_equal(found.rip, held[REG_RIP]);
+	assert_int_equal(found.rsp, held[REG_RSP]);
+	assert_int_equal(found.rax, held[REG_RAX]);
+	assert_int_equal(found.rdx, held[REG_RDX]);
+	assert_int_equal(found.rdi, held[REG_RDI]);
+	assert_int_equal(found.rbx, held[REG_RBX]);
+	assert_int_equal(found.r8, held[REG_R8]);
+	assert_int_equal(found.r15, held[REG_R15]);
+}
+
 /* Its rules are an expression, which libunwind is not given. */
 static void an_entry_of_the_plt_keeps_what_calls_keep(void **state)
 {
@@ -294,6 +343,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_stack_is_walked_to_its_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(callers_have_the_registers_that_libunwind_finds, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_a_signal_has_interrupted_has_all_its_registers, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(an_entry_of_the_plt_keeps_what_calls_keep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damaged_tables_do_no_harm, set_up, tear_down),
