@@ -35,6 +35,11 @@ class Options:
     directory: pathlib.Path  # for what is written
     programs: pathlib.Path  # where the compiled ones are
 
+    @property
+    def stats(self):
+        """Where the figures of the last recording are, once it has ended."""
+        return self.directory / "stats.json"
+
 
 @dataclasses.dataclass
 class Row:
@@ -171,17 +176,16 @@ def serving(options, **settings):
 
 
 def recorder(pids, seconds, rate, options, extra=("-f", "folded", "-o", "/dev/null")):
-    """The command line of a recording, and where its figures will be."""
-    stats = options.directory / "stats.json"
+    """The command line of a recording."""
     pids = ",".join(map(str, pids))
-    return strings([ljspy.LJSPY, "record", "-p", pids, "-d", f"{seconds}s", "-r", rate, "--stats", stats, *extra]), stats
+    return strings([ljspy.LJSPY, "record", "-p", pids, "-d", f"{seconds}s", "-r", rate, "--stats", options.stats, *extra])
 
 
 def record(pid, seconds, rate, options, **more):
     """The figures of a recording."""
-    command, stats = recorder([pid], seconds, rate, options, **more)
+    command = recorder([pid], seconds, rate, options, **more)
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    return json.loads(stats.read_text())
+    return json.loads(options.stats.read_text())
 
 
 @contextlib.contextmanager
@@ -205,7 +209,7 @@ def beside(command, pids):
 def recording(pids, rate, options):
     """A recording beside what is done meanwhile."""
     pids = pids if isinstance(pids, list) else [pids]
-    return beside(recorder(pids, 600, rate, options)[0], pids)
+    return beside(recorder(pids, 600, rate, options), pids)
 
 
 def floor_command(pid, rounds, rate, options):
@@ -224,9 +228,15 @@ def floor(pid, rate, options):
     return dict(zip(("p50", "p99", "cpu"), map(float, words)))
 
 
-def cpu_per_sample(pid, rate, options):
-    """Microseconds of CPU time for a sample: what a longer recording costs more
-    than a shorter one, so that its beginning and end do not count."""
-    short, long = (record(pid, seconds, rate, options) for seconds in (0.3, 0.3 + options.seconds))
-    samples = long["samples"] - short["samples"]
-    return (long["self_cpu_ms"] - short["self_cpu_ms"]) * 1000 / max(samples, 1)
+def cpu_per_sample(pid, rate, options, looks=1):
+    """Microseconds of CPU time that a recording which has begun takes for a sample,
+    in each of so many looks. The target is at work all the time."""
+    with recording(pid, rate, options) as process:
+        costs = []
+        for _ in range(looks):
+            used, worked = ljspy.cpu_ns(process.pid), ljspy.cpu_ns(pid)
+            time.sleep(options.seconds)
+            costs.append((ljspy.cpu_ns(process.pid) - used) / (ljspy.cpu_ns(pid) - worked))
+    # Samples come with the target's CPU time, if not all that are due.
+    stats = json.loads(options.stats.read_text())
+    return [cost * stats["target_cpu_ms"] * 1000 / stats["samples"] for cost in costs]
