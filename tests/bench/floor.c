@@ -67,8 +67,11 @@ static void copy_stack(pid_t pid, uintptr_t sp)
 	process_vm_readv(pid, &local, 1, remote, count, 0);
 }
 
-/* A signal that ends this never lets go of a thread that is about to stop. */
-static void wait_for_stop(pid_t pid)
+/*
+ * The signal that the thread has stopped for, or 0 as is due. A signal that ends
+ * this program never leaves a thread that is about to stop.
+ */
+static int wait_for_stop(pid_t pid)
 {
 	int status;
 
@@ -78,6 +81,9 @@ static void wait_for_stop(pid_t pid)
 			exit(1);
 		}
 	}
+	if (!WIFSTOPPED(status))
+		exit(1);
+	return status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
 }
 
 static double hold_once(pid_t pid)
@@ -85,18 +91,19 @@ static double hold_once(pid_t pid)
 	struct user_regs_struct registers;
 	struct iovec io = { &registers, sizeof(registers) };
 	double begin = time_us(CLOCK_MONOTONIC);
+	int signal;
 
 	if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL)) {
 		perror("floor: interrupt");
 		exit(1);
 	}
-	wait_for_stop(pid);
+	signal = wait_for_stop(pid);
 	if (ptrace(PTRACE_GETREGSET, pid, NT_PRSTATUS, &io)) {
 		perror("floor: registers");
 		exit(1);
 	}
 	copy_stack(pid, registers.rsp);
-	ptrace(PTRACE_CONT, pid, NULL, NULL);
+	ptrace(PTRACE_CONT, pid, NULL, (long)signal);
 	return time_us(CLOCK_MONOTONIC) - begin;
 }
 
