@@ -21,7 +21,7 @@ NGINX_WANTED = 1.01
 NGINX_SECONDS = 2  # of a look: so that 1 % of its requests are hundreds
 # wrk waits for each answer. With one connection, it and nginx take turns, which
 # leaves a CPU's worth of idle time; with more, both CPUs are at work all the time.
-LOADS = {"a CPU idle": 1, "no CPU idle": 4}
+LOADS = {"1 connection": 1, "4 connections": 4}
 
 
 def beside(setting, pid, options):
@@ -39,11 +39,11 @@ def rows_beside(what, unit, found, rate, wanted):
     # Both against what is alone in their own neighbourhood, then each other.
     scaled = [base * floor / near for base, floor, near in zip(alone, floors, floors_alone)]
     yield measure.Row(f"{what}, {rate} Hz", unit, list(ours), {"alone": list(alone), "floor": scaled}, wanted)
-    yield measure.Row(f"{what}, {rate} Hz, the floor", unit, list(floors), {"alone": list(floors_alone)})
+    yield measure.Row(f"{what}, {rate} Hz, beside the floor", unit, list(floors), {"alone": list(floors_alone)})
 
 
 def work(kind, options):
-    what = f"{kind.replace('_', ' ')} work"
+    what = f"time for {kind.replace('_', ' ')} work"
     with measure.at_work(kind, "report") as target:
         time.sleep(WARM_UP)
 
@@ -60,7 +60,7 @@ def work(kind, options):
     for rate, wanted in WANTED.items():
         yield from rows_beside(what, "µs", found, rate, wanted)
     values, bases = zip(*found["another"])
-    yield measure.Row(f"{what}, the same at work on the other CPU", "µs", list(values), {"alone": list(bases)})
+    yield measure.Row(f"{what}, beside the same on the other CPU", "µs", list(values), {"alone": list(bases)})
 
 
 def requests(server, connections, seconds):
@@ -87,7 +87,7 @@ def nginx(options):
             found = measure.interleaved(settings, look, options.pairs)
         for at, what in enumerate(("time for a request", "p99 latency")):
             one = {key: [(value[at], base[at]) for value, base in pairs] for key, pairs in found.items()}
-            yield from rows_beside(f"nginx with {load}, {what}", "µs", one, NGINX_RATE, NGINX_WANTED)
+            yield from rows_beside(f"nginx, {load}, {what}", "µs", one, NGINX_RATE, NGINX_WANTED)
 
 
 def rows(options):
