@@ -76,8 +76,8 @@ bool lua_thread_holds_base(const struct lua_thread *thread, uint64_t base)
 
 bool lua_thread_slot(const struct lua_thread *thread, uint64_t address, uint64_t *ret_value)
 {
-	if (!thread->slots || address < thread->stack || address % SLOT_SIZE ||
-	    address + SLOT_SIZE > thread->stack_end)
+	if (!thread->slots || address < thread->stack || address >= thread->stack_end ||
+	    thread->stack_end - address < SLOT_SIZE || address % SLOT_SIZE)
 		return false;
 	memcpy(ret_value, thread->slots + (address - thread->stack), sizeof(*ret_value));
 	return true;

@@ -661,7 +661,7 @@ static void load_places(const struct path_alignment *alignment, const struct pat
 			size_t count, struct place *places)
 {
 	for (size_t i = 0; i < count; i++) {
-		const struct path_frame *frame = &alignment->frames[points[i].frame];
+		const struct path_frame *frame = &alignment->frames->frame[points[i].frame];
 
 		places[i] = (struct place){ .op = BC__MAX, .base = -1, .proto = frame->proto,
 					    .frame = points[i].frame, .first = places };
@@ -672,7 +672,7 @@ static void load_places(const struct path_alignment *alignment, const struct pat
 		places[i].kind = kind_of(places[i].op);
 		places[i].base = frame->base_slot ? frame->base_slot : -1;
 		if (i + 1 < count && places[i].kind == KIND_CALL && points[i + 1].frame != points[i].frame) {
-			const struct path_frame *next = &alignment->frames[points[i + 1].frame];
+			const struct path_frame *next = &alignment->frames->frame[points[i + 1].frame];
 
 			if (next->proto && points[i + 1].pc == next->proto->bc)
 				places[i].callee = next->proto;

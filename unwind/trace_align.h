@@ -9,12 +9,17 @@
 #ifndef LJSPY_TRACE_ALIGN_H
 #define LJSPY_TRACE_ALIGN_H
 
-#include "unwind/trace_path.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/lua_objects.h"
+#include "unwind/path_frames.h"
+#include "unwind/traces.h"
 
 struct path_alignment {
 	const struct trace *trace;
 	const struct layout *layout;
-	const struct path_frame *frames;
+	const struct path_frames *frames;
 	const struct lua_objects *objects;
 	uint32_t ref, end_ref;		/* IR instructions to be assigned */
 	uint32_t next_snapshot;		/* that follows them */

@@ -15,25 +15,10 @@
 #include <stdint.h>
 
 #include "unwind/lua_objects.h"
+#include "unwind/path_frames.h"
 #include "unwind/traces.h"
 
 enum { PATH_POINTS_MAX = 1 << 15 };
-
-/* A function on the path, as called from one place. */
-struct path_frame {
-	const struct proto *proto;	/* NULL for a builtin that calls back, such as pcall */
-	uint64_t function;		/* GCfunc; 0 if unknown */
-	int32_t up;			/* frame of its caller; -1 for a start frame */
-	uint64_t call_pc;		/* what the caller executes */
-	bool by_continuation;		/* called as a metamethod */
-	uint8_t base_slot;		/* of its base among the trace's slots; 0 if unknown */
-};
-
-struct path_point {
-	int32_t frame;
-	uint32_t lowered;		/* so often has the trace returned below its start frame by then */
-	uint64_t pc;
-};
 
 /* The part of the path that follows a snapshot. */
 struct path_segment {
@@ -43,8 +28,7 @@ struct path_segment {
 };
 
 struct trace_path {
-	struct path_frame *frames;
-	size_t frame_count, frame_size;
+	struct path_frames frames;
 	struct path_point *points;
 	size_t point_count, point_size;
 	struct path_segment *segments;	/* one for each snapshot */

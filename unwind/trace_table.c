@@ -75,10 +75,10 @@ static void load_chain(const struct trace_path *path, const struct layout *layou
 	uint64_t pc = path->points[point].pc;
 
 	chain->depth = 0;
-	for (int32_t up = at; up >= 0 && chain->depth < DEPTH_MAX; up = path->frames[up].up)
+	for (int32_t up = at; up >= 0 && chain->depth < DEPTH_MAX; up = path->frames.frame[up].up)
 		chain->depth++;
-	for (size_t i = chain->depth; i-- > 0; at = path->frames[at].up) {
-		const struct path_frame *frame = &path->frames[at];
+	for (size_t i = chain->depth; i-- > 0; at = path->frames.frame[at].up) {
+		const struct path_frame *frame = &path->frames.frame[at];
 
 		chain->frame[i].proto = frame->proto;
 		chain->frame[i].line = frame->proto ? lua_line(layout, frame->proto, pc) : 0;
@@ -139,23 +139,23 @@ static void keep_proto(struct trace_table *table, const struct proto *proto)
 
 static bool keep_path(struct trace_table *table, const struct trace_path *path)
 {
-	table->size += (path->frame_count + 1) * (sizeof(*table->frames) + sizeof(*table->protos)) +
+	table->size += (path->frames.count + 1) * (sizeof(*table->frames) + sizeof(*table->protos)) +
 		       (path->point_count + 1) * sizeof(*table->points);
-	table->frames = calloc(path->frame_count + 1, sizeof(*table->frames));
+	table->frames = calloc(path->frames.count + 1, sizeof(*table->frames));
 	table->points = calloc(path->point_count + 1, sizeof(*table->points));
-	table->protos = calloc(path->frame_count + 1, sizeof(*table->protos));
+	table->protos = calloc(path->frames.count + 1, sizeof(*table->protos));
 	if (!table->frames || !table->points || !table->protos)
 		return false;
 	for (size_t i = 0; i < path->point_count; i++)
-		for (int32_t at = path->points[i].frame; at >= 0; at = path->frames[at].up)
-			if (path->frames[at].proto)
-				keep_proto(table, path->frames[at].proto);
-	for (size_t i = 0; i < path->frame_count; i++)
+		for (int32_t at = path->points[i].frame; at >= 0; at = path->frames.frame[at].up)
+			if (path->frames.frame[at].proto)
+				keep_proto(table, path->frames.frame[at].proto);
+	for (size_t i = 0; i < path->frames.count; i++)
 		table->frames[i] = (struct table_frame){
-			.function = path->frames[i].function,
-			.call_pc = path->frames[i].call_pc,
-			.up = path->frames[i].up,
-			.by_continuation = path->frames[i].by_continuation,
+			.function = path->frames.frame[i].function,
+			.call_pc = path->frames.frame[i].call_pc,
+			.up = path->frames.frame[i].up,
+			.by_continuation = path->frames.frame[i].by_continuation,
 		};
 	memcpy(table->points, path->points, path->point_count * sizeof(*path->points));
 	return true;
