@@ -119,10 +119,11 @@ bool command_has_targets(enum command command)
 
 void option_table_fill(enum command command, struct getopt_tables *ret_tables)
 {
-	char *letter = ret_tables->letters;
 	size_t count = 0;
+	char *letter;
 
 	*ret_tables = (struct getopt_tables){ 0 };
+	letter = ret_tables->letters;
 	if (command_has_targets(command))
 		*letter++ = '+';	/* stop at the first argument that is no option */
 	*letter++ = ':';	/* tell a missing argument from an unknown option */
