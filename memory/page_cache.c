@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "memory/word_hash.h"
 
 enum {
 	PAGE_SIZE = 4096,

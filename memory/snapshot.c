@@ -7,20 +7,23 @@ enum {
 	PAGE_SIZE = 4096,
 	/* What lies between two ranges costs less to copy than it costs to begin a new piece. */
 	JOIN_BYTES = 4096,
+	/* Guesses of neighbouring pages become one up to here, lest they grow without end. */
+	MERGED_GUESS_BYTES_MAX = 2 * PAGE_SIZE,
 };
 
 /* What bytes were captured for. */
 enum purpose {
 	CAPTURED_FIRST,
-	CAPTURED_GUESSED,	/* nothing has asked for them yet */
-	CAPTURED_LATER,		/* or as a guess that was right */
+	CAPTURED_GUESSED,
+	CAPTURED_LATER,
 };
 
-/* Captured bytes, at arena + offset. */
+/* Captured bytes, at arena + offset; asked_begin to asked_end of them have been asked for. */
 struct region {
 	uint64_t address;
 	size_t length;
 	size_t offset;
+	size_t asked_begin, asked_end;
 	enum purpose purpose;
 };
 
@@ -43,7 +46,9 @@ struct snapshot {
 	struct memory_range *pieces;
 	size_t wanted_size, piece_size;
 	uint64_t longest;	/* length of the longest region */
+	size_t read_count;
 	bool sealed;
+	struct region *last;	/* sealed: most reads are of the region read before */
 };
 
 static bool grow(void **array, size_t *size, size_t wanted, size_t item)
@@ -72,6 +77,22 @@ static int compare_regions(const void *a, const void *b)
 	return (left->length < right->length) - (left->length > right->length);
 }
 
+static void note_asked(struct region *region, size_t begin, size_t end)
+{
+	if (region->asked_end == 0 || begin < region->asked_begin)
+		region->asked_begin = begin;
+	if (end > region->asked_end)
+		region->asked_end = end;
+}
+
+static bool holds(const struct region *region, uint64_t address, size_t length)
+{
+	uint64_t offset = address - region->address;
+
+	return address >= region->address && offset <= region->length &&
+	       length <= region->length - offset;
+}
+
 /*
  * The captured region that holds all of [address, address + length). Regions
  * may overlap, so those that start before the address are tried as long as
@@ -81,6 +102,8 @@ static struct region *find(struct snapshot *snapshot, uint64_t address, size_t l
 {
 	size_t low = 0, high = snapshot->region_count;
 
+	if (snapshot->sealed && snapshot->last && holds(snapshot->last, address, length))
+		return snapshot->last;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -94,11 +117,11 @@ static struct region *find(struct snapshot *snapshot, uint64_t address, size_t l
 
 		if (address - region->address >= snapshot->longest)
 			return NULL;
-		if (address - region->address > region->length ||
-		    length > region->length - (address - region->address))
+		if (!holds(region, address, length))
 			continue;
-		if (region->purpose == CAPTURED_GUESSED)
-			region->purpose = CAPTURED_LATER;
+		note_asked(region, (size_t)(address - region->address),
+			   (size_t)(address - region->address) + length);
+		snapshot->last = region;
 		return region;
 	}
 	return NULL;
@@ -228,6 +251,7 @@ static bool read_pieces(struct snapshot *snapshot, size_t count, size_t wanted_c
 		offset += pieces[i].length;
 	}
 	memory_read_ranges(snapshot->live, pieces, count);
+	snapshot->read_count++;
 	snapshot->used = total;
 	keep_pieces(snapshot, count, wanted_count, purpose);
 	return true;
@@ -323,29 +347,51 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
 	capture(snapshot, ranges, count, guesses, CAPTURED_FIRST);
 }
 
+/* What of a region will most likely be asked for again; false if nothing. */
+static bool is_worth_guessing(const struct region *region, bool keep_unasked,
+			      struct snapshot_guess *ret_guess)
+{
+	size_t begin = region->asked_begin, end = region->asked_end;
+
+	if (end == 0 && region->purpose == CAPTURED_GUESSED && keep_unasked)
+		end = region->length;
+	if (region->purpose == CAPTURED_FIRST || end == 0 || end - begin > SNAPSHOT_GUESS_BYTES_MAX)
+		return false;
+	*ret_guess = (struct snapshot_guess){ .address = region->address + begin,
+					      .length = (uint32_t)(end - begin) };
+	return true;
+}
+
+/* Have one guess stand for both, if the other is hardly further up; false if not. */
+static bool merge_guess(struct snapshot_guess *guess, const struct snapshot_guess *other)
+{
+	uint64_t end = guess->address + guess->length, other_end = other->address + other->length;
+
+	if (other->address < guess->address || other->address / PAGE_SIZE > (end - 1) / PAGE_SIZE)
+		return false;
+	if (other_end <= end)
+		return true;
+	if (other_end - guess->address > MERGED_GUESS_BYTES_MAX)
+		return false;
+	guess->length = (uint32_t)(other_end - guess->address);
+	return true;
+}
+
 void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
 			   bool keep_unasked, struct snapshot_guesses *ret_guesses)
 {
-	struct snapshot_guess *last = NULL;
+	struct snapshot_guess *last = NULL, guess;
 
 	ret_guesses->count = 0;
 	for (size_t i = 0; i < snapshot->region_count; i++) {
-		const struct region *region = &snapshot->regions[i];
-		uint64_t end = region->address + region->length;
-
-		if (region->purpose == CAPTURED_FIRST ||
-		    (region->purpose == CAPTURED_GUESSED && !keep_unasked) ||
-		    region->length > SNAPSHOT_GUESS_BYTES_MAX ||
-		    (region->address >= skip_begin && region->address < skip_end))
+		if (!is_worth_guessing(&snapshot->regions[i], keep_unasked, &guess) ||
+		    (guess.address >= skip_begin && guess.address < skip_end) ||
+		    (last && merge_guess(last, &guess)))
 			continue;
-		if (!last || region->address / PAGE_SIZE > (last->address + last->length - 1) / PAGE_SIZE) {
-			if (ret_guesses->count == SNAPSHOT_GUESSES_MAX)
-				break;
-			last = &ret_guesses->pieces[ret_guesses->count++];
-			*last = (struct snapshot_guess){ .address = region->address };
-		}
-		if (end > last->address + last->length)
-			last->length = (uint32_t)(end - last->address);
+		if (ret_guesses->count == SNAPSHOT_GUESSES_MAX)
+			return;
+		last = &ret_guesses->pieces[ret_guesses->count++];
+		*last = guess;
 	}
 }
 
@@ -440,12 +486,19 @@ void snapshot_clear(struct snapshot *snapshot)
 	snapshot->used = 0;
 	snapshot->region_count = 0;
 	snapshot->longest = 0;
+	snapshot->read_count = 0;
 	snapshot->sealed = false;
+}
+
+size_t snapshot_read_count(const struct snapshot *snapshot)
+{
+	return snapshot->read_count;
 }
 
 void snapshot_seal(struct snapshot *snapshot)
 {
 	snapshot->sealed = true;
+	snapshot->last = NULL;
 }
 
 const void *snapshot_view(struct snapshot *snapshot, uint64_t address, size_t length)

@@ -54,6 +54,9 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
 void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
 			   bool keep_unasked, struct snapshot_guesses *ret_guesses);
 
+/* How often the live memory was read since the snapshot was cleared. */
+size_t snapshot_read_count(const struct snapshot *snapshot);
+
 /* From here on nothing is read from the target. */
 void snapshot_seal(struct snapshot *snapshot);
 

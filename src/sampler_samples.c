@@ -270,22 +270,25 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
  * A thread that does not stop at once waits for a CPU, be it that others have
  * them all or that its container has used up its share. It stops when it gets
  * one; that is where it was, so the sample is taken then (target_take_late()).
+ * False if there is none now.
  */
-static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
+static bool sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
 			  struct thread_record *record)
 {
 	int error;
 
-	if (thread->tracee->state == TRACEE_AWAITED || !thread_is_running(target->threads, thread))
-		return;
-	lua_process_rehearse(target->process, &record->hints);
-	if (!thread_is_running(target->threads, thread))
-		return;
-	error = tracer_stop(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
+	if (lua_process_wants_rehearsal(&record->hints)) {
+		if (thread->tracee->state == TRACEE_AWAITED ||
+		    !thread_is_running(target->threads, thread))
+			return false;
+		lua_process_rehearse(target->process, &record->hints);
+	}
+	error = tracer_stop_running(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
 	if (!error)
 		take_held(sampler, target, thread, record, thread->tracee->told_ns);
 	else if (error == -ETIMEDOUT)
 		thread->tracee->hold_late = true;
+	return !error;
 }
 
 void target_take_late(struct sampler *sampler, struct target *target)
@@ -306,12 +309,18 @@ void target_take_late(struct sampler *sampler, struct target *target)
 	}
 }
 
-/* Take a sample of each thread that has run since its last one and is running now. */
+/*
+ * Take a sample of each thread that has run since its last one and is running now.
+ * What a thread has used is read before that where it may save looking at it,
+ * and is exact behind the stop.
+ */
 void target_sample(struct sampler *sampler, struct target *target)
 {
+	const struct sampler_options *options = sampler->options;
+	bool looks_at_each = target_has_few_threads(target) && !options->wall_clock && !options->no_stop;
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
-	if (sampler->options->coroutines) {
+	if (options->coroutines) {
 		target_sample_coroutines(sampler, target);
 		return;
 	}
@@ -319,9 +328,9 @@ void target_sample(struct sampler *sampler, struct target *target)
 		struct thread *thread = threads_at(target->threads, i);
 		struct thread_record *record = target_record(target, thread, now);
 
-		if (!record || !target_measure(target, thread, record))
+		if (!record || (!looks_at_each && !target_measure(target, thread, record)))
 			continue;
-		if (sampler->options->wall_clock) {
+		if (options->wall_clock) {
 			if (target_sample_sleeper(sampler, target, thread, record))
 				continue;
 			record->has_run = true;
@@ -329,9 +338,9 @@ void target_sample(struct sampler *sampler, struct target *target)
 		/* Its figure may lag by a tick while it runs. */
 		if (!record->has_run && !target_has_few_threads(target))
 			continue;
-		if (sampler->options->no_stop)
+		if (options->no_stop)
 			sample_running(sampler, target, thread, record);
-		else
-			sample_thread(sampler, target, thread, record);
+		else if (!sample_thread(sampler, target, thread, record) && looks_at_each)
+			target_measure(target, thread, record);
 	}
 }

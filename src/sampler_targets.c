@@ -154,14 +154,22 @@ static void note_name(struct target *target)
 		memcpy(target->name, first->name, sizeof(target->name));
 }
 
-void target_refresh_threads(struct sampler *sampler, struct target *target, uint64_t now)
+/* Its CPU time has just been read. */
+static void refresh_threads(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (cpu_clock_now(&target->clock, &target->cpu_ns) != 0 ||
-	    threads_refresh(target->threads, now, target->cpu_ns) == -ESRCH)
+	if (threads_refresh(target->threads, now, target->cpu_ns) == -ESRCH)
 		target_note_end(sampler, target);
 	else
 		note_execs(sampler, target, now);
 	note_name(target);
+}
+
+void target_refresh_threads(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	if (cpu_clock_now(&target->clock, &target->cpu_ns) == 0)
+		refresh_threads(sampler, target, now);
+	else
+		target_note_end(sampler, target);
 }
 
 /* A random part of a period (xorshift64). */
@@ -189,10 +197,9 @@ static bool program_has_changed(struct target *target)
 	return changed;
 }
 
-/* A look at what runs now. */
-void target_take_look(struct sampler *sampler, struct target *target, uint64_t now)
+/* At what runs now, of the threads that were just looked up. */
+static void look_at_threads(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	target_refresh_threads(sampler, target, now);
 	if (target->ended)
 		return;
 	/* Nobody tells of an execve() where nobody is seized. */
@@ -204,6 +211,13 @@ void target_take_look(struct sampler *sampler, struct target *target, uint64_t n
 	}
 	if (target->process && target->sampled)
 		target_sample(sampler, target);
+}
+
+/* A look at what runs now. */
+void target_take_look(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	target_refresh_threads(sampler, target, now);
+	look_at_threads(sampler, target, now);
 }
 
 /* Look at it once in each period from now on. */
@@ -247,14 +261,12 @@ static int rest(struct sampler *sampler, struct target *target)
 }
 
 /*
- * Has the process used the CPU since the last look, or ended? Its clock may lag
- * by a tick of the kernel, so where threads are few they are looked at too.
+ * Has the process used the CPU since the last look? Its clock may lag by a tick
+ * of the kernel, so where threads are few they are looked at too.
  */
 static bool has_run(const struct target *target)
 {
-	uint64_t cpu_ns;
-
-	if (cpu_clock_now(&target->clock, &cpu_ns) != 0 || cpu_ns != target->active_cpu_ns)
+	if (target->cpu_ns != target->active_cpu_ns)
 		return true;
 	for (size_t i = 0; target_has_few_threads(target) && i < threads_count(target->threads); i++)
 		if (thread_is_running(target->threads, threads_at(target->threads, i)))
@@ -274,12 +286,17 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 
 	target->period_begin_ns += (passed ? passed : 1) * sampler->period_ns;
 	target->due_ns = target->period_begin_ns + random_delay(sampler);
+	if (cpu_clock_now(&target->clock, &target->cpu_ns) != 0) {
+		target_note_end(sampler, target);
+		return;
+	}
 	if (!sampler->options->wall_clock && !has_run(target)) {
 		if (now - target->idle_since_ns >= IDLE_NS && rest(sampler, target))
 			target_note_end(sampler, target);
 		return;
 	}
-	target_take_look(sampler, target, now);
+	refresh_threads(sampler, target, now);
+	look_at_threads(sampler, target, now);
 	if (target->ended)
 		return;
 	ran = (target->cpu_ns - target->active_cpu_ns) / sampler->period_ns;

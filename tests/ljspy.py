@@ -222,12 +222,20 @@ def record_native(directory, *target, seconds=2, options=()):
 
 
 def gdb_functions(pid):
-    """Names of native frames as gdb sees them, leaf first."""
+    """Names of native frames as gdb sees them, leaf first. Where a call was the
+    last thing that a function did, gdb makes up a frame for that: no stack has it."""
+    script = """
+frame = gdb.newest_frame()
+while frame:
+    if frame.type() != gdb.TAILCALL_FRAME:
+        print("frame", frame.name() or "??")
+    frame = frame.older()
+"""
     out = subprocess.run(
-        ["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "bt", "-p", str(pid)],
+        ["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-p", str(pid), "-ex", f"python exec({script!r})"],
         capture_output=True, text=True, timeout=60, check=False,
     ).stdout
-    return re.findall(r"^#\d+\s+(?:0x\w+ in )?(\S+) \(", out, re.MULTILINE)
+    return re.findall(r"^frame (\S+)", out, re.MULTILINE)
 
 
 def native_frames(dump):

@@ -146,14 +146,20 @@ static struct lua_universe *universe_of_thread(const struct capture *capture,
 	return image_find_universe(image, g);
 }
 
+/* The first address from here on where a C frame of the VM may be. */
+static uint64_t next_cframe(uint64_t address)
+{
+	return (address + VM_FRAME_ALIGNMENT - 1) & ~(uint64_t)(VM_FRAME_ALIGNMENT - 1);
+}
+
 /* The states whose C frames lie on the copied stack, where there are more than are read anyway. */
 static void view_universes_on_stack(struct capture *capture, const struct image *image,
 				    const struct vm_code *vm)
 {
 	uint64_t last = 0;
 
-	for (uint64_t cframe = (capture->registers.rsp + 7) & ~(uint64_t)7;
-	     cframe < capture->stack_end; cframe += sizeof(uint64_t)) {
+	for (uint64_t cframe = next_cframe(capture->registers.rsp); cframe < capture->stack_end;
+	     cframe += VM_FRAME_ALIGNMENT) {
 		struct lua_universe *universe;
 		uint64_t thread;
 
@@ -304,8 +310,8 @@ static const struct lua_thread *find_thread_above(struct capture *capture,
 {
 	const struct layout *layout = &universe->vm->layout;
 
-	for (uint64_t cframe = above; in_stack(capture, cframe, (size_t)layout->CFRAME_size);
-	     cframe += sizeof(uint64_t)) {
+	for (uint64_t cframe = next_cframe(above);
+	     in_stack(capture, cframe, (size_t)layout->CFRAME_size); cframe += VM_FRAME_ALIGNMENT) {
 		const struct lua_thread *thread;
 		uint64_t address;
 
@@ -793,6 +799,7 @@ static void finish(struct capture *capture, struct capture_hints *hints)
 	snapshot_seal(capture->snapshot);
 	note_hints(capture, false, hints);
 	hints->sp = capture->registers.rsp;
+	hints->reads = snapshot_read_count(capture->snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], capture->snapshot);
 }

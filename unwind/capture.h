@@ -36,6 +36,7 @@ struct capture_hints {
 	struct memory_range request[REQUEST_RANGES];	/* what was read of its request */
 	struct snapshot_guesses guesses;		/* what else was read */
 	uint64_t sp;		/* its stack pointer; 0 if it had no sample yet */
+	size_t reads;		/* system calls that it took while the thread was held */
 };
 
 /* A universe's global fields, as captured. */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "memory/word_hash.h"
 #include "unwind/frame_rules.h"
+#include "unwind/table_rules.h"
 
 enum {
 	KNOWN_MAX = 16384,	/* addresses whose rules are kept */
@@ -23,6 +23,7 @@ struct known {
 };
 
 struct cfi {
+	struct table_rules *tables;
 	struct symbols *symbols;
 	struct known *known;
 };
@@ -37,12 +38,18 @@ struct state {
 
 /*---- Answers ----*/
 
-struct cfi *cfi_new(struct symbols *symbols)
+struct cfi *cfi_new(struct image *image, struct symbols *symbols)
 {
 	struct cfi *cfi = calloc(1, sizeof(*cfi));
 
-	if (cfi)
-		cfi->symbols = symbols;
+	if (!cfi)
+		return NULL;
+	cfi->symbols = symbols;
+	cfi->tables = table_rules_new(image);
+	if (!cfi->tables) {
+		free(cfi);
+		return NULL;
+	}
 	return cfi;
 }
 
@@ -61,13 +68,27 @@ void cfi_free(struct cfi *cfi)
 	if (!cfi)
 		return;
 	cfi_reset(cfi);
+	table_rules_free(cfi->tables);
 	free(cfi);
+}
+
+static bool work_out(struct cfi *cfi, uint64_t pc, struct frame_rules *ret_rules)
+{
+	switch (table_rules_find(cfi->tables, pc, ret_rules)) {
+	case TABLE_RULES_FOUND:
+		return true;
+	case TABLE_RULES_NONE:
+		return symbols_rules(cfi->symbols, pc, ret_rules);
+	case TABLE_RULES_BAD:
+		break;
+	}
+	return false;
 }
 
 static struct known *ask(struct cfi *cfi, uint64_t pc)
 {
 	struct frame_rules rules;
-	bool has_rules = symbols_rules(cfi->symbols, pc, &rules);
+	bool has_rules = work_out(cfi, pc, &rules);
 	size_t length = offsetof(struct frame_rules, ops);
 	struct known *known;
 
@@ -101,16 +122,10 @@ static const struct frame_rules *find_rules(struct cfi *cfi, uint64_t pc)
 
 static bool read_register(struct state *state, uint64_t number, uint64_t *ret_value)
 {
-	struct registers copy = *state->frame;
-	const uint64_t *held = number < REGISTER_NUMBERS ? registers_locate(&copy, (int)number)
-							  : NULL;
-
-	if (!held || (copy.unknown & registers_set_of((int)number))) {
-		state->lacks_register = true;
-		return false;
-	}
-	*ret_value = *held;
-	return true;
+	if (number < REGISTER_NUMBERS && registers_get(state->frame, (int)number, ret_value))
+		return true;
+	state->lacks_register = true;
+	return false;
 }
 
 /* What an operation pushes that needs no operand; false if it is none of these, or not known. */
@@ -213,21 +228,42 @@ static bool recover(struct state *state, const struct frame_rules *rules, int nu
 		return evaluate(state, rules, rule, ret_value);
 	case FRAME_RULE_SAVED:
 		return evaluate(state, rules, rule, &address) &&
-		       memory_read(state->stack, address, ret_value, sizeof(*ret_value)) == MEMORY_OK;
+		       memory_u64(state->stack, address, ret_value);
+	case FRAME_RULE_SAVED_AT_CFA:
+		return memory_u64(state->stack, state->cfa + rules->ops[rule->first].number, ret_value);
 	}
 	return false;
+}
+
+/* The caller's registers but pc and stack pointer: as the frame has them where the rules say no other. */
+static void recover_others(struct state *state, const struct frame_rules *rules,
+			   struct registers *caller)
+{
+	for (int number = 0; number < REGISTER_NUMBER_PC; number++) {
+		unsigned int set = registers_set_of(number);
+
+		if (rules->registers[number].kind == FRAME_RULE_SAME || number == REGISTER_NUMBER_RSP)
+			continue;
+		if (!recover(state, rules, number, registers_locate(caller, number)))
+			caller->unknown |= set;
+		else if (set != REGISTER_OTHERS)
+			caller->unknown &= ~set;
+	}
 }
 
 enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
 			 struct memory *stack, struct registers *ret_caller)
 {
 	const struct frame_rules *rules = find_rules(cfi, pc);
-	struct registers caller = { .orig_rax = UINT64_MAX };
+	struct registers caller = *frame;
 	struct state state = { .frame = frame, .stack = stack };
 
 	if (!rules)
 		return CFI_NONE;
+	caller.eflags = 0;
+	caller.orig_rax = UINT64_MAX;
 	if (rules->is_outermost) {
+		caller.rip = 0;
 		*ret_caller = caller;
 		return CFI_CALLER;
 	}
@@ -235,9 +271,7 @@ enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *f
 	    !recover(&state, rules, REGISTER_NUMBER_PC, &caller.rip) ||
 	    !recover(&state, rules, REGISTER_NUMBER_RSP, &caller.rsp))
 		return state.lacks_register ? CFI_REGISTER_UNKNOWN : CFI_NONE;
-	for (int number = 0; number < REGISTER_NUMBER_PC; number++)
-		if (!recover(&state, rules, number, registers_locate(&caller, number)))
-			caller.unknown |= registers_set_of(number);
+	recover_others(&state, rules, &caller);
 	*ret_caller = caller;
 	return CFI_CALLER;
 }

@@ -1,10 +1,12 @@
 /*
- * cfi: call frame information as a module's file has it.
+ * cfi: from a frame to its caller by call frame information.
  *
- * For code that libunwind finds no entry for, or none that it may be given
- * (unwind_entry.h): modules linked without .eh_frame_hdr, entries in
- * .debug_frame alone. The process that reads symbols works the rules out;
- * these are kept, and applied here to registers and stack of a snapshot.
+ * The rules of an address are those of the unwind tables in memory
+ * (table_rules.h). For code that has none there, or none that libunwind may be
+ * given, they are those in the module's file: of modules linked without
+ * .eh_frame_hdr, and of entries in .debug_frame alone. The process that reads
+ * symbols works these out. Rules are kept, and applied here to registers and
+ * stack of a snapshot.
  */
 #ifndef LJSPY_CFI_H
 #define LJSPY_CFI_H
@@ -13,13 +15,14 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
+#include "unwind/image.h"
 #include "unwind/registers.h"
 #include "unwind/symbols.h"
 
 struct cfi;
 
-/* NULL when memory is short. symbols must outlive the result. */
-struct cfi *cfi_new(struct symbols *symbols);
+/* NULL when memory is short. Both must outlive the result. */
+struct cfi *cfi_new(struct image *image, struct symbols *symbols);
 void cfi_free(struct cfi *cfi);
 
 /* The modules have been replaced: forget what was read. */
@@ -34,7 +37,7 @@ enum cfi_status {
 /*
  * From a frame to its caller. pc is where to look rules up: with a return
  * address it lies in the call before that. The outermost frame has a caller
- * whose rip is 0.
+ * whose rip is 0. A register without a rule holds what it held.
  */
 enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
 			 struct memory *stack, struct registers *ret_caller);

@@ -89,8 +89,9 @@ void frame_rules_of_call(struct frame_rules *ret_rules)
 
 static bool is_valid(const struct frame_rules *rules, const struct frame_rule *rule)
 {
-	return rule->kind <= FRAME_RULE_SAVED && rule->number < REGISTER_NUMBERS &&
-	       rule->first <= rules->op_count && rule->count <= rules->op_count - rule->first;
+	return rule->kind <= FRAME_RULE_SAVED_AT_CFA && rule->number < REGISTER_NUMBERS &&
+	       rule->first <= rules->op_count && rule->count <= rules->op_count - rule->first &&
+	       (rule->kind != FRAME_RULE_SAVED_AT_CFA || rule->count == 1);
 }
 
 bool frame_rules_valid(const struct frame_rules *rules)

@@ -23,6 +23,7 @@ enum frame_rule_kind {
 	FRAME_RULE_REGISTER,	/* as in the frame's register number */
 	FRAME_RULE_VALUE,	/* what the expression gives */
 	FRAME_RULE_SAVED,	/* in memory at the address that the expression gives */
+	FRAME_RULE_SAVED_AT_CFA,	/* in memory as far from the CFA as the one operation's number */
 };
 
 struct frame_rule_op {

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "memory/word_hash.h"
 #include "unwind/luajit.h"
 
 /* No structure's header is larger in any layout. */

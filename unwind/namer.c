@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "memory/page_cache.h"
+#include "memory/word_hash.h"
 #include "unwind/builtins.h"
 #include "unwind/fold.h"
 #include "unwind/lua_names.h"
@@ -65,7 +64,9 @@ struct namer {
 	struct symbol at[SYMBOL_INLINES_MAX];	/* of the address being named */
 	struct frame *frames;
 	size_t frame_count, frame_size;
-	uint8_t *kinds, *shown;	/* of the stack being named */
+	/* Of each frame of the stack being named. */
+	const struct cached **names;
+	uint8_t *kinds, *shown;
 	size_t shown_size;
 };
 
@@ -119,6 +120,7 @@ void namer_free(struct namer *namer)
 	forget_cache(namer);
 	forget_libraries(namer);
 	free(namer->frames);
+	free(namer->names);
 	free(namer->kinds);
 	free(namer->shown);
 	free(namer);
@@ -575,6 +577,7 @@ static bool choose(struct namer *namer, const struct merged_stack *stack)
 
 		if (!cached)
 			return false;
+		namer->names[i] = cached;
 		namer->kinds[i] = (uint8_t)cached->kind;
 	}
 	if (namer->options.native == NATIVE_FOLD) {
@@ -590,10 +593,15 @@ static bool choose(struct namer *namer, const struct merged_stack *stack)
 
 static bool make_room_for_choice(struct namer *namer, size_t count)
 {
+	const struct cached **names;
 	uint8_t *larger;
 
 	if (count <= namer->shown_size)
 		return true;
+	names = realloc(namer->names, count * sizeof(const struct cached *));
+	if (!names)
+		return false;
+	namer->names = names;
 	larger = realloc(namer->kinds, count);
 	if (!larger)
 		return false;
@@ -633,11 +641,9 @@ static void set_position(const struct merged_frame *merged, struct frame *frame)
 		frame->certainty = CERTAINTY_NEAREST;
 }
 
-static bool add(struct namer *namer, const struct merged_frame *merged)
+static bool add(struct namer *namer, const struct merged_frame *merged, const struct cached *cached)
 {
-	const struct cached *cached = name(namer, merged);
-
-	for (size_t i = 0; cached && i < cached->count; i++) {
+	for (size_t i = 0; i < cached->count; i++) {
 		struct frame frame = {
 			.function = cached->named[i].function,
 			.line = cached->named[i].line,
@@ -649,7 +655,7 @@ static bool add(struct namer *namer, const struct merged_frame *merged)
 		set_position(merged, &frame);
 		namer->frames[namer->frame_count++] = frame;
 	}
-	return cached != NULL;
+	return true;
 }
 
 /* LuaJIT's own frames; a run of them is one. */
@@ -680,7 +686,7 @@ int namer_name(struct namer *namer, const struct merged_stack *stack,
 		if (namer->shown[i] == FOLD_HIDDEN)
 			continue;
 		if (!(namer->shown[i] == FOLD_AS_VM ? add_vm(namer)
-						     : add(namer, &stack->frames[i])))
+						     : add(namer, &stack->frames[i], namer->names[i])))
 			return -ENOMEM;
 	}
 	*ret_frames = namer->frames;

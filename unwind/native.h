@@ -1,10 +1,8 @@
 /*
  * native: one step at a time down the native stack of a snapshot.
  *
- * Unwind tables are interpreted by libunwind through accessors of our own:
- * registers and stack come from the snapshot, text and tables from the image.
- * It is given only what cannot harm it (unwind_entry.h); cfi.h has the rest.
- * LuaJIT's VM and its machine code need rules of their own; the caller
+ * Rules come from call frame information (cfi.h), registers and stack from the
+ * snapshot, text from the image. LuaJIT's VM and its machine code need rules of their own; the caller
  * recognises them by the frame's code kind and continues with
  * native_continue() from the registers that those rules give.
  */

@@ -32,6 +32,14 @@ uint64_t *registers_locate(struct registers *registers, int number)
 	return (uint64_t *)(void *)((char *)registers + numbers[number].offset);
 }
 
+bool registers_get(const struct registers *registers, int number, uint64_t *ret_value)
+{
+	if (number < 0 || number >= REGISTER_NUMBERS || (registers->unknown & numbers[number].set))
+		return false;
+	*ret_value = *(const uint64_t *)(const void *)((const char *)registers + numbers[number].offset);
+	return true;
+}
+
 unsigned int registers_set_of(int number)
 {
 	return number >= 0 && number < REGISTER_NUMBERS ? numbers[number].set : REGISTER_OTHERS;

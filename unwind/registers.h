@@ -7,6 +7,7 @@
 #ifndef LJSPY_REGISTERS_H
 #define LJSPY_REGISTERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Registers that a look without a stop, or a lost caller, leaves unknown. */
@@ -40,6 +41,9 @@ enum {
 
 /* Where the register of a number is kept; NULL if it is not. */
 uint64_t *registers_locate(struct registers *registers, int number);
+
+/* What the register of a number holds; false if that is not known. */
+bool registers_get(const struct registers *registers, int number, uint64_t *ret_value);
 
 /* The member of enum register_set that tells that it is unknown; 0 for pc and stack pointer. */
 unsigned int registers_set_of(int number);

@@ -21,6 +21,7 @@
 enum {
 	VM_FRAME_CANDIDATES_MAX = 16,
 	VM_FRAME_CANDIDATES_WHOLE = 3,	/* the first so many are of frames that are whole */
+	VM_FRAME_ALIGNMENT = 16,	/* of a cframe: the VM calls C with it (System V ABI 3.2.2) */
 };
 
 /* What the interpreter keeps in registers (vm_x64.dasc: BASE, PC, RB, DISPATCH). */

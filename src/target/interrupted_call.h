@@ -28,13 +28,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct user_regs_struct;
+
 struct interrupted_call {
 	bool limited;		/* it waits for some time at most */
 	uint64_t number, rsp;	/* by which it is told from others of the thread */
 };
 
-/* The call which a thread in a stop of ptrace is about to leave with EINTR; false if there is none that may begin again. */
-bool interrupted_call_find(pid_t tid, struct interrupted_call *ret_call);
+/*
+ * The call which a thread in a stop of ptrace, with these registers, is about to
+ * leave with EINTR; false if there is none that may begin again.
+ */
+bool interrupted_call_find(const struct user_regs_struct *regs, struct interrupted_call *ret_call);
 
 /* Let it begin again when the thread goes on. */
 void interrupted_call_restart(pid_t tid);

@@ -1,11 +1,9 @@
 #include "src/target/interrupted_call.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stddef.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/user.h>
 
 /* linux/errno.h in the kernel: "restart if no handler" */
@@ -73,23 +71,19 @@ static bool is_limited(enum limit limit, uint64_t argument)
 	return true;
 }
 
-bool interrupted_call_find(pid_t tid, struct interrupted_call *ret_call)
+bool interrupted_call_find(const struct user_regs_struct *regs, struct interrupted_call *ret_call)
 {
-	struct user_regs_struct regs;
-	struct iovec io = { &regs, sizeof(regs) };
-
-	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &io) || io.iov_len != sizeof(regs) ||
-	    (int64_t)regs.rax != -EINTR)
+	if ((int64_t)regs->rax != -EINTR)
 		return false;
 	/* Outside of a call, orig_rax is negative. */
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		if (regs.orig_rax != calls[i].number)
+		if (regs->orig_rax != calls[i].number)
 			continue;
 		*ret_call = (struct interrupted_call){
 			.limited = is_limited(calls[i].limit,
-					      *(const unsigned long long *)((const char *)&regs + calls[i].argument)),
-			.number = regs.orig_rax,
-			.rsp = regs.rsp,
+					      *(const unsigned long long *)((const char *)regs + calls[i].argument)),
+			.number = regs->orig_rax,
+			.rsp = regs->rsp,
 		};
 		return true;
 	}

@@ -796,10 +796,13 @@ const char *lua_process_universe_path(const struct lua_process *process, size_t 
 
 /*---- Stacks ----*/
 
+bool lua_process_wants_rehearsal(const struct capture_hints *hints)
+{
+	return hints->sp != 0 && hints->reads > 1;
+}
+
 void lua_process_rehearse(struct lua_process *process, struct capture_hints *hints)
 {
-	if (hints->sp == 0)
-		return;
 	snapshot_clear(process->snapshot);
 	capture_rehearse(&process->capture, process->image, process->objects, process->snapshot,
 			 hints);

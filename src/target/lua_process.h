@@ -78,7 +78,11 @@ struct memory *lua_process_memory(struct lua_process *process);
 /* When its event loop began the turn at hand, see loop_clock.h; 0 if that is not known. */
 uint64_t lua_process_loop_clock(struct lua_process *process);
 
-/* Just before a thread is held, see capture_rehearse(). */
+/*
+ * Just before a thread is held, see capture_rehearse(). It is worth while, and
+ * wanted, if the guesses were not good enough the last time.
+ */
+bool lua_process_wants_rehearsal(const struct capture_hints *hints);
 void lua_process_rehearse(struct lua_process *process, struct capture_hints *hints);
 
 /* Copy what belongs to a thread that holds still with these registers. */

@@ -49,6 +49,8 @@ struct seized {
 	bool asked;		/* attached: a SIGSTOP of ours is on its way */
 	bool job_stopped;	/* a signal stopped it: its call ends with that, whoever looks */
 	uint64_t restarted_ns;	/* when a call with a limit began again, for a signal */
+	bool has_regs;		/* stopped, and these are its registers */
+	struct user_regs_struct regs;
 	UT_hash_handle hh;
 };
 
@@ -84,9 +86,27 @@ static void mark_gone(struct tracer *tracer, struct tracee *tracee)
 	tracer->changed = true;
 }
 
+/* What the thread holds in the stop it is in; NULL with errno, ENOTSUP for a 32-bit program. */
+static const struct user_regs_struct *regs_of(struct seized *seized)
+{
+	struct iovec io = { &seized->regs, sizeof(seized->regs) };
+
+	if (seized->has_regs)
+		return &seized->regs;
+	if (ptrace(PTRACE_GETREGSET, seized->tracee.tid, NT_PRSTATUS, &io))
+		return NULL;
+	if (io.iov_len != sizeof(seized->regs)) {	/* a 32-bit program's are fewer */
+		errno = ENOTSUP;
+		return NULL;
+	}
+	seized->has_regs = true;
+	return &seized->regs;
+}
+
 /* ESRCH means that it was killed just now; its exit is still to be reported. */
 static void continue_tracee(struct tracee *tracee, int signal)
 {
+	((struct seized *)tracee)->has_regs = false;
 	ptrace(PTRACE_CONT, tracee->tid, NULL, (void *)(intptr_t)signal);
 	tracee->state = TRACEE_RUNNING;
 }
@@ -97,6 +117,7 @@ static void leave_job_stopped(struct tracee *tracee)
 	struct seized *seized = (struct seized *)tracee;
 
 	seized->job_stopped = true;
+	seized->has_regs = false;
 	if (!seized->attached)
 		ptrace(PTRACE_LISTEN, tracee->tid, NULL, NULL);
 	tracee->state = TRACEE_JOB_STOPPED;
@@ -115,6 +136,19 @@ static int ask_to_stop(struct tracee *tracee)
 	return tgkill(tracee->pid, tracee->tid, SIGSTOP);
 }
 
+static bool find_interrupted_call(struct seized *seized, struct interrupted_call *ret_call)
+{
+	const struct user_regs_struct *regs = regs_of(seized);
+
+	return regs && interrupted_call_find(regs, ret_call);
+}
+
+static void restart_call(struct seized *seized)
+{
+	seized->has_regs = false;
+	interrupted_call_restart(seized->tracee.tid);
+}
+
 /* That it was stopped is not to end the call that it waits in. */
 static void restart_after_interrupt(struct tracee *tracee)
 {
@@ -122,8 +156,8 @@ static void restart_after_interrupt(struct tracee *tracee)
 	struct interrupted_call call;
 
 	seized->job_stopped = false;
-	if (interrupted_call_find(tracee->tid, &call))
-		interrupted_call_restart(tracee->tid);
+	if (find_interrupted_call(seized, &call))
+		restart_call(seized);
 }
 
 static bool stops_the_job(int signal)
@@ -147,12 +181,12 @@ static void restart_after_signal(struct tracee *tracee, int signal)
 		seized->job_stopped = signal != SIGCONT;
 		return;
 	}
-	if (!interrupted_call_find(tracee->tid, &call) ||
+	if (!find_interrupted_call(seized, &call) ||
 	    (call.limited && now - seized->restarted_ns < RESTART_AGAIN_NS))
 		return;
 	if (call.limited)
 		seized->restarted_ns = now;
-	interrupted_call_restart(tracee->tid);
+	restart_call(seized);
 }
 
 static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal)
@@ -289,6 +323,15 @@ static bool wait_once(struct tracer *tracer, struct tracee *tracee)
 	return true;
 }
 
+static int open_stat(const struct seized *seized)
+{
+	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)seized->tracee.pid,
+		 (int)seized->tracee.tid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
 static void free_seized(struct tracer *tracer, struct seized *seized)
 {
 	if (seized->hh.tbl)
@@ -303,7 +346,6 @@ static void free_seized(struct tracer *tracer, struct seized *seized)
 /* Add a tracee in its initial state, or NULL when memory is short. */
 static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 {
-	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)];
 	struct seized *seized = calloc(1, sizeof(*seized));
 
 	if (!seized)
@@ -314,9 +356,8 @@ static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 		free(seized);
 		return NULL;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
 	seized->reserved = tracer_reserve_files(tracer, 1);
-	seized->stat_fd = seized->reserved ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	seized->stat_fd = seized->reserved ? open_stat(seized) : -1;
 	return seized;
 }
 
@@ -378,26 +419,34 @@ static void handle_reports(struct tracer *tracer)
 	}
 }
 
-/*
- * Is the thread on another CPU than we are? If it shares ours, it can only
- * stop once we sleep. False if that cannot be told.
- */
-static bool is_on_other_cpu(struct seized *seized)
-{
-	enum { FIELDS_BEHIND_NAME = 37 };	/* up to "processor", proc_pid_stat(5) */
-	char text[1024], *at;
-	ssize_t length;
+/* What /proc/PID/task/TID/stat says of a thread just now. */
+struct stat_line {
+	char state;		/* a letter; 'R': it runs, or waits for a CPU */
+	bool on_other_cpu;	/* than we are: if it shares ours, it can only stop once we sleep */
+};
 
-	if (seized->stat_fd < 0)
-		return false;
-	length = pread(seized->stat_fd, text, sizeof(text) - 1, 0);
+/* False if that cannot be told. */
+static bool read_stat(const struct seized *seized, struct stat_line *ret_line)
+{
+	enum { FIELDS_BEHIND_STATE = 36 };	/* up to "processor", proc_pid_stat(5) */
+	int fd = seized->stat_fd >= 0 ? seized->stat_fd : open_stat(seized);
+	char text[1024], *at;
+	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+
+	if (fd >= 0 && fd != seized->stat_fd)
+		close(fd);
 	if (length <= 0)
 		return false;
 	text[length] = '\0';
 	at = strrchr(text, ')');	/* the name may hold anything */
-	for (int i = 0; at && i < FIELDS_BEHIND_NAME; i++)
+	if (!at || at[1] != ' ')
+		return false;
+	at += 2;
+	ret_line->state = *at;
+	for (int i = 0; at && i < FIELDS_BEHIND_STATE; i++)
 		at = strchr(at + 1, ' ');
-	return at && strtol(at, NULL, 10) != sched_getcpu();
+	ret_line->on_other_cpu = at && strtol(at, NULL, 10) != sched_getcpu();
+	return true;
 }
 
 /*
@@ -469,23 +518,13 @@ static int give_up(struct tracer *tracer, struct tracee *tracee)
 	return -ETIMEDOUT;
 }
 
-int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+/* on_other_cpu: ask for a while before going to sleep. */
+static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns, bool on_other_cpu)
 {
-	bool spin;
-	uint64_t start;
+	uint64_t start = clock_now_ns(CLOCK_MONOTONIC);
+	uint64_t spin_end = on_other_cpu ? start + STOP_SPIN_NS : start;
 
-	if (tracee->state == TRACEE_GONE)
-		return -ESRCH;
-	if (tracee->state == TRACEE_HELD)
-		return 0;
-	if (tracee->state == TRACEE_JOB_STOPPED && ((struct seized *)tracee)->attached) {
-		tracee->state = TRACEE_HELD;
-		tracee->held_in_job_stop = true;
-		tracee->told_ns = clock_now_ns(CLOCK_MONOTONIC);
-		return 0;
-	}
-	spin = is_on_other_cpu((struct seized *)tracee);
-	start = tracee->told_ns = clock_now_ns(CLOCK_MONOTONIC);
+	tracee->told_ns = start;
 	tracee->wanted = true;
 	/* A second interrupt may be answered by a second stop. */
 	if (tracee->state != TRACEE_AWAITED && ask_to_stop(tracee)) {
@@ -495,7 +534,7 @@ int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	while (tracee->wanted) {
 		if (wait_once(tracer, tracee))
 			continue;
-		if (!await_report(tracer, spin ? start + STOP_SPIN_NS : start, start + timeout_ns))
+		if (!await_report(tracer, spin_end, start + timeout_ns))
 			return give_up(tracer, tracee);
 	}
 	switch (tracee->state) {
@@ -511,21 +550,45 @@ int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	return -ECANCELED;
 }
 
-int tracer_registers(const struct tracee *tracee, struct registers *ret_registers)
+int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
 {
-	struct user_regs_struct regs;
-	struct iovec io = { &regs, sizeof(regs) };
+	struct seized *seized = (struct seized *)tracee;
+	struct stat_line line;
 
-	if (ptrace(PTRACE_GETREGSET, tracee->tid, NT_PRSTATUS, &io))
+	if (tracee->state == TRACEE_GONE)
+		return -ESRCH;
+	if (tracee->state == TRACEE_HELD)
+		return 0;
+	if (tracee->state == TRACEE_JOB_STOPPED && seized->attached) {
+		tracee->state = TRACEE_HELD;
+		tracee->held_in_job_stop = true;
+		tracee->told_ns = clock_now_ns(CLOCK_MONOTONIC);
+		return 0;
+	}
+	return stop(tracer, tracee, timeout_ns, read_stat(seized, &line) && line.on_other_cpu);
+}
+
+int tracer_stop_running(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+{
+	struct stat_line line;
+
+	if (tracee->state != TRACEE_RUNNING || !read_stat((struct seized *)tracee, &line))
+		return -EAGAIN;
+	return line.state == 'R' ? stop(tracer, tracee, timeout_ns, line.on_other_cpu) : -EAGAIN;
+}
+
+int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
+{
+	const struct user_regs_struct *regs = regs_of((struct seized *)tracee);
+
+	if (!regs)
 		return -errno;
-	if (io.iov_len != sizeof(regs))	/* a 32-bit program's are fewer */
-		return -ENOTSUP;
 	*ret_registers = (struct registers){
-		.rax = regs.rax, .rbx = regs.rbx, .rcx = regs.rcx, .rdx = regs.rdx,
-		.rsi = regs.rsi, .rdi = regs.rdi, .rbp = regs.rbp, .rsp = regs.rsp,
-		.r8 = regs.r8, .r9 = regs.r9, .r10 = regs.r10, .r11 = regs.r11,
-		.r12 = regs.r12, .r13 = regs.r13, .r14 = regs.r14, .r15 = regs.r15,
-		.rip = regs.rip, .eflags = regs.eflags, .orig_rax = regs.orig_rax,
+		.rax = regs->rax, .rbx = regs->rbx, .rcx = regs->rcx, .rdx = regs->rdx,
+		.rsi = regs->rsi, .rdi = regs->rdi, .rbp = regs->rbp, .rsp = regs->rsp,
+		.r8 = regs->r8, .r9 = regs->r9, .r10 = regs->r10, .r11 = regs->r11,
+		.r12 = regs->r12, .r13 = regs->r13, .r14 = regs->r14, .r15 = regs->r15,
+		.rip = regs->rip, .eflags = regs->eflags, .orig_rax = regs->orig_rax,
 	};
 	return 0;
 }

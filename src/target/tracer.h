@@ -113,8 +113,14 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee);
  */
 int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns);
 
-/* Of a held thread. 0, or -ESRCH when it was killed while being held. */
-int tracer_registers(const struct tracee *tracee, struct registers *ret_registers);
+/*
+ * The same of a thread that runs, or waits for a CPU; -EAGAIN: it does not, or was
+ * told to stop before. Nothing comes between looking and telling it to stop.
+ */
+int tracer_stop_running(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns);
+
+/* Of a held thread. 0, or -ESRCH when it was killed while being held, -ENOTSUP of a 32-bit program. */
+int tracer_registers(struct tracee *tracee, struct registers *ret_registers);
 
 /* Let a held thread go on; one that was job-stopped stays stopped. No effect if it was killed meanwhile. */
 void tracer_resume(struct tracer *tracer, struct tracee *tracee);

@@ -268,7 +268,8 @@ static int sample(struct session *session, unsigned long count)
 		error = target_run(&session->target, PAUSE_MIN_NS + rand_r(&seed) % PAUSE_SPREAD_NS);
 		if (error)
 			break;
-		lua_process_rehearse(session->process, &session->hints);
+		if (lua_process_wants_rehearsal(&session->hints))
+			lua_process_rehearse(session->process, &session->hints);
 		error = target_stop(&session->target);
 		if (error || (error = target_registers(&session->target, &registers)))
 			break;

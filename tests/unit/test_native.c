@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#define UNW_LOCAL_ONLY
+#include <libunwind.h>
 
 #include "unwind/native.h"
 
@@ -210,6 +212,40 @@ static void a_stack_is_walked_to_its_end(void **state)
 	assert_in_range(frames, 5, FRAMES_MAX - 1);
 }
 
+/* By itself, with its own context, cache and way to get at memory. */
+static void callers_have_the_registers_that_libunwind_finds(void **state)
+{
+	static const int numbers[] = { UNW_X86_64_RBX, UNW_X86_64_RBP, UNW_X86_64_RSP, UNW_X86_64_R12,
+				       UNW_X86_64_R13, UNW_X86_64_R14, UNW_X86_64_R15, UNW_X86_64_RIP };
+	struct fixture *fixture = *state;
+	struct registers leaf;
+	unw_context_t context;
+	unw_cursor_t cursor;
+	size_t frames = 0;
+
+	unw_getcontext(&context);
+	leaf = registers_of(&context);
+	assert_int_equal(unw_init_local(&cursor, &context), 0);
+	native_begin(fixture->unwinder, &fixture->damaged.memory, &leaf);
+	while (native_step(fixture->unwinder) == NATIVE_FRAME) {
+		struct registers caller = native_current(fixture->unwinder)->registers;
+
+		assert_true(unw_step(&cursor) > 0);
+		frames++;
+		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+			unw_word_t expected;
+
+			if (unw_get_reg(&cursor, numbers[i], &expected) < 0) {
+				assert_true(caller.unknown & registers_set_of(numbers[i]));
+				continue;
+			}
+			assert_int_equal(caller.unknown & registers_set_of(numbers[i]), 0);
+			assert_int_equal(*registers_locate(&caller, numbers[i]), expected);
+		}
+	}
+	assert_true(frames >= 5);
+}
+
 /* Its rules are an expression, which libunwind is not given. */
 static void an_entry_of_the_plt_keeps_what_calls_keep(void **state)
 {
@@ -257,6 +293,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_stack_is_walked_to_its_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(callers_have_the_registers_that_libunwind_finds, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(an_entry_of_the_plt_keeps_what_calls_keep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(damaged_tables_do_no_harm, set_up, tear_down),
 	};

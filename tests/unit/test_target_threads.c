@@ -60,6 +60,8 @@ static void threads_are_seized_and_named(void **state)
 		assert_int_equal(thread->tracee->pid, target.pid);
 		assert_string_equal(thread->name, i ? "spin) S 1" : "spinner");
 		assert_true(thread_is_running(threads, thread));
+		assert_int_equal(tracer_stop_running(tracer, thread->tracee, patience_ns), 0);
+		tracer_resume(tracer, thread->tracee);
 	}
 	target_process_end(&target);
 	threads_free(threads);
@@ -105,7 +107,7 @@ static void sleeping_thread_shows_its_system_call(void **state)
 	struct tracer *tracer = tracer_new();
 	struct threads *threads = threads_new(tracer, target.pid);
 	enum thread_state what;
-	struct thread_call call;
+	struct thread_call call, again;
 
 	(void)state;
 	target_process_await(target.pid, target.pid, "S");
@@ -118,6 +120,9 @@ static void sleeping_thread_shows_its_system_call(void **state)
 	assert_int_equal(call.arguments[2], 1);	/* maxevents */
 	assert_int_equal((int)call.arguments[3], -1);	/* timeout */
 	assert_true(call.rip > 4096 && call.rsp > 4096);
+	assert_int_equal(tracer_stop_running(tracer, threads_at(threads, 0)->tracee, patience_ns), -EAGAIN);
+	assert_int_equal(thread_look(threads, threads_at(threads, 0), &what, &again), 0);
+	assert_true(thread_call_is_same(&call, &again));
 	target_process_end(&target);
 	assert_int_equal(thread_look(threads, threads_at(threads, 0), &what, NULL), -ESRCH);
 	assert_false(thread_is_running(threads, threads_at(threads, 0)));

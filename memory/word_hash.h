@@ -1,0 +1,34 @@
+/*
+ * word_hash: uthash with a hash of its own, for keys of whole 64-bit words such
+ * as addresses. Include it in place of <uthash.h>.
+ *
+ * Tables are asked some hundred times for each sample; uthash's own function
+ * takes a key byte by byte.
+ */
+#ifndef LJSPY_WORD_HASH_H
+#define LJSPY_WORD_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <uthash.h>
+
+/* Multiplication by 2^64 over the golden ratio spreads a word over the upper half (Knuth 6.4). */
+static inline unsigned int word_hash(const void *key, size_t length)
+{
+	const uint8_t *at = key;
+	uint64_t hash = 0, word;
+
+	for (; length >= sizeof(word); length -= sizeof(word), at += sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		hash ^= hash >> 32;
+	}
+	return (unsigned int)hash;
+}
+
+#undef HASH_FUNCTION
+#define HASH_FUNCTION(key, length, hash) ((hash) = word_hash((key), (length)))
+
+#endif

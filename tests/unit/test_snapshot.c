@@ -1,0 +1,168 @@
+/* Copies of memory: what is read, when, and what is guessed to be read next. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "memory/snapshot.h"
+
+enum { PAGE = 4096, BASE = 16 * PAGE };
+
+/* Each byte is the low part of its own address; the page behind a gap is not mapped. */
+struct numbered {
+	struct memory memory;	/* must be first */
+	size_t calls, bytes;
+};
+
+static const uint64_t unmapped = BASE + 100 * PAGE;
+
+static void read_numbered(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct numbered *numbered = (struct numbered *)memory;
+
+	numbered->calls++;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t end = ranges[i].address + ranges[i].length;
+
+		ranges[i].status = end > unmapped ? MEMORY_UNMAPPED : MEMORY_OK;
+		for (size_t at = 0; ranges[i].status == MEMORY_OK && at < ranges[i].length; at++)
+			((uint8_t *)ranges[i].copy)[at] = (uint8_t)(ranges[i].address + at);
+		numbered->bytes += ranges[i].length;
+	}
+}
+
+struct fixture {
+	struct numbered numbered;
+	struct snapshot *snapshot;
+	struct snapshot_guesses guesses;
+};
+
+static int set_up(void **state)
+{
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+	assert_non_null(fixture);
+	fixture->numbered.memory.read_ranges = read_numbered;
+	fixture->snapshot = snapshot_new(&fixture->numbered.memory);
+	assert_non_null(fixture->snapshot);
+	*state = fixture;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *fixture = *state;
+
+	snapshot_free(fixture->snapshot);
+	free(fixture);
+	return 0;
+}
+
+/* One sample: a first range, and then some that are asked for one by one. */
+static void take(struct fixture *fixture, const struct memory_range *asked, size_t count)
+{
+	struct memory_range first = { .address = BASE, .length = 64 };
+
+	fixture->numbered.calls = fixture->numbered.bytes = 0;
+	snapshot_clear(fixture->snapshot);
+	snapshot_capture_first(fixture->snapshot, &first, 1, &fixture->guesses);
+	assert_int_equal(first.status, MEMORY_OK);
+	for (size_t i = 0; i < count; i++) {
+		struct memory_range range = { .address = asked[i].address, .length = asked[i].length };
+
+		snapshot_capture(fixture->snapshot, &range, 1);
+		assert_int_equal(range.status, MEMORY_OK);
+		assert_int_equal(*(const uint8_t *)range.copy, (uint8_t)range.address);
+	}
+	assert_int_equal(snapshot_read_count(fixture->snapshot), fixture->numbered.calls);
+	snapshot_seal(fixture->snapshot);
+	snapshot_note_guesses(fixture->snapshot, 0, 0, false, &fixture->guesses);
+}
+
+static void what_was_asked_for_is_read_in_one_go_the_next_time(void **state)
+{
+	const struct memory_range asked[] = {
+		{ .address = BASE + 10 * PAGE + 8, .length = 48 },
+		{ .address = BASE + 20 * PAGE, .length = 600 },
+		{ .address = BASE + 10 * PAGE + 1000, .length = 16 },
+	};
+	struct fixture *fixture = *state;
+
+	take(fixture, asked, 3);
+	assert_int_equal(fixture->numbered.calls, 4);
+	take(fixture, asked, 3);
+	assert_int_equal(fixture->numbered.calls, 1);
+	take(fixture, asked, 3);
+	assert_int_equal(fixture->numbered.calls, 1);
+}
+
+static void what_is_no_longer_asked_for_is_no_longer_read(void **state)
+{
+	const struct memory_range asked[] = {
+		{ .address = BASE + 10 * PAGE + 8, .length = 48 },
+		{ .address = BASE + 10 * PAGE + 3000, .length = 48 },
+	};
+	struct fixture *fixture = *state;
+	size_t bytes;
+
+	take(fixture, asked, 2);
+	take(fixture, asked, 2);
+	bytes = fixture->numbered.bytes;
+	take(fixture, asked, 1);
+	take(fixture, asked, 1);
+	assert_int_equal(fixture->numbered.calls, 1);
+	assert_true(fixture->numbered.bytes < bytes);
+	take(fixture, asked, 0);
+	take(fixture, asked, 0);
+	assert_int_equal(fixture->numbered.bytes, 64);
+}
+
+/* As of objects that a program makes anew all the time, a bit further up each time. */
+static void guesses_do_not_grow_with_what_moves(void **state)
+{
+	struct fixture *fixture = *state;
+
+	for (uint64_t at = BASE + 10 * PAGE; at < BASE + 60 * PAGE; at += 512) {
+		const struct memory_range asked[] = {
+			{ .address = BASE + 9 * PAGE + 8, .length = 48 },
+			{ .address = at, .length = 48 },
+		};
+
+		take(fixture, asked, 2);
+		assert_true(fixture->numbered.bytes <= 64 + 4 * PAGE);
+	}
+}
+
+static void what_cannot_be_read_is_left_out(void **state)
+{
+	struct fixture *fixture = *state;
+	struct memory_range ranges[] = {
+		{ .address = BASE, .length = 32 },
+		{ .address = unmapped, .length = 32 },
+	};
+
+	snapshot_capture(fixture->snapshot, ranges, 2);
+	assert_int_equal(ranges[0].status, MEMORY_OK);
+	assert_int_equal(ranges[1].status, MEMORY_UNMAPPED);
+	snapshot_seal(fixture->snapshot);
+	assert_non_null(snapshot_view(fixture->snapshot, BASE + 8, 8));
+	assert_null(snapshot_view(fixture->snapshot, unmapped, 8));
+	assert_null(snapshot_view(fixture->snapshot, BASE + 2 * PAGE, 8));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_was_asked_for_is_read_in_one_go_the_next_time, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_no_longer_asked_for_is_no_longer_read, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(guesses_do_not_grow_with_what_moves, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_left_out, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
