@@ -136,7 +136,7 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 
 /* What a thread that wants a CPU waits for. */
 static const struct function want_of_cpu = {
-	.kind = FRAME_NATIVE, .name = "waiting for a CPU", .module = "kernel",
+	.kind = FRAME_NATIVE, .name = WAITING_FOR_CPU, .module = "kernel",
 };
 
 /* What the thread waits for, where that is a frame on top of its stack; else NULL. */

@@ -8,6 +8,7 @@
 #include "output/escape.h"
 #include "output/frame_text.h"
 #include "output/json_stream.h"
+#include "output/json_values.h"
 #include "output/sample_table.h"
 #include "output/string_index.h"
 #include "output/thread_samples.h"
@@ -330,7 +331,7 @@ static void write_shared(struct writer *writer)
 	write_texts(writer, writer->strings);
 	json_stream_outline(&writer->json, "\n]},\n\"libs\":[");
 	for (const char *module = NULL; (module = string_index_next(writer->modules, module));) {
-		json_t *name = json_target_text(module);
+		json_t *name = json_value_text(module);
 
 		if (module != string_index_next(writer->modules, NULL))
 			json_stream_outline(&writer->json, ",");

@@ -10,6 +10,7 @@
 
 #include "output/frame_text.h"
 #include "output/json_stream.h"
+#include "output/json_values.h"
 #include "output/names.h"
 #include "output/sample_table.h"
 
@@ -52,8 +53,8 @@ static void write_session(struct writer *writer, const struct session *session)
 	json_stream_value(&writer->json, json_pack(
 		"{s:o, s:o, s:o, s:I, s:I, s:s}",
 		"pid", session->pid ? json_integer(session->pid) : json_null(),
-		"target", json_target_text(session->target),
-		"command_line", json_target_text(session->command_line),
+		"target", json_value_text(session->target),
+		"command_line", json_value_text(session->command_line),
 		"start_unix_ns", (json_int_t)session->start_unix_ns,
 		"duration_ns", (json_int_t)session->duration_ns,
 		"clock", profile_weight_name(session->clock)));
@@ -73,7 +74,7 @@ static void write_functions(struct writer *writer)
 			"kind", frame_kind_name(function->kind),
 			"file", frame_text_file(function, file),
 			"firstline", function->firstline ? json_integer(function->firstline) : NULL,
-			"module", function->module ? json_target_text(function->module) : NULL));
+			"module", function->module ? json_value_text(function->module) : NULL));
 	}
 	end_list(writer);
 }
@@ -127,8 +128,8 @@ static void write_threads(struct writer *writer)
 		begin_element(writer, i);
 		json_stream_value(&writer->json, json_pack(
 			"{s:i, s:i, s:o, s:o}", "pid", (int)thread->pid, "tid", (int)thread->tid,
-			"process", json_target_text(thread->process_name),
-			"thread", json_target_text(thread->thread_name)));
+			"process", json_value_text(thread->process_name),
+			"thread", json_value_text(thread->thread_name)));
 	}
 	end_list(writer);
 }
@@ -138,7 +139,7 @@ static void write_threads(struct writer *writer)
 /* NULL when memory is short. */
 static const struct text *add_text(struct writer *writer, const char *text)
 {
-	json_t *value = json_target_text(text);
+	json_t *value = json_value_text(text);
 	char *json = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
 	size_t length = json ? strlen(json) : 0;
 	struct text *added = json ? malloc(sizeof(*added) + length + 1) : NULL;

@@ -2,8 +2,7 @@
 
 #include <errno.h>
 
-#include "output/escape.h"
-#include "output/frame_text.h"
+#include "output/json_values.h"
 
 void json_stream_outline(struct json_stream *stream, const char *format, ...)
 {
@@ -39,19 +38,9 @@ void json_stream_value(struct json_stream *stream, json_t *value)
 	json_decref(value);
 }
 
-json_t *json_target_text(const char *text)
-{
-	char escaped[FRAME_TEXT_SIZE];
-
-	if (!text)
-		return json_null();
-	escape_text(ESCAPE_PLAIN, text, escaped, sizeof(escaped));
-	return json_string(escaped);
-}
-
 void json_stream_text(struct json_stream *stream, const char *text)
 {
-	json_stream_value(stream, json_target_text(text));
+	json_stream_value(stream, json_value_text(text));
 }
 
 int json_stream_end(const struct json_stream *stream)
