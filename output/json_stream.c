@@ -14,6 +14,22 @@ void json_stream_outline(struct json_stream *stream, const char *format, ...)
 	va_end(arguments);
 }
 
+void json_stream_mark(struct json_stream *stream, const char *text)
+{
+	fputs_unlocked(text, stream->out);
+}
+
+void json_stream_number(struct json_stream *stream, uint64_t number)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + number % 10);
+	while (number /= 10);
+	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, stream->out);
+}
+
 void json_stream_value(struct json_stream *stream, json_t *value)
 {
 	/* It fails when writing does, which is known of the stream, or without memory. */

@@ -22,6 +22,10 @@ struct json_stream {
 __attribute__((format(printf, 2, 3)))
 void json_stream_outline(struct json_stream *stream, const char *format, ...);
 
+/* The same without a format, and a number: for what documents are full of. */
+void json_stream_mark(struct json_stream *stream, const char *text);
+void json_stream_number(struct json_stream *stream, uint64_t number);
+
 /* A value, on one line. Takes over the reference; NULL means that memory was short. */
 void json_stream_value(struct json_stream *stream, json_t *value);
 
