@@ -27,7 +27,7 @@ enum { STACK_BYTES = 8192, PAGE_BYTES = 4096, PAGES_MAX = STACK_BYTES / PAGE_BYT
 
 static volatile sig_atomic_t told_to_end;
 
-static void end(int signal)
+static void tell_to_end(int signal)
 {
 	(void)signal;
 	told_to_end = 1;
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 	double period = argc == 4 ? 1e6 / atof(argv[3]) : 0, due, used;
 	double *held = calloc((size_t)most + 1, sizeof(*held));
 
-	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = end }, NULL);
+	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = tell_to_end }, NULL);
 	if (!held || most < 1 || ptrace(PTRACE_SEIZE, pid, NULL, NULL)) {
 		perror("floor");
 		return 1;

@@ -8,8 +8,10 @@ begun before a look does, and has ended before the next.
 
 import contextlib
 import re
+import resource
 import time
 
+import ljspy
 import measure
 
 WANTED = {99: 1.005, 999: 1.03}
@@ -19,9 +21,9 @@ WARM_UP = 1  # seconds in which all is compiled
 NGINX_RATE = 99
 NGINX_WANTED = 1.01
 NGINX_SECONDS = 2  # of a look: so that 1 % of its requests are hundreds
-# wrk waits for each answer. With one connection, it and nginx take turns, which
-# leaves a CPU's worth of idle time; with more, both CPUs are at work all the time.
-LOADS = {"1 connection": 1, "4 connections": 4}
+# wrk waits for each answer. With one connection, it and nginx take turns, which leaves
+# a CPU's worth of idle time; with many, the worker has always something to do.
+LOADS = {"1 connection": 1, "16 connections": 16}
 
 
 def beside(setting, pid, options):
@@ -64,13 +66,23 @@ def work(kind, options):
 
 
 def requests(server, connections, seconds):
-    """Microseconds for a request, and the 99th percentile of their latency."""
+    """Microseconds for a request, the 99th percentile of their latency, and how many
+    CPUs the worker and wrk have used."""
+    begin, used = time.monotonic(), ljspy.cpu_ns(server.worker) / 1e9 + cpu_of_ended()
     report = server.load("/work", seconds, connections, options=("--latency",)).communicate()[0]
+    used = ljspy.cpu_ns(server.worker) / 1e9 + cpu_of_ended() - used
     value, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", report).groups()
     return (
         1e6 / float(re.search(r"Requests/sec:\s+([\d.]+)", report)[1]),
         float(value) * {"us": 1, "ms": 1e3, "s": 1e6}[unit],
+        used / (time.monotonic() - begin),
     )
+
+
+def cpu_of_ended():
+    """Seconds of CPU time of the processes that have ended here."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def nginx(options):
@@ -88,6 +100,8 @@ def nginx(options):
         for at, what in enumerate(("time for a request", "p99 latency")):
             one = {key: [(value[at], base[at]) for value, base in pairs] for key, pairs in found.items()}
             yield from rows_beside(f"nginx, {load}, {what}", "µs", one, NGINX_RATE, NGINX_WANTED)
+        at_work = [base[2] for pairs in found.values() for _, base in pairs]
+        yield measure.Row(f"nginx, {load}, CPUs that it and wrk use alone", "", at_work)
 
 
 def rows(options):
