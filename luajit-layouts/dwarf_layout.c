@@ -3,7 +3,6 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,16 +28,6 @@ static const struct {
 	{ "g.strmask", "str.mask" }, { "g.strmask", "strmask" },
 	{ "g.strnum", "str.num" }, { "g.strnum", "strnum" },
 	{ "g.tmpbuf_L", "tmpbuf.L" },
-};
-
-static const struct {
-	const char *structure, *field;
-	size_t offset;
-} fields[] = {
-#define FIELD(structure, field) \
-	{ #structure, #field, offsetof(struct layout, structure##_##field) },
-	LAYOUT_FIELDS(FIELD)
-#undef FIELD
 };
 
 static const char *dwarf_name(const char *structure)
@@ -161,16 +150,17 @@ static void read_structure(Dwarf_Die *die, struct layout *layout)
 {
 	const char *name = dwarf_diename(die);
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		int32_t *offset = (int32_t *)(void *)((char *)layout + fields[i].offset);
+	for (size_t i = 0; i < layout_field_count; i++) {
+		const struct layout_field *field = &layout_fields[i];
+		int32_t *offset = layout_offset_in(layout, field);
 		bool found;
 
-		if (strcmp(dwarf_name(fields[i].structure), name) != 0)
+		if (strcmp(dwarf_name(field->structure), name) != 0)
 			continue;
-		if (strcmp(fields[i].field, "size") == 0)
+		if (strcmp(field->field, "size") == 0)
 			found = number(die, DW_AT_byte_size, offset);
 		else
-			found = find_field(die, fields[i].structure, fields[i].field, offset);
+			found = find_field(die, field->structure, field->field, offset);
 		if (found && strcmp(name, "GG_State") == 0)
 			found = relate_to_g(die, offset);
 		if (!found)

@@ -1,6 +1,13 @@
 #include "luajit-layouts/layout.h"
 
-#include <stddef.h>
+const struct layout_field layout_fields[] = {
+#define FIELD(structure, field) \
+	{ #structure, #field, #structure "." #field, offsetof(struct layout, structure##_##field) },
+	LAYOUT_FIELDS(FIELD)
+#undef FIELD
+};
+
+const size_t layout_field_count = sizeof(layout_fields) / sizeof(layout_fields[0]);
 
 void layout_clear(struct layout *layout)
 {

@@ -11,6 +11,7 @@
 #define LJSPY_LAYOUT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -112,6 +113,26 @@ struct layout {
 	LAYOUT_FIELDS(LAYOUT_MEMBER)
 #undef LAYOUT_MEMBER
 };
+
+/* LAYOUT_FIELDS, to go through. */
+struct layout_field {
+	const char *structure, *field;
+	const char *name;	/* "structure.field" */
+	size_t place;		/* in struct layout */
+};
+
+extern const struct layout_field layout_fields[];
+extern const size_t layout_field_count;
+
+static inline int32_t layout_offset(const struct layout *layout, const struct layout_field *field)
+{
+	return *(const int32_t *)(const void *)((const char *)layout + field->place);
+}
+
+static inline int32_t *layout_offset_in(struct layout *layout, const struct layout_field *field)
+{
+	return (int32_t *)(void *)((char *)layout + field->place);
+}
 
 /* Bytes of a GCRef or MRef. */
 static inline unsigned layout_ref_size(const struct layout *layout)

@@ -2,62 +2,43 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LINE_MAX_BYTES = 256, KEY_MAX_BYTES = 64 };
 
-static const struct {
-	const char *key;
-	size_t offset;
-} fields[] = {
-#define FIELD(structure, field) \
-	{ #structure "." #field, offsetof(struct layout, structure##_##field) },
-	LAYOUT_FIELDS(FIELD)
-#undef FIELD
-};
-
 static const char *const bytecodes[BYTECODE_COUNT] = {
 	[BYTECODE_V20] = "2.0", [BYTECODE_V21] = "2.1", [BYTECODE_V21_BITOPS] = "2.1-bitops",
 };
 
-static int32_t *field_at(struct layout *layout, size_t index)
-{
-	return (int32_t *)(void *)((char *)layout + fields[index].offset);
-}
-
 void layout_text_write(const struct layout *layout, FILE *file)
 {
-	struct layout copy = *layout;
-
 	fprintf(file, "# A LuaJIT layout: offsets in bytes, by LuaJIT's names.\n");
 	if (*layout->name)
 		fprintf(file, "name = %s\n", layout->name);
 	fprintf(file, "gc64 = %s\nhas_jit = %s\nbytecode = %s\n", layout->gc64 ? "yes" : "no", layout->has_jit ? "yes" : "no",
 		bytecodes[layout->bytecode]);
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		int32_t value = *field_at(&copy, i);
+	for (size_t i = 0; i < layout_field_count; i++) {
+		int32_t value = layout_offset(layout, &layout_fields[i]);
 
 		if (value == LAYOUT_ABSENT)
-			fprintf(file, "%s = absent\n", fields[i].key);
+			fprintf(file, "%s = absent\n", layout_fields[i].name);
 		else if (value == LAYOUT_UNKNOWN)
-			fprintf(file, "%s = unknown\n", fields[i].key);
+			fprintf(file, "%s = unknown\n", layout_fields[i].name);
 		else
-			fprintf(file, "%s = %d\n", fields[i].key, value);
+			fprintf(file, "%s = %d\n", layout_fields[i].name, value);
 	}
 }
 
 void layout_text_compare(const struct layout *here, const struct layout *there, const char *prefix,
 			 FILE *file)
 {
-	struct layout one = *here, other = *there;
-
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		int32_t a = *field_at(&one, i), b = *field_at(&other, i);
+	for (size_t i = 0; i < layout_field_count; i++) {
+		const struct layout_field *field = &layout_fields[i];
+		int32_t a = layout_offset(here, field), b = layout_offset(there, field);
 
 		if (a != b && a != LAYOUT_UNKNOWN && b != LAYOUT_UNKNOWN)
-			fprintf(file, "%s%s is %d there, %d here\n", prefix, fields[i].key, b, a);
+			fprintf(file, "%s%s is %d there, %d here\n", prefix, field->name, b, a);
 	}
 }
 
@@ -114,9 +95,9 @@ static const char *assign(struct layout *layout, const char *key, const char *va
 		return read_flag(value, &layout->has_jit);
 	if (strcmp(key, "bytecode") == 0)
 		return read_bytecode(value, &layout->bytecode);
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		if (strcmp(key, fields[i].key) == 0)
-			return read_offset(value, field_at(layout, i));
+	for (size_t i = 0; i < layout_field_count; i++) {
+		if (strcmp(key, layout_fields[i].name) == 0)
+			return read_offset(value, layout_offset_in(layout, &layout_fields[i]));
 	}
 	return "no such field";
 }

@@ -323,6 +323,16 @@ static enum recognise_status read_code(const struct inquiry *inquiry, uint16_t m
 	return RECOGNISE_UNREADABLE;
 }
 
+/* Where its code is; the layout is to follow. */
+static struct vm_code vm_at(uint16_t machine, const struct vm_extent *extent)
+{
+	return (struct vm_code){
+		.machine = machine,
+		.begin = extent->begin, .end = extent->end,
+		.ffi_call = extent->ffi_call, .ffi_call_end = extent->ffi_call_end,
+	};
+}
+
 /* What is wrong with the layout that is given, or NULL. */
 static const char *contradiction(const struct layout *given, const struct vm_code_evidence *code)
 {
@@ -352,11 +362,7 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, u
 
 	if (status != RECOGNISE_OK)
 		return status;
-	vm = (struct vm_code){
-		.machine = machine,
-		.begin = extent.begin, .end = extent.end,
-		.ffi_call = extent.ffi_call, .ffi_call_end = extent.ffi_call_end,
-	};
+	vm = vm_at(machine, &extent);
 	status = read_code(&inquiry, machine, &extent, &code);
 	if (status == RECOGNISE_OK) {
 		wrong = contradiction(given, &code);
@@ -400,11 +406,7 @@ enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint
 		status = read_code(&inquiry, machine, &extent, &code);
 	if (status != RECOGNISE_OK)
 		return status;
-	vm = (struct vm_code){
-		.machine = machine,
-		.begin = extent.begin, .end = extent.end,
-		.ffi_call = extent.ffi_call, .ffi_call_end = extent.ffi_call_end,
-	};
+	vm = vm_at(machine, &extent);
 	if (!settle_layout(&inquiry, &code, &vm))
 		return RECOGNISE_UNKNOWN_LAYOUT;
 	*ret_vm = vm;

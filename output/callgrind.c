@@ -101,29 +101,23 @@ static int add_stack(struct writer *writer, uint32_t thread, uint32_t number,
 	return 0;
 }
 
-static int compare_samples(const void *a, const void *b)
-{
-	const struct table_sample *left = a, *right = b;
-
-	return left->stack < right->stack ? -1 : left->stack > right->stack;
-}
-
-/* What is equal is looked at once. Takes the order of time out of a thread's samples. */
+/* What is equal is looked at once. */
 static int add_thread(struct writer *writer, uint32_t index, uint32_t *number)
 {
 	const struct sample_table *table = writer->table;
-	const struct table_thread *thread = &table->threads[index];
-	struct table_sample *samples = table->samples + thread->first;
-	size_t next;
+	const struct table_sum *sum = table->sums + table->threads[index].first_sum;
+	const struct table_sum *end = sum + table->threads[index].sum_count;
 	int error = 0;
 
-	qsort(samples, thread->count, sizeof(*samples), compare_samples);
-	for (size_t i = 0; i < thread->count && !error; i = next) {
-		uint64_t ns = 0;
+	while (sum < end && !error) {
+		uint32_t stack = sum->kind.stack;
+		uint64_t ns = 0, samples = 0;
 
-		for (next = i; next < thread->count && samples[next].stack == samples[i].stack; next++)
-			ns += sample_table_weight(table, &samples[next]);
-		error = add_stack(writer, index, ++*number, samples[i].stack, ns, next - i);
+		for (; sum < end && sum->kind.stack == stack; sum++) {
+			ns += sample_table_weight(table, sum->cpu_ns, sum->wall_ns);
+			samples += sum->count;
+		}
+		error = add_stack(writer, index, ++*number, stack, ns, samples);
 	}
 	return error;
 }

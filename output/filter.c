@@ -11,6 +11,7 @@
 #include "output/frame_label.h"
 #include "output/module_path.h"
 #include "output/names.h"
+#include "output/stack_cache.h"
 
 /* What is to be known of a function is found out once. */
 struct verdict {
@@ -20,13 +21,32 @@ struct verdict {
 	UT_hash_handle hh;
 };
 
+/* What a sample brings to its stack, besides the frames. Without padding: it is hashed as bytes. */
+struct addition_key {
+	const struct function *wait;
+	const char *text;
+	uint64_t number;
+};
+
+struct addition {
+	struct addition_key key;
+	uint64_t number;
+	UT_hash_handle hh;
+};
+
+/* Numbers of stacks with an addition: what is larger goes without a number. */
+enum { ADDITION_BITS = 16, STACK_BITS = 32 };
+
 struct filter {
 	struct sample_source source;	/* first: the source and the filter are one address */
 	struct sample_source *from;
 	struct functions *functions;
 	struct filter_options options;
 	struct verdict *verdicts;
-	struct frame *frames;		/* of the sample that passed last */
+	struct addition *additions;
+	struct stack_cache changed;	/* stacks that came lately, by number, as they are passed on */
+	bool *passed;			/* of each of its places; else the stack is not passed on */
+	struct frame *frames;		/* of the sample that was changed last */
 	size_t size;
 };
 
@@ -116,7 +136,7 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 
 /* What a thread that wants a CPU waits for. */
 static const struct function want_of_cpu = {
-	.kind = FRAME_NATIVE, .name = "waiting for a CPU", .module = "kernel",
+	.kind = FRAME_NATIVE, .name = WAITING_FOR_CPU, .module = "kernel",
 };
 
 /* What the thread waits for, where that is a frame on top of its stack; else NULL. */
@@ -149,18 +169,15 @@ static int stack_passes(struct filter *filter, const struct sample *sample)
 	return included;
 }
 
-static int passes(struct filter *filter, const struct sample *sample)
+/* All but the stack. */
+static bool may_pass(const struct filter_options *options, const struct sample *sample)
 {
-	const struct filter_options *options = &filter->options;
-
-	if (sample->time_ns < options->since_ns ||
-	    (options->until_ns && sample->time_ns >= options->until_ns) ||
-	    !is_among(sample->pid, options->pids, options->pid_count) ||
-	    !is_among(sample->tid, options->tids, options->tid_count) ||
-	    (options->thread && (!sample->thread_name || strcmp(sample->thread_name, options->thread) != 0)) ||
-	    !is_in_state(options, sample) || !has_time(options, sample))
-		return 0;
-	return stack_passes(filter, sample);
+	return sample->time_ns >= options->since_ns &&
+	       (options->until_ns == 0 || sample->time_ns < options->until_ns) &&
+	       is_among(sample->pid, options->pids, options->pid_count) &&
+	       is_among(sample->tid, options->tids, options->tid_count) &&
+	       (!options->thread || (sample->thread_name && strcmp(sample->thread_name, options->thread) == 0)) &&
+	       is_in_state(options, sample) && has_time(options, sample);
 }
 
 /*---- Stacks ----*/
@@ -300,8 +317,6 @@ static bool changes_stacks(const struct filter_options *options)
 /* 0 or -ENOMEM. */
 static int change_stack(struct filter *filter, struct sample *sample)
 {
-	if (depends_on_sample(&filter->options))
-		sample->stack = 0;
 	if (copy_frames(filter, sample))
 		return -ENOMEM;
 	if (filter->options.anywhere && forget_lines(filter, sample))
@@ -309,6 +324,118 @@ static int change_stack(struct filter *filter, struct sample *sample)
 	if (filter->options.merge_recursion)
 		merge_recursion(filter->frames, sample);
 	return add_group(filter, sample);
+}
+
+/* What decides on the frame of the group, besides the stack. */
+static struct addition_key addition_key(const struct filter *filter, const struct sample *sample)
+{
+	struct addition_key key = { .wait = wait_frame(filter, sample) };
+
+	switch (filter->options.group) {
+	case GROUP_PID:
+		key.text = sample->process_name;
+		key.number = (uint64_t)sample->pid;
+		break;
+	case GROUP_TID:
+		key.text = sample->thread_name;
+		key.number = (uint64_t)sample->tid;
+		break;
+	case GROUP_COMM:
+		key.text = sample->process_name;
+		break;
+	case GROUP_STATE:
+		key.text = state_name(sample);
+		break;
+	case GROUP_PHASE:
+		key.text = sample->phase;
+		break;
+	case GROUP_MODULE:
+	case GROUP_NONE:
+	case GROUP_COUNT:
+		break;
+	}
+	return key;
+}
+
+/* NULL when memory is short. */
+static const struct addition *find_addition(struct filter *filter, const struct sample *sample)
+{
+	struct addition_key key = addition_key(filter, sample);
+	struct addition *addition;
+	bool added = true;
+
+	HASH_FIND(hh, filter->additions, &key, sizeof(key), addition);
+	if (addition)
+		return addition;
+	addition = calloc(1, sizeof(*addition));
+	if (!addition)
+		return NULL;
+	addition->key = key;
+	addition->number = HASH_COUNT(filter->additions);
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+	HASH_ADD(hh, filter->additions, key, sizeof(addition->key), addition);
+	if (added)
+		return addition;
+	free(addition);
+	return NULL;
+}
+
+/* The number of the stack as it is passed on: 0 if it has none. 0 or -ENOMEM. */
+static int number_stack(struct filter *filter, const struct sample *sample, uint64_t *ret_number)
+{
+	const struct addition *addition;
+
+	*ret_number = 0;
+	if (sample->stack == 0 || sample->stack >> STACK_BITS ||
+	    HASH_COUNT(filter->additions) >> ADDITION_BITS)
+		return 0;
+	addition = find_addition(filter, sample);
+	if (!addition)
+		return -ENOMEM;
+	*ret_number = sample->stack << ADDITION_BITS | addition->number;
+	return 0;
+}
+
+/* Remember what has become of a stack, if there is room. */
+static void keep(struct filter *filter, size_t place, uint64_t number, const struct sample *sample, bool passed)
+{
+	size_t frame_count = passed ? sample->frame_count : 0;
+
+	filter->passed[place] = passed;
+	if (stack_cache_take(&filter->changed, place, number, frame_count) && frame_count)
+		memcpy(filter->changed.places[place].frames, sample->frames, frame_count * sizeof(*sample->frames));
+}
+
+/* Judge the sample's stack, and change it as is wanted. 1 if the sample passes, 0 if not, or -ENOMEM. */
+static int pass_stack(struct filter *filter, struct sample *sample)
+{
+	const struct cached_stack *known;
+	uint64_t number;
+	size_t place = 0;
+	int result;
+
+	if (!filter->options.include && !filter->options.exclude && !changes_stacks(&filter->options))
+		return 1;
+	if (number_stack(filter, sample, &number))
+		return -ENOMEM;
+	if (number) {
+		place = stack_cache_place(&filter->changed, number);
+		known = &filter->changed.places[place];
+		if (known->number == number) {
+			sample->frames = known->frames;
+			sample->frame_count = known->frame_count;
+			sample->stack = number;
+			return filter->passed[place];
+		}
+	}
+	result = stack_passes(filter, sample);
+	if (result > 0 && change_stack(filter, sample))
+		return -ENOMEM;
+	sample->stack = number;
+	if (result >= 0 && number)
+		keep(filter, place, number, sample, result > 0);
+	return result;
 }
 
 /*---- The source ----*/
@@ -323,16 +450,14 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 		result = filter->from->next(filter->from, &sample);
 		if (result <= 0)
 			return result;
-		result = passes(filter, &sample);
+		result = may_pass(&filter->options, &sample) ? pass_stack(filter, &sample) : 0;
 	} while (result == 0);
 	if (result < 0)
-		return -ENOMEM;
+		return result;
 	if (filter->options.time == TIME_OFF_CPU) {
 		sample.wall_ns -= sample.cpu_ns;
 		sample.cpu_ns = 0;
 	}
-	if (changes_stacks(&filter->options) && change_stack(filter, &sample))
-		return -ENOMEM;
 	*ret_sample = sample;
 	return 1;
 }
@@ -341,6 +466,8 @@ static int rewind_samples(struct sample_source *source)
 {
 	struct filter *filter = (struct filter *)source;
 
+	/* Numbers may mean something else now. */
+	stack_cache_forget(&filter->changed);
 	return filter->from->rewind(filter->from);
 }
 
@@ -356,19 +483,30 @@ struct filter *filter_new(struct sample_source *source, struct functions *functi
 	filter->from = source;
 	filter->functions = functions;
 	filter->options = *options;
-	return filter;
+	filter->passed = calloc(STACK_CACHE_PLACES, sizeof(*filter->passed));
+	if (filter->passed && stack_cache_init(&filter->changed) == 0)
+		return filter;
+	filter_free(filter);
+	return NULL;
 }
 
 void filter_free(struct filter *filter)
 {
+	struct addition *addition, *next_addition;
 	struct verdict *verdict, *next;
 
 	if (!filter)
 		return;
+	HASH_ITER(hh, filter->additions, addition, next_addition) {
+		HASH_DEL(filter->additions, addition);
+		free(addition);
+	}
 	HASH_ITER(hh, filter->verdicts, verdict, next) {
 		HASH_DEL(filter->verdicts, verdict);
 		free(verdict);
 	}
+	stack_cache_clear(&filter->changed);
+	free(filter->passed);
 	free(filter->frames);
 	free(filter);
 }

@@ -8,8 +8,10 @@
 #include "output/escape.h"
 #include "output/frame_text.h"
 #include "output/json_stream.h"
+#include "output/json_values.h"
 #include "output/sample_table.h"
 #include "output/string_index.h"
+#include "output/thread_samples.h"
 
 enum {
 	PROCESSED_VERSION = 61,
@@ -38,7 +40,7 @@ enum { SUBCATEGORY_OTHER, SUBCATEGORY_INTERPRETED, SUBCATEGORY_COMPILED };
 struct writer {
 	struct json_stream json;
 	const struct sample_table *table;
-	const struct table_thread *thread;	/* whose samples are written */
+	struct thread_samples *samples;
 	uint64_t origin_ns;			/* where its time begins */
 	struct string_index *strings;
 	struct string_index *files;		/* by source */
@@ -70,7 +72,7 @@ static void write_column(struct writer *writer, const char *name, size_t length,
 	json_stream_outline(&writer->json, "\"%s\":[", name);
 	for (size_t i = 0; i < length; i++) {
 		if (i)
-			json_stream_outline(&writer->json, ",");
+			json_stream_mark(&writer->json, ",");
 		write(writer, i);
 	}
 	json_stream_outline(&writer->json, "],\n");
@@ -88,7 +90,7 @@ static void end_table(struct writer *writer, size_t length, const char *separato
 
 static void write_number(struct writer *writer, uint32_t number)
 {
-	json_stream_outline(&writer->json, "%" PRIu32, number);
+	json_stream_number(&writer->json, number);
 }
 
 /* Lines are known from 1. */
@@ -102,13 +104,19 @@ static void write_line(struct writer *writer, uint32_t line)
 
 static void write_ms(struct writer *writer, uint64_t ns)
 {
-	json_stream_outline(&writer->json, "%" PRIu64 ".%06" PRIu64, ns / 1000000, ns % 1000000);
+	char decimals[] = ".000000";
+
+	json_stream_number(&writer->json, ns / 1000000);
+	ns %= 1000000;
+	for (size_t at = sizeof(decimals) - 2; ns; at--, ns /= 10)
+		decimals[at] = (char)('0' + ns % 10);
+	json_stream_mark(&writer->json, decimals);
 }
 
 static void write_null(struct writer *writer, size_t row)
 {
 	(void)row;
-	json_stream_outline(&writer->json, "null");
+	json_stream_mark(&writer->json, "null");
 }
 
 static void write_zero(struct writer *writer, size_t row)
@@ -323,7 +331,7 @@ static void write_shared(struct writer *writer)
 	write_texts(writer, writer->strings);
 	json_stream_outline(&writer->json, "\n]},\n\"libs\":[");
 	for (const char *module = NULL; (module = string_index_next(writer->modules, module));) {
-		json_t *name = json_target_text(module);
+		json_t *name = json_value_text(module);
 
 		if (module != string_index_next(writer->modules, NULL))
 			json_stream_outline(&writer->json, ",");
@@ -336,41 +344,89 @@ static void write_shared(struct writer *writer)
 
 /*---- Threads ----*/
 
-static const struct table_sample *sample_of(const struct writer *writer, size_t row)
+typedef void (*write_sample)(struct writer *writer, const struct table_sample *sample);
+
+/* A column of a thread's samples, on the way down. */
+struct column {
+	struct writer *writer;
+	write_sample write;
+	bool begun;
+};
+
+static int write_row(void *context, const struct table_sample *sample)
 {
-	return &writer->table->samples[writer->thread->first + row];
+	struct column *column = context;
+
+	if (column->begun)
+		json_stream_mark(&column->writer->json, ",");
+	column->begun = true;
+	column->write(column->writer, sample);
+	return 0;
 }
 
-static void write_sample_stack(struct writer *writer, size_t row)
+static int write_sample_column(struct writer *writer, const char *name, uint32_t thread, write_sample write)
 {
-	uint32_t stack = sample_of(writer, row)->stack;
+	struct column column = { .writer = writer, .write = write };
+	int error = 0;
 
-	if (stack)
-		write_number(writer, stack - 1);
+	json_stream_outline(&writer->json, "\"%s\":[", name);
+	if (thread < writer->table->thread_count)
+		error = thread_samples_each(writer->samples, thread, write_row, &column);
+	json_stream_outline(&writer->json, "],\n");
+	return error;
+}
+
+static void write_sample_stack(struct writer *writer, const struct table_sample *sample)
+{
+	if (sample->kind.stack)
+		write_number(writer, sample->kind.stack - 1);
 	else
-		write_null(writer, row);
+		write_null(writer, 0);
 }
 
-static void write_sample_time(struct writer *writer, size_t row)
+static void write_sample_time(struct writer *writer, const struct table_sample *sample)
 {
-	write_ms(writer, sample_of(writer, row)->time_ns - writer->origin_ns);
+	write_ms(writer, sample->time_ns - writer->origin_ns);
 }
 
-static void write_sample_weight(struct writer *writer, size_t row)
+static void write_sample_weight(struct writer *writer, const struct table_sample *sample)
 {
-	write_ms(writer, sample_table_weight(writer->table, sample_of(writer, row)));
+	write_ms(writer, sample_table_weight(writer->table, sample->cpu_ns, sample->wall_ns));
 }
 
-static void write_sample_cpu(struct writer *writer, size_t row)
+static void write_sample_cpu(struct writer *writer, const struct table_sample *sample)
 {
-	json_stream_outline(&writer->json, "%" PRIu64, sample_of(writer, row)->cpu_ns);
+	json_stream_number(&writer->json, sample->cpu_ns);
 }
 
-static void write_thread(struct writer *writer, const struct table_thread *thread)
+static int write_samples(struct writer *writer, uint32_t thread, size_t count)
 {
+	static const struct {
+		const char *name;
+		write_sample write;
+	} columns[] = {
+		{ "stack", write_sample_stack }, { "time", write_sample_time },
+		{ "weight", write_sample_weight }, { "threadCPUDelta", write_sample_cpu },
+	};
+	int error = 0;
+
+	begin_table(writer, "samples");
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]) && !error; i++)
+		error = write_sample_column(writer, columns[i].name, thread, columns[i].write);
+	json_stream_outline(&writer->json, "\"weightType\":\"tracing-ms\",");
+	end_table(writer, count, ",");
+	return error;
+}
+
+/* The thread of this index; behind the last one, a thread that has nothing. */
+static int write_thread(struct writer *writer, uint32_t index)
+{
+	static const struct table_thread no_thread;
+	const struct table_thread *thread = index < writer->table->thread_count ? &writer->table->threads[index]
+										 : &no_thread;
 	struct json_stream *json = &writer->json;
+	int error;
 
-	writer->thread = thread;
 	json_stream_outline(json, "{\"name\":");
 	json_stream_text(json, thread->thread_name ? thread->thread_name : "?");
 	json_stream_outline(json, ",\"processName\":");
@@ -379,13 +435,7 @@ static void write_thread(struct writer *writer, const struct table_thread *threa
 			    "\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,"
 			    "\"registerTime\":0,\"unregisterTime\":null,\"pausedRanges\":[],\n",
 			    (int)thread->pid, (int)thread->tid, thread->pid == thread->tid ? "true" : "false");
-	begin_table(writer, "samples");
-	write_column(writer, "stack", thread->count, write_sample_stack);
-	write_column(writer, "time", thread->count, write_sample_time);
-	write_column(writer, "weight", thread->count, write_sample_weight);
-	write_column(writer, "threadCPUDelta", thread->count, write_sample_cpu);
-	json_stream_outline(json, "\"weightType\":\"tracing-ms\",");
-	end_table(writer, thread->count, ",");
+	error = write_samples(writer, index, thread->sample_count);
 	begin_table(writer, "markers");
 	write_column(writer, "data", 0, write_null);
 	write_column(writer, "name", 0, write_null);
@@ -394,6 +444,7 @@ static void write_thread(struct writer *writer, const struct table_thread *threa
 	write_column(writer, "phase", 0, write_null);
 	write_column(writer, "category", 0, write_null);
 	end_table(writer, 0, "}");
+	return error;
 }
 
 /*---- About the profile ----*/
@@ -456,19 +507,20 @@ static void write_meta(struct writer *writer, const struct session *session, con
 
 static int write_document(struct writer *writer, const struct session *session, const struct figures *figures)
 {
-	/* A profile without threads is refused. */
-	static const struct table_thread no_thread;
+	uint32_t i = 0;
+	int error;
 
 	write_meta(writer, session, figures);
 	write_shared(writer);
 	json_stream_outline(&writer->json, "\"threads\":[");
-	if (writer->table->thread_count == 0)
-		write_thread(writer, &no_thread);
-	for (uint32_t i = 0; i < writer->table->thread_count; i++) {
+	/* A profile without threads is refused. */
+	do {
 		if (i)
 			json_stream_outline(&writer->json, ",\n");
-		write_thread(writer, &writer->table->threads[i]);
-	}
+		error = write_thread(writer, i);
+	} while (++i < writer->table->thread_count && !error);
+	if (error)
+		return error;
 	json_stream_outline(&writer->json, "]}\n");
 	return json_stream_end(&writer->json);
 }
@@ -487,7 +539,10 @@ int firefox_write(FILE *out, struct sample_source *source, const struct session 
 	writer.strings = string_index_new();
 	writer.files = string_index_new();
 	writer.modules = string_index_new();
-	error = writer.strings && writer.files && writer.modules ? write_document(&writer, session, figures) : -ENOMEM;
+	writer.samples = thread_samples_new(table);
+	error = writer.strings && writer.files && writer.modules && writer.samples
+		? write_document(&writer, session, figures) : -ENOMEM;
+	thread_samples_free(writer.samples);
 	string_index_free(writer.strings);
 	string_index_free(writer.files);
 	string_index_free(writer.modules);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "output/look.h"
+#include "output/profile_read.h"
 
 struct entry {
 	const struct profile_node *leaf;
@@ -38,15 +39,12 @@ static int make_room(struct heatmap *heatmap)
 	return 0;
 }
 
-static int add_sample(void *context, const struct sample *sample)
+static int add_sample(void *context, const struct sample *sample, const struct profile_node *leaf)
 {
 	struct heatmap *heatmap = context;
 	uint64_t weight_ns = profile_weight_ns(profile_options(heatmap->profile)->weight, sample);
-	const struct profile_node *leaf;
 	int error = make_room(heatmap);
 
-	if (!error)
-		error = profile_add_leaf(heatmap->profile, sample, &leaf);
 	if (error)
 		return error;
 	heatmap->entries[heatmap->count++] = (struct entry){
@@ -69,7 +67,7 @@ int heatmap_read(struct sample_source *source, struct profile *profile, const st
 	heatmap->profile = profile;
 	heatmap->start_ns = session->start_ns;
 	heatmap->span = *span;
-	error = sample_source_each(source, add_sample, heatmap);
+	error = profile_read_each(profile, source, add_sample, heatmap);
 	if (error) {
 		heatmap_free(heatmap);
 		return error;

@@ -3,19 +3,34 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
 #include "output/frame_text.h"
 #include "output/json_stream.h"
+#include "output/json_values.h"
 #include "output/names.h"
 #include "output/sample_table.h"
 
 enum { VERSION = 1 };
 
+/* A text that many samples have, which is told by its address, as JSON. */
+struct text {
+	const char *text;
+	UT_hash_handle hh;
+	char json[];
+};
+
 struct writer {
 	struct json_stream json;
-	const struct sample_table *table;
+	struct sample_table *table;
 	uint32_t *path;		/* room for the deepest stack */
 	uint32_t *stack_numbers;	/* in the document, from 1; 0 where no sample has the stack */
+	struct text *texts;
+	uint64_t origin_ns;	/* where time begins */
+	size_t written;		/* samples */
 };
 
 static void begin_list(struct writer *writer, const char *name)
@@ -25,7 +40,7 @@ static void begin_list(struct writer *writer, const char *name)
 
 static void begin_element(struct writer *writer, size_t number)
 {
-	json_stream_outline(&writer->json, number ? ",\n" : "\n");
+	json_stream_mark(&writer->json, number ? ",\n" : "\n");
 }
 
 static void end_list(struct writer *writer)
@@ -38,8 +53,8 @@ static void write_session(struct writer *writer, const struct session *session)
 	json_stream_value(&writer->json, json_pack(
 		"{s:o, s:o, s:o, s:I, s:I, s:s}",
 		"pid", session->pid ? json_integer(session->pid) : json_null(),
-		"target", json_target_text(session->target),
-		"command_line", json_target_text(session->command_line),
+		"target", json_value_text(session->target),
+		"command_line", json_value_text(session->command_line),
 		"start_unix_ns", (json_int_t)session->start_unix_ns,
 		"duration_ns", (json_int_t)session->duration_ns,
 		"clock", profile_weight_name(session->clock)));
@@ -59,7 +74,7 @@ static void write_functions(struct writer *writer)
 			"kind", frame_kind_name(function->kind),
 			"file", frame_text_file(function, file),
 			"firstline", function->firstline ? json_integer(function->firstline) : NULL,
-			"module", function->module ? json_target_text(function->module) : NULL));
+			"module", function->module ? json_value_text(function->module) : NULL));
 	}
 	end_list(writer);
 }
@@ -84,8 +99,8 @@ static void write_stacks(struct writer *writer)
 {
 	uint32_t count = 0;
 
-	for (size_t i = 0; i < writer->table->sample_count; i++)
-		writer->stack_numbers[writer->table->samples[i].stack] = 1;
+	for (size_t i = 0; i < writer->table->sum_count; i++)
+		writer->stack_numbers[writer->table->sums[i].kind.stack] = 1;
 	begin_list(writer, "stacks");
 	for (uint32_t i = 0; i < writer->table->stack_count; i++) {
 		uint32_t depth = sample_table_frames(writer->table, i, writer->path);
@@ -95,8 +110,10 @@ static void write_stacks(struct writer *writer)
 		begin_element(writer, count);
 		writer->stack_numbers[i] = ++count;
 		json_stream_outline(&writer->json, "[");
-		for (uint32_t j = 0; j < depth; j++)
-			json_stream_outline(&writer->json, "%s%" PRIu32, j ? "," : "", writer->path[j]);
+		for (uint32_t j = 0; j < depth; j++) {
+			json_stream_mark(&writer->json, j ? "," : "");
+			json_stream_number(&writer->json, writer->path[j]);
+		}
 		json_stream_outline(&writer->json, "]");
 	}
 	end_list(writer);
@@ -111,78 +128,92 @@ static void write_threads(struct writer *writer)
 		begin_element(writer, i);
 		json_stream_value(&writer->json, json_pack(
 			"{s:i, s:i, s:o, s:o}", "pid", (int)thread->pid, "tid", (int)thread->tid,
-			"process", json_target_text(thread->process_name),
-			"thread", json_target_text(thread->thread_name)));
+			"process", json_value_text(thread->process_name),
+			"thread", json_value_text(thread->thread_name)));
 	}
 	end_list(writer);
 }
 
 /*---- Samples ----*/
 
-struct moment {
-	uint64_t time_ns;
-	const struct table_sample *sample;
-	uint32_t thread;
-};
-
-static int compare_moments(const void *a, const void *b)
+/* NULL when memory is short. */
+static const struct text *add_text(struct writer *writer, const char *text)
 {
-	const struct moment *left = a, *right = b;
+	json_t *value = json_value_text(text);
+	char *json = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+	size_t length = json ? strlen(json) : 0;
+	struct text *added = json ? malloc(sizeof(*added) + length + 1) : NULL;
+	bool done = added != NULL;
 
-	if (left->time_ns != right->time_ns)
-		return left->time_ns < right->time_ns ? -1 : 1;
-	return left->sample < right->sample ? -1 : left->sample > right->sample;
-}
-
-/* All threads' samples in the order of time; NULL without memory. */
-static struct moment *sort_by_time(const struct sample_table *table)
-{
-	struct moment *moments = calloc(table->sample_count + 1, sizeof(*moments));
-	size_t count = 0;
-
-	if (!moments)
-		return NULL;
-	for (uint32_t i = 0; i < table->thread_count; i++) {
-		const struct table_thread *thread = &table->threads[i];
-
-		for (size_t j = 0; j < thread->count; j++, count++) {
-			moments[count].sample = &table->samples[thread->first + j];
-			moments[count].time_ns = moments[count].sample->time_ns;
-			moments[count].thread = i;
-		}
+	if (added) {
+		added->text = text;
+		memcpy(added->json, json, length + 1);
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (done = false)
+		HASH_ADD_PTR(writer->texts, text, added);
 	}
-	qsort(moments, count, sizeof(*moments), compare_moments);
-	return moments;
+	json_decref(value);
+	free(json);
+	if (done)
+		return added;
+	free(added);
+	return NULL;
 }
 
-static int write_samples(struct writer *writer, uint64_t origin_ns)
+static void write_text(struct writer *writer, const char *text)
 {
-	const struct sample_table *table = writer->table;
-	struct moment *moments = sort_by_time(table);
+	const struct text *known;
 
-	if (!moments)
-		return -ENOMEM;
+	HASH_FIND_PTR(writer->texts, &text, known);
+	if (!known)
+		known = add_text(writer, text);
+	if (known)
+		json_stream_mark(&writer->json, known->json);
+	else
+		writer->json.error = -ENOMEM;
+}
+
+static void write_number(struct writer *writer, const char *name, uint64_t number)
+{
+	json_stream_mark(&writer->json, name);
+	json_stream_number(&writer->json, number);
+}
+
+static void write_name(struct writer *writer, const char *name, const char *value)
+{
+	json_stream_mark(&writer->json, name);
+	json_stream_mark(&writer->json, value);
+}
+
+static int write_sample(void *context, const struct table_sample *sample)
+{
+	struct writer *writer = context;
+	const struct table_kind *kind = &sample->kind;
+
+	begin_element(writer, writer->written++);
+	write_number(writer, "{\"time_ns\":", sample->time_ns - writer->origin_ns);
+	write_number(writer, ",\"thread\":", kind->thread);
+	write_number(writer, ",\"stack\":", writer->stack_numbers[kind->stack] - 1);
+	write_number(writer, ",\"cpu_ns\":", sample->cpu_ns);
+	write_number(writer, ",\"wall_ns\":", sample->wall_ns);
+	write_name(writer, ",\"state\":\"", thread_state_name((enum thread_state)kind->thread_state));
+	write_name(writer, "\",\"vm_state\":\"", vm_state_name((enum vm_state)kind->vm_state));
+	json_stream_mark(&writer->json, "\",\"phase\":");
+	write_text(writer, kind->phase);
+	json_stream_mark(&writer->json, ",\"wait\":");
+	write_text(writer, sample->wait ? sample->wait->name : NULL);
+	json_stream_mark(&writer->json, "}");
+	return writer->json.error;
+}
+
+static int write_samples(struct writer *writer)
+{
+	int error;
+
 	begin_list(writer, "samples");
-	for (size_t i = 0; i < table->sample_count; i++) {
-		const struct table_sample *sample = moments[i].sample;
-
-		begin_element(writer, i);
-		json_stream_outline(&writer->json, "{\"time_ns\":%" PRIu64 ",\"thread\":%" PRIu32 ",\"stack\":%" PRIu32
-				    ",\"cpu_ns\":%" PRIu64 ",\"wall_ns\":%" PRIu64
-				    ",\"state\":\"%s\",\"vm_state\":\"%s\",\"phase\":",
-				    sample->time_ns - origin_ns, moments[i].thread,
-				    writer->stack_numbers[sample->stack] - 1,
-				    sample->cpu_ns, sample->wall_ns,
-				    thread_state_name((enum thread_state)sample->thread_state),
-				    vm_state_name((enum vm_state)sample->vm_state));
-		json_stream_text(&writer->json, sample->phase);
-		json_stream_outline(&writer->json, ",\"wait\":");
-		json_stream_text(&writer->json, sample->wait ? sample->wait->name : NULL);
-		json_stream_outline(&writer->json, "}");
-	}
+	error = sample_table_each(writer->table, write_sample, writer);
 	end_list(writer);
-	free(moments);
-	return 0;
+	return error;
 }
 
 static int write_document(struct writer *writer, const struct session *session,
@@ -198,7 +229,7 @@ static int write_document(struct writer *writer, const struct session *session,
 	write_frames(writer);
 	write_stacks(writer);
 	write_threads(writer);
-	error = write_samples(writer, sample_table_origin(writer->table, session));
+	error = write_samples(writer);
 	if (error)
 		return error;
 	json_stream_outline(&writer->json, "}\n");
@@ -210,14 +241,20 @@ int json_write(FILE *out, struct sample_source *source, const struct session *se
 {
 	struct writer writer = { .json = { .out = out } };
 	struct sample_table *table;
+	struct text *text, *next;
 	int error = sample_table_read(source, view->weight, &table);
 
 	if (error)
 		return error;
 	writer.table = table;
+	writer.origin_ns = sample_table_origin(table, session);
 	writer.path = calloc((size_t)table->depth + 1, sizeof(*writer.path));
 	writer.stack_numbers = calloc(table->stack_count, sizeof(*writer.stack_numbers));
 	error = writer.path && writer.stack_numbers ? write_document(&writer, session, figures) : -ENOMEM;
+	HASH_ITER(hh, writer.texts, text, next) {
+		HASH_DEL(writer.texts, text);
+		free(text);
+	}
 	free(writer.path);
 	free(writer.stack_numbers);
 	sample_table_free(table);

@@ -2,8 +2,7 @@
 
 #include <errno.h>
 
-#include "output/escape.h"
-#include "output/frame_text.h"
+#include "output/json_values.h"
 
 void json_stream_outline(struct json_stream *stream, const char *format, ...)
 {
@@ -12,6 +11,22 @@ void json_stream_outline(struct json_stream *stream, const char *format, ...)
 	va_start(arguments, format);
 	vfprintf(stream->out, format, arguments);
 	va_end(arguments);
+}
+
+void json_stream_mark(struct json_stream *stream, const char *text)
+{
+	fputs_unlocked(text, stream->out);
+}
+
+void json_stream_number(struct json_stream *stream, uint64_t number)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + number % 10);
+	while (number /= 10);
+	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, stream->out);
 }
 
 void json_stream_value(struct json_stream *stream, json_t *value)
@@ -23,19 +38,9 @@ void json_stream_value(struct json_stream *stream, json_t *value)
 	json_decref(value);
 }
 
-json_t *json_target_text(const char *text)
-{
-	char escaped[FRAME_TEXT_SIZE];
-
-	if (!text)
-		return json_null();
-	escape_text(ESCAPE_PLAIN, text, escaped, sizeof(escaped));
-	return json_string(escaped);
-}
-
 void json_stream_text(struct json_stream *stream, const char *text)
 {
-	json_stream_value(stream, json_target_text(text));
+	json_stream_value(stream, json_value_text(text));
 }
 
 int json_stream_end(const struct json_stream *stream)

@@ -22,16 +22,17 @@ struct json_stream {
 __attribute__((format(printf, 2, 3)))
 void json_stream_outline(struct json_stream *stream, const char *format, ...);
 
+/* The same without a format, and a number: for what documents are full of. */
+void json_stream_mark(struct json_stream *stream, const char *text);
+void json_stream_number(struct json_stream *stream, uint64_t number);
+
 /* A value, on one line. Takes over the reference; NULL means that memory was short. */
 void json_stream_value(struct json_stream *stream, json_t *value);
 
-/* Text of the target, escaped as ESCAPE_PLAIN; null if it is NULL. */
+/* Text of the target, as json_value_text() has it. */
 void json_stream_text(struct json_stream *stream, const char *text);
 
 /* 0, -ENOMEM or -EIO (the stream's own error is in errno). */
 int json_stream_end(const struct json_stream *stream);
-
-/* Text of the target as a value: escaped as ESCAPE_PLAIN; null if it is NULL. */
-json_t *json_target_text(const char *text);
 
 #endif

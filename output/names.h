@@ -11,6 +11,8 @@
 
 /* "running" */
 const char *thread_state_name(enum thread_state state);
+/* What a thread that is runnable waits for, as what one sleeps for is told. */
+#define WAITING_FOR_CPU "waiting for a CPU"
 /* "interpreted" */
 const char *vm_state_name(enum vm_state state);
 /* "cpu", and "CPU time" for people */

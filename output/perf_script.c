@@ -2,11 +2,39 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
 
 #include "output/escape.h"
 #include "output/frame_text.h"
 #include "output/names.h"
+
+enum { LINES_SIZE_MAX = 16 << 20 };	/* bytes of lines that are remembered */
+
+/* What tells the lines of frames apart. Without padding: it is hashed as bytes. */
+struct line_key {
+	const struct function *function;
+	uint32_t line;		/* 0 if lines are not told apart */
+	uint32_t map;		/* from 1: of which process the compiled code is; 0 if it is none of Lua's */
+};
+
+/* The same frames come again and again, and spelling them is what takes time. */
+struct line {
+	struct line_key key;
+	char *text;		/* owned */
+	size_t length;
+	UT_hash_handle hh;
+};
+
+struct writer {
+	FILE *out;
+	const struct view *view;
+	struct line *lines;
+	size_t lines_size;
+};
 
 /*
  * Write a safe text as readers want it. What is in round brackets they take
@@ -51,6 +79,62 @@ static void write_frame(FILE *out, const struct sample *sample, const struct fra
 	fputs(")\n", out);
 }
 
+static void forget_lines(struct writer *writer)
+{
+	struct line *line, *next;
+
+	HASH_ITER(hh, writer->lines, line, next) {
+		HASH_DEL(writer->lines, line);
+		free(line->text);
+		free(line);
+	}
+	writer->lines_size = 0;
+}
+
+/* NULL when memory is short. */
+static const struct line *add_line(struct writer *writer, const struct line_key *key, const struct sample *sample,
+				   const struct frame *frame)
+{
+	struct line *line = calloc(1, sizeof(*line));
+	FILE *text = line ? open_memstream(&line->text, &line->length) : NULL;
+	bool added = text != NULL;
+
+	if (text) {
+		write_frame(text, sample, frame, writer->view->by_line);
+		if (fclose(text))
+			added = false;
+	}
+	if (added) {
+		line->key = *key;
+		if (writer->lines_size > LINES_SIZE_MAX)
+			forget_lines(writer);
+		writer->lines_size += sizeof(*line) + line->length;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+		HASH_ADD(hh, writer->lines, key, sizeof(line->key), line);
+	}
+	if (added)
+		return line;
+	if (line)
+		free(line->text);
+	free(line);
+	return NULL;
+}
+
+static const struct line *find_line(struct writer *writer, const struct sample *sample, const struct frame *frame)
+{
+	bool is_mapped = frame->function->kind == FRAME_LUA && frame->compiled;
+	struct line_key key = {
+		.function = frame->function,
+		.line = writer->view->by_line ? frame->line : 0,
+		.map = is_mapped ? (uint32_t)sample->pid + 1 : 0,
+	};
+	const struct line *line;
+
+	HASH_FIND(hh, writer->lines, &key, sizeof(key), line);
+	return line ? line : add_line(writer, &key, sample, frame);
+}
+
 static void write_command(FILE *out, const char *name)
 {
 	char text[FRAME_TEXT_SIZE];
@@ -62,32 +146,26 @@ static void write_command(FILE *out, const char *name)
 	write_symbol(out, text, true);
 }
 
-static void write_sample(FILE *out, const struct sample *sample, const struct view *view)
+static int write_sample(void *context, const struct sample *sample)
 {
-	uint64_t weight_ns = profile_weight_ns(view->weight, sample);
+	struct writer *writer = context;
+	uint64_t weight_ns = profile_weight_ns(writer->view->weight, sample);
 
 	/* Readers take no weight for one. */
 	if (weight_ns == 0)
-		return;
-	write_command(out, sample->thread_name);
-	fprintf(out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s-clock:\n",
+		return 0;
+	write_command(writer->out, sample->thread_name);
+	fprintf(writer->out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s-clock:\n",
 		(int)sample->pid, (int)sample->tid, sample->time_ns / 1000000000,
-		sample->time_ns % 1000000000, weight_ns, profile_weight_name(view->weight));
-	for (size_t i = 0; i < sample->frame_count; i++)
-		write_frame(out, sample, &sample->frames[i], view->by_line);
-	fputc('\n', out);
-}
+		sample->time_ns % 1000000000, weight_ns, profile_weight_name(writer->view->weight));
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct line *line = find_line(writer, sample, &sample->frames[i]);
 
-struct writer {
-	FILE *out;
-	const struct view *view;
-};
-
-static int take_sample(void *context, const struct sample *sample)
-{
-	const struct writer *writer = context;
-
-	write_sample(writer->out, sample, writer->view);
+		if (!line)
+			return -ENOMEM;
+		fwrite_unlocked(line->text, 1, line->length, writer->out);
+	}
+	fputc('\n', writer->out);
 	return 0;
 }
 
@@ -95,9 +173,10 @@ int perf_script_write(FILE *out, struct sample_source *source, const struct sess
 		      const struct figures *figures, const struct view *view)
 {
 	struct writer writer = { .out = out, .view = view };
-	int error = sample_source_each(source, take_sample, &writer);
+	int error = sample_source_each(source, write_sample, &writer);
 
 	(void)session;
 	(void)figures;
+	forget_lines(&writer);
 	return error ? error : ferror(out) ? -EIO : 0;
 }

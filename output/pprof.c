@@ -129,25 +129,6 @@ static void write_strings(struct writer *writer)
 
 /*---- Samples ----*/
 
-static int compare_phases(const char *left, const char *right)
-{
-	return left && right ? strcmp(left, right) : (left != NULL) - (right != NULL);
-}
-
-/* Samples of a thread that differ in nothing but their values are one. */
-static int compare_samples(const void *a, const void *b)
-{
-	const struct table_sample *left = a, *right = b;
-
-	if (left->stack != right->stack)
-		return left->stack < right->stack ? -1 : 1;
-	if (left->thread_state != right->thread_state)
-		return left->thread_state < right->thread_state ? -1 : 1;
-	if (left->vm_state != right->vm_state)
-		return left->vm_state < right->vm_state ? -1 : 1;
-	return compare_phases(left->phase, right->phase);
-}
-
 static Pprof__Label *add_label(struct writer *writer, Pprof__Sample *sample, const char *key)
 {
 	Pprof__Label *label = sample->label[sample->n_label++];
@@ -168,53 +149,33 @@ static void add_number_label(struct writer *writer, Pprof__Sample *sample, const
 	add_label(writer, sample, key)->num = number;
 }
 
-/* Equal samples as one. */
-static void write_sample(struct writer *writer, const struct table_thread *thread,
-			 const struct table_sample *equal, size_t count)
+static void write_sum(struct writer *writer, const struct table_sum *sum)
 {
+	const struct table_kind *kind = &sum->kind;
+	const struct table_thread *thread = &writer->table->threads[kind->thread];
 	Pprof__Label labels[LABELS_MAX], *label_pointers[LABELS_MAX];
 	Pprof__Sample message = PPROF__SAMPLE__INIT, *element = &message;
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	int64_t values[VALUE_TYPES_MAX] = { (int64_t)count };
-	uint32_t stack = equal->stack;
+	int64_t values[VALUE_TYPES_MAX] = { (int64_t)sum->count, (int64_t)sum->cpu_ns, (int64_t)sum->wall_ns };
 
-	for (size_t i = 0; i < count; i++) {
-		values[1] += (int64_t)equal[i].cpu_ns;
-		values[2] += (int64_t)equal[i].wall_ns;
-	}
 	for (int i = 0; i < LABELS_MAX; i++)
 		label_pointers[i] = &labels[i];
 	message.value = values;
 	message.n_value = writer->wall ? 3 : 2;
 	message.location_id = writer->locations;
-	for (; stack; stack = writer->table->stacks[stack].parent)
+	for (uint32_t stack = kind->stack; stack; stack = writer->table->stacks[stack].parent)
 		writer->locations[message.n_location_id++] = (uint64_t)writer->table->stacks[stack].frame + 1;
 	message.label = label_pointers;
 	add_number_label(writer, &message, "pid", (int)thread->pid);
 	add_number_label(writer, &message, "tid", (int)thread->tid);
 	add_text_label(writer, &message, "process", thread->process_name);
 	add_text_label(writer, &message, "thread", thread->thread_name);
-	add_text_label(writer, &message, "state", thread_state_name((enum thread_state)equal->thread_state));
-	add_text_label(writer, &message, "vm_state", vm_state_name((enum vm_state)equal->vm_state));
-	add_text_label(writer, &message, "phase", equal->phase);
+	add_text_label(writer, &message, "state", thread_state_name((enum thread_state)kind->thread_state));
+	add_text_label(writer, &message, "vm_state", vm_state_name((enum vm_state)kind->vm_state));
+	add_text_label(writer, &message, "phase", kind->phase);
 	piece.n_sample = 1;
 	piece.sample = &element;
 	write_piece(writer, &piece);
-}
-
-/* Takes the order of time out of a thread's samples. */
-static void write_thread(struct writer *writer, const struct table_thread *thread)
-{
-	struct table_sample *samples = writer->table->samples + thread->first;
-	size_t next;
-
-	qsort(samples, thread->count, sizeof(*samples), compare_samples);
-	for (size_t i = 0; i < thread->count; i = next) {
-		for (next = i + 1; next < thread->count; next++)
-			if (compare_samples(&samples[i], &samples[next]) != 0)
-				break;
-		write_sample(writer, thread, samples + i, next - i);
-	}
 }
 
 /*---- About the profile ----*/
@@ -290,8 +251,8 @@ static int write_table(struct writer *writer, const struct figures *figures)
 	write_mapping(writer);
 	write_functions(writer);
 	write_locations(writer);
-	for (uint32_t i = 0; i < table->thread_count; i++)
-		write_thread(writer, &table->threads[i]);
+	for (size_t i = 0; i < table->sum_count; i++)
+		write_sum(writer, &table->sums[i]);
 	if (writer->session->command_line)
 		write_comment(writer, writer->session->command_line);
 	write_figures(writer, figures);

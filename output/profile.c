@@ -151,8 +151,8 @@ static void add_own_weight(struct profile_node *node, const struct profile_sum *
 		node->own_state_ns[state] += sum->state_ns[state];
 }
 
-static int add_stack(struct profile *profile, const struct frame *frames, size_t count,
-		     const struct profile_sum *sum, const struct profile_node **ret_leaf)
+int profile_add_sum(struct profile *profile, const struct frame *frames, size_t count,
+		    const struct profile_sum *sum, const struct profile_node **ret_leaf)
 {
 	struct node *at = &profile->root;
 	struct profile_node *node;
@@ -184,28 +184,13 @@ static int add_stack(struct profile *profile, const struct frame *frames, size_t
 int profile_add(struct profile *profile, const struct sample *sample)
 {
 	const struct profile_node *leaf;
-
-	return profile_add_leaf(profile, sample, &leaf);
-}
-
-int profile_add_leaf(struct profile *profile, const struct sample *sample,
-		     const struct profile_node **ret_leaf)
-{
 	struct profile_sum sum = {
 		.ns = profile_weight_ns(profile->options.weight, sample),
 		.samples = 1,
 	};
 
 	sum.state_ns[sample->vm_state] = sum.ns;
-	return add_stack(profile, sample->frames, sample->frame_count, &sum, ret_leaf);
-}
-
-int profile_add_sum(struct profile *profile, const struct frame *frames, size_t count,
-		    const struct profile_sum *sum)
-{
-	const struct profile_node *leaf;
-
-	return add_stack(profile, frames, count, sum, &leaf);
+	return profile_add_sum(profile, sample->frames, sample->frame_count, &sum, &leaf);
 }
 
 /* Write the stack that ends at node, leaf first. frames has room for the deepest one. */
@@ -229,11 +214,12 @@ int profile_add_profile(struct profile *profile, const struct profile *from)
 	for (const struct profile_node *node = profile_root(from); node && error == 0;
 	     node = profile_node_next(node)) {
 		struct profile_sum sum = { .ns = node->own_ns, .samples = node->own_samples };
+		const struct profile_node *leaf;
 
 		if (node->own_samples == 0)
 			continue;
 		memcpy(sum.state_ns, node->own_state_ns, sizeof(sum.state_ns));
-		error = profile_add_sum(profile, frames, list_frames(node, frames), &sum);
+		error = profile_add_sum(profile, frames, list_frames(node, frames), &sum, &leaf);
 	}
 	free(frames);
 	return error;

@@ -65,12 +65,9 @@ void profile_free(struct profile *profile);
 
 /* 0, or -ENOMEM: then the profile is as before. */
 int profile_add(struct profile *profile, const struct sample *sample);
-/* The same, and where its stack ends: a node that lives as long as the profile. */
-int profile_add_leaf(struct profile *profile, const struct sample *sample,
-		     const struct profile_node **ret_leaf);
-/* The same of samples with these frames, leaf first. */
+/* The same of samples with these frames, leaf first, which end at a node that lives as long as the profile. */
 int profile_add_sum(struct profile *profile, const struct frame *frames, size_t count,
-		    const struct profile_sum *sum);
+		    const struct profile_sum *sum, const struct profile_node **ret_leaf);
 
 /*
  * Add all that is in another profile, which is not inverted and tells apart

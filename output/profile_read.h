@@ -17,4 +17,11 @@
  */
 int profile_read(struct profile *profile, struct sample_source *source, bool weightless);
 
+/* 0 to go on, or a negative errno. Leaf is where the sample's stack ends, a node that lives as long as the profile. */
+typedef int profile_read_take(void *context, const struct sample *sample, const struct profile_node *leaf);
+
+/* The same with weights, and take is told of each sample. */
+int profile_read_each(struct profile *profile, struct sample_source *source, profile_read_take *take,
+		      void *context);
+
 #endif

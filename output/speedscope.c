@@ -7,12 +7,14 @@
 #include "output/frame_text.h"
 #include "output/json_stream.h"
 #include "output/sample_table.h"
+#include "output/thread_samples.h"
 
 enum { NAME_SIZE = 256 };
 
 struct writer {
 	struct json_stream json;
 	const struct sample_table *table;
+	struct thread_samples *samples;
 	bool by_line;
 	uint32_t *path;		/* room for the deepest stack */
 };
@@ -60,11 +62,12 @@ static void write_stack(struct writer *writer, uint32_t stack)
 {
 	uint32_t depth = sample_table_frames(writer->table, stack, writer->path);
 
-	json_stream_outline(&writer->json, "[");
-	for (uint32_t i = 0; i < depth; i++)
-		json_stream_outline(&writer->json, "%s%" PRIu32, i ? "," : "",
-				    frame_index(writer, writer->path[i]));
-	json_stream_outline(&writer->json, "]");
+	json_stream_mark(&writer->json, "[");
+	for (uint32_t i = 0; i < depth; i++) {
+		json_stream_mark(&writer->json, i ? "," : "");
+		json_stream_number(&writer->json, frame_index(writer, writer->path[i]));
+	}
+	json_stream_mark(&writer->json, "]");
 }
 
 static void begin_profile(struct writer *writer, const char *name, uint64_t end_ns)
@@ -90,7 +93,7 @@ struct stretch {
 static int sample_stretches(const struct sample_table *table, const struct table_sample *sample,
 			    uint64_t *cursor_ns, struct stretch ret_stretches[static 2])
 {
-	uint64_t weight_ns = sample_table_weight(table, sample);
+	uint64_t weight_ns = sample_table_weight(table, sample->cpu_ns, sample->wall_ns);
 	uint64_t end_ns = sample->time_ns - table->start_ns;
 	int count = 0;
 
@@ -98,30 +101,45 @@ static int sample_stretches(const struct sample_table *table, const struct table
 		ret_stretches[count++] = (struct stretch) { 0, end_ns - *cursor_ns - weight_ns };
 		*cursor_ns = end_ns - weight_ns;
 	}
-	ret_stretches[count++] = (struct stretch) { sample->stack, weight_ns };
+	ret_stretches[count++] = (struct stretch) { sample->kind.stack, weight_ns };
 	*cursor_ns += weight_ns;
 	return count;
 }
 
-/* Writes either the stacks or the weights of a thread; returns where its time ends. */
-static uint64_t write_stretches(struct writer *writer, const struct table_thread *thread,
-				void (*write)(struct writer *writer, const struct stretch *stretch))
+typedef void write_stretch(struct writer *writer, const struct stretch *stretch);
+
+/* A thread's stretches, on the way from the first to the last. */
+struct line {
+	struct writer *writer;
+	write_stretch *write;	/* NULL only to see where its time ends */
+	uint64_t cursor_ns;
+	bool begun;
+};
+
+static int add_sample(void *context, const struct table_sample *sample)
 {
-	const struct table_sample *samples = writer->table->samples + thread->first;
-	uint64_t cursor_ns = 0;
-	bool first = true;
+	struct line *line = context;
+	struct writer *writer = line->writer;
+	struct stretch stretches[2];
+	int count = sample_stretches(writer->table, sample, &line->cursor_ns, stretches);
 
-	for (size_t i = 0; i < thread->count; i++) {
-		struct stretch stretches[2];
-		int count = sample_stretches(writer->table, &samples[i], &cursor_ns, stretches);
-
-		for (int j = 0; write && j < count; j++) {
-			json_stream_outline(&writer->json, first ? "\n" : ",\n");
-			write(writer, &stretches[j]);
-			first = false;
-		}
+	for (int i = 0; line->write && i < count; i++) {
+		json_stream_mark(&writer->json, line->begun ? ",\n" : "\n");
+		line->write(writer, &stretches[i]);
+		line->begun = true;
 	}
-	return cursor_ns;
+	return 0;
+}
+
+/* Writes either the stacks or the weights of a thread, or finds out where its time ends. */
+static int write_stretches(struct writer *writer, uint32_t thread, write_stretch *write, uint64_t *ret_end_ns)
+{
+	struct line line = { .writer = writer, .write = write };
+	int error = thread_samples_each(writer->samples, thread, add_sample, &line);
+
+	if (!error && ret_end_ns)
+		*ret_end_ns = line.cursor_ns;
+	return error;
 }
 
 static void write_stretch_stack(struct writer *writer, const struct stretch *stretch)
@@ -131,21 +149,28 @@ static void write_stretch_stack(struct writer *writer, const struct stretch *str
 
 static void write_stretch_weight(struct writer *writer, const struct stretch *stretch)
 {
-	json_stream_outline(&writer->json, "%" PRIu64, stretch->ns);
+	json_stream_number(&writer->json, stretch->ns);
 }
 
-static void write_thread(struct writer *writer, const struct table_thread *thread)
+static int write_thread(struct writer *writer, uint32_t index)
 {
+	const struct table_thread *thread = &writer->table->threads[index];
 	const char *process = thread->process_name ? thread->process_name : "?";
 	char name[NAME_SIZE];
+	uint64_t end_ns;
+	int error = write_stretches(writer, index, NULL, &end_ns);
 
+	if (error)
+		return error;
 	snprintf(name, sizeof(name), "%s (pid %d), thread %s (%d)", process, (int)thread->pid,
 		 thread->thread_name ? thread->thread_name : "?", (int)thread->tid);
-	begin_profile(writer, name, write_stretches(writer, thread, NULL));
-	write_stretches(writer, thread, write_stretch_stack);
+	begin_profile(writer, name, end_ns);
+	error = write_stretches(writer, index, write_stretch_stack, NULL);
 	json_stream_outline(&writer->json, "\n],\n\"weights\":[");
-	write_stretches(writer, thread, write_stretch_weight);
+	if (!error)
+		error = write_stretches(writer, index, write_stretch_weight, NULL);
 	json_stream_outline(&writer->json, "\n]}");
+	return error;
 }
 
 /*---- All threads, merged ----*/
@@ -180,8 +205,11 @@ static struct merged_stack *merge(const struct sample_table *table)
 		free(order);
 		return NULL;
 	}
-	for (size_t i = 0; i < table->sample_count; i++)
-		merged[table->samples[i].stack].own_ns += sample_table_weight(table, &table->samples[i]);
+	for (size_t i = 0; i < table->sum_count; i++) {
+		const struct table_sum *sum = &table->sums[i];
+
+		merged[sum->kind.stack].own_ns += sample_table_weight(table, sum->cpu_ns, sum->wall_ns);
+	}
 	for (uint32_t i = table->stack_count; i-- > 0;) {
 		merged[i].stack = i;
 		merged[i].parent = table->stacks[i].parent;
@@ -257,12 +285,12 @@ static int write_document(struct writer *writer, const struct session *session)
 	write_frames(writer);
 	json_stream_outline(json, ",\n\"profiles\":[");
 	error = write_merged(writer);
+	for (uint32_t i = 0; i < table->thread_count && !error; i++) {
+		json_stream_outline(json, ",\n");
+		error = write_thread(writer, i);
+	}
 	if (error)
 		return error;
-	for (uint32_t i = 0; i < table->thread_count; i++) {
-		json_stream_outline(json, ",\n");
-		write_thread(writer, &table->threads[i]);
-	}
 	json_stream_outline(json, "]}\n");
 	return json_stream_end(json);
 }
@@ -279,7 +307,9 @@ int speedscope_write(FILE *out, struct sample_source *source, const struct sessi
 		return error;
 	writer.table = table;
 	writer.path = calloc((size_t)table->depth + 1, sizeof(*writer.path));
-	error = writer.path ? write_document(&writer, session) : -ENOMEM;
+	writer.samples = thread_samples_new(table);
+	error = writer.path && writer.samples ? write_document(&writer, session) : -ENOMEM;
+	thread_samples_free(writer.samples);
 	free(writer.path);
 	sample_table_free(table);
 	return error;

@@ -5,7 +5,7 @@
 
 #include "output/scatter.h"
 
-enum { NEAR = 4 };	/* where the stack of a number may be */
+enum { NEAR = 8 };	/* where the stack of a number may be */
 
 int stack_cache_init(struct stack_cache *cache)
 {

@@ -17,7 +17,7 @@
 #include "unwind/frame.h"
 
 enum {
-	STACK_CACHE_PLACES = 1 << 14,
+	STACK_CACHE_PLACES = 1 << 15,
 	STACK_CACHE_FRAMES = 1 << 19,	/* in all stacks: 12 MiB */
 };
 

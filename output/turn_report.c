@@ -13,6 +13,7 @@
 #include "output/frame_text.h"
 #include "output/histogram.h"
 #include "output/json_values.h"
+#include "output/names.h"
 
 enum { LINES_SHOWN = 20, BAR_WIDTH = 30, STEPS_MAX = 24 };
 
@@ -240,7 +241,7 @@ static const struct line **sort_lines(const struct turn_report *report, size_t *
 static const char *doing(const struct line_key *key, char buffer[static FRAME_TEXT_SIZE])
 {
 	if (key->wants_cpu)
-		return "waiting for a CPU";
+		return WAITING_FOR_CPU;
 	if (key->work == VM_STATE_GC)
 		return "collecting garbage";
 	if (key->work == VM_STATE_RECORDING)

@@ -16,7 +16,7 @@
 #include "memory/memory.h"
 #include "unwind/capture.h"
 #include "unwind/image.h"
-#include "unwind/merge.h"
+#include "unwind/merge_lua.h"
 
 struct arm64_registers {
 	uint64_t x[31];

@@ -11,7 +11,7 @@ LOOK = 3
 
 def rows(options):
     woken, shares = [], []
-    with measure.luajit("work.lua", "interpreted", 1) as target:  # waits to be told to begin
+    with measure.luajit("work.lua", "interpreted") as target:  # waits to be told to begin
         with measure.recording(target.pid, 99, options) as process:
             time.sleep(SETTLED)
             for _ in range(3):

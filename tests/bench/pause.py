@@ -3,8 +3,6 @@
 import contextlib
 import time
 
-import subprocess
-
 import measure
 
 RATES = (99, 999)
@@ -12,8 +10,7 @@ RATES = (99, 999)
 
 @contextlib.contextmanager
 def plain(_):
-    with measure.luajit("work.lua", "interpreted", 10**9) as target:
-        target.write("go\n")
+    with measure.at_work("interpreted") as target:
         yield target.pid
 
 
@@ -48,13 +45,6 @@ TARGETS = {
 }
 
 
-def floor(pid, rate, options):
-    program = options.programs / "floor"
-    command = measure.strings([program, pid, int(rate * options.seconds), rate])
-    p50, p99 = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    return {"p50": float(p50), "p99": float(p99)}
-
-
 def rows(options):
     for name, start in TARGETS.items():
         with start(options) as pid:
@@ -62,14 +52,13 @@ def rows(options):
             for rate in RATES:
                 floors, pauses = [], []
                 for _ in range(options.pairs):
-                    floors.append(floor(pid, rate, options))
+                    floors.append(measure.floor(pid, rate, options))
                     pauses.append(measure.record(pid, options.seconds, rate, options)["pause_us"])
                 for point, wanted in (("p50", 1.3), ("p99", 2)):
                     yield measure.Row(
                         f"pause, {name}, {rate} Hz, {point}",
                         "µs",
                         [pause[point] for pause in pauses],
-                        [one[point] for one in floors],
+                        {"floor": [one[point] for one in floors]},
                         wanted,
-                        "floor",
                     )

@@ -1,10 +1,12 @@
-"""What a user might pick instead, at the same rate in the same run: how much longer
-a fixed amount of work takes beside it, and its CPU time for a sample. On their own
-languages, where they do not know Lua. What cannot be run is a row that says why."""
+"""What a user might pick instead, at the same rate on the same process in turn: how
+much longer its work takes beside it, for how long it is held for a sample, and the
+CPU time that this takes elsewhere. On their own languages, where they do not know
+Lua. What cannot be run is a row that says why."""
 
 import contextlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -16,31 +18,29 @@ import ljspy
 import measure
 
 RATE = 99
-START = 1.5  # seconds that the slowest of them needs to begin
-LOOK = 2
-END = 10  # ... and to write what it has
+GDB_SECONDS = 2
+END = 10  # seconds to write what it has
 
 
 class Unavailable(Exception):
     """Why a peer cannot be run."""
 
 
-def have(program):
-    if not shutil.which(program):
-        raise Unavailable(f"there is no {program}")
+def program(name):
+    path = shutil.which(name)
+    if not path:
+        raise Unavailable(f"there is no {name}")
+    return path
 
 
 class Peer:
     """Beside a process until told to stop."""
 
-    kind = "Lua"
+    start = 0.7  # seconds that it needs to begin
     environment = None
 
     def __init__(self, directory):
         self.directory = directory
-
-    def target(self, amount):
-        return measure.luajit("work.lua", "interpreted", amount)
 
     def command(self, pid):
         raise NotImplementedError
@@ -51,10 +51,10 @@ class Peer:
             measure.strings(self.command(pid)),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment,
         ) as process:
-            time.sleep(START)
-            if process.poll() is not None:
-                raise Unavailable(f"it ends with {process.returncode}")
             try:
+                time.sleep(self.start)
+                if process.poll() is not None:
+                    raise Unavailable(f"it ends with {process.returncode}")
                 yield process
             finally:
                 process.send_signal(signal.SIGINT)
@@ -74,27 +74,56 @@ class Perf(Peer):
     name = "perf record -g (no Lua frames)"
 
     def command(self, pid):
-        have("perf")
-        return ["perf", "record", "-q", "-F", RATE, "-g", "-p", pid, "-o", self.directory / "perf.data"]
+        return [program("perf"), "record", "-q", "-F", RATE, "-g", "-p", pid, "-o", self.directory / "perf.data"]
 
 
 class Bpftrace(Peer):
     name = "eBPF: bpftrace, user stacks (no Lua frames)"
+    start = 1.5
 
     def command(self, pid):
-        program = self.directory / "peers/bpftrace/usr/bin/bpftrace"
-        if not program.exists():
+        path = self.directory / "peers/bpftrace/usr/bin/bpftrace"
+        if not path.exists():
             raise Unavailable("bpftrace could not be fetched")
-        self.environment = os.environ | {"LD_LIBRARY_PATH": str(program.parents[1] / "lib/x86_64-linux-gnu")}
-        return [program, "-e", f"profile:hz:{RATE} /pid == {pid}/ {{ @[ustack] = count(); }}"]
+        self.environment = os.environ | {"LD_LIBRARY_PATH": str(path.parents[1] / "lib/x86_64-linux-gnu")}
+        return [path, "-e", f"profile:hz:{RATE} /pid == {pid}/ {{ @[ustack] = count(); }}"]
+
+
+class JitP(Peer):
+    """LuaJIT's own, inside the process, by a signal and a hook."""
+
+    name = "jit.p, inside the program"
+
+    def command(self, pid):
+        raise AssertionError
+
+    @property
+    def modules(self):
+        """The directory of LuaJIT's modules in Lua, or None."""
+        found = list((self.directory / "peers/jit").glob("usr/share/luajit-*/jit/p.lua"))
+        return found[0].parents[1] if found else None
+
+    @property
+    def switch(self):
+        return self.directory / "jit.p"
+
+    @contextlib.contextmanager
+    def beside(self, pid):
+        if not self.modules:
+            raise Unavailable("its modules could not be fetched")
+        whole = self.switch.with_suffix(".new")
+        whole.write_text(f"fi{1000 // RATE}")
+        whole.rename(self.switch)
+        try:
+            time.sleep(self.start)
+            yield None
+        finally:
+            self.switch.unlink()
+            time.sleep(measure.SETTLED)
 
 
 class Austin(Peer):
-    name = "austin, on Python"
-    kind = "Python"
-
-    def target(self, amount):
-        return ljspy.Target(["/usr/bin/python3", measure.HERE / "work.py", amount], limit=600)
+    name = "austin"
 
     def command(self, pid):
         programs = list((self.directory / "peers/austin").glob("*/scripts/austin"))
@@ -103,62 +132,121 @@ class Austin(Peer):
         return [programs[0], "-i", 1_000_000 // RATE, "-p", pid, "-o", self.directory / "austin.txt"]
 
 
-class JitP(Peer):
-    """LuaJIT's own, inside the process, by a signal and a hook."""
+class Phpspy(Peer):
+    name = "phpspy"
+    options = ()
 
-    name = "jit.p, inside the program"
+    def command(self, pid):
+        return [program("phpspy"), "-p", pid, "-H", RATE, "-o", self.directory / "phpspy.txt", *self.options]
 
-    def target(self, amount):
-        modules = list((self.directory / "peers/jit").glob("usr/share/luajit-*/jit/p.lua"))
-        if not modules:
-            raise Unavailable("its modules could not be fetched")
-        environment = os.environ | {"LUA_PATH": f"{modules[0].parents[1]}/?.lua;;"}
-        program = [ljspy.luajit("luajit"), f"-jp=fi{1000 // RATE},/dev/null"]
-        return ljspy.Target([*program, measure.HERE / "work.lua", "interpreted", amount], limit=600, env=environment)
+
+class PhpspyPausing(Phpspy):
+    """As it has to be for stacks that are all of one moment."""
+
+    name = "phpspy --pause-process"
+    options = ("--pause-process",)
 
     @contextlib.contextmanager
     def beside(self, pid):
-        yield None
+        with super().beside(pid) as process:
+            yield process
+        # One that is told to end can leave the process stopped.
+        os.kill(pid, signal.SIGCONT)
 
 
-def elapsed(amount, peer, start):
-    with start(amount) as target:
-        with peer.beside(target.pid) if peer else contextlib.nullcontext():
-            return measure.working_time(target)
+def lua(directory):
+    jit_p = JitP(directory)
+    environment = os.environ | {"LUA_PATH": f"{jit_p.modules}/?.lua;;"}
+    argv = [ljspy.luajit("luajit"), measure.HERE / "work.lua", "interpreted", "report", jit_p.switch]
+    return ljspy.Target(argv, limit=600, env=environment)
 
 
-def cpu_per_sample(peer):
-    """As many samples as are due: none of them takes as long as a period."""
-    with peer.target(10**9) as target:
-        target.write("go\n")
-        with peer.beside(target.pid) as process:
-            begin, used = time.monotonic(), ljspy.cpu_ns(process.pid)
-            time.sleep(LOOK)
-            return (ljspy.cpu_ns(process.pid) - used) / 1e3 / ((time.monotonic() - begin) * RATE)
+def python(_):
+    return ljspy.Target(["/usr/bin/python3", measure.HERE / "work.py"], limit=600)
 
 
-def rows_of(peer, options):
-    amount = measure.amount_for(lambda some: elapsed(some, None, peer.target), options.seconds)
-    alone = Ljspy(peer.directory).target if peer.kind == "Lua" else peer.target
-    pairs = [
-        (elapsed(amount, None, alone), elapsed(amount, peer, peer.target)) for _ in range(options.pairs)
-    ]
-    bases, values = zip(*pairs)
-    yield measure.Row(f"peers: time for {peer.kind} work, {RATE} Hz: {peer.name}", "s", values, bases, None, "alone")
+def php(_):
+    return ljspy.Target([program("php"), measure.HERE / "work.php"], limit=600)
+
+
+PEERS = {
+    "Lua": (lua, (Ljspy, JitP, Perf, Bpftrace)),
+    "Python": (python, (Austin,)),
+    "PHP": (php, (Phpspy, PhpspyPausing)),
+}
+
+
+def stopped_ns(pid):
+    """For how long a process that would always run has neither run nor waited for a
+    CPU, from some moment on."""
+    _, waited, _ = pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()
+    return time.monotonic_ns() - ljspy.cpu_ns(pid) - int(waited)
+
+
+def look(peer, target, options):
+    """What a piece of work takes; and for each sample that is due, how long the target
+    is stopped, and the CPU time of the peer. Microseconds."""
+    with peer.beside(target.pid) if peer else contextlib.nullcontext() as process:
+        begin, stopped, used = time.monotonic(), stopped_ns(target.pid), ljspy.cpu_ns(process.pid) if process else 0
+        piece = measure.piece_us(target, options.seconds)
+        due = (time.monotonic() - begin) * RATE
+        stopped = (stopped_ns(target.pid) - stopped) / 1e3 / due
+        used = (ljspy.cpu_ns(process.pid) - used) / 1e3 / due if process else 0
+        return piece, stopped, used
+
+
+def runs(peer, target, options):
+    """Whether it does, and the row that says why it does not."""
+    try:
+        look(peer, target, options)
+    except Unavailable as reason:
+        return False, measure.Row(f"peers: {peer.name}", "", [], absent=str(reason))
+    return True, None
+
+
+def rows_of(peer, language, found):
+    """FOUND as of measure.interleaved()."""
+    what = f"peers, {RATE} Hz, {language}: {peer.name}"
+    beside, alone = zip(*found)
+    pieces, stopped, used = zip(*beside)
+    yield measure.Row(f"{what}: time for work", "µs", list(pieces), {"alone": [base[0] for base in alone]})
+    # What a process is off the CPU alone, is not the peer's doing.
+    held = [mine - base[1] for mine, base in zip(stopped, alone)]
+    yield measure.Row(f"{what}: held for a sample, mean", "µs", held)
     if not isinstance(peer, JitP):
-        costs = [cpu_per_sample(peer) for _ in range(3)]
-        yield measure.Row(f"peers: CPU time for a sample, {RATE} Hz: {peer.name}", "µs", costs)
+        yield measure.Row(f"{what}: CPU time for a sample", "µs", list(used))
+
+
+def rows_in(language, start, kinds, options):
+    try:
+        target = start(options.directory)
+    except Unavailable as reason:
+        for kind in kinds:
+            yield measure.Row(f"peers: {kind.name}", "", [], absent=str(reason))
+        return
+    with target:
+        target.write("go\n")
+        time.sleep(measure.SETTLED)
+        peers = []
+        for peer in (kind(options.directory) for kind in kinds):
+            usable, row = runs(peer, target, options)
+            if usable:
+                peers.append(peer)
+            else:
+                yield row
+        found = measure.interleaved(peers, lambda peer: look(peer, target, options), options.pairs) if peers else {}
+    for peer in peers:
+        yield from rows_of(peer, language, found[peer])
 
 
 def gdb(options):
     """It takes far longer than a period for each stack: as fast as it can."""
-    have("gdb")
-    with measure.luajit("work.lua", "interpreted", 10**9) as target:
-        target.write("go\n")
+    debugger = program("gdb")
+    with measure.at_work("interpreted") as target:
         state = re.search(r"state (0x[0-9a-f]+)", ljspy.run("info", "-p", target.pid).stdout)[1]
         done = subprocess.run(
-            ["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off"]
-            + ["-ex", f"python arguments = ({target.pid}, {state}, {LOOK * options.seconds}, {RATE})"]
+            [debugger, "-nx", "-batch", "-ex", "set debuginfod enabled off"]
+            + ["-ex", f"python arguments = ({target.pid}, {state}, {GDB_SECONDS * options.seconds}, {RATE})"]
             + ["-x", measure.HERE / "gdb_lua.py"],
             capture_output=True, text=True, timeout=100, check=False,
         )
@@ -167,21 +255,17 @@ def gdb(options):
         held = json.loads(done.stdout.splitlines()[-1])["held_us"]
     except (IndexError, ValueError) as error:
         raise Unavailable(done.stderr.strip().splitlines()[-1]) from error
-    what = "peers: pause, gdb with a Lua backtrace script"
-    yield measure.Row(what, "µs", [statistics.median(held)], [pauses["p50"]], None, "ljspy")
+    what = "peers: gdb with a Lua backtrace script: held for a sample"
+    yield measure.Row(what, "µs", [statistics.median(held)], {"ljspy": [pauses["p50"]]})
 
 
 def rows(options):
     fetched = subprocess.run([measure.HERE / "fetch-peers", options.directory / "peers"], capture_output=True, check=False)
     if fetched.returncode:
         print(fetched.stderr.decode(errors="replace"))
-    for peer in (Ljspy, JitP, Perf, Bpftrace, Austin):
-        try:
-            yield from rows_of(peer(options.directory), options)
-        except Unavailable as reason:
-            yield measure.Row(f"peers: {peer.name}", "", [], absent=str(reason))
+    for language, (start, kinds) in PEERS.items():
+        yield from rows_in(language, start, kinds, options)
     try:
         yield from gdb(options)
     except Unavailable as reason:
         yield measure.Row("peers: gdb with a Lua backtrace script", "", [], absent=str(reason))
-    yield measure.Row("peers: phpspy", "", [], absent="in no package source that this uses")

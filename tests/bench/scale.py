@@ -1,10 +1,16 @@
 """CPU time for a sample, against what might make it grow. Wanted: linear or better."""
 
+import itertools
+import math
+import statistics
 import time
 
 import measure
 
-RATE = 499
+# Low enough for the largest sizes: where the work of a tick takes as long as a period,
+# ticks are missed, and what they have cost is counted with fewer samples.
+RATE = 99
+LOOKS = 3
 DECADES = (10, 100, 1000, 10000)
 
 CURVES = {
@@ -15,20 +21,37 @@ CURVES = {
     "functions": ((100, 1000, 10000, 100000), lambda n: measure.luajit("functions.lua", n)),
 }
 
+# Part of the smallest size's cost that another may differ by, and mean nothing.
+NOISE = 0.25
+# Of the logarithm of a cost against that of the size: 1 is linear. The rest is for
+# noise, a factor of 1.4 in ten times the size; n log n passes, n to the 1.5 does not.
+STEEPEST = 1.15
+
+
+def steepest(sizes, costs):
+    """The steepest slope between neighbours, in logarithms: of the whole cost from the
+    smallest size to the next, and of what has come on top of it from there on, since a
+    large constant part would hide how the rest grows."""
+    points = list(zip(sizes, costs))
+    rises = [(size - sizes[0], max(cost - costs[0], NOISE * costs[0])) for size, cost in points[1:]]
+    pairs = [(points[0], points[1]), *itertools.pairwise(rises)]
+    return max(math.log(cost / before) / math.log(size / smaller) for (smaller, before), (size, cost) in pairs)
+
+
+def curve(name, sizes, start, options):
+    costs = []
+    for size in sizes:
+        with start(size) as target:
+            target.read_until(b"ready\n", seconds=60)
+            time.sleep(0.5)
+            costs.append(measure.cpu_per_sample(target.pid, RATE, options, LOOKS))
+        bases = {f"{sizes[0]}": costs[0]} if size != sizes[0] else {}
+        yield measure.Row(f"CPU time for a sample: {size} {name}", "µs", costs[-1], bases)
+    slope = steepest(sizes, [statistics.median(cost) for cost in costs])
+    verdict = "linear or better" if slope <= STEEPEST else "worse than linear"
+    yield measure.Row(f"... over {name}: {verdict}, steepest slope", "", [slope], wanted=STEEPEST)
+
 
 def rows(options):
     for name, (sizes, start) in CURVES.items():
-        smallest = None
-        for size in sizes:
-            with start(size) as target:
-                target.read_until(b"ready\n", seconds=60)
-                time.sleep(0.5)
-                cost = [measure.cpu_per_sample(target.pid, RATE, options) for _ in range(3)]
-            if smallest is None:
-                smallest = cost
-                yield measure.Row(f"CPU time for a sample: {size} {name}", "µs", cost)
-                continue
-            wanted = size / sizes[0]
-            yield measure.Row(
-                f"CPU time for a sample: {size} {name}", "µs", cost, smallest, wanted, f"{sizes[0]}"
-            )
+        yield from curve(name, sizes, start, options)

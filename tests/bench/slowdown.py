@@ -1,57 +1,110 @@
-"""How much longer a fixed amount of work takes with ljspy beside it."""
+"""How much longer the same work takes with ljspy beside it, and with the floor.
+
+One process for each kind of work does it in equal pieces, all the time. It is
+looked at alone and beside others in turn: what differs between two processes,
+addresses and what is compiled, is no part of the figure. Who is beside it has
+begun before a look does, and has ended before the next.
+"""
 
 import contextlib
 import re
+import resource
+import time
 
+import ljspy
 import measure
 
 WANTED = {99: 1.005, 999: 1.03}
 KINDS = ("interpreted", "compiled", "in_c")
+WARM_UP = 1  # seconds in which all is compiled
+
+NGINX_RATE = 99
+NGINX_WANTED = 1.01
+NGINX_SECONDS = 2  # of a look: so that 1 % of its requests are hundreds
+# wrk waits for each answer. With one connection, it and nginx take turns, which leaves
+# a CPU's worth of idle time; with many, the worker has always something to do.
+LOADS = {"1 connection": 1, "16 connections": 16}
 
 
-def elapsed(kind, amount, rate, options):
-    """Seconds that the work takes, with a recording at RATE that has begun before it, or with none."""
-    with measure.luajit("work.lua", kind, amount) as target:
-        with measure.recording(target.pid, rate, options) if rate else contextlib.nullcontext():
-            return measure.working_time(target)
+def beside(setting, pid, options):
+    """SETTING is (who, rate), or None for nobody."""
+    if setting is None:
+        return contextlib.nullcontext()
+    who, rate = setting
+    return {"ljspy": measure.recording, "floor": measure.beside_floor}[who](pid, rate, options)
 
 
-def requests(server, rate, options):
-    """Requests per second and the 99th percentile of their latency in ms."""
-    with measure.recording(server.worker, rate, options) if rate else contextlib.nullcontext():
-        seconds = max(1, round(options.seconds))
-        report = server.load("/work", seconds, options=("--latency",)).communicate()[0]
+def rows_beside(what, unit, found, rate, wanted):
+    """FOUND as of measure.interleaved()."""
+    ours, alone = zip(*found["ljspy", rate])
+    floors, floors_alone = zip(*found["floor", rate])
+    # Both against what is alone in their own neighbourhood, then each other.
+    scaled = [base * floor / near for base, floor, near in zip(alone, floors, floors_alone)]
+    yield measure.Row(f"{what}, {rate} Hz", unit, list(ours), {"alone": list(alone), "floor": scaled}, wanted)
+    yield measure.Row(f"{what}, {rate} Hz, beside the floor", unit, list(floors), {"alone": list(floors_alone)})
+
+
+def work(kind, options):
+    what = f"time for {kind.replace('_', ' ')} work"
+    with measure.at_work(kind, "report") as target:
+        time.sleep(WARM_UP)
+
+        def look(setting):
+            if setting == "another":
+                with measure.at_work(kind):
+                    time.sleep(measure.SETTLED)
+                    return measure.piece_us(target, options.seconds)
+            with beside(setting, target.pid, options):
+                return measure.piece_us(target, options.seconds)
+
+        settings = [(who, rate) for rate in WANTED for who in ("ljspy", "floor")]
+        found = measure.interleaved([*settings, "another"], look, options.pairs)
+    for rate, wanted in WANTED.items():
+        yield from rows_beside(what, "µs", found, rate, wanted)
+    values, bases = zip(*found["another"])
+    yield measure.Row(f"{what}, beside the same on the other CPU", "µs", list(values), {"alone": list(bases)})
+
+
+def requests(server, connections, seconds):
+    """Microseconds for a request, the 99th percentile of their latency, and how many
+    CPUs the worker and wrk have used."""
+    begin, used = time.monotonic(), ljspy.cpu_ns(server.worker) / 1e9 + cpu_of_ended()
+    report = server.load("/work", seconds, connections, options=("--latency",)).communicate()[0]
+    used = ljspy.cpu_ns(server.worker) / 1e9 + cpu_of_ended() - used
     value, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", report).groups()
     return (
-        float(re.search(r"Requests/sec:\s+([\d.]+)", report)[1]),
-        float(value) * {"us": 1e-3, "ms": 1, "s": 1e3}[unit],
+        1e6 / float(re.search(r"Requests/sec:\s+([\d.]+)", report)[1]),
+        float(value) * {"us": 1, "ms": 1e3, "s": 1e6}[unit],
+        used / (time.monotonic() - begin),
     )
+
+
+def cpu_of_ended():
+    """Seconds of CPU time of the processes that have ended here."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def nginx(options):
+    seconds = max(NGINX_SECONDS, round(options.seconds))
+    settings = [("ljspy", NGINX_RATE), ("floor", NGINX_RATE)]
+    for load, connections in LOADS.items():
+        with measure.serving(options) as server:
+            requests(server, connections, 1)
+
+            def look(setting):
+                with beside(setting, server.worker, options):
+                    return requests(server, connections, seconds)
+
+            found = measure.interleaved(settings, look, options.pairs)
+        for at, what in enumerate(("time for a request", "p99 latency")):
+            one = {key: [(value[at], base[at]) for value, base in pairs] for key, pairs in found.items()}
+            yield from rows_beside(f"nginx, {load}, {what}", "µs", one, NGINX_RATE, NGINX_WANTED)
+        at_work = [base[2] for pairs in found.values() for _, base in pairs]
+        yield measure.Row(f"nginx, {load}, CPUs that it and wrk use alone", "", at_work)
 
 
 def rows(options):
     for kind in KINDS:
-        amount = measure.amount_for(lambda some: elapsed(kind, some, None, options), options.seconds)
-        for rate, wanted in WANTED.items():
-            pairs = [
-                (elapsed(kind, amount, None, options), elapsed(kind, amount, rate, options))
-                for _ in range(options.pairs)
-            ]
-            bases, values = zip(*pairs)
-            what = f"time for {kind.replace('_', ' ')} work, {rate} Hz"
-            yield measure.Row(what, "s", values, bases, wanted, "alone")
-    with measure.serving(options) as server:
-        requests(server, None, options)
-        pairs = [(requests(server, None, options), requests(server, 99, options)) for _ in range(options.pairs)]
-    alone, beside = zip(*pairs)
-    # Time for a request, so that more is worse in every row.
-    yield measure.Row(
-        "nginx, time for a request, 99 Hz",
-        "µs",
-        [1e6 / one[0] for one in beside],
-        [1e6 / one[0] for one in alone],
-        1.01,
-        "alone",
-    )
-    yield measure.Row(
-        "nginx, p99 latency, 99 Hz", "ms", [one[1] for one in beside], [one[1] for one in alone], 1.01, "alone"
-    )
+        yield from work(kind, options)
+    yield from nginx(options)

@@ -1,19 +1,44 @@
-"""The benchmarks run to their end. What they measure is no test's affair."""
+"""The benchmarks run to their end, and reckon as they should. What they measure is no
+test's affair."""
 
 import json
 import subprocess
 import sys
 
 import ljspy
+import measure
 import pytest
+import scale
 
 
 @pytest.mark.usefixtures("built")
 def test_a_part_of_them(tmp_path):
     bench = ljspy.ROOT / "tests/bench/bench.py"
     argv = [sys.executable, bench, "--parts", "start", "--pairs", "1", "--programs", tmp_path, "--directory", tmp_path]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "bench.json").read_text())["rows"]
     assert [row["what"] for row in rows if row["value"] <= 0] == []
     assert all(row["what"] in done.stdout for row in rows)
+
+
+def test_curves_are_judged_by_how_they_grow():
+    sizes = (10, 100, 1000, 10000)
+    # With a constant part that hides the rest at first.
+    assert scale.steepest(sizes, [100 + size for size in sizes]) < scale.STEEPEST
+    assert scale.steepest(sizes, [120, 90, 110, 100]) < scale.STEEPEST
+    assert scale.steepest(sizes, [100 + size**2 / 1e4 for size in sizes]) > scale.STEEPEST
+    assert scale.steepest(sizes, [size**2 for size in sizes]) > scale.STEEPEST
+
+
+def test_figures_are_medians_of_ratios_of_neighbours():
+    row = measure.Row("work", "s", [2, 4, 12], {"alone": [1, 4, 4], "floor": [2, 2, 3]}, 1.5)
+    assert row.value == 2
+    assert row.cells() == ["work", "4 s", "2.000 × alone (4), 1.500 to 2.500; 2.000 × floor (2), 1.500 to 3.000", "≤ 1.5 ×"]
+
+
+def test_a_setting_is_compared_with_what_was_before_and_after_it():
+    alone = iter(range(0, 100, 2))
+    found = measure.interleaved("ab", lambda setting: next(alone) if setting is None else setting, 2)
+    # In turn: a b, then b a.
+    assert found == {"a": [("a", 1), ("a", 7)], "b": [("b", 3), ("b", 5)]}

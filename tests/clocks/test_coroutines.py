@@ -31,6 +31,9 @@ def test_each_place_has_the_time_that_coroutines_wait_there(tmp_path):
     assert ljspy.weight_of(samples) == waits[9] + waits[13]
     assert all("coroutine.yield" in sample.frames[-1] for sample in samples)
     assert samples == report(recording, "--lines")
+    modules = report(recording, "--by", "module")
+    assert ljspy.weight_of(modules) == ljspy.weight_of(samples)
+    assert {sample.frames[0] for sample in modules} == {str(PROGRAM.with_suffix(""))}
 
 
 def test_nothing_waits_where_nothing_has_yielded(tmp_path):

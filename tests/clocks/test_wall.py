@@ -149,6 +149,39 @@ def test_time_off_the_cpu_has_what_is_waited_for_as_leaf(tmp_path):
     assert set().union(*idle.values()) <= {"epoll_wait [kernel]"}
 
 
+def test_what_is_waited_for_is_compared(tmp_path):
+    paths = [tmp_path / name for name in ("before", "after")]
+    for path, wait in zip(paths, ("sleep", "lock")):
+        path.mkdir()
+        record(path, wait, seconds=1)
+    result = ljspy.run("diff", "--off-cpu", "-f", "folded", *(path / "wall.ljspy" for path in paths))
+    assert result.returncode == ljspy.OK, result.stderr
+    before, after = collections.Counter(), collections.Counter()
+    for line in result.stdout.splitlines():
+        stack, *weights = line.rsplit(" ", 2)
+        leaf = stack.rsplit(";", 1)[-1]
+        before[leaf] += int(weights[0])
+        after[leaf] += int(weights[1])
+    slept, locked = "clock_nanosleep [kernel]", "futex (condition) [kernel]"
+    assert before[slept] > 0 == after[slept], (before, after)
+    assert after[locked] > 0 == before[locked], (before, after)
+
+
+def test_what_sleeps_is_seen_without_stopping_it(tmp_path):
+    program = HERE / "parked.lua"
+    with ljspy.Target([ljspy.luajit("luajit"), program, 20]).wait_ready() as target:
+        result = ljspy.run("record", "--no-stop", "--clock", "wall", "-d", "1s", "-o", tmp_path / "wall.ljspy",
+                           "-p", target.pid)  # fmt: skip
+    assert result.returncode == ljspy.OK, result.stderr
+    # The closing figures have no pauses.
+    assert "samples" in result.stderr and "pause" not in result.stderr
+    result = ljspy.run("report", tmp_path / "wall.ljspy", "-f", "folded", "--off-cpu", "--state", "idle")
+    lines = [line.rpartition(" ") for line in result.stdout.splitlines()]
+    weights = {stack: int(weight) for stack, _, weight in lines}
+    poll = f"main chunk {program};poll [libc.so.6];poll [kernel]"
+    assert weights.get(poll, 0) > sum(weights.values()) / 2, weights
+
+
 def test_one_recording_shows_both_clocks(tmp_path):
     """Time off the CPU is the time that goes by without the CPU time."""
     path = tmp_path / "wall.ljspy"

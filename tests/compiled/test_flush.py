@@ -1,8 +1,8 @@
 """Traces that come and go by the ten thousand."""
 
 import re
+import signal
 import subprocess
-import time
 
 import pytest
 
@@ -11,7 +11,8 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 PROGRAM = ljspy.ROOT / "tests/compiled/flush.lua"
-GROWTH_MAX_KIB = 2048
+SETTLED_AFTER, TRACES = 20000, 60000
+GROWTH_MAX_KIB = 2048  # 35 bytes for each of the traces
 FRAME = re.compile(r"f(\d+):(\d+)$")
 
 
@@ -20,21 +21,32 @@ def resident_kib(pid):
         return int(re.search(r"VmRSS:\s+(\d+)", status.read())[1])
 
 
+def made(target):
+    """How many functions have been compiled, when that is next told."""
+    return int(target.read_until(b"\n", seconds=ljspy.READY_SECONDS))
+
+
 def test_flushed_traces_cost_nothing_and_lend_no_stack(runtime, tmp_path):
     recording = tmp_path / "flush.ljspy"
-    with ljspy.Target([ljspy.luajit(runtime), PROGRAM]).wait_ready() as target:
-        target.read_until(b"\n")
-        command = [ljspy.LJSPY, "record", "-p", target.pid, "-d", "4s", "-r", "500", "-o", recording]
-        recorder = subprocess.Popen([str(part) for part in command], stderr=subprocess.DEVNULL)
-        time.sleep(1)
-        begin = int(target.read_until(b"\n"))
-        before = resident_kib(recorder.pid)
-        # As long as ljspy records, and ten thousand traces at least.
-        while recorder.poll() is None:
-            end = int(target.read_until(b"\n"))
-            after = resident_kib(recorder.pid) if recorder.poll() is None else after
-    assert recorder.returncode == 0
-    assert end - begin >= 10000
+    command = [ljspy.LJSPY, "record", "-r", "500", "-o", recording, "-p"]
+    with (
+        ljspy.Target([ljspy.luajit(runtime), PROGRAM]).wait_ready() as target,
+        subprocess.Popen([*command, str(target.pid)], stderr=subprocess.DEVNULL) as recorder,
+    ):
+        try:
+            # However long it takes: ljspy has begun to write, and then has all that it needs for these functions.
+            begin = made(target)
+            while not recording.exists():
+                begin = made(target)
+            while made(target) < begin + SETTLED_AFTER:
+                pass
+            before = resident_kib(recorder.pid)
+            while made(target) < begin + SETTLED_AFTER + TRACES:
+                pass
+            after = resident_kib(recorder.pid)
+        finally:
+            recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(ljspy.READY_SECONDS) == 0
     assert after - before < GROWTH_MAX_KIB
     seen = set()
     for line in ljspy.run("report", recording, "--lines", "-o", "-", "-f", "folded").stdout.splitlines():

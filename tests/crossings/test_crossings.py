@@ -37,6 +37,7 @@ API = {"lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_getfield", "lua
 # What a collection started by C code runs cannot always be joined to its caller.
 LOST_SHARE = 0.02
 WHOLE_SHARE = 0.5
+RECORDINGS_MAX = 4
 
 
 @pytest.fixture(scope="module", params=BUILDS)
@@ -162,12 +163,18 @@ def test_every_crossing_is_seen_in_the_other_views(host, jit, view, tmp_path, ch
     program, stripped = host
     native = STATIC_FUNCTIONS | {"burn", "in_hook"}
     legal = list(legal_stacks(stripped, API | (native if view == "none" else {"burn", "in_hook"})))
-    with ljspy.Target([program, SCRIPT, jit, 30]).wait_ready() as target:
-        recorded = record(target, tmp_path, view)
+    recorded = []
+    with ljspy.Target([program, SCRIPT, jit, 60]).wait_ready() as target:
+        # On a busy machine it takes a while until each crossing was met.
+        for _ in range(RECORDINGS_MAX):
+            recorded += record(target, tmp_path, view)
+            names = [simplify(frames, stripped) for frames, _ in recorded]
+            # Called through the FFI, not from a C function.
+            burns_alone = any(found[-1:] == ["burn"] for found in names)
+            if burns_alone or view == "none":
+                break
     check_verdicts((judge(simplify(frames, stripped), legal), frames, weight) for frames, weight in recorded)
-    names = [simplify(frames, stripped) for frames, _ in recorded]
-    # Called through the FFI, not from a C function.
-    assert any(found[-1:] == ["burn"] for found in names) == (view == "fold")
+    assert burns_alone == (view == "fold")
     assert not any("lua_call" in found for found in names)
 
 

@@ -11,6 +11,7 @@
 #include "unwind/functions.h"
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
+#include "unwind/merge_lua.h"
 #include "unwind/namer.h"
 #include "unwind/native.h"
 #include "unwind/object_walk.h"

@@ -1,6 +1,7 @@
 #include "tests/unit/target_process.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -110,6 +111,29 @@ void target_process_end(struct target_process *target)
 			sleep_ms(1);
 	fclose(target->input);
 	fclose(target->output);
+}
+
+pid_t target_process_sleeper(const char *name, uid_t user, bool dumpable)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		prctl(PR_SET_NAME, name);
+		if (user && (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user)))
+			_exit(1);
+		prctl(PR_SET_DUMPABLE, dumpable);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	target_process_await(child, child, "S");
+	return child;
+}
+
+void target_process_end_sleeper(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 char target_process_state(pid_t pid, pid_t tid)

@@ -4,6 +4,7 @@
 #ifndef LJSPY_TARGET_PROCESS_H
 #define LJSPY_TARGET_PROCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -29,6 +30,13 @@ void target_process_tell(struct target_process *target, const char *line);
 
 /* Kill it, if it has not ended, and wait for it. */
 void target_process_end(struct target_process *target);
+
+/*
+ * A process that sleeps and has this name, of this user, root or not, and
+ * dumpable or not; and its end. It is killed when the test ends.
+ */
+pid_t target_process_sleeper(const char *name, uid_t user, bool dumpable);
+void target_process_end_sleeper(pid_t pid);
 
 /* The program's path. */
 const char *target_process_path(const char *program, char *path, size_t room);

@@ -44,16 +44,6 @@ static const struct {
 	{ "g.tmpbuf_L", "may lead to a thread long gone; nothing is read by it" },
 };
 
-static const struct {
-	const char *name;
-	size_t offset;
-} fields[] = {
-#define FIELD(structure, field) \
-	{ #structure "." #field, offsetof(struct layout, structure##_##field) },
-	LAYOUT_FIELDS(FIELD)
-#undef FIELD
-};
-
 static const char *reason_for(const char *name)
 {
 	for (size_t i = 0; i < sizeof(blind) / sizeof(blind[0]); i++) {
@@ -75,13 +65,13 @@ static void read_code(struct live_luajit *live, struct vm_code_evidence *evidenc
 
 /* Are all of the wrong offsets that lie one field's size away found out? */
 static bool is_found_out(struct live_luajit *live, struct memory *memory,
-			 const struct vm_code_evidence *evidence, size_t field)
+			 const struct vm_code_evidence *evidence, const struct layout_field *field)
 {
 	static const int32_t steps[] = { -8, -4, 4, 8 };
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		struct vm_code wrong = live->vm;
-		int32_t *offset = (int32_t *)(void *)((char *)&wrong.layout + fields[field].offset);
+		int32_t *offset = layout_offset_in(&wrong.layout, field);
 
 		*offset += steps[i];
 		if (*offset < 0)
@@ -111,15 +101,16 @@ static void a_wrong_offset_is_found_out(void **state)
 	read_code(&live, &evidence);
 	cache = page_cache_new(&live.memory);	/* it holds still */
 	assert_non_null(cache);
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		int32_t offset = *(int32_t *)(void *)((char *)&live.vm.layout + fields[i].offset);
+	for (size_t i = 0; i < layout_field_count; i++) {
+		const struct layout_field *field = &layout_fields[i];
 
-		if (offset < 0 || is_found_out(&live, page_cache_memory(cache), &evidence, i))
+		if (layout_offset(&live.vm.layout, field) < 0 ||
+		    is_found_out(&live, page_cache_memory(cache), &evidence, field))
 			continue;
-		if (reason_for(fields[i].name) != NULL) {
-			print_message("%s: cannot be told (%s)\n", fields[i].name, reason_for(fields[i].name));
+		if (reason_for(field->name) != NULL) {
+			print_message("%s: cannot be told (%s)\n", field->name, reason_for(field->name));
 		} else {
-			print_message("%s: a wrong offset goes unnoticed\n", fields[i].name);
+			print_message("%s: a wrong offset goes unnoticed\n", field->name);
 			missed++;
 		}
 	}

@@ -51,29 +51,19 @@ static void every_row_has_a_name_of_its_own_and_an_origin(void **state)
 /* GCfunc and its two kinds are one structure, and udtype is where ffid is. */
 static void check_offsets(enum layout_group group, const struct layout_row *row)
 {
-	static const struct {
-		const char *structure, *field;
-		size_t offset;
-	} fields[] = {
-#define FIELD(structure, field) { #structure, #field, offsetof(struct layout, structure##_##field) },
-		LAYOUT_FIELDS(FIELD)
-#undef FIELD
-	};
-
 	(void)group;
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		int32_t one = *(const int32_t *)(const void *)((const char *)&row->offsets + fields[i].offset);
+	for (size_t i = 0; i < layout_field_count; i++) {
+		const struct layout_field *one = &layout_fields[i];
+		int32_t offset = layout_offset(&row->offsets, one);
 
-		if (one < 0 || strcmp(fields[i].field, "size") == 0)
+		if (offset < 0 || strcmp(one->field, "size") == 0)
 			continue;
 		for (size_t j = 0; j < i; j++) {
-			int32_t other = *(const int32_t *)(const void *)
-				((const char *)&row->offsets + fields[j].offset);
+			const struct layout_field *other = &layout_fields[j];
 
-			if (strcmp(fields[i].structure, fields[j].structure) == 0 &&
-			    strcmp(fields[j].field, "size") != 0 && one == other)
-				fail_msg("%s: %s.%s and %s.%s are both at %d", row->name, fields[i].structure,
-					 fields[i].field, fields[j].structure, fields[j].field, one);
+			if (strcmp(one->structure, other->structure) == 0 && strcmp(other->field, "size") != 0 &&
+			    layout_offset(&row->offsets, other) == offset)
+				fail_msg("%s: %s and %s are both at %d", row->name, one->name, other->name, offset);
 		}
 	}
 }

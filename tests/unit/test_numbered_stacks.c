@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "output/filter.h"
 #include "output/format.h"
 #include "output/stack_cache.h"
 #include "output/sum.h"
@@ -43,6 +44,7 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 	*ret_sample = (struct sample){
 		.time_ns = made->next, .pid = 1, .tid = 1, .cpu_ns = 1000 * (1 + made->next % 10),
 		.vm_state = (enum vm_state)(made->next % VM_STATE_COUNT),
+		.phase = made->next % 4 ? "content" : NULL,
 		.frames = made->frames, .frame_count = 3, .stack = made->numbered ? 1 + number : 0,
 	};
 	if (number == 3) {
@@ -59,8 +61,8 @@ static int rewind_samples(struct sample_source *source)
 	return 0;
 }
 
-/* What a format makes of the samples of two sources. */
-static char *written(const char *format, bool numbered, size_t *ret_length)
+/* What a format makes of the samples of two sources that pass a filter. */
+static char *written(const char *format, const struct filter_options *options, bool numbered, size_t *ret_length)
 {
 	struct made made[2] = {
 		{ .source = { next_sample, rewind_samples }, .numbered = numbered },
@@ -68,30 +70,52 @@ static char *written(const char *format, bool numbered, size_t *ret_length)
 	};
 	const struct sum_part parts[] = { { &made[0].source, 0 }, { &made[1].source, 1 } };
 	struct sum *sum = sum_new(parts, 2);
+	struct functions *interned = functions_new();
+	struct filter *filter = sum && interned ? filter_new(sum_samples(sum), interned, options) : NULL;
 	struct session session = { .target = "made up" };
 	struct figures figures = { .samples = 2 * SAMPLES };
 	struct view view = { .by_line = true, .annotate = true };
 	char *text;
 	FILE *out = open_memstream(&text, ret_length);
 
-	assert_non_null(sum);
+	assert_non_null(filter);
 	assert_non_null(out);
-	assert_int_equal(format_by_name(format)->write(out, sum_samples(sum), &session, &figures, &view), 0);
+	assert_int_equal(format_by_name(format)->write(out, filter_samples(filter), &session, &figures, &view), 0);
 	assert_int_equal(fclose(out), 0);
+	filter_free(filter);
+	functions_free(interned);
 	sum_free(sum);
 	return text;
 }
 
-static void assert_same(const char *format)
+static void assert_same_filtered(const char *format, const struct filter_options *options)
 {
 	size_t length, numbered_length;
-	char *plain = written(format, false, &length), *numbered = written(format, true, &numbered_length);
+	char *plain = written(format, options, false, &length);
+	char *numbered = written(format, options, true, &numbered_length);
 
 	assert_true(length > 1000);
 	assert_int_equal(length, numbered_length);
 	assert_memory_equal(plain, numbered, length);
 	free(plain);
 	free(numbered);
+}
+
+static void assert_same(const char *format)
+{
+	assert_same_filtered(format, &(struct filter_options){ 0 });
+}
+
+static void stacks_are_changed_in_the_same_way(void **state)
+{
+	regex_t few;
+
+	(void)state;
+	assert_int_equal(regcomp(&few, "f7 ", REG_NOSUB), 0);
+	assert_same_filtered("folded", &(struct filter_options){ .group = GROUP_STATE });
+	assert_same_filtered("folded", &(struct filter_options){ .group = GROUP_PHASE, .include = &few });
+	assert_same_filtered("text", &(struct filter_options){ .exclude = &few, .merge_recursion = true });
+	regfree(&few);
 }
 
 static void trees_are_the_same(void **state)
@@ -138,6 +162,7 @@ int main(void)
 		cmocka_unit_test(trees_are_the_same),
 		cmocka_unit_test(tables_of_functions_are_the_same),
 		cmocka_unit_test(tables_of_samples_are_the_same),
+		cmocka_unit_test(stacks_are_changed_in_the_same_way),
 		cmocka_unit_test(a_cache_holds_no_more_frames_than_it_may),
 	};
 	static char names[FUNCTIONS][8];

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "output/sample_table.h"
+#include "output/thread_samples.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
 static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };
@@ -14,7 +15,8 @@ static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file
 struct list {
 	struct sample_source source;	/* first: what is read */
 	const struct sample *samples;
-	size_t count, next;
+	size_t count, next;	/* samples come round again and again up to count */
+	size_t round;
 	int end;	/* what next() says after the last one */
 };
 
@@ -24,7 +26,9 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 
 	if (list->next == list->count)
 		return list->end;
-	*ret_sample = list->samples[list->next++];
+	*ret_sample = list->samples[list->next % list->round];
+	ret_sample->time_ns += list->next / list->round * 1000;
+	list->next++;
 	return 1;
 }
 
@@ -34,14 +38,43 @@ static int rewind_list(struct sample_source *source)
 	return 0;
 }
 
-static struct sample_table *read_table(const struct sample *samples, size_t count, enum profile_weight weight)
+static struct list make_list(const struct sample *samples, size_t count)
 {
-	struct list list = { .source = { next_sample, rewind_list }, .samples = samples, .count = count };
+	return (struct list){ .source = { next_sample, rewind_list }, .samples = samples, .count = count,
+			      .round = count };
+}
+
+static struct sample_table *read_table(struct list *list, enum profile_weight weight)
+{
 	struct sample_table *table = NULL;
 
-	assert_int_equal(sample_table_read(&list.source, weight, &table), 0);
+	assert_int_equal(sample_table_read(&list->source, weight, &table), 0);
 	assert_non_null(table);
 	return table;
+}
+
+/* Those of a thread, or of all. */
+struct seen {
+	struct table_sample samples[8];
+	size_t count;	/* of more than fit, too */
+};
+
+static int see(void *context, const struct table_sample *sample)
+{
+	struct seen *seen = context;
+
+	if (seen->count < sizeof(seen->samples) / sizeof(seen->samples[0]))
+		seen->samples[seen->count] = *sample;
+	seen->count++;
+	return 0;
+}
+
+static struct seen see_all(struct sample_table *table)
+{
+	struct seen seen = { 0 };
+
+	assert_int_equal(sample_table_each(table, see, &seen), 0);
+	return seen;
 }
 
 static const struct frame leaf_at_8[] = { { .function = &heavy, .line = 8 }, { .function = &chunk, .line = 30 } };
@@ -58,7 +91,9 @@ static void equal_stacks_are_one_and_lines_tell_frames_apart(void **state)
 		{ .time_ns = 300, .cpu_ns = 10, .frames = compiled, .frame_count = 2 },
 		{ .time_ns = 400, .cpu_ns = 10, .frames = leaf_at_8, .frame_count = 2 },
 	};
-	struct sample_table *table = read_table(samples, 4, PROFILE_CPU_TIME);
+	struct list list = make_list(samples, 4);
+	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
+	struct seen seen = see_all(table);
 	uint32_t path[2];
 
 	(void)state;
@@ -66,8 +101,9 @@ static void equal_stacks_are_one_and_lines_tell_frames_apart(void **state)
 	assert_int_equal(table->frame_count, 4);
 	assert_int_equal(table->stack_count, 5);	/* the empty one, the chunk, and three leaves */
 	assert_int_equal(table->depth, 2);
-	assert_int_equal(table->samples[0].stack, table->samples[3].stack);
-	assert_int_equal(sample_table_frames(table, table->samples[1].stack, path), 2);
+	assert_int_equal(seen.count, 4);
+	assert_int_equal(seen.samples[0].kind.stack, seen.samples[3].kind.stack);
+	assert_int_equal(sample_table_frames(table, seen.samples[1].kind.stack, path), 2);
 	assert_ptr_equal(table->functions[table->frames[path[0]].function], &chunk);
 	assert_ptr_equal(table->functions[table->frames[path[1]].function], &heavy);
 	assert_int_equal(table->frames[path[1]].line, 9);
@@ -87,7 +123,9 @@ static void threads_are_apart_the_heaviest_first_in_time_order(void **state)
 		{ .time_ns = 400, .pid = 1, .tid = 2, .cpu_ns = 20, .frames = leaf_at_9, .frame_count = 2,
 		  .thread_name = "last name" },
 	};
-	struct sample_table *table = read_table(samples, 4, PROFILE_CPU_TIME);
+	struct list list = make_list(samples, 4);
+	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
+	struct thread_samples *threads;
 
 	(void)state;
 	assert_int_equal(table->thread_count, 2);
@@ -96,20 +134,112 @@ static void threads_are_apart_the_heaviest_first_in_time_order(void **state)
 	assert_int_equal(table->threads[0].weight_ns, 40);
 	assert_int_equal(table->threads[1].weight_ns, 15);
 	assert_int_equal(table->weight_ns, 55);
+	threads = thread_samples_new(table);
+	assert_non_null(threads);
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct table_sample *own = table->samples + table->threads[i].first;
+		struct seen seen = { 0 };
 
-		assert_int_equal(table->threads[i].count, 2);
-		assert_int_equal(own[0].time_ns, i == 0 ? 200 : 100);
-		assert_int_equal(own[1].time_ns, i == 0 ? 400 : 300);
+		assert_int_equal(table->threads[i].sample_count, 2);
+		assert_int_equal(thread_samples_each(threads, i, see, &seen), 0);
+		assert_int_equal(seen.count, 2);
+		assert_int_equal(seen.samples[0].time_ns, i == 0 ? 200 : 100);
+		assert_int_equal(seen.samples[1].time_ns, i == 0 ? 400 : 300);
 	}
+	thread_samples_free(threads);
+	sample_table_free(table);
+}
+
+static void equal_samples_of_a_thread_have_one_sum(void **state)
+{
+	static const char there[] = "access", elsewhere[] = "access";
+	const struct sample samples[] = {
+		{ .time_ns = 100, .tid = 1, .cpu_ns = 10, .wall_ns = 11, .frames = leaf_at_8, .frame_count = 2,
+		  .phase = there, .stack = 7 },
+		{ .time_ns = 200, .tid = 2, .cpu_ns = 500, .frames = leaf_at_8, .frame_count = 2,
+		  .phase = there, .stack = 7 },
+		{ .time_ns = 300, .tid = 1, .cpu_ns = 20, .wall_ns = 21, .frames = leaf_at_8, .frame_count = 2,
+		  .phase = elsewhere, .stack = 7 },
+		{ .time_ns = 400, .tid = 1, .cpu_ns = 30, .frames = leaf_at_8, .frame_count = 2, .stack = 7 },
+		{ .time_ns = 500, .tid = 1, .cpu_ns = 40, .frames = leaf_at_8, .frame_count = 2,
+		  .phase = there, .vm_state = VM_STATE_GC, .stack = 7 },
+		{ .time_ns = 600, .tid = 1, .cpu_ns = 50, .frames = leaf_at_9, .frame_count = 2,
+		  .phase = there, .stack = 8 },
+	};
+	struct list list = make_list(samples, 6);
+	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
+	const struct table_sum *sums = table->sums + table->threads[1].first_sum;
+
+	(void)state;
+	assert_int_equal(table->sum_count, 5);
+	assert_int_equal(table->threads[0].sum_count, 1);
+	assert_int_equal(table->sums[table->threads[0].first_sum].cpu_ns, 500);
+	assert_int_equal(table->threads[1].sum_count, 4);
+	assert_null(sums[0].kind.phase);
+	assert_int_equal(sums[1].count, 2);
+	assert_int_equal(sums[1].cpu_ns, 30);
+	assert_int_equal(sums[1].wall_ns, 32);
+	assert_int_equal(sums[2].kind.vm_state, VM_STATE_GC);
+	assert_int_equal(sums[3].cpu_ns, 50);
+	sample_table_free(table);
+}
+
+static void a_thread_without_room_is_read_again(void **state)
+{
+	const struct sample samples[] = {
+		{ .time_ns = 100, .tid = 1, .cpu_ns = 9, .frames = leaf_at_8, .frame_count = 2, .stack = 1 },
+		{ .time_ns = 200, .tid = 1, .cpu_ns = 9, .frames = leaf_at_9, .frame_count = 2, .stack = 2 },
+		{ .time_ns = 300, .tid = 2, .cpu_ns = 9, .frames = leaf_at_8, .frame_count = 2, .stack = 1 },
+	};
+	struct list list = make_list(samples, 3);
+	struct thread_samples *threads;
+	struct sample_table *table;
+	struct seen many = { 0 }, few = { 0 };
+
+	(void)state;
+	list.count = 3 * (THREAD_SAMPLES_ROOM / 2 + 1);
+	table = read_table(&list, PROFILE_CPU_TIME);
+	threads = thread_samples_new(table);
+	assert_non_null(threads);
+	assert_int_equal(thread_samples_each(threads, 0, see, &many), 0);
+	assert_int_equal(thread_samples_each(threads, 1, see, &few), 0);
+	assert_int_equal(many.count, THREAD_SAMPLES_ROOM + 2);
+	assert_int_equal(many.samples[2].time_ns, 1100);
+	assert_int_equal(few.count, THREAD_SAMPLES_ROOM / 2 + 1);
+	assert_int_equal(few.samples[1].time_ns, 1300);
+	thread_samples_free(threads);
+	sample_table_free(table);
+}
+
+static void a_source_that_has_changed_is_told(void **state)
+{
+	const struct sample samples[] = {
+		{ .time_ns = 100, .tid = 1, .cpu_ns = 9, .frames = leaf_at_8, .frame_count = 2 },
+		{ .time_ns = 200, .tid = 2, .cpu_ns = 9, .frames = leaf_at_8, .frame_count = 2 },
+	};
+	struct sample other[] = { samples[0], samples[0] };
+	struct list list = make_list(samples, 2);
+	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
+	struct thread_samples *threads = thread_samples_new(table);
+	struct seen seen = { 0 };
+
+	(void)state;
+	assert_non_null(threads);
+	list.samples = other;
+	assert_int_equal(thread_samples_each(threads, 0, see, &seen), -EIO);
+	other[0].frames = leaf_at_9;
+	assert_int_equal(sample_table_each(table, see, &seen), -EIO);
+	list.samples = samples;
+	list.count = 1;
+	assert_int_equal(sample_table_each(table, see, &seen), -EIO);
+	thread_samples_free(threads);
 	sample_table_free(table);
 }
 
 static void time_begins_with_the_session_or_else_the_first_sample(void **state)
 {
 	const struct sample samples[] = { { .time_ns = 1000, .wall_ns = 300, .frames = leaf_at_8, .frame_count = 2 } };
-	struct sample_table *table = read_table(samples, 1, PROFILE_WALL_TIME);
+	struct list list = make_list(samples, 1);
+	struct sample_table *table = read_table(&list, PROFILE_WALL_TIME);
 
 	(void)state;
 	assert_int_equal(table->weight_ns, 300);
@@ -122,11 +252,12 @@ static void time_begins_with_the_session_or_else_the_first_sample(void **state)
 static void a_sample_without_frames_has_the_empty_stack(void **state)
 {
 	const struct sample samples[] = { { .time_ns = 5, .cpu_ns = 10 } };
-	struct sample_table *table = read_table(samples, 1, PROFILE_CPU_TIME);
+	struct list list = make_list(samples, 1);
+	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
 	uint32_t path[1];
 
 	(void)state;
-	assert_int_equal(table->samples[0].stack, 0);
+	assert_int_equal(see_all(table).samples[0].kind.stack, 0);
 	assert_int_equal(sample_table_frames(table, 0, path), 0);
 	assert_int_equal(table->start_ns, 0);
 	sample_table_free(table);
@@ -146,6 +277,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_stacks_are_one_and_lines_tell_frames_apart),
 		cmocka_unit_test(threads_are_apart_the_heaviest_first_in_time_order),
+		cmocka_unit_test(equal_samples_of_a_thread_have_one_sum),
+		cmocka_unit_test(a_thread_without_room_is_read_again),
+		cmocka_unit_test(a_source_that_has_changed_is_told),
 		cmocka_unit_test(time_begins_with_the_session_or_else_the_first_sample),
 		cmocka_unit_test(a_sample_without_frames_has_the_empty_stack),
 		cmocka_unit_test(what_the_source_fails_with_is_told),

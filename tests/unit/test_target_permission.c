@@ -1,6 +1,5 @@
 /* Why a process may not be traced. */
 #include <errno.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -24,29 +23,6 @@
 #include "tests/unit/target_process.h"
 
 enum { NOBODY = 65534, SOMEBODY = 1234 };
-
-static pid_t start_sleeper(uid_t user, bool dumpable)
-{
-	pid_t child = fork();
-
-	if (child == 0) {
-		prctl(PR_SET_NAME, "sleeper");
-		if (user && (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user)))
-			_exit(1);
-		prctl(PR_SET_DUMPABLE, dumpable);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
-	target_process_await(child, child, "S");
-	return child;
-}
-
-static void end_sleeper(pid_t child)
-{
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-}
 
 static bool drop_capability(int capability)
 {
@@ -160,7 +136,7 @@ static void *trace(void *pid)
 /* By the process, though it is a thread of it that traces. */
 static void another_tracer_is_named(void **state)
 {
-	pid_t child = start_sleeper(0, true), tracer = fork();
+	pid_t child = target_process_sleeper("sleeper", 0, true), tracer = fork();
 	struct permission_verdict verdict;
 	struct process process;
 	char expected[64];
@@ -183,8 +159,8 @@ static void another_tracer_is_named(void **state)
 	assert_int_equal(verdict.reason, PERMISSION_OTHER_TRACER);
 	snprintf(expected, sizeof(expected), "process %d (gdb) x)", (int)tracer);
 	assert_non_null(strstr(verdict.sentence, expected));
-	end_sleeper(tracer);
-	end_sleeper(child);
+	target_process_end_sleeper(tracer);
+	target_process_end_sleeper(child);
 }
 
 static void another_user_is_named(void **state)
@@ -195,12 +171,12 @@ static void another_user_is_named(void **state)
 
 	(void)state;
 	needs_root();
-	child = start_sleeper(0, true);
+	child = target_process_sleeper("sleeper", 0, true);
 	verdict = diagnose_as(&nobody, child);
 	assert_int_equal(verdict.reason, PERMISSION_OTHER_USER);
 	assert_non_null(strstr(verdict.sentence, "user root"));
 	assert_non_null(strstr(verdict.remedy, "sudo"));
-	end_sleeper(child);
+	target_process_end_sleeper(child);
 }
 
 static void missing_capability_is_named(void **state)
@@ -211,16 +187,16 @@ static void missing_capability_is_named(void **state)
 
 	(void)state;
 	needs_root();
-	child = start_sleeper(SOMEBODY, true);
+	child = target_process_sleeper("sleeper", SOMEBODY, true);
 	verdict = diagnose_as(&container, child);
 	assert_int_equal(verdict.reason, PERMISSION_MISSING_CAPABILITY);
 	assert_non_null(strstr(verdict.remedy, "SYS_PTRACE"));
-	end_sleeper(child);
+	target_process_end_sleeper(child);
 
-	child = start_sleeper(0, true);		/* root as well, but with all capabilities */
+	child = target_process_sleeper("sleeper", 0, true);		/* root as well, but with all capabilities */
 	verdict = diagnose_as(&container, child);
 	assert_int_equal(verdict.reason, PERMISSION_MISSING_CAPABILITY);
-	end_sleeper(child);
+	target_process_end_sleeper(child);
 }
 
 static void undumpable_process_is_told(void **state)
@@ -231,21 +207,21 @@ static void undumpable_process_is_told(void **state)
 
 	(void)state;
 	needs_root();
-	child = start_sleeper(SOMEBODY, false);
+	child = target_process_sleeper("sleeper", SOMEBODY, false);
 	verdict = diagnose_as(&same_user, child);
 	assert_int_equal(verdict.reason, PERMISSION_NOT_DUMPABLE);
-	end_sleeper(child);
+	target_process_end_sleeper(child);
 }
 
 static void filter_on_ljspy_is_told(void **state)
 {
 	const struct role filtered = { .filtered = true };
-	pid_t child = start_sleeper(0, true);
+	pid_t child = target_process_sleeper("sleeper", 0, true);
 	struct permission_verdict verdict = diagnose_as(&filtered, child);
 
 	(void)state;
 	assert_int_equal(verdict.reason, PERMISSION_SECCOMP);
-	end_sleeper(child);
+	target_process_end_sleeper(child);
 }
 
 /* What root without CAP_SYS_PTRACE can do: 0 if it seizes the process, or which step failed. */
@@ -275,26 +251,26 @@ static void root_without_capability_takes_the_identity_of_the_target(void **stat
 
 	(void)state;
 	needs_root();
-	child = start_sleeper(SOMEBODY, true);
+	child = target_process_sleeper("sleeper", SOMEBODY, true);
 	ljspy = fork();
 	if (ljspy == 0)
 		_exit(seize_as_owner(child));
 	waitpid(ljspy, &status, 0);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	end_sleeper(child);
+	target_process_end_sleeper(child);
 }
 
 static void identity_stays_where_nothing_is_to_be_gained(void **state)
 {
 	struct process process;
-	pid_t child = start_sleeper(0, true);
+	pid_t child = target_process_sleeper("sleeper", 0, true);
 
 	(void)state;
 	assert_int_equal(process_read(child, &process), 0);
 	assert_int_equal(permission_take_target_identity(&process), -EALREADY);
 	process_clear(&process);
-	end_sleeper(child);
+	target_process_end_sleeper(child);
 }
 
 int main(void)

@@ -1,13 +1,11 @@
 /* What /proc tells of processes. */
 #include <errno.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,26 +13,6 @@
 
 #include "src/target/process.h"
 #include "tests/unit/target_process.h"
-
-static pid_t start_sleeper(const char *name)
-{
-	pid_t child = fork();
-
-	if (child == 0) {
-		prctl(PR_SET_NAME, name);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
-	target_process_await(child, child, "S");
-	return child;
-}
-
-static void end_sleeper(pid_t child)
-{
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-}
 
 static void facts_are_read(void **state)
 {
@@ -74,7 +52,7 @@ static void names_that_look_like_fields_are_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		pid_t child = start_sleeper(names[i]);
+		pid_t child = target_process_sleeper(names[i], 0, true);
 		struct process process;
 
 		assert_int_equal(process_read(child, &process), 0);
@@ -83,13 +61,13 @@ static void names_that_look_like_fields_are_names(void **state)
 		assert_int_equal(process.parent_pid, getpid());
 		assert_int_equal(process.uid, getuid());
 		process_clear(&process);
-		end_sleeper(child);
+		target_process_end_sleeper(child);
 	}
 }
 
 static void recycled_pid_is_another_process(void **state)
 {
-	pid_t child = start_sleeper("first");
+	pid_t child = target_process_sleeper("first", 0, true);
 	struct process process;
 
 	(void)state;
@@ -98,7 +76,7 @@ static void recycled_pid_is_another_process(void **state)
 	process.start_ticks++;
 	assert_false(process_is_same(&process));
 	process_clear(&process);
-	end_sleeper(child);
+	target_process_end_sleeper(child);
 }
 
 static void zombies_and_missing_processes_are_told(void **state)
@@ -167,7 +145,7 @@ static void processes_are_found_by_name_program_and_script(void **state)
 {
 	struct target_process target =
 		target_process_start("spinner", (const char *[]){ "-O3", "/srv/app/main.lua", "other.lua", NULL });
-	pid_t child = start_sleeper("odd name");
+	pid_t child = target_process_sleeper("odd name", 0, true);
 
 	(void)state;
 	assert_true(is_listed("^spinner$", target.pid));
@@ -176,7 +154,7 @@ static void processes_are_found_by_name_program_and_script(void **state)
 	assert_false(is_listed("^-O3", target.pid));
 	assert_true(is_listed("^odd name$", child));
 	assert_true(is_listed("", target.pid));
-	end_sleeper(child);
+	target_process_end_sleeper(child);
 	assert_false(is_listed("^odd name$", child));
 	target_process_end(&target);
 }
