@@ -177,10 +177,16 @@ bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_ins
 
 /*---- Prototypes ----*/
 
-/* Clear what LuaJIT changes during an object's life: GC list and colour, JIT flags, root trace. */
+/*
+ * Clear what LuaJIT changes during an object's life: GC lists and colour, JIT flags,
+ * root trace. GCproto.gclist, which each collection sets, is before GCproto.k.
+ */
 static void clear_changing_fields(const struct layout *layout, uint8_t *header)
 {
-	memset(header + layout->GChead_nextgc, 0, layout_ref_size(layout));
+	const unsigned ref = layout_ref_size(layout);
+
+	memset(header + layout->GChead_nextgc, 0, ref);
+	memset(header + layout->GCproto_k - ref, 0, ref);
 	header[layout->GChead_marked] = 0;
 	header[layout->GCproto_flags] = 0;
 	memset(header + layout->GCproto_trace, 0, sizeof(uint16_t));

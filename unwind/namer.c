@@ -16,7 +16,7 @@
 #include "unwind/vm_names.h"
 
 enum {
-	CACHE_MAX = 1 << 18,		/* entries; all are forgotten above */
+	CACHE_MAX = 1 << 16,		/* entries; all are forgotten above */
 	NAME_SIZE = 512,
 	VM_NAMES_TRIES = 256,
 };
