@@ -22,6 +22,7 @@
 #include "unwind/lua_names.h"
 #include "unwind/lua_objects.h"
 #include "unwind/merge.h"
+#include "unwind/merge_lua.h"
 #include "unwind/native.h"
 #include "unwind/symbols.h"
 
