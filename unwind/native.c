@@ -1,7 +1,9 @@
 #include "unwind/native.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 
 #include "unwind/cfi.h"
 
@@ -108,6 +110,9 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	/* A signal handler's caller was interrupted, with whatever its registers held. */
 	if (!is_signal_frame)
 		caller.unknown |= REGISTER_OTHERS;
+	else if (!memory_u64(unwinder->stack, sp + offsetof(ucontext_t, uc_mcontext.gregs[REG_EFL]),
+			     &caller.eflags))
+		return NATIVE_LOST;
 	/* A stack only ever shrinks towards its callers, but for alternate signal stacks. */
 	if (caller.rsp <= sp && !is_signal_frame)
 		return NATIVE_LOST;

@@ -1,10 +1,11 @@
 /*
- * exactness step|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]
+ * exactness step|signal|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]
  *
  * Judges what ljspy's unwinder says of a program whose stacks are known:
  *
  * step		at every instruction, COUNT of them at most. With the JIT compiler off
  *		the order of the stacks is judged, too.
+ * signal	the same, from within a handler of a signal that comes at the instruction
  * sample	COUNT times, at any time
  *
  * To be run in the folder of truth.lua. Prints one row: what was judged, how
@@ -13,6 +14,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,8 @@ enum {
 	SHOWN_PLACES = 24,
 	CODE_BYTES = 16,
 	ROUNDS_STEPPED = 2,
-	ROUNDS_STEPPED_COMPILED = 60,
+	ROUNDS_STEPPED_LONG = 60,	/* more than are stepped through */
+	HANDLER_STEPS_MAX = 1000,	/* of a handler, and of the way back from it */
 };
 
 /* Where in the code something wrong or lost was seen. */
@@ -53,6 +56,7 @@ struct session {
 	const struct lua_universe *universe;
 	uint64_t position_slot;
 	bool in_order;
+	bool with_signals;
 	unsigned long stepped, judged, verdicts[VERDICT_COUNT];
 	unsigned long lost[LOST_COUNT];
 	struct place places[PLACES_MAX];
@@ -145,11 +149,11 @@ static const char *nearest_handler(struct session *session, uint64_t pc, uint64_
 	return name;
 }
 
-static void show(struct session *session, const struct registers *registers, int position,
+static void show(struct session *session, uint64_t pc, int position,
 		 const struct stack_text *stack, const char *verdict)
 {
 	const struct vm_code *vm = session->universe->vm;
-	uint64_t pc = registers->rip, offset;
+	uint64_t offset;
 	uint8_t code[CODE_BYTES];
 
 	if (pc >= vm->begin && pc < vm->end) {
@@ -191,7 +195,8 @@ static void count_lost(struct session *session, const char *reason)
 			session->lost[i]++;
 }
 
-static int look(struct session *session, const struct registers *registers, int position)
+/* at: the instruction of the program that is looked at. */
+static int look(struct session *session, const struct registers *registers, uint64_t at, int position)
 {
 	static struct stack_text stack;
 	const struct frame *frames;
@@ -212,8 +217,8 @@ static int look(struct session *session, const struct registers *registers, int 
 	session->verdicts[verdict]++;
 	if (verdict == VERDICT_LOST)
 		count_lost(session, stack.lost);
-	if (verdict != VERDICT_RIGHT && is_new_place(session, registers->rip, verdict))
-		show(session, registers, position, &stack,
+	if (verdict != VERDICT_RIGHT && is_new_place(session, at, verdict))
+		show(session, at, position, &stack,
 		     verdict == VERDICT_LOST ? stack.lost : "wrong");
 	return 0;
 }
@@ -228,6 +233,26 @@ static void refresh_at_times(struct session *session)
 static bool is_in_vm(const struct vm_code *vm, uint64_t pc)
 {
 	return pc >= vm->begin && (pc < vm->end || pc < vm->ffi_call_end);
+}
+
+/* Look from within a signal's handler, and have it return. */
+static int look_from_handler(struct session *session, const struct registers *interrupted, int position)
+{
+	struct registers registers;
+	int error = target_step_into_handler(&session->target, SIGUSR1);
+
+	if (!error)
+		error = target_registers(&session->target, &registers);
+	if (!error)
+		error = look(session, &registers, interrupted->rip, position);
+	for (int i = 0; !error; i++) {
+		if (registers.rip == interrupted->rip && registers.rsp == interrupted->rsp)
+			return 0;
+		error = i < HANDLER_STEPS_MAX ? target_step(&session->target) : -ELOOP;
+		if (!error)
+			error = target_registers(&session->target, &registers);
+	}
+	return error;
 }
 
 /* Between the first and the last position of a round, or of all rounds. */
@@ -252,8 +277,11 @@ static int step(struct session *session, unsigned long count)
 			return 0;
 		refresh_at_times(session);
 		native = is_in_vm(session->universe->vm, registers.rip) ? 0 : native + 1;
-		if (native < NATIVE_WHOLE || native % NATIVE_STRIDE == 0)
-			error = look(session, &registers, position);
+		if (native >= NATIVE_WHOLE && native % NATIVE_STRIDE)
+			continue;
+		error = session->with_signals
+			? look_from_handler(session, &registers, position)
+			: look(session, &registers, registers.rip, position);
 	}
 	return error == -ESRCH ? 0 : error;
 }
@@ -277,7 +305,7 @@ static int sample(struct session *session, unsigned long count)
 			return -EFAULT;
 		refresh_at_times(session);
 		if (position > 0)
-			error = look(session, &registers, position);
+			error = look(session, &registers, registers.rip, position);
 	}
 	return error;
 }
@@ -299,19 +327,24 @@ static void print_row(const struct session *session, char *argv[])
 int main(int argc, char *argv[])
 {
 	static struct session session;
-	bool is_step = argc > 5 && strcmp(argv[1], "step") == 0;
-	bool is_compiled = argc > 5 && strcmp(argv[4], "on") == 0;
-	unsigned long count = argc > 5 ? strtoul(argv[5], NULL, 10) : 0;
+	bool is_sample, is_compiled;
+	unsigned long count;
 	int error;
 
 	if (argc < 6) {
-		fprintf(stderr, "usage: exactness step|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]\n");
+		fprintf(stderr, "usage: exactness step|signal|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]\n");
 		return 64;
 	}
-	session.in_order = is_step && !is_compiled;
-	error = start(&session, argv, !is_step ? 0 : is_compiled ? ROUNDS_STEPPED_COMPILED : ROUNDS_STEPPED);
+	is_sample = strcmp(argv[1], "sample") == 0;
+	is_compiled = strcmp(argv[4], "on") == 0;
+	count = strtoul(argv[5], NULL, 10);
+	session.with_signals = strcmp(argv[1], "signal") == 0;
+	session.in_order = !is_sample && !is_compiled && !session.with_signals;
+	if (session.with_signals)
+		setenv("TRUTH_HANDLES", "10", 1);	/* SIGUSR1 */
+	error = start(&session, argv, is_sample ? 0 : session.in_order ? ROUNDS_STEPPED : ROUNDS_STEPPED_LONG);
 	if (!error)
-		error = is_step ? step(&session, count) : sample(&session, count);
+		error = is_sample ? sample(&session, count) : step(&session, count);
 	target_end(&session.target);
 	if (error)
 		fprintf(stderr, "exactness: %s\n", strerror(-error));

@@ -68,6 +68,13 @@ int target_step(struct target *target)
 	return wait_stopped(target);
 }
 
+int target_step_into_handler(struct target *target, int signal)
+{
+	if (ptrace(PTRACE_SINGLESTEP, target->pid, NULL, (void *)(long)signal))
+		return -errno;
+	return wait_stopped(target);
+}
+
 int target_run(struct target *target, long nanoseconds)
 {
 	struct timespec pause = { 0, nanoseconds };

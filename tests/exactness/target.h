@@ -29,6 +29,8 @@ int target_run(struct target *target, long nanoseconds);
 
 /* Each is 0 when the target is stopped again, or a negative errno: -ESRCH when it has ended. */
 int target_step(struct target *target);
+/* Has the signal come here: it stops at the first instruction of its handler. To be called after a step. */
+int target_step_into_handler(struct target *target, int signal);
 int target_stop(struct target *target);
 
 /* One line of input. */

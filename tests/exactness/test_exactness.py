@@ -20,6 +20,7 @@ PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.lua"))
 
 # Of the stacks, how many may say that a part of them is not known. None may be wrong.
 LOST_PERCENT = 0.5
+LOST_PERCENT_SIGNAL = 3
 # The same of a few samples, at any time, while the compiler is at work: as a number, since
 # one sample is a large share of them.
 LOST_SAMPLES = 8
@@ -70,6 +71,15 @@ def test_every_instruction_without_gc64(program):
     except packages.Unavailable as reason:
         pytest.skip(f"not to be had: {reason}")
     check_steps(tree / "usr/bin/luajit", program)
+
+
+@pytest.mark.parametrize("program", ["calls", "callbacks", "coroutines", "metamethods", "varargs"])
+def test_every_instruction_that_a_signal_may_interrupt(program):
+    """From within its handler. Where a coroutine is switched to, not all of it is read then."""
+    judged, wrong, lost = judge("signal", ljspy.luajit("luajit2"), program, "off", 6000)
+    assert judged > 1000
+    assert wrong == 0
+    assert lost * 100 / judged <= LOST_PERCENT_SIGNAL
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
