@@ -383,9 +383,9 @@ static void sort_sums(struct sample_table *table)
 		qsort(table->sums, table->sum_count, sizeof(*table->sums), compare_sums);
 	for (size_t i = 0; i < table->sum_count; i++) {
 		const struct table_sum *sum = &table->sums[i];
-		struct table_sum *last = &table->sums[count - 1];
+		struct table_sum *last = count ? &table->sums[count - 1] : NULL;
 
-		if (count && compare_sums(last, sum) == 0) {
+		if (last && compare_sums(last, sum) == 0) {
 			last->count += sum->count;
 			last->cpu_ns += sum->cpu_ns;
 			last->wall_ns += sum->wall_ns;
