@@ -18,4 +18,9 @@ struct symbol {
 	uint32_t line;			/* 0 if unknown */
 };
 
+/* Addresses from begin up to end of which the same is known. */
+struct symbol_extent {
+	uint64_t begin, end;
+};
+
 #endif

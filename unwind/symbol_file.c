@@ -453,6 +453,99 @@ size_t symbol_file_find(struct symbol_file *file, uint64_t address,
 	return count;
 }
 
+/*---- Extents ----*/
+
+static bool has_debug_info(const struct symbol_file *file)
+{
+	Dwarf_Addr bias;
+
+	return !file->plain && dwfl_module_getdwarf(file->dwfl, &bias);
+}
+
+static void clip(struct symbol_extent *extent, uint64_t begin, uint64_t end)
+{
+	if (begin > extent->begin)
+		extent->begin = begin;
+	if (end < extent->end)
+		extent->end = end;
+}
+
+/* Where one entry holds all addresses, or none holds any; true if one does. */
+static bool find_stretch(struct symbol_file *file, uint64_t address, struct symbol_extent *ret_extent)
+{
+	size_t before = count_before(file, address);
+	struct symbol_extent extent = {
+		.begin = before ? file->entries[before - 1].begin : 0,
+		.end = before < file->count ? file->entries[before].begin : UINT64_MAX,
+	};
+	bool is_held = false;
+
+	/* In the order of find_entry(); those that end before the address must end before all. */
+	for (size_t i = 0; i < OVERLAPS_MAX && i < before && !is_held; i++) {
+		const struct entry *entry = &file->entries[before - 1 - i];
+
+		is_held = address < entry->end;
+		if (is_held)
+			clip(&extent, 0, entry->end);
+		else
+			clip(&extent, entry->end, UINT64_MAX);
+	}
+	*ret_extent = extent;
+	return is_held;
+}
+
+/* Clip to the row of .eh_frame; false if there is none. */
+static bool clip_to_row(const struct symbol_file *file, uint64_t address, struct symbol_extent *extent)
+{
+	Dwarf_Addr bias, begin, end;
+	Dwarf_Frame *row = find_row(file, address, &bias);
+
+	if (!row)
+		return false;
+	dwarf_frame_info(row, &begin, &end, NULL);
+	free(row);
+	clip(extent, begin + bias, end + bias);
+	return true;
+}
+
+/* Clip to the section; false if there is none, or it may be a PLT, whose entries have names of their own. */
+static bool clip_to_section(const struct symbol_file *file, uint64_t address,
+			    struct symbol_extent *extent)
+{
+	GElf_Addr bias;
+	Elf *elf = dwfl_module_getelf(file->dwfl, &bias);
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (!elf || elf_getshdrstrndx(elf, &names) != 0)
+		return false;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		const char *name;
+
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_EXECINSTR) ||
+		    address - bias - header.sh_addr >= header.sh_size)
+			continue;
+		name = elf_strptr(elf, names, header.sh_name);
+		clip(extent, header.sh_addr + bias, header.sh_addr + header.sh_size + bias);
+		return name && !strstr(name, "plt");
+	}
+	return false;
+}
+
+struct symbol_extent symbol_file_extent(struct symbol_file *file, uint64_t address)
+{
+	const struct symbol_extent one = { address, address + 1 };
+	struct symbol_extent extent;
+
+	if (has_debug_info(file))
+		return one;
+	if (find_stretch(file, address, &extent))
+		return extent;
+	return clip_to_row(file, address, &extent) && clip_to_section(file, address, &extent) ? extent
+											     : one;
+}
+
 bool symbol_file_covers(struct symbol_file *file, uint64_t address)
 {
 	uint64_t begin;

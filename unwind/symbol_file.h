@@ -38,6 +38,13 @@ void symbol_file_close(struct symbol_file *file);
 size_t symbol_file_find(struct symbol_file *file, uint64_t address,
 			struct symbol ret_symbols[static SYMBOL_INLINES_MAX]);
 
+/*
+ * The addresses around one of which symbol_file_find() tells the same: no more than
+ * that one where there is debug info. Where they have no name, an entry of .eh_frame
+ * covers them, if they are more than that one.
+ */
+struct symbol_extent symbol_file_extent(struct symbol_file *file, uint64_t address);
+
 /* Does an entry of .eh_frame cover the address? */
 bool symbol_file_covers(struct symbol_file *file, uint64_t address);
 

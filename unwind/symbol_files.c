@@ -1,5 +1,6 @@
 #include "unwind/symbol_files.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 
 #include "unwind/elf_file.h"
 #include "unwind/file_identity.h"
+#include "unwind/symbol_extents.h"
 
 enum {
 	FAILURES_MAX = 2,	/* with debug info, and without */
@@ -31,6 +33,7 @@ struct symbol_file_entry {
 	uint64_t base;		/* where the server takes it to be mapped */
 	bool has_no_rules;	/* asking for them ended a server */
 	unsigned int failures;	/* to tell names */
+	struct symbol_extents extents;	/* what has been told */
 };
 
 struct symbol_files {
@@ -64,6 +67,7 @@ static void drop(struct symbol_files *files, struct symbol_file_entry *entry)
 {
 	HASH_DEL(files->entries, entry);
 	files->by_number[entry->number] = NULL;
+	symbol_extents_clear(&entry->extents);
 	free(entry);
 }
 
@@ -202,17 +206,59 @@ static void note_failure(struct symbol_file_entry *entry, enum symbol_question q
 		entry->failures++;
 }
 
+/* Answer from what has been told; false if that does not do. */
+static bool recall(const struct symbol_file_entry *entry, enum symbol_question question,
+		   uint64_t offset, struct symbol_answer *ret_answer)
+{
+	const struct known_extent *known = symbol_extents_find(&entry->extents, offset);
+
+	if (!known)
+		return false;
+	switch (question) {
+	case SYMBOL_FUNCTIONS:
+		ret_answer->count = known->name ? 1 : 0;
+		memset(&ret_answer->symbols[0], 0, sizeof(ret_answer->symbols[0]));
+		if (known->name)
+			snprintf(ret_answer->symbols[0].name, sizeof(ret_answer->symbols[0].name), "%s",
+				 known->name);
+		return true;
+	case SYMBOL_COVERED:
+		ret_answer->count = 1;
+		return !known->name;
+	case SYMBOL_RULES:
+		break;
+	}
+	return false;
+}
+
+static void remember(struct symbol_file_entry *entry, const struct symbol_answer *answer)
+{
+	const struct symbol_extent extent = { answer->extent.begin - entry->base,
+					      answer->extent.end - entry->base };
+
+	/* Where there is debug info, each address may have a line of its own. */
+	if (extent.end - extent.begin > 1 && extent.begin < extent.end && answer->count <= 1)
+		symbol_extents_add(&entry->extents, extent, answer->count ? answer->symbols[0].name : NULL);
+}
+
 bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry,
 		      const struct image *image, const struct module *module, struct memory *live,
 		      enum symbol_question question, uint64_t address,
 		      struct symbol_answer *ret_answer)
 {
+	uint64_t offset = address - module->base;
+
+	if (recall(entry, question, offset, ret_answer))
+		return true;
 	while (entry->failures < FAILURES_MAX &&
 	       !(question == SYMBOL_RULES && entry->has_no_rules)) {
 		if (prepare(files, entry, image, module, live) &&
-		    symbol_server_ask(files->server, question, entry->number,
-				      address - module->base + entry->base, ret_answer))
+		    symbol_server_ask(files->server, question, entry->number, offset + entry->base,
+				      ret_answer)) {
+			if (question == SYMBOL_FUNCTIONS)
+				remember(entry, ret_answer);
 			return true;
+		}
 		note_failure(entry, question);
 		end_server(files);
 	}

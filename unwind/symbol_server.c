@@ -101,11 +101,13 @@ static void answer(struct serving *serving, const struct request *request,
 	struct symbol_file *file = serving->files[request->number];
 
 	answer->count = 0;
+	answer->extent = (struct symbol_extent){ request->address, request->address + 1 };
 	if (!file)
 		return;
 	switch (request->question) {
 	case SYMBOL_FUNCTIONS:
 		answer->count = symbol_file_find(file, request->address, answer->symbols);
+		answer->extent = symbol_file_extent(file, request->address);
 		break;
 	case SYMBOL_COVERED:
 		answer->count = symbol_file_covers(file, request->address) ? 1 : 0;
@@ -360,6 +362,9 @@ bool symbol_server_ask(struct symbol_server *server, enum symbol_question questi
 		symbol->name[sizeof(symbol->name) - 1] = '\0';
 		symbol->file[sizeof(symbol->file) - 1] = '\0';
 	}
+	if (question == SYMBOL_FUNCTIONS &&
+	    (address < reply.answer.extent.begin || address >= reply.answer.extent.end))
+		return false;
 	if (question == SYMBOL_RULES && reply.answer.count &&
 	    !frame_rules_valid(&reply.answer.rules))
 		return false;

@@ -21,13 +21,14 @@
 enum { SYMBOL_SERVER_FILES_MAX = 65536 };
 
 enum symbol_question {
-	SYMBOL_FUNCTIONS,	/* symbol_file_find() */
+	SYMBOL_FUNCTIONS,	/* symbol_file_find() and symbol_file_extent() */
 	SYMBOL_COVERED,		/* symbol_file_covers(): a count of 1 or 0 */
 	SYMBOL_RULES,		/* symbol_file_rules(): a count of 1 or 0 */
 };
 
 struct symbol_answer {
 	size_t count;
+	struct symbol_extent extent;	/* of SYMBOL_FUNCTIONS; it holds the address */
 	union {			/* what the question was for, if it is counted */
 		struct symbol symbols[SYMBOL_INLINES_MAX];
 		struct frame_rules rules;

@@ -1,8 +1,10 @@
 /* Names of native code, of this very process. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -128,6 +130,78 @@ static void code_that_no_symbol_covers_has_no_name(void **state)
 	assert_string_equal(name_at(fixture, 16), "");
 }
 
+static const char *name_by_file(struct symbol_file *file, uint64_t address)
+{
+	static struct symbol found[SYMBOL_INLINES_MAX];
+
+	return symbol_file_find(file, address, found) ? found[0].name : "";
+}
+
+/* How many addresses of the file are told together with others. */
+static size_t check_extents(struct symbol_file *file, uint64_t begin, uint64_t end)
+{
+	enum { STRIDE = 61, LOOKS_MAX = 3000 };
+	uint64_t stride = (end - begin) / LOOKS_MAX > STRIDE ? (end - begin) / LOOKS_MAX | 1 : STRIDE;
+	size_t shared = 0;
+
+	for (uint64_t address = begin; address < end; address += stride) {
+		struct symbol_extent extent = symbol_file_extent(file, address);
+		const uint64_t others[] = { extent.begin, extent.begin + (extent.end - extent.begin) / 3,
+					    extent.end - 1 };
+		char name[SYMBOL_NAME_SIZE];
+
+		assert_true(address >= extent.begin && address < extent.end);
+		snprintf(name, sizeof(name), "%s", name_by_file(file, address));
+		shared += extent.end - extent.begin > 1;
+		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+			assert_string_equal(name_by_file(file, others[i]), name);
+			if (extent.end - extent.begin > 1 && !*name)
+				assert_true(symbol_file_covers(file, others[i]));
+		}
+	}
+	return shared;
+}
+
+static void what_is_told_of_an_address_holds_for_all_of_its_extent(void **state)
+{
+	struct fixture *fixture = *state;
+	size_t shared = 0;
+
+	for (size_t i = 0; i < maps_file_count(fixture->maps); i++) {
+		const struct mapped_file *mapped = maps_file_at(fixture->maps, i);
+		struct symbol_source source = {
+			.fd = mapped->executable ? open(mapped->path, O_RDONLY | O_CLOEXEC) : -1,
+			.base = mapped->base, .end = mapped->end,
+			.root = "", .path = mapped->path,
+			.plain = true,
+		};
+		struct symbol_file *file = source.fd >= 0 ? symbol_file_open(&source) : NULL;
+
+		if (file)
+			shared += check_extents(file, mapped->begin, mapped->end);
+		symbol_file_close(file);
+	}
+	assert_true(shared > 1000);
+}
+
+static void with_debug_info_each_address_is_told_by_itself(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct module *module = image_find(fixture->image, (uintptr_t)known_function);
+	struct symbol_source source = {
+		.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+		.base = module->base, .end = module->end, .root = "", .path = "/proc/self/exe",
+	};
+	struct symbol_file *file = symbol_file_open(&source);
+	struct symbol_extent extent;
+
+	assert_non_null(file);
+	extent = symbol_file_extent(file, (uintptr_t)known_function);
+	assert_int_equal(extent.begin, (uintptr_t)known_function);
+	assert_int_equal(extent.end, extent.begin + 1);
+	symbol_file_close(file);
+}
+
 static void functions_begin_where_unwind_tables_say(void **state)
 {
 	struct fixture *fixture = *state;
@@ -225,6 +299,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(exported_names_have_no_version_and_are_the_plainest,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(code_that_no_symbol_covers_has_no_name, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_told_of_an_address_holds_for_all_of_its_extent, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(with_debug_info_each_address_is_told_by_itself, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(functions_begin_where_unwind_tables_say, set_up,
 						tear_down),
