@@ -170,7 +170,7 @@ def test_storm_of_threads(tmp_path):
                 ffi.C.pthread_detach(thread[0])
             end
         end
-        local function heavy() local sum = 0 for i = 1, 1e4 do sum = sum + i % 7 end return sum end
+        local function heavy() local sum = 0 for i = 1, 3e5 do sum = sum + i % 7 end return sum end
         io.write("ready\\n") io.flush()
         while true do
             start()
