@@ -14,7 +14,8 @@
 
 #include <uthash.h>
 
-/* Multiplication by 2^64 over the golden ratio spreads a word over the upper half (Knuth 6.4). */
+#include "memory/scatter.h"
+
 static inline unsigned int word_hash(const void *key, size_t length)
 {
 	const uint8_t *at = key;
@@ -22,8 +23,7 @@ static inline unsigned int word_hash(const void *key, size_t length)
 
 	for (; length >= sizeof(word); length -= sizeof(word), at += sizeof(word)) {
 		memcpy(&word, at, sizeof(word));
-		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-		hash ^= hash >> 32;
+		hash = scatter(hash ^ word);
 	}
 	return (unsigned int)hash;
 }

@@ -14,7 +14,7 @@
 
 #include "output/names.h"
 #include "output/recording_format.h"
-#include "output/scatter.h"
+#include "memory/scatter.h"
 #include "output/stack_cache.h"
 
 enum {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/scatter.h"
 #include "output/stack_cache.h"
 
 /* What is in a list of the table already, by what tells it apart. Keys have no padding: they are compared as bytes. */
@@ -14,16 +13,9 @@ struct key {
 	uint64_t third;
 };
 
-static unsigned int hash_key(const struct key *key)
-{
-	return (unsigned int)scatter(scatter(scatter(key->first) ^ key->second) ^ key->third);
-}
-
-/* Samples are looked up here one by one: their keys are hashed in words, as byte by byte takes most of all time. */
-#undef HASH_FUNCTION
-#define HASH_FUNCTION(key, length, hash) ((hash) = hash_key(key))
+/* Samples are looked up here one by one, which would take most of all time with another hash. */
 #define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "memory/word_hash.h"
 
 struct entry {
 	struct key key;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "output/scatter.h"
+#include "memory/scatter.h"
 
 enum { NEAR = 8 };	/* where the stack of a number may be */
 

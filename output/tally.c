@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/scatter.h"
+#include "memory/scatter.h"
 
 enum {
 	PILES = 1 << 14,	/* so many stacks have one at most; more take turns */

@@ -791,6 +791,8 @@ static void note_hints(const struct capture *capture, bool is_trial,
 		return;
 	snapshot_note_guesses(capture->snapshot, capture->stack_begin, capture->stack_end,
 			      is_trial, &hints->guesses);
+	if (!is_trial)
+		hints->reads = snapshot_read_count(capture->snapshot);
 	hints->g = thread->universe->g;
 	hints->lua_thread = (struct memory_range){ .address = thread->address,
 						   .length = (size_t)thread->layout->L_size };
@@ -802,8 +804,6 @@ static void finish(struct capture *capture, struct capture_hints *hints)
 	snapshot_seal(capture->snapshot);
 	note_hints(capture, false, hints);
 	hints->sp = capture->registers.rsp;
-	if (capture->thread_count)
-		hints->reads = snapshot_read_count(capture->snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], capture->snapshot);
 }

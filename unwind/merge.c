@@ -147,8 +147,7 @@ static enum passed pass(struct merge *merge)
 	case CODE_UNKNOWN:
 		break;
 	}
-	trace = merge_find_trace(merge->capture,
-				 native->registers.rip - (native->is_return_address ? 1 : 0), &view);
+	trace = merge_find_trace(merge->capture, native_code_address(native), &view);
 	if (!trace)
 		return pass_unknown_code(merge);
 	add_code(merge, MERGED_TRACE, view->universe, trace);

@@ -166,7 +166,7 @@ enum passed merge_pass_trace(struct merge *merge, const struct trace *trace,
 {
 	const struct native_frame *native = native_current(merge->native);
 	const struct layout *layout = &view->universe->vm->layout;
-	uint64_t pc = native->registers.rip - (native->is_return_address ? 1 : 0), cframe;
+	uint64_t pc = native_code_address(native), cframe;
 	const struct lua_thread *thread =
 		merge_thread_on_trace(merge, view, native->registers.rsp, &cframe);
 	struct trace_frame inlined[TRACE_FRAMES_MAX];

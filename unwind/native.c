@@ -43,8 +43,7 @@ void native_reset(struct native_unwinder *unwinder)
 	cfi_reset(unwinder->cfi);
 }
 
-/* Where to look up what the frame does: within the call, not behind it. */
-static uint64_t code_address(const struct native_frame *frame)
+uint64_t native_code_address(const struct native_frame *frame)
 {
 	return frame->registers.rip - (frame->is_return_address ? 1 : 0);
 }
@@ -57,7 +56,7 @@ static void arrive(struct native_unwinder *unwinder, const struct registers *reg
 	unwinder->lacks_register = false;
 	frame->registers = *registers;
 	frame->is_return_address = is_return_address;
-	frame->code = image_classify(unwinder->image, code_address(frame), &frame->module);
+	frame->code = image_classify(unwinder->image, native_code_address(frame), &frame->module);
 }
 
 void native_begin(struct native_unwinder *unwinder, struct memory *stack,
@@ -99,7 +98,7 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	uint64_t sp = frame->registers.rsp;
 	struct registers caller;
 	bool is_signal_frame = is_signal_return(unwinder);
-	enum cfi_status status = cfi_step(unwinder->cfi, code_address(frame), &frame->registers,
+	enum cfi_status status = cfi_step(unwinder->cfi, native_code_address(frame), &frame->registers,
 					  unwinder->stack, &caller);
 
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;

@@ -48,6 +48,9 @@ void native_continue(struct native_unwinder *unwinder, const struct registers *c
 /* The frame that the walk has reached. */
 const struct native_frame *native_current(const struct native_unwinder *unwinder);
 
+/* Where to look up what the frame does: within the call, not behind it. */
+uint64_t native_code_address(const struct native_frame *frame);
+
 /* Step from native code to its caller by unwind tables. */
 enum native_status native_step(struct native_unwinder *unwinder);
 

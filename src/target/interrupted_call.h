@@ -25,21 +25,15 @@
 #define LJSPY_INTERRUPTED_CALL_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 struct user_regs_struct;
 
-struct interrupted_call {
-	bool limited;		/* it waits for some time at most */
-	uint64_t number, rsp;	/* by which it is told from others of the thread */
-};
-
 /*
- * The call which a thread in a stop of ptrace, with these registers, is about to
- * leave with EINTR; false if there is none that may begin again.
+ * Is a thread in a stop of ptrace, with these registers, about to leave a call with
+ * EINTR that may begin again? And does the call wait for some time at most?
  */
-bool interrupted_call_find(const struct user_regs_struct *regs, struct interrupted_call *ret_call);
+bool interrupted_call_find(const struct user_regs_struct *regs, bool *ret_limited);
 
 /* Let it begin again when the thread goes on. */
 void interrupted_call_restart(pid_t tid);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -71,7 +72,7 @@ static bool is_limited(enum limit limit, uint64_t argument)
 	return true;
 }
 
-bool interrupted_call_find(const struct user_regs_struct *regs, struct interrupted_call *ret_call)
+bool interrupted_call_find(const struct user_regs_struct *regs, bool *ret_limited)
 {
 	if ((int64_t)regs->rax != -EINTR)
 		return false;
@@ -79,12 +80,8 @@ bool interrupted_call_find(const struct user_regs_struct *regs, struct interrupt
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		if (regs->orig_rax != calls[i].number)
 			continue;
-		*ret_call = (struct interrupted_call){
-			.limited = is_limited(calls[i].limit,
-					      *(const unsigned long long *)((const char *)regs + calls[i].argument)),
-			.number = regs->orig_rax,
-			.rsp = regs->rsp,
-		};
+		*ret_limited = is_limited(calls[i].limit,
+					  *(const unsigned long long *)((const char *)regs + calls[i].argument));
 		return true;
 	}
 	return false;

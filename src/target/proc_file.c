@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { PROC_PATH_MAX = 64 };
@@ -35,4 +36,11 @@ ssize_t proc_file_fill(int fd, char *bytes, size_t room)
 		length += (size_t)n;
 	}
 	return (ssize_t)length;
+}
+
+char *proc_file_stat_fields(char *text)
+{
+	char *name_end = strrchr(text, ')');
+
+	return name_end && name_end[1] == ' ' ? name_end + 2 : NULL;
 }

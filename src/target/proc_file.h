@@ -13,4 +13,10 @@ int proc_file_open(pid_t pid, const char *name);
 /* Read until the room is filled or the file ends: how many bytes, or a negative errno. */
 ssize_t proc_file_fill(int fd, char *bytes, size_t room);
 
+/*
+ * In the text of a stat file: the fields from the state on, behind the name, which may
+ * hold anything. NULL if there are none.
+ */
+char *proc_file_stat_fields(char *text);
+
 #endif

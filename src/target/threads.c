@@ -162,14 +162,14 @@ static int read_state_letter(const struct threads *threads, pid_t tid, char *ret
 {
 	char text[THREAD_FILE_MAX];
 	int error = read_thread_file(threads, tid, "stat", text);
-	const char *name_end;
+	const char *fields;
 
 	if (error)
 		return error;
-	name_end = strrchr(text, ')');
-	if (!name_end || name_end[1] != ' ')
+	fields = proc_file_stat_fields(text);
+	if (!fields)
 		return -ESRCH;
-	*ret_letter = name_end[2];
+	*ret_letter = *fields;
 	return 0;
 }
 

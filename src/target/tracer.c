@@ -20,6 +20,7 @@
 
 #include "src/clock.h"
 #include "src/target/interrupted_call.h"
+#include "src/target/proc_file.h"
 #include "src/target/process.h"
 #include "src/target/watch.h"
 
@@ -136,11 +137,11 @@ static int ask_to_stop(struct tracee *tracee)
 	return tgkill(tracee->pid, tracee->tid, SIGSTOP);
 }
 
-static bool find_interrupted_call(struct seized *seized, struct interrupted_call *ret_call)
+static bool find_interrupted_call(struct seized *seized, bool *ret_limited)
 {
 	const struct user_regs_struct *regs = regs_of(seized);
 
-	return regs && interrupted_call_find(regs, ret_call);
+	return regs && interrupted_call_find(regs, ret_limited);
 }
 
 static void restart_call(struct seized *seized)
@@ -153,10 +154,10 @@ static void restart_call(struct seized *seized)
 static void restart_after_interrupt(struct tracee *tracee)
 {
 	struct seized *seized = (struct seized *)tracee;
-	struct interrupted_call call;
+	bool limited;
 
 	seized->job_stopped = false;
-	if (find_interrupted_call(seized, &call))
+	if (find_interrupted_call(seized, &limited))
 		restart_call(seized);
 }
 
@@ -175,16 +176,16 @@ static void restart_after_signal(struct tracee *tracee, int signal)
 {
 	struct seized *seized = (struct seized *)tracee;
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-	struct interrupted_call call;
+	bool limited;
 
 	if (stops_the_job(signal) || seized->job_stopped) {
 		seized->job_stopped = signal != SIGCONT;
 		return;
 	}
-	if (!find_interrupted_call(seized, &call) ||
-	    (call.limited && now - seized->restarted_ns < RESTART_AGAIN_NS))
+	if (!find_interrupted_call(seized, &limited) ||
+	    (limited && now - seized->restarted_ns < RESTART_AGAIN_NS))
 		return;
-	if (call.limited)
+	if (limited)
 		seized->restarted_ns = now;
 	restart_call(seized);
 }
@@ -438,10 +439,9 @@ static bool read_stat(const struct seized *seized, struct stat_line *ret_line)
 	if (length <= 0)
 		return false;
 	text[length] = '\0';
-	at = strrchr(text, ')');	/* the name may hold anything */
-	if (!at || at[1] != ' ')
+	at = proc_file_stat_fields(text);
+	if (!at)
 		return false;
-	at += 2;
 	ret_line->state = *at;
 	for (int i = 0; at && i < FIELDS_BEHIND_STATE; i++)
 		at = strchr(at + 1, ' ');
