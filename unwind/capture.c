@@ -15,7 +15,10 @@ enum {
 	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
 	FUNCTIONS_BATCH = 4096,
 	CONSTANTS_MAX = 1024,
-	STUBS_BYTES_MAX = 160,	/* of a group of exit stubs: it may reach into the next page */
+	/* Of code made at run time: before and after the page that runs. */
+	CODE_PAGES_BEFORE = 4,
+	CODE_PAGES_AFTER = 8,
+	CODE_PAGES_MAX = CODE_PAGES_BEFORE + 1 + CODE_PAGES_AFTER,
 	/* A trace's own part of the stack: spadjust is a multiple of 16 in 16 bits, mostly under 100. */
 	TRACE_FRAME_BYTES_MAX = 4096,
 };
@@ -727,17 +730,15 @@ static void capture_traces(struct capture *capture, const struct image *image,
 }
 
 /*
- * Code that LuaJIT generates besides traces: the stubs of exits and of FFI
- * callbacks, which jump to the VM. The first word of the latter's page is
- * where to.
+ * Code that is in no module: what LuaJIT generates besides traces, the stubs of
+ * exits and of FFI callbacks, which jump to the VM, the latter by the first word
+ * of their page; and what others make at run time, which is unwound by what it
+ * does (code_rules.h).
  */
-static void capture_stub(struct capture *capture, const struct image *image)
+static void capture_made_code(struct capture *capture, const struct image *image)
 {
 	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
-	struct memory_range ranges[] = {
-		{ .address = page, .length = PAGE_SIZE },
-		{ .address = page + PAGE_SIZE, .length = STUBS_BYTES_MAX },
-	};
+	struct memory_range ranges[CODE_PAGES_MAX];
 
 	if (image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
 		return;
@@ -747,7 +748,10 @@ static void capture_stub(struct capture *capture, const struct image *image)
 		if (traces && traces_find(traces, capture->registers.rip))
 			return;
 	}
-	snapshot_capture(capture->snapshot, ranges, 2);
+	for (uint64_t i = 0; i < CODE_PAGES_MAX; i++)
+		ranges[i] = (struct memory_range){
+			.address = page + (i - CODE_PAGES_BEFORE) * PAGE_SIZE, .length = PAGE_SIZE };
+	snapshot_capture(capture->snapshot, ranges, CODE_PAGES_MAX);
 }
 
 /* All that changes while the thread runs. */
@@ -840,7 +844,7 @@ void capture_thread(struct capture *capture, const struct image *image,
 	capture_functions(capture, objects);
 	for (size_t i = 0; i < capture->universe_count; i++)
 		capture_traces(capture, image, objects, &capture->universes[i]);
-	capture_stub(capture, image);
+	capture_made_code(capture, image);
 	finish(capture, hints);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "memory/word_hash.h"
+#include "unwind/code_rules.h"
 #include "unwind/frame_rules.h"
 #include "unwind/table_rules.h"
 
@@ -25,6 +26,8 @@ struct known {
 struct cfi {
 	struct table_rules *tables;
 	struct symbols *symbols;
+	struct image *image;
+	struct code_rules *code;	/* NULL until they are asked for */
 	struct known *known;
 };
 
@@ -45,6 +48,7 @@ struct cfi *cfi_new(struct image *image, struct symbols *symbols)
 	if (!cfi)
 		return NULL;
 	cfi->symbols = symbols;
+	cfi->image = image;
 	cfi->tables = table_rules_new(image);
 	if (!cfi->tables) {
 		free(cfi);
@@ -61,6 +65,8 @@ void cfi_reset(struct cfi *cfi)
 		HASH_DEL(cfi->known, known);
 		free(known);
 	}
+	if (cfi->code)
+		code_rules_reset(cfi->code);
 }
 
 void cfi_free(struct cfi *cfi)
@@ -69,6 +75,7 @@ void cfi_free(struct cfi *cfi)
 		return;
 	cfi_reset(cfi);
 	table_rules_free(cfi->tables);
+	code_rules_free(cfi->code);
 	free(cfi);
 }
 
@@ -251,15 +258,12 @@ static void recover_others(struct state *state, const struct frame_rules *rules,
 	}
 }
 
-enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
-			 struct memory *stack, struct registers *ret_caller)
+static enum cfi_status apply(const struct frame_rules *rules, const struct registers *frame,
+			     struct memory *stack, struct registers *ret_caller)
 {
-	const struct frame_rules *rules = find_rules(cfi, pc);
 	struct registers caller = *frame;
 	struct state state = { .frame = frame, .stack = stack };
 
-	if (!rules)
-		return CFI_NONE;
 	caller.eflags = 0;
 	caller.orig_rax = UINT64_MAX;
 	if (rules->is_outermost) {
@@ -272,6 +276,34 @@ enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *f
 	    !recover(&state, rules, REGISTER_NUMBER_RSP, &caller.rsp))
 		return state.lacks_register ? CFI_REGISTER_UNKNOWN : CFI_NONE;
 	recover_others(&state, rules, &caller);
+	*ret_caller = caller;
+	return CFI_CALLER;
+}
+
+enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
+			 struct memory *stack, struct registers *ret_caller)
+{
+	const struct frame_rules *rules = find_rules(cfi, pc);
+
+	return rules ? apply(rules, frame, stack, ret_caller) : CFI_NONE;
+}
+
+enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
+				 struct memory *snapshot, struct registers *ret_caller)
+{
+	struct registers caller;
+	struct frame_rules rules;
+	enum cfi_status status;
+
+	if (!cfi->code)
+		cfi->code = code_rules_new(cfi->image);
+	if (!cfi->code || !code_rules_find(cfi->code, snapshot, frame->rip, &rules))
+		return CFI_NONE;
+	status = apply(&rules, frame, snapshot, &caller);
+	if (status != CFI_CALLER)
+		return status;
+	if (!code_rules_follows_call(cfi->code, snapshot, caller.rip))
+		return CFI_NONE;
 	*ret_caller = caller;
 	return CFI_CALLER;
 }

@@ -42,4 +42,12 @@ enum cfi_status {
 enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
 			 struct memory *stack, struct registers *ret_caller);
 
+/*
+ * The same for code that has no rules, by what it does until it returns (code_rules.h).
+ * The snapshot is of the stack and of code that lies in no module. CFI_NONE too if
+ * what it finds is not where a call returns to.
+ */
+enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
+				 struct memory *snapshot, struct registers *ret_caller);
+
 #endif

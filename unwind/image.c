@@ -10,6 +10,7 @@
 enum { PROGRAM_HEADERS_MAX = 64 };
 
 struct image {
+	struct memory *live;
 	struct page_cache *text;
 	struct request_layout request_layout;
 	char root[IMAGE_ROOT_SIZE];
@@ -116,6 +117,11 @@ const struct request_layout *image_request_layout(const struct image *image)
 struct memory *image_text(struct image *image)
 {
 	return page_cache_memory(image->text);
+}
+
+struct memory *image_live(const struct image *image)
+{
+	return image->live;
 }
 
 /*---- Unwind tables ----*/
@@ -300,6 +306,7 @@ struct image *image_new(struct memory *live)
 
 	if (!image)
 		return NULL;
+	image->live = live;
 	image->text = page_cache_new(live);
 	if (!image->text) {
 		free(image);

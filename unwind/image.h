@@ -107,6 +107,9 @@ const struct request_layout *image_request_layout(const struct image *image);
 /* Memory of modules, cached by page; for read-only mappings only. */
 struct memory *image_text(struct image *image);
 
+/* What image_new() was given. */
+struct memory *image_live(const struct image *image);
+
 /* Read the module's .eh_frame_hdr if that was not done yet; false if it has none. */
 bool image_unwind_table(struct image *image, struct module *module);
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "unwind/cframes.h"
 #include "unwind/lua_moved.h"
 #include "unwind/merge_state.h"
 #include "unwind/merge_trace.h"
@@ -79,9 +80,22 @@ static void settle(struct merge *merge)
 	}
 }
 
+/* The stack pointer in the next C frame of a Lua thread outwards; 0 if there is none. */
+static uint64_t linked_above(const struct merge *merge)
+{
+	uint64_t cframe;
+
+	return cframe_thread_above(merge->capture, merge->memory,
+				   native_current(merge->native)->registers.rsp, &cframe) ? cframe : 0;
+}
+
 static enum passed pass_native(struct merge *merge)
 {
-	switch (native_step(merge->native)) {
+	enum native_status status = native_step(merge->native);
+
+	if (status == NATIVE_LOST && !native_lacks_register(merge->native))
+		status = native_step_by_code(merge->native, linked_above(merge));
+	switch (status) {
 	case NATIVE_FRAME:
 		/* Not called: interrupted by a signal. */
 		if (!native_current(merge->native)->is_return_address)
@@ -113,18 +127,38 @@ static enum passed pass_ffi_call(struct merge *merge, const struct vm_code *vm)
 	return PASSED_ON;
 }
 
-/* Code in no module and in no trace that is known: most likely a trace whose layout is not settled. */
-static enum passed pass_unknown_code(struct merge *merge)
+/* Is there a trace that runs, and may be the code at hand: one whose layout is not settled? */
+static bool may_be_in_trace(const struct merge *merge)
 {
 	for (size_t i = 0; i < merge->capture->universe_count; i++) {
 		const struct universe_view *view = &merge->capture->universes[i];
 
-		if (view->universe->vm->traces_open && view->jit_base != 0) {
-			merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
-			break;
-		}
+		if (view->universe->vm->traces_open && view->jit_base != 0)
+			return true;
 	}
-	return PASSED_LOST;
+	return false;
+}
+
+/* Callers in code that is in no module are one frame, which has no name to tell them by. */
+static void add_made_code(struct merge *merge)
+{
+	const struct merged_stack *stack = merge->lua.stack;
+	const struct merged_frame *last = stack->count ? &stack->frames[stack->count - 1] : NULL;
+
+	if (last && last->kind == MERGED_NATIVE && !image_find(merge->image, last->pc))
+		return;
+	add_code(merge, MERGED_NATIVE, NULL, NULL);
+}
+
+/* Code in no module and in no trace that is known: made at run time by whomever. */
+static enum passed pass_made_code(struct merge *merge)
+{
+	if (may_be_in_trace(merge)) {
+		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
+		return PASSED_LOST;
+	}
+	add_made_code(merge);
+	return pass_native(merge);
 }
 
 static enum passed pass(struct merge *merge)
@@ -149,7 +183,7 @@ static enum passed pass(struct merge *merge)
 	}
 	trace = merge_find_trace(merge->capture, native_code_address(native), &view);
 	if (!trace)
-		return pass_unknown_code(merge);
+		return pass_made_code(merge);
 	add_code(merge, MERGED_TRACE, view->universe, trace);
 	return merge_pass_trace(merge, trace, view);
 }

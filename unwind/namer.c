@@ -219,14 +219,13 @@ static const struct function *name_uncovered(struct namer *namer, enum frame_kin
 	struct function function = { .kind = kind, .name = lua_name };
 	char name[NAME_SIZE];
 
-	if (module)
-		function.module = module_name(module);
-	if (!function.name) {
-		if (module)
-			name_by_offset(namer, module, pc, name);
-		else
-			snprintf(name, sizeof(name), "0x%" PRIx64, pc);
+	function.module = module ? module_name(module) : "anon";
+	if (!function.name && module) {
+		name_by_offset(namer, module, pc, name);
 		function.name = name;
+	} else if (!function.name) {
+		/* Made at run time: its address tells nobody anything. */
+		function.name = "machine code";
 	}
 	return functions_intern(namer->functions, &function);
 }

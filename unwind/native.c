@@ -7,11 +7,14 @@
 
 #include "unwind/cfi.h"
 
+enum { STANDING_MAX = 4 };
+
 struct native_unwinder {
 	struct image *image;
 	struct cfi *cfi;
 	struct memory *stack;
 	struct native_frame frame;
+	unsigned int standing;	/* steps in a row that took nothing off the stack */
 	bool lacks_register;	/* the last step asked for one that is not known */
 };
 
@@ -63,6 +66,7 @@ void native_begin(struct native_unwinder *unwinder, struct memory *stack,
 		  const struct registers *leaf)
 {
 	unwinder->stack = stack;
+	unwinder->standing = 0;
 	arrive(unwinder, leaf, false);
 }
 
@@ -116,5 +120,24 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	if (caller.rsp <= sp && !is_signal_frame)
 		return NATIVE_LOST;
 	arrive(unwinder, &caller, !is_signal_frame);
+	return NATIVE_FRAME;
+}
+
+enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_t linked)
+{
+	const struct registers *frame = &unwinder->frame.registers;
+	uint64_t sp = frame->rsp;
+	struct registers caller;
+	enum cfi_status status = cfi_step_by_code(unwinder->cfi, frame, unwinder->stack, &caller);
+
+	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
+	if (status != CFI_CALLER || caller.rsp < sp || (linked && caller.rsp > linked))
+		return NATIVE_LOST;
+	/* A routine may take its return address off the stack at once, but not over and over. */
+	unwinder->standing = caller.rsp == sp ? unwinder->standing + 1 : 0;
+	if (unwinder->standing > STANDING_MAX)
+		return NATIVE_LOST;
+	caller.unknown |= REGISTER_OTHERS;
+	arrive(unwinder, &caller, true);
 	return NATIVE_FRAME;
 }

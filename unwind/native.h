@@ -55,6 +55,13 @@ uint64_t native_code_address(const struct native_frame *frame);
 enum native_status native_step(struct native_unwinder *unwinder);
 
 /*
+ * Step from native code that has no unwind table to its caller, by what the code does
+ * until it returns. Nothing beyond linked is believed, the stack pointer in the next
+ * frame that is known to be there; 0 if there is none.
+ */
+enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_t linked);
+
+/*
  * Was the last step lost because its rule asks for a register that is not
  * known? Of a thread that is read asleep pc and stack pointer are, and others
  * from where its calls have saved them: not the frame pointer of code that

@@ -13,7 +13,18 @@ enum {
 	VM_INSTRUCTION_BYTES_MAX = 15,
 	VM_OPERANDS_MAX = 2,	/* of those that are looked at; imul may have three */
 	VM_WRITTEN_MAX = 8,
+	/* Registers as they are encoded. The VM's BASE is in rdx, PC in rbx. */
+	RAX = 0, RCX, RDX, RBX, RSP, RBP, RSI, RDI,
+	REGISTER_COUNT = 16,
 };
+
+/* What a name stands for. */
+struct vm_register_part {
+	int index;		/* -1: no general register */
+	unsigned int size, shift;	/* bytes, bits */
+};
+
+struct vm_register_part vm_register_part(x86_reg reg);
 
 struct vm_instruction {
 	uint64_t address;

@@ -23,9 +23,6 @@
 
 enum {
 	VM_MACHINE_STORES_MAX = 512,
-	/* As they are encoded. BASE is in rdx, PC in rbx. */
-	RAX = 0, RCX, RDX, RBX, RSP, RBP, RSI, RDI,
-	REGISTER_COUNT = 16,
 };
 
 /* What is not captured, or depends on floating point, is not known; much may be computed without it. */
