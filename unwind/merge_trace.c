@@ -183,6 +183,53 @@ enum passed merge_pass_trace(struct merge *merge, const struct trace *trace,
 	return merge_leave_vm_frame(merge, layout, cframe, true);
 }
 
+enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *thread,
+				  const struct universe_view *view, uint64_t cframe)
+{
+	struct lua_section *section = lua_section_start(&merge->lua, thread, view->jit_base);
+
+	merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
+	if (lua_thread_holds_base(thread, view->jit_base) &&
+	    lua_section_step_down(&merge->lua, section, NULL))
+		lua_section_add(&merge->lua, section);
+	return merge_leave_vm_frame(merge, thread->layout, cframe, true);
+}
+
+/*
+ * The trace that runs says so in g->vmstate, and what it calls returns to it by the
+ * word just below its own part of the stack.
+ */
+static bool find_calling_trace(const struct merge *merge, const struct universe_view *view,
+			       uint64_t cframe, struct registers *ret_caller)
+{
+	const struct trace *trace = traces_by_number(view->universe->traces, (uint32_t)view->vmstate);
+	struct registers caller = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+
+	if (!trace)
+		return false;
+	caller.rsp = vm_trace_sp(cframe, trace->spadjust);
+	if (!memory_u64(merge->memory, caller.rsp - sizeof(uint64_t), &caller.rip) ||
+	    traces_find(view->universe->traces, caller.rip - 1) != trace)
+		return false;
+	*ret_caller = caller;
+	return true;
+}
+
+bool merge_resynchronise_in_trace(struct merge *merge, const struct lua_thread *thread, uint64_t cframe)
+{
+	const struct universe_view *view = capture_find_universe(merge->capture, thread->universe);
+	struct registers caller;
+
+	if (!view || view->vmstate <= 0 || view->jit_base == 0 || thread->cframe != cframe ||
+	    (view->cur_L && view->cur_L != thread->address) || !view->universe->traces ||
+	    lua_section_of(&merge->lua, thread)->started)
+		return false;
+	if (!find_calling_trace(merge, view, cframe, &caller))
+		return merge_pass_lost_trace(merge, thread, view, cframe) == PASSED_ON;
+	native_continue(merge->native, &caller);
+	return true;
+}
+
 /*---- Traces that are left ----*/
 
 /* The trace that is being left, and the frames of the snapshot that its exit restores. */

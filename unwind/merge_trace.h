@@ -29,6 +29,17 @@ const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
 enum passed merge_pass_trace(struct merge *merge, const struct trace *trace,
 			     const struct universe_view *view);
 
+/* The same where its position is not known: what lies below its start frame. */
+enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *thread,
+				  const struct universe_view *view, uint64_t cframe);
+
+/*
+ * Native unwinding has failed, and the next C frame outwards is this one, the thread's
+ * innermost. If compiled code runs in it, go on where that has called native code, or
+ * with what lies below the trace if that is not known. False if none runs.
+ */
+bool merge_resynchronise_in_trace(struct merge *merge, const struct lua_thread *thread, uint64_t cframe);
+
 /* Called from lj_trace_exit(): the stack is that of the exit's snapshot, or is about to be. */
 enum passed merge_pass_trace_exit(struct merge *merge, const struct vm_code *vm);
 

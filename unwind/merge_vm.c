@@ -124,7 +124,11 @@ bool merge_resynchronise(struct merge *merge)
 	uint64_t cframe;
 
 	next = cframe_thread_above(merge->capture, merge->memory, registers.rsp, &cframe);
-	if (!next || !memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
+	if (!next)
+		return false;
+	if (merge_resynchronise_in_trace(merge, next, cframe))
+		return true;
+	if (!memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
 		return false;
 	registers.rsp = cframe;
 	registers.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
@@ -175,13 +179,8 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 	if (!section->started) {
 		section->started = true;
 		if (!lua_top_leaving_trace(merge->lua.objects, thread, &native->registers,
-					   &section->walk)) {
-			lua_section_start(&merge->lua, thread, view->jit_base);
-			merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
-			if (!lua_thread_holds_base(thread, view->jit_base) ||
-			    !lua_section_step_down(&merge->lua, section, NULL))
-				return merge_leave_vm_frame(merge, &vm->layout, cframe, true);
-		}
+					   &section->walk))
+			return merge_pass_lost_trace(merge, thread, view, cframe);
 	}
 	lua_section_add(&merge->lua, section);
 	return merge_leave_vm_frame(merge, &vm->layout, cframe, true);

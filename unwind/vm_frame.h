@@ -117,7 +117,8 @@ uint32_t vm_exit_trace(const struct registers *registers);
 bool vm_is_leaving_callback(const struct layout *layout, struct memory *text,
 			    const struct vm_code *vm, uint64_t return_address);
 
-/* Where the stack pointer of a trace's code is, relative to the cframe below it. */
+/* Where the stack pointer of a trace's code is, relative to the cframe below it; and the other way round. */
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust);
+uint64_t vm_trace_sp(uint64_t cframe, uint16_t spadjust);
 
 #endif

@@ -410,3 +410,8 @@ uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust)
 {
 	return registers->rsp + TRACE_SPACE + spadjust;
 }
+
+uint64_t vm_trace_sp(uint64_t cframe, uint16_t spadjust)
+{
+	return cframe - spadjust - TRACE_SPACE;
+}
