@@ -149,6 +149,28 @@ def test_what_lua_calls_stands_above_it(nginx, jit, tmp_path):
         assert lost <= stacks.LOST_SHARE_COMPILED * total, (function, stacks_of)
 
 
+def test_compiled_patterns_have_their_callers(nginx, jit, tmp_path):
+    """ngx.re.find with "jo" spends its time in machine code that PCRE has made. The
+    calls that lead there are known, in a recording, of what blocks, and in a dump."""
+    find, pattern = r"find \S*resty/core/regex\.lua:\d+;", function_in("pattern")
+    calls = rf"main chunk [^;]*;matches {re.escape(pattern('matches'))};{find}"
+    with nginx.load("/pattern", 60):
+        busy = ljspy.cpu_ns(nginx.worker)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > busy + 1e8)
+        cpu = ljspy.record_native(tmp_path, "-p", nginx.worker)
+        blocked = ljspy.record_native(tmp_path, "-p", nginx.worker, options=["--blocked"])
+        dump = ljspy.run("dump", "-p", nginx.worker).stdout
+    for recorded in (cpu, blocked):
+        matching = [(frames, weight) for frames, weight in recorded if re.search("pcre|machine code|lost", ";".join(frames))]
+        weight = sum(weight for _, weight in matching)
+        told = sum(weight for frames, weight in matching if re.search(calls, ";".join(frames)))
+        print(f"under ngx.re.find: truth {weight}, seen {told}")
+        assert weight > 0.5 * sum(weight for _, weight in recorded), recorded
+        assert told >= 0.99 * weight, matching
+        assert sum(weight for frames, weight in matching if any(map(stacks.is_lost, frames))) <= 0.01 * weight
+    assert "[lost" not in dump, dump
+
+
 @pytest.mark.usefixtures("gdb")
 @pytest.mark.parametrize("jit", ["off"], indirect=True)
 def test_native_frames_are_gdbs(nginx, jit):

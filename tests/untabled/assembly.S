@@ -61,24 +61,4 @@ hide:	push	%rbp
 	jmp	*%rdx
 	.size	hide, . - hide
 
-/* On a stack of its own: one page, its last word pointing back. */
-	.globl	away
-	.type	away, @function
-away:	push	%rbp
-	mov	%rsp, %rax
-	lea	own_stack + 4096 - 16(%rip), %rsp
-	push	%rax
-	xor	%ebp, %ebp
-4:	inc	%ebp
-	cmp	$ROUNDS, %ebp
-	jne	4b
-	xor	%eax, %eax
-	pop	%rsp
-	pop	%rbp
-	ret
-	.size	away, . - away
-
-	.local	own_stack
-	.comm	own_stack, 4096, 4096
-
 	.section .note.GNU-stack, "", @progbits

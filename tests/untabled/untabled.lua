@@ -11,7 +11,7 @@ end
 
 ffi.cdef([[
 	void *mmap(void *, size_t, int, int, int, long);
-	int walk(void *), hide(void *), away(void *);
+	int walk(void *), hide(void *);
 
 	typedef struct pcre pcre;
 	typedef struct pcre_extra pcre_extra;
@@ -68,6 +68,10 @@ end
 
 local kind, name = arg[3]:match("^(%w+):?(%w*)$")
 local call
+if kind:find("pcre") and not pcall(({ pcre = pcre, pcre2 = pcre2 })[kind]) then
+	print("no " .. kind)
+	os.exit()
+end
 if kind == "ffi" then
 	local lib = ffi.load(arg[4])
 	local called = lib[name]

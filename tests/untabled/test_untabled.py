@@ -1,0 +1,99 @@
+"""Native code without unwind tables: assembly, code made at run time, PCRE's JIT.
+Its callers are Lua functions, whatever it does to the stack and to registers."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+HERE = pathlib.Path(__file__).parent
+SCRIPT = HERE / "untabled.lua"
+LINES = SCRIPT.read_text().splitlines()
+
+# What of a program's time is spent under foo(), by its own account.
+TRUE_SHARE = 0.99
+
+# What foo() calls, and the native frames above it.
+TOLD = {
+    "ffi:walk": r"walk \[assembly\.so\];step \[assembly\.so\]",
+    "c:walk": r"walk \[assembly\.so\]",
+    "made:walk": r"machine code \[anon\]",
+    "pcre": r"pcre_exec \[libpcre\.so\S*\];.*machine code \[anon\]",
+    "pcre2": r"pcre2_match_8 \[libpcre2-8\.so\S*\];.*machine code \[anon\]",
+}
+# How these go back to their caller cannot be told.
+NOT_TOLD = ("ffi:hide", "c:hide", "made:hide")
+
+
+@pytest.fixture(scope="module")
+def assembly(tmp_path_factory):
+    library = tmp_path_factory.mktemp("assembly") / "assembly.so"
+    subprocess.run(["gcc", "-shared", "-o", library, HERE / "assembly.S"], check=True)
+    return library
+
+
+def start(kind, jit, assembly, runtime="luajit"):
+    target = ljspy.Target([ljspy.luajit(runtime), SCRIPT, jit, 50, kind, assembly])
+    if target.read_until(b"\n").startswith("no "):
+        target.stop()
+        pytest.skip(f"no library for {kind}")
+    return target
+
+
+def line_of(tag):
+    return next(n for n, line in enumerate(LINES, 1) if line.endswith(f"-- @{tag}"))
+
+
+def callers():
+    """foo() and its callers at their lines."""
+    bar, foo = (rf"{name} \S*untabled\.lua:{line_of(tag)}" for name, tag in (("bar", "bar_call"), ("foo", "call")))
+    return re.compile(rf"(^|;)main chunk \S*untabled\.lua:\d+;{bar};{foo}(;|$)")
+
+
+def shares(recorded):
+    """Of the weight, what is under foo(), and what says that a part is lost."""
+    whole = sum(weight for _, weight in recorded)
+    under = callers()
+    below = sum(weight for frames, weight in recorded if under.search(";".join(frames)))
+    lost = sum(weight for frames, weight in recorded if any(map(stacks.is_lost, frames)))
+    print(f"under foo: truth {TRUE_SHARE} and more, seen {below / whole:.4f}; lost: {lost / whole:.4f}")
+    return below / whole, lost / whole
+
+
+@pytest.mark.parametrize("kind", TOLD)
+def test_callers_and_native_frames_are_told(kind, jit, assembly, tmp_path):
+    with start(kind, jit, assembly) as target:
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, options=["--lines"])
+        dump = ljspy.run("dump", "-p", target.pid).stdout
+    below, lost = shares(recorded)
+    assert below >= TRUE_SHARE, recorded
+    assert lost <= 1 - TRUE_SHARE, recorded
+    told = sum(weight for frames, weight in recorded if re.search(TOLD[kind], ";".join(frames)))
+    assert told >= 0.5 * sum(weight for _, weight in recorded), recorded
+    assert re.search(rf"foo \S+untabled\.lua:{line_of('call')}\n\s+bar \S+untabled\.lua:{line_of('bar_call')}\n", dump), dump
+
+
+@pytest.mark.parametrize("kind", NOT_TOLD)
+def test_one_frame_is_lost_and_no_caller(kind, jit, assembly, tmp_path):
+    with start(kind, jit, assembly) as target:
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, options=["--lines"])
+        dump = ljspy.run("dump", "-p", target.pid).stdout
+    below, lost = shares(recorded)
+    assert below >= TRUE_SHARE, recorded
+    assert lost >= 0.9
+    assert max(sum(map(stacks.is_lost, frames)) for frames, _ in recorded) == 1, recorded
+    assert f"untabled.lua:{line_of('call')}\n" in dump, dump
+
+
+@pytest.mark.parametrize("view", ["all", "none"])
+def test_the_other_views_have_the_callers(view, assembly, tmp_path):
+    with start("pcre", "on", assembly) as target:
+        options = ["--lines", "--native", view]
+        below, lost = shares(ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, options=options))
+    assert below >= TRUE_SHARE and lost <= 1 - TRUE_SHARE
