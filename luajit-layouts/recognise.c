@@ -363,6 +363,7 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, u
 	if (status != RECOGNISE_OK)
 		return status;
 	vm = vm_at(machine, &extent);
+	*ret_vm = vm;
 	status = read_code(&inquiry, machine, &extent, &code);
 	if (status == RECOGNISE_OK) {
 		wrong = contradiction(given, &code);
@@ -402,11 +403,13 @@ enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint
 	enum recognise_status status;
 
 	status = locate(&inquiry, machine, base, &extent);
-	if (status == RECOGNISE_OK)
-		status = read_code(&inquiry, machine, &extent, &code);
 	if (status != RECOGNISE_OK)
 		return status;
 	vm = vm_at(machine, &extent);
+	*ret_vm = vm;
+	status = read_code(&inquiry, machine, &extent, &code);
+	if (status != RECOGNISE_OK)
+		return status;
 	if (!settle_layout(&inquiry, &code, &vm))
 		return RECOGNISE_UNKNOWN_LAYOUT;
 	*ret_vm = vm;

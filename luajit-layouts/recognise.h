@@ -48,7 +48,8 @@ typedef void recognise_evidence(void *context, const char *probe, const char *ve
 /*
  * Look for a VM in the ELF image mapped at base (its first byte is the ELF
  * header), in a target that runs on machine: EM_X86_64, or EM_AARCH64.
- * ret_vm is written only on RECOGNISE_OK.
+ * ret_vm is whole on RECOGNISE_OK; on RECOGNISE_UNKNOWN_LAYOUT it says where
+ * the code is and nothing else.
  */
 enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint64_t base,
 				   recognise_evidence *evidence, void *context,

@@ -141,7 +141,7 @@ static bool is_vm(const struct code_rules *code, uint64_t pc)
 {
 	enum code_kind kind = image_classify(code->image, pc, NULL);
 
-	return kind == CODE_VM || kind == CODE_VM_FFI_CALL;
+	return kind == CODE_VM || kind == CODE_VM_FFI_CALL || image_in_unknown_vm(code->image, pc);
 }
 
 bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint64_t address)

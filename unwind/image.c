@@ -94,6 +94,22 @@ enum code_kind image_classify(const struct image *image, uint64_t pc,
 	return CODE_NATIVE;
 }
 
+bool image_has_unknown_vm(const struct image *image)
+{
+	for (size_t i = 0; i < image->module_count; i++)
+		if (image->modules[i].unknown_vm)
+			return true;
+	return false;
+}
+
+bool image_in_unknown_vm(const struct image *image, uint64_t pc)
+{
+	const struct module *module = image_find(image, pc);
+	const struct vm_code *vm = module ? module->unknown_vm : NULL;
+
+	return vm && pc >= vm->begin && pc < vm->end;
+}
+
 size_t image_module_count(const struct image *image)
 {
 	return image->module_count;

@@ -40,6 +40,7 @@ struct module {
 	char *path;		/* as in /proc/PID/maps; owned by the image */
 	char *file;		/* where its file can be opened from here; NULL if nowhere */
 	const struct vm_code *vm;	/* NULL if none was recognised in it */
+	const struct vm_code *unknown_vm;	/* the same of one whose layout is not known: only where it is */
 	struct unwind_table unwind_table;
 };
 
@@ -96,6 +97,10 @@ struct module *image_module(const struct image *image, size_t index);
 
 /* The module that holds the address, or NULL. */
 struct module *image_find(const struct image *image, uint64_t address);
+
+/* Is there a VM whose layout is not known; and is this its code? */
+bool image_has_unknown_vm(const struct image *image);
+bool image_in_unknown_vm(const struct image *image, uint64_t pc);
 
 enum code_kind image_classify(const struct image *image, uint64_t pc,
 			      const struct module **ret_module);

@@ -8,6 +8,7 @@ const char *lost_reason_text(enum lost_reason reason)
 		[LOST_STOP_TIMED_OUT] = "stop timed out",
 		[LOST_TARGET_ENDED] = "target ended",
 		[LOST_NOT_ATTACHED] = "process not yet noticed",
+		[LOST_UNKNOWN_LAYOUT] = "layout not known",
 		[LOST_UNCONFIRMED] = "layout not confirmed",
 		[LOST_NO_VM_FRAME] = "no VM frame",
 		[LOST_NOT_CAPTURED] = "memory not captured",

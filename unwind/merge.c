@@ -11,10 +11,11 @@
 #include "unwind/vm_frame.h"
 #include "unwind/vm_settle.h"
 
-static void add_code(struct merge *merge, enum merged_kind kind, struct lua_universe *universe,
-		     const struct trace *trace)
+/* The native frame's part of the stack. */
+static void add_code_of(struct merge *merge, const struct native_frame *native,
+			enum merged_kind kind, struct lua_universe *universe,
+			const struct trace *trace)
 {
-	const struct native_frame *native = native_current(merge->native);
 	struct merged_frame *frame = merged_stack_add(merge->lua.stack, kind);
 
 	if (!frame)
@@ -28,6 +29,12 @@ static void add_code(struct merge *merge, enum merged_kind kind, struct lua_univ
 	}
 	frame->trace = trace;
 	frame->proto = trace ? lua_objects_proto(merge->lua.objects, trace->startpt) : NULL;
+}
+
+static void add_code(struct merge *merge, enum merged_kind kind, struct lua_universe *universe,
+		     const struct trace *trace)
+{
+	add_code_of(merge, native_current(merge->native), kind, universe, trace);
 }
 
 /* The VM whose code runs here: of a trace or stub, that of the universe it belongs to. */
@@ -139,25 +146,53 @@ static bool may_be_in_trace(const struct merge *merge)
 	return false;
 }
 
-/* Callers in code that is in no module are one frame, which has no name to tell them by. */
-static void add_made_code(struct merge *merge)
+/* Callers in code that is in no module are one frame: it has no names to tell them apart. */
+static void add_made_code(struct merge *merge, const struct native_frame *native)
 {
 	const struct merged_stack *stack = merge->lua.stack;
 	const struct merged_frame *last = stack->count ? &stack->frames[stack->count - 1] : NULL;
 
-	if (last && last->kind == MERGED_NATIVE && !image_find(merge->image, last->pc))
-		return;
-	add_code(merge, MERGED_NATIVE, NULL, NULL);
+	if (!last || last->kind != MERGED_NATIVE || image_find(merge->image, last->pc))
+		add_code_of(merge, native, MERGED_NATIVE, NULL, NULL);
 }
 
-/* Code in no module and in no trace that is known: made at run time by whomever. */
+/* May code in no module be a trace that is not known? */
+static bool may_be_luajits(const struct merge *merge)
+{
+	for (size_t i = 0; i < merge->capture->universe_count; i++)
+		if (merge->capture->universes[i].jit_base)
+			return true;
+	return image_has_unknown_vm(merge->image);
+}
+
+/*
+ * Code in no module and in no trace that is known: made at run time by whomever. What
+ * returns is a function, and no trace; where a call is said to return to, there need
+ * not be code at all.
+ */
 static enum passed pass_made_code(struct merge *merge)
 {
+	const struct native_frame native = *native_current(merge->native);
+	enum passed passed;
+
 	if (may_be_in_trace(merge)) {
 		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
 		return PASSED_LOST;
 	}
-	add_made_code(merge);
+	passed = pass_native(merge);
+	if (passed == PASSED_ON || (!native.is_return_address && !may_be_luajits(merge)))
+		add_made_code(merge, &native);
+	return passed;
+}
+
+/* Of a VM whose layout is not known there are native frames only. */
+static enum passed pass_module_code(struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+
+	add_code(merge, MERGED_NATIVE, NULL, NULL);
+	if (image_in_unknown_vm(merge->image, native_code_address(native)))
+		merged_stack_add_lost(merge->lua.stack, LOST_UNKNOWN_LAYOUT);
 	return pass_native(merge);
 }
 
@@ -169,8 +204,7 @@ static enum passed pass(struct merge *merge)
 
 	switch (native->code) {
 	case CODE_NATIVE:
-		add_code(merge, MERGED_NATIVE, NULL, NULL);
-		return pass_native(merge);
+		return pass_module_code(merge);
 	case CODE_VM_FFI_CALL:
 		add_code(merge, MERGED_VM, NULL, NULL);
 		return pass_ffi_call(merge, native->module->vm);
@@ -205,6 +239,8 @@ static enum lost_reason why_lost(const struct merge *merge)
 	if ((native->code == CODE_VM || native->code == CODE_VM_FFI_CALL) &&
 	    !has_universe(merge->capture, native->module->vm))
 		return LOST_UNCONFIRMED;
+	if (native->code == CODE_UNKNOWN && image_has_unknown_vm(merge->image))
+		return LOST_UNKNOWN_LAYOUT;
 	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;
 }
 

@@ -18,6 +18,13 @@ static enum vm_state state_in_unknown_code(const struct capture *capture, const 
 	return view->jit_base ? VM_STATE_COMPILED : VM_STATE_UNKNOWN;
 }
 
+/* Is the leaf native code whose caller is known? */
+static bool is_called(const struct merged_stack *stack)
+{
+	return stack->count > 1 && stack->frames[0].kind == MERGED_NATIVE &&
+	       stack->frames[1].kind != MERGED_LOST;
+}
+
 /*
  * Of the VM's own code: as long as g->vmstate names a trace, that has called a
  * leaf routine, or has been left for code that has not said so yet.
@@ -46,6 +53,8 @@ enum vm_state merge_vm_state(const struct capture *capture, const struct image *
 		view = capture_find_universe(capture, capture->threads[0].universe);
 	switch (image_classify(image, capture->registers.rip, &module)) {
 	case CODE_UNKNOWN:
+		if (is_called(stack))
+			break;
 		return state_in_unknown_code(capture, view, capture->registers.rip);
 	case CODE_VM:
 		return state_in_vm(stack, view);

@@ -112,8 +112,9 @@ bool known_files_find(const struct known_files *files, const struct file_identit
 	if (!file)
 		return false;
 	known = file->known;
-	if (known.status == RECOGNISE_OK) {
+	if (known.status == RECOGNISE_OK || known.status == RECOGNISE_UNKNOWN_LAYOUT)
 		move(&known.vm, base - file->base);
+	if (known.status == RECOGNISE_OK) {
 		code = read_code(memory, &known.vm);
 		same = code && memcmp(code, file->code, known.vm.end - known.vm.begin) == 0;
 		free(code);

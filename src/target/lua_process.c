@@ -400,6 +400,8 @@ static bool add_module(struct lua_process *process, struct module *module,
 	looked = look_at(process, file, module);
 	if (looked && looked->known.status == RECOGNISE_OK)
 		module->vm = &looked->known.vm;
+	else if (looked && looked->known.status == RECOGNISE_UNKNOWN_LAYOUT)
+		module->unknown_vm = &looked->known.vm;
 	return module->path != NULL;
 }
 

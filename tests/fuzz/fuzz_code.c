@@ -1,11 +1,57 @@
 /*
- * Machine code of LuaJIT's interpreter and of lua-nginx-module.
+ * Machine code of LuaJIT's interpreter and of lua-nginx-module, and code without
+ * unwind tables.
  */
+#include <string.h>
+
 #include "luajit-layouts/vm_code_x86_64.h"
 #include "tests/fuzz/fuzz.h"
+#include "unwind/code_rules.h"
 #include "unwind/request.h"
 
-enum { ADDRESS = 0x400000 };
+enum { ADDRESS = 0x400000, FRAMES_MAX = 8 };
+
+/* The bytes at ADDRESS, and nothing else. */
+struct code {
+	struct memory memory;	/* must be first */
+	const uint8_t *data;
+	size_t size;
+};
+
+static void read_code(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	const struct code *code = (const struct code *)memory;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t offset = ranges[i].address - ADDRESS;
+
+		ranges[i].status = MEMORY_UNMAPPED;
+		if (offset > code->size || ranges[i].length > code->size - offset)
+			continue;
+		memcpy(ranges[i].copy, code->data + offset, ranges[i].length);
+		ranges[i].status = MEMORY_OK;
+	}
+}
+
+/* Frames anywhere in the code; the second time as they were told before. */
+static void read_frames(const uint8_t *data, size_t size)
+{
+	struct code code = { .memory = { read_code }, .data = data, .size = size };
+	struct image *image = image_new(&code.memory);
+	struct code_rules *rules = image ? code_rules_new(image) : NULL;
+
+	fuzz_check(rules != NULL, "there is memory");
+	for (size_t i = 0; i < 2 * (size_t)FRAMES_MAX; i++) {
+		uint64_t pc = ADDRESS + i % FRAMES_MAX * size / FRAMES_MAX;
+		struct frame_rules found;
+
+		if (code_rules_find(rules, &code.memory, pc, &found))
+			fuzz_check(frame_rules_valid(&found), "rules are within their bounds");
+		code_rules_follows_call(rules, &code.memory, pc);
+	}
+	code_rules_free(rules);
+	image_free(image);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -14,5 +60,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	vm_code_x86_64_read(data, size, ADDRESS, &evidence);
 	request_code_read(data, size, ADDRESS, &request);
+	read_frames(data, size);
 	return 0;
 }

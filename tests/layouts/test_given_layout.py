@@ -1,5 +1,8 @@
 """A layout that is given takes the place of the one that is recognised."""
 
+import collections
+import json
+
 import builds
 import ljspy
 import packages
@@ -38,6 +41,23 @@ def test_release_that_a_command_is_not(tmp_path):
     result = ljspy.run("record", "-o", tmp_path / "out", "-f", "folded", "--layout", "debian-trixie-luajit", "--", *command)
     assert result.returncode == ljspy.WITH_ERRORS
     assert "its Lua is not shown: layout given: the code contradicts it" in result.stderr
+
+
+def test_stacks_say_that_their_layout_is_not_known(jit, tmp_path):
+    """Only native frames are shown of such a VM; where Lua frames would be, a mark is."""
+    code = 'local s, t = ("a"):rep(1000), os.time() + 2 while os.time() < t do for i = 1, 1e4 do s:find("y.-z") end end'
+    command = [ljspy.luajit("luajit"), f"-j{jit}", "-e", code]
+    folded, stats = tmp_path / "out", tmp_path / "stats"
+    options = ["-f", "folded", "-o", folded, "--stats", stats, "--layout", "debian-trixie-luajit"]
+    assert ljspy.run("record", "-r", ljspy.HIGH_RATE, *options, "--", *command).returncode == ljspy.WITH_ERRORS
+    weights = collections.Counter()
+    for line in folded.read_text().splitlines():
+        stack, _, weight = line.rpartition(" ")
+        weights["[lost: layout not known]" in stack] += int(weight)
+    # Before the state there is, and after it, the program is at work for a moment.
+    assert weights[True] >= 0.95 * sum(weights.values()), folded.read_text()
+    document = json.loads(stats.read_text())
+    assert document["lost"]["layout not known"] >= 0.95 * document["samples"]
 
 
 @pytest.mark.parametrize(
