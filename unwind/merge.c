@@ -173,15 +173,12 @@ static bool may_be_luajits(const struct merge *merge)
 static enum passed pass_made_code(struct merge *merge)
 {
 	const struct native_frame native = *native_current(merge->native);
-	enum passed passed;
+	enum passed passed = pass_native(merge);
 
-	if (may_be_in_trace(merge)) {
-		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
-		return PASSED_LOST;
-	}
-	passed = pass_native(merge);
 	if (passed == PASSED_ON || (!native.is_return_address && !may_be_luajits(merge)))
 		add_made_code(merge, &native);
+	else if (may_be_in_trace(merge))
+		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
 	return passed;
 }
 
