@@ -12,6 +12,7 @@ enum {
 	PAGE_SIZE = 4096,
 	STACK_PAGES_MAX = CAPTURE_STACK_BYTES_MAX / PAGE_SIZE + 2,
 	OUTSIDE_BYTES = 8 << 10,	/* of native stack outside of all Lua: event loops are deep */
+	SEEK_BYTES = 64 << 10,	/* in which Lua's frames are sought: PCRE's JIT works on 32 KiB */
 	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
 	FUNCTIONS_BATCH = 4096,
 	CONSTANTS_MAX = 1024,
@@ -452,6 +453,32 @@ static void add_interpreted_threads(struct capture *capture, struct capture_hint
 	}
 }
 
+/* How far the native stack is copied to find Lua's frames where the first copy has none. */
+static uint64_t seek_end(const struct capture *capture, const struct lua_universe *universe)
+{
+	uint64_t thread = main_thread(capture, universe), cframe = 0;
+
+	if (thread && memory_u64(snapshot_memory(capture->snapshot),
+				 thread + (uint64_t)universe->vm->layout.L_cframe, &cframe))
+		cframe &= ~(uint64_t)CFRAME_FLAGS;
+	return cframe > capture->stack_begin &&
+	       cframe - capture->stack_begin < CAPTURE_STACK_BYTES_MAX
+		? cframe + PAGE_SIZE : capture->stack_begin + SEEK_BYTES;
+}
+
+/*
+ * Where the universe does not say which of its threads runs, its frames on the native
+ * stack do. They are out of reach if native code has put much on top of them.
+ */
+static void find_running_thread(struct capture *capture, const struct image *image,
+				struct capture_hints *hints, struct lua_universe *universe)
+{
+	if (find_thread_above(capture, image, hints, universe, capture->stack_begin))
+		return;
+	extend_stack(capture, hints, seek_end(capture, universe));
+	find_thread_above(capture, image, hints, universe, capture->stack_begin);
+}
+
 static void capture_threads(struct capture *capture, const struct image *image,
 			    struct capture_hints *hints)
 {
@@ -468,8 +495,7 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		if (view->cur_L)
 			add_thread(capture, hints, view->universe, view->cur_L);
 		else if (view->universe->vm->layout.g_cur_L == LAYOUT_ABSENT)
-			find_thread_above(capture, image, hints, view->universe,
-					  capture->stack_begin);
+			find_running_thread(capture, image, hints, view->universe);
 	}
 	/* The list grows while it is followed, and each thread is followed once. */
 	for (size_t i = 0; i < capture->thread_count; i++) {

@@ -66,14 +66,17 @@ def shares(recorded):
     return below / whole, lost / whole
 
 
+def look(directory, target, *options):
+    """Stacks with their lines, the shares of them, and a dump."""
+    recorded = ljspy.record_native(directory, "-p", target.pid, seconds=1, options=["--lines", *options])
+    return recorded, *shares(recorded), ljspy.run("dump", "-p", target.pid).stdout
+
+
 @pytest.mark.parametrize("kind", TOLD)
 def test_callers_and_native_frames_are_told(kind, jit, assembly, tmp_path):
     with start(kind, jit, assembly) as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, options=["--lines"])
-        dump = ljspy.run("dump", "-p", target.pid).stdout
-    below, lost = shares(recorded)
-    assert below >= TRUE_SHARE, recorded
-    assert lost <= 1 - TRUE_SHARE, recorded
+        recorded, below, lost, dump = look(tmp_path, target)
+    assert below >= TRUE_SHARE and lost <= 1 - TRUE_SHARE, recorded
     told = sum(weight for frames, weight in recorded if re.search(TOLD[kind], ";".join(frames)))
     assert told >= 0.5 * sum(weight for _, weight in recorded), recorded
     assert re.search(rf"foo \S+untabled\.lua:{line_of('call')}\n\s+bar \S+untabled\.lua:{line_of('bar_call')}\n", dump), dump
@@ -82,11 +85,8 @@ def test_callers_and_native_frames_are_told(kind, jit, assembly, tmp_path):
 @pytest.mark.parametrize("kind", NOT_TOLD)
 def test_one_frame_is_lost_and_no_caller(kind, jit, assembly, tmp_path):
     with start(kind, jit, assembly) as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, options=["--lines"])
-        dump = ljspy.run("dump", "-p", target.pid).stdout
-    below, lost = shares(recorded)
-    assert below >= TRUE_SHARE, recorded
-    assert lost >= 0.9
+        recorded, below, lost, dump = look(tmp_path, target)
+    assert below >= TRUE_SHARE and lost >= 0.9, recorded
     assert max(sum(map(stacks.is_lost, frames)) for frames, _ in recorded) == 1, recorded
     assert f"untabled.lua:{line_of('call')}\n" in dump, dump
 
@@ -94,6 +94,5 @@ def test_one_frame_is_lost_and_no_caller(kind, jit, assembly, tmp_path):
 @pytest.mark.parametrize("view", ["all", "none"])
 def test_the_other_views_have_the_callers(view, assembly, tmp_path):
     with start("pcre", "on", assembly) as target:
-        options = ["--lines", "--native", view]
-        below, lost = shares(ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, options=options))
-    assert below >= TRUE_SHARE and lost <= 1 - TRUE_SHARE
+        recorded, below, lost, _ = look(tmp_path, target, "--native", view)
+    assert below >= TRUE_SHARE and lost <= 1 - TRUE_SHARE, recorded
