@@ -96,7 +96,7 @@ void code_rules_free(struct code_rules *code)
 
 static bool read_code(const struct code_rules *code, uint64_t address, uint8_t *bytes, size_t length)
 {
-	if (image_find(code->image, address))
+	if (!image_is_made(code->image, address))
 		return memory_read(image_text(code->image), address, bytes, length) == MEMORY_OK;
 	return memory_read(code->copy, address, bytes, length) == MEMORY_OK ||
 	       memory_read(image_live(code->image), address, bytes, length) == MEMORY_OK;
@@ -115,7 +115,7 @@ static size_t fetch(const struct code_rules *code, uint64_t pc,
 
 static void note_made(struct code_rules *code, uint64_t begin, uint64_t end)
 {
-	if (image_find(code->image, begin))
+	if (!image_is_made(code->image, begin))
 		return;
 	if (code->made.begin == code->made.end)
 		code->made.begin = begin;

@@ -27,8 +27,8 @@ void code_rules_free(struct code_rules *code);
 void code_rules_reset(struct code_rules *code);
 
 /*
- * The rules of the frame that goes on at pc; false if there are none. Code outside of
- * modules is read from the copy, or where that has none, as it is by now. What was
+ * The rules of the frame that goes on at pc; false if there are none. Code that was
+ * made at run time is read from the copy, or where that has none, as it is by now. What was
  * told of it before holds for as long as it is the same.
  */
 bool code_rules_find(struct code_rules *code, struct memory *copy, uint64_t pc,

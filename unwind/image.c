@@ -85,13 +85,18 @@ enum code_kind image_classify(const struct image *image, uint64_t pc,
 
 	if (ret_module)
 		*ret_module = module;
-	if (!module)
+	if (!module || module->made)
 		return CODE_UNKNOWN;
 	if (module->vm && pc >= module->vm->begin && pc < module->vm->end)
 		return CODE_VM;
 	if (module->vm && pc >= module->vm->ffi_call && pc < module->vm->ffi_call_end)
 		return CODE_VM_FFI_CALL;
 	return CODE_NATIVE;
+}
+
+bool image_is_made(const struct image *image, uint64_t pc)
+{
+	return image_classify(image, pc, NULL) == CODE_UNKNOWN;
 }
 
 bool image_has_unknown_vm(const struct image *image)

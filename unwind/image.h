@@ -39,6 +39,7 @@ struct module {
 	uint64_t device, inode;	/* of its file, as in /proc/PID/maps; 0 if none */
 	char *path;		/* as in /proc/PID/maps; owned by the image */
 	char *file;		/* where its file can be opened from here; NULL if nowhere */
+	bool made;			/* no ELF file: code that was made at run time, by way of a file */
 	const struct vm_code *vm;	/* NULL if none was recognised in it */
 	const struct vm_code *unknown_vm;	/* the same of one whose layout is not known: only where it is */
 	struct unwind_table unwind_table;
@@ -54,7 +55,7 @@ struct lua_universe {
 };
 
 enum code_kind {
-	CODE_UNKNOWN,		/* in no module: JIT code, or nothing at all */
+	CODE_UNKNOWN,		/* made at run time, or nothing at all */
 	CODE_NATIVE,
 	CODE_VM,		/* LuaJIT's interpreter, lj_vm_ffi_call excluded */
 	CODE_VM_FFI_CALL,
@@ -97,6 +98,9 @@ struct module *image_module(const struct image *image, size_t index);
 
 /* The module that holds the address, or NULL. */
 struct module *image_find(const struct image *image, uint64_t address);
+
+/* Is it in no module, or in one that was made: code that may change, if it is any? */
+bool image_is_made(const struct image *image, uint64_t pc);
 
 /* Is there a VM whose layout is not known; and is this its code? */
 bool image_has_unknown_vm(const struct image *image);

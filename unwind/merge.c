@@ -152,7 +152,7 @@ static void add_made_code(struct merge *merge, const struct native_frame *native
 	const struct merged_stack *stack = merge->lua.stack;
 	const struct merged_frame *last = stack->count ? &stack->frames[stack->count - 1] : NULL;
 
-	if (!last || last->kind != MERGED_NATIVE || image_find(merge->image, last->pc))
+	if (!last || last->kind != MERGED_NATIVE || !image_is_made(merge->image, last->pc))
 		add_code_of(merge, native, MERGED_NATIVE, NULL, NULL);
 }
 

@@ -220,7 +220,7 @@ static const struct function *name_uncovered(struct namer *namer, enum frame_kin
 	char name[NAME_SIZE];
 
 	function.module = module ? module_name(module) : "anon";
-	if (!function.name && module) {
+	if (!function.name && module && !module->made) {
 		name_by_offset(namer, module, pc, name);
 		function.name = name;
 	} else if (!function.name) {

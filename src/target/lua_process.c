@@ -383,6 +383,15 @@ static const struct looked_at *look_at(struct lua_process *process, const struct
 	return one;
 }
 
+/* What cannot be read is taken for a file like any other. */
+static bool begins_as_elf(const struct lua_process *process, uint64_t base)
+{
+	char magic[SELFMAG];
+
+	return memory_read(process->memory, base, magic, SELFMAG) != MEMORY_OK ||
+	       memcmp(magic, ELFMAG, SELFMAG) == 0;
+}
+
 static bool add_module(struct lua_process *process, struct module *module,
 		       const struct mapped_file *file)
 {
@@ -392,6 +401,7 @@ static bool add_module(struct lua_process *process, struct module *module,
 		.begin = file->begin,
 		.end = file->end,
 		.base = file->base,
+		.made = !begins_as_elf(process, file->base),
 		.device = file->device,
 		.inode = file->inode,
 		.path = strdup(file->path),

@@ -24,6 +24,7 @@ TOLD = {
     "ffi:walk": r"walk \[assembly\.so\];step \[assembly\.so\]",
     "c:walk": r"walk \[assembly\.so\]",
     "made:walk": r"machine code \[anon\]",
+    "file:walk": r"machine code \[memfd:made\S*\]",
     "pcre": r"pcre_exec \[libpcre\.so\S*\];.*machine code \[anon\]",
     "pcre2": r"pcre2_match_8 \[libpcre2-8\.so\S*\];.*machine code \[anon\]",
 }

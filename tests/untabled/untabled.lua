@@ -3,6 +3,7 @@
 --   ffi:NAME       a function of LIBRARY (assembly.S), through the FFI
 --   c:NAME         the same as a lua_CFunction
 --   made:NAME      machine code that is made here: NAME is a key of CODE
+--   file:NAME      the same in a file that is mapped
 --   pcre, pcre2    a pattern that PCRE's JIT has compiled
 local ffi = require("ffi")
 if arg[1] == "off" then
@@ -11,6 +12,7 @@ end
 
 ffi.cdef([[
 	void *mmap(void *, size_t, int, int, int, long);
+	int memfd_create(const char *, unsigned int), ftruncate(int, long);
 	int walk(void *), hide(void *);
 
 	typedef struct pcre pcre;
@@ -34,9 +36,13 @@ local CODE = {
 	hide = "\85\83" .. COUNT .. "\91\93\90\72\247\210\72\247\210\255\226",
 }
 
-local function make(code)
-	local READ_WRITE_EXEC, PRIVATE_ANONYMOUS = 7, 0x22
-	local at = ffi.C.mmap(nil, 4096, READ_WRITE_EXEC, PRIVATE_ANONYMOUS, -1, 0)
+local function make(code, file)
+	local READ_WRITE_EXEC, SHARED, PRIVATE_ANONYMOUS = 7, 1, 0x22
+	if file then
+		ffi.C.ftruncate(file, 4096)
+	end
+	local flags = file and SHARED or PRIVATE_ANONYMOUS
+	local at = ffi.C.mmap(nil, 4096, READ_WRITE_EXEC, flags, file or -1, 0)
 	ffi.copy(at, code, #code)
 	return ffi.cast("int (*)(void *)", at)
 end
@@ -80,8 +86,8 @@ if kind == "ffi" then
 	end
 elseif kind == "c" then
 	call = assert(package.loadlib(arg[4], name))
-elseif kind == "made" then
-	local called = make(CODE[name])
+elseif kind == "made" or kind == "file" then
+	local called = make(CODE[name], kind == "file" and ffi.C.memfd_create("made", 0) or nil)
 	call = function()
 		return called(nil)
 	end
