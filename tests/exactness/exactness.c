@@ -9,8 +9,9 @@
  * sample	COUNT times, at any time
  *
  * To be run in the folder of truth.lua. Prints one row: what was judged, how
- * much of it was lost, for which reasons, and wrong; and on stderr, where the
- * first wrong stacks were seen. Exit status 1 when there is a wrong stack.
+ * much of it was lost, for which reasons, was without the line of a Lua function,
+ * and was wrong; and on stderr, where the first of each were seen. Exit status 1
+ * when there is a wrong stack, and 2, without a row, when nothing could be judged.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,6 +38,7 @@ enum {
 	CODE_BYTES = 16,
 	ROUNDS_STEPPED = 2,
 	ROUNDS_STEPPED_LONG = 60,	/* more than are stepped through */
+	POSITION_MAX = 1000000,		/* a line of a program, rather less */
 	HANDLER_STEPS_MAX = 1000,	/* of a handler, and of the way back from it */
 };
 
@@ -63,22 +65,41 @@ struct session {
 	size_t place_count;
 };
 
+static const char *const verdict_names[VERDICT_COUNT] = {
+	[VERDICT_RIGHT] = "right",
+	[VERDICT_NO_LINE] = "no line",
+	[VERDICT_LOST] = "lost",
+	[VERDICT_WRONG] = "wrong",
+};
+
 /*---- The target ----*/
 
-/* The number in the position's slot, whichever kind of number the build uses. */
+/* Of integers, in builds that have such numbers (lj_obj.h, LJ_TISNUM). */
+static int32_t integer_tag(bool gc64)
+{
+	return gc64 ? ~13 : (int32_t)0xfffeffff;
+}
+
+/*
+ * The number in the position's slot, whichever kind of number the build uses.
+ * False if there is none.
+ */
 static bool read_position(struct session *session, int *ret_position)
 {
+	bool gc64 = session->universe->vm->layout.gc64;
 	uint64_t value;
 	double number;
 
 	if (!memory_u64(lua_process_memory(session->process), session->position_slot, &value))
 		return false;
-	if (tvalue_tag(session->universe->vm->layout.gc64, value) == ~13) {
+	if (tvalue_tag(gc64, value) == integer_tag(gc64)) {
 		*ret_position = (int32_t)value;
 		return true;
 	}
 	memcpy(&number, &value, sizeof(number));
-	*ret_position = number >= 0 && number < 1e6 ? (int)number : -1;
+	if (!(number >= 0 && number < POSITION_MAX))
+		return false;
+	*ret_position = (int)number;
 	return true;
 }
 
@@ -213,13 +234,15 @@ static int look(struct session *session, const struct registers *registers, uint
 		return -E2BIG;
 	verdict = session->in_order ? truth_follow(session->truth, position, &stack)
 				    : truth_judge(session->truth, position, &stack);
+	if (verdict == VERDICT_RIGHT && stack.unknown_lines)
+		verdict = VERDICT_NO_LINE;
 	session->judged++;
 	session->verdicts[verdict]++;
 	if (verdict == VERDICT_LOST)
 		count_lost(session, stack.lost);
 	if (verdict != VERDICT_RIGHT && is_new_place(session, at, verdict))
 		show(session, at, position, &stack,
-		     verdict == VERDICT_LOST ? stack.lost : "wrong");
+		     verdict == VERDICT_LOST ? stack.lost : verdict_names[verdict]);
 	return 0;
 }
 
@@ -312,10 +335,11 @@ static int sample(struct session *session, unsigned long count)
 
 static void print_row(const struct session *session, char *argv[])
 {
-	double judged = session->judged ? (double)session->judged : 1;
+	double judged = (double)session->judged;
 
-	printf("%-13s %-3s %8lu judged, %6lu wrong, %6lu lost (%.3f %%)", argv[3], argv[4],
-	       session->judged, session->verdicts[VERDICT_WRONG], session->verdicts[VERDICT_LOST],
+	printf("%-13s %-3s %8lu judged, %6lu wrong, %6lu without a line, %6lu lost (%.3f %%)",
+	       argv[3], argv[4], session->judged, session->verdicts[VERDICT_WRONG],
+	       session->verdicts[VERDICT_NO_LINE], session->verdicts[VERDICT_LOST],
 	       100 * (double)session->verdicts[VERDICT_LOST] / judged);
 	for (enum lost_reason i = 0; i < LOST_COUNT; i++)
 		if (session->lost[i])
@@ -346,13 +370,15 @@ int main(int argc, char *argv[])
 	if (!error)
 		error = is_sample ? sample(&session, count) : step(&session, count);
 	target_end(&session.target);
+	if (!error && session.judged == 0)
+		error = -ENODATA;
 	if (error)
 		fprintf(stderr, "exactness: %s\n", strerror(-error));
 	else
 		print_row(&session, argv);
 	for (size_t i = 0; i < session.place_count; i++)
-		fprintf(stderr, "%6lu %s at %#" PRIx64 "\n", session.places[i].count,
-			session.places[i].verdict == VERDICT_LOST ? "lost " : "wrong",
+		fprintf(stderr, "%6lu %-7s at %#" PRIx64 "\n", session.places[i].count,
+			verdict_names[session.places[i].verdict],
 			session.places[i].pc - session.universe->vm->begin);
 	finish(&session);
 	return error ? 2 : session.verdicts[VERDICT_WRONG] ? 1 : 0;

@@ -1,6 +1,8 @@
 """make exactness-builds: every program, stepped through on every build of LuaJIT
 there is in the tests: with the JIT compiler off and on, how many stacks were
-judged, how many said that a part is lost, and how many were wrong. Fails if one was.
+judged, how many said that a part is lost, how many were without a line, and how
+many were wrong. Fails if one was, if too many were without a line, or if on a build
+nothing could be judged.
 
     step_table.py EXACTNESS STEPS
 """
@@ -9,7 +11,6 @@ import concurrent.futures
 import os
 import pathlib
 import shlex
-import subprocess
 import sys
 import tempfile
 
@@ -47,10 +48,9 @@ def program(run, directory, number):
     return script
 
 
-def step(judge, luajit, name, jit, steps):
-    """How many were judged, wrong and lost."""
-    done = subprocess.run([judge, "step", luajit, name, jit, steps], cwd=exactness.HERE, capture_output=True,
-                          text=True, check=False)
+def step(luajit, name, jit, steps):
+    """How many were judged, wrong, without a line and lost."""
+    done = exactness.run("step", luajit, name, jit, steps)
     row = exactness.ROW.match(done.stdout)
     if not row:
         raise RuntimeError(f"{luajit} {name}: {done.stderr}")
@@ -60,14 +60,15 @@ def step(judge, luajit, name, jit, steps):
 
 
 def cells(totals):
-    judged, wrong, lost = totals
-    return f"{judged:,} | {wrong} | {100 * lost / judged:.2f} %"
+    judged, wrong, no_line, lost = totals
+    return f"{judged:,} | {wrong} | {no_line} | {100 * lost / judged:.2f} %"
 
 
 def main():
-    judge, steps = sys.argv[1:]
-    judged = wrong = 0
-    print("| build | off: stacks | wrong | lost | on: stacks | wrong | lost |\n|---|---|---|---|---|---|---|")
+    exactness.EXACTNESS, steps = sys.argv[1:]
+    judged = wrong = no_line = 0
+    print("| build | off: stacks | wrong | no line | lost | on: stacks | wrong | no line | lost |")
+    print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as directory, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for number, build in enumerate(luajits()):
             try:
@@ -79,13 +80,14 @@ def main():
             names = [name for name in exactness.PROGRAMS if name not in WITH_FFI or has_ffi(build)]
             row = []
             for jit in ("off", "on") if run.jit else ("off",):
-                counts = pool.map(lambda name: step(judge, luajit, name, jit, steps), names)
+                counts = pool.map(lambda name: step(luajit, name, jit, steps), names)
                 row.append([sum(column) for column in zip(*counts)])
             judged += sum(totals[0] for totals in row)
             wrong += sum(totals[1] for totals in row)
-            print(f"| {build} | {' | '.join(map(cells, row))}{'' if run.jit else ' | | |'} |", flush=True)
-    print(f"{judged:,} stacks, {wrong} wrong")
-    sys.exit(wrong > 0)
+            no_line += sum(totals[2] for totals in row)
+            print(f"| {build} | {' | '.join(map(cells, row))}{'' if run.jit else ' | | | |'} |", flush=True)
+    print(f"{judged:,} stacks, {wrong} wrong, {no_line} without a line")
+    sys.exit(judged == 0 or wrong > 0 or no_line * 100 > judged * exactness.NO_LINE_PERCENT)
 
 
 main()

@@ -1,12 +1,12 @@
 """make exactness: of every program, on every build, with every setting of the
 compiler, how many stacks were judged, how many were lost and for which reasons,
-and how many were wrong. Fails if one was.
+how many were without a line, and how many were wrong. Fails if one was, or if too
+many were without a line.
 
     table.py EXACTNESS SAMPLES
 """
 
 import pathlib
-import subprocess
 import sys
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
@@ -23,8 +23,8 @@ BUILDS = {
 
 
 def main():
-    judge, samples = sys.argv[1:]
-    judged = wrong = 0
+    exactness.EXACTNESS, samples = sys.argv[1:]
+    judged = wrong = no_line = 0
     summary = []
     for build, luajit in BUILDS.items():
         for setting, parameters in {"off": None, **exactness.SETTINGS}.items():
@@ -32,8 +32,7 @@ def main():
             cells = {}
             for program in exactness.PROGRAMS:
                 jit = "off" if parameters is None else "on"
-                argv = [judge, "sample", luajit, program, jit, samples, *(parameters or ())]
-                done = subprocess.run(argv, cwd=exactness.HERE, capture_output=True, text=True, check=False)
+                done = exactness.run("sample", luajit, program, jit, samples, parameters or ())
                 row = exactness.ROW.match(done.stdout)
                 if not row:
                     sys.exit(f"{program}: {done.stderr}")
@@ -41,15 +40,16 @@ def main():
                 cells[program] = [int(number) for number in row.groups()]
             judged += sum(cell[0] for cell in cells.values())
             wrong += sum(cell[1] for cell in cells.values())
-            most = max(cells, key=lambda program: cells[program][2] / cells[program][0])
+            no_line += sum(cell[2] for cell in cells.values())
+            most = max(cells, key=lambda program: cells[program][3] / cells[program][0])
             totals = [sum(column) for column in zip(*cells.values())]
             summary.append(
-                f"| {build} | {'off' if parameters is None else setting} | {totals[0]:,} | {totals[1]} "
-                f"| {100 * totals[2] / totals[0]:.2f} % | {100 * cells[most][2] / cells[most][0]:.2f} % ({most}) |")
-    print("| build | compiler | stacks | wrong | lost | most lost of one program |\n|---|---|---|---|---|---|")
+                f"| {build} | {'off' if parameters is None else setting} | {totals[0]:,} | {totals[1]} | {totals[2]} "
+                f"| {100 * totals[3] / totals[0]:.2f} % | {100 * cells[most][3] / cells[most][0]:.2f} % ({most}) |")
+    print("| build | compiler | stacks | wrong | no line | lost | most lost of one program |\n|---|---|---|---|---|---|---|")
     print(*summary, sep="\n")
-    print(f"{judged} stacks, {wrong} wrong")
-    sys.exit(wrong > 0)
+    print(f"{judged} stacks, {wrong} wrong, {no_line} without a line")
+    sys.exit(wrong > 0 or no_line * 100 > judged * exactness.NO_LINE_PERCENT)
 
 
 main()

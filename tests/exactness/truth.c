@@ -77,15 +77,18 @@ bool stack_text_fill(struct stack_text *stack, const struct frame *frames, size_
 	stack->count = 0;
 	stack->compiled = false;
 	stack->lost = NULL;
+	stack->unknown_lines = 0;
 	for (size_t i = count; i-- > 0;) {
 		const struct function *function = frames[i].function;
 		char text[512];
 
 		stack->compiled |= frames[i].compiled;
 		if (function->kind == FRAME_LUA) {
-			/* Where the line is not known, it does not claim to. */
-			snprintf(text, sizeof(text),
-				 frames[i].certainty == CERTAINTY_FUNCTION ? "%s:%u:?" : "%s:%u:%u",
+			bool is_unknown = frames[i].certainty == CERTAINTY_FUNCTION;
+
+			/* Where the line is not known, it does not claim to: that is counted. */
+			stack->unknown_lines += is_unknown;
+			snprintf(text, sizeof(text), is_unknown ? "%s:%u:?" : "%s:%u:%u",
 				 function->file + (function->file[0] == '@'),
 				 function->firstline, frames[i].line);
 		} else if (function->kind == FRAME_LOST) {

@@ -30,6 +30,7 @@ struct stack_text {
 	bool compiled;		/* a frame runs as machine code */
 	const char *lost;	/* the reason of the first lost frame, or NULL */
 	size_t lost_at;		/* its index */
+	size_t unknown_lines;	/* of Lua frames: so many say no line */
 	char text[STACK_TEXT_MAX];
 };
 
@@ -41,6 +42,7 @@ void stack_text_print(FILE *file, const struct stack_text *stack);
 
 enum verdict {
 	VERDICT_RIGHT,
+	VERDICT_NO_LINE,	/* right, as far as it goes: a line of it is not known */
 	VERDICT_LOST,	/* it says so itself, and what it knows is right */
 	VERDICT_WRONG,
 	VERDICT_COUNT
