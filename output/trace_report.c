@@ -108,10 +108,11 @@ void trace_vm_find_parents(struct trace_vm *vm)
 {
 	for (size_t i = 0; i < vm->row_count; i++) {
 		const struct trace_summary *trace = &vm->rows[i].trace;
-		struct trace_row *next = trace->linktype == TRACE_LINK_STITCH && trace->link
+		struct trace_row *next = trace->linktype == TRACE_LINK_STITCH
 						 ? find_row(vm, trace->link) : NULL;
 
-		if (next && next->trace.kind == TRACE_STITCHED)
+		/* One that leads to itself has given up having a trace stitched on (lj_trace.c, trace_abort). */
+		if (next && next->trace.kind == TRACE_STITCHED && trace->link != trace->number)
 			next->trace.parent = trace->number;
 	}
 }

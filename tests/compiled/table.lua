@@ -2,6 +2,14 @@
 -- jit.util knows of each trace, says "ready" and waits for a line; then it
 -- spends its time in one loop until it is killed.
 local util = require("jit.util")
+local parents = {}
+local function note(what, number, _, _, parent)
+	if what == "start" then
+		parents[number] = parent
+	end
+end
+jit.off(note)
+jit.attach(note, "trace")
 jit.opt.start("hotloop=3", "hotexit=2", "maxmcode=256")
 
 local function branches(n)
@@ -22,6 +30,19 @@ local function stitched(n)
 		time = time + os.clock()
 	end
 	return time
+end
+
+-- What comes after the second call cannot be compiled: no trace is stitched on to the first one's.
+local function given_up(n)
+	local made
+	for i = 1, n do
+		local time = os.clock()
+		time = time + os.time()
+		made = function()
+			return time + i
+		end
+	end
+	return made
 end
 
 local function fib(n)
@@ -58,19 +79,21 @@ end
 for _ = 1, 100 do
 	branches(100)
 	stitched(10)
+	given_up(10)
 	fib(10)
 	down(50)
 end
 closures(400000)
 hot()
 jit.off()
+jit.attach(note)
 
 for number = 1, 1000 do
 	local info = util.traceinfo(number)
 	if info then
 		local mcode, address = util.tracemc(number)
 		print(number, info.link, info.linktype, info.nexit, info.nins, mcode and #mcode or 0,
-			string.format("0x%x", address % 2 ^ 47))
+			string.format("0x%x", address % 2 ^ 47), parents[number] or 0)
 	end
 end
 io.write("ready\n")

@@ -37,10 +37,11 @@ def test_the_table_is_what_the_vm_says(parked):
     assert process["samples"] == 0 and vm["complete"] and vm["jit"]
     assert {trace["number"] for trace in vm["traces"]} == set(parked.truth)
     for trace in vm["traces"]:
-        link, linktype, exits, instructions, mcode_bytes, mcode = parked.truth[trace["number"]]
+        link, linktype, exits, instructions, mcode_bytes, mcode, parent = parked.truth[trace["number"]]
         assert (trace["link"] or 0, trace["linktype"]) == (int(link), linktype)
         assert (trace["snapshots"], trace["instructions"]) == (int(exits), int(instructions))
         assert (trace["mcode_bytes"], trace["mcode"]) == (int(mcode_bytes), mcode)
+        assert (trace["parent"] or 0) == int(parent)
     kinds = {trace["kind"] for trace in vm["traces"]}
     assert kinds == {"root", "side", "stitch"}
     numbers = {trace["number"]: trace for trace in vm["traces"]}
@@ -52,6 +53,8 @@ def test_the_table_is_what_the_vm_says(parked):
             assert trace["root"] == (parent["root"] or parent["number"])
         if trace["kind"] == "stitch":
             assert (parent["linktype"], parent["link"]) == ("stitch", trace["number"])
+    # A stitched trace that leads to itself is one that nothing could be stitched on to.
+    assert any(trace["kind"] == "stitch" and trace["link"] == trace["number"] for trace in vm["traces"])
     assert vm["mcode_bytes"]["used"] == sum(trace["mcode_bytes"] for trace in vm["traces"])
     assert vm["mcode_bytes"]["used"] <= vm["mcode_bytes"]["allocated"] <= vm["mcode_bytes"]["maximum"] == 256 << 10
 
