@@ -87,9 +87,21 @@ static bool move_down(struct lua_walk *walk, uint64_t link, uint64_t pc)
 	return true;
 }
 
+/* To the frame that a continuation frame's result is for. After a tail call or in C code there is no position. */
+static bool move_to_continuation(struct lua_walk *walk, uint64_t link, uint64_t *ret_continuation)
+{
+	uint64_t contpc;
+
+	if (!load_contpc(walk, &contpc, ret_continuation))
+		return false;
+	if (*ret_continuation == CONT_TAILCALL || *ret_continuation == CONT_FFI_CALLBACK)
+		contpc = BYTECODE_SIZE;
+	return move_down(walk, link, contpc - BYTECODE_SIZE);
+}
+
 enum lua_step lua_walk_step(struct lua_walk *walk)
 {
-	uint64_t link, contpc, continuation;
+	uint64_t link, continuation;
 
 	if (lua_walk_is_done(walk))
 		return LUA_STEP_BOTTOM;
@@ -116,9 +128,7 @@ enum lua_step lua_walk_step(struct lua_walk *walk)
 	case FRAME_PCALLH:
 		return move_down(walk, link, 0) ? LUA_STEP_PROTECTED : LUA_STEP_BROKEN;
 	case FRAME_CONT:
-		if (!load_contpc(walk, &contpc, &continuation))
-			return LUA_STEP_BROKEN;
-		if (!move_down(walk, link, continuation == CONT_TAILCALL ? 0 : contpc - BYTECODE_SIZE))
+		if (!move_to_continuation(walk, link, &continuation))
 			return LUA_STEP_BROKEN;
 		return continuation == CONT_FFI_CALLBACK ? LUA_STEP_FROM_C : LUA_STEP_METAMETHOD;
 	default:
@@ -130,7 +140,7 @@ bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *o
 			  uint64_t base, uint64_t pc, struct lua_walk *ret_walk)
 {
 	struct lua_walk walk = { .thread = thread, .objects = objects, .base = base };
-	uint64_t link;
+	uint64_t link, continuation;
 
 	if ((pc & FRAME_LUA_MASK) == 0)
 		return find_lua_caller(&walk, pc, ret_walk);
@@ -138,7 +148,8 @@ bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *o
 	if (lua_thread_link(thread, base, &link) && (link & ~(uint64_t)FRAME_TYPE_P) ==
 						    (pc & ~(uint64_t)FRAME_TYPE_P))
 		pc = link;
-	if (!move_down(&walk, pc, 0))
+	if ((pc & FRAME_TYPE_P) == FRAME_CONT ? !move_to_continuation(&walk, pc, &continuation)
+					      : !move_down(&walk, pc, 0))
 		return false;
 	if ((pc & FRAME_TYPE_P) == FRAME_VARG) {
 		if (!lua_thread_link(thread, walk.base, &link) || (link & FRAME_LUA_MASK) != 0)

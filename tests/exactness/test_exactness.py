@@ -30,7 +30,7 @@ LOST_SAMPLES = 8
 # And how many may leave out the line of a Lua function: a builtin that has put another function
 # in its own place has not entered it yet.
 NO_LINE_PERCENT = 0.1
-NO_LINE_SAMPLES = 2
+NO_LINE_SAMPLES = 3
 
 # What the judge prints: how many were judged, wrong, without a line and lost.
 ROW = re.compile(r"\S+ +\S+ +(\d+) judged, +(\d+) wrong, +(\d+) without a line, +(\d+) lost")
