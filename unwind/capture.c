@@ -520,6 +520,7 @@ static void capture_request(struct capture *capture, const struct image *image,
 {
 	const struct request_layout *layout = image_request_layout(image);
 	const struct lua_thread *innermost = NULL;
+	struct request_context context;
 
 	capture->request_context = 0;
 	capture->has_request_context = false;
@@ -532,8 +533,9 @@ static void capture_request(struct capture *capture, const struct image *image,
 	if (!innermost || !layout->known || innermost->layout->L_exdata < 0)
 		return;
 	capture->has_request_context = true;
-	capture->request_context = request_context(snapshot_memory(capture->snapshot), layout,
-						   innermost->exdata, hints->request);
+	if (request_context(snapshot_memory(capture->snapshot), layout, innermost->exdata, hints->request,
+			    &context))
+		capture->request_context = context.phase;
 }
 
 /* The captured thread at the address, added if it is not there yet; NULL if there is none. */

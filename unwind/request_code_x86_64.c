@@ -114,6 +114,17 @@ static void follow(struct state *state, const cs_insn *insn)
 		state->meaning[number] = meaning;
 }
 
+static bool open_decoder(csh *ret_capstone, cs_insn **ret_insn)
+{
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, ret_capstone) != CS_ERR_OK)
+		return false;
+	cs_option(*ret_capstone, CS_OPT_DETAIL, CS_OPT_ON);
+	*ret_insn = cs_malloc(*ret_capstone);
+	if (!*ret_insn)
+		cs_close(ret_capstone);
+	return *ret_insn;
+}
+
 /*
  * Follow the code; where it returns without a result, from where its last
  * conditional jump leads, once.
@@ -158,14 +169,71 @@ bool request_code_read(const uint8_t *code, size_t length, uint64_t address,
 	cs_insn *insn;
 	csh capstone;
 
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &capstone) != CS_ERR_OK)
+	if (!open_decoder(&capstone, &insn))
 		return false;
-	cs_option(capstone, CS_OPT_DETAIL, CS_OPT_ON);
-	insn = cs_malloc(capstone);
-	if (insn) {
-		found = run(capstone, insn, code, length, address, ret_code);
-		cs_free(insn, 1);
+	found = run(capstone, insn, code, length, address, ret_code);
+	cs_free(insn, 1);
+	cs_close(&capstone);
+	return found;
+}
+
+/* A member of the request: 8 bytes at a fixed offset from the first argument. */
+static bool is_member(const struct state *state, const cs_x86_op *operand)
+{
+	return operand->type == X86_OP_MEM && operand->size == sizeof(uint64_t) &&
+	       operand->mem.index == X86_REG_INVALID &&
+	       meaning_of(state, operand->mem.base) == REQUEST &&
+	       operand->mem.disp > 0 && operand->mem.disp < INT16_MAX;
+}
+
+/*
+ * The connection is the first member that is loaded; main is compared with the
+ * request, in memory or loaded, whichever way the code branches before.
+ */
+static bool find_main(csh capstone, cs_insn *insn, const uint8_t *code, size_t length, uint64_t address,
+		      int32_t *ret_connection, int32_t *ret_main)
+{
+	struct state state = { .meaning = { [7] = REQUEST } };
+	int32_t connection = 0, loaded = 0;
+
+	while (cs_disasm_iter(capstone, &code, &length, &address, insn)) {
+		const cs_x86 *x86 = &insn->detail->x86;
+		const cs_x86_op *first = &x86->operands[0], *second = &x86->operands[1];
+		bool is_compared = insn->id == X86_INS_CMP && connection;
+
+		if (is_compared && (is_member(&state, first) || is_member(&state, second)))
+			loaded = (int32_t)(is_member(&state, first) ? first : second)->mem.disp;
+		else if (is_compared)
+			is_compared = loaded && first->type == X86_OP_REG && second->type == X86_OP_REG &&
+				      (meaning_of(&state, first->reg) == REQUEST ||
+				       meaning_of(&state, second->reg) == REQUEST);
+		if (is_compared) {
+			*ret_connection = connection;
+			*ret_main = loaded;
+			return true;
+		}
+		if (insn->id == X86_INS_MOV && x86->op_count == 2 && is_member(&state, second)) {
+			if (connection)
+				loaded = (int32_t)second->mem.disp;
+			else
+				connection = (int32_t)second->mem.disp;
+		}
+		follow(&state, insn);
 	}
+	return false;
+}
+
+bool request_code_read_main(const uint8_t *code, size_t length, uint64_t address,
+			    int32_t *ret_connection, int32_t *ret_main)
+{
+	bool found = false;
+	cs_insn *insn;
+	csh capstone;
+
+	if (!open_decoder(&capstone, &insn))
+		return false;
+	found = find_main(capstone, insn, code, length, address, ret_connection, ret_main);
+	cs_free(insn, 1);
 	cs_close(&capstone);
 	return found;
 }

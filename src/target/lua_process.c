@@ -887,19 +887,26 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }
 
-/* The requests that the coroutines work for, while nothing runs. */
+/* The requests that the coroutines work for, while nothing runs; of those that have ended they say nothing. */
 static void capture_requests(struct lua_process *process)
 {
 	const struct request_layout *layout = image_request_layout(process->image);
 	struct memory_range ranges[REQUEST_RANGES];
+	struct request_coroutines coroutines;
 
+	request_coroutines_begin(&coroutines);
 	for (size_t i = 0; layout->known && i < process->capture.thread_count; i++) {
 		struct lua_thread *thread = &process->capture.threads[i];
+		struct request_context context;
 
 		if (thread->layout->L_exdata < 0)
 			continue;
 		thread->has_request_context = true;
-		thread->request_context = request_context(process->memory, layout, thread->exdata, ranges);
+		thread->request_context = 0;
+		if (request_context(process->memory, layout, thread->exdata, ranges, &context) &&
+		    request_has_coroutine(process->memory, layout, &context, thread->address, thread->exdata2,
+					  &coroutines))
+			thread->request_context = context.phase;
 	}
 }
 

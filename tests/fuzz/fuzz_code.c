@@ -57,9 +57,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct vm_code_evidence evidence;
 	struct request_code request;
+	int32_t connection, main;
 
 	vm_code_x86_64_read(data, size, ADDRESS, &evidence);
 	request_code_read(data, size, ADDRESS, &request);
 	read_frames(data, size);
+	request_code_read_main(data, size, ADDRESS, &connection, &main);
 	return 0;
 }

@@ -133,6 +133,19 @@ def take_images(build):
                         luajit, HERE / "seeds.lua", "on"], check=True)
 
 
+def request():
+    """A request of nginx with its connection, the module's context and a coroutine, as fuzz_request.c has them."""
+    words, at = [0] * 64, 0x400000
+    request, contexts, connection, context, part, coctx, L = (at + 8 * n for n in (0, 4, 6, 8, 20, 32, 44))
+    words[0:4] = 0x50545448, connection, contexts, request
+    words[5], words[6] = context, request
+    words[8:12] = 0, request, part, 0
+    words[20:27] = 0, coctx, 1, 0, 24, 4, 0
+    words[32:35] = 0, L, at + 8 * 11  # made by the first coroutine, whose context is in the request's
+    offsets = (0, L - at, coctx - at)
+    return struct.pack("<3H64Q", *offsets, *words)
+
+
 def seeds(build):
     """Pairs of target and bytes."""
     library = [compiled(LIBRARY, "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id", *more)
@@ -154,6 +167,7 @@ def seeds(build):
         yield "proc", bytes([number]) + pathlib.Path(f"/proc/self/{file}").read_bytes()[:4000]
     for call in ("running\n", "-1 0x7ffe611a7138 0x55cfe33ad292\n", "7 0x1 0x2 0x3 0x4 0x5 0x6 0x7ffe 0x7f35\n"):
         yield "proc", b"\5" + call.encode()
+    yield "request", request()
     for file in library:
         code = re.search(rb"\xe8....", file, re.DOTALL)
         for target in ("elf", "symbols"):
