@@ -303,6 +303,34 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 	return &capture->threads[capture->thread_count++];
 }
 
+struct page_view {
+	uint64_t address;
+	size_t length;
+	const uint8_t *bytes;	/* NULL if it is not in one piece */
+};
+
+/*
+ * May the word of the copied stack be a thread's address? Most are not, and to look at
+ * the copy in place tells it at a tenth of the cost. *page is what was looked at last.
+ */
+static bool may_be_thread(const struct capture *capture, const struct layout *layout, uint64_t address,
+			  struct page_view *page)
+{
+	uint64_t begin = address & ~(uint64_t)(PAGE_SIZE - 1), word;
+
+	if (address - page->address >= page->length) {
+		if (begin < capture->stack_begin)
+			begin = capture->stack_begin;
+		page->address = begin;
+		page->length = PAGE_SIZE - begin % PAGE_SIZE;
+		page->bytes = snapshot_view(capture->snapshot, begin, page->length);
+	}
+	if (!page->bytes)
+		return true;
+	word = load_bytes(page->bytes, (int32_t)(address - page->address), layout_ref_size(layout));
+	return word >= PAGE_SIZE && may_be_object(layout->gc64, word);
+}
+
 /*
  * The thread whose innermost C frame is the next one further up the native
  * stack. The frame holds the thread in its SAVE_L, and the thread the frame.
@@ -313,32 +341,23 @@ static const struct lua_thread *find_thread_above(struct capture *capture,
 						  struct lua_universe *universe, uint64_t above)
 {
 	const struct layout *layout = &universe->vm->layout;
+	struct page_view page = { 0 };
 
 	for (uint64_t cframe = next_cframe(above);
 	     in_stack(capture, cframe, (size_t)layout->CFRAME_size); cframe += VM_FRAME_ALIGNMENT) {
 		const struct lua_thread *thread;
 		uint64_t address;
 
-		if (!vm_frame_is_plausible(image, layout, snapshot_memory(capture->snapshot),
+		if (!may_be_thread(capture, layout, cframe + (uint64_t)layout->CFRAME_L, &page) ||
+		    !vm_frame_is_plausible(image, layout, snapshot_memory(capture->snapshot),
 					   cframe, &address))
 			continue;
 		thread = add_thread(capture, hints, universe, address);
 		if (thread && thread->cframe == cframe)
 			return thread;
+		page.length = 0;	/* what is read may move the copy */
 	}
 	return NULL;
-}
-
-static uint64_t main_thread(const struct capture *capture, const struct lua_universe *universe)
-{
-	const struct layout *layout = &universe->vm->layout;
-	uint64_t address = 0;
-
-	if (memory_read(snapshot_memory(capture->snapshot),
-			universe->g + (uint64_t)layout->g_mainthref, &address,
-			layout_ref_size(layout)) != MEMORY_OK)
-		return 0;
-	return address;
 }
 
 /* Follow a thread's C frames outwards, and those of the threads that resumed it: how far they reach. */
@@ -368,16 +387,13 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 		}
 		if (!stack_word(capture, end - sizeof(uint64_t), &return_address))
 			return;
-		/* A main thread is never resumed: what called it is not a coroutine's affair. */
-		if (thread->address == main_thread(capture, thread->universe))
-			return;
 		if (image_classify(image, return_address, NULL) == CODE_VM) {
 			if (!vm_frame_thread(layout, snapshot_memory(capture->snapshot), end, &resumer))
 				return;
 			thread = add_thread(capture, hints, thread->universe, resumer);
 			cframe = end;
 		} else {
-			/* C resumed it: a Lua thread's frame may come further up. */
+			/* C resumed it, or called the main thread: another thread's frame may come further up. */
 			thread = find_thread_above(capture, image, hints, thread->universe, end);
 			cframe = thread ? thread->cframe : 0;
 		}

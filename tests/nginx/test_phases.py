@@ -232,3 +232,12 @@ def test_threads_of_a_request_are_above_what_they_run_for(nginx, tmp_path):
     for line in folded.read_text().splitlines():
         if ";work init_by_lua(" in line:
             assert ";child coroutine [lua-nginx-module];" in line
+
+
+def test_filters_are_above_what_prints(nginx, tmp_path):
+    """They run in the main thread, which is called by C code in the coroutine of the request."""
+    folded = record_under_load(nginx, "/phases", tmp_path / "filters.folded", seconds=3)
+    samples = [sample.frames for sample in stacks.parse_folded(folded.read_text())]
+    inside = [frames for frames in samples if any("main chunk header_filter_by_lua(" in frame for frame in frames)]
+    wrong = [frames for frames in inside if not any("main chunk content_by_lua(" in frame for frame in frames)]
+    assert len(inside) > 0 and not wrong, wrong
