@@ -27,6 +27,7 @@ struct code_piece {
 	uint32_t low_snapshot, high_snapshot;	/* it surely belongs to one of these */
 	uint32_t lowered;		/* so often jit_base has been lowered before it (IR_RETF) */
 	bool is_quick;			/* takes no time of its own; only what is before it leads to it */
+	bool is_after_slow;		/* what is before it takes far longer, and alone leads to it */
 	bool base_is_moved;		/* the trace links to a higher frame, and jit_base says so already */
 };
 

@@ -524,6 +524,17 @@ static int fit_together(const struct machine *machine)
 	return before->calls || before->exits ? FIT_AFTER_CALL : 0;
 }
 
+/* Does the machine instruction compute once more what the one before it has computed, if both belong to this one? */
+static bool repeats(const struct block *block, const struct machine *machine, uint32_t ref)
+{
+	const struct trace_instruction *ins = &block->ir[ref - TRACE_REF_BASE];
+	const struct machine *before = machine - 1;
+
+	return (ins->op == IR_ADD || ins->op == IR_SUB || ins->op == IR_MUL || ins->op == IR_DIV) &&
+	       machine->id == before->id && machine->written == before->written &&
+	       machine->written == ins->reg && is_typical(ins, machine->id);
+}
+
 /*
  * scores[] of the last machine instruction: of the best assignment in which
  * it belongs to each IR instruction of its bounds; from[]: what the one
@@ -551,17 +562,19 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 			uint32_t best = low, at = low;
 
 			for (ref = machine->low; ref < machine->high; ref++) {
-				int32_t score;
+				int32_t score, again = stay;
 
+				if (i > 0 && repeats(block, machine, ref))
+					again += FIT_NEVER;
 				for (; at < high && at < ref; at++)
 					if (scores[at - TRACE_REF_BASE] >= scores[best - TRACE_REF_BASE])
 						best = at;
 				from[rows[i] + ref - machine->low] = best;
 				score = scores[best - TRACE_REF_BASE];
 				if (ref >= low && ref < high &&
-				    scores[ref - TRACE_REF_BASE] + stay >= score) {
+				    scores[ref - TRACE_REF_BASE] + again >= score) {
 					from[rows[i] + ref - machine->low] = ref;
-					score = scores[ref - TRACE_REF_BASE] + stay;
+					score = scores[ref - TRACE_REF_BASE] + again;
 				}
 				next[ref - TRACE_REF_BASE] = score +
 					fit(block, machine, ref);
@@ -665,6 +678,13 @@ static bool load_ir(struct block *block)
 	return true;
 }
 
+/* Does it take a dozen cycles and more, which nothing that is behind it can be done in? */
+static bool is_slow(unsigned id)
+{
+	return id == X86_INS_DIVSD || id == X86_INS_DIVSS || id == X86_INS_SQRTSD || id == X86_INS_SQRTSS ||
+	       id == X86_INS_DIV || id == X86_INS_IDIV;
+}
+
 bool trace_code_align(struct trace_code *code, const struct trace *trace,
 		      const struct layout *layout, const uint8_t *bytes,
 		      trace_exit_number exit_number, const void *context)
@@ -689,6 +709,9 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 
 		code->count = block.count;
 		for (size_t i = 0; i < block.count; i++) {
+			bool is_followed = i > 0 && block.machine[i - 1].id != X86_INS_JMP &&
+					   !block.machine[i].jumped_to;
+
 			if (i >= 2 && lowers_base(&block, i - 2))
 				lowered++;
 			code->pieces[i] = (struct code_piece){
@@ -697,9 +720,8 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace,
 				.low_snapshot = block.machine[i].low_snapshot,
 				.high_snapshot = block.machine[i].high_snapshot,
 				.lowered = lowered,
-				.is_quick = i > 0 && block.machine[i].is_quick &&
-					    block.machine[i - 1].id != X86_INS_JMP &&
-					    !block.machine[i].jumped_to,
+				.is_quick = is_followed && block.machine[i].is_quick,
+				.is_after_slow = is_followed && is_slow(block.machine[i - 1].id),
 				.base_is_moved = i >= moved_from,
 			};
 		}

@@ -13,6 +13,7 @@ struct row {
 	uint32_t point;		/* of the path, if that is known */
 	uint16_t certain;	/* so many frames, from the start frame on, are */
 	bool is_quick;		/* as code_piece.is_quick */
+	bool is_after_slow;	/* as code_piece.is_after_slow */
 	bool base_is_moved;
 	bool base_is_unknown;	/* jit_base is of another frame than the point's start frame */
 };
@@ -206,6 +207,7 @@ static void keep_snapshots(struct trace_table *table, const struct trace *trace,
 			.offset = piece->offset,
 			.snapshot = snapshot,
 			.is_quick = piece->is_quick,
+			.is_after_slow = piece->is_after_slow,
 			.base_is_moved = piece->base_is_moved,
 			.base_is_unknown = !is_counted || piece->lowered != lowered,
 		};
@@ -302,35 +304,71 @@ static const struct row *find_row(const struct trace_table *table, uint32_t offs
 /*
  * A processor that is interrupted while it waits for an instruction finishes
  * that, and names the next. If that takes no time, it was the one before that
- * took it, so the line is taken from there, if all else is equal. (What has
- * called is named by a byte within the call instead.)
+ * took it, so the line is taken from there, if all else is equal; after a division
+ * or root it is so, whatever the next does. (What has called is named by a byte
+ * within the call instead.)
  */
 static const struct row *waited_for(const struct trace_table *table, const struct row *row,
 				    uint32_t offset)
 {
 	const struct row *before = row - 1;
 
-	if (row->offset != offset || !row->is_quick || before->base_is_unknown ||
-	    row->base_is_unknown || before->base_is_moved != row->base_is_moved ||
-	    before->certain != row->certain || before->snapshot != row->snapshot ||
+	if (row->offset != offset || !(row->is_quick || row->is_after_slow) || before->base_is_unknown ||
+	    row->base_is_unknown || before->base_is_moved != row->base_is_moved)
+		return row;
+	if (row->is_after_slow)
+		return table->points[before->point].lowered == table->points[row->point].lowered ? before : row;
+	if (before->certain != row->certain || before->snapshot != row->snapshot ||
 	    table->points[before->point].frame != table->points[row->point].frame)
 		return row;
 	return before;
+}
+
+static size_t depth_of(const struct trace_table *table, int32_t frame)
+{
+	size_t depth = 0;
+
+	for (; frame >= 0 && depth < DEPTH_MAX; frame = table->frames[frame].up)
+		depth++;
+	return depth;
+}
+
+/* On how many frames, from the start frame on, do two points of a path agree for sure? */
+static size_t common_frames(const struct trace_table *table, uint32_t a, uint32_t b)
+{
+	int32_t one = table->points[a].frame, other = table->points[b].frame;
+	size_t depth = depth_of(table, one), other_depth = depth_of(table, other);
+
+	for (; depth > other_depth; depth--)
+		one = table->frames[one].up;
+	for (; other_depth > depth; other_depth--)
+		other = table->frames[other].up;
+	for (; one != other; depth--) {
+		one = table->frames[one].up;
+		other = table->frames[other].up;
+	}
+	/* In the innermost of them, the points are at different places. */
+	return depth ? depth - 1 : 0;
 }
 
 size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 			  struct trace_frame *ret_frames, size_t max)
 {
 	const struct row *row = find_row(table, offset), *waited;
-	bool called_by_continuation = false, is_from_before;
-	size_t count = 0;
+	bool called_by_continuation = false;
+	size_t count = 0, certain;
 	int32_t at;
 	uint64_t pc;
 
 	if (!row || !table->has_path || row->base_is_unknown)
 		return 0;
 	waited = waited_for(table, row, offset);
-	is_from_before = waited->point != row->point;
+	certain = waited->certain < row->certain ? waited->certain : row->certain;
+	if (waited->point != row->point) {
+		size_t common = common_frames(table, waited->point, row->point);
+
+		certain = common < certain ? common : certain;
+	}
 	row = waited;
 	at = table->points[row->point].frame;
 	pc = table->points[row->point].pc;
@@ -352,7 +390,7 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 		at = frame->up;
 	}
 	for (size_t i = 0; i < count; i++)
-		ret_frames[i].is_near = count - i > row->certain || (i == 0 && is_from_before);
+		ret_frames[i].is_near = count - i > certain;
 	return count;
 }
 
