@@ -32,6 +32,7 @@ struct vm_code {
 	 * bytecode numbering.
 	 */
 	bool traces_open, bytecode_open;
+	bool confirmed;		/* by a state's objects, or not to be held against them */
 };
 
 enum recognise_status {
@@ -76,6 +77,9 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, u
 size_t recognise_states(struct memory *memory, const struct vm_code *vm,
 			uint64_t range_begin, uint64_t range_end,
 			uint64_t *ret_g, size_t max);
+
+/* Would the search find a state at g? */
+bool recognise_finds_state(struct memory *memory, const struct vm_code *vm, uint64_t g);
 
 /* Is there still a state at g, and not one that is being closed? */
 bool recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_t g);

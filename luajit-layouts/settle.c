@@ -156,6 +156,7 @@ enum recognise_status recognise_settle(struct memory *memory, struct vm_code *vm
 	if (!settle_thread(&inquiry, g, &settled) || !settle_bytecode(&inquiry, g, &settled) ||
 	    !settle_traces(&inquiry, g, &settled) || !confirm(&inquiry, g, &settled))
 		return RECOGNISE_UNKNOWN_LAYOUT;
+	settled.confirmed = true;
 	*vm = settled;
 	return RECOGNISE_OK;
 }

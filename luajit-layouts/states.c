@@ -145,7 +145,7 @@ static bool is_closing(struct memory *memory, const struct layout *layout, uint6
 	       (currentwhite & GC_WHITES) == GC_WHITES;
 }
 
-bool recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_t g)
+bool recognise_finds_state(struct memory *memory, const struct vm_code *vm, uint64_t g)
 {
 	const struct search search = { .memory = memory, .vm = vm };
 	const struct layout *layout = &vm->layout;
@@ -155,5 +155,10 @@ bool recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_
 	return read_reference(&search, g + (uint64_t)layout->g_mainthref, &L) &&
 	       memory_read(memory, L + (uint64_t)layout->GChead_gct, &gct, sizeof(gct)) == MEMORY_OK &&
 	       gct == GCT_THREAD && read_reference(&search, L + (uint64_t)layout->L_glref, &back) &&
-	       back == g && is_state(&search, L, g) && !is_closing(memory, layout, g);
+	       back == g && is_state(&search, L, g);
+}
+
+bool recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_t g)
+{
+	return recognise_finds_state(memory, vm, g) && !is_closing(memory, &vm->layout, g);
 }

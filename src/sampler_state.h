@@ -97,6 +97,8 @@ struct target {
 	uint64_t accounted_ns;		/* the weight of all its samples */
 	uint64_t look_at_ns;		/* when to look for a VM again */
 	uint64_t look_interval_ns;
+	uint64_t haste_ns;		/* how soon to look where unknown code runs */
+	bool is_hasty;			/* the look that is due was asked for by that */
 	/*
 	 * While it runs, looks are due at a random moment of each period, for
 	 * the kernel's tick, on which alarms come, may beat with the target's
@@ -201,6 +203,9 @@ void targets_take_found(void *context, pid_t pid);
 
 /* Look at the process as it is now; false if it has ended. */
 bool target_look(struct sampler *sampler, struct target *target, uint64_t now);
+
+/* Code runs that may be of a library that was just loaded: look soon. */
+void target_hasten_look(struct target *target, uint64_t now);
 void target_refresh_threads(struct sampler *sampler, struct target *target, uint64_t now);
 
 /* Look at it and sample what runs. */

@@ -53,6 +53,24 @@ static void look_later(struct target *target, uint64_t now)
 		target->look_interval_ns *= 2;
 }
 
+void target_hasten_look(struct target *target, uint64_t now)
+{
+	if (now + target->haste_ns >= target->look_at_ns)
+		return;
+	target->look_at_ns = now + target->haste_ns;
+	target->is_hasty = true;
+}
+
+/* Code may stay unknown however often it is looked at: with less haste each time. */
+static void note_haste(struct target *target)
+{
+	if (!target->is_hasty || lua_process_has_new_modules(target->process))
+		target->haste_ns = LOOK_AGAIN_NS;
+	else if (target->haste_ns < HOUSEKEEPING_NS)
+		target->haste_ns *= 2;
+	target->is_hasty = false;
+}
+
 /* Look at the process as it is now; false if it has ended. */
 bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 {
@@ -71,6 +89,7 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 	if (error == -ESRCH)
 		return false;
 	target->refusal = error;
+	note_haste(target);
 	note_luajit(sampler, target);
 	if (lua_process_universe_count(target->process) && !*sampler->result->layout)
 		memcpy(sampler->result->layout, lua_process_universe(target->process, 0)->vm->layout.name,
@@ -376,7 +395,7 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 	}
 	target->pid = pid;
 	target->index = (int)place;
-	target->look_interval_ns = LOOK_AGAIN_NS;
+	target->look_interval_ns = target->haste_ns = LOOK_AGAIN_NS;
 	sampler->targets[place] = target;
 	return target;
 }

@@ -150,19 +150,13 @@ static struct lua_universe *universe_of_thread(const struct capture *capture,
 	return image_find_universe(image, g);
 }
 
-/* The first address from here on where a C frame of the VM may be. */
-static uint64_t next_cframe(uint64_t address)
-{
-	return (address + VM_FRAME_ALIGNMENT - 1) & ~(uint64_t)(VM_FRAME_ALIGNMENT - 1);
-}
-
 /* The states whose C frames lie on the copied stack, where there are more than are read anyway. */
 static void view_universes_on_stack(struct capture *capture, const struct image *image,
 				    const struct vm_code *vm)
 {
 	uint64_t last = 0;
 
-	for (uint64_t cframe = next_cframe(capture->registers.rsp); cframe < capture->stack_end;
+	for (uint64_t cframe = vm_frame_from(capture->registers.rsp); cframe < capture->stack_end;
 	     cframe += VM_FRAME_ALIGNMENT) {
 		struct lua_universe *universe;
 		uint64_t thread;
@@ -343,7 +337,7 @@ static const struct lua_thread *find_thread_above(struct capture *capture,
 	const struct layout *layout = &universe->vm->layout;
 	struct page_view page = { 0 };
 
-	for (uint64_t cframe = next_cframe(above);
+	for (uint64_t cframe = vm_frame_from(above);
 	     in_stack(capture, cframe, (size_t)layout->CFRAME_size); cframe += VM_FRAME_ALIGNMENT) {
 		const struct lua_thread *thread;
 		uint64_t address;

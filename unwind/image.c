@@ -309,6 +309,19 @@ void image_forget_universes(struct image *image, const struct vm_code *vm)
 	image->universe_count = kept;
 }
 
+void image_forget_universe(struct image *image, uint64_t g)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < image->universe_count; i++) {
+		if (image->universes[i]->g != g)
+			image->universes[kept++] = image->universes[i];
+		else
+			free_universe(image->universes[i]);
+	}
+	image->universe_count = kept;
+}
+
 size_t image_universe_count(const struct image *image)
 {
 	return image->universe_count;

@@ -81,11 +81,12 @@ void image_set_root(struct image *image, const char *root);
 const char *image_root(const struct image *image);
 
 /*
- * Universes stay where they are until those of their VM are forgotten. Adding a
+ * Universes stay where they are until they are forgotten. Adding a
  * known one changes nothing; so does adding one when memory is short.
  */
 void image_add_universe(struct image *image, uint64_t g, const struct vm_code *vm);
 void image_forget_universes(struct image *image, const struct vm_code *vm);
+void image_forget_universe(struct image *image, uint64_t g);
 size_t image_universe_count(const struct image *image);
 struct lua_universe *image_universe(const struct image *image, size_t index);
 

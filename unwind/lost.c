@@ -10,6 +10,7 @@ const char *lost_reason_text(enum lost_reason reason)
 		[LOST_NOT_ATTACHED] = "process not yet noticed",
 		[LOST_UNKNOWN_LAYOUT] = "layout not known",
 		[LOST_UNCONFIRMED] = "layout not confirmed",
+		[LOST_STATE_UNKNOWN] = "state not yet found",
 		[LOST_NO_VM_FRAME] = "no VM frame",
 		[LOST_NOT_CAPTURED] = "memory not captured",
 		[LOST_UNREADABLE] = "memory unreadable",

@@ -15,6 +15,7 @@ enum lost_reason {
 	LOST_NOT_ATTACHED,	/* a new process ran before it was noticed */
 	LOST_UNKNOWN_LAYOUT,	/* a VM is known to be there, but not how it keeps its Lua frames */
 	LOST_UNCONFIRMED,	/* a VM whose layout none of its states has confirmed, as yet */
+	LOST_STATE_UNKNOWN,	/* of a state that is not known, as yet */
 	LOST_NO_VM_FRAME,	/* Lua is running, but where the VM was entered is not known */
 	LOST_NOT_CAPTURED,	/* needed memory that was not copied while the target was held */
 	LOST_UNREADABLE,	/* nothing is mapped where a pointer leads */

@@ -8,6 +8,7 @@
 #include "unwind/merge_trace.h"
 #include "unwind/merge_vm.h"
 #include "unwind/merge_walk.h"
+#include "unwind/unknown_states.h"
 #include "unwind/vm_frame.h"
 #include "unwind/vm_settle.h"
 
@@ -233,9 +234,16 @@ static enum lost_reason why_lost(const struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
 
-	if ((native->code == CODE_VM || native->code == CODE_VM_FFI_CALL) &&
-	    !has_universe(merge->capture, native->module->vm))
-		return LOST_UNCONFIRMED;
+	if (native->code == CODE_VM || native->code == CODE_VM_FFI_CALL) {
+		const struct vm_code *vm = native->module->vm;
+
+		if (!vm->confirmed)
+			return LOST_UNCONFIRMED;
+		if (!has_universe(merge->capture, vm) ||
+		    unknown_state_at(merge->capture, merge->image, vm, &native->registers,
+				     !native->is_return_address))
+			return LOST_STATE_UNKNOWN;
+	}
 	if (native->code == CODE_UNKNOWN && image_has_unknown_vm(merge->image))
 		return LOST_UNKNOWN_LAYOUT;
 	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;

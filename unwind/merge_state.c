@@ -37,6 +37,14 @@ static enum vm_state state_in_vm(const struct merged_stack *stack, const struct 
 		? VM_STATE_COMPILED : VM_STATE_EXIT;
 }
 
+static bool is_of_unknown_state(const struct merged_stack *stack)
+{
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LOST && stack->frames[i].lost == LOST_STATE_UNKNOWN)
+			return true;
+	return false;
+}
+
 enum vm_state merge_vm_state(const struct capture *capture, const struct image *image,
 			     const struct merged_stack *stack)
 {
@@ -48,7 +56,7 @@ enum vm_state merge_vm_state(const struct capture *capture, const struct image *
 		has_lua = stack->frames[i].kind == MERGED_LUA ||
 			  stack->frames[i].kind == MERGED_C_FUNCTION;
 	if (!has_lua)
-		return VM_STATE_NONE;
+		return is_of_unknown_state(stack) ? VM_STATE_UNKNOWN : VM_STATE_NONE;
 	if (capture->thread_count)
 		view = capture_find_universe(capture, capture->threads[0].universe);
 	switch (image_classify(image, capture->registers.rip, &module)) {

@@ -4,6 +4,7 @@
 #include "unwind/lua_top.h"
 #include "unwind/luajit.h"
 #include "unwind/merge_trace.h"
+#include "unwind/unknown_states.h"
 #include "unwind/vm_frame.h"
 
 /*---- Lua frames ----*/
@@ -334,6 +335,9 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.rip) ||
 	    is_unwound(merge, vm, sp))
 		return merge_leave_vm_frame(merge, &vm->layout, sp, false);
+	/* Of a state within one that is known: what is known is not what runs here. */
+	if (unknown_state_at(merge->capture, merge->image, vm, &native->registers, false))
+		return PASSED_LOST;
 	interpreting = interpreting_thread(merge, vm, &view);
 	return interpreting ? pass_landing(merge, view, interpreting) : merge_pass_trace_exit(merge, vm);
 }

@@ -19,6 +19,7 @@ enum {
 	CACHE_MAX = 1 << 16,		/* entries; all are forgotten above */
 	NAME_SIZE = 512,
 	VM_NAMES_TRIES = 256,
+	LIBRARIES_MAX = 64,		/* enough to name what all have; states may come and go by thousands */
 };
 
 /* What decides a frame's function. All bytes count, so it is always zeroed first. */
@@ -44,9 +45,13 @@ struct cached {
 	struct named named[];	/* innermost first; more than one only where code was inlined */
 };
 
-/* Names of builtins and VM code in one universe. */
+/*
+ * Names of builtins and VM code, as one universe has them: most are the same in all
+ * of its VM, so that few universes are asked.
+ */
 struct library {
 	uint64_t g;
+	const struct vm_code *vm;
 	struct builtins builtins;
 	struct vm_names vm_names;
 	unsigned int tries_left;	/* to find the names of all handlers */
@@ -97,16 +102,20 @@ static void forget_cache(struct namer *namer)
 	}
 }
 
+static void free_library(struct namer *namer, struct library *library)
+{
+	HASH_DEL(namer->libraries, library);
+	builtins_clear(&library->builtins);
+	vm_names_clear(&library->vm_names);
+	free(library);
+}
+
 static void forget_libraries(struct namer *namer)
 {
 	struct library *library, *next;
 
-	HASH_ITER(hh, namer->libraries, library, next) {
-		HASH_DEL(namer->libraries, library);
-		builtins_clear(&library->builtins);
-		vm_names_clear(&library->vm_names);
-		free(library);
-	}
+	HASH_ITER(hh, namer->libraries, library, next)
+		free_library(namer, library);
 }
 
 void namer_reset(struct namer *namer)
@@ -156,15 +165,70 @@ static const struct library *library_of(struct namer *namer, const struct lua_un
 	struct library *library;
 
 	HASH_FIND(hh, namer->libraries, &universe->g, sizeof(universe->g), library);
-	if (library)
+	if (library || HASH_COUNT(namer->libraries) >= LIBRARIES_MAX)
 		return library;
 	library = calloc(1, sizeof(*library));
 	if (!library)
 		return NULL;
 	library->g = universe->g;
+	library->vm = universe->vm;
 	read_library(namer, universe, library);
 	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
 	return library;
+}
+
+/* Numbers are the same in all universes of a VM; NULL if none of them has a name for it. */
+static const char *builtin_name(struct namer *namer, const struct lua_universe *universe, uint8_t ffid)
+{
+	const struct library *library;
+
+	for (library = namer->libraries; library; library = library->hh.next)
+		if (library->vm == universe->vm && library->builtins.at[ffid].name[0])
+			return library->builtins.at[ffid].name;
+	library = library_of(namer, universe);
+	return library && library->builtins.at[ffid].name[0] ? library->builtins.at[ffid].name : NULL;
+}
+
+/* What a module offers this C function as, in any universe of the VM; NULL if none does. */
+static const char *offered_name(struct namer *namer, const struct lua_universe *universe, uint64_t f)
+{
+	const struct library *library;
+
+	for (library = namer->libraries; library; library = library->hh.next) {
+		const char *name = library->vm == universe->vm
+			? builtins_offered(&library->builtins, f) : NULL;
+
+		if (name)
+			return name;
+	}
+	library = library_of(namer, universe);
+	return library ? builtins_offered(&library->builtins, f) : NULL;
+}
+
+static bool is_last_of_vm(const struct namer *namer, const struct library *library)
+{
+	for (const struct library *other = namer->libraries; other; other = other->hh.next)
+		if (other != library && other->vm == library->vm)
+			return false;
+	return true;
+}
+
+/* What is the same in the whole VM stays, under no universe's address. */
+void namer_forget_universe(struct namer *namer, uint64_t g)
+{
+	struct library *library;
+
+	HASH_FIND(hh, namer->libraries, &g, sizeof(g), library);
+	if (!library)
+		return;
+	if (!is_last_of_vm(namer, library)) {
+		free_library(namer, library);
+		return;
+	}
+	HASH_DEL(namer->libraries, library);
+	library->g = library->vm->begin;
+	library->tries_left = 0;
+	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
 }
 
 /* The name in the library's table; without one its chunk name, which is the same without the library. */
@@ -263,16 +327,15 @@ static size_t name_native(struct namer *namer, uint64_t pc,
 
 static const struct function *name_builtin(struct namer *namer, const struct merged_frame *frame)
 {
-	const struct library *library = library_of(namer, frame->universe);
-	struct function function = { .kind = FRAME_BUILTIN };
+	struct function function = {
+		.kind = FRAME_BUILTIN,
+		.name = builtin_name(namer, frame->universe, frame->function->ffid),
+	};
 	char name[LUA_NAME_SIZE];
 
-	if (library && library->builtins.at[frame->function->ffid].name[0]) {
-		function.name = library->builtins.at[frame->function->ffid].name;
-	} else if (called_name(namer, frame, name)) {
-		function.name = name;
-	} else {
-		snprintf(name, sizeof(name), "builtin#%u", frame->function->ffid);
+	if (!function.name) {
+		if (!called_name(namer, frame, name))
+			snprintf(name, sizeof(name), "builtin#%u", frame->function->ffid);
 		function.name = name;
 	}
 	return functions_intern(namer->functions, &function);
@@ -294,16 +357,13 @@ static const struct function *name_c_function(struct namer *namer,
 					      const struct merged_frame *frame)
 {
 	uint64_t f = frame->function->f;
-	const struct library *library;
-	const char *offered = NULL;
+	const char *offered;
 	char called[LUA_NAME_SIZE];
 	size_t count;
 
 	if (frame->function->ffid != FF_C)
 		return name_builtin(namer, frame);
-	library = library_of(namer, frame->universe);
-	if (library)
-		offered = builtins_offered(&library->builtins, f);
+	offered = offered_name(namer, frame->universe, f);
 	if (offered && is_luajits_own(namer, f, offered)) {
 		struct function function = { .kind = FRAME_BUILTIN, .name = offered };
 
@@ -348,14 +408,19 @@ static void complete_vm_names(struct namer *namer)
 /* A handler's name by a state that runs on this VM: all have the same. */
 static const char *find_vm_name(struct namer *namer, const struct vm_code *vm, uint64_t pc)
 {
+	const struct library *library;
+
+	for (library = namer->libraries; library; library = library->hh.next)
+		if (library->vm == vm && library->vm_names.count)
+			return vm_names_find(&library->vm_names, pc);
 	for (size_t i = 0; i < image_universe_count(namer->image); i++) {
 		const struct lua_universe *universe = image_universe(namer->image, i);
-		const struct library *library;
 
 		if (universe->vm != vm)
 			continue;
 		library = library_of(namer, universe);
-		return library ? vm_names_find(&library->vm_names, pc) : NULL;
+		if (library && library->vm_names.count)
+			return vm_names_find(&library->vm_names, pc);
 	}
 	return NULL;
 }
@@ -414,7 +479,8 @@ static struct key key_of(const struct merged_frame *frame)
 		key.code = frame->proto->serial;
 		break;
 	case MERGED_C_FUNCTION:
-		key.code = frame->function->ffid == FF_C ? frame->function->f : frame->universe->g;
+		key.code = frame->function->ffid == FF_C ? frame->function->f
+							     : frame->universe->vm->begin;
 		key.detail = frame->function->ffid;
 		break;
 	case MERGED_NATIVE:

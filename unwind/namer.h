@@ -39,6 +39,9 @@ void namer_free(struct namer *namer);
 /* The image's modules have been replaced: forget what was read. */
 void namer_reset(struct namer *namer);
 
+/* The universe is gone; there may be another one at its address. */
+void namer_forget_universe(struct namer *namer, uint64_t g);
+
 /*
  * The frames of a stack, leaf first. They stay valid until the next call.
  * 0 or -ENOMEM.

@@ -24,6 +24,12 @@ enum {
 	VM_FRAME_ALIGNMENT = 16,	/* of a cframe: the VM calls C with it (System V ABI 3.2.2) */
 };
 
+/* The first address from here on where a cframe may be. */
+static inline uint64_t vm_frame_from(uint64_t address)
+{
+	return (address + VM_FRAME_ALIGNMENT - 1) & ~(uint64_t)(VM_FRAME_ALIGNMENT - 1);
+}
+
 /* What the interpreter keeps in registers (vm_x64.dasc: BASE, PC, RB, DISPATCH). */
 struct vm_registers {
 	uint64_t base;

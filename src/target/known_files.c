@@ -152,7 +152,7 @@ static bool is_all_known(const struct known_file *file, const struct known_vm *k
 {
 	size_t length = known->vm.end - known->vm.begin;
 
-	return code && file->code && file->known.settled && !file->known.vm.traces_open &&
+	return code && file->code && file->known.vm.confirmed && !file->known.vm.traces_open &&
 	       length == file->known.vm.end - file->known.vm.begin &&
 	       memcmp(code, file->code, length) == 0;
 }

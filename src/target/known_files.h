@@ -27,7 +27,6 @@ struct known_files;
 struct known_vm {
 	enum recognise_status status;
 	struct vm_code vm;	/* if that is RECOGNISE_OK; where its code is, if RECOGNISE_UNKNOWN_LAYOUT */
-	bool settled;		/* a state has confirmed the layout */
 	bool has_requests;	/* it is lua-nginx-module, see request.h */
 	char verdict[VERDICT_MAX];	/* the last thing found out about its layout, in words */
 };

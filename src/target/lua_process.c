@@ -16,7 +16,7 @@
 #include "src/target/live_memory.h"
 #include "src/target/loop_clock.h"
 #include "src/target/maps.h"
-#include "src/target/resident.h"
+#include "src/target/vm_states.h"
 #include "unwind/arm64_thread.h"
 #include "unwind/image.h"
 #include "unwind/lua_names.h"
@@ -25,9 +25,9 @@
 #include "unwind/merge_lua.h"
 #include "unwind/native.h"
 #include "unwind/symbols.h"
+#include "unwind/unknown_states.h"
 
 enum {
-	STATES_MAX = IMAGE_UNIVERSES_MAX,	/* of one VM, found at one look */
 	/*
 	 * It takes milliseconds, so it is tried while the target runs: an
 	 * object in the middle of a change fails it then, but nothing passes
@@ -40,6 +40,14 @@ enum {
 	/* Stacks that do not fit: of fewer, every layout leaves something open. */
 	DOUBTS_MIN = 3,
 	DOUBT_ONE_IN = 20,
+	/*
+	 * A clue that leads to no state costs a microsecond or two of the hold,
+	 * and so many are followed from one look at the process to the next.
+	 */
+	CLUES = 256,
+	/* Stacks that are searched for C frames after one of an unknown state was found. */
+	SEARCHES = 1000,
+	CAPTURES_MAX = 3,	/* of one sample: of states within states, one may lead to the next */
 };
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
@@ -54,9 +62,7 @@ struct looked_at {
 	/* Since the layout was confirmed last, of stacks with its frames; how many may not fit until the next look. */
 	uint64_t samples, doubts, doubts_until_look;
 	uint64_t doubted;	/* the state whose objects are to be looked at while held; 0 if none */
-	size_t turn;
-	uint64_t *states;	/* room for STATES_MAX; NULL until they are looked for */
-	size_t state_count;
+	struct vm_states states;
 	struct looked_at *next;
 };
 
@@ -78,6 +84,9 @@ struct lua_process {
 	struct vm_decoder *decoder;
 	struct namer *namer;
 	struct looked_at *looked_at;
+	unsigned int clues_left, searches_left;
+	bool wants_search;	/* a thread ran no state that is known */
+	bool wants_look, has_new_modules;
 	bool has_modules;
 	bool has_sought_clock;
 	uint64_t loop_clock;		/* address of an event loop's clock; 0 if there is none */
@@ -186,7 +195,7 @@ void lua_process_close(struct lua_process *process)
 
 		process->looked_at = one->next;
 		free(one->identity);
-		free(one->states);
+		vm_states_clear(&one->states);
 		free(one->path);
 		free(one);
 	}
@@ -503,54 +512,22 @@ uint64_t lua_process_loop_clock(struct lua_process *process)
 
 static void add_universes(struct lua_process *process, const struct looked_at *one)
 {
-	for (size_t i = 0; i < one->state_count; i++)
-		image_add_universe(process->image, one->states[i], &one->known.vm);
-}
-
-static bool may_hold_states(const struct mapping *mapping)
-{
-	return (mapping->access & MAPPING_WRITE) && !(mapping->access & MAPPING_SHARED) &&
-	       mapping->inode == 0;
-}
-
-static void add_states(struct lua_process *process, struct looked_at *one, uint64_t begin, uint64_t end)
-{
-	size_t room = STATES_MAX - one->state_count;
-	size_t found = recognise_states(process->memory, &one->known.vm, begin, end,
-					one->states + one->state_count, room);
-
-	one->state_count += found < room ? found : room;
+	for (size_t i = 0; i < one->states.count; i++)
+		image_add_universe(process->image, one->states.g[i], &one->known.vm);
 }
 
 static void find_states(struct lua_process *process, struct looked_at *one)
 {
-	int pages;
-
-	one->state_count = 0;
-	if (!one->states)
-		one->states = calloc(STATES_MAX, sizeof(*one->states));
-	if (!one->states)
-		return;
-	pages = process->core ? -ENOENT : resident_open(process->pid);
-	for (size_t i = 0; i < maps_count(process->maps); i++) {
-		const struct mapping *mapping = maps_at(process->maps, i);
-		uint64_t at = mapping->begin, begin, end;
-
-		if (!may_hold_states(mapping))
-			continue;
-		while (resident_next(pages, &at, mapping->end, &begin, &end))
-			add_states(process, one, begin, end);
-	}
-	if (pages >= 0)
-		close(pages);
-	if (one->known.settled)
+	vm_states_search(&one->states, process->memory, &one->known.vm, process->maps,
+			 process->core ? 0 : process->pid);
+	if (one->known.vm.confirmed)
 		add_universes(process, one);
 }
 
 static bool is_open(const struct looked_at *one)
 {
-	return one->known.status == RECOGNISE_OK && one->state_count &&
-	       (!one->known.settled || one->known.vm.traces_open);
+	return one->known.status == RECOGNISE_OK && one->states.count &&
+	       (!one->known.vm.confirmed || one->known.vm.traces_open);
 }
 
 /* The self-tests look at thousands of small things. */
@@ -569,27 +546,32 @@ static bool is_trusted(const struct lua_process *process)
 	return process->given && process->given_is_trusted;
 }
 
-/* One state may just be opened, closed, or have no trace: each gets its turn. */
-static bool settle(struct lua_process *process, struct looked_at *one)
+static bool settle_by(struct lua_process *process, struct looked_at *one, uint64_t g)
 {
-	uint64_t g = one->states[one->turn++ % one->state_count];
-
 	if (!is_trusted(process) && !confirm(process, one, g))
 		return false;
-	one->known.settled = true;
+	one->known.vm.confirmed = true;
 	one->tries = 0;
 	pass_on(process, one);
 	add_universes(process, one);
 	return true;
 }
 
+/* One state may just be opened, closed, or have no trace: each gets its turn. */
+static bool settle(struct lua_process *process, struct looked_at *one)
+{
+	uint64_t g = vm_states_next(&one->states, process->memory, &one->known.vm);
+
+	return g && settle_by(process, one, g);
+}
+
 /* Another process may have had what it takes to tell: a state, or traces. */
 static void take_over_settled(struct lua_process *process, struct looked_at *one)
 {
-	bool was_settled = one->known.settled;
+	bool was_confirmed = one->known.vm.confirmed;
 
 	take_over(process, one);
-	if (one->known.settled && !was_settled)
+	if (one->known.vm.confirmed && !was_confirmed)
 		add_universes(process, one);
 }
 
@@ -605,7 +587,7 @@ static void settle_running(struct lua_process *process, struct looked_at *one)
 bool lua_process_needs_settling(const struct lua_process *process)
 {
 	for (const struct looked_at *one = process->looked_at; one; one = one->next)
-		if (is_open(one) && !one->known.settled)
+		if (is_open(one) && !one->known.vm.confirmed)
 			return true;
 	return false;
 }
@@ -652,7 +634,7 @@ static struct looked_at *running_vm(const struct lua_process *process, uint64_t 
 		capture->universe_count ? capture->universes[0].universe : NULL;
 
 	for (struct looked_at *one = process->looked_at; universe && one; one = one->next) {
-		if (&one->known.vm == universe->vm && one->known.settled) {
+		if (&one->known.vm == universe->vm && one->known.vm.confirmed) {
 			*ret_g = universe->g;
 			return one;
 		}
@@ -705,10 +687,116 @@ void lua_process_settle(struct lua_process *process)
 	for (struct looked_at *one = process->looked_at; one; one = one->next) {
 		if (one->known.status == RECOGNISE_OK && one->doubted)
 			look_again(process, one);
-		if (!is_open(one) || one->known.settled || settle(process, one))
+		if (!is_open(one) || one->known.vm.confirmed || settle(process, one))
 			continue;
+		/* A state that has gone meanwhile says nothing against the layout. */
+		if (is_open(one) && ++one->tries == SETTLE_TRIES_MAX)
+			one->known.status = RECOGNISE_UNKNOWN_LAYOUT;
+	}
+}
+
+/*---- States that come and go ----*/
+
+static struct looked_at *looked_at_of(const struct lua_process *process, const struct vm_code *vm)
+{
+	struct looked_at *one = process->looked_at;
+
+	while (one && &one->known.vm != vm)
+		one = one->next;
+	return one;
+}
+
+/* Is that a state? Then it is known from now on. */
+static bool take_up(struct lua_process *process, const struct state_clue *clue)
+{
+	struct looked_at *one = looked_at_of(process, clue->vm);
+
+	if (!one || one->known.status != RECOGNISE_OK || process->clues_left == 0)
+		return false;
+	process->clues_left--;
+	if (!recognise_is_state(process->memory, clue->vm, clue->g) ||
+	    !vm_states_add(&one->states, clue->g))
+		return false;
+	process->clues_left++;
+	/* It may be gone when the next thread is held. */
+	if (!one->known.vm.confirmed && !settle_by(process, one, clue->g)) {
 		if (++one->tries == SETTLE_TRIES_MAX)
 			one->known.status = RECOGNISE_UNKNOWN_LAYOUT;
+		return false;
+	}
+	add_universes(process, one);
+	return image_find_universe(process->image, clue->g);
+}
+
+/* The states that the captured thread, which is held, runs though nothing was known of them. */
+static bool take_up_running(struct lua_process *process)
+{
+	struct state_clue clues[STATE_CLUES_MAX];
+	size_t count = unknown_states_in_registers(&process->capture, process->image, clues);
+	bool found = false;
+
+	for (size_t i = 0; i < count; i++)
+		found |= take_up(process, &clues[i]);
+	if (!found && process->searches_left > 0) {
+		process->searches_left--;
+		count = unknown_states_on_stack(&process->capture, process->image, process->memory, clues);
+		for (size_t i = 0; i < count; i++)
+			found |= take_up(process, &clues[i]);
+	}
+	if (found)
+		process->searches_left = SEARCHES;
+	return found;
+}
+
+static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)
+{
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LOST && stack->frames[i].lost == reason)
+			return true;
+	return false;
+}
+
+/*
+ * Did a state that is not known run there? Then it is looked for where threads are
+ * held next. And native code without a way on may be of a library that was just loaded.
+ */
+static void note_unknown(struct lua_process *process)
+{
+	if (has_lost(&process->stack, LOST_STATE_UNKNOWN))
+		process->searches_left = SEARCHES;
+	process->wants_look = has_lost(&process->stack, LOST_NATIVE_UNWIND);
+	/* What cannot be unwound may have been called from a trace of such a state. */
+	if (process->wants_look && process->stack.vm_state == VM_STATE_NONE && process->searches_left == 0)
+		process->searches_left = 1;
+}
+
+bool lua_process_wants_look(const struct lua_process *process)
+{
+	return process->wants_look;
+}
+
+static void drop_universe(struct lua_process *process, const struct lua_universe *universe)
+{
+	struct looked_at *one = looked_at_of(process, universe->vm);
+	uint64_t g = universe->g;
+
+	if (one)
+		vm_states_drop(&one->states, g);
+	namer_forget_universe(process->namer, g);
+	image_forget_universe(process->image, g);
+	process->capture.thread_count = process->capture.universe_count = 0;
+	process->capture.running = NULL;
+	process->stack.count = 0;
+}
+
+/* Another state may come to be where one was. */
+static void drop_closed(struct lua_process *process)
+{
+	for (size_t i = image_universe_count(process->image); i-- > 0;) {
+		const struct lua_universe *universe = image_universe(process->image, i);
+
+		if (!recognise_is_state(process->memory, universe->vm, universe->g))
+			drop_universe(process, universe);
 	}
 }
 
@@ -745,19 +833,29 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 		error = check_access(process);
 	if (error)
 		return error;
-	if (!process->has_modules || (changed && modules_differ(process))) {
+	process->has_new_modules = !process->has_modules || (changed && modules_differ(process));
+	if (process->has_new_modules) {
 		error = set_modules(process);
 		if (error)
 			return error;
 	}
+	process->clues_left = CLUES;
+	drop_closed(process);
 	for (struct looked_at *one = process->looked_at; one; one = one->next) {
 		if (one->known.status != RECOGNISE_OK)
 			continue;
-		if (thorough || !has_universe(process, &one->known.vm))
+		if (thorough || ((process->wants_search || !has_universe(process, &one->known.vm)) &&
+				 vm_states_search_is_due(&one->states)))
 			find_states(process, one);
 		settle_running(process, one);
 	}
+	process->wants_search = false;
 	return 0;
+}
+
+bool lua_process_has_new_modules(const struct lua_process *process)
+{
+	return process->has_new_modules;
 }
 
 static bool is_lua_module(const struct looked_at *one)
@@ -824,9 +922,13 @@ void lua_process_rehearse(struct lua_process *process, struct capture_hints *hin
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints)
 {
-	snapshot_clear(process->snapshot);
-	capture_thread(&process->capture, process->image, process->objects, process->snapshot,
-		       registers, hints);
+	for (unsigned i = 0; i < CAPTURES_MAX; i++) {
+		snapshot_clear(process->snapshot);
+		capture_thread(&process->capture, process->image, process->objects,
+			       process->snapshot, registers, hints);
+		if (process->core || !take_up_running(process))
+			break;
+	}
 }
 
 enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
@@ -834,6 +936,7 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 {
 	const struct mapping *mapping = maps_find(process->maps, stack_address);
 	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
+	enum capture_verdict verdict;
 
 	if (stack_address && !mapping)
 		return CAPTURE_NO_LUA;
@@ -841,8 +944,10 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 		native_stack = (struct memory_range){ .address = mapping->begin,
 						      .length = mapping->end - mapping->begin };
 	snapshot_clear(process->snapshot);
-	return capture_running(&process->capture, process->image, process->objects,
-			       process->snapshot, process->memory, &native_stack, hints);
+	verdict = capture_running(&process->capture, process->image, process->objects,
+				  process->snapshot, process->memory, &native_stack, hints);
+	process->wants_search |= verdict == CAPTURE_NO_LUA;
+	return verdict;
 }
 
 uint64_t lua_process_first_stack(const struct lua_process *process)
@@ -862,8 +967,10 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 
 	if (error)
 		return error;
-	if (!process->capture.running)
+	if (!process->capture.running) {
 		weigh_stack(process);
+		note_unknown(process);
+	}
 	*ret_state = process->stack.vm_state;
 	return namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }

@@ -50,6 +50,8 @@ void lua_process_give_layout(struct lua_process *process, const struct layout *l
  * 0, or a negative errno when the process cannot be read.
  */
 int lua_process_refresh(struct lua_process *process, bool thorough);
+bool lua_process_has_new_modules(const struct lua_process *process);	/* that the last look has found */
+bool lua_process_wants_look(const struct lua_process *process);	/* what was unwound last may be in one */
 
 /*
  * What only a state can tell of a layout, and whether its objects confirm the

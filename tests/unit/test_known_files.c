@@ -60,8 +60,7 @@ static struct known_vm vm_at(uint64_t base, bool settled)
 		.status = RECOGNISE_OK,
 		.vm = { .begin = base + CODE, .end = base + CODE_END,
 			.ffi_call = base + CODE_END, .ffi_call_end = base + CODE_END + 8,
-			.traces_open = !settled },
-		.settled = settled,
+			.traces_open = !settled, .confirmed = settled },
 	};
 }
 
@@ -104,7 +103,7 @@ static void a_vm_is_known_wherever_its_file_is_mapped(void **state)
 	note(*state, true);
 	assert_true(finds(*state, &process, 1, &known));
 	assert_int_equal(known.status, RECOGNISE_OK);
-	assert_true(known.settled);
+	assert_true(known.vm.confirmed);
 	assert_int_equal(known.vm.begin, ELSEWHERE + CODE);
 	assert_int_equal(known.vm.end, ELSEWHERE + CODE_END);
 	assert_int_equal(known.vm.ffi_call, ELSEWHERE + CODE_END);
@@ -141,11 +140,11 @@ static void what_a_state_has_settled_stays_settled(void **state)
 
 	note(*state, false);
 	assert_true(finds(*state, &process, 1, &known));
-	assert_false(known.settled);
+	assert_false(known.vm.confirmed);
 	note(*state, true);
 	note(*state, false);
 	assert_true(finds(*state, &process, 1, &known));
-	assert_true(known.settled);
+	assert_true(known.vm.confirmed);
 	assert_false(known.vm.traces_open);
 }
 
