@@ -325,6 +325,9 @@ static bool bound(struct block *block, trace_exit_number exit_number, const void
 		    !trace_snapshot(block->trace, block->layout, machine->high_snapshot + 1, &high))
 			return false;
 		machine->low = machine->low_snapshot == 0 ? TRACE_REF_BASE : low.ref;
+		/* The check of the stack's size in the tail takes the last snapshot's exit, behind all IR. */
+		if (machine->low == nins)
+			machine->low--;
 		machine->high = high.ref;
 		if (machine->high <= machine->low)
 			machine->high = machine->low + 1;
