@@ -168,7 +168,9 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 			native_continue(merge->native, &caller);
 			return PASSED_ON;
 		}
-		if (!thread && image_classify(merge->image, caller.rip - 1, NULL) == CODE_NATIVE) {
+		/* What a trace or an exit has called is C, and may call such a routine in its turn. */
+		if ((!thread || vm_is_called(image_text(merge->image), vm, caller.rip)) &&
+		    image_classify(merge->image, caller.rip - 1, NULL) == CODE_NATIVE) {
 			native_continue(merge->native, &caller);
 			return PASSED_ON;
 		}

@@ -183,6 +183,26 @@ static bool is_lowering_known(const struct trace *trace, const struct layout *la
 			      lowered_before(trace, layout, trace_nins(trace, layout));
 }
 
+/* From *snapshot on, the first one that has been reached by so many returns; it is taken right behind them. */
+static bool find_lowered(const struct trace *trace, const struct layout *layout, uint32_t lowered,
+			 uint32_t *snapshot)
+{
+	uint32_t count = trace_snapshot_count(trace, layout);
+
+	for (uint32_t number = *snapshot; number < count; number++) {
+		struct trace_snapshot found;
+
+		if (!trace_snapshot(trace, layout, number, &found) ||
+		    lowered_before(trace, layout, found.ref) < lowered)
+			continue;
+		if (lowered_before(trace, layout, found.ref) > lowered)
+			return false;
+		*snapshot = number;
+		return true;
+	}
+	return false;
+}
+
 static void keep_snapshots(struct trace_table *table, const struct trace *trace,
 			   const struct layout *layout, const struct trace_code *code)
 {
@@ -209,8 +229,11 @@ static void keep_snapshots(struct trace_table *table, const struct trace *trace,
 			.is_quick = piece->is_quick,
 			.is_after_slow = piece->is_after_slow,
 			.base_is_moved = piece->base_is_moved,
-			.base_is_unknown = !is_counted || piece->lowered != lowered,
+			.base_is_unknown = !is_counted,
 		};
+		if (piece->lowered != lowered &&
+		    !find_lowered(trace, layout, piece->lowered, &table->rows[i].snapshot))
+			table->rows[i].base_is_unknown = true;
 	}
 	table->row_count = code->count;
 }

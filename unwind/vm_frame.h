@@ -113,6 +113,9 @@ bool vm_call_stores_base(const struct layout *layout, struct memory *text,
 bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
 				     const struct vm_code *vm, uint64_t return_address);
 
+/* Is this behind a direct call of the VM's code? */
+bool vm_is_called(struct memory *text, const struct vm_code *vm, uint64_t return_address);
+
 /* Does the call of lj_trace_exit() return here? */
 bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t return_address);
 

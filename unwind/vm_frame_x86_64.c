@@ -248,8 +248,8 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 	return true;
 }
 
-/* Is the instruction before it a call of the function? */
-static bool returns_from(struct memory *text, uint64_t return_address, uint64_t function)
+/* What the instruction before it calls, if that is a direct call. */
+static bool called_function(struct memory *text, uint64_t return_address, uint64_t *ret_function)
 {
 	const uint8_t call_rel32 = 0xe8;
 	uint8_t bytes[1 + sizeof(int32_t)];
@@ -259,7 +259,8 @@ static bool returns_from(struct memory *text, uint64_t return_address, uint64_t 
 	    bytes[0] != call_rel32)
 		return false;
 	memcpy(&distance, bytes + 1, sizeof(distance));
-	return return_address + (uint64_t)(int64_t)distance == function;
+	*ret_function = return_address + (uint64_t)(int64_t)distance;
+	return true;
 }
 
 bool vm_find_ffi_caller(const struct vm_code *vm, struct memory *text, struct memory *stack,
@@ -267,11 +268,12 @@ bool vm_find_ffi_caller(const struct vm_code *vm, struct memory *text, struct me
 {
 	for (unsigned arguments = 0; arguments <= FFI_ARGUMENT_WORDS_MAX; arguments++) {
 		struct registers caller = *registers;
+		uint64_t function;
 
 		/* push rbp; mov rbp, rsp; push rbx; sub rsp, CCallState.spadj */
 		if (!load_saved(stack, &caller, registers->rsp + arguments * WORD, 2))
 			return false;
-		if (!returns_from(text, caller.rip, vm->ffi_call))
+		if (!called_function(text, caller.rip, &function) || function != vm->ffi_call)
 			continue;
 		caller.unknown &= ~(unsigned int)(REGISTER_RBP | REGISTER_RBX);
 		*ret_caller = caller;
@@ -387,6 +389,14 @@ bool vm_is_leaving_callback(const struct layout *layout, struct memory *text,
 			    const struct vm_code *vm, uint64_t return_address)
 {
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RCX_RDX);
+}
+
+bool vm_is_called(struct memory *text, const struct vm_code *vm, uint64_t return_address)
+{
+	uint64_t function;
+
+	return called_function(text, return_address, &function) &&
+	       function >= vm->begin && function < vm->end;
 }
 
 bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t return_address)
