@@ -117,11 +117,16 @@ size_t unknown_states_on_stack(const struct capture *capture, const struct image
 bool unknown_state_at(const struct capture *capture, const struct image *image,
 		      const struct vm_code *vm, const struct registers *registers, bool is_leaf)
 {
-	uint64_t thread;
+	struct memory *memory = snapshot_memory(capture->snapshot);
+	uint64_t thread, g = 0;
 
 	if (is_leaf && !(registers->unknown & REGISTER_R14))
 		return !is_captured(capture, vm_universe_of_registers(&vm->layout, registers));
-	return vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot),
-				     registers->rsp, &thread) &&
-	       !capture_find_thread(capture, thread);
+	if (!vm_frame_is_plausible(image, &vm->layout, memory, registers->rsp, &thread) ||
+	    capture_find_thread(capture, thread))
+		return false;
+	/* One whose stack is being moved could not be made use of, but it was looked at. */
+	return memory_read(memory, thread + (uint64_t)vm->layout.L_glref, &g,
+			   layout_ref_size(&vm->layout)) != MEMORY_OK ||
+	       !image_find_universe(image, g);
 }
