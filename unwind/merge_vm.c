@@ -250,7 +250,8 @@ bool merge_is_routine_of_c(const struct merge *merge, const struct vm_code *vm)
 /*
  * Has an error unwound this frame already, while the native code that raised
  * it still stands on it (lj_err.c: err_unwind)? Then its Lua frames are gone:
- * the thread has ended with the error or goes on in a C frame further out.
+ * the thread has ended with the error, goes on in a C frame further out, or has
+ * none left since C is to get the error. A frame that calls C is linked otherwise.
  */
 static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint64_t cframe)
 {
@@ -266,10 +267,36 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
 	view = capture_find_universe(merge->capture, thread->universe);
 	if (!view || view->vmstate == VMST_EXIT)
 		return false;
-	if (thread->cframe == 0 ? thread->status <= LUA_YIELD : thread->cframe <= cframe)
+	if (thread->cframe != 0 && thread->cframe <= cframe)
 		return false;
 	/* Its own link must lead to where the thread goes on; anything may stand on the stack. */
 	return cframe_leads_to(merge->memory, &vm->layout, cframe, thread->cframe);
+}
+
+/*
+ * The frame by which C is to get the error that has left a thread without C
+ * frames: its outermost one, which nobody but the native stack holds any more.
+ */
+static bool find_landing(const struct merge *merge, const struct lua_thread *thread, uint64_t *ret_cframe)
+{
+	const struct layout *layout = thread->layout;
+
+	for (uint64_t cframe = vm_frame_from(native_current(merge->native)->registers.rsp);
+	     cframe < merge->capture->stack_end; cframe += VM_FRAME_ALIGNMENT) {
+		uint64_t address, previous;
+		struct registers caller;
+
+		if (!vm_frame_is_plausible(merge->image, layout, merge->memory, cframe, &address) ||
+		    address != thread->address ||
+		    !vm_frame_previous(layout, merge->memory, cframe, &previous) || previous != 0 ||
+		    !vm_frame_caller(layout, merge->memory, cframe,
+				     &native_current(merge->native)->registers, false, &caller) ||
+		    image_classify(merge->image, caller.rip - 1, NULL) != CODE_NATIVE)
+			continue;
+		*ret_cframe = cframe;
+		return true;
+	}
+	return false;
 }
 
 /*
@@ -285,6 +312,8 @@ static enum passed pass_landing(struct merge *merge, const struct universe_view 
 	struct lua_section *section = lua_section_of(&merge->lua, thread);
 	uint64_t cframe = cframe_above(merge->memory, thread, native->registers.rsp);
 
+	if (!cframe && find_landing(merge, thread, &cframe))
+		return merge_leave_vm_frame(merge, &view->universe->vm->layout, cframe, false);
 	if (!cframe)
 		return merge_resynchronise(merge) ? PASSED_ON : PASSED_LOST;
 	if (!lua_top_as_stored(merge->lua.objects, merge->memory, thread, cframe, &section->walk))
