@@ -323,14 +323,36 @@ static enum passed pass_landing(struct merge *merge, const struct universe_view 
 	return merge_leave_vm_frame(merge, &view->universe->vm->layout, cframe, false);
 }
 
+/* LuaJIT 2.0 does not say which thread runs: the one whose C frame is the next on the stack, landed on or not. */
+static const struct lua_thread *thread_landing_next(struct merge *merge, const struct universe_view *view)
+{
+	uint64_t sp = native_current(merge->native)->registers.rsp, nearest = UINT64_MAX;
+	const struct lua_thread *found = NULL;
+
+	for (size_t i = 0; i < merge->capture->thread_count; i++) {
+		const struct lua_thread *thread = &merge->capture->threads[i];
+		uint64_t cframe = thread->universe == view->universe
+			? cframe_above(merge->memory, thread, sp) : UINT64_MAX;
+
+		if (!cframe && !find_landing(merge, thread, &cframe))
+			continue;
+		if (cframe < nearest) {
+			nearest = cframe;
+			found = thread;
+		}
+	}
+	return found;
+}
+
 /* The thread that runs outside of traces and of what compiles them, if nothing of it was seen yet. */
 static const struct lua_thread *interpreting_thread(struct merge *merge, const struct vm_code *vm,
 						    const struct universe_view **ret_view)
 {
 	for (size_t i = 0; i < merge->capture->universe_count; i++) {
 		const struct universe_view *view = &merge->capture->universes[i];
-		const struct lua_thread *thread = view->universe->vm == vm
-			? capture_find_thread(merge->capture, view->cur_L) : NULL;
+		const struct lua_thread *thread = view->universe->vm != vm ? NULL :
+			vm->layout.g_cur_L == LAYOUT_ABSENT ? thread_landing_next(merge, view) :
+			capture_find_thread(merge->capture, view->cur_L);
 
 		if (!thread || (view->vmstate != VMST_INTERP && view->vmstate != VMST_C) ||
 		    lua_section_of(&merge->lua, thread)->started)
