@@ -55,7 +55,7 @@ struct session {
 	struct functions *functions;
 	struct lua_process *process;
 	struct capture_hints hints;
-	const struct lua_universe *universe;
+	struct lua_universe universe;	/* as it was at first */
 	uint64_t position_slot;
 	bool in_order;
 	bool with_signals;
@@ -131,10 +131,10 @@ static int start(struct session *session, char *argv[], unsigned long rounds)
 		return error;
 	if (lua_process_universe_count(session->process) != 1)
 		return -ENOENT;
-	session->universe = lua_process_universe(session->process, 0);
+	session->universe = *lua_process_universe(session->process, 0);
 	memory_read(lua_process_memory(session->process),
-		    table + (uint64_t)session->universe->vm->layout.GCtab_array, &array,
-		    layout_ref_size(&session->universe->vm->layout));
+		    table + (uint64_t)session->universe.vm->layout.GCtab_array, &array,
+		    layout_ref_size(&session->universe.vm->layout));
 	session->position_slot = array + SLOT_SIZE;
 	target_write_line(&session->target);
 	return 0;
@@ -152,15 +152,15 @@ static void finish(struct session *session)
 /* The handler that the pc is in or behind, by the dispatch table. */
 static const char *nearest_handler(struct session *session, uint64_t pc, uint64_t *ret_offset)
 {
-	const struct layout *layout = &session->universe->vm->layout;
-	uint64_t nearest = session->universe->vm->begin;
+	const struct layout *layout = &session->universe.vm->layout;
+	uint64_t nearest = session->universe.vm->begin;
 	const char *name = "VM";
 
 	for (unsigned op = 0; op < 128 && bytecode_name(layout, (uint8_t)op); op++) {
 		uint64_t handler;
 
 		if (memory_u64(lua_process_memory(session->process),
-			       session->universe->g + (uint64_t)layout->GG_dispatch + op * 8, &handler) &&
+			       session->universe.g + (uint64_t)layout->GG_dispatch + op * 8, &handler) &&
 		    handler <= pc && handler >= nearest) {
 			nearest = handler;
 			name = bytecode_name(layout, (uint8_t)op);
@@ -173,7 +173,7 @@ static const char *nearest_handler(struct session *session, uint64_t pc, uint64_
 static void show(struct session *session, uint64_t pc, int position,
 		 const struct stack_text *stack, const char *verdict)
 {
-	const struct vm_code *vm = session->universe->vm;
+	const struct vm_code *vm = session->universe.vm;
 	uint64_t offset;
 	uint8_t code[CODE_BYTES];
 
@@ -299,7 +299,7 @@ static int step(struct session *session, unsigned long count)
 		if (session->in_order && truth_is_followed_to_its_end(session->truth))
 			return 0;
 		refresh_at_times(session);
-		native = is_in_vm(session->universe->vm, registers.rip) ? 0 : native + 1;
+		native = is_in_vm(session->universe.vm, registers.rip) ? 0 : native + 1;
 		if (native >= NATIVE_WHOLE && native % NATIVE_STRIDE)
 			continue;
 		error = session->with_signals
@@ -379,7 +379,7 @@ int main(int argc, char *argv[])
 	for (size_t i = 0; i < session.place_count; i++)
 		fprintf(stderr, "%6lu %-7s at %#" PRIx64 "\n", session.places[i].count,
 			verdict_names[session.places[i].verdict],
-			session.places[i].pc - session.universe->vm->begin);
+			session.places[i].pc - session.universe.vm->begin);
 	finish(&session);
 	return error ? 2 : session.verdicts[VERDICT_WRONG] ? 1 : 0;
 }

@@ -85,6 +85,18 @@ def test_every_instruction_without_gc64(program):
     check_steps(tree / "usr/bin/luajit", program)
 
 
+def test_traces_that_grow_the_stack_without_gc64():
+    """Their tail checks the stack's size, behind all that their snapshots say."""
+    try:
+        tree = packages.tree("bullseye", "luajit")
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    judged, wrong, lost = judge("sample", tree / "usr/bin/luajit", "recursion", "on", 1500)
+    assert judged > 1000
+    assert wrong == 0
+    assert lost * 100 / judged <= LOST_PERCENT
+
+
 @pytest.mark.parametrize("program", ["calls", "callbacks", "coroutines", "metamethods", "varargs"])
 def test_every_instruction_that_a_signal_may_interrupt(program):
     """From within its handler. Where a coroutine is switched to, not all of it is read then."""
