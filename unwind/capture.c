@@ -463,6 +463,18 @@ static void add_interpreted_threads(struct capture *capture, struct capture_hint
 	}
 }
 
+static uint64_t main_thread(const struct capture *capture, const struct lua_universe *universe)
+{
+	const struct layout *layout = &universe->vm->layout;
+	uint64_t address = 0;
+
+	if (memory_read(snapshot_memory(capture->snapshot),
+			universe->g + (uint64_t)layout->g_mainthref, &address,
+			layout_ref_size(layout)) != MEMORY_OK)
+		return 0;
+	return address;
+}
+
 /* How far the native stack is copied to find Lua's frames where the first copy has none. */
 static uint64_t seek_end(const struct capture *capture, const struct lua_universe *universe)
 {

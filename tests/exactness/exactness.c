@@ -86,7 +86,7 @@ static int32_t integer_tag(bool gc64)
  */
 static bool read_position(struct session *session, int *ret_position)
 {
-	bool gc64 = session->universe->vm->layout.gc64;
+	bool gc64 = session->universe.vm->layout.gc64;
 	uint64_t value;
 	double number;
 
