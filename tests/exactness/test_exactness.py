@@ -91,7 +91,7 @@ def test_traces_that_grow_the_stack_without_gc64():
         tree = packages.tree("bullseye", "luajit")
     except packages.Unavailable as reason:
         pytest.skip(f"not to be had: {reason}")
-    judged, wrong, lost = judge("sample", tree / "usr/bin/luajit", "recursion", "on", 1500)
+    judged, wrong, without_line, lost = judge("sample", tree / "usr/bin/luajit", "recursion", "on", 1500)
     assert judged > 1000
     assert wrong == 0
     assert lost * 100 / judged <= LOST_PERCENT
