@@ -24,6 +24,25 @@ uint64_t fuzz_take(struct fuzz_input *input, size_t bytes)
 	return value;
 }
 
+static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	const struct fuzz_memory *mapped = (const struct fuzz_memory *)memory;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t offset = ranges[i].address - FUZZ_BASE;
+		bool there = offset <= mapped->size && ranges[i].length <= mapped->size - offset;
+
+		if (there)
+			memcpy(ranges[i].copy, mapped->bytes + offset, ranges[i].length);
+		ranges[i].status = there ? MEMORY_OK : MEMORY_UNMAPPED;
+	}
+}
+
+struct fuzz_memory fuzz_memory(const struct fuzz_input *input)
+{
+	return (struct fuzz_memory){ { read_ranges }, input->at, fuzz_left(input) };
+}
+
 int fuzz_file(const uint8_t *bytes, size_t size)
 {
 	int fd = memfd_create("input", MFD_CLOEXEC);

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "memory/memory.h"
+
 /* Always 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,6 +30,17 @@ size_t fuzz_left(const struct fuzz_input *input);
 
 /* A little-endian number of that many bytes (at most 8); what is missing is zero. */
 uint64_t fuzz_take(struct fuzz_input *input, size_t bytes);
+
+/* What is left of the input as the memory at FUZZ_BASE of a target. */
+enum { FUZZ_BASE = 0x400000 };
+
+struct fuzz_memory {
+	struct memory memory;
+	const uint8_t *bytes;
+	size_t size;
+};
+
+struct fuzz_memory fuzz_memory(const struct fuzz_input *input);
 
 /* A file with these bytes, read from its beginning; to be closed. Ends the program if there can be none. */
 int fuzz_file(const uint8_t *bytes, size_t size);

@@ -20,28 +20,7 @@
 #include "unwind/request.h"
 #include "unwind/symbol_server.h"
 
-enum { BASE = 0x400000, STEPS_MAX = 64, FILE_BYTES_MAX = 1 << 16 };
-
-/* The file at BASE, as it is. */
-struct mapped {
-	struct memory memory;
-	const uint8_t *bytes;
-	size_t size;
-};
-
-static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
-{
-	const struct mapped *mapped = (const struct mapped *)memory;
-
-	for (size_t i = 0; i < count; i++) {
-		uint64_t offset = ranges[i].address - BASE;
-		bool there = offset <= mapped->size && ranges[i].length <= mapped->size - offset;
-
-		if (there)
-			memcpy(ranges[i].copy, mapped->bytes + offset, ranges[i].length);
-		ranges[i].status = there ? MEMORY_OK : MEMORY_UNMAPPED;
-	}
-}
+enum { BASE = FUZZ_BASE, STEPS_MAX = 64, FILE_BYTES_MAX = 1 << 16 };
 
 /* No process is to be started for what libunwind is not given. */
 struct symbol_server *__wrap_symbol_server_start(void);
@@ -65,7 +44,7 @@ static void unwind(struct image *image, struct memory *memory, uint64_t pc)
 }
 
 /* Does the file claim much to be mapped? Then it would be made as large, which is slow and teaches nothing. */
-static bool is_large(const struct mapped *mapped)
+static bool is_large(const struct fuzz_memory *mapped)
 {
 	Elf64_Ehdr header;
 	Elf64_Phdr segment;
@@ -105,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = fuzz_input(data, size);
 	uint64_t pc = BASE + fuzz_take(&input, 2), address, pair, begin;
-	struct mapped mapped = { { read_ranges }, input.at, fuzz_left(&input) };
+	struct fuzz_memory mapped = fuzz_memory(&input);
 	struct module *modules = calloc(1, sizeof(*modules)), *module;
 	struct image *image = image_new(&mapped.memory);
 	struct request_layout request;

@@ -3,33 +3,8 @@
  *
  *	input = request:u16 L:u16 context of the coroutine:u16 memory
  */
-#include <string.h>
-
 #include "tests/fuzz/fuzz.h"
 #include "unwind/request.h"
-
-enum { BASE = 0x400000 };
-
-/* The memory at BASE, as it is. */
-struct mapped {
-	struct memory memory;
-	const uint8_t *bytes;
-	size_t size;
-};
-
-static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
-{
-	const struct mapped *mapped = (const struct mapped *)memory;
-
-	for (size_t i = 0; i < count; i++) {
-		uint64_t offset = ranges[i].address - BASE;
-		bool there = offset <= mapped->size && ranges[i].length <= mapped->size - offset;
-
-		if (there)
-			memcpy(ranges[i].copy, mapped->bytes + offset, ranges[i].length);
-		ranges[i].status = there ? MEMORY_OK : MEMORY_UNMAPPED;
-	}
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -39,9 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	static struct request_coroutines coroutines;
 	struct fuzz_input input = fuzz_input(data, size);
-	uint64_t request = BASE + fuzz_take(&input, 2), L = BASE + fuzz_take(&input, 2);
-	uint64_t coctx = BASE + fuzz_take(&input, 2), parent, parent_coctx;
-	struct mapped mapped = { { read_ranges }, input.at, fuzz_left(&input) };
+	uint64_t request = FUZZ_BASE + fuzz_take(&input, 2), L = FUZZ_BASE + fuzz_take(&input, 2);
+	uint64_t coctx = FUZZ_BASE + fuzz_take(&input, 2), parent, parent_coctx;
+	struct fuzz_memory mapped = fuzz_memory(&input);
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_context context;
 
