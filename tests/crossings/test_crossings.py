@@ -137,6 +137,7 @@ def check_verdicts(note_lost, request):
             examples[verdict].append(";".join(frames))
         note_lost(request.node.name, sum(map(len, examples.values())), weights)
         total = sum(weights.values())
+        assert total > 0, "nothing was judged"
         assert not examples["wrong"], "\n".join(examples["wrong"])
         assert weights["lost"] <= LOST_SHARE * total, "\n".join(examples["lost"])
         assert weights["whole"] >= WHOLE_SHARE * (total - weights["lost"])

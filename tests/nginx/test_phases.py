@@ -100,6 +100,24 @@ def test_each_phase_has_its_share(nginx, report, path, tmp_path):
     assert sum(shares.values()) < 0.01, shares
 
 
+def times(nginx):
+    return {phase: float(ns) for phase, ns in (line.split() for line in nginx.get("/times").decode().splitlines())}
+
+
+@pytest.mark.slow
+def test_shares_are_those_of_the_cpu_clock(nginx, report, tmp_path):
+    """Of phases that run in the coroutine of the request, and in the main thread."""
+    nginx.wait_answers("/timed")
+    before = times(nginx)
+    folded = report(record_under_load(nginx, "/timed", tmp_path / "timed.ljspy", seconds=4))
+    spent = {phase: ns - before[phase] for phase, ns in times(nginx).items()}
+    seen = by_phase(folded, "timed")
+    for phase, ns in spent.items():
+        truth, share = ns / sum(spent.values()), seen[phase] / sum(seen.values())
+        print(f"{phase}: truth {truth:.4f}, seen {share:.4f}")
+        assert share == pytest.approx(truth, abs=0.02 + truth / 3)
+
+
 # -- Of a handshake, and of a worker's life --
 
 HANDSHAKE = {

@@ -83,6 +83,7 @@ def test_states_are_told_apart(target, tmp_path, note_lost, request):
 
 
 def test_each_thread_is_shown_with_its_own_state(target):
+    judged = collections.Counter()
     for _ in range(5):
         dump = ljspy.run("dump", "-p", target.pid).stdout
         for thread, text in re.findall(r'^Thread \d+ "(\S+)".*\n((?: .*\n)*)', dump, re.MULTILINE):
@@ -90,12 +91,14 @@ def test_each_thread_is_shown_with_its_own_state(target):
             numbers = {int(number) for number in re.findall(r"_(\d+)", " ".join(found))}
             if stacks.is_lost(text.strip()):
                 continue
+            judged[thread] += bool(numbers)
             if thread.startswith("lua-"):
                 assert numbers <= {int(thread[4:])}, dump
             elif thread == "nested":
                 assert found == NESTED[: len(found)], dump
             else:
                 assert len(numbers) <= 1 and all(THREADS <= n < THREADS + IN_TURN for n in numbers), dump
+    assert judged["nested"] and sum(count for thread, count in judged.items() if thread.startswith("lua-")), judged
 
 
 @pytest.mark.parametrize("libraries", ["none", "some", "many"])
