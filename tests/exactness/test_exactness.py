@@ -91,9 +91,10 @@ def test_traces_that_grow_the_stack_without_gc64():
         tree = packages.tree("bullseye", "luajit")
     except packages.Unavailable as reason:
         pytest.skip(f"not to be had: {reason}")
-    judged, wrong, without_line, lost = judge("sample", tree / "usr/bin/luajit", "recursion", "on", 1500)
+    judged, wrong, no_line, lost = judge("sample", tree / "usr/bin/luajit", "recursion", "on", 1500)
     assert judged > 1000
     assert wrong == 0
+    assert no_line * 100 / judged <= NO_LINE_PERCENT
     assert lost * 100 / judged <= LOST_PERCENT
 
 
