@@ -18,14 +18,14 @@ enum {
 	UNACCOUNTED_NS = 20 * 1000 * 1000,
 	/* So often at once, if no thread is found. */
 	SCANS_MAX = 5,
-	/* Kept open: schedstat and syscall. */
-	FILES_PER_THREAD = 2,
+	/* Kept open: schedstat, syscall and sched. */
+	FILES_PER_THREAD = 3,
 	/* "/TID/schedstat" */
 	THREAD_PATH_MAX = 32,
 	/* No file of a thread that is read here is longer. */
 	THREAD_FILE_MAX = 1024,
-	/* But this one. */
-	STATUS_MAX = 8192,
+	/* But these: status and sched. */
+	LONG_FILE_MAX = SCHED_MAX,
 };
 
 struct threads {
@@ -105,10 +105,10 @@ static int open_thread_file(const struct threads *threads, pid_t tid, const char
 	return errno == ENOENT ? -ESRCH : -errno;
 }
 
-/* What a short file says, NUL-terminated. */
-static int read_file(int fd, char text[static THREAD_FILE_MAX])
+/* What a file says, NUL-terminated. */
+static int read_file(int fd, char *text, size_t size)
 {
-	ssize_t length = pread(fd, text, THREAD_FILE_MAX - 1, 0);
+	ssize_t length = pread(fd, text, size - 1, 0);
 
 	if (length <= 0)
 		return length < 0 ? -errno : -ESRCH;
@@ -117,23 +117,23 @@ static int read_file(int fd, char text[static THREAD_FILE_MAX])
 }
 
 static int read_thread_file(const struct threads *threads, pid_t tid, const char *name,
-			    char text[static THREAD_FILE_MAX])
+			    char *text, size_t size)
 {
 	int fd = open_thread_file(threads, tid, name), error;
 
 	if (fd < 0)
 		return fd;
-	error = read_file(fd, text);
+	error = read_file(fd, text, size);
 	close(fd);
 	return error;
 }
 
 /* The same for a file that is read often; *fd is it, or -1. */
 static int read_kept_file(const struct threads *threads, const struct thread *thread, int *fd,
-			  const char *name, char text[static THREAD_FILE_MAX])
+			  const char *name, char *text, size_t size)
 {
 	if (!thread->keeps_open)
-		return read_thread_file(threads, thread->tid, name, text);
+		return read_thread_file(threads, thread->tid, name, text, size);
 	if (*fd < 0) {
 		int opened = open_thread_file(threads, thread->tid, name);
 
@@ -141,7 +141,7 @@ static int read_kept_file(const struct threads *threads, const struct thread *th
 			return opened;
 		*fd = opened;
 	}
-	return read_file(*fd, text);
+	return read_file(*fd, text, size);
 }
 
 void thread_read_name(const struct threads *threads, struct thread *thread)
@@ -149,7 +149,7 @@ void thread_read_name(const struct threads *threads, struct thread *thread)
 	char text[THREAD_FILE_MAX];
 	size_t length;
 
-	if (read_thread_file(threads, thread->tid, "comm", text))
+	if (read_thread_file(threads, thread->tid, "comm", text, sizeof(text)))
 		return;
 	length = strlen(text);
 	if (length && text[length - 1] == '\n')	/* the kernel's; one of its own may stand before */
@@ -161,7 +161,7 @@ void thread_read_name(const struct threads *threads, struct thread *thread)
 static int read_state_letter(const struct threads *threads, pid_t tid, char *ret_letter)
 {
 	char text[THREAD_FILE_MAX];
-	int error = read_thread_file(threads, tid, "stat", text);
+	int error = read_thread_file(threads, tid, "stat", text, sizeof(text));
 	const char *fields;
 
 	if (error)
@@ -180,6 +180,8 @@ static void drop_thread(struct threads *threads, struct thread *thread, bool is_
 		close(thread->schedstat_fd);
 	if (thread->syscall_fd >= 0)
 		close(thread->syscall_fd);
+	if (thread->sched_fd >= 0)
+		close(thread->sched_fd);
 	if (thread->keeps_open)
 		tracer_release_files(threads->tracer, FILES_PER_THREAD);
 	threads->ended_cpu_ns += thread->cpu_ns;
@@ -229,7 +231,7 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 		return error == -EPERM && has_ended(threads, tid) ? -ESRCH : error;
 	}
 	thread->tid = tid;
-	thread->schedstat_fd = thread->syscall_fd = -1;
+	thread->schedstat_fd = thread->syscall_fd = thread->sched_fd = -1;
 	thread->keeps_open = tracer_reserve_files(threads->tracer, FILES_PER_THREAD);
 	thread_read_name(threads, thread);
 	if (!threads->scanned)	/* what it has used so far was before our time */
@@ -367,26 +369,39 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 
 int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns)
 {
-	char text[THREAD_FILE_MAX];
-	int error = read_kept_file(threads, thread, &thread->schedstat_fd, "schedstat", text);
-	uint64_t cpu_ns;
-	char *at;
+	char text[SCHEDSTAT_MAX];
+	int error = read_kept_file(threads, thread, &thread->schedstat_fd, "schedstat", text,
+				   sizeof(text));
+	struct schedstat schedstat;
 
 	if (error)
 		return error;
-	cpu_ns = strtoull(text, &at, 10);
-	*ret_used_ns = cpu_ns > thread->cpu_ns ? cpu_ns - thread->cpu_ns : 0;
-	thread->cpu_ns = cpu_ns;
-	thread->waited_ns = strtoull(at, &at, 10);
-	thread->runs = strtoull(at, NULL, 10);
+	schedstat = schedstat_parse(text);
+	*ret_used_ns = schedstat.cpu_ns > thread->cpu_ns ? schedstat.cpu_ns - thread->cpu_ns : 0;
+	thread->cpu_ns = schedstat.cpu_ns;
+	thread->waited_ns = schedstat.waited_ns;
+	thread->runs = schedstat.runs;
 	return 0;
+}
+
+int thread_count_switches(const struct threads *threads, struct thread *thread,
+			  struct switches *ret_switches)
+{
+	char text[LONG_FILE_MAX];
+	int error = read_kept_file(threads, thread, &thread->sched_fd, "sched", text, sizeof(text));
+
+	if (error == -ESRCH)	/* not of every kernel */
+		error = read_thread_file(threads, thread->tid, "status", text, sizeof(text));
+	if (error)
+		return error;
+	return switches_parse(text, ret_switches) ? 0 : -ESRCH;
 }
 
 int thread_count_sleeps(const struct threads *threads, const struct thread *thread, uint64_t *ret_count)
 {
 	static const char label[] = "\nvoluntary_ctxt_switches:";
 	int fd = open_thread_file(threads, thread->tid, "status");
-	char text[STATUS_MAX];
+	char text[LONG_FILE_MAX];
 	const char *found;
 	ssize_t length;
 
@@ -459,7 +474,7 @@ int thread_look(struct threads *threads, struct thread *thread,
 	struct thread_call call = { .known = false };
 	char text[THREAD_FILE_MAX];
 	bool running;
-	int error = read_kept_file(threads, thread, &thread->syscall_fd, "syscall", text);
+	int error = read_kept_file(threads, thread, &thread->syscall_fd, "syscall", text, sizeof(text));
 
 	if (error == -ESRCH)
 		return error;
@@ -489,7 +504,7 @@ bool thread_is_running(struct threads *threads, struct thread *thread)
 	bool running;
 	enum thread_state state;
 
-	if (!read_kept_file(threads, thread, &thread->syscall_fd, "syscall", text) &&
+	if (!read_kept_file(threads, thread, &thread->syscall_fd, "syscall", text, sizeof(text)) &&
 	    parse_call(text, &running, &call))
 		return running;
 	return !look_at_state(threads, thread, &state) && state == THREAD_RUNNING;

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "output/sample.h"
+#include "src/target/scheduler.h"
 #include "src/target/tracer.h"
 
 enum {
@@ -30,10 +31,11 @@ struct thread {
 	uint64_t cpu_ns;
 	uint64_t waited_ns;		/* wanting a CPU, from its start on */
 	uint64_t runs;			/* how often it was given one; 0 where the kernel does not count */
+	uint64_t runs_left;		/* ... when it was last seen to have none; see on_cpu.h */
 
 	/* The module's own. */
 	bool keeps_open;
-	int schedstat_fd, syscall_fd;	/* -1 if not open */
+	int schedstat_fd, syscall_fd, sched_fd;	/* -1 if not open */
 };
 
 struct threads;
@@ -80,6 +82,10 @@ int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret
  * while it sleeps or is held. 0 or -ESRCH.
  */
 int thread_count_sleeps(const struct threads *threads, const struct thread *thread, uint64_t *ret_count);
+
+/* How often the thread has left a CPU, and when it did last. 0 or -ESRCH. */
+int thread_count_switches(const struct threads *threads, struct thread *thread,
+			  struct switches *ret_switches);
 
 /*
  * What the thread is doing, without stopping it: THREAD_RUNNING (on a CPU or

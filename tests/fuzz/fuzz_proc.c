@@ -1,5 +1,5 @@
 /*
- * Files of /proc/PID: maps, stat, status, cmdline and syscall.
+ * Files of /proc/PID: maps, stat, status, cmdline, syscall and sched.
  *
  * The linker has proc_file_open() and openat() lead here (see GNUmakefile): for
  * the one or the other file the input is read, for all others what is in /proc.
@@ -20,7 +20,7 @@
 #include "tests/fuzz/fuzz.h"
 
 static const char *const files[] = {
-	"maps", "stat", "status", "cmdline", "statm", "syscall", "schedstat", "comm",
+	"maps", "stat", "status", "cmdline", "statm", "syscall", "schedstat", "comm", "sched",
 };
 enum { FILE_COUNT = sizeof(files) / sizeof(files[0]) };
 
@@ -124,11 +124,13 @@ static void read_thread(struct threads *threads)
 	struct thread *thread = threads_at(threads, 0);
 	struct thread_call call;
 	enum thread_state state;
+	struct switches switches;
 	uint64_t used;
 
 	thread->keeps_open = false;	/* files that are kept open are read once only */
 	thread_look(threads, thread, &state, &call);
 	thread_measure(threads, thread, &used);
+	thread_count_switches(threads, thread, &switches);
 	thread_read_name(threads, thread);
 	thread_is_running(threads, thread);
 	fuzz_check(memchr(thread->name, '\0', sizeof(thread->name)) != NULL, "a name has an end");
