@@ -21,7 +21,7 @@ struct figures {
 	uint64_t samples;		/* looks at a thread, lost ones included */
 	uint64_t lost[LOST_COUNT];	/* of these, with an unknown part; each by its first reason */
 	uint64_t missed_ticks;		/* times at which a sample was due and none was taken */
-	struct histogram pause_ns;	/* how long a thread was held for a sample */
+	struct histogram pause_ns;	/* how long a thread was held, for a sample or for a signal to be delivered */
 	uint64_t duration_ns;		/* of the recording */
 	uint64_t self_cpu_ns;		/* CPU time of ljspy itself */
 	uint64_t target_cpu_ns;		/* CPU time of the target meanwhile */

@@ -11,6 +11,7 @@
 enum {
 	SLICE_NS = 100 * 1000,			/* the shortest there is */
 	AWAIT_LAST_NS = 200 * 1000 * 1000,
+	LAST_LOOKS_NS = 2 * 1000 * 1000,	/* from one to the next, at most */
 };
 
 /*---- The loop ----*/
@@ -161,7 +162,8 @@ static void loop(struct sampler *sampler)
 			wait_ns = due - now;
 		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
 					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
-		if (sigtimedwait(&wanted, &info, &timeout) > 0)
+		tracer_await_look(sampler->tracer, due != UINT64_MAX);
+		if (own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout) > 0)
 			deal_with(sampler, &info);
 		if (sampler->result->end == SAMPLER_INTERRUPTED)
 			return;
@@ -169,6 +171,7 @@ static void loop(struct sampler *sampler)
 		take_late(sampler);
 		tick_all(sampler);
 		take_late(sampler);
+		tracer_await_look(sampler->tracer, false);
 	}
 }
 
@@ -185,6 +188,34 @@ static bool awaits_sample(const struct sampler *sampler)
 	return false;
 }
 
+/* True if there is one that could not be looked at, as it waits for a CPU. */
+static bool look_at_all(struct sampler *sampler)
+{
+	bool wants_look = false;
+
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		if (!sampler->targets[i])
+			continue;
+		sampler->targets[i]->wants_look = false;
+		target_take_last_look(sampler, sampler->targets[i]);
+		wants_look |= sampler->targets[i]->wants_look;
+	}
+	return wants_look;
+}
+
+/* Sleep so long at most; then deal with what tracees have told. */
+static void await_tracees(struct sampler *sampler, uint64_t ns)
+{
+	const struct timespec time = { .tv_nsec = (long)ns };
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	own_turn_wait(tracer_turn(sampler->tracer), &child, NULL, &time);
+	poll_tracees(sampler);
+	take_late(sampler);
+}
+
 /*
  * Look at all that runs a last time. Where CPUs are scarce, what runs is most
  * likely waiting for one; its time since its last sample has no other stack.
@@ -192,20 +223,17 @@ static bool awaits_sample(const struct sampler *sampler)
 static void take_last_looks(struct sampler *sampler)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), end = now + AWAIT_LAST_NS;
-	sigset_t child;
 
 	sampler->closing = true;
-	for (size_t i = 0; i < sampler->target_count; i++)
-		if (sampler->targets[i])
-			target_take_last_look(sampler, sampler->targets[i]);
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
+	while (look_at_all(sampler) && now < end) {
+		await_tracees(sampler, sampler_random(sampler, LAST_LOOKS_NS));
+		now = clock_now_ns(CLOCK_MONOTONIC);
+	}
+	sampler->last_chance = true;
+	look_at_all(sampler);
+	end = now + AWAIT_LAST_NS;
 	while (now < end && awaits_sample(sampler)) {
-		struct timespec left = { .tv_nsec = (long)(end - now) };
-
-		sigtimedwait(&child, NULL, &left);
-		poll_tracees(sampler);
-		take_late(sampler);
+		await_tracees(sampler, end - now);
 		now = clock_now_ns(CLOCK_MONOTONIC);
 	}
 }
@@ -402,6 +430,8 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	*ret_result = (struct sampler_result){ 0 };
 	if (tracer && options->no_stop)
 		tracer_stay_away(tracer);
+	if (tracer)
+		tracer_count_holds(tracer, &ret_result->figures.pause_ns);
 	if (tracer && options->allow_attach)
 		tracer_allow_attach(tracer);
 	if (!sampler.tracer) {
@@ -409,7 +439,9 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	} else if (!sampler.files) {
 		fail(&sampler, 0, -ENOMEM);
 	} else if (open_targets(&sampler)) {
-		ask_for_short_slices();	/* a command that was started does not inherit it */
+		/* A command that was started inherits nothing of this. */
+		ask_for_short_slices();
+		tracer_be_urgent(tracer);
 		sampler.start_ns = clock_now_ns(CLOCK_MONOTONIC);
 		sampler.pulse_ns = sampler.start_ns;
 		open_accounts(&sampler);

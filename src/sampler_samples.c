@@ -4,10 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/target/interrupted_call.h"
+
 enum {
 	STOP_TIMEOUT_NS = 2 * 1000 * 1000,
+	/* Who had to wait for a CPU so long comes too late for a look, and who had other work to do. */
+	WAITED_TOO_LONG_NS = 200 * 1000,
+	WORKED_TOO_LONG_NS = 500 * 1000,
 
 	FEW_THREADS = 8,
+	/* To let a thread go on takes less. */
+	AT_ONCE_NS = 50 * 1000,
 
 	/* See sampler_take_weight(). */
 	RESERVE_PERIODS = 2,
@@ -87,6 +94,21 @@ void target_deliver(struct sampler *sampler, struct target *target, const struct
 	sampler->wall_ns += sample->wall_ns;
 	figures_add_sample(&sampler->result->figures, sample);
 	sampler->options->take(sampler->options->context, sample);
+}
+
+bool target_is_up(const struct target *target)
+{
+	const struct thread_record *record;
+
+	for (record = target->records; record && !target->is_late; record = record->hh.next)
+		if (record->presence != PRESENCE_OFF_CPU)
+			return true;
+	return target->is_late;
+}
+
+bool target_is_late(const struct sampler *sampler, uint64_t due_ns, uint64_t now)
+{
+	return tracer_turn(sampler->tracer)->late_ns > WAITED_TOO_LONG_NS || now - due_ns > WORKED_TOO_LONG_NS;
 }
 
 /* CPU time for which there is no stack. */
@@ -196,12 +218,57 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		target_deliver_waiting(sampler, target, record, &sample);
 }
 
+/*
+ * How long a thread was held that has just been resumed: by then it may have run for
+ * a while, for on the same CPU it does so before ljspy does again. What the
+ * kernel counts of that may lag by a tick, so rather too long.
+ */
+static uint64_t hold_length(struct target *target, struct thread *thread, uint64_t last_ns)
+{
+	uint64_t end = thread->tracee->resumed_ns, ran, waited = thread->waited_ns;
+
+	if (end - last_ns > AT_ONCE_NS && thread_measure(target->threads, thread, &ran) == 0) {
+		ran += thread->waited_ns - waited;
+		end -= ran < end - last_ns ? ran : end - last_ns;
+	}
+	return end - thread->tracee->stopped_ns;
+}
+
+/*
+ * The next look is put off for as long as this one has kept the thread from
+ * running. It cannot come in that time; were it to come
+ * sooner after it instead, what runs right after a sample would be seen more often than the rest.
+ */
+static void put_off_look(struct target *target, struct thread *thread, const struct thread_record *record,
+			 uint64_t runs_held)
+{
+	uint64_t kept_ns = thread->tracee->resumed_ns - thread->tracee->stopped_ns, used;
+
+	if (thread_measure(target->threads, thread, &used))
+		return;
+	kept_ns += thread->waited_ns - record->look_waited_ns;
+	if (thread->runs == runs_held)	/* it waits still */
+		kept_ns += clock_now_ns(CLOCK_MONOTONIC) - thread->tracee->resumed_ns;
+	target->due_ns += kept_ns < NS_PER_SECOND ? kept_ns : NS_PER_SECOND;
+}
+
+/*
+ * It had a CPU when it was looked at, and was asleep in a system call when it was told to
+ * stop. Where it was in between is not known.
+ */
+static bool fell_asleep(const struct thread *thread, const struct thread_record *record,
+			const struct registers *registers)
+{
+	return record->presence == PRESENCE_ON_CPU && thread->runs != record->look_runs &&
+	       interrupted_call_has_ended(registers);
+}
+
 /* Copy what belongs to a held thread, let it go; then say what was seen. */
 static void take_held(struct sampler *sampler, struct target *target, struct thread *thread,
-		      struct thread_record *record, uint64_t begin)
+		      struct thread_record *record)
 {
 	struct registers registers;
-	uint64_t end;
+	uint64_t last_ns, runs;
 	int error = tracer_registers(thread->tracee, &registers);
 
 	if (!error) {
@@ -211,15 +278,18 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	}
 	record->stops++;
 	target_note_turn(sampler, target, thread, record);
-	/* On the same CPU, the thread may run for some milliseconds before ljspy does again. */
-	end = clock_now_ns(CLOCK_MONOTONIC);
-	tracer_resume(sampler->tracer, thread->tracee);
-	histogram_add(&sampler->result->figures.pause_ns, end - begin);
-	if (error)
-		return;
-	/* Having been stopped, the thread's figure is exact. */
+	/* Having been stopped, the thread's figures are exact. */
 	target_measure(target, thread, record);
-	unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
+	runs = thread->runs;
+	last_ns = clock_now_ns(CLOCK_MONOTONIC);
+	tracer_resume(sampler->tracer, thread->tracee);
+	tracer_await_look(sampler->tracer, false);
+	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, last_ns));
+	if (!error && fell_asleep(thread, record, &registers))
+		sampler->result->figures.missed_ticks++;
+	else if (!error)
+		unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
+	put_off_look(target, thread, record, runs);
 }
 
 /*
@@ -246,10 +316,6 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 
 	if (!is_only && !record->stack_address)
 		learn_stack(target, thread, record);
-	/* One that waits for a CPU all the time is still where it was. */
-	if (target->cpu_ns == record->process_cpu_ns || !thread_is_running(target->threads, thread))
-		return;
-	record->process_cpu_ns = target->cpu_ns;
 	if (!is_only && !record->stack_address) {
 		lost = LOST_NOT_STOPPED;
 	} else {
@@ -272,25 +338,19 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
  * A thread that does not stop at once waits for a CPU, be it that others have
  * them all or that its container has used up its share. It stops when it gets
  * one; that is where it was, so the sample is taken then (target_take_late()).
- * False if there is none now.
  */
-static bool sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
+static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
 			  struct thread_record *record)
 {
 	int error;
 
-	if (lua_process_wants_rehearsal(&record->hints)) {
-		if (thread->tracee->state == TRACEE_AWAITED ||
-		    !thread_is_running(target->threads, thread))
-			return false;
-		lua_process_rehearse(target->process, &record->hints);
-	}
-	error = tracer_stop_running(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
+	error = record->presence == PRESENCE_ON_CPU
+		? tracer_stop_seen(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS)
+		: tracer_stop_running(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
 	if (!error)
-		take_held(sampler, target, thread, record, thread->tracee->told_ns);
+		take_held(sampler, target, thread, record);
 	else if (error == -ETIMEDOUT)
 		thread->tracee->hold_late = true;
-	return !error;
 }
 
 void target_take_late(struct sampler *sampler, struct target *target)
@@ -305,44 +365,117 @@ void target_take_late(struct sampler *sampler, struct target *target)
 			continue;
 		record = target_record(target, thread, now);
 		if (record && target->process && target->sampled)
-			take_held(sampler, target, thread, record, clock_now_ns(CLOCK_MONOTONIC));
+			take_held(sampler, target, thread, record);
 		else
 			tracer_resume(sampler->tracer, thread->tracee);
 	}
 }
 
+static enum presence look_at(struct sampler *sampler, struct target *target, struct thread *thread,
+			     struct thread_record *record)
+{
+	if (!target_measure(target, thread, record) || (target->is_late && !sampler->closing))
+		return PRESENCE_OFF_CPU;
+	record->look_waited_ns = thread->waited_ns;
+	record->look_runs = thread->runs;
+	return on_cpu_look(target->threads, thread, tracer_turn(sampler->tracer));
+}
+
 /*
- * Take a sample of each thread that has run since its last one and is running now.
- * What a thread has used is read before that where it may save looking at it,
- * and is exact behind the stop.
+ * A rehearsal takes longer than all else from the look to the stop. So it comes before
+ * the look, for those that seem to be on a CPU then: what matters is who is on one after it.
  */
+static void rehearse(struct sampler *sampler, struct target *target)
+{
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+
+		HASH_FIND_INT(target->records, &thread->tid, record);
+		if (record && lua_process_wants_rehearsal(&record->hints) &&
+		    look_at(sampler, target, thread, record) == PRESENCE_ON_CPU)
+			lua_process_rehearse(target->process, &record->hints);
+	}
+}
+
+/*
+ * At the end it matters only who has used something that no sample stands for yet. If he
+ * cannot be seen to run, then where he waits for a CPU is better than no stack.
+ */
+static enum presence find_last(struct sampler *sampler, struct target *target, struct thread *thread,
+			       const struct thread_record *record)
+{
+	if (record->on_cpu.pending_ns <= (int64_t)(sampler->period_ns / WORTH_TELLING_ONE_IN))
+		return PRESENCE_OFF_CPU;
+	if (record->presence != PRESENCE_OFF_CPU || !thread_is_running(target->threads, thread))
+		return record->presence;
+	target->wants_look = true;
+	return sampler->last_chance ? PRESENCE_AWAKE : PRESENCE_OFF_CPU;
+}
+
+/*
+ * Who has a CPU now? Of all threads before any is stopped: that takes its time, and
+ * others run meanwhile.
+ */
+static void find_running(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record = target_record(target, thread, now);
+
+		if (!record)
+			continue;
+		record->presence = look_at(sampler, target, thread, record);
+		if (sampler->closing)
+			record->presence = find_last(sampler, target, thread, record);
+	}
+}
+
+/* Their stacks hold still: they can wait until those that run have been looked at. */
+static void sample_sleepers(struct sampler *sampler, struct target *target)
+{
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+
+		HASH_FIND_INT(target->records, &thread->tid, record);
+		if (record && record->presence == PRESENCE_OFF_CPU &&
+		    !target_sample_sleeper(sampler, target, thread, record))
+			record->has_run = true;
+	}
+}
+
 void target_sample(struct sampler *sampler, struct target *target)
 {
 	const struct sampler_options *options = sampler->options;
-	bool looks_at_each = target_has_few_threads(target) && !options->wall_clock && !options->no_stop;
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	if (options->coroutines) {
 		target_sample_coroutines(sampler, target);
 		return;
 	}
+	if (!options->no_stop)
+		rehearse(sampler, target);
+	/* Whoever is held waits for ljspy: not for its next turn, too. */
+	if (own_turn_is_used_up(tracer_turn(sampler->tracer)))
+		own_turn_renew(tracer_turn(sampler->tracer));
+	find_running(sampler, target);
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
 		struct thread_record *record = target_record(target, thread, now);
 
-		if (!record || (!looks_at_each && !target_measure(target, thread, record)))
+		if (!record)
 			continue;
-		if (options->wall_clock) {
-			if (target_sample_sleeper(sampler, target, thread, record))
-				continue;
-			record->has_run = true;
-		}
-		/* Its figure may lag by a tick while it runs. */
-		if (!record->has_run && !target_has_few_threads(target))
+		if (record->presence == PRESENCE_OFF_CPU)
 			continue;
 		if (options->no_stop)
 			sample_running(sampler, target, thread, record);
-		else if (!sample_thread(sampler, target, thread, record) && looks_at_each)
-			target_measure(target, thread, record);
+		else
+			sample_thread(sampler, target, thread, record);
 	}
+	tracer_await_look(sampler->tracer, false);
+	if (options->wall_clock && (!sampler->closing || sampler->last_chance))
+		sample_sleepers(sampler, target);
 }

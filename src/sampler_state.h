@@ -16,6 +16,7 @@
 #include "src/target/known_files.h"
 #include "src/target/launch.h"
 #include "src/target/lua_process.h"
+#include "src/target/on_cpu.h"
 #include "src/target/threads.h"
 #include "src/target/tracer.h"
 #include "src/target/wait_text.h"
@@ -51,9 +52,10 @@ struct thread_record {
 	pid_t tid;
 	char name[THREAD_NAME_MAX];
 	struct capture_hints hints;
-	uint64_t process_cpu_ns;	/* at its last sample without a stop */
 	uint64_t stack_address;		/* on its native stack; 0 if not known, or not needed */
 	bool has_run;			/* since its last sample */
+	enum presence presence;		/* at the last look */
+	uint64_t look_waited_ns, look_runs;	/* of then */
 	uint64_t last_sample_ns;	/* when it was taken */
 
 	/*
@@ -100,7 +102,7 @@ struct target {
 	uint64_t haste_ns;		/* how soon to look where unknown code runs */
 	bool is_hasty;			/* the look that is due was asked for by that */
 	/*
-	 * While it runs, looks are due at a random moment of each period, for
+	 * While it runs, looks are due at random moments, a period apart on average, for
 	 * the kernel's tick, on which alarms come, may beat with the target's
 	 * own rhythm, and come too late for what runs right after a sleep. When
 	 * it has used no CPU for a while, only the alarm of its CPU clock is
@@ -108,8 +110,11 @@ struct target {
 	 */
 	bool active;
 	uint64_t idle_since_ns;
-	uint64_t period_begin_ns, due_ns;
+	uint64_t due_ns;
+	bool is_late;			/* this look is: see target_is_late() */
+	bool wants_look;		/* it waits for a CPU, and no sample stands for what it has used last */
 	uint64_t active_cpu_ns;		/* of the process clock, at the last look */
+	uint64_t missed_cpu_ns;		/* that no look stands for, and that makes no missed tick yet */
 	uint64_t last_look_ns, next_look_ns;	/* at its coroutines: when it was, and not before when it may be */
 	int index;			/* its place among the targets */
 	bool ended;
@@ -126,6 +131,7 @@ struct sampler {
 	struct launch launch;
 	uint64_t random;		/* state of a generator, never 0 */
 	bool closing;			/* the looks that are taken now are the last ones */
+	bool last_chance;		/* ... and there will be no others */
 	uint64_t start_ns;
 	uint64_t period_ns;
 	uint64_t wall_ns;		/* of all samples */
@@ -162,6 +168,12 @@ void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t t
 
 /* So few that it costs little to look at each of them. */
 bool target_has_few_threads(const struct target *target);
+
+/* At the last look, was a thread on a CPU, or was none looked at? */
+bool target_is_up(const struct target *target);
+
+/* Is it so long since a look was due that what runs now is not what ran then? */
+bool target_is_late(const struct sampler *sampler, uint64_t due_ns, uint64_t now);
 
 /* Take a sample of each thread that has run since its last one and is running now. */
 void target_sample(struct sampler *sampler, struct target *target);
@@ -219,6 +231,9 @@ void target_note_end(struct sampler *sampler, struct target *target);
 
 /* What has been used so far is nobody's. */
 void target_open_accounts(struct target *target, uint64_t now);
+
+/* A random number below that. */
+uint64_t sampler_random(struct sampler *sampler, uint64_t below);
 
 /* The last period of each thread is not over: look at those that run once more. */
 void target_take_last_look(struct sampler *sampler, struct target *target);

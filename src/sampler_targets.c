@@ -191,13 +191,22 @@ void target_refresh_threads(struct sampler *sampler, struct target *target, uint
 		target_note_end(sampler, target);
 }
 
-/* A random part of a period (xorshift64). */
-static uint64_t random_delay(struct sampler *sampler)
+/* xorshift64 */
+uint64_t sampler_random(struct sampler *sampler, uint64_t below)
 {
 	sampler->random ^= sampler->random << 13;
 	sampler->random ^= sampler->random >> 7;
 	sampler->random ^= sampler->random << 17;
-	return sampler->random % sampler->period_ns;
+	return sampler->random % below;
+}
+
+/*
+ * From a look to the next: a period on average, and never so short that ljspy is still
+ * busy with the last sample: it would always look just when it is done with it.
+ */
+static uint64_t random_gap(struct sampler *sampler)
+{
+	return sampler->period_ns / 2 + sampler_random(sampler, sampler->period_ns);
 }
 
 /* Does the process run another program than last time? */
@@ -239,17 +248,16 @@ void target_take_look(struct sampler *sampler, struct target *target, uint64_t n
 	look_at_threads(sampler, target, now);
 }
 
-/* Look at it once in each period from now on. */
+/* Look at it once in a period, on average, from now on. */
 static void activate(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	target->active = true;
 	target->idle_since_ns = now;
 	target->active_cpu_ns = target->cpu_ns;
-	target->period_begin_ns = now + sampler->period_ns;
-	target->due_ns = target->period_begin_ns + random_delay(sampler);
+	target->due_ns = now + random_gap(sampler);
 }
 
-/* The target has begun to run: look at it now, and then once in each period. */
+/* The target has begun to run: look at it now, and then once in a period, on average. */
 void target_wake(struct sampler *sampler, struct target *target)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
@@ -257,6 +265,7 @@ void target_wake(struct sampler *sampler, struct target *target)
 	if (target->ended || target->active)
 		return;
 	cpu_clock_stop(&target->clock);
+	target->is_late = false;
 	target_take_look(sampler, target, now);
 	activate(sampler, target, now);
 }
@@ -269,7 +278,7 @@ static int rest(struct sampler *sampler, struct target *target)
 {
 	int error = sampler->options->wall_clock
 		? -EAGAIN : cpu_clock_start(&target->clock, SIGRTMIN, target->index,
-					    1 + random_delay(sampler));
+					    1 + sampler_random(sampler, sampler->period_ns));
 
 	target->active = false;
 	if (error == -EAGAIN) {
@@ -279,49 +288,65 @@ static int rest(struct sampler *sampler, struct target *target)
 	return error;
 }
 
-/*
- * Has the process used the CPU since the last look? Its clock may lag by a tick
- * of the kernel, so where threads are few they are looked at too.
- */
-static bool has_run(const struct target *target)
+/* When nobody has run for a while, the target's CPU clock tells of the next one. */
+static void note_idle(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (target->cpu_ns != target->active_cpu_ns)
-		return true;
-	for (size_t i = 0; target_has_few_threads(target) && i < threads_count(target->threads); i++)
-		if (thread_is_running(target->threads, threads_at(target->threads, i)))
-			return true;
-	return false;
+	if (now - target->idle_since_ns >= IDLE_NS && rest(sampler, target))
+		target_note_end(sampler, target);
 }
 
 /*
- * A look was due. Periods that have passed without one are missed, not made up
- * for: by the CPU clock as many as the target has run in, for it may have waited
- * for a CPU too.
+ * Of so many looks that were due since the last one, there were none at the moments of
+ * some. What the target used meanwhile has no samples of its own.
+ */
+static void note_missed(struct sampler *sampler, struct target *target, uint64_t missed, uint64_t due)
+{
+	target->missed_cpu_ns += (target->cpu_ns - target->active_cpu_ns) / due * missed;
+	sampler->result->figures.missed_ticks += target->missed_cpu_ns / sampler->period_ns;
+	target->missed_cpu_ns %= sampler->period_ns;
+}
+
+/*
+ * A look was due. Those that were due before and did not happen are missed, not made
+ * up for: by the CPU clock as many as the target would have been seen to run
+ * in, for it may have slept, or waited for a CPU.
  */
 void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	uint64_t passed = (now - target->period_begin_ns) / sampler->period_ns;
-	uint64_t missed = passed > 1 ? passed - 1 : 0, ran;
+	uint64_t due = 0;
+	bool has_run;
 
-	target->period_begin_ns += (passed ? passed : 1) * sampler->period_ns;
-	target->due_ns = target->period_begin_ns + random_delay(sampler);
+	do {
+		target->is_late = target_is_late(sampler, target->due_ns, now);
+		target->due_ns += random_gap(sampler);
+		due++;
+	} while (target->due_ns <= now);
 	if (cpu_clock_now(&target->clock, &target->cpu_ns) != 0) {
 		target_note_end(sampler, target);
 		return;
 	}
-	if (!sampler->options->wall_clock && !has_run(target)) {
-		if (now - target->idle_since_ns >= IDLE_NS && rest(sampler, target))
-			target_note_end(sampler, target);
+	/*
+	 * This clock may lag by a tick of the kernel. So few threads are looked at in any
+	 * case, and all at once: did it take a first look to have a second one, what runs
+	 * right after a sleep would be seen too seldom.
+	 */
+	has_run = target->cpu_ns != target->active_cpu_ns || sampler->options->wall_clock;
+	if (!has_run && !target_has_few_threads(target)) {
+		note_idle(sampler, target, now);
 		return;
 	}
 	refresh_threads(sampler, target, now);
 	look_at_threads(sampler, target, now);
 	if (target->ended)
 		return;
-	ran = (target->cpu_ns - target->active_cpu_ns) / sampler->period_ns;
+	if (!has_run && !target_is_up(target)) {
+		note_idle(sampler, target, now);
+		return;
+	}
 	if (sampler->options->wall_clock)
-		ran = missed;
-	sampler->result->figures.missed_ticks += missed < ran ? missed : ran;
+		sampler->result->figures.missed_ticks += due - 1;
+	else
+		note_missed(sampler, target, due - 1 + target->is_late, due);
 	target->idle_since_ns = now;
 	target->active_cpu_ns = target->cpu_ns;
 }

@@ -23,7 +23,7 @@ struct hold {
 	struct threads *threads;
 	struct watched *watched;
 	size_t watched_count, watched_size;
-	uint64_t begin_ns;	/* when the first thread was told to stop; 0: none was */
+	uint64_t begin_ns;	/* when the first thread stopped; 0: none has */
 	uint64_t count, last_ns, longest_ns;
 };
 
@@ -65,10 +65,10 @@ static int stop(struct hold *hold, struct watched *watched)
 {
 	int error;
 
-	if (hold->begin_ns == 0)
-		hold->begin_ns = clock_now_ns(CLOCK_MONOTONIC);
 	error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
 	watched->stopped = error == 0;
+	if (watched->stopped && hold->begin_ns == 0)
+		hold->begin_ns = watched->thread->tracee->stopped_ns;
 	/* One that has ended runs no more. */
 	return error == 0 || error == -ESRCH ? 0 : -EAGAIN;
 }

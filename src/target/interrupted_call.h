@@ -27,6 +27,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "unwind/registers.h"
+
 struct user_regs_struct;
 
 /*
@@ -34,6 +36,9 @@ struct user_regs_struct;
  * EINTR that may begin again? And does the call wait for some time at most?
  */
 bool interrupted_call_find(const struct user_regs_struct *regs, bool *ret_limited);
+
+/* Is a thread that is held with these registers on its way out of a call that was ended like that? */
+bool interrupted_call_has_ended(const struct registers *registers);
 
 /* Let it begin again when the thread goes on. */
 void interrupted_call_restart(pid_t tid);

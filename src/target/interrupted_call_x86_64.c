@@ -8,7 +8,7 @@
 #include <sys/user.h>
 
 /* linux/errno.h in the kernel: "restart if no handler" */
-enum { ERESTARTNOHAND = 514 };
+enum { ERESTARTSYS = 512, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
 
 #ifndef SYS_epoll_pwait2
 #define SYS_epoll_pwait2 441
@@ -85,6 +85,15 @@ bool interrupted_call_find(const struct user_regs_struct *regs, bool *ret_limite
 		return true;
 	}
 	return false;
+}
+
+bool interrupted_call_has_ended(const struct registers *registers)
+{
+	int64_t result = (int64_t)registers->rax;
+
+	/* Outside of a call, orig_rax is negative. */
+	return (int64_t)registers->orig_rax >= 0 &&
+	       (result == -EINTR || (result <= -ERESTARTSYS && result >= -ERESTART_RESTARTBLOCK));
 }
 
 void interrupted_call_restart(pid_t tid)

@@ -22,6 +22,7 @@
 #include "src/target/interrupted_call.h"
 #include "src/target/proc_file.h"
 #include "src/target/process.h"
+#include "src/target/urgent.h"
 #include "src/target/watch.h"
 
 enum {
@@ -49,6 +50,7 @@ struct seized {
 	bool has_stopped;	/* attached: for the first time, and its options are set */
 	bool asked;		/* attached: a SIGSTOP of ours is on its way */
 	bool job_stopped;	/* a signal stopped it: its call ends with that, whoever looks */
+	bool expected;		/* to stop, or to run on */
 	uint64_t restarted_ns;	/* when a call with a limit began again, for a signal */
 	bool has_regs;		/* stopped, and these are its registers */
 	struct user_regs_struct regs;
@@ -59,6 +61,12 @@ struct tracer {
 	struct seized *seized;	/* by tid */
 	struct watch watch;
 	size_t files_left;	/* that may still be kept open */
+	struct own_turn turn;
+	struct urgent urgent;
+	size_t expected;	/* how many tracees are */
+	bool look_is_awaited;
+	uint64_t quiet_ns;	/* when no tracee had anything to report */
+	struct histogram *holds;	/* see tracer_count_holds(); may be NULL */
 	bool stays_away, allow_attach;
 	bool poll_is_due;
 	bool held_late;		/* since the last tracer_has_held_late() */
@@ -80,10 +88,31 @@ struct tracee *tracer_find(const struct tracer *tracer, pid_t tid)
 	return seized ? &seized->tracee : NULL;
 }
 
+static void update_urgency(struct tracer *tracer)
+{
+	if (tracer->expected || tracer->look_is_awaited)
+		urgent_begin(&tracer->urgent);
+	else
+		urgent_end(&tracer->urgent);
+}
+
+/* ljspy is urgent while a thread that it has told to stop does not run on. */
+static void expect(struct tracer *tracer, struct tracee *tracee, bool expected)
+{
+	struct seized *seized = (struct seized *)tracee;
+
+	if (seized->expected == expected)
+		return;
+	seized->expected = expected;
+	tracer->expected += expected ? 1 : -1;
+	update_urgency(tracer);
+}
+
 static void mark_gone(struct tracer *tracer, struct tracee *tracee)
 {
 	tracee->state = TRACEE_GONE;
 	tracee->wanted = false;
+	expect(tracer, tracee, false);
 	tracer->changed = true;
 }
 
@@ -105,15 +134,38 @@ static const struct user_regs_struct *regs_of(struct seized *seized)
 }
 
 /* ESRCH means that it was killed just now; its exit is still to be reported. */
-static void continue_tracee(struct tracee *tracee, int signal)
+static void continue_tracee(struct tracer *tracer, struct tracee *tracee, int signal)
 {
 	((struct seized *)tracee)->has_regs = false;
 	ptrace(PTRACE_CONT, tracee->tid, NULL, (void *)(intptr_t)signal);
+	tracee->resumed_ns = clock_now_ns(CLOCK_MONOTONIC);
 	tracee->state = TRACEE_RUNNING;
+	expect(tracer, tracee, tracee->wanted || tracee->hold_late);
+}
+
+/* The same of one that nobody holds. */
+static void pass_on(struct tracer *tracer, struct tracee *tracee, int signal)
+{
+	continue_tracee(tracer, tracee, signal);
+	if (tracer->holds)
+		histogram_add(tracer->holds, tracee->resumed_ns - tracee->stopped_ns);
+}
+
+/*
+ * What is reported now happened when? ljspy may have done something else meanwhile,
+ * waited for a CPU, or been stopped itself. Rather too early than too late.
+ */
+static uint64_t find_stop(const struct tracer *tracer, const struct tracee *tracee)
+{
+	uint64_t begin = tracer->turn.woken_ns;
+
+	if (tracer->quiet_ns > begin)
+		begin = tracer->quiet_ns;
+	return tracee->quiet_ns > begin ? tracee->quiet_ns : begin;
 }
 
 /* Leave it stopped, as whoever sent SIGSTOP wants it, but notice SIGCONT (for attached ones see continue_job()). */
-static void leave_job_stopped(struct tracee *tracee)
+static void leave_job_stopped(struct tracer *tracer, struct tracee *tracee)
 {
 	struct seized *seized = (struct seized *)tracee;
 
@@ -121,7 +173,9 @@ static void leave_job_stopped(struct tracee *tracee)
 	seized->has_regs = false;
 	if (!seized->attached)
 		ptrace(PTRACE_LISTEN, tracee->tid, NULL, NULL);
+	tracee->resumed_ns = clock_now_ns(CLOCK_MONOTONIC);
 	tracee->state = TRACEE_JOB_STOPPED;
+	expect(tracer, tracee, false);
 }
 
 /* Have it stop some time soon; once is enough. -1 if it is no tracee any more. */
@@ -203,9 +257,9 @@ static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal
 		tracee->held_in_job_stop = job_stop;
 		tracee->wanted = tracee->hold_late = false;
 	} else if (job_stop) {
-		leave_job_stopped(tracee);
+		leave_job_stopped(tracer, tracee);
 	} else {
-		continue_tracee(tracee, 0);
+		pass_on(tracer, tracee, 0);
 	}
 }
 
@@ -225,7 +279,7 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 	tracee->execed = true;
 	tracee->wanted = tracee->hold_late = false;
 	tracer->changed = true;
-	continue_tracee(tracee, 0);
+	pass_on(tracer, tracee, 0);
 }
 
 /*
@@ -234,12 +288,12 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
  * ask again. That must be done before the thread goes on: afterwards the first
  * one might just have been answered, and the thread would stop twice.
  */
-static void handle_signal(struct tracee *tracee, int signal)
+static void handle_signal(struct tracer *tracer, struct tracee *tracee, int signal)
 {
 	if (tracee->wanted || tracee->hold_late)
 		ask_to_stop(tracee);
 	restart_after_signal(tracee, signal);
-	continue_tracee(tracee, signal);
+	pass_on(tracer, tracee, signal);
 }
 
 /* SIGCONT takes back each SIGSTOP of the process that is on its way. */
@@ -275,9 +329,9 @@ static void handle_attached(struct tracer *tracer, struct seized *seized, int si
 	} else if (signal == SIGTRAP && is_first) {
 		/* It has called execve() before it could be told not to say so. */
 		tracee->execed = true;
-		continue_tracee(tracee, 0);
+		pass_on(tracer, tracee, 0);
 	} else {
-		handle_signal(tracee, signal);
+		handle_signal(tracer, tracee, signal);
 		if (signal == SIGCONT)
 			ask_again(tracer, tracee->pid);
 	}
@@ -304,7 +358,7 @@ static void handle_status(struct tracer *tracer, struct tracee *tracee, int stat
 		if (((struct seized *)tracee)->attached)
 			handle_attached(tracer, (struct seized *)tracee, WSTOPSIG(status));
 		else
-			handle_signal(tracee, WSTOPSIG(status));
+			handle_signal(tracer, tracee, WSTOPSIG(status));
 		break;
 	}
 }
@@ -315,8 +369,11 @@ static bool wait_once(struct tracer *tracer, struct tracee *tracee)
 	int status;
 	pid_t pid = waitpid(tracee->tid, &status, wait_options);
 
-	if (pid == 0)
+	if (pid == 0) {
+		tracee->quiet_ns = clock_now_ns(CLOCK_MONOTONIC);
 		return false;
+	}
+	tracee->stopped_ns = find_stop(tracer, tracee);
 	if (pid > 0)
 		handle_status(tracer, tracee, status);
 	else
@@ -335,6 +392,7 @@ static int open_stat(const struct seized *seized)
 
 static void free_seized(struct tracer *tracer, struct seized *seized)
 {
+	expect(tracer, &seized->tracee, false);
 	if (seized->hh.tbl)
 		HASH_DEL(tracer->seized, seized);
 	if (seized->stat_fd >= 0)
@@ -375,7 +433,10 @@ static void handle_stranger(struct tracer *tracer, pid_t tid)
 
 	if (waitpid(tid, &status, wait_options) <= 0)
 		return;
+	stranger.tracee.stopped_ns = find_stop(tracer, &stranger.tracee);
 	seized = WIFSTOPPED(status) ? add_seized(tracer, tid, tid) : NULL;
+	if (seized)
+		seized->tracee.stopped_ns = stranger.tracee.stopped_ns;
 	handle_status(tracer, seized ? &seized->tracee : &stranger.tracee, status);
 }
 
@@ -405,8 +466,10 @@ static void handle_reports(struct tracer *tracer)
 				poll_each(tracer);
 			break;
 		}
-		if (info.si_pid == 0)
+		if (info.si_pid == 0) {
+			tracer->quiet_ns = clock_now_ns(CLOCK_MONOTONIC);
 			break;
+		}
 		tracee = tracer_find(tracer, info.si_pid);
 		if (tracee && tracee->state != TRACEE_GONE) {
 			wait_once(tracer, tracee);
@@ -472,7 +535,7 @@ static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t dead
 	left.tv_nsec = (long)((deadline - now) % 1000000000u);
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	if (sigtimedwait(&child, NULL, &left) == SIGCHLD)
+	if (own_turn_wait(&tracer->turn, &child, NULL, &left) == SIGCHLD)
 		tracer->poll_is_due = true;
 	else if (errno == EAGAIN)
 		return false;
@@ -524,8 +587,8 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	uint64_t start = clock_now_ns(CLOCK_MONOTONIC);
 	uint64_t spin_end = on_other_cpu ? start + STOP_SPIN_NS : start;
 
-	tracee->told_ns = start;
 	tracee->wanted = true;
+	expect(tracer, tracee, true);
 	/* A second interrupt may be answered by a second stop. */
 	if (tracee->state != TRACEE_AWAITED && ask_to_stop(tracee)) {
 		wait_once(tracer, tracee);
@@ -562,7 +625,7 @@ int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	if (tracee->state == TRACEE_JOB_STOPPED && seized->attached) {
 		tracee->state = TRACEE_HELD;
 		tracee->held_in_job_stop = true;
-		tracee->told_ns = clock_now_ns(CLOCK_MONOTONIC);
+		tracee->stopped_ns = clock_now_ns(CLOCK_MONOTONIC);
 		return 0;
 	}
 	return stop(tracer, tracee, timeout_ns, read_stat(seized, &line) && line.on_other_cpu);
@@ -575,6 +638,11 @@ int tracer_stop_running(struct tracer *tracer, struct tracee *tracee, uint64_t t
 	if (tracee->state != TRACEE_RUNNING || !read_stat((struct seized *)tracee, &line))
 		return -EAGAIN;
 	return line.state == 'R' ? stop(tracer, tracee, timeout_ns, line.on_other_cpu) : -EAGAIN;
+}
+
+int tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+{
+	return tracee->state == TRACEE_RUNNING ? stop(tracer, tracee, timeout_ns, true) : -EAGAIN;
 }
 
 int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
@@ -595,17 +663,16 @@ int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 
 void tracer_resume(struct tracer *tracer, struct tracee *tracee)
 {
-	(void)tracer;
 	if (tracee->state != TRACEE_HELD)
 		return;
 	if (tracee->held_in_job_stop)
-		leave_job_stopped(tracee);
+		leave_job_stopped(tracer, tracee);
 	else
-		continue_tracee(tracee, 0);
+		continue_tracee(tracer, tracee, 0);
 }
 
 /* Nothing is reported of the end of a job stop where threads are attached: SIGCONT waits in the queue. */
-static void continue_job(struct seized *seized)
+static void continue_job(struct tracer *tracer, struct seized *seized)
 {
 	struct process process;
 
@@ -613,7 +680,7 @@ static void continue_job(struct seized *seized)
 	    process_read(seized->tracee.tid, &process))
 		return;
 	if (process.pending_signals & (UINT64_C(1) << (SIGCONT - 1)))
-		continue_tracee(&seized->tracee, 0);
+		continue_tracee(tracer, &seized->tracee, 0);
 	process_clear(&process);
 }
 
@@ -625,7 +692,7 @@ bool tracer_poll(struct tracer *tracer)
 	handle_reports(tracer);
 	if (tracer->allow_attach) {
 		HASH_ITER(hh, tracer->seized, seized, next) {
-			continue_job(seized);
+			continue_job(tracer, seized);
 		}
 	}
 	changed = tracer->changed;
@@ -719,6 +786,27 @@ void tracer_stay_away(struct tracer *tracer)
 	tracer->stays_away = true;
 }
 
+void tracer_be_urgent(struct tracer *tracer)
+{
+	urgent_open(&tracer->urgent);
+}
+
+void tracer_await_look(struct tracer *tracer, bool awaited)
+{
+	tracer->look_is_awaited = awaited;
+	update_urgency(tracer);
+}
+
+struct own_turn *tracer_turn(struct tracer *tracer)
+{
+	return &tracer->turn;
+}
+
+void tracer_count_holds(struct tracer *tracer, struct histogram *holds)
+{
+	tracer->holds = holds;
+}
+
 bool tracer_stays_away(const struct tracer *tracer)
 {
 	return tracer->stays_away;
@@ -752,8 +840,10 @@ struct tracer *tracer_new(void)
 		errno = -error;
 		return NULL;
 	}
-	if (tracer)
+	if (tracer) {
 		tracer->files_left = FILES_OPEN_DEFAULT;
+		own_turn_open(&tracer->turn);
+	}
 	return tracer;
 }
 
@@ -796,5 +886,7 @@ void tracer_free(struct tracer *tracer)
 		free_seized(tracer, seized);
 	}
 	watch_close(&tracer->watch);
+	urgent_close(&tracer->urgent);
+	own_turn_close(&tracer->turn);
 	free(tracer);
 }

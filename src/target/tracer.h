@@ -24,6 +24,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "output/histogram.h"
+#include "src/target/own_turn.h"
 #include "unwind/registers.h"
 
 enum tracee_state {
@@ -43,11 +45,17 @@ struct tracee {
 	bool execed;		/* has run another program since this was last cleared (by you) */
 	bool exit_known;	/* TRACEE_GONE: exit_status holds what waitpid() told */
 	int exit_status;
-	uint64_t told_ns;	/* when it was last told to stop: CLOCK_MONOTONIC */
+	/*
+	 * When it has stopped last, CLOCK_MONOTONIC: at the latest moment at which it
+	 * is known not to have, if ljspy could not see it at once.
+	 */
+	uint64_t stopped_ns;
+	uint64_t resumed_ns;	/* when it was last let go */
 
 	/* The tracer's own. */
 	bool wanted;		/* tracer_stop() waits for this thread */
 	bool held_in_job_stop;
+	uint64_t quiet_ns;	/* when it was asked last and had nothing to report */
 };
 
 enum { FILES_OPEN_DEFAULT = 512 };
@@ -71,6 +79,23 @@ void tracer_allow_attach(struct tracer *tracer);
  */
 void tracer_stay_away(struct tracer *tracer);
 bool tracer_stays_away(const struct tracer *tracer);
+
+/*
+ * From now on be urgent (urgent.h) from telling a thread to stop until it runs
+ * on, for those who hold threads only for a moment; and while a look is awaited:
+ * from sleeping until it is due to having looked.
+ */
+void tracer_be_urgent(struct tracer *tracer);
+void tracer_await_look(struct tracer *tracer, bool awaited);
+
+/* Whoever sleeps while threads are seized does so by this. */
+struct own_turn *tracer_turn(struct tracer *tracer);
+
+/*
+ * Count in there how long threads are held in stops that nobody waits for: to
+ * deliver a signal, or by a stop that came too late. NULL: do not.
+ */
+void tracer_count_holds(struct tracer *tracer, struct histogram *holds);
 
 /*
  * Keeping files open for each thread saves much time; there may be more threads
@@ -118,6 +143,9 @@ int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
  * told to stop before. Nothing comes between looking and telling it to stop.
  */
 int tracer_stop_running(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns);
+
+/* The same of a thread that was just seen to be on another CPU: at once, without looking. */
+int tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns);
 
 /* Of a held thread. 0, or -ESRCH when it was killed while being held, -ENOTSUP of a 32-bit program. */
 int tracer_registers(struct tracee *tracee, struct registers *ret_registers);

@@ -1,0 +1,212 @@
+/* Who has a CPU, for how long ljspy has its own, and how urgently it wants it. */
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "src/clock.h"
+#include "src/target/on_cpu.h"
+#include "src/target/scheduler.h"
+#include "src/target/urgent.h"
+#include "tests/unit/target_process.h"
+
+enum { LOOKS = 200, LOOKS_MAX = 5000 };
+
+static const uint64_t ms_ns = 1000 * 1000;
+
+static void what_the_scheduler_says_is_read(void **state)
+{
+	const struct schedstat schedstat = schedstat_parse("1113521 26379 2\n");
+	struct switches switches;
+
+	(void)state;
+	assert_int_equal(schedstat.cpu_ns, 1113521);
+	assert_int_equal(schedstat.waited_ns, 26379);
+	assert_int_equal(schedstat.runs, 2);
+	/* Its name may look like anything. */
+	assert_true(switches_parse("nr_switches (12, #threads: 1)\n---\n"
+				   "se.exec_start      :       1010333.765022\n"
+				   "se.sum_exec_runtime   :           0.380732\n"
+				   "nr_switches           :              5\n"
+				   "nr_voluntary_switches :              4\n", &switches));
+	assert_int_equal(switches.count, 5);
+	assert_int_equal(switches.left_at, 1010333765022);
+	assert_int_equal(switches.cpu_ns, 380732);
+	assert_true(switches_parse("Name:\tx\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t2\n",
+				   &switches));
+	assert_int_equal(switches.count, 5);
+	assert_int_equal(switches.left_at, 0);
+	assert_false(switches_parse("", &switches));
+	assert_false(switches_parse("voluntary_ctxt_switches:\t3\n", &switches));
+}
+
+static void run_on(pid_t pid, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(pid, sizeof(set), &set), 0);
+}
+
+struct looked_at {
+	struct target_process target;
+	struct tracer *tracer;
+	struct threads *threads;
+	struct thread *thread;
+};
+
+static struct looked_at look_at(const char *program)
+{
+	struct looked_at looked_at = { .target = target_process_start(program, NULL) };
+
+	looked_at.tracer = tracer_new();
+	looked_at.threads = threads_new(looked_at.tracer, looked_at.target.pid);
+	assert_int_equal(threads_refresh(looked_at.threads, monotonic_ns(), 0), 0);
+	looked_at.thread = threads_at(looked_at.threads, 0);
+	return looked_at;
+}
+
+static void look_away(struct looked_at *looked_at)
+{
+	target_process_end(&looked_at->target);
+	threads_free(looked_at->threads);
+	tracer_free(looked_at->tracer);
+}
+
+/* After a moment's sleep. */
+static enum presence look(const struct looked_at *looked_at)
+{
+	const struct timespec moment = { .tv_nsec = (long)ms_ns };
+	struct own_turn *turn = tracer_turn(looked_at->tracer);
+	uint64_t used;
+	sigset_t none;
+
+	sigemptyset(&none);
+	own_turn_wait(turn, &none, NULL, &moment);
+	assert_int_equal(thread_measure(looked_at->threads, looked_at->thread, &used), 0);
+	return on_cpu_look(looked_at->threads, looked_at->thread, turn);
+}
+
+/* Sooner or later, that is what it is. */
+static void await_presence(const struct looked_at *looked_at, enum presence presence)
+{
+	for (int i = 0; i < LOOKS_MAX; i++)
+		if (look(looked_at) == presence)
+			return;
+	fail();
+}
+
+static void a_thread_that_sleeps_has_no_cpu(void **state)
+{
+	struct looked_at looked_at = look_at("sleeper");
+
+	(void)state;
+	target_process_await(looked_at.target.pid, looked_at.target.pid, "S");
+	for (int i = 0; i < LOOKS; i++)
+		assert_int_equal(look(&looked_at), PRESENCE_OFF_CPU);
+	look_away(&looked_at);
+}
+
+/* Only one of two can have the only CPU, and it is not the one that is looked at. */
+static void a_thread_is_put_off_its_cpu_to_look_at_it(void **state)
+{
+	struct looked_at looked_at = look_at("spinner");
+	cpu_set_t before;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	run_on(0, sched_getcpu());
+	run_on(looked_at.target.pid, sched_getcpu());
+	for (int i = 0; i < LOOKS; i++)
+		assert_int_not_equal(look(&looked_at), PRESENCE_ON_CPU);
+	await_presence(&looked_at, PRESENCE_PUT_OFF);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	look_away(&looked_at);
+}
+
+static void a_thread_has_another_cpu(void **state)
+{
+	struct looked_at looked_at = look_at("spinner");
+	cpu_set_t before;
+	int other = 0;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	if (CPU_COUNT(&before) < 2) {
+		look_away(&looked_at);
+		skip();
+	}
+	run_on(0, sched_getcpu());
+	while (other == sched_getcpu() || !CPU_ISSET(other, &before))
+		other++;
+	run_on(looked_at.target.pid, other);
+	await_presence(&looked_at, PRESENCE_ON_CPU);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	look_away(&looked_at);
+}
+
+static void a_turn_is_used_up(void **state)
+{
+	uint64_t begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct own_turn turn;
+
+	(void)state;
+	own_turn_open(&turn);
+	while (clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin < ms_ns)
+		;
+	assert_true(own_turn_is_used_up(&turn));
+	own_turn_renew(&turn);
+	assert_false(own_turn_is_used_up(&turn));
+	own_turn_close(&turn);
+}
+
+static void what_was_given_is_given_back(void **state)
+{
+	const int policy = sched_getscheduler(0), nice = getpriority(PRIO_PROCESS, 0);
+	struct rlimit before, after;
+	struct urgent urgent;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_RTTIME, &before), 0);
+	urgent_open(&urgent);
+	for (int i = 0; i < LOOKS; i++) {
+		urgent_begin(&urgent);
+		assert_int_equal(urgent.begun, urgent.means != URGENT_NOT_ALLOWED);
+		if (urgent.means == URGENT_BY_POLICY)
+			assert_int_equal(sched_getscheduler(0), SCHED_RR);
+		else if (urgent.means == URGENT_BY_NICE)
+			assert_true(getpriority(PRIO_PROCESS, 0) < nice);
+		urgent_end(&urgent);
+		assert_int_equal(sched_getscheduler(0), policy);
+		assert_int_equal(getpriority(PRIO_PROCESS, 0), nice);
+	}
+	urgent_begin(&urgent);
+	urgent_close(&urgent);
+	assert_int_equal(sched_getscheduler(0), policy);
+	assert_int_equal(getrlimit(RLIMIT_RTTIME, &after), 0);
+	assert_int_equal(after.rlim_cur, before.rlim_cur);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_scheduler_says_is_read),
+		cmocka_unit_test(a_thread_that_sleeps_has_no_cpu),
+		cmocka_unit_test(a_thread_is_put_off_its_cpu_to_look_at_it),
+		cmocka_unit_test(a_thread_has_another_cpu),
+		cmocka_unit_test(a_turn_is_used_up),
+		cmocka_unit_test(what_was_given_is_given_back),
+	};
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
