@@ -1,0 +1,146 @@
+"""What has a CPU is what is sampled, however many want it: shares and rate against
+the CPU time that the target itself has counted. And how long it was held, against
+the gaps that it has noticed."""
+
+import contextlib
+import math
+import os
+import signal
+import time
+
+import pytest
+
+import ljspy
+import surroundings
+
+pytestmark = pytest.mark.usefixtures("built")
+
+SECONDS = float(os.environ.get("BUSY_SECONDS", 3))
+RATE = 299
+
+# Everything is on one CPU, so that it is busy as far as the target goes, whatever else is.
+CPU = min(os.sched_getaffinity(0))
+
+GATEWAY = ljspy.ROOT / "tests/busy/gateway.lua"
+
+# In standard errors; of samples of equal weight, which most are.
+SURE = 5
+
+# A thread runs on for some 20 us after it was told to stop, in a virtual machine 50: a
+# tenth of the time between two of its sleeps. So much of a share may be its neighbour's.
+SKID = 0.06
+
+
+class Gateway(ljspy.Target):
+    def __init__(self, limit=SECONDS + 60):
+        super().__init__([ljspy.luajit("luajit"), GATEWAY], cwd="/", limit=int(limit))
+        os.sched_setaffinity(self.pid, {CPU})
+        self.wait_ready()
+
+    def report(self):
+        """CPU time by part in ns since the last report, and the longest gap."""
+        self.write("\n")
+        words = self.read_until(b"\n", seconds=60).split()
+        parts = dict(zip(words[::2], map(int, words[1::2])))
+        return parts, parts.pop("gap")
+
+
+def shares_seen(folded, parts):
+    """The weight of each part, of all that is in one of them."""
+    seen = dict.fromkeys(parts, 0)
+    for line in folded.read_text().splitlines():
+        stack, _, weight = line.rpartition(" ")
+        names = {frame.split(" ")[0] for frame in stack.split(";")}
+        for part in names & seen.keys():
+            seen[part] += int(weight)
+    return seen
+
+
+def fraction(parts, *names):
+    return sum(parts[n] for n in names) / sum(parts.values())
+
+
+def compare(case, parts, seen, stats):
+    """Prints truth beside what was seen, and fails where noise does not explain the difference."""
+    count, cpu_s = stats["samples"], stats["target_cpu_ms"] / 1e3
+    asked, reached = stats["rate_hz"]["asked"], stats["rate_hz"]["reached"]
+    print(f"{case}: {count} samples of {cpu_s:.2f} s; true / seen in %:")
+    for part in parts:
+        print(f"    {part:8} {100 * fraction(parts, part):6.2f} / {100 * fraction(seen, part):6.2f}")
+    print(f"    {asked:.0f} Hz asked, {reached:.0f} reached, {stats['missed_ticks']} missed; held for "
+          f"p50 {stats['pause_us']['p50']:.0f}, p99 {stats['pause_us']['p99']:.0f}, at most {stats['pause_us']['max']:.0f} us")
+    for part in parts:
+        true = fraction(parts, part)
+        noise = math.sqrt(true * (1 - true) / max(count, 1))
+        assert abs(true - fraction(seen, part)) < SURE * noise + SKID, part
+    assert count <= asked * cpu_s * 1.05 + SURE * math.sqrt(asked * cpu_s)
+    assert count + stats["missed_ticks"] >= asked * cpu_s * 0.75 - SURE * math.sqrt(asked * cpu_s)
+
+
+def record(case, tmp_path, surround, options=(), through=()):
+    with Gateway() as target, surround(target):
+        target.report()
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS, rate=RATE, options=options, through=through)
+        recording = recorder.finish()
+        parts, _ = target.report()
+    compare(case, parts, shares_seen(recorder.folded, parts), recording.stats)
+    return recording
+
+
+def beside(count):
+    return lambda _: surroundings.spinners(count, CPU, limit=int(SECONDS) + 60)
+
+
+@pytest.mark.parametrize("count", (0, 1, 3, 8))
+def test_beside_spinners(count, tmp_path):
+    record(f"beside {count} spinners", tmp_path, beside(count))
+
+
+def test_on_the_same_cpu(tmp_path):
+    """Each look takes the CPU from whoever has it."""
+    record("beside 3 spinners and ljspy", tmp_path, beside(3), through=("taskset", "-c", str(CPU)))
+
+
+def test_without_priority(tmp_path):
+    """As a user who may not be more urgent than others."""
+    record("beside 3 spinners, without priority", tmp_path, beside(3),
+           through=("setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", "--"))
+
+
+def test_under_a_quota(tmp_path):
+    record("under a quota of 20 %", tmp_path, lambda target: surroundings.quota(20, target.pid))
+
+
+def test_without_a_stop(tmp_path):
+    record("beside 3 spinners, without a stop", tmp_path, beside(3), options=["--no-stop"])
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_holds_while_ljspy_is_stopped(tmp_path):
+    """A signal for the target waits for the tracer; nobody minds SIGWINCH, but a tracee
+    stops for it, too."""
+    with Gateway() as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=3, rate=99)
+        assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "TracerPid") != "0")
+        time.sleep(1)
+        begin = time.monotonic()
+        with stopped(int(ljspy.status_field(target.pid, "TracerPid"))):
+            os.kill(target.pid, signal.SIGWINCH)
+            held = ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") == "t")
+            known = time.monotonic()
+            time.sleep(0.06)
+            known = time.monotonic() - known
+        assert held and ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") != "t")
+        longest = time.monotonic() - begin
+        pause = recorder.finish().stats["pause_us"]
+    print(f"held for {1e3 * known:.1f} to {1e3 * longest:.1f} ms; ljspy says {pause['max'] / 1e3:.1f}")
+    # What it cannot know, it takes for a hold: since it last looked, a period and a half ago at most.
+    assert known < pause["max"] / 1e6 < longest + 1.5 / 99 + 0.01
