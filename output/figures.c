@@ -68,6 +68,8 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	for (int reason = 0; reason < LOST_COUNT; reason++)
 		sum->lost[reason] += figures->lost[reason];
 	sum->missed_ticks += figures->missed_ticks;
+	sum->dropped += figures->dropped;
+	sum->away_ns += figures->away_ns;
 	histogram_merge(&sum->pause_ns, &figures->pause_ns);
 	sum->duration_ns += figures->duration_ns;
 	sum->self_cpu_ns += figures->self_cpu_ns;
@@ -104,6 +106,9 @@ static void print_samples(FILE *out, const struct figures *figures)
 		before = ", ";
 	}
 	fputc('\n', out);
+	if (figures->dropped || figures->away_ns)
+		fprintf(out, "apart    %" PRIu64 " samples dropped, as writing was slower; away for %.1f s, as ljspy was stopped\n",
+			figures->dropped, (double)figures->away_ns / 1e9);
 }
 
 static void print_frames(FILE *out, const struct figures *figures)
@@ -207,6 +212,8 @@ json_t *figures_json(const struct figures *figures)
 	set(&object, "samples", count_json(figures->samples));
 	set(&object, "lost", lost_json(figures));
 	set(&object, "missed_ticks", count_json(figures->missed_ticks));
+	set(&object, "dropped", count_json(figures->dropped));
+	set(&object, "away_ms", time_json(figures->away_ns, 1e6));
 	set(&object, "pause_us", pause_json(&figures->pause_ns));
 	set(&object, "duration_ms", time_json(figures->duration_ns, 1e6));
 	set(&object, "self_cpu_ms", time_json(figures->self_cpu_ns, 1e6));

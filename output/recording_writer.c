@@ -590,6 +590,10 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 	if (!error)
 		error = put_number(writer, "missed_ticks", figures->missed_ticks);
 	if (!error)
+		error = put_number(writer, "dropped", figures->dropped);
+	if (!error)
+		error = put_number(writer, "away_ns", figures->away_ns);
+	if (!error)
 		error = put_number(writer, "self_cpu_ns", figures->self_cpu_ns);
 	if (!error)
 		error = put_number(writer, "target_cpu_ns", figures->target_cpu_ns);

@@ -19,7 +19,7 @@
 #include "src/output_file.h"
 #include "src/progress.h"
 #include "src/render.h"
-#include "src/sampler.h"
+#include "src/sampler_apart.h"
 
 /*
  * Samples go into a recording at once, whatever is asked for: into the output
@@ -117,7 +117,7 @@ static void *run_sampler(void *context)
 {
 	struct recording *recording = context;
 
-	sampler_run(&recording->sampler_options, &recording->result);
+	sampler_run_apart(&recording->sampler_options, &recording->result);
 	return NULL;
 }
 

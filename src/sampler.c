@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -110,6 +111,22 @@ static void poll_tracees(struct sampler *sampler)
 	}
 }
 
+static bool may_go_on(const struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+
+	return !options->may_go_on || options->may_go_on(options->context);
+}
+
+/* While the tracer waits for somebody else. False if it is not to wait longer. */
+static bool pass_on_meanwhile(void *context)
+{
+	const struct sampler *sampler = context;
+
+	tracer_pass_on(sampler->tracer);
+	return may_go_on(sampler);
+}
+
 /* False if the recording is to end. */
 static bool pulse(struct sampler *sampler, uint64_t now)
 {
@@ -165,7 +182,9 @@ static void loop(struct sampler *sampler)
 		tracer_await_look(sampler->tracer, due != UINT64_MAX);
 		if (own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout) > 0)
 			deal_with(sampler, &info);
-		if (sampler->result->end == SAMPLER_INTERRUPTED)
+		if (!may_go_on(sampler))
+			sampler->result->end = SAMPLER_LET_GO;
+		if (sampler->result->end == SAMPLER_INTERRUPTED || sampler->result->end == SAMPLER_LET_GO)
 			return;
 		poll_tracees(sampler);
 		take_late(sampler);
@@ -225,6 +244,8 @@ static void take_last_looks(struct sampler *sampler)
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), end = now + AWAIT_LAST_NS;
 
 	sampler->closing = true;
+	if (sampler->result->end == SAMPLER_LET_GO)
+		return;
 	while (look_at_all(sampler) && now < end) {
 		await_tracees(sampler, sampler_random(sampler, LAST_LOOKS_NS));
 		now = clock_now_ns(CLOCK_MONOTONIC);
@@ -267,7 +288,7 @@ static int launch(struct sampler *sampler)
 
 	if (options->subprocesses)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	return launch_start(options->launch, options->launch_mask, &sampler->launch);
+	return launch_start(options->launch, options->launch_mask, options->launch_group, &sampler->launch);
 }
 
 /* A process that must be sampled. */
@@ -277,6 +298,21 @@ static bool open_target(struct sampler *sampler, pid_t pid)
 	int error = target ? target_attach(sampler, target) : -ENOMEM;
 
 	return error ? fail(sampler, pid, error) : true;
+}
+
+/* It may have ended meanwhile, when nobody looked. */
+static bool open_launched(struct sampler *sampler)
+{
+	struct sampler_result *result = sampler->result;
+
+	sampler->launch.pid = sampler->options->launched_pid;
+	result->launched = true;
+	result->pid = sampler->launch.pid;
+	raise_file_limit(sampler);
+	if (waitpid(result->pid, &result->exit_status, WNOHANG) != result->pid)
+		return open_target(sampler, sampler->launch.pid);
+	result->exit_known = true;
+	return sampler->options->subprocesses || fail(sampler, result->pid, -ESRCH);
 }
 
 static bool open_command(struct sampler *sampler)
@@ -325,6 +361,8 @@ static bool open_follow(struct sampler *sampler)
 		.descendants = options->subprocesses,
 		.orphans = options->subprocesses && options->launch,
 		.pattern = options->pattern,
+		.own_pids = options->own_pids,
+		.own_pid_count = options->own_pid_count,
 	};
 	int error = 0;
 
@@ -357,8 +395,9 @@ static bool open_targets(struct sampler *sampler)
 	const struct sampler_options *options = sampler->options;
 	uint64_t now;
 
-	if (!open_follow(sampler) ||
-	    !(options->launch ? open_command(sampler) : open_processes(sampler)))
+	if (!open_follow(sampler) || !(options->launched_pid ? open_launched(sampler)
+				       : options->launch     ? open_command(sampler)
+							     : open_processes(sampler)))
 		return false;
 	now = clock_now_ns(CLOCK_MONOTONIC);
 	if (sampler->follow) {
@@ -381,7 +420,9 @@ static bool open_targets(struct sampler *sampler)
  */
 static void open_accounts(struct sampler *sampler)
 {
-	for (size_t i = 0; i < sampler->target_count && !sampler->options->launch; i++)
+	if (sampler->options->launch && !sampler->options->launched_pid)
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++)
 		if (sampler->targets[i] && sampler->targets[i]->attached)
 			target_open_accounts(sampler->targets[i], sampler->start_ns);
 }
@@ -428,6 +469,8 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 	};
 
 	*ret_result = (struct sampler_result){ 0 };
+	if (tracer && files)
+		symbol_files_while_waiting(known_files_symbols(files), pass_on_meanwhile, &sampler);
 	if (tracer && options->no_stop)
 		tracer_stay_away(tracer);
 	if (tracer)

@@ -42,6 +42,10 @@ struct sampler_options {
 	bool subprocesses;		/* all descendants too, and those to come */
 	const regex_t *pattern;		/* processes to come that match it, too; NULL if not wanted */
 	const sigset_t *launch_mask;	/* its signal mask */
+	pid_t launch_group;		/* its group of processes; 0: ljspy's */
+	pid_t launched_pid;		/* it runs already, as a child: started by an earlier run; 0 if not */
+	const pid_t *own_pids;		/* ljspy's other processes */
+	size_t own_pid_count;
 	bool allow_attach;		/* see tracer_allow_attach() */
 	bool no_stop;			/* look without stopping anybody; not with launch */
 	unsigned int rate_hz;		/* of CPU time, or by the wall clock */
@@ -55,6 +59,11 @@ struct sampler_options {
 	sampler_take *take;
 	sampler_pulse *pulse;		/* NULL if not wanted */
 	void *context;
+	/*
+	 * Asked whenever something may be due, and while ljspy waits for others: false
+	 * to let go of all targets at once. NULL if not wanted; has the same context.
+	 */
+	bool (*may_go_on)(void *context);
 };
 
 enum sampler_end {
@@ -64,6 +73,8 @@ enum sampler_end {
 	SAMPLER_TARGETS_ENDED,	/* all that were sampled */
 	SAMPLER_FAILED,		/* see error and pid */
 	SAMPLER_NO_LUAJIT,	/* no process has a LuaJIT that could be read; see pid */
+	SAMPLER_LET_GO,		/* by may_go_on */
+	SAMPLER_KILLED,		/* what took samples was ended by somebody; see src/sampler_apart.h */
 };
 
 struct sampler_result {

@@ -12,7 +12,7 @@
 
 #include "src/choose.h"
 #include "src/message.h"
-#include "src/sampler.h"
+#include "src/sampler_apart.h"
 #include "src/top/live_samples.h"
 #include "src/top/screen.h"
 #include "src/top/ui.h"
@@ -55,7 +55,7 @@ static void *run_sampler(void *context)
 {
 	struct top *top = context;
 
-	sampler_run(&top->sampler_options, &top->result);
+	sampler_run_apart(&top->sampler_options, &top->result);
 	live_samples_progress(top->live, &top->result.figures);
 	top->could_not_begin = top->result.end == SAMPLER_FAILED ||
 			       top->result.end == SAMPLER_NO_LUAJIT;

@@ -357,6 +357,11 @@ def status_field(pid, field):
     return re.search(rf"^{field}:\s+(\S+)", status, re.MULTILINE)[1]
 
 
+def tracer(pid):
+    """The process that traces it: the engine of a ljspy."""
+    return int(status_field(status_field(pid, "TracerPid"), "Tgid"))
+
+
 def wait_traced(pid):
     """Until ljspy has seized the process."""
     assert wait_until(lambda: status_field(pid, "TracerPid") != "0")

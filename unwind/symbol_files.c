@@ -41,11 +41,20 @@ struct symbol_files {
 	struct symbol_file_entry *entries;
 	struct symbol_file_entry *by_number[FILES_MAX];
 	uint64_t cpu_ns;	/* of servers that have ended */
+	symbol_server_meanwhile *meanwhile;
+	void *meanwhile_context;
 };
 
 struct symbol_files *symbol_files_new(void)
 {
 	return calloc(1, sizeof(struct symbol_files));
+}
+
+void symbol_files_while_waiting(struct symbol_files *files, symbol_server_meanwhile *meanwhile,
+				void *context)
+{
+	files->meanwhile = meanwhile;
+	files->meanwhile_context = context;
 }
 
 uint64_t symbol_files_cpu_ns(const struct symbol_files *files)
@@ -194,6 +203,8 @@ static bool prepare(struct symbol_files *files, struct symbol_file_entry *entry,
 {
 	if (!files->server)
 		files->server = symbol_server_start();
+	if (files->server)
+		symbol_server_while_waiting(files->server, files->meanwhile, files->meanwhile_context);
 	return files->server && (entry->is_open || open_file(files, entry, image, module, live));
 }
 

@@ -42,6 +42,10 @@ bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entr
 		      enum symbol_question question, uint64_t address,
 		      struct symbol_answer *ret_answer);
 
+/* Called every few milliseconds while an answer is waited for; false to do without it. */
+void symbol_files_while_waiting(struct symbol_files *files, symbol_server_meanwhile *meanwhile,
+				void *context);
+
 /* CPU time that it took other processes to read symbols. */
 uint64_t symbol_files_cpu_ns(const struct symbol_files *files);
 

@@ -19,12 +19,15 @@ enum {
 	ROOT_MAX = 64,
 	ANSWER_CPU_SECONDS = 3,		/* large debug info takes a second or two at first */
 	ANSWER_MS = 60 * 1000,		/* by the wall clock, for a file that never comes */
+	MEANWHILE_MS = 5,		/* how often something else is looked after until then */
 };
 static const rlim_t memory_max = (rlim_t)4 << 30;	/* what the server may use itself */
 
 struct symbol_server {
 	int fd;
 	uint64_t cpu_ns;
+	symbol_server_meanwhile *meanwhile;
+	void *meanwhile_context;
 };
 
 enum request_kind { REQUEST_OPEN, REQUEST_ANSWER };
@@ -322,18 +325,46 @@ bool symbol_server_open(struct symbol_server *server, size_t number,
 	return send_request(server, &request, sizeof(request), source->fd);
 }
 
+void symbol_server_while_waiting(struct symbol_server *server, symbol_server_meanwhile *meanwhile,
+				 void *context)
+{
+	server->meanwhile = meanwhile;
+	server->meanwhile_context = context;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
+}
+
+static bool await_reply(const struct symbol_server *server)
+{
+	struct pollfd readable = { .fd = server->fd, .events = POLLIN };
+	uint64_t end = now_ms() + ANSWER_MS;
+
+	do {
+		int ready = poll(&readable, 1, MEANWHILE_MS);
+
+		if (ready > 0)
+			return true;
+		if (ready < 0 && errno != EINTR)
+			return false;
+		if (server->meanwhile && !server->meanwhile(server->meanwhile_context))
+			return false;
+	} while (now_ms() < end);
+	return false;
+}
+
 static bool receive_reply(const struct symbol_server *server, enum symbol_question question,
 			  struct reply *reply)
 {
-	struct pollfd readable = { .fd = server->fd, .events = POLLIN };
 	const size_t count_max = question == SYMBOL_FUNCTIONS ? SYMBOL_INLINES_MAX : 1;
 	ssize_t length;
-	int ready;
 
-	do
-		ready = poll(&readable, 1, ANSWER_MS);
-	while (ready < 0 && errno == EINTR);
-	if (ready <= 0)
+	if (!await_reply(server))
 		return false;
 	length = recv(server->fd, reply, sizeof(*reply), MSG_DONTWAIT);
 	return length >= (ssize_t)offsetof(struct reply, answer.symbols) &&

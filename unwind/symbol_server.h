@@ -51,6 +51,14 @@ bool symbol_server_open(struct symbol_server *server, size_t number,
 bool symbol_server_ask(struct symbol_server *server, enum symbol_question question, size_t number,
 		       uint64_t address, struct symbol_answer *ret_answer);
 
+/*
+ * Every few milliseconds for as long as an answer is waited for; false to do
+ * without it. NULL at first.
+ */
+typedef bool symbol_server_meanwhile(void *context);
+void symbol_server_while_waiting(struct symbol_server *server, symbol_server_meanwhile *meanwhile,
+				 void *context);
+
 /* CPU time that it has used, as of its last answer. */
 uint64_t symbol_server_cpu_ns(const struct symbol_server *server);
 

@@ -148,6 +148,14 @@ static void read_known(struct follow *follow, struct known *known)
 	process_clear(&process);
 }
 
+static bool is_own(const struct follow *follow, pid_t pid)
+{
+	for (size_t i = 0; i < follow->options.own_pid_count; i++)
+		if (follow->options.own_pids[i] == pid)
+			return true;
+	return pid == getpid();
+}
+
 /* Note which processes there are. */
 static int list(struct follow *follow, uint64_t now)
 {
@@ -163,7 +171,7 @@ static int list(struct follow *follow, uint64_t now)
 	while (!error && (entry = readdir(proc))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (pid <= 0 || pid == getpid())
+		if (pid <= 0 || is_own(follow, pid))
 			continue;
 		known = find(follow, pid);
 		if (!known) {

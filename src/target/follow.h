@@ -14,6 +14,7 @@
 
 #include <regex.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,6 +22,8 @@ struct follow_options {
 	bool descendants;	/* of processes that are followed */
 	bool orphans;		/* processes that ljspy has inherited (PR_SET_CHILD_SUBREAPER) */
 	const regex_t *pattern;	/* see process_matches(); NULL if there is none; must outlive it */
+	const pid_t *own_pids;	/* ljspy's other processes, which are left out; must outlive it */
+	size_t own_pid_count;
 };
 
 struct follow;

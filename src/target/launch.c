@@ -36,7 +36,7 @@ static void close_pipe(const struct pipe_ends *ends)
 }
 
 /* In the child. */
-_Noreturn static void run_command(char *const command[], const sigset_t *mask,
+_Noreturn static void run_command(char *const command[], const sigset_t *mask, pid_t group,
 				  const struct pipe_ends *go, const struct pipe_ends *error)
 {
 	char letter;
@@ -45,6 +45,8 @@ _Noreturn static void run_command(char *const command[], const sigset_t *mask,
 	close(go->write);
 	if (read(go->read, &letter, 1) != 1)	/* ljspy has ended or changed its mind */
 		_exit(EXIT_NOT_RUN);
+	if (group)
+		setpgid(0, group);	/* the terminal's signals are for it, too */
 	signal(SIGPIPE, SIG_DFL);	/* which ljspy ignores for itself */
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(command[0], command);
@@ -54,7 +56,7 @@ _Noreturn static void run_command(char *const command[], const sigset_t *mask,
 	_exit(EXIT_NOT_RUN);
 }
 
-int launch_start(char *const command[], const sigset_t *mask, struct launch *ret_launch)
+int launch_start(char *const command[], const sigset_t *mask, pid_t group, struct launch *ret_launch)
 {
 	struct pipe_ends go = { -1, -1 }, failure = { -1, -1 };
 	pid_t pid;
@@ -75,7 +77,7 @@ int launch_start(char *const command[], const sigset_t *mask, struct launch *ret
 		return error;
 	}
 	if (pid == 0)
-		run_command(command, mask, &go, &failure);
+		run_command(command, mask, group, &go, &failure);
 	close(go.read);
 	close(failure.write);
 	*ret_launch = (struct launch){ .pid = pid, .go_fd = go.write, .error_fd = failure.read };

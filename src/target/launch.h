@@ -24,10 +24,10 @@ struct launch {
 
 /*
  * Fork a child that will run the command, found along PATH, with the signal
- * mask given. It inherits no descriptor of ljspy's own provided those are
+ * mask given and in that group of processes, or in ljspy's own if it is 0. It inherits no descriptor of ljspy's own provided those are
  * close-on-exec, as all must be. 0 or a negative errno.
  */
-int launch_start(char *const command[], const sigset_t *mask, struct launch *ret_launch);
+int launch_start(char *const command[], const sigset_t *mask, pid_t group, struct launch *ret_launch);
 
 /*
  * Let the child, which the tracer has seized, run the command and wait until

@@ -70,6 +70,7 @@ struct tracer {
 	bool stays_away, allow_attach;
 	bool poll_is_due;
 	bool held_late;		/* since the last tracer_has_held_late() */
+	bool only_passes_on;	/* see tracer_pass_on() */
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
 };
 
@@ -251,6 +252,8 @@ static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal
 
 	if (!job_stop && tracee->state != TRACEE_JOB_STOPPED)
 		restart_after_interrupt(tracee);
+	if (tracer->only_passes_on)
+		tracee->hold_late = false;
 	if (tracee->wanted || tracee->hold_late) {
 		tracer->held_late |= !tracee->wanted;
 		tracee->state = TRACEE_HELD;
@@ -698,6 +701,13 @@ bool tracer_poll(struct tracer *tracer)
 	changed = tracer->changed;
 	tracer->changed = false;
 	return changed;
+}
+
+void tracer_pass_on(struct tracer *tracer)
+{
+	tracer->only_passes_on = true;
+	handle_reports(tracer);
+	tracer->only_passes_on = false;
 }
 
 bool tracer_has_held_late(struct tracer *tracer)

@@ -28,7 +28,7 @@ static struct launch start(const char *command, const sigset_t *mask, FILE **ret
 	fflush(stdout);
 	dup2(fds[1], STDOUT_FILENO);
 	close(fds[1]);
-	assert_int_equal(launch_start(argv, mask, &launch), 0);
+	assert_int_equal(launch_start(argv, mask, 0, &launch), 0);
 	dup2(saved, STDOUT_FILENO);
 	close(saved);
 	free(argv[0]);

@@ -1,0 +1,154 @@
+#include "src/apart/apart_state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/apart/guard.h"
+#include "src/clock.h"
+
+enum { RESULTS_TRIES = 100 };
+
+/*---- Results ----*/
+
+/* Versions are odd while they are written, so that a torn one is not taken. */
+void apart_publish(struct apart *apart, const void *results)
+{
+	struct shared *shared = apart->shared;
+
+	shared->results_version++;
+	memcpy(shared->results, results, apart->options->results_size);
+	shared->results_version++;
+}
+
+bool apart_results(const struct apart *apart, void *ret_results)
+{
+	const struct shared *shared = apart->shared;
+
+	for (int i = 0; i < RESULTS_TRIES; i++) {
+		uint64_t version = shared->results_version;
+
+		if (version == 0)
+			return false;
+		memcpy(ret_results, shared->results, apart->options->results_size);
+		if (version % 2 == 0 && version == shared->results_version)
+			return true;
+		sched_yield();
+	}
+	/* The engine has died over it, or is not what it was. */
+	return false;
+}
+
+/*---- The front ----*/
+
+void apart_conclude(struct apart *apart)
+{
+	apart->shared->end_wanted = true;
+}
+
+uint64_t apart_away_ns(const struct apart *apart)
+{
+	return apart->shared->away_ns;
+}
+
+uint64_t apart_cpu_ns(const struct apart *apart)
+{
+	return clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - apart->begin_cpu_ns + apart->shared->guard_cpu_ns;
+}
+
+/* False if what the engine sends is nonsense: nothing more can be had of it. */
+static bool take_all(struct apart *apart, unsigned char *buffer)
+{
+	const struct apart_options *options = apart->options;
+	int size;
+
+	while ((size = queue_take(&apart->shared->queue, buffer)) > 0)
+		if (options->take)
+			options->take(apart, options->context, buffer, (size_t)size);
+	return size == 0;
+}
+
+static void look(struct apart *apart)
+{
+	apart->looked_at = apart->shared->results_version;
+	if (apart->options->look)
+		apart->options->look(apart, apart->options->context);
+}
+
+static enum apart_end take_until_end(struct apart *apart, unsigned char *buffer)
+{
+	bool good = true;
+
+	while (good && !apart->engine_is_gone) {
+		good = take_all(apart, buffer);
+		if (apart->looked_at != apart->shared->results_version)
+			look(apart);
+		beat_await(apart);
+	}
+	if (!good)
+		kill(apart->guard, SIGKILL);
+	else
+		good = take_all(apart, buffer);
+	look(apart);
+	return good && apart->shared->is_done ? APART_CONCLUDED : APART_KILLED;
+}
+
+static int open_shared(struct apart *apart)
+{
+	void *shared;
+
+	/* All of it at once: it would be touched in the course of time anyway. */
+	apart->shared_size = sizeof(struct shared) + apart->options->results_size;
+	shared = mmap(NULL, apart->shared_size, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (shared == MAP_FAILED)
+		return -errno;
+	apart->shared = shared;
+	apart->shared->front_pid = getpid();
+	return 0;
+}
+
+static int start(struct apart *apart)
+{
+	apart->shared->beat_ns = clock_now_ns(CLOCK_MONOTONIC);
+	apart->guard = fork();
+	if (apart->guard < 0)
+		return -errno;
+	if (apart->guard == 0) {
+		guard_become(apart->shared, apart->shared->front_pid);
+		engine_run(apart);
+	}
+	return 0;
+}
+
+int apart_run(const struct apart_options *options, enum apart_end *ret_end)
+{
+	struct apart apart = {
+		.options = options,
+		.front_group = getpgrp(),
+		.taker = pthread_self(),
+		.begin_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID),
+	};
+	unsigned char *buffer = malloc(QUEUE_MESSAGE_MAX);
+	int error = buffer ? open_shared(&apart) : -ENOMEM;
+
+	if (!error)
+		error = start(&apart);
+	if (!error) {
+		error = beat_begin(&apart);
+		if (error)
+			kill(apart.guard, SIGKILL);
+	}
+	if (!error) {
+		*ret_end = take_until_end(&apart, buffer);
+		beat_end(&apart);
+	}
+	if (apart.shared)
+		munmap(apart.shared, apart.shared_size);
+	free(buffer);
+	return error;
+}

@@ -1,0 +1,120 @@
+#include "src/apart/apart_state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/clock.h"
+
+enum {
+	TAKER_WAITS_S = 1,		/* for somebody to wake it */
+	/* Signals that come closer together are one: timeout(1) sends two, and so do impatient shells. */
+	ANOTHER_NS = 100 * 1000 * 1000,
+};
+
+static void fill_signals(sigset_t *ret_signals)
+{
+	sigemptyset(ret_signals);
+	sigaddset(ret_signals, SIGINT);
+	sigaddset(ret_signals, SIGTERM);
+	sigaddset(ret_signals, SIGHUP);
+	sigaddset(ret_signals, SIGRTMIN);	/* something is new */
+}
+
+/* The guard dies with us, and the engine with it. */
+static void die_of(int number)
+{
+	sigset_t one;
+
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	signal(number, SIG_DFL);
+	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+	raise(number);
+}
+
+static void note_signal(struct apart *apart, const siginfo_t *info)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), first = 0;
+
+	if (info->si_signo != SIGINT && info->si_signo != SIGTERM && info->si_signo != SIGHUP)
+		return;
+	if (!apart->options->can_be_concluded)
+		die_of(info->si_signo);
+	if (atomic_compare_exchange_strong(&apart->interrupted_ns, &first, now))
+		apart->shared->end_wanted = true;
+	else if (info->si_signo == SIGINT && info->si_code != SI_TKILL && now - first >= ANOTHER_NS)
+		die_of(info->si_signo);
+}
+
+void beat_await(struct apart *apart)
+{
+	const struct timespec timeout = { .tv_sec = TAKER_WAITS_S };
+	sigset_t signals;
+	siginfo_t info;
+
+	fill_signals(&signals);
+	apart->taker_waits = true;
+	if (queue_is_empty(&apart->shared->queue) && !apart->engine_is_gone &&
+	    sigtimedwait(&signals, &info, &timeout) > 0)
+		note_signal(apart, &info);
+	apart->taker_waits = false;
+}
+
+/* Have the guard go on if it is stopped, and note its end, which the engine's comes before. */
+static void look_after_guard(struct apart *apart)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	if (apart->engine_is_gone ||
+	    waitid(P_PID, (id_t)apart->guard, &info, WEXITED | WSTOPPED | WNOHANG) || !info.si_pid)
+		return;
+	if (info.si_code == CLD_STOPPED)
+		kill(apart->guard, SIGCONT);
+	else
+		apart->engine_is_gone = true;
+}
+
+static bool is_something_new(const struct apart *apart)
+{
+	return !queue_is_empty(&apart->shared->queue) || apart->engine_is_gone ||
+	       apart->looked_at != apart->shared->results_version;
+}
+
+static void *beat(void *context)
+{
+	const struct timespec period = { .tv_nsec = BEAT_NS };
+	struct apart *apart = context;
+	sigset_t signals;
+
+	fill_signals(&signals);
+	sigaddset(&signals, SIGCHLD);
+	apart->shared->beat_tid = gettid();
+	while (!apart->taker_is_done) {
+		siginfo_t info;
+
+		apart->shared->beat_ns = clock_now_ns(CLOCK_MONOTONIC);
+		look_after_guard(apart);
+		if (apart->taker_waits && is_something_new(apart)) {
+			apart->taker_waits = false;
+			pthread_kill(apart->taker, SIGRTMIN);
+		}
+		if (sigtimedwait(&signals, &info, &period) > 0)
+			note_signal(apart, &info);
+	}
+	return NULL;
+}
+
+int beat_begin(struct apart *apart)
+{
+	apart->shared->beat_ns = clock_now_ns(CLOCK_MONOTONIC);
+	return -pthread_create(&apart->beater, NULL, beat, apart);
+}
+
+void beat_end(struct apart *apart)
+{
+	apart->taker_is_done = true;
+	pthread_kill(apart->beater, SIGRTMIN);
+	pthread_join(apart->beater, NULL);
+}

@@ -1,0 +1,214 @@
+#include "src/apart/apart_state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "src/apart/guard.h"
+#include "src/clock.h"
+#include "src/target/proc_file.h"
+
+enum {
+	NAP_NS = 20 * 1000 * 1000,
+	/* When the kernel lets a stopped engine go on: within what a target may stand still. */
+	DEAD_MAN_NS = 35 * 1000 * 1000,
+	FIRST_BEAT_NS = 1000 * 1000 * 1000,	/* so long the front may take to begin */
+};
+
+struct engine {
+	struct apart *apart;
+	pthread_t worker;
+	enum apart_next next;	/* what the worker said */
+	timer_t dead_man;
+	bool has_dead_man;
+};
+
+/*---- Of the front ----*/
+
+/* The state letter of the thread that beats; 0 if it is not there. */
+static char beat_state(const struct shared *shared)
+{
+	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)], text[512], *state;
+	ssize_t length;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)shared->front_pid, (int)shared->beat_tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	length = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	state = proc_file_stat_fields(text);
+	return state ? *state : 0;
+}
+
+/* One that merely waits for a CPU is there. */
+static bool front_is_silent(const struct shared *shared)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), beat = shared->beat_ns;
+
+	if (now < beat + (shared->beat_tid ? SILENCE_NS : FIRST_BEAT_NS))
+		return false;
+	return beat_state(shared) != 'R';
+}
+
+/*---- The worker ----*/
+
+static void *run_worker(void *context)
+{
+	struct engine *engine = context;
+
+	engine->next = engine->apart->options->work(engine->apart, engine->apart->options->context);
+	return NULL;
+}
+
+/* The thread must end for the targets to be free: when it is gone, not when it says so. */
+static bool worker_has_ended(const struct engine *engine)
+{
+	return pthread_tryjoin_np(engine->worker, NULL) == 0;
+}
+
+/*---- The watch ----*/
+
+/* If we are stopped, the kernel has us go on soon after. */
+static void set_dead_man(struct engine *engine)
+{
+	const struct itimerspec times = { .it_value.tv_nsec = DEAD_MAN_NS };
+
+	if (engine->has_dead_man)
+		timer_settime(engine->dead_man, 0, &times, NULL);
+}
+
+static void nap(struct engine *engine)
+{
+	const struct timespec moment = { .tv_nsec = NAP_NS };
+	struct shared *shared = engine->apart->shared;
+
+	set_dead_man(engine);
+	guard_die_with(engine->apart->others[1]);
+	shared->engine_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	nanosleep(&moment, NULL);
+}
+
+/* Tell the worker what is wanted, until it has heard. */
+static void pass_wishes(struct engine *engine)
+{
+	struct apart *apart = engine->apart;
+
+	if (!apart->must_let_go && front_is_silent(apart->shared))
+		apart->must_let_go = true;
+	if (apart_wish(apart) != APART_GO_ON)
+		pthread_kill(engine->worker, SIGHUP);
+}
+
+/* What the worker has left in its queue of signals is nobody's. */
+static void await_front(struct engine *engine)
+{
+	struct apart *apart = engine->apart;
+	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC);
+
+	while (front_is_silent(apart->shared))
+		nap(engine);
+	if (apart->must_let_go)
+		apart->shared->away_ns += clock_now_ns(CLOCK_MONOTONIC) - begin;
+	apart->must_let_go = false;
+}
+
+static bool run_once(struct engine *engine)
+{
+	if (pthread_create(&engine->worker, NULL, run_worker, engine))
+		return false;
+	while (!worker_has_ended(engine)) {
+		nap(engine);
+		pass_wishes(engine);
+	}
+	return true;
+}
+
+/*---- The process ----*/
+
+void apart_close_standard_files(struct apart *apart)
+{
+	const struct apart_options *options = apart->options;
+	int null;
+
+	if (apart->standard_files_closed)
+		return;
+	apart->standard_files_closed = true;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	dup2(null, STDIN_FILENO);
+	dup2(options->standard_output ? options->standard_output : null, STDOUT_FILENO);
+	dup2(options->standard_error ? options->standard_error : null, STDERR_FILENO);
+	close(null);
+}
+
+/* The front's files are its own: nobody is to wait for us to close a pipe. */
+static void close_files(struct apart *apart)
+{
+	if (!apart->options->keeps_standard_files)
+		apart_close_standard_files(apart);
+	close_range(3, UINT_MAX, 0);
+}
+
+/* What the terminal or the shell has to say to a group of processes is not for us. */
+static void block_job_control(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGTSTP);
+	sigaddset(&signals, SIGTTIN);
+	sigaddset(&signals, SIGTTOU);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+}
+
+void engine_run(struct apart *apart)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGCONT };
+	struct engine engine = { .apart = apart };
+
+	prctl(PR_SET_NAME, "ljspy-engine");
+	apart->others[0] = apart->shared->front_pid;
+	apart->others[1] = getppid();
+	block_job_control();
+	close_files(apart);
+	engine.has_dead_man = timer_create(CLOCK_MONOTONIC, &event, &engine.dead_man) == 0;
+	do {
+		await_front(&engine);
+		if (!run_once(&engine))
+			_exit(1);
+	} while (engine.next == APART_AGAIN);
+	fflush(stdout);
+	fflush(stderr);
+	apart->shared->is_done = true;
+	_exit(0);
+}
+
+/*---- For the worker ----*/
+
+enum apart_wish apart_wish(const struct apart *apart)
+{
+	if (apart->shared->end_wanted)
+		return APART_CONCLUDE;
+	return apart->must_let_go ? APART_LET_GO : APART_GO_ON;
+}
+
+bool apart_send(struct apart *apart, const void *bytes, size_t size)
+{
+	return queue_put(&apart->shared->queue, bytes, size);
+}
+
+pid_t apart_front_group(const struct apart *apart)
+{
+	return apart->front_group;
+}
+
+const pid_t *apart_others(const struct apart *apart)
+{
+	return apart->others;
+}

@@ -1,0 +1,95 @@
+#include "src/apart/guard.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/clock.h"
+#include "src/target/process.h"
+
+enum {
+	GOES_ON_MS = 10,	/* so long the engine may take to be no longer stopped */
+	TRIES = 3,
+};
+
+void guard_die_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)	/* it was quicker */
+		_exit(1);
+}
+
+/* Nothing of the front's is kept: a pipe is to end when the front closes it. */
+static void close_files(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int standard = 0; null >= 0 && standard <= 2; standard++)
+		dup2(null, standard);
+	close_range(3, UINT_MAX, 0);
+}
+
+static bool is_stopped(pid_t pid)
+{
+	struct process process;
+	bool stopped;
+
+	if (process_read(pid, &process))
+		return false;
+	stopped = process.state == 'T';
+	process_clear(&process);
+	return stopped;
+}
+
+/* Let it go on, or end it. */
+static void rouse(pid_t engine)
+{
+	const struct timespec moment = { .tv_nsec = GOES_ON_MS * 1000 * 1000 };
+
+	for (int i = 0; i < TRIES; i++) {
+		kill(engine, SIGCONT);
+		if (!is_stopped(engine))
+			return;
+		nanosleep(&moment, NULL);
+	}
+	kill(engine, SIGKILL);
+}
+
+_Noreturn static void wait_for(struct shared *shared, pid_t engine)
+{
+	siginfo_t info;
+
+	for (;;) {
+		info.si_pid = 0;
+		if (waitid(P_PID, (id_t)engine, &info, WEXITED | WSTOPPED))
+			continue;
+		if (info.si_code != CLD_STOPPED)
+			break;
+		rouse(engine);
+	}
+	shared->guard_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	_exit(0);
+}
+
+void guard_become(struct shared *shared, pid_t front)
+{
+	pid_t guard = getpid(), engine;
+
+	guard_die_with(front);
+	setpgid(0, 0);	/* the terminal's signals do not come here */
+	engine = fork();
+	if (engine == 0) {
+		guard_die_with(guard);
+		return;
+	}
+	if (engine < 0)
+		_exit(1);
+	prctl(PR_SET_NAME, "ljspy-guard");
+	close_files();
+	wait_for(shared, engine);
+}
