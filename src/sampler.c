@@ -13,6 +13,7 @@ enum {
 	SLICE_NS = 100 * 1000,			/* the shortest there is */
 	AWAIT_LAST_NS = 200 * 1000 * 1000,
 	LAST_LOOKS_NS = 2 * 1000 * 1000,	/* from one to the next, at most */
+	REST_NS = 500 * 1000 * 1000,
 };
 
 /*---- The loop ----*/
@@ -118,6 +119,19 @@ static bool may_go_on(const struct sampler *sampler)
 	return !options->may_go_on || options->may_go_on(options->context);
 }
 
+/* Does it wait for long, as no target runs? */
+static void tell_rest(const struct sampler *sampler, uint64_t wait_ns)
+{
+	const struct sampler_options *options = sampler->options;
+	bool rests = wait_ns >= REST_NS;
+
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i] && sampler->targets[i]->active)
+			rests = false;
+	if (options->rests)
+		options->rests(options->context, rests);
+}
+
 /* While the tracer waits for somebody else. False if it is not to wait longer. */
 static bool pass_on_meanwhile(void *context)
 {
@@ -179,6 +193,7 @@ static void loop(struct sampler *sampler)
 			wait_ns = due - now;
 		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
 					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
+		tell_rest(sampler, wait_ns);
 		tracer_await_look(sampler->tracer, due != UINT64_MAX);
 		if (own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout) > 0)
 			deal_with(sampler, &info);

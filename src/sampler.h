@@ -64,6 +64,8 @@ struct sampler_options {
 	 * to let go of all targets at once. NULL if not wanted; has the same context.
 	 */
 	bool (*may_go_on)(void *context);
+	/* Told that it only waits for a target to run, or no longer does. NULL if not wanted. */
+	void (*rests)(void *context, bool rests);
 };
 
 enum sampler_end {

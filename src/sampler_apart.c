@@ -86,12 +86,20 @@ static bool may_go_on(void *context)
 	return true;
 }
 
+static void rests(void *context, bool rests)
+{
+	const struct sampler_apart *self = context;
+
+	apart_rest(self->apart, rests);
+}
+
 static bool begin_engine(struct sampler_apart *self)
 {
 	struct sampler_options options = self->options;
 
 	options.take = send_sample;
 	options.may_go_on = may_go_on;
+	options.rests = rests;
 	options.context = self;
 	options.launch_group = apart_front_group(self->apart);
 	options.own_pids = apart_others(self->apart);

@@ -90,6 +90,14 @@ static bool may_go_on(void *context)
 	return !resumed->given.may_go_on || resumed->given.may_go_on(resumed->given.context);
 }
 
+static void rests(void *context, bool rests)
+{
+	const struct sampler_resumed *resumed = context;
+
+	if (resumed->given.rests)
+		resumed->given.rests(resumed->given.context, rests);
+}
+
 static bool pulse(void *context, const struct figures *so_far)
 {
 	struct sampler_resumed *resumed = context;
@@ -118,6 +126,7 @@ struct sampler_resumed *sampler_resumed_new(const struct sampler_options *option
 	resumed->options.take = take;
 	resumed->options.pulse = pulse;
 	resumed->options.may_go_on = may_go_on;
+	resumed->options.rests = rests;
 	resumed->options.context = resumed;
 	return resumed;
 }

@@ -114,7 +114,7 @@ static int open_shared(struct apart *apart)
 
 static int start(struct apart *apart)
 {
-	apart->shared->beat_ns = clock_now_ns(CLOCK_MONOTONIC);
+	apart->shared->beat_due_ns = clock_now_ns(CLOCK_MONOTONIC) + FIRST_BEAT_NS;
 	apart->guard = fork();
 	if (apart->guard < 0)
 		return -errno;

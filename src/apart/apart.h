@@ -91,6 +91,12 @@ enum apart_wish {
 
 enum apart_wish apart_wish(const struct apart *apart);
 
+/*
+ * The worker waits for a target to run, or no longer: meanwhile, front and engine wake up rarely.
+ * Should all three be stopped then, a signal for a target may wait for 300 ms; else 35 ms.
+ */
+void apart_rest(struct apart *apart, bool rests);
+
 /* False if there is no room; the message is lost. */
 bool apart_send(struct apart *apart, const void *bytes, size_t size);
 

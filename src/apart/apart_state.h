@@ -17,6 +17,8 @@
 enum {
 	BEAT_NS = 33 * 1000 * 1000,
 	SILENCE_NS = 100 * 1000 * 1000,	/* after which the front is not there */
+	FIRST_BEAT_NS = 1000 * 1000 * 1000,	/* so long it may take to begin */
+	BEAT_AT_REST_NS = 1000 * 1000 * 1000 - 1,
 };
 
 struct apart {
@@ -38,7 +40,8 @@ struct apart {
 	/* The engine's. */
 	atomic_bool must_let_go;
 	bool standard_files_closed;
-	sem_t worker_ended;
+	atomic_bool worker_ends;	/* it has nothing more to do */
+	sem_t watch;			/* has the watch look at once */
 };
 
 /*---- beat.c ----*/

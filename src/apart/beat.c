@@ -8,7 +8,7 @@
 #include "src/clock.h"
 
 enum {
-	TAKER_WAITS_S = 1,		/* for somebody to wake it */
+	TAKER_WAITS_S = 10,		/* for somebody to wake it */
 	/* Signals that come closer together are one: timeout(1) sends two, and so do impatient shells. */
 	ANOTHER_NS = 100 * 1000 * 1000,
 };
@@ -84,17 +84,19 @@ static bool is_something_new(const struct apart *apart)
 
 static void *beat(void *context)
 {
-	const struct timespec period = { .tv_nsec = BEAT_NS };
 	struct apart *apart = context;
+	struct shared *shared = apart->shared;
 	sigset_t signals;
 
 	fill_signals(&signals);
 	sigaddset(&signals, SIGCHLD);
-	apart->shared->beat_tid = gettid();
+	shared->beat_tid = gettid();
 	while (!apart->taker_is_done) {
+		const long period_ns = shared->rests ? BEAT_AT_REST_NS : BEAT_NS;
+		const struct timespec period = { .tv_nsec = period_ns };
 		siginfo_t info;
 
-		apart->shared->beat_ns = clock_now_ns(CLOCK_MONOTONIC);
+		shared->beat_due_ns = clock_now_ns(CLOCK_MONOTONIC) + (uint64_t)period_ns + SILENCE_NS - BEAT_NS;
 		look_after_guard(apart);
 		if (apart->taker_waits && is_something_new(apart)) {
 			apart->taker_waits = false;
@@ -108,7 +110,6 @@ static void *beat(void *context)
 
 int beat_begin(struct apart *apart)
 {
-	apart->shared->beat_ns = clock_now_ns(CLOCK_MONOTONIC);
 	return -pthread_create(&apart->beater, NULL, beat, apart);
 }
 

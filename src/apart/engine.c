@@ -16,7 +16,10 @@ enum {
 	NAP_NS = 20 * 1000 * 1000,
 	/* When the kernel lets a stopped engine go on: within what a target may stand still. */
 	DEAD_MAN_NS = 35 * 1000 * 1000,
-	FIRST_BEAT_NS = 1000 * 1000 * 1000,	/* so long the front may take to begin */
+	/* The same while nothing is sampled, which costs as good as nothing. */
+	NAP_AT_REST_NS = 250 * 1000 * 1000,
+	DEAD_MAN_AT_REST_NS = 300 * 1000 * 1000,
+	NAP_AWAY_NS = 100 * 1000 * 1000,
 };
 
 struct engine {
@@ -50,11 +53,7 @@ static char beat_state(const struct shared *shared)
 /* One that merely waits for a CPU is there. */
 static bool front_is_silent(const struct shared *shared)
 {
-	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), beat = shared->beat_ns;
-
-	if (now < beat + (shared->beat_tid ? SILENCE_NS : FIRST_BEAT_NS))
-		return false;
-	return beat_state(shared) != 'R';
+	return clock_now_ns(CLOCK_MONOTONIC) >= shared->beat_due_ns && beat_state(shared) != 'R';
 }
 
 /*---- The worker ----*/
@@ -64,35 +63,33 @@ static void *run_worker(void *context)
 	struct engine *engine = context;
 
 	engine->next = engine->apart->options->work(engine->apart, engine->apart->options->context);
+	engine->apart->worker_ends = true;
+	sem_post(&engine->apart->watch);
 	return NULL;
-}
-
-/* The thread must end for the targets to be free: when it is gone, not when it says so. */
-static bool worker_has_ended(const struct engine *engine)
-{
-	return pthread_tryjoin_np(engine->worker, NULL) == 0;
 }
 
 /*---- The watch ----*/
 
 /* If we are stopped, the kernel has us go on soon after. */
-static void set_dead_man(struct engine *engine)
+static void set_dead_man(struct engine *engine, long ns)
 {
-	const struct itimerspec times = { .it_value.tv_nsec = DEAD_MAN_NS };
+	const struct itimerspec times = { .it_value.tv_nsec = ns };
 
 	if (engine->has_dead_man)
 		timer_settime(engine->dead_man, 0, &times, NULL);
 }
 
-static void nap(struct engine *engine)
+/* Until something is to be looked at, or so long. */
+static void nap(struct engine *engine, long ns)
 {
-	const struct timespec moment = { .tv_nsec = NAP_NS };
 	struct shared *shared = engine->apart->shared;
+	uint64_t end = clock_now_ns(CLOCK_MONOTONIC) + (uint64_t)ns;
+	const struct timespec until = { .tv_sec = (time_t)(end / NS_PER_SECOND),
+					.tv_nsec = (long)(end % NS_PER_SECOND) };
 
-	set_dead_man(engine);
 	guard_die_with(engine->apart->others[1]);
 	shared->engine_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
-	nanosleep(&moment, NULL);
+	sem_clockwait(&engine->apart->watch, CLOCK_MONOTONIC, &until);
 }
 
 /* Tell the worker what is wanted, until it has heard. */
@@ -106,28 +103,36 @@ static void pass_wishes(struct engine *engine)
 		pthread_kill(engine->worker, SIGHUP);
 }
 
-/* What the worker has left in its queue of signals is nobody's. */
 static void await_front(struct engine *engine)
 {
 	struct apart *apart = engine->apart;
 	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC);
 
 	while (front_is_silent(apart->shared))
-		nap(engine);
+		nap(engine, NAP_AWAY_NS);
 	if (apart->must_let_go)
 		apart->shared->away_ns += clock_now_ns(CLOCK_MONOTONIC) - begin;
 	apart->must_let_go = false;
 }
 
+/* The thread must end for the targets to be free. */
 static bool run_once(struct engine *engine)
 {
+	struct apart *apart = engine->apart;
+
+	apart->worker_ends = false;
 	if (pthread_create(&engine->worker, NULL, run_worker, engine))
 		return false;
-	while (!worker_has_ended(engine)) {
-		nap(engine);
-		pass_wishes(engine);
+	while (!apart->worker_ends) {
+		bool rests = apart->shared->rests;
+
+		set_dead_man(engine, rests ? DEAD_MAN_AT_REST_NS : DEAD_MAN_NS);
+		nap(engine, rests ? NAP_AT_REST_NS : NAP_NS);
+		if (!apart->worker_ends)
+			pass_wishes(engine);
 	}
-	return true;
+	apart_rest(apart, false);
+	return pthread_join(engine->worker, NULL) == 0;
 }
 
 /*---- The process ----*/
@@ -177,6 +182,7 @@ void engine_run(struct apart *apart)
 	apart->others[1] = getppid();
 	block_job_control();
 	close_files(apart);
+	sem_init(&apart->watch, 0, 0);
 	engine.has_dead_man = timer_create(CLOCK_MONOTONIC, &event, &engine.dead_man) == 0;
 	do {
 		await_front(&engine);
@@ -196,6 +202,17 @@ enum apart_wish apart_wish(const struct apart *apart)
 	if (apart->shared->end_wanted)
 		return APART_CONCLUDE;
 	return apart->must_let_go ? APART_LET_GO : APART_GO_ON;
+}
+
+void apart_rest(struct apart *apart, bool rests)
+{
+	struct shared *shared = apart->shared;
+
+	if (atomic_exchange(&shared->rests, rests) == rests || rests)
+		return;
+	sem_post(&apart->watch);
+	if (shared->beat_tid)
+		tgkill(shared->front_pid, shared->beat_tid, SIGRTMIN);
 }
 
 bool apart_send(struct apart *apart, const void *bytes, size_t size)

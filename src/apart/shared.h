@@ -18,11 +18,12 @@ struct shared {
 	/* The front's. */
 	pid_t front_pid;
 	_Atomic pid_t beat_tid;		/* of its thread that beats; 0 before the first beat */
-	_Atomic uint64_t beat_ns;	/* when it beat last: CLOCK_MONOTONIC */
+	_Atomic uint64_t beat_due_ns;	/* it will have beaten again by then: CLOCK_MONOTONIC */
 	_Atomic bool end_wanted;	/* the work is to be concluded */
 
 	/* The engine's. */
 	_Atomic bool is_done;		/* it has concluded the work by itself */
+	_Atomic bool rests;		/* it waits for a target to run */
 	_Atomic uint64_t away_ns;	/* for how long it stayed away as the front did not beat */
 	_Atomic uint64_t engine_cpu_ns, guard_cpu_ns;
 	_Atomic uint64_t results_version;	/* odd while they are being written */
