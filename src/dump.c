@@ -14,6 +14,7 @@
 #include "src/asleep.h"
 #include "src/choose.h"
 #include "src/clock.h"
+#include "src/command_apart.h"
 #include "src/dump_stacks.h"
 #include "src/message.h"
 #include "src/target/hold.h"
@@ -324,6 +325,13 @@ static void dump_processes(struct dump *dump)
 			dump->status = EXIT_NOTHING_DONE;
 }
 
+/* While names are waited for. */
+static bool pass_on_meanwhile(void *tracer)
+{
+	tracer_pass_on(tracer);
+	return true;
+}
+
 /* In a thread of its own: that it ends frees the targets. */
 static void *run(void *context)
 {
@@ -334,6 +342,9 @@ static void *run(void *context)
 		tracer_allow_attach(dump->tracer);
 	dump->functions = functions_new();
 	dump->files = known_files_new();
+	if (dump->tracer && dump->files)
+		symbol_files_while_waiting(known_files_symbols(dump->files), pass_on_meanwhile,
+					   dump->tracer);
 	if (dump->options->json)
 		dump->documents = json_array();
 	if (!dump->tracer || !dump->functions || !dump->files ||
@@ -351,12 +362,13 @@ static void *run(void *context)
 	return NULL;
 }
 
-enum exit_status command_dump(const struct invocation *invocation)
+static enum exit_status dump_all(struct apart *apart, const struct invocation *invocation)
 {
 	struct dump dump = { .options = invocation->options, .status = EXIT_ALL_GOOD };
 	pthread_t thread;
 	int error = pthread_create(&thread, NULL, run, &dump);
 
+	(void)apart;
 	if (error) {
 		message_error_errno(error, "dumping stacks");
 		return EXIT_NOTHING_DONE;
@@ -370,4 +382,11 @@ enum exit_status command_dump(const struct invocation *invocation)
 		return EXIT_WITH_ERRORS;
 	}
 	return dump.status;
+}
+
+enum exit_status command_dump(const struct invocation *invocation)
+{
+	/* A core file is nobody's who could be kept waiting. */
+	return invocation->options->core ? dump_all(NULL, invocation)
+					 : command_run_apart(dump_all, invocation, false);
 }

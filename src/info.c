@@ -9,6 +9,7 @@
 #include "luajit-layouts/layout_text.h"
 #include "output/escape.h"
 #include "src/choose.h"
+#include "src/command_apart.h"
 #include "src/message.h"
 #include "src/target/live_memory.h"
 #include "src/target/lua_process.h"
@@ -150,13 +151,14 @@ static enum exit_status inform(pid_t pid, struct functions *functions,
 	return EXIT_ALL_GOOD;
 }
 
-enum exit_status command_info(const struct invocation *invocation)
+static enum exit_status inform_all(struct apart *apart, const struct invocation *invocation)
 {
 	const struct options *options = invocation->options;
 	enum exit_status status = EXIT_ALL_GOOD;
 	struct functions *functions;
 	struct layout dwarf;
 
+	(void)apart;
 	if (options->dwarf && !print_dwarf(options->dwarf, &dwarf))
 		return EXIT_NOTHING_DONE;
 	functions = functions_new();
@@ -173,4 +175,9 @@ enum exit_status command_info(const struct invocation *invocation)
 	}
 	functions_free(functions);
 	return status;
+}
+
+enum exit_status command_info(const struct invocation *invocation)
+{
+	return command_run_apart(inform_all, invocation, false);
 }

@@ -114,22 +114,22 @@ static void poll_tracees(struct sampler *sampler)
 
 static bool may_go_on(const struct sampler *sampler)
 {
-	const struct sampler_options *options = sampler->options;
+	const struct sampler_watch *watch = sampler->options->watch;
 
-	return !options->may_go_on || options->may_go_on(options->context);
+	return !watch || watch->may_go_on(watch->context);
 }
 
 /* Does it wait for long, as no target runs? */
 static void tell_rest(const struct sampler *sampler, uint64_t wait_ns)
 {
-	const struct sampler_options *options = sampler->options;
+	const struct sampler_watch *watch = sampler->options->watch;
 	bool rests = wait_ns >= REST_NS;
 
 	for (size_t i = 0; i < sampler->target_count; i++)
 		if (sampler->targets[i] && sampler->targets[i]->active)
 			rests = false;
-	if (options->rests)
-		options->rests(options->context, rests);
+	if (watch)
+		watch->rests(watch->context, rests);
 }
 
 /* While the tracer waits for somebody else. False if it is not to wait longer. */

@@ -35,6 +35,18 @@ typedef void sampler_take(void *context, const struct sample *sample);
 /* When sampling begins, and about once a second from then on; false to end. */
 typedef bool sampler_pulse(void *context, const struct figures *so_far);
 
+/* Who watches over the sampler. */
+struct sampler_watch {
+	/*
+	 * Asked whenever something may be due, and while the sampler waits for others:
+	 * false to let go of all targets at once. SIGCHLD has it ask.
+	 */
+	bool (*may_go_on)(void *context);
+	/* Told that it only waits for a target to run, or no longer does. */
+	void (*rests)(void *context, bool rests);
+	void *context;
+};
+
 struct sampler_options {
 	const pid_t *pids;
 	size_t pid_count;
@@ -59,13 +71,7 @@ struct sampler_options {
 	sampler_take *take;
 	sampler_pulse *pulse;		/* NULL if not wanted */
 	void *context;
-	/*
-	 * Asked whenever something may be due, and while ljspy waits for others: false
-	 * to let go of all targets at once. NULL if not wanted; has the same context.
-	 */
-	bool (*may_go_on)(void *context);
-	/* Told that it only waits for a target to run, or no longer does. NULL if not wanted. */
-	void (*rests)(void *context, bool rests);
+	const struct sampler_watch *watch;	/* NULL if nobody watches */
 };
 
 enum sampler_end {

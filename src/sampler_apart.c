@@ -9,19 +9,66 @@
 #include "src/apart/queue.h"
 #include "src/apart/sample_message.h"
 #include "src/clock.h"
-#include "src/sampler_resumed.h"
 
 static const uint64_t conclude_ns_max = 2 * UINT64_C(1000000000);
+
+/*---- In any engine ----*/
+
+struct watched {
+	struct apart *apart;
+	uint64_t conclude_ns;		/* when it was first asked to conclude; 0 if not yet */
+};
+
+/* When the work is to be concluded, what is being waited for has some time left. */
+static bool may_go_on(void *context)
+{
+	struct watched *watched = context;
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	switch (apart_wish(watched->apart)) {
+	case APART_LET_GO:
+		return false;
+	case APART_CONCLUDE:
+		if (!watched->conclude_ns)
+			watched->conclude_ns = now;
+		return now - watched->conclude_ns < conclude_ns_max;
+	case APART_GO_ON:
+		break;
+	}
+	return true;
+}
+
+static void rests(void *context, bool rests)
+{
+	const struct watched *watched = context;
+
+	apart_rest(watched->apart, rests);
+}
+
+void sampler_run_in_engine(struct apart *apart, const struct sampler_options *given,
+			   const struct sampler_breaks *breaks, struct sampler_result *ret_result)
+{
+	struct watched watched = { .apart = apart };
+	const struct sampler_watch watch = { .may_go_on = may_go_on, .rests = rests, .context = &watched };
+	struct sampler_options options = *given;
+
+	options.watch = &watch;
+	options.launch_group = apart_front_group(apart);
+	options.own_pids = apart_others(apart);
+	options.own_pid_count = APART_OTHERS;
+	sampler_run_resumed(&options, breaks, ret_result);
+	apart_rest(apart, false);
+}
+
+/*---- One of samples ----*/
 
 struct sampler_apart {
 	struct sampler_options options;		/* the caller's */
 
 	/* The engine's. */
 	struct apart *apart;
-	struct sampler_resumed *resumed;
 	struct sample_writer *writer;
 	uint64_t dropped;
-	uint64_t conclude_ns;		/* when it was first asked to conclude; 0 if not yet */
 
 	/* The front's. */
 	struct sample_reader *reader;
@@ -67,62 +114,30 @@ static bool tell_so_far(void *context, const struct sampler_result *so_far)
 	return true;
 }
 
-/* When the work is to be concluded, what is being waited for has some time left. */
-static bool may_go_on(void *context)
-{
-	struct sampler_apart *self = context;
-	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-
-	switch (apart_wish(self->apart)) {
-	case APART_LET_GO:
-		return false;
-	case APART_CONCLUDE:
-		if (!self->conclude_ns)
-			self->conclude_ns = now;
-		return now - self->conclude_ns < conclude_ns_max;
-	case APART_GO_ON:
-		break;
-	}
-	return true;
-}
-
-static void rests(void *context, bool rests)
+static bool stay_away(void *context)
 {
 	const struct sampler_apart *self = context;
 
-	apart_rest(self->apart, rests);
+	return apart_stay_away(self->apart);
 }
 
-static bool begin_engine(struct sampler_apart *self)
-{
-	struct sampler_options options = self->options;
-
-	options.take = send_sample;
-	options.may_go_on = may_go_on;
-	options.rests = rests;
-	options.context = self;
-	options.launch_group = apart_front_group(self->apart);
-	options.own_pids = apart_others(self->apart);
-	options.own_pid_count = APART_OTHERS;
-	self->writer = sample_writer_new(QUEUE_MESSAGE_MAX);
-	self->resumed = sampler_resumed_new(&options, tell_so_far);
-	return self->writer && self->resumed;
-}
-
-static enum apart_next work(struct apart *apart, void *context)
+static void work(struct apart *apart, void *context)
 {
 	struct sampler_apart *self = context;
-	struct sampler_result out_of_memory = { .end = SAMPLER_FAILED, .error = ENOMEM };
+	struct sampler_options options = self->options;
+	const struct sampler_breaks breaks = {
+		.stay_away = stay_away, .pulse = tell_so_far, .context = self,
+	};
+	struct sampler_result result = { .end = SAMPLER_FAILED, .error = ENOMEM };
 
 	self->apart = apart;
-	if (!self->resumed && !begin_engine(self)) {
-		tell(self, &out_of_memory);
-		return APART_DONE;
-	}
-	if (sampler_resumed_run(self->resumed) && apart_wish(apart) != APART_CONCLUDE)
-		return APART_AGAIN;
-	tell(self, sampler_resumed_result(self->resumed));
-	return APART_DONE;
+	self->writer = sample_writer_new(QUEUE_MESSAGE_MAX);
+	options.take = send_sample;
+	options.context = self;
+	if (self->writer)
+		sampler_run_in_engine(apart, &options, &breaks, &result);
+	tell(self, &result);
+	sample_writer_free(self->writer);
 }
 
 /*---- The front ----*/

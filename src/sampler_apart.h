@@ -8,7 +8,8 @@
 #ifndef LJSPY_SAMPLER_APART_H
 #define LJSPY_SAMPLER_APART_H
 
-#include "src/sampler.h"
+#include "src/apart/apart.h"
+#include "src/sampler_resumed.h"
 
 /*
  * As sampler_run(), with take and pulse called here. What the options point to is the
@@ -19,5 +20,9 @@
  * single thread, ends ljspy.
  */
 void sampler_run_apart(const struct sampler_options *options, struct sampler_result *ret_result);
+
+/* The sampler of an engine that does more than that. */
+void sampler_run_in_engine(struct apart *apart, const struct sampler_options *given,
+			   const struct sampler_breaks *breaks, struct sampler_result *ret_result);
 
 #endif

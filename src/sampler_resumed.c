@@ -1,6 +1,7 @@
 #include "src/sampler_resumed.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +14,12 @@ struct wanted {
 	uint64_t start_ticks;	/* with the pid it never recurs; 0 if not known */
 };
 
-struct sampler_resumed {
-	struct sampler_options given, options;	/* the latter of the run at hand */
-	sampler_so_far *so_far;
+struct resumed {
+	const struct sampler_options *given;
+	struct sampler_options options;		/* of the run at hand */
+	const struct sampler_breaks *breaks;
 	struct wanted *wanted;
 	pid_t *pids;				/* of those that are still there */
-	bool has_run;
 	uint64_t start_ns;			/* of the first run */
 	struct sampler_result run, before, all;	/* the one at hand; those before; together */
 };
@@ -67,98 +68,66 @@ static void add_results(const struct sampler_result *before, const struct sample
 	*ret_sum = sum;
 }
 
-static void sum_up(struct sampler_resumed *resumed)
+static void sum_up(struct resumed *resumed)
 {
-	struct figures *figures = &resumed->all.figures;
-
 	add_results(&resumed->before, &resumed->run, &resumed->all);
-	figures->duration_ns = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
+	resumed->all.figures.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
 }
 
-/* The callbacks of the caller get the caller's context. */
+/* For the sake of the pulse, which has a context of its own. */
 static void take(void *context, const struct sample *sample)
 {
-	const struct sampler_resumed *resumed = context;
+	const struct resumed *resumed = context;
 
-	resumed->given.take(resumed->given.context, sample);
-}
-
-static bool may_go_on(void *context)
-{
-	const struct sampler_resumed *resumed = context;
-
-	return !resumed->given.may_go_on || resumed->given.may_go_on(resumed->given.context);
-}
-
-static void rests(void *context, bool rests)
-{
-	const struct sampler_resumed *resumed = context;
-
-	if (resumed->given.rests)
-		resumed->given.rests(resumed->given.context, rests);
+	resumed->given->take(resumed->given->context, sample);
 }
 
 static bool pulse(void *context, const struct figures *so_far)
 {
-	struct sampler_resumed *resumed = context;
+	struct resumed *resumed = context;
+	const struct sampler_breaks *breaks = resumed->breaks;
 
 	(void)so_far;	/* in the result of the run */
 	sum_up(resumed);
-	return !resumed->so_far || resumed->so_far(resumed->given.context, &resumed->all);
+	return !breaks->pulse || breaks->pulse(breaks->context, &resumed->all);
 }
 
-struct sampler_resumed *sampler_resumed_new(const struct sampler_options *options, sampler_so_far *so_far)
+static bool begin(struct resumed *resumed, const struct sampler_options *options)
 {
-	struct sampler_resumed *resumed = calloc(1, sizeof(*resumed));
-
-	if (!resumed)
-		return NULL;
-	resumed->given = resumed->options = *options;
-	resumed->so_far = so_far;
-	resumed->wanted = calloc(options->pid_count + 1, sizeof(*resumed->wanted));
-	resumed->pids = calloc(options->pid_count + 1, sizeof(*resumed->pids));
-	if (!resumed->wanted || !resumed->pids) {
-		sampler_resumed_free(resumed);
-		return NULL;
-	}
-	for (size_t i = 0; i < options->pid_count; i++)
-		resumed->wanted[i] = (struct wanted){ options->pids[i], start_of(options->pids[i]) };
+	resumed->given = options;
+	resumed->options = *options;
 	resumed->options.take = take;
 	resumed->options.pulse = pulse;
-	resumed->options.may_go_on = may_go_on;
-	resumed->options.rests = rests;
 	resumed->options.context = resumed;
-	return resumed;
-}
-
-void sampler_resumed_free(struct sampler_resumed *resumed)
-{
-	if (!resumed)
-		return;
-	free(resumed->wanted);
-	free(resumed->pids);
-	free(resumed);
+	resumed->wanted = calloc(options->pid_count + 1, sizeof(*resumed->wanted));
+	resumed->pids = calloc(options->pid_count + 1, sizeof(*resumed->pids));
+	if (!resumed->wanted || !resumed->pids)
+		return false;
+	for (size_t i = 0; i < options->pid_count; i++)
+		resumed->wanted[i] = (struct wanted){ options->pids[i], start_of(options->pids[i]) };
+	resumed->start_ns = clock_now_ns(CLOCK_MONOTONIC);
+	return true;
 }
 
 /* Those that are still there, and what is left of the time. False if nothing is. */
-static bool prepare_again(struct sampler_resumed *resumed)
+static bool prepare_again(struct resumed *resumed)
 {
 	struct sampler_options *options = &resumed->options;
 	uint64_t gone_by = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
 	size_t count = 0;
 
-	for (size_t i = 0; i < resumed->given.pid_count; i++)
+	for (size_t i = 0; i < resumed->given->pid_count; i++)
 		if (start_of(resumed->wanted[i].pid) == resumed->wanted[i].start_ticks)
 			resumed->pids[count++] = resumed->wanted[i].pid;
 	options->pids = resumed->pids;
 	options->pid_count = count;
 	options->launched_pid = resumed->before.launched ? resumed->before.pid : 0;
-	if (options->duration_ns && gone_by >= resumed->given.duration_ns) {
+	if (options->duration_ns && gone_by >= resumed->given->duration_ns) {
 		resumed->run.end = SAMPLER_DURATION_OVER;
 		return false;
 	}
 	if (options->duration_ns)
-		options->duration_ns = resumed->given.duration_ns - gone_by;
+		options->duration_ns = resumed->given->duration_ns - gone_by;
 	resumed->run.end = SAMPLER_TARGETS_ENDED;
 	return count || options->launch;
 }
@@ -175,24 +144,59 @@ static void explain_again(struct sampler_result *run)
 		run->end = SAMPLER_TARGETS_ENDED;
 }
 
-bool sampler_resumed_run(struct sampler_resumed *resumed)
+static void *run_sampler(void *context)
 {
-	bool again = resumed->has_run;
+	struct resumed *resumed = context;
 
-	if (!again)
-		resumed->start_ns = clock_now_ns(CLOCK_MONOTONIC);
-	resumed->has_run = true;
-	resumed->before = resumed->all;
-	resumed->run = (struct sampler_result){ .pid = resumed->before.pid };
-	if (!again || prepare_again(resumed))
-		sampler_run(&resumed->options, &resumed->run);
-	if (again)
-		explain_again(&resumed->run);
-	sum_up(resumed);
-	return resumed->run.end == SAMPLER_LET_GO;
+	sampler_run(&resumed->options, &resumed->run);
+	return NULL;
 }
 
-const struct sampler_result *sampler_resumed_result(const struct sampler_resumed *resumed)
+/* The thread must end for the targets to be free, so it is one of its own. */
+static void run_once(struct resumed *resumed)
 {
-	return &resumed->all;
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, run_sampler, resumed);
+
+	if (error)
+		resumed->run = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
+	else
+		pthread_join(thread, NULL);
+}
+
+static void run_until_end(struct resumed *resumed)
+{
+	run_once(resumed);
+	sum_up(resumed);
+	while (resumed->all.end == SAMPLER_LET_GO) {
+		if (!resumed->breaks->stay_away(resumed->breaks->context)) {
+			resumed->all.end = SAMPLER_INTERRUPTED;
+			break;
+		}
+		resumed->before = resumed->all;
+		resumed->run = (struct sampler_result){ .pid = resumed->before.pid };
+		if (prepare_again(resumed))
+			run_once(resumed);
+		explain_again(&resumed->run);
+		sum_up(resumed);
+	}
+}
+
+void sampler_run_resumed(const struct sampler_options *options, const struct sampler_breaks *breaks,
+			 struct sampler_result *ret_result)
+{
+	struct resumed *resumed = calloc(1, sizeof(*resumed));
+
+	if (resumed && begin(resumed, options)) {
+		resumed->breaks = breaks;
+		run_until_end(resumed);
+		*ret_result = resumed->all;
+	} else {
+		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = ENOMEM };
+	}
+	if (resumed) {
+		free(resumed->wanted);
+		free(resumed->pids);
+	}
+	free(resumed);
 }

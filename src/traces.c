@@ -12,8 +12,9 @@
 #include "output/json_values.h"
 #include "src/choose.h"
 #include "src/clock.h"
+#include "src/command_apart.h"
 #include "src/message.h"
-#include "src/sampler.h"
+#include "src/sampler_apart.h"
 #include "src/target/hold.h"
 #include "src/target/settle.h"
 #include "src/target/threads.h"
@@ -25,6 +26,7 @@ enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
 static const uint64_t duration_default_ns = 3 * UINT64_C(1000000000);
 
 struct traces_command {
+	struct apart *apart;
 	const struct options *options;
 	struct functions *functions;
 	struct trace_survey *survey;
@@ -51,12 +53,11 @@ static void take_sample(void *context, const struct sample *sample)
 		out_of_memory(command);
 }
 
-static void *run_sampler(void *context)
+static bool stay_away(void *context)
 {
-	struct traces_command *command = context;
+	const struct traces_command *command = context;
 
-	sampler_run(&command->sampler_options, &command->result);
-	return NULL;
+	return apart_stay_away(command->apart);
 }
 
 /*---- Traces ----*/
@@ -157,20 +158,6 @@ static void *run_reports(void *context)
 
 /*---- The command ----*/
 
-/* False if the user was told that it cannot be done. */
-static bool sample(struct traces_command *command)
-{
-	pthread_t thread;
-	int error = pthread_create(&thread, NULL, run_sampler, command);
-
-	if (error) {
-		message_error_errno(error, "looking at traces");
-		return false;
-	}
-	pthread_join(thread, NULL);
-	return !choose_explain_failure(&command->result, NULL);
-}
-
 static void run(struct traces_command *command)
 {
 	const struct options *options = command->options;
@@ -189,7 +176,10 @@ static void run(struct traces_command *command)
 		.take = take_sample,
 		.context = command,
 	};
-	if (!sample(command)) {
+	sampler_run_in_engine(command->apart, &command->sampler_options,
+			      &(struct sampler_breaks){ .stay_away = stay_away, .context = command },
+			      &command->result);
+	if (choose_explain_failure(&command->result, NULL)) {
 		command->status = EXIT_NOTHING_DONE;
 		return;
 	}
@@ -204,10 +194,10 @@ static void run(struct traces_command *command)
 		out_of_memory(command);
 }
 
-enum exit_status command_traces(const struct invocation *invocation)
+static enum exit_status look_at_traces(struct apart *apart, const struct invocation *invocation)
 {
 	const struct options *options = invocation->options;
-	struct traces_command command = { .options = options, .status = EXIT_ALL_GOOD };
+	struct traces_command command = { .apart = apart, .options = options, .status = EXIT_ALL_GOOD };
 
 	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
 		return EXIT_NOTHING_DONE;
@@ -226,4 +216,9 @@ enum exit_status command_traces(const struct invocation *invocation)
 		return EXIT_WITH_ERRORS;
 	}
 	return command.status;
+}
+
+enum exit_status command_traces(const struct invocation *invocation)
+{
+	return command_run_apart(look_at_traces, invocation, true);
 }

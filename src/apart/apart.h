@@ -29,18 +29,13 @@
 
 struct apart;
 
-enum apart_next {
-	APART_DONE,	/* the work is done */
-	APART_AGAIN,	/* to be called again, in another thread, while the front beats */
-};
-
 struct apart_options {
 	/*
-	 * In the engine, in a thread of its own, whose end frees what it traces.
-	 * When it is to let go or to conclude (apart_wish()), it gets SIGHUP, which
-	 * is blocked.
+	 * In the engine, in a thread of its own. What it does is bounded, or asks for
+	 * apart_wish() when SIGCHLD comes, which is blocked. When it is to conclude,
+	 * SIGHUP comes, which is blocked, too.
 	 */
-	enum apart_next (*work)(struct apart *apart, void *context);
+	void (*work)(struct apart *apart, void *context);
 
 	/* In the front, by the thread that called apart_run(); NULL if not wanted. */
 	void (*take)(struct apart *apart, void *context, const unsigned char *bytes, size_t size);
@@ -85,11 +80,14 @@ uint64_t apart_cpu_ns(const struct apart *apart);
 
 enum apart_wish {
 	APART_GO_ON,
-	APART_LET_GO,	/* of everybody, at once, and return APART_AGAIN */
-	APART_CONCLUDE,	/* soon, and return APART_DONE */
+	APART_LET_GO,	/* of everybody, at once, and apart_stay_away() */
+	APART_CONCLUDE,	/* soon */
 };
 
 enum apart_wish apart_wish(const struct apart *apart);
+
+/* Until the front beats again; false if it is to conclude. */
+bool apart_stay_away(struct apart *apart);
 
 /*
  * The worker waits for a target to run, or no longer: meanwhile, front and engine wake up rarely.

@@ -25,7 +25,6 @@ enum {
 struct engine {
 	struct apart *apart;
 	pthread_t worker;
-	enum apart_next next;	/* what the worker said */
 	timer_t dead_man;
 	bool has_dead_man;
 };
@@ -62,7 +61,7 @@ static void *run_worker(void *context)
 {
 	struct engine *engine = context;
 
-	engine->next = engine->apart->options->work(engine->apart, engine->apart->options->context);
+	engine->apart->options->work(engine->apart, engine->apart->options->context);
 	engine->apart->worker_ends = true;
 	sem_post(&engine->apart->watch);
 	return NULL;
@@ -93,45 +92,38 @@ static void nap(struct engine *engine, long ns)
 }
 
 /* Tell the worker what is wanted, until it has heard. */
-static void pass_wishes(struct engine *engine)
+static void pass_wishes(const struct engine *engine)
 {
 	struct apart *apart = engine->apart;
 
-	if (!apart->must_let_go && front_is_silent(apart->shared))
-		apart->must_let_go = true;
+	apart->must_let_go = front_is_silent(apart->shared);
 	if (apart_wish(apart) != APART_GO_ON)
-		pthread_kill(engine->worker, SIGHUP);
+		kill(getpid(), apart_wish(apart) == APART_CONCLUDE ? SIGHUP : SIGCHLD);
 }
 
-static void await_front(struct engine *engine)
+static void set_watch(struct engine *engine)
 {
-	struct apart *apart = engine->apart;
-	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC);
+	const struct apart *apart = engine->apart;
 
-	while (front_is_silent(apart->shared))
+	if (apart->must_let_go) {
 		nap(engine, NAP_AWAY_NS);
-	if (apart->must_let_go)
-		apart->shared->away_ns += clock_now_ns(CLOCK_MONOTONIC) - begin;
-	apart->must_let_go = false;
+	} else if (apart->shared->rests) {
+		set_dead_man(engine, DEAD_MAN_AT_REST_NS);
+		nap(engine, NAP_AT_REST_NS);
+	} else {
+		set_dead_man(engine, DEAD_MAN_NS);
+		nap(engine, NAP_NS);
+	}
 }
 
-/* The thread must end for the targets to be free. */
-static bool run_once(struct engine *engine)
+static bool run(struct engine *engine)
 {
-	struct apart *apart = engine->apart;
-
-	apart->worker_ends = false;
 	if (pthread_create(&engine->worker, NULL, run_worker, engine))
 		return false;
-	while (!apart->worker_ends) {
-		bool rests = apart->shared->rests;
-
-		set_dead_man(engine, rests ? DEAD_MAN_AT_REST_NS : DEAD_MAN_NS);
-		nap(engine, rests ? NAP_AT_REST_NS : NAP_NS);
-		if (!apart->worker_ends)
-			pass_wishes(engine);
+	while (!engine->apart->worker_ends) {
+		set_watch(engine);
+		pass_wishes(engine);
 	}
-	apart_rest(apart, false);
 	return pthread_join(engine->worker, NULL) == 0;
 }
 
@@ -184,11 +176,8 @@ void engine_run(struct apart *apart)
 	close_files(apart);
 	sem_init(&apart->watch, 0, 0);
 	engine.has_dead_man = timer_create(CLOCK_MONOTONIC, &event, &engine.dead_man) == 0;
-	do {
-		await_front(&engine);
-		if (!run_once(&engine))
-			_exit(1);
-	} while (engine.next == APART_AGAIN);
+	if (!run(&engine))
+		_exit(1);
 	fflush(stdout);
 	fflush(stderr);
 	apart->shared->is_done = true;
@@ -202,6 +191,18 @@ enum apart_wish apart_wish(const struct apart *apart)
 	if (apart->shared->end_wanted)
 		return APART_CONCLUDE;
 	return apart->must_let_go ? APART_LET_GO : APART_GO_ON;
+}
+
+bool apart_stay_away(struct apart *apart)
+{
+	const struct timespec moment = { .tv_nsec = NAP_NS };
+	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC);
+
+	apart_rest(apart, false);
+	while (apart_wish(apart) == APART_LET_GO)
+		nanosleep(&moment, NULL);
+	apart->shared->away_ns += clock_now_ns(CLOCK_MONOTONIC) - begin;
+	return apart_wish(apart) == APART_GO_ON;
 }
 
 void apart_rest(struct apart *apart, bool rests)

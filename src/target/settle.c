@@ -1,5 +1,7 @@
 #include "src/target/settle.h"
 
+#include <pthread.h>
+
 #include "src/clock.h"
 
 /* The VM may be held in the middle of a change, too. */
@@ -26,17 +28,30 @@ static void settle_threads(struct lua_process *process, struct tracer *tracer, s
 	hold_free(hold);
 }
 
-void settle_process(struct lua_process *process, pid_t pid)
-{
-	struct tracer *tracer;
-	struct threads *threads;
+struct settling {
+	struct lua_process *process;
+	pid_t pid;
+};
 
-	if (!lua_process_needs_settling(process))
-		return;
-	tracer = tracer_new();
-	threads = tracer ? threads_new(tracer, pid) : NULL;
+static void *run(void *context)
+{
+	const struct settling *settling = context;
+	struct tracer *tracer = tracer_new();
+	struct threads *threads = tracer ? threads_new(tracer, settling->pid) : NULL;
+
 	if (threads)
-		settle_threads(process, tracer, threads);
+		settle_threads(settling->process, tracer, threads);
 	threads_free(threads);
 	tracer_free(tracer);
+	return NULL;
+}
+
+void settle_process(struct lua_process *process, pid_t pid)
+{
+	struct settling settling = { .process = process, .pid = pid };
+	pthread_t thread;
+
+	/* The thread must end for the process to be free. */
+	if (lua_process_needs_settling(process) && pthread_create(&thread, NULL, run, &settling) == 0)
+		pthread_join(thread, NULL);
 }
