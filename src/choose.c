@@ -11,6 +11,8 @@
 #include "src/target/permission.h"
 #include "src/target/user_name.h"
 
+static const char problem_killed[] = "The process of ljspy's that takes samples was killed";
+
 void choose_explain(pid_t pid, int error)
 {
 	struct permission_verdict verdict;
@@ -33,6 +35,10 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 		choose_explain_no_luajit(result->pid);
 		return true;
 	}
+	if (result->end == SAMPLER_KILLED && result->figures.samples == 0) {
+		message_error("%s.", problem_killed);
+		return true;
+	}
 	if (result->end != SAMPLER_FAILED)
 		return false;
 	if (result->error == EAGAIN) {
@@ -46,6 +52,13 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 		choose_explain(result->pid, result->error);
 	}
 	return true;
+}
+
+bool choose_explain_early_end(const struct sampler_result *result)
+{
+	if (result->end == SAMPLER_KILLED)
+		message_warn("%s; there are none after that.", problem_killed);
+	return result->end == SAMPLER_KILLED;
 }
 
 /*---- May it be looked at? ----*/

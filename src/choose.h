@@ -25,6 +25,9 @@ void choose_explain_no_luajit(pid_t pid);
 /* If sampling could not begin, tell why; command is what was to be started, or NULL. */
 bool choose_explain_failure(const struct sampler_result *result, const char *command);
 
+/* If sampling ended before its time, not by the target or the user, tell why. */
+bool choose_explain_early_end(const struct sampler_result *result);
+
 /*
  * Is it a living process that may be traced? If not, the user has been told.
  * As root without CAP_SYS_PTRACE, take on its user and group.

@@ -295,6 +295,8 @@ static enum exit_status conclude(struct recording *recording)
 	}
 	if (!write_results(recording))
 		status = EXIT_WITH_ERRORS;
+	if (choose_explain_early_end(&recording->result))
+		status = EXIT_WITH_ERRORS;
 	if (recording->result.unknown_pid) {
 		message_warn("LuaJIT in process %d is laid out in a way that is not known, so its Lua is not shown: %s.",
 			     recording->result.unknown_pid, recording->result.unknown_reason);

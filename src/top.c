@@ -123,6 +123,8 @@ static enum exit_status conclude(const struct top *top)
 	if (choose_explain_failure(result, NULL))
 		return EXIT_NOTHING_DONE;
 	figures_print(stderr, &result->figures);
+	if (choose_explain_early_end(result))
+		return EXIT_WITH_ERRORS;
 	if (result->end == SAMPLER_TARGETS_ENDED)
 		message_note("The target has ended.");
 	if (result->left_out) {

@@ -362,6 +362,11 @@ def tracer(pid):
     return int(status_field(status_field(pid, "TracerPid"), "Tgid"))
 
 
+def front(engine):
+    """The process that a user has started, of that engine."""
+    return int(status_field(status_field(engine, "PPid"), "PPid"))
+
+
 def wait_traced(pid):
     """Until ljspy has seized the process."""
     assert wait_until(lambda: status_field(pid, "TracerPid") != "0")

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -203,6 +204,7 @@ static void set_apart(int fd)
 	sigset_t none;
 
 	setsid();
+	prctl(PR_SET_NAME, "ljspy-symbols");
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		signal(signals[i], SIG_DFL);
 	sigemptyset(&none);

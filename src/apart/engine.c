@@ -10,6 +10,7 @@
 
 #include "src/apart/guard.h"
 #include "src/clock.h"
+#include "src/target/engine_name.h"
 #include "src/target/proc_file.h"
 
 enum {
@@ -169,7 +170,7 @@ void engine_run(struct apart *apart)
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGCONT };
 	struct engine engine = { .apart = apart };
 
-	prctl(PR_SET_NAME, "ljspy-engine");
+	prctl(PR_SET_NAME, ENGINE_NAME);
 	apart->others[0] = apart->shared->front_pid;
 	apart->others[1] = getppid();
 	block_job_control();

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "src/clock.h"
+#include "src/target/engine_name.h"
 #include "src/target/process.h"
 
 enum {
@@ -89,7 +90,7 @@ void guard_become(struct shared *shared, pid_t front)
 	}
 	if (engine < 0)
 		_exit(1);
-	prctl(PR_SET_NAME, "ljspy-guard");
+	prctl(PR_SET_NAME, GUARD_NAME);
 	close_files();
 	wait_for(shared, engine);
 }

@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "src/target/engine_name.h"
 #include "src/target/user_name.h"
 
 enum {
@@ -117,6 +118,19 @@ static bool decide(struct permission_verdict *verdict, enum permission_reason re
 	return true;
 }
 
+/* Of another ljspy, what its user knows it by: the guard's parent. */
+static pid_t front_of(pid_t tracer)
+{
+	struct process process;
+	pid_t front;
+
+	if (process_read(tracer, &process))
+		return tracer;
+	front = strcmp(process.name, ENGINE_NAME) == 0 ? process_parent(process.parent_pid) : 0;
+	process_clear(&process);
+	return front > 1 ? front : tracer;
+}
+
 /* What the process is may be reason enough. */
 static bool explain_by_process(const struct process *process, struct permission_verdict *verdict)
 {
@@ -140,7 +154,7 @@ static bool explain_by_process(const struct process *process, struct permission_
 	tracer = process->tracer_pid ? process_of_thread(process->tracer_pid) : 0;
 	if (tracer == 0 || tracer == getpid())
 		return false;
-	describe_process(tracer, text);
+	describe_process(front_of(tracer), text);
 	return decide(verdict, PERMISSION_OTHER_TRACER, "End that first; a process can have one tracer only.",
 		      "Process %d (%s) is traced by %s already.", pid, process->name, text);
 }

@@ -90,11 +90,9 @@ def check_target_is_free(target):
 
 
 def ljspy_pid(directory_of_terminal, target):
-    """The process that traces the target."""
+    """The one that has the terminal."""
     ljspy.wait_traced(target.pid)
-    tid = ljspy.status_field(target.pid, "TracerPid")
-    status = pathlib.Path(f"/proc/{tid}/status").read_text()
-    return int(re.search(r"^Tgid:\s+(\d+)", status, re.MULTILINE)[1])
+    return ljspy.front(ljspy.tracer(target.pid))
 
 
 # What it shows

@@ -1,0 +1,10 @@
+/*
+ * engine_name: what the process of ljspy's that traces is called (src/apart/apart.h).
+ */
+#ifndef LJSPY_ENGINE_NAME_H
+#define LJSPY_ENGINE_NAME_H
+
+#define ENGINE_NAME "ljspy-engine"
+#define GUARD_NAME "ljspy-guard"
+
+#endif
