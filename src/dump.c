@@ -192,29 +192,76 @@ static int write_report(struct dump *dump)
 	return document && json_array_append_new(dump->documents, document) == 0 ? 0 : -ENOMEM;
 }
 
-static int dump_stacks(struct dump *dump, pid_t pid)
+static int read_stacks(struct dump *dump, pid_t pid)
 {
 	int error = open_process(dump, pid);
 
-	if (error)
+	if (error || lua_process_module_count(dump->process) == 0)
 		return error;
-	if (lua_process_module_count(dump->process) == 0) {
-		choose_explain_no_luajit(pid);
-		dump->status = EXIT_NOTHING_DONE;
-		return 0;
-	}
 	for (size_t i = 0; i < threads_count(dump->threads); i++)
 		dump_one_thread(dump, threads_at(dump->threads, i));
-	error = dump_parked(dump);
-	return error ? error : write_report(dump);
+	return dump_parked(dump);
+}
+
+/* While names are waited for. */
+static bool pass_on_meanwhile(void *tracer)
+{
+	tracer_pass_on(tracer);
+	return true;
+}
+
+/* All that takes the process. In a thread of its own: that it ends frees it. */
+struct reading {
+	struct dump *dump;
+	pid_t pid;
+	int error;
+};
+
+static void *read_process(void *context)
+{
+	struct reading *reading = context;
+	struct dump *dump = reading->dump;
+	struct symbol_files *symbols = known_files_symbols(dump->files);
+
+	dump->tracer = tracer_new();
+	if (!dump->tracer) {
+		reading->error = -ENOMEM;
+		return NULL;
+	}
+	if (dump->options->allow_attach)
+		tracer_allow_attach(dump->tracer);
+	symbol_files_while_waiting(symbols, pass_on_meanwhile, dump->tracer);
+	reading->error = read_stacks(dump, reading->pid);
+	symbol_files_while_waiting(symbols, NULL, NULL);
+	threads_free(dump->threads);
+	tracer_free(dump->tracer);
+	dump->threads = NULL;
+	dump->tracer = NULL;
+	return NULL;
+}
+
+static int dump_stacks(struct dump *dump, pid_t pid)
+{
+	struct reading reading = { .dump = dump, .pid = pid };
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, read_process, &reading);
+
+	if (error)
+		return -error;
+	pthread_join(thread, NULL);
+	if (reading.error)
+		return reading.error;
+	if (lua_process_module_count(dump->process) > 0)
+		return write_report(dump);
+	choose_explain_no_luajit(pid);
+	dump->status = EXIT_NOTHING_DONE;
+	return 0;
 }
 
 static void end_process(struct dump *dump)
 {
-	threads_free(dump->threads);
 	lua_process_close(dump->process);
 	dump_process_free(dump->report);
-	dump->threads = NULL;
 	dump->process = NULL;
 	dump->report = NULL;
 }
@@ -325,58 +372,30 @@ static void dump_processes(struct dump *dump)
 			dump->status = EXIT_NOTHING_DONE;
 }
 
-/* While names are waited for. */
-static bool pass_on_meanwhile(void *tracer)
-{
-	tracer_pass_on(tracer);
-	return true;
-}
-
-/* In a thread of its own: that it ends frees the targets. */
-static void *run(void *context)
-{
-	struct dump *dump = context;
-
-	dump->tracer = tracer_new();
-	if (dump->tracer && dump->options->allow_attach)
-		tracer_allow_attach(dump->tracer);
-	dump->functions = functions_new();
-	dump->files = known_files_new();
-	if (dump->tracer && dump->files)
-		symbol_files_while_waiting(known_files_symbols(dump->files), pass_on_meanwhile,
-					   dump->tracer);
-	if (dump->options->json)
-		dump->documents = json_array();
-	if (!dump->tracer || !dump->functions || !dump->files ||
-	    (dump->options->json && !dump->documents)) {
-		message_error_errno(ENOMEM, "dumping stacks");
-		dump->status = EXIT_NOTHING_DONE;
-	} else if (dump->options->core) {
-		dump_core(dump, dump->options->core);
-	} else {
-		dump_processes(dump);
-	}
-	tracer_free(dump->tracer);
-	known_files_free(dump->files);
-	functions_free(dump->functions);
-	return NULL;
-}
-
 static enum exit_status dump_all(struct apart *apart, const struct invocation *invocation)
 {
-	struct dump dump = { .options = invocation->options, .status = EXIT_ALL_GOOD };
-	pthread_t thread;
-	int error = pthread_create(&thread, NULL, run, &dump);
+	struct dump dump = {
+		.options = invocation->options,
+		.functions = functions_new(),
+		.files = known_files_new(),
+		.documents = invocation->options->json ? json_array() : NULL,
+		.status = EXIT_ALL_GOOD,
+	};
 
 	(void)apart;
-	if (error) {
-		message_error_errno(error, "dumping stacks");
-		return EXIT_NOTHING_DONE;
+	if (!dump.functions || !dump.files || (dump.options->json && !dump.documents)) {
+		message_error_errno(ENOMEM, "dumping stacks");
+		dump.status = EXIT_NOTHING_DONE;
+	} else if (dump.options->core) {
+		dump_core(&dump, dump.options->core);
+	} else {
+		dump_processes(&dump);
 	}
-	pthread_join(thread, NULL);
 	if (dump.documents && !json_write_processes(stdout, SCHEMA_VERSION, dump.documents))
 		out_of_memory(&dump);
 	json_decref(dump.documents);
+	known_files_free(dump.files);
+	functions_free(dump.functions);
 	if (fflush(stdout) && dump.status == EXIT_ALL_GOOD) {
 		message_error_errno(errno, "standard output");
 		return EXIT_WITH_ERRORS;

@@ -1,6 +1,7 @@
 #include "src/sampler_state.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -467,59 +468,89 @@ static void ask_for_short_slices(void)
 		syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
+static void set_up_tracer(struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+
+	if (options->no_stop)
+		tracer_stay_away(sampler->tracer);
+	if (options->allow_attach)
+		tracer_allow_attach(sampler->tracer);
+	tracer_count_holds(sampler->tracer, &sampler->result->figures.pause_ns);
+	symbol_files_while_waiting(known_files_symbols(sampler->files), pass_on_meanwhile, sampler);
+}
+
+/* All that takes the targets. Its thread ends as soon as it can: what is left to do is done by another. */
+static void *trace(void *context)
+{
+	struct sampler *sampler = context;
+
+	sampler->tracer = tracer_new();
+	if (!sampler->tracer) {
+		fail(sampler, 0, -errno);
+		return NULL;
+	}
+	set_up_tracer(sampler);
+	if (open_targets(sampler)) {
+		/* A command that was started inherits nothing of this. */
+		ask_for_short_slices();
+		tracer_be_urgent(sampler->tracer);
+		sampler->start_ns = clock_now_ns(CLOCK_MONOTONIC);
+		sampler->pulse_ns = sampler->start_ns;
+		open_accounts(sampler);
+		loop(sampler);
+		take_last_looks(sampler);
+		sampler->end_ns = clock_now_ns(CLOCK_MONOTONIC);
+	}
+	tracer_let_go(sampler->tracer);
+	return NULL;
+}
+
+static void run(struct sampler *sampler)
+{
+	pthread_t thread;
+	int error = sampler->files ? pthread_create(&thread, NULL, trace, sampler) : ENOMEM;
+
+	if (error)
+		fail(sampler, 0, -error);
+	else
+		pthread_join(thread, NULL);
+}
+
+static void close_sampler(struct sampler *sampler)
+{
+	struct figures *figures = &sampler->result->figures;
+
+	for (size_t i = 0; i < sampler->target_count && sampler->end_ns; i++)
+		if (sampler->targets[i])
+			target_close_accounts(sampler, sampler->targets[i]);
+	figures->duration_ns = sampler->end_ns - sampler->start_ns;
+	figures->rate_asked_hz = sampler->options->rate_hz;
+	figures_set_rate(figures, sampler->options->wall_clock ? sampler->wall_ns : figures->target_cpu_ns);
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i])
+			target_close(sampler, sampler->targets[i]);
+	free(sampler->targets);
+	follow_free(sampler->follow);
+	tracer_free(sampler->tracer);
+	if (sampler->files)	/* to read symbols is a cost of ljspy's, too */
+		figures->self_cpu_ns += symbol_files_cpu_ns(known_files_symbols(sampler->files));
+	known_files_free(sampler->files);
+}
+
 void sampler_run(const struct sampler_options *options, struct sampler_result *ret_result)
 {
 	uint64_t self_start_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
-	struct figures *figures = &ret_result->figures;
-	struct tracer *tracer = tracer_new();
-	const int tracer_error = errno;
-	struct known_files *files = known_files_new();
 	struct sampler sampler = {
 		.options = options,
 		.result = ret_result,
-		.tracer = tracer,
-		.files = files,
+		.files = known_files_new(),
 		.period_ns = NS_PER_SECOND / options->rate_hz,
 		.random = self_start_ns | 1,
 	};
 
 	*ret_result = (struct sampler_result){ 0 };
-	if (tracer && files)
-		symbol_files_while_waiting(known_files_symbols(files), pass_on_meanwhile, &sampler);
-	if (tracer && options->no_stop)
-		tracer_stay_away(tracer);
-	if (tracer)
-		tracer_count_holds(tracer, &ret_result->figures.pause_ns);
-	if (tracer && options->allow_attach)
-		tracer_allow_attach(tracer);
-	if (!sampler.tracer) {
-		fail(&sampler, 0, -tracer_error);
-	} else if (!sampler.files) {
-		fail(&sampler, 0, -ENOMEM);
-	} else if (open_targets(&sampler)) {
-		/* A command that was started inherits nothing of this. */
-		ask_for_short_slices();
-		tracer_be_urgent(tracer);
-		sampler.start_ns = clock_now_ns(CLOCK_MONOTONIC);
-		sampler.pulse_ns = sampler.start_ns;
-		open_accounts(&sampler);
-		loop(&sampler);
-		take_last_looks(&sampler);
-		for (size_t i = 0; i < sampler.target_count; i++)
-			if (sampler.targets[i])
-				target_close_accounts(&sampler, sampler.targets[i]);
-		figures->duration_ns = clock_now_ns(CLOCK_MONOTONIC) - sampler.start_ns;
-	}
-	figures->rate_asked_hz = options->rate_hz;
-	figures_set_rate(figures, options->wall_clock ? sampler.wall_ns : figures->target_cpu_ns);
-	for (size_t i = 0; i < sampler.target_count; i++)
-		if (sampler.targets[i])
-			target_close(&sampler, sampler.targets[i]);
-	free(sampler.targets);
-	follow_free(sampler.follow);
-	tracer_free(sampler.tracer);
-	if (sampler.files)	/* to read symbols is a cost of ljspy's, too */
-		figures->self_cpu_ns += symbol_files_cpu_ns(known_files_symbols(sampler.files));
-	known_files_free(sampler.files);
-	figures->self_cpu_ns += clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
+	run(&sampler);
+	close_sampler(&sampler);
+	ret_result->figures.self_cpu_ns += clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
 }

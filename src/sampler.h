@@ -109,8 +109,8 @@ struct sampler_result {
  * ended or may not be sampled. Processes that are found on the way are sampled
  * as soon as they run LuaJIT and for as long as they do.
  *
- * Run in a thread of its own, which must end afterwards: that frees the
- * targets (see src/target/tracer.h). SIGINT, SIGTERM, SIGHUP, SIGCHLD and
+ * take and pulse are called by a thread of the sampler's own, and take at the end, when
+ * the targets are free, by the caller's. SIGINT, SIGTERM, SIGHUP, SIGCHLD and
  * SIGRTMIN must be blocked in every thread.
  */
 void sampler_run(const struct sampler_options *options, struct sampler_result *ret_result);

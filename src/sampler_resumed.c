@@ -1,7 +1,6 @@
 #include "src/sampler_resumed.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,29 +143,9 @@ static void explain_again(struct sampler_result *run)
 		run->end = SAMPLER_TARGETS_ENDED;
 }
 
-static void *run_sampler(void *context)
-{
-	struct resumed *resumed = context;
-
-	sampler_run(&resumed->options, &resumed->run);
-	return NULL;
-}
-
-/* The thread must end for the targets to be free, so it is one of its own. */
-static void run_once(struct resumed *resumed)
-{
-	pthread_t thread;
-	int error = pthread_create(&thread, NULL, run_sampler, resumed);
-
-	if (error)
-		resumed->run = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
-	else
-		pthread_join(thread, NULL);
-}
-
 static void run_until_end(struct resumed *resumed)
 {
-	run_once(resumed);
+	sampler_run(&resumed->options, &resumed->run);
 	sum_up(resumed);
 	while (resumed->all.end == SAMPLER_LET_GO) {
 		if (!resumed->breaks->stay_away(resumed->breaks->context)) {
@@ -176,7 +155,7 @@ static void run_until_end(struct resumed *resumed)
 		resumed->before = resumed->all;
 		resumed->run = (struct sampler_result){ .pid = resumed->before.pid };
 		if (prepare_again(resumed))
-			run_once(resumed);
+			sampler_run(&resumed->options, &resumed->run);
 		explain_again(&resumed->run);
 		sum_up(resumed);
 	}

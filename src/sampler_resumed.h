@@ -1,8 +1,7 @@
 /*
  * sampler_resumed: a sampler that lets go of its targets and comes back to them.
  *
- * Each run is one of sampler_run(), in a thread of its own; its result is that of
- * all runs together. Time between them is nobody's. Targets that have ended
+ * Each run is one of sampler_run(); its result is that of all runs together. Time between them is nobody's. Targets that have ended
  * meanwhile, or whose process id is another's now, are no more.
  */
 #ifndef LJSPY_SAMPLER_RESUMED_H

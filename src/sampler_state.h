@@ -132,7 +132,7 @@ struct sampler {
 	uint64_t random;		/* state of a generator, never 0 */
 	bool closing;			/* the looks that are taken now are the last ones */
 	bool last_chance;		/* ... and there will be no others */
-	uint64_t start_ns;
+	uint64_t start_ns, end_ns;	/* 0 if there was no beginning */
 	uint64_t period_ns;
 	uint64_t wall_ns;		/* of all samples */
 	size_t wait_name_bytes;		/* of what threads were seen to wait for */

@@ -39,6 +39,7 @@ struct apart {
 
 	/* The engine's. */
 	atomic_bool must_let_go;
+	atomic_bool is_away;		/* nobody is traced */
 	bool standard_files_closed;
 	atomic_bool worker_ends;	/* it has nothing more to do */
 	sem_t watch;			/* has the watch look at once */

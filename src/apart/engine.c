@@ -106,7 +106,7 @@ static void set_watch(struct engine *engine)
 {
 	const struct apart *apart = engine->apart;
 
-	if (apart->must_let_go) {
+	if (apart->is_away) {
 		nap(engine, NAP_AWAY_NS);
 	} else if (apart->shared->rests) {
 		set_dead_man(engine, DEAD_MAN_AT_REST_NS);
@@ -200,8 +200,11 @@ bool apart_stay_away(struct apart *apart)
 	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC);
 
 	apart_rest(apart, false);
+	apart->is_away = true;
 	while (apart_wish(apart) == APART_LET_GO)
 		nanosleep(&moment, NULL);
+	apart->is_away = false;
+	sem_post(&apart->watch);
 	apart->shared->away_ns += clock_now_ns(CLOCK_MONOTONIC) - begin;
 	return apart_wish(apart) == APART_GO_ON;
 }

@@ -71,6 +71,7 @@ struct tracer {
 	bool poll_is_due;
 	bool held_late;		/* since the last tracer_has_held_late() */
 	bool only_passes_on;	/* see tracer_pass_on() */
+	bool has_let_go;
 	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
 };
 
@@ -882,16 +883,25 @@ static void await_last_stops(struct tracer *tracer)
 	}
 }
 
+void tracer_let_go(struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next) {
+		tracer_resume(tracer, &seized->tracee);
+	}
+	await_last_stops(tracer);
+	tracer->has_let_go = true;
+}
+
 void tracer_free(struct tracer *tracer)
 {
 	struct seized *seized, *next;
 
 	if (!tracer)
 		return;
-	HASH_ITER(hh, tracer->seized, seized, next) {
-		tracer_resume(tracer, &seized->tracee);
-	}
-	await_last_stops(tracer);
+	if (!tracer->has_let_go)
+		tracer_let_go(tracer);
 	HASH_ITER(hh, tracer->seized, seized, next) {
 		free_seized(tracer, seized);
 	}

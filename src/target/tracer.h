@@ -106,7 +106,13 @@ void tracer_allow_files(struct tracer *tracer, size_t count);
 bool tracer_reserve_files(struct tracer *tracer, size_t count);
 void tracer_release_files(struct tracer *tracer, size_t count);
 
-/* Resume whatever is held and free everything. Threads stay seized, see above. */
+/*
+ * Resume whatever is held, for good: the thread that called tracer_new() does
+ * nothing more with the tracer and ends soon.
+ */
+void tracer_let_go(struct tracer *tracer);
+
+/* After that in any thread: free everything. Before, let go as well. Threads stay seized, see above. */
 void tracer_free(struct tracer *tracer);
 
 /*
