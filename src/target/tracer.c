@@ -891,6 +891,7 @@ void tracer_let_go(struct tracer *tracer)
 		tracer_resume(tracer, &seized->tracee);
 	}
 	await_last_stops(tracer);
+	urgent_close(&tracer->urgent);	/* it is this thread that was */
 	tracer->has_let_go = true;
 }
 
@@ -906,7 +907,6 @@ void tracer_free(struct tracer *tracer)
 		free_seized(tracer, seized);
 	}
 	watch_close(&tracer->watch);
-	urgent_close(&tracer->urgent);
 	own_turn_close(&tracer->turn);
 	free(tracer);
 }

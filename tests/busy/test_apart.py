@@ -12,6 +12,7 @@ import pathlib
 import pty
 import random
 import signal
+import statistics
 import struct
 import subprocess
 import termios
@@ -28,6 +29,7 @@ GAPS = pathlib.Path(__file__).with_name("gaps.lua")
 LONGER_BY_MS = 50
 HIGH_RATE = 499
 WRITE = "1"  # the number of the system call
+IS_URGENT = subprocess.run(["chrt", "-f", "10", "true"], capture_output=True, check=False).returncode == 0
 NOTES = struct.Struct("QQQ")
 
 
@@ -65,25 +67,9 @@ class Parts:
         self.engine = ljspy.tracer(target.pid)
         self.guard = int(ljspy.status_field(self.engine, "PPid"))
         assert ljspy.front(self.engine) == front
-        self.waits = {}
 
     def all(self):
         return [self.front, self.guard, self.engine]
-
-    def watch(self, seconds):
-        """For so long, or until nothing is to be seen any more, how long threads of guard and engine
-        had to wait for a CPU. Threads come and go."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            for pid in (self.guard, self.engine):
-                for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
-                    with contextlib.suppress(OSError):
-                        self.waits[task] = int(task.read_text().split()[1])
-            time.sleep(0.002)
-
-    def waited_ms(self):
-        self.watch(0.001)
-        return sum(self.waits.values()) / 1e6
 
     def are_gone(self):
         return not any(is_alive(pid) for pid in self.all())
@@ -98,8 +84,9 @@ def is_alive(pid):
 
 def start(target, *options, command="record", **popen):
     arguments = [command, "-p", target.pid, *options]
+    through = ["chrt", "-f", "10"] if IS_URGENT else []
     popen = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | popen
-    return subprocess.Popen([ljspy.LJSPY, *map(str, arguments)], **popen)
+    return subprocess.Popen([*through, ljspy.LJSPY, *map(str, arguments)], **popen)
 
 
 def is_free(target):
@@ -112,38 +99,37 @@ def is_traced(target):
     return ljspy.wait_until(lambda: ljspy.status_field(target.pid, "TracerPid") != "0")
 
 
-class Longest:
-    """For how long the target was held at most, by what was done meanwhile. That it
-    waited for a CPU is not its tracer's fault, nor that its tracer did."""
+class Held:
+    """For how long the target was held at most while something was done, each time. That
+    it waited for a CPU is nobody's fault. That ljspy did is not what is looked for here,
+    so ljspy is more urgent than others where that is allowed; else the machine's other
+    work makes for long times now and then, and it is the median that counts."""
 
-    def __init__(self, target, seconds=2):
+    def __init__(self, target, seconds=1):
         self.target = target
-        self.held, self.excess = {}, {}
+        self.times = {}
         target.take()
         time.sleep(seconds)
         self.alone = target.take()
 
-    def begin(self, parts):
-        self.parts, self.waited = parts, parts.waited_ms()
+    def begin(self):
         self.target.take()
 
     def note(self, what):
-        held = self.target.take()
-        waited = max(0, self.parts.waited_ms() - self.waited)
-        self.held[what] = max(self.held.get(what, 0), held)
-        self.excess[what] = max(self.excess.get(what, 0), held - self.alone - waited)
-        self.begin(self.parts)
+        self.times.setdefault(what, []).append(self.target.take())
 
     def check(self):
-        found = ", ".join(f"{what} {held:.1f} ({self.excess[what]:.1f})" for what, held in self.held.items())
-        print(f"\nlongest held, ms (more than alone and the tracer's wait for a CPU): alone {self.alone:.1f}, {found}")
-        assert max(self.excess.values()) <= LONGER_BY_MS
+        longest = ", ".join(f"{what} {max(times):.1f}" for what, times in self.times.items())
+        print(f"\nlongest held, ms: alone {self.alone:.1f}, {longest}")
+        judge = max if IS_URGENT else statistics.median
+        for what, times in self.times.items():
+            assert judge(times) <= self.alone + LONGER_BY_MS, what
 
 
-def stop(parts, pids, seconds, numbers=(signal.SIGSTOP,)):
+def stop(pids, seconds, numbers=(signal.SIGSTOP,)):
     for pid in pids:
         os.kill(pid, random.choice(numbers))
-    parts.watch(seconds)
+    time.sleep(seconds)
     os.kill(pids[0], signal.SIGCONT)
 
 
@@ -166,25 +152,25 @@ def symbol_server():
 
 
 STOPPED = {
-    "front": lambda parts, seconds: stop(parts, [parts.front], seconds, (signal.SIGSTOP, signal.SIGTSTP)),
-    "guard": lambda parts, seconds: stop(parts, [parts.guard], seconds),
-    "engine": lambda parts, seconds: stop(parts, [parts.engine], seconds),
-    "all": lambda parts, seconds: stop(parts, [parts.front, *random.sample([parts.guard, parts.engine], 2)], seconds),
+    "front": lambda parts, seconds: stop([parts.front], seconds, (signal.SIGSTOP, signal.SIGTSTP)),
+    "guard": lambda parts, seconds: stop([parts.guard], seconds),
+    "engine": lambda parts, seconds: stop([parts.engine], seconds),
+    "all": lambda parts, seconds: stop([parts.front, *random.sample([parts.guard, parts.engine], 2)], seconds),
 }
 
 
 def test_processes_are_stopped(target, tmp_path):
-    longest = Longest(target)
+    held = Held(target)
     output, stats = tmp_path / "o.ljspy", tmp_path / "stats.json"
     with start(target, "-r", HIGH_RATE, "-o", output, "--stats", stats) as recorder:
         parts = Parts(recorder.pid, target)
         time.sleep(0.5)
-        longest.begin(parts)
+        held.begin()
         for i in range(STOPS):
             kind = list(STOPPED)[i % len(STOPPED)]
             STOPPED[kind](parts, random.uniform(0.01, 0.35))
-            parts.watch(random.uniform(0, 0.15))
-            longest.note(f"{kind} stopped")
+            time.sleep(random.uniform(0, 0.15))
+            held.note(f"{kind} stopped")
         assert is_traced(target)
         time.sleep(0.5)
         recorder.send_signal(signal.SIGINT)
@@ -194,7 +180,7 @@ def test_processes_are_stopped(target, tmp_path):
     figures = json.loads(stats.read_text())
     print(f"{STOPS} stops; {figures['samples']} samples, away for {figures['away_ms']:.0f} ms")
     assert figures["away_ms"] > 0 and figures["samples"] > 0
-    longest.check()
+    held.check()
 
 
 def test_the_front_is_stopped_for_long(target, tmp_path):
@@ -227,16 +213,16 @@ def test_the_front_is_stopped_for_long(target, tmp_path):
 
 def test_a_reader_that_stalls(target):
     """A pipe that nobody reads from; Ctrl-C ends the recording all the same."""
-    longest = Longest(target)
+    held = Held(target)
     reading, writing = os.pipe()
     os.write(writing, bytes(fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)))
     with start(target, "-r", HIGH_RATE, "-f", "ljspy", "-o", "-", stdout=writing) as recorder:
         os.close(writing)
         parts = Parts(recorder.pid, target)
-        longest.begin(parts)
+        held.begin()
         assert ljspy.wait_until(lambda: is_writing(parts.front), seconds=30)
         time.sleep(1)
-        longest.note("reader stalled")
+        held.note("reader stalled")
         recorder.send_signal(signal.SIGINT)
         assert is_free(target)
         assert recorder.poll() is None
@@ -245,21 +231,21 @@ def test_a_reader_that_stalls(target):
         assert ljspy.wait_until(parts.are_gone)
     os.close(reading)
     assert recorder.returncode == -signal.SIGINT
-    longest.check()
+    held.check()
 
 
 def test_the_terminal_is_stopped(target, tmp_path):
     """Ctrl-S: what ljspy says of its progress stays in the terminal."""
-    longest = Longest(target)
+    held = Held(target)
     master, slave = pty.openpty()
     environment = dict(os.environ, TERM="xterm")
     with start(target, "-o", tmp_path / "o.svg", stderr=slave, env=environment) as recorder:
         parts = Parts(recorder.pid, target)
         termios.tcflow(slave, termios.TCOOFF)
-        longest.begin(parts)
+        held.begin()
         assert ljspy.wait_until(lambda: is_writing(parts.front), seconds=30)
         time.sleep(1)
-        longest.note("terminal stopped")
+        held.note("terminal stopped")
         recorder.send_signal(signal.SIGINT)
         assert is_free(target)
         termios.tcflow(slave, termios.TCOON)
@@ -269,22 +255,22 @@ def test_the_terminal_is_stopped(target, tmp_path):
                 pass
         assert recorder.wait(timeout=30) == ljspy.OK
     os.close(master)
-    longest.check()
+    held.check()
 
 
 @pytest.mark.parametrize("part", ["front", "guard", "engine"])
 def test_one_is_killed(target, tmp_path, part):
     """At random moments: the target is free at once, and nobody is left over."""
-    longest = Longest(target, 1)
+    held = Held(target)
     for _ in range(max(3, STOPS // 20)):
         output = tmp_path / "o.ljspy"
         with start(target, "-r", HIGH_RATE, "-o", output) as recorder:
             parts = Parts(recorder.pid, target)
             time.sleep(random.uniform(0, 1.5))
-            longest.begin(parts)
+            held.begin()
             os.kill(getattr(parts, part), signal.SIGKILL)
             assert is_free(target)
-            longest.note(f"{part} killed")
+            held.note(f"{part} killed")
             _, err = recorder.communicate(timeout=30)
         assert ljspy.wait_until(parts.are_gone)
         if part != "front":
@@ -292,12 +278,12 @@ def test_one_is_killed(target, tmp_path, part):
             assert b"was killed" in err
         if recorder.returncode == ljspy.WITH_ERRORS:
             assert ljspy.run("report", output).returncode == ljspy.OK
-    longest.check()
+    held.check()
 
 
 def test_symbols_do_not_come(target, tmp_path):
     """What reads a file's symbols is stopped: signals for the target are passed on."""
-    longest = Longest(target)
+    held = Held(target)
     before = set(symbol_server())
     with start(target, "-r", HIGH_RATE, "-o", tmp_path / "o.svg", "--native", "all") as recorder:
         parts = Parts(recorder.pid, target)
@@ -306,9 +292,9 @@ def test_symbols_do_not_come(target, tmp_path):
         for pid in servers:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGSTOP)
-        longest.begin(parts)
+        held.begin()
         time.sleep(2)
-        longest.note("symbols waited for")
+        held.note("symbols waited for")
         recorder.send_signal(signal.SIGINT)
         _, err = recorder.communicate(timeout=30)
         for pid in servers:
@@ -316,4 +302,4 @@ def test_symbols_do_not_come(target, tmp_path):
                 os.kill(pid, signal.SIGCONT)
     assert recorder.returncode == ljspy.OK, err
     assert is_free(target) and parts.are_gone()
-    longest.check()
+    held.check()

@@ -52,6 +52,14 @@ NAMES = [
     "evil;\\n\\x1b[31m</script><b>\\xff\\u202e\\xc3\\xa9\\xf0\\x9f\\x98\\x80",
 ]
 
+def text(string):
+    return bytes([len(string) + 1]) + string
+
+
+# Two functions, one that is lost, and samples of them: src/apart/sample_message.h.
+FUNCTIONS = b"\1\0\7" + text(b"heavy") + text(b"a.lua") + b"\0" + b"\1\3\0" + text(b"sqrt") + b"\0" + text(b"libm.so.6") + b"\2\3"
+SAMPLE = b"\3\x81\1\14\15" + text(b"luajit") + b"\0" + text(b"content") + b"\2\4\2\1\1\0\0\3" + b"\2\0\2\3\0\0\1\11\5"
+
 COMMAND_LINES = [
     "record -p 12,13 -d 1h30m -r 997 -o out.svg --stats stats.json --native all --traces --lines",
     "record --name ^nginx --subprocesses -f folded -- luajit test.lua",
@@ -161,6 +169,7 @@ def seeds(build):
             yield "recording", bytes([number, number * 37 & 0xfe, 2]) + records
     for line in COMMAND_LINES:
         yield "arguments", b"".join(word.encode() + b"\0" for word in line.split())
+    yield "sample_message", b"".join(struct.pack("<H", len(m)) + m for m in (FUNCTIONS + SAMPLE, SAMPLE))
     for name in NAMES:
         yield "names", b"\x19" + name.encode().decode("unicode_escape").encode("latin-1", "ignore")
     for number, file in enumerate(("maps", "stat", "status", "cmdline", "statm", "syscall", "schedstat", "comm")):
