@@ -121,7 +121,7 @@ static void *run_sampler(void *context)
 	return NULL;
 }
 
-/* The thread must end for the targets to be free, so it is one of its own. */
+/* What has been sampled is written by a thread of its own. */
 static int sample(struct recording *recording)
 {
 	pthread_t thread;

@@ -163,7 +163,7 @@ static char *describe_target(const struct options *options)
 
 /*
  * Signals about the terminal are the showing thread's alone, and only while it
- * waits. A stopped ljspy would keep signals from its targets, so it is none.
+ * waits. The screen is not left for a while: Ctrl-Z does nothing.
  */
 static void set_terminal_signals(void)
 {

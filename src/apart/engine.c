@@ -82,13 +82,11 @@ static void set_dead_man(struct engine *engine, long ns)
 /* Until something is to be looked at, or so long. */
 static void nap(struct engine *engine, long ns)
 {
-	struct shared *shared = engine->apart->shared;
 	uint64_t end = clock_now_ns(CLOCK_MONOTONIC) + (uint64_t)ns;
 	const struct timespec until = { .tv_sec = (time_t)(end / NS_PER_SECOND),
 					.tv_nsec = (long)(end % NS_PER_SECOND) };
 
 	guard_die_with(engine->apart->others[1]);
-	shared->engine_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	sem_clockwait(&engine->apart->watch, CLOCK_MONOTONIC, &until);
 }
 

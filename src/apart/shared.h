@@ -25,7 +25,7 @@ struct shared {
 	_Atomic bool is_done;		/* it has concluded the work by itself */
 	_Atomic bool rests;		/* it waits for a target to run */
 	_Atomic uint64_t away_ns;	/* for how long it stayed away as the front did not beat */
-	_Atomic uint64_t engine_cpu_ns, guard_cpu_ns;
+	_Atomic uint64_t guard_cpu_ns;	/* the guard's, at its end */
 	_Atomic uint64_t results_version;	/* odd while they are being written */
 
 	struct queue queue;
