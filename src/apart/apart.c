@@ -106,7 +106,7 @@ static int open_shared(struct apart *apart)
 	shared = mmap(NULL, apart->shared_size, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (shared == MAP_FAILED)
-		return -errno;
+		return -ENOMEM;
 	apart->shared = shared;
 	apart->shared->front_pid = getpid();
 	return 0;
