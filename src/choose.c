@@ -13,14 +13,38 @@
 
 static const char problem_killed[] = "The process of ljspy's that takes samples was killed";
 
+void choose_tell(const struct permission_verdict *verdict)
+{
+	message_error("%s", verdict->sentence);
+	if (*verdict->remedy)
+		message_note("%s", verdict->remedy);
+}
+
 void choose_explain(pid_t pid, int error)
 {
 	struct permission_verdict verdict;
 
 	permission_diagnose(pid, error, &verdict);
-	message_error("%s", verdict.sentence);
-	if (*verdict.remedy)
-		message_note("%s", verdict.remedy);
+	choose_tell(&verdict);
+}
+
+/* What the tracer needs first of all is a timer. */
+void choose_explain_error(int error, const char *doing)
+{
+	struct permission_verdict verdict;
+
+	if (permission_diagnose_error(error, &verdict)) {
+		choose_tell(&verdict);
+	} else if (error == EAGAIN) {
+		message_error("No timer can be had.");
+		message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
+	} else if (error == ENOSYS) {
+		message_error("No timer can be had: timer_create() is refused, by a seccomp filter as a rule.");
+		message_note("Start the container with --security-opt seccomp=unconfined or a profile that allows"
+			     " timer_create (Kubernetes: securityContext.seccompProfile).");
+	} else {
+		message_error_errno(error, "%s", doing);
+	}
 }
 
 void choose_explain_no_luajit(pid_t pid)
@@ -41,16 +65,10 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 	}
 	if (result->end != SAMPLER_FAILED)
 		return false;
-	if (result->error == EAGAIN) {
-		message_error("No timer can be had.");
-		message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
-	} else if (command) {
-		message_error_errno(result->error, "%s", command);
-	} else if (result->pid == 0) {
-		message_error_errno(result->error, "starting to take samples");
-	} else {
+	if (result->pid && !command)
 		choose_explain(result->pid, result->error);
-	}
+	else
+		choose_explain_error(result->error, command ? command : "starting to take samples");
 	return true;
 }
 
@@ -365,7 +383,15 @@ static enum exit_status choose_by_tree(struct options *options)
 
 enum exit_status choose_processes(struct options *options)
 {
-	if (options->launch || options->recordings || options->core || (options->dwarf && !options->name))
+	struct permission_verdict verdict;
+
+	if (options->recordings || options->core || (options->dwarf && !options->name))
+		return EXIT_ALL_GOOD;
+	if (permission_diagnose_error(0, &verdict)) {
+		choose_tell(&verdict);
+		return EXIT_NOTHING_DONE;
+	}
+	if (options->launch)
 		return EXIT_ALL_GOOD;
 	if (options->pid_count == 0)
 		return choose_by_name(options);

@@ -6,6 +6,7 @@
 
 #include "src/options.h"
 #include "src/sampler.h"
+#include "src/target/permission.h"
 #include "src/target/process.h"
 
 /*
@@ -18,6 +19,12 @@ enum exit_status choose_processes(struct options *options);
 
 /* Tell why the process could not be traced or read; error is a positive errno. */
 void choose_explain(pid_t pid, int error);
+
+/* The same of what was found out before. */
+void choose_tell(const struct permission_verdict *verdict);
+
+/* Tell what keeps ljspy from doing anything of that kind; error is a positive errno. */
+void choose_explain_error(int error, const char *doing);
 
 /* Tell that there is no LuaJIT in the process. */
 void choose_explain_no_luajit(pid_t pid);

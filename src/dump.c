@@ -214,6 +214,7 @@ static bool pass_on_meanwhile(void *tracer)
 struct reading {
 	struct dump *dump;
 	pid_t pid;
+	bool has_tracer;
 	int error;
 };
 
@@ -225,9 +226,10 @@ static void *read_process(void *context)
 
 	dump->tracer = tracer_new();
 	if (!dump->tracer) {
-		reading->error = -ENOMEM;
+		reading->error = -errno;
 		return NULL;
 	}
+	reading->has_tracer = true;
 	if (dump->options->allow_attach)
 		tracer_allow_attach(dump->tracer);
 	symbol_files_while_waiting(symbols, pass_on_meanwhile, dump->tracer);
@@ -249,6 +251,11 @@ static int dump_stacks(struct dump *dump, pid_t pid)
 	if (error)
 		return -error;
 	pthread_join(thread, NULL);
+	if (!reading.has_tracer) {
+		choose_explain_error(-reading.error, "dumping stacks");
+		dump->status = EXIT_NOTHING_DONE;
+		return 0;
+	}
 	if (reading.error)
 		return reading.error;
 	if (lua_process_module_count(dump->process) > 0)

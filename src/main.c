@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "src/choose.h"
 #include "src/commands.h"
 #include "src/message.h"
+#include "src/stack_room.h"
 
 static char *join_arguments(int argc, char **argv)
 {
@@ -26,26 +28,40 @@ static char *join_arguments(int argc, char **argv)
 	return line;
 }
 
+/* nohup has seen to that. */
+static bool is_ignored(int signal_number)
+{
+	struct sigaction action;
+
+	return sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 /*
  * All signals that ljspy waits for are blocked before any thread is created;
- * a closed pipe is an error of the write that meets it.
+ * a closed pipe, or a file that has become too large, is an error of the write
+ * that meets it.
  */
-static void set_signals(sigset_t *ret_inherited)
+static void set_signals(enum command command, sigset_t *ret_inherited)
 {
 	sigset_t blocked;
 
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGTERM);
-	sigaddset(&blocked, SIGHUP);
+	if (!is_ignored(SIGHUP))
+		sigaddset(&blocked, SIGHUP);
+	if (command == COMMAND_RECORD)
+		sigaddset(&blocked, SIGQUIT);
 	sigaddset(&blocked, SIGCHLD);
 	sigaddset(&blocked, SIGRTMIN);
 	sigprocmask(SIG_BLOCK, &blocked, ret_inherited);
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
-int main(int argc, char **argv)
+/* With options that are known to be right. */
+static int run_command(void *context)
 {
 	static enum exit_status (*const commands[COMMAND_COUNT])(const struct invocation *) = {
 		[COMMAND_RECORD] = command_record,
@@ -56,9 +72,18 @@ int main(int argc, char **argv)
 		[COMMAND_REPORT] = command_report,
 		[COMMAND_DIFF] = command_diff,
 	};
+	const struct invocation *invocation = context;
+	enum exit_status status = choose_processes(invocation->options);
+
+	return (int)(status == EXIT_ALL_GOOD ? commands[invocation->options->command](invocation) : status);
+}
+
+int main(int argc, char **argv)
+{
 	struct options options;
 	struct invocation invocation = { .options = &options };
 	enum exit_status status;
+	int result;
 
 	/* The heaps of threads grow by a page at a time, with a system call for each. */
 	mallopt(M_ARENA_MAX, 1);
@@ -66,12 +91,12 @@ int main(int argc, char **argv)
 		options_clear(&options);
 		return (int)status;
 	}
-	set_signals(&invocation.inherited_mask);
+	set_signals(options.command, &invocation.inherited_mask);
 	invocation.command_line = join_arguments(argc, argv);
-	status = choose_processes(&options);
-	if (status == EXIT_ALL_GOOD)
-		status = commands[options.command](&invocation);
+	result = stack_room_run(run_command, &invocation);
+	if (result < 0)
+		message_error_errno(-result, "starting");
 	free(invocation.command_line);
 	options_clear(&options);
-	return (int)status;
+	return result < 0 ? EXIT_NOTHING_DONE : result;
 }

@@ -139,7 +139,8 @@ static void *run_reports(void *context)
 
 	command->tracer = tracer_new();
 	if (!command->tracer) {
-		out_of_memory(command);
+		choose_explain_error(errno, "looking at traces");
+		command->status = EXIT_WITH_ERRORS;
 		return NULL;
 	}
 	if (command->options->allow_attach)

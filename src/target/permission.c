@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "src/target/engine_name.h"
+#include "src/target/pid_namespace.h"
 #include "src/target/user_name.h"
 
 enum {
@@ -246,50 +248,108 @@ static void explain(const struct process *process, int error, struct permission_
 		       " change their user.", pid, process->name);
 		return;
 	}
-	decide(verdict, PERMISSION_UNKNOWN, "Perhaps a security module (AppArmor, SELinux) or a user namespace is in the way.",
-	       "Process %d (%s) may not be traced: %s.", pid, process->name, strerror(error));
+	if (error == ESRCH)
+		decide(verdict, PERMISSION_NO_SUCH_PROCESS, "", "Process %d (%s) has ended.", pid, process->name);
+	else
+		decide(verdict, PERMISSION_UNKNOWN,
+		       error == EPERM || error == EACCES
+			       ? "Perhaps a security module (AppArmor, SELinux) or a user namespace is in the way." : "",
+		       "Process %d (%s) may not be traced: %s.", pid, process->name, strerror(error));
+}
+
+static bool explain_files(int error, struct permission_verdict *verdict)
+{
+	struct rlimit limit = { 0 };
+
+	if (error == ENFILE)
+		return decide(verdict, PERMISSION_TOO_FEW_FILES, "Allow more: sudo sysctl fs.file-max=1000000",
+			      "As many files as this machine allows are open, so ljspy can open none.");
+	if (error != EMFILE)
+		return false;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return decide(verdict, PERMISSION_TOO_FEW_FILES,
+		      "Allow more: ulimit -n 1024 (as root: prlimit --nofile=1024 ljspy ...; docker run --ulimit nofile=1024)",
+		      "ljspy may have only %llu files open at a time, which is too few.",
+		      (unsigned long long)limit.rlim_cur);
+}
+
+bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict)
+{
+	if (!pid_namespace_is_that_of_proc() && error != EMFILE && error != ENFILE)
+		return decide(ret_verdict, PERMISSION_FOREIGN_PROC,
+			      "Run ljspy where that /proc belongs, or mount one for here: mount -t proc proc /proc",
+			      "/proc is not that of the pid namespace that ljspy runs in, so it does not tell"
+			      " which process has which number here.");
+	return explain_files(error, ret_verdict);
+}
+
+/* A container's processes have other numbers outside of it. */
+static const char *where_else(void)
+{
+	return pid_namespace_is_first()
+		? "" : "In a container ljspy sees only what is in it: share the namespace of the process (docker run"
+		       " --pid=container:NAME or --pid=host, kubectl debug --target=CONTAINER), or run ljspy outside.";
 }
 
 void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict)
 {
 	struct process process;
-	int failure = process_read(pid, &process);
+	int failure;
 
+	if (permission_diagnose_error(error, ret_verdict))
+		return;
+	failure = process_read(pid, &process);
 	if (failure && failure != -ENOMEM && kill(pid, 0) && errno == EPERM) {
 		decide(ret_verdict, PERMISSION_HIDDEN,
 		       "Run ljspy as that process's user or as root.",
 		       "Process %d is another user's, and /proc is mounted so that those are hidden (hidepid).",
 		       (int)pid);
 	} else if (failure == -ESRCH) {
-		decide(ret_verdict, PERMISSION_NO_SUCH_PROCESS, "", "There is no process %d.", (int)pid);
-	} else if (failure) {
+		decide(ret_verdict, PERMISSION_NO_SUCH_PROCESS, where_else(), "There is no process %d.", (int)pid);
+	} else if (failure && !explain_files(-failure, ret_verdict)) {
 		decide(ret_verdict, PERMISSION_UNKNOWN, "", "Process %d cannot be looked at: %s.",
 		       (int)pid, strerror(-failure));
-	} else {
+	} else if (!failure) {
 		explain(&process, error, ret_verdict);
 		process_clear(&process);
 	}
 }
 
+/*
+ * Of the calling thread only, as the kernel has it: the C library's functions
+ * of these names see to it that all threads have the same.
+ */
+static int set_groups(size_t count, const gid_t *groups)
+{
+	return syscall(SYS_setgroups, count, groups) ? -errno : 0;
+}
+
+static int set_group(gid_t gid)
+{
+	return syscall(SYS_setresgid, gid, gid, gid) ? -errno : 0;
+}
+
+static int set_user(uid_t uid)
+{
+	return syscall(SYS_setresuid, uid, uid, uid) ? -errno : 0;
+}
+
 /* Become that user for good; on failure be who we were. */
 static int take_identity(uid_t uid, gid_t gid, const gid_t *groups, int group_count)
 {
-	int error;
+	int error = set_groups(1, &gid);
 
-	if (setgroups(1, &gid))
-		return -errno;
-	if (setresgid(gid, gid, gid)) {
-		error = -errno;
-		setgroups((size_t)group_count, groups);
+	if (error)
+		return error;
+	error = set_group(gid);
+	if (error) {
+		set_groups((size_t)group_count, groups);
 		return error;
 	}
-	if (setresuid(uid, uid, uid)) {
-		error = -errno;
-		if (setresgid(0, 0, 0) == 0)
-			setgroups((size_t)group_count, groups);
-		return error;
-	}
-	return 0;
+	error = set_user(uid);
+	if (error && set_group(0) == 0)
+		set_groups((size_t)group_count, groups);
+	return error;
 }
 
 bool permission_would_take_identity(const struct process *process)

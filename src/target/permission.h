@@ -11,6 +11,8 @@
 
 enum permission_reason {
 	PERMISSION_NO_SUCH_PROCESS,
+	PERMISSION_FOREIGN_PROC,	/* /proc is another pid namespace's, or missing */
+	PERMISSION_TOO_FEW_FILES,	/* can be open at a time */
 	PERMISSION_HIDDEN,		/* /proc is mounted so that other users' processes do not show */
 	PERMISSION_ZOMBIE,
 	PERMISSION_KERNEL_THREAD,
@@ -36,6 +38,9 @@ struct permission_verdict {
 /* Why tracing pid failed with the (positive) errno given. Untrusted names in the text are not escaped. */
 void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict);
 
+/* The same of an error that concerns no process in particular; false if it tells nothing. */
+bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict);
+
 /* Does the calling thread hold CAP_SYS_PTRACE? */
 bool permission_has_ptrace_capability(void);
 
@@ -43,10 +48,11 @@ bool permission_has_ptrace_capability(void);
 bool permission_would_take_identity(const struct process *process);
 
 /*
- * When ljspy is root without CAP_SYS_PTRACE: take the target's user and group
- * for good, which is often enough. Open output files before. 0 if the
- * identity is now the target's, -EALREADY if there is nothing to be done, or
- * a negative errno and nothing has changed.
+ * When ljspy is root without CAP_SYS_PTRACE: have the calling thread take the
+ * target's user and group for good, which is often enough. Threads and processes that it
+ * starts from then on have them as well, all others keep theirs: files are for
+ * those to deal with. 0 if the identity is now the target's, -EALREADY if
+ * there is nothing to be done, or a negative errno and nothing has changed.
  */
 int permission_take_target_identity(const struct process *process);
 

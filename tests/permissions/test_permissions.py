@@ -197,6 +197,70 @@ def test_filter_on_reading_memory_does_not_matter(target, error):
     assert "main chunk" in result.stdout
 
 
+EVERY = [RECORD, ["dump"], ["traces", "-d", "200ms"]]
+
+
+@pytest.mark.parametrize("command", EVERY, ids=lambda command: command[0])
+def test_filter_on_timers(target, command):
+    through = refused("timer_create", errno.ENOSYS)
+    explains(run(*command, "-p", target.pid, through=through), "timer_create() is refused", "seccomp=unconfined")
+
+
+def test_filter_on_timers_of_a_command():
+    result = run(*RECORD, "--", ljspy.luajit("luajit"), "-e", "x = 1", through=refused("timer_create", errno.ENOSYS))
+    explains(result, "timer_create() is refused", "seccomp=unconfined")
+
+
+@pytest.mark.parametrize("files", [5, 6, 8])
+@pytest.mark.parametrize("command", EVERY, ids=lambda command: command[0])
+def test_too_few_files_may_be_open(target, command, files):
+    result = run(*command, "-p", target.pid, through=["prlimit", f"--nofile={files}"])
+    explains(result, f"only {files} files open at a time", "ulimit -n 1024")
+
+
+@pytest.mark.parametrize("files", [5, 8])
+def test_too_few_files_for_a_command(files):
+    result = run(*RECORD, "--", ljspy.luajit("luajit"), "-e", "x = 1", through=["prlimit", f"--nofile={files}"])
+    explains(result, f"only {files} files open at a time", "ulimit -n 1024")
+
+
+@pytest.mark.parametrize("kilobytes", [64, 100])
+def test_little_stack(target, tmp_path, kilobytes):
+    """There is enough for what ljspy does, in all of its threads."""
+    through = ["prlimit", f"--stack={kilobytes << 10}"]
+    recording = tmp_path / "x.ljspy"
+    for arguments in (
+        ["record", "-d", "500ms", "-r", ljspy.HIGH_RATE, "-o", recording, "-p", target.pid],
+        ["record", "-d", "500ms", "-r", ljspy.HIGH_RATE, "-o", tmp_path / "x.svg", "-p", target.pid],
+        ["record", "-o", tmp_path / "y.svg", "--", ljspy.luajit("luajit"), "-e", "local t = os.clock() + 0.4 while os.clock() < t do end"],
+        ["dump", "-p", target.pid],
+        ["traces", "-d", "200ms", "-p", target.pid],
+        ["info", "-p", target.pid],
+        ["report", recording],
+        ["report", recording, "-o", tmp_path / "x.pb.gz"],
+        ["diff", recording, recording],
+    ):
+        result = run(*arguments, through=through)
+        assert result.returncode == ljspy.OK, (arguments, result.returncode, result.stderr)
+
+
+@pytest.mark.parametrize("command", [*EVERY, ["info"]], ids=lambda command: command[0])
+def test_proc_of_another_pid_namespace(target, command):
+    through = ljspy.in_namespaces("-p", "-f", "--kill-child")
+    explains(run(*command, "-p", target.pid, through=through), "/proc is not that of the pid namespace", "mount -t proc")
+
+
+def test_command_where_proc_is_of_another_pid_namespace():
+    through = ljspy.in_namespaces("-p", "-f", "--kill-child")
+    result = run(*RECORD, "--", ljspy.luajit("luajit"), "-e", "while true do end", through=through)
+    explains(result, "/proc is not that of the pid namespace", "mount -t proc")
+
+
+def test_process_outside_of_the_pid_namespace(target):
+    through = ljspy.in_namespaces(*ljspy.ALONE)
+    explains(run(*RECORD, "-p", target.pid, through=through), f"There is no process {target.pid}.", "--pid=container:")
+
+
 @pytest.mark.parametrize("hidepid", [1, 2])
 def test_hidden_process(target, hidepid):
     mount = f"mount -t proc -o hidepid={hidepid} proc /proc"

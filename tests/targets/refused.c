@@ -1,11 +1,13 @@
 /*
- * refused SYSCALL ERRNO COMMAND [ARG...]: run a command that is refused a
+ * refused CALL ERRNO COMMAND [ARG...]: run a command that is refused a
  * system call, as in a container whose seccomp profile forbids it.
  *
- * SYSCALL: "ptrace", "process_vm_readv", or "seize": ptrace() of that request
- * only, as security modules refuse it.
+ * CALL: "ptrace", "process_vm_readv", "timer_create"; "seize": ptrace() of that
+ * request only, as security modules refuse it; or "tmpfile": openat() of a file
+ * without a name, as some file systems do.
  * ERRNO: a number.
  */
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -17,24 +19,46 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int number_of(const char *name)
+/* Refused if all of these bits of the argument are set and, counted from 0, it is no less than the request. */
+struct call {
+	const char *name;
+	int number;
+	unsigned int argument, request, bits;
+};
+
+static const struct call calls[] = {
+	{ "ptrace", SYS_ptrace, 0, 0, 0 },
+	{ "seize", SYS_ptrace, 0, PTRACE_SEIZE, 0 },
+	{ "process_vm_readv", SYS_process_vm_readv, 0, 0, 0 },
+	{ "timer_create", SYS_timer_create, 0, 0, 0 },
+	{ "tmpfile", SYS_openat, 2, 0, O_TMPFILE & ~O_DIRECTORY },
+};
+
+static const struct call *find(const char *name)
 {
-	return strcmp(name, "process_vm_readv") == 0 ? SYS_process_vm_readv : SYS_ptrace;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (strcmp(calls[i].name, name) == 0)
+			return &calls[i];
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 4)
+	const struct call *call = argc < 4 ? NULL : find(argv[1]);
+
+	if (!call)
 		return 64;
 
-	/* No request is below 0; those behind PTRACE_SEIZE need it. Jumps are counted from the next instruction. */
-	unsigned int request = strcmp(argv[1], "seize") == 0 ? PTRACE_SEIZE : 0;
 	unsigned int error = (unsigned int)atoi(argv[2]) & SECCOMP_RET_DATA;
+	const unsigned int argument = (unsigned int)offsetof(struct seccomp_data, args[0]) + 8 * call->argument;
+	/* Jumps are counted from the next instruction. */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)number_of(argv[1]), 0, 3),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, request, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)call->number, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, call->request, 0, 3),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, call->bits),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call->bits, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
