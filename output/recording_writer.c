@@ -24,6 +24,9 @@ enum {
 	PAUSES_SIZE_MAX = 2 * 10 * (HISTOGRAM_BUCKETS + 1),
 	BUFFER_SIZE = BLOCK_FULL + RECORD_SIZE_MAX,
 	COMPRESSION_LEVEL = 6,
+	/* What is defined may take so many bytes before it is forgotten; a sample's stack may be as large again. */
+	TABLES_FULL = 4 << 20,
+	ENTRY_OVERHEAD = 48,	/* of an entry's own and its table's allocation */
 };
 
 static_assert((size_t)BUFFER_SIZE <= RECORDING_BLOCK_MAX, "every block is within the limit");
@@ -75,12 +78,16 @@ struct recording_writer {
 	char *raw, *packed;
 	size_t length;		/* of raw */
 	size_t packed_size;	/* of the buffer */
+	size_t unwritten;	/* of packed: bytes of a block that could not be written */
 	off_t begin, written;	/* where the recording begins in a file, and its size */
 	bool header_written;
+	bool must_forget;	/* what was defined last may not be in the file */
+	bool ended;
 	int error;		/* that no more can be written after */
 	uint64_t last_ns;
 	struct string *strings;
 	size_t string_bytes;
+	size_t table_bytes;	/* that all tables take, about */
 	struct defined_function *functions;
 	struct stack *stacks;
 	struct thread *threads;
@@ -151,6 +158,17 @@ static int write_header(struct recording_writer *writer)
 	return write_bytes(writer, header, sizeof(header));
 }
 
+static int write_block(struct recording_writer *writer, size_t length)
+{
+	int error;
+
+	writer->unwritten = length;
+	error = write_bytes(writer, writer->packed, length);
+	if (!error)
+		writer->unwritten = 0;
+	return error;
+}
+
 int recording_writer_flush(struct recording_writer *writer)
 {
 	size_t length;
@@ -172,7 +190,21 @@ int recording_writer_flush(struct recording_writer *writer)
 		errno = ENOMEM;
 		return give_up(writer);
 	}
-	return write_bytes(writer, writer->packed, length);
+	return write_block(writer, length);
+}
+
+int recording_writer_continue(struct recording_writer *writer, FILE *out)
+{
+	int error = 0;
+
+	writer->out = out;
+	writer->error = 0;
+	writer->must_forget = true;
+	if (writer->written == 0)
+		error = write_header(writer);
+	if (!error && writer->unwritten)
+		error = write_block(writer, writer->unwritten);
+	return error;
 }
 
 /* Begin a record: there is room for it then. */
@@ -216,6 +248,7 @@ static int define_string(struct recording_writer *writer, const char *text, size
 	}
 	string->id = HASH_COUNT(writer->strings);
 	writer->string_bytes += length;
+	writer->table_bytes += sizeof(*string) + length + ENTRY_OVERHEAD;
 	error = begin(writer, RECORD_STRING);
 	if (error)
 		return error;
@@ -266,6 +299,7 @@ static int define_function(struct recording_writer *writer, const struct functio
 		return -ENOMEM;
 	}
 	defined->id = HASH_COUNT(writer->functions);
+	writer->table_bytes += sizeof(*defined) + ENTRY_OVERHEAD;
 	error = begin(writer, RECORD_FUNCTION);
 	if (error)
 		return error;
@@ -308,6 +342,7 @@ static int define_stack(struct recording_writer *writer, const struct stack_key 
 		return -ENOMEM;
 	}
 	stack->id = HASH_COUNT(writer->stacks);
+	writer->table_bytes += sizeof(*stack) + ENTRY_OVERHEAD;
 	error = begin(writer, RECORD_STACK);
 	if (error)
 		return error;
@@ -416,6 +451,7 @@ static int define_thread(struct recording_writer *writer, const struct thread_ke
 		return -ENOMEM;
 	}
 	thread->id = HASH_COUNT(writer->threads);
+	writer->table_bytes += sizeof(*thread) + ENTRY_OVERHEAD;
 	error = begin(writer, RECORD_THREAD);
 	if (error)
 		return error;
@@ -461,12 +497,20 @@ static void clear_tables(struct recording_writer *writer)
 	CLEAR(writer->threads, thread);
 	stack_cache_forget(&writer->recent);
 	writer->string_bytes = 0;
+	writer->table_bytes = 0;
 }
 
 static int forget(struct recording_writer *writer)
 {
 	clear_tables(writer);
+	writer->must_forget = false;
 	return begin(writer, RECORD_FORGET);
+}
+
+void recording_writer_forget_functions(struct recording_writer *writer)
+{
+	clear_tables(writer);
+	writer->must_forget = true;
 }
 
 /*---- Samples ----*/
@@ -503,11 +547,14 @@ static int put_sample(struct recording_writer *writer, const struct sample *samp
 
 int recording_writer_add(struct recording_writer *writer, const struct sample *sample)
 {
-	int error;
+	int error = 0;
 
 	if (sample->frame_count > RECORDING_DEPTH_MAX)
 		return -EOVERFLOW;
-	error = put_sample(writer, sample);
+	if (writer->must_forget || writer->table_bytes >= TABLES_FULL)
+		error = forget(writer);
+	if (!error)
+		error = put_sample(writer, sample);
 	if (error != -EOVERFLOW)
 		return error;
 	error = forget(writer);
@@ -583,8 +630,11 @@ static int put_pauses(struct recording_writer *writer, const struct histogram *p
 int recording_writer_finish(struct recording_writer *writer, const struct session *session,
 			    const struct figures *figures)
 {
-	int error = put_session(writer, session);
+	int error;
 
+	if (writer->ended)
+		return recording_writer_flush(writer);
+	error = put_session(writer, session);
 	if (!error)
 		error = put_number(writer, "duration_ns", figures->duration_ns);
 	if (!error)
@@ -603,6 +653,7 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 		error = put_pauses(writer, &figures->pause_ns);
 	if (!error)
 		error = begin(writer, RECORD_END);
+	writer->ended = !error;
 	return error ? error : recording_writer_flush(writer);
 }
 

@@ -3,7 +3,7 @@
  *
  * See output/recording_format.h. Memory is bounded, however long it goes on:
  * what has been defined is forgotten, and defined anew when it occurs again,
- * before a table exceeds its limit there.
+ * before it takes much memory or a table exceeds its limit there.
  */
 #ifndef LJSPY_RECORDING_WRITER_H
 #define LJSPY_RECORDING_WRITER_H
@@ -25,7 +25,8 @@ int recording_writer_new(FILE *out, const struct session *session,
 void recording_writer_free(struct recording_writer *writer);
 
 /*
- * The functions of the frames must outlive the writer; strings need not. A
+ * The functions of the frames must outlive the writer, or it must have
+ * forgotten them; strings need not. A
  * sample that comes late is given the time of the one before. 0; -ENOMEM or,
  * if it is beyond the limits of the format, -EOVERFLOW: then this sample is
  * missing; or -EIO (the stream's own error is in errno): then nothing more can
@@ -33,8 +34,19 @@ void recording_writer_free(struct recording_writer *writer);
  */
 int recording_writer_add(struct recording_writer *writer, const struct sample *sample);
 
+/* Nothing of it points to a function any more. */
+void recording_writer_forget_functions(struct recording_writer *writer);
+
 /* Make what has been added readable. 0 or -EIO, as above. */
 int recording_writer_flush(struct recording_writer *writer);
+
+/*
+ * After -EIO: go on in another stream, at its end, where all of the file has
+ * been copied. What could not be written is written there. The sample that
+ * met the error is missing unless it is added anew; recording_writer_finish()
+ * is to be called anew. 0 or -EIO, as above.
+ */
+int recording_writer_continue(struct recording_writer *writer, FILE *out);
 
 /* What is known at the end; nothing can be added then. 0 or -EIO, as above. */
 int recording_writer_finish(struct recording_writer *writer, const struct session *session,

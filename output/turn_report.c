@@ -14,6 +14,7 @@
 #include "output/histogram.h"
 #include "output/json_values.h"
 #include "output/names.h"
+#include "unwind/functions.h"
 
 enum { LINES_SHOWN = 20, BAR_WIDTH = 30, STEPS_MAX = 24 };
 
@@ -58,6 +59,14 @@ struct turn_report *turn_report_new(uint64_t threshold_ns)
 	if (report)
 		report->threshold_ns = threshold_ns;
 	return report;
+}
+
+void turn_report_keep_functions(const struct turn_report *report)
+{
+	for (const struct line *line = report->lines; line; line = line->hh.next) {
+		functions_keep(line->key.function);
+		functions_keep(line->key.callee);
+	}
 }
 
 void turn_report_free(struct turn_report *report)

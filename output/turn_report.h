@@ -18,6 +18,9 @@ struct turn_report;
 struct turn_report *turn_report_new(uint64_t threshold_ns);
 void turn_report_free(struct turn_report *report);
 
+/* Keep the functions of its lines (see unwind/functions.h). */
+void turn_report_keep_functions(const struct turn_report *report);
+
 /* As turns_take and turns_close; context is the report. */
 int turn_report_add(void *context, const struct turn *turn, const struct sample *sample);
 int turn_report_close(void *context, const struct turn *turn, bool is_long);

@@ -8,6 +8,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "unwind/functions.h"
+
 enum {
 	NAME_SIZE = 64,
 	SAME_LOOP_NS = 500 * 1000,	/* the loop's clock has milliseconds */
@@ -287,6 +289,15 @@ int turns_finish(struct turns *turns)
 		end_turn(turns, thread, thread->last_ns);
 	}
 	return flush(turns);
+}
+
+void turns_keep_functions(const struct turns *turns)
+{
+	for (const struct entry *entry = turns->queue; entry; entry = entry->next) {
+		for (size_t i = 0; i < entry->sample.frame_count; i++)
+			functions_keep(entry->frames[i].function);
+		functions_keep(entry->sample.wait);
+	}
 }
 
 void turns_free(struct turns *turns)

@@ -48,6 +48,9 @@ struct turns;
 struct turns *turns_new(const struct turns_options *options);
 void turns_free(struct turns *turns);
 
+/* Keep the functions of samples that have not been handed on (see unwind/functions.h). */
+void turns_keep_functions(const struct turns *turns);
+
 /* Of any thread; in time order. 0, -ENOMEM or what was returned by take or close. */
 int turns_add(struct turns *turns, const struct sample *sample);
 

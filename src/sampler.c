@@ -12,6 +12,7 @@
 
 enum {
 	SLICE_NS = 100 * 1000,			/* the shortest there is */
+	FUNCTIONS_FULL = 2 << 20,		/* bytes; a program may make ever new ones */
 	AWAIT_LAST_NS = 200 * 1000 * 1000,
 	LAST_LOOKS_NS = 2 * 1000 * 1000,	/* from one to the next, at most */
 	REST_NS = 500 * 1000 * 1000,
@@ -83,8 +84,11 @@ static void deal_with(struct sampler *sampler, const siginfo_t *info)
 			target_wake(sampler, sampler->targets[index]);
 		return;
 	}
-	if (signal != SIGCHLD)
-		sampler->result->end = SAMPLER_INTERRUPTED;
+	if (signal == SIGCHLD)
+		return;
+	sampler->result->end = SAMPLER_INTERRUPTED;
+	sampler->result->interrupted_by = signal;
+	sampler->result->interrupted_by_process = info->si_code <= 0;	/* and not by the terminal */
 }
 
 static void take_late(struct sampler *sampler)
@@ -142,12 +146,28 @@ static bool pass_on_meanwhile(void *context)
 	return may_go_on(sampler);
 }
 
+/* Those that no more is known of: they will be named anew when they are seen again. */
+static void drop_functions(struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+
+	if (!options->keep || functions_size(options->functions) < FUNCTIONS_FULL)
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i])
+			target_keep_functions(sampler->targets[i]);
+	options->keep(options->context);
+	functions_drop_others(options->functions);
+	sampler->wait_name_bytes = 0;
+}
+
 /* False if the recording is to end. */
 static bool pulse(struct sampler *sampler, uint64_t now)
 {
 	if (!sampler->options->pulse || now < sampler->pulse_ns)
 		return true;
 	sampler->pulse_ns = now + NS_PER_SECOND;
+	drop_functions(sampler);
 	return sampler->options->pulse(sampler->options->context, &sampler->result->figures);
 }
 
@@ -163,6 +183,7 @@ static void loop(struct sampler *sampler)
 	sigaddset(&wanted, SIGINT);
 	sigaddset(&wanted, SIGTERM);
 	sigaddset(&wanted, SIGHUP);
+	sigaddset(&wanted, SIGQUIT);
 	sampler->result->end = SAMPLER_DURATION_OVER;
 	for (;;) {
 		uint64_t now = clock_now_ns(CLOCK_MONOTONIC), wait_ns = HOUSEKEEPING_NS;

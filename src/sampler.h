@@ -47,6 +47,12 @@ struct sampler_watch {
 	void *context;
 };
 
+/*
+ * Functions are about to be dropped, as too many are known: functions_keep()
+ * those that are still pointed to.
+ */
+typedef void sampler_keep(void *context);
+
 struct sampler_options {
 	const pid_t *pids;
 	size_t pid_count;
@@ -70,13 +76,14 @@ struct sampler_options {
 	struct functions *functions;	/* receives all functions; must outlive the samples */
 	sampler_take *take;
 	sampler_pulse *pulse;		/* NULL if not wanted */
+	sampler_keep *keep;		/* NULL: no function is ever dropped; else needs pulse, before which it comes */
 	void *context;
 	const struct sampler_watch *watch;	/* NULL if nobody watches */
 };
 
 enum sampler_end {
 	SAMPLER_DURATION_OVER,
-	SAMPLER_INTERRUPTED,	/* by SIGINT, SIGTERM or SIGHUP */
+	SAMPLER_INTERRUPTED,	/* by SIGINT, SIGTERM, SIGHUP or SIGQUIT; see interrupted_by */
 	SAMPLER_TOLD_TO_END,	/* by the pulse */
 	SAMPLER_TARGETS_ENDED,	/* all that were sampled */
 	SAMPLER_FAILED,		/* see error and pid */
@@ -89,6 +96,8 @@ struct sampler_result {
 	enum sampler_end end;
 	int error;		/* a positive errno */
 	pid_t pid;		/* the process it was about, or the launched one */
+	int interrupted_by;	/* the signal */
+	bool interrupted_by_process;	/* which only ljspy got, then; the terminal's goes to a command, too */
 	char layout[LAYOUT_NAME_MAX];	/* of the first VM that was found; "" if none was */
 	bool saw_luajit;	/* in any of the processes, at any time */
 	/* A process whose VM's layout is not known, and why, in words; 0 if there was none. */
@@ -109,9 +118,9 @@ struct sampler_result {
  * ended or may not be sampled. Processes that are found on the way are sampled
  * as soon as they run LuaJIT and for as long as they do.
  *
- * take and pulse are called by a thread of the sampler's own, and take at the end, when
- * the targets are free, by the caller's. SIGINT, SIGTERM, SIGHUP, SIGCHLD and
- * SIGRTMIN must be blocked in every thread.
+ * take, keep and pulse are called by a thread of the sampler's own, and take at the end,
+ * when the targets are free, by the caller's. SIGINT, SIGTERM, SIGHUP, SIGCHLD and
+ * SIGRTMIN must be blocked in every thread; so must SIGQUIT if it is to end a recording.
  */
 void sampler_run(const struct sampler_options *options, struct sampler_result *ret_result);
 

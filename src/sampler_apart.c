@@ -97,6 +97,14 @@ static void send_sample(void *context, const struct sample *sample)
 	self->dropped += !sent;
 }
 
+/* The front keeps what it needs when it is told. */
+static void forget(void *context)
+{
+	struct sampler_apart *self = context;
+
+	sample_writer_forget(self->writer);
+}
+
 static void tell(struct sampler_apart *self, const struct sampler_result *result)
 {
 	struct told told = { .pulses = ++self->pulses, .result = *result };
@@ -133,6 +141,8 @@ static void work(struct apart *apart, void *context)
 	self->apart = apart;
 	self->writer = sample_writer_new(QUEUE_MESSAGE_MAX);
 	options.take = send_sample;
+	if (options.keep)
+		options.keep = forget;
 	options.context = self;
 	if (self->writer)
 		sampler_run_in_engine(apart, &options, &breaks, &result);
@@ -149,6 +159,10 @@ static void take(struct apart *apart, void *context, const unsigned char *bytes,
 
 	if (self->failed)
 		return;
+	if (sample_message_forgets(bytes, size) && self->options.keep) {
+		self->options.keep(self->options.context);
+		functions_drop_others(self->options.functions);
+	}
 	if (sample_reader_read(self->reader, bytes, size, &sample)) {
 		self->failed = true;
 		apart_conclude(apart);

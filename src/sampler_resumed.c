@@ -81,6 +81,13 @@ static void take(void *context, const struct sample *sample)
 	resumed->given->take(resumed->given->context, sample);
 }
 
+static void keep(void *context)
+{
+	const struct resumed *resumed = context;
+
+	resumed->given->keep(resumed->given->context);
+}
+
 static bool pulse(void *context, const struct figures *so_far)
 {
 	struct resumed *resumed = context;
@@ -97,6 +104,8 @@ static bool begin(struct resumed *resumed, const struct sampler_options *options
 	resumed->options = *options;
 	resumed->options.take = take;
 	resumed->options.pulse = pulse;
+	if (options->keep)
+		resumed->options.keep = keep;
 	resumed->options.context = resumed;
 	resumed->wanted = calloc(options->pid_count + 1, sizeof(*resumed->wanted));
 	resumed->pids = calloc(options->pid_count + 1, sizeof(*resumed->pids));

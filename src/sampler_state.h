@@ -229,6 +229,9 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now);
 
 void target_note_end(struct sampler *sampler, struct target *target);
 
+/* Before functions are dropped: keep those of threads that sleep, and forget all others. */
+void target_keep_functions(struct target *target);
+
 /* What has been used so far is nobody's. */
 void target_open_accounts(struct target *target, uint64_t now);
 

@@ -513,6 +513,19 @@ void target_close(struct sampler *sampler, struct target *target)
 	free(target);
 }
 
+void target_keep_functions(struct target *target)
+{
+	const struct thread_record *record;
+
+	if (target->process)
+		lua_process_forget_functions(target->process);
+	for (record = target->records; record; record = record->hh.next) {
+		for (size_t i = 0; i < record->sleep.frame_count; i++)
+			functions_keep(record->sleep.frames[i].function);
+		functions_keep(record->sleep.wait);
+	}
+}
+
 void target_take_last_look(struct sampler *sampler, struct target *target)
 {
 	if (!target->attached)

@@ -1,5 +1,6 @@
 #include "unwind/functions.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,9 @@
 
 /* The key is all that tells functions apart, as bytes; the strings point into it. */
 struct entry {
-	struct function function;
+	struct function function;	/* first, so that one is the other */
+	bool kept;			/* see functions_keep() */
+	size_t key_length;
 	UT_hash_handle hh;
 	char key[];
 };
@@ -77,9 +80,45 @@ const struct function *functions_intern(struct functions *functions,
 		free(made);
 		return &known->function;
 	}
+	made->key_length = length;
 	HASH_ADD_KEYPTR(hh, functions->entries, made->key, length, made);
 	functions->size += sizeof(*made) + length;
 	return &made->function;
+}
+
+/* Those of lost frames are nobody's entries. */
+static bool is_entry(const struct function *function)
+{
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		if (function == functions_lost((enum lost_reason)reason))
+			return false;
+	return function != NULL;
+}
+
+void functions_keep(const struct function *function)
+{
+	union {
+		const struct function *function;
+		struct entry *entry;
+	} same = { .function = function };
+
+	if (is_entry(function))
+		same.entry->kept = true;
+}
+
+void functions_drop_others(struct functions *functions)
+{
+	struct entry *entry, *next;
+
+	HASH_ITER(hh, functions->entries, entry, next) {
+		if (entry->kept) {
+			entry->kept = false;
+			continue;
+		}
+		HASH_DEL(functions->entries, entry);
+		functions->size -= sizeof(*entry) + entry->key_length;
+		free(entry);
+	}
 }
 
 size_t functions_size(const struct functions *functions)

@@ -23,6 +23,13 @@ void functions_free(struct functions *functions);
 const struct function *functions_intern(struct functions *functions,
 					const struct function *function);
 
+/*
+ * To forget functions that nobody needs any more, for a program may make ever
+ * new ones: keep each that somebody still points to, then drop all others.
+ */
+void functions_keep(const struct function *function);
+void functions_drop_others(struct functions *functions);
+
 /* How many bytes all functions take. */
 size_t functions_size(const struct functions *functions);
 

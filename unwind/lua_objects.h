@@ -17,8 +17,8 @@
 enum {
 	PROTO_BYTES_MAX = 4 << 20,	/* of one prototype; LuaJIT's own limits allow no useful larger one */
 	CHUNKNAME_MAX = 4096,		/* bytes kept of a chunk name */
-	LUA_OBJECTS_MAX = 65536,	/* functions kept; all are forgotten above */
-	LUA_OBJECTS_BYTES_MAX = 32 << 20,	/* and of their prototypes, likewise */
+	LUA_OBJECTS_MAX = 16384,	/* functions kept; all are forgotten above */
+	LUA_OBJECTS_BYTES_MAX = 8 << 20,	/* and of their prototypes, likewise */
 };
 
 /* GCproto, with everything that is allocated in one piece with it. */

@@ -16,7 +16,7 @@
 #include "unwind/vm_names.h"
 
 enum {
-	CACHE_MAX = 1 << 16,		/* entries; all are forgotten above */
+	CACHE_MAX = 1 << 14,		/* entries; all are forgotten above */
 	NAME_SIZE = 512,
 	VM_NAMES_TRIES = 256,
 	LIBRARIES_MAX = 64,		/* enough to name what all have; states may come and go by thousands */
@@ -91,7 +91,7 @@ struct namer *namer_new(struct image *image, struct memory *live, struct symbols
 	return namer;
 }
 
-static void forget_cache(struct namer *namer)
+void namer_forget_names(struct namer *namer)
 {
 	struct cached *cached, *next;
 
@@ -120,7 +120,7 @@ static void forget_libraries(struct namer *namer)
 
 void namer_reset(struct namer *namer)
 {
-	forget_cache(namer);
+	namer_forget_names(namer);
 	forget_libraries(namer);
 }
 
@@ -128,7 +128,7 @@ void namer_free(struct namer *namer)
 {
 	if (!namer)
 		return;
-	forget_cache(namer);
+	namer_forget_names(namer);
 	forget_libraries(namer);
 	free(namer->frames);
 	free(namer->names);
@@ -400,7 +400,7 @@ static void complete_vm_names(struct namer *namer)
 		if (vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
 				     &library->vm_names)) {
 			library->tries_left = 0;
-			forget_cache(namer);
+			namer_forget_names(namer);
 		}
 	}
 }
@@ -773,7 +773,7 @@ int namer_name(struct namer *namer, const struct merged_stack *stack,
 	namer->frame_count = 0;
 	complete_vm_names(namer);
 	if (HASH_COUNT(namer->cache) >= CACHE_MAX)
-		forget_cache(namer);
+		namer_forget_names(namer);
 	if (!make_room_for_choice(namer, stack->count) || !choose(namer, stack))
 		return -ENOMEM;
 	for (size_t i = 0; i < stack->count; i++) {

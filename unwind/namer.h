@@ -42,6 +42,9 @@ void namer_reset(struct namer *namer);
 /* The universe is gone; there may be another one at its address. */
 void namer_forget_universe(struct namer *namer, uint64_t g);
 
+/* Forget names, and with them all functions. */
+void namer_forget_names(struct namer *namer);
+
 /*
  * The frames of a stack, leaf first. They stay valid until the next call.
  * 0 or -ENOMEM.

@@ -14,7 +14,7 @@
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (added = false)
 
-enum tag { TAG_FUNCTION = 1, TAG_LOST, TAG_SAMPLE };
+enum tag { TAG_FUNCTION = 1, TAG_LOST, TAG_SAMPLE, TAG_FORGET };
 
 enum {
 	TEXT_MAX = RECORDING_TEXT_MAX,
@@ -36,6 +36,7 @@ struct sample_writer {
 	unsigned char *bytes;
 	size_t length, size, size_max;
 	bool failed;		/* the message at hand cannot be written */
+	bool forgets;		/* and that has not been sent yet */
 };
 
 struct sample_writer *sample_writer_new(size_t size_max)
@@ -47,16 +48,23 @@ struct sample_writer *sample_writer_new(size_t size_max)
 	return writer;
 }
 
-void sample_writer_free(struct sample_writer *writer)
+void sample_writer_forget(struct sample_writer *writer)
 {
 	struct numbered *numbered, *next;
 
-	if (!writer)
-		return;
 	HASH_ITER(hh, writer->functions, numbered, next) {
 		HASH_DEL(writer->functions, numbered);
 		free(numbered);
 	}
+	writer->sent_count = 0;
+	writer->forgets = true;
+}
+
+void sample_writer_free(struct sample_writer *writer)
+{
+	if (!writer)
+		return;
+	sample_writer_forget(writer);
 	free(writer->bytes);
 	free(writer);
 }
@@ -178,6 +186,8 @@ const void *sample_writer_write(struct sample_writer *writer, const struct sampl
 {
 	writer->length = 0;
 	writer->failed = false;
+	if (writer->forgets)
+		put_uint(writer, TAG_FORGET);
 	number_of(writer, sample->wait);
 	for (size_t i = 0; i < sample->frame_count; i++)
 		number_of(writer, sample->frames[i].function);
@@ -199,8 +209,10 @@ void sample_writer_note(struct sample_writer *writer, bool sent)
 		HASH_DEL(writer->functions, last);
 		free(last);
 	}
-	if (sent)
-		writer->sent_count = HASH_COUNT(writer->functions);
+	if (!sent)
+		return;
+	writer->sent_count = HASH_COUNT(writer->functions);
+	writer->forgets = false;
 }
 
 /*---- Reading ----*/
@@ -403,12 +415,21 @@ static void read_sample(struct sample_reader *reader, struct bytes *bytes, struc
 	read_frames(reader, bytes, sample);
 }
 
+bool sample_message_forgets(const unsigned char *bytes, size_t size)
+{
+	return size > 0 && bytes[0] == TAG_FORGET;
+}
+
 int sample_reader_read(struct sample_reader *reader, const unsigned char *bytes, size_t size,
 		       struct sample *ret_sample)
 {
 	struct bytes left = { .at = bytes, .end = bytes + size };
 	struct sample sample;
 
+	if (sample_message_forgets(bytes, size)) {
+		reader->count = 0;
+		left.at++;
+	}
 	while (!left.error) {
 		switch (get_uint(&left)) {
 		case TAG_FUNCTION:

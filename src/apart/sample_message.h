@@ -1,7 +1,8 @@
 /*
  * sample_message: a sample as bytes, from the engine to the front (apart.h).
  *
- *	message  = function* sample
+ *	message  = forget? function* sample
+ *	forget   = 04
  *	function = 01 kind:uint firstline:uint name:text file:text module:text
  *	         | 02 reason:uint		of a lost frame: enum lost_reason
  *	sample   = 03 time:uint pid:uint tid:uint process_name:text thread_name:text
@@ -17,9 +18,9 @@
  *	            7 6 5 4 3 2 1 0
  *	certainty = - - - - - J C C	C: enum frame_certainty, J: compiled code
  *
- * A function is defined in the message of the first sample that has it, and for
- * good: what a message defines holds once it has been sent. A sample's trace and
- * stack are not told.
+ * A function is defined in the message of the first sample that has it: what a
+ * message defines holds once it has been sent, until one of a later message has all
+ * forgotten; numbers begin at 1 again then. A sample's trace and stack are not told.
  */
 #ifndef LJSPY_SAMPLE_MESSAGE_H
 #define LJSPY_SAMPLE_MESSAGE_H
@@ -46,11 +47,17 @@ const void *sample_writer_write(struct sample_writer *writer, const struct sampl
 /* Has the message that was written last been sent? Otherwise its functions will be defined again. */
 void sample_writer_note(struct sample_writer *writer, bool sent);
 
+/* Functions are about to be dropped: the next message has all forgotten. */
+void sample_writer_forget(struct sample_writer *writer);
+
 struct sample_reader;
 
 /* functions receives all functions. NULL when memory is short. */
 struct sample_reader *sample_reader_new(struct functions *functions);
 void sample_reader_free(struct sample_reader *reader);
+
+/* Does the message begin with having all functions forgotten? Before it is read, they may be dropped. */
+bool sample_message_forgets(const unsigned char *bytes, size_t size);
 
 /*
  * The sample of a message, with what it points to valid until the next call. 0;

@@ -957,6 +957,11 @@ uint64_t lua_process_first_stack(const struct lua_process *process)
 	return mapping ? mapping->begin : 0;
 }
 
+void lua_process_forget_functions(struct lua_process *process)
+{
+	namer_forget_names(process->namer);
+}
+
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
 		       size_t *ret_count, enum vm_state *ret_state)
 {

@@ -127,6 +127,9 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
 		       size_t *ret_count, enum vm_state *ret_state);
 
+/* Nothing of it points to a function any more; frames handed out are no longer valid. */
+void lua_process_forget_functions(struct lua_process *process);
+
 /* Of the thread unwound last: the trace that runs, as sample.trace has it; valid until the next capture. */
 const struct trace *lua_process_trace(const struct lua_process *process);
 

@@ -541,6 +541,127 @@ static void a_full_disk_is_told_and_stays_told(void **state)
 	fclose(full);
 }
 
+/* A file that takes so many bytes, and no part of what would be more. */
+struct small_disk {
+	char data[1 << 16];
+	size_t size, room;
+};
+
+static ssize_t write_to_disk(void *context, const char *bytes, size_t length)
+{
+	struct small_disk *disk = context;
+
+	if (length > disk->room - disk->size) {
+		errno = ENOSPC;
+		return 0;	/* as fopencookie(3) wants it */
+	}
+	memcpy(disk->data + disk->size, bytes, length);
+	disk->size += length;
+	return (ssize_t)length;
+}
+
+/* Where there was no room, the writer goes on elsewhere; whether it had. */
+static bool go_on(struct writing *writing, const struct small_disk *disk, int error)
+{
+	if (error != -EIO || writing->bytes.data)
+		return false;
+	assert_int_equal(errno, ENOSPC);
+	writing->stream = open_memstream(&writing->bytes.data, &writing->bytes.size);
+	assert_non_null(writing->stream);
+	assert_int_equal(fwrite(disk->data, 1, disk->size, writing->stream), disk->size);
+	assert_int_equal(recording_writer_continue(writing->writer, writing->stream), 0);
+	return true;
+}
+
+/* All samples, the first in a disk with so much room. False if that was all that was needed. */
+static bool write_in_two_places(size_t room, struct writing *writing)
+{
+	static struct small_disk disk;
+	struct figures figures = some_figures();
+	FILE *small = fopencookie(&disk, "w", (cookie_io_functions_t){ .write = write_to_disk });
+	int error;
+
+	assert_non_null(small);
+	setvbuf(small, NULL, _IONBF, 0);
+	disk.size = 0;
+	disk.room = room;
+	assert_int_equal(recording_writer_new(small, &session, &writing->writer), 0);
+	for (size_t i = 0; i < SAMPLE_COUNT; i++) {
+		error = recording_writer_add(writing->writer, &samples[i]);
+		if (go_on(writing, &disk, error))
+			error = recording_writer_add(writing->writer, &samples[i]);
+		assert_int_equal(error, 0);
+		error = recording_writer_flush(writing->writer);
+		assert_true(go_on(writing, &disk, error) || error == 0);
+	}
+	error = recording_writer_finish(writing->writer, &session, &figures);
+	if (go_on(writing, &disk, error))
+		error = recording_writer_finish(writing->writer, &session, &figures);
+	assert_int_equal(error, 0);
+	fclose(small);
+	return writing->bytes.data != NULL;
+}
+
+static void nothing_is_missing_when_it_goes_on_elsewhere(void **state)
+{
+	size_t room = 0;
+
+	(void)state;
+	for (;; room++) {
+		struct writing writing = { 0 };
+		struct reading reading;
+		struct sample_source *source;
+		struct sample read;
+		bool moved = write_in_two_places(room, &writing);
+
+		recording_writer_free(writing.writer);
+		if (!moved)
+			break;
+		fclose(writing.stream);
+		begin_reading(&reading, writing.bytes.data, writing.bytes.size);
+		assert_int_equal(reading.error, 0);
+		assert_int_equal(recording_reader_extent(reading.reader), RECORDING_WHOLE);
+		source = recording_reader_samples(reading.reader);
+		for (size_t i = 0; i < SAMPLE_COUNT; i++) {
+			assert_int_equal(source->next(source, &read), 1);
+			assert_same_sample(&read, &samples[i]);
+		}
+		assert_int_equal(source->next(source, &read), 0);
+		end_reading(&reading);
+		free(writing.bytes.data);
+	}
+	assert_true(room > RECORDING_HEADER_SIZE);
+}
+
+/* Another function may get the address of one that is gone. */
+static void functions_that_are_gone_are_not_taken_for_others(void **state)
+{
+	struct function function = { .kind = FRAME_LUA, .name = "first", .file = "@test.lua" };
+	const struct frame frame = { .function = &function, .line = 1 };
+	struct sample sample = { .time_ns = 1, .frames = &frame, .frame_count = 1 }, read;
+	struct writing writing = { 0 };
+	struct sample_source *source;
+	struct reading reading;
+	struct bytes bytes;
+
+	(void)state;
+	begin_writing(&writing);
+	assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+	recording_writer_forget_functions(writing.writer);
+	function.name = "second";
+	assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+	assert_int_equal(recording_writer_flush(writing.writer), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	source = recording_reader_samples(reading.reader);
+	assert_int_equal(source->next(source, &read), 1);
+	assert_string_equal(read.frames[0].function->name, "first");
+	assert_int_equal(source->next(source, &read), 1);
+	assert_string_equal(read.frames[0].function->name, "second");
+	end_reading(&reading);
+	free(bytes.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -557,6 +678,8 @@ int main(void)
 		cmocka_unit_test(definitions_are_forgotten_and_made_anew),
 		cmocka_unit_test(a_sample_that_comes_late_keeps_its_place),
 		cmocka_unit_test(a_full_disk_is_told_and_stays_told),
+		cmocka_unit_test(nothing_is_missing_when_it_goes_on_elsewhere),
+		cmocka_unit_test(functions_that_are_gone_are_not_taken_for_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

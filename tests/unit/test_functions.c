@@ -1,0 +1,70 @@
+/* Functions: each once, for as long as somebody needs it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "unwind/functions.h"
+
+enum { MANY = 1000 };
+
+static const struct function *intern(struct functions *functions, int number)
+{
+	char name[32];
+	struct function function = { .kind = FRAME_LUA, .name = name, .file = "@test.lua", .firstline = 1 };
+	const struct function *interned;
+
+	snprintf(name, sizeof(name), "function_%d", number);
+	interned = functions_intern(functions, &function);
+	assert_non_null(interned);
+	assert_string_equal(interned->name, name);
+	return interned;
+}
+
+static void equal_functions_are_one(void **state)
+{
+	struct functions *functions = functions_new();
+
+	(void)state;
+	assert_ptr_equal(intern(functions, 1), intern(functions, 1));
+	assert_ptr_not_equal(intern(functions, 1), intern(functions, 2));
+	functions_free(functions);
+}
+
+static void what_is_kept_stays_and_all_else_goes(void **state)
+{
+	struct functions *functions = functions_new();
+	const struct function *kept = intern(functions, MANY / 2);
+	size_t one = functions_size(functions);
+
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		intern(functions, i);
+	assert_true(functions_size(functions) > MANY / 2 * one);
+	functions_keep(kept);
+	functions_keep(NULL);
+	functions_keep(functions_lost(LOST_OUT_OF_MEMORY));
+	functions_drop_others(functions);
+	assert_int_equal(functions_size(functions), one);
+	assert_ptr_equal(intern(functions, MANY / 2), kept);
+	for (int i = 0; i < MANY; i++)
+		intern(functions, i);
+	/* It was kept once only. */
+	functions_drop_others(functions);
+	assert_int_equal(functions_size(functions), 0);
+	functions_free(functions);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(equal_functions_are_one),
+		cmocka_unit_test(what_is_kept_stays_and_all_else_goes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
