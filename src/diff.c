@@ -30,7 +30,7 @@ static bool write_difference(const struct options *options, const struct recordi
 		message_error("One of them is in CPU time and the other is not: they cannot be compared.");
 		return false;
 	}
-	if (!render_open(&output, path))
+	if (!render_open(&output, path, "-o"))
 		return false;
 	errno = 0;
 	if (!render_finish(&output, options->format->compare(output.stream, &sides[0], &sides[1], &view)))

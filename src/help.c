@@ -80,6 +80,9 @@ void help_print_command(enum command command)
 			print_option(stdout, &option_table[i], command);
 	if (command_has_targets(command))
 		puts("\nWithout any target: the one process that runs LuaJIT, or a list of them.");
+	puts("\nExit status: 0 all is good, 1 errors worth knowing, 2 nothing shown, 64 usage.");
+	if (command == COMMAND_RECORD)
+		puts("A COMMAND's own if that is not 0; 128 and its number if a signal ended it.");
 	printf("\nExamples:\n%s", entry->examples);
 }
 

@@ -192,6 +192,17 @@ bool option_value_percent(const char *text, double *ret_percent)
 	return false;
 }
 
+bool option_value_file(const char *text, const char *option, const char **ret_file)
+{
+	if (!*text) {
+		message_error("%s is given no name of a file.", option);
+		message_note("Name one, or - for the standard output.");
+		return false;
+	}
+	*ret_file = text;
+	return true;
+}
+
 bool option_value_native(const char *text, enum native_display *ret_native)
 {
 	static const char *const names[] = {

@@ -32,6 +32,9 @@ bool option_value_rate(const char *text, unsigned int *ret_hz);
 /* "0.5", "10", up to 100 */
 bool option_value_percent(const char *text, double *ret_percent);
 
+/* The name of a file to write to, which the option named takes. */
+bool option_value_file(const char *text, const char *option, const char **ret_file);
+
 bool option_value_native(const char *text, enum native_display *ret_native);
 bool option_value_clock(const char *text, enum profile_weight *ret_clock);
 

@@ -99,8 +99,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		options->subprocesses = true;
 		return true;
 	case 'o':
-		options->output = argument;
-		return true;
+		return option_value_file(argument, "-o", &options->output);
 	case 'f':
 		return option_value_format(argument, &options->format);
 	case 'd':
@@ -124,8 +123,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		options->clock = PROFILE_OFF_CPU_TIME;
 		return true;
 	case OPTION_STATS:
-		options->stats = argument;
-		return true;
+		return option_value_file(argument, "--stats", &options->stats);
 	case OPTION_NATIVE:
 		return option_value_native(argument, &options->native);
 	case OPTION_LINES:

@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int open_stream(int fd, struct output_file *file)
+static int open_stream(int fd, const char *mode, FILE **ret_stream)
 {
-	file->stream = fdopen(fd, "w");
-	if (file->stream)
+	*ret_stream = fdopen(fd, mode);
+	if (*ret_stream)
 		return 0;
 	close(fd);
-	return -errno;
+	return -ENOMEM;
 }
 
 static int open_directly(const char *path, struct output_file *file)
@@ -23,33 +23,50 @@ static int open_directly(const char *path, struct output_file *file)
 	int fd = strcmp(path, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
 					: open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
 
-	return fd < 0 ? -errno : open_stream(fd, file);
+	return fd < 0 ? -errno : open_stream(fd, "w", &file->stream);
 }
 
-static int open_temporary(const char *path, mode_t mode, struct output_file *file)
+char *output_file_directory(const char *path)
 {
-	int fd, error;
+	char *copy = strdup(path), *directory = copy ? strdup(dirname(copy)) : NULL;
 
-	if (asprintf(&file->temporary, "%s.XXXXXX", path) < 0)
-		return -ENOMEM;
-	fd = mkostemp(file->temporary, O_CLOEXEC);
-	error = fd < 0 ? -errno : fchmod(fd, mode) ? -errno : 0;
+	free(copy);
+	return directory;
+}
+
+static char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strdup(slash ? slash + 1 : path);
+}
+
+static int open_in_directory(const char *path, mode_t mode, struct output_file *file)
+{
+	char *directory = output_file_directory(path);
+	int error = -ENOMEM;
+
+	file->name = name_of(path);
+	if (file->name && !*file->name)
+		error = -EISDIR;	/* "missing/" */
+	else if (directory && file->name)
+		error = new_file_open(directory, file->name, mode, &file->file);
 	if (!error)
-		error = open_stream(fd, file);
-	else if (fd >= 0)
-		close(fd);
-	if (error && fd >= 0)
-		unlink(file->temporary);
-	if (error) {
-		free(file->temporary);
-		file->temporary = NULL;
-	}
+		error = new_file_stream(&file->file, &file->stream);
+	free(directory);
 	return error;
+}
+
+static void clear(struct output_file *file)
+{
+	new_file_close(&file->file);
+	free(file->name);
+	file->name = NULL;
 }
 
 int output_file_open(const char *path, struct output_file *ret_file)
 {
-	struct output_file file = { .path = path };
+	struct output_file file = { .path = path, .file = new_file_none };
 	struct stat status;
 	mode_t mask = umask(0);
 	int error;
@@ -61,18 +78,40 @@ int output_file_open(const char *path, struct output_file *ret_file)
 		error = S_ISDIR(status.st_mode) ? -EISDIR :
 			S_ISREG(status.st_mode) && access(path, W_OK) ? -errno :
 			S_ISREG(status.st_mode)
-				? open_temporary(path, status.st_mode & 07777, &file)
+				? open_in_directory(path, status.st_mode & 07777, &file)
 				: open_directly(path, &file);
 	else if (errno == ENOENT)
-		error = open_temporary(path, 0666 & ~mask, &file);
+		error = open_in_directory(path, 0666 & ~mask, &file);
 	else
 		error = -errno;
-	if (!error)
+	if (error)
+		clear(&file);
+	else
 		*ret_file = file;
 	return error;
 }
 
-/* Written data may be refused as late as when it is flushed. */
+/* Whatever is written to a device does not mix. */
+static bool is_same_stream(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && !S_ISCHR(a->st_mode) && !S_ISBLK(a->st_mode);
+}
+
+bool output_file_is_same(const struct output_file *a, const struct output_file *b)
+{
+	struct stat in_a, in_b;
+
+	if (strcmp(a->path, b->path) == 0 && strcmp(a->path, "-") == 0)
+		return true;
+	if (!a->name != !b->name || (a->name && strcmp(a->name, b->name) != 0))
+		return false;
+	if (fstat(a->name ? a->file.directory : fileno(a->stream), &in_a) ||
+	    fstat(b->name ? b->file.directory : fileno(b->stream), &in_b))
+		return false;
+	return is_same_stream(&in_a, &in_b);
+}
+
+/* Written data may be refused as late as when it is flushed, or the file closed. */
 static int close_stream(struct output_file *file)
 {
 	bool had_error = ferror(file->stream) != 0;
@@ -91,26 +130,28 @@ int output_file_commit(struct output_file *file)
 {
 	int error = close_stream(file);
 
-	if (file->temporary) {
-		if (!error && rename(file->temporary, file->path))
-			error = -errno;
-		if (error)
-			unlink(file->temporary);
-		free(file->temporary);
-		file->temporary = NULL;
-	}
+	if (file->name && !error)
+		error = new_file_link(&file->file, file->name);
+	clear(file);
 	return error;
 }
 
 int output_file_publish(struct output_file *file)
 {
-	if (!file->temporary)
-		return 0;
-	if (rename(file->temporary, file->path))
-		return -errno;
-	free(file->temporary);
-	file->temporary = NULL;
-	return 0;
+	int error = file->name ? new_file_link(&file->file, file->name) : 0;
+
+	if (!error)
+		clear(file);
+	return error;
+}
+
+void output_file_abandon(struct output_file *file)
+{
+	if (!file->stream)
+		return;
+	fclose(file->stream);
+	file->stream = NULL;
+	clear(file);
 }
 
 /* A file in that directory which has no name, or none any more; -1 if there can be none. */
@@ -128,46 +169,14 @@ static int open_nameless(const char *directory)
 	return fd;
 }
 
-static int open_beside(const char *path)
-{
-	char *copy = strdup(path);
-	int fd = copy ? open_nameless(dirname(copy)) : -1;
-
-	free(copy);
-	return fd;
-}
-
-int output_file_scratch(const struct output_file *output, FILE **ret_stream)
+int output_file_scratch(FILE **ret_stream)
 {
 	const char *given = getenv("TMPDIR");
-	int fd = output->temporary ? open_beside(output->temporary) : -1;
-	FILE *stream;
+	int fd = given && *given ? open_nameless(given) : -1;
 
-	if (fd < 0 && given && *given)
-		fd = open_nameless(given);
 	if (fd < 0)
 		fd = open_nameless("/tmp");
 	if (fd < 0)
 		fd = memfd_create("ljspy", MFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	stream = fdopen(fd, "w+");
-	if (!stream) {
-		close(fd);
-		return -ENOMEM;
-	}
-	*ret_stream = stream;
-	return 0;
-}
-
-void output_file_abandon(struct output_file *file)
-{
-	if (!file->stream)
-		return;
-	fclose(file->stream);
-	file->stream = NULL;
-	if (file->temporary)
-		unlink(file->temporary);
-	free(file->temporary);
-	file->temporary = NULL;
+	return fd < 0 ? -errno : open_stream(fd, "w+", ret_stream);
 }

@@ -11,14 +11,23 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "src/new_file.h"
+
 struct output_file {
 	FILE *stream;		/* NULL if not open */
 	const char *path;	/* as given; "-" for standard output */
-	char *temporary;	/* what is to be renamed; NULL if written directly */
+	char *name;		/* in its directory; NULL if it is written directly */
+	struct new_file file;	/* what is to have the name */
 };
 
 /* path is borrowed. 0, or a negative errno and nothing has been created. */
 int output_file_open(const char *path, struct output_file *ret_file);
+
+/* Would one be written over the other? */
+bool output_file_is_same(const struct output_file *a, const struct output_file *b);
+
+/* The directory that a path is in; the caller frees it. NULL when memory is short. */
+char *output_file_directory(const char *path);
 
 /* Put everything in place: 0 or a negative errno, in which case nothing is left behind. */
 int output_file_commit(struct output_file *file);
@@ -30,14 +39,13 @@ int output_file_commit(struct output_file *file);
  */
 int output_file_publish(struct output_file *file);
 
-/*
- * A file without a name, to write to and read from: on the disk of the output
- * if that is a regular file, else where temporary files are kept, else in
- * memory. 0 or a negative errno.
- */
-int output_file_scratch(const struct output_file *output, FILE **ret_stream);
-
 /* Leave no trace. No effect on a file that is not open. */
 void output_file_abandon(struct output_file *file);
+
+/*
+ * A file without a name, to write to and read from: where temporary files are
+ * kept, else in memory. 0 or a negative errno.
+ */
+int output_file_scratch(FILE **ret_stream);
 
 #endif

@@ -3,9 +3,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "output/filter.h"
 #include "output/recording_reader.h"
@@ -15,36 +16,56 @@
 #include "output/turns.h"
 #include "src/choose.h"
 #include "src/clock.h"
+#include "src/interruption.h"
+#include "src/kept_recording.h"
+#include "src/launched.h"
 #include "src/message.h"
+#include "src/nothing_seen.h"
 #include "src/output_file.h"
 #include "src/progress.h"
 #include "src/render.h"
+#include "src/report_command.h"
 #include "src/sampler_apart.h"
 
 /*
  * Samples go into a recording at once, whatever is asked for: into the output
- * itself if that is to be one, else into a file without a name, from which
- * the output is rendered at the end.
+ * itself if that is to be one, else into one that is kept until the output has
+ * been rendered from it at the end.
+ *
+ * The thread that samples may have taken on another user's rights: files are
+ * opened and named by the first one.
  */
 struct recording {
 	const struct options *options;
+	char name[PROCESS_NAME_MAX];	/* of the target */
 	struct functions *functions;
 	struct session session;
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	struct output_file output, stats;
-	FILE *scratch;		/* NULL if the output is a recording */
+	struct kept_recording kept;	/* not open if the output is a recording */
 	struct recording_writer *writer;
+	struct errands {
+		sem_t asked, done;
+		atomic_bool over;	/* there will be no more */
+		atomic_bool name, move;	/* what is asked for: see do_errands() */
+		atomic_bool moved;
+		atomic_int naming_error;	/* a positive errno */
+	} errands;
+	bool has_samples;
 	bool published;		/* the output has its name already */
+	bool refused;		/* nothing could be sampled, and the user has been told */
+	struct permission_verdict left_out;	/* on the process of which result tells */
 	struct progress progress;
+	struct interruption interruption;	/* of what comes after sampling */
 	int error;		/* that ended the writing, a positive errno; 0 if none */
 	uint64_t missing;	/* samples for which memory was short */
 
 	/* Where only long turns of event loops are wanted; else NULL. */
 	struct turns *turns;
 	struct turn_report *turn_report;
-	json_t *others;		/* of the figures as JSON: what there is to tell of turns */
-	struct figures kept;	/* of the samples in the recording */
+	json_t *others;		/* of the figures as JSON: what there is to tell of turns, or of a command */
+	struct figures recorded;	/* of the samples in the recording */
 };
 
 static bool is_good(struct recording *recording, int error)
@@ -54,14 +75,46 @@ static bool is_good(struct recording *recording, int error)
 	return recording->error == 0;
 }
 
+/* Of the first thread. */
+static void ask_to_move(struct errands *errands)
+{
+	errands->move = true;
+	sem_post(&errands->asked);
+	while (sem_wait(&errands->done))
+		;
+}
+
+/* Where a recording was to be written there is no room: go on elsewhere. False if that cannot be. */
+static bool go_on_elsewhere(struct recording *recording, int error)
+{
+	const int cause = errno;
+
+	if (error != -EIO || recording->error || !recording->kept.stream || (errno != ENOSPC && errno != EDQUOT))
+		return false;
+	if (recording->errands.over)
+		recording->errands.moved = kept_recording_move(&recording->kept);
+	else
+		ask_to_move(&recording->errands);
+	errno = cause;
+	return recording->errands.moved &&
+	       is_good(recording, recording_writer_continue(recording->writer, recording->kept.stream));
+}
+
+static int add_sample(struct recording *recording, const struct sample *sample)
+{
+	int error = recording_writer_add(recording->writer, sample);
+
+	return go_on_elsewhere(recording, error) ? recording_writer_add(recording->writer, sample) : error;
+}
+
 /* A sample of a long turn. */
 static int keep_sample(void *context, const struct turn *turn, const struct sample *sample)
 {
 	struct recording *recording = context;
 	int error = turn_report_add(recording->turn_report, turn, sample);
 
-	figures_add_sample(&recording->kept, sample);
-	return error ? error : recording_writer_add(recording->writer, sample);
+	figures_add_sample(&recording->recorded, sample);
+	return error ? error : add_sample(recording, sample);
 }
 
 static int close_turn(void *context, const struct turn *turn, bool is_long)
@@ -90,45 +143,97 @@ static bool begin_turns(struct recording *recording)
 static void take_sample(void *context, const struct sample *sample)
 {
 	struct recording *recording = context;
-	int error = recording->turns ? turns_add(recording->turns, sample)
-				     : recording_writer_add(recording->writer, sample);
+	int error = recording->turns ? turns_add(recording->turns, sample) : add_sample(recording, sample);
 
 	if (is_good(recording, error) && error)
 		recording->missing++;
+}
+
+/* Functions that are not kept are in the recording, and defined there anew if they come again. */
+static void keep_functions(void *context)
+{
+	struct recording *recording = context;
+
+	recording_writer_forget_functions(recording->writer);
+	if (!recording->turns)
+		return;
+	turns_keep_functions(recording->turns);
+	turn_report_keep_functions(recording->turn_report);
 }
 
 /* What has been sampled can be read, should ljspy be killed. */
 static bool pulse(void *context, const struct figures *so_far)
 {
 	struct recording *recording = context;
+	int error = recording_writer_flush(recording->writer);
 
-	if (!is_good(recording, recording_writer_flush(recording->writer)))
+	if (!go_on_elsewhere(recording, error) && !is_good(recording, error))
 		return false;
-	if (!recording->scratch && !recording->published && so_far->samples &&
-	    recording->result.saw_luajit) {
-		recording->error = -output_file_publish(&recording->output);
-		recording->published = recording->error == 0;
+	if (so_far->samples && recording->result.saw_luajit && !recording->has_samples) {
+		recording->has_samples = true;
+		recording->errands.name = true;
+		sem_post(&recording->errands.asked);
 	}
 	progress_show(&recording->progress, so_far);
+	if (!recording->error)
+		recording->error = recording->errands.naming_error;
 	return recording->error == 0;
 }
 
 static void *run_sampler(void *context)
 {
 	struct recording *recording = context;
+	const struct options *options = recording->options;
 
-	sampler_run_apart(&recording->sampler_options, &recording->result);
+	recording->refused = !options->launch && !(choose_check_all(options) &&
+						   choose_check_layout(options->pids[0], options->layout));
+	if (!recording->refused) {
+		sampler_run_apart(&recording->sampler_options, &recording->result);
+		recording->refused = choose_explain_failure(&recording->result, options->launch ? options->launch[0] : NULL);
+	}
+	/* Why it may not be looked at depends on who this thread is now. */
+	if (recording->result.left_out)
+		permission_diagnose(recording->result.left_out_pid, recording->result.left_out_error,
+				    &recording->left_out);
+	recording->errands.over = true;
+	sem_post(&recording->errands.asked);
 	return NULL;
+}
+
+/* What the sampling thread may have no right to. */
+static void do_errands(struct recording *recording)
+{
+	struct errands *errands = &recording->errands;
+
+	while (!errands->over) {
+		if (sem_wait(&errands->asked))
+			continue;
+		if (atomic_exchange(&errands->move, false)) {
+			errands->moved = kept_recording_move(&recording->kept);
+			sem_post(&errands->done);
+		}
+		if (!atomic_exchange(&errands->name, false))
+			continue;
+		if (recording->kept.stream)
+			kept_recording_name(&recording->kept);
+		else
+			errands->naming_error = -output_file_publish(&recording->output);
+		recording->published = !recording->kept.stream && !errands->naming_error;
+	}
 }
 
 /* What has been sampled is written by a thread of its own. */
 static int sample(struct recording *recording)
 {
 	pthread_t thread;
-	int error = pthread_create(&thread, NULL, run_sampler, recording);
+	int error;
 
+	sem_init(&recording->errands.asked, 0, 0);
+	sem_init(&recording->errands.done, 0, 0);
+	error = pthread_create(&thread, NULL, run_sampler, recording);
 	if (error)
 		return -error;
+	do_errands(recording);
 	return -pthread_join(thread, NULL);
 }
 
@@ -175,9 +280,9 @@ static struct figures figures_to_show(const struct recording *recording)
 	struct figures figures = recording->result.figures;
 
 	if (recording->turns) {
-		figures.samples = recording->kept.samples;
-		memcpy(figures.lost, recording->kept.lost, sizeof(figures.lost));
-		memcpy(figures.frames, recording->kept.frames, sizeof(figures.frames));
+		figures.samples = recording->recorded.samples;
+		memcpy(figures.lost, recording->recorded.lost, sizeof(figures.lost));
+		memcpy(figures.frames, recording->recorded.frames, sizeof(figures.frames));
 	}
 	return figures;
 }
@@ -199,7 +304,7 @@ static bool render_recording(struct recording *recording)
 	functions_free(recording->functions);
 	recording->functions = functions_new();
 	error = recording->functions
-		? recording_reader_open(recording->scratch, recording->functions, &reader) : -ENOMEM;
+		? recording_reader_open(recording->kept.stream, recording->functions, &reader) : -ENOMEM;
 	if (error)
 		return render_finish(&recording->output, error);
 	filter = filter_new(recording_reader_samples(reader), recording->functions,
@@ -210,6 +315,39 @@ static bool render_recording(struct recording *recording)
 	filter_free(filter);
 	recording_reader_close(reader);
 	return good;
+}
+
+/* Where the recording is, and what makes the output of it. NULL if it is nowhere, or memory is short. */
+static char *how_to_recover(const struct recording *recording)
+{
+	const char *path = recording->kept.path;
+	char *command = path ? report_command(recording->options, path, recording->output.path) : NULL;
+	char *words = NULL;
+
+	if (command && asprintf(&words, "What was recorded is in %s: %s", path, command) < 0)
+		words = NULL;
+	free(command);
+	return words;
+}
+
+/* The recording is all that there is until the output is whole, and then no longer needed. */
+static bool render_safely(struct recording *recording)
+{
+	char *words;
+
+	if (render_recording(recording)) {
+		recording->interruption.words = NULL;
+		kept_recording_remove(&recording->kept);
+		return true;
+	}
+	if (!kept_recording_name(&recording->kept) &&
+	    !(kept_recording_move(&recording->kept) && kept_recording_name(&recording->kept)))
+		return false;
+	words = how_to_recover(recording);
+	if (words)
+		message_note("%s", words);
+	free(words);
+	return false;
 }
 
 /* Tell of the turns, which needs the functions of their samples: before anything is rendered. */
@@ -225,6 +363,27 @@ static bool finish_turns(struct recording *recording)
 	return good && recording->others;
 }
 
+static bool write_stats(struct recording *recording)
+{
+	if (!recording->stats.stream)
+		return true;
+	if (recording->result.launched) {
+		if (!recording->others)
+			recording->others = json_object();
+		json_object_set_new(recording->others, "command", launched_json(&recording->result));
+	}
+	errno = 0;
+	return render_finish(&recording->stats, figures_write_json(recording->stats.stream, &recording->result.figures,
+								   recording->others));
+}
+
+static void explain_early_end(int error)
+{
+	message_error_errno(error, "The recording ended early");
+	if (error == EFBIG)
+		message_note("Allow larger files: ulimit -f unlimited");
+}
+
 static bool write_results(struct recording *recording)
 {
 	const char *path = recording->output.path;
@@ -232,60 +391,32 @@ static bool write_results(struct recording *recording)
 	bool good = finish_turns(recording);
 	int error = recording_writer_finish(recording->writer, &recording->session, figures);
 
+	if (go_on_elsewhere(recording, error))
+		error = recording_writer_finish(recording->writer, &recording->session, figures);
 	good &= is_good(recording, error);
 	recording_writer_free(recording->writer);
 	recording->writer = NULL;
-	if (recording->scratch && !good)
-		message_error_errno(recording->error, "The recording ended early");
-	if (recording->scratch)
-		good &= render_recording(recording);
+	if (recording->kept.stream && !good)
+		explain_early_end(recording->error);
+	if (recording->kept.stream)
+		good &= render_safely(recording);
 	else
 		good = finish_recording(recording);
-	if (recording->stats.stream) {
-		errno = 0;
-		good &= render_finish(&recording->stats, figures_write_json(recording->stats.stream, figures,
-									    recording->others));
-	}
+	good &= write_stats(recording);
 	figures_print(stderr, figures);
 	if (good)
 		render_tell(path, recording->options->format);
 	return good;
 }
 
-/* Why there is nothing to write; false if there is. */
-static bool explain_failure(const struct recording *recording)
-{
-	const struct sampler_result *result = &recording->result;
-	const struct options *options = recording->options;
-
-	if (choose_explain_failure(result, options->launch ? options->launch[0] : NULL))
-		return true;
-	if (options->launch && !result->saw_luajit) {
-		message_error("%s did not run LuaJIT.", options->launch[0]);
-		return true;
-	}
-	return false;
-}
-
-/* Wait for the command that was started, as a shell does. */
-static void await_command(const struct recording *recording)
-{
-	const struct sampler_result *result = &recording->result;
-
-	if (!result->launched || result->exit_known ||
-	    (result->end != SAMPLER_DURATION_OVER && result->end != SAMPLER_TOLD_TO_END))
-		return;
-	message_note("The recording is written; %s (%d) goes on until it ends or is interrupted.",
-		     recording->options->launch[0], result->pid);
-	waitpid(result->pid, NULL, 0);
-}
-
 static enum exit_status conclude(struct recording *recording)
 {
 	enum exit_status status = EXIT_ALL_GOOD;
 
-	if (explain_failure(recording))
+	if (nothing_seen_explain(recording->options, &recording->result, &recording->left_out)) {
+		write_stats(recording);
 		return EXIT_NOTHING_DONE;
+	}
 	recording->session.duration_ns = recording->result.figures.duration_ns;
 	if (*recording->result.layout)
 		recording->session.layout = recording->result.layout;
@@ -303,7 +434,7 @@ static enum exit_status conclude(struct recording *recording)
 		status = EXIT_WITH_ERRORS;
 	}
 	if (recording->result.left_out) {
-		choose_explain(recording->result.left_out_pid, recording->result.left_out_error);
+		choose_tell(&recording->left_out);
 		message_warn("%zu processes were left out, this one among them.",
 			     recording->result.left_out);
 		status = EXIT_WITH_ERRORS;
@@ -315,6 +446,35 @@ static enum exit_status conclude(struct recording *recording)
 	return status;
 }
 
+/* The targets are free. From here on an interrupt ends ljspy at once. */
+static enum exit_status conclude_at_ease(struct recording *recording)
+{
+	const struct sampler_result *result = &recording->result;
+	char *words = how_to_recover(recording);
+	enum exit_status status;
+	bool is_watched;
+
+	recording->interruption.words = words;
+	recording->interruption.command = result->launched && !result->exit_known ? result->pid : 0;
+	recording->interruption.signal = result->interrupted_by;
+	is_watched = interruption_begin(&recording->interruption);
+	status = conclude(recording);
+	if (is_watched)
+		interruption_end(&recording->interruption);
+	free(words);
+	return status;
+}
+
+/* 0 or a negative errno. */
+static int open_kept(struct recording *recording)
+{
+	char *base = options_default_output(recording->name, recording->session.pid, recording->options->format);
+	int error = base ? kept_recording_open(&recording->output, base, &recording->kept) : -ENOMEM;
+
+	free(base);
+	return error;
+}
+
 /* 0 or a negative errno. */
 static int begin(struct recording *recording)
 {
@@ -324,7 +484,7 @@ static int begin(struct recording *recording)
 	if (!recording->functions)
 		return -ENOMEM;
 	if (!recording->options->format->recording)
-		error = output_file_scratch(&recording->output, &recording->scratch);
+		error = open_kept(recording);
 	if (error)
 		return error;
 	recording->session.start_unix_ns = clock_now_ns(CLOCK_REALTIME);
@@ -332,7 +492,7 @@ static int begin(struct recording *recording)
 	recording->session.clock = recording->options->clock == PROFILE_CPU_TIME ? PROFILE_CPU_TIME
 										  : PROFILE_WALL_TIME;
 	progress_begin(&recording->progress, recording->options->duration_ns);
-	return recording_writer_new(recording->scratch ? recording->scratch : recording->output.stream,
+	return recording_writer_new(recording->kept.stream ? recording->kept.stream : recording->output.stream,
 				    &recording->session, &recording->writer);
 }
 
@@ -345,7 +505,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 	recording->session.command_line = invocation->command_line;
 	error = begin_turns(recording) ? begin(recording) : -ENOMEM;
 	if (error) {
-		message_error_errno(-error, "starting to record");
+		choose_explain_error(-error, "starting to record");
 		return EXIT_NOTHING_DONE;
 	}
 	recording->sampler_options = (struct sampler_options){
@@ -367,6 +527,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.functions = recording->functions,
 		.take = take_sample,
 		.pulse = pulse,
+		.keep = keep_functions,
 		.context = recording,
 	};
 	/* It has served before, to find the first ones. */
@@ -377,21 +538,35 @@ static enum exit_status record(struct recording *recording, const struct invocat
 	error = sample(recording);
 	if (options->name)
 		regfree(&pattern);
-	/* The targets are free. From here on an interrupt ends ljspy at once. */
-	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
+	launched_pass_on(&recording->result);
 	progress_end(&recording->progress);
 	if (error) {
 		message_error_errno(-error, "starting to record");
 		return EXIT_NOTHING_DONE;
 	}
-	return conclude(recording);
+	return recording->refused ? EXIT_NOTHING_DONE : conclude_at_ease(recording);
+}
+
+static bool open_outputs(struct recording *recording, const char *path, enum exit_status *ret_status)
+{
+	const char *stats = recording->options->stats;
+
+	*ret_status = EXIT_NOTHING_DONE;
+	if (!render_open(&recording->output, path, "-o") || (stats && !render_open(&recording->stats, stats, "--stats")))
+		return false;
+	if (!stats || !output_file_is_same(&recording->output, &recording->stats))
+		return true;
+	message_error("-o and --stats are to write the same file, %s.", path);
+	message_note("Name two: -o %s --stats %s", path, "stats.json");
+	*ret_status = EXIT_USAGE;
+	return false;
 }
 
 enum exit_status command_record(const struct invocation *invocation)
 {
 	struct options *options = invocation->options;
 	struct recording *recording = calloc(1, sizeof(*recording));
-	char name[PROCESS_NAME_MAX] = "", *default_path = NULL, *target;
+	char *default_path = NULL, *target;
 	enum exit_status status = EXIT_NOTHING_DONE;
 	const char *path = options->output;
 
@@ -400,24 +575,21 @@ enum exit_status command_record(const struct invocation *invocation)
 		return EXIT_NOTHING_DONE;
 	}
 	recording->options = options;
-	target = describe_target(options, name, &recording->session.pid);
+	target = describe_target(options, recording->name, &recording->session.pid);
 	recording->session.target = target;
 	if (!path)
-		path = default_path = options_default_output(name, recording->session.pid,
+		path = default_path = options_default_output(recording->name, recording->session.pid,
 							     options->format);
-	if (path && render_open(&recording->output, path) &&
-	    (!options->stats || render_open(&recording->stats, options->stats)) &&
-	    (options->launch || (choose_check_all(options) &&
-				 choose_check_layout(options->pids[0], options->layout)))) {
+	if (path && open_outputs(recording, path, &status))
 		status = record(recording, invocation);
-		if (status != EXIT_NOTHING_DONE)
-			await_command(recording);
-	}
 	output_file_abandon(&recording->output);
 	output_file_abandon(&recording->stats);
-	if (recording->scratch)
-		fclose(recording->scratch);
+	kept_recording_close(&recording->kept);
 	recording_writer_free(recording->writer);
+	if (options->launch) {
+		launched_await(&recording->result, options->launch[0]);
+		status = (enum exit_status)launched_exit_status(&recording->result, status);
+	}
 	turns_free(recording->turns);
 	turn_report_free(recording->turn_report);
 	json_decref(recording->others);

@@ -10,11 +10,13 @@
 
 #include "output/recording_reader.h"
 #include "output/sum.h"
+#include "src/kept_recording.h"
 #include "src/message.h"
 #include "src/output_file.h"
 
 struct recording_input {
 	const char *path;
+	char *left;		/* the path, if it is not the one given; see open_what_was_left() */
 	FILE *stream;
 	struct recording_reader *reader;
 	struct filter *filter;
@@ -25,11 +27,10 @@ struct recording_input {
 /* A pipe can be read once only: what comes out of it, in a file. 0 or a negative errno. */
 static int gather(FILE *pipe, FILE **ret_stream)
 {
-	static const struct output_file nowhere = { 0 };
 	char buffer[65536];
 	FILE *stream;
 	size_t length;
-	int error = output_file_scratch(&nowhere, &stream);
+	int error = output_file_scratch(&stream);
 
 	if (error)
 		return error;
@@ -123,13 +124,42 @@ static struct filter *new_filter(const struct recording_input *input, const stru
 	return filter_new(recording_reader_samples(input->reader), functions, &filter);
 }
 
-static int open_input(struct recording_input *input, const struct options *options,
-		      struct functions *functions)
+static int open_reader(struct recording_input *input, const char *path, struct functions *functions)
 {
-	int error = open_stream(input->path, &input->stream);
+	int error = open_stream(path, &input->stream);
 
 	if (!error)
 		error = recording_reader_open(input->stream, functions, &input->reader);
+	if (error && input->stream) {
+		fclose(input->stream);
+		input->stream = NULL;
+	}
+	return error;
+}
+
+/* An output that was to be rendered may have left the recording that it was to be rendered from. */
+static bool open_what_was_left(struct recording_input *input, struct functions *functions)
+{
+	char *path = kept_recording_path(input->path);
+
+	if (!path || open_reader(input, path, functions)) {
+		free(path);
+		return false;
+	}
+	message_warn("%s is no recording, but what was recorded for it is in %s.", input->path, path);
+	input->path = input->left = path;
+	return true;
+}
+
+static int open_input(struct recording_input *input, const struct options *options,
+		      struct functions *functions)
+{
+	int error = open_reader(input, input->path, functions);
+	const int cause = errno;
+
+	if ((error == -ENOENT || error == -EILSEQ) && open_what_was_left(input, functions))
+		error = 0;
+	errno = cause;
 	if (error)
 		return error;
 	input->filter = new_filter(input, options, functions);
@@ -301,6 +331,7 @@ void recordings_close(struct recordings *recordings)
 		recording_reader_close(input->reader);
 		if (input->stream)
 			fclose(input->stream);
+		free(input->left);
 	}
 	free(recordings->inputs);
 }

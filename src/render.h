@@ -10,8 +10,8 @@
 #include "src/options.h"
 #include "src/output_file.h"
 
-/* Open a file to write to; false if the user had to be told that it cannot be. */
-bool render_open(struct output_file *file, const char *path);
+/* Open a file to write to, named by that option; false if the user had to be told that it cannot be. */
+bool render_open(struct output_file *file, const char *path, const char *option);
 
 /*
  * Commit the file, or abandon it if what was to write it has failed with this

@@ -18,7 +18,7 @@ static enum exit_status report(struct options *options, struct functions *functi
 		count++;
 	if (!recordings_open(options->recordings, count, options, functions, &recordings))
 		return EXIT_NOTHING_DONE;
-	if (!render_open(&output, path)) {
+	if (!render_open(&output, path, "-o")) {
 		recordings_close(&recordings);
 		return EXIT_NOTHING_DONE;
 	}

@@ -201,6 +201,7 @@ static void look(struct apart *apart, void *context)
 	if (!apart_results(apart, &told))
 		return;
 	check(&told.result);
+	told.result.interrupted_by = apart_interrupted_by(apart, &told.result.interrupted_by_process);
 	correct(self, apart, &told.result.figures);
 	*self->result = told.result;
 	if (told.pulses == self->pulses || self->told_to_end)

@@ -1,5 +1,6 @@
 """Fixtures common to all end-to-end tests."""
 
+import os
 import shutil
 import subprocess
 
@@ -24,6 +25,18 @@ def pytest_collection_modifyitems(items):
 def packages():
     """LuaJIT and programs with it inside as Debian builds them, unpacked."""
     subprocess.run([ljspy.ROOT / "tests/packages"], check=True, timeout=300)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary(tmp_path_factory):
+    """What ljspy keeps of outputs that could not be written goes with the tests."""
+    before = os.environ.get("TMPDIR")
+    os.environ["TMPDIR"] = str(tmp_path_factory.mktemp("kept"))
+    yield
+    if before is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = before
 
 
 @pytest.fixture

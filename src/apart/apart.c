@@ -50,6 +50,12 @@ void apart_conclude(struct apart *apart)
 	apart->shared->end_wanted = true;
 }
 
+int apart_interrupted_by(const struct apart *apart, bool *ret_by_process)
+{
+	*ret_by_process = apart->interrupted_by_process;
+	return apart->interrupted_by;
+}
+
 uint64_t apart_away_ns(const struct apart *apart)
 {
 	return apart->shared->away_ns;

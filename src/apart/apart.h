@@ -44,7 +44,7 @@ struct apart_options {
 
 	void *context;		/* the engine has a copy of what was there at its beginning */
 	size_t results_size;
-	bool can_be_concluded;	/* by SIGINT, SIGTERM or SIGHUP, which else end ljspy at once */
+	bool can_be_concluded;	/* by SIGINT, SIGTERM, SIGHUP or SIGQUIT, which else end ljspy at once */
 	bool keeps_standard_files;	/* in the engine, until apart_close_standard_files() */
 	int standard_output, standard_error;	/* the engine's, if they are not 0 */
 };
@@ -59,7 +59,7 @@ enum apart_end {
  * negative errno, when there was no engine.
  *
  * SIGINT, SIGTERM, SIGHUP, SIGCHLD and SIGRTMIN must be blocked in every thread of
- * ljspy's. The first of the former three has the work concluded; another SIGINT
+ * ljspy's, and SIGQUIT if it is to be as the former three: the first of these has the work concluded; another SIGINT
  * ends ljspy.
  */
 int apart_run(const struct apart_options *options, enum apart_end *ret_end);
@@ -71,6 +71,9 @@ void apart_conclude(struct apart *apart);
 
 /* The last whole version of the results; false if there is none. For all that is in it the engine's word is all there is. */
 bool apart_results(const struct apart *apart, void *ret_results);
+
+/* The first signal that was to end it, 0 if none was; and whether a process sent it to ljspy alone, not the terminal to all. */
+int apart_interrupted_by(const struct apart *apart, bool *ret_by_process);
 
 /* So far: for how long the engine stayed away, and the CPU time of all of ljspy but the engine's own results. */
 uint64_t apart_away_ns(const struct apart *apart);

@@ -35,6 +35,8 @@ struct apart {
 	atomic_bool engine_is_gone;
 	_Atomic uint64_t looked_at;	/* the version of the results that was looked at last */
 	_Atomic uint64_t interrupted_ns;	/* when the first signal to conclude came; 0: none has */
+	_Atomic int interrupted_by;	/* that signal */
+	atomic_bool interrupted_by_process;
 	uint64_t begin_cpu_ns;		/* of the front's process */
 
 	/* The engine's. */

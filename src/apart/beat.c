@@ -19,6 +19,7 @@ static void fill_signals(sigset_t *ret_signals)
 	sigaddset(ret_signals, SIGINT);
 	sigaddset(ret_signals, SIGTERM);
 	sigaddset(ret_signals, SIGHUP);
+	sigaddset(ret_signals, SIGQUIT);
 	sigaddset(ret_signals, SIGRTMIN);	/* something is new */
 }
 
@@ -38,14 +39,17 @@ static void note_signal(struct apart *apart, const siginfo_t *info)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), first = 0;
 
-	if (info->si_signo != SIGINT && info->si_signo != SIGTERM && info->si_signo != SIGHUP)
+	if (info->si_signo == SIGRTMIN || info->si_signo == SIGCHLD)
 		return;
 	if (!apart->options->can_be_concluded)
 		die_of(info->si_signo);
-	if (atomic_compare_exchange_strong(&apart->interrupted_ns, &first, now))
+	if (atomic_compare_exchange_strong(&apart->interrupted_ns, &first, now)) {
+		apart->interrupted_by_process = info->si_code <= 0;	/* and not by the terminal */
+		apart->interrupted_by = info->si_signo;
 		apart->shared->end_wanted = true;
-	else if (info->si_signo == SIGINT && info->si_code != SI_TKILL && now - first >= ANOTHER_NS)
+	} else if (info->si_signo == SIGINT && info->si_code != SI_TKILL && now - first >= ANOTHER_NS) {
 		die_of(info->si_signo);
+	}
 }
 
 void beat_await(struct apart *apart)

@@ -47,7 +47,8 @@ _Noreturn static void run_command(char *const command[], const sigset_t *mask, p
 		_exit(EXIT_NOT_RUN);
 	if (group)
 		setpgid(0, group);	/* the terminal's signals are for it, too */
-	signal(SIGPIPE, SIG_DFL);	/* which ljspy ignores for itself */
+	signal(SIGPIPE, SIG_DFL);	/* these, ljspy ignores for itself */
+	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(command[0], command);
 	cause = errno;

@@ -56,7 +56,8 @@ def test_closed_pipe(busy, output_format):
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as recorder:
         ljspy.wait_traced(busy.pid)
         recorder.stdout.close()
-        time.sleep(1)
+        before = ljspy.cpu_ns(busy.pid)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(busy.pid) > before + 2e8, seconds=30)
         recorder.send_signal(signal.SIGINT)
         errors = recorder.stderr.read().decode()
     assert recorder.returncode == ljspy.WITH_ERRORS

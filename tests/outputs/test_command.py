@@ -1,0 +1,145 @@
+"""A command that ljspy starts is, to whoever started ljspy, as it is without it."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+LUAJIT = ljspy.luajit("luajit")
+WORK = "local finish = os.clock() + 0.4 while os.clock() < finish do end"
+
+
+def run(tmp_path, *command, options=(), **others):
+    return ljspy.run("record", "-o", tmp_path / "x.svg", "--stats", tmp_path / "s.json", *options, "--", *command, **others)
+
+
+def command_of(tmp_path):
+    return json.loads((tmp_path / "s.json").read_text())["command"]
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 3, 64, 255])
+def test_exit_status(tmp_path, status):
+    result = run(tmp_path, LUAJIT, "-e", f"{WORK} os.exit({status})")
+    assert result.returncode == status, result.stderr
+    assert "Wrote" in result.stderr
+    assert command_of(tmp_path) == {"exit_status": status, "signal": None}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV], ids=lambda s: s.name)
+def test_death_by_signal(tmp_path, number):
+    kill = f"require('ffi').cdef('int kill(int, int); int getpid(void);') local C = require('ffi').C C.kill(C.getpid(), {number.value})"
+    result = run(tmp_path, LUAJIT, "-e", f"{WORK} {kill} while true do end")
+    assert result.returncode == 128 + number
+    assert command_of(tmp_path) == {"exit_status": None, "signal": number.value}
+
+
+def test_command_that_outlives_the_recording(tmp_path):
+    result = run(tmp_path, LUAJIT, "-e", f"{WORK} {WORK.replace('0.4', '0.8')} os.exit(7)", options=["-d", "300ms"])
+    assert result.returncode == 7
+    assert "goes on until it ends" in result.stderr
+    assert command_of(tmp_path) == {"exit_status": None, "signal": None}
+
+
+def test_command_that_is_no_luajit_is_waited_for(tmp_path):
+    """And its failure is told rather than that there is no profile."""
+    begin = time.monotonic()
+    assert run(tmp_path, "sh", "-c", "sleep 1; exit 5", options=["-d", "200ms"]).returncode == 5
+    assert time.monotonic() - begin > 1
+    result = run(tmp_path, "sleep", "0.5")
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert "sleep did not run LuaJIT." in result.stderr
+
+
+def test_ljspys_own_failure_is_told_where_the_command_has_none():
+    arguments = ["record", "-f", "svg", "-o", "/dev/full"]
+    assert ljspy.run(*arguments, "--", LUAJIT, "-e", WORK).returncode == ljspy.WITH_ERRORS
+    assert ljspy.run(*arguments, "--", LUAJIT, "-e", f"{WORK} os.exit(9)").returncode == 9
+
+
+@pytest.mark.parametrize("command", ["true", LUAJIT], ids=["another program", "LuaJIT"])
+def test_command_that_is_over_too_soon(tmp_path, command):
+    """That is not the same as one that runs no LuaJIT."""
+    output = tmp_path / "x.svg"
+    output.write_text("before")
+    result = run(tmp_path, command, *(["-e", "x = 1"] if command == LUAJIT else []))
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert "ended after" in result.stderr and "did not run" not in result.stderr
+    assert "run for" in result.stderr.splitlines()[1]
+    assert output.read_text() == "before"
+    assert sorted(os.listdir(tmp_path)) == ["s.json", "x.svg"]
+
+
+def test_idle_target_is_no_success(tmp_path):
+    source = "io.write('ready\\n') io.flush() io.read()"
+    with ljspy.Target([LUAJIT, "-e", source]).wait_ready() as target:
+        result = ljspy.run("record", "-d", "500ms", "-o", tmp_path / "x.svg", "-p", target.pid)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert "There is no sample" in result.stderr and "--off-cpu" in result.stderr
+    assert os.listdir(tmp_path) == []
+
+
+# Tells which signals it has got a while after the first, and how that ends it.
+COUNTS = """
+    local ffi = require("ffi")
+    ffi.cdef[[
+        int sigprocmask(int, const uint64_t *, uint64_t *);
+        int sigtimedwait(const uint64_t *, void *, const int64_t *);
+    ]]
+    local signals, now, got = ffi.new("uint64_t[16]", 2 ^ 0 + 2 ^ 1 + 2 ^ 2 + 2 ^ 14), ffi.new("int64_t[2]"), {}
+    ffi.C.sigprocmask(0, signals, nil)
+    io.write("ready\\n") io.flush()
+    local finish, late = nil, os.clock() + 20
+    repeat
+        for i = 1, 1e5 do end
+        local number = ffi.C.sigtimedwait(signals, nil, now)
+        if number > 0 then
+            got[#got + 1] = number
+            finish = finish or os.clock() + 0.3
+        end
+    until os.clock() > (finish or late)
+    io.write(table.concat(got, " "), "\\n") io.flush()
+    os.exit(40)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda s: s.name)
+def test_signal_reaches_the_command_once(tmp_path, number):
+    """The recording is written, and the command's own way to end is awaited."""
+    arguments = [ljspy.LJSPY, "record", "-o", tmp_path / "x.svg", "--", LUAJIT, "-e", COUNTS]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        recorder.send_signal(number)
+        assert recorder.stdout.read() == f"{number.value}\n"
+        errors = recorder.stderr.read()
+    assert recorder.returncode == 40, errors
+    assert os.listdir(tmp_path) == ["x.svg"]
+
+
+def test_signal_while_the_command_is_awaited(tmp_path):
+    arguments = [ljspy.LJSPY, "record", "-d", "300ms", "-o", tmp_path / "x.svg", "--", LUAJIT, "-e", COUNTS]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stdout.readline() == "ready\n"
+        for line in recorder.stderr:
+            if "goes on" in line:
+                break
+        recorder.send_signal(signal.SIGTERM)
+        assert recorder.stdout.read() == f"{signal.SIGTERM.value}\n"
+    assert recorder.returncode == 40
+
+
+def test_hang_up_does_not_end_what_nohup_has_started(tmp_path):
+    with ljspy.busy() as target:
+        arguments = ["nohup", ljspy.LJSPY, "record", "-d", "1500ms", "-o", tmp_path / "x.svg", "--stats", tmp_path / "s.json", "-p", str(target.pid)]
+        with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recorder:
+            ljspy.wait_traced(target.pid)
+            recorder.send_signal(signal.SIGHUP)
+        assert recorder.returncode == ljspy.OK
+    assert json.loads((tmp_path / "s.json").read_text())["duration_ms"] > 1400

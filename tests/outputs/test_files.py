@@ -1,0 +1,278 @@
+"""What is recorded is not lost, and nothing is left that is not told of."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+import ljspy
+import stacks
+
+pytestmark = pytest.mark.usefixtures("built")
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount, and be someone else")
+
+UNFINISHED = ".unfinished.ljspy"
+
+
+@pytest.fixture(scope="module")
+def busy():
+    with ljspy.busy(limit=300) as target:
+        yield target
+
+
+@pytest.fixture
+def small():
+    """Shell commands and a directory: these mount a file system of SIZE there."""
+    with tempfile.TemporaryDirectory() as directory:
+        yield lambda size, then="true": (f"mount -t tmpfs -o mode=0755,{size} none {directory} && cd {directory} && {then}", pathlib.Path(directory))
+
+
+def lines(result):
+    return [line for line in result.stderr.splitlines() if line.startswith("ljspy: ")]
+
+
+def recovery(result):
+    """The file that is told of, and the command that makes the output of it."""
+    [told] = [line for line in lines(result) if "What was recorded is in" in line]
+    path, command = told.split("What was recorded is in ")[1].split(": ", 1)
+    return pathlib.Path(path), command.split()
+
+
+# -- A full disk --
+
+
+@as_root
+def test_disk_that_is_too_small_for_the_output(busy, small, tmp_path):
+    """The recording fits beside it, and can be rendered elsewhere."""
+    setup, directory = small("size=40k")
+    script = f"'{ljspy.LJSPY}' record -d 2s -r 997 -o x.svg -p {busy.pid}; status=$?; ls -A; cp x.svg{UNFINISHED} '{tmp_path}'; exit $status"
+    through = ljspy.in_namespaces("-m", setup=setup, argv=["sh", "-c", script])
+    result = subprocess.run(through, capture_output=True, text=True, timeout=60, check=False)
+    assert result.returncode == ljspy.WITH_ERRORS, result.stderr
+    assert result.stdout.split() == ["x.svg" + UNFINISHED]
+    assert "x.svg: No space left on device" in result.stderr
+    path, command = recovery(result)
+    assert str(path) == "x.svg" + UNFINISHED
+    assert command == ["ljspy", "report", str(path), "-o", "x.svg"]
+    assert not any(directory.iterdir())
+    rendered = ljspy.run(*command[1:], cwd=tmp_path)
+    assert rendered.returncode == ljspy.OK, rendered.stderr
+    assert "heavy" in (tmp_path / "x.svg").read_text()
+
+
+@as_root
+def test_disk_that_is_too_small_for_the_recording(busy, small, tmp_path):
+    """It goes on where temporary files are kept, and no sample is missing."""
+    setup, _ = small("size=8k")
+    arguments = ["record", "-d", "2500ms", "-r", "1997", "--lines", "-o", "x.svg", "--stats", tmp_path / "s.json", "-p", busy.pid]
+    through = ljspy.in_namespaces("-m", setup=setup, argv=["env", f"TMPDIR={tmp_path}"])
+    result = ljspy.run(*arguments, through=through)
+    assert result.returncode == ljspy.WITH_ERRORS, result.stderr
+    assert "ended early" not in result.stderr
+    path, command = recovery(result)
+    assert path == tmp_path / ("x.svg" + UNFINISHED)
+    assert command == ["ljspy", "report", str(path), "--lines", "-o", "x.svg"]
+    report = ljspy.run("report", path, "-f", "json", "-o", "-")
+    assert report.returncode == ljspy.OK, report.stderr
+    samples = int(result.stderr.split("samples  ")[1].split()[0])
+    text = ljspy.run("report", path).stdout
+    assert f"{samples} samples" in text
+
+
+def test_file_that_may_not_grow(busy, tmp_path):
+    """SIGXFSZ ends nobody."""
+    result = ljspy.run("record", "-d", "1500ms", "-o", tmp_path / "x.svg", "-p", busy.pid, through=("prlimit", "--fsize=8192"))
+    assert result.returncode == ljspy.WITH_ERRORS, result.stderr
+    assert "x.svg: File too large" in result.stderr
+    path, command = recovery(result)
+    assert os.listdir(tmp_path) == [path.name]
+    assert ljspy.run(*command[1:]).returncode == ljspy.OK
+    assert "heavy" in (tmp_path / "x.svg").read_text()
+
+
+def test_reader_that_goes_away(busy, tmp_path):
+    """What the standard output was to get is in a file as well."""
+    arguments = [ljspy.LJSPY, "record", "-d", "1500ms", "-f", "folded", "-o", "-", "-p", str(busy.pid)]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as recorder:
+        recorder.stdout.close()
+        errors = recorder.stderr.read().decode()
+    assert recorder.returncode == ljspy.WITH_ERRORS
+    [left] = tmp_path.iterdir()
+    assert f"Until the output is written, what it is made of is in {left}." in errors
+    path, command = recovery(subprocess.CompletedProcess([], 1, stderr=errors))
+    assert path == left and command[2:] == [str(left), "-f", "folded"]
+    report = ljspy.run(*command[1:])
+    assert report.returncode == ljspy.OK
+    assert ljspy.weight_of(stacks.parse_folded(report.stdout), ljspy.has_frame("heavy"))
+
+
+# -- Signals --
+
+
+def start(path, pid, *options):
+    arguments = [ljspy.LJSPY, "record", "-o", path, "-p", str(pid), *options]
+    return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def end(recorder, signal_number):
+    recorder.send_signal(signal_number)
+    errors = recorder.stderr.read().decode()
+    recorder.stderr.close()
+    return recorder.wait(30), errors
+
+
+@contextlib.contextmanager
+def recorders_of(count):
+    """Targets that only one can trace."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(ljspy.busy(limit=120)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda s: s.name)
+def test_signal_ends_a_recording_which_is_written(busy, tmp_path, number):
+    recorder = start(tmp_path / "x.svg", busy.pid)
+    assert ljspy.wait_until((tmp_path / f"x.svg{UNFINISHED}").exists)
+    status, errors = end(recorder, number)
+    assert status == ljspy.OK, errors
+    assert os.listdir(tmp_path) == ["x.svg"]
+
+
+@pytest.mark.parametrize("refused", [False, True], ids=["nameless files", "none"])
+def test_what_a_kill_leaves_is_found_and_then_replaced(busy, tmp_path, refused):
+    """With file systems that know files without names, and others."""
+    output, left = tmp_path / "x.svg", tmp_path / f"x.svg{UNFINISHED}"
+    through = [ljspy.helper("refused"), "tmpfile", "95"] if refused else []
+    arguments = [*map(str, through), ljspy.LJSPY, "record", "-o", output, "-p", str(busy.pid)]
+    with subprocess.Popen(arguments, stderr=subprocess.DEVNULL) as recorder:
+        assert ljspy.wait_until(left.exists)
+        recorder.kill()
+    assert left.stat().st_size
+    report = ljspy.run("report", output, "-f", "folded")
+    assert report.returncode == ljspy.OK, report.stderr
+    assert f"what was recorded for it is in {left}" in report.stderr
+    assert stacks.parse_folded(report.stdout)
+    result = ljspy.run("record", "-d", "1500ms", "-o", output, "-p", busy.pid, through=through)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert f"{left}, which a recording that was not finished had left, has been replaced." in result.stderr
+    assert os.listdir(tmp_path) == ["x.svg"]
+
+
+def test_two_at_once_do_not_share(tmp_path):
+    """The one that ends last has the name."""
+    with recorders_of(2) as targets:
+        first = start(tmp_path / "x.svg", targets[0].pid)
+        assert ljspy.wait_until((tmp_path / f"x.svg{UNFINISHED}").exists)
+        second = start(tmp_path / "x.svg", targets[1].pid)
+        assert ljspy.wait_until((tmp_path / "x.svg.unfinished-2.ljspy").exists)
+        assert end(second, signal.SIGINT)[0] == ljspy.OK
+        written = (tmp_path / "x.svg").read_bytes()
+        assert end(first, signal.SIGINT)[0] == ljspy.OK
+    assert os.listdir(tmp_path) == ["x.svg"]
+    assert (tmp_path / "x.svg").read_bytes() != written
+
+
+def test_interrupt_while_rendering_tells_what_is_left(busy, tmp_path):
+    """A reader that does not read keeps it from being over."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    arguments = [ljspy.LJSPY, "record", "-r", "4999", "-f", "json", "-o", "-", "-p", str(busy.pid)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as recorder:
+        assert ljspy.wait_until(lambda: any(tmp_path.iterdir()))
+        time.sleep(0.5)
+        recorder.send_signal(signal.SIGINT)
+        assert ljspy.wait_until(lambda: ljspy.status_field(busy.pid, "TracerPid") == "0")
+        time.sleep(0.5)
+        recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(20) == -signal.SIGINT
+        errors = recorder.stderr.read().decode()
+    path, command = recovery(subprocess.CompletedProcess([], 1, stderr=errors))
+    assert [path] == list(tmp_path.iterdir())
+    assert ljspy.run(*command[1:], "-o", tmp_path / "x.json").returncode == ljspy.OK
+
+
+# -- Rights --
+
+
+@as_root
+@pytest.mark.parametrize("output_format", ["svg", "ljspy"])
+@pytest.mark.parametrize("there", [False, True], ids=["new", "replaced"])
+def test_files_are_written_with_the_rights_of_who_started_ljspy(small, output_format, there):
+    """The target's user, which root without CAP_SYS_PTRACE takes on, may not write there."""
+    name = f"x.{output_format}"
+    setup, _ = small("size=10m", f"echo before > {name}" if there else "true")
+    with ljspy.busy(user=ljspy.NOBODY) as target:
+        through = [*ljspy.in_namespaces("-m", setup=setup, argv=["sh", "-c", '"$@"; status=$?; ls -A; wc -c < ' + name + "; exit $status", "sh"]), *ljspy.WITHOUT_CAPABILITY]
+        result = ljspy.run("record", "-d", "1500ms", "-o", name, "--stats", "s.json", "-p", target.pid, through=through)
+    assert result.returncode == ljspy.OK, result.stderr
+    *names, size = result.stdout.split()
+    assert names == ["s.json", name]
+    assert int(size) > 500
+
+
+def refused(result, status, *words):
+    """At once, in a line that tells the cause and one that tells the remedy."""
+    assert result.returncode == status, result.stderr
+    assert len(lines(result)) == len(result.stderr.splitlines()) == 2, result.stderr
+    for word in words:
+        assert word in result.stderr, result.stderr
+
+
+def try_to_record(*arguments, **options):
+    """Of a command that would make itself noticed."""
+    command = [ljspy.luajit("luajit"), "-e", "io.open('started', 'w'):close()"]
+    return ljspy.run("record", *arguments, "--", *command, **options)
+
+
+@pytest.mark.parametrize("option", ["-o", "--stats"])
+@pytest.mark.parametrize(
+    "path, status, words",
+    [
+        ("", ljspy.USAGE, ["is given no name of a file", "Name one"]),
+        ("missing/x.svg", ljspy.NOTHING_PROFILED, ["missing/x.svg cannot be written: there is no directory missing", "Make it, or name a file elsewhere with"]),
+        ("missing.svg/", ljspy.NOTHING_PROFILED, ["is a directory"]),
+        ("directory.svg", ljspy.NOTHING_PROFILED, ["directory.svg is a directory", "directory.svg/NAME"]),
+        ("file/x.svg", ljspy.NOTHING_PROFILED, ["there is no directory file"]),
+    ],
+    ids=["empty", "nowhere", "slash", "directory", "below a file"],
+)
+def test_output_that_cannot_be_is_refused_at_the_start(tmp_path, option, path, status, words):
+    (tmp_path / "directory.svg").mkdir()
+    (tmp_path / "file").write_text("")
+    before = sorted(os.listdir(tmp_path))
+    others = [] if option == "-o" else ["-o", "y.svg"]
+    result = try_to_record("-f", "svg", option, path, *others, cwd=tmp_path)
+    refused(result, status, option if status == ljspy.USAGE else path, *words)
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.parametrize("stats, output", [("x.svg", "x.svg"), ("./x.svg", "x.svg"), ("../{}/x.svg", "x.svg"), ("-", "-"), ("/dev/stdout", "-")])
+def test_output_and_figures_are_two_files(tmp_path, stats, output):
+    result = try_to_record("-f", "svg", "-o", output, "--stats", stats.format(tmp_path.name), cwd=tmp_path)
+    refused(result, ljspy.USAGE, "-o and --stats", output, "Name two")
+    assert os.listdir(tmp_path) == []
+
+
+@as_root
+@pytest.mark.parametrize("option", [[], ["-o", "x.svg"]], ids=["by default", "named"])
+def test_current_directory_that_may_not_be_written_to(tmp_path, option):
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        result = try_to_record(*option, cwd=directory, user=ljspy.NOBODY)
+        refused(result, ljspy.NOTHING_PROFILED, f"the current directory {directory} may not be written to", "Name a file elsewhere, such as -o /tmp/")
+
+
+@as_root
+def test_file_that_may_not_be_written_to():
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o777)
+        path = pathlib.Path(directory) / "x.svg"
+        path.write_text("")
+        path.chmod(0o644)
+        result = try_to_record("-o", path, cwd=directory, user=ljspy.NOBODY)
+        refused(result, ljspy.NOTHING_PROFILED, f"{path} cannot be written: Permission denied", "Name another file")
