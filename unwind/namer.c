@@ -114,8 +114,9 @@ static void forget_libraries(struct namer *namer)
 {
 	struct library *library, *next;
 
-	HASH_ITER(hh, namer->libraries, library, next)
+	HASH_ITER(hh, namer->libraries, library, next) {
 		free_library(namer, library);
+	}
 }
 
 void namer_reset(struct namer *namer)

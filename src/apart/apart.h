@@ -59,8 +59,8 @@ enum apart_end {
  * negative errno, when there was no engine.
  *
  * SIGINT, SIGTERM, SIGHUP, SIGCHLD and SIGRTMIN must be blocked in every thread of
- * ljspy's, and SIGQUIT if it is to be as the former three: the first of these has the work concluded; another SIGINT
- * ends ljspy.
+ * ljspy's, and SIGQUIT if it is to be as the former three: the first of these has
+ * the work concluded; another SIGINT ends ljspy.
  */
 int apart_run(const struct apart_options *options, enum apart_end *ret_end);
 
