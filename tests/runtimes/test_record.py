@@ -79,10 +79,12 @@ def test_weights_are_the_cpu_time(runtime, jit, tmp_path):
 
 
 def test_idle_target_gives_no_samples(runtime, tmp_path):
+    picture = tmp_path / "idle.svg"
     with ljspy.program(runtime, "idle") as target:
-        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1)
-    assert not recording.samples
-    assert recording.stats["samples"] == 0
+        result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-o", picture)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert "There is no sample" in result.stderr
+    assert not picture.exists()
 
 
 def test_wall_clock_does_not_wake_a_sleeper(runtime, tmp_path):
