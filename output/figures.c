@@ -70,6 +70,7 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->missed_ticks += figures->missed_ticks;
 	sum->dropped += figures->dropped;
 	sum->away_ns += figures->away_ns;
+	sum->undisturbed += figures->undisturbed;
 	histogram_merge(&sum->pause_ns, &figures->pause_ns);
 	sum->duration_ns += figures->duration_ns;
 	sum->self_cpu_ns += figures->self_cpu_ns;
@@ -128,6 +129,9 @@ static void print_frames(FILE *out, const struct figures *figures)
 void figures_print(FILE *out, const struct figures *figures)
 {
 	print_samples(out, figures);
+	if (figures->undisturbed > 0)
+		fprintf(out, "calls    %" PRIu64 " samples without a stop, which might have changed a system call\n",
+			figures->undisturbed);
 	if (figures->pause_ns.count > 0) {
 		fprintf(out, "pause   ");
 		for (int i = 0; i < PERCENTILE_COUNT; i++)
@@ -214,6 +218,7 @@ json_t *figures_json(const struct figures *figures)
 	set(&object, "missed_ticks", count_json(figures->missed_ticks));
 	set(&object, "dropped", count_json(figures->dropped));
 	set(&object, "away_ms", time_json(figures->away_ns, 1e6));
+	set(&object, "undisturbed", count_json(figures->undisturbed));
 	set(&object, "pause_us", pause_json(&figures->pause_ns));
 	set(&object, "duration_ms", time_json(figures->duration_ns, 1e6));
 	set(&object, "self_cpu_ms", time_json(figures->self_cpu_ns, 1e6));

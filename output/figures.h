@@ -23,6 +23,7 @@ struct figures {
 	uint64_t missed_ticks;		/* times at which a sample was due and none was taken */
 	uint64_t dropped;		/* samples that were taken, but not in time for whoever records them */
 	uint64_t away_ns;		/* in which nobody was looked at, as ljspy itself was stopped */
+	uint64_t undisturbed;		/* samples without a stop, as one might have changed a call of the thread's */
 	struct histogram pause_ns;	/* how long a thread was held, for a sample or for a signal to be delivered */
 	uint64_t duration_ns;		/* of the recording */
 	uint64_t self_cpu_ns;		/* CPU time of ljspy itself */
@@ -61,7 +62,7 @@ void figures_print(FILE *out, const struct figures *figures);
 
 /*
  * As JSON, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
- * pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
+ * undisturbed, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
  * rate_hz {asked, reached}, frames {exact, nearest, function}. The caller
  * owns the reference; NULL when memory is short.
  */

@@ -56,7 +56,8 @@
  * later one replaces an earlier one of that name, and unknown names are to be
  * passed over. They are target, command_line, layout, pid, clock ("cpu" or
  * "wall"), start_unix_ns and start_ns as in struct session, and at the end
- * duration_ns, missed_ticks, dropped, away_ns, self_cpu_ns, target_cpu_ns and rate_asked_uhz
+ * duration_ns, missed_ticks, dropped, away_ns, undisturbed, self_cpu_ns,
+ * target_cpu_ns and rate_asked_uhz
  * (millionths of a Hertz) as in struct figures. All other figures follow from
  * the samples. Pauses are the histogram of how long threads were held: the
  * longest, then pairs of how many empty buckets to skip and what is in the

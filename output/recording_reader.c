@@ -541,6 +541,7 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 		{ "start_unix_ns", &session->start_unix_ns }, { "start_ns", &session->start_ns },
 		{ "duration_ns", &figures->duration_ns }, { "missed_ticks", &figures->missed_ticks },
 		{ "dropped", &figures->dropped }, { "away_ns", &figures->away_ns },
+		{ "undisturbed", &figures->undisturbed },
 		{ "self_cpu_ns", &figures->self_cpu_ns }, { "target_cpu_ns", &figures->target_cpu_ns },
 	};
 

@@ -644,6 +644,8 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 	if (!error)
 		error = put_number(writer, "away_ns", figures->away_ns);
 	if (!error)
+		error = put_number(writer, "undisturbed", figures->undisturbed);
+	if (!error)
 		error = put_number(writer, "self_cpu_ns", figures->self_cpu_ns);
 	if (!error)
 		error = put_number(writer, "target_cpu_ns", figures->target_cpu_ns);

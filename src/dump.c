@@ -20,6 +20,7 @@
 #include "src/target/hold.h"
 #include "src/target/known_files.h"
 #include "src/target/lua_process.h"
+#include "src/target/may_stop.h"
 #include "src/target/process.h"
 #include "src/target/threads.h"
 #include "src/target/tracer.h"
@@ -33,6 +34,8 @@ enum {
 	 * which its stack cannot be told, such as one half-way through a call.
 	 */
 	TRIES = 10,
+	/* It must have run once more, on a CPU that it shares with others, before it may be stopped. */
+	WAITS = 100,
 	BETWEEN_TRIES_NS = 1000 * 1000,
 };
 
@@ -94,6 +97,7 @@ static bool dump_running(struct dump *dump, struct thread *thread, bool only_who
 	tracer_resume(dump->tracer, thread->tracee);
 	if (error)
 		return false;
+	thread_note_stop(thread, &registers);
 	if (thread->tracee->state == TRACEE_JOB_STOPPED)
 		return add_thread(dump, thread, "stopped", false);
 	return add_thread(dump, thread, "running", only_whole);
@@ -111,21 +115,47 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 			  state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep", false);
 }
 
-/* A sleeping thread must not be held; one that SIGSTOP has stopped does not notice. */
-static bool may_be_held(struct dump *dump, struct thread *thread)
+static bool try_to_dump(struct dump *dump, struct thread *thread, bool only_whole, bool *ret_may_not)
 {
+	*ret_may_not = false;
 	tracer_poll(dump->tracer);
-	return thread->tracee->state == TRACEE_JOB_STOPPED ||
-	       thread_is_running(dump->threads, thread);
+	/* One that SIGSTOP has stopped does not notice. */
+	if (thread->tracee->state == TRACEE_JOB_STOPPED)
+		return dump_running(dump, thread, only_whole);
+	switch (thread_may_stop(dump->threads, thread, tracer_turn(dump->tracer))) {
+	case MAY_STOP:
+	case MAY_STOP_WAITING:
+		return dump_running(dump, thread, only_whole);
+	case MAY_NOT_SLEEPS:
+		return dump_sleeping(dump, thread);
+	case MAY_NOT_WAITS:
+	case MAY_NOT_CALLS:
+		break;
+	}
+	*ret_may_not = true;
+	return false;
+}
+
+static void rest(struct dump *dump)
+{
+	const struct timespec time = { .tv_nsec = BETWEEN_TRIES_NS };
+	sigset_t none;
+
+	sigemptyset(&none);
+	own_turn_wait(tracer_turn(dump->tracer), &none, NULL, &time);
 }
 
 static void dump_one_thread(struct dump *dump, struct thread *thread)
 {
-	for (unsigned i = 1; i <= TRIES; i++) {
-		if (may_be_held(dump, thread) ? dump_running(dump, thread, i < TRIES)
-					      : dump_sleeping(dump, thread))
+	unsigned int tries = 0, waits = 0;
+	bool may_not;
+
+	while (tries < TRIES && waits < WAITS) {
+		if (try_to_dump(dump, thread, tries + 1 < TRIES, &may_not))
 			return;
-		nanosleep(&(struct timespec){ .tv_nsec = BETWEEN_TRIES_NS }, NULL);
+		waits += may_not;
+		tries += !may_not;
+		rest(dump);
 	}
 	note_lost(dump, thread->tid);
 	if (dump_lost_thread(&(struct dump_thread){ .tid = thread->tid, .name = thread->name,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "src/target/interrupted_call.h"
+#include "src/target/may_stop.h"
 
 enum {
 	STOP_TIMEOUT_NS = 2 * 1000 * 1000,
@@ -290,21 +291,20 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	else if (!error)
 		unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
 	put_off_look(target, thread, record, runs);
+	if (!error)
+		thread_note_stop(thread, &registers);
 }
 
 /*
  * A thread that sleeps tells where its native stack is, by which its Lua is
  * known when it runs. Where it is the only one, there is nothing to tell apart.
  */
-static void learn_stack(struct target *target, struct thread *thread, struct thread_record *record)
+static void learn_stack(struct target *target, const struct thread *thread, struct thread_record *record)
 {
-	enum thread_state state;
-	struct thread_call call;
-
-	if (thread->tid == target->pid)
+	if (thread->tid == target->pid && !record->stack_address)
 		record->stack_address = lua_process_first_stack(target->process);
-	else if (thread_look(target->threads, thread, &state, &call) == 0 && call.known)
-		record->stack_address = call.rsp;
+	else if (thread->tid != target->pid && thread->calls.seen.known)
+		record->stack_address = thread->calls.seen.rsp;
 }
 
 /* Look at a thread that runs on. */
@@ -314,7 +314,7 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 	bool is_only = threads_count(target->threads) == 1;
 	enum lost_reason lost = LOST_COUNT;
 
-	if (!is_only && !record->stack_address)
+	if (!is_only)
 		learn_stack(target, thread, record);
 	if (!is_only && !record->stack_address) {
 		lost = LOST_NOT_STOPPED;
@@ -334,13 +334,24 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 	unwind_and_deliver(sampler, target, thread, record, lost);
 }
 
+/* A thread that a stop might harm. */
+static void sample_undisturbed(struct sampler *sampler, struct target *target, struct thread *thread,
+			       struct thread_record *record)
+{
+	if (thread->tracee->state != TRACEE_RUNNING)
+		return;
+	sampler->result->figures.undisturbed++;
+	target_note_turn(sampler, target, thread, record);
+	sample_running(sampler, target, thread, record);
+}
+
 /*
  * A thread that does not stop at once waits for a CPU, be it that others have
  * them all or that its container has used up its share. It stops when it gets
  * one; that is where it was, so the sample is taken then (target_take_late()).
  */
-static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
-			  struct thread_record *record)
+static void sample_stopped(struct sampler *sampler, struct target *target, struct thread *thread,
+			   struct thread_record *record)
 {
 	int error;
 
@@ -351,6 +362,28 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 		take_held(sampler, target, thread, record);
 	else if (error == -ETIMEDOUT)
 		thread->tracee->hold_late = true;
+}
+
+static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
+			  struct thread_record *record)
+{
+	switch (thread_may_stop_now(thread, record->presence)) {
+	case MAY_STOP:
+	case MAY_STOP_WAITING:
+		sample_stopped(sampler, target, thread, record);
+		break;
+	case MAY_NOT_CALLS:
+		sample_undisturbed(sampler, target, thread, record);
+		break;
+	case MAY_NOT_WAITS:
+		if (sampler->last_chance)
+			sample_undisturbed(sampler, target, thread, record);
+		else
+			sampler->result->figures.missed_ticks++;
+		break;
+	case MAY_NOT_SLEEPS:
+		break;
+	}
 }
 
 void target_take_late(struct sampler *sampler, struct target *target)
@@ -374,11 +407,15 @@ void target_take_late(struct sampler *sampler, struct target *target)
 static enum presence look_at(struct sampler *sampler, struct target *target, struct thread *thread,
 			     struct thread_record *record)
 {
+	enum presence presence;
+
 	if (!target_measure(target, thread, record) || (target->is_late && !sampler->closing))
 		return PRESENCE_OFF_CPU;
 	record->look_waited_ns = thread->waited_ns;
 	record->look_runs = thread->runs;
-	return on_cpu_look(target->threads, thread, tracer_turn(sampler->tracer));
+	presence = on_cpu_look(target->threads, thread, tracer_turn(sampler->tracer));
+	thread_note_place(thread);
+	return presence;
 }
 
 /*
@@ -433,6 +470,19 @@ static void find_running(struct sampler *sampler, struct target *target)
 	}
 }
 
+/* Those that sleep tell what they sleep in. */
+static void watch_sleeps(struct target *target)
+{
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+
+		HASH_FIND_INT(target->records, &thread->tid, record);
+		if (record && record->presence == PRESENCE_OFF_CPU && thread->tracee->state == TRACEE_RUNNING)
+			thread_watch_sleep(target->threads, thread);
+	}
+}
+
 /* Their stacks hold still: they can wait until those that run have been looked at. */
 static void sample_sleepers(struct sampler *sampler, struct target *target)
 {
@@ -476,6 +526,7 @@ void target_sample(struct sampler *sampler, struct target *target)
 			sample_thread(sampler, target, thread, record);
 	}
 	tracer_await_look(sampler->tracer, false);
+	watch_sleeps(target);
 	if (options->wall_clock && (!sampler->closing || sampler->last_chance))
 		sample_sleepers(sampler, target);
 }

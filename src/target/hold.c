@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "src/clock.h"
+#include "src/target/may_stop.h"
 
 enum {
 	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
@@ -15,6 +16,7 @@ enum {
 struct watched {
 	struct thread *thread;
 	bool stopped;
+	struct registers registers;	/* of one that is stopped; orig_rax 0 if they cannot be had */
 	struct thread_call call;	/* of one that sleeps */
 };
 
@@ -63,14 +65,14 @@ static bool make_room(struct hold *hold)
 
 static int stop(struct hold *hold, struct watched *watched)
 {
-	int error;
-
-	error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
-	watched->stopped = error == 0;
-	if (watched->stopped && hold->begin_ns == 0)
+	int error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
+	if (error)
+		return error == -ESRCH ? 0 : -EAGAIN;	/* one that has ended runs no more */
+	watched->stopped = true;
+	if (hold->begin_ns == 0)
 		hold->begin_ns = watched->thread->tracee->stopped_ns;
-	/* One that has ended runs no more. */
-	return error == 0 || error == -ESRCH ? 0 : -EAGAIN;
+	tracer_registers(watched->thread->tracee, &watched->registers);
+	return 0;
 }
 
 static int watch(struct hold *hold, struct watched *watched)
@@ -78,8 +80,16 @@ static int watch(struct hold *hold, struct watched *watched)
 	enum thread_state state;
 	uint64_t used;
 
-	if (thread_is_running(hold->threads, watched->thread))
+	switch (thread_may_stop(hold->threads, watched->thread, tracer_turn(hold->tracer))) {
+	case MAY_STOP:
+	case MAY_STOP_WAITING:
 		return stop(hold, watched);
+	case MAY_NOT_WAITS:
+	case MAY_NOT_CALLS:
+		return -EAGAIN;
+	case MAY_NOT_SLEEPS:
+		break;
+	}
 	if (thread_measure(hold->threads, watched->thread, &used) ||
 	    thread_look(hold->threads, watched->thread, &state, &watched->call))
 		return 0;
@@ -128,7 +138,9 @@ bool hold_end(struct hold *hold)
 			tracer_resume(hold->tracer, hold->watched[i].thread->tracee);
 	hold->last_ns = hold->begin_ns ? clock_now_ns(CLOCK_MONOTONIC) - hold->begin_ns : 0;
 	for (size_t i = 0; i < hold->watched_count; i++)
-		if (!hold->watched[i].stopped)
+		if (hold->watched[i].stopped)
+			thread_note_stop(hold->watched[i].thread, &hold->watched[i].registers);
+		else
 			good &= slept_on(hold, &hold->watched[i]);
 	hold->count += hold->last_ns ? 1 : 0;
 	if (hold->last_ns > hold->longest_ns)
@@ -136,12 +148,14 @@ bool hold_end(struct hold *hold)
 	return good;
 }
 
-static void rest(uint64_t ns)
+static void rest(struct hold *hold, uint64_t ns)
 {
 	struct timespec time = { .tv_sec = (time_t)(ns / NS_PER_SECOND),
 				 .tv_nsec = (long)(ns % NS_PER_SECOND) };
+	sigset_t none;
 
-	nanosleep(&time, NULL);
+	sigemptyset(&none);
+	own_turn_wait(tracer_turn(hold->tracer), &none, NULL, &time);
 }
 
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
@@ -152,13 +166,13 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 		if (hold_begin(hold) == 0) {
 			read(context);
 			if (hold_end(hold)) {
-				rest(REST_FACTOR * hold->last_ns);
+				rest(hold, REST_FACTOR * hold->last_ns);
 				return true;
 			}
 			if (undo)
 				undo(context);
 		}
-		rest(REST_AFTER_FAILURE_NS);
+		rest(hold, REST_AFTER_FAILURE_NS);
 	}
 	return false;
 }

@@ -3,7 +3,8 @@
  *
  * Threads that run are stopped. Those that sleep are left alone, and are
  * looked at once more at the end: if one has run meanwhile, what was read is
- * not to be relied on.
+ * not to be relied on. While one runs that may not be stopped (may_stop.h), there
+ * is no such moment.
  */
 #ifndef LJSPY_HOLD_H
 #define LJSPY_HOLD_H
@@ -21,8 +22,8 @@ struct hold *hold_new(struct tracer *tracer, struct threads *threads);
 void hold_free(struct hold *hold);
 
 /*
- * 0; end it soon. Or -EAGAIN: a thread could not be stopped in time, or what
- * it sleeps in is not known; then nothing is held.
+ * 0; end it soon. Or -EAGAIN: a thread could not be stopped in time, or may not
+ * be, or what it sleeps in is not known; then nothing is held.
  */
 int hold_begin(struct hold *hold);
 

@@ -1,6 +1,6 @@
 /*
  * interrupted_call: system calls that a stop has ended, and that go on as if
- * it had not.
+ * it had not. Those that cannot are not to be stopped: may_stop.h.
  *
  * Being stopped by ptrace wakes a thread from whatever it waits for in the
  * kernel. Most calls begin again by themselves then, with what is left of their
@@ -9,7 +9,8 @@
  * is changed from -EINTR to -ERESTARTNOHAND while it is stopped on its way out
  * of the kernel, so that the kernel decides for them as for the others: begun
  * again if no handler runs, EINTR if one does. The kernel reads the result after
- * the stop and never shows it to the program.
+ * the stop and never shows it to the program. The same is done with long reads of random
+ * bytes and zeroes, which end with what they have so far: they begin from the start.
  *
  * A call with a limit in time that begins again has it in full. Whoever stops
  * running threads only makes it longer by as much as it takes them to stop; but
@@ -33,9 +34,10 @@ struct user_regs_struct;
 
 /*
  * Is a thread in a stop of ptrace, with these registers, about to leave a call with
- * EINTR that may begin again? And does the call wait for some time at most?
+ * EINTR that may begin again, or a long one with a part that it can as well do again?
+ * And does the call last for some time at most?
  */
-bool interrupted_call_find(const struct user_regs_struct *regs, bool *ret_limited);
+bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool *ret_limited);
 
 /* Is a thread that is held with these registers on its way out of a call that was ended like that? */
 bool interrupted_call_has_ended(const struct registers *registers);

@@ -52,17 +52,18 @@ static uint64_t find_ns(const char *text, const char *name)
 
 bool switches_parse(const char *text, struct switches *ret_switches)
 {
-	uint64_t voluntary, others;
+	uint64_t others;
 
 	*ret_switches = (struct switches){ 0 };
 	if (find_number(text, "nr_switches", &ret_switches->count)) {
+		find_number(text, "nr_voluntary_switches", &ret_switches->sleeps);
 		ret_switches->left_at = find_ns(text, "se.exec_start");
 		ret_switches->cpu_ns = find_ns(text, "se.sum_exec_runtime");
 		return true;
 	}
-	if (!find_number(text, "voluntary_ctxt_switches", &voluntary) ||
+	if (!find_number(text, "voluntary_ctxt_switches", &ret_switches->sleeps) ||
 	    !find_number(text, "nonvoluntary_ctxt_switches", &others))
 		return false;
-	ret_switches->count = voluntary + others;
+	ret_switches->count = ret_switches->sleeps + others;
 	return true;
 }

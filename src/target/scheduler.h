@@ -25,6 +25,7 @@ struct schedstat schedstat_parse(const char *text);
 /* Of sched, or of status, which does not tell when. */
 struct switches {
 	uint64_t count;		/* how often the thread has left its CPU */
+	uint64_t sleeps;	/* of these, to go to sleep; a stop is one, too */
 	uint64_t left_at;	/* when it was on a CPU last, by the scheduler's clock; 0: not told */
 	uint64_t cpu_ns;	/* as in schedstat; 0: not told */
 };

@@ -394,7 +394,10 @@ int thread_count_switches(const struct threads *threads, struct thread *thread,
 		error = read_thread_file(threads, thread->tid, "status", text, sizeof(text));
 	if (error)
 		return error;
-	return switches_parse(text, ret_switches) ? 0 : -ESRCH;
+	if (!switches_parse(text, ret_switches))
+		return -ESRCH;
+	thread->sleeps = ret_switches->sleeps;
+	return 0;
 }
 
 int thread_count_sleeps(const struct threads *threads, const struct thread *thread, uint64_t *ret_count)

@@ -22,6 +22,27 @@ enum {
 	THREADS_MAX = 65536,		/* seen of one process; more are left alone */
 };
 
+struct thread_call {
+	bool known;		/* the fields below are set */
+	int64_t number;		/* system call; -1: asleep outside of one */
+	uint64_t arguments[6];	/* as long as known and number >= 0 */
+	uint64_t rsp, rip;	/* in user space */
+};
+
+/* What is known of the calls that a thread makes; see may_stop.h, whose own this is. */
+struct call_watch {
+	struct thread_call seen;	/* asleep in it last, not known if it never was */
+	bool bears_stop;		/* that one does */
+	uint64_t fragile_until_ns;	/* until then it is not to be stopped: CLOCK_MONOTONIC */
+	uint64_t sleep_runs;		/* how often it had been given a CPU then */
+	/* When it was noted last where it is: how often it had gone to sleep and been given a CPU. */
+	uint64_t sleeps, runs;
+	bool has_slept;			/* since it was asked last whether it may be stopped */
+	bool is_awake;			/* it has run since it slept last */
+	/* So often it was seen asleep, and left alone as it had not been so often enough. */
+	unsigned int seen_count, left_alone_count;
+};
+
 /* Valid until the next threads_refresh(). */
 struct thread {
 	pid_t tid;
@@ -32,6 +53,9 @@ struct thread {
 	uint64_t waited_ns;		/* wanting a CPU, from its start on */
 	uint64_t runs;			/* how often it was given one; 0 where the kernel does not count */
 	uint64_t runs_left;		/* ... when it was last seen to have none; see on_cpu.h */
+	uint64_t sleeps;		/* how often it had gone to sleep, at the last thread_count_switches() */
+
+	struct call_watch calls;
 
 	/* The module's own. */
 	bool keeps_open;
@@ -83,7 +107,7 @@ int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret
  */
 int thread_count_sleeps(const struct threads *threads, const struct thread *thread, uint64_t *ret_count);
 
-/* How often the thread has left a CPU, and when it did last. 0 or -ESRCH. */
+/* How often the thread has left a CPU, and when it did last; sets thread->sleeps. 0 or -ESRCH. */
 int thread_count_switches(const struct threads *threads, struct thread *thread,
 			  struct switches *ret_switches);
 
@@ -93,19 +117,12 @@ int thread_count_switches(const struct threads *threads, struct thread *thread,
  * THREAD_UNINTERRUPTIBLE where the kernel tells. 0 or -ESRCH.
  * ret_call may be NULL; else, for a sleeping thread, it gets its system call.
  */
-struct thread_call {
-	bool known;		/* the fields below are set */
-	int64_t number;		/* system call; -1: asleep outside of one */
-	uint64_t arguments[6];	/* as long as known and number >= 0 */
-	uint64_t rsp, rip;	/* in user space */
-};
-
 int thread_look(struct threads *threads, struct thread *thread,
 		enum thread_state *ret_state, struct thread_call *ret_call);
 
 bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b);
 
-/* True if it is on a CPU or waits for one; only such a thread may be stopped. */
+/* True if it is on a CPU or waits for one. Whether it may be stopped then: see may_stop.h. */
 bool thread_is_running(struct threads *threads, struct thread *thread);
 
 #endif

@@ -197,7 +197,7 @@ static bool find_interrupted_call(struct seized *seized, bool *ret_limited)
 {
 	const struct user_regs_struct *regs = regs_of(seized);
 
-	return regs && interrupted_call_find(regs, ret_limited);
+	return regs && interrupted_call_find(seized->tracee.tid, regs, ret_limited);
 }
 
 static void restart_call(struct seized *seized)

@@ -132,8 +132,7 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee);
 /*
  * Hold a thread; it stands in user space or at the entry or exit of a system
  * call. A system call that is ended by that begins again (interrupted_call.h),
- * as far as the kernel lets it; all the same, do not call it for a thread that
- * sleeps (see thread_is_running()).
+ * as far as the kernel lets it; which threads may be stopped tells may_stop.h.
  *
  * 0: the tracee is TRACEE_HELD, resume it as soon as possible.
  * -ETIMEDOUT: it did not stop in time (it waits for a CPU, or for something

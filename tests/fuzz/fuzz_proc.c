@@ -1,5 +1,5 @@
 /*
- * Files of /proc/PID: maps, stat, status, cmdline, syscall and sched.
+ * Files of /proc/PID: maps, stat, status, cmdline, syscall, sched and fdinfo.
  *
  * The linker has proc_file_open() and openat() lead here (see GNUmakefile): for
  * the one or the other file the input is read, for all others what is in /proc.
@@ -10,9 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "src/target/call_nature.h"
 #include "src/target/maps.h"
+#include "src/target/may_stop.h"
 #include "src/target/proc_file.h"
 #include "src/target/process.h"
 #include "src/target/threads.h"
@@ -20,7 +23,7 @@
 #include "tests/fuzz/fuzz.h"
 
 static const char *const files[] = {
-	"maps", "stat", "status", "cmdline", "statm", "syscall", "schedstat", "comm", "sched",
+	"maps", "stat", "status", "cmdline", "statm", "syscall", "schedstat", "comm", "sched", "fdinfo/1",
 };
 enum { FILE_COUNT = sizeof(files) / sizeof(files[0]) };
 
@@ -125,6 +128,7 @@ static void read_thread(struct threads *threads)
 	struct thread_call call;
 	enum thread_state state;
 	struct switches switches;
+	struct own_turn turn;
 	uint64_t used;
 
 	thread->keeps_open = false;	/* files that are kept open are read once only */
@@ -133,6 +137,10 @@ static void read_thread(struct threads *threads)
 	thread_count_switches(threads, thread, &switches);
 	thread_read_name(threads, thread);
 	thread_is_running(threads, thread);
+	own_turn_open(&turn);
+	thread_may_stop(threads, thread, &turn);
+	own_turn_close(&turn);
+	call_was_at_risk(getpid(), SYS_sendfile, (const uint64_t[6]){ STDOUT_FILENO, 0, 0, 2 }, 1);
 	fuzz_check(memchr(thread->name, '\0', sizeof(thread->name)) != NULL, "a name has an end");
 }
 

@@ -13,6 +13,7 @@ static struct figures example(void)
 	struct figures figures = {
 		.samples = 3000,
 		.missed_ticks = 4,
+		.undisturbed = 6,
 		.duration_ns = 30000000000,
 		.self_cpu_ns = 310000000,
 		.target_cpu_ns = 29800000000,
@@ -55,6 +56,7 @@ static void the_json_has_units_in_its_names(void **state)
 	assert_non_null(object);
 	assert_true(number(object, "samples", NULL) == 3000);
 	assert_true(number(object, "missed_ticks", NULL) == 4);
+	assert_true(number(object, "undisturbed", NULL) == 6);
 	assert_true(number(object, "lost", "frame chain broken") == 9);
 	assert_true(number(object, "lost", "target ended") == 0);
 	assert_int_equal(json_object_size(json_object_get(object, "lost")), LOST_COUNT);

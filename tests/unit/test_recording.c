@@ -80,7 +80,7 @@ static struct bytes end_writing(struct writing *writing)
 static struct figures some_figures(void)
 {
 	struct figures figures = {
-		.missed_ticks = 3, .duration_ns = 60, .self_cpu_ns = 70, .target_cpu_ns = 80, .rate_asked_hz = 99,
+		.missed_ticks = 3, .undisturbed = 5, .duration_ns = 60, .self_cpu_ns = 70, .target_cpu_ns = 80, .rate_asked_hz = 99,
 	};
 
 	histogram_add(&figures.pause_ns, 0);
@@ -220,6 +220,7 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 	figures = recording_reader_figures(reading.reader);
 	assert_int_equal(figures->samples, SAMPLE_COUNT);
 	assert_int_equal(figures->missed_ticks, expected.missed_ticks);
+	assert_int_equal(figures->undisturbed, expected.undisturbed);
 	assert_int_equal(figures->duration_ns, expected.duration_ns);
 	assert_int_equal(figures->self_cpu_ns, expected.self_cpu_ns);
 	assert_int_equal(figures->target_cpu_ns, expected.target_cpu_ns);

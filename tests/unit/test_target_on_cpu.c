@@ -35,11 +35,13 @@ static void what_the_scheduler_says_is_read(void **state)
 				   "nr_switches           :              5\n"
 				   "nr_voluntary_switches :              4\n", &switches));
 	assert_int_equal(switches.count, 5);
+	assert_int_equal(switches.sleeps, 4);
 	assert_int_equal(switches.left_at, 1010333765022);
 	assert_int_equal(switches.cpu_ns, 380732);
 	assert_true(switches_parse("Name:\tx\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t2\n",
 				   &switches));
 	assert_int_equal(switches.count, 5);
+	assert_int_equal(switches.sleeps, 3);
 	assert_int_equal(switches.left_at, 0);
 	assert_false(switches_parse("", &switches));
 	assert_false(switches_parse("voluntary_ctxt_switches:\t3\n", &switches));
