@@ -31,7 +31,8 @@ enum {
 struct threads {
 	struct tracer *tracer;
 	pid_t pid;
-	DIR *directory;			/* /proc/PID/task */
+	DIR *directory;			/* /proc/PID/task; NULL if it cannot be opened, */
+	int directory_error;		/* ... for that reason, a negative errno */
 	nlink_t links;			/* of it at the last scan: two more than threads */
 	bool scanned;
 	uint64_t scan_ns;		/* when that was */
@@ -352,7 +353,7 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 	int error;
 
 	if (!threads->directory)
-		return -ESRCH;
+		return threads->directory_error;
 	if (threads->count && !is_late && !any_has_ended(threads) &&
 	    unaccounted_ns(threads, process_cpu_ns) <= threads->unaccounted_ns + UNACCOUNTED_NS &&
 	    fstat(dirfd(threads->directory), &status) == 0 && status.st_nlink == threads->links)
@@ -524,6 +525,8 @@ struct threads *threads_new(struct tracer *tracer, pid_t pid)
 	threads->pid = pid;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	threads->directory = opendir(path);	/* close-on-exec */
+	if (!threads->directory)
+		threads->directory_error = errno == ENOENT ? -ESRCH : -errno;
 	return threads;
 }
 
