@@ -259,6 +259,14 @@ const char *request_phase(uint32_t context)
 	return NULL;
 }
 
+const char *request_phase_named(const char *text)
+{
+	for (size_t i = 0; i < PHASES && text; i++)
+		if (strcmp(phases[i].phase, text) == 0)
+			return phases[i].phase;
+	return NULL;
+}
+
 const char *request_phase_of_chunk(const char *chunkname)
 {
 	static const char infix[] = "_by_lua(";

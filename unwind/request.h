@@ -108,6 +108,9 @@ bool request_parent(struct memory *memory, uint64_t L, uint64_t coctx,
 /* As ngx.get_phase() calls it; NULL for 0 and phases that are not known. */
 const char *request_phase(uint32_t context);
 
+/* The same text where it lasts for ever; NULL if no phase is called so. text may be NULL. */
+const char *request_phase_named(const char *text);
+
 /*
  * The phase that the chunk name of an entry says: "content" for
  * "=content_by_lua(nginx.conf:24)"; NULL for others.

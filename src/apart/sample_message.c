@@ -10,6 +10,7 @@
 #include <uthash.h>
 
 #include "output/recording_format.h"
+#include "unwind/request.h"
 
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (added = false)
@@ -404,7 +405,7 @@ static void read_sample(struct sample_reader *reader, struct bytes *bytes, struc
 	sample->tid = (pid_t)get_limited(bytes, INT_MAX);
 	sample->process_name = get_text(reader, bytes, 0);
 	sample->thread_name = get_text(reader, bytes, 1);
-	sample->phase = get_text(reader, bytes, 2);
+	sample->phase = request_phase_named(get_text(reader, bytes, 2));
 	sample->thread_state = (enum thread_state)get_limited(bytes, THREAD_STATE_COUNT - 1);
 	sample->vm_state = (enum vm_state)get_limited(bytes, VM_STATE_COUNT - 1);
 	sample->wait = get_function(reader, bytes);

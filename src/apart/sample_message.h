@@ -20,7 +20,8 @@
  *
  * A function is defined in the message of the first sample that has it: what a
  * message defines holds once it has been sent, until one of a later message has all
- * forgotten; numbers begin at 1 again then. A sample's trace and stack are not told.
+ * forgotten; numbers begin at 1 again then. A phase is one of request.h. A sample's
+ * trace and stack are not told.
  */
 #ifndef LJSPY_SAMPLE_MESSAGE_H
 #define LJSPY_SAMPLE_MESSAGE_H

@@ -169,6 +169,8 @@ def test_recording_by_name_ends_with_the_last_match(script, tmp_path):
         recorder = ljspy.Recorder(tmp_path, "--name", script.name, seconds=100)
         for target in targets:
             ljspy.wait_traced(target.pid)
+        worked = ljspy.cpu_ns(targets[1].pid)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(targets[1].pid) > worked + 2e8)
         targets[0].process.kill()
         assert ljspy.wait_until(lambda: not recorder.process.poll())
         targets[1].process.kill()

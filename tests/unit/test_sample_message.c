@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "src/apart/sample_message.h"
+#include "unwind/request.h"
 
 enum { SIZE_MAX_OF_MESSAGES = 4096 };
 
@@ -37,7 +38,7 @@ static int set_up(void **state)
 	fixture->frames[1] = (struct frame){ functions_lost(LOST_ASLEEP), 0, CERTAINTY_EXACT, false };
 	fixture->frames[2] = (struct frame){ &heavy, 9, CERTAINTY_NEAREST, true };
 	fixture->sample = (struct sample){
-		.time_ns = UINT64_MAX, .pid = 12, .tid = 13, .process_name = "luajit", .phase = "",
+		.time_ns = UINT64_MAX, .pid = 12, .tid = 13, .process_name = "luajit", .phase = "content",
 		.thread_state = THREAD_BLOCKED, .vm_state = VM_STATE_GC, .wait = &native,
 		.cpu_ns = 1, .wall_ns = 2, .loop_ns = 3, .sleeps = 4,
 		.frames = fixture->frames, .frame_count = 3,
@@ -82,6 +83,7 @@ static void assert_read(struct fixture *fixture, const unsigned char *bytes, siz
 	assert_string_equal(sample.process_name, sent->process_name);
 	assert_null(sample.thread_name);
 	assert_string_equal(sample.phase, sent->phase);
+	assert_ptr_equal(sample.phase, request_phase_named("content"));	/* it outlasts the reader */
 	assert_true(sample.thread_state == sent->thread_state && sample.vm_state == sent->vm_state);
 	assert_same_function(sample.wait, sent->wait);
 	assert_true(sample.cpu_ns == 1 && sample.wall_ns == 2 && sample.loop_ns == 3 && sample.sleeps == 4);
@@ -147,6 +149,30 @@ static void test_one_that_is_too_long(void **state)
 	write_and_read(fixture);
 }
 
+static void test_what_is_forgotten_is_defined_again(void **state)
+{
+	struct fixture *fixture = *state;
+	size_t first = 0, second = 0, third = 0;
+	const unsigned char *bytes = write_sample(fixture, &first);
+
+	assert_false(sample_message_forgets(bytes, first));
+	assert_read(fixture, bytes, first);
+	sample_writer_note(fixture->writer, true);
+	sample_writer_forget(fixture->writer);
+	/* One that is lost does not count. */
+	assert_true(sample_message_forgets(write_sample(fixture, &second), second));
+	sample_writer_note(fixture->writer, false);
+	bytes = write_sample(fixture, &second);
+	assert_true(sample_message_forgets(bytes, second));
+	functions_drop_others(fixture->functions);
+	assert_read(fixture, bytes, second);
+	sample_writer_note(fixture->writer, true);
+	bytes = write_sample(fixture, &third);
+	assert_false(sample_message_forgets(bytes, third));
+	assert_true(third < second);
+	assert_read(fixture, bytes, third);
+}
+
 /* Cut off anywhere, and with each byte changed: an error or a sample, but nothing beyond the message. */
 static void test_damaged(void **state)
 {
@@ -182,6 +208,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_it_is_read_as_it_was_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_was_not_sent, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_is_too_long, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_what_is_forgotten_is_defined_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
 	};
 
