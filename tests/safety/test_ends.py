@@ -153,7 +153,11 @@ def test_target_that_becomes_another_program(tmp_path):
     program = tmp_path / "first.lua"
     program.write_text('local ffi = require("ffi")\n' + source)
     with ljspy.Target([ljspy.luajit("luajit"), program]).wait_ready() as target:
-        samples = ljspy.record(tmp_path, "-p", target.pid, seconds=5).samples
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50)
+        # The process's CPU clock goes on.
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 2.5e9, seconds=40)
+        recorder.process.send_signal(signal.SIGINT)
+        samples = recorder.finish().samples
     seen = {frame.split(" ")[0] for sample in samples for frame in sample.frames}
     assert {"before", "after"} <= seen
 
