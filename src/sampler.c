@@ -84,11 +84,8 @@ static void deal_with(struct sampler *sampler, const siginfo_t *info)
 			target_wake(sampler, sampler->targets[index]);
 		return;
 	}
-	if (signal == SIGCHLD)
-		return;
-	sampler->result->end = SAMPLER_INTERRUPTED;
-	sampler->result->interrupted_by = signal;
-	sampler->result->interrupted_by_process = info->si_code <= 0;	/* and not by the terminal */
+	if (signal != SIGCHLD)
+		sampler->result->end = SAMPLER_INTERRUPTED;
 }
 
 static void take_late(struct sampler *sampler)

@@ -96,7 +96,7 @@ struct sampler_result {
 	enum sampler_end end;
 	int error;		/* a positive errno */
 	pid_t pid;		/* the process it was about, or the launched one */
-	int interrupted_by;	/* the signal */
+	int interrupted_by;	/* the signal; only the front knows it (src/sampler_apart.h) */
 	bool interrupted_by_process;	/* which only ljspy got, then; the terminal's goes to a command, too */
 	char layout[LAYOUT_NAME_MAX];	/* of the first VM that was found; "" if none was */
 	bool saw_luajit;	/* in any of the processes, at any time */
