@@ -4,7 +4,7 @@
 #ifndef LJSPY_INQUIRY_H
 #define LJSPY_INQUIRY_H
 
-#include "luajit-layouts/recognise.h"
+#include "luajit-layouts/recognise/recognise.h"
 
 struct inquiry {
 	struct memory *memory;

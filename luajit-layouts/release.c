@@ -12,7 +12,7 @@ static const struct release {
 	const char *global, *jit, *trace, *thread;	/* rows of the tables */
 	int32_t GG_J, GG_dispatch;
 } releases[] = {
-#include "luajit-layouts/rows_release.inc"
+#include "luajit-layouts/rows/release.inc"
 };
 
 enum { RELEASES = sizeof(releases) / sizeof(releases[0]) };

@@ -12,22 +12,22 @@
 #define ROW_MEMBER(structure, field) int32_t structure##_##field;
 
 static const struct object_row { ROW_HEAD LAYOUT_OBJECT_FIELDS(ROW_MEMBER) } object_rows[] = {
-#include "luajit-layouts/rows_object.inc"
+#include "luajit-layouts/rows/object.inc"
 };
 static const struct cframe_row { ROW_HEAD LAYOUT_CFRAME_FIELDS(ROW_MEMBER) } cframe_rows[] = {
-#include "luajit-layouts/rows_cframe.inc"
+#include "luajit-layouts/rows/cframe.inc"
 };
 static const struct global_row { ROW_HEAD LAYOUT_GLOBAL_FIELDS(ROW_MEMBER) } global_rows[] = {
-#include "luajit-layouts/rows_global.inc"
+#include "luajit-layouts/rows/global.inc"
 };
 static const struct jit_row { ROW_HEAD LAYOUT_JIT_FIELDS(ROW_MEMBER) } jit_rows[] = {
-#include "luajit-layouts/rows_jit.inc"
+#include "luajit-layouts/rows/jit.inc"
 };
 static const struct trace_row { ROW_HEAD LAYOUT_TRACE_FIELDS(ROW_MEMBER) } trace_rows[] = {
-#include "luajit-layouts/rows_trace.inc"
+#include "luajit-layouts/rows/trace.inc"
 };
 static const struct thread_row { ROW_HEAD LAYOUT_THREAD_FIELDS(ROW_MEMBER) } thread_rows[] = {
-#include "luajit-layouts/rows_thread.inc"
+#include "luajit-layouts/rows/thread.inc"
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

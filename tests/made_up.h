@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "unwind/frame.h"
+#include "output/sample/frame.h"
 
 /* In a list, so that a leak detector can reach them. */
 static struct made_up {

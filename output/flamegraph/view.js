@@ -138,7 +138,7 @@ function stateLooks(i) {
 	return [...weights].sort(([, a], [, b]) => b - a);
 }
 
-/* As look_of_change() in output/look.c has it. */
+/* As look_of_change() in output/views/look.c has it. */
 function changeLook(i) {
 	const [now, before] = [share(NOW, i), share(BEFORE, i)];
 	const [allNow, allBefore] = [tree.samples[NOW][0], tree.samples[BEFORE][0]];

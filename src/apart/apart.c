@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "src/apart/guard.h"
-#include "src/clock.h"
+#include "src/linux/clocks/clock.h"
 
 enum { RESULTS_TRIES = 100 };
 

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/clock.h"
+#include "src/linux/clocks/clock.h"
 
 enum {
 	TAKER_WAITS_S = 10,		/* for somebody to wake it */

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "src/apart/guard.h"
-#include "src/clock.h"
-#include "src/target/engine_name.h"
-#include "src/target/proc_file.h"
+#include "src/linux/clocks/clock.h"
+#include "src/linux/proc/engine_name.h"
+#include "src/linux/proc/proc_file.h"
 
 enum {
 	NAP_NS = 20 * 1000 * 1000,

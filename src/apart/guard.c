@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/clock.h"
-#include "src/target/engine_name.h"
-#include "src/target/process.h"
+#include "src/linux/clocks/clock.h"
+#include "src/linux/proc/engine_name.h"
+#include "src/linux/proc/process.h"
 
 enum {
 	GOES_ON_MS = 10,	/* so long the engine may take to be no longer stopped */

@@ -9,8 +9,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "output/recording_format.h"
-#include "unwind/request.h"
+#include "output/recording/recording_format.h"
+#include "unwind/lua/request.h"
 
 #undef uthash_nonfatal_oom
 #define uthash_nonfatal_oom(element) (added = false)

@@ -29,8 +29,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "output/sample.h"
-#include "unwind/functions.h"
+#include "output/sample/functions.h"
+#include "output/sample/sample.h"
 
 struct sample_writer;
 

@@ -4,7 +4,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "output/frame_label.h"
+#include "output/labels/frame_label.h"
 #include "src/top/gather.h"
 
 /* What uthash calls when it cannot add an element. */

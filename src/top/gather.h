@@ -8,7 +8,7 @@
 #ifndef LJSPY_TOP_GATHER_H
 #define LJSPY_TOP_GATHER_H
 
-#include "output/profile.h"
+#include "output/views/profile.h"
 #include "src/top/rows.h"
 
 /* The new last row, all zero; NULL when memory is short. */

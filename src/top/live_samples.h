@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "output/figures.h"
-#include "output/sample.h"
-#include "output/sample_source.h"
+#include "output/recording/sample_source.h"
+#include "output/sample/figures.h"
+#include "output/sample/sample.h"
 
 enum { LIVE_SAMPLES_BYTES_MAX = 64 << 20 };	/* on either side */
 

@@ -12,8 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "output/sample.h"
-#include "output/sample_source.h"
+#include "output/recording/sample_source.h"
+#include "output/sample/sample.h"
 #include "src/top/filter.h"
 
 enum rows_list {

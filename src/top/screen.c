@@ -11,8 +11,8 @@
 #define NCURSES_WIDECHAR 1
 #include <ncurses.h>
 
-#include "output/frame_label.h"
-#include "output/names.h"
+#include "output/labels/frame_label.h"
+#include "output/labels/names.h"
 #include "src/top/text.h"
 #ifdef LJSPY_STATIC
 #include "src/static/terminals.h"

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "output/figures.h"
+#include "output/sample/figures.h"
 #include "src/top/rows.h"
 
 struct screen;

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "output/escape.h"
+#include "output/labels/escape.h"
 
 static const wchar_t ellipsis = L'\u2026';
 

@@ -11,7 +11,7 @@
 #define NCURSES_WIDECHAR 1
 #include <ncurses.h>
 
-#include "src/clock.h"
+#include "src/linux/clocks/clock.h"
 
 enum {
 	FIRST_REFRESH_NS = NS_PER_SECOND / 4,

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "output/figures.h"
-#include "output/recording_writer.h"
+#include "output/recording/recording_writer.h"
+#include "output/sample/figures.h"
 #include "tests/made_up.h"
 
 enum {

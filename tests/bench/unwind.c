@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/target/lua_process.h"
-#include "src/target/tracer.h"
+#include "src/inspect/lua_process.h"
+#include "src/linux/threads/tracer.h"
 
 enum { PLACES = 3, ROUNDS = 1000 };
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/flamegraph.h"
+#include "output/flamegraph/flamegraph.h"
 #include "tests/made_up.h"
 
 enum { STACK_MAX = 6000 };

@@ -21,11 +21,11 @@
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"
-#include "src/target/lua_process.h"
+#include "output/sample/lost.h"
+#include "src/inspect/lua_process.h"
 #include "tests/exactness/target.h"
 #include "tests/exactness/truth.h"
-#include "unwind/lost.h"
-#include "unwind/luajit.h"
+#include "unwind/lua/luajit.h"
 
 enum {
 	NATIVE_WHOLE = 256,		/* instructions outside of the VM that are all judged */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "unwind/registers.h"
+#include "unwind/elf/registers.h"
 
 struct target {
 	pid_t pid;

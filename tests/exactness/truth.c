@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/lost.h"
+#include "output/sample/lost.h"
 
 enum {
 	EVENTS_MAX = 1 << 16,

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "unwind/frame.h"
+#include "output/sample/frame.h"
 
 enum {
 	STACK_FRAMES_MAX = 512,

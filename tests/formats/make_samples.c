@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/format.h"
+#include "output/formats/format.h"
 #include "tests/made_up.h"
 
 enum { SAMPLES_MAX = 60000, STACK_MAX = 6000 };

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <stdlib.h>
 
-#include "src/given_layout.h"
-#include "src/options.h"
+#include "src/inspect/given_layout.h"
+#include "src/options/options.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { WORDS_MAX = 32 };

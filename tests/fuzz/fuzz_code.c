@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include "luajit-layouts/vm_code_x86_64.h"
+#include "luajit-layouts/module/vm_code_x86_64.h"
 #include "tests/fuzz/fuzz.h"
-#include "unwind/code_rules.h"
-#include "unwind/request.h"
+#include "unwind/lua/request.h"
+#include "unwind/native/code_rules.h"
 
 enum { ADDRESS = 0x400000, FRAMES_MAX = 8 };
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "memory/core_file.h"
-#include "src/target/lua_process.h"
+#include "src/inspect/lua_process.h"
 #include "tests/fuzz/fuzz.h"
-#include "unwind/core_registers.h"
+#include "unwind/native/core_registers.h"
 
 enum { THREADS_READ_MAX = 8 };
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "unwind/debug_file.h"
+#include "unwind/elf/debug_file.h"
 
 enum { BASE = 0x400000, EXTENT = 1 << 20 };
 

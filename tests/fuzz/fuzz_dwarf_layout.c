@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "luajit-layouts/dwarf_layout.h"
+#include "luajit-layouts/module/dwarf_layout.h"
 #include "tests/fuzz/fuzz.h"
 
 /* What libdw and libelf forget to free of a file that is broken. */

@@ -8,17 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "luajit-layouts/elf_image.h"
-#include "luajit-layouts/recognise.h"
+#include "luajit-layouts/module/elf_image.h"
+#include "luajit-layouts/recognise/recognise.h"
 #include "memory/snapshot.h"
 #include "tests/fuzz/fuzz.h"
-#include "unwind/dynamic_symbol.h"
-#include "unwind/elf_file.h"
-#include "unwind/image.h"
-#include "unwind/native.h"
-#include "unwind/plt.h"
-#include "unwind/request.h"
-#include "unwind/symbol_server.h"
+#include "unwind/elf/dynamic_symbol.h"
+#include "unwind/elf/elf_file.h"
+#include "unwind/elf/image.h"
+#include "unwind/elf/plt.h"
+#include "unwind/lua/request.h"
+#include "unwind/native/native.h"
+#include "unwind/symbols/symbol_server.h"
 
 enum { BASE = FUZZ_BASE, STEPS_MAX = 64, FILE_BYTES_MAX = 1 << 16 };
 

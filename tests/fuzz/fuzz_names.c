@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/escape.h"
-#include "output/frame_label.h"
-#include "output/module_path.h"
+#include "output/labels/escape.h"
+#include "output/labels/frame_label.h"
+#include "output/labels/module_path.h"
 #include "tests/fuzz/fuzz.h"
-#include "unwind/demangle.h"
-#include "unwind/request.h"
+#include "unwind/lua/request.h"
+#include "unwind/symbols/demangle.h"
 
 static void check_escaped(const char *text, size_t size)
 {

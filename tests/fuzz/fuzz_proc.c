@@ -13,13 +13,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "src/target/call_nature.h"
-#include "src/target/maps.h"
-#include "src/target/may_stop.h"
-#include "src/target/proc_file.h"
-#include "src/target/process.h"
-#include "src/target/threads.h"
-#include "src/target/tracer.h"
+#include "src/linux/proc/maps.h"
+#include "src/linux/proc/proc_file.h"
+#include "src/linux/proc/process.h"
+#include "src/linux/threads/call_nature.h"
+#include "src/linux/threads/may_stop.h"
+#include "src/linux/threads/threads.h"
+#include "src/linux/threads/tracer.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char *const files[] = {

@@ -11,12 +11,12 @@
 
 #include <zstd.h>
 
-#include "output/comparison.h"
-#include "output/filter.h"
-#include "output/format.h"
-#include "output/recording_format.h"
-#include "output/recording_reader.h"
-#include "output/text_report.h"
+#include "output/formats/format.h"
+#include "output/formats/text_report.h"
+#include "output/recording/recording_format.h"
+#include "output/recording/recording_reader.h"
+#include "output/views/comparison.h"
+#include "output/views/filter.h"
 #include "tests/fuzz/fuzz.h"
 
 enum {

@@ -4,7 +4,7 @@
  *	input = request:u16 L:u16 context of the coroutine:u16 memory
  */
 #include "tests/fuzz/fuzz.h"
-#include "unwind/request.h"
+#include "unwind/lua/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "unwind/symbol_file.h"
+#include "unwind/symbols/symbol_file.h"
 
 enum { BASE = 0x400000, EXTENT = 1 << 20 };
 

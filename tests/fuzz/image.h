@@ -24,11 +24,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "luajit-layouts/recognise.h"
+#include "luajit-layouts/recognise/recognise.h"
 #include "memory/memory.h"
 #include "tests/fuzz/fuzz.h"
-#include "unwind/image.h"
-#include "unwind/registers.h"
+#include "unwind/elf/image.h"
+#include "unwind/elf/registers.h"
 
 enum {
 	IMAGES_MAX = 64,

@@ -15,8 +15,8 @@
 #include <zstd.h>
 
 #include "luajit-layouts/layout_text.h"
-#include "src/target/lua_process.h"
-#include "src/target/maps.h"
+#include "src/inspect/lua_process.h"
+#include "src/linux/proc/maps.h"
 #include "tests/exactness/target.h"
 #include "tests/fuzz/image.h"
 #include "tests/fuzz/reading.h"

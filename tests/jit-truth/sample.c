@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "src/target/lua_process.h"
-#include "src/target/tracer.h"
+#include "src/inspect/lua_process.h"
+#include "src/linux/threads/tracer.h"
 
 enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 2000 * 1000 * 1000, LOOK_EVERY = 200 };
 

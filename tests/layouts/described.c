@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "luajit-layouts/dwarf_layout.h"
+#include "luajit-layouts/module/dwarf_layout.h"
 #include "luajit-layouts/tables.h"
 
 static const char *const groups[LAYOUT_GROUP_COUNT] = {

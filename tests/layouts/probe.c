@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/uio.h>
 
-#include "luajit-layouts/dwarf_layout.h"
 #include "luajit-layouts/layout_text.h"
-#include "luajit-layouts/recognise.h"
+#include "luajit-layouts/module/dwarf_layout.h"
+#include "luajit-layouts/recognise/recognise.h"
 
 enum { STATES_MAX = 8 };
 

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "luajit-layouts/recognise.h"
+#include "luajit-layouts/recognise/recognise.h"
 
 struct live_luajit {
 	struct memory memory;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/code_rules.h"
+#include "unwind/native/code_rules.h"
 
 enum { ADDRESS = 0x400000, CODE_MAX = 256, RSP = REGISTER_NUMBER_RSP, RBX = REGISTER_NUMBER_RBX, RBP = 6 };
 

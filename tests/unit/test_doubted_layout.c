@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "live_luajit.h"
-#include "src/target/lua_process.h"
-#include "src/target/tracer.h"
+#include "src/inspect/lua_process.h"
+#include "src/linux/threads/tracer.h"
 
 enum { LOOKS_MAX = 2000, LOOKS_TO_KEEP = 200, STOP_TIMEOUT_NS = 1000000000 };
 

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "output/escape.h"
-#include "output/frame_label.h"
+#include "output/labels/escape.h"
+#include "output/labels/frame_label.h"
 
 static void assert_label(const struct function *function, uint32_t line,
 			 const char *function_view, const char *line_view)

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "output/figures.h"
+#include "output/sample/figures.h"
 
 static struct figures example(void)
 {

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "output/flamegraph.h"
-#include "output/flamegraph_static.h"
+#include "output/flamegraph/flamegraph.h"
+#include "output/flamegraph/flamegraph_static.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
 static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/fold.h"
+#include "unwind/names/fold.h"
 
 enum { FRAMES_MAX = 16 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "output/folded.h"
+#include "output/formats/folded.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
 static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };

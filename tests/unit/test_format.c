@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "output/format.h"
+#include "output/formats/format.h"
 
 static void every_format_is_found_by_its_name_and_suffix(void **state)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "unwind/functions.h"
+#include "output/sample/functions.h"
 
 enum { MANY = 1000 };
 

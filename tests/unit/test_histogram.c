@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "output/histogram.h"
+#include "output/sample/histogram.h"
 
 /* Within the promised precision of the true value. */
 static void assert_close(uint64_t value, uint64_t expected)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "src/target/known_files.h"
+#include "src/inspect/known_files.h"
 
 enum { BASE = 0x10000, ELSEWHERE = 0x7f0000, CODE = 0x800, CODE_END = 0x880, SIZE = 0x1000 };
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "luajit-layouts/selftest.h"
-#include "luajit-layouts/vm_code_x86_64.h"
+#include "luajit-layouts/selftest/selftest.h"
+#include "luajit-layouts/module/vm_code_x86_64.h"
 #include "memory/page_cache.h"
 #include "live_luajit.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "output/look.h"
+#include "output/views/look.h"
 
 /* Of so many samples of equal weight, on either side. */
 static enum look change(uint64_t before, uint64_t now, uint64_t samples)

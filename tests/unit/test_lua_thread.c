@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "unwind/lua_thread.h"
-#include "unwind/luajit.h"
+#include "unwind/lua/lua_thread.h"
+#include "unwind/lua/luajit.h"
 
 enum { STACK = 0x10000, SLOTS = 4 };
 

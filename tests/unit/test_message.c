@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/message.h"
+#include "src/program/message.h"
 
 static char said[16384];
 static FILE *file;

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "output/module_path.h"
+#include "output/labels/module_path.h"
 
 static void assert_module(const char *file, const char *expected)
 {

@@ -15,7 +15,7 @@
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
-#include "unwind/native.h"
+#include "unwind/native/native.h"
 
 enum { FRAMES_MAX = 64, DAMAGES = 3000, MODULES_MAX = 64 };
 

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "output/filter.h"
-#include "output/format.h"
-#include "output/stack_cache.h"
-#include "output/sum.h"
+#include "output/formats/format.h"
+#include "output/recording/stack_cache.h"
+#include "output/views/filter.h"
+#include "output/views/sum.h"
 
 /* More stacks than there are places for, one of them deep. */
 enum { STACKS = 2 * STACK_CACHE_PLACES, SAMPLES = STACKS, DEEP = 300, FUNCTIONS = 50 };

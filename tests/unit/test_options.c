@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/options.h"
+#include "src/options/options.h"
 
 enum { ARGUMENTS_MAX = 24, TEXT_MAX = 8192 };
 

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "output/profile.h"
+#include "output/views/profile.h"
 
 enum { DEEPEST = 32768, WIDEST = 50000 };
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "luajit-layouts/elf_image.h"
+#include "luajit-layouts/module/elf_image.h"
 #include "live_luajit.h"
 
 enum { IMAGE_MAX = 4 << 20, DAMAGES = 400, DAMAGED_BYTES = 8 };

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "luajit-layouts/field.h"
-#include "luajit-layouts/selftest.h"
+#include "luajit-layouts/selftest/selftest.h"
 #include "live_luajit.h"
 
 static const char busy[] =

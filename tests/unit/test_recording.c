@@ -9,9 +9,9 @@
 #include <cmocka.h>
 #include <zstd.h>
 
-#include "output/recording_format.h"
-#include "output/recording_reader.h"
-#include "output/recording_writer.h"
+#include "output/recording/recording_format.h"
+#include "output/recording/recording_reader.h"
+#include "output/recording/recording_writer.h"
 
 enum { DEEPEST = 65537 };
 

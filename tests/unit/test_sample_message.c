@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "src/apart/sample_message.h"
-#include "unwind/request.h"
+#include "unwind/lua/request.h"
 
 enum { SIZE_MAX_OF_MESSAGES = 4096 };
 

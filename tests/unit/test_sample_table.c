@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "output/sample_table.h"
-#include "output/thread_samples.h"
+#include "output/views/sample_table.h"
+#include "output/views/thread_samples.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
 static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };

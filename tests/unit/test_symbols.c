@@ -13,11 +13,11 @@
 
 #include <cmocka.h>
 
-#include "src/target/live_memory.h"
-#include "src/target/maps.h"
-#include "unwind/demangle.h"
-#include "unwind/symbol_files.h"
-#include "unwind/symbols.h"
+#include "src/linux/proc/live_memory.h"
+#include "src/linux/proc/maps.h"
+#include "unwind/symbols/demangle.h"
+#include "unwind/symbols/symbol_files.h"
+#include "unwind/symbols/symbols.h"
 
 struct fixture {
 	struct live_memory *live;

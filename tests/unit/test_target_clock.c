@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/target/cpu_clock.h"
+#include "src/linux/clocks/cpu_clock.h"
 #include "tests/unit/target_process.h"
 
 static const uint64_t second_ns = 1000000000u;

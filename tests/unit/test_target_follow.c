@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "src/target/follow.h"
-#include "src/target/process.h"
+#include "src/linux/proc/follow.h"
+#include "src/linux/proc/process.h"
 #include "tests/unit/target_process.h"
 
 enum { FOUND_MAX = 16, TRIES = 500 };

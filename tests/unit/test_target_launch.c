@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "src/target/launch.h"
+#include "src/linux/threads/launch.h"
 #include "tests/unit/target_process.h"
 
 /* With its standard output in a pipe. */

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "src/target/maps.h"
+#include "src/linux/proc/maps.h"
 #include "tests/unit/target_process.h"
 
 static struct maps *parse(const char *text)

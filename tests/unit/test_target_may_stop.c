@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "src/target/may_stop.h"
+#include "src/linux/threads/may_stop.h"
 
 enum { LOOKS = 20 };
 

@@ -17,8 +17,8 @@
 
 #include <cmocka.h>
 
-#include "src/target/live_memory.h"
-#include "src/target/maps.h"
+#include "src/linux/proc/live_memory.h"
+#include "src/linux/proc/maps.h"
 #include "tests/unit/target_process.h"
 
 enum { PAGE = 4096, RANGES = 5000 };

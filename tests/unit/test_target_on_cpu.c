@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "src/clock.h"
-#include "src/target/on_cpu.h"
-#include "src/target/scheduler.h"
-#include "src/target/urgent.h"
+#include "src/linux/clocks/clock.h"
+#include "src/linux/clocks/scheduler.h"
+#include "src/linux/clocks/urgent.h"
+#include "src/linux/threads/on_cpu.h"
 #include "tests/unit/target_process.h"
 
 enum { LOOKS = 200, LOOKS_MAX = 5000 };

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "src/target/permission.h"
+#include "src/linux/proc/permission.h"
 #include "tests/unit/target_process.h"
 
 enum { NOBODY = 65534, SOMEBODY = 1234 };

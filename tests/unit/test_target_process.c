@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "src/target/process.h"
+#include "src/linux/proc/process.h"
 #include "tests/unit/target_process.h"
 
 static void facts_are_read(void **state)

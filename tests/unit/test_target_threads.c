@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "src/target/cpu_clock.h"
-#include "src/target/threads.h"
+#include "src/linux/clocks/cpu_clock.h"
+#include "src/linux/threads/threads.h"
 #include "tests/unit/target_process.h"
 
 enum { PID_MAX = 1 << 22 };	/* PID_MAX_LIMIT of Linux on 64-bit machines */

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "src/target/threads.h"
-#include "src/target/tracer.h"
+#include "src/linux/threads/threads.h"
+#include "src/linux/threads/tracer.h"
 #include "tests/unit/target_process.h"
 
 static const uint64_t second_ns = 1000000000u;

@@ -12,7 +12,7 @@
 #include <sys/select.h>
 #include <sys/syscall.h>
 
-#include "src/target/wait.h"
+#include "src/linux/threads/wait.h"
 
 /* Our own memory, as if it were the target's. */
 static void read_own(struct memory *memory, struct memory_range *ranges, size_t count)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "unwind/trace_block.h"
+#include "unwind/jit/trace_block.h"
 
 enum {
 	ADDRESS = 0x10000, HEADER = 64, IR_SIZE = 8, CONSTANTS_END = 0x8000,

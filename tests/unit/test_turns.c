@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "output/turn_report.h"
+#include "output/reports/turn_report.h"
 #include "tests/made_up.h"
 
 enum { MS = 1000000, THRESHOLD_MS = 20 };

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "luajit-layouts/recognise.h"
-#include "unwind/request.h"
+#include "luajit-layouts/recognise/recognise.h"
+#include "unwind/lua/request.h"
 
 enum { BASE = 0x10000000, BYTES_MAX = 4 << 20 };
 

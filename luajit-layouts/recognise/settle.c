@@ -1,0 +1,162 @@
+#include "luajit-layouts/recognise/recognise.h"
+
+#include "luajit-layouts/bytecode.h"
+#include "luajit-layouts/field.h"
+#include "luajit-layouts/inquiry.h"
+#include "luajit-layouts/selftest/selftest.h"
+#include "luajit-layouts/tables.h"
+
+static bool row_serves(const struct layout_row *row, const struct vm_code *vm)
+{
+	return (row->modes & LAYOUT_MODE(vm->layout.gc64 ? LAYOUT_X64_GC64 : LAYOUT_X64_GC32)) != 0;
+}
+
+/* The main thread lies right before g (GG_State), so its size is the distance. */
+static bool settle_thread(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
+{
+	struct layout *layout = &vm->layout;
+	struct layout_row row;
+	uint64_t L;
+
+	if (!field_reference(inquiry->memory, layout, g + (uint64_t)layout->g_mainthref, &L))
+		return false;
+	layout->L_size = (int32_t)(g - L);
+	layout->L_exdata = layout->L_exdata2 = LAYOUT_ABSENT;
+	for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_THREAD); i++) {
+		layout_row_get(LAYOUT_GROUP_THREAD, i, &row);
+		if (row_serves(&row, vm) && row.offsets.L_size == layout->L_size) {
+			layout->L_exdata = row.offsets.L_exdata;
+			layout->L_exdata2 = row.offsets.L_exdata2;
+			inquiry_verdict(inquiry, "lua_State", "%d bytes: %s (%s)",
+					layout->L_size, row.name, row.from);
+			return true;
+		}
+	}
+	inquiry_verdict(inquiry, "lua_State", "%d bytes, as in no release known; its end is left alone",
+			layout->L_size);
+	return true;
+}
+
+/* The instruction all C functions share is a FUNCC, whatever that one's number. */
+static bool settle_bytecode(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
+{
+	struct vm_code trial = *vm;
+	uint32_t instruction;
+
+	if (!vm->bytecode_open)
+		return true;
+	if (!memory_u32(inquiry->memory, g + (uint64_t)vm->layout.g_bc_cfunc_int, &instruction))
+		return false;
+	for (enum layout_bytecode set = 0; set < BYTECODE_COUNT; set++) {
+		trial.layout.bytecode = set;
+		if (bytecode_op(&trial.layout, (uint8_t)instruction) == BC_FUNCC) {
+			vm->layout.bytecode = set;
+			vm->bytecode_open = false;
+			inquiry_verdict(inquiry, "bytecode", "numbered so that FUNCC is %u",
+					(uint8_t)instruction);
+			return true;
+		}
+	}
+	inquiry_verdict(inquiry, "bytecode", "no known numbering has FUNCC at %u", (uint8_t)instruction);
+	return false;
+}
+
+/* The layouts that passed a test, as far as they differ. */
+struct trial {
+	const struct inquiry *inquiry;
+	uint64_t g;
+	struct vm_code vm;	/* the first that passed */
+	unsigned passed, untested;
+};
+
+static void try_layout(struct trial *trial, const struct vm_code *vm)
+{
+	switch (selftest_run(trial->inquiry->memory, vm, trial->g, SELFTEST_TRACES, NULL, NULL)) {
+	case SELFTEST_PASSED:
+		if (trial->passed > 0 && layout_conflict(&trial->vm.layout, &vm->layout) == NULL)
+			break;
+		if (trial->passed++ == 0)
+			trial->vm = *vm;
+		break;
+	case SELFTEST_UNTESTED:
+		trial->untested++;
+		break;
+	case SELFTEST_FAILED:
+		break;
+	}
+}
+
+/* With each opcode number that IR_KGC has had, where the code did not tell. */
+static void try_ir_opcodes(struct trial *trial, struct vm_code *vm)
+{
+	struct layout_row row;
+
+	if (vm->layout.IR_KGC != LAYOUT_UNKNOWN) {
+		try_layout(trial, vm);
+		return;
+	}
+	for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_JIT); i++) {
+		layout_row_get(LAYOUT_GROUP_JIT, i, &row);
+		vm->layout.IR_KGC = row.offsets.IR_KGC;
+		if (row_serves(&row, vm))
+			try_layout(trial, vm);
+	}
+}
+
+/* Of the rows the code could not tell apart, the one whose trace objects are sound. */
+static bool settle_traces(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
+{
+	struct trial trial = { .inquiry = inquiry, .g = g };
+	struct layout_row row;
+
+	if (!vm->traces_open)
+		return true;
+	for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_TRACE); i++) {
+		struct vm_code candidate = *vm;
+
+		layout_row_get(LAYOUT_GROUP_TRACE, i, &row);
+		row.offsets.GCtrace_size = vm->layout.GCtrace_size;	/* build options change it */
+		if (!row_serves(&row, vm) || layout_conflict(&row.offsets, &vm->layout) != NULL)
+			continue;
+		layout_fill(&candidate.layout, &row.offsets);
+		try_ir_opcodes(&trial, &candidate);
+	}
+	if (trial.passed == 1) {
+		*vm = trial.vm;
+		vm->traces_open = false;
+		inquiry_verdict(inquiry, "trace objects", "snapshots of %d bytes, by the traces there are",
+				vm->layout.SnapShot_size);
+		return true;
+	}
+	inquiry_verdict(inquiry, "trace objects", trial.passed > 1 ?
+			"several layouts fit the traces there are" :
+			trial.untested > 0 ? "no trace yet to tell their layout by" :
+			"no known layout fits the traces there are");
+	return trial.passed > 1 || trial.untested > 0;
+}
+
+static bool confirm(const struct inquiry *inquiry, uint64_t g, const struct vm_code *vm)
+{
+	for (enum selftest test = 0; test < SELFTEST_COUNT; test++) {
+		if (test == SELFTEST_TRACES && vm->traces_open)
+			continue;
+		if (selftest_run(inquiry->memory, vm, g, test, inquiry->evidence, inquiry->context) ==
+		    SELFTEST_FAILED)
+			return false;
+	}
+	return true;
+}
+
+enum recognise_status recognise_settle(struct memory *memory, struct vm_code *vm, uint64_t g,
+				       recognise_evidence *evidence, void *context)
+{
+	const struct inquiry inquiry = { memory, evidence, context };
+	struct vm_code settled = *vm;
+
+	if (!settle_thread(&inquiry, g, &settled) || !settle_bytecode(&inquiry, g, &settled) ||
+	    !settle_traces(&inquiry, g, &settled) || !confirm(&inquiry, g, &settled))
+		return RECOGNISE_UNKNOWN_LAYOUT;
+	settled.confirmed = true;
+	*vm = settled;
+	return RECOGNISE_OK;
+}

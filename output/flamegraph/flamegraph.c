@@ -1,0 +1,330 @@
+#include "output/flamegraph/flamegraph.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "output/flamegraph/flamegraph_header.h"
+#include "output/flamegraph/flamegraph_static.h"
+#include "output/labels/escape.h"
+#include "output/labels/label_table.h"
+#include "output/views/look.h"
+
+/* output/flamegraph/flamegraph_assets.S */
+extern const char flamegraph_js[], flamegraph_js_end[];
+extern const char flamegraph_css[], flamegraph_css_end[];
+
+/* One profile's frames in the file. */
+struct frame_list {
+	const struct profile *profile;	/* NULL for an empty list */
+	uint64_t limit_ns;		/* frames below are left out */
+	size_t left_out;
+};
+
+struct graph {
+	struct frame_list frames, baseline;
+	struct label_table functions, lines;
+	struct flamegraph_header header;
+	struct profile *shown, *shown_before;	/* merged as the static picture shows them */
+	struct flamegraph_static *picture;
+};
+
+struct profile_options flamegraph_profile_options(enum profile_weight weight)
+{
+	return (struct profile_options) {
+		.weight = weight, .by_line = true, .by_compiled = true, .by_certainty = true,
+	};
+}
+
+/* -- Which frames are in the file -- */
+
+static bool is_listed(const struct frame_list *list, const struct profile_node *node)
+{
+	return !node->parent || (node->total_ns > 0 && node->total_ns >= list->limit_ns);
+}
+
+/* The first frame of the list, and the one after this; NULL after the last. */
+static const struct profile_node *first_listed(const struct frame_list *list)
+{
+	return list->profile ? profile_root(list->profile) : NULL;
+}
+
+static const struct profile_node *next_listed(const struct frame_list *list, const struct profile_node *node)
+{
+	do
+		node = profile_node_next(node);
+	while (node && !is_listed(list, node));
+	return node;
+}
+
+static size_t count_listed(const struct frame_list *list)
+{
+	size_t count = 0;
+
+	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node))
+		count++;
+	return count;
+}
+
+static struct frame_list list_frames(const struct profile *profile, double min_percent)
+{
+	struct frame_list list = { .profile = profile };
+	uint64_t total_ns;
+	size_t count;
+
+	if (!profile)
+		return list;
+	total_ns = profile_root(profile)->total_ns;
+	list.limit_ns = (uint64_t)((double)total_ns * min_percent / 100);
+	if (list.limit_ns < total_ns / FLAMEGRAPH_SMALLEST_PART)
+		list.limit_ns = total_ns / FLAMEGRAPH_SMALLEST_PART;
+	while ((count = count_listed(&list)) > FLAMEGRAPH_FRAMES_MAX)
+		list.limit_ns = 2 * list.limit_ns + 1;
+	list.left_out = profile_node_count(profile) + 1 - count;
+	return list;
+}
+
+static int add_labels(struct graph *graph, const struct frame_list *list)
+{
+	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node)) {
+		if (label_table_add(&graph->functions, node->function, node->line) < 0 ||
+		    label_table_add(&graph->lines, node->function, node->line) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* -- The data for the script -- */
+
+static void write_functions(FILE *out, const struct graph *graph)
+{
+	fputs("<metadata id=\"functions\">", out);
+	for (const struct label *label = graph->functions.labels; label; label = label->hh.next) {
+		fprintf(out, "%c ", look_letter(look_of_kind(label->key.function)));
+		escape_write(ESCAPE_XML, label->text, out);
+		fputc('\n', out);
+	}
+	fputs("</metadata>\n", out);
+}
+
+static void write_lines(FILE *out, const struct graph *graph)
+{
+	fputs("<metadata id=\"lines\">", out);
+	for (const struct label *label = graph->lines.labels; label; label = label->hh.next) {
+		fprintf(out, "%" PRIu32 " ", label_table_find(&graph->functions, label->key.function, 0)->rank);
+		escape_write(ESCAPE_XML, label->text, out);
+		fputc('\n', out);
+	}
+	fputs("</metadata>\n", out);
+}
+
+static uint64_t left_out_ns(const struct frame_list *list, const struct profile_node *parent)
+{
+	uint64_t sum_ns = 0;
+
+	for (const struct profile_node *node = parent->first_child; node; node = node->next_sibling)
+		if (!is_listed(list, node))
+			sum_ns += node->total_ns;
+	return sum_ns;
+}
+
+static unsigned frame_mark(const struct profile_node *node)
+{
+	static const unsigned marks[CERTAINTY_COUNT] = { [CERTAINTY_NEAREST] = 2, [CERTAINTY_FUNCTION] = 4 };
+
+	return (node->parent && node->compiled) | marks[node->certainty];
+}
+
+static void write_frame(FILE *out, const struct graph *graph, const struct frame_list *list,
+			const struct profile_node *node)
+{
+	const struct label *line = label_table_find(&graph->lines, node->function, node->line);
+	const uint64_t fields[] = { frame_mark(node), node->own_samples, left_out_ns(list, node), node->own_ns };
+	size_t count = sizeof(fields) / sizeof(fields[0]);
+
+	fprintf(out, "%" PRIu32 " %" PRIu32, node->depth, line->rank);
+	while (count > 0 && fields[count - 1] == 0)
+		count--;
+	/* The last one is written by its parts. */
+	for (size_t i = 0; i < count && i < 3; i++)
+		fprintf(out, " %" PRIu64, fields[i]);
+	for (int state = 0; state < VM_STATE_COUNT; state++)
+		if (node->own_state_ns[state] > 0)
+			fprintf(out, " %c%" PRIu64, look_state_letter((enum vm_state)state),
+				node->own_state_ns[state]);
+	fputc('\n', out);
+}
+
+static void write_frames(FILE *out, const struct graph *graph, const struct frame_list *list, const char *id)
+{
+	if (!list->profile)
+		return;
+	fprintf(out, "<metadata id=\"%s\">", id);
+	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node))
+		write_frame(out, graph, list, node);
+	fputs("</metadata>\n", out);
+}
+
+static int write_heatmap(FILE *out, const struct graph *graph, const struct heatmap *heatmap)
+{
+	const struct frame_list *list = &graph->frames;
+	const struct profile_node **listed = calloc(profile_node_count(list->profile) + 1, sizeof(const struct profile_node *));
+	size_t count = 0;
+	int error;
+
+	if (!listed)
+		return -ENOMEM;
+	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node))
+		listed[count++] = node;
+	error = heatmap_write(out, heatmap, listed, count);
+	free(listed);
+	return error;
+}
+
+/* -- The document -- */
+
+static void write_asset(FILE *out, const char *element, const char *begin, const char *end)
+{
+	fprintf(out, "<%s><![CDATA[\n", element);
+	fwrite(begin, 1, (size_t)(end - begin), out);
+	fprintf(out, "]]></%s>\n", element);
+}
+
+static int write_svg(FILE *out, const struct graph *graph, const struct flamegraph_options *options)
+{
+	const struct flamegraph_header *header = &graph->header;
+	size_t height = flamegraph_static_height(graph->picture);
+	int error = 0;
+
+	fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
+		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\">\n<title>",
+		FLAMEGRAPH_STATIC_WIDTH, height, FLAMEGRAPH_STATIC_WIDTH, height,
+		options->inverted, options->by_line);
+	escape_write(ESCAPE_XML, header->lines[0], out);
+	fputs("</title>\n<desc id=\"about\">", out);
+	for (size_t i = 0; i < header->count; i++) {
+		escape_write(ESCAPE_XML, header->lines[i], out);
+		fputs(i + 1 < header->count ? "\n" : "</desc>\n", out);
+	}
+	write_asset(out, "style", flamegraph_css, flamegraph_css_end);
+	fputs("<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\""
+	      " patternTransform=\"rotate(45)\"><rect class=\"paper\" width=\"6\" height=\"6\"/>"
+	      "<rect class=\"stripe\" width=\"2\" height=\"6\"/></pattern></defs>\n", out);
+	flamegraph_static_write(out, graph->picture);
+	write_functions(out, graph);
+	write_lines(out, graph);
+	write_frames(out, graph, &graph->frames, "frames");
+	write_frames(out, graph, &graph->baseline, "baseline");
+	if (options->heatmap)
+		error = write_heatmap(out, graph, options->heatmap);
+	write_asset(out, "script", flamegraph_js, flamegraph_js_end);
+	fputs("</svg>\n", out);
+	return error;
+}
+
+/* The picture is the same in both; a page tells small screens their width. */
+static int write_document(FILE *out, const struct graph *graph, const struct flamegraph_options *options)
+{
+	int error;
+
+	if (!options->page) {
+		fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
+		return write_svg(out, graph, options);
+	}
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+	      "<meta http-equiv=\"Content-Security-Policy\""
+	      " content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>", out);
+	escape_write(ESCAPE_XML, graph->header.lines[0], out);
+	fputs("</title>\n</head>\n<body>\n", out);
+	error = write_svg(out, graph, options);
+	fputs("</body>\n</html>\n", out);
+	return error;
+}
+
+/* -- What it takes -- */
+
+static int merge_shown(const struct profile *profile, const struct flamegraph_options *options,
+		       struct profile **ret_shown)
+{
+	struct profile *shown;
+	int error;
+
+	if (!profile)
+		return 0;
+	shown = profile_new(&(struct profile_options) {
+		.weight = profile_options(profile)->weight,
+		.by_line = options->by_line,
+		.inverted = options->inverted,
+	});
+	error = shown ? profile_add_profile(shown, profile) : -ENOMEM;
+	if (error) {
+		profile_free(shown);
+		return error;
+	}
+	*ret_shown = shown;
+	return 0;
+}
+
+static void fill_header(struct graph *graph, const struct session *session, const struct figures *figures,
+			const struct flamegraph_options *options)
+{
+	const struct frame_list *frames = &graph->frames;
+
+	flamegraph_header_fill(&graph->header, session, figures);
+	if (options->baseline)
+		flamegraph_header_add_baseline(&graph->header, options->baseline_name,
+					       profile_root(options->baseline)->total_samples);
+	if (frames->left_out > 0)
+		flamegraph_header_add_left_out(&graph->header, frames->left_out,
+					       (double)frames->limit_ns /
+					       (double)profile_root(frames->profile)->total_ns);
+}
+
+static int graph_fill(struct graph *graph, const struct profile *profile,
+		      const struct flamegraph_options *options)
+{
+	int error;
+
+	graph->lines.by_line = true;
+	graph->frames = list_frames(profile, options->min_percent);
+	graph->baseline = list_frames(options->baseline, options->min_percent);
+	if (add_labels(graph, &graph->frames) < 0 || add_labels(graph, &graph->baseline) < 0)
+		return -ENOMEM;
+	label_table_sort(&graph->functions);
+	label_table_sort(&graph->lines);
+	error = merge_shown(profile, options, &graph->shown);
+	return error ? error : merge_shown(options->baseline, options, &graph->shown_before);
+}
+
+static void graph_free(struct graph *graph)
+{
+	flamegraph_static_free(graph->picture);
+	profile_free(graph->shown);
+	profile_free(graph->shown_before);
+	label_table_clear(&graph->functions);
+	label_table_clear(&graph->lines);
+	free(graph);
+}
+
+int flamegraph_write(FILE *out, const struct profile *profile, const struct session *session,
+		     const struct figures *figures, const struct flamegraph_options *options)
+{
+	struct graph *graph = calloc(1, sizeof(*graph));
+	int error;
+
+	if (!graph)
+		return -ENOMEM;
+	error = graph_fill(graph, profile, options);
+	if (error == 0) {
+		fill_header(graph, session, figures, options);
+		error = flamegraph_static_new(graph->shown, graph->shown_before, &graph->header, &graph->picture);
+	}
+	if (error == 0) {
+		error = write_document(out, graph, options);
+		if (ferror(out))
+			error = -EIO;
+	}
+	graph_free(graph);
+	return error;
+}

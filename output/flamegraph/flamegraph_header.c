@@ -1,0 +1,119 @@
+#include "output/flamegraph/flamegraph_header.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "output/labels/escape.h"
+#include "output/labels/names.h"
+
+/* Longer than any line shows, shorter than would push the rest of the line out. */
+enum { COMMAND_MAX = 1024 };
+
+__attribute__((format(printf, 2, 3)))
+static void add_line(struct flamegraph_header *header, const char *format, ...)
+{
+	char raw[FLAMEGRAPH_HEADER_LINE_SIZE];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(raw, sizeof(raw), format, arguments);
+	va_end(arguments);
+	escape_text(ESCAPE_PLAIN, raw, header->lines[header->count++], FLAMEGRAPH_HEADER_LINE_SIZE);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+static void add_title(struct flamegraph_header *header, const struct session *session)
+{
+	const char *time = profile_weight_title(session->clock);
+	const char *target = session->target ? session->target : "LuaJIT";
+
+	if (session->pid > 0)
+		add_line(header, "%s of %.*s (pid %ld)", time, COMMAND_MAX, target, (long)session->pid);
+	else
+		add_line(header, "%s of %.*s", time, COMMAND_MAX, target);
+}
+
+static void add_samples(struct flamegraph_header *header, const struct session *session,
+			const struct figures *figures)
+{
+	time_t start = (time_t)(session->start_unix_ns / 1000000000);
+	char date[64] = "";
+	char rate[64] = "";
+	struct tm utc;
+
+	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
+	if (figures->rate_asked_hz > 0)
+		snprintf(rate, sizeof(rate), ", %.1f Hz reached of %g asked", figures->rate_reached_hz,
+			 figures->rate_asked_hz);
+	add_line(header, "%s%.1f s, %" PRIu64 " samples%s", date, (double)session->duration_ns / 1e9,
+		 figures->samples, rate);
+}
+
+static void add_lost(struct flamegraph_header *header, const struct figures *figures)
+{
+	uint64_t lost = figures_lost(figures);
+	char reasons[FLAMEGRAPH_HEADER_LINE_SIZE - 256] = "";
+	size_t length = 0;
+
+	for (int i = 0; i < LOST_COUNT && length < sizeof(reasons); i++) {
+		if (figures->lost[i] > 0)
+			length += (size_t)snprintf(reasons + length, sizeof(reasons) - length, "%s %s %" PRIu64,
+						   length ? "," : ":", lost_reason_text((enum lost_reason)i),
+						   figures->lost[i]);
+	}
+	add_line(header, "%" PRIu64 " ticks missed, %" PRIu64 " samples lost (%.2f %%)%s", figures->missed_ticks,
+		 lost, percent(lost, figures->samples), reasons);
+}
+
+/* What looking cost the target, and how exact the positions are. */
+static void add_cost(struct flamegraph_header *header, const struct figures *figures)
+{
+	const struct histogram *pause_ns = &figures->pause_ns;
+	char pause[128] = "never paused";
+	char lines[128] = "";
+	uint64_t frames = 0;
+
+	if (pause_ns->count > 0)
+		snprintf(pause, sizeof(pause), "paused p50 %.1f \u00b5s, p99 %.1f \u00b5s, max %.1f \u00b5s",
+			 (double)histogram_percentile(pause_ns, 500) / 1e3,
+			 (double)histogram_percentile(pause_ns, 990) / 1e3, (double)pause_ns->max / 1e3);
+	for (int i = 0; i < CERTAINTY_COUNT; i++)
+		frames += figures->frames[i];
+	if (frames > 0)
+		snprintf(lines, sizeof(lines), "; lines %.1f %% exact, %.1f %% nearest known, %.1f %% unknown",
+			 percent(figures->frames[CERTAINTY_EXACT], frames),
+			 percent(figures->frames[CERTAINTY_NEAREST], frames),
+			 percent(figures->frames[CERTAINTY_FUNCTION], frames));
+	add_line(header, "%s%s", pause, lines);
+}
+
+void flamegraph_header_fill(struct flamegraph_header *header, const struct session *session,
+			    const struct figures *figures)
+{
+	header->count = 0;
+	add_title(header, session);
+	add_samples(header, session, figures);
+	if (session->command_line)
+		add_line(header, "$ %.*s", COMMAND_MAX, session->command_line);
+	add_lost(header, figures);
+	add_cost(header, figures);
+}
+
+void flamegraph_header_add_baseline(struct flamegraph_header *header, const char *name, uint64_t samples)
+{
+	add_line(header, "Compared with %.*s, %" PRIu64 " samples", COMMAND_MAX,
+		 name ? name : "an earlier recording", samples);
+}
+
+void flamegraph_header_add_left_out(struct flamegraph_header *header, size_t frames, double part)
+{
+	add_line(header, "%zu frames of less than %.4f %% each are left out: [left out] stands for them",
+		 frames, 100.0 * part);
+}

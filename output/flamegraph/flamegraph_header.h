@@ -1,0 +1,30 @@
+/*
+ * flamegraph_header: what was recorded, in words, above the picture.
+ */
+#ifndef LJSPY_FLAMEGRAPH_HEADER_H
+#define LJSPY_FLAMEGRAPH_HEADER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/sample/figures.h"
+#include "output/sample/session.h"
+
+enum { FLAMEGRAPH_HEADER_LINES_MAX = 8, FLAMEGRAPH_HEADER_LINE_SIZE = 2048 };
+
+/* Lines are escaped as ESCAPE_PLAIN. The first is the title. */
+struct flamegraph_header {
+	char lines[FLAMEGRAPH_HEADER_LINES_MAX][FLAMEGRAPH_HEADER_LINE_SIZE];
+	size_t count;
+};
+
+void flamegraph_header_fill(struct flamegraph_header *header, const struct session *session,
+			    const struct figures *figures);
+
+/* What the widths are compared with; name may be NULL. */
+void flamegraph_header_add_baseline(struct flamegraph_header *header, const char *name, uint64_t samples);
+
+/* That so many frames of less than this part of all weight are not in the file. */
+void flamegraph_header_add_left_out(struct flamegraph_header *header, size_t frames, double part);
+
+#endif

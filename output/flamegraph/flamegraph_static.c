@@ -1,0 +1,341 @@
+#include "output/flamegraph/flamegraph_static.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/labels/escape.h"
+#include "output/labels/label_table.h"
+#include "output/views/look.h"
+
+/* In pixels. CHAR_WIDTH is in tenths, of 12 px monospace. */
+enum {
+	MARGIN = 12,
+	INNER_WIDTH = FLAMEGRAPH_STATIC_WIDTH - 2 * MARGIN,
+	ROW_HEIGHT = 18,
+	NARROWEST = 2,
+	CHAR_WIDTH = 73,
+	TEXT_INDENT = 3,
+	HEADER_COLUMNS = INNER_WIDTH * 10 / CHAR_WIDTH,
+	LINE_HEIGHT = 18,
+};
+
+struct box {
+	const struct profile_node *node;
+	const struct profile_node *before;	/* the same frame in the baseline, or NULL */
+	const struct label *label;
+	uint64_t start_ns;	/* distance from the left edge */
+};
+
+struct flamegraph_static {
+	const struct profile *profile, *baseline;
+	const struct flamegraph_header *header;
+	uint64_t total_ns;
+	struct label_table labels;
+	struct box *boxes;	/* callers before callees; siblings by label, inverted by weight */
+	size_t box_count;
+	size_t rows;
+	bool used[LOOK_COUNT];
+};
+
+/* -- Layout -- */
+
+/* Pixels in tenths. Weights in a damaged recording may exceed their sum, which overflowed. */
+static uint64_t tenths(const struct flamegraph_static *picture, uint64_t ns)
+{
+	if (ns > picture->total_ns)
+		ns = picture->total_ns;
+	return (uint64_t)((double)ns / (double)picture->total_ns * INNER_WIDTH * 10);
+}
+
+static bool is_shown(const struct flamegraph_static *picture, const struct box *box)
+{
+	return picture->total_ns > 0 && box->node->depth < FLAMEGRAPH_STATIC_ROWS_MAX &&
+	       tenths(picture, box->node->total_ns) >= 10 * NARROWEST;
+}
+
+static enum look box_look(const struct flamegraph_static *picture, const struct box *box)
+{
+	const struct profile_node *all = profile_root(picture->profile), *all_before;
+	struct look_share before = { 0 }, now;
+
+	if (!picture->baseline)
+		return look_of_node(box->node);
+	all_before = profile_root(picture->baseline);
+	before.all_ns = all_before->total_ns;
+	before.all_samples = all_before->total_samples;
+	if (box->before) {
+		before.ns = box->before->total_ns;
+		before.samples = box->before->total_samples;
+	}
+	now = (struct look_share) {
+		.ns = box->node->total_ns, .all_ns = all->total_ns,
+		.samples = box->node->total_samples, .all_samples = all->total_samples,
+	};
+	return look_of_change(&before, &now);
+}
+
+static int add_labels(struct flamegraph_static *picture)
+{
+	picture->labels.by_line = profile_options(picture->profile)->by_line;
+	for (const struct profile_node *node = profile_root(picture->profile); node;
+	     node = profile_node_next(node)) {
+		if (label_table_add(&picture->labels, node->function, node->line) < 0)
+			return -ENOMEM;
+	}
+	label_table_sort(&picture->labels);
+	return 0;
+}
+
+/* The last one first: boxes are taken from the end. */
+static int compare_labels(const void *a, const void *b)
+{
+	uint32_t left = ((const struct box *)a)->label->rank;
+	uint32_t right = ((const struct box *)b)->label->rank;
+
+	return left < right ? 1 : left > right ? -1 : 0;
+}
+
+static int compare_weights(const void *a, const void *b)
+{
+	uint64_t left = ((const struct box *)a)->node->total_ns;
+	uint64_t right = ((const struct box *)b)->node->total_ns;
+
+	return left < right ? -1 : left > right ? 1 : compare_labels(a, b);
+}
+
+static struct box make_box(const struct flamegraph_static *picture, const struct profile_node *node,
+			   const struct profile_node *before)
+{
+	return (struct box) {
+		.node = node, .before = before,
+		.label = label_table_find(&picture->labels, node->function, node->line),
+	};
+}
+
+/* Put the children of a box on the stack in order. Returns how many there are. */
+static size_t push_children(const struct flamegraph_static *picture, const struct box *parent, struct box *stack)
+{
+	uint64_t start_ns = parent->start_ns;
+	size_t count = 0;
+
+	for (const struct profile_node *node = parent->node->first_child; node; node = node->next_sibling) {
+		const struct profile_node *before = NULL;
+
+		if (parent->before)
+			before = profile_find_child(picture->baseline, parent->before, node);
+		stack[count++] = make_box(picture, node, before);
+	}
+	qsort(stack, count, sizeof(*stack),
+	      profile_options(picture->profile)->inverted ? compare_weights : compare_labels);
+	for (size_t i = count; i-- > 0;) {
+		stack[i].start_ns = start_ns;
+		start_ns += stack[i].node->total_ns;
+	}
+	return count;
+}
+
+static int add_boxes(struct flamegraph_static *picture)
+{
+	/* Each box is on the stack at most once, so it never needs more than all. */
+	size_t room = profile_node_count(picture->profile) + 1;
+	struct box *stack = calloc(room, sizeof(*stack));
+	size_t waiting = 0;
+
+	picture->boxes = calloc(room, sizeof(*picture->boxes));
+	if (!stack || !picture->boxes) {
+		free(stack);
+		return -ENOMEM;
+	}
+	stack[waiting++] = make_box(picture, profile_root(picture->profile),
+				    picture->baseline ? profile_root(picture->baseline) : NULL);
+	picture->rows = 1;
+	while (waiting > 0) {
+		struct box *box = &picture->boxes[picture->box_count++];
+
+		*box = stack[--waiting];
+		waiting += push_children(picture, box, stack + waiting);
+		picture->used[box_look(picture, box)] = true;
+		if (is_shown(picture, box) && box->node->depth >= picture->rows)
+			picture->rows = box->node->depth + 1;
+	}
+	free(stack);
+	return 0;
+}
+
+int flamegraph_static_new(const struct profile *profile, const struct profile *baseline,
+			  const struct flamegraph_header *header, struct flamegraph_static **ret_picture)
+{
+	struct flamegraph_static *picture = calloc(1, sizeof(*picture));
+
+	if (!picture)
+		return -ENOMEM;
+	picture->profile = profile;
+	picture->baseline = baseline;
+	picture->header = header;
+	picture->total_ns = profile_root(profile)->total_ns;
+	if (add_labels(picture) < 0 || add_boxes(picture) < 0) {
+		flamegraph_static_free(picture);
+		return -ENOMEM;
+	}
+	*ret_picture = picture;
+	return 0;
+}
+
+void flamegraph_static_free(struct flamegraph_static *picture)
+{
+	if (!picture)
+		return;
+	label_table_clear(&picture->labels);
+	free(picture->boxes);
+	free(picture);
+}
+
+/* -- Drawing -- */
+
+/* A length in tenths of a pixel, whatever the locale's decimal point is. */
+static void write_tenths(FILE *out, const char *attribute, uint64_t tenths)
+{
+	fprintf(out, " %s=\"%" PRIu64 ".%u\"", attribute, tenths / 10, (unsigned)(tenths % 10));
+}
+
+/* The bytes of valid UTF-8 text that fit in so many columns; East Asian characters take two. */
+static size_t fitting(const char *text, size_t columns)
+{
+	size_t used = 0;
+	size_t i = 0;
+
+	while (text[i]) {
+		unsigned char lead = (unsigned char)text[i];
+
+		used += lead >= 0xe1 ? 2 : 1;
+		if (used > columns)
+			break;
+		i += lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+	}
+	return i;
+}
+
+/* text shortened to columns, as character data. */
+static void write_fitted(FILE *out, const char *text, size_t columns)
+{
+	char cut[LABEL_TEXT_SIZE];
+	size_t length = fitting(text, columns);
+	bool whole = text[length] == '\0';
+
+	if (!whole)
+		length = fitting(text, columns - 1);
+	memcpy(cut, text, length);
+	cut[length] = '\0';
+	escape_write(ESCAPE_XML, cut, out);
+	if (!whole)
+		fputs("\u2026", out);
+}
+
+static void write_header(FILE *out, const struct flamegraph_header *header)
+{
+	for (size_t i = 0; i < header->count; i++) {
+		fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%zu\">", i ? "detail" : "headline",
+			MARGIN, 24 + LINE_HEIGHT * i);
+		/* The title's letters are wider. */
+		write_fitted(out, header->lines[i], i ? HEADER_COLUMNS : HEADER_COLUMNS * 3 / 4);
+		fputs("</text>\n", out);
+	}
+}
+
+static size_t legend_top(const struct flamegraph_static *picture)
+{
+	return 14 + LINE_HEIGHT * picture->header->count;
+}
+
+static size_t frames_top(const struct flamegraph_static *picture)
+{
+	return legend_top(picture) + 26;
+}
+
+size_t flamegraph_static_height(const struct flamegraph_static *picture)
+{
+	return frames_top(picture) + picture->rows * ROW_HEIGHT + MARGIN;
+}
+
+static void write_legend(FILE *out, const struct flamegraph_static *picture)
+{
+	size_t deepest = profile_depth(picture->profile);
+	size_t y = legend_top(picture);
+	size_t x = MARGIN;
+
+	for (int i = LOOK_LUA; i < LOOK_COUNT; i++) {
+		const char *name = look_name((enum look)i);
+
+		if (!picture->used[i])
+			continue;
+		fprintf(out, "<g class=\"f %c\"><rect x=\"%zu\" y=\"%zu\" width=\"12\" height=\"12\"/></g>"
+			"<text class=\"detail\" x=\"%zu\" y=\"%zu\">%s</text>\n",
+			look_letter((enum look)i), x, y, x + 17, y + 10, name);
+		x += 17 + (strlen(name) + 2) * CHAR_WIDTH / 10;
+	}
+	if (deepest >= FLAMEGRAPH_STATIC_ROWS_MAX)
+		fprintf(out, "<text class=\"detail\" x=\"%zu\" y=\"%zu\">%zu deeper levels: open in a browser</text>\n",
+			x, y + 10, deepest + 1 - FLAMEGRAPH_STATIC_ROWS_MAX);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+static void write_title(FILE *out, const struct flamegraph_static *picture, const struct box *box)
+{
+	fputs("<title>", out);
+	escape_write(ESCAPE_XML, box->label->text, out);
+	fprintf(out, "\n%.2f %%, %" PRIu64 " samples", percent(box->node->total_ns, picture->total_ns),
+		box->node->total_samples);
+	if (picture->baseline)
+		fprintf(out, "; before %.2f %%",
+			percent(box->before ? box->before->total_ns : 0,
+				profile_root(picture->baseline)->total_ns));
+	fputs("</title>", out);
+}
+
+static void write_box(FILE *out, const struct flamegraph_static *picture, const struct box *box)
+{
+	bool inverted = profile_options(picture->profile)->inverted;
+	size_t row = inverted ? box->node->depth : picture->rows - 1 - box->node->depth;
+	size_t y = frames_top(picture) + row * ROW_HEIGHT;
+	uint64_t x = tenths(picture, box->start_ns);
+	uint64_t end = tenths(picture, box->start_ns + box->node->total_ns);
+	uint64_t width = end > x ? end - x : 0;
+	size_t columns = width > 20 * TEXT_INDENT ? (width - 20 * TEXT_INDENT) / CHAR_WIDTH : 0;
+
+	fprintf(out, "<g class=\"f %c\">", look_letter(box_look(picture, box)));
+	write_title(out, picture, box);
+	fputs("<rect", out);
+	write_tenths(out, "x", MARGIN * 10 + x);
+	/* A gap between neighbours, unless it would eat much of the frame. */
+	write_tenths(out, "width", width > 40 ? width - 10 : width);
+	fprintf(out, " y=\"%zu\" height=\"%d\"/>", y, ROW_HEIGHT - 1);
+	if (columns >= 2) {
+		fputs("<text", out);
+		write_tenths(out, "x", (MARGIN + TEXT_INDENT) * 10 + x);
+		fprintf(out, " y=\"%zu\">", y + 12);
+		write_fitted(out, box->label->text, columns);
+		fputs("</text>", out);
+	}
+	fputs("</g>\n", out);
+}
+
+void flamegraph_static_write(FILE *out, const struct flamegraph_static *picture)
+{
+	fputs("<g id=\"static\">\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n", out);
+	write_header(out, picture->header);
+	write_legend(out, picture);
+	if (picture->total_ns == 0)
+		fprintf(out, "<text class=\"headline\" x=\"%d\" y=\"%zu\">No samples</text>\n", MARGIN,
+			frames_top(picture) + 12);
+	for (size_t i = 0; i < picture->box_count; i++) {
+		if (is_shown(picture, &picture->boxes[i]))
+			write_box(out, picture, &picture->boxes[i]);
+	}
+	fputs("</g>\n", out);
+}

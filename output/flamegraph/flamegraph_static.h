@@ -1,0 +1,33 @@
+/*
+ * flamegraph_static: the flame graph's plain shapes, for viewers without scripts.
+ */
+#ifndef LJSPY_FLAMEGRAPH_STATIC_H
+#define LJSPY_FLAMEGRAPH_STATIC_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "output/flamegraph/flamegraph_header.h"
+#include "output/views/profile.h"
+
+enum {
+	FLAMEGRAPH_STATIC_WIDTH = 1200,		/* pixels */
+	FLAMEGRAPH_STATIC_ROWS_MAX = 500,	/* deeper frames are only seen where scripts run */
+};
+
+struct flamegraph_static;
+
+/*
+ * Lay out a profile as it is to be shown; baseline has the same options, or
+ * is NULL. Both must outlive the layout. 0 or -ENOMEM.
+ */
+int flamegraph_static_new(const struct profile *profile, const struct profile *baseline,
+			  const struct flamegraph_header *header, struct flamegraph_static **ret_picture);
+void flamegraph_static_free(struct flamegraph_static *picture);
+
+size_t flamegraph_static_height(const struct flamegraph_static *picture);	/* pixels */
+
+/* One <g id="static">. */
+void flamegraph_static_write(FILE *out, const struct flamegraph_static *picture);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * json: all that is known of each sample, for scripts.
+ *
+ * One object. Lists of it that grow with the recording have an element a line.
+ *
+ *	format		"ljspy", and version, 1: what is here stays as it is, more may come
+ *	session		pid (null if several), target, command_line, start_unix_ns,
+ *			duration_ns, clock: "cpu", "wall" or "off-cpu"
+ *	figures		as --stats writes them
+ *	functions	name (as the flame graph has it), kind ("lua", "builtin",
+ *			"c_function", "native", "vm", "trace", "lost"), and if known
+ *			file, firstline, module
+ *	frames		function (an index into functions), line (null if unknown),
+ *			compiled
+ *	stacks		lists of indices into frames, root first
+ *	threads		pid, tid, process, thread (names or null), the heaviest first
+ *	samples		in time order: time_ns (since the session began),
+ *			thread and stack (indices), cpu_ns and wall_ns (what it stands
+ *			for), state ("running"), vm_state ("compiled"), phase (null if
+ *			there is none), wait ("read /etc/hosts": what a sleeping
+ *			thread waits for; else null)
+ *
+ * Names are escaped as in every other output: valid UTF-8 on one line, what
+ * could not be seen spelled out as \n, \x1b.
+ */
+#ifndef LJSPY_JSON_H
+#define LJSPY_JSON_H
+
+#include "output/formats/format.h"
+
+/* As struct format has it. */
+int json_write(FILE *out, struct sample_source *source, const struct session *session,
+	       const struct figures *figures, const struct view *view);
+
+#endif

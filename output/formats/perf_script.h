@@ -1,0 +1,23 @@
+/*
+ * perf_script: the text of `perf script`, for all that reads it.
+ *
+ *	luajit  4242/4243  12.345678901:    1003210 cpu-clock:
+ *	                0 heavy test.lua:5 (test.lua)
+ *	                0 main chunk test.lua (test.lua)
+ *
+ * The number before the event is the sample's weight in nanoseconds; the
+ * event is cpu-clock or wall-clock. What is in brackets is the module or the
+ * file, and for compiled Lua functions /tmp/perf-PID.map, by which readers know
+ * compiled code. Names are ASCII, the rest spelled out, and have square
+ * brackets for round ones: see perf_script.c for why.
+ */
+#ifndef LJSPY_PERF_SCRIPT_H
+#define LJSPY_PERF_SCRIPT_H
+
+#include "output/formats/format.h"
+
+/* As struct format has it. */
+int perf_script_write(FILE *out, struct sample_source *source, const struct session *session,
+		      const struct figures *figures, const struct view *view);
+
+#endif

@@ -1,0 +1,316 @@
+#include "output/formats/speedscope.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "output/labels/frame_text.h"
+#include "output/labels/json_stream.h"
+#include "output/views/sample_table.h"
+#include "output/views/thread_samples.h"
+
+enum { NAME_SIZE = 256 };
+
+struct writer {
+	struct json_stream json;
+	const struct sample_table *table;
+	struct thread_samples *samples;
+	bool by_line;
+	uint32_t *path;		/* room for the deepest stack */
+};
+
+/* Frames, as the file has them: by line those of the table, otherwise its functions. */
+static uint32_t frame_index(const struct writer *writer, uint32_t frame)
+{
+	return writer->by_line ? frame : writer->table->frames[frame].function;
+}
+
+static void write_frame(struct writer *writer, uint32_t function_index, uint32_t line)
+{
+	const struct function *function = writer->table->functions[function_index];
+	char name[FRAME_TEXT_SIZE], file[FRAME_TEXT_SIZE];
+	json_t *frame = json_pack("{s:s, s:s*}", "name", frame_text(function, line, writer->by_line, name),
+				  "file", frame_text_file(function, file));
+
+	if (frame && function->file && line && json_object_set_new(frame, "line", json_integer(line)) < 0) {
+		json_decref(frame);
+		frame = NULL;
+	}
+	json_stream_value(&writer->json, frame);
+}
+
+static void write_frames(struct writer *writer)
+{
+	const struct sample_table *table = writer->table;
+
+	json_stream_outline(&writer->json, "\"shared\":{\"frames\":[");
+	if (writer->by_line) {
+		for (uint32_t i = 0; i < table->frame_count; i++) {
+			json_stream_outline(&writer->json, i ? ",\n" : "\n");
+			write_frame(writer, table->frames[i].function, table->frames[i].line);
+		}
+	} else {
+		for (uint32_t i = 0; i < table->function_count; i++) {
+			json_stream_outline(&writer->json, i ? ",\n" : "\n");
+			write_frame(writer, i, table->functions[i]->firstline);
+		}
+	}
+	json_stream_outline(&writer->json, "\n]}");
+}
+
+static void write_stack(struct writer *writer, uint32_t stack)
+{
+	uint32_t depth = sample_table_frames(writer->table, stack, writer->path);
+
+	json_stream_mark(&writer->json, "[");
+	for (uint32_t i = 0; i < depth; i++) {
+		json_stream_mark(&writer->json, i ? "," : "");
+		json_stream_number(&writer->json, frame_index(writer, writer->path[i]));
+	}
+	json_stream_mark(&writer->json, "]");
+}
+
+static void begin_profile(struct writer *writer, const char *name, uint64_t end_ns)
+{
+	json_stream_outline(&writer->json, "{\"type\":\"sampled\",\"name\":");
+	json_stream_text(&writer->json, name);
+	json_stream_outline(&writer->json, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRIu64
+			    ",\n\"samples\":[", end_ns);
+}
+
+/*---- A thread in time order ----*/
+
+/* A stretch of time: one sample, or what lies between two. */
+struct stretch {
+	uint32_t stack;
+	uint64_t ns;
+};
+
+/*
+ * The stretches of the thread's next sample. A sample begins its weight before
+ * it was taken, but never before the last one has ended. Returns their number.
+ */
+static int sample_stretches(const struct sample_table *table, const struct table_sample *sample,
+			    uint64_t *cursor_ns, struct stretch ret_stretches[static 2])
+{
+	uint64_t weight_ns = sample_table_weight(table, sample->cpu_ns, sample->wall_ns);
+	uint64_t end_ns = sample->time_ns - table->start_ns;
+	int count = 0;
+
+	if (end_ns > *cursor_ns && end_ns - *cursor_ns > weight_ns) {
+		ret_stretches[count++] = (struct stretch) { 0, end_ns - *cursor_ns - weight_ns };
+		*cursor_ns = end_ns - weight_ns;
+	}
+	ret_stretches[count++] = (struct stretch) { sample->kind.stack, weight_ns };
+	*cursor_ns += weight_ns;
+	return count;
+}
+
+typedef void write_stretch(struct writer *writer, const struct stretch *stretch);
+
+/* A thread's stretches, on the way from the first to the last. */
+struct line {
+	struct writer *writer;
+	write_stretch *write;	/* NULL only to see where its time ends */
+	uint64_t cursor_ns;
+	bool begun;
+};
+
+static int add_sample(void *context, const struct table_sample *sample)
+{
+	struct line *line = context;
+	struct writer *writer = line->writer;
+	struct stretch stretches[2];
+	int count = sample_stretches(writer->table, sample, &line->cursor_ns, stretches);
+
+	for (int i = 0; line->write && i < count; i++) {
+		json_stream_mark(&writer->json, line->begun ? ",\n" : "\n");
+		line->write(writer, &stretches[i]);
+		line->begun = true;
+	}
+	return 0;
+}
+
+/* Writes either the stacks or the weights of a thread, or finds out where its time ends. */
+static int write_stretches(struct writer *writer, uint32_t thread, write_stretch *write, uint64_t *ret_end_ns)
+{
+	struct line line = { .writer = writer, .write = write };
+	int error = thread_samples_each(writer->samples, thread, add_sample, &line);
+
+	if (!error && ret_end_ns)
+		*ret_end_ns = line.cursor_ns;
+	return error;
+}
+
+static void write_stretch_stack(struct writer *writer, const struct stretch *stretch)
+{
+	write_stack(writer, stretch->stack);
+}
+
+static void write_stretch_weight(struct writer *writer, const struct stretch *stretch)
+{
+	json_stream_number(&writer->json, stretch->ns);
+}
+
+static int write_thread(struct writer *writer, uint32_t index)
+{
+	const struct table_thread *thread = &writer->table->threads[index];
+	const char *process = thread->process_name ? thread->process_name : "?";
+	char name[NAME_SIZE];
+	uint64_t end_ns;
+	int error = write_stretches(writer, index, NULL, &end_ns);
+
+	if (error)
+		return error;
+	snprintf(name, sizeof(name), "%s (pid %d), thread %s (%d)", process, (int)thread->pid,
+		 thread->thread_name ? thread->thread_name : "?", (int)thread->tid);
+	begin_profile(writer, name, end_ns);
+	error = write_stretches(writer, index, write_stretch_stack, NULL);
+	json_stream_outline(&writer->json, "\n],\n\"weights\":[");
+	if (!error)
+		error = write_stretches(writer, index, write_stretch_weight, NULL);
+	json_stream_outline(&writer->json, "\n]}");
+	return error;
+}
+
+/*---- All threads, merged ----*/
+
+struct merged_stack {
+	uint64_t own_ns;
+	uint64_t total_ns;
+	uint32_t stack;
+	uint32_t parent;
+	uint32_t first_child;	/* 0 if none: the root is no child */
+	uint32_t next_sibling;
+};
+
+/* Lightest first, so that adding each in front of its siblings leaves the heaviest at the front. */
+static int compare_merged(const void *a, const void *b)
+{
+	const struct merged_stack *const *left = a, *const *right = b;
+
+	if ((*left)->total_ns != (*right)->total_ns)
+		return (*left)->total_ns < (*right)->total_ns ? -1 : 1;
+	return (*left)->stack < (*right)->stack ? 1 : -1;
+}
+
+/* The tree of all stacks, siblings ordered by weight; NULL without memory. */
+static struct merged_stack *merge(const struct sample_table *table)
+{
+	struct merged_stack *merged = calloc(table->stack_count, sizeof(*merged));
+	struct merged_stack **order = calloc(table->stack_count, sizeof(struct merged_stack *));
+
+	if (!merged || !order) {
+		free(merged);
+		free(order);
+		return NULL;
+	}
+	for (size_t i = 0; i < table->sum_count; i++) {
+		const struct table_sum *sum = &table->sums[i];
+
+		merged[sum->kind.stack].own_ns += sample_table_weight(table, sum->cpu_ns, sum->wall_ns);
+	}
+	for (uint32_t i = table->stack_count; i-- > 0;) {
+		merged[i].stack = i;
+		merged[i].parent = table->stacks[i].parent;
+		merged[i].total_ns += merged[i].own_ns;
+		if (i > 0)
+			merged[merged[i].parent].total_ns += merged[i].total_ns;
+		order[i] = &merged[i];
+	}
+	qsort(order, table->stack_count, sizeof(struct merged_stack *), compare_merged);
+	for (uint32_t i = 0; i < table->stack_count; i++) {
+		struct merged_stack *parent = &merged[order[i]->parent];
+
+		if (order[i]->stack == 0)
+			continue;
+		order[i]->next_sibling = parent->first_child;
+		parent->first_child = order[i]->stack;
+	}
+	free(order);
+	return merged;
+}
+
+/* Callers before callees; 0 after the last. */
+static uint32_t next_merged(const struct merged_stack *merged, uint32_t stack)
+{
+	if (merged[stack].first_child)
+		return merged[stack].first_child;
+	while (stack && !merged[stack].next_sibling)
+		stack = merged[stack].parent;
+	return merged[stack].next_sibling;
+}
+
+static int write_merged(struct writer *writer)
+{
+	struct merged_stack *merged = merge(writer->table);
+	bool first = true;
+	uint32_t stack = 0;
+
+	if (!merged)
+		return -ENOMEM;
+	begin_profile(writer, "all threads, merged", writer->table->weight_ns);
+	do {
+		if (merged[stack].own_ns) {
+			json_stream_outline(&writer->json, first ? "\n" : ",\n");
+			write_stack(writer, stack);
+			first = false;
+		}
+		stack = next_merged(merged, stack);
+	} while (stack);
+	json_stream_outline(&writer->json, "\n],\n\"weights\":[");
+	first = true;
+	do {
+		if (merged[stack].own_ns) {
+			json_stream_outline(&writer->json, "%s%" PRIu64, first ? "\n" : ",\n", merged[stack].own_ns);
+			first = false;
+		}
+		stack = next_merged(merged, stack);
+	} while (stack);
+	json_stream_outline(&writer->json, "\n]}");
+	free(merged);
+	return 0;
+}
+
+static int write_document(struct writer *writer, const struct session *session)
+{
+	const struct sample_table *table = writer->table;
+	struct json_stream *json = &writer->json;
+	int error;
+
+	json_stream_outline(json, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
+			    "\"exporter\":\"ljspy\",\"activeProfileIndex\":0,\"name\":");
+	json_stream_text(json, session->target ? session->target : "ljspy");
+	json_stream_outline(json, ",\n");
+	write_frames(writer);
+	json_stream_outline(json, ",\n\"profiles\":[");
+	error = write_merged(writer);
+	for (uint32_t i = 0; i < table->thread_count && !error; i++) {
+		json_stream_outline(json, ",\n");
+		error = write_thread(writer, i);
+	}
+	if (error)
+		return error;
+	json_stream_outline(json, "]}\n");
+	return json_stream_end(json);
+}
+
+int speedscope_write(FILE *out, struct sample_source *source, const struct session *session,
+		     const struct figures *figures, const struct view *view)
+{
+	struct sample_table *table;
+	struct writer writer = { .json = { .out = out }, .by_line = view->by_line };
+	int error = sample_table_read(source, view->weight, &table);
+
+	(void)figures;
+	if (error)
+		return error;
+	writer.table = table;
+	writer.path = calloc((size_t)table->depth + 1, sizeof(*writer.path));
+	writer.samples = thread_samples_new(table);
+	error = writer.path && writer.samples ? write_document(&writer, session) : -ENOMEM;
+	thread_samples_free(writer.samples);
+	free(writer.path);
+	sample_table_free(table);
+	return error;
+}

@@ -1,0 +1,234 @@
+#include "output/formats/text_report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "output/labels/escape.h"
+#include "output/labels/frame_label.h"
+#include "output/labels/names.h"
+#include "output/views/tally.h"
+
+struct report {
+	FILE *out;
+	struct tally tally;
+	const struct view *view;
+	double min_share;
+	struct tally_call **calls;	/* both ways, see compare_calls() */
+	size_t call_count;
+};
+
+static void write_label(const struct report *report, const struct tally_row *row)
+{
+	char label[FRAME_LABEL_SIZE];
+
+	frame_label(row->key.function, (uint32_t)row->key.line, report->view->by_line, label);
+	escape_write(ESCAPE_PLAIN, label, report->out);
+	fputc('\n', report->out);
+}
+
+/* "12.3 ± 0.4", in percent. */
+static void write_share(const struct report *report, uint64_t ns)
+{
+	double share = tally_share(&report->tally, ns);
+
+	fprintf(report->out, "%6.2f \u00b1 %4.2f", 100 * share, 100 * tally_error(&report->tally, share));
+}
+
+static void write_head(const struct report *report, const struct session *session,
+		       const struct figures *figures)
+{
+	time_t start = (time_t)(session->start_unix_ns / 1000000000);
+	uint64_t lost = figures_lost(figures);
+	char date[64] = "";
+	struct tm utc;
+
+	fprintf(report->out, "%s of ", profile_weight_title(session->clock));
+	escape_write(ESCAPE_PLAIN, session->target ? session->target : "LuaJIT", report->out);
+	if (session->pid > 0)
+		fprintf(report->out, " (pid %ld)", (long)session->pid);
+	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
+	fprintf(report->out, "\n%s%.1f s, %" PRIu64 " samples of %.1f ms, %" PRIu64 " with a lost part\n",
+		date, (double)session->duration_ns / 1e9, report->tally.samples,
+		(double)report->tally.all_ns / 1e6, lost);
+}
+
+static bool is_shown(const struct report *report, uint64_t ns)
+{
+	return ns > 0 && tally_share(&report->tally, ns) >= report->min_share;
+}
+
+static int compare_roots(const struct tally_row *a, const struct tally_row *b)
+{
+	return a->root_ns > b->root_ns ? -1 : a->root_ns < b->root_ns;
+}
+
+/* What stacks are grouped by, and how much each group has. */
+static void write_groups(struct report *report)
+{
+	HASH_SORT(report->tally.rows, compare_roots);
+	fputs("\n            %            ms  ", report->out);
+	escape_write(ESCAPE_PLAIN, report->view->group, report->out);
+	fputc('\n', report->out);
+	for (const struct tally_row *row = report->tally.rows; row && row->root_ns; row = row->hh.next) {
+		write_share(report, row->root_ns);
+		fprintf(report->out, "  %12.1f  ", (double)row->root_ns / 1e6);
+		write_label(report, row);
+	}
+}
+
+static bool is_group(const struct report *report, const struct tally_row *row)
+{
+	return report->view->group && row->root_ns;
+}
+
+static void write_table(const struct report *report)
+{
+	size_t left_out = 0;
+
+	fputs("\n        own %         total %        own ms      total ms  function\n", report->out);
+	for (const struct tally_row *row = report->tally.rows; row; row = row->hh.next) {
+		if (is_group(report, row))
+			continue;
+		if (!is_shown(report, row->total.ns)) {
+			left_out++;
+			continue;
+		}
+		write_share(report, row->own.ns);
+		fputs("  ", report->out);
+		write_share(report, row->total.ns);
+		fprintf(report->out, "  %12.1f  %12.1f  ", (double)row->own.ns / 1e6,
+			(double)row->total.ns / 1e6);
+		write_label(report, row);
+	}
+	if (left_out)
+		fprintf(report->out, "%zu with a total below %g %% are left out.\n", left_out,
+			100 * report->min_share);
+}
+
+/*---- Callers and callees ----*/
+
+/* The calls of one array, seen from the function that makes them or the one that they are made to. */
+static int compare_by_caller(const void *a, const void *b)
+{
+	const struct tally_call *left = *(struct tally_call *const *)a;
+	const struct tally_call *right = *(struct tally_call *const *)b;
+
+	if (left->key.caller != right->key.caller)
+		return left->key.caller < right->key.caller ? -1 : 1;
+	return left->ns > right->ns ? -1 : left->ns < right->ns;
+}
+
+static int compare_by_callee(const void *a, const void *b)
+{
+	const struct tally_call *left = *(struct tally_call *const *)a;
+	const struct tally_call *right = *(struct tally_call *const *)b;
+
+	if (left->key.callee != right->key.callee)
+		return left->key.callee < right->key.callee ? -1 : 1;
+	return left->ns > right->ns ? -1 : left->ns < right->ns;
+}
+
+/* Where the calls of this row begin in an array that is sorted by caller, or by callee. */
+static size_t find_calls(struct tally_call **calls, size_t count, bool by_caller,
+			 const struct tally_row *row)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct tally_row *at = by_caller ? calls[middle]->key.caller
+						       : calls[middle]->key.callee;
+
+		if (at < row)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static void write_calls(const struct report *report, bool by_caller, const struct tally_row *row)
+{
+	struct tally_call **calls = report->calls + (by_caller ? 0 : report->call_count);
+
+	for (size_t i = find_calls(calls, report->call_count, by_caller, row); i < report->call_count; i++) {
+		const struct tally_row *here = by_caller ? calls[i]->key.caller : calls[i]->key.callee;
+		const struct tally_row *there = by_caller ? calls[i]->key.callee : calls[i]->key.caller;
+
+		if (here != row || !is_shown(report, calls[i]->ns))
+			break;
+		fputs("    ", report->out);
+		write_share(report, calls[i]->ns);
+		fputs(by_caller ? "  calls      " : "  called by  ", report->out);
+		write_label(report, there);
+	}
+}
+
+static void write_neighbours(const struct report *report)
+{
+	fputs("\nCallers and callees, by their part of all time\n", report->out);
+	for (const struct tally_row *row = report->tally.rows; row; row = row->hh.next) {
+		if (!is_shown(report, row->total.ns))
+			continue;
+		fputc('\n', report->out);
+		write_share(report, row->total.ns);
+		fputs("  ", report->out);
+		write_label(report, row);
+		write_calls(report, false, row);
+		write_calls(report, true, row);
+	}
+}
+
+/* All calls twice: by caller, then by callee. */
+static int sort_calls(struct report *report)
+{
+	size_t i = 0;
+
+	report->call_count = HASH_COUNT(report->tally.calls);
+	report->calls = calloc(2 * report->call_count + 1, sizeof(struct tally_call *));
+	if (!report->calls)
+		return -ENOMEM;
+	for (struct tally_call *call = report->tally.calls; call; call = call->hh.next, i++)
+		report->calls[i] = report->calls[report->call_count + i] = call;
+	qsort(report->calls, report->call_count, sizeof(struct tally_call *), compare_by_caller);
+	qsort(report->calls + report->call_count, report->call_count, sizeof(struct tally_call *),
+	      compare_by_callee);
+	return 0;
+}
+
+static int compare_rows(const struct tally_row *a, const struct tally_row *b)
+{
+	if (a->own.ns != b->own.ns)
+		return a->own.ns > b->own.ns ? -1 : 1;
+	return a->total.ns > b->total.ns ? -1 : a->total.ns < b->total.ns;
+}
+
+int text_report_write(FILE *out, struct sample_source *source, const struct session *session,
+		      const struct figures *figures, const struct view *view)
+{
+	struct report report = {
+		.out = out,
+		.view = view,
+		.min_share = (view->min_percent > 0 ? view->min_percent : TEXT_REPORT_MIN_PERCENT) / 100,
+	};
+	int error = tally_read(source, figures->samples, view, true, &report.tally);
+
+	if (error)
+		return error;
+	error = sort_calls(&report);
+	if (!error) {
+		write_head(&report, session, figures);
+		fputs("\u00b1 is the standard error of sampling, sqrt(share (1 - share) / samples).\n", out);
+		if (view->group)
+			write_groups(&report);
+		HASH_SORT(report.tally.rows, compare_rows);
+		write_table(&report);
+		write_neighbours(&report);
+	}
+	free(report.calls);
+	tally_clear(&report.tally);
+	return error ? error : ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,135 @@
+#include "output/labels/module_path.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "output/labels/frame_label.h"
+
+/* A part of a path between slashes. */
+struct part {
+	const char *begin;
+	size_t length;
+};
+
+static bool part_is(struct part part, const char *name)
+{
+	return part.length == strlen(name) && memcmp(part.begin, name, part.length) == 0;
+}
+
+/* The part that ends before end, which is a slash or the end of the path; empty at its beginning. */
+static struct part part_before(const char *path, const char *end)
+{
+	const char *begin = end;
+
+	while (begin > path && begin[-1] != '/')
+		begin--;
+	return (struct part){ begin, (size_t)(end - begin) };
+}
+
+static bool is_version(struct part part)
+{
+	return part.length >= 3 && part.begin[0] == '5' && part.begin[1] == '.' &&
+	       isdigit((unsigned char)part.begin[2]);
+}
+
+/* Does a package root end before this slash? */
+static bool is_root(const char *path, const char *slash)
+{
+	static const char luajit[] = "luajit-";
+	struct part last = part_before(path, slash), above;
+
+	if (part_is(last, "lualib"))
+		return true;
+	if (last.begin == path)
+		return false;
+	above = part_before(path, last.begin - 1);
+	if (part_is(above, "share") && last.length > strlen(luajit) &&
+	    memcmp(last.begin, luajit, strlen(luajit)) == 0)
+		return true;
+	if (!is_version(last) || !part_is(above, "lua") || above.begin == path)
+		return false;
+	above = part_before(path, above.begin - 1);
+	return part_is(above, "share") || part_is(above, "lib");
+}
+
+static const char *without_root(const char *path)
+{
+	const char *rest = path;
+
+	for (const char *at = path; *at; at++)
+		if (*at == '/' && is_root(path, at))
+			rest = at + 1;
+	if (rest == path && strncmp(path, "./", 2) == 0)
+		rest = path + 2;
+	return rest;
+}
+
+/*
+ * The plugin that a path leads into: from the folder that has the folder of
+ * plugins up to the plugin's own name. The first such folder counts, since a
+ * plugin may have parts of its own that it calls plugins.
+ */
+static bool find_plugin(const char *path, struct part *ret_plugin)
+{
+	static const char folder[] = "/plugins/";
+	const char *at = strstr(path, folder), *name;
+	struct part above;
+
+	if (!at || at == path)
+		return false;
+	above = part_before(path, at);
+	name = at + strlen(folder);
+	*ret_plugin = (struct part){
+		.begin = *path == '/' ? above.begin : path,
+		.length = (size_t)(name + strcspn(name, "/") -
+				   (*path == '/' ? above.begin : path)),
+	};
+	return true;
+}
+
+static void cut_suffix(struct part *part, const char *suffix)
+{
+	size_t length = strlen(suffix);
+
+	if (part->length > length &&
+	    memcmp(part->begin + part->length - length, suffix, length) == 0)
+		part->length -= length;
+}
+
+static struct part module_of_path(const char *path)
+{
+	struct part module;
+
+	path = without_root(path);
+	if (!find_plugin(path, &module))
+		module = (struct part){ path, strlen(path) };
+	cut_suffix(&module, ".lua");
+	cut_suffix(&module, ".luac");
+	cut_suffix(&module, ".ljbc");
+	cut_suffix(&module, "/init");
+	return module;
+}
+
+size_t module_path(const char *file, char ret_module[static MODULE_PATH_SIZE])
+{
+	const char *name = frame_label_file(file);
+	struct part module = *file == '=' ? (struct part){ name, strlen(name) }
+					  : module_of_path(name);
+
+	if (module.length >= MODULE_PATH_SIZE) {
+		module.begin += module.length - (MODULE_PATH_SIZE - 1);
+		module.length = MODULE_PATH_SIZE - 1;
+	}
+	memcpy(ret_module, module.begin, module.length);
+	ret_module[module.length] = '\0';
+	return module.length;
+}
+
+const struct function *module_path_owner(const struct frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (frames[i].function->kind == FRAME_LUA && frames[i].function->file)
+			return frames[i].function;
+	return NULL;
+}

@@ -1,0 +1,828 @@
+#include "output/recording/recording_reader.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <zstd.h>
+
+#include "output/recording/recording_format.h"
+#include "output/recording/stack_cache.h"
+
+/* A name that samples point to, for as long as the reader lives. */
+struct name {
+	UT_hash_handle hh;
+	char text[];
+};
+
+struct stack {
+	uint32_t caller;
+	uint32_t function;
+	uint32_t line;
+	uint32_t depth : 24;
+	uint32_t certainty : 8;
+	struct figures_stack figures;
+};
+
+/* All strings with their NULs. */
+enum { TEXT_SIZE = RECORDING_STRING_BYTES_MAX + RECORDING_STRINGS_MAX };
+
+/* A block in the file, and as much as is read of it at once. */
+enum {
+	PACKED_BLOCK_MAX = ZSTD_COMPRESSBOUND(RECORDING_BLOCK_MAX) + 64,
+	PACKED_SIZE = 2 * PACKED_BLOCK_MAX,
+};
+
+static_assert(RECORDING_DEPTH_MAX < 1 << 24, "a depth has 24 bits");
+
+struct thread {
+	pid_t pid, tid;
+	const char *process_name, *thread_name;
+	uint64_t last_ns;	/* of its last sample; 0 before the first */
+};
+
+/* What has been defined; the first one of each is 1. */
+struct tables {
+	uint32_t *strings;	/* where each begins in the text */
+	const char **names;	/* the same strings, kept; NULL until a name is wanted */
+	char *text;
+	const struct function **functions;
+	struct stack *stacks;
+	struct thread *threads;
+	size_t string_count, text_length, function_count, stack_count, thread_count;
+};
+
+struct recording_reader {
+	struct sample_source source;	/* first: the source and the reader are one address */
+	FILE *in;
+	struct functions *functions;
+	struct name *names;
+	size_t names_size;
+	struct tables tables;
+	ZSTD_DCtx *zstd;
+	uint8_t *packed, *raw;
+	size_t packed_at, packed_length;	/* what has been read of the file and not been used */
+	const uint8_t *at, *end;	/* in raw: what is left of the block */
+	struct stack_cache expanded;	/* by the numbers that samples have */
+	struct frame *frames;		/* of a stack that is not kept */
+	size_t frames_size;
+	uint32_t version;		/* of the grammar */
+	uint64_t last_ns;
+	uint64_t forgotten;		/* how many stacks */
+	uint64_t samples_read;
+	bool opening;			/* the first reading, which finds out what follows */
+	bool ended;
+	enum recording_extent extent;
+	uint64_t sample_count;
+	uint64_t first_ns, cpu_ns, wall_ns;
+	struct session session;
+	struct figures figures;
+};
+
+/* What reading a record comes to, besides negative errnos. */
+enum {
+	READ_END,		/* of the recording, or of what there is of it */
+	READ_SAMPLE,
+	READ_ON,
+	READ_DAMAGED,		/* the file is not as it was written */
+};
+
+/*---- Bytes ----*/
+
+static bool take_uint(struct recording_reader *reader, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+
+	for (unsigned int shift = 0; shift < 64 && reader->at < reader->end; shift += 7) {
+		uint8_t byte = *reader->at++;
+
+		if (shift == 63 && byte > 1)
+			return false;
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret_value = value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool take_sint(struct recording_reader *reader, uint64_t *ret_value)
+{
+	uint64_t value;
+
+	if (!take_uint(reader, &value))
+		return false;
+	*ret_value = value >> 1 ^ (value & 1 ? UINT64_MAX : 0);
+	return true;
+}
+
+/* A number up to a maximum. */
+static bool take_number(struct recording_reader *reader, uint64_t maximum, uint32_t *ret_value)
+{
+	uint64_t value;
+
+	if (!take_uint(reader, &value) || value > maximum)
+		return false;
+	*ret_value = (uint32_t)value;
+	return true;
+}
+
+/* Borrowed from the block, without a NUL. */
+static bool take_text(struct recording_reader *reader, const char **ret_text, size_t *ret_length)
+{
+	uint64_t length;
+
+	if (!take_uint(reader, &length) || length > RECORDING_TEXT_MAX ||
+	    length > (uint64_t)(reader->end - reader->at) || memchr(reader->at, '\0', length))
+		return false;
+	*ret_text = (const char *)reader->at;
+	*ret_length = length;
+	reader->at += length;
+	return true;
+}
+
+static bool take_byte(struct recording_reader *reader, uint8_t *ret_byte)
+{
+	if (reader->at == reader->end)
+		return false;
+	*ret_byte = *reader->at++;
+	return true;
+}
+
+/*---- Blocks ----*/
+
+/* Unless it is the end of the file, have a whole block in the buffer. */
+static int fill(struct recording_reader *reader)
+{
+	if (reader->packed_length >= PACKED_BLOCK_MAX || feof(reader->in))
+		return 0;
+	memmove(reader->packed, reader->packed + reader->packed_at, reader->packed_length);
+	reader->packed_at = 0;
+	errno = 0;
+	reader->packed_length += fread(reader->packed + reader->packed_length, 1,
+				       PACKED_SIZE - reader->packed_length, reader->in);
+	return ferror(reader->in) ? -EIO : 0;
+}
+
+static void drop(struct recording_reader *reader, size_t length)
+{
+	reader->packed_at += length;
+	reader->packed_length -= length;
+}
+
+/* Is it the beginning of a block, of which the file does not hold the rest? */
+static bool is_cut_off(const uint8_t *packed, size_t length)
+{
+	static const uint8_t magic[] = { 0x28, 0xb5, 0x2f, 0xfd };	/* ZSTD_MAGICNUMBER */
+
+	return length < PACKED_BLOCK_MAX &&
+	       memcmp(packed, magic, length < sizeof(magic) ? length : sizeof(magic)) == 0;
+}
+
+/* READ_ON when there is another block. */
+static int next_block(struct recording_reader *reader)
+{
+	int error = fill(reader);
+	unsigned long long content;
+	const uint8_t *packed;
+	size_t length;
+
+	if (error)
+		return error;
+	packed = reader->packed + reader->packed_at;
+	if (reader->packed_length == 0)
+		return READ_END;
+	length = ZSTD_findFrameCompressedSize(packed, reader->packed_length);
+	if (ZSTD_isError(length))
+		return is_cut_off(packed, reader->packed_length) ? READ_END : READ_DAMAGED;
+	content = ZSTD_getFrameContentSize(packed, length);
+	if (content == 0 || content > RECORDING_BLOCK_MAX ||
+	    ZSTD_decompressDCtx(reader->zstd, reader->raw, RECORDING_BLOCK_MAX, packed, length) != content)
+		return READ_DAMAGED;
+	drop(reader, length);
+	reader->at = reader->raw;
+	reader->end = reader->raw + content;
+	return READ_ON;
+}
+
+/*---- Definitions ----*/
+
+static void forget(struct recording_reader *reader)
+{
+	reader->tables.string_count = 0;
+	reader->tables.text_length = 0;
+	reader->tables.function_count = 0;
+	reader->forgotten += reader->tables.stack_count;
+	reader->tables.stack_count = 0;
+	reader->tables.thread_count = 0;
+}
+
+/* NULL for none. */
+static const char *string_of(const struct recording_reader *reader, uint32_t id)
+{
+	return id ? reader->tables.text + reader->tables.strings[id - 1] : NULL;
+}
+
+static bool take_string(struct recording_reader *reader, const char **ret_string)
+{
+	uint32_t id;
+
+	if (!take_number(reader, reader->tables.string_count, &id))
+		return false;
+	*ret_string = string_of(reader, id);
+	return true;
+}
+
+static bool memory_is_left(const struct recording_reader *reader)
+{
+	return functions_size(reader->functions) + reader->names_size < RECORDING_MEMORY_MAX;
+}
+
+static int read_string(struct recording_reader *reader)
+{
+	struct tables *tables = &reader->tables;
+	const char *text;
+	size_t length;
+
+	if (!take_text(reader, &text, &length) || tables->string_count == RECORDING_STRINGS_MAX ||
+	    length + 1 > TEXT_SIZE - tables->text_length)
+		return READ_DAMAGED;
+	memcpy(tables->text + tables->text_length, text, length);
+	tables->text[tables->text_length + length] = '\0';
+	tables->names[tables->string_count] = NULL;
+	tables->strings[tables->string_count++] = (uint32_t)tables->text_length;
+	tables->text_length += length + 1;
+	return READ_ON;
+}
+
+/* The reasons of lost frames are known by their address. */
+static const struct function *lost_function(const char *name)
+{
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		if (strcmp(lost_reason_text((enum lost_reason)reason), name) == 0)
+			return functions_lost((enum lost_reason)reason);
+	return NULL;
+}
+
+static int read_function(struct recording_reader *reader)
+{
+	struct tables *tables = &reader->tables;
+	struct function function = { 0 };
+	const struct function *known = NULL;
+	uint32_t kind;
+
+	if (!take_number(reader, FRAME_KIND_COUNT - 1, &kind) ||
+	    !take_number(reader, UINT32_MAX, &function.firstline) ||
+	    !take_string(reader, &function.name) || !take_string(reader, &function.file) ||
+	    !take_string(reader, &function.module) ||
+	    tables->function_count == RECORDING_FUNCTIONS_MAX || !memory_is_left(reader))
+		return READ_DAMAGED;
+	function.kind = (enum frame_kind)kind;
+	if (function.kind == FRAME_LOST && function.name)
+		known = lost_function(function.name);
+	if (!known)
+		known = functions_intern(reader->functions, &function);
+	if (!known)
+		return -ENOMEM;
+	tables->functions[tables->function_count++] = known;
+	return READ_ON;
+}
+
+static int read_stack(struct recording_reader *reader)
+{
+	struct tables *tables = &reader->tables;
+	struct stack stack = { 0 };
+	uint32_t depth;
+	uint8_t certainty;
+
+	if (!take_number(reader, tables->stack_count, &stack.caller) ||
+	    !take_number(reader, tables->function_count, &stack.function) || stack.function == 0 ||
+	    !take_number(reader, UINT32_MAX, &stack.line) || !take_byte(reader, &certainty) ||
+	    (certainty & CERTAINTY_MASK) >= CERTAINTY_COUNT ||
+	    certainty >= 2 * CERTAINTY_COMPILED || tables->stack_count == RECORDING_STACKS_MAX)
+		return READ_DAMAGED;
+	depth = stack.caller ? tables->stacks[stack.caller - 1].depth + 1 : 1;
+	if (depth > RECORDING_DEPTH_MAX)
+		return READ_DAMAGED;
+	stack.figures = stack.caller ? tables->stacks[stack.caller - 1].figures : (struct figures_stack){ 0 };
+	figures_push(&stack.figures, tables->functions[stack.function - 1],
+		     (enum frame_certainty)(certainty & CERTAINTY_MASK));
+	stack.depth = depth & 0xffffff;
+	stack.certainty = certainty;
+	tables->stacks[tables->stack_count++] = stack;
+	return READ_ON;
+}
+
+/* A copy that stays. NULL when memory is short. */
+static const char *keep_name(struct recording_reader *reader, const char *text)
+{
+	size_t length = strlen(text);
+	struct name *name;
+	bool added = true;
+
+	HASH_FIND(hh, reader->names, text, length, name);
+	if (name)
+		return name->text;
+	name = malloc(sizeof(*name) + length + 1);
+	if (!name)
+		return NULL;
+	memcpy(name->text, text, length + 1);
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+	HASH_ADD_KEYPTR(hh, reader->names, name->text, length, name);
+	if (!added) {
+		free(name);
+		return NULL;
+	}
+	reader->names_size += sizeof(*name) + length + 1;
+	return name->text;
+}
+
+/* A name of the record, kept. READ_ON if all is well. */
+static int take_name(struct recording_reader *reader, const char **ret_name)
+{
+	uint32_t id;
+	const char **name;
+
+	if (!take_number(reader, reader->tables.string_count, &id))
+		return READ_DAMAGED;
+	*ret_name = NULL;
+	if (id == 0)
+		return READ_ON;
+	name = &reader->tables.names[id - 1];
+	if (!*name) {
+		if (!memory_is_left(reader))
+			return READ_DAMAGED;
+		*name = keep_name(reader, string_of(reader, id));
+	}
+	*ret_name = *name;
+	return *name ? READ_ON : -ENOMEM;
+}
+
+static int read_thread(struct recording_reader *reader)
+{
+	struct tables *tables = &reader->tables;
+	struct thread thread = { 0 };
+	uint32_t pid, tid;
+	int result;
+
+	if (!take_number(reader, INT_MAX, &pid) || !take_number(reader, INT_MAX, &tid) ||
+	    tables->thread_count == RECORDING_THREADS_MAX)
+		return READ_DAMAGED;
+	result = take_name(reader, &thread.process_name);
+	if (result == READ_ON)
+		result = take_name(reader, &thread.thread_name);
+	if (result != READ_ON)
+		return result;
+	thread.pid = (pid_t)pid;
+	thread.tid = (pid_t)tid;
+	tables->threads[tables->thread_count++] = thread;
+	return READ_ON;
+}
+
+/*---- Samples ----*/
+
+/* Room for the frames of a stack that is not kept. NULL when memory is short. */
+static struct frame *make_room(struct recording_reader *reader, size_t depth)
+{
+	if (depth > reader->frames_size) {
+		size_t size = depth > 2 * reader->frames_size ? depth : 2 * reader->frames_size;
+		struct frame *bigger = realloc(reader->frames, size * sizeof(*bigger));
+
+		if (!bigger)
+			return NULL;
+		reader->frames = bigger;
+		reader->frames_size = size;
+	}
+	return reader->frames;
+}
+
+static void write_frames(const struct tables *tables, uint32_t id, struct frame *frames)
+{
+	while (id) {
+		const struct stack *stack = &tables->stacks[id - 1];
+
+		*frames++ = (struct frame){
+			.function = tables->functions[stack->function - 1],
+			.line = stack->line,
+			.certainty = (enum frame_certainty)(stack->certainty & CERTAINTY_MASK),
+			.compiled = (stack->certainty & CERTAINTY_COMPILED) != 0,
+		};
+		id = stack->caller;
+	}
+}
+
+/* Stacks come again and again: each is expanded once, as far as the cache goes. */
+static int expand_stack(struct recording_reader *reader, uint32_t id, struct sample *sample)
+{
+	const struct stack *stack;
+	struct cached_stack *cached;
+	size_t place;
+
+	if (id == 0)
+		return READ_SAMPLE;
+	stack = &reader->tables.stacks[id - 1];
+	sample->stack = reader->forgotten + id;
+	sample->frame_count = stack->depth;
+	place = stack_cache_place(&reader->expanded, sample->stack);
+	cached = &reader->expanded.places[place];
+	if (cached->number == sample->stack) {
+		sample->frames = cached->frames;
+		return READ_SAMPLE;
+	}
+	if (stack_cache_take(&reader->expanded, place, sample->stack, stack->depth)) {
+		write_frames(&reader->tables, id, cached->frames);
+		sample->frames = cached->frames;
+		return READ_SAMPLE;
+	}
+	sample->frames = make_room(reader, stack->depth);
+	if (!sample->frames)
+		return -ENOMEM;
+	write_frames(&reader->tables, id, reader->frames);
+	return READ_SAMPLE;
+}
+
+/* Until the recording is open, nobody wants to see the frames. */
+static int count_stack(struct recording_reader *reader, uint32_t id)
+{
+	static const struct figures_stack empty;
+
+	figures_add_stack(&reader->figures, id ? &reader->tables.stacks[id - 1].figures : &empty);
+	return READ_SAMPLE;
+}
+
+/* What a thread that does not run waits for; false if that is no function. */
+static bool take_wait(struct recording_reader *reader, uint8_t state, const struct function **ret_wait)
+{
+	uint32_t wait;
+
+	if (reader->version < RECORDING_VERSION_WAITS || (state & STATE_THREAD_MASK) == THREAD_RUNNING)
+		return true;
+	if (!take_number(reader, reader->tables.function_count, &wait))
+		return false;
+	*ret_wait = wait ? reader->tables.functions[wait - 1] : NULL;
+	return true;
+}
+
+static int read_sample(struct recording_reader *reader, struct sample *ret_sample)
+{
+	struct tables *tables = &reader->tables;
+	struct sample sample = { 0 };
+	uint64_t after, expected;
+	uint32_t thread_id, leaf;
+	struct thread *thread;
+	uint8_t state;
+	int result;
+
+	if (!take_uint(reader, &after) || after > UINT64_MAX - reader->last_ns ||
+	    !take_number(reader, tables->thread_count, &thread_id) || thread_id == 0 ||
+	    !take_number(reader, tables->stack_count, &leaf) || !take_byte(reader, &state))
+		return READ_DAMAGED;
+	result = take_name(reader, &sample.phase);
+	if (result != READ_ON)
+		return result;
+	if (!take_wait(reader, state, &sample.wait) ||
+	    !take_uint(reader, &sample.cpu_ns) || !take_sint(reader, &sample.wall_ns) ||
+	    (state & STATE_THREAD_MASK) >= THREAD_STATE_COUNT ||
+	    state >> STATE_THREAD_BITS >= VM_STATE_COUNT)
+		return READ_DAMAGED;
+	thread = &tables->threads[thread_id - 1];
+	sample.time_ns = reader->last_ns + after;
+	expected = thread->last_ns ? sample.time_ns - thread->last_ns : 0;
+	sample.wall_ns += expected;
+	sample.pid = thread->pid;
+	sample.tid = thread->tid;
+	sample.process_name = thread->process_name;
+	sample.thread_name = thread->thread_name;
+	sample.thread_state = (enum thread_state)(state & STATE_THREAD_MASK);
+	sample.vm_state = (enum vm_state)(state >> STATE_THREAD_BITS);
+	result = reader->opening ? count_stack(reader, leaf) : expand_stack(reader, leaf, &sample);
+	if (result != READ_SAMPLE)
+		return result;
+	thread->last_ns = reader->last_ns = sample.time_ns;
+	*ret_sample = sample;
+	return READ_SAMPLE;
+}
+
+/*---- What is known of the session ----*/
+
+static bool is_text(const char *text, size_t length, const char *expected)
+{
+	return length == strlen(expected) && memcmp(text, expected, length) == 0;
+}
+
+/* Zero is what an absent number is, and one that is none. */
+static uint64_t decimal(const char *text, size_t length)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < '0' || text[i] > '9' || value > (UINT64_MAX - 9) / 10)
+			return 0;
+		value = value * 10 + (uint64_t)(text[i] - '0');
+	}
+	return value;
+}
+
+static int set_property(struct recording_reader *reader, const char *name, size_t name_length,
+			const char *text, size_t length)
+{
+	struct session *session = &reader->session;
+	struct figures *figures = &reader->figures;
+	struct { const char *name; const char **text; } texts[] = {
+		{ "target", &session->target }, { "command_line", &session->command_line },
+		{ "layout", &session->layout },
+	};
+	struct { const char *name; uint64_t *number; } numbers[] = {
+		{ "start_unix_ns", &session->start_unix_ns }, { "start_ns", &session->start_ns },
+		{ "duration_ns", &figures->duration_ns }, { "missed_ticks", &figures->missed_ticks },
+		{ "dropped", &figures->dropped }, { "away_ns", &figures->away_ns },
+		{ "undisturbed", &figures->undisturbed },
+		{ "self_cpu_ns", &figures->self_cpu_ns }, { "target_cpu_ns", &figures->target_cpu_ns },
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		char copy[RECORDING_TEXT_MAX + 1];
+
+		if (!is_text(name, name_length, texts[i].name))
+			continue;
+		if (!memory_is_left(reader))
+			return READ_DAMAGED;
+		memcpy(copy, text, length);
+		copy[length] = '\0';
+		*texts[i].text = keep_name(reader, copy);
+		return *texts[i].text ? READ_ON : -ENOMEM;
+	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (is_text(name, name_length, numbers[i].name))
+			*numbers[i].number = decimal(text, length);
+	if (is_text(name, name_length, "pid") && decimal(text, length) <= INT_MAX)
+		session->pid = (pid_t)decimal(text, length);
+	if (is_text(name, name_length, "clock"))
+		session->clock = is_text(text, length, "wall") ? PROFILE_WALL_TIME : PROFILE_CPU_TIME;
+	if (is_text(name, name_length, "rate_asked_uhz"))
+		figures->rate_asked_hz = (double)decimal(text, length) / 1e6;
+	return READ_ON;
+}
+
+static int read_property(struct recording_reader *reader)
+{
+	const char *name, *text;
+	size_t name_length, length;
+
+	if (!take_text(reader, &name, &name_length) || !take_text(reader, &text, &length))
+		return READ_DAMAGED;
+	return reader->opening ? set_property(reader, name, name_length, text, length) : READ_ON;
+}
+
+static int read_pauses(struct recording_reader *reader)
+{
+	struct histogram pauses = { 0 };
+	uint32_t count, bucket = 0;
+
+	if (!take_uint(reader, &pauses.max) || !take_number(reader, HISTOGRAM_BUCKETS, &count))
+		return READ_DAMAGED;
+	for (; count > 0; count--, bucket++) {
+		uint32_t skipped;
+
+		if (!take_number(reader, HISTOGRAM_BUCKETS, &skipped) ||
+		    bucket + skipped >= HISTOGRAM_BUCKETS)
+			return READ_DAMAGED;
+		bucket += skipped;
+		if (!take_uint(reader, &pauses.buckets[bucket]) ||
+		    pauses.buckets[bucket] > UINT64_MAX - pauses.count)
+			return READ_DAMAGED;
+		pauses.count += pauses.buckets[bucket];
+	}
+	if (reader->opening)
+		reader->figures.pause_ns = pauses;
+	return READ_ON;
+}
+
+/*---- Reading on ----*/
+
+static int read_record(struct recording_reader *reader, struct sample *ret_sample)
+{
+	switch ((enum recording_tag)*reader->at++) {
+	case RECORD_STRING:
+		return read_string(reader);
+	case RECORD_FUNCTION:
+		return read_function(reader);
+	case RECORD_STACK:
+		return read_stack(reader);
+	case RECORD_THREAD:
+		return read_thread(reader);
+	case RECORD_SAMPLE:
+		return read_sample(reader, ret_sample);
+	case RECORD_PROPERTY:
+		return read_property(reader);
+	case RECORD_PAUSES:
+		return read_pauses(reader);
+	case RECORD_FORGET:
+		forget(reader);
+		return READ_ON;
+	case RECORD_END:
+		reader->ended = true;
+		return READ_END;
+	default:
+		return READ_DAMAGED;
+	}
+}
+
+/* READ_SAMPLE, READ_END, READ_DAMAGED or a negative errno. */
+static int read_to_sample(struct recording_reader *reader, struct sample *ret_sample)
+{
+	int result = READ_ON;
+
+	while (result == READ_ON)
+		result = reader->at < reader->end ? read_record(reader, ret_sample) : next_block(reader);
+	return result;
+}
+
+static int next_sample(struct sample_source *source, struct sample *ret_sample)
+{
+	struct recording_reader *reader = (struct recording_reader *)source;
+	int result;
+
+	/* As far as was found when it was opened: a file may be longer by now, or hold damage. */
+	if (reader->samples_read == reader->sample_count)
+		return 0;
+	result = read_to_sample(reader, ret_sample);
+	if (result < 0)
+		return result;
+	if (result != READ_SAMPLE) {
+		errno = EIO;	/* it is not what it was */
+		return -EIO;
+	}
+	reader->samples_read++;
+	return 1;
+}
+
+/* 0, -EIO, -EILSEQ or -EPROTONOSUPPORT; the buffer begins with the first block then. */
+static int read_header(struct recording_reader *reader)
+{
+	uint32_t version = 0;
+	int error;
+
+	clearerr(reader->in);
+	if (fseeko(reader->in, 0, SEEK_SET))
+		return -EIO;
+	reader->packed_at = reader->packed_length = 0;
+	error = fill(reader);
+	if (error)
+		return error;
+	if (reader->packed_length < RECORDING_HEADER_SIZE ||
+	    memcmp(reader->packed, RECORDING_MAGIC, RECORDING_VERSION_OFFSET) != 0)
+		return -EILSEQ;
+	for (unsigned int i = 0; i < 4; i++)
+		version |= (uint32_t)reader->packed[RECORDING_VERSION_OFFSET + i] << 8 * i;
+	if (version == 0)
+		return -EILSEQ;
+	if (version > RECORDING_VERSION)
+		return -EPROTONOSUPPORT;
+	reader->version = version;
+	drop(reader, RECORDING_HEADER_SIZE);
+	return 0;
+}
+
+static int rewind_samples(struct sample_source *source)
+{
+	struct recording_reader *reader = (struct recording_reader *)source;
+
+	forget(reader);
+	stack_cache_forget(&reader->expanded);
+	reader->forgotten = 0;
+	reader->at = reader->end = reader->raw;
+	reader->last_ns = 0;
+	reader->samples_read = 0;
+	return read_header(reader);
+}
+
+/* What the end of the recording would tell. */
+static void reckon(struct recording_reader *reader)
+{
+	struct figures *figures = &reader->figures;
+	uint64_t start_ns = reader->session.start_ns ? reader->session.start_ns : reader->first_ns;
+
+	if (!reader->ended) {
+		figures->target_cpu_ns = reader->cpu_ns;
+		figures->duration_ns = reader->last_ns > start_ns ? reader->last_ns - start_ns : 0;
+	}
+	figures_set_rate(figures, recording_reader_clocked_ns(reader));
+	reader->session.duration_ns = figures->duration_ns;
+}
+
+static int read_all(struct recording_reader *reader)
+{
+	struct sample sample;
+	int result = rewind_samples(&reader->source);
+
+	if (result)
+		return result;
+	reader->opening = true;
+	while ((result = read_to_sample(reader, &sample)) == READ_SAMPLE) {
+		if (reader->sample_count++ == 0)
+			reader->first_ns = sample.time_ns;
+		reader->cpu_ns += sample.cpu_ns;
+		reader->wall_ns += sample.wall_ns;
+	}
+	reader->opening = false;
+	if (result < 0)
+		return result;
+	reader->extent = result == READ_DAMAGED ? RECORDING_DAMAGED
+						: reader->ended ? RECORDING_WHOLE : RECORDING_UNFINISHED;
+	reckon(reader);
+	return rewind_samples(&reader->source);
+}
+
+static bool allocate(struct recording_reader *reader)
+{
+	struct tables *tables = &reader->tables;
+
+	reader->zstd = ZSTD_createDCtx();
+	reader->packed = malloc(PACKED_SIZE);
+	reader->raw = malloc(RECORDING_BLOCK_MAX);
+	tables->strings = calloc(RECORDING_STRINGS_MAX, sizeof(*tables->strings));
+	tables->names = calloc(RECORDING_STRINGS_MAX, sizeof(const char *));
+	tables->text = malloc(TEXT_SIZE);
+	tables->functions = calloc(RECORDING_FUNCTIONS_MAX, sizeof(const struct function *));
+	tables->stacks = calloc(RECORDING_STACKS_MAX, sizeof(*tables->stacks));
+	tables->threads = calloc(RECORDING_THREADS_MAX, sizeof(*tables->threads));
+	return reader->zstd && reader->packed && reader->raw && tables->strings && tables->names &&
+	       tables->text && tables->functions && tables->stacks && tables->threads &&
+	       stack_cache_init(&reader->expanded) == 0;
+}
+
+int recording_reader_open(FILE *in, struct functions *functions,
+			  struct recording_reader **ret_reader)
+{
+	struct recording_reader *reader = calloc(1, sizeof(*reader));
+	int error;
+
+	if (!reader)
+		return -ENOMEM;
+	reader->source.next = next_sample;
+	reader->source.rewind = rewind_samples;
+	reader->in = in;
+	reader->functions = functions;
+	error = allocate(reader) ? read_all(reader) : -ENOMEM;
+	if (error) {
+		recording_reader_close(reader);
+		return error;
+	}
+	*ret_reader = reader;
+	return 0;
+}
+
+void recording_reader_close(struct recording_reader *reader)
+{
+	struct name *name, *next;
+
+	if (!reader)
+		return;
+	HASH_ITER(hh, reader->names, name, next) {
+		HASH_DEL(reader->names, name);
+		free(name);
+	}
+	ZSTD_freeDCtx(reader->zstd);
+	free(reader->packed);
+	free(reader->raw);
+	free(reader->tables.strings);
+	free(reader->tables.names);
+	free(reader->tables.text);
+	free(reader->tables.functions);
+	free(reader->tables.stacks);
+	free(reader->tables.threads);
+	stack_cache_clear(&reader->expanded);
+	free(reader->frames);
+	free(reader);
+}
+
+struct sample_source *recording_reader_samples(struct recording_reader *reader)
+{
+	return &reader->source;
+}
+
+enum recording_extent recording_reader_extent(const struct recording_reader *reader)
+{
+	return reader->extent;
+}
+
+const struct session *recording_reader_session(const struct recording_reader *reader)
+{
+	return &reader->session;
+}
+
+const struct figures *recording_reader_figures(const struct recording_reader *reader)
+{
+	return &reader->figures;
+}
+
+uint64_t recording_reader_clocked_ns(const struct recording_reader *reader)
+{
+	return reader->session.clock == PROFILE_WALL_TIME ? reader->wall_ns : reader->figures.target_cpu_ns;
+}

@@ -1,0 +1,702 @@
+#include "output/recording/recording_writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <zstd.h>
+
+#include "output/labels/names.h"
+#include "output/recording/recording_format.h"
+#include "memory/scatter.h"
+#include "output/recording/stack_cache.h"
+
+enum {
+	/* A block is written when it has so many bytes; then any record still fits. */
+	BLOCK_FULL = 256 << 10,
+	RECORD_SIZE_MAX = 2 * RECORDING_TEXT_MAX + 64,
+	PAUSES_SIZE_MAX = 2 * 10 * (HISTOGRAM_BUCKETS + 1),
+	BUFFER_SIZE = BLOCK_FULL + RECORD_SIZE_MAX,
+	COMPRESSION_LEVEL = 6,
+	/* What is defined may take so many bytes before it is forgotten; a sample's stack may be as large again. */
+	TABLES_FULL = 4 << 20,
+	ENTRY_OVERHEAD = 48,	/* of an entry's own and its table's allocation */
+};
+
+static_assert((size_t)BUFFER_SIZE <= RECORDING_BLOCK_MAX, "every block is within the limit");
+static_assert(PAUSES_SIZE_MAX <= RECORD_SIZE_MAX, "pauses fit into a block");
+
+struct string {
+	uint32_t id;
+	UT_hash_handle hh;
+	char text[];
+};
+
+struct defined_function {
+	const struct function *function;
+	uint32_t id;
+	UT_hash_handle hh;
+};
+
+/* Keys have no padding: they are hashed and compared as bytes. */
+struct stack_key {
+	uint32_t caller;
+	uint32_t function;
+	uint32_t line;
+	uint32_t certainty;
+};
+
+struct stack {
+	struct stack_key key;
+	uint32_t id;
+	UT_hash_handle hh;
+};
+
+struct thread_key {
+	uint32_t pid;
+	uint32_t tid;
+	uint32_t process_name;
+	uint32_t thread_name;
+};
+
+struct thread {
+	struct thread_key key;
+	uint32_t id;
+	uint64_t last_ns;	/* of its last sample; 0 before the first */
+	UT_hash_handle hh;
+};
+
+struct recording_writer {
+	FILE *out;
+	ZSTD_CCtx *zstd;
+	char *raw, *packed;
+	size_t length;		/* of raw */
+	size_t packed_size;	/* of the buffer */
+	size_t unwritten;	/* of packed: bytes of a block that could not be written */
+	off_t begin, written;	/* where the recording begins in a file, and its size */
+	bool header_written;
+	bool must_forget;	/* what was defined last may not be in the file */
+	bool ended;
+	int error;		/* that no more can be written after */
+	uint64_t last_ns;
+	struct string *strings;
+	size_t string_bytes;
+	size_t table_bytes;	/* that all tables take, about */
+	struct defined_function *functions;
+	struct stack *stacks;
+	struct thread *threads;
+	struct stack_cache recent;	/* stacks by a hash of their frames */
+	uint32_t *recent_ids;		/* of each place */
+};
+
+/*---- Bytes ----*/
+
+static void put_byte(struct recording_writer *writer, unsigned int byte)
+{
+	writer->raw[writer->length++] = (char)byte;
+}
+
+static void put_uint(struct recording_writer *writer, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		put_byte(writer, (value & 0x7f) | 0x80);
+	put_byte(writer, (unsigned int)value);
+}
+
+static void put_sint(struct recording_writer *writer, int64_t value)
+{
+	put_uint(writer, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
+}
+
+/* Returns how much of the text it is. */
+static size_t put_text(struct recording_writer *writer, const char *text)
+{
+	size_t length = strnlen(text, RECORDING_TEXT_MAX);
+
+	put_uint(writer, length);
+	memcpy(writer->raw + writer->length, text, length);
+	writer->length += length;
+	return length;
+}
+
+/*---- Blocks ----*/
+
+/* Keep what is whole, as far as the file allows, and write no more. */
+static int give_up(struct recording_writer *writer)
+{
+	int error = errno;
+	struct stat status;
+
+	__fpurge(writer->out);
+	if (fstat(fileno(writer->out), &status) == 0 && S_ISREG(status.st_mode) && writer->begin >= 0 &&
+	    ftruncate(fileno(writer->out), writer->begin + writer->written) == 0)
+		fseeko(writer->out, writer->begin + writer->written, SEEK_SET);
+	errno = error;
+	return writer->error = -EIO;
+}
+
+static int write_bytes(struct recording_writer *writer, const char *bytes, size_t length)
+{
+	if (fwrite(bytes, 1, length, writer->out) != length || fflush(writer->out))
+		return give_up(writer);
+	writer->written += (off_t)length;
+	return 0;
+}
+
+static int write_header(struct recording_writer *writer)
+{
+	char header[RECORDING_HEADER_SIZE] = RECORDING_MAGIC;
+
+	header[RECORDING_VERSION_OFFSET] = RECORDING_VERSION;
+	writer->header_written = true;
+	return write_bytes(writer, header, sizeof(header));
+}
+
+static int write_block(struct recording_writer *writer, size_t length)
+{
+	int error;
+
+	writer->unwritten = length;
+	error = write_bytes(writer, writer->packed, length);
+	if (!error)
+		writer->unwritten = 0;
+	return error;
+}
+
+int recording_writer_flush(struct recording_writer *writer)
+{
+	size_t length;
+	int error;
+
+	if (writer->error)
+		return writer->error;
+	if (!writer->header_written) {
+		error = write_header(writer);
+		if (error)
+			return error;
+	}
+	if (writer->length == 0)
+		return 0;
+	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size,
+				writer->raw, writer->length);
+	writer->length = 0;
+	if (ZSTD_isError(length)) {
+		errno = ENOMEM;
+		return give_up(writer);
+	}
+	return write_block(writer, length);
+}
+
+int recording_writer_continue(struct recording_writer *writer, FILE *out)
+{
+	int error = 0;
+
+	writer->out = out;
+	writer->error = 0;
+	writer->must_forget = true;
+	if (writer->written == 0)
+		error = write_header(writer);
+	if (!error && writer->unwritten)
+		error = write_block(writer, writer->unwritten);
+	return error;
+}
+
+/* Begin a record: there is room for it then. */
+static int begin(struct recording_writer *writer, enum recording_tag tag)
+{
+	int error = writer->length >= BLOCK_FULL ? recording_writer_flush(writer) : writer->error;
+
+	if (error == 0)
+		put_byte(writer, tag);
+	return error;
+}
+
+/*---- Definitions ----*/
+
+/*
+ * An entry comes into its table before its record is written, so that what is
+ * in the file is always known here. -EOVERFLOW says that a table is full.
+ */
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(entry) (added = false)
+
+static int define_string(struct recording_writer *writer, const char *text, size_t length,
+			 uint32_t *ret_id)
+{
+	struct string *string;
+	bool added = true;
+	int error;
+
+	if (HASH_COUNT(writer->strings) == RECORDING_STRINGS_MAX ||
+	    writer->string_bytes + length > RECORDING_STRING_BYTES_MAX)
+		return -EOVERFLOW;
+	string = malloc(sizeof(*string) + length + 1);
+	if (!string)
+		return -ENOMEM;
+	memcpy(string->text, text, length);
+	string->text[length] = '\0';
+	HASH_ADD_KEYPTR(hh, writer->strings, string->text, length, string);
+	if (!added) {
+		free(string);
+		return -ENOMEM;
+	}
+	string->id = HASH_COUNT(writer->strings);
+	writer->string_bytes += length;
+	writer->table_bytes += sizeof(*string) + length + ENTRY_OVERHEAD;
+	error = begin(writer, RECORD_STRING);
+	if (error)
+		return error;
+	put_text(writer, string->text);
+	*ret_id = string->id;
+	return 0;
+}
+
+static int find_string(struct recording_writer *writer, const char *text, uint32_t *ret_id)
+{
+	struct string *string;
+	size_t length;
+
+	*ret_id = 0;
+	if (!text)
+		return 0;
+	length = strnlen(text, RECORDING_TEXT_MAX);
+	HASH_FIND(hh, writer->strings, text, length, string);
+	if (!string)
+		return define_string(writer, text, length, ret_id);
+	*ret_id = string->id;
+	return 0;
+}
+
+static int define_function(struct recording_writer *writer, const struct function *function,
+			   uint32_t *ret_id)
+{
+	struct defined_function *defined;
+	uint32_t name, file, module;
+	bool added = true;
+	int error = find_string(writer, function->name, &name);
+
+	if (!error)
+		error = find_string(writer, function->file, &file);
+	if (!error)
+		error = find_string(writer, function->module, &module);
+	if (error)
+		return error;
+	if (HASH_COUNT(writer->functions) == RECORDING_FUNCTIONS_MAX)
+		return -EOVERFLOW;
+	defined = malloc(sizeof(*defined));
+	if (!defined)
+		return -ENOMEM;
+	defined->function = function;
+	HASH_ADD_PTR(writer->functions, function, defined);
+	if (!added) {
+		free(defined);
+		return -ENOMEM;
+	}
+	defined->id = HASH_COUNT(writer->functions);
+	writer->table_bytes += sizeof(*defined) + ENTRY_OVERHEAD;
+	error = begin(writer, RECORD_FUNCTION);
+	if (error)
+		return error;
+	put_uint(writer, function->kind);
+	put_uint(writer, function->firstline);
+	put_uint(writer, name);
+	put_uint(writer, file);
+	put_uint(writer, module);
+	*ret_id = defined->id;
+	return 0;
+}
+
+static int find_function(struct recording_writer *writer, const struct function *function,
+			 uint32_t *ret_id)
+{
+	struct defined_function *defined;
+
+	HASH_FIND_PTR(writer->functions, &function, defined);
+	if (!defined)
+		return define_function(writer, function, ret_id);
+	*ret_id = defined->id;
+	return 0;
+}
+
+static int define_stack(struct recording_writer *writer, const struct stack_key *key, uint32_t *ret_id)
+{
+	struct stack *stack;
+	bool added = true;
+	int error;
+
+	if (HASH_COUNT(writer->stacks) == RECORDING_STACKS_MAX)
+		return -EOVERFLOW;
+	stack = malloc(sizeof(*stack));
+	if (!stack)
+		return -ENOMEM;
+	stack->key = *key;
+	HASH_ADD_KEYPTR(hh, writer->stacks, &stack->key, sizeof(stack->key), stack);
+	if (!added) {
+		free(stack);
+		return -ENOMEM;
+	}
+	stack->id = HASH_COUNT(writer->stacks);
+	writer->table_bytes += sizeof(*stack) + ENTRY_OVERHEAD;
+	error = begin(writer, RECORD_STACK);
+	if (error)
+		return error;
+	put_uint(writer, key->caller);
+	put_uint(writer, key->function);
+	put_uint(writer, key->line);
+	put_byte(writer, key->certainty);
+	*ret_id = stack->id;
+	return 0;
+}
+
+static unsigned int certainty_byte(const struct frame *frame)
+{
+	return frame->certainty | (frame->compiled ? CERTAINTY_COMPILED : 0u);
+}
+
+static int find_frames(struct recording_writer *writer, const struct sample *sample, uint32_t *ret_id)
+{
+	uint32_t id = 0;
+
+	for (size_t i = sample->frame_count; i-- > 0;) {
+		const struct frame *frame = &sample->frames[i];
+		struct stack_key key = {
+			.caller = id,
+			.line = frame->line,
+			.certainty = certainty_byte(frame),
+		};
+		struct stack *stack;
+		int error = find_function(writer, frame->function, &key.function);
+
+		if (error)
+			return error;
+		HASH_FIND(hh, writer->stacks, &key, sizeof(key), stack);
+		error = stack ? 0 : define_stack(writer, &key, &id);
+		if (error)
+			return error;
+		if (stack)
+			id = stack->id;
+	}
+	*ret_id = id;
+	return 0;
+}
+
+static uint64_t hash_frames(const struct sample *sample)
+{
+	uint64_t hash = sample->frame_count;
+
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct frame *frame = &sample->frames[i];
+
+		hash = scatter(hash ^ (uintptr_t)frame->function ^ (uint64_t)frame->line << 48 ^
+			       (uint64_t)certainty_byte(frame) << 60);
+	}
+	return hash ? hash : 1;
+}
+
+static bool is_stack_of(const struct cached_stack *stack, const struct sample *sample)
+{
+	if (stack->frame_count != sample->frame_count)
+		return false;
+	for (size_t i = 0; i < sample->frame_count; i++)
+		if (stack->frames[i].function != sample->frames[i].function ||
+		    stack->frames[i].line != sample->frames[i].line ||
+		    certainty_byte(&stack->frames[i]) != certainty_byte(&sample->frames[i]))
+			return false;
+	return true;
+}
+
+/* Most stacks come again and again: those are not looked up frame by frame. */
+static int find_stack(struct recording_writer *writer, const struct sample *sample, uint32_t *ret_id)
+{
+	uint64_t hash = hash_frames(sample);
+	size_t place = stack_cache_place(&writer->recent, hash);
+	struct cached_stack *stack = &writer->recent.places[place];
+	int error;
+
+	if (stack->number == hash && is_stack_of(stack, sample)) {
+		*ret_id = writer->recent_ids[place];
+		return 0;
+	}
+	error = find_frames(writer, sample, ret_id);
+	if (error || !stack_cache_take(&writer->recent, place, hash, sample->frame_count))
+		return error;
+	writer->recent_ids[place] = *ret_id;
+	if (sample->frame_count)
+		memcpy(stack->frames, sample->frames, sample->frame_count * sizeof(*stack->frames));
+	return 0;
+}
+
+static int define_thread(struct recording_writer *writer, const struct thread_key *key,
+			 struct thread **ret_thread)
+{
+	struct thread *thread;
+	bool added = true;
+	int error;
+
+	if (HASH_COUNT(writer->threads) == RECORDING_THREADS_MAX)
+		return -EOVERFLOW;
+	thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return -ENOMEM;
+	thread->key = *key;
+	HASH_ADD_KEYPTR(hh, writer->threads, &thread->key, sizeof(thread->key), thread);
+	if (!added) {
+		free(thread);
+		return -ENOMEM;
+	}
+	thread->id = HASH_COUNT(writer->threads);
+	writer->table_bytes += sizeof(*thread) + ENTRY_OVERHEAD;
+	error = begin(writer, RECORD_THREAD);
+	if (error)
+		return error;
+	put_uint(writer, key->pid);
+	put_uint(writer, key->tid);
+	put_uint(writer, key->process_name);
+	put_uint(writer, key->thread_name);
+	*ret_thread = thread;
+	return 0;
+}
+
+static int find_thread(struct recording_writer *writer, const struct sample *sample,
+		       struct thread **ret_thread)
+{
+	struct thread_key key = { .pid = (uint32_t)sample->pid, .tid = (uint32_t)sample->tid };
+	struct thread *thread;
+	int error = find_string(writer, sample->process_name, &key.process_name);
+
+	if (!error)
+		error = find_string(writer, sample->thread_name, &key.thread_name);
+	if (error)
+		return error;
+	HASH_FIND(hh, writer->threads, &key, sizeof(key), thread);
+	if (!thread)
+		return define_thread(writer, &key, ret_thread);
+	*ret_thread = thread;
+	return 0;
+}
+
+#define CLEAR(table, type) do { \
+	struct type *entry, *next; \
+	HASH_ITER(hh, table, entry, next) { \
+		HASH_DEL(table, entry); \
+		free(entry); \
+	} \
+} while (0)
+
+static void clear_tables(struct recording_writer *writer)
+{
+	CLEAR(writer->strings, string);
+	CLEAR(writer->functions, defined_function);
+	CLEAR(writer->stacks, stack);
+	CLEAR(writer->threads, thread);
+	stack_cache_forget(&writer->recent);
+	writer->string_bytes = 0;
+	writer->table_bytes = 0;
+}
+
+static int forget(struct recording_writer *writer)
+{
+	clear_tables(writer);
+	writer->must_forget = false;
+	return begin(writer, RECORD_FORGET);
+}
+
+void recording_writer_forget_functions(struct recording_writer *writer)
+{
+	clear_tables(writer);
+	writer->must_forget = true;
+}
+
+/*---- Samples ----*/
+
+static int put_sample(struct recording_writer *writer, const struct sample *sample)
+{
+	uint64_t now = sample->time_ns > writer->last_ns ? sample->time_ns : writer->last_ns;
+	uint32_t stack = 0, phase = 0, wait = 0;
+	struct thread *thread;
+	int error = find_thread(writer, sample, &thread);
+
+	if (!error)
+		error = find_string(writer, sample->phase, &phase);
+	if (!error)
+		error = find_stack(writer, sample, &stack);
+	if (!error && sample->wait && sample->thread_state != THREAD_RUNNING)
+		error = find_function(writer, sample->wait, &wait);
+	if (!error)
+		error = begin(writer, RECORD_SAMPLE);
+	if (error)
+		return error;
+	put_uint(writer, now - writer->last_ns);
+	put_uint(writer, thread->id);
+	put_uint(writer, stack);
+	put_byte(writer, sample->thread_state | sample->vm_state << STATE_THREAD_BITS);
+	put_uint(writer, phase);
+	if (sample->thread_state != THREAD_RUNNING)
+		put_uint(writer, wait);
+	put_uint(writer, sample->cpu_ns);
+	put_sint(writer, (int64_t)(sample->wall_ns - (now - (thread->last_ns ? thread->last_ns : now))));
+	thread->last_ns = writer->last_ns = now;
+	return 0;
+}
+
+int recording_writer_add(struct recording_writer *writer, const struct sample *sample)
+{
+	int error = 0;
+
+	if (sample->frame_count > RECORDING_DEPTH_MAX)
+		return -EOVERFLOW;
+	if (writer->must_forget || writer->table_bytes >= TABLES_FULL)
+		error = forget(writer);
+	if (!error)
+		error = put_sample(writer, sample);
+	if (error != -EOVERFLOW)
+		return error;
+	error = forget(writer);
+	return error ? error : put_sample(writer, sample);
+}
+
+/*---- Beginning and end ----*/
+
+static int put_property(struct recording_writer *writer, const char *name, const char *value)
+{
+	int error;
+
+	if (!value)
+		return 0;
+	error = begin(writer, RECORD_PROPERTY);
+	if (error)
+		return error;
+	put_text(writer, name);
+	put_text(writer, value);
+	return 0;
+}
+
+static int put_number(struct recording_writer *writer, const char *name, uint64_t value)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	return put_property(writer, name, text);
+}
+
+static int put_session(struct recording_writer *writer, const struct session *session)
+{
+	int error = put_property(writer, "target", session->target);
+
+	if (!error)
+		error = put_property(writer, "command_line", session->command_line);
+	if (!error)
+		error = put_property(writer, "layout", session->layout);
+	if (!error)
+		error = put_property(writer, "clock", profile_weight_name(session->clock));
+	if (!error)
+		error = put_number(writer, "pid", (uint64_t)session->pid);
+	if (!error)
+		error = put_number(writer, "start_unix_ns", session->start_unix_ns);
+	if (!error)
+		error = put_number(writer, "start_ns", session->start_ns);
+	return error;
+}
+
+static int put_pauses(struct recording_writer *writer, const struct histogram *pauses)
+{
+	unsigned int count = 0, skipped = 0;
+	int error = begin(writer, RECORD_PAUSES);
+
+	if (error)
+		return error;
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		count += pauses->buckets[i] > 0;
+	put_uint(writer, pauses->max);
+	put_uint(writer, count);
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		if (pauses->buckets[i] == 0) {
+			skipped++;
+			continue;
+		}
+		put_uint(writer, skipped);
+		put_uint(writer, pauses->buckets[i]);
+		skipped = 0;
+	}
+	return 0;
+}
+
+int recording_writer_finish(struct recording_writer *writer, const struct session *session,
+			    const struct figures *figures)
+{
+	int error;
+
+	if (writer->ended)
+		return recording_writer_flush(writer);
+	error = put_session(writer, session);
+	if (!error)
+		error = put_number(writer, "duration_ns", figures->duration_ns);
+	if (!error)
+		error = put_number(writer, "missed_ticks", figures->missed_ticks);
+	if (!error)
+		error = put_number(writer, "dropped", figures->dropped);
+	if (!error)
+		error = put_number(writer, "away_ns", figures->away_ns);
+	if (!error)
+		error = put_number(writer, "undisturbed", figures->undisturbed);
+	if (!error)
+		error = put_number(writer, "self_cpu_ns", figures->self_cpu_ns);
+	if (!error)
+		error = put_number(writer, "target_cpu_ns", figures->target_cpu_ns);
+	if (!error)
+		error = put_number(writer, "rate_asked_uhz", (uint64_t)(figures->rate_asked_hz * 1e6));
+	if (!error)
+		error = put_pauses(writer, &figures->pause_ns);
+	if (!error)
+		error = begin(writer, RECORD_END);
+	writer->ended = !error;
+	return error ? error : recording_writer_flush(writer);
+}
+
+int recording_writer_new(FILE *out, const struct session *session,
+			 struct recording_writer **ret_writer)
+{
+	struct recording_writer *writer = calloc(1, sizeof(*writer));
+	bool good;
+
+	if (!writer)
+		return -ENOMEM;
+	writer->out = out;
+	writer->begin = ftello(out);
+	writer->zstd = ZSTD_createCCtx();
+	writer->raw = malloc(BUFFER_SIZE);
+	writer->packed_size = ZSTD_compressBound(BUFFER_SIZE);
+	writer->packed = malloc(writer->packed_size);
+	writer->recent_ids = calloc(STACK_CACHE_PLACES, sizeof(*writer->recent_ids));
+	good = writer->zstd && writer->raw && writer->packed && writer->recent_ids &&
+	       stack_cache_init(&writer->recent) == 0 &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1));
+	if (!good) {
+		recording_writer_free(writer);
+		return -ENOMEM;
+	}
+	/* The buffer is empty: nothing is written, nothing fails. */
+	put_session(writer, session);
+	*ret_writer = writer;
+	return 0;
+}
+
+void recording_writer_free(struct recording_writer *writer)
+{
+	if (!writer)
+		return;
+	clear_tables(writer);
+	stack_cache_clear(&writer->recent);
+	free(writer->recent_ids);
+	ZSTD_freeCCtx(writer->zstd);
+	free(writer->raw);
+	free(writer->packed);
+	free(writer);
+}

@@ -1,0 +1,111 @@
+#include "output/labels/frame_label.h"
+#include "output/labels/json_values.h"
+#include "output/labels/names.h"
+#include "output/reports/trace_report.h"
+
+/* name, file, firstline and line, added to an object; both are given up if memory is short. */
+static json_t *with_place(json_t *object, const struct function *function, uint32_t line)
+{
+	json_t *place = function
+		? json_pack("{s:o, s:o, s:o, s:o}", "name", json_value_text(function->name),
+			    "file", json_value_text(function->file ? frame_label_file(function->file) : NULL),
+			    "firstline", json_value_number(function->firstline),
+			    "line", json_value_number(line))
+		: json_null();
+
+	if (object && json_object_set_new(object, "start", place) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static json_t *row_json(const struct trace_process *process, const struct trace_row *row)
+{
+	const struct trace_summary *trace = &row->trace;
+	bool is_side = trace->kind == TRACE_SIDE;
+	json_t *object = json_pack(
+		"{s:i, s:f, s:I, s:s, s:o, s:o, s:o, s:s, s:o, s:i, s:i, s:i, s:o}",
+		"number", (int)trace->number, "share", trace_process_share(process, row->cpu_ns),
+		"samples", (json_int_t)row->samples, "kind", trace_kind_name(trace->kind),
+		"root", json_value_number(trace->root), "parent", json_value_number(trace->parent),
+		"exit", is_side ? json_integer(trace->exitno) : json_null(),
+		"linktype", trace_linktype_name(trace->linktype),
+		"link", json_value_number(trace->link), "snapshots", (int)trace->snapshots,
+		"instructions", (int)trace->instructions, "mcode_bytes", (int)trace->szmcode,
+		"mcode", json_value_address(trace->mcode));
+
+	return with_place(object, row->start, row->line);
+}
+
+static json_t *rows_json(const struct trace_process *process, const struct trace_vm *vm)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; rows && i < vm->row_count; i++)
+		rows = json_value_append(rows, row_json(process, &vm->rows[i]));
+	return rows;
+}
+
+static json_t *given_up_json(const struct trace_vm *vm)
+{
+	json_t *all = json_array();
+
+	for (size_t i = 0; all && i < vm->given_up_count; i++) {
+		const struct given_up *one = &vm->given_up[i];
+
+		all = json_value_append(
+			all, with_place(json_pack("{s:s}", "what", one->is_loop ? "loop" : "function"),
+					one->function, one->line));
+	}
+	return all;
+}
+
+static json_t *mcode_json(const struct trace_vm *vm)
+{
+	uint64_t used = 0;
+
+	for (size_t i = 0; i < vm->row_count; i++)
+		used += vm->rows[i].trace.szmcode;
+	return json_pack("{s:I, s:o, s:o}", "used", (json_int_t)used,
+			 "allocated", json_value_number(vm->mcode_allocated),
+			 "maximum", json_value_number(vm->mcode_max));
+}
+
+static json_t *vms_json(const struct trace_process *process)
+{
+	json_t *vms = json_array();
+
+	for (size_t i = 0; vms && i < process->vm_count; i++) {
+		const struct trace_vm *vm = &process->vms[i];
+
+		vms = json_value_append(
+			vms, json_pack("{s:o, s:o, s:b, s:b, s:o, s:o, s:o}",
+				       "g", json_value_address(vm->g),
+				       "file", json_value_text(vm->module),
+				       "jit", (int)vm->has_jit, "complete", (int)vm->complete,
+				       "mcode_bytes", mcode_json(vm), "traces", rows_json(process, vm),
+				       "blacklisted", given_up_json(vm)));
+	}
+	return vms;
+}
+
+static json_t *states_json(const struct trace_process *process)
+{
+	json_t *states = json_object();
+
+	for (int state = 0; state < VM_STATE_COUNT; state++)
+		json_object_set_new(states, vm_state_name((enum vm_state)state),
+				    json_real(trace_process_share(process, process->state_ns[state])));
+	return states;
+}
+
+json_t *trace_process_json(const struct trace_process *process)
+{
+	return json_pack("{s:i, s:o, s:f, s:f, s:I, s:o, s:f, s:o}", "pid", (int)process->pid,
+			 "name", json_value_text(process->name),
+			 "duration_ms", (double)process->duration_ns / 1e6,
+			 "cpu_ms", (double)process->cpu_ns / 1e6,
+			 "samples", (json_int_t)process->samples, "states", states_json(process),
+			 "gone", trace_process_share(process, process->gone_ns),
+			 "vms", vms_json(process));
+}

@@ -1,0 +1,134 @@
+#include <inttypes.h>
+
+#include "output/labels/escape.h"
+#include "output/labels/frame_label.h"
+#include "output/labels/names.h"
+#include "output/reports/trace_report.h"
+
+enum { KIND_SIZE = 40, KIBIBYTE = 1024 };
+
+static void print_escaped(FILE *out, const char *text)
+{
+	escape_write(ESCAPE_PLAIN, text, out);
+}
+
+static void print_place(FILE *out, const struct function *function, uint32_t line, bool by_line)
+{
+	char label[FRAME_LABEL_SIZE];
+
+	if (!function) {
+		fputs("?\n", out);
+		return;
+	}
+	frame_label(function, line, by_line, label);
+	print_escaped(out, label);
+	putc('\n', out);
+}
+
+/* "side of 7, exit 3" */
+static void spell_kind(const struct trace_summary *trace, char ret_text[static KIND_SIZE])
+{
+	if (trace->kind == TRACE_SIDE)
+		snprintf(ret_text, KIND_SIZE, "side of %" PRIu32 ", exit %" PRIu32, trace->parent,
+			 trace->exitno);
+	else if (trace->kind == TRACE_STITCHED && trace->parent)
+		snprintf(ret_text, KIND_SIZE, "stitch after %" PRIu32, trace->parent);
+	else
+		snprintf(ret_text, KIND_SIZE, "%s", trace_kind_name(trace->kind));
+}
+
+/* "loop", or where it leads to: "root 7" */
+static void spell_link(const struct trace_summary *trace, char ret_text[static KIND_SIZE])
+{
+	bool leads_elsewhere = trace->link && trace->link != trace->number;
+
+	if (leads_elsewhere)
+		snprintf(ret_text, KIND_SIZE, "%s %" PRIu32, trace_linktype_name(trace->linktype),
+			 trace->link);
+	else
+		snprintf(ret_text, KIND_SIZE, "%s", trace_linktype_name(trace->linktype));
+}
+
+static void print_row(FILE *out, const struct trace_process *process, const struct trace_row *row)
+{
+	char kind[KIND_SIZE], link[KIND_SIZE];
+
+	spell_kind(&row->trace, kind);
+	spell_link(&row->trace, link);
+	fprintf(out, "  %6.2f  %5" PRIu32 "  %-21s  %-17s  %9" PRIu32 "  %12" PRIu32 "  %7" PRIu32 "  ",
+		100 * trace_process_share(process, row->cpu_ns), row->trace.number, kind, link,
+		row->trace.snapshots, row->trace.instructions, row->trace.szmcode);
+	print_place(out, row->start, row->line, true);
+}
+
+static void print_size(FILE *out, const struct trace_vm *vm)
+{
+	uint64_t used = 0;
+
+	for (size_t i = 0; i < vm->row_count; i++)
+		used += vm->rows[i].trace.szmcode;
+	fprintf(out, "%zu traces, %.1f KiB of machine code", vm->row_count, (double)used / KIBIBYTE);
+	if (vm->mcode_max)
+		fprintf(out, "; %.0f KiB allocated, at most %.0f KiB",
+			(double)vm->mcode_allocated / KIBIBYTE, (double)vm->mcode_max / KIBIBYTE);
+	putc('\n', out);
+}
+
+static void print_given_up(FILE *out, const struct trace_vm *vm)
+{
+	if (vm->given_up_count)
+		fputs("\n  Never compiled, for recording it has failed too often:\n", out);
+	for (size_t i = 0; i < vm->given_up_count; i++) {
+		const struct given_up *one = &vm->given_up[i];
+
+		fputs(one->is_loop ? "    the loop at " : "    the function ", out);
+		print_place(out, one->function, one->line, one->is_loop);
+	}
+}
+
+static void print_vm(FILE *out, const struct trace_process *process, const struct trace_vm *vm)
+{
+	fprintf(out, "\nVM 0x%" PRIx64 " in ", vm->g);
+	print_escaped(out, vm->module);
+	if (!vm->has_jit) {
+		fputs(" has no JIT compiler.\n", out);
+		return;
+	}
+	fputs(": ", out);
+	print_size(out, vm);
+	if (vm->row_count)
+		fputs("   time %  trace  kind                   link               "
+		      "snapshots  instructions    bytes  start\n", out);
+	for (size_t i = 0; i < vm->row_count; i++)
+		print_row(out, process, &vm->rows[i]);
+	print_given_up(out, vm);
+	if (!vm->complete)
+		fputs("  Not all could be read.\n", out);
+}
+
+void trace_process_print(FILE *out, const struct trace_process *process)
+{
+	const char *separator = "  ";
+
+	fprintf(out, "Process %d", (int)process->pid);
+	if (process->name) {
+		putc(' ', out);
+		print_escaped(out, process->name);
+	}
+	fprintf(out, ": %" PRIu64 " samples, %.1f s of CPU time in %.1f s\n", process->samples,
+		(double)process->cpu_ns / 1e9, (double)process->duration_ns / 1e9);
+	for (int state = 0; process->cpu_ns && state < VM_STATE_COUNT; state++) {
+		if (process->state_ns[state] == 0)
+			continue;
+		fprintf(out, "%s%s %.2f %%", separator, vm_state_name((enum vm_state)state),
+			100 * trace_process_share(process, process->state_ns[state]));
+		separator = ", ";
+	}
+	if (process->cpu_ns)
+		putc('\n', out);
+	if (process->gone_ns)
+		fprintf(out, "  %.2f %% in traces that are not there any more\n",
+			100 * trace_process_share(process, process->gone_ns));
+	for (size_t i = 0; i < process->vm_count; i++)
+		print_vm(out, process, &process->vms[i]);
+}

@@ -1,0 +1,246 @@
+#include "output/sample/figures.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "output/sample/functions.h"
+
+static const char *const certainty_names[CERTAINTY_COUNT] = {
+	[CERTAINTY_EXACT] = "exact",
+	[CERTAINTY_NEAREST] = "nearest",
+	[CERTAINTY_FUNCTION] = "function",
+};
+
+static const struct {
+	const char *name;
+	unsigned per_mille;
+} percentiles[] = {
+	{ "p50", 500 },
+	{ "p90", 900 },
+	{ "p99", 990 },
+};
+
+enum { PERCENTILE_COUNT = sizeof(percentiles) / sizeof(percentiles[0]) };
+
+static double percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+void figures_push(struct figures_stack *stack, const struct function *function,
+		  enum frame_certainty certainty)
+{
+	if (function->kind != FRAME_LOST) {
+		stack->frames[certainty]++;
+		return;
+	}
+	for (unsigned reason = 0; reason < LOST_COUNT; reason++)
+		if (functions_lost((enum lost_reason)reason) == function)
+			stack->lost = reason + 1;
+}
+
+void figures_add_stack(struct figures *figures, const struct figures_stack *stack)
+{
+	figures->samples++;
+	for (int i = 0; i < CERTAINTY_COUNT; i++)
+		figures->frames[i] += stack->frames[i];
+	if (stack->lost)
+		figures->lost[stack->lost - 1]++;
+}
+
+void figures_add_sample(struct figures *figures, const struct sample *sample)
+{
+	struct figures_stack stack = { 0 };
+
+	for (size_t i = sample->frame_count; i-- > 0;)
+		figures_push(&stack, sample->frames[i].function, sample->frames[i].certainty);
+	figures_add_stack(figures, &stack);
+}
+
+void figures_set_rate(struct figures *figures, uint64_t clocked_ns)
+{
+	figures->rate_reached_hz = clocked_ns ? (double)figures->samples * 1e9 / (double)clocked_ns : 0;
+}
+
+void figures_add(struct figures *sum, const struct figures *figures)
+{
+	sum->samples += figures->samples;
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		sum->lost[reason] += figures->lost[reason];
+	sum->missed_ticks += figures->missed_ticks;
+	sum->dropped += figures->dropped;
+	sum->away_ns += figures->away_ns;
+	sum->undisturbed += figures->undisturbed;
+	histogram_merge(&sum->pause_ns, &figures->pause_ns);
+	sum->duration_ns += figures->duration_ns;
+	sum->self_cpu_ns += figures->self_cpu_ns;
+	sum->target_cpu_ns += figures->target_cpu_ns;
+	if (figures->rate_asked_hz > sum->rate_asked_hz)
+		sum->rate_asked_hz = figures->rate_asked_hz;
+	for (int i = 0; i < CERTAINTY_COUNT; i++)
+		sum->frames[i] += figures->frames[i];
+}
+
+uint64_t figures_lost(const struct figures *figures)
+{
+	uint64_t lost = 0;
+
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		lost += figures->lost[reason];
+	return lost;
+}
+
+static void print_samples(FILE *out, const struct figures *figures)
+{
+	uint64_t lost = figures_lost(figures);
+	const char *before = ": ";
+
+	fprintf(out, "samples  %" PRIu64 " in %.1f s, %.1f Hz reached of %g asked, %" PRIu64 " ticks missed\n",
+		figures->samples, (double)figures->duration_ns / 1e9,
+		figures->rate_reached_hz, figures->rate_asked_hz, figures->missed_ticks);
+	fprintf(out, "lost     %" PRIu64 " (%.2f %%)", lost, percent(lost, figures->samples));
+	for (int reason = 0; reason < LOST_COUNT; reason++) {
+		if (figures->lost[reason] == 0)
+			continue;
+		fprintf(out, "%s%s %" PRIu64, before, lost_reason_text((enum lost_reason)reason),
+			figures->lost[reason]);
+		before = ", ";
+	}
+	fputc('\n', out);
+	if (figures->dropped || figures->away_ns)
+		fprintf(out, "apart    %" PRIu64 " samples dropped, as writing was slower; away for %.1f s, as ljspy was stopped\n",
+			figures->dropped, (double)figures->away_ns / 1e9);
+}
+
+static void print_frames(FILE *out, const struct figures *figures)
+{
+	uint64_t frames = 0;
+
+	for (int i = 0; i < CERTAINTY_COUNT; i++)
+		frames += figures->frames[i];
+	if (frames == 0)
+		return;
+	fprintf(out, "lines    %.1f %% exact, %.1f %% nearest known, %.1f %% function only\n",
+		percent(figures->frames[CERTAINTY_EXACT], frames),
+		percent(figures->frames[CERTAINTY_NEAREST], frames),
+		percent(figures->frames[CERTAINTY_FUNCTION], frames));
+}
+
+void figures_print(FILE *out, const struct figures *figures)
+{
+	print_samples(out, figures);
+	if (figures->undisturbed > 0)
+		fprintf(out, "calls    %" PRIu64 " samples without a stop, which might have changed a system call\n",
+			figures->undisturbed);
+	if (figures->pause_ns.count > 0) {
+		fprintf(out, "pause   ");
+		for (int i = 0; i < PERCENTILE_COUNT; i++)
+			fprintf(out, " %s %.1f us,", percentiles[i].name,
+				(double)histogram_percentile(&figures->pause_ns,
+							     percentiles[i].per_mille) / 1e3);
+		fprintf(out, " max %.1f us\n", (double)figures->pause_ns.max / 1e3);
+	}
+	print_frames(out, figures);
+	fprintf(out, "cpu      ljspy %.0f ms, target %.0f ms (%.2f %%)\n",
+		(double)figures->self_cpu_ns / 1e6, (double)figures->target_cpu_ns / 1e6,
+		percent(figures->self_cpu_ns, figures->target_cpu_ns));
+}
+
+/* Set a member and give up the whole object if that fails, so that the next call does nothing. */
+static void set(json_t **object, const char *name, json_t *value)
+{
+	if (!*object) {
+		json_decref(value);
+		return;
+	}
+	if (json_object_set_new(*object, name, value) < 0) {
+		json_decref(*object);
+		*object = NULL;
+	}
+}
+
+static json_t *count_json(uint64_t count)
+{
+	return json_integer((json_int_t)count);
+}
+
+/* Values whose natural unit is the nanosecond, in a unit of so many. */
+static json_t *time_json(uint64_t ns, double unit_ns)
+{
+	return json_real((double)ns / unit_ns);
+}
+
+static json_t *lost_json(const struct figures *figures)
+{
+	json_t *object = json_object();
+
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		set(&object, lost_reason_text((enum lost_reason)reason),
+		    count_json(figures->lost[reason]));
+	return object;
+}
+
+static json_t *pause_json(const struct histogram *pause_ns)
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < PERCENTILE_COUNT; i++)
+		set(&object, percentiles[i].name,
+		    time_json(histogram_percentile(pause_ns, percentiles[i].per_mille), 1e3));
+	set(&object, "max", time_json(pause_ns->max, 1e3));
+	return object;
+}
+
+static json_t *frames_json(const struct figures *figures)
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < CERTAINTY_COUNT; i++)
+		set(&object, certainty_names[i], count_json(figures->frames[i]));
+	return object;
+}
+
+static json_t *rate_json(const struct figures *figures)
+{
+	json_t *object = json_object();
+
+	set(&object, "asked", json_real(figures->rate_asked_hz));
+	set(&object, "reached", json_real(figures->rate_reached_hz));
+	return object;
+}
+
+json_t *figures_json(const struct figures *figures)
+{
+	json_t *object = json_object();
+
+	set(&object, "samples", count_json(figures->samples));
+	set(&object, "lost", lost_json(figures));
+	set(&object, "missed_ticks", count_json(figures->missed_ticks));
+	set(&object, "dropped", count_json(figures->dropped));
+	set(&object, "away_ms", time_json(figures->away_ns, 1e6));
+	set(&object, "undisturbed", count_json(figures->undisturbed));
+	set(&object, "pause_us", pause_json(&figures->pause_ns));
+	set(&object, "duration_ms", time_json(figures->duration_ns, 1e6));
+	set(&object, "self_cpu_ms", time_json(figures->self_cpu_ns, 1e6));
+	set(&object, "target_cpu_ms", time_json(figures->target_cpu_ns, 1e6));
+	set(&object, "rate_hz", rate_json(figures));
+	set(&object, "frames", frames_json(figures));
+	return object;
+}
+
+int figures_write_json(FILE *out, const struct figures *figures, json_t *others)
+{
+	json_t *object = figures_json(figures);
+	int result;
+
+	if (!object || (others && json_object_update(object, others))) {
+		json_decref(object);
+		return -ENOMEM;
+	}
+	/* So many digits hold nanoseconds over days, and do not print 0.1 as 0.10000000000000001. */
+	result = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+	json_decref(object);
+	if (result == 0 && fputc('\n', out) == EOF)
+		result = -1;
+	return result < 0 ? -EIO : 0;
+}

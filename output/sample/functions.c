@@ -1,0 +1,136 @@
+#include "output/sample/functions.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uthash.h>
+
+/* The key is all that tells functions apart, as bytes; the strings point into it. */
+struct entry {
+	struct function function;	/* first, so that one is the other */
+	bool kept;			/* see functions_keep() */
+	size_t key_length;
+	UT_hash_handle hh;
+	char key[];
+};
+
+struct functions {
+	struct entry *entries;
+	size_t size;
+};
+
+struct functions *functions_new(void)
+{
+	return calloc(1, sizeof(struct functions));
+}
+
+void functions_free(struct functions *functions)
+{
+	struct entry *entry, *next;
+
+	if (!functions)
+		return;
+	HASH_ITER(hh, functions->entries, entry, next) {
+		HASH_DEL(functions->entries, entry);
+		free(entry);
+	}
+	free(functions);
+}
+
+/* A string in the key: one byte that tells whether there is one, then the string with its NUL. */
+static size_t string_size(const char *string)
+{
+	return 1 + (string ? strlen(string) + 1 : 0);
+}
+
+static char *put_string(char *at, const char *string, const char **ret_copy)
+{
+	*at++ = string ? 1 : 0;
+	*ret_copy = NULL;
+	if (!string)
+		return at;
+	*ret_copy = memcpy(at, string, strlen(string) + 1);
+	return at + strlen(string) + 1;
+}
+
+const struct function *functions_intern(struct functions *functions,
+					const struct function *function)
+{
+	size_t length = sizeof(function->kind) + sizeof(function->firstline) +
+			string_size(function->name) + string_size(function->file) +
+			string_size(function->module);
+	struct entry *made = calloc(1, sizeof(*made) + length), *known;
+	char *at;
+
+	if (!made)
+		return NULL;
+	at = made->key;
+	memcpy(at, &function->kind, sizeof(function->kind));
+	at += sizeof(function->kind);
+	memcpy(at, &function->firstline, sizeof(function->firstline));
+	at += sizeof(function->firstline);
+	made->function = *function;
+	at = put_string(at, function->name, &made->function.name);
+	at = put_string(at, function->file, &made->function.file);
+	put_string(at, function->module, &made->function.module);
+
+	HASH_FIND(hh, functions->entries, made->key, length, known);
+	if (known) {
+		free(made);
+		return &known->function;
+	}
+	made->key_length = length;
+	HASH_ADD_KEYPTR(hh, functions->entries, made->key, length, made);
+	functions->size += sizeof(*made) + length;
+	return &made->function;
+}
+
+/* Those of lost frames are nobody's entries. */
+static bool is_entry(const struct function *function)
+{
+	for (int reason = 0; reason < LOST_COUNT; reason++)
+		if (function == functions_lost((enum lost_reason)reason))
+			return false;
+	return function != NULL;
+}
+
+void functions_keep(const struct function *function)
+{
+	union {
+		const struct function *function;
+		struct entry *entry;
+	} same = { .function = function };
+
+	if (is_entry(function))
+		same.entry->kept = true;
+}
+
+void functions_drop_others(struct functions *functions)
+{
+	struct entry *entry, *next;
+
+	HASH_ITER(hh, functions->entries, entry, next) {
+		if (entry->kept) {
+			entry->kept = false;
+			continue;
+		}
+		HASH_DEL(functions->entries, entry);
+		functions->size -= sizeof(*entry) + entry->key_length;
+		free(entry);
+	}
+}
+
+size_t functions_size(const struct functions *functions)
+{
+	return functions->size;
+}
+
+const struct function *functions_lost(enum lost_reason reason)
+{
+	static struct function lost[LOST_COUNT];
+
+	lost[reason].kind = FRAME_LOST;
+	lost[reason].name = lost_reason_text(reason);
+	return &lost[reason];
+}

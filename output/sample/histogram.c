@@ -1,0 +1,65 @@
+#include "output/sample/histogram.h"
+
+/*
+ * Values below HISTOGRAM_STEPS have a bucket each; above, the highest
+ * HISTOGRAM_STEP_BITS + 1 bits of a value select its bucket.
+ */
+static unsigned bucket_of(uint64_t value)
+{
+	unsigned shift;
+
+	if (value < HISTOGRAM_STEPS)
+		return (unsigned)value;
+	shift = 63 - (unsigned)__builtin_clzll(value) - HISTOGRAM_STEP_BITS;
+	return shift * HISTOGRAM_STEPS + (unsigned)(value >> shift);
+}
+
+/* The value in the middle of a bucket. */
+static uint64_t value_of(unsigned bucket)
+{
+	unsigned shift;
+	uint64_t lowest;
+
+	if (bucket < HISTOGRAM_STEPS)
+		return bucket;
+	shift = bucket / HISTOGRAM_STEPS - 1;
+	lowest = (uint64_t)(bucket - shift * HISTOGRAM_STEPS) << shift;
+	return lowest + ((UINT64_C(1) << shift) >> 1);
+}
+
+void histogram_add(struct histogram *histogram, uint64_t value)
+{
+	histogram->count++;
+	if (value > histogram->max)
+		histogram->max = value;
+	histogram->buckets[bucket_of(value)]++;
+}
+
+void histogram_merge(struct histogram *histogram, const struct histogram *other)
+{
+	histogram->count += other->count;
+	if (other->max > histogram->max)
+		histogram->max = other->max;
+	for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++)
+		histogram->buckets[bucket] += other->buckets[bucket];
+}
+
+uint64_t histogram_percentile(const struct histogram *histogram, unsigned per_mille)
+{
+	/* Rounded up, and free of overflow at any count. */
+	uint64_t rank = histogram->count / 1000 * per_mille +
+			(histogram->count % 1000 * per_mille + 999) / 1000;
+	uint64_t seen = 0;
+
+	if (rank == 0)
+		rank = 1;
+	for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++) {
+		seen += histogram->buckets[bucket];
+		if (seen >= rank) {
+			uint64_t value = value_of(bucket);
+
+			return value < histogram->max ? value : histogram->max;
+		}
+	}
+	return histogram->max;
+}

@@ -1,0 +1,64 @@
+/*
+ * sample: what one look at one thread found.
+ */
+#ifndef LJSPY_SAMPLE_H
+#define LJSPY_SAMPLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "output/sample/frame.h"
+
+enum thread_state {
+	THREAD_RUNNING,
+	THREAD_RUNNABLE,	/* wants a CPU */
+	THREAD_BLOCKED,		/* asleep outside the event loop's own wait */
+	THREAD_IDLE,		/* asleep where it waits for work */
+	THREAD_UNINTERRUPTIBLE,
+	THREAD_PARKED,		/* a coroutine that has yielded, in place of a thread */
+	THREAD_STATE_COUNT
+};
+
+enum vm_state {
+	VM_STATE_NONE,		/* no Lua on this stack */
+	VM_STATE_INTERPRETED,
+	VM_STATE_COMPILED,
+	VM_STATE_C,
+	VM_STATE_GC,
+	VM_STATE_RECORDING,
+	VM_STATE_OPTIMISING,
+	VM_STATE_ASSEMBLING,
+	VM_STATE_EXIT,
+	VM_STATE_UNKNOWN,
+	VM_STATE_COUNT
+};
+
+struct trace;
+
+/* Strings are borrowed and may hold any byte but NUL. */
+struct sample {
+	uint64_t time_ns;	/* CLOCK_MONOTONIC */
+	pid_t pid;
+	pid_t tid;
+	const char *process_name;	/* as /proc/PID/comm; NULL if unknown */
+	const char *thread_name;	/* as /proc/PID/task/TID/comm; NULL if unknown */
+	const char *phase;	/* of the request being handled, "content"; NULL if none */
+	enum thread_state thread_state;
+	enum vm_state vm_state;
+	const struct function *wait;	/* what a sleeping thread waits for, as a frame on top of its stack
+					   would show it: "read /etc/hosts"; NULL if there is none */
+	const struct trace *trace;	/* whose machine code runs, or has called what does; NULL if none
+					   does, and in recordings; borrowed */
+	uint64_t cpu_ns;	/* CPU time this sample stands for */
+	uint64_t wall_ns;	/* elapsed time this sample stands for */
+	uint64_t loop_ns;	/* when the thread's event loop came back from its wait, by its own clock;
+				   0 if not known, and in recordings */
+	uint64_t sleeps;	/* how often the thread has gone to sleep; 0 if not known, and in recordings */
+	const struct frame *frames;	/* leaf first; borrowed */
+	size_t frame_count;
+	uint64_t stack;		/* in samples of one source, from its first on: the same number, the same
+				   frames; 0 tells nothing */
+};
+
+#endif

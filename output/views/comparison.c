@@ -1,0 +1,252 @@
+#include "output/views/comparison.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "output/labels/escape.h"
+#include "output/labels/frame_label.h"
+#include "output/views/tally.h"
+
+/* A share of all time, on both sides. */
+struct change {
+	double before, after;
+	double error;		/* of the difference, one standard error */
+	double p;		/* that there is such a difference by chance, before correction */
+	bool significant;	/* after correction */
+};
+
+struct comparison_row {
+	struct tally_key key;
+	struct change own, total;
+};
+
+static const struct tally_weight nothing;
+
+/*---- The test ----*/
+
+static double square(double value)
+{
+	return value * value;
+}
+
+/* How many independent samples of equal weight there would be; see output/views/tally.h. */
+static double sample_count(const struct tally *tally)
+{
+	return tally->sample_squares > 0 ? square((double)tally->all_ns) / tally->sample_squares : 0;
+}
+
+static struct change compare(const struct tally *before, const struct tally_weight *weight_before,
+			     const struct tally *after, const struct tally_weight *weight_after)
+{
+	double count_before = sample_count(before), count_after = sample_count(after);
+	struct change change = {
+		.before = tally_share(before, weight_before->ns),
+		.after = tally_share(after, weight_after->ns),
+		.p = 1,
+	};
+	double pooled, independent, steady;
+
+	if (count_before <= 0 || count_after <= 0)
+		return change;
+	pooled = (change.before * count_before + change.after * count_after) / (count_before + count_after);
+	independent = sqrt(pooled * (1 - pooled) * (1 / count_before + 1 / count_after));
+	steady = sqrt(square(tally_steady_error(before, weight_before)) +
+		      square(tally_steady_error(after, weight_after)));
+	change.error = independent > steady ? independent : steady;
+	if (change.error > 0)
+		change.p = erfc(fabs(change.after - change.before) / change.error / M_SQRT2);
+	return change;
+}
+
+static int compare_p(const void *a, const void *b)
+{
+	double left = (*(struct change *const *)a)->p, right = (*(struct change *const *)b)->p;
+
+	return left < right ? -1 : left > right;
+}
+
+/*
+ * Holm: from the least likely on, the i-th of m is held against level / (m - i),
+ * until one does not pass.
+ */
+static int correct(struct comparison_row *rows, size_t count)
+{
+	struct change **changes = calloc(2 * count + 1, sizeof(struct change *));
+
+	if (!changes)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		changes[2 * i] = &rows[i].own;
+		changes[2 * i + 1] = &rows[i].total;
+	}
+	qsort(changes, 2 * count, sizeof(struct change *), compare_p);
+	for (size_t i = 0; i < 2 * count; i++) {
+		if (changes[i]->p > COMPARISON_LEVEL / (double)(2 * count - i))
+			break;
+		changes[i]->significant = true;
+	}
+	free(changes);
+	return 0;
+}
+
+/*---- Rows ----*/
+
+static struct comparison_row make_row(const struct tally_key *key,
+				      const struct tally *before, const struct tally_row *row_before,
+				      const struct tally *after, const struct tally_row *row_after)
+{
+	return (struct comparison_row){
+		.key = *key,
+		.own = compare(before, row_before ? &row_before->own : &nothing,
+			       after, row_after ? &row_after->own : &nothing),
+		.total = compare(before, row_before ? &row_before->total : &nothing,
+				 after, row_after ? &row_after->total : &nothing),
+	};
+}
+
+static const struct tally_row *find_row(const struct tally *tally, const struct tally_key *key)
+{
+	const struct tally_row *row;
+
+	HASH_FIND(hh, tally->rows, key, sizeof(*key), row);
+	return row;
+}
+
+/* The larger one of what has changed for sure, else of all. */
+static double size_of(const struct comparison_row *row)
+{
+	double own = fabs(row->own.after - row->own.before);
+	double total = fabs(row->total.after - row->total.before);
+
+	if (row->own.significant != row->total.significant)
+		return row->own.significant ? own : total;
+	return own > total ? own : total;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct comparison_row *left = a, *right = b;
+	bool left_sure = left->own.significant || left->total.significant;
+	bool right_sure = right->own.significant || right->total.significant;
+
+	if (left_sure != right_sure)
+		return left_sure ? -1 : 1;
+	return size_of(left) > size_of(right) ? -1 : size_of(left) < size_of(right);
+}
+
+/*
+ * The functions of two tallies by how much they have changed, significant
+ * changes first. 0 or -ENOMEM; rows are to be freed.
+ */
+static int compare_functions(const struct tally *before, const struct tally *after, double min_share,
+			     struct comparison_row **ret_rows, size_t *ret_count)
+{
+	size_t size = HASH_COUNT(before->rows) + HASH_COUNT(after->rows) + 1, count = 0;
+	struct comparison_row *rows = calloc(size, sizeof(*rows));
+
+	if (!rows)
+		return -ENOMEM;
+	for (const struct tally_row *row = before->rows; row; row = row->hh.next)
+		rows[count++] = make_row(&row->key, before, row, after, find_row(after, &row->key));
+	for (const struct tally_row *row = after->rows; row; row = row->hh.next)
+		if (!find_row(before, &row->key))
+			rows[count++] = make_row(&row->key, before, NULL, after, row);
+	size = count;
+	count = 0;
+	for (size_t i = 0; i < size; i++)
+		if (rows[i].total.before >= min_share || rows[i].total.after >= min_share)
+			rows[count++] = rows[i];
+	if (correct(rows, count)) {
+		free(rows);
+		return -ENOMEM;
+	}
+	qsort(rows, count, sizeof(*rows), compare_rows);
+	*ret_rows = rows;
+	*ret_count = count;
+	return 0;
+}
+
+/*---- The table ----*/
+
+static void write_side(FILE *out, const char *what, const struct side *side, const struct tally *tally)
+{
+	const struct session *session = side->session;
+
+	fprintf(out, "%s", what);
+	escape_write(ESCAPE_PLAIN, side->name, out);
+	fprintf(out, ": %" PRIu64 " samples, %.1f ms", tally->samples, (double)tally->all_ns / 1e6);
+	if (session->duration_ns)
+		fprintf(out, " in %.1f s (%.1f %%)", (double)session->duration_ns / 1e9,
+			100 * (double)tally->all_ns / (double)session->duration_ns);
+	fputc('\n', out);
+}
+
+static void write_change(FILE *out, const struct change *change)
+{
+	fprintf(out, "%6.2f  %6.2f  %+7.2f \u00b1 %5.2f %c  ", 100 * change->before, 100 * change->after,
+		100 * (change->after - change->before), 100 * change->error,
+		change->significant ? '*' : ' ');
+}
+
+static void write_rows(FILE *out, const struct comparison_row *rows, size_t count, bool by_line)
+{
+	char label[FRAME_LABEL_SIZE];
+
+	fputs("own, % of all time                total, % of all time\n"
+	      "before   after    change           before   after    change           function\n", out);
+	for (size_t i = 0; i < count; i++) {
+		write_change(out, &rows[i].own);
+		write_change(out, &rows[i].total);
+		frame_label(rows[i].key.function, (uint32_t)rows[i].key.line, by_line, label);
+		escape_write(ESCAPE_PLAIN, label, out);
+		fputc('\n', out);
+	}
+}
+
+static void write_table(FILE *out, const struct comparison_row *rows, size_t count, bool by_line,
+			double min_share)
+{
+	size_t sure = 0;
+
+	while (sure < count && (rows[sure].own.significant || rows[sure].total.significant))
+		sure++;
+	if (sure) {
+		fprintf(out, "\nChanged (* is no noise: the chance that any of them is one is %g %% at most)\n\n",
+			100 * COMPARISON_LEVEL);
+		write_rows(out, rows, sure, by_line);
+	} else {
+		fputs("\nNothing has changed by more than noise may explain.\n", out);
+	}
+	if (sure < count) {
+		fputs("\nNot known to have changed\n\n", out);
+		write_rows(out, rows + sure, count - sure, by_line);
+	}
+	fprintf(out, "\n\u00b1 is the standard error of a change. Functions with less than %g %% of the total\n"
+		"in both are left out.\n", 100 * min_share);
+}
+
+int comparison_write(FILE *out, const struct side *before, const struct side *after,
+		     const struct view *view)
+{
+	double min_share = (view->min_percent > 0 ? view->min_percent : COMPARISON_MIN_PERCENT) / 100;
+	struct tally tally_before = { 0 }, tally_after = { 0 };
+	struct comparison_row *rows = NULL;
+	size_t count;
+	int error = tally_read(before->source, before->figures->samples, view, false, &tally_before);
+
+	if (!error)
+		error = tally_read(after->source, after->figures->samples, view, false, &tally_after);
+	if (!error)
+		error = compare_functions(&tally_before, &tally_after, min_share, &rows, &count);
+	if (!error) {
+		write_side(out, "before  ", before, &tally_before);
+		write_side(out, "after   ", after, &tally_after);
+		write_table(out, rows, count, view->by_line, min_share);
+	}
+	free(rows);
+	tally_clear(&tally_before);
+	tally_clear(&tally_after);
+	return error ? error : ferror(out) ? -EIO : 0;
+}

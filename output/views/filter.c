@@ -1,0 +1,527 @@
+#include "output/views/filter.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "output/labels/frame_label.h"
+#include "output/labels/module_path.h"
+#include "output/labels/names.h"
+#include "output/recording/stack_cache.h"
+
+/* What is to be known of a function is found out once. */
+struct verdict {
+	const struct function *function;
+	bool included, excluded;
+	const struct function *anywhere;	/* the same without the line of its definition */
+	UT_hash_handle hh;
+};
+
+/* What a sample brings to its stack, besides the frames. Without padding: it is hashed as bytes. */
+struct addition_key {
+	const struct function *wait;
+	const char *text;
+	uint64_t number;
+};
+
+struct addition {
+	struct addition_key key;
+	uint64_t number;
+	UT_hash_handle hh;
+};
+
+/* Numbers of stacks with an addition: what is larger goes without a number. */
+enum { ADDITION_BITS = 16, STACK_BITS = 32 };
+
+struct filter {
+	struct sample_source source;	/* first: the source and the filter are one address */
+	struct sample_source *from;
+	struct functions *functions;
+	struct filter_options options;
+	struct verdict *verdicts;
+	struct addition *additions;
+	struct stack_cache changed;	/* stacks that came lately, by number, as they are passed on */
+	bool *passed;			/* of each of its places; else the stack is not passed on */
+	struct frame *frames;		/* of the sample that was changed last */
+	size_t size;
+};
+
+/*---- Which samples pass ----*/
+
+static bool is_among(pid_t id, const pid_t *ids, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (ids[i] == id)
+			return true;
+	return count == 0;
+}
+
+static bool is_in_state(const struct filter_options *options, const struct sample *sample)
+{
+	if (options->thread_states == 0 && options->vm_states == 0)
+		return true;
+	return (options->thread_states >> sample->thread_state & 1) ||
+	       (options->vm_states >> sample->vm_state & 1);
+}
+
+enum filter_time filter_time_by(enum profile_weight shown, enum profile_weight recorded)
+{
+	if (shown == recorded)
+		return TIME_ALL;
+	return shown == PROFILE_OFF_CPU_TIME ? TIME_OFF_CPU : TIME_ON_CPU;
+}
+
+static bool has_time(const struct filter_options *options, const struct sample *sample)
+{
+	switch (options->time) {
+	case TIME_ALL:
+		return true;
+	case TIME_ON_CPU:
+		return sample->thread_state == THREAD_RUNNING || sample->cpu_ns > 0;
+	case TIME_OFF_CPU:
+		return sample->wall_ns > sample->cpu_ns &&
+		       (sample->thread_state != THREAD_IDLE || options->thread_states != 0);
+	}
+	return true;
+}
+
+static bool matches(const regex_t *pattern, const char *label)
+{
+	return pattern && regexec(pattern, label, 0, NULL, 0) == 0;
+}
+
+/* One without a name has nothing else to go by. NULL when memory is short. */
+static const struct function *forget_line(struct filter *filter, const struct function *function)
+{
+	struct function anywhere = *function;
+
+	if (!filter->options.anywhere || function->kind != FRAME_LUA || !function->name)
+		return function;
+	anywhere.firstline = 0;
+	return functions_intern(filter->functions, &anywhere);
+}
+
+/* NULL when memory is short. */
+static const struct verdict *judge(struct filter *filter, const struct function *function)
+{
+	struct verdict *verdict;
+	char label[FRAME_LABEL_SIZE];
+	bool added = true;
+
+	HASH_FIND_PTR(filter->verdicts, &function, verdict);
+	if (verdict)
+		return verdict;
+	verdict = calloc(1, sizeof(*verdict));
+	if (!verdict)
+		return NULL;
+	frame_label(function, 0, false, label);
+	verdict->function = function;
+	verdict->included = matches(filter->options.include, label);
+	verdict->excluded = matches(filter->options.exclude, label);
+	verdict->anywhere = forget_line(filter, function);
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+	HASH_ADD_PTR(filter->verdicts, function, verdict);
+	if (added && verdict->anywhere)
+		return verdict;
+	if (added)
+		HASH_DEL(filter->verdicts, verdict);
+	free(verdict);
+	return NULL;
+}
+
+/* What a thread that wants a CPU waits for. */
+static const struct function want_of_cpu = {
+	.kind = FRAME_NATIVE, .name = WAITING_FOR_CPU, .module = "kernel",
+};
+
+/* What the thread waits for, where that is a frame on top of its stack; else NULL. */
+static const struct function *wait_frame(const struct filter *filter, const struct sample *sample)
+{
+	if (filter->options.time != TIME_OFF_CPU)
+		return NULL;
+	return sample->thread_state == THREAD_RUNNABLE ? &want_of_cpu : sample->wait;
+}
+
+/* 1 if it does, 0 if not, or -ENOMEM. */
+static int stack_passes(struct filter *filter, const struct sample *sample)
+{
+	const struct filter_options *options = &filter->options;
+	const struct function *wait = wait_frame(filter, sample);
+	bool included = options->include == NULL;
+
+	if (!options->include && !options->exclude)
+		return 1;
+	for (size_t i = 0; i < sample->frame_count + (wait ? 1 : 0); i++) {
+		const struct verdict *verdict = judge(filter, i < sample->frame_count
+						      ? sample->frames[i].function : wait);
+
+		if (!verdict)
+			return -ENOMEM;
+		if (verdict->excluded)
+			return 0;
+		included |= verdict->included;
+	}
+	return included;
+}
+
+/* All but the stack. */
+static bool may_pass(const struct filter_options *options, const struct sample *sample)
+{
+	return sample->time_ns >= options->since_ns &&
+	       (options->until_ns == 0 || sample->time_ns < options->until_ns) &&
+	       is_among(sample->pid, options->pids, options->pid_count) &&
+	       is_among(sample->tid, options->tids, options->tid_count) &&
+	       (!options->thread || (sample->thread_name && strcmp(sample->thread_name, options->thread) == 0)) &&
+	       is_in_state(options, sample) && has_time(options, sample);
+}
+
+/*---- Stacks ----*/
+
+/* And what the thread waits for, if that is wanted; with room for one more frame. 0 or -ENOMEM. */
+static int copy_frames(struct filter *filter, struct sample *sample)
+{
+	const struct function *leaf = wait_frame(filter, sample);
+	size_t needed = sample->frame_count + 2;
+
+	if (needed > filter->size) {
+		struct frame *bigger = realloc(filter->frames, 2 * needed * sizeof(*bigger));
+
+		if (!bigger)
+			return -ENOMEM;
+		filter->frames = bigger;
+		filter->size = 2 * needed;
+	}
+	if (leaf)
+		filter->frames[0] = (struct frame){ .function = leaf };
+	if (sample->frame_count)
+		memcpy(filter->frames + (leaf ? 1 : 0), sample->frames,
+		       sample->frame_count * sizeof(*filter->frames));
+	sample->frames = filter->frames;
+	sample->frame_count += leaf ? 1 : 0;
+	return 0;
+}
+
+/* Are the first of these frames, so many, the same functions as the next so many? */
+static bool repeats(const struct frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (frames[i].function != frames[count + i].function)
+			return false;
+	return true;
+}
+
+/*
+ * From the root to the leaf: the end of the array, which is the root, stays
+ * where it is, and what remains is gathered before it.
+ */
+static void merge_recursion(struct frame *frames, struct sample *sample)
+{
+	size_t end = sample->frame_count, top = end;
+
+	for (size_t i = end; i-- > 0;) {
+		frames[--top] = frames[i];
+		for (size_t cycle = 1; cycle <= FILTER_CYCLE_MAX && 2 * cycle <= end - top; cycle++) {
+			if (!repeats(frames + top, cycle))
+				continue;
+			memmove(frames + top + cycle, frames + top, cycle * sizeof(*frames));
+			top += cycle;
+			break;
+		}
+	}
+	sample->frames = frames + top;
+	sample->frame_count = end - top;
+}
+
+/* 0 or -ENOMEM. */
+static int forget_lines(struct filter *filter, const struct sample *sample)
+{
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct verdict *verdict = judge(filter, filter->frames[i].function);
+
+		if (!verdict)
+			return -ENOMEM;
+		filter->frames[i].function = verdict->anywhere;
+	}
+	return 0;
+}
+
+static const char *state_name(const struct sample *sample)
+{
+	return sample->thread_state == THREAD_RUNNING ? vm_state_name(sample->vm_state)
+						      : thread_state_name(sample->thread_state);
+}
+
+static const char *module_name(const struct sample *sample, char text[static MODULE_PATH_SIZE])
+{
+	const struct function *owner = module_path_owner(sample->frames, sample->frame_count);
+
+	if (!owner)
+		return "no Lua";
+	module_path(owner->file, text);
+	return text;
+}
+
+/* Add the frame of the group at the root. 0 or -ENOMEM. */
+static int add_group(struct filter *filter, struct sample *sample)
+{
+	char text[MODULE_PATH_SIZE];
+	const char *process = sample->process_name ? sample->process_name : "process";
+	const char *thread = sample->thread_name ? sample->thread_name : "thread";
+	struct function function = { .kind = FRAME_NATIVE, .name = text };
+	struct frame *root = &filter->frames[sample->frames - filter->frames + (ptrdiff_t)sample->frame_count];
+
+	switch (filter->options.group) {
+	case GROUP_PID:
+		snprintf(text, sizeof(text), "%s (pid %d)", process, (int)sample->pid);
+		break;
+	case GROUP_TID:
+		snprintf(text, sizeof(text), "%s (tid %d)", thread, (int)sample->tid);
+		break;
+	case GROUP_COMM:
+		function.name = process;
+		break;
+	case GROUP_STATE:
+		function.name = state_name(sample);
+		break;
+	case GROUP_PHASE:
+		function.name = sample->phase ? sample->phase : "no phase";
+		break;
+	case GROUP_MODULE:
+		function.name = module_name(sample, text);
+		break;
+	case GROUP_NONE:
+	case GROUP_COUNT:
+		return 0;
+	}
+	*root = (struct frame){ .function = functions_intern(filter->functions, &function) };
+	sample->frame_count++;
+	return root->function ? 0 : -ENOMEM;
+}
+
+/* Is there a frame of what is the sample's, not the stack's? */
+static bool depends_on_sample(const struct filter_options *options)
+{
+	return options->group != GROUP_NONE || options->time == TIME_OFF_CPU;
+}
+
+static bool changes_stacks(const struct filter_options *options)
+{
+	return options->anywhere || options->merge_recursion || depends_on_sample(options);
+}
+
+/* 0 or -ENOMEM. */
+static int change_stack(struct filter *filter, struct sample *sample)
+{
+	if (copy_frames(filter, sample))
+		return -ENOMEM;
+	if (filter->options.anywhere && forget_lines(filter, sample))
+		return -ENOMEM;
+	if (filter->options.merge_recursion)
+		merge_recursion(filter->frames, sample);
+	return add_group(filter, sample);
+}
+
+/* What decides on the frame of the group, besides the stack. */
+static struct addition_key addition_key(const struct filter *filter, const struct sample *sample)
+{
+	struct addition_key key = { .wait = wait_frame(filter, sample) };
+
+	switch (filter->options.group) {
+	case GROUP_PID:
+		key.text = sample->process_name;
+		key.number = (uint64_t)sample->pid;
+		break;
+	case GROUP_TID:
+		key.text = sample->thread_name;
+		key.number = (uint64_t)sample->tid;
+		break;
+	case GROUP_COMM:
+		key.text = sample->process_name;
+		break;
+	case GROUP_STATE:
+		key.text = state_name(sample);
+		break;
+	case GROUP_PHASE:
+		key.text = sample->phase;
+		break;
+	case GROUP_MODULE:
+	case GROUP_NONE:
+	case GROUP_COUNT:
+		break;
+	}
+	return key;
+}
+
+/* NULL when memory is short. */
+static const struct addition *find_addition(struct filter *filter, const struct sample *sample)
+{
+	struct addition_key key = addition_key(filter, sample);
+	struct addition *addition;
+	bool added = true;
+
+	HASH_FIND(hh, filter->additions, &key, sizeof(key), addition);
+	if (addition)
+		return addition;
+	addition = calloc(1, sizeof(*addition));
+	if (!addition)
+		return NULL;
+	addition->key = key;
+	addition->number = HASH_COUNT(filter->additions);
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+	HASH_ADD(hh, filter->additions, key, sizeof(addition->key), addition);
+	if (added)
+		return addition;
+	free(addition);
+	return NULL;
+}
+
+/* The number of the stack as it is passed on: 0 if it has none. 0 or -ENOMEM. */
+static int number_stack(struct filter *filter, const struct sample *sample, uint64_t *ret_number)
+{
+	const struct addition *addition;
+
+	*ret_number = 0;
+	if (sample->stack == 0 || sample->stack >> STACK_BITS ||
+	    HASH_COUNT(filter->additions) >> ADDITION_BITS)
+		return 0;
+	addition = find_addition(filter, sample);
+	if (!addition)
+		return -ENOMEM;
+	*ret_number = sample->stack << ADDITION_BITS | addition->number;
+	return 0;
+}
+
+/* Remember what has become of a stack, if there is room. */
+static void keep(struct filter *filter, size_t place, uint64_t number, const struct sample *sample, bool passed)
+{
+	size_t frame_count = passed ? sample->frame_count : 0;
+
+	filter->passed[place] = passed;
+	if (stack_cache_take(&filter->changed, place, number, frame_count) && frame_count)
+		memcpy(filter->changed.places[place].frames, sample->frames, frame_count * sizeof(*sample->frames));
+}
+
+/* Judge the sample's stack, and change it as is wanted. 1 if the sample passes, 0 if not, or -ENOMEM. */
+static int pass_stack(struct filter *filter, struct sample *sample)
+{
+	const struct cached_stack *known;
+	uint64_t number;
+	size_t place = 0;
+	int result;
+
+	if (!filter->options.include && !filter->options.exclude && !changes_stacks(&filter->options))
+		return 1;
+	if (number_stack(filter, sample, &number))
+		return -ENOMEM;
+	if (number) {
+		place = stack_cache_place(&filter->changed, number);
+		known = &filter->changed.places[place];
+		if (known->number == number) {
+			sample->frames = known->frames;
+			sample->frame_count = known->frame_count;
+			sample->stack = number;
+			return filter->passed[place];
+		}
+	}
+	result = stack_passes(filter, sample);
+	if (result > 0 && change_stack(filter, sample))
+		return -ENOMEM;
+	sample->stack = number;
+	if (result >= 0 && number)
+		keep(filter, place, number, sample, result > 0);
+	return result;
+}
+
+/*---- The source ----*/
+
+static int next_sample(struct sample_source *source, struct sample *ret_sample)
+{
+	struct filter *filter = (struct filter *)source;
+	struct sample sample;
+	int result;
+
+	do {
+		result = filter->from->next(filter->from, &sample);
+		if (result <= 0)
+			return result;
+		result = may_pass(&filter->options, &sample) ? pass_stack(filter, &sample) : 0;
+	} while (result == 0);
+	if (result < 0)
+		return result;
+	if (filter->options.time == TIME_OFF_CPU) {
+		sample.wall_ns -= sample.cpu_ns;
+		sample.cpu_ns = 0;
+	}
+	*ret_sample = sample;
+	return 1;
+}
+
+static int rewind_samples(struct sample_source *source)
+{
+	struct filter *filter = (struct filter *)source;
+
+	/* Numbers may mean something else now. */
+	stack_cache_forget(&filter->changed);
+	return filter->from->rewind(filter->from);
+}
+
+struct filter *filter_new(struct sample_source *source, struct functions *functions,
+			  const struct filter_options *options)
+{
+	struct filter *filter = calloc(1, sizeof(*filter));
+
+	if (!filter)
+		return NULL;
+	filter->source.next = next_sample;
+	filter->source.rewind = rewind_samples;
+	filter->from = source;
+	filter->functions = functions;
+	filter->options = *options;
+	filter->passed = calloc(STACK_CACHE_PLACES, sizeof(*filter->passed));
+	if (filter->passed && stack_cache_init(&filter->changed) == 0)
+		return filter;
+	filter_free(filter);
+	return NULL;
+}
+
+void filter_free(struct filter *filter)
+{
+	struct addition *addition, *next_addition;
+	struct verdict *verdict, *next;
+
+	if (!filter)
+		return;
+	HASH_ITER(hh, filter->additions, addition, next_addition) {
+		HASH_DEL(filter->additions, addition);
+		free(addition);
+	}
+	HASH_ITER(hh, filter->verdicts, verdict, next) {
+		HASH_DEL(filter->verdicts, verdict);
+		free(verdict);
+	}
+	stack_cache_clear(&filter->changed);
+	free(filter->passed);
+	free(filter->frames);
+	free(filter);
+}
+
+bool filter_passes_all(const struct filter *filter)
+{
+	const struct filter_options *options = &filter->options;
+
+	return options->since_ns == 0 && options->until_ns == 0 && options->pid_count == 0 &&
+	       options->tid_count == 0 && !options->thread && options->thread_states == 0 &&
+	       options->vm_states == 0 && !options->include && !options->exclude &&
+	       options->time == TIME_ALL && !options->merge_recursion && options->group == GROUP_NONE;
+}
+
+struct sample_source *filter_samples(struct filter *filter)
+{
+	return &filter->source;
+}

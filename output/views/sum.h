@@ -1,0 +1,28 @@
+/*
+ * sum: several sources as one.
+ *
+ * Samples come in time order, each moved in time by as much as brings the
+ * clock of its source and that of the others together.
+ */
+#ifndef LJSPY_SUM_H
+#define LJSPY_SUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/recording/sample_source.h"
+
+struct sum_part {
+	struct sample_source *source;	/* borrowed */
+	uint64_t shift_ns;		/* added to its times, modulo 2^64 */
+};
+
+struct sum;
+
+/* NULL when memory is short. */
+struct sum *sum_new(const struct sum_part *parts, size_t count);
+void sum_free(struct sum *sum);
+
+struct sample_source *sum_samples(struct sum *sum);
+
+#endif

@@ -1,0 +1,376 @@
+#include "output/views/tally.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/scatter.h"
+
+enum {
+	PILES = 1 << 14,	/* so many stacks have one at most; more take turns */
+	PILES_NEAR = 8,		/* where a stack's may be */
+	PILE_DEPTH_MAX = 256,	/* deeper stacks have theirs for one sample */
+};
+
+/*
+ * The samples of one stack in the slice at hand, which are counted together:
+ * most stacks come again and again, and finding their rows is what takes time.
+ */
+struct pile {
+	uint64_t stack;			/* as samples have it, or 0 */
+	struct tally_key *keys;		/* of its frames, leaf first; owned */
+	size_t depth;
+	struct tally_row **rows;	/* each that is in it, once, the leaf's first; owned */
+	size_t row_count;
+	struct tally_row *root;		/* the outermost frame's; NULL if there is no frame */
+	struct tally_call **calls;	/* each once; owned */
+	size_t call_count;
+	uint64_t ns, samples;		/* not counted yet */
+};
+
+/* Reading a source; what has been read is in the tally and the piles. */
+struct reading {
+	struct tally *tally;
+	const struct view *view;
+	bool calls;
+	uint64_t count, number;		/* of samples: all there should be, and those before the one at hand */
+	unsigned int slice;
+	uint64_t piled;			/* how many piles were begun */
+	struct tally_key *keys;		/* of the sample at hand, unless its pile is found without */
+	size_t size;
+	struct pile *piles;
+};
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+
+/*---- Slices ----*/
+
+static void close_weight(struct tally_weight *weight, double slice_ns)
+{
+	weight->squares += (double)weight->slice_ns * (double)weight->slice_ns;
+	weight->products += (double)weight->slice_ns * slice_ns;
+	weight->slice_ns = 0;
+}
+
+/* What a row had in its slice is settled when it occurs in a later one, or at the end. */
+static void close_slice(const struct tally *tally, struct tally_row *row)
+{
+	close_weight(&row->own, tally->slice_ns[row->slice]);
+	close_weight(&row->total, tally->slice_ns[row->slice]);
+}
+
+static void add_weight(struct tally_weight *weight, const struct pile *pile)
+{
+	weight->ns += pile->ns;
+	weight->slice_ns += pile->ns;
+	weight->samples += pile->samples;
+}
+
+/*---- Rows and calls ----*/
+
+static struct tally_row *find_row(struct reading *reading, const struct tally_key *key)
+{
+	struct tally *tally = reading->tally;
+	struct tally_row *row;
+	bool added = true;
+
+	HASH_FIND(hh, tally->rows, key, sizeof(*key), row);
+	if (row)
+		return row;
+	row = calloc(1, sizeof(*row));
+	if (!row)
+		return NULL;
+	row->key = *key;
+	row->slice = reading->slice;
+	HASH_ADD(hh, tally->rows, key, sizeof(row->key), row);
+	if (added)
+		return row;
+	free(row);
+	return NULL;
+}
+
+static struct tally_call *find_call(struct tally *tally, const struct tally_row *caller,
+				    const struct tally_row *callee)
+{
+	struct tally_call *call, found = { .key = { caller, callee } };
+	bool added = true;
+
+	HASH_FIND(hh, tally->calls, &found.key, sizeof(found.key), call);
+	if (call)
+		return call;
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return NULL;
+	call->key = found.key;
+	HASH_ADD(hh, tally->calls, key, sizeof(call->key), call);
+	if (added)
+		return call;
+	free(call);
+	return NULL;
+}
+
+/*---- Piles ----*/
+
+/* Count the samples of a pile. */
+static void settle_pile(struct reading *reading, struct pile *pile)
+{
+	struct tally *tally = reading->tally;
+
+	if (pile->samples == 0)
+		return;
+	for (size_t i = 0; i < pile->row_count; i++) {
+		struct tally_row *row = pile->rows[i];
+
+		if (row->slice != reading->slice)
+			close_slice(tally, row);
+		row->slice = reading->slice;
+		if (i == 0)
+			add_weight(&row->own, pile);
+		add_weight(&row->total, pile);
+	}
+	if (pile->root)
+		pile->root->root_ns += pile->ns;
+	for (size_t i = 0; i < pile->call_count; i++)
+		pile->calls[i]->ns += pile->ns;
+	pile->ns = pile->samples = 0;
+}
+
+static void settle_all(struct reading *reading)
+{
+	for (size_t i = 0; i < PILES; i++)
+		settle_pile(reading, &reading->piles[i]);
+}
+
+static void clear_pile(struct pile *pile)
+{
+	free(pile->keys);
+	free(pile->rows);
+	free(pile->calls);
+	*pile = (struct pile){ 0 };
+}
+
+/* Rows and calls of the pile's frames, each once. */
+static int find_rows(struct reading *reading, struct pile *pile)
+{
+	uint64_t mark = ++reading->piled;
+	struct tally_row *callee = NULL;
+
+	for (size_t i = 0; i < pile->depth; i++) {
+		struct tally_row *row = find_row(reading, &pile->keys[i]);
+		struct tally_call *call = NULL;
+
+		if (!row)
+			return -ENOMEM;
+		if (row->last_pile != mark)
+			pile->rows[pile->row_count++] = row;
+		row->last_pile = mark;
+		if (reading->calls && callee) {
+			call = find_call(reading->tally, row, callee);
+			if (!call)
+				return -ENOMEM;
+			if (call->last_pile != mark)
+				pile->calls[pile->call_count++] = call;
+			call->last_pile = mark;
+		}
+		callee = row;
+	}
+	pile->root = callee;
+	return 0;
+}
+
+/* Begin a pile for the sample's stack, whose keys are in the reading. */
+static int begin_pile(struct reading *reading, struct pile *pile, const struct sample *sample)
+{
+	size_t depth = sample->frame_count, room = depth ? depth : 1;
+	int error;
+
+	settle_pile(reading, pile);
+	clear_pile(pile);
+	pile->keys = calloc(room, sizeof(*pile->keys));
+	pile->rows = calloc(room, sizeof(struct tally_row *));
+	pile->calls = calloc(room, sizeof(struct tally_call *));
+	if (!pile->keys || !pile->rows || !pile->calls) {
+		clear_pile(pile);
+		return -ENOMEM;
+	}
+	memcpy(pile->keys, reading->keys, depth * sizeof(*pile->keys));
+	pile->depth = depth;
+	pile->stack = sample->stack;
+	error = find_rows(reading, pile);
+	if (error)
+		clear_pile(pile);
+	return error;
+}
+
+/*---- Samples ----*/
+
+static int reserve(struct reading *reading, size_t count)
+{
+	struct tally_key *bigger;
+
+	if (count <= reading->size)
+		return 0;
+	bigger = realloc(reading->keys, 2 * count * sizeof(*bigger));
+	if (!bigger)
+		return -ENOMEM;
+	reading->keys = bigger;
+	reading->size = 2 * count;
+	return 0;
+}
+
+/* Set the keys of the sample's frames; returns the first place where a pile of them may be. */
+static size_t set_keys(struct reading *reading, const struct sample *sample)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < sample->frame_count; i++) {
+		const struct frame *frame = &sample->frames[i];
+		struct tally_key *key = &reading->keys[i];
+
+		*key = (struct tally_key){ .function = frame->function,
+					   .line = reading->view->by_line ? frame->line : 0 };
+		hash = scatter(hash ^ (uintptr_t)key->function ^ key->line << 48);
+	}
+	return hash % PILES;
+}
+
+static bool is_pile_of(const struct pile *pile, const struct reading *reading, const struct sample *sample)
+{
+	if (!pile->keys || pile->stack != sample->stack)
+		return false;
+	return sample->stack || (pile->depth == sample->frame_count &&
+				 memcmp(pile->keys, reading->keys, pile->depth * sizeof(*pile->keys)) == 0);
+}
+
+/* The pile of the sample's stack, or the one to begin it in. */
+static struct pile *find_pile(struct reading *reading, const struct sample *sample)
+{
+	size_t place = sample->stack ? scatter(sample->stack) % PILES : set_keys(reading, sample);
+	struct pile *free_pile = NULL;
+
+	for (size_t i = 0; i < PILES_NEAR; i++) {
+		struct pile *pile = &reading->piles[(place + i) % PILES];
+
+		if (is_pile_of(pile, reading, sample))
+			return pile;
+		if (!free_pile && !pile->keys)
+			free_pile = pile;
+	}
+	return free_pile ? free_pile : &reading->piles[place];
+}
+
+static int add_sample(struct reading *reading, const struct sample *sample)
+{
+	struct tally *tally = reading->tally;
+	uint64_t ns = profile_weight_ns(reading->view->weight, sample);
+	struct pile *pile;
+
+	if (reserve(reading, sample->frame_count))
+		return -ENOMEM;
+	pile = find_pile(reading, sample);
+	if (!is_pile_of(pile, reading, sample)) {
+		if (sample->stack)
+			set_keys(reading, sample);
+		if (begin_pile(reading, pile, sample))
+			return -ENOMEM;
+	}
+	pile->ns += ns;
+	pile->samples++;
+	if (pile->depth > PILE_DEPTH_MAX) {
+		settle_pile(reading, pile);
+		clear_pile(pile);
+	}
+	tally->samples++;
+	tally->all_ns += ns;
+	tally->sample_squares += (double)ns * (double)ns;
+	tally->slice_ns[reading->slice] += (double)ns;
+	return 0;
+}
+
+static int read_sample(void *context, const struct sample *sample)
+{
+	struct reading *reading = context;
+	uint64_t place = reading->count ? reading->number++ * TALLY_SLICES / reading->count : 0;
+	unsigned int slice = place < TALLY_SLICES ? (unsigned int)place : TALLY_SLICES - 1;
+
+	if (slice != reading->slice)
+		settle_all(reading);
+	reading->slice = slice;
+	return add_sample(reading, sample);
+}
+
+int tally_read(struct sample_source *source, uint64_t count, const struct view *view, bool calls,
+	       struct tally *ret_tally)
+{
+	struct tally tally = { 0 };
+	struct reading reading = { .tally = &tally, .view = view, .calls = calls, .count = count };
+	int error = -ENOMEM;
+
+	reading.piles = calloc(PILES, sizeof(*reading.piles));
+	if (reading.piles) {
+		error = sample_source_each(source, read_sample, &reading);
+		settle_all(&reading);
+		for (size_t i = 0; i < PILES; i++)
+			clear_pile(&reading.piles[i]);
+	}
+	free(reading.piles);
+	free(reading.keys);
+	if (error) {
+		tally_clear(&tally);
+		return error;
+	}
+	for (struct tally_row *row = tally.rows; row; row = row->hh.next)
+		close_slice(&tally, row);
+	for (size_t i = 0; i < TALLY_SLICES; i++)
+		tally.slice_squares += tally.slice_ns[i] * tally.slice_ns[i];
+	*ret_tally = tally;
+	return 0;
+}
+
+void tally_clear(struct tally *tally)
+{
+	struct tally_row *row, *next_row;
+	struct tally_call *call, *next_call;
+
+	HASH_ITER(hh, tally->rows, row, next_row) {
+		HASH_DEL(tally->rows, row);
+		free(row);
+	}
+	HASH_ITER(hh, tally->calls, call, next_call) {
+		HASH_DEL(tally->calls, call);
+		free(call);
+	}
+}
+
+/*---- Shares ----*/
+
+double tally_share(const struct tally *tally, uint64_t ns)
+{
+	return tally->all_ns ? (double)ns / (double)tally->all_ns : 0;
+}
+
+double tally_error(const struct tally *tally, double share)
+{
+	double all = (double)tally->all_ns;
+
+	return all > 0 ? sqrt(share * (1 - share) * tally->sample_squares) / all : 0;
+}
+
+/*
+ * A share is a ratio of two sums over slices, w by W. Its error follows from
+ * what each slice's w differs from share W; the sum of the squares of that is
+ * the sum of w w, less 2 share times that of w W, and share^2 times that of W W.
+ */
+double tally_steady_error(const struct tally *tally, const struct tally_weight *weight)
+{
+	double share = tally_share(tally, weight->ns), all = (double)tally->all_ns;
+	double rest = weight->squares - 2 * share * weight->products +
+		      share * share * tally->slice_squares;
+	double between = rest > 0 && all > 0
+		? sqrt(rest * TALLY_SLICES / (TALLY_SLICES - 1)) / all : 0;
+	double independent = tally_error(tally, share);
+
+	return between > independent ? between : independent;
+}

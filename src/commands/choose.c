@@ -1,0 +1,404 @@
+#include "src/commands/choose.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/inspect/lua_process.h"
+#include "src/linux/proc/follow.h"
+#include "src/linux/proc/permission.h"
+#include "src/linux/proc/user_name.h"
+#include "src/program/message.h"
+#include "src/survey/survey.h"
+
+static const char problem_killed[] = "The process of ljspy's that takes samples was killed";
+
+void choose_tell(const struct permission_verdict *verdict)
+{
+	message_error("%s", verdict->sentence);
+	if (*verdict->remedy)
+		message_note("%s", verdict->remedy);
+}
+
+void choose_explain(pid_t pid, int error)
+{
+	struct permission_verdict verdict;
+
+	permission_diagnose(pid, error, &verdict);
+	choose_tell(&verdict);
+}
+
+/* What the tracer needs first of all is a timer. */
+void choose_explain_error(int error, const char *doing)
+{
+	struct permission_verdict verdict;
+
+	if (permission_diagnose_error(error, &verdict)) {
+		choose_tell(&verdict);
+	} else if (error == EAGAIN) {
+		message_error("No timer can be had.");
+		message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
+	} else if (error == ENOSYS) {
+		message_error("No timer can be had: timer_create() is refused, by a seccomp filter as a rule.");
+		message_note("Start the container with --security-opt seccomp=unconfined or a profile that allows"
+			     " timer_create (Kubernetes: securityContext.seccompProfile).");
+	} else {
+		message_error_errno(error, "%s", doing);
+	}
+}
+
+void choose_explain_no_luajit(pid_t pid)
+{
+	message_error("Process %d does not run LuaJIT, as far as can be seen from outside.", pid);
+	message_note("`ljspy info -p %d` tells what was looked at.", pid);
+}
+
+bool choose_explain_failure(const struct sampler_result *result, const char *command)
+{
+	if (result->end == SAMPLER_NO_LUAJIT) {
+		choose_explain_no_luajit(result->pid);
+		return true;
+	}
+	if (result->end == SAMPLER_KILLED && result->figures.samples == 0) {
+		message_error("%s.", problem_killed);
+		return true;
+	}
+	if (result->end != SAMPLER_FAILED)
+		return false;
+	if (result->pid && !command)
+		choose_explain(result->pid, result->error);
+	else
+		choose_explain_error(result->error, command ? command : "starting to take samples");
+	return true;
+}
+
+bool choose_explain_early_end(const struct sampler_result *result)
+{
+	if (result->end == SAMPLER_KILLED)
+		message_warn("%s; there are none after that.", problem_killed);
+	return result->end == SAMPLER_KILLED;
+}
+
+/*---- May it be looked at? ----*/
+
+struct family {
+	struct process_list list;
+	bool out_of_memory;
+};
+
+static void add_member(void *context, pid_t pid)
+{
+	struct family *family = context;
+	struct process process, *bigger;
+
+	if (process_read(pid, &process))
+		return;
+	bigger = realloc(family->list.processes, (family->list.count + 1) * sizeof(*bigger));
+	if (!bigger) {
+		process_clear(&process);
+		family->out_of_memory = true;
+		return;
+	}
+	family->list.processes = bigger;
+	bigger[family->list.count++] = process;
+}
+
+/* The processes given and all their descendants. 0 or a negative errno. */
+static int find_family(const struct options *options, struct process_list *ret_list)
+{
+	struct follow_options follow_options = { .descendants = options->subprocesses };
+	struct follow *follow = follow_new(&follow_options);
+	struct family family = { .out_of_memory = false };
+	int error = follow ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < options->pid_count && !error; i++) {
+		error = follow_add(follow, options->pids[i]);
+		add_member(&family, options->pids[i]);
+	}
+	if (!error)
+		error = follow_look(follow, 0, add_member, &family);
+	follow_free(follow);
+	if (!error && family.out_of_memory)
+		error = -ENOMEM;
+	if (error)
+		process_list_clear(&family.list);
+	else
+		*ret_list = family.list;
+	return error;
+}
+
+/* As root without CAP_SYS_PTRACE be who that process is. */
+static bool take_identity(const struct process *process)
+{
+	int error = permission_take_target_identity(process);
+
+	if (!error || error == -EALREADY)
+		return true;
+	choose_explain(process->pid, -error);
+	return false;
+}
+
+bool choose_check(pid_t pid)
+{
+	struct process process;
+	int error = process_read(pid, &process);
+	bool good = false;
+
+	if (error || process_is_zombie(&process) || process.kernel_thread || process.is_32bit)
+		choose_explain(pid, error ? -error : ESRCH);
+	else
+		good = take_identity(&process);
+	if (!error)
+		process_clear(&process);
+	return good;
+}
+
+/* Of the user who has most of them, as only one user's can be had; of workers rather than their master. */
+static const struct process *typical(const struct process_list *list)
+{
+	const struct process *best = NULL;
+	size_t most = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		size_t count = 0;
+
+		for (size_t j = 0; j < list->count; j++)
+			count += list->processes[j].uid == list->processes[i].uid &&
+				 list->processes[j].gid == list->processes[i].gid;
+		if (count > most || (count == most && best && best->uid == 0)) {
+			most = count;
+			best = &list->processes[i];
+		}
+	}
+	return best;
+}
+
+bool choose_check_all(const struct options *options)
+{
+	struct process_list list;
+	bool good;
+	int error;
+
+	if (!options->subprocesses && !options->name)
+		return choose_check(options->pids[0]);
+	error = find_family(options, &list);
+	if (error || list.count == 0) {
+		choose_explain(options->pids[0], error ? -error : ESRCH);
+		return false;
+	}
+	good = take_identity(typical(&list));
+	process_list_clear(&list);
+	return good;
+}
+
+/* A module that the layout does not fit; false if there is none. */
+static bool find_misfit(const struct lua_process *process, struct lua_module *ret_module)
+{
+	bool unsettled = lua_process_needs_settling(process);
+
+	for (size_t i = 0; i < lua_process_module_count(process); i++) {
+		*ret_module = lua_process_module(process, i);
+		if (!ret_module->vm || unsettled)
+			return true;
+	}
+	return false;
+}
+
+bool choose_check_layout(pid_t pid, const struct given_layout *layout)
+{
+	struct namer_options options = { .native = NATIVE_FOLD };
+	struct functions *functions;
+	struct lua_process *process = NULL;
+	struct lua_module module;
+	bool fits = true;
+	int error;
+
+	if (!layout)
+		return true;
+	functions = functions_new();
+	error = functions ? lua_process_open(pid, functions, NULL, &options, &process) : -ENOMEM;
+	if (!error) {
+		lua_process_give_layout(process, &layout->layout, layout->is_file);
+		error = lua_process_refresh(process, true);
+	}
+	if (error) {
+		choose_explain(pid, -error);
+	} else if (find_misfit(process, &module)) {
+		message_error("The layout given does not fit the LuaJIT of process %d: %s.", pid,
+			      module.verdict);
+		fits = false;
+	}
+	lua_process_close(process);
+	functions_free(functions);
+	return fits && !error;
+}
+
+static enum exit_status take_pids(struct options *options, const struct process_list *list)
+{
+	pid_t *pids = calloc(list->count, sizeof(*pids));
+
+	if (!pids) {
+		message_error_errno(ENOMEM, "choosing processes");
+		return EXIT_NOTHING_DONE;
+	}
+	for (size_t i = 0; i < list->count; i++)
+		pids[i] = list->processes[i].pid;
+	free(options->pids);
+	options->pids = pids;
+	options->pid_count = list->count;
+	return EXIT_ALL_GOOD;
+}
+
+/*---- No process ----*/
+
+static void explain_none(const struct options *options, const struct survey *survey)
+{
+	if (survey->refused_pid) {
+		choose_explain(survey->refused_pid, survey->refused_error);
+		return;
+	}
+	if (options->name) {
+		message_error("No process that runs LuaJIT matches \"%s\".", options->name);
+		message_note("The pattern is an extended regular expression for the name, program or script.");
+		return;
+	}
+	if (options->pid_count) {
+		message_error("Neither process %d nor any of its descendants runs LuaJIT, as far as can be seen.",
+			      options->pids[0]);
+		return;
+	}
+	message_error("No process that runs LuaJIT can be seen.");
+	if (survey->refused_count)
+		message_note("%zu processes may not be looked at; run ljspy as their user or as root.",
+			     survey->refused_count);
+	else
+		message_note("Name one with -p PID, or start one: ljspy record -- COMMAND");
+}
+
+/*---- Several ----*/
+
+static void list_process(const struct process *process, const struct finding *finding, double cpu)
+{
+	char *title = process_title(process);
+	char inside[32] = "", owner[USER_NAME_SIZE];
+
+	user_name(process->euid, owner);
+	if (process->own_pid != process->pid)
+		snprintf(inside, sizeof(inside), " (%d in its container)", process->own_pid);
+	message_note("  -p %-8d %-10.10s %4.0f %% CPU  %-16s  %s%s", process->pid,
+		     owner, cpu, *finding->vm ? finding->vm : "LuaJIT, unknown",
+		     title ? title : process->name, inside);
+	free(title);
+}
+
+/* A process of the list whose children are there as well, or NULL. */
+static const struct process *find_master(const struct process_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		for (size_t j = 0; j < list->count; j++)
+			if (list->processes[j].parent_pid == list->processes[i].pid)
+				return &list->processes[i];
+	return NULL;
+}
+
+static enum exit_status offer(const struct survey *survey)
+{
+	const struct process *master = find_master(&survey->list);
+	double *cpu = calloc(survey->list.count, sizeof(*cpu));
+
+	message_error("There are several processes that run LuaJIT; choose one or more:");
+	if (cpu)
+		survey_measure(survey, cpu);
+	for (size_t i = 0; i < survey->list.count; i++)
+		list_process(&survey->list.processes[i], &survey->findings[i], cpu ? cpu[i] : 0);
+	if (master)
+		message_note("  --tree %-4d is process %d and all its workers, those to come too", master->pid,
+			     master->pid);
+	free(cpu);
+	return EXIT_USAGE;
+}
+
+/*---- Choosing ----*/
+
+static enum exit_status choose_from(struct options *options, struct process_list *list)
+{
+	struct survey survey;
+	enum exit_status status;
+
+	if (survey_take(list, &survey)) {
+		message_error_errno(ENOMEM, "choosing processes");
+		return EXIT_NOTHING_DONE;
+	}
+	if (survey.list.count == 0) {
+		explain_none(options, &survey);
+		status = EXIT_NOTHING_DONE;
+	} else if (survey.list.count == 1 || options->name || options->pid_count) {
+		status = take_pids(options, &survey.list);
+	} else {
+		status = offer(&survey);
+	}
+	survey_clear(&survey);
+	return status;
+}
+
+static enum exit_status choose_by_name(struct options *options)
+{
+	struct process_list list;
+	char *complaint = NULL;
+	enum exit_status status;
+	int error = process_find(options->name ? options->name : "", &list, &complaint);
+
+	if (error == -EINVAL && complaint) {
+		message_error("The pattern \"%s\" is not right: %s", options->name, complaint);
+		free(complaint);
+		return EXIT_USAGE;
+	}
+	if (error) {
+		message_error_errno(-error, "looking for processes in /proc");
+		return EXIT_NOTHING_DONE;
+	}
+	status = choose_from(options, &list);
+	process_list_clear(&list);
+	return status;
+}
+
+static enum exit_status choose_by_tree(struct options *options)
+{
+	struct process_list list;
+	enum exit_status status;
+	int error = find_family(options, &list);
+
+	if (error) {
+		message_error_errno(-error, "looking for processes in /proc");
+		return EXIT_NOTHING_DONE;
+	}
+	if (list.count == 0) {
+		choose_explain(options->pids[0], ESRCH);
+		return EXIT_NOTHING_DONE;
+	}
+	status = choose_from(options, &list);
+	process_list_clear(&list);
+	return status;
+}
+
+enum exit_status choose_processes(struct options *options)
+{
+	struct permission_verdict verdict;
+
+	if (options->recordings || options->core || (options->dwarf && !options->name))
+		return EXIT_ALL_GOOD;
+	if (permission_diagnose_error(0, &verdict)) {
+		choose_tell(&verdict);
+		return EXIT_NOTHING_DONE;
+	}
+	if (options->launch)
+		return EXIT_ALL_GOOD;
+	if (options->pid_count == 0)
+		return choose_by_name(options);
+	/* The others follow processes themselves, from the first on. */
+	if (options->subprocesses &&
+	    (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
+	     options->command == COMMAND_INFO))
+		return choose_by_tree(options);
+	return EXIT_ALL_GOOD;
+}

@@ -1,0 +1,118 @@
+#include "src/commands/command_apart.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/program/message.h"
+
+struct command_apart {
+	command_in_engine *command;
+	const struct invocation *invocation;
+	int output, error;	/* what it writes, in memory */
+	enum exit_status status;
+};
+
+static void work(struct apart *apart, void *context)
+{
+	struct command_apart *self = context;
+	enum exit_status status = self->command(apart, self->invocation);
+
+	apart_publish(apart, &status);
+}
+
+static void look(struct apart *apart, void *context)
+{
+	struct command_apart *self = context;
+	enum exit_status status;
+
+	if (apart_results(apart, &status))
+		self->status = status;
+}
+
+/* All of a file, from its beginning. 0 or a negative errno. */
+static int copy(int from, int to)
+{
+	char bytes[1 << 16];
+	off_t at = 0;
+	ssize_t length;
+
+	while ((length = pread(from, bytes, sizeof(bytes), at)) > 0) {
+		for (ssize_t done = 0; done < length;) {
+			ssize_t written = write(to, bytes + done, (size_t)(length - done));
+
+			if (written < 0 && errno != EINTR)
+				return -errno;
+			done += written > 0 ? written : 0;
+		}
+		at += length;
+	}
+	return length < 0 ? -errno : 0;
+}
+
+static void write_out(struct command_apart *self)
+{
+	int error = copy(self->output, STDOUT_FILENO);
+
+	copy(self->error, STDERR_FILENO);
+	if (!error || self->status != EXIT_ALL_GOOD)
+		return;
+	message_error_errno(-error, "standard output");
+	self->status = EXIT_WITH_ERRORS;
+}
+
+static enum exit_status run(struct command_apart *self, const struct apart_options *options,
+			    const sigset_t *inherited_mask)
+{
+	enum apart_end end = APART_KILLED;
+	int error;
+
+	fflush(stdout);
+	error = apart_run(options, &end);
+	/* The targets are free. From here on an interrupt ends ljspy at once. */
+	pthread_sigmask(SIG_SETMASK, inherited_mask, NULL);
+	if (error) {
+		message_error_errno(-error, "starting to look");
+		return EXIT_NOTHING_DONE;
+	}
+	if (end == APART_KILLED) {
+		message_error("The process of ljspy's that looked at the target was killed.");
+		return EXIT_NOTHING_DONE;
+	}
+	write_out(self);
+	return self->status;
+}
+
+enum exit_status command_run_apart(command_in_engine *command, const struct invocation *invocation,
+				   bool can_be_concluded)
+{
+	struct command_apart self = {
+		.command = command,
+		.invocation = invocation,
+		.output = memfd_create("output", MFD_CLOEXEC),
+		.error = memfd_create("messages", MFD_CLOEXEC),
+		.status = EXIT_NOTHING_DONE,
+	};
+	const struct apart_options options = {
+		.work = work,
+		.look = look,
+		.context = &self,
+		.results_size = sizeof(enum exit_status),
+		.can_be_concluded = can_be_concluded,
+		.standard_output = self.output,
+		.standard_error = self.error,
+	};
+	enum exit_status status = EXIT_NOTHING_DONE;
+
+	if (self.output < 0 || self.error < 0)
+		message_error_errno(errno, "starting to look");
+	else
+		status = run(&self, &options, &invocation->inherited_mask);
+	if (self.output >= 0)
+		close(self.output);
+	if (self.error >= 0)
+		close(self.error);
+	return status;
+}

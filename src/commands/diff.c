@@ -1,0 +1,63 @@
+#include "src/commands/commands.h"
+
+#include <errno.h>
+
+#include "src/commands/recordings.h"
+#include "src/commands/render.h"
+#include "src/program/message.h"
+
+static struct side side_of(const char *name, const struct recordings *recordings)
+{
+	return (struct side){
+		.name = name,
+		.source = recordings->source,
+		.session = &recordings->session,
+		.figures = &recordings->figures,
+	};
+}
+
+static bool write_difference(const struct options *options, const struct recordings *before,
+			     const struct recordings *after)
+{
+	struct side sides[2] = {
+		side_of(options->recordings[0], before), side_of(options->recordings[1], after),
+	};
+	struct view view = render_view(options, &before->session);
+	const char *path = options->output ? options->output : "-";
+	struct output_file output = { 0 };
+
+	if (before->session.clock != after->session.clock) {
+		message_error("One of them is in CPU time and the other is not: they cannot be compared.");
+		return false;
+	}
+	if (!render_open(&output, path, "-o"))
+		return false;
+	errno = 0;
+	if (!render_finish(&output, options->format->compare(output.stream, &sides[0], &sides[1], &view)))
+		return false;
+	render_tell(path, options->format);
+	return true;
+}
+
+static enum exit_status diff(struct options *options, struct functions *functions)
+{
+	enum exit_status status = EXIT_NOTHING_DONE;
+	struct recordings before, after;
+
+	/* A function may begin elsewhere after an edit above it, and is still the same. */
+	options->filter.anywhere = !options->lines;
+	if (!recordings_open(options->recordings, 1, options, functions, &before))
+		return status;
+	if (recordings_open(options->recordings + 1, 1, options, functions, &after)) {
+		if (write_difference(options, &before, &after))
+			status = before.damaged || after.damaged ? EXIT_WITH_ERRORS : EXIT_ALL_GOOD;
+		recordings_close(&after);
+	}
+	recordings_close(&before);
+	return status;
+}
+
+enum exit_status command_diff(const struct invocation *invocation)
+{
+	return recordings_run(invocation, diff);
+}

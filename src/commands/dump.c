@@ -1,0 +1,448 @@
+#include "src/commands/commands.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <jansson.h>
+
+#include "memory/core_file.h"
+#include "output/labels/json_values.h"
+#include "output/reports/dump_report.h"
+#include "src/commands/choose.h"
+#include "src/commands/command_apart.h"
+#include "src/inspect/asleep.h"
+#include "src/inspect/known_files.h"
+#include "src/inspect/lua_process.h"
+#include "src/linux/clocks/clock.h"
+#include "src/linux/proc/process.h"
+#include "src/linux/threads/hold.h"
+#include "src/linux/threads/may_stop.h"
+#include "src/linux/threads/threads.h"
+#include "src/linux/threads/tracer.h"
+#include "src/program/message.h"
+#include "src/survey/dump_stacks.h"
+#include "unwind/native/core_registers.h"
+#include "unwind/stack/arm64_thread.h"
+
+enum {
+	STOP_TIMEOUT_NS = 200 * 1000 * 1000,
+	/*
+	 * A thread may wake up while it is read, or be stopped in a moment in
+	 * which its stack cannot be told, such as one half-way through a call.
+	 */
+	TRIES = 10,
+	/* It must have run once more, on a CPU that it shares with others, before it may be stopped. */
+	WAITS = 100,
+	BETWEEN_TRIES_NS = 1000 * 1000,
+};
+
+enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
+
+struct dump {
+	const struct options *options;
+	struct functions *functions;
+	struct known_files *files;
+	struct tracer *tracer;
+	struct lua_process *process;
+	struct threads *threads;
+	struct dump_process *report;
+	json_t *documents;	/* of processes; NULL unless JSON is wanted */
+	enum exit_status status;
+};
+
+static void out_of_memory(struct dump *dump)
+{
+	message_error_errno(ENOMEM, "dumping stacks");
+	dump->status = EXIT_WITH_ERRORS;
+}
+
+static void note_lost(struct dump *dump, pid_t tid)
+{
+	message_warn("Part of the stack of thread %d could not be read.", (int)tid);
+	dump->status = EXIT_WITH_ERRORS;
+}
+
+/* The thread that was captured. False if only a whole stack is wanted and it is not. */
+static bool add_thread(struct dump *dump, struct thread *thread, const char *state, bool only_whole)
+{
+	struct dump_thread found = { .tid = thread->tid, .name = thread->name, .state = state };
+	bool whole = false;
+
+	if (dump_thread(dump->process, &found, only_whole, dump->report, &whole)) {
+		out_of_memory(dump);
+		return true;
+	}
+	if (!whole && !only_whole)
+		note_lost(dump, thread->tid);
+	return whole || !only_whole;
+}
+
+/* A running thread is held for as long as it takes to copy its stacks. */
+static bool dump_running(struct dump *dump, struct thread *thread, bool only_whole)
+{
+	struct capture_hints hints = { 0 };
+	struct registers registers;
+	int error = tracer_stop(dump->tracer, thread->tracee, STOP_TIMEOUT_NS);
+
+	if (error)
+		return false;
+	error = tracer_registers(thread->tracee, &registers);
+	if (!error) {
+		lua_process_settle(dump->process);
+		lua_process_capture(dump->process, &registers, &hints);
+	}
+	tracer_resume(dump->tracer, thread->tracee);
+	if (error)
+		return false;
+	thread_note_stop(thread, &registers);
+	if (thread->tracee->state == TRACEE_JOB_STOPPED)
+		return add_thread(dump, thread, "stopped", false);
+	return add_thread(dump, thread, "running", only_whole);
+}
+
+static bool dump_sleeping(struct dump *dump, struct thread *thread)
+{
+	struct capture_hints hints = { 0 };
+	struct thread_call call;
+	enum thread_state state;
+
+	if (asleep_capture(dump->process, dump->threads, thread, &hints, &state, &call) != ASLEEP_HOLDS)
+		return false;
+	return add_thread(dump, thread,
+			  state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep", false);
+}
+
+static bool try_to_dump(struct dump *dump, struct thread *thread, bool only_whole, bool *ret_may_not)
+{
+	*ret_may_not = false;
+	tracer_poll(dump->tracer);
+	/* One that SIGSTOP has stopped does not notice. */
+	if (thread->tracee->state == TRACEE_JOB_STOPPED)
+		return dump_running(dump, thread, only_whole);
+	switch (thread_may_stop(dump->threads, thread, tracer_turn(dump->tracer))) {
+	case MAY_STOP:
+	case MAY_STOP_WAITING:
+		return dump_running(dump, thread, only_whole);
+	case MAY_NOT_SLEEPS:
+		return dump_sleeping(dump, thread);
+	case MAY_NOT_WAITS:
+	case MAY_NOT_CALLS:
+		break;
+	}
+	*ret_may_not = true;
+	return false;
+}
+
+static void rest(struct dump *dump)
+{
+	const struct timespec time = { .tv_nsec = BETWEEN_TRIES_NS };
+	sigset_t none;
+
+	sigemptyset(&none);
+	own_turn_wait(tracer_turn(dump->tracer), &none, NULL, &time);
+}
+
+static void dump_one_thread(struct dump *dump, struct thread *thread)
+{
+	unsigned int tries = 0, waits = 0;
+	bool may_not;
+
+	while (tries < TRIES && waits < WAITS) {
+		if (try_to_dump(dump, thread, tries + 1 < TRIES, &may_not))
+			return;
+		waits += may_not;
+		tries += !may_not;
+		rest(dump);
+	}
+	note_lost(dump, thread->tid);
+	if (dump_lost_thread(&(struct dump_thread){ .tid = thread->tid, .name = thread->name,
+						    .state = "unknown" },
+			     LOST_RAN_MEANWHILE, dump->report))
+		out_of_memory(dump);
+}
+
+static int open_process(struct dump *dump, pid_t pid)
+{
+	struct namer_options namer = { .native = dump->options->native,
+				       .traces = dump->options->traces };
+	struct process process;
+	int error = process_read(pid, &process);
+
+	if (error)
+		return error;
+	dump->report = dump_process_new(pid, process.name);
+	process_clear(&process);
+	if (!dump->report)
+		return -ENOMEM;
+	error = lua_process_open(pid, dump->functions, dump->files, &namer, &dump->process);
+	if (error)
+		return error;
+	if (dump->options->layout)
+		lua_process_give_layout(dump->process, &dump->options->layout->layout,
+					dump->options->layout->is_file);
+	dump->threads = threads_new(dump->tracer, pid);
+	if (!dump->threads)
+		return -ENOMEM;
+	error = threads_refresh(dump->threads, clock_now_ns(CLOCK_MONOTONIC), 0);
+	return error ? error : lua_process_refresh(dump->process, true);
+}
+
+static void note_incomplete(struct dump *dump)
+{
+	for (size_t i = 0; i < dump->report->vm_count; i++)
+		if (!dump->report->vms[i].complete) {
+			message_warn("Not all coroutines of process %d could be read.",
+				     (int)dump->report->pid);
+			dump->status = EXIT_WITH_ERRORS;
+		}
+}
+
+static int dump_parked(struct dump *dump)
+{
+	struct hold *hold = hold_new(dump->tracer, dump->threads);
+	int error = hold ? dump_coroutines(dump->process, hold, dump->report) : -ENOMEM;
+
+	hold_free(hold);
+	note_incomplete(dump);
+	return error;
+}
+
+static int write_report(struct dump *dump)
+{
+	json_t *document;
+
+	if (!dump->documents) {
+		dump_process_print(stdout, dump->report);
+		return 0;
+	}
+	document = dump_process_json(dump->report);
+	return document && json_array_append_new(dump->documents, document) == 0 ? 0 : -ENOMEM;
+}
+
+static int read_stacks(struct dump *dump, pid_t pid)
+{
+	int error = open_process(dump, pid);
+
+	if (error || lua_process_module_count(dump->process) == 0)
+		return error;
+	for (size_t i = 0; i < threads_count(dump->threads); i++)
+		dump_one_thread(dump, threads_at(dump->threads, i));
+	return dump_parked(dump);
+}
+
+/* While names are waited for. */
+static bool pass_on_meanwhile(void *tracer)
+{
+	tracer_pass_on(tracer);
+	return true;
+}
+
+/* All that takes the process. In a thread of its own: that it ends frees it. */
+struct reading {
+	struct dump *dump;
+	pid_t pid;
+	bool has_tracer;
+	int error;
+};
+
+static void *read_process(void *context)
+{
+	struct reading *reading = context;
+	struct dump *dump = reading->dump;
+	struct symbol_files *symbols = known_files_symbols(dump->files);
+
+	dump->tracer = tracer_new();
+	if (!dump->tracer) {
+		reading->error = -errno;
+		return NULL;
+	}
+	reading->has_tracer = true;
+	if (dump->options->allow_attach)
+		tracer_allow_attach(dump->tracer);
+	symbol_files_while_waiting(symbols, pass_on_meanwhile, dump->tracer);
+	reading->error = read_stacks(dump, reading->pid);
+	symbol_files_while_waiting(symbols, NULL, NULL);
+	threads_free(dump->threads);
+	tracer_free(dump->tracer);
+	dump->threads = NULL;
+	dump->tracer = NULL;
+	return NULL;
+}
+
+static int dump_stacks(struct dump *dump, pid_t pid)
+{
+	struct reading reading = { .dump = dump, .pid = pid };
+	pthread_t thread;
+	int error = pthread_create(&thread, NULL, read_process, &reading);
+
+	if (error)
+		return -error;
+	pthread_join(thread, NULL);
+	if (!reading.has_tracer) {
+		choose_explain_error(-reading.error, "dumping stacks");
+		dump->status = EXIT_NOTHING_DONE;
+		return 0;
+	}
+	if (reading.error)
+		return reading.error;
+	if (lua_process_module_count(dump->process) > 0)
+		return write_report(dump);
+	choose_explain_no_luajit(pid);
+	dump->status = EXIT_NOTHING_DONE;
+	return 0;
+}
+
+static void end_process(struct dump *dump)
+{
+	lua_process_close(dump->process);
+	dump_process_free(dump->report);
+	dump->process = NULL;
+	dump->report = NULL;
+}
+
+static void dump_process(struct dump *dump, pid_t pid)
+{
+	int error = dump_stacks(dump, pid);
+
+	if (error) {
+		choose_explain(pid, -error);
+		dump->status = EXIT_NOTHING_DONE;
+	}
+	end_process(dump);
+}
+
+static const char *const problem_unknown_layout =
+	"The core's LuaJIT could not be recognised, or its program files are not here as they were.";
+
+/* By its machine; a note that is too short for one is left out. */
+static int dump_core_thread(struct dump *dump, uint16_t machine, struct core_note note)
+{
+	struct dump_thread thread = { .state = "in core file" };
+	struct arm64_registers arm64;
+	struct capture_hints hints = { 0 };
+	struct registers registers;
+	bool whole = true;
+	int error = 0;
+
+	if (machine == EM_AARCH64) {
+		if (arm64_registers_read(note.bytes, note.size, &thread.tid, &arm64))
+			error = dump_arm64_thread(dump->process, &thread, &arm64, dump->report, &whole);
+	} else if (core_registers_read(note.bytes, note.size, &thread.tid, &registers)) {
+		lua_process_capture(dump->process, &registers, &hints);
+		error = dump_thread(dump->process, &thread, false, dump->report, &whole);
+	}
+	if (!error && !whole)
+		note_lost(dump, thread.tid);
+	return error;
+}
+
+static int dump_core_threads(struct dump *dump, struct core_file *core)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < core_file_thread_count(core) && !error; i++)
+		error = dump_core_thread(dump, core_file_machine(core), core_file_thread(core, i));
+	return error;
+}
+
+static int dump_core_stacks(struct dump *dump, struct core_file *core)
+{
+	struct namer_options namer = { .native = dump->options->native,
+				       .traces = dump->options->traces };
+	int error = lua_process_open_core(core, dump->functions, &namer, &dump->process);
+
+	if (error)
+		return error;
+	if (dump->options->layout)
+		lua_process_give_layout(dump->process, &dump->options->layout->layout,
+					dump->options->layout->is_file);
+	dump->report = dump_process_new(core_file_pid(core), core_file_name(core));
+	if (!dump->report)
+		return -ENOMEM;
+	error = lua_process_refresh(dump->process, true);
+	if (error)
+		return error;
+	if (lua_process_universe_count(dump->process) == 0) {
+		message_warn("%s", problem_unknown_layout);
+		dump->status = EXIT_WITH_ERRORS;
+	}
+	error = dump_core_threads(dump, core);
+	if (!error)
+		error = dump_coroutines(dump->process, NULL, dump->report);
+	note_incomplete(dump);
+	return error ? error : write_report(dump);
+}
+
+static void dump_core(struct dump *dump, const char *path)
+{
+	const char *problem = NULL;
+	struct core_file *core = NULL;
+	int error = core_file_open(path, &core, &problem);
+
+	if (!error && !core_registers_machine(core_file_machine(core)) &&
+	    core_file_machine(core) != EM_AARCH64) {
+		error = -EBADMSG;
+		problem = "is a core file of a machine that is not supported";
+	}
+	if (!error)
+		error = dump_core_stacks(dump, core);
+	if (error == -EBADMSG)
+		message_error("%s %s.", path, problem);
+	else if (error)
+		message_error_errno(-error, "%s", path);
+	if (error)
+		dump->status = EXIT_NOTHING_DONE;
+	end_process(dump);
+	core_file_close(core);
+}
+
+static void dump_processes(struct dump *dump)
+{
+	for (size_t i = 0; i < dump->options->pid_count; i++)
+		if (choose_check(dump->options->pids[i]) &&
+		    choose_check_layout(dump->options->pids[i], dump->options->layout))
+			dump_process(dump, dump->options->pids[i]);
+		else
+			dump->status = EXIT_NOTHING_DONE;
+}
+
+static enum exit_status dump_all(struct apart *apart, const struct invocation *invocation)
+{
+	struct dump dump = {
+		.options = invocation->options,
+		.functions = functions_new(),
+		.files = known_files_new(),
+		.documents = invocation->options->json ? json_array() : NULL,
+		.status = EXIT_ALL_GOOD,
+	};
+
+	(void)apart;
+	if (!dump.functions || !dump.files || (dump.options->json && !dump.documents)) {
+		message_error_errno(ENOMEM, "dumping stacks");
+		dump.status = EXIT_NOTHING_DONE;
+	} else if (dump.options->core) {
+		dump_core(&dump, dump.options->core);
+	} else {
+		dump_processes(&dump);
+	}
+	if (dump.documents && !json_write_processes(stdout, SCHEMA_VERSION, dump.documents))
+		out_of_memory(&dump);
+	json_decref(dump.documents);
+	known_files_free(dump.files);
+	functions_free(dump.functions);
+	if (fflush(stdout) && dump.status == EXIT_ALL_GOOD) {
+		message_error_errno(errno, "standard output");
+		return EXIT_WITH_ERRORS;
+	}
+	return dump.status;
+}
+
+enum exit_status command_dump(const struct invocation *invocation)
+{
+	/* A core file is nobody's who could be kept waiting. */
+	return invocation->options->core ? dump_all(NULL, invocation)
+					 : command_run_apart(dump_all, invocation, false);
+}

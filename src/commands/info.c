@@ -1,0 +1,183 @@
+#include "src/commands/commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "luajit-layouts/layout_text.h"
+#include "luajit-layouts/module/dwarf_layout.h"
+#include "output/labels/escape.h"
+#include "src/commands/choose.h"
+#include "src/commands/command_apart.h"
+#include "src/inspect/lua_process.h"
+#include "src/inspect/settle.h"
+#include "src/linux/proc/live_memory.h"
+#include "src/linux/proc/maps.h"
+#include "src/program/message.h"
+
+static void print_escaped(const char *text)
+{
+	escape_write(ESCAPE_PLAIN, text, stdout);
+}
+
+static void print_evidence(void *context, const char *probe, const char *verdict)
+{
+	(void)context;
+	printf("    %s: ", probe);
+	print_escaped(verdict);
+	putchar('\n');
+}
+
+static void print_head(const struct process *process)
+{
+	char *title = process_title(process);
+
+	printf("Process %d", process->pid);
+	if (process->own_pid != process->pid)
+		printf(" (%d in its own pid namespace)", process->own_pid);
+	printf(": ");
+	print_escaped(title ? title : process->name);
+	printf("\n  user %u, group %u", process->uid, process->gid);
+	if (process->executable) {
+		printf(", executable ");
+		print_escaped(process->executable);
+		if (process->executable_deleted)
+			printf(" (deleted)");
+	}
+	putchar('\n');
+	free(title);
+}
+
+static void print_universe(struct lua_process *process, const struct lua_universe *universe)
+{
+	struct memory *memory = lua_process_memory(process);
+	const struct layout *layout = &universe->vm->layout;
+	uint64_t J = universe->g + (uint64_t)layout->GG_J;
+	uint32_t sizetrace;
+
+	printf("    state %#" PRIx64, universe->g);
+	if (layout->has_jit && memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
+		printf(", room for %" PRIu32 " traces", sizetrace ? sizetrace - 1 : 0);
+	putchar('\n');
+}
+
+/* Where a VM was found, what it was recognised by, and its states. */
+static void print_module(struct lua_process *process, const struct lua_module *module,
+			 const struct options *options, const struct layout *dwarf)
+{
+	struct vm_code again;
+
+	printf("  LuaJIT in ");
+	print_escaped(module->path);
+	putchar('\n');
+	if (options->layout)
+		print_evidence(NULL, "layout given", module->verdict);
+	else
+		recognise_vm(lua_process_memory(process), EM_X86_64, module->base, print_evidence, NULL, &again);
+	if (!module->vm) {
+		printf("    its layout is not known: it cannot be profiled\n");
+		return;
+	}
+	printf("    layout ");
+	print_escaped(module->vm->layout.name);
+	printf(": %s, %s JIT compiler\n",
+	       module->vm->layout.gc64 ? "GC64" : "32-bit references",
+	       module->vm->layout.has_jit ? "with" : "without");
+	if (dwarf)
+		layout_text_compare(&module->vm->layout, dwarf, "    debug info: ", stdout);
+	for (size_t i = 0; i < lua_process_universe_count(process); i++)
+		if (lua_process_universe(process, i)->vm == module->vm)
+			print_universe(process, lua_process_universe(process, i));
+}
+
+/* The layout in debug info, as a file for --layout. */
+static bool print_dwarf(const char *path, struct layout *ret_layout)
+{
+	enum dwarf_layout_status status = dwarf_layout_read(path, ret_layout);
+
+	if (status != DWARF_LAYOUT_OK) {
+		message_error("%s: %s", path, dwarf_layout_status_text(status));
+		return false;
+	}
+	layout_text_write(ret_layout, stdout);
+	return true;
+}
+
+static enum exit_status inform(pid_t pid, struct functions *functions,
+			       const struct options *given, const struct layout *dwarf)
+{
+	struct namer_options options = { .native = NATIVE_FOLD };
+	struct lua_process *lua;
+	struct process process;
+	int error;
+
+	if (!choose_check(pid) || !choose_check_layout(pid, given->layout))
+		return EXIT_NOTHING_DONE;
+	error = lua_process_open(pid, functions, NULL, &options, &lua);
+	if (!error) {
+		if (given->layout)
+			lua_process_give_layout(lua, &given->layout->layout, given->layout->is_file);
+		error = lua_process_refresh(lua, true);
+		if (error)
+			lua_process_close(lua);
+		else
+			settle_process(lua, pid);
+	}
+	if (error) {
+		choose_explain(pid, -error);
+		return EXIT_NOTHING_DONE;
+	}
+	if (lua_process_module_count(lua) == 0) {
+		message_error("Process %d does not run LuaJIT: none of its files holds LuaJIT's interpreter.",
+			      pid);
+		lua_process_close(lua);
+		return EXIT_NOTHING_DONE;
+	}
+	if (process_read(pid, &process) == 0) {
+		print_head(&process);
+		process_clear(&process);
+	}
+	for (size_t i = 0; i < lua_process_module_count(lua); i++) {
+		struct lua_module module = lua_process_module(lua, i);
+
+		print_module(lua, &module, given, dwarf);
+	}
+	if (lua_process_needs_settling(lua))
+		printf("  the objects of its Lua state could not be looked at while they hold still\n");
+	else if (lua_process_universe_count(lua) == 0)
+		printf("  no Lua state was found\n");
+	lua_process_close(lua);
+	return EXIT_ALL_GOOD;
+}
+
+static enum exit_status inform_all(struct apart *apart, const struct invocation *invocation)
+{
+	const struct options *options = invocation->options;
+	enum exit_status status = EXIT_ALL_GOOD;
+	struct functions *functions;
+	struct layout dwarf;
+
+	(void)apart;
+	if (options->dwarf && !print_dwarf(options->dwarf, &dwarf))
+		return EXIT_NOTHING_DONE;
+	functions = functions_new();
+	if (!functions) {
+		message_error_errno(ENOMEM, "looking at the process");
+		return EXIT_NOTHING_DONE;
+	}
+	for (size_t i = 0; i < options->pid_count; i++) {
+		enum exit_status one = inform(options->pids[i], functions, options,
+					      options->dwarf ? &dwarf : NULL);
+
+		if (one != EXIT_ALL_GOOD)
+			status = one;
+	}
+	functions_free(functions);
+	return status;
+}
+
+enum exit_status command_info(const struct invocation *invocation)
+{
+	return command_run_apart(inform_all, invocation, false);
+}

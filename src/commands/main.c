@@ -1,0 +1,102 @@
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/commands/choose.h"
+#include "src/commands/commands.h"
+#include "src/program/message.h"
+#include "src/program/stack_room.h"
+
+static char *join_arguments(int argc, char **argv)
+{
+	char *line = NULL;
+	size_t length;
+	FILE *stream = open_memstream(&line, &length);
+
+	if (!stream)
+		return NULL;
+	for (int i = 0; i < argc; i++)
+		fprintf(stream, "%s%s", i ? " " : "", argv[i]);
+	if (fclose(stream)) {
+		free(line);
+		return NULL;
+	}
+	return line;
+}
+
+/* nohup has seen to that. */
+static bool is_ignored(int signal_number)
+{
+	struct sigaction action;
+
+	return sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/*
+ * All signals that ljspy waits for are blocked before any thread is created;
+ * a closed pipe, or a file that has become too large, is an error of the write
+ * that meets it.
+ */
+static void set_signals(enum command command, sigset_t *ret_inherited)
+{
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGTERM);
+	if (!is_ignored(SIGHUP))
+		sigaddset(&blocked, SIGHUP);
+	if (command == COMMAND_RECORD)
+		sigaddset(&blocked, SIGQUIT);
+	sigaddset(&blocked, SIGCHLD);
+	sigaddset(&blocked, SIGRTMIN);
+	sigprocmask(SIG_BLOCK, &blocked, ret_inherited);
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+}
+
+/* With options that are known to be right. */
+static int run_command(void *context)
+{
+	static enum exit_status (*const commands[COMMAND_COUNT])(const struct invocation *) = {
+		[COMMAND_RECORD] = command_record,
+		[COMMAND_DUMP] = command_dump,
+		[COMMAND_TOP] = command_top,
+		[COMMAND_TRACES] = command_traces,
+		[COMMAND_INFO] = command_info,
+		[COMMAND_REPORT] = command_report,
+		[COMMAND_DIFF] = command_diff,
+	};
+	const struct invocation *invocation = context;
+	enum exit_status status = choose_processes(invocation->options);
+
+	return (int)(status == EXIT_ALL_GOOD ? commands[invocation->options->command](invocation) : status);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	struct invocation invocation = { .options = &options };
+	enum exit_status status;
+	int result;
+
+	/* The heaps of threads grow by a page at a time, with a system call for each. */
+	mallopt(M_ARENA_MAX, 1);
+	if (!options_parse(argc, argv, &options, &status)) {
+		options_clear(&options);
+		return (int)status;
+	}
+	set_signals(options.command, &invocation.inherited_mask);
+	invocation.command_line = join_arguments(argc, argv);
+	result = stack_room_run(run_command, &invocation);
+	if (result < 0)
+		message_error_errno(-result, "starting");
+	free(invocation.command_line);
+	options_clear(&options);
+	return result < 0 ? EXIT_NOTHING_DONE : result;
+}

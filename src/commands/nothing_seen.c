@@ -1,0 +1,57 @@
+#include "src/commands/nothing_seen.h"
+
+#include "src/commands/choose.h"
+#include "src/program/message.h"
+
+/* By then new processes were tried for LuaJIT: see LOOK_AGAIN_NS of src/sampler/sampler_targets.c. */
+static const uint64_t sure_ns = 100 * 1000 * 1000;
+
+static double milliseconds(uint64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+static void explain_command(const char *command, const struct sampler_result *result)
+{
+	if (result->end == SAMPLER_TARGETS_ENDED && result->figures.duration_ns < sure_ns) {
+		message_error("%s ended after %.1f ms, too soon to see whether it runs LuaJIT.", command,
+			      milliseconds(result->figures.duration_ns));
+		message_note("What is to be profiled has to run for a tenth of a second at least.");
+		return;
+	}
+	message_error("%s did not run LuaJIT.", command);
+}
+
+static void explain_no_sample(const struct options *options, const struct sampler_result *result)
+{
+	const struct figures *figures = &result->figures;
+	const double cpu_ms = milliseconds(figures->target_cpu_ns), ms = milliseconds(figures->duration_ns);
+	const bool is_idle = options->clock == PROFILE_CPU_TIME && cpu_ms * options->rate_hz < 1000;
+
+	if (result->end == SAMPLER_TARGETS_ENDED) {
+		message_error("There is no sample: the target ended after %.1f ms, of which it used a CPU for %.1f.", ms, cpu_ms);
+		message_note("Let it run for longer, or take samples more often: -r %d", OPTIONS_RATE_MAX);
+	} else if (is_idle) {
+		message_error("There is no sample: in %.1f ms the target used a CPU for %.1f.", ms, cpu_ms);
+		message_note("What an idle program waits for is shown by --off-cpu, and by `ljspy dump`.");
+	} else {
+		message_error("There is no sample: none could be taken in %.1f ms.", ms);
+	}
+}
+
+bool nothing_seen_explain(const struct options *options, const struct sampler_result *result,
+			  const struct permission_verdict *left_out)
+{
+	if (options->launch && !result->saw_luajit) {
+		explain_command(options->launch[0], result);
+		return true;
+	}
+	/* That no turn of an event loop took long, or that no coroutine waits, is an answer, too. */
+	if (result->figures.samples || options->blocked_ns || options->coroutines)
+		return false;
+	if (result->left_out)
+		choose_tell(left_out);
+	else
+		explain_no_sample(options, result);
+	return true;
+}

@@ -1,0 +1,601 @@
+#include "src/commands/commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/recording/recording_reader.h"
+#include "output/recording/recording_writer.h"
+#include "output/reports/turn_report.h"
+#include "output/reports/turns.h"
+#include "output/sample/session.h"
+#include "output/views/filter.h"
+#include "src/commands/choose.h"
+#include "src/commands/launched.h"
+#include "src/commands/nothing_seen.h"
+#include "src/commands/render.h"
+#include "src/commands/report_command.h"
+#include "src/linux/clocks/clock.h"
+#include "src/program/interruption.h"
+#include "src/program/kept_recording.h"
+#include "src/program/message.h"
+#include "src/program/output_file.h"
+#include "src/program/progress.h"
+#include "src/sampler/sampler_apart.h"
+
+/*
+ * Samples go into a recording at once, whatever is asked for: into the output
+ * itself if that is to be one, else into one that is kept until the output has
+ * been rendered from it at the end.
+ *
+ * The thread that samples may have taken on another user's rights: files are
+ * opened and named by the first one.
+ */
+struct recording {
+	const struct options *options;
+	char name[PROCESS_NAME_MAX];	/* of the target */
+	struct functions *functions;
+	struct session session;
+	struct sampler_options sampler_options;
+	struct sampler_result result;
+	struct output_file output, stats;
+	struct kept_recording kept;	/* not open if the output is a recording */
+	struct recording_writer *writer;
+	struct errands {
+		sem_t asked, done;
+		atomic_bool over;	/* there will be no more */
+		atomic_bool name, move;	/* what is asked for: see do_errands() */
+		atomic_bool moved;
+		atomic_int naming_error;	/* a positive errno */
+	} errands;
+	bool has_samples;
+	bool published;		/* the output has its name already */
+	bool refused;		/* nothing could be sampled, and the user has been told */
+	struct permission_verdict left_out;	/* on the process of which result tells */
+	struct progress progress;
+	struct interruption interruption;	/* of what comes after sampling */
+	int error;		/* that ended the writing, a positive errno; 0 if none */
+	uint64_t missing;	/* samples for which memory was short */
+
+	/* Where only long turns of event loops are wanted; else NULL. */
+	struct turns *turns;
+	struct turn_report *turn_report;
+	json_t *others;		/* of the figures as JSON: what there is to tell of turns, or of a command */
+	struct figures recorded;	/* of the samples in the recording */
+};
+
+static bool is_good(struct recording *recording, int error)
+{
+	if (error == -EIO && !recording->error)
+		recording->error = errno ? errno : EIO;
+	return recording->error == 0;
+}
+
+/* Of the first thread. */
+static void ask_to_move(struct errands *errands)
+{
+	errands->move = true;
+	sem_post(&errands->asked);
+	while (sem_wait(&errands->done))
+		;
+}
+
+/* Where a recording was to be written there is no room: go on elsewhere. False if that cannot be. */
+static bool go_on_elsewhere(struct recording *recording, int error)
+{
+	const int cause = errno;
+
+	if (error != -EIO || recording->error || !recording->kept.stream || (errno != ENOSPC && errno != EDQUOT))
+		return false;
+	if (recording->errands.over)
+		recording->errands.moved = kept_recording_move(&recording->kept);
+	else
+		ask_to_move(&recording->errands);
+	errno = cause;
+	return recording->errands.moved &&
+	       is_good(recording, recording_writer_continue(recording->writer, recording->kept.stream));
+}
+
+static int add_sample(struct recording *recording, const struct sample *sample)
+{
+	int error = recording_writer_add(recording->writer, sample);
+
+	return go_on_elsewhere(recording, error) ? recording_writer_add(recording->writer, sample) : error;
+}
+
+/* A sample of a long turn. */
+static int keep_sample(void *context, const struct turn *turn, const struct sample *sample)
+{
+	struct recording *recording = context;
+	int error = turn_report_add(recording->turn_report, turn, sample);
+
+	figures_add_sample(&recording->recorded, sample);
+	return error ? error : add_sample(recording, sample);
+}
+
+static int close_turn(void *context, const struct turn *turn, bool is_long)
+{
+	struct recording *recording = context;
+
+	return turn_report_close(recording->turn_report, turn, is_long);
+}
+
+static bool begin_turns(struct recording *recording)
+{
+	const struct turns_options options = {
+		.threshold_ns = recording->options->blocked_ns,
+		.take = keep_sample,
+		.close = close_turn,
+		.context = recording,
+	};
+
+	if (!options.threshold_ns)
+		return true;
+	recording->turns = turns_new(&options);
+	recording->turn_report = turn_report_new(options.threshold_ns);
+	return recording->turns && recording->turn_report;
+}
+
+static void take_sample(void *context, const struct sample *sample)
+{
+	struct recording *recording = context;
+	int error = recording->turns ? turns_add(recording->turns, sample) : add_sample(recording, sample);
+
+	if (is_good(recording, error) && error)
+		recording->missing++;
+}
+
+/* Functions that are not kept are in the recording, and defined there anew if they come again. */
+static void keep_functions(void *context)
+{
+	struct recording *recording = context;
+
+	recording_writer_forget_functions(recording->writer);
+	if (!recording->turns)
+		return;
+	turns_keep_functions(recording->turns);
+	turn_report_keep_functions(recording->turn_report);
+}
+
+/* What has been sampled can be read, should ljspy be killed. */
+static bool pulse(void *context, const struct figures *so_far)
+{
+	struct recording *recording = context;
+	int error = recording_writer_flush(recording->writer);
+
+	if (!go_on_elsewhere(recording, error) && !is_good(recording, error))
+		return false;
+	if (so_far->samples && recording->result.saw_luajit && !recording->has_samples) {
+		recording->has_samples = true;
+		recording->errands.name = true;
+		sem_post(&recording->errands.asked);
+	}
+	progress_show(&recording->progress, so_far);
+	if (!recording->error)
+		recording->error = recording->errands.naming_error;
+	return recording->error == 0;
+}
+
+static void *run_sampler(void *context)
+{
+	struct recording *recording = context;
+	const struct options *options = recording->options;
+
+	recording->refused = !options->launch && !(choose_check_all(options) &&
+						   choose_check_layout(options->pids[0], options->layout));
+	if (!recording->refused) {
+		sampler_run_apart(&recording->sampler_options, &recording->result);
+		recording->refused = choose_explain_failure(&recording->result, options->launch ? options->launch[0] : NULL);
+	}
+	/* Why it may not be looked at depends on who this thread is now. */
+	if (recording->result.left_out)
+		permission_diagnose(recording->result.left_out_pid, recording->result.left_out_error,
+				    &recording->left_out);
+	recording->errands.over = true;
+	sem_post(&recording->errands.asked);
+	return NULL;
+}
+
+/* What the sampling thread may have no right to. */
+static void do_errands(struct recording *recording)
+{
+	struct errands *errands = &recording->errands;
+
+	while (!errands->over) {
+		if (sem_wait(&errands->asked))
+			continue;
+		if (atomic_exchange(&errands->move, false)) {
+			errands->moved = kept_recording_move(&recording->kept);
+			sem_post(&errands->done);
+		}
+		if (!atomic_exchange(&errands->name, false))
+			continue;
+		if (recording->kept.stream)
+			kept_recording_name(&recording->kept);
+		else
+			errands->naming_error = -output_file_publish(&recording->output);
+		recording->published = !recording->kept.stream && !errands->naming_error;
+	}
+}
+
+/* What has been sampled is written by a thread of its own. */
+static int sample(struct recording *recording)
+{
+	pthread_t thread;
+	int error;
+
+	sem_init(&recording->errands.asked, 0, 0);
+	sem_init(&recording->errands.done, 0, 0);
+	error = pthread_create(&thread, NULL, run_sampler, recording);
+	if (error)
+		return -error;
+	do_errands(recording);
+	return -pthread_join(thread, NULL);
+}
+
+/*---- Before ----*/
+
+/* What the target is called in the picture and in the name of the file. */
+static char *describe_target(const struct options *options, char ret_name[static PROCESS_NAME_MAX],
+			     pid_t *ret_pid)
+{
+	struct process process;
+	char *title;
+
+	if (options->launch) {
+		const char *slash = strrchr(options->launch[0], '/');
+
+		strncpy(ret_name, slash ? slash + 1 : options->launch[0], PROCESS_NAME_MAX - 1);
+		*ret_pid = 0;
+		return strdup(options->launch[0]);
+	}
+	if (process_read(options->pids[0], &process) != 0)
+		return NULL;
+	memcpy(ret_name, process.name, PROCESS_NAME_MAX);
+	*ret_pid = options->pid_count == 1 ? process.pid : 0;
+	title = process_title(&process);
+	process_clear(&process);
+	return title;
+}
+
+/*---- After ----*/
+
+/* The recording is in the output: it ends here. */
+static bool finish_recording(struct recording *recording)
+{
+	bool good = render_finish(&recording->output, -recording->error);
+
+	if (!good && recording->published)
+		message_note("%s can be read up to there.", recording->output.path);
+	return good;
+}
+
+/* Of long turns only, what was seen elsewhere does not count. */
+static struct figures figures_to_show(const struct recording *recording)
+{
+	struct figures figures = recording->result.figures;
+
+	if (recording->turns) {
+		figures.samples = recording->recorded.samples;
+		memcpy(figures.lost, recording->recorded.lost, sizeof(figures.lost));
+		memcpy(figures.frames, recording->recorded.frames, sizeof(figures.frames));
+	}
+	return figures;
+}
+
+/* From what has been recorded. */
+static bool render_recording(struct recording *recording)
+{
+	struct recording_reader *reader = NULL;
+	struct filter_options filter_options = recording->options->filter;
+	struct session session = recording->session;
+	struct filter *filter = NULL;
+	struct figures figures = figures_to_show(recording);
+	bool good = false;
+	int error;
+
+	session.clock = recording->options->clock;
+	filter_options.time = filter_time_by(session.clock, recording->session.clock);
+	/* All functions are in the recording. */
+	functions_free(recording->functions);
+	recording->functions = functions_new();
+	error = recording->functions
+		? recording_reader_open(recording->kept.stream, recording->functions, &reader) : -ENOMEM;
+	if (error)
+		return render_finish(&recording->output, error);
+	filter = filter_new(recording_reader_samples(reader), recording->functions,
+			    &filter_options);
+	good = filter ? render(&recording->output, recording->options, filter_samples(filter),
+			       &session, &figures)
+		      : render_finish(&recording->output, -ENOMEM);
+	filter_free(filter);
+	recording_reader_close(reader);
+	return good;
+}
+
+/* Where the recording is, and what makes the output of it. NULL if it is nowhere, or memory is short. */
+static char *how_to_recover(const struct recording *recording)
+{
+	const char *path = recording->kept.path;
+	char *command = path ? report_command(recording->options, path, recording->output.path) : NULL;
+	char *words = NULL;
+
+	if (command && asprintf(&words, "What was recorded is in %s: %s", path, command) < 0)
+		words = NULL;
+	free(command);
+	return words;
+}
+
+/* The recording is all that there is until the output is whole, and then no longer needed. */
+static bool render_safely(struct recording *recording)
+{
+	char *words;
+
+	if (render_recording(recording)) {
+		recording->interruption.words = NULL;
+		kept_recording_remove(&recording->kept);
+		return true;
+	}
+	if (!kept_recording_name(&recording->kept) &&
+	    !(kept_recording_move(&recording->kept) && kept_recording_name(&recording->kept)))
+		return false;
+	words = how_to_recover(recording);
+	if (words)
+		message_note("%s", words);
+	free(words);
+	return false;
+}
+
+/* Tell of the turns, which needs the functions of their samples: before anything is rendered. */
+static bool finish_turns(struct recording *recording)
+{
+	bool good;
+
+	if (!recording->turns)
+		return true;
+	good = is_good(recording, turns_finish(recording->turns));
+	turn_report_print(stderr, recording->turn_report, recording->result.figures.duration_ns);
+	recording->others = json_pack("{s:o}", "blocked", turn_report_json(recording->turn_report));
+	return good && recording->others;
+}
+
+static bool write_stats(struct recording *recording)
+{
+	if (!recording->stats.stream)
+		return true;
+	if (recording->result.launched) {
+		if (!recording->others)
+			recording->others = json_object();
+		json_object_set_new(recording->others, "command", launched_json(&recording->result));
+	}
+	errno = 0;
+	return render_finish(&recording->stats, figures_write_json(recording->stats.stream, &recording->result.figures,
+								   recording->others));
+}
+
+static void explain_early_end(int error)
+{
+	message_error_errno(error, "The recording ended early");
+	if (error == EFBIG)
+		message_note("Allow larger files: ulimit -f unlimited");
+}
+
+static bool write_results(struct recording *recording)
+{
+	const char *path = recording->output.path;
+	const struct figures *figures = &recording->result.figures;
+	bool good = finish_turns(recording);
+	int error = recording_writer_finish(recording->writer, &recording->session, figures);
+
+	if (go_on_elsewhere(recording, error))
+		error = recording_writer_finish(recording->writer, &recording->session, figures);
+	good &= is_good(recording, error);
+	recording_writer_free(recording->writer);
+	recording->writer = NULL;
+	if (recording->kept.stream && !good)
+		explain_early_end(recording->error);
+	if (recording->kept.stream)
+		good &= render_safely(recording);
+	else
+		good = finish_recording(recording);
+	good &= write_stats(recording);
+	figures_print(stderr, figures);
+	if (good)
+		render_tell(path, recording->options->format);
+	return good;
+}
+
+static enum exit_status conclude(struct recording *recording)
+{
+	enum exit_status status = EXIT_ALL_GOOD;
+
+	if (nothing_seen_explain(recording->options, &recording->result, &recording->left_out)) {
+		write_stats(recording);
+		return EXIT_NOTHING_DONE;
+	}
+	recording->session.duration_ns = recording->result.figures.duration_ns;
+	if (*recording->result.layout)
+		recording->session.layout = recording->result.layout;
+	if (recording->missing) {
+		message_warn("Memory ran short; %" PRIu64 " samples are missing.", recording->missing);
+		status = EXIT_WITH_ERRORS;
+	}
+	if (!write_results(recording))
+		status = EXIT_WITH_ERRORS;
+	if (choose_explain_early_end(&recording->result))
+		status = EXIT_WITH_ERRORS;
+	if (recording->result.unknown_pid) {
+		message_warn("LuaJIT in process %d is laid out in a way that is not known, so its Lua is not shown: %s.",
+			     recording->result.unknown_pid, recording->result.unknown_reason);
+		status = EXIT_WITH_ERRORS;
+	}
+	if (recording->result.left_out) {
+		choose_tell(&recording->left_out);
+		message_warn("%zu processes were left out, this one among them.",
+			     recording->result.left_out);
+		status = EXIT_WITH_ERRORS;
+	}
+	if (recording->result.end == SAMPLER_TARGETS_ENDED && !recording->options->launch)
+		message_note("The recording ended early, with %s.",
+			     recording->options->pid_count > 1 || recording->options->subprocesses
+				     ? "the last of its targets" : "its target");
+	return status;
+}
+
+/* The targets are free. From here on an interrupt ends ljspy at once. */
+static enum exit_status conclude_at_ease(struct recording *recording)
+{
+	const struct sampler_result *result = &recording->result;
+	char *words = how_to_recover(recording);
+	enum exit_status status;
+	bool is_watched;
+
+	recording->interruption.words = words;
+	recording->interruption.command = result->launched && !result->exit_known ? result->pid : 0;
+	recording->interruption.signal = result->interrupted_by;
+	is_watched = interruption_begin(&recording->interruption);
+	status = conclude(recording);
+	if (is_watched)
+		interruption_end(&recording->interruption);
+	free(words);
+	return status;
+}
+
+/* 0 or a negative errno. */
+static int open_kept(struct recording *recording)
+{
+	char *base = options_default_output(recording->name, recording->session.pid, recording->options->format);
+	int error = base ? kept_recording_open(&recording->output, base, &recording->kept) : -ENOMEM;
+
+	free(base);
+	return error;
+}
+
+/* 0 or a negative errno. */
+static int begin(struct recording *recording)
+{
+	int error = 0;
+
+	recording->functions = functions_new();
+	if (!recording->functions)
+		return -ENOMEM;
+	if (!recording->options->format->recording)
+		error = open_kept(recording);
+	if (error)
+		return error;
+	recording->session.start_unix_ns = clock_now_ns(CLOCK_REALTIME);
+	recording->session.start_ns = clock_now_ns(CLOCK_MONOTONIC);
+	recording->session.clock = recording->options->clock == PROFILE_CPU_TIME ? PROFILE_CPU_TIME
+										  : PROFILE_WALL_TIME;
+	progress_begin(&recording->progress, recording->options->duration_ns);
+	return recording_writer_new(recording->kept.stream ? recording->kept.stream : recording->output.stream,
+				    &recording->session, &recording->writer);
+}
+
+static enum exit_status record(struct recording *recording, const struct invocation *invocation)
+{
+	const struct options *options = recording->options;
+	regex_t pattern;
+	int error;
+
+	recording->session.command_line = invocation->command_line;
+	error = begin_turns(recording) ? begin(recording) : -ENOMEM;
+	if (error) {
+		choose_explain_error(-error, "starting to record");
+		return EXIT_NOTHING_DONE;
+	}
+	recording->sampler_options = (struct sampler_options){
+		.pids = options->pids,
+		.pid_count = options->pid_count,
+		.launch = options->launch,
+		.launch_mask = &invocation->inherited_mask,
+		.subprocesses = options->subprocesses,
+		.pattern = options->name ? &pattern : NULL,
+		.no_stop = options->no_stop,
+		.allow_attach = options->allow_attach,
+		.rate_hz = options->rate_hz,
+		.wall_clock = options->clock != PROFILE_CPU_TIME,
+		.coroutines = options->coroutines,
+		.turns = options->blocked_ns > 0,
+		.duration_ns = options->duration_ns,
+		.namer = { .native = options->native, .traces = options->traces },
+		.layout = options->layout,
+		.functions = recording->functions,
+		.take = take_sample,
+		.pulse = pulse,
+		.keep = keep_functions,
+		.context = recording,
+	};
+	/* It has served before, to find the first ones. */
+	if (options->name && process_pattern(options->name, &pattern, NULL)) {
+		message_error_errno(ENOMEM, "starting to record");
+		return EXIT_NOTHING_DONE;
+	}
+	error = sample(recording);
+	if (options->name)
+		regfree(&pattern);
+	launched_pass_on(&recording->result);
+	progress_end(&recording->progress);
+	if (error) {
+		message_error_errno(-error, "starting to record");
+		return EXIT_NOTHING_DONE;
+	}
+	return recording->refused ? EXIT_NOTHING_DONE : conclude_at_ease(recording);
+}
+
+static bool open_outputs(struct recording *recording, const char *path, enum exit_status *ret_status)
+{
+	const char *stats = recording->options->stats;
+
+	*ret_status = EXIT_NOTHING_DONE;
+	if (!render_open(&recording->output, path, "-o") || (stats && !render_open(&recording->stats, stats, "--stats")))
+		return false;
+	if (!stats || !output_file_is_same(&recording->output, &recording->stats))
+		return true;
+	message_error("-o and --stats are to write the same file, %s.", path);
+	message_note("Name two: -o %s --stats %s", path, "stats.json");
+	*ret_status = EXIT_USAGE;
+	return false;
+}
+
+enum exit_status command_record(const struct invocation *invocation)
+{
+	struct options *options = invocation->options;
+	struct recording *recording = calloc(1, sizeof(*recording));
+	char *default_path = NULL, *target;
+	enum exit_status status = EXIT_NOTHING_DONE;
+	const char *path = options->output;
+
+	if (!recording) {
+		message_error_errno(ENOMEM, "starting to record");
+		return EXIT_NOTHING_DONE;
+	}
+	recording->options = options;
+	target = describe_target(options, recording->name, &recording->session.pid);
+	recording->session.target = target;
+	if (!path)
+		path = default_path = options_default_output(recording->name, recording->session.pid,
+							     options->format);
+	if (path && open_outputs(recording, path, &status))
+		status = record(recording, invocation);
+	output_file_abandon(&recording->output);
+	output_file_abandon(&recording->stats);
+	kept_recording_close(&recording->kept);
+	recording_writer_free(recording->writer);
+	if (options->launch) {
+		launched_await(&recording->result, options->launch[0]);
+		status = (enum exit_status)launched_exit_status(&recording->result, status);
+	}
+	turns_free(recording->turns);
+	turn_report_free(recording->turn_report);
+	json_decref(recording->others);
+	functions_free(recording->functions);
+	free(target);
+	free(default_path);
+	free(recording);
+	return status;
+}

@@ -1,0 +1,353 @@
+#include "src/commands/recordings.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "output/recording/recording_reader.h"
+#include "output/views/sum.h"
+#include "src/program/kept_recording.h"
+#include "src/program/message.h"
+#include "src/program/output_file.h"
+
+struct recording_input {
+	const char *path;
+	char *left;		/* the path, if it is not the one given; see open_what_was_left() */
+	FILE *stream;
+	struct recording_reader *reader;
+	struct filter *filter;
+};
+
+/*---- One file ----*/
+
+/* A pipe can be read once only: what comes out of it, in a file. 0 or a negative errno. */
+static int gather(FILE *pipe, FILE **ret_stream)
+{
+	char buffer[65536];
+	FILE *stream;
+	size_t length;
+	int error = output_file_scratch(&stream);
+
+	if (error)
+		return error;
+	errno = 0;
+	while ((length = fread(buffer, 1, sizeof(buffer), pipe)) > 0)
+		if (fwrite(buffer, 1, length, stream) != length)
+			break;
+	if (ferror(pipe) || fflush(stream)) {
+		error = errno ? -errno : -EIO;
+		fclose(stream);
+		return error;
+	}
+	*ret_stream = stream;
+	return 0;
+}
+
+static int open_stream(const char *path, FILE **ret_stream)
+{
+	FILE *stream = strcmp(path, "-") == 0 ? fdopen(dup(STDIN_FILENO), "r") : fopen(path, "re");
+	int error;
+
+	if (!stream)
+		return -errno;
+	if (fseeko(stream, 0, SEEK_SET) == 0) {
+		*ret_stream = stream;
+		return 0;
+	}
+	error = gather(stream, ret_stream);
+	fclose(stream);
+	return error;
+}
+
+static void explain(const char *path, int error)
+{
+	if (error == -EILSEQ) {
+		message_error("%s is not a recording of ljspy.", path);
+		message_note("`ljspy record -o FILE.ljspy` makes one.");
+	} else if (error == -EPROTONOSUPPORT) {
+		message_error("%s was recorded by a newer ljspy, and this one cannot read it.", path);
+	} else if (error == -EIO && errno) {
+		message_error_errno(errno, "%s", path);
+	} else {
+		message_error_errno(-error, "%s", path);
+	}
+}
+
+/* Say if it is not all there; true if it is damaged. */
+static bool judge_extent(const struct recording_input *input)
+{
+	enum recording_extent extent = recording_reader_extent(input->reader);
+
+	if (extent == RECORDING_UNFINISHED)
+		message_warn("%s has no end: it is being written, or its writer was killed.", input->path);
+	if (extent == RECORDING_DAMAGED)
+		message_warn("%s is damaged: what follows the first %llu samples cannot be read.", input->path,
+			     (unsigned long long)recording_reader_figures(input->reader)->samples);
+	return extent == RECORDING_DAMAGED;
+}
+
+/* The clock that a recording is shown by. */
+static enum profile_weight shown_clock(const struct recording_input *input, const struct options *options)
+{
+	return options->clock_given ? options->clock : recording_reader_session(input->reader)->clock;
+}
+
+/* False, and said why, if it has no such time. */
+static bool check_clock(const struct recording_input *input, const struct options *options)
+{
+	if (shown_clock(input, options) == PROFILE_CPU_TIME ||
+	    recording_reader_session(input->reader)->clock != PROFILE_CPU_TIME)
+		return true;
+	message_error("%s was recorded by the CPU clock: what slept is not in it.", input->path);
+	message_note("`ljspy record --clock wall` records both.");
+	return false;
+}
+
+static struct filter *new_filter(const struct recording_input *input, const struct options *options,
+				 struct functions *functions)
+{
+	uint64_t start_ns = recording_reader_session(input->reader)->start_ns;
+	struct filter_options filter = options->filter;
+
+	filter.since_ns = options->since_ns ? start_ns + options->since_ns : 0;
+	filter.until_ns = options->until_ns ? start_ns + options->until_ns : 0;
+	filter.pids = options->pids;
+	filter.pid_count = options->pid_count;
+	filter.tids = options->tids;
+	filter.include = options->include;
+	filter.exclude = options->exclude;
+	filter.time = filter_time_by(shown_clock(input, options), recording_reader_session(input->reader)->clock);
+	return filter_new(recording_reader_samples(input->reader), functions, &filter);
+}
+
+static int open_reader(struct recording_input *input, const char *path, struct functions *functions)
+{
+	int error = open_stream(path, &input->stream);
+
+	if (!error)
+		error = recording_reader_open(input->stream, functions, &input->reader);
+	if (error && input->stream) {
+		fclose(input->stream);
+		input->stream = NULL;
+	}
+	return error;
+}
+
+/* An output that was to be rendered may have left the recording that it was to be rendered from. */
+static bool open_what_was_left(struct recording_input *input, struct functions *functions)
+{
+	char *path = kept_recording_path(input->path);
+
+	if (!path || open_reader(input, path, functions)) {
+		free(path);
+		return false;
+	}
+	message_warn("%s is no recording, but what was recorded for it is in %s.", input->path, path);
+	input->path = input->left = path;
+	return true;
+}
+
+static int open_input(struct recording_input *input, const struct options *options,
+		      struct functions *functions)
+{
+	int error = open_reader(input, input->path, functions);
+	const int cause = errno;
+
+	if ((error == -ENOENT || error == -EILSEQ) && open_what_was_left(input, functions))
+		error = 0;
+	errno = cause;
+	if (error)
+		return error;
+	input->filter = new_filter(input, options, functions);
+	return input->filter ? 0 : -ENOMEM;
+}
+
+/*---- All together ----*/
+
+/* The time in a recording that passes the filter. */
+static uint64_t filtered_duration(const struct session *session, const struct options *options)
+{
+	uint64_t end = session->duration_ns;
+
+	if (options->until_ns && options->until_ns < end)
+		end = options->until_ns;
+	return end > options->since_ns ? end - options->since_ns : 0;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool join_sessions(struct recordings *recordings, const struct options *options)
+{
+	struct session *all = &recordings->session;
+
+	for (size_t i = 0; i < recordings->count; i++) {
+		const struct recording_input *input = &recordings->inputs[i];
+		const struct session *session = recording_reader_session(input->reader);
+		uint64_t duration_ns = all->duration_ns + filtered_duration(session, options);
+
+		if (!check_clock(input, options))
+			return false;
+		if (i == 0) {
+			*all = *session;
+			all->clock = shown_clock(input, options);
+		}
+		if (shown_clock(input, options) != all->clock) {
+			message_error("%s is in CPU time and %s is not: they have no sum.",
+				      all->clock == PROFILE_CPU_TIME ? recordings->inputs[0].path : input->path,
+				      all->clock == PROFILE_CPU_TIME ? input->path : recordings->inputs[0].path);
+			return false;
+		}
+		if (session->pid != all->pid)
+			all->pid = 0;
+		if (!same_text(session->target, all->target))
+			all->target = "several targets";
+		if (!same_text(session->layout, all->layout))
+			all->layout = NULL;
+		if (session->start_unix_ns < all->start_unix_ns) {
+			all->start_unix_ns = session->start_unix_ns;
+			all->start_ns = session->start_ns;
+		}
+		all->duration_ns = duration_ns;
+	}
+	return true;
+}
+
+static int join_sources(struct recordings *recordings)
+{
+	struct sum_part *parts = calloc(recordings->count, sizeof(*parts));
+
+	if (!parts)
+		return -ENOMEM;
+	for (size_t i = 0; i < recordings->count; i++) {
+		const struct recording_input *input = &recordings->inputs[i];
+		const struct session *session = recording_reader_session(input->reader);
+
+		parts[i].source = filter_samples(input->filter);
+		parts[i].shift_ns = session->start_unix_ns - recordings->session.start_unix_ns -
+				    (session->start_ns - recordings->session.start_ns);
+	}
+	recordings->sum = sum_new(parts, recordings->count);
+	free(parts);
+	if (!recordings->sum)
+		return -ENOMEM;
+	recordings->source = sum_samples(recordings->sum);
+	return 0;
+}
+
+struct count {
+	struct figures figures;
+	uint64_t cpu_ns, wall_ns;
+};
+
+static int count_sample(void *context, const struct sample *sample)
+{
+	struct count *count = context;
+
+	figures_add_sample(&count->figures, sample);
+	count->cpu_ns += sample->cpu_ns;
+	count->wall_ns += sample->wall_ns;
+	return 0;
+}
+
+/* What was recorded, but only of the samples that pass. 0 or a negative errno. */
+static int count_samples(struct recordings *recordings)
+{
+	struct figures *figures = &recordings->figures;
+	struct count count = { 0 };
+	const struct figures *counted = &count.figures;
+	bool passes_all = true;
+	uint64_t clocked_ns = 0;
+	int error;
+
+	for (size_t i = 0; i < recordings->count; i++) {
+		const struct recording_input *input = &recordings->inputs[i];
+
+		figures_add(figures, recording_reader_figures(input->reader));
+		clocked_ns += recording_reader_clocked_ns(input->reader);
+		passes_all &= filter_passes_all(input->filter);
+	}
+	figures->duration_ns = recordings->session.duration_ns;
+	/* All of them were counted when the recordings were opened. */
+	if (passes_all) {
+		figures_set_rate(figures, clocked_ns);
+		return 0;
+	}
+	error = sample_source_each(recordings->source, count_sample, &count);
+	if (counted->samples != figures->samples && recordings->session.clock != PROFILE_OFF_CPU_TIME)
+		figures->target_cpu_ns = count.cpu_ns;
+	figures->samples = counted->samples;
+	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
+	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
+	figures_set_rate(figures, recordings->session.clock == PROFILE_CPU_TIME ? figures->target_cpu_ns
+										 : count.wall_ns);
+	return error;
+}
+
+bool recordings_open(char *const *paths, size_t count, const struct options *options,
+		     struct functions *functions, struct recordings *ret_recordings)
+{
+	struct recordings recordings = { .inputs = calloc(count, sizeof(struct recording_input)) };
+	int error = recordings.inputs ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < count && !error; i++) {
+		recordings.inputs[i].path = paths[i];
+		recordings.count++;
+		error = open_input(&recordings.inputs[i], options, functions);
+		if (error)
+			explain(paths[i], error);
+		else
+			recordings.damaged |= judge_extent(&recordings.inputs[i]);
+	}
+	if (error || !join_sessions(&recordings, options)) {
+		recordings_close(&recordings);
+		return false;
+	}
+	error = join_sources(&recordings);
+	if (!error)
+		error = count_samples(&recordings);
+	if (error) {
+		message_error_errno(-error, "reading %s", paths[0]);
+		recordings_close(&recordings);
+		return false;
+	}
+	*ret_recordings = recordings;
+	return true;
+}
+
+void recordings_close(struct recordings *recordings)
+{
+	sum_free(recordings->sum);
+	for (size_t i = 0; i < recordings->count; i++) {
+		struct recording_input *input = &recordings->inputs[i];
+
+		filter_free(input->filter);
+		recording_reader_close(input->reader);
+		if (input->stream)
+			fclose(input->stream);
+		free(input->left);
+	}
+	free(recordings->inputs);
+}
+
+enum exit_status recordings_run(const struct invocation *invocation, recordings_command *command)
+{
+	struct functions *functions = functions_new();
+	enum exit_status status;
+
+	/* Nothing is to be put in order when it is interrupted. */
+	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
+	if (!functions) {
+		message_error_errno(ENOMEM, "reading recordings");
+		return EXIT_NOTHING_DONE;
+	}
+	status = command(invocation->options, functions);
+	functions_free(functions);
+	return status;
+}

@@ -1,0 +1,98 @@
+#include "src/commands/render.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/commands/choose.h"
+#include "src/options/filter_arguments.h"
+#include "src/program/message.h"
+
+/* What is in the way, and what can be done about it. */
+static void explain(const char *path, const char *directory, const char *option, int error)
+{
+	const bool is_here = strcmp(directory, ".") == 0;
+	char here[PATH_MAX];
+
+	if (is_here && getcwd(here, sizeof(here)))
+		directory = here;
+	if (error == EMFILE || error == ENFILE) {
+		choose_explain_error(error, path);
+	} else if (error == EISDIR) {
+		message_error("%s is a directory, not a file to write to.", path);
+		message_note("Name a file in it: %s %s%sNAME", option, path, path[strlen(path) - 1] == '/' ? "" : "/");
+	} else if (error == ENOENT || error == ENOTDIR) {
+		message_error("%s cannot be written: there is no directory %s.", path, directory);
+		message_note("Make it, or name a file elsewhere with %s FILE.", option);
+	} else if (access(path, F_OK) == 0 && access(path, W_OK)) {
+		message_error_errno(error, "%s cannot be written", path);
+		message_note("Name another file with %s FILE.", option);
+	} else if (error == EACCES || error == EPERM || error == EROFS) {
+		message_error("%s cannot be written: the %sdirectory %s may not be written to (%s).", path,
+			      is_here ? "current " : "", directory, strerror(error));
+		message_note("Name a file elsewhere, such as %s /tmp/%s", option, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+	} else {
+		message_error_errno(error, "%s", strcmp(path, "-") ? path : "standard output");
+	}
+}
+
+bool render_open(struct output_file *file, const char *path, const char *option)
+{
+	int error = output_file_open(path, file);
+	char *directory = error ? output_file_directory(path) : NULL;
+
+	if (error)
+		explain(path, directory ? directory : "?", option, -error);
+	free(directory);
+	return error == 0;
+}
+
+bool render_finish(struct output_file *file, int error)
+{
+	if (error == -EIO && errno)
+		error = -errno;
+	if (error)
+		output_file_abandon(file);
+	else
+		error = output_file_commit(file);
+	if (error)
+		message_error_errno(-error, "%s", strcmp(file->path, "-") ? file->path
+									 : "standard output");
+	return error == 0;
+}
+
+struct view render_view(const struct options *options, const struct session *session)
+{
+	bool several = options->recordings && options->recordings[0] && options->recordings[1];
+
+	return (struct view){
+		.weight = session->clock,
+		.by_line = options->lines,
+		.annotate = options->annotate,
+		.inverted = options->inverted,
+		.heatmap = options->heatmap,
+		.span = {
+			.since_ns = options->since_ns,
+			.until_ns = several ? 0 : options->since_ns + session->duration_ns,
+		},
+		.min_percent = options->min_percent,
+		.group = filter_arguments_group_name(options->filter.group),
+	};
+}
+
+bool render(struct output_file *file, const struct options *options, struct sample_source *source,
+	    const struct session *session, const struct figures *figures)
+{
+	struct view view = render_view(options, session);
+
+	errno = 0;
+	return render_finish(file, options->format->write(file->stream, source, session, figures, &view));
+}
+
+void render_tell(const char *path, const struct format *format)
+{
+	if (strcmp(path, "-") != 0)
+		message_note("Wrote %s%s", path, format->picture ? "; open it in a browser" : "");
+}

@@ -1,0 +1,257 @@
+#include "src/commands/commands.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <regex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "src/commands/choose.h"
+#include "src/program/message.h"
+#include "src/sampler/sampler_apart.h"
+#include "src/top/live_samples.h"
+#include "src/top/screen.h"
+#include "src/top/ui.h"
+
+struct top {
+	const struct options *options;
+	struct functions *functions;
+	struct live_samples *live;
+	char *target;
+	regex_t pattern;	/* of names, if they were given */
+	struct sampler_options sampler_options;
+	struct sampler_result result;
+	pthread_t thread;
+	int begun_fd;		/* readable once samples are being taken, or will never be */
+	int ended_fd;		/* readable when sampling has ended */
+	bool could_not_begin;	/* known once begun_fd is readable */
+	bool target_ended;	/* known once ended_fd is readable */
+	int ui_error;
+};
+
+/*---- The thread that takes samples ----*/
+
+static void take_sample(void *context, const struct sample *sample)
+{
+	struct top *top = context;
+
+	live_samples_take(top->live, sample);
+}
+
+static bool take_figures(void *context, const struct figures *so_far)
+{
+	struct top *top = context;
+
+	live_samples_progress(top->live, so_far);
+	eventfd_write(top->begun_fd, 1);
+	return true;
+}
+
+static void *run_sampler(void *context)
+{
+	struct top *top = context;
+
+	sampler_run_apart(&top->sampler_options, &top->result);
+	live_samples_progress(top->live, &top->result.figures);
+	top->could_not_begin = top->result.end == SAMPLER_FAILED ||
+			       top->result.end == SAMPLER_NO_LUAJIT;
+	top->target_ended = top->result.end == SAMPLER_TARGETS_ENDED;
+	eventfd_write(top->begun_fd, 1);
+	eventfd_write(top->ended_fd, 1);
+	return NULL;
+}
+
+/*---- The thread that shows them ----*/
+
+static void explain_no_screen(int error)
+{
+	if (error == -ENOTTY) {
+		message_error("`ljspy top` needs a terminal for its input and output.");
+		message_note("`ljspy record` writes to a file, `ljspy dump` shows stacks once.");
+	} else if (error == -ENOTSUP) {
+		const char *name = getenv("TERM");
+
+		message_error("The terminal \"%s\" is unknown, or cannot place text.", name ? name : "");
+		message_note("Set TERM to what it is, such as xterm, linux or vt100.");
+	} else {
+		message_error_errno(-error, "taking over the terminal");
+	}
+}
+
+/* False if the user had to be told that there is none. */
+static bool show(struct top *top)
+{
+	struct ui_options ui_options = {
+		.live = top->live,
+		.target = top->target,
+		.rate_hz = top->options->rate_hz,
+		.by_line = top->options->lines,
+		.ended_fd = top->ended_fd,
+		.target_ended = &top->target_ended,
+	};
+	struct screen *screen = NULL;
+	eventfd_t count;
+	int error;
+
+	/* What keeps samples from being taken is told without a flash of the screen. */
+	eventfd_read(top->begun_fd, &count);
+	if (top->could_not_begin) {
+		pthread_join(top->thread, NULL);
+		return true;
+	}
+	error = screen_open(&screen);
+	ui_options.screen = screen;
+	if (!error)
+		top->ui_error = ui_run(&ui_options);
+	/* Targets are let go before anything else; to be told twice does no harm. */
+	pthread_kill(top->thread, SIGINT);
+	pthread_join(top->thread, NULL);
+	screen_close(screen);
+	if (error)
+		explain_no_screen(error);
+	return !error;
+}
+
+static enum exit_status conclude(const struct top *top)
+{
+	const struct sampler_result *result = &top->result;
+
+	if (choose_explain_failure(result, NULL))
+		return EXIT_NOTHING_DONE;
+	figures_print(stderr, &result->figures);
+	if (choose_explain_early_end(result))
+		return EXIT_WITH_ERRORS;
+	if (result->end == SAMPLER_TARGETS_ENDED)
+		message_note("The target has ended.");
+	if (result->left_out) {
+		choose_explain(result->left_out_pid, result->left_out_error);
+		message_warn("%zu processes were left out, this one among them.", result->left_out);
+		return EXIT_WITH_ERRORS;
+	}
+	if (top->ui_error) {
+		message_error_errno(-top->ui_error, "showing samples");
+		return EXIT_WITH_ERRORS;
+	}
+	if (live_samples_out_of_memory(top->live)) {
+		message_warn("Memory ran short; some samples were not shown.");
+		return EXIT_WITH_ERRORS;
+	}
+	return EXIT_ALL_GOOD;
+}
+
+/* A process and how many more there are. */
+static char *describe_target(const struct options *options)
+{
+	struct process process;
+	char *title, *text;
+	int length;
+
+	if (process_read(options->pids[0], &process) != 0)
+		return NULL;
+	title = process_title(&process);
+	length = options->pid_count == 1
+		? asprintf(&text, "%d %s", process.pid, title ? title : process.name)
+		: asprintf(&text, "%zu processes: %s", options->pid_count, title ? title : process.name);
+	free(title);
+	process_clear(&process);
+	return length < 0 ? NULL : text;
+}
+
+/*
+ * Signals about the terminal are the showing thread's alone, and only while it
+ * waits. The screen is not left for a while: Ctrl-Z does nothing.
+ */
+static void set_terminal_signals(void)
+{
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGWINCH);
+	pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+	signal(SIGTSTP, SIG_IGN);
+}
+
+static enum exit_status run(struct top *top)
+{
+	const struct options *options = top->options;
+	enum exit_status status = EXIT_NOTHING_DONE;
+	int error;
+
+	top->functions = functions_new();
+	top->live = live_samples_new();
+	top->begun_fd = eventfd(0, EFD_CLOEXEC);
+	top->ended_fd = eventfd(0, EFD_CLOEXEC);
+	if (!top->functions || !top->live || top->begun_fd < 0 || top->ended_fd < 0) {
+		message_error_errno(errno, "starting to look");
+		return EXIT_NOTHING_DONE;
+	}
+	top->target = describe_target(options);
+	if (!top->target) {
+		choose_explain(options->pids[0], ESRCH);
+		return EXIT_NOTHING_DONE;
+	}
+	top->sampler_options = (struct sampler_options){
+		.pids = options->pids,
+		.pid_count = options->pid_count,
+		.subprocesses = options->subprocesses,
+		.pattern = options->name ? &top->pattern : NULL,
+		.no_stop = options->no_stop,
+		.allow_attach = options->allow_attach,
+		.rate_hz = options->rate_hz,
+		.namer = { .native = options->native },
+		.layout = options->layout,
+		.functions = top->functions,
+		.take = take_sample,
+		.pulse = take_figures,
+		.context = top,
+	};
+	/* It has served before, to find the first ones. */
+	if (options->name && process_pattern(options->name, &top->pattern, NULL)) {
+		message_error_errno(ENOMEM, "starting to look");
+		return EXIT_NOTHING_DONE;
+	}
+	set_terminal_signals();
+	error = pthread_create(&top->thread, NULL, run_sampler, top);
+	if (error)
+		message_error_errno(error, "starting to look");
+	else if (show(top))
+		status = conclude(top);
+	if (options->name)
+		regfree(&top->pattern);
+	return status;
+}
+
+enum exit_status command_top(const struct invocation *invocation)
+{
+	const struct options *options = invocation->options;
+	struct top *top;
+	enum exit_status status;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
+		explain_no_screen(-ENOTTY);
+		return EXIT_NOTHING_DONE;
+	}
+	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
+		return EXIT_NOTHING_DONE;
+	top = calloc(1, sizeof(*top));
+	if (!top) {
+		message_error_errno(ENOMEM, "starting to look");
+		return EXIT_NOTHING_DONE;
+	}
+	top->options = options;
+	top->begun_fd = top->ended_fd = -1;
+	status = run(top);
+	if (top->begun_fd >= 0)
+		close(top->begun_fd);
+	if (top->ended_fd >= 0)
+		close(top->ended_fd);
+	live_samples_free(top->live);
+	functions_free(top->functions);
+	free(top->target);
+	free(top);
+	return status;
+}

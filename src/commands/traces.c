@@ -1,0 +1,225 @@
+#include "src/commands/commands.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "output/labels/json_values.h"
+#include "src/commands/choose.h"
+#include "src/commands/command_apart.h"
+#include "src/inspect/settle.h"
+#include "src/linux/clocks/clock.h"
+#include "src/linux/threads/hold.h"
+#include "src/linux/threads/threads.h"
+#include "src/linux/threads/tracer.h"
+#include "src/program/message.h"
+#include "src/sampler/sampler_apart.h"
+#include "src/survey/trace_survey.h"
+
+enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
+
+static const uint64_t duration_default_ns = 3 * UINT64_C(1000000000);
+
+struct traces_command {
+	struct apart *apart;
+	const struct options *options;
+	struct functions *functions;
+	struct trace_survey *survey;
+	struct sampler_options sampler_options;
+	struct sampler_result result;
+	struct tracer *tracer;
+	json_t *documents;	/* of processes; NULL unless JSON is wanted */
+	enum exit_status status;
+};
+
+static void out_of_memory(struct traces_command *command)
+{
+	message_error_errno(ENOMEM, "looking at traces");
+	command->status = EXIT_WITH_ERRORS;
+}
+
+/*---- Samples ----*/
+
+static void take_sample(void *context, const struct sample *sample)
+{
+	struct traces_command *command = context;
+
+	if (command->status == EXIT_ALL_GOOD && trace_survey_add(command->survey, sample))
+		out_of_memory(command);
+}
+
+static bool stay_away(void *context)
+{
+	const struct traces_command *command = context;
+
+	return apart_stay_away(command->apart);
+}
+
+/*---- Traces ----*/
+
+static int write_report(struct traces_command *command, const struct trace_process *report)
+{
+	json_t *document;
+
+	if (!command->documents) {
+		trace_process_print(stdout, report);
+		return 0;
+	}
+	document = trace_process_json(report);
+	return document && json_array_append_new(command->documents, document) == 0 ? 0 : -ENOMEM;
+}
+
+static void note_incomplete(struct traces_command *command, const struct trace_process *report)
+{
+	for (size_t i = 0; i < report->vm_count; i++)
+		if (!report->vms[i].complete)
+			command->status = EXIT_WITH_ERRORS;
+}
+
+static int report_opened(struct traces_command *command, struct lua_process *process,
+			 struct threads *threads, struct trace_process *report)
+{
+	struct hold *hold = hold_new(command->tracer, threads);
+	int error = hold ? 0 : -ENOMEM;
+
+	report->duration_ns = command->result.figures.duration_ns;
+	if (hold)
+		settle_while_held(process, hold);
+	if (!error)
+		error = trace_survey_report(command->survey, process, hold, report);
+	hold_free(hold);
+	if (error)
+		return error;
+	note_incomplete(command, report);
+	return write_report(command, report);
+}
+
+/* 0 or a negative errno. */
+static int report_process(struct traces_command *command, pid_t pid)
+{
+	const struct namer_options namer = { .native = NATIVE_FOLD };
+	const struct given_layout *layout = command->options->layout;
+	struct trace_process *report = NULL;
+	struct lua_process *lua = NULL;
+	struct threads *threads = NULL;
+	struct process process;
+	int error = process_read(pid, &process);
+
+	if (error)
+		return error;
+	report = trace_process_new(pid, process.name);
+	process_clear(&process);
+	error = report ? lua_process_open(pid, command->functions, NULL, &namer, &lua) : -ENOMEM;
+	if (error)
+		goto out;
+	if (layout)
+		lua_process_give_layout(lua, &layout->layout, layout->is_file);
+	threads = threads_new(command->tracer, pid);
+	error = threads ? threads_refresh(threads, clock_now_ns(CLOCK_MONOTONIC), 0) : -ENOMEM;
+	if (!error)
+		error = lua_process_refresh(lua, true);
+	if (!error)
+		error = report_opened(command, lua, threads, report);
+out:
+	threads_free(threads);
+	lua_process_close(lua);
+	trace_process_free(report);
+	return error;
+}
+
+/* In a thread of its own: that it ends frees the targets. */
+static void *run_reports(void *context)
+{
+	struct traces_command *command = context;
+
+	command->tracer = tracer_new();
+	if (!command->tracer) {
+		choose_explain_error(errno, "looking at traces");
+		command->status = EXIT_WITH_ERRORS;
+		return NULL;
+	}
+	if (command->options->allow_attach)
+		tracer_allow_attach(command->tracer);
+	for (size_t i = 0; i < command->options->pid_count; i++) {
+		int error = report_process(command, command->options->pids[i]);
+
+		if (!error)
+			continue;
+		choose_explain(command->options->pids[i], -error);
+		command->status = command->options->pid_count == 1 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;
+	}
+	tracer_free(command->tracer);
+	return NULL;
+}
+
+/*---- The command ----*/
+
+static void run(struct traces_command *command)
+{
+	const struct options *options = command->options;
+	pthread_t thread;
+	int error;
+
+	command->sampler_options = (struct sampler_options){
+		.pids = options->pids,
+		.pid_count = options->pid_count,
+		.rate_hz = options->rate_hz,
+		.allow_attach = options->allow_attach,
+		.duration_ns = options->duration_ns ? options->duration_ns : duration_default_ns,
+		.namer = { .native = NATIVE_NONE },
+		.layout = options->layout,
+		.functions = command->functions,
+		.take = take_sample,
+		.context = command,
+	};
+	sampler_run_in_engine(command->apart, &command->sampler_options,
+			      &(struct sampler_breaks){ .stay_away = stay_away, .context = command },
+			      &command->result);
+	if (choose_explain_failure(&command->result, NULL)) {
+		command->status = EXIT_NOTHING_DONE;
+		return;
+	}
+	error = pthread_create(&thread, NULL, run_reports, command);
+	if (error) {
+		message_error_errno(error, "looking at traces");
+		command->status = EXIT_NOTHING_DONE;
+		return;
+	}
+	pthread_join(thread, NULL);
+	if (command->documents && !json_write_processes(stdout, SCHEMA_VERSION, command->documents))
+		out_of_memory(command);
+}
+
+static enum exit_status look_at_traces(struct apart *apart, const struct invocation *invocation)
+{
+	const struct options *options = invocation->options;
+	struct traces_command command = { .apart = apart, .options = options, .status = EXIT_ALL_GOOD };
+
+	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
+		return EXIT_NOTHING_DONE;
+	command.functions = functions_new();
+	command.survey = command.functions ? trace_survey_new(command.functions) : NULL;
+	command.documents = options->json ? json_array() : NULL;
+	if (!command.survey || (options->json && !command.documents))
+		out_of_memory(&command);
+	else
+		run(&command);
+	json_decref(command.documents);
+	trace_survey_free(command.survey);
+	functions_free(command.functions);
+	if (fflush(stdout) && command.status == EXIT_ALL_GOOD) {
+		message_error_errno(errno, "standard output");
+		return EXIT_WITH_ERRORS;
+	}
+	return command.status;
+}
+
+enum exit_status command_traces(const struct invocation *invocation)
+{
+	return command_run_apart(look_at_traces, invocation, true);
+}

@@ -1,0 +1,34 @@
+#include "src/inspect/asleep.h"
+
+enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *threads,
+				   struct thread *thread, struct capture_hints *hints,
+				   enum thread_state *ret_state, struct thread_call *ret_call)
+{
+	struct thread_call call, later_call;
+	struct registers registers;
+	enum thread_state state, later;
+	uint64_t used, runs;
+
+	/* What it has used is exact once it sleeps. One that has ended will be noticed. */
+	if (thread_look(threads, thread, &state, &call) || state == THREAD_RUNNING ||
+	    thread_measure(threads, thread, &used))
+		return ASLEEP_RUNS;
+	runs = thread->runs;
+	*ret_state = state;
+	*ret_call = call;
+	if (!call.known)
+		return ASLEEP_UNKNOWN;
+	registers = (struct registers){
+		.rip = call.rip,
+		.rsp = call.rsp,
+		.orig_rax = (uint64_t)call.number,
+		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
+	};
+	lua_process_settle(process);
+	lua_process_capture(process, &registers, hints);
+	if (thread_look(threads, thread, &later, &later_call) || later == THREAD_RUNNING ||
+	    !thread_call_is_same(&call, &later_call) ||
+	    thread_measure(threads, thread, &used) || used != 0 || thread->runs != runs)
+		return ASLEEP_TORN;
+	return ASLEEP_HOLDS;
+}

@@ -1,0 +1,28 @@
+#include "src/inspect/loop_clock.h"
+
+#include <time.h>
+
+#include "src/linux/clocks/clock.h"
+#include "unwind/elf/dynamic_symbol.h"
+
+enum { NS_PER_MS = 1000 * 1000 };
+
+/* The longest turn that is believed. The two clocks are farther apart. */
+static const uint64_t age_max_ns = UINT64_C(3600) * NS_PER_SECOND;
+
+bool loop_clock_find(struct memory *memory, uint64_t base, uint64_t *ret_address)
+{
+	return dynamic_symbol_find(memory, base, "ngx_current_msec", ret_address);
+}
+
+uint64_t loop_clock_read(struct memory *memory, uint64_t address)
+{
+	uint64_t now_ns = clock_now_ns(CLOCK_MONOTONIC), ms, age_ns;
+
+	if (!memory_u64(memory, address, &ms) || ms > UINT64_MAX / NS_PER_MS)
+		return 0;
+	if (now_ns - ms * NS_PER_MS < age_max_ns)
+		return ms * NS_PER_MS;
+	age_ns = clock_now_ns(CLOCK_REALTIME) - ms * NS_PER_MS;
+	return age_ns < age_max_ns && age_ns < now_ns ? now_ns - age_ns : 0;
+}

@@ -1,0 +1,122 @@
+#include "src/linux/clocks/own_turn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "src/linux/clocks/clock.h"
+#include "src/linux/clocks/scheduler.h"
+
+enum {
+	/* Of a turn. A look and a hold take some 100 us, and no slice is shorter than that. */
+	USED_UP_NS = 50 * 1000,
+	/* Who takes a CPU from somebody takes less than that to look at the clock. */
+	BEGINNING_NS = 50 * 1000,
+	/* Sleeping so much longer than was asked for, though there was a CPU, is being stopped. */
+	OVERSLEPT_NS = 2 * 1000 * 1000,
+};
+
+static bool read_own(int fd, char *text, size_t size)
+{
+	ssize_t length = fd >= 0 ? pread(fd, text, size - 1, 0) : 0;
+
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	return true;
+}
+
+static struct schedstat read_schedstat(const struct own_turn *turn)
+{
+	char text[SCHEDSTAT_MAX];
+
+	if (!read_own(turn->schedstat_fd, text, sizeof(text)))
+		return (struct schedstat){ 0 };
+	return schedstat_parse(text);
+}
+
+static void note(struct own_turn *turn, const struct schedstat *schedstat)
+{
+	turn->waited_ns = schedstat->waited_ns;
+	turn->runs = schedstat->runs;
+}
+
+static void begin(struct own_turn *turn)
+{
+	/* Asking for it has the kernel count up to now, so that it is exact. */
+	turn->begin_cpu_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	turn->began_at = 0;
+}
+
+void own_turn_open(struct own_turn *turn)
+{
+	struct schedstat schedstat;
+
+	*turn = (struct own_turn){
+		.schedstat_fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC),
+		.sched_fd = open("/proc/thread-self/sched", O_RDONLY | O_CLOEXEC),
+	};
+	schedstat = read_schedstat(turn);
+	note(turn, &schedstat);
+	begin(turn);
+}
+
+void own_turn_close(struct own_turn *turn)
+{
+	if (turn->schedstat_fd >= 0)
+		close(turn->schedstat_fd);
+	if (turn->sched_fd >= 0)
+		close(turn->sched_fd);
+}
+
+int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret_info,
+		  const struct timespec *timeout)
+{
+	const uint64_t asked_ns = (uint64_t)timeout->tv_sec * NS_PER_SECOND + (uint64_t)timeout->tv_nsec;
+	struct schedstat schedstat = read_schedstat(turn);
+	uint64_t start_ns = clock_now_ns(CLOCK_MONOTONIC), end_ns;
+	int signal, error;
+	bool slept, stopped;
+
+	note(turn, &schedstat);
+	signal = sigtimedwait(signals, ret_info, timeout);
+	error = errno;
+	end_ns = clock_now_ns(CLOCK_MONOTONIC);
+	schedstat = read_schedstat(turn);
+	slept = schedstat.runs != turn->runs || !schedstat.runs;
+	if (slept)
+		begin(turn);
+	turn->late_ns = schedstat.waited_ns - turn->waited_ns;
+	/* A stop ends the wait; one that comes at its very end makes it long. */
+	stopped = (signal < 0 && error == EINTR) ||
+		  end_ns - start_ns > asked_ns + turn->late_ns + OVERSLEPT_NS;
+	turn->woken_ns = slept && !stopped ? end_ns - turn->late_ns : 0;
+	note(turn, &schedstat);
+	errno = error;
+	return signal;
+}
+
+bool own_turn_is_used_up(const struct own_turn *turn)
+{
+	return clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - turn->begin_cpu_ns > USED_UP_NS;
+}
+
+void own_turn_renew(struct own_turn *turn)
+{
+	const struct timespec moment = { .tv_nsec = 1 };
+
+	nanosleep(&moment, NULL);
+	begin(turn);
+}
+
+bool own_turn_began_at(struct own_turn *turn, uint64_t left_at)
+{
+	struct switches switches;
+	char text[SCHED_MAX];
+
+	/* On a CPU, both the clock and what has been used go on together. */
+	if (!turn->began_at && read_own(turn->sched_fd, text, sizeof(text)) &&
+	    switches_parse(text, &switches))
+		turn->began_at = switches.left_at - (switches.cpu_ns - turn->begin_cpu_ns);
+	return left_at && left_at <= turn->began_at && turn->began_at - left_at < BEGINNING_NS;
+}

@@ -1,0 +1,107 @@
+#include "src/linux/clocks/urgent.h"
+
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	NICE_BASE = 20,		/* RLIMIT_NICE is that less the best value that is allowed */
+	/* Only a sleep while being urgent starts what the kernel counts anew. A hold sees a tick at most. */
+	REST_AFTER = 50,
+};
+
+static bool set_policy(int policy)
+{
+	const struct sched_param parameters = {
+		.sched_priority = policy == SCHED_RR ? sched_get_priority_min(SCHED_RR) : 0,
+	};
+
+	return sched_setscheduler(0, policy, &parameters) == 0;
+}
+
+static bool set_nice(int nice)
+{
+	return setpriority(PRIO_PROCESS, (id_t)gettid(), nice) == 0;
+}
+
+static bool is_real_time(int policy)
+{
+	return policy != SCHED_OTHER && policy != SCHED_BATCH && policy != SCHED_IDLE;
+}
+
+static void bound(struct urgent *urgent)
+{
+	struct rlimit limit = urgent->limit;
+
+	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < URGENT_MAX_US)
+		return;
+	limit.rlim_cur = URGENT_MAX_US;
+	setrlimit(RLIMIT_RTTIME, &limit);
+}
+
+static enum urgent_means find_means(struct urgent *urgent)
+{
+	struct rlimit limit;
+
+	if (urgent->policy < 0 || is_real_time(urgent->policy))
+		return URGENT_NOT_ALLOWED;
+	if (getrlimit(RLIMIT_RTTIME, &urgent->limit) == 0 && set_policy(SCHED_RR)) {
+		set_policy(urgent->policy);
+		bound(urgent);
+		return URGENT_BY_POLICY;
+	}
+	if (urgent->policy == SCHED_IDLE || getrlimit(RLIMIT_NICE, &limit))
+		return URGENT_NOT_ALLOWED;
+	urgent->best_nice = limit.rlim_cur < 2 * NICE_BASE
+		? NICE_BASE - (int)limit.rlim_cur : -NICE_BASE;
+	if (urgent->best_nice >= urgent->nice || !set_nice(urgent->best_nice))
+		return URGENT_NOT_ALLOWED;
+	set_nice(urgent->nice);
+	return URGENT_BY_NICE;
+}
+
+void urgent_open(struct urgent *urgent)
+{
+	*urgent = (struct urgent){
+		.policy = sched_getscheduler(0),
+		.nice = getpriority(PRIO_PROCESS, (id_t)gettid()),
+	};
+	urgent->means = find_means(urgent);
+}
+
+void urgent_close(struct urgent *urgent)
+{
+	urgent_end(urgent);
+	if (urgent->means == URGENT_BY_POLICY)
+		setrlimit(RLIMIT_RTTIME, &urgent->limit);
+	urgent->means = URGENT_NOT_ALLOWED;
+}
+
+void urgent_begin(struct urgent *urgent)
+{
+	if (urgent->begun || urgent->means == URGENT_NOT_ALLOWED)
+		return;
+	urgent->begun = urgent->means == URGENT_BY_POLICY
+		? set_policy(SCHED_RR) : set_nice(urgent->best_nice);
+}
+
+static void rest(void)
+{
+	const struct timespec moment = { .tv_nsec = 1 };
+
+	nanosleep(&moment, NULL);
+}
+
+void urgent_end(struct urgent *urgent)
+{
+	if (!urgent->begun)
+		return;
+	if (urgent->means == URGENT_BY_NICE) {
+		set_nice(urgent->nice);
+	} else {
+		if (++urgent->begun_count % REST_AFTER == 0)
+			rest();
+		set_policy(urgent->policy);
+	}
+	urgent->begun = false;
+}

@@ -1,0 +1,59 @@
+/*
+ * permission: why a process may not be traced, and what to do about it.
+ */
+#ifndef LJSPY_PERMISSION_H
+#define LJSPY_PERMISSION_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "src/linux/proc/process.h"
+
+enum permission_reason {
+	PERMISSION_NO_SUCH_PROCESS,
+	PERMISSION_FOREIGN_PROC,	/* /proc is another pid namespace's, or missing */
+	PERMISSION_TOO_FEW_FILES,	/* can be open at a time */
+	PERMISSION_HIDDEN,		/* /proc is mounted so that other users' processes do not show */
+	PERMISSION_ZOMBIE,
+	PERMISSION_KERNEL_THREAD,
+	PERMISSION_SELF,
+	PERMISSION_32BIT,
+	PERMISSION_OTHER_TRACER,
+	PERMISSION_SECCOMP,		/* a filter on ljspy itself forbids ptrace */
+	PERMISSION_YAMA,
+	PERMISSION_OTHER_USER,
+	PERMISSION_MISSING_CAPABILITY,	/* root, but without CAP_SYS_PTRACE (a container) */
+	PERMISSION_NOT_DUMPABLE,
+	PERMISSION_NO_SEIZE,		/* not forbidden, but missing */
+	PERMISSION_UNKNOWN,
+	PERMISSION_REASON_COUNT
+};
+
+struct permission_verdict {
+	enum permission_reason reason;
+	char sentence[512];	/* the cause, with a full stop */
+	char remedy[512];	/* the one thing that cures it; "" if nothing does */
+};
+
+/* Why tracing pid failed with the (positive) errno given. Untrusted names in the text are not escaped. */
+void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict);
+
+/* The same of an error that concerns no process in particular; false if it tells nothing. */
+bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict);
+
+/* Does the calling thread hold CAP_SYS_PTRACE? */
+bool permission_has_ptrace_capability(void);
+
+/* Is ljspy root without CAP_SYS_PTRACE, and the process another user's, so that the following is worth trying? */
+bool permission_would_take_identity(const struct process *process);
+
+/*
+ * When ljspy is root without CAP_SYS_PTRACE: have the calling thread take the
+ * target's user and group for good, which is often enough. Threads and processes that it
+ * starts from then on have them as well, all others keep theirs: files are for
+ * those to deal with. 0 if the identity is now the target's, -EALREADY if
+ * there is nothing to be done, or a negative errno and nothing has changed.
+ */
+int permission_take_target_identity(const struct process *process);
+
+#endif

@@ -1,0 +1,377 @@
+#include "src/linux/proc/process.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/linux/proc/proc_file.h"
+
+enum {
+	PROC_PATH_MAX = 64,
+	STAT_MAX = 1 << 14,	/* bytes of /proc/PID/stat and status that are looked at */
+	PATTERN_MESSAGE_MAX = 256,
+	FLAG_KERNEL_THREAD = 0x00200000,	/* PF_KTHREAD, include/linux/sched.h */
+};
+
+/* The first room - 1 bytes of a file, NUL-terminated; the length or a negative errno. */
+static ssize_t read_proc_file(pid_t pid, const char *name, char *text, size_t room)
+{
+	int fd = proc_file_open(pid, name);
+	ssize_t length;
+
+	if (fd < 0)
+		return fd;
+	length = proc_file_fill(fd, text, room - 1);
+	close(fd);
+	if (length >= 0)
+		text[length] = '\0';
+	return length;
+}
+
+/* "PID (NAME) STATE PPID ..."; the name may hold anything, ") " too. proc_pid_stat(5). */
+static int read_stat(pid_t pid, struct process *process)
+{
+	char text[STAT_MAX], *name, *name_end;
+	unsigned long long start_ticks;
+	unsigned int flags;
+	int parent;
+	ssize_t length = read_proc_file(pid, "stat", text, sizeof(text));
+
+	if (length < 0)
+		return (int)length;
+	name = strchr(text, '(');
+	name_end = strrchr(text, ')');
+	if (!name || !name_end || name_end < name)
+		return -ESRCH;
+	if (sscanf(name_end + 1, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
+		   " %*d %*d %llu", &process->state, &parent, &flags, &start_ticks) != 4)
+		return -EPROTO;
+	*name_end = '\0';
+	snprintf(process->name, sizeof(process->name), "%s", name + 1);
+	process->parent_pid = parent;
+	process->kernel_thread = flags & FLAG_KERNEL_THREAD;
+	process->start_ticks = start_ticks;
+	return 0;
+}
+
+/* The text behind "KEY:" at the start of a line, or NULL. The kernel escapes newlines in the name. */
+static const char *find_status(const char *text, const char *key)
+{
+	size_t length = strlen(key);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, key, length) == 0 && line[length] == ':')
+			return line + length + 1;
+	}
+	return NULL;
+}
+
+static int read_status(pid_t pid, struct process *process)
+{
+	char text[STAT_MAX];
+	const char *value;
+	ssize_t length = read_proc_file(pid, "status", text, sizeof(text));
+
+	if (length < 0)
+		return (int)length;
+	value = find_status(text, "Uid");
+	if (!value || sscanf(value, "%u %u %u", &process->uid, &process->euid, &process->suid) != 3)
+		return -EPROTO;
+	value = find_status(text, "Gid");
+	if (!value || sscanf(value, "%u %u %u", &process->gid, &process->egid, &process->sgid) != 3)
+		return -EPROTO;
+	value = find_status(text, "TracerPid");
+	if (value)
+		process->tracer_pid = (pid_t)strtol(value, NULL, 10);
+	value = find_status(text, "ShdPnd");
+	if (value)
+		process->pending_signals = strtoull(value, NULL, 16);
+	value = find_status(text, "CapPrm");
+	if (value)
+		process->capabilities = strtoull(value, NULL, 16);
+	process->own_pid = pid;
+	value = find_status(text, "NSpid");	/* since Linux 4.1; outermost namespace first */
+	if (value) {
+		char *end;
+		long id;
+
+		while (*value != '\n' && (id = strtol(value, &end, 10)) > 0 && end != value) {
+			process->own_pid = (pid_t)id;
+			value = end;
+		}
+	}
+	return 0;
+}
+
+/* Nothing is set if the link cannot be read. */
+static int read_executable(pid_t pid, struct process *process)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t deleted_length = sizeof(deleted) - 1;
+	char path[PROC_PATH_MAX], target[PATH_MAX];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	length = readlink(path, target, sizeof(target) - 1);
+	if (length < 0)
+		return 0;
+	target[length] = '\0';
+	if ((size_t)length > deleted_length &&
+	    strcmp(target + length - deleted_length, deleted) == 0) {
+		target[(size_t)length - deleted_length] = '\0';
+		process->executable_deleted = true;
+	}
+	process->executable = strdup(target);
+	return process->executable ? 0 : -ENOMEM;
+}
+
+static bool is_32bit(pid_t pid)
+{
+	unsigned char ident[EI_NIDENT + 1];
+
+	return read_proc_file(pid, "exe", (char *)ident, sizeof(ident)) == EI_NIDENT &&
+	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
+}
+
+static int read_command(pid_t pid, struct process *process)
+{
+	char *command = calloc(1, PROCESS_COMMAND_MAX), *shrunk;
+	ssize_t length;
+
+	if (!command)
+		return -ENOMEM;
+	length = read_proc_file(pid, "cmdline", command, PROCESS_COMMAND_MAX);
+	if (length <= 0) {	/* it may also be refused, which is no reason to give up */
+		free(command);
+		return length == -ESRCH ? -ESRCH : 0;
+	}
+	/* Programs that write their own title need not end it. */
+	if (command[length - 1] != '\0')
+		length++;
+	shrunk = realloc(command, (size_t)length);
+	process->command = shrunk ? shrunk : command;
+	process->command_length = (size_t)length;
+	return 0;
+}
+
+int process_read(pid_t pid, struct process *ret_process)
+{
+	struct process process = { .pid = pid };
+	int error = read_stat(pid, &process);
+
+	if (!error)
+		error = read_status(pid, &process);
+	if (!error)
+		error = read_executable(pid, &process);
+	if (!error)
+		error = read_command(pid, &process);
+	if (!error && !process_is_same(&process))	/* another one has taken the pid meanwhile */
+		error = -ESRCH;
+	if (error) {
+		process_clear(&process);
+		return error;
+	}
+	process.is_32bit = is_32bit(pid);
+	*ret_process = process;
+	return 0;
+}
+
+void process_clear(struct process *process)
+{
+	free(process->executable);
+	free(process->command);
+	process->executable = process->command = NULL;
+}
+
+bool process_is_same(const struct process *process)
+{
+	struct process now = { .pid = process->pid };
+
+	return read_stat(process->pid, &now) == 0 && now.start_ticks == process->start_ticks;
+}
+
+bool process_thread_is_zombie(const struct process *process)
+{
+	return process->state == 'Z' || process->state == 'X';
+}
+
+bool process_is_zombie(const struct process *process)
+{
+	return process_thread_is_zombie(process) && process_thread_with_memory(process->pid) == 0;
+}
+
+pid_t process_parent(pid_t pid)
+{
+	struct process process = { .parent_pid = 0 };
+
+	return read_stat(pid, &process) == 0 ? process.parent_pid : 0;
+}
+
+pid_t process_of_thread(pid_t tid)
+{
+	char text[STAT_MAX];
+	const char *value;
+
+	if (read_proc_file(tid, "status", text, sizeof(text)) < 0)
+		return 0;
+	value = find_status(text, "Tgid");
+	return value ? (pid_t)strtol(value, NULL, 10) : 0;
+}
+
+pid_t process_thread_with_memory(pid_t pid)
+{
+	char path[PROC_PATH_MAX];
+	struct dirent *entry;
+	pid_t found = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return 0;
+	while (!found && (entry = readdir(tasks))) {
+		struct process thread = { .pid = (pid_t)strtol(entry->d_name, NULL, 10) };
+
+		if (thread.pid > 0 && read_stat(thread.pid, &thread) == 0 &&
+		    !process_thread_is_zombie(&thread))
+			found = thread.pid;
+	}
+	closedir(tasks);
+	return found;
+}
+
+char *process_title(const struct process *process)
+{
+	char *title;
+
+	if (process->command_length == 0)
+		return asprintf(&title, "[%s]", process->name) < 0 ? NULL : title;
+	title = malloc(process->command_length);
+	if (!title)
+		return NULL;
+	memcpy(title, process->command, process->command_length);
+	for (size_t i = 0; i + 1 < process->command_length; i++)
+		if (title[i] == '\0')
+			title[i] = ' ';
+	return title;
+}
+
+int process_pattern(const char *pattern, regex_t *ret_pattern, char **ret_message)
+{
+	int error = regcomp(ret_pattern, pattern, REG_EXTENDED | REG_NOSUB);
+	char *message;
+
+	if (!error)
+		return 0;
+	if (!ret_message)
+		return -EINVAL;
+	message = malloc(PATTERN_MESSAGE_MAX);
+	if (!message)
+		return -ENOMEM;
+	regerror(error, ret_pattern, message, PATTERN_MESSAGE_MAX);
+	*ret_message = message;
+	return -EINVAL;
+}
+
+bool process_matches(const struct process *process, const regex_t *pattern)
+{
+	const char *at = process->command, *end;
+
+	if (regexec(pattern, process->name, 0, NULL, 0) == 0)
+		return true;
+	if (process->command_length == 0)
+		return false;
+	end = at + process->command_length;
+	if (regexec(pattern, at, 0, NULL, 0) == 0)
+		return true;
+	for (at += strlen(at) + 1; at < end; at += strlen(at) + 1)
+		if (*at != '-' && *at != '\0')
+			return regexec(pattern, at, 0, NULL, 0) == 0;
+	return false;
+}
+
+static int add_process(struct process_list *list, struct process *process)
+{
+	struct process *bigger = realloc(list->processes, (list->count + 1) * sizeof(*bigger));
+
+	if (!bigger)
+		return -ENOMEM;
+	list->processes = bigger;
+	list->processes[list->count++] = *process;
+	return 0;
+}
+
+static int compare_processes(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int find_matches(DIR *proc, const regex_t *pattern, struct process_list *list)
+{
+	struct dirent *entry;
+	pid_t self = getpid();
+
+	while ((entry = readdir(proc))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct process process;
+		int error;
+
+		if (pid <= 0 || pid == self || process_read(pid, &process))
+			continue;	/* one that ends meanwhile is none */
+		if (process.kernel_thread || process_is_zombie(&process) ||
+		    !process_matches(&process, pattern)) {
+			process_clear(&process);
+			continue;
+		}
+		error = add_process(list, &process);
+		if (error) {
+			process_clear(&process);
+			return error;
+		}
+	}
+	return 0;
+}
+
+int process_find(const char *pattern, struct process_list *ret_list, char **ret_message)
+{
+	struct process_list list = { .processes = NULL };
+	regex_t compiled;
+	DIR *proc;
+	int error = process_pattern(pattern, &compiled, ret_message);
+
+	if (error)
+		return error;
+	proc = opendir("/proc");
+	if (!proc) {
+		error = -errno;
+		regfree(&compiled);
+		return error;
+	}
+	error = find_matches(proc, &compiled, &list);
+	closedir(proc);
+	regfree(&compiled);
+	if (error) {
+		process_list_clear(&list);
+		return error;
+	}
+	if (list.count)
+		qsort(list.processes, list.count, sizeof(*list.processes), compare_processes);
+	*ret_list = list;
+	return 0;
+}
+
+void process_list_clear(struct process_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		process_clear(&list->processes[i]);
+	free(list->processes);
+	*list = (struct process_list){ .processes = NULL };
+}

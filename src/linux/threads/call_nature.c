@@ -1,0 +1,232 @@
+#include "src/linux/threads/call_nature.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "src/linux/proc/proc_file.h"
+
+/* Newer than some headers; the same for all machines. */
+enum {
+	CALL_EPOLL_PWAIT2 = 441,
+	CALL_FUTEX_WAITV = 449,
+	CALL_FUTEX_WAIT = 455,
+};
+
+/* Of one argument or two, numbered from 0. */
+enum condition {
+	ALWAYS,
+	TAKES_WHAT_COMES,	/* the first is a file that gives what it has */
+	GIVES_AT_ONCE,		/* the first is a file, the third how much goes into it: all, or nothing */
+	ONE_AT_MOST,		/* this one is a number of things to wait for */
+	NOT_ALL,		/* these flags do not ask for all of a message's bytes */
+	NOT_REQUEUED,		/* the second is the operation of a futex */
+	NOTHING_SUBMITTED,	/* the second is how many it submits before it waits */
+	DRAINS_TERMINAL,	/* the second is that request of ioctl() */
+};
+
+static const struct rule {
+	int number;
+	enum condition condition;
+	uint8_t argument;
+} rules[] = {
+	/* Time, signals, children, locks; what is ready. */
+#ifdef SYS_epoll_wait
+	{ SYS_epoll_wait, ALWAYS, 0 },
+	{ SYS_poll, ALWAYS, 0 },
+	{ SYS_select, ALWAYS, 0 },
+	{ SYS_pause, ALWAYS, 0 },
+	{ SYS_fork, ALWAYS, 0 },
+	{ SYS_vfork, ALWAYS, 0 },
+#endif
+	{ SYS_epoll_pwait, ALWAYS, 0 },
+	{ CALL_EPOLL_PWAIT2, ALWAYS, 0 },
+	{ SYS_ppoll, ALWAYS, 0 },
+	{ SYS_pselect6, ALWAYS, 0 },
+	{ SYS_nanosleep, ALWAYS, 0 },
+	{ SYS_clock_nanosleep, ALWAYS, 0 },
+	{ SYS_restart_syscall, ALWAYS, 0 },
+	{ SYS_rt_sigsuspend, ALWAYS, 0 },
+	{ SYS_rt_sigtimedwait, ALWAYS, 0 },
+	{ SYS_wait4, ALWAYS, 0 },
+	{ SYS_waitid, ALWAYS, 0 },
+	{ SYS_clone, ALWAYS, 0 },
+	{ SYS_clone3, ALWAYS, 0 },
+	{ SYS_execve, ALWAYS, 0 },
+	{ SYS_execveat, ALWAYS, 0 },
+	{ SYS_flock, ALWAYS, 0 },
+	{ SYS_fcntl, ALWAYS, 0 },	/* F_SETLKW and its like */
+	{ SYS_semop, ALWAYS, 0 },
+	{ SYS_semtimedop, ALWAYS, 0 },
+	{ SYS_msgsnd, ALWAYS, 0 },
+	{ SYS_msgrcv, ALWAYS, 0 },
+	{ SYS_mq_timedsend, ALWAYS, 0 },
+	{ SYS_mq_timedreceive, ALWAYS, 0 },
+	{ SYS_futex, NOT_REQUEUED, 1 },
+	{ CALL_FUTEX_WAITV, ALWAYS, 0 },
+	{ CALL_FUTEX_WAIT, ALWAYS, 0 },
+	{ SYS_getrandom, ALWAYS, 0 },
+	{ SYS_accept, ALWAYS, 0 },
+	{ SYS_accept4, ALWAYS, 0 },
+	{ SYS_io_getevents, ONE_AT_MOST, 1 },
+	{ SYS_io_pgetevents, ONE_AT_MOST, 1 },
+	{ SYS_io_uring_enter, NOTHING_SUBMITTED, 1 },
+	/* Bytes. */
+	{ SYS_read, TAKES_WHAT_COMES, 0 },
+	{ SYS_readv, TAKES_WHAT_COMES, 0 },
+	{ SYS_preadv2, TAKES_WHAT_COMES, 0 },
+	{ SYS_recvfrom, NOT_ALL, 3 },
+	{ SYS_recvmsg, NOT_ALL, 2 },
+	{ SYS_recvmmsg, ONE_AT_MOST, 2 },
+	{ SYS_write, GIVES_AT_ONCE, 0 },
+	{ SYS_sendto, GIVES_AT_ONCE, 0 },
+	{ SYS_ioctl, DRAINS_TERMINAL, 1 },
+};
+
+static bool read_mode(pid_t pid, uint64_t fd, mode_t *ret_mode)
+{
+	char path[sizeof("/proc//fd/") + 6 * sizeof(int)];
+	struct stat status;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, (int)fd);
+	if (stat(path, &status))
+		return false;
+	*ret_mode = status.st_mode;
+	return true;
+}
+
+/*
+ * Pipes, sockets, and what has no name and no type (eventfd, timerfd, inotify,
+ * signalfd). A terminal may be asked to wait for several bytes; a regular file
+ * that lets a thread sleep so that it can be woken is someone else's (FUSE, 9p).
+ */
+static bool takes_what_comes(pid_t pid, uint64_t fd)
+{
+	mode_t mode;
+
+	return read_mode(pid, fd, &mode) && (S_ISFIFO(mode) || S_ISSOCK(mode) || (mode & S_IFMT) == 0);
+}
+
+static bool gives_at_once(pid_t pid, uint64_t fd, uint64_t size)
+{
+	mode_t mode;
+
+	if (!read_mode(pid, fd, &mode))
+		return false;
+	if (S_ISFIFO(mode))
+		return size <= PIPE_BUF;
+	return S_ISSOCK(mode) ? size <= 1 : (mode & S_IFMT) == 0;
+}
+
+static bool applies(const struct rule *rule, pid_t pid, const uint64_t arguments[static 6])
+{
+	uint64_t argument = arguments[rule->argument];
+
+	switch (rule->condition) {
+	case ALWAYS:
+		return true;
+	case TAKES_WHAT_COMES:
+		return takes_what_comes(pid, argument);
+	case GIVES_AT_ONCE:
+		return gives_at_once(pid, argument, arguments[2]);
+	case ONE_AT_MOST:
+		return argument <= 1;
+	case NOT_ALL:
+		return !(argument & MSG_WAITALL);
+	case NOT_REQUEUED:
+		return (argument & FUTEX_CMD_MASK) != FUTEX_WAIT_REQUEUE_PI;
+	case NOTHING_SUBMITTED:
+		return (uint32_t)argument == 0;
+	case DRAINS_TERMINAL:
+		return argument == TCSBRK || argument == TCSBRKP;
+	}
+	return false;
+}
+
+bool call_bears_stop(pid_t pid, int64_t number, const uint64_t arguments[static 6])
+{
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].number == number)
+			return applies(&rules[i], pid, arguments);
+	return false;
+}
+
+/* The flags that a file was opened with, as /proc has them. */
+static bool is_nonblocking(pid_t pid, uint64_t fd)
+{
+	static const char label[] = "flags:";
+	char name[sizeof("fdinfo/") + 3 * sizeof(int)], text[512];
+	const char *found;
+	ssize_t length;
+	int file;
+
+	snprintf(name, sizeof(name), "fdinfo/%d", (int)fd);
+	file = proc_file_open(pid, name);
+	if (file < 0)
+		return false;
+	length = proc_file_fill(file, text, sizeof(text) - 1);
+	close(file);
+	text[length > 0 ? length : 0] = '\0';
+	found = strstr(text, label);
+	return found && (strtoull(found + sizeof(label) - 1, NULL, 8) & O_NONBLOCK);
+}
+
+/* Blocks, and is none of the files whose transfers only the end of the thread interrupts. */
+static bool is_cuttable(pid_t pid, uint64_t fd)
+{
+	mode_t mode;
+
+	return read_mode(pid, fd, &mode) && !S_ISREG(mode) && !S_ISBLK(mode) && !is_nonblocking(pid, fd);
+}
+
+/* Such calls look for signals after each page. */
+static bool is_long(uint64_t size)
+{
+	enum { PAGE = 4096 };
+
+	return size > PAGE;
+}
+
+bool call_was_at_risk(pid_t pid, int64_t number, const uint64_t arguments[static 6], int64_t result)
+{
+	mode_t mode;
+
+	switch (number) {
+	/* These begin from the start. */
+	case SYS_fallocate:
+		return true;
+	case SYS_getrandom:
+		return is_long(arguments[1]);
+	case SYS_read:
+		return is_long(arguments[2]) && read_mode(pid, arguments[0], &mode) && S_ISCHR(mode);
+	/* Of these a part may have been done. */
+	case SYS_write:
+	case SYS_sendto:
+		return result > 0 && is_long(arguments[2]) && is_cuttable(pid, arguments[0]);
+	case SYS_writev:
+	case SYS_pwritev2:
+	case SYS_sendmsg:
+	case SYS_sendmmsg:
+		return result > 0 && is_cuttable(pid, arguments[0]);
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+		return result > 0 && !call_bears_stop(pid, number, arguments) && is_cuttable(pid, arguments[0]);
+	case SYS_sendfile:
+		return result > 0 && (uint64_t)result < arguments[3] && !is_nonblocking(pid, arguments[0]);
+	case SYS_splice:
+	case SYS_copy_file_range:
+		return result > 0 && (uint64_t)result < arguments[4] && !is_nonblocking(pid, arguments[2]);
+	default:
+		return false;
+	}
+}

@@ -1,0 +1,188 @@
+#include "src/linux/threads/hold.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "src/linux/clocks/clock.h"
+#include "src/linux/threads/may_stop.h"
+
+enum {
+	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
+	FAILURES_MAX = 1000,	/* in a row */
+	REST_FACTOR = 1,	/* how long threads run on, for the time that they were held */
+	REST_AFTER_FAILURE_NS = 1000 * 1000,
+};
+
+struct watched {
+	struct thread *thread;
+	bool stopped;
+	struct registers registers;	/* of one that is stopped; orig_rax 0 if they cannot be had */
+	struct thread_call call;	/* of one that sleeps */
+};
+
+struct hold {
+	struct tracer *tracer;
+	struct threads *threads;
+	struct watched *watched;
+	size_t watched_count, watched_size;
+	uint64_t begin_ns;	/* when the first thread stopped; 0: none has */
+	uint64_t count, last_ns, longest_ns;
+};
+
+struct hold *hold_new(struct tracer *tracer, struct threads *threads)
+{
+	struct hold *hold = calloc(1, sizeof(*hold));
+
+	if (!hold)
+		return NULL;
+	hold->tracer = tracer;
+	hold->threads = threads;
+	return hold;
+}
+
+void hold_free(struct hold *hold)
+{
+	if (!hold)
+		return;
+	free(hold->watched);
+	free(hold);
+}
+
+static bool make_room(struct hold *hold)
+{
+	size_t count = threads_count(hold->threads);
+	struct watched *larger;
+
+	if (count <= hold->watched_size)
+		return true;
+	larger = realloc(hold->watched, count * sizeof(*larger));
+	if (!larger)
+		return false;
+	hold->watched = larger;
+	hold->watched_size = count;
+	return true;
+}
+
+static int stop(struct hold *hold, struct watched *watched)
+{
+	int error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
+	if (error)
+		return error == -ESRCH ? 0 : -EAGAIN;	/* one that has ended runs no more */
+	watched->stopped = true;
+	if (hold->begin_ns == 0)
+		hold->begin_ns = watched->thread->tracee->stopped_ns;
+	tracer_registers(watched->thread->tracee, &watched->registers);
+	return 0;
+}
+
+static int watch(struct hold *hold, struct watched *watched)
+{
+	enum thread_state state;
+	uint64_t used;
+
+	switch (thread_may_stop(hold->threads, watched->thread, tracer_turn(hold->tracer))) {
+	case MAY_STOP:
+	case MAY_STOP_WAITING:
+		return stop(hold, watched);
+	case MAY_NOT_WAITS:
+	case MAY_NOT_CALLS:
+		return -EAGAIN;
+	case MAY_NOT_SLEEPS:
+		break;
+	}
+	if (thread_measure(hold->threads, watched->thread, &used) ||
+	    thread_look(hold->threads, watched->thread, &state, &watched->call))
+		return 0;
+	return state == THREAD_RUNNING || !watched->call.known ? -EAGAIN : 0;
+}
+
+int hold_begin(struct hold *hold)
+{
+	hold->watched_count = 0;
+	hold->begin_ns = 0;
+	if (!make_room(hold))
+		return -EAGAIN;
+	for (size_t i = 0; i < threads_count(hold->threads); i++) {
+		struct watched *watched = &hold->watched[hold->watched_count++];
+
+		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
+		if (watch(hold, watched)) {
+			hold_end(hold);
+			return -EAGAIN;
+		}
+	}
+	return 0;
+}
+
+static bool slept_on(struct hold *hold, struct watched *watched)
+{
+	struct thread_call call;
+	enum thread_state state;
+	uint64_t used;
+
+	/* One that has ended did so in its sleep, or was not there in the first place. */
+	if (!watched->call.known)
+		return true;
+	return thread_look(hold->threads, watched->thread, &state, &call) == 0 &&
+	       state != THREAD_RUNNING && thread_call_is_same(&watched->call, &call) &&
+	       thread_measure(hold->threads, watched->thread, &used) == 0 && used == 0;
+}
+
+bool hold_end(struct hold *hold)
+{
+	bool good = true;
+
+	/* First let go of those that are stopped. */
+	for (size_t i = 0; i < hold->watched_count; i++)
+		if (hold->watched[i].stopped)
+			tracer_resume(hold->tracer, hold->watched[i].thread->tracee);
+	hold->last_ns = hold->begin_ns ? clock_now_ns(CLOCK_MONOTONIC) - hold->begin_ns : 0;
+	for (size_t i = 0; i < hold->watched_count; i++)
+		if (hold->watched[i].stopped)
+			thread_note_stop(hold->watched[i].thread, &hold->watched[i].registers);
+		else
+			good &= slept_on(hold, &hold->watched[i]);
+	hold->count += hold->last_ns ? 1 : 0;
+	if (hold->last_ns > hold->longest_ns)
+		hold->longest_ns = hold->last_ns;
+	return good;
+}
+
+static void rest(struct hold *hold, uint64_t ns)
+{
+	struct timespec time = { .tv_sec = (time_t)(ns / NS_PER_SECOND),
+				 .tv_nsec = (long)(ns % NS_PER_SECOND) };
+	sigset_t none;
+
+	sigemptyset(&none);
+	own_turn_wait(tracer_turn(hold->tracer), &none, NULL, &time);
+}
+
+bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
+		void *context)
+{
+	for (unsigned i = 0; i < FAILURES_MAX; i++) {
+		tracer_poll(hold->tracer);	/* a signal must not wait for all that is read */
+		if (hold_begin(hold) == 0) {
+			read(context);
+			if (hold_end(hold)) {
+				rest(hold, REST_FACTOR * hold->last_ns);
+				return true;
+			}
+			if (undo)
+				undo(context);
+		}
+		rest(hold, REST_AFTER_FAILURE_NS);
+	}
+	return false;
+}
+
+uint64_t hold_count(const struct hold *hold)
+{
+	return hold->count;
+}
+
+uint64_t hold_longest_ns(const struct hold *hold)
+{
+	return hold->longest_ns;
+}

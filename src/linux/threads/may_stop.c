@@ -1,0 +1,127 @@
+#include "src/linux/threads/may_stop.h"
+
+#include "src/linux/clocks/clock.h"
+#include "src/linux/threads/call_nature.h"
+
+/* Longer than most recordings. What a thread did when its program began is forgotten in a long one. */
+static const uint64_t FRAGILE_MEMORY_NS = UINT64_C(600) * NS_PER_SECOND;
+
+enum {
+	/* What it sleeps in is known of a thread that was seen asleep so often, or is not to be known. */
+	SEEN_ENOUGH = 4,
+	LEFT_ALONE_MAX = 8,
+};
+
+static void keep_alone(struct call_watch *calls)
+{
+	calls->fragile_until_ns = clock_now_ns(CLOCK_MONOTONIC) + FRAGILE_MEMORY_NS;
+}
+
+/* The thread was seen asleep in a call. */
+static void note_sleep(struct thread *thread, const struct thread_call *call)
+{
+	struct call_watch *calls = &thread->calls;
+
+	calls->is_awake = false;
+	calls->seen_count++;
+	if (!call->known)
+		return;
+	calls->sleep_runs = thread->runs;
+	if (!thread_call_is_same(call, &calls->seen)) {
+		calls->seen = *call;
+		calls->bears_stop = call->number < 0 ||
+				    call_bears_stop(thread->tid, call->number, call->arguments);
+	}
+	if (!calls->bears_stop)
+		keep_alone(calls);
+}
+
+void thread_note_stop(struct thread *thread, const struct registers *registers)
+{
+	const uint64_t arguments[6] = { registers->rdi, registers->rsi, registers->rdx,
+					registers->r10, registers->r8, registers->r9 };
+	struct call_watch *calls = &thread->calls;
+
+	/* The stop was a sleep, too; where it was outside of a call, none follows from it. */
+	calls->is_awake = (int64_t)registers->orig_rax < 0;
+	calls->sleeps++;
+	if (!calls->is_awake && call_was_at_risk(thread->tid, (int64_t)registers->orig_rax, arguments,
+						 (int64_t)registers->rax))
+		keep_alone(calls);
+}
+
+/* Of one that sleeps now and then: is it not known yet what it sleeps in? */
+static bool is_to_be_known(struct call_watch *calls)
+{
+	return calls->seen_count < SEEN_ENOUGH && calls->left_alone_count++ < LEFT_ALONE_MAX;
+}
+
+static bool makes_fragile_calls(const struct thread *thread)
+{
+	return clock_now_ns(CLOCK_MONOTONIC) < thread->calls.fragile_until_ns;
+}
+
+void thread_note_place(struct thread *thread)
+{
+	struct call_watch *calls = &thread->calls;
+
+	calls->has_slept |= thread->sleeps != calls->sleeps;
+	calls->is_awake = thread->sleeps == calls->sleeps && (calls->is_awake || thread->runs != calls->runs);
+	calls->sleeps = thread->sleeps;
+	calls->runs = thread->runs;
+}
+
+enum may_stop thread_may_stop_now(struct thread *thread, enum presence presence)
+{
+	struct call_watch *calls = &thread->calls;
+	const bool is_counted = thread->runs > 0, has_slept = calls->has_slept;
+	const bool may_be_woken = presence == PRESENCE_OFF_CPU || (presence == PRESENCE_AWAKE && is_counted);
+
+	calls->has_slept = false;
+	if (may_be_woken && !calls->is_awake)
+		return MAY_NOT_WAITS;
+	/* One that has not slept since this was asked last is in no call that it has slept in. */
+	if (has_slept && is_to_be_known(calls))
+		return MAY_NOT_WAITS;
+	if (makes_fragile_calls(thread))
+		return may_be_woken ? MAY_NOT_WAITS : MAY_NOT_CALLS;
+	return may_be_woken ? MAY_STOP_WAITING : MAY_STOP;
+}
+
+/* True if it runs, or waits for a CPU; else what it sleeps in is noted. */
+static bool is_up(struct threads *threads, struct thread *thread)
+{
+	struct thread_call call;
+	enum thread_state state;
+
+	if (thread_look(threads, thread, &state, &call))
+		return false;
+	if (state == THREAD_BLOCKED)
+		note_sleep(thread, &call);
+	return state == THREAD_RUNNING;
+}
+
+void thread_watch_sleep(struct threads *threads, struct thread *thread)
+{
+	struct call_watch *calls = &thread->calls;
+
+	/* It sleeps on, or has been woken and has not run yet. */
+	if (thread->runs && thread->runs == calls->sleep_runs) {
+		if (!calls->bears_stop)
+			keep_alone(calls);
+		return;
+	}
+	is_up(threads, thread);
+}
+
+enum may_stop thread_may_stop(struct threads *threads, struct thread *thread, struct own_turn *turn)
+{
+	enum presence presence;
+	uint64_t used;
+
+	if (!is_up(threads, thread) || thread_measure(threads, thread, &used))
+		return MAY_NOT_SLEEPS;
+	presence = on_cpu_look(threads, thread, turn);
+	thread_note_place(thread);
+	return thread_may_stop_now(thread, presence);
+}

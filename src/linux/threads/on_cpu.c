@@ -1,0 +1,18 @@
+#include "src/linux/threads/on_cpu.h"
+
+enum presence on_cpu_look(struct threads *threads, struct thread *thread, struct own_turn *turn)
+{
+	struct switches switches;
+
+	/* It has not been given one since it was seen to have none. */
+	if (thread->runs && thread->runs == thread->runs_left)
+		return PRESENCE_OFF_CPU;
+	if (!thread->runs || thread_count_switches(threads, thread, &switches))
+		return thread_is_running(threads, thread) ? PRESENCE_AWAKE : PRESENCE_OFF_CPU;
+	if (switches.count < thread->runs)
+		return PRESENCE_ON_CPU;
+	if (own_turn_began_at(turn, switches.left_at) && thread_is_running(threads, thread))
+		return PRESENCE_PUT_OFF;
+	thread->runs_left = thread->runs;
+	return PRESENCE_OFF_CPU;
+}

@@ -1,0 +1,566 @@
+#include "src/linux/threads/threads.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/linux/proc/proc_file.h"
+
+enum {
+	/* Look again at least so often. */
+	RESCAN_NS = 1000 * 1000 * 1000,
+	/* So much CPU time of unknown threads is a reason, too; above what schedstat may lag. */
+	UNACCOUNTED_NS = 20 * 1000 * 1000,
+	/* So often at once, if no thread is found. */
+	SCANS_MAX = 5,
+	/* Kept open: schedstat, syscall and sched. */
+	FILES_PER_THREAD = 3,
+	/* "/TID/schedstat" */
+	THREAD_PATH_MAX = 32,
+	/* No file of a thread that is read here is longer. */
+	THREAD_FILE_MAX = 1024,
+	/* But these: status and sched. */
+	LONG_FILE_MAX = SCHED_MAX,
+};
+
+struct threads {
+	struct tracer *tracer;
+	pid_t pid;
+	DIR *directory;			/* /proc/PID/task; NULL if it cannot be opened, */
+	int directory_error;		/* ... for that reason, a negative errno */
+	nlink_t links;			/* of it at the last scan: two more than threads */
+	bool scanned;
+	uint64_t scan_ns;		/* when that was */
+
+	struct thread **threads;	/* by tid */
+	size_t count;
+
+	uint64_t ended_cpu_ns;		/* of threads that were dropped */
+	uint64_t unaccounted_ns;	/* at the last scan */
+};
+
+/* Ids of threads as listed in /proc, ascending. */
+struct tid_list {
+	pid_t *tids;
+	size_t count, room;
+};
+
+static int compare_tids(const void *a, const void *b)
+{
+	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int append_tid(struct tid_list *list, pid_t tid)
+{
+	if (list->count == list->room) {
+		size_t room = list->room ? 2 * list->room : 64;
+		pid_t *bigger = realloc(list->tids, room * sizeof(*bigger));
+
+		if (!bigger)
+			return -ENOMEM;
+		list->tids = bigger;
+		list->room = room;
+	}
+	list->tids[list->count++] = tid;
+	return 0;
+}
+
+static int list_tids(struct threads *threads, struct tid_list *list)
+{
+	struct dirent *entry;
+	size_t unique = 0;
+
+	rewinddir(threads->directory);
+	while (list->count < THREADS_MAX && (entry = readdir(threads->directory))) {
+		long tid = strtol(entry->d_name, NULL, 10);	/* 0 for "." and ".." */
+
+		if (tid > 0 && append_tid(list, (pid_t)tid))
+			return -ENOMEM;
+	}
+	if (list->count == 0)
+		return 0;
+	qsort(list->tids, list->count, sizeof(*list->tids), compare_tids);
+	for (size_t i = 0; i < list->count; i++)	/* it may be listed twice, too */
+		if (unique == 0 || list->tids[unique - 1] != list->tids[i])
+			list->tids[unique++] = list->tids[i];
+	list->count = unique;
+	return 0;
+}
+
+static int open_thread_file(const struct threads *threads, pid_t tid, const char *name)
+{
+	char path[THREAD_PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "%d/%s", (int)tid, name);
+	fd = openat(dirfd(threads->directory), path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	return errno == ENOENT ? -ESRCH : -errno;
+}
+
+/* What a file says, NUL-terminated. */
+static int read_file(int fd, char *text, size_t size)
+{
+	ssize_t length = pread(fd, text, size - 1, 0);
+
+	if (length <= 0)
+		return length < 0 ? -errno : -ESRCH;
+	text[length] = '\0';
+	return 0;
+}
+
+static int read_thread_file(const struct threads *threads, pid_t tid, const char *name,
+			    char *text, size_t size)
+{
+	int fd = open_thread_file(threads, tid, name), error;
+
+	if (fd < 0)
+		return fd;
+	error = read_file(fd, text, size);
+	close(fd);
+	return error;
+}
+
+/* The same for a file that is read often; *fd is it, or -1. */
+static int read_kept_file(const struct threads *threads, const struct thread *thread, int *fd,
+			  const char *name, char *text, size_t size)
+{
+	if (!thread->keeps_open)
+		return read_thread_file(threads, thread->tid, name, text, size);
+	if (*fd < 0) {
+		int opened = open_thread_file(threads, thread->tid, name);
+
+		if (opened < 0)
+			return opened;
+		*fd = opened;
+	}
+	return read_file(*fd, text, size);
+}
+
+void thread_read_name(const struct threads *threads, struct thread *thread)
+{
+	char text[THREAD_FILE_MAX];
+	size_t length;
+
+	if (read_thread_file(threads, thread->tid, "comm", text, sizeof(text)))
+		return;
+	length = strlen(text);
+	if (length && text[length - 1] == '\n')	/* the kernel's; one of its own may stand before */
+		text[length - 1] = '\0';
+	snprintf(thread->name, sizeof(thread->name), "%.*s", THREAD_NAME_MAX - 1, text);
+}
+
+/* The letter in /proc/PID/task/TID/stat. */
+static int read_state_letter(const struct threads *threads, pid_t tid, char *ret_letter)
+{
+	char text[THREAD_FILE_MAX];
+	int error = read_thread_file(threads, tid, "stat", text, sizeof(text));
+	const char *fields;
+
+	if (error)
+		return error;
+	fields = proc_file_stat_fields(text);
+	if (!fields)
+		return -ESRCH;
+	*ret_letter = *fields;
+	return 0;
+}
+
+/* Unless the thread is seen to be gone, its tracee stays with the tracer. */
+static void drop_thread(struct threads *threads, struct thread *thread, bool is_gone)
+{
+	if (thread->schedstat_fd >= 0)
+		close(thread->schedstat_fd);
+	if (thread->syscall_fd >= 0)
+		close(thread->syscall_fd);
+	if (thread->sched_fd >= 0)
+		close(thread->sched_fd);
+	if (thread->keeps_open)
+		tracer_release_files(threads->tracer, FILES_PER_THREAD);
+	threads->ended_cpu_ns += thread->cpu_ns;
+	if (is_gone)
+		tracer_forget(threads->tracer, thread->tracee);
+	free(thread);
+}
+
+/* A thread that has ended but was not waited for is listed but cannot be seized. */
+static bool has_ended(const struct threads *threads, pid_t tid)
+{
+	char letter;
+
+	return read_state_letter(threads, tid, &letter) || letter == 'Z' || letter == 'X';
+}
+
+/*
+ * execve() takes threads away without a report. But listing a directory from
+ * which threads come and go may miss some, so that alone proves nothing.
+ */
+static bool is_gone(const struct threads *threads, const struct thread *thread, bool listed)
+{
+	char letter;
+
+	if (thread->tracee->state == TRACEE_GONE)
+		return true;
+	if (tracer_stays_away(threads->tracer))
+		return has_ended(threads, thread->tid);
+	return !listed && read_state_letter(threads, thread->tid, &letter) == -ESRCH;
+}
+
+static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_thread)
+{
+	struct thread *thread = calloc(1, sizeof(*thread));
+	uint64_t used_ns;
+	int error;
+
+	if (!thread)
+		return -ENOMEM;
+	if (tracer_stays_away(threads->tracer) && has_ended(threads, tid)) {
+		free(thread);
+		return -ESRCH;
+	}
+	error = tracer_seize(threads->tracer, threads->pid, tid, &thread->tracee);
+	if (error) {
+		free(thread);
+		return error == -EPERM && has_ended(threads, tid) ? -ESRCH : error;
+	}
+	thread->tid = tid;
+	thread->schedstat_fd = thread->syscall_fd = thread->sched_fd = -1;
+	thread->keeps_open = tracer_reserve_files(threads->tracer, FILES_PER_THREAD);
+	thread_read_name(threads, thread);
+	if (!threads->scanned)	/* what it has used so far was before our time */
+		thread_measure(threads, thread, &used_ns);
+	*ret_thread = thread;
+	return 0;
+}
+
+/*
+ * Add the threads of the list, which like ours is ascending, and drop those
+ * that are gone. The error, if any, is that of a thread that could not be added.
+ */
+static int merge(struct threads *threads, const struct tid_list *list)
+{
+	struct thread **old = threads->threads;
+	size_t old_count = threads->count, at = 0, i = 0;
+	struct thread **merged = calloc(list->count + old_count + 1, sizeof(struct thread *));
+	bool execed = false;
+	int error = 0;
+
+	if (!merged)
+		return -ENOMEM;
+	threads->count = 0;
+	while (at < old_count || i < list->count) {
+		struct thread **next = &merged[threads->count];
+		bool listed = at < old_count && i < list->count && old[at]->tid == list->tids[i];
+		int failure;
+
+		if (at < old_count && (listed || i == list->count || old[at]->tid < list->tids[i])) {
+			*next = old[at++];
+			if (is_gone(threads, *next, listed)) {
+				/*
+				 * If it is listed, the id may be another's now. The first
+				 * thread goes without a report only if one that was not
+				 * seized yet has called execve() and taken its id.
+				 */
+				execed |= (*next)->tid == threads->pid && !(*next)->tracee->exit_known &&
+					  !tracer_stays_away(threads->tracer);
+				drop_thread(threads, *next, true);
+			} else {
+				i += listed;
+				threads->count++;
+			}
+			continue;
+		}
+		failure = add_thread(threads, list->tids[i++], next);
+		if (!failure) {
+			(*next)->tracee->execed |= execed && (*next)->tid == threads->pid;
+			threads->count++;
+		} else if (failure != -ESRCH) {
+			error = failure;
+		}
+	}
+	free(old);
+	threads->threads = merged;
+	return error;
+}
+
+static uint64_t accounted_ns(const struct threads *threads)
+{
+	uint64_t sum = threads->ended_cpu_ns;
+
+	for (size_t i = 0; i < threads->count; i++)
+		sum += threads->threads[i]->cpu_ns;
+	return sum;
+}
+
+static uint64_t unaccounted_ns(const struct threads *threads, uint64_t process_cpu_ns)
+{
+	uint64_t accounted = accounted_ns(threads);
+
+	return process_cpu_ns > accounted ? process_cpu_ns - accounted : 0;
+}
+
+static bool any_has_ended(const struct threads *threads)
+{
+	for (size_t i = 0; i < threads->count; i++)
+		if (threads->threads[i]->tracee->state == TRACEE_GONE)
+			return true;
+	return false;
+}
+
+static int scan_once(struct threads *threads)
+{
+	struct tid_list list = { .tids = NULL };
+	struct stat status;
+	int error;
+
+	/* Before the listing: a thread that comes meanwhile is then noticed next time. */
+	if (fstat(dirfd(threads->directory), &status) == 0)
+		threads->links = status.st_nlink;
+	error = list_tids(threads, &list);
+	if (!error)
+		error = merge(threads, &list);
+	free(list.tids);
+	return error;
+}
+
+static int scan(struct threads *threads)
+{
+	int error = 0;
+
+	/* All that were listed may have ended and left it to new ones to go on. */
+	for (int i = 0; i < SCANS_MAX && !error; i++) {
+		error = scan_once(threads);
+		if (threads->count) {
+			threads->scanned = true;
+			return 0;
+		}
+	}
+	return error ? error : -ESRCH;
+}
+
+int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_cpu_ns)
+{
+	bool is_late = now_ns - threads->scan_ns >= RESCAN_NS;
+	struct stat status;
+	int error;
+
+	if (!threads->directory)
+		return threads->directory_error;
+	if (threads->count && !is_late && !any_has_ended(threads) &&
+	    unaccounted_ns(threads, process_cpu_ns) <= threads->unaccounted_ns + UNACCOUNTED_NS &&
+	    fstat(dirfd(threads->directory), &status) == 0 && status.st_nlink == threads->links)
+		return 0;
+	error = scan(threads);
+	threads->unaccounted_ns = unaccounted_ns(threads, process_cpu_ns);
+	if (is_late) {
+		threads->scan_ns = now_ns;
+		for (size_t i = 0; i < threads->count; i++)
+			thread_read_name(threads, threads->threads[i]);
+	}
+	return error;
+}
+
+int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns)
+{
+	char text[SCHEDSTAT_MAX];
+	int error = read_kept_file(threads, thread, &thread->schedstat_fd, "schedstat", text,
+				   sizeof(text));
+	struct schedstat schedstat;
+
+	if (error)
+		return error;
+	schedstat = schedstat_parse(text);
+	*ret_used_ns = schedstat.cpu_ns > thread->cpu_ns ? schedstat.cpu_ns - thread->cpu_ns : 0;
+	thread->cpu_ns = schedstat.cpu_ns;
+	thread->waited_ns = schedstat.waited_ns;
+	thread->runs = schedstat.runs;
+	return 0;
+}
+
+int thread_count_switches(const struct threads *threads, struct thread *thread,
+			  struct switches *ret_switches)
+{
+	char text[LONG_FILE_MAX];
+	int error = read_kept_file(threads, thread, &thread->sched_fd, "sched", text, sizeof(text));
+
+	if (error == -ESRCH)	/* not of every kernel */
+		error = read_thread_file(threads, thread->tid, "status", text, sizeof(text));
+	if (error)
+		return error;
+	if (!switches_parse(text, ret_switches))
+		return -ESRCH;
+	thread->sleeps = ret_switches->sleeps;
+	return 0;
+}
+
+int thread_count_sleeps(const struct threads *threads, const struct thread *thread, uint64_t *ret_count)
+{
+	static const char label[] = "\nvoluntary_ctxt_switches:";
+	int fd = open_thread_file(threads, thread->tid, "status");
+	char text[LONG_FILE_MAX];
+	const char *found;
+	ssize_t length;
+
+	if (fd < 0)
+		return fd;
+	length = proc_file_fill(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (length < 0)
+		return -ESRCH;
+	text[length] = '\0';
+	found = strstr(text, label);
+	if (!found)
+		return -ESRCH;
+	*ret_count = strtoull(found + sizeof(label) - 1, NULL, 10);
+	return 0;
+}
+
+/*
+ * /proc/PID/task/TID/syscall: "running", or "-1 sp pc", or the number of the
+ * system call, its six arguments, sp and pc. False if it is none of those.
+ */
+static bool parse_call(const char *text, bool *ret_running, struct thread_call *ret_call)
+{
+	struct thread_call call = { .known = true };
+	char *at;
+
+	*ret_running = strncmp(text, "running", strlen("running")) == 0;
+	if (*ret_running)
+		return true;
+	call.number = strtoll(text, &at, 10);
+	if (at == text)
+		return false;
+	for (size_t i = 0; call.number >= 0 && i < 6; i++)
+		call.arguments[i] = strtoull(at, &at, 16);
+	call.rsp = strtoull(at, &at, 16);
+	call.rip = strtoull(at, &at, 16);
+	if (*at != '\n')
+		return false;
+	*ret_call = call;
+	return true;
+}
+
+static int look_at_state(const struct threads *threads, const struct thread *thread,
+			 enum thread_state *ret_state)
+{
+	char letter;
+	int error = read_state_letter(threads, thread->tid, &letter);
+
+	if (error)
+		return error;
+	switch (letter) {
+	case 'R':
+		*ret_state = THREAD_RUNNING;
+		return 0;
+	case 'D':
+		*ret_state = THREAD_UNINTERRUPTIBLE;
+		return 0;
+	case 'Z':
+	case 'X':
+		return -ESRCH;
+	default:
+		*ret_state = THREAD_BLOCKED;
+		return 0;
+	}
+}
+
+int thread_look(struct threads *threads, struct thread *thread,
+		enum thread_state *ret_state, struct thread_call *ret_call)
+{
+	struct thread_call call = { .known = false };
+	char text[THREAD_FILE_MAX];
+	bool running;
+	int error = read_kept_file(threads, thread, &thread->syscall_fd, "syscall", text, sizeof(text));
+
+	if (error == -ESRCH)
+		return error;
+	/* The file may be missing or refused. */
+	if (!error && parse_call(text, &running, &call) && running) {
+		*ret_state = THREAD_RUNNING;
+	} else {
+		error = look_at_state(threads, thread, ret_state);
+		if (error)
+			return error;
+	}
+	if (ret_call)
+		*ret_call = call;
+	return 0;
+}
+
+bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b)
+{
+	return a->known == b->known && a->number == b->number && a->rsp == b->rsp &&
+	       a->rip == b->rip && memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
+}
+
+bool thread_is_running(struct threads *threads, struct thread *thread)
+{
+	struct thread_call call;
+	char text[THREAD_FILE_MAX];
+	bool running;
+	enum thread_state state;
+
+	if (!read_kept_file(threads, thread, &thread->syscall_fd, "syscall", text, sizeof(text)) &&
+	    parse_call(text, &running, &call))
+		return running;
+	return !look_at_state(threads, thread, &state) && state == THREAD_RUNNING;
+}
+
+struct threads *threads_new(struct tracer *tracer, pid_t pid)
+{
+	char path[sizeof("/proc//task") + 3 * sizeof(int)];
+	struct threads *threads = calloc(1, sizeof(*threads));
+
+	if (!threads)
+		return NULL;
+	threads->tracer = tracer;
+	threads->pid = pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	threads->directory = opendir(path);	/* close-on-exec */
+	if (!threads->directory)
+		threads->directory_error = errno == ENOENT ? -ESRCH : -errno;
+	return threads;
+}
+
+void threads_free(struct threads *threads)
+{
+	if (!threads)
+		return;
+	for (size_t i = 0; i < threads->count; i++) {
+		struct thread *thread = threads->threads[i];
+
+		drop_thread(threads, thread, thread->tracee->state == TRACEE_GONE);
+	}
+	free(threads->threads);
+	if (threads->directory)
+		closedir(threads->directory);
+	free(threads);
+}
+
+bool threads_are_gone(const struct threads *threads)
+{
+	if (tracer_stays_away(threads->tracer))
+		return true;
+	for (size_t i = 0; i < threads->count; i++)
+		if (threads->threads[i]->tracee->state != TRACEE_GONE)
+			return false;
+	return true;
+}
+
+size_t threads_count(const struct threads *threads)
+{
+	return threads->count;
+}
+
+struct thread *threads_at(const struct threads *threads, size_t index)
+{
+	return threads->threads[index];
+}

@@ -1,0 +1,912 @@
+#include "src/linux/threads/tracer.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HASH_NONFATAL_OOM 1	/* an element that was not added has no hh.tbl */
+#include <uthash.h>
+
+#include "src/linux/clocks/clock.h"
+#include "src/linux/clocks/urgent.h"
+#include "src/linux/proc/proc_file.h"
+#include "src/linux/proc/process.h"
+#include "src/linux/threads/interrupted_call.h"
+#include "src/linux/threads/watch.h"
+
+enum {
+	/*
+	 * A thread that runs on another CPU stops within microseconds: asking
+	 * again for so long is quicker than going to sleep and being woken up.
+	 */
+	STOP_SPIN_NS = 25 * 1000,
+	/* Events dealt with in one tracer_poll(), lest a storm of signals keeps it for ever. */
+	POLL_EVENTS_MAX = 4096,
+	/* At the end, for stops that were asked for by a signal. */
+	LAST_STOP_MS = 1000,
+	/* See restart_after_signal(). */
+	RESTART_AGAIN_NS = 1000 * 1000 * 1000,
+};
+
+/* __WNOTHREAD: tracees and children of ljspy's other threads are not ours to reap. */
+static const int wait_options = __WALL | __WNOTHREAD | WNOHANG;
+
+struct seized {
+	struct tracee tracee;	/* first, so that one is the other */
+	int stat_fd;		/* of /proc/PID/task/TID/stat, -1 if not open */
+	bool reserved;		/* room for that file */
+	bool attached;		/* by PTRACE_ATTACH */
+	bool has_stopped;	/* attached: for the first time, and its options are set */
+	bool asked;		/* attached: a SIGSTOP of ours is on its way */
+	bool job_stopped;	/* a signal stopped it: its call ends with that, whoever looks */
+	bool expected;		/* to stop, or to run on */
+	uint64_t restarted_ns;	/* when a call with a limit began again, for a signal */
+	bool has_regs;		/* stopped, and these are its registers */
+	struct user_regs_struct regs;
+	UT_hash_handle hh;
+};
+
+struct tracer {
+	struct seized *seized;	/* by tid */
+	struct watch watch;
+	size_t files_left;	/* that may still be kept open */
+	struct own_turn turn;
+	struct urgent urgent;
+	size_t expected;	/* how many tracees are */
+	bool look_is_awaited;
+	uint64_t quiet_ns;	/* when no tracee had anything to report */
+	struct histogram *holds;	/* see tracer_count_holds(); may be NULL */
+	bool stays_away, allow_attach;
+	bool poll_is_due;
+	bool held_late;		/* since the last tracer_has_held_late() */
+	bool only_passes_on;	/* see tracer_pass_on() */
+	bool has_let_go;
+	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
+};
+
+static struct seized *find_seized(const struct tracer *tracer, pid_t tid)
+{
+	struct seized *seized;
+
+	HASH_FIND_INT(tracer->seized, &tid, seized);
+	return seized;
+}
+
+struct tracee *tracer_find(const struct tracer *tracer, pid_t tid)
+{
+	struct seized *seized = find_seized(tracer, tid);
+
+	return seized ? &seized->tracee : NULL;
+}
+
+static void update_urgency(struct tracer *tracer)
+{
+	if (tracer->expected || tracer->look_is_awaited)
+		urgent_begin(&tracer->urgent);
+	else
+		urgent_end(&tracer->urgent);
+}
+
+/* ljspy is urgent while a thread that it has told to stop does not run on. */
+static void expect(struct tracer *tracer, struct tracee *tracee, bool expected)
+{
+	struct seized *seized = (struct seized *)tracee;
+
+	if (seized->expected == expected)
+		return;
+	seized->expected = expected;
+	tracer->expected += expected ? 1 : -1;
+	update_urgency(tracer);
+}
+
+static void mark_gone(struct tracer *tracer, struct tracee *tracee)
+{
+	tracee->state = TRACEE_GONE;
+	tracee->wanted = false;
+	expect(tracer, tracee, false);
+	tracer->changed = true;
+}
+
+/* What the thread holds in the stop it is in; NULL with errno, ENOTSUP for a 32-bit program. */
+static const struct user_regs_struct *regs_of(struct seized *seized)
+{
+	struct iovec io = { &seized->regs, sizeof(seized->regs) };
+
+	if (seized->has_regs)
+		return &seized->regs;
+	if (ptrace(PTRACE_GETREGSET, seized->tracee.tid, NT_PRSTATUS, &io))
+		return NULL;
+	if (io.iov_len != sizeof(seized->regs)) {	/* a 32-bit program's are fewer */
+		errno = ENOTSUP;
+		return NULL;
+	}
+	seized->has_regs = true;
+	return &seized->regs;
+}
+
+/* ESRCH means that it was killed just now; its exit is still to be reported. */
+static void continue_tracee(struct tracer *tracer, struct tracee *tracee, int signal)
+{
+	((struct seized *)tracee)->has_regs = false;
+	ptrace(PTRACE_CONT, tracee->tid, NULL, (void *)(intptr_t)signal);
+	tracee->resumed_ns = clock_now_ns(CLOCK_MONOTONIC);
+	tracee->state = TRACEE_RUNNING;
+	expect(tracer, tracee, tracee->wanted || tracee->hold_late);
+}
+
+/* The same of one that nobody holds. */
+static void pass_on(struct tracer *tracer, struct tracee *tracee, int signal)
+{
+	continue_tracee(tracer, tracee, signal);
+	if (tracer->holds)
+		histogram_add(tracer->holds, tracee->resumed_ns - tracee->stopped_ns);
+}
+
+/*
+ * What is reported now happened when? ljspy may have done something else meanwhile,
+ * waited for a CPU, or been stopped itself. Rather too early than too late.
+ */
+static uint64_t find_stop(const struct tracer *tracer, const struct tracee *tracee)
+{
+	uint64_t begin = tracer->turn.woken_ns;
+
+	if (tracer->quiet_ns > begin)
+		begin = tracer->quiet_ns;
+	return tracee->quiet_ns > begin ? tracee->quiet_ns : begin;
+}
+
+/* Leave it stopped, as whoever sent SIGSTOP wants it, but notice SIGCONT (for attached ones see continue_job()). */
+static void leave_job_stopped(struct tracer *tracer, struct tracee *tracee)
+{
+	struct seized *seized = (struct seized *)tracee;
+
+	seized->job_stopped = true;
+	seized->has_regs = false;
+	if (!seized->attached)
+		ptrace(PTRACE_LISTEN, tracee->tid, NULL, NULL);
+	tracee->resumed_ns = clock_now_ns(CLOCK_MONOTONIC);
+	tracee->state = TRACEE_JOB_STOPPED;
+	expect(tracer, tracee, false);
+}
+
+/* Have it stop some time soon; once is enough. -1 if it is no tracee any more. */
+static int ask_to_stop(struct tracee *tracee)
+{
+	struct seized *seized = (struct seized *)tracee;
+
+	if (!seized->attached)
+		return (int)ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+	if (seized->asked)
+		return 0;
+	seized->asked = true;
+	return tgkill(tracee->pid, tracee->tid, SIGSTOP);
+}
+
+static bool find_interrupted_call(struct seized *seized, bool *ret_limited)
+{
+	const struct user_regs_struct *regs = regs_of(seized);
+
+	return regs && interrupted_call_find(seized->tracee.tid, regs, ret_limited);
+}
+
+static void restart_call(struct seized *seized)
+{
+	seized->has_regs = false;
+	interrupted_call_restart(seized->tracee.tid);
+}
+
+/* That it was stopped is not to end the call that it waits in. */
+static void restart_after_interrupt(struct tracee *tracee)
+{
+	struct seized *seized = (struct seized *)tracee;
+	bool limited;
+
+	seized->job_stopped = false;
+	if (find_interrupted_call(seized, &limited))
+		restart_call(seized);
+}
+
+static bool stops_the_job(int signal)
+{
+	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+/*
+ * Traced threads are woken by signals, too, that are ignored and would wake
+ * nobody else. If it is not ignored, the kernel ends the call in any case. What
+ * the thread has waited so far is not known here: lest ignored signals keep a
+ * limit from ever being reached, one that comes soon after another ends the call.
+ */
+static void restart_after_signal(struct tracee *tracee, int signal)
+{
+	struct seized *seized = (struct seized *)tracee;
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	bool limited;
+
+	if (stops_the_job(signal) || seized->job_stopped) {
+		seized->job_stopped = signal != SIGCONT;
+		return;
+	}
+	if (!find_interrupted_call(seized, &limited) ||
+	    (limited && now - seized->restarted_ns < RESTART_AGAIN_NS))
+		return;
+	if (limited)
+		seized->restarted_ns = now;
+	restart_call(seized);
+}
+
+static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal)
+{
+	/* SIGTRAP: our interrupt, or the end of a job stop; else the signal that began one. */
+	bool job_stop = signal != SIGTRAP;
+
+	if (!job_stop && tracee->state != TRACEE_JOB_STOPPED)
+		restart_after_interrupt(tracee);
+	if (tracer->only_passes_on)
+		tracee->hold_late = false;
+	if (tracee->wanted || tracee->hold_late) {
+		tracer->held_late |= !tracee->wanted;
+		tracee->state = TRACEE_HELD;
+		tracee->held_in_job_stop = job_stop;
+		tracee->wanted = tracee->hold_late = false;
+	} else if (job_stop) {
+		leave_job_stopped(tracer, tracee);
+	} else {
+		pass_on(tracer, tracee, 0);
+	}
+}
+
+/*
+ * The thread that called execve() now has its process's id; all others have
+ * ended, some of them without a report.
+ */
+static void handle_exec(struct tracer *tracer, struct tracee *tracee)
+{
+	unsigned long former_tid = 0;
+	struct tracee *former;
+
+	ptrace(PTRACE_GETEVENTMSG, tracee->tid, NULL, &former_tid);
+	former = tracer_find(tracer, (pid_t)former_tid);
+	if (former && former != tracee)
+		mark_gone(tracer, former);
+	tracee->execed = true;
+	tracee->wanted = tracee->hold_late = false;
+	tracer->changed = true;
+	pass_on(tracer, tracee, 0);
+}
+
+/*
+ * A signal is about to be delivered. Entering any stop takes back an interrupt
+ * that was asked for but not yet answered (ptrace_stop() in the kernel), so
+ * ask again. That must be done before the thread goes on: afterwards the first
+ * one might just have been answered, and the thread would stop twice.
+ */
+static void handle_signal(struct tracer *tracer, struct tracee *tracee, int signal)
+{
+	if (tracee->wanted || tracee->hold_late)
+		ask_to_stop(tracee);
+	restart_after_signal(tracee, signal);
+	pass_on(tracer, tracee, signal);
+}
+
+/* SIGCONT takes back each SIGSTOP of the process that is on its way. */
+static void ask_again(struct tracer *tracer, pid_t pid)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next) {
+		if (!seized->attached || seized->tracee.pid != pid)
+			continue;
+		seized->asked = false;
+		if (seized->tracee.wanted || seized->tracee.state == TRACEE_AWAITED)
+			ask_to_stop(&seized->tracee);
+	}
+}
+
+/* A thread that is attached, not seized, has stopped for a signal. */
+static void handle_attached(struct tracer *tracer, struct seized *seized, int signal)
+{
+	const bool is_first = !seized->has_stopped;
+	struct tracee *tracee = &seized->tracee;
+	siginfo_t info = { .si_code = SI_USER };
+	bool job_stop = ptrace(PTRACE_GETSIGINFO, tracee->tid, NULL, &info) && errno == EINVAL;
+
+	if (is_first)
+		ptrace(PTRACE_SETOPTIONS, tracee->tid, NULL, (void *)PTRACE_O_TRACEEXEC);
+	seized->has_stopped = true;
+	if (job_stop) {
+		handle_trap(tracer, tracee, signal);
+	} else if (signal == SIGSTOP && seized->asked && info.si_code != SI_USER) {
+		seized->asked = false;
+		handle_trap(tracer, tracee, SIGTRAP);
+	} else if (signal == SIGTRAP && is_first) {
+		/* It has called execve() before it could be told not to say so. */
+		tracee->execed = true;
+		pass_on(tracer, tracee, 0);
+	} else {
+		handle_signal(tracer, tracee, signal);
+		if (signal == SIGCONT)
+			ask_again(tracer, tracee->pid);
+	}
+}
+
+static void handle_status(struct tracer *tracer, struct tracee *tracee, int status)
+{
+	if (WIFEXITED(status) || WIFSIGNALED(status)) {
+		tracee->exit_known = true;
+		tracee->exit_status = status;
+		mark_gone(tracer, tracee);
+		return;
+	}
+	if (!WIFSTOPPED(status))
+		return;
+	switch (status >> 16) {
+	case PTRACE_EVENT_STOP:
+		handle_trap(tracer, tracee, WSTOPSIG(status));
+		break;
+	case PTRACE_EVENT_EXEC:
+		handle_exec(tracer, tracee);
+		break;
+	default:
+		if (((struct seized *)tracee)->attached)
+			handle_attached(tracer, (struct seized *)tracee, WSTOPSIG(status));
+		else
+			handle_signal(tracer, tracee, WSTOPSIG(status));
+		break;
+	}
+}
+
+/* Handle what the thread has to report, if anything; false if it had nothing. */
+static bool wait_once(struct tracer *tracer, struct tracee *tracee)
+{
+	int status;
+	pid_t pid = waitpid(tracee->tid, &status, wait_options);
+
+	if (pid == 0) {
+		tracee->quiet_ns = clock_now_ns(CLOCK_MONOTONIC);
+		return false;
+	}
+	tracee->stopped_ns = find_stop(tracer, tracee);
+	if (pid > 0)
+		handle_status(tracer, tracee, status);
+	else
+		mark_gone(tracer, tracee);	/* ECHILD: another thread's execve() took it away */
+	return true;
+}
+
+static int open_stat(const struct seized *seized)
+{
+	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)seized->tracee.pid,
+		 (int)seized->tracee.tid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void free_seized(struct tracer *tracer, struct seized *seized)
+{
+	expect(tracer, &seized->tracee, false);
+	if (seized->hh.tbl)
+		HASH_DEL(tracer->seized, seized);
+	if (seized->stat_fd >= 0)
+		close(seized->stat_fd);
+	if (seized->reserved)
+		tracer_release_files(tracer, 1);
+	free(seized);
+}
+
+/* Add a tracee in its initial state, or NULL when memory is short. */
+static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
+{
+	struct seized *seized = calloc(1, sizeof(*seized));
+
+	if (!seized)
+		return NULL;
+	seized->tracee = (struct tracee){ .pid = pid, .tid = tid, .state = TRACEE_RUNNING };
+	HASH_ADD_INT(tracer->seized, tracee.tid, seized);
+	if (!seized->hh.tbl) {
+		free(seized);
+		return NULL;
+	}
+	seized->reserved = tracer_reserve_files(tracer, 1);
+	seized->stat_fd = seized->reserved ? open_stat(seized) : -1;
+	return seized;
+}
+
+/*
+ * A tracee reports under an id that is not known: a thread whose leader is
+ * not seized (it had ended) has called execve() and has its id now. In any
+ * case it must not be left standing.
+ */
+static void handle_stranger(struct tracer *tracer, pid_t tid)
+{
+	struct seized stranger = { .tracee = { .pid = tid, .tid = tid } };
+	struct seized *seized;
+	int status;
+
+	if (waitpid(tid, &status, wait_options) <= 0)
+		return;
+	stranger.tracee.stopped_ns = find_stop(tracer, &stranger.tracee);
+	seized = WIFSTOPPED(status) ? add_seized(tracer, tid, tid) : NULL;
+	if (seized)
+		seized->tracee.stopped_ns = stranger.tracee.stopped_ns;
+	handle_status(tracer, seized ? &seized->tracee : &stranger.tracee, status);
+}
+
+static void poll_each(struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next)
+		if (seized->tracee.state != TRACEE_GONE)
+			wait_once(tracer, &seized->tracee);
+}
+
+/* Handle what all tracees have to report. */
+static void handle_reports(struct tracer *tracer)
+{
+	tracer->poll_is_due = false;
+	for (int i = 0;; i++) {
+		siginfo_t info = { .si_pid = 0 };
+		struct tracee *tracee;
+
+		if (i == POLL_EVENTS_MAX) {
+			tracer->poll_is_due = true;
+			break;
+		}
+		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | wait_options)) {
+			if (errno == EINVAL)	/* Linux before 4.7 knows no __WALL here */
+				poll_each(tracer);
+			break;
+		}
+		if (info.si_pid == 0) {
+			tracer->quiet_ns = clock_now_ns(CLOCK_MONOTONIC);
+			break;
+		}
+		tracee = tracer_find(tracer, info.si_pid);
+		if (tracee && tracee->state != TRACEE_GONE) {
+			wait_once(tracer, tracee);
+		} else if (info.si_code == CLD_TRAPPED) {
+			handle_stranger(tracer, info.si_pid);
+		} else {
+			/* A child that is no tracee stands in front; leave it there. */
+			poll_each(tracer);
+			break;
+		}
+	}
+}
+
+/* What /proc/PID/task/TID/stat says of a thread just now. */
+struct stat_line {
+	char state;		/* a letter; 'R': it runs, or waits for a CPU */
+	bool on_other_cpu;	/* than we are: if it shares ours, it can only stop once we sleep */
+};
+
+/* False if that cannot be told. */
+static bool read_stat(const struct seized *seized, struct stat_line *ret_line)
+{
+	enum { FIELDS_BEHIND_STATE = 36 };	/* up to "processor", proc_pid_stat(5) */
+	int fd = seized->stat_fd >= 0 ? seized->stat_fd : open_stat(seized);
+	char text[1024], *at;
+	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+
+	if (fd >= 0 && fd != seized->stat_fd)
+		close(fd);
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	at = proc_file_stat_fields(text);
+	if (!at)
+		return false;
+	ret_line->state = *at;
+	for (int i = 0; at && i < FIELDS_BEHIND_STATE; i++)
+		at = strchr(at + 1, ' ');
+	ret_line->on_other_cpu = at && strtol(at, NULL, 10) != sched_getcpu();
+	return true;
+}
+
+/*
+ * Wait until some tracee may have reported; until spin_end do not sleep.
+ * False if nothing came before the deadline. SIGCHLD does not tell of whom.
+ */
+static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t deadline)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	struct timespec left;
+	sigset_t child;
+
+	if (now >= deadline)
+		return false;
+	if (now < spin_end)
+		return true;
+	/* The thread may itself wait for others, which have ended, to be reaped (execve() does). */
+	if (tracer->poll_is_due) {
+		handle_reports(tracer);
+		return true;
+	}
+	left.tv_sec = (time_t)((deadline - now) / 1000000000u);
+	left.tv_nsec = (long)((deadline - now) % 1000000000u);
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	if (own_turn_wait(&tracer->turn, &child, NULL, &left) == SIGCHLD)
+		tracer->poll_is_due = true;
+	else if (errno == EAGAIN)
+		return false;
+	return true;
+}
+
+enum fate {
+	FATE_ALIVE,		/* and our tracee */
+	FATE_ZOMBIE,		/* a first thread's end is not reported before that of the last */
+	FATE_NOT_OURS,
+};
+
+/* What became of a thread that does not answer. */
+static enum fate find_out(pid_t tid)
+{
+	struct process process;
+	enum fate fate = FATE_ALIVE;
+
+	if (process_read(tid, &process))
+		return FATE_NOT_OURS;
+	if (process_thread_is_zombie(&process))
+		fate = FATE_ZOMBIE;
+	else if (process.tracer_pid != gettid())
+		fate = FATE_NOT_OURS;
+	process_clear(&process);
+	return fate;
+}
+
+/* The thread did not stop. */
+static int give_up(struct tracer *tracer, struct tracee *tracee)
+{
+	enum fate fate = find_out(tracee->tid);
+
+	tracee->wanted = false;
+	if (tracee->state == TRACEE_GONE)
+		return -ESRCH;
+	/* A thread that is not seized has called execve() and taken the id. */
+	if (fate == FATE_NOT_OURS)
+		mark_gone(tracer, tracee);
+	if (fate != FATE_ALIVE)
+		return -ESRCH;
+	tracee->state = TRACEE_AWAITED;
+	return -ETIMEDOUT;
+}
+
+/* on_other_cpu: ask for a while before going to sleep. */
+static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns, bool on_other_cpu)
+{
+	uint64_t start = clock_now_ns(CLOCK_MONOTONIC);
+	uint64_t spin_end = on_other_cpu ? start + STOP_SPIN_NS : start;
+
+	tracee->wanted = true;
+	expect(tracer, tracee, true);
+	/* A second interrupt may be answered by a second stop. */
+	if (tracee->state != TRACEE_AWAITED && ask_to_stop(tracee)) {
+		wait_once(tracer, tracee);
+		return give_up(tracer, tracee);
+	}
+	while (tracee->wanted) {
+		if (wait_once(tracer, tracee))
+			continue;
+		if (!await_report(tracer, spin_end, start + timeout_ns))
+			return give_up(tracer, tracee);
+	}
+	switch (tracee->state) {
+	case TRACEE_HELD:
+		return 0;
+	case TRACEE_GONE:
+		return -ESRCH;
+	case TRACEE_RUNNING:
+	case TRACEE_AWAITED:
+	case TRACEE_JOB_STOPPED:
+		break;
+	}
+	return -ECANCELED;
+}
+
+int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+{
+	struct seized *seized = (struct seized *)tracee;
+	struct stat_line line;
+
+	if (tracee->state == TRACEE_GONE)
+		return -ESRCH;
+	if (tracee->state == TRACEE_HELD)
+		return 0;
+	if (tracee->state == TRACEE_JOB_STOPPED && seized->attached) {
+		tracee->state = TRACEE_HELD;
+		tracee->held_in_job_stop = true;
+		tracee->stopped_ns = clock_now_ns(CLOCK_MONOTONIC);
+		return 0;
+	}
+	return stop(tracer, tracee, timeout_ns, read_stat(seized, &line) && line.on_other_cpu);
+}
+
+int tracer_stop_running(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+{
+	struct stat_line line;
+
+	if (tracee->state != TRACEE_RUNNING || !read_stat((struct seized *)tracee, &line))
+		return -EAGAIN;
+	return line.state == 'R' ? stop(tracer, tracee, timeout_ns, line.on_other_cpu) : -EAGAIN;
+}
+
+int tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+{
+	return tracee->state == TRACEE_RUNNING ? stop(tracer, tracee, timeout_ns, true) : -EAGAIN;
+}
+
+int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
+{
+	const struct user_regs_struct *regs = regs_of((struct seized *)tracee);
+
+	if (!regs)
+		return -errno;
+	*ret_registers = (struct registers){
+		.rax = regs->rax, .rbx = regs->rbx, .rcx = regs->rcx, .rdx = regs->rdx,
+		.rsi = regs->rsi, .rdi = regs->rdi, .rbp = regs->rbp, .rsp = regs->rsp,
+		.r8 = regs->r8, .r9 = regs->r9, .r10 = regs->r10, .r11 = regs->r11,
+		.r12 = regs->r12, .r13 = regs->r13, .r14 = regs->r14, .r15 = regs->r15,
+		.rip = regs->rip, .eflags = regs->eflags, .orig_rax = regs->orig_rax,
+	};
+	return 0;
+}
+
+void tracer_resume(struct tracer *tracer, struct tracee *tracee)
+{
+	if (tracee->state != TRACEE_HELD)
+		return;
+	if (tracee->held_in_job_stop)
+		leave_job_stopped(tracer, tracee);
+	else
+		continue_tracee(tracer, tracee, 0);
+}
+
+/* Nothing is reported of the end of a job stop where threads are attached: SIGCONT waits in the queue. */
+static void continue_job(struct tracer *tracer, struct seized *seized)
+{
+	struct process process;
+
+	if (!seized->attached || seized->tracee.state != TRACEE_JOB_STOPPED ||
+	    process_read(seized->tracee.tid, &process))
+		return;
+	if (process.pending_signals & (UINT64_C(1) << (SIGCONT - 1)))
+		continue_tracee(tracer, &seized->tracee, 0);
+	process_clear(&process);
+}
+
+bool tracer_poll(struct tracer *tracer)
+{
+	struct seized *seized, *next;
+	bool changed;
+
+	handle_reports(tracer);
+	if (tracer->allow_attach) {
+		HASH_ITER(hh, tracer->seized, seized, next) {
+			continue_job(tracer, seized);
+		}
+	}
+	changed = tracer->changed;
+	tracer->changed = false;
+	return changed;
+}
+
+void tracer_pass_on(struct tracer *tracer)
+{
+	tracer->only_passes_on = true;
+	handle_reports(tracer);
+	tracer->only_passes_on = false;
+}
+
+bool tracer_has_held_late(struct tracer *tracer)
+{
+	bool held_late = tracer->held_late;
+
+	tracer->held_late = false;
+	return held_late;
+}
+
+bool tracer_poll_is_due(const struct tracer *tracer)
+{
+	return tracer->poll_is_due;
+}
+
+/* While ptrace() waits for an execve() that waits for us. */
+static void reap_meanwhile(void *tracer)
+{
+	handle_reports(tracer);
+}
+
+/* Where PTRACE_SEIZE is missing: EIO, or before Linux 3.1 ESRCH of a thread that is there. */
+static int why_not_seized(pid_t tid, int error)
+{
+	struct process process;
+
+	if (error != ESRCH || process_read(tid, &process))
+		return error;
+	if (!process_thread_is_zombie(&process))
+		error = EIO;
+	process_clear(&process);
+	return error;
+}
+
+static int attach(struct seized *seized)
+{
+	if (ptrace(PTRACE_ATTACH, seized->tracee.tid, NULL, NULL))
+		return errno;
+	seized->attached = seized->asked = true;
+	return 0;
+}
+
+int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee)
+{
+	struct seized *seized = find_seized(tracer, tid);
+	int error;
+
+	if (seized) {
+		*ret_tracee = &seized->tracee;
+		return 0;
+	}
+	seized = add_seized(tracer, pid, tid);
+	if (!seized)
+		return -ENOMEM;
+	if (tracer->stays_away) {
+		*ret_tracee = &seized->tracee;
+		return 0;
+	}
+	watch_begin(&tracer->watch);
+	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC)
+		? why_not_seized(tid, errno) : 0;
+	if (error == EIO && tracer->allow_attach)
+		error = attach(seized);
+	watch_end(&tracer->watch);
+	/* EPERM also when another thread, seized before, has taken the id by execve(). */
+	if (error && (error != EPERM || find_out(tid) != FATE_ALIVE)) {
+		free_seized(tracer, seized);
+		return -error;
+	}
+	*ret_tracee = &seized->tracee;
+	return 0;
+}
+
+void tracer_forget(struct tracer *tracer, struct tracee *tracee)
+{
+	free_seized(tracer, (struct seized *)tracee);
+}
+
+void tracer_allow_attach(struct tracer *tracer)
+{
+	tracer->allow_attach = true;
+}
+
+void tracer_stay_away(struct tracer *tracer)
+{
+	tracer->stays_away = true;
+}
+
+void tracer_be_urgent(struct tracer *tracer)
+{
+	urgent_open(&tracer->urgent);
+}
+
+void tracer_await_look(struct tracer *tracer, bool awaited)
+{
+	tracer->look_is_awaited = awaited;
+	update_urgency(tracer);
+}
+
+struct own_turn *tracer_turn(struct tracer *tracer)
+{
+	return &tracer->turn;
+}
+
+void tracer_count_holds(struct tracer *tracer, struct histogram *holds)
+{
+	tracer->holds = holds;
+}
+
+bool tracer_stays_away(const struct tracer *tracer)
+{
+	return tracer->stays_away;
+}
+
+void tracer_allow_files(struct tracer *tracer, size_t count)
+{
+	tracer->files_left = count;
+}
+
+bool tracer_reserve_files(struct tracer *tracer, size_t count)
+{
+	if (tracer->files_left < count)
+		return false;
+	tracer->files_left -= count;
+	return true;
+}
+
+void tracer_release_files(struct tracer *tracer, size_t count)
+{
+	tracer->files_left += count;
+}
+
+struct tracer *tracer_new(void)
+{
+	struct tracer *tracer = calloc(1, sizeof(*tracer));
+	int error = tracer ? watch_open(&tracer->watch, reap_meanwhile, tracer) : 0;
+
+	if (error) {
+		free(tracer);
+		errno = -error;
+		return NULL;
+	}
+	if (tracer) {
+		tracer->files_left = FILES_OPEN_DEFAULT;
+		own_turn_open(&tracer->turn);
+	}
+	return tracer;
+}
+
+static bool any_is_asked(const struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next)
+		if (seized->asked && seized->tracee.state != TRACEE_GONE)
+			return true;
+	return false;
+}
+
+/* A SIGSTOP of ours that is delivered when we are gone would stop the target for good. */
+static void await_last_stops(struct tracer *tracer)
+{
+	const struct timespec moment = { .tv_nsec = 1000 * 1000 };
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next) {
+		seized->tracee.wanted = seized->tracee.hold_late = false;
+	}
+	for (int i = 0; i < LAST_STOP_MS && any_is_asked(tracer); i++) {
+		nanosleep(&moment, NULL);
+		handle_reports(tracer);
+	}
+}
+
+void tracer_let_go(struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next) {
+		tracer_resume(tracer, &seized->tracee);
+	}
+	await_last_stops(tracer);
+	urgent_close(&tracer->urgent);	/* it is this thread that was */
+	tracer->has_let_go = true;
+}
+
+void tracer_free(struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	if (!tracer)
+		return;
+	if (!tracer->has_let_go)
+		tracer_let_go(tracer);
+	HASH_ITER(hh, tracer->seized, seized, next) {
+		free_seized(tracer, seized);
+	}
+	watch_close(&tracer->watch);
+	own_turn_close(&tracer->turn);
+	free(tracer);
+}

@@ -1,0 +1,97 @@
+#include "src/options/help.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "output/formats/format.h"
+#include "src/options/option_table.h"
+#include "src/program/message.h"
+
+enum { HELP_COLUMN = 28, HELP_WIDTH = 79 };
+
+/* One more word, in another line if it does not fit. Returns the column behind it. */
+static int print_word(FILE *out, int column, const char *word, const char *end)
+{
+	int length = (int)(strlen(word) + strlen(end));
+
+	if (column > HELP_COLUMN && column + 1 + length > HELP_WIDTH) {
+		fprintf(out, "\n%*s", HELP_COLUMN, "");
+		column = HELP_COLUMN;
+	}
+	return column + fprintf(out, "%s%s%s", column > HELP_COLUMN ? " " : "", word, end);
+}
+
+/* The formats of a command, behind the option that chooses one. */
+static void print_formats(FILE *out, enum command command)
+{
+	const struct format *last = NULL;
+	int column = HELP_COLUMN;
+
+	for (size_t i = 0; i < format_count; i++) {
+		if (command == COMMAND_DIFF && !formats[i].compare)
+			continue;
+		if (last)
+			column = print_word(out, column, last->name, ",");
+		last = &formats[i];
+	}
+	print_word(out, column, last ? last->name : "", "\n");
+}
+
+static void print_option(FILE *out, const struct option_entry *option, enum command command)
+{
+	const char *argument = option->argument;
+	char spelled[64];
+
+	snprintf(spelled, sizeof(spelled), "--%s%s%s", option->name, argument ? " " : "",
+		 argument ? argument : "");
+	if (option->letter <= UCHAR_MAX)
+		fprintf(out, "  -%c, %-20s  ", option->letter, spelled);
+	else
+		fprintf(out, "      %-20s  ", spelled);
+	if (option->letter == 'f')
+		print_formats(out, command);
+	else
+		fprintf(out, "%s\n", option->help);
+}
+
+void help_print(FILE *out)
+{
+	fputs("Usage: ljspy COMMAND [options]\n"
+	      "Profile running LuaJIT programs from outside: Lua and native code in one stack.\n"
+	      "\nCommands (may be abbreviated):\n", out);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(out, "  %-8s%s\n", command_table[i].name, command_table[i].summary);
+	fputs("\nExamples:\n", out);
+	/* The first of each. */
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(out, "%.*s", (int)strcspn(command_table[i].examples, "\n") + 1,
+			command_table[i].examples);
+	fputs("\n`ljspy COMMAND --help` tells of its options.\n", out);
+}
+
+void help_print_command(enum command command)
+{
+	const struct command_entry *entry = &command_table[command];
+
+	printf("Usage: ljspy %s %s\n%c%s.\n\n", entry->name, entry->arguments,
+	       toupper((unsigned char)entry->summary[0]), entry->summary + 1);
+	for (size_t i = 0; i < option_count; i++)
+		if (option_is_of(&option_table[i], command))
+			print_option(stdout, &option_table[i], command);
+	if (command_has_targets(command))
+		puts("\nWithout any target: the one process that runs LuaJIT, or a list of them.");
+	puts("\nExit status: 0 all is good, 1 errors worth knowing, 2 nothing shown, 64 usage.");
+	if (command == COMMAND_RECORD)
+		puts("A COMMAND's own if that is not 0; 128 and its number if a signal ended it.");
+	printf("\nExamples:\n%s", entry->examples);
+}
+
+void help_print_version(void)
+{
+	puts("ljspy " LJSPY_VERSION);
+}
+
+void help_suggest(enum command command)
+{
+	message_note("`ljspy %s --help` shows the options.", command_table[command].name);
+}

@@ -1,0 +1,18 @@
+/*
+ * help: what --help and --version print.
+ */
+#ifndef LJSPY_HELP_H
+#define LJSPY_HELP_H
+
+#include <stdio.h>
+
+#include "src/options/options.h"
+
+void help_print(FILE *out);
+void help_print_command(enum command command);
+void help_print_version(void);
+
+/* After an error: where to look. */
+void help_suggest(enum command command);
+
+#endif

@@ -1,0 +1,146 @@
+#include "src/options/option_table.h"
+
+enum {
+	RECORD = 1 << COMMAND_RECORD,
+	DUMP = 1 << COMMAND_DUMP,
+	TOP = 1 << COMMAND_TOP,
+	TRACES = 1 << COMMAND_TRACES,
+	INFO = 1 << COMMAND_INFO,
+	REPORT = 1 << COMMAND_REPORT,
+	DIFF = 1 << COMMAND_DIFF,
+	TARGETS = RECORD | DUMP | TOP | TRACES | INFO,	/* look at processes */
+	RENDER = RECORD | REPORT | DIFF,	/* write profiles */
+	ALL = TARGETS | RENDER,
+};
+
+const struct option_entry option_table[] = {
+	{ "pid", 'p', TARGETS, "PID[,PID...]", "the processes to look at" },
+	{ "name", OPTION_NAME, TARGETS, "PATTERN", "those whose name, program or script matches" },
+	{ "tree", OPTION_TREE, TARGETS, "PID[,PID...]", "these and all their descendants, e.g. a master" },
+	{ "subprocesses", 's', RECORD, NULL, "all descendants too, as with --tree" },
+	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix tells -f" },
+	{ "format", 'f', RENDER, "FORMAT", "" },
+	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
+	{ "duration", 'd', TRACES, "TIME", "for how long to take samples, if not for 3s" },
+	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per second of CPU time, 1 to 10000; else 99" },
+	{ "clock", OPTION_CLOCK, RECORD, "CLOCK", "cpu: what runs (default); wall: what sleeps, too" },
+	{ "coroutines", OPTION_COROUTINES, RECORD, NULL, "where coroutines wait after they have yielded" },
+	{ "blocked", OPTION_BLOCKED, RECORD, NULL, "turns of event loops that take 20ms or more" },
+	{ "threshold", OPTION_THRESHOLD, RECORD, "TIME", "the same, of turns that take so long" },
+	{ "clock", OPTION_CLOCK, REPORT | DIFF, "CLOCK", "of recordings by the wall clock: cpu or wall" },
+	{ "off-cpu", OPTION_OFF_CPU, RENDER, NULL, "time off the CPU, by what the threads wait for" },
+	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; see only Lua, as far as it shows" },
+	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
+	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
+	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
+	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },
+	{ "tid", OPTION_TID, REPORT | DIFF, "TID[,TID...]", "only these threads" },
+	{ "thread", OPTION_THREAD, REPORT | DIFF, "NAME", "only threads of that name" },
+	{ "state", OPTION_STATE, REPORT | DIFF, "STATE[,...]", "only in these states: compiled, gc, blocked, ..." },
+	{ "since", OPTION_SINCE, REPORT | DIFF, "TIME", "from that time after the beginning on" },
+	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", "up to that time after the beginning" },
+	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function" },
+	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", "only stacks without such a function" },
+	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "group by pid, tid, comm, state, phase or module" },
+	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL, "show functions that call themselves once" },
+	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "tell lines apart, not only functions" },
+	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
+	{ "heatmap", OPTION_HEATMAP, RECORD | REPORT, NULL, "above the flame graph, when it was: choose a range" },
+	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the trace that runs on top of compiled code" },
+	{ "vm-state", OPTION_VM_STATE, RENDER, NULL, "split by state: interpreted, compiled, gc, ..." },
+	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
+	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out what took less of all time" },
+	{ "core", OPTION_CORE, DUMP, "FILE", "a core file, in place of a process" },
+	{ "json", OPTION_JSON, DUMP | TRACES, NULL, "write JSON, for programs to read" },
+	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
+	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in debug info, for --layout" },
+	{ "help", 'h', ALL, NULL, "show this" },
+	{ "version", 'V', ALL, NULL, "show the version" },
+};
+
+const size_t option_count = sizeof(option_table) / sizeof(option_table[0]);
+
+_Static_assert(sizeof(option_table) / sizeof(option_table[0]) <= OPTIONS_MAX, "room for all of them");
+
+const struct command_entry command_table[COMMAND_COUNT] = {
+	[COMMAND_RECORD] = {
+		"record", "[options] [-- COMMAND [ARG...]]",
+		"profile processes for a while and draw a flame graph",
+		"  ljspy record -p 1234 -d 30s               ljspy-NAME-1234-DATE-TIME.svg\n"
+		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
+		"  ljspy record -o - -f folded -- luajit game.lua\n",
+	},
+	[COMMAND_DUMP] = {
+		"dump", "[options]",
+		"show what every thread and coroutine is doing, once",
+		"  ljspy dump -p 1234\n"
+		"  ljspy dump --core core.1234\n"
+		"  ljspy dump -p 1234 --json | jq '.processes[].vms[].coroutines'\n",
+	},
+	[COMMAND_TOP] = {
+		"top", "[options]",
+		"show live what takes the time; h tells the keys",
+		"  ljspy top -p 1234\n"
+		"  ljspy top --name nginx                    all workers, live\n",
+	},
+	[COMMAND_TRACES] = {
+		"traces", "[options]",
+		"show the compiled traces, and the time that is spent in each",
+		"  ljspy traces -p 1234\n"
+		"  ljspy traces -p 1234 -d 30s --json\n",
+	},
+	[COMMAND_INFO] = {
+		"info", "[options]",
+		"show what ljspy sees in a process, and what it may do",
+		"  ljspy info -p 1234\n",
+	},
+	[COMMAND_REPORT] = {
+		"report", "RECORDING... [options]",
+		"show recordings, as text or in any format",
+		"  ljspy report nginx.ljspy --include access_by_lua -o access.svg\n"
+		"  ljspy report a.ljspy b.ljspy              their sum, as text\n",
+	},
+	[COMMAND_DIFF] = {
+		"diff", "BEFORE AFTER [options]",
+		"show what has changed between two recordings",
+		"  ljspy diff before.ljspy after.ljspy -o diff.svg\n",
+	},
+};
+
+bool option_is_of(const struct option_entry *option, enum command command)
+{
+	return option->commands & (1u << command);
+}
+
+bool command_has_targets(enum command command)
+{
+	return TARGETS & (1u << command);
+}
+
+void option_table_fill(enum command command, struct getopt_tables *ret_tables)
+{
+	size_t count = 0;
+	char *letter;
+
+	*ret_tables = (struct getopt_tables){ 0 };
+	letter = ret_tables->letters;
+	if (command_has_targets(command))
+		*letter++ = '+';	/* stop at the first argument that is no option */
+	*letter++ = ':';	/* tell a missing argument from an unknown option */
+	for (size_t i = 0; i < option_count; i++) {
+		const struct option_entry *option = &option_table[i];
+
+		if (!option_is_of(option, command))
+			continue;
+		ret_tables->names[count++] = (struct option){
+			.name = option->name,
+			.has_arg = option->argument ? required_argument : no_argument,
+			.val = option->letter,
+		};
+		if (option->letter > UCHAR_MAX)
+			continue;
+		*letter++ = (char)option->letter;
+		if (option->argument)
+			*letter++ = ':';
+	}
+}

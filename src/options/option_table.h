@@ -1,0 +1,83 @@
+/*
+ * option_table: which commands and options there are, and what help says of them.
+ */
+#ifndef LJSPY_OPTION_TABLE_H
+#define LJSPY_OPTION_TABLE_H
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "src/options/options.h"
+
+enum { OPTIONS_MAX = 64 };
+
+/* Letters of options that have none. */
+enum {
+	OPTION_NAME = UCHAR_MAX + 1,
+	OPTION_TREE,
+	OPTION_CLOCK,
+	OPTION_OFF_CPU,
+	OPTION_STATS,
+	OPTION_NATIVE,
+	OPTION_LINES,
+	OPTION_ANNOTATE,
+	OPTION_JSON,
+	OPTION_CORE,
+	OPTION_TRACES,
+	OPTION_NO_STOP,
+	OPTION_ALLOW_ATTACH,
+	OPTION_VM_STATE,
+	OPTION_LAYOUT,
+	OPTION_DWARF,
+	OPTION_INVERTED,
+	OPTION_HEATMAP,
+	OPTION_COROUTINES,
+	OPTION_BLOCKED,
+	OPTION_THRESHOLD,
+	OPTION_MIN_PERCENT,
+	OPTION_SINCE,
+	OPTION_UNTIL,
+	OPTION_TID,
+	OPTION_THREAD,
+	OPTION_STATE,
+	OPTION_INCLUDE,
+	OPTION_EXCLUDE,
+	OPTION_BY,
+	OPTION_MERGE_RECURSION,
+};
+
+struct option_entry {
+	const char *name;
+	int letter;
+	unsigned int commands;	/* that have it: 1 << command for each */
+	const char *argument;	/* NULL if it takes none */
+	const char *help;	/* empty for -f, of which the formats tell */
+};
+
+struct command_entry {
+	const char *name;
+	const char *arguments;
+	const char *summary;
+	const char *examples;	/* lines */
+};
+
+extern const struct option_entry option_table[];	/* in the order of help; a name may have several */
+extern const size_t option_count;
+extern const struct command_entry command_table[COMMAND_COUNT];
+
+bool option_is_of(const struct option_entry *option, enum command command);
+
+/* Does the command look at processes? Others take recordings. */
+bool command_has_targets(enum command command);
+
+/* For getopt_long(): the options that the command has. */
+struct getopt_tables {
+	char letters[2 + 2 * OPTIONS_MAX + 1];
+	struct option names[OPTIONS_MAX + 1];
+};
+
+void option_table_fill(enum command command, struct getopt_tables *ret_tables);
+
+#endif

@@ -1,0 +1,232 @@
+#include "src/options/option_values.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/labels/names.h"
+#include "src/options/options.h"
+#include "src/program/message.h"
+
+static const uint64_t second_ns = 1000000000u;
+static const uint64_t threshold_min_ns = 1000000u;
+static const uint64_t duration_max_ns = 366 * 24 * 3600 * UINT64_C(1000000000);
+
+/* A decimal number up to maximum that *text begins with; *text is moved behind it. */
+static bool take_number(const char **text, uint64_t maximum, uint64_t *ret)
+{
+	const char *at = *text;
+	uint64_t value = 0;
+
+	for (; *at >= '0' && *at <= '9'; at++) {
+		value = value * 10 + (uint64_t)(*at - '0');
+		if (value > maximum)
+			return false;
+	}
+	if (at == *text)
+		return false;
+	*text = at;
+	*ret = value;
+	return true;
+}
+
+/* Ids are unique. */
+static bool add_id(pid_t **ids, size_t *count, pid_t id)
+{
+	for (size_t i = 0; i < *count; i++)
+		if ((*ids)[i] == id)
+			return true;
+	if (!*ids)
+		*ids = calloc(OPTIONS_PIDS_MAX, sizeof(**ids));
+	if (!*ids || *count == OPTIONS_PIDS_MAX) {
+		message_error("There are more than %d processes.", OPTIONS_PIDS_MAX);
+		return false;
+	}
+	(*ids)[(*count)++] = id;
+	return true;
+}
+
+bool option_value_ids(const char *text, bool is_target, pid_t **ids, size_t *count)
+{
+	const char *at = text;
+	uint64_t id;
+
+	do {
+		if (!take_number(&at, INT_MAX, &id) || id == 0 || (*at && *at != ',')) {
+			message_error("\"%s\" is not an id, or several with commas between.", text);
+			if (is_target)
+				message_note("To choose processes by name, use --name.");
+			return false;
+		}
+		if (!add_id(ids, count, (pid_t)id))
+			return false;
+	} while (*at++ == ',');
+	return true;
+}
+
+/* "svg, folded and ljspy" */
+static void list_formats(char *text, size_t size)
+{
+	size_t length = 0;
+
+	for (size_t i = 0; i < format_count && length < size; i++)
+		length += (size_t)snprintf(text + length, size - length, "%s%s", formats[i].name,
+					   i + 2 < format_count ? ", " : i + 1 < format_count ? " and " : "");
+}
+
+bool option_value_format(const char *text, const struct format **ret_format)
+{
+	const struct format *format = format_by_name(text);
+	char all[256];
+
+	if (format) {
+		*ret_format = format;
+		return true;
+	}
+	list_formats(all, sizeof(all));
+	message_error("There is no format \"%s\".", text);
+	message_note("The formats are %s.", all);
+	return false;
+}
+
+/* The digits behind a decimal point, in millionths: at least one, at most six. */
+static bool take_millionths(const char **text, uint64_t *ret)
+{
+	uint64_t value = 0, unit = 1000000;
+	const char *at = *text;
+
+	for (; *at >= '0' && *at <= '9' && unit > 1; at++)
+		value += (uint64_t)(*at - '0') * (unit /= 10);
+	if (at == *text)
+		return false;
+	*text = at;
+	*ret = value;
+	return true;
+}
+
+/* "90", "1.5s", "12.34s", "500ms", "2m", "1h" */
+static bool parse_duration(const char *text, uint64_t *ret_ns)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} units[] = {
+		{ "", second_ns }, { "s", second_ns }, { "ms", second_ns / 1000 },
+		{ "m", 60 * second_ns }, { "h", 3600 * second_ns },
+	};
+	uint64_t whole, millionths = 0;
+	const char *at = text;
+
+	if (!take_number(&at, duration_max_ns / second_ns, &whole))
+		return false;
+	if (*at == '.') {
+		at++;
+		if (!take_millionths(&at, &millionths))
+			return false;
+	}
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		uint64_t ns;
+
+		if (strcmp(at, units[i].unit) != 0)
+			continue;
+		if (whole > duration_max_ns / units[i].ns)
+			return false;
+		ns = whole * units[i].ns + millionths * units[i].ns / 1000000;
+		if (ns == 0)
+			return false;
+		*ret_ns = ns;
+		return true;
+	}
+	return false;
+}
+
+bool option_value_time(const char *text, const char *what, uint64_t *ret_ns)
+{
+	if (parse_duration(text, ret_ns))
+		return true;
+	message_error("\"%s\" is not a %s.", text, what);
+	message_note("Write it like 30s, 2m, 1h, 500ms or 12.34s; a year is the most.");
+	return false;
+}
+
+bool option_value_threshold(const char *text, uint64_t *ret_ns)
+{
+	uint64_t ns;
+
+	if (!parse_duration(text, &ns) || ns < threshold_min_ns) {
+		message_error("\"%s\" is not a threshold from 1ms on.", text);
+		return false;
+	}
+	*ret_ns = ns;
+	return true;
+}
+
+bool option_value_rate(const char *text, unsigned int *ret_hz)
+{
+	uint64_t number;
+
+	if (!take_number(&text, OPTIONS_RATE_MAX, &number) || *text || number == 0) {
+		message_error("The rate is to be a number from 1 to %d, in samples per second.",
+			      OPTIONS_RATE_MAX);
+		return false;
+	}
+	*ret_hz = (unsigned int)number;
+	return true;
+}
+
+bool option_value_percent(const char *text, double *ret_percent)
+{
+	const char *at = text;
+	uint64_t whole, millionths = 0;
+
+	if (take_number(&at, 100, &whole) && *at == '.') {
+		at++;
+		take_millionths(&at, &millionths);
+	}
+	if (at != text && !*at && (double)whole + (double)millionths / 1e6 <= 100) {
+		*ret_percent = (double)whole + (double)millionths / 1e6;
+		return true;
+	}
+	message_error("\"%s\" is not a part in percent.", text);
+	return false;
+}
+
+bool option_value_file(const char *text, const char *option, const char **ret_file)
+{
+	if (!*text) {
+		message_error("%s is given no name of a file.", option);
+		message_note("Name one, or - for the standard output.");
+		return false;
+	}
+	*ret_file = text;
+	return true;
+}
+
+bool option_value_native(const char *text, enum native_display *ret_native)
+{
+	static const char *const names[] = {
+		[NATIVE_FOLD] = "fold", [NATIVE_ALL] = "all", [NATIVE_NONE] = "none",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(text, names[i]) == 0) {
+			*ret_native = (enum native_display)i;
+			return true;
+		}
+	message_error("\"%s\" is not a way to show native code.", text);
+	message_note("The ways are all, fold and none; fold unless given.");
+	return false;
+}
+
+bool option_value_clock(const char *text, enum profile_weight *ret_clock)
+{
+	for (enum profile_weight clock = PROFILE_CPU_TIME; clock <= PROFILE_WALL_TIME; clock++)
+		if (strcmp(text, profile_weight_name(clock)) == 0) {
+			*ret_clock = clock;
+			return true;
+		}
+	message_error("There is no clock \"%s\".", text);
+	message_note("The clocks are cpu and wall.");
+	return false;
+}

@@ -1,0 +1,41 @@
+/*
+ * option_values: what the arguments of options say.
+ *
+ * Each takes the text of an argument, and is false if the user had to be told
+ * what is wrong with it.
+ */
+#ifndef LJSPY_OPTION_VALUES_H
+#define LJSPY_OPTION_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "output/formats/format.h"
+#include "unwind/names/namer.h"
+
+/*
+ * "12,13", put behind those that there are, each once; *ids is allocated
+ * with the first one. is_target: of processes to look at.
+ */
+bool option_value_ids(const char *text, bool is_target, pid_t **ids, size_t *count);
+
+bool option_value_format(const char *text, const struct format **ret_format);
+
+/* "90", "1.5s", "12.34s", "500ms", "2m", "1h"; what: what it is meant to be. */
+bool option_value_time(const char *text, const char *what, uint64_t *ret_ns);
+bool option_value_threshold(const char *text, uint64_t *ret_ns);
+
+bool option_value_rate(const char *text, unsigned int *ret_hz);
+
+/* "0.5", "10", up to 100 */
+bool option_value_percent(const char *text, double *ret_percent);
+
+/* The name of a file to write to, which the option named takes. */
+bool option_value_file(const char *text, const char *option, const char **ret_file);
+
+bool option_value_native(const char *text, enum native_display *ret_native);
+bool option_value_clock(const char *text, enum profile_weight *ret_clock);
+
+#endif

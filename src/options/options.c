@@ -1,0 +1,401 @@
+#include "src/options/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/options/filter_arguments.h"
+#include "src/options/help.h"
+#include "src/options/option_table.h"
+#include "src/options/option_values.h"
+#include "src/program/message.h"
+
+static const uint64_t second_ns = 1000000000u;
+static const uint64_t blocked_default_ns = 20000000u;
+
+/* False, and said why, unless the text is the beginning of just one command. */
+static bool parse_command(const char *text, enum command *ret_command)
+{
+	int found = -1;
+
+	for (int i = 0; i < COMMAND_COUNT; i++) {
+		if (strncmp(command_table[i].name, text, strlen(text)) != 0)
+			continue;
+		if (found >= 0) {
+			message_error("\"%s\" may be %s or %s.", text, command_table[found].name,
+				      command_table[i].name);
+			return false;
+		}
+		found = i;
+	}
+	if (found < 0 || !*text) {
+		message_error("There is no command \"%s\".", text);
+		message_note("`ljspy --help` shows the commands.");
+		return false;
+	}
+	*ret_command = (enum command)found;
+	return true;
+}
+
+static bool parse_layout(struct options *options, const char *argument)
+{
+	if (!options->layout)
+		options->layout = malloc(sizeof(*options->layout));
+	if (!options->layout) {
+		message_error_errno(ENOMEM, "%s", argument);
+		return false;
+	}
+	return given_layout_read(argument, options->layout);
+}
+
+/* Which samples of a recording are wanted. */
+static bool parse_filter_option(struct options *options, int letter, const char *argument)
+{
+	switch (letter) {
+	case OPTION_SINCE:
+		return option_value_time(argument, "time", &options->since_ns);
+	case OPTION_UNTIL:
+		return option_value_time(argument, "time", &options->until_ns);
+	case OPTION_TID:
+		return option_value_ids(argument, false, &options->tids, &options->filter.tid_count);
+	case OPTION_THREAD:
+		options->filter.thread = argument;
+		return true;
+	case OPTION_STATE:
+		return filter_arguments_states(argument, &options->filter);
+	case OPTION_INCLUDE:
+		return filter_arguments_pattern(argument, &options->include);
+	case OPTION_EXCLUDE:
+		return filter_arguments_pattern(argument, &options->exclude);
+	case OPTION_BY:
+		return filter_arguments_group(argument, &options->filter);
+	case OPTION_MERGE_RECURSION:
+		options->filter.merge_recursion = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool parse_option(struct options *options, int letter, const char *argument)
+{
+	bool has_targets = command_has_targets(options->command);
+
+	switch (letter) {
+	case 'p':
+		return option_value_ids(argument, has_targets, &options->pids, &options->pid_count);
+	case OPTION_NAME:
+		options->name = argument;
+		return true;
+	case OPTION_TREE:
+		options->subprocesses = true;
+		return option_value_ids(argument, has_targets, &options->pids, &options->pid_count);
+	case 's':
+		options->subprocesses = true;
+		return true;
+	case 'o':
+		return option_value_file(argument, "-o", &options->output);
+	case 'f':
+		return option_value_format(argument, &options->format);
+	case 'd':
+		return option_value_time(argument, "duration", &options->duration_ns);
+	case 'r':
+		return option_value_rate(argument, &options->rate_hz);
+	case OPTION_COROUTINES:
+		options->coroutines = true;
+		return true;
+	case OPTION_BLOCKED:
+		if (!options->blocked_ns)
+			options->blocked_ns = blocked_default_ns;
+		return true;
+	case OPTION_THRESHOLD:
+		return option_value_threshold(argument, &options->blocked_ns);
+	case OPTION_CLOCK:
+		options->clock_given = true;
+		return option_value_clock(argument, &options->clock);
+	case OPTION_OFF_CPU:
+		options->clock_given = true;
+		options->clock = PROFILE_OFF_CPU_TIME;
+		return true;
+	case OPTION_STATS:
+		return option_value_file(argument, "--stats", &options->stats);
+	case OPTION_NATIVE:
+		return option_value_native(argument, &options->native);
+	case OPTION_LINES:
+		options->lines = true;
+		return true;
+	case OPTION_NO_STOP:
+		options->no_stop = true;
+		return true;
+	case OPTION_ALLOW_ATTACH:
+		options->allow_attach = true;
+		return true;
+	case OPTION_TRACES:
+		options->traces = true;
+		return true;
+	case OPTION_VM_STATE:
+		options->filter.group = GROUP_STATE;
+		return true;
+	case OPTION_ANNOTATE:
+		options->annotate = true;
+		return true;
+	case OPTION_CORE:
+		options->core = argument;
+		return true;
+	case OPTION_JSON:
+		options->json = true;
+		return true;
+	case OPTION_INVERTED:
+		options->inverted = true;
+		return true;
+	case OPTION_HEATMAP:
+		options->heatmap = true;
+		return true;
+	case OPTION_MIN_PERCENT:
+		return option_value_percent(argument, &options->min_percent);
+	case OPTION_LAYOUT:
+		return parse_layout(options, argument);
+	case OPTION_DWARF:
+		options->dwarf = argument;
+		return true;
+	default:
+		return parse_filter_option(options, letter, argument);
+	}
+}
+
+/* The format follows the name of the file unless it was given. */
+static bool follow_name(struct options *options)
+{
+	const char *slash, *name;
+
+	if (options->format)
+		return true;
+	options->format = format_by_name(command_has_targets(options->command) || options->heatmap ? "svg" : "text");
+	if (!options->output)
+		return true;
+	slash = strrchr(options->output, '/');
+	name = slash ? slash + 1 : options->output;
+	if (!strchr(name, '.') || name[strlen(name) - 1] == '.')
+		return true;
+	options->format = format_by_path(name);
+	if (options->format)
+		return true;
+	message_error("\"%s\" does not tell which format is wanted.", options->output);
+	message_note("Use a name that ends in .svg or the like, or add -f svg or the like.");
+	return false;
+}
+
+static bool choose_format(struct options *options)
+{
+	if (!follow_name(options))
+		return false;
+	if (options->heatmap && !options->format->picture) {
+		message_error("A heat map is part of a flame graph: the format %s has none.", options->format->name);
+		return false;
+	}
+	if (options->command != COMMAND_DIFF || options->format->compare)
+		return true;
+	message_error("The format %s cannot show what has changed.", options->format->name);
+	help_suggest(options->command);
+	return false;
+}
+
+static bool take_recordings(struct options *options, char **rest)
+{
+	size_t count = 0;
+
+	while (rest[count])
+		count++;
+	if (options->command == COMMAND_DIFF ? count != 2 : count == 0) {
+		message_error("`ljspy %s` takes %s.", command_table[options->command].name,
+			      options->command == COMMAND_DIFF ? "two recordings" : "a recording, or several");
+		help_suggest(options->command);
+		return false;
+	}
+	options->recordings = rest;
+	return true;
+}
+
+/* What is left behind the options: recordings, nothing, or "--" and a command to start. */
+static bool parse_rest(struct options *options, char **rest, bool separated)
+{
+	if (!command_has_targets(options->command))
+		return take_recordings(options, rest);
+	if (!*rest && !separated)
+		return true;
+	if (!separated || options->command != COMMAND_RECORD) {
+		message_error("\"%s\" is one argument too many.", separated ? "--" : *rest);
+		message_note("A process is chosen by -p, --tree or --name; a command to start follows \"--\" in `ljspy record`.");
+		return false;
+	}
+	if (!*rest) {
+		message_error("After \"--\" a command is missing.");
+		help_suggest(options->command);
+		return false;
+	}
+	options->launch = rest;
+	return true;
+}
+
+static bool check_targets(const struct options *options)
+{
+	int ways = (options->pid_count > 0) + (options->name != NULL) + (options->launch != NULL) +
+		   (options->core != NULL);
+
+	if (options->no_stop && options->launch) {
+		message_error("--no-stop is for processes that run: a command that ljspy starts is stopped for it.");
+		return false;
+	}
+	if (ways <= 1)
+		return true;
+	message_error(options->command == COMMAND_DUMP
+		      ? "Only one of -p or --tree, --name and --core can be given."
+		      : "Only one of -p or --tree, --name and a command to start can be given.");
+	help_suggest(options->command);
+	return false;
+}
+
+/*
+ * Looks come at a random moment of each period: two are less than two periods
+ * apart, in which no turn that is asked for may pass.
+ */
+static bool settle_blocked(struct options *options)
+{
+	uint64_t rate_hz = (2 * second_ns + options->blocked_ns - 1) / (options->blocked_ns ? options->blocked_ns : 1);
+
+	if (!options->blocked_ns)
+		return true;
+	if (options->no_stop) {
+		message_error("With --no-stop, turns of event loops (--blocked) cannot be told.");
+		return false;
+	}
+	options->clock = PROFILE_WALL_TIME;
+	if (options->rate_hz < rate_hz)
+		options->rate_hz = (unsigned int)rate_hz;
+	return true;
+}
+
+static bool settle_coroutines(struct options *options)
+{
+	if (options->coroutines && (options->no_stop || options->blocked_ns)) {
+		message_error("--coroutines does not go together with %s.", options->no_stop ? "--no-stop" : "--blocked");
+		return false;
+	}
+	if (options->coroutines)
+		options->clock = PROFILE_WALL_TIME;
+	if (options->rate_hz == 0)
+		options->rate_hz = options->coroutines ? OPTIONS_RATE_COROUTINES : OPTIONS_RATE_DEFAULT;
+	return true;
+}
+
+/* True to go on; otherwise *ret_status is what to exit with. */
+static bool parse_arguments(int argc, char **argv, struct options *options, enum exit_status *ret_status)
+{
+	struct getopt_tables tables;
+	int letter;
+
+	option_table_fill(options->command, &tables);
+	*ret_status = EXIT_USAGE;
+	opterr = 0;
+	optind = 0;	/* begin anew, also within a program that has parsed before */
+	while ((letter = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
+		switch (letter) {
+		case 'h':
+			help_print_command(options->command);
+			*ret_status = EXIT_ALL_GOOD;
+			return false;
+		case 'V':
+			help_print_version();
+			*ret_status = EXIT_ALL_GOOD;
+			return false;
+		case ':':
+			message_error("%s needs an argument.", argv[optind - 1]);
+			help_suggest(options->command);
+			return false;
+		case '?':
+			if (optopt && optopt <= UCHAR_MAX)
+				message_error("`ljspy %s` has no option -%c.", command_table[options->command].name, optopt);
+			else
+				message_error("`ljspy %s` has no option %s.", command_table[options->command].name,
+					      argv[optind - 1]);
+			help_suggest(options->command);
+			return false;
+		default:
+			if (!parse_option(options, letter, optarg))
+				return false;
+		}
+	}
+	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
+	       check_targets(options) && settle_coroutines(options) && settle_blocked(options) && choose_format(options);
+}
+
+bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status)
+{
+	*ret_options = (struct options){ 0 };
+	*ret_status = EXIT_USAGE;
+	if (argc < 2) {
+		help_print(stderr);
+		return false;
+	}
+	if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
+		help_print(stdout);
+		*ret_status = EXIT_ALL_GOOD;
+		return false;
+	}
+	if (strcmp(argv[1], "-V") == 0 || strcmp(argv[1], "--version") == 0) {
+		help_print_version();
+		*ret_status = EXIT_ALL_GOOD;
+		return false;
+	}
+	if (argv[1][0] == '-') {
+		message_error("A command comes before options such as %s.", argv[1]);
+		message_note("`ljspy --help` shows the commands.");
+		return false;
+	}
+	return parse_command(argv[1], &ret_options->command) &&
+	       parse_arguments(argc - 1, argv + 1, ret_options, ret_status);
+}
+
+void options_clear(struct options *options)
+{
+	free(options->pids);
+	options->pids = NULL;
+	options->pid_count = 0;
+	free(options->layout);
+	options->layout = NULL;
+	free(options->tids);
+	options->tids = NULL;
+	filter_arguments_free_pattern(options->include);
+	filter_arguments_free_pattern(options->exclude);
+	options->include = options->exclude = NULL;
+}
+
+char *options_default_output(const char *name, pid_t pid, const struct format *format)
+{
+	char harmless[32], id[16] = "", date[32], *path;
+	time_t now = time(NULL);
+	struct tm local;
+	size_t length = 0;
+
+	for (; *name && length < sizeof(harmless) - 1; name++) {
+		bool is_harmless = isalnum((unsigned char)*name) || *name == '_' || *name == '.' || *name == '-';
+
+		if (is_harmless)
+			harmless[length++] = *name;
+		else
+			harmless[length++] = '_';
+	}
+	harmless[length] = '\0';
+	if (!localtime_r(&now, &local) || !strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &local))
+		snprintf(date, sizeof(date), "%lld", (long long)now);
+	if (pid)
+		snprintf(id, sizeof(id), "%d-", (int)pid);
+	if (asprintf(&path, "ljspy-%s-%s%s.%s", harmless, id, date, format->suffix) < 0)
+		return NULL;
+	return path;
+}

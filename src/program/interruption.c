@@ -1,0 +1,94 @@
+#include "src/program/interruption.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "src/linux/clocks/clock.h"
+#include "src/program/message.h"
+
+static const uint64_t moment_ns = 250 * 1000 * 1000;
+
+void interruption_signals(sigset_t *ret_signals)
+{
+	sigemptyset(ret_signals);
+	sigaddset(ret_signals, SIGINT);
+	sigaddset(ret_signals, SIGTERM);
+	sigaddset(ret_signals, SIGHUP);
+	sigaddset(ret_signals, SIGQUIT);
+}
+
+bool interruption_is_from_process(const siginfo_t *info)
+{
+	return info->si_code <= 0;
+}
+
+/* Whoever interrupts is not made to wait for a terminal or pipe that takes nothing. */
+static void say(const char *words)
+{
+	struct pollfd standard_error = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	if (poll(&standard_error, 1, 0) != 1 || ftrylockfile(stderr))
+		return;
+	message_note("%s", words);
+	funlockfile(stderr);
+}
+
+static bool is_for_recording(const struct interruption *interruption)
+{
+	return clock_now_ns(CLOCK_MONOTONIC) - interruption->begin_ns < moment_ns;
+}
+
+/* The terminal has seen to that itself, and so has whoever signals a group. */
+static void pass_on(const struct interruption *interruption, const siginfo_t *info)
+{
+	if (interruption->command && info->si_signo != interruption->signal && interruption_is_from_process(info))
+		kill(interruption->command, info->si_signo);
+}
+
+static void *wait_for_one(void *context)
+{
+	struct interruption *interruption = context;
+	const char *words;
+	sigset_t signals, one;
+	siginfo_t info;
+	int signal_number;
+
+	interruption_signals(&signals);
+	sigaddset(&signals, SIGRTMIN);	/* to be told that it is over */
+	for (;;) {
+		signal_number = sigwaitinfo(&signals, &info);
+		if (signal_number == SIGRTMIN && interruption->over)
+			return NULL;
+		if (signal_number < 0 || signal_number == SIGRTMIN)
+			continue;
+		if (!is_for_recording(interruption))
+			break;
+		pass_on(interruption, &info);
+	}
+	interruption->signal = 0;	/* it is a second one, whatever the first was */
+	pass_on(interruption, &info);
+	words = interruption->words;
+	if (words)
+		say(words);
+	sigemptyset(&one);
+	sigaddset(&one, signal_number);
+	signal(signal_number, SIG_DFL);
+	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+	raise(signal_number);
+	return NULL;
+}
+
+bool interruption_begin(struct interruption *interruption)
+{
+	interruption->over = false;
+	interruption->begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	return pthread_create(&interruption->thread, NULL, wait_for_one, interruption) == 0;
+}
+
+void interruption_end(struct interruption *interruption)
+{
+	interruption->over = true;
+	pthread_kill(interruption->thread, SIGRTMIN);
+	pthread_join(interruption->thread, NULL);
+}

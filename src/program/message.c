@@ -1,0 +1,74 @@
+#include "src/program/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "output/labels/escape.h"
+
+/* Bytes; longer messages are cut. Escaping may make them longer. */
+enum { TEXT_MAX = 4096, LINE_MAX_ESCAPED = 2 * TEXT_MAX };
+
+/* In one piece, so that lines of several programs do not mix. */
+__attribute__((__format__(__printf__, 3, 0)))
+static void print_line(const char *kind, int error, const char *format, va_list arguments)
+{
+	char text[TEXT_MAX], line[LINE_MAX_ESCAPED];
+	size_t length;
+	int start;
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	length = strlen(text);
+	if (error)
+		snprintf(text + length, sizeof(text) - length, ": %s", strerror(error));
+	start = snprintf(line, sizeof(line), "ljspy: %s", kind);
+	length = (size_t)start;
+	length += escape_text(ESCAPE_PLAIN, text, line + length, sizeof(line) - length - 1);
+	line[length++] = '\n';
+	fwrite(line, 1, length, stderr);
+}
+
+void message_error(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_line("", 0, format, arguments);
+	va_end(arguments);
+}
+
+void message_error_errno(int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_line("", error, format, arguments);
+	va_end(arguments);
+}
+
+void message_warn(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_line("warning: ", 0, format, arguments);
+	va_end(arguments);
+}
+
+void message_warn_errno(int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_line("warning: ", error, format, arguments);
+	va_end(arguments);
+}
+
+void message_note(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	print_line("", 0, format, arguments);
+	va_end(arguments);
+}

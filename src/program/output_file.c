@@ -1,0 +1,182 @@
+#include "src/program/output_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int open_stream(int fd, const char *mode, FILE **ret_stream)
+{
+	*ret_stream = fdopen(fd, mode);
+	if (*ret_stream)
+		return 0;
+	close(fd);
+	return -ENOMEM;
+}
+
+static int open_directly(const char *path, struct output_file *file)
+{
+	int fd = strcmp(path, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+					: open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? -errno : open_stream(fd, "w", &file->stream);
+}
+
+char *output_file_directory(const char *path)
+{
+	char *copy = strdup(path), *directory = copy ? strdup(dirname(copy)) : NULL;
+
+	free(copy);
+	return directory;
+}
+
+static char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strdup(slash ? slash + 1 : path);
+}
+
+static int open_in_directory(const char *path, mode_t mode, struct output_file *file)
+{
+	char *directory = output_file_directory(path);
+	int error = -ENOMEM;
+
+	file->name = name_of(path);
+	if (file->name && !*file->name)
+		error = -EISDIR;	/* "missing/" */
+	else if (directory && file->name)
+		error = new_file_open(directory, file->name, mode, &file->file);
+	if (!error)
+		error = new_file_stream(&file->file, &file->stream);
+	free(directory);
+	return error;
+}
+
+static void clear(struct output_file *file)
+{
+	new_file_close(&file->file);
+	free(file->name);
+	file->name = NULL;
+}
+
+int output_file_open(const char *path, struct output_file *ret_file)
+{
+	struct output_file file = { .path = path, .file = new_file_none };
+	struct stat status;
+	mode_t mask = umask(0);
+	int error;
+
+	umask(mask);
+	if (strcmp(path, "-") == 0)
+		error = open_directly(path, &file);
+	else if (stat(path, &status) == 0)
+		error = S_ISDIR(status.st_mode) ? -EISDIR :
+			S_ISREG(status.st_mode) && access(path, W_OK) ? -errno :
+			S_ISREG(status.st_mode)
+				? open_in_directory(path, status.st_mode & 07777, &file)
+				: open_directly(path, &file);
+	else if (errno == ENOENT)
+		error = open_in_directory(path, 0666 & ~mask, &file);
+	else
+		error = -errno;
+	if (error)
+		clear(&file);
+	else
+		*ret_file = file;
+	return error;
+}
+
+/* Whatever is written to a device does not mix. */
+static bool is_same_stream(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && !S_ISCHR(a->st_mode) && !S_ISBLK(a->st_mode);
+}
+
+bool output_file_is_same(const struct output_file *a, const struct output_file *b)
+{
+	struct stat in_a, in_b;
+
+	if (strcmp(a->path, b->path) == 0 && strcmp(a->path, "-") == 0)
+		return true;
+	if (!a->name != !b->name || (a->name && strcmp(a->name, b->name) != 0))
+		return false;
+	if (fstat(a->name ? a->file.directory : fileno(a->stream), &in_a) ||
+	    fstat(b->name ? b->file.directory : fileno(b->stream), &in_b))
+		return false;
+	return is_same_stream(&in_a, &in_b);
+}
+
+/* Written data may be refused as late as when it is flushed, or the file closed. */
+static int close_stream(struct output_file *file)
+{
+	bool had_error = ferror(file->stream) != 0;
+	int error = 0;
+
+	errno = 0;
+	if (fflush(file->stream))
+		error = -errno;
+	if (fclose(file->stream) && !error)
+		error = -errno;
+	file->stream = NULL;
+	return error ? error : had_error ? -EIO : 0;
+}
+
+int output_file_commit(struct output_file *file)
+{
+	int error = close_stream(file);
+
+	if (file->name && !error)
+		error = new_file_link(&file->file, file->name);
+	clear(file);
+	return error;
+}
+
+int output_file_publish(struct output_file *file)
+{
+	int error = file->name ? new_file_link(&file->file, file->name) : 0;
+
+	if (!error)
+		clear(file);
+	return error;
+}
+
+void output_file_abandon(struct output_file *file)
+{
+	if (!file->stream)
+		return;
+	fclose(file->stream);
+	file->stream = NULL;
+	clear(file);
+}
+
+/* A file in that directory which has no name, or none any more; -1 if there can be none. */
+static int open_nameless(const char *directory)
+{
+	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	char *path;
+
+	if (fd >= 0 || asprintf(&path, "%s/ljspy.XXXXXX", directory) < 0)
+		return fd;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	free(path);
+	return fd;
+}
+
+int output_file_scratch(FILE **ret_stream)
+{
+	const char *given = getenv("TMPDIR");
+	int fd = given && *given ? open_nameless(given) : -1;
+
+	if (fd < 0)
+		fd = open_nameless("/tmp");
+	if (fd < 0)
+		fd = memfd_create("ljspy", MFD_CLOEXEC);
+	return fd < 0 ? -errno : open_stream(fd, "w+", ret_stream);
+}

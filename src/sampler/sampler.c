@@ -1,0 +1,574 @@
+#include "src/sampler/sampler_state.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+	SLICE_NS = 100 * 1000,			/* the shortest there is */
+	FUNCTIONS_FULL = 2 << 20,		/* bytes; a program may make ever new ones */
+	AWAIT_LAST_NS = 200 * 1000 * 1000,
+	LAST_LOOKS_NS = 2 * 1000 * 1000,	/* from one to the next, at most */
+	REST_NS = 500 * 1000 * 1000,
+};
+
+/*---- The loop ----*/
+
+static void tick_all(struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		struct target *target = sampler->targets[i];
+		uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+		if (!target || target->ended)
+			continue;
+		if (!target->attached && now >= target->look_at_ns)
+			target_consider(sampler, target, now);
+		else if (!target->sampled && now >= target->look_at_ns)
+			target_take_look(sampler, target, now);
+		else if (target->active && now >= target->due_ns)
+			target_tick(sampler, target, now);
+	}
+}
+
+/* When the next look is due, or UINT64_MAX. */
+static uint64_t next_due(const struct sampler *sampler)
+{
+	uint64_t due = sampler->follow ? follow_due(sampler->follow) : UINT64_MAX;
+
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		const struct target *target = sampler->targets[i];
+		uint64_t next = UINT64_MAX;
+
+		if (!target || target->ended)
+			continue;
+		if (!target->sampled)
+			next = target->look_at_ns;
+		if (target->active && target->due_ns < next)
+			next = target->due_ns;
+		due = next < due ? next : due;
+	}
+	return due;
+}
+
+/*
+ * Is there nothing left to wait for? A candidate that was found may be
+ * anything, and is waited for only a moment.
+ */
+static bool all_ended(const struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		const struct target *target = sampler->targets[i];
+
+		if (target && !target->ended &&
+		    (target->sampled || !target->found || target->look_interval_ns < HOUSEKEEPING_NS))
+			return false;
+	}
+	return true;
+}
+
+static void deal_with(struct sampler *sampler, const siginfo_t *info)
+{
+	int signal = info->si_signo, index = info->si_value.sival_int;
+
+	if (signal == SIGRTMIN) {
+		/* It may be about a process that was here before. */
+		if (index >= 0 && (size_t)index < sampler->target_count &&
+		    sampler->targets[index] && sampler->targets[index]->attached)
+			target_wake(sampler, sampler->targets[index]);
+		return;
+	}
+	if (signal != SIGCHLD)
+		sampler->result->end = SAMPLER_INTERRUPTED;
+}
+
+static void take_late(struct sampler *sampler)
+{
+	if (!tracer_has_held_late(sampler->tracer))
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i] && sampler->targets[i]->attached)
+			target_take_late(sampler, sampler->targets[i]);
+}
+
+static void poll_tracees(struct sampler *sampler)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	/* Of those that are not seized nothing is reported: look about once a second. */
+	bool unseen = sampler->options->no_stop && now >= sampler->pulse_ns;
+
+	if (!tracer_poll(sampler->tracer) && !unseen)
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		struct target *target = sampler->targets[i];
+
+		if (target && target->attached && !target->ended)
+			target_refresh_threads(sampler, target, now);
+	}
+}
+
+static bool may_go_on(const struct sampler *sampler)
+{
+	const struct sampler_watch *watch = sampler->options->watch;
+
+	return !watch || watch->may_go_on(watch->context);
+}
+
+/* Does it wait for long, as no target runs? */
+static void tell_rest(const struct sampler *sampler, uint64_t wait_ns)
+{
+	const struct sampler_watch *watch = sampler->options->watch;
+	bool rests = wait_ns >= REST_NS;
+
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i] && sampler->targets[i]->active)
+			rests = false;
+	if (watch)
+		watch->rests(watch->context, rests);
+}
+
+/* While the tracer waits for somebody else. False if it is not to wait longer. */
+static bool pass_on_meanwhile(void *context)
+{
+	const struct sampler *sampler = context;
+
+	tracer_pass_on(sampler->tracer);
+	return may_go_on(sampler);
+}
+
+/* Those that no more is known of: they will be named anew when they are seen again. */
+static void drop_functions(struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+
+	if (!options->keep || functions_size(options->functions) < FUNCTIONS_FULL)
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i])
+			target_keep_functions(sampler->targets[i]);
+	options->keep(options->context);
+	functions_drop_others(options->functions);
+	sampler->wait_name_bytes = 0;
+}
+
+/* False if the recording is to end. */
+static bool pulse(struct sampler *sampler, uint64_t now)
+{
+	if (!sampler->options->pulse || now < sampler->pulse_ns)
+		return true;
+	sampler->pulse_ns = now + NS_PER_SECOND;
+	drop_functions(sampler);
+	return sampler->options->pulse(sampler->options->context, &sampler->result->figures);
+}
+
+static void loop(struct sampler *sampler)
+{
+	uint64_t end_ns = sampler->options->duration_ns
+		? sampler->start_ns + sampler->options->duration_ns : UINT64_MAX;
+	sigset_t wanted;
+
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGRTMIN);
+	sigaddset(&wanted, SIGCHLD);
+	sigaddset(&wanted, SIGINT);
+	sigaddset(&wanted, SIGTERM);
+	sigaddset(&wanted, SIGHUP);
+	sigaddset(&wanted, SIGQUIT);
+	sampler->result->end = SAMPLER_DURATION_OVER;
+	for (;;) {
+		uint64_t now = clock_now_ns(CLOCK_MONOTONIC), wait_ns = HOUSEKEEPING_NS;
+		uint64_t due;
+		struct timespec timeout;
+		siginfo_t info;
+
+		if (now >= end_ns)
+			return;
+		if (sampler->follow && (now >= follow_due(sampler->follow) || all_ended(sampler)))
+			follow_look(sampler->follow, now, targets_take_found, sampler);
+		targets_drop_ended(sampler);
+		if (all_ended(sampler)) {
+			sampler->result->end = SAMPLER_TARGETS_ENDED;
+			return;
+		}
+		if (!pulse(sampler, now)) {
+			sampler->result->end = SAMPLER_TOLD_TO_END;
+			return;
+		}
+		due = next_due(sampler);
+		if (tracer_poll_is_due(sampler->tracer))
+			wait_ns = 0;
+		else if (end_ns - now < wait_ns)
+			wait_ns = end_ns - now;
+		if (due <= now)
+			wait_ns = 0;
+		else if (due - now < wait_ns)
+			wait_ns = due - now;
+		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
+					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
+		tell_rest(sampler, wait_ns);
+		tracer_await_look(sampler->tracer, due != UINT64_MAX);
+		if (own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout) > 0)
+			deal_with(sampler, &info);
+		if (!may_go_on(sampler))
+			sampler->result->end = SAMPLER_LET_GO;
+		if (sampler->result->end == SAMPLER_INTERRUPTED || sampler->result->end == SAMPLER_LET_GO)
+			return;
+		poll_tracees(sampler);
+		take_late(sampler);
+		tick_all(sampler);
+		take_late(sampler);
+		tracer_await_look(sampler->tracer, false);
+	}
+}
+
+/* Does a thread wait for a CPU, to be sampled once it has one? */
+static bool awaits_sample(const struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		const struct target *target = sampler->targets[i];
+
+		for (size_t j = 0; target && target->attached && j < threads_count(target->threads); j++)
+			if (threads_at(target->threads, j)->tracee->state == TRACEE_AWAITED)
+				return true;
+	}
+	return false;
+}
+
+/* True if there is one that could not be looked at, as it waits for a CPU. */
+static bool look_at_all(struct sampler *sampler)
+{
+	bool wants_look = false;
+
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		if (!sampler->targets[i])
+			continue;
+		sampler->targets[i]->wants_look = false;
+		target_take_last_look(sampler, sampler->targets[i]);
+		wants_look |= sampler->targets[i]->wants_look;
+	}
+	return wants_look;
+}
+
+/* Sleep so long at most; then deal with what tracees have told. */
+static void await_tracees(struct sampler *sampler, uint64_t ns)
+{
+	const struct timespec time = { .tv_nsec = (long)ns };
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	own_turn_wait(tracer_turn(sampler->tracer), &child, NULL, &time);
+	poll_tracees(sampler);
+	take_late(sampler);
+}
+
+/*
+ * Look at all that runs a last time. Where CPUs are scarce, what runs is most
+ * likely waiting for one; its time since its last sample has no other stack.
+ */
+static void take_last_looks(struct sampler *sampler)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), end = now + AWAIT_LAST_NS;
+
+	sampler->closing = true;
+	if (sampler->result->end == SAMPLER_LET_GO)
+		return;
+	while (look_at_all(sampler) && now < end) {
+		await_tracees(sampler, sampler_random(sampler, LAST_LOOKS_NS));
+		now = clock_now_ns(CLOCK_MONOTONIC);
+	}
+	sampler->last_chance = true;
+	look_at_all(sampler);
+	end = now + AWAIT_LAST_NS;
+	while (now < end && awaits_sample(sampler)) {
+		await_tracees(sampler, end - now);
+		now = clock_now_ns(CLOCK_MONOTONIC);
+	}
+}
+
+static bool fail(struct sampler *sampler, pid_t pid, int error)
+{
+	sampler->result->end = SAMPLER_FAILED;
+	sampler->result->pid = pid;
+	sampler->result->error = -error;
+	return false;
+}
+
+/* Half of the files that may be opened are for threads, the rest for everything else. */
+static void raise_file_limit(struct sampler *sampler)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	if (limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	tracer_allow_files(sampler->tracer, limit.rlim_cur / 2);
+}
+
+/* Orphans of the command come to ljspy, and so can be told from those of others. */
+static int launch(struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+
+	if (options->subprocesses)
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+	return launch_start(options->launch, options->launch_mask, options->launch_group, &sampler->launch);
+}
+
+/* A process that must be sampled. */
+static bool open_target(struct sampler *sampler, pid_t pid)
+{
+	struct target *target = target_add(sampler, pid);
+	int error = target ? target_attach(sampler, target) : -ENOMEM;
+
+	return error ? fail(sampler, pid, error) : true;
+}
+
+/* It may have ended meanwhile, when nobody looked. */
+static bool open_launched(struct sampler *sampler)
+{
+	struct sampler_result *result = sampler->result;
+
+	sampler->launch.pid = sampler->options->launched_pid;
+	result->launched = true;
+	result->pid = sampler->launch.pid;
+	raise_file_limit(sampler);
+	if (waitpid(result->pid, &result->exit_status, WNOHANG) != result->pid)
+		return open_target(sampler, sampler->launch.pid);
+	result->exit_known = true;
+	return sampler->options->subprocesses || fail(sampler, result->pid, -ESRCH);
+}
+
+static bool open_command(struct sampler *sampler)
+{
+	int error = launch(sampler);
+
+	if (error)
+		return fail(sampler, 0, error);
+	raise_file_limit(sampler);	/* not the command's */
+	if (!open_target(sampler, sampler->launch.pid)) {
+		launch_cancel(&sampler->launch);
+		return false;
+	}
+	error = launch_go(&sampler->launch, sampler->tracer);
+	if (error)
+		return fail(sampler, sampler->launch.pid, error);
+	sampler->result->launched = true;
+	sampler->result->pid = sampler->launch.pid;
+	return true;
+}
+
+static bool open_processes(struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+
+	raise_file_limit(sampler);
+	for (size_t i = 0; i < options->pid_count; i++) {
+		struct target *target;
+
+		if (sampler->follow) {
+			target = target_add(sampler, options->pids[i]);
+			if (!target)
+				return fail(sampler, 0, -ENOMEM);
+			target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
+		} else if (!open_target(sampler, options->pids[i])) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool open_follow(struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+	struct follow_options follow_options = {
+		.descendants = options->subprocesses,
+		.orphans = options->subprocesses && options->launch,
+		.pattern = options->pattern,
+		.own_pids = options->own_pids,
+		.own_pid_count = options->own_pid_count,
+	};
+	int error = 0;
+
+	if (!options->subprocesses && !options->pattern)
+		return true;
+	sampler->follow = follow_new(&follow_options);
+	if (!sampler->follow)
+		return fail(sampler, 0, -ENOMEM);
+	for (size_t i = 0; i < options->pid_count && !error; i++)
+		error = follow_add(sampler->follow, options->pids[i]);
+	return error ? fail(sampler, 0, error) : true;
+}
+
+/* A process that was asked for, and none runs LuaJIT; better one that ljspy may not look at. */
+static bool explain_no_luajit(struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		const struct target *target = sampler->targets[i];
+
+		if (target && target->refusal)
+			return fail(sampler, target->pid, target->refusal);
+	}
+	sampler->result->end = SAMPLER_NO_LUAJIT;
+	sampler->result->pid = sampler->options->pids[0];
+	return false;
+}
+
+static bool open_targets(struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+	uint64_t now;
+
+	if (!open_follow(sampler) || !(options->launched_pid ? open_launched(sampler)
+				       : options->launch     ? open_command(sampler)
+							     : open_processes(sampler)))
+		return false;
+	now = clock_now_ns(CLOCK_MONOTONIC);
+	if (sampler->follow) {
+		if (options->launch)
+			follow_add(sampler->follow, sampler->launch.pid);
+		follow_look(sampler->follow, now, targets_take_found, sampler);
+	}
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		struct target *target = sampler->targets[i];
+
+		if (target->attached && !target->process && !target_look(sampler, target, now))
+			target_note_end(sampler, target);
+	}
+	return options->launch || sampler->result->saw_luajit || explain_no_luajit(sampler);
+}
+
+/*
+ * What was there already has run on while ljspy got to know it; a command that
+ * was started is accounted for from its start on.
+ */
+static void open_accounts(struct sampler *sampler)
+{
+	if (sampler->options->launch && !sampler->options->launched_pid)
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i] && sampler->targets[i]->attached)
+			target_open_accounts(sampler->targets[i], sampler->start_ns);
+}
+
+/*
+ * Be run when a look is due, also where the target has the CPU: a thread that
+ * asks for short slices may begin one early. Without it, what a target does in
+ * the first milliseconds after a sleep would hardly ever be seen. Linux before
+ * 6.12 knows no slices, glibc no struct for it (sched_setattr(2)).
+ */
+static void ask_for_short_slices(void)
+{
+	const struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime_ns, deadline_ns, period_ns;
+	} attributes = {
+		.size = sizeof(attributes),
+		.policy = SCHED_OTHER,
+		.nice = getpriority(PRIO_PROCESS, 0),
+		.runtime_ns = SLICE_NS,
+	};
+
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+static void set_up_tracer(struct sampler *sampler)
+{
+	const struct sampler_options *options = sampler->options;
+
+	if (options->no_stop)
+		tracer_stay_away(sampler->tracer);
+	if (options->allow_attach)
+		tracer_allow_attach(sampler->tracer);
+	tracer_count_holds(sampler->tracer, &sampler->result->figures.pause_ns);
+	symbol_files_while_waiting(known_files_symbols(sampler->files), pass_on_meanwhile, sampler);
+}
+
+/* All that takes the targets. Its thread ends as soon as it can: what is left to do is done by another. */
+static void *trace(void *context)
+{
+	struct sampler *sampler = context;
+
+	sampler->tracer = tracer_new();
+	if (!sampler->tracer) {
+		fail(sampler, 0, -errno);
+		return NULL;
+	}
+	set_up_tracer(sampler);
+	if (open_targets(sampler)) {
+		/* A command that was started inherits nothing of this. */
+		ask_for_short_slices();
+		tracer_be_urgent(sampler->tracer);
+		sampler->start_ns = clock_now_ns(CLOCK_MONOTONIC);
+		sampler->pulse_ns = sampler->start_ns;
+		open_accounts(sampler);
+		loop(sampler);
+		take_last_looks(sampler);
+		sampler->end_ns = clock_now_ns(CLOCK_MONOTONIC);
+	}
+	tracer_let_go(sampler->tracer);
+	return NULL;
+}
+
+static void run(struct sampler *sampler)
+{
+	pthread_t thread;
+	int error = sampler->files ? pthread_create(&thread, NULL, trace, sampler) : ENOMEM;
+
+	if (error)
+		fail(sampler, 0, -error);
+	else
+		pthread_join(thread, NULL);
+}
+
+static void close_sampler(struct sampler *sampler)
+{
+	struct figures *figures = &sampler->result->figures;
+
+	for (size_t i = 0; i < sampler->target_count && sampler->end_ns; i++)
+		if (sampler->targets[i])
+			target_close_accounts(sampler, sampler->targets[i]);
+	figures->duration_ns = sampler->end_ns - sampler->start_ns;
+	figures->rate_asked_hz = sampler->options->rate_hz;
+	figures_set_rate(figures, sampler->options->wall_clock ? sampler->wall_ns : figures->target_cpu_ns);
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i])
+			target_close(sampler, sampler->targets[i]);
+	free(sampler->targets);
+	follow_free(sampler->follow);
+	tracer_free(sampler->tracer);
+	if (sampler->files)	/* to read symbols is a cost of ljspy's, too */
+		figures->self_cpu_ns += symbol_files_cpu_ns(known_files_symbols(sampler->files));
+	known_files_free(sampler->files);
+}
+
+void sampler_run(const struct sampler_options *options, struct sampler_result *ret_result)
+{
+	uint64_t self_start_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	struct sampler sampler = {
+		.options = options,
+		.result = ret_result,
+		.files = known_files_new(),
+		.period_ns = NS_PER_SECOND / options->rate_hz,
+		.random = self_start_ns | 1,
+	};
+
+	*ret_result = (struct sampler_result){ 0 };
+	run(&sampler);
+	close_sampler(&sampler);
+	ret_result->figures.self_cpu_ns += clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - self_start_ns;
+}

@@ -1,0 +1,253 @@
+#include "src/sampler/sampler_apart.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "src/apart/apart.h"
+#include "src/apart/queue.h"
+#include "src/apart/sample_message.h"
+#include "src/linux/clocks/clock.h"
+
+static const uint64_t conclude_ns_max = 2 * UINT64_C(1000000000);
+
+/*---- In any engine ----*/
+
+struct watched {
+	struct apart *apart;
+	uint64_t conclude_ns;		/* when it was first asked to conclude; 0 if not yet */
+};
+
+/* When the work is to be concluded, what is being waited for has some time left. */
+static bool may_go_on(void *context)
+{
+	struct watched *watched = context;
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	switch (apart_wish(watched->apart)) {
+	case APART_LET_GO:
+		return false;
+	case APART_CONCLUDE:
+		if (!watched->conclude_ns)
+			watched->conclude_ns = now;
+		return now - watched->conclude_ns < conclude_ns_max;
+	case APART_GO_ON:
+		break;
+	}
+	return true;
+}
+
+static void rests(void *context, bool rests)
+{
+	const struct watched *watched = context;
+
+	apart_rest(watched->apart, rests);
+}
+
+void sampler_run_in_engine(struct apart *apart, const struct sampler_options *given,
+			   const struct sampler_breaks *breaks, struct sampler_result *ret_result)
+{
+	struct watched watched = { .apart = apart };
+	const struct sampler_watch watch = { .may_go_on = may_go_on, .rests = rests, .context = &watched };
+	struct sampler_options options = *given;
+
+	options.watch = &watch;
+	options.launch_group = apart_front_group(apart);
+	options.own_pids = apart_others(apart);
+	options.own_pid_count = APART_OTHERS;
+	sampler_run_resumed(&options, breaks, ret_result);
+	apart_rest(apart, false);
+}
+
+/*---- One of samples ----*/
+
+struct sampler_apart {
+	struct sampler_options options;		/* the caller's */
+
+	/* The engine's. */
+	struct apart *apart;
+	struct sample_writer *writer;
+	uint64_t dropped;
+
+	/* The front's. */
+	struct sample_reader *reader;
+	struct sampler_result *result;
+	struct figures taken;		/* what follows from the samples that came */
+	uint64_t pulses;		/* that were told of */
+	bool told_to_end, failed;
+};
+
+/* What the engine tells of: all of it holds, whatever becomes of it next. */
+struct told {
+	uint64_t pulses;
+	struct sampler_result result;
+};
+
+/*---- The engine ----*/
+
+static void send_sample(void *context, const struct sample *sample)
+{
+	struct sampler_apart *self = context;
+	size_t size = 0;
+	const void *message = sample_writer_write(self->writer, sample, &size);
+	bool sent = message && apart_send(self->apart, message, size);
+
+	sample_writer_note(self->writer, sent);
+	self->dropped += !sent;
+}
+
+/* The front keeps what it needs when it is told. */
+static void forget(void *context)
+{
+	struct sampler_apart *self = context;
+
+	sample_writer_forget(self->writer);
+}
+
+static void tell(struct sampler_apart *self, const struct sampler_result *result)
+{
+	struct told told = { .pulses = ++self->pulses, .result = *result };
+
+	told.result.figures.dropped = self->dropped;
+	apart_publish(self->apart, &told);
+}
+
+static bool tell_so_far(void *context, const struct sampler_result *so_far)
+{
+	struct sampler_apart *self = context;
+
+	apart_close_standard_files(self->apart);	/* the command has them, if there is one */
+	tell(self, so_far);
+	return true;
+}
+
+static bool stay_away(void *context)
+{
+	const struct sampler_apart *self = context;
+
+	return apart_stay_away(self->apart);
+}
+
+static void work(struct apart *apart, void *context)
+{
+	struct sampler_apart *self = context;
+	struct sampler_options options = self->options;
+	const struct sampler_breaks breaks = {
+		.stay_away = stay_away, .pulse = tell_so_far, .context = self,
+	};
+	struct sampler_result result = { .end = SAMPLER_FAILED, .error = ENOMEM };
+
+	self->apart = apart;
+	self->writer = sample_writer_new(QUEUE_MESSAGE_MAX);
+	options.take = send_sample;
+	if (options.keep)
+		options.keep = forget;
+	options.context = self;
+	if (self->writer)
+		sampler_run_in_engine(apart, &options, &breaks, &result);
+	tell(self, &result);
+	sample_writer_free(self->writer);
+}
+
+/*---- The front ----*/
+
+static void take(struct apart *apart, void *context, const unsigned char *bytes, size_t size)
+{
+	struct sampler_apart *self = context;
+	struct sample sample;
+
+	if (self->failed)
+		return;
+	if (sample_message_forgets(bytes, size) && self->options.keep) {
+		self->options.keep(self->options.context);
+		functions_drop_others(self->options.functions);
+	}
+	if (sample_reader_read(self->reader, bytes, size, &sample)) {
+		self->failed = true;
+		apart_conclude(apart);
+		return;
+	}
+	figures_add_sample(&self->taken, &sample);
+	self->options.take(self->options.context, &sample);
+}
+
+/* Whatever is in there, no enum is out of its range and each text ends. */
+static void check(struct sampler_result *result)
+{
+	if ((unsigned)result->end > SAMPLER_KILLED)
+		result->end = SAMPLER_KILLED;
+	if (result->end == SAMPLER_LET_GO)
+		result->end = SAMPLER_INTERRUPTED;
+	result->layout[sizeof(result->layout) - 1] = '\0';
+	result->unknown_reason[sizeof(result->unknown_reason) - 1] = '\0';
+}
+
+/* What follows from samples is known better here. */
+static void correct(const struct sampler_apart *self, const struct apart *apart, struct figures *figures)
+{
+	figures->samples = self->taken.samples;
+	memcpy(figures->lost, self->taken.lost, sizeof(figures->lost));
+	memcpy(figures->frames, self->taken.frames, sizeof(figures->frames));
+	figures->away_ns = apart_away_ns(apart);
+	figures->self_cpu_ns += apart_cpu_ns(apart);
+}
+
+static void look(struct apart *apart, void *context)
+{
+	struct sampler_apart *self = context;
+	struct told told;
+
+	if (!apart_results(apart, &told))
+		return;
+	check(&told.result);
+	told.result.interrupted_by = apart_interrupted_by(apart, &told.result.interrupted_by_process);
+	correct(self, apart, &told.result.figures);
+	*self->result = told.result;
+	if (told.pulses == self->pulses || self->told_to_end)
+		return;
+	self->pulses = told.pulses;
+	if (self->options.pulse && !self->options.pulse(self->options.context, &self->result->figures)) {
+		self->told_to_end = true;
+		apart_conclude(apart);
+	}
+}
+
+static void conclude(const struct sampler_apart *self, enum apart_end end)
+{
+	if (end == APART_KILLED || self->failed)
+		self->result->end = SAMPLER_KILLED;
+	else if (self->told_to_end && self->result->end == SAMPLER_INTERRUPTED)
+		self->result->end = SAMPLER_TOLD_TO_END;
+}
+
+void sampler_run_apart(const struct sampler_options *options, struct sampler_result *ret_result)
+{
+	struct sampler_apart self = {
+		.options = *options,
+		.reader = sample_reader_new(options->functions),
+		.result = ret_result,
+	};
+	const struct apart_options apart_options = {
+		.work = work,
+		.take = take,
+		.look = look,
+		.context = &self,
+		.results_size = sizeof(struct told),
+		.can_be_concluded = true,
+		.keeps_standard_files = options->launch,
+	};
+	enum apart_end end = APART_KILLED;
+	int error;
+
+	*ret_result = (struct sampler_result){ .end = SAMPLER_KILLED };
+	/* What the engine leaves is to be ours: the command, to wait for it. */
+	if (options->launch)
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+	error = self.reader ? apart_run(&apart_options, &end) : -ENOMEM;
+	if (error)
+		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = -error };
+	else
+		conclude(&self, end);
+	sample_reader_free(self.reader);
+}

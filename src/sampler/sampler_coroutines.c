@@ -1,0 +1,70 @@
+#include "src/sampler/sampler_state.h"
+
+#include <stdlib.h>
+
+#include "src/linux/threads/hold.h"
+#include "src/survey/dump_stacks.h"
+
+enum {
+	/* To look takes at most such a part of all time, however many objects a VM has. */
+	LOOK_ONE_IN = 4,
+};
+
+/* Coroutines that wait at one place have one sample. */
+static void deliver_group(struct sampler *sampler, struct target *target, const struct dump_group *group,
+			  uint64_t now, uint64_t waited_ns)
+{
+	const struct sample sample = {
+		.time_ns = now,
+		.pid = target->pid,
+		.tid = target->pid,
+		.process_name = target->name,
+		.thread_name = target->name,
+		.phase = group->phase,
+		.thread_state = THREAD_PARKED,
+		.wall_ns = group->count * waited_ns,
+		.frames = group->stack.frames,
+		.frame_count = group->stack.count,
+	};
+
+	target_deliver(sampler, target, &sample);
+	/* The rate is that of looks, however many coroutines each has found. */
+	sampler->wall_ns += waited_ns - sample.wall_ns;
+}
+
+static void deliver_all(struct sampler *sampler, struct target *target, const struct dump_process *found,
+			uint64_t now, uint64_t waited_ns)
+{
+	for (size_t i = 0; i < found->vm_count; i++) {
+		const struct dump_vm *vm = &found->vms[i];
+
+		if (!vm->complete)
+			sampler->result->figures.missed_ticks++;
+		for (size_t j = 0; j < vm->group_count; j++)
+			if (vm->groups[j]->state == COROUTINE_SUSPENDED)
+				deliver_group(sampler, target, vm->groups[j], now, waited_ns);
+	}
+}
+
+void target_sample_coroutines(struct sampler *sampler, struct target *target)
+{
+	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC), end;
+	struct dump_process *found;
+	struct hold *hold;
+
+	if (begin < target->next_look_ns)
+		return;
+	found = dump_process_new(target->pid, target->name);
+	hold = hold_new(sampler->tracer, target->threads);
+	if (found && hold && dump_coroutines(target->process, hold, found) == 0) {
+		end = clock_now_ns(CLOCK_MONOTONIC);
+		deliver_all(sampler, target, found, end,
+			    target->last_look_ns ? end - target->last_look_ns : sampler->period_ns);
+		if (found->holds)
+			histogram_add(&sampler->result->figures.pause_ns, found->longest_hold_ns);
+		target->last_look_ns = end;
+		target->next_look_ns = end + (LOOK_ONE_IN - 1) * (end - begin);
+	}
+	hold_free(hold);
+	dump_process_free(found);
+}

@@ -1,0 +1,190 @@
+#include "src/sampler/sampler_resumed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/linux/clocks/clock.h"
+#include "src/linux/proc/process.h"
+
+/* A process that was asked for. */
+struct wanted {
+	pid_t pid;
+	uint64_t start_ticks;	/* with the pid it never recurs; 0 if not known */
+};
+
+struct resumed {
+	const struct sampler_options *given;
+	struct sampler_options options;		/* of the run at hand */
+	const struct sampler_breaks *breaks;
+	struct wanted *wanted;
+	pid_t *pids;				/* of those that are still there */
+	uint64_t start_ns;			/* of the first run */
+	struct sampler_result run, before, all;	/* the one at hand; those before; together */
+};
+
+static uint64_t start_of(pid_t pid)
+{
+	struct process process;
+	uint64_t ticks = 0;
+
+	if (process_read(pid, &process))
+		return 0;
+	if (!process_is_zombie(&process))
+		ticks = process.start_ticks;
+	process_clear(&process);
+	return ticks;
+}
+
+/* The time that the samples stand for, by their clock. */
+static uint64_t clocked_ns(const struct figures *figures)
+{
+	return figures->rate_reached_hz > 0
+		? (uint64_t)((double)figures->samples * 1e9 / figures->rate_reached_hz) : 0;
+}
+
+/* Of two runs, one after the other. */
+static void add_results(const struct sampler_result *before, const struct sampler_result *run,
+			struct sampler_result *ret_sum)
+{
+	struct sampler_result sum = *run;
+
+	if (*before->layout)
+		memcpy(sum.layout, before->layout, sizeof(sum.layout));
+	sum.saw_luajit |= before->saw_luajit;
+	if (before->unknown_pid) {
+		sum.unknown_pid = before->unknown_pid;
+		memcpy(sum.unknown_reason, before->unknown_reason, sizeof(sum.unknown_reason));
+	}
+	sum.launched |= before->launched;
+	if (before->left_out) {
+		sum.left_out += before->left_out;
+		sum.left_out_pid = before->left_out_pid;
+		sum.left_out_error = before->left_out_error;
+	}
+	figures_add(&sum.figures, &before->figures);
+	figures_set_rate(&sum.figures, clocked_ns(&before->figures) + clocked_ns(&run->figures));
+	*ret_sum = sum;
+}
+
+static void sum_up(struct resumed *resumed)
+{
+	add_results(&resumed->before, &resumed->run, &resumed->all);
+	resumed->all.figures.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
+}
+
+/* For the sake of the pulse, which has a context of its own. */
+static void take(void *context, const struct sample *sample)
+{
+	const struct resumed *resumed = context;
+
+	resumed->given->take(resumed->given->context, sample);
+}
+
+static void keep(void *context)
+{
+	const struct resumed *resumed = context;
+
+	resumed->given->keep(resumed->given->context);
+}
+
+static bool pulse(void *context, const struct figures *so_far)
+{
+	struct resumed *resumed = context;
+	const struct sampler_breaks *breaks = resumed->breaks;
+
+	(void)so_far;	/* in the result of the run */
+	sum_up(resumed);
+	return !breaks->pulse || breaks->pulse(breaks->context, &resumed->all);
+}
+
+static bool begin(struct resumed *resumed, const struct sampler_options *options)
+{
+	resumed->given = options;
+	resumed->options = *options;
+	resumed->options.take = take;
+	resumed->options.pulse = pulse;
+	if (options->keep)
+		resumed->options.keep = keep;
+	resumed->options.context = resumed;
+	resumed->wanted = calloc(options->pid_count + 1, sizeof(*resumed->wanted));
+	resumed->pids = calloc(options->pid_count + 1, sizeof(*resumed->pids));
+	if (!resumed->wanted || !resumed->pids)
+		return false;
+	for (size_t i = 0; i < options->pid_count; i++)
+		resumed->wanted[i] = (struct wanted){ options->pids[i], start_of(options->pids[i]) };
+	resumed->start_ns = clock_now_ns(CLOCK_MONOTONIC);
+	return true;
+}
+
+/* Those that are still there, and what is left of the time. False if nothing is. */
+static bool prepare_again(struct resumed *resumed)
+{
+	struct sampler_options *options = &resumed->options;
+	uint64_t gone_by = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
+	size_t count = 0;
+
+	for (size_t i = 0; i < resumed->given->pid_count; i++)
+		if (start_of(resumed->wanted[i].pid) == resumed->wanted[i].start_ticks)
+			resumed->pids[count++] = resumed->wanted[i].pid;
+	options->pids = resumed->pids;
+	options->pid_count = count;
+	options->launched_pid = resumed->before.launched ? resumed->before.pid : 0;
+	if (options->duration_ns && gone_by >= resumed->given->duration_ns) {
+		resumed->run.end = SAMPLER_DURATION_OVER;
+		return false;
+	}
+	if (options->duration_ns)
+		options->duration_ns = resumed->given->duration_ns - gone_by;
+	resumed->run.end = SAMPLER_TARGETS_ENDED;
+	return count || options->launch;
+}
+
+/* What was there at first may have gone, or be another's to trace: the others' samples count. */
+static void explain_again(struct sampler_result *run)
+{
+	if (run->end == SAMPLER_FAILED && run->error != ESRCH) {
+		run->left_out++;
+		run->left_out_pid = run->pid;
+		run->left_out_error = run->error;
+	}
+	if (run->end == SAMPLER_FAILED || run->end == SAMPLER_NO_LUAJIT)
+		run->end = SAMPLER_TARGETS_ENDED;
+}
+
+static void run_until_end(struct resumed *resumed)
+{
+	sampler_run(&resumed->options, &resumed->run);
+	sum_up(resumed);
+	while (resumed->all.end == SAMPLER_LET_GO) {
+		if (!resumed->breaks->stay_away(resumed->breaks->context)) {
+			resumed->all.end = SAMPLER_INTERRUPTED;
+			break;
+		}
+		resumed->before = resumed->all;
+		resumed->run = (struct sampler_result){ .pid = resumed->before.pid };
+		if (prepare_again(resumed))
+			sampler_run(&resumed->options, &resumed->run);
+		explain_again(&resumed->run);
+		sum_up(resumed);
+	}
+}
+
+void sampler_run_resumed(const struct sampler_options *options, const struct sampler_breaks *breaks,
+			 struct sampler_result *ret_result)
+{
+	struct resumed *resumed = calloc(1, sizeof(*resumed));
+
+	if (resumed && begin(resumed, options)) {
+		resumed->breaks = breaks;
+		run_until_end(resumed);
+		*ret_result = resumed->all;
+	} else {
+		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = ENOMEM };
+	}
+	if (resumed) {
+		free(resumed->wanted);
+		free(resumed->pids);
+	}
+	free(resumed);
+}

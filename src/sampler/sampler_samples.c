@@ -1,0 +1,532 @@
+#include "src/sampler/sampler_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/linux/threads/interrupted_call.h"
+#include "src/linux/threads/may_stop.h"
+
+enum {
+	STOP_TIMEOUT_NS = 2 * 1000 * 1000,
+	/* Who had to wait for a CPU so long comes too late for a look, and who had other work to do. */
+	WAITED_TOO_LONG_NS = 200 * 1000,
+	WORKED_TOO_LONG_NS = 500 * 1000,
+
+	FEW_THREADS = 8,
+	/* To let a thread go on takes less. */
+	AT_ONCE_NS = 50 * 1000,
+
+	/* See sampler_take_weight(). */
+	RESERVE_PERIODS = 2,
+	RESERVE_SAMPLES = 16,
+	EVEN_OUT_OVER = 8,
+};
+
+/*---- Records of threads ----*/
+
+void target_open_record(struct thread_record *record, const struct thread *thread, uint64_t now)
+{
+	record->on_cpu = record->waiting = record->asleep = (struct time_account){ 0 };
+	record->measured_ns = record->last_sample_ns = now;
+	record->cpu_ns = thread->cpu_ns;
+	record->waited_ns = thread->waited_ns;
+}
+
+struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now)
+{
+	struct thread_record *record;
+
+	HASH_FIND_INT(target->records, &thread->tid, record);
+	if (record)
+		return record;
+	record = calloc(1, sizeof(*record));
+	if (!record)
+		return NULL;
+	record->tid = thread->tid;
+	target_open_record(record, thread, now);
+	record->measured_ns = 0;
+	HASH_ADD_INT(target->records, tid, record);
+	return record;
+}
+
+void target_forget_records(struct target *target)
+{
+	struct thread_record *record, *next;
+
+	HASH_ITER(hh, target->records, record, next) {
+		HASH_DEL(target->records, record);
+		free(record->sleep.frames);
+		free(record);
+	}
+}
+
+bool target_measure(struct target *target, struct thread *thread, struct thread_record *record)
+{
+	uint64_t used, now;
+
+	if (thread_measure(target->threads, thread, &used))
+		return false;
+	now = clock_now_ns(CLOCK_MONOTONIC);
+	record->on_cpu.pending_ns += (int64_t)(thread->cpu_ns - record->cpu_ns);
+	record->waiting.pending_ns += (int64_t)(thread->waited_ns - record->waited_ns);
+	if (record->measured_ns)
+		record->asleep.pending_ns += (int64_t)(now - record->measured_ns -
+						       (thread->cpu_ns - record->cpu_ns) -
+						       (thread->waited_ns - record->waited_ns));
+	record->has_run |= thread->cpu_ns != record->cpu_ns;
+	record->measured_ns = now;
+	record->cpu_ns = thread->cpu_ns;
+	record->waited_ns = thread->waited_ns;
+	memcpy(record->name, thread->name, sizeof(record->name));
+	return true;
+}
+
+/*---- Samples ----*/
+
+bool target_has_few_threads(const struct target *target)
+{
+	return threads_count(target->threads) <= FEW_THREADS;
+}
+
+void target_deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
+{
+	target->accounted_ns += sample->cpu_ns;
+	sampler->wall_ns += sample->wall_ns;
+	figures_add_sample(&sampler->result->figures, sample);
+	sampler->options->take(sampler->options->context, sample);
+}
+
+bool target_is_up(const struct target *target)
+{
+	const struct thread_record *record;
+
+	for (record = target->records; record && !target->is_late; record = record->hh.next)
+		if (record->presence != PRESENCE_OFF_CPU)
+			return true;
+	return target->is_late;
+}
+
+bool target_is_late(const struct sampler *sampler, uint64_t due_ns, uint64_t now)
+{
+	return tracer_turn(sampler->tracer)->late_ns > WAITED_TOO_LONG_NS || now - due_ns > WORKED_TOO_LONG_NS;
+}
+
+/* CPU time for which there is no stack. */
+void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
+			 uint64_t cpu_ns, enum lost_reason reason)
+{
+	struct frame frame = { .function = functions_lost(reason) };
+	struct sample sample = {
+		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
+		.pid = target->pid,
+		.tid = tid,
+		.process_name = target->name,
+		.thread_state = THREAD_BLOCKED,
+		.vm_state = VM_STATE_UNKNOWN,
+		.cpu_ns = cpu_ns,
+		.wall_ns = sampler->options->wall_clock ? cpu_ns : 0,
+		.frames = &frame,
+		.frame_count = 1,
+	};
+
+	target_deliver(sampler, target, &sample);
+}
+
+/*
+ * Looks come at random moments, so each sample is to weigh the same, about a
+ * period. Were it all that was used since the last one, what runs late in a burst
+ * of work would take the weight of what runs early, whose looks come after a
+ * sleep. Some is kept in reserve, and what is above or below that is evened out
+ * over the samples to come; the last sample takes the rest.
+ */
+uint64_t sampler_take_weight(const struct sampler *sampler, struct time_account *account)
+{
+	uint64_t count = account->sample_count++;
+	double period = (double)sampler->period_ns, pending = (double)account->pending_ns;
+	double reserve = period * RESERVE_PERIODS * (double)count / (double)(count + RESERVE_SAMPLES);
+	double weight = period + (pending - reserve) / EVEN_OUT_OVER;
+	uint64_t taken = weight > 0 ? (uint64_t)weight : 0;
+
+	if (sampler->closing || weight >= pending)
+		return sampler_take_all(account);
+	account->pending_ns -= (int64_t)taken;
+	return taken;
+}
+
+uint64_t sampler_take_all(struct time_account *account)
+{
+	uint64_t taken = account->pending_ns > 0 ? (uint64_t)account->pending_ns : 0;
+
+	account->pending_ns -= (int64_t)taken;
+	return taken;
+}
+
+/* A stop is a sleep, too, as the kernel counts. */
+void target_note_turn(const struct sampler *sampler, struct target *target, struct thread *thread,
+		      struct thread_record *record)
+{
+	uint64_t sleeps;
+
+	if (!sampler->options->turns)
+		return;
+	record->loop_ns = thread->tid == target->pid ? lua_process_loop_clock(target->process) : 0;
+	record->sleeps = 0;
+	if (!record->loop_ns && thread_count_sleeps(target->threads, thread, &sleeps) == 0)
+		record->sleeps = 1 + sleeps - record->stops;
+}
+
+/* lost: why there is nothing to unwind, or LOST_COUNT. */
+static void unwind_and_deliver(struct sampler *sampler, struct target *target,
+			       const struct thread *thread, struct thread_record *record,
+			       enum lost_reason lost)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	struct sample sample = {
+		.time_ns = now,
+		.pid = target->pid,
+		.tid = thread->tid,
+		.process_name = target->name,
+		.thread_name = thread->name,
+		.thread_state = THREAD_RUNNING,
+		.cpu_ns = sampler_take_weight(sampler, &record->on_cpu),
+		.loop_ns = record->loop_ns,
+		.sleeps = record->sleeps,
+	};
+	struct frame lost_frame;
+
+	/* By the wall clock, its time off the CPU has samples of its own. */
+	sample.wall_ns = sampler->options->wall_clock ? sample.cpu_ns : now - record->last_sample_ns;
+
+	if (lost == LOST_COUNT && lua_process_unwind(target->process, &sample.frames,
+						     &sample.frame_count, &sample.vm_state))
+		lost = LOST_OUT_OF_MEMORY;
+	if (lost == LOST_COUNT && lua_process_wants_look(target->process))
+		target_hasten_look(target, now);
+	if (lost == LOST_COUNT) {
+		sample.phase = lua_process_phase(target->process);
+		sample.trace = lua_process_trace(target->process);
+	} else {
+		lost_frame = (struct frame){ .function = functions_lost(lost) };
+		sample.vm_state = VM_STATE_UNKNOWN;
+		sample.frames = &lost_frame;
+		sample.frame_count = 1;
+	}
+	record->has_run = false;
+	record->last_sample_ns = now;
+	target_deliver(sampler, target, &sample);
+	if (sampler->options->wall_clock)
+		target_deliver_waiting(sampler, target, record, &sample);
+}
+
+/*
+ * How long a thread was held that has just been resumed: by then it may have run for
+ * a while, for on the same CPU it does so before ljspy does again. What the
+ * kernel counts of that may lag by a tick, so rather too long.
+ */
+static uint64_t hold_length(struct target *target, struct thread *thread, uint64_t last_ns)
+{
+	uint64_t end = thread->tracee->resumed_ns, ran, waited = thread->waited_ns;
+
+	if (end - last_ns > AT_ONCE_NS && thread_measure(target->threads, thread, &ran) == 0) {
+		ran += thread->waited_ns - waited;
+		end -= ran < end - last_ns ? ran : end - last_ns;
+	}
+	return end - thread->tracee->stopped_ns;
+}
+
+/*
+ * The next look is put off for as long as this one has kept the thread from
+ * running. It cannot come in that time; were it to come
+ * sooner after it instead, what runs right after a sample would be seen more often than the rest.
+ */
+static void put_off_look(struct target *target, struct thread *thread, const struct thread_record *record,
+			 uint64_t runs_held)
+{
+	uint64_t kept_ns = thread->tracee->resumed_ns - thread->tracee->stopped_ns, used;
+
+	if (thread_measure(target->threads, thread, &used))
+		return;
+	kept_ns += thread->waited_ns - record->look_waited_ns;
+	if (thread->runs == runs_held)	/* it waits still */
+		kept_ns += clock_now_ns(CLOCK_MONOTONIC) - thread->tracee->resumed_ns;
+	target->due_ns += kept_ns < NS_PER_SECOND ? kept_ns : NS_PER_SECOND;
+}
+
+/*
+ * It had a CPU when it was looked at, and was asleep in a system call when it was told to
+ * stop. Where it was in between is not known.
+ */
+static bool fell_asleep(const struct thread *thread, const struct thread_record *record,
+			const struct registers *registers)
+{
+	return record->presence == PRESENCE_ON_CPU && thread->runs != record->look_runs &&
+	       interrupted_call_has_ended(registers);
+}
+
+/* Copy what belongs to a held thread, let it go; then say what was seen. */
+static void take_held(struct sampler *sampler, struct target *target, struct thread *thread,
+		      struct thread_record *record)
+{
+	struct registers registers;
+	uint64_t last_ns, runs;
+	int error = tracer_registers(thread->tracee, &registers);
+
+	if (!error) {
+		record->held = registers;
+		lua_process_settle(target->process);
+		lua_process_capture(target->process, &registers, &record->hints);
+	}
+	record->stops++;
+	target_note_turn(sampler, target, thread, record);
+	/* Having been stopped, the thread's figures are exact. */
+	target_measure(target, thread, record);
+	runs = thread->runs;
+	last_ns = clock_now_ns(CLOCK_MONOTONIC);
+	tracer_resume(sampler->tracer, thread->tracee);
+	tracer_await_look(sampler->tracer, false);
+	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, last_ns));
+	if (!error && fell_asleep(thread, record, &registers))
+		sampler->result->figures.missed_ticks++;
+	else if (!error)
+		unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
+	put_off_look(target, thread, record, runs);
+	if (!error)
+		thread_note_stop(thread, &registers);
+}
+
+/*
+ * A thread that sleeps tells where its native stack is, by which its Lua is
+ * known when it runs. Where it is the only one, there is nothing to tell apart.
+ */
+static void learn_stack(struct target *target, const struct thread *thread, struct thread_record *record)
+{
+	if (thread->tid == target->pid && !record->stack_address)
+		record->stack_address = lua_process_first_stack(target->process);
+	else if (thread->tid != target->pid && thread->calls.seen.known)
+		record->stack_address = thread->calls.seen.rsp;
+}
+
+/* Look at a thread that runs on. */
+static void sample_running(struct sampler *sampler, struct target *target, struct thread *thread,
+			   struct thread_record *record)
+{
+	bool is_only = threads_count(target->threads) == 1;
+	enum lost_reason lost = LOST_COUNT;
+
+	if (!is_only)
+		learn_stack(target, thread, record);
+	if (!is_only && !record->stack_address) {
+		lost = LOST_NOT_STOPPED;
+	} else {
+		switch (lua_process_capture_running(target->process, is_only ? 0 : record->stack_address,
+						    &record->hints)) {
+		case CAPTURE_HOLDS:
+			break;
+		case CAPTURE_TORN:
+			lost = LOST_RAN_MEANWHILE;
+			break;
+		case CAPTURE_NO_LUA:
+			lost = LOST_NOT_STOPPED;
+			break;
+		}
+	}
+	unwind_and_deliver(sampler, target, thread, record, lost);
+}
+
+/* A thread that a stop might harm. */
+static void sample_undisturbed(struct sampler *sampler, struct target *target, struct thread *thread,
+			       struct thread_record *record)
+{
+	if (thread->tracee->state != TRACEE_RUNNING)
+		return;
+	sampler->result->figures.undisturbed++;
+	target_note_turn(sampler, target, thread, record);
+	sample_running(sampler, target, thread, record);
+}
+
+/*
+ * A thread that does not stop at once waits for a CPU, be it that others have
+ * them all or that its container has used up its share. It stops when it gets
+ * one; that is where it was, so the sample is taken then (target_take_late()).
+ */
+static void sample_stopped(struct sampler *sampler, struct target *target, struct thread *thread,
+			   struct thread_record *record)
+{
+	int error;
+
+	error = record->presence == PRESENCE_ON_CPU
+		? tracer_stop_seen(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS)
+		: tracer_stop_running(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
+	if (!error)
+		take_held(sampler, target, thread, record);
+	else if (error == -ETIMEDOUT)
+		thread->tracee->hold_late = true;
+}
+
+static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
+			  struct thread_record *record)
+{
+	switch (thread_may_stop_now(thread, record->presence)) {
+	case MAY_STOP:
+	case MAY_STOP_WAITING:
+		sample_stopped(sampler, target, thread, record);
+		break;
+	case MAY_NOT_CALLS:
+		sample_undisturbed(sampler, target, thread, record);
+		break;
+	case MAY_NOT_WAITS:
+		if (sampler->last_chance)
+			sample_undisturbed(sampler, target, thread, record);
+		else
+			sampler->result->figures.missed_ticks++;
+		break;
+	case MAY_NOT_SLEEPS:
+		break;
+	}
+}
+
+void target_take_late(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+
+		if (thread->tracee->state != TRACEE_HELD)
+			continue;
+		record = target_record(target, thread, now);
+		if (record && target->process && target->sampled)
+			take_held(sampler, target, thread, record);
+		else
+			tracer_resume(sampler->tracer, thread->tracee);
+	}
+}
+
+static enum presence look_at(struct sampler *sampler, struct target *target, struct thread *thread,
+			     struct thread_record *record)
+{
+	enum presence presence;
+
+	if (!target_measure(target, thread, record) || (target->is_late && !sampler->closing))
+		return PRESENCE_OFF_CPU;
+	record->look_waited_ns = thread->waited_ns;
+	record->look_runs = thread->runs;
+	presence = on_cpu_look(target->threads, thread, tracer_turn(sampler->tracer));
+	thread_note_place(thread);
+	return presence;
+}
+
+/*
+ * A rehearsal takes longer than all else from the look to the stop. So it comes before
+ * the look, for those that seem to be on a CPU then: what matters is who is on one after it.
+ */
+static void rehearse(struct sampler *sampler, struct target *target)
+{
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+
+		HASH_FIND_INT(target->records, &thread->tid, record);
+		if (record && lua_process_wants_rehearsal(&record->hints) &&
+		    look_at(sampler, target, thread, record) == PRESENCE_ON_CPU)
+			lua_process_rehearse(target->process, &record->hints);
+	}
+}
+
+/*
+ * At the end it matters only who has used something that no sample stands for yet. If he
+ * cannot be seen to run, then where he waits for a CPU is better than no stack.
+ */
+static enum presence find_last(struct sampler *sampler, struct target *target, struct thread *thread,
+			       const struct thread_record *record)
+{
+	if (record->on_cpu.pending_ns <= (int64_t)(sampler->period_ns / WORTH_TELLING_ONE_IN))
+		return PRESENCE_OFF_CPU;
+	if (record->presence != PRESENCE_OFF_CPU || !thread_is_running(target->threads, thread))
+		return record->presence;
+	target->wants_look = true;
+	return sampler->last_chance ? PRESENCE_AWAKE : PRESENCE_OFF_CPU;
+}
+
+/*
+ * Who has a CPU now? Of all threads before any is stopped: that takes its time, and
+ * others run meanwhile.
+ */
+static void find_running(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record = target_record(target, thread, now);
+
+		if (!record)
+			continue;
+		record->presence = look_at(sampler, target, thread, record);
+		if (sampler->closing)
+			record->presence = find_last(sampler, target, thread, record);
+	}
+}
+
+/* Those that sleep tell what they sleep in. */
+static void watch_sleeps(struct target *target)
+{
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+
+		HASH_FIND_INT(target->records, &thread->tid, record);
+		if (record && record->presence == PRESENCE_OFF_CPU && thread->tracee->state == TRACEE_RUNNING)
+			thread_watch_sleep(target->threads, thread);
+	}
+}
+
+/* Their stacks hold still: they can wait until those that run have been looked at. */
+static void sample_sleepers(struct sampler *sampler, struct target *target)
+{
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+
+		HASH_FIND_INT(target->records, &thread->tid, record);
+		if (record && record->presence == PRESENCE_OFF_CPU &&
+		    !target_sample_sleeper(sampler, target, thread, record))
+			record->has_run = true;
+	}
+}
+
+void target_sample(struct sampler *sampler, struct target *target)
+{
+	const struct sampler_options *options = sampler->options;
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	if (options->coroutines) {
+		target_sample_coroutines(sampler, target);
+		return;
+	}
+	if (!options->no_stop)
+		rehearse(sampler, target);
+	/* Whoever is held waits for ljspy: not for its next turn, too. */
+	if (own_turn_is_used_up(tracer_turn(sampler->tracer)))
+		own_turn_renew(tracer_turn(sampler->tracer));
+	find_running(sampler, target);
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record = target_record(target, thread, now);
+
+		if (!record)
+			continue;
+		if (record->presence == PRESENCE_OFF_CPU)
+			continue;
+		if (options->no_stop)
+			sample_running(sampler, target, thread, record);
+		else
+			sample_thread(sampler, target, thread, record);
+	}
+	tracer_await_look(sampler->tracer, false);
+	watch_sleeps(target);
+	if (options->wall_clock && (!sampler->closing || sampler->last_chance))
+		sample_sleepers(sampler, target);
+}

@@ -1,0 +1,254 @@
+#include "src/sampler/sampler_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "src/inspect/asleep.h"
+#include "src/linux/threads/wait_text.h"
+
+/*
+ * Names of files and peers are kept, and there may be others all the time: when
+ * they take so much, only system calls are told from then on.
+ */
+enum { WAIT_NAMES_MAX = 4 << 20 };
+
+/*
+ * A process may have many threads that wait for work all the time, none of which
+ * has to do with Lua. A thread is told of if it is the first one, if Lua is on
+ * its stack, or once it has run: then with all of its time.
+ */
+static bool is_worth_telling(const struct target *target, const struct thread_record *record)
+{
+	if (record->tid == target->pid || record->has_run)
+		return true;
+	for (size_t i = 0; i < record->sleep.frame_count; i++)
+		if (record->sleep.frames[i].function->kind == FRAME_LUA)
+			return true;
+	return false;
+}
+
+static void deliver_sleep(struct sampler *sampler, struct target *target,
+			  const struct thread_record *record, uint64_t wall_ns)
+{
+	const struct sleep *sleep = &record->sleep;
+	const struct sample sample = {
+		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
+		.pid = target->pid,
+		.tid = record->tid,
+		.process_name = target->name,
+		.thread_name = record->name,
+		.phase = sleep->phase,
+		.wait = sleep->wait,
+		.thread_state = sleep->thread_state,
+		.vm_state = sleep->vm_state,
+		.wall_ns = wall_ns,
+		.loop_ns = record->loop_ns,
+		.sleeps = record->sleeps,
+		.frames = sleep->frames,
+		.frame_count = sleep->frame_count,
+	};
+
+	target_deliver(sampler, target, &sample);
+}
+
+/* What is on the stack, from the leaf on. */
+static struct wait_stack describe_stack(const struct frame *frames, size_t count, const char *phase)
+{
+	struct wait_stack stack = { .request = phase != NULL };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct function *function = frames[i].function;
+
+		stack.lua |= function->kind == FRAME_LUA || function->kind == FRAME_BUILTIN;
+		stack.lua_function |= function->kind == FRAME_LUA && function->firstline > 0;
+	}
+	return stack;
+}
+
+/*
+ * A call with a time limit that was interrupted by a stop goes on as
+ * restart_syscall: which one it was, the registers told then.
+ */
+static void resolve_restart(const struct thread_record *record, struct thread_call *call)
+{
+	const struct registers *held = &record->held;
+
+	if (call->known && call->number == SYS_restart_syscall && held->rip == call->rip &&
+	    held->rsp == call->rsp && (int64_t)held->orig_rax >= 0)
+		call->number = (int64_t)held->orig_rax;
+}
+
+static bool keep_frames(struct sleep *sleep, const struct frame *frames, size_t count)
+{
+	if (count > sleep->frames_size) {
+		struct frame *larger = realloc(sleep->frames, count * sizeof(*larger));
+
+		if (!larger)
+			return false;
+		sleep->frames = larger;
+		sleep->frames_size = count;
+	}
+	if (count)
+		memcpy(sleep->frames, frames, count * sizeof(*frames));
+	sleep->frame_count = count;
+	return true;
+}
+
+/* What it waits for, as a frame would show it; may correct the wait. NULL when memory is short. */
+static const struct function *name_wait(struct sampler *sampler, const struct target *target,
+					struct thread_record *record,
+					const struct thread_call *call, struct wait *wait)
+{
+	struct functions *functions = sampler->options->functions;
+	size_t size = functions_size(functions);
+	char text[WAIT_TEXT_SIZE];
+	const struct function function = { .kind = FRAME_NATIVE, .name = text, .module = "kernel" };
+	const struct function *named;
+
+	if (sampler->wait_name_bytes < WAIT_NAMES_MAX)
+		wait_describe(target->pid, lua_process_memory(target->process), call, wait,
+			      &record->last_socket, text);
+	else
+		wait_describe_briefly(call, wait, text);
+	named = functions_intern(functions, &function);
+	sampler->wait_name_bytes += functions_size(functions) - size;
+	return named;
+}
+
+/* Unwind what was copied of a sleeping thread; lost: why there is nothing, or LOST_COUNT. False when memory is short. */
+static bool note_sleep(struct sampler *sampler, struct target *target, struct thread_record *record,
+		       enum lost_reason lost, enum thread_state state, const struct thread_call *call)
+{
+	struct frame lost_frame = { .function = functions_lost(lost == LOST_COUNT ? LOST_OUT_OF_MEMORY : lost) };
+	struct sleep *sleep = &record->sleep;
+	const struct frame *frames = &lost_frame;
+	size_t count = 1;
+	struct wait_stack stack;
+	struct wait wait;
+
+	sleep->vm_state = VM_STATE_UNKNOWN;
+	sleep->phase = NULL;
+	if (lost == LOST_COUNT &&
+	    lua_process_unwind(target->process, &frames, &count, &sleep->vm_state) == 0)
+		sleep->phase = lua_process_phase(target->process);
+	stack = describe_stack(frames, count, sleep->phase);
+	wait_read(lua_process_memory(target->process), call, &wait);
+	sleep->wait = name_wait(sampler, target, record, call, &wait);
+	sleep->thread_state = state == THREAD_UNINTERRUPTIBLE ? state : wait_state(&wait, &stack);
+	return keep_frames(sleep, frames, count);
+}
+
+/*
+ * A thread that has not been given a CPU since it was read sleeps where it did.
+ * False if it runs.
+ */
+static bool read_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
+			 struct thread_record *record)
+{
+	enum lost_reason lost = LOST_COUNT;
+	struct thread_call call;
+	enum thread_state state;
+
+	if (record->sleep.known && record->sleep.runs == thread->runs)
+		return true;
+	record->sleep.known = false;
+	switch (asleep_capture(target->process, target->threads, thread, &record->hints, &state, &call)) {
+	case ASLEEP_RUNS:
+		return false;
+	case ASLEEP_HOLDS:
+		break;
+	case ASLEEP_TORN:
+		lost = LOST_RAN_MEANWHILE;
+		break;
+	case ASLEEP_UNKNOWN:
+		lost = LOST_NOT_STOPPED;
+		break;
+	}
+	target_note_turn(sampler, target, thread, record);
+	resolve_restart(record, &call);
+	record->sleep.known = note_sleep(sampler, target, record, lost, state, &call) &&
+			      lost != LOST_RAN_MEANWHILE && thread->runs > 0;
+	record->sleep.runs = thread->runs;
+	target_measure(target, thread, record);	/* it took a while */
+	return true;
+}
+
+bool target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
+			   struct thread_record *record)
+{
+	if (thread->tracee->state == TRACEE_AWAITED || thread->tracee->state == TRACEE_HELD)
+		return false;
+	/* Until it runs for the first time, all its time is that of one sleep. */
+	if (!record->is_told && record->has_run && record->sleep.known)
+		deliver_sleep(sampler, target, record, sampler_take_all(&record->asleep));
+	record->is_told |= record->has_run;
+	if (!read_sleeper(sampler, target, thread, record))
+		return false;
+	record->is_told |= is_worth_telling(target, record);
+	if (record->is_told)
+		deliver_sleep(sampler, target, record, sampler_take_weight(sampler, &record->asleep));
+	record->last_sample_ns = record->measured_ns;
+	return true;
+}
+
+void target_deliver_waiting(struct sampler *sampler, struct target *target,
+			    struct thread_record *record, const struct sample *sample)
+{
+	struct sample waiting = *sample;
+
+	if (record->waiting.pending_ns <= (int64_t)(sampler->period_ns / WORTH_TELLING_ONE_IN))
+		return;
+	waiting.thread_state = THREAD_RUNNABLE;
+	waiting.cpu_ns = 0;
+	waiting.wall_ns = sampler_take_all(&record->waiting);
+	target_deliver(sampler, target, &waiting);
+}
+
+/* Time for which there is no stack. */
+static void deliver_rest(struct sampler *sampler, struct target *target, const struct thread_record *record,
+			 enum thread_state state, uint64_t cpu_ns, uint64_t wall_ns)
+{
+	struct frame frame = { .function = functions_lost(target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP) };
+	const struct sample sample = {
+		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
+		.pid = target->pid,
+		.tid = record->tid,
+		.process_name = target->name,
+		.thread_name = record->name,
+		.thread_state = state,
+		.vm_state = VM_STATE_UNKNOWN,
+		.cpu_ns = cpu_ns,
+		.wall_ns = wall_ns,
+		.frames = &frame,
+		.frame_count = 1,
+	};
+
+	if (wall_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
+		target_deliver(sampler, target, &sample);
+}
+
+static void settle_record(struct sampler *sampler, struct target *target, struct thread_record *record)
+{
+	uint64_t cpu_ns = sampler_take_all(&record->on_cpu);
+	uint64_t asleep_ns = sampler_take_all(&record->asleep);
+
+	deliver_rest(sampler, target, record, THREAD_RUNNING, cpu_ns, cpu_ns);
+	deliver_rest(sampler, target, record, THREAD_RUNNABLE, 0, sampler_take_all(&record->waiting));
+	/* It was asleep where it was last seen to be, as far as is known. */
+	if (record->is_told && record->sleep.frame_count && asleep_ns)
+		deliver_sleep(sampler, target, record, asleep_ns);
+	else if (record->is_told)
+		deliver_rest(sampler, target, record, THREAD_BLOCKED, 0, asleep_ns);
+}
+
+void target_settle_records(struct sampler *sampler, struct target *target)
+{
+	struct thread_record *record, *next;
+
+	if (!sampler->options->wall_clock || sampler->options->coroutines || !target->sampled)
+		return;
+	HASH_ITER(hh, target->records, record, next) {
+		settle_record(sampler, target, record);
+	}
+}

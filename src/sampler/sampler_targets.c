@@ -1,0 +1,559 @@
+#include "src/sampler/sampler_state.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum {
+	IDLE_NS = NS_PER_SECOND,		/* without CPU use, then a target is idle */
+	LOOK_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
+};
+
+/*---- Targets ----*/
+
+/*
+ * A process that was found is sampled while it runs LuaJIT; what it uses
+ * otherwise is not ours to account for.
+ */
+static void note_luajit(struct sampler *sampler, struct target *target)
+{
+	bool runs_luajit = lua_process_module_count(target->process) > 0;
+
+	sampler->result->saw_luajit |= runs_luajit;
+	if (!target->attached || target->sampled || !runs_luajit)
+		return;
+	target->sampled = true;
+	target->start_cpu_ns = target->cpu_ns;
+}
+
+/* Of the first such VM, when all has been found out about it that will be. */
+static void note_unknown_layout(struct sampler *sampler, const struct target *target)
+{
+	struct sampler_result *result = sampler->result;
+	size_t count = target->process ? lua_process_module_count(target->process) : 0;
+
+	for (size_t i = 0; i < count && !result->unknown_pid; i++) {
+		struct lua_module module = lua_process_module(target->process, i);
+
+		if (module.status != RECOGNISE_UNKNOWN_LAYOUT)
+			continue;
+		result->unknown_pid = target->pid;
+		snprintf(result->unknown_reason, sizeof(result->unknown_reason), "%s", module.verdict);
+	}
+}
+
+/* Not started yet, perhaps, or not ours yet: look again, ever less often. */
+static void look_later(struct target *target, uint64_t now)
+{
+	target->look_at_ns = now + target->look_interval_ns;
+	if (target->look_interval_ns < HOUSEKEEPING_NS)
+		target->look_interval_ns *= 2;
+}
+
+void target_hasten_look(struct target *target, uint64_t now)
+{
+	if (now + target->haste_ns >= target->look_at_ns)
+		return;
+	target->look_at_ns = now + target->haste_ns;
+	target->is_hasty = true;
+}
+
+/* Code may stay unknown however often it is looked at: with less haste each time. */
+static void note_haste(struct target *target)
+{
+	if (!target->is_hasty || lua_process_has_new_modules(target->process))
+		target->haste_ns = LOOK_AGAIN_NS;
+	else if (target->haste_ns < HOUSEKEEPING_NS)
+		target->haste_ns *= 2;
+	target->is_hasty = false;
+}
+
+/* Look at the process as it is now; false if it has ended. */
+bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	const struct given_layout *layout = sampler->options->layout;
+	int error;
+
+	look_later(target, now);
+	if (!target->process) {
+		if (lua_process_open(target->pid, sampler->options->functions, sampler->files,
+				     &sampler->options->namer, &target->process) != 0)
+			return true;
+		if (layout)
+			lua_process_give_layout(target->process, &layout->layout, layout->is_file);
+	}
+	error = lua_process_refresh(target->process, false);
+	if (error == -ESRCH)
+		return false;
+	target->refusal = error;
+	note_haste(target);
+	note_luajit(sampler, target);
+	if (lua_process_universe_count(target->process) && !*sampler->result->layout)
+		memcpy(sampler->result->layout, lua_process_universe(target->process, 0)->vm->layout.name,
+		       LAYOUT_NAME_MAX);
+	if (lua_process_universe_count(target->process) ||
+	    lua_process_needs_settling(target->process))
+		target->look_at_ns = now + HOUSEKEEPING_NS;
+	return true;
+}
+
+/*
+ * CPU time that no sample stands for has no stack. What ran between reading
+ * the clock and the last look is in that one's weight.
+ */
+static void settle_accounts(struct sampler *sampler, struct target *target)
+{
+	uint64_t total = target->cpu_ns - target->start_cpu_ns;
+
+	if (!target->sampled)
+		return;
+	if (total < target->accounted_ns)
+		total = target->accounted_ns;
+	else if (!sampler->options->coroutines &&
+		 total - target->accounted_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
+		target_deliver_lost(sampler, target, 0, total - target->accounted_ns,
+			     target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
+	sampler->result->figures.target_cpu_ns += total;
+	target->start_cpu_ns = target->cpu_ns;
+	target->accounted_ns = 0;
+}
+
+/* The process runs another program now: nothing that is known of it holds. */
+static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	note_unknown_layout(sampler, target);
+	lua_process_close(target->process);
+	target->process = NULL;
+	target->look_interval_ns = LOOK_AGAIN_NS;
+	target_settle_records(sampler, target);
+	target_forget_records(target);
+	if (target->found) {
+		settle_accounts(sampler, target);
+		target->sampled = false;
+	}
+	target_look(sampler, target, now);
+}
+
+static void note_execs(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+
+		if (!thread->tracee->execed)
+			continue;
+		thread->tracee->execed = false;
+		thread_read_name(target->threads, thread);
+		start_over(sampler, target, now);
+	}
+}
+
+void target_note_end(struct sampler *sampler, struct target *target)
+{
+	const struct tracee *leader = tracer_find(sampler->tracer, target->pid);
+
+	if (leader && leader->exit_known && sampler->result->launched) {
+		sampler->result->exit_known = true;
+		sampler->result->exit_status = leader->exit_status;
+	}
+	target->ended = true;
+}
+
+/* A process is called what its first thread is. */
+static void note_name(struct target *target)
+{
+	const struct thread *first;
+
+	if (threads_count(target->threads) == 0)
+		return;
+	first = threads_at(target->threads, 0);
+	if (first->tid == target->pid)
+		memcpy(target->name, first->name, sizeof(target->name));
+}
+
+/* Its CPU time has just been read. */
+static void refresh_threads(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	if (threads_refresh(target->threads, now, target->cpu_ns) == -ESRCH)
+		target_note_end(sampler, target);
+	else
+		note_execs(sampler, target, now);
+	note_name(target);
+}
+
+void target_refresh_threads(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	if (cpu_clock_now(&target->clock, &target->cpu_ns) == 0)
+		refresh_threads(sampler, target, now);
+	else
+		target_note_end(sampler, target);
+}
+
+/* xorshift64 */
+uint64_t sampler_random(struct sampler *sampler, uint64_t below)
+{
+	sampler->random ^= sampler->random << 13;
+	sampler->random ^= sampler->random >> 7;
+	sampler->random ^= sampler->random << 17;
+	return sampler->random % below;
+}
+
+/*
+ * From a look to the next: a period on average, and never so short that ljspy is still
+ * busy with the last sample: it would always look just when it is done with it.
+ */
+static uint64_t random_gap(struct sampler *sampler)
+{
+	return sampler->period_ns / 2 + sampler_random(sampler, sampler->period_ns);
+}
+
+/* Does the process run another program than last time? */
+static bool program_has_changed(struct target *target)
+{
+	char path[sizeof("/proc//exe") + 3 * sizeof(int)];
+	struct stat status;
+	bool changed;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
+	if (stat(path, &status))
+		return false;
+	changed = status.st_dev != target->program_device || status.st_ino != target->program_inode;
+	target->program_device = status.st_dev;
+	target->program_inode = status.st_ino;
+	return changed;
+}
+
+/* At what runs now, of the threads that were just looked up. */
+static void look_at_threads(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	if (target->ended)
+		return;
+	/* Nobody tells of an execve() where nobody is seized. */
+	if (now >= target->look_at_ns && sampler->options->no_stop && program_has_changed(target))
+		start_over(sampler, target, now);
+	if (now >= target->look_at_ns && !target_look(sampler, target, now)) {
+		target_note_end(sampler, target);
+		return;
+	}
+	if (target->process && target->sampled)
+		target_sample(sampler, target);
+}
+
+/* A look at what runs now. */
+void target_take_look(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	target_refresh_threads(sampler, target, now);
+	look_at_threads(sampler, target, now);
+}
+
+/* Look at it once in a period, on average, from now on. */
+static void activate(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	target->active = true;
+	target->idle_since_ns = now;
+	target->active_cpu_ns = target->cpu_ns;
+	target->due_ns = now + random_gap(sampler);
+}
+
+/* The target has begun to run: look at it now, and then once in a period, on average. */
+void target_wake(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	if (target->ended || target->active)
+		return;
+	cpu_clock_stop(&target->clock);
+	target->is_late = false;
+	target_take_look(sampler, target, now);
+	activate(sampler, target, now);
+}
+
+/*
+ * Wait for the target to run again; the wall clock does not. A user may have as many timers as signals
+ * may be pending (RLIMIT_SIGPENDING); without one it is looked at all the time.
+ */
+static int rest(struct sampler *sampler, struct target *target)
+{
+	int error = sampler->options->wall_clock
+		? -EAGAIN : cpu_clock_start(&target->clock, SIGRTMIN, target->index,
+					    1 + sampler_random(sampler, sampler->period_ns));
+
+	target->active = false;
+	if (error == -EAGAIN) {
+		activate(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
+		return 0;
+	}
+	return error;
+}
+
+/* When nobody has run for a while, the target's CPU clock tells of the next one. */
+static void note_idle(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	if (now - target->idle_since_ns >= IDLE_NS && rest(sampler, target))
+		target_note_end(sampler, target);
+}
+
+/*
+ * Of so many looks that were due since the last one, there were none at the moments of
+ * some. What the target used meanwhile has no samples of its own.
+ */
+static void note_missed(struct sampler *sampler, struct target *target, uint64_t missed, uint64_t due)
+{
+	target->missed_cpu_ns += (target->cpu_ns - target->active_cpu_ns) / due * missed;
+	sampler->result->figures.missed_ticks += target->missed_cpu_ns / sampler->period_ns;
+	target->missed_cpu_ns %= sampler->period_ns;
+}
+
+/*
+ * A look was due. Those that were due before and did not happen are missed, not made
+ * up for: by the CPU clock as many as the target would have been seen to run
+ * in, for it may have slept, or waited for a CPU.
+ */
+void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	uint64_t due = 0;
+	bool has_run;
+
+	do {
+		target->is_late = target_is_late(sampler, target->due_ns, now);
+		target->due_ns += random_gap(sampler);
+		due++;
+	} while (target->due_ns <= now);
+	if (cpu_clock_now(&target->clock, &target->cpu_ns) != 0) {
+		target_note_end(sampler, target);
+		return;
+	}
+	/*
+	 * This clock may lag by a tick of the kernel. So few threads are looked at in any
+	 * case, and all at once: did it take a first look to have a second one, what runs
+	 * right after a sleep would be seen too seldom.
+	 */
+	has_run = target->cpu_ns != target->active_cpu_ns || sampler->options->wall_clock;
+	if (!has_run && !target_has_few_threads(target)) {
+		note_idle(sampler, target, now);
+		return;
+	}
+	refresh_threads(sampler, target, now);
+	look_at_threads(sampler, target, now);
+	if (target->ended)
+		return;
+	if (!has_run && !target_is_up(target)) {
+		note_idle(sampler, target, now);
+		return;
+	}
+	if (sampler->options->wall_clock)
+		sampler->result->figures.missed_ticks += due - 1;
+	else
+		note_missed(sampler, target, due - 1 + target->is_late, due);
+	target->idle_since_ns = now;
+	target->active_cpu_ns = target->cpu_ns;
+}
+
+void target_open_accounts(struct target *target, uint64_t now)
+{
+	if (cpu_clock_now(&target->clock, &target->cpu_ns) == 0)
+		target->start_cpu_ns = target->cpu_ns;
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record;
+		uint64_t used;
+
+		thread_measure(target->threads, thread, &used);
+		record = target_record(target, thread, now);
+		if (record)
+			target_open_record(record, thread, now);
+	}
+}
+
+int target_attach(struct sampler *sampler, struct target *target)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), begin;
+	int error = cpu_clock_open(target->pid, &target->clock);
+
+	if (error)
+		return error;
+	target->threads = threads_new(sampler->tracer, target->pid);
+	if (!target->threads)
+		return -ENOMEM;
+	error = cpu_clock_now(&target->clock, &begin);
+	if (error)
+		return error;
+	error = threads_refresh(target->threads, now, begin);
+	if (error)
+		return error;
+	target->attached = target->sampled = true;
+	if (!target->found)
+		program_has_changed(target);	/* a first look, to compare with */
+	note_name(target);
+	target_open_accounts(target, now);
+	return rest(sampler, target);
+}
+
+static struct target *find_target(const struct sampler *sampler, pid_t pid)
+{
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i] && sampler->targets[i]->pid == pid)
+			return sampler->targets[i];
+	return NULL;
+}
+
+/* NULL when memory is short. */
+struct target *target_add(struct sampler *sampler, pid_t pid)
+{
+	struct target *target = calloc(1, sizeof(*target)), **bigger;
+	size_t place = 0;
+
+	if (!target)
+		return NULL;
+	while (place < sampler->target_count && sampler->targets[place])
+		place++;
+	if (place == sampler->target_count) {
+		bigger = realloc(sampler->targets, (place + 1) * sizeof(struct target *));
+		if (!bigger) {
+			free(target);
+			return NULL;
+		}
+		sampler->targets = bigger;
+		sampler->target_count++;
+	}
+	target->pid = pid;
+	target->index = (int)place;
+	target->look_interval_ns = target->haste_ns = LOOK_AGAIN_NS;
+	sampler->targets[place] = target;
+	return target;
+}
+
+/*---- Candidates ----*/
+
+/* An orphan of the command that was started is ljspy's child now. */
+static void reap_orphan(const struct sampler *sampler, const struct target *target)
+{
+	if (sampler->options->launch && target->found)
+		waitpid(target->pid, NULL, WNOHANG);
+}
+
+/* A new process has used CPU time before it was taken up. */
+static void account_for_beginning(struct sampler *sampler, struct target *target)
+{
+	if (!target->is_new || target->start_cpu_ns <= sampler->period_ns / WORTH_TELLING_ONE_IN)
+		return;
+	sampler->result->figures.target_cpu_ns += target->start_cpu_ns;
+	target_deliver_lost(sampler, target, 0, target->start_cpu_ns, LOST_NOT_ATTACHED);
+	target->accounted_ns = 0;	/* of the time from now on */
+}
+
+/* Is there LuaJIT in it now? Then it is a target. */
+void target_consider(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	int error;
+
+	if (program_has_changed(target)) {
+		lua_process_close(target->process);
+		target->process = NULL;
+	}
+	if (!target_look(sampler, target, now)) {
+		reap_orphan(sampler, target);
+		target->ended = true;
+		return;
+	}
+	if (!target->process || lua_process_module_count(target->process) == 0)
+		return;
+	error = target_attach(sampler, target);
+	if (error == -ESRCH) {
+		target->ended = true;
+	} else if (error) {
+		threads_free(target->threads);
+		target->threads = NULL;
+		target->refusal = error;
+		look_later(target, now);
+	} else {
+		account_for_beginning(sampler, target);
+		if (program_has_changed(target))
+			start_over(sampler, target, now);
+	}
+}
+
+void targets_take_found(void *context, pid_t pid)
+{
+	struct sampler *sampler = context;
+	struct target *target = find_target(sampler, pid);
+
+	if (target && !target->ended)
+		return;
+	target = target_add(sampler, pid);
+	if (!target)
+		return;
+	target->found = true;
+	target->is_new = sampler->start_ns > 0;
+	target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
+}
+
+static void note_left_out(struct sampler_result *result, const struct target *target)
+{
+	if (result->left_out++ == 0) {
+		result->left_out_pid = target->pid;
+		result->left_out_error = -target->refusal;
+	}
+}
+
+void target_close(struct sampler *sampler, struct target *target)
+{
+	if (target->attached) {
+		cpu_clock_close(&target->clock);
+		note_unknown_layout(sampler, target);
+	} else if (target->refusal && (target->found || !target->ended)) {
+		note_left_out(sampler->result, target);
+	}
+	target_forget_records(target);
+	lua_process_close(target->process);
+	threads_free(target->threads);
+	sampler->targets[target->index] = NULL;
+	free(target);
+}
+
+void target_keep_functions(struct target *target)
+{
+	const struct thread_record *record;
+
+	if (target->process)
+		lua_process_forget_functions(target->process);
+	for (record = target->records; record; record = record->hh.next) {
+		for (size_t i = 0; i < record->sleep.frame_count; i++)
+			functions_keep(record->sleep.frames[i].function);
+		functions_keep(record->sleep.wait);
+	}
+}
+
+void target_take_last_look(struct sampler *sampler, struct target *target)
+{
+	if (!target->attached)
+		return;
+	if (!target->ended)
+		target_refresh_threads(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
+	if (!target->ended && target->process && target->sampled)
+		target_sample(sampler, target);
+}
+
+void target_close_accounts(struct sampler *sampler, struct target *target)
+{
+	if (!target->attached)
+		return;
+	target_settle_records(sampler, target);
+	settle_accounts(sampler, target);
+}
+
+/* Processes come and go while a recording lasts. */
+void targets_drop_ended(struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		struct target *target = sampler->targets[i];
+
+		if (!target || !target->ended || (target->threads && !threads_are_gone(target->threads)))
+			continue;
+		target_take_last_look(sampler, target);
+		target_close_accounts(sampler, target);
+		target_close(sampler, target);
+	}
+}

@@ -1,0 +1,233 @@
+#include "src/survey/dump_stacks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "luajit-layouts/field.h"
+#include "unwind/lua/object_walk.h"
+
+enum {
+	BATCH = 64,		/* coroutines read in a slice */
+	WALKS_MAX = 3,		/* a walk that got lost is begun anew; what was seen is not told again */
+};
+
+int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
+		     struct dump_process *report)
+{
+	struct frame frame = { .function = functions_lost(reason) };
+
+	return dump_process_add_thread(report, thread, &frame, 1);
+}
+
+static bool is_whole(const struct frame *frames, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (frames[i].function->kind == FRAME_LOST)
+			return false;
+	return true;
+}
+
+int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thread,
+		      const struct arm64_registers *registers, struct dump_process *report,
+		      bool *ret_whole)
+{
+	const struct frame *frames;
+	size_t count;
+	int error = lua_process_unwind_arm64(process, registers, &frames, &count);
+
+	if (!error)
+		error = dump_process_add_thread(report, thread, frames, count);
+	if (!error)
+		*ret_whole = is_whole(frames, count);
+	return error;
+}
+
+int dump_thread(struct lua_process *process, const struct dump_thread *thread, bool only_whole,
+		struct dump_process *report, bool *ret_whole)
+{
+	struct dump_thread found = *thread;
+	const struct frame *frames;
+	enum vm_state vm_state;
+	size_t count;
+	int error = lua_process_unwind(process, &frames, &count, &vm_state);
+
+	if (error)
+		return error;
+	*ret_whole = is_whole(frames, count);
+	found.phase = lua_process_phase(process);
+	if (*ret_whole || !only_whole)
+		error = dump_process_add_thread(report, &found, frames, count);
+	return error;
+}
+
+/*---- Coroutines ----*/
+
+/* Coroutines that are in the report. */
+struct seen {
+	uint64_t address;
+	UT_hash_handle hh;
+};
+
+struct search {
+	struct lua_process *process;
+	struct hold *hold;
+	struct object_walk *walk;
+	struct dump_vm *vm;
+	struct seen *seen;
+	size_t universe;
+	enum object_walk_step step;	/* that ended the last slice */
+	uint64_t found[BATCH];
+	size_t found_count;
+};
+
+static bool is_seen(const struct search *search, uint64_t address)
+{
+	struct seen *seen;
+
+	HASH_FIND(hh, search->seen, &address, sizeof(address), seen);
+	return seen != NULL;
+}
+
+static bool note_seen(struct search *search, uint64_t address)
+{
+	struct seen *seen = calloc(1, sizeof(*seen));
+	bool added = true;
+
+	if (!seen)
+		return false;
+	seen->address = address;
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+	HASH_ADD(hh, search->seen, address, sizeof(seen->address), seen);
+	if (!added)
+		free(seen);
+	return added;
+}
+
+static void forget_seen(struct search *search)
+{
+	struct seen *seen, *next;
+
+	HASH_ITER(hh, search->seen, seen, next) {
+		HASH_DEL(search->seen, seen);
+		free(seen);
+	}
+}
+
+/* Find the next coroutines and copy them. */
+static void read_slice(void *context)
+{
+	struct search *search = context;
+	enum object_walk_step step = OBJECT_WALK_FOUND;
+	uint64_t address;
+
+	search->found_count = 0;
+	object_walk_begin_slice(search->walk);
+	while (step == OBJECT_WALK_FOUND) {
+		step = object_walk_next(search->walk, &address);
+		if (step != OBJECT_WALK_FOUND || is_seen(search, address))
+			continue;
+		search->found[search->found_count++] = address;
+		if (search->found_count == BATCH / 2)
+			object_walk_rest(search->walk);
+		if (search->found_count == BATCH)
+			break;
+	}
+	lua_process_capture_coroutines(search->process, search->universe, search->found,
+				       search->found_count);
+	search->step = step;
+}
+
+static void undo_slice(void *context)
+{
+	struct search *search = context;
+
+	object_walk_undo_slice(search->walk);
+}
+
+static int report_slice(struct search *search)
+{
+	size_t count = lua_process_coroutine_count(search->process);
+
+	if (count != search->found_count)
+		search->vm->complete = false;
+	for (size_t i = 0; i < count; i++) {
+		enum coroutine_state state = lua_process_coroutine_state(search->process, i);
+		const struct frame *frames = NULL;
+		const char *phase = NULL;
+		size_t frame_count = 0;
+		int error = 0;
+
+		if (state == COROUTINE_SUSPENDED || state == COROUTINE_NOT_STARTED ||
+		    state == COROUTINE_DEAD)
+			error = lua_process_unwind_coroutine(search->process, i, &frames,
+							     &frame_count);
+		if (!error && frame_count)
+			phase = lua_process_phase(search->process);
+		if (!error)
+			error = dump_vm_add(search->vm, state, phase, frames, frame_count);
+		if (error)
+			return error;
+	}
+	for (size_t i = 0; i < search->found_count; i++)
+		if (!note_seen(search, search->found[i]))
+			return -ENOMEM;
+	return 0;
+}
+
+static int search_universe(struct search *search)
+{
+	do {
+		int error;
+
+		if (!search->hold) {
+			read_slice(search);
+		} else if (!hold_while(search->hold, read_slice, undo_slice, search)) {
+			search->vm->complete = false;
+			return 0;
+		}
+		error = report_slice(search);
+		if (error)
+			return error;
+	} while (search->step != OBJECT_WALK_END && search->step != OBJECT_WALK_BROKEN);
+	search->vm->complete &= search->step == OBJECT_WALK_END;
+	return 0;
+}
+
+static int dump_universe(struct lua_process *process, struct hold *hold, size_t index,
+			 struct dump_process *report)
+{
+	const struct lua_universe *universe = lua_process_universe(process, index);
+	struct search search = { .process = process, .hold = hold, .universe = index };
+	int error = -ENOMEM;
+
+	search.vm = dump_process_add_vm(report, universe->g,
+					lua_process_universe_path(process, index));
+	for (unsigned int i = 0; search.vm && !search.vm->complete && i < WALKS_MAX; i++) {
+		search.walk = object_walk_new(lua_process_memory(process), universe, GCT_THREAD);
+		search.vm->complete = true;
+		error = search.walk ? search_universe(&search) : -ENOMEM;
+		object_walk_free(search.walk);
+		if (error)
+			break;
+	}
+	forget_seen(&search);
+	return error;
+}
+
+int dump_coroutines(struct lua_process *process, struct hold *hold, struct dump_process *report)
+{
+	int error = 0;
+
+	for (size_t i = 0; !error && i < lua_process_universe_count(process); i++)
+		error = dump_universe(process, hold, i, report);
+	if (hold) {
+		report->holds = hold_count(hold);
+		report->longest_hold_ns = hold_longest_ns(hold);
+	}
+	dump_process_sort(report);
+	return error;
+}

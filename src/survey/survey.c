@@ -1,0 +1,161 @@
+#include "src/survey/survey.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/inspect/known_files.h"
+#include "src/inspect/lua_process.h"
+#include "src/linux/clocks/cpu_clock.h"
+#include "src/linux/proc/permission.h"
+
+enum { MEASURE_NS = 200 * 1000 * 1000 };
+
+static void describe_vm(const struct layout *layout, char text[static SURVEY_VM_MAX])
+{
+	snprintf(text, SURVEY_VM_MAX, "LuaJIT %s%s%s", layout->bytecode == BYTECODE_V20 ? "2.0" : "2.1",
+		 layout->gc64 ? " GC64" : "", layout->has_jit ? "" : ", no JIT");
+}
+
+static void look(pid_t pid, struct known_files *files, struct finding *finding)
+{
+	struct namer_options options = { .native = NATIVE_FOLD };
+	struct functions *functions = functions_new();
+	struct lua_process *process = NULL;
+
+	finding->error = functions ? lua_process_open(pid, functions, files, &options, &process) : -ENOMEM;
+	if (!finding->error)
+		finding->error = lua_process_refresh(process, false);
+	if (!finding->error && lua_process_module_count(process)) {
+		struct lua_module module = lua_process_module(process, 0);
+
+		finding->runs_luajit = true;
+		if (module.vm)
+			describe_vm(&module.vm->layout, finding->vm);
+	}
+	lua_process_close(process);
+	functions_free(functions);
+}
+
+/* In a child of ljspy. */
+_Noreturn static void look_as_its_user(const struct process *process, struct known_files *files, int fd)
+{
+	struct finding finding = { .error = permission_take_target_identity(process) };
+
+	if (!finding.error)
+		look(process->pid, files, &finding);
+	_exit(write(fd, &finding, sizeof(finding)) != (ssize_t)sizeof(finding));
+}
+
+/*
+ * Look at one process. Where ljspy is root without CAP_SYS_PTRACE, a child of
+ * its own does so as the process's user.
+ */
+static void look_at(const struct process *process, struct known_files *files, struct finding *ret_finding)
+{
+	struct finding finding = { .error = 0 };
+	int fds[2];
+	pid_t child;
+
+	if (!permission_would_take_identity(process) || pipe2(fds, O_CLOEXEC)) {
+		look(process->pid, files, &finding);
+		*ret_finding = finding;
+		return;
+	}
+	child = fork();
+	if (child == 0)
+		look_as_its_user(process, files, fds[1]);
+	close(fds[1]);
+	if (child < 0 || read(fds[0], &finding, sizeof(finding)) != (ssize_t)sizeof(finding))
+		finding = (struct finding){ .error = -EPERM };
+	finding.vm[SURVEY_VM_MAX - 1] = '\0';
+	close(fds[0]);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	*ret_finding = finding;
+}
+
+/* Does the name make one think of LuaJIT? Only to choose which refusal to explain. */
+static bool is_likely(const struct process *process)
+{
+	static const char *const names[] = { "luajit", "nginx", "openresty", "kong", "apisix", "nvim" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strstr(process->name, names[i]))
+			return true;
+	return false;
+}
+
+static void note_refusal(struct survey *survey, const struct process *process, int error)
+{
+	survey->refused_count++;
+	if (survey->refused_pid || !is_likely(process))
+		return;
+	survey->refused_pid = process->pid;
+	survey->refused_error = -error;
+}
+
+int survey_take(struct process_list *list, struct survey *ret_survey)
+{
+	struct survey survey = { .list = { .processes = list->processes } };
+	struct known_files *files = known_files_new();
+
+	survey.findings = calloc(list->count + 1, sizeof(*survey.findings));
+	if (!survey.findings || !files) {
+		free(survey.findings);
+		known_files_free(files);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		struct process *process = &list->processes[i];
+		struct finding finding;
+
+		look_at(process, files, &finding);
+		if (finding.runs_luajit) {
+			survey.findings[survey.list.count] = finding;
+			survey.list.processes[survey.list.count++] = *process;
+			continue;
+		}
+		if (finding.error && finding.error != -ESRCH)
+			note_refusal(&survey, process, finding.error);
+		process_clear(process);
+	}
+	known_files_free(files);
+	*list = (struct process_list){ .processes = NULL };
+	*ret_survey = survey;
+	return 0;
+}
+
+void survey_clear(struct survey *survey)
+{
+	process_list_clear(&survey->list);
+	free(survey->findings);
+	survey->findings = NULL;
+}
+
+static uint64_t cpu_ns(pid_t pid)
+{
+	struct cpu_clock clock;
+	uint64_t ns;
+
+	return cpu_clock_open(pid, &clock) == 0 && cpu_clock_now(&clock, &ns) == 0 ? ns : 0;
+}
+
+void survey_measure(const struct survey *survey, double *cpu)
+{
+	struct timespec moment = { .tv_nsec = MEASURE_NS };
+
+	for (size_t i = 0; i < survey->list.count; i++)
+		cpu[i] = (double)cpu_ns(survey->list.processes[i].pid);
+	nanosleep(&moment, NULL);
+	for (size_t i = 0; i < survey->list.count; i++) {
+		double now = (double)cpu_ns(survey->list.processes[i].pid);
+
+		cpu[i] = now > cpu[i] ? 100 * (now - cpu[i]) / MEASURE_NS : 0;
+	}
+}

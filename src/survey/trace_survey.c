@@ -1,0 +1,459 @@
+#include "src/survey/trace_survey.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "luajit-layouts/field.h"
+#include "memory/snapshot.h"
+#include "unwind/jit/traces.h"
+#include "unwind/lua/lua_names.h"
+#include "unwind/lua/object_walk.h"
+
+#undef uthash_nonfatal_oom
+#define uthash_nonfatal_oom(element) (added = false)
+
+enum {
+	PROTOS_AT_ONCE = 256,	/* looked at in a slice */
+	NAME_KEY_SIZE = 512,
+};
+
+/* What tells a trace from every other one that was ever seen. All bytes count. */
+struct trace_key {
+	uint64_t address, mcode, startpt, startpc;
+	uint32_t pid, number, szmcode, root;
+};
+
+_Static_assert(sizeof(struct trace_key) == 4 * sizeof(uint64_t) + 4 * sizeof(uint32_t), "compared as bytes");
+
+/* Of a struct trace or a struct trace_summary. */
+#define TRACE_KEY(of_pid, trace) ((struct trace_key){ \
+	.address = (trace)->address, .mcode = (trace)->mcode, \
+	.startpt = (trace)->startpt, .startpc = (trace)->startpc, \
+	.pid = (uint32_t)(of_pid), .number = (trace)->number, \
+	.szmcode = (trace)->szmcode, .root = (trace)->root })
+
+struct seen_trace {
+	struct trace_key key;
+	uint64_t samples, cpu_ns;
+	bool is_there;			/* still, at the end */
+	UT_hash_handle hh;
+};
+
+/* Where samples have seen a function by a name. */
+struct seen_name {
+	char key[NAME_KEY_SIZE];	/* line and file, see name_key() */
+	const struct function *function;
+	UT_hash_handle hh;
+};
+
+struct seen_process {
+	int pid;
+	uint64_t samples, cpu_ns;
+	uint64_t state_ns[VM_STATE_COUNT];
+	UT_hash_handle hh;
+};
+
+/* A function of which it was asked already whether its name is known. */
+struct seen_function {
+	const struct function *function;
+	UT_hash_handle hh;
+};
+
+struct trace_survey {
+	struct functions *functions;
+	struct seen_trace *traces;
+	struct seen_name *names;
+	struct seen_function *noted;
+	struct seen_process *processes;
+};
+
+struct trace_survey *trace_survey_new(struct functions *functions)
+{
+	struct trace_survey *survey = calloc(1, sizeof(*survey));
+
+	if (survey)
+		survey->functions = functions;
+	return survey;
+}
+
+#define FREE_ALL(type, head) \
+	do { \
+		struct type *one_, *next_; \
+		HASH_ITER(hh, head, one_, next_) { \
+			HASH_DEL(head, one_); \
+			free(one_); \
+		} \
+	} while (0)
+
+void trace_survey_free(struct trace_survey *survey)
+{
+	if (!survey)
+		return;
+	FREE_ALL(seen_trace, survey->traces);
+	FREE_ALL(seen_name, survey->names);
+	FREE_ALL(seen_function, survey->noted);
+	FREE_ALL(seen_process, survey->processes);
+	free(survey);
+}
+
+/*---- Samples ----*/
+
+static int add_to_trace(struct trace_survey *survey, const struct sample *sample)
+{
+	struct trace_key key = TRACE_KEY(sample->pid, sample->trace);
+	struct seen_trace *seen;
+	bool added = true;
+
+	HASH_FIND(hh, survey->traces, &key, sizeof(key), seen);
+	if (!seen) {
+		seen = calloc(1, sizeof(*seen));
+		if (!seen)
+			return -ENOMEM;
+		seen->key = key;
+		HASH_ADD(hh, survey->traces, key, sizeof(seen->key), seen);
+		if (!added) {
+			free(seen);
+			return -ENOMEM;
+		}
+	}
+	seen->samples++;
+	seen->cpu_ns += sample->cpu_ns;
+	return 0;
+}
+
+static int add_to_process(struct trace_survey *survey, const struct sample *sample)
+{
+	int pid = (int)sample->pid;
+	struct seen_process *seen;
+	bool added = true;
+
+	HASH_FIND_INT(survey->processes, &pid, seen);
+	if (!seen) {
+		seen = calloc(1, sizeof(*seen));
+		if (!seen)
+			return -ENOMEM;
+		seen->pid = pid;
+		HASH_ADD_INT(survey->processes, pid, seen);
+		if (!added) {
+			free(seen);
+			return -ENOMEM;
+		}
+	}
+	seen->samples++;
+	seen->cpu_ns += sample->cpu_ns;
+	seen->state_ns[sample->vm_state] += sample->cpu_ns;
+	return 0;
+}
+
+/* A function is where it is defined, whatever its callers call it. */
+static void name_key(const struct function *function, char ret_key[static NAME_KEY_SIZE])
+{
+	snprintf(ret_key, NAME_KEY_SIZE, "%u %s", (unsigned)function->firstline,
+		 function->file ? function->file : "");
+}
+
+/* The first name that a function is seen by is kept. */
+static int note_name(struct trace_survey *survey, const struct function *function)
+{
+	struct seen_function *noted;
+	struct seen_name *name;
+	bool added = true;
+
+	HASH_FIND_PTR(survey->noted, &function, noted);
+	if (noted || function->kind != FRAME_LUA || !function->name)
+		return 0;
+	noted = calloc(1, sizeof(*noted));
+	name = calloc(1, sizeof(*name));
+	if (!noted || !name)
+		goto no_memory;
+	noted->function = function;
+	HASH_ADD_PTR(survey->noted, function, noted);
+	if (!added)
+		goto no_memory;
+	name->function = function;
+	name_key(function, name->key);
+	noted = NULL;
+	HASH_ADD_STR(survey->names, key, name);
+	if (!added)
+		goto no_memory;
+	return 0;
+no_memory:
+	free(noted);
+	free(name);
+	return -ENOMEM;
+}
+
+int trace_survey_add(struct trace_survey *survey, const struct sample *sample)
+{
+	int error = add_to_process(survey, sample);
+
+	if (!error && sample->trace)
+		error = add_to_trace(survey, sample);
+	for (size_t i = 0; !error && i < sample->frame_count; i++)
+		error = note_name(survey, sample->frames[i].function);
+	return error;
+}
+
+/*---- Traces that there are ----*/
+
+struct reading {
+	struct trace_survey *survey;
+	struct memory *live;
+	struct hold *hold;
+	pid_t pid;
+	const struct lua_universe *universe;
+	struct trace_vm *vm;
+	struct lua_objects *objects;
+	struct snapshot *snapshot;
+	struct object_walk *walk;
+	enum object_walk_step step;
+	uint32_t first, next;		/* trace numbers */
+	bool could_read;
+	struct trace_summary traces[TRACE_LIST_BATCH];
+	size_t count;
+	uint64_t protos[PROTOS_AT_ONCE];
+	size_t proto_count;
+};
+
+/* A Lua function as samples have named it, or without a name. */
+static const struct function *function_of(const struct reading *reading, const struct proto *proto)
+{
+	char file[CHUNKNAME_MAX + 16], key[NAME_KEY_SIZE];
+	struct function function = { .kind = FRAME_LUA, .file = file, .firstline = proto->firstline };
+	struct seen_name *seen;
+
+	lua_chunk_file(proto->chunkname, file);
+	name_key(&function, key);
+	HASH_FIND_STR(reading->survey->names, key, seen);
+	if (seen)
+		return seen->function;
+	if (lua_is_main_chunk(proto))
+		function.name = "main chunk";
+	if (lua_is_builtin(proto))
+		function = (struct function){ .kind = FRAME_BUILTIN, .name = proto->chunkname };
+	return functions_intern(reading->survey->functions, &function);
+}
+
+static const struct seen_trace *find_seen(const struct reading *reading,
+					  const struct trace_summary *trace)
+{
+	struct trace_key key = TRACE_KEY(reading->pid, trace);
+	struct seen_trace *seen;
+
+	HASH_FIND(hh, reading->survey->traces, &key, sizeof(key), seen);
+	if (seen)
+		seen->is_there = true;
+	return seen;
+}
+
+static void read_traces(void *context)
+{
+	struct reading *reading = context;
+	uint64_t protos[TRACE_LIST_BATCH];
+
+	reading->next = reading->first;
+	reading->count = 0;
+	snapshot_clear(reading->snapshot);
+	lua_objects_begin(reading->objects, true);
+	reading->could_read = trace_list_read(reading->live, reading->universe, &reading->next,
+					      reading->traces, &reading->count);
+	for (size_t i = 0; i < reading->count; i++)
+		protos[i] = reading->traces[i].startpt;
+	lua_objects_capture_protos(reading->objects, reading->snapshot, &reading->universe->vm->layout,
+				   protos, reading->count);
+}
+
+static int add_traces(const struct reading *reading)
+{
+	for (size_t i = 0; i < reading->count; i++) {
+		const struct trace_summary *trace = &reading->traces[i];
+		const struct proto *proto = lua_objects_proto(reading->objects, trace->startpt);
+		const struct seen_trace *seen = find_seen(reading, trace);
+		struct trace_row row = { .trace = *trace };
+
+		if (proto && proto_holds_pc(proto, trace->startpc)) {
+			row.start = function_of(reading, proto);
+			row.line = lua_line(&reading->universe->vm->layout, proto, trace->startpc);
+		}
+		if (seen) {
+			row.samples = seen->samples;
+			row.cpu_ns = seen->cpu_ns;
+		}
+		if (trace_vm_add(reading->vm, &row))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int list_traces(struct reading *reading)
+{
+	do {
+		int error;
+
+		if (!hold_while(reading->hold, read_traces, NULL, reading) || !reading->could_read) {
+			reading->vm->complete = false;
+			return 0;
+		}
+		error = add_traces(reading);
+		if (error)
+			return error;
+		reading->first = reading->next;
+	} while (reading->next);
+	trace_vm_find_parents(reading->vm);
+	return 0;
+}
+
+/*---- Code that is not compiled any more ----*/
+
+static void read_protos(void *context)
+{
+	struct reading *reading = context;
+	uint64_t found[PROTOS_AT_ONCE];
+	bool given_up[PROTOS_AT_ONCE];
+	size_t count = 0;
+
+	reading->step = OBJECT_WALK_FOUND;
+	reading->proto_count = 0;
+	snapshot_clear(reading->snapshot);
+	lua_objects_begin(reading->objects, true);
+	object_walk_begin_slice(reading->walk);
+	while (reading->step == OBJECT_WALK_FOUND) {
+		reading->step = object_walk_next(reading->walk, &found[count]);
+		if (reading->step != OBJECT_WALK_FOUND)
+			break;
+		if (++count == PROTOS_AT_ONCE / 2)
+			object_walk_rest(reading->walk);
+		if (count == PROTOS_AT_ONCE)
+			break;
+	}
+	protos_given_up(reading->live, &reading->universe->vm->layout, found, count, given_up);
+	for (size_t i = 0; i < count; i++)
+		if (given_up[i])
+			reading->protos[reading->proto_count++] = found[i];
+	lua_objects_capture_protos(reading->objects, reading->snapshot, &reading->universe->vm->layout,
+				   reading->protos, reading->proto_count);
+}
+
+static void undo_protos(void *context)
+{
+	struct reading *reading = context;
+
+	object_walk_undo_slice(reading->walk);
+}
+
+static int add_given_up(const struct reading *reading, const struct proto *proto)
+{
+	const struct layout *layout = &reading->universe->vm->layout;
+	struct proto_place places[PROTO_PLACES_MAX];
+	size_t count = proto_places_given_up(layout, proto, places);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct given_up given_up = {
+			.function = function_of(reading, proto),
+			.line = lua_line(layout, proto, places[i].pc),
+			.is_loop = places[i].is_loop,
+		};
+
+		if (!given_up.function || trace_vm_add_given_up(reading->vm, &given_up))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int list_given_up(struct reading *reading)
+{
+	do {
+		if (!hold_while(reading->hold, read_protos, undo_protos, reading)) {
+			reading->vm->complete = false;
+			return 0;
+		}
+		for (size_t i = 0; i < reading->proto_count; i++) {
+			const struct proto *proto = lua_objects_proto(reading->objects, reading->protos[i]);
+			int error = proto ? add_given_up(reading, proto) : 0;
+
+			if (error)
+				return error;
+		}
+	} while (reading->step != OBJECT_WALK_END && reading->step != OBJECT_WALK_BROKEN);
+	reading->vm->complete &= reading->step == OBJECT_WALK_END;
+	return 0;
+}
+
+/*---- A process ----*/
+
+static int report_universe(struct trace_survey *survey, struct lua_process *process,
+			   struct hold *hold, size_t index, struct trace_process *report)
+{
+	const struct lua_universe *universe = lua_process_universe(process, index);
+	struct trace_vm *vm = trace_process_add_vm(report, universe->g,
+						   lua_process_universe_path(process, index));
+	struct reading *reading = calloc(1, sizeof(*reading));
+	int error = -ENOMEM;
+
+	if (!vm || !reading)
+		goto out;
+	*reading = (struct reading){
+		.survey = survey,
+		.live = lua_process_memory(process),
+		.hold = hold,
+		.pid = report->pid,
+		.universe = universe,
+		.vm = vm,
+		.objects = lua_objects_new(),
+		.snapshot = snapshot_new(lua_process_memory(process)),
+		.walk = object_walk_new(lua_process_memory(process), universe, GCT_PROTO),
+	};
+	if (!reading->objects || !reading->snapshot || !reading->walk)
+		goto out;
+	vm->complete = true;
+	vm->has_jit = universe->vm->layout.has_jit;
+	error = 0;
+	if (!vm->has_jit)
+		goto out;
+	trace_list_areas(reading->live, universe, &vm->mcode_allocated, &vm->mcode_max);
+	error = list_traces(reading);
+	if (!error)
+		error = list_given_up(reading);
+out:
+	if (reading) {
+		object_walk_free(reading->walk);
+		snapshot_free(reading->snapshot);
+		lua_objects_free(reading->objects);
+	}
+	free(reading);
+	return error;
+}
+
+static void add_totals(const struct trace_survey *survey, struct trace_process *report)
+{
+	int pid = (int)report->pid;
+	struct seen_process *seen;
+
+	HASH_FIND_INT(survey->processes, &pid, seen);
+	if (seen) {
+		report->samples = seen->samples;
+		report->cpu_ns = seen->cpu_ns;
+		memcpy(report->state_ns, seen->state_ns, sizeof(report->state_ns));
+	}
+	for (const struct seen_trace *trace = survey->traces; trace; trace = trace->hh.next)
+		if (trace->key.pid == (uint32_t)report->pid && !trace->is_there)
+			report->gone_ns += trace->cpu_ns;
+}
+
+int trace_survey_report(struct trace_survey *survey, struct lua_process *process,
+			struct hold *hold, struct trace_process *report)
+{
+	int error = 0;
+
+	for (size_t i = 0; !error && i < lua_process_universe_count(process); i++)
+		error = report_universe(survey, process, hold, i, report);
+	if (error)
+		return error;
+	add_totals(survey, report);
+	trace_process_sort(report);
+	return 0;
+}

@@ -1,0 +1,115 @@
+/*
+ * capture: what is copied of a held thread, so that it can run on at once.
+ *
+ * Everything that the target could change or free once it runs again is
+ * copied here; what it means is found out afterwards, from the copy.
+ */
+#ifndef LJSPY_CAPTURE_H
+#define LJSPY_CAPTURE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/snapshot.h"
+#include "unwind/elf/image.h"
+#include "unwind/elf/registers.h"
+#include "unwind/lua/lua_objects.h"
+#include "unwind/lua/lua_thread.h"
+
+enum {
+	CAPTURE_STACK_BYTES = 16 << 10,		/* of native stack, at first */
+	CAPTURE_STACK_BYTES_MAX = 1 << 20,	/* and at most */
+	LUA_STATE_BYTES_MAX = 160,		/* no layout has a larger lua_State */
+	CAPTURE_THREADS_MAX = 256,		/* coroutines resumed by one another */
+	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; of more, those in use */
+};
+
+/*
+ * What the next sample of the same native thread should know. A guess that
+ * was right saves a system call while the thread is held.
+ */
+struct capture_hints {
+	uint64_t stack_end;	/* nothing is mapped from here on; 0 if unknown */
+	size_t stack_bytes;	/* how much to copy; 0 for the default */
+	uint64_t g;		/* the universe it was last seen in */
+	struct memory_range lua_thread, lua_stack;	/* of the Lua thread that ran; empty if none */
+	struct memory_range request[REQUEST_RANGES];	/* what was read of its request */
+	struct snapshot_guesses guesses;		/* what else was read */
+	uint64_t sp;		/* its stack pointer; 0 if it had no sample yet */
+	size_t reads;		/* of memory that it took while the thread was last held in Lua */
+};
+
+/* A universe's global fields, as captured. */
+struct universe_view {
+	struct lua_universe *universe;
+	int32_t vmstate;
+	uint64_t cur_L;		/* 0 if there is none; LuaJIT 2.0 knows it while a trace runs only */
+	uint64_t jit_base;
+};
+
+struct capture {
+	struct registers registers;
+	struct snapshot *snapshot;
+	uint64_t stack_begin, stack_end;	/* native stack that was copied */
+	struct universe_view universes[CAPTURE_UNIVERSES_MAX];
+	size_t universe_count;
+	struct lua_thread threads[CAPTURE_THREADS_MAX];
+	size_t thread_count;
+	const struct universe_view *running;	/* capture_running(): the one that the thread runs; else NULL */
+	uint32_t request_context;	/* of the innermost thread's request, see request_context() */
+	bool has_request_context;	/* it is known whether there is one */
+};
+
+/*
+ * Just before a thread is held: look at it as it runs, to have the hints up to
+ * date, and all that it takes in the CPU's caches. Nothing else comes of it,
+ * but that the snapshot, which must be clear, is used.
+ */
+void capture_rehearse(struct capture *capture, const struct image *image,
+		      struct lua_objects *objects, struct snapshot *snapshot,
+		      struct capture_hints *hints);
+
+/*
+ * Copy what belongs to a thread that is held with these registers. The
+ * snapshot must be clear; it is sealed on return.
+ */
+void capture_thread(struct capture *capture, const struct image *image,
+		    struct lua_objects *objects, struct snapshot *snapshot,
+		    const struct registers *registers, struct capture_hints *hints);
+
+/*
+ * The same for a thread that runs on meanwhile, whose registers are not known:
+ * of a universe whose innermost C frame lies in these bytes of native stack. It
+ * holds if the VM's state, its thread, and that one's base and C frame are the
+ * same before and after. The snapshot must be clear; it is sealed on return.
+ */
+enum capture_verdict {
+	CAPTURE_HOLDS,
+	CAPTURE_TORN,		/* the thread ran on too far */
+	CAPTURE_NO_LUA,		/* no universe has its frames there */
+};
+
+enum capture_verdict capture_running(struct capture *capture, const struct image *image,
+				     struct lua_objects *objects, struct snapshot *snapshot,
+				     struct memory *live, const struct memory_range *native_stack,
+				     struct capture_hints *hints);
+
+/*
+ * Copy Lua threads of one universe as they are, whether native code runs them
+ * or not: as many of the first CAPTURE_THREADS_MAX as there are at these
+ * addresses. The target must hold still; the snapshot is as for capture_thread().
+ */
+void capture_coroutines(struct capture *capture, struct lua_objects *objects,
+			struct snapshot *snapshot, struct lua_universe *universe,
+			const uint64_t *addresses, size_t count);
+
+/* The captured Lua thread at the address, or NULL. */
+const struct lua_thread *capture_find_thread(const struct capture *capture, uint64_t address);
+
+const struct universe_view *capture_find_universe(const struct capture *capture,
+						  const struct lua_universe *universe);
+
+/* The copy was changed (snapshot_overlay): look at its threads and universes again. */
+void capture_reload(struct capture *capture);
+
+#endif

@@ -1,0 +1,178 @@
+#include "unwind/capture/lua_moved.h"
+
+#include <string.h>
+
+#include "unwind/lua/lua_walk.h"
+#include "unwind/lua/luajit.h"
+
+enum {
+	NATIVE_BYTES_MAX = 1024,	/* of native stack that is looked through */
+	FRAMES_MAX = 1 << 16,
+	REGISTERS = 15,
+	WORDS_MAX = REGISTERS + NATIVE_BYTES_MAX / 8,
+	/* Links and a foot, by which the allocators of LuaJIT and glibc find free memory. */
+	FREED_HEAD_BYTES = 6 * 8,
+	FREED_FOOT_BYTES = 2 * 8,
+};
+
+/*---- The old stack is being freed ----*/
+
+/* Registers and words of the native frames around, in which LuaJIT may keep an address; how many. */
+static size_t list_words(const struct capture *capture, const struct lua_thread *thread,
+			 uint64_t words[static WORDS_MAX])
+{
+	const struct registers *r = &capture->registers;
+	const uint64_t held[REGISTERS] = { r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->r8,
+					   r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15 };
+	uint64_t end = r->rsp + NATIVE_BYTES_MAX;
+	size_t count = REGISTERS;
+
+	memcpy(words, held, sizeof(held));
+	for (uint64_t at = r->rsp; at < end && at < thread->cframe && count < WORDS_MAX; at += sizeof(at))
+		if (memory_u64(snapshot_memory(capture->snapshot), at, &words[count]))
+			count++;
+	return count;
+}
+
+/* What every stack begins with: its own thread (stack_init() in lj_state.c). */
+static bool begins_stack(const struct lua_thread *thread, uint64_t slot)
+{
+	return tvalue_object(thread->layout->gc64, slot) == thread->address;
+}
+
+/* Is this the copy of the thread's stack? But for what the allocator writes to both ends of free memory. */
+static const uint8_t *view_copy(const struct capture *capture, const struct lua_thread *thread,
+				uint64_t address)
+{
+	size_t length = (size_t)(thread->stack_end - thread->stack);
+	struct memory_range range = { .address = address, .length = length };
+	const uint8_t *old, *copy;
+
+	if (length <= FREED_HEAD_BYTES + FREED_FOOT_BYTES)
+		return NULL;
+	snapshot_capture(capture->snapshot, &range, 1);
+	old = snapshot_view(capture->snapshot, thread->stack, length);
+	copy = snapshot_view(capture->snapshot, address, length);
+	return old && copy && memcmp(old + FREED_HEAD_BYTES, copy + FREED_HEAD_BYTES,
+				     length - FREED_HEAD_BYTES - FREED_FOOT_BYTES) == 0 ? copy : NULL;
+}
+
+static void restore(const struct capture *capture, const struct lua_thread *thread)
+{
+	uint64_t words[WORDS_MAX], firsts[WORDS_MAX];
+	struct memory_range ranges[WORDS_MAX];
+	size_t count = list_words(capture, thread, words);
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i] = (struct memory_range){ .address = words[i], .length = SLOT_SIZE };
+	snapshot_capture(capture->snapshot, ranges, count);
+	for (size_t i = 0; i < count; i++)	/* the copies move with the next capture */
+		firsts[i] = ranges[i].status == MEMORY_OK ? load_bytes(ranges[i].copy, 0, SLOT_SIZE) : 0;
+	for (size_t i = 0; i < count; i++) {
+		const uint8_t *copy;
+
+		if (words[i] == thread->stack || words[i] % SLOT_SIZE || !begins_stack(thread, firsts[i]))
+			continue;
+		copy = view_copy(capture, thread, words[i]);
+		if (!copy)
+			continue;
+		snapshot_overlay(capture->snapshot, thread->stack, copy, FREED_HEAD_BYTES);
+		return;
+	}
+}
+
+/*
+ * Are there links of free memory in the stack's first slots? A larger piece gets
+ * those to its children, which are none, before those that replace the thread.
+ */
+static bool may_be_freed(const struct lua_thread *thread)
+{
+	uint64_t slots[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		if (!lua_thread_slot(thread, thread->stack + i * SLOT_SIZE, &slots[i]))
+			return false;
+	return !begins_stack(thread, slots[0]) || (slots[2] == 0 && slots[3] == 0);
+}
+
+void lua_moved_capture(struct capture *capture)
+{
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		struct lua_thread *thread = &capture->threads[i];
+
+		lua_thread_view(thread, capture->snapshot);
+		if (thread->cframe && may_be_freed(thread))
+			restore(capture, thread);
+	}
+}
+
+/*---- The fields of the thread are to be adjusted ----*/
+
+/* Do the frames from this base lead down to the stack's bottom? */
+static bool is_base(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base)
+{
+	struct lua_walk walk = { .thread = thread, .objects = objects, .base = base };
+
+	if (!lua_thread_holds_base(thread, base))
+		return false;
+	for (unsigned i = 0; i < FRAMES_MAX && !lua_walk_is_done(&walk); i++) {
+		struct lua_activation activation;
+
+		if (!lua_walk_activation(&walk, &activation))
+			return false;
+		if (lua_walk_step(&walk) == LUA_STEP_BROKEN)
+			return false;
+	}
+	return lua_walk_is_done(&walk) && walk.base == lua_thread_bottom(thread);
+}
+
+/* Where L->base is to be, if a word is the old stack's address or the distance of the two. */
+struct search {
+	const struct lua_thread *thread;
+	struct lua_objects *objects;
+	uint64_t base;		/* 0: none was found yet */
+	bool is_ambiguous;
+};
+
+static void consider(struct search *search, uint64_t word)
+{
+	const uint64_t distances[] = { search->thread->stack - word, word };
+
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t base = search->thread->base + distances[i];
+
+		if (base == search->base || !is_base(search->thread, search->objects, base))
+			continue;
+		search->is_ambiguous = search->base != 0;
+		search->base = base;
+	}
+}
+
+static void adjust(const struct capture *capture, struct lua_objects *objects,
+		   struct lua_thread *thread)
+{
+	const struct registers *r = &capture->registers;
+	const uint64_t kept[] = { r->rbx, r->rbp, r->r12, r->r13, r->r14, r->r15 };
+	struct search search = { .thread = thread, .objects = objects };
+	uint64_t end = r->rsp + NATIVE_BYTES_MAX, word;
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		consider(&search, kept[i]);
+	for (uint64_t at = r->rsp; at < end && at < thread->cframe; at += sizeof(word))
+		if (memory_u64(snapshot_memory(capture->snapshot), at, &word))
+			consider(&search, word);
+	if (!search.base || search.is_ambiguous)
+		return;
+	thread->top += search.base - thread->base;
+	thread->base = search.base;
+}
+
+void lua_moved_adjust(struct capture *capture, struct lua_objects *objects)
+{
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe && !lua_thread_holds_base(thread, thread->base))
+			adjust(capture, objects, thread);
+	}
+}

@@ -1,0 +1,242 @@
+#include "unwind/elf/elf_file.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+	SEGMENTS_MAX = 64,
+	NOTES_MAX = 64 << 10,		/* bytes of one note segment */
+	IMAGE_MAX = 64 << 20,		/* bytes read from memory */
+};
+static const off_t file_max = (off_t)4 << 30;
+
+struct headers {
+	Elf64_Ehdr elf;
+	Elf64_Phdr segments[SEGMENTS_MAX];
+};
+
+/*---- Headers as they are mapped ----*/
+
+static bool check_header(const Elf64_Ehdr *elf)
+{
+	return memcmp(elf->e_ident, ELFMAG, SELFMAG) == 0 &&
+	       elf->e_ident[EI_CLASS] == ELFCLASS64 && elf->e_ident[EI_DATA] == ELFDATA2LSB &&
+	       elf->e_phentsize == sizeof(Elf64_Phdr) && elf->e_phnum <= SEGMENTS_MAX;
+}
+
+static bool read_mapped_headers(const struct module *module, struct memory *live,
+				struct headers *ret_headers)
+{
+	memset(ret_headers, 0, sizeof(*ret_headers));
+	return memory_read(live, module->base, &ret_headers->elf,
+			   sizeof(ret_headers->elf)) == MEMORY_OK &&
+	       check_header(&ret_headers->elf) &&
+	       memory_read(live, module->base + ret_headers->elf.e_phoff, ret_headers->segments,
+			   ret_headers->elf.e_phnum * sizeof(Elf64_Phdr)) == MEMORY_OK;
+}
+
+/* Where the segment at the file's beginning was loaded, less where it asked to be. */
+static uint64_t find_bias(const struct module *module, const struct headers *headers)
+{
+	for (size_t i = 0; i < headers->elf.e_phnum; i++)
+		if (headers->segments[i].p_type == PT_LOAD && headers->segments[i].p_offset == 0)
+			return module->base - headers->segments[i].p_vaddr;
+	return module->base;
+}
+
+/*---- Is a file the one that is mapped? ----*/
+
+static bool read_file(int fd, void *bytes, size_t length, uint64_t offset)
+{
+	return pread(fd, bytes, length, (off_t)offset) == (ssize_t)length;
+}
+
+static bool holds_build_id(const uint8_t *notes, size_t length)
+{
+	Elf64_Nhdr note;
+
+	for (size_t at = 0; length - at >= sizeof(note);) {
+		memcpy(&note, notes + at, sizeof(note));
+		at += sizeof(note);
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof(ELF_NOTE_GNU) &&
+		    length - at >= sizeof(ELF_NOTE_GNU) &&
+		    memcmp(notes + at, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0)
+			return true;
+		if (note.n_namesz > NOTES_MAX || note.n_descsz > NOTES_MAX)
+			return false;
+		at += ((size_t)note.n_namesz + 3) / 4 * 4 + ((size_t)note.n_descsz + 3) / 4 * 4;
+		if (at > length)
+			return false;
+	}
+	return false;
+}
+
+/* Compare one segment of notes; *build_id is set if it holds one. */
+static bool same_notes(int fd, struct memory *live, const Elf64_Phdr *segment, uint64_t bias,
+		       bool *build_id)
+{
+	size_t length = segment->p_filesz;
+	uint8_t *notes;
+	bool same;
+
+	if (length > NOTES_MAX)
+		return false;
+	notes = malloc(2 * length + 1);
+	if (!notes)
+		return false;
+	same = read_file(fd, notes, length, segment->p_offset) &&
+	       memory_read(live, bias + segment->p_vaddr, notes + length, length) == MEMORY_OK &&
+	       memcmp(notes, notes + length, length) == 0;
+	*build_id |= same && holds_build_id(notes, length);
+	free(notes);
+	return same;
+}
+
+static bool is_mapped_file(int fd, const struct module *module, struct memory *live)
+{
+	struct headers mapped, file;
+	struct stat status;
+	bool build_id = false;
+	uint64_t bias;
+
+	memset(&file, 0, sizeof(file));
+	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > file_max ||
+	    !read_mapped_headers(module, live, &mapped) ||
+	    !read_file(fd, &file.elf, sizeof(file.elf), 0) || !check_header(&file.elf) ||
+	    !read_file(fd, file.segments, file.elf.e_phnum * sizeof(Elf64_Phdr),
+		       file.elf.e_phoff) ||
+	    memcmp(&mapped, &file, sizeof(file)) != 0)
+		return false;
+	bias = find_bias(module, &mapped);
+	for (size_t i = 0; i < mapped.elf.e_phnum; i++)
+		if (mapped.segments[i].p_type == PT_NOTE &&
+		    !same_notes(fd, live, &mapped.segments[i], bias, &build_id))
+			return false;
+	return build_id || status.st_ino == module->inode;
+}
+
+static int open_file(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
+static bool begin_file(int fd, struct elf_file *ret_file)
+{
+	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
+
+	if (!elf || elf_kind(elf) != ELF_K_ELF) {
+		elf_end(elf);
+		return false;
+	}
+	*ret_file = (struct elf_file){ .elf = elf, .fd = fd };
+	return true;
+}
+
+bool elf_file_open_path(const char *path, struct elf_file *ret_file)
+{
+	int fd = open_file(path);
+	struct stat status;
+
+	elf_version(EV_CURRENT);
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size <= file_max &&
+	    begin_file(fd, ret_file))
+		return true;
+	close(fd);
+	return false;
+}
+
+static int open_mapped_file(const struct module *module, struct memory *live)
+{
+	int fd = module->file ? open_file(module->file) : -1;
+
+	if (fd < 0)
+		return -1;
+	if (is_mapped_file(fd, module, live))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/*---- The image in memory ----*/
+
+/* How much of the file is mapped; 0 if it is too much. */
+static size_t mapped_size(const struct headers *headers)
+{
+	uint64_t size = sizeof(Elf64_Ehdr);
+
+	for (size_t i = 0; i < headers->elf.e_phnum; i++) {
+		const Elf64_Phdr *segment = &headers->segments[i];
+
+		if (segment->p_type != PT_LOAD)
+			continue;
+		if (segment->p_offset > IMAGE_MAX || segment->p_filesz > IMAGE_MAX)
+			return 0;
+		if (segment->p_offset + segment->p_filesz > size)
+			size = segment->p_offset + segment->p_filesz;
+	}
+	return size <= IMAGE_MAX ? size : 0;
+}
+
+/* The bytes as a file that is nowhere; -1 if there can be none. */
+static int file_of(const uint8_t *bytes, size_t size)
+{
+	int fd = memfd_create("image", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, bytes, size) == (ssize_t)size)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+static int read_image(const struct module *module, struct memory *live)
+{
+	struct headers headers;
+	Elf64_Ehdr *elf;
+	uint64_t bias;
+	size_t size;
+	uint8_t *bytes;
+	int fd;
+
+	if (!read_mapped_headers(module, live, &headers))
+		return -1;
+	size = mapped_size(&headers);
+	bytes = size ? calloc(1, size) : NULL;
+	if (!bytes)
+		return -1;
+	bias = find_bias(module, &headers);
+	/* A segment that cannot be read stays zero. */
+	for (size_t i = 0; i < headers.elf.e_phnum; i++)
+		if (headers.segments[i].p_type == PT_LOAD)
+			memory_read(live, bias + headers.segments[i].p_vaddr,
+				    bytes + headers.segments[i].p_offset,
+				    headers.segments[i].p_filesz);
+	memcpy(bytes, &headers.elf, sizeof(headers.elf));
+	elf = (Elf64_Ehdr *)(void *)bytes;
+	/* Section headers are not loaded, except with the vdso. */
+	if (elf->e_shoff > size || (size_t)elf->e_shnum * sizeof(Elf64_Shdr) > size - elf->e_shoff)
+		elf->e_shoff = elf->e_shnum = elf->e_shstrndx = 0;
+	fd = file_of(bytes, size);
+	free(bytes);
+	return fd;
+}
+
+int elf_file_descriptor(const struct module *module, struct memory *live)
+{
+	int fd = open_mapped_file(module, live);
+
+	return fd >= 0 ? fd : read_image(module, live);
+}
+
+void elf_file_close(struct elf_file *file)
+{
+	elf_end(file->elf);
+	close(file->fd);
+	*file = (struct elf_file){ .fd = -1 };
+}

@@ -1,0 +1,361 @@
+#include "unwind/elf/image.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/page_cache.h"
+#include "unwind/jit/traces.h"
+
+enum { PROGRAM_HEADERS_MAX = 64 };
+
+struct image {
+	struct memory *live;
+	struct page_cache *text;
+	struct request_layout request_layout;
+	char root[IMAGE_ROOT_SIZE];
+	struct module *modules;
+	size_t module_count;
+	struct lua_universe **universes;
+	size_t universe_count, universe_size;
+};
+
+/*---- Modules ----*/
+
+static int compare_modules(const void *a, const void *b)
+{
+	const struct module *left = a, *right = b;
+
+	return (left->begin > right->begin) - (left->begin < right->begin);
+}
+
+static void free_modules(struct image *image)
+{
+	for (size_t i = 0; i < image->module_count; i++) {
+		free(image->modules[i].path);
+		free(image->modules[i].file);
+	}
+	free(image->modules);
+	image->modules = NULL;
+	image->module_count = 0;
+}
+
+void image_set_modules(struct image *image, struct module *modules, size_t count)
+{
+	free_modules(image);
+	page_cache_forget(image->text);
+	if (count)
+		qsort(modules, count, sizeof(*modules), compare_modules);
+	image->modules = modules;
+	image->module_count = count;
+}
+
+void image_set_root(struct image *image, const char *root)
+{
+	if (strlen(root) < sizeof(image->root))
+		memcpy(image->root, root, strlen(root) + 1);
+}
+
+const char *image_root(const struct image *image)
+{
+	return image->root;
+}
+
+struct module *image_find(const struct image *image, uint64_t address)
+{
+	size_t low = 0, high = image->module_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (address < image->modules[middle].begin)
+			high = middle;
+		else if (address >= image->modules[middle].end)
+			low = middle + 1;
+		else
+			return &image->modules[middle];
+	}
+	return NULL;
+}
+
+enum code_kind image_classify(const struct image *image, uint64_t pc,
+			      const struct module **ret_module)
+{
+	const struct module *module = image_find(image, pc);
+
+	if (ret_module)
+		*ret_module = module;
+	if (!module || module->made)
+		return CODE_UNKNOWN;
+	if (module->vm && pc >= module->vm->begin && pc < module->vm->end)
+		return CODE_VM;
+	if (module->vm && pc >= module->vm->ffi_call && pc < module->vm->ffi_call_end)
+		return CODE_VM_FFI_CALL;
+	return CODE_NATIVE;
+}
+
+bool image_is_made(const struct image *image, uint64_t pc)
+{
+	return image_classify(image, pc, NULL) == CODE_UNKNOWN;
+}
+
+bool image_has_unknown_vm(const struct image *image)
+{
+	for (size_t i = 0; i < image->module_count; i++)
+		if (image->modules[i].unknown_vm)
+			return true;
+	return false;
+}
+
+bool image_in_unknown_vm(const struct image *image, uint64_t pc)
+{
+	const struct module *module = image_find(image, pc);
+	const struct vm_code *vm = module ? module->unknown_vm : NULL;
+
+	return vm && pc >= vm->begin && pc < vm->end;
+}
+
+size_t image_module_count(const struct image *image)
+{
+	return image->module_count;
+}
+
+struct module *image_module(const struct image *image, size_t index)
+{
+	return &image->modules[index];
+}
+
+void image_set_request_layout(struct image *image, const struct request_layout *layout)
+{
+	image->request_layout = *layout;
+}
+
+const struct request_layout *image_request_layout(const struct image *image)
+{
+	return &image->request_layout;
+}
+
+struct memory *image_text(struct image *image)
+{
+	return page_cache_memory(image->text);
+}
+
+struct memory *image_live(const struct image *image)
+{
+	return image->live;
+}
+
+/*---- Unwind tables ----*/
+
+/*
+ * .eh_frame_hdr: version, encodings of three fields, then the fields. Linkers
+ * write exactly one shape of it: a 32-bit self-relative pointer, a 32-bit
+ * count and a table of pairs of 32-bit offsets from the header.
+ */
+static bool read_unwind_header(struct memory *text, uint64_t address,
+			       const struct module *module, struct unwind_table *table)
+{
+	enum { VERSION = 1, PCREL_SDATA4 = 0x1b, UDATA4 = 0x03, DATAREL_SDATA4 = 0x3b };
+	enum { COUNT_OFFSET = 8, TABLE_OFFSET = 12, ENTRY_SIZE = 8 };
+	uint8_t encoding[4];
+	uint32_t count;
+
+	if (memory_read(text, address, encoding, sizeof(encoding)) != MEMORY_OK ||
+	    !memory_u32(text, address + COUNT_OFFSET, &count))
+		return false;
+	if (encoding[0] != VERSION || encoding[1] != PCREL_SDATA4 ||
+	    encoding[2] != UDATA4 || encoding[3] != DATAREL_SDATA4)
+		return false;
+	if (count == 0 || count > (module->end - address) / ENTRY_SIZE)
+		return false;
+	table->header = address;
+	table->entries = address + TABLE_OFFSET;
+	table->entry_count = count;
+	return true;
+}
+
+static bool find_unwind_table(struct memory *text, struct module *module)
+{
+	Elf64_Ehdr elf;
+	Elf64_Phdr segments[PROGRAM_HEADERS_MAX];
+	uint64_t bias = 0;
+	bool biased = false;
+
+	if (memory_read(text, module->base, &elf, sizeof(elf)) != MEMORY_OK ||
+	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    elf.e_phentsize != sizeof(*segments) || elf.e_phnum > PROGRAM_HEADERS_MAX)
+		return false;
+	if (memory_read(text, module->base + elf.e_phoff, segments,
+			elf.e_phnum * sizeof(*segments)) != MEMORY_OK)
+		return false;
+	for (size_t i = 0; i < elf.e_phnum; i++)
+		if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0) {
+			bias = module->base - segments[i].p_vaddr;
+			biased = true;
+		}
+	if (!biased)
+		return false;
+	for (size_t i = 0; i < elf.e_phnum; i++) {
+		uint64_t address = bias + segments[i].p_vaddr;
+
+		if (segments[i].p_type == PT_GNU_EH_FRAME &&
+		    address >= module->begin && address < module->end)
+			return read_unwind_header(text, address, module, &module->unwind_table);
+	}
+	return false;
+}
+
+bool image_unwind_table(struct image *image, struct module *module)
+{
+	if (!module->unwind_table.looked_for) {
+		module->unwind_table.looked_for = true;
+		module->unwind_table.found = find_unwind_table(image_text(image), module);
+	}
+	return module->unwind_table.found;
+}
+
+bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
+			uint64_t *ret_entry, uint64_t *ret_begin)
+{
+	enum { ENTRY_SIZE = 8 };	/* where the code begins and its FDE, both from the header */
+	uint64_t low = 0, high, entry = 0, begin = 0;
+
+	if (!image_unwind_table(image, module))
+		return false;
+	high = module->unwind_table.entry_count;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		uint64_t at = module->unwind_table.entries + middle * ENTRY_SIZE;
+		uint32_t offset;
+
+		if (!memory_u32(image_text(image), at, &offset))
+			return false;
+		if (module->unwind_table.header + (uint64_t)(int32_t)offset <= address) {
+			begin = module->unwind_table.header + (uint64_t)(int32_t)offset;
+			entry = at;
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	if (begin == 0)
+		return false;
+	*ret_entry = entry;
+	*ret_begin = begin;
+	return true;
+}
+
+/*---- Universes ----*/
+
+struct lua_universe *image_find_universe(const struct image *image, uint64_t g)
+{
+	for (size_t i = 0; i < image->universe_count; i++)
+		if (image->universes[i]->g == g)
+			return image->universes[i];
+	return NULL;
+}
+
+static void free_universe(struct lua_universe *universe)
+{
+	if (!universe)
+		return;
+	traces_free(universe->traces);
+	free(universe);
+}
+
+void image_add_universe(struct image *image, uint64_t g, const struct vm_code *vm)
+{
+	struct lua_universe *universe;
+
+	if (image_find_universe(image, g) || image->universe_count == IMAGE_UNIVERSES_MAX)
+		return;
+	if (image->universe_count == image->universe_size) {
+		size_t size = image->universe_size ? image->universe_size * 2 : 8;
+		struct lua_universe **larger = realloc(image->universes,
+						       size * sizeof(struct lua_universe *));
+
+		if (!larger)
+			return;
+		image->universes = larger;
+		image->universe_size = size;
+	}
+	universe = calloc(1, sizeof(*universe));
+	if (!universe)
+		return;
+	universe->g = g;
+	universe->vm = vm;
+	if (vm->layout.has_jit) {
+		universe->traces = traces_new();
+		if (!universe->traces) {
+			free_universe(universe);
+			return;
+		}
+	}
+	image->universes[image->universe_count++] = universe;
+}
+
+/* vm is NULL for those of all. */
+void image_forget_universes(struct image *image, const struct vm_code *vm)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < image->universe_count; i++) {
+		if (vm && image->universes[i]->vm != vm)
+			image->universes[kept++] = image->universes[i];
+		else
+			free_universe(image->universes[i]);
+	}
+	image->universe_count = kept;
+}
+
+void image_forget_universe(struct image *image, uint64_t g)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < image->universe_count; i++) {
+		if (image->universes[i]->g != g)
+			image->universes[kept++] = image->universes[i];
+		else
+			free_universe(image->universes[i]);
+	}
+	image->universe_count = kept;
+}
+
+size_t image_universe_count(const struct image *image)
+{
+	return image->universe_count;
+}
+
+struct lua_universe *image_universe(const struct image *image, size_t index)
+{
+	return image->universes[index];
+}
+
+/*---- Life ----*/
+
+struct image *image_new(struct memory *live)
+{
+	struct image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return NULL;
+	image->live = live;
+	image->text = page_cache_new(live);
+	if (!image->text) {
+		free(image);
+		return NULL;
+	}
+	return image;
+}
+
+void image_free(struct image *image)
+{
+	if (!image)
+		return;
+	free_modules(image);
+	page_cache_free(image->text);
+	image_forget_universes(image, NULL);
+	free(image->universes);
+	free(image);
+}

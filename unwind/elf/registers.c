@@ -1,0 +1,46 @@
+#include "unwind/elf/registers.h"
+
+#include <stddef.h>
+
+static const struct {
+	size_t offset;
+	unsigned int set;
+} numbers[REGISTER_NUMBERS] = {
+	{ offsetof(struct registers, rax), REGISTER_OTHERS },
+	{ offsetof(struct registers, rdx), REGISTER_OTHERS },
+	{ offsetof(struct registers, rcx), REGISTER_OTHERS },
+	{ offsetof(struct registers, rbx), REGISTER_RBX },
+	{ offsetof(struct registers, rsi), REGISTER_OTHERS },
+	{ offsetof(struct registers, rdi), REGISTER_OTHERS },
+	{ offsetof(struct registers, rbp), REGISTER_RBP },
+	{ offsetof(struct registers, rsp), 0 },
+	{ offsetof(struct registers, r8), REGISTER_OTHERS },
+	{ offsetof(struct registers, r9), REGISTER_OTHERS },
+	{ offsetof(struct registers, r10), REGISTER_OTHERS },
+	{ offsetof(struct registers, r11), REGISTER_OTHERS },
+	{ offsetof(struct registers, r12), REGISTER_R12 },
+	{ offsetof(struct registers, r13), REGISTER_R13 },
+	{ offsetof(struct registers, r14), REGISTER_R14 },
+	{ offsetof(struct registers, r15), REGISTER_R15 },
+	{ offsetof(struct registers, rip), 0 },
+};
+
+uint64_t *registers_locate(struct registers *registers, int number)
+{
+	if (number < 0 || number >= REGISTER_NUMBERS)
+		return NULL;
+	return (uint64_t *)(void *)((char *)registers + numbers[number].offset);
+}
+
+bool registers_get(const struct registers *registers, int number, uint64_t *ret_value)
+{
+	if (number < 0 || number >= REGISTER_NUMBERS || (registers->unknown & numbers[number].set))
+		return false;
+	*ret_value = *(const uint64_t *)(const void *)((const char *)registers + numbers[number].offset);
+	return true;
+}
+
+unsigned int registers_set_of(int number)
+{
+	return number >= 0 && number < REGISTER_NUMBERS ? numbers[number].set : REGISTER_OTHERS;
+}

@@ -1,0 +1,51 @@
+/*
+ * registers: the general registers of a stopped thread.
+ *
+ * One structure per architecture; everything that gives a register a meaning
+ * for LuaJIT's VM is in unwind/vm/vm_frame_x86_64.c.
+ */
+#ifndef LJSPY_REGISTERS_H
+#define LJSPY_REGISTERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Registers that a look without a stop, or a lost caller, leaves unknown. */
+enum register_set {
+	REGISTER_RBP = 1 << 0,
+	REGISTER_RBX = 1 << 1,
+	REGISTER_R12 = 1 << 2,
+	REGISTER_R13 = 1 << 3,
+	REGISTER_R14 = 1 << 4,
+	REGISTER_R15 = 1 << 5,
+	REGISTER_OTHERS = 1 << 6,	/* those that a called function need not keep */
+	REGISTERS_ALL_BUT_PC_AND_SP = (1 << 7) - 1,
+};
+
+struct registers {
+	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp;
+	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
+	uint64_t rip;
+	uint64_t eflags;
+	uint64_t orig_rax;	/* system call number; -1 outside of one */
+	unsigned int unknown;	/* enum register_set: these hold nothing */
+};
+
+/* Numbers that DWARF gives to registers (System V ABI for x86-64, figure 3.36), as libunwind does. */
+enum {
+	REGISTER_NUMBER_RBX = 3,
+	REGISTER_NUMBER_RSP = 7,
+	REGISTER_NUMBER_PC = 16,	/* the return address */
+	REGISTER_NUMBERS = 17,
+};
+
+/* Where the register of a number is kept; NULL if it is not. */
+uint64_t *registers_locate(struct registers *registers, int number);
+
+/* What the register of a number holds; false if that is not known. */
+bool registers_get(const struct registers *registers, int number, uint64_t *ret_value);
+
+/* The member of enum register_set that tells that it is unknown; 0 for pc and stack pointer. */
+unsigned int registers_set_of(int number);
+
+#endif

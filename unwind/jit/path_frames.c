@@ -1,0 +1,52 @@
+#include "unwind/jit/path_frames.h"
+
+#include <stdlib.h>
+
+enum { FRAMES_MAX = 1 << 16 };
+
+int32_t path_frames_add(struct path_frames *frames, const struct path_frame *frame)
+{
+	if (frames->count == frames->size) {
+		size_t size = frames->size ? frames->size * 2 : 64;
+		struct path_frame *larger = size > FRAMES_MAX ? NULL :
+			realloc(frames->frame, size * sizeof(*larger));
+
+		if (!larger)
+			return -1;
+		frames->frame = larger;
+		frames->size = size;
+	}
+	frames->frame[frames->count] = *frame;
+	return (int32_t)frames->count++;
+}
+
+void path_frames_clear(struct path_frames *frames)
+{
+	free(frames->frame);
+	*frames = (struct path_frames){ 0 };
+}
+
+bool path_frames_are_same(const struct path_frames *frames, int32_t left, int32_t right)
+{
+	while (left != right) {
+		const struct path_frame *a, *b;
+
+		if (left < 0 || right < 0)
+			return false;
+		a = &frames->frame[left];
+		b = &frames->frame[right];
+		if (a->proto != b->proto || (a->up >= 0 && a->call_pc != b->call_pc))
+			return false;
+		left = a->up;
+		right = b->up;
+	}
+	return true;
+}
+
+bool path_frames_is_running(const struct path_frames *frames, int32_t frame, const struct proto *proto)
+{
+	for (; frame >= 0; frame = frames->frame[frame].up)
+		if (frames->frame[frame].proto == proto)
+			return true;
+	return false;
+}

@@ -1,0 +1,440 @@
+#include "unwind/jit/path_steps.h"
+
+#include "luajit-layouts/bytecode.h"
+#include "unwind/jit/trace_block.h"
+#include "unwind/lua/luajit.h"
+
+enum { BCBIAS_J = 0x8000 };
+
+struct stepper {
+	const struct path_context *context;
+	const struct path_gap *gap;
+	const struct path_way *way;
+	struct path_point point;	/* its last */
+	uint32_t instruction;		/* that is there */
+	struct path_steps *steps;
+};
+
+static const struct path_frame *frame_at(const struct path_context *context, int32_t index)
+{
+	return &context->frames->frame[index];
+}
+
+static void add_step(struct stepper *stepper, int32_t frame, uint64_t pc, unsigned cost)
+{
+	struct path_steps *steps = stepper->steps;
+
+	if (frame >= 0 && steps->count < PATH_STEPS_MAX)
+		steps->step[steps->count++] = (struct path_step){ { .frame = frame, .pc = pc }, cost, 0 };
+}
+
+/* The last step that was added uses the checks before this one. */
+static void use_checks(struct stepper *stepper, size_t count_before, uint32_t checks)
+{
+	struct path_steps *steps = stepper->steps;
+
+	if (steps->count > count_before)
+		steps->step[steps->count - 1].checks = checks;
+}
+
+/*---- Bytecode ----*/
+
+static uint64_t jump(uint64_t pc, uint32_t instruction)
+{
+	return pc + BYTECODE_SIZE +
+	       (uint64_t)((int64_t)bytecode_d(instruction) - BCBIAS_J) * BYTECODE_SIZE;
+}
+
+/* The instruction at a point; what a root trace replaced there is looked up. */
+static bool instruction_at(const struct path_context *context, const struct path_point *point,
+			   uint32_t *ret_instruction, enum bytecode_op *ret_op)
+{
+	const struct proto *proto = frame_at(context, point->frame)->proto;
+	uint32_t instruction;
+	enum bytecode_op op;
+
+	if (!proto || !proto_instruction(proto, point->pc, &instruction))
+		return false;
+	op = bytecode_op(context->layout, (uint8_t)instruction);
+	if (op == BC_JFORL || op == BC_JITERL || op == BC_JLOOP) {
+		if (!traces_startins(context->traces, bytecode_d(instruction), &instruction))
+			return false;
+		op = bytecode_op(context->layout, (uint8_t)instruction);
+	}
+	*ret_instruction = instruction;
+	*ret_op = op;
+	return op != BC__MAX;
+}
+
+bool path_branch(const struct path_context *context, const struct path_point *point,
+		 uint64_t ret_pcs[static 2])
+{
+	uint32_t instruction;
+	enum bytecode_op op;
+
+	if (!instruction_at(context, point, &instruction, &op))
+		return false;
+	if (op <= BC_ISNEP) {
+		struct path_point next = { .frame = point->frame, .pc = point->pc + BYTECODE_SIZE };
+
+		if (!instruction_at(context, &next, &instruction, &op) || op != BC_JMP)
+			return false;
+		ret_pcs[0] = next.pc + BYTECODE_SIZE;
+		ret_pcs[1] = jump(next.pc, instruction);
+		return true;
+	}
+	if (op == BC_FORI || op == BC_JFORI || op == BC_FORL || op == BC_IFORL) {
+		ret_pcs[0] = point->pc + BYTECODE_SIZE;
+		ret_pcs[1] = jump(point->pc, instruction);
+		return true;
+	}
+	return false;
+}
+
+bool path_returns(const struct path_context *context, const struct path_point *point)
+{
+	uint32_t instruction;
+	enum bytecode_op op;
+
+	return instruction_at(context, point, &instruction, &op) && op >= BC_RETM && op <= BC_RET1;
+}
+
+/*---- Calls and returns ----*/
+
+/* Enter a Lua function; a tail call takes its caller's place. */
+static void enter(struct stepper *stepper, bool is_tail_call, const struct proto *callee,
+		  uint64_t function, unsigned cost)
+{
+	const struct path_context *context = stepper->context;
+	struct path_frame frame = *frame_at(context, stepper->point.frame);
+	unsigned base = frame.base_slot;
+
+	if (!is_tail_call) {
+		frame.up = stepper->point.frame;
+		frame.call_pc = stepper->point.pc;
+		frame.by_continuation = false;
+		if (base)
+			base += bytecode_a(stepper->instruction) + frame_slots(context->layout->gc64);
+		/* A vararg function's own slots begin behind its arguments. */
+		if (callee->flags & PROTO_VARARG || base >= TRACE_SLOTS)
+			base = 0;
+	}
+	frame.proto = callee;
+	frame.function = function;
+	frame.base_slot = (uint8_t)base;
+	add_step(stepper, path_frames_add(context->frames, &frame), callee->bc, cost);
+}
+
+/* The goal's frame that was called from here, or -1. */
+static int32_t goal_callee(const struct stepper *stepper)
+{
+	const struct path_context *context = stepper->context;
+	const struct path_goal *goal = &stepper->gap->goal;
+	int32_t at = goal->exists && !goal->any_frame ? goal->point.frame : -1;
+
+	while (at >= 0) {
+		const struct path_frame *frame = frame_at(context, at);
+
+		if (frame->up >= 0 && frame->call_pc == stepper->point.pc &&
+		    path_frames_are_same(context->frames, frame->up, stepper->point.frame))
+			return at;
+		at = frame->up;
+	}
+	return -1;
+}
+
+/* Into the function that the goal says was called from here: through pcall's frame, if that is one. */
+static void enter_goal(struct stepper *stepper, int32_t callee)
+{
+	const struct path_context *context = stepper->context;
+	int32_t at = stepper->gap->goal.point.frame;
+
+	if (frame_at(context, callee)->proto) {
+		add_step(stepper, callee, frame_at(context, callee)->proto->bc, 0);
+		return;
+	}
+	while (at >= 0 && frame_at(context, at)->up != callee)
+		at = frame_at(context, at)->up;
+	if (at >= 0 && frame_at(context, at)->proto)
+		add_step(stepper, at, frame_at(context, at)->proto->bc, 0);
+}
+
+/* Below the start frame: IR_RETF says where it returned to. */
+static void leave_start(struct stepper *stepper)
+{
+	const struct path_context *context = stepper->context;
+
+	for (uint32_t ref = stepper->gap->ref; ref < stepper->gap->end_ref; ref++) {
+		struct trace_instruction ins;
+		struct path_frame lower = { .up = -1 };
+		uint64_t pc;
+
+		if (!trace_instruction(context->trace, context->layout, ref, &ins) ||
+		    ins.op != IR_RETF ||
+		    !trace_constant(context->trace, context->layout, ins.op2, &pc))
+			continue;
+		lower.proto = lua_objects_proto_of_pc(context->objects, pc);
+		lower.base_slot = (uint8_t)(1 + (context->layout->gc64 ? 1 : 0));
+		if (lower.proto)
+			add_step(stepper, path_frames_add(context->frames, &lower), pc, 0);
+	}
+}
+
+static void leave(struct stepper *stepper)
+{
+	const struct path_context *context = stepper->context;
+	const struct path_frame *frame = frame_at(context, stepper->point.frame);
+	struct path_point caller = { .frame = frame->up, .pc = frame->call_pc };
+	uint64_t pcs[2];
+
+	if (frame->up < 0) {
+		leave_start(stepper);
+		return;
+	}
+	while (!frame_at(context, caller.frame)->proto) {
+		caller.pc = frame_at(context, caller.frame)->call_pc;
+		caller.frame = frame_at(context, caller.frame)->up;
+		if (caller.frame < 0)
+			return;
+	}
+	if (frame->by_continuation && path_branch(context, &caller, pcs)) {
+		add_step(stepper, caller.frame, pcs[0], 0);
+		add_step(stepper, caller.frame, pcs[1], 0);
+		return;
+	}
+	add_step(stepper, caller.frame, caller.pc + BYTECODE_SIZE, 0);
+}
+
+/* The next check of a Lua function, those of builtins left out; end_check if there is none. */
+static uint32_t next_check(const struct stepper *stepper)
+{
+	uint32_t check = stepper->way->checks;
+
+	while (check < stepper->gap->end_check && !stepper->context->calls->checks[check].callee)
+		check++;
+	return check;
+}
+
+/* The closure that runs in a frame: if that is not known, the only one of its prototype among the trace's constants. */
+static uint64_t function_of(const struct trace_calls *calls, const struct path_frame *frame)
+{
+	uint64_t found = 0;
+
+	if (frame->function)
+		return frame->function;
+	for (size_t i = 0; i < calls->function_count; i++) {
+		if (calls->functions[i]->proto != frame->proto)
+			continue;
+		if (found)
+			return 0;
+		found = calls->functions[i]->address;
+	}
+	return found;
+}
+
+/* The upvalue that a slot was last set to on the way, as a function; NULL if it is none, or was set otherwise. */
+static const struct function_object *upvalue_in_slot(const struct stepper *stepper, unsigned slot)
+{
+	const struct path_context *context = stepper->context;
+	const struct path_frame *frame = frame_at(context, stepper->point.frame);
+
+	for (uint32_t i = stepper->way->count; i-- > 0;) {
+		const struct path_point *before = &stepper->way->points[i];
+		uint32_t instruction;
+		enum bytecode_op op;
+
+		if (before->frame != stepper->point.frame ||
+		    !instruction_at(context, before, &instruction, &op) ||
+		    bytecode_mode_a(context->layout, (uint8_t)instruction) != BCMdst ||
+		    bytecode_a(instruction) != slot)
+			continue;
+		return op == BC_UGET ? lua_objects_upvalue(context->objects,
+							   function_of(context->calls, frame),
+							   bytecode_d(instruction)) : NULL;
+	}
+	return NULL;
+}
+
+static void call(struct stepper *stepper, bool is_tail_call)
+{
+	const struct path_context *context = stepper->context;
+	const struct trace_calls *calls = context->calls;
+	const struct path_point *point = &stepper->point;
+	int32_t callee = is_tail_call ? -1 : goal_callee(stepper);
+	uint32_t check = next_check(stepper);
+	const struct proto *checked = check < stepper->gap->end_check
+		? calls->checks[check].callee : NULL;
+	const struct function_object *upvalue =
+		upvalue_in_slot(stepper, bytecode_a(stepper->instruction));
+	size_t count = stepper->steps->count;
+	unsigned cost = 0;
+
+	if (callee >= 0) {
+		enter_goal(stepper, callee);
+		if (checked && frame_at(context, callee)->proto == checked)
+			use_checks(stepper, count, check + 1);
+		cost = COST_UNEXPECTED_CALL;
+	}
+	if (checked && !(callee >= 0 && frame_at(context, callee)->proto == checked)) {
+		count = stepper->steps->count;
+		enter(stepper, is_tail_call, checked, 0,
+		      cost + (path_frames_is_running(context->frames, point->frame, checked)
+				      ? COST_GUESSED_CALL : 0));
+		use_checks(stepper, count, check + 1);
+	}
+	if (upvalue && upvalue->proto && callee < 0 && upvalue->proto != checked) {
+		enter(stepper, is_tail_call, upvalue->proto, upvalue->address, cost);
+		cost = COST_UNEXPECTED_CALL;
+	}
+	for (size_t i = 0; i < calls->call_count; i++)
+		if (calls->calls[i].pc == point->pc) {
+			if (calls->calls[i].callee != checked &&
+			    !(upvalue && calls->calls[i].callee == upvalue->proto))
+				enter(stepper, is_tail_call, calls->calls[i].callee, 0, cost);
+			cost = COST_UNEXPECTED_CALL;
+		}
+	if (is_tail_call)
+		leave(stepper);
+	else
+		add_step(stepper, point->frame, point->pc + BYTECODE_SIZE,
+			 cost + (calls->has_builtin ? 0 : COST_GUESSED_CALL));
+	/*
+	 * Nothing is guessed where it is known what is called, nor where there
+	 * is a choice, nor recursion: a wrong guess would be a stack that cannot be.
+	 */
+	if (cost == 0 && !checked && !upvalue && calls->callee_count == 1 &&
+	    !path_frames_is_running(context->frames, point->frame, calls->callees[0]))
+		enter(stepper, is_tail_call, calls->callees[0], 0, COST_GUESSED_CALL);
+}
+
+/*---- Tests ----*/
+
+/* What a slot holds, as far as it decides a branch. */
+enum truth { TRUTH_UNKNOWN, TRUTH_FALSE, TRUTH_TRUE };
+
+enum { PRI_TRUE = 2 };	/* operand of KPRI: nil, false, true */
+
+/* Of an instruction that sets its A. */
+static enum truth truth_set(enum bytecode_op op, uint32_t instruction)
+{
+	switch ((int)op) {
+	case BC_KPRI:
+		return bytecode_d(instruction) == PRI_TRUE ? TRUTH_TRUE : TRUTH_FALSE;
+	case BC_KSTR: case BC_KCDATA: case BC_KSHORT: case BC_KNUM:
+	case BC_FNEW: case BC_TNEW: case BC_TDUP:
+		return TRUTH_TRUE;
+	default:
+		return TRUTH_UNKNOWN;
+	}
+}
+
+/* What does this slot hold where the way has come to? Constants only, also those that a call has returned. */
+static enum truth truth_of(const struct stepper *stepper, unsigned slot)
+{
+	const struct path_context *context = stepper->context;
+	const uint32_t now = stepper->way->count - 1;
+	int32_t frame = stepper->point.frame;
+	bool is_result = false;
+
+	for (uint32_t i = now; i-- > 0;) {
+		const struct path_point *point = &stepper->way->points[i];
+		uint32_t instruction;
+		enum bytecode_op op;
+
+		if (!instruction_at(context, point, &instruction, &op))
+			return TRUTH_UNKNOWN;
+		if (point->frame != frame) {
+			/* The callee's last instruction: the first result is in the slot of the function. */
+			if (is_result || i + 1 != now || frame_at(context, point->frame)->up != frame)
+				return TRUTH_UNKNOWN;
+			if (op == BC_RET0)
+				return TRUTH_FALSE;
+			if (op != BC_RET1)
+				return TRUTH_UNKNOWN;
+			is_result = true;
+			frame = point->frame;
+			slot = bytecode_a(instruction);
+			continue;
+		}
+		if (bytecode_mode_a(context->layout, (uint8_t)instruction) == BCMdst &&
+		    bytecode_a(instruction) == slot)
+			return truth_set(op, instruction);
+		if (bytecode_mode_a(context->layout, (uint8_t)instruction) == BCMbase &&
+		    bytecode_a(instruction) <= slot)
+			return TRUTH_UNKNOWN;
+	}
+	return TRUTH_UNKNOWN;
+}
+
+/* A test is followed by the jump that it decides on. */
+static void test(struct stepper *stepper, enum bytecode_op op)
+{
+	const struct path_point *point = &stepper->point;
+	enum truth truth = truth_of(stepper, bytecode_d(stepper->instruction));
+	enum truth jumps_if = op == BC_IST || op == BC_ISTC ? TRUTH_TRUE : TRUTH_FALSE;
+
+	if (truth == TRUTH_UNKNOWN || truth != jumps_if)
+		add_step(stepper, point->frame, point->pc + 2 * BYTECODE_SIZE, 0);
+	if (truth == TRUTH_UNKNOWN || truth == jumps_if)
+		add_step(stepper, point->frame, point->pc + BYTECODE_SIZE, 0);
+}
+
+/*---- All of them ----*/
+
+static void find(struct stepper *stepper, enum bytecode_op op)
+{
+	const struct path_point *point = &stepper->point;
+	uint64_t next = point->pc + BYTECODE_SIZE, pcs[2];
+	int32_t callee;
+
+	if (path_branch(stepper->context, point, pcs)) {
+		add_step(stepper, point->frame, pcs[0], COST_COMPARISON);
+		add_step(stepper, point->frame, pcs[1], COST_COMPARISON);
+		return;
+	}
+	switch ((int)op) {
+	case BC_ISTC: case BC_ISFC: case BC_IST: case BC_ISF:
+		test(stepper, op);
+		return;
+	case BC_JMP: case BC_UCLO: case BC_ISNEXT:
+		add_step(stepper, point->frame, jump(point->pc, stepper->instruction), 0);
+		return;
+	case BC_ITERL: case BC_IITERL:
+		add_step(stepper, point->frame, jump(point->pc, stepper->instruction), 0);
+		add_step(stepper, point->frame, next, 0);
+		return;
+	case BC_CALLMT: case BC_CALLT:
+		call(stepper, true);
+		return;
+	case BC_CALLM: case BC_CALL: case BC_ITERC: case BC_ITERN:
+		call(stepper, false);
+		return;
+	case BC_RETM: case BC_RET: case BC_RET0: case BC_RET1:
+		leave(stepper);
+		return;
+	default:
+		break;
+	}
+	/* A metamethod is entered only if the goal shows it. */
+	callee = goal_callee(stepper);
+	if (callee >= 0)
+		enter_goal(stepper, callee);
+	add_step(stepper, point->frame, next, 0);
+}
+
+void path_steps_find(const struct path_context *context, const struct path_gap *gap,
+		     const struct path_way *way, struct path_steps *ret_steps)
+{
+	struct stepper stepper = {
+		.context = context,
+		.gap = gap,
+		.way = way,
+		.point = way->points[way->count - 1],
+		.steps = ret_steps,
+	};
+	enum bytecode_op op;
+
+	ret_steps->count = 0;
+	if (instruction_at(context, &stepper.point, &stepper.instruction, &op))
+		find(&stepper, op);
+}

@@ -1,0 +1,180 @@
+#include "unwind/jit/trace_calls.h"
+
+#include "unwind/jit/trace_block.h"
+#include "unwind/lua/luajit.h"
+
+enum {
+	SNAPSHOTS_MAX = 600,	/* that are looked through for calls */
+	NEIGHBOURS = 40,	/* traces, likewise */
+};
+
+struct finder {
+	struct trace_calls *calls;
+	const struct traces *traces;
+	const struct trace *trace;
+	const struct layout *layout;
+	struct lua_objects *objects;
+	unsigned snapshots_seen;
+};
+
+/*---- Constants ----*/
+
+static void add_callee(struct trace_calls *calls, const struct proto *proto)
+{
+	if (!proto || calls->callee_count == TRACE_CALLEES_MAX)
+		return;
+	for (size_t i = 0; i < calls->callee_count; i++)
+		if (calls->callees[i] == proto)
+			return;
+	calls->callees[calls->callee_count++] = proto;
+}
+
+static void find_callees(struct finder *finder)
+{
+	struct trace_calls *calls = finder->calls;
+	uint64_t constants[TRACE_CALLEES_MAX];
+	size_t count = trace_constants(finder->trace, finder->layout, TRACE_FUNCTIONS, constants,
+				       TRACE_CALLEES_MAX);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct function_object *function =
+			lua_objects_function(finder->objects, constants[i]);
+
+		if (!function)
+			continue;
+		if (function->ffid != FF_LUA)
+			calls->has_builtin = true;
+		else
+			calls->functions[calls->function_count++] = function;
+		add_callee(calls, function->proto);
+	}
+	count = trace_constants(finder->trace, finder->layout, TRACE_PROTOS, constants,
+				TRACE_CALLEES_MAX);
+	for (size_t i = 0; i < count; i++)
+		add_callee(calls, lua_objects_proto(finder->objects, constants[i]));
+}
+
+/*---- Checks ----*/
+
+/* Is this a check of what is called? Then ret_callee is its prototype, NULL for a builtin. */
+static bool is_check(const struct finder *finder, const struct trace_instruction *ins,
+		     const struct proto **ret_callee)
+{
+	const struct function_object *function;
+	struct trace_instruction operand;
+	uint64_t value;
+
+	if (ins->op != IR_EQ || !ins->guard || ins->op2 >= TRACE_REF_BIAS ||
+	    !trace_constant(finder->trace, finder->layout, ins->op2, &value))
+		return false;
+	/* The start frame's own function: that is specialised to for its upvalues (rec_upvalue()). */
+	if (trace_instruction(finder->trace, finder->layout, ins->op1, &operand) &&
+	    operand.op == IR_SLOAD && operand.op1 == 0)
+		return false;
+	if (!trace_instruction(finder->trace, finder->layout, ins->op2, &operand))
+		return false;
+	if (operand.op == IR_KGC && operand.type == IRT_FUNC) {
+		function = lua_objects_function(finder->objects, value);
+		*ret_callee = function ? function->proto : NULL;
+		return function != NULL;
+	}
+	/* Of functions with many closures, GCfunc.pc is checked. */
+	if (operand.op != IR_KPTR && operand.op != IR_KKPTR)
+		return false;
+	*ret_callee = lua_objects_proto_of_pc(finder->objects, value);
+	return *ret_callee && (*ret_callee)->bc == value;
+}
+
+static void find_checks(struct finder *finder)
+{
+	struct trace_calls *calls = finder->calls;
+	uint32_t nins = trace_nins(finder->trace, finder->layout);
+
+	for (uint32_t ref = TRACE_REF_BASE; ref < nins && calls->check_count < TRACE_CHECKS_MAX; ref++) {
+		struct trace_instruction ins;
+		const struct proto *callee;
+
+		if (trace_instruction(finder->trace, finder->layout, ref, &ins) &&
+		    is_check(finder, &ins, &callee))
+			calls->checks[calls->check_count++] = (struct trace_check){ ref, callee };
+	}
+}
+
+void trace_calls_checks(const struct trace_calls *calls, uint32_t ref, uint32_t end_ref,
+			uint32_t *ret_first, uint32_t *ret_end)
+{
+	uint32_t check = 0;
+
+	while (check < calls->check_count && calls->checks[check].ref < ref)
+		check++;
+	*ret_first = check;
+	while (check < calls->check_count && calls->checks[check].ref < end_ref)
+		check++;
+	*ret_end = check;
+}
+
+/*---- Calls ----*/
+
+void trace_calls_add(struct trace_calls *calls, uint64_t pc, const struct proto *callee)
+{
+	if (!pc || !callee || calls->call_count == TRACE_CALLS_MAX)
+		return;
+	for (size_t i = 0; i < calls->call_count; i++)
+		if (calls->calls[i].pc == pc && calls->calls[i].callee == callee)
+			return;
+	calls->calls[calls->call_count++] = (struct trace_call){ pc, callee };
+}
+
+/* Those that a trace's snapshots show. */
+static void find_calls_of(struct finder *finder, const struct trace *trace)
+{
+	struct trace_frame inlined[TRACE_FRAMES_MAX];
+	uint32_t snapshots = trace_snapshot_count(trace, finder->layout);
+
+	for (uint32_t number = 0; number < snapshots && finder->snapshots_seen < SNAPSHOTS_MAX; number++) {
+		size_t count = trace_exit_frames(trace, finder->layout, number, inlined,
+						 TRACE_FRAMES_MAX);
+
+		finder->snapshots_seen++;
+		for (size_t i = 0; i + 1 < count; i++)
+			if (inlined[i].pc && !inlined[i + 1].is_continuation)
+				trace_calls_add(finder->calls, inlined[i + 1].pc,
+						lua_objects_proto_of_pc(finder->objects, inlined[i].pc));
+	}
+}
+
+/* Of this trace and those compiled shortly before and after it, which mostly are of the same code. */
+static void find_calls(struct finder *finder)
+{
+	uint32_t number = finder->trace->number;
+
+	find_calls_of(finder, finder->trace);
+	for (uint32_t distance = 1; distance <= NEIGHBOURS; distance++) {
+		const struct trace *before = distance < number
+			? traces_seen(finder->traces, number - distance) : NULL;
+		const struct trace *after = traces_seen(finder->traces, number + distance);
+
+		if (before)
+			find_calls_of(finder, before);
+		if (after)
+			find_calls_of(finder, after);
+	}
+}
+
+void trace_calls_find(struct trace_calls *ret_calls, const struct traces *traces,
+		      const struct trace *trace, const struct layout *layout,
+		      struct lua_objects *objects)
+{
+	struct finder finder = {
+		.calls = ret_calls,
+		.traces = traces,
+		.trace = trace,
+		.layout = layout,
+		.objects = objects,
+	};
+
+	*ret_calls = (struct trace_calls){ 0 };
+	find_callees(&finder);
+	find_checks(&finder);
+	find_calls(&finder);
+}

@@ -1,0 +1,197 @@
+#include "unwind/jit/trace_list.h"
+
+#include <string.h>
+
+#include "luajit-layouts/bytecode.h"
+#include "unwind/jit/traces.h"
+#include "unwind/lua/luajit.h"
+
+enum {
+	HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8,
+	IR_SIZE = 8,
+	REF_BASE = 0x8000,	/* of its first instruction, IR_BASE: a side trace's parent and exit */
+	PROTO_ILOOP = 0x10,	/* GCproto.flags: holds such code (lj_obj.h) */
+	GIVE_UP_BATCH = 256,
+	KIBIBYTE_SHIFT = 10,
+};
+
+static bool is_call(const struct layout *layout, uint32_t instruction)
+{
+	switch ((int)bytecode_op(layout, (uint8_t)instruction)) {
+	case BC_CALL:
+	case BC_CALLM:
+	case BC_ITERC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* False if it is no compiled trace of that number. */
+static bool load_summary(const struct layout *layout, const uint8_t *header, uint64_t address,
+			 uint32_t number, struct trace_summary *ret_summary)
+{
+	unsigned ref = layout_ref_size(layout);
+	unsigned link = (unsigned)header[layout->GCtrace_linktype];
+	uint32_t startins = (uint32_t)load_bytes(header, layout->GCtrace_startins, 4);
+	uint64_t nins = load_bytes(header, layout->GCtrace_nins, 4);
+
+	if (load_bytes(header, layout->GChead_gct, 1) != GCT_TRACE ||
+	    load_bytes(header, layout->GCtrace_traceno, 2) != number ||
+	    load_bytes(header, layout->GCtrace_szmcode, 4) == 0 || nins <= REF_BASE)
+		return false;
+	*ret_summary = (struct trace_summary){
+		.number = number,
+		.address = address,
+		.mcode = load_bytes(header, layout->GCtrace_mcode, 8),
+		.szmcode = (uint32_t)load_bytes(header, layout->GCtrace_szmcode, 4),
+		.root = (uint32_t)load_bytes(header, layout->GCtrace_root, 2),
+		.linktype = link < TRACE_LINK_COUNT ? (enum trace_linktype)link : TRACE_LINK_NONE,
+		.link = (uint32_t)load_bytes(header, layout->GCtrace_link, 2),
+		.snapshots = (uint32_t)load_bytes(header, layout->GCtrace_nsnap, 2),
+		.instructions = (uint32_t)(nins - REF_BASE - 1),
+		.startpt = load_bytes(header, layout->GCtrace_startpt, ref),
+		.startpc = load_bytes(header, layout->GCtrace_startpc, ref),
+	};
+	if (ret_summary->root)
+		ret_summary->kind = TRACE_SIDE;
+	else if (is_call(layout, startins))
+		ret_summary->kind = TRACE_STITCHED;
+	return true;
+}
+
+static size_t read_headers(struct memory *live, const struct layout *layout, const uint64_t *addresses,
+			   uint32_t first, size_t count, struct trace_summary *ret_traces)
+{
+	struct memory_range ranges[TRACE_LIST_BATCH];
+	uint8_t headers[TRACE_LIST_BATCH][HEADER_MAX];
+	struct { uint16_t op1, op2, rest[2]; } base[TRACE_LIST_BATCH];
+	size_t found = 0;
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i] = (struct memory_range){ .address = addresses[i], .copy = headers[i],
+						   .length = addresses[i] ? (size_t)layout->GCtrace_size : 0 };
+	memory_read_ranges(live, ranges, count);
+	for (size_t i = 0; i < count; i++) {
+		if (addresses[i] == 0 || ranges[i].status != MEMORY_OK ||
+		    !load_summary(layout, headers[i], addresses[i], first + (uint32_t)i, &ret_traces[found]))
+			continue;
+		ranges[found] = (struct memory_range){
+			.address = load_bytes(headers[i], layout->GCtrace_ir, 8) + REF_BASE * IR_SIZE,
+			.copy = &base[found], .length = IR_SIZE };
+		found++;
+	}
+	memory_read_ranges(live, ranges, found);
+	for (size_t i = 0; i < found; i++) {
+		if (ret_traces[i].kind != TRACE_SIDE || ranges[i].status != MEMORY_OK)
+			continue;
+		ret_traces[i].parent = base[i].op1;
+		ret_traces[i].exitno = base[i].op2;
+	}
+	return found;
+}
+
+bool trace_list_read(struct memory *live, const struct lua_universe *universe, uint32_t *next,
+		     struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count)
+{
+	const struct layout *layout = &universe->vm->layout;
+	uint64_t J = universe->g + (uint64_t)layout->GG_J, array = 0;
+	uint8_t bytes[TRACE_LIST_BATCH * sizeof(uint64_t)];
+	uint64_t addresses[TRACE_LIST_BATCH];
+	unsigned ref = layout_ref_size(layout);
+	uint32_t sizetrace, first = *next ? *next : 1;
+	size_t count;
+
+	if (!memory_u32(live, J + (uint64_t)layout->J_sizetrace, &sizetrace) ||
+	    memory_read(live, J + (uint64_t)layout->J_trace, &array, ref) != MEMORY_OK ||
+	    sizetrace > TRACES_MAX)
+		return false;
+	*next = 0;
+	*ret_count = 0;
+	if (first >= sizetrace)
+		return true;
+	count = sizetrace - first < TRACE_LIST_BATCH ? sizetrace - first : TRACE_LIST_BATCH;
+	if (memory_read(live, array + (uint64_t)first * ref, bytes, count * ref) != MEMORY_OK)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		addresses[i] = load_bytes(bytes, (int32_t)(i * ref), ref);
+	*ret_count = read_headers(live, layout, addresses, first, count, ret_traces);
+	if (first + count < sizetrace)
+		*next = first + (uint32_t)count;
+	return true;
+}
+
+bool trace_list_areas(struct memory *live, const struct lua_universe *universe,
+		      uint64_t *ret_allocated, uint64_t *ret_max)
+{
+	const struct layout *layout = &universe->vm->layout;
+	uint64_t J = universe->g + (uint64_t)layout->GG_J, allocated, params;
+	uint32_t last, before;
+
+	/*
+	 * szallmcarea follows szmcarea; param[], whose last one is maxmcode in
+	 * KiB, precedes exitstubgroup, with a padding of zeroes if it has to.
+	 */
+	if (!memory_u64(live, J + (uint64_t)layout->J_szmcarea + sizeof(uint64_t), &allocated) ||
+	    !memory_u64(live, J + (uint64_t)layout->J_exitstubgroup - sizeof(params), &params))
+		return false;
+	before = (uint32_t)params;
+	last = (uint32_t)(params >> 32);
+	*ret_allocated = allocated;
+	*ret_max = (uint64_t)(last ? last : before) << KIBIBYTE_SHIFT;
+	return true;
+}
+
+/*---- What is never compiled ----*/
+
+static void read_flags(struct memory *live, const struct layout *layout, const uint64_t *protos,
+		       size_t count, bool *ret_given_up)
+{
+	struct memory_range ranges[GIVE_UP_BATCH];
+	uint8_t flags[GIVE_UP_BATCH];
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i] = (struct memory_range){
+			.address = protos[i] + (uint64_t)layout->GCproto_flags,
+			.copy = &flags[i], .length = sizeof(flags[i]) };
+	memory_read_ranges(live, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		ret_given_up[i] = ranges[i].status == MEMORY_OK && (flags[i] & PROTO_ILOOP);
+}
+
+void protos_given_up(struct memory *live, const struct layout *layout, const uint64_t *protos,
+		     size_t count, bool *ret_given_up)
+{
+	for (size_t done = 0; done < count; done += GIVE_UP_BATCH)
+		read_flags(live, layout, protos + done,
+			   count - done < GIVE_UP_BATCH ? count - done : GIVE_UP_BATCH,
+			   ret_given_up + done);
+}
+
+size_t proto_places_given_up(const struct layout *layout, const struct proto *proto,
+			     struct proto_place ret_places[static PROTO_PLACES_MAX])
+{
+	size_t count = 0;
+
+	for (uint32_t i = 0; i < proto->sizebc && count < PROTO_PLACES_MAX; i++) {
+		uint64_t pc = proto->bc + (uint64_t)i * BYTECODE_SIZE;
+		uint32_t instruction;
+
+		if (!proto_instruction(proto, pc, &instruction))
+			break;
+		switch ((int)bytecode_op(layout, (uint8_t)instruction)) {
+		case BC_IFUNCF:
+		case BC_IFUNCV:
+			ret_places[count++] = (struct proto_place){ .pc = pc };
+			break;
+		case BC_IFORL:
+		case BC_IITERL:
+		case BC_ILOOP:
+			ret_places[count++] = (struct proto_place){ .pc = pc, .is_loop = true };
+			break;
+		default:
+			break;
+		}
+	}
+	return count;
+}

@@ -1,0 +1,78 @@
+/*
+ * trace_list: the traces of one universe, and the code that is never compiled.
+ *
+ * For a table of them. Read while the target holds still, some at a time;
+ * what is read later may be newer.
+ * Facts: lj_jit.h (GCtrace, TraceLink), lj_record.c (lj_record_setup), lj_trace.c (blacklist_pc).
+ */
+#ifndef LJSPY_TRACE_LIST_H
+#define LJSPY_TRACE_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/memory.h"
+#include "unwind/elf/image.h"
+#include "unwind/lua/lua_objects.h"
+
+enum { TRACE_LIST_BATCH = 256, PROTO_PLACES_MAX = 64 };
+
+enum trace_kind {
+	TRACE_ROOT,
+	TRACE_SIDE,	/* has grown from an exit of its parent */
+	TRACE_STITCHED,	/* goes on after a call that its parent could not compile */
+	TRACE_KIND_COUNT
+};
+
+/* How it ends; LuaJIT's own numbers. */
+enum trace_linktype {
+	TRACE_LINK_NONE, TRACE_LINK_ROOT, TRACE_LINK_LOOP, TRACE_LINK_TAILREC, TRACE_LINK_UPREC,
+	TRACE_LINK_DOWNREC, TRACE_LINK_INTERP, TRACE_LINK_RETURN, TRACE_LINK_STITCH,
+	TRACE_LINK_COUNT
+};
+
+struct trace_summary {
+	uint32_t number;
+	uint64_t address;		/* of the GCtrace */
+	uint64_t mcode;
+	uint32_t szmcode;		/* bytes */
+	enum trace_kind kind;
+	uint32_t root;			/* that a side trace belongs to */
+	uint32_t parent;		/* of a side trace; of a stitched one if it is known, else 0 */
+	uint32_t exitno;		/* of the parent that a side trace has grown from */
+	enum trace_linktype linktype;
+	uint32_t link;			/* number of the trace that it leads to; 0 if none */
+	uint32_t snapshots;		/* and so many exits */
+	uint32_t instructions;		/* of its IR, without constants */
+	uint64_t startpt, startpc;
+};
+
+/*
+ * Those with numbers from *next on that are compiled, at most TRACE_LIST_BATCH; *next is then where to go on, 0 at
+ * the end. False if J cannot be read.
+ */
+bool trace_list_read(struct memory *live, const struct lua_universe *universe, uint32_t *next,
+		     struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count);
+
+/* Machine code areas, in bytes: allocated by now, and at most (jit.opt's maxmcode). */
+bool trace_list_areas(struct memory *live, const struct lua_universe *universe,
+		      uint64_t *ret_allocated, uint64_t *ret_max);
+
+/*
+ * Of prototypes, which have code that LuaJIT has given up compiling?
+ * ret_given_up[i] tells; false for what cannot be read.
+ */
+void protos_given_up(struct memory *live, const struct layout *layout, const uint64_t *protos,
+		     size_t count, bool *ret_given_up);
+
+/* A place where recording is not tried any more: the function's start or a loop. */
+struct proto_place {
+	uint64_t pc;
+	bool is_loop;
+};
+
+size_t proto_places_given_up(const struct layout *layout, const struct proto *proto,
+			     struct proto_place ret_places[static PROTO_PLACES_MAX]);
+
+#endif

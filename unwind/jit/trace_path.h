@@ -1,0 +1,50 @@
+/*
+ * trace_path: the bytecode that a trace was recorded from, replayed.
+ *
+ * A trace is one path through bytecode. Its snapshots are points on it; what
+ * lies between two of them is found by a search in the prototypes, and where
+ * several paths fit, the one is taken whose instructions explain the trace's
+ * IR best. Each IR instruction is thereby assigned to a bytecode.
+ * Facts: lj_record.c (what each bytecode records, where it takes snapshots).
+ */
+#ifndef LJSPY_TRACE_PATH_H
+#define LJSPY_TRACE_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/jit/path_frames.h"
+#include "unwind/jit/traces.h"
+#include "unwind/lua/lua_objects.h"
+
+enum { PATH_POINTS_MAX = 1 << 15 };
+
+/* The part of the path that follows a snapshot. */
+struct path_segment {
+	uint32_t ref, end_ref;		/* IR instructions of it */
+	uint32_t first, last;		/* points, both included */
+	bool found;			/* false: only the first point is known */
+};
+
+struct trace_path {
+	struct path_frames frames;
+	struct path_point *points;
+	size_t point_count, point_size;
+	struct path_segment *segments;	/* one for each snapshot */
+	size_t segment_count;
+	uint32_t *point_of;		/* by IR reference, less TRACE_REF_BASE */
+	size_t instruction_count;
+};
+
+/*
+ * Replay a trace; objects must hold the prototypes among its constants.
+ * False when memory is short or the trace cannot be understood at all.
+ */
+bool trace_path_replay(struct trace_path *path, const struct traces *traces,
+		       const struct trace *trace, const struct layout *layout,
+		       struct lua_objects *objects);
+
+void trace_path_clear(struct trace_path *path);
+
+#endif

@@ -1,0 +1,523 @@
+#include "unwind/jit/traces.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/jit/trace_block.h"
+#include "unwind/jit/trace_code.h"
+#include "unwind/jit/trace_table.h"
+#include "unwind/lua/luajit.h"
+
+/* No GCtrace header is larger in any layout. */
+enum { HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8, VERIFY_BATCH = 256 };
+
+/* Exit stubs on x86: groups of 32, 4 bytes apart (lj_target_x86.h, EXITSTUBS_PER_GROUP). */
+enum { EXIT_GROUPS = 16, EXITS_PER_GROUP = 32, EXIT_STUB_SIZE = 4, EXIT_GROUP_TAIL = 16 };
+
+/* What learn() needs of lj_ir.h and lj_jit.h; the rest is in trace_block.c. */
+enum { IR_SIZE = 8, REF_BIAS = 0x8000, SNAP_SIZE = 4 };
+
+/* What a trace keeps for life and no other trace has in all of it. */
+struct identity {
+	uint64_t address, mcode, ir, snap, snapmap, startpt, startpc;
+	uint64_t nins, nk, nsnap, nsnapmap, szmcode, startins, spadjust, traceno, root;
+};
+
+struct entry {
+	struct trace trace;
+	struct identity identity;
+	uint64_t verified;		/* snapshot in which the header was last compared */
+	uint8_t *bytes;
+	uint8_t *code;			/* machine code, once the trace was met while executing */
+	struct trace_table *table;	/* made when it is first asked for */
+	size_t held;			/* bytes of all these */
+};
+
+struct traces {
+	uint64_t *addresses;		/* J->trace as last seen */
+	struct entry **entries;		/* by trace number */
+	uint32_t size;			/* of both */
+	struct entry **sorted;		/* by machine code address */
+	size_t sorted_count;
+	bool is_sorted;
+	size_t held;			/* bytes that the entries hold */
+	uint64_t snapshot;		/* number of the present one */
+	uint64_t exit_stubs[EXIT_GROUPS];	/* J->exitstubgroup */
+};
+
+struct traces *traces_new(void)
+{
+	return calloc(1, sizeof(struct traces));
+}
+
+/* What LuaJIT allows is far less; a target may claim anything. */
+static bool has_room(const struct traces *traces, size_t bytes)
+{
+	return traces->held <= TRACES_BYTES_MAX && bytes <= TRACES_BYTES_MAX - traces->held;
+}
+
+static void hold(struct traces *traces, struct entry *entry, size_t bytes)
+{
+	entry->held += bytes;
+	traces->held += bytes;
+}
+
+static void free_entry(struct traces *traces, struct entry *entry)
+{
+	if (!entry)
+		return;
+	traces->held -= entry->held;
+	trace_table_free(entry->table);
+	free(entry->code);
+	free(entry->bytes);
+	free(entry);
+}
+
+void traces_free(struct traces *traces)
+{
+	if (!traces)
+		return;
+	for (uint32_t i = 0; i < traces->size; i++)
+		free_entry(traces, traces->entries[i]);
+	free(traces->entries);
+	free(traces->addresses);
+	free(traces->sorted);
+	free(traces);
+}
+
+/*---- What traces there are ----*/
+
+static bool resize(struct traces *traces, uint32_t size)
+{
+	uint64_t *addresses;
+	struct entry **entries;
+
+	for (uint32_t i = size; i < traces->size; i++) {
+		free_entry(traces, traces->entries[i]);
+		traces->entries[i] = NULL;
+		traces->addresses[i] = 0;
+		traces->is_sorted = false;
+	}
+	if (size <= traces->size) {
+		traces->size = size;
+		return true;
+	}
+	addresses = realloc(traces->addresses, size * sizeof(*addresses));
+	if (!addresses)
+		return false;
+	traces->addresses = addresses;
+	entries = realloc(traces->entries, size * sizeof(struct entry *));
+	if (!entries)
+		return false;
+	traces->entries = entries;
+	memset(addresses + traces->size, 0, (size - traces->size) * sizeof(*addresses));
+	memset(entries + traces->size, 0, (size - traces->size) * sizeof(struct entry *));
+	traces->size = size;
+	return true;
+}
+
+static struct identity identify(const struct layout *layout, uint64_t address,
+				const uint8_t *header)
+{
+	unsigned ref = layout_ref_size(layout);
+
+	return (struct identity){
+		.address = address,
+		.mcode = load_bytes(header, layout->GCtrace_mcode, 8),
+		.ir = load_bytes(header, layout->GCtrace_ir, 8),
+		.snap = load_bytes(header, layout->GCtrace_snap, 8),
+		.snapmap = load_bytes(header, layout->GCtrace_snapmap, 8),
+		.startpt = load_bytes(header, layout->GCtrace_startpt, ref),
+		.startpc = load_bytes(header, layout->GCtrace_startpc, ref),
+		.nins = load_bytes(header, layout->GCtrace_nins, 4),
+		.nk = load_bytes(header, layout->GCtrace_nk, 4),
+		.nsnap = load_bytes(header, layout->GCtrace_nsnap, 2),
+		.nsnapmap = load_bytes(header, layout->GCtrace_nsnapmap,
+				 layout->GCtrace_nsnapmap == layout->GCtrace_nsnap + 2 ? 2 : 4),
+		.szmcode = load_bytes(header, layout->GCtrace_szmcode, 4),
+		.startins = load_bytes(header, layout->GCtrace_startins, 4),
+		.spadjust = load_bytes(header, layout->GCtrace_spadjust, 2),
+		.traceno = load_bytes(header, layout->GCtrace_traceno, 2),
+		.root = load_bytes(header, layout->GCtrace_root, 2),
+	};
+}
+
+/*
+ * The array may have moved or grown at any time; what is no more there is
+ * forgotten, what is new is read when it is first needed.
+ */
+static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot,
+			      const struct layout *layout, uint64_t J, uint64_t J_trace,
+			      uint32_t sizetrace)
+{
+	unsigned ref = layout_ref_size(layout);
+	struct memory_range ranges[] = {
+		{ .address = J_trace, .length = (size_t)sizetrace * ref },
+		{ .address = J + (uint64_t)layout->J_exitstubgroup,
+		  .length = sizeof(traces->exit_stubs) },
+	};
+
+	snapshot_capture(snapshot, ranges, 2);
+	if (ranges[0].status != MEMORY_OK || ranges[1].status != MEMORY_OK ||
+	    !resize(traces, sizetrace))
+		return false;
+	memcpy(traces->exit_stubs, ranges[1].copy, sizeof(traces->exit_stubs));
+	for (uint32_t i = 1; i < sizetrace; i++) {
+		uint64_t address = load_bytes(ranges[0].copy, (int32_t)(i * ref), ref);
+
+		if (address == traces->addresses[i])
+			continue;
+		free_entry(traces, traces->entries[i]);
+		traces->entries[i] = NULL;
+		traces->addresses[i] = address;
+		traces->is_sorted = false;
+	}
+	return true;
+}
+
+/* lj_trace_save() puts a trace's IR, snapshots and snapshot map behind its header. */
+static size_t block_size(const struct layout *layout, const struct identity *id)
+{
+	uint64_t end = id->snapmap + id->nsnapmap * SNAP_SIZE;
+
+	if (id->snapmap < id->address || end - id->address > TRACE_BYTES_MAX ||
+	    id->snap < id->address || id->snap > id->snapmap ||
+	    id->nk > REF_BIAS || id->nins < REF_BIAS ||
+	    id->ir + id->nk * IR_SIZE < id->address + (uint64_t)layout->GCtrace_nsnap ||
+	    id->ir + id->nins * IR_SIZE > id->snap)
+		return 0;
+	return (size_t)(end - id->address);
+}
+
+static void learn(struct traces *traces, struct snapshot *snapshot,
+		  const struct layout *layout, uint32_t number, const struct identity *id)
+{
+	struct entry *entry = calloc(1, sizeof(*entry));
+	struct memory_range range = { .address = id->address };
+
+	free_entry(traces, traces->entries[number]);
+	traces->entries[number] = NULL;
+	traces->is_sorted = false;
+	if (!entry)
+		return;
+	entry->identity = *id;
+	entry->verified = traces->snapshot;
+	entry->trace = (struct trace){
+		.address = id->address,
+		.number = number,
+		.mcode = id->mcode,
+		.szmcode = (uint32_t)id->szmcode,
+		.spadjust = (uint16_t)id->spadjust,
+		.root = (uint16_t)id->root,
+		.startpt = id->startpt,
+		.startpc = id->startpc,
+	};
+	range.length = block_size(layout, id);
+	if (range.length && has_room(traces, range.length)) {
+		snapshot_capture(snapshot, &range, 1);
+		if (range.status == MEMORY_OK && range.copy)
+			entry->bytes = malloc(range.length);
+	}
+	if (entry->bytes && range.copy) {
+		memcpy(entry->bytes, range.copy, range.length);
+		hold(traces, entry, range.length);
+		entry->trace.bytes = entry->bytes;
+		entry->trace.size = range.length;
+	}
+	traces->entries[number] = entry;
+}
+
+/*
+ * Read the headers of these traces; forget those that are being assembled
+ * (their machine code is not final) and learn those that changed.
+ */
+static void verify_batch(struct traces *traces, struct snapshot *snapshot,
+			 const struct layout *layout, const uint32_t *numbers, size_t batch)
+{
+	struct memory_range ranges[VERIFY_BATCH];
+	uint8_t headers[VERIFY_BATCH][HEADER_MAX];
+
+	for (size_t i = 0; i < batch; i++)
+		ranges[i] = (struct memory_range){ .address = traces->addresses[numbers[i]],
+						   .length = (size_t)layout->GCtrace_size };
+	snapshot_capture(snapshot, ranges, batch);
+	/* Learning captures more, which may move what was captured before. */
+	for (size_t i = 0; i < batch; i++)
+		if (ranges[i].status == MEMORY_OK)
+			memcpy(headers[i], ranges[i].copy, ranges[i].length);
+	for (size_t i = 0; i < batch; i++) {
+		uint32_t number = numbers[i];
+		struct entry *entry = traces->entries[number];
+		struct identity id;
+
+		if (ranges[i].status != MEMORY_OK ||
+		    load_bytes(headers[i], layout->GChead_gct, 1) != GCT_TRACE)
+			continue;
+		id = identify(layout, traces->addresses[number], headers[i]);
+		if (id.traceno != number || id.mcode == 0 || id.szmcode == 0)
+			continue;
+		if (entry && memcmp(&entry->identity, &id, sizeof(id)) == 0)
+			entry->verified = traces->snapshot;
+		else
+			learn(traces, snapshot, layout, number, &id);
+	}
+}
+
+static void verify(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
+		   const uint32_t *numbers, size_t count)
+{
+	for (size_t done = 0; done < count; done += VERIFY_BATCH)
+		verify_batch(traces, snapshot, layout, numbers + done,
+			     count - done < VERIFY_BATCH ? count - done : VERIFY_BATCH);
+}
+
+static int compare_mcode(const void *a, const void *b)
+{
+	const struct entry *left = *(struct entry *const *)a, *right = *(struct entry *const *)b;
+
+	return (left->trace.mcode > right->trace.mcode) - (left->trace.mcode < right->trace.mcode);
+}
+
+static void sort(struct traces *traces)
+{
+	struct entry **sorted;
+
+	if (traces->is_sorted)
+		return;
+	/* The list may name what is gone; without memory for a new one it is empty. */
+	traces->sorted_count = 0;
+	sorted = realloc(traces->sorted, (traces->size + 1) * sizeof(struct entry *));
+	if (!sorted)
+		return;
+	traces->sorted = sorted;
+	for (uint32_t i = 0; i < traces->size; i++)
+		if (traces->entries[i])
+			sorted[traces->sorted_count++] = traces->entries[i];
+	qsort(sorted, traces->sorted_count, sizeof(struct entry *), compare_mcode);
+	traces->is_sorted = true;
+}
+
+static struct entry *find_entry(const struct traces *traces, uint64_t pc)
+{
+	size_t low = 0, high = traces->sorted_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (traces->sorted[middle]->trace.mcode <= pc)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return NULL;
+	low--;
+	return pc - traces->sorted[low]->trace.mcode < traces->sorted[low]->trace.szmcode
+		? traces->sorted[low] : NULL;
+}
+
+void traces_capture(struct traces *traces, struct snapshot *snapshot,
+		    const struct layout *layout, uint64_t J, uint64_t J_trace, uint32_t sizetrace,
+		    const uint32_t *executing, size_t count)
+{
+	uint32_t *unknown;
+	size_t unknown_count = 0;
+
+	traces->snapshot++;
+	if (sizetrace == 0 || sizetrace > TRACES_MAX ||
+	    !refresh_addresses(traces, snapshot, layout, J, J_trace, sizetrace)) {
+		sort(traces);
+		return;
+	}
+	unknown = calloc(sizetrace + count, sizeof(*unknown));
+	if (!unknown)
+		return;
+	for (uint32_t i = 1; i < sizetrace; i++)
+		if (traces->addresses[i] && !traces->entries[i])
+			unknown[unknown_count++] = i;
+	for (size_t i = 0; i < count; i++)
+		if (executing[i] > 0 && executing[i] < sizetrace && traces->entries[executing[i]])
+			unknown[unknown_count++] = executing[i];
+	verify(traces, snapshot, layout, unknown, unknown_count);
+	free(unknown);
+	sort(traces);
+}
+
+/* Machine code may be freed with its trace, so it is copied with it. Exits that are patched later do not matter. */
+static void capture_code(struct traces *traces, struct entry *entry, struct snapshot *snapshot)
+{
+	struct memory_range range = { .address = entry->trace.mcode, .length = entry->trace.szmcode };
+
+	if (entry->code || range.length > TRACE_CODE_BYTES_MAX || !has_room(traces, range.length))
+		return;
+	snapshot_capture(snapshot, &range, 1);
+	if (range.status != MEMORY_OK)
+		return;
+	entry->code = malloc(range.length);
+	if (!entry->code)
+		return;
+	memcpy(entry->code, range.copy, range.length);
+	hold(traces, entry, range.length);
+}
+
+const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *snapshot,
+				      const struct layout *layout, uint64_t pc)
+{
+	struct entry *entry = find_entry(traces, pc);
+
+	if (entry && entry->verified != traces->snapshot) {
+		uint32_t number = entry->trace.number;
+
+		verify(traces, snapshot, layout, &number, 1);
+		sort(traces);
+		entry = find_entry(traces, pc);
+	}
+	if (!entry || entry->verified != traces->snapshot)
+		return NULL;
+	capture_code(traces, entry, snapshot);
+	return &entry->trace;
+}
+
+static struct entry *entry_of(const struct traces *traces, const struct trace *trace)
+{
+	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
+}
+
+bool traces_protos(const struct traces *traces, const struct trace *trace,
+		   const uint64_t **ret_protos, size_t *ret_count)
+{
+	const struct entry *entry = entry_of(traces, trace);
+
+	if (!entry || !entry->table)
+		return false;
+	*ret_protos = trace_table_protos(entry->table, ret_count);
+	return true;
+}
+
+const uint8_t *traces_code(const struct traces *traces, const struct trace *trace)
+{
+	const struct entry *entry = entry_of(traces, trace);
+
+	return entry ? entry->code : NULL;
+}
+
+const struct trace *traces_capture_link(struct traces *traces, struct snapshot *snapshot,
+					const struct layout *layout, const struct trace *trace)
+{
+	uint32_t number = trace_link(trace, layout);
+	const struct trace *link = number ? traces_seen(traces, number) : NULL;
+
+	return link ? traces_capture_pc(traces, snapshot, layout, link->mcode) : NULL;
+}
+
+const struct trace *traces_find(const struct traces *traces, uint64_t pc)
+{
+	const struct entry *entry = find_entry(traces, pc);
+
+	return entry && entry->verified == traces->snapshot ? &entry->trace : NULL;
+}
+
+const struct trace *traces_by_number(const struct traces *traces, uint32_t number)
+{
+	const struct entry *entry = number < traces->size ? traces->entries[number] : NULL;
+
+	return entry && entry->verified == traces->snapshot ? &entry->trace : NULL;
+}
+
+const struct trace *traces_seen(const struct traces *traces, uint32_t number)
+{
+	return number < traces->size && traces->entries[number] ? &traces->entries[number]->trace
+								 : NULL;
+}
+
+const struct trace *traces_find_startins(const struct traces *traces,
+					 const struct layout *layout, uint64_t pc)
+{
+	for (size_t i = 0; i < traces->sorted_count; i++) {
+		const struct trace *trace = &traces->sorted[i]->trace;
+
+		if (pc - BYTECODE_SIZE == trace->address + (uint64_t)layout->GCtrace_startins)
+			return trace;
+	}
+	return NULL;
+}
+
+bool traces_startins(const struct traces *traces, uint32_t number, uint32_t *ret_instruction)
+{
+	const struct entry *entry = number < traces->size ? traces->entries[number] : NULL;
+
+	if (!entry)
+		return false;
+	*ret_instruction = (uint32_t)entry->identity.startins;
+	return true;
+}
+
+/*---- What a trace says of a pc ----*/
+
+static int exit_of_stub(const struct traces *traces, uint64_t pc)
+{
+	for (int group = 0; group < EXIT_GROUPS; group++) {
+		uint64_t offset = pc - traces->exit_stubs[group];
+
+		if (traces->exit_stubs[group] && offset < EXITS_PER_GROUP * EXIT_STUB_SIZE)
+			return group * EXITS_PER_GROUP + (int)(offset / EXIT_STUB_SIZE);
+	}
+	return -1;
+}
+
+bool traces_is_exit(const struct traces *traces, uint64_t pc)
+{
+	for (int group = 0; group < EXIT_GROUPS; group++)
+		if (traces->exit_stubs[group] &&
+		    pc - traces->exit_stubs[group] < EXITS_PER_GROUP * EXIT_STUB_SIZE + EXIT_GROUP_TAIL)
+			return true;
+	return false;
+}
+
+/* Which exit a jump takes: to its stub, or to the side trace that has grown from it. */
+struct exits {
+	const struct traces *traces;
+	const struct trace *trace;
+	const struct layout *layout;
+};
+
+static int exit_number(const void *context, uint64_t target)
+{
+	const struct exits *exits = context;
+	const struct entry *side = find_entry(exits->traces, target);
+	uint32_t parent, exitno;
+
+	if (side && side->trace.mcode == target &&
+	    trace_parent(&side->trace, exits->layout, &parent, &exitno))
+		return parent == exits->trace->number ? (int)exitno : -1;
+	return exit_of_stub(exits->traces, target);
+}
+
+size_t traces_frames(struct traces *traces, const struct trace *trace,
+		     const struct layout *layout, struct lua_objects *objects, uint64_t pc,
+		     struct trace_frame *ret_frames, size_t max)
+{
+	struct entry *entry = entry_of(traces, trace);
+	uint32_t offset = (uint32_t)(pc - trace->mcode), snapshot;
+	size_t count = 0;
+
+	if (entry && entry->code && !entry->table) {
+		const struct exits exits = { traces, trace, layout };
+
+		entry->table = trace_table_new(traces, trace, layout, objects, entry->code,
+					       exit_number, &exits);
+		if (entry->table)
+			hold(traces, entry, trace_table_size(entry->table));
+	}
+	if (entry && entry->table)
+		count = trace_table_frames(entry->table, offset, ret_frames, max);
+	if (count)
+		return count;
+	if (!entry || !entry->table)
+		count = trace_frames(trace, layout, pc, ret_frames, max);
+	else if (trace_table_snapshot(entry->table, offset, &snapshot))
+		count = trace_exit_frames(trace, layout, snapshot, ret_frames, max);
+	for (size_t i = 0; i < count; i++)
+		ret_frames[i].is_near = true;
+	return count;
+}

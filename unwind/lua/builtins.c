@@ -1,0 +1,346 @@
+#include "unwind/lua/builtins.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "luajit-layouts/bytecode.h"
+#include "unwind/lua/luajit.h"
+
+enum {
+	NODES_MAX = 65536,	/* of one table */
+	GCROOTS_MAX = 48,	/* g->gcroot is at most that long (GCROOT_MAX) */
+};
+
+/*
+ * LuaJIT's own modules, first names first: programs put builtins into tables
+ * of their own. methods: how what the environment of the module's functions
+ * holds is called, the metatable of its objects.
+ */
+static const struct module_name {
+	const char *name, *methods;
+} own_modules[] = {
+	{ "string", NULL }, { "table", NULL }, { "math", NULL }, { "io", "file" },
+	{ "os", NULL }, { "debug", NULL }, { "coroutine", NULL }, { "package", NULL },
+	{ "bit", NULL }, { "jit", NULL }, { "jit.util", NULL }, { "jit.opt", NULL },
+	{ "jit.profile", NULL }, { "string.buffer", "buffer" }, { "ffi", "ffi.clib" },
+	{ "_G", NULL }, { "table.new", NULL }, { "table.clear", NULL }, { "table.clone", NULL },
+	{ "table.isempty", NULL }, { "table.isarray", NULL }, { "table.nkeys", NULL },
+	{ "thread.exdata", NULL }, { "thread.exdata2", NULL },
+};
+
+/* What Lua 5.0 called math.fmod and string.gmatch, which LuaJIT had under both names up to 2.1.0-beta3. */
+static const struct {
+	const char *module, *key;
+} old_names[] = { { "math", "mod" }, { "string", "gfind" } };
+
+/*
+ * Functions that no table holds, by one that is declared next to them
+ * (lib_base.c, lib_string.c): its number, and for assembler functions the
+ * number of its code, differ by one.
+ */
+static const struct {
+	const char *name;
+	const char *ffid_after;		/* declared just before this one */
+	const char *op_near;		/* NULL: not an assembler function */
+	int op_distance;
+} hidden[] = {
+	{ "ipairs_aux", "ipairs", "ipairs", -1 },
+	{ "coroutine.wrap_aux", "coroutine.wrap", "coroutine.resume", 1 },
+	{ "string.gmatch_aux", "string.gmatch", NULL, 0 },
+};
+
+struct collector {
+	struct memory *memory;
+	const struct layout *layout;
+	struct builtins *builtins;
+	const char *wanted;		/* only this module of package.loaded; NULL: all */
+	const char *methods;		/* of struct module_name */
+	uint64_t globals;		/* the environment that functions have by default */
+};
+
+/* Called for each pair with a string key. */
+typedef void visit_pair(struct collector *collector, const char *key, uint64_t value,
+			const char *context);
+
+static bool load_reference(const struct collector *collector, uint64_t address, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (memory_read(collector->memory, address, &value,
+			layout_ref_size(collector->layout)) != MEMORY_OK)
+		return false;
+	*ret = value;
+	return true;
+}
+
+static bool load_key(const struct collector *collector, uint64_t string,
+		     char ret_key[static BUILTIN_NAME_SIZE])
+{
+	const struct layout *layout = collector->layout;
+	char key[BUILTIN_NAME_SIZE];
+	uint32_t length;
+
+	if (!memory_u32(collector->memory, string + (uint64_t)layout->GCstr_len, &length) ||
+	    length == 0 || length >= BUILTIN_NAME_SIZE ||
+	    memory_read(collector->memory, string + (uint64_t)layout->GCstr_size, key,
+			length) != MEMORY_OK)
+		return false;
+	key[length] = '\0';
+	if (strlen(key) != length)
+		return false;
+	memcpy(ret_key, key, length + 1);
+	return true;
+}
+
+static void visit_table(struct collector *collector, uint64_t table, visit_pair *visit,
+			const char *context)
+{
+	const struct layout *layout = collector->layout;
+	unsigned ref = layout_ref_size(layout);
+	uint8_t header[128], *nodes;
+	uint64_t node, count;
+	size_t bytes;
+
+	if (memory_read(collector->memory, table, header, (size_t)layout->GCtab_size) != MEMORY_OK ||
+	    load_bytes(header, layout->GChead_gct, 1) != GCT_TABLE)
+		return;
+	node = load_bytes(header, layout->GCtab_node, ref);
+	count = load_bytes(header, layout->GCtab_hmask, 4) + 1;
+	if (count > NODES_MAX)
+		return;
+	bytes = count * (size_t)layout->Node_size;
+	nodes = malloc(bytes);
+	if (!nodes)
+		return;
+	if (memory_read(collector->memory, node, nodes, bytes) == MEMORY_OK) {
+		for (uint64_t i = 0; i < count; i++) {
+			const uint8_t *one = nodes + i * (size_t)layout->Node_size;
+			uint64_t key = load_bytes(one, layout->Node_key, SLOT_SIZE);
+			char name[BUILTIN_NAME_SIZE];
+
+			if (tvalue_tag(layout->gc64, key) == TAG_STR &&
+			    load_key(collector, tvalue_object(layout->gc64, key), name))
+				visit(collector, name, load_bytes(one, layout->Node_val, SLOT_SIZE),
+				      context);
+		}
+	}
+	free(nodes);
+}
+
+/*---- Functions ----*/
+
+static bool join(const char *module, const char *key, char ret_name[static BUILTIN_NAME_SIZE])
+{
+	size_t length = strlen(module);
+
+	/* "_G.print" is print, and a module may be one function. */
+	if (length == 0 || strcmp(module, "_G") == 0) {
+		snprintf(ret_name, BUILTIN_NAME_SIZE, "%s", key);
+		return true;
+	}
+	if (length + strlen(key) + 2 > BUILTIN_NAME_SIZE)
+		return false;
+	stpcpy(stpcpy(stpcpy(ret_name, module), "."), key);
+	return true;
+}
+
+static void add_offered(struct builtins *builtins, uint64_t code, const char *module,
+			   const char *key)
+{
+	struct offered_function *known;
+
+	HASH_FIND(hh, builtins->offered, &code, sizeof(code), known);
+	if (known || HASH_COUNT(builtins->offered) >= OFFERED_MAX)
+		return;
+	known = calloc(1, sizeof(*known));
+	if (!known)
+		return;
+	known->code = code;
+	if (!join(module, key, known->name)) {
+		free(known);
+		return;
+	}
+	HASH_ADD(hh, builtins->offered, code, sizeof(known->code), known);
+}
+
+/* The number of an assembler function's code: the opcode that its GCfunc.pc points to. */
+static uint8_t find_op(const struct collector *collector, uint64_t function)
+{
+	uint64_t pc;
+	uint8_t op;
+
+	if (!load_reference(collector, function + (uint64_t)collector->layout->GCfunc_pc, &pc) ||
+	    !memory_u8(collector->memory, pc, &op) || bytecode_name(collector->layout, op))
+		return 0;
+	return op;
+}
+
+/* LuaJIT has functions that are written in Lua; as all such its prototype says so. */
+static void visit_lua_function(struct collector *collector, const char *key, uint64_t function,
+			       const char *module)
+{
+	const struct layout *layout = collector->layout;
+	uint64_t proto;
+	uint32_t firstline;
+
+	if (!load_reference(collector, function + (uint64_t)layout->GCfunc_pc, &proto))
+		return;
+	proto -= (uint64_t)layout->GCproto_size;
+	if (memory_u32(collector->memory, proto + (uint64_t)layout->GCproto_firstline, &firstline) &&
+	    firstline == FIRSTLINE_BUILTIN)
+		add_offered(collector->builtins, proto, module, key);
+}
+
+static bool is_old_name(const char *module, const char *key)
+{
+	for (size_t i = 0; i < sizeof(old_names) / sizeof(old_names[0]); i++)
+		if (strcmp(module, old_names[i].module) == 0 && strcmp(key, old_names[i].key) == 0)
+			return true;
+	return false;
+}
+
+static void visit_function(struct collector *collector, const char *key, uint64_t value,
+			   const char *module)
+{
+	const struct layout *layout = collector->layout;
+	uint64_t function = tvalue_object(layout->gc64, value), f, environment;
+	struct builtin *builtin;
+	uint8_t gct, ffid;
+
+	if (tvalue_tag(layout->gc64, value) != TAG_FUNC || is_old_name(module, key) ||
+	    !memory_u8(collector->memory, function + (uint64_t)layout->GChead_gct, &gct) ||
+	    gct != GCT_FUNCTION ||
+	    !memory_u8(collector->memory, function + (uint64_t)layout->GCfunc_ffid, &ffid))
+		return;
+	if (ffid == FF_LUA) {
+		visit_lua_function(collector, key, function, module);
+		return;
+	}
+	if (ffid == FF_C) {
+		if (memory_u64(collector->memory, function + (uint64_t)layout->GCfuncC_f, &f))
+			add_offered(collector->builtins, f, module, key);
+		return;
+	}
+	builtin = &collector->builtins->at[ffid];
+	if (*builtin->name || !join(module, key, builtin->name))
+		return;
+	builtin->op = find_op(collector, function);
+	if (collector->methods &&
+	    load_reference(collector, function + (uint64_t)layout->GCfunc_env, &environment) &&
+	    environment != collector->globals)
+		visit_table(collector, environment, visit_function, collector->methods);
+}
+
+static void visit_metamethod(struct collector *collector, const char *key, uint64_t value,
+			     const char *module)
+{
+	if (strncmp(key, "__", 2) == 0)
+		visit_function(collector, key, value, module);
+}
+
+/*---- Tables ----*/
+
+static void visit_module(struct collector *collector, const char *key, uint64_t value,
+			 const char *context)
+{
+	if (collector->wanted && strcmp(key, collector->wanted) != 0)
+		return;
+	if (tvalue_tag(collector->layout->gc64, value) == TAG_TAB)
+		visit_table(collector, tvalue_object(collector->layout->gc64, value),
+			    visit_function, key);
+	else
+		visit_function(collector, key, value, context);
+}
+
+static void visit_registry(struct collector *collector, const char *key, uint64_t value,
+			   const char *context)
+{
+	uint64_t loaded = tvalue_object(collector->layout->gc64, value);
+
+	if (strcmp(key, "_LOADED") != 0 ||
+	    tvalue_tag(collector->layout->gc64, value) != TAG_TAB)
+		return;
+	for (size_t i = 0; i < sizeof(own_modules) / sizeof(own_modules[0]); i++) {
+		collector->wanted = own_modules[i].name;
+		collector->methods = own_modules[i].methods;
+		visit_table(collector, loaded, visit_module, context);
+	}
+	collector->wanted = collector->methods = NULL;
+	visit_table(collector, loaded, visit_module, context);
+}
+
+/* Metatables of basic types: of cdata, that is, which the FFI library keeps nowhere else. */
+static void visit_roots(struct collector *collector, uint64_t g)
+{
+	unsigned ref = layout_ref_size(collector->layout);
+
+	for (uint64_t i = 0; i < GCROOTS_MAX; i++) {
+		uint64_t object;
+
+		if (load_reference(collector, g + (uint64_t)collector->layout->g_gcroot + i * ref,
+				   &object) && object)
+			visit_table(collector, object, visit_metamethod, "ffi");
+	}
+}
+
+static struct builtin *find_named(struct builtins *builtins, const char *name)
+{
+	for (size_t i = 0; i < BUILTIN_COUNT; i++)
+		if (strcmp(builtins->at[i].name, name) == 0)
+			return &builtins->at[i];
+	return NULL;
+}
+
+static void add_hidden(struct builtins *builtins)
+{
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		struct builtin *next = find_named(builtins, hidden[i].ffid_after);
+		const struct builtin *near = hidden[i].op_near
+			? find_named(builtins, hidden[i].op_near) : NULL;
+
+		if (!next || next == builtins->at || *next[-1].name)
+			continue;
+		join("", hidden[i].name, next[-1].name);
+		if (near && near->op)
+			next[-1].op = (uint8_t)(near->op + hidden[i].op_distance);
+	}
+}
+
+void builtins_collect(struct memory *memory, const struct layout *layout, uint64_t g,
+		      struct builtins *ret_builtins)
+{
+	struct collector collector = {
+		.memory = memory,
+		.layout = layout,
+		.builtins = ret_builtins,
+	};
+	uint64_t registry, thread;
+
+	memset(ret_builtins, 0, sizeof(*ret_builtins));
+	if (load_reference(&collector, g + (uint64_t)layout->g_mainthref, &thread))
+		load_reference(&collector, thread + (uint64_t)layout->L_env, &collector.globals);
+	if (memory_u64(memory, g + (uint64_t)layout->g_registrytv, &registry) &&
+	    tvalue_tag(layout->gc64, registry) == TAG_TAB)
+		visit_table(&collector, tvalue_object(layout->gc64, registry), visit_registry, "");
+	visit_roots(&collector, g);
+	add_hidden(ret_builtins);
+}
+
+void builtins_clear(struct builtins *builtins)
+{
+	struct offered_function *function, *next;
+
+	HASH_ITER(hh, builtins->offered, function, next) {
+		HASH_DEL(builtins->offered, function);
+		free(function);
+	}
+}
+
+const char *builtins_offered(const struct builtins *builtins, uint64_t code)
+{
+	struct offered_function *known;
+
+	HASH_FIND(hh, builtins->offered, &code, sizeof(code), known);
+	return known ? known->name : NULL;
+}

@@ -1,0 +1,114 @@
+#include "unwind/lua/lua_thread.h"
+
+#include <string.h>
+
+#include "unwind/lua/luajit.h"
+
+bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
+		     uint64_t address, const uint8_t *bytes)
+{
+	const struct layout *layout = &universe->vm->layout;
+	unsigned ref = layout_ref_size(layout);
+	uint64_t maxstack, stacksize;
+	struct lua_thread found;
+
+	if (load_bytes(bytes, layout->GChead_gct, 1) != GCT_THREAD ||
+	    load_bytes(bytes, layout->L_glref, ref) != universe->g)
+		return false;
+	found = (struct lua_thread){
+		.address = address,
+		.universe = universe,
+		.layout = layout,
+		.base = load_bytes(bytes, layout->L_base, ref),
+		.top = load_bytes(bytes, layout->L_top, ref),
+		.stack = load_bytes(bytes, layout->L_stack, ref),
+		.cframe = load_bytes(bytes, layout->L_cframe, sizeof(uint64_t)) &
+			  ~(uint64_t)CFRAME_FLAGS,
+		.status = (uint8_t)load_bytes(bytes, layout->L_status, 1),
+	};
+	if (layout->L_exdata >= 0)
+		found.exdata = load_bytes(bytes, layout->L_exdata, sizeof(uint64_t));
+	if (layout->L_exdata2 >= 0)
+		found.exdata2 = load_bytes(bytes, layout->L_exdata2, sizeof(uint64_t));
+	maxstack = load_bytes(bytes, layout->L_maxstack, ref);
+	stacksize = load_bytes(bytes, layout->L_stacksize, 4) * SLOT_SIZE;
+	if (found.stack % SLOT_SIZE || found.stack == 0 || maxstack < found.stack ||
+	    stacksize > LUA_STACK_BYTES_MAX || maxstack - found.stack > LUA_STACK_BYTES_MAX)
+		return false;
+	/* While it is made larger, its size is stored last (resizestack()). */
+	if (stacksize < maxstack - found.stack)
+		stacksize = maxstack - found.stack;
+	found.stack_end = found.stack + stacksize;
+	*thread = found;
+	return true;
+}
+
+enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t cur_L)
+{
+	if (thread->cframe && cur_L)
+		return thread->address == cur_L ? COROUTINE_RUNNING : COROUTINE_NORMAL;
+	if (thread->cframe)
+		return COROUTINE_ACTIVE;
+	if (thread->status == LUA_YIELD)
+		return COROUTINE_SUSPENDED;
+	if (thread->status != 0 || thread->base > lua_thread_bottom(thread) ||
+	    thread->top == thread->base)
+		return COROUTINE_DEAD;
+	return COROUTINE_NOT_STARTED;
+}
+
+void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot)
+{
+	thread->slots = snapshot_view(snapshot, thread->stack,
+				      (size_t)(thread->stack_end - thread->stack));
+}
+
+uint64_t lua_thread_bottom(const struct lua_thread *thread)
+{
+	return thread->stack + frame_slots(thread->layout->gc64) * SLOT_SIZE;
+}
+
+bool lua_thread_holds_base(const struct lua_thread *thread, uint64_t base)
+{
+	return base >= lua_thread_bottom(thread) && base <= thread->stack_end &&
+	       base % SLOT_SIZE == 0;
+}
+
+bool lua_thread_slot(const struct lua_thread *thread, uint64_t address, uint64_t *ret_value)
+{
+	if (!thread->slots || address < thread->stack || address >= thread->stack_end ||
+	    thread->stack_end - address < SLOT_SIZE || address % SLOT_SIZE)
+		return false;
+	memcpy(ret_value, thread->slots + (address - thread->stack), sizeof(*ret_value));
+	return true;
+}
+
+bool lua_thread_link(const struct lua_thread *thread, uint64_t base, uint64_t *ret_link)
+{
+	uint64_t value;
+
+	if (!lua_thread_slot(thread, base - SLOT_SIZE, &value))
+		return false;
+	*ret_link = thread->layout->gc64 ? value : value >> 32;
+	return true;
+}
+
+bool lua_thread_function(const struct lua_thread *thread, uint64_t base, uint64_t *ret_object)
+{
+	uint64_t value;
+	int32_t tag;
+
+	if (!thread->layout->gc64) {
+		if (!lua_thread_slot(thread, base - SLOT_SIZE, &value))
+			return false;
+		*ret_object = value & UINT32_MAX;
+		return true;
+	}
+	if (!lua_thread_slot(thread, base - 2 * SLOT_SIZE, &value))
+		return false;
+	tag = tvalue_tag(true, value);
+	if (tag != TAG_FUNC && tag != TAG_THREAD)
+		return false;
+	*ret_object = tvalue_object(true, value);
+	return true;
+}

@@ -1,0 +1,327 @@
+#include "unwind/lua/object_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "unwind/lua/luajit.h"
+
+enum {
+	PAGE_SIZE = 4096,
+	PAGES = 1024,			/* kept during a slice */
+	PAGES_AT_ONCE = 8,
+	/* What a slice may cost, so that it takes less than a millisecond. */
+	SLICE_COST = 8192,		/* one for each object */
+	READ_COST = 32,			/* for a read */
+	RESTARTS_MAX = 1024,		/* a target may run through whole cycles while ljspy waits for a CPU */
+	LINKS = 16,			/* of the list, that must still hold for the walk to go on */
+	ANCHORS = 64,			/* objects to go on from when they do not */
+	ANCHOR_EACH = 16,		/* objects */
+	OBJECT_BYTES_MIN = 16,		/* no object is smaller */
+	OBJECTS_BEYOND = 1 << 20,	/* more than the size of the heap allows, for it may grow meanwhile */
+};
+
+/* GCState (lj_obj.h), lj_gc.h */
+enum { WHITES = 3 };
+
+struct page {
+	uint64_t address;	/* 0: none */
+	bool readable;
+	uint8_t bytes[PAGE_SIZE];
+};
+
+struct link {
+	uint64_t object, next;
+	uint8_t gct;
+};
+
+/* Where the walk stands. */
+struct position {
+	uint64_t next;			/* object to look at */
+	struct link links[LINKS];	/* those that led there, in a ring */
+	struct link anchors[ANCHORS];	/* some of those before that lived, in a ring */
+	size_t anchor_count;
+	uint64_t visited;
+	unsigned int restarts;
+	uint8_t currentwhite;
+	bool ended;
+};
+
+struct object_walk {
+	struct memory *live;
+	const struct lua_universe *universe;
+	const struct layout *layout;
+	uint8_t gct;			/* of the objects that are looked for */
+	struct page *pages;
+	uint64_t mainthread, vmthread;
+	uint64_t visited_max;
+	struct position at, slice;	/* now, and when the slice began */
+	unsigned int left;		/* of SLICE_COST */
+	bool has_begun, broken;
+};
+
+struct object_walk *object_walk_new(struct memory *live, const struct lua_universe *universe, uint8_t gct)
+{
+	struct object_walk *walk = calloc(1, sizeof(*walk));
+
+	if (!walk)
+		return NULL;
+	walk->pages = calloc(PAGES, sizeof(*walk->pages));
+	if (!walk->pages) {
+		free(walk);
+		return NULL;
+	}
+	walk->live = live;
+	walk->universe = universe;
+	walk->layout = &universe->vm->layout;
+	walk->gct = gct;
+	return walk;
+}
+
+void object_walk_free(struct object_walk *walk)
+{
+	if (!walk)
+		return;
+	free(walk->pages);
+	free(walk);
+}
+
+/*---- Headers ----*/
+
+static struct page *page_of(struct object_walk *walk, uint64_t address)
+{
+	return &walk->pages[address / PAGE_SIZE % PAGES];
+}
+
+static void pay(struct object_walk *walk, unsigned int cost)
+{
+	walk->left -= cost < walk->left ? cost : walk->left;
+}
+
+/* Objects that were made one after the other lie side by side. */
+static void read_pages(struct object_walk *walk, uint64_t address)
+{
+	struct memory_range ranges[PAGES_AT_ONCE];
+	uint64_t first = address & ~(uint64_t)(PAGE_SIZE * PAGES_AT_ONCE - 1);
+
+	for (size_t i = 0; i < PAGES_AT_ONCE; i++) {
+		struct page *page = page_of(walk, first + i * PAGE_SIZE);
+
+		page->address = first + i * PAGE_SIZE;
+		ranges[i] = (struct memory_range){ .address = page->address, .copy = page->bytes,
+						   .length = PAGE_SIZE };
+	}
+	pay(walk, READ_COST);
+	memory_read_ranges(walk->live, ranges, PAGES_AT_ONCE);
+	for (size_t i = 0; i < PAGES_AT_ONCE; i++)
+		page_of(walk, ranges[i].address)->readable = ranges[i].status == MEMORY_OK;
+}
+
+struct header {
+	uint64_t next;
+	uint8_t marked, gct;
+};
+
+/* Objects are aligned to 8 bytes, so a header may lie across two pages only in its second half. */
+static bool read_bytes(struct object_walk *walk, uint64_t address, uint8_t *copy, size_t length)
+{
+	while (length) {
+		struct page *page = page_of(walk, address);
+		size_t skip = address % PAGE_SIZE, part = PAGE_SIZE - skip;
+
+		if (page->address != address - skip)
+			read_pages(walk, address);
+		if (!page->readable)
+			return false;
+		if (part > length)
+			part = length;
+		memcpy(copy, page->bytes + skip, part);
+		copy += part;
+		address += part;
+		length -= part;
+	}
+	return true;
+}
+
+static bool read_header(struct object_walk *walk, uint64_t object, struct header *ret_header)
+{
+	const struct layout *layout = walk->layout;
+	uint8_t bytes[OBJECT_BYTES_MIN];
+	struct header header;
+
+	if (object % SLOT_SIZE || !read_bytes(walk, object, bytes, sizeof(bytes)))
+		return false;
+	header = (struct header){
+		.next = load_bytes(bytes, layout->GChead_nextgc, layout_ref_size(layout)),
+		.marked = bytes[layout->GChead_marked],
+		.gct = bytes[layout->GChead_gct],
+	};
+	if (header.gct < GCT_STRING || header.gct > GCT_USERDATA)
+		return false;
+	*ret_header = header;
+	return true;
+}
+
+/* Marked with the white of the cycle before: the sweep will free it (lj_gc.h: isdead). */
+static bool is_dead(const struct object_walk *walk, const struct header *header)
+{
+	return header->marked & (walk->at.currentwhite ^ WHITES) & WHITES;
+}
+
+/*---- Slices ----*/
+
+static bool read_global(const struct object_walk *walk, int32_t offset, void *copy, size_t length)
+{
+	return memory_read(walk->live, walk->universe->g + (uint64_t)offset, copy, length) == MEMORY_OK;
+}
+
+/* gc.currentwhite is the byte before gc.state (lj_obj.h: GCState). */
+static bool read_currentwhite(const struct object_walk *walk, uint8_t *ret_white)
+{
+	return read_global(walk, walk->layout->g_gc_state - 1, ret_white, sizeof(*ret_white));
+}
+
+static bool begin_again(struct object_walk *walk)
+{
+	const struct layout *layout = walk->layout;
+	unsigned int restarts = walk->at.restarts + 1;
+	unsigned int ref = layout_ref_size(layout);
+	uint64_t total = 0;
+
+	if (restarts > RESTARTS_MAX)
+		return false;
+	walk->at = (struct position){ .restarts = restarts };
+	walk->mainthread = walk->vmthread = 0;
+	if (!read_currentwhite(walk, &walk->at.currentwhite) ||
+	    !read_global(walk, layout->g_gc_root, &walk->at.next, ref) ||
+	    !read_global(walk, layout->g_gc_total, &total, ref) ||
+	    !read_global(walk, layout->g_mainthref, &walk->mainthread, ref))
+		return false;
+	if (layout->g_vmthref != LAYOUT_ABSENT)
+		read_global(walk, layout->g_vmthref, &walk->vmthread, ref);
+	walk->visited_max = total / OBJECT_BYTES_MIN + OBJECTS_BEYOND;
+	return true;
+}
+
+/* Do the last objects still lead to the one that the walk stands at? */
+static bool links_hold(struct object_walk *walk)
+{
+	for (size_t i = 0; i < LINKS; i++) {
+		const struct link *link = &walk->at.links[i];
+		struct header header;
+
+		if (link->object && (!read_header(walk, link->object, &header) ||
+				     header.next != link->next))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * A cycle of the collector has marked what lives and begun to sweep. What it
+ * frees has the white of before and keeps it, also where its memory still
+ * looks the same. So an object that lived then and has not that white is on
+ * the list.
+ */
+static bool go_back_to_anchor(struct object_walk *walk)
+{
+	for (size_t i = 0; i < ANCHORS && i < walk->at.anchor_count; i++) {
+		const struct link *anchor =
+			&walk->at.anchors[(walk->at.anchor_count - 1 - i) % ANCHORS];
+		struct header header;
+
+		if (!read_header(walk, anchor->object, &header) || header.gct != anchor->gct ||
+		    is_dead(walk, &header))
+			continue;
+		walk->at.next = header.next;
+		memset(walk->at.links, 0, sizeof(walk->at.links));
+		return true;
+	}
+	return false;
+}
+
+/* Be at an object that is on the list as it is now; false if there is none. */
+static bool find_position(struct object_walk *walk)
+{
+	uint8_t currentwhite;
+
+	if (!walk->has_begun || !read_currentwhite(walk, &currentwhite))
+		return begin_again(walk);
+	if (currentwhite == walk->at.currentwhite)
+		return links_hold(walk) || begin_again(walk);
+	walk->at.currentwhite = currentwhite;
+	return go_back_to_anchor(walk) || begin_again(walk);
+}
+
+void object_walk_begin_slice(struct object_walk *walk)
+{
+	for (size_t i = 0; i < PAGES; i++)
+		walk->pages[i].address = 0;
+	walk->slice = walk->at;
+	walk->left = SLICE_COST;
+	if (!walk->at.ended)
+		walk->broken = !find_position(walk);
+	walk->has_begun = true;
+}
+
+void object_walk_undo_slice(struct object_walk *walk)
+{
+	unsigned int restarts = walk->at.restarts;
+
+	walk->at = walk->slice;
+	walk->at.restarts = restarts;	/* or it might never end */
+}
+
+void object_walk_rest(struct object_walk *walk)
+{
+	walk->left = 0;
+}
+
+/* Go to the next object; false if that leads nowhere. */
+static bool step(struct object_walk *walk, struct header *ret_header)
+{
+	uint64_t object = walk->at.next;
+	struct link link;
+
+	if (walk->at.visited >= walk->visited_max || !read_header(walk, object, ret_header))
+		return false;
+	link = (struct link){ object, ret_header->next, ret_header->gct };
+	if (walk->at.visited % ANCHOR_EACH == 0 && !is_dead(walk, ret_header))
+		walk->at.anchors[walk->at.anchor_count++ % ANCHORS] = link;
+	walk->at.links[walk->at.visited++ % LINKS] = link;
+	walk->at.next = ret_header->next;
+	return true;
+}
+
+/* The walk may rest at an object that no sweep frees before the next cycle. */
+static bool may_rest(struct object_walk *walk)
+{
+	struct header header;
+
+	return read_header(walk, walk->at.next, &header) && !is_dead(walk, &header);
+}
+
+enum object_walk_step object_walk_next(struct object_walk *walk, uint64_t *ret_object)
+{
+	while (!walk->broken) {
+		uint64_t object = walk->at.next;
+		struct header header;
+
+		/* The main thread was the first object: what is behind it are userdata. */
+		if (object == 0 || object == walk->mainthread)
+			walk->at.ended = true;
+		if (walk->at.ended)
+			return OBJECT_WALK_END;
+		if (walk->left == 0 && may_rest(walk))
+			return OBJECT_WALK_PAUSE;
+		pay(walk, 1);
+		if (!step(walk, &header)) {
+			walk->broken = !begin_again(walk);
+			continue;
+		}
+		if (header.gct == walk->gct && object != walk->vmthread && !is_dead(walk, &header)) {
+			*ret_object = object;
+			return OBJECT_WALK_FOUND;
+		}
+	}
+	return OBJECT_WALK_BROKEN;
+}

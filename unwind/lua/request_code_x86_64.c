@@ -1,0 +1,239 @@
+#include "unwind/lua/request.h"
+
+#include <capstone/capstone.h>
+
+enum { INSTRUCTIONS_MAX = 40, REGISTERS = 16 };
+
+/* What a register holds, as far as the function goes. */
+enum meaning {
+	ANYTHING,
+	REQUEST,	/* the first argument */
+	LOADED,		/* from a fixed address: ctx_index, or a pointer to the module */
+	INDEX,		/* through such a pointer */
+	CONTEXTS,	/* r->ctx */
+	CONTEXT,	/* r->ctx[ctx_index] */
+};
+
+struct state {
+	enum meaning meaning[REGISTERS];
+	uint64_t at;		/* where LOADED was loaded from */
+	int32_t r_ctx;
+	bool through_pointer;
+};
+
+/* Registers by the number of their 64-bit form; -1 for others. */
+static int number_of(unsigned int reg)
+{
+	static const unsigned int names[REGISTERS][2] = {
+		{ X86_REG_RAX, X86_REG_EAX }, { X86_REG_RCX, X86_REG_ECX },
+		{ X86_REG_RDX, X86_REG_EDX }, { X86_REG_RBX, X86_REG_EBX },
+		{ X86_REG_RSP, X86_REG_ESP }, { X86_REG_RBP, X86_REG_EBP },
+		{ X86_REG_RSI, X86_REG_ESI }, { X86_REG_RDI, X86_REG_EDI },
+		{ X86_REG_R8, X86_REG_R8D }, { X86_REG_R9, X86_REG_R9D },
+		{ X86_REG_R10, X86_REG_R10D }, { X86_REG_R11, X86_REG_R11D },
+		{ X86_REG_R12, X86_REG_R12D }, { X86_REG_R13, X86_REG_R13D },
+		{ X86_REG_R14, X86_REG_R14D }, { X86_REG_R15, X86_REG_R15D },
+	};
+
+	for (int i = 0; i < REGISTERS; i++)
+		if (reg == names[i][0] || reg == names[i][1])
+			return i;
+	return -1;
+}
+
+static enum meaning meaning_of(const struct state *state, unsigned int reg)
+{
+	int number = number_of(reg);
+
+	return number < 0 ? ANYTHING : state->meaning[number];
+}
+
+/* What a load of 8 bytes gives. */
+static enum meaning load(struct state *state, const cs_insn *insn, const x86_op_mem *from)
+{
+	enum meaning base = meaning_of(state, from->base);
+	enum meaning index = meaning_of(state, from->index);
+
+	if (from->base == X86_REG_RIP && from->index == X86_REG_INVALID) {
+		state->at = insn->address + insn->size + (uint64_t)from->disp;
+		return LOADED;
+	}
+	if (from->index == X86_REG_INVALID && base == LOADED && from->disp == 0)
+		return INDEX;
+	if (from->index == X86_REG_INVALID && base == REQUEST &&
+	    from->disp > 0 && from->disp < INT16_MAX) {
+		state->r_ctx = (int32_t)from->disp;
+		return CONTEXTS;
+	}
+	if (base == CONTEXTS && from->scale == sizeof(uint64_t) && from->disp == 0 &&
+	    (index == LOADED || index == INDEX)) {
+		state->through_pointer = index == INDEX;
+		return CONTEXT;
+	}
+	return ANYTHING;
+}
+
+/* A load from the context is the phase: that is the result. */
+static bool is_result(const struct state *state, const cs_x86 *x86, struct request_code *ret_code)
+{
+	const cs_x86_op *from = &x86->operands[1];
+
+	if (x86->op_count != 2 || from->type != X86_OP_MEM ||
+	    from->mem.index != X86_REG_INVALID || meaning_of(state, from->mem.base) != CONTEXT ||
+	    from->mem.disp <= 0 || from->mem.disp > INT16_MAX || (from->size != 2 && from->size != 4))
+		return false;
+	*ret_code = (struct request_code){
+		.module = state->at,
+		.module_is_pointer = state->through_pointer,
+		.r_ctx = state->r_ctx,
+		.ctx_context = (int32_t)from->mem.disp,
+		.context_size = from->size,
+	};
+	return true;
+}
+
+static void follow(struct state *state, const cs_insn *insn)
+{
+	const cs_x86 *x86 = &insn->detail->x86;
+	const cs_x86_op *to = &x86->operands[0], *from = &x86->operands[1];
+	enum meaning meaning = ANYTHING;
+	int number;
+
+	/* Comparisons change no register. */
+	if (x86->op_count == 0 || to->type != X86_OP_REG || insn->id == X86_INS_TEST ||
+	    insn->id == X86_INS_CMP)
+		return;
+	number = number_of(to->reg);
+	if (insn->id == X86_INS_MOV && x86->op_count == 2 && to->size == sizeof(uint64_t)) {
+		if (from->type == X86_OP_MEM)
+			meaning = load(state, insn, &from->mem);
+		else if (from->type == X86_OP_REG)
+			meaning = meaning_of(state, from->reg);
+	}
+	if (number >= 0)
+		state->meaning[number] = meaning;
+}
+
+static bool open_decoder(csh *ret_capstone, cs_insn **ret_insn)
+{
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, ret_capstone) != CS_ERR_OK)
+		return false;
+	cs_option(*ret_capstone, CS_OPT_DETAIL, CS_OPT_ON);
+	*ret_insn = cs_malloc(*ret_capstone);
+	if (!*ret_insn)
+		cs_close(ret_capstone);
+	return *ret_insn;
+}
+
+/*
+ * Follow the code; where it returns without a result, from where its last
+ * conditional jump leads, once.
+ */
+static bool run(csh capstone, cs_insn *insn, const uint8_t *code, size_t length, uint64_t address,
+		struct request_code *ret_code)
+{
+	struct state state = { .meaning = { [7] = REQUEST } }, at_jump = state;
+	const uint8_t *next = code;
+	uint64_t pc = address, target = 0;
+	size_t left = length;
+
+	for (unsigned int i = 0; i < INSTRUCTIONS_MAX; i++) {
+		const cs_x86 *x86 = &insn->detail->x86;
+
+		if (!cs_disasm_iter(capstone, &next, &left, &pc, insn))
+			return false;
+		if (is_result(&state, x86, ret_code))
+			return true;
+		if (insn->id == X86_INS_JE || insn->id == X86_INS_JNE) {
+			at_jump = state;
+			target = (uint64_t)x86->operands[0].imm;
+		} else if (insn->id == X86_INS_RET || insn->id == X86_INS_JMP) {
+			if (target < address || target >= address + length)
+				return false;
+			state = at_jump;
+			next = code + (target - address);
+			left = length - (size_t)(target - address);
+			pc = target;
+			target = 0;
+		} else {
+			follow(&state, insn);
+		}
+	}
+	return false;
+}
+
+bool request_code_read(const uint8_t *code, size_t length, uint64_t address,
+		       struct request_code *ret_code)
+{
+	bool found = false;
+	cs_insn *insn;
+	csh capstone;
+
+	if (!open_decoder(&capstone, &insn))
+		return false;
+	found = run(capstone, insn, code, length, address, ret_code);
+	cs_free(insn, 1);
+	cs_close(&capstone);
+	return found;
+}
+
+/* A member of the request: 8 bytes at a fixed offset from the first argument. */
+static bool is_member(const struct state *state, const cs_x86_op *operand)
+{
+	return operand->type == X86_OP_MEM && operand->size == sizeof(uint64_t) &&
+	       operand->mem.index == X86_REG_INVALID &&
+	       meaning_of(state, operand->mem.base) == REQUEST &&
+	       operand->mem.disp > 0 && operand->mem.disp < INT16_MAX;
+}
+
+/*
+ * The connection is the first member that is loaded; main is compared with the
+ * request, in memory or loaded, whichever way the code branches before.
+ */
+static bool find_main(csh capstone, cs_insn *insn, const uint8_t *code, size_t length, uint64_t address,
+		      int32_t *ret_connection, int32_t *ret_main)
+{
+	struct state state = { .meaning = { [7] = REQUEST } };
+	int32_t connection = 0, loaded = 0;
+
+	while (cs_disasm_iter(capstone, &code, &length, &address, insn)) {
+		const cs_x86 *x86 = &insn->detail->x86;
+		const cs_x86_op *first = &x86->operands[0], *second = &x86->operands[1];
+		bool is_compared = insn->id == X86_INS_CMP && connection;
+
+		if (is_compared && (is_member(&state, first) || is_member(&state, second)))
+			loaded = (int32_t)(is_member(&state, first) ? first : second)->mem.disp;
+		else if (is_compared)
+			is_compared = loaded && first->type == X86_OP_REG && second->type == X86_OP_REG &&
+				      (meaning_of(&state, first->reg) == REQUEST ||
+				       meaning_of(&state, second->reg) == REQUEST);
+		if (is_compared) {
+			*ret_connection = connection;
+			*ret_main = loaded;
+			return true;
+		}
+		if (insn->id == X86_INS_MOV && x86->op_count == 2 && is_member(&state, second)) {
+			if (connection)
+				loaded = (int32_t)second->mem.disp;
+			else
+				connection = (int32_t)second->mem.disp;
+		}
+		follow(&state, insn);
+	}
+	return false;
+}
+
+bool request_code_read_main(const uint8_t *code, size_t length, uint64_t address,
+			    int32_t *ret_connection, int32_t *ret_main)
+{
+	bool found = false;
+	cs_insn *insn;
+	csh capstone;
+
+	if (!open_decoder(&capstone, &insn))
+		return false;
+	found = find_main(capstone, insn, code, length, address, ret_connection, ret_main);
+	cs_free(insn, 1);
+	cs_close(&capstone);
+	return found;
+}

@@ -1,0 +1,790 @@
+#include "unwind/names/namer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/page_cache.h"
+#include "memory/word_hash.h"
+#include "unwind/lua/builtins.h"
+#include "unwind/lua/lua_names.h"
+#include "unwind/lua/luajit.h"
+#include "unwind/names/fold.h"
+#include "unwind/symbols/symbols.h"
+#include "unwind/vm/vm_names.h"
+
+enum {
+	CACHE_MAX = 1 << 14,		/* entries; all are forgotten above */
+	NAME_SIZE = 512,
+	VM_NAMES_TRIES = 256,
+	LIBRARIES_MAX = 64,		/* enough to name what all have; states may come and go by thousands */
+};
+
+/* What decides a frame's function. All bytes count, so it is always zeroed first. */
+struct key {
+	uint64_t code;		/* prototype's serial, function's address in memory, or machine code */
+	uint64_t caller;	/* serial of the calling prototype, 0 if none */
+	uint64_t caller_pc;
+	uint32_t kind;
+	uint32_t detail;	/* ffid of a builtin, number of a trace */
+};
+
+/* A function, and for native code its line and the function that it was inlined into. */
+struct named {
+	const struct function *function;
+	uint32_t line;
+};
+
+struct cached {
+	struct key key;
+	UT_hash_handle hh;
+	enum fold_kind kind;
+	size_t count;
+	struct named named[];	/* innermost first; more than one only where code was inlined */
+};
+
+/*
+ * Names of builtins and VM code, as one universe has them: most are the same in all
+ * of its VM, so that few universes are asked.
+ */
+struct library {
+	uint64_t g;
+	const struct vm_code *vm;
+	struct builtins builtins;
+	struct vm_names vm_names;
+	unsigned int tries_left;	/* to find the names of all handlers */
+	UT_hash_handle hh;
+};
+
+struct namer {
+	struct image *image;
+	struct memory *live;
+	struct namer_options options;
+	struct functions *functions;
+	struct symbols *symbols;
+	struct cached *cache;
+	struct library *libraries;
+	struct symbol at[SYMBOL_INLINES_MAX];	/* of the address being named */
+	struct frame *frames;
+	size_t frame_count, frame_size;
+	/* Of each frame of the stack being named, and of the one before. */
+	const struct cached **names, **last_names;
+	size_t last_count;
+	uint8_t *kinds, *shown;
+	size_t shown_size;
+};
+
+struct namer *namer_new(struct image *image, struct memory *live, struct symbols *symbols,
+			struct functions *functions, const struct namer_options *options)
+{
+	struct namer *namer = calloc(1, sizeof(*namer));
+
+	if (!namer)
+		return NULL;
+	namer->image = image;
+	namer->live = live;
+	namer->options = *options;
+	namer->functions = functions;
+	namer->symbols = symbols;
+	return namer;
+}
+
+void namer_forget_names(struct namer *namer)
+{
+	struct cached *cached, *next;
+
+	namer->last_count = 0;
+	HASH_ITER(hh, namer->cache, cached, next) {
+		HASH_DEL(namer->cache, cached);
+		free(cached);
+	}
+}
+
+static void free_library(struct namer *namer, struct library *library)
+{
+	HASH_DEL(namer->libraries, library);
+	builtins_clear(&library->builtins);
+	vm_names_clear(&library->vm_names);
+	free(library);
+}
+
+static void forget_libraries(struct namer *namer)
+{
+	struct library *library, *next;
+
+	HASH_ITER(hh, namer->libraries, library, next) {
+		free_library(namer, library);
+	}
+}
+
+void namer_reset(struct namer *namer)
+{
+	namer_forget_names(namer);
+	forget_libraries(namer);
+}
+
+void namer_free(struct namer *namer)
+{
+	if (!namer)
+		return;
+	namer_forget_names(namer);
+	forget_libraries(namer);
+	free(namer->frames);
+	free(namer->names);
+	free(namer->last_names);
+	free(namer->kinds);
+	free(namer->shown);
+	free(namer);
+}
+
+/*---- Naming one frame ----*/
+
+static bool called_name(struct namer *namer, const struct merged_frame *frame,
+			char ret_name[static LUA_NAME_SIZE])
+{
+	return frame->caller &&
+	       lua_call_name(namer->live, &frame->universe->vm->layout, frame->caller,
+			     frame->caller_pc, ret_name);
+}
+
+/* Thousands of small things that lie close together. */
+static void read_library(struct namer *namer, const struct lua_universe *universe, struct library *library)
+{
+	struct page_cache *cache = page_cache_new(namer->live);
+	struct memory *memory = cache ? page_cache_memory(cache) : namer->live;
+
+	builtins_collect(memory, &universe->vm->layout, universe->g, &library->builtins);
+	if (!vm_names_collect(memory, universe->vm, universe->g, &library->builtins, &library->vm_names))
+		library->tries_left = VM_NAMES_TRIES;
+	page_cache_free(cache);
+}
+
+static const struct library *library_of(struct namer *namer, const struct lua_universe *universe)
+{
+	struct library *library;
+
+	HASH_FIND(hh, namer->libraries, &universe->g, sizeof(universe->g), library);
+	if (library || HASH_COUNT(namer->libraries) >= LIBRARIES_MAX)
+		return library;
+	library = calloc(1, sizeof(*library));
+	if (!library)
+		return NULL;
+	library->g = universe->g;
+	library->vm = universe->vm;
+	read_library(namer, universe, library);
+	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
+	return library;
+}
+
+/* Numbers are the same in all universes of a VM; NULL if none of them has a name for it. */
+static const char *builtin_name(struct namer *namer, const struct lua_universe *universe, uint8_t ffid)
+{
+	const struct library *library;
+
+	for (library = namer->libraries; library; library = library->hh.next)
+		if (library->vm == universe->vm && library->builtins.at[ffid].name[0])
+			return library->builtins.at[ffid].name;
+	library = library_of(namer, universe);
+	return library && library->builtins.at[ffid].name[0] ? library->builtins.at[ffid].name : NULL;
+}
+
+/* What a module offers this C function as, in any universe of the VM; NULL if none does. */
+static const char *offered_name(struct namer *namer, const struct lua_universe *universe, uint64_t f)
+{
+	const struct library *library;
+
+	for (library = namer->libraries; library; library = library->hh.next) {
+		const char *name = library->vm == universe->vm
+			? builtins_offered(&library->builtins, f) : NULL;
+
+		if (name)
+			return name;
+	}
+	library = library_of(namer, universe);
+	return library ? builtins_offered(&library->builtins, f) : NULL;
+}
+
+static bool is_last_of_vm(const struct namer *namer, const struct library *library)
+{
+	for (const struct library *other = namer->libraries; other; other = other->hh.next)
+		if (other != library && other->vm == library->vm)
+			return false;
+	return true;
+}
+
+/* What is the same in the whole VM stays, under no universe's address. */
+void namer_forget_universe(struct namer *namer, uint64_t g)
+{
+	struct library *library;
+
+	HASH_FIND(hh, namer->libraries, &g, sizeof(g), library);
+	if (!library)
+		return;
+	if (!is_last_of_vm(namer, library)) {
+		free_library(namer, library);
+		return;
+	}
+	HASH_DEL(namer->libraries, library);
+	library->g = library->vm->begin;
+	library->tries_left = 0;
+	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
+}
+
+/* The name in the library's table; without one its chunk name, which is the same without the library. */
+static const struct function *name_builtin_in_lua(struct namer *namer,
+						  const struct merged_frame *frame)
+{
+	const struct library *library = library_of(namer, frame->universe);
+	const char *offered = library ? builtins_offered(&library->builtins, frame->proto->address)
+				      : NULL;
+	struct function function = {
+		.kind = FRAME_BUILTIN,
+		.name = offered ? offered : frame->proto->chunkname,
+	};
+
+	return functions_intern(namer->functions, &function);
+}
+
+static const struct function *name_lua(struct namer *namer, const struct merged_frame *frame)
+{
+	char file[CHUNKNAME_MAX + 16], name[LUA_NAME_SIZE];
+	struct function function = {
+		.kind = FRAME_LUA,
+		.file = file,
+		.firstline = frame->proto->firstline,
+	};
+
+	if (lua_is_builtin(frame->proto))
+		return name_builtin_in_lua(namer, frame);
+	lua_chunk_file(frame->proto->chunkname, file);
+	if (lua_is_main_chunk(frame->proto))
+		function.name = "main chunk";
+	else if (called_name(namer, frame, name))
+		function.name = name;
+	return functions_intern(namer->functions, &function);
+}
+
+/* "libfoo.so+0x1230": code that no symbol covers, by where its function begins, or else its address. */
+static void name_by_offset(struct namer *namer, const struct module *module, uint64_t pc,
+			   char ret_name[static NAME_SIZE])
+{
+	uint64_t start = pc;
+
+	symbols_function_start(namer->symbols, pc, &start);
+	snprintf(ret_name, NAME_SIZE, "%s+0x%" PRIx64, module_name(module), start - module->base);
+}
+
+/* Native code that no symbol covers: by the name that Lua calls it, or by its address. */
+static const struct function *name_uncovered(struct namer *namer, enum frame_kind kind,
+					     uint64_t pc, const char *lua_name)
+{
+	const struct module *module = image_find(namer->image, pc);
+	struct function function = { .kind = kind, .name = lua_name };
+	char name[NAME_SIZE];
+
+	function.module = module ? module_name(module) : "anon";
+	if (!function.name && module && !module->made) {
+		name_by_offset(namer, module, pc, name);
+		function.name = name;
+	} else if (!function.name) {
+		/* Made at run time: its address tells nobody anything. */
+		function.name = "machine code";
+	}
+	return functions_intern(namer->functions, &function);
+}
+
+static const struct function *name_symbol(struct namer *namer, enum frame_kind kind, uint64_t pc,
+					  const struct symbol *symbol)
+{
+	struct function function = {
+		.kind = kind,
+		.name = symbol->name,
+		.file = *symbol->file ? symbol->file : NULL,
+		.module = module_name(image_find(namer->image, pc)),
+	};
+
+	return functions_intern(namer->functions, &function);
+}
+
+/* The functions at a native pc; how many, 0 when memory is short. */
+static size_t name_native(struct namer *namer, uint64_t pc,
+			  struct named ret_named[static SYMBOL_INLINES_MAX])
+{
+	size_t count = symbols_find(namer->symbols, pc, namer->at);
+
+	for (size_t i = 0; i < count; i++) {
+		ret_named[i].function = name_symbol(namer, FRAME_NATIVE, pc, &namer->at[i]);
+		ret_named[i].line = namer->at[i].line;
+		if (!ret_named[i].function)
+			return 0;
+	}
+	if (count)
+		return count;
+	*ret_named = (struct named){ name_uncovered(namer, FRAME_NATIVE, pc, NULL), 0 };
+	return ret_named->function ? 1 : 0;
+}
+
+static const struct function *name_builtin(struct namer *namer, const struct merged_frame *frame)
+{
+	struct function function = {
+		.kind = FRAME_BUILTIN,
+		.name = builtin_name(namer, frame->universe, frame->function->ffid),
+	};
+	char name[LUA_NAME_SIZE];
+
+	if (!function.name) {
+		if (!called_name(namer, frame, name))
+			snprintf(name, sizeof(name), "builtin#%u", frame->function->ffid);
+		function.name = name;
+	}
+	return functions_intern(namer->functions, &function);
+}
+
+/* require, module and the package library are plain C functions of LuaJIT's (lib_package.c). */
+static bool is_luajits_own(const struct namer *namer, uint64_t f, const char *name)
+{
+	static const char package[] = "package.";
+	const struct module *module = image_find(namer->image, f);
+
+	/* Of a program that LuaJIT is linked into, other functions lie there as well. */
+	return module && module->vm &&
+	       (strcmp(name, "require") == 0 || strcmp(name, "module") == 0 ||
+		strncmp(name, package, sizeof(package) - 1) == 0);
+}
+
+static const struct function *name_c_function(struct namer *namer,
+					      const struct merged_frame *frame)
+{
+	uint64_t f = frame->function->f;
+	const char *offered;
+	char called[LUA_NAME_SIZE];
+	size_t count;
+
+	if (frame->function->ffid != FF_C)
+		return name_builtin(namer, frame);
+	offered = offered_name(namer, frame->universe, f);
+	if (offered && is_luajits_own(namer, f, offered)) {
+		struct function function = { .kind = FRAME_BUILTIN, .name = offered };
+
+		return functions_intern(namer->functions, &function);
+	}
+	count = symbols_find(namer->symbols, f, namer->at);
+	if (count)
+		return name_symbol(namer, FRAME_C_FUNCTION, f, &namer->at[count - 1]);
+	if (!offered && called_name(namer, frame, called))
+		offered = called;
+	return name_uncovered(namer, FRAME_C_FUNCTION, f, offered);
+}
+
+/* LuaJIT's own code, whichever. */
+static const struct function *name_own(struct namer *namer)
+{
+	static const struct function own = { .kind = FRAME_VM };
+
+	return functions_intern(namer->functions, &own);
+}
+
+/* Look again for the handlers that had no name; what was named without them is forgotten. */
+static void complete_vm_names(struct namer *namer)
+{
+	struct library *library, *next;
+
+	HASH_ITER(hh, namer->libraries, library, next) {
+		const struct lua_universe *universe = image_find_universe(namer->image, library->g);
+
+		if (library->tries_left == 0 || !universe)
+			continue;
+		library->tries_left--;
+		vm_names_clear(&library->vm_names);
+		if (vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
+				     &library->vm_names)) {
+			library->tries_left = 0;
+			namer_forget_names(namer);
+		}
+	}
+}
+
+/* A handler's name by a state that runs on this VM: all have the same. */
+static const char *find_vm_name(struct namer *namer, const struct vm_code *vm, uint64_t pc)
+{
+	const struct library *library;
+
+	for (library = namer->libraries; library; library = library->hh.next)
+		if (library->vm == vm && library->vm_names.count)
+			return vm_names_find(&library->vm_names, pc);
+	for (size_t i = 0; i < image_universe_count(namer->image); i++) {
+		const struct lua_universe *universe = image_universe(namer->image, i);
+
+		if (universe->vm != vm)
+			continue;
+		library = library_of(namer, universe);
+		if (library && library->vm_names.count)
+			return vm_names_find(&library->vm_names, pc);
+	}
+	return NULL;
+}
+
+static const struct function *name_vm(struct namer *namer, uint64_t pc)
+{
+	struct function function = { .kind = FRAME_VM };
+	const struct module *module;
+
+	if (image_classify(namer->image, pc, &module) == CODE_VM_FFI_CALL)
+		function.name = "lj_vm_ffi_call";
+	else if (symbols_find(namer->symbols, pc, namer->at))
+		function.name = namer->at[0].name;
+	else if (module && module->vm)
+		function.name = find_vm_name(namer, module->vm, pc);
+	return functions_intern(namer->functions, &function);
+}
+
+/* By number and start: "trace#2 test.lua:8"; a side trace is told by the root that it belongs to. */
+static const struct function *name_trace(struct namer *namer, const struct merged_frame *frame)
+{
+	const struct trace *trace = frame->trace;
+	char file[CHUNKNAME_MAX + 16], name[NAME_SIZE];
+	struct function function = { .kind = FRAME_TRACE, .name = name };
+
+	if (trace->root)
+		snprintf(name, sizeof(name), "trace#%" PRIu32 " side of #%u", trace->number,
+			 trace->root);
+	else
+		snprintf(name, sizeof(name), "trace#%" PRIu32, trace->number);
+	if (frame->proto) {
+		lua_chunk_file(frame->proto->chunkname, file);
+		function.file = file;
+		function.firstline = lua_line(&frame->universe->vm->layout, frame->proto,
+					      trace->startpc);
+	}
+	return functions_intern(namer->functions, &function);
+}
+
+/* Where the frame's machine code was, for look-ups: within the call, not behind it. */
+static uint64_t code_address(const struct merged_frame *frame)
+{
+	return frame->pc - (frame->is_return_address ? 1 : 0);
+}
+
+static struct key key_of(const struct merged_frame *frame)
+{
+	struct key key;
+
+	memset(&key, 0, sizeof(key));
+	key.kind = frame->kind;
+	key.caller = frame->caller ? frame->caller->serial : 0;
+	key.caller_pc = frame->caller_pc;
+	switch (frame->kind) {
+	case MERGED_LUA:
+		key.code = frame->proto->serial;
+		break;
+	case MERGED_C_FUNCTION:
+		key.code = frame->function->ffid == FF_C ? frame->function->f
+							     : frame->universe->vm->begin;
+		key.detail = frame->function->ffid;
+		break;
+	case MERGED_NATIVE:
+	case MERGED_VM:
+		key.code = code_address(frame);
+		break;
+	case MERGED_TRACE:
+		key.code = frame->trace->startpc;
+		key.caller = frame->trace->root;
+		key.detail = frame->trace->number;
+		break;
+	case MERGED_CHILD:
+	case MERGED_LOST:
+		key.detail = frame->lost;
+		break;
+	}
+	return key;
+}
+
+/* Between a coroutine or light thread and the one that lua-nginx-module runs it for. */
+static const struct function *name_child(struct namer *namer)
+{
+	static const struct function child = {
+		.kind = FRAME_NATIVE, .name = "child coroutine", .module = "lua-nginx-module",
+	};
+
+	return functions_intern(namer->functions, &child);
+}
+
+static const struct function *name_other(struct namer *namer, const struct merged_frame *frame)
+{
+	switch (frame->kind) {
+	case MERGED_LUA:
+		return name_lua(namer, frame);
+	case MERGED_C_FUNCTION:
+		return name_c_function(namer, frame);
+	case MERGED_VM:
+		return name_vm(namer, code_address(frame));
+	case MERGED_TRACE:
+		return name_trace(namer, frame);
+	case MERGED_CHILD:
+		return name_child(namer);
+	case MERGED_NATIVE:
+	case MERGED_LOST:
+		break;
+	}
+	return functions_lost(frame->lost);
+}
+
+/* How many functions there are; 0 when memory is short. */
+static size_t name_uncached(struct namer *namer, const struct merged_frame *frame,
+			    struct named ret_named[static SYMBOL_INLINES_MAX])
+{
+	if (frame->kind == MERGED_NATIVE)
+		return name_native(namer, code_address(frame), ret_named);
+	*ret_named = (struct named){ .function = name_other(namer, frame) };
+	return ret_named->function ? 1 : 0;
+}
+
+static bool has_prefix(const char *string, const char *prefix)
+{
+	return strncmp(string, prefix, strlen(prefix)) == 0;
+}
+
+/* Is the module LuaJIT and nothing else? */
+static bool is_luajit(const struct module *module)
+{
+	const char *name = module_name(module);
+
+	return has_prefix(name, "libluajit") || has_prefix(name, "luajit");
+}
+
+/* The C library, glibc or musl. */
+static bool is_libc(const struct module *module)
+{
+	const char *name = module_name(module);
+
+	return has_prefix(name, "libc.") || has_prefix(name, "libc-") ||
+	       has_prefix(name, "ld-musl-");
+}
+
+static enum fold_kind native_kind(const struct namer *namer, uint64_t pc,
+				  const struct function *function)
+{
+	const struct module *module = image_find(namer->image, pc);
+
+	if (!module)
+		return FOLD_NATIVE;
+	if (is_libc(module) || has_prefix(function->name, "__libc_start"))
+		return FOLD_LIBC;
+	if (!module->vm)
+		return FOLD_NATIVE;
+	if (is_luajit(module) || has_prefix(function->name, "lj_") ||
+	    has_prefix(function->name, "lua_") || has_prefix(function->name, "luaL_") ||
+	    has_prefix(function->name, "luaopen_"))
+		return FOLD_LUAJIT;
+	return has_prefix(function->name, module_name(module)) &&
+	       function->name[strlen(module_name(module))] == '+' ? FOLD_NAMELESS : FOLD_NATIVE;
+}
+
+static enum fold_kind fold_kind(const struct namer *namer, const struct merged_frame *frame,
+				const struct function *function)
+{
+	const struct module *module;
+
+	switch (frame->kind) {
+	case MERGED_LUA:
+		return FOLD_LUA;
+	case MERGED_C_FUNCTION:
+		if (function->kind == FRAME_BUILTIN)
+			return FOLD_BUILTIN;
+		module = image_find(namer->image, frame->function->f);
+		return module && is_luajit(module) ? FOLD_OWN_FUNCTION : FOLD_C_FUNCTION;
+	case MERGED_NATIVE:
+		return native_kind(namer, code_address(frame), function);
+	case MERGED_VM:
+		return image_classify(namer->image, code_address(frame), NULL) == CODE_VM_FFI_CALL
+			? FOLD_FFI_CALL : FOLD_VM;
+	case MERGED_TRACE:
+		return namer->options.traces ? FOLD_KEPT : FOLD_LEFT_OUT;
+	case MERGED_CHILD:
+	case MERGED_LOST:
+		break;
+	}
+	return FOLD_KEPT;
+}
+
+/*
+ * distance: from the outermost frame. There, most frames are those of the stack
+ * before: found without a search, which reads memory all over the place.
+ */
+static const struct cached *name(struct namer *namer, const struct merged_frame *frame, size_t distance)
+{
+	struct named named[SYMBOL_INLINES_MAX];
+	struct key key = key_of(frame);
+	struct cached *cached;
+	size_t count;
+
+	if (distance < namer->last_count) {
+		const struct cached *last = namer->last_names[namer->last_count - 1 - distance];
+
+		if (memcmp(&last->key, &key, sizeof(key)) == 0)
+			return last;
+	}
+	HASH_FIND(hh, namer->cache, &key, sizeof(key), cached);
+	if (cached)
+		return cached;
+	count = name_uncached(namer, frame, named);
+	cached = count ? calloc(1, sizeof(*cached) + count * sizeof(*named)) : NULL;
+	if (!cached)
+		return NULL;
+	cached->key = key;
+	cached->kind = fold_kind(namer, frame, named[count - 1].function);
+	cached->count = count;
+	memcpy(cached->named, named, count * sizeof(*named));
+	HASH_ADD(hh, namer->cache, key, sizeof(cached->key), cached);
+	return cached;
+}
+
+/*---- Which frames are shown ----*/
+
+static bool is_native(const struct merged_frame *frame)
+{
+	return frame->kind == MERGED_NATIVE || frame->kind == MERGED_VM;
+}
+
+static bool name_all(struct namer *namer, const struct merged_stack *stack)
+{
+	const struct cached **names = namer->names;
+
+	for (size_t i = 0; i < stack->count; i++) {
+		names[i] = name(namer, &stack->frames[i], stack->count - 1 - i);
+		if (!names[i])
+			return false;
+		namer->kinds[i] = (uint8_t)names[i]->kind;
+	}
+	namer->names = namer->last_names;
+	namer->last_names = names;
+	namer->last_count = stack->count;
+	return true;
+}
+
+/* Fill in what is shown of each frame. */
+static bool choose(struct namer *namer, const struct merged_stack *stack)
+{
+	if (!name_all(namer, stack))
+		return false;
+	if (namer->options.native == NATIVE_FOLD) {
+		fold(namer->kinds, stack->count, namer->shown);
+		return true;
+	}
+	for (size_t i = 0; i < stack->count; i++)
+		namer->shown[i] = namer->kinds[i] == FOLD_LEFT_OUT ||
+				  (namer->options.native == NATIVE_NONE &&
+				   is_native(&stack->frames[i])) ? FOLD_HIDDEN : FOLD_SHOWN;
+	return true;
+}
+
+static bool grow_names(const struct cached ***names, size_t count)
+{
+	const struct cached **larger = realloc(*names, count * sizeof(const struct cached *));
+
+	if (larger)
+		*names = larger;
+	return larger != NULL;
+}
+
+static bool grow_bytes(uint8_t **bytes, size_t count)
+{
+	uint8_t *larger = realloc(*bytes, count);
+
+	if (larger)
+		*bytes = larger;
+	return larger != NULL;
+}
+
+static bool make_room_for_choice(struct namer *namer, size_t count)
+{
+	if (count <= namer->shown_size)
+		return true;
+	if (!grow_names(&namer->names, count) || !grow_names(&namer->last_names, count) ||
+	    !grow_bytes(&namer->kinds, count) || !grow_bytes(&namer->shown, count))
+		return false;
+	namer->shown_size = count;
+	return true;
+}
+
+static bool make_room(struct namer *namer)
+{
+	size_t size = namer->frame_size ? namer->frame_size * 2 : 256;
+	struct frame *larger;
+
+	if (namer->frame_count < namer->frame_size)
+		return true;
+	larger = realloc(namer->frames, size * sizeof(*larger));
+	if (!larger)
+		return false;
+	namer->frames = larger;
+	namer->frame_size = size;
+	return true;
+}
+
+static void set_position(const struct merged_frame *merged, struct frame *frame)
+{
+	frame->compiled = merged->compiled;
+	if (merged->kind != MERGED_LUA)
+		return;
+	frame->line = lua_line(&merged->universe->vm->layout, merged->proto, merged->pc);
+	if (merged->pc == 0)
+		frame->certainty = CERTAINTY_FUNCTION;
+	else if (merged->pc_is_near)
+		frame->certainty = CERTAINTY_NEAREST;
+}
+
+static bool add(struct namer *namer, const struct merged_frame *merged, const struct cached *cached)
+{
+	for (size_t i = 0; i < cached->count; i++) {
+		struct frame frame = {
+			.function = cached->named[i].function,
+			.line = cached->named[i].line,
+			.certainty = CERTAINTY_EXACT,
+		};
+
+		if (!make_room(namer))
+			return false;
+		set_position(merged, &frame);
+		namer->frames[namer->frame_count++] = frame;
+	}
+	return true;
+}
+
+/* LuaJIT's own frames; a run of them is one. */
+static bool add_vm(struct namer *namer)
+{
+	const struct function *function = name_own(namer);
+
+	if (!function || !make_room(namer))
+		return false;
+	if (namer->frame_count == 0 || namer->frames[namer->frame_count - 1].function != function)
+		namer->frames[namer->frame_count++] = (struct frame){
+			.function = function,
+			.certainty = CERTAINTY_EXACT,
+		};
+	return true;
+}
+
+int namer_name(struct namer *namer, const struct merged_stack *stack,
+	       const struct frame **ret_frames, size_t *ret_count)
+{
+	namer->frame_count = 0;
+	complete_vm_names(namer);
+	if (HASH_COUNT(namer->cache) >= CACHE_MAX)
+		namer_forget_names(namer);
+	if (!make_room_for_choice(namer, stack->count) || !choose(namer, stack))
+		return -ENOMEM;
+	for (size_t i = 0; i < stack->count; i++) {
+		if (namer->shown[i] == FOLD_HIDDEN)
+			continue;
+		if (!(namer->shown[i] == FOLD_AS_VM ? add_vm(namer)
+						     : add(namer, &stack->frames[i], namer->last_names[i])))
+			return -ENOMEM;
+	}
+	*ret_frames = namer->frames;
+	*ret_count = namer->frame_count;
+	return 0;
+}

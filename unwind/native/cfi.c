@@ -1,0 +1,309 @@
+#include "unwind/native/cfi.h"
+
+#include <dwarf.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/word_hash.h"
+#include "unwind/elf/frame_rules.h"
+#include "unwind/native/code_rules.h"
+#include "unwind/native/table_rules.h"
+
+enum {
+	KNOWN_MAX = 16384,	/* addresses whose rules are kept */
+	OPERANDS_MAX = 16,	/* on an expression's stack */
+};
+
+/* What was answered for an address. */
+struct known {
+	uint64_t pc;
+	UT_hash_handle hh;
+	bool has_rules;
+	struct frame_rules rules;	/* as many operations as there are, none without rules */
+};
+
+struct cfi {
+	struct table_rules *tables;
+	struct symbols *symbols;
+	struct image *image;
+	struct code_rules *code;	/* NULL until they are asked for */
+	struct known *known;
+};
+
+/* What an expression may refer to. */
+struct state {
+	const struct registers *frame;
+	struct memory *stack;
+	uint64_t cfa;
+	bool lacks_register;	/* one that is not known was asked for */
+};
+
+/*---- Answers ----*/
+
+struct cfi *cfi_new(struct image *image, struct symbols *symbols)
+{
+	struct cfi *cfi = calloc(1, sizeof(*cfi));
+
+	if (!cfi)
+		return NULL;
+	cfi->symbols = symbols;
+	cfi->image = image;
+	cfi->tables = table_rules_new(image);
+	if (!cfi->tables) {
+		free(cfi);
+		return NULL;
+	}
+	return cfi;
+}
+
+void cfi_reset(struct cfi *cfi)
+{
+	struct known *known, *next;
+
+	HASH_ITER(hh, cfi->known, known, next) {
+		HASH_DEL(cfi->known, known);
+		free(known);
+	}
+	if (cfi->code)
+		code_rules_reset(cfi->code);
+}
+
+void cfi_free(struct cfi *cfi)
+{
+	if (!cfi)
+		return;
+	cfi_reset(cfi);
+	table_rules_free(cfi->tables);
+	code_rules_free(cfi->code);
+	free(cfi);
+}
+
+static bool work_out(struct cfi *cfi, uint64_t pc, struct frame_rules *ret_rules)
+{
+	switch (table_rules_find(cfi->tables, pc, ret_rules)) {
+	case TABLE_RULES_FOUND:
+		return true;
+	case TABLE_RULES_NONE:
+		return symbols_rules(cfi->symbols, pc, ret_rules);
+	case TABLE_RULES_BAD:
+		break;
+	}
+	return false;
+}
+
+static struct known *ask(struct cfi *cfi, uint64_t pc)
+{
+	struct frame_rules rules;
+	bool has_rules = work_out(cfi, pc, &rules);
+	size_t length = offsetof(struct frame_rules, ops);
+	struct known *known;
+
+	if (has_rules)
+		length += rules.op_count * sizeof(*rules.ops);
+	known = calloc(1, offsetof(struct known, rules) + length);
+	if (!known)
+		return NULL;
+	known->pc = pc;
+	known->has_rules = has_rules;
+	if (has_rules)
+		memcpy(&known->rules, &rules, length);
+	if (HASH_COUNT(cfi->known) >= KNOWN_MAX)
+		cfi_reset(cfi);
+	HASH_ADD(hh, cfi->known, pc, sizeof(known->pc), known);
+	return known;
+}
+
+/* NULL if there are none. */
+static const struct frame_rules *find_rules(struct cfi *cfi, uint64_t pc)
+{
+	struct known *known;
+
+	HASH_FIND(hh, cfi->known, &pc, sizeof(pc), known);
+	if (!known)
+		known = ask(cfi, pc);
+	return known && known->has_rules ? &known->rules : NULL;
+}
+
+/*---- Expressions ----*/
+
+static bool read_register(struct state *state, uint64_t number, uint64_t *ret_value)
+{
+	if (number < REGISTER_NUMBERS && registers_get(state->frame, (int)number, ret_value))
+		return true;
+	state->lacks_register = true;
+	return false;
+}
+
+/* What an operation pushes that needs no operand; false if it is none of these, or not known. */
+static bool push(struct state *state, const struct frame_rule_op *op, uint64_t *ret_value)
+{
+	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31) {
+		*ret_value = op->atom - DW_OP_lit0;
+		return true;
+	}
+	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) {
+		if (!read_register(state, op->atom - DW_OP_breg0, ret_value))
+			return false;
+		*ret_value += op->number;
+		return true;
+	}
+	switch (op->atom) {
+	case DW_OP_bregx:
+		if (!read_register(state, op->number, ret_value))
+			return false;
+		*ret_value += op->number2;
+		return true;
+	case DW_OP_call_frame_cfa:
+		*ret_value = state->cfa;
+		return true;
+	case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u: case DW_OP_const2s:
+	case DW_OP_const4u: case DW_OP_const4s: case DW_OP_constu: case DW_OP_consts:
+		*ret_value = op->number;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Operations on the topmost operand. */
+static bool change(struct state *state, const struct frame_rule_op *op, uint64_t *top)
+{
+	if (op->atom == DW_OP_plus_uconst) {
+		*top += op->number;
+		return true;
+	}
+	return op->atom == DW_OP_deref &&
+	       memory_read(state->stack, *top, top, sizeof(*top)) == MEMORY_OK;
+}
+
+/* Operations on the two topmost operands, as entries for a PLT use them. */
+static bool combine(uint8_t atom, uint64_t left, uint64_t right, uint64_t *ret_value)
+{
+	switch (atom) {
+	case DW_OP_plus: *ret_value = left + right; return true;
+	case DW_OP_minus: *ret_value = left - right; return true;
+	case DW_OP_and: *ret_value = left & right; return true;
+	case DW_OP_shl: *ret_value = right < 64 ? left << right : 0; return true;
+	case DW_OP_ge: *ret_value = (int64_t)left >= (int64_t)right; return true;
+	default: return false;
+	}
+}
+
+static bool evaluate(struct state *state, const struct frame_rules *rules,
+		     const struct frame_rule *rule, uint64_t *ret_value)
+{
+	const struct frame_rule_op *ops = rules->ops + rule->first;
+	uint64_t operands[OPERANDS_MAX], value;
+	size_t depth = 0;
+
+	for (size_t i = 0; i < rule->count; i++) {
+		if (push(state, &ops[i], &value)) {
+			if (depth == OPERANDS_MAX)
+				return false;
+			operands[depth++] = value;
+		} else if (depth >= 2 && combine(ops[i].atom, operands[depth - 2],
+						 operands[depth - 1], &value)) {
+			operands[--depth - 1] = value;
+		} else if (depth == 0 || !change(state, &ops[i], &operands[depth - 1])) {
+			return false;
+		}
+	}
+	if (depth == 0)
+		return false;
+	*ret_value = operands[depth - 1];
+	return true;
+}
+
+/*---- Rules ----*/
+
+/* The caller's value of a register, by the rule for it. */
+static bool recover(struct state *state, const struct frame_rules *rules, int number,
+		    uint64_t *ret_value)
+{
+	const struct frame_rule *rule = &rules->registers[number];
+	uint64_t address;
+
+	switch ((enum frame_rule_kind)rule->kind) {
+	case FRAME_RULE_UNKNOWN:
+		return false;
+	case FRAME_RULE_SAME:
+		return read_register(state, (uint64_t)number, ret_value);
+	case FRAME_RULE_REGISTER:
+		return read_register(state, rule->number, ret_value);
+	case FRAME_RULE_VALUE:
+		return evaluate(state, rules, rule, ret_value);
+	case FRAME_RULE_SAVED:
+		return evaluate(state, rules, rule, &address) &&
+		       memory_u64(state->stack, address, ret_value);
+	case FRAME_RULE_SAVED_AT_CFA:
+		return memory_u64(state->stack, state->cfa + rules->ops[rule->first].number, ret_value);
+	}
+	return false;
+}
+
+/* The caller's registers but pc and stack pointer: as the frame has them where the rules say no other. */
+static void recover_others(struct state *state, const struct frame_rules *rules,
+			   struct registers *caller)
+{
+	caller->unknown = 0;
+	for (int number = 0; number < REGISTER_NUMBER_PC; number++) {
+		unsigned int set = registers_set_of(number);
+
+		if (rules->registers[number].kind == FRAME_RULE_SAME)
+			caller->unknown |= state->frame->unknown & set;
+		else if (number != REGISTER_NUMBER_RSP &&
+			 !recover(state, rules, number, registers_locate(caller, number)))
+			caller->unknown |= set;
+	}
+}
+
+static enum cfi_status apply(const struct frame_rules *rules, const struct registers *frame,
+			     struct memory *stack, struct registers *ret_caller)
+{
+	struct registers caller = *frame;
+	struct state state = { .frame = frame, .stack = stack };
+
+	caller.eflags = 0;
+	caller.orig_rax = UINT64_MAX;
+	if (rules->is_outermost) {
+		caller.rip = 0;
+		*ret_caller = caller;
+		return CFI_CALLER;
+	}
+	if (!evaluate(&state, rules, &rules->cfa, &state.cfa) ||
+	    !recover(&state, rules, REGISTER_NUMBER_PC, &caller.rip) ||
+	    !recover(&state, rules, REGISTER_NUMBER_RSP, &caller.rsp))
+		return state.lacks_register ? CFI_REGISTER_UNKNOWN : CFI_NONE;
+	recover_others(&state, rules, &caller);
+	*ret_caller = caller;
+	return CFI_CALLER;
+}
+
+enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
+			 struct memory *stack, struct registers *ret_caller)
+{
+	const struct frame_rules *rules = find_rules(cfi, pc);
+
+	return rules ? apply(rules, frame, stack, ret_caller) : CFI_NONE;
+}
+
+enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
+				 struct memory *snapshot, struct registers *ret_caller)
+{
+	struct registers caller;
+	struct frame_rules rules;
+	enum cfi_status status;
+
+	if (!cfi->code)
+		cfi->code = code_rules_new(cfi->image);
+	if (!cfi->code || !code_rules_find(cfi->code, snapshot, frame->rip, &rules))
+		return CFI_NONE;
+	status = apply(&rules, frame, snapshot, &caller);
+	if (status != CFI_CALLER)
+		return status;
+	if (!code_rules_follows_call(cfi->code, snapshot, caller.rip))
+		return CFI_NONE;
+	*ret_caller = caller;
+	return CFI_CALLER;
+}

@@ -1,0 +1,277 @@
+#include "unwind/native/code_path.h"
+
+#include <string.h>
+
+enum {
+	WORD = 8,
+	OFFSET_MAX = 1 << 30,	/* no frame is larger */
+};
+
+static const struct path_value unknown = { .kind = PATH_UNKNOWN };
+
+void code_path_begin(struct code_path *path, uint64_t pc)
+{
+	memset(path, 0, sizeof(*path));
+	path->pc = pc;
+	for (int i = 0; i < REGISTER_COUNT; i++)
+		path->registers[i] = (struct path_value){ .kind = PATH_SUM, .number = i };
+}
+
+/*---- Memory ----*/
+
+static struct path_value plus(struct path_value value, int64_t offset)
+{
+	if (value.kind != PATH_SUM || offset < -OFFSET_MAX || offset > OFFSET_MAX)
+		return unknown;
+	value.offset += offset;
+	return value.offset < -OFFSET_MAX || value.offset > OFFSET_MAX ? unknown : value;
+}
+
+static bool is_within(int64_t offset, int64_t begin, int64_t end)
+{
+	return offset > begin - WORD && offset < end;
+}
+
+static struct path_value load(const struct code_path *path, struct path_value address)
+{
+	const struct path_extent *stored = &path->stored[address.number];
+
+	if (address.kind != PATH_SUM)
+		return unknown;
+	for (size_t i = 0; i < path->saved_count; i++) {
+		const struct path_saved *saved = &path->saved[i];
+
+		if (saved->address.number != address.number)
+			continue;
+		if (saved->address.offset == address.offset)
+			return saved->value;
+		if (is_within(address.offset, saved->address.offset, saved->address.offset + WORD))
+			return unknown;
+	}
+	if (is_within(address.offset, stored->begin, stored->end))
+		return unknown;
+	address.kind = PATH_LOADED;
+	return address;
+}
+
+static void forget(struct code_path *path, struct path_value address, int64_t size)
+{
+	for (size_t i = path->saved_count; i-- > 0;)
+		if (path->saved[i].address.number == address.number &&
+		    is_within(path->saved[i].address.offset, address.offset, address.offset + size))
+			path->saved[i] = path->saved[--path->saved_count];
+}
+
+static void store_unknown(struct code_path *path, struct path_value address, int64_t size)
+{
+	struct path_extent *stored = &path->stored[address.number];
+
+	if (stored->begin == stored->end)
+		*stored = (struct path_extent){ address.offset, address.offset };
+	if (address.offset < stored->begin)
+		stored->begin = address.offset;
+	if (address.offset + size > stored->end)
+		stored->end = address.offset + size;
+}
+
+/* Where nobody knows, the stack is not: what is stored there is of no interest. */
+static void store(struct code_path *path, struct path_value address, int64_t size,
+		  struct path_value value)
+{
+	if (address.kind != PATH_SUM)
+		return;
+	forget(path, address, size);
+	if (value.kind == PATH_UNKNOWN || size != WORD || path->saved_count == CODE_PATH_SAVED_MAX)
+		store_unknown(path, address, size);
+	else
+		path->saved[path->saved_count++] = (struct path_saved){ address, value };
+}
+
+static void push(struct code_path *path, struct path_value value)
+{
+	path->registers[RSP] = plus(path->registers[RSP], -WORD);
+	store(path, path->registers[RSP], WORD, value);
+}
+
+static struct path_value pop(struct code_path *path)
+{
+	struct path_value value = load(path, path->registers[RSP]);
+
+	path->registers[RSP] = plus(path->registers[RSP], WORD);
+	return value;
+}
+
+/*---- Operands ----*/
+
+/* The register, if the operand is a whole one; else -1. */
+static int whole_register(x86_reg reg)
+{
+	struct vm_register_part part = vm_register_part(reg);
+
+	return part.size == WORD ? part.index : -1;
+}
+
+static struct path_value address_of(const struct code_path *path, const cs_x86_op *operand)
+{
+	int base = whole_register(operand->mem.base);
+
+	if (base < 0 || operand->mem.index != X86_REG_INVALID ||
+	    operand->mem.segment != X86_REG_INVALID)
+		return unknown;
+	return plus(path->registers[base], operand->mem.disp);
+}
+
+static struct path_value get(const struct code_path *path, const cs_x86_op *operand)
+{
+	int number;
+
+	switch (operand->type) {
+	case X86_OP_REG:
+		number = whole_register(operand->reg);
+		return number < 0 ? unknown : path->registers[number];
+	case X86_OP_MEM:
+		return operand->size == WORD ? load(path, address_of(path, operand)) : unknown;
+	case X86_OP_IMM:
+	case X86_OP_INVALID:
+		break;
+	}
+	return unknown;
+}
+
+static void set(struct code_path *path, const cs_x86_op *operand, struct path_value value)
+{
+	struct vm_register_part part;
+
+	if (operand->type == X86_OP_MEM) {
+		store(path, address_of(path, operand), operand->size, value);
+		return;
+	}
+	part = vm_register_part(operand->reg);
+	if (part.index >= 0)
+		path->registers[part.index] = part.size == WORD ? value : unknown;
+}
+
+/*---- Instructions ----*/
+
+static void set_written(struct code_path *path, const struct vm_instruction *instruction)
+{
+	for (uint8_t i = 0; i < instruction->written_count; i++) {
+		struct vm_register_part part = vm_register_part(instruction->written[i]);
+
+		if (part.index >= 0)
+			path->registers[part.index] = unknown;
+	}
+	for (uint8_t i = 0; i < instruction->operand_count && i < VM_OPERANDS_MAX; i++)
+		if (instruction->operands[i].type == X86_OP_MEM &&
+		    instruction->operands[i].access & CS_AC_WRITE)
+			set(path, &instruction->operands[i], unknown);
+}
+
+/* A call returns with the stack as it was; what it need not keep is gone. */
+static void pass_call(struct code_path *path, const cs_x86_op *to)
+{
+	static const int changed[] = { RAX, RCX, RDX, RSI, RDI, 8, 9, 10, 11 };
+
+	/* To the next instruction, for its address. */
+	if (to->type == X86_OP_IMM && (uint64_t)to->imm == path->pc) {
+		push(path, unknown);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++)
+		path->registers[changed[i]] = unknown;
+}
+
+static struct path_value sum(const struct code_path *path, unsigned int op, const cs_x86_op *to,
+			     const cs_x86_op *from)
+{
+	if (from->type != X86_OP_IMM || to->type != X86_OP_REG || from->imm == INT64_MIN)
+		return unknown;
+	return plus(get(path, to), op == X86_INS_ADD ? from->imm : -from->imm);
+}
+
+static void run(struct code_path *path, const struct vm_instruction *instruction)
+{
+	const cs_x86_op *to = &instruction->operands[0], *from = &instruction->operands[1];
+	struct path_value value;
+
+	switch (instruction->id) {
+	case X86_INS_MOV:
+		set(path, to, get(path, from));
+		return;
+	case X86_INS_LEA:
+		set(path, to, address_of(path, from));
+		return;
+	case X86_INS_ADD:
+	case X86_INS_SUB:
+		set(path, to, sum(path, instruction->id, to, from));
+		return;
+	case X86_INS_PUSH:
+		push(path, get(path, to));
+		return;
+	case X86_INS_PUSHFQ:
+		push(path, unknown);
+		return;
+	case X86_INS_POP:
+		value = pop(path);
+		set(path, to, value);
+		return;
+	case X86_INS_POPFQ:
+		pop(path);
+		return;
+	case X86_INS_LEAVE:
+		path->registers[RSP] = path->registers[RBP];
+		path->registers[RBP] = pop(path);
+		return;
+	default:
+		set_written(path, instruction);
+	}
+}
+
+static enum path_step branch(const cs_x86_op *to, uint64_t *ret_target)
+{
+	if (to->type != X86_OP_IMM)
+		return PATH_ENDS;
+	*ret_target = (uint64_t)to->imm;
+	return PATH_BRANCHES;
+}
+
+enum path_step code_path_step(struct code_path *path, const struct vm_instruction *instruction,
+			      uint64_t *ret_target, struct path_value *ret_return)
+{
+	const cs_x86_op *to = &instruction->operands[0];
+
+	path->pc += instruction->size;
+	switch (instruction->id) {
+	case X86_INS_RET:
+		*ret_return = pop(path);
+		if (instruction->operand_count)
+			path->registers[RSP] = plus(path->registers[RSP], to->imm);
+		return PATH_RETURNS;
+	case X86_INS_JMP:
+		if (to->type != X86_OP_IMM)
+			return PATH_ENDS;
+		path->pc = (uint64_t)to->imm;
+		return PATH_ON;
+	case X86_INS_JO: case X86_INS_JNO: case X86_INS_JB: case X86_INS_JAE:
+	case X86_INS_JE: case X86_INS_JNE: case X86_INS_JBE: case X86_INS_JA:
+	case X86_INS_JS: case X86_INS_JNS: case X86_INS_JP: case X86_INS_JNP:
+	case X86_INS_JL: case X86_INS_JGE: case X86_INS_JLE: case X86_INS_JG:
+	case X86_INS_JECXZ: case X86_INS_JRCXZ:
+		return branch(to, ret_target);
+	case X86_INS_LOOP: case X86_INS_LOOPE: case X86_INS_LOOPNE:
+		path->registers[RCX] = unknown;
+		return branch(to, ret_target);
+	case X86_INS_CALL:
+		pass_call(path, to);
+		return PATH_ON;
+	case X86_INS_INT3: case X86_INS_INT1: case X86_INS_UD0: case X86_INS_UD2:
+	case X86_INS_HLT: case X86_INS_LJMP: case X86_INS_LCALL: case X86_INS_RETF:
+	case X86_INS_RETFQ: case X86_INS_IRETQ: case X86_INS_ENTER:
+		return PATH_ENDS;
+	default:
+		if (!instruction->written_known)
+			return PATH_ENDS;
+		run(path, instruction);
+		return PATH_ON;
+	}
+}

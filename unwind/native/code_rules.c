@@ -1,0 +1,383 @@
+#include "unwind/native/code_rules.h"
+
+#include <dwarf.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/scatter.h"
+#include "memory/word_hash.h"
+#include "unwind/native/code_path.h"
+
+enum {
+	INSTRUCTIONS_MAX = 2048,	/* that are looked at for one frame */
+	SEEN_SIZE = 2 * INSTRUCTIONS_MAX,
+	WAYS_MAX = 128,			/* branches still to be taken; of more, some are not */
+	RETURNS_ENOUGH = 2,		/* that agree */
+	KNOWN_MAX = 1024,		/* addresses whose rules are kept */
+	MADE_BYTES_MAX = 64 << 10,	/* of code that the rules of one are told by */
+	CALL_BYTES_MAX = 7,
+	PAGE_SIZE = 4096,
+	WORD = sizeof(uint64_t),
+};
+
+/* What a caller wants kept. */
+static const int kept[] = { RBX, RBP, 12, 13, 14, 15 };
+
+enum { KEPT_COUNT = sizeof(kept) / sizeof(kept[0]) };
+
+/* What holds once it has returned. */
+struct returned {
+	struct path_value pc, sp, kept[KEPT_COUNT];
+};
+
+/* The bytes outside of modules that were looked at; none of code in a module. */
+struct made_code {
+	uint64_t begin, end;
+	uint64_t hash;
+};
+
+/* What was told of an address. */
+struct known_rules {
+	uint64_t pc;
+	UT_hash_handle hh;
+	struct made_code code;
+	bool has_rules;
+	struct frame_rules rules;	/* as many operations as there are */
+};
+
+struct code_rules {
+	struct image *image;
+	struct vm_decoder *decoder;
+	struct memory *copy;		/* while a question is answered */
+	struct known_rules *known;
+	struct made_code made;
+	struct code_path ways[WAYS_MAX];
+	size_t way_count;
+	uint64_t seen[SEEN_SIZE];	/* addresses of instructions */
+	uint8_t bytes[MADE_BYTES_MAX];
+};
+
+struct code_rules *code_rules_new(struct image *image)
+{
+	struct code_rules *code = calloc(1, sizeof(*code));
+
+	if (!code)
+		return NULL;
+	code->image = image;
+	code->decoder = vm_decoder_new();
+	if (!code->decoder) {
+		free(code);
+		return NULL;
+	}
+	return code;
+}
+
+void code_rules_reset(struct code_rules *code)
+{
+	struct known_rules *known, *next;
+
+	HASH_ITER(hh, code->known, known, next) {
+		HASH_DEL(code->known, known);
+		free(known);
+	}
+}
+
+void code_rules_free(struct code_rules *code)
+{
+	if (!code)
+		return;
+	code_rules_reset(code);
+	vm_decoder_free(code->decoder);
+	free(code);
+}
+
+/*---- Code ----*/
+
+static bool read_code(const struct code_rules *code, uint64_t address, uint8_t *bytes, size_t length)
+{
+	if (!image_is_made(code->image, address))
+		return memory_read(image_text(code->image), address, bytes, length) == MEMORY_OK;
+	return memory_read(code->copy, address, bytes, length) == MEMORY_OK ||
+	       memory_read(image_live(code->image), address, bytes, length) == MEMORY_OK;
+}
+
+/* How many bytes of one instruction could be read: it may be the last of what is mapped. */
+static size_t fetch(const struct code_rules *code, uint64_t pc,
+		    uint8_t bytes[static VM_INSTRUCTION_BYTES_MAX])
+{
+	size_t in_page = PAGE_SIZE - pc % PAGE_SIZE;
+
+	if (read_code(code, pc, bytes, VM_INSTRUCTION_BYTES_MAX))
+		return VM_INSTRUCTION_BYTES_MAX;
+	return in_page < VM_INSTRUCTION_BYTES_MAX && read_code(code, pc, bytes, in_page) ? in_page : 0;
+}
+
+static void note_made(struct code_rules *code, uint64_t begin, uint64_t end)
+{
+	if (!image_is_made(code->image, begin))
+		return;
+	if (code->made.begin == code->made.end)
+		code->made.begin = begin;
+	if (begin < code->made.begin)
+		code->made.begin = begin;
+	if (end > code->made.end)
+		code->made.end = end;
+}
+
+static const struct vm_instruction *decode(struct code_rules *code, uint64_t pc)
+{
+	uint8_t bytes[VM_INSTRUCTION_BYTES_MAX];
+	size_t length = fetch(code, pc, bytes);
+	const struct vm_instruction *instruction = length
+		? vm_decoder_decode(code->decoder, pc, bytes, length) : NULL;
+
+	if (instruction)
+		note_made(code, pc, pc + instruction->size);
+	return instruction;
+}
+
+static bool is_vm(const struct code_rules *code, uint64_t pc)
+{
+	enum code_kind kind = image_classify(code->image, pc, NULL);
+
+	return kind == CODE_VM || kind == CODE_VM_FFI_CALL || image_in_unknown_vm(code->image, pc);
+}
+
+bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint64_t address)
+{
+	uint8_t bytes[CALL_BYTES_MAX];
+
+	code->copy = copy;
+	/* call rel32 takes five bytes; one by register or memory as many as its operand needs. */
+	for (size_t length = 2; length <= CALL_BYTES_MAX; length++) {
+		const struct vm_instruction *call = NULL;
+
+		if (read_code(code, address - length, bytes, length))
+			call = vm_decoder_decode(code->decoder, address - length, bytes, length);
+		if (call && call->id == X86_INS_CALL && call->size == length)
+			return true;
+	}
+	return false;
+}
+
+/*---- Ways to a return ----*/
+
+/* True if it has not been here before. */
+static bool see(struct code_rules *code, uint64_t pc)
+{
+	size_t at = (size_t)(scatter(pc) % SEEN_SIZE);
+
+	while (code->seen[at] && code->seen[at] != pc)
+		at = (at + 1) % SEEN_SIZE;
+	if (code->seen[at] == pc)
+		return false;
+	code->seen[at] = pc;
+	return true;
+}
+
+static bool is_same(const struct path_value *a, const struct path_value *b)
+{
+	return a->kind == b->kind && a->number == b->number && a->offset == b->offset;
+}
+
+static void note_return(const struct code_path *path, struct path_value pc, struct returned *returned)
+{
+	*returned = (struct returned){ .pc = pc, .sp = path->registers[RSP] };
+	for (size_t i = 0; i < KEPT_COUNT; i++)
+		returned->kept[i] = path->registers[kept[i]];
+}
+
+/* Where to and from must be the same; a register that is not is not known. */
+static bool agree(struct returned *returned, const struct returned *other)
+{
+	if (!is_same(&returned->pc, &other->pc) || !is_same(&returned->sp, &other->sp))
+		return false;
+	for (size_t i = 0; i < KEPT_COUNT; i++)
+		if (!is_same(&returned->kept[i], &other->kept[i]))
+			returned->kept[i].kind = PATH_UNKNOWN;
+	return true;
+}
+
+enum followed { FOLLOWED_RETURNS, FOLLOWED_ENDS, FOLLOWED_ASTRAY };
+
+/* On to the next branch that is new, whose other way is kept for later. */
+static enum followed follow(struct code_rules *code, struct code_path *path, unsigned int *left,
+			    struct returned *ret_returned)
+{
+	while (*left && see(code, path->pc)) {
+		const struct vm_instruction *instruction;
+		struct path_value pc;
+		uint64_t target;
+
+		if (is_vm(code, path->pc))
+			return FOLLOWED_ASTRAY;
+		instruction = decode(code, path->pc);
+		if (!instruction)
+			return FOLLOWED_ENDS;
+		--*left;
+		switch (code_path_step(path, instruction, &target, &pc)) {
+		case PATH_ON:
+			break;
+		case PATH_BRANCHES:
+			if (code->way_count == WAYS_MAX)
+				break;
+			code->ways[code->way_count] = *path;
+			code->ways[code->way_count++].pc = target;
+			break;
+		case PATH_RETURNS:
+			if (pc.kind == PATH_UNKNOWN || path->registers[RSP].kind != PATH_SUM)
+				return FOLLOWED_ENDS;
+			note_return(path, pc, ret_returned);
+			return FOLLOWED_RETURNS;
+		case PATH_ENDS:
+			return FOLLOWED_ENDS;
+		}
+	}
+	return FOLLOWED_ENDS;
+}
+
+static bool find_return(struct code_rules *code, uint64_t pc, struct returned *ret_returned)
+{
+	unsigned int left = INSTRUCTIONS_MAX, returns = 0;
+	struct returned found = { 0 }, returned;
+	struct code_path path;
+
+	memset(code->seen, 0, sizeof(code->seen));
+	code_path_begin(&code->ways[0], pc);
+	code->way_count = 1;
+	while (code->way_count && left && returns < RETURNS_ENOUGH) {
+		path = code->ways[--code->way_count];
+		switch (follow(code, &path, &left, &returned)) {
+		case FOLLOWED_RETURNS:
+			if (returns++ == 0)
+				found = returned;
+			else if (!agree(&found, &returned))
+				return false;
+			break;
+		case FOLLOWED_ASTRAY:
+			return false;
+		case FOLLOWED_ENDS:
+			break;
+		}
+	}
+	if (returns)
+		*ret_returned = found;
+	return returns > 0;
+}
+
+/*---- Rules ----*/
+
+/* DWARF numbers some registers in another order than that of their code. */
+static int dwarf_number(int number)
+{
+	static const int first[] = { 0, 2, 1, REGISTER_NUMBER_RBX, REGISTER_NUMBER_RSP, 6, 4, 5 };
+
+	return number < (int)(sizeof(first) / sizeof(first[0])) ? first[number] : number;
+}
+
+static void set_rule(struct frame_rules *rules, struct frame_rule *rule, const struct path_value *value)
+{
+	if (value->kind == PATH_UNKNOWN)
+		return;
+	rule->kind = value->kind == PATH_SUM ? FRAME_RULE_VALUE : FRAME_RULE_SAVED;
+	rule->first = rules->op_count;
+	rule->count = 1;
+	rules->ops[rules->op_count++] = (struct frame_rule_op){
+		.atom = DW_OP_bregx,
+		.number = (uint64_t)dwarf_number(value->number),
+		.number2 = (uint64_t)value->offset,
+	};
+}
+
+static void make_rules(const struct returned *returned, struct frame_rules *rules)
+{
+	memset(rules, 0, sizeof(*rules));
+	set_rule(rules, &rules->cfa, &returned->sp);
+	rules->registers[REGISTER_NUMBER_RSP] = rules->cfa;
+	set_rule(rules, &rules->registers[REGISTER_NUMBER_PC], &returned->pc);
+	for (size_t i = 0; i < KEPT_COUNT; i++)
+		set_rule(rules, &rules->registers[dwarf_number(kept[i])], &returned->kept[i]);
+}
+
+/*---- Code made at run time ----*/
+
+/* A sum of code that changes when the code does. */
+static bool hash_made(struct code_rules *code, const struct made_code *made, uint64_t *ret_hash)
+{
+	size_t length = (size_t)(made->end - made->begin);
+	uint64_t hash = length, word = 0;
+
+	if (length > MADE_BYTES_MAX || !read_code(code, made->begin, code->bytes, length))
+		return false;
+	for (size_t at = 0; at < length; at += WORD) {
+		memcpy(&word, code->bytes + at, length - at < WORD ? length - at : WORD);
+		hash = scatter(hash ^ word);
+	}
+	*ret_hash = hash;
+	return true;
+}
+
+static bool is_unchanged(struct code_rules *code, const struct known_rules *known)
+{
+	uint64_t hash;
+
+	return hash_made(code, &known->code, &hash) && hash == known->code.hash;
+}
+
+/* What is told of code that cannot be read again is told anew each time. */
+static void keep(struct code_rules *code, uint64_t pc, bool has_rules, const struct frame_rules *rules)
+{
+	size_t length = offsetof(struct frame_rules, ops);
+	struct known_rules *known;
+
+	if (!hash_made(code, &code->made, &code->made.hash))
+		return;
+	if (HASH_COUNT(code->known) >= KNOWN_MAX)
+		code_rules_reset(code);
+	if (has_rules)
+		length += rules->op_count * sizeof(*rules->ops);
+	known = calloc(1, offsetof(struct known_rules, rules) + length);
+	if (!known)
+		return;
+	known->pc = pc;
+	known->code = code->made;
+	known->has_rules = has_rules;
+	if (has_rules)
+		memcpy(&known->rules, rules, length);
+	HASH_ADD(hh, code->known, pc, sizeof(known->pc), known);
+}
+
+static struct known_rules *find_known(struct code_rules *code, uint64_t pc)
+{
+	struct known_rules *known;
+
+	HASH_FIND(hh, code->known, &pc, sizeof(pc), known);
+	if (!known || is_unchanged(code, known))
+		return known;
+	HASH_DEL(code->known, known);
+	free(known);
+	return NULL;
+}
+
+bool code_rules_find(struct code_rules *code, struct memory *copy, uint64_t pc,
+		     struct frame_rules *ret_rules)
+{
+	const struct known_rules *known;
+	struct returned returned;
+	bool found;
+
+	code->copy = copy;
+	known = find_known(code, pc);
+	if (known && known->has_rules)
+		memcpy(ret_rules, &known->rules, offsetof(struct frame_rules, ops) +
+		       known->rules.op_count * sizeof(*known->rules.ops));
+	if (known)
+		return known->has_rules;
+	code->made = (struct made_code){ 0 };
+	found = find_return(code, pc, &returned);
+	if (found)
+		make_rules(&returned, ret_rules);
+	keep(code, pc, found, ret_rules);
+	return found;
+}

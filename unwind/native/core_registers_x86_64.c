@@ -1,0 +1,33 @@
+#include "unwind/native/core_registers.h"
+
+#include <elf.h>
+#include <string.h>
+#include <sys/procfs.h>
+#include <sys/user.h>
+
+bool core_registers_machine(uint16_t machine)
+{
+	return machine == EM_X86_64;
+}
+
+bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
+			 struct registers *ret_registers)
+{
+	struct elf_prstatus status;
+	struct user_regs_struct user;
+
+	_Static_assert(sizeof(status.pr_reg) == sizeof(user), "pr_reg is a user_regs_struct");
+	if (size < sizeof(status))
+		return false;
+	memcpy(&status, note, sizeof(status));
+	memcpy(&user, &status.pr_reg, sizeof(user));
+	*ret_tid = status.pr_pid;
+	*ret_registers = (struct registers){
+		.rax = user.rax, .rbx = user.rbx, .rcx = user.rcx, .rdx = user.rdx,
+		.rsi = user.rsi, .rdi = user.rdi, .rbp = user.rbp, .rsp = user.rsp,
+		.r8 = user.r8, .r9 = user.r9, .r10 = user.r10, .r11 = user.r11,
+		.r12 = user.r12, .r13 = user.r13, .r14 = user.r14, .r15 = user.r15,
+		.rip = user.rip, .eflags = user.eflags, .orig_rax = user.orig_rax,
+	};
+	return true;
+}

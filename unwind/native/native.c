@@ -1,0 +1,143 @@
+#include "unwind/native/native.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "unwind/native/cfi.h"
+
+enum { STANDING_MAX = 4 };
+
+struct native_unwinder {
+	struct image *image;
+	struct cfi *cfi;
+	struct memory *stack;
+	struct native_frame frame;
+	unsigned int standing;	/* steps in a row that took nothing off the stack */
+	bool lacks_register;	/* the last step asked for one that is not known */
+};
+
+struct native_unwinder *native_unwinder_new(struct image *image, struct symbols *symbols)
+{
+	struct native_unwinder *unwinder = calloc(1, sizeof(*unwinder));
+
+	if (!unwinder)
+		return NULL;
+	unwinder->image = image;
+	unwinder->cfi = cfi_new(image, symbols);
+	if (!unwinder->cfi) {
+		free(unwinder);
+		return NULL;
+	}
+	return unwinder;
+}
+
+void native_unwinder_free(struct native_unwinder *unwinder)
+{
+	if (!unwinder)
+		return;
+	cfi_free(unwinder->cfi);
+	free(unwinder);
+}
+
+void native_reset(struct native_unwinder *unwinder)
+{
+	cfi_reset(unwinder->cfi);
+}
+
+uint64_t native_code_address(const struct native_frame *frame)
+{
+	return frame->registers.rip - (frame->is_return_address ? 1 : 0);
+}
+
+static void arrive(struct native_unwinder *unwinder, const struct registers *registers,
+		   bool is_return_address)
+{
+	struct native_frame *frame = &unwinder->frame;
+
+	unwinder->lacks_register = false;
+	frame->registers = *registers;
+	frame->is_return_address = is_return_address;
+	frame->code = image_classify(unwinder->image, native_code_address(frame), &frame->module);
+}
+
+void native_begin(struct native_unwinder *unwinder, struct memory *stack,
+		  const struct registers *leaf)
+{
+	unwinder->stack = stack;
+	unwinder->standing = 0;
+	arrive(unwinder, leaf, false);
+}
+
+void native_continue(struct native_unwinder *unwinder, const struct registers *caller)
+{
+	arrive(unwinder, caller, true);
+}
+
+const struct native_frame *native_current(const struct native_unwinder *unwinder)
+{
+	return &unwinder->frame;
+}
+
+/* Is this where a signal handler returns to? Told by its code, as gdb and libgcc do. */
+static bool is_signal_return(const struct native_unwinder *unwinder)
+{
+	/* mov rax, __NR_rt_sigreturn; syscall */
+	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+	uint8_t bytes[sizeof(code)];
+
+	return memory_read(image_text(unwinder->image), unwinder->frame.registers.rip, bytes,
+			   sizeof(bytes)) == MEMORY_OK && memcmp(bytes, code, sizeof(code)) == 0;
+}
+
+bool native_lacks_register(const struct native_unwinder *unwinder)
+{
+	return unwinder->lacks_register;
+}
+
+enum native_status native_step(struct native_unwinder *unwinder)
+{
+	const struct native_frame *frame = &unwinder->frame;
+	uint64_t sp = frame->registers.rsp;
+	struct registers caller;
+	bool is_signal_frame = is_signal_return(unwinder);
+	enum cfi_status status = cfi_step(unwinder->cfi, native_code_address(frame), &frame->registers,
+					  unwinder->stack, &caller);
+
+	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
+	if (status != CFI_CALLER)
+		return NATIVE_LOST;
+	if (caller.rip == 0)
+		return NATIVE_END;
+	/* A signal handler's caller was interrupted, with whatever its registers held. */
+	if (!is_signal_frame)
+		caller.unknown |= REGISTER_OTHERS;
+	else if (!memory_u64(unwinder->stack, sp + offsetof(ucontext_t, uc_mcontext.gregs[REG_EFL]),
+			     &caller.eflags))
+		return NATIVE_LOST;
+	/* A stack only ever shrinks towards its callers, but for alternate signal stacks. */
+	if (caller.rsp <= sp && !is_signal_frame)
+		return NATIVE_LOST;
+	arrive(unwinder, &caller, !is_signal_frame);
+	return NATIVE_FRAME;
+}
+
+enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_t linked)
+{
+	const struct registers *frame = &unwinder->frame.registers;
+	uint64_t sp = frame->rsp;
+	struct registers caller;
+	enum cfi_status status = cfi_step_by_code(unwinder->cfi, frame, unwinder->stack, &caller);
+
+	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
+	if (status != CFI_CALLER || caller.rsp < sp || (linked && caller.rsp > linked))
+		return NATIVE_LOST;
+	/* A routine may take its return address off the stack at once, but not over and over. */
+	unwinder->standing = caller.rsp == sp ? unwinder->standing + 1 : 0;
+	if (unwinder->standing > STANDING_MAX)
+		return NATIVE_LOST;
+	caller.unknown |= REGISTER_OTHERS;
+	arrive(unwinder, &caller, true);
+	return NATIVE_FRAME;
+}

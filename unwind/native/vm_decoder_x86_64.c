@@ -1,0 +1,113 @@
+#include "unwind/native/vm_decoder_x86_64.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* More than all paths through the VM take in most programs; others take turns. */
+enum { PLACES = 1024 };
+
+struct vm_decoder {
+	csh capstone;
+	cs_insn *insn;
+	struct vm_instruction places[PLACES];
+};
+
+struct vm_decoder *vm_decoder_new(void)
+{
+	struct vm_decoder *decoder = calloc(1, sizeof(*decoder));
+
+	if (!decoder)
+		return NULL;
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->capstone) != CS_ERR_OK) {
+		free(decoder);
+		return NULL;
+	}
+	cs_option(decoder->capstone, CS_OPT_DETAIL, CS_OPT_ON);
+	decoder->insn = cs_malloc(decoder->capstone);
+	if (!decoder->insn) {
+		vm_decoder_free(decoder);
+		return NULL;
+	}
+	return decoder;
+}
+
+void vm_decoder_free(struct vm_decoder *decoder)
+{
+	if (!decoder)
+		return;
+	if (decoder->insn)
+		cs_free(decoder->insn, 1);
+	cs_close(&decoder->capstone);
+	free(decoder);
+}
+
+static void note_written(const struct vm_decoder *decoder, struct vm_instruction *instruction)
+{
+	cs_regs read, written;
+	uint8_t read_count, written_count;
+
+	if (cs_regs_access(decoder->capstone, decoder->insn, read, &read_count, written,
+			   &written_count) != CS_ERR_OK || written_count > VM_WRITTEN_MAX)
+		return;
+	instruction->written_known = true;
+	instruction->written_count = written_count;
+	memcpy(instruction->written, written, written_count * sizeof(written[0]));
+}
+
+const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint64_t address,
+					       const uint8_t *bytes, size_t length)
+{
+	struct vm_instruction *place = &decoder->places[address % PLACES];
+	const cs_x86 *x86 = &decoder->insn->detail->x86;
+	const uint8_t *code = bytes;
+	uint64_t next = address;
+	size_t left = length;
+
+	if (length > VM_INSTRUCTION_BYTES_MAX)
+		return NULL;
+	if (place->id != X86_INS_INVALID && place->address == address &&
+	    place->fetched == length && memcmp(place->bytes, bytes, length) == 0)
+		return place;
+	*place = (struct vm_instruction){ .address = address, .fetched = (uint8_t)length };
+	if (!cs_disasm_iter(decoder->capstone, &code, &left, &next, decoder->insn))
+		return NULL;
+	place->id = decoder->insn->id;
+	place->size = (uint8_t)decoder->insn->size;
+	place->operand_count = x86->op_count;
+	memcpy(place->bytes, bytes, length);
+	memcpy(place->operands, x86->operands, sizeof(place->operands));
+	note_written(decoder, place);
+	return place;
+}
+
+struct vm_register_part vm_register_part(x86_reg reg)
+{
+	static const x86_reg names[REGISTER_COUNT][4] = {
+		{ X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL },
+		{ X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL },
+		{ X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL },
+		{ X86_REG_RBX, X86_REG_EBX, X86_REG_BX, X86_REG_BL },
+		{ X86_REG_RSP, X86_REG_ESP, X86_REG_SP, X86_REG_SPL },
+		{ X86_REG_RBP, X86_REG_EBP, X86_REG_BP, X86_REG_BPL },
+		{ X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL },
+		{ X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL },
+		{ X86_REG_R8, X86_REG_R8D, X86_REG_R8W, X86_REG_R8B },
+		{ X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B },
+		{ X86_REG_R10, X86_REG_R10D, X86_REG_R10W, X86_REG_R10B },
+		{ X86_REG_R11, X86_REG_R11D, X86_REG_R11W, X86_REG_R11B },
+		{ X86_REG_R12, X86_REG_R12D, X86_REG_R12W, X86_REG_R12B },
+		{ X86_REG_R13, X86_REG_R13D, X86_REG_R13W, X86_REG_R13B },
+		{ X86_REG_R14, X86_REG_R14D, X86_REG_R14W, X86_REG_R14B },
+		{ X86_REG_R15, X86_REG_R15D, X86_REG_R15W, X86_REG_R15B },
+	};
+	static const x86_reg high[] = { X86_REG_AH, X86_REG_CH, X86_REG_DH, X86_REG_BH };
+
+	for (int i = 0; i < REGISTER_COUNT; i++)
+		for (unsigned int n = 0; n < 4; n++)
+			if (names[i][n] == reg)
+				return (struct vm_register_part){ i, 8U >> n, 0 };
+	for (int i = 0; i < 4; i++)
+		if (high[i] == reg)
+			return (struct vm_register_part){ i, 1, 8 };
+	return (struct vm_register_part){ .index = -1 };
+}

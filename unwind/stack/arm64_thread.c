@@ -1,0 +1,151 @@
+#include "unwind/stack/arm64_thread.h"
+
+#include <string.h>
+
+#include "unwind/lua/luajit.h"
+#include "unwind/vm/vm_frame.h"
+
+/* struct elf_prstatus of arm64 (linux/elfcore.h, asm/user.h). */
+enum {
+	PRSTATUS_PID = 32,
+	PRSTATUS_REGISTERS = 112,	/* x0 to x30, sp, pc, pstate */
+	PRSTATUS_SIZE = 392,
+};
+
+/* What the VM keeps in registers (vm_arm64.dasc). */
+enum {
+	X_BASE = 19,
+	X_PC = 21,
+	X_GL = 22,
+	X_L = 23,
+};
+
+bool arm64_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
+			  struct arm64_registers *ret_registers)
+{
+	int32_t tid;
+
+	_Static_assert(sizeof(*ret_registers) == 33 * sizeof(uint64_t), "as in the note");
+	if (size < PRSTATUS_SIZE)
+		return false;
+	memcpy(&tid, note + PRSTATUS_PID, sizeof(tid));
+	memcpy(ret_registers, note + PRSTATUS_REGISTERS, sizeof(*ret_registers));
+	*ret_tid = tid;
+	return true;
+}
+
+static bool read_word(struct memory *memory, uint64_t address, uint64_t *ret_value)
+{
+	return memory_read(memory, address, ret_value, sizeof(*ret_value)) == MEMORY_OK;
+}
+
+/* A field of g or of a lua_State, in the one width that arm64 has; 0 if it cannot be read. */
+static uint64_t field(struct memory *memory, uint64_t object, int32_t offset)
+{
+	uint64_t value;
+
+	return offset >= 0 && read_word(memory, object + (uint64_t)offset, &value) ? value : 0;
+}
+
+/* The C frame of a Lua thread that native code runs; 0 if none does. */
+static uint64_t cframe_of(struct memory *memory, const struct layout *layout, uint64_t L)
+{
+	return L ? field(memory, L, layout->L_cframe) & ~(uint64_t)CFRAME_FLAGS : 0;
+}
+
+/* The universe that runs innermost in this stack: of its Lua thread's C frame, the SAVE_L leads back. */
+static struct lua_universe *find_universe(struct memory *memory, const struct image *image,
+					  uint64_t sp, uint64_t stack_end, uint64_t *ret_L)
+{
+	struct lua_universe *found = NULL;
+	uint64_t lowest = stack_end, saved;
+
+	for (size_t i = 0; i < image_universe_count(image); i++) {
+		struct lua_universe *universe = image_universe(image, i);
+		const struct layout *layout = &universe->vm->layout;
+		uint64_t L = field(memory, universe->g, layout->g_cur_L);
+		uint64_t cframe = cframe_of(memory, layout, L);
+
+		if (cframe < sp || cframe >= lowest ||
+		    !vm_frame_thread(layout, memory, cframe, &saved) || saved != L)
+			continue;
+		found = universe;
+		lowest = cframe;
+		*ret_L = L;
+	}
+	return found;
+}
+
+/* A C function that Lua has called runs: before it, the VM stored L->base (BC_FUNCC). */
+static bool runs_c_function(struct memory *memory, const struct lua_universe *universe)
+{
+	int32_t vmstate;
+
+	return memory_read(memory, universe->g + (uint64_t)universe->vm->layout.g_vmstate, &vmstate,
+			   sizeof(vmstate)) == MEMORY_OK && vmstate == VMST_C;
+}
+
+/* coroutine.resume calls vm_resume: right above a C frame that has none before it lies that of the VM. */
+static uint64_t find_parent(struct memory *memory, const struct layout *layout, uint64_t L)
+{
+	uint64_t cframe = cframe_of(memory, layout, L), previous = cframe, parent;
+
+	for (unsigned i = 0; i < CFRAMES_MAX && previous; i++) {
+		cframe = previous;
+		if (!vm_frame_previous(layout, memory, cframe, &previous) ||
+		    (previous != 0 && previous <= cframe))
+			return 0;
+	}
+	cframe += (uint64_t)layout->CFRAME_size;
+	if (previous || !vm_frame_thread(layout, memory, cframe, &parent) || parent == 0 ||
+	    cframe_of(memory, layout, parent) != cframe)
+		return 0;
+	return parent;
+}
+
+static void find_threads(struct memory *memory, struct arm64_thread *thread, uint64_t L)
+{
+	const struct layout *layout = &thread->universe->vm->layout;
+
+	while (L && thread->thread_count < CAPTURE_THREADS_MAX) {
+		thread->threads[thread->thread_count++] = L;
+		L = find_parent(memory, layout, L);
+	}
+}
+
+void arm64_thread_find(struct memory *memory, const struct image *image,
+		       const struct arm64_registers *registers, uint64_t stack_end,
+		       struct arm64_thread *ret_thread)
+{
+	struct arm64_thread thread = { .thread_count = 0 };
+	const struct module *module;
+	enum code_kind code = image_classify(image, registers->pc, &module);
+	uint64_t L = 0, jit_base;
+
+	if (code == CODE_VM) {
+		thread.universe = image_find_universe(image, registers->x[X_GL]);
+		L = registers->x[X_L];
+		thread.top = (struct merge_top){
+			.kind = MERGE_TOP_REGISTERS,
+			.registers = { .base = registers->x[X_BASE], .pc = registers->x[X_PC] },
+		};
+	}
+	if (!thread.universe) {
+		thread.universe = find_universe(memory, image, registers->sp, stack_end, &L);
+		thread.top = (struct merge_top){ .kind = MERGE_TOP_UNKNOWN };
+		if (code != CODE_UNKNOWN)
+			thread.top.native_pc = registers->pc;
+	}
+	*ret_thread = thread;
+	if (!thread.universe)
+		return;
+	jit_base = field(memory, thread.universe->g, thread.universe->vm->layout.g_jit_base);
+	if (thread.top.kind == MERGE_TOP_UNKNOWN && jit_base) {
+		thread.top.kind = MERGE_TOP_TRACE;
+		thread.top.registers.base = jit_base;
+	} else if (thread.top.kind == MERGE_TOP_UNKNOWN && runs_c_function(memory, thread.universe)) {
+		thread.top.kind = MERGE_TOP_STORED;
+	}
+	find_threads(memory, &thread, L);
+	*ret_thread = thread;
+}

@@ -1,0 +1,42 @@
+/*
+ * arm64_thread: where LuaJIT is in a thread of an arm64 process.
+ *
+ * Such processes are read from core files only, by an ljspy that runs on
+ * x86-64. What they have of Lua is told as everywhere; of native code only
+ * what runs is known, for nothing here unwinds it.
+ */
+#ifndef LJSPY_ARM64_THREAD_H
+#define LJSPY_ARM64_THREAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "memory/memory.h"
+#include "unwind/capture/capture.h"
+#include "unwind/elf/image.h"
+#include "unwind/stack/merge_lua.h"
+
+struct arm64_registers {
+	uint64_t x[31];
+	uint64_t sp, pc;
+};
+
+/* Interpret an NT_PRSTATUS note of an arm64 core. False if it is too short for one. */
+bool arm64_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
+			  struct arm64_registers *ret_registers);
+
+struct arm64_thread {
+	struct lua_universe *universe;	/* NULL if no VM is in its stack */
+	uint64_t threads[CAPTURE_THREADS_MAX];	/* of Lua: innermost first, each resumed by the next */
+	size_t thread_count;
+	struct merge_top top;
+};
+
+/* stack_end: of the mapping that holds the thread's stack. */
+void arm64_thread_find(struct memory *memory, const struct image *image,
+		       const struct arm64_registers *registers, uint64_t stack_end,
+		       struct arm64_thread *ret_thread);
+
+#endif

@@ -1,0 +1,126 @@
+#include "unwind/stack/lua_sections.h"
+
+struct lua_section *lua_section_of(struct lua_sections *sections, const struct lua_thread *thread)
+{
+	return &sections->section[thread - sections->capture->threads];
+}
+
+struct lua_section *lua_section_start(struct lua_sections *sections, const struct lua_thread *thread,
+				      uint64_t base)
+{
+	struct lua_section *section = lua_section_of(sections, thread);
+
+	section->started = true;
+	section->walk = (struct lua_walk){ .thread = thread, .objects = sections->objects, .base = base };
+	return section;
+}
+
+struct merged_frame *lua_sections_add_activation(struct lua_sections *sections,
+						 struct lua_universe *universe,
+						 const struct lua_activation *activation)
+{
+	const struct function_object *function = activation->function;
+	struct merged_frame *frame = merged_stack_add(sections->stack, function->proto ? MERGED_LUA
+										       : MERGED_C_FUNCTION);
+
+	if (!frame)
+		return NULL;
+	frame->universe = universe;
+	frame->function = function;
+	frame->proto = function->proto;
+	frame->pc = activation->pc;
+	return frame;
+}
+
+bool lua_section_step_down(struct lua_sections *sections, struct lua_section *section,
+			   struct merged_frame *callee)
+{
+	enum lua_step step = lua_walk_step(&section->walk);
+	struct lua_activation caller;
+
+	if (callee && (step == LUA_STEP_CALL || step == LUA_STEP_METAMETHOD) &&
+	    lua_walk_activation(&section->walk, &caller) && caller.pc) {
+		callee->caller = caller.function->proto;
+		callee->caller_pc = caller.pc;
+		callee->called_by_metamethod = step == LUA_STEP_METAMETHOD;
+	}
+	switch (step) {
+	case LUA_STEP_CALL:
+	case LUA_STEP_METAMETHOD:
+	case LUA_STEP_PROTECTED:
+		return true;
+	case LUA_STEP_FROM_C:
+		return false;
+	case LUA_STEP_BOTTOM:
+		section->ended = true;
+		return false;
+	case LUA_STEP_BROKEN:
+		merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
+		section->ended = true;
+		return false;
+	}
+	return false;
+}
+
+void lua_section_add_own(struct lua_sections *sections, struct lua_section *section)
+{
+	if (section->walk.is_below_c) {
+		section->walk.is_below_c = false;
+		return;
+	}
+	while (!section->ended && sections->stack->count < MERGE_FRAMES_MAX) {
+		struct lua_activation activation;
+		struct merged_frame *frame = NULL;
+
+		if (lua_walk_is_done(&section->walk)) {
+			section->ended = true;
+			return;
+		}
+		if (!lua_walk_activation(&section->walk, &activation)) {
+			merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
+			section->ended = true;
+			return;
+		}
+		if (activation.function)
+			frame = lua_sections_add_activation(sections, section->walk.thread->universe,
+							    &activation);
+		if (!lua_section_step_down(sections, section, frame))
+			return;
+	}
+}
+
+void lua_section_add_rest(struct lua_sections *sections, struct lua_section *section)
+{
+	while (!section->ended && !merged_stack_is_full(sections->stack))
+		lua_section_add_own(sections, section);
+}
+
+/* The parked thread that this one runs for, if its frames are not shown yet. */
+static struct lua_section *start_parent(struct lua_sections *sections, const struct lua_section *child)
+{
+	uint64_t address = child->walk.thread->parent;
+	const struct lua_thread *parent = address ? capture_find_thread(sections->capture, address)
+						  : NULL;
+
+	if (!parent || lua_section_of(sections, parent)->started)
+		return NULL;
+	return lua_section_start(sections, parent, parent->base);
+}
+
+void lua_section_add_parents(struct lua_sections *sections, const struct lua_section *child)
+{
+	struct lua_section *parent;
+
+	while ((parent = start_parent(sections, child)) && !sections->stack->out_of_memory) {
+		merged_stack_add(sections->stack, MERGED_CHILD);
+		lua_section_add_rest(sections, parent);
+		child = parent;
+	}
+}
+
+void lua_section_add(struct lua_sections *sections, struct lua_section *section)
+{
+	lua_section_add_own(sections, section);
+	if (lua_walk_is_done(&section->walk))
+		lua_section_add_parents(sections, section);
+}

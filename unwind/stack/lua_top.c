@@ -1,0 +1,196 @@
+#include "unwind/stack/lua_top.h"
+
+#include "unwind/jit/traces.h"
+#include "unwind/lua/luajit.h"
+#include "unwind/vm/vm_frame.h"
+
+/* The activation at base, if there is one. */
+static bool look(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base,
+		 struct lua_walk *walk, struct lua_activation *ret_activation)
+{
+	*walk = (struct lua_walk){ .thread = thread, .objects = objects, .base = base };
+	return lua_thread_holds_base(thread, base) && lua_walk_activation(walk, ret_activation);
+}
+
+/* The instruction being executed, given the interpreter's PC, which is past it. */
+static bool find_instruction(const struct lua_thread *thread, const struct proto *proto,
+			     uint64_t pc, uint64_t *ret_pc)
+{
+	const struct trace *trace;
+
+	pc &= ~(uint64_t)1;	/* vm_hotcall marks it */
+	if (pc == proto->bc) {
+		*ret_pc = pc;
+		return true;
+	}
+	if (proto_holds_pc(proto, pc - BYTECODE_SIZE)) {
+		*ret_pc = pc - BYTECODE_SIZE;
+		return true;
+	}
+	/* Until August 2023 a return that had become a trace's start was run from the trace's copy. */
+	trace = thread->universe->traces
+		? traces_find_startins(thread->universe->traces, thread->layout, pc) : NULL;
+	if (trace && proto_holds_pc(proto, trace->startpc)) {
+		*ret_pc = trace->startpc;
+		return true;
+	}
+	return false;
+}
+
+/* The callee has put its result over the builtin that called it, which is as good as done. */
+static bool find_caller_by_link(const struct lua_thread *thread, struct lua_objects *objects,
+				uint64_t base, struct lua_walk *ret_walk)
+{
+	uint64_t link;
+
+	return lua_thread_holds_base(thread, base) && lua_thread_link(thread, base, &link) &&
+	       lua_walk_find_caller(thread, objects, base, link, ret_walk);
+}
+
+/* Does the frame's link lead anywhere? */
+static bool is_linked(const struct lua_walk *walk)
+{
+	struct lua_walk below = *walk;
+
+	return lua_walk_step(&below) != LUA_STEP_BROKEN;
+}
+
+/* L->base, with the position in the register, if it is one of its function, or else the one that was saved last. */
+static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *objects,
+			  struct memory *stack, uint64_t cframe, uint64_t pc,
+			  struct lua_walk *ret_walk)
+{
+	struct lua_activation activation;
+	struct lua_walk walk;
+	uint64_t saved;
+
+	if (!look(thread, objects, thread->base, &walk, &activation))
+		return find_caller_by_link(thread, objects, thread->base, ret_walk) ||
+		       lua_walk_find_caller(thread, objects, thread->base, pc, ret_walk);
+	/* A builtin's fallback has put a result over its own link, which the VM keeps in PC. */
+	if (!is_linked(&walk) && lua_walk_find_caller(thread, objects, thread->base, pc, ret_walk))
+		return true;
+	if (activation.function && activation.function->proto) {
+		const struct proto *proto = activation.function->proto;
+
+		/* Hooks and the recorder are called before their instruction's position is saved. */
+		if (!find_instruction(thread, proto, pc, &walk.pc) &&
+		    (!vm_frame_pc(thread->layout, stack, cframe, &saved) ||
+		     !find_instruction(thread, proto, saved, &walk.pc)))
+			/* lj_ccallback_enter() saves it last. */
+			walk.pc = lua_walk_is_callback(&walk) ? proto->bc : 0;
+	}
+	*ret_walk = walk;
+	return true;
+}
+
+bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack,
+		       const struct lua_thread *thread, uint64_t cframe, struct lua_walk *ret_walk)
+{
+	return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
+}
+
+bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack,
+			  const struct lua_thread *thread, uint64_t cframe,
+			  const struct vm_registers *vm, struct lua_walk *ret_walk)
+{
+	struct lua_activation activation;
+	struct lua_walk walk;
+
+	if (look(thread, objects, vm->base, &walk, &activation)) {
+		const struct proto *proto = activation.function ? activation.function->proto : NULL;
+
+		if (!proto || find_instruction(thread, proto, vm->pc, &walk.pc)) {
+			*ret_walk = walk;
+			return true;
+		}
+	}
+	if (lua_walk_find_caller(thread, objects, vm->base, vm->pc, ret_walk))
+		return true;
+	/* vm_return to C keeps the previous base in PC. */
+	if (look(thread, objects, vm->pc, &walk, &activation)) {
+		walk.is_below_c = true;
+		*ret_walk = walk;
+		return true;
+	}
+	/* Back from a call that did not store L->base: BASE is about to be restored. */
+	if (look(thread, objects, vm->kept_base, &walk, &activation) && activation.function) {
+		if (activation.function->proto)
+			find_instruction(thread, activation.function->proto, vm->pc, &walk.pc);
+		*ret_walk = walk;
+		return true;
+	}
+	return top_as_stored(thread, objects, stack, cframe, vm->pc, ret_walk);
+}
+
+bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
+		   struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
+		   const struct registers *registers, struct lua_walk *ret_walk)
+{
+	struct vm_registers vm = vm_registers(registers);
+
+	if (vm_is_before_next(thread->layout, image_text(image), registers->rip))
+		vm.pc += BYTECODE_SIZE;
+	if (vm_is_store_pending(thread->layout, image_text(image), registers->rip))
+		return lua_walk_find_caller(thread, objects, vm.base, vm.pc, ret_walk);
+	return lua_top_by_registers(objects, stack, thread, cframe, &vm, ret_walk);
+}
+
+bool lua_top_below_native(struct image *image, struct lua_objects *objects,
+			  struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
+			  const struct registers *frame, struct lua_walk *ret_walk)
+{
+	struct vm_registers vm = vm_registers(frame);
+	struct memory *text = image_text(image);
+	struct lua_activation activation;
+	const struct module *module;
+	struct lua_walk walk;
+
+	if (image_classify(image, frame->rip - 1, &module) != CODE_VM)
+		return false;
+	if (frame->unknown & (REGISTER_RBP | REGISTER_RBX)) {
+		if (!vm_call_stores_base(thread->layout, text, module->vm, frame->rip))
+			return false;
+		return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
+	}
+	/* A call that stores L->base has L in that register or the first argument's; the others keep BASE there. */
+	if (vm.kept_base != thread->address && lua_thread_holds_base(thread, vm.kept_base) &&
+	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->rip)) {
+		if (!look(thread, objects, vm.kept_base, &walk, &activation)) {
+			if (find_caller_by_link(thread, objects, vm.kept_base, ret_walk))
+				return true;
+		} else if (activation.function &&
+			   (!activation.function->proto ||
+			    find_instruction(thread, activation.function->proto, vm.pc, &walk.pc))) {
+			*ret_walk = walk;
+			return true;
+		}
+	}
+	return top_as_stored(thread, objects, stack, cframe, vm.pc, ret_walk);
+}
+
+bool lua_top_leaving_trace(struct lua_objects *objects, const struct lua_thread *thread,
+			   const struct registers *registers, struct lua_walk *ret_walk)
+{
+	struct vm_registers vm = vm_registers(registers);
+	struct lua_activation activation;
+	struct lua_walk walk;
+
+	if (!look(thread, objects, vm.base, &walk, &activation) || !activation.function ||
+	    !activation.function->proto || !proto_holds_pc(activation.function->proto, vm.pc))
+		return false;
+	walk.pc = vm.pc;
+	*ret_walk = walk;
+	return true;
+}
+
+void lua_top_resume(struct lua_walk *walk, struct memory *stack, uint64_t cframe)
+{
+	struct lua_activation activation;
+	uint64_t saved;
+
+	if (walk->pc == 0 && lua_walk_activation(walk, &activation) && activation.function &&
+	    activation.function->proto &&
+	    vm_frame_pc(walk->thread->layout, stack, cframe, &saved))
+		find_instruction(walk->thread, activation.function->proto, saved, &walk->pc);
+}

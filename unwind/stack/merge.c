@@ -1,0 +1,284 @@
+#include "unwind/stack/merge.h"
+
+#include <errno.h>
+
+#include "unwind/capture/cframes.h"
+#include "unwind/capture/lua_moved.h"
+#include "unwind/capture/unknown_states.h"
+#include "unwind/stack/merge_state.h"
+#include "unwind/stack/merge_trace.h"
+#include "unwind/stack/merge_vm.h"
+#include "unwind/stack/merge_walk.h"
+#include "unwind/stack/vm_settle.h"
+#include "unwind/vm/vm_frame.h"
+
+/* The native frame's part of the stack. */
+static void add_code_of(struct merge *merge, const struct native_frame *native,
+			enum merged_kind kind, struct lua_universe *universe,
+			const struct trace *trace)
+{
+	struct merged_frame *frame = merged_stack_add(merge->lua.stack, kind);
+
+	if (!frame)
+		return;
+	frame->universe = universe;
+	frame->pc = native->registers.rip;
+	frame->is_return_address = native->is_return_address;
+	if (merge->lua.stack->count == 1) {	/* the leaf, wherever it was run on to */
+		frame->pc = merge->capture->registers.rip;
+		frame->is_return_address = false;
+	}
+	frame->trace = trace;
+	frame->proto = trace ? lua_objects_proto(merge->lua.objects, trace->startpt) : NULL;
+}
+
+static void add_code(struct merge *merge, enum merged_kind kind, struct lua_universe *universe,
+		     const struct trace *trace)
+{
+	add_code_of(merge, native_current(merge->native), kind, universe, trace);
+}
+
+/* The VM whose code runs here: of a trace or stub, that of the universe it belongs to. */
+static const struct vm_code *running_vm(const struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct universe_view *view;
+
+	if (native->code == CODE_VM)
+		return native->module->vm;
+	if (native->code != CODE_UNKNOWN)
+		return NULL;
+	if (merge_find_trace(merge->capture, native->registers.rip, &view))
+		return view->universe->vm;
+	/* Of several VMs' stubs none is run on. */
+	return merge->capture->universe_count == 1 ? merge->capture->universes[0].universe->vm : NULL;
+}
+
+/* Have done what the VM has half done where it was stopped or interrupted, and go on there. */
+static void settle(struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct memory *text = image_text(merge->image);
+	const struct vm_code *vm;
+	struct registers registers;
+
+	if (native->code == CODE_NATIVE && vm_is_about_to_land(text, &native->registers, &registers) &&
+	    image_classify(merge->image, registers.rip, NULL) == CODE_VM)
+		native_begin(merge->native, merge->memory, &registers);
+	vm = running_vm(merge);
+	if (!vm)
+		return;
+	switch (vm_settle(merge->capture, &native->registers, text, merge->lua.objects, merge->decoder, vm,
+			  &registers)) {
+	case VM_SETTLED_STAYS:
+		break;
+	case VM_SETTLED_UNKNOWN:
+		merge->is_half_done = !merge_is_routine_of_c(merge, vm);
+		break;
+	case VM_SETTLED_DISPATCHES:
+		native_begin(merge->native, merge->memory, &registers);
+		break;
+	case VM_SETTLED_RETURNED:
+		add_code(merge, MERGED_VM, NULL, NULL);
+		native_continue(merge->native, &registers);
+		break;
+	case VM_SETTLED_CALLS:
+		native_continue(merge->native, &registers);
+		break;
+	}
+}
+
+/* The stack pointer in the next C frame of a Lua thread outwards; 0 if there is none. */
+static uint64_t linked_above(const struct merge *merge)
+{
+	uint64_t cframe;
+
+	return cframe_thread_above(merge->capture, merge->memory,
+				   native_current(merge->native)->registers.rsp, &cframe) ? cframe : 0;
+}
+
+static enum passed pass_native(struct merge *merge)
+{
+	enum native_status status = native_step(merge->native);
+
+	if (status == NATIVE_LOST && !native_lacks_register(merge->native))
+		status = native_step_by_code(merge->native, linked_above(merge));
+	switch (status) {
+	case NATIVE_FRAME:
+		/* Not called: interrupted by a signal. */
+		if (!native_current(merge->native)->is_return_address)
+			settle(merge);
+		return PASSED_ON;
+	case NATIVE_END:
+		return PASSED_END;
+	case NATIVE_LOST:
+		break;
+	}
+	return PASSED_LOST;
+}
+
+static enum passed pass_ffi_call(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct memory *text = image_text(merge->image);
+	struct registers caller;
+	enum passed passed;
+
+	if (native->is_return_address ||
+	    !vm_is_entering_or_leaving_ffi_call(vm, text, merge->memory, &native->registers, &caller)) {
+		passed = pass_native(merge);
+		if (passed != PASSED_LOST || !native->is_return_address ||
+		    !vm_find_ffi_caller(vm, text, merge->memory, &native->registers, &caller))
+			return passed;
+	}
+	native_continue(merge->native, &caller);
+	return PASSED_ON;
+}
+
+/* Is there a trace that runs, and may be the code at hand: one whose layout is not settled? */
+static bool may_be_in_trace(const struct merge *merge)
+{
+	for (size_t i = 0; i < merge->capture->universe_count; i++) {
+		const struct universe_view *view = &merge->capture->universes[i];
+
+		if (view->universe->vm->traces_open && view->jit_base != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Callers in code that is in no module are one frame: it has no names to tell them apart. */
+static void add_made_code(struct merge *merge, const struct native_frame *native)
+{
+	const struct merged_stack *stack = merge->lua.stack;
+	const struct merged_frame *last = stack->count ? &stack->frames[stack->count - 1] : NULL;
+
+	if (!last || last->kind != MERGED_NATIVE || !image_is_made(merge->image, last->pc))
+		add_code_of(merge, native, MERGED_NATIVE, NULL, NULL);
+}
+
+/* May code in no module be a trace that is not known? */
+static bool may_be_luajits(const struct merge *merge)
+{
+	for (size_t i = 0; i < merge->capture->universe_count; i++)
+		if (merge->capture->universes[i].jit_base)
+			return true;
+	return image_has_unknown_vm(merge->image);
+}
+
+/*
+ * Code in no module and in no trace that is known: made at run time by whomever. What
+ * returns is a function, and no trace; where a call is said to return to, there need
+ * not be code at all.
+ */
+static enum passed pass_made_code(struct merge *merge)
+{
+	const struct native_frame native = *native_current(merge->native);
+	enum passed passed = pass_native(merge);
+
+	if (passed == PASSED_ON || (!native.is_return_address && !may_be_luajits(merge)))
+		add_made_code(merge, &native);
+	else if (may_be_in_trace(merge))
+		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
+	return passed;
+}
+
+/* Of a VM whose layout is not known there are native frames only. */
+static enum passed pass_module_code(struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+
+	add_code(merge, MERGED_NATIVE, NULL, NULL);
+	if (image_in_unknown_vm(merge->image, native_code_address(native)))
+		merged_stack_add_lost(merge->lua.stack, LOST_UNKNOWN_LAYOUT);
+	return pass_native(merge);
+}
+
+static enum passed pass(struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct universe_view *view;
+	const struct trace *trace;
+
+	switch (native->code) {
+	case CODE_NATIVE:
+		return pass_module_code(merge);
+	case CODE_VM_FFI_CALL:
+		add_code(merge, MERGED_VM, NULL, NULL);
+		return pass_ffi_call(merge, native->module->vm);
+	case CODE_VM:
+		add_code(merge, MERGED_VM, NULL, NULL);
+		return native->is_return_address ? merge_pass_vm_caller(merge, native->module->vm)
+						 : merge_pass_vm_leaf(merge, native->module->vm);
+	case CODE_UNKNOWN:
+		break;
+	}
+	trace = merge_find_trace(merge->capture, native_code_address(native), &view);
+	if (!trace)
+		return pass_made_code(merge);
+	add_code(merge, MERGED_TRACE, view->universe, trace);
+	return merge_pass_trace(merge, trace, view);
+}
+
+static bool has_universe(const struct capture *capture, const struct vm_code *vm)
+{
+	for (size_t i = 0; i < capture->universe_count; i++) {
+		if (capture->universes[i].universe->vm == vm)
+			return true;
+	}
+	return false;
+}
+
+/* Why there is no way on from the frame at hand. */
+static enum lost_reason why_lost(const struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+
+	if (native->code == CODE_VM || native->code == CODE_VM_FFI_CALL) {
+		const struct vm_code *vm = native->module->vm;
+
+		if (!vm->confirmed)
+			return LOST_UNCONFIRMED;
+		if (!has_universe(merge->capture, vm) ||
+		    unknown_state_at(merge->capture, merge->image, vm, &native->registers,
+				     !native->is_return_address))
+			return LOST_STATE_UNKNOWN;
+	}
+	if (native->code == CODE_UNKNOWN && image_has_unknown_vm(merge->image))
+		return LOST_UNKNOWN_LAYOUT;
+	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;
+}
+
+int merge_stacks(struct capture *capture, struct image *image,
+		 struct lua_objects *objects, struct native_unwinder *native,
+		 struct vm_decoder *decoder, struct merged_stack *stack)
+{
+	struct merge merge = {
+		.capture = capture,
+		.image = image,
+		.native = native,
+		.decoder = decoder,
+		.memory = snapshot_memory(capture->snapshot),
+		.lua = { .capture = capture, .objects = objects, .stack = stack },
+	};
+	enum passed passed = PASSED_ON;
+
+	merged_stack_begin(stack, VM_STATE_NONE);
+	lua_moved_adjust(capture, objects);
+	native_begin(native, merge.memory, &capture->registers);
+	settle(&merge);
+	while (passed == PASSED_ON && !stack->out_of_memory) {
+		if (merged_stack_is_full(stack)) {
+			merged_stack_add_lost(stack, LOST_TOO_DEEP);
+			break;
+		}
+		passed = pass(&merge);
+		if (passed != PASSED_LOST)
+			continue;
+		merged_stack_add_lost(stack, why_lost(&merge));
+		if (merge_resynchronise(&merge))
+			passed = PASSED_ON;
+	}
+	stack->vm_state = merge_vm_state(capture, image, stack);
+	return stack->out_of_memory ? -ENOMEM : 0;
+}

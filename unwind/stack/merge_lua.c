@@ -1,0 +1,224 @@
+#include "unwind/stack/merge_lua.h"
+
+#include <errno.h>
+
+#include "unwind/lua/lua_walk.h"
+#include "unwind/lua/luajit.h"
+#include "unwind/stack/lua_sections.h"
+#include "unwind/stack/lua_top.h"
+
+/*---- Coroutines ----*/
+
+/*
+ * The function that a coroutine is to begin with, which lies where its base will
+ * be. C code may have put values there that are no function: there is no frame then.
+ */
+static void add_start(struct lua_sections *sections, const struct lua_thread *thread)
+{
+	bool gc64 = thread->layout->gc64;
+	const struct function_object *function;
+	uint64_t value;
+
+	if (!lua_thread_slot(thread, thread->base, &value) || tvalue_tag(gc64, value) != TAG_FUNC)
+		return;
+	function = lua_objects_function(sections->objects, tvalue_object(gc64, value));
+	if (!function || (function->ffid == FF_LUA && !function->proto)) {
+		merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
+		return;
+	}
+	lua_sections_add_activation(sections, thread->universe, &(struct lua_activation){
+		.function = function,
+		.pc = function->proto ? function->proto->bc : 0,
+	});
+}
+
+int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
+		    struct merged_stack *stack)
+{
+	struct lua_sections sections = { .capture = capture, .objects = objects, .stack = stack };
+	const struct lua_thread *thread = &capture->threads[index];
+
+	merged_stack_begin(stack, VM_STATE_NONE);
+	if (thread->slots) {
+		struct lua_section *section = lua_section_start(&sections, thread, thread->base);
+
+		if (lua_walk_is_done(&section->walk) &&
+		    lua_thread_state(thread, 0) == COROUTINE_NOT_STARTED)
+			add_start(&sections, thread);
+		lua_section_add_rest(&sections, section);
+	} else {
+		merged_stack_add_lost(stack, LOST_NOT_CAPTURED);
+	}
+	return stack->out_of_memory ? -ENOMEM : 0;
+}
+
+/*---- Threads without their native frames ----*/
+
+/* False if the thread's innermost frame is not known; why is in the stack then. */
+static bool find_top(struct lua_sections *sections, struct memory *memory,
+		     struct lua_section *section, const struct merge_top *top)
+{
+	const struct lua_thread *thread = section->walk.thread;
+
+	switch (top->kind) {
+	case MERGE_TOP_REGISTERS:
+		if (lua_top_by_registers(sections->objects, memory, thread, thread->cframe,
+					 &top->registers, &section->walk))
+			return true;
+		merged_stack_add_lost(sections->stack, LOST_HALF_DONE);
+		return false;
+	case MERGE_TOP_STORED:
+		if (lua_top_as_stored(sections->objects, memory, thread, thread->cframe,
+				      &section->walk))
+			return true;
+		merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
+		return false;
+	case MERGE_TOP_TRACE:
+		merged_stack_add_lost(sections->stack, LOST_IN_TRACE);
+		section->walk.base = top->registers.base;
+		return lua_thread_holds_base(thread, section->walk.base);
+	case MERGE_TOP_UNKNOWN:
+		break;
+	}
+	return false;
+}
+
+/* What is lost of native code is told between Lua frames only: it is at the bottom of every stack. */
+static void add_frames_below_native(struct lua_sections *sections, struct lua_section *section)
+{
+	struct merged_stack *stack = sections->stack;
+
+	while (!section->ended && !merged_stack_is_full(stack)) {
+		size_t told = stack->count;
+
+		merged_stack_add_lost(stack, LOST_NATIVE_UNWIND);
+		lua_section_add_own(sections, section);
+		if (stack->count == told + 1)
+			stack->count = told;
+	}
+}
+
+int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua_objects *objects,
+		      const struct merge_top *top, struct merged_stack *stack)
+{
+	struct lua_sections sections = { .capture = capture, .objects = objects, .stack = stack };
+
+	merged_stack_begin(stack, VM_STATE_UNKNOWN);
+	if (top->native_pc) {
+		struct merged_frame *leaf = merged_stack_add(stack, MERGED_NATIVE);
+
+		if (leaf)
+			leaf->pc = top->native_pc;
+		merged_stack_add_lost(stack, LOST_NATIVE_UNWIND);
+	}
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+		struct lua_section *section = lua_section_start(&sections, thread, thread->base);
+
+		if (!thread->slots || (i == 0 && !find_top(&sections, memory, section, top)))
+			continue;
+		lua_section_add_own(&sections, section);
+		add_frames_below_native(&sections, section);
+	}
+	if (stack->count == 0)
+		merged_stack_add_lost(stack, LOST_NO_VM_FRAME);
+	return stack->out_of_memory ? -ENOMEM : 0;
+}
+
+/*---- A thread that was not stopped ----*/
+
+/* How much is sure of what a running thread's fields say. */
+enum position {
+	POSITION_SAVED,		/* the VM has stored it all before it went on to what it does now */
+	POSITION_IN_TRACE,	/* down from where the trace began */
+	POSITION_OLD,		/* it may have called and returned since it was stored */
+};
+
+static enum position position_of(const struct universe_view *view, enum vm_state *ret_state)
+{
+	if (view->vmstate >= 0 && view->jit_base) {
+		*ret_state = VM_STATE_COMPILED;
+		return POSITION_IN_TRACE;
+	}
+	switch (view->vmstate) {
+	case VMST_C:
+		*ret_state = VM_STATE_C;
+		return POSITION_SAVED;
+	case VMST_GC:
+		*ret_state = VM_STATE_GC;
+		return POSITION_SAVED;
+	/* Instructions that are recorded run without a change of the state. */
+	case VMST_RECORD:
+		*ret_state = VM_STATE_RECORDING;
+		return POSITION_OLD;
+	case VMST_OPT:
+		*ret_state = VM_STATE_OPTIMISING;
+		return POSITION_OLD;
+	case VMST_ASM:
+		*ret_state = VM_STATE_ASSEMBLING;
+		return POSITION_OLD;
+	case VMST_INTERP:
+		*ret_state = VM_STATE_INTERPRETED;
+		return POSITION_OLD;
+	default:
+		*ret_state = VM_STATE_EXIT;
+		return POSITION_OLD;
+	}
+}
+
+/* The thread that resumed this one: the next one up the native stack. */
+static const struct lua_thread *resumer_of(const struct capture *capture, const struct lua_thread *thread)
+{
+	const struct lua_thread *next = NULL;
+
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *other = &capture->threads[i];
+
+		if (other->universe == thread->universe && other->cframe > thread->cframe &&
+		    (!next || other->cframe < next->cframe))
+			next = other;
+	}
+	return next;
+}
+
+/* All frames of the thread, down from where it stands. */
+static void add_thread(struct lua_sections *sections, struct memory *memory,
+		       const struct lua_thread *thread, enum position position, uint64_t jit_base)
+{
+	struct lua_section *section = lua_section_start(sections, thread, jit_base);
+	struct merged_stack *stack = sections->stack;
+	size_t first = stack->count;
+
+	if (position == POSITION_IN_TRACE) {
+		merged_stack_add_lost(stack, LOST_NOT_STOPPED);
+		first++;
+	} else if (!lua_top_as_stored(sections->objects, memory, thread, thread->cframe,
+				      &section->walk)) {
+		merged_stack_add_lost(stack, LOST_BROKEN_CHAIN);
+		return;
+	}
+	lua_section_add_own(sections, section);
+	if (position == POSITION_IN_TRACE && first < stack->count)
+		stack->frames[first].compiled = true;
+	if (position == POSITION_OLD)
+		merged_stack_add_lost(stack, LOST_MAY_HAVE_MOVED_ON);
+	lua_section_add_rest(sections, section);
+	lua_section_add_parents(sections, section);
+}
+
+int merge_running(struct capture *capture, struct lua_objects *objects, struct merged_stack *stack)
+{
+	struct lua_sections sections = { .capture = capture, .objects = objects, .stack = stack };
+	struct memory *memory = snapshot_memory(capture->snapshot);
+	const struct universe_view *view = capture->running;
+	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
+	enum vm_state vm_state;
+	enum position position = position_of(view, &vm_state);
+
+	merged_stack_begin(stack, vm_state);
+	for (; thread && !lua_section_of(&sections, thread)->started; thread = resumer_of(capture, thread)) {
+		add_thread(&sections, memory, thread, position, view->jit_base);
+		position = POSITION_SAVED;
+	}
+	return stack->out_of_memory ? -ENOMEM : 0;
+}

@@ -1,0 +1,57 @@
+/*
+ * merge_lua: the frames of Lua threads where native frames are not known.
+ *
+ * Of coroutines that nothing runs, of core files of a machine whose native code
+ * is not unwound, and of threads that were not stopped.
+ */
+#ifndef LJSPY_MERGE_LUA_H
+#define LJSPY_MERGE_LUA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/memory.h"
+#include "unwind/capture/capture.h"
+#include "unwind/lua/lua_objects.h"
+#include "unwind/stack/merged_stack.h"
+#include "unwind/vm/vm_frame.h"
+
+/* Each replaces what the stack held. -ENOMEM leaves it cut short. */
+
+/*
+ * Fill the stack with the frames of one of the captured threads, which native
+ * code does not run: a coroutine that has yielded, has failed, or was never
+ * resumed; that one has its function as its only frame.
+ */
+int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
+		    struct merged_stack *stack);
+
+/* What is known of a native thread's innermost Lua frame where no native frames are. */
+struct merge_top {
+	enum merge_top_kind {
+		MERGE_TOP_UNKNOWN,
+		MERGE_TOP_REGISTERS,	/* the VM runs and holds it in registers */
+		MERGE_TOP_STORED,	/* native code runs, and the VM has stored L->base */
+		MERGE_TOP_TRACE,	/* compiled code runs that began at registers.base */
+	} kind;
+	struct vm_registers registers;
+	uint64_t native_pc;	/* of native code that runs; 0 if none does */
+};
+
+/*
+ * Fill the stack with the frames of all captured threads, each resumed by the
+ * next one, the first of which runs. Where native frames were, it says that
+ * they are lost. memory is the target's.
+ */
+int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua_objects *objects,
+		      const struct merge_top *top, struct merged_stack *stack);
+
+/*
+ * Fill the stack with the Lua frames of a thread that was not stopped
+ * (capture_running()). Native frames are not known, nor is what compiled code
+ * has inlined; where the interpreter runs, its frames are those that it saved
+ * last, with a lost frame below them.
+ */
+int merge_running(struct capture *capture, struct lua_objects *objects, struct merged_stack *stack);
+
+#endif

@@ -1,0 +1,375 @@
+#include "unwind/stack/merge_trace.h"
+
+#include "unwind/capture/cframes.h"
+#include "unwind/lua/luajit.h"
+#include "unwind/stack/merge_vm.h"
+#include "unwind/vm/vm_frame.h"
+
+const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
+				     const struct universe_view **ret_view)
+{
+	for (size_t i = 0; i < capture->universe_count; i++) {
+		const struct universe_view *view = &capture->universes[i];
+		const struct trace *trace = view->universe->traces
+			? traces_find(view->universe->traces, pc) : NULL;
+
+		if (trace) {
+			*ret_view = view;
+			return trace;
+		}
+	}
+	return NULL;
+}
+
+const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
+					       const struct universe_view *view, uint64_t sp,
+					       uint64_t *ret_cframe)
+{
+	for (size_t i = 0; i < merge->capture->thread_count; i++) {
+		const struct lua_thread *thread = &merge->capture->threads[i];
+		uint64_t cframe;
+
+		if (thread->universe != view->universe)
+			continue;
+		cframe = cframe_above(merge->memory, thread, sp);
+		if (cframe == 0)
+			continue;
+		if (view->cur_L == 0 || view->cur_L == thread->address) {
+			*ret_cframe = cframe;
+			return thread;
+		}
+	}
+	return NULL;
+}
+
+/* One inlined frame as a trace tells it, from the function constant or by the bytecode's owner. */
+static struct merged_frame *add_trace_frame(struct merge *merge, struct lua_universe *universe,
+					    const struct trace_frame *inlined)
+{
+	const struct function_object *function = inlined->function
+		? lua_objects_function(merge->lua.objects, inlined->function) : NULL;
+	const struct proto *proto = inlined->pc
+		? lua_objects_proto_of_pc(merge->lua.objects, inlined->pc) : NULL;
+	struct merged_frame *frame;
+
+	if (function && function->ffid != FF_LUA)
+		frame = merged_stack_add(merge->lua.stack, MERGED_C_FUNCTION);
+	else if (proto)
+		frame = merged_stack_add(merge->lua.stack, MERGED_LUA);
+	else
+		frame = NULL;
+	if (!frame) {
+		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
+		return NULL;
+	}
+	frame->universe = universe;
+	frame->compiled = true;
+	if (frame->kind == MERGED_LUA) {
+		frame->proto = proto;
+		frame->pc = inlined->pc;
+		frame->function = function && function->proto == proto ? function : NULL;
+	} else {
+		frame->function = function;
+	}
+	return frame;
+}
+
+/*
+ * Add the frames that the trace has inlined and its start frame, and leave
+ * the section's walk at the frame below that.
+ */
+static void add_trace(struct merge *merge, struct lua_section *section,
+		      const struct trace_frame *inlined, size_t count)
+{
+	struct merged_frame *callee = NULL;
+	size_t callee_at = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct merged_frame *frame = add_trace_frame(merge, section->walk.thread->universe,
+							     &inlined[i]);
+
+		if (callee && frame && frame->kind == MERGED_LUA) {
+			callee = &merge->lua.stack->frames[callee_at];
+			callee->caller = frame->proto;
+			callee->caller_pc = frame->pc;
+			callee->called_by_metamethod = inlined[i].is_continuation;
+		}
+		if (frame && frame->kind == MERGED_LUA)
+			frame->pc_is_near = inlined[i].is_near;
+		callee = frame;
+		callee_at = merge->lua.stack->count - 1;
+	}
+	if (count == 0)
+		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
+	if (lua_section_step_down(&merge->lua, section, callee))
+		lua_section_add(&merge->lua, section);
+	else if (lua_walk_is_done(&section->walk))
+		lua_section_add_parents(&merge->lua, section);
+}
+
+/*
+ * Does the frame at jit_base belong to this trace? Around the jump from one
+ * trace to another it may be the other's. In memory it has the function that
+ * the trace started in, or for a side trace its root, or the one that the
+ * trace says; the latter two differ after a tail call.
+ */
+static bool is_start_frame(const struct merge *merge, const struct lua_section *section,
+			   const struct universe_view *view, const struct trace *trace,
+			   const struct trace_frame *start)
+{
+	const struct trace *root = trace->root
+		? traces_by_number(view->universe->traces, trace->root) : trace;
+	struct lua_activation activation;
+
+	if (!lua_walk_activation(&section->walk, &activation) || !activation.function ||
+	    !activation.function->proto)
+		return false;
+	return activation.function->proto->address == trace->startpt || !root ||
+	       activation.function->proto->address == root->startpt ||
+	       activation.function->proto == lua_objects_proto_of_pc(merge->lua.objects, start->pc);
+}
+
+static bool is_known_frame(const struct merge *merge, const struct trace_frame *inlined)
+{
+	return (inlined->function && lua_objects_function(merge->lua.objects, inlined->function)) ||
+	       (inlined->pc && lua_objects_proto_of_pc(merge->lua.objects, inlined->pc));
+}
+
+static void enter_trace(struct merge *merge, const struct lua_thread *thread,
+			const struct universe_view *view, const struct trace *trace,
+			const struct trace_frame *inlined, size_t count)
+{
+	struct lua_section *section = lua_section_of(&merge->lua, thread);
+
+	if (!section->started)
+		lua_section_start(&merge->lua, thread, view->jit_base);
+	if (section->ended)
+		return;
+	if (section->walk.base != view->jit_base ||
+	    !lua_thread_holds_base(thread, view->jit_base)) {
+		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
+		section->ended = true;
+		return;
+	}
+	if (count && !is_start_frame(merge, section, view, trace, &inlined[count - 1]))
+		count = 0;
+	/* A trace that ends in a call of a builtin which it does not know is as good as there. */
+	if (count > 1 && !is_known_frame(merge, &inlined[0])) {
+		inlined++;
+		count--;
+	}
+	add_trace(merge, section, inlined, count);
+}
+
+enum passed merge_pass_trace(struct merge *merge, const struct trace *trace,
+			     const struct universe_view *view)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t pc = native_code_address(native), cframe;
+	const struct lua_thread *thread =
+		merge_thread_on_trace(merge, view, native->registers.rsp, &cframe);
+	struct trace_frame inlined[TRACE_FRAMES_MAX];
+
+	/* The first and last instructions of a trace run with another stack pointer. */
+	if (!thread || (native->is_return_address &&
+			vm_trace_cframe(&native->registers, trace->spadjust) != cframe)) {
+		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
+		return PASSED_LOST;
+	}
+	enter_trace(merge, thread, view, trace, inlined,
+		    traces_frames(view->universe->traces, trace, layout, merge->lua.objects, pc,
+				  inlined, TRACE_FRAMES_MAX));
+	return merge_leave_vm_frame(merge, layout, cframe, true);
+}
+
+enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *thread,
+				  const struct universe_view *view, uint64_t cframe)
+{
+	struct lua_section *section = lua_section_start(&merge->lua, thread, view->jit_base);
+
+	merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
+	if (lua_thread_holds_base(thread, view->jit_base) &&
+	    lua_section_step_down(&merge->lua, section, NULL))
+		lua_section_add(&merge->lua, section);
+	return merge_leave_vm_frame(merge, thread->layout, cframe, true);
+}
+
+/*
+ * The trace that runs says so in g->vmstate, and what it calls returns to it by the
+ * word just below its own part of the stack.
+ */
+static bool find_calling_trace(const struct merge *merge, const struct universe_view *view,
+			       uint64_t cframe, struct registers *ret_caller)
+{
+	const struct trace *trace = traces_by_number(view->universe->traces, (uint32_t)view->vmstate);
+	struct registers caller = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+
+	if (!trace)
+		return false;
+	caller.rsp = vm_trace_sp(cframe, trace->spadjust);
+	if (!memory_u64(merge->memory, caller.rsp - sizeof(uint64_t), &caller.rip) ||
+	    traces_find(view->universe->traces, caller.rip - 1) != trace)
+		return false;
+	*ret_caller = caller;
+	return true;
+}
+
+bool merge_resynchronise_in_trace(struct merge *merge, const struct lua_thread *thread, uint64_t cframe)
+{
+	const struct universe_view *view = capture_find_universe(merge->capture, thread->universe);
+	struct registers caller;
+
+	if (!view || view->vmstate <= 0 || view->jit_base == 0 || thread->cframe != cframe ||
+	    (view->cur_L && view->cur_L != thread->address) || !view->universe->traces ||
+	    lua_section_of(&merge->lua, thread)->started)
+		return false;
+	if (!find_calling_trace(merge, view, cframe, &caller))
+		return merge_pass_lost_trace(merge, thread, view, cframe) == PASSED_ON;
+	native_continue(merge->native, &caller);
+	return true;
+}
+
+/*---- Traces that are left ----*/
+
+/* The trace that is being left, and the frames of the snapshot that its exit restores. */
+static const struct trace *exiting_trace(struct merge *merge, const struct universe_view *view,
+					 struct trace_frame *ret_frames, size_t *ret_count)
+{
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t J = view->universe->g + (uint64_t)layout->GG_J;
+	const struct trace *trace;
+	uint32_t parent, exitno;
+
+	if (!memory_u32(merge->memory, J + (uint64_t)layout->J_parent, &parent) ||
+	    !memory_u32(merge->memory, J + (uint64_t)layout->J_exitno, &exitno))
+		return NULL;
+	trace = traces_by_number(view->universe->traces, parent);
+	*ret_count = trace ? trace_exit_frames(trace, layout, exitno, ret_frames, TRACE_FRAMES_MAX) : 0;
+	return *ret_count ? trace : NULL;
+}
+
+/* What lj_trace_exit() does last, once the stack is restored: a step of the collector, or of the recorder. */
+static bool has_exited(const struct merge *merge, const struct universe_view *view)
+{
+	const struct layout *layout = &view->universe->vm->layout;
+	uint32_t state;
+
+	switch (view->vmstate) {
+	case VMST_GC:
+	case VMST_RECORD:
+	case VMST_OPT:
+	case VMST_ASM:
+		return true;
+	default:	/* J->state is LJ_TRACE_IDLE until then */
+		return memory_u32(merge->memory, view->universe->g + (uint64_t)layout->GG_J +
+				  (uint64_t)layout->J_state, &state) && state != 0;
+	}
+}
+
+/* Are the frames from base downwards these, and the last of them the start frame at start? */
+static bool are_restored(const struct merge *merge, const struct lua_thread *thread,
+			 uint64_t base, uint64_t start, const struct trace_frame *frames, size_t count)
+{
+	struct lua_walk walk = { .thread = thread, .objects = merge->lua.objects, .base = base };
+	uint64_t link;
+
+	for (size_t i = 0; i + 1 < count; i++) {
+		struct lua_activation activation;
+
+		if (!lua_walk_activation(&walk, &activation) || !activation.function)
+			return false;
+		if (frames[i].pc && activation.function->proto !=
+				    lua_objects_proto_of_pc(merge->lua.objects, frames[i].pc))
+			return false;
+		switch (lua_walk_step(&walk)) {
+		case LUA_STEP_CALL:
+		case LUA_STEP_METAMETHOD:
+		case LUA_STEP_PROTECTED:
+			break;
+		case LUA_STEP_FROM_C:
+		case LUA_STEP_BOTTOM:
+		case LUA_STEP_BROKEN:
+			return false;
+		}
+		if (frames[i + 1].pc && walk.pc != frames[i + 1].pc)
+			return false;
+	}
+	/* A trace may begin below a vararg function's copy of its frame. */
+	if (walk.base != start && lua_thread_link(thread, walk.base, &link) &&
+	    (link & FRAME_TYPE_P) == FRAME_VARG)
+		walk.base -= link & ~(uint64_t)FRAME_TYPE_P;
+	return walk.base == start;
+}
+
+/*
+ * An exit restores a snapshot's frames from the outermost on, and L->base goes
+ * along, from the start frame to the innermost. Where is the start frame? When
+ * functions call themselves that may be ambiguous: then the lowest is given.
+ */
+static uint64_t find_exit_start(const struct merge *merge, const struct lua_section *section,
+				const struct universe_view *view, const struct trace *trace,
+				const struct trace_frame *frames, size_t count, bool *ret_is_sure)
+{
+	unsigned start_slot = frame_slots(section->walk.thread->layout->gc64);
+	struct lua_section start = *section;
+	uint64_t found = 0;
+
+	*ret_is_sure = true;
+	for (size_t i = count + 1; i-- > 0;) {
+		unsigned slots = i < count ? frames[i].base_slot - start_slot : 0;
+
+		start.walk.base = section->walk.base - slots * (uint64_t)SLOT_SIZE;
+		if (start.walk.base == found ||
+		    !lua_thread_holds_base(section->walk.thread, start.walk.base) ||
+		    !is_start_frame(merge, &start, view, trace, &frames[count - 1]) ||
+		    (i < count && !are_restored(merge, section->walk.thread, section->walk.base,
+						start.walk.base, frames + i, count - i)))
+			continue;
+		*ret_is_sure = found == 0;
+		found = start.walk.base;
+	}
+	return found;
+}
+
+enum passed merge_pass_trace_exit(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+
+	for (size_t i = 0; i < merge->capture->universe_count; i++) {
+		const struct universe_view *view = &merge->capture->universes[i];
+		struct trace_frame inlined[TRACE_FRAMES_MAX];
+		const struct lua_thread *thread;
+		const struct trace *trace;
+		struct lua_section *section;
+		uint64_t cframe, start = 0;
+		bool has_started, is_sure = true;
+		size_t count;
+
+		if (view->universe->vm != vm || !view->universe->traces)
+			continue;
+		thread = merge_thread_on_trace(merge, view, native->registers.rsp, &cframe);
+		if (!thread)
+			continue;
+		section = lua_section_of(&merge->lua, thread);
+		has_started = section->started;
+		if (!has_started)
+			lua_section_start(&merge->lua, thread, thread->base);
+		trace = section->ended || has_exited(merge, view)
+			? NULL : exiting_trace(merge, view, inlined, &count);
+		if (trace)
+			start = find_exit_start(merge, section, view, trace, inlined, count, &is_sure);
+		if (start) {
+			section->walk.base = start;
+			section->walk.pc = 0;
+			add_trace(merge, section, inlined, is_sure ? count : 0);
+		} else {
+			/* SAVE_PC is then the instruction to come. */
+			if (!has_started)
+				vm_frame_pc(&vm->layout, merge->memory, cframe, &section->walk.pc);
+			lua_section_add(&merge->lua, section);
+		}
+		return merge_leave_vm_frame(merge, &vm->layout, cframe, true);
+	}
+	return PASSED_LOST;
+}

@@ -1,0 +1,396 @@
+#include "unwind/stack/merge_vm.h"
+
+#include "unwind/capture/cframes.h"
+#include "unwind/capture/unknown_states.h"
+#include "unwind/lua/luajit.h"
+#include "unwind/stack/lua_top.h"
+#include "unwind/stack/merge_trace.h"
+#include "unwind/vm/vm_frame.h"
+
+/*---- Lua frames ----*/
+
+/*
+ * In the first and last instructions of a call from C, L->base is that of the C
+ * function that calls. Each C frame has a Lua frame that C has called: here one
+ * is missing.
+ */
+static bool is_call_missing(const struct merge *merge, const struct lua_walk *top, uint64_t cframe)
+{
+	struct lua_walk walk = *top;
+	struct lua_activation activation;
+	enum lua_step step = LUA_STEP_CALL;
+	unsigned calls = 0;
+
+	if (!lua_walk_activation(top, &activation) || !activation.function ||
+	    activation.function->proto)
+		return false;
+	for (unsigned i = 0; i < MERGE_FRAMES_MAX && step != LUA_STEP_BOTTOM; i++) {
+		step = lua_walk_step(&walk);
+		if (step == LUA_STEP_BROKEN)
+			return false;
+		calls += step == LUA_STEP_FROM_C;
+	}
+	return calls + 1 == cframe_count(merge->memory, top->thread, cframe);
+}
+
+static bool start_section(struct merge *merge, struct lua_section *section,
+			  const struct lua_thread *thread, uint64_t cframe)
+{
+	const struct native_frame *native = native_current(merge->native);
+
+	if (merge->is_half_done)
+		return merge->is_half_done = false;
+	if (native->is_return_address)
+		return lua_top_below_native(merge->image, merge->lua.objects, merge->memory, thread,
+					    cframe, &native->registers, &section->walk);
+	if (!lua_top_in_vm(merge->image, merge->lua.objects, merge->memory, thread, cframe,
+			   &native->registers, &section->walk))
+		return false;
+	if (!section->walk.is_below_c)
+		section->walk.is_below_c = is_call_missing(merge, &section->walk, cframe);
+	return true;
+}
+
+/*
+ * Is an FFI callback through, all but its result? Then its C frame runs no
+ * Lua frames any more, and the walk begins at those of the one below.
+ */
+static bool has_called_back(const struct merge *merge, const struct lua_thread *thread,
+			    struct lua_walk *ret_walk)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct module *module;
+	struct lua_walk walk = { .thread = thread, .objects = merge->lua.objects, .base = thread->base };
+
+	if (!native->is_return_address ||
+	    image_classify(merge->image, native->registers.rip - 1, &module) != CODE_VM ||
+	    !vm_is_leaving_callback(thread->layout, image_text(merge->image), module->vm,
+				    native->registers.rip))
+		return false;
+	*ret_walk = walk;
+	/* lj_ccallback_leave() sets L->base to the frame that it converts the result from. */
+	if (lua_walk_is_callback(&walk) && lua_walk_step(&walk) == LUA_STEP_FROM_C)
+		*ret_walk = walk;
+	return true;
+}
+
+/*
+ * Put the Lua frames that run in the VM's C frame into the stack. A frame of
+ * lua_cpcall's kind, marked by a negative count of results, runs none.
+ */
+static void enter_section(struct merge *merge, const struct lua_thread *thread, uint64_t cframe)
+{
+	struct lua_section *section = lua_section_of(&merge->lua, thread);
+	int32_t nresults;
+
+	if (!vm_frame_nresults(thread->layout, merge->memory, cframe, &nresults) || nresults < 0)
+		return;
+	if (section->ended)
+		return;
+	if (!section->started && has_called_back(merge, thread, &section->walk)) {
+		section->started = true;
+		return;
+	}
+	if (section->started) {
+		lua_top_resume(&section->walk, merge->memory, cframe);
+	} else {
+		section->started = true;
+		if (!start_section(merge, section, thread, cframe)) {
+			merged_stack_add_lost(merge->lua.stack, LOST_HALF_DONE);
+			section->ended = true;
+			return;
+		}
+	}
+	lua_section_add(&merge->lua, section);
+}
+
+/*---- On to the next frame ----*/
+
+enum passed merge_leave_vm_frame(struct merge *merge, const struct layout *layout, uint64_t cframe,
+				 bool on_trace)
+{
+	struct registers caller;
+
+	if (!vm_frame_caller(layout, merge->memory, cframe,
+			     &native_current(merge->native)->registers, on_trace, &caller))
+		return PASSED_LOST;
+	native_continue(merge->native, &caller);
+	return PASSED_ON;
+}
+
+bool merge_resynchronise(struct merge *merge)
+{
+	struct registers registers = native_current(merge->native)->registers;
+	const struct lua_thread *next;
+	uint64_t cframe;
+
+	next = cframe_thread_above(merge->capture, merge->memory, registers.rsp, &cframe);
+	if (!next)
+		return false;
+	if (merge_resynchronise_in_trace(merge, next, cframe))
+		return true;
+	if (!memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
+		return false;
+	registers.rsp = cframe;
+	registers.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
+	native_continue(merge->native, &registers);
+	enter_section(merge, next, cframe);
+	return merge_leave_vm_frame(merge, next->layout, cframe, false) == PASSED_ON;
+}
+
+/*---- Leaves ----*/
+
+/*
+ * A leaf in the VM, but not in an interpreter frame that is linked: a leaf
+ * routine called from C or from a trace, or the way out of a trace.
+ */
+static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct registers caller = native->registers;
+	const struct universe_view *view = NULL;
+	const struct lua_thread *thread = NULL;
+	struct lua_section *section;
+	uint64_t cframe;
+
+	for (size_t i = 0; i < merge->capture->universe_count && !thread; i++) {
+		view = &merge->capture->universes[i];
+		if (view->universe->vm == vm && view->jit_base != 0)
+			thread = merge_thread_on_trace(merge, view, native->registers.rsp, &cframe);
+	}
+	if (memory_u64(merge->memory, caller.rsp, &caller.rip)) {
+		const struct universe_view *trace_view;
+		const struct trace *trace = merge_find_trace(merge->capture, caller.rip - 1, &trace_view);
+
+		caller.rsp += sizeof(uint64_t);
+		if (trace && thread &&
+		    vm_trace_cframe(&caller, trace->spadjust) == cframe) {
+			native_continue(merge->native, &caller);
+			return PASSED_ON;
+		}
+		/* What a trace or an exit has called is C, and may call such a routine in its turn. */
+		if ((!thread || vm_is_called(image_text(merge->image), vm, caller.rip)) &&
+		    image_classify(merge->image, caller.rip - 1, NULL) == CODE_NATIVE) {
+			native_continue(merge->native, &caller);
+			return PASSED_ON;
+		}
+	}
+	if (!thread)
+		return PASSED_LOST;
+
+	section = lua_section_of(&merge->lua, thread);
+	if (!section->started) {
+		section->started = true;
+		if (!lua_top_leaving_trace(merge->lua.objects, thread, &native->registers,
+					   &section->walk))
+			return merge_pass_lost_trace(merge, thread, view, cframe);
+	}
+	lua_section_add(&merge->lua, section);
+	return merge_leave_vm_frame(merge, &vm->layout, cframe, true);
+}
+
+/* The thread in whose C frame the VM's leaf stands, or NULL. */
+static const struct lua_thread *thread_of_leaf(const struct merge *merge, const struct vm_code *vm,
+					       uint64_t *ret_cframe)
+{
+	const struct native_frame *native = native_current(merge->native);
+	uint64_t candidates[VM_FRAME_CANDIDATES_MAX];
+	size_t count = vm_frame_candidates(&vm->layout, &native->registers, candidates);
+
+	for (size_t i = 0; i < count; i++) {
+		const struct lua_thread *thread = cframe_thread(merge->capture, merge->memory,
+								&vm->layout, candidates[i]);
+
+		if (thread && thread->cframe == candidates[i]) {
+			*ret_cframe = candidates[i];
+			return thread;
+		}
+	}
+	return NULL;
+}
+
+enum passed merge_pass_vm_leaf(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	const struct lua_thread *thread;
+	struct registers caller;
+	uint64_t cframe;
+
+	if (vm_is_entering_or_leaving(&vm->layout, image_text(merge->image), merge->memory,
+				      &native->registers, &caller)) {
+		native_continue(merge->native, &caller);
+		return PASSED_ON;
+	}
+	thread = thread_of_leaf(merge, vm, &cframe);
+	if (thread) {
+		enter_section(merge, thread, cframe);
+		return merge_leave_vm_frame(merge, &vm->layout, cframe, false);
+	}
+	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip))
+		return merge_leave_vm_frame(merge, &vm->layout, native->registers.rsp, false);
+	return pass_vm_routine(merge, vm);
+}
+
+bool merge_is_routine_of_c(const struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct memory *text = image_text(merge->image);
+	struct registers caller;
+	uint64_t address;
+
+	return native->code == CODE_VM && !thread_of_leaf(merge, vm, &address) &&
+	       !vm_is_entering_or_leaving(&vm->layout, text, merge->memory, &native->registers, &caller) &&
+	       !vm_is_linking(text, vm, native->registers.rip) &&
+	       memory_u64(merge->memory, native->registers.rsp, &address) &&
+	       image_classify(merge->image, address - 1, NULL) == CODE_NATIVE;
+}
+
+/*---- Callers ----*/
+
+/*
+ * Has an error unwound this frame already, while the native code that raised
+ * it still stands on it (lj_err.c: err_unwind)? Then its Lua frames are gone:
+ * the thread has ended with the error, goes on in a C frame further out, or has
+ * none left since C is to get the error. A frame that calls C is linked otherwise.
+ */
+static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint64_t cframe)
+{
+	const struct universe_view *view;
+	const struct lua_thread *thread;
+	uint64_t address;
+
+	if (!vm_frame_is_plausible(merge->image, &vm->layout, merge->memory, cframe, &address))
+		return false;
+	thread = capture_find_thread(merge->capture, address);
+	if (!thread)
+		return false;
+	view = capture_find_universe(merge->capture, thread->universe);
+	if (!view || view->vmstate == VMST_EXIT)
+		return false;
+	if (thread->cframe != 0 && thread->cframe <= cframe)
+		return false;
+	/* Its own link must lead to where the thread goes on; anything may stand on the stack. */
+	return cframe_leads_to(merge->memory, &vm->layout, cframe, thread->cframe);
+}
+
+/*
+ * The frame by which C is to get the error that has left a thread without C
+ * frames: its outermost one, which nobody but the native stack holds any more.
+ */
+static bool find_landing(const struct merge *merge, const struct lua_thread *thread, uint64_t *ret_cframe)
+{
+	const struct layout *layout = thread->layout;
+
+	for (uint64_t cframe = vm_frame_from(native_current(merge->native)->registers.rsp);
+	     cframe < merge->capture->stack_end; cframe += VM_FRAME_ALIGNMENT) {
+		uint64_t address, previous;
+		struct registers caller;
+
+		if (!vm_frame_is_plausible(merge->image, layout, merge->memory, cframe, &address) ||
+		    address != thread->address ||
+		    !vm_frame_previous(layout, merge->memory, cframe, &previous) || previous != 0 ||
+		    !vm_frame_caller(layout, merge->memory, cframe,
+				     &native_current(merge->native)->registers, false, &caller) ||
+		    image_classify(merge->image, caller.rip - 1, NULL) != CODE_NATIVE)
+			continue;
+		*ret_cframe = cframe;
+		return true;
+	}
+	return false;
+}
+
+/*
+ * An error has been caught, and libgcc is about to go on at the VM's landing
+ * pad, whose registers its own frame already holds, but for the stack pointer.
+ * The thread's fields are what will be found there; if the error has ended a
+ * coroutine, the next frame is that of the resumer.
+ */
+static enum passed pass_landing(struct merge *merge, const struct universe_view *view,
+				const struct lua_thread *thread)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct lua_section *section = lua_section_of(&merge->lua, thread);
+	uint64_t cframe = cframe_above(merge->memory, thread, native->registers.rsp);
+
+	if (!cframe && find_landing(merge, thread, &cframe))
+		return merge_leave_vm_frame(merge, &view->universe->vm->layout, cframe, false);
+	if (!cframe)
+		return merge_resynchronise(merge) ? PASSED_ON : PASSED_LOST;
+	if (!lua_top_as_stored(merge->lua.objects, merge->memory, thread, cframe, &section->walk))
+		return PASSED_LOST;
+	section->started = true;
+	lua_section_add(&merge->lua, section);
+	return merge_leave_vm_frame(merge, &view->universe->vm->layout, cframe, false);
+}
+
+/* LuaJIT 2.0 does not say which thread runs: the one whose C frame is the next on the stack, landed on or not. */
+static const struct lua_thread *thread_landing_next(struct merge *merge, const struct universe_view *view)
+{
+	uint64_t sp = native_current(merge->native)->registers.rsp, nearest = UINT64_MAX;
+	const struct lua_thread *found = NULL;
+
+	for (size_t i = 0; i < merge->capture->thread_count; i++) {
+		const struct lua_thread *thread = &merge->capture->threads[i];
+		uint64_t cframe = thread->universe == view->universe
+			? cframe_above(merge->memory, thread, sp) : UINT64_MAX;
+
+		if (!cframe && !find_landing(merge, thread, &cframe))
+			continue;
+		if (cframe < nearest) {
+			nearest = cframe;
+			found = thread;
+		}
+	}
+	return found;
+}
+
+/* The thread that runs outside of traces and of what compiles them, if nothing of it was seen yet. */
+static const struct lua_thread *interpreting_thread(struct merge *merge, const struct vm_code *vm,
+						    const struct universe_view **ret_view)
+{
+	for (size_t i = 0; i < merge->capture->universe_count; i++) {
+		const struct universe_view *view = &merge->capture->universes[i];
+		const struct lua_thread *thread = view->universe->vm != vm ? NULL :
+			vm->layout.g_cur_L == LAYOUT_ABSENT ? thread_landing_next(merge, view) :
+			capture_find_thread(merge->capture, view->cur_L);
+
+		if (!thread || (view->vmstate != VMST_INTERP && view->vmstate != VMST_C) ||
+		    lua_section_of(&merge->lua, thread)->started)
+			continue;
+		*ret_view = view;
+		return thread;
+	}
+	return NULL;
+}
+
+enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
+{
+	const struct native_frame *native = native_current(merge->native);
+	struct memory *text = image_text(merge->image);
+	const struct universe_view *view;
+	const struct lua_thread *interpreting;
+	uint64_t sp = native->registers.rsp;
+
+	/* The second is for calls from a subroutine of the VM's own. */
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t cframe = sp + i * sizeof(uint64_t);
+		const struct lua_thread *thread = cframe_thread(merge->capture, merge->memory,
+								&vm->layout, cframe);
+
+		if (!thread)
+			continue;
+		enter_section(merge, thread, cframe);
+		return merge_leave_vm_frame(merge, &vm->layout, cframe, false);
+	}
+	if (vm_is_exiting(&vm->layout, text, native->registers.rip))
+		return merge_pass_trace_exit(merge, vm);
+	if (vm_is_linking(text, vm, native->registers.rip) ||
+	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.rip) ||
+	    is_unwound(merge, vm, sp))
+		return merge_leave_vm_frame(merge, &vm->layout, sp, false);
+	/* Of a state within one that is known: what is known is not what runs here. */
+	if (unknown_state_at(merge->capture, merge->image, vm, &native->registers, false))
+		return PASSED_LOST;
+	interpreting = interpreting_thread(merge, vm, &view);
+	return interpreting ? pass_landing(merge, view, interpreting) : merge_pass_trace_exit(merge, vm);
+}

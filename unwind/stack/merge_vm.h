@@ -1,0 +1,40 @@
+/*
+ * merge_vm: native frames of LuaJIT's interpreter.
+ *
+ * The VM has no unwind tables for all of its code, but its C frame always
+ * looks the same and leads to the Lua thread whose frames it runs. A frame
+ * that is being set up, left, or has been given up by an error is none of a thread's.
+ */
+#ifndef LJSPY_MERGE_VM_H
+#define LJSPY_MERGE_VM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "unwind/elf/image.h"
+#include "unwind/stack/merge_walk.h"
+
+/* The VM's code was stopped or interrupted here. */
+enum passed merge_pass_vm_leaf(struct merge *merge, const struct vm_code *vm);
+
+/* The VM's code has called what was passed last. */
+enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm);
+
+/* Go on at the caller of a VM frame; on_trace as vm_frame_caller() has it. */
+enum passed merge_leave_vm_frame(struct merge *merge, const struct layout *layout, uint64_t cframe,
+				 bool on_trace);
+
+/*
+ * Native unwinding has failed. The C frames of the Lua threads are linked
+ * whatever the native frames between them are: go on at the next one.
+ */
+bool merge_resynchronise(struct merge *merge);
+
+/*
+ * Is the leaf one of the VM's own routines that C has called, such as
+ * lj_vm_floor() below lj_vm_foldarith()? It has nothing of the interpreter's
+ * half done, whatever is in the interpreter's registers meanwhile.
+ */
+bool merge_is_routine_of_c(const struct merge *merge, const struct vm_code *vm);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * merge_walk: what the parts of merge_stacks() share.
+ *
+ * Each part passes one kind of native frame: it adds what the frame stands
+ * for to the stack and says where the walk goes on.
+ */
+#ifndef LJSPY_MERGE_WALK_H
+#define LJSPY_MERGE_WALK_H
+
+#include <stdbool.h>
+
+#include "unwind/capture/capture.h"
+#include "unwind/elf/image.h"
+#include "unwind/native/native.h"
+#include "unwind/native/vm_decoder.h"
+#include "unwind/stack/lua_sections.h"
+
+struct merge {
+	struct capture *capture;
+	struct image *image;
+	struct native_unwinder *native;
+	struct vm_decoder *decoder;
+	struct memory *memory;		/* the snapshot */
+	struct lua_sections lua;
+	bool is_half_done;	/* the VM's frame at hand is not in one piece, and cannot be brought into it */
+};
+
+/* The walk goes on at the native unwinder's frame, or it ends here. */
+enum passed { PASSED_ON, PASSED_END, PASSED_LOST };
+
+#endif

@@ -1,0 +1,67 @@
+/*
+ * merged_stack: native and Lua frames of one thread, in their true order.
+ */
+#ifndef LJSPY_MERGED_STACK_H
+#define LJSPY_MERGED_STACK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/sample/lost.h"
+#include "output/sample/sample.h"
+#include "unwind/elf/image.h"
+#include "unwind/jit/traces.h"
+#include "unwind/lua/lua_objects.h"
+
+enum {
+	/* LuaJIT's stack has 65,500 slots, and no frame takes fewer than two. */
+	MERGE_FRAMES_MAX = 65536,
+};
+
+enum merged_kind {
+	MERGED_LUA,		/* a Lua function: proto, pc */
+	MERGED_C_FUNCTION,	/* a builtin or lua_CFunction: function */
+	MERGED_NATIVE,		/* pc */
+	MERGED_VM,		/* pc, in LuaJIT's interpreter */
+	MERGED_TRACE,		/* trace, pc */
+	MERGED_CHILD,		/* nothing runs here: what is above runs for the coroutine below */
+	MERGED_LOST,		/* lost */
+};
+
+struct merged_frame {
+	enum merged_kind kind;
+	struct lua_universe *universe;	/* of Lua, C functions and traces; NULL for native code */
+	const struct proto *proto;	/* of a trace: where it starts; may be NULL there */
+	const struct function_object *function;	/* NULL when a trace knows only the prototype */
+	uint64_t pc;			/* bytecode of a Lua function (0 if unknown), machine code else */
+	bool is_return_address;		/* machine code: the call is before pc */
+	bool compiled;
+	bool pc_is_near;		/* compiled: pc is the snapshot's, not the exact one */
+	bool called_by_metamethod;	/* Lua and C functions: through a continuation */
+	const struct proto *caller;	/* whose instruction at caller_pc called it; NULL if none */
+	uint64_t caller_pc;
+	const struct trace *trace;
+	enum lost_reason lost;
+};
+
+struct merged_stack {
+	struct merged_frame *frames;	/* leaf first; owned */
+	size_t count, size;
+	enum vm_state vm_state;
+	bool out_of_memory;		/* it has been cut short */
+};
+
+/* Without frames, to be filled anew. */
+void merged_stack_begin(struct merged_stack *stack, enum vm_state vm_state);
+void merged_stack_clear(struct merged_stack *stack);
+
+/* The next frame outwards, to be filled in; NULL without memory. The frames may move. */
+struct merged_frame *merged_stack_add(struct merged_stack *stack, enum merged_kind kind);
+
+void merged_stack_add_lost(struct merged_stack *stack, enum lost_reason reason);
+
+/* There is no room, or no memory, for more. */
+bool merged_stack_is_full(const struct merged_stack *stack);
+
+#endif

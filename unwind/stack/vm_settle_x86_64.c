@@ -1,0 +1,212 @@
+#include "unwind/stack/vm_settle.h"
+
+#include "unwind/jit/traces.h"
+#include "unwind/lua/luajit.h"
+#include "unwind/vm/vm_frame.h"
+#include "unwind/vm/vm_machine_x86_64.h"
+
+/* The step of the last store to some of [begin, end), 0 if there is none. */
+static unsigned int stored_at(const struct vm_machine *machine, uint64_t begin, uint64_t end)
+{
+	for (size_t i = machine->store_count; i-- > 0;)
+		if (machine->stores[i].address < end &&
+		    machine->stores[i].address + machine->stores[i].size > begin)
+			return machine->stores[i].step;
+	return 0;
+}
+
+/* The function whose base BASE is. */
+static const struct function_object *function_at_base(struct vm_machine *machine)
+{
+	bool gc64 = machine->vm->layout.gc64;
+	struct vm_value address = machine->registers[RDX], value;
+
+	/* Without GC64 the function and the frame link are stored one by one, in the halves of a slot. */
+	address.bits -= frame_slots(gc64) * SLOT_SIZE;
+	value = vm_machine_load(machine, address, gc64 ? SLOT_SIZE : SLOT_SIZE / 2);
+	if (!value.known || (gc64 && tvalue_tag(true, value.bits) != TAG_FUNC))
+		return NULL;
+	return lua_objects_function(machine->objects, gc64 ? tvalue_object(true, value.bits)
+							   : value.bits);
+}
+
+/* Does PC belong to this function, whose base BASE is? That of a builtin tells nothing. */
+static bool holds_position(const struct vm_machine *machine, const struct function_object *function)
+{
+	const struct vm_value *pc = &machine->registers[RBX];
+
+	if (!function)
+		return false;
+	return !function->proto ||
+	       (pc->known && (pc->bits == function->proto->bc ||
+			      proto_holds_pc(function->proto, pc->bits - BYTECODE_SIZE)));
+}
+
+/* Does the frame link below BASE lead anywhere? A builtin's results may lie over it. */
+static bool holds_link(struct vm_machine *machine)
+{
+	bool gc64 = machine->vm->layout.gc64;
+	struct vm_value address = machine->registers[RDX], link;
+
+	address.bits -= gc64 ? SLOT_SIZE : SLOT_SIZE / 2;
+	link = vm_machine_load(machine, address, gc64 ? SLOT_SIZE : SLOT_SIZE / 2);
+	if (!link.known)
+		return false;
+	if ((link.bits & FRAME_LUA_MASK) == 0)
+		return lua_objects_proto_of_pc(machine->objects, link.bits - BYTECODE_SIZE) != NULL;
+	return link.bits < LUA_STACK_BYTES_MAX;
+}
+
+/* Is what is dispatched next called, not returned to: above on the stack, or on another thread's? */
+static bool calls_on(const struct vm_machine *now, const struct vm_machine *then)
+{
+	uint64_t sp = now->registers[RSP].bits, then_sp = then->registers[RSP].bits;
+
+	return then_sp < sp ||
+	       (then_sp == sp && then->registers[RDX].bits > now->registers[RDX].bits);
+}
+
+/*
+ * Is BASE the base of one function from now to the next dispatch, with PC in
+ * it? A Lua function's frame stays as it is then. A builtin that runs has yet
+ * to put its result where its function is, or calls the function that comes
+ * next.
+ */
+static bool is_in_one_piece(struct vm_machine *now, const struct vm_machine *then)
+{
+	const struct function_object *function = function_at_base(now);
+	uint64_t base = now->registers[RDX].bits;
+	uint64_t frame = base - frame_slots(now->vm->layout.gc64) * SLOT_SIZE;
+
+	if (!holds_position(now, function))
+		return false;
+	if (!function->proto)
+		return holds_link(now) && (stored_at(then, frame, frame + 1) > now->steps ||
+					   (calls_on(now, then) &&
+					    stored_at(then, frame, base) <= now->steps));
+	return then->registers[RDX].bits == base && then->pc_set_at <= now->steps &&
+	       stored_at(then, frame, base) <= now->steps;
+}
+
+/* Is a return under way that does not lead to a Lua function? PC is then the frame's type and size. */
+static bool returns_elsewhere(struct vm_machine *machine)
+{
+	return (machine->registers[RBX].bits & FRAME_LUA_MASK) != 0 &&
+	       !(holds_position(machine, function_at_base(machine)) && holds_link(machine));
+}
+
+/* Run on to where the innermost frame is in one piece; at the latest, to the next dispatch. */
+static bool run_to_frame(struct vm_machine *machine, const struct vm_machine *then)
+{
+	while (machine->steps < then->steps && !is_in_one_piece(machine, then))
+		if (vm_machine_step(machine) == VM_PROGRESS_STUCK)
+			return false;
+	return true;
+}
+
+static void keep_stores(const struct vm_machine *machine, struct capture *capture)
+{
+	for (size_t i = 0; i < machine->store_count; i++)
+		snapshot_overlay(capture->snapshot, machine->stores[i].address,
+				 &machine->stores[i].value.bits, machine->stores[i].size);
+	capture_reload(capture);
+}
+
+static bool stores_unknown(const struct vm_machine *machine)
+{
+	for (size_t i = 0; i < machine->store_count; i++)
+		if (!machine->stores[i].value.known)
+			return true;
+	return false;
+}
+
+/*
+ * The way from a trace to the interpreter ends with g->vmstate (vm_exit_interp);
+ * PC is then that of the instruction to come, and so BASE stays.
+ */
+static bool leaves_trace(const struct vm_machine *now, const struct vm_machine *then)
+{
+	return !vm_machine_in_vm(now, now->pc) ||
+	       (then->interpreted_at > now->steps &&
+		then->interpreted_base.bits == then->registers[RDX].bits);
+}
+
+static enum vm_settled settle(struct vm_machine *machine, struct capture *capture,
+			      struct registers *ret_registers)
+{
+	struct vm_machine then;
+	enum vm_progress progress;
+
+	vm_machine_copy(&then, machine);
+	progress = vm_machine_run(&then);
+	if (progress == VM_PROGRESS_STUCK || then.guessed)
+		return vm_machine_in_vm(machine, machine->pc) && returns_elsewhere(machine)
+			? VM_SETTLED_UNKNOWN : VM_SETTLED_STAYS;
+	/* A trace stores frame links out of vector registers, too. Until it has, its snapshot tells. */
+	if (machine->trace && stores_unknown(&then))
+		return VM_SETTLED_STAYS;
+	/* From a trace, all is in one piece only where it leads. */
+	if (progress == VM_PROGRESS_LINKED ||
+	    (progress == VM_PROGRESS_DISPATCH && leaves_trace(machine, &then))) {
+		if (progress == VM_PROGRESS_DISPATCH &&
+		    (!then.registers[RDX].known || !then.registers[RBX].known))
+			return VM_SETTLED_STAYS;
+		vm_machine_save_registers(&then, ret_registers);
+		keep_stores(&then, capture);
+		return VM_SETTLED_DISPATCHES;
+	}
+	if (progress == VM_PROGRESS_DISPATCH) {
+		if (!then.registers[RDX].known || !then.registers[RBX].known ||
+		    !run_to_frame(machine, &then) || machine->steps == 0)
+			return VM_SETTLED_STAYS;
+		vm_machine_save_registers(machine, ret_registers);
+		keep_stores(machine, capture);
+		return VM_SETTLED_DISPATCHES;
+	}
+	vm_machine_save_registers(&then, ret_registers);
+	keep_stores(&then, capture);
+	return progress == VM_PROGRESS_CALL_OUT ? VM_SETTLED_CALLS : VM_SETTLED_RETURNED;
+}
+
+/* The universe whose code runs: that of the trace, or of DISPATCH. */
+static const struct universe_view *find_view(const struct capture *capture,
+					     const struct registers *registers,
+					     const struct vm_code *vm)
+{
+	uint64_t g = vm_universe_of_registers(&vm->layout, registers);
+
+	for (size_t i = 0; i < capture->universe_count; i++) {
+		const struct universe_view *view = &capture->universes[i];
+
+		if (view->universe->vm != vm)
+			continue;
+		if (view->universe->g == g || capture->universe_count == 1 ||
+		    (view->universe->traces && traces_find(view->universe->traces, registers->rip)))
+			return view;
+	}
+	return NULL;
+}
+
+enum vm_settled vm_settle(struct capture *capture, const struct registers *registers,
+			  struct memory *text, struct lua_objects *objects,
+			  struct vm_decoder *decoder, const struct vm_code *vm,
+			  struct registers *ret_registers)
+{
+	const struct universe_view *view = find_view(capture, registers, vm);
+	struct vm_machine machine;
+
+	vm_machine_clear(&machine);
+	machine.decoder = decoder;
+	machine.vm = vm;
+	machine.text = text;
+	machine.memory = snapshot_memory(capture->snapshot);
+	machine.objects = objects;
+	if (view) {
+		machine.traces = view->universe->traces;
+		machine.vmstate = view->universe->g + (uint64_t)vm->layout.g_vmstate;
+	}
+	if (machine.traces)
+		machine.trace = traces_find(machine.traces, registers->rip);
+	vm_machine_load_registers(&machine, registers);
+	return settle(&machine, capture, ret_registers);
+}

@@ -1,0 +1,427 @@
+#include "unwind/vm/vm_frame.h"
+
+#include <string.h>
+
+#include "unwind/lua/luajit.h"
+
+/*
+ * vm_x64.dasc and vm_x86.dasc, POSIX: `saveregs` pushes rbp, rbx, r15, r14
+ * (with LUAJIT_NO_UNWIND also r13 and r12) and makes room for 40 bytes of the
+ * VM's own; from the frame's end downwards: return address, then those.
+ */
+enum {
+	WORD = 8,
+	VM_SLOTS = 40,
+	FROM_END_RETURN = 8,
+	FROM_END_RBP = 16,
+	FROM_END_RBX = 24,
+	FROM_END_R15 = 32,
+	FROM_END_R14 = 40,
+	FROM_END_R13 = 48,
+	FROM_END_R12 = 56,
+	TRACE_SPACE = 16,	/* BC_JLOOP makes room to save r12 and r13 */
+	FFI_ARGUMENT_WORDS_MAX = 32 + 4,	/* CCALL_MAXSTACK (lj_ccall.h), and what aligns them */
+	LINKING_BYTES = 200,	/* from the end of saveregs to where L->cframe is set, and more (vm_ffi_callback) */
+	BRANCH_TO_FETCH_BYTES = 24,
+	MODRM_RBP_RDX = 0x55,
+	MODRM_RDI_RDX = 0x57,
+	MODRM_RCX_RDX = 0x51,
+	NATIVE_STACK_MAX = 1 << 30,	/* a stack that is larger would have to be asked for */
+	/*
+	 * SAVE_NRES is a number of results, or a negative distance on the Lua stack, of
+	 * -2 * LUAI_MAXSTACK slots at most (lj_trace.c, lj_trace_exit()); some builds have larger ones.
+	 */
+	NRESULTS_MAX = 1 << 24,
+	CALL_SETUP_BYTES = 64,	/* before a call, in which its operands are set up */
+};
+
+/* push rbp; push rbx; push r15; push r14; sub rsp, 40 */
+static const uint8_t saveregs[] = { 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, VM_SLOTS };
+/* add rsp, 40; pop r14; pop r15; pop rbx; pop rbp; ret */
+static const uint8_t restoreregs[] = { 0x48, 0x83, 0xc4, VM_SLOTS, 0x41, 0x5e, 0x41, 0x5f,
+				       0x5b, 0x5d, 0xc3 };
+
+/* Where each of their instructions begins, and how many words are on the stack above the return address then. */
+struct transition {
+	uint8_t offset;
+	uint8_t words;
+};
+
+static const struct transition entering[] = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 4, 3 }, { 6, 4 } };
+/* vm_ffi_callback: its stub has pushed rbp. */
+static const struct transition entering_callback[] = { { 0, 1 }, { 1, 2 }, { 3, 3 }, { 5, 4 } };
+static const struct transition leaving[] = { { 4, 4 }, { 6, 3 }, { 8, 2 }, { 9, 1 }, { 10, 0 } };
+
+struct vm_registers vm_registers(const struct registers *registers)
+{
+	return (struct vm_registers){
+		.base = registers->rdx,
+		.pc = registers->rbx,
+		.kept_base = registers->rbp,
+		.argument = registers->rdi,
+	};
+}
+
+uint64_t vm_universe_of_registers(const struct layout *layout, const struct registers *registers)
+{
+	return registers->r14 - (uint64_t)layout->GG_dispatch;
+}
+
+size_t vm_frame_candidates(const struct layout *layout, const struct registers *registers,
+			   uint64_t ret_cframes[VM_FRAME_CANDIDATES_MAX])
+{
+	uint64_t sp = registers->rsp;
+	size_t count = 0;
+
+	ret_cframes[count++] = sp;
+	ret_cframes[count++] = sp + WORD;		/* in a subroutine of the VM's own */
+	ret_cframes[count++] = sp + TRACE_SPACE;	/* BC_JLOOP, about to enter a trace */
+	/* restoreregs has popped some; the return address is still to come. */
+	for (int32_t popped = VM_SLOTS; popped < layout->CFRAME_size; popped += WORD)
+		ret_cframes[count++] = sp - (uint64_t)popped;
+	return count;
+}
+
+static bool load(struct memory *stack, uint64_t address, unsigned size, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+
+	if (memory_read(stack, address, &value, size) != MEMORY_OK)
+		return false;
+	*ret_value = value;
+	return true;
+}
+
+bool vm_frame_thread(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		     uint64_t *ret_thread)
+{
+	return load(stack, cframe + (uint64_t)layout->CFRAME_L, layout_ref_size(layout), ret_thread);
+}
+
+bool vm_frame_pc(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		 uint64_t *ret_pc)
+{
+	return load(stack, cframe + (uint64_t)layout->CFRAME_PC, layout_ref_size(layout), ret_pc);
+}
+
+bool vm_frame_previous(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		       uint64_t *ret_cframe)
+{
+	uint64_t previous;
+
+	if (!load(stack, cframe + (uint64_t)layout->CFRAME_PREV, sizeof(previous), &previous))
+		return false;
+	*ret_cframe = previous & ~(uint64_t)CFRAME_FLAGS;
+	return true;
+}
+
+bool vm_frame_nresults(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		       int32_t *ret_nresults)
+{
+	uint64_t value;
+
+	if (!load(stack, cframe + (uint64_t)layout->CFRAME_NRES, sizeof(int32_t), &value))
+		return false;
+	*ret_nresults = (int32_t)value;
+	return true;
+}
+
+bool vm_frame_is_plausible(const struct image *image, const struct layout *layout,
+			   struct memory *stack, uint64_t cframe, uint64_t *ret_thread)
+{
+	uint64_t thread, return_address, previous;
+	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
+	int32_t nresults;
+
+	if (!vm_frame_thread(layout, stack, cframe, &thread) ||
+	    !vm_frame_previous(layout, stack, cframe, &previous) ||
+	    !load(stack, end - FROM_END_RETURN, WORD, &return_address))
+		return false;
+	if (!may_be_object(layout->gc64, thread) ||
+	    !vm_frame_nresults(layout, stack, cframe, &nresults) ||
+	    nresults < -NRESULTS_MAX || nresults > NRESULTS_MAX ||
+	    (previous != 0 && (previous <= cframe || previous - cframe > NATIVE_STACK_MAX)))
+		return false;
+	if (!image_find(image, return_address))
+		return false;
+	*ret_thread = thread;
+	return true;
+}
+
+bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t cframe,
+		     const struct registers *frame, bool on_trace, struct registers *ret_caller)
+{
+	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
+	struct registers caller = *frame;
+
+	caller.unknown |= REGISTER_OTHERS;
+	caller.unknown &= ~(unsigned int)(REGISTER_RBP | REGISTER_RBX | REGISTER_R14 | REGISTER_R15);
+	if (!load(stack, end - FROM_END_RETURN, WORD, &caller.rip) ||
+	    !load(stack, end - FROM_END_RBP, WORD, &caller.rbp) ||
+	    !load(stack, end - FROM_END_RBX, WORD, &caller.rbx) ||
+	    !load(stack, end - FROM_END_R15, WORD, &caller.r15) ||
+	    !load(stack, end - FROM_END_R14, WORD, &caller.r14))
+		return false;
+	if (layout->CFRAME_size > VM_SLOTS + FROM_END_R14) {
+		if (!load(stack, end - FROM_END_R13, WORD, &caller.r13) ||
+		    !load(stack, end - FROM_END_R12, WORD, &caller.r12))
+			return false;
+	} else if (on_trace) {
+		/* BC_JLOOP: r12 where the frame begins; r13 below it, or above it without GC64. */
+		if (!load(stack, cframe, WORD, &caller.r12) ||
+		    !load(stack, layout->gc64 ? cframe - WORD : cframe + WORD, WORD, &caller.r13))
+			return false;
+		caller.unknown &= ~(unsigned int)(REGISTER_R12 | REGISTER_R13);
+	}
+	caller.rsp = end;
+	*ret_caller = caller;
+	return true;
+}
+
+/* The words that `entering` or `leaving` left on the stack, outermost first. */
+static bool load_saved(struct memory *stack, struct registers *caller, uint64_t sp, unsigned words)
+{
+	uint64_t *saved[] = { &caller->rbp, &caller->rbx, &caller->r15, &caller->r14 };
+
+	for (unsigned i = 0; i < words; i++)
+		if (!load(stack, sp + (words - 1 - i) * WORD, WORD, saved[i]))
+			return false;
+	if (!load(stack, sp + words * WORD, WORD, &caller->rip))
+		return false;
+	caller->rsp = sp + (words + 1) * WORD;
+	return true;
+}
+
+static bool find_transition(struct memory *text, uint64_t pc, const uint8_t *pattern, size_t length,
+			    const struct transition *steps, size_t count, unsigned *ret_words)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint8_t bytes[sizeof(restoreregs)];
+
+		if (memory_read(text, pc - steps[i].offset, bytes, length) != MEMORY_OK ||
+		    memcmp(bytes, pattern, length) != 0)
+			continue;
+		*ret_words = steps[i].words;
+		return true;
+	}
+	return false;
+}
+
+bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
+			       struct memory *stack, const struct registers *registers,
+			       struct registers *ret_caller)
+{
+	struct registers caller = *registers;
+	unsigned words;
+
+	(void)layout;
+	if (!find_transition(text, registers->rip, saveregs, sizeof(saveregs), entering,
+			     sizeof(entering) / sizeof(entering[0]), &words) &&
+	    !find_transition(text, registers->rip, saveregs + 1, sizeof(saveregs) - 1,
+			     entering_callback,
+			     sizeof(entering_callback) / sizeof(entering_callback[0]), &words) &&
+	    !find_transition(text, registers->rip, restoreregs, sizeof(restoreregs), leaving,
+			     sizeof(leaving) / sizeof(leaving[0]), &words))
+		return false;
+	if (!load_saved(stack, &caller, registers->rsp, words))
+		return false;
+	*ret_caller = caller;
+	return true;
+}
+
+bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory *text,
+					struct memory *stack, const struct registers *registers,
+					struct registers *ret_caller)
+{
+	/* It begins with push rbp; mov rbp, rsp and ends with leave; ret. */
+	const uint8_t ret = restoreregs[sizeof(restoreregs) - 1];
+	struct registers caller = *registers;
+	bool has_pushed = registers->rip == vm->ffi_call + 1;
+	uint8_t instruction;
+
+	if (memory_read(text, registers->rip, &instruction, 1) != MEMORY_OK ||
+	    (registers->rip != vm->ffi_call && !has_pushed && instruction != ret))
+		return false;
+	if (!load_saved(stack, &caller, registers->rsp, has_pushed ? 1 : 0))
+		return false;
+	*ret_caller = caller;
+	return true;
+}
+
+/* What the instruction before it calls, if that is a direct call. */
+static bool called_function(struct memory *text, uint64_t return_address, uint64_t *ret_function)
+{
+	const uint8_t call_rel32 = 0xe8;
+	uint8_t bytes[1 + sizeof(int32_t)];
+	int32_t distance;
+
+	if (memory_read(text, return_address - sizeof(bytes), bytes, sizeof(bytes)) != MEMORY_OK ||
+	    bytes[0] != call_rel32)
+		return false;
+	memcpy(&distance, bytes + 1, sizeof(distance));
+	*ret_function = return_address + (uint64_t)(int64_t)distance;
+	return true;
+}
+
+bool vm_find_ffi_caller(const struct vm_code *vm, struct memory *text, struct memory *stack,
+			const struct registers *registers, struct registers *ret_caller)
+{
+	for (unsigned arguments = 0; arguments <= FFI_ARGUMENT_WORDS_MAX; arguments++) {
+		struct registers caller = *registers;
+		uint64_t function;
+
+		/* push rbp; mov rbp, rsp; push rbx; sub rsp, CCallState.spadj */
+		if (!load_saved(stack, &caller, registers->rsp + arguments * WORD, 2))
+			return false;
+		if (!called_function(text, caller.rip, &function) || function != vm->ffi_call)
+			continue;
+		caller.unknown &= ~(unsigned int)(REGISTER_RBP | REGISTER_RBX);
+		*ret_caller = caller;
+		return true;
+	}
+	return false;
+}
+
+bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
+			 struct registers *ret_registers)
+{
+	/* jmp rcx (__builtin_eh_return) */
+	static const uint8_t jump[] = { 0xff, 0xe1 };
+	uint8_t bytes[sizeof(jump)];
+
+	if (memory_read(text, registers->rip, bytes, sizeof(bytes)) != MEMORY_OK ||
+	    memcmp(bytes, jump, sizeof(jump)) != 0)
+		return false;
+	*ret_registers = *registers;
+	ret_registers->rip = registers->rcx;
+	return true;
+}
+
+bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc)
+{
+	uint8_t bytes[LINKING_BYTES + sizeof(saveregs)];
+	uint64_t begin = pc - LINKING_BYTES > vm->begin ? pc - LINKING_BYTES : vm->begin;
+	size_t length = (size_t)(pc - begin);
+
+	return memory_read(text, begin, bytes, length) == MEMORY_OK &&
+	       memmem(bytes, length, saveregs + 1, sizeof(saveregs) - 1) != NULL;
+}
+
+bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint64_t pc)
+{
+	static const uint8_t gc64[] = { 0x48, 0x89, 0x5a, 0xf8 };	/* mov [rdx-8], rbx */
+	static const uint8_t gc32[] = { 0x89, 0x5a, 0xfc };		/* mov [edx-4], ebx */
+	const uint8_t *pattern = layout->gc64 ? gc64 : gc32;
+	size_t length = layout->gc64 ? sizeof(gc64) : sizeof(gc32);
+	uint8_t bytes[sizeof(gc64)];
+
+	return memory_read(text, pc, bytes, length) == MEMORY_OK &&
+	       memcmp(bytes, pattern, length) == 0;
+}
+
+/* Was a branch taken just before, and nothing fetched since? The code between is straight. */
+static bool has_branched(struct memory *text, uint64_t pc)
+{
+	/* lea rbx, [rbx+rax*4-BCBIAS_J*4] (GC32: ebx) */
+	static const uint8_t branch[] = { 0x8d, 0x9c, 0x83, 0x00, 0x00, 0xfe, 0xff };
+	static const uint8_t fetch[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc };
+	uint8_t bytes[BRANCH_TO_FETCH_BYTES];
+	const uint8_t *found;
+
+	if (memory_read(text, pc - sizeof(bytes), bytes, sizeof(bytes)) != MEMORY_OK)
+		return false;
+	found = memmem(bytes, sizeof(bytes), branch, sizeof(branch));
+	return found && !memmem(found, (size_t)(bytes + sizeof(bytes) - found), fetch, sizeof(fetch));
+}
+
+bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc)
+{
+	/* mov eax, [rbx]; movzx ecx, ah; movzx ebp, al; add rbx, 4 (GC32: add ebx, 4) */
+	static const uint8_t gc64[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8,
+					0x48, 0x83, 0xc3, 0x04 };
+	static const uint8_t gc32[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8,
+					0x83, 0xc3, 0x04 };
+	static const uint8_t instructions[] = { 0, 2, 5, 8 };
+	const uint8_t *pattern = layout->gc64 ? gc64 : gc32;
+	size_t length = layout->gc64 ? sizeof(gc64) : sizeof(gc32);
+
+	for (size_t i = 0; i < sizeof(instructions); i++) {
+		uint8_t bytes[sizeof(gc64)];
+
+		if (memory_read(text, pc - instructions[i], bytes, length) == MEMORY_OK &&
+		    memcmp(bytes, pattern, length) == 0)
+			return true;
+	}
+	return has_branched(text, pc);
+}
+
+/* Is there, in so many bytes before the call that returns here, a store of BASE to L->base? */
+static bool stores_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			uint64_t return_address, size_t distance, uint8_t operands)
+{
+	/* mov [reg+L.base], rdx (GC32: edx) */
+	const uint8_t gc64[] = { 0x48, 0x89, operands, (uint8_t)layout->L_base };
+	const uint8_t *pattern = layout->gc64 ? gc64 : gc64 + 1;
+	size_t length = layout->gc64 ? sizeof(gc64) : sizeof(gc64) - 1;
+	uint8_t bytes[CALL_SETUP_BYTES];
+	uint64_t begin = return_address - distance;
+
+	if (begin < vm->begin)
+		begin = vm->begin;
+	return memory_read(text, begin, bytes, (size_t)(return_address - begin)) == MEMORY_OK &&
+	       memmem(bytes, (size_t)(return_address - begin), pattern, length) != NULL;
+}
+
+bool vm_call_stores_base(const struct layout *layout, struct memory *text,
+			 const struct vm_code *vm, uint64_t return_address)
+{
+	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES, MODRM_RBP_RDX) ||
+	       vm_call_stores_base_of_argument(layout, text, vm, return_address);
+}
+
+bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
+				     const struct vm_code *vm, uint64_t return_address)
+{
+	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RDI_RDX);
+}
+
+bool vm_is_leaving_callback(const struct layout *layout, struct memory *text,
+			    const struct vm_code *vm, uint64_t return_address)
+{
+	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RCX_RDX);
+}
+
+bool vm_is_called(struct memory *text, const struct vm_code *vm, uint64_t return_address)
+{
+	uint64_t function;
+
+	return called_function(text, return_address, &function) &&
+	       function >= vm->begin && function < vm->end;
+}
+
+bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t return_address)
+{
+	/* mov [DISPATCH+DISPATCH_GL(jit_base)], 0 */
+	uint8_t store[10] = { 0xc7, 0x86 }, bytes[CALL_SETUP_BYTES / 2];
+	int32_t displacement = layout->g_jit_base - layout->GG_dispatch;
+
+	memcpy(store + 2, &displacement, sizeof(displacement));
+	return memory_read(text, return_address - sizeof(bytes), bytes, sizeof(bytes)) == MEMORY_OK &&
+	       memmem(bytes, sizeof(bytes), store, sizeof(store)) != NULL;
+}
+
+/* vm_exit_handler: mov RAd, [DISPATCH+DISPATCH_GL(vmstate)] */
+uint32_t vm_exit_trace(const struct registers *registers)
+{
+	return (uint32_t)registers->rcx;
+}
+
+uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust)
+{
+	return registers->rsp + TRACE_SPACE + spadjust;
+}
+
+uint64_t vm_trace_sp(uint64_t cframe, uint16_t spadjust)
+{
+	return cframe - spadjust - TRACE_SPACE;
+}

@@ -1,0 +1,562 @@
+#include "unwind/vm/vm_machine_x86_64.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "unwind/lua/luajit.h"
+
+enum {
+	STEPS_MAX = 4096,
+	WORD = 8,
+	FLAG_CARRY = 1 << 0, FLAG_ZERO = 1 << 6, FLAG_SIGN = 1 << 7, FLAG_OVERFLOW = 1 << 11,
+};
+
+/*---- Registers ----*/
+
+static uint64_t mask_of(unsigned int size)
+{
+	return size >= 8 ? UINT64_MAX : ((uint64_t)1 << (size * 8)) - 1;
+}
+
+static struct vm_value get_register(const struct vm_machine *machine, x86_reg reg)
+{
+	struct vm_register_part part = vm_register_part(reg);
+	struct vm_value value = { 0 };
+
+	if (part.index >= 0) {
+		value = machine->registers[part.index];
+		value.bits = value.bits >> part.shift & mask_of(part.size);
+	}
+	return value;
+}
+
+static void set_register(struct vm_machine *machine, x86_reg reg, struct vm_value value)
+{
+	struct vm_register_part part = vm_register_part(reg);
+	struct vm_value *whole;
+
+	if (part.index < 0)
+		return;
+	whole = &machine->registers[part.index];
+	if (part.size >= 4) {
+		*whole = (struct vm_value){ value.bits & mask_of(part.size), value.known };
+		return;
+	}
+	whole->bits = (whole->bits & ~(mask_of(part.size) << part.shift)) |
+		      (value.bits & mask_of(part.size)) << part.shift;
+	whole->known = whole->known && value.known;
+}
+
+/*---- Memory ----*/
+
+struct vm_value vm_machine_load(struct vm_machine *machine, struct vm_value address, unsigned int size)
+{
+	struct vm_value value = { 0 };
+	const struct proto *proto;
+
+	if (!address.known || size > WORD)
+		return value;
+	for (size_t i = machine->store_count; i-- > 0;) {
+		const struct vm_store *store = &machine->stores[i];
+
+		if (store->address >= address.bits + size ||
+		    address.bits >= store->address + store->size)
+			continue;
+		if (address.bits < store->address ||
+		    address.bits + size > store->address + store->size)
+			return value;
+		value = store->value;
+		value.bits = value.bits >> (address.bits - store->address) * 8 & mask_of(size);
+		return value;
+	}
+	value.known = memory_read(machine->memory, address.bits, &value.bits, size) == MEMORY_OK;
+	if (!value.known) {
+		proto = lua_objects_proto_of_pc(machine->objects, address.bits & ~(uint64_t)3);
+		value.known = proto && proto_load(proto, address.bits, &value.bits, size);
+	}
+	if (!value.known)
+		value.bits = 0;
+	return value;
+}
+
+/* A store to where is not known cannot be followed; it is none to a frame, which BASE leads to. */
+static bool store(struct vm_machine *machine, struct vm_value address, unsigned int size,
+		  struct vm_value value)
+{
+	if (!address.known)
+		return true;
+	if (address.bits == machine->vmstate && (int32_t)value.bits == VMST_INTERP) {
+		machine->interpreted_at = machine->steps;
+		machine->interpreted_base = machine->registers[RDX];
+	}
+	if (machine->store_count == VM_MACHINE_STORES_MAX)
+		return false;
+	if (size > WORD) {
+		value = (struct vm_value){ 0 };
+		size = WORD;
+	}
+	value.bits &= mask_of(size);
+	machine->stores[machine->store_count++] = (struct vm_store){
+		address.bits, size, machine->steps, value };
+	return true;
+}
+
+static bool push(struct vm_machine *machine, struct vm_value value)
+{
+	machine->registers[RSP].bits -= WORD;
+	return store(machine, machine->registers[RSP], WORD, value);
+}
+
+static struct vm_value pop(struct vm_machine *machine)
+{
+	struct vm_value value = vm_machine_load(machine, machine->registers[RSP], WORD);
+
+	machine->registers[RSP].bits += WORD;
+	return value;
+}
+
+/*---- Operands ----*/
+
+static struct vm_value add(struct vm_value a, struct vm_value b)
+{
+	return (struct vm_value){ a.bits + b.bits, a.known && b.known };
+}
+
+static struct vm_value address_of(const struct vm_machine *machine, const cs_x86_op *operand)
+{
+	const x86_op_mem *mem = &operand->mem;
+	struct vm_value address = { (uint64_t)mem->disp, mem->segment == X86_REG_INVALID };
+
+	if (mem->base == X86_REG_RIP)
+		address.bits += machine->instruction->address + machine->instruction->size;
+	else if (mem->base != X86_REG_INVALID)
+		address = add(address, get_register(machine, mem->base));
+	if (mem->index != X86_REG_INVALID) {
+		struct vm_value index = get_register(machine, mem->index);
+
+		index.bits *= (uint64_t)mem->scale;
+		address = add(address, index);
+	}
+	/* GC32 addresses its stack by 32-bit registers. */
+	if (mem->base != X86_REG_INVALID && mem->base != X86_REG_RIP && vm_register_part(mem->base).size == 4)
+		address.bits &= UINT32_MAX;
+	return address;
+}
+
+static struct vm_value get(struct vm_machine *machine, const cs_x86_op *operand)
+{
+	switch (operand->type) {
+	case X86_OP_REG:
+		return get_register(machine, operand->reg);
+	case X86_OP_IMM:
+		return (struct vm_value){ (uint64_t)operand->imm & mask_of(operand->size), true };
+	case X86_OP_MEM:
+		return vm_machine_load(machine, address_of(machine, operand), operand->size);
+	case X86_OP_INVALID:
+		break;
+	}
+	return (struct vm_value){ 0 };
+}
+
+static bool set(struct vm_machine *machine, const cs_x86_op *operand, struct vm_value value)
+{
+	if (operand->type == X86_OP_MEM)
+		return store(machine, address_of(machine, operand), operand->size, value);
+	set_register(machine, operand->reg, value);
+	return true;
+}
+
+static struct vm_value sign_extended(struct vm_value value, unsigned int size)
+{
+	unsigned int shift = 64 - size * 8;
+
+	value.bits = (uint64_t)((int64_t)(value.bits << shift) >> shift);
+	return value;
+}
+
+/*---- Arithmetic ----*/
+
+static bool top_bit(uint64_t bits, unsigned int size)
+{
+	return bits >> (size * 8 - 1) & 1;
+}
+
+static struct vm_value calculate(struct vm_machine *machine, unsigned int op, struct vm_value a,
+				 struct vm_value b, unsigned int size)
+{
+	struct vm_value result = { 0, a.known && b.known };
+	struct vm_flags flags = { .known = result.known };
+	unsigned int count = (unsigned int)b.bits & (size == 8 ? 63 : 31);
+
+	switch (op) {
+	case X86_INS_ADD:
+		result.bits = (a.bits + b.bits) & mask_of(size);
+		flags.carry = result.bits < (a.bits & mask_of(size));
+		flags.overflow = top_bit(~(a.bits ^ b.bits) & (a.bits ^ result.bits), size);
+		break;
+	case X86_INS_SUB:
+	case X86_INS_CMP:
+		result.bits = (a.bits - b.bits) & mask_of(size);
+		flags.carry = (a.bits & mask_of(size)) < (b.bits & mask_of(size));
+		flags.overflow = top_bit((a.bits ^ b.bits) & (a.bits ^ result.bits), size);
+		break;
+	case X86_INS_AND:
+	case X86_INS_TEST:
+		result.bits = a.bits & b.bits & mask_of(size);
+		break;
+	case X86_INS_OR:
+		result.bits = (a.bits | b.bits) & mask_of(size);
+		break;
+	case X86_INS_XOR:
+		result.bits = (a.bits ^ b.bits) & mask_of(size);
+		break;
+	case X86_INS_SHL:
+		result.bits = a.bits << count & mask_of(size);
+		break;
+	case X86_INS_SHR:
+		result.bits = a.bits >> count;
+		flags.carry = count && (a.bits >> (count - 1) & 1);
+		break;
+	case X86_INS_SAR:
+		result.bits = (uint64_t)((int64_t)sign_extended(a, size).bits >> count) & mask_of(size);
+		break;
+	default:
+		result.known = false;
+		flags.known = false;
+		break;
+	}
+	flags.zero = result.bits == 0;
+	flags.sign = top_bit(result.bits, size);
+	machine->flags = flags;
+	return result;
+}
+
+static bool run_arithmetic(struct vm_machine *machine, const struct vm_instruction *instruction)
+{
+	const cs_x86_op *to = &instruction->operands[0], *from = &instruction->operands[1];
+	struct vm_value a = get(machine, to), result, b = { 1, true };
+
+	if (instruction->operand_count > 1)
+		b = get(machine, from);
+	/* Sign-extended immediates come as such; xor of a register with itself is known. */
+	if (machine->instruction->id == X86_INS_XOR && to->type == X86_OP_REG &&
+	    from->type == X86_OP_REG && to->reg == from->reg)
+		a = b = (struct vm_value){ 0, true };
+	result = calculate(machine, machine->instruction->id, a, b, to->size);
+	if (machine->instruction->id == X86_INS_CMP || machine->instruction->id == X86_INS_TEST)
+		return true;
+	return set(machine, to, result);
+}
+
+static bool holds(const struct vm_machine *machine, unsigned int id, bool *ret_known)
+{
+	const struct vm_flags *f = &machine->flags;
+
+	*ret_known = f->known;
+	switch (id) {
+	case X86_INS_JO: return f->overflow;
+	case X86_INS_JNO: return !f->overflow;
+	case X86_INS_JB: case X86_INS_CMOVB: return f->carry;
+	case X86_INS_JAE: case X86_INS_CMOVAE: return !f->carry;
+	case X86_INS_JE: case X86_INS_CMOVE: return f->zero;
+	case X86_INS_JNE: case X86_INS_CMOVNE: return !f->zero;
+	case X86_INS_JBE: case X86_INS_CMOVBE: return f->carry || f->zero;
+	case X86_INS_JA: case X86_INS_CMOVA: return !f->carry && !f->zero;
+	case X86_INS_JS: case X86_INS_CMOVS: return f->sign;
+	case X86_INS_JNS: case X86_INS_CMOVNS: return !f->sign;
+	case X86_INS_JL: case X86_INS_CMOVL: return f->sign != f->overflow;
+	case X86_INS_JGE: case X86_INS_CMOVGE: return f->sign == f->overflow;
+	case X86_INS_JLE: case X86_INS_CMOVLE: return f->zero || f->sign != f->overflow;
+	case X86_INS_JG: case X86_INS_CMOVG: return !f->zero && f->sign == f->overflow;
+	default:
+		*ret_known = false;
+		return false;
+	}
+}
+
+/*---- Instructions ----*/
+
+bool vm_machine_in_vm(const struct vm_machine *machine, uint64_t pc)
+{
+	return pc >= machine->vm->begin && pc < machine->vm->end;
+}
+
+/* Code besides the VM's: of the trace it began in, or of stubs, which were captured. */
+static size_t fetch_generated(const struct vm_machine *machine, uint64_t pc,
+			      uint8_t bytes[static VM_INSTRUCTION_BYTES_MAX])
+{
+	const struct trace *trace = machine->trace;
+	const uint8_t *code = trace ? traces_code(machine->traces, trace) : NULL;
+	size_t length = VM_INSTRUCTION_BYTES_MAX;
+
+	if (code && pc - trace->mcode < trace->szmcode) {
+		size_t left = trace->szmcode - (size_t)(pc - trace->mcode);
+
+		length = left < length ? left : length;
+		memcpy(bytes, code + (pc - trace->mcode), length);
+		return length;
+	}
+	while (length && memory_read(machine->memory, pc, bytes, length) != MEMORY_OK)
+		length--;
+	return length;
+}
+
+static bool is_dispatch(const cs_x86_op *operand)
+{
+	return operand->type == X86_OP_MEM && operand->mem.index != X86_REG_INVALID &&
+	       (operand->mem.base == X86_REG_R14 || operand->mem.base == X86_REG_R14D);
+}
+
+static enum vm_progress run_jump(struct vm_machine *machine, const cs_x86_op *to)
+{
+	struct vm_value target;
+
+	if (is_dispatch(to)) {
+		machine->pc = machine->instruction->address;
+		return VM_PROGRESS_DISPATCH;
+	}
+	target = get(machine, to);
+	if (!target.known)
+		return VM_PROGRESS_STUCK;
+	if (!vm_machine_in_vm(machine, target.bits)) {
+		const struct trace *next = machine->trace
+			? traces_find(machine->traces, target.bits) : NULL;
+
+		if (vm_machine_in_vm(machine, machine->pc) || (machine->trace && !next))
+			return VM_PROGRESS_STUCK;
+		if (next && next->mcode != target.bits)
+			return VM_PROGRESS_STUCK;
+		machine->pc = target.bits;
+		return next ? VM_PROGRESS_LINKED : VM_PROGRESS_ON;
+	}
+	machine->pc = target.bits;
+	return VM_PROGRESS_ON;
+}
+
+static enum vm_progress run_call(struct vm_machine *machine, const cs_x86_op *to)
+{
+	struct vm_value target = get(machine, to);
+
+	if (!vm_machine_in_vm(machine, machine->pc))
+		return VM_PROGRESS_STUCK;
+	if (!target.known || !vm_machine_in_vm(machine, target.bits))
+		return VM_PROGRESS_CALL_OUT;
+	if (!push(machine, (struct vm_value){ machine->pc, true }))
+		return VM_PROGRESS_STUCK;
+	machine->pc = target.bits;
+	return VM_PROGRESS_ON;
+}
+
+static enum vm_progress run_return(struct vm_machine *machine)
+{
+	struct vm_value target;
+
+	/* Neither traces nor stubs return: this is code of others. */
+	if (!vm_machine_in_vm(machine, machine->pc))
+		return VM_PROGRESS_STUCK;
+	target = pop(machine);
+	if (!target.known)
+		return VM_PROGRESS_STUCK;
+	machine->pc = target.bits;
+	return vm_machine_in_vm(machine, target.bits) ? VM_PROGRESS_ON : VM_PROGRESS_RETURNED;
+}
+
+static enum vm_progress run_branch(struct vm_machine *machine, const cs_x86_op *to)
+{
+	bool known, taken = holds(machine, machine->instruction->id, &known);
+
+	/* Of a trace, the last stretch only is run on, which leads to one place. */
+	if (!vm_machine_in_vm(machine, machine->pc))
+		return VM_PROGRESS_STUCK;
+	machine->guessed |= !known;
+	if (known && taken)
+		machine->pc = (uint64_t)to->imm;
+	return vm_machine_in_vm(machine, machine->pc) ? VM_PROGRESS_ON : VM_PROGRESS_STUCK;
+}
+
+/* Whatever else there is (floating point above all): what it writes is not known. */
+static bool run_other(struct vm_machine *machine, const struct vm_instruction *instruction)
+{
+	if (!instruction->written_known)
+		return false;
+	for (uint8_t i = 0; i < instruction->written_count; i++) {
+		if (instruction->written[i] == X86_REG_EFLAGS)
+			machine->flags.known = false;
+		else
+			set_register(machine, (x86_reg)instruction->written[i], (struct vm_value){ 0 });
+	}
+	if (instruction->operand_count && instruction->operands[0].type == X86_OP_MEM &&
+	    instruction->operands[0].access & CS_AC_WRITE)
+		return set(machine, &instruction->operands[0], (struct vm_value){ 0 });
+	return true;
+}
+
+static bool run_move(struct vm_machine *machine, const struct vm_instruction *instruction)
+{
+	const cs_x86_op *to = &instruction->operands[0], *from = &instruction->operands[1];
+	struct vm_value value, other;
+	bool known;
+
+	switch (machine->instruction->id) {
+	case X86_INS_MOV:
+	case X86_INS_MOVABS:
+	case X86_INS_MOVZX:
+		return set(machine, to, get(machine, from));
+	case X86_INS_MOVSX:
+	case X86_INS_MOVSXD:
+		return set(machine, to, sign_extended(get(machine, from), from->size));
+	case X86_INS_LEA:
+		return set(machine, to, address_of(machine, from));
+	case X86_INS_CDQE:
+		machine->registers[RAX] = sign_extended(machine->registers[RAX], 4);
+		return true;
+	case X86_INS_NOT:
+		value = get(machine, to);
+		value.bits = ~value.bits;
+		return set(machine, to, value);
+	case X86_INS_NEG:
+		value = calculate(machine, X86_INS_SUB, (struct vm_value){ 0, true },
+				  get(machine, to), to->size);
+		return set(machine, to, value);
+	case X86_INS_XCHG:
+		value = get(machine, to);
+		other = get(machine, from);
+		return set(machine, to, other) && set(machine, from, value);
+	case X86_INS_PUSH:
+		return push(machine, get(machine, to));
+	case X86_INS_POP:
+		value = pop(machine);
+		return set(machine, to, value);
+	default:	/* cmovcc */
+		if (!holds(machine, machine->instruction->id, &known))
+			value = known ? get(machine, to) : (struct vm_value){ 0 };
+		else
+			value = known ? get(machine, from) : (struct vm_value){ 0 };
+		return set(machine, to, value);
+	}
+}
+
+static enum vm_progress run_instruction(struct vm_machine *machine)
+{
+	const struct vm_instruction *instruction = machine->instruction;
+	bool followed;
+
+	switch (machine->instruction->id) {
+	case X86_INS_JMP:
+		return run_jump(machine, &instruction->operands[0]);
+	case X86_INS_CALL:
+		return run_call(machine, &instruction->operands[0]);
+	case X86_INS_RET:
+		return run_return(machine);
+	case X86_INS_JO: case X86_INS_JNO: case X86_INS_JB: case X86_INS_JAE:
+	case X86_INS_JE: case X86_INS_JNE: case X86_INS_JBE: case X86_INS_JA:
+	case X86_INS_JS: case X86_INS_JNS: case X86_INS_JP: case X86_INS_JNP:
+	case X86_INS_JL: case X86_INS_JGE: case X86_INS_JLE: case X86_INS_JG:
+		return run_branch(machine, &instruction->operands[0]);
+	case X86_INS_ADD: case X86_INS_SUB: case X86_INS_CMP: case X86_INS_AND:
+	case X86_INS_TEST: case X86_INS_OR: case X86_INS_XOR: case X86_INS_SHL:
+	case X86_INS_SHR: case X86_INS_SAR:
+		followed = run_arithmetic(machine, instruction);
+		break;
+	case X86_INS_MOV: case X86_INS_MOVABS: case X86_INS_MOVZX: case X86_INS_MOVSX:
+	case X86_INS_MOVSXD: case X86_INS_LEA: case X86_INS_CDQE: case X86_INS_NOT:
+	case X86_INS_NEG: case X86_INS_XCHG: case X86_INS_PUSH: case X86_INS_POP: case X86_INS_CMOVB:
+	case X86_INS_CMOVAE: case X86_INS_CMOVE: case X86_INS_CMOVNE: case X86_INS_CMOVBE:
+	case X86_INS_CMOVA: case X86_INS_CMOVS: case X86_INS_CMOVNS: case X86_INS_CMOVL:
+	case X86_INS_CMOVGE: case X86_INS_CMOVLE: case X86_INS_CMOVG:
+		followed = run_move(machine, instruction);
+		break;
+	default:
+		followed = run_other(machine, instruction);
+		break;
+	}
+	return followed && machine->registers[RSP].known ? VM_PROGRESS_ON : VM_PROGRESS_STUCK;
+}
+
+enum vm_progress vm_machine_step(struct vm_machine *machine)
+{
+	uint8_t bytes[VM_INSTRUCTION_BYTES_MAX];
+	size_t length = sizeof(bytes);
+
+	if (!vm_machine_in_vm(machine, machine->pc))
+		length = fetch_generated(machine, machine->pc, bytes);
+	else if (memory_read(machine->text, machine->pc, bytes, length) != MEMORY_OK)
+		return VM_PROGRESS_STUCK;
+	machine->instruction = vm_decoder_decode(machine->decoder, machine->pc, bytes, length);
+	if (!machine->instruction)
+		return VM_PROGRESS_STUCK;
+	machine->pc += machine->instruction->size;
+	machine->steps++;
+	return run_instruction(machine);
+}
+
+enum vm_progress vm_machine_run(struct vm_machine *machine)
+{
+	enum vm_progress progress = VM_PROGRESS_ON;
+
+	while (progress == VM_PROGRESS_ON && machine->steps < STEPS_MAX) {
+		uint64_t pc = machine->registers[RBX].bits;
+
+		progress = vm_machine_step(machine);
+		if (machine->registers[RBX].bits != pc && machine->instruction &&
+		    machine->instruction->id == X86_INS_MOV)
+			machine->pc_set_at = machine->steps;
+	}
+	return progress == VM_PROGRESS_ON ? VM_PROGRESS_STUCK : progress;
+}
+
+/*---- Before and after ----*/
+
+void vm_machine_load_registers(struct vm_machine *machine, const struct registers *registers)
+{
+	const struct registers *r = registers;
+	const uint64_t values[REGISTER_COUNT] = {
+		r->rax, r->rcx, r->rdx, r->rbx, r->rsp, r->rbp, r->rsi, r->rdi,
+		r->r8, r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15,
+	};
+
+	machine->pc = r->rip;
+	for (int i = 0; i < REGISTER_COUNT; i++)
+		machine->registers[i] = (struct vm_value){ values[i], true };
+	machine->flags = (struct vm_flags){
+		.zero = r->eflags & FLAG_ZERO,
+		.sign = r->eflags & FLAG_SIGN,
+		.carry = r->eflags & FLAG_CARRY,
+		.overflow = r->eflags & FLAG_OVERFLOW,
+		.known = true,
+	};
+}
+
+void vm_machine_save_registers(const struct vm_machine *machine, struct registers *ret_registers)
+{
+	const struct vm_value *from = machine->registers;
+	struct registers r = { .orig_rax = UINT64_MAX, .rip = machine->pc };
+	uint64_t *const to[REGISTER_COUNT] = {
+		&r.rax, &r.rcx, &r.rdx, &r.rbx, &r.rsp, &r.rbp, &r.rsi, &r.rdi,
+		&r.r8, &r.r9, &r.r10, &r.r11, &r.r12, &r.r13, &r.r14, &r.r15,
+	};
+	const unsigned int sets[REGISTER_COUNT] = {
+		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_RBX, 0, REGISTER_RBP,
+		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS,
+		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_R12, REGISTER_R13, REGISTER_R14,
+		REGISTER_R15,
+	};
+
+	for (int i = 0; i < REGISTER_COUNT; i++) {
+		*to[i] = from[i].bits;
+		if (!from[i].known)
+			r.unknown |= sets[i];
+	}
+	*ret_registers = r;
+}
+
+void vm_machine_clear(struct vm_machine *machine)
+{
+	memset(machine, 0, offsetof(struct vm_machine, stores));
+}
+
+void vm_machine_copy(struct vm_machine *copy, const struct vm_machine *machine)
+{
+	memcpy(copy, machine, offsetof(struct vm_machine, stores) +
+			      machine->store_count * sizeof(machine->stores[0]));
+}

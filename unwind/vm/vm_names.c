@@ -1,0 +1,290 @@
+#include "unwind/vm/vm_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <capstone/capstone.h>
+
+#include "luajit-layouts/bytecode.h"
+
+enum {
+	OPS_MAX = 256,
+	DISPATCH_MAX = 2 * OPS_MAX,	/* the dispatch table and the static one behind it */
+	CODE_MAX = 256 << 10,
+};
+
+/* A direct jump inside the VM. */
+struct jump {
+	uint64_t from, to;
+	bool is_conditional;
+};
+
+/* What ends a run of instructions: a jump with no condition, a return; and all direct jumps. */
+struct flow {
+	struct jump *jumps;
+	size_t jump_count;
+	uint64_t *ends;		/* the address behind each that never falls through, ascending */
+	size_t end_count;
+};
+
+/*---- Where control goes ----*/
+
+static bool is_end(const cs_insn *insn)
+{
+	return insn->id == X86_INS_JMP || insn->id == X86_INS_RET;
+}
+
+static void add_instruction(struct flow *flow, csh capstone, const cs_insn *insn)
+{
+	const cs_x86 *x86 = &insn->detail->x86;
+
+	if (is_end(insn))
+		flow->ends[flow->end_count++] = insn->address + insn->size;
+	if (cs_insn_group(capstone, insn, CS_GRP_JUMP) && x86->op_count == 1 &&
+	    x86->operands[0].type == X86_OP_IMM)
+		flow->jumps[flow->jump_count++] = (struct jump){
+			.from = insn->address,
+			.to = (uint64_t)x86->operands[0].imm,
+			.is_conditional = !is_end(insn),
+		};
+}
+
+static void decode(struct flow *flow, const uint8_t *code, size_t length, uint64_t address)
+{
+	cs_insn *insn;
+	csh capstone;
+
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &capstone) != CS_ERR_OK)
+		return;
+	cs_option(capstone, CS_OPT_DETAIL, CS_OPT_ON);
+	insn = cs_malloc(capstone);
+	while (insn && length) {
+		if (cs_disasm_iter(capstone, &code, &length, &address, insn)) {
+			add_instruction(flow, capstone, insn);
+			continue;
+		}
+		code++;
+		length--;
+		address++;
+	}
+	if (insn)
+		cs_free(insn, 1);
+	cs_close(&capstone);
+}
+
+static bool read_flow(struct memory *memory, const struct vm_code *vm, struct flow *ret_flow)
+{
+	size_t length = vm->end - vm->begin;
+	uint8_t *code;
+
+	*ret_flow = (struct flow){ 0 };
+	if (length > CODE_MAX)
+		return false;
+	code = malloc(length);
+	ret_flow->jumps = calloc(length, sizeof(*ret_flow->jumps));
+	ret_flow->ends = calloc(length, sizeof(*ret_flow->ends));
+	if (code && ret_flow->jumps && ret_flow->ends &&
+	    memory_read(memory, vm->begin, code, length) == MEMORY_OK)
+		decode(ret_flow, code, length, vm->begin);
+	free(code);
+	return ret_flow->end_count > 0;
+}
+
+static void clear_flow(struct flow *flow)
+{
+	free(flow->jumps);
+	free(flow->ends);
+}
+
+/* Does code in [begin, before) jump to this address? */
+static bool is_reached(const struct flow *flow, uint64_t begin, uint64_t before, uint64_t address)
+{
+	for (size_t i = 0; i < flow->jump_count; i++)
+		if (flow->jumps[i].to == address && flow->jumps[i].from >= begin &&
+		    flow->jumps[i].from < before)
+			return true;
+	return false;
+}
+
+/*
+ * How far the code of one function reaches for certain: up to the next one,
+ * to where code of others jumps into, or to where its own stops to go on.
+ */
+static uint64_t certain_end(const struct flow *flow, uint64_t begin, uint64_t next)
+{
+	uint64_t end = next;
+
+	for (size_t i = 0; i < flow->jump_count; i++) {
+		const struct jump *jump = &flow->jumps[i];
+
+		if (jump->to > begin && jump->to < end && (jump->from < begin || jump->from >= next))
+			end = jump->to;
+	}
+	for (size_t i = 0; i < flow->end_count && flow->ends[i] < end; i++)
+		if (flow->ends[i] > begin &&
+		    !is_reached(flow, begin, flow->ends[i], flow->ends[i]))
+			end = flow->ends[i];
+	return end;
+}
+
+/*---- The dispatch table ----*/
+
+struct table {
+	uint64_t at[DISPATCH_MAX];	/* 0 where it does not point into the VM */
+	size_t op_count;		/* opcodes; assembler functions follow */
+	size_t static_begin;		/* where the entries before any hook are; 0 if not found */
+};
+
+static bool read_table(struct memory *memory, const struct vm_code *vm, uint64_t g,
+		       struct table *ret_table)
+{
+	size_t count = 0;
+
+	while (count < OPS_MAX && bytecode_name(&vm->layout, (uint8_t)count))
+		count++;
+	memset(ret_table, 0, sizeof(*ret_table));
+	ret_table->op_count = count;
+	if (memory_read(memory, g + (uint64_t)vm->layout.GG_dispatch, ret_table->at,
+			sizeof(ret_table->at)) != MEMORY_OK)
+		return false;
+	for (size_t i = 0; i < DISPATCH_MAX; i++) {
+		if (ret_table->at[i] < vm->begin || ret_table->at[i] >= vm->end)
+			ret_table->at[i] = 0;
+		/* Opcode 0 is the first thing in the VM. */
+		if (i >= count && ret_table->at[i] == vm->begin && !ret_table->static_begin)
+			ret_table->static_begin = i;
+	}
+	return ret_table->static_begin != 0;
+}
+
+/* The handler of an opcode: the static table has those up to BC_FUNCF, the other one the rest. */
+static uint64_t handler(const struct table *table, const struct layout *layout, size_t op)
+{
+	int funcf = bytecode_number(layout, BC_FUNCF);
+
+	return table->at[(int)op < funcf ? table->static_begin + op : op];
+}
+
+static void add(struct vm_names *names, uint64_t begin, uint64_t end, const char *prefix,
+		const char *name)
+{
+	struct vm_name *one = &names->at[names->count++];
+
+	one->begin = begin;
+	one->end = end;
+	snprintf(one->name, sizeof(one->name), "%s%s", prefix, name);
+	for (char *dot = one->name; (dot = strchr(dot, '.'));)
+		*dot = '_';
+}
+
+/*
+ * Handlers lie in the order of their opcodes (build_backend in vm_x64.dasc).
+ * Where one is hooked or turned off, its entry leads elsewhere: to the same
+ * place as another one's, or out of order.
+ */
+static void add_handlers(const struct table *table, const struct layout *layout,
+			 struct vm_names *names)
+{
+	for (size_t op = 0; op + 1 < table->op_count; op++) {
+		uint64_t begin = handler(table, layout, op);
+		uint64_t end = handler(table, layout, op + 1);
+		uint64_t after = op + 2 < table->op_count ? handler(table, layout, op + 2)
+							   : UINT64_MAX;
+
+		if (begin && begin < end && end < after &&
+		    (op == 0 || handler(table, layout, op - 1) <= begin))
+			add(names, begin, end, "lj_BC_", bytecode_name(layout, (uint8_t)op));
+	}
+}
+
+/* Do calls lead to lj_vm_callhook? */
+static bool is_hooked(const struct table *table, const struct layout *layout)
+{
+	int funcc = bytecode_number(layout, BC_FUNCC);
+
+	return table->at[funcc] == table->at[funcc + 1];
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+static void add_functions(const struct table *table, const struct vm_code *vm,
+			  const struct builtins *builtins, const struct flow *flow,
+			  struct vm_names *names)
+{
+	uint64_t begins[OPS_MAX + 1];
+	size_t count = 0;
+
+	for (size_t op = table->op_count; op < table->static_begin && count < OPS_MAX; op++)
+		if (table->at[op])
+			begins[count++] = table->at[op];
+	begins[count++] = vm->end;
+	qsort(begins, count, sizeof(*begins), compare_addresses);
+
+	for (size_t i = 0; i < BUILTIN_COUNT; i++) {
+		const struct builtin *builtin = &builtins->at[i];
+		uint64_t begin = builtin->op < table->static_begin ? table->at[builtin->op] : 0;
+		const uint64_t *next;
+
+		if (builtin->op < table->op_count || !begin)
+			continue;
+		next = bsearch(&begin, begins, count, sizeof(*begins), compare_addresses);
+		if (next && next + 1 < begins + count)
+			add(names, begin, certain_end(flow, begin, next[1]), "lj_ff_",
+			    builtin->name);
+	}
+}
+
+/*---- Names ----*/
+
+static int compare_names(const void *a, const void *b)
+{
+	return compare_addresses(&((const struct vm_name *)a)->begin,
+				 &((const struct vm_name *)b)->begin);
+}
+
+bool vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
+		      const struct builtins *builtins, struct vm_names *ret_names)
+{
+	struct table table;
+	struct flow flow;
+
+	ret_names->count = 0;
+	ret_names->at = calloc(OPS_MAX + BUILTIN_COUNT, sizeof(*ret_names->at));
+	if (!ret_names->at || !read_table(memory, vm, g, &table))
+		return false;
+	add_handlers(&table, &vm->layout, ret_names);
+	if (read_flow(memory, vm, &flow))
+		add_functions(&table, vm, builtins, &flow, ret_names);
+	clear_flow(&flow);
+	qsort(ret_names->at, ret_names->count, sizeof(*ret_names->at), compare_names);
+	return !is_hooked(&table, &vm->layout);
+}
+
+void vm_names_clear(struct vm_names *names)
+{
+	free(names->at);
+	*names = (struct vm_names){ 0 };
+}
+
+const char *vm_names_find(const struct vm_names *names, uint64_t pc)
+{
+	size_t low = 0, high = names->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (pc < names->at[middle].begin)
+			high = middle;
+		else if (pc >= names->at[middle].end)
+			low = middle + 1;
+		else
+			return names->at[middle].name;
+	}
+	return NULL;
+}

@@ -1,0 +1,42 @@
+/*
+ * vm_names: what the interpreter's code at an address does, without symbols.
+ *
+ * A state's dispatch table (GG_State.dispatch, lj_dispatch.c) tells where the
+ * handler of each opcode and of each assembler library function begins. Names
+ * are those of LuaJIT's symbols: lj_BC_ADDVV, lj_ff_math_floor.
+ */
+#ifndef LJSPY_VM_NAMES_H
+#define LJSPY_VM_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "luajit-layouts/recognise/recognise.h"
+#include "memory/memory.h"
+#include "unwind/lua/builtins.h"
+
+enum { VM_NAME_SIZE = 64 };
+
+struct vm_name {
+	uint64_t begin, end;
+	char name[VM_NAME_SIZE];
+};
+
+struct vm_names {
+	struct vm_name *at;	/* sorted by address; owned */
+	size_t count;
+};
+
+/*
+ * Empty where nothing could be read. False if some handlers have no name for
+ * now: while a call hook is set, and while a trace is being recorded.
+ */
+bool vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
+		      const struct builtins *builtins, struct vm_names *ret_names);
+void vm_names_clear(struct vm_names *names);
+
+/* NULL where no name is certain: in routines that several handlers share. */
+const char *vm_names_find(const struct vm_names *names, uint64_t pc);
+
+#endif
