@@ -4,11 +4,14 @@
 #ifndef LJSPY_INQUIRY_H
 #define LJSPY_INQUIRY_H
 
-#include "luajit-layouts/recognise/recognise.h"
+#include "memory/memory.h"
+
+/* Receives each probe's verdict in words, one call a probe; may be NULL. */
+typedef void recognise_evidence(void *context, const char *probe, const char *verdict);
 
 struct inquiry {
 	struct memory *memory;
-	recognise_evidence *evidence;	/* may be NULL */
+	recognise_evidence *evidence;
 	void *context;
 };
 

@@ -1,5 +1,6 @@
 #include "luajit-layouts/recognise/recognise.h"
 
+#include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

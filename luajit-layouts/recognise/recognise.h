@@ -9,31 +9,14 @@
 #ifndef LJSPY_RECOGNISE_H
 #define LJSPY_RECOGNISE_H
 
-#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "luajit-layouts/inquiry.h"
 #include "luajit-layouts/layout.h"
+#include "luajit-layouts/vm.h"
 #include "memory/memory.h"
-
-/* The VM's machine code in one mapped module (the output of vm_x64.dasc, vm_x86.dasc, vm_arm64.dasc). */
-struct vm_code {
-	uint16_t machine;	/* EM_X86_64 or EM_AARCH64 */
-	uint64_t begin;		/* lj_vm_asm_begin: handler of opcode 0 */
-	uint64_t end;		/* end of the interpreter; lj_vm_ffi_call excluded */
-	uint64_t ffi_call;	/* lj_vm_ffi_call, 0 when the build has none */
-	uint64_t ffi_call_end;
-	struct layout layout;
-	/*
-	 * What the code leaves open until a state is at hand, see
-	 * recognise_settle(): which row of the trace object table holds
-	 * (then the fields the rows differ in are LAYOUT_UNKNOWN), and which
-	 * bytecode numbering.
-	 */
-	bool traces_open, bytecode_open;
-	bool confirmed;		/* by a state's objects, or not to be held against them */
-};
 
 enum recognise_status {
 	RECOGNISE_OK,
@@ -42,9 +25,6 @@ enum recognise_status {
 	RECOGNISE_OTHER_MACHINE,	/* an ELF image for another machine than the target's */
 	RECOGNISE_UNKNOWN_LAYOUT,	/* a LuaJIT VM, but no layout fits all the evidence */
 };
-
-/* Receives each probe's verdict in words, one call a probe; may be NULL. */
-typedef void recognise_evidence(void *context, const char *probe, const char *verdict);
 
 /*
  * Look for a VM in the ELF image mapped at base (its first byte is the ELF

@@ -16,8 +16,8 @@
 
 #include <stdint.h>
 
-#include "luajit-layouts/layout.h"
-#include "luajit-layouts/recognise/recognise.h"
+#include "luajit-layouts/inquiry.h"
+#include "luajit-layouts/vm.h"
 #include "memory/memory.h"
 
 enum selftest_verdict {

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 #include "luajit-layouts/field.h"
-#include "luajit-layouts/recognise/recognise.h"
+#include "luajit-layouts/vm.h"
+#include "memory/memory.h"
 
 struct check {
 	struct memory *memory;

@@ -1,3 +1,4 @@
+#include <elf.h>
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"

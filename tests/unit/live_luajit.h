@@ -7,6 +7,7 @@
 #ifndef LJSPY_TEST_LIVE_LUAJIT_H
 #define LJSPY_TEST_LIVE_LUAJIT_H
 
+#include <elf.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "luajit-layouts/recognise/recognise.h"
+#include "luajit-layouts/vm.h"
 #include "memory/memory.h"
 #include "unwind/lua/request.h"
 

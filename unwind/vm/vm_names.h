@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "luajit-layouts/recognise/recognise.h"
+#include "luajit-layouts/vm.h"
 #include "memory/memory.h"
 #include "unwind/lua/builtins.h"
 
