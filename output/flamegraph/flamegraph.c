@@ -29,7 +29,7 @@ struct graph {
 	struct flamegraph_static *picture;
 };
 
-struct profile_options flamegraph_profile_options(enum profile_weight weight)
+struct profile_options flamegraph_profile_options(enum weight_kind weight)
 {
 	return (struct profile_options) {
 		.weight = weight, .by_line = true, .by_compiled = true, .by_certainty = true,

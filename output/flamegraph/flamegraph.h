@@ -45,7 +45,7 @@ enum {
 };
 
 /* How a profile for flamegraph_write() must have been made: a viewer merges it as is wanted. */
-struct profile_options flamegraph_profile_options(enum profile_weight weight);
+struct profile_options flamegraph_profile_options(enum weight_kind weight);
 
 struct flamegraph_options {
 	/* Shown first; a viewer can switch. */

@@ -30,7 +30,7 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void add_title(struct flamegraph_header *header, const struct session *session)
 {
-	const char *time = profile_weight_title(session->clock);
+	const char *time = weight_kind_title(session->clock);
 	const char *target = session->target ? session->target : "LuaJIT";
 
 	if (session->pid > 0)

@@ -17,7 +17,7 @@ struct entry {
 struct heatmap {
 	struct profile *profile;
 	uint64_t start_ns;	/* of the session, as samples have it */
-	struct heatmap_span span;
+	struct time_span span;
 	struct entry *entries;
 	size_t count, room;
 };
@@ -42,7 +42,7 @@ static int make_room(struct heatmap *heatmap)
 static int add_sample(void *context, const struct sample *sample, const struct profile_node *leaf)
 {
 	struct heatmap *heatmap = context;
-	uint64_t weight_ns = profile_weight_ns(profile_options(heatmap->profile)->weight, sample);
+	uint64_t weight_ns = weight_of(profile_options(heatmap->profile)->weight, sample);
 	int error = make_room(heatmap);
 
 	if (error)
@@ -57,7 +57,7 @@ static int add_sample(void *context, const struct sample *sample, const struct p
 }
 
 int heatmap_read(struct sample_source *source, struct profile *profile, const struct session *session,
-		 const struct heatmap_span *span, struct heatmap **ret_heatmap)
+		 const struct time_span *span, struct heatmap **ret_heatmap)
 {
 	struct heatmap *heatmap = calloc(1, sizeof(*heatmap));
 	int error;

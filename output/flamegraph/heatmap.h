@@ -28,13 +28,9 @@
 #include "output/recording/sample_source.h"
 #include "output/sample/session.h"
 #include "output/views/profile.h"
+#include "output/views/view.h"
 
 struct heatmap;
-
-/* The time to show, after the beginning of the session; until_ns 0 for up to the last sample. */
-struct heatmap_span {
-	uint64_t since_ns, until_ns;
-};
 
 /*
  * Read a source to its end, into a profile as well, which must outlive the
@@ -42,7 +38,7 @@ struct heatmap_span {
  * or what the source had.
  */
 int heatmap_read(struct sample_source *source, struct profile *profile, const struct session *session,
-		 const struct heatmap_span *span, struct heatmap **ret_heatmap);
+		 const struct time_span *span, struct heatmap **ret_heatmap);
 void heatmap_free(struct heatmap *heatmap);
 
 /* With the listed frames in the order of the file, the root first. 0 or -ENOMEM. */

@@ -239,7 +239,7 @@ static int write_costs(struct writer *writer)
 
 static void write_header(struct writer *writer, const struct session *session)
 {
-	bool cpu = writer->table->weight == PROFILE_CPU_TIME;
+	bool cpu = writer->table->weight == WEIGHT_CPU_TIME;
 	FILE *out = writer->out;
 
 	fputs("# callgrind format\nversion: 1\ncreator: ljspy\n", out);

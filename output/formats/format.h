@@ -11,31 +11,11 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "output/flamegraph/heatmap.h"
 #include "output/recording/sample_source.h"
 #include "output/sample/figures.h"
 #include "output/sample/session.h"
-#include "output/views/profile.h"
-
-/* How to show it. What does not apply to a format has no effect. */
-struct view {
-	enum profile_weight weight;
-	bool by_line;		/* a frame is a function and line, not a function */
-	bool annotate;		/* mark compiled Lua functions with _[j] */
-	bool inverted;		/* callees at the root */
-	bool heatmap;		/* of a picture: with a map of time, of which parts can be chosen */
-	struct heatmap_span span;	/* the time that it shows */
-	double min_percent;	/* what has a smaller share is left out */
-	const char *group;	/* what the outermost frame tells of each stack, "module"; NULL: nothing */
-};
-
-/* One of two recordings that are compared. Functions of both are interned in one table. */
-struct side {
-	const char *name;	/* of the file */
-	struct sample_source *source;
-	const struct session *session;
-	const struct figures *figures;
-};
+#include "output/views/comparison.h"
+#include "output/views/view.h"
 
 struct format {
 	const char *name;	/* as -f has it */

@@ -57,7 +57,7 @@ static void write_session(struct writer *writer, const struct session *session)
 		"command_line", json_value_text(session->command_line),
 		"start_unix_ns", (json_int_t)session->start_unix_ns,
 		"duration_ns", (json_int_t)session->duration_ns,
-		"clock", profile_weight_name(session->clock)));
+		"clock", weight_kind_name(session->clock)));
 }
 
 static void write_functions(struct writer *writer)

@@ -149,7 +149,7 @@ static void write_command(FILE *out, const char *name)
 static int write_sample(void *context, const struct sample *sample)
 {
 	struct writer *writer = context;
-	uint64_t weight_ns = profile_weight_ns(writer->view->weight, sample);
+	uint64_t weight_ns = weight_of(writer->view->weight, sample);
 
 	/* Readers take no weight for one. */
 	if (weight_ns == 0)
@@ -157,7 +157,7 @@ static int write_sample(void *context, const struct sample *sample)
 	write_command(writer->out, sample->thread_name);
 	fprintf(writer->out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s-clock:\n",
 		(int)sample->pid, (int)sample->tid, sample->time_ns / 1000000000,
-		sample->time_ns % 1000000000, weight_ns, profile_weight_name(writer->view->weight));
+		sample->time_ns % 1000000000, weight_ns, weight_kind_name(writer->view->weight));
 	for (size_t i = 0; i < sample->frame_count; i++) {
 		const struct line *line = find_line(writer, sample, &sample->frames[i]);
 

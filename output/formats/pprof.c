@@ -202,8 +202,8 @@ static void write_about(struct writer *writer, const struct figures *figures)
 
 	piece.n_sample_type = writer->wall ? 3 : 2;
 	piece.sample_type = pointers;
-	piece.default_sample_type = types[writer->table->weight == PROFILE_CPU_TIME ? 1 : 2].type;
-	piece.period_type = &types[session->clock == PROFILE_CPU_TIME ? 1 : 2];
+	piece.default_sample_type = types[writer->table->weight == WEIGHT_CPU_TIME ? 1 : 2].type;
+	piece.period_type = &types[session->clock == WEIGHT_CPU_TIME ? 1 : 2];
 	if (figures->rate_asked_hz > 0)
 		piece.period = (int64_t)(1e9 / figures->rate_asked_hz);
 	piece.time_nanos = (int64_t)session->start_unix_ns;
@@ -270,7 +270,7 @@ int pprof_write(FILE *out, struct sample_source *source, const struct session *s
 	if (error)
 		return error;
 	writer.table = table;
-	writer.wall = session->clock != PROFILE_CPU_TIME || view->weight != PROFILE_CPU_TIME;
+	writer.wall = session->clock != WEIGHT_CPU_TIME || view->weight != WEIGHT_CPU_TIME;
 	writer.strings = string_index_new();
 	writer.locations = calloc((size_t)table->depth + 1, sizeof(*writer.locations));
 	writer.gzip = gzip_new(out);

@@ -44,7 +44,7 @@ static void write_head(const struct report *report, const struct session *sessio
 	char date[64] = "";
 	struct tm utc;
 
-	fprintf(report->out, "%s of ", profile_weight_title(session->clock));
+	fprintf(report->out, "%s of ", weight_kind_title(session->clock));
 	escape_write(ESCAPE_PLAIN, session->target ? session->target : "LuaJIT", report->out);
 	if (session->pid > 0)
 		fprintf(report->out, " (pid %ld)", (long)session->pid);

@@ -32,23 +32,23 @@ const char *vm_state_name(enum vm_state state)
 	return names[state];
 }
 
-const char *profile_weight_name(enum profile_weight weight)
+const char *weight_kind_name(enum weight_kind weight)
 {
 	static const char *const names[] = {
-		[PROFILE_CPU_TIME] = "cpu",
-		[PROFILE_WALL_TIME] = "wall",
-		[PROFILE_OFF_CPU_TIME] = "off-cpu",
+		[WEIGHT_CPU_TIME] = "cpu",
+		[WEIGHT_WALL_TIME] = "wall",
+		[WEIGHT_OFF_CPU_TIME] = "off-cpu",
 	};
 
 	return names[weight];
 }
 
-const char *profile_weight_title(enum profile_weight weight)
+const char *weight_kind_title(enum weight_kind weight)
 {
 	static const char *const titles[] = {
-		[PROFILE_CPU_TIME] = "CPU time",
-		[PROFILE_WALL_TIME] = "Wall-clock time",
-		[PROFILE_OFF_CPU_TIME] = "Time off the CPU",
+		[WEIGHT_CPU_TIME] = "CPU time",
+		[WEIGHT_WALL_TIME] = "Wall-clock time",
+		[WEIGHT_OFF_CPU_TIME] = "Time off the CPU",
 	};
 
 	return titles[weight];

@@ -7,7 +7,7 @@
 
 #include "output/sample/frame.h"
 #include "output/sample/sample.h"
-#include "output/views/profile.h"
+#include "output/sample/weight.h"
 
 /* "running" */
 const char *thread_state_name(enum thread_state state);
@@ -16,8 +16,8 @@ const char *thread_state_name(enum thread_state state);
 /* "interpreted" */
 const char *vm_state_name(enum vm_state state);
 /* "cpu", and "CPU time" for people */
-const char *profile_weight_name(enum profile_weight weight);
-const char *profile_weight_title(enum profile_weight weight);
+const char *weight_kind_name(enum weight_kind weight);
+const char *weight_kind_title(enum weight_kind weight);
 /* "lua" */
 const char *frame_kind_name(enum frame_kind kind);
 

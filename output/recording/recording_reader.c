@@ -563,7 +563,7 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 	if (is_text(name, name_length, "pid") && decimal(text, length) <= INT_MAX)
 		session->pid = (pid_t)decimal(text, length);
 	if (is_text(name, name_length, "clock"))
-		session->clock = is_text(text, length, "wall") ? PROFILE_WALL_TIME : PROFILE_CPU_TIME;
+		session->clock = is_text(text, length, "wall") ? WEIGHT_WALL_TIME : WEIGHT_CPU_TIME;
 	if (is_text(name, name_length, "rate_asked_uhz"))
 		figures->rate_asked_hz = (double)decimal(text, length) / 1e6;
 	return READ_ON;
@@ -824,5 +824,5 @@ const struct figures *recording_reader_figures(const struct recording_reader *re
 
 uint64_t recording_reader_clocked_ns(const struct recording_reader *reader)
 {
-	return reader->session.clock == PROFILE_WALL_TIME ? reader->wall_ns : reader->figures.target_cpu_ns;
+	return reader->session.clock == WEIGHT_WALL_TIME ? reader->wall_ns : reader->figures.target_cpu_ns;
 }

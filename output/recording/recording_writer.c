@@ -594,7 +594,7 @@ static int put_session(struct recording_writer *writer, const struct session *se
 	if (!error)
 		error = put_property(writer, "layout", session->layout);
 	if (!error)
-		error = put_property(writer, "clock", profile_weight_name(session->clock));
+		error = put_property(writer, "clock", weight_kind_name(session->clock));
 	if (!error)
 		error = put_number(writer, "pid", (uint64_t)session->pid);
 	if (!error)

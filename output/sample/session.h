@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "output/views/profile.h"
+#include "output/sample/weight.h"
 
 /* Strings are borrowed, may hold any byte but NUL, and may be NULL if unknown. */
 struct session {
@@ -18,7 +18,7 @@ struct session {
 	uint64_t start_unix_ns;		/* since 1970, UTC */
 	uint64_t start_ns;		/* the same moment as samples have it: CLOCK_MONOTONIC */
 	uint64_t duration_ns;
-	enum profile_weight clock;	/* what the weights of the samples mean */
+	enum weight_kind clock;	/* what the weights of the samples mean */
 };
 
 #endif

@@ -16,10 +16,21 @@
 
 #include <stdio.h>
 
-#include "output/formats/format.h"
+#include "output/recording/sample_source.h"
+#include "output/sample/figures.h"
+#include "output/sample/session.h"
+#include "output/views/view.h"
 
 #define COMPARISON_LEVEL 0.05
 #define COMPARISON_MIN_PERCENT 0.5
+
+/* One of two recordings that are compared. Functions of both are interned in one table. */
+struct side {
+	const char *name;	/* of the file */
+	struct sample_source *source;
+	const struct session *session;
+	const struct figures *figures;
+};
 
 /* As a table. 0, -ENOMEM, -EIO (the stream's own error is in errno), or what a source had. */
 int comparison_write(FILE *out, const struct side *before, const struct side *after,

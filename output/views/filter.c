@@ -68,11 +68,11 @@ static bool is_in_state(const struct filter_options *options, const struct sampl
 	       (options->vm_states >> sample->vm_state & 1);
 }
 
-enum filter_time filter_time_by(enum profile_weight shown, enum profile_weight recorded)
+enum filter_time filter_time_by(enum weight_kind shown, enum weight_kind recorded)
 {
 	if (shown == recorded)
 		return TIME_ALL;
-	return shown == PROFILE_OFF_CPU_TIME ? TIME_OFF_CPU : TIME_ON_CPU;
+	return shown == WEIGHT_OFF_CPU_TIME ? TIME_OFF_CPU : TIME_ON_CPU;
 }
 
 static bool has_time(const struct filter_options *options, const struct sample *sample)

@@ -38,7 +38,7 @@ enum filter_time {
 };
 
 /* To show what was recorded by one clock by another. */
-enum filter_time filter_time_by(enum profile_weight shown, enum profile_weight recorded);
+enum filter_time filter_time_by(enum weight_kind shown, enum weight_kind recorded);
 
 /* Samples that meet all conditions pass. Pointers are borrowed. */
 struct filter_options {

@@ -128,11 +128,6 @@ static const struct frame *frame_at(const struct profile *profile, const struct 
 	return &frames[profile->options.inverted ? depth : count - 1 - depth];
 }
 
-uint64_t profile_weight_ns(enum profile_weight weight, const struct sample *sample)
-{
-	return weight == PROFILE_CPU_TIME ? sample->cpu_ns : sample->wall_ns;
-}
-
 static void add_weight(struct profile_node *node, const struct profile_sum *sum, bool compiled)
 {
 	node->total_ns += sum->ns;
@@ -185,7 +180,7 @@ int profile_add(struct profile *profile, const struct sample *sample)
 {
 	const struct profile_node *leaf;
 	struct profile_sum sum = {
-		.ns = profile_weight_ns(profile->options.weight, sample),
+		.ns = weight_of(profile->options.weight, sample),
 		.samples = 1,
 	};
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "output/sample/sample.h"
+#include "output/sample/weight.h"
 
 struct profile_node {
 	const struct function *function;	/* NULL at the root */
@@ -32,18 +33,8 @@ struct profile_node {
 	struct profile_node *next_sibling;
 };
 
-/* Which of a sample's two times is its weight. */
-enum profile_weight {
-	PROFILE_CPU_TIME,
-	PROFILE_WALL_TIME,
-	PROFILE_OFF_CPU_TIME,	/* wall time of samples that a filter has taken the CPU time from */
-};
-
-/* Of a sample, in nanoseconds. */
-uint64_t profile_weight_ns(enum profile_weight weight, const struct sample *sample);
-
 struct profile_options {
-	enum profile_weight weight;
+	enum weight_kind weight;
 	bool by_line;		/* a frame is a function and line, not a function */
 	bool by_compiled;	/* interpreted and compiled code are different frames */
 	bool by_certainty;	/* and so are positions that are known for sure and others */

@@ -23,7 +23,7 @@ static struct profile_sum sum_of(const struct reading *reading, const struct sam
 	struct profile_sum sum = { .samples = 1 };
 
 	if (!reading->weightless)
-		sum.ns = profile_weight_ns(profile_options(reading->profile)->weight, sample);
+		sum.ns = weight_of(profile_options(reading->profile)->weight, sample);
 	sum.state_ns[sample->vm_state] = sum.ns;
 	return sum;
 }

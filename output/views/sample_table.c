@@ -268,7 +268,7 @@ static int find_kind(struct sample_table *table, const struct sample *sample, st
 
 uint64_t sample_table_weight(const struct sample_table *table, uint64_t cpu_ns, uint64_t wall_ns)
 {
-	return table->weight == PROFILE_CPU_TIME ? cpu_ns : wall_ns;
+	return table->weight == WEIGHT_CPU_TIME ? cpu_ns : wall_ns;
 }
 
 uint64_t sample_table_origin(const struct sample_table *table, const struct session *session)
@@ -429,7 +429,7 @@ static struct table_index *new_index(void)
 	return NULL;
 }
 
-int sample_table_read(struct sample_source *source, enum profile_weight weight,
+int sample_table_read(struct sample_source *source, enum weight_kind weight,
 		      struct sample_table **ret_table)
 {
 	struct sample_table *table = calloc(1, sizeof(*table));

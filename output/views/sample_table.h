@@ -70,7 +70,7 @@ struct table_sample {
 
 struct sample_table {
 	struct sample_source *source;
-	enum profile_weight weight;
+	enum weight_kind weight;
 	uint64_t start_ns;	/* when the first sample's time began, as time_ns */
 	uint64_t weight_ns;	/* of all samples */
 	size_t sample_count;
@@ -93,7 +93,7 @@ struct sample_table {
  * source, and the source as long as the table. 0, -ENOMEM, -EOVERFLOW if an
  * index would not fit, or what the source had.
  */
-int sample_table_read(struct sample_source *source, enum profile_weight weight,
+int sample_table_read(struct sample_source *source, enum weight_kind weight,
 		      struct sample_table **ret_table);
 void sample_table_free(struct sample_table *table);
 

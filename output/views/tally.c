@@ -264,7 +264,7 @@ static struct pile *find_pile(struct reading *reading, const struct sample *samp
 static int add_sample(struct reading *reading, const struct sample *sample)
 {
 	struct tally *tally = reading->tally;
-	uint64_t ns = profile_weight_ns(reading->view->weight, sample);
+	uint64_t ns = weight_of(reading->view->weight, sample);
 	struct pile *pile;
 
 	if (reserve(reading, sample->frame_count))

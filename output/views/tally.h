@@ -23,8 +23,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "output/formats/format.h"
 #include "output/recording/sample_source.h"
+#include "output/views/view.h"
 
 enum { TALLY_SLICES = 64 };
 

@@ -91,7 +91,7 @@ static bool judge_extent(const struct recording_input *input)
 }
 
 /* The clock that a recording is shown by. */
-static enum profile_weight shown_clock(const struct recording_input *input, const struct options *options)
+static enum weight_kind shown_clock(const struct recording_input *input, const struct options *options)
 {
 	return options->clock_given ? options->clock : recording_reader_session(input->reader)->clock;
 }
@@ -99,8 +99,8 @@ static enum profile_weight shown_clock(const struct recording_input *input, cons
 /* False, and said why, if it has no such time. */
 static bool check_clock(const struct recording_input *input, const struct options *options)
 {
-	if (shown_clock(input, options) == PROFILE_CPU_TIME ||
-	    recording_reader_session(input->reader)->clock != PROFILE_CPU_TIME)
+	if (shown_clock(input, options) == WEIGHT_CPU_TIME ||
+	    recording_reader_session(input->reader)->clock != WEIGHT_CPU_TIME)
 		return true;
 	message_error("%s was recorded by the CPU clock: what slept is not in it.", input->path);
 	message_note("`ljspy record --clock wall` records both.");
@@ -200,8 +200,8 @@ static bool join_sessions(struct recordings *recordings, const struct options *o
 		}
 		if (shown_clock(input, options) != all->clock) {
 			message_error("%s is in CPU time and %s is not: they have no sum.",
-				      all->clock == PROFILE_CPU_TIME ? recordings->inputs[0].path : input->path,
-				      all->clock == PROFILE_CPU_TIME ? input->path : recordings->inputs[0].path);
+				      all->clock == WEIGHT_CPU_TIME ? recordings->inputs[0].path : input->path,
+				      all->clock == WEIGHT_CPU_TIME ? input->path : recordings->inputs[0].path);
 			return false;
 		}
 		if (session->pid != all->pid)
@@ -280,12 +280,12 @@ static int count_samples(struct recordings *recordings)
 		return 0;
 	}
 	error = sample_source_each(recordings->source, count_sample, &count);
-	if (counted->samples != figures->samples && recordings->session.clock != PROFILE_OFF_CPU_TIME)
+	if (counted->samples != figures->samples && recordings->session.clock != WEIGHT_OFF_CPU_TIME)
 		figures->target_cpu_ns = count.cpu_ns;
 	figures->samples = counted->samples;
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
 	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
-	figures_set_rate(figures, recordings->session.clock == PROFILE_CPU_TIME ? figures->target_cpu_ns
+	figures_set_rate(figures, recordings->session.clock == WEIGHT_CPU_TIME ? figures->target_cpu_ns
 										 : count.wall_ns);
 	return error;
 }

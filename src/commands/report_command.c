@@ -26,7 +26,7 @@ static void write_word(FILE *out, const char *word)
 
 static void write_view(FILE *out, const struct options *options)
 {
-	if (options->clock == PROFILE_OFF_CPU_TIME)
+	if (options->clock == WEIGHT_OFF_CPU_TIME)
 		fputs(" --off-cpu", out);
 	if (options->filter.group == GROUP_STATE)
 		fputs(" --vm-state", out);

@@ -219,10 +219,10 @@ bool option_value_native(const char *text, enum native_display *ret_native)
 	return false;
 }
 
-bool option_value_clock(const char *text, enum profile_weight *ret_clock)
+bool option_value_clock(const char *text, enum weight_kind *ret_clock)
 {
-	for (enum profile_weight clock = PROFILE_CPU_TIME; clock <= PROFILE_WALL_TIME; clock++)
-		if (strcmp(text, profile_weight_name(clock)) == 0) {
+	for (enum weight_kind clock = WEIGHT_CPU_TIME; clock <= WEIGHT_WALL_TIME; clock++)
+		if (strcmp(text, weight_kind_name(clock)) == 0) {
 			*ret_clock = clock;
 			return true;
 		}

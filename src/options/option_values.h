@@ -36,6 +36,6 @@ bool option_value_percent(const char *text, double *ret_percent);
 bool option_value_file(const char *text, const char *option, const char **ret_file);
 
 bool option_value_native(const char *text, enum native_display *ret_native);
-bool option_value_clock(const char *text, enum profile_weight *ret_clock);
+bool option_value_clock(const char *text, enum weight_kind *ret_clock);
 
 #endif

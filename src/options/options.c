@@ -120,7 +120,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		return option_value_clock(argument, &options->clock);
 	case OPTION_OFF_CPU:
 		options->clock_given = true;
-		options->clock = PROFILE_OFF_CPU_TIME;
+		options->clock = WEIGHT_OFF_CPU_TIME;
 		return true;
 	case OPTION_STATS:
 		return option_value_file(argument, "--stats", &options->stats);
@@ -274,7 +274,7 @@ static bool settle_blocked(struct options *options)
 		message_error("With --no-stop, turns of event loops (--blocked) cannot be told.");
 		return false;
 	}
-	options->clock = PROFILE_WALL_TIME;
+	options->clock = WEIGHT_WALL_TIME;
 	if (options->rate_hz < rate_hz)
 		options->rate_hz = (unsigned int)rate_hz;
 	return true;
@@ -287,7 +287,7 @@ static bool settle_coroutines(struct options *options)
 		return false;
 	}
 	if (options->coroutines)
-		options->clock = PROFILE_WALL_TIME;
+		options->clock = WEIGHT_WALL_TIME;
 	if (options->rate_hz == 0)
 		options->rate_hz = options->coroutines ? OPTIONS_RATE_COROUTINES : OPTIONS_RATE_DEFAULT;
 	return true;

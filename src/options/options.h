@@ -54,7 +54,7 @@ struct options {
 	const struct format *format;
 	uint64_t duration_ns;	/* 0: until interrupted or the target ends */
 	unsigned int rate_hz;
-	enum profile_weight clock;	/* what to show; a recording shows its own unless one was given */
+	enum weight_kind clock;	/* what to show; a recording shows its own unless one was given */
 	bool clock_given;
 	const char *stats;	/* file; NULL if not wanted */
 	enum native_display native;

@@ -136,7 +136,7 @@ static int gather_sample(void *context, const struct sample *sample)
 static int gather(struct gathered *gathered, struct sample_source *source)
 {
 	struct profile_options profile_options = {
-		.weight = PROFILE_CPU_TIME,
+		.weight = WEIGHT_CPU_TIME,
 		.by_line = gathered->options->by_line,
 	};
 

@@ -293,7 +293,7 @@ static struct heatmap *stall(struct profile *profile)
 		.light = lua("light", "test.lua", 12), .execute = other(FRAME_BUILTIN, "os.execute", NULL),
 	};
 	struct session session = { .start_ns = stall_start_ns };
-	struct heatmap_span span = { .until_ns = STALL_TICKS * stall_tick_ns };
+	struct time_span span = { .until_ns = STALL_TICKS * stall_tick_ns };
 	struct heatmap *heatmap;
 
 	if (heatmap_read(&samples.source, profile, &session, &span, &heatmap) < 0)
@@ -336,7 +336,7 @@ static struct figures made_up_figures(const struct profile *profile)
 
 static struct profile *new_profile(void)
 {
-	struct profile_options options = flamegraph_profile_options(PROFILE_CPU_TIME);
+	struct profile_options options = flamegraph_profile_options(WEIGHT_CPU_TIME);
 	struct profile *profile = profile_new(&options);
 
 	if (!profile)

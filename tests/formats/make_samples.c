@@ -264,13 +264,13 @@ static int write_set(const struct format *format, const char *target, const stru
 int main(int argc, char **argv)
 {
 	const struct format *format = argc > 2 ? format_by_name(argv[2]) : NULL;
-	struct view view = { .weight = PROFILE_CPU_TIME };
+	struct view view = { .weight = WEIGHT_CPU_TIME };
 
 	for (int i = 3; i < argc; i++) {
 		view.by_line |= strcmp(argv[i], "lines") == 0;
 		view.annotate |= strcmp(argv[i], "annotate") == 0;
 		if (strcmp(argv[i], "wall") == 0)
-			view.weight = PROFILE_WALL_TIME;
+			view.weight = WEIGHT_WALL_TIME;
 	}
 	for (size_t i = 0; format && i < sizeof(sets) / sizeof(sets[0]); i++) {
 		int error;

@@ -119,7 +119,7 @@ static void show(struct recording_reader *reader, struct functions *functions, u
 		.anywhere = number & 1,
 	};
 	const struct view view = {
-		.weight = bits & VIEW_WALL ? PROFILE_WALL_TIME : PROFILE_CPU_TIME,
+		.weight = bits & VIEW_WALL ? WEIGHT_WALL_TIME : WEIGHT_CPU_TIME,
 		.by_line = bits & VIEW_LINES,
 		.annotate = bits & VIEW_ANNOTATE,
 		.inverted = bits & VIEW_INVERTED,

@@ -18,7 +18,7 @@ static const struct function gsub = { .kind = FRAME_BUILTIN, .name = "string.gsu
 
 static struct profile *new_profile(void)
 {
-	struct profile_options options = flamegraph_profile_options(PROFILE_CPU_TIME);
+	struct profile_options options = flamegraph_profile_options(WEIGHT_CPU_TIME);
 	struct profile *profile = profile_new(&options);
 
 	assert_non_null(profile);

@@ -203,7 +203,7 @@ static void turns_of_a_threshold_are_not_missed(void **state)
 {
 	(void)state;
 	assert_int_equal(accept("record --blocked")->blocked_ns, 20000000);
-	assert_int_equal(accept("record --blocked")->clock, PROFILE_WALL_TIME);
+	assert_int_equal(accept("record --blocked")->clock, WEIGHT_WALL_TIME);
 	assert_int_equal(accept("record --blocked")->rate_hz, 100);
 	assert_int_equal(accept("record --blocked --threshold 1ms")->rate_hz, 2000);
 	assert_int_equal(accept("record --threshold 50ms -r 99")->blocked_ns, 50000000);
@@ -218,7 +218,7 @@ static void coroutines_are_looked_at_less_often(void **state)
 	assert_int_equal(accept("record")->rate_hz, 99);
 	assert_int_equal(accept("record --coroutines")->rate_hz, 10);
 	assert_int_equal(accept("record --coroutines -r 99")->rate_hz, 99);
-	assert_int_equal(accept("record --coroutines")->clock, PROFILE_WALL_TIME);
+	assert_int_equal(accept("record --coroutines")->clock, WEIGHT_WALL_TIME);
 	refuse("record --coroutines --blocked", "--blocked");
 	refuse("record --coroutines --no-stop -p 1", "--no-stop");
 }

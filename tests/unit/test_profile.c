@@ -115,7 +115,7 @@ static void recursion_is_kept_as_depth(void **state)
 
 static void a_sample_without_frames_weighs_on_the_root(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { .weight = PROFILE_WALL_TIME });
+	struct profile *profile = new_profile((struct profile_options) { .weight = WEIGHT_WALL_TIME });
 
 	(void)state;
 	add(profile, 7, NULL, 0);

@@ -24,7 +24,7 @@ static const struct function bare = { .kind = FRAME_VM };
 static const struct session session = {
 	.pid = 4711, .target = "nginx: worker process", .command_line = "ljspy record -p 4711",
 	.layout = "2.1 x64", .start_unix_ns = 1700000000000000000, .start_ns = 999, .duration_ns = 60,
-	.clock = PROFILE_WALL_TIME,
+	.clock = WEIGHT_WALL_TIME,
 };
 
 /* Every field takes another value than 0 somewhere, and each repeats. */

@@ -44,7 +44,7 @@ static struct list make_list(const struct sample *samples, size_t count)
 			      .round = count };
 }
 
-static struct sample_table *read_table(struct list *list, enum profile_weight weight)
+static struct sample_table *read_table(struct list *list, enum weight_kind weight)
 {
 	struct sample_table *table = NULL;
 
@@ -92,7 +92,7 @@ static void equal_stacks_are_one_and_lines_tell_frames_apart(void **state)
 		{ .time_ns = 400, .cpu_ns = 10, .frames = leaf_at_8, .frame_count = 2 },
 	};
 	struct list list = make_list(samples, 4);
-	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
+	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	struct seen seen = see_all(table);
 	uint32_t path[2];
 
@@ -124,7 +124,7 @@ static void threads_are_apart_the_heaviest_first_in_time_order(void **state)
 		  .thread_name = "last name" },
 	};
 	struct list list = make_list(samples, 4);
-	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
+	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	struct thread_samples *threads;
 
 	(void)state;
@@ -166,7 +166,7 @@ static void equal_samples_of_a_thread_have_one_sum(void **state)
 		  .phase = there, .stack = 8 },
 	};
 	struct list list = make_list(samples, 6);
-	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
+	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	const struct table_sum *sums = table->sums + table->threads[1].first_sum;
 
 	(void)state;
@@ -197,7 +197,7 @@ static void a_thread_without_room_is_read_again(void **state)
 
 	(void)state;
 	list.count = 3 * (THREAD_SAMPLES_ROOM / 2 + 1);
-	table = read_table(&list, PROFILE_CPU_TIME);
+	table = read_table(&list, WEIGHT_CPU_TIME);
 	threads = thread_samples_new(table);
 	assert_non_null(threads);
 	assert_int_equal(thread_samples_each(threads, 0, see, &many), 0);
@@ -218,7 +218,7 @@ static void a_source_that_has_changed_is_told(void **state)
 	};
 	struct sample other[] = { samples[0], samples[0] };
 	struct list list = make_list(samples, 2);
-	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
+	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	struct thread_samples *threads = thread_samples_new(table);
 	struct seen seen = { 0 };
 
@@ -239,7 +239,7 @@ static void time_begins_with_the_session_or_else_the_first_sample(void **state)
 {
 	const struct sample samples[] = { { .time_ns = 1000, .wall_ns = 300, .frames = leaf_at_8, .frame_count = 2 } };
 	struct list list = make_list(samples, 1);
-	struct sample_table *table = read_table(&list, PROFILE_WALL_TIME);
+	struct sample_table *table = read_table(&list, WEIGHT_WALL_TIME);
 
 	(void)state;
 	assert_int_equal(table->weight_ns, 300);
@@ -253,7 +253,7 @@ static void a_sample_without_frames_has_the_empty_stack(void **state)
 {
 	const struct sample samples[] = { { .time_ns = 5, .cpu_ns = 10 } };
 	struct list list = make_list(samples, 1);
-	struct sample_table *table = read_table(&list, PROFILE_CPU_TIME);
+	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	uint32_t path[1];
 
 	(void)state;
@@ -269,7 +269,7 @@ static void what_the_source_fails_with_is_told(void **state)
 	struct sample_table *table;
 
 	(void)state;
-	assert_int_equal(sample_table_read(&list.source, PROFILE_CPU_TIME, &table), -EBADMSG);
+	assert_int_equal(sample_table_read(&list.source, WEIGHT_CPU_TIME, &table), -EBADMSG);
 }
 
 int main(void)
