@@ -18,6 +18,7 @@
 #include "src/linux/proc/live_memory.h"
 #include "src/linux/proc/maps.h"
 #include "unwind/capture/unknown_states.h"
+#include "unwind/capture/lua_image.h"
 #include "unwind/elf/image.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/lua_objects.h"
@@ -75,6 +76,7 @@ struct lua_process {
 	struct known_files *files, *own_files;	/* the latter NULL if they are shared */
 	struct maps *maps;
 	struct image *image;
+	struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
 	const struct layout *given;	/* NULL: layouts are recognised */
@@ -115,12 +117,13 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 	process->decoder = vm_decoder_new();
 	if (process->image) {
 		image_set_root(process->image, root);
+		process->lua = lua_image_new(process->image);
 		process->symbols = symbols_new(process->image, process->memory,
 					       known_files_symbols(files));
 	}
-	if (process->symbols) {
+	if (process->symbols && process->lua) {
 		process->native = native_unwinder_new(process->image, process->symbols);
-		process->namer = namer_new(process->image, process->memory, process->symbols,
+		process->namer = namer_new(process->lua, process->memory, process->symbols,
 					   functions, options);
 	}
 	return process->maps && process->objects && process->snapshot && process->decoder &&
@@ -186,6 +189,7 @@ void lua_process_close(struct lua_process *process)
 	vm_decoder_free(process->decoder);
 	lua_objects_free(process->objects);
 	snapshot_free(process->snapshot);
+	lua_image_free(process->lua);
 	image_free(process->image);
 	maps_free(process->maps);
 	live_memory_free(process->live);
@@ -468,7 +472,7 @@ static void find_request_layout(struct lua_process *process)
 	for (const struct looked_at *one = process->looked_at; one && !layout.known; one = one->next)
 		if (one->known.has_requests)
 			request_layout_find(process->memory, process->machine, one->base, &layout);
-	image_set_request_layout(process->image, &layout);
+	lua_image_set_request_layout(process->lua, &layout);
 }
 
 static int set_modules(struct lua_process *process)
@@ -513,7 +517,7 @@ uint64_t lua_process_loop_clock(struct lua_process *process)
 static void add_universes(struct lua_process *process, const struct looked_at *one)
 {
 	for (size_t i = 0; i < one->states.count; i++)
-		image_add_universe(process->image, one->states.g[i], &one->known.vm);
+		lua_image_add(process->lua, one->states.g[i], &one->known.vm);
 }
 
 static void find_states(struct lua_process *process, struct looked_at *one)
@@ -677,7 +681,7 @@ static void look_again(struct lua_process *process, struct looked_at *one)
 	if (++one->tries < SETTLE_TRIES_MAX)
 		return;
 	one->known.status = RECOGNISE_UNKNOWN_LAYOUT;
-	image_forget_universes(process->image, &one->known.vm);
+	lua_image_forget_vm(process->lua, &one->known.vm);
 	process->capture.thread_count = process->capture.universe_count = 0;
 	process->stack.count = 0;
 }
@@ -725,7 +729,7 @@ static bool take_up(struct lua_process *process, const struct state_clue *clue)
 		return false;
 	}
 	add_universes(process, one);
-	return image_find_universe(process->image, clue->g);
+	return lua_image_find(process->lua, clue->g);
 }
 
 /* The states that the captured thread, which is held, runs though nothing was known of them. */
@@ -783,7 +787,7 @@ static void drop_universe(struct lua_process *process, const struct lua_universe
 	if (one)
 		vm_states_drop(&one->states, g);
 	namer_forget_universe(process->namer, g);
-	image_forget_universe(process->image, g);
+	lua_image_forget(process->lua, g);
 	process->capture.thread_count = process->capture.universe_count = 0;
 	process->capture.running = NULL;
 	process->stack.count = 0;
@@ -792,8 +796,8 @@ static void drop_universe(struct lua_process *process, const struct lua_universe
 /* Another state may come to be where one was. */
 static void drop_closed(struct lua_process *process)
 {
-	for (size_t i = image_universe_count(process->image); i-- > 0;) {
-		const struct lua_universe *universe = image_universe(process->image, i);
+	for (size_t i = lua_image_count(process->lua); i-- > 0;) {
+		const struct lua_universe *universe = lua_image_universe(process->lua, i);
 
 		if (!recognise_is_state(process->memory, universe->vm, universe->g))
 			drop_universe(process, universe);
@@ -816,8 +820,8 @@ static int check_access(struct lua_process *process)
 
 static bool has_universe(const struct lua_process *process, const struct vm_code *vm)
 {
-	for (size_t i = 0; i < image_universe_count(process->image); i++)
-		if (image_universe(process->image, i)->vm == vm)
+	for (size_t i = 0; i < lua_image_count(process->lua); i++)
+		if (lua_image_universe(process->lua, i)->vm == vm)
 			return true;
 	return false;
 }
@@ -889,18 +893,18 @@ struct lua_module lua_process_module(const struct lua_process *process, size_t i
 
 size_t lua_process_universe_count(const struct lua_process *process)
 {
-	return image_universe_count(process->image);
+	return lua_image_count(process->lua);
 }
 
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index)
 {
-	return image_universe(process->image, index);
+	return lua_image_universe(process->lua, index);
 }
 
 const char *lua_process_universe_path(const struct lua_process *process, size_t index)
 {
 	const struct module *module = image_find(process->image,
-						 image_universe(process->image, index)->vm->begin);
+						 lua_image_universe(process->lua, index)->vm->begin);
 
 	return module ? module->path : "?";
 }
@@ -915,7 +919,7 @@ bool lua_process_wants_rehearsal(const struct capture_hints *hints)
 void lua_process_rehearse(struct lua_process *process, struct capture_hints *hints)
 {
 	snapshot_clear(process->snapshot);
-	capture_rehearse(&process->capture, process->image, process->objects, process->snapshot,
+	capture_rehearse(&process->capture, process->lua, process->objects, process->snapshot,
 			 hints);
 }
 
@@ -924,7 +928,7 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 {
 	for (unsigned i = 0; i < CAPTURES_MAX; i++) {
 		snapshot_clear(process->snapshot);
-		capture_thread(&process->capture, process->image, process->objects,
+		capture_thread(&process->capture, process->lua, process->objects,
 			       process->snapshot, registers, hints);
 		if (process->core || !take_up_running(process))
 			break;
@@ -944,7 +948,7 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 		native_stack = (struct memory_range){ .address = mapping->begin,
 						      .length = mapping->end - mapping->begin };
 	snapshot_clear(process->snapshot);
-	verdict = capture_running(&process->capture, process->image, process->objects,
+	verdict = capture_running(&process->capture, process->lua, process->objects,
 				  process->snapshot, process->memory, &native_stack, hints);
 	process->wants_search |= verdict == CAPTURE_NO_LUA;
 	return verdict;
@@ -987,7 +991,7 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 	struct arm64_thread thread;
 	int error;
 
-	arm64_thread_find(process->memory, process->image, registers,
+	arm64_thread_find(process->memory, process->lua, registers,
 			  stack ? stack->end : registers->sp, &thread);
 	snapshot_clear(process->snapshot);
 	process->capture.thread_count = 0;
@@ -1002,7 +1006,7 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 /* The requests that the coroutines work for, while nothing runs; of those that have ended they say nothing. */
 static void capture_requests(struct lua_process *process)
 {
-	const struct request_layout *layout = image_request_layout(process->image);
+	const struct request_layout *layout = lua_image_request_layout(process->lua);
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_coroutines coroutines;
 
@@ -1027,7 +1031,7 @@ void lua_process_capture_coroutines(struct lua_process *process, size_t universe
 {
 	snapshot_clear(process->snapshot);
 	capture_coroutines(&process->capture, process->objects, process->snapshot,
-			   image_universe(process->image, universe), addresses, count);
+			   lua_image_universe(process->lua, universe), addresses, count);
 	capture_requests(process);
 }
 

@@ -12,9 +12,9 @@
 #include "luajit-layouts/recognise/recognise.h"
 #include "memory/memory.h"
 #include "src/linux/proc/maps.h"
-#include "unwind/elf/image.h"
+#include "unwind/capture/lua_image.h"
 
-enum { VM_STATES_MAX = IMAGE_UNIVERSES_MAX };
+enum { VM_STATES_MAX = LUA_IMAGE_UNIVERSES_MAX };
 
 /* All zero: none. */
 struct vm_states {

@@ -64,6 +64,7 @@ int __wrap_elf_file_descriptor(const struct module *module, struct memory *live)
 /* All that it takes to read stacks. */
 struct reader {
 	struct image *image;
+	struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
 	struct symbols *symbols;
@@ -103,11 +104,12 @@ static void open_reader(struct reader *reader, const struct memory_image *image,
 	fuzz_check(reader->image && reader->objects && reader->snapshot && reader->functions &&
 		   reader->capture, "there is memory");
 	set_modules(reader->image, image);
-	image_add_universe(reader->image, image->g, &image->vm);
+	reader->lua = lua_image_new(reader->image);
 	reader->symbols = symbols_new(reader->image, memory, NULL);
-	fuzz_check(reader->symbols, "there is memory");
+	fuzz_check(reader->lua && reader->symbols, "there is memory");
+	lua_image_add(reader->lua, image->g, &image->vm);
 	reader->native = native_unwinder_new(reader->image, reader->symbols);
-	reader->namer = namer_new(reader->image, memory, reader->symbols, reader->functions, &options);
+	reader->namer = namer_new(reader->lua, memory, reader->symbols, reader->functions, &options);
 	reader->decoder = vm_decoder_new();
 	fuzz_check(reader->native && reader->decoder && reader->namer, "there is memory");
 }
@@ -123,6 +125,7 @@ static void close_reader(struct reader *reader)
 	free(reader->capture);
 	snapshot_free(reader->snapshot);
 	lua_objects_free(reader->objects);
+	lua_image_free(reader->lua);
 	image_free(reader->image);
 }
 
@@ -148,7 +151,7 @@ static void read_thread(struct reader *reader, const struct registers *registers
 	/* Twice: what was kept of the first look may be wrong by the second. */
 	for (int i = 0; i < 2; i++) {
 		snapshot_clear(reader->snapshot);
-		capture_thread(reader->capture, reader->image, reader->objects, reader->snapshot,
+		capture_thread(reader->capture, reader->lua, reader->objects, reader->snapshot,
 			       registers, &hints);
 		if (merge_stacks(reader->capture, reader->image, reader->objects, reader->native,
 				 reader->decoder, &reader->stack) == 0)
@@ -158,7 +161,7 @@ static void read_thread(struct reader *reader, const struct registers *registers
 
 static void read_coroutines(struct reader *reader, struct memory *memory)
 {
-	struct lua_universe *universe = image_universe(reader->image, 0);
+	struct lua_universe *universe = lua_image_universe(reader->lua, 0);
 	struct object_walk *walk = object_walk_new(memory, universe, GCT_THREAD);
 	uint64_t addresses[COROUTINES_MAX];
 	enum object_walk_step step = OBJECT_WALK_PAUSE;
@@ -182,7 +185,7 @@ static void read_coroutines(struct reader *reader, struct memory *memory)
 
 static void read_traces(struct reader *reader, struct memory *memory)
 {
-	const struct lua_universe *universe = image_universe(reader->image, 0);
+	const struct lua_universe *universe = lua_image_universe(reader->lua, 0);
 	static struct trace_summary traces[TRACE_LIST_BATCH];
 	uint32_t next = 1;
 	uint64_t allocated, max;

@@ -128,10 +128,10 @@ static struct memory_range universe_range(const struct lua_universe *universe)
 				      .length = (size_t)(end - begin) + sizeof(uint64_t) };
 }
 
-static bool is_wanted(const struct image *image, const struct lua_universe *universe,
-		      const struct capture *capture, const struct capture_hints *hints)
+static bool is_wanted(const struct capture *capture, const struct lua_universe *universe,
+		      const struct capture_hints *hints)
 {
-	if (image_universe_count(image) <= CAPTURE_UNIVERSES_MAX)
+	if (lua_image_count(capture->lua) <= CAPTURE_UNIVERSES_MAX)
 		return true;
 	return universe->g == hints->g ||
 	       universe->g == vm_universe_of_registers(&universe->vm->layout, &capture->registers);
@@ -139,7 +139,6 @@ static bool is_wanted(const struct image *image, const struct lua_universe *univ
 
 /* Which state a lua_State belongs to. */
 static struct lua_universe *universe_of_thread(const struct capture *capture,
-					       const struct image *image,
 					       const struct layout *layout, uint64_t thread)
 {
 	uint64_t g = 0;
@@ -147,11 +146,11 @@ static struct lua_universe *universe_of_thread(const struct capture *capture,
 	if (memory_read(snapshot_memory(capture->snapshot), thread + (uint64_t)layout->L_glref, &g,
 			layout_ref_size(layout)) != MEMORY_OK)
 		return NULL;
-	return image_find_universe(image, g);
+	return lua_image_find(capture->lua, g);
 }
 
 /* The states whose C frames lie on the copied stack, where there are more than are read anyway. */
-static void view_universes_on_stack(struct capture *capture, const struct image *image,
+static void view_universes_on_stack(struct capture *capture,
 				    const struct vm_code *vm)
 {
 	uint64_t last = 0;
@@ -161,25 +160,27 @@ static void view_universes_on_stack(struct capture *capture, const struct image 
 		struct lua_universe *universe;
 		uint64_t thread;
 
-		if (!vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot),
+		if (!vm_frame_is_plausible(lua_image_code(capture->lua), &vm->layout, snapshot_memory(capture->snapshot),
 					   cframe, &thread) || thread == last)
 			continue;
 		last = thread;
-		universe = universe_of_thread(capture, image, &vm->layout, thread);
+		universe = universe_of_thread(capture, &vm->layout, thread);
 		if (universe && !capture_find_universe(capture, universe))
 			view_universe(capture, universe);
 	}
 }
 
-static void view_other_universes(struct capture *capture, const struct image *image)
+static void view_other_universes(struct capture *capture)
 {
-	if (image_universe_count(image) <= CAPTURE_UNIVERSES_MAX)
+	const struct image *image = lua_image_code(capture->lua);
+
+	if (lua_image_count(capture->lua) <= CAPTURE_UNIVERSES_MAX)
 		return;
 	for (size_t i = 0; i < image_module_count(image); i++) {
 		const struct vm_code *vm = image_module(image, i)->vm;
 
 		if (vm)
-			view_universes_on_stack(capture, image, vm);
+			view_universes_on_stack(capture, vm);
 	}
 }
 
@@ -200,8 +201,7 @@ static struct memory_range traces_range(const struct lua_universe *universe)
  * In one go: native stack, global fields of the universes, and the Lua thread
  * and stack that were in use last time and most likely still are.
  */
-static void capture_first(struct capture *capture, const struct image *image,
-			  struct capture_hints *hints)
+static void capture_first(struct capture *capture, struct capture_hints *hints)
 {
 	enum { RANGES_MAX = STACK_PAGES_MAX + 2 * CAPTURE_UNIVERSES_MAX + 2 + REQUEST_RANGES };
 	size_t stack_bytes = hints->stack_bytes ? hints->stack_bytes : CAPTURE_STACK_BYTES;
@@ -211,11 +211,11 @@ static void capture_first(struct capture *capture, const struct image *image,
 
 	stack_count = count = stack_ranges_of(capture, hints, capture->stack_begin + stack_bytes,
 					      ranges);
-	for (size_t i = 0; i < image_universe_count(image) &&
+	for (size_t i = 0; i < lua_image_count(capture->lua) &&
 			   universe_count < CAPTURE_UNIVERSES_MAX; i++) {
-		struct lua_universe *universe = image_universe(image, i);
+		struct lua_universe *universe = lua_image_universe(capture->lua, i);
 
-		if (!is_wanted(image, universe, capture, hints))
+		if (!is_wanted(capture, universe, hints))
 			continue;
 		universes[universe_count++] = universe;
 		ranges[count++] = universe_range(universe);
@@ -330,7 +330,6 @@ static bool may_be_thread(const struct capture *capture, const struct layout *la
  * stack. The frame holds the thread in its SAVE_L, and the thread the frame.
  */
 static const struct lua_thread *find_thread_above(struct capture *capture,
-						  const struct image *image,
 						  struct capture_hints *hints,
 						  struct lua_universe *universe, uint64_t above)
 {
@@ -343,7 +342,7 @@ static const struct lua_thread *find_thread_above(struct capture *capture,
 		uint64_t address;
 
 		if (!may_be_thread(capture, layout, cframe + (uint64_t)layout->CFRAME_L, &page) ||
-		    !vm_frame_is_plausible(image, layout, snapshot_memory(capture->snapshot),
+		    !vm_frame_is_plausible(lua_image_code(capture->lua), layout, snapshot_memory(capture->snapshot),
 					   cframe, &address))
 			continue;
 		thread = add_thread(capture, hints, universe, address);
@@ -355,7 +354,7 @@ static const struct lua_thread *find_thread_above(struct capture *capture,
 }
 
 /* Follow a thread's C frames outwards, and those of the threads that resumed it: how far they reach. */
-static void follow_cframes(struct capture *capture, const struct image *image,
+static void follow_cframes(struct capture *capture,
 			   struct capture_hints *hints, const struct lua_thread *thread,
 			   uint64_t *outermost)
 {
@@ -381,14 +380,14 @@ static void follow_cframes(struct capture *capture, const struct image *image,
 		}
 		if (!stack_word(capture, end - sizeof(uint64_t), &return_address))
 			return;
-		if (image_classify(image, return_address, NULL) == CODE_VM) {
+		if (image_classify(lua_image_code(capture->lua), return_address, NULL) == CODE_VM) {
 			if (!vm_frame_thread(layout, snapshot_memory(capture->snapshot), end, &resumer))
 				return;
 			thread = add_thread(capture, hints, thread->universe, resumer);
 			cframe = end;
 		} else {
 			/* C resumed it, or called the main thread: another thread's frame may come further up. */
-			thread = find_thread_above(capture, image, hints, thread->universe, end);
+			thread = find_thread_above(capture, hints, thread->universe, end);
 			cframe = thread ? thread->cframe : 0;
 		}
 		if (!thread)
@@ -492,22 +491,22 @@ static uint64_t seek_end(const struct capture *capture, const struct lua_univers
  * Where the universe does not say which of its threads runs, its frames on the native
  * stack do. They are out of reach if native code has put much on top of them.
  */
-static void find_running_thread(struct capture *capture, const struct image *image,
+static void find_running_thread(struct capture *capture,
 				struct capture_hints *hints, struct lua_universe *universe)
 {
-	if (find_thread_above(capture, image, hints, universe, capture->stack_begin))
+	if (find_thread_above(capture, hints, universe, capture->stack_begin))
 		return;
 	extend_stack(capture, hints, seek_end(capture, universe));
-	find_thread_above(capture, image, hints, universe, capture->stack_begin);
+	find_thread_above(capture, hints, universe, capture->stack_begin);
 }
 
-static void capture_threads(struct capture *capture, const struct image *image,
+static void capture_threads(struct capture *capture,
 			    struct capture_hints *hints)
 {
 	uint64_t outermost = capture->stack_begin;
 	const struct module *module;
 
-	if (image_classify(image, capture->registers.rip, &module) == CODE_VM) {
+	if (image_classify(lua_image_code(capture->lua), capture->registers.rip, &module) == CODE_VM) {
 		add_interpreted_threads(capture, hints, module->vm);
 		add_switching_threads(capture, hints, module->vm);
 	}
@@ -517,16 +516,16 @@ static void capture_threads(struct capture *capture, const struct image *image,
 		if (view->cur_L)
 			add_thread(capture, hints, view->universe, view->cur_L);
 		else if (view->universe->vm->layout.g_cur_L == LAYOUT_ABSENT)
-			find_running_thread(capture, image, hints, view->universe);
+			find_running_thread(capture, hints, view->universe);
 	}
 	/* The list grows while it is followed, and each thread is followed once. */
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		const struct lua_thread *thread = &capture->threads[i];
 
 		if (thread->cframe)
-			follow_cframes(capture, image, hints, thread, &outermost);
+			follow_cframes(capture, hints, thread, &outermost);
 		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
-			find_thread_above(capture, image, hints, thread->universe,
+			find_thread_above(capture, hints, thread->universe,
 					  capture->stack_begin);
 	}
 	/* What lies outside of all Lua, too; the next time with the first copy. */
@@ -537,10 +536,10 @@ static void capture_threads(struct capture *capture, const struct image *image,
 }
 
 /* The request that the innermost Lua thread works for. */
-static void capture_request(struct capture *capture, const struct image *image,
+static void capture_request(struct capture *capture,
 			    struct capture_hints *hints)
 {
-	const struct request_layout *layout = image_request_layout(image);
+	const struct request_layout *layout = lua_image_request_layout(capture->lua);
 	const struct lua_thread *innermost = NULL;
 	struct request_context context;
 
@@ -595,11 +594,11 @@ static struct lua_thread *link_parent(struct capture *capture, struct lua_thread
 }
 
 /* Coroutines that nginx runs have no caller on the C stack but parents that wait for them or beside them. */
-static void capture_parents(struct capture *capture, const struct image *image)
+static void capture_parents(struct capture *capture)
 {
 	size_t count = capture->thread_count;
 
-	if (!image_request_layout(image)->known)
+	if (!lua_image_request_layout(capture->lua)->known)
 		return;
 	for (size_t i = 0; i < count; i++) {
 		struct lua_thread *thread = &capture->threads[i];
@@ -731,7 +730,7 @@ static bool may_be_exiting(int32_t vmstate)
 	       vmstate == VMST_OPT || vmstate == VMST_ASM;
 }
 
-static void capture_traces(struct capture *capture, const struct image *image,
+static void capture_traces(struct capture *capture,
 			   struct lua_objects *objects, const struct universe_view *view)
 {
 	const struct layout *layout = &view->universe->vm->layout;
@@ -742,7 +741,7 @@ static void capture_traces(struct capture *capture, const struct image *image,
 	uint32_t sizetrace, exitno, state;
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct trace *trace;
-	enum code_kind code = image_classify(image, capture->registers.rip, NULL);
+	enum code_kind code = image_classify(lua_image_code(capture->lua), capture->registers.rip, NULL);
 
 	/* Until the layout of traces is settled there is no telling what they say. */
 	if (!view->universe->traces || view->universe->vm->traces_open)
@@ -785,12 +784,12 @@ static void capture_traces(struct capture *capture, const struct image *image,
  * of their page; and what others make at run time, which is unwound by what it
  * does (code_rules.h).
  */
-static void capture_made_code(struct capture *capture, const struct image *image)
+static void capture_made_code(struct capture *capture)
 {
 	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
 	struct memory_range ranges[CODE_PAGES_MAX];
 
-	if (image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
+	if (image_classify(lua_image_code(capture->lua), capture->registers.rip, NULL) != CODE_UNKNOWN)
 		return;
 	for (size_t i = 0; i < capture->universe_count; i++) {
 		const struct traces *traces = capture->universes[i].universe->traces;
@@ -805,10 +804,11 @@ static void capture_made_code(struct capture *capture, const struct image *image
 }
 
 /* All that changes while the thread runs. */
-static void capture_stacks(struct capture *capture, const struct image *image,
+static void capture_stacks(struct capture *capture, const struct lua_image *lua,
 			   struct snapshot *snapshot, const struct registers *registers,
 			   struct capture_hints *hints)
 {
+	capture->lua = lua;
 	capture->registers = *registers;
 	capture->snapshot = snapshot;
 	capture->stack_begin = registers->rsp - RED_ZONE;
@@ -817,11 +817,11 @@ static void capture_stacks(struct capture *capture, const struct image *image,
 	capture->thread_count = 0;
 	capture->running = NULL;
 
-	capture_first(capture, image, hints);
-	view_other_universes(capture, image);
-	capture_threads(capture, image, hints);
-	capture_request(capture, image, hints);
-	capture_parents(capture, image);
+	capture_first(capture, hints);
+	view_other_universes(capture);
+	capture_threads(capture, hints);
+	capture_request(capture, hints);
+	capture_parents(capture);
 	capture_lua_stacks(capture);
 	lua_moved_capture(capture);
 }
@@ -867,7 +867,7 @@ static void finish(struct capture *capture, struct capture_hints *hints)
  * lowest one it may be in the page is as good. What is found out of the native
  * stack is not kept: it may be another one by now.
  */
-void capture_rehearse(struct capture *capture, const struct image *image,
+void capture_rehearse(struct capture *capture, const struct lua_image *lua,
 		      struct lua_objects *objects, struct snapshot *snapshot,
 		      struct capture_hints *hints)
 {
@@ -877,7 +877,7 @@ void capture_rehearse(struct capture *capture, const struct image *image,
 	if (hints->sp % PAGE_SIZE > RED_ZONE)
 		registers.rsp -= hints->sp % PAGE_SIZE - RED_ZONE;
 	lua_objects_begin(objects, false);
-	capture_stacks(capture, image, snapshot, &registers, &found);
+	capture_stacks(capture, lua, snapshot, &registers, &found);
 	capture_functions(capture, objects);
 	note_hints(capture, true, &found);
 	found.stack_end = hints->stack_end;
@@ -885,16 +885,16 @@ void capture_rehearse(struct capture *capture, const struct image *image,
 	*hints = found;
 }
 
-void capture_thread(struct capture *capture, const struct image *image,
+void capture_thread(struct capture *capture, const struct lua_image *lua,
 		    struct lua_objects *objects, struct snapshot *snapshot,
 		    const struct registers *registers, struct capture_hints *hints)
 {
 	lua_objects_begin(objects, true);
-	capture_stacks(capture, image, snapshot, registers, hints);
+	capture_stacks(capture, lua, snapshot, registers, hints);
 	capture_functions(capture, objects);
 	for (size_t i = 0; i < capture->universe_count; i++)
-		capture_traces(capture, image, objects, &capture->universes[i]);
-	capture_made_code(capture, image);
+		capture_traces(capture, objects, &capture->universes[i]);
+	capture_made_code(capture);
 	finish(capture, hints);
 }
 
@@ -923,15 +923,15 @@ static bool is_same(const struct universe_view *view, const struct lua_thread *t
 }
 
 /* The universe whose innermost C frame lies on the native stack, and where; NULL if there is none. */
-static struct lua_universe *find_running(const struct image *image, struct memory *live,
+static struct lua_universe *find_running(const struct lua_image *lua, struct memory *live,
 					 const struct memory_range *native_stack,
 					 uint64_t *ret_cframe)
 {
-	for (size_t i = 0; i < image_universe_count(image) && i < CAPTURE_UNIVERSES_MAX; i++) {
+	for (size_t i = 0; i < lua_image_count(lua) && i < CAPTURE_UNIVERSES_MAX; i++) {
 		struct universe_view view;
 		struct lua_thread thread;
 
-		if (!load_running(live, image_universe(image, i), &view, &thread) ||
+		if (!load_running(live, lua_image_universe(lua, i), &view, &thread) ||
 		    thread.cframe == 0 || thread.cframe < native_stack->address ||
 		    thread.cframe - native_stack->address >= native_stack->length)
 			continue;
@@ -941,13 +941,13 @@ static struct lua_universe *find_running(const struct image *image, struct memor
 	return NULL;
 }
 
-enum capture_verdict capture_running(struct capture *capture, const struct image *image,
+enum capture_verdict capture_running(struct capture *capture, const struct lua_image *lua,
 				     struct lua_objects *objects, struct snapshot *snapshot,
 				     struct memory *live, const struct memory_range *native_stack,
 				     struct capture_hints *hints)
 {
 	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
-	struct lua_universe *universe = find_running(image, live, native_stack, &registers.rsp);
+	struct lua_universe *universe = find_running(lua, live, native_stack, &registers.rsp);
 	const struct lua_thread *thread = NULL;
 	struct universe_view later_view;
 	struct lua_thread later;
@@ -957,7 +957,7 @@ enum capture_verdict capture_running(struct capture *capture, const struct image
 	/* As if the interpreter ran: then its C frame is where the stack ends. */
 	registers.rip = universe->vm->begin;
 	lua_objects_begin(objects, true);
-	capture_stacks(capture, image, snapshot, &registers, hints);
+	capture_stacks(capture, lua, snapshot, &registers, hints);
 	capture->running = capture_find_universe(capture, universe);
 	if (capture->running)
 		thread = capture_find_thread(capture, capture->running->cur_L);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "memory/snapshot.h"
-#include "unwind/elf/image.h"
+#include "unwind/capture/lua_image.h"
 #include "unwind/elf/registers.h"
 #include "unwind/lua/lua_objects.h"
 #include "unwind/lua/lua_thread.h"
@@ -48,6 +48,7 @@ struct universe_view {
 };
 
 struct capture {
+	const struct lua_image *lua;	/* of the process */
 	struct registers registers;
 	struct snapshot *snapshot;
 	uint64_t stack_begin, stack_end;	/* native stack that was copied */
@@ -65,7 +66,7 @@ struct capture {
  * date, and all that it takes in the CPU's caches. Nothing else comes of it,
  * but that the snapshot, which must be clear, is used.
  */
-void capture_rehearse(struct capture *capture, const struct image *image,
+void capture_rehearse(struct capture *capture, const struct lua_image *lua,
 		      struct lua_objects *objects, struct snapshot *snapshot,
 		      struct capture_hints *hints);
 
@@ -73,7 +74,7 @@ void capture_rehearse(struct capture *capture, const struct image *image,
  * Copy what belongs to a thread that is held with these registers. The
  * snapshot must be clear; it is sealed on return.
  */
-void capture_thread(struct capture *capture, const struct image *image,
+void capture_thread(struct capture *capture, const struct lua_image *lua,
 		    struct lua_objects *objects, struct snapshot *snapshot,
 		    const struct registers *registers, struct capture_hints *hints);
 
@@ -89,7 +90,7 @@ enum capture_verdict {
 	CAPTURE_NO_LUA,		/* no universe has its frames there */
 };
 
-enum capture_verdict capture_running(struct capture *capture, const struct image *image,
+enum capture_verdict capture_running(struct capture *capture, const struct lua_image *lua,
 				     struct lua_objects *objects, struct snapshot *snapshot,
 				     struct memory *live, const struct memory_range *native_stack,
 				     struct capture_hints *hints);

@@ -13,11 +13,11 @@ static bool is_captured(const struct capture *capture, uint64_t g)
 	return false;
 }
 
-static size_t add_clue(const struct image *image, const struct vm_code *vm, uint64_t g,
+static size_t add_clue(const struct capture *capture, const struct vm_code *vm, uint64_t g,
 		       struct state_clue *clues, size_t count)
 {
 	if (count == STATE_CLUES_MAX || !may_be_object(vm->layout.gc64, g) ||
-	    image_find_universe(image, g))
+	    lua_image_find(capture->lua, g))
 		return count;
 	for (size_t i = 0; i < count; i++)
 		if (clues[i].g == g && clues[i].vm == vm)
@@ -43,7 +43,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 	}
 	switch (image_classify(image, registers->rip, &module)) {
 	case CODE_VM:
-		return add_clue(image, module->vm,
+		return add_clue(capture, module->vm,
 				vm_universe_of_registers(&module->vm->layout, registers), ret_clues, 0);
 	case CODE_UNKNOWN:	/* a trace of any VM's */
 		break;
@@ -55,7 +55,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 		const struct vm_code *vm = image_module(image, i)->vm;
 
 		if (vm)
-			count = add_clue(image, vm, vm_universe_of_registers(&vm->layout, registers),
+			count = add_clue(capture, vm, vm_universe_of_registers(&vm->layout, registers),
 					 ret_clues, count);
 	}
 	return count;
@@ -94,7 +94,7 @@ static size_t add_clues_on_stack(const struct capture *capture, const struct ima
 		reads++;
 		if (memory_read(live, thread + (uint64_t)layout->L_glref, &g,
 				layout_ref_size(layout)) == MEMORY_OK)
-			count = add_clue(image, vm, g, clues, count);
+			count = add_clue(capture, vm, g, clues, count);
 	}
 	return count;
 }
@@ -128,5 +128,5 @@ bool unknown_state_at(const struct capture *capture, const struct image *image,
 	/* One whose stack is being moved could not be made use of, but it was looked at. */
 	return memory_read(memory, thread + (uint64_t)vm->layout.L_glref, &g,
 			   layout_ref_size(&vm->layout)) != MEMORY_OK ||
-	       !image_find_universe(image, g);
+	       !lua_image_find(capture->lua, g);
 }

@@ -5,19 +5,15 @@
 #include <string.h>
 
 #include "memory/page_cache.h"
-#include "unwind/jit/traces.h"
 
 enum { PROGRAM_HEADERS_MAX = 64 };
 
 struct image {
 	struct memory *live;
 	struct page_cache *text;
-	struct request_layout request_layout;
 	char root[IMAGE_ROOT_SIZE];
 	struct module *modules;
 	size_t module_count;
-	struct lua_universe **universes;
-	size_t universe_count, universe_size;
 };
 
 /*---- Modules ----*/
@@ -123,16 +119,6 @@ size_t image_module_count(const struct image *image)
 struct module *image_module(const struct image *image, size_t index)
 {
 	return &image->modules[index];
-}
-
-void image_set_request_layout(struct image *image, const struct request_layout *layout)
-{
-	image->request_layout = *layout;
-}
-
-const struct request_layout *image_request_layout(const struct image *image)
-{
-	return &image->request_layout;
 }
 
 struct memory *image_text(struct image *image)
@@ -246,92 +232,6 @@ bool image_unwind_entry(struct image *image, struct module *module, uint64_t add
 	return true;
 }
 
-/*---- Universes ----*/
-
-struct lua_universe *image_find_universe(const struct image *image, uint64_t g)
-{
-	for (size_t i = 0; i < image->universe_count; i++)
-		if (image->universes[i]->g == g)
-			return image->universes[i];
-	return NULL;
-}
-
-static void free_universe(struct lua_universe *universe)
-{
-	if (!universe)
-		return;
-	traces_free(universe->traces);
-	free(universe);
-}
-
-void image_add_universe(struct image *image, uint64_t g, const struct vm_code *vm)
-{
-	struct lua_universe *universe;
-
-	if (image_find_universe(image, g) || image->universe_count == IMAGE_UNIVERSES_MAX)
-		return;
-	if (image->universe_count == image->universe_size) {
-		size_t size = image->universe_size ? image->universe_size * 2 : 8;
-		struct lua_universe **larger = realloc(image->universes,
-						       size * sizeof(struct lua_universe *));
-
-		if (!larger)
-			return;
-		image->universes = larger;
-		image->universe_size = size;
-	}
-	universe = calloc(1, sizeof(*universe));
-	if (!universe)
-		return;
-	universe->g = g;
-	universe->vm = vm;
-	if (vm->layout.has_jit) {
-		universe->traces = traces_new();
-		if (!universe->traces) {
-			free_universe(universe);
-			return;
-		}
-	}
-	image->universes[image->universe_count++] = universe;
-}
-
-/* vm is NULL for those of all. */
-void image_forget_universes(struct image *image, const struct vm_code *vm)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < image->universe_count; i++) {
-		if (vm && image->universes[i]->vm != vm)
-			image->universes[kept++] = image->universes[i];
-		else
-			free_universe(image->universes[i]);
-	}
-	image->universe_count = kept;
-}
-
-void image_forget_universe(struct image *image, uint64_t g)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < image->universe_count; i++) {
-		if (image->universes[i]->g != g)
-			image->universes[kept++] = image->universes[i];
-		else
-			free_universe(image->universes[i]);
-	}
-	image->universe_count = kept;
-}
-
-size_t image_universe_count(const struct image *image)
-{
-	return image->universe_count;
-}
-
-struct lua_universe *image_universe(const struct image *image, size_t index)
-{
-	return image->universes[index];
-}
-
 /*---- Life ----*/
 
 struct image *image_new(struct memory *live)
@@ -355,7 +255,5 @@ void image_free(struct image *image)
 		return;
 	free_modules(image);
 	page_cache_free(image->text);
-	image_forget_universes(image, NULL);
-	free(image->universes);
 	free(image);
 }

@@ -2,9 +2,9 @@
  * image: the code of one process, as the unwinder sees it.
  *
  * The owner of the process tells the image which modules are mapped and which
- * LuaJIT VMs and states were recognised; the image answers what lies at an
- * address and keeps the text and unwind tables that it has read. Text of a
- * module does not change while it is mapped, so it may be read at any time.
+ * LuaJIT VMs were recognised in them; the image answers what lies at an address
+ * and keeps the text and unwind tables that it has read. Text of a module does
+ * not change while it is mapped, so it may be read at any time.
  */
 #ifndef LJSPY_IMAGE_H
 #define LJSPY_IMAGE_H
@@ -15,12 +15,10 @@
 
 #include "luajit-layouts/vm.h"
 #include "memory/memory.h"
-#include "unwind/lua/request.h"
 
 /* Bounds of what is believed of a target. */
 enum {
 	IMAGE_MODULES_MAX = 65536,
-	IMAGE_UNIVERSES_MAX = 4096,
 	IMAGE_ROOT_SIZE = 64,
 };
 
@@ -43,15 +41,6 @@ struct module {
 	const struct vm_code *vm;	/* NULL if none was recognised in it */
 	const struct vm_code *unknown_vm;	/* the same of one whose layout is not known: only where it is */
 	struct unwind_table unwind_table;
-};
-
-struct traces;
-
-/* One global_State and what is kept of it between samples. */
-struct lua_universe {
-	uint64_t g;
-	const struct vm_code *vm;
-	struct traces *traces;	/* NULL without a JIT compiler */
 };
 
 enum code_kind {
@@ -80,19 +69,6 @@ void image_set_modules(struct image *image, struct module *modules, size_t count
 void image_set_root(struct image *image, const char *root);
 const char *image_root(const struct image *image);
 
-/*
- * Universes stay where they are until they are forgotten. Adding a
- * known one changes nothing; so does adding one when memory is short.
- */
-void image_add_universe(struct image *image, uint64_t g, const struct vm_code *vm);
-void image_forget_universes(struct image *image, const struct vm_code *vm);
-void image_forget_universe(struct image *image, uint64_t g);
-size_t image_universe_count(const struct image *image);
-struct lua_universe *image_universe(const struct image *image, size_t index);
-
-/* The universe with this global_State, or NULL. */
-struct lua_universe *image_find_universe(const struct image *image, uint64_t g);
-
 /* Sorted by address. */
 size_t image_module_count(const struct image *image);
 struct module *image_module(const struct image *image, size_t index);
@@ -109,10 +85,6 @@ bool image_in_unknown_vm(const struct image *image, uint64_t pc);
 
 enum code_kind image_classify(const struct image *image, uint64_t pc,
 			      const struct module **ret_module);
-
-/* How requests of lua-nginx-module are read; unknown in processes without it. */
-void image_set_request_layout(struct image *image, const struct request_layout *layout);
-const struct request_layout *image_request_layout(const struct image *image);
 
 /* Memory of modules, cached by page; for read-only mappings only. */
 struct memory *image_text(struct image *image);

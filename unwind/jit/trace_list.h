@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
-#include "unwind/elf/image.h"
 #include "unwind/lua/lua_objects.h"
+#include "unwind/lua/lua_universe.h"
 
 enum { TRACE_LIST_BATCH = 256, PROTO_PLACES_MAX = 64 };
 

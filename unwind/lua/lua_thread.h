@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "memory/snapshot.h"
-#include "unwind/elf/image.h"
+#include "unwind/lua/lua_universe.h"
 
 enum {
 	LUA_STACK_BYTES_MAX = 1 << 20,	/* LuaJIT's own limit is 65,500 slots of 8 bytes */

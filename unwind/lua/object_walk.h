@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
-#include "unwind/elf/image.h"
+#include "unwind/lua/lua_universe.h"
 
 enum object_walk_step {
 	OBJECT_WALK_FOUND,

@@ -59,7 +59,8 @@ struct library {
 };
 
 struct namer {
-	struct image *image;
+	const struct lua_image *lua;
+	const struct image *image;	/* lua_image_code() of it */
 	struct memory *live;
 	struct namer_options options;
 	struct functions *functions;
@@ -76,14 +77,15 @@ struct namer {
 	size_t shown_size;
 };
 
-struct namer *namer_new(struct image *image, struct memory *live, struct symbols *symbols,
+struct namer *namer_new(const struct lua_image *lua, struct memory *live, struct symbols *symbols,
 			struct functions *functions, const struct namer_options *options)
 {
 	struct namer *namer = calloc(1, sizeof(*namer));
 
 	if (!namer)
 		return NULL;
-	namer->image = image;
+	namer->lua = lua;
+	namer->image = lua_image_code(lua);
 	namer->live = live;
 	namer->options = *options;
 	namer->functions = functions;
@@ -392,7 +394,7 @@ static void complete_vm_names(struct namer *namer)
 	struct library *library, *next;
 
 	HASH_ITER(hh, namer->libraries, library, next) {
-		const struct lua_universe *universe = image_find_universe(namer->image, library->g);
+		const struct lua_universe *universe = lua_image_find(namer->lua, library->g);
 
 		if (library->tries_left == 0 || !universe)
 			continue;
@@ -414,8 +416,8 @@ static const char *find_vm_name(struct namer *namer, const struct vm_code *vm, u
 	for (library = namer->libraries; library; library = library->hh.next)
 		if (library->vm == vm && library->vm_names.count)
 			return vm_names_find(&library->vm_names, pc);
-	for (size_t i = 0; i < image_universe_count(namer->image); i++) {
-		const struct lua_universe *universe = image_universe(namer->image, i);
+	for (size_t i = 0; i < lua_image_count(namer->lua); i++) {
+		const struct lua_universe *universe = lua_image_universe(namer->lua, i);
 
 		if (universe->vm != vm)
 			continue;

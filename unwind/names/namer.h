@@ -10,7 +10,7 @@
 
 #include "output/sample/frame.h"
 #include "output/sample/functions.h"
-#include "unwind/elf/image.h"
+#include "unwind/capture/lua_image.h"
 #include "unwind/stack/merge.h"
 #include "unwind/symbols/symbols.h"
 
@@ -32,7 +32,7 @@ struct namer;
  * live reads string constants; functions receives all functions. NULL when
  * memory is short. All must outlive it.
  */
-struct namer *namer_new(struct image *image, struct memory *live, struct symbols *symbols,
+struct namer *namer_new(const struct lua_image *lua, struct memory *live, struct symbols *symbols,
 			struct functions *functions, const struct namer_options *options);
 void namer_free(struct namer *namer);
 

@@ -54,14 +54,14 @@ static uint64_t cframe_of(struct memory *memory, const struct layout *layout, ui
 }
 
 /* The universe that runs innermost in this stack: of its Lua thread's C frame, the SAVE_L leads back. */
-static struct lua_universe *find_universe(struct memory *memory, const struct image *image,
+static struct lua_universe *find_universe(struct memory *memory, const struct lua_image *lua,
 					  uint64_t sp, uint64_t stack_end, uint64_t *ret_L)
 {
 	struct lua_universe *found = NULL;
 	uint64_t lowest = stack_end, saved;
 
-	for (size_t i = 0; i < image_universe_count(image); i++) {
-		struct lua_universe *universe = image_universe(image, i);
+	for (size_t i = 0; i < lua_image_count(lua); i++) {
+		struct lua_universe *universe = lua_image_universe(lua, i);
 		const struct layout *layout = &universe->vm->layout;
 		uint64_t L = field(memory, universe->g, layout->g_cur_L);
 		uint64_t cframe = cframe_of(memory, layout, L);
@@ -113,17 +113,17 @@ static void find_threads(struct memory *memory, struct arm64_thread *thread, uin
 	}
 }
 
-void arm64_thread_find(struct memory *memory, const struct image *image,
+void arm64_thread_find(struct memory *memory, const struct lua_image *lua,
 		       const struct arm64_registers *registers, uint64_t stack_end,
 		       struct arm64_thread *ret_thread)
 {
 	struct arm64_thread thread = { .thread_count = 0 };
 	const struct module *module;
-	enum code_kind code = image_classify(image, registers->pc, &module);
+	enum code_kind code = image_classify(lua_image_code(lua), registers->pc, &module);
 	uint64_t L = 0, jit_base;
 
 	if (code == CODE_VM) {
-		thread.universe = image_find_universe(image, registers->x[X_GL]);
+		thread.universe = lua_image_find(lua, registers->x[X_GL]);
 		L = registers->x[X_L];
 		thread.top = (struct merge_top){
 			.kind = MERGE_TOP_REGISTERS,
@@ -131,7 +131,7 @@ void arm64_thread_find(struct memory *memory, const struct image *image,
 		};
 	}
 	if (!thread.universe) {
-		thread.universe = find_universe(memory, image, registers->sp, stack_end, &L);
+		thread.universe = find_universe(memory, lua, registers->sp, stack_end, &L);
 		thread.top = (struct merge_top){ .kind = MERGE_TOP_UNKNOWN };
 		if (code != CODE_UNKNOWN)
 			thread.top.native_pc = registers->pc;

@@ -15,7 +15,7 @@
 
 #include "memory/memory.h"
 #include "unwind/capture/capture.h"
-#include "unwind/elf/image.h"
+#include "unwind/capture/lua_image.h"
 #include "unwind/stack/merge_lua.h"
 
 struct arm64_registers {
@@ -35,7 +35,7 @@ struct arm64_thread {
 };
 
 /* stack_end: of the mapping that holds the thread's stack. */
-void arm64_thread_find(struct memory *memory, const struct image *image,
+void arm64_thread_find(struct memory *memory, const struct lua_image *lua,
 		       const struct arm64_registers *registers, uint64_t stack_end,
 		       struct arm64_thread *ret_thread);
 

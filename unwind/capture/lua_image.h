@@ -1,0 +1,46 @@
+/*
+ * lua_image: the Lua of one process, as the unwinder sees it.
+ *
+ * Where struct image has the process's code, this has the LuaJIT states that
+ * were found in its memory, and how the requests that they work for are read.
+ */
+#ifndef LJSPY_LUA_IMAGE_H
+#define LJSPY_LUA_IMAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "luajit-layouts/vm.h"
+#include "unwind/elf/image.h"
+#include "unwind/lua/lua_universe.h"
+#include "unwind/lua/request.h"
+
+enum { LUA_IMAGE_UNIVERSES_MAX = 4096 };	/* bounds what is believed of a target */
+
+struct lua_image;
+
+/* code must outlive it. NULL when memory is short. */
+struct lua_image *lua_image_new(const struct image *code);
+void lua_image_free(struct lua_image *lua);
+
+/* What lua_image_new() was given. */
+const struct image *lua_image_code(const struct lua_image *lua);
+
+/*
+ * Universes stay where they are until they are forgotten. Adding a
+ * known one changes nothing; so does adding one when memory is short.
+ */
+void lua_image_add(struct lua_image *lua, uint64_t g, const struct vm_code *vm);
+void lua_image_forget(struct lua_image *lua, uint64_t g);
+void lua_image_forget_vm(struct lua_image *lua, const struct vm_code *vm);
+size_t lua_image_count(const struct lua_image *lua);
+struct lua_universe *lua_image_universe(const struct lua_image *lua, size_t index);
+
+/* The universe with this global_State, or NULL. */
+struct lua_universe *lua_image_find(const struct lua_image *lua, uint64_t g);
+
+/* How requests of lua-nginx-module are read; unknown in processes without it. */
+void lua_image_set_request_layout(struct lua_image *lua, const struct request_layout *layout);
+const struct request_layout *lua_image_request_layout(const struct lua_image *lua);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * lua_universe: one global_State and what is kept of it between samples.
+ */
+#ifndef LJSPY_LUA_UNIVERSE_H
+#define LJSPY_LUA_UNIVERSE_H
+
+#include <stdint.h>
+
+#include "luajit-layouts/vm.h"
+
+struct traces;
+
+struct lua_universe {
+	uint64_t g;
+	const struct vm_code *vm;
+	struct traces *traces;	/* NULL without a JIT compiler */
+};
+
+#endif
