@@ -11,7 +11,12 @@
 #ifndef LJSPY_PPROF_H
 #define LJSPY_PPROF_H
 
-#include "output/formats/format.h"
+#include <stdio.h>
+
+#include "output/recording/sample_source.h"
+#include "output/sample/figures.h"
+#include "output/sample/session.h"
+#include "output/views/view.h"
 
 /* As struct format has it. */
 int pprof_write(FILE *out, struct sample_source *source, const struct session *session,

@@ -10,7 +10,12 @@
 #ifndef LJSPY_SPEEDSCOPE_H
 #define LJSPY_SPEEDSCOPE_H
 
-#include "output/formats/format.h"
+#include <stdio.h>
+
+#include "output/recording/sample_source.h"
+#include "output/sample/figures.h"
+#include "output/sample/session.h"
+#include "output/views/view.h"
 
 /* As struct format has it. */
 int speedscope_write(FILE *out, struct sample_source *source, const struct session *session,

@@ -11,7 +11,10 @@
 
 #include <stdio.h>
 
-#include "output/formats/format.h"
+#include "output/recording/sample_source.h"
+#include "output/sample/figures.h"
+#include "output/sample/session.h"
+#include "output/views/view.h"
 
 #define TEXT_REPORT_MIN_PERCENT 0.5
 
