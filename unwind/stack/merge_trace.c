@@ -2,7 +2,6 @@
 
 #include "unwind/capture/cframes.h"
 #include "unwind/lua/luajit.h"
-#include "unwind/stack/merge_vm.h"
 #include "unwind/vm/vm_frame.h"
 
 const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,

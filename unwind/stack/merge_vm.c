@@ -106,18 +106,6 @@ static void enter_section(struct merge *merge, const struct lua_thread *thread, 
 
 /*---- On to the next frame ----*/
 
-enum passed merge_leave_vm_frame(struct merge *merge, const struct layout *layout, uint64_t cframe,
-				 bool on_trace)
-{
-	struct registers caller;
-
-	if (!vm_frame_caller(layout, merge->memory, cframe,
-			     &native_current(merge->native)->registers, on_trace, &caller))
-		return PASSED_LOST;
-	native_continue(merge->native, &caller);
-	return PASSED_ON;
-}
-
 bool merge_resynchronise(struct merge *merge)
 {
 	struct registers registers = native_current(merge->native)->registers;

@@ -20,10 +20,6 @@ enum passed merge_pass_vm_leaf(struct merge *merge, const struct vm_code *vm);
 /* The VM's code has called what was passed last. */
 enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm);
 
-/* Go on at the caller of a VM frame; on_trace as vm_frame_caller() has it. */
-enum passed merge_leave_vm_frame(struct merge *merge, const struct layout *layout, uint64_t cframe,
-				 bool on_trace);
-
 /*
  * Native unwinding has failed. The C frames of the Lua threads are linked
  * whatever the native frames between them are: go on at the next one.

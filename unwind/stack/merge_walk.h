@@ -28,4 +28,8 @@ struct merge {
 /* The walk goes on at the native unwinder's frame, or it ends here. */
 enum passed { PASSED_ON, PASSED_END, PASSED_LOST };
 
+/* Go on at the caller of a VM frame; on_trace as vm_frame_caller() has it. */
+enum passed merge_leave_vm_frame(struct merge *merge, const struct layout *layout, uint64_t cframe,
+				 bool on_trace);
+
 #endif
