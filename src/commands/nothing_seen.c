@@ -1,6 +1,7 @@
 #include "src/commands/nothing_seen.h"
 
 #include "src/commands/choose.h"
+#include "src/options/option_values.h"
 #include "src/program/message.h"
 
 /* By then new processes were tried for LuaJIT: see LOOK_AGAIN_NS of src/sampler/sampler_targets.c. */

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "src/options/options.h"
+#include "src/options/command.h"
 
 void help_print(FILE *out);
 void help_print_command(enum command command);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "src/options/options.h"
+#include "src/options/command.h"
 
 enum { OPTIONS_MAX = 64 };
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "output/labels/names.h"
-#include "src/options/options.h"
 #include "src/program/message.h"
 
 static const uint64_t second_ns = 1000000000u;

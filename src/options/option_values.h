@@ -15,6 +15,13 @@
 #include "output/formats/format.h"
 #include "unwind/names/namer.h"
 
+enum {
+	OPTIONS_PIDS_MAX = 1024,
+	OPTIONS_RATE_DEFAULT = 99,
+	OPTIONS_RATE_COROUTINES = 10,
+	OPTIONS_RATE_MAX = 10000,
+};
+
 /*
  * "12,13", put behind those that there are, each once; *ids is allocated
  * with the first one. is_target: of processes to look at.

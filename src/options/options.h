@@ -12,35 +12,8 @@
 #include "output/formats/format.h"
 #include "output/views/filter.h"
 #include "src/inspect/given_layout.h"
+#include "src/options/command.h"
 #include "unwind/names/namer.h"
-
-#define LJSPY_VERSION "0.1.0"
-
-enum command {
-	COMMAND_RECORD,
-	COMMAND_DUMP,
-	COMMAND_TOP,
-	COMMAND_TRACES,
-	COMMAND_INFO,
-	COMMAND_REPORT,
-	COMMAND_DIFF,
-	COMMAND_COUNT
-};
-
-enum {
-	OPTIONS_PIDS_MAX = 1024,
-	OPTIONS_RATE_DEFAULT = 99,
-	OPTIONS_RATE_COROUTINES = 10,
-	OPTIONS_RATE_MAX = 10000,
-};
-
-/* Exit status of ljspy. */
-enum exit_status {
-	EXIT_ALL_GOOD = 0,
-	EXIT_WITH_ERRORS = 1,	/* it ran, but with errors worth knowing */
-	EXIT_NOTHING_DONE = 2,	/* nothing could be profiled */
-	EXIT_USAGE = 64,
-};
 
 /* Strings are those of argv. */
 struct options {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "src/inspect/given_layout.h"
+#include "src/options/option_values.h"
 #include "src/options/options.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,0 +1,28 @@
+/*
+ * command: what ljspy can be told to do, and how it says how that went.
+ */
+#ifndef LJSPY_COMMAND_H
+#define LJSPY_COMMAND_H
+
+#define LJSPY_VERSION "0.1.0"
+
+enum command {
+	COMMAND_RECORD,
+	COMMAND_DUMP,
+	COMMAND_TOP,
+	COMMAND_TRACES,
+	COMMAND_INFO,
+	COMMAND_REPORT,
+	COMMAND_DIFF,
+	COMMAND_COUNT
+};
+
+/* Exit status of ljspy. */
+enum exit_status {
+	EXIT_ALL_GOOD = 0,
+	EXIT_WITH_ERRORS = 1,	/* it ran, but with errors worth knowing */
+	EXIT_NOTHING_DONE = 2,	/* nothing could be profiled */
+	EXIT_USAGE = 64,
+};
+
+#endif
