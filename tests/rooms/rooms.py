@@ -1,0 +1,55 @@
+"""Do sources include only headers of their own room and of rooms before it?
+
+    python3 tests/rooms/rooms.py ROOM...
+
+Rooms are folders below the working directory, in their order; `make lint` has them from the
+makefile. Whatever lies beside or below them in the same top-level folders must be in a room, too.
+"""
+
+import pathlib
+import re
+import sys
+
+SOURCES = (".c", ".h", ".inc", ".S")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+FILES_MAX = 24
+
+
+def wrong_includes(room, path, order):
+    for included in INCLUDE.findall(path.read_text()):
+        to = str(pathlib.PurePath(included).parent)
+        if to in (".", room):
+            continue
+        if to not in order:
+            yield f"{path}: {included} is in no room"
+        elif order[to] > order[room]:
+            yield f"{path}: {included} is in a later room"
+
+
+def faults(rooms):
+    """What breaks the order of these rooms, a line each."""
+    order = {room: place for place, room in enumerate(rooms)}
+    count = dict.fromkeys(rooms, 0)
+    for top in sorted({room.split("/")[0] for room in rooms}):
+        for path in sorted(path for path in pathlib.Path(top).rglob("*") if path.is_file()):
+            room = str(path.parent)
+            if room not in order:
+                yield f"{path}: the file is in no room"
+                continue
+            count[room] += 1
+            if path.suffix in SOURCES:
+                yield from wrong_includes(room, path, order)
+    for room in rooms:
+        if not 0 < count[room] <= FILES_MAX:
+            yield f"{room}: {count[room]} files, 1 to {FILES_MAX} make a room"
+
+
+def main(rooms):
+    found = list(faults(rooms))
+    for fault in found:
+        print(fault, file=sys.stderr)
+    return bool(found) or not rooms
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,47 @@
+"""The check of includes that `make lint` runs finds what it is for."""
+
+import subprocess
+import sys
+
+import ljspy
+import pytest
+
+SCRIPT = ljspy.ROOT / "tests/rooms/rooms.py"
+ROOMS = ["ground", "house/first", "house/second"]
+FILES = {
+    "ground/stone.h": "",
+    "house/first/door.h": '#include "ground/stone.h"\n',
+    "house/first/door.c": '#include "house/first/door.h"\n\n#include <stdio.h>\n',
+    "house/second/window.c": '#include "house/first/door.h"\n#include "pane.inc"\n',
+}
+
+
+def check(directory, changes):
+    for name, text in {**FILES, **changes}.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return subprocess.run([sys.executable, SCRIPT, *ROOMS], cwd=directory, capture_output=True, text=True)
+
+
+def test_what_is_in_order_passes(tmp_path):
+    done = check(tmp_path, {})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("changes, fault", [
+    ({"house/first/door.c": '# include "house/second/window.h"\n'},
+     "house/first/door.c: house/second/window.h is in a later room"),
+    ({"ground/stone.h": '#include "cellar/box.h"\n'}, "ground/stone.h: cellar/box.h is in no room"),
+    ({"house/roof.c": ""}, "house/roof.c: the file is in no room"),
+    ({f"ground/{i}.c": "" for i in range(24)}, "ground: 25 files, 1 to 24 make a room"),
+])
+def test_what_is_not_fails(tmp_path, changes, fault):
+    done = check(tmp_path, changes)
+    assert (done.returncode, done.stderr.splitlines()) == (1, [fault])
+
+
+def test_the_makefile_names_the_rooms(tmp_path):
+    """Of the project itself: the list that is checked is that which is built."""
+    done = subprocess.run(["make", "-s", "includes"], cwd=ljspy.ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
