@@ -1,0 +1,86 @@
+/* Of coroutines that no native code runs: many at a time. */
+#include "unwind/capture/capture_parts.h"
+
+#include <stdlib.h>
+
+#include "unwind/lua/luajit.h"
+
+struct function_list {
+	uint64_t *addresses;	/* owned */
+	size_t count, size;
+};
+
+static bool add_function(struct function_list *list, uint64_t function)
+{
+	size_t size = list->size ? list->size * 2 : 1024;
+	uint64_t *larger;
+
+	if (list->count == list->size) {
+		larger = realloc(list->addresses, size * sizeof(*larger));
+		if (!larger)
+			return false;
+		list->addresses = larger;
+		list->size = size;
+	}
+	list->addresses[list->count++] = function;
+	return true;
+}
+
+/* The functions on a thread's stack up to where it is in use; what is above will not run on. */
+static void list_functions(struct capture *capture, struct lua_thread *thread,
+			   struct function_list *list)
+{
+	uint64_t end = thread->top < thread->stack_end ? thread->top : thread->stack_end;
+
+	lua_thread_view(thread, capture->snapshot);
+	for (uint64_t at = thread->stack; thread->slots && at < end; at += SLOT_SIZE) {
+		uint64_t object = capture_function_in_slot(thread->layout, load_bytes(
+			thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE));
+
+		if (object && !add_function(list, object))
+			return;
+	}
+}
+
+static void add_coroutines(struct capture *capture, struct lua_universe *universe,
+			   const uint64_t *addresses, size_t count)
+{
+	struct memory_range ranges[CAPTURE_THREADS_MAX];
+
+	for (size_t i = 0; i < count; i++)
+		ranges[i] = (struct memory_range){
+			.address = addresses[i], .length = (size_t)universe->vm->layout.L_size };
+	snapshot_capture(capture->snapshot, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].status == MEMORY_OK &&
+		    lua_thread_load(&capture->threads[capture->thread_count], universe,
+				    addresses[i], ranges[i].copy))
+			capture->thread_count++;
+}
+
+void capture_coroutines(struct capture *capture, struct lua_objects *objects,
+			struct snapshot *snapshot, struct lua_universe *universe,
+			const uint64_t *addresses, size_t count)
+{
+	struct function_list functions = { 0 };
+
+	capture->snapshot = snapshot;
+	capture->stack_begin = capture->stack_end = 0;
+	capture->universe_count = 0;
+	capture->thread_count = 0;
+	capture->running = NULL;
+	lua_objects_begin(objects, true);
+	capture_view_universe(capture, universe);
+	add_coroutines(capture, universe, addresses,
+		       count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);
+	capture_lua_stacks(capture);
+	/* All of them in one go: the copies move while more is copied. */
+	for (size_t i = 0; i < capture->thread_count; i++)
+		list_functions(capture, &capture->threads[i], &functions);
+	lua_objects_capture(objects, snapshot, &universe->vm->layout, functions.addresses,
+			    functions.count);
+	free(functions.addresses);
+	snapshot_seal(snapshot);
+	for (size_t i = 0; i < capture->thread_count; i++)
+		lua_thread_view(&capture->threads[i], snapshot);
+}

@@ -1,0 +1,74 @@
+/* Of lua-nginx-module: the request that a thread works for, and who waits for it. */
+#include "unwind/capture/capture_parts.h"
+
+#include "unwind/lua/luajit.h"
+
+void capture_request(struct capture *capture, struct capture_hints *hints)
+{
+	const struct request_layout *layout = lua_image_request_layout(capture->lua);
+	const struct lua_thread *innermost = NULL;
+	struct request_context context;
+
+	capture->request_context = 0;
+	capture->has_request_context = false;
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe && (!innermost || thread->cframe < innermost->cframe))
+			innermost = thread;
+	}
+	if (!innermost || !layout->known || innermost->layout->L_exdata < 0)
+		return;
+	capture->has_request_context = true;
+	if (request_context(snapshot_memory(capture->snapshot), layout, innermost->exdata, hints->request,
+			    &context))
+		capture->request_context = context.phase;
+}
+
+/* The captured thread at the address, added if it is not there yet; NULL if there is none. */
+static struct lua_thread *take_parked(struct capture *capture, struct lua_universe *universe,
+				      uint64_t address)
+{
+	uint8_t bytes[LUA_STATE_BYTES_MAX];
+
+	for (size_t i = 0; i < capture->thread_count; i++)
+		if (capture->threads[i].address == address)
+			return &capture->threads[i];
+	if (address == 0 || address % SLOT_SIZE || capture->thread_count == CAPTURE_THREADS_MAX ||
+	    memory_read(snapshot_memory(capture->snapshot), address, bytes,
+			(size_t)universe->vm->layout.L_size) != MEMORY_OK ||
+	    !lua_thread_load(&capture->threads[capture->thread_count], universe, address, bytes))
+		return NULL;
+	return &capture->threads[capture->thread_count++];
+}
+
+/* Find the parent of a thread, if it is of the same request and has yielded; NULL if there is none. */
+static struct lua_thread *link_parent(struct capture *capture, struct lua_thread *thread)
+{
+	struct lua_thread *parent;
+	uint64_t address, coctx;
+
+	if (thread->parent || !request_parent(snapshot_memory(capture->snapshot), thread->address,
+					      thread->exdata2, &address, &coctx))
+		return NULL;
+	parent = take_parked(capture, thread->universe, address);
+	if (!parent || parent->exdata2 != coctx || parent->exdata != thread->exdata ||
+	    parent->cframe != 0 || parent->status != LUA_YIELD)
+		return NULL;
+	thread->parent = address;
+	return parent;
+}
+
+void capture_parents(struct capture *capture)
+{
+	size_t count = capture->thread_count;
+
+	if (!lua_image_request_layout(capture->lua)->known)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct lua_thread *thread = &capture->threads[i];
+
+		while (thread && thread->exdata2)
+			thread = link_parent(capture, thread);
+	}
+}

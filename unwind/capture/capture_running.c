@@ -1,0 +1,75 @@
+/* Of a thread that runs on meanwhile: all as elsewhere, if it is the same before and after. */
+#include "unwind/capture/capture_parts.h"
+
+#include "unwind/lua/luajit.h"
+
+/* A universe and its running thread as they are this instant. */
+static bool load_running(struct memory *live, struct lua_universe *universe,
+			 struct universe_view *ret_view, struct lua_thread *ret_thread)
+{
+	uint8_t bytes[LUA_STATE_BYTES_MAX];
+
+	return capture_load_view(live, universe, ret_view) && ret_view->cur_L % SLOT_SIZE == 0 &&
+	       ret_view->cur_L != 0 &&
+	       memory_read(live, ret_view->cur_L, bytes,
+			   (size_t)universe->vm->layout.L_size) == MEMORY_OK &&
+	       lua_thread_load(ret_thread, universe, ret_view->cur_L, bytes);
+}
+
+static bool is_same(const struct universe_view *view, const struct lua_thread *thread,
+		    const struct universe_view *later_view, const struct lua_thread *later)
+{
+	return view->vmstate == later_view->vmstate && view->cur_L == later_view->cur_L &&
+	       view->jit_base == later_view->jit_base && thread->base == later->base &&
+	       thread->cframe == later->cframe && thread->stack == later->stack &&
+	       thread->status == later->status;
+}
+
+/* The universe whose innermost C frame lies on the native stack, and where; NULL if there is none. */
+static struct lua_universe *find_running(const struct lua_image *lua, struct memory *live,
+					 const struct memory_range *native_stack,
+					 uint64_t *ret_cframe)
+{
+	for (size_t i = 0; i < lua_image_count(lua) && i < CAPTURE_UNIVERSES_MAX; i++) {
+		struct universe_view view;
+		struct lua_thread thread;
+
+		if (!load_running(live, lua_image_universe(lua, i), &view, &thread) ||
+		    thread.cframe == 0 || thread.cframe < native_stack->address ||
+		    thread.cframe - native_stack->address >= native_stack->length)
+			continue;
+		*ret_cframe = thread.cframe;
+		return view.universe;
+	}
+	return NULL;
+}
+
+enum capture_verdict capture_running(struct capture *capture, const struct lua_image *lua,
+				     struct lua_objects *objects, struct snapshot *snapshot,
+				     struct memory *live, const struct memory_range *native_stack,
+				     struct capture_hints *hints)
+{
+	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+	struct lua_universe *universe = find_running(lua, live, native_stack, &registers.rsp);
+	const struct lua_thread *thread = NULL;
+	struct universe_view later_view;
+	struct lua_thread later;
+
+	if (!universe)
+		return CAPTURE_NO_LUA;
+	/* As if the interpreter ran: then its C frame is where the stack ends. */
+	registers.rip = universe->vm->begin;
+	lua_objects_begin(objects, true);
+	capture_stacks(capture, lua, snapshot, &registers, hints);
+	capture->running = capture_find_universe(capture, universe);
+	if (capture->running)
+		thread = capture_find_thread(capture, capture->running->cur_L);
+	if (!thread || !load_running(live, universe, &later_view, &later) ||
+	    !is_same(capture->running, thread, &later_view, &later)) {
+		snapshot_seal(snapshot);
+		return CAPTURE_TORN;
+	}
+	capture_functions(capture, objects);
+	capture_finish(capture, hints);
+	return CAPTURE_HOLDS;
+}

@@ -1,0 +1,64 @@
+/* Of the native stack: as much as is needed, a page at a time. */
+#include "unwind/capture/capture_parts.h"
+
+/* One range for each page, so that a copy past the stack's end is cut short, not refused. */
+static size_t stack_ranges(struct memory_range *ranges, size_t max, uint64_t begin, uint64_t end)
+{
+	size_t count = 0;
+
+	while (begin < end && count < max) {
+		uint64_t next = (begin / PAGE_SIZE + 1) * PAGE_SIZE;
+
+		if (next > end)
+			next = end;
+		ranges[count++] = (struct memory_range){ .address = begin,
+							 .length = (size_t)(next - begin) };
+		begin = next;
+	}
+	return count;
+}
+
+size_t capture_stack_ranges(const struct capture *capture, const struct capture_hints *hints,
+			    uint64_t end, struct memory_range *ranges)
+{
+	if (hints->stack_end && end > hints->stack_end)
+		end = hints->stack_end;
+	if (end > capture->stack_begin + CAPTURE_STACK_BYTES_MAX)
+		end = capture->stack_begin + CAPTURE_STACK_BYTES_MAX;
+	return stack_ranges(ranges, STACK_PAGES_MAX, capture->stack_end, end);
+}
+
+void capture_note_stack(struct capture *capture, struct capture_hints *hints,
+			const struct memory_range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (ranges[i].status != MEMORY_OK) {
+			hints->stack_end = ranges[i].address;
+			return;
+		}
+		capture->stack_end = ranges[i].address + ranges[i].length;
+	}
+}
+
+void capture_extend_stack(struct capture *capture, struct capture_hints *hints, uint64_t end)
+{
+	struct memory_range ranges[STACK_PAGES_MAX];
+	size_t count = capture_stack_ranges(capture, hints, end, ranges);
+
+	if (count == 0)
+		return;
+	snapshot_capture(capture->snapshot, ranges, count);
+	capture_note_stack(capture, hints, ranges, count);
+}
+
+bool capture_in_stack(const struct capture *capture, uint64_t address, size_t length)
+{
+	return address >= capture->stack_begin && address < capture->stack_end &&
+	       length <= capture->stack_end - address;
+}
+
+bool capture_stack_word(const struct capture *capture, uint64_t address, uint64_t *ret_word)
+{
+	return capture_in_stack(capture, address, sizeof(*ret_word)) &&
+	       memory_u64(snapshot_memory(capture->snapshot), address, ret_word);
+}

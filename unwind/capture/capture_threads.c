@@ -1,0 +1,281 @@
+/* Which Lua threads run on a native stack, by their C frames on it. */
+#include "unwind/capture/capture_parts.h"
+
+#include "unwind/lua/luajit.h"
+#include "unwind/vm/vm_frame.h"
+
+enum {
+	OUTSIDE_BYTES = 8 << 10,	/* of native stack outside of all Lua: event loops are deep */
+	SEEK_BYTES = 64 << 10,	/* in which Lua's frames are sought: PCRE's JIT works on 32 KiB */
+};
+
+/*
+ * Add the thread if it is one that runs on this native stack: its innermost
+ * C frame lies there. Main threads and coroutines that do not run have none.
+ */
+static const struct lua_thread *add_thread(struct capture *capture, struct capture_hints *hints,
+					   struct lua_universe *universe, uint64_t address)
+{
+	const struct layout *layout = &universe->vm->layout;
+	const struct lua_thread *known = capture_find_thread(capture, address);
+	struct lua_thread thread;
+	uint8_t bytes[LUA_STATE_BYTES_MAX];
+
+	if (known)
+		return known;
+	if (address < PAGE_SIZE || !may_be_object(layout->gc64, address) ||
+	    capture->thread_count == CAPTURE_THREADS_MAX)
+		return NULL;
+	if (memory_read(snapshot_memory(capture->snapshot), address, bytes,
+			(size_t)layout->L_size) != MEMORY_OK ||
+	    !lua_thread_load(&thread, universe, address, bytes))
+		return NULL;
+	/* With no C frame it may be in the first or last instructions of a call from C. */
+	if (thread.cframe) {
+		if (thread.cframe < capture->stack_begin)
+			return NULL;
+		if (thread.cframe >= capture->stack_end)
+			capture_extend_stack(capture, hints, thread.cframe + PAGE_SIZE);
+		if (!capture_in_stack(capture, thread.cframe, (size_t)layout->CFRAME_size))
+			return NULL;
+	}
+	capture->threads[capture->thread_count] = thread;
+	return &capture->threads[capture->thread_count++];
+}
+
+struct page_view {
+	uint64_t address;
+	size_t length;
+	const uint8_t *bytes;	/* NULL if it is not in one piece */
+};
+
+/*
+ * May the word of the copied stack be a thread's address? Most are not, and to look at
+ * the copy in place tells it at a tenth of the cost. *page is what was looked at last.
+ */
+static bool may_be_thread(const struct capture *capture, const struct layout *layout, uint64_t address,
+			  struct page_view *page)
+{
+	uint64_t begin = address & ~(uint64_t)(PAGE_SIZE - 1), word;
+
+	if (address - page->address >= page->length) {
+		if (begin < capture->stack_begin)
+			begin = capture->stack_begin;
+		page->address = begin;
+		page->length = PAGE_SIZE - begin % PAGE_SIZE;
+		page->bytes = snapshot_view(capture->snapshot, begin, page->length);
+	}
+	if (!page->bytes)
+		return true;
+	word = load_bytes(page->bytes, (int32_t)(address - page->address), layout_ref_size(layout));
+	return word >= PAGE_SIZE && may_be_object(layout->gc64, word);
+}
+
+/*
+ * The thread whose innermost C frame is the next one further up the native
+ * stack. The frame holds the thread in its SAVE_L, and the thread the frame.
+ */
+static const struct lua_thread *find_thread_above(struct capture *capture,
+						  struct capture_hints *hints,
+						  struct lua_universe *universe, uint64_t above)
+{
+	const struct layout *layout = &universe->vm->layout;
+	struct page_view page = { 0 };
+
+	for (uint64_t cframe = vm_frame_from(above);
+	     capture_in_stack(capture, cframe, (size_t)layout->CFRAME_size); cframe += VM_FRAME_ALIGNMENT) {
+		const struct lua_thread *thread;
+		uint64_t address;
+
+		if (!may_be_thread(capture, layout, cframe + (uint64_t)layout->CFRAME_L, &page) ||
+		    !vm_frame_is_plausible(lua_image_code(capture->lua), layout, snapshot_memory(capture->snapshot),
+					   cframe, &address))
+			continue;
+		thread = add_thread(capture, hints, universe, address);
+		if (thread && thread->cframe == cframe)
+			return thread;
+		page.length = 0;	/* what is read may move the copy */
+	}
+	return NULL;
+}
+
+/* Follow a thread's C frames outwards, and those of the threads that resumed it: how far they reach. */
+static void follow_cframes(struct capture *capture,
+			   struct capture_hints *hints, const struct lua_thread *thread,
+			   uint64_t *outermost)
+{
+	const struct layout *layout = &thread->universe->vm->layout;
+	uint64_t cframe = thread->cframe;
+
+	for (unsigned i = 0; i < CFRAMES_MAX && cframe; i++) {
+		uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
+		uint64_t previous, return_address, resumer;
+
+		if (end > capture->stack_end)
+			capture_extend_stack(capture, hints, end + PAGE_SIZE);
+		if (end > *outermost)
+			*outermost = end;
+		if (!capture_stack_word(capture, cframe + (uint64_t)layout->CFRAME_PREV, &previous))
+			return;
+		previous &= ~(uint64_t)CFRAME_FLAGS;
+		if (previous) {
+			if (previous <= cframe)
+				return;
+			cframe = previous;
+			continue;
+		}
+		if (!capture_stack_word(capture, end - sizeof(uint64_t), &return_address))
+			return;
+		if (image_classify(lua_image_code(capture->lua), return_address, NULL) == CODE_VM) {
+			if (!vm_frame_thread(layout, snapshot_memory(capture->snapshot), end, &resumer))
+				return;
+			thread = add_thread(capture, hints, thread->universe, resumer);
+			cframe = end;
+		} else {
+			/* C resumed it, or called the main thread: another thread's frame may come further up. */
+			thread = find_thread_above(capture, hints, thread->universe, end);
+			cframe = thread ? thread->cframe : 0;
+		}
+		if (!thread)
+			return;
+	}
+}
+
+/*
+ * coroutine.resume and its like hand the coroutine over in CARG1, and keep the one
+ * that has just left in PC while they take its results.
+ */
+static void add_switching_threads(struct capture *capture, struct capture_hints *hints,
+				  const struct vm_code *vm)
+{
+	const struct vm_registers registers = vm_registers(&capture->registers);
+
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		struct lua_universe *universe = capture->universes[u].universe;
+
+		if (universe->vm != vm)
+			continue;
+		add_thread(capture, hints, universe, registers.pc);
+		add_thread(capture, hints, universe, registers.argument);
+	}
+}
+
+/*
+ * Is this the frame of a thread that was copied already and says so, too? Then
+ * no other frame is, and what others would hold is not worth reading.
+ */
+static bool add_frame_owner(struct capture *capture, struct capture_hints *hints,
+			    const struct vm_code *vm, uint64_t cframe)
+{
+	uint64_t address;
+
+	if (!vm_frame_thread(&vm->layout, snapshot_memory(capture->snapshot), cframe, &address) ||
+	    !snapshot_view(capture->snapshot, address, (size_t)vm->layout.L_size))
+		return false;
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		const struct lua_thread *thread;
+
+		if (capture->universes[u].universe->vm != vm)
+			continue;
+		thread = add_thread(capture, hints, capture->universes[u].universe, address);
+		if (thread && thread->cframe == cframe)
+			return true;
+	}
+	return false;
+}
+
+/* The threads that the interpreter's C frame may be of, where it runs itself. */
+static void add_interpreted_threads(struct capture *capture, struct capture_hints *hints,
+				    const struct vm_code *vm)
+{
+	uint64_t candidates[VM_FRAME_CANDIDATES_MAX];
+	size_t count = vm_frame_candidates(&vm->layout, &capture->registers, candidates);
+
+	for (size_t i = 0; i < VM_FRAME_CANDIDATES_WHOLE; i++)
+		if (add_frame_owner(capture, hints, vm, candidates[i]))
+			return;
+	/* A coroutine that is about to end or yield: its resumer's frame is the next one. */
+	for (size_t i = 0; i < 2 * count; i++) {
+		uint64_t cframe = i < count ? candidates[i]
+					    : candidates[i - count] + (uint64_t)vm->layout.CFRAME_size;
+		uint64_t address;
+
+		if (!vm_frame_thread(&vm->layout, snapshot_memory(capture->snapshot), cframe, &address))
+			continue;
+		for (size_t u = 0; u < capture->universe_count; u++)
+			if (capture->universes[u].universe->vm == vm)
+				add_thread(capture, hints, capture->universes[u].universe, address);
+	}
+}
+
+static uint64_t main_thread(const struct capture *capture, const struct lua_universe *universe)
+{
+	const struct layout *layout = &universe->vm->layout;
+	uint64_t address = 0;
+
+	if (memory_read(snapshot_memory(capture->snapshot),
+			universe->g + (uint64_t)layout->g_mainthref, &address,
+			layout_ref_size(layout)) != MEMORY_OK)
+		return 0;
+	return address;
+}
+
+/* How far the native stack is copied to find Lua's frames where the first copy has none. */
+static uint64_t seek_end(const struct capture *capture, const struct lua_universe *universe)
+{
+	uint64_t thread = main_thread(capture, universe), cframe = 0;
+
+	if (thread && memory_u64(snapshot_memory(capture->snapshot),
+				 thread + (uint64_t)universe->vm->layout.L_cframe, &cframe))
+		cframe &= ~(uint64_t)CFRAME_FLAGS;
+	return cframe > capture->stack_begin &&
+	       cframe - capture->stack_begin < CAPTURE_STACK_BYTES_MAX
+		? cframe + PAGE_SIZE : capture->stack_begin + SEEK_BYTES;
+}
+
+/*
+ * Where the universe does not say which of its threads runs, its frames on the native
+ * stack do. They are out of reach if native code has put much on top of them.
+ */
+static void find_running_thread(struct capture *capture,
+				struct capture_hints *hints, struct lua_universe *universe)
+{
+	if (find_thread_above(capture, hints, universe, capture->stack_begin))
+		return;
+	capture_extend_stack(capture, hints, seek_end(capture, universe));
+	find_thread_above(capture, hints, universe, capture->stack_begin);
+}
+
+void capture_threads(struct capture *capture, struct capture_hints *hints)
+{
+	uint64_t outermost = capture->stack_begin;
+	const struct module *module;
+
+	if (image_classify(lua_image_code(capture->lua), capture->registers.rip, &module) == CODE_VM) {
+		add_interpreted_threads(capture, hints, module->vm);
+		add_switching_threads(capture, hints, module->vm);
+	}
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		const struct universe_view *view = &capture->universes[u];
+
+		if (view->cur_L)
+			add_thread(capture, hints, view->universe, view->cur_L);
+		else if (view->universe->vm->layout.g_cur_L == LAYOUT_ABSENT)
+			find_running_thread(capture, hints, view->universe);
+	}
+	/* The list grows while it is followed, and each thread is followed once. */
+	for (size_t i = 0; i < capture->thread_count; i++) {
+		const struct lua_thread *thread = &capture->threads[i];
+
+		if (thread->cframe)
+			follow_cframes(capture, hints, thread, &outermost);
+		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
+			find_thread_above(capture, hints, thread->universe,
+					  capture->stack_begin);
+	}
+	/* What lies outside of all Lua, too; the next time with the first copy. */
+	hints->stack_bytes = (size_t)(outermost - capture->stack_begin) + OUTSIDE_BYTES;
+	if (hints->stack_bytes < CAPTURE_STACK_BYTES)
+		hints->stack_bytes = CAPTURE_STACK_BYTES;
+	capture_extend_stack(capture, hints, capture->stack_begin + hints->stack_bytes);
+}

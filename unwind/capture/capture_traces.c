@@ -1,0 +1,140 @@
+/* Of compiled code: the traces that run or are left, and code that is in no module. */
+#include "unwind/capture/capture_parts.h"
+
+#include "unwind/jit/traces.h"
+#include "unwind/lua/luajit.h"
+#include "unwind/vm/vm_frame.h"
+
+enum {
+	CONSTANTS_MAX = 1024,
+	/* Of code made at run time: before and after the page that runs. */
+	CODE_PAGES_BEFORE = 4,
+	CODE_PAGES_AFTER = 8,
+	CODE_PAGES_MAX = CODE_PAGES_BEFORE + 1 + CODE_PAGES_AFTER,
+	/* A trace's own part of the stack: spadjust is a multiple of 16 in 16 bits, mostly under 100. */
+	TRACE_FRAME_BYTES_MAX = 4096,
+};
+
+static void capture_trace_constants(struct capture *capture, struct lua_objects *objects,
+				    const struct universe_view *view, const struct trace *trace)
+{
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t constants[CONSTANTS_MAX + 1];
+	size_t count = trace_constants(trace, layout, TRACE_FUNCTIONS, constants, CONSTANTS_MAX);
+	const uint64_t *protos;
+	size_t proto_count = 0;
+
+	lua_objects_capture(objects, capture->snapshot, layout, constants, count);
+	/* What they call by an upvalue that never changes, the trace does not check. */
+	if (!traces_protos(view->universe->traces, trace, &protos, &proto_count))
+		lua_objects_capture_upvalues(objects, capture->snapshot, layout, constants, count);
+	count = trace_constants(trace, layout, TRACE_PROTOS, constants, CONSTANTS_MAX);
+	constants[count++] = trace->startpt;
+	for (size_t i = 0; i < proto_count && count < CONSTANTS_MAX + 1; i++)
+		if (!lua_objects_proto(objects, protos[i]))
+			constants[count++] = protos[i];
+	lua_objects_capture_protos(objects, capture->snapshot, layout, constants, count);
+}
+
+/*
+ * The trace that called the native code at hand is one that a return address
+ * between the stack pointer and the thread's C frame leads to.
+ */
+static void capture_calling_trace(struct capture *capture, struct lua_objects *objects,
+				  const struct universe_view *view)
+{
+	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t word;
+
+	if (!thread)
+		return;
+	for (uint64_t at = thread->cframe - sizeof(word);
+	     at >= capture->registers.rsp && thread->cframe - at < TRACE_FRAME_BYTES_MAX;
+	     at -= sizeof(word)) {
+		const struct registers caller = { .rsp = at + sizeof(word) };
+		const struct trace *trace;
+
+		if (!capture_stack_word(capture, at, &word))
+			return;
+		trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
+					  word - 1);
+		/* Among a trace's spilled values there may be an older call's return address. */
+		if (trace && vm_trace_cframe(&caller, trace->spadjust) == thread->cframe)
+			capture_trace_constants(capture, objects, view, trace);
+	}
+}
+
+/* From the exit of a trace the recorder may be started, and all that follows from it. */
+static bool may_be_exiting(int32_t vmstate)
+{
+	return vmstate == VMST_EXIT || vmstate == VMST_GC || vmstate == VMST_RECORD ||
+	       vmstate == VMST_OPT || vmstate == VMST_ASM;
+}
+
+void capture_traces(struct capture *capture, struct lua_objects *objects,
+		    const struct universe_view *view)
+{
+	const struct layout *layout = &view->universe->vm->layout;
+	uint64_t J = view->universe->g + (uint64_t)layout->GG_J, J_trace = 0;
+	/* The trace that runs, and the one that an exit restores from (J->parent). */
+	uint32_t executing[] = { view->vmstate > 0 ? (uint32_t)view->vmstate : 0, 0, 0 };
+	size_t count = sizeof(executing) / sizeof(executing[0]);
+	uint32_t sizetrace, exitno, state;
+	struct memory *memory = snapshot_memory(capture->snapshot);
+	const struct trace *trace;
+	enum code_kind code = image_classify(lua_image_code(capture->lua), capture->registers.rip, NULL);
+
+	/* Until the layout of traces is settled there is no telling what they say. */
+	if (!view->universe->traces || view->universe->vm->traces_open)
+		return;
+	if (!executing[0] && view->jit_base == 0 && !may_be_exiting(view->vmstate) &&
+	    code != CODE_UNKNOWN)
+		return;
+	if (memory_read(memory, J + (uint64_t)layout->J_trace, &J_trace,
+			layout_ref_size(layout)) != MEMORY_OK ||
+	    !memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
+		return;
+	/* Also what is to be changed in the copy, when an exit under way is run on. */
+	memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
+	memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
+	memory_u32(memory, J + (uint64_t)layout->J_state, &state);
+	if (code == CODE_VM)
+		executing[2] = vm_exit_trace(&capture->registers);
+	traces_capture(view->universe->traces, capture->snapshot, layout, J, J_trace, sizetrace,
+		       executing, count);
+	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
+				  capture->registers.rip);
+	if (trace) {
+		capture_trace_constants(capture, objects, view, trace);
+		trace = traces_capture_link(view->universe->traces, capture->snapshot, layout, trace);
+		if (trace)
+			capture_trace_constants(capture, objects, view, trace);
+	} else {
+		capture_calling_trace(capture, objects, view);
+	}
+	for (size_t i = 0; i < count; i++) {
+		trace = traces_by_number(view->universe->traces, executing[i]);
+		if (trace)
+			capture_trace_constants(capture, objects, view, trace);
+	}
+}
+
+void capture_made_code(struct capture *capture)
+{
+	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
+	struct memory_range ranges[CODE_PAGES_MAX];
+
+	if (image_classify(lua_image_code(capture->lua), capture->registers.rip, NULL) != CODE_UNKNOWN)
+		return;
+	for (size_t i = 0; i < capture->universe_count; i++) {
+		const struct traces *traces = capture->universes[i].universe->traces;
+
+		if (traces && traces_find(traces, capture->registers.rip))
+			return;
+	}
+	for (uint64_t i = 0; i < CODE_PAGES_MAX; i++)
+		ranges[i] = (struct memory_range){
+			.address = page + (i - CODE_PAGES_BEFORE) * PAGE_SIZE, .length = PAGE_SIZE };
+	snapshot_capture(capture->snapshot, ranges, CODE_PAGES_MAX);
+}

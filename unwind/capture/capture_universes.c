@@ -1,0 +1,122 @@
+/* Of each LuaJIT state: what says which thread it runs, and its list of traces. */
+#include "unwind/capture/capture_parts.h"
+
+#include "unwind/lua/luajit.h"
+#include "unwind/vm/vm_frame.h"
+
+bool capture_load_view(struct memory *memory, struct lua_universe *universe,
+		       struct universe_view *ret_view)
+{
+	const struct layout *layout = &universe->vm->layout;
+	struct universe_view view = { .universe = universe };
+	uint32_t vmstate;
+	unsigned ref = layout_ref_size(layout);
+
+	if (!memory_u32(memory, universe->g + (uint64_t)layout->g_vmstate, &vmstate))
+		return false;
+	view.vmstate = (int32_t)vmstate;
+	if (layout->g_cur_L != LAYOUT_ABSENT)
+		memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
+	if (layout->g_jit_base != LAYOUT_ABSENT)
+		memory_read(memory, universe->g + (uint64_t)layout->g_jit_base, &view.jit_base, ref);
+	/* Before there was cur_L, it was jit_L that said whether and for whom a trace runs. */
+	if (layout->g_jit_L != LAYOUT_ABSENT) {
+		memory_read(memory, universe->g + (uint64_t)layout->g_jit_L, &view.cur_L, ref);
+		if (view.cur_L == 0 && view.vmstate != VMST_EXIT)
+			view.jit_base = 0;
+	}
+	*ret_view = view;
+	return true;
+}
+
+void capture_view_universe(struct capture *capture, struct lua_universe *universe)
+{
+	struct universe_view view;
+
+	if (capture->universe_count < CAPTURE_UNIVERSES_MAX &&
+	    capture_load_view(snapshot_memory(capture->snapshot), universe, &view))
+		capture->universes[capture->universe_count++] = view;
+}
+
+struct memory_range capture_universe_range(const struct lua_universe *universe)
+{
+	const struct layout *layout = &universe->vm->layout;
+	int32_t begin = layout->g_vmstate, end = layout->g_jit_base;
+
+	if (end < begin) {
+		begin = layout->g_jit_base == LAYOUT_ABSENT ? begin : layout->g_jit_base;
+		end = layout->g_vmstate;
+	}
+	if (layout->g_cur_L > end)
+		end = layout->g_cur_L;
+	return (struct memory_range){ .address = universe->g + (uint64_t)begin,
+				      .length = (size_t)(end - begin) + sizeof(uint64_t) };
+}
+
+bool capture_wants_universe(const struct capture *capture, const struct lua_universe *universe,
+			    const struct capture_hints *hints)
+{
+	if (lua_image_count(capture->lua) <= CAPTURE_UNIVERSES_MAX)
+		return true;
+	return universe->g == hints->g ||
+	       universe->g == vm_universe_of_registers(&universe->vm->layout, &capture->registers);
+}
+
+/* Which state a lua_State belongs to. */
+static struct lua_universe *universe_of_thread(const struct capture *capture,
+					       const struct layout *layout, uint64_t thread)
+{
+	uint64_t g = 0;
+
+	if (memory_read(snapshot_memory(capture->snapshot), thread + (uint64_t)layout->L_glref, &g,
+			layout_ref_size(layout)) != MEMORY_OK)
+		return NULL;
+	return lua_image_find(capture->lua, g);
+}
+
+/* The states whose C frames lie on the copied stack, where there are more than are read anyway. */
+static void view_universes_on_stack(struct capture *capture,
+				    const struct vm_code *vm)
+{
+	uint64_t last = 0;
+
+	for (uint64_t cframe = vm_frame_from(capture->registers.rsp); cframe < capture->stack_end;
+	     cframe += VM_FRAME_ALIGNMENT) {
+		struct lua_universe *universe;
+		uint64_t thread;
+
+		if (!vm_frame_is_plausible(lua_image_code(capture->lua), &vm->layout, snapshot_memory(capture->snapshot),
+					   cframe, &thread) || thread == last)
+			continue;
+		last = thread;
+		universe = universe_of_thread(capture, &vm->layout, thread);
+		if (universe && !capture_find_universe(capture, universe))
+			capture_view_universe(capture, universe);
+	}
+}
+
+void capture_other_universes(struct capture *capture)
+{
+	const struct image *image = lua_image_code(capture->lua);
+
+	if (lua_image_count(capture->lua) <= CAPTURE_UNIVERSES_MAX)
+		return;
+	for (size_t i = 0; i < image_module_count(image); i++) {
+		const struct vm_code *vm = image_module(image, i)->vm;
+
+		if (vm)
+			view_universes_on_stack(capture, vm);
+	}
+}
+
+struct memory_range capture_traces_range(const struct lua_universe *universe)
+{
+	const struct layout *layout = &universe->vm->layout;
+
+	if (!universe->traces)
+		return (struct memory_range){ 0 };
+	return (struct memory_range){
+		.address = universe->g + (uint64_t)(layout->GG_J + layout->J_trace),
+		.length = (size_t)(layout->J_sizetrace - layout->J_trace) + sizeof(uint32_t),
+	};
+}
