@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "src/inspect/asleep.h"
 #include "src/linux/threads/wait_text.h"
+#include "src/survey/asleep.h"
 
 /*
  * Names of files and peers are kept, and there may be others all the time: when

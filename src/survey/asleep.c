@@ -1,4 +1,4 @@
-#include "src/inspect/asleep.h"
+#include "src/survey/asleep.h"
 
 enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *threads,
 				   struct thread *thread, struct capture_hints *hints,
