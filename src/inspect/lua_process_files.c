@@ -1,0 +1,94 @@
+/* Where the files that a process has mapped can be opened. */
+#include "src/inspect/lua_process_parts.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEAD_BYTES = 1024 };	/* by which a file is told from another one */
+
+/* The beginning of a mapped ELF file is never changed, and holds its build id. */
+static bool begins_alike(const struct lua_process *process, const struct mapped_file *file,
+			 const char *path)
+{
+	unsigned char mapped[HEAD_BYTES], read_here[HEAD_BYTES];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool alike;
+
+	if (fd < 0)
+		return false;
+	alike = pread(fd, read_here, sizeof(read_here), 0) == (ssize_t)sizeof(read_here) &&
+		memory_read(live_memory_memory(process->live), file->base, mapped,
+			    sizeof(mapped)) == MEMORY_OK &&
+		memcmp(mapped, read_here, sizeof(mapped)) == 0;
+	close(fd);
+	return alike;
+}
+
+/*
+ * Is that path the file which is mapped? Device and inode of the mapping are
+ * those of the filesystem below where that is an overlay, and a path may lead
+ * elsewhere from here than from the target's root.
+ */
+static bool leads_to(const struct lua_process *process, const struct mapped_file *file,
+		     const char *path)
+{
+	struct stat status;
+
+	if (stat(path, &status) || !S_ISREG(status.st_mode))
+		return false;
+	return (status.st_ino == file->inode && status.st_dev == file->device) ||
+	       begins_alike(process, file, path);
+}
+
+enum place {
+	PLACE_TARGETS_ROOT,
+	PLACE_OUR_ROOT,		/* the target may have another one in the same mount namespace */
+	PLACE_PROGRAM,		/* the next two serve for files that were deleted or replaced */
+	PLACE_MAPPING,		/* takes privileges */
+	PLACE_COUNT
+};
+
+static char *path_at(const struct lua_process *process, const struct mapped_file *file, enum place place)
+{
+	const struct mapping *mapping;
+	char *path = NULL;
+	int length = -1;
+
+	switch (place) {
+	case PLACE_TARGETS_ROOT:
+		length = asprintf(&path, "%s%s", image_root(process->image), file->path);
+		break;
+	case PLACE_OUR_ROOT:
+		return strdup(file->path);
+	case PLACE_PROGRAM:
+		length = asprintf(&path, "/proc/%d/exe", process->pid);
+		break;
+	case PLACE_MAPPING:
+		mapping = maps_find(process->maps, file->base);
+		if (mapping)
+			length = asprintf(&path, "/proc/%d/map_files/%lx-%lx", process->pid,
+					  (unsigned long)mapping->begin, (unsigned long)mapping->end);
+		break;
+	case PLACE_COUNT:
+		break;
+	}
+	return length < 0 ? NULL : path;
+}
+
+char *process_openable_path(const struct lua_process *process, const struct mapped_file *file)
+{
+	if (process->core)
+		return core_file_has_file(process->core, file->path) ? strdup(file->path) : NULL;
+	for (int place = 0; place < PLACE_COUNT; place++) {
+		char *path = path_at(process, file, (enum place)place);
+
+		if (path && leads_to(process, file, path))
+			return path;
+		free(path);
+	}
+	return NULL;
+}

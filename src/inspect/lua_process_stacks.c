@@ -1,0 +1,183 @@
+/* Stacks of a process: copied, and unwound from the copy. */
+#include "src/inspect/lua_process_parts.h"
+
+#include "unwind/lua/lua_names.h"
+#include "unwind/stack/arm64_thread.h"
+#include "unwind/stack/merge_lua.h"
+
+enum { CAPTURES_MAX = 3 };	/* of one sample: of states within states, one may lead to the next */
+
+bool lua_process_wants_rehearsal(const struct capture_hints *hints)
+{
+	return hints->sp != 0 && hints->reads > 1;
+}
+
+void lua_process_rehearse(struct lua_process *process, struct capture_hints *hints)
+{
+	snapshot_clear(process->snapshot);
+	capture_rehearse(&process->capture, process->lua, process->objects, process->snapshot,
+			 hints);
+}
+
+void lua_process_capture(struct lua_process *process, const struct registers *registers,
+			 struct capture_hints *hints)
+{
+	for (unsigned i = 0; i < CAPTURES_MAX; i++) {
+		snapshot_clear(process->snapshot);
+		capture_thread(&process->capture, process->lua, process->objects,
+			       process->snapshot, registers, hints);
+		if (process->core || !process_take_up_running(process))
+			break;
+	}
+}
+
+enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+						 struct capture_hints *hints)
+{
+	const struct mapping *mapping = maps_find(process->maps, stack_address);
+	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
+	enum capture_verdict verdict;
+
+	if (stack_address && !mapping)
+		return CAPTURE_NO_LUA;
+	if (stack_address)
+		native_stack = (struct memory_range){ .address = mapping->begin,
+						      .length = mapping->end - mapping->begin };
+	snapshot_clear(process->snapshot);
+	verdict = capture_running(&process->capture, process->lua, process->objects,
+				  process->snapshot, process->memory, &native_stack, hints);
+	process->wants_search |= verdict == CAPTURE_NO_LUA;
+	return verdict;
+}
+
+uint64_t lua_process_first_stack(const struct lua_process *process)
+{
+	const struct mapping *mapping = maps_find_path(process->maps, "[stack]");
+
+	return mapping ? mapping->begin : 0;
+}
+
+void lua_process_forget_functions(struct lua_process *process)
+{
+	namer_forget_names(process->namer);
+}
+
+int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
+		       size_t *ret_count, enum vm_state *ret_state)
+{
+	int error = process->capture.running
+		? merge_running(&process->capture, process->objects, &process->stack)
+		: merge_stacks(&process->capture, process->image, process->objects,
+			       process->native, process->decoder, &process->stack);
+
+	if (error)
+		return error;
+	if (!process->capture.running) {
+		process_weigh_stack(process);
+		process_note_unknown(process);
+	}
+	*ret_state = process->stack.vm_state;
+	return namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_registers *registers,
+			     const struct frame **ret_frames, size_t *ret_count)
+{
+	const struct mapping *stack = maps_find(process->maps, registers->sp);
+	struct arm64_thread thread;
+	int error;
+
+	arm64_thread_find(process->memory, process->lua, registers,
+			  stack ? stack->end : registers->sp, &thread);
+	snapshot_clear(process->snapshot);
+	process->capture.thread_count = 0;
+	if (thread.universe)
+		capture_coroutines(&process->capture, process->objects, process->snapshot,
+				   thread.universe, thread.threads, thread.thread_count);
+	error = merge_lua_threads(&process->capture, process->memory, process->objects, &thread.top,
+				  &process->stack);
+	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+/* The requests that the coroutines work for, while nothing runs; of those that have ended they say nothing. */
+static void capture_requests(struct lua_process *process)
+{
+	const struct request_layout *layout = lua_image_request_layout(process->lua);
+	struct memory_range ranges[REQUEST_RANGES];
+	struct request_coroutines coroutines;
+
+	request_coroutines_begin(&coroutines);
+	for (size_t i = 0; layout->known && i < process->capture.thread_count; i++) {
+		struct lua_thread *thread = &process->capture.threads[i];
+		struct request_context context;
+
+		if (thread->layout->L_exdata < 0)
+			continue;
+		thread->has_request_context = true;
+		thread->request_context = 0;
+		if (request_context(process->memory, layout, thread->exdata, ranges, &context) &&
+		    request_has_coroutine(process->memory, layout, &context, thread->address, thread->exdata2,
+					  &coroutines))
+			thread->request_context = context.phase;
+	}
+}
+
+void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
+				    const uint64_t *addresses, size_t count)
+{
+	snapshot_clear(process->snapshot);
+	capture_coroutines(&process->capture, process->objects, process->snapshot,
+			   lua_image_universe(process->lua, universe), addresses, count);
+	capture_requests(process);
+}
+
+size_t lua_process_coroutine_count(const struct lua_process *process)
+{
+	return process->capture.thread_count;
+}
+
+enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index)
+{
+	const struct capture *capture = &process->capture;
+
+	return lua_thread_state(&capture->threads[index],
+				capture->universe_count ? capture->universes[0].cur_L : 0);
+}
+
+int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
+				 const struct frame **ret_frames, size_t *ret_count)
+{
+	const struct lua_thread *thread = &process->capture.threads[index];
+	int error = merge_coroutine(&process->capture, index, process->objects, &process->stack);
+
+	process->capture.has_request_context = thread->has_request_context;
+	process->capture.request_context = thread->request_context;
+	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
+}
+
+const struct trace *lua_process_trace(const struct lua_process *process)
+{
+	const struct merged_stack *stack = &process->stack;
+
+	/* Only native code may lie on it: above Lua frames, it does not run but has called. */
+	for (size_t i = 0; i < stack->count; i++) {
+		if (stack->frames[i].kind == MERGED_TRACE)
+			return stack->frames[i].trace;
+		if (stack->frames[i].kind != MERGED_NATIVE && stack->frames[i].kind != MERGED_VM)
+			return NULL;
+	}
+	return NULL;
+}
+
+const char *lua_process_phase(const struct lua_process *process)
+{
+	const struct merged_stack *stack = &process->stack;
+
+	if (process->capture.has_request_context)
+		return request_phase(process->capture.request_context);
+	/* Without it, what the innermost chunk is called, if it is one of the configuration's. */
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LUA && lua_is_main_chunk(stack->frames[i].proto))
+			return request_phase_of_chunk(stack->frames[i].proto->chunkname);
+	return NULL;
+}

@@ -1,0 +1,129 @@
+/* The states of a process, as they come and go. */
+#include "src/inspect/lua_process_parts.h"
+
+#include "unwind/capture/unknown_states.h"
+
+/* Stacks that are searched for C frames after one of an unknown state was found. */
+enum { SEARCHES = 1000 };
+
+void process_find_states(struct lua_process *process, struct looked_at *one)
+{
+	vm_states_search(&one->states, process->memory, &one->known.vm, process->maps,
+			 process->core ? 0 : process->pid);
+	if (one->known.vm.confirmed)
+		process_add_universes(process, one);
+}
+
+/* Is that a state? Then it is known from now on. */
+static bool take_up(struct lua_process *process, const struct state_clue *clue)
+{
+	struct looked_at *one = process_looked_at(process, clue->vm);
+
+	if (!one || one->known.status != RECOGNISE_OK || process->clues_left == 0)
+		return false;
+	process->clues_left--;
+	if (!recognise_is_state(process->memory, clue->vm, clue->g) ||
+	    !vm_states_add(&one->states, clue->g))
+		return false;
+	process->clues_left++;
+	/* It may be gone when the next thread is held. */
+	if (!one->known.vm.confirmed && !process_settle_by(process, one, clue->g)) {
+		if (++one->tries == SETTLE_TRIES_MAX)
+			one->known.status = RECOGNISE_UNKNOWN_LAYOUT;
+		return false;
+	}
+	process_add_universes(process, one);
+	return lua_image_find(process->lua, clue->g);
+}
+
+bool process_take_up_running(struct lua_process *process)
+{
+	struct state_clue clues[STATE_CLUES_MAX];
+	size_t count = unknown_states_in_registers(&process->capture, process->image, clues);
+	bool found = false;
+
+	for (size_t i = 0; i < count; i++)
+		found |= take_up(process, &clues[i]);
+	if (!found && process->searches_left > 0) {
+		process->searches_left--;
+		count = unknown_states_on_stack(&process->capture, process->image, process->memory, clues);
+		for (size_t i = 0; i < count; i++)
+			found |= take_up(process, &clues[i]);
+	}
+	if (found)
+		process->searches_left = SEARCHES;
+	return found;
+}
+
+static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)
+{
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LOST && stack->frames[i].lost == reason)
+			return true;
+	return false;
+}
+
+void process_note_unknown(struct lua_process *process)
+{
+	if (has_lost(&process->stack, LOST_STATE_UNKNOWN))
+		process->searches_left = SEARCHES;
+	process->wants_look = has_lost(&process->stack, LOST_NATIVE_UNWIND);
+	/* What cannot be unwound may have been called from a trace of such a state. */
+	if (process->wants_look && process->stack.vm_state == VM_STATE_NONE && process->searches_left == 0)
+		process->searches_left = 1;
+}
+
+bool lua_process_wants_look(const struct lua_process *process)
+{
+	return process->wants_look;
+}
+
+static void drop_universe(struct lua_process *process, const struct lua_universe *universe)
+{
+	struct looked_at *one = process_looked_at(process, universe->vm);
+	uint64_t g = universe->g;
+
+	if (one)
+		vm_states_drop(&one->states, g);
+	namer_forget_universe(process->namer, g);
+	lua_image_forget(process->lua, g);
+	process->capture.thread_count = process->capture.universe_count = 0;
+	process->capture.running = NULL;
+	process->stack.count = 0;
+}
+
+void process_drop_closed(struct lua_process *process)
+{
+	for (size_t i = lua_image_count(process->lua); i-- > 0;) {
+		const struct lua_universe *universe = lua_image_universe(process->lua, i);
+
+		if (!recognise_is_state(process->memory, universe->vm, universe->g))
+			drop_universe(process, universe);
+	}
+}
+
+bool process_has_universe(const struct lua_process *process, const struct vm_code *vm)
+{
+	for (size_t i = 0; i < lua_image_count(process->lua); i++)
+		if (lua_image_universe(process->lua, i)->vm == vm)
+			return true;
+	return false;
+}
+
+size_t lua_process_universe_count(const struct lua_process *process)
+{
+	return lua_image_count(process->lua);
+}
+
+const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index)
+{
+	return lua_image_universe(process->lua, index);
+}
+
+const char *lua_process_universe_path(const struct lua_process *process, size_t index)
+{
+	const struct module *module = image_find(process->image,
+						 lua_image_universe(process->lua, index)->vm->begin);
+
+	return module ? module->path : "?";
+}
