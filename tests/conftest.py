@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -19,6 +20,13 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.parent.name not in NEVER_AGAIN:
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_configure():
+    """What is started in the background ignores these, and so do its children."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -219,20 +219,26 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		target_deliver_waiting(sampler, target, record, &sample);
 }
 
+/* When a thread was stopped and let go; the tracee's own figures change with each signal that comes for it. */
+struct held_time {
+	uint64_t begin_ns, end_ns;
+};
+
 /*
  * How long a thread was held that has just been resumed: by then it may have run for
  * a while, for on the same CPU it does so before ljspy does again. What the
  * kernel counts of that may lag by a tick, so rather too long.
  */
-static uint64_t hold_length(struct target *target, struct thread *thread, uint64_t last_ns)
+static uint64_t hold_length(struct target *target, struct thread *thread, const struct held_time *held,
+			    uint64_t last_ns)
 {
-	uint64_t end = thread->tracee->resumed_ns, ran, waited = thread->waited_ns;
+	uint64_t end = held->end_ns, ran, waited = thread->waited_ns;
 
 	if (end - last_ns > AT_ONCE_NS && thread_measure(target->threads, thread, &ran) == 0) {
 		ran += thread->waited_ns - waited;
 		end -= ran < end - last_ns ? ran : end - last_ns;
 	}
-	return end - thread->tracee->stopped_ns;
+	return end - held->begin_ns;
 }
 
 /*
@@ -241,15 +247,15 @@ static uint64_t hold_length(struct target *target, struct thread *thread, uint64
  * sooner after it instead, what runs right after a sample would be seen more often than the rest.
  */
 static void put_off_look(struct target *target, struct thread *thread, const struct thread_record *record,
-			 uint64_t runs_held)
+			 const struct held_time *held, uint64_t runs_held)
 {
-	uint64_t kept_ns = thread->tracee->resumed_ns - thread->tracee->stopped_ns, used;
+	uint64_t kept_ns = held->end_ns - held->begin_ns, used;
 
 	if (thread_measure(target->threads, thread, &used))
 		return;
 	kept_ns += thread->waited_ns - record->look_waited_ns;
 	if (thread->runs == runs_held)	/* it waits still */
-		kept_ns += clock_now_ns(CLOCK_MONOTONIC) - thread->tracee->resumed_ns;
+		kept_ns += clock_now_ns(CLOCK_MONOTONIC) - held->end_ns;
 	target->due_ns += kept_ns < NS_PER_SECOND ? kept_ns : NS_PER_SECOND;
 }
 
@@ -269,6 +275,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		      struct thread_record *record)
 {
 	struct registers registers;
+	struct held_time held = { .begin_ns = thread->tracee->stopped_ns };
 	uint64_t last_ns, runs;
 	int error = tracer_registers(thread->tracee, &registers);
 
@@ -284,13 +291,14 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	runs = thread->runs;
 	last_ns = clock_now_ns(CLOCK_MONOTONIC);
 	tracer_resume(sampler->tracer, thread->tracee);
+	held.end_ns = thread->tracee->resumed_ns;
 	tracer_await_look(sampler->tracer, false);
-	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, last_ns));
+	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, &held, last_ns));
 	if (!error && fell_asleep(thread, record, &registers))
 		sampler->result->figures.missed_ticks++;
 	else if (!error)
 		unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
-	put_off_look(target, thread, record, runs);
+	put_off_look(target, thread, record, &held, runs);
 	if (!error)
 		thread_note_stop(thread, &registers);
 }

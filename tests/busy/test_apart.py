@@ -28,6 +28,7 @@ STOPS = 1000 if "BUSY_SECONDS" in os.environ else 60
 GAPS = pathlib.Path(__file__).with_name("gaps.lua")
 LONGER_BY_MS = 50
 HIGH_RATE = 499
+ONE_SIGNAL_S = 0.3  # signals that come closer together are one
 WRITE = "1"  # the number of the system call
 IS_URGENT = subprocess.run(["chrt", "-f", "10", "true"], capture_output=True, check=False).returncode == 0
 NOTES = struct.Struct("QQQ")
@@ -82,11 +83,22 @@ def is_alive(pid):
         return False
 
 
+class Started(subprocess.Popen):
+    """Whatever becomes of the test, it does not wait for a ljspy that waits for it."""
+
+    def __exit__(self, kind, *rest):
+        if kind:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
 def start(target, *options, command="record", **popen):
     arguments = [command, "-p", target.pid, *options]
     through = ["chrt", "-f", "10"] if IS_URGENT else []
     popen = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | popen
-    return subprocess.Popen([*through, ljspy.LJSPY, *map(str, arguments)], **popen)
+    # As a shell does it: SIGTSTP does not stop a group that has no parent outside of it.
+    popen["process_group"] = 0
+    return Started([*through, ljspy.LJSPY, *map(str, arguments)], **popen)
 
 
 def is_free(target):
@@ -224,11 +236,13 @@ def test_a_reader_that_stalls(target):
         time.sleep(1)
         held.note("reader stalled")
         recorder.send_signal(signal.SIGINT)
-        assert is_free(target)
+        assert ljspy.wait_until(lambda: not is_alive(parts.engine))
         assert recorder.poll() is None
+        time.sleep(ONE_SIGNAL_S)
         recorder.send_signal(signal.SIGINT)
-        recorder.wait(timeout=10)
+        recorder.wait(timeout=30)
         assert ljspy.wait_until(parts.are_gone)
+    assert is_free(target)
     os.close(reading)
     assert recorder.returncode == -signal.SIGINT
     held.check()

@@ -49,15 +49,20 @@ def test_closed_terminal(busy, tmp_path):
     assert stacks.parse_folded(output.read_text())
 
 
+def run_for(pid, cpu_seconds):
+    before = ljspy.cpu_ns(pid)
+    assert ljspy.wait_until(lambda: ljspy.cpu_ns(pid) > before + cpu_seconds * 1e9, seconds=30)
+
+
 @pytest.mark.parametrize("output_format", ["ljspy", "folded"])
 def test_closed_pipe(busy, output_format):
     """Whether it is written to all the time or at the end."""
     arguments = [ljspy.LJSPY, "record", *LONG, "-f", output_format, "-o", "-", "-p", str(busy.pid)]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as recorder:
         ljspy.wait_traced(busy.pid)
+        run_for(busy.pid, 0.2)
         recorder.stdout.close()
-        before = ljspy.cpu_ns(busy.pid)
-        assert ljspy.wait_until(lambda: ljspy.cpu_ns(busy.pid) > before + 2e8, seconds=30)
+        run_for(busy.pid, 0.2)
         recorder.send_signal(signal.SIGINT)
         errors = recorder.stderr.read().decode()
     assert recorder.returncode == ljspy.WITH_ERRORS

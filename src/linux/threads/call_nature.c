@@ -63,6 +63,12 @@ static const struct rule {
 	{ SYS_clone3, ALWAYS, 0 },
 	{ SYS_execve, ALWAYS, 0 },
 	{ SYS_execveat, ALWAYS, 0 },
+	/* Only the end of the thread interrupts these; they wait for locks, ljspy's readers among others. */
+	{ SYS_mmap, ALWAYS, 0 },
+	{ SYS_mprotect, ALWAYS, 0 },
+	{ SYS_munmap, ALWAYS, 0 },
+	{ SYS_mremap, ALWAYS, 0 },
+	{ SYS_brk, ALWAYS, 0 },
 	{ SYS_flock, ALWAYS, 0 },
 	{ SYS_fcntl, ALWAYS, 0 },	/* F_SETLKW and its like */
 	{ SYS_semop, ALWAYS, 0 },

@@ -96,7 +96,8 @@ static bool is_up(struct threads *threads, struct thread *thread)
 
 	if (thread_look(threads, thread, &state, &call))
 		return false;
-	if (state == THREAD_BLOCKED)
+	/* Where it was stopped, it need not be asleep. */
+	if (state == THREAD_BLOCKED && thread->tracee->state != TRACEE_JOB_STOPPED)
 		note_sleep(thread, &call);
 	return state == THREAD_RUNNING;
 }

@@ -448,6 +448,12 @@ static bool parse_call(const char *text, bool *ret_running, struct thread_call *
 	return true;
 }
 
+/* It has stopped for a signal, and runs on as soon as the tracer has passed that on. */
+static bool thread_is_passing(const struct thread *thread)
+{
+	return thread->tracee && thread->tracee->state != TRACEE_JOB_STOPPED;
+}
+
 static int look_at_state(const struct threads *threads, const struct thread *thread,
 			 enum thread_state *ret_state)
 {
@@ -462,6 +468,9 @@ static int look_at_state(const struct threads *threads, const struct thread *thr
 		return 0;
 	case 'D':
 		*ret_state = THREAD_UNINTERRUPTIBLE;
+		return 0;
+	case 't':
+		*ret_state = thread_is_passing(thread) ? THREAD_RUNNING : THREAD_BLOCKED;
 		return 0;
 	case 'Z':
 	case 'X':

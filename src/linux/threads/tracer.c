@@ -413,7 +413,8 @@ static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 
 	if (!seized)
 		return NULL;
-	seized->tracee = (struct tracee){ .pid = pid, .tid = tid, .state = TRACEE_RUNNING };
+	seized->tracee = (struct tracee){ .pid = pid, .tid = tid, .state = TRACEE_RUNNING,
+					  .quiet_ns = clock_now_ns(CLOCK_MONOTONIC) };
 	HASH_ADD_INT(tracer->seized, tracee.tid, seized);
 	if (!seized->hh.tbl) {
 		free(seized);
@@ -853,6 +854,7 @@ struct tracer *tracer_new(void)
 	}
 	if (tracer) {
 		tracer->files_left = FILES_OPEN_DEFAULT;
+		tracer->quiet_ns = clock_now_ns(CLOCK_MONOTONIC);
 		own_turn_open(&tracer->turn);
 	}
 	return tracer;

@@ -55,7 +55,7 @@ struct tracee {
 	/* The tracer's own. */
 	bool wanted;		/* tracer_stop() waits for this thread */
 	bool held_in_job_stop;
-	uint64_t quiet_ns;	/* when it was asked last and had nothing to report */
+	uint64_t quiet_ns;	/* when it was asked last and had nothing to report, or was seized */
 };
 
 enum { FILES_OPEN_DEFAULT = 512 };
