@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
 #include "memory/word_hash.h"
 
 enum {
@@ -39,7 +38,6 @@ void page_cache_forget(struct page_cache *cache)
 static struct page *fetch(struct page_cache *cache, uint64_t address, enum memory_status *ret_status)
 {
 	struct page *page;
-	bool added = true;
 
 	if (HASH_COUNT(cache->pages) >= PAGES_MAX)
 		page_cache_forget(cache);
@@ -50,10 +48,8 @@ static struct page *fetch(struct page_cache *cache, uint64_t address, enum memor
 	page->address = address;
 	*ret_status = memory_read(cache->live, address, page->bytes, PAGE_SIZE);
 	if (*ret_status == MEMORY_OK) {
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 		HASH_ADD(hh, cache->pages, address, sizeof(page->address), page);
-		if (added)
+		if (hash_added(&page->hh))
 			return page;
 		*ret_status = MEMORY_NOT_CAPTURED;
 	}

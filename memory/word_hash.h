@@ -1,6 +1,6 @@
 /*
  * word_hash: uthash with a hash of its own, for keys of whole 64-bit words such
- * as addresses. Include it in place of <uthash.h>.
+ * as addresses. Include it in place of memory/hash.h.
  *
  * Tables are asked some hundred times for each sample; uthash's own function
  * takes a key byte by byte.
@@ -12,8 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "memory/scatter.h"
 
 static inline unsigned int word_hash(const void *key, size_t length)

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_text.h"
 #include "output/labels/string_index.h"
@@ -50,7 +48,6 @@ static struct cost *find_cost(struct writer *writer, uint32_t function, uint32_t
 {
 	struct cost_key key = { .function = function, .callee = callee, .line = line };
 	struct cost *cost;
-	bool added = true;
 
 	HASH_FIND(hh, writer->costs, &key, sizeof(key), cost);
 	if (cost)
@@ -59,10 +56,8 @@ static struct cost *find_cost(struct writer *writer, uint32_t function, uint32_t
 	if (!cost)
 		return NULL;
 	cost->key = key;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD(hh, writer->costs, key, sizeof(cost->key), cost);
-	if (!added) {
+	if (!hash_added(&cost->hh)) {
 		free(cost);
 		return NULL;
 	}

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/labels/frame_text.h"
 #include "output/labels/json_stream.h"
 #include "output/labels/json_values.h"
@@ -143,18 +141,15 @@ static const struct text *add_text(struct writer *writer, const char *text)
 	char *json = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
 	size_t length = json ? strlen(json) : 0;
 	struct text *added = json ? malloc(sizeof(*added) + length + 1) : NULL;
-	bool done = added != NULL;
 
 	if (added) {
 		added->text = text;
 		memcpy(added->json, json, length + 1);
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (done = false)
 		HASH_ADD_PTR(writer->texts, text, added);
 	}
 	json_decref(value);
 	free(json);
-	if (done)
+	if (added && hash_added(&added->hh))
 		return added;
 	free(added);
 	return NULL;

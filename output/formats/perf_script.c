@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_text.h"
 #include "output/labels/names.h"
@@ -97,23 +95,21 @@ static const struct line *add_line(struct writer *writer, const struct line_key 
 {
 	struct line *line = calloc(1, sizeof(*line));
 	FILE *text = line ? open_memstream(&line->text, &line->length) : NULL;
-	bool added = text != NULL;
+	bool written = text != NULL;
 
 	if (text) {
 		write_frame(text, sample, frame, writer->view->by_line);
 		if (fclose(text))
-			added = false;
+			written = false;
 	}
-	if (added) {
+	if (written) {
 		line->key = *key;
 		if (writer->lines_size > LINES_SIZE_MAX)
 			forget_lines(writer);
 		writer->lines_size += sizeof(*line) + line->length;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 		HASH_ADD(hh, writer->lines, key, sizeof(line->key), line);
 	}
-	if (added)
+	if (line && hash_added(&line->hh))
 		return line;
 	if (line)
 		free(line->text);

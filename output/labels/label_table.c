@@ -1,4 +1,3 @@
-#define HASH_NONFATAL_OOM 1
 #include "output/labels/label_table.h"
 
 #include <errno.h>
@@ -38,7 +37,6 @@ const struct label *label_table_find(const struct label_table *table,
 int label_table_add(struct label_table *table, const struct function *function, uint32_t line)
 {
 	struct label *label;
-	bool added = true;
 
 	if (label_table_find(table, function, line))
 		return 0;
@@ -48,10 +46,8 @@ int label_table_add(struct label_table *table, const struct function *function, 
 	label->key = make_key(table, function, line);
 	label->text = make_text(table, &label->key);
 	if (label->text) {
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 		HASH_ADD(hh, table->labels, key, sizeof(label->key), label);
-		if (added)
+		if (hash_added(&label->hh))
 			return 0;
 	}
 	free(label->text);

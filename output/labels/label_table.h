@@ -10,8 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/sample/frame.h"
 
 /* A label that is longer when escaped is cut. */

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "memory/hash.h"
 
 struct entry {
 	int64_t number;
@@ -40,7 +39,6 @@ int64_t string_index_add(struct string_index *index, const char *text)
 {
 	size_t length = strlen(text);
 	struct entry *entry;
-	bool added = true;
 
 	HASH_FIND(hh, index->entries, text, length, entry);
 	if (entry)
@@ -50,10 +48,8 @@ int64_t string_index_add(struct string_index *index, const char *text)
 		return -ENOMEM;
 	memcpy(entry->text, text, length);
 	entry->number = HASH_COUNT(index->entries);
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD(hh, index->entries, text, length, entry);
-	if (!added) {
+	if (!hash_added(&entry->hh)) {
 		free(entry);
 		return -ENOMEM;
 	}

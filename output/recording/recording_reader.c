@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 #include <zstd.h>
 
+#include "memory/hash.h"
 #include "output/recording/recording_format.h"
 #include "output/recording/stack_cache.h"
 
@@ -322,7 +321,6 @@ static const char *keep_name(struct recording_reader *reader, const char *text)
 {
 	size_t length = strlen(text);
 	struct name *name;
-	bool added = true;
 
 	HASH_FIND(hh, reader->names, text, length, name);
 	if (name)
@@ -331,10 +329,8 @@ static const char *keep_name(struct recording_reader *reader, const char *text)
 	if (!name)
 		return NULL;
 	memcpy(name->text, text, length + 1);
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD_KEYPTR(hh, reader->names, name->text, length, name);
-	if (!added) {
+	if (!hash_added(&name->hh)) {
 		free(name);
 		return NULL;
 	}

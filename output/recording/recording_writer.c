@@ -8,13 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 #include <zstd.h>
 
+#include "memory/hash.h"
+#include "memory/scatter.h"
 #include "output/labels/names.h"
 #include "output/recording/recording_format.h"
-#include "memory/scatter.h"
 #include "output/recording/stack_cache.h"
 
 enum {
@@ -223,14 +222,11 @@ static int begin(struct recording_writer *writer, enum recording_tag tag)
  * An entry comes into its table before its record is written, so that what is
  * in the file is always known here. -EOVERFLOW says that a table is full.
  */
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(entry) (added = false)
 
 static int define_string(struct recording_writer *writer, const char *text, size_t length,
 			 uint32_t *ret_id)
 {
 	struct string *string;
-	bool added = true;
 	int error;
 
 	if (HASH_COUNT(writer->strings) == RECORDING_STRINGS_MAX ||
@@ -242,7 +238,7 @@ static int define_string(struct recording_writer *writer, const char *text, size
 	memcpy(string->text, text, length);
 	string->text[length] = '\0';
 	HASH_ADD_KEYPTR(hh, writer->strings, string->text, length, string);
-	if (!added) {
+	if (!hash_added(&string->hh)) {
 		free(string);
 		return -ENOMEM;
 	}
@@ -278,7 +274,6 @@ static int define_function(struct recording_writer *writer, const struct functio
 {
 	struct defined_function *defined;
 	uint32_t name, file, module;
-	bool added = true;
 	int error = find_string(writer, function->name, &name);
 
 	if (!error)
@@ -294,7 +289,7 @@ static int define_function(struct recording_writer *writer, const struct functio
 		return -ENOMEM;
 	defined->function = function;
 	HASH_ADD_PTR(writer->functions, function, defined);
-	if (!added) {
+	if (!hash_added(&defined->hh)) {
 		free(defined);
 		return -ENOMEM;
 	}
@@ -327,7 +322,6 @@ static int find_function(struct recording_writer *writer, const struct function 
 static int define_stack(struct recording_writer *writer, const struct stack_key *key, uint32_t *ret_id)
 {
 	struct stack *stack;
-	bool added = true;
 	int error;
 
 	if (HASH_COUNT(writer->stacks) == RECORDING_STACKS_MAX)
@@ -337,7 +331,7 @@ static int define_stack(struct recording_writer *writer, const struct stack_key 
 		return -ENOMEM;
 	stack->key = *key;
 	HASH_ADD_KEYPTR(hh, writer->stacks, &stack->key, sizeof(stack->key), stack);
-	if (!added) {
+	if (!hash_added(&stack->hh)) {
 		free(stack);
 		return -ENOMEM;
 	}
@@ -436,7 +430,6 @@ static int define_thread(struct recording_writer *writer, const struct thread_ke
 			 struct thread **ret_thread)
 {
 	struct thread *thread;
-	bool added = true;
 	int error;
 
 	if (HASH_COUNT(writer->threads) == RECORDING_THREADS_MAX)
@@ -446,7 +439,7 @@ static int define_thread(struct recording_writer *writer, const struct thread_ke
 		return -ENOMEM;
 	thread->key = *key;
 	HASH_ADD_KEYPTR(hh, writer->threads, &thread->key, sizeof(thread->key), thread);
-	if (!added) {
+	if (!hash_added(&thread->hh)) {
 		free(thread);
 		return -ENOMEM;
 	}

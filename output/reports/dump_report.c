@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "memory/hash.h"
 
 /* A group by what makes it one. The key has no padding: it is compared as bytes. */
 struct dump_key {
@@ -160,17 +159,14 @@ static struct dump_index *add_group(struct dump_vm *vm, struct dump_key *key,
 				    const struct frame *frames, size_t count)
 {
 	struct dump_index *entry = calloc(1, sizeof(*entry));
-	bool added = true;
 
 	if (!entry || !copy_stack(frames, count, &entry->group.stack)) {
 		free(entry);
 		return NULL;
 	}
 	entry->order = HASH_COUNT(vm->index);
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD_KEYPTR(hh, vm->index, key, key_size(count), entry);
-	if (!added) {
+	if (!hash_added(&entry->hh)) {
 		free_index(entry);
 		return NULL;
 	}

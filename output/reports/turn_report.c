@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_text.h"
 #include "output/labels/json_values.h"
@@ -119,13 +117,9 @@ static struct line_key describe(const struct sample *sample)
 	return key;
 }
 
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
-
 static struct line *find_line(struct turn_report *report, const struct line_key *key)
 {
 	struct line *line;
-	bool added = true;
 
 	HASH_FIND(hh, report->lines, key, sizeof(*key), line);
 	if (line)
@@ -135,7 +129,7 @@ static struct line *find_line(struct turn_report *report, const struct line_key 
 		return NULL;
 	line->key = *key;
 	HASH_ADD(hh, report->lines, key, sizeof(line->key), line);
-	if (added)
+	if (hash_added(&line->hh))
 		return line;
 	free(line);
 	return NULL;
@@ -144,7 +138,6 @@ static struct line *find_line(struct turn_report *report, const struct line_key 
 static struct part *find_part(struct turn_report *report, uint64_t turn, struct line *line)
 {
 	struct part *part, wanted = { .key = { turn, line } };
-	bool added = true;
 
 	HASH_FIND(hh, report->parts, &wanted.key, sizeof(wanted.key), part);
 	if (part)
@@ -154,7 +147,7 @@ static struct part *find_part(struct turn_report *report, uint64_t turn, struct 
 		return NULL;
 	part->key = wanted.key;
 	HASH_ADD(hh, report->parts, key, sizeof(part->key), part);
-	if (added)
+	if (hash_added(&part->hh))
 		return part;
 	free(part);
 	return NULL;

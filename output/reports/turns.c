@@ -5,9 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/sample/functions.h"
 
 enum {
@@ -240,7 +238,6 @@ static int add_busy(struct turns *turns, struct loop_thread *thread, const struc
 static struct loop_thread *find_thread(struct turns *turns, const struct sample *sample)
 {
 	struct loop_thread *thread;
-	bool added = true;
 
 	HASH_FIND_INT(turns->threads, &sample->tid, thread);
 	if (thread)
@@ -249,10 +246,8 @@ static struct loop_thread *find_thread(struct turns *turns, const struct sample 
 	if (!thread)
 		return NULL;
 	thread->tid = sample->tid;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD_INT(turns->threads, tid, thread);
-	if (added)
+	if (hash_added(&thread->hh))
 		return thread;
 	free(thread);
 	return NULL;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
+#include "memory/hash.h"
 
 /* The key is all that tells functions apart, as bytes; the strings point into it. */
 struct entry {
@@ -82,6 +82,10 @@ const struct function *functions_intern(struct functions *functions,
 	}
 	made->key_length = length;
 	HASH_ADD_KEYPTR(hh, functions->entries, made->key, length, made);
+	if (!hash_added(&made->hh)) {
+		free(made);
+		return NULL;
+	}
 	functions->size += sizeof(*made) + length;
 	return &made->function;
 }

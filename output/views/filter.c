@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/labels/frame_label.h"
 #include "output/labels/module_path.h"
 #include "output/labels/names.h"
@@ -110,7 +108,6 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 {
 	struct verdict *verdict;
 	char label[FRAME_LABEL_SIZE];
-	bool added = true;
 
 	HASH_FIND_PTR(filter->verdicts, &function, verdict);
 	if (verdict)
@@ -123,12 +120,10 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 	verdict->included = matches(filter->options.include, label);
 	verdict->excluded = matches(filter->options.exclude, label);
 	verdict->anywhere = forget_line(filter, function);
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD_PTR(filter->verdicts, function, verdict);
-	if (added && verdict->anywhere)
+	if (hash_added(&verdict->hh) && verdict->anywhere)
 		return verdict;
-	if (added)
+	if (hash_added(&verdict->hh))
 		HASH_DEL(filter->verdicts, verdict);
 	free(verdict);
 	return NULL;
@@ -362,7 +357,6 @@ static const struct addition *find_addition(struct filter *filter, const struct 
 {
 	struct addition_key key = addition_key(filter, sample);
 	struct addition *addition;
-	bool added = true;
 
 	HASH_FIND(hh, filter->additions, &key, sizeof(key), addition);
 	if (addition)
@@ -372,10 +366,8 @@ static const struct addition *find_addition(struct filter *filter, const struct 
 		return NULL;
 	addition->key = key;
 	addition->number = HASH_COUNT(filter->additions);
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD(hh, filter->additions, key, sizeof(addition->key), addition);
-	if (added)
+	if (hash_added(&addition->hh))
 		return addition;
 	free(addition);
 	return NULL;

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "memory/hash.h"
 
 /*
  * Children are found through one table for the whole tree, so that a node
@@ -73,7 +72,6 @@ static struct node *add_node(struct profile *profile, struct node *parent,
 			     const struct node_key *key)
 {
 	struct node *node = calloc(1, sizeof(*node));
-	bool added = true;
 
 	if (!node)
 		return NULL;
@@ -84,10 +82,8 @@ static struct node *add_node(struct profile *profile, struct node *parent,
 	node->node.depth = parent->node.depth + 1;
 	node->node.compiled = true;
 	node->node.parent = &parent->node;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD(hh, profile->nodes, key, sizeof(node->key), node);
-	if (!added) {
+	if (!hash_added(&node->hh)) {
 		free(node);
 		return NULL;
 	}

@@ -14,7 +14,6 @@ struct key {
 };
 
 /* Samples are looked up here one by one, which would take most of all time with another hash. */
-#define HASH_NONFATAL_OOM 1
 #include "memory/word_hash.h"
 
 struct entry {
@@ -57,7 +56,6 @@ int sample_table_changed(void)
 static int look_up(struct table_index *index, enum list list, struct key key, uint32_t *ret_index)
 {
 	struct entry *entry;
-	bool added = true;
 
 	HASH_FIND(hh, index->entries[list], &key, sizeof(key), entry);
 	if (entry) {
@@ -71,10 +69,8 @@ static int look_up(struct table_index *index, enum list list, struct key key, ui
 		return -ENOMEM;
 	entry->key = key;
 	entry->index = HASH_COUNT(index->entries[list]);
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD(hh, index->entries[list], key, sizeof(entry->key), entry);
-	if (!added) {
+	if (!hash_added(&entry->hh)) {
 		free(entry);
 		return -ENOMEM;
 	}

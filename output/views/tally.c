@@ -42,9 +42,6 @@ struct reading {
 	struct pile *piles;
 };
 
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
-
 /*---- Slices ----*/
 
 static void close_weight(struct tally_weight *weight, double slice_ns)
@@ -74,7 +71,6 @@ static struct tally_row *find_row(struct reading *reading, const struct tally_ke
 {
 	struct tally *tally = reading->tally;
 	struct tally_row *row;
-	bool added = true;
 
 	HASH_FIND(hh, tally->rows, key, sizeof(*key), row);
 	if (row)
@@ -85,7 +81,7 @@ static struct tally_row *find_row(struct reading *reading, const struct tally_ke
 	row->key = *key;
 	row->slice = reading->slice;
 	HASH_ADD(hh, tally->rows, key, sizeof(row->key), row);
-	if (added)
+	if (hash_added(&row->hh))
 		return row;
 	free(row);
 	return NULL;
@@ -95,7 +91,6 @@ static struct tally_call *find_call(struct tally *tally, const struct tally_row 
 				    const struct tally_row *callee)
 {
 	struct tally_call *call, found = { .key = { caller, callee } };
-	bool added = true;
 
 	HASH_FIND(hh, tally->calls, &found.key, sizeof(found.key), call);
 	if (call)
@@ -105,7 +100,7 @@ static struct tally_call *find_call(struct tally *tally, const struct tally_row 
 		return NULL;
 	call->key = found.key;
 	HASH_ADD(hh, tally->calls, key, sizeof(call->key), call);
-	if (added)
+	if (hash_added(&call->hh))
 		return call;
 	free(call);
 	return NULL;

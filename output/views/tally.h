@@ -20,9 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/recording/sample_source.h"
 #include "output/views/view.h"
 

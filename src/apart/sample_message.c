@@ -6,14 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/recording/recording_format.h"
 #include "unwind/lua/request.h"
-
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 
 enum tag { TAG_FUNCTION = 1, TAG_LOST, TAG_SAMPLE, TAG_FORGET };
 
@@ -132,7 +127,6 @@ static void define(struct sample_writer *writer, const struct function *function
 static uint32_t number_of(struct sample_writer *writer, const struct function *function)
 {
 	struct numbered *numbered;
-	bool added = true;
 
 	if (!function)
 		return 0;
@@ -146,7 +140,7 @@ static uint32_t number_of(struct sample_writer *writer, const struct function *f
 	}
 	numbered->function = function;
 	HASH_ADD_PTR(writer->functions, function, numbered);
-	if (!added) {
+	if (!hash_added(&numbered->hh)) {
 		free(numbered);
 		writer->failed = true;
 		return 0;

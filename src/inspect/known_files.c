@@ -3,8 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
+#include "memory/hash.h"
 
 enum {
 	FILES_MAX = 4096,	/* all are forgotten above */
@@ -128,7 +127,6 @@ bool known_files_find(const struct known_files *files, const struct file_identit
 static struct known_file *add(struct known_files *files, const struct file_identity *identity)
 {
 	struct known_file *file;
-	bool added = true;
 
 	if (HASH_COUNT(files->files) >= FILES_MAX)
 		drop_all(files);
@@ -136,10 +134,8 @@ static struct known_file *add(struct known_files *files, const struct file_ident
 	if (!file)
 		return NULL;
 	file->identity = *identity;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD(hh, files->files, identity, sizeof(file->identity), file);
-	if (!added) {
+	if (!hash_added(&file->hh)) {
 		free(file);
 		return NULL;
 	}

@@ -47,6 +47,10 @@ struct thread_record *target_record(struct target *target, const struct thread *
 	target_open_record(record, thread, now);
 	record->measured_ns = 0;
 	HASH_ADD_INT(target->records, tid, record);
+	if (!hash_added(&record->hh)) {
+		free(record);
+		return NULL;
+	}
 	return record;
 }
 

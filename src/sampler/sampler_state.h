@@ -7,8 +7,7 @@
 #ifndef LJSPY_SAMPLER_STATE_H
 #define LJSPY_SAMPLER_STATE_H
 
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/clocks/clock.h"

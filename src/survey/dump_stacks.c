@@ -3,10 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "luajit-layouts/field.h"
+#include "memory/hash.h"
 #include "unwind/lua/object_walk.h"
 
 enum {
@@ -94,17 +92,15 @@ static bool is_seen(const struct search *search, uint64_t address)
 static bool note_seen(struct search *search, uint64_t address)
 {
 	struct seen *seen = calloc(1, sizeof(*seen));
-	bool added = true;
 
 	if (!seen)
 		return false;
 	seen->address = address;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD(hh, search->seen, address, sizeof(seen->address), seen);
-	if (!added)
-		free(seen);
-	return added;
+	if (hash_added(&seen->hh))
+		return true;
+	free(seen);
+	return false;
 }
 
 static void forget_seen(struct search *search)

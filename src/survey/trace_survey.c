@@ -4,17 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
 #include "luajit-layouts/field.h"
+#include "memory/hash.h"
 #include "memory/snapshot.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/object_walk.h"
-
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 
 enum {
 	PROTOS_AT_ONCE = 256,	/* looked at in a slice */
@@ -106,7 +101,6 @@ static int add_to_trace(struct trace_survey *survey, const struct sample *sample
 {
 	struct trace_key key = TRACE_KEY(sample->pid, sample->trace);
 	struct seen_trace *seen;
-	bool added = true;
 
 	HASH_FIND(hh, survey->traces, &key, sizeof(key), seen);
 	if (!seen) {
@@ -115,7 +109,7 @@ static int add_to_trace(struct trace_survey *survey, const struct sample *sample
 			return -ENOMEM;
 		seen->key = key;
 		HASH_ADD(hh, survey->traces, key, sizeof(seen->key), seen);
-		if (!added) {
+		if (!hash_added(&seen->hh)) {
 			free(seen);
 			return -ENOMEM;
 		}
@@ -129,7 +123,6 @@ static int add_to_process(struct trace_survey *survey, const struct sample *samp
 {
 	int pid = (int)sample->pid;
 	struct seen_process *seen;
-	bool added = true;
 
 	HASH_FIND_INT(survey->processes, &pid, seen);
 	if (!seen) {
@@ -138,7 +131,7 @@ static int add_to_process(struct trace_survey *survey, const struct sample *samp
 			return -ENOMEM;
 		seen->pid = pid;
 		HASH_ADD_INT(survey->processes, pid, seen);
-		if (!added) {
+		if (!hash_added(&seen->hh)) {
 			free(seen);
 			return -ENOMEM;
 		}
@@ -161,7 +154,6 @@ static int note_name(struct trace_survey *survey, const struct function *functio
 {
 	struct seen_function *noted;
 	struct seen_name *name;
-	bool added = true;
 
 	HASH_FIND_PTR(survey->noted, &function, noted);
 	if (noted || function->kind != FRAME_LUA || !function->name)
@@ -172,13 +164,13 @@ static int note_name(struct trace_survey *survey, const struct function *functio
 		goto no_memory;
 	noted->function = function;
 	HASH_ADD_PTR(survey->noted, function, noted);
-	if (!added)
+	if (!hash_added(&noted->hh))
 		goto no_memory;
 	name->function = function;
 	name_key(function, name->key);
 	noted = NULL;
 	HASH_ADD_STR(survey->names, key, name);
-	if (!added)
+	if (!hash_added(&name->hh))
 		goto no_memory;
 	return 0;
 no_memory:

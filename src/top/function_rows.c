@@ -1,15 +1,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "output/labels/frame_label.h"
 #include "src/top/gather.h"
 
 /* What uthash calls when it cannot add an element. */
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 
 struct function_key {
 	const struct function *function;
@@ -44,7 +40,6 @@ static struct function_entry *entry_of(struct function_entry **entries,
 		.line = options->by_line ? frame->line : 0,
 	};
 	struct function_entry *entry;
-	bool added = true;
 
 	HASH_FIND(hh, *entries, &key, sizeof(key), entry);
 	if (entry)
@@ -55,7 +50,7 @@ static struct function_entry *entry_of(struct function_entry **entries,
 	entry->key = key;
 	entry->passes = passes(options->filter, key.function, (uint32_t)key.line, options->by_line);
 	HASH_ADD(hh, *entries, key, sizeof(entry->key), entry);
-	if (!added) {
+	if (!hash_added(&entry->hh)) {
 		free(entry);
 		return NULL;
 	}

@@ -2,14 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "src/top/gather.h"
 
 /* What uthash calls when it cannot add an element. */
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 
 /* A process, or one of its threads. */
 struct thread_key {
@@ -27,7 +23,6 @@ static struct thread_entry *entry_of(struct thread_entry **entries, pid_t pid, p
 {
 	struct thread_key key = { .pid = pid, .tid = tid };
 	struct thread_entry *entry;
-	bool added = true;
 
 	HASH_FIND(hh, *entries, &key, sizeof(key), entry);
 	if (entry)
@@ -39,7 +34,7 @@ static struct thread_entry *entry_of(struct thread_entry **entries, pid_t pid, p
 	entry->row.pid = pid;
 	entry->row.tid = tid;
 	HASH_ADD(hh, *entries, key, sizeof(entry->key), entry);
-	if (!added) {
+	if (!hash_added(&entry->hh)) {
 		free(entry);
 		return NULL;
 	}

@@ -1,14 +1,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "src/top/gather.h"
 
 /* What uthash calls when it cannot add an element. */
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 
 struct folded_path {
 	uint64_t path;
@@ -48,7 +44,6 @@ static struct folded_path *find_path(const struct folded_paths *folded, uint64_t
 void folded_paths_set(struct folded_paths *folded, uint64_t path, bool is_folded)
 {
 	struct folded_path *found = find_path(folded, path);
-	bool added = true;
 
 	if (found && !is_folded) {
 		HASH_DEL(folded->paths, found);
@@ -61,7 +56,7 @@ void folded_paths_set(struct folded_paths *folded, uint64_t path, bool is_folded
 		return;
 	found->path = path;
 	HASH_ADD(hh, folded->paths, path, sizeof(found->path), found);
-	if (!added)
+	if (!hash_added(&found->hh))
 		free(found);
 }
 

@@ -162,6 +162,8 @@ static void add_offered(struct builtins *builtins, uint64_t code, const char *mo
 		return;
 	}
 	HASH_ADD(hh, builtins->offered, code, sizeof(known->code), known);
+	if (!hash_added(&known->hh))
+		free(known);
 }
 
 /* The number of an assembler function's code: the opcode that its GCfunc.pc points to. */

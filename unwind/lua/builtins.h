@@ -11,9 +11,8 @@
 
 #include <stdint.h>
 
-#include <uthash.h>
-
 #include "luajit-layouts/layout.h"
+#include "memory/hash.h"
 #include "memory/memory.h"
 
 enum {

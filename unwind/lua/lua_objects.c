@@ -265,8 +265,12 @@ static void add_proto(struct lua_objects *objects, const struct layout *layout,
 	clear_changing_fields(layout, entry->header);
 	memcpy(entry->chunk_header, found->chunk_header, sizeof(entry->chunk_header));
 	entry->chunk = found->chunk;
-	objects->proto_bytes += held(entry);
 	HASH_ADD(hh, objects->protos, proto.address, sizeof(entry->proto.address), entry);
+	if (!hash_added(&entry->hh)) {
+		free_proto(entry);
+		return;
+	}
+	objects->proto_bytes += held(entry);
 	mark_seen(objects, entry);
 }
 
@@ -423,6 +427,10 @@ static struct function_entry *want_function(struct lua_objects *objects, uint64_
 		return NULL;
 	entry->object.address = address;
 	HASH_ADD(hh, objects->functions, object.address, sizeof(entry->object.address), entry);
+	if (!hash_added(&entry->hh)) {
+		free(entry);
+		return NULL;
+	}
 	return entry;
 }
 
@@ -566,6 +574,8 @@ static void add_upvalue(struct lua_objects *objects, uint64_t function, unsigned
 	entry->key.index = index;
 	entry->value = value;
 	HASH_ADD(hh, objects->upvalues, key, sizeof(entry->key), entry);
+	if (!hash_added(&entry->hh))
+		free(entry);
 }
 
 /* From GCfuncL.uvptr[] by GCupval.v to the value. */

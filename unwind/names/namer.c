@@ -104,12 +104,17 @@ void namer_forget_names(struct namer *namer)
 	}
 }
 
-static void free_library(struct namer *namer, struct library *library)
+static void free_library(struct library *library)
 {
-	HASH_DEL(namer->libraries, library);
 	builtins_clear(&library->builtins);
 	vm_names_clear(&library->vm_names);
 	free(library);
+}
+
+static void forget_library(struct namer *namer, struct library *library)
+{
+	HASH_DEL(namer->libraries, library);
+	free_library(library);
 }
 
 static void forget_libraries(struct namer *namer)
@@ -117,7 +122,7 @@ static void forget_libraries(struct namer *namer)
 	struct library *library, *next;
 
 	HASH_ITER(hh, namer->libraries, library, next) {
-		free_library(namer, library);
+		forget_library(namer, library);
 	}
 }
 
@@ -177,6 +182,10 @@ static const struct library *library_of(struct namer *namer, const struct lua_un
 	library->vm = universe->vm;
 	read_library(namer, universe, library);
 	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
+	if (!hash_added(&library->hh)) {
+		free_library(library);
+		return NULL;
+	}
 	return library;
 }
 
@@ -225,13 +234,15 @@ void namer_forget_universe(struct namer *namer, uint64_t g)
 	if (!library)
 		return;
 	if (!is_last_of_vm(namer, library)) {
-		free_library(namer, library);
+		forget_library(namer, library);
 		return;
 	}
 	HASH_DEL(namer->libraries, library);
 	library->g = library->vm->begin;
 	library->tries_left = 0;
 	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
+	if (!hash_added(&library->hh))
+		free_library(library);
 }
 
 /* The name in the library's table; without one its chunk name, which is the same without the library. */
@@ -640,6 +651,10 @@ static const struct cached *name(struct namer *namer, const struct merged_frame 
 	cached->count = count;
 	memcpy(cached->named, named, count * sizeof(*named));
 	HASH_ADD(hh, namer->cache, key, sizeof(cached->key), cached);
+	if (!hash_added(&cached->hh)) {
+		free(cached);
+		return NULL;
+	}
 	return cached;
 }
 

@@ -111,6 +111,10 @@ static struct known *ask(struct cfi *cfi, uint64_t pc)
 	if (HASH_COUNT(cfi->known) >= KNOWN_MAX)
 		cfi_reset(cfi);
 	HASH_ADD(hh, cfi->known, pc, sizeof(known->pc), known);
+	if (!hash_added(&known->hh)) {
+		free(known);
+		return NULL;
+	}
 	return known;
 }
 

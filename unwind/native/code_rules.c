@@ -346,6 +346,8 @@ static void keep(struct code_rules *code, uint64_t pc, bool has_rules, const str
 	if (has_rules)
 		memcpy(&known->rules, rules, length);
 	HASH_ADD(hh, code->known, pc, sizeof(known->pc), known);
+	if (!hash_added(&known->hh))
+		free(known);
 }
 
 static struct known_rules *find_known(struct code_rules *code, uint64_t pc)

@@ -6,9 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "unwind/elf/elf_file.h"
 #include "unwind/elf/file_identity.h"
 #include "unwind/symbols/symbol_extents.h"
@@ -121,7 +119,6 @@ static void drop_unused(struct symbol_files *files)
 static struct symbol_file_entry *add(struct symbol_files *files, const struct key *key)
 {
 	struct symbol_file_entry *entry;
-	bool added = true;
 	size_t number;
 
 	if (!find_number(files, &number)) {
@@ -134,10 +131,8 @@ static struct symbol_file_entry *add(struct symbol_files *files, const struct ke
 		return NULL;
 	entry->key = *key;
 	entry->number = number;
-#undef uthash_nonfatal_oom
-#define uthash_nonfatal_oom(element) (added = false)
 	HASH_ADD(hh, files->entries, key, sizeof(entry->key), entry);
-	if (!added) {
+	if (!hash_added(&entry->hh)) {
 		free(entry);
 		return NULL;
 	}

@@ -7,9 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1	/* an element that was not added has no hh.tbl */
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/process.h"
 
@@ -91,7 +89,7 @@ static struct known *add(struct follow *follow, pid_t pid)
 		return NULL;
 	known->pid = pid;
 	HASH_ADD_INT(follow->known, pid, known);
-	if (known->hh.tbl)
+	if (hash_added(&known->hh))
 		return known;
 	free(known);
 	return NULL;

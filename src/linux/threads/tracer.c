@@ -15,9 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HASH_NONFATAL_OOM 1	/* an element that was not added has no hh.tbl */
-#include <uthash.h>
-
+#include "memory/hash.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/urgent.h"
 #include "src/linux/proc/proc_file.h"
@@ -397,7 +395,7 @@ static int open_stat(const struct seized *seized)
 static void free_seized(struct tracer *tracer, struct seized *seized)
 {
 	expect(tracer, &seized->tracee, false);
-	if (seized->hh.tbl)
+	if (hash_added(&seized->hh))
 		HASH_DEL(tracer->seized, seized);
 	if (seized->stat_fd >= 0)
 		close(seized->stat_fd);
@@ -416,7 +414,7 @@ static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 	seized->tracee = (struct tracee){ .pid = pid, .tid = tid, .state = TRACEE_RUNNING,
 					  .quiet_ns = clock_now_ns(CLOCK_MONOTONIC) };
 	HASH_ADD_INT(tracer->seized, tracee.tid, seized);
-	if (!seized->hh.tbl) {
+	if (!hash_added(&seized->hh)) {
 		free(seized);
 		return NULL;
 	}
