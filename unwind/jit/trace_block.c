@@ -6,7 +6,6 @@
 
 /* IR constants and instructions (lj_ir.h); references are biased. */
 enum {
-	IR_SIZE = 8,
 	IR_T = 4,		/* offset of IRIns.t */
 	IR_O = 5,		/* offset of IRIns.o */
 	IR_R = 6,		/* of IRIns.r */
@@ -21,7 +20,6 @@ enum {
 	SNAP_CONT = 0x020000,
 	SNAP_REF = 0xffff,
 	SNAP_SLOT_SHIFT = 24,
-	SNAP_SIZE = 4,
 };
 
 /* The bytes of a trace's block at a target's address, or NULL. */
@@ -44,8 +42,8 @@ static uint64_t field(const struct trace *trace, int32_t offset, unsigned size)
 
 static const uint8_t *ir(const struct trace *trace, const struct layout *layout, uint32_t ref)
 {
-	return at(trace, field(trace, layout->GCtrace_ir, 8) + (uint64_t)ref * IR_SIZE,
-		  layout->gc64 ? 2 * IR_SIZE : IR_SIZE);
+	return at(trace, field(trace, layout->GCtrace_ir, 8) + (uint64_t)ref * TRACE_IR_SIZE,
+		  layout->gc64 ? 2 * TRACE_IR_SIZE : TRACE_IR_SIZE);
 }
 
 /*---- IR ----*/
@@ -125,7 +123,7 @@ bool trace_instruction(const struct trace *trace, const struct layout *layout, u
 		       struct trace_instruction *ret_instruction)
 {
 	const uint8_t *bytes = at(trace, field(trace, layout->GCtrace_ir, 8) +
-				  (uint64_t)ref * IR_SIZE, IR_SIZE);
+				  (uint64_t)ref * TRACE_IR_SIZE, TRACE_IR_SIZE);
 
 	if (!bytes || ref >= trace_nins(trace, layout) || ref < trace_nk(trace, layout))
 		return false;
@@ -144,9 +142,9 @@ bool trace_instruction(const struct trace *trace, const struct layout *layout, u
 bool trace_constant(const struct trace *trace, const struct layout *layout, uint32_t ref,
 		    uint64_t *ret_value)
 {
-	uint64_t address = field(trace, layout->GCtrace_ir, 8) + (uint64_t)ref * IR_SIZE;
-	const uint8_t *narrow = at(trace, address, IR_SIZE);
-	const uint8_t *wide = at(trace, address, 2 * IR_SIZE);
+	uint64_t address = field(trace, layout->GCtrace_ir, 8) + (uint64_t)ref * TRACE_IR_SIZE;
+	const uint8_t *narrow = at(trace, address, TRACE_IR_SIZE);
+	const uint8_t *wide = at(trace, address, 2 * TRACE_IR_SIZE);
 	struct trace_instruction constant;
 
 	if (ref >= TRACE_REF_BIAS || !narrow || !wide ||
@@ -159,11 +157,11 @@ bool trace_constant(const struct trace *trace, const struct layout *layout, uint
 	case IR_KGC:
 	case IR_KPTR:
 	case IR_KKPTR:
-		*ret_value = layout->gc64 ? load_bytes(wide, IR_SIZE, 8) : load_bytes(narrow, 0, 4);
+		*ret_value = layout->gc64 ? load_bytes(wide, TRACE_IR_SIZE, 8) : load_bytes(narrow, 0, 4);
 		return true;
 	case IR_KNUM:
 	case IR_KINT64:
-		*ret_value = load_bytes(wide, IR_SIZE, 8);
+		*ret_value = load_bytes(wide, TRACE_IR_SIZE, 8);
 		return true;
 	default:
 		return false;
@@ -178,7 +176,7 @@ static uint64_t constant_object(const struct trace *trace, const struct layout *
 
 	if (!constant || constant[IR_O] != layout->IR_KGC || (constant[IR_T] & IRT_TYPE) != type)
 		return 0;
-	return layout->gc64 ? load_bytes(constant, IR_SIZE, 8) : load_bytes(constant, 0, 4);
+	return layout->gc64 ? load_bytes(constant, TRACE_IR_SIZE, 8) : load_bytes(constant, 0, 4);
 }
 
 size_t trace_constants(const struct trace *trace, const struct layout *layout,
@@ -281,11 +279,11 @@ static bool load_entry(const struct trace *trace, const struct layout *layout,
 		       uint64_t index, uint32_t *ret_entry)
 {
 	uint64_t snapmap = field(trace, layout->GCtrace_snapmap, 8);
-	const uint8_t *bytes = at(trace, snapmap + index * SNAP_SIZE, SNAP_SIZE);
+	const uint8_t *bytes = at(trace, snapmap + index * TRACE_SNAP_SIZE, TRACE_SNAP_SIZE);
 
 	if (!bytes)
 		return false;
-	*ret_entry = (uint32_t)load_bytes(bytes, 0, SNAP_SIZE);
+	*ret_entry = (uint32_t)load_bytes(bytes, 0, TRACE_SNAP_SIZE);
 	return true;
 }
 
@@ -307,7 +305,7 @@ static bool load_links_gc64(const struct trace *trace, const struct layout *layo
 		constant = ir(trace, layout, slots->slot[s].entry & SNAP_REF);
 		if (!constant)
 			return false;
-		slots->slot[s].link = load_bytes(constant, IR_SIZE, 8);
+		slots->slot[s].link = load_bytes(constant, TRACE_IR_SIZE, 8);
 	}
 	return true;
 }

@@ -33,8 +33,10 @@ enum ir_op {
 };
 
 enum {
+	TRACE_IR_SIZE = 8,		/* IRIns */
+	TRACE_SNAP_SIZE = 4,		/* SnapEntry */
 	TRACE_REF_BIAS = 0x8000,	/* constants are below, instructions from here on */
-	TRACE_REF_BASE = TRACE_REF_BIAS,	/* the first one is IR_BASE */
+	TRACE_REF_BASE = TRACE_REF_BIAS,	/* the first one is IR_BASE: a side trace's parent and exit */
 	TRACE_SLOTS = 256,		/* more than LJ_MAX_JSLOTS */
 	TRACE_REGISTERS = 32,		/* RID_*: 16 general, then 16 vector registers */
 };

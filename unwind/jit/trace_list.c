@@ -3,13 +3,12 @@
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"
+#include "unwind/jit/trace_block.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
 
 enum {
 	HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8,
-	IR_SIZE = 8,
-	REF_BASE = 0x8000,	/* of its first instruction, IR_BASE: a side trace's parent and exit */
 	PROTO_ILOOP = 0x10,	/* GCproto.flags: holds such code (lj_obj.h) */
 	GIVE_UP_BATCH = 256,
 	KIBIBYTE_SHIFT = 10,
@@ -38,7 +37,7 @@ static bool load_summary(const struct layout *layout, const uint8_t *header, uin
 
 	if (load_bytes(header, layout->GChead_gct, 1) != GCT_TRACE ||
 	    load_bytes(header, layout->GCtrace_traceno, 2) != number ||
-	    load_bytes(header, layout->GCtrace_szmcode, 4) == 0 || nins <= REF_BASE)
+	    load_bytes(header, layout->GCtrace_szmcode, 4) == 0 || nins <= TRACE_REF_BASE)
 		return false;
 	*ret_summary = (struct trace_summary){
 		.number = number,
@@ -49,7 +48,7 @@ static bool load_summary(const struct layout *layout, const uint8_t *header, uin
 		.linktype = link < TRACE_LINK_COUNT ? (enum trace_linktype)link : TRACE_LINK_NONE,
 		.link = (uint32_t)load_bytes(header, layout->GCtrace_link, 2),
 		.snapshots = (uint32_t)load_bytes(header, layout->GCtrace_nsnap, 2),
-		.instructions = (uint32_t)(nins - REF_BASE - 1),
+		.instructions = (uint32_t)(nins - TRACE_REF_BASE - 1),
 		.startpt = load_bytes(header, layout->GCtrace_startpt, ref),
 		.startpc = load_bytes(header, layout->GCtrace_startpc, ref),
 	};
@@ -77,8 +76,8 @@ static size_t read_headers(struct memory *live, const struct layout *layout, con
 		    !load_summary(layout, headers[i], addresses[i], first + (uint32_t)i, &ret_traces[found]))
 			continue;
 		ranges[found] = (struct memory_range){
-			.address = load_bytes(headers[i], layout->GCtrace_ir, 8) + REF_BASE * IR_SIZE,
-			.copy = &base[found], .length = IR_SIZE };
+			.address = load_bytes(headers[i], layout->GCtrace_ir, 8) + TRACE_REF_BASE * TRACE_IR_SIZE,
+			.copy = &base[found], .length = TRACE_IR_SIZE };
 		found++;
 	}
 	memory_read_ranges(live, ranges, found);

@@ -14,9 +14,6 @@ enum { HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8, VERIFY_BATCH = 256 };
 /* Exit stubs on x86: groups of 32, 4 bytes apart (lj_target_x86.h, EXITSTUBS_PER_GROUP). */
 enum { EXIT_GROUPS = 16, EXITS_PER_GROUP = 32, EXIT_STUB_SIZE = 4, EXIT_GROUP_TAIL = 16 };
 
-/* What learn() needs of lj_ir.h and lj_jit.h; the rest is in trace_block.c. */
-enum { IR_SIZE = 8, REF_BIAS = 0x8000, SNAP_SIZE = 4 };
-
 /* What a trace keeps for life and no other trace has in all of it. */
 struct identity {
 	uint64_t address, mcode, ir, snap, snapmap, startpt, startpc;
@@ -178,13 +175,13 @@ static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot,
 /* lj_trace_save() puts a trace's IR, snapshots and snapshot map behind its header. */
 static size_t block_size(const struct layout *layout, const struct identity *id)
 {
-	uint64_t end = id->snapmap + id->nsnapmap * SNAP_SIZE;
+	uint64_t end = id->snapmap + id->nsnapmap * TRACE_SNAP_SIZE;
 
 	if (id->snapmap < id->address || end - id->address > TRACE_BYTES_MAX ||
 	    id->snap < id->address || id->snap > id->snapmap ||
-	    id->nk > REF_BIAS || id->nins < REF_BIAS ||
-	    id->ir + id->nk * IR_SIZE < id->address + (uint64_t)layout->GCtrace_nsnap ||
-	    id->ir + id->nins * IR_SIZE > id->snap)
+	    id->nk > TRACE_REF_BIAS || id->nins < TRACE_REF_BIAS ||
+	    id->ir + id->nk * TRACE_IR_SIZE < id->address + (uint64_t)layout->GCtrace_nsnap ||
+	    id->ir + id->nins * TRACE_IR_SIZE > id->snap)
 		return 0;
 	return (size_t)(end - id->address);
 }
