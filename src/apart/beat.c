@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "src/linux/clocks/clock.h"
+#include "src/program/interruption.h"
 
 enum {
 	TAKER_WAITS_S = 10,		/* for somebody to wake it */
@@ -44,7 +45,7 @@ static void note_signal(struct apart *apart, const siginfo_t *info)
 	if (!apart->options->can_be_concluded)
 		die_of(info->si_signo);
 	if (atomic_compare_exchange_strong(&apart->interrupted_ns, &first, now)) {
-		apart->interrupted_by_process = info->si_code <= 0;	/* and not by the terminal */
+		apart->interrupted_by_process = interruption_is_from_process(info);
 		apart->interrupted_by = info->si_signo;
 		apart->shared->end_wanted = true;
 	} else if (info->si_signo == SIGINT && info->si_code != SI_TKILL && now - first >= ANOTHER_NS) {

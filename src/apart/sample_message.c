@@ -110,7 +110,7 @@ static void put_text(struct sample_writer *writer, const char *text)
 static void define(struct sample_writer *writer, const struct function *function)
 {
 	for (unsigned reason = 0; reason < LOST_COUNT; reason++)
-		if (functions_lost((enum lost_reason)reason) == function) {
+		if (lost_function((enum lost_reason)reason) == function) {
 			put_uint(writer, TAG_LOST);
 			put_uint(writer, reason);
 			return;
@@ -333,7 +333,7 @@ static void read_lost(struct sample_reader *reader, struct bytes *bytes)
 {
 	uint64_t reason = get_limited(bytes, LOST_COUNT - 1);
 
-	add_function(reader, bytes, functions_lost((enum lost_reason)reason));
+	add_function(reader, bytes, lost_function((enum lost_reason)reason));
 }
 
 static void read_function(struct sample_reader *reader, struct bytes *bytes)
