@@ -259,11 +259,11 @@ static int read_string(struct recording_reader *reader)
 }
 
 /* The reasons of lost frames are known by their address. */
-static const struct function *lost_function(const char *name)
+static const struct function *find_lost(const char *name)
 {
 	for (int reason = 0; reason < LOST_COUNT; reason++)
 		if (strcmp(lost_reason_text((enum lost_reason)reason), name) == 0)
-			return functions_lost((enum lost_reason)reason);
+			return lost_function((enum lost_reason)reason);
 	return NULL;
 }
 
@@ -282,7 +282,7 @@ static int read_function(struct recording_reader *reader)
 		return READ_DAMAGED;
 	function.kind = (enum frame_kind)kind;
 	if (function.kind == FRAME_LOST && function.name)
-		known = lost_function(function.name);
+		known = find_lost(function.name);
 	if (!known)
 		known = functions_intern(reader->functions, &function);
 	if (!known)

@@ -35,7 +35,7 @@ void figures_push(struct figures_stack *stack, const struct function *function,
 		return;
 	}
 	for (unsigned reason = 0; reason < LOST_COUNT; reason++)
-		if (functions_lost((enum lost_reason)reason) == function)
+		if (lost_function((enum lost_reason)reason) == function)
 			stack->lost = reason + 1;
 }
 

@@ -94,7 +94,7 @@ const struct function *functions_intern(struct functions *functions,
 static bool is_entry(const struct function *function)
 {
 	for (int reason = 0; reason < LOST_COUNT; reason++)
-		if (function == functions_lost((enum lost_reason)reason))
+		if (function == lost_function((enum lost_reason)reason))
 			return false;
 	return function != NULL;
 }
@@ -128,13 +128,4 @@ void functions_drop_others(struct functions *functions)
 size_t functions_size(const struct functions *functions)
 {
 	return functions->size;
-}
-
-const struct function *functions_lost(enum lost_reason reason)
-{
-	static struct function lost[LOST_COUNT];
-
-	lost[reason].kind = FRAME_LOST;
-	lost[reason].name = lost_reason_text(reason);
-	return &lost[reason];
 }

@@ -33,7 +33,4 @@ void functions_drop_others(struct functions *functions);
 /* How many bytes all functions take. */
 size_t functions_size(const struct functions *functions);
 
-/* The function of a lost frame. Needs no memory. */
-const struct function *functions_lost(enum lost_reason reason);
-
 #endif

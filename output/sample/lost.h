@@ -7,6 +7,8 @@
 #ifndef LJSPY_LOST_H
 #define LJSPY_LOST_H
 
+struct function;
+
 enum lost_reason {
 	LOST_ASLEEP,		/* the thread fell asleep between the tick and the look at it */
 	LOST_RAN_MEANWHILE,	/* read without a stop, and it ran while being read */
@@ -33,5 +35,8 @@ enum lost_reason {
 
 /* In words, without a full stop. */
 const char *lost_reason_text(enum lost_reason reason);
+
+/* The function of a lost frame: one for each reason, and for ever. */
+const struct function *lost_function(enum lost_reason reason);
 
 #endif

@@ -120,7 +120,7 @@ bool target_is_late(const struct sampler *sampler, uint64_t due_ns, uint64_t now
 void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
 			 uint64_t cpu_ns, enum lost_reason reason)
 {
-	struct frame frame = { .function = functions_lost(reason) };
+	struct frame frame = { .function = lost_function(reason) };
 	struct sample sample = {
 		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.pid = target->pid,
@@ -211,7 +211,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		sample.phase = lua_process_phase(target->process);
 		sample.trace = lua_process_trace(target->process);
 	} else {
-		lost_frame = (struct frame){ .function = functions_lost(lost) };
+		lost_frame = (struct frame){ .function = lost_function(lost) };
 		sample.vm_state = VM_STATE_UNKNOWN;
 		sample.frames = &lost_frame;
 		sample.frame_count = 1;

@@ -120,7 +120,7 @@ static const struct function *name_wait(struct sampler *sampler, const struct ta
 static bool note_sleep(struct sampler *sampler, struct target *target, struct thread_record *record,
 		       enum lost_reason lost, enum thread_state state, const struct thread_call *call)
 {
-	struct frame lost_frame = { .function = functions_lost(lost == LOST_COUNT ? LOST_OUT_OF_MEMORY : lost) };
+	struct frame lost_frame = { .function = lost_function(lost == LOST_COUNT ? LOST_OUT_OF_MEMORY : lost) };
 	struct sleep *sleep = &record->sleep;
 	const struct frame *frames = &lost_frame;
 	size_t count = 1;
@@ -209,7 +209,7 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target,
 static void deliver_rest(struct sampler *sampler, struct target *target, const struct thread_record *record,
 			 enum thread_state state, uint64_t cpu_ns, uint64_t wall_ns)
 {
-	struct frame frame = { .function = functions_lost(target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP) };
+	struct frame frame = { .function = lost_function(target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP) };
 	const struct sample sample = {
 		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.pid = target->pid,

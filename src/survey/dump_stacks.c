@@ -15,7 +15,7 @@ enum {
 int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
 		     struct dump_process *report)
 {
-	struct frame frame = { .function = functions_lost(reason) };
+	struct frame frame = { .function = lost_function(reason) };
 
 	return dump_process_add_thread(report, thread, &frame, 1);
 }

@@ -47,7 +47,7 @@ static void what_is_kept_stays_and_all_else_goes(void **state)
 	assert_true(functions_size(functions) > MANY / 2 * one);
 	functions_keep(kept);
 	functions_keep(NULL);
-	functions_keep(functions_lost(LOST_OUT_OF_MEMORY));
+	functions_keep(lost_function(LOST_OUT_OF_MEMORY));
 	functions_drop_others(functions);
 	assert_int_equal(functions_size(functions), one);
 	assert_ptr_equal(intern(functions, MANY / 2), kept);

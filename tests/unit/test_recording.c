@@ -233,7 +233,7 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 
 static void lost_frames_keep_their_reason(void **state)
 {
-	struct frame frame = { .function = functions_lost(LOST_ASLEEP) };
+	struct frame frame = { .function = lost_function(LOST_ASLEEP) };
 	struct sample sample = { .time_ns = 1, .frames = &frame, .frame_count = 1 };
 	struct writing writing = { 0 };
 	struct bytes bytes;

@@ -35,7 +35,7 @@ static int set_up(void **state)
 	fixture->reader = sample_reader_new(fixture->functions);
 	assert_true(fixture->functions && fixture->writer && fixture->reader);
 	fixture->frames[0] = (struct frame){ &native, 0, CERTAINTY_FUNCTION, false };
-	fixture->frames[1] = (struct frame){ functions_lost(LOST_ASLEEP), 0, CERTAINTY_EXACT, false };
+	fixture->frames[1] = (struct frame){ lost_function(LOST_ASLEEP), 0, CERTAINTY_EXACT, false };
 	fixture->frames[2] = (struct frame){ &heavy, 9, CERTAINTY_NEAREST, true };
 	fixture->sample = (struct sample){
 		.time_ns = UINT64_MAX, .pid = 12, .tid = 13, .process_name = "luajit", .phase = "content",
@@ -95,7 +95,7 @@ static void assert_read(struct fixture *fixture, const unsigned char *bytes, siz
 		assert_int_equal(sample.frames[i].compiled, sent->frames[i].compiled);
 	}
 	/* Reasons are told apart by the function itself. */
-	assert_ptr_equal(sample.frames[1].function, functions_lost(LOST_ASLEEP));
+	assert_ptr_equal(sample.frames[1].function, lost_function(LOST_ASLEEP));
 }
 
 static void write_and_read(struct fixture *fixture)

@@ -541,7 +541,7 @@ static const struct function *name_other(struct namer *namer, const struct merge
 	case MERGED_LOST:
 		break;
 	}
-	return functions_lost(frame->lost);
+	return lost_function(frame->lost);
 }
 
 /* How many functions there are; 0 when memory is short. */
