@@ -66,9 +66,9 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 	if (result->end != SAMPLER_FAILED)
 		return false;
 	if (result->pid && !command)
-		choose_explain(result->pid, result->error);
+		choose_explain(result->pid, -result->error);
 	else
-		choose_explain_error(result->error, command ? command : "starting to take samples");
+		choose_explain_error(-result->error, command ? command : "starting to take samples");
 	return true;
 }
 

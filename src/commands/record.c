@@ -193,7 +193,7 @@ static void *run_sampler(void *context)
 	}
 	/* Why it may not be looked at depends on who this thread is now. */
 	if (recording->result.left_out)
-		permission_diagnose(recording->result.left_out_pid, recording->result.left_out_error,
+		permission_diagnose(recording->result.left_out_pid, -recording->result.left_out_error,
 				    &recording->left_out);
 	recording->errands.over = true;
 	sem_post(&recording->errands.asked);

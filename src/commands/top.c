@@ -128,7 +128,7 @@ static enum exit_status conclude(const struct top *top)
 	if (result->end == SAMPLER_TARGETS_ENDED)
 		message_note("The target has ended.");
 	if (result->left_out) {
-		choose_explain(result->left_out_pid, result->left_out_error);
+		choose_explain(result->left_out_pid, -result->left_out_error);
 		message_warn("%zu processes were left out, this one among them.", result->left_out);
 		return EXIT_WITH_ERRORS;
 	}

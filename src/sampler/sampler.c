@@ -297,7 +297,7 @@ static bool fail(struct sampler *sampler, pid_t pid, int error)
 {
 	sampler->result->end = SAMPLER_FAILED;
 	sampler->result->pid = pid;
-	sampler->result->error = -error;
+	sampler->result->error = error;
 	return false;
 }
 

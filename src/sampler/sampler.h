@@ -94,7 +94,7 @@ enum sampler_end {
 
 struct sampler_result {
 	enum sampler_end end;
-	int error;		/* a positive errno */
+	int error;		/* a negative errno */
 	pid_t pid;		/* the process it was about, or the launched one */
 	int interrupted_by;	/* the signal; only the front knows it (src/sampler/sampler_apart.h) */
 	bool interrupted_by_process;	/* which only ljspy got, then; the terminal's goes to a command, too */
@@ -109,7 +109,7 @@ struct sampler_result {
 	/* Of processes that were found on the way, those that could not be sampled: how many, and one's reason. */
 	size_t left_out;
 	pid_t left_out_pid;
-	int left_out_error;	/* a positive errno */
+	int left_out_error;	/* a negative errno */
 	struct figures figures;
 };
 

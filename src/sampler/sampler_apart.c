@@ -136,7 +136,7 @@ static void work(struct apart *apart, void *context)
 	const struct sampler_breaks breaks = {
 		.stay_away = stay_away, .pulse = tell_so_far, .context = self,
 	};
-	struct sampler_result result = { .end = SAMPLER_FAILED, .error = ENOMEM };
+	struct sampler_result result = { .end = SAMPLER_FAILED, .error = -ENOMEM };
 
 	self->apart = apart;
 	self->writer = sample_writer_new(QUEUE_MESSAGE_MAX);
@@ -246,7 +246,7 @@ void sampler_run_apart(const struct sampler_options *options, struct sampler_res
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	error = self.reader ? apart_run(&apart_options, &end) : -ENOMEM;
 	if (error)
-		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = -error };
+		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
 	else
 		conclude(&self, end);
 	sample_reader_free(self.reader);

@@ -143,7 +143,7 @@ static bool prepare_again(struct resumed *resumed)
 /* What was there at first may have gone, or be another's to trace: the others' samples count. */
 static void explain_again(struct sampler_result *run)
 {
-	if (run->end == SAMPLER_FAILED && run->error != ESRCH) {
+	if (run->end == SAMPLER_FAILED && run->error != -ESRCH) {
 		run->left_out++;
 		run->left_out_pid = run->pid;
 		run->left_out_error = run->error;
@@ -180,7 +180,7 @@ void sampler_run_resumed(const struct sampler_options *options, const struct sam
 		run_until_end(resumed);
 		*ret_result = resumed->all;
 	} else {
-		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = ENOMEM };
+		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = -ENOMEM };
 	}
 	if (resumed) {
 		free(resumed->wanted);

@@ -494,7 +494,7 @@ static void note_left_out(struct sampler_result *result, const struct target *ta
 {
 	if (result->left_out++ == 0) {
 		result->left_out_pid = target->pid;
-		result->left_out_error = -target->refusal;
+		result->left_out_error = target->refusal;
 	}
 }
 

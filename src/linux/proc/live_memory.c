@@ -126,7 +126,7 @@ static size_t fill_vectors(struct live_memory *live, struct memory_range *ranges
 
 /*
  * Read a batch; a range that fails cuts the transfer short and costs one more
- * call for those behind it. 0, or an errno that speaks for the whole batch:
+ * call for those behind it. 0, or a negative errno that speaks for the whole batch:
  * then nothing is known of ranges from *ret_done on.
  */
 static int read_batch(struct live_memory *live, struct memory_range **batch, size_t count,
@@ -141,7 +141,7 @@ static int read_batch(struct live_memory *live, struct memory_range **batch, siz
 
 		if (n < 0 && errno != EFAULT) {
 			*ret_done = at;
-			return errno;
+			return -errno;
 		}
 		left = n < 0 ? 0 : (size_t)n;
 		while (at < count && left >= batch[at]->length) {
@@ -185,9 +185,9 @@ static void read_ranges(struct live_memory *live, struct memory_range *ranges, s
 		if (done == count)
 			return;
 		/* The call may be missing, or forbidden by a filter, where the file is not. */
-		if (error != ENOSYS && error != EPERM) {
+		if (error != -ENOSYS && error != -EPERM) {
 			for (; done < count; done++)
-				ranges[done].status = ranges[done].length ? status_of_errno(error) : MEMORY_OK;
+				ranges[done].status = ranges[done].length ? status_of_errno(-error) : MEMORY_OK;
 			return;
 		}
 	}

@@ -729,15 +729,15 @@ static void reap_meanwhile(void *tracer)
 	handle_reports(tracer);
 }
 
-/* Where PTRACE_SEIZE is missing: EIO, or before Linux 3.1 ESRCH of a thread that is there. */
+/* Where PTRACE_SEIZE is missing: -EIO, or before Linux 3.1 -ESRCH of a thread that is there. */
 static int why_not_seized(pid_t tid, int error)
 {
 	struct process process;
 
-	if (error != ESRCH || process_read(tid, &process))
+	if (error != -ESRCH || process_read(tid, &process))
 		return error;
 	if (!process_thread_is_zombie(&process))
-		error = EIO;
+		error = -EIO;
 	process_clear(&process);
 	return error;
 }
@@ -745,7 +745,7 @@ static int why_not_seized(pid_t tid, int error)
 static int attach(struct seized *seized)
 {
 	if (ptrace(PTRACE_ATTACH, seized->tracee.tid, NULL, NULL))
-		return errno;
+		return -errno;
 	seized->attached = seized->asked = true;
 	return 0;
 }
@@ -768,14 +768,14 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 	}
 	watch_begin(&tracer->watch);
 	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC)
-		? why_not_seized(tid, errno) : 0;
-	if (error == EIO && tracer->allow_attach)
+		? why_not_seized(tid, -errno) : 0;
+	if (error == -EIO && tracer->allow_attach)
 		error = attach(seized);
 	watch_end(&tracer->watch);
 	/* EPERM also when another thread, seized before, has taken the id by execve(). */
-	if (error && (error != EPERM || find_out(tid) != FATE_ALIVE)) {
+	if (error && (error != -EPERM || find_out(tid) != FATE_ALIVE)) {
 		free_seized(tracer, seized);
-		return -error;
+		return error;
 	}
 	*ret_tracee = &seized->tracee;
 	return 0;
