@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "memory/array.h"
 #include "output/views/look.h"
 #include "output/views/profile_read.h"
 
@@ -24,29 +25,16 @@ struct heatmap {
 
 /*---- Reading ----*/
 
-static int make_room(struct heatmap *heatmap)
-{
-	size_t room = heatmap->room ? 2 * heatmap->room : 4096;
-	struct entry *entries;
-
-	if (heatmap->count < heatmap->room)
-		return 0;
-	entries = reallocarray(heatmap->entries, room, sizeof(*entries));
-	if (!entries)
-		return -ENOMEM;
-	heatmap->entries = entries;
-	heatmap->room = room;
-	return 0;
-}
-
 static int add_sample(void *context, const struct sample *sample, const struct profile_node *leaf)
 {
 	struct heatmap *heatmap = context;
 	uint64_t weight_ns = weight_of(profile_options(heatmap->profile)->weight, sample);
-	int error = make_room(heatmap);
+	struct entry *entries = array_grow(heatmap->entries, &heatmap->room, heatmap->count + 1,
+					   sizeof(*entries));
 
-	if (error)
-		return error;
+	if (!entries)
+		return -ENOMEM;
+	heatmap->entries = entries;
 	heatmap->entries[heatmap->count++] = (struct entry){
 		.leaf = leaf,
 		.time_us = sample->time_ns > heatmap->start_ns ? (sample->time_ns - heatmap->start_ns) / 1000 : 0,

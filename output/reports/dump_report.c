@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "memory/hash.h"
 
 /* A group by what makes it one. The key has no padding: it is compared as bytes. */
@@ -73,21 +74,6 @@ void dump_process_free(struct dump_process *process)
 	free(process);
 }
 
-static bool grow(void **array, size_t *size, size_t count, size_t item)
-{
-	size_t larger = *size ? *size * 2 : 16;
-	void *moved;
-
-	if (count < *size)
-		return true;
-	moved = realloc(*array, larger * item);
-	if (!moved)
-		return false;
-	*array = moved;
-	*size = larger;
-	return true;
-}
-
 static bool copy_stack(const struct frame *frames, size_t count, struct dump_stack *ret_stack)
 {
 	struct frame *copy = calloc(count ? count : 1, sizeof(*copy));
@@ -104,10 +90,12 @@ int dump_process_add_thread(struct dump_process *process, const struct dump_thre
 			    const struct frame *frames, size_t count)
 {
 	struct dump_thread copy = *thread;
+	struct dump_thread *threads = array_grow(process->threads, &process->thread_size,
+						 process->thread_count + 1, sizeof(*threads));
 
-	if (!grow((void **)&process->threads, &process->thread_size, process->thread_count,
-		  sizeof(*process->threads)))
+	if (!threads)
 		return -ENOMEM;
+	process->threads = threads;
 	copy.name = thread->name ? strdup(thread->name) : NULL;
 	if ((thread->name && !copy.name) ||
 	    !copy_stack(frames, count, &copy.stack)) {
@@ -121,10 +109,12 @@ int dump_process_add_thread(struct dump_process *process, const struct dump_thre
 struct dump_vm *dump_process_add_vm(struct dump_process *process, uint64_t g, const char *module)
 {
 	struct dump_vm vm = { .g = g };
+	struct dump_vm *vms = array_grow(process->vms, &process->vm_size, process->vm_count + 1,
+					 sizeof(*vms));
 
-	if (!grow((void **)&process->vms, &process->vm_size, process->vm_count,
-		  sizeof(*process->vms)))
+	if (!vms)
 		return NULL;
+	process->vms = vms;
 	vm.module = strdup(module);
 	if (!vm.module)
 		return NULL;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
+
 struct trace_process *trace_process_new(pid_t pid, const char *name)
 {
 	struct trace_process *process = calloc(1, sizeof(*process));
@@ -29,28 +31,12 @@ void trace_process_free(struct trace_process *process)
 	free(process);
 }
 
-/* Room for one more in an array that may move; false when memory is short. */
-static bool make_room(void **array, size_t count, size_t *size, size_t element)
-{
-	size_t larger_size = *size ? *size * 2 : 16;
-	void *larger;
-
-	if (count < *size)
-		return true;
-	larger = reallocarray(*array, larger_size, element);
-	if (!larger)
-		return false;
-	*array = larger;
-	*size = larger_size;
-	return true;
-}
-
 struct trace_vm *trace_process_add_vm(struct trace_process *process, uint64_t g, const char *module)
 {
 	struct trace_vm *vm;
-	void *vms = process->vms;
+	struct trace_vm *vms = array_grow(process->vms, &process->vm_size, process->vm_count + 1, sizeof(*vms));
 
-	if (!make_room(&vms, process->vm_count, &process->vm_size, sizeof(*vm)))
+	if (!vms)
 		return NULL;
 	process->vms = vms;
 	vm = &process->vms[process->vm_count];
@@ -63,9 +49,9 @@ struct trace_vm *trace_process_add_vm(struct trace_process *process, uint64_t g,
 
 int trace_vm_add(struct trace_vm *vm, const struct trace_row *row)
 {
-	void *rows = vm->rows;
+	struct trace_row *rows = array_grow(vm->rows, &vm->row_size, vm->row_count + 1, sizeof(*rows));
 
-	if (!make_room(&rows, vm->row_count, &vm->row_size, sizeof(*row)))
+	if (!rows)
 		return -ENOMEM;
 	vm->rows = rows;
 	vm->rows[vm->row_count++] = *row;
@@ -74,14 +60,15 @@ int trace_vm_add(struct trace_vm *vm, const struct trace_row *row)
 
 int trace_vm_add_given_up(struct trace_vm *vm, const struct given_up *given_up)
 {
-	void *all = vm->given_up;
+	struct given_up *all;
 
 	for (size_t i = 0; i < vm->given_up_count; i++)
 		if (vm->given_up[i].function == given_up->function &&
 		    vm->given_up[i].line == given_up->line &&
 		    vm->given_up[i].is_loop == given_up->is_loop)
 			return 0;
-	if (!make_room(&all, vm->given_up_count, &vm->given_up_size, sizeof(*given_up)))
+	all = array_grow(vm->given_up, &vm->given_up_size, vm->given_up_count + 1, sizeof(*all));
+	if (!all)
 		return -ENOMEM;
 	vm->given_up = all;
 	vm->given_up[vm->given_up_count++] = *given_up;

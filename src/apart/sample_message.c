@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "memory/hash.h"
 #include "output/recording/recording_format.h"
 #include "unwind/lua/request.h"
@@ -306,16 +307,12 @@ static const char *get_text(struct sample_reader *reader, struct bytes *bytes, i
 
 static bool make_room_for_function(struct sample_reader *reader)
 {
-	size_t size = reader->size ? 2 * reader->size : 64;
-	const struct function **larger;
+	const struct function **numbered = array_grow(reader->numbered, &reader->size, reader->count + 1,
+						      sizeof(const struct function *));
 
-	if (reader->count < reader->size)
-		return true;
-	larger = realloc(reader->numbered, size * sizeof(const struct function *));
-	if (!larger)
+	if (!numbered)
 		return false;
-	reader->numbered = larger;
-	reader->size = size;
+	reader->numbered = numbered;
 	return true;
 }
 

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "memory/array.h"
 #include "unwind/jit/traces.h"
 
 struct lua_image {
@@ -72,20 +73,15 @@ static struct lua_universe *new_universe(uint64_t g, const struct vm_code *vm)
 
 void lua_image_add(struct lua_image *lua, uint64_t g, const struct vm_code *vm)
 {
-	struct lua_universe *universe;
+	struct lua_universe *universe, **universes;
 
 	if (lua_image_find(lua, g) || lua->universe_count == LUA_IMAGE_UNIVERSES_MAX)
 		return;
-	if (lua->universe_count == lua->universe_size) {
-		size_t size = lua->universe_size ? lua->universe_size * 2 : 8;
-		struct lua_universe **larger = realloc(lua->universes,
-						       size * sizeof(struct lua_universe *));
-
-		if (!larger)
-			return;
-		lua->universes = larger;
-		lua->universe_size = size;
-	}
+	universes = array_grow(lua->universes, &lua->universe_size, lua->universe_count + 1,
+			       sizeof(struct lua_universe *));
+	if (!universes)
+		return;
+	lua->universes = universes;
 	universe = new_universe(g, vm);
 	if (universe)
 		lua->universes[lua->universe_count++] = universe;

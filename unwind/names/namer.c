@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "memory/page_cache.h"
 #include "memory/word_hash.h"
 #include "unwind/lua/builtins.h"
@@ -728,16 +729,12 @@ static bool make_room_for_choice(struct namer *namer, size_t count)
 
 static bool make_room(struct namer *namer)
 {
-	size_t size = namer->frame_size ? namer->frame_size * 2 : 256;
-	struct frame *larger;
+	struct frame *frames = array_grow(namer->frames, &namer->frame_size, namer->frame_count + 1,
+					  sizeof(*frames));
 
-	if (namer->frame_count < namer->frame_size)
-		return true;
-	larger = realloc(namer->frames, size * sizeof(*larger));
-	if (!larger)
+	if (!frames)
 		return false;
-	namer->frames = larger;
-	namer->frame_size = size;
+	namer->frames = frames;
 	return true;
 }
 

@@ -1,0 +1,20 @@
+#include "memory/array.h"
+
+#include <stdlib.h>
+
+enum { ITEMS_AT_FIRST = 16 };
+
+void *array_grow(void *array, size_t *size, size_t wanted, size_t item_bytes)
+{
+	size_t larger = *size ? *size * 2 : ITEMS_AT_FIRST;
+	void *moved;
+
+	if (wanted <= *size)
+		return array;
+	if (larger < wanted)
+		larger = wanted;
+	moved = reallocarray(array, larger, item_bytes);
+	if (moved)
+		*size = larger;
+	return moved;
+}
