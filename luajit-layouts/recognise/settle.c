@@ -1,3 +1,4 @@
+/* What only a state can tell of a layout, and whether its objects confirm it. */
 #include "luajit-layouts/recognise/recognise.h"
 
 #include "luajit-layouts/bytecode.h"

@@ -1,3 +1,4 @@
+/* Do strings, prototypes, functions, upvalues, tables and userdata fit the layout? */
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"

@@ -1,3 +1,4 @@
+/* Do global_State, GG_State, lua_State and C frames fit the layout? */
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"

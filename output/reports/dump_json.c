@@ -1,3 +1,4 @@
+/* A dump as JSON. */
 #include "output/reports/dump_report.h"
 
 #include "output/labels/frame_label.h"

@@ -1,3 +1,4 @@
+/* The traces of processes as JSON. */
 #include "output/labels/frame_label.h"
 #include "output/labels/json_values.h"
 #include "output/labels/names.h"

@@ -1,3 +1,4 @@
+/* The traces of processes as text. */
 #include <inttypes.h>
 
 #include "output/labels/escape.h"

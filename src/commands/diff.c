@@ -1,3 +1,4 @@
+/* ljspy diff: how two recordings differ. */
 #include "src/commands/commands.h"
 
 #include <errno.h>

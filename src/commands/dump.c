@@ -1,3 +1,4 @@
+/* ljspy dump: every stack, once. */
 #include "src/commands/commands.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+/* ljspy info: what ljspy sees of a process. */
 #include "src/commands/commands.h"
 
 #include <errno.h>

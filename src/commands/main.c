@@ -1,3 +1,4 @@
+/* From the command line to the command and its exit status. */
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* ljspy record: samples into a file of any format. */
 #include "src/commands/commands.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* ljspy report: recordings in any format. */
 #include "src/commands/commands.h"
 
 #include <errno.h>

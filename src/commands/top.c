@@ -1,3 +1,4 @@
+/* ljspy top: the live view. */
 #include "src/commands/commands.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* ljspy traces: what is compiled, and what is not. */
 #include "src/commands/commands.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Samples of coroutines that have yielded. */
 #include "src/sampler/sampler_state.h"
 
 #include <stdlib.h>

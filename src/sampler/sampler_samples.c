@@ -1,3 +1,4 @@
+/* Samples of threads that run. */
 #include "src/sampler/sampler_state.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Samples of threads that sleep. */
 #include "src/sampler/sampler_state.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* The processes that are sampled, as they come and go. */
 #include "src/sampler/sampler_state.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* The rows of functions. */
 #include <errno.h>
 #include <stdlib.h>
 

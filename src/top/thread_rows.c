@@ -1,3 +1,4 @@
+/* The rows of threads. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Where requests keep their phase, read from the code of lua-nginx-module. */
 #include "unwind/lua/request.h"
 
 #include <capstone/capstone.h>
