@@ -122,7 +122,7 @@ def judge(simple, legal):
 
 
 def record(target, directory, view="all"):
-    return ljspy.record_native(directory, "-p", target.pid, seconds=3, options=["--native", view])
+    return ljspy.record_native(directory, "-p", target.pid, seconds=2, options=["--native", view])
 
 
 @pytest.fixture

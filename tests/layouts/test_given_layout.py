@@ -85,7 +85,9 @@ def test_debug_info_where_there_is_none():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["", builds.NO_GC64], ids=("gc64", "gc32"))
+@pytest.mark.parametrize(
+    "options", ["", pytest.param(builds.NO_GC64, marks=pytest.mark.builds)], ids=("gc64", "gc32")
+)
 def test_debug_info_becomes_a_layout(options, tmp_path):
     try:
         run = builds.Source("sid", "luajit", options).prepare()
