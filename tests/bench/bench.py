@@ -6,12 +6,14 @@ Parts: pause, slowdown, idle, own, start, scale, peers; see their files.
 import argparse
 import importlib
 import json
+import os
 import pathlib
 import platform
 import sys
 import time
 
 import measure
+import written
 
 PARTS = ("pause", "slowdown", "idle", "own", "start", "scale", "peers")
 
@@ -23,6 +25,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="of each look")
     parser.add_argument("--programs", type=pathlib.Path, required=True, help="where the compiled programs are")
     parser.add_argument("--directory", type=pathlib.Path, required=True, help="for the results")
+    parser.add_argument("--document", type=pathlib.Path, help="whose tables of these parts to write")
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(PARTS)
     if unknown:
@@ -32,11 +35,16 @@ def main():
     options = measure.Options(arguments.pairs, arguments.seconds, directory, arguments.programs.resolve())
 
     rows, begin = [], time.monotonic()
+    where = f"{platform.machine()} with {os.cpu_count()} CPUs, Linux {platform.release()}"
     for part in arguments.parts.split(","):
+        of_part = []
         for row in importlib.import_module(part).rows(options):
-            rows.append(row)
+            of_part.append(row)
             print(" ".join(row.cells()), file=sys.stderr, flush=True)
-    machine = f"{platform.machine()}, Linux {platform.release()}, {options.pairs} pairs, {time.monotonic() - begin:.0f} s"
+        written.write(arguments.document, f"bench {part}",
+                      f"{measure.table(of_part, padded=False)}\n\nOf one run with {options.pairs} pairs on {where}.")
+        rows += of_part
+    machine = f"{where}, {options.pairs} pairs, {time.monotonic() - begin:.0f} s"
     print(measure.table(rows))
     print(f"\n{machine}. Raw figures: {directory / 'bench.json'}")
     (directory / "bench.json").write_text(

@@ -101,9 +101,10 @@ def number(value):
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def table(rows):
+def table(rows, padded=True):
+    """For a terminal, or for a document."""
     lines = [["measured", "median", "compared", "wanted"]] + [row.cells() for row in rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(4)]
+    widths = [max(len(line[i]) for line in lines) if padded else len("---") for i in range(4)]
     lines.insert(1, ["-" * width for width in widths])
     return "\n".join("| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in lines)
 

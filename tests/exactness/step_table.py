@@ -4,7 +4,9 @@ judged, how many said that a part is lost, how many were without a line, and how
 many were wrong. Fails if one was, if too many were without a line, or if on a build
 nothing could be judged.
 
-    step_table.py EXACTNESS STEPS
+    step_table.py EXACTNESS STEPS [DOCUMENT]
+
+DOCUMENT has a sentence to write.
 """
 
 import concurrent.futures
@@ -19,6 +21,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "layouts")]
 import builds
 import packages
 import test_exactness as exactness
+import written
 
 WITH_FFI = [name for name in exactness.PROGRAMS
             if 'require("ffi")' in (exactness.HERE / f"programs/{name}.lua").read_text()]
@@ -65,8 +68,10 @@ def cells(totals):
 
 
 def main():
-    exactness.EXACTNESS, steps = sys.argv[1:]
-    judged = wrong = no_line = 0
+    exactness.EXACTNESS, steps = sys.argv[1:3]
+    document = pathlib.Path(sys.argv[3]) if sys.argv[3:] else None
+    judged = wrong = no_line = lost = count = 0
+    most = 0.0
     print("| build | off: stacks | wrong | no line | lost | on: stacks | wrong | no line | lost |")
     print("|---|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as directory, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -85,8 +90,15 @@ def main():
             judged += sum(totals[0] for totals in row)
             wrong += sum(totals[1] for totals in row)
             no_line += sum(totals[2] for totals in row)
+            lost += sum(totals[3] for totals in row)
+            most = max([most, *(totals[3] / totals[0] for totals in row)])
+            count += 1
             print(f"| {build} | {' | '.join(map(cells, row))}{'' if run.jit else ' | | | |'} |", flush=True)
     print(f"{judged:,} stacks, {wrong} wrong, {no_line} without a line")
+    if judged:
+        written.write(document, "exactness-builds", (
+            f"Of {judged:,} stacks on {count} builds, {wrong} were wrong, and {100 * lost / judged:.2f} % said that a part was\n"
+            f"lost: at most {100 * most:.1f} % on one build."))
     sys.exit(judged == 0 or wrong > 0 or no_line * 100 > judged * exactness.NO_LINE_PERCENT)
 
 

@@ -3,7 +3,9 @@ compiler, how many stacks were judged, how many were lost and for which reasons,
 how many were without a line, and how many were wrong. Fails if one was, or if too
 many were without a line.
 
-    table.py EXACTNESS SAMPLES
+    table.py EXACTNESS SAMPLES [DOCUMENT]
+
+DOCUMENT has a table to write.
 """
 
 import pathlib
@@ -14,6 +16,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "layouts")]
 import ljspy
 import packages
 import test_exactness as exactness
+import written
 
 BUILDS = {
     "bookworm, GC64": ljspy.luajit("luajit"),
@@ -23,7 +26,8 @@ BUILDS = {
 
 
 def main():
-    exactness.EXACTNESS, samples = sys.argv[1:]
+    exactness.EXACTNESS, samples = sys.argv[1:3]
+    document = pathlib.Path(sys.argv[3]) if sys.argv[3:] else None
     judged = wrong = no_line = 0
     summary = []
     for build, luajit in BUILDS.items():
@@ -46,8 +50,11 @@ def main():
             summary.append(
                 f"| {build} | {'off' if parameters is None else setting} | {totals[0]:,} | {totals[1]} | {totals[2]} "
                 f"| {100 * totals[3] / totals[0]:.2f} % | {100 * cells[most][3] / cells[most][0]:.2f} % ({most}) |")
-    print("| build | compiler | stacks | wrong | no line | lost | most lost of one program |\n|---|---|---|---|---|---|---|")
-    print(*summary, sep="\n")
+    table = "\n".join([
+        "| build | compiler | stacks | wrong | no line | lost | most lost of one program |", "|---|---|---|---|---|---|---|",
+        *summary])
+    print(table)
+    written.write(document, "exactness", table)
     print(f"{judged} stacks, {wrong} wrong, {no_line} without a line")
     sys.exit(wrong > 0 or no_line * 100 > judged * exactness.NO_LINE_PERCENT)
 

@@ -5,6 +5,10 @@ lj_truth.h) and each program, prints how many of the samples in compiled code
 have the right callers, leaf function and line, and how many are marked as
 approximate. Fails if a caller is wrong without being marked, or more than stray
 leaves are.
+
+    run.py SAMPLER DIRECTORY [DOCUMENT]
+
+DOCUMENT has a table to write.
 """
 
 import hashlib
@@ -16,16 +20,19 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "layouts"))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "layouts")]
 
 import judge
 import packages
+import written
 
 INSTRUMENTS = "instrument.sh", "lj_truth.h", "lj_truth.c"
 SECONDS, RATE = 3, 500  # of CPU time
 SLOWEST = 20  # times that, by the wall clock
 WRONG_LEAVES_MAX = 3.0  # percent; of nbody 0.1 to 2.0, by the traces that it happens to get
-PROGRAMS = ["nbody", "bank", "json", "heapsort", "mandelbrot", "strings"]
+PROGRAMS = {"nbody": "nbody", "bank": "objects", "json": "JSON decoder", "heapsort": "heap sort", "mandelbrot": "mandelbrot",
+            "strings": "string builder"}
+SHOWN = "callers", "function", "line", "marked"
 # Snapshots tell where their code begins since March 2021.
 BUILDS = {
     "2022, GC64": ("bookworm", ""),
@@ -74,10 +81,20 @@ def sample(luajit, program, sampler, directory):
     return judge.tally(truth, samples)
 
 
+def table(cells):
+    """For a document: percent, rounded down, by program and build."""
+    names = list(dict.fromkeys(name for name, _ in cells))
+    lines = [["program", *names], ["---"] * (len(names) + 1)]
+    for program, title in PROGRAMS.items():
+        lines.append([title, *(" / ".join(str(int(cells[name, program][column])) for column in SHOWN) for name in names)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def main():
     sampler, directory = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    document = Path(sys.argv[3]) if sys.argv[3:] else None
     directory.mkdir(parents=True, exist_ok=True)
-    failed = False
+    failed, cells = False, {}
     print(f"{'build':12}{'program':12}{'samples':>8}" + "".join(f"{c:>{len(c) + 3}}" for c in judge.COLUMNS))
     for name in BUILDS:
         try:
@@ -87,10 +104,12 @@ def main():
             continue
         for program in PROGRAMS:
             count, counts, _ = sample(luajit, program, sampler, directory)
-            share = {column: 100 * counts[column] / max(count, 1) for column in judge.COLUMNS}
+            cells[name, program] = share = {column: 100 * counts[column] / max(count, 1) for column in judge.COLUMNS}
             print(f"{name:12}{program:12}{count:8}" + "".join(f"{s:{len(c) + 3}.1f}" for c, s in share.items()))
             failed |= count == 0 or counts["wrong caller said exact"] > 0
             failed |= share["wrong leaf said exact"] > WRONG_LEAVES_MAX
+    if cells:
+        written.write(document, "jit-truth", table(cells))
     return 1 if failed else 0
 
 
