@@ -66,7 +66,7 @@ void help_print(FILE *out)
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "%.*s", (int)strcspn(command_table[i].examples, "\n") + 1,
 			command_table[i].examples);
-	fputs("\n`ljspy COMMAND --help` tells of its options.\n", out);
+	fputs("\n`ljspy COMMAND --help` shows its options.\n", out);
 }
 
 void help_print_command(enum command command)
@@ -79,10 +79,10 @@ void help_print_command(enum command command)
 		if (option_is_of(&option_table[i], command))
 			print_option(stdout, &option_table[i], command);
 	if (command_has_targets(command))
-		puts("\nWithout any target: the one process that runs LuaJIT, or a list of them.");
-	puts("\nExit status: 0 all is good, 1 errors worth knowing, 2 nothing shown, 64 usage.");
+		puts("\nWithout a target: the only process that runs LuaJIT, or a list of several.");
+	puts("\nExit status: 0 all is good, 1 there were errors, 2 nothing to show, 64 usage.");
 	if (command == COMMAND_RECORD)
-		puts("A COMMAND's own if that is not 0; 128 and its number if a signal ended it.");
+		puts("If COMMAND fails: its own status; if a signal ended it: 128 and its number.");
 	printf("\nExamples:\n%s", entry->examples);
 }
 
