@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "output/labels/escape.h"
-#include "output/labels/names.h"
 
 /* Longer than any line shows, shorter than would push the rest of the line out. */
 enum { COMMAND_MAX = 1024 };
@@ -30,7 +29,7 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void add_title(struct flamegraph_header *header, const struct session *session)
 {
-	const char *time = weight_kind_title(session->clock);
+	const char *time = weights[session->clock].title;
 	const char *target = session->target ? session->target : "LuaJIT";
 
 	if (session->pid > 0)

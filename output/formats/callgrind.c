@@ -234,7 +234,7 @@ static int write_costs(struct writer *writer)
 
 static void write_header(struct writer *writer, const struct session *session)
 {
-	bool cpu = writer->table->weight == WEIGHT_CPU_TIME;
+	bool cpu = !weights[writer->table->weight].is_elapsed;
 	FILE *out = writer->out;
 
 	fputs("# callgrind format\nversion: 1\ncreator: ljspy\n", out);

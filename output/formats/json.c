@@ -55,7 +55,7 @@ static void write_session(struct writer *writer, const struct session *session)
 		"command_line", json_value_text(session->command_line),
 		"start_unix_ns", (json_int_t)session->start_unix_ns,
 		"duration_ns", (json_int_t)session->duration_ns,
-		"clock", weight_kind_name(session->clock)));
+		"clock", weights[session->clock].name));
 }
 
 static void write_functions(struct writer *writer)

@@ -153,7 +153,7 @@ static int write_sample(void *context, const struct sample *sample)
 	write_command(writer->out, sample->thread_name);
 	fprintf(writer->out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s-clock:\n",
 		(int)sample->pid, (int)sample->tid, sample->time_ns / 1000000000,
-		sample->time_ns % 1000000000, weight_ns, weight_kind_name(writer->view->weight));
+		sample->time_ns % 1000000000, weight_ns, weights[writer->view->weight].name);
 	for (size_t i = 0; i < sample->frame_count; i++) {
 		const struct line *line = find_line(writer, sample, &sample->frames[i]);
 

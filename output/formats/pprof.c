@@ -202,8 +202,8 @@ static void write_about(struct writer *writer, const struct figures *figures)
 
 	piece.n_sample_type = writer->wall ? 3 : 2;
 	piece.sample_type = pointers;
-	piece.default_sample_type = types[writer->table->weight == WEIGHT_CPU_TIME ? 1 : 2].type;
-	piece.period_type = &types[session->clock == WEIGHT_CPU_TIME ? 1 : 2];
+	piece.default_sample_type = types[weights[writer->table->weight].is_elapsed ? 2 : 1].type;
+	piece.period_type = &types[weights[session->clock].is_elapsed ? 2 : 1];
 	if (figures->rate_asked_hz > 0)
 		piece.period = (int64_t)(1e9 / figures->rate_asked_hz);
 	piece.time_nanos = (int64_t)session->start_unix_ns;
@@ -270,7 +270,7 @@ int pprof_write(FILE *out, struct sample_source *source, const struct session *s
 	if (error)
 		return error;
 	writer.table = table;
-	writer.wall = session->clock != WEIGHT_CPU_TIME || view->weight != WEIGHT_CPU_TIME;
+	writer.wall = weights[session->clock].is_elapsed || weights[view->weight].is_elapsed;
 	writer.strings = string_index_new();
 	writer.locations = calloc((size_t)table->depth + 1, sizeof(*writer.locations));
 	writer.gzip = gzip_new(out);

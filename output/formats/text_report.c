@@ -7,7 +7,6 @@
 
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
-#include "output/labels/names.h"
 #include "output/views/tally.h"
 
 struct report {
@@ -44,7 +43,7 @@ static void write_head(const struct report *report, const struct session *sessio
 	char date[64] = "";
 	struct tm utc;
 
-	fprintf(report->out, "%s of ", weight_kind_title(session->clock));
+	fprintf(report->out, "%s of ", weights[session->clock].title);
 	escape_write(ESCAPE_PLAIN, session->target ? session->target : "LuaJIT", report->out);
 	if (session->pid > 0)
 		fprintf(report->out, " (pid %ld)", (long)session->pid);

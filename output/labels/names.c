@@ -32,28 +32,6 @@ const char *vm_state_name(enum vm_state state)
 	return names[state];
 }
 
-const char *weight_kind_name(enum weight_kind weight)
-{
-	static const char *const names[] = {
-		[WEIGHT_CPU_TIME] = "cpu",
-		[WEIGHT_WALL_TIME] = "wall",
-		[WEIGHT_OFF_CPU_TIME] = "off-cpu",
-	};
-
-	return names[weight];
-}
-
-const char *weight_kind_title(enum weight_kind weight)
-{
-	static const char *const titles[] = {
-		[WEIGHT_CPU_TIME] = "CPU time",
-		[WEIGHT_WALL_TIME] = "Wall-clock time",
-		[WEIGHT_OFF_CPU_TIME] = "Time off the CPU",
-	};
-
-	return titles[weight];
-}
-
 const char *frame_kind_name(enum frame_kind kind)
 {
 	static const char *const names[FRAME_KIND_COUNT] = {

@@ -7,7 +7,6 @@
 
 #include "output/sample/frame.h"
 #include "output/sample/sample.h"
-#include "output/sample/weight.h"
 
 /* "running" */
 const char *thread_state_name(enum thread_state state);
@@ -15,9 +14,6 @@ const char *thread_state_name(enum thread_state state);
 #define WAITING_FOR_CPU "waiting for a CPU"
 /* "interpreted" */
 const char *vm_state_name(enum vm_state state);
-/* "cpu", and "CPU time" for people */
-const char *weight_kind_name(enum weight_kind weight);
-const char *weight_kind_title(enum weight_kind weight);
 /* "lua" */
 const char *frame_kind_name(enum frame_kind kind);
 

@@ -511,6 +511,15 @@ static bool is_text(const char *text, size_t length, const char *expected)
 	return length == strlen(expected) && memcmp(text, expected, length) == 0;
 }
 
+/* What is no clock leaves it as it is. */
+static void read_clock(const char *text, size_t length, enum weight_kind *clock)
+{
+	enum weight_kind kind;
+
+	if (weight_by_name(text, length, &kind) && weight_is_clock(kind))
+		*clock = kind;
+}
+
 /* Zero is what an absent number is, and one that is none. */
 static uint64_t decimal(const char *text, size_t length)
 {
@@ -559,7 +568,7 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 	if (is_text(name, name_length, "pid") && decimal(text, length) <= INT_MAX)
 		session->pid = (pid_t)decimal(text, length);
 	if (is_text(name, name_length, "clock"))
-		session->clock = is_text(text, length, "wall") ? WEIGHT_WALL_TIME : WEIGHT_CPU_TIME;
+		read_clock(text, length, &session->clock);
 	if (is_text(name, name_length, "rate_asked_uhz"))
 		figures->rate_asked_hz = (double)decimal(text, length) / 1e6;
 	return READ_ON;
@@ -820,5 +829,5 @@ const struct figures *recording_reader_figures(const struct recording_reader *re
 
 uint64_t recording_reader_clocked_ns(const struct recording_reader *reader)
 {
-	return reader->session.clock == WEIGHT_WALL_TIME ? reader->wall_ns : reader->figures.target_cpu_ns;
+	return weight_of_times(reader->session.clock, reader->figures.target_cpu_ns, reader->wall_ns);
 }

@@ -12,7 +12,6 @@
 
 #include "memory/hash.h"
 #include "memory/scatter.h"
-#include "output/labels/names.h"
 #include "output/recording/recording_format.h"
 #include "output/recording/stack_cache.h"
 
@@ -587,7 +586,7 @@ static int put_session(struct recording_writer *writer, const struct session *se
 	if (!error)
 		error = put_property(writer, "layout", session->layout);
 	if (!error)
-		error = put_property(writer, "clock", weight_kind_name(session->clock));
+		error = put_property(writer, "clock", weights[session->clock].name);
 	if (!error)
 		error = put_number(writer, "pid", (uint64_t)session->pid);
 	if (!error)

@@ -264,7 +264,7 @@ static int find_kind(struct sample_table *table, const struct sample *sample, st
 
 uint64_t sample_table_weight(const struct sample_table *table, uint64_t cpu_ns, uint64_t wall_ns)
 {
-	return table->weight == WEIGHT_CPU_TIME ? cpu_ns : wall_ns;
+	return weight_of_times(table->weight, cpu_ns, wall_ns);
 }
 
 uint64_t sample_table_origin(const struct sample_table *table, const struct session *session)

@@ -27,7 +27,7 @@ static void explain_no_sample(const struct options *options, const struct sample
 {
 	const struct figures *figures = &result->figures;
 	const double cpu_ms = milliseconds(figures->target_cpu_ns), ms = milliseconds(figures->duration_ns);
-	const bool is_idle = options->clock == WEIGHT_CPU_TIME && cpu_ms * options->rate_hz < 1000;
+	const bool is_idle = !weights[options->clock].is_elapsed && cpu_ms * options->rate_hz < 1000;
 
 	if (result->end == SAMPLER_TARGETS_ENDED) {
 		message_error("There is no sample: the target ended after %.1f ms, of which it used a CPU for %.1f.", ms, cpu_ms);

@@ -490,8 +490,7 @@ static int begin(struct recording *recording)
 		return error;
 	recording->session.start_unix_ns = clock_now_ns(CLOCK_REALTIME);
 	recording->session.start_ns = clock_now_ns(CLOCK_MONOTONIC);
-	recording->session.clock = recording->options->clock == WEIGHT_CPU_TIME ? WEIGHT_CPU_TIME
-										  : WEIGHT_WALL_TIME;
+	recording->session.clock = weights[recording->options->clock].clock;
 	progress_begin(&recording->progress, recording->options->duration_ns);
 	return recording_writer_new(recording->kept.stream ? recording->kept.stream : recording->output.stream,
 				    &recording->session, &recording->writer);
@@ -519,7 +518,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.no_stop = options->no_stop,
 		.allow_attach = options->allow_attach,
 		.rate_hz = options->rate_hz,
-		.wall_clock = options->clock != WEIGHT_CPU_TIME,
+		.wall_clock = weights[options->clock].is_elapsed,
 		.coroutines = options->coroutines,
 		.turns = options->blocked_ns > 0,
 		.duration_ns = options->duration_ns,

@@ -99,8 +99,7 @@ static enum weight_kind shown_clock(const struct recording_input *input, const s
 /* False, and said why, if it has no such time. */
 static bool check_clock(const struct recording_input *input, const struct options *options)
 {
-	if (shown_clock(input, options) == WEIGHT_CPU_TIME ||
-	    recording_reader_session(input->reader)->clock != WEIGHT_CPU_TIME)
+	if (weight_is_in(shown_clock(input, options), recording_reader_session(input->reader)->clock))
 		return true;
 	message_error("%s was recorded by the CPU clock: what slept is not in it.", input->path);
 	message_note("`ljspy record --clock wall` records both.");
@@ -285,8 +284,7 @@ static int count_samples(struct recordings *recordings)
 	figures->samples = counted->samples;
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
 	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
-	figures_set_rate(figures, recordings->session.clock == WEIGHT_CPU_TIME ? figures->target_cpu_ns
-										 : count.wall_ns);
+	figures_set_rate(figures, weight_of_times(recordings->session.clock, figures->target_cpu_ns, count.wall_ns));
 	return error;
 }
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/labels/names.h"
 #include "src/program/message.h"
 
 static const uint64_t second_ns = 1000000000u;
@@ -64,26 +63,25 @@ bool option_value_ids(const char *text, bool is_target, pid_t **ids, size_t *cou
 	return true;
 }
 
-/* "svg, folded and ljspy" */
-static void list_formats(char *text, size_t size)
+/* One more word of a list such as "svg, folded and ljspy", before that many others. */
+static void list_word(char *list, size_t size, const char *word, size_t others)
 {
-	size_t length = 0;
+	size_t length = strlen(list);
 
-	for (size_t i = 0; i < format_count && length < size; i++)
-		length += (size_t)snprintf(text + length, size - length, "%s%s", formats[i].name,
-					   i + 2 < format_count ? ", " : i + 1 < format_count ? " and " : "");
+	snprintf(list + length, size - length, "%s%s", word, others > 1 ? ", " : others == 1 ? " and " : "");
 }
 
 bool option_value_format(const char *text, const struct format **ret_format)
 {
 	const struct format *format = format_by_name(text);
-	char all[256];
+	char all[256] = "";
 
 	if (format) {
 		*ret_format = format;
 		return true;
 	}
-	list_formats(all, sizeof(all));
+	for (size_t i = 0; i < format_count; i++)
+		list_word(all, sizeof(all), formats[i].name, format_count - i - 1);
 	message_error("There is no format \"%s\".", text);
 	message_note("The formats are %s.", all);
 	return false;
@@ -220,12 +218,20 @@ bool option_value_native(const char *text, enum native_display *ret_native)
 
 bool option_value_clock(const char *text, enum weight_kind *ret_clock)
 {
-	for (enum weight_kind clock = WEIGHT_CPU_TIME; clock <= WEIGHT_WALL_TIME; clock++)
-		if (strcmp(text, weight_kind_name(clock)) == 0) {
-			*ret_clock = clock;
-			return true;
-		}
+	size_t others = 0;
+	char all[256] = "";
+	enum weight_kind kind;
+
+	if (weight_by_name(text, strlen(text), &kind) && weight_is_clock(kind)) {
+		*ret_clock = kind;
+		return true;
+	}
+	for (kind = 0; kind < WEIGHT_COUNT; kind++)
+		others += weight_is_clock(kind);
+	for (kind = 0; kind < WEIGHT_COUNT; kind++)
+		if (weight_is_clock(kind))
+			list_word(all, sizeof(all), weights[kind].name, --others);
 	message_error("There is no clock \"%s\".", text);
-	message_note("The clocks are cpu and wall.");
+	message_note("The clocks are %s.", all);
 	return false;
 }
