@@ -34,6 +34,8 @@ static void tick_all(struct sampler *sampler)
 			target_take_look(sampler, target, now);
 		else if (target->active && now >= target->due_ns)
 			target_tick(sampler, target, now);
+		else if (target->sampled && !target->active && now >= target->rest_look_ns)
+			target_look_at_rest(sampler, target, now);
 	}
 }
 
@@ -458,7 +460,7 @@ static void open_accounts(struct sampler *sampler)
 		return;
 	for (size_t i = 0; i < sampler->target_count; i++)
 		if (sampler->targets[i] && sampler->targets[i]->attached)
-			target_open_accounts(sampler->targets[i], sampler->start_ns);
+			target_open_accounts(sampler, sampler->targets[i], sampler->start_ns);
 }
 
 /*

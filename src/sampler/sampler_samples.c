@@ -219,6 +219,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 	}
 	record->has_run = false;
 	record->last_sample_ns = now;
+	pace_note_sample(&target->pace);
 	target_deliver(sampler, target, &sample);
 	if (sampler->options->wall_clock)
 		target_deliver_waiting(sampler, target, record, &sample);
@@ -258,9 +259,12 @@ static void put_off_look(struct target *target, struct thread *thread, const str
 
 	if (thread_measure(target->threads, thread, &used))
 		return;
-	kept_ns += thread->waited_ns - record->look_waited_ns;
-	if (thread->runs == runs_held)	/* it waits still */
-		kept_ns += clock_now_ns(CLOCK_MONOTONIC) - held->end_ns;
+	/* Where there are others, they may run while it waits for a CPU. */
+	if (threads_count(target->threads) == 1) {
+		kept_ns += thread->waited_ns - record->look_waited_ns;
+		if (thread->runs == runs_held)	/* it waits still */
+			kept_ns += clock_now_ns(CLOCK_MONOTONIC) - held->end_ns;
+	}
 	target->due_ns += kept_ns < NS_PER_SECOND ? kept_ns : NS_PER_SECOND;
 }
 
@@ -300,7 +304,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	tracer_await_look(sampler->tracer, false);
 	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, &held, last_ns));
 	if (!error && fell_asleep(thread, record, &registers))
-		sampler->result->figures.missed_ticks++;
+		sampler_note_missed(sampler, 1);
 	else if (!error)
 		unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
 	put_off_look(target, thread, record, &held, runs);
@@ -392,7 +396,7 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 		if (sampler->last_chance)
 			sample_undisturbed(sampler, target, thread, record);
 		else
-			sampler->result->figures.missed_ticks++;
+			sampler_note_missed(sampler, 1);
 		break;
 	case MAY_NOT_SLEEPS:
 		break;

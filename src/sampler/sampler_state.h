@@ -18,6 +18,7 @@
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/tracer.h"
 #include "src/linux/threads/wait_text.h"
+#include "src/sampler/pace.h"
 #include "src/sampler/sampler.h"
 
 enum {
@@ -95,6 +96,7 @@ struct target {
 	struct lua_process *process;	/* NULL after an execve until the next look */
 	struct thread_record *records;
 	uint64_t start_cpu_ns, cpu_ns;	/* of the process clock */
+	struct pace pace;		/* of looks by the CPU clock; by the wall clock it keeps its first one */
 	uint64_t accounted_ns;		/* the weight of all its samples */
 	uint64_t look_at_ns;		/* when to look for a VM again */
 	uint64_t look_interval_ns;
@@ -104,16 +106,17 @@ struct target {
 	 * While it runs, looks are due at random moments, a period apart on average, for
 	 * the kernel's tick, on which alarms come, may beat with the target's
 	 * own rhythm, and come too late for what runs right after a sleep. When
-	 * it has used no CPU for a while, only the alarm of its CPU clock is
-	 * waited for: an idle target costs nothing.
+	 * it has used no CPU for a while, it is left to the alarm of its CPU clock, and that
+	 * is read about once a second: an idle target costs nothing. What never
+	 * runs on a tick has no alarm.
 	 */
 	bool active;
 	uint64_t idle_since_ns;
+	uint64_t rest_look_ns;		/* when to see whether it still rests */
 	uint64_t due_ns;
 	bool is_late;			/* this look is: see target_is_late() */
 	bool wants_look;		/* it waits for a CPU, and no sample stands for what it has used last */
 	uint64_t active_cpu_ns;		/* of the process clock, at the last look */
-	uint64_t missed_cpu_ns;		/* that no look stands for, and that makes no missed tick yet */
 	uint64_t last_look_ns, next_look_ns;	/* at its coroutines: when it was, and not before when it may be */
 	int index;			/* its place among the targets */
 	bool ended;
@@ -224,6 +227,8 @@ void target_take_look(struct sampler *sampler, struct target *target, uint64_t n
 
 /* It has begun to run; a look was due. */
 void target_wake(struct sampler *sampler, struct target *target);
+/* It rests: does it still? Costs next to nothing. */
+void target_look_at_rest(struct sampler *sampler, struct target *target, uint64_t now);
 void target_tick(struct sampler *sampler, struct target *target, uint64_t now);
 
 void target_note_end(struct sampler *sampler, struct target *target);
@@ -232,7 +237,13 @@ void target_note_end(struct sampler *sampler, struct target *target);
 void target_keep_functions(struct target *target);
 
 /* What has been used so far is nobody's. */
-void target_open_accounts(struct target *target, uint64_t now);
+void target_open_accounts(struct sampler *sampler, struct target *target, uint64_t now);
+
+/*
+ * A look was due, and there was none. By the CPU clock the pace knows: there are missed
+ * ticks where there is CPU time without samples.
+ */
+void sampler_note_missed(struct sampler *sampler, uint64_t count);
 
 /* A random number below that. */
 uint64_t sampler_random(struct sampler *sampler, uint64_t below);

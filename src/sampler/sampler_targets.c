@@ -8,12 +8,21 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+/* Without CPU use, then a target is idle. What runs more often than that is never left to an alarm. */
+static const uint64_t idle_ns = UINT64_C(5) * NS_PER_SECOND;
+
 enum {
-	IDLE_NS = NS_PER_SECOND,		/* without CPU use, then a target is idle */
 	LOOK_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
 };
 
 /*---- Targets ----*/
+
+static void begin_account(struct sampler *sampler, struct target *target)
+{
+	target->start_cpu_ns = target->cpu_ns;
+	target->accounted_ns = 0;
+	pace_begin(&target->pace, sampler->period_ns, target->cpu_ns);
+}
 
 /*
  * A process that was found is sampled while it runs LuaJIT; what it uses
@@ -27,7 +36,7 @@ static void note_luajit(struct sampler *sampler, struct target *target)
 	if (!target->attached || target->sampled || !runs_luajit)
 		return;
 	target->sampled = true;
-	target->start_cpu_ns = target->cpu_ns;
+	begin_account(sampler, target);
 }
 
 /* Of the first such VM, when all has been found out about it that will be. */
@@ -118,8 +127,9 @@ static void settle_accounts(struct sampler *sampler, struct target *target)
 		target_deliver_lost(sampler, target, 0, total - target->accounted_ns,
 			     target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
 	sampler->result->figures.target_cpu_ns += total;
-	target->start_cpu_ns = target->cpu_ns;
-	target->accounted_ns = 0;
+	if (!sampler->options->wall_clock)
+		sampler->result->figures.missed_ticks += pace_conclude(&target->pace, target->start_cpu_ns + total);
+	begin_account(sampler, target);
 }
 
 /* The process runs another program now: nothing that is known of it holds. */
@@ -201,13 +211,16 @@ uint64_t sampler_random(struct sampler *sampler, uint64_t below)
 	return sampler->random % below;
 }
 
-/*
- * From a look to the next: a period on average, and never so short that ljspy is still
- * busy with the last sample: it would always look just when it is done with it.
- */
-static uint64_t random_gap(struct sampler *sampler)
+/* From a look to the next. */
+static uint64_t random_gap(struct sampler *sampler, const struct target *target)
 {
-	return sampler->period_ns / 2 + sampler_random(sampler, sampler->period_ns);
+	return pace_gap(&target->pace, sampler_random(sampler, UINT64_MAX));
+}
+
+void sampler_note_missed(struct sampler *sampler, uint64_t count)
+{
+	if (sampler->options->wall_clock)
+		sampler->result->figures.missed_ticks += count;
 }
 
 /* Does the process run another program than last time? */
@@ -255,7 +268,13 @@ static void activate(struct sampler *sampler, struct target *target, uint64_t no
 	target->active = true;
 	target->idle_since_ns = now;
 	target->active_cpu_ns = target->cpu_ns;
-	target->due_ns = now + random_gap(sampler);
+	target->due_ns = now + random_gap(sampler, target);
+}
+
+static void stop_resting(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	cpu_clock_stop(&target->clock);
+	activate(sampler, target, now);
 }
 
 /* The target has begun to run: look at it now, and then once in a period, on average. */
@@ -265,10 +284,18 @@ void target_wake(struct sampler *sampler, struct target *target)
 
 	if (target->ended || target->active)
 		return;
-	cpu_clock_stop(&target->clock);
 	target->is_late = false;
 	target_take_look(sampler, target, now);
-	activate(sampler, target, now);
+	stop_resting(sampler, target, now);
+}
+
+void target_look_at_rest(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	uint64_t cpu_ns;
+
+	target->rest_look_ns = now + HOUSEKEEPING_NS;
+	if (cpu_clock_now(&target->clock, &cpu_ns) == 0 && cpu_ns != target->active_cpu_ns)
+		stop_resting(sampler, target, now);
 }
 
 /*
@@ -282,6 +309,7 @@ static int rest(struct sampler *sampler, struct target *target)
 					    1 + sampler_random(sampler, sampler->period_ns));
 
 	target->active = false;
+	target->rest_look_ns = clock_now_ns(CLOCK_MONOTONIC) + HOUSEKEEPING_NS;
 	if (error == -EAGAIN) {
 		activate(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 		return 0;
@@ -292,36 +320,20 @@ static int rest(struct sampler *sampler, struct target *target)
 /* When nobody has run for a while, the target's CPU clock tells of the next one. */
 static void note_idle(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (now - target->idle_since_ns >= IDLE_NS && rest(sampler, target))
+	if (now - target->idle_since_ns >= idle_ns && rest(sampler, target))
 		target_note_end(sampler, target);
 }
 
-/*
- * Of so many looks that were due since the last one, there were none at the moments of
- * some. What the target used meanwhile has no samples of its own.
- */
-static void note_missed(struct sampler *sampler, struct target *target, uint64_t missed, uint64_t due)
-{
-	target->missed_cpu_ns += (target->cpu_ns - target->active_cpu_ns) / due * missed;
-	sampler->result->figures.missed_ticks += target->missed_cpu_ns / sampler->period_ns;
-	target->missed_cpu_ns %= sampler->period_ns;
-}
-
-/*
- * A look was due. Those that were due before and did not happen are missed, not made
- * up for: by the CPU clock as many as the target would have been seen to run
- * in, for it may have slept, or waited for a CPU.
- */
+/* A look was due. Those that were due before did not happen: none of them is held now instead. */
 void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	uint64_t due = 0;
+	uint64_t not_held = 0;
 	bool has_run;
 
 	do {
 		target->is_late = target_is_late(sampler, target->due_ns, now);
-		target->due_ns += random_gap(sampler);
-		due++;
-	} while (target->due_ns <= now);
+		target->due_ns += random_gap(sampler, target);
+	} while (target->due_ns <= now && ++not_held);
 	if (cpu_clock_now(&target->clock, &target->cpu_ns) != 0) {
 		target_note_end(sampler, target);
 		return;
@@ -344,18 +356,17 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 		note_idle(sampler, target, now);
 		return;
 	}
-	if (sampler->options->wall_clock)
-		sampler->result->figures.missed_ticks += due - 1;
-	else
-		note_missed(sampler, target, due - 1 + target->is_late, due);
+	sampler_note_missed(sampler, not_held);
+	if (!sampler->options->wall_clock)
+		sampler->result->figures.missed_ticks += pace_compare(&target->pace, target->cpu_ns);
 	target->idle_since_ns = now;
 	target->active_cpu_ns = target->cpu_ns;
 }
 
-void target_open_accounts(struct target *target, uint64_t now)
+void target_open_accounts(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	if (cpu_clock_now(&target->clock, &target->cpu_ns) == 0)
-		target->start_cpu_ns = target->cpu_ns;
+		begin_account(sampler, target);
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
 		struct thread_record *record;
@@ -388,8 +399,12 @@ int target_attach(struct sampler *sampler, struct target *target)
 	if (!target->found)
 		program_has_changed(target);	/* a first look, to compare with */
 	note_name(target);
-	target_open_accounts(target, now);
-	return rest(sampler, target);
+	target_open_accounts(sampler, target, now);
+	/* An alarm must be to be had before it is needed. */
+	error = rest(sampler, target);
+	if (!error && !target->active)
+		stop_resting(sampler, target, now);
+	return error;
 }
 
 static struct target *find_target(const struct sampler *sampler, pid_t pid)

@@ -1,0 +1,74 @@
+#include "src/sampler/pace.h"
+
+enum {
+	/* From a comparison to the next. */
+	COMPARE_PERIODS = 16,
+	/* More samples than that are not made up for. */
+	OWED_MAX = 2 * COMPARE_PERIODS,
+};
+
+/* Half of what is owed is made up for until the next comparison. */
+static const double made_up = 0.5 / COMPARE_PERIODS;
+
+/* Of the gaps between looks, which are as long as a half to one and a half of that. */
+static const double stretch_min = 0.6, stretch_max = 2;
+
+void pace_begin(struct pace *pace, uint64_t period_ns, uint64_t cpu_ns)
+{
+	*pace = (struct pace){
+		.period_ns = period_ns,
+		.begin_cpu_ns = cpu_ns,
+		.compared_cpu_ns = cpu_ns,
+		.stretch = 1,
+	};
+}
+
+void pace_note_sample(struct pace *pace)
+{
+	pace->samples++;
+}
+
+/* How many samples there should be more; less than nothing if there are too many. */
+static double owed(const struct pace *pace, uint64_t cpu_ns)
+{
+	double periods = (double)(cpu_ns - pace->begin_cpu_ns) / (double)pace->period_ns;
+
+	return periods - (double)pace->samples - (double)pace->missed;
+}
+
+static uint64_t note_missed(struct pace *pace, double count)
+{
+	uint64_t missed = count >= 1 ? (uint64_t)count : 0;
+
+	pace->missed += missed;
+	return missed;
+}
+
+uint64_t pace_compare(struct pace *pace, uint64_t cpu_ns)
+{
+	uint64_t missed;
+
+	if (cpu_ns - pace->compared_cpu_ns < COMPARE_PERIODS * pace->period_ns)
+		return 0;
+	pace->compared_cpu_ns = cpu_ns;
+	missed = note_missed(pace, owed(pace, cpu_ns) - OWED_MAX);
+	pace->stretch = 1 - made_up * owed(pace, cpu_ns);
+	if (pace->stretch < stretch_min)
+		pace->stretch = stretch_min;
+	else if (pace->stretch > stretch_max)
+		pace->stretch = stretch_max;
+	return missed;
+}
+
+uint64_t pace_conclude(struct pace *pace, uint64_t cpu_ns)
+{
+	return note_missed(pace, owed(pace, cpu_ns));
+}
+
+uint64_t pace_gap(const struct pace *pace, uint64_t random)
+{
+	uint64_t least = pace->period_ns / 2;
+
+	/* Twice of what is above the least, at random: that is the mean. */
+	return least + random % (uint64_t)(2 * (pace->stretch - 0.5) * (double)pace->period_ns);
+}
