@@ -437,17 +437,18 @@ static enum presence look_at(struct sampler *sampler, struct target *target, str
 
 /*
  * A rehearsal takes longer than all else from the look to the stop. So it comes before
- * the look, for those that seem to be on a CPU then: what matters is who is on one after it.
+ * the look, for those that had a CPU at the last one. It must not depend on who has one
+ * now: were looks at those that run later than at those that sleep, what runs right after
+ * a sleep would be seen too seldom.
  */
-static void rehearse(struct sampler *sampler, struct target *target)
+static void rehearse(struct target *target)
 {
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
 		struct thread_record *record;
 
 		HASH_FIND_INT(target->records, &thread->tid, record);
-		if (record && lua_process_wants_rehearsal(&record->hints) &&
-		    look_at(sampler, target, thread, record) == PRESENCE_ON_CPU)
+		if (record && record->presence != PRESENCE_OFF_CPU && lua_process_wants_rehearsal(&record->hints))
 			lua_process_rehearse(target->process, &record->hints);
 	}
 }
@@ -524,7 +525,7 @@ void target_sample(struct sampler *sampler, struct target *target)
 		return;
 	}
 	if (!options->no_stop)
-		rehearse(sampler, target);
+		rehearse(target);
 	/* Whoever is held waits for ljspy: not for its next turn, too. */
 	if (own_turn_is_used_up(tracer_turn(sampler->tracer)))
 		own_turn_renew(tracer_turn(sampler->tracer));

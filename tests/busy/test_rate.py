@@ -17,4 +17,4 @@ def test_what_never_runs_on_a_tick_is_seen(tmp_path):
     periods = stats["rate_hz"]["asked"] * stats["target_cpu_ms"] / 1e3
     print(f"{periods:.0f} periods of CPU time, {stats['samples']} samples, {stats['missed_ticks']} ticks missed")
     assert stats["samples"] + stats["missed_ticks"] >= periods - 2
-    assert stats["samples"] > periods / 2
+    assert stats["samples"] > periods / 4
