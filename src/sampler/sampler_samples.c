@@ -21,7 +21,7 @@ enum {
 	/* See sampler_take_weight(). */
 	RESERVE_PERIODS = 2,
 	RESERVE_SAMPLES = 16,
-	EVEN_OUT_OVER = 8,
+	EVEN_OUT_OVER = 32,
 };
 
 /*---- Records of threads ----*/

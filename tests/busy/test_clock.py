@@ -45,6 +45,10 @@ class Gateway(ljspy.Target):
         return parts, parts.pop("gap")
 
 
+# Periods.
+BETWEEN_COMPARISONS = 20
+
+
 def shares_seen(folded, parts):
     """The weight of each part, of all that is in one of them."""
     seen = dict.fromkeys(parts, 0)
@@ -73,8 +77,8 @@ def compare(case, parts, seen, stats):
         true = fraction(parts, part)
         noise = math.sqrt(true * (1 - true) / max(count, 1))
         assert abs(true - fraction(seen, part)) < SURE * noise + SKID, part
-    assert count <= asked * cpu_s * 1.05 + SURE * math.sqrt(asked * cpu_s)
-    assert count + stats["missed_ticks"] >= asked * cpu_s * 0.75 - SURE * math.sqrt(asked * cpu_s)
+    # A few are made up for, or are too many, until samples and CPU time are compared next.
+    assert abs(count + stats["missed_ticks"] - asked * cpu_s) <= asked * cpu_s * 0.05 + BETWEEN_COMPARISONS
 
 
 def record(case, tmp_path, surround, options=(), through=()):
