@@ -11,6 +11,7 @@
 
 #include "src/linux/threads/may_stop.h"
 
+#include "src/linux/clocks/clock.h"
 enum { LOOKS = 20 };
 
 /* As a look finds it: so often it has been given a CPU and gone to sleep. */
@@ -96,6 +97,62 @@ static void calls_that_a_stop_would_cut_are_left_alone(void **state)
 	assert_int_equal(thread_may_stop_now(&thread, PRESENCE_OFF_CPU), MAY_NOT_WAITS);
 }
 
+/* Everything that was seen of the thread is so much longer ago. */
+static void pass_time(struct thread *thread, uint64_t seconds)
+{
+	thread->calls.fragile_seen_ns -= seconds * NS_PER_SECOND;
+}
+
+static bool is_left_alone(struct thread *thread, uint64_t runs)
+{
+	look(thread, runs, thread->calls.sleeps);
+	return thread_may_stop_now(thread, PRESENCE_ON_CPU) == MAY_NOT_CALLS;
+}
+
+static void a_call_is_forgotten_in_seconds(void **state)
+{
+	struct thread thread = { .tid = getpid() };
+
+	(void)state;
+	look(&thread, 1, 0);
+	stop(&thread, SYS_getrandom, 100000, 256);
+	pass_time(&thread, 5);
+	assert_true(is_left_alone(&thread, 2));
+	pass_time(&thread, 10);
+	assert_false(is_left_alone(&thread, 3));
+}
+
+static void calls_that_come_back_are_kept_in_mind(void **state)
+{
+	struct thread thread = { .tid = getpid() };
+
+	(void)state;
+	look(&thread, 1, 0);
+	stop(&thread, SYS_getrandom, 100000, 256);
+	pass_time(&thread, 30);
+	assert_false(is_left_alone(&thread, 2));
+	stop(&thread, SYS_getrandom, 100000, 256);
+	pass_time(&thread, 60);
+	assert_true(is_left_alone(&thread, 3));
+	pass_time(&thread, 100);
+	assert_false(is_left_alone(&thread, 4));
+}
+
+/* A target that sleeps is not looked at. */
+static void a_call_counts_from_its_end(void **state)
+{
+	struct thread thread = { .tid = getpid() };
+
+	(void)state;
+	look(&thread, 1, 0);
+	stop(&thread, SYS_getrandom, 100000, 256);
+	thread.calls.sleep_runs = 1;
+	pass_time(&thread, 300);
+	assert_true(is_left_alone(&thread, 2));
+	pass_time(&thread, 15);
+	assert_false(is_left_alone(&thread, 3));
+}
+
 static void where_the_kernel_does_not_count_it_may_be_stopped(void **state)
 {
 	struct thread thread = { .tid = getpid() };
@@ -113,6 +170,9 @@ int main(void)
 		cmocka_unit_test(a_stop_is_a_sleep_that_matters_only_in_a_call),
 		cmocka_unit_test(one_that_sleeps_unseen_is_left_alone_for_a_while),
 		cmocka_unit_test(calls_that_a_stop_would_cut_are_left_alone),
+		cmocka_unit_test(a_call_is_forgotten_in_seconds),
+		cmocka_unit_test(calls_that_come_back_are_kept_in_mind),
+		cmocka_unit_test(a_call_counts_from_its_end),
 		cmocka_unit_test(where_the_kernel_does_not_count_it_may_be_stopped),
 	};
 

@@ -3,8 +3,13 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/threads/call_nature.h"
 
-/* Longer than most recordings. What a thread did when its program began is forgotten in a long one. */
-static const uint64_t FRAGILE_MEMORY_NS = UINT64_C(600) * NS_PER_SECOND;
+/*
+ * How long a thread is left alone that was seen in such a call: at first for as long as some looks
+ * take that sleep is seen in; then for some times as long as it once went without being seen in one.
+ */
+static const uint64_t MEMORY_LEAST_NS = UINT64_C(10) * NS_PER_SECOND;
+static const uint64_t MEMORY_MOST_NS = UINT64_C(600) * NS_PER_SECOND;
+enum { MEMORY_GAPS = 4 };
 
 enum {
 	/* What it sleeps in is known of a thread that was seen asleep so often, or is not to be known. */
@@ -12,9 +17,26 @@ enum {
 	LEFT_ALONE_MAX = 8,
 };
 
+/* It makes such a call, or another one. */
 static void keep_alone(struct call_watch *calls)
 {
-	calls->fragile_until_ns = clock_now_ns(CLOCK_MONOTONIC) + FRAGILE_MEMORY_NS;
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	uint64_t wanted = calls->fragile_seen_ns ? MEMORY_GAPS * (now - calls->fragile_seen_ns) : 0;
+
+	if (wanted < MEMORY_LEAST_NS)
+		wanted = MEMORY_LEAST_NS;
+	if (wanted > MEMORY_MOST_NS)
+		wanted = MEMORY_MOST_NS;
+	if (wanted > calls->memory_ns)
+		calls->memory_ns = wanted;
+	calls->fragile_seen_ns = now;
+}
+
+/* It is in the same call still, or was until a moment ago. */
+static void note_same_call(struct call_watch *calls)
+{
+	if (!calls->bears_stop)
+		calls->fragile_seen_ns = clock_now_ns(CLOCK_MONOTONIC);
 }
 
 /* The thread was seen asleep in a call. */
@@ -58,13 +80,20 @@ static bool is_to_be_known(struct call_watch *calls)
 
 static bool makes_fragile_calls(const struct thread *thread)
 {
-	return clock_now_ns(CLOCK_MONOTONIC) < thread->calls.fragile_until_ns;
+	const struct call_watch *calls = &thread->calls;
+
+	return calls->fragile_seen_ns && clock_now_ns(CLOCK_MONOTONIC) - calls->fragile_seen_ns < calls->memory_ns;
 }
 
 void thread_note_place(struct thread *thread)
 {
 	struct call_watch *calls = &thread->calls;
 
+	/* Nobody may have looked while it slept. */
+	if (calls->sleep_runs && thread->runs != calls->sleep_runs) {
+		note_same_call(calls);
+		calls->sleep_runs = 0;
+	}
 	calls->has_slept |= thread->sleeps != calls->sleeps;
 	calls->is_awake = thread->sleeps == calls->sleeps && (calls->is_awake || thread->runs != calls->runs);
 	calls->sleeps = thread->sleeps;
@@ -108,8 +137,7 @@ void thread_watch_sleep(struct threads *threads, struct thread *thread)
 
 	/* It sleeps on, or has been woken and has not run yet. */
 	if (thread->runs && thread->runs == calls->sleep_runs) {
-		if (!calls->bears_stop)
-			keep_alone(calls);
+		note_same_call(calls);
 		return;
 	}
 	is_up(threads, thread);

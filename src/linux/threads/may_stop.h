@@ -10,8 +10,10 @@
  *   slept last: it may just have been woken inside its call.
  * - A thread that was seen asleep in a call that does not bear a stop makes such
  *   calls, and may be in the next one at any moment, on its way into its sleep or out
- *   of it. It is not stopped any more, for so long as FRAGILE_MEMORY_NS after it was
- *   seen last.
+ *   of it: whether it is cannot be seen while it runs, and would not hold until it stops.
+ *   So it is not stopped for some seconds, and if it makes such calls less often than
+ *   that, for some times as long as it once went without one. One that has made
+ *   them only when its program began, to connect, is stopped like others soon.
  * - So before a thread that sleeps now and then is stopped for the first time, it must have
  *   been seen asleep a few times; only for so long as a few looks take.
  */

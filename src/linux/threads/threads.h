@@ -33,7 +33,8 @@ struct thread_call {
 struct call_watch {
 	struct thread_call seen;	/* asleep in it last, not known if it never was */
 	bool bears_stop;		/* that one does */
-	uint64_t fragile_until_ns;	/* until then it is not to be stopped: CLOCK_MONOTONIC */
+	/* When it was seen last in a call that does not bear a stop, CLOCK_MONOTONIC, 0: never; and how long that counts. */
+	uint64_t fragile_seen_ns, memory_ns;
 	uint64_t sleep_runs;		/* how often it had been given a CPU then */
 	/* When it was noted last where it is: how often it had gone to sleep and been given a CPU. */
 	uint64_t sleeps, runs;
