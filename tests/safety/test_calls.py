@@ -2,9 +2,10 @@
 
 SAFETY_SECONDS says how long the naps take, on the whole (`make safety`)."""
 
+import collections
 import json
+import math
 import os
-import re
 import subprocess
 
 import pytest
@@ -22,11 +23,13 @@ RATE = 99 if "SAFETY_SECONDS" in os.environ else 999
 # Of kinds that bear a stop, so many take turns in a process.
 TOGETHER = 8
 # Processes at a time.
-AT_ONCE = 8
+AT_ONCE = 16
 # A kind whose limit is of the kernel's ticks naps some 80 times a second, alone.
 LEAST_NAPS_PER_SECOND = 1
-# For each process, on average.
-LEAST_SAMPLES = 3
+# For each second of CPU time. Threads that wait for a CPU, and may be in a call, make for missed ticks; how
+# many, the machine's other work decides.
+LEAST_SAMPLED = 10
+SURE = 4  # standard errors
 
 
 @pytest.fixture(scope="module")
@@ -51,15 +54,30 @@ def groups(kinds):
     ]
 
 
-def sampled_pids(recording):
-    out = ljspy.run("report", recording, "--by", "pid").stdout
-    return {int(pid) for pid in re.findall(r"\(pid (\d+)\)$", out, re.MULTILINE)}
+Sampled = collections.namedtuple("Sampled", ["samples", "cpu_s"])
+
+
+def sampled(recording):
+    """For each process how many samples have a stack, and its CPU time."""
+    out = json.loads(ljspy.run("report", recording, "-f", "json", "-o", "-").stdout)
+    functions, frames, stacks, threads = (out[key] for key in ("functions", "frames", "stacks", "threads"))
+    seen, cpu_ns = collections.Counter(), collections.Counter()
+    for sample in out["samples"]:
+        pid = threads[sample["thread"]]["pid"]
+        stack = stacks[sample["stack"]]
+        seen[pid] += any(functions[frames[frame]["function"]]["kind"] != "lost" for frame in stack)
+        cpu_ns[pid] += sample["cpu_ns"]
+    return {pid: Sampled(seen[pid], cpu_ns[pid] / 1e9) for pid in cpu_ns}
+
+
+def is_sampled(samples, cpu_s, sure=SURE):
+    least = LEAST_SAMPLED * cpu_s
+    return samples >= least - sure * math.sqrt(least)
 
 
 def nap(library, batch, directory, outcome):
-    """Naps of these kinds under ljspy; adds to OUTCOME what became of those of each kind. Returns how
-    many samples there were meanwhile."""
-    recording, stats = directory / "naps.ljspy", directory / "stats.json"
+    """Naps of these kinds under ljspy; adds to OUTCOME what became of those of each kind."""
+    recording = directory / "naps.ljspy"
     targets = [
         ljspy.Target([ljspy.luajit("luajit"), SAFETY / "naps.lua", library, SECONDS, *kinds], limit=int(SECONDS) + 60)
         for kinds in batch
@@ -69,21 +87,18 @@ def nap(library, batch, directory, outcome):
             target.wait_ready()
         pids = ",".join(str(target.pid) for target in targets)
         run = ljspy.run(
-            "record", "-p", pids, "-r", RATE, "-d", f"{SECONDS + 40}s", "-o", recording, "--stats", stats,
-            timeout=SECONDS + 60,
+            "record", "-p", pids, "-r", RATE, "-d", f"{SECONDS + 40}s", "-o", recording, timeout=SECONDS + 60
         )
         assert run.returncode == ljspy.OK, run.stderr
-        sampled = sampled_pids(recording)
+        samples = sampled(recording)
         for target in targets:
             while line := target.read_until(b"\n", at_end=""):
                 name, *counts, words = line.rstrip("\n").split("\t")
                 counts = dict(zip(("naps", "interrupted", "wrong", "early"), map(int, counts)))
-                outcome[name] = counts | {"words": words, "sampled": target.pid in sampled}
+                outcome[name] = counts | {"words": words, "process": target.pid, "sampled": samples[target.pid]}
     finally:
         for target in targets:
             target.stop()
-    figures = json.loads(stats.read_text())
-    return figures["samples"] - figures["lost"]["target ended"]
 
 
 @pytest.mark.parametrize("competitors", [0, 2])
@@ -92,15 +107,19 @@ def test_calls_end_as_they_would(naps, competitors, tmp_path):
     woken threads wait for their CPU."""
     library, kinds = naps
     batches = groups(kinds)
-    outcome, samples = {}, 0
+    outcome = {}
     cpu = min(os.sched_getaffinity(0))
     with spinners(competitors, cpu, limit=int(SECONDS + 60) * len(batches)):
         for i in range(0, len(batches), AT_ONCE):
-            samples += nap(library, batches[i : i + AT_ONCE], tmp_path, outcome)
+            nap(library, batches[i : i + AT_ONCE], tmp_path, outcome)
+    processes = {o["process"]: o["sampled"] for o in outcome.values()}
+    samples = sum(sampled.samples for sampled in processes.values())
     print(f"{sum(o['naps'] for o in outcome.values())} naps, {samples} samples at {RATE} Hz beside {competitors} spinners")
     for name, o in outcome.items():
-        print(f"{name:32}{o['naps']:8} naps, {o['interrupted']} interrupted, {o['wrong']} wrong, {o['early']} early {o['words']}")
-    assert samples >= LEAST_SAMPLES * len(batches)
+        print(f"{name:32}{o['naps']:8} naps, {o['interrupted']} interrupted, {o['wrong']} wrong, {o['early']} early, "
+              f"{o['sampled'].samples} samples of {o['sampled'].cpu_s:.2f} s {o['words']}")
     bad = [name for name, o in outcome.items() if o["interrupted"] or o["wrong"] or o["early"]]
     assert not bad
-    assert not [name for name, o in outcome.items() if o["naps"] < LEAST_NAPS_PER_SECOND * SECONDS or not o["sampled"]]
+    assert not [name for name, o in outcome.items() if o["naps"] < LEAST_NAPS_PER_SECOND * SECONDS]
+    assert not [name for name, o in outcome.items() if not is_sampled(*o["sampled"])]
+    assert is_sampled(samples, sum(sampled.cpu_s for sampled in processes.values()), sure=0)
