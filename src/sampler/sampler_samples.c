@@ -515,10 +515,28 @@ static void sample_sleepers(struct sampler *sampler, struct target *target)
 	}
 }
 
+/*
+ * Whoever is held waits for ljspy: not for its next turn, too. What it did with other threads may
+ * have taken all of this one; who has gone by the next is missed.
+ */
+static void begin_turn(struct sampler *sampler, struct target *target, struct thread *thread,
+		       struct thread_record *record)
+{
+	struct own_turn *turn = tracer_turn(sampler->tracer);
+
+	if (sampler->closing || !own_turn_is_used_up(turn))
+		return;
+	own_turn_renew(turn);
+	record->presence = look_at(sampler, target, thread, record);
+	if (record->presence == PRESENCE_OFF_CPU)
+		sampler_note_missed(sampler, 1);
+}
+
 void target_sample(struct sampler *sampler, struct target *target)
 {
 	const struct sampler_options *options = sampler->options;
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	bool has_sampled = false;
 
 	if (options->coroutines) {
 		target_sample_coroutines(sampler, target);
@@ -526,7 +544,7 @@ void target_sample(struct sampler *sampler, struct target *target)
 	}
 	if (!options->no_stop)
 		rehearse(target);
-	/* Whoever is held waits for ljspy: not for its next turn, too. */
+	/* Rather before all looks than between them: see begin_turn(). */
 	if (own_turn_is_used_up(tracer_turn(sampler->tracer)))
 		own_turn_renew(tracer_turn(sampler->tracer));
 	find_running(sampler, target);
@@ -538,10 +556,15 @@ void target_sample(struct sampler *sampler, struct target *target)
 			continue;
 		if (record->presence == PRESENCE_OFF_CPU)
 			continue;
-		if (options->no_stop)
+		if (options->no_stop) {
 			sample_running(sampler, target, thread, record);
-		else
+			continue;
+		}
+		if (has_sampled)
+			begin_turn(sampler, target, thread, record);
+		if (record->presence != PRESENCE_OFF_CPU)
 			sample_thread(sampler, target, thread, record);
+		has_sampled = true;
 	}
 	tracer_await_look(sampler->tracer, false);
 	watch_sleeps(target);
