@@ -21,21 +21,8 @@ struct known_file {
 struct known_files {
 	struct known_file *files;
 	struct symbol_files *symbols;
+	struct errands *errands, *memory_errands;
 };
-
-struct known_files *known_files_new(void)
-{
-	struct known_files *files = calloc(1, sizeof(*files));
-
-	if (!files)
-		return NULL;
-	files->symbols = symbol_files_new();
-	if (!files->symbols) {
-		free(files);
-		return NULL;
-	}
-	return files;
-}
 
 static void drop(struct known_files *files, struct known_file *file)
 {
@@ -59,12 +46,39 @@ void known_files_free(struct known_files *files)
 		return;
 	drop_all(files);
 	symbol_files_free(files->symbols);
+	errands_free(files->errands);
+	errands_free(files->memory_errands);
 	free(files);
 }
 
-struct symbol_files *known_files_symbols(struct known_files *files)
+struct known_files *known_files_new(void)
+{
+	struct known_files *files = calloc(1, sizeof(*files));
+
+	if (!files)
+		return NULL;
+	files->errands = errands_new();
+	files->memory_errands = errands_new();
+	files->symbols = files->errands && files->memory_errands ? symbol_files_new(files->errands) : NULL;
+	if (files->symbols)
+		return files;
+	known_files_free(files);
+	return NULL;
+}
+
+struct symbol_files *known_files_symbols(const struct known_files *files)
 {
 	return files->symbols;
+}
+
+struct errands *known_files_errands(const struct known_files *files)
+{
+	return files->errands;
+}
+
+struct errands *known_files_memory_errands(const struct known_files *files)
+{
+	return files->memory_errands;
 }
 
 static struct known_file *find(const struct known_files *files, const struct file_identity *identity)

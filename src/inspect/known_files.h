@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "luajit-layouts/recognise/recognise.h"
+#include "memory/errand.h"
 #include "memory/memory.h"
 #include "unwind/elf/file_identity.h"
 #include "unwind/symbols/symbol_files.h"
@@ -35,7 +36,14 @@ struct known_vm {
 struct known_files *known_files_new(void);
 void known_files_free(struct known_files *files);
 
-struct symbol_files *known_files_symbols(struct known_files *files);
+struct symbol_files *known_files_symbols(const struct known_files *files);
+
+/*
+ * By which files are read; and memory that is mapped from files, as most of that is there
+ * although its disk does not answer.
+ */
+struct errands *known_files_errands(const struct known_files *files);
+struct errands *known_files_memory_errands(const struct known_files *files);
 
 /*
  * What was noted of this file, for where it is mapped at base. False if that is

@@ -13,6 +13,11 @@ struct memory *lua_process_memory(struct lua_process *process)
 	return process->memory;
 }
 
+struct known_files *lua_process_files(const struct lua_process *process)
+{
+	return process->files;
+}
+
 /* Whatever is the same for processes and core files; the memory is set. 0 or -ENOMEM. */
 static int open_parts(struct lua_process *process, const char *root, struct functions *functions,
 		      struct known_files *files, const struct namer_options *options)
@@ -23,6 +28,8 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 		return -ENOMEM;
 	process->files = files;
 	process->maps = maps_new(process->pid);
+	if (process->live && process->maps)
+		live_memory_beware(process->live, process->maps, known_files_memory_errands(files));
 	process->objects = lua_objects_new();
 	process->image = image_new(process->memory);
 	process->snapshot = snapshot_new(process->memory);
@@ -145,6 +152,8 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 
 	if (error)
 		return error;
+	if (changed)
+		live_memory_forget_maps(process->live);
 	if (!process->has_modules)
 		error = check_access(process);
 	if (error)

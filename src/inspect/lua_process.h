@@ -77,6 +77,7 @@ size_t lua_process_universe_count(const struct lua_process *process);
 const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
 const char *lua_process_universe_path(const struct lua_process *process, size_t index);	/* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
+struct known_files *lua_process_files(const struct lua_process *process);	/* those given, or its own */
 /* When its event loop began the turn at hand, see loop_clock.h; 0 if that is not known. */
 uint64_t lua_process_loop_clock(struct lua_process *process);
 

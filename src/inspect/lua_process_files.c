@@ -1,12 +1,11 @@
 /* Where the files that a process has mapped can be opened. */
 #include "src/inspect/lua_process_parts.h"
 
-#include <fcntl.h>
+#include "memory/slow_file.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { HEAD_BYTES = 1024 };	/* by which a file is told from another one */
 
@@ -15,16 +14,17 @@ static bool begins_alike(const struct lua_process *process, const struct mapped_
 			 const char *path)
 {
 	unsigned char mapped[HEAD_BYTES], read_here[HEAD_BYTES];
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct errands *errands = known_files_errands(process->files);
+	int fd = slow_open(errands, path);
 	bool alike;
 
 	if (fd < 0)
 		return false;
-	alike = pread(fd, read_here, sizeof(read_here), 0) == (ssize_t)sizeof(read_here) &&
+	alike = slow_pread(errands, fd, read_here, sizeof(read_here), 0) &&
 		memory_read(live_memory_memory(process->live), file->base, mapped,
 			    sizeof(mapped)) == MEMORY_OK &&
 		memcmp(mapped, read_here, sizeof(mapped)) == 0;
-	close(fd);
+	slow_close(errands, fd);
 	return alike;
 }
 
@@ -38,7 +38,7 @@ static bool leads_to(const struct lua_process *process, const struct mapped_file
 {
 	struct stat status;
 
-	if (stat(path, &status) || !S_ISREG(status.st_mode))
+	if (!slow_stat(known_files_errands(process->files), path, &status) || !S_ISREG(status.st_mode))
 		return false;
 	return (status.st_ino == file->inode && status.st_dev == file->device) ||
 	       begins_alike(process, file, path);

@@ -50,7 +50,7 @@ static struct file_identity *identify(const struct lua_process *process,
 	if (process->given || process->core)
 		return NULL;
 	identity = malloc(sizeof(*identity));
-	if (identity && file_identity_read(module, process->memory, identity))
+	if (identity && file_identity_read(module, process->memory, known_files_errands(process->files), identity))
 		return identity;
 	free(identity);
 	return NULL;

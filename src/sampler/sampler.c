@@ -116,8 +116,9 @@ static void poll_tracees(struct sampler *sampler)
 	}
 }
 
-static bool may_go_on(const struct sampler *sampler)
+static bool may_go_on(void *context)
 {
+	const struct sampler *sampler = context;
 	const struct sampler_watch *watch = sampler->options->watch;
 
 	return !watch || watch->may_go_on(watch->context);
@@ -134,15 +135,6 @@ static void tell_rest(const struct sampler *sampler, uint64_t wait_ns)
 			rests = false;
 	if (watch)
 		watch->rests(watch->context, rests);
-}
-
-/* While the tracer waits for somebody else. False if it is not to wait longer. */
-static bool pass_on_meanwhile(void *context)
-{
-	const struct sampler *sampler = context;
-
-	tracer_pass_on(sampler->tracer);
-	return may_go_on(sampler);
 }
 
 /* Those that no more is known of: they will be named anew when they are seen again. */
@@ -497,7 +489,8 @@ static void set_up_tracer(struct sampler *sampler)
 	if (options->allow_attach)
 		tracer_allow_attach(sampler->tracer);
 	tracer_count_holds(sampler->tracer, &sampler->result->figures.pause_ns);
-	symbol_files_while_waiting(known_files_symbols(sampler->files), pass_on_meanwhile, sampler);
+	sampler->patience = (struct patience){ sampler->tracer, may_go_on, sampler };
+	patience_begin(&sampler->patience, sampler->files);
 }
 
 /* All that takes the targets. Its thread ends as soon as it can: what is left to do is done by another. */
@@ -523,6 +516,7 @@ static void *trace(void *context)
 		sampler->end_ns = clock_now_ns(CLOCK_MONOTONIC);
 	}
 	tracer_let_go(sampler->tracer);
+	patience_end(sampler->files);
 	return NULL;
 }
 

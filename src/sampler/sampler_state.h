@@ -10,6 +10,7 @@
 #include "memory/hash.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
+#include "src/inspect/patience.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/cpu_clock.h"
 #include "src/linux/proc/follow.h"
@@ -127,6 +128,7 @@ struct sampler {
 	struct sampler_result *result;
 	struct tracer *tracer;
 	struct known_files *files;	/* that the targets have mapped */
+	struct patience patience;
 	struct target **targets;	/* NULL in places that are free */
 	size_t target_count;
 	struct follow *follow;		/* NULL if nobody is to be followed */

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "memory/slow_file.h"
+
 /* Without CPU use, then a target is idle. What runs more often than that is never left to an alarm. */
 static const uint64_t idle_ns = UINT64_C(5) * NS_PER_SECOND;
 
@@ -224,14 +226,14 @@ void sampler_note_missed(struct sampler *sampler, uint64_t count)
 }
 
 /* Does the process run another program than last time? */
-static bool program_has_changed(struct target *target)
+static bool program_has_changed(const struct sampler *sampler, struct target *target)
 {
 	char path[sizeof("/proc//exe") + 3 * sizeof(int)];
 	struct stat status;
 	bool changed;
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
-	if (stat(path, &status))
+	if (!slow_stat(known_files_errands(sampler->files), path, &status))
 		return false;
 	changed = status.st_dev != target->program_device || status.st_ino != target->program_inode;
 	target->program_device = status.st_dev;
@@ -245,7 +247,7 @@ static void look_at_threads(struct sampler *sampler, struct target *target, uint
 	if (target->ended)
 		return;
 	/* Nobody tells of an execve() where nobody is seized. */
-	if (now >= target->look_at_ns && sampler->options->no_stop && program_has_changed(target))
+	if (now >= target->look_at_ns && sampler->options->no_stop && program_has_changed(sampler, target))
 		start_over(sampler, target, now);
 	if (now >= target->look_at_ns && !target_look(sampler, target, now)) {
 		target_note_end(sampler, target);
@@ -397,7 +399,7 @@ int target_attach(struct sampler *sampler, struct target *target)
 		return error;
 	target->attached = target->sampled = true;
 	if (!target->found)
-		program_has_changed(target);	/* a first look, to compare with */
+		program_has_changed(sampler, target);	/* a first look, to compare with */
 	note_name(target);
 	target_open_accounts(sampler, target, now);
 	/* An alarm must be to be had before it is needed. */
@@ -465,7 +467,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 {
 	int error;
 
-	if (program_has_changed(target)) {
+	if (program_has_changed(sampler, target)) {
 		lua_process_close(target->process);
 		target->process = NULL;
 	}
@@ -486,7 +488,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 		look_later(target, now);
 	} else {
 		account_for_beginning(sampler, target);
-		if (program_has_changed(target))
+		if (program_has_changed(sampler, target))
 			start_over(sampler, target, now);
 	}
 }

@@ -66,7 +66,7 @@ static bool is_large(const struct fuzz_memory *mapped)
 
 static void read_file(const struct module *module, struct memory *memory, uint64_t pc)
 {
-	int fd = elf_file_descriptor(module, memory);
+	int fd = elf_file_descriptor(module, memory, NULL);
 	struct plt_entry entry;
 	Elf *elf;
 

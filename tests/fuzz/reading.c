@@ -32,7 +32,7 @@ enum {
  * VM's code, which take long, are apart.
  */
 struct symbol_server *__wrap_symbol_server_start(void);
-int __wrap_elf_file_descriptor(const struct module *module, struct memory *live);
+int __wrap_elf_file_descriptor(const struct module *module, struct memory *live, struct errands *errands);
 bool __wrap_vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
 			     const struct builtins *builtins, struct vm_names *ret_names);
 bool __real_vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
@@ -54,10 +54,11 @@ struct symbol_server *__wrap_symbol_server_start(void)
 	return NULL;
 }
 
-int __wrap_elf_file_descriptor(const struct module *module, struct memory *live)
+int __wrap_elf_file_descriptor(const struct module *module, struct memory *live, struct errands *errands)
 {
 	(void)module;
 	(void)live;
+	(void)errands;
 	return -1;
 }
 

@@ -50,7 +50,7 @@ static struct file_identity identity_of(struct process *process, uint64_t inode)
 	};
 	struct file_identity identity;
 
-	assert_true(file_identity_read(&module, &process->memory, &identity));
+	assert_true(file_identity_read(&module, &process->memory, NULL, &identity));
 	return identity;
 }
 

@@ -69,7 +69,7 @@ static int set_up(void **state)
 	fixture->live = live_memory_new(getpid());
 	fixture->maps = maps_new(getpid());
 	assert_int_equal(maps_refresh(fixture->maps, &changed), 0);
-	fixture->files = symbol_files_new();
+	fixture->files = symbol_files_new(NULL);
 	assert_non_null(fixture->files);
 	fixture->image = image_new(live_memory_memory(fixture->live));
 	fixture->symbols = symbols_new(fixture->image, live_memory_memory(fixture->live),

@@ -1,11 +1,12 @@
 #include "unwind/elf/elf_file.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "memory/slow_file.h"
 
 enum {
 	SEGMENTS_MAX = 64,
@@ -50,11 +51,6 @@ static uint64_t find_bias(const struct module *module, const struct headers *hea
 
 /*---- Is a file the one that is mapped? ----*/
 
-static bool read_file(int fd, void *bytes, size_t length, uint64_t offset)
-{
-	return pread(fd, bytes, length, (off_t)offset) == (ssize_t)length;
-}
-
 static bool holds_build_id(const uint8_t *notes, size_t length)
 {
 	Elf64_Nhdr note;
@@ -76,8 +72,8 @@ static bool holds_build_id(const uint8_t *notes, size_t length)
 }
 
 /* Compare one segment of notes; *build_id is set if it holds one. */
-static bool same_notes(int fd, struct memory *live, const Elf64_Phdr *segment, uint64_t bias,
-		       bool *build_id)
+static bool same_notes(int fd, struct memory *live, struct errands *errands, const Elf64_Phdr *segment,
+		       uint64_t bias, bool *build_id)
 {
 	size_t length = segment->p_filesz;
 	uint8_t *notes;
@@ -88,7 +84,7 @@ static bool same_notes(int fd, struct memory *live, const Elf64_Phdr *segment, u
 	notes = malloc(2 * length + 1);
 	if (!notes)
 		return false;
-	same = read_file(fd, notes, length, segment->p_offset) &&
+	same = slow_pread(errands, fd, notes, length, segment->p_offset) &&
 	       memory_read(live, bias + segment->p_vaddr, notes + length, length) == MEMORY_OK &&
 	       memcmp(notes, notes + length, length) == 0;
 	*build_id |= same && holds_build_id(notes, length);
@@ -96,7 +92,7 @@ static bool same_notes(int fd, struct memory *live, const Elf64_Phdr *segment, u
 	return same;
 }
 
-static bool is_mapped_file(int fd, const struct module *module, struct memory *live)
+static bool is_mapped_file(int fd, const struct module *module, struct memory *live, struct errands *errands)
 {
 	struct headers mapped, file;
 	struct stat status;
@@ -104,24 +100,19 @@ static bool is_mapped_file(int fd, const struct module *module, struct memory *l
 	uint64_t bias;
 
 	memset(&file, 0, sizeof(file));
-	if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > file_max ||
+	if (!slow_fstat(errands, fd, &status) || !S_ISREG(status.st_mode) || status.st_size > file_max ||
 	    !read_mapped_headers(module, live, &mapped) ||
-	    !read_file(fd, &file.elf, sizeof(file.elf), 0) || !check_header(&file.elf) ||
-	    !read_file(fd, file.segments, file.elf.e_phnum * sizeof(Elf64_Phdr),
-		       file.elf.e_phoff) ||
+	    !slow_pread(errands, fd, &file.elf, sizeof(file.elf), 0) || !check_header(&file.elf) ||
+	    !slow_pread(errands, fd, file.segments, file.elf.e_phnum * sizeof(Elf64_Phdr),
+			file.elf.e_phoff) ||
 	    memcmp(&mapped, &file, sizeof(file)) != 0)
 		return false;
 	bias = find_bias(module, &mapped);
 	for (size_t i = 0; i < mapped.elf.e_phnum; i++)
 		if (mapped.segments[i].p_type == PT_NOTE &&
-		    !same_notes(fd, live, &mapped.segments[i], bias, &build_id))
+		    !same_notes(fd, live, errands, &mapped.segments[i], bias, &build_id))
 			return false;
 	return build_id || status.st_ino == module->inode;
-}
-
-static int open_file(const char *path)
-{
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
 
 static bool begin_file(int fd, struct elf_file *ret_file)
@@ -138,7 +129,7 @@ static bool begin_file(int fd, struct elf_file *ret_file)
 
 bool elf_file_open_path(const char *path, struct elf_file *ret_file)
 {
-	int fd = open_file(path);
+	int fd = slow_open(NULL, path);
 	struct stat status;
 
 	elf_version(EV_CURRENT);
@@ -151,15 +142,15 @@ bool elf_file_open_path(const char *path, struct elf_file *ret_file)
 	return false;
 }
 
-static int open_mapped_file(const struct module *module, struct memory *live)
+static int open_mapped_file(const struct module *module, struct memory *live, struct errands *errands)
 {
-	int fd = module->file ? open_file(module->file) : -1;
+	int fd = module->file ? slow_open(errands, module->file) : -1;
 
 	if (fd < 0)
 		return -1;
-	if (is_mapped_file(fd, module, live))
+	if (is_mapped_file(fd, module, live, errands))
 		return fd;
-	close(fd);
+	slow_close(errands, fd);
 	return -1;
 }
 
@@ -227,9 +218,9 @@ static int read_image(const struct module *module, struct memory *live)
 	return fd;
 }
 
-int elf_file_descriptor(const struct module *module, struct memory *live)
+int elf_file_descriptor(const struct module *module, struct memory *live, struct errands *errands)
 {
-	int fd = open_mapped_file(module, live);
+	int fd = open_mapped_file(module, live, errands);
 
 	return fd >= 0 ? fd : read_image(module, live);
 }

@@ -13,6 +13,7 @@
 
 #include <libelf.h>
 
+#include "memory/errand.h"
 #include "memory/memory.h"
 #include "unwind/elf/image.h"
 
@@ -23,9 +24,9 @@ struct elf_file {
 
 /*
  * A descriptor to read the module's file by, or a file of what is mapped of
- * it; -1 if neither can be had.
+ * it; -1 if neither can be had. errands may be NULL; to be closed by slow_close().
  */
-int elf_file_descriptor(const struct module *module, struct memory *live);
+int elf_file_descriptor(const struct module *module, struct memory *live, struct errands *errands);
 
 /* Open any ELF file for reading; never mapped, so that cutting it short does no harm. */
 bool elf_file_open_path(const char *path, struct elf_file *ret_file);

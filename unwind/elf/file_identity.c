@@ -3,7 +3,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-bool file_identity_read(const struct module *module, struct memory *live,
+#include "memory/slow_file.h"
+
+bool file_identity_read(const struct module *module, struct memory *live, struct errands *errands,
 			struct file_identity *ret_identity)
 {
 	struct file_identity identity;
@@ -13,7 +15,7 @@ bool file_identity_read(const struct module *module, struct memory *live,
 	identity.device = module->device;
 	identity.inode = module->inode;
 	identity.extent = module->end - module->begin;
-	if (module->file && stat(module->file, &status) == 0)
+	if (module->file && slow_stat(errands, module->file, &status))
 		identity.changed_ns = (uint64_t)status.st_mtim.tv_sec * 1000000000u +
 				      (uint64_t)status.st_mtim.tv_nsec;
 	if (memory_read(live, module->base, identity.head, sizeof(identity.head)) != MEMORY_OK)

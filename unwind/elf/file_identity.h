@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "memory/errand.h"
 #include "memory/memory.h"
 #include "unwind/elf/image.h"
 
@@ -27,8 +28,8 @@ struct file_identity {
 	uint8_t head[FILE_HEAD_BYTES];
 };
 
-/* False if the module's beginning cannot be read. */
-bool file_identity_read(const struct module *module, struct memory *live,
+/* False if the module's beginning cannot be read. errands may be NULL. */
+bool file_identity_read(const struct module *module, struct memory *live, struct errands *errands,
 			struct file_identity *ret_identity);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "memory/hash.h"
+#include "memory/slow_file.h"
 #include "unwind/elf/elf_file.h"
 #include "unwind/elf/file_identity.h"
 #include "unwind/symbols/symbol_extents.h"
@@ -35,6 +36,7 @@ struct symbol_file_entry {
 };
 
 struct symbol_files {
+	struct errands *errands;	/* may be NULL; not owned */
 	struct symbol_server *server;	/* NULL if none runs */
 	struct symbol_file_entry *entries;
 	struct symbol_file_entry *by_number[FILES_MAX];
@@ -43,9 +45,13 @@ struct symbol_files {
 	void *meanwhile_context;
 };
 
-struct symbol_files *symbol_files_new(void)
+struct symbol_files *symbol_files_new(struct errands *errands)
 {
-	return calloc(1, sizeof(struct symbol_files));
+	struct symbol_files *files = calloc(1, sizeof(*files));
+
+	if (files)
+		files->errands = errands;
+	return files;
 }
 
 void symbol_files_while_waiting(struct symbol_files *files, symbol_server_meanwhile *meanwhile,
@@ -148,9 +154,9 @@ struct symbol_file_entry *symbol_files_get(struct symbol_files *files, const str
 	struct key key;
 
 	memset(&key, 0, sizeof(key));
-	if (!file_identity_read(module, live, &key.file))
+	if (!file_identity_read(module, live, files->errands, &key.file))
 		return NULL;
-	if (stat(*image_root(image) ? image_root(image) : "/", &root) == 0) {
+	if (slow_stat(files->errands, *image_root(image) ? image_root(image) : "/", &root)) {
 		key.root_device = root.st_dev;
 		key.root_inode = root.st_ino;
 	}
@@ -181,14 +187,14 @@ static bool open_file(struct symbol_files *files, struct symbol_file_entry *entr
 		.plain = entry->failures > 0,
 	};
 
-	source.fd = elf_file_descriptor(module, live);
+	source.fd = elf_file_descriptor(module, live, files->errands);
 	if (source.fd < 0) {
 		entry->failures = FAILURES_MAX;
 		return false;
 	}
 	entry->is_open = symbol_server_open(files->server, entry->number, &source);
 	entry->base = module->base;
-	close(source.fd);
+	slow_close(files->errands, source.fd);
 	return entry->is_open;
 }
 

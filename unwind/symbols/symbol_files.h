@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "memory/errand.h"
 #include "memory/memory.h"
 #include "unwind/elf/image.h"
 #include "unwind/symbols/symbol_server.h"
@@ -21,8 +22,8 @@
 struct symbol_files;
 struct symbol_file_entry;
 
-/* NULL when memory is short. */
-struct symbol_files *symbol_files_new(void);
+/* NULL when memory is short. errands, by which files are opened, must outlive it; it may be NULL. */
+struct symbol_files *symbol_files_new(struct errands *errands);
 void symbol_files_free(struct symbol_files *files);
 
 /*

@@ -29,7 +29,7 @@ struct symbols *symbols_new(struct image *image, struct memory *live, struct sym
 	symbols->live = live;
 	symbols->files = files;
 	if (!files)
-		symbols->files = symbols->own_files = symbol_files_new();
+		symbols->files = symbols->own_files = symbol_files_new(NULL);
 	if (!symbols->files) {
 		free(symbols);
 		return NULL;

@@ -5,13 +5,24 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "src/linux/proc/process.h"
+#include "src/linux/proc/resident.h"
 
 /* Far more than anything reads at once, and far below the kernel's own limit per call. */
 enum { CALL_BYTES_MAX = 1 << 30 };
+
+enum {
+	PAGE_BYTES = 4096,
+	ANONYMOUS_KEPT = 4,	/* a stack or two, and the heap's parts at hand */
+};
+
+struct extent {
+	uint64_t begin, end;
+};
 
 struct live_memory {
 	struct memory memory;	/* first, so that one is the other */
@@ -19,6 +30,11 @@ struct live_memory {
 	pid_t tid;		/* of the thread by which it is read: pid while that lives */
 	enum live_memory_method method;
 	int fd;			/* of /proc/PID/mem, -1 if not open */
+	const struct maps *maps;	/* NULL unless it is to beware */
+	struct errands *errands;
+	int pages_fd;		/* of /proc/PID/pagemap, or a negative errno */
+	struct extent anonymous[ANONYMOUS_KEPT];	/* that were asked for last: no file is behind them */
+	size_t anonymous_next;
 	struct iovec local[IOV_MAX], remote[IOV_MAX];
 };
 
@@ -210,16 +226,121 @@ static bool choose_other_thread(struct live_memory *live)
 	return true;
 }
 
+/*---- What may have to wait for a file ----*/
+
+static bool is_known_anonymous(const struct live_memory *live, uint64_t begin, uint64_t end)
+{
+	for (size_t i = 0; i < ANONYMOUS_KEPT; i++)
+		if (live->anonymous[i].begin <= begin && end <= live->anonymous[i].end)
+			return true;
+	return false;
+}
+
+/* No file is behind any of it, as far as is known. */
+static bool is_anonymous(struct live_memory *live, uint64_t begin, uint64_t end)
+{
+	uint64_t at = begin;
+
+	if (is_known_anonymous(live, begin, end))
+		return true;
+	while (at < end) {
+		const struct mapping *mapping = maps_find(live->maps, at);
+
+		if (!mapping || mapping->inode)
+			return false;
+		at = mapping->end;
+	}
+	live->anonymous[live->anonymous_next++ % ANONYMOUS_KEPT] = (struct extent){ begin, at };
+	return true;
+}
+
+static bool is_present(const struct live_memory *live, uint64_t begin, uint64_t end)
+{
+	uint64_t at = begin / PAGE_BYTES * PAGE_BYTES, found, found_end;
+
+	end = (end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	return resident_next(live->pages_fd, &at, end, &found, &found_end) &&
+	       found <= begin && found_end >= end;
+}
+
+/* Where it cannot be known whether a page is there, those who may not wait take it to be. */
+static bool may_wait_for_file(struct live_memory *live, const struct memory_range *range)
+{
+	uint64_t end = range->address + range->length;
+
+	if (range->length == 0 || !range_is_sane(range) || is_anonymous(live, range->address, end))
+		return false;
+	if (live->pages_fd < 0)
+		return errands_may_wait(live->errands);
+	return !is_present(live, range->address, end);
+}
+
+struct patient_read {
+	pid_t tid;
+	uint64_t address;
+	size_t length;
+	enum memory_status status;
+	unsigned char bytes[];
+};
+
+static void read_patiently(void *arguments)
+{
+	struct patient_read *read = arguments;
+	struct memory_range range = { .address = read->address, .copy = read->bytes, .length = read->length };
+	struct live_memory *live = live_memory_new(read->tid);
+
+	read->status = MEMORY_NOT_CAPTURED;
+	if (!live)
+		return;
+	read_ranges(live, &range, 1);
+	read->status = range.status;
+	live_memory_free(live);
+}
+
+static void read_by_errand(const struct live_memory *live, struct memory_range *range)
+{
+	size_t size = sizeof(struct patient_read) + range->length;
+	struct patient_read *read = errands_may_wait(live->errands) ? malloc(size) : NULL;
+
+	range->status = MEMORY_NOT_CAPTURED;
+	if (!read)
+		return;
+	*read = (struct patient_read){ .tid = live->tid, .address = range->address, .length = range->length };
+	if (errands_run(live->errands, read_patiently, NULL, read, size))
+		range->status = read->status;
+	if (range->status == MEMORY_OK)
+		memcpy(range->copy, read->bytes, range->length);
+	free(read);
+}
+
+static void read_bewaring(struct live_memory *live, struct memory_range *ranges, size_t count)
+{
+	size_t begin = 0;
+
+	if (!live->maps) {
+		read_ranges(live, ranges, count);
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (!may_wait_for_file(live, &ranges[i]))
+			continue;
+		read_ranges(live, ranges + begin, i - begin);
+		read_by_errand(live, &ranges[i]);
+		begin = i + 1;
+	}
+	read_ranges(live, ranges + begin, count - begin);
+}
+
 static void live_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	struct live_memory *live = (struct live_memory *)memory;
 
-	read_ranges(live, ranges, count);
+	read_bewaring(live, ranges, count);
 	for (size_t i = 0; i < count; i++) {
 		if (ranges[i].status != MEMORY_GONE)
 			continue;
 		if (choose_other_thread(live))
-			read_ranges(live, ranges, count);
+			read_bewaring(live, ranges, count);
 		return;
 	}
 }
@@ -232,7 +353,7 @@ struct live_memory *live_memory_new(pid_t pid)
 		return NULL;
 	live->memory.read_ranges = live_read_ranges;
 	live->pid = live->tid = pid;
-	live->fd = -1;
+	live->fd = live->pages_fd = -1;
 	return live;
 }
 
@@ -242,7 +363,21 @@ void live_memory_free(struct live_memory *live)
 		return;
 	if (live->fd >= 0)
 		close(live->fd);
+	if (live->pages_fd >= 0)
+		close(live->pages_fd);
 	free(live);
+}
+
+void live_memory_beware(struct live_memory *live, const struct maps *maps, struct errands *errands)
+{
+	live->maps = maps;
+	live->errands = errands;
+	live->pages_fd = resident_open(live->pid);
+}
+
+void live_memory_forget_maps(struct live_memory *live)
+{
+	memset(live->anonymous, 0, sizeof(live->anonymous));
 }
 
 struct memory *live_memory_memory(struct live_memory *live)

@@ -10,7 +10,9 @@
 
 #include <sys/types.h>
 
+#include "memory/errand.h"
 #include "memory/memory.h"
+#include "src/linux/proc/maps.h"
 
 enum live_memory_method {
 	LIVE_MEMORY_CALL,	/* process_vm_readv() */
@@ -22,6 +24,16 @@ struct live_memory;
 /* NULL when memory is short. Nothing is tried before the first read. */
 struct live_memory *live_memory_new(pid_t pid);
 void live_memory_free(struct live_memory *live);
+
+/*
+ * Where a file is mapped, or may be, and the page is not in memory, reading waits for the file.
+ * From now on that is an errand (errand.h); if it may not be waited for, nothing is
+ * captured. Both must outlive it.
+ */
+void live_memory_beware(struct live_memory *live, const struct maps *maps, struct errands *errands);
+
+/* They have changed. */
+void live_memory_forget_maps(struct live_memory *live);
 
 /* Seen as memory; owned by live. */
 struct memory *live_memory_memory(struct live_memory *live);

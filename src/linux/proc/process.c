@@ -1,7 +1,6 @@
 #include "src/linux/proc/process.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -131,12 +130,15 @@ static int read_executable(pid_t pid, struct process *process)
 	return process->executable ? 0 : -ENOMEM;
 }
 
+/*
+ * Its executable would tell, too, but may be on a disk that does not answer. Pairs of a type, a
+ * small number, and a value: in one word of ours, where its words are half as long.
+ */
 static bool is_32bit(pid_t pid)
 {
-	unsigned char ident[EI_NIDENT + 1];
+	uint64_t first[2] = { 0 };
 
-	return read_proc_file(pid, "exe", (char *)ident, sizeof(ident)) == EI_NIDENT &&
-	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
+	return read_proc_file(pid, "auxv", (char *)first, sizeof(first)) > 0 && first[0] > UINT32_MAX;
 }
 
 static int read_command(pid_t pid, struct process *process)

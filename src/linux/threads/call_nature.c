@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/linux/proc/proc_file.h"
+#include "src/linux/proc/target_file.h"
 
 /* Newer than some headers; the same for all machines. */
 enum {
@@ -100,13 +101,11 @@ static const struct rule {
 
 static bool read_mode(pid_t pid, uint64_t fd, mode_t *ret_mode)
 {
-	char path[sizeof("/proc//fd/") + 6 * sizeof(int)];
-	struct stat status;
+	struct statx status;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, (int)fd);
-	if (stat(path, &status))
+	if (!target_file_status(pid, fd, &status))
 		return false;
-	*ret_mode = status.st_mode;
+	*ret_mode = status.stx_mode;
 	return true;
 }
 

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/user.h>
+
+#include "src/linux/proc/target_file.h"
 
 /* linux/errno.h in the kernel: "restart if no handler" */
 enum { ERESTARTSYS = 512, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
@@ -92,14 +92,12 @@ static bool is_limited(enum limit limit, uint64_t argument)
 /* A device that gives zeroes, or random bytes: as many as are asked for, and again the next time. */
 static bool gives_without_end(pid_t tid, uint64_t fd)
 {
-	char path[sizeof("/proc//fd/") + 6 * sizeof(int)];
-	struct stat status;
+	struct statx status;
 	unsigned int number;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, (int)fd);
-	if (stat(path, &status) || !S_ISCHR(status.st_mode) || major(status.st_rdev) != MEM_MAJOR)
+	if (!target_file_status(tid, fd, &status) || !S_ISCHR(status.stx_mode) || status.stx_rdev_major != MEM_MAJOR)
 		return false;
-	number = minor(status.st_rdev);
+	number = status.stx_rdev_minor;
 	return number == ZERO_MINOR || number == FULL_MINOR || number == RANDOM_MINOR || number == URANDOM_MINOR;
 }
 

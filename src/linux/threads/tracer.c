@@ -51,6 +51,7 @@ struct seized {
 	bool expected;		/* to stop, or to run on */
 	uint64_t restarted_ns;	/* when a call with a limit began again, for a signal */
 	bool has_regs;		/* stopped, and these are its registers */
+	bool is_read;		/* held, and its registers were asked for */
 	struct user_regs_struct regs;
 	UT_hash_handle hh;
 };
@@ -136,7 +137,7 @@ static const struct user_regs_struct *regs_of(struct seized *seized)
 /* ESRCH means that it was killed just now; its exit is still to be reported. */
 static void continue_tracee(struct tracer *tracer, struct tracee *tracee, int signal)
 {
-	((struct seized *)tracee)->has_regs = false;
+	((struct seized *)tracee)->has_regs = ((struct seized *)tracee)->is_read = false;
 	ptrace(PTRACE_CONT, tracee->tid, NULL, (void *)(intptr_t)signal);
 	tracee->resumed_ns = clock_now_ns(CLOCK_MONOTONIC);
 	tracee->state = TRACEE_RUNNING;
@@ -170,7 +171,7 @@ static void leave_job_stopped(struct tracer *tracer, struct tracee *tracee)
 	struct seized *seized = (struct seized *)tracee;
 
 	seized->job_stopped = true;
-	seized->has_regs = false;
+	seized->has_regs = seized->is_read = false;
 	if (!seized->attached)
 		ptrace(PTRACE_LISTEN, tracee->tid, NULL, NULL);
 	tracee->resumed_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -650,8 +651,10 @@ int tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t time
 
 int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 {
-	const struct user_regs_struct *regs = regs_of((struct seized *)tracee);
+	struct seized *seized = (struct seized *)tracee;
+	const struct user_regs_struct *regs = regs_of(seized);
 
+	seized->is_read = tracee->state == TRACEE_HELD;
 	if (!regs)
 		return -errno;
 	*ret_registers = (struct registers){
@@ -703,11 +706,33 @@ bool tracer_poll(struct tracer *tracer)
 	return changed;
 }
 
+/* Those that have stopped late, and that nobody has come to read yet. */
+static void resume_late(struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next) {
+		if (!seized->is_read)
+			tracer_resume(tracer, &seized->tracee);
+	}
+}
+
 void tracer_pass_on(struct tracer *tracer)
 {
 	tracer->only_passes_on = true;
 	handle_reports(tracer);
 	tracer->only_passes_on = false;
+	resume_late(tracer);
+}
+
+bool tracer_holds(const struct tracer *tracer)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next)
+		if (seized->is_read && seized->tracee.state == TRACEE_HELD)
+			return true;
+	return false;
 }
 
 bool tracer_has_held_late(struct tracer *tracer)

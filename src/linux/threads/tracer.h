@@ -167,10 +167,13 @@ bool tracer_poll(struct tracer *tracer);
 
 /*
  * The same while something else keeps the caller from looking at threads, such as
- * a question to another process: those that stop late are not held, and what has
- * ended is told of by the next tracer_poll().
+ * a question to another process: those that stop late are not held, or no longer, and
+ * what has ended is told of by the next tracer_poll().
  */
 void tracer_pass_on(struct tracer *tracer);
+
+/* Is a thread held whose registers were asked for, as somebody is reading it? */
+bool tracer_holds(const struct tracer *tracer);
 
 /* Has a thread been held late since the last call? */
 bool tracer_has_held_late(struct tracer *tracer);

@@ -1,0 +1,282 @@
+#include "memory/errand.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	MEANWHILE_NS = 2 * 1000 * 1000,
+	/* A disk that has to start takes longer; what it holds is had at the next try, then. */
+	WAIT_MS = 500,
+	LEFT_MAX = 2,	/* so many may be out for longer; until one is back, there are no others */
+};
+
+struct errand {
+	errand_work *work, *undo;
+	size_t size;
+	_Alignas(max_align_t) unsigned char arguments[];
+};
+
+/* A thread, and what it is to do. */
+struct helper {
+	struct errands *errands;
+	pthread_t thread;
+	sem_t begin, end;
+	struct errand *errand;	/* NULL: it is to end */
+	atomic_flag is_settled;	/* by who comes first: it that is done, or who waits no longer */
+};
+
+struct errands {
+	struct errands_waiter waiter;
+	pid_t pid;		/* of the process that the helper is a thread of */
+	int policy, priority;	/* as the caller had them at first */
+	struct helper *helper;	/* at rest; NULL if there is none */
+	atomic_uint left;	/* helpers that nobody waits for */
+	atomic_uint users;	/* of this: those, and the owner */
+};
+
+struct errands *errands_new(void)
+{
+	struct errands *errands = calloc(1, sizeof(*errands));
+	struct sched_param parameters = { .sched_priority = 0 };
+
+	if (!errands)
+		return NULL;
+	errands->users = 1;
+	sched_getparam(0, &parameters);
+	errands->policy = sched_getscheduler(0);
+	errands->priority = parameters.sched_priority;
+	errands_wait_as(errands, NULL);
+	return errands;
+}
+
+static void release(struct errands *errands)
+{
+	if (atomic_fetch_sub(&errands->users, 1) == 1)
+		free(errands);
+}
+
+static void free_helper(struct helper *helper)
+{
+	sem_destroy(&helper->begin);
+	sem_destroy(&helper->end);
+	free(helper);
+}
+
+/*---- The other thread ----*/
+
+/* Nobody has waited for it: it tidies up, and ends. */
+static void end_left(struct helper *helper)
+{
+	struct errands *errands = helper->errands;
+	struct errand *errand = helper->errand;
+
+	if (errand->undo)
+		errand->undo(errand->arguments);
+	free(errand);
+	free_helper(helper);
+	errands->left--;
+	release(errands);
+}
+
+static void *help(void *context)
+{
+	struct helper *helper = context;
+
+	for (;;) {
+		while (sem_wait(&helper->begin))
+			;
+		if (!helper->errand)
+			return NULL;
+		helper->errand->work(helper->errand->arguments);
+		if (atomic_flag_test_and_set(&helper->is_settled)) {
+			end_left(helper);
+			return NULL;
+		}
+		sem_post(&helper->end);
+	}
+}
+
+/* It is as urgent as its user wants it, not as who starts it happens to be, and hears of no signal. */
+static int start_thread(struct helper *helper)
+{
+	const struct sched_param usual = { .sched_priority = helper->errands->priority };
+	sigset_t all, before;
+	pthread_attr_t attributes;
+	int error;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+	pthread_attr_setschedpolicy(&attributes, helper->errands->policy);
+	pthread_attr_setschedparam(&attributes, &usual);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&helper->thread, &attributes, help, helper);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return error;
+}
+
+static struct helper *start_helper(struct errands *errands)
+{
+	struct helper *helper = calloc(1, sizeof(*helper));
+
+	if (!helper)
+		return NULL;
+	helper->errands = errands;
+	sem_init(&helper->begin, 0, 0);
+	sem_init(&helper->end, 0, 0);
+	if (start_thread(helper) == 0)
+		return helper;
+	free_helper(helper);
+	return NULL;
+}
+
+static void end_helper(struct helper *helper)
+{
+	helper->errand = NULL;
+	sem_post(&helper->begin);
+	pthread_join(helper->thread, NULL);
+	free_helper(helper);
+}
+
+/* A child of the process has none of its threads. */
+static void leave_parents(struct errands *errands)
+{
+	if (errands->pid == getpid())
+		return;
+	errands->pid = getpid();
+	errands->helper = NULL;
+	errands->left = 0;
+}
+
+void errands_free(struct errands *errands)
+{
+	if (!errands)
+		return;
+	leave_parents(errands);
+	if (errands->helper)
+		end_helper(errands->helper);
+	errands->helper = NULL;
+	release(errands);
+}
+
+/*---- Who waits ----*/
+
+static bool always(void *context)
+{
+	(void)context;
+	return true;
+}
+
+void errands_wait_as(struct errands *errands, const struct errands_waiter *waiter)
+{
+	const struct errands_waiter nobody = { .may_wait = always, .meanwhile = always };
+
+	errands->waiter = waiter ? *waiter : nobody;
+}
+
+bool errands_may_wait(const struct errands *errands)
+{
+	return errands->waiter.may_wait(errands->waiter.context);
+}
+
+static struct timespec later(uint64_t ns)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	ns += (uint64_t)time.tv_nsec;
+	time.tv_sec += (time_t)(ns / 1000000000u);
+	time.tv_nsec = (long)(ns % 1000000000u);
+	return time;
+}
+
+static bool is_past(const struct timespec *end)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec > end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec >= end->tv_nsec);
+}
+
+/* False if the helper was left to itself. */
+static bool await(const struct errands *errands, struct helper *helper)
+{
+	const struct errands_waiter *waiter = &errands->waiter;
+	const struct timespec end = later(WAIT_MS * UINT64_C(1000000));
+
+	for (;;) {
+		struct timespec moment = later(MEANWHILE_NS);
+
+		if (sem_clockwait(&helper->end, CLOCK_MONOTONIC, &moment) == 0)
+			return true;
+		if (waiter->meanwhile(waiter->context) && !is_past(&end))
+			continue;
+		if (!atomic_flag_test_and_set(&helper->is_settled))
+			return false;
+		/* It is done just now. */
+		while (sem_wait(&helper->end))
+			;
+		return true;
+	}
+}
+
+static struct errand *new_errand(errand_work *work, errand_work *undo, const void *arguments, size_t size)
+{
+	struct errand *errand = malloc(sizeof(*errand) + size);
+
+	if (!errand)
+		return NULL;
+	*errand = (struct errand){ .work = work, .undo = undo, .size = size };
+	memcpy(errand->arguments, arguments, size);
+	return errand;
+}
+
+/* Of what the helper may free itself nothing is touched once it was left. */
+static bool send(struct errands *errands, struct errand *errand)
+{
+	struct helper *helper = errands->helper;
+
+	helper->errand = errand;
+	atomic_flag_clear(&helper->is_settled);
+	errands->users++;
+	errands->left++;
+	sem_post(&helper->begin);
+	if (!await(errands, helper)) {
+		errands->helper = NULL;
+		return false;
+	}
+	errands->left--;
+	errands->users--;
+	return true;
+}
+
+bool errands_run(struct errands *errands, errand_work *work, errand_work *undo,
+		 void *arguments, size_t size)
+{
+	struct errand *errand;
+
+	if (!errands) {
+		work(arguments);
+		return true;
+	}
+	leave_parents(errands);
+	if (!errands_may_wait(errands) || errands->left >= LEFT_MAX)
+		return false;
+	if (!errands->helper)
+		errands->helper = start_helper(errands);
+	errand = errands->helper ? new_errand(work, undo, arguments, size) : NULL;
+	if (!errand || !send(errands, errand))
+		return false;
+	memcpy(arguments, errand->arguments, size);
+	free(errand);
+	return true;
+}

@@ -1,0 +1,133 @@
+#include "memory/slow_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What any of them is given and gives. */
+struct request {
+	char path[PATH_MAX];
+	int fd;
+	int error;	/* 0: it has succeeded */
+	struct stat status;
+};
+
+static bool run(struct errands *errands, errand_work *work, errand_work *undo, struct request *request)
+{
+	request->error = ETIMEDOUT;
+	errands_run(errands, work, undo, request, sizeof(*request));
+	errno = request->error;
+	return request->error == 0;
+}
+
+/* False with errno if it is too long. */
+static bool give_path(struct request *request, const char *path)
+{
+	size_t length = strlen(path);
+
+	if (length >= sizeof(request->path)) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
+	memcpy(request->path, path, length + 1);
+	return true;
+}
+
+static void work_stat(void *arguments)
+{
+	struct request *request = arguments;
+
+	request->error = stat(request->path, &request->status) ? errno : 0;
+}
+
+bool slow_stat(struct errands *errands, const char *path, struct stat *ret_status)
+{
+	struct request request;
+
+	if (!give_path(&request, path) || !run(errands, work_stat, NULL, &request))
+		return false;
+	*ret_status = request.status;
+	return true;
+}
+
+static void work_fstat(void *arguments)
+{
+	struct request *request = arguments;
+
+	request->error = fstat(request->fd, &request->status) ? errno : 0;
+}
+
+bool slow_fstat(struct errands *errands, int fd, struct stat *ret_status)
+{
+	struct request request = { .fd = fd };
+
+	if (!run(errands, work_fstat, NULL, &request))
+		return false;
+	*ret_status = request.status;
+	return true;
+}
+
+static void work_open(void *arguments)
+{
+	struct request *request = arguments;
+
+	request->fd = open(request->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	request->error = request->fd < 0 ? errno : 0;
+}
+
+static void work_close(void *arguments)
+{
+	struct request *request = arguments;
+
+	if (request->fd >= 0)
+		close(request->fd);
+	request->error = 0;
+}
+
+int slow_open(struct errands *errands, const char *path)
+{
+	struct request request;
+
+	return give_path(&request, path) && run(errands, work_open, work_close, &request) ? request.fd : -1;
+}
+
+void slow_close(struct errands *errands, int fd)
+{
+	struct request request = { .fd = fd };
+
+	run(errands, work_close, NULL, &request);
+}
+
+struct reading {
+	int fd;
+	uint64_t offset;
+	size_t length;
+	bool whole;
+	unsigned char bytes[];
+};
+
+static void work_pread(void *arguments)
+{
+	struct reading *reading = arguments;
+
+	reading->whole = pread(reading->fd, reading->bytes, reading->length, (off_t)reading->offset) ==
+			 (ssize_t)reading->length;
+}
+
+bool slow_pread(struct errands *errands, int fd, void *bytes, size_t length, uint64_t offset)
+{
+	struct reading *reading = length <= SLOW_READ_MAX ? malloc(sizeof(*reading) + length) : NULL;
+	bool whole;
+
+	if (!reading)
+		return false;
+	*reading = (struct reading){ .fd = fd, .offset = offset, .length = length };
+	whole = errands_run(errands, work_pread, NULL, reading, sizeof(*reading) + length) && reading->whole;
+	if (whole)
+		memcpy(bytes, reading->bytes, length);
+	free(reading);
+	return whole;
+}

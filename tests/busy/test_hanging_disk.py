@@ -1,0 +1,101 @@
+"""The disk that a target's files are on does not answer any more: the target, whose
+pages are in memory, runs on, and ljspy keeps it from nothing."""
+
+import contextlib
+import json
+import subprocess
+import time
+
+import pytest
+
+import ljspy
+from gaps import GAPS, IS_URGENT, LONGER_BY_MS, URGENTLY, Gaps
+
+pytestmark = pytest.mark.usefixtures("built")
+
+# Where ljspy may not be urgent, it waits for a CPU now and then. The disk would not answer for much longer.
+HELD_MS = LONGER_BY_MS if IS_URGENT else 1000
+# Pages of the program that nobody has touched are to be read from the disk again.
+FORGET = "import os, sys; fd = os.open(sys.argv[1], os.O_RDONLY); os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)"
+
+
+class Disk:
+    """Of its own, as seen from its mount namespace, with LuaJIT on it."""
+
+    def __init__(self, directory):
+        self.directory = directory / "disk"
+        self.directory.mkdir()
+        self.program = self.directory / "luajit"
+        argv = [ljspy.helper("hanging_disk"), self.directory, ljspy.luajit("luajit"), GAPS]
+        self.server = ljspy.Target(argv, limit=120)
+        said = self.server.read_until(b"\n", at_end="").strip()
+        if said != "ready":
+            self.server.stop()
+            pytest.skip(f"no file system by FUSE: {said}")
+        self.inside = ["nsenter", "-t", str(self.server.pid), "-m"]
+
+    def hang(self, forgets=False):
+        through = ["python3", "-c", FORGET] if forgets else ["cat"]
+        subprocess.run([*self.inside, *through, self.program], stdout=subprocess.DEVNULL, check=True)
+        self.server.write("hang\n")
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    disk = Disk(tmp_path)
+    yield disk
+    disk.server.stop()
+
+
+@pytest.fixture
+def target(disk, tmp_path):
+    with Gaps(tmp_path, program=[*disk.inside, disk.program, disk.directory / "gaps.lua"]) as gaps:
+        # It has all its pages by then.
+        time.sleep(0.5)
+        yield gaps
+        # It may have to be read from the disk in order to end.
+        disk.server.process.kill()
+
+
+@contextlib.contextmanager
+def not_held(target):
+    target.take()
+    time.sleep(0.5)
+    alone = target.take()
+    yield
+    held = target.take()
+    print(f"\nheld for {held:.1f} ms at most, {alone:.1f} alone")
+    assert held <= alone + HELD_MS
+
+
+def test_it_hangs_from_the_beginning(disk, target, tmp_path):
+    """Nothing can be learnt of files; the Lua that runs is known all the same."""
+    stats = tmp_path / "stats.json"
+    disk.hang()
+    with not_held(target):
+        run = ljspy.run("record", "-p", target.pid, "-d", "4s", "--stats", stats, "-o", tmp_path / "o.folded",
+                        "--native", "all", through=URGENTLY)
+    assert run.returncode == ljspy.OK, run.stderr
+    figures = json.loads(stats.read_text())
+    print(f"{figures['samples']} samples, lost {figures['lost']}")
+    assert figures["samples"] > 0
+    assert "gaps.lua:" in (tmp_path / "o.folded").read_text()
+
+
+def test_it_hangs_meanwhile(disk, target, tmp_path):
+    recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=4, rate=499, options=["--native", "all"], through=URGENTLY)
+    ljspy.wait_traced(target.pid)
+    time.sleep(1)
+    with not_held(target):
+        disk.hang(forgets=True)
+        recording = recorder.finish()
+    assert recording.stats["samples"] > 0
+
+
+@pytest.mark.parametrize("command", ["dump", "info", "traces"])
+def test_other_commands(disk, target, command):
+    disk.hang()
+    with not_held(target):
+        run = ljspy.run(command, "-p", target.pid, through=URGENTLY)
+    assert run.returncode in (ljspy.OK, ljspy.WITH_ERRORS), run.stderr
