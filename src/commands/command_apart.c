@@ -32,6 +32,22 @@ static void look(struct apart *apart, void *context)
 		self->status = status;
 }
 
+bool command_try_may_go_on(void *context)
+{
+	struct command_try *try = context;
+
+	try->given_up |= apart_wish(try->apart) == APART_LET_GO;
+	return !try->given_up;
+}
+
+bool command_try_again(struct command_try *try)
+{
+	if (!try->given_up || !apart_stay_away(try->apart))
+		return false;
+	try->given_up = false;
+	return true;
+}
+
 /* All of a file, from its beginning. 0 or a negative errno. */
 static int copy(int from, int to)
 {

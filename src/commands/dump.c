@@ -16,6 +16,7 @@
 #include "src/commands/command_apart.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
+#include "src/inspect/patience.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/threads/hold.h"
@@ -44,6 +45,7 @@ enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
 
 struct dump {
 	const struct options *options;
+	struct command_try try;
 	struct functions *functions;
 	struct known_files *files;
 	struct tracer *tracer;
@@ -118,12 +120,16 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 
 static bool try_to_dump(struct dump *dump, struct thread *thread, bool only_whole, bool *ret_may_not)
 {
+	struct own_turn *turn = tracer_turn(dump->tracer);
+
 	*ret_may_not = false;
 	tracer_poll(dump->tracer);
+	if (own_turn_is_used_up(turn))
+		own_turn_renew(turn);
 	/* One that SIGSTOP has stopped does not notice. */
 	if (thread->tracee->state == TRACEE_JOB_STOPPED)
 		return dump_running(dump, thread, only_whole);
-	switch (thread_may_stop(dump->threads, thread, tracer_turn(dump->tracer))) {
+	switch (thread_may_stop(dump->threads, thread, turn)) {
 	case MAY_STOP:
 	case MAY_STOP_WAITING:
 		return dump_running(dump, thread, only_whole);
@@ -151,13 +157,15 @@ static void dump_one_thread(struct dump *dump, struct thread *thread)
 	unsigned int tries = 0, waits = 0;
 	bool may_not;
 
-	while (tries < TRIES && waits < WAITS) {
+	while (tries < TRIES && waits < WAITS && command_try_may_go_on(&dump->try)) {
 		if (try_to_dump(dump, thread, tries + 1 < TRIES, &may_not))
 			return;
 		waits += may_not;
 		tries += !may_not;
 		rest(dump);
 	}
+	if (dump->try.given_up)
+		return;
 	note_lost(dump, thread->tid);
 	if (dump_lost_thread(&(struct dump_thread){ .tid = thread->tid, .name = thread->name,
 						    .state = "unknown" },
@@ -204,10 +212,15 @@ static void note_incomplete(struct dump *dump)
 static int dump_parked(struct dump *dump)
 {
 	struct hold *hold = hold_new(dump->tracer, dump->threads);
-	int error = hold ? dump_coroutines(dump->process, hold, dump->report) : -ENOMEM;
+	int error = -ENOMEM;
 
+	if (hold) {
+		hold_go_on_while(hold, command_try_may_go_on, &dump->try);
+		error = dump_coroutines(dump->process, hold, dump->report);
+	}
 	hold_free(hold);
-	note_incomplete(dump);
+	if (!dump->try.given_up)
+		note_incomplete(dump);
 	return error;
 }
 
@@ -234,13 +247,6 @@ static int read_stacks(struct dump *dump, pid_t pid)
 	return dump_parked(dump);
 }
 
-/* While names are waited for. */
-static bool pass_on_meanwhile(void *tracer)
-{
-	tracer_pass_on(tracer);
-	return true;
-}
-
 /* All that takes the process. In a thread of its own: that it ends frees it. */
 struct reading {
 	struct dump *dump;
@@ -253,7 +259,7 @@ static void *read_process(void *context)
 {
 	struct reading *reading = context;
 	struct dump *dump = reading->dump;
-	struct symbol_files *symbols = known_files_symbols(dump->files);
+	struct patience patience = { .may_go_on = command_try_may_go_on, .context = &dump->try };
 
 	dump->tracer = tracer_new();
 	if (!dump->tracer) {
@@ -263,9 +269,10 @@ static void *read_process(void *context)
 	reading->has_tracer = true;
 	if (dump->options->allow_attach)
 		tracer_allow_attach(dump->tracer);
-	symbol_files_while_waiting(symbols, pass_on_meanwhile, dump->tracer);
+	patience.tracer = dump->tracer;
+	patience_begin(&patience, dump->files);
 	reading->error = read_stacks(dump, reading->pid);
-	symbol_files_while_waiting(symbols, NULL, NULL);
+	patience_end(dump->files);
 	threads_free(dump->threads);
 	tracer_free(dump->tracer);
 	dump->threads = NULL;
@@ -273,15 +280,29 @@ static void *read_process(void *context)
 	return NULL;
 }
 
+static void end_process(struct dump *dump)
+{
+	lua_process_close(dump->process);
+	dump_process_free(dump->report);
+	dump->process = NULL;
+	dump->report = NULL;
+}
+
 static int dump_stacks(struct dump *dump, pid_t pid)
 {
-	struct reading reading = { .dump = dump, .pid = pid };
+	struct reading reading;
 	pthread_t thread;
-	int error = pthread_create(&thread, NULL, read_process, &reading);
 
-	if (error)
-		return -error;
-	pthread_join(thread, NULL);
+	do {
+		int error;
+
+		end_process(dump);
+		reading = (struct reading){ .dump = dump, .pid = pid };
+		error = pthread_create(&thread, NULL, read_process, &reading);
+		if (error)
+			return -error;
+		pthread_join(thread, NULL);
+	} while (command_try_again(&dump->try));
 	if (!reading.has_tracer) {
 		choose_explain_error(-reading.error, "dumping stacks");
 		dump->status = EXIT_NOTHING_DONE;
@@ -294,14 +315,6 @@ static int dump_stacks(struct dump *dump, pid_t pid)
 	choose_explain_no_luajit(pid);
 	dump->status = EXIT_NOTHING_DONE;
 	return 0;
-}
-
-static void end_process(struct dump *dump)
-{
-	lua_process_close(dump->process);
-	dump_process_free(dump->report);
-	dump->process = NULL;
-	dump->report = NULL;
 }
 
 static void dump_process(struct dump *dump, pid_t pid)
@@ -414,13 +427,13 @@ static enum exit_status dump_all(struct apart *apart, const struct invocation *i
 {
 	struct dump dump = {
 		.options = invocation->options,
+		.try = { .apart = apart },
 		.functions = functions_new(),
 		.files = known_files_new(),
 		.documents = invocation->options->json ? json_array() : NULL,
 		.status = EXIT_ALL_GOOD,
 	};
 
-	(void)apart;
 	if (!dump.functions || !dump.files || (dump.options->json && !dump.documents)) {
 		message_error_errno(ENOMEM, "dumping stacks");
 		dump.status = EXIT_NOTHING_DONE;

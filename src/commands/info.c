@@ -105,7 +105,16 @@ static bool print_dwarf(const char *path, struct layout *ret_layout)
 	return true;
 }
 
-static enum exit_status inform(pid_t pid, struct functions *functions,
+static void settle(struct apart *apart, struct lua_process *lua, pid_t pid)
+{
+	struct command_try try = { .apart = apart };
+
+	do
+		settle_process(lua, pid, command_try_may_go_on, &try);
+	while (command_try_again(&try));
+}
+
+static enum exit_status inform(struct apart *apart, pid_t pid, struct functions *functions,
 			       const struct options *given, const struct layout *dwarf)
 {
 	struct namer_options options = { .native = NATIVE_FOLD };
@@ -123,7 +132,7 @@ static enum exit_status inform(pid_t pid, struct functions *functions,
 		if (error)
 			lua_process_close(lua);
 		else
-			settle_process(lua, pid);
+			settle(apart, lua, pid);
 	}
 	if (error) {
 		choose_explain(pid, -error);
@@ -159,7 +168,6 @@ static enum exit_status inform_all(struct apart *apart, const struct invocation 
 	struct functions *functions;
 	struct layout dwarf;
 
-	(void)apart;
 	if (options->dwarf && !print_dwarf(options->dwarf, &dwarf))
 		return EXIT_NOTHING_DONE;
 	functions = functions_new();
@@ -168,7 +176,7 @@ static enum exit_status inform_all(struct apart *apart, const struct invocation 
 		return EXIT_NOTHING_DONE;
 	}
 	for (size_t i = 0; i < options->pid_count; i++) {
-		enum exit_status one = inform(options->pids[i], functions, options,
+		enum exit_status one = inform(apart, options->pids[i], functions, options,
 					      options->dwarf ? &dwarf : NULL);
 
 		if (one != EXIT_ALL_GOOD)

@@ -13,6 +13,7 @@
 #include "output/labels/json_values.h"
 #include "src/commands/choose.h"
 #include "src/commands/command_apart.h"
+#include "src/inspect/patience.h"
 #include "src/inspect/settle.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/threads/hold.h"
@@ -27,13 +28,14 @@ enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
 static const uint64_t duration_default_ns = 3 * UINT64_C(1000000000);
 
 struct traces_command {
-	struct apart *apart;
+	struct command_try try;
 	const struct options *options;
 	struct functions *functions;
 	struct trace_survey *survey;
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	struct tracer *tracer;
+	size_t next;		/* of the processes, to be reported */
 	json_t *documents;	/* of processes; NULL unless JSON is wanted */
 	enum exit_status status;
 };
@@ -58,7 +60,7 @@ static bool stay_away(void *context)
 {
 	const struct traces_command *command = context;
 
-	return apart_stay_away(command->apart);
+	return apart_stay_away(command->try.apart);
 }
 
 /*---- Traces ----*/
@@ -89,11 +91,15 @@ static int report_opened(struct traces_command *command, struct lua_process *pro
 	int error = hold ? 0 : -ENOMEM;
 
 	report->duration_ns = command->result.figures.duration_ns;
-	if (hold)
+	if (hold) {
+		hold_go_on_while(hold, command_try_may_go_on, &command->try);
 		settle_while_held(process, hold);
+	}
 	if (!error)
 		error = trace_survey_report(command->survey, process, hold, report);
 	hold_free(hold);
+	if (!command_try_may_go_on(&command->try))
+		return -ECANCELED;
 	if (error)
 		return error;
 	note_incomplete(command, report);
@@ -105,6 +111,7 @@ static int report_process(struct traces_command *command, pid_t pid)
 {
 	const struct namer_options namer = { .native = NATIVE_FOLD };
 	const struct given_layout *layout = command->options->layout;
+	struct patience patience = { command->tracer, command_try_may_go_on, &command->try };
 	struct trace_process *report = NULL;
 	struct lua_process *lua = NULL;
 	struct threads *threads = NULL;
@@ -118,6 +125,7 @@ static int report_process(struct traces_command *command, pid_t pid)
 	error = report ? lua_process_open(pid, command->functions, NULL, &namer, &lua) : -ENOMEM;
 	if (error)
 		goto out;
+	patience_begin(&patience, lua_process_files(lua));
 	if (layout)
 		lua_process_give_layout(lua, &layout->layout, layout->is_file);
 	threads = threads_new(command->tracer, pid);
@@ -127,10 +135,18 @@ static int report_process(struct traces_command *command, pid_t pid)
 	if (!error)
 		error = report_opened(command, lua, threads, report);
 out:
+	if (lua)
+		patience_end(lua_process_files(lua));
 	threads_free(threads);
 	lua_process_close(lua);
 	trace_process_free(report);
 	return error;
+}
+
+static void explain(struct traces_command *command, pid_t pid, int error)
+{
+	choose_explain(pid, error);
+	command->status = command->options->pid_count == 1 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;
 }
 
 /* In a thread of its own: that it ends frees the targets. */
@@ -146,16 +162,36 @@ static void *run_reports(void *context)
 	}
 	if (command->options->allow_attach)
 		tracer_allow_attach(command->tracer);
-	for (size_t i = 0; i < command->options->pid_count; i++) {
-		int error = report_process(command, command->options->pids[i]);
+	for (; command->next < command->options->pid_count && command_try_may_go_on(&command->try); command->next++) {
+		pid_t pid = command->options->pids[command->next];
+		int error = report_process(command, pid);
 
-		if (!error)
-			continue;
-		choose_explain(command->options->pids[i], -error);
-		command->status = command->options->pid_count == 1 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;
+		if (error == -ECANCELED)
+			break;
+		if (error)
+			explain(command, pid, -error);
 	}
 	tracer_free(command->tracer);
 	return NULL;
+}
+
+static bool report_all(struct traces_command *command)
+{
+	pthread_t thread;
+
+	do {
+		int error = pthread_create(&thread, NULL, run_reports, command);
+
+		if (error) {
+			message_error_errno(error, "looking at traces");
+			command->status = EXIT_NOTHING_DONE;
+			return false;
+		}
+		pthread_join(thread, NULL);
+	} while (command_try_again(&command->try));
+	if (command->try.given_up)
+		command->status = EXIT_WITH_ERRORS;
+	return true;
 }
 
 /*---- The command ----*/
@@ -163,8 +199,6 @@ static void *run_reports(void *context)
 static void run(struct traces_command *command)
 {
 	const struct options *options = command->options;
-	pthread_t thread;
-	int error;
 
 	command->sampler_options = (struct sampler_options){
 		.pids = options->pids,
@@ -178,20 +212,15 @@ static void run(struct traces_command *command)
 		.take = take_sample,
 		.context = command,
 	};
-	sampler_run_in_engine(command->apart, &command->sampler_options,
+	sampler_run_in_engine(command->try.apart, &command->sampler_options,
 			      &(struct sampler_breaks){ .stay_away = stay_away, .context = command },
 			      &command->result);
 	if (choose_explain_failure(&command->result, NULL)) {
 		command->status = EXIT_NOTHING_DONE;
 		return;
 	}
-	error = pthread_create(&thread, NULL, run_reports, command);
-	if (error) {
-		message_error_errno(error, "looking at traces");
-		command->status = EXIT_NOTHING_DONE;
+	if (!report_all(command))
 		return;
-	}
-	pthread_join(thread, NULL);
 	if (command->documents && !json_write_processes(stdout, SCHEMA_VERSION, command->documents))
 		out_of_memory(command);
 }
@@ -199,7 +228,7 @@ static void run(struct traces_command *command)
 static enum exit_status look_at_traces(struct apart *apart, const struct invocation *invocation)
 {
 	const struct options *options = invocation->options;
-	struct traces_command command = { .apart = apart, .options = options, .status = EXIT_ALL_GOOD };
+	struct traces_command command = { .try = { .apart = apart }, .options = options, .status = EXIT_ALL_GOOD };
 
 	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
 		return EXIT_NOTHING_DONE;

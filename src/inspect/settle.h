@@ -13,7 +13,7 @@
 /* Where something is open and the process can be held. What came of it is seen by lua_process_needs_settling(). */
 void settle_while_held(struct lua_process *process, struct hold *hold);
 
-/* The same without a hold at hand. */
-void settle_process(struct lua_process *process, pid_t pid);
+/* The same without a hold at hand, for as long as it may go on. */
+void settle_process(struct lua_process *process, pid_t pid, bool (*may_go_on)(void *context), void *context);
 
 #endif

@@ -57,6 +57,8 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target)
 		return;
 	found = dump_process_new(target->pid, target->name);
 	hold = hold_new(sampler->tracer, target->threads);
+	if (hold)
+		hold_go_on_while(hold, sampler->patience.may_go_on, sampler->patience.context);
 	if (found && hold && dump_coroutines(target->process, hold, found) == 0) {
 		end = clock_now_ns(CLOCK_MONOTONIC);
 		deliver_all(sampler, target, found, end,

@@ -6,51 +6,32 @@ BUSY_SECONDS makes it longer (`make busy`)."""
 import contextlib
 import fcntl
 import json
-import mmap
 import os
 import pathlib
 import pty
 import random
+import select
 import signal
 import statistics
-import struct
 import subprocess
 import termios
+import threading
 import time
 
 import pytest
 
 import ljspy
+from gaps import IS_URGENT, LONGER_BY_MS, URGENTLY, Gaps
 
 pytestmark = pytest.mark.usefixtures("built")
 
-STOPS = 1000 if "BUSY_SECONDS" in os.environ else 60
-GAPS = pathlib.Path(__file__).with_name("gaps.lua")
-LONGER_BY_MS = 50
+# Of all kinds together, one after the other: 1,000 for 20 seconds.
+STOPS = round(50 * float(os.environ.get("BUSY_SECONDS", 0.84)))
 HIGH_RATE = 499
 ONE_SIGNAL_S = 0.3  # signals that come closer together are one
 WRITE = "1"  # the number of the system call
-IS_URGENT = subprocess.run(["chrt", "-f", "10", "true"], capture_output=True, check=False).returncode == 0
-NOTES = struct.Struct("QQQ")
-
-
-class Gaps(ljspy.Target):
-    """Spins and notes for how long it could not."""
-
-    def __init__(self, directory, limit=120):
-        path = directory / "gaps"
-        path.write_bytes(bytes(4096))
-        with path.open("r+b") as file:
-            self.notes = mmap.mmap(file.fileno(), 4096)
-        super().__init__([ljspy.luajit("luajit"), GAPS, path], limit=limit)
-        self.wait_ready()
-        self.take()
-
-    def take(self):
-        """The longest time that it was held since the last call, in milliseconds."""
-        held, _, _ = NOTES.unpack_from(self.notes)
-        NOTES.pack_into(self.notes, 0, 0, 0, 0)
-        return held / 1e6
+COROUTINES = pathlib.Path(__file__).with_name("coroutines.lua")
+COROUTINE_COUNT = 40000
 
 
 @pytest.fixture
@@ -94,11 +75,10 @@ class Started(subprocess.Popen):
 
 def start(target, *options, command="record", **popen):
     arguments = [command, "-p", target.pid, *options]
-    through = ["chrt", "-f", "10"] if IS_URGENT else []
     popen = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | popen
     # As a shell does it: SIGTSTP does not stop a group that has no parent outside of it.
     popen["process_group"] = 0
-    return Started([*through, ljspy.LJSPY, *map(str, arguments)], **popen)
+    return Started([*URGENTLY, ljspy.LJSPY, *map(str, arguments)], **popen)
 
 
 def is_free(target):
@@ -163,31 +143,117 @@ def symbol_server():
     ]
 
 
-STOPPED = {
-    "front": lambda parts, seconds: stop([parts.front], seconds, (signal.SIGSTOP, signal.SIGTSTP)),
-    "guard": lambda parts, seconds: stop([parts.guard], seconds),
-    "engine": lambda parts, seconds: stop([parts.engine], seconds),
-    "all": lambda parts, seconds: stop([parts.front, *random.sample([parts.guard, parts.engine], 2)], seconds),
+class Drain:
+    """Takes what comes out of FD, but while it stalls."""
+
+    def __init__(self, fd):
+        self.fd = fd
+        self.goes_on, self.ends = threading.Event(), False
+        self.goes_on.set()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        while not self.ends:
+            self.goes_on.wait()
+            if select.select([self.fd], [], [], 0.05)[0]:
+                with contextlib.suppress(OSError):
+                    os.read(self.fd, 1 << 16)
+
+    def stall(self, seconds):
+        self.goes_on.clear()
+        time.sleep(seconds)
+        self.goes_on.set()
+
+    def end(self):
+        self.ends = True
+        self.goes_on.set()
+        self.thread.join()
+        os.close(self.fd)
+
+
+class Surroundings:
+    """Where a recording's output and what ljspy says of its progress go: a small pipe, a terminal."""
+
+    def __init__(self):
+        reading, self.pipe = os.pipe()
+        fcntl.fcntl(self.pipe, fcntl.F_SETPIPE_SZ, 4096)
+        master, self.terminal = pty.openpty()
+        self.filler = bytes(fcntl.fcntl(self.pipe, fcntl.F_GETPIPE_SZ))
+        os.set_blocking(reading, False)
+        self.reader, self.screen = Drain(reading), Drain(master)
+
+    def stall_reader(self, seconds):
+        """The pipe is full: nobody asks what is in it."""
+        self.reader.goes_on.clear()
+        filling = os.open(f"/proc/self/fd/{self.pipe}", os.O_WRONLY | os.O_NONBLOCK)
+        with contextlib.suppress(BlockingIOError):
+            os.write(filling, self.filler)
+        os.close(filling)
+        self.reader.stall(seconds)
+
+    def stop_terminal(self, seconds):
+        termios.tcflow(self.terminal, termios.TCOOFF)
+        time.sleep(seconds)
+        termios.tcflow(self.terminal, termios.TCOON)
+
+    def end(self):
+        self.reader.end()
+        self.screen.end()
+        os.close(self.pipe)
+        os.close(self.terminal)
+
+
+def stop_symbols(servers, seconds):
+    for pid in servers:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    for pid in servers:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGCONT)
+
+
+SHORT, LONG = (0.01, 0.35), (0.3, 1.1)  # a recording is written once a second
+KINDS = {
+    "front stopped": (SHORT, lambda s, parts, seconds: stop([parts.front], seconds, (signal.SIGSTOP, signal.SIGTSTP))),
+    "guard stopped": (SHORT, lambda s, parts, seconds: stop([parts.guard], seconds)),
+    "engine stopped": (SHORT, lambda s, parts, seconds: stop([parts.engine], seconds)),
+    "all stopped": (
+        SHORT,
+        lambda s, parts, seconds: stop([parts.front, *random.sample([parts.guard, parts.engine], 2)], seconds),
+    ),
+    "symbols stopped": (SHORT, lambda s, parts, seconds: stop_symbols(parts.symbols, seconds)),
+    "reader stalled": (LONG, lambda s, parts, seconds: s.stall_reader(seconds)),
+    "terminal stopped": (LONG, lambda s, parts, seconds: s.stop_terminal(seconds)),
 }
 
 
-def test_processes_are_stopped(target, tmp_path):
+def test_stops_and_stalls(target, tmp_path):
+    """Of every kind, in one recording."""
     held = Held(target)
-    output, stats = tmp_path / "o.ljspy", tmp_path / "stats.json"
-    with start(target, "-r", HIGH_RATE, "-o", output, "--stats", stats) as recorder:
+    stats = tmp_path / "stats.json"
+    surroundings = Surroundings()
+    before = set(symbol_server())
+    options = ("-r", HIGH_RATE, "--native", "all", "-f", "ljspy", "-o", "-", "--stats", stats)
+    environment = dict(os.environ, TERM="xterm")
+    with start(target, *options, stdout=surroundings.pipe, stderr=surroundings.terminal, env=environment) as recorder:
         parts = Parts(recorder.pid, target)
         time.sleep(0.5)
+        parts.symbols = set(symbol_server()) - before
         held.begin()
         for i in range(STOPS):
-            kind = list(STOPPED)[i % len(STOPPED)]
-            STOPPED[kind](parts, random.uniform(0.01, 0.35))
+            kind = list(KINDS)[i % len(KINDS)]
+            seconds, cause = KINDS[kind]
+            cause(surroundings, parts, random.uniform(*seconds))
             time.sleep(random.uniform(0, 0.15))
-            held.note(f"{kind} stopped")
+            held.note(kind)
         assert is_traced(target)
         time.sleep(0.5)
         recorder.send_signal(signal.SIGINT)
-        _, err = recorder.communicate(timeout=30)
-    assert recorder.returncode == ljspy.OK, err
+        recorder.wait(timeout=30)
+    surroundings.end()
+    assert recorder.returncode == ljspy.OK
     assert is_free(target) and parts.are_gone()
     figures = json.loads(stats.read_text())
     print(f"{STOPS} stops; {figures['samples']} samples, away for {figures['away_ms']:.0f} ms")
@@ -221,6 +287,44 @@ def test_the_front_is_stopped_for_long(target, tmp_path):
     longest, at = max(gaps)
     print(f"\n{len(times)} samples, none for {longest:.0f} ms; away for {figures['away_ms']:.0f} ms")
     assert longest > 1500 and at > times[0] and times[-1] - (at + longest) > 300
+
+
+@pytest.mark.parametrize("command", ["dump", "traces"])
+def test_the_front_of_another_command_is_stopped(tmp_path, command):
+    """It begins anew when that goes on."""
+    with ljspy.Target([ljspy.luajit("luajit"), COROUTINES, COROUTINE_COUNT], limit=60) as target:
+        target.wait_ready()
+        with start(target, command=command) as process:
+            ljspy.wait_traced(target.pid)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGSTOP)
+            assert is_free(target)
+            time.sleep(0.5)
+            assert is_free(target)
+            process.send_signal(signal.SIGCONT)
+            assert is_traced(target)
+            out, err = process.communicate(timeout=60)
+    assert process.returncode == ljspy.OK, err
+    if command == "dump":
+        assert f"{COROUTINE_COUNT} suspended" in out.decode()
+
+
+@pytest.mark.parametrize("command", ["dump", "info", "traces"])
+def test_the_reader_of_another_command_stalls(target, command):
+    """What it has to say comes when nobody is held any more."""
+    held = Held(target)
+    reading, writing = os.pipe()
+    os.write(writing, bytes(fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)))
+    with start(target, command=command, stdout=writing) as process:
+        os.close(writing)
+        held.begin()
+        assert ljspy.wait_until(lambda: is_writing(process.pid), seconds=30)
+        assert is_free(target)
+        time.sleep(0.3)
+        held.note(command)
+        process.kill()
+    os.close(reading)
+    held.check()
 
 
 def test_a_reader_that_stalls(target):

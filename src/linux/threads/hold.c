@@ -27,6 +27,8 @@ struct hold {
 	size_t watched_count, watched_size;
 	uint64_t begin_ns;	/* when the first thread stopped; 0: none has */
 	uint64_t count, last_ns, longest_ns;
+	bool (*may_go_on)(void *context);	/* may be NULL */
+	void *may_go_on_context;
 };
 
 struct hold *hold_new(struct tracer *tracer, struct threads *threads)
@@ -46,6 +48,17 @@ void hold_free(struct hold *hold)
 		return;
 	free(hold->watched);
 	free(hold);
+}
+
+void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void *context)
+{
+	hold->may_go_on = may_go_on;
+	hold->may_go_on_context = context;
+}
+
+static bool may_go_on(const struct hold *hold)
+{
+	return !hold->may_go_on || hold->may_go_on(hold->may_go_on_context);
 }
 
 static bool make_room(struct hold *hold)
@@ -102,6 +115,8 @@ int hold_begin(struct hold *hold)
 	hold->begin_ns = 0;
 	if (!make_room(hold))
 		return -EAGAIN;
+	if (own_turn_is_used_up(tracer_turn(hold->tracer)))
+		own_turn_renew(tracer_turn(hold->tracer));
 	for (size_t i = 0; i < threads_count(hold->threads); i++) {
 		struct watched *watched = &hold->watched[hold->watched_count++];
 
@@ -161,7 +176,7 @@ static void rest(struct hold *hold, uint64_t ns)
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
 		void *context)
 {
-	for (unsigned i = 0; i < FAILURES_MAX; i++) {
+	for (unsigned i = 0; i < FAILURES_MAX && may_go_on(hold); i++) {
 		tracer_poll(hold->tracer);	/* a signal must not wait for all that is read */
 		if (hold_begin(hold) == 0) {
 			read(context);

@@ -21,6 +21,9 @@ struct hold;
 struct hold *hold_new(struct tracer *tracer, struct threads *threads);
 void hold_free(struct hold *hold);
 
+/* Asked before each hold of hold_while(): false to give up. NULL, as at first: never. */
+void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void *context);
+
 /*
  * 0; end it soon. Or -EAGAIN: a thread could not be stopped in time, or may not
  * be, or what it sleeps in is not known; then nothing is held.
