@@ -86,7 +86,7 @@ static bool add_thread(struct dump *dump, struct thread *thread, const char *sta
 /* A running thread is held for as long as it takes to copy its stacks. */
 static bool dump_running(struct dump *dump, struct thread *thread, bool only_whole)
 {
-	struct capture_hints hints = { 0 };
+	struct capture_hints hints = { .tid = thread->tid };
 	struct registers registers;
 	int error = tracer_stop(dump->tracer, thread->tracee, STOP_TIMEOUT_NS);
 
@@ -345,6 +345,7 @@ static int dump_core_thread(struct dump *dump, uint16_t machine, struct core_not
 		if (arm64_registers_read(note.bytes, note.size, &thread.tid, &arm64))
 			error = dump_arm64_thread(dump->process, &thread, &arm64, dump->report, &whole);
 	} else if (core_registers_read(note.bytes, note.size, &thread.tid, &registers)) {
+		hints.tid = thread.tid;
 		lua_process_capture(dump->process, &registers, &hints);
 		error = dump_thread(dump->process, &thread, false, dump->report, &whole);
 	}

@@ -165,6 +165,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 			return error;
 	}
 	process->clues_left = CLUES;
+	process->stack_searches_left = STACK_SEARCHES;
 	process_drop_closed(process);
 	for (struct looked_at *one = process->looked_at; one; one = one->next) {
 		if (one->known.status != RECOGNISE_OK)

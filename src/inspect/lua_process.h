@@ -51,7 +51,7 @@ void lua_process_give_layout(struct lua_process *process, const struct layout *l
  */
 int lua_process_refresh(struct lua_process *process, bool thorough);
 bool lua_process_has_new_modules(const struct lua_process *process);	/* that the last look has found */
-bool lua_process_wants_look(const struct lua_process *process);	/* what was unwound last may be in one */
+bool lua_process_wants_look(const struct lua_process *process);	/* what was captured last may be in a new mapping */
 
 /*
  * What only a state can tell of a layout, and whether its objects confirm the

@@ -26,6 +26,7 @@ enum {
 	 * and so many are followed from one look at the process to the next.
 	 */
 	CLUES = 256,
+	STACK_SEARCHES = 50,	/* of threads that are not held, from one look to the next */
 };
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
@@ -63,7 +64,7 @@ struct lua_process {
 	struct vm_decoder *decoder;
 	struct namer *namer;
 	struct looked_at *looked_at;
-	unsigned int clues_left, searches_left;
+	unsigned int clues_left, searches_left, stack_searches_left;
 	bool wants_search;	/* a thread ran no state that is known */
 	bool wants_look, has_new_modules;
 	bool has_modules;
@@ -121,6 +122,9 @@ void process_find_states(struct lua_process *process, struct looked_at *one);
 
 /* The states that the captured thread, which is held, runs though nothing was known of them. */
 bool process_take_up_running(struct lua_process *process);
+
+/* The same of a thread that is not held, by what lies on its stack, which may be NULL. */
+bool process_take_up_on_stack(struct lua_process *process, const struct mapping *stack);
 
 /*
  * Did a state that is not known run there? Then it is looked for where threads are

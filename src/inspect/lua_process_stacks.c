@@ -1,6 +1,7 @@
 /* Stacks of a process: copied, and unwound from the copy. */
 #include "src/inspect/lua_process_parts.h"
 
+#include "src/linux/threads/own_stack.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/stack/arm64_thread.h"
 #include "unwind/stack/merge_lua.h"
@@ -19,9 +20,36 @@ void lua_process_rehearse(struct lua_process *process, struct capture_hints *hin
 			 hints);
 }
 
+/* The first thread's is the kernel's; of any other, C libraries put thread-local storage at its end. */
+static uint64_t find_own_stack(const struct lua_process *process, const struct registers *registers,
+			       pid_t tid)
+{
+	uint64_t address;
+
+	if (process->core || tid == process->pid)
+		return tid == process->pid ? lua_process_first_stack(process) : 0;
+	address = own_stack_address(tid);
+	return address ? address : registers->fs_base;
+}
+
+/* The thread's own stack if it runs on another one. */
+static struct memory_range own_stack(const struct lua_process *process, const struct registers *registers,
+				     struct capture_hints *hints)
+{
+	const struct mapping *own;
+
+	if (!hints->on_own_stack)
+		hints->on_own_stack = find_own_stack(process, registers, hints->tid);
+	own = hints->on_own_stack ? maps_find(process->maps, hints->on_own_stack) : NULL;
+	if (!own || (registers->rsp >= own->begin && registers->rsp < own->end))
+		return (struct memory_range){ 0 };
+	return (struct memory_range){ .address = own->begin, .length = own->end - own->begin };
+}
+
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints)
 {
+	hints->own_stack = own_stack(process, registers, hints);
 	for (unsigned i = 0; i < CAPTURES_MAX; i++) {
 		snapshot_clear(process->snapshot);
 		capture_thread(&process->capture, process->lua, process->objects,
@@ -34,18 +62,24 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
 						 struct capture_hints *hints)
 {
-	const struct mapping *mapping = maps_find(process->maps, stack_address);
+	const struct mapping *mapping = stack_address ? maps_find(process->maps, stack_address)
+						      : maps_find_path(process->maps, "[stack]");
 	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
 	enum capture_verdict verdict;
 
-	if (stack_address && !mapping)
+	/* A thread may be newer than the last look. */
+	process->wants_look = stack_address && !mapping;
+	if (process->wants_look)
 		return CAPTURE_NO_LUA;
 	if (stack_address)
 		native_stack = (struct memory_range){ .address = mapping->begin,
 						      .length = mapping->end - mapping->begin };
-	snapshot_clear(process->snapshot);
-	verdict = capture_running(&process->capture, process->lua, process->objects,
-				  process->snapshot, process->memory, &native_stack, hints);
+	hints->own_stack = (struct memory_range){ 0 };
+	do {
+		snapshot_clear(process->snapshot);
+		verdict = capture_running(&process->capture, process->lua, process->objects,
+					  process->snapshot, process->memory, &native_stack, hints);
+	} while (verdict == CAPTURE_NO_LUA && process_take_up_on_stack(process, mapping));
 	process->wants_search |= verdict == CAPTURE_NO_LUA;
 	return verdict;
 }

@@ -1,6 +1,7 @@
 /* The states of a process, as they come and go. */
 #include "src/inspect/lua_process_parts.h"
 
+#include "src/inspect/stack_states.h"
 #include "unwind/capture/unknown_states.h"
 
 /* Stacks that are searched for C frames after one of an unknown state was found. */
@@ -44,14 +45,33 @@ bool process_take_up_running(struct lua_process *process)
 
 	for (size_t i = 0; i < count; i++)
 		found |= take_up(process, &clues[i]);
-	if (!found && process->searches_left > 0) {
-		process->searches_left--;
+	if (!found && (process->searches_left > 0 ||
+		       unknown_states_may_compile(&process->capture, process->image))) {
+		if (process->searches_left > 0)
+			process->searches_left--;
 		count = unknown_states_on_stack(&process->capture, process->image, process->memory, clues);
 		for (size_t i = 0; i < count; i++)
 			found |= take_up(process, &clues[i]);
 	}
 	if (found)
 		process->searches_left = SEARCHES;
+	return found;
+}
+
+bool process_take_up_on_stack(struct lua_process *process, const struct mapping *stack)
+{
+	struct state_clue clues[STATE_CLUES_MAX];
+	bool found = false;
+	size_t count;
+
+	if (!stack || process->stack_searches_left == 0)
+		return false;
+	process->stack_searches_left--;
+	count = stack_states_find(process->snapshot, process->lua, process->memory, process->pid, stack, clues);
+	for (size_t i = 0; i < count; i++)
+		found |= take_up(process, &clues[i]);
+	if (found)
+		process->stack_searches_left = STACK_SEARCHES;
 	return found;
 }
 
@@ -63,6 +83,15 @@ static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)
 	return false;
 }
 
+/* Are there compiled code and a VM of which only traces tell how it lays them out? A look settles it. */
+static bool wants_traces_settled(const struct lua_process *process)
+{
+	for (const struct looked_at *one = process->looked_at; one; one = one->next)
+		if (one->known.status == RECOGNISE_OK && one->known.vm.traces_open)
+			return has_lost(&process->stack, LOST_IN_TRACE);
+	return false;
+}
+
 void process_note_unknown(struct lua_process *process)
 {
 	if (has_lost(&process->stack, LOST_STATE_UNKNOWN))
@@ -71,6 +100,7 @@ void process_note_unknown(struct lua_process *process)
 	/* What cannot be unwound may have been called from a trace of such a state. */
 	if (process->wants_look && process->stack.vm_state == VM_STATE_NONE && process->searches_left == 0)
 		process->searches_left = 1;
+	process->wants_look |= wants_traces_settled(process);
 }
 
 bool lua_process_wants_look(const struct lua_process *process)

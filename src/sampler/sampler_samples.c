@@ -7,6 +7,7 @@
 
 #include "src/linux/threads/interrupted_call.h"
 #include "src/linux/threads/may_stop.h"
+#include "src/linux/threads/own_stack.h"
 
 enum {
 	STOP_TIMEOUT_NS = 2 * 1000 * 1000,
@@ -206,7 +207,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 	if (lost == LOST_COUNT && lua_process_unwind(target->process, &sample.frames,
 						     &sample.frame_count, &sample.vm_state))
 		lost = LOST_OUT_OF_MEMORY;
-	if (lost == LOST_COUNT && lua_process_wants_look(target->process))
+	if (lua_process_wants_look(target->process))
 		target_hasten_look(target, now);
 	if (lost == LOST_COUNT) {
 		sample.phase = lua_process_phase(target->process);
@@ -290,6 +291,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 
 	if (!error) {
 		record->held = registers;
+		record->hints.tid = thread->tid;
 		lua_process_settle(target->process);
 		lua_process_capture(target->process, &registers, &record->hints);
 	}
@@ -313,14 +315,16 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 }
 
 /*
- * A thread that sleeps tells where its native stack is, by which its Lua is
- * known when it runs. Where it is the only one, there is nothing to tell apart.
+ * Where its native stack is, by which its Lua is known when it runs. A thread that
+ * sleeps tells it, too. Where it is the only one, there is nothing to tell apart.
  */
 static void learn_stack(struct target *target, const struct thread *thread, struct thread_record *record)
 {
 	if (thread->tid == target->pid && !record->stack_address)
 		record->stack_address = lua_process_first_stack(target->process);
-	else if (thread->tid != target->pid && thread->calls.seen.known)
+	else if (!record->stack_address)
+		record->stack_address = own_stack_address(thread->tid);
+	if (!record->stack_address && thread->calls.seen.known)
 		record->stack_address = thread->calls.seen.rsp;
 }
 

@@ -24,6 +24,7 @@ enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *
 		.orig_rax = (uint64_t)call.number,
 		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
 	};
+	hints->tid = thread->tid;
 	lua_process_settle(process);
 	lua_process_capture(process, &registers, hints);
 	if (thread_look(threads, thread, &later, &later_call) || later == THREAD_RUNNING ||

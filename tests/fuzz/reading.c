@@ -7,6 +7,7 @@
 #include "output/labels/frame_label.h"
 #include "output/sample/functions.h"
 #include "unwind/capture/capture.h"
+#include "unwind/capture/unknown_states.h"
 #include "unwind/elf/elf_file.h"
 #include "unwind/jit/trace_list.h"
 #include "unwind/lua/builtins.h"
@@ -24,6 +25,7 @@ enum {
 	OBJECTS_WALKED_MAX = 64,	/* slices, each of many objects */
 	STATES_SEARCHED = 1 << 15,	/* bytes around the state there is */
 	STATES_MAX = 8,
+	OWN_STACK_BYTES = 1 << 20,
 };
 
 /*
@@ -91,6 +93,7 @@ static void set_modules(struct image *image, const struct memory_image *from)
 	image_set_modules(image, modules, from->module_count);
 }
 
+/* Without any state. */
 static void open_reader(struct reader *reader, const struct memory_image *image, struct memory *memory)
 {
 	static const struct namer_options options = { .native = NATIVE_NONE, .traces = true };
@@ -108,7 +111,6 @@ static void open_reader(struct reader *reader, const struct memory_image *image,
 	reader->lua = lua_image_new(reader->image);
 	reader->symbols = symbols_new(reader->image, memory, NULL);
 	fuzz_check(reader->lua && reader->symbols, "there is memory");
-	lua_image_add(reader->lua, image->g, &image->vm);
 	reader->native = native_unwinder_new(reader->image, reader->symbols);
 	reader->namer = namer_new(reader->lua, memory, reader->symbols, reader->functions, &options);
 	reader->decoder = vm_decoder_new();
@@ -145,19 +147,23 @@ static void name(struct reader *reader)
 	}
 }
 
+static void read_once(struct reader *reader, const struct registers *registers,
+		      struct capture_hints *hints)
+{
+	snapshot_clear(reader->snapshot);
+	capture_thread(reader->capture, reader->lua, reader->objects, reader->snapshot, registers, hints);
+	if (merge_stacks(reader->capture, reader->image, reader->objects, reader->native,
+			 reader->decoder, &reader->stack) == 0)
+		name(reader);
+}
+
 static void read_thread(struct reader *reader, const struct registers *registers)
 {
 	struct capture_hints hints = { 0 };
 
 	/* Twice: what was kept of the first look may be wrong by the second. */
-	for (int i = 0; i < 2; i++) {
-		snapshot_clear(reader->snapshot);
-		capture_thread(reader->capture, reader->lua, reader->objects, reader->snapshot,
-			       registers, &hints);
-		if (merge_stacks(reader->capture, reader->image, reader->objects, reader->native,
-				 reader->decoder, &reader->stack) == 0)
-			name(reader);
-	}
+	for (int i = 0; i < 2; i++)
+		read_once(reader, registers, &hints);
 }
 
 static void read_coroutines(struct reader *reader, struct memory *memory)
@@ -206,12 +212,58 @@ void reading_walk(const struct memory_image *image, struct memory *memory, bool 
 	struct reader reader;
 
 	open_reader(&reader, image, memory);
+	lua_image_add(reader.lua, image->g, &image->vm);
 	read_thread(&reader, &image->registers);
 	if (coroutines) {
 		read_coroutines(&reader, memory);
 		if (image->vm.layout.has_jit)
 			read_traces(&reader, memory);
 	}
+	close_reader(&reader);
+}
+
+static void take_up(struct reader *reader, struct memory *memory, const struct state_clue *clues, size_t count)
+{
+	fuzz_check(count <= STATE_CLUES_MAX, "no more clues are found than there is room for");
+	for (size_t i = 0; i < count; i++) {
+		fuzz_check(!lua_image_find(reader->lua, clues[i].g), "a clue leads to what is not known");
+		if (recognise_is_state(memory, clues[i].vm, clues[i].g))
+			lua_image_add(reader->lua, clues[i].g, clues[i].vm);
+	}
+}
+
+void reading_unknown(const struct memory_image *image, struct memory *memory)
+{
+	struct capture_hints hints = { 0 };
+	struct state_clue clues[STATE_CLUES_MAX];
+	struct reader reader;
+
+	open_reader(&reader, image, memory);
+	read_once(&reader, &image->registers, &hints);
+	unknown_states_may_compile(reader.capture, reader.image);
+	take_up(&reader, memory, clues, unknown_states_linked(reader.snapshot, reader.lua, memory,
+							      reader.capture->stack_begin,
+							      reader.capture->stack_end, clues, 0));
+	lua_image_forget_vm(reader.lua, &image->vm);
+	take_up(&reader, memory, clues, unknown_states_in_registers(reader.capture, reader.image, clues));
+	take_up(&reader, memory, clues, unknown_states_on_stack(reader.capture, reader.image, memory, clues));
+	read_once(&reader, &image->registers, &hints);
+	close_reader(&reader);
+}
+
+void reading_switched(const struct memory_image *image, struct memory *memory)
+{
+	struct registers registers = image->registers;
+	struct capture_hints hints = {
+		.own_stack = { .address = registers.rsp & ~(uint64_t)(OWN_STACK_BYTES - 1),
+			       .length = OWN_STACK_BYTES },
+	};
+	struct reader reader;
+
+	registers.rsp = IMAGE_FREE + IMAGE_FREE_BYTES / 2;
+	open_reader(&reader, image, memory);
+	lua_image_add(reader.lua, image->g, &image->vm);
+	read_once(&reader, &registers, &hints);
 	close_reader(&reader);
 }
 

@@ -203,7 +203,7 @@ def main():
     for number, (target, bytes_) in enumerate(seeds(build)):
         (folder / target).mkdir(parents=True, exist_ok=True)
         (folder / target / f"seed-{number}").write_bytes(bytes_)
-    for target in ("walk", "recognise"):
+    for target in ("walk", "recognise", "states"):
         (folder / target).mkdir(parents=True, exist_ok=True)
         for number in range(6):
             (folder / target / f"seed-{number}").write_bytes(bytes([number | 0x80 * (number & 1), 0]))

@@ -22,7 +22,9 @@ LIBRARY = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5
 LIBRARY_GC32 = ljspy.PACKAGES / "bullseye/libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
 
 LOST_SHARE = 0.01
-LOST_SHARE_OF_ERRORS = 0.01
+LOST_SHARE_OF_ERRORS = 0.003
+# While a trace is left, functions that call themselves cannot always be told apart.
+IN_TRACE = "position in trace unknown"
 # The last piece of the process's time belongs to no stack.
 NO_STACK = "target ended"
 
@@ -36,7 +38,7 @@ def lost(stats):
     return sum(count for reason, count in stats["lost"].items() if reason != NO_STACK)
 
 
-def check(recording, note_lost, case, share=LOST_SHARE):
+def check(recording, note_lost, case):
     """No more is lost than may be, and no stack is of two states; the states that were seen."""
     seen = set()
     for sample in recording.samples:
@@ -46,7 +48,7 @@ def check(recording, note_lost, case, share=LOST_SHARE):
     count = recording.stats["samples"]
     print(f"{case}: {count} samples, {lost(recording.stats)} lost, {len(seen)} states seen")
     note_lost(case, count, collections.Counter(lost=lost(recording.stats), whole=count - lost(recording.stats)))
-    assert lost(recording.stats) <= max(stacks.LOST_SAMPLES, share * count), recording.stats["lost"]
+    assert lost(recording.stats) <= max(stacks.LOST_SAMPLES, LOST_SHARE * count), recording.stats["lost"]
     return seen
 
 
@@ -56,11 +58,11 @@ def check(recording, note_lost, case, share=LOST_SHARE):
         ("pool", "on", LIBRARY),
         ("churn", "off", LIBRARY),
         ("brief", "off", LIBRARY_GC32),
-        pytest.param("brief", "on", LIBRARY_GC32, marks=pytest.mark.xfail(
-            strict=False, reason="compiled code does not lead to a state that was made a moment ago")),
+        ("brief", "on", LIBRARY_GC32),
+        ("brief", "on", LIBRARY),
         ("crowd", "on", LIBRARY),
     ],
-    ids=["pool", "churn", "brief", "brief-compiled", "crowd"],
+    ids=["pool", "churn", "brief", "brief-compiled", "brief-compiled-gc64", "crowd"],
 )
 def test_states_made_later(mode, jit, library, later, tmp_path, note_lost, request):
     if not library.exists():
@@ -118,4 +120,6 @@ def test_errors_that_leave_lua(library, tmp_path, note_lost, request):
     with ljspy.Target([compiled("errors", tmp_path), library, SECONDS + 20]).wait_ready() as target:
         recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS, options=["--native", "all"])
         recording = recorder.finish()
-    check(recording, note_lost, request.node.name, share=LOST_SHARE_OF_ERRORS)
+    check(recording, note_lost, request.node.name)
+    of_errors = lost(recording.stats) - recording.stats["lost"][IN_TRACE]
+    assert of_errors <= max(stacks.LOST_SAMPLES, LOST_SHARE_OF_ERRORS * recording.stats["samples"]), recording.stats["lost"]

@@ -64,6 +64,7 @@ void capture_stacks(struct capture *capture, const struct lua_image *lua,
 	capture->snapshot = snapshot;
 	capture->stack_begin = registers->rsp - RED_ZONE;
 	capture->stack_end = capture->stack_begin;
+	capture->own_begin = capture->own_end = 0;
 	capture->universe_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "memory/snapshot.h"
 #include "unwind/capture/lua_image.h"
@@ -29,6 +30,9 @@ enum {
  * was right saves a system call while the thread is held.
  */
 struct capture_hints {
+	pid_t tid;		/* of the native thread; 0 if that is not known */
+	uint64_t on_own_stack;	/* an address in the mapping of its own native stack; 0 if not known yet */
+	struct memory_range own_stack;	/* that mapping, if it runs elsewhere; else empty */
 	uint64_t stack_end;	/* nothing is mapped from here on; 0 if unknown */
 	size_t stack_bytes;	/* how much to copy; 0 for the default */
 	uint64_t g;		/* the universe it was last seen in */
@@ -52,6 +56,8 @@ struct capture {
 	struct registers registers;
 	struct snapshot *snapshot;
 	uint64_t stack_begin, stack_end;	/* native stack that was copied */
+	/* Of a thread that runs on another stack: what was copied of its own, which led there; else empty. */
+	uint64_t own_begin, own_end;
 	struct universe_view universes[CAPTURE_UNIVERSES_MAX];
 	size_t universe_count;
 	struct lua_thread threads[CAPTURE_THREADS_MAX];
@@ -103,6 +109,32 @@ enum capture_verdict capture_running(struct capture *capture, const struct lua_i
 void capture_coroutines(struct capture *capture, struct lua_objects *objects,
 			struct snapshot *snapshot, struct lua_universe *universe,
 			const uint64_t *addresses, size_t count);
+
+static inline bool capture_on_own_stack(const struct capture *capture, uint64_t address)
+{
+	return address - capture->own_begin < capture->own_end - capture->own_begin;
+}
+
+/* How far the stack that the address is on was copied. */
+static inline uint64_t capture_stack_end(const struct capture *capture, uint64_t address)
+{
+	return capture_on_own_stack(capture, address) ? capture->own_end : capture->stack_end;
+}
+
+/* Is this on a stack, and was it copied? */
+static inline bool capture_has_copied(const struct capture *capture, uint64_t address)
+{
+	return capture_on_own_stack(capture, address) ||
+	       (address >= capture->stack_begin && address < capture->stack_end);
+}
+
+/* Does it go outwards from one address on a stack to the other, where the thread's own stack comes last? */
+static inline bool capture_leads_outwards(const struct capture *capture, uint64_t from, uint64_t to)
+{
+	bool is_on_own = capture_on_own_stack(capture, to);
+
+	return capture_on_own_stack(capture, from) == is_on_own ? to > from : is_on_own;
+}
 
 /* The captured Lua thread at the address, or NULL. */
 const struct lua_thread *capture_find_thread(const struct capture *capture, uint64_t address);

@@ -66,6 +66,7 @@ void capture_coroutines(struct capture *capture, struct lua_objects *objects,
 
 	capture->snapshot = snapshot;
 	capture->stack_begin = capture->stack_end = 0;
+	capture->own_begin = capture->own_end = 0;
 	capture->universe_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;

@@ -32,6 +32,13 @@ void capture_extend_stack(struct capture *capture, struct capture_hints *hints, 
 /* Is all of it on the copied native stack? */
 bool capture_in_stack(const struct capture *capture, uint64_t address, size_t length);
 
+/* The same; the copy is extended if it may be further out. */
+bool capture_reach_stack(struct capture *capture, struct capture_hints *hints, uint64_t address,
+			 size_t length);
+
+/* Copy what lies in [begin, end) of the thread's own stack, which is not the one that it runs on. */
+void capture_own_stack(struct capture *capture, const struct memory_range *own, uint64_t begin, uint64_t end);
+
 /* A word of the copied native stack; false outside of it. */
 bool capture_stack_word(const struct capture *capture, uint64_t address, uint64_t *ret_word);
 

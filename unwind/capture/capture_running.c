@@ -25,22 +25,32 @@ static bool is_same(const struct universe_view *view, const struct lua_thread *t
 	       thread->status == later->status;
 }
 
-/* The universe whose innermost C frame lies on the native stack, and where; NULL if there is none. */
+/* Does the universe's innermost C frame lie on the native stack, and where? */
+static bool runs_on(struct lua_universe *universe, struct memory *live,
+		    const struct memory_range *native_stack, uint64_t *ret_cframe)
+{
+	struct universe_view view;
+	struct lua_thread thread;
+
+	if (!load_running(live, universe, &view, &thread) || thread.cframe == 0 ||
+	    thread.cframe - native_stack->address >= native_stack->length)
+		return false;
+	*ret_cframe = thread.cframe;
+	return true;
+}
+
+/* The universe that runs on the native stack, most likely the one it was last; NULL if there is none. */
 static struct lua_universe *find_running(const struct lua_image *lua, struct memory *live,
 					 const struct memory_range *native_stack,
-					 uint64_t *ret_cframe)
+					 const struct capture_hints *hints, uint64_t *ret_cframe)
 {
-	for (size_t i = 0; i < lua_image_count(lua) && i < CAPTURE_UNIVERSES_MAX; i++) {
-		struct universe_view view;
-		struct lua_thread thread;
+	struct lua_universe *last = lua_image_find(lua, hints->g);
 
-		if (!load_running(live, lua_image_universe(lua, i), &view, &thread) ||
-		    thread.cframe == 0 || thread.cframe < native_stack->address ||
-		    thread.cframe - native_stack->address >= native_stack->length)
-			continue;
-		*ret_cframe = thread.cframe;
-		return view.universe;
-	}
+	if (last && runs_on(last, live, native_stack, ret_cframe))
+		return last;
+	for (size_t i = 0; i < lua_image_count(lua); i++)
+		if (runs_on(lua_image_universe(lua, i), live, native_stack, ret_cframe))
+			return lua_image_universe(lua, i);
 	return NULL;
 }
 
@@ -50,13 +60,14 @@ enum capture_verdict capture_running(struct capture *capture, const struct lua_i
 				     struct capture_hints *hints)
 {
 	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
-	struct lua_universe *universe = find_running(lua, live, native_stack, &registers.rsp);
+	struct lua_universe *universe = find_running(lua, live, native_stack, hints, &registers.rsp);
 	const struct lua_thread *thread = NULL;
 	struct universe_view later_view;
 	struct lua_thread later;
 
 	if (!universe)
 		return CAPTURE_NO_LUA;
+	hints->g = universe->g;
 	/* As if the interpreter ran: then its C frame is where the stack ends. */
 	registers.rip = universe->vm->begin;
 	lua_objects_begin(objects, true);

@@ -21,8 +21,12 @@ static size_t stack_ranges(struct memory_range *ranges, size_t max, uint64_t beg
 size_t capture_stack_ranges(const struct capture *capture, const struct capture_hints *hints,
 			    uint64_t end, struct memory_range *ranges)
 {
+	const struct memory_range *own = &hints->own_stack;
+
 	if (hints->stack_end && end > hints->stack_end)
 		end = hints->stack_end;
+	if (own->length && own->address > capture->stack_begin && end > own->address)
+		end = own->address;
 	if (end > capture->stack_begin + CAPTURE_STACK_BYTES_MAX)
 		end = capture->stack_begin + CAPTURE_STACK_BYTES_MAX;
 	return stack_ranges(ranges, STACK_PAGES_MAX, capture->stack_end, end);
@@ -53,8 +57,34 @@ void capture_extend_stack(struct capture *capture, struct capture_hints *hints, 
 
 bool capture_in_stack(const struct capture *capture, uint64_t address, size_t length)
 {
-	return address >= capture->stack_begin && address < capture->stack_end &&
-	       length <= capture->stack_end - address;
+	return capture_has_copied(capture, address) && length <= capture_stack_end(capture, address) - address;
+}
+
+bool capture_reach_stack(struct capture *capture, struct capture_hints *hints, uint64_t address,
+			 size_t length)
+{
+	uint64_t end = address + length;
+
+	if (!capture_on_own_stack(capture, address) && address >= capture->stack_begin &&
+	    end > capture->stack_end)
+		capture_extend_stack(capture, hints, end + PAGE_SIZE);
+	return capture_in_stack(capture, address, length);
+}
+
+void capture_own_stack(struct capture *capture, const struct memory_range *own, uint64_t begin, uint64_t end)
+{
+	struct memory_range ranges[STACK_PAGES_MAX];
+	size_t count;
+
+	if (begin < own->address)
+		begin = own->address;
+	if (end - own->address > own->length)
+		end = own->address + own->length;
+	count = stack_ranges(ranges, STACK_PAGES_MAX, begin, end);
+	snapshot_capture(capture->snapshot, ranges, count);
+	capture->own_begin = capture->own_end = begin;
+	for (size_t i = 0; i < count && ranges[i].status == MEMORY_OK; i++)
+		capture->own_end = ranges[i].address + ranges[i].length;
 }
 
 bool capture_stack_word(const struct capture *capture, uint64_t address, uint64_t *ret_word)

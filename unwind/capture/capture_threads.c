@@ -1,6 +1,7 @@
 /* Which Lua threads run on a native stack, by their C frames on it. */
 #include "unwind/capture/capture_parts.h"
 
+#include "unwind/capture/cframe_search.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
@@ -31,44 +32,10 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 	    !lua_thread_load(&thread, universe, address, bytes))
 		return NULL;
 	/* With no C frame it may be in the first or last instructions of a call from C. */
-	if (thread.cframe) {
-		if (thread.cframe < capture->stack_begin)
-			return NULL;
-		if (thread.cframe >= capture->stack_end)
-			capture_extend_stack(capture, hints, thread.cframe + PAGE_SIZE);
-		if (!capture_in_stack(capture, thread.cframe, (size_t)layout->CFRAME_size))
-			return NULL;
-	}
+	if (thread.cframe && !capture_reach_stack(capture, hints, thread.cframe, (size_t)layout->CFRAME_size))
+		return NULL;
 	capture->threads[capture->thread_count] = thread;
 	return &capture->threads[capture->thread_count++];
-}
-
-struct page_view {
-	uint64_t address;
-	size_t length;
-	const uint8_t *bytes;	/* NULL if it is not in one piece */
-};
-
-/*
- * May the word of the copied stack be a thread's address? Most are not, and to look at
- * the copy in place tells it at a tenth of the cost. *page is what was looked at last.
- */
-static bool may_be_thread(const struct capture *capture, const struct layout *layout, uint64_t address,
-			  struct page_view *page)
-{
-	uint64_t begin = address & ~(uint64_t)(PAGE_SIZE - 1), word;
-
-	if (address - page->address >= page->length) {
-		if (begin < capture->stack_begin)
-			begin = capture->stack_begin;
-		page->address = begin;
-		page->length = PAGE_SIZE - begin % PAGE_SIZE;
-		page->bytes = snapshot_view(capture->snapshot, begin, page->length);
-	}
-	if (!page->bytes)
-		return true;
-	word = load_bytes(page->bytes, (int32_t)(address - page->address), layout_ref_size(layout));
-	return word >= PAGE_SIZE && may_be_object(layout->gc64, word);
 }
 
 /*
@@ -79,22 +46,17 @@ static const struct lua_thread *find_thread_above(struct capture *capture,
 						  struct capture_hints *hints,
 						  struct lua_universe *universe, uint64_t above)
 {
-	const struct layout *layout = &universe->vm->layout;
-	struct page_view page = { 0 };
+	struct cframe_search search = cframe_search(capture->snapshot, lua_image_code(capture->lua),
+						    &universe->vm->layout, above,
+						    capture_stack_end(capture, above));
+	uint64_t cframe, address;
 
-	for (uint64_t cframe = vm_frame_from(above);
-	     capture_in_stack(capture, cframe, (size_t)layout->CFRAME_size); cframe += VM_FRAME_ALIGNMENT) {
-		const struct lua_thread *thread;
-		uint64_t address;
+	while (cframe_search_next(&search, &cframe, &address)) {
+		const struct lua_thread *thread = add_thread(capture, hints, universe, address);
 
-		if (!may_be_thread(capture, layout, cframe + (uint64_t)layout->CFRAME_L, &page) ||
-		    !vm_frame_is_plausible(lua_image_code(capture->lua), layout, snapshot_memory(capture->snapshot),
-					   cframe, &address))
-			continue;
-		thread = add_thread(capture, hints, universe, address);
 		if (thread && thread->cframe == cframe)
 			return thread;
-		page.length = 0;	/* what is read may move the copy */
+		cframe_search_until(&search, capture_stack_end(capture, above));
 	}
 	return NULL;
 }
@@ -111,15 +73,14 @@ static void follow_cframes(struct capture *capture,
 		uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
 		uint64_t previous, return_address, resumer;
 
-		if (end > capture->stack_end)
-			capture_extend_stack(capture, hints, end + PAGE_SIZE);
-		if (end > *outermost)
+		capture_reach_stack(capture, hints, cframe, (size_t)layout->CFRAME_size);
+		if (end > *outermost && !capture_on_own_stack(capture, cframe))
 			*outermost = end;
 		if (!capture_stack_word(capture, cframe + (uint64_t)layout->CFRAME_PREV, &previous))
 			return;
 		previous &= ~(uint64_t)CFRAME_FLAGS;
 		if (previous) {
-			if (previous <= cframe)
+			if (!capture_leads_outwards(capture, cframe, previous))
 				return;
 			cframe = previous;
 			continue;
@@ -220,14 +181,23 @@ static uint64_t main_thread(const struct capture *capture, const struct lua_univ
 	return address;
 }
 
+/* The innermost C frame of a thread; 0 if there is none. */
+static uint64_t thread_cframe(const struct capture *capture, const struct lua_universe *universe,
+			      uint64_t thread)
+{
+	uint64_t cframe = 0;
+
+	if (!thread || !memory_u64(snapshot_memory(capture->snapshot),
+				   thread + (uint64_t)universe->vm->layout.L_cframe, &cframe))
+		return 0;
+	return cframe & ~(uint64_t)CFRAME_FLAGS;
+}
+
 /* How far the native stack is copied to find Lua's frames where the first copy has none. */
 static uint64_t seek_end(const struct capture *capture, const struct lua_universe *universe)
 {
-	uint64_t thread = main_thread(capture, universe), cframe = 0;
+	uint64_t cframe = thread_cframe(capture, universe, main_thread(capture, universe));
 
-	if (thread && memory_u64(snapshot_memory(capture->snapshot),
-				 thread + (uint64_t)universe->vm->layout.L_cframe, &cframe))
-		cframe &= ~(uint64_t)CFRAME_FLAGS;
 	return cframe > capture->stack_begin &&
 	       cframe - capture->stack_begin < CAPTURE_STACK_BYTES_MAX
 		? cframe + PAGE_SIZE : capture->stack_begin + SEEK_BYTES;
@@ -246,11 +216,56 @@ static void find_running_thread(struct capture *capture,
 	find_thread_above(capture, hints, universe, capture->stack_begin);
 }
 
+/* The innermost of a thread's C frames that is on this stack; 0 if none is. */
+static uint64_t cframe_on(const struct capture *capture, const struct memory_range *stack,
+			  const struct lua_universe *universe, uint64_t thread)
+{
+	uint64_t cframe = thread_cframe(capture, universe, thread);
+
+	for (unsigned i = 0; i < CFRAMES_MAX && cframe; i++) {
+		if (cframe - stack->address < stack->length)
+			return cframe;
+		if (!vm_frame_previous(&universe->vm->layout, snapshot_memory(capture->snapshot), cframe, &cframe))
+			return 0;
+	}
+	return 0;
+}
+
+/* The innermost C frame on the thread's own stack of those that a universe leads to at once. */
+static uint64_t innermost_on_own_stack(const struct capture *capture, const struct memory_range *own)
+{
+	uint64_t innermost = UINT64_MAX;
+
+	for (size_t u = 0; u < capture->universe_count; u++) {
+		const struct universe_view *view = &capture->universes[u];
+		const uint64_t threads[] = { view->cur_L, main_thread(capture, view->universe) };
+
+		for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
+			uint64_t cframe = cframe_on(capture, own, view->universe, threads[i]);
+
+			if (cframe && cframe < innermost)
+				innermost = cframe;
+		}
+	}
+	return innermost;
+}
+
+/* Copy it from where native code may lie on the innermost C frame to what is outside of all Lua. */
+static void reach_own_stack(struct capture *capture, const struct memory_range *own)
+{
+	uint64_t innermost = innermost_on_own_stack(capture, own);
+
+	if (innermost != UINT64_MAX)
+		capture_own_stack(capture, own, innermost - CAPTURE_STACK_BYTES, innermost + SEEK_BYTES);
+}
+
 void capture_threads(struct capture *capture, struct capture_hints *hints)
 {
 	uint64_t outermost = capture->stack_begin;
 	const struct module *module;
 
+	if (hints->own_stack.length)
+		reach_own_stack(capture, &hints->own_stack);
 	if (image_classify(lua_image_code(capture->lua), capture->registers.rip, &module) == CODE_VM) {
 		add_interpreted_threads(capture, hints, module->vm);
 		add_switching_threads(capture, hints, module->vm);
@@ -263,6 +278,8 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 		else if (view->universe->vm->layout.g_cur_L == LAYOUT_ABSENT)
 			find_running_thread(capture, hints, view->universe);
 	}
+	for (size_t u = 0; u < capture->universe_count && capture->own_end; u++)
+		find_thread_above(capture, hints, capture->universes[u].universe, capture->own_begin);
 	/* The list grows while it is followed, and each thread is followed once. */
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		const struct lua_thread *thread = &capture->threads[i];

@@ -1,6 +1,7 @@
 /* Of each LuaJIT state: what says which thread it runs, and its list of traces. */
 #include "unwind/capture/capture_parts.h"
 
+#include "unwind/capture/cframe_search.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
@@ -78,15 +79,14 @@ static struct lua_universe *universe_of_thread(const struct capture *capture,
 static void view_universes_on_stack(struct capture *capture,
 				    const struct vm_code *vm)
 {
-	uint64_t last = 0;
+	struct cframe_search search = cframe_search(capture->snapshot, lua_image_code(capture->lua), &vm->layout,
+						    capture->registers.rsp, capture->stack_end);
+	uint64_t cframe, thread, last = 0;
 
-	for (uint64_t cframe = vm_frame_from(capture->registers.rsp); cframe < capture->stack_end;
-	     cframe += VM_FRAME_ALIGNMENT) {
+	while (cframe_search_next(&search, &cframe, &thread)) {
 		struct lua_universe *universe;
-		uint64_t thread;
 
-		if (!vm_frame_is_plausible(lua_image_code(capture->lua), &vm->layout, snapshot_memory(capture->snapshot),
-					   cframe, &thread) || thread == last)
+		if (thread == last)
 			continue;
 		last = thread;
 		universe = universe_of_thread(capture, &vm->layout, thread);

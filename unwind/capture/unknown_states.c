@@ -1,9 +1,15 @@
 #include "unwind/capture/unknown_states.h"
 
+#include "unwind/capture/cframe_search.h"
+#include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
-enum { READS_MAX = 16 };	/* of what may be threads; stale ones lie on stacks, too */
+/* Of what may be threads; stale ones lie on stacks, too. */
+enum {
+	READS_MAX = 16,			/* while a thread is held */
+	LINKED_READS_MAX = 256,
+};
 
 static bool is_captured(const struct capture *capture, uint64_t g)
 {
@@ -13,11 +19,11 @@ static bool is_captured(const struct capture *capture, uint64_t g)
 	return false;
 }
 
-static size_t add_clue(const struct capture *capture, const struct vm_code *vm, uint64_t g,
+static size_t add_clue(const struct lua_image *lua, const struct vm_code *vm, uint64_t g,
 		       struct state_clue *clues, size_t count)
 {
 	if (count == STATE_CLUES_MAX || !may_be_object(vm->layout.gc64, g) ||
-	    lua_image_find(capture->lua, g))
+	    lua_image_find(lua, g))
 		return count;
 	for (size_t i = 0; i < count; i++)
 		if (clues[i].g == g && clues[i].vm == vm)
@@ -43,7 +49,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 	}
 	switch (image_classify(image, registers->rip, &module)) {
 	case CODE_VM:
-		return add_clue(capture, module->vm,
+		return add_clue(capture->lua, module->vm,
 				vm_universe_of_registers(&module->vm->layout, registers), ret_clues, 0);
 	case CODE_UNKNOWN:	/* a trace of any VM's */
 		break;
@@ -54,22 +60,23 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 	for (size_t i = 0; i < image_module_count(image); i++) {
 		const struct vm_code *vm = image_module(image, i)->vm;
 
-		if (vm)
-			count = add_clue(capture, vm, vm_universe_of_registers(&vm->layout, registers),
+		/* Without GC64 a trace has its own use for the register. */
+		if (vm && vm->layout.gc64)
+			count = add_clue(capture->lua, vm, vm_universe_of_registers(&vm->layout, registers),
 					 ret_clues, count);
 	}
 	return count;
 }
 
 /* Up to the innermost C frame that is a known state's. */
-static uint64_t end_of_unknown(const struct capture *capture)
+static uint64_t end_of_unknown(const struct capture *capture, uint64_t sp)
 {
-	uint64_t end = capture->stack_end;
+	uint64_t end = capture_stack_end(capture, sp);
 
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		uint64_t cframe = capture->threads[i].cframe;
 
-		if (cframe >= capture->registers.rsp && cframe < end)
+		if (cframe >= sp && cframe < end)
 			end = cframe;
 	}
 	return end;
@@ -79,22 +86,21 @@ static size_t add_clues_on_stack(const struct capture *capture, const struct ima
 				 struct memory *live, const struct vm_code *vm,
 				 struct state_clue *clues, size_t count)
 {
-	const struct layout *layout = &vm->layout;
-	uint64_t end = end_of_unknown(capture), last = 0;
+	uint64_t sp = capture->registers.rsp, cframe, thread, last = 0;
+	struct cframe_search search = cframe_search(capture->snapshot, image, &vm->layout, sp,
+						    end_of_unknown(capture, sp));
 	unsigned reads = 0;
 
-	for (uint64_t cframe = vm_frame_from(capture->registers.rsp);
-	     cframe < end && reads < READS_MAX; cframe += VM_FRAME_ALIGNMENT) {
-		uint64_t thread, g = 0;
+	while (reads < READS_MAX && cframe_search_next(&search, &cframe, &thread)) {
+		uint64_t g = 0;
 
-		if (!vm_frame_is_plausible(image, layout, snapshot_memory(capture->snapshot),
-					   cframe, &thread) || thread == last)
+		if (thread == last)
 			continue;
 		last = thread;
 		reads++;
-		if (memory_read(live, thread + (uint64_t)layout->L_glref, &g,
-				layout_ref_size(layout)) == MEMORY_OK)
-			count = add_clue(capture, vm, g, clues, count);
+		if (memory_read(live, thread + (uint64_t)vm->layout.L_glref, &g,
+				layout_ref_size(&vm->layout)) == MEMORY_OK)
+			count = add_clue(capture->lua, vm, g, clues, count);
 	}
 	return count;
 }
@@ -114,19 +120,91 @@ size_t unknown_states_on_stack(const struct capture *capture, const struct image
 	return count;
 }
 
+static size_t add_linked(struct cframe_search *search, const struct lua_image *lua, struct memory *live,
+			 const struct vm_code *vm, struct state_clue *clues, size_t count)
+{
+	uint64_t cframe, thread;
+
+	for (unsigned reads = 0; reads < LINKED_READS_MAX && cframe_search_next(search, &cframe, &thread); reads++) {
+		uint64_t innermost, g = 0;
+
+		if (memory_u64(live, thread + (uint64_t)vm->layout.L_cframe, &innermost) &&
+		    (innermost & ~(uint64_t)CFRAME_FLAGS) == cframe &&
+		    memory_read(live, thread + (uint64_t)vm->layout.L_glref, &g,
+				layout_ref_size(&vm->layout)) == MEMORY_OK)
+			count = add_clue(lua, vm, g, clues, count);
+	}
+	return count;
+}
+
+size_t unknown_states_linked(struct snapshot *snapshot, const struct lua_image *lua, struct memory *live,
+			     uint64_t begin, uint64_t end,
+			     struct state_clue clues[static STATE_CLUES_MAX], size_t count)
+{
+	const struct image *image = lua_image_code(lua);
+
+	for (size_t i = 0; i < image_module_count(image); i++) {
+		const struct vm_code *vm = image_module(image, i)->vm;
+		struct cframe_search search;
+
+		if (!vm)
+			continue;
+		search = cframe_search(snapshot, image, &vm->layout, begin, end);
+		count = add_linked(&search, lua, live, vm, clues, count);
+	}
+	return count;
+}
+
+bool unknown_states_may_compile(const struct capture *capture, const struct image *image)
+{
+	if (image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
+		return false;
+	for (size_t i = 0; i < capture->universe_count; i++) {
+		const struct traces *traces = capture->universes[i].universe->traces;
+
+		if (traces && traces_find(traces, capture->registers.rip))
+			return false;
+	}
+	return true;
+}
+
+static bool is_of_unknown_state(const struct capture *capture, const struct vm_code *vm, uint64_t thread)
+{
+	uint64_t g = 0;
+
+	if (capture_find_thread(capture, thread))
+		return false;
+	/* One whose stack is being moved could not be made use of, but it was looked at. */
+	return memory_read(snapshot_memory(capture->snapshot), thread + (uint64_t)vm->layout.L_glref, &g,
+			   layout_ref_size(&vm->layout)) != MEMORY_OK ||
+	       !lua_image_find(capture->lua, g);
+}
+
+bool unknown_state_above(const struct capture *capture, const struct image *image, uint64_t sp)
+{
+	for (size_t i = 0; capture_has_copied(capture, sp) && i < image_module_count(image); i++) {
+		const struct vm_code *vm = image_module(image, i)->vm;
+		struct cframe_search search;
+		uint64_t cframe, thread;
+
+		if (!vm)
+			continue;
+		search = cframe_search(capture->snapshot, image, &vm->layout, sp, end_of_unknown(capture, sp));
+		while (cframe_search_next(&search, &cframe, &thread))
+			if (is_of_unknown_state(capture, vm, thread))
+				return true;
+	}
+	return false;
+}
+
 bool unknown_state_at(const struct capture *capture, const struct image *image,
 		      const struct vm_code *vm, const struct registers *registers, bool is_leaf)
 {
-	struct memory *memory = snapshot_memory(capture->snapshot);
-	uint64_t thread, g = 0;
+	uint64_t thread;
 
 	if (is_leaf && !(registers->unknown & REGISTER_R14))
 		return !is_captured(capture, vm_universe_of_registers(&vm->layout, registers));
-	if (!vm_frame_is_plausible(image, &vm->layout, memory, registers->rsp, &thread) ||
-	    capture_find_thread(capture, thread))
-		return false;
-	/* One whose stack is being moved could not be made use of, but it was looked at. */
-	return memory_read(memory, thread + (uint64_t)vm->layout.L_glref, &g,
-			   layout_ref_size(&vm->layout)) != MEMORY_OK ||
-	       !lua_image_find(capture->lua, g);
+	return vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot),
+				     registers->rsp, &thread) &&
+	       is_of_unknown_state(capture, vm, thread);
 }

@@ -28,6 +28,7 @@ struct registers {
 	uint64_t rip;
 	uint64_t eflags;
 	uint64_t orig_rax;	/* system call number; -1 outside of one */
+	uint64_t fs_base;	/* where its thread-local storage is; 0 if not known */
 	unsigned int unknown;	/* enum register_set: these hold nothing */
 };
 

@@ -246,6 +246,9 @@ static enum lost_reason why_lost(const struct merge *merge)
 	}
 	if (native->code == CODE_UNKNOWN && image_has_unknown_vm(merge->image))
 		return LOST_UNKNOWN_LAYOUT;
+	if (native->code == CODE_UNKNOWN &&
+	    unknown_state_above(merge->capture, merge->image, native->registers.rsp))
+		return LOST_STATE_UNKNOWN;
 	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;
 }
 
@@ -273,6 +276,9 @@ int merge_stacks(struct capture *capture, struct image *image,
 			break;
 		}
 		passed = pass(&merge);
+		/* Where a stack ends, nothing tells who went over to it. */
+		if (passed == PASSED_END && merge_has_switched_stack(&merge))
+			passed = PASSED_LOST;
 		if (passed != PASSED_LOST)
 			continue;
 		merged_stack_add_lost(stack, why_lost(&merge));

@@ -4,20 +4,25 @@
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
+/* Of a state that was closed meanwhile, memory may say still that its trace is where another one's is by now. */
 const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
 				     const struct universe_view **ret_view)
 {
+	const struct trace *found = NULL;
+
 	for (size_t i = 0; i < capture->universe_count; i++) {
 		const struct universe_view *view = &capture->universes[i];
 		const struct trace *trace = view->universe->traces
 			? traces_find(view->universe->traces, pc) : NULL;
 
-		if (trace) {
-			*ret_view = view;
-			return trace;
-		}
+		if (!trace || (found && view->jit_base == 0))
+			continue;
+		*ret_view = view;
+		found = trace;
+		if (view->jit_base)
+			break;
 	}
-	return NULL;
+	return found;
 }
 
 const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
@@ -30,7 +35,7 @@ const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
 
 		if (thread->universe != view->universe)
 			continue;
-		cframe = cframe_above(merge->memory, thread, sp);
+		cframe = cframe_above(merge->capture, merge->memory, thread, sp);
 		if (cframe == 0)
 			continue;
 		if (view->cur_L == 0 || view->cur_L == thread->address) {
@@ -223,7 +228,8 @@ bool merge_resynchronise_in_trace(struct merge *merge, const struct lua_thread *
 	    (view->cur_L && view->cur_L != thread->address) || !view->universe->traces ||
 	    lua_section_of(&merge->lua, thread)->started)
 		return false;
-	if (!find_calling_trace(merge, view, cframe, &caller))
+	if (!find_calling_trace(merge, view, cframe, &caller) ||
+	    caller.rsp == native_current(merge->native)->registers.rsp)
 		return merge_pass_lost_trace(merge, thread, view, cframe) == PASSED_ON;
 	native_continue(merge->native, &caller);
 	return true;

@@ -1,5 +1,6 @@
 #include "unwind/stack/merge_vm.h"
 
+#include "unwind/capture/cframe_search.h"
 #include "unwind/capture/cframes.h"
 #include "unwind/capture/unknown_states.h"
 #include "unwind/lua/luajit.h"
@@ -30,7 +31,7 @@ static bool is_call_missing(const struct merge *merge, const struct lua_walk *to
 			return false;
 		calls += step == LUA_STEP_FROM_C;
 	}
-	return calls + 1 == cframe_count(merge->memory, top->thread, cframe);
+	return calls + 1 == cframe_count(merge->capture, merge->memory, top->thread, cframe);
 }
 
 static bool start_section(struct merge *merge, struct lua_section *section,
@@ -106,6 +107,16 @@ static void enter_section(struct merge *merge, const struct lua_thread *thread, 
 
 /*---- On to the next frame ----*/
 
+bool merge_has_switched_stack(const struct merge *merge)
+{
+	const struct capture *capture = merge->capture;
+	uint64_t cframe;
+
+	return capture->own_end &&
+	       !capture_on_own_stack(capture, native_current(merge->native)->registers.rsp) &&
+	       cframe_thread_above(capture, merge->memory, capture->own_begin, &cframe);
+}
+
 bool merge_resynchronise(struct merge *merge)
 {
 	struct registers registers = native_current(merge->native)->registers;
@@ -113,6 +124,8 @@ bool merge_resynchronise(struct merge *merge)
 	uint64_t cframe;
 
 	next = cframe_thread_above(merge->capture, merge->memory, registers.rsp, &cframe);
+	if (!next && merge_has_switched_stack(merge))
+		next = cframe_thread_above(merge->capture, merge->memory, merge->capture->own_begin, &cframe);
 	if (!next)
 		return false;
 	if (merge_resynchronise_in_trace(merge, next, cframe))
@@ -258,7 +271,7 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
 	if (thread->cframe != 0 && thread->cframe <= cframe)
 		return false;
 	/* Its own link must lead to where the thread goes on; anything may stand on the stack. */
-	return cframe_leads_to(merge->memory, &vm->layout, cframe, thread->cframe);
+	return cframe_leads_to(merge->capture, merge->memory, &vm->layout, cframe, thread->cframe);
 }
 
 /*
@@ -267,18 +280,19 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
  */
 static bool find_landing(const struct merge *merge, const struct lua_thread *thread, uint64_t *ret_cframe)
 {
+	const struct registers *frame = &native_current(merge->native)->registers;
 	const struct layout *layout = thread->layout;
+	struct cframe_search search = cframe_search(merge->capture->snapshot, merge->image, layout,
+						    frame->rsp, capture_stack_end(merge->capture, frame->rsp));
+	uint64_t cframe, address;
 
-	for (uint64_t cframe = vm_frame_from(native_current(merge->native)->registers.rsp);
-	     cframe < merge->capture->stack_end; cframe += VM_FRAME_ALIGNMENT) {
-		uint64_t address, previous;
+	while (capture_has_copied(merge->capture, frame->rsp) && cframe_search_next(&search, &cframe, &address)) {
+		uint64_t previous;
 		struct registers caller;
 
-		if (!vm_frame_is_plausible(merge->image, layout, merge->memory, cframe, &address) ||
-		    address != thread->address ||
+		if (address != thread->address ||
 		    !vm_frame_previous(layout, merge->memory, cframe, &previous) || previous != 0 ||
-		    !vm_frame_caller(layout, merge->memory, cframe,
-				     &native_current(merge->native)->registers, false, &caller) ||
+		    !vm_frame_caller(layout, merge->memory, cframe, frame, false, &caller) ||
 		    image_classify(merge->image, caller.rip - 1, NULL) != CODE_NATIVE)
 			continue;
 		*ret_cframe = cframe;
@@ -298,7 +312,7 @@ static enum passed pass_landing(struct merge *merge, const struct universe_view 
 {
 	const struct native_frame *native = native_current(merge->native);
 	struct lua_section *section = lua_section_of(&merge->lua, thread);
-	uint64_t cframe = cframe_above(merge->memory, thread, native->registers.rsp);
+	uint64_t cframe = cframe_above(merge->capture, merge->memory, thread, native->registers.rsp);
 
 	if (!cframe && find_landing(merge, thread, &cframe))
 		return merge_leave_vm_frame(merge, &view->universe->vm->layout, cframe, false);
@@ -320,7 +334,7 @@ static const struct lua_thread *thread_landing_next(struct merge *merge, const s
 	for (size_t i = 0; i < merge->capture->thread_count; i++) {
 		const struct lua_thread *thread = &merge->capture->threads[i];
 		uint64_t cframe = thread->universe == view->universe
-			? cframe_above(merge->memory, thread, sp) : UINT64_MAX;
+			? cframe_above(merge->capture, merge->memory, thread, sp) : UINT64_MAX;
 
 		if (!cframe && !find_landing(merge, thread, &cframe))
 			continue;
@@ -372,7 +386,7 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	}
 	if (vm_is_exiting(&vm->layout, text, native->registers.rip))
 		return merge_pass_trace_exit(merge, vm);
-	if (vm_is_linking(text, vm, native->registers.rip) ||
+	if (vm_calls_to_link(text, vm, native->registers.rip) ||
 	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.rip) ||
 	    is_unwound(merge, vm, sp))
 		return merge_leave_vm_frame(merge, &vm->layout, sp, false);

@@ -21,6 +21,12 @@ enum passed merge_pass_vm_leaf(struct merge *merge, const struct vm_code *vm);
 enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm);
 
 /*
+ * Does the walk stand on another stack than the thread's own, on which Lua has run
+ * into the native code that went over to this one?
+ */
+bool merge_has_switched_stack(const struct merge *merge);
+
+/*
  * Native unwinding has failed. The C frames of the Lua threads are linked
  * whatever the native frames between them are: go on at the next one.
  */

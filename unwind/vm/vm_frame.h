@@ -99,6 +99,12 @@ bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
 /* Is the frame whole but not yet linked to its thread (the first lines of lj_vm_call and its like)? */
 bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc);
 
+/*
+ * The same of a frame that has called what returns here, as vm_ffi_callback does to learn
+ * of its thread. lj_vm_cpcall, which calls by a register, links its frame first.
+ */
+bool vm_calls_to_link(struct memory *text, const struct vm_code *vm, uint64_t return_address);
+
 /* Is the next instruction the store of the call's frame link (the end of ins_call)? */
 bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint64_t pc);
 

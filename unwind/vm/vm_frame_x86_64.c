@@ -307,6 +307,13 @@ bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc)
 	       memmem(bytes, length, saveregs + 1, sizeof(saveregs) - 1) != NULL;
 }
 
+bool vm_calls_to_link(struct memory *text, const struct vm_code *vm, uint64_t return_address)
+{
+	uint64_t function;
+
+	return called_function(text, return_address, &function) && vm_is_linking(text, vm, return_address);
+}
+
 bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint64_t pc)
 {
 	static const uint8_t gc64[] = { 0x48, 0x89, 0x5a, 0xf8 };	/* mov [rdx-8], rbx */

@@ -663,6 +663,7 @@ int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 		.r8 = regs->r8, .r9 = regs->r9, .r10 = regs->r10, .r11 = regs->r11,
 		.r12 = regs->r12, .r13 = regs->r13, .r14 = regs->r14, .r15 = regs->r15,
 		.rip = regs->rip, .eflags = regs->eflags, .orig_rax = regs->orig_rax,
+		.fs_base = regs->fs_base,
 	};
 	return 0;
 }

@@ -1,0 +1,75 @@
+#include "unwind/capture/cframe_search.h"
+
+#include "unwind/lua/luajit.h"
+#include "unwind/vm/vm_frame.h"
+
+enum { PAGE_SIZE = 4096 };
+
+void cframe_search_until(struct cframe_search *search, uint64_t end)
+{
+	uint64_t size = (uint64_t)search->layout->CFRAME_size;
+
+	search->end = end > size ? end - size + 1 : 0;
+}
+
+struct cframe_search cframe_search(struct snapshot *snapshot, const struct image *image,
+				   const struct layout *layout, uint64_t begin, uint64_t end)
+{
+	struct cframe_search search = {
+		.snapshot = snapshot,
+		.image = image,
+		.layout = layout,
+		.at = vm_frame_from(begin),
+	};
+
+	cframe_search_until(&search, end);
+	return search;
+}
+
+static void look_at_page(struct cframe_search *search, uint64_t address)
+{
+	search->page.address = address & ~(uint64_t)(PAGE_SIZE - 1);
+	search->page.length = PAGE_SIZE;
+	search->page.bytes = snapshot_view(search->snapshot, search->page.address, PAGE_SIZE);
+	if (search->page.bytes)
+		return;
+	/* The copy may begin or end within it. */
+	search->page.address = address;
+	search->page.length = PAGE_SIZE - address % PAGE_SIZE;
+	search->page.bytes = snapshot_view(search->snapshot, address, search->page.length);
+}
+
+/*
+ * May the word of the copied stack be a thread's address? Most are not, and to look at
+ * the copy in place tells it at a tenth of the cost.
+ */
+static bool may_be_thread(struct cframe_search *search, uint64_t address)
+{
+	const struct layout *layout = search->layout;
+	uint64_t word;
+
+	if (address - search->page.address >= search->page.length)
+		look_at_page(search, address);
+	if (!search->page.bytes)
+		return true;
+	word = load_bytes(search->page.bytes, (int32_t)(address - search->page.address),
+			  layout_ref_size(layout));
+	return word >= PAGE_SIZE && may_be_object(layout->gc64, word);
+}
+
+bool cframe_search_next(struct cframe_search *search, uint64_t *ret_cframe, uint64_t *ret_thread)
+{
+	while (search->at < search->end) {
+		uint64_t cframe = search->at;
+
+		search->at += VM_FRAME_ALIGNMENT;
+		if (!may_be_thread(search, cframe + (uint64_t)search->layout->CFRAME_L) ||
+		    !vm_frame_is_plausible(search->image, search->layout,
+					   snapshot_memory(search->snapshot), cframe, ret_thread))
+			continue;
+		*ret_cframe = cframe;
+		search->page.length = 0;	/* what is read of it may move the copy */
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,40 @@
+/*
+ * cframe_search: the VM's C frames on a copied native stack, by what they hold.
+ *
+ * For where no link leads to a frame. What is found may be one only: threads that
+ * ended long ago leave theirs behind, and other things may look like one.
+ */
+#ifndef LJSPY_CFRAME_SEARCH_H
+#define LJSPY_CFRAME_SEARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "luajit-layouts/layout.h"
+#include "memory/snapshot.h"
+#include "unwind/elf/image.h"
+
+struct cframe_search {
+	struct snapshot *snapshot;
+	const struct image *image;
+	const struct layout *layout;
+	uint64_t at, end;		/* what is left */
+	struct {
+		uint64_t address;
+		size_t length;
+		const uint8_t *bytes;	/* NULL if it is not in one piece */
+	} page;				/* that was looked at last */
+};
+
+/* Of frames that lie in [begin, end) as a whole, which must have been copied. */
+struct cframe_search cframe_search(struct snapshot *snapshot, const struct image *image,
+				   const struct layout *layout, uint64_t begin, uint64_t end);
+
+/* More was copied: go on to there. */
+void cframe_search_until(struct cframe_search *search, uint64_t end);
+
+/* The next one outwards and its SAVE_L, see vm_frame_is_plausible(); false if there is none. */
+bool cframe_search_next(struct cframe_search *search, uint64_t *ret_cframe, uint64_t *ret_thread);
+
+#endif
