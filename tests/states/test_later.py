@@ -23,6 +23,8 @@ LIBRARY_GC32 = ljspy.PACKAGES / "bullseye/libluajit-5.1-2/usr/lib/x86_64-linux-g
 
 LOST_SHARE = 0.01
 LOST_SHARE_OF_ERRORS = 0.003
+# Until a thread's stack is known; without looking there nearly all of it.
+NOT_FOUND_SHARE = 0.4
 # While a trace is left, functions that call themselves cannot always be told apart.
 IN_TRACE = "position in trace unknown"
 # The last piece of the process's time belongs to no stack.
@@ -77,6 +79,19 @@ def test_states_made_later(mode, jit, library, later, tmp_path, note_lost, reque
     generations = int(re.search(r"(\d+) generations", said)[1])
     assert max(seen) <= generations
     assert len(seen) > (generations / 2 if mode == "pool" else 1)
+
+
+@pytest.mark.parametrize("mode", ["pool", "churn"])
+def test_states_made_later_without_a_stop(mode, later, tmp_path):
+    """They are found by the stacks of their threads, which never sleep."""
+    with ljspy.Target([later, mode, LIBRARY, "off", SECONDS + 1]).wait_ready() as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS + 3, options=["--no-stop"])
+        time.sleep(0.5)
+        target.write("go\n")
+        recording = recorder.finish()
+    missed, count = recording.stats["lost"]["not stopped"], recording.stats["samples"]
+    print(f"{mode}: {count} samples, {missed} of no state that is known")
+    assert missed <= NOT_FOUND_SHARE * count, recording.stats["lost"]
 
 
 def test_library_loaded_later(later, tmp_path, note_lost, request):
