@@ -99,7 +99,8 @@ void capture_other_universes(struct capture *capture)
 {
 	const struct image *image = lua_image_code(capture->lua);
 
-	if (lua_image_count(capture->lua) <= CAPTURE_UNIVERSES_MAX)
+	if (lua_image_count(capture->lua) <= CAPTURE_UNIVERSES_MAX ||
+	    !capture_has_copied(capture, capture->registers.rsp))
 		return;
 	for (size_t i = 0; i < image_module_count(image); i++) {
 		const struct vm_code *vm = image_module(image, i)->vm;

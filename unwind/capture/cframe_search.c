@@ -22,7 +22,8 @@ struct cframe_search cframe_search(struct snapshot *snapshot, const struct image
 		.at = vm_frame_from(begin),
 	};
 
-	cframe_search_until(&search, end);
+	/* A stack pointer may hold anything. */
+	cframe_search_until(&search, search.at >= begin ? end : 0);
 	return search;
 }
 

@@ -71,7 +71,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 /* Up to the innermost C frame that is a known state's. */
 static uint64_t end_of_unknown(const struct capture *capture, uint64_t sp)
 {
-	uint64_t end = capture_stack_end(capture, sp);
+	uint64_t end = capture_has_copied(capture, sp) ? capture_stack_end(capture, sp) : sp;
 
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		uint64_t cframe = capture->threads[i].cframe;
@@ -182,7 +182,7 @@ static bool is_of_unknown_state(const struct capture *capture, const struct vm_c
 
 bool unknown_state_above(const struct capture *capture, const struct image *image, uint64_t sp)
 {
-	for (size_t i = 0; capture_has_copied(capture, sp) && i < image_module_count(image); i++) {
+	for (size_t i = 0; i < image_module_count(image); i++) {
 		const struct vm_code *vm = image_module(image, i)->vm;
 		struct cframe_search search;
 		uint64_t cframe, thread;
