@@ -19,7 +19,7 @@ struct vm_code {
 	struct layout layout;
 	/*
 	 * What the code leaves open until a state is at hand, see
-	 * recognise_settle(): which row of the trace object table holds
+	 * recognise_confirm(): which row of the trace object table holds
 	 * (then the fields the rows differ in are LAYOUT_UNKNOWN), and which
 	 * bytecode numbering.
 	 */

@@ -219,7 +219,7 @@ static void read_unit(Dwarf_Die *unit, struct layout *layout, struct opcodes *op
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
-static bool settle_bytecode(const struct opcodes *opcodes, struct layout *layout)
+static bool number_bytecode(const struct opcodes *opcodes, struct layout *layout)
 {
 	for (enum layout_bytecode set = 0; set < BYTECODE_COUNT; set++) {
 		layout->bytecode = set;
@@ -240,7 +240,7 @@ static enum dwarf_layout_status read_units(Dwarf *dwarf, struct layout *ret_layo
 	layout_clear(&layout);
 	while (dwarf_get_units(dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0)
 		read_unit(&die, &layout, &opcodes);
-	if (layout.g_vmstate == LAYOUT_UNKNOWN || !settle_bytecode(&opcodes, &layout))
+	if (layout.g_vmstate == LAYOUT_UNKNOWN || !number_bytecode(&opcodes, &layout))
 		return DWARF_LAYOUT_NOT_LUAJIT;
 	layout.has_jit = layout.GG_J >= 0;
 	if (!layout.has_jit)

@@ -132,7 +132,7 @@ static struct match match_jit(enum layout_mode mode, const struct vm_code_eviden
 
 /* ---- the layout, group by group ------------------------------------------ */
 
-static bool settle_group(const struct inquiry *inquiry, const char *what, const struct match *match,
+static bool choose_group(const struct inquiry *inquiry, const char *what, const struct match *match,
 			 struct layout *layout)
 {
 	if (match->count == 0) {
@@ -147,7 +147,7 @@ static bool settle_group(const struct inquiry *inquiry, const char *what, const 
 	return true;
 }
 
-static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
+static bool choose_jit(const struct inquiry *inquiry, enum layout_mode mode,
 		       const struct vm_code_evidence *evidence, struct vm_code *vm)
 {
 	const struct jit_option *option = &jit_options[0];
@@ -159,7 +159,7 @@ static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 		return true;
 	}
 	match = match_jit(mode, evidence, &option);
-	if (!settle_group(inquiry, "jit_State", &match, &vm->layout))
+	if (!choose_group(inquiry, "jit_State", &match, &vm->layout))
 		return false;
 	if (option->name[0] != '\0')
 		inquiry_verdict(inquiry, "build options", "%s", option->name);
@@ -169,7 +169,7 @@ static bool settle_jit(const struct inquiry *inquiry, enum layout_mode mode,
 		return false;
 	}
 	match = match_group(LAYOUT_GROUP_TRACE, mode, evidence);
-	if (!settle_group(inquiry, "trace objects", &match, &vm->layout))
+	if (!choose_group(inquiry, "trace objects", &match, &vm->layout))
 		return false;
 	vm->traces_open = match.count > 1 || vm->layout.IR_KGC == LAYOUT_UNKNOWN;
 	vm->layout.GCtrace_size += option->all;
@@ -182,7 +182,7 @@ static const char *const bytecode_names[BYTECODE_COUNT] = {
 	[BYTECODE_V21_BITOPS] = "LuaJIT 2.1 with bit operators",
 };
 
-static bool settle_bytecode(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
+static bool choose_bytecode(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
 			    enum layout_bytecode preferred, struct vm_code *vm)
 {
 	enum layout_bytecode found = BYTECODE_COUNT;
@@ -215,7 +215,7 @@ static enum layout_mode mode_of(const struct vm_code *vm, const struct vm_code_e
 	return evidence->offsets.gc64 ? LAYOUT_X64_GC64 : LAYOUT_X64_GC32;
 }
 
-static bool settle_layout(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
+static bool choose_layout(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
 			  struct vm_code *vm)
 {
 	enum layout_mode mode = mode_of(vm, evidence);
@@ -225,20 +225,20 @@ static bool settle_layout(const struct inquiry *inquiry, const struct vm_code_ev
 	objects = match_group(LAYOUT_GROUP_OBJECT, mode, evidence);
 	cframe = match_group(LAYOUT_GROUP_CFRAME, mode, evidence);
 	global = match_group(LAYOUT_GROUP_GLOBAL, mode, evidence);
-	if (!settle_group(inquiry, "objects", &objects, &vm->layout) ||
-	    !settle_group(inquiry, "C frame", &cframe, &vm->layout) ||
-	    !settle_group(inquiry, "global_State", &global, &vm->layout))
+	if (!choose_group(inquiry, "objects", &objects, &vm->layout) ||
+	    !choose_group(inquiry, "C frame", &cframe, &vm->layout) ||
+	    !choose_group(inquiry, "global_State", &global, &vm->layout))
 		return false;
 	if (global.count > 1) {
 		inquiry_verdict(inquiry, "global_State", "%zu layouts fit the code; not guessing", global.count);
 		return false;
 	}
-	/* Whichever fork it is, the state itself tells: recognise_settle(). */
+	/* Whichever fork it is, the state itself tells: recognise_confirm(). */
 	thread = match_group(LAYOUT_GROUP_THREAD, mode, evidence);
 	layout_fill(&vm->layout, &thread.row.offsets);
 	snprintf(vm->layout.name, sizeof(vm->layout.name), "%s", global.row.name);
-	return settle_jit(inquiry, mode, evidence, vm) &&
-	       settle_bytecode(inquiry, evidence, global.row.bytecode, vm);
+	return choose_jit(inquiry, mode, evidence, vm) &&
+	       choose_bytecode(inquiry, evidence, global.row.bytecode, vm);
 }
 
 /* ---- the module ----------------------------------------------------------- */
@@ -372,7 +372,7 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, u
 			inquiry_verdict(&inquiry, "layout given", "the code contradicts it at %s", wrong);
 			return RECOGNISE_UNKNOWN_LAYOUT;
 		}
-		settle_layout(&silent, &code, &vm);
+		choose_layout(&silent, &code, &vm);
 		layout_fill(&layout, &vm.layout);
 	} else if (!trusted) {
 		return status;
@@ -411,7 +411,7 @@ enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint
 	status = read_code(&inquiry, machine, &extent, &code);
 	if (status != RECOGNISE_OK)
 		return status;
-	if (!settle_layout(&inquiry, &code, &vm))
+	if (!choose_layout(&inquiry, &code, &vm))
 		return RECOGNISE_UNKNOWN_LAYOUT;
 	*ret_vm = vm;
 	return RECOGNISE_OK;

@@ -74,7 +74,7 @@ bool recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_
  * The target must be stopped or asleep, and for the reason given in selftest.h
  * a failure is to be believed only when it repeats.
  */
-enum recognise_status recognise_settle(struct memory *memory, struct vm_code *vm, uint64_t g,
+enum recognise_status recognise_confirm(struct memory *memory, struct vm_code *vm, uint64_t g,
 				       recognise_evidence *evidence, void *context);
 
 #endif

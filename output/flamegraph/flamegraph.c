@@ -8,7 +8,7 @@
 #include "output/flamegraph/flamegraph_static.h"
 #include "output/labels/escape.h"
 #include "output/labels/label_table.h"
-#include "output/views/look.h"
+#include "output/views/color.h"
 
 /* output/flamegraph/flamegraph_assets.S */
 extern const char flamegraph_js[], flamegraph_js_end[];
@@ -100,7 +100,7 @@ static void write_functions(FILE *out, const struct graph *graph)
 {
 	fputs("<metadata id=\"functions\">", out);
 	for (const struct label *label = graph->functions.labels; label; label = label->hh.next) {
-		fprintf(out, "%c ", look_letter(look_of_kind(label->key.function)));
+		fprintf(out, "%c ", color_letter(color_of_kind(label->key.function)));
 		escape_write(ESCAPE_XML, label->text, out);
 		fputc('\n', out);
 	}
@@ -150,7 +150,7 @@ static void write_frame(FILE *out, const struct graph *graph, const struct frame
 		fprintf(out, " %" PRIu64, fields[i]);
 	for (int state = 0; state < VM_STATE_COUNT; state++)
 		if (node->own_state_ns[state] > 0)
-			fprintf(out, " %c%" PRIu64, look_state_letter((enum vm_state)state),
+			fprintf(out, " %c%" PRIu64, color_state_letter((enum vm_state)state),
 				node->own_state_ns[state]);
 	fputc('\n', out);
 }

@@ -7,7 +7,7 @@
 
 #include "output/labels/escape.h"
 #include "output/labels/label_table.h"
-#include "output/views/look.h"
+#include "output/views/color.h"
 
 /* In pixels. CHAR_WIDTH is in tenths, of 12 px monospace. */
 enum {
@@ -36,7 +36,7 @@ struct flamegraph_static {
 	struct box *boxes;	/* callers before callees; siblings by label, inverted by weight */
 	size_t box_count;
 	size_t rows;
-	bool used[LOOK_COUNT];
+	bool used[COLOR_COUNT];
 };
 
 /* -- Layout -- */
@@ -55,13 +55,13 @@ static bool is_shown(const struct flamegraph_static *picture, const struct box *
 	       tenths(picture, box->node->total_ns) >= 10 * NARROWEST;
 }
 
-static enum look box_look(const struct flamegraph_static *picture, const struct box *box)
+static enum color box_color(const struct flamegraph_static *picture, const struct box *box)
 {
 	const struct profile_node *all = profile_root(picture->profile), *all_before;
-	struct look_share before = { 0 }, now;
+	struct color_share before = { 0 }, now;
 
 	if (!picture->baseline)
-		return look_of_node(box->node);
+		return color_of_node(box->node);
 	all_before = profile_root(picture->baseline);
 	before.all_ns = all_before->total_ns;
 	before.all_samples = all_before->total_samples;
@@ -69,11 +69,11 @@ static enum look box_look(const struct flamegraph_static *picture, const struct 
 		before.ns = box->before->total_ns;
 		before.samples = box->before->total_samples;
 	}
-	now = (struct look_share) {
+	now = (struct color_share) {
 		.ns = box->node->total_ns, .all_ns = all->total_ns,
 		.samples = box->node->total_samples, .all_samples = all->total_samples,
 	};
-	return look_of_change(&before, &now);
+	return color_of_change(&before, &now);
 }
 
 static int add_labels(struct flamegraph_static *picture)
@@ -156,7 +156,7 @@ static int add_boxes(struct flamegraph_static *picture)
 
 		*box = stack[--waiting];
 		waiting += push_children(picture, box, stack + waiting);
-		picture->used[box_look(picture, box)] = true;
+		picture->used[box_color(picture, box)] = true;
 		if (is_shown(picture, box) && box->node->depth >= picture->rows)
 			picture->rows = box->node->depth + 1;
 	}
@@ -265,14 +265,14 @@ static void write_legend(FILE *out, const struct flamegraph_static *picture)
 	size_t y = legend_top(picture);
 	size_t x = MARGIN;
 
-	for (int i = LOOK_LUA; i < LOOK_COUNT; i++) {
-		const char *name = look_name((enum look)i);
+	for (int i = COLOR_LUA; i < COLOR_COUNT; i++) {
+		const char *name = color_name((enum color)i);
 
 		if (!picture->used[i])
 			continue;
 		fprintf(out, "<g class=\"f %c\"><rect x=\"%zu\" y=\"%zu\" width=\"12\" height=\"12\"/></g>"
 			"<text class=\"detail\" x=\"%zu\" y=\"%zu\">%s</text>\n",
-			look_letter((enum look)i), x, y, x + 17, y + 10, name);
+			color_letter((enum color)i), x, y, x + 17, y + 10, name);
 		x += 17 + (strlen(name) + 2) * CHAR_WIDTH / 10;
 	}
 	if (deepest >= FLAMEGRAPH_STATIC_ROWS_MAX)
@@ -308,7 +308,7 @@ static void write_box(FILE *out, const struct flamegraph_static *picture, const 
 	uint64_t width = end > x ? end - x : 0;
 	size_t columns = width > 20 * TEXT_INDENT ? (width - 20 * TEXT_INDENT) / CHAR_WIDTH : 0;
 
-	fprintf(out, "<g class=\"f %c\">", look_letter(box_look(picture, box)));
+	fprintf(out, "<g class=\"f %c\">", color_letter(box_color(picture, box)));
 	write_title(out, picture, box);
 	fputs("<rect", out);
 	write_tenths(out, "x", MARGIN * 10 + x);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "memory/array.h"
-#include "output/views/look.h"
+#include "output/views/color.h"
 #include "output/views/profile_read.h"
 
 struct entry {
@@ -113,7 +113,7 @@ static void write_entry(FILE *out, const struct entry *entry, uint64_t before_us
 	if (place)
 		fprintf(out, "%" PRId64 " %s%zu %c %" PRIu64 "\n", (int64_t)(entry->time_us - before_us),
 			place->node == entry->leaf ? "" : "-", place->index,
-			look_state_letter((enum vm_state)entry->state), (uint64_t)entry->weight_ns);
+			color_state_letter((enum vm_state)entry->state), (uint64_t)entry->weight_ns);
 }
 
 int heatmap_write(FILE *out, const struct heatmap *heatmap, const struct profile_node *const *listed,

@@ -708,7 +708,7 @@ static int rewind_samples(struct sample_source *source)
 }
 
 /* What the end of the recording would tell. */
-static void reckon(struct recording_reader *reader)
+static void set_open_figures(struct recording_reader *reader)
 {
 	struct figures *figures = &reader->figures;
 	uint64_t start_ns = reader->session.start_ns ? reader->session.start_ns : reader->first_ns;
@@ -740,7 +740,7 @@ static int read_all(struct recording_reader *reader)
 		return result;
 	reader->extent = result == READ_DAMAGED ? RECORDING_DAMAGED
 						: reader->ended ? RECORDING_WHOLE : RECORDING_UNFINISHED;
-	reckon(reader);
+	set_open_figures(reader);
 	return rewind_samples(&reader->source);
 }
 

@@ -15,7 +15,7 @@
 struct verdict {
 	const struct function *function;
 	bool included, excluded;
-	const struct function *anywhere;	/* the same without the line of its definition */
+	const struct function *without_line;	/* the same without the line of its definition */
 	UT_hash_handle hh;
 };
 
@@ -95,12 +95,12 @@ static bool matches(const regex_t *pattern, const char *label)
 /* One without a name has nothing else to go by. NULL when memory is short. */
 static const struct function *forget_line(struct filter *filter, const struct function *function)
 {
-	struct function anywhere = *function;
+	struct function without_line = *function;
 
-	if (!filter->options.anywhere || function->kind != FRAME_LUA || !function->name)
+	if (!filter->options.without_line || function->kind != FRAME_LUA || !function->name)
 		return function;
-	anywhere.firstline = 0;
-	return functions_intern(filter->functions, &anywhere);
+	without_line.firstline = 0;
+	return functions_intern(filter->functions, &without_line);
 }
 
 /* NULL when memory is short. */
@@ -119,9 +119,9 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 	verdict->function = function;
 	verdict->included = matches(filter->options.include, label);
 	verdict->excluded = matches(filter->options.exclude, label);
-	verdict->anywhere = forget_line(filter, function);
+	verdict->without_line = forget_line(filter, function);
 	HASH_ADD_PTR(filter->verdicts, function, verdict);
-	if (hash_added(&verdict->hh) && verdict->anywhere)
+	if (hash_added(&verdict->hh) && verdict->without_line)
 		return verdict;
 	if (hash_added(&verdict->hh))
 		HASH_DEL(filter->verdicts, verdict);
@@ -240,7 +240,7 @@ static int forget_lines(struct filter *filter, const struct sample *sample)
 
 		if (!verdict)
 			return -ENOMEM;
-		filter->frames[i].function = verdict->anywhere;
+		filter->frames[i].function = verdict->without_line;
 	}
 	return 0;
 }
@@ -306,7 +306,7 @@ static bool depends_on_sample(const struct filter_options *options)
 
 static bool changes_stacks(const struct filter_options *options)
 {
-	return options->anywhere || options->merge_recursion || depends_on_sample(options);
+	return options->without_line || options->merge_recursion || depends_on_sample(options);
 }
 
 /* 0 or -ENOMEM. */
@@ -314,7 +314,7 @@ static int change_stack(struct filter *filter, struct sample *sample)
 {
 	if (copy_frames(filter, sample))
 		return -ENOMEM;
-	if (filter->options.anywhere && forget_lines(filter, sample))
+	if (filter->options.without_line && forget_lines(filter, sample))
 		return -ENOMEM;
 	if (filter->options.merge_recursion)
 		merge_recursion(filter->frames, sample);

@@ -56,7 +56,7 @@ struct filter_options {
 	enum filter_time time;
 	bool merge_recursion;		/* see below */
 	enum filter_group group;
-	bool anywhere;			/* a Lua function is its name and file, wherever it begins */
+	bool without_line;			/* a Lua function is its name and file, wherever it begins */
 };
 
 /*

@@ -29,7 +29,7 @@ static struct profile_sum sum_of(const struct reading *reading, const struct sam
 }
 
 /* Bring what a place has into the profile. 0 or -ENOMEM. */
-static int settle(struct reading *reading, size_t place)
+static int count_node(struct reading *reading, size_t place)
 {
 	const struct cached_stack *stack = &reading->stacks.places[place];
 	struct pile *pile = &reading->piles[place];
@@ -65,7 +65,7 @@ static int add_to_profile(struct reading *reading, const struct sample *sample, 
 	/* The first one of a stack is added at once: children are in the order of their appearance. */
 	error = profile_add_sum(reading->profile, sample->frames, sample->frame_count, &sum, ret_leaf);
 	if (!error)
-		error = settle(reading, place);
+		error = count_node(reading, place);
 	if (error)
 		return error;
 	pile->leaf = *ret_leaf;
@@ -93,7 +93,7 @@ static int read_all(struct reading *reading, struct sample_source *source)
 	if (!error)
 		error = sample_source_each(source, add_sample, reading);
 	for (size_t place = 0; !error && place < STACK_CACHE_PLACES; place++)
-		error = settle(reading, place);
+		error = count_node(reading, place);
 	stack_cache_clear(&reading->stacks);
 	free(reading->piles);
 	return error;

@@ -109,7 +109,7 @@ static struct tally_call *find_call(struct tally *tally, const struct tally_row 
 /*---- Piles ----*/
 
 /* Count the samples of a pile. */
-static void settle_pile(struct reading *reading, struct pile *pile)
+static void count_pile(struct reading *reading, struct pile *pile)
 {
 	struct tally *tally = reading->tally;
 
@@ -132,10 +132,10 @@ static void settle_pile(struct reading *reading, struct pile *pile)
 	pile->ns = pile->samples = 0;
 }
 
-static void settle_all(struct reading *reading)
+static void count_all(struct reading *reading)
 {
 	for (size_t i = 0; i < PILES; i++)
-		settle_pile(reading, &reading->piles[i]);
+		count_pile(reading, &reading->piles[i]);
 }
 
 static void clear_pile(struct pile *pile)
@@ -181,7 +181,7 @@ static int begin_pile(struct reading *reading, struct pile *pile, const struct s
 	size_t depth = sample->frame_count, room = depth ? depth : 1;
 	int error;
 
-	settle_pile(reading, pile);
+	count_pile(reading, pile);
 	clear_pile(pile);
 	pile->keys = calloc(room, sizeof(*pile->keys));
 	pile->rows = calloc(room, sizeof(struct tally_row *));
@@ -274,7 +274,7 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 	pile->ns += ns;
 	pile->samples++;
 	if (pile->depth > PILE_DEPTH_MAX) {
-		settle_pile(reading, pile);
+		count_pile(reading, pile);
 		clear_pile(pile);
 	}
 	tally->samples++;
@@ -291,7 +291,7 @@ static int read_sample(void *context, const struct sample *sample)
 	unsigned int slice = place < TALLY_SLICES ? (unsigned int)place : TALLY_SLICES - 1;
 
 	if (slice != reading->slice)
-		settle_all(reading);
+		count_all(reading);
 	reading->slice = slice;
 	return add_sample(reading, sample);
 }
@@ -306,7 +306,7 @@ int tally_read(struct sample_source *source, uint64_t count, const struct view *
 	reading.piles = calloc(PILES, sizeof(*reading.piles));
 	if (reading.piles) {
 		error = sample_source_each(source, read_sample, &reading);
-		settle_all(&reading);
+		count_all(&reading);
 		for (size_t i = 0; i < PILES; i++)
 			clear_pile(&reading.piles[i]);
 	}

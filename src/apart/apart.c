@@ -80,7 +80,7 @@ static bool take_all(struct apart *apart, unsigned char *buffer)
 
 static void look(struct apart *apart)
 {
-	apart->looked_at = apart->shared->results_version;
+	apart->results_seen = apart->shared->results_version;
 	if (apart->options->look)
 		apart->options->look(apart, apart->options->context);
 }
@@ -91,7 +91,7 @@ static enum apart_end take_until_end(struct apart *apart, unsigned char *buffer)
 
 	while (good && !apart->engine_is_gone) {
 		good = take_all(apart, buffer);
-		if (apart->looked_at != apart->shared->results_version)
+		if (apart->results_seen != apart->shared->results_version)
 			look(apart);
 		beat_await(apart);
 	}

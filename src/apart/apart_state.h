@@ -33,7 +33,7 @@ struct apart {
 	pthread_t taker, beater;
 	atomic_bool taker_waits, taker_is_done;
 	atomic_bool engine_is_gone;
-	_Atomic uint64_t looked_at;	/* the version of the results that was looked at last */
+	_Atomic uint64_t results_seen;	/* the version of the results that was looked at last */
 	_Atomic uint64_t interrupted_ns;	/* when the first signal to conclude came; 0: none has */
 	_Atomic int interrupted_by;	/* that signal */
 	atomic_bool interrupted_by_process;

@@ -85,7 +85,7 @@ static void look_after_guard(struct apart *apart)
 static bool is_something_new(const struct apart *apart)
 {
 	return !queue_is_empty(&apart->shared->queue) || apart->engine_is_gone ||
-	       apart->looked_at != apart->shared->results_version;
+	       apart->results_seen != apart->shared->results_version;
 }
 
 static void *beat(void *context)

@@ -194,7 +194,7 @@ bool choose_check_all(const struct options *options)
 /* A module that the layout does not fit; false if there is none. */
 static bool find_misfit(const struct lua_process *process, struct lua_module *ret_module)
 {
-	bool unsettled = lua_process_needs_settling(process);
+	bool unsettled = lua_process_needs_confirming(process);
 
 	for (size_t i = 0; i < lua_process_module_count(process); i++) {
 		*ret_module = lua_process_module(process, i);

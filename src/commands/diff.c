@@ -46,7 +46,7 @@ static enum exit_status diff(struct options *options, struct functions *function
 	struct recordings before, after;
 
 	/* A function may begin elsewhere after an edit above it, and is still the same. */
-	options->filter.anywhere = !options->lines;
+	options->filter.without_line = !options->lines;
 	if (!recordings_open(options->recordings, 1, options, functions, &before))
 		return status;
 	if (recordings_open(options->recordings + 1, 1, options, functions, &after)) {

@@ -94,7 +94,7 @@ static bool dump_running(struct dump *dump, struct thread *thread, bool only_who
 		return false;
 	error = tracer_registers(thread->tracee, &registers);
 	if (!error) {
-		lua_process_settle(dump->process);
+		lua_process_confirm(dump->process);
 		lua_process_capture(dump->process, &registers, &hints);
 	}
 	tracer_resume(dump->tracer, thread->tracee);
@@ -380,7 +380,7 @@ static int dump_core_stacks(struct dump *dump, struct core_file *core)
 	error = lua_process_refresh(dump->process, true);
 	if (error)
 		return error;
-	if (lua_process_universe_count(dump->process) == 0) {
+	if (lua_process_global_count(dump->process) == 0) {
 		message_warn("%s", problem_unknown_layout);
 		dump->status = EXIT_WITH_ERRORS;
 	}

@@ -12,7 +12,7 @@
 #include "src/commands/choose.h"
 #include "src/commands/command_apart.h"
 #include "src/inspect/lua_process.h"
-#include "src/inspect/settle.h"
+#include "src/inspect/confirm_layout.h"
 #include "src/linux/proc/live_memory.h"
 #include "src/linux/proc/maps.h"
 #include "src/program/message.h"
@@ -50,14 +50,14 @@ static void print_head(const struct process *process)
 	free(title);
 }
 
-static void print_universe(struct lua_process *process, const struct lua_universe *universe)
+static void print_global(struct lua_process *process, const struct global_state *global)
 {
 	struct memory *memory = lua_process_memory(process);
-	const struct layout *layout = &universe->vm->layout;
-	uint64_t J = universe->g + (uint64_t)layout->GG_J;
+	const struct layout *layout = &global->vm->layout;
+	uint64_t J = global->g + (uint64_t)layout->GG_J;
 	uint32_t sizetrace;
 
-	printf("    state %#" PRIx64, universe->g);
+	printf("    state %#" PRIx64, global->g);
 	if (layout->has_jit && memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
 		printf(", room for %" PRIu32 " traces", sizetrace ? sizetrace - 1 : 0);
 	putchar('\n');
@@ -87,9 +87,9 @@ static void print_module(struct lua_process *process, const struct lua_module *m
 	       module->vm->layout.has_jit ? "with" : "without");
 	if (dwarf)
 		layout_text_compare(&module->vm->layout, dwarf, "    debug info: ", stdout);
-	for (size_t i = 0; i < lua_process_universe_count(process); i++)
-		if (lua_process_universe(process, i)->vm == module->vm)
-			print_universe(process, lua_process_universe(process, i));
+	for (size_t i = 0; i < lua_process_global_count(process); i++)
+		if (lua_process_global(process, i)->vm == module->vm)
+			print_global(process, lua_process_global(process, i));
 }
 
 /* The layout in debug info, as a file for --layout. */
@@ -105,12 +105,12 @@ static bool print_dwarf(const char *path, struct layout *ret_layout)
 	return true;
 }
 
-static void settle(struct apart *apart, struct lua_process *lua, pid_t pid)
+static void confirm_states(struct apart *apart, struct lua_process *lua, pid_t pid)
 {
 	struct command_try try = { .apart = apart };
 
 	do
-		settle_process(lua, pid, command_try_may_go_on, &try);
+		confirm_process(lua, pid, command_try_may_go_on, &try);
 	while (command_try_again(&try));
 }
 
@@ -132,7 +132,7 @@ static enum exit_status inform(struct apart *apart, pid_t pid, struct functions 
 		if (error)
 			lua_process_close(lua);
 		else
-			settle(apart, lua, pid);
+			confirm_states(apart, lua, pid);
 	}
 	if (error) {
 		choose_explain(pid, -error);
@@ -153,9 +153,9 @@ static enum exit_status inform(struct apart *apart, pid_t pid, struct functions 
 
 		print_module(lua, &module, given, dwarf);
 	}
-	if (lua_process_needs_settling(lua))
+	if (lua_process_needs_confirming(lua))
 		printf("  the objects of its Lua state could not be looked at while they hold still\n");
-	else if (lua_process_universe_count(lua) == 0)
+	else if (lua_process_global_count(lua) == 0)
 		printf("  no Lua state was found\n");
 	lua_process_close(lua);
 	return EXIT_ALL_GOOD;

@@ -4,7 +4,7 @@
 #include "src/options/option_values.h"
 #include "src/program/message.h"
 
-/* By then new processes were tried for LuaJIT: see LOOK_AGAIN_NS of src/sampler/sampler_targets.c. */
+/* By then new processes were tried for LuaJIT: see COLOR_AGAIN_NS of src/sampler/sampler_targets.c. */
 static const uint64_t sure_ns = 100 * 1000 * 1000;
 
 static double milliseconds(uint64_t ns)

@@ -163,7 +163,7 @@ static void keep_functions(void *context)
 }
 
 /* What has been sampled can be read, should ljspy be killed. */
-static bool pulse(void *context, const struct figures *so_far)
+static bool progress(void *context, const struct figures *so_far)
 {
 	struct recording *recording = context;
 	int error = recording_writer_flush(recording->writer);
@@ -526,7 +526,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.layout = options->layout,
 		.functions = recording->functions,
 		.take = take_sample,
-		.pulse = pulse,
+		.progress = progress,
 		.keep = keep_functions,
 		.context = recording,
 	};

@@ -207,7 +207,7 @@ static enum exit_status run(struct top *top)
 		.layout = options->layout,
 		.functions = top->functions,
 		.take = take_sample,
-		.pulse = take_figures,
+		.progress = take_figures,
 		.context = top,
 	};
 	/* It has served before, to find the first ones. */

@@ -14,7 +14,7 @@
 #include "src/commands/choose.h"
 #include "src/commands/command_apart.h"
 #include "src/inspect/patience.h"
-#include "src/inspect/settle.h"
+#include "src/inspect/confirm_layout.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/threads/hold.h"
 #include "src/linux/threads/threads.h"
@@ -93,7 +93,7 @@ static int report_opened(struct traces_command *command, struct lua_process *pro
 	report->duration_ns = command->result.figures.duration_ns;
 	if (hold) {
 		hold_go_on_while(hold, command_try_may_go_on, &command->try);
-		settle_while_held(process, hold);
+		confirm_while_held(process, hold);
 	}
 	if (!error)
 		error = trace_survey_report(command->survey, process, hold, report);

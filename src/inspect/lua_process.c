@@ -113,14 +113,14 @@ void lua_process_close(struct lua_process *process)
 	maps_free(process->maps);
 	live_memory_free(process->live);
 	known_files_free(process->own_files);
-	while (process->looked_at) {
-		struct looked_at *one = process->looked_at;
+	while (process->luajits) {
+		struct luajit_module *luajit = process->luajits;
 
-		process->looked_at = one->next;
-		free(one->identity);
-		vm_states_clear(&one->states);
-		free(one->path);
-		free(one);
+		process->luajits = luajit->next;
+		free(luajit->identity);
+		vm_states_clear(&luajit->states);
+		free(luajit->path);
+		free(luajit);
 	}
 	free(process);
 }
@@ -167,13 +167,13 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 	process->clues_left = CLUES;
 	process->stack_searches_left = STACK_SEARCHES;
 	process_drop_closed(process);
-	for (struct looked_at *one = process->looked_at; one; one = one->next) {
-		if (one->known.status != RECOGNISE_OK)
+	for (struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next) {
+		if (luajit->known.status != RECOGNISE_OK)
 			continue;
-		if (thorough || ((process->wants_search || !process_has_universe(process, &one->known.vm)) &&
-				 vm_states_search_is_due(&one->states)))
-			process_find_states(process, one);
-		process_settle_running(process, one);
+		if (thorough || ((process->wants_search || !process_has_global(process, &luajit->known.vm)) &&
+				 vm_states_search_is_due(&luajit->states)))
+			process_find_states(process, luajit);
+		process_confirm_running(process, luajit);
 	}
 	process->wants_search = false;
 	return 0;

@@ -59,8 +59,8 @@ bool lua_process_wants_look(const struct lua_process *process);	/* what was capt
  * object in the middle of a change confirms nothing. Until then the states
  * that were found are not used. Settling does nothing where nothing is open.
  */
-bool lua_process_needs_settling(const struct lua_process *process);
-void lua_process_settle(struct lua_process *process);	/* and look again at a layout that is in doubt */
+bool lua_process_needs_confirming(const struct lua_process *process);
+void lua_process_confirm(struct lua_process *process);	/* and look again at a layout that is in doubt */
 
 /* A module with a VM whose layout is known, or with one that is not. */
 struct lua_module {
@@ -73,9 +73,9 @@ struct lua_module {
 
 size_t lua_process_module_count(const struct lua_process *process);
 struct lua_module lua_process_module(const struct lua_process *process, size_t index);
-size_t lua_process_universe_count(const struct lua_process *process);
-const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index);
-const char *lua_process_universe_path(const struct lua_process *process, size_t index);	/* of its VM's file */
+size_t lua_process_global_count(const struct lua_process *process);
+const struct global_state *lua_process_global(const struct lua_process *process, size_t index);
+const char *lua_process_global_path(const struct lua_process *process, size_t index);	/* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
 struct known_files *lua_process_files(const struct lua_process *process);	/* those given, or its own */
 /* When its event loop began the turn at hand, see loop_clock.h; 0 if that is not known. */
@@ -102,8 +102,8 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 /* An address on the native stack of the first thread; 0 if that is not known. */
 uint64_t lua_process_first_stack(const struct lua_process *process);
 
-/* Copy coroutines of a universe while nothing runs; what is no thread at its address is left out. */
-void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
+/* Copy coroutines of a global_State while nothing runs; what is no thread at its address is left out. */
+void lua_process_capture_coroutines(struct lua_process *process, size_t global,
 				    const uint64_t *addresses, size_t count);
 
 /* Of the coroutines captured last: how many, what each is doing, and its frames as lua_process_unwind() has them. */
@@ -122,7 +122,7 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 /*
  * Frames of the thread captured last, leaf first; valid until the next call.
  * Where many of them do not fit, the layout is confirmed anew, and if it is not
- * when the target is held time and again (lua_process_settle()), not used any more.
+ * when the target is held time and again (lua_process_confirm()), not used any more.
  * ret_state tells what its VM was doing. 0 or -ENOMEM.
  */
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,

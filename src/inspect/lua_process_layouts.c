@@ -10,30 +10,30 @@ enum {
 	 * it wrongly. After that it is done while a thread is held, and if
 	 * that fails so often the layout is held to be wrong.
 	 */
-	SETTLE_TRIES_RUNNING = 8,
+	CONFIRM_TRIES_RUNNING = 8,
 	/* Stacks that do not fit: of fewer, every layout leaves something open. */
 	DOUBTS_MIN = 3,
 	DOUBT_ONE_IN = 20,
 };
 
-void process_add_universes(struct lua_process *process, const struct looked_at *one)
+void process_add_globals(struct lua_process *process, const struct luajit_module *luajit)
 {
-	for (size_t i = 0; i < one->states.count; i++)
-		lua_image_add(process->lua, one->states.g[i], &one->known.vm);
+	for (size_t i = 0; i < luajit->states.count; i++)
+		lua_image_add(process->lua, luajit->states.g[i], &luajit->known.vm);
 }
 
-static bool is_open(const struct looked_at *one)
+static bool is_open(const struct luajit_module *luajit)
 {
-	return one->known.status == RECOGNISE_OK && one->states.count &&
-	       (!one->known.vm.confirmed || one->known.vm.traces_open);
+	return luajit->known.status == RECOGNISE_OK && luajit->states.count &&
+	       (!luajit->known.vm.confirmed || luajit->known.vm.traces_open);
 }
 
 /* The self-tests look at thousands of small things. */
-static bool confirm(struct lua_process *process, struct looked_at *one, uint64_t g)
+static bool confirm(struct lua_process *process, struct luajit_module *luajit, uint64_t g)
 {
 	struct page_cache *cache = page_cache_new(process->memory);
-	bool confirmed = cache && recognise_settle(page_cache_memory(cache), &one->known.vm, g,
-						   process_keep_verdict, one) == RECOGNISE_OK;
+	bool confirmed = cache && recognise_confirm(page_cache_memory(cache), &luajit->known.vm, g,
+						   process_keep_verdict, luajit) == RECOGNISE_OK;
 
 	page_cache_free(cache);
 	return confirmed;
@@ -44,48 +44,48 @@ static bool is_trusted(const struct lua_process *process)
 	return process->given && process->given_is_trusted;
 }
 
-bool process_settle_by(struct lua_process *process, struct looked_at *one, uint64_t g)
+bool process_confirm_by(struct lua_process *process, struct luajit_module *luajit, uint64_t g)
 {
-	if (!is_trusted(process) && !confirm(process, one, g))
+	if (!is_trusted(process) && !confirm(process, luajit, g))
 		return false;
-	one->known.vm.confirmed = true;
-	one->tries = 0;
-	process_pass_on(process, one);
-	process_add_universes(process, one);
+	luajit->known.vm.confirmed = true;
+	luajit->tries = 0;
+	process_pass_on(process, luajit);
+	process_add_globals(process, luajit);
 	return true;
 }
 
 /* One state may just be opened, closed, or have no trace: each gets its turn. */
-static bool settle(struct lua_process *process, struct looked_at *one)
+static bool confirm_by_next(struct lua_process *process, struct luajit_module *luajit)
 {
-	uint64_t g = vm_states_next(&one->states, process->memory, &one->known.vm);
+	uint64_t g = vm_states_next(&luajit->states, process->memory, &luajit->known.vm);
 
-	return g && process_settle_by(process, one, g);
+	return g && process_confirm_by(process, luajit, g);
 }
 
 /* Another process may have had what it takes to tell: a state, or traces. */
-static void take_over_settled(struct lua_process *process, struct looked_at *one)
+static void take_over_confirmed(struct lua_process *process, struct luajit_module *luajit)
 {
-	bool was_confirmed = one->known.vm.confirmed;
+	bool was_confirmed = luajit->known.vm.confirmed;
 
-	process_take_over(process, one);
-	if (one->known.vm.confirmed && !was_confirmed)
-		process_add_universes(process, one);
+	process_take_over(process, luajit);
+	if (luajit->known.vm.confirmed && !was_confirmed)
+		process_add_globals(process, luajit);
 }
 
-void process_settle_running(struct lua_process *process, struct looked_at *one)
+void process_confirm_running(struct lua_process *process, struct luajit_module *luajit)
 {
-	if (is_open(one))
-		take_over_settled(process, one);
-	for (unsigned i = 0; i < SETTLE_TRIES_RUNNING && is_open(one); i++)
-		if (settle(process, one))
+	if (is_open(luajit))
+		take_over_confirmed(process, luajit);
+	for (unsigned i = 0; i < CONFIRM_TRIES_RUNNING && is_open(luajit); i++)
+		if (confirm_by_next(process, luajit))
 			return;
 }
 
-bool lua_process_needs_settling(const struct lua_process *process)
+bool lua_process_needs_confirming(const struct lua_process *process)
 {
-	for (const struct looked_at *one = process->looked_at; one; one = one->next)
-		if (is_open(one) && !one->known.vm.confirmed)
+	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
+		if (is_open(luajit) && !luajit->known.vm.confirmed)
 			return true;
 	return false;
 }
@@ -107,32 +107,32 @@ static bool speaks_against_layout(const struct merged_stack *stack)
 	return false;
 }
 
-static bool is_doubtful(const struct looked_at *one)
+static bool is_doubtful(const struct luajit_module *luajit)
 {
-	return one->doubts >= DOUBTS_MIN && one->doubts > one->doubts_until_look &&
-	       one->doubts * DOUBT_ONE_IN > one->samples;
+	return luajit->doubts >= DOUBTS_MIN && luajit->doubts > luajit->doubts_until_look &&
+	       luajit->doubts * DOUBT_ONE_IN > luajit->samples;
 }
 
 /* From then on it takes more for another look, which costs milliseconds. */
-static void dispel_doubts(struct looked_at *one)
+static void dispel_doubts(struct luajit_module *luajit)
 {
-	one->doubts_until_look = 2 * one->doubts;
-	one->samples = one->doubts = one->doubted = 0;
-	one->tries = 0;
+	luajit->doubts_until_look = 2 * luajit->doubts;
+	luajit->samples = luajit->doubts = luajit->doubted = 0;
+	luajit->tries = 0;
 }
 
 /* The VM of the thread captured last, if its layout is held to be right. */
-static struct looked_at *running_vm(const struct lua_process *process, uint64_t *ret_g)
+static struct luajit_module *running_vm(const struct lua_process *process, uint64_t *ret_g)
 {
 	const struct capture *capture = &process->capture;
-	const struct lua_universe *universe =
-		capture->thread_count ? capture->threads[0].universe :
-		capture->universe_count ? capture->universes[0].universe : NULL;
+	const struct global_state *global =
+		capture->thread_count ? capture->threads[0].global :
+		capture->global_count ? capture->globals[0].global : NULL;
 
-	for (struct looked_at *one = process->looked_at; universe && one; one = one->next) {
-		if (&one->known.vm == universe->vm && one->known.vm.confirmed) {
-			*ret_g = universe->g;
-			return one;
+	for (struct luajit_module *luajit = process->luajits; global && luajit; luajit = luajit->next) {
+		if (&luajit->known.vm == global->vm && luajit->known.vm.confirmed) {
+			*ret_g = global->g;
+			return luajit;
 		}
 	}
 	return NULL;
@@ -141,48 +141,48 @@ static struct looked_at *running_vm(const struct lua_process *process, uint64_t 
 void process_weigh_stack(struct lua_process *process)
 {
 	uint64_t g;
-	struct looked_at *one = running_vm(process, &g);
+	struct luajit_module *luajit = running_vm(process, &g);
 
-	if (!one || is_trusted(process))
+	if (!luajit || is_trusted(process))
 		return;
-	one->samples++;
+	luajit->samples++;
 	if (!speaks_against_layout(&process->stack))
 		return;
-	one->doubts++;
-	if (!is_doubtful(one) || one->doubted)
+	luajit->doubts++;
+	if (!is_doubtful(luajit) || luajit->doubted)
 		return;
-	if (confirm(process, one, g))
-		dispel_doubts(one);
+	if (confirm(process, luajit, g))
+		dispel_doubts(luajit);
 	else
-		one->doubted = g;
+		luajit->doubted = g;
 }
 
 /* While the target is held. */
-static void look_again(struct lua_process *process, struct looked_at *one)
+static void look_again(struct lua_process *process, struct luajit_module *luajit)
 {
-	if (!is_doubtful(one) ||
-	    !recognise_is_state(process->memory, &one->known.vm, one->doubted) ||
-	    confirm(process, one, one->doubted)) {
-		dispel_doubts(one);
+	if (!is_doubtful(luajit) ||
+	    !recognise_is_state(process->memory, &luajit->known.vm, luajit->doubted) ||
+	    confirm(process, luajit, luajit->doubted)) {
+		dispel_doubts(luajit);
 		return;
 	}
-	if (++one->tries < SETTLE_TRIES_MAX)
+	if (++luajit->tries < CONFIRM_TRIES_MAX)
 		return;
-	one->known.status = RECOGNISE_UNKNOWN_LAYOUT;
-	lua_image_forget_vm(process->lua, &one->known.vm);
-	process->capture.thread_count = process->capture.universe_count = 0;
+	luajit->known.status = RECOGNISE_UNKNOWN_LAYOUT;
+	lua_image_forget_vm(process->lua, &luajit->known.vm);
+	process->capture.thread_count = process->capture.global_count = 0;
 	process->stack.count = 0;
 }
 
-void lua_process_settle(struct lua_process *process)
+void lua_process_confirm(struct lua_process *process)
 {
-	for (struct looked_at *one = process->looked_at; one; one = one->next) {
-		if (one->known.status == RECOGNISE_OK && one->doubted)
-			look_again(process, one);
-		if (!is_open(one) || one->known.vm.confirmed || settle(process, one))
+	for (struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next) {
+		if (luajit->known.status == RECOGNISE_OK && luajit->doubted)
+			look_again(process, luajit);
+		if (!is_open(luajit) || luajit->known.vm.confirmed || confirm_by_next(process, luajit))
 			continue;
 		/* A state that has gone meanwhile says nothing against the layout. */
-		if (is_open(one) && ++one->tries == SETTLE_TRIES_MAX)
-			one->known.status = RECOGNISE_UNKNOWN_LAYOUT;
+		if (is_open(luajit) && ++luajit->tries == CONFIRM_TRIES_MAX)
+			luajit->known.status = RECOGNISE_UNKNOWN_LAYOUT;
 	}
 }

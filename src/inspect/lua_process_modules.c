@@ -12,33 +12,33 @@
 
 void process_keep_verdict(void *context, const char *probe, const char *verdict)
 {
-	struct looked_at *one = context;
+	struct luajit_module *luajit = context;
 
-	snprintf(one->known.verdict, sizeof(one->known.verdict), "%s: %s", probe, verdict);
+	snprintf(luajit->known.verdict, sizeof(luajit->known.verdict), "%s: %s", probe, verdict);
 }
 
-static struct looked_at *find_looked_at(const struct lua_process *process,
+static struct luajit_module *find_luajit(const struct lua_process *process,
 					const struct mapped_file *file)
 {
-	for (struct looked_at *one = process->looked_at; one; one = one->next)
-		if (one->device == file->device && one->inode == file->inode &&
-		    one->base == file->base && strcmp(one->path, file->path) == 0)
-			return one;
+	for (struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
+		if (luajit->device == file->device && luajit->inode == file->inode &&
+		    luajit->base == file->base && strcmp(luajit->path, file->path) == 0)
+			return luajit;
 	return NULL;
 }
 
-void process_take_over(const struct lua_process *process, struct looked_at *one)
+void process_take_over(const struct lua_process *process, struct luajit_module *luajit)
 {
-	if (one->identity)
-		known_files_find(process->files, one->identity, process->memory, one->base,
-				 &one->known);
+	if (luajit->identity)
+		known_files_find(process->files, luajit->identity, process->memory, luajit->base,
+				 &luajit->known);
 }
 
-void process_pass_on(const struct lua_process *process, const struct looked_at *one)
+void process_pass_on(const struct lua_process *process, const struct luajit_module *luajit)
 {
-	if (one->identity)
-		known_files_note(process->files, one->identity, process->memory, one->base,
-				 &one->known);
+	if (luajit->identity)
+		known_files_note(process->files, luajit->identity, process->memory, luajit->base,
+				 &luajit->known);
 }
 
 /* Only what the file decides is shared: not what is given, nor what a core file lacks. */
@@ -57,53 +57,53 @@ static struct file_identity *identify(const struct lua_process *process,
 }
 
 /* Tables and code are read in many small steps, most of them of the pages before. */
-static void recognise(struct lua_process *process, struct looked_at *one)
+static void recognise(struct lua_process *process, struct luajit_module *luajit)
 {
 	struct page_cache *cache;
 	struct memory *memory;
 	struct request_layout requests;
 
-	one->known.status = RECOGNISE_UNREADABLE;
-	process_take_over(process, one);
-	if (one->known.status != RECOGNISE_UNREADABLE)
+	luajit->known.status = RECOGNISE_UNREADABLE;
+	process_take_over(process, luajit);
+	if (luajit->known.status != RECOGNISE_UNREADABLE)
 		return;
 	cache = page_cache_new(process->memory);
 	memory = cache ? page_cache_memory(cache) : process->memory;
-	one->known.has_requests = request_layout_find(memory, process->machine,
-						      one->base, &requests);
-	one->known.status = process->given
-		? recognise_vm_as(memory, process->machine, one->base, process->given,
-				  process->given_is_trusted, process_keep_verdict, one, &one->known.vm)
-		: recognise_vm(memory, process->machine, one->base, process_keep_verdict, one, &one->known.vm);
+	luajit->known.has_requests = request_layout_find(memory, process->machine,
+						      luajit->base, &requests);
+	luajit->known.status = process->given
+		? recognise_vm_as(memory, process->machine, luajit->base, process->given,
+				  process->given_is_trusted, process_keep_verdict, luajit, &luajit->known.vm)
+		: recognise_vm(memory, process->machine, luajit->base, process_keep_verdict, luajit, &luajit->known.vm);
 	page_cache_free(cache);
-	if (one->known.status != RECOGNISE_UNREADABLE)
-		process_pass_on(process, one);
+	if (luajit->known.status != RECOGNISE_UNREADABLE)
+		process_pass_on(process, luajit);
 }
 
 /* Is there a VM in this module? Asked once. */
-static const struct looked_at *look_at(struct lua_process *process, const struct mapped_file *file,
+static const struct luajit_module *look_at(struct lua_process *process, const struct mapped_file *file,
 				       const struct module *module)
 {
-	struct looked_at *one = find_looked_at(process, file);
+	struct luajit_module *luajit = find_luajit(process, file);
 
-	if (one)
-		return one;
-	one = calloc(1, sizeof(*one));
-	if (!one)
+	if (luajit)
+		return luajit;
+	luajit = calloc(1, sizeof(*luajit));
+	if (!luajit)
 		return NULL;
-	one->path = strdup(file->path);
-	if (!one->path) {
-		free(one);
+	luajit->path = strdup(file->path);
+	if (!luajit->path) {
+		free(luajit);
 		return NULL;
 	}
-	one->device = file->device;
-	one->inode = file->inode;
-	one->base = file->base;
-	one->identity = identify(process, module);
-	recognise(process, one);
-	one->next = process->looked_at;
-	process->looked_at = one;
-	return one;
+	luajit->device = file->device;
+	luajit->inode = file->inode;
+	luajit->base = file->base;
+	luajit->identity = identify(process, module);
+	recognise(process, luajit);
+	luajit->next = process->luajits;
+	process->luajits = luajit;
+	return luajit;
 }
 
 /* What cannot be read is taken for a file like any other. */
@@ -118,7 +118,7 @@ static bool begins_as_elf(const struct lua_process *process, uint64_t base)
 static bool add_module(struct lua_process *process, struct module *module,
 		       const struct mapped_file *file)
 {
-	const struct looked_at *looked;
+	const struct luajit_module *looked;
 
 	*module = (struct module){
 		.begin = file->begin,
@@ -178,9 +178,9 @@ static void find_request_layout(struct lua_process *process)
 {
 	struct request_layout layout = { .known = false };
 
-	for (const struct looked_at *one = process->looked_at; one && !layout.known; one = one->next)
-		if (one->known.has_requests)
-			request_layout_find(process->memory, process->machine, one->base, &layout);
+	for (const struct luajit_module *luajit = process->luajits; luajit && !layout.known; luajit = luajit->next)
+		if (luajit->known.has_requests)
+			request_layout_find(process->memory, process->machine, luajit->base, &layout);
 	lua_image_set_request_layout(process->lua, &layout);
 }
 
@@ -221,40 +221,40 @@ uint64_t lua_process_loop_clock(struct lua_process *process)
 	return process->loop_clock ? loop_clock_read(process->memory, process->loop_clock) : 0;
 }
 
-struct looked_at *process_looked_at(const struct lua_process *process, const struct vm_code *vm)
+struct luajit_module *process_luajit_module(const struct lua_process *process, const struct vm_code *vm)
 {
-	struct looked_at *one = process->looked_at;
+	struct luajit_module *luajit = process->luajits;
 
-	while (one && &one->known.vm != vm)
-		one = one->next;
-	return one;
+	while (luajit && &luajit->known.vm != vm)
+		luajit = luajit->next;
+	return luajit;
 }
 
-static bool is_lua_module(const struct looked_at *one)
+static bool is_lua_module(const struct luajit_module *luajit)
 {
-	return one->known.status == RECOGNISE_OK || one->known.status == RECOGNISE_UNKNOWN_LAYOUT;
+	return luajit->known.status == RECOGNISE_OK || luajit->known.status == RECOGNISE_UNKNOWN_LAYOUT;
 }
 
 size_t lua_process_module_count(const struct lua_process *process)
 {
 	size_t count = 0;
 
-	for (const struct looked_at *one = process->looked_at; one; one = one->next)
-		count += is_lua_module(one) ? 1 : 0;
+	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
+		count += is_lua_module(luajit) ? 1 : 0;
 	return count;
 }
 
 struct lua_module lua_process_module(const struct lua_process *process, size_t index)
 {
-	const struct looked_at *one = process->looked_at;
+	const struct luajit_module *luajit = process->luajits;
 
-	while (!is_lua_module(one) || index-- > 0)
-		one = one->next;
+	while (!is_lua_module(luajit) || index-- > 0)
+		luajit = luajit->next;
 	return (struct lua_module){
-		.path = one->path,
-		.status = one->known.status,
-		.vm = one->known.status == RECOGNISE_OK ? &one->known.vm : NULL,
-		.base = one->base,
-		.verdict = one->known.verdict,
+		.path = luajit->path,
+		.status = luajit->known.status,
+		.vm = luajit->known.status == RECOGNISE_OK ? &luajit->known.vm : NULL,
+		.base = luajit->base,
+		.verdict = luajit->known.verdict,
 	};
 }

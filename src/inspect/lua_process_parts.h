@@ -20,7 +20,7 @@
 #include "unwind/symbols/symbols.h"
 
 enum {
-	SETTLE_TRIES_MAX = 50,	/* of one layout, each while a thread is held */
+	CONFIRM_TRIES_MAX = 50,	/* of one layout, each while a thread is held */
 	/*
 	 * A clue that leads to no state costs a microsecond or two of the hold,
 	 * and so many are followed from one look at the process to the next.
@@ -30,7 +30,7 @@ enum {
 };
 
 /* What was found in one loading of a file; kept for as long as the process, since frames point to it. */
-struct looked_at {
+struct luajit_module {
 	dev_t device;
 	uint64_t inode;
 	uint64_t base;
@@ -42,7 +42,7 @@ struct looked_at {
 	uint64_t samples, doubts, doubts_until_look;
 	uint64_t doubted;	/* the state whose objects are to be looked at while held; 0 if none */
 	struct vm_states states;
-	struct looked_at *next;
+	struct luajit_module *next;
 };
 
 struct lua_process {
@@ -63,7 +63,7 @@ struct lua_process {
 	struct native_unwinder *native;
 	struct vm_decoder *decoder;
 	struct namer *namer;
-	struct looked_at *looked_at;
+	struct luajit_module *luajits;
 	unsigned int clues_left, searches_left, stack_searches_left;
 	bool wants_search;	/* a thread ran no state that is known */
 	bool wants_look, has_new_modules;
@@ -85,9 +85,9 @@ char *process_openable_path(const struct lua_process *process, const struct mapp
 void process_keep_verdict(void *context, const char *probe, const char *verdict);
 
 /* What another process with the same file has told, and what this one tells others. */
-void process_take_over(const struct lua_process *process, struct looked_at *one);
+void process_take_over(const struct lua_process *process, struct luajit_module *luajit);
 
-void process_pass_on(const struct lua_process *process, const struct looked_at *one);
+void process_pass_on(const struct lua_process *process, const struct luajit_module *luajit);
 
 /* Do the executable files differ from the image's modules? */
 bool process_modules_differ(const struct lua_process *process);
@@ -96,18 +96,18 @@ bool process_modules_differ(const struct lua_process *process);
 int process_set_modules(struct lua_process *process);
 
 /* The loading of a file that holds the VM, or NULL. */
-struct looked_at *process_looked_at(const struct lua_process *process, const struct vm_code *vm);
+struct luajit_module *process_luajit_module(const struct lua_process *process, const struct vm_code *vm);
 
 /*---- Layouts ----*/
 
 /* The states of a VM whose layout is confirmed are known from now on. */
-void process_add_universes(struct lua_process *process, const struct looked_at *one);
+void process_add_globals(struct lua_process *process, const struct luajit_module *luajit);
 
 /* Confirm the layout by the objects of this state. */
-bool process_settle_by(struct lua_process *process, struct looked_at *one, uint64_t g);
+bool process_confirm_by(struct lua_process *process, struct luajit_module *luajit, uint64_t g);
 
 /* Settle it while the target runs, if that can be. */
-void process_settle_running(struct lua_process *process, struct looked_at *one);
+void process_confirm_running(struct lua_process *process, struct luajit_module *luajit);
 
 /*
  * What a stack says of the layout. The objects are looked at while the target
@@ -118,7 +118,7 @@ void process_weigh_stack(struct lua_process *process);
 /*---- States that come and go ----*/
 
 /* Search for states of the VM. */
-void process_find_states(struct lua_process *process, struct looked_at *one);
+void process_find_states(struct lua_process *process, struct luajit_module *luajit);
 
 /* The states that the captured thread, which is held, runs though nothing was known of them. */
 bool process_take_up_running(struct lua_process *process);
@@ -136,6 +136,6 @@ void process_note_unknown(struct lua_process *process);
 void process_drop_closed(struct lua_process *process);
 
 /* Is any state of the VM known? */
-bool process_has_universe(const struct lua_process *process, const struct vm_code *vm);
+bool process_has_global(const struct lua_process *process, const struct vm_code *vm);
 
 #endif

@@ -41,7 +41,7 @@ static struct memory_range own_stack(const struct lua_process *process, const st
 	if (!hints->on_own_stack)
 		hints->on_own_stack = find_own_stack(process, registers, hints->tid);
 	own = hints->on_own_stack ? maps_find(process->maps, hints->on_own_stack) : NULL;
-	if (!own || (registers->rsp >= own->begin && registers->rsp < own->end))
+	if (!own || (registers->sp >= own->begin && registers->sp < own->end))
 		return (struct memory_range){ 0 };
 	return (struct memory_range){ .address = own->begin, .length = own->end - own->begin };
 }
@@ -125,9 +125,9 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 			  stack ? stack->end : registers->sp, &thread);
 	snapshot_clear(process->snapshot);
 	process->capture.thread_count = 0;
-	if (thread.universe)
+	if (thread.global)
 		capture_coroutines(&process->capture, process->objects, process->snapshot,
-				   thread.universe, thread.threads, thread.thread_count);
+				   thread.global, thread.threads, thread.thread_count);
 	error = merge_lua_threads(&process->capture, process->memory, process->objects, &thread.top,
 				  &process->stack);
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
@@ -156,12 +156,12 @@ static void capture_requests(struct lua_process *process)
 	}
 }
 
-void lua_process_capture_coroutines(struct lua_process *process, size_t universe,
+void lua_process_capture_coroutines(struct lua_process *process, size_t global,
 				    const uint64_t *addresses, size_t count)
 {
 	snapshot_clear(process->snapshot);
 	capture_coroutines(&process->capture, process->objects, process->snapshot,
-			   lua_image_universe(process->lua, universe), addresses, count);
+			   lua_image_global(process->lua, global), addresses, count);
 	capture_requests(process);
 }
 
@@ -175,7 +175,7 @@ enum coroutine_state lua_process_coroutine_state(const struct lua_process *proce
 	const struct capture *capture = &process->capture;
 
 	return lua_thread_state(&capture->threads[index],
-				capture->universe_count ? capture->universes[0].cur_L : 0);
+				capture->global_count ? capture->globals[0].cur_L : 0);
 }
 
 int lua_process_unwind_coroutine(struct lua_process *process, size_t index,

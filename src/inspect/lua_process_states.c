@@ -7,33 +7,33 @@
 /* Stacks that are searched for C frames after one of an unknown state was found. */
 enum { SEARCHES = 1000 };
 
-void process_find_states(struct lua_process *process, struct looked_at *one)
+void process_find_states(struct lua_process *process, struct luajit_module *luajit)
 {
-	vm_states_search(&one->states, process->memory, &one->known.vm, process->maps,
+	vm_states_search(&luajit->states, process->memory, &luajit->known.vm, process->maps,
 			 process->core ? 0 : process->pid);
-	if (one->known.vm.confirmed)
-		process_add_universes(process, one);
+	if (luajit->known.vm.confirmed)
+		process_add_globals(process, luajit);
 }
 
 /* Is that a state? Then it is known from now on. */
 static bool take_up(struct lua_process *process, const struct state_clue *clue)
 {
-	struct looked_at *one = process_looked_at(process, clue->vm);
+	struct luajit_module *luajit = process_luajit_module(process, clue->vm);
 
-	if (!one || one->known.status != RECOGNISE_OK || process->clues_left == 0)
+	if (!luajit || luajit->known.status != RECOGNISE_OK || process->clues_left == 0)
 		return false;
 	process->clues_left--;
 	if (!recognise_is_state(process->memory, clue->vm, clue->g) ||
-	    !vm_states_add(&one->states, clue->g))
+	    !vm_states_add(&luajit->states, clue->g))
 		return false;
 	process->clues_left++;
 	/* It may be gone when the next thread is held. */
-	if (!one->known.vm.confirmed && !process_settle_by(process, one, clue->g)) {
-		if (++one->tries == SETTLE_TRIES_MAX)
-			one->known.status = RECOGNISE_UNKNOWN_LAYOUT;
+	if (!luajit->known.vm.confirmed && !process_confirm_by(process, luajit, clue->g)) {
+		if (++luajit->tries == CONFIRM_TRIES_MAX)
+			luajit->known.status = RECOGNISE_UNKNOWN_LAYOUT;
 		return false;
 	}
-	process_add_universes(process, one);
+	process_add_globals(process, luajit);
 	return lua_image_find(process->lua, clue->g);
 }
 
@@ -84,10 +84,10 @@ static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)
 }
 
 /* Are there compiled code and a VM of which only traces tell how it lays them out? A look settles it. */
-static bool wants_traces_settled(const struct lua_process *process)
+static bool wants_traces_confirmed(const struct lua_process *process)
 {
-	for (const struct looked_at *one = process->looked_at; one; one = one->next)
-		if (one->known.status == RECOGNISE_OK && one->known.vm.traces_open)
+	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
+		if (luajit->known.status == RECOGNISE_OK && luajit->known.vm.traces_open)
 			return has_lost(&process->stack, LOST_IN_TRACE);
 	return false;
 }
@@ -100,7 +100,7 @@ void process_note_unknown(struct lua_process *process)
 	/* What cannot be unwound may have been called from a trace of such a state. */
 	if (process->wants_look && process->stack.vm_state == VM_STATE_NONE && process->searches_left == 0)
 		process->searches_left = 1;
-	process->wants_look |= wants_traces_settled(process);
+	process->wants_look |= wants_traces_confirmed(process);
 }
 
 bool lua_process_wants_look(const struct lua_process *process)
@@ -108,16 +108,16 @@ bool lua_process_wants_look(const struct lua_process *process)
 	return process->wants_look;
 }
 
-static void drop_universe(struct lua_process *process, const struct lua_universe *universe)
+static void drop_global(struct lua_process *process, const struct global_state *global)
 {
-	struct looked_at *one = process_looked_at(process, universe->vm);
-	uint64_t g = universe->g;
+	struct luajit_module *luajit = process_luajit_module(process, global->vm);
+	uint64_t g = global->g;
 
-	if (one)
-		vm_states_drop(&one->states, g);
-	namer_forget_universe(process->namer, g);
+	if (luajit)
+		vm_states_drop(&luajit->states, g);
+	namer_forget_global(process->namer, g);
 	lua_image_forget(process->lua, g);
-	process->capture.thread_count = process->capture.universe_count = 0;
+	process->capture.thread_count = process->capture.global_count = 0;
 	process->capture.running = NULL;
 	process->stack.count = 0;
 }
@@ -125,35 +125,35 @@ static void drop_universe(struct lua_process *process, const struct lua_universe
 void process_drop_closed(struct lua_process *process)
 {
 	for (size_t i = lua_image_count(process->lua); i-- > 0;) {
-		const struct lua_universe *universe = lua_image_universe(process->lua, i);
+		const struct global_state *global = lua_image_global(process->lua, i);
 
-		if (!recognise_is_state(process->memory, universe->vm, universe->g))
-			drop_universe(process, universe);
+		if (!recognise_is_state(process->memory, global->vm, global->g))
+			drop_global(process, global);
 	}
 }
 
-bool process_has_universe(const struct lua_process *process, const struct vm_code *vm)
+bool process_has_global(const struct lua_process *process, const struct vm_code *vm)
 {
 	for (size_t i = 0; i < lua_image_count(process->lua); i++)
-		if (lua_image_universe(process->lua, i)->vm == vm)
+		if (lua_image_global(process->lua, i)->vm == vm)
 			return true;
 	return false;
 }
 
-size_t lua_process_universe_count(const struct lua_process *process)
+size_t lua_process_global_count(const struct lua_process *process)
 {
 	return lua_image_count(process->lua);
 }
 
-const struct lua_universe *lua_process_universe(const struct lua_process *process, size_t index)
+const struct global_state *lua_process_global(const struct lua_process *process, size_t index)
 {
-	return lua_image_universe(process->lua, index);
+	return lua_image_global(process->lua, index);
 }
 
-const char *lua_process_universe_path(const struct lua_process *process, size_t index)
+const char *lua_process_global_path(const struct lua_process *process, size_t index)
 {
 	const struct module *module = image_find(process->image,
-						 lua_image_universe(process->lua, index)->vm->begin);
+						 lua_image_global(process->lua, index)->vm->begin);
 
 	return module ? module->path : "?";
 }

@@ -14,7 +14,7 @@
 #include "src/linux/proc/maps.h"
 #include "unwind/capture/lua_image.h"
 
-enum { VM_STATES_MAX = LUA_IMAGE_UNIVERSES_MAX };
+enum { VM_STATES_MAX = LUA_IMAGE_GLOBALS_MAX };
 
 /* All zero: none. */
 struct vm_states {

@@ -264,7 +264,7 @@ static bool check_targets(const struct options *options)
  * Looks come at a random moment of each period: two are less than two periods
  * apart, in which no turn that is asked for may pass.
  */
-static bool settle_blocked(struct options *options)
+static bool resolve_blocked(struct options *options)
 {
 	uint64_t rate_hz = (2 * second_ns + options->blocked_ns - 1) / (options->blocked_ns ? options->blocked_ns : 1);
 
@@ -280,7 +280,7 @@ static bool settle_blocked(struct options *options)
 	return true;
 }
 
-static bool settle_coroutines(struct options *options)
+static bool resolve_coroutines(struct options *options)
 {
 	if (options->coroutines && (options->no_stop || options->blocked_ns)) {
 		message_error("--coroutines does not go together with %s.", options->no_stop ? "--no-stop" : "--blocked");
@@ -331,7 +331,7 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 		}
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
-	       check_targets(options) && settle_coroutines(options) && settle_blocked(options) && choose_format(options);
+	       check_targets(options) && resolve_coroutines(options) && resolve_blocked(options) && choose_format(options);
 }
 
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status)

@@ -104,7 +104,7 @@ static void poll_tracees(struct sampler *sampler)
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	/* Of those that are not seized nothing is reported: look about once a second. */
-	bool unseen = sampler->options->no_stop && now >= sampler->pulse_ns;
+	bool unseen = sampler->options->no_stop && now >= sampler->progress_ns;
 
 	if (!tracer_poll(sampler->tracer) && !unseen)
 		return;
@@ -153,13 +153,13 @@ static void drop_functions(struct sampler *sampler)
 }
 
 /* False if the recording is to end. */
-static bool pulse(struct sampler *sampler, uint64_t now)
+static bool progress(struct sampler *sampler, uint64_t now)
 {
-	if (!sampler->options->pulse || now < sampler->pulse_ns)
+	if (!sampler->options->progress || now < sampler->progress_ns)
 		return true;
-	sampler->pulse_ns = now + NS_PER_SECOND;
+	sampler->progress_ns = now + NS_PER_SECOND;
 	drop_functions(sampler);
-	return sampler->options->pulse(sampler->options->context, &sampler->result->figures);
+	return sampler->options->progress(sampler->options->context, &sampler->result->figures);
 }
 
 static void loop(struct sampler *sampler)
@@ -191,7 +191,7 @@ static void loop(struct sampler *sampler)
 			sampler->result->end = SAMPLER_TARGETS_ENDED;
 			return;
 		}
-		if (!pulse(sampler, now)) {
+		if (!progress(sampler, now)) {
 			sampler->result->end = SAMPLER_TOLD_TO_END;
 			return;
 		}
@@ -509,7 +509,7 @@ static void *trace(void *context)
 		ask_for_short_slices();
 		tracer_be_urgent(sampler->tracer);
 		sampler->start_ns = clock_now_ns(CLOCK_MONOTONIC);
-		sampler->pulse_ns = sampler->start_ns;
+		sampler->progress_ns = sampler->start_ns;
 		open_accounts(sampler);
 		loop(sampler);
 		take_last_looks(sampler);

@@ -33,7 +33,7 @@
 typedef void sampler_take(void *context, const struct sample *sample);
 
 /* When sampling begins, and about once a second from then on; false to end. */
-typedef bool sampler_pulse(void *context, const struct figures *so_far);
+typedef bool sampler_progress(void *context, const struct figures *so_far);
 
 /* Who watches over the sampler. */
 struct sampler_watch {
@@ -75,8 +75,8 @@ struct sampler_options {
 	const struct given_layout *layout;	/* NULL: recognised */
 	struct functions *functions;	/* receives all functions; must outlive the samples */
 	sampler_take *take;
-	sampler_pulse *pulse;		/* NULL if not wanted */
-	sampler_keep *keep;		/* NULL: no function is ever dropped; else needs pulse, before which it comes */
+	sampler_progress *progress;		/* NULL if not wanted */
+	sampler_keep *keep;		/* NULL: no function is ever dropped; else needs progress, before which it comes */
 	void *context;
 	const struct sampler_watch *watch;	/* NULL if nobody watches */
 };
@@ -84,7 +84,7 @@ struct sampler_options {
 enum sampler_end {
 	SAMPLER_DURATION_OVER,
 	SAMPLER_INTERRUPTED,	/* by SIGINT, SIGTERM, SIGHUP or SIGQUIT; see interrupted_by */
-	SAMPLER_TOLD_TO_END,	/* by the pulse */
+	SAMPLER_TOLD_TO_END,	/* by the progress */
 	SAMPLER_TARGETS_ENDED,	/* all that were sampled */
 	SAMPLER_FAILED,		/* see error and pid */
 	SAMPLER_NO_LUAJIT,	/* no process has a LuaJIT that could be read; see pid */
@@ -118,7 +118,7 @@ struct sampler_result {
  * ended or may not be sampled. Processes that are found on the way are sampled
  * as soon as they run LuaJIT and for as long as they do.
  *
- * take, keep and pulse are called by a thread of the sampler's own, and take at the end,
+ * take, keep and progress are called by a thread of the sampler's own, and take at the end,
  * when the targets are free, by the caller's. SIGINT, SIGTERM, SIGHUP, SIGCHLD and
  * SIGRTMIN must be blocked in every thread; so must SIGQUIT if it is to end a recording.
  */

@@ -134,7 +134,7 @@ static void work(struct apart *apart, void *context)
 	struct sampler_apart *self = context;
 	struct sampler_options options = self->options;
 	const struct sampler_breaks breaks = {
-		.stay_away = stay_away, .pulse = tell_so_far, .context = self,
+		.stay_away = stay_away, .progress = tell_so_far, .context = self,
 	};
 	struct sampler_result result = { .end = SAMPLER_FAILED, .error = -ENOMEM };
 
@@ -207,7 +207,7 @@ static void look(struct apart *apart, void *context)
 	if (told.pulses == self->pulses || self->told_to_end)
 		return;
 	self->pulses = told.pulses;
-	if (self->options.pulse && !self->options.pulse(self->options.context, &self->result->figures)) {
+	if (self->options.progress && !self->options.progress(self->options.context, &self->result->figures)) {
 		self->told_to_end = true;
 		apart_conclude(apart);
 	}

@@ -12,7 +12,7 @@
 #include "src/sampler/sampler_resumed.h"
 
 /*
- * As sampler_run(), with take and pulse called here. What the options point to is the
+ * As sampler_run(), with take and progress called here. What the options point to is the
  * sampler's own copy there; what is said of functions holds for those here. If what
  * samples is killed, the result is as far as it was told, and its end SAMPLER_KILLED.
  *

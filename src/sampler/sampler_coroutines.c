@@ -8,7 +8,7 @@
 
 enum {
 	/* To look takes at most such a part of all time, however many objects a VM has. */
-	LOOK_ONE_IN = 4,
+	COLOR_ONE_IN = 4,
 };
 
 /* Coroutines that wait at one place have one sample. */
@@ -66,7 +66,7 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target)
 		if (found->holds)
 			histogram_add(&sampler->result->figures.pause_ns, found->longest_hold_ns);
 		target->last_look_ns = end;
-		target->next_look_ns = end + (LOOK_ONE_IN - 1) * (end - begin);
+		target->next_look_ns = end + (COLOR_ONE_IN - 1) * (end - begin);
 	}
 	hold_free(hold);
 	dump_process_free(found);

@@ -73,7 +73,7 @@ static void sum_up(struct resumed *resumed)
 	resumed->all.figures.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
 }
 
-/* For the sake of the pulse, which has a context of its own. */
+/* For the sake of the progress, which has a context of its own. */
 static void take(void *context, const struct sample *sample)
 {
 	const struct resumed *resumed = context;
@@ -88,14 +88,14 @@ static void keep(void *context)
 	resumed->given->keep(resumed->given->context);
 }
 
-static bool pulse(void *context, const struct figures *so_far)
+static bool progress(void *context, const struct figures *so_far)
 {
 	struct resumed *resumed = context;
 	const struct sampler_breaks *breaks = resumed->breaks;
 
 	(void)so_far;	/* in the result of the run */
 	sum_up(resumed);
-	return !breaks->pulse || breaks->pulse(breaks->context, &resumed->all);
+	return !breaks->progress || breaks->progress(breaks->context, &resumed->all);
 }
 
 static bool begin(struct resumed *resumed, const struct sampler_options *options)
@@ -103,7 +103,7 @@ static bool begin(struct resumed *resumed, const struct sampler_options *options
 	resumed->given = options;
 	resumed->options = *options;
 	resumed->options.take = take;
-	resumed->options.pulse = pulse;
+	resumed->options.progress = progress;
 	if (options->keep)
 		resumed->options.keep = keep;
 	resumed->options.context = resumed;

@@ -12,8 +12,8 @@
 struct sampler_breaks {
 	/* Returns when the targets may be traced again; false if the sampler is to end instead. */
 	bool (*stay_away)(void *context);
-	/* In place of the options' pulse, with the result so far; NULL if not wanted. */
-	bool (*pulse)(void *context, const struct sampler_result *so_far);
+	/* In place of the options' progress, with the result so far; NULL if not wanted. */
+	bool (*progress)(void *context, const struct sampler_result *so_far);
 	void *context;
 };
 

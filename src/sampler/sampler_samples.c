@@ -292,7 +292,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	if (!error) {
 		record->held = registers;
 		record->hints.tid = thread->tid;
-		lua_process_settle(target->process);
+		lua_process_confirm(target->process);
 		lua_process_capture(target->process, &registers, &record->hints);
 	}
 	record->stops++;
@@ -325,7 +325,7 @@ static void learn_stack(struct target *target, const struct thread *thread, stru
 	else if (!record->stack_address)
 		record->stack_address = own_stack_address(thread->tid);
 	if (!record->stack_address && thread->calls.seen.known)
-		record->stack_address = thread->calls.seen.rsp;
+		record->stack_address = thread->calls.seen.sp;
 }
 
 /* Look at a thread that runs on. */

@@ -75,8 +75,8 @@ static void resolve_restart(const struct thread_record *record, struct thread_ca
 {
 	const struct registers *held = &record->held;
 
-	if (call->known && call->number == SYS_restart_syscall && held->rip == call->rip &&
-	    held->rsp == call->rsp && (int64_t)held->orig_rax >= 0)
+	if (call->known && call->number == SYS_restart_syscall && held->pc == call->pc &&
+	    held->sp == call->sp && (int64_t)held->orig_rax >= 0)
 		call->number = (int64_t)held->orig_rax;
 }
 
@@ -229,7 +229,7 @@ static void deliver_rest(struct sampler *sampler, struct target *target, const s
 		target_deliver(sampler, target, &sample);
 }
 
-static void settle_record(struct sampler *sampler, struct target *target, struct thread_record *record)
+static void close_record(struct sampler *sampler, struct target *target, struct thread_record *record)
 {
 	uint64_t cpu_ns = sampler_take_all(&record->on_cpu);
 	uint64_t asleep_ns = sampler_take_all(&record->asleep);
@@ -243,13 +243,13 @@ static void settle_record(struct sampler *sampler, struct target *target, struct
 		deliver_rest(sampler, target, record, THREAD_BLOCKED, 0, asleep_ns);
 }
 
-void target_settle_records(struct sampler *sampler, struct target *target)
+void target_close_records(struct sampler *sampler, struct target *target)
 {
 	struct thread_record *record, *next;
 
 	if (!sampler->options->wall_clock || sampler->options->coroutines || !target->sampled)
 		return;
 	HASH_ITER(hh, target->records, record, next) {
-		settle_record(sampler, target, record);
+		close_record(sampler, target, record);
 	}
 }

@@ -140,7 +140,7 @@ struct sampler {
 	uint64_t period_ns;
 	uint64_t wall_ns;		/* of all samples */
 	size_t wait_name_bytes;		/* of what threads were seen to wait for */
-	uint64_t pulse_ns;		/* when the next one is due */
+	uint64_t progress_ns;		/* when the next one is due */
 };
 
 /*---- sampler_samples.c ----*/
@@ -201,7 +201,7 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target,
 			    struct thread_record *record, const struct sample *sample);
 
 /* For what is left of the times of threads there will be no more samples. */
-void target_settle_records(struct sampler *sampler, struct target *target);
+void target_close_records(struct sampler *sampler, struct target *target);
 
 /*---- sampler_targets.c ----*/
 

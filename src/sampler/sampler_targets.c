@@ -14,7 +14,7 @@
 static const uint64_t idle_ns = UINT64_C(5) * NS_PER_SECOND;
 
 enum {
-	LOOK_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
+	COLOR_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
 };
 
 /*---- Targets ----*/
@@ -77,7 +77,7 @@ void target_hasten_look(struct target *target, uint64_t now)
 static void note_haste(struct target *target)
 {
 	if (!target->is_hasty || lua_process_has_new_modules(target->process))
-		target->haste_ns = LOOK_AGAIN_NS;
+		target->haste_ns = COLOR_AGAIN_NS;
 	else if (target->haste_ns < HOUSEKEEPING_NS)
 		target->haste_ns *= 2;
 	target->is_hasty = false;
@@ -103,11 +103,11 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 	target->refusal = error;
 	note_haste(target);
 	note_luajit(sampler, target);
-	if (lua_process_universe_count(target->process) && !*sampler->result->layout)
-		memcpy(sampler->result->layout, lua_process_universe(target->process, 0)->vm->layout.name,
+	if (lua_process_global_count(target->process) && !*sampler->result->layout)
+		memcpy(sampler->result->layout, lua_process_global(target->process, 0)->vm->layout.name,
 		       LAYOUT_NAME_MAX);
-	if (lua_process_universe_count(target->process) ||
-	    lua_process_needs_settling(target->process))
+	if (lua_process_global_count(target->process) ||
+	    lua_process_needs_confirming(target->process))
 		target->look_at_ns = now + HOUSEKEEPING_NS;
 	return true;
 }
@@ -116,7 +116,7 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
  * CPU time that no sample stands for has no stack. What ran between reading
  * the clock and the last look is in that one's weight.
  */
-static void settle_accounts(struct sampler *sampler, struct target *target)
+static void close_accounts(struct sampler *sampler, struct target *target)
 {
 	uint64_t total = target->cpu_ns - target->start_cpu_ns;
 
@@ -140,11 +140,11 @@ static void start_over(struct sampler *sampler, struct target *target, uint64_t 
 	note_unknown_layout(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
-	target->look_interval_ns = LOOK_AGAIN_NS;
-	target_settle_records(sampler, target);
+	target->look_interval_ns = COLOR_AGAIN_NS;
+	target_close_records(sampler, target);
 	target_forget_records(target);
 	if (target->found) {
-		settle_accounts(sampler, target);
+		close_accounts(sampler, target);
 		target->sampled = false;
 	}
 	target_look(sampler, target, now);
@@ -438,7 +438,7 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 	}
 	target->pid = pid;
 	target->index = (int)place;
-	target->look_interval_ns = target->haste_ns = LOOK_AGAIN_NS;
+	target->look_interval_ns = target->haste_ns = COLOR_AGAIN_NS;
 	sampler->targets[place] = target;
 	return target;
 }
@@ -558,8 +558,8 @@ void target_close_accounts(struct sampler *sampler, struct target *target)
 {
 	if (!target->attached)
 		return;
-	target_settle_records(sampler, target);
-	settle_accounts(sampler, target);
+	target_close_records(sampler, target);
+	close_accounts(sampler, target);
 }
 
 /* Processes come and go while a recording lasts. */

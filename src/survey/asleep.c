@@ -19,13 +19,13 @@ enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *
 	if (!call.known)
 		return ASLEEP_UNKNOWN;
 	registers = (struct registers){
-		.rip = call.rip,
-		.rsp = call.rsp,
+		.pc = call.pc,
+		.sp = call.sp,
 		.orig_rax = (uint64_t)call.number,
 		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
 	};
 	hints->tid = thread->tid;
-	lua_process_settle(process);
+	lua_process_confirm(process);
 	lua_process_capture(process, &registers, hints);
 	if (thread_look(threads, thread, &later, &later_call) || later == THREAD_RUNNING ||
 	    !thread_call_is_same(&call, &later_call) ||

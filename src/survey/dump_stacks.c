@@ -75,7 +75,7 @@ struct search {
 	struct object_walk *walk;
 	struct dump_vm *vm;
 	struct seen *seen;
-	size_t universe;
+	size_t global;
 	enum object_walk_step step;	/* that ended the last slice */
 	uint64_t found[BATCH];
 	size_t found_count;
@@ -132,7 +132,7 @@ static void read_slice(void *context)
 		if (search->found_count == BATCH)
 			break;
 	}
-	lua_process_capture_coroutines(search->process, search->universe, search->found,
+	lua_process_capture_coroutines(search->process, search->global, search->found,
 				       search->found_count);
 	search->step = step;
 }
@@ -174,7 +174,7 @@ static int report_slice(struct search *search)
 	return 0;
 }
 
-static int search_universe(struct search *search)
+static int search_global(struct search *search)
 {
 	do {
 		int error;
@@ -193,19 +193,19 @@ static int search_universe(struct search *search)
 	return 0;
 }
 
-static int dump_universe(struct lua_process *process, struct hold *hold, size_t index,
+static int dump_global(struct lua_process *process, struct hold *hold, size_t index,
 			 struct dump_process *report)
 {
-	const struct lua_universe *universe = lua_process_universe(process, index);
-	struct search search = { .process = process, .hold = hold, .universe = index };
+	const struct global_state *global = lua_process_global(process, index);
+	struct search search = { .process = process, .hold = hold, .global = index };
 	int error = -ENOMEM;
 
-	search.vm = dump_process_add_vm(report, universe->g,
-					lua_process_universe_path(process, index));
+	search.vm = dump_process_add_vm(report, global->g,
+					lua_process_global_path(process, index));
 	for (unsigned int i = 0; search.vm && !search.vm->complete && i < WALKS_MAX; i++) {
-		search.walk = object_walk_new(lua_process_memory(process), universe, GCT_THREAD);
+		search.walk = object_walk_new(lua_process_memory(process), global, GCT_THREAD);
 		search.vm->complete = true;
-		error = search.walk ? search_universe(&search) : -ENOMEM;
+		error = search.walk ? search_global(&search) : -ENOMEM;
 		object_walk_free(search.walk);
 		if (error)
 			break;
@@ -218,8 +218,8 @@ int dump_coroutines(struct lua_process *process, struct hold *hold, struct dump_
 {
 	int error = 0;
 
-	for (size_t i = 0; !error && i < lua_process_universe_count(process); i++)
-		error = dump_universe(process, hold, i, report);
+	for (size_t i = 0; !error && i < lua_process_global_count(process); i++)
+		error = dump_global(process, hold, i, report);
 	if (hold) {
 		report->holds = hold_count(hold);
 		report->longest_hold_ns = hold_longest_ns(hold);

@@ -30,7 +30,7 @@ int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
 		     struct dump_process *report);
 
 /*
- * Add each universe of the process and its coroutines to the report; hold is
+ * Add each global_State of the process and its coroutines to the report; hold is
  * NULL for what never changes, such as a core file. 0 or -ENOMEM.
  */
 int dump_coroutines(struct lua_process *process, struct hold *hold, struct dump_process *report);

@@ -197,7 +197,7 @@ struct reading {
 	struct memory *live;
 	struct hold *hold;
 	pid_t pid;
-	const struct lua_universe *universe;
+	const struct global_state *global;
 	struct trace_vm *vm;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
@@ -251,11 +251,11 @@ static void read_traces(void *context)
 	reading->count = 0;
 	snapshot_clear(reading->snapshot);
 	lua_objects_begin(reading->objects, true);
-	reading->could_read = trace_list_read(reading->live, reading->universe, &reading->next,
+	reading->could_read = trace_list_read(reading->live, reading->global, &reading->next,
 					      reading->traces, &reading->count);
 	for (size_t i = 0; i < reading->count; i++)
 		protos[i] = reading->traces[i].startpt;
-	lua_objects_capture_protos(reading->objects, reading->snapshot, &reading->universe->vm->layout,
+	lua_objects_capture_protos(reading->objects, reading->snapshot, &reading->global->vm->layout,
 				   protos, reading->count);
 }
 
@@ -269,7 +269,7 @@ static int add_traces(const struct reading *reading)
 
 		if (proto && proto_holds_pc(proto, trace->startpc)) {
 			row.start = function_of(reading, proto);
-			row.line = lua_line(&reading->universe->vm->layout, proto, trace->startpc);
+			row.line = lua_line(&reading->global->vm->layout, proto, trace->startpc);
 		}
 		if (seen) {
 			row.samples = seen->samples;
@@ -322,11 +322,11 @@ static void read_protos(void *context)
 		if (count == PROTOS_AT_ONCE)
 			break;
 	}
-	protos_given_up(reading->live, &reading->universe->vm->layout, found, count, given_up);
+	protos_given_up(reading->live, &reading->global->vm->layout, found, count, given_up);
 	for (size_t i = 0; i < count; i++)
 		if (given_up[i])
 			reading->protos[reading->proto_count++] = found[i];
-	lua_objects_capture_protos(reading->objects, reading->snapshot, &reading->universe->vm->layout,
+	lua_objects_capture_protos(reading->objects, reading->snapshot, &reading->global->vm->layout,
 				   reading->protos, reading->proto_count);
 }
 
@@ -339,7 +339,7 @@ static void undo_protos(void *context)
 
 static int add_given_up(const struct reading *reading, const struct proto *proto)
 {
-	const struct layout *layout = &reading->universe->vm->layout;
+	const struct layout *layout = &reading->global->vm->layout;
 	struct proto_place places[PROTO_PLACES_MAX];
 	size_t count = proto_places_given_up(layout, proto, places);
 
@@ -377,12 +377,12 @@ static int list_given_up(struct reading *reading)
 
 /*---- A process ----*/
 
-static int report_universe(struct trace_survey *survey, struct lua_process *process,
+static int report_global(struct trace_survey *survey, struct lua_process *process,
 			   struct hold *hold, size_t index, struct trace_process *report)
 {
-	const struct lua_universe *universe = lua_process_universe(process, index);
-	struct trace_vm *vm = trace_process_add_vm(report, universe->g,
-						   lua_process_universe_path(process, index));
+	const struct global_state *global = lua_process_global(process, index);
+	struct trace_vm *vm = trace_process_add_vm(report, global->g,
+						   lua_process_global_path(process, index));
 	struct reading *reading = calloc(1, sizeof(*reading));
 	int error = -ENOMEM;
 
@@ -393,20 +393,20 @@ static int report_universe(struct trace_survey *survey, struct lua_process *proc
 		.live = lua_process_memory(process),
 		.hold = hold,
 		.pid = report->pid,
-		.universe = universe,
+		.global = global,
 		.vm = vm,
 		.objects = lua_objects_new(),
 		.snapshot = snapshot_new(lua_process_memory(process)),
-		.walk = object_walk_new(lua_process_memory(process), universe, GCT_PROTO),
+		.walk = object_walk_new(lua_process_memory(process), global, GCT_PROTO),
 	};
 	if (!reading->objects || !reading->snapshot || !reading->walk)
 		goto out;
 	vm->complete = true;
-	vm->has_jit = universe->vm->layout.has_jit;
+	vm->has_jit = global->vm->layout.has_jit;
 	error = 0;
 	if (!vm->has_jit)
 		goto out;
-	trace_list_areas(reading->live, universe, &vm->mcode_allocated, &vm->mcode_max);
+	trace_list_areas(reading->live, global, &vm->mcode_allocated, &vm->mcode_max);
 	error = list_traces(reading);
 	if (!error)
 		error = list_given_up(reading);
@@ -441,8 +441,8 @@ int trace_survey_report(struct trace_survey *survey, struct lua_process *process
 {
 	int error = 0;
 
-	for (size_t i = 0; !error && i < lua_process_universe_count(process); i++)
-		error = report_universe(survey, process, hold, i, report);
+	for (size_t i = 0; !error && i < lua_process_global_count(process); i++)
+		error = report_global(survey, process, hold, i, report);
 	if (error)
 		return error;
 	add_totals(survey, report);

@@ -82,7 +82,7 @@ int main(int argc, char **argv)
 		if (tracer_stop(tracer, tracee, 1000000000) ||
 		    tracer_registers(tracee, &registers))
 			return 1;
-		lua_process_settle(process);
+		lua_process_confirm(process);
 		measure(process, &registers);
 		tracer_resume(tracer, tracee);
 	}

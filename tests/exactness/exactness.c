@@ -55,7 +55,7 @@ struct session {
 	struct functions *functions;
 	struct lua_process *process;
 	struct capture_hints hints;
-	struct lua_universe universe;	/* as it was at first */
+	struct global_state global;	/* as it was at first */
 	uint64_t position_slot;
 	bool in_order;
 	bool with_signals;
@@ -86,7 +86,7 @@ static int32_t integer_tag(bool gc64)
  */
 static bool read_position(struct session *session, int *ret_position)
 {
-	bool gc64 = session->universe.vm->layout.gc64;
+	bool gc64 = session->global.vm->layout.gc64;
 	uint64_t value;
 	double number;
 
@@ -129,12 +129,12 @@ static int start(struct session *session, char *argv[], unsigned long rounds)
 		error = lua_process_refresh(session->process, true);
 	if (error)
 		return error;
-	if (lua_process_universe_count(session->process) != 1)
+	if (lua_process_global_count(session->process) != 1)
 		return -ENOENT;
-	session->universe = *lua_process_universe(session->process, 0);
+	session->global = *lua_process_global(session->process, 0);
 	memory_read(lua_process_memory(session->process),
-		    table + (uint64_t)session->universe.vm->layout.GCtab_array, &array,
-		    layout_ref_size(&session->universe.vm->layout));
+		    table + (uint64_t)session->global.vm->layout.GCtab_array, &array,
+		    layout_ref_size(&session->global.vm->layout));
 	session->position_slot = array + SLOT_SIZE;
 	target_write_line(&session->target);
 	return 0;
@@ -152,15 +152,15 @@ static void finish(struct session *session)
 /* The handler that the pc is in or behind, by the dispatch table. */
 static const char *nearest_handler(struct session *session, uint64_t pc, uint64_t *ret_offset)
 {
-	const struct layout *layout = &session->universe.vm->layout;
-	uint64_t nearest = session->universe.vm->begin;
+	const struct layout *layout = &session->global.vm->layout;
+	uint64_t nearest = session->global.vm->begin;
 	const char *name = "VM";
 
 	for (unsigned op = 0; op < 128 && bytecode_name(layout, (uint8_t)op); op++) {
 		uint64_t handler;
 
 		if (memory_u64(lua_process_memory(session->process),
-			       session->universe.g + (uint64_t)layout->GG_dispatch + op * 8, &handler) &&
+			       session->global.g + (uint64_t)layout->GG_dispatch + op * 8, &handler) &&
 		    handler <= pc && handler >= nearest) {
 			nearest = handler;
 			name = bytecode_name(layout, (uint8_t)op);
@@ -173,7 +173,7 @@ static const char *nearest_handler(struct session *session, uint64_t pc, uint64_
 static void show(struct session *session, uint64_t pc, int position,
 		 const struct stack_text *stack, const char *verdict)
 {
-	const struct vm_code *vm = session->universe.vm;
+	const struct vm_code *vm = session->global.vm;
 	uint64_t offset;
 	uint8_t code[CODE_BYTES];
 
@@ -267,9 +267,9 @@ static int look_from_handler(struct session *session, const struct registers *in
 	if (!error)
 		error = target_registers(&session->target, &registers);
 	if (!error)
-		error = look(session, &registers, interrupted->rip, position);
+		error = look(session, &registers, interrupted->pc, position);
 	for (int i = 0; !error; i++) {
-		if (registers.rip == interrupted->rip && registers.rsp == interrupted->rsp)
+		if (registers.pc == interrupted->pc && registers.sp == interrupted->sp)
 			return 0;
 		error = i < HANDLER_STEPS_MAX ? target_step(&session->target) : -ELOOP;
 		if (!error)
@@ -299,12 +299,12 @@ static int step(struct session *session, unsigned long count)
 		if (session->in_order && truth_is_followed_to_its_end(session->truth))
 			return 0;
 		refresh_at_times(session);
-		native = is_in_vm(session->universe.vm, registers.rip) ? 0 : native + 1;
+		native = is_in_vm(session->global.vm, registers.pc) ? 0 : native + 1;
 		if (native >= NATIVE_WHOLE && native % NATIVE_STRIDE)
 			continue;
 		error = session->with_signals
 			? look_from_handler(session, &registers, position)
-			: look(session, &registers, registers.rip, position);
+			: look(session, &registers, registers.pc, position);
 	}
 	return error == -ESRCH ? 0 : error;
 }
@@ -328,7 +328,7 @@ static int sample(struct session *session, unsigned long count)
 			return -EFAULT;
 		refresh_at_times(session);
 		if (position > 0)
-			error = look(session, &registers, registers.rip, position);
+			error = look(session, &registers, registers.pc, position);
 	}
 	return error;
 }
@@ -379,7 +379,7 @@ int main(int argc, char *argv[])
 	for (size_t i = 0; i < session.place_count; i++)
 		fprintf(stderr, "%6lu %-7s at %#" PRIx64 "\n", session.places[i].count,
 			verdict_names[session.places[i].verdict],
-			session.places[i].pc - session.universe.vm->begin);
+			session.places[i].pc - session.global.vm->begin);
 	finish(&session);
 	return error ? 2 : session.verdicts[VERDICT_WRONG] ? 1 : 0;
 }

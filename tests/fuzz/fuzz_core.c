@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_mappings(core);
 		if (lua_process_open_core(core, functions, &options, &process) == 0) {
 			if (lua_process_refresh(process, true) == 0) {
-				lua_process_settle(process);
+				lua_process_confirm(process);
 				read_threads(core, process);
 			}
 			lua_process_close(process);

@@ -33,7 +33,7 @@ static void unwind(struct image *image, struct memory *memory, uint64_t pc)
 {
 	struct symbols *symbols = symbols_new(image, memory, NULL);
 	struct native_unwinder *native = native_unwinder_new(image, symbols);
-	struct registers leaf = { .rip = pc, .rsp = BASE + pc % 4096 / 8 * 8, .rbp = BASE + 256 };
+	struct registers leaf = { .pc = pc, .sp = BASE + pc % 4096 / 8 * 8, .rbp = BASE + 256 };
 
 	fuzz_check(symbols && native, "there is memory");
 	native_begin(native, memory, &leaf);

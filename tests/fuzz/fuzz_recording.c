@@ -116,7 +116,7 @@ static void show(struct recording_reader *reader, struct functions *functions, u
 	const struct filter_options options = {
 		.merge_recursion = true,
 		.group = (enum filter_group)(number % GROUP_COUNT),
-		.anywhere = number & 1,
+		.without_line = number & 1,
 	};
 	const struct view view = {
 		.weight = bits & VIEW_WALL ? WEIGHT_WALL_TIME : WEIGHT_CPU_TIME,

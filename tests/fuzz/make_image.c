@@ -101,8 +101,8 @@ static void write_ranges(struct recorder *recorder, FILE *out)
 static void write_registers(const struct registers *r, FILE *out)
 {
 	const uint64_t values[] = {
-		r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8, r->r9,
-		r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip, r->eflags, r->orig_rax,
+		r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->sp, r->r8, r->r9,
+		r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->pc, r->eflags, r->orig_rax,
 	};
 
 	fprintf(out, "registers");
@@ -161,8 +161,8 @@ static void find_modules(pid_t pid, struct lua_process *process, struct memory_i
 	struct maps *maps = maps_new(pid);
 	bool changed;
 
-	image->vm = *lua_process_universe(process, 0)->vm;
-	image->g = lua_process_universe(process, 0)->g;
+	image->vm = *lua_process_global(process, 0)->vm;
+	image->g = lua_process_global(process, 0)->g;
 	if (!maps || maps_refresh(maps, &changed))
 		fail("mappings", EIO);
 	for (size_t i = 0; i < maps_file_count(maps) && image->module_count < MODULES_MAX; i++) {
@@ -190,7 +190,7 @@ static void look(const struct target *target, bool recognise, const char *path)
 	memset(&image, 0, sizeof(image));
 	if (!error)
 		error = lua_process_refresh(process, true);
-	if (error || lua_process_universe_count(process) != 1)
+	if (error || lua_process_global_count(process) != 1)
 		fail("the target", error ? -error : ENOENT);
 	find_modules(target->pid, process, &image);
 	if (target_registers(target, &image.registers))

@@ -168,8 +168,8 @@ static void read_thread(struct reader *reader, const struct registers *registers
 
 static void read_coroutines(struct reader *reader, struct memory *memory)
 {
-	struct lua_universe *universe = lua_image_universe(reader->lua, 0);
-	struct object_walk *walk = object_walk_new(memory, universe, GCT_THREAD);
+	struct global_state *global = lua_image_global(reader->lua, 0);
+	struct object_walk *walk = object_walk_new(memory, global, GCT_THREAD);
 	uint64_t addresses[COROUTINES_MAX];
 	enum object_walk_step step = OBJECT_WALK_PAUSE;
 	size_t count = 0;
@@ -184,7 +184,7 @@ static void read_coroutines(struct reader *reader, struct memory *memory)
 	}
 	object_walk_free(walk);
 	snapshot_clear(reader->snapshot);
-	capture_coroutines(reader->capture, reader->objects, reader->snapshot, universe, addresses, count);
+	capture_coroutines(reader->capture, reader->objects, reader->snapshot, global, addresses, count);
 	for (size_t i = 0; i < reader->capture->thread_count; i++)
 		if (merge_coroutine(reader->capture, i, reader->objects, &reader->stack) == 0)
 			name(reader);
@@ -192,19 +192,19 @@ static void read_coroutines(struct reader *reader, struct memory *memory)
 
 static void read_traces(struct reader *reader, struct memory *memory)
 {
-	const struct lua_universe *universe = lua_image_universe(reader->lua, 0);
+	const struct global_state *global = lua_image_global(reader->lua, 0);
 	static struct trace_summary traces[TRACE_LIST_BATCH];
 	uint32_t next = 1;
 	uint64_t allocated, max;
 	bool given_up;
 	size_t count;
 
-	trace_list_areas(memory, universe, &allocated, &max);
-	if (!trace_list_read(memory, universe, &next, traces, &count))
+	trace_list_areas(memory, global, &allocated, &max);
+	if (!trace_list_read(memory, global, &next, traces, &count))
 		return;
 	fuzz_check(count <= TRACE_LIST_BATCH, "no more traces are found than there is room for");
 	for (size_t i = 0; i < count; i++)
-		protos_given_up(memory, &universe->vm->layout, &traces[i].startpt, 1, &given_up);
+		protos_given_up(memory, &global->vm->layout, &traces[i].startpt, 1, &given_up);
 }
 
 void reading_walk(const struct memory_image *image, struct memory *memory, bool coroutines)
@@ -255,12 +255,12 @@ void reading_switched(const struct memory_image *image, struct memory *memory)
 {
 	struct registers registers = image->registers;
 	struct capture_hints hints = {
-		.own_stack = { .address = registers.rsp & ~(uint64_t)(OWN_STACK_BYTES - 1),
+		.own_stack = { .address = registers.sp & ~(uint64_t)(OWN_STACK_BYTES - 1),
 			       .length = OWN_STACK_BYTES },
 	};
 	struct reader reader;
 
-	registers.rsp = IMAGE_FREE + IMAGE_FREE_BYTES / 2;
+	registers.sp = IMAGE_FREE + IMAGE_FREE_BYTES / 2;
 	open_reader(&reader, image, memory);
 	lua_image_add(reader.lua, image->g, &image->vm);
 	read_once(&reader, &registers, &hints);
@@ -292,6 +292,6 @@ void reading_recognise(const struct memory_image *image, struct memory *memory)
 		return;
 	count = recognise_states(memory, &vm, around, around + STATES_SEARCHED, states, STATES_MAX);
 	fuzz_check(count <= STATES_MAX, "no more states are found than there is room for");
-	if (count && recognise_settle(memory, &vm, states[0], NULL, NULL) == RECOGNISE_OK)
+	if (count && recognise_confirm(memory, &vm, states[0], NULL, NULL) == RECOGNISE_OK)
 		name_code(memory, &vm, states[0]);
 }

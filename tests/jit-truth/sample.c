@@ -19,7 +19,7 @@
 #include "src/inspect/lua_process.h"
 #include "src/linux/threads/tracer.h"
 
-enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 2000 * 1000 * 1000, LOOK_EVERY = 200 };
+enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 2000 * 1000 * 1000, COLOR_EVERY = 200 };
 
 struct sampled {
 	struct registers registers;
@@ -42,21 +42,21 @@ static uint64_t now_ns(void)
 static void look_at_vm(struct lua_process *process, struct sampled *sampled)
 {
 	struct memory *memory = lua_process_memory(process);
-	const struct lua_universe *universe;
+	const struct global_state *global;
 	const struct layout *layout;
 	uint64_t L = 0, cframe = 0;
 	uint32_t vmstate;
 
 	sampled->cframe = 0;
 	sampled->trace = 0;
-	if (lua_process_universe_count(process) == 0)
+	if (lua_process_global_count(process) == 0)
 		return;
-	universe = lua_process_universe(process, 0);
-	layout = &universe->vm->layout;
-	if (memory_read(memory, universe->g + (uint64_t)layout->g_cur_L, &L,
+	global = lua_process_global(process, 0);
+	layout = &global->vm->layout;
+	if (memory_read(memory, global->g + (uint64_t)layout->g_cur_L, &L,
 			layout_ref_size(layout)) != MEMORY_OK ||
 	    !memory_u64(memory, L + (uint64_t)layout->L_cframe, &cframe) ||
-	    !memory_u32(memory, universe->g + (uint64_t)layout->g_vmstate, &vmstate))
+	    !memory_u32(memory, global->g + (uint64_t)layout->g_vmstate, &vmstate))
 		return;
 	sampled->cframe = cframe & ~(uint64_t)3;
 	if ((int32_t)vmstate > 0)
@@ -72,7 +72,7 @@ static void look(struct lua_process *process, const char *truth, struct sampled 
 	sampled->word_count = 0;
 	while (sampled->word_count < STACK_WORDS &&
 	       memory_u64(lua_process_memory(process),
-			  sampled->registers.rsp + sampled->word_count * sizeof(uint64_t),
+			  sampled->registers.sp + sampled->word_count * sizeof(uint64_t),
 			  &sampled->words[sampled->word_count]))
 		sampled->word_count++;
 }
@@ -99,7 +99,7 @@ static char kind_letter(const struct frame *frame)
 static void print(const struct sampled *sampled, const struct frame *frames, size_t count)
 {
 	printf("%jx %" PRIx64 " %" PRIx64 " %" PRIx64 " %" PRIx32, (intmax_t)sampled->truth_length,
-	       sampled->registers.rip, sampled->registers.rsp, sampled->cframe, sampled->trace);
+	       sampled->registers.pc, sampled->registers.sp, sampled->cframe, sampled->trace);
 	for (size_t i = 0; i < sampled->word_count; i++)
 		printf(" %" PRIx64, sampled->words[i]);
 	putchar('\t');
@@ -122,7 +122,7 @@ static bool sample(struct tracer *tracer, struct tracee *tracee, struct lua_proc
 		return false;
 	error = tracer_registers(tracee, &sampled.registers);
 	if (!error) {
-		lua_process_settle(process);
+		lua_process_confirm(process);
 		look(process, truth, &sampled);
 		lua_process_capture(process, &sampled.registers, hints);
 	}
@@ -161,7 +161,7 @@ int main(int argc, char **argv)
 		double interval = 2e6 / atof(argv[3]) * (double)random() / RAND_MAX;
 
 		usleep((useconds_t)interval);
-		if (i % LOOK_EVERY == 0)
+		if (i % COLOR_EVERY == 0)
 			lua_process_refresh(process, false);
 		if (!sample(tracer, tracee, process, argv[4], &hints))
 			break;

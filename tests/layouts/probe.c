@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 		states = find_states(&process, &vm, g);
 		printf("states %zu\n", states);
 		for (size_t i = 0; i < states && status == RECOGNISE_OK; i++)
-			status = recognise_settle(&process.memory, &vm, g[i], print_evidence, NULL);
+			status = recognise_confirm(&process.memory, &vm, g[i], print_evidence, NULL);
 	}
 	printf("result %s\n", status_word(status));
 	if (status == RECOGNISE_OK) {

@@ -123,7 +123,7 @@ static void a_frame_may_be_found_by_its_pointer(void **state)
 	struct fixture *fixture = *state;
 	struct frame_rules rules;
 
-	/* push rbp; mov rbp, rsp; push rbx; and rsp, -64; nop; lea rsp, [rbp-8]; pop rbx; pop rbp; ret */
+	/* push rbp; mov rbp, sp; push rbx; and rsp, -64; nop; lea rsp, [rbp-8]; pop rbx; pop rbp; ret */
 	SET_CODE(fixture, "\x55\x48\x89\xe5\x53\x48\x83\xe4\xc0\x90\x48\x8d\x65\xf8\x5b\x5d\xc3");
 	assert_true(find(fixture, 9, &rules));
 	expect(&rules, &rules.cfa, FRAME_RULE_VALUE, RBP, 16);
@@ -168,16 +168,16 @@ static void what_is_stored_over_is_not_restored(void **state)
 	struct fixture *fixture = *state;
 	struct frame_rules rules;
 
-	/* mov [rsp], eax; pop rbx; ret */
+	/* mov [sp], eax; pop rbx; ret */
 	SET_CODE(fixture, "\x89\x04\x24\x5b\xc3");
 	expect_distance(fixture, 0, 8);
 	assert_true(find(fixture, 0, &rules));
 	assert_int_equal(rules.registers[RBX].kind, FRAME_RULE_UNKNOWN);
-	/* mov [rsp], rbp; pop rbx; ret */
+	/* mov [sp], rbp; pop rbx; ret */
 	SET_CODE(fixture, "\x48\x89\x2c\x24\x5b\xc3");
 	assert_true(find(fixture, 0, &rules));
 	expect(&rules, &rules.registers[RBX], FRAME_RULE_VALUE, RBP, 0);
-	/* mov [rsp], eax; ret */
+	/* mov [sp], eax; ret */
 	SET_CODE(fixture, "\x89\x04\x24\xc3");
 	assert_false(find(fixture, 0, &rules));
 }

@@ -43,7 +43,7 @@ static void look(struct fixture *fixture)
 	if (tracer_stop(fixture->tracer, fixture->tracee, STOP_TIMEOUT_NS))
 		return;
 	assert_int_equal(tracer_registers(fixture->tracee, &registers), 0);
-	lua_process_settle(fixture->process);
+	lua_process_confirm(fixture->process);
 	lua_process_capture(fixture->process, &registers, &hints);
 	tracer_resume(fixture->tracer, fixture->tracee);
 	assert_int_equal(lua_process_unwind(fixture->process, &frames, &count, &state), 0);
@@ -58,7 +58,7 @@ static void begin(struct fixture *fixture)
 	}
 	lua_process_give_layout(fixture->process, &fixture->layout, false);
 	assert_int_equal(lua_process_refresh(fixture->process, true), 0);
-	assert_int_equal(lua_process_universe_count(fixture->process), 1);
+	assert_int_equal(lua_process_global_count(fixture->process), 1);
 	assert_int_equal(tracer_seize(fixture->tracer, fixture->live.pid, fixture->live.pid,
 				      &fixture->tracee), 0);
 	assert_int_equal(write(fixture->live.input, "\n", 1), 1);
@@ -70,15 +70,15 @@ static void a_wrong_layout_is_dropped(void **state)
 
 	fixture->layout.GCtrace_snapmap -= 8;
 	begin(fixture);
-	for (int i = 0; i < LOOKS_MAX && lua_process_universe_count(fixture->process) > 0; i++)
+	for (int i = 0; i < LOOKS_MAX && lua_process_global_count(fixture->process) > 0; i++)
 		look(fixture);
-	assert_int_equal(lua_process_universe_count(fixture->process), 0);
+	assert_int_equal(lua_process_global_count(fixture->process), 0);
 	assert_int_equal(lua_process_module(fixture->process, 0).status, RECOGNISE_UNKNOWN_LAYOUT);
 	assert_non_null(strstr(lua_process_module(fixture->process, 0).verdict, "GCtrace.snapmap"));
 	/* Nor is it found again. */
 	assert_int_equal(lua_process_refresh(fixture->process, true), 0);
 	look(fixture);
-	assert_int_equal(lua_process_universe_count(fixture->process), 0);
+	assert_int_equal(lua_process_global_count(fixture->process), 0);
 }
 
 static void the_right_layout_is_kept(void **state)
@@ -88,7 +88,7 @@ static void the_right_layout_is_kept(void **state)
 	begin(fixture);
 	for (int i = 0; i < LOOKS_TO_KEEP; i++)
 		look(fixture);
-	assert_int_equal(lua_process_universe_count(fixture->process), 1);
+	assert_int_equal(lua_process_global_count(fixture->process), 1);
 	assert_int_equal(lua_process_module(fixture->process, 0).status, RECOGNISE_OK);
 }
 
@@ -105,7 +105,7 @@ static int set_up(void **state)
 	if (!fixture.lives)
 		return 0;
 	if (!live_recognise(&fixture.live) ||
-	    recognise_settle(&fixture.live.memory, &fixture.live.vm, fixture.live.g, NULL, NULL) != RECOGNISE_OK)
+	    recognise_confirm(&fixture.live.memory, &fixture.live.vm, fixture.live.g, NULL, NULL) != RECOGNISE_OK)
 		return -1;
 	fixture.layout = fixture.live.vm.layout;
 	return lua_process_open(fixture.live.pid, fixture.functions, NULL, &options, &fixture.process);

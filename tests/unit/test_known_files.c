@@ -54,22 +54,22 @@ static struct file_identity identity_of(struct process *process, uint64_t inode)
 	return identity;
 }
 
-static struct known_vm vm_at(uint64_t base, bool settled)
+static struct known_vm vm_at(uint64_t base, bool confirmed)
 {
 	return (struct known_vm){
 		.status = RECOGNISE_OK,
 		.vm = { .begin = base + CODE, .end = base + CODE_END,
 			.ffi_call = base + CODE_END, .ffi_call_end = base + CODE_END + 8,
-			.traces_open = !settled, .confirmed = settled },
+			.traces_open = !confirmed, .confirmed = confirmed },
 	};
 }
 
 /* Of a process at BASE. */
-static void note(struct known_files *files, bool settled)
+static void note(struct known_files *files, bool confirmed)
 {
 	struct process process = process_at(BASE);
 	const struct file_identity identity = identity_of(&process, 1);
-	const struct known_vm known = vm_at(BASE, settled);
+	const struct known_vm known = vm_at(BASE, confirmed);
 
 	known_files_note(files, &identity, &process.memory, BASE, &known);
 }
@@ -133,7 +133,7 @@ static void other_code_in_the_same_file_is_not_believed(void **state)
 	assert_false(finds(*state, &process, 1, &known));
 }
 
-static void what_a_state_has_settled_stays_settled(void **state)
+static void what_a_state_has_confirmed_stays_confirmed(void **state)
 {
 	struct process process = process_at(ELSEWHERE);
 	struct known_vm known;
@@ -168,7 +168,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_file_is_another_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_code_in_the_same_file_is_not_believed, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(what_a_state_has_settled_stays_settled, set_up,
+		cmocka_unit_test_setup_teardown(what_a_state_has_confirmed_stays_confirmed, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(that_there_is_no_vm_is_known_too, set_up, tear_down),
 	};

@@ -96,7 +96,7 @@ static void a_wrong_offset_is_found_out(void **state)
 		skip();
 	}
 	assert_true(live_recognise(&live));
-	assert_int_equal(recognise_settle(&live.memory, &live.vm, live.g, NULL, NULL), RECOGNISE_OK);
+	assert_int_equal(recognise_confirm(&live.memory, &live.vm, live.g, NULL, NULL), RECOGNISE_OK);
 	assert_false(live.vm.traces_open);
 	read_code(&live, &evidence);
 	cache = page_cache_new(&live.memory);	/* it holds still */

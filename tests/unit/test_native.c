@@ -175,8 +175,8 @@ static struct registers registers_of(const ucontext_t *context)
 	const greg_t *held = context->uc_mcontext.gregs;
 
 	return (struct registers){
-		.rip = (uint64_t)held[REG_RIP],
-		.rsp = (uint64_t)held[REG_RSP],
+		.pc = (uint64_t)held[REG_RIP],
+		.sp = (uint64_t)held[REG_RSP],
 		.rbp = (uint64_t)held[REG_RBP],
 		.rbx = (uint64_t)held[REG_RBX],
 		.r12 = (uint64_t)held[REG_R12],
@@ -285,8 +285,8 @@ static void what_a_signal_has_interrupted_has_all_its_registers(void **state)
 	assert_int_equal(raise(SIGUSR1), 0);
 	walk_to_what_was_interrupted(*state, &found);
 	assert_int_equal(found.unknown, 0);
-	assert_int_equal(found.rip, held[REG_RIP]);
-	assert_int_equal(found.rsp, held[REG_RSP]);
+	assert_int_equal(found.pc, held[REG_RIP]);
+	assert_int_equal(found.sp, held[REG_RSP]);
 	assert_int_equal(found.rax, held[REG_RAX]);
 	assert_int_equal(found.rdx, held[REG_RDX]);
 	assert_int_equal(found.rdi, held[REG_RDI]);
@@ -302,17 +302,17 @@ static void an_entry_of_the_plt_keeps_what_calls_keep(void **state)
 	struct fixture *fixture = *state;
 	const uint64_t stack[] = { (uint64_t)(uintptr_t)walk + 1, 0 };
 	struct registers leaf = {
-		.rsp = (uint64_t)(uintptr_t)stack,
+		.sp = (uint64_t)(uintptr_t)stack,
 		.rbx = 1, .rbp = 2, .r12 = 3, .r13 = 4, .r14 = 5, .r15 = 6,
 	};
 	const struct registers *caller;
 
-	__asm__("lea getppid@plt(%%rip), %0" : "=r"(leaf.rip));
+	__asm__("lea getppid@plt(%%rip), %0" : "=r"(leaf.pc));
 	native_begin(fixture->unwinder, &fixture->damaged.memory, &leaf);
 	assert_int_equal(native_step(fixture->unwinder), NATIVE_FRAME);
 	caller = &native_current(fixture->unwinder)->registers;
-	assert_int_equal(caller->rip, stack[0]);
-	assert_int_equal(caller->rsp, leaf.rsp + sizeof(stack[0]));
+	assert_int_equal(caller->pc, stack[0]);
+	assert_int_equal(caller->sp, leaf.sp + sizeof(stack[0]));
 	assert_int_equal(caller->unknown & ~(unsigned int)REGISTER_OTHERS, 0);
 	assert_int_equal(caller->rbx, leaf.rbx);
 	assert_int_equal(caller->rbp, leaf.rbp);

@@ -41,7 +41,7 @@ static void a_sleeping_luajit_is_recognised(void **state)
 
 	(void)state;
 	assert_true(live_recognise(live));
-	assert_int_equal(recognise_settle(&live->memory, &live->vm, live->g, count_verdict, &verdicts),
+	assert_int_equal(recognise_confirm(&live->memory, &live->vm, live->g, count_verdict, &verdicts),
 			 RECOGNISE_OK);
 	assert_true(verdicts >= SELFTEST_COUNT);
 	assert_int_equal(selftest_run_all(&live->memory, &live->vm, live->g, NULL, NULL), SELFTEST_PASSED);
@@ -55,7 +55,7 @@ static void no_field_is_left_unknown(void **state)
 
 	(void)state;
 	assert_true(live_recognise(live));
-	assert_int_equal(recognise_settle(&live->memory, &live->vm, live->g, NULL, NULL), RECOGNISE_OK);
+	assert_int_equal(recognise_confirm(&live->memory, &live->vm, live->g, NULL, NULL), RECOGNISE_OK);
 	assert_false(live->vm.traces_open || live->vm.bytecode_open);
 	assert_null(layout_missing(&live->vm.layout));
 	live_stop(live);
@@ -154,7 +154,7 @@ static void a_program_may_do_what_it_likes(void **state)
 			 programs[i]);
 		live = start(script);
 		assert_true(live_recognise(live));
-		assert_int_equal(recognise_settle(&live->memory, &live->vm, live->g, NULL, NULL), RECOGNISE_OK);
+		assert_int_equal(recognise_confirm(&live->memory, &live->vm, live->g, NULL, NULL), RECOGNISE_OK);
 		live_stop(live);
 	}
 }
@@ -173,7 +173,7 @@ static void a_thread_that_is_gone_is_no_evidence(void **state)
 	(void)state;
 	assert_true(live_recognise(live));
 	assert_int_equal(kill(live->pid, SIGSTOP), 0);
-	status = recognise_settle(&live->memory, &live->vm, live->g, NULL, NULL);
+	status = recognise_confirm(&live->memory, &live->vm, live->g, NULL, NULL);
 	live_stop(live);
 	assert_int_equal(status, RECOGNISE_OK);
 }

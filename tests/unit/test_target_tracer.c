@@ -103,8 +103,8 @@ static void held_thread_shows_registers_and_runs_on(void **state)
 	assert_int_equal(tracee->state, TRACEE_HELD);
 	assert_int_equal(target_process_state(target.pid, target.pid), 't');
 	assert_int_equal(tracer_registers(tracee, &registers), 0);
-	assert_true(registers.rip > 4096);
-	assert_true(registers.rsp > 4096);
+	assert_true(registers.pc > 4096);
+	assert_true(registers.sp > 4096);
 	assert_true(stays_off_cpu(target.pid));
 	tracer_resume(tracer, tracee);
 	assert_true(uses_cpu(target.pid));

@@ -4,28 +4,28 @@
 #include "unwind/capture/lua_moved.h"
 
 /*
- * In one go: native stack, global fields of the universes, and the Lua thread
+ * In one go: native stack, global fields of the global_States, and the Lua thread
  * and stack that were in use last time and most likely still are.
  */
 static void capture_first(struct capture *capture, struct capture_hints *hints)
 {
-	enum { RANGES_MAX = STACK_PAGES_MAX + 2 * CAPTURE_UNIVERSES_MAX + 2 + REQUEST_RANGES };
+	enum { RANGES_MAX = STACK_PAGES_MAX + 2 * CAPTURE_GLOBALS_MAX + 2 + REQUEST_RANGES };
 	size_t stack_bytes = hints->stack_bytes ? hints->stack_bytes : CAPTURE_STACK_BYTES;
 	struct memory_range ranges[RANGES_MAX];
-	struct lua_universe *universes[CAPTURE_UNIVERSES_MAX];
-	size_t universe_count = 0, stack_count, count;
+	struct global_state *globals[CAPTURE_GLOBALS_MAX];
+	size_t global_count = 0, stack_count, count;
 
 	stack_count = count = capture_stack_ranges(capture, hints, capture->stack_begin + stack_bytes,
 						   ranges);
 	for (size_t i = 0; i < lua_image_count(capture->lua) &&
-			   universe_count < CAPTURE_UNIVERSES_MAX; i++) {
-		struct lua_universe *universe = lua_image_universe(capture->lua, i);
+			   global_count < CAPTURE_GLOBALS_MAX; i++) {
+		struct global_state *global = lua_image_global(capture->lua, i);
 
-		if (!capture_wants_universe(capture, universe, hints))
+		if (!capture_wants_global(capture, global, hints))
 			continue;
-		universes[universe_count++] = universe;
-		ranges[count++] = capture_universe_range(universe);
-		ranges[count++] = capture_traces_range(universe);
+		globals[global_count++] = global;
+		ranges[count++] = capture_global_range(global);
+		ranges[count++] = capture_traces_range(global);
 	}
 	ranges[count++] = hints->lua_thread;
 	ranges[count++] = hints->lua_stack;
@@ -33,9 +33,9 @@ static void capture_first(struct capture *capture, struct capture_hints *hints)
 		ranges[count++] = hints->request[i];
 	snapshot_capture_first(capture->snapshot, ranges, count, &hints->guesses);
 	capture_note_stack(capture, hints, ranges, stack_count);
-	for (size_t i = 0; i < universe_count; i++)
+	for (size_t i = 0; i < global_count; i++)
 		if (ranges[stack_count + 2 * i].status == MEMORY_OK)
-			capture_view_universe(capture, universes[i]);
+			capture_view_global(capture, globals[i]);
 }
 
 const struct lua_thread *capture_find_thread(const struct capture *capture, uint64_t address)
@@ -46,12 +46,12 @@ const struct lua_thread *capture_find_thread(const struct capture *capture, uint
 	return NULL;
 }
 
-const struct universe_view *capture_find_universe(const struct capture *capture,
-						  const struct lua_universe *universe)
+const struct global_view *capture_find_global(const struct capture *capture,
+						  const struct global_state *global)
 {
-	for (size_t i = 0; i < capture->universe_count; i++)
-		if (capture->universes[i].universe == universe)
-			return &capture->universes[i];
+	for (size_t i = 0; i < capture->global_count; i++)
+		if (capture->globals[i].global == global)
+			return &capture->globals[i];
 	return NULL;
 }
 
@@ -62,15 +62,15 @@ void capture_stacks(struct capture *capture, const struct lua_image *lua,
 	capture->lua = lua;
 	capture->registers = *registers;
 	capture->snapshot = snapshot;
-	capture->stack_begin = registers->rsp - RED_ZONE;
+	capture->stack_begin = registers->sp - RED_ZONE;
 	capture->stack_end = capture->stack_begin;
 	capture->own_begin = capture->own_end = 0;
-	capture->universe_count = 0;
+	capture->global_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;
 
 	capture_first(capture, hints);
-	capture_other_universes(capture);
+	capture_other_globals(capture);
 	capture_threads(capture, hints);
 	capture_request(capture, hints);
 	capture_parents(capture);
@@ -99,7 +99,7 @@ static void note_hints(const struct capture *capture, bool is_trial,
 			      is_trial, &hints->guesses);
 	if (!is_trial)
 		hints->reads = snapshot_read_count(capture->snapshot);
-	hints->g = thread->universe->g;
+	hints->g = thread->global->g;
 	hints->lua_thread = (struct memory_range){ .address = thread->address,
 						   .length = (size_t)thread->layout->L_size };
 	hints->lua_stack = capture_lua_stack_range(thread);
@@ -109,7 +109,7 @@ void capture_finish(struct capture *capture, struct capture_hints *hints)
 {
 	snapshot_seal(capture->snapshot);
 	note_hints(capture, false, hints);
-	hints->sp = capture->registers.rsp;
+	hints->sp = capture->registers.sp;
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], capture->snapshot);
 }
@@ -123,11 +123,11 @@ void capture_rehearse(struct capture *capture, const struct lua_image *lua,
 		      struct lua_objects *objects, struct snapshot *snapshot,
 		      struct capture_hints *hints)
 {
-	struct registers registers = { .rsp = hints->sp };
+	struct registers registers = { .sp = hints->sp };
 	struct capture_hints found = *hints;
 
 	if (hints->sp % PAGE_SIZE > RED_ZONE)
-		registers.rsp -= hints->sp % PAGE_SIZE - RED_ZONE;
+		registers.sp -= hints->sp % PAGE_SIZE - RED_ZONE;
 	lua_objects_begin(objects, false);
 	capture_stacks(capture, lua, snapshot, &registers, &found);
 	capture_functions(capture, objects);
@@ -144,24 +144,24 @@ void capture_thread(struct capture *capture, const struct lua_image *lua,
 	lua_objects_begin(objects, true);
 	capture_stacks(capture, lua, snapshot, registers, hints);
 	capture_functions(capture, objects);
-	for (size_t i = 0; i < capture->universe_count; i++)
-		capture_traces(capture, objects, &capture->universes[i]);
+	for (size_t i = 0; i < capture->global_count; i++)
+		capture_traces(capture, objects, &capture->globals[i]);
 	capture_made_code(capture);
 	capture_finish(capture, hints);
 }
 
 void capture_reload(struct capture *capture)
 {
-	for (size_t i = 0; i < capture->universe_count; i++)
-		capture_load_view(snapshot_memory(capture->snapshot), capture->universes[i].universe,
-				  &capture->universes[i]);
+	for (size_t i = 0; i < capture->global_count; i++)
+		capture_load_view(snapshot_memory(capture->snapshot), capture->globals[i].global,
+				  &capture->globals[i]);
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		struct lua_thread *thread = &capture->threads[i];
 		const uint8_t *bytes = snapshot_view(capture->snapshot, thread->address,
 						     (size_t)thread->layout->L_size);
 		uint64_t parent = thread->parent;
 
-		if (bytes && lua_thread_load(thread, thread->universe, thread->address, bytes)) {
+		if (bytes && lua_thread_load(thread, thread->global, thread->address, bytes)) {
 			lua_thread_view(thread, capture->snapshot);
 			thread->parent = parent;
 		}

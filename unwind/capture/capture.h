@@ -22,7 +22,7 @@ enum {
 	CAPTURE_STACK_BYTES_MAX = 1 << 20,	/* and at most */
 	LUA_STATE_BYTES_MAX = 160,		/* no layout has a larger lua_State */
 	CAPTURE_THREADS_MAX = 256,		/* coroutines resumed by one another */
-	CAPTURE_UNIVERSES_MAX = 16,		/* read in each sample; of more, those in use */
+	CAPTURE_GLOBALS_MAX = 16,		/* read in each sample; of more, those in use */
 };
 
 /*
@@ -35,7 +35,7 @@ struct capture_hints {
 	struct memory_range own_stack;	/* that mapping, if it runs elsewhere; else empty */
 	uint64_t stack_end;	/* nothing is mapped from here on; 0 if unknown */
 	size_t stack_bytes;	/* how much to copy; 0 for the default */
-	uint64_t g;		/* the universe it was last seen in */
+	uint64_t g;		/* the global_State it was last seen in */
 	struct memory_range lua_thread, lua_stack;	/* of the Lua thread that ran; empty if none */
 	struct memory_range request[REQUEST_RANGES];	/* what was read of its request */
 	struct snapshot_guesses guesses;		/* what else was read */
@@ -43,9 +43,9 @@ struct capture_hints {
 	size_t reads;		/* of memory that it took while the thread was last held in Lua */
 };
 
-/* A universe's global fields, as captured. */
-struct universe_view {
-	struct lua_universe *universe;
+/* A global_State's global fields, as captured. */
+struct global_view {
+	struct global_state *global;
 	int32_t vmstate;
 	uint64_t cur_L;		/* 0 if there is none; LuaJIT 2.0 knows it while a trace runs only */
 	uint64_t jit_base;
@@ -58,11 +58,11 @@ struct capture {
 	uint64_t stack_begin, stack_end;	/* native stack that was copied */
 	/* Of a thread that runs on another stack: what was copied of its own, which led there; else empty. */
 	uint64_t own_begin, own_end;
-	struct universe_view universes[CAPTURE_UNIVERSES_MAX];
-	size_t universe_count;
+	struct global_view globals[CAPTURE_GLOBALS_MAX];
+	size_t global_count;
 	struct lua_thread threads[CAPTURE_THREADS_MAX];
 	size_t thread_count;
-	const struct universe_view *running;	/* capture_running(): the one that the thread runs; else NULL */
+	const struct global_view *running;	/* capture_running(): the one that the thread runs; else NULL */
 	uint32_t request_context;	/* of the innermost thread's request, see request_context() */
 	bool has_request_context;	/* it is known whether there is one */
 };
@@ -86,14 +86,14 @@ void capture_thread(struct capture *capture, const struct lua_image *lua,
 
 /*
  * The same for a thread that runs on meanwhile, whose registers are not known:
- * of a universe whose innermost C frame lies in these bytes of native stack. It
+ * of a global_State whose innermost C frame lies in these bytes of native stack. It
  * holds if the VM's state, its thread, and that one's base and C frame are the
  * same before and after. The snapshot must be clear; it is sealed on return.
  */
 enum capture_verdict {
 	CAPTURE_HOLDS,
 	CAPTURE_TORN,		/* the thread ran on too far */
-	CAPTURE_NO_LUA,		/* no universe has its frames there */
+	CAPTURE_NO_LUA,		/* no global_State has its frames there */
 };
 
 enum capture_verdict capture_running(struct capture *capture, const struct lua_image *lua,
@@ -102,12 +102,12 @@ enum capture_verdict capture_running(struct capture *capture, const struct lua_i
 				     struct capture_hints *hints);
 
 /*
- * Copy Lua threads of one universe as they are, whether native code runs them
+ * Copy Lua threads of one global_State as they are, whether native code runs them
  * or not: as many of the first CAPTURE_THREADS_MAX as there are at these
  * addresses. The target must hold still; the snapshot is as for capture_thread().
  */
 void capture_coroutines(struct capture *capture, struct lua_objects *objects,
-			struct snapshot *snapshot, struct lua_universe *universe,
+			struct snapshot *snapshot, struct global_state *global,
 			const uint64_t *addresses, size_t count);
 
 static inline bool capture_on_own_stack(const struct capture *capture, uint64_t address)
@@ -139,10 +139,10 @@ static inline bool capture_leads_outwards(const struct capture *capture, uint64_
 /* The captured Lua thread at the address, or NULL. */
 const struct lua_thread *capture_find_thread(const struct capture *capture, uint64_t address);
 
-const struct universe_view *capture_find_universe(const struct capture *capture,
-						  const struct lua_universe *universe);
+const struct global_view *capture_find_global(const struct capture *capture,
+						  const struct global_state *global);
 
-/* The copy was changed (snapshot_overlay): look at its threads and universes again. */
+/* The copy was changed (snapshot_overlay): look at its threads and global_States again. */
 void capture_reload(struct capture *capture);
 
 #endif

@@ -42,24 +42,24 @@ static void list_functions(struct capture *capture, struct lua_thread *thread,
 	}
 }
 
-static void add_coroutines(struct capture *capture, struct lua_universe *universe,
+static void add_coroutines(struct capture *capture, struct global_state *global,
 			   const uint64_t *addresses, size_t count)
 {
 	struct memory_range ranges[CAPTURE_THREADS_MAX];
 
 	for (size_t i = 0; i < count; i++)
 		ranges[i] = (struct memory_range){
-			.address = addresses[i], .length = (size_t)universe->vm->layout.L_size };
+			.address = addresses[i], .length = (size_t)global->vm->layout.L_size };
 	snapshot_capture(capture->snapshot, ranges, count);
 	for (size_t i = 0; i < count; i++)
 		if (ranges[i].status == MEMORY_OK &&
-		    lua_thread_load(&capture->threads[capture->thread_count], universe,
+		    lua_thread_load(&capture->threads[capture->thread_count], global,
 				    addresses[i], ranges[i].copy))
 			capture->thread_count++;
 }
 
 void capture_coroutines(struct capture *capture, struct lua_objects *objects,
-			struct snapshot *snapshot, struct lua_universe *universe,
+			struct snapshot *snapshot, struct global_state *global,
 			const uint64_t *addresses, size_t count)
 {
 	struct function_list functions = { 0 };
@@ -67,18 +67,18 @@ void capture_coroutines(struct capture *capture, struct lua_objects *objects,
 	capture->snapshot = snapshot;
 	capture->stack_begin = capture->stack_end = 0;
 	capture->own_begin = capture->own_end = 0;
-	capture->universe_count = 0;
+	capture->global_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;
 	lua_objects_begin(objects, true);
-	capture_view_universe(capture, universe);
-	add_coroutines(capture, universe, addresses,
+	capture_view_global(capture, global);
+	add_coroutines(capture, global, addresses,
 		       count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);
 	capture_lua_stacks(capture);
 	/* All of them in one go: the copies move while more is copied. */
 	for (size_t i = 0; i < capture->thread_count; i++)
 		list_functions(capture, &capture->threads[i], &functions);
-	lua_objects_capture(objects, snapshot, &universe->vm->layout, functions.addresses,
+	lua_objects_capture(objects, snapshot, &global->vm->layout, functions.addresses,
 			    functions.count);
 	free(functions.addresses);
 	snapshot_seal(snapshot);

@@ -42,27 +42,27 @@ void capture_own_stack(struct capture *capture, const struct memory_range *own, 
 /* A word of the copied native stack; false outside of it. */
 bool capture_stack_word(const struct capture *capture, uint64_t address, uint64_t *ret_word);
 
-/*---- Global fields of universes ----*/
+/*---- Global fields of global_States ----*/
 
-/* The global fields of a universe; false if they cannot be read. */
-bool capture_load_view(struct memory *memory, struct lua_universe *universe,
-		       struct universe_view *ret_view);
+/* The global fields of a global_State; false if they cannot be read. */
+bool capture_load_view(struct memory *memory, struct global_state *global,
+		       struct global_view *ret_view);
 
-/* Add what the snapshot has of the universe. */
-void capture_view_universe(struct capture *capture, struct lua_universe *universe);
+/* Add what the snapshot has of the global_State. */
+void capture_view_global(struct capture *capture, struct global_state *global);
 
 /* The part of a global_State that holds vmstate, cur_L and jit_base. */
-struct memory_range capture_universe_range(const struct lua_universe *universe);
+struct memory_range capture_global_range(const struct global_state *global);
 
-/* Is this universe to be read in each sample? */
-bool capture_wants_universe(const struct capture *capture, const struct lua_universe *universe,
+/* Is this global_State to be read in each sample? */
+bool capture_wants_global(const struct capture *capture, const struct global_state *global,
 			    const struct capture_hints *hints);
 
 /* Add the states whose C frames lie on the copied stack, where there are more than are read anyway. */
-void capture_other_universes(struct capture *capture);
+void capture_other_globals(struct capture *capture);
 
 /* The array of traces and its size (jit_State.trace, sizetrace). */
-struct memory_range capture_traces_range(const struct lua_universe *universe);
+struct memory_range capture_traces_range(const struct global_state *global);
 
 /*---- Lua threads ----*/
 
@@ -97,9 +97,9 @@ void capture_stack_functions(struct capture *capture, struct lua_objects *object
 
 /*---- Code that was made at run time ----*/
 
-/* The traces that the universe runs or leaves, and what they speak of. */
+/* The traces that the global_State runs or leaves, and what they speak of. */
 void capture_traces(struct capture *capture, struct lua_objects *objects,
-		    const struct universe_view *view);
+		    const struct global_view *view);
 
 /*
  * Code that is in no module: what LuaJIT generates besides traces, the stubs of

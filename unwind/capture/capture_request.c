@@ -26,7 +26,7 @@ void capture_request(struct capture *capture, struct capture_hints *hints)
 }
 
 /* The captured thread at the address, added if it is not there yet; NULL if there is none. */
-static struct lua_thread *take_parked(struct capture *capture, struct lua_universe *universe,
+static struct lua_thread *take_parked(struct capture *capture, struct global_state *global,
 				      uint64_t address)
 {
 	uint8_t bytes[LUA_STATE_BYTES_MAX];
@@ -36,8 +36,8 @@ static struct lua_thread *take_parked(struct capture *capture, struct lua_univer
 			return &capture->threads[i];
 	if (address == 0 || address % SLOT_SIZE || capture->thread_count == CAPTURE_THREADS_MAX ||
 	    memory_read(snapshot_memory(capture->snapshot), address, bytes,
-			(size_t)universe->vm->layout.L_size) != MEMORY_OK ||
-	    !lua_thread_load(&capture->threads[capture->thread_count], universe, address, bytes))
+			(size_t)global->vm->layout.L_size) != MEMORY_OK ||
+	    !lua_thread_load(&capture->threads[capture->thread_count], global, address, bytes))
 		return NULL;
 	return &capture->threads[capture->thread_count++];
 }
@@ -51,7 +51,7 @@ static struct lua_thread *link_parent(struct capture *capture, struct lua_thread
 	if (thread->parent || !request_parent(snapshot_memory(capture->snapshot), thread->address,
 					      thread->exdata2, &address, &coctx))
 		return NULL;
-	parent = take_parked(capture, thread->universe, address);
+	parent = take_parked(capture, thread->global, address);
 	if (!parent || parent->exdata2 != coctx || parent->exdata != thread->exdata ||
 	    parent->cframe != 0 || parent->status != LUA_YIELD)
 		return NULL;

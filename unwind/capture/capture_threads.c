@@ -15,9 +15,9 @@ enum {
  * C frame lies there. Main threads and coroutines that do not run have none.
  */
 static const struct lua_thread *add_thread(struct capture *capture, struct capture_hints *hints,
-					   struct lua_universe *universe, uint64_t address)
+					   struct global_state *global, uint64_t address)
 {
-	const struct layout *layout = &universe->vm->layout;
+	const struct layout *layout = &global->vm->layout;
 	const struct lua_thread *known = capture_find_thread(capture, address);
 	struct lua_thread thread;
 	uint8_t bytes[LUA_STATE_BYTES_MAX];
@@ -29,7 +29,7 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 		return NULL;
 	if (memory_read(snapshot_memory(capture->snapshot), address, bytes,
 			(size_t)layout->L_size) != MEMORY_OK ||
-	    !lua_thread_load(&thread, universe, address, bytes))
+	    !lua_thread_load(&thread, global, address, bytes))
 		return NULL;
 	/* With no C frame it may be in the first or last instructions of a call from C. */
 	if (thread.cframe && !capture_reach_stack(capture, hints, thread.cframe, (size_t)layout->CFRAME_size))
@@ -44,15 +44,15 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
  */
 static const struct lua_thread *find_thread_above(struct capture *capture,
 						  struct capture_hints *hints,
-						  struct lua_universe *universe, uint64_t above)
+						  struct global_state *global, uint64_t above)
 {
 	struct cframe_search search = cframe_search(capture->snapshot, lua_image_code(capture->lua),
-						    &universe->vm->layout, above,
+						    &global->vm->layout, above,
 						    capture_stack_end(capture, above));
 	uint64_t cframe, address;
 
 	while (cframe_search_next(&search, &cframe, &address)) {
-		const struct lua_thread *thread = add_thread(capture, hints, universe, address);
+		const struct lua_thread *thread = add_thread(capture, hints, global, address);
 
 		if (thread && thread->cframe == cframe)
 			return thread;
@@ -66,7 +66,7 @@ static void follow_cframes(struct capture *capture,
 			   struct capture_hints *hints, const struct lua_thread *thread,
 			   uint64_t *outermost)
 {
-	const struct layout *layout = &thread->universe->vm->layout;
+	const struct layout *layout = &thread->global->vm->layout;
 	uint64_t cframe = thread->cframe;
 
 	for (unsigned i = 0; i < CFRAMES_MAX && cframe; i++) {
@@ -90,11 +90,11 @@ static void follow_cframes(struct capture *capture,
 		if (image_classify(lua_image_code(capture->lua), return_address, NULL) == CODE_VM) {
 			if (!vm_frame_thread(layout, snapshot_memory(capture->snapshot), end, &resumer))
 				return;
-			thread = add_thread(capture, hints, thread->universe, resumer);
+			thread = add_thread(capture, hints, thread->global, resumer);
 			cframe = end;
 		} else {
 			/* C resumed it, or called the main thread: another thread's frame may come further up. */
-			thread = find_thread_above(capture, hints, thread->universe, end);
+			thread = find_thread_above(capture, hints, thread->global, end);
 			cframe = thread ? thread->cframe : 0;
 		}
 		if (!thread)
@@ -111,13 +111,13 @@ static void add_switching_threads(struct capture *capture, struct capture_hints 
 {
 	const struct vm_registers registers = vm_registers(&capture->registers);
 
-	for (size_t u = 0; u < capture->universe_count; u++) {
-		struct lua_universe *universe = capture->universes[u].universe;
+	for (size_t u = 0; u < capture->global_count; u++) {
+		struct global_state *global = capture->globals[u].global;
 
-		if (universe->vm != vm)
+		if (global->vm != vm)
 			continue;
-		add_thread(capture, hints, universe, registers.pc);
-		add_thread(capture, hints, universe, registers.argument);
+		add_thread(capture, hints, global, registers.pc);
+		add_thread(capture, hints, global, registers.argument);
 	}
 }
 
@@ -133,12 +133,12 @@ static bool add_frame_owner(struct capture *capture, struct capture_hints *hints
 	if (!vm_frame_thread(&vm->layout, snapshot_memory(capture->snapshot), cframe, &address) ||
 	    !snapshot_view(capture->snapshot, address, (size_t)vm->layout.L_size))
 		return false;
-	for (size_t u = 0; u < capture->universe_count; u++) {
+	for (size_t u = 0; u < capture->global_count; u++) {
 		const struct lua_thread *thread;
 
-		if (capture->universes[u].universe->vm != vm)
+		if (capture->globals[u].global->vm != vm)
 			continue;
-		thread = add_thread(capture, hints, capture->universes[u].universe, address);
+		thread = add_thread(capture, hints, capture->globals[u].global, address);
 		if (thread && thread->cframe == cframe)
 			return true;
 	}
@@ -163,40 +163,40 @@ static void add_interpreted_threads(struct capture *capture, struct capture_hint
 
 		if (!vm_frame_thread(&vm->layout, snapshot_memory(capture->snapshot), cframe, &address))
 			continue;
-		for (size_t u = 0; u < capture->universe_count; u++)
-			if (capture->universes[u].universe->vm == vm)
-				add_thread(capture, hints, capture->universes[u].universe, address);
+		for (size_t u = 0; u < capture->global_count; u++)
+			if (capture->globals[u].global->vm == vm)
+				add_thread(capture, hints, capture->globals[u].global, address);
 	}
 }
 
-static uint64_t main_thread(const struct capture *capture, const struct lua_universe *universe)
+static uint64_t main_thread(const struct capture *capture, const struct global_state *global)
 {
-	const struct layout *layout = &universe->vm->layout;
+	const struct layout *layout = &global->vm->layout;
 	uint64_t address = 0;
 
 	if (memory_read(snapshot_memory(capture->snapshot),
-			universe->g + (uint64_t)layout->g_mainthref, &address,
+			global->g + (uint64_t)layout->g_mainthref, &address,
 			layout_ref_size(layout)) != MEMORY_OK)
 		return 0;
 	return address;
 }
 
 /* The innermost C frame of a thread; 0 if there is none. */
-static uint64_t thread_cframe(const struct capture *capture, const struct lua_universe *universe,
+static uint64_t thread_cframe(const struct capture *capture, const struct global_state *global,
 			      uint64_t thread)
 {
 	uint64_t cframe = 0;
 
 	if (!thread || !memory_u64(snapshot_memory(capture->snapshot),
-				   thread + (uint64_t)universe->vm->layout.L_cframe, &cframe))
+				   thread + (uint64_t)global->vm->layout.L_cframe, &cframe))
 		return 0;
 	return cframe & ~(uint64_t)CFRAME_FLAGS;
 }
 
 /* How far the native stack is copied to find Lua's frames where the first copy has none. */
-static uint64_t seek_end(const struct capture *capture, const struct lua_universe *universe)
+static uint64_t seek_end(const struct capture *capture, const struct global_state *global)
 {
-	uint64_t cframe = thread_cframe(capture, universe, main_thread(capture, universe));
+	uint64_t cframe = thread_cframe(capture, global, main_thread(capture, global));
 
 	return cframe > capture->stack_begin &&
 	       cframe - capture->stack_begin < CAPTURE_STACK_BYTES_MAX
@@ -204,44 +204,44 @@ static uint64_t seek_end(const struct capture *capture, const struct lua_univers
 }
 
 /*
- * Where the universe does not say which of its threads runs, its frames on the native
+ * Where the global_State does not say which of its threads runs, its frames on the native
  * stack do. They are out of reach if native code has put much on top of them.
  */
 static void find_running_thread(struct capture *capture,
-				struct capture_hints *hints, struct lua_universe *universe)
+				struct capture_hints *hints, struct global_state *global)
 {
-	if (find_thread_above(capture, hints, universe, capture->stack_begin))
+	if (find_thread_above(capture, hints, global, capture->stack_begin))
 		return;
-	capture_extend_stack(capture, hints, seek_end(capture, universe));
-	find_thread_above(capture, hints, universe, capture->stack_begin);
+	capture_extend_stack(capture, hints, seek_end(capture, global));
+	find_thread_above(capture, hints, global, capture->stack_begin);
 }
 
 /* The innermost of a thread's C frames that is on this stack; 0 if none is. */
 static uint64_t cframe_on(const struct capture *capture, const struct memory_range *stack,
-			  const struct lua_universe *universe, uint64_t thread)
+			  const struct global_state *global, uint64_t thread)
 {
-	uint64_t cframe = thread_cframe(capture, universe, thread);
+	uint64_t cframe = thread_cframe(capture, global, thread);
 
 	for (unsigned i = 0; i < CFRAMES_MAX && cframe; i++) {
 		if (cframe - stack->address < stack->length)
 			return cframe;
-		if (!vm_frame_previous(&universe->vm->layout, snapshot_memory(capture->snapshot), cframe, &cframe))
+		if (!vm_frame_previous(&global->vm->layout, snapshot_memory(capture->snapshot), cframe, &cframe))
 			return 0;
 	}
 	return 0;
 }
 
-/* The innermost C frame on the thread's own stack of those that a universe leads to at once. */
+/* The innermost C frame on the thread's own stack of those that a global_State leads to at once. */
 static uint64_t innermost_on_own_stack(const struct capture *capture, const struct memory_range *own)
 {
 	uint64_t innermost = UINT64_MAX;
 
-	for (size_t u = 0; u < capture->universe_count; u++) {
-		const struct universe_view *view = &capture->universes[u];
-		const uint64_t threads[] = { view->cur_L, main_thread(capture, view->universe) };
+	for (size_t u = 0; u < capture->global_count; u++) {
+		const struct global_view *view = &capture->globals[u];
+		const uint64_t threads[] = { view->cur_L, main_thread(capture, view->global) };
 
 		for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
-			uint64_t cframe = cframe_on(capture, own, view->universe, threads[i]);
+			uint64_t cframe = cframe_on(capture, own, view->global, threads[i]);
 
 			if (cframe && cframe < innermost)
 				innermost = cframe;
@@ -266,20 +266,20 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 
 	if (hints->own_stack.length)
 		reach_own_stack(capture, &hints->own_stack);
-	if (image_classify(lua_image_code(capture->lua), capture->registers.rip, &module) == CODE_VM) {
+	if (image_classify(lua_image_code(capture->lua), capture->registers.pc, &module) == CODE_VM) {
 		add_interpreted_threads(capture, hints, module->vm);
 		add_switching_threads(capture, hints, module->vm);
 	}
-	for (size_t u = 0; u < capture->universe_count; u++) {
-		const struct universe_view *view = &capture->universes[u];
+	for (size_t u = 0; u < capture->global_count; u++) {
+		const struct global_view *view = &capture->globals[u];
 
 		if (view->cur_L)
-			add_thread(capture, hints, view->universe, view->cur_L);
-		else if (view->universe->vm->layout.g_cur_L == LAYOUT_ABSENT)
-			find_running_thread(capture, hints, view->universe);
+			add_thread(capture, hints, view->global, view->cur_L);
+		else if (view->global->vm->layout.g_cur_L == LAYOUT_ABSENT)
+			find_running_thread(capture, hints, view->global);
 	}
-	for (size_t u = 0; u < capture->universe_count && capture->own_end; u++)
-		find_thread_above(capture, hints, capture->universes[u].universe, capture->own_begin);
+	for (size_t u = 0; u < capture->global_count && capture->own_end; u++)
+		find_thread_above(capture, hints, capture->globals[u].global, capture->own_begin);
 	/* The list grows while it is followed, and each thread is followed once. */
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		const struct lua_thread *thread = &capture->threads[i];
@@ -287,7 +287,7 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 		if (thread->cframe)
 			follow_cframes(capture, hints, thread, &outermost);
 		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
-			find_thread_above(capture, hints, thread->universe,
+			find_thread_above(capture, hints, thread->global,
 					  capture->stack_begin);
 	}
 	/* What lies outside of all Lua, too; the next time with the first copy. */

@@ -16,9 +16,9 @@ enum {
 };
 
 static void capture_trace_constants(struct capture *capture, struct lua_objects *objects,
-				    const struct universe_view *view, const struct trace *trace)
+				    const struct global_view *view, const struct trace *trace)
 {
-	const struct layout *layout = &view->universe->vm->layout;
+	const struct layout *layout = &view->global->vm->layout;
 	uint64_t constants[CONSTANTS_MAX + 1];
 	size_t count = trace_constants(trace, layout, TRACE_FUNCTIONS, constants, CONSTANTS_MAX);
 	const uint64_t *protos;
@@ -26,7 +26,7 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 
 	lua_objects_capture(objects, capture->snapshot, layout, constants, count);
 	/* What they call by an upvalue that never changes, the trace does not check. */
-	if (!traces_protos(view->universe->traces, trace, &protos, &proto_count))
+	if (!traces_protos(view->global->traces, trace, &protos, &proto_count))
 		lua_objects_capture_upvalues(objects, capture->snapshot, layout, constants, count);
 	count = trace_constants(trace, layout, TRACE_PROTOS, constants, CONSTANTS_MAX);
 	constants[count++] = trace->startpt;
@@ -41,23 +41,23 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
  * between the stack pointer and the thread's C frame leads to.
  */
 static void capture_calling_trace(struct capture *capture, struct lua_objects *objects,
-				  const struct universe_view *view)
+				  const struct global_view *view)
 {
 	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
-	const struct layout *layout = &view->universe->vm->layout;
+	const struct layout *layout = &view->global->vm->layout;
 	uint64_t word;
 
 	if (!thread)
 		return;
 	for (uint64_t at = thread->cframe - sizeof(word);
-	     at >= capture->registers.rsp && thread->cframe - at < TRACE_FRAME_BYTES_MAX;
+	     at >= capture->registers.sp && thread->cframe - at < TRACE_FRAME_BYTES_MAX;
 	     at -= sizeof(word)) {
-		const struct registers caller = { .rsp = at + sizeof(word) };
+		const struct registers caller = { .sp = at + sizeof(word) };
 		const struct trace *trace;
 
 		if (!capture_stack_word(capture, at, &word))
 			return;
-		trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
+		trace = traces_capture_pc(view->global->traces, capture->snapshot, layout,
 					  word - 1);
 		/* Among a trace's spilled values there may be an older call's return address. */
 		if (trace && vm_trace_cframe(&caller, trace->spadjust) == thread->cframe)
@@ -73,20 +73,20 @@ static bool may_be_exiting(int32_t vmstate)
 }
 
 void capture_traces(struct capture *capture, struct lua_objects *objects,
-		    const struct universe_view *view)
+		    const struct global_view *view)
 {
-	const struct layout *layout = &view->universe->vm->layout;
-	uint64_t J = view->universe->g + (uint64_t)layout->GG_J, J_trace = 0;
+	const struct layout *layout = &view->global->vm->layout;
+	uint64_t J = view->global->g + (uint64_t)layout->GG_J, J_trace = 0;
 	/* The trace that runs, and the one that an exit restores from (J->parent). */
 	uint32_t executing[] = { view->vmstate > 0 ? (uint32_t)view->vmstate : 0, 0, 0 };
 	size_t count = sizeof(executing) / sizeof(executing[0]);
 	uint32_t sizetrace, exitno, state;
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct trace *trace;
-	enum code_kind code = image_classify(lua_image_code(capture->lua), capture->registers.rip, NULL);
+	enum code_kind code = image_classify(lua_image_code(capture->lua), capture->registers.pc, NULL);
 
 	/* Until the layout of traces is settled there is no telling what they say. */
-	if (!view->universe->traces || view->universe->vm->traces_open)
+	if (!view->global->traces || view->global->vm->traces_open)
 		return;
 	if (!executing[0] && view->jit_base == 0 && !may_be_exiting(view->vmstate) &&
 	    code != CODE_UNKNOWN)
@@ -101,20 +101,20 @@ void capture_traces(struct capture *capture, struct lua_objects *objects,
 	memory_u32(memory, J + (uint64_t)layout->J_state, &state);
 	if (code == CODE_VM)
 		executing[2] = vm_exit_trace(&capture->registers);
-	traces_capture(view->universe->traces, capture->snapshot, layout, J, J_trace, sizetrace,
+	traces_capture(view->global->traces, capture->snapshot, layout, J, J_trace, sizetrace,
 		       executing, count);
-	trace = traces_capture_pc(view->universe->traces, capture->snapshot, layout,
-				  capture->registers.rip);
+	trace = traces_capture_pc(view->global->traces, capture->snapshot, layout,
+				  capture->registers.pc);
 	if (trace) {
 		capture_trace_constants(capture, objects, view, trace);
-		trace = traces_capture_link(view->universe->traces, capture->snapshot, layout, trace);
+		trace = traces_capture_link(view->global->traces, capture->snapshot, layout, trace);
 		if (trace)
 			capture_trace_constants(capture, objects, view, trace);
 	} else {
 		capture_calling_trace(capture, objects, view);
 	}
 	for (size_t i = 0; i < count; i++) {
-		trace = traces_by_number(view->universe->traces, executing[i]);
+		trace = traces_by_number(view->global->traces, executing[i]);
 		if (trace)
 			capture_trace_constants(capture, objects, view, trace);
 	}
@@ -122,15 +122,15 @@ void capture_traces(struct capture *capture, struct lua_objects *objects,
 
 void capture_made_code(struct capture *capture)
 {
-	uint64_t page = capture->registers.rip & ~(uint64_t)(PAGE_SIZE - 1);
+	uint64_t page = capture->registers.pc & ~(uint64_t)(PAGE_SIZE - 1);
 	struct memory_range ranges[CODE_PAGES_MAX];
 
-	if (image_classify(lua_image_code(capture->lua), capture->registers.rip, NULL) != CODE_UNKNOWN)
+	if (image_classify(lua_image_code(capture->lua), capture->registers.pc, NULL) != CODE_UNKNOWN)
 		return;
-	for (size_t i = 0; i < capture->universe_count; i++) {
-		const struct traces *traces = capture->universes[i].universe->traces;
+	for (size_t i = 0; i < capture->global_count; i++) {
+		const struct traces *traces = capture->globals[i].global->traces;
 
-		if (traces && traces_find(traces, capture->registers.rip))
+		if (traces && traces_find(traces, capture->registers.pc))
 			return;
 	}
 	for (uint64_t i = 0; i < CODE_PAGES_MAX; i++)

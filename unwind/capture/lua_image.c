@@ -9,8 +9,8 @@
 struct lua_image {
 	const struct image *code;
 	struct request_layout request_layout;
-	struct lua_universe **universes;
-	size_t universe_count, universe_size;
+	struct global_state **globals;
+	size_t global_count, global_size;
 };
 
 struct lua_image *lua_image_new(const struct image *code)
@@ -22,21 +22,21 @@ struct lua_image *lua_image_new(const struct image *code)
 	return lua;
 }
 
-static void free_universe(struct lua_universe *universe)
+static void free_global(struct global_state *global)
 {
-	if (!universe)
+	if (!global)
 		return;
-	traces_free(universe->traces);
-	free(universe);
+	traces_free(global->traces);
+	free(global);
 }
 
 void lua_image_free(struct lua_image *lua)
 {
 	if (!lua)
 		return;
-	for (size_t i = 0; i < lua->universe_count; i++)
-		free_universe(lua->universes[i]);
-	free(lua->universes);
+	for (size_t i = 0; i < lua->global_count; i++)
+		free_global(lua->globals[i]);
+	free(lua->globals);
 	free(lua);
 }
 
@@ -45,82 +45,82 @@ const struct image *lua_image_code(const struct lua_image *lua)
 	return lua->code;
 }
 
-struct lua_universe *lua_image_find(const struct lua_image *lua, uint64_t g)
+struct global_state *lua_image_find(const struct lua_image *lua, uint64_t g)
 {
-	for (size_t i = 0; i < lua->universe_count; i++)
-		if (lua->universes[i]->g == g)
-			return lua->universes[i];
+	for (size_t i = 0; i < lua->global_count; i++)
+		if (lua->globals[i]->g == g)
+			return lua->globals[i];
 	return NULL;
 }
 
-static struct lua_universe *new_universe(uint64_t g, const struct vm_code *vm)
+static struct global_state *new_global(uint64_t g, const struct vm_code *vm)
 {
-	struct lua_universe *universe = calloc(1, sizeof(*universe));
+	struct global_state *global = calloc(1, sizeof(*global));
 
-	if (!universe)
+	if (!global)
 		return NULL;
-	universe->g = g;
-	universe->vm = vm;
+	global->g = g;
+	global->vm = vm;
 	if (vm->layout.has_jit) {
-		universe->traces = traces_new();
-		if (!universe->traces) {
-			free_universe(universe);
+		global->traces = traces_new();
+		if (!global->traces) {
+			free_global(global);
 			return NULL;
 		}
 	}
-	return universe;
+	return global;
 }
 
 void lua_image_add(struct lua_image *lua, uint64_t g, const struct vm_code *vm)
 {
-	struct lua_universe *universe, **universes;
+	struct global_state *global, **globals;
 
-	if (lua_image_find(lua, g) || lua->universe_count == LUA_IMAGE_UNIVERSES_MAX)
+	if (lua_image_find(lua, g) || lua->global_count == LUA_IMAGE_GLOBALS_MAX)
 		return;
-	universes = array_grow(lua->universes, &lua->universe_size, lua->universe_count + 1,
-			       sizeof(struct lua_universe *));
-	if (!universes)
+	globals = array_grow(lua->globals, &lua->global_size, lua->global_count + 1,
+			       sizeof(struct global_state *));
+	if (!globals)
 		return;
-	lua->universes = universes;
-	universe = new_universe(g, vm);
-	if (universe)
-		lua->universes[lua->universe_count++] = universe;
+	lua->globals = globals;
+	global = new_global(g, vm);
+	if (global)
+		lua->globals[lua->global_count++] = global;
 }
 
 void lua_image_forget_vm(struct lua_image *lua, const struct vm_code *vm)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < lua->universe_count; i++) {
-		if (lua->universes[i]->vm != vm)
-			lua->universes[kept++] = lua->universes[i];
+	for (size_t i = 0; i < lua->global_count; i++) {
+		if (lua->globals[i]->vm != vm)
+			lua->globals[kept++] = lua->globals[i];
 		else
-			free_universe(lua->universes[i]);
+			free_global(lua->globals[i]);
 	}
-	lua->universe_count = kept;
+	lua->global_count = kept;
 }
 
 void lua_image_forget(struct lua_image *lua, uint64_t g)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < lua->universe_count; i++) {
-		if (lua->universes[i]->g != g)
-			lua->universes[kept++] = lua->universes[i];
+	for (size_t i = 0; i < lua->global_count; i++) {
+		if (lua->globals[i]->g != g)
+			lua->globals[kept++] = lua->globals[i];
 		else
-			free_universe(lua->universes[i]);
+			free_global(lua->globals[i]);
 	}
-	lua->universe_count = kept;
+	lua->global_count = kept;
 }
 
 size_t lua_image_count(const struct lua_image *lua)
 {
-	return lua->universe_count;
+	return lua->global_count;
 }
 
-struct lua_universe *lua_image_universe(const struct lua_image *lua, size_t index)
+struct global_state *lua_image_global(const struct lua_image *lua, size_t index)
 {
-	return lua->universes[index];
+	return lua->globals[index];
 }
 
 void lua_image_set_request_layout(struct lua_image *lua, const struct request_layout *layout)

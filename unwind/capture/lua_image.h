@@ -12,10 +12,10 @@
 
 #include "luajit-layouts/vm.h"
 #include "unwind/elf/image.h"
-#include "unwind/lua/lua_universe.h"
+#include "unwind/lua/global_state.h"
 #include "unwind/lua/request.h"
 
-enum { LUA_IMAGE_UNIVERSES_MAX = 4096 };	/* bounds what is believed of a target */
+enum { LUA_IMAGE_GLOBALS_MAX = 4096 };	/* bounds what is believed of a target */
 
 struct lua_image;
 
@@ -27,17 +27,17 @@ void lua_image_free(struct lua_image *lua);
 const struct image *lua_image_code(const struct lua_image *lua);
 
 /*
- * Universes stay where they are until they are forgotten. Adding a
+ * global_States stay where they are until they are forgotten. Adding a
  * known one changes nothing; so does adding one when memory is short.
  */
 void lua_image_add(struct lua_image *lua, uint64_t g, const struct vm_code *vm);
 void lua_image_forget(struct lua_image *lua, uint64_t g);
 void lua_image_forget_vm(struct lua_image *lua, const struct vm_code *vm);
 size_t lua_image_count(const struct lua_image *lua);
-struct lua_universe *lua_image_universe(const struct lua_image *lua, size_t index);
+struct global_state *lua_image_global(const struct lua_image *lua, size_t index);
 
-/* The universe with this global_State, or NULL. */
-struct lua_universe *lua_image_find(const struct lua_image *lua, uint64_t g);
+/* The known global_State at this address, or NULL. */
+struct global_state *lua_image_find(const struct lua_image *lua, uint64_t g);
 
 /* How requests of lua-nginx-module are read; unknown in processes without it. */
 void lua_image_set_request_layout(struct lua_image *lua, const struct request_layout *layout);

@@ -24,11 +24,11 @@ static size_t list_words(const struct capture *capture, const struct lua_thread 
 	const struct registers *r = &capture->registers;
 	const uint64_t held[REGISTERS] = { r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->r8,
 					   r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15 };
-	uint64_t end = r->rsp + NATIVE_BYTES_MAX;
+	uint64_t end = r->sp + NATIVE_BYTES_MAX;
 	size_t count = REGISTERS;
 
 	memcpy(words, held, sizeof(held));
-	for (uint64_t at = r->rsp; at < end && at < thread->cframe && count < WORDS_MAX; at += sizeof(at))
+	for (uint64_t at = r->sp; at < end && at < thread->cframe && count < WORDS_MAX; at += sizeof(at))
 		if (memory_u64(snapshot_memory(capture->snapshot), at, &words[count]))
 			count++;
 	return count;
@@ -154,11 +154,11 @@ static void adjust(const struct capture *capture, struct lua_objects *objects,
 	const struct registers *r = &capture->registers;
 	const uint64_t kept[] = { r->rbx, r->rbp, r->r12, r->r13, r->r14, r->r15 };
 	struct search search = { .thread = thread, .objects = objects };
-	uint64_t end = r->rsp + NATIVE_BYTES_MAX, word;
+	uint64_t end = r->sp + NATIVE_BYTES_MAX, word;
 
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		consider(&search, kept[i]);
-	for (uint64_t at = r->rsp; at < end && at < thread->cframe; at += sizeof(word))
+	for (uint64_t at = r->sp; at < end && at < thread->cframe; at += sizeof(word))
 		if (memory_u64(snapshot_memory(capture->snapshot), at, &word))
 			consider(&search, word);
 	if (!search.base || search.is_ambiguous)

@@ -13,8 +13,8 @@ enum {
 
 static bool is_captured(const struct capture *capture, uint64_t g)
 {
-	for (size_t i = 0; i < capture->universe_count; i++)
-		if (capture->universes[i].universe->g == g)
+	for (size_t i = 0; i < capture->global_count; i++)
+		if (capture->globals[i].global->g == g)
 			return true;
 	return false;
 }
@@ -41,16 +41,16 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 
 	if (registers->unknown & REGISTER_R14)
 		return 0;
-	for (size_t i = 0; i < capture->universe_count; i++) {
-		const struct lua_universe *universe = capture->universes[i].universe;
+	for (size_t i = 0; i < capture->global_count; i++) {
+		const struct global_state *global = capture->globals[i].global;
 
-		if (universe->g == vm_universe_of_registers(&universe->vm->layout, registers))
+		if (global->g == vm_global_of_registers(&global->vm->layout, registers))
 			return 0;
 	}
-	switch (image_classify(image, registers->rip, &module)) {
+	switch (image_classify(image, registers->pc, &module)) {
 	case CODE_VM:
 		return add_clue(capture->lua, module->vm,
-				vm_universe_of_registers(&module->vm->layout, registers), ret_clues, 0);
+				vm_global_of_registers(&module->vm->layout, registers), ret_clues, 0);
 	case CODE_UNKNOWN:	/* a trace of any VM's */
 		break;
 	case CODE_NATIVE:
@@ -62,7 +62,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 
 		/* Without GC64 a trace has its own use for the register. */
 		if (vm && vm->layout.gc64)
-			count = add_clue(capture->lua, vm, vm_universe_of_registers(&vm->layout, registers),
+			count = add_clue(capture->lua, vm, vm_global_of_registers(&vm->layout, registers),
 					 ret_clues, count);
 	}
 	return count;
@@ -86,7 +86,7 @@ static size_t add_clues_on_stack(const struct capture *capture, const struct ima
 				 struct memory *live, const struct vm_code *vm,
 				 struct state_clue *clues, size_t count)
 {
-	uint64_t sp = capture->registers.rsp, cframe, thread, last = 0;
+	uint64_t sp = capture->registers.sp, cframe, thread, last = 0;
 	struct cframe_search search = cframe_search(capture->snapshot, image, &vm->layout, sp,
 						    end_of_unknown(capture, sp));
 	unsigned reads = 0;
@@ -157,12 +157,12 @@ size_t unknown_states_linked(struct snapshot *snapshot, const struct lua_image *
 
 bool unknown_states_may_compile(const struct capture *capture, const struct image *image)
 {
-	if (image_classify(image, capture->registers.rip, NULL) != CODE_UNKNOWN)
+	if (image_classify(image, capture->registers.pc, NULL) != CODE_UNKNOWN)
 		return false;
-	for (size_t i = 0; i < capture->universe_count; i++) {
-		const struct traces *traces = capture->universes[i].universe->traces;
+	for (size_t i = 0; i < capture->global_count; i++) {
+		const struct traces *traces = capture->globals[i].global->traces;
 
-		if (traces && traces_find(traces, capture->registers.rip))
+		if (traces && traces_find(traces, capture->registers.pc))
 			return false;
 	}
 	return true;
@@ -203,8 +203,8 @@ bool unknown_state_at(const struct capture *capture, const struct image *image,
 	uint64_t thread;
 
 	if (is_leaf && !(registers->unknown & REGISTER_R14))
-		return !is_captured(capture, vm_universe_of_registers(&vm->layout, registers));
+		return !is_captured(capture, vm_global_of_registers(&vm->layout, registers));
 	return vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot),
-				     registers->rsp, &thread) &&
+				     registers->sp, &thread) &&
 	       is_of_unknown_state(capture, vm, thread);
 }

@@ -13,7 +13,7 @@ static const struct {
 	{ offsetof(struct registers, rsi), REGISTER_OTHERS },
 	{ offsetof(struct registers, rdi), REGISTER_OTHERS },
 	{ offsetof(struct registers, rbp), REGISTER_RBP },
-	{ offsetof(struct registers, rsp), 0 },
+	{ offsetof(struct registers, sp), 0 },
 	{ offsetof(struct registers, r8), REGISTER_OTHERS },
 	{ offsetof(struct registers, r9), REGISTER_OTHERS },
 	{ offsetof(struct registers, r10), REGISTER_OTHERS },
@@ -22,7 +22,7 @@ static const struct {
 	{ offsetof(struct registers, r13), REGISTER_R13 },
 	{ offsetof(struct registers, r14), REGISTER_R14 },
 	{ offsetof(struct registers, r15), REGISTER_R15 },
-	{ offsetof(struct registers, rip), 0 },
+	{ offsetof(struct registers, pc), 0 },
 };
 
 uint64_t *registers_locate(struct registers *registers, int number)

@@ -23,9 +23,9 @@ enum register_set {
 };
 
 struct registers {
-	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, rsp;
+	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, sp;
 	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
-	uint64_t rip;
+	uint64_t pc;
 	uint64_t eflags;
 	uint64_t orig_rax;	/* system call number; -1 outside of one */
 	uint64_t fs_base;	/* where its thread-local storage is; 0 if not known */

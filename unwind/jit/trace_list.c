@@ -90,11 +90,11 @@ static size_t read_headers(struct memory *live, const struct layout *layout, con
 	return found;
 }
 
-bool trace_list_read(struct memory *live, const struct lua_universe *universe, uint32_t *next,
+bool trace_list_read(struct memory *live, const struct global_state *global, uint32_t *next,
 		     struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count)
 {
-	const struct layout *layout = &universe->vm->layout;
-	uint64_t J = universe->g + (uint64_t)layout->GG_J, array = 0;
+	const struct layout *layout = &global->vm->layout;
+	uint64_t J = global->g + (uint64_t)layout->GG_J, array = 0;
 	uint8_t bytes[TRACE_LIST_BATCH * sizeof(uint64_t)];
 	uint64_t addresses[TRACE_LIST_BATCH];
 	unsigned ref = layout_ref_size(layout);
@@ -120,11 +120,11 @@ bool trace_list_read(struct memory *live, const struct lua_universe *universe, u
 	return true;
 }
 
-bool trace_list_areas(struct memory *live, const struct lua_universe *universe,
+bool trace_list_areas(struct memory *live, const struct global_state *global,
 		      uint64_t *ret_allocated, uint64_t *ret_max)
 {
-	const struct layout *layout = &universe->vm->layout;
-	uint64_t J = universe->g + (uint64_t)layout->GG_J, allocated, params;
+	const struct layout *layout = &global->vm->layout;
+	uint64_t J = global->g + (uint64_t)layout->GG_J, allocated, params;
 	uint32_t last, before;
 
 	/*

@@ -1,5 +1,5 @@
 /*
- * trace_list: the traces of one universe, and the code that is never compiled.
+ * trace_list: the traces of one global_State, and the code that is never compiled.
  *
  * For a table of them. Read while the target holds still, some at a time;
  * what is read later may be newer.
@@ -14,7 +14,7 @@
 
 #include "memory/memory.h"
 #include "unwind/lua/lua_objects.h"
-#include "unwind/lua/lua_universe.h"
+#include "unwind/lua/global_state.h"
 
 enum { TRACE_LIST_BATCH = 256, PROTO_PLACES_MAX = 64 };
 
@@ -52,11 +52,11 @@ struct trace_summary {
  * Those with numbers from *next on that are compiled, at most TRACE_LIST_BATCH; *next is then where to go on, 0 at
  * the end. False if J cannot be read.
  */
-bool trace_list_read(struct memory *live, const struct lua_universe *universe, uint32_t *next,
+bool trace_list_read(struct memory *live, const struct global_state *global, uint32_t *next,
 		     struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count);
 
 /* Machine code areas, in bytes: allocated by now, and at most (jit.opt's maxmcode). */
-bool trace_list_areas(struct memory *live, const struct lua_universe *universe,
+bool trace_list_areas(struct memory *live, const struct global_state *global,
 		      uint64_t *ret_allocated, uint64_t *ret_max);
 
 /*

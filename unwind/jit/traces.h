@@ -1,5 +1,5 @@
 /*
- * traces: the compiled traces of one universe, and what they say of a pc.
+ * traces: the compiled traces of one global_State, and what they say of a pc.
  *
  * A GCtrace is one block: header, IR, snapshots and snapshot map. It is
  * copied while the target is held, when it is new or its header changed, and

@@ -43,7 +43,7 @@ struct builtins {
 };
 
 /*
- * Collect the names in the universe with this global_State. Every pointer is
+ * Collect the names in the global_State with this global_State. Every pointer is
  * checked, so it does no harm if the target changes its tables meanwhile.
  */
 void builtins_collect(struct memory *memory, const struct layout *layout, uint64_t g,

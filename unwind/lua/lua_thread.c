@@ -4,20 +4,20 @@
 
 #include "unwind/lua/luajit.h"
 
-bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
+bool lua_thread_load(struct lua_thread *thread, struct global_state *global,
 		     uint64_t address, const uint8_t *bytes)
 {
-	const struct layout *layout = &universe->vm->layout;
+	const struct layout *layout = &global->vm->layout;
 	unsigned ref = layout_ref_size(layout);
 	uint64_t maxstack, stacksize;
 	struct lua_thread found;
 
 	if (load_bytes(bytes, layout->GChead_gct, 1) != GCT_THREAD ||
-	    load_bytes(bytes, layout->L_glref, ref) != universe->g)
+	    load_bytes(bytes, layout->L_glref, ref) != global->g)
 		return false;
 	found = (struct lua_thread){
 		.address = address,
-		.universe = universe,
+		.global = global,
 		.layout = layout,
 		.base = load_bytes(bytes, layout->L_base, ref),
 		.top = load_bytes(bytes, layout->L_top, ref),

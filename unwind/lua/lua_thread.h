@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "memory/snapshot.h"
-#include "unwind/lua/lua_universe.h"
+#include "unwind/lua/global_state.h"
 
 enum {
 	LUA_STACK_BYTES_MAX = 1 << 20,	/* LuaJIT's own limit is 65,500 slots of 8 bytes */
@@ -21,7 +21,7 @@ enum {
 
 struct lua_thread {
 	uint64_t address;
-	struct lua_universe *universe;
+	struct global_state *global;
 	const struct layout *layout;
 	uint64_t base, top;
 	uint64_t stack, stack_end;	/* the slots that exist */
@@ -36,9 +36,9 @@ struct lua_thread {
 
 /*
  * Interpret a lua_State's bytes (layout->L_size of them). False if they
- * cannot be a thread of this universe.
+ * cannot be a thread of this global_State.
  */
-bool lua_thread_load(struct lua_thread *thread, struct lua_universe *universe,
+bool lua_thread_load(struct lua_thread *thread, struct global_state *global,
 		     uint64_t address, const uint8_t *bytes);
 
 /* As coroutine.status() has it (lib_base.c), which tells less. */
@@ -52,7 +52,7 @@ enum coroutine_state {
 	COROUTINE_STATE_COUNT
 };
 
-/* cur_L is the universe's, 0 if it has none. */
+/* cur_L is the global_State's, 0 if it has none. */
 enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t cur_L);
 
 /* Find the slots in the snapshot; to be called when it changes no more. */

@@ -48,7 +48,7 @@ struct position {
 
 struct object_walk {
 	struct memory *live;
-	const struct lua_universe *universe;
+	const struct global_state *global;
 	const struct layout *layout;
 	uint8_t gct;			/* of the objects that are looked for */
 	struct page *pages;
@@ -59,7 +59,7 @@ struct object_walk {
 	bool has_begun, broken;
 };
 
-struct object_walk *object_walk_new(struct memory *live, const struct lua_universe *universe, uint8_t gct)
+struct object_walk *object_walk_new(struct memory *live, const struct global_state *global, uint8_t gct)
 {
 	struct object_walk *walk = calloc(1, sizeof(*walk));
 
@@ -71,8 +71,8 @@ struct object_walk *object_walk_new(struct memory *live, const struct lua_univer
 		return NULL;
 	}
 	walk->live = live;
-	walk->universe = universe;
-	walk->layout = &universe->vm->layout;
+	walk->global = global;
+	walk->layout = &global->vm->layout;
 	walk->gct = gct;
 	return walk;
 }
@@ -171,7 +171,7 @@ static bool is_dead(const struct object_walk *walk, const struct header *header)
 
 static bool read_global(const struct object_walk *walk, int32_t offset, void *copy, size_t length)
 {
-	return memory_read(walk->live, walk->universe->g + (uint64_t)offset, copy, length) == MEMORY_OK;
+	return memory_read(walk->live, walk->global->g + (uint64_t)offset, copy, length) == MEMORY_OK;
 }
 
 /* gc.currentwhite is the byte before gc.state (lj_obj.h: GCState). */

@@ -1,5 +1,5 @@
 /*
- * object_walk: every object of one type in one universe, in slices.
+ * object_walk: every object of one type in one global_State, in slices.
  *
  * All collectable objects but strings are on one list (g->gc.root, lj_gc.c).
  * It is followed for a short while, in which the target must hold still, and
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
-#include "unwind/lua/lua_universe.h"
+#include "unwind/lua/global_state.h"
 
 enum object_walk_step {
 	OBJECT_WALK_FOUND,
@@ -32,7 +32,7 @@ struct object_walk;
  * gct is the type, GCT_THREAD or the like. live reads the target as it is. Both must outlive the
  * walk. NULL when memory is short.
  */
-struct object_walk *object_walk_new(struct memory *live, const struct lua_universe *universe, uint8_t gct);
+struct object_walk *object_walk_new(struct memory *live, const struct global_state *global, uint8_t gct);
 void object_walk_free(struct object_walk *walk);
 
 /* The target holds still from now on. */

@@ -47,8 +47,8 @@ struct cached {
 };
 
 /*
- * Names of builtins and VM code, as one universe has them: most are the same in all
- * of its VM, so that few universes are asked.
+ * Names of builtins and VM code, as one global_State has them: most are the same in all
+ * of its VM, so that few global_States are asked.
  */
 struct library {
 	uint64_t g;
@@ -153,35 +153,35 @@ static bool called_name(struct namer *namer, const struct merged_frame *frame,
 			char ret_name[static LUA_NAME_SIZE])
 {
 	return frame->caller &&
-	       lua_call_name(namer->live, &frame->universe->vm->layout, frame->caller,
+	       lua_call_name(namer->live, &frame->global->vm->layout, frame->caller,
 			     frame->caller_pc, ret_name);
 }
 
 /* Thousands of small things that lie close together. */
-static void read_library(struct namer *namer, const struct lua_universe *universe, struct library *library)
+static void read_library(struct namer *namer, const struct global_state *global, struct library *library)
 {
 	struct page_cache *cache = page_cache_new(namer->live);
 	struct memory *memory = cache ? page_cache_memory(cache) : namer->live;
 
-	builtins_collect(memory, &universe->vm->layout, universe->g, &library->builtins);
-	if (!vm_names_collect(memory, universe->vm, universe->g, &library->builtins, &library->vm_names))
+	builtins_collect(memory, &global->vm->layout, global->g, &library->builtins);
+	if (!vm_names_collect(memory, global->vm, global->g, &library->builtins, &library->vm_names))
 		library->tries_left = VM_NAMES_TRIES;
 	page_cache_free(cache);
 }
 
-static const struct library *library_of(struct namer *namer, const struct lua_universe *universe)
+static const struct library *library_of(struct namer *namer, const struct global_state *global)
 {
 	struct library *library;
 
-	HASH_FIND(hh, namer->libraries, &universe->g, sizeof(universe->g), library);
+	HASH_FIND(hh, namer->libraries, &global->g, sizeof(global->g), library);
 	if (library || HASH_COUNT(namer->libraries) >= LIBRARIES_MAX)
 		return library;
 	library = calloc(1, sizeof(*library));
 	if (!library)
 		return NULL;
-	library->g = universe->g;
-	library->vm = universe->vm;
-	read_library(namer, universe, library);
+	library->g = global->g;
+	library->vm = global->vm;
+	read_library(namer, global, library);
 	HASH_ADD(hh, namer->libraries, g, sizeof(library->g), library);
 	if (!hash_added(&library->hh)) {
 		free_library(library);
@@ -190,31 +190,31 @@ static const struct library *library_of(struct namer *namer, const struct lua_un
 	return library;
 }
 
-/* Numbers are the same in all universes of a VM; NULL if none of them has a name for it. */
-static const char *builtin_name(struct namer *namer, const struct lua_universe *universe, uint8_t ffid)
+/* Numbers are the same in all global_States of a VM; NULL if none of them has a name for it. */
+static const char *builtin_name(struct namer *namer, const struct global_state *global, uint8_t ffid)
 {
 	const struct library *library;
 
 	for (library = namer->libraries; library; library = library->hh.next)
-		if (library->vm == universe->vm && library->builtins.at[ffid].name[0])
+		if (library->vm == global->vm && library->builtins.at[ffid].name[0])
 			return library->builtins.at[ffid].name;
-	library = library_of(namer, universe);
+	library = library_of(namer, global);
 	return library && library->builtins.at[ffid].name[0] ? library->builtins.at[ffid].name : NULL;
 }
 
-/* What a module offers this C function as, in any universe of the VM; NULL if none does. */
-static const char *offered_name(struct namer *namer, const struct lua_universe *universe, uint64_t f)
+/* What a module offers this C function as, in any global_State of the VM; NULL if none does. */
+static const char *offered_name(struct namer *namer, const struct global_state *global, uint64_t f)
 {
 	const struct library *library;
 
 	for (library = namer->libraries; library; library = library->hh.next) {
-		const char *name = library->vm == universe->vm
+		const char *name = library->vm == global->vm
 			? builtins_offered(&library->builtins, f) : NULL;
 
 		if (name)
 			return name;
 	}
-	library = library_of(namer, universe);
+	library = library_of(namer, global);
 	return library ? builtins_offered(&library->builtins, f) : NULL;
 }
 
@@ -226,8 +226,8 @@ static bool is_last_of_vm(const struct namer *namer, const struct library *libra
 	return true;
 }
 
-/* What is the same in the whole VM stays, under no universe's address. */
-void namer_forget_universe(struct namer *namer, uint64_t g)
+/* What is the same in the whole VM stays, under no global_State's address. */
+void namer_forget_global(struct namer *namer, uint64_t g)
 {
 	struct library *library;
 
@@ -250,7 +250,7 @@ void namer_forget_universe(struct namer *namer, uint64_t g)
 static const struct function *name_builtin_in_lua(struct namer *namer,
 						  const struct merged_frame *frame)
 {
-	const struct library *library = library_of(namer, frame->universe);
+	const struct library *library = library_of(namer, frame->global);
 	const char *offered = library ? builtins_offered(&library->builtins, frame->proto->address)
 				      : NULL;
 	struct function function = {
@@ -344,7 +344,7 @@ static const struct function *name_builtin(struct namer *namer, const struct mer
 {
 	struct function function = {
 		.kind = FRAME_BUILTIN,
-		.name = builtin_name(namer, frame->universe, frame->function->ffid),
+		.name = builtin_name(namer, frame->global, frame->function->ffid),
 	};
 	char name[LUA_NAME_SIZE];
 
@@ -378,7 +378,7 @@ static const struct function *name_c_function(struct namer *namer,
 
 	if (frame->function->ffid != FF_C)
 		return name_builtin(namer, frame);
-	offered = offered_name(namer, frame->universe, f);
+	offered = offered_name(namer, frame->global, f);
 	if (offered && is_luajits_own(namer, f, offered)) {
 		struct function function = { .kind = FRAME_BUILTIN, .name = offered };
 
@@ -406,13 +406,13 @@ static void complete_vm_names(struct namer *namer)
 	struct library *library, *next;
 
 	HASH_ITER(hh, namer->libraries, library, next) {
-		const struct lua_universe *universe = lua_image_find(namer->lua, library->g);
+		const struct global_state *global = lua_image_find(namer->lua, library->g);
 
-		if (library->tries_left == 0 || !universe)
+		if (library->tries_left == 0 || !global)
 			continue;
 		library->tries_left--;
 		vm_names_clear(&library->vm_names);
-		if (vm_names_collect(namer->live, universe->vm, universe->g, &library->builtins,
+		if (vm_names_collect(namer->live, global->vm, global->g, &library->builtins,
 				     &library->vm_names)) {
 			library->tries_left = 0;
 			namer_forget_names(namer);
@@ -429,11 +429,11 @@ static const char *find_vm_name(struct namer *namer, const struct vm_code *vm, u
 		if (library->vm == vm && library->vm_names.count)
 			return vm_names_find(&library->vm_names, pc);
 	for (size_t i = 0; i < lua_image_count(namer->lua); i++) {
-		const struct lua_universe *universe = lua_image_universe(namer->lua, i);
+		const struct global_state *global = lua_image_global(namer->lua, i);
 
-		if (universe->vm != vm)
+		if (global->vm != vm)
 			continue;
-		library = library_of(namer, universe);
+		library = library_of(namer, global);
 		if (library && library->vm_names.count)
 			return vm_names_find(&library->vm_names, pc);
 	}
@@ -469,7 +469,7 @@ static const struct function *name_trace(struct namer *namer, const struct merge
 	if (frame->proto) {
 		lua_chunk_file(frame->proto->chunkname, file);
 		function.file = file;
-		function.firstline = lua_line(&frame->universe->vm->layout, frame->proto,
+		function.firstline = lua_line(&frame->global->vm->layout, frame->proto,
 					      trace->startpc);
 	}
 	return functions_intern(namer->functions, &function);
@@ -495,7 +495,7 @@ static struct key key_of(const struct merged_frame *frame)
 		break;
 	case MERGED_C_FUNCTION:
 		key.code = frame->function->ffid == FF_C ? frame->function->f
-							     : frame->universe->vm->begin;
+							     : frame->global->vm->begin;
 		key.detail = frame->function->ffid;
 		break;
 	case MERGED_NATIVE:
@@ -743,7 +743,7 @@ static void set_position(const struct merged_frame *merged, struct frame *frame)
 	frame->compiled = merged->compiled;
 	if (merged->kind != MERGED_LUA)
 		return;
-	frame->line = lua_line(&merged->universe->vm->layout, merged->proto, merged->pc);
+	frame->line = lua_line(&merged->global->vm->layout, merged->proto, merged->pc);
 	if (merged->pc == 0)
 		frame->certainty = CERTAINTY_FUNCTION;
 	else if (merged->pc_is_near)

@@ -39,8 +39,8 @@ void namer_free(struct namer *namer);
 /* The image's modules have been replaced: forget what was read. */
 void namer_reset(struct namer *namer);
 
-/* The universe is gone; there may be another one at its address. */
-void namer_forget_universe(struct namer *namer, uint64_t g);
+/* The global_State is gone; there may be another one at its address. */
+void namer_forget_global(struct namer *namer, uint64_t g);
 
 /* Forget names, and with them all functions. */
 void namer_forget_names(struct namer *namer);

@@ -271,13 +271,13 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct regis
 	caller.eflags = 0;
 	caller.orig_rax = UINT64_MAX;
 	if (rules->is_outermost) {
-		caller.rip = 0;
+		caller.pc = 0;
 		*ret_caller = caller;
 		return CFI_CALLER;
 	}
 	if (!evaluate(&state, rules, &rules->cfa, &state.cfa) ||
-	    !recover(&state, rules, REGISTER_NUMBER_PC, &caller.rip) ||
-	    !recover(&state, rules, REGISTER_NUMBER_RSP, &caller.rsp))
+	    !recover(&state, rules, REGISTER_NUMBER_PC, &caller.pc) ||
+	    !recover(&state, rules, REGISTER_NUMBER_RSP, &caller.sp))
 		return state.lacks_register ? CFI_REGISTER_UNKNOWN : CFI_NONE;
 	recover_others(&state, rules, &caller);
 	*ret_caller = caller;
@@ -301,12 +301,12 @@ enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
 
 	if (!cfi->code)
 		cfi->code = code_rules_new(cfi->image);
-	if (!cfi->code || !code_rules_find(cfi->code, snapshot, frame->rip, &rules))
+	if (!cfi->code || !code_rules_find(cfi->code, snapshot, frame->pc, &rules))
 		return CFI_NONE;
 	status = apply(&rules, frame, snapshot, &caller);
 	if (status != CFI_CALLER)
 		return status;
-	if (!code_rules_follows_call(cfi->code, snapshot, caller.rip))
+	if (!code_rules_follows_call(cfi->code, snapshot, caller.pc))
 		return CFI_NONE;
 	*ret_caller = caller;
 	return CFI_CALLER;

@@ -37,7 +37,7 @@ enum cfi_status {
 /*
  * From a frame to its caller. pc is where to look rules up: with a return
  * address it lies in the call before that. The outermost frame has a caller
- * whose rip is 0. A register without a rule holds what it held.
+ * whose pc is 0. A register without a rule holds what it held.
  */
 enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
 			 struct memory *stack, struct registers *ret_caller);

@@ -24,10 +24,10 @@ bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
 	*ret_tid = status.pr_pid;
 	*ret_registers = (struct registers){
 		.rax = user.rax, .rbx = user.rbx, .rcx = user.rcx, .rdx = user.rdx,
-		.rsi = user.rsi, .rdi = user.rdi, .rbp = user.rbp, .rsp = user.rsp,
+		.rsi = user.rsi, .rdi = user.rdi, .rbp = user.rbp, .sp = user.rsp,
 		.r8 = user.r8, .r9 = user.r9, .r10 = user.r10, .r11 = user.r11,
 		.r12 = user.r12, .r13 = user.r13, .r14 = user.r14, .r15 = user.r15,
-		.rip = user.rip, .eflags = user.eflags, .orig_rax = user.orig_rax,
+		.pc = user.rip, .eflags = user.eflags, .orig_rax = user.orig_rax,
 		.fs_base = user.fs_base,
 	};
 	return true;

@@ -48,7 +48,7 @@ void native_reset(struct native_unwinder *unwinder)
 
 uint64_t native_code_address(const struct native_frame *frame)
 {
-	return frame->registers.rip - (frame->is_return_address ? 1 : 0);
+	return frame->registers.pc - (frame->is_return_address ? 1 : 0);
 }
 
 static void arrive(struct native_unwinder *unwinder, const struct registers *registers,
@@ -87,7 +87,7 @@ static bool is_signal_return(const struct native_unwinder *unwinder)
 	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	uint8_t bytes[sizeof(code)];
 
-	return memory_read(image_text(unwinder->image), unwinder->frame.registers.rip, bytes,
+	return memory_read(image_text(unwinder->image), unwinder->frame.registers.pc, bytes,
 			   sizeof(bytes)) == MEMORY_OK && memcmp(bytes, code, sizeof(code)) == 0;
 }
 
@@ -99,7 +99,7 @@ bool native_lacks_register(const struct native_unwinder *unwinder)
 enum native_status native_step(struct native_unwinder *unwinder)
 {
 	const struct native_frame *frame = &unwinder->frame;
-	uint64_t sp = frame->registers.rsp;
+	uint64_t sp = frame->registers.sp;
 	struct registers caller;
 	bool is_signal_frame = is_signal_return(unwinder);
 	enum cfi_status status = cfi_step(unwinder->cfi, native_code_address(frame), &frame->registers,
@@ -108,7 +108,7 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
 	if (status != CFI_CALLER)
 		return NATIVE_LOST;
-	if (caller.rip == 0)
+	if (caller.pc == 0)
 		return NATIVE_END;
 	/* A signal handler's caller was interrupted, with whatever its registers held. */
 	if (!is_signal_frame)
@@ -117,7 +117,7 @@ enum native_status native_step(struct native_unwinder *unwinder)
 			     &caller.eflags))
 		return NATIVE_LOST;
 	/* A stack only ever shrinks towards its callers, but for alternate signal stacks. */
-	if (caller.rsp <= sp && !is_signal_frame)
+	if (caller.sp <= sp && !is_signal_frame)
 		return NATIVE_LOST;
 	arrive(unwinder, &caller, !is_signal_frame);
 	return NATIVE_FRAME;
@@ -126,15 +126,15 @@ enum native_status native_step(struct native_unwinder *unwinder)
 enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_t linked)
 {
 	const struct registers *frame = &unwinder->frame.registers;
-	uint64_t sp = frame->rsp;
+	uint64_t sp = frame->sp;
 	struct registers caller;
 	enum cfi_status status = cfi_step_by_code(unwinder->cfi, frame, unwinder->stack, &caller);
 
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
-	if (status != CFI_CALLER || caller.rsp < sp || (linked && caller.rsp > linked))
+	if (status != CFI_CALLER || caller.sp < sp || (linked && caller.sp > linked))
 		return NATIVE_LOST;
 	/* A routine may take its return address off the stack at once, but not over and over. */
-	unwinder->standing = caller.rsp == sp ? unwinder->standing + 1 : 0;
+	unwinder->standing = caller.sp == sp ? unwinder->standing + 1 : 0;
 	if (unwinder->standing > STANDING_MAX)
 		return NATIVE_LOST;
 	caller.unknown |= REGISTER_OTHERS;

@@ -24,7 +24,7 @@ enum native_status {
 
 struct native_frame {
 	struct registers registers;	/* as the frame sees them; caller-saved ones only in the leaf */
-	bool is_return_address;		/* rip is where a call returns to, so the call is before it */
+	bool is_return_address;		/* pc is where a call returns to, so the call is before it */
 	enum code_kind code;
 	const struct module *module;
 };

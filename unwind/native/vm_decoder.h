@@ -2,7 +2,7 @@
  * vm_decoder: instructions of the VM's code, or of code without unwind tables, each
  * taken apart once.
  *
- * What vm_settle runs on are the same few hundred instructions in sample after
+ * What vm_finish runs on are the same few hundred instructions in sample after
  * sample. An instruction is known by its address and bytes, so that code which
  * was changed or replaced is never taken for what was there before.
  */

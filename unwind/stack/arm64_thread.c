@@ -53,23 +53,23 @@ static uint64_t cframe_of(struct memory *memory, const struct layout *layout, ui
 	return L ? field(memory, L, layout->L_cframe) & ~(uint64_t)CFRAME_FLAGS : 0;
 }
 
-/* The universe that runs innermost in this stack: of its Lua thread's C frame, the SAVE_L leads back. */
-static struct lua_universe *find_universe(struct memory *memory, const struct lua_image *lua,
+/* The global_State that runs innermost in this stack: of its Lua thread's C frame, the SAVE_L leads back. */
+static struct global_state *find_global(struct memory *memory, const struct lua_image *lua,
 					  uint64_t sp, uint64_t stack_end, uint64_t *ret_L)
 {
-	struct lua_universe *found = NULL;
+	struct global_state *found = NULL;
 	uint64_t lowest = stack_end, saved;
 
 	for (size_t i = 0; i < lua_image_count(lua); i++) {
-		struct lua_universe *universe = lua_image_universe(lua, i);
-		const struct layout *layout = &universe->vm->layout;
-		uint64_t L = field(memory, universe->g, layout->g_cur_L);
+		struct global_state *global = lua_image_global(lua, i);
+		const struct layout *layout = &global->vm->layout;
+		uint64_t L = field(memory, global->g, layout->g_cur_L);
 		uint64_t cframe = cframe_of(memory, layout, L);
 
 		if (cframe < sp || cframe >= lowest ||
 		    !vm_frame_thread(layout, memory, cframe, &saved) || saved != L)
 			continue;
-		found = universe;
+		found = global;
 		lowest = cframe;
 		*ret_L = L;
 	}
@@ -77,11 +77,11 @@ static struct lua_universe *find_universe(struct memory *memory, const struct lu
 }
 
 /* A C function that Lua has called runs: before it, the VM stored L->base (BC_FUNCC). */
-static bool runs_c_function(struct memory *memory, const struct lua_universe *universe)
+static bool runs_c_function(struct memory *memory, const struct global_state *global)
 {
 	int32_t vmstate;
 
-	return memory_read(memory, universe->g + (uint64_t)universe->vm->layout.g_vmstate, &vmstate,
+	return memory_read(memory, global->g + (uint64_t)global->vm->layout.g_vmstate, &vmstate,
 			   sizeof(vmstate)) == MEMORY_OK && vmstate == VMST_C;
 }
 
@@ -105,7 +105,7 @@ static uint64_t find_parent(struct memory *memory, const struct layout *layout, 
 
 static void find_threads(struct memory *memory, struct arm64_thread *thread, uint64_t L)
 {
-	const struct layout *layout = &thread->universe->vm->layout;
+	const struct layout *layout = &thread->global->vm->layout;
 
 	while (L && thread->thread_count < CAPTURE_THREADS_MAX) {
 		thread->threads[thread->thread_count++] = L;
@@ -123,27 +123,27 @@ void arm64_thread_find(struct memory *memory, const struct lua_image *lua,
 	uint64_t L = 0, jit_base;
 
 	if (code == CODE_VM) {
-		thread.universe = lua_image_find(lua, registers->x[X_GL]);
+		thread.global = lua_image_find(lua, registers->x[X_GL]);
 		L = registers->x[X_L];
 		thread.top = (struct merge_top){
 			.kind = MERGE_TOP_REGISTERS,
 			.registers = { .base = registers->x[X_BASE], .pc = registers->x[X_PC] },
 		};
 	}
-	if (!thread.universe) {
-		thread.universe = find_universe(memory, lua, registers->sp, stack_end, &L);
+	if (!thread.global) {
+		thread.global = find_global(memory, lua, registers->sp, stack_end, &L);
 		thread.top = (struct merge_top){ .kind = MERGE_TOP_UNKNOWN };
 		if (code != CODE_UNKNOWN)
 			thread.top.native_pc = registers->pc;
 	}
 	*ret_thread = thread;
-	if (!thread.universe)
+	if (!thread.global)
 		return;
-	jit_base = field(memory, thread.universe->g, thread.universe->vm->layout.g_jit_base);
+	jit_base = field(memory, thread.global->g, thread.global->vm->layout.g_jit_base);
 	if (thread.top.kind == MERGE_TOP_UNKNOWN && jit_base) {
 		thread.top.kind = MERGE_TOP_TRACE;
 		thread.top.registers.base = jit_base;
-	} else if (thread.top.kind == MERGE_TOP_UNKNOWN && runs_c_function(memory, thread.universe)) {
+	} else if (thread.top.kind == MERGE_TOP_UNKNOWN && runs_c_function(memory, thread.global)) {
 		thread.top.kind = MERGE_TOP_STORED;
 	}
 	find_threads(memory, &thread, L);

@@ -28,7 +28,7 @@ bool arm64_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
 			  struct arm64_registers *ret_registers);
 
 struct arm64_thread {
-	struct lua_universe *universe;	/* NULL if no VM is in its stack */
+	struct global_state *global;	/* NULL if no VM is in its stack */
 	uint64_t threads[CAPTURE_THREADS_MAX];	/* of Lua: innermost first, each resumed by the next */
 	size_t thread_count;
 	struct merge_top top;

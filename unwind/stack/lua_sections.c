@@ -16,7 +16,7 @@ struct lua_section *lua_section_start(struct lua_sections *sections, const struc
 }
 
 struct merged_frame *lua_sections_add_activation(struct lua_sections *sections,
-						 struct lua_universe *universe,
+						 struct global_state *global,
 						 const struct lua_activation *activation)
 {
 	const struct function_object *function = activation->function;
@@ -25,7 +25,7 @@ struct merged_frame *lua_sections_add_activation(struct lua_sections *sections,
 
 	if (!frame)
 		return NULL;
-	frame->universe = universe;
+	frame->global = global;
 	frame->function = function;
 	frame->proto = function->proto;
 	frame->pc = activation->pc;
@@ -82,7 +82,7 @@ void lua_section_add_own(struct lua_sections *sections, struct lua_section *sect
 			return;
 		}
 		if (activation.function)
-			frame = lua_sections_add_activation(sections, section->walk.thread->universe,
+			frame = lua_sections_add_activation(sections, section->walk.thread->global,
 							    &activation);
 		if (!lua_section_step_down(sections, section, frame))
 			return;

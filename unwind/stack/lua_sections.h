@@ -39,7 +39,7 @@ struct lua_section *lua_section_start(struct lua_sections *sections, const struc
 
 /* The frame of what stands somewhere in a Lua stack. NULL without memory. */
 struct merged_frame *lua_sections_add_activation(struct lua_sections *sections,
-						 struct lua_universe *universe,
+						 struct global_state *global,
 						 const struct lua_activation *activation);
 
 /*

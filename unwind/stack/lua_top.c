@@ -28,8 +28,8 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 		return true;
 	}
 	/* Until August 2023 a return that had become a trace's start was run from the trace's copy. */
-	trace = thread->universe->traces
-		? traces_find_startins(thread->universe->traces, thread->layout, pc) : NULL;
+	trace = thread->global->traces
+		? traces_find_startins(thread->global->traces, thread->layout, pc) : NULL;
 	if (trace && proto_holds_pc(proto, trace->startpc)) {
 		*ret_pc = trace->startpc;
 		return true;
@@ -129,9 +129,9 @@ bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
 {
 	struct vm_registers vm = vm_registers(registers);
 
-	if (vm_is_before_next(thread->layout, image_text(image), registers->rip))
+	if (vm_is_before_next(thread->layout, image_text(image), registers->pc))
 		vm.pc += BYTECODE_SIZE;
-	if (vm_is_store_pending(thread->layout, image_text(image), registers->rip))
+	if (vm_is_store_pending(thread->layout, image_text(image), registers->pc))
 		return lua_walk_find_caller(thread, objects, vm.base, vm.pc, ret_walk);
 	return lua_top_by_registers(objects, stack, thread, cframe, &vm, ret_walk);
 }
@@ -146,16 +146,16 @@ bool lua_top_below_native(struct image *image, struct lua_objects *objects,
 	const struct module *module;
 	struct lua_walk walk;
 
-	if (image_classify(image, frame->rip - 1, &module) != CODE_VM)
+	if (image_classify(image, frame->pc - 1, &module) != CODE_VM)
 		return false;
 	if (frame->unknown & (REGISTER_RBP | REGISTER_RBX)) {
-		if (!vm_call_stores_base(thread->layout, text, module->vm, frame->rip))
+		if (!vm_call_stores_base(thread->layout, text, module->vm, frame->pc))
 			return false;
 		return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
 	}
 	/* A call that stores L->base has L in that register or the first argument's; the others keep BASE there. */
 	if (vm.kept_base != thread->address && lua_thread_holds_base(thread, vm.kept_base) &&
-	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->rip)) {
+	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->pc)) {
 		if (!look(thread, objects, vm.kept_base, &walk, &activation)) {
 			if (find_caller_by_link(thread, objects, vm.kept_base, ret_walk))
 				return true;

@@ -9,53 +9,53 @@
 #include "unwind/stack/merge_trace.h"
 #include "unwind/stack/merge_vm.h"
 #include "unwind/stack/merge_walk.h"
-#include "unwind/stack/vm_settle.h"
+#include "unwind/stack/vm_finish.h"
 #include "unwind/vm/vm_frame.h"
 
 /* The native frame's part of the stack. */
 static void add_code_of(struct merge *merge, const struct native_frame *native,
-			enum merged_kind kind, struct lua_universe *universe,
+			enum merged_kind kind, struct global_state *global,
 			const struct trace *trace)
 {
 	struct merged_frame *frame = merged_stack_add(merge->lua.stack, kind);
 
 	if (!frame)
 		return;
-	frame->universe = universe;
-	frame->pc = native->registers.rip;
+	frame->global = global;
+	frame->pc = native->registers.pc;
 	frame->is_return_address = native->is_return_address;
 	if (merge->lua.stack->count == 1) {	/* the leaf, wherever it was run on to */
-		frame->pc = merge->capture->registers.rip;
+		frame->pc = merge->capture->registers.pc;
 		frame->is_return_address = false;
 	}
 	frame->trace = trace;
 	frame->proto = trace ? lua_objects_proto(merge->lua.objects, trace->startpt) : NULL;
 }
 
-static void add_code(struct merge *merge, enum merged_kind kind, struct lua_universe *universe,
+static void add_code(struct merge *merge, enum merged_kind kind, struct global_state *global,
 		     const struct trace *trace)
 {
-	add_code_of(merge, native_current(merge->native), kind, universe, trace);
+	add_code_of(merge, native_current(merge->native), kind, global, trace);
 }
 
-/* The VM whose code runs here: of a trace or stub, that of the universe it belongs to. */
+/* The VM whose code runs here: of a trace or stub, that of the global_State it belongs to. */
 static const struct vm_code *running_vm(const struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
-	const struct universe_view *view;
+	const struct global_view *view;
 
 	if (native->code == CODE_VM)
 		return native->module->vm;
 	if (native->code != CODE_UNKNOWN)
 		return NULL;
-	if (merge_find_trace(merge->capture, native->registers.rip, &view))
-		return view->universe->vm;
+	if (merge_find_trace(merge->capture, native->registers.pc, &view))
+		return view->global->vm;
 	/* Of several VMs' stubs none is run on. */
-	return merge->capture->universe_count == 1 ? merge->capture->universes[0].universe->vm : NULL;
+	return merge->capture->global_count == 1 ? merge->capture->globals[0].global->vm : NULL;
 }
 
 /* Have done what the VM has half done where it was stopped or interrupted, and go on there. */
-static void settle(struct merge *merge)
+static void finish(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
 	struct memory *text = image_text(merge->image);
@@ -63,26 +63,26 @@ static void settle(struct merge *merge)
 	struct registers registers;
 
 	if (native->code == CODE_NATIVE && vm_is_about_to_land(text, &native->registers, &registers) &&
-	    image_classify(merge->image, registers.rip, NULL) == CODE_VM)
+	    image_classify(merge->image, registers.pc, NULL) == CODE_VM)
 		native_begin(merge->native, merge->memory, &registers);
 	vm = running_vm(merge);
 	if (!vm)
 		return;
-	switch (vm_settle(merge->capture, &native->registers, text, merge->lua.objects, merge->decoder, vm,
+	switch (vm_finish(merge->capture, &native->registers, text, merge->lua.objects, merge->decoder, vm,
 			  &registers)) {
-	case VM_SETTLED_STAYS:
+	case VM_FINISHD_STAYS:
 		break;
-	case VM_SETTLED_UNKNOWN:
+	case VM_FINISHD_UNKNOWN:
 		merge->is_half_done = !merge_is_routine_of_c(merge, vm);
 		break;
-	case VM_SETTLED_DISPATCHES:
+	case VM_FINISHD_DISPATCHES:
 		native_begin(merge->native, merge->memory, &registers);
 		break;
-	case VM_SETTLED_RETURNED:
+	case VM_FINISHD_RETURNED:
 		add_code(merge, MERGED_VM, NULL, NULL);
 		native_continue(merge->native, &registers);
 		break;
-	case VM_SETTLED_CALLS:
+	case VM_FINISHD_CALLS:
 		native_continue(merge->native, &registers);
 		break;
 	}
@@ -94,7 +94,7 @@ static uint64_t linked_above(const struct merge *merge)
 	uint64_t cframe;
 
 	return cframe_thread_above(merge->capture, merge->memory,
-				   native_current(merge->native)->registers.rsp, &cframe) ? cframe : 0;
+				   native_current(merge->native)->registers.sp, &cframe) ? cframe : 0;
 }
 
 static enum passed pass_native(struct merge *merge)
@@ -107,7 +107,7 @@ static enum passed pass_native(struct merge *merge)
 	case NATIVE_FRAME:
 		/* Not called: interrupted by a signal. */
 		if (!native_current(merge->native)->is_return_address)
-			settle(merge);
+			finish(merge);
 		return PASSED_ON;
 	case NATIVE_END:
 		return PASSED_END;
@@ -138,10 +138,10 @@ static enum passed pass_ffi_call(struct merge *merge, const struct vm_code *vm)
 /* Is there a trace that runs, and may be the code at hand: one whose layout is not settled? */
 static bool may_be_in_trace(const struct merge *merge)
 {
-	for (size_t i = 0; i < merge->capture->universe_count; i++) {
-		const struct universe_view *view = &merge->capture->universes[i];
+	for (size_t i = 0; i < merge->capture->global_count; i++) {
+		const struct global_view *view = &merge->capture->globals[i];
 
-		if (view->universe->vm->traces_open && view->jit_base != 0)
+		if (view->global->vm->traces_open && view->jit_base != 0)
 			return true;
 	}
 	return false;
@@ -160,8 +160,8 @@ static void add_made_code(struct merge *merge, const struct native_frame *native
 /* May code in no module be a trace that is not known? */
 static bool may_be_luajits(const struct merge *merge)
 {
-	for (size_t i = 0; i < merge->capture->universe_count; i++)
-		if (merge->capture->universes[i].jit_base)
+	for (size_t i = 0; i < merge->capture->global_count; i++)
+		if (merge->capture->globals[i].jit_base)
 			return true;
 	return image_has_unknown_vm(merge->image);
 }
@@ -197,7 +197,7 @@ static enum passed pass_module_code(struct merge *merge)
 static enum passed pass(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
-	const struct universe_view *view;
+	const struct global_view *view;
 	const struct trace *trace;
 
 	switch (native->code) {
@@ -216,14 +216,14 @@ static enum passed pass(struct merge *merge)
 	trace = merge_find_trace(merge->capture, native_code_address(native), &view);
 	if (!trace)
 		return pass_made_code(merge);
-	add_code(merge, MERGED_TRACE, view->universe, trace);
+	add_code(merge, MERGED_TRACE, view->global, trace);
 	return merge_pass_trace(merge, trace, view);
 }
 
-static bool has_universe(const struct capture *capture, const struct vm_code *vm)
+static bool has_global(const struct capture *capture, const struct vm_code *vm)
 {
-	for (size_t i = 0; i < capture->universe_count; i++) {
-		if (capture->universes[i].universe->vm == vm)
+	for (size_t i = 0; i < capture->global_count; i++) {
+		if (capture->globals[i].global->vm == vm)
 			return true;
 	}
 	return false;
@@ -239,7 +239,7 @@ static enum lost_reason why_lost(const struct merge *merge)
 
 		if (!vm->confirmed)
 			return LOST_UNCONFIRMED;
-		if (!has_universe(merge->capture, vm) ||
+		if (!has_global(merge->capture, vm) ||
 		    unknown_state_at(merge->capture, merge->image, vm, &native->registers,
 				     !native->is_return_address))
 			return LOST_STATE_UNKNOWN;
@@ -247,7 +247,7 @@ static enum lost_reason why_lost(const struct merge *merge)
 	if (native->code == CODE_UNKNOWN && image_has_unknown_vm(merge->image))
 		return LOST_UNKNOWN_LAYOUT;
 	if (native->code == CODE_UNKNOWN &&
-	    unknown_state_above(merge->capture, merge->image, native->registers.rsp))
+	    unknown_state_above(merge->capture, merge->image, native->registers.sp))
 		return LOST_STATE_UNKNOWN;
 	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;
 }
@@ -269,7 +269,7 @@ int merge_stacks(struct capture *capture, struct image *image,
 	merged_stack_begin(stack, VM_STATE_NONE);
 	lua_moved_adjust(capture, objects);
 	native_begin(native, merge.memory, &capture->registers);
-	settle(&merge);
+	finish(&merge);
 	while (passed == PASSED_ON && !stack->out_of_memory) {
 		if (merged_stack_is_full(stack)) {
 			merged_stack_add_lost(stack, LOST_TOO_DEEP);

@@ -26,7 +26,7 @@ static void add_start(struct lua_sections *sections, const struct lua_thread *th
 		merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
 		return;
 	}
-	lua_sections_add_activation(sections, thread->universe, &(struct lua_activation){
+	lua_sections_add_activation(sections, thread->global, &(struct lua_activation){
 		.function = function,
 		.pc = function->proto ? function->proto->bc : 0,
 	});
@@ -134,7 +134,7 @@ enum position {
 	POSITION_OLD,		/* it may have called and returned since it was stored */
 };
 
-static enum position position_of(const struct universe_view *view, enum vm_state *ret_state)
+static enum position position_of(const struct global_view *view, enum vm_state *ret_state)
 {
 	if (view->vmstate >= 0 && view->jit_base) {
 		*ret_state = VM_STATE_COMPILED;
@@ -174,7 +174,7 @@ static const struct lua_thread *resumer_of(const struct capture *capture, const 
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		const struct lua_thread *other = &capture->threads[i];
 
-		if (other->universe == thread->universe && other->cframe > thread->cframe &&
+		if (other->global == thread->global && other->cframe > thread->cframe &&
 		    (!next || other->cframe < next->cframe))
 			next = other;
 	}
@@ -210,7 +210,7 @@ int merge_running(struct capture *capture, struct lua_objects *objects, struct m
 {
 	struct lua_sections sections = { .capture = capture, .objects = objects, .stack = stack };
 	struct memory *memory = snapshot_memory(capture->snapshot);
-	const struct universe_view *view = capture->running;
+	const struct global_view *view = capture->running;
 	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
 	enum vm_state vm_state;
 	enum position position = position_of(view, &vm_state);

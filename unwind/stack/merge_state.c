@@ -4,16 +4,16 @@
 #include "unwind/stack/merge_trace.h"
 
 /* Of code in no module: is it a trace's, or on the way out of one? */
-static enum vm_state state_in_unknown_code(const struct capture *capture, const struct universe_view *view,
+static enum vm_state state_in_unknown_code(const struct capture *capture, const struct global_view *view,
 					   uint64_t pc)
 {
-	const struct universe_view *owner;
+	const struct global_view *owner;
 
 	if (merge_find_trace(capture, pc, &owner))
 		return VM_STATE_COMPILED;
 	if (!view)
 		return VM_STATE_UNKNOWN;
-	if (view->universe->traces && traces_is_exit(view->universe->traces, pc))
+	if (view->global->traces && traces_is_exit(view->global->traces, pc))
 		return VM_STATE_EXIT;
 	return view->jit_base ? VM_STATE_COMPILED : VM_STATE_UNKNOWN;
 }
@@ -29,7 +29,7 @@ static bool is_called(const struct merged_stack *stack)
  * Of the VM's own code: as long as g->vmstate names a trace, that has called a
  * leaf routine, or has been left for code that has not said so yet.
  */
-static enum vm_state state_in_vm(const struct merged_stack *stack, const struct universe_view *view)
+static enum vm_state state_in_vm(const struct merged_stack *stack, const struct global_view *view)
 {
 	if (!view || (view->vmstate < 0 && view->vmstate != VMST_EXIT))
 		return VM_STATE_INTERPRETED;
@@ -48,7 +48,7 @@ static bool is_of_unknown_state(const struct merged_stack *stack)
 enum vm_state merge_vm_state(const struct capture *capture, const struct image *image,
 			     const struct merged_stack *stack)
 {
-	const struct universe_view *view = NULL;
+	const struct global_view *view = NULL;
 	const struct module *module;
 	bool has_lua = false;
 
@@ -58,12 +58,12 @@ enum vm_state merge_vm_state(const struct capture *capture, const struct image *
 	if (!has_lua)
 		return is_of_unknown_state(stack) ? VM_STATE_UNKNOWN : VM_STATE_NONE;
 	if (capture->thread_count)
-		view = capture_find_universe(capture, capture->threads[0].universe);
-	switch (image_classify(image, capture->registers.rip, &module)) {
+		view = capture_find_global(capture, capture->threads[0].global);
+	switch (image_classify(image, capture->registers.pc, &module)) {
 	case CODE_UNKNOWN:
 		if (is_called(stack))
 			break;
-		return state_in_unknown_code(capture, view, capture->registers.rip);
+		return state_in_unknown_code(capture, view, capture->registers.pc);
 	case CODE_VM:
 		return state_in_vm(stack, view);
 	case CODE_VM_FFI_CALL:

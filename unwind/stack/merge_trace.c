@@ -6,14 +6,14 @@
 
 /* Of a state that was closed meanwhile, memory may say still that its trace is where another one's is by now. */
 const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
-				     const struct universe_view **ret_view)
+				     const struct global_view **ret_view)
 {
 	const struct trace *found = NULL;
 
-	for (size_t i = 0; i < capture->universe_count; i++) {
-		const struct universe_view *view = &capture->universes[i];
-		const struct trace *trace = view->universe->traces
-			? traces_find(view->universe->traces, pc) : NULL;
+	for (size_t i = 0; i < capture->global_count; i++) {
+		const struct global_view *view = &capture->globals[i];
+		const struct trace *trace = view->global->traces
+			? traces_find(view->global->traces, pc) : NULL;
 
 		if (!trace || (found && view->jit_base == 0))
 			continue;
@@ -26,14 +26,14 @@ const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
 }
 
 const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
-					       const struct universe_view *view, uint64_t sp,
+					       const struct global_view *view, uint64_t sp,
 					       uint64_t *ret_cframe)
 {
 	for (size_t i = 0; i < merge->capture->thread_count; i++) {
 		const struct lua_thread *thread = &merge->capture->threads[i];
 		uint64_t cframe;
 
-		if (thread->universe != view->universe)
+		if (thread->global != view->global)
 			continue;
 		cframe = cframe_above(merge->capture, merge->memory, thread, sp);
 		if (cframe == 0)
@@ -47,7 +47,7 @@ const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
 }
 
 /* One inlined frame as a trace tells it, from the function constant or by the bytecode's owner. */
-static struct merged_frame *add_trace_frame(struct merge *merge, struct lua_universe *universe,
+static struct merged_frame *add_trace_frame(struct merge *merge, struct global_state *global,
 					    const struct trace_frame *inlined)
 {
 	const struct function_object *function = inlined->function
@@ -66,7 +66,7 @@ static struct merged_frame *add_trace_frame(struct merge *merge, struct lua_univ
 		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
 		return NULL;
 	}
-	frame->universe = universe;
+	frame->global = global;
 	frame->compiled = true;
 	if (frame->kind == MERGED_LUA) {
 		frame->proto = proto;
@@ -89,7 +89,7 @@ static void add_trace(struct merge *merge, struct lua_section *section,
 	size_t callee_at = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		struct merged_frame *frame = add_trace_frame(merge, section->walk.thread->universe,
+		struct merged_frame *frame = add_trace_frame(merge, section->walk.thread->global,
 							     &inlined[i]);
 
 		if (callee && frame && frame->kind == MERGED_LUA) {
@@ -118,11 +118,11 @@ static void add_trace(struct merge *merge, struct lua_section *section,
  * trace says; the latter two differ after a tail call.
  */
 static bool is_start_frame(const struct merge *merge, const struct lua_section *section,
-			   const struct universe_view *view, const struct trace *trace,
+			   const struct global_view *view, const struct trace *trace,
 			   const struct trace_frame *start)
 {
 	const struct trace *root = trace->root
-		? traces_by_number(view->universe->traces, trace->root) : trace;
+		? traces_by_number(view->global->traces, trace->root) : trace;
 	struct lua_activation activation;
 
 	if (!lua_walk_activation(&section->walk, &activation) || !activation.function ||
@@ -140,7 +140,7 @@ static bool is_known_frame(const struct merge *merge, const struct trace_frame *
 }
 
 static void enter_trace(struct merge *merge, const struct lua_thread *thread,
-			const struct universe_view *view, const struct trace *trace,
+			const struct global_view *view, const struct trace *trace,
 			const struct trace_frame *inlined, size_t count)
 {
 	struct lua_section *section = lua_section_of(&merge->lua, thread);
@@ -166,13 +166,13 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 }
 
 enum passed merge_pass_trace(struct merge *merge, const struct trace *trace,
-			     const struct universe_view *view)
+			     const struct global_view *view)
 {
 	const struct native_frame *native = native_current(merge->native);
-	const struct layout *layout = &view->universe->vm->layout;
+	const struct layout *layout = &view->global->vm->layout;
 	uint64_t pc = native_code_address(native), cframe;
 	const struct lua_thread *thread =
-		merge_thread_on_trace(merge, view, native->registers.rsp, &cframe);
+		merge_thread_on_trace(merge, view, native->registers.sp, &cframe);
 	struct trace_frame inlined[TRACE_FRAMES_MAX];
 
 	/* The first and last instructions of a trace run with another stack pointer. */
@@ -182,13 +182,13 @@ enum passed merge_pass_trace(struct merge *merge, const struct trace *trace,
 		return PASSED_LOST;
 	}
 	enter_trace(merge, thread, view, trace, inlined,
-		    traces_frames(view->universe->traces, trace, layout, merge->lua.objects, pc,
+		    traces_frames(view->global->traces, trace, layout, merge->lua.objects, pc,
 				  inlined, TRACE_FRAMES_MAX));
 	return merge_leave_vm_frame(merge, layout, cframe, true);
 }
 
 enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *thread,
-				  const struct universe_view *view, uint64_t cframe)
+				  const struct global_view *view, uint64_t cframe)
 {
 	struct lua_section *section = lua_section_start(&merge->lua, thread, view->jit_base);
 
@@ -203,17 +203,17 @@ enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *
  * The trace that runs says so in g->vmstate, and what it calls returns to it by the
  * word just below its own part of the stack.
  */
-static bool find_calling_trace(const struct merge *merge, const struct universe_view *view,
+static bool find_calling_trace(const struct merge *merge, const struct global_view *view,
 			       uint64_t cframe, struct registers *ret_caller)
 {
-	const struct trace *trace = traces_by_number(view->universe->traces, (uint32_t)view->vmstate);
+	const struct trace *trace = traces_by_number(view->global->traces, (uint32_t)view->vmstate);
 	struct registers caller = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
 
 	if (!trace)
 		return false;
-	caller.rsp = vm_trace_sp(cframe, trace->spadjust);
-	if (!memory_u64(merge->memory, caller.rsp - sizeof(uint64_t), &caller.rip) ||
-	    traces_find(view->universe->traces, caller.rip - 1) != trace)
+	caller.sp = vm_trace_sp(cframe, trace->spadjust);
+	if (!memory_u64(merge->memory, caller.sp - sizeof(uint64_t), &caller.pc) ||
+	    traces_find(view->global->traces, caller.pc - 1) != trace)
 		return false;
 	*ret_caller = caller;
 	return true;
@@ -221,15 +221,15 @@ static bool find_calling_trace(const struct merge *merge, const struct universe_
 
 bool merge_resynchronise_in_trace(struct merge *merge, const struct lua_thread *thread, uint64_t cframe)
 {
-	const struct universe_view *view = capture_find_universe(merge->capture, thread->universe);
+	const struct global_view *view = capture_find_global(merge->capture, thread->global);
 	struct registers caller;
 
 	if (!view || view->vmstate <= 0 || view->jit_base == 0 || thread->cframe != cframe ||
-	    (view->cur_L && view->cur_L != thread->address) || !view->universe->traces ||
+	    (view->cur_L && view->cur_L != thread->address) || !view->global->traces ||
 	    lua_section_of(&merge->lua, thread)->started)
 		return false;
 	if (!find_calling_trace(merge, view, cframe, &caller) ||
-	    caller.rsp == native_current(merge->native)->registers.rsp)
+	    caller.sp == native_current(merge->native)->registers.sp)
 		return merge_pass_lost_trace(merge, thread, view, cframe) == PASSED_ON;
 	native_continue(merge->native, &caller);
 	return true;
@@ -238,26 +238,26 @@ bool merge_resynchronise_in_trace(struct merge *merge, const struct lua_thread *
 /*---- Traces that are left ----*/
 
 /* The trace that is being left, and the frames of the snapshot that its exit restores. */
-static const struct trace *exiting_trace(struct merge *merge, const struct universe_view *view,
+static const struct trace *exiting_trace(struct merge *merge, const struct global_view *view,
 					 struct trace_frame *ret_frames, size_t *ret_count)
 {
-	const struct layout *layout = &view->universe->vm->layout;
-	uint64_t J = view->universe->g + (uint64_t)layout->GG_J;
+	const struct layout *layout = &view->global->vm->layout;
+	uint64_t J = view->global->g + (uint64_t)layout->GG_J;
 	const struct trace *trace;
 	uint32_t parent, exitno;
 
 	if (!memory_u32(merge->memory, J + (uint64_t)layout->J_parent, &parent) ||
 	    !memory_u32(merge->memory, J + (uint64_t)layout->J_exitno, &exitno))
 		return NULL;
-	trace = traces_by_number(view->universe->traces, parent);
+	trace = traces_by_number(view->global->traces, parent);
 	*ret_count = trace ? trace_exit_frames(trace, layout, exitno, ret_frames, TRACE_FRAMES_MAX) : 0;
 	return *ret_count ? trace : NULL;
 }
 
 /* What lj_trace_exit() does last, once the stack is restored: a step of the collector, or of the recorder. */
-static bool has_exited(const struct merge *merge, const struct universe_view *view)
+static bool has_exited(const struct merge *merge, const struct global_view *view)
 {
-	const struct layout *layout = &view->universe->vm->layout;
+	const struct layout *layout = &view->global->vm->layout;
 	uint32_t state;
 
 	switch (view->vmstate) {
@@ -267,7 +267,7 @@ static bool has_exited(const struct merge *merge, const struct universe_view *vi
 	case VMST_ASM:
 		return true;
 	default:	/* J->state is LJ_TRACE_IDLE until then */
-		return memory_u32(merge->memory, view->universe->g + (uint64_t)layout->GG_J +
+		return memory_u32(merge->memory, view->global->g + (uint64_t)layout->GG_J +
 				  (uint64_t)layout->J_state, &state) && state != 0;
 	}
 }
@@ -313,7 +313,7 @@ static bool are_restored(const struct merge *merge, const struct lua_thread *thr
  * functions call themselves that may be ambiguous: then the lowest is given.
  */
 static uint64_t find_exit_start(const struct merge *merge, const struct lua_section *section,
-				const struct universe_view *view, const struct trace *trace,
+				const struct global_view *view, const struct trace *trace,
 				const struct trace_frame *frames, size_t count, bool *ret_is_sure)
 {
 	unsigned start_slot = frame_slots(section->walk.thread->layout->gc64);
@@ -341,8 +341,8 @@ enum passed merge_pass_trace_exit(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
 
-	for (size_t i = 0; i < merge->capture->universe_count; i++) {
-		const struct universe_view *view = &merge->capture->universes[i];
+	for (size_t i = 0; i < merge->capture->global_count; i++) {
+		const struct global_view *view = &merge->capture->globals[i];
 		struct trace_frame inlined[TRACE_FRAMES_MAX];
 		const struct lua_thread *thread;
 		const struct trace *trace;
@@ -351,9 +351,9 @@ enum passed merge_pass_trace_exit(struct merge *merge, const struct vm_code *vm)
 		bool has_started, is_sure = true;
 		size_t count;
 
-		if (view->universe->vm != vm || !view->universe->traces)
+		if (view->global->vm != vm || !view->global->traces)
 			continue;
-		thread = merge_thread_on_trace(merge, view, native->registers.rsp, &cframe);
+		thread = merge_thread_on_trace(merge, view, native->registers.sp, &cframe);
 		if (!thread)
 			continue;
 		section = lua_section_of(&merge->lua, thread);

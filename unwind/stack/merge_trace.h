@@ -14,24 +14,24 @@
 #include "unwind/jit/traces.h"
 #include "unwind/stack/merge_walk.h"
 
-/* The verified trace that a pc belongs to, and its universe; NULL if there is none. */
+/* The verified trace that a pc belongs to, and its global_State; NULL if there is none. */
 const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
-				     const struct universe_view **ret_view);
+				     const struct global_view **ret_view);
 
 /*
  * The thread that runs compiled code, and its C frame, which lies just above
  * the trace's. What the trace calls may have linked C frames further in.
  */
 const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
-					       const struct universe_view *view, uint64_t sp,
+					       const struct global_view *view, uint64_t sp,
 					       uint64_t *ret_cframe);
 
 enum passed merge_pass_trace(struct merge *merge, const struct trace *trace,
-			     const struct universe_view *view);
+			     const struct global_view *view);
 
 /* The same where its position is not known: what lies below its start frame. */
 enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *thread,
-				  const struct universe_view *view, uint64_t cframe);
+				  const struct global_view *view, uint64_t cframe);
 
 /*
  * Native unwinding has failed, and the next C frame outwards is this one, the thread's

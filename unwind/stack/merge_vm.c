@@ -64,9 +64,9 @@ static bool has_called_back(const struct merge *merge, const struct lua_thread *
 	struct lua_walk walk = { .thread = thread, .objects = merge->lua.objects, .base = thread->base };
 
 	if (!native->is_return_address ||
-	    image_classify(merge->image, native->registers.rip - 1, &module) != CODE_VM ||
+	    image_classify(merge->image, native->registers.pc - 1, &module) != CODE_VM ||
 	    !vm_is_leaving_callback(thread->layout, image_text(merge->image), module->vm,
-				    native->registers.rip))
+				    native->registers.pc))
 		return false;
 	*ret_walk = walk;
 	/* lj_ccallback_leave() sets L->base to the frame that it converts the result from. */
@@ -113,7 +113,7 @@ bool merge_has_switched_stack(const struct merge *merge)
 	uint64_t cframe;
 
 	return capture->own_end &&
-	       !capture_on_own_stack(capture, native_current(merge->native)->registers.rsp) &&
+	       !capture_on_own_stack(capture, native_current(merge->native)->registers.sp) &&
 	       cframe_thread_above(capture, merge->memory, capture->own_begin, &cframe);
 }
 
@@ -123,16 +123,16 @@ bool merge_resynchronise(struct merge *merge)
 	const struct lua_thread *next;
 	uint64_t cframe;
 
-	next = cframe_thread_above(merge->capture, merge->memory, registers.rsp, &cframe);
+	next = cframe_thread_above(merge->capture, merge->memory, registers.sp, &cframe);
 	if (!next && merge_has_switched_stack(merge))
 		next = cframe_thread_above(merge->capture, merge->memory, merge->capture->own_begin, &cframe);
 	if (!next)
 		return false;
 	if (merge_resynchronise_in_trace(merge, next, cframe))
 		return true;
-	if (!memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.rip))
+	if (!memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.pc))
 		return false;
-	registers.rsp = cframe;
+	registers.sp = cframe;
 	registers.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
 	native_continue(merge->native, &registers);
 	enter_section(merge, next, cframe);
@@ -149,29 +149,29 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 {
 	const struct native_frame *native = native_current(merge->native);
 	struct registers caller = native->registers;
-	const struct universe_view *view = NULL;
+	const struct global_view *view = NULL;
 	const struct lua_thread *thread = NULL;
 	struct lua_section *section;
 	uint64_t cframe;
 
-	for (size_t i = 0; i < merge->capture->universe_count && !thread; i++) {
-		view = &merge->capture->universes[i];
-		if (view->universe->vm == vm && view->jit_base != 0)
-			thread = merge_thread_on_trace(merge, view, native->registers.rsp, &cframe);
+	for (size_t i = 0; i < merge->capture->global_count && !thread; i++) {
+		view = &merge->capture->globals[i];
+		if (view->global->vm == vm && view->jit_base != 0)
+			thread = merge_thread_on_trace(merge, view, native->registers.sp, &cframe);
 	}
-	if (memory_u64(merge->memory, caller.rsp, &caller.rip)) {
-		const struct universe_view *trace_view;
-		const struct trace *trace = merge_find_trace(merge->capture, caller.rip - 1, &trace_view);
+	if (memory_u64(merge->memory, caller.sp, &caller.pc)) {
+		const struct global_view *trace_view;
+		const struct trace *trace = merge_find_trace(merge->capture, caller.pc - 1, &trace_view);
 
-		caller.rsp += sizeof(uint64_t);
+		caller.sp += sizeof(uint64_t);
 		if (trace && thread &&
 		    vm_trace_cframe(&caller, trace->spadjust) == cframe) {
 			native_continue(merge->native, &caller);
 			return PASSED_ON;
 		}
 		/* What a trace or an exit has called is C, and may call such a routine in its turn. */
-		if ((!thread || vm_is_called(image_text(merge->image), vm, caller.rip)) &&
-		    image_classify(merge->image, caller.rip - 1, NULL) == CODE_NATIVE) {
+		if ((!thread || vm_is_called(image_text(merge->image), vm, caller.pc)) &&
+		    image_classify(merge->image, caller.pc - 1, NULL) == CODE_NATIVE) {
 			native_continue(merge->native, &caller);
 			return PASSED_ON;
 		}
@@ -227,8 +227,8 @@ enum passed merge_pass_vm_leaf(struct merge *merge, const struct vm_code *vm)
 		enter_section(merge, thread, cframe);
 		return merge_leave_vm_frame(merge, &vm->layout, cframe, false);
 	}
-	if (vm_is_linking(image_text(merge->image), vm, native->registers.rip))
-		return merge_leave_vm_frame(merge, &vm->layout, native->registers.rsp, false);
+	if (vm_is_linking(image_text(merge->image), vm, native->registers.pc))
+		return merge_leave_vm_frame(merge, &vm->layout, native->registers.sp, false);
 	return pass_vm_routine(merge, vm);
 }
 
@@ -241,8 +241,8 @@ bool merge_is_routine_of_c(const struct merge *merge, const struct vm_code *vm)
 
 	return native->code == CODE_VM && !thread_of_leaf(merge, vm, &address) &&
 	       !vm_is_entering_or_leaving(&vm->layout, text, merge->memory, &native->registers, &caller) &&
-	       !vm_is_linking(text, vm, native->registers.rip) &&
-	       memory_u64(merge->memory, native->registers.rsp, &address) &&
+	       !vm_is_linking(text, vm, native->registers.pc) &&
+	       memory_u64(merge->memory, native->registers.sp, &address) &&
 	       image_classify(merge->image, address - 1, NULL) == CODE_NATIVE;
 }
 
@@ -256,7 +256,7 @@ bool merge_is_routine_of_c(const struct merge *merge, const struct vm_code *vm)
  */
 static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint64_t cframe)
 {
-	const struct universe_view *view;
+	const struct global_view *view;
 	const struct lua_thread *thread;
 	uint64_t address;
 
@@ -265,7 +265,7 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
 	thread = capture_find_thread(merge->capture, address);
 	if (!thread)
 		return false;
-	view = capture_find_universe(merge->capture, thread->universe);
+	view = capture_find_global(merge->capture, thread->global);
 	if (!view || view->vmstate == VMST_EXIT)
 		return false;
 	if (thread->cframe != 0 && thread->cframe <= cframe)
@@ -283,17 +283,17 @@ static bool find_landing(const struct merge *merge, const struct lua_thread *thr
 	const struct registers *frame = &native_current(merge->native)->registers;
 	const struct layout *layout = thread->layout;
 	struct cframe_search search = cframe_search(merge->capture->snapshot, merge->image, layout,
-						    frame->rsp, capture_stack_end(merge->capture, frame->rsp));
+						    frame->sp, capture_stack_end(merge->capture, frame->sp));
 	uint64_t cframe, address;
 
-	while (capture_has_copied(merge->capture, frame->rsp) && cframe_search_next(&search, &cframe, &address)) {
+	while (capture_has_copied(merge->capture, frame->sp) && cframe_search_next(&search, &cframe, &address)) {
 		uint64_t previous;
 		struct registers caller;
 
 		if (address != thread->address ||
 		    !vm_frame_previous(layout, merge->memory, cframe, &previous) || previous != 0 ||
 		    !vm_frame_caller(layout, merge->memory, cframe, frame, false, &caller) ||
-		    image_classify(merge->image, caller.rip - 1, NULL) != CODE_NATIVE)
+		    image_classify(merge->image, caller.pc - 1, NULL) != CODE_NATIVE)
 			continue;
 		*ret_cframe = cframe;
 		return true;
@@ -307,33 +307,33 @@ static bool find_landing(const struct merge *merge, const struct lua_thread *thr
  * The thread's fields are what will be found there; if the error has ended a
  * coroutine, the next frame is that of the resumer.
  */
-static enum passed pass_landing(struct merge *merge, const struct universe_view *view,
+static enum passed pass_landing(struct merge *merge, const struct global_view *view,
 				const struct lua_thread *thread)
 {
 	const struct native_frame *native = native_current(merge->native);
 	struct lua_section *section = lua_section_of(&merge->lua, thread);
-	uint64_t cframe = cframe_above(merge->capture, merge->memory, thread, native->registers.rsp);
+	uint64_t cframe = cframe_above(merge->capture, merge->memory, thread, native->registers.sp);
 
 	if (!cframe && find_landing(merge, thread, &cframe))
-		return merge_leave_vm_frame(merge, &view->universe->vm->layout, cframe, false);
+		return merge_leave_vm_frame(merge, &view->global->vm->layout, cframe, false);
 	if (!cframe)
 		return merge_resynchronise(merge) ? PASSED_ON : PASSED_LOST;
 	if (!lua_top_as_stored(merge->lua.objects, merge->memory, thread, cframe, &section->walk))
 		return PASSED_LOST;
 	section->started = true;
 	lua_section_add(&merge->lua, section);
-	return merge_leave_vm_frame(merge, &view->universe->vm->layout, cframe, false);
+	return merge_leave_vm_frame(merge, &view->global->vm->layout, cframe, false);
 }
 
 /* LuaJIT 2.0 does not say which thread runs: the one whose C frame is the next on the stack, landed on or not. */
-static const struct lua_thread *thread_landing_next(struct merge *merge, const struct universe_view *view)
+static const struct lua_thread *thread_landing_next(struct merge *merge, const struct global_view *view)
 {
-	uint64_t sp = native_current(merge->native)->registers.rsp, nearest = UINT64_MAX;
+	uint64_t sp = native_current(merge->native)->registers.sp, nearest = UINT64_MAX;
 	const struct lua_thread *found = NULL;
 
 	for (size_t i = 0; i < merge->capture->thread_count; i++) {
 		const struct lua_thread *thread = &merge->capture->threads[i];
-		uint64_t cframe = thread->universe == view->universe
+		uint64_t cframe = thread->global == view->global
 			? cframe_above(merge->capture, merge->memory, thread, sp) : UINT64_MAX;
 
 		if (!cframe && !find_landing(merge, thread, &cframe))
@@ -348,11 +348,11 @@ static const struct lua_thread *thread_landing_next(struct merge *merge, const s
 
 /* The thread that runs outside of traces and of what compiles them, if nothing of it was seen yet. */
 static const struct lua_thread *interpreting_thread(struct merge *merge, const struct vm_code *vm,
-						    const struct universe_view **ret_view)
+						    const struct global_view **ret_view)
 {
-	for (size_t i = 0; i < merge->capture->universe_count; i++) {
-		const struct universe_view *view = &merge->capture->universes[i];
-		const struct lua_thread *thread = view->universe->vm != vm ? NULL :
+	for (size_t i = 0; i < merge->capture->global_count; i++) {
+		const struct global_view *view = &merge->capture->globals[i];
+		const struct lua_thread *thread = view->global->vm != vm ? NULL :
 			vm->layout.g_cur_L == LAYOUT_ABSENT ? thread_landing_next(merge, view) :
 			capture_find_thread(merge->capture, view->cur_L);
 
@@ -369,9 +369,9 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
 	struct memory *text = image_text(merge->image);
-	const struct universe_view *view;
+	const struct global_view *view;
 	const struct lua_thread *interpreting;
-	uint64_t sp = native->registers.rsp;
+	uint64_t sp = native->registers.sp;
 
 	/* The second is for calls from a subroutine of the VM's own. */
 	for (unsigned i = 0; i < 2; i++) {
@@ -384,10 +384,10 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 		enter_section(merge, thread, cframe);
 		return merge_leave_vm_frame(merge, &vm->layout, cframe, false);
 	}
-	if (vm_is_exiting(&vm->layout, text, native->registers.rip))
+	if (vm_is_exiting(&vm->layout, text, native->registers.pc))
 		return merge_pass_trace_exit(merge, vm);
-	if (vm_calls_to_link(text, vm, native->registers.rip) ||
-	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.rip) ||
+	if (vm_calls_to_link(text, vm, native->registers.pc) ||
+	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.pc) ||
 	    is_unwound(merge, vm, sp))
 		return merge_leave_vm_frame(merge, &vm->layout, sp, false);
 	/* Of a state within one that is known: what is known is not what runs here. */

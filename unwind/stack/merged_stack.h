@@ -31,7 +31,7 @@ enum merged_kind {
 
 struct merged_frame {
 	enum merged_kind kind;
-	struct lua_universe *universe;	/* of Lua, C functions and traces; NULL for native code */
+	struct global_state *global;	/* of Lua, C functions and traces; NULL for native code */
 	const struct proto *proto;	/* of a trace: where it starts; may be NULL there */
 	const struct function_object *function;	/* NULL when a trace knows only the prototype */
 	uint64_t pc;			/* bytecode of a Lua function (0 if unknown), machine code else */

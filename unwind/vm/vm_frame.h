@@ -41,7 +41,7 @@ struct vm_registers {
 struct vm_registers vm_registers(const struct registers *registers);
 
 /* The global_State that the DISPATCH register leads to, if this is VM or trace code. */
-uint64_t vm_universe_of_registers(const struct layout *layout, const struct registers *registers);
+uint64_t vm_global_of_registers(const struct layout *layout, const struct registers *registers);
 
 /* Where the cframe may be when a leaf is in the VM, likeliest first. */
 size_t vm_frame_candidates(const struct layout *layout, const struct registers *registers,

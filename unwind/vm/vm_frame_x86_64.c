@@ -62,7 +62,7 @@ struct vm_registers vm_registers(const struct registers *registers)
 	};
 }
 
-uint64_t vm_universe_of_registers(const struct layout *layout, const struct registers *registers)
+uint64_t vm_global_of_registers(const struct layout *layout, const struct registers *registers)
 {
 	return registers->r14 - (uint64_t)layout->GG_dispatch;
 }
@@ -70,7 +70,7 @@ uint64_t vm_universe_of_registers(const struct layout *layout, const struct regi
 size_t vm_frame_candidates(const struct layout *layout, const struct registers *registers,
 			   uint64_t ret_cframes[VM_FRAME_CANDIDATES_MAX])
 {
-	uint64_t sp = registers->rsp;
+	uint64_t sp = registers->sp;
 	size_t count = 0;
 
 	ret_cframes[count++] = sp;
@@ -156,7 +156,7 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 
 	caller.unknown |= REGISTER_OTHERS;
 	caller.unknown &= ~(unsigned int)(REGISTER_RBP | REGISTER_RBX | REGISTER_R14 | REGISTER_R15);
-	if (!load(stack, end - FROM_END_RETURN, WORD, &caller.rip) ||
+	if (!load(stack, end - FROM_END_RETURN, WORD, &caller.pc) ||
 	    !load(stack, end - FROM_END_RBP, WORD, &caller.rbp) ||
 	    !load(stack, end - FROM_END_RBX, WORD, &caller.rbx) ||
 	    !load(stack, end - FROM_END_R15, WORD, &caller.r15) ||
@@ -173,7 +173,7 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 			return false;
 		caller.unknown &= ~(unsigned int)(REGISTER_R12 | REGISTER_R13);
 	}
-	caller.rsp = end;
+	caller.sp = end;
 	*ret_caller = caller;
 	return true;
 }
@@ -186,9 +186,9 @@ static bool load_saved(struct memory *stack, struct registers *caller, uint64_t 
 	for (unsigned i = 0; i < words; i++)
 		if (!load(stack, sp + (words - 1 - i) * WORD, WORD, saved[i]))
 			return false;
-	if (!load(stack, sp + words * WORD, WORD, &caller->rip))
+	if (!load(stack, sp + words * WORD, WORD, &caller->pc))
 		return false;
-	caller->rsp = sp + (words + 1) * WORD;
+	caller->sp = sp + (words + 1) * WORD;
 	return true;
 }
 
@@ -215,15 +215,15 @@ bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
 	unsigned words;
 
 	(void)layout;
-	if (!find_transition(text, registers->rip, saveregs, sizeof(saveregs), entering,
+	if (!find_transition(text, registers->pc, saveregs, sizeof(saveregs), entering,
 			     sizeof(entering) / sizeof(entering[0]), &words) &&
-	    !find_transition(text, registers->rip, saveregs + 1, sizeof(saveregs) - 1,
+	    !find_transition(text, registers->pc, saveregs + 1, sizeof(saveregs) - 1,
 			     entering_callback,
 			     sizeof(entering_callback) / sizeof(entering_callback[0]), &words) &&
-	    !find_transition(text, registers->rip, restoreregs, sizeof(restoreregs), leaving,
+	    !find_transition(text, registers->pc, restoreregs, sizeof(restoreregs), leaving,
 			     sizeof(leaving) / sizeof(leaving[0]), &words))
 		return false;
-	if (!load_saved(stack, &caller, registers->rsp, words))
+	if (!load_saved(stack, &caller, registers->sp, words))
 		return false;
 	*ret_caller = caller;
 	return true;
@@ -236,13 +236,13 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 	/* It begins with push rbp; mov rbp, rsp and ends with leave; ret. */
 	const uint8_t ret = restoreregs[sizeof(restoreregs) - 1];
 	struct registers caller = *registers;
-	bool has_pushed = registers->rip == vm->ffi_call + 1;
+	bool has_pushed = registers->pc == vm->ffi_call + 1;
 	uint8_t instruction;
 
-	if (memory_read(text, registers->rip, &instruction, 1) != MEMORY_OK ||
-	    (registers->rip != vm->ffi_call && !has_pushed && instruction != ret))
+	if (memory_read(text, registers->pc, &instruction, 1) != MEMORY_OK ||
+	    (registers->pc != vm->ffi_call && !has_pushed && instruction != ret))
 		return false;
-	if (!load_saved(stack, &caller, registers->rsp, has_pushed ? 1 : 0))
+	if (!load_saved(stack, &caller, registers->sp, has_pushed ? 1 : 0))
 		return false;
 	*ret_caller = caller;
 	return true;
@@ -271,9 +271,9 @@ bool vm_find_ffi_caller(const struct vm_code *vm, struct memory *text, struct me
 		uint64_t function;
 
 		/* push rbp; mov rbp, rsp; push rbx; sub rsp, CCallState.spadj */
-		if (!load_saved(stack, &caller, registers->rsp + arguments * WORD, 2))
+		if (!load_saved(stack, &caller, registers->sp + arguments * WORD, 2))
 			return false;
-		if (!called_function(text, caller.rip, &function) || function != vm->ffi_call)
+		if (!called_function(text, caller.pc, &function) || function != vm->ffi_call)
 			continue;
 		caller.unknown &= ~(unsigned int)(REGISTER_RBP | REGISTER_RBX);
 		*ret_caller = caller;
@@ -289,11 +289,11 @@ bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
 	static const uint8_t jump[] = { 0xff, 0xe1 };
 	uint8_t bytes[sizeof(jump)];
 
-	if (memory_read(text, registers->rip, bytes, sizeof(bytes)) != MEMORY_OK ||
+	if (memory_read(text, registers->pc, bytes, sizeof(bytes)) != MEMORY_OK ||
 	    memcmp(bytes, jump, sizeof(jump)) != 0)
 		return false;
 	*ret_registers = *registers;
-	ret_registers->rip = registers->rcx;
+	ret_registers->pc = registers->rcx;
 	return true;
 }
 
@@ -425,7 +425,7 @@ uint32_t vm_exit_trace(const struct registers *registers)
 
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust)
 {
-	return registers->rsp + TRACE_SPACE + spadjust;
+	return registers->sp + TRACE_SPACE + spadjust;
 }
 
 uint64_t vm_trace_sp(uint64_t cframe, uint16_t spadjust)

@@ -511,11 +511,11 @@ void vm_machine_load_registers(struct vm_machine *machine, const struct register
 {
 	const struct registers *r = registers;
 	const uint64_t values[REGISTER_COUNT] = {
-		r->rax, r->rcx, r->rdx, r->rbx, r->rsp, r->rbp, r->rsi, r->rdi,
+		r->rax, r->rcx, r->rdx, r->rbx, r->sp, r->rbp, r->rsi, r->rdi,
 		r->r8, r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15,
 	};
 
-	machine->pc = r->rip;
+	machine->pc = r->pc;
 	for (int i = 0; i < REGISTER_COUNT; i++)
 		machine->registers[i] = (struct vm_value){ values[i], true };
 	machine->flags = (struct vm_flags){
@@ -530,9 +530,9 @@ void vm_machine_load_registers(struct vm_machine *machine, const struct register
 void vm_machine_save_registers(const struct vm_machine *machine, struct registers *ret_registers)
 {
 	const struct vm_value *from = machine->registers;
-	struct registers r = { .orig_rax = UINT64_MAX, .rip = machine->pc };
+	struct registers r = { .orig_rax = UINT64_MAX, .pc = machine->pc };
 	uint64_t *const to[REGISTER_COUNT] = {
-		&r.rax, &r.rcx, &r.rdx, &r.rbx, &r.rsp, &r.rbp, &r.rsi, &r.rdi,
+		&r.rax, &r.rcx, &r.rdx, &r.rbx, &r.sp, &r.rbp, &r.rsi, &r.rdi,
 		&r.r8, &r.r9, &r.r10, &r.r11, &r.r12, &r.r13, &r.r14, &r.r15,
 	};
 	const unsigned int sets[REGISTER_COUNT] = {

@@ -440,8 +440,8 @@ static bool parse_call(const char *text, bool *ret_running, struct thread_call *
 		return false;
 	for (size_t i = 0; call.number >= 0 && i < 6; i++)
 		call.arguments[i] = strtoull(at, &at, 16);
-	call.rsp = strtoull(at, &at, 16);
-	call.rip = strtoull(at, &at, 16);
+	call.sp = strtoull(at, &at, 16);
+	call.pc = strtoull(at, &at, 16);
 	if (*at != '\n')
 		return false;
 	*ret_call = call;
@@ -506,8 +506,8 @@ int thread_look(struct threads *threads, struct thread *thread,
 
 bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b)
 {
-	return a->known == b->known && a->number == b->number && a->rsp == b->rsp &&
-	       a->rip == b->rip && memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
+	return a->known == b->known && a->number == b->number && a->sp == b->sp &&
+	       a->pc == b->pc && memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
 }
 
 bool thread_is_running(struct threads *threads, struct thread *thread)

@@ -26,7 +26,7 @@ struct thread_call {
 	bool known;		/* the fields below are set */
 	int64_t number;		/* system call; -1: asleep outside of one */
 	uint64_t arguments[6];	/* as long as known and number >= 0 */
-	uint64_t rsp, rip;	/* in user space */
+	uint64_t sp, pc;	/* in user space */
 };
 
 /* What is known of the calls that a thread makes; see may_stop.h, whose own this is. */

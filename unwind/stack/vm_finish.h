@@ -1,5 +1,5 @@
 /*
- * vm_settle: finish, on the copy, what the interpreter has half done.
+ * vm_finish: finish, on the copy, what the interpreter has half done.
  *
  * While a call, a return or a coroutine switch is under way, LuaJIT's fields
  * and registers disagree with each other, for a few dozen instructions at a
@@ -11,20 +11,20 @@
  * jumps to, and for the stubs through which a trace is left and an FFI callback
  * entered.
  */
-#ifndef LJSPY_VM_SETTLE_H
-#define LJSPY_VM_SETTLE_H
+#ifndef LJSPY_VM_FINISH_H
+#define LJSPY_VM_FINISH_H
 
 #include "unwind/capture/capture.h"
 #include "unwind/elf/registers.h"
 #include "unwind/lua/lua_objects.h"
 #include "unwind/native/vm_decoder.h"
 
-enum vm_settled {
-	VM_SETTLED_STAYS,	/* nothing is half done */
-	VM_SETTLED_UNKNOWN,	/* something is, and where it leads cannot be known */
-	VM_SETTLED_DISPATCHES,	/* registers are those of the VM, on its way to the next dispatch, or of a trace's start */
-	VM_SETTLED_CALLS,	/* ... of the VM when what it calls returns */
-	VM_SETTLED_RETURNED,	/* ... of the VM's caller */
+enum vm_finished {
+	VM_FINISHD_STAYS,	/* nothing is half done */
+	VM_FINISHD_UNKNOWN,	/* something is, and where it leads cannot be known */
+	VM_FINISHD_DISPATCHES,	/* registers are those of the VM, on its way to the next dispatch, or of a trace's start */
+	VM_FINISHD_CALLS,	/* ... of the VM when what it calls returns */
+	VM_FINISHD_RETURNED,	/* ... of the VM's caller */
 };
 
 /*
@@ -32,7 +32,7 @@ enum vm_settled {
  * what a signal handler interrupted. Unless it stays, ret_registers are where it was
  * run on to, and the capture holds what was stored on the way.
  */
-enum vm_settled vm_settle(struct capture *capture, const struct registers *registers,
+enum vm_finished vm_finish(struct capture *capture, const struct registers *registers,
 			  struct memory *text, struct lua_objects *objects,
 			  struct vm_decoder *decoder, const struct vm_code *vm,
 			  struct registers *ret_registers);

@@ -1,4 +1,4 @@
-#include "unwind/stack/vm_settle.h"
+#include "unwind/stack/vm_finish.h"
 
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
@@ -131,7 +131,7 @@ static bool leaves_trace(const struct vm_machine *now, const struct vm_machine *
 		then->interpreted_base.bits == then->registers[RDX].bits);
 }
 
-static enum vm_settled settle(struct vm_machine *machine, struct capture *capture,
+static enum vm_finished finish(struct vm_machine *machine, struct capture *capture,
 			      struct registers *ret_registers)
 {
 	struct vm_machine then;
@@ -141,58 +141,58 @@ static enum vm_settled settle(struct vm_machine *machine, struct capture *captur
 	progress = vm_machine_run(&then);
 	if (progress == VM_PROGRESS_STUCK || then.guessed)
 		return vm_machine_in_vm(machine, machine->pc) && returns_elsewhere(machine)
-			? VM_SETTLED_UNKNOWN : VM_SETTLED_STAYS;
+			? VM_FINISHD_UNKNOWN : VM_FINISHD_STAYS;
 	/* A trace stores frame links out of vector registers, too. Until it has, its snapshot tells. */
 	if (machine->trace && stores_unknown(&then))
-		return VM_SETTLED_STAYS;
+		return VM_FINISHD_STAYS;
 	/* From a trace, all is in one piece only where it leads. */
 	if (progress == VM_PROGRESS_LINKED ||
 	    (progress == VM_PROGRESS_DISPATCH && leaves_trace(machine, &then))) {
 		if (progress == VM_PROGRESS_DISPATCH &&
 		    (!then.registers[RDX].known || !then.registers[RBX].known))
-			return VM_SETTLED_STAYS;
+			return VM_FINISHD_STAYS;
 		vm_machine_save_registers(&then, ret_registers);
 		keep_stores(&then, capture);
-		return VM_SETTLED_DISPATCHES;
+		return VM_FINISHD_DISPATCHES;
 	}
 	if (progress == VM_PROGRESS_DISPATCH) {
 		if (!then.registers[RDX].known || !then.registers[RBX].known ||
 		    !run_to_frame(machine, &then) || machine->steps == 0)
-			return VM_SETTLED_STAYS;
+			return VM_FINISHD_STAYS;
 		vm_machine_save_registers(machine, ret_registers);
 		keep_stores(machine, capture);
-		return VM_SETTLED_DISPATCHES;
+		return VM_FINISHD_DISPATCHES;
 	}
 	vm_machine_save_registers(&then, ret_registers);
 	keep_stores(&then, capture);
-	return progress == VM_PROGRESS_CALL_OUT ? VM_SETTLED_CALLS : VM_SETTLED_RETURNED;
+	return progress == VM_PROGRESS_CALL_OUT ? VM_FINISHD_CALLS : VM_FINISHD_RETURNED;
 }
 
-/* The universe whose code runs: that of the trace, or of DISPATCH. */
-static const struct universe_view *find_view(const struct capture *capture,
+/* The global_State whose code runs: that of the trace, or of DISPATCH. */
+static const struct global_view *find_view(const struct capture *capture,
 					     const struct registers *registers,
 					     const struct vm_code *vm)
 {
-	uint64_t g = vm_universe_of_registers(&vm->layout, registers);
+	uint64_t g = vm_global_of_registers(&vm->layout, registers);
 
-	for (size_t i = 0; i < capture->universe_count; i++) {
-		const struct universe_view *view = &capture->universes[i];
+	for (size_t i = 0; i < capture->global_count; i++) {
+		const struct global_view *view = &capture->globals[i];
 
-		if (view->universe->vm != vm)
+		if (view->global->vm != vm)
 			continue;
-		if (view->universe->g == g || capture->universe_count == 1 ||
-		    (view->universe->traces && traces_find(view->universe->traces, registers->rip)))
+		if (view->global->g == g || capture->global_count == 1 ||
+		    (view->global->traces && traces_find(view->global->traces, registers->pc)))
 			return view;
 	}
 	return NULL;
 }
 
-enum vm_settled vm_settle(struct capture *capture, const struct registers *registers,
+enum vm_finished vm_finish(struct capture *capture, const struct registers *registers,
 			  struct memory *text, struct lua_objects *objects,
 			  struct vm_decoder *decoder, const struct vm_code *vm,
 			  struct registers *ret_registers)
 {
-	const struct universe_view *view = find_view(capture, registers, vm);
+	const struct global_view *view = find_view(capture, registers, vm);
 	struct vm_machine machine;
 
 	vm_machine_clear(&machine);
@@ -202,11 +202,11 @@ enum vm_settled vm_settle(struct capture *capture, const struct registers *regis
 	machine.memory = snapshot_memory(capture->snapshot);
 	machine.objects = objects;
 	if (view) {
-		machine.traces = view->universe->traces;
-		machine.vmstate = view->universe->g + (uint64_t)vm->layout.g_vmstate;
+		machine.traces = view->global->traces;
+		machine.vmstate = view->global->g + (uint64_t)vm->layout.g_vmstate;
 	}
 	if (machine.traces)
-		machine.trace = traces_find(machine.traces, registers->rip);
+		machine.trace = traces_find(machine.traces, registers->pc);
 	vm_machine_load_registers(&machine, registers);
-	return settle(&machine, capture, ret_registers);
+	return finish(&machine, capture, ret_registers);
 }

@@ -1,8 +1,8 @@
 /*
- * lua_universe: one global_State and what is kept of it between samples.
+ * global_state: one global_State and what is kept of it between samples.
  */
-#ifndef LJSPY_LUA_UNIVERSE_H
-#define LJSPY_LUA_UNIVERSE_H
+#ifndef LJSPY_LUA_GLOBAL_H
+#define LJSPY_LUA_GLOBAL_H
 
 #include <stdint.h>
 
@@ -10,7 +10,7 @@
 
 struct traces;
 
-struct lua_universe {
+struct global_state {
 	uint64_t g;
 	const struct vm_code *vm;
 	struct traces *traces;	/* NULL without a JIT compiler */

@@ -13,7 +13,7 @@ static bool row_serves(const struct layout_row *row, const struct vm_code *vm)
 }
 
 /* The main thread lies right before g (GG_State), so its size is the distance. */
-static bool settle_thread(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
+static bool confirm_thread(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
 {
 	struct layout *layout = &vm->layout;
 	struct layout_row row;
@@ -39,7 +39,7 @@ static bool settle_thread(const struct inquiry *inquiry, uint64_t g, struct vm_c
 }
 
 /* The instruction all C functions share is a FUNCC, whatever that one's number. */
-static bool settle_bytecode(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
+static bool confirm_bytecode(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
 {
 	struct vm_code trial = *vm;
 	uint32_t instruction;
@@ -105,7 +105,7 @@ static void try_ir_opcodes(struct trial *trial, struct vm_code *vm)
 }
 
 /* Of the rows the code could not tell apart, the one whose trace objects are sound. */
-static bool settle_traces(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
+static bool confirm_traces(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
 {
 	struct trial trial = { .inquiry = inquiry, .g = g };
 	struct layout_row row;
@@ -148,16 +148,16 @@ static bool confirm(const struct inquiry *inquiry, uint64_t g, const struct vm_c
 	return true;
 }
 
-enum recognise_status recognise_settle(struct memory *memory, struct vm_code *vm, uint64_t g,
+enum recognise_status recognise_confirm(struct memory *memory, struct vm_code *vm, uint64_t g,
 				       recognise_evidence *evidence, void *context)
 {
 	const struct inquiry inquiry = { memory, evidence, context };
-	struct vm_code settled = *vm;
+	struct vm_code confirmed_vm = *vm;
 
-	if (!settle_thread(&inquiry, g, &settled) || !settle_bytecode(&inquiry, g, &settled) ||
-	    !settle_traces(&inquiry, g, &settled) || !confirm(&inquiry, g, &settled))
+	if (!confirm_thread(&inquiry, g, &confirmed_vm) || !confirm_bytecode(&inquiry, g, &confirmed_vm) ||
+	    !confirm_traces(&inquiry, g, &confirmed_vm) || !confirm(&inquiry, g, &confirmed_vm))
 		return RECOGNISE_UNKNOWN_LAYOUT;
-	settled.confirmed = true;
-	*vm = settled;
+	confirmed_vm.confirmed = true;
+	*vm = confirmed_vm;
 	return RECOGNISE_OK;
 }
