@@ -155,3 +155,4 @@ while os.clock() < finish do
 	text = serve_round()
 end
 io.write(text)
+-- SPDX-License-Identifier: MIT

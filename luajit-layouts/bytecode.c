@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/bytecode.h"
 
 #include <stddef.h>

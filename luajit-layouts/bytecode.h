@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bytecode: LuaJIT's opcodes, by whichever numbering a build uses.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/field.h"
 
 bool field_read(struct memory *memory, uint64_t address, unsigned size, uint64_t *ret)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * field: reading one field of a LuaJIT object at its layout's offset.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/inquiry.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * inquiry: telling whoever asked what each step of recognition found.
  */

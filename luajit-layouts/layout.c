@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/layout.h"
 
 const struct layout_field layout_fields[] = {

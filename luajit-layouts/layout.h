@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * layout: where one LuaJIT build keeps its fields.
  *

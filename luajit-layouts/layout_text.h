@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * layout_text: a layout as a text file, for builds that ljspy does not know.
  *

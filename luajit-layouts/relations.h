@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * relations: fields that have never moved apart.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * release: complete layouts of well-known builds, by name.
  *

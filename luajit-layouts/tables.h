@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tables: the layouts that LuaJIT has had, as data.
  *

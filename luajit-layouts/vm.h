@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm: LuaJIT's interpreter in one mapped module, and where its build keeps its fields.
  */

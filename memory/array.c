@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "memory/array.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * array: arrays that grow as they are filled.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "memory/core_file.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * core_file: the memory of a process as it was, from an ELF core file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "memory/errand.h"
 
 #include <pthread.h>

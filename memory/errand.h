@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * errand: what may take for ever is done by another thread, while the caller looks after others.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hash: uthash whose tables survive a lack of memory. Include it in place of <uthash.h>.
  *

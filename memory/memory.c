@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "memory/memory.h"
 
 void memory_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)

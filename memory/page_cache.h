@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * page_cache: memory that is read once, a page at a time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scatter: numbers that follow each other, or have their lower bits in common,
  * become ones whose lower bits differ. For places in tables.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "memory/slow_file.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "memory/snapshot.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * snapshot: a copy of the pieces of a target's memory that one sample needs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * word_hash: uthash with a hash of its own, for keys of whole 64-bit words such
  * as addresses. Include it in place of memory/hash.h.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A headless browser for the tests that need one."""
 
 import shutil

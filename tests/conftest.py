@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Fixtures common to all end-to-end tests."""
 
 import os

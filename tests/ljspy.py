@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Run ljspy and its targets; read what ljspy writes."""
 
 import json

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * made_up: functions and names for programs that make up profiles. All of it
  * lives as long as the program, which ends when it cannot have memory.

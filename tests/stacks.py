@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which stacks are legal: the list that each program carries, and its judge.
 
 A program under programs/ knows the only stacks it can be found in and lists

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A terminal for programs that draw on it: a tmux of its own."""
 
 import os

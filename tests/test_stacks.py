@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The judge of stacks: it must condemn what is wrong."""
 
 import pytest

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tables in the documents that programs write: what is between two markers,
 
     <!-- NAME: written by make TARGET -->

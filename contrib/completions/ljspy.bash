@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # bash completion for ljspy.
 #
 # Commands and options are those that `ljspy --help` tells of; what follows an

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dwarf_layout: a layout as a LuaJIT binary's debug info gives it.
  *

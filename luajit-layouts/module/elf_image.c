@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/module/elf_image.h"
 
 #include <stdbool.h>

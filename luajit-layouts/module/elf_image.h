@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * elf_image: an ELF file seen where it is mapped in a target.
  *

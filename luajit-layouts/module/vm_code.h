@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_code: what is read out of the interpreter's code, on any machine.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/module/vm_code_arm64.h"
 
 #include <capstone/capstone.h>

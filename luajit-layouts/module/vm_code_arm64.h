@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_code_arm64: what LuaJIT's interpreter shows of its own build on arm64.
  *

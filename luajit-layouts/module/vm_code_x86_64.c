@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/module/vm_code_x86_64.h"
 
 #include <capstone/capstone.h>

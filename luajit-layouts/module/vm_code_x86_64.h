@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_code_x86_64: what LuaJIT's interpreter shows of its own build.
  *

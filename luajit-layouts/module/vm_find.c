@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/module/vm_find.h"
 
 #include <dwarf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_find: where in a module LuaJIT's interpreter lies.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What only a state can tell of a layout, and whether its objects confirm it. */
 #include "luajit-layouts/recognise/recognise.h"
 

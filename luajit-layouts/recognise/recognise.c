@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/recognise/recognise.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * recognise: which LuaJIT build does this module contain, and how is it laid out?
  *

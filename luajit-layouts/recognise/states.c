@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The states of a VM in a range of memory, by pointers that lead back. */
 #include "luajit-layouts/recognise/recognise.h"
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Rows of the layout tables, from LuaJIT's headers or from debug info.
 
     make_rows.py SOURCE...           print the rows that the tables lack

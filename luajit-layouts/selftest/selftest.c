@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/selftest/selftest.h"
 
 #include <stdarg.h>

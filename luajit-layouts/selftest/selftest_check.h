@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * selftest_check: what the self-tests share. Private to selftest*.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Do strings, prototypes, functions, upvalues, tables and userdata fit the layout? */
 #include <string.h>
 

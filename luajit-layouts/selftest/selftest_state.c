@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Do global_State, GG_State, lua_State and C frames fit the layout? */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Do jit_State, GCtrace and its snapshots fit the layout? */
 #include <elf.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/flamegraph/flamegraph.h"
 
 #include <errno.h>

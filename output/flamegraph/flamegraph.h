@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * flamegraph: a profile as an interactive picture in one file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The script and style sheet of the flame graph, as they are in their files.
  * The script's parts are one function, so that it adds no name to the page.

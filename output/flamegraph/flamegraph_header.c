@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/flamegraph/flamegraph_header.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * flamegraph_header: what was recorded, in words, above the picture.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/flamegraph/flamegraph_static.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * flamegraph_static: the flame graph's plain shapes, for viewers without scripts.
  */

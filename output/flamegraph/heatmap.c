@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/flamegraph/heatmap.h"
 
 #include <errno.h>

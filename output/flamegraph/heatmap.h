@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * heatmap: when the samples of a flame graph were taken.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * The heat map: when the samples were taken, a column for each second (or
  * more), its fractions from the bottom up. A range of time that is chosen is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * The page around the picture: header, controls, legend, what is told of a
  * frame, keys, mouse and touch.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * Drawing the view: only rows that are in sight. Frames wide enough for text
  * are elements of their own; the narrower ones of a colour are one path, so

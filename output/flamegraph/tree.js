@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * What was recorded, and the trees that are made of it. Nothing here knows of
  * the page. Frames and their callers are numbers, callers before callees.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /*
  * What is shown of the recording: kept in the address, so that the browser's
  * back and forward, a reload and a copied link lead to the same view.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/formats/callgrind.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * callgrind: the profile format of valgrind's callgrind, for KCachegrind,
  * QCachegrind and callgrind_annotate.

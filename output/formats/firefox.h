@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * firefox: the processed profile format of https://profiler.firefox.com.
  *

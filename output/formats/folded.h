@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * folded: one line a stack, root first, for flame graph tools and grep.
  *

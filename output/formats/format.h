@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * format: the ways in which samples can be written, one table.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * json: all that is known of each sample, for scripts.
  *

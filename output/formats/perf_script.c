@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/formats/perf_script.h"
 
 #include <errno.h>

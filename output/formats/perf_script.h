@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * perf_script: the text of `perf script`, for all that reads it.
  *

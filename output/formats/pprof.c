@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/formats/pprof.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pprof: the profile format of `go tool pprof` and of services for continuous
  * profiling: output/formats/pprof.proto, compressed with gzip.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * speedscope: the file format of https://www.speedscope.app.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/formats/text_report.h"
 
 #include <errno.h>

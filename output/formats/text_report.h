@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text_report: functions by the time they took, for reading in a terminal.
  *

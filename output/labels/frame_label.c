@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/labels/frame_label.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/labels/frame_text.h"
 
 #include "output/labels/escape.h"

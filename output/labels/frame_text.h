@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * frame_text: frames as formats for other tools name them: the labels of
  * output/labels/frame_label.h, escaped as ESCAPE_PLAIN. All formats have the same

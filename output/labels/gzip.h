@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gzip: protobuf messages, one after the other, compressed into a stream.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/labels/json_stream.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * json_stream: JSON documents that are too long to be in memory at once.
  *

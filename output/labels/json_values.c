@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/labels/json_values.h"
 
 #include <inttypes.h>

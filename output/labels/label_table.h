@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * label_table: what frames are called, each text once, in alphabetical order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/labels/module_path.h"
 
 #include <ctype.h>

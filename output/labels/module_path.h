@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * module_path: which module or plugin a Lua file belongs to.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/labels/names.h"
 
 const char *thread_state_name(enum thread_state state)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * names: how formats spell what is an enum in ljspy. These words are part of
  * the formats and of options: none is ever changed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/labels/string_index.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * string_index: each text once, by a number, for formats with a table of strings.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * recording_format: what a recording (.ljspy) is made of.
  *

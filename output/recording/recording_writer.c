@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/recording/recording_writer.h"
 
 #include <errno.h>

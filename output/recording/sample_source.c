@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/recording/sample_source.h"
 
 int sample_source_each(struct sample_source *source, sample_take *take, void *context)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sample_source: samples in time order, as often as they are wanted.
  *

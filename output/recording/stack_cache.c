@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/recording/stack_cache.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stack_cache: stacks that came lately, found by a number.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A dump as JSON. */
 #include "output/reports/dump_report.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/reports/dump_report.h"
 
 #include <errno.h>

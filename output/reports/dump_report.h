@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dump_report: what a dump has found, grouped and ready to be written.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A dump as text, equal stacks in one group. */
 #include "output/reports/dump_report.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The traces of processes as JSON. */
 #include "output/labels/frame_label.h"
 #include "output/labels/json_values.h"

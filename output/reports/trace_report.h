@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_report: the traces of a process and what was seen of them, ready to be written.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The traces of processes as text. */
 #include <inttypes.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/reports/turn_report.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * turn_report: the turns of event loops that took long, and the lines at which
  * they did, for people and as JSON.

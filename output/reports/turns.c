@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/reports/turns.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * turns: how long the turns of event loops took, told from samples.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/sample/figures.h"
 
 #include <errno.h>

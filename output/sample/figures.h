@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * figures: how far a recording can be trusted, and what it cost.
  *

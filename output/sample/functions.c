@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/sample/functions.h"
 
 #include <stdbool.h>

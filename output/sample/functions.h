@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * functions: each function once.
  *

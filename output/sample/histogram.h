@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * histogram: how values of any size are distributed, in fixed memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/sample/lost.h"
 
 #include "output/sample/frame.h"

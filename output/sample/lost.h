@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lost: why a stack, or a part of one, could not be known.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * session: what a recording is a recording of.
  */

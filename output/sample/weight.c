@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/sample/weight.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * weight: what a sample counts for, and the clocks that samples are taken by: one table.
  *

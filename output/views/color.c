@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/views/color.h"
 
 static const struct {

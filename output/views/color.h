@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * color: how frames and states of the VM are told apart in pictures.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/views/comparison.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * comparison: which functions take another part of the time than before.
  *

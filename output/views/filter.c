@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/views/filter.h"
 
 #include <errno.h>

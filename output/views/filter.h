@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * filter: some of another source's samples, and their stacks changed.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/views/profile.h"
 
 #include <errno.h>

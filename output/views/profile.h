@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * profile: samples merged into one tree of stacks, in memory.
  *

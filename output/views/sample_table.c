@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/views/sample_table.h"
 
 #include <errno.h>

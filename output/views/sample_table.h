@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sample_table: what samples have in common, in memory, each stack and frame once.
  *

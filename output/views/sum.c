@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/views/sum.h"
 
 #include <stdbool.h>

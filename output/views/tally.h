@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tally: how much time each function took, and how sure that is.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "output/views/thread_samples.h"
 
 #include <assert.h>

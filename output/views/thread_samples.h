@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * thread_samples: the samples of a table, thread by thread, each thread's in the order of time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * view: how samples are to be shown, in whichever format.
  */

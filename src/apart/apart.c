@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/apart/apart_state.h"
 
 #include <errno.h>

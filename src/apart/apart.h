@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * apart: whoever traces is a process of its own, and waits for nobody but its target.
  *

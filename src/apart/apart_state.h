@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * apart_state: what front and engine each have of their own, and its parts.
  *

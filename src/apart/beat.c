@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The thread of the front that beats, so that the engine knows it is there, and hears of signals. */
 #include "src/apart/apart_state.h"
 

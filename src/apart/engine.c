@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The main thread of the engine, which watches over the one that works. */
 #include "src/apart/apart_state.h"
 

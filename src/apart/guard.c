@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/apart/guard.h"
 
 #include <fcntl.h>

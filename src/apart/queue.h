@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * queue: messages from one process to another, without either waiting for it.
  *

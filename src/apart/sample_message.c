@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/apart/sample_message.h"
 
 #include <errno.h>

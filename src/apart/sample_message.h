@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sample_message: a sample as bytes, from the engine to the front (apart.h).
  *

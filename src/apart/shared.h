@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shared: the memory that front, guard and engine share (see apart.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/commands/choose.h"
 
 #include <errno.h>

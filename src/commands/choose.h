@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * choose: which processes a command is about.
  */

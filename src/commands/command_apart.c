@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/commands/command_apart.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_apart: a whole command in a process of its own (src/apart/apart.h).
  *

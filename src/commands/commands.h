@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * commands: what ljspy can be told to do, one function each.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ljspy diff: how two recordings differ. */
 #include "src/commands/commands.h"
 

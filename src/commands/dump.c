@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ljspy dump: every stack, once. */
 #include "src/commands/commands.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ljspy info: what ljspy sees of a process. */
 #include "src/commands/commands.h"
 

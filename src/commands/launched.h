@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * launched: the command that was started, as its caller would see it without ljspy.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* From the command line to the command and its exit status. */
 #include <errno.h>
 #include <malloc.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/commands/nothing_seen.h"
 
 #include "src/commands/choose.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * nothing_seen: why a recording has no sample.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ljspy record: samples into a file of any format. */
 #include "src/commands/commands.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/commands/recordings.h"
 
 #include <errno.h>

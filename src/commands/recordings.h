@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * recordings: files of samples, as the options want them, in one source.
  */

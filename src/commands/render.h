@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * render: samples into a file, in any format, for all commands that do so.
  */

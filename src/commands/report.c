@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ljspy report: recordings in any format. */
 #include "src/commands/commands.h"
 

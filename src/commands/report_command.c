@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/commands/report_command.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * report_command: the `ljspy report` that makes of a recording what `ljspy record` was to make.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ljspy top: the live view. */
 #include "src/commands/commands.h"
 

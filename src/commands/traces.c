@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ljspy traces: what is compiled, and what is not. */
 #include "src/commands/commands.h"
 

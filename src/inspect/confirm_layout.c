@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/inspect/confirm_layout.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * confirm_layout: confirm the layout of a process that is busy.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/inspect/core_maps.h"
 
 #include <elf.h>

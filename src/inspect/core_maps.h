@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * core_maps: what was mapped in a process that left a core file.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * given_layout: the layout that --layout names.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/inspect/known_files.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * known_files: what was found out about files that several processes have mapped.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/inspect/loop_clock.h"
 
 #include <time.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * loop_clock: when an event loop came back from its wait, by its own clock.
  *

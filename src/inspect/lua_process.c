@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/inspect/lua_process.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lua_process: one process, and all that it takes to read stacks from it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where the files that a process has mapped can be opened. */
 #include "src/inspect/lua_process_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What only the objects of a state can tell of a layout: confirmed, and in doubt again. */
 #include "src/inspect/lua_process_parts.h"
 

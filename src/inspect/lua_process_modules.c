@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What is mapped in a process, and which of it is LuaJIT. */
 #include "src/inspect/lua_process_parts.h"
 

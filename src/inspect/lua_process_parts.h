@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lua_process_parts: what the parts of lua_process share. Private to lua_process*.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Stacks of a process: copied, and unwound from the copy. */
 #include "src/inspect/lua_process_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The states of a process, as they come and go. */
 #include "src/inspect/lua_process_parts.h"
 

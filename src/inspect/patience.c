@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/inspect/patience.h"
 
 static bool may_wait(void *context)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * patience: waiting for files while threads are seized.
  *

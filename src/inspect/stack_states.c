@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/inspect/stack_states.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stack_states: states that a thread runs which is not stopped for it, by its native stack.
  *

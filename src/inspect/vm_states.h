@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_states: the states of one VM in a process, as they come and go.
  */

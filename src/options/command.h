@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command: what ljspy can be told to do, and how it says how that went.
  */

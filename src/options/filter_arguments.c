@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/options/filter_arguments.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * filter_arguments: what options say of the samples that are wanted.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/options/help.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * help: what --help and --version print.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * option_table: which commands and options there are, and what help says of them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/options/options.h"
 
 #include <ctype.h>

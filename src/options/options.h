@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * options: the command line.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/program/interruption.h"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * interruption: signals that come while results are written.
  *

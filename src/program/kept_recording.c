@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/program/kept_recording.h"
 
 #include <errno.h>

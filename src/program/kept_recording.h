@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * kept_recording: the recording that an output is rendered from at the end.
  *

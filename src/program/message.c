@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/program/message.h"
 
 #include <stdarg.h>

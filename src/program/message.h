@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * message: what ljspy has to say to its user, on standard error.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * new_file: a file that has no name until it is given one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * output_file: a file that is known to be writable before it is needed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/program/progress.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * progress: how a long piece of work goes on, in one line of the terminal.
  *

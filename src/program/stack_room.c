@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/program/stack_room.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stack_room: enough stack, however little `ulimit -s` allows.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pace: how far apart looks are, so that there is a sample for each period of CPU time.
  *

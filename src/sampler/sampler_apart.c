@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/sampler/sampler_apart.h"
 
 #include <errno.h>

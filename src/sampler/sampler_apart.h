@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sampler_apart: the sampler in a process of its own (src/apart/apart.h).
  *

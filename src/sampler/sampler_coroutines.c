@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Samples of coroutines that have yielded. */
 #include "src/sampler/sampler_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/sampler/sampler_resumed.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sampler_resumed: a sampler that lets go of its targets and comes back to them.
  *

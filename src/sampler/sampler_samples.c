@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Samples of threads that run. */
 #include "src/sampler/sampler_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The processes that are sampled, as they come and go. */
 #include "src/sampler/sampler_state.h"
 

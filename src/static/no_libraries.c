@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A static program has a C library of its own, and what it loads would need
  * that of the machine. Of ljspy's libraries only libdw loads another one, if it

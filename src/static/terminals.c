@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/static/terminals.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * terminals: descriptions of common terminals, for machines without terminfo.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/survey/asleep.h"
 
 enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *threads,

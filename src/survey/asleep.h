@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * asleep: reading the stacks of a thread that sleeps, without a stop.
  *

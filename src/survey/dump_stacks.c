@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/survey/dump_stacks.h"
 
 #include <errno.h>

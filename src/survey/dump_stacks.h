@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dump_stacks: from a process or core file to what is reported of it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * survey: which processes run LuaJIT?
  */

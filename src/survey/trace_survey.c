@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/survey/trace_survey.h"
 
 #include <errno.h>

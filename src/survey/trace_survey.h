@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_survey: from a process to what is reported of its traces.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * filter: which names are wanted, told while it is being typed.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The rows of functions. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gather: the three kinds of lists, each gathered from samples and then made
  * into rows. For rows.c alone.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/top/live_samples.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * live_samples: the samples of the last while, handed from the thread that
  * takes them to the one that shows them.

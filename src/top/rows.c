@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/top/rows.h"
 
 #include <errno.h>

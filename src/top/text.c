@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/top/text.h"
 
 #include <string.h>

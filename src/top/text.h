@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text: a line of text cut to columns of a terminal.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The rows of threads. */
 #include <errno.h>
 #include <stdio.h>

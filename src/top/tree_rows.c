@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The rows of the tree of calls. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/top/ui.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * ui: the live view's keys, and when it is drawn.
  */

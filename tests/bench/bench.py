@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What ljspy costs: one table, and all raw figures as JSON.
 
 Parts: pause, slowdown, idle, own, start, scale, peers; see their files.

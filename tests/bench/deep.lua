@@ -39,3 +39,4 @@ while os.clock() < finish do
 		sort(sorts)
 	end
 end
+-- SPDX-License-Identifier: MIT

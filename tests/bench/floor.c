@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * floor: how briefly a thread can be held at all, here and now.
  *

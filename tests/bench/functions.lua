@@ -19,3 +19,4 @@ for i = 1, math.huge do
 	local run = count and functions[i % count + 1] or make()
 	local sum = run()
 end
+-- SPDX-License-Identifier: MIT

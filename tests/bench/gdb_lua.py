@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What one can do with gdb instead: attach, walk the Lua stack, detach, and so on.
 
 Run by gdb: its variable `arguments` is (pid, address of the global_State, seconds,

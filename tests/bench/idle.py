@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What it costs to watch a process that sleeps."""
 
 import time

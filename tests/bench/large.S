@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * large: a function, in a library with a file full of debug info (DWARF names
  * it): after the unit with the function, one with as many base types as fit.

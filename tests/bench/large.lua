@@ -6,3 +6,4 @@ local library = ffi.load(arg[1])
 while true do
 	library.large_spin(100000)
 end
+-- SPDX-License-Identifier: MIT

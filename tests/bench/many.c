@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * many: a recording of so many samples, to standard output.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What all benchmarks share: rows of the table, runs of ljspy, programs to look at.
 
 Machines differ and are noisy. Wherever there is something to compare with, both

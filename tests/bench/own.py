@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What ljspy itself takes: CPU time and memory."""
 
 import contextlib

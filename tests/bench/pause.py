@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How long a thread is held, against the floor on the same target."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a user might pick instead, at the same rate on the same process in turn: how
 much longer its work takes beside it, for how long it is held for a sample, and the
 CPU time that this takes elsewhere. On their own languages, where they do not know

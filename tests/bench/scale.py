@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """CPU time for a sample, against what might make it grow. Wanted: linear or better."""
 
 import itertools

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How much longer the same work takes with ljspy beside it, and with the floor.
 
 One process for each kind of work does it in equal pieces, all the time. It is

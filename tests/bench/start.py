@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How long it takes from the command to the first sample, and for a dump."""
 
 import json

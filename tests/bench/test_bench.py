@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The benchmarks run to their end, and reckon as they should. What they measure is no
 test's affair."""
 

@@ -18,3 +18,4 @@ while true do
 		sum = sum + i % 7
 	end
 end
+-- SPDX-License-Identifier: MIT

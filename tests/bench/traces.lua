@@ -15,3 +15,4 @@ while true do
 		loops[i](20000)
 	end
 end
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * unwind: what one sample costs ljspy in CPU time, the pause left aside.
  *

@@ -72,3 +72,4 @@ while true do
 		switch_profiler()
 	end
 end
+-- SPDX-License-Identifier: MIT

@@ -1,4 +1,5 @@
 <?php
+// SPDX-License-Identifier: MIT
 // Work in equal pieces of some tenths of a millisecond, from when a line comes. A
 // byte is written after each.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Work in equal pieces of some tenths of a millisecond, from when a line comes. A
 byte is written after each."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Opens made-up flame graphs in a headless browser, from file:// as users do."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The flame graph as its readers use it.
 
 The shares in "small" (tests/browser/make_flamegraph.c) are round: of 100

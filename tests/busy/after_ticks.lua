@@ -44,3 +44,4 @@ for i = 1, math.huge do
 	-- One that has to wait for its CPU may come too close to the next tick.
 	if clock(MONOTONIC) < begin + 0.3 * tick then heavy(begin + 0.1 * tick) end
 end
+-- SPDX-License-Identifier: MIT

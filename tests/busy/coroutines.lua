@@ -8,3 +8,4 @@ io.write("ready\n")
 io.flush()
 local sum = 0
 while true do sum = sum + #kept end
+-- SPDX-License-Identifier: MIT

@@ -56,3 +56,4 @@ while true do
 	end
 	last = now
 end
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A target that tells for how long it was held."""
 
 import mmap

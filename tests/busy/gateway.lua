@@ -75,3 +75,4 @@ while true do
 	end
 	if C.poll(input, 1, 0) == 1 and io.read("*l") then report() end
 end
+-- SPDX-License-Identifier: MIT

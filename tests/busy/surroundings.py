@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a machine that has other work does to a target and to ljspy: spinners on
 its CPU, a CPU quota."""
 

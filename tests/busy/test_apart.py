@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ljspy is stopped, or has to wait for a terminal, a disk, or who reads what it
 writes: the target runs on. It tells itself for how long it was held.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What has a CPU is what is sampled, however many want it: shares and rate against
 the CPU time that the target itself has counted. And how long it was held, against
 the gaps that it has noticed."""

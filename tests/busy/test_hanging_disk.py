@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The disk that a target's files are on does not answer any more: the target, whose
 pages are in memory, runs on, and ljspy keeps it from nothing."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whatever ends ljspy, and whenever: what it leaves is told apart and can be read."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Patterns that PCRE has compiled keep their callers beside other work."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A sample or a missed tick for each period of CPU time, whenever a target runs."""
 
 import pytest

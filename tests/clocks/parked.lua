@@ -37,3 +37,4 @@ repeat
 		coroutine.resume(waiting[i])
 	end
 until os.time() - begin >= tonumber(arg[1])
+-- SPDX-License-Identifier: MIT

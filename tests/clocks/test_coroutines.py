@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where coroutines wait after they have yielded."""
 
 import pathlib

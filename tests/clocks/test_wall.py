@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The wall clock: where a thread is, whether it runs or not."""
 
 import collections

@@ -154,3 +154,4 @@ for name, time in pairs(spent) do
 end
 os.remove(fifo_path)
 io.write("interrupted ", interrupted, "\n")
+-- SPDX-License-Identifier: MIT

@@ -44,3 +44,4 @@ io.flush()
 while true do
 	divided(1e7)
 end
+-- SPDX-License-Identifier: MIT

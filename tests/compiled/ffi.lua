@@ -31,3 +31,4 @@ local finish = os.clock() + tonumber(arg[1])
 while os.clock() < finish do
 	work()
 end
+-- SPDX-License-Identifier: MIT

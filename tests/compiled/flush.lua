@@ -27,3 +27,4 @@ while true do
 		io.flush()
 	end
 end
+-- SPDX-License-Identifier: MIT

@@ -79,3 +79,4 @@ repeat
 	compiling()
 	leaving()
 until os.clock() > finish
+-- SPDX-License-Identifier: MIT

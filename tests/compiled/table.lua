@@ -103,3 +103,4 @@ jit.on()
 while true do
 	hot()
 end
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What takes long in compiled code has its time, though the processor names the
 instruction behind it when it is interrupted."""
 

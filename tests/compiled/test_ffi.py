@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """C functions that compiled code calls stand on the Lua functions that have called them."""
 
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Traces that come and go by the ten thousand."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lines in compiled code."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """`ljspy traces`, against what jit.util says of the same traces."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the VM is doing, in the profile."""
 
 import collections

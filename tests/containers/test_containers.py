@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """From the host into a container, and from within one.
 
 A container is a process in namespaces of its own, with a root of its own, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ljspy dump --core sees in a core file what it sees in the process."""
 
 import json

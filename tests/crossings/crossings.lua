@@ -209,3 +209,4 @@ function compiles() -- @compiles
 	jit.flush()
 	return 1 + hot()
 end
+-- SPDX-License-Identifier: MIT

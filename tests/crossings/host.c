@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * host: a C program that crosses between Lua and native code in every way
  * there is, over and over. The stacks that it can be found in are listed in

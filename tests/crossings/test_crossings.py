@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lua and native frames in one stack, in their true order, whichever way the
 program goes from one to the other."""
 

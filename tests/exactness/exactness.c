@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * exactness step|signal|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """make exactness-builds: every program, stepped through on every build of LuaJIT
 there is in the tests: with the JIT compiler off and on, how many stacks were
 judged, how many said that a part is lost, how many were without a line, and how

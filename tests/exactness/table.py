@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """make exactness: of every program, on every build, with every setting of the
 compiler, how many stacks were judged, how many were lost and for which reasons,
 how many were without a line, and how many were wrong. Fails if one was, or if too

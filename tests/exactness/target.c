@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/exactness/target.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * target: a LuaJIT process under test, started, held and moved by ptrace.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every stack is right or says that it is not: judged at every instruction, and
 at random times, by programs whose stacks are known. What is judged, and how, is
 described in exactness.c, truth.h and truth.lua."""

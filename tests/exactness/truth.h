@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * truth: all the stacks of a program, in the order of time, and the judge of
  * what is said of it.

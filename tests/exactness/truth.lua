@@ -187,3 +187,4 @@ for _, phase in ipairs(phases) do
 	end
 	phase.after()
 end
+-- SPDX-License-Identifier: MIT

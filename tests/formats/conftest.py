@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Made-up samples in every format, and the programs that read them."""
 
 import os

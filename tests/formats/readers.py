@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The programs that ljspy's formats are for, asked what they understood.
 
 Each gives, of a file, totals: by the name of a function, its own time and that

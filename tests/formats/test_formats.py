@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every format, read by the programs that it is for.
 
 What "small" holds is told in tests/formats/make_samples.c. Names are the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A real program, recorded in each format and read by what the format is for."""
 
 import pytest

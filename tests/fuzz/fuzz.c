@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The command line, which scripts may make of what others say: commands,
  * numbers, times, states and patterns, and the names of files.

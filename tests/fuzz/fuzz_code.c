@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Machine code of LuaJIT's interpreter and of lua-nginx-module, and code without
  * unwind tables.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Core files: opened, their threads and mappings looked at, and their LuaJIT
  * states searched for and walked.

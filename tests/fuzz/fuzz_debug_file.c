@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The search for a module's debug file by what the module says: a build id, the
  * name in a debuglink and its checksum.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Debug info, read for the layout of LuaJIT's structures.
  */

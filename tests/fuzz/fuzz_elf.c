@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * ELF files, as a target maps them: headers, exported symbols, unwind tables,
  * PLTs, and the machine code of lua-nginx-module.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Names of a target: demangled, cut, sorted into modules and escaped.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Files of /proc/PID: maps, stat, status, cmdline, syscall, sched and fdinfo.
  *

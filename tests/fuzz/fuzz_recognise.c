@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The ELF image of a process and the objects of its LuaJIT, recognised: headers,
  * unwind entries, machine code, states and self-tests.

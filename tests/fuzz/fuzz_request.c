@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What lua-nginx-module knows of a request, in memory that may be anything by now.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Messages of the engine's, which parses what a hostile target has: several in a row,
  * as functions that one defines are those of the next.

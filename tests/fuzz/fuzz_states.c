@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The memory of a process whose state is not known, and may be no state: looked for by
  * registers and by what lies on the native stack; and one whose thread runs on

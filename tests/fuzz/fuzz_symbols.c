@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Symbols and debug info of a file. In ljspy libdw reads them in a process of
  * its own, since it has faults that are not ours to mend: what it does to that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The memory of a process whose pointers, types and lengths may all be lies, walked
  * for stacks, coroutines and names: frame links, prototypes, traces, unwind tables.

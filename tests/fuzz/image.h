@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * image: a moment of a real LuaJIT process, kept in a file, to be spoilt.
  *

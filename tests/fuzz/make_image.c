@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * make_image walk|recognise FOLDER NAME COUNT LUAJIT ARGUMENT...
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reading: what ljspy does with the memory of one process, as a fuzz target
  * and as what makes its images. Memory may be spoilt in any way; it is not

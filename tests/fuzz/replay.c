@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * FUZZ_TARGET FILE|FOLDER...: each file once, without libFuzzer.
  */

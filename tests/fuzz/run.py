@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """make fuzz: every target for a while, on as many CPUs as there are.
 
     run.py TARGETS TOOLS FOLDER SECONDS RUNS

@@ -57,3 +57,4 @@ local rounds = { points, texts, sorted, function() return deep(20, points) end,
 while true do
 	for i = 1, #rounds do rounds[i]() end
 end
+-- SPDX-License-Identifier: MIT

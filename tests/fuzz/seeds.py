@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Makes what fuzzing begins with, of real programs and files:
 
     seeds.py BUILD FOLDER [images]

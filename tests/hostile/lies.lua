@@ -122,3 +122,4 @@ end
 -- To free what lies would not end well.
 ffi.cdef("void _exit(int status);")
 ffi.C._exit(0)
+-- SPDX-License-Identifier: MIT

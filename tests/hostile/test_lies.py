@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A process that lies on purpose, about names, sizes and where things are, is
 profiled or refused: no crash, no hang, no unbounded memory, and no byte of it
 unescaped in any output. See lies.lua."""

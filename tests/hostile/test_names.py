@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names are the target's to choose; what they can do is to look odd."""
 
 import subprocess

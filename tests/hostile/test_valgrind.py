@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What valgrind says of a real run: memory, and files left open."""
 
 import re

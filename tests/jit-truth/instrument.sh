@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # instrument.sh SOURCES: have a LuaJIT source tree say what its machine code was
 # assembled from (lj_truth.h). Fails if a place to instrument is not found.
 set -eu

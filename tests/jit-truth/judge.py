@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How right are the frames that ljspy sees in compiled code?
 
 judge.py TRUTH SAMPLES: compares each sample that was taken in machine code of

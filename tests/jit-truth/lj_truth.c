@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* See lj_truth.h. Part of lj_trace.c, for its headers. */
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a trace's machine code was assembled from, as LuaJIT itself knows it.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """make jit-truth: how right are frames in compiled code?
 
 For each build of LuaJIT (from Debian's source packages, instrumented by

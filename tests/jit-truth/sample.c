@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sample PID SECONDS RATE TRUTH: what ljspy sees of a process with one thread, for
  * comparison with the truth that an instrumented LuaJIT writes (lj_truth.h).

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `make jit-truth` prints, of one build and in short: callers are never wrong
 and said to be exact, and of lines and functions at least so many are right."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ELF cores of arm64 processes, made of one that an emulator runs.
 
 qemu's user mode has the emulated process at the same addresses within its own,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The LuaJIT builds that the matrix covers, and how each is run."""
 
 import fcntl

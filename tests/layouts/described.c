@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * described MACHINE FILE: the rows of the tables that FILE's debug info does not
  * contradict, one line a group; "none" and a field where it contradicts all.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * host LIBRARY [SCRIPT [ARG...]]: a program that is not LuaJIT's own and maps it.
  * Runs SCRIPT in a state of LIBRARY, a libluajit; without SCRIPT it opens no

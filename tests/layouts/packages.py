@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """LuaJIT as Debian's releases build it, and its sources, without installing anything.
 
 apt gets a directory of its own for each release and architecture, with the lists

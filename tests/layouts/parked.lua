@@ -10,3 +10,4 @@ local work = coroutine.wrap(function() return outer(2) + 1 end)
 io.write("ready\n")
 io.flush()
 print(work() + 1)
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Unpacks the packages of Debian's releases that the matrix covers, before its tests run."""
 
 import builds

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * probe PID: what recognition makes of a running process, for the matrix in
  * test_builds.py. Prints each verdict as "evidence NAME: WORDS", then

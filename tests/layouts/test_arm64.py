@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Cores of arm64 processes: their LuaJIT is recognised, and their Lua stacks are right."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every LuaJIT build is recognised without symbols, and profiled rightly.
 
 Recognition is looked at while the process sleeps in a C function: its layout

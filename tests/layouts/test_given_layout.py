@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A layout that is given takes the place of the one that is recognised."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The rows for machines that no test runs on are what LuaJIT's own headers make of
 them there: compiled for the machine, and looked at by debug info."""
 

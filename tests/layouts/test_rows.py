@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Rows of the tables are what luajit-layouts/rows/make_rows.py makes of LuaJIT's headers."""
 
 import importlib.util

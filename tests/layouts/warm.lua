@@ -33,3 +33,4 @@ pcall(require, "ffi")
 local kept = { leaf, recurse, proxy, names, list, co }
 while io.read() do end
 return kept
+-- SPDX-License-Identifier: MIT

@@ -18,3 +18,4 @@ local finish = os.clock() + tonumber(arg[1])
 while os.clock() < finish do
 	works()
 end
+-- SPDX-License-Identifier: MIT

@@ -56,3 +56,4 @@ while os.clock() < finish do
 		encodes()
 	end
 end
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """LuaJIT's bytecode handlers and fast functions have names, though the programs
 are stripped: the dispatch table tells which code is whose."""
 

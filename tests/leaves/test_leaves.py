@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What Lua code calls stands right above the Lua line that called it: functions of
 the C library through the FFI, of C modules, and LuaJIT's own builtins."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A program whose native code is named."""
 
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * host: Lua calls a C function that runs code of a library for ever.
  *

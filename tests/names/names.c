@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Code whose names are known in different ways; see test_names.py. */
 #define OUT_OF_LINE __attribute__((noinline))
 #define INLINE __attribute__((always_inline)) static inline

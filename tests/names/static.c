@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * static: Lua calls a C function that calls another one through the procedure
  * linkage table for ever, in a program that has one only for functions whose

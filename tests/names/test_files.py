@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names come from the file that is mapped, wherever that is now."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names of native code, by whatever the files tell, and none where they do not."""
 
 import lzma

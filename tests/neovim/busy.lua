@@ -26,3 +26,4 @@ local till = os.time() + 30
 while os.time() < till do
 	edit()
 end
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A packaged program with LuaJIT inside: Debian's Neovim, busy with Lua."""
 
 import collections

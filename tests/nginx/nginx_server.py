@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A real nginx with OpenResty's Lua module, as Debian builds both."""
 
 import os

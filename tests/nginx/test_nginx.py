@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A real nginx under load: OpenResty's module in Debian's nginx.
 
 The module is built for OpenResty's branch of LuaJIT (it needs lua_setexdata),

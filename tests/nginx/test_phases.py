@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The phase of the request that a worker's Lua works for."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Requests come and go, and their memory is used again: a coroutine that outlives
 its request, or has not begun yet, is in no phase, and each other one in its own."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What others wait for while an event loop is blocked, and what its requests wait for."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """All workers of an nginx as one recording, whatever becomes of them."""
 
 import contextlib

@@ -34,3 +34,4 @@ repeat
 	end
 until os.time() - begin >= tonumber(arg[1])
 print(debug.getinfo(run_command, "S").linedefined + 1)
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A command that ljspy starts is, to whoever started ljspy, as it is without it."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The memory that recording takes does not grow with what a program makes."""
 
 import os

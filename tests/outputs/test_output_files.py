@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is recorded is not lost, and nothing is left that is not told of."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What `ljspy --help` tells, taken apart."""
 
 import re

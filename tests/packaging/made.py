@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What make builds for others to install, each once for all tests that run side by side."""
 
 import fcntl

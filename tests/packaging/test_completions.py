@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Completions, by what the shells themselves offer."""
 
 import os

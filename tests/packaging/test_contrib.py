@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The pages and images in contrib/ are true to the program."""
 
 import re

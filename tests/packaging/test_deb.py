@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Debian package, installed beside the machine's own packages."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The documents are true to the tree and to the program: each path, make target, command line and
 place for a table in them exists."""
 

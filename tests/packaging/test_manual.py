@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The manual page, --help and what ljspy does agree, option by option."""
 
 import re

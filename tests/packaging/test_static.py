@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The self-contained binary, in a root with nothing in it but itself and /proc."""
 
 import os

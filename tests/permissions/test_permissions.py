@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A refusal is explained by its cause, in one sentence, with one line of remedy.
 
 Where the machine cannot be put in the state that causes it, a filter on

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * host: many threads, each with a Lua state of its own.
  *

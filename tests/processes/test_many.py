@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Many processes at once, found at the start or on the way."""
 
 import contextlib

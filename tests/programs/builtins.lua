@@ -66,3 +66,4 @@ while os.clock() < finish do
 	operators()
 	renamed()
 end
+-- SPDX-License-Identifier: MIT

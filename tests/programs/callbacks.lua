@@ -65,3 +65,4 @@ while os.clock() < finish do
 		return part
 	end)
 end
+-- SPDX-License-Identifier: MIT

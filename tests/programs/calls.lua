@@ -45,3 +45,4 @@ while os.clock() < finish do
 	end)()
 	argument(heavy)
 end
+-- SPDX-License-Identifier: MIT

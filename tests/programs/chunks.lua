@@ -37,3 +37,4 @@ while os.clock() < finish do
 	require("chunks_file")
 	loadstring(source, "=compiled")
 end
+-- SPDX-License-Identifier: MIT

@@ -5,3 +5,4 @@ end
 
 inside()
 spin()
+-- SPDX-License-Identifier: MIT

@@ -63,3 +63,4 @@ while os.clock() < finish do
 	recurse(10)
 	curried()()()
 end
+-- SPDX-License-Identifier: MIT

@@ -96,3 +96,4 @@ while os.clock() < finish do
 	end)
 	table.sort({ 3, 1, 2 }, compare)
 end
+-- SPDX-License-Identifier: MIT

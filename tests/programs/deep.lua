@@ -31,3 +31,4 @@ while os.clock() < finish do
 	dig(5000)
 	odd(1000)
 end
+-- SPDX-License-Identifier: MIT

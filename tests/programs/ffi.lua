@@ -98,3 +98,4 @@ while os.clock() < finish do
 	cdata()
 	objects()
 end
+-- SPDX-License-Identifier: MIT

@@ -33,3 +33,4 @@ local finish = ready()
 while os.clock() < finish do
 	churn()
 end
+-- SPDX-License-Identifier: MIT

@@ -37,3 +37,4 @@ while os.clock() < finish do
 	joins()
 	collectgarbage("step")
 end
+-- SPDX-License-Identifier: MIT

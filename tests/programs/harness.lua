@@ -119,3 +119,4 @@ local function ready()
 end
 
 return spin, ready
+-- SPDX-License-Identifier: MIT

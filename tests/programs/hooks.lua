@@ -22,3 +22,4 @@ debug.sethook(hook, "", 500)
 while os.clock() < finish do
 	work()
 end
+-- SPDX-License-Identifier: MIT

@@ -32,3 +32,4 @@ while os.clock() < finish do
 		chunks[i](harness_spin)
 	end
 end
+-- SPDX-License-Identifier: MIT

@@ -5,3 +5,4 @@ local _, ready = dofile("harness.lua")
 
 ready()
 io.read()
+-- SPDX-License-Identifier: MIT

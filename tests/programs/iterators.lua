@@ -93,3 +93,4 @@ while os.clock() < finish do
 	by_object()
 	by_gmatch()
 end
+-- SPDX-License-Identifier: MIT

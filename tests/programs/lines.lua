@@ -24,3 +24,4 @@ local finish = ready()
 while os.clock() < finish do
 	outer() -- @main_call
 end
+-- SPDX-License-Identifier: MIT

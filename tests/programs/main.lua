@@ -9,3 +9,4 @@ while os.clock() < finish do
 		sum = sum + i % 7
 	end
 end
+-- SPDX-License-Identifier: MIT

@@ -95,3 +95,4 @@ while os.clock() < finish do
 	_ = helper(left)
 	_ = nested + 1
 end
+-- SPDX-License-Identifier: MIT

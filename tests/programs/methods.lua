@@ -47,3 +47,4 @@ while os.clock() < finish do
 	account:deposit(5)
 	account:withdraw(3)
 end
+-- SPDX-License-Identifier: MIT

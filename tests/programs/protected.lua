@@ -63,3 +63,4 @@ while os.clock() < finish do
 	xpcall(missing_method, handler)
 	pcall(rethrow)
 end
+-- SPDX-License-Identifier: MIT

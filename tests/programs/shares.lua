@@ -25,3 +25,4 @@ local finish = ready()
 while os.clock() < finish do
 	local _ = foo() + bar()
 end
+-- SPDX-License-Identifier: MIT

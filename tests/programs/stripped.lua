@@ -33,3 +33,4 @@ while os.clock() < finish do
 	stripped()
 	unnamed_chunk()
 end
+-- SPDX-License-Identifier: MIT

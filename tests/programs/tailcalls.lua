@@ -68,3 +68,4 @@ while os.clock() < finish do
 	library("tail")
 	guarded()
 end
+-- SPDX-License-Identifier: MIT

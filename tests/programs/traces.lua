@@ -121,3 +121,4 @@ while os.clock() < finish do
 		jit.flush()
 	end
 end
+-- SPDX-License-Identifier: MIT

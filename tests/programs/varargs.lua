@@ -63,3 +63,4 @@ while os.clock() < finish do
 	pcall(third, 1, 2)
 	many(unpack(hundred))
 end
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A recording can be made once and looked at many ways, whatever became of
 the ljspy that made it."""
 

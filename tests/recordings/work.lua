@@ -34,3 +34,4 @@ while os.clock() < finish do
 	render()
 	log()
 end
+-- SPDX-License-Identifier: MIT

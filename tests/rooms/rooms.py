@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Do sources include only headers of their own room and of rooms before it?
 
     python3 tests/rooms/rooms.py ROOM...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The check of includes that `make lint` runs finds what it is for."""
 
 import subprocess

@@ -67,3 +67,4 @@ local normal = coroutine.wrap(function()
 	running() -- @resuming
 end)
 normal()
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What goes wrong is said once, clearly, and by the exit status."""
 
 import re

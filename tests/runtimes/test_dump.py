@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ljspy dump sees what a program sees of itself."""
 
 import json

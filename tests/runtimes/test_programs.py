@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The programs' lists of legal stacks hold, as LuaJIT's own debug library sees
 it: the lists are true, whatever ljspy says."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Every sample of every program is a legal stack, or says that it is not whole."""
 
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Time is attributed to whom it belongs."""
 
 import pytest

@@ -159,3 +159,4 @@ for _, kind in ipairs(kinds) do
 	local median = kind.late[math.ceil(#kind.late / 2)] or 0
 	print(kind.name, kind.naps, kind.interrupted, kind.wrong, kind.early, math.floor(median))
 end
+-- SPDX-License-Identifier: MIT

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * naps: short sleeps in system calls, in one way after the other, of each of which it is
  * known how it must end when nobody looks. A library for naps.lua.

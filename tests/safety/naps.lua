@@ -61,3 +61,4 @@ end
 for _, kind in ipairs(kinds) do
 	print(table.concat({ kind.name, kind.naps, kind[1], kind[2], kind[3], kind.words }, "\t"))
 end
+-- SPDX-License-Identifier: MIT

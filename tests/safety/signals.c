@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * signals: a library that counts the signals of a Lua program, which calls
  * signals_begin(), signals_work() until that returns false, and signals_print().

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where there is no PTRACE_SEIZE: refused with the price of going on, or, for
 --allow-attach, done by PTRACE_ATTACH. A filter on ljspy's own system calls stands
 for the kernel that lacks it."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a target waits for in system calls ends as it would have ended.
 
 SAFETY_SECONDS says how long the naps take, on the whole (`make safety`)."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """However a recording ends, its target is let go first and what was sampled is written."""
 
 import fcntl

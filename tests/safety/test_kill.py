@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ljspy is killed at any moment: its target is neither stopped nor traced, and works on.
 
 SAFETY_KILLS says how often (`make safety`)."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """--no-stop: nobody is stopped or traced, and what cannot be known is marked."""
 
 import errno

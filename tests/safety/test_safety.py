@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The target is none the worse for being looked at."""
 
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Signals for a target arrive once and in order while it is recorded."""
 
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a target waits for ends when and as it would have ended.
 
 SAFETY_SECONDS says how long it naps (`make safety`)."""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bare: a state as game servers and sandboxes open it, without the standard
  * libraries or with few of them, and with functions of the program's own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * errors: errors that leave Lua for the C code that called it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * host: several Lua states in one process, each with a program of its own.
  *

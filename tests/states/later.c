@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * later: Lua states that are made while it runs, and closed.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """States that are made while a process is looked at: by threads of a pool, one
 after the other, in a library that was not there in the beginning. They are found
 as they run, and none is taken for one that was at its address before."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Several Lua states in one process: in threads of their own, one after the other
 in one thread, and one within another. No stack has frames of a state that it does
 not belong to."""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * switched: native code that Lua calls, and that goes over to a stack of its own.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Native code that goes over to a stack of its own: C coroutines, a signal's alternate
 stack. What it was called by is on the thread's own stack, and one frame between is lost."""
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * churner PER_SECOND: starts and ends that many threads per second, each of
  * which computes and sleeps for a moment, until it is given a line; then prints

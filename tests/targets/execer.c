@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * execer HOW: for each two lines that it is given, runs itself once more. At
  * the first it starts its threads and prints "threads", at the second one of

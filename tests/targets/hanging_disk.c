@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hanging_disk DIRECTORY FILE...: a file system with these files, by FUSE, in a mount namespace
  * of its own. Says "ready", or why there is none. For a line "hang" it leaves what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * queued_signals: counts SIGRTMIN signals that carry 0, 1, 2, ... and then -1,
  * and those out of order.

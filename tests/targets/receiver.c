@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * receiver: spins and takes SIGRTMIN signals that carry 0, 1, 2, ...; at the
  * value -1 prints how many came and how many of those were out of order.

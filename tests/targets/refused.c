@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * refused CALL ERRNO COMMAND [ARG...]: run a command that is refused a
  * system call, as in a container whose seccomp profile forbids it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shower: prints its open descriptors, blocked and ignored signals; then fails with 7. */
 #include <dirent.h>
 #include <signal.h>

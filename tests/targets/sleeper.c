@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sleeper: waits in epoll_wait() for a line, then prints how often that was interrupted. */
 #include <errno.h>
 #include <stdio.h>

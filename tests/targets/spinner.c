@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * spinner THREADS: that many threads, the first included, which never sleep.
  * The others have a name that looks like the end of one in /proc/PID/stat.

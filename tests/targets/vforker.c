@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vforker: waits uninterruptibly for a vfork()ed child, which prints its id,
  * waits for a line and ends; then prints "done" and spins.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* zombie_leader: its first thread ends, a second one spins on. */
 #include <pthread.h>
 #include <stdio.h>

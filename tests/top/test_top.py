@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ljspy top, by the keys that are pressed and what is then on the screen."""
 
 import os

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * live_luajit: a LuaJIT process to test on, read by process_vm_readv.
  *

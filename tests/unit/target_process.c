@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tests/unit/target_process.h"
 
 #include <fcntl.h>

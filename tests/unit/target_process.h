@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * target_process: programs of tests/targets, started as targets of a test.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Frames of code without unwind tables, at each instruction of small functions. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a comparison calls a change. */
 #include <setjmp.h>
 #include <stdarg.h>

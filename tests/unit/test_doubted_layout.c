@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A layout that nothing spoke against at first is dropped when stacks do not fit
  * and the objects there are by then contradict it; one that is right is kept.

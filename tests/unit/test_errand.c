@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What may never come back is left to itself, and who waits looks after others meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names as the user reads them: labels of frames, and their escaping. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What the flame graph's file holds; tests/browser sees how it looks and behaves. */
 #include <errno.h>
 #include <setjmp.h>

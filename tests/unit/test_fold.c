@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which frames of a stack a Lua developer sees. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Functions: each once, for as long as somebody needs it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A table that gets no memory stays as it was, and ljspy goes on.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What one process has told of a file, taken over for another one. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The opcode numbers and modes of each numbering are those of lj_bc.h. */
 #include <setjmp.h>
 #include <stdarg.h>

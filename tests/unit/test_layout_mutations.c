@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A layout that is wrong about one field, by as much as one field, is found
  * out: either the VM's code says otherwise, or a self-test on a live state

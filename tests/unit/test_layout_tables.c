@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The tables are complete and consistent in themselves. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A layout survives being written and read, and what is no layout is refused with a reason. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a Lua thread's stack gives, wherever a pointer that is none leads. */
 #include <setjmp.h>
 #include <stdarg.h>

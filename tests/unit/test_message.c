@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What reaches the user's terminal. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which module or plugin a Lua file belongs to. */
 #include <setjmp.h>
 #include <stdarg.h>

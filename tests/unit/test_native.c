@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Unwinding this very process, by its own unwind tables and by damaged ones. */
 #include <link.h>
 #include <setjmp.h>

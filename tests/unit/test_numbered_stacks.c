@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Sources number their stacks so that what is known of one is found again: it changes no result. */
 #include <setjmp.h>
 #include <stdarg.h>

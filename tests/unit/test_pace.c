@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How many looks find a target running, and where in its bursts of work. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Messages come out as they went in, however they lie in the ring; what does not fit is refused. */
 #include <errno.h>
 #include <setjmp.h>

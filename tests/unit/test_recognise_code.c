@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Recognition of changed modules: code that contradicts itself or every known
  * layout is not guessed at, and no damage to a module makes recognition crash

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A real LuaJIT process is recognised from its memory alone, and what is
  * found agrees with the objects that the process holds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Recordings: what is written is read, and whatever else is in a file does no harm. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A sample is read as it was written; a message that was not sent takes nothing with it. */
 #include <errno.h>
 #include <setjmp.h>

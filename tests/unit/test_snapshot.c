@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Copies of memory: what is read, when, and what is guessed to be read next. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of native code, of this very process. */
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which system calls a stop leaves as they are. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Clocks and alarms of other processes' CPU time. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Noticing processes that come to belong to those that are followed. */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Starting the command that is to be profiled. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Understanding /proc/PID/maps. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Whether a thread may be stopped, by where it was seen. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Reading the memory of a live process. */
 #include <errno.h>
 #include <linux/audit.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Who has a CPU, for how long ljspy has its own, and how urgently it wants it. */
 #include <sched.h>
 #include <setjmp.h>

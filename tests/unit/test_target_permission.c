@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Why a process may not be traced. */
 #include <errno.h>
 #include <linux/capability.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What /proc tells of processes. */
 #include <errno.h>
 #include <setjmp.h>

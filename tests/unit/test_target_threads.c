@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Keeping up with the threads of a process. */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What holding threads does to a target, and what it does not do. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What a sleeping thread waits for, and whether that is work to come or in its way. */
 #include <setjmp.h>
 #include <stdarg.h>

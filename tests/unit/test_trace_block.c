@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The opcodes of a trace's IR have other numbers in each of LuaJIT's lines of releases. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The interpreter is found by its instructions where it was by its unwind
  * entry, in builds of both machines; and what only x86-64 code tells is not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Functions without call frame information that keep their caller's registers on
  * the stack, and use them for other things meanwhile. Each is a lua_CFunction

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Native code without unwind tables: assembly, code made at run time, PCRE's JIT.
 Its callers are Lua functions, whatever it does to the stack and to registers."""
 

@@ -111,3 +111,4 @@ local finish = os.time() + tonumber(arg[2])
 while os.time() < finish do
 	bar()
 end
+-- SPDX-License-Identifier: MIT

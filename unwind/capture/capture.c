@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/capture/capture.h"
 
 #include "unwind/capture/capture_parts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * capture: what is copied of a held thread, so that it can run on at once.
  *

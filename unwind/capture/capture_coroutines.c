@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Of coroutines that no native code runs: many at a time. */
 #include "unwind/capture/capture_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Of each LuaJIT state: what says which thread it runs, and its list of traces. */
 #include "unwind/capture/capture_parts.h"
 

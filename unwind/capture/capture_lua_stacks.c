@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Of Lua stacks: all of their slots, and the functions in them. */
 #include "unwind/capture/capture_parts.h"
 

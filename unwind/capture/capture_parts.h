@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * capture_parts: what the parts of capture share. Private to capture*.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Of lua-nginx-module: the request that a thread works for, and who waits for it. */
 #include "unwind/capture/capture_parts.h"
 

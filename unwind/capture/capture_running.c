@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Of a thread that runs on meanwhile: all as elsewhere, if it is the same before and after. */
 #include "unwind/capture/capture_parts.h"
 

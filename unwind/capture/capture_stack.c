@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Of the native stack: as much as is needed, a page at a time. */
 #include "unwind/capture/capture_parts.h"
 

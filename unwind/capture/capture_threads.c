@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Which Lua threads run on a native stack, by their C frames on it. */
 #include "unwind/capture/capture_parts.h"
 

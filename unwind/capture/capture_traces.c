@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Of compiled code: the traces that run or are left, and code that is in no module. */
 #include "unwind/capture/capture_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/capture/cframe_search.h"
 
 #include "unwind/lua/luajit.h"

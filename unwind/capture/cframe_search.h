@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cframe_search: the VM's C frames on a copied native stack, by what they hold.
  *

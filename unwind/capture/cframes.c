@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/capture/cframes.h"
 
 #include "unwind/vm/vm_frame.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cframes: the VM's C frames on a native stack, by the links between them.
  *

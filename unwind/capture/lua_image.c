@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/capture/lua_image.h"
 
 #include <stdbool.h>

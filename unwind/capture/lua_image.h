@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lua_image: the Lua of one process, as the unwinder sees it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/capture/lua_moved.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/capture/unknown_states.h"
 
 #include "unwind/capture/cframe_search.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * unknown_states: states that a captured thread may run, but that the image does not know.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/elf/debug_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * debug_file: a module's separate debug file, by build id or by debuglink.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/elf/dynamic_symbol.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dynamic_symbol: where a mapped module has what it exports by a name.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/elf/elf_file.h"
 
 #include <stdlib.h>

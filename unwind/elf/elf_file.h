@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * elf_file: the ELF file of a module that is mapped in a target.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/elf/file_identity.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * file_identity: telling that modules of several processes are one file.
  *

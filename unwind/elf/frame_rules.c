@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/elf/frame_rules.h"
 
 #include <dwarf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * frame_rules: how to find a frame's caller, as call frame information has it.
  *

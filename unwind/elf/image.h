@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * image: the code of one process, as the unwinder sees it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * plt: which function an entry of a procedure linkage table leads to.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/elf/registers.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * registers: the general registers of a stopped thread.
  *

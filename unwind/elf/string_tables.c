@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/elf/string_tables.h"
 
 #include <stddef.h>

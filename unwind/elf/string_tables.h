@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * string_tables: do the names of an ELF file's symbols come to an end?
  *

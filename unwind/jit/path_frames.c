@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/jit/path_frames.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * path_frames: the functions on a trace's path, each as called from one place.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * path_search: the ways that lead from one of a trace's snapshots to the next.
  *

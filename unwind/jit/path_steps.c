@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/jit/path_steps.h"
 
 #include "luajit-layouts/bytecode.h"

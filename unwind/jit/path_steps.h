@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * path_steps: where the recorder may have gone on from a bytecode.
  *

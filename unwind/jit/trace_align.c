@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/jit/trace_align.h"
 
 #include <stdlib.h>

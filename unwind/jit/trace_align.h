@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_align: which bytecode an IR instruction was recorded for.
  *

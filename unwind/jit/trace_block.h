@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_block: what stands in a GCtrace: its IR, its snapshots.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/jit/trace_calls.h"
 
 #include "unwind/jit/trace_block.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_calls: whom a trace calls, as far as it can be seen.
  *

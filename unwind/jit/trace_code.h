@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_code: which IR instruction a piece of machine code was assembled for.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_list: the traces of one global_State, and the code that is never compiled.
  *

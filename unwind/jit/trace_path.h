@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_path: the bytecode that a trace was recorded from, replayed.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_table: from the machine code of one trace to Lua frames.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/jit/traces.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * traces: the compiled traces of one global_State, and what they say of a pc.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/lua/builtins.h"
 
 #include <stdio.h>

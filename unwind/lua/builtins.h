@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * builtins: the names of LuaJIT's own library functions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * global_state: one global_State and what is kept of it between samples.
  */

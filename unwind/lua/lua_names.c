@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/lua/lua_names.h"
 
 #include <stdio.h>

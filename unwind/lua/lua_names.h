@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lua_names: what a Lua function is called, and on which line it is.
  *

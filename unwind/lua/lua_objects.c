@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/lua/lua_objects.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lua_objects: the functions and prototypes that have been seen in a process.
  *

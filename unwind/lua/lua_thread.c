@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/lua/lua_thread.h"
 
 #include <string.h>

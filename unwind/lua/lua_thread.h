@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lua_thread: one lua_State and its stack, as captured.
  *

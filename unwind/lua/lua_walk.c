@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/lua/lua_walk.h"
 
 #include "luajit-layouts/bytecode.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * luajit: how LuaJIT encodes values and frame links.
  *

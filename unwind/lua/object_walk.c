@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/lua/object_walk.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * object_walk: every object of one type in one global_State, in slices.
  *

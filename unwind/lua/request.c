@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/lua/request.h"
 
 #include <elf.h>

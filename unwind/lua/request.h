@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * request: what lua-nginx-module knows of the request that Lua works for.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Where requests keep their phase, read from the code of lua-nginx-module. */
 #include "unwind/lua/request.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fold: which frames of a stack a Lua developer wants to see.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/names/namer.h"
 
 #include <errno.h>

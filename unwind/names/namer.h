@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * namer: from merged frames to frames with names.
  */

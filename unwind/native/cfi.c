@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/native/cfi.h"
 
 #include <dwarf.h>

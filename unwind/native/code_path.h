@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * code_path: what registers and the stack hold along a way through code, told
  * by what they held where it began.

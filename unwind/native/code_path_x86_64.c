@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/native/code_path.h"
 
 #include <string.h>

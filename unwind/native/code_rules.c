@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/native/code_rules.h"
 
 #include <dwarf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * code_rules: how to find a frame's caller by what its code does until it returns.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * core_registers: the registers of a thread in a core file.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/native/native.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * native: one step at a time down the native stack of a snapshot.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/native/table_rules.h"
 
 #include <dwarf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * table_rules: call frame information by a module's unwind tables in memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/native/unwind_entry.h"
 
 #include <dwarf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * unwind_entry: what of .eh_frame libunwind may be given for one address.
  *

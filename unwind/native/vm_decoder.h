@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_decoder: instructions of the VM's code, or of code without unwind tables, each
  * taken apart once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/native/vm_decoder_x86_64.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* vm_decoder_x86_64: what vm_decoder knows of an instruction of x86-64. */
 #ifndef LJSPY_VM_DECODER_X86_64_H
 #define LJSPY_VM_DECODER_X86_64_H

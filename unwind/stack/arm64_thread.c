@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/stack/arm64_thread.h"
 
 #include <string.h>

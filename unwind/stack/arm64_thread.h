@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * arm64_thread: where LuaJIT is in a thread of an arm64 process.
  *

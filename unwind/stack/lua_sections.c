@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/stack/lua_sections.h"
 
 struct lua_section *lua_section_of(struct lua_sections *sections, const struct lua_thread *thread)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lua_sections: the Lua frames of captured threads, put into a stack part by part.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/stack/lua_top.h"
 
 #include "unwind/jit/traces.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lua_top: which Lua frame is the innermost one, right now.
  *

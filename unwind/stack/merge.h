@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * merge: native and Lua frames of one captured thread, in their true order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * merge_lua: the frames of Lua threads where native frames are not known.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/stack/merge_state.h"
 
 #include "unwind/lua/luajit.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * merge_state: what the VM was doing when a thread was stopped.
  */

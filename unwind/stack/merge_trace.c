@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/stack/merge_trace.h"
 
 #include "unwind/capture/cframes.h"

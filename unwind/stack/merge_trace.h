@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * merge_trace: native frames of compiled code, and of what leaves it.
  *

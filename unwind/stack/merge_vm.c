@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/stack/merge_vm.h"
 
 #include "unwind/capture/cframe_search.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * merge_vm: native frames of LuaJIT's interpreter.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/stack/merge_walk.h"
 
 #include "unwind/vm/vm_frame.h"

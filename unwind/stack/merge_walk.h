@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * merge_walk: what the parts of merge_stacks() share.
  *

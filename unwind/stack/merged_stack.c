@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/stack/merged_stack.h"
 
 #include <stdlib.h>

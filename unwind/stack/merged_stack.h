@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * merged_stack: native and Lua frames of one thread, in their true order.
  */

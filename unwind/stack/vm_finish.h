@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_finish: finish, on the copy, what the interpreter has half done.
  *

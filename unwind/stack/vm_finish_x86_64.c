@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/stack/vm_finish.h"
 
 #include "unwind/jit/traces.h"

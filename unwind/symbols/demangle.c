@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/symbols/demangle.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * demangle: C++ and Rust symbols as they were written, without parameters.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * leaf_function: a function that leaves the stack as it finds it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/symbols/leaf_function.h"
 
 #include <capstone/capstone.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * symbol_extents: what was learnt of a file's code, for whole stretches of it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * symbol_file: the names of native code in one ELF file, and how it is unwound.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/symbols/symbol_files.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * symbol_files: the files that native code is named by, each read once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * symbol_server: a process of its own that reads symbols and unwind tables.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/symbols/symbols.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * symbols: the names of a process's native code, and how its files say it is unwound.
  *

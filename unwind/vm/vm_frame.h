@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_frame: the C frame of LuaJIT's interpreter, and its registers.
  *

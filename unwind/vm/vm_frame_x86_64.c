@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/vm/vm_frame.h"
 
 #include <string.h>

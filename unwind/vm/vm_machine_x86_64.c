@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/vm/vm_machine_x86_64.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_machine_x86_64: runs code of the VM on a copy of the thread that runs it.
  *

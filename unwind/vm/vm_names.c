@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "unwind/vm/vm_names.h"
 
 #include <stdio.h>

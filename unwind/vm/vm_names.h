@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vm_names: what the interpreter's code at an address does, without symbols.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * clock: the kernel's clocks in nanoseconds.
  */

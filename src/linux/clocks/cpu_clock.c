@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/clocks/cpu_clock.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cpu_clock: a clock that goes while a process runs, and its alarm.
  *

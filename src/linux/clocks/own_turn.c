@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/clocks/own_turn.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * own_turn: the time that ljspy's own thread has on its CPU.
  *

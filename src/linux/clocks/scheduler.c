@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/clocks/scheduler.h"
 
 #include <stdlib.h>

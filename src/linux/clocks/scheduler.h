@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scheduler: what the kernel's scheduler says of a thread, in files of /proc.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/clocks/urgent.h"
 
 #include <sched.h>

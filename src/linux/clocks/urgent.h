@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * urgent: running before others, where that is allowed, for as long as somebody is held.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * engine_name: what the process of ljspy's that traces is called (src/apart/apart.h).
  */

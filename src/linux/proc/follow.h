@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * follow: noticing processes that come to belong to those being watched.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/proc/live_memory.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * maps: what is mapped where in a process, from /proc/PID/maps.
  *

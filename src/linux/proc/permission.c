@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/proc/permission.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * permission: why a process may not be traced, and what to do about it.
  */

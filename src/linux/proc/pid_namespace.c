@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/proc/pid_namespace.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * process: what /proc tells of a process, and finding processes by name.
  */

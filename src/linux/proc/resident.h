@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * resident: which pages of a process hold anything, from /proc/PID/pagemap.
  *

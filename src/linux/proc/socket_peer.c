@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/proc/socket_peer.h"
 
 #include <arpa/inet.h>

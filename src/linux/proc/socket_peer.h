@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * socket_peer: whom a socket of another process is connected to.
  *

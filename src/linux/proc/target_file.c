@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/proc/target_file.h"
 
 #include <fcntl.h>

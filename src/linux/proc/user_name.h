@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * user_name: what a user is called on this machine.
  */

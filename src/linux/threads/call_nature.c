@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/threads/call_nature.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * call_nature: what a stop does to the system call that a thread is in.
  *

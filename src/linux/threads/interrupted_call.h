@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * interrupted_call: system calls that a stop has ended, and that go on as if
  * it had not. Those that cannot are not to be stopped: may_stop.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/threads/interrupted_call.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/threads/launch.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/threads/may_stop.h"
 
 #include "src/linux/clocks/clock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * may_stop: whether a thread may be stopped now, as far as its system calls go.
  *

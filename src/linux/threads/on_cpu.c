@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/threads/on_cpu.h"
 
 enum presence on_cpu_look(struct threads *threads, struct thread *thread, struct own_turn *turn)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * on_cpu: which threads have a CPU, as opposed to waiting for one.
  *

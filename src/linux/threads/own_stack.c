@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/threads/own_stack.h"
 
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * own_stack: the native stack that a thread was made with, whether it runs there or not.
  */

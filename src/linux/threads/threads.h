@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * threads: the threads of one process, each seized, named and metered.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/threads/tracer.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tracer: holding single threads of a target for a moment, by ptrace.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * wait: what a sleeping thread waits for, as its system call tells.
  */

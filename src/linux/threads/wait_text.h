@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * wait_text: what a sleeping thread waits for, in words.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "src/linux/threads/watch.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * watch: doing something while a system call keeps the thread waiting.
  *

@@ -26,3 +26,4 @@ jit.off(sorted)
 return function()
 	@ sorted()
 end
+-- SPDX-License-Identifier: MIT

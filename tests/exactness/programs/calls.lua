@@ -71,3 +71,4 @@ return function()
 	@ conditions(10)
 	@ local s = leaf() or one(2)
 end
+-- SPDX-License-Identifier: MIT

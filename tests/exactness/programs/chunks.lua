@@ -28,3 +28,4 @@ return function()
 	@ chunk = loadstring(string.dump(dumped), "@fourth.lua")
 	@ chunk(tostring)
 end
+-- SPDX-License-Identifier: MIT

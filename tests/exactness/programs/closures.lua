@@ -44,3 +44,4 @@ return function()
 	@ x = twice(1)
 	@ x = factorial(3)
 end
+-- SPDX-License-Identifier: MIT

@@ -43,3 +43,4 @@ return function()
 	@ local b, c, d = wrapped()
 	@ local s = coroutine.status(thread)
 end
+-- SPDX-License-Identifier: MIT

@@ -17,3 +17,4 @@ return function()
 	@ x = ffi.cast("int64_t", 5)
 	@ x = x + 1
 end
+-- SPDX-License-Identifier: MIT

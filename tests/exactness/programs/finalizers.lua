@@ -20,3 +20,4 @@ return function()
 	@ memory = nil
 	@ collectgarbage()
 end
+-- SPDX-License-Identifier: MIT

@@ -36,3 +36,4 @@ return function()
 	@ jit.flush(work)
 	@ work(10)
 end
+-- SPDX-License-Identifier: MIT

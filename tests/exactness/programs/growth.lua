@@ -18,3 +18,4 @@ return function()
 	@ coroutine.resume(thread, unpack({}, 1, 100))
 	@ thread = nil
 end
+-- SPDX-License-Identifier: MIT

@@ -28,3 +28,4 @@ end
 jit.off(body)
 
 return body
+-- SPDX-License-Identifier: MIT

@@ -61,3 +61,4 @@ return function()
 	@ s = "a" .. 1 .. "b"
 	@ s = function() end
 end
+-- SPDX-License-Identifier: MIT

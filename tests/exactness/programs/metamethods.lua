@@ -75,3 +75,4 @@ return function()
 	@ _ = tostring(left)
 	@ _ = rawget(left, 1)
 end
+-- SPDX-License-Identifier: MIT

@@ -38,3 +38,4 @@ return function()
 	@ ok = pcall(string.rep)
 	@ ok = pcall(pcall, work)
 end
+-- SPDX-License-Identifier: MIT

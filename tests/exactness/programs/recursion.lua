@@ -38,3 +38,4 @@ return function()
 	@ protected(12)
 	@ pcall(escape, 40)
 end
+-- SPDX-License-Identifier: MIT

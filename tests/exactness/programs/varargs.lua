@@ -55,3 +55,4 @@ return function()
 	@ out_of_builtin(pass)
 	@ local t = { pass(1, 2, 3, 4, 5, 6) }
 end
+-- SPDX-License-Identifier: MIT

@@ -90,3 +90,4 @@ while os.clock() < finish do
 	end
 	total(accounts)
 end
+-- SPDX-License-Identifier: MIT

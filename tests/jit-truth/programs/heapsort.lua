@@ -54,3 +54,4 @@ while os.clock() < finish do
 	fill(array, 10000)
 	sort(array, 10000)
 end
+-- SPDX-License-Identifier: MIT

@@ -126,3 +126,4 @@ while os.clock() < finish do
 		decode_value(text, 1)
 	end
 end
+-- SPDX-License-Identifier: MIT

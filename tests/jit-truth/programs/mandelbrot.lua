@@ -29,3 +29,4 @@ while os.clock() < finish do
 		row(y, 150, 100, 100)
 	end
 end
+-- SPDX-License-Identifier: MIT

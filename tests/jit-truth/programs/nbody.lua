@@ -68,3 +68,4 @@ while os.clock() < finish do
 	end
 	energy(bodies, #bodies)
 end
+-- SPDX-License-Identifier: MIT

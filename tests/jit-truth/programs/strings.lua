@@ -43,3 +43,4 @@ local size = 0
 while os.clock() < finish do
 	size = size + #document(500)
 end
+-- SPDX-License-Identifier: MIT
