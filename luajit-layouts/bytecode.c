@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Which opcode each number stands for, by numbering. */
+/* The opcode of each number, by numbering. */
 #define NUMBERED(name, a, b, c, mm) BC_##name,
 #define NOT_YET(name, a, b, c, mm)
 

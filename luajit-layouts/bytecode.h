@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bytecode: LuaJIT's opcodes, by whichever numbering a build uses.
+ * bytecode: LuaJIT's opcodes, in the numbering of a build.
  *
  * An instruction is 32 bits: opcode in the low byte, then A, and either C and
  * B (a byte each) or D (16 bits) above it; see lj_bc.h.
@@ -12,7 +12,7 @@
 
 #include "luajit-layouts/layout.h"
 
-/* An opcode apart from its number, named as in lj_bc.h. */
+/* An opcode regardless of its number, named as in lj_bc.h. */
 enum bytecode_op {
 #define BYTECODE_OP(name, a, b, c, mm) BC_##name,
 #define OP_ALL BYTECODE_OP
@@ -28,7 +28,7 @@ enum bytecode_op {
 
 /* What an operand means (BCMode). */
 enum bytecode_mode {
-	BCMnone, BCMdst, BCMbase, BCMvar, BCMrbase, BCMuv,	/* the first few can be A's */
+	BCMnone, BCMdst, BCMbase, BCMvar, BCMrbase, BCMuv,	/* A has one of these */
 	BCMlit, BCMlits, BCMpri, BCMnum, BCMstr, BCMtab, BCMfunc, BCMjump, BCMcdata
 };
 
@@ -44,7 +44,7 @@ enum bytecode_op bytecode_op(const struct layout *layout, uint8_t number);
 /* The number of op in this layout's numbering, or -1. */
 int bytecode_number(const struct layout *layout, enum bytecode_op op);
 
-/* "CALLM"; NULL where number is no opcode. */
+/* A constant such as "CALLM"; NULL where number is no opcode. */
 const char *bytecode_name(const struct layout *layout, uint8_t number);
 
 /* BCMnone and MM_none where number is no opcode. */
@@ -53,7 +53,7 @@ enum bytecode_mode bytecode_mode_b(const struct layout *layout, uint8_t number);
 enum bytecode_mode bytecode_mode_c(const struct layout *layout, uint8_t number);
 enum bytecode_mm bytecode_mm(const struct layout *layout, uint8_t number);
 
-/* "__index" without the underscores, as in LuaJIT's tracebacks; NULL for MM_none. */
+/* "index" for "__index", as in LuaJIT's tracebacks; NULL for MM_none. */
 const char *bytecode_mm_name(enum bytecode_mm mm);
 
 static inline uint8_t bytecode_a(uint32_t instruction)

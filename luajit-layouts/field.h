@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * field: reading one field of a LuaJIT object at its layout's offset.
+ * field: reads one field of a LuaJIT object.
  */
 #ifndef LJSPY_FIELD_H
 #define LJSPY_FIELD_H
@@ -14,11 +14,11 @@
 /* An integer of size bytes (1, 2, 4 or 8), zero-extended; false when it cannot be read. */
 bool field_read(struct memory *memory, uint64_t address, unsigned size, uint64_t *ret);
 
-/* A GCRef or MRef. */
+/* A GCRef or MRef; false when it cannot be read. */
 bool field_reference(struct memory *memory, const struct layout *layout, uint64_t address,
 		     uint64_t *ret);
 
-/* The type of the object at address: the complement of its tag (GCT_*). */
+/* The type of the object at address (GCT_*): the complement of its tag. False when it cannot be read. */
 bool field_gct(struct memory *memory, const struct layout *layout, uint64_t address, uint8_t *ret);
 
 /* GCobj types (gct in lj_obj.h: ~LJ_TSTR and so on). */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inquiry: telling whoever asked what each step of recognition found.
+ * inquiry: reports what each step of recognition finds.
  */
 #ifndef LJSPY_INQUIRY_H
 #define LJSPY_INQUIRY_H
 
 #include "memory/memory.h"
 
-/* Receives each probe's verdict in words, one call a probe; may be NULL. */
+/* Receives each probe's verdict in words, valid during the call. May be NULL. */
 typedef void recognise_evidence(void *context, const char *probe, const char *verdict);
 
 struct inquiry {
@@ -16,6 +16,7 @@ struct inquiry {
 	void *context;
 };
 
+/* Hand a verdict to the inquiry's evidence, if it has one. */
 __attribute__((format(printf, 3, 4)))
 void inquiry_verdict(const struct inquiry *inquiry, const char *probe, const char *format, ...);
 

@@ -49,7 +49,7 @@ const char *layout_missing(const struct layout *layout)
 	return NULL;
 }
 
-/* Fields that are looked for before they are used. */
+/* Allow these fields to be absent: code tests for them before it uses them. */
 static void excuse_absent(struct layout *layout)
 {
 	int32_t *const optional[] = {

@@ -2,11 +2,11 @@
 /*
  * layout: where one LuaJIT build keeps its fields.
  *
- * A field is written as LuaJIT writes it, with the dot replaced by an
- * underscore: GCproto.firstline is layout->GCproto_firstline. Offsets are in
- * bytes from the start of the structure; LAYOUT_ABSENT where the build has no
- * such field. Sources: lj_obj.h, lj_jit.h, lj_frame.h, lj_dispatch.h and
- * vm_x64.dasc / vm_x86.dasc of the revision at hand.
+ * Fields have LuaJIT's names, with an underscore for the dot:
+ * GCproto.firstline is layout->GCproto_firstline. Offsets are in bytes from the
+ * start of the structure; LAYOUT_ABSENT where the build has no such field.
+ * Sources: lj_obj.h, lj_jit.h, lj_frame.h, lj_dispatch.h and vm_x64.dasc /
+ * vm_x86.dasc of the build's revision.
  */
 #ifndef LJSPY_LAYOUT_H
 #define LJSPY_LAYOUT_H
@@ -17,24 +17,24 @@
 
 enum {
 	LAYOUT_ABSENT = -1,	/* the build has no such field */
-	LAYOUT_UNKNOWN = -2,	/* only while evidence is being put together */
+	LAYOUT_UNKNOWN = -2,	/* only while ljspy gathers evidence */
 	LAYOUT_NAME_MAX = 64,
-	LAYOUT_TRACE_HEADER_MAX = 152,
-	LAYOUT_OBJECT_MAX = 256,	/* as are other objects and lua_State, but for g and J */
+	LAYOUT_TRACE_HEADER_MAX = 152,	/* a GCtrace is no larger, in bytes */
+	LAYOUT_OBJECT_MAX = 256,	/* other objects and lua_State are no larger; g and J are */
 };
 
 /*
- * Every field, once: X(structure, field), grouped by what changed together
- * over LuaJIT's history. Code that must visit them all (printing, comparing,
- * loading, mutation tests) expands these lists.
+ * Every field, once: X(structure, field). The fields of a group changed
+ * together in LuaJIT's history. Code that visits all fields (to print, compare,
+ * load or mutate them) expands these lists.
  *
- * g is global_State, J is jit_State, L is lua_State, GG the GG_State that
- * holds g, J and the dispatch table: GG_J and GG_dispatch are distances from
+ * g is global_State, J is jit_State, L is lua_State, GG is the GG_State that
+ * holds g, J and the dispatch table; GG_J and GG_dispatch are distances from
  * g. CFRAME offsets are from the interpreter's stack pointer, which is also
  * raw(L->cframe). IR_KGC is the number of that IR opcode.
  */
 
-/* The same in every release; they depend on the width of references only. */
+/* The same in every release; they depend only on the width of references. */
 #define LAYOUT_OBJECT_FIELDS(X) \
 	X(L, status) X(L, glref) X(L, base) X(L, top) X(L, maxstack) \
 	X(L, stack) X(L, openupval) X(L, env) X(L, cframe) X(L, stacksize) \
@@ -79,7 +79,7 @@ enum {
 	X(SnapShot, nslots) X(SnapShot, topslot) X(SnapShot, nent) \
 	X(SnapShot, count) X(SnapShot, size)
 
-/* Distances from g; they move with every build option. */
+/* Distances from g; every build option moves them. */
 #define LAYOUT_GG_FIELDS(X) \
 	X(GG, J) X(GG, dispatch)
 
@@ -97,7 +97,7 @@ enum {
 	LAYOUT_TRACE_FIELDS(X) LAYOUT_GG_FIELDS(X) LAYOUT_JIT_FIELDS(X) \
 	LAYOUT_CFRAME_FIELDS(X)
 
-/* The bytecode numbering in force (lj_bc.h); they differ between releases. */
+/* The bytecode numberings (lj_bc.h) of releases. */
 enum layout_bytecode {
 	BYTECODE_V20,		/* 2.0: 93 opcodes */
 	BYTECODE_V21,		/* 2.1 since 2013: 97 opcodes */
@@ -115,11 +115,11 @@ struct layout {
 #undef LAYOUT_MEMBER
 };
 
-/* LAYOUT_FIELDS, to go through. */
+/* The fields of LAYOUT_FIELDS, for loops. */
 struct layout_field {
 	const char *structure, *field;
 	const char *name;	/* "structure.field" */
-	size_t place;		/* in struct layout */
+	size_t place;		/* offset in struct layout */
 };
 
 extern const struct layout_field layout_fields[];
@@ -141,29 +141,29 @@ static inline unsigned layout_ref_size(const struct layout *layout)
 	return layout->gc64 ? 8 : 4;
 }
 
-/* Every offset LAYOUT_UNKNOWN. */
+/* Set every offset to LAYOUT_UNKNOWN and the rest to zeros. */
 void layout_clear(struct layout *layout);
 
-/* A build without the JIT compiler has no J and no traces. */
+/* Set J's and the traces' fields to LAYOUT_ABSENT, as in a build without the JIT compiler. */
 void layout_without_jit(struct layout *layout);
 
-/* The first field that both know and that differs, as "structure.field", or NULL. */
+/* The first field that both know but that differs, as "structure.field", or NULL. */
 const char *layout_conflict(const struct layout *one, const struct layout *other);
 
-/* A field that is LAYOUT_UNKNOWN, as "structure.field"; NULL if the layout is complete. */
+/* The first field that is LAYOUT_UNKNOWN, as "structure.field"; NULL if the layout is complete. */
 const char *layout_missing(const struct layout *layout);
 
 /*
  * A field of a complete layout that is absent though every build has it, or
- * outside of its structure, as "structure.field"; NULL if the layout can be
- * read by. A GCtrace's header is at most LAYOUT_TRACE_HEADER_MAX bytes.
+ * lies outside of its structure, as "structure.field"; NULL if the layout is
+ * usable. A GCtrace's header is at most LAYOUT_TRACE_HEADER_MAX bytes.
  */
 const char *layout_unusable(const struct layout *layout);
 
-/* Take over the fields that only from knows. */
+/* Fill in the fields that layout does not know but from does. */
 void layout_fill(struct layout *layout, const struct layout *from);
 
-/* Forget the fields the two disagree about. */
+/* Set the fields in which the two differ to LAYOUT_UNKNOWN. */
 void layout_keep_common(struct layout *layout, const struct layout *other);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* field is so many bytes, references (GCRef) and pointers behind base. */
+/* field lies this many bytes, references (GCRef) and pointers behind base. */
 static const struct relation {
 	const char *name;
 	size_t field, base;
@@ -19,7 +19,7 @@ static const struct relation {
 	RELATION(GCudata, size, metatable, 0, 2, 0),
 	RELATION(GCupval, size, v, 0, 2, 0),
 	RELATION(L, exdata2, exdata, 0, 0, 1),
-	/* gc.total and gc.threshold; the byte before gc.state is gc.currentwhite, the word behind it gc.sweepstr. */
+	/* gc.total, gc.threshold, the byte gc.currentwhite, gc.state, the word gc.sweepstr, gc.root. */
 	RELATION(g, gc_state, gc_total, 1, 2, 0),
 	RELATION(g, gc_root, gc_total, 8, 2, 0),
 	RELATION(g, jit_base, cur_L, 0, 1, 0),
@@ -47,7 +47,7 @@ static int32_t offset_at(const struct layout *layout, size_t field)
 	return *(const int32_t *)(const void *)((const char *)layout + field);
 }
 
-/* With pointers of 64 bits: in LuaJIT 2.0 and 2.1 up to beta2, and since. */
+/* J.state - J.L with 64-bit pointers: 92 in LuaJIT 2.0 and in 2.1 up to beta2, 108 since. */
 static bool is_state_distance(int32_t distance)
 {
 	return distance == 92 || distance == 108;

@@ -10,7 +10,7 @@ static const struct release {
 	const char *name;
 	bool gc64;
 	enum layout_bytecode bytecode;
-	const char *global, *jit, *trace, *thread;	/* rows of the tables */
+	const char *global, *jit, *trace, *thread;	/* names of rows in the tables */
 	int32_t GG_J, GG_dispatch;
 } releases[] = {
 #include "luajit-layouts/rows/release.inc"
@@ -18,7 +18,7 @@ static const struct release {
 
 enum { RELEASES = sizeof(releases) / sizeof(releases[0]) };
 
-/* The row of that name, or with no name the first, that serves the mode. */
+/* Fill in the first row that serves the mode and has this name (any if NULL). False if there is none. */
 static bool add_row(struct layout *layout, enum layout_group group, unsigned mode, const char *name)
 {
 	struct layout_row row;

@@ -2,8 +2,8 @@
 /*
  * release: complete layouts of well-known builds, by name.
  *
- * Recognition needs none of this. It is for targets whose code cannot be
- * read, such as core files without text, where the user says what it was.
+ * Recognition needs none of this. It is for targets whose code ljspy cannot
+ * read, such as core files without text: there the user names the build.
  */
 #ifndef LJSPY_RELEASE_H
 #define LJSPY_RELEASE_H
@@ -16,7 +16,7 @@
 /* False if no release has this name. */
 bool release_layout(const char *name, struct layout *ret_layout);
 
-/* Names in order, for a message; NULL when index is past the last. */
+/* The names in order, for a message; NULL when index is past the last. */
 const char *release_name(size_t index);
 
 #endif

@@ -2,8 +2,8 @@
 #include "luajit-layouts/tables.h"
 
 /*
- * Rows name their fields; a row table is included as text into an array whose
- * element has exactly the fields of its group.
+ * Each table is text, included into an array whose elements have exactly the
+ * fields of its group. Rows name their fields.
  */
 #define ROW_HEAD \
 	const char *name, *from; \

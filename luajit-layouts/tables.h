@@ -2,10 +2,10 @@
 /*
  * tables: the layouts that LuaJIT has had, as data.
  *
- * A build's layout is put together from one row of each table. A row stands
- * for every revision between two dates in which that group of fields did not
- * move. To add a layout, add a row. LAYOUT_ABSENT marks fields a revision
- * does not have; fields no row mentions stay LAYOUT_UNKNOWN.
+ * A build's layout consists of one row of each table. A row stands for every
+ * revision between two dates in which that group of fields did not move. To
+ * add a layout, add a row. LAYOUT_ABSENT marks fields that a revision does not
+ * have; fields that no row mentions stay LAYOUT_UNKNOWN.
  */
 #ifndef LJSPY_TABLES_H
 #define LJSPY_TABLES_H
@@ -23,7 +23,7 @@ enum layout_mode {
 	LAYOUT_MODE_COUNT
 };
 
-/* mode as bits: a row may serve several. */
+/* mode as a bit: a row may serve several. */
 #define LAYOUT_MODE(mode) (1u << (mode))
 
 enum layout_group {
@@ -38,14 +38,16 @@ enum layout_group {
 
 struct layout_row {
 	const char *name;	/* date, project and mode of the first revision it holds for */
-	const char *from;	/* where it is from, in words */
+	const char *from;	/* its sources, in words */
 	unsigned modes;		/* LAYOUT_MODE() bits: a row may serve several */
 	enum layout_bytecode bytecode;	/* global and jit rows: numbering of its first revision */
-	bool mcofs;		/* jit and trace rows: revisions that have SnapShot.mcofs? */
+	bool mcofs;		/* jit and trace rows: do its revisions have SnapShot.mcofs? */
 	struct layout offsets;	/* LAYOUT_UNKNOWN for fields of other groups */
 };
 
 size_t layout_row_count(enum layout_group group);
+
+/* index is below layout_row_count(). The row's strings are constants. */
 void layout_row_get(enum layout_group group, size_t index, struct layout_row *ret_row);
 
 #endif

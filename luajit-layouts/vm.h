@@ -19,13 +19,13 @@ struct vm_code {
 	uint64_t ffi_call_end;
 	struct layout layout;
 	/*
-	 * What the code leaves open until a state is at hand, see
-	 * recognise_confirm(): which row of the trace object table holds
-	 * (then the fields the rows differ in are LAYOUT_UNKNOWN), and which
-	 * bytecode numbering.
+	 * What the code leaves open until recognise_confirm() has a state:
+	 * which row of the table of trace objects holds (until then, fields
+	 * that differ between rows are LAYOUT_UNKNOWN), and the bytecode
+	 * numbering.
 	 */
 	bool traces_open, bytecode_open;
-	bool confirmed;		/* by a state's objects, or not to be held against them */
+	bool confirmed;		/* by a state's objects; or the layout was given and is trusted */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * array: arrays that grow as they are filled.
+ * array: grows an array as it fills.
  */
 #ifndef LJSPY_ARRAY_H
 #define LJSPY_ARRAY_H
@@ -8,8 +8,9 @@
 #include <stddef.h>
 
 /*
- * The array with room for as many items as wanted, at least one; it may have moved, and there may
- * be room for more. *size is for how many. NULL when memory is short: then both are as before.
+ * Make room for wanted items (at least 1) of item_bytes each. Returns the array, which may have
+ * moved; the caller frees it. *size is the number of items it has room for. Returns NULL when
+ * memory is short: array and *size are then unchanged.
  */
 void *array_grow(void *array, size_t *size, size_t wanted, size_t item_bytes);
 

@@ -11,18 +11,18 @@
 #include <unistd.h>
 
 enum {
-	HEAD_BYTES = 4096,	/* by which a file is told from another; its build id is among them */
+	HEAD_BYTES = 4096,	/* compared to identify a file; they hold its build id */
 	FILES_MAX = 16384,
 };
 
-/* A file that was mapped, opened if it is here. */
+/* A file that the target had mapped and this machine has, open for reading. */
 struct mapped_here {
 	const char *path;
-	int fd;		/* -1: not here, or another one */
+	int fd;
 };
 
 struct core_file {
-	struct memory memory;	/* first, so that one is the other */
+	struct memory memory;	/* must be first: core_read_ranges() casts it to the core_file */
 	int fd;
 	uint64_t size;
 	uint16_t machine;
@@ -32,7 +32,7 @@ struct core_file {
 	size_t notes_size;
 	struct core_mapping *mappings;
 	size_t mapping_count;
-	struct core_mapping *named;	/* those of NT_FILE */
+	struct core_mapping *named;	/* from NT_FILE */
 	size_t named_count;
 	struct mapped_here *files;
 	size_t file_count;
@@ -75,7 +75,7 @@ static const char *check_header(const Elf64_Ehdr *header)
 	return NULL;
 }
 
-/* Where there are too many segments for the header, the first section header counts them. */
+/* With PN_XNUM in the header there are too many segments for it; the first section header counts them. */
 static bool count_segments(const struct core_file *core, const Elf64_Ehdr *header, size_t *ret_count)
 {
 	Elf64_Shdr section;
@@ -130,7 +130,7 @@ static int read_headers(struct core_file *core, const char **ret_problem)
 
 typedef int visit_note(struct core_file *core, uint32_t type, struct core_note note);
 
-/* The notes of one segment: name and contents, each padded to four bytes. */
+/* Visit the notes of one segment: name and contents, each padded to four bytes. Stops at an error of visit. */
 static int visit_notes(struct core_file *core, struct core_note segment, visit_note *visit)
 {
 	size_t at = 0;
@@ -164,7 +164,7 @@ static uint64_t word_of(struct core_note note, size_t index)
 	return word;
 }
 
-/* count, page size, then begin, end and page offset of each, then their names. */
+/* NT_FILE: the count and the page size; begin, end and page offset of each mapping; then their paths. */
 static int take_files(struct core_file *core, struct core_note note)
 {
 	enum { HEADER_WORDS = 2, ENTRY_WORDS = 3 };
@@ -298,7 +298,7 @@ static int compare_mappings(const void *a, const void *b)
 
 	if (left->begin != right->begin)
 		return left->begin < right->begin ? -1 : 1;
-	/* Of two at one address, the one that the core has data of comes first. */
+	/* At equal addresses, the mapping with more data in the core comes first. */
 	return (left->data_size < right->data_size) - (left->data_size > right->data_size);
 }
 
@@ -346,7 +346,7 @@ static void add_segments(struct core_file *core)
 	}
 }
 
-/* Drop what lies in one before it, and cut what reaches into the next. */
+/* Drop mappings that begin inside another, and cut those that reach into the next. */
 static void part_mappings(struct core_file *core)
 {
 	uint64_t end = 0;
@@ -398,7 +398,7 @@ static struct mapped_here *find_file(const struct core_file *core, const char *p
 					  sizeof(*core->files), compare_files) : NULL;
 }
 
-/* Does the file begin with what the core has of its beginning? */
+/* Do the first HEAD_BYTES of the file equal those of its mapping in the core? */
 static bool begins_alike(const struct core_file *core, const struct core_mapping *mapping, int fd)
 {
 	uint8_t dumped[HEAD_BYTES], here[HEAD_BYTES];
@@ -411,7 +411,7 @@ static bool begins_alike(const struct core_file *core, const struct core_mapping
 
 static int open_file(const struct core_file *core, const struct core_mapping *mapping)
 {
-	/* A device or a pipe may be what is there now. */
+	/* By now, a device or a pipe may be at this path. */
 	int fd = open(mapping->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat status;
 
@@ -455,7 +455,7 @@ bool core_file_has_file(const struct core_file *core, const char *path)
 
 /*---- Memory ----*/
 
-/* A part of a range that lies in one mapping. */
+/* Read what one source, core or file, holds of the range; *length becomes the bytes read. */
 static enum memory_status read_part(const struct core_file *core, const struct core_mapping *mapping,
 				    uint64_t address, uint8_t *copy, size_t *length)
 {
@@ -469,7 +469,7 @@ static enum memory_status read_part(const struct core_file *core, const struct c
 		return read_at(core->fd, mapping->data + skip, copy, *length) ? MEMORY_OK
 									      : MEMORY_NOT_CAPTURED;
 	}
-	/* What a program could write to is not what is in the file. */
+	/* The program may have changed writable memory, so the file does not show it. */
 	if (mapping->file < 0 || (mapping->flags & PF_W))
 		return MEMORY_NOT_CAPTURED;
 	return read_at(core->files[mapping->file].fd, mapping->offset + skip, copy, *length)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * core_file: the memory of a process as it was, from an ELF core file.
+ * core_file: a process's memory from an ELF core file.
  *
- * Reads what the core holds. What it leaves out, mostly program text, is read
- * from the file that was mapped there, if the file here begins with the same
- * bytes, which hold its build id. Cores by the kernel (elf(5), core(5)) and by
- * gdb's gcore. The core is untrusted, and may be cut short.
+ * Memory that the core leaves out, mostly program text, comes from the file
+ * that was mapped there, if that file on this machine begins with the same
+ * bytes, which hold its build id. Reads cores by the kernel (elf(5), core(5))
+ * and by gdb's gcore. The core is untrusted; a truncated one is refused.
  */
 #ifndef LJSPY_CORE_FILE_H
 #define LJSPY_CORE_FILE_H
@@ -30,11 +30,11 @@ struct core_mapping {
 	uint32_t flags;		/* PF_R, PF_W, PF_X */
 	uint64_t offset;	/* in the file */
 	const char *path;	/* untrusted; NULL if no file was mapped */
-	uint64_t data, data_size;	/* what the core holds of it, from begin on: offset and size there */
+	uint64_t data, data_size;	/* its bytes in the core, from begin on: offset and size there */
 	int file;		/* index of the opened file, or -1 */
 };
 
-/* A note as it is in the core; its meaning depends on the machine. */
+/* A note as it is in the core, which owns it; its meaning depends on the machine. */
 struct core_note {
 	const uint8_t *bytes;
 	size_t size;
@@ -43,12 +43,13 @@ struct core_note {
 struct core_file;
 
 /*
- * 0, or a negative errno. With -EBADMSG *ret_problem says in words what is
- * wrong with the file.
+ * Returns 0 and writes *ret_core, or returns a negative errno. With -EBADMSG,
+ * *ret_problem says what is wrong with the file: a constant.
  */
 int core_file_open(const char *path, struct core_file **ret_core, const char **ret_problem);
 void core_file_close(struct core_file *core);
 
+/* The core as memory; owned by the core. */
 struct memory *core_file_memory(struct core_file *core);
 
 /* As in the ELF header: EM_X86_64 and the like. */
@@ -58,14 +59,14 @@ uint16_t core_file_machine(const struct core_file *core);
 size_t core_file_mapping_count(const struct core_file *core);
 const struct core_mapping *core_file_mapping(const struct core_file *core, size_t index);
 
-/* Is the file of this path here the one that was mapped? */
+/* Does this machine have, at this path, the file that was mapped? */
 bool core_file_has_file(const struct core_file *core, const char *path);
 
-/* NT_PRSTATUS of each thread; the first is the one that got the signal, if any did. */
+/* NT_PRSTATUS of each thread. The first thread got the signal, if any did. */
 size_t core_file_thread_count(const struct core_file *core);
 struct core_note core_file_thread(const struct core_file *core, size_t index);
 
-/* From NT_PRPSINFO: 0 and "" if it has none. */
+/* From NT_PRPSINFO; 0 and "" if the core has none. */
 pid_t core_file_pid(const struct core_file *core);
 const char *core_file_name(const struct core_file *core);
 

@@ -2,8 +2,8 @@
 /*
  * hash: uthash whose tables survive a lack of memory. Include it in place of <uthash.h>.
  *
- * By itself, uthash ends the process then. Here an element that could not be added is not in
- * the table, which is as before: ask hash_added() after each HASH_ADD.
+ * Plain uthash ends the process when memory is short. With this header, HASH_ADD leaves the table
+ * unchanged instead: ask hash_added() after each HASH_ADD.
  */
 #ifndef LJSPY_HASH_H
 #define LJSPY_HASH_H
@@ -12,12 +12,12 @@
 #include <stddef.h>
 
 #define HASH_NONFATAL_OOM 1
-/* Its default falls through its cases in a way that clang warns of; FNV does badly on several small numbers. */
+/* clang warns about fall-through in uthash's default; FNV spreads keys of several small numbers badly. */
 #define HASH_FUNCTION HASH_OAT
 
 #include <uthash.h>
 
-/* handle: the element's hh. */
+/* Is the element in a table? handle: its hh. */
 static inline bool hash_added(const UT_hash_handle *handle)
 {
 	return handle->tbl != NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory: reading what a target's addresses hold.
+ * memory: reads a target's memory.
  *
- * Everything that interprets LuaJIT's objects, unwinds stacks or parses an
- * ELF image in place reads through this interface and nothing else, so that
- * a live process, a snapshot of one, a core file and a fuzzer's input share
- * the same code. All addresses are the target's; nothing is ever written.
+ * All code that interprets LuaJIT's objects, unwinds stacks or parses a mapped
+ * ELF image reads through this interface alone. So the same code works on a
+ * live process, a snapshot of one, a core file and a fuzzer's input. All
+ * addresses are the target's. Nothing ever writes to the target.
  */
 #ifndef LJSPY_MEMORY_H
 #define LJSPY_MEMORY_H
@@ -17,12 +17,12 @@
 enum memory_status {
 	MEMORY_OK,
 	MEMORY_UNMAPPED,	/* nothing is mapped there */
-	MEMORY_NOT_CAPTURED,	/* the target runs again, and this was not copied */
-	MEMORY_REFUSED,		/* the kernel does not allow it */
+	MEMORY_NOT_CAPTURED,	/* not copied before the target ran on, or not in the core */
+	MEMORY_REFUSED,		/* the kernel refuses the read */
 	MEMORY_GONE,		/* the process has ended */
 };
 
-/* One piece of the target's memory and where its copy goes. */
+/* A range of the target's memory and the buffer for its copy. */
 struct memory_range {
 	uint64_t address;
 	void *copy;
@@ -32,7 +32,7 @@ struct memory_range {
 
 struct memory {
 	/*
-	 * Copy each range whole or fail it (then its copy is undefined).
+	 * Copies each range whole or fails it; its copy is then undefined.
 	 * One bad range does not fail the others.
 	 */
 	void (*read_ranges)(struct memory *memory, struct memory_range *ranges, size_t count);

@@ -8,7 +8,7 @@
 
 enum {
 	PAGE_SIZE = 4096,
-	PAGES_MAX = 16384,	/* all are forgotten above */
+	PAGES_MAX = 16384,	/* before one more, all are forgotten */
 };
 
 struct page {
@@ -35,7 +35,7 @@ void page_cache_forget(struct page_cache *cache)
 	cache->last = NULL;
 }
 
-/* NULL when it cannot be read or kept. */
+/* Read a page and keep it. NULL and a status when it cannot be read, or memory is short. */
 static struct page *fetch(struct page_cache *cache, uint64_t address, enum memory_status *ret_status)
 {
 	struct page *page;

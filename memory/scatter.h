@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scatter: numbers that follow each other, or have their lower bits in common,
- * become ones whose lower bits differ. For places in tables.
+ * scatter: gives different lower bits to numbers that are consecutive or share
+ * their lower bits. Tables use it to choose a slot.
  */
 #ifndef LJSPY_SCATTER_H
 #define LJSPY_SCATTER_H

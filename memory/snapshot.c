@@ -6,32 +6,32 @@
 
 enum {
 	PAGE_SIZE = 4096,
-	/* What lies between two ranges costs less to copy than it costs to begin a new piece. */
+	/* A gap of up to this many bytes between two ranges costs less to copy than another piece. */
 	JOIN_BYTES = 4096,
-	/* Guesses of neighbouring pages become one up to here, lest they grow without end. */
+	/* Guesses merge up to this length; without a limit they would grow without end. */
 	MERGED_GUESS_BYTES_MAX = 2 * PAGE_SIZE,
-	/* A program that does one thing after another comes back to what it did before. */
+	/* Keep a guess this many times in vain: a program with several tasks returns to earlier ones. */
 	VAIN_GUESSES_MAX = 4,
 };
 
-/* What bytes were captured for. */
+/* Why bytes were captured. */
 enum purpose {
 	CAPTURED_FIRST,
 	CAPTURED_GUESSED,
 	CAPTURED_LATER,
 };
 
-/* Captured bytes, at arena + offset; asked_begin to asked_end of them have been asked for. */
+/* Captured bytes, at arena + offset. Readers asked for [asked_begin, asked_end) of them; 0 and 0: for none. */
 struct region {
 	uint64_t address;
 	size_t length;
 	size_t offset;
 	size_t asked_begin, asked_end;
 	enum purpose purpose;
-	uint32_t vain;		/* as of its guess */
+	uint32_t vain;		/* of its guess: see struct snapshot_guesses */
 };
 
-/* A range that is to be read: one of the caller's, or a guess; and by which piece. */
+/* A range to read: a guess, or the caller's range at index. piece is the number of the piece that holds it. */
 struct wanted {
 	uint64_t address;
 	size_t length;
@@ -41,7 +41,7 @@ struct wanted {
 };
 
 struct snapshot {
-	struct memory memory;	/* must be first: the interface handed out */
+	struct memory memory;	/* must be first: snapshot_memory() returns it */
 	struct memory *live;
 	uint8_t *arena;
 	size_t used, size;
@@ -53,7 +53,7 @@ struct snapshot {
 	uint64_t longest;	/* length of the longest region */
 	size_t read_count;
 	bool sealed;
-	struct region *last;	/* sealed: most reads are of the region read before */
+	struct region *last;	/* once sealed, most reads hit the region of the read before */
 };
 
 static bool grow(void **array, size_t *size, size_t wanted, size_t item)
@@ -99,9 +99,9 @@ static bool holds(const struct region *region, uint64_t address, size_t length)
 }
 
 /*
- * The captured region that holds all of [address, address + length). Regions
- * may overlap, so those that start before the address are tried as long as
- * the longest one could still reach it.
+ * The captured region that holds all of [address, address + length), or NULL.
+ * Regions may overlap, so try those that start before address for as long as
+ * the longest one could reach it.
  */
 static struct region *find(struct snapshot *snapshot, uint64_t address, size_t length)
 {
@@ -142,8 +142,8 @@ static int compare_wanted(const void *a, const void *b)
 }
 
 /*
- * Is it worth while to read these bytes along with the piece? All pages of it
- * must be wanted ones: a page is mapped whole or not at all.
+ * Should the piece extend to this address? Each of its pages must hold wanted
+ * bytes, since a page is mapped whole or not at all.
  */
 static bool touches(const struct memory_range *piece, uint64_t address)
 {
@@ -154,8 +154,8 @@ static bool touches(const struct memory_range *piece, uint64_t address)
 }
 
 /*
- * One piece for what is wanted of neighbouring pages: each piece costs the
- * kernel as much as copying some KiB. Returns how many there are.
+ * Join wanted ranges of neighbouring pages into one piece: each piece costs the
+ * kernel as much as copying some KiB. Returns the number of pieces.
  */
 static size_t join(struct snapshot *snapshot, size_t wanted_count)
 {
@@ -175,7 +175,7 @@ static size_t join(struct snapshot *snapshot, size_t wanted_count)
 	return count;
 }
 
-/* Each by itself. */
+/* Make each wanted range a piece. Returns the number of pieces. */
 static size_t take_apart(struct snapshot *snapshot, size_t wanted_count)
 {
 	for (size_t i = 0; i < wanted_count; i++) {
@@ -195,7 +195,7 @@ static void add_region(struct snapshot *snapshot, const struct region *region)
 		snapshot->longest = region->length;
 }
 
-/* Guesses are regions of their own, too: whether they were right is told for each. */
+/* Add a region for each guess, which notes whether that guess was right. */
 static void add_guesses(struct snapshot *snapshot, const struct memory_range *piece,
 			const struct wanted *wanted, size_t count, size_t offset)
 {
@@ -209,7 +209,7 @@ static void add_guesses(struct snapshot *snapshot, const struct memory_range *pi
 				.vain = wanted[i].vain });
 }
 
-/* Keep those pieces that could be read; the wanted ranges are theirs in turn. */
+/* Add the pieces that were read as regions. The wanted ranges are in the order of the pieces. */
 static void keep_pieces(struct snapshot *snapshot, size_t count, size_t wanted_count,
 			enum purpose purpose)
 {
@@ -235,7 +235,7 @@ static void keep_pieces(struct snapshot *snapshot, size_t count, size_t wanted_c
 		      compare_regions);
 }
 
-/* Read the pieces, of which the wanted ranges are parts. */
+/* Read the pieces, which hold the wanted ranges. False if they are too large or memory is short. */
 static bool read_pieces(struct snapshot *snapshot, size_t count, size_t wanted_count,
 			enum purpose purpose)
 {
@@ -247,7 +247,7 @@ static bool read_pieces(struct snapshot *snapshot, size_t count, size_t wanted_c
 			return false;
 		total += pieces[i].length;
 	}
-	/* Something to point into, even if nothing is captured. */
+	/* Copies point into the arena, so it must exist even for no bytes. */
 	if (!grow((void **)&snapshot->arena, &snapshot->size, total ? total : 1, 1) ||
 	    !grow((void **)&snapshot->regions, &snapshot->region_size,
 		  snapshot->region_count + count + wanted_count, sizeof(*snapshot->regions)))
@@ -271,7 +271,7 @@ static bool make_scratch(struct snapshot *snapshot, size_t count)
 		    sizeof(*snapshot->pieces));
 }
 
-/* What is asked for and not held, and what is guessed, by address; how many that are. */
+/* List by address the ranges that are not held yet, and the guesses. Returns their number. */
 static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
 			  const struct snapshot_guesses *guesses)
 {
@@ -298,7 +298,10 @@ static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges
 	return wanted;
 }
 
-/* Keep those asked for whose piece failed as a whole, but may be readable; say so of the others. */
+/*
+ * Set the status of ranges whose piece failed. List those smaller than their
+ * piece, which may be readable alone, and return their number.
+ */
 static size_t list_doubtful(struct snapshot *snapshot, struct memory_range *ranges, size_t count)
 {
 	size_t doubtful = 0;
@@ -354,7 +357,7 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
 	capture(snapshot, ranges, count, guesses, CAPTURED_FIRST);
 }
 
-/* What of a region will most likely be asked for again; false if nothing. */
+/* The part of a region that readers will most likely ask for again; false if none. */
 static bool is_worth_guessing(const struct region *region, bool is_trial, struct snapshot_guess *ret_guess)
 {
 	size_t begin = region->asked_begin, end = region->asked_end;
@@ -372,7 +375,7 @@ static bool is_worth_guessing(const struct region *region, bool is_trial, struct
 	return true;
 }
 
-/* Have one guess stand for both, if the other is hardly further up; false if not. */
+/* Let guess include other, if other begins within its pages and the two are not too long; false if not. */
 static bool merge_guess(struct snapshot_guess *guess, const struct snapshot_guess *other)
 {
 	uint64_t end = guess->address + guess->length, other_end = other->address + other->length;
@@ -407,7 +410,7 @@ void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint6
 	}
 }
 
-/* Every region that holds some of it: regions may overlap. What none holds is no part of the copy. */
+/* Regions may overlap, so this changes each that holds some of the bytes. Bytes that none holds stay out. */
 void snapshot_overlay(struct snapshot *snapshot, uint64_t address, const void *bytes, size_t length)
 {
 	for (size_t i = 0; i < snapshot->region_count; i++) {
@@ -423,7 +426,7 @@ void snapshot_overlay(struct snapshot *snapshot, uint64_t address, const void *b
 	}
 }
 
-/* A page costs hardly more than a word of it, and often more of it is asked for. */
+/* Reading a page costs hardly more than a word of it, and readers often ask for more of it. */
 static struct memory_range whole_pages(const struct memory_range *range)
 {
 	uint64_t begin = range->address & ~(uint64_t)(PAGE_SIZE - 1);

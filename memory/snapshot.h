@@ -2,10 +2,10 @@
 /*
  * snapshot: a copy of the pieces of a target's memory that one sample needs.
  *
- * While the target is held, reads that the snapshot does not hold yet go
- * through to the live memory and are kept. Once it is sealed the target runs
- * on, and what was not captured reads as MEMORY_NOT_CAPTURED. A snapshot is
- * meant to be reused: clearing it keeps its buffers.
+ * While the target is held, a read of bytes that the snapshot lacks goes to the
+ * live memory, and the snapshot keeps them. Once it is sealed, the target runs
+ * on, and such a read fails with MEMORY_NOT_CAPTURED. Reuse snapshots: clearing
+ * one keeps its buffers.
  */
 #ifndef LJSPY_SNAPSHOT_H
 #define LJSPY_SNAPSHOT_H
@@ -18,14 +18,14 @@ struct snapshot;
 struct snapshot *snapshot_new(struct memory *live);
 void snapshot_free(struct snapshot *snapshot);
 
-/* Forget everything; reads go through to the live memory again. */
+/* Forget everything; reads go to the live memory again. */
 void snapshot_clear(struct snapshot *snapshot);
 
 /*
- * Copy the ranges in as few system calls as possible; only address and
- * length of each are used. A range that cannot be read whole is left out
- * and its status says why. At most SNAPSHOT_BYTES_MAX are kept in all.
- * Where a copy lies holds until more is captured.
+ * Copy the ranges in as few system calls as possible. Takes address and length
+ * of each; sets status and, with MEMORY_OK, copy, which points into the
+ * snapshot and is valid until it captures more. Leaves out a range that cannot
+ * be read whole. Keeps at most SNAPSHOT_BYTES_MAX in all.
  */
 void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, size_t count);
 
@@ -34,41 +34,42 @@ enum {
 	SNAPSHOT_GUESS_BYTES_MAX = 64 << 10,	/* longer pieces are not guessed */
 };
 
-/* What most likely will be asked for. */
+/* Ranges that readers will most likely ask for. */
 struct snapshot_guesses {
 	size_t count;
 	struct snapshot_guess {
 		uint64_t address;
 		uint32_t length;
-		uint32_t vain;	/* how often it was not asked for in turn */
+		uint32_t vain;	/* how many times in a row nothing of it was asked for */
 	} pieces[SNAPSHOT_GUESSES_MAX];
 };
 
-/* The same, and in the same go what is guessed to be asked for next. */
+/* Like snapshot_capture(), with the guesses in the same system calls. */
 void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
 			    const struct snapshot_guesses *guesses);
 
 /*
- * Guesses for the next snapshot of its kind: what was asked for after what was
- * captured first, but for what lies in [skip_begin, skip_end). What was guessed
- * in vain is guessed a few times more; is_trial: this time does not count.
+ * Write guesses for the next snapshot of this kind: what readers asked for
+ * beyond the ranges of snapshot_capture_first(), without what begins in
+ * [skip_begin, skip_end). Vain guesses stay for a few times more; with is_trial
+ * this time does not count.
  */
 void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
 			   bool is_trial, struct snapshot_guesses *ret_guesses);
 
-/* How often the live memory was read since the snapshot was cleared. */
+/* Number of reads of the live memory since the snapshot was cleared. */
 size_t snapshot_read_count(const struct snapshot *snapshot);
 
-/* From here on nothing is read from the target. */
+/* Stop reading from the target. */
 void snapshot_seal(struct snapshot *snapshot);
 
-/* Change the copy: from here on it holds these bytes there. Nothing is written to the target. */
+/* Put these bytes into the copy at address. The target is not written to. */
 void snapshot_overlay(struct snapshot *snapshot, uint64_t address, const void *bytes, size_t length);
 
 /* The captured bytes at [address, address + length) in place, or NULL. Valid until the snapshot changes. */
 const void *snapshot_view(struct snapshot *snapshot, uint64_t address, size_t length);
 
-/* The snapshot seen as memory; owned by it. */
+/* The snapshot as memory; owned by the snapshot. */
 struct memory *snapshot_memory(struct snapshot *snapshot);
 
 enum { SNAPSHOT_BYTES_MAX = 16 << 20 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * word_hash: uthash with a hash of its own, for keys of whole 64-bit words such
- * as addresses. Include it in place of memory/hash.h.
+ * word_hash: uthash with a faster hash for keys of whole 64-bit words, such as
+ * addresses. Include it in place of memory/hash.h.
  *
- * Tables are asked some hundred times for each sample; uthash's own function
- * takes a key byte by byte.
+ * A sample needs some hundred lookups; uthash's own function takes a key byte
+ * by byte.
  */
 #ifndef LJSPY_WORD_HASH_H
 #define LJSPY_WORD_HASH_H

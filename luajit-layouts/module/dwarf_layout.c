@@ -12,7 +12,7 @@
 
 enum { MEMBER_MAX = 64, NESTING_MAX = 4 };
 
-/* The structure in LuaJIT's sources for each structure of a layout. */
+/* LuaJIT's names of structures that a layout names otherwise. */
 static const struct {
 	const char *ours, *theirs;
 } structures[] = {
@@ -20,7 +20,7 @@ static const struct {
 	{ "GCfunc", "GCfuncC" },	/* GCfunc is a union; they share their start */
 };
 
-/* Members whose path is not just the field's name; the first that exists holds. */
+/* Fields whose path is not just their name; the first path that exists holds. */
 static const struct {
 	const char *field, *path;
 } paths[] = {
@@ -61,7 +61,7 @@ static bool number(Dwarf_Die *die, unsigned attribute, int32_t *ret)
 	return true;
 }
 
-/* The structure a member is of, past typedefs and qualifiers. */
+/* The type of a member, past typedefs and qualifiers. */
 static bool member_type(Dwarf_Die *member, Dwarf_Die *ret)
 {
 	Dwarf_Attribute attribute;
@@ -74,8 +74,8 @@ static bool member_type(Dwarf_Die *member, Dwarf_Die *ret)
 static bool find_nested(Dwarf_Die *structure, const char *path, unsigned nesting, int32_t *ret);
 
 /*
- * A member that is the path's next part, or has no name and contains it.
- * Structures within structures are followed to a depth of NESTING_MAX.
+ * Find the path in a member that is its next part, or that has no name and
+ * contains it. Follows nested structures to a depth of NESTING_MAX.
  */
 /* NOLINTNEXTLINE(misc-no-recursion) */
 static bool find_in_member(Dwarf_Die *member, const char *path, unsigned nesting, int32_t *ret)
@@ -87,7 +87,7 @@ static bool find_in_member(Dwarf_Die *member, const char *path, unsigned nesting
 
 	if (dwarf_tag(member) != DW_TAG_member || (!anonymous && !has_name(member, path, length)))
 		return false;
-	/* A union's members have no location: they start where it does. */
+	/* A union's members have no location: they start where the union does. */
 	if (dwarf_hasattr_integrate(member, DW_AT_data_member_location) &&
 	    !number(member, DW_AT_data_member_location, &offset))
 		return false;
@@ -136,7 +136,7 @@ static bool find_field(Dwarf_Die *die, const char *structure, const char *field,
 	return !has_path && find_member(die, field, ret);
 }
 
-/* Distances in GG_State are from g. */
+/* Turn an offset in GG_State into a distance from g. */
 static bool relate_to_g(Dwarf_Die *die, int32_t *offset)
 {
 	int32_t g;

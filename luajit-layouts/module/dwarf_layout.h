@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dwarf_layout: a layout as a LuaJIT binary's debug info gives it.
+ * dwarf_layout: reads a layout from a LuaJIT binary's debug info.
  *
- * For builds that the tables do not know, and to check the tables by. The
- * C frame is defined by macros alone, so it is not in debug info: its fields
- * stay LAYOUT_UNKNOWN.
+ * It serves builds that the tables do not know, and checks the tables. Macros
+ * alone define the C frame, so debug info lacks it: its fields stay
+ * LAYOUT_UNKNOWN.
  */
 #ifndef LJSPY_DWARF_LAYOUT_H
 #define LJSPY_DWARF_LAYOUT_H
@@ -19,8 +19,9 @@ enum dwarf_layout_status {
 };
 
 /*
- * Fields of structures that are described are offsets or LAYOUT_ABSENT; those
- * of structures that are not stay LAYOUT_UNKNOWN.
+ * Fields of structures that debug info describes become offsets or
+ * LAYOUT_ABSENT; those of other structures stay LAYOUT_UNKNOWN. Writes
+ * *ret_layout only on DWARF_LAYOUT_OK.
  */
 enum dwarf_layout_status dwarf_layout_read(const char *path, struct layout *ret_layout);
 

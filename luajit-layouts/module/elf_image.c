@@ -22,8 +22,8 @@ static bool add_segment(struct elf_image *image, uint64_t bias, const Elf64_Phdr
 }
 
 /*
- * The load bias: where the first byte of the file ended up, less where its
- * segment asked for it to be.
+ * The load bias: where the first byte of the file is mapped, less where its
+ * segment asked to be.
  */
 static bool find_bias(const Elf64_Phdr *headers, size_t count, uint64_t base, uint64_t *ret_bias)
 {
@@ -58,7 +58,7 @@ enum elf_image_status elf_image_open(struct memory *memory, uint64_t base,
 	Elf64_Ehdr header;
 	enum elf_image_status status;
 
-	/* The machine field lies at the same place in 32-bit headers, which are shorter. */
+	/* 32-bit headers are shorter, but have the machine field at the same place. */
 	if (memory_read(memory, base, &header, sizeof(header)) != MEMORY_OK)
 		return ELF_IMAGE_UNREADABLE;
 	status = check_header(&header);

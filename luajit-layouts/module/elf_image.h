@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * elf_image: an ELF file seen where it is mapped in a target.
+ * elf_image: an ELF file as it is mapped in a target.
  *
- * Only what the loader itself needs is used (program headers), so stripped
- * files and files without section headers are as good as any. Everything is
- * read through struct memory and checked: the image is untrusted.
+ * It uses only what the loader needs (program headers), so files may be
+ * stripped or lack section headers. It reads everything through struct memory
+ * and checks it: the image is untrusted.
  */
 #ifndef LJSPY_ELF_IMAGE_H
 #define LJSPY_ELF_IMAGE_H
@@ -36,7 +36,7 @@ struct elf_image {
 	uint16_t machine;	/* EM_X86_64, ...; also valid on ELF_IMAGE_OTHER_MACHINE */
 	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];	/* PT_LOAD */
 	size_t segment_count;
-	uint64_t bias;		/* what addresses in the target are above the file's */
+	uint64_t bias;		/* an address in the target less the same one in the file */
 	uint64_t eh_frame_hdr;	/* address in the target; 0 if there is none */
 	uint64_t dynamic;	/* of PT_DYNAMIC, likewise */
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_code: what is read out of the interpreter's code, on any machine.
+ * vm_code: what the interpreter's code shows, on any machine.
  *
- * One file per machine finds it: vm_code_x86_64.h, vm_code_arm64.h.
+ * One file per machine reads it: vm_code_x86_64.h, vm_code_arm64.h.
  */
 #ifndef LJSPY_VM_CODE_H
 #define LJSPY_VM_CODE_H
@@ -22,7 +22,7 @@ enum vm_code_status {
 };
 
 struct vm_code_evidence {
-	struct layout offsets;	/* LAYOUT_UNKNOWN where the code is silent */
+	struct layout offsets;	/* LAYOUT_UNKNOWN where the code does not show it */
 	unsigned dispatches;	/* how often the dispatch sequence of the mode occurs */
 	int op_jmp, op_funcf;	/* opcode numbers of BC_JMP and BC_FUNCF, or LAYOUT_UNKNOWN */
 	bool exit_error_code;	/* vm_exit_interp hands lj_err_trace() an error code */
@@ -30,7 +30,7 @@ struct vm_code_evidence {
 	const char *contradiction;	/* the field two places disagree about */
 };
 
-/* Nothing is known yet. */
+/* Make all evidence unknown. */
 static inline void vm_code_clear(struct vm_code_evidence *evidence)
 {
 	*evidence = (struct vm_code_evidence){

@@ -27,7 +27,7 @@ enum {
 
 enum { INSTRUCTION_BYTES = 4, FUNCTION_WINDOW = 12 };
 
-/* An instruction's first operand and its memory operand or immediate, if it has them. */
+/* An instruction's registers, and its memory operand or immediate, if it has them. */
 struct instruction {
 	unsigned id;
 	unsigned reg, reg2, reg3;	/* operands that are registers, in order; 0 if fewer */
@@ -118,7 +118,7 @@ static bool is_store(const struct instruction *at, unsigned from, unsigned base)
 	return at->id == ARM64_INS_STR && at->reg == from && at->base == base && at->index == 0;
 }
 
-/* A field read twice must be read alike. */
+/* Note a field's offset; places that disagree are a contradiction. */
 static void note(struct vm_code_evidence *evidence, int32_t *field, const char *name, int64_t value)
 {
 	if (*field == LAYOUT_UNKNOWN)
@@ -130,7 +130,7 @@ static void note(struct vm_code_evidence *evidence, int32_t *field, const char *
 #define NOTE(code, field, value) \
 	note((code)->evidence, &(code)->evidence->offsets.field, #field, value)
 
-/* Each looks for its shape at instruction i; there are FUNCTION_WINDOW more on either side. */
+/* A probe looks for its shape at instruction i, which has FUNCTION_WINDOW more on either side. */
 typedef void probe(const struct code *code, size_t i);
 
 /* Tail of most handlers: ldr INSw, [PC], #4; add TMP1, GL, INS, uxtb #3; ...; ldr TMP0, [TMP1, #GG_G2DISP]. */
@@ -222,7 +222,7 @@ static void probe_exit(const struct code *code, size_t i)
 	if (!is_store(&at[0], CARG1w, GL) || !is_store(&at[1], CARG2w, GL) || !is_store(&at[2], L, GL))
 		return;
 	for (const struct instruction *in = &at[3]; in < &at[FUNCTION_WINDOW]; in++) {
-		/* A distance of more than 12 bits takes two. */
+		/* A distance of more than 12 bits takes two instructions. */
 		if (in->id == ARM64_INS_ADD && in->reg == CARG1 && (in->reg2 == GL || in->reg2 == CARG1))
 			J += in->value;
 	}
@@ -274,7 +274,7 @@ static void probe_ffi_callback(const struct code *code, size_t i)
 		NOTE(code, g_ctype_state, at[0].value);
 }
 
-/* In this order: a probe may use what those before it found. */
+/* In this order: a probe may use what earlier ones found. */
 static probe *const probes[] = {
 	probe_dispatch, probe_vmstate, probe_hookmask, probe_gc, probe_cpcall, probe_saved_L,
 	probe_exit, probe_jloop, probe_exit_error, probe_ffi_callback,
@@ -286,7 +286,7 @@ enum vm_code_status vm_code_arm64_read(const uint8_t *bytes, size_t length, uint
 	struct code code = { .evidence = ret_evidence };
 
 	vm_code_clear(ret_evidence);
-	ret_evidence->offsets.gc64 = true;	/* there is no other */
+	ret_evidence->offsets.gc64 = true;	/* arm64 has no other mode */
 	code.at = decode(bytes, length, address, &code.count);
 	if (code.at == NULL)
 		return VM_CODE_NO_MEMORY;

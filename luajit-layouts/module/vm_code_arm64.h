@@ -19,7 +19,7 @@
  */
 const uint8_t *vm_code_arm64_dispatch(const uint8_t *at, const uint8_t *end);
 
-/* Read the interpreter's code, length bytes that lie at address in the target. */
+/* Read the interpreter's code: a copy of length bytes at address in the target. */
 enum vm_code_status vm_code_arm64_read(const uint8_t *bytes, size_t length, uint64_t address,
 				       struct vm_code_evidence *ret_evidence);
 

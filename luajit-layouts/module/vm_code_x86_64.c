@@ -186,7 +186,7 @@ static int64_t from_J(const struct code *code, const struct operand *operand)
 	return from_g(code, operand) - code->evidence->offsets.GG_J;
 }
 
-/* ---- probes: each looks at the code from one instruction on -------------- */
+/* ---- probes: each reads the code from one instruction on ----------------- */
 
 typedef void probe(const struct code *code, size_t i);
 
@@ -253,7 +253,7 @@ static void probe_jloop(const struct code *code, size_t i)
 		NOTE(code, g_tmpbuf_L, from_g(code, &at[5].to));
 }
 
-/* vm_exit_handler: the trace number out of vmstate, then J->exitno and J->parent. */
+/* vm_exit_handler: the trace number from vmstate, then J->exitno and J->parent. */
 static void probe_exit(const struct code *code, size_t i)
 {
 	const struct instruction *at = &code->at[i];
@@ -279,7 +279,7 @@ static void probe_exit_error(const struct code *code, size_t i)
 		code->evidence->exit_error_code = true;
 }
 
-/* vm_resume: what it stores and loads of L around the resume mark. */
+/* vm_resume: its stores and loads of L's fields around the resume mark. */
 static void probe_resume(const struct code *code, size_t i)
 {
 	const struct instruction *at = &code->at[i];
@@ -387,8 +387,8 @@ static void probe_hookmask(const struct code *code, size_t i)
 }
 
 /*
- * getmetatable: the name "__metatable" out of gcroot[GCROOT_MMNAME...], some
- * way before the indexed load of a base type's metatable.
+ * getmetatable: the load of the name "__metatable" from gcroot[GCROOT_MMNAME...],
+ * some way before the indexed load of a base type's metatable.
  */
 static void probe_gcroot(const struct code *code, size_t i)
 {
@@ -443,7 +443,7 @@ static void probe_op_jmp(const struct code *code, size_t i)
 	}
 }
 
-/* vm_exit_interp: dispatch by hand, asking whether OP is a function header. */
+/* vm_exit_interp: dispatches by hand and tests whether OP is a function header. */
 static void probe_op_funcf(const struct code *code, size_t i)
 {
 	const struct instruction *at = &code->at[i];
@@ -464,7 +464,7 @@ static void probe_op_funcf(const struct code *code, size_t i)
 	}
 }
 
-/* In this order: a probe may use what those before it found. */
+/* In this order: a probe may use what earlier ones found. */
 static probe *const probes[] = {
 	probe_dispatch, probe_ffi_callback, probe_vmstate, probe_J, probe_jloop, probe_exit,
 	probe_exit_error, probe_resume, probe_cpcall, probe_saveregs, probe_string, probe_gc,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_code_x86_64: what LuaJIT's interpreter shows of its own build.
+ * vm_code_x86_64: what LuaJIT's interpreter shows of its own build on x86-64.
  *
- * The interpreter is assembled by DynASM from vm_x64.dasc (GC64) or
- * vm_x86.dasc (32-bit references on x86-64), not compiled, so the same few
- * instruction shapes occur in every build and carry the build's offsets as
+ * DynASM assembles the interpreter from vm_x64.dasc (GC64) or vm_x86.dasc
+ * (32-bit references on x86-64); no compiler is involved. So the same few
+ * instruction shapes occur in every build, with the build's offsets as
  * operands. Each probe reads one shape.
  */
 #ifndef LJSPY_VM_CODE_X86_64_H
@@ -22,7 +22,7 @@
  */
 const uint8_t *vm_code_x86_64_dispatch(const uint8_t *at, const uint8_t *end);
 
-/* Read the interpreter's code, length bytes that lie at address in the target. */
+/* Read the interpreter's code: a copy of length bytes at address in the target. */
 enum vm_code_status vm_code_x86_64_read(const uint8_t *bytes, size_t length, uint64_t address,
 					struct vm_code_evidence *ret_evidence);
 

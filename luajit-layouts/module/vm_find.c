@@ -25,7 +25,7 @@ static const uint8_t ffi_call_rules_x86_64[] = {
 	0x0d, 0x06,	/* def_cfa_register rbp */
 	0x83, 0x03,	/* rbx */
 };
-/* Since 2022 what is saved lies next to the frame pointer's address; def_cfa is the CIE's. */
+/* Since 2022 the saved registers lie next to the frame pointer's address; the CIE has def_cfa. */
 #define ARM64_SAVED \
 	0x93, 0x03, 0x94, 0x04, 0x95, 0x05, 0x96, 0x06, 0x97, 0x07,	/* x19 to x23 */ \
 	0x98, 0x08, 0x99, 0x09, 0x9a, 0x0a, 0x9b, 0x0b, 0x9c, 0x0c,	/* x24 to x28 */ \
@@ -40,7 +40,7 @@ static const uint8_t interpreter_rules_arm64_sp[] = {
 	0x9e, 0x01, 0x9d, 0x02,
 	ARM64_SAVED,
 };
-/* Until September 2021 what is saved lies at the frame's other end. */
+/* Until September 2021 the saved registers lie at the other end of the frame. */
 static const uint8_t interpreter_rules_arm64_old[] = {
 	0x0e, 0xd0, 0x01,	/* def_cfa_offset CFRAME_SIZE */
 	0x9d, 0x1a, 0x9e, 0x19,	/* fp, lr */
@@ -85,11 +85,11 @@ struct unwind_table {
 	uint16_t machine;
 };
 
-/* A record of it (LSB 5.0, 10.6.1), of the 32-bit format: linkers write no other. */
+/* A record of .eh_frame (LSB 5.0, 10.6.1) in the 32-bit format; linkers write no other. */
 struct record {
-	uint32_t id;			/* 0: a CIE; else how far before the id an FDE's CIE is */
+	uint32_t id;			/* 0: a CIE; else an FDE: its CIE is so far before the id */
 	size_t offset, next;		/* of this record and the one after it */
-	const uint8_t *begin, *end;	/* what follows the id */
+	const uint8_t *begin, *end;	/* the bytes after the id */
 };
 
 static enum vm_find_status locate_table(struct memory *memory, const struct elf_image *image,
@@ -138,7 +138,7 @@ static enum vm_find_status copy_table(struct memory *memory, const struct elf_im
 	return VM_FIND_OK;
 }
 
-/* False at the end, and where there is no record. */
+/* False at the end of the table, and where there is no valid record. */
 static bool read_record(const struct unwind_table *table, size_t offset, struct record *ret)
 {
 	const uint8_t *at = table->bytes + offset;
@@ -165,9 +165,9 @@ struct unwind_range {
 };
 
 /*
- * The range of an entry if its instructions are exactly rules (DW_CFA_nop
- * padding aside). Its addresses are taken to be PC-relative 32-bit ones, as
- * buildvm writes them, with no augmentation data.
+ * The range of an entry if its instructions are exactly rules, apart from
+ * DW_CFA_nop padding. Takes the addresses as PC-relative with 32 bits and
+ * expects no augmentation data, as buildvm writes them.
  */
 static bool entry_has_rules(const struct unwind_table *table, const struct record *entry,
 			    const uint8_t *rules, size_t length, struct unwind_range *ret)
@@ -192,7 +192,7 @@ static bool entry_has_rules(const struct unwind_table *table, const struct recor
 	return true;
 }
 
-/* Does an FDE belong to the hand-written "zPR" description with its own personality routine? */
+/* Does an FDE belong to the hand-written "zPR" CIE, which has its own personality routine? */
 static bool has_personality(const struct unwind_table *table, const struct record *entry)
 {
 	static const uint8_t version_1[] = { 1, 'z', 'P', 'R', '\0' };
@@ -204,7 +204,7 @@ static bool has_personality(const struct unwind_table *table, const struct recor
 	       memcmp(common.begin, version_1, sizeof(version_1)) == 0;
 }
 
-/* The rules by which it is the interpreter's, or NULL. */
+/* The rules that show that the entry is the interpreter's, or NULL. */
 static const struct unwind_rules *interpreter_rules(const struct unwind_table *table,
 						    const struct record *entry,
 						    struct unwind_range *ret)
@@ -254,7 +254,7 @@ static enum vm_find_status search_table(const struct unwind_table *table,
 	return VM_FIND_OK;
 }
 
-/* The lowest address after a given one at which an entry begins. */
+/* The lowest address above a given one at which the code of an entry begins. */
 static bool find_next_function(struct memory *memory, const struct elf_image *image,
 			       uint64_t after, uint64_t *ret)
 {
@@ -295,7 +295,7 @@ enum vm_find_status vm_find_by_unwind_entry(struct memory *memory, const struct 
 
 /* ---- by the dispatch sequence ------------------------------------------------ */
 
-/* How BC_ISLT, the first handler, starts: loading or testing its two operands. */
+/* How BC_ISLT, the first handler, starts: it loads or tests its two operands. */
 static const uint8_t first_handler_gc64[] = {
 	0x4c, 0x8b, 0x1c, 0xca,		/* mov ITYPE, [BASE+RA*8] */
 	0x48, 0x8b, 0x2c, 0xc2,		/* mov RB, [BASE+RD*8] */
@@ -307,7 +307,7 @@ static const uint8_t first_handler_arm64[] = {
 	0x60, 0x7a, 0x7b, 0xf8,		/* ldr CARG1, [BASE, RA, lsl #3] */
 	0xb1, 0x06, 0x40, 0x79,		/* ldrh RBw, [PC, #2] */
 };
-/* Early in lj_vm_ffi_call, and its end. */
+/* Instructions early in lj_vm_ffi_call, and its end. */
 static const uint8_t ffi_call_head[] = {
 	0x55, 0x48, 0x89, 0xe5, 0x53,	/* push rbp; mov rbp, rsp; push rbx */
 	0x48, 0x89, 0xfb, 0x8b, 0x43,	/* mov CCSTATE, CARG1; mov eax, CCSTATE->spadj */
@@ -331,8 +331,8 @@ struct mark {
 static const struct looks {
 	uint16_t machine;
 	const uint8_t *(*dispatch)(const uint8_t *at, const uint8_t *end);
-	struct mark first_handlers[2];	/* any of them */
-	struct mark branch_target;	/* may be before it, in builds for control-flow checks; or none */
+	struct mark first_handlers[2];	/* alternatives */
+	struct mark branch_target;	/* may precede it in builds for control-flow checks; or none */
 	struct mark ffi_call;
 	size_t ffi_call_before;		/* bytes of the function before that mark */
 	struct mark ffi_call_end;
@@ -340,7 +340,7 @@ static const struct looks {
 	{ EM_X86_64, vm_code_x86_64_dispatch,
 	  { MARK(first_handler_gc64), MARK(first_handler_gc32) }, MARK(endbr64),
 	  MARK(ffi_call_head), 0, MARK(ffi_call_tail) },
-	/* Three instructions make lj_vm_ffi_call's frame, in one order or another. */
+	/* Three instructions make lj_vm_ffi_call's frame, in varying order. */
 	{ EM_AARCH64, vm_code_arm64_dispatch,
 	  { MARK(first_handler_arm64), MARK(first_handler_arm64) }, { NULL, 0 },
 	  MARK(ffi_call_head_arm64), 12, MARK(ffi_call_tail_arm64) },
@@ -457,7 +457,7 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 			status = VM_FIND_OK;
 		free(code);
 	}
-	/* Without FFI it ends where the next function begins that a compiler described. */
+	/* Without FFI, the VM ends where the next function begins that has an unwind entry. */
 	if (status == VM_FIND_OK && ret_extent->ffi_call == 0 &&
 	    find_next_function(memory, image, ret_extent->end - TAIL_MAX, &next) &&
 	    next < ret_extent->end)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_find: where in a module LuaJIT's interpreter lies.
+ * vm_find: finds LuaJIT's interpreter in a module.
  *
  * buildvm writes the unwind entry of the interpreter by hand (emit_asm_debug()
  * in vm_x64.dasc), so its bytes are the same in every build and unlike any
@@ -32,9 +32,8 @@ enum vm_find_status vm_find_by_unwind_entry(struct memory *memory, const struct 
 					    struct vm_extent *ret_extent);
 
 /*
- * By the dispatch sequence. Without FFI nothing marks the end
- * of the VM, which is then taken to be where the next function with an unwind
- * entry begins.
+ * By the dispatch sequence. Without FFI nothing marks the end of the VM; it is
+ * then taken to be the start of the next function with an unwind entry.
  */
 enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_image *image,
 					struct vm_extent *ret_extent);

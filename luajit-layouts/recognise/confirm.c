@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What only a state can tell of a layout, and whether its objects confirm it. */
+/* Settles what only a state can tell of a layout, and confirms it by the state's objects. */
 #include "luajit-layouts/recognise/recognise.h"
 
 #include "luajit-layouts/bytecode.h"
@@ -39,7 +39,7 @@ static bool confirm_thread(const struct inquiry *inquiry, uint64_t g, struct vm_
 	return true;
 }
 
-/* The instruction all C functions share is a FUNCC, whatever that one's number. */
+/* The instruction that all C functions share is a FUNCC, which shows the numbering. */
 static bool confirm_bytecode(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
 {
 	struct vm_code trial = *vm;
@@ -63,7 +63,7 @@ static bool confirm_bytecode(const struct inquiry *inquiry, uint64_t g, struct v
 	return false;
 }
 
-/* The layouts that passed a test, as far as they differ. */
+/* What came of trying layouts. Those that agree with the first that passed do not count again. */
 struct trial {
 	const struct inquiry *inquiry;
 	uint64_t g;
@@ -88,7 +88,7 @@ static void try_layout(struct trial *trial, const struct vm_code *vm)
 	}
 }
 
-/* With each opcode number that IR_KGC has had, where the code did not tell. */
+/* Try the layout; if the code did not show IR_KGC, with each number that this opcode has had. */
 static void try_ir_opcodes(struct trial *trial, struct vm_code *vm)
 {
 	struct layout_row row;
@@ -105,7 +105,7 @@ static void try_ir_opcodes(struct trial *trial, struct vm_code *vm)
 	}
 }
 
-/* Of the rows the code could not tell apart, the one whose trace objects are sound. */
+/* Of the rows that the code cannot tell apart, choose the one whose trace objects are sound. */
 static bool confirm_traces(const struct inquiry *inquiry, uint64_t g, struct vm_code *vm)
 {
 	struct trial trial = { .inquiry = inquiry, .g = g };

@@ -19,8 +19,8 @@
 
 struct match {
 	size_t count;		/* rows that fit */
-	struct layout_row row;	/* the first of them; its offsets are what all have in common */
-	const char *conflict;	/* when none fits: a field the last row tried is wrong about */
+	struct layout_row row;	/* the first of them, with the offsets that all have in common */
+	const char *conflict;	/* when none fits: a wrong field of the last row tried */
 };
 
 /* Build options that move J's fields, as measured on 2.0.5 to 2026. */
@@ -75,7 +75,7 @@ static void match_row(const struct layout_row *row, const struct layout *evidenc
 		layout_keep_common(&match->row.offsets, &row->offsets);
 }
 
-/* Is op's number in this numbering the one that the code shows, if it shows one? */
+/* Does op have the number in this numbering that the code shows? True if the code shows none. */
 static bool number_fits(enum layout_bytecode set, enum bytecode_op op, int shown)
 {
 	const struct layout layout = { .bytecode = set };
@@ -104,7 +104,7 @@ static struct match match_group(enum layout_group group, enum layout_mode mode,
 	return match;
 }
 
-/* As match_group(), for each build option in turn: plain builds come first. */
+/* As match_group() for J's rows, with each build option in turn; plain builds come first. */
 static struct match match_jit(enum layout_mode mode, const struct vm_code_evidence *evidence,
 			      const struct jit_option **ret_option)
 {
@@ -164,7 +164,7 @@ static bool choose_jit(const struct inquiry *inquiry, enum layout_mode mode,
 		return false;
 	if (option->name[0] != '\0')
 		inquiry_verdict(inquiry, "build options", "%s", option->name);
-	/* Traces tell the number of an IR opcode, but nothing tells J's fields. */
+	/* Traces will show the number of the IR opcode, but nothing will show J's fields. */
 	if (vm->layout.J_state < 0 || vm->layout.J_exitstubgroup < 0 || vm->layout.J_mcarea < 0) {
 		inquiry_verdict(inquiry, "jit_State", "%zu layouts fit the code; not guessing", match.count);
 		return false;
@@ -234,7 +234,7 @@ static bool choose_layout(const struct inquiry *inquiry, const struct vm_code_ev
 		inquiry_verdict(inquiry, "global_State", "%zu layouts fit the code; not guessing", global.count);
 		return false;
 	}
-	/* Whichever fork it is, the state itself tells: recognise_confirm(). */
+	/* The state itself will show which fork it is: recognise_confirm(). */
 	thread = match_group(LAYOUT_GROUP_THREAD, mode, evidence);
 	layout_fill(&vm->layout, &thread.row.offsets);
 	snprintf(vm->layout.name, sizeof(vm->layout.name), "%s", global.row.name);
@@ -325,7 +325,7 @@ static enum recognise_status read_code(const struct inquiry *inquiry, uint16_t m
 	return RECOGNISE_UNREADABLE;
 }
 
-/* Where its code is; the layout is to follow. */
+/* A VM with the addresses of its code; the caller adds the layout. */
 static struct vm_code vm_at(uint16_t machine, const struct vm_extent *extent)
 {
 	return (struct vm_code){
@@ -335,7 +335,7 @@ static struct vm_code vm_at(uint16_t machine, const struct vm_extent *extent)
 	};
 }
 
-/* What is wrong with the layout that is given, or NULL. */
+/* What the code contradicts in the given layout, or NULL. */
 static const char *contradiction(const struct layout *given, const struct vm_code_evidence *code)
 {
 	if (given->gc64 != code->offsets.gc64)

@@ -2,10 +2,10 @@
 /*
  * recognise: which LuaJIT build does this module contain, and how is it laid out?
  *
- * No symbol, version string or file is consulted: the module is read where
- * it is mapped, its VM is found by its unwind entry (or by the instruction
- * pattern of the dispatch sequence), and the offsets that matter are read
- * from the VM's own instructions. Tables supply and cross-check the rest.
+ * Recognition uses no symbols, version strings or files. It reads the module
+ * where it is mapped, finds the VM by its unwind entry (or by the instruction
+ * pattern of the dispatch sequence) and takes the offsets that matter from the
+ * VM's own instructions. Tables supply and cross-check the rest.
  */
 #ifndef LJSPY_RECOGNISE_H
 #define LJSPY_RECOGNISE_H
@@ -28,19 +28,20 @@ enum recognise_status {
 };
 
 /*
- * Look for a VM in the ELF image mapped at base (its first byte is the ELF
- * header), in a target that runs on machine: EM_X86_64, or EM_AARCH64.
- * ret_vm is whole on RECOGNISE_OK; on RECOGNISE_UNKNOWN_LAYOUT it says where
- * the code is and nothing else.
+ * Look for a VM in the ELF image whose header is mapped at base, in a target
+ * that runs on machine: EM_X86_64 or EM_AARCH64. evidence may be NULL. *ret_vm
+ * is complete on RECOGNISE_OK; on RECOGNISE_UNKNOWN_LAYOUT it holds only the
+ * addresses of the code.
  */
 enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint64_t base,
 				   recognise_evidence *evidence, void *context,
 				   struct vm_code *ret_vm);
 
 /*
- * As recognise_vm(), with a layout that is given. What it leaves unknown is
- * taken from the code and the tables; unless it is trusted, it must not
- * contradict them. RECOGNISE_UNKNOWN_LAYOUT if it does, or is not complete.
+ * As recognise_vm(), with a given layout. Fields that it leaves unknown come
+ * from the code and the tables. Unless it is trusted, it must not contradict
+ * the code. RECOGNISE_UNKNOWN_LAYOUT if it does, or if it stays incomplete or
+ * cannot be right.
  */
 enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, uint64_t base,
 				      const struct layout *given, bool trusted,
@@ -51,29 +52,28 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, u
  * Find the global_States that belong to vm in one writable range by mutual
  * pointers: a lua_State whose glref leads to a global_State whose mainthref
  * leads back, in a GG_State whose dispatch table points into the VM's text.
- * Writes at most max addresses and returns how many there are. Cheap per
- * byte, but a caller with gigabytes to search does well to try small ranges
- * first: states are among a process's first allocations.
+ * Writes at most max addresses and returns how many there are. The search is
+ * cheap per byte, but with gigabytes to search, try small ranges first: states
+ * are among a process's first allocations.
  */
 size_t recognise_states(struct memory *memory, const struct vm_code *vm,
 			uint64_t range_begin, uint64_t range_end,
 			uint64_t *ret_g, size_t max);
 
-/* Would the search find a state at g? */
+/* Would recognise_states() find a state at g? */
 bool recognise_finds_state(struct memory *memory, const struct vm_code *vm, uint64_t g);
 
-/* Is there still a state at g, and not one that is being closed? */
+/* Is there still a state at g that is not being closed? */
 bool recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_t g);
 
 /*
- * Settle what only a state can tell, and confirm the layout by the objects the
- * state holds (selftest.h): the end of lua_State, the bytecode numbering, the
- * trace objects. Call it once a state is found, and again while
- * vm->traces_open and the state has traces. RECOGNISE_OK does not mean that
- * nothing is open any more: vm says what is. RECOGNISE_UNKNOWN_LAYOUT when a
- * self-test contradicts the layout, or no row passes; vm is then unchanged.
- * The target must be stopped or asleep, and for the reason given in selftest.h
- * a failure is to be believed only when it repeats.
+ * Settle what only a state can tell (the end of lua_State, the bytecode
+ * numbering, the trace objects), and confirm the layout by the state's objects
+ * (selftest.h). Call it once a state is found, and again while vm->traces_open
+ * and the state has traces. After RECOGNISE_OK something may still be open: vm
+ * says what. Returns RECOGNISE_UNKNOWN_LAYOUT, with *vm unchanged, when a
+ * self-test contradicts the layout or no row passes. The target must be stopped
+ * or asleep. Believe a failure only when it repeats (selftest.h says why).
  */
 enum recognise_status recognise_confirm(struct memory *memory, struct vm_code *vm, uint64_t g,
 				       recognise_evidence *evidence, void *context);

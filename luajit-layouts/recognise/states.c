@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The states of a VM in a range of memory, by pointers that lead back. */
+/* Finds the states of a VM in a range of memory by mutual pointers. */
 #include "luajit-layouts/recognise/recognise.h"
 
 #include <stdlib.h>
@@ -47,8 +47,8 @@ static bool read_reference(const struct search *search, uint64_t address, uint64
 }
 
 /*
- * Does g look back at its main thread, and does its dispatch table (ASMFunction:
- * pointers of the machine, not references) lead into this VM?
+ * Does g lead back to its main thread, and does its dispatch table (ASMFunction:
+ * machine pointers, not references) lead into this VM?
  */
 static bool is_state(const struct search *search, uint64_t L, uint64_t g)
 {
@@ -87,7 +87,7 @@ static void search_chunk(struct search *search, uint64_t address, const uint8_t 
 	}
 }
 
-/* Search what lies before the first page that cannot be read; 0 if nothing does. */
+/* Search the bytes before the first page that cannot be read. Returns their number. */
 static size_t search_readable(struct search *search, uint64_t address, uint8_t *chunk, size_t length)
 {
 	size_t readable = length;
@@ -123,7 +123,7 @@ size_t recognise_states(struct memory *memory, const struct vm_code *vm,
 		size_t length = range_end - address < CHUNK_BYTES ? range_end - address : CHUNK_BYTES;
 		size_t searched = search_readable(&search, address, chunk, length);
 
-		/* A thread may straddle two chunks: they overlap by one less than fits. */
+		/* A thread may straddle two chunks: they overlap by one step less than MAIN_THREAD_MAX. */
 		if (searched <= MAIN_THREAD_MAX)
 			address += searched + PAGE_BYTES;
 		else if (searched == length && length < CHUNK_BYTES)
@@ -137,7 +137,7 @@ size_t recognise_states(struct memory *memory, const struct vm_code *vm,
 	return search.count;
 }
 
-/* While a state is closed, everything is white (lj_gc.c, lj_gc_freeall()). */
+/* While LuaJIT closes a state, everything is white (lj_gc.c, lj_gc_freeall()). */
 static bool is_closing(struct memory *memory, const struct layout *layout, uint64_t g)
 {
 	uint8_t currentwhite;	/* the byte before gc.state */

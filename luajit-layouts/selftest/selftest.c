@@ -7,7 +7,7 @@
 
 #include "luajit-layouts/selftest/selftest_check.h"
 
-/* Bounds: a test is to take milliseconds, whatever the heap or a hostile target is like. */
+/* Bounds: a test takes milliseconds, however large the heap or hostile the target. */
 enum { OBJECT_STEPS_MAX = 4000, TEXT_MAX = 64, HEADER_MAX = 16, GC_WHITES = 3 };
 
 /* ---- shared by the tests -------------------------------------------------- */
@@ -53,7 +53,7 @@ bool check_type_or_null(struct check *check, uint64_t object, uint8_t gct, const
 }
 
 /*
- * A GC64 slot holds a 17-bit tag above a 47-bit pointer, another one a 32-bit
+ * In GC64, a slot holds a 17-bit tag above a 47-bit pointer, otherwise a 32-bit
  * tag above a 32-bit pointer (lj_obj.h, "Tagged values"). The tags of objects
  * run from ~4 to ~12.
  */
@@ -90,7 +90,7 @@ struct header {
 	uint8_t gct, marked;
 };
 
-/* The header of an object, in one read. */
+/* Read an object's header at once. False if it is none; ret->next is 0 if it cannot be read. */
 static bool read_header(struct check *check, uint64_t object, struct header *ret)
 {
 	const struct layout *layout = check->layout;
@@ -109,8 +109,8 @@ static bool read_header(struct check *check, uint64_t object, struct header *ret
 }
 
 /*
- * The colour of the dead: the white that is not current (lj_gc.h, isdead()).
- * What a dead object refers to may be gone already.
+ * The colour of dead objects: the white that is not current (lj_gc.h, isdead()).
+ * The objects that a dead one refers to may be gone already.
  */
 static bool read_dead_white(struct check *check, uint8_t *ret)
 {

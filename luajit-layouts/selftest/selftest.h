@@ -5,11 +5,11 @@
  * LuaJIT lays out some objects so that their fields determine one another: a
  * prototype's constants start where its bytecode ends, a trace's snapshots
  * where its IR ends. Such relations hold to the byte under the right layout
- * and under no other, so they confirm a layout, or tell which of several it is.
+ * and under no other. So they confirm a layout, or choose one of several.
  *
- * The target must not run meanwhile: its Lua thread stopped, or asleep. Even
- * then, stopped at a random instruction, one time in a hundred some object is
- * in the middle of a change and fails; only a failure that repeats after the
+ * The target's Lua thread must be stopped or asleep meanwhile. A thread stopped
+ * at a random instruction is, one time in a hundred, in the middle of a change
+ * to some object, which then fails. Only a failure that repeats after the
  * target has run on means a wrong layout. A run takes some milliseconds.
  */
 #ifndef LJSPY_SELFTEST_H
@@ -27,7 +27,7 @@ enum selftest_verdict {
 	SELFTEST_UNTESTED,	/* the state holds nothing to test on, e.g. no trace yet */
 };
 
-/* What is tested, each by itself. */
+/* The tests; each can run by itself. */
 enum selftest {
 	SELFTEST_STATE,		/* global_State, GG_State, lua_State, C frames */
 	SELFTEST_STRINGS,	/* GCstr, and gcroot by the names of metamethods */
@@ -38,13 +38,13 @@ enum selftest {
 };
 
 /*
- * Run one test by the offsets in vm->layout. evidence, if not NULL, is told
- * how much was checked or what is wrong, in words.
+ * Run one test on the state at g with the offsets in vm->layout. evidence, if
+ * not NULL, receives in words how much was checked or what is wrong.
  */
 enum selftest_verdict selftest_run(struct memory *memory, const struct vm_code *vm, uint64_t g,
 				   enum selftest test, recognise_evidence *evidence, void *context);
 
-/* All of them: failed if one failed, passed if none failed and one passed. */
+/* Run all tests: failed if one failed, passed if none failed and one passed. */
 enum selftest_verdict selftest_run_all(struct memory *memory, const struct vm_code *vm, uint64_t g,
 				       recognise_evidence *evidence, void *context);
 

@@ -27,7 +27,7 @@ enum {
 	STACK_SLOTS_MAX = 1 << 20,	/* far above LJ_STACK_MAX */
 };
 
-/* Records why, once; returns false, so that a check can end with it. */
+/* Record the first failure. Returns false, so that a check can return it. */
 __attribute__((format(printf, 2, 3)))
 bool check_fail(struct check *check, const char *format, ...);
 
@@ -40,29 +40,30 @@ bool check_read(struct check *check, uint64_t object, int32_t offset, unsigned s
 /* Is object of this type? Fails the check if not. */
 bool check_type(struct check *check, uint64_t object, uint8_t gct, const char *name);
 
-/* As check_type(), but no object at all is fine too. */
+/* As check_type(), but object may be 0. */
 bool check_type_or_null(struct check *check, uint64_t object, uint8_t gct, const char *name);
 
-/* The object a tagged slot holds: its type and address. False if it holds none. */
+/* The type and address of the object that a tagged slot holds. False if it holds none. */
 bool check_tagged(struct check *check, uint64_t slot, uint8_t *ret_gct, uint64_t *ret_object);
 
 /* Does the GCstr hold exactly this text? */
 bool check_string_is(struct check *check, uint64_t string, const char *text);
 
 /*
- * The first up to max living objects of one type on the list of all objects
- * (gc.root), and no more than a bounded number of steps into it.
+ * Write the first living objects of one type on the list of all objects
+ * (gc.root), at most max, within a bounded number of steps. Returns their
+ * number; fails the check if the list is broken.
  */
 unsigned check_collect(struct check *check, uint8_t gct, uint64_t *ret_objects, unsigned max);
 
-/* The tests. Each returns false on failure, and counts what it found sound. */
+/* The tests. Each returns false on failure, and counts the sound objects. */
 bool selftest_state(struct check *check);
 bool selftest_strings(struct check *check);
 bool selftest_objects(struct check *check);
 bool selftest_jit(struct check *check);
 bool selftest_traces(struct check *check);
 
-/* One thread: its stack, its C frames. */
+/* Check one thread, its stack and its C frames; false on failure. */
 bool check_thread(struct check *check, uint64_t L);
 
 #endif

@@ -7,15 +7,15 @@
 
 enum {
 	SAMPLES = 32,
-	NODES_MAX = 1024,	/* looked at in one table */
-	HASH_BEHIND_GCT = 3,	/* GCstr: gct, reserved, hashalg (once unused), then what tables hash it by */
-	INSTRUCTIONS_MAX = 4096,	/* looked at in one prototype */
+	NODES_MAX = 1024,	/* checked in one table */
+	HASH_BEHIND_GCT = 3,	/* GCstr: gct, reserved, hashalg (once unused), the hash for tables */
+	INSTRUCTIONS_MAX = 4096,	/* checked in one prototype */
 	NAMES_BYTES_MAX = 1 << 16,
 	ARRAY_MAX = 1 << 27,
-	NARROW_LINES = 256, WIDE_LINES = 65536,	/* below: one byte a line, two bytes */
-	INTERNAL_NAMES_MAX = 6,	/* VARNAME__MAX: "(for index)" and such are one byte */
+	NARROW_LINES = 256, WIDE_LINES = 65536,	/* below these: one byte a line, two bytes a line */
+	INTERNAL_NAMES_MAX = 6,	/* VARNAME__MAX: "(for index)" and the like are one byte */
 	MODULE_BYTES_MAX = 64 << 20,
-	FFID_C = 1,		/* FF_C: a function of the program's; library functions have more */
+	FFID_C = 1,		/* FF_C: a C function of the program; library functions have more */
 	MARKED_RARE = 0xe0,	/* LJ_GC_FIXED, LJ_GC_SFIXED, LJ_GC_CDATA_VAR */
 	UDTYPE_IO_FILE = 1,
 	IO_FILE_BYTES = 16,	/* IOFileUD: FILE *, and its type */
@@ -110,7 +110,7 @@ static bool check_prototype_block(struct check *check, const struct prototype *p
 	return true;
 }
 
-/* varinfo starts where a NUL-terminated name for each upvalue ends, and its own end is the block's. */
+/* uvinfo holds a NUL-terminated name for each upvalue. varinfo follows and ends with the block. */
 static bool check_prototype_names(struct check *check, const struct prototype *pt)
 {
 	uint64_t byte, names = 0, at;
@@ -130,7 +130,7 @@ static bool check_prototype_names(struct check *check, const struct prototype *p
 	return true;
 }
 
-/* The last line number, which is the highest as a rule, lies within the function. */
+/* The lines of all instructions lie within the function. */
 static bool check_prototype_lines(struct check *check, const struct prototype *pt)
 {
 	uint8_t lines[INSTRUCTIONS_MAX * sizeof(uint32_t)];
@@ -170,9 +170,10 @@ static bool read_uleb128(struct check *check, uint64_t *at, uint64_t end, uint64
 }
 
 /*
- * Variables by the instruction their scope starts at: a name (or one byte for
- * LuaJIT's own), the distance from the one before, the length of the scope
- * (lj_parse.c, fs_prep_var()). Parameters alone start at the header.
+ * varinfo lists variables by the instruction at which their scope starts: a
+ * name (one byte for LuaJIT's own), the distance from the start before it, the
+ * length of the scope (lj_parse.c, fs_prep_var()). Only parameters start at the
+ * function header.
  */
 static bool count_parameters(struct check *check, const struct prototype *pt, uint64_t *ret)
 {
@@ -210,9 +211,9 @@ static bool check_prototype_parameters(struct check *check, const struct prototy
 }
 
 /*
- * A function made inside of another is within its lines, and made on its
- * last line (lj_parse.c, parse_body()) or, by a function statement that needs
- * no other instruction, on its first (parse_func()).
+ * An inner function lies within the lines of the outer one. The instruction that
+ * makes it is on the last line of the inner one (lj_parse.c, parse_body()) or, in
+ * a function statement that needs no other instruction, on its first (parse_func()).
  */
 static bool check_child(struct check *check, const struct prototype *pt, uint64_t position,
 			uint32_t instruction)
@@ -237,7 +238,7 @@ static bool check_child(struct check *check, const struct prototype *pt, uint64_
 	return true;
 }
 
-/* PROTO_CHILD, 1: some instruction makes a function. */
+/* GCproto.flags has PROTO_CHILD, 1, if and only if some instruction makes a function. */
 static bool check_prototype_children(struct check *check, const struct prototype *pt)
 {
 	uint64_t count = pt->sizebc < INSTRUCTIONS_MAX ? pt->sizebc : INSTRUCTIONS_MAX, flags;
@@ -260,8 +261,8 @@ static bool check_prototype_children(struct check *check, const struct prototype
 }
 
 /*
- * The first instruction is the function header, its A the frame size. A
- * function of a trace has JFUNCF there, with the trace's number.
+ * The first instruction is the function header, with the frame size in A. If a
+ * trace starts there, it is JFUNCF with the trace's number.
  */
 static bool check_prototype_header(struct check *check, const struct prototype *pt)
 {
@@ -281,7 +282,7 @@ static bool check_prototype_header(struct check *check, const struct prototype *
 				  (unsigned)(header & 0xff));
 	if (bytecode_a((uint32_t)header) != framesize || parameters > framesize)
 		return check_fail(check, "GCproto.framesize is not the one in the function header");
-	/* PROTO_VARARG, 2: the header says so as well. */
+	/* PROTO_VARARG, 2: the header shows it, too. */
 	if (((flags & 2) != 0) != (op >= BC_FUNCV))
 		return check_fail(check, "GCproto.flags disagrees with the function header");
 	return check_type(check, name, GCT_STRING, "GCproto.chunkname");
@@ -321,9 +322,9 @@ static bool check_lua_function(struct check *check, uint64_t function, uint64_t 
 }
 
 /*
- * A C function's pc is the address of one of two instructions in g, for
- * library functions and others; that of a function in assembler is behind
- * the dispatch table. Library functions are in the VM's own module.
+ * A C function's pc is the address of one of two instructions in g: one for
+ * library functions, one for others. The pc of a function in assembler lies
+ * behind the dispatch table. Library functions are in the VM's own module.
  */
 static bool check_c_function(struct check *check, uint64_t function, uint64_t pc, uint64_t ffid)
 {
@@ -366,7 +367,7 @@ static bool check_upvalue(struct check *check, uint64_t upvalue)
 	if (!CHECK_FIELD(check, upvalue, GCupval_closed, 1, &closed) ||
 	    !CHECK_FIELD(check, upvalue, GCupval_v, 0, &value))
 		return false;
-	/* Open ones are on the lists of their threads. */
+	/* Open upvalues are on the lists of their threads, not on this one. */
 	if (closed != 1)
 		return check_fail(check, "GCupval.closed is %u", (unsigned)closed);
 	if (value != upvalue + (uint64_t)check->layout->GCupval_tv)
@@ -387,7 +388,7 @@ static bool check_array(struct check *check, uint64_t table, uint64_t metatable)
 		return false;
 	if (asize > ARRAY_MAX || array % TVALUE_BYTES != 0 || (array == 0 && asize != 0))
 		return check_fail(check, "GCtab.asize or GCtab.array is beyond belief");
-	/* colo: slots allocated together with the table, negative once they were left behind. */
+	/* colo: the slots allocated together with the table; negative once the table has left them. */
 	if ((array == table + (uint64_t)check->layout->GCtab_size) != ((int8_t)colo > 0))
 		return check_fail(check, "GCtab.array is not colocated as GCtab.colo says");
 	if (asize > 0 && !field_read(check->memory, array + (asize - 1) * TVALUE_BYTES, TVALUE_BYTES, &array))
@@ -397,11 +398,11 @@ static bool check_array(struct check *check, uint64_t table, uint64_t metatable)
 
 struct nodes {
 	uint64_t at, count, size;
-	uint64_t string_keys;	/* of those looked at that hold a value */
+	uint64_t string_keys;	/* among the nodes checked that hold a value */
 	bool has_value;
 };
 
-/* ~LJ_TNIL: no value, and with a key that may be gone already. */
+/* Is the slot nil (its tag is LJ_TNIL, ~0) or unreadable? The key of a node without a value may be gone. */
 static bool is_nil(struct check *check, uint64_t slot)
 {
 	uint64_t value;
@@ -410,7 +411,7 @@ static bool is_nil(struct check *check, uint64_t slot)
 	       (int64_t)value >> (check->layout->gc64 ? 47 : 32) == -1;
 }
 
-/* The next node of a chain, 0 at its end. It is one of the same array. */
+/* The next node of a chain, which lies in the same array; 0 at the end. */
 static bool read_next(struct check *check, const struct nodes *nodes, uint64_t node, uint64_t *ret)
 {
 	uint64_t next;
@@ -425,9 +426,9 @@ static bool read_next(struct check *check, const struct nodes *nodes, uint64_t n
 }
 
 /*
- * A string key is found from the place that its hash tells (lj_tab.c,
- * lj_tab_getstr()), which is the word behind a GCstr's header: its hash, and
- * since June 2020 its number (sid).
+ * A string key is on the chain that starts where its hash leads (lj_tab.c,
+ * lj_tab_getstr()). Tables hash a string by the word behind the GCstr's header:
+ * the string's hash, since June 2020 its number (sid).
  */
 static bool check_string_key(struct check *check, const struct nodes *nodes, uint64_t node, uint64_t string)
 {
@@ -445,7 +446,7 @@ static bool check_string_key(struct check *check, const struct nodes *nodes, uin
 	return true;
 }
 
-/* A key that claims to be an object is one, and a string is where its hash leads. */
+/* A key with the tag of an object is one, and a string is where its hash leads. */
 static bool check_node(struct check *check, struct nodes *nodes, uint64_t node)
 {
 	const struct layout *layout = check->layout;
@@ -529,8 +530,8 @@ static uint64_t find_in_registry(struct check *check, const char *name)
 }
 
 /*
- * The second object that a state makes for itself, after the table of globals
- * (lj_state.c, cpluaopen()), so both are the last ones on the list of all
+ * The registry is the second object that a state makes, after the table of
+ * globals (lj_state.c, cpluaopen()). So both come last on the list of all
  * objects, before the main thread. The program may have dropped its globals.
  */
 static bool check_registry_age(struct check *check, uint64_t registry)
@@ -547,7 +548,7 @@ static bool check_registry_age(struct check *check, uint64_t registry)
 		check_fail(check, "g.registrytv holds a table that is not the state's second object");
 }
 
-/* What programs and libraries have there is theirs; registry._LOADED is a table since the first library. */
+/* Programs and libraries keep what they like there; _LOADED is a table since the first library. */
 static bool check_registry(struct check *check)
 {
 	uint64_t registry, loaded, value;
@@ -566,7 +567,7 @@ static bool check_registry(struct check *check)
 		check_fail(check, "Node.val of registry._LOADED is no table");
 }
 
-/* Globals have names: without any library, a program has at least its own. */
+/* Globals have names: a program without libraries has at least its own. */
 static bool check_globals(struct check *check)
 {
 	uint64_t main, globals;
@@ -602,8 +603,8 @@ static bool check_userdata(struct check *check, uint64_t userdata)
 }
 
 /*
- * Files have the metatable that the registry has for them, at least the
- * newest: a program that opens the libraries twice has others as well.
+ * Some of the newest files have the metatable that the registry has for them.
+ * Not all need to: a program that opens the libraries twice has others as well.
  */
 static bool check_files(struct check *check, const uint64_t *userdata, unsigned count)
 {

@@ -23,7 +23,7 @@ enum {
 	POINTER_BYTES = 8,
 };
 
-/* Between the end of the stack and maxstack: LJ_STACK_EXTRA and one (lj_state.c, resizestack()). */
+/* Between maxstack and the end of the stack lie LJ_STACK_EXTRA slots and one (lj_state.c, resizestack()). */
 static bool is_stack_reserve(uint64_t slots)
 {
 	return slots == 6 || slots == 8 || slots == 9;
@@ -31,8 +31,8 @@ static bool is_stack_reserve(uint64_t slots)
 
 /*
  * The object of the frame that begins at base: a function, or a thread at the
- * bottom of its stack. With one-slot frames it shares its slot with the link
- * of the frame, and carries no tag.
+ * bottom of its stack. In one-slot frames, it shares its slot with the frame's
+ * link and has no tag.
  */
 static bool read_frame_object(struct check *check, uint64_t base, uint64_t *ret)
 {
@@ -47,7 +47,7 @@ struct stack {
 	uint64_t begin, end;
 };
 
-/* The first frame is a dummy, that of the thread itself (stack_init()). */
+/* The first frame is a dummy whose object is the thread itself (stack_init()). */
 static bool check_stack(struct check *check, uint64_t L, struct stack *ret)
 {
 	uint64_t frame_slots = check->layout->gc64 ? 2 : 1, maxstack, slots, object;
@@ -81,8 +81,8 @@ static bool check_base_and_top(struct check *check, uint64_t L, const struct sta
 }
 
 /*
- * While a C function runs, L->base is that function's frame, and while none
- * does, the dummy frame of the thread; in the VM it may be stale.
+ * While a C function runs, L->base is its frame; while none runs, the thread's
+ * dummy frame. In the VM, L->base may be stale.
  */
 static bool check_c_function(struct check *check, uint64_t L)
 {
@@ -98,7 +98,7 @@ static bool check_c_function(struct check *check, uint64_t L)
 	return true;
 }
 
-/* -1, or where an error function lies on the Lua stack. */
+/* Is it -1, or the offset of an error function on the Lua stack? */
 static bool is_errf(int32_t errf, const struct stack *stack)
 {
 	return errf >= -1 && (errf == -1 || errf % TVALUE_BYTES == 0) &&
@@ -115,13 +115,13 @@ static bool check_c_frame(struct check *check, uint64_t cframe, uint64_t L, cons
 		return false;
 	if (owner != L)
 		return check_fail(check, "CFRAME.L is another thread");
-	/* Negative: a place on the stack, or one far above to catch every error (lj_trace_exit()). */
+	/* Negative: an offset on the stack, or one far above it to catch every error (lj_trace_exit()). */
 	nres = (int32_t)value;
 	if (nres < -2 * STACK_SLOTS_MAX * TVALUE_BYTES || (nres < 0 && nres % TVALUE_BYTES != 0))
 		return check_fail(check, "CFRAME.NRES is beyond belief");
 	if (nres >= 0)
 		return true;
-	/* vm_call leaves it as it was; vm_cpcall sets it. */
+	/* vm_call leaves ERRF as it was; vm_cpcall sets it. */
 	if (!CHECK_FIELD(check, cframe, CFRAME_ERRF, 4, &value) || !is_errf((int32_t)value, stack))
 		return check_fail(check, "CFRAME.ERRF is beyond belief");
 	return true;
@@ -146,7 +146,7 @@ static bool check_c_frames(struct check *check, uint64_t L, const struct stack *
 	return true;
 }
 
-/* An open upvalue is a slot of the stack. */
+/* The value of an open upvalue lies in a slot of the stack. */
 static bool check_open_upvalue(struct check *check, uint64_t upvalue, const struct stack *stack)
 {
 	uint64_t value, closed;
@@ -188,8 +188,8 @@ bool check_thread(struct check *check, uint64_t L)
 }
 
 /*
- * A thread of the state, where builds have the field; some are not always set.
- * g.tmpbuf.L and g.jit_L are none of them: they may lead to a thread long gone.
+ * Check a thread that g refers to, if the build has the field; an optional one
+ * may be 0. Not for g.tmpbuf.L and g.jit_L: their thread may be long gone.
  */
 static bool check_state_thread(struct check *check, int32_t offset, bool optional, const char *name)
 {
@@ -216,7 +216,7 @@ static bool check_main_thread(struct check *check)
 	if (layout->L_size != LAYOUT_UNKNOWN && check->g - L != (uint64_t)layout->L_size)
 		return check_fail(check, "L.size is %u: g follows the main thread in GG_State",
 				  (unsigned)(check->g - L));
-	/* What forks add is added at the end. */
+	/* Forks add fields at the end. */
 	if (layout->L_exdata >= 0 && last + POINTER_BYTES != layout->L_size)
 		return check_fail(check, "L.exdata is not at the end of lua_State");
 	return true;
@@ -251,7 +251,7 @@ static bool check_collector(struct check *check)
 	return true;
 }
 
-/* The strings of one chain; the low bit of an anchor marks a second hash. */
+/* Count the strings of one chain. The low bit of an anchor marks a second hash. */
 static bool count_chain(struct check *check, uint64_t string, uint64_t *count)
 {
 	string &= ~(uint64_t)1;
@@ -264,8 +264,8 @@ static bool count_chain(struct check *check, uint64_t string, uint64_t *count)
 }
 
 /*
- * Strings are interned in a table of a power of two chains. In a small one
- * all are counted, of a large one only the first chains.
+ * The table of interned strings has a power of two of chains. Count all strings
+ * of a small table, and those in the first chains of a large one.
  */
 static bool check_string_table(struct check *check)
 {
@@ -288,13 +288,13 @@ static bool check_string_table(struct check *check)
 		if (!count_chain(check, string, &count))
 			return false;
 	}
-	/* The newest string may not be counted yet. */
+	/* g.strnum may lack the newest string. */
 	if (count > total + 1 || (mask < STRING_CHAINS && count + 1 < total))
 		return check_fail(check, "g.strnum is %u, with %u strings", (unsigned)total, (unsigned)count);
 	return true;
 }
 
-/* C functions all start with the same instruction, kept in g: FUNCC with A = LUA_MINSTACK. */
+/* All C functions start with the same instruction, which lies in g: FUNCC with A = LUA_MINSTACK. */
 static bool check_c_instruction(struct check *check)
 {
 	uint64_t instruction;

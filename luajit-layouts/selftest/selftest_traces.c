@@ -11,8 +11,8 @@ enum {
 	TRACES_MAX = 65536,	/* trace numbers have 16 bits */
 	SAMPLES = 64,
 	NUMBERED_SAMPLES = 8,
-	MCODE_TRIMMED_MAX = 32,	/* bytes of code dropped after snapshots were placed */
-	SNAPSHOTS_MAX = 512,	/* looked at in one trace */
+	MCODE_TRIMMED_MAX = 32,	/* bytes of code dropped after the snapshots got their mcofs */
+	SNAPSHOTS_MAX = 512,	/* checked in one trace */
 	SNAPSHOTS_SOME = 8,	/* enough that some must be behind the start of the code */
 	REF_BIAS = 0x8000,	/* lj_ir.h */
 	REF_NIL = REF_BIAS - 1,
@@ -61,7 +61,7 @@ static bool read_trace_array(struct check *check, struct trace_array *ret)
 {
 	uint64_t first, free;
 
-	/* J.freetrace, the number to look for a free one from, comes right before. */
+	/* J.freetrace, where the search for a free number starts, comes right before. */
 	if (!J_FIELD(check, J_trace, 8, &ret->at) || !J_FIELD(check, J_sizetrace, 4, &ret->size) ||
 	    !read_J(check, check->layout->J_sizetrace - 4, 4, "J.freetrace", &free))
 		return false;
@@ -76,7 +76,7 @@ static bool read_trace_array(struct check *check, struct trace_array *ret)
 	return true;
 }
 
-/* An area of machine code starts with the link to the next one and its own size. */
+/* An area of machine code starts with a link to the next area and its own size. */
 static bool check_areas(struct check *check)
 {
 	uint64_t area, size, bottom, top, linked;
@@ -89,7 +89,7 @@ static bool check_areas(struct check *check)
 		return check_fail(check, "J.szmcarea is no number of pages");
 	if (!field_read(check->memory, area + 8, 8, &linked) || linked != size)
 		return check_fail(check, "J.mcarea is no area of J.szmcarea bytes");
-	/* mctop and mcbot, the two words between them, point into the area. */
+	/* The two words between them, mctop and mcbot, point into the area. */
 	if (!read_J(check, check->layout->J_mcarea + 8, 8, "J.mctop", &top) ||
 	    !read_J(check, check->layout->J_mcarea + 16, 8, "J.mcbot", &bottom))
 		return false;
@@ -98,7 +98,7 @@ static bool check_areas(struct check *check)
 	return true;
 }
 
-/* Is there a trace that has been compiled? */
+/* Is there a compiled trace? */
 static bool has_trace(struct check *check, const struct trace_array *traces)
 {
 	unsigned size = layout_ref_size(check->layout);
@@ -118,7 +118,7 @@ static bool check_exit_stubs(struct check *check, const struct trace_array *trac
 
 	if (!J_FIELD(check, J_exitstubgroup, 8, &group))
 		return false;
-	/* Elsewhere each trace has its exit stubs with it. */
+	/* On other machines, each trace has its own exit stubs. */
 	if (!has_trace(check, traces) || check->vm->machine != EM_X86_64)
 		return true;
 	if (!field_read(check->memory, group, 2, &first) || first != PUSH_IMM8)
@@ -139,7 +139,7 @@ static bool check_recorder(struct check *check)
 		return check_fail(check, "J.state is %u", (unsigned)state);
 	if (parent >= TRACES_MAX || exitno >= EXITS_MAX)
 		return check_fail(check, "J.parent or J.exitno is beyond belief");
-	/* While a function is recorded, what it is does not go away. */
+	/* While LuaJIT records a function, its prototype stays. */
 	if (state > STATE_ACTIVE && proto != 0 && !check_type(check, proto, GCT_PROTO, "J.pt"))
 		return false;
 	if (state > STATE_ACTIVE &&
@@ -169,7 +169,7 @@ struct trace {
 	uint64_t last_mcofs;	/* of the last snapshot; 0 without the field */
 };
 
-/* Early releases count map entries, and number the snapshot's own, in 16 bits. */
+/* Bytes of GCtrace.nsnapmap and SnapShot.mapofs: 2 in early releases. */
 static unsigned map_width(const struct layout *layout)
 {
 	return layout->SnapShot_ref - layout->SnapShot_mapofs == 2 ? 2 : 4;
@@ -196,7 +196,7 @@ static bool read_trace(struct check *check, uint64_t at, uint64_t number, struct
 	       CHECK_FIELD(check, at, GCtrace_startpc, 0, &ret->startpc);
 }
 
-/* One block: GCtrace, IR from nk to nins, snapshots, their map (lj_trace_alloc()). */
+/* A trace is one block: GCtrace, IR from nk to nins, snapshots, their map (lj_trace_alloc()). */
 static bool check_block(struct check *check, const struct trace *trace)
 {
 	uint64_t ir = trace->at + ((uint64_t)check->layout->GCtrace_size + 7) / 8 * 8;
@@ -238,7 +238,7 @@ static bool read_snapshot(struct check *check, uint64_t at, struct snapshot_fiel
 		CHECK_FIELD(check, at, SnapShot_mcofs, 2, &ret->mcofs));
 }
 
-/* How many entries of a snapshot stand for links of frames: those of its frames but the first. */
+/* Count the entries of a snapshot that are links of frames; the first frame's does not count. */
 static bool count_links(struct check *check, const struct trace *trace,
 			const struct snapshot_fields *snapshot, uint64_t *ret)
 {
@@ -256,8 +256,8 @@ static bool count_links(struct check *check, const struct trace *trace,
 }
 
 /*
- * Behind a snapshot's entries lie its PC and base slot in two words (GC64),
- * else its PC and the links of its frames (lj_snap.c, snapshot_framelinks()).
+ * Behind a snapshot's entries lie its PC and base slot in two words (GC64), or
+ * its PC and the links of its frames (lj_snap.c, snapshot_framelinks()).
  */
 static bool check_map(struct check *check, const struct trace *trace,
 		      const struct snapshot_fields *snapshot, uint64_t next_mapofs)
@@ -278,7 +278,7 @@ static bool check_snapshots(struct check *check, struct trace *trace)
 
 	if (!read_snapshot(check, trace->snap, &next))
 		return false;
-	/* The first one is that of the first instructions, and at the start of the code. */
+	/* The first snapshot belongs to the first instructions, at the start of the code. */
 	if (next.mapofs != 0 || next.ref <= REF_BIAS || next.mcofs != 0)
 		return check_fail(check, "the first SnapShot is not at the start of the trace");
 	for (uint64_t i = 0; i < trace->nsnap && i < SNAPSHOTS_MAX; i++) {
@@ -293,8 +293,8 @@ static bool check_snapshots(struct check *check, struct trace *trace)
 		if (next.ref < now.ref)
 			return check_fail(check, "SnapShot.ref runs backwards");
 		/*
-		 * Of a snapshot that no guard uses, it is the end of the code as it was before
-		 * the trace's tail was shortened (lj_asm.c: asm_snap_fixup_mcofs, asm_tail_fixup).
+		 * In a snapshot that no guard uses, mcofs is the end of the code before LuaJIT
+		 * shortened the trace's tail (lj_asm.c: asm_snap_fixup_mcofs, asm_tail_fixup).
 		 */
 		if (now.mcofs > trace->szmcode + TAIL_BYTES_MAX)
 			return check_fail(check, "SnapShot.mcofs is beyond the machine code");
@@ -339,16 +339,16 @@ static bool check_link(struct check *check, const struct trace *trace, const str
 	return true;
 }
 
-/* Trace stitching goes on after a call that cannot be compiled. */
+/* Trace stitching continues after a call that LuaJIT cannot compile. */
 static bool is_stitched(enum bytecode_op startins)
 {
 	return startins == BC_CALL || startins == BC_CALLM || startins == BC_ITERC;
 }
 
 /*
- * The instruction a trace took the place of. A side trace has a JMP for it,
- * a stitched one the call it goes on after; a root trace is installed as the
- * J form of the instruction, with its own number (lj_trace.c, trace_stop()).
+ * startins is the instruction that the trace replaced. For a side trace it is
+ * a JMP, for a stitched one the call that it continues after. A root trace puts
+ * the instruction's J form with its own number there (lj_trace.c, trace_stop()).
  */
 static bool check_startins(struct check *check, const struct trace *trace)
 {
@@ -377,7 +377,7 @@ static bool check_startins(struct check *check, const struct trace *trace)
 		fits |= now == forms[i].installed &&
 			original >= forms[i].first && original <= forms[i].last;
 	}
-	/* Stitched traces are installed nowhere, flushed ones no longer. */
+	/* Stitched traces are never installed; flushed ones no longer are. */
 	return fits || !replaced || is_stitched(original) ? true :
 		check_fail(check, "GCtrace.startins is not what the trace was installed over");
 }
@@ -408,7 +408,7 @@ static bool check_side_trace(struct check *check, const struct trace *trace, uin
 	return next < traces->size ? true : check_fail(check, "GCtrace.nextside is no trace");
 }
 
-/* Side traces are chained from their root. */
+/* A root trace chains its side traces. */
 static bool check_family(struct check *check, const struct trace *trace, const struct trace_array *traces)
 {
 	uint64_t children, side, next, other, root, count = 0;
@@ -436,9 +436,9 @@ static bool check_family(struct check *check, const struct trace *trace, const s
 }
 
 /*
- * The root traces installed in a prototype are chained from it. Stitched
- * traces, which go on after a call, are installed nowhere; nor is one that
- * was flushed since, which LuaJIT does to traces that only return.
+ * A prototype chains the root traces installed in it. Stitched traces, which
+ * continue after a call, are not installed. Neither are flushed traces: LuaJIT
+ * flushes those that only return.
  */
 static bool check_proto_trace(struct check *check, const struct trace *trace,
 			      const struct trace_array *traces)
@@ -484,7 +484,7 @@ static bool check_trace(struct check *check, uint64_t at, uint64_t number,
 	return true;
 }
 
-/* A trace on the list of all objects is in the array, at its number; one given up has none. */
+/* A trace on the list of all objects is in the array at its number; an abandoned one has none. */
 static bool check_numbers(struct check *check, const struct trace_array *traces)
 {
 	uint64_t objects[NUMBERED_SAMPLES], number, at;
@@ -511,7 +511,7 @@ bool selftest_traces(struct check *check)
 	if (!read_trace_array(check, &traces) || !check_numbers(check, &traces))
 		return false;
 	for (uint64_t number = 1; number < traces.size && check->checked < SAMPLES; number++) {
-		/* While a trace is being recorded, J->cur holds its place. */
+		/* While LuaJIT records a trace, J->cur holds its place. */
 		if (!trace_at(check, &traces, number, &at) || at == cur)
 			continue;
 		if (!check_trace(check, at, number, &traces, &trace))
@@ -528,8 +528,8 @@ bool selftest_traces(struct check *check)
 		code += trace.last_mcofs;
 	}
 	/*
-	 * Traces that were flushed one by one or given up are not linked as the
-	 * others are; a wrong offset makes most of them look so.
+	 * Traces that were flushed one by one or abandoned are not linked like the
+	 * others. A wrong offset makes most traces look like that.
 	 */
 	if (unrelated > related)
 		return check_fail(check, "%s", failure);
