@@ -26,7 +26,7 @@ static bool has_build_id(Elf *elf, const struct build_id *id)
 	       memcmp(found, id->bytes, id->length) == 0;
 }
 
-/* A descriptor of the file if it has this build id, or -1. */
+/* A descriptor of the file, and its path, if it has this build id and sound string tables; or -1. */
 static int open_if_same(const struct build_id *id, char **ret_path, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -63,7 +63,7 @@ static int find_by_build_id(const char *root, const struct build_id *id, char **
 			    hex + 2);
 }
 
-/* Where a debuglink may lead (gdb's and libdwfl's order). */
+/* Try the places to which a debuglink may lead, in gdb's and libdwfl's order. */
 static int find_by_debuglink(const char *root, const char *path, const char *debuglink,
 			     const struct build_id *id, char **ret_path)
 {
@@ -101,7 +101,7 @@ int debug_file_find(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_
 		} else if (debuglink) {
 			char file[PATH_MAX];
 
-			/* By its checksum. Servers are asked by build id, so none is. */
+			/* By its checksum. libdwfl asks servers by build id only, so it asks none. */
 			if (snprintf(file, sizeof(file), "%s%s", in, path) < (int)sizeof(file))
 				fd = dwfl_standard_find_debuginfo(dwfl, userdata, name, base, file,
 								  debuglink, crc, ret_path);

@@ -16,7 +16,7 @@ struct dynamic {
 	uint64_t symtab, strtab, gnu_hash;
 };
 
-/* The loader may have made an address of the file into one of the process. */
+/* The loader may have replaced an address in the file by one in the process. */
 static uint64_t address_of(const struct elf_image *image, uint64_t value)
 {
 	return elf_image_segment(image, value) ? value : value + image->bias;
@@ -65,7 +65,7 @@ static bool has_name(struct memory *memory, const struct dynamic *dynamic,
 	       memcmp(found, name, length) == 0;
 }
 
-/* One bucket: hashes of its symbols, the last with its lowest bit set. */
+/* A bucket's chain holds the hashes of its symbols; the last one has its lowest bit set. */
 static bool find_in_chain(struct memory *memory, const struct elf_image *image,
 			  const struct dynamic *dynamic, uint64_t chain, uint32_t first,
 			  const char *name, uint64_t *ret_address)

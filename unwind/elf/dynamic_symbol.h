@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dynamic_symbol: where a mapped module has what it exports by a name.
+ * dynamic_symbol: finds the address of a symbol that a mapped module exports.
  *
- * Looked up as the loader does, in .dynsym by DT_GNU_HASH, and read from
- * memory, so that it makes no difference whether there is a file.
+ * It searches .dynsym by DT_GNU_HASH, as the loader does. It reads memory, so
+ * it needs no file.
  */
 #ifndef LJSPY_DYNAMIC_SYMBOL_H
 #define LJSPY_DYNAMIC_SYMBOL_H

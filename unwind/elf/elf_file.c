@@ -41,7 +41,7 @@ static bool read_mapped_headers(const struct module *module, struct memory *live
 			   ret_headers->elf.e_phnum * sizeof(Elf64_Phdr)) == MEMORY_OK;
 }
 
-/* Where the segment at the file's beginning was loaded, less where it asked to be. */
+/* Where the segment at the file's beginning is mapped, less where it asked to be. */
 static uint64_t find_bias(const struct module *module, const struct headers *headers)
 {
 	for (size_t i = 0; i < headers->elf.e_phnum; i++)
@@ -72,7 +72,7 @@ static bool holds_build_id(const uint8_t *notes, size_t length)
 	return false;
 }
 
-/* Compare one segment of notes; *build_id is set if it holds one. */
+/* Compare one segment of notes. Sets *build_id if they are the same and include a build id. */
 static bool same_notes(int fd, struct memory *live, struct errands *errands, const Elf64_Phdr *segment,
 		       uint64_t bias, bool *build_id)
 {
@@ -157,7 +157,7 @@ static int open_mapped_file(const struct module *module, struct memory *live, st
 
 /*---- The image in memory ----*/
 
-/* How much of the file is mapped; 0 if it is too much. */
+/* Bytes from the file's beginning to its last mapped one; 0 if they are too many. */
 static size_t mapped_size(const struct headers *headers)
 {
 	uint64_t size = sizeof(Elf64_Ehdr);
@@ -175,7 +175,7 @@ static size_t mapped_size(const struct headers *headers)
 	return size <= IMAGE_MAX ? size : 0;
 }
 
-/* The bytes as a file that is nowhere; -1 if there can be none. */
+/* A descriptor of an anonymous file with these bytes; -1 on failure. */
 static int file_of(const uint8_t *bytes, size_t size)
 {
 	int fd = memfd_create("image", MFD_CLOEXEC);
@@ -211,7 +211,7 @@ static int read_image(const struct module *module, struct memory *live)
 				    headers.segments[i].p_filesz);
 	memcpy(bytes, &headers.elf, sizeof(headers.elf));
 	elf = (Elf64_Ehdr *)(void *)bytes;
-	/* Section headers are not loaded, except with the vdso. */
+	/* The loader maps no section headers, except the vdso's. */
 	if (elf->e_shoff > size || (size_t)elf->e_shnum * sizeof(Elf64_Shdr) > size - elf->e_shoff)
 		elf->e_shoff = elf->e_shnum = elf->e_shstrndx = 0;
 	fd = file_of(bytes, size);

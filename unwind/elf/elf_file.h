@@ -2,10 +2,10 @@
 /*
  * elf_file: the ELF file of a module that is mapped in a target.
  *
- * A file is opened by its path only if it is the one that is mapped: its
- * headers and notes, the build id among them, equal those in memory. Where it
- * is not, or is gone, the image is put together from what is mapped, which
- * holds .dynsym but not .symtab.
+ * The file at the module's path serves only if it is the mapped one: its
+ * headers and notes, the build id among them, equal those in memory. If it is
+ * another or gone, an image made from the mapped segments takes its place. Such
+ * an image has .dynsym but not .symtab.
  */
 #ifndef LJSPY_ELF_FILE_H
 #define LJSPY_ELF_FILE_H
@@ -24,12 +24,12 @@ struct elf_file {
 };
 
 /*
- * A descriptor to read the module's file by, or a file of what is mapped of
- * it; -1 if neither can be had. errands may be NULL; to be closed by slow_close().
+ * A descriptor of the module's file, or of an image of its mapped segments; -1
+ * if neither is available. errands may be NULL. The caller closes it by slow_close().
  */
 int elf_file_descriptor(const struct module *module, struct memory *live, struct errands *errands);
 
-/* Open any ELF file for reading; never mapped, so that cutting it short does no harm. */
+/* Open any ELF file for reading. It is never mapped, so truncating it does no harm. False on failure. */
 bool elf_file_open_path(const char *path, struct elf_file *ret_file);
 
 void elf_file_close(struct elf_file *file);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * file_identity: telling that modules of several processes are one file.
+ * file_identity: shows whether modules of several processes are the same file.
  *
- * Processes that are looked at together mostly run the same programs. What
- * belongs to a file rather than to a process is worth finding out once; that
- * two mappings are of one file is told by where the file lies, how much of it
- * is mapped, when it was changed, and by how it begins in memory, where the
- * build id is. So neither a number that the file system has given out again
- * nor a file that was overwritten is taken for another.
+ * Processes that ljspy profiles together mostly run the same programs, so it
+ * finds out the facts about a file once. Two mappings are of one file if device
+ * and inode, mapped extent, mtime and the first bytes in memory are equal; these
+ * bytes include the build id. So neither a reused inode number nor an
+ * overwritten file passes for another file.
  */
 #ifndef LJSPY_FILE_IDENTITY_H
 #define LJSPY_FILE_IDENTITY_H
@@ -21,15 +20,15 @@
 
 enum { FILE_HEAD_BYTES = 1024 };
 
-/* Equal as bytes for the same file, so it has no padding. */
+/* Compared and hashed as bytes, so it has no padding. */
 struct file_identity {
 	uint64_t device, inode;		/* 0 for the vdso */
 	uint64_t extent;		/* bytes from the first mapping to the last */
-	uint64_t changed_ns;		/* the file's mtime; 0 if it cannot be seen */
+	uint64_t changed_ns;		/* the file's mtime; 0 if ljspy cannot see the file */
 	uint8_t head[FILE_HEAD_BYTES];
 };
 
-/* False if the module's beginning cannot be read. errands may be NULL. */
+/* False if the module's first bytes cannot be read. errands may be NULL. */
 bool file_identity_read(const struct module *module, struct memory *live, struct errands *errands,
 			struct file_identity *ret_identity);
 

@@ -30,8 +30,8 @@ static bool take_register(Dwarf_Frame *row, int number, struct frame_rules *rule
 		return false;
 	if (count == 0) {
 		/*
-		 * Where tables are silent, libdw goes by a list of what calls keep, which
-		 * has rax in rbx's place (elfutils 0.188, backends/x86_64_cfi.c).
+		 * For registers without a rule, libdw uses a list of those that calls keep,
+		 * which has rax in rbx's place (elfutils 0.188, backends/x86_64_cfi.c).
 		 */
 		rule->kind = ops && number != REGISTER_NUMBER_RBX ? FRAME_RULE_UNKNOWN : FRAME_RULE_SAME;
 		return true;

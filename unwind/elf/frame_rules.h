@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame_rules: how to find a frame's caller, as call frame information has it.
+ * frame_rules: how to find a frame's caller, from call frame information.
  *
- * One row of it, in a form that can be handed from one process to another. A
- * register's rule is one of DWARF's (version 5, 6.4.1); expressions keep
- * DWARF's own operations, with the CFA by DW_OP_call_frame_cfa.
+ * This is one row of it, in a form that one process can send to another. A
+ * register's rule is one of DWARF's (version 5, 6.4.1). Expressions keep DWARF's
+ * own operations; DW_OP_call_frame_cfa stands for the CFA.
  */
 #ifndef LJSPY_FRAME_RULES_H
 #define LJSPY_FRAME_RULES_H
@@ -19,12 +19,12 @@
 enum { FRAME_RULE_OPS_MAX = 64 };	/* of all expressions of one row */
 
 enum frame_rule_kind {
-	FRAME_RULE_UNKNOWN,	/* the caller's value is not to be had */
+	FRAME_RULE_UNKNOWN,	/* the caller's value is lost */
 	FRAME_RULE_SAME,	/* as in the frame */
-	FRAME_RULE_REGISTER,	/* as in the frame's register number */
-	FRAME_RULE_VALUE,	/* what the expression gives */
-	FRAME_RULE_SAVED,	/* in memory at the address that the expression gives */
-	FRAME_RULE_SAVED_AT_CFA,	/* in memory as far from the CFA as the one operation's number */
+	FRAME_RULE_REGISTER,	/* as in the frame's register of that number */
+	FRAME_RULE_VALUE,	/* the result of the expression */
+	FRAME_RULE_SAVED,	/* in memory, at the address that the expression gives */
+	FRAME_RULE_SAVED_AT_CFA,	/* in memory, at the CFA plus the number of the only operation */
 };
 
 struct frame_rule_op {
@@ -34,25 +34,25 @@ struct frame_rule_op {
 
 struct frame_rule {
 	uint8_t kind;		/* enum frame_rule_kind */
-	uint8_t number;		/* of a register, below REGISTER_NUMBERS */
-	uint8_t first, count;	/* the expression, among ops */
+	uint8_t number;		/* FRAME_RULE_REGISTER: of the register, below REGISTER_NUMBERS */
+	uint8_t first, count;	/* the expression, in ops */
 };
 
 struct frame_rules {
-	bool is_outermost;	/* there is no caller, and nothing below holds */
+	bool is_outermost;	/* there is no caller; the fields below mean nothing */
 	uint8_t op_count;
 	struct frame_rule cfa;	/* FRAME_RULE_VALUE */
 	struct frame_rule registers[REGISTER_NUMBERS];
 	struct frame_rule_op ops[FRAME_RULE_OPS_MAX];
 };
 
-/* libdw's row in this form; false if it is none of a frame, or does not fit. */
+/* Convert libdw's row; false if it is not a frame's, or does not fit. The caller keeps row. */
 bool frame_rules_take(Dwarf_Frame *row, struct frame_rules *ret_rules);
 
-/* What holds just after a call: the return address is on top of the stack. */
+/* The rules just after a call: the return address is on top of the stack. */
 void frame_rules_of_call(struct frame_rules *ret_rules);
 
-/* Whether what has come from elsewhere is within its bounds. */
+/* Are rules from another process within their bounds? */
 bool frame_rules_valid(const struct frame_rules *rules);
 
 #endif

@@ -136,8 +136,8 @@ struct memory *image_live(const struct image *image)
 
 /*
  * .eh_frame_hdr: version, encodings of three fields, then the fields. Linkers
- * write exactly one shape of it: a 32-bit self-relative pointer, a 32-bit
- * count and a table of pairs of 32-bit offsets from the header.
+ * write only one form: a 32-bit self-relative pointer, a 32-bit count and a
+ * table of pairs of 32-bit offsets from the header.
  */
 static bool read_unwind_header(struct memory *text, uint64_t address,
 			       const struct module *module, struct unwind_table *table)
@@ -205,7 +205,7 @@ bool image_unwind_table(struct image *image, struct module *module)
 bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
 			uint64_t *ret_entry, uint64_t *ret_begin)
 {
-	enum { ENTRY_SIZE = 8 };	/* where the code begins and its FDE, both from the header */
+	enum { ENTRY_SIZE = 8 };	/* offsets of the code and of its FDE, from the header */
 	uint64_t low = 0, high, entry = 0, begin = 0;
 
 	if (!image_unwind_table(image, module))

@@ -2,10 +2,10 @@
 /*
  * image: the code of one process, as the unwinder sees it.
  *
- * The owner of the process tells the image which modules are mapped and which
- * LuaJIT VMs were recognised in them; the image answers what lies at an address
- * and keeps the text and unwind tables that it has read. Text of a module does
- * not change while it is mapped, so it may be read at any time.
+ * The owner tells the image which modules the process has mapped and which
+ * LuaJIT VMs they contain. The image says what lies at an address, and caches
+ * text and unwind tables. The text of a module does not change while it is
+ * mapped, so the image may read it at any time.
  */
 #ifndef LJSPY_IMAGE_H
 #define LJSPY_IMAGE_H
@@ -17,7 +17,7 @@
 #include "luajit-layouts/vm.h"
 #include "memory/memory.h"
 
-/* Bounds of what is believed of a target. */
+/* Bounds on data from a target. */
 enum {
 	IMAGE_MODULES_MAX = 65536,
 	IMAGE_ROOT_SIZE = 64,
@@ -36,16 +36,16 @@ struct module {
 	uint64_t begin, end;	/* whole mapped extent */
 	uint64_t base;		/* where its ELF header is mapped */
 	uint64_t device, inode;	/* of its file, as in /proc/PID/maps; 0 if none */
-	char *path;		/* as in /proc/PID/maps; owned by the image */
-	char *file;		/* where its file can be opened from here; NULL if nowhere */
-	bool made;			/* no ELF file: code that was made at run time, by way of a file */
-	const struct vm_code *vm;	/* NULL if none was recognised in it */
-	const struct vm_code *unknown_vm;	/* the same of one whose layout is not known: only where it is */
+	char *path;		/* as in /proc/PID/maps, without " (deleted)"; owned by the image */
+	char *file;		/* a path by which ljspy can open its file; owned likewise; NULL if none */
+	bool made;			/* no ELF file: code that was made at run time, through a file */
+	const struct vm_code *vm;	/* the VM recognised in it, or NULL */
+	const struct vm_code *unknown_vm;	/* a VM of unknown layout, with addresses only; or NULL */
 	struct unwind_table unwind_table;
 };
 
 enum code_kind {
-	CODE_UNKNOWN,		/* made at run time, or nothing at all */
+	CODE_UNKNOWN,		/* made at run time, or no code */
 	CODE_NATIVE,
 	CODE_VM,		/* LuaJIT's interpreter, lj_vm_ffi_call excluded */
 	CODE_VM_FFI_CALL,
@@ -53,52 +53,56 @@ enum code_kind {
 
 struct image;
 
-/* live reads the target's memory whether it is stopped or not; it must outlive the image. */
+/* live reads the target's memory, stopped or not, and must outlive the image. NULL when memory is short. */
 struct image *image_new(struct memory *live);
 void image_free(struct image *image);
 
 /*
- * Replace the modules. The image takes ownership of the array and its paths;
- * vm pointers must stay valid for as long as the image does.
+ * Replace the modules and forget the cached text. The image takes ownership of
+ * the array and its strings. What vm and unknown_vm point to must outlive the
+ * image.
  */
 void image_set_modules(struct image *image, struct module *modules, size_t count);
 
 /*
- * The process's root directory as seen from here, "/proc/PID/root"; "" until
- * it is set, and where it cannot be seen. Copied; too long a one is not taken.
+ * Set the process's root directory as seen from ljspy, "/proc/PID/root". It is
+ * "" until set, and where ljspy cannot see it. The path is copied; one of
+ * IMAGE_ROOT_SIZE bytes or more is ignored.
  */
 void image_set_root(struct image *image, const char *root);
 const char *image_root(const struct image *image);
 
-/* Sorted by address. */
+/* The modules, sorted by address. */
 size_t image_module_count(const struct image *image);
 struct module *image_module(const struct image *image, size_t index);
 
 /* The module that holds the address, or NULL. */
 struct module *image_find(const struct image *image, uint64_t address);
 
-/* Is it in no module, or in one that was made: code that may change, if it is any? */
+/* Is pc in no module, or in a made one? Code there, if any, may change. */
 bool image_is_made(const struct image *image, uint64_t pc);
 
-/* Is there a VM whose layout is not known; and is this its code? */
+/* Is there a VM of unknown layout; is pc in its code? */
 bool image_has_unknown_vm(const struct image *image);
 bool image_in_unknown_vm(const struct image *image, uint64_t pc);
 
+/* *ret_module is the module that holds pc, or NULL; ret_module may be NULL. */
 enum code_kind image_classify(const struct image *image, uint64_t pc,
 			      const struct module **ret_module);
 
-/* Memory of modules, cached by page; for read-only mappings only. */
+/* The memory of modules, cached by page; owned by the image. Use it for read-only mappings only. */
 struct memory *image_text(struct image *image);
 
-/* What image_new() was given. */
+/* The live of image_new(). */
 struct memory *image_live(const struct image *image);
 
-/* Read the module's .eh_frame_hdr if that was not done yet; false if it has none. */
+/* Read the module's .eh_frame_hdr, once; false if it has none. */
 bool image_unwind_table(struct image *image, struct module *module);
 
 /*
- * The last entry of the module's .eh_frame_hdr that does not begin behind the
- * address: where it lies itself, and where the code begins that it is for.
+ * The last entry of the module's .eh_frame_hdr whose code begins at or before
+ * address: the entry's own address, and the start of its code. False if there
+ * is none.
  */
 bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
 			uint64_t *ret_entry, uint64_t *ret_begin);

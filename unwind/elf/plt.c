@@ -5,9 +5,9 @@
 
 #include <gelf.h>
 
-enum { RELOCATIONS_MAX = 1 << 20 };	/* looked at in one section */
+enum { RELOCATIONS_MAX = 1 << 20 };	/* checked in one section */
 
-/* The section of PLT entries that holds an address of the file, or NULL. */
+/* The section of PLT entries that holds an address in the file, or NULL. */
 static Elf_Scn *find_section(Elf *elf, uint64_t address, GElf_Shdr *ret_header)
 {
 	Elf_Scn *section = NULL;
@@ -29,7 +29,7 @@ static Elf_Scn *find_section(Elf *elf, uint64_t address, GElf_Shdr *ret_header)
 	return NULL;
 }
 
-/* The GOT slot of "jmp *slot(%rip)" at the very beginning, endbr64 and bnd aside. */
+/* The GOT slot of the "jmp *slot(%rip)" with which code begins, after any endbr64 and bnd. */
 static bool decode_jump(const uint8_t *code, size_t length, uint64_t address, uint64_t *ret_slot)
 {
 	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa }, bnd = 0xf2;
@@ -47,7 +47,7 @@ static bool decode_jump(const uint8_t *code, size_t length, uint64_t address, ui
 	return true;
 }
 
-/* The relocation in one section that fills a slot. */
+/* Find the target by the relocation in one section that fills the slot. */
 static bool find_in_relocations(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, uint64_t slot,
 				struct plt_entry *entry)
 {
@@ -101,7 +101,7 @@ bool plt_find(Elf *elf, uint64_t address, struct plt_entry *ret_entry)
 		return false;
 	code = data->d_buf;
 	entry.is_before_jump = decode_jump(code + offset, data->d_size - offset, address, &slot);
-	/* Behind the jump: the linker tells how long entries are, or the address is left unnamed. */
+	/* Behind the jump, sh_entsize shows where the entry begins; without it the address stays unnamed. */
 	if (!entry.is_before_jump) {
 		if (plt.sh_entsize != 8 && plt.sh_entsize != 16)
 			return false;

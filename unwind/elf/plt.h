@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plt: which function an entry of a procedure linkage table leads to.
+ * plt: finds the function to which an entry of a procedure linkage table leads.
  */
 #ifndef LJSPY_PLT_H
 #define LJSPY_PLT_H
@@ -11,15 +11,15 @@
 #include <libelf.h>
 
 struct plt_entry {
-	const char *name;	/* of what it jumps to, as the relocation has it; NULL without one */
-	/* Without a name: the function that chose the target when the program began, in the file. */
+	const char *name;	/* of its target, from the relocation, owned by the Elf; NULL without one */
+	/* Without a name: the address in the file of the function that chose the target at start-up. */
 	uint64_t resolver;
-	bool is_before_jump;	/* the entry has pushed nothing so far */
+	bool is_before_jump;	/* at the address, the entry has pushed nothing yet */
 };
 
 /*
- * The PLT entry that holds an address of the file. False outside of PLTs and
- * where no relocation fills the entry's slot. The name belongs to the Elf.
+ * The PLT entry that holds an address in the file. False outside of PLTs, and
+ * if no relocation fills the entry's slot.
  */
 bool plt_find(Elf *elf, uint64_t address, struct plt_entry *ret_entry);
 

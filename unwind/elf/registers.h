@@ -2,8 +2,8 @@
 /*
  * registers: the general registers of a stopped thread.
  *
- * One structure per architecture; everything that gives a register a meaning
- * for LuaJIT's VM is in unwind/vm/vm_frame_x86_64.c.
+ * Each architecture has its own structure. unwind/vm knows what the registers
+ * mean to LuaJIT's VM.
  */
 #ifndef LJSPY_REGISTERS_H
 #define LJSPY_REGISTERS_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Registers that a look without a stop, or a lost caller, leaves unknown. */
+/* Registers that are unknown after a look without a stop, or in a lost caller. */
 enum register_set {
 	REGISTER_RBP = 1 << 0,
 	REGISTER_RBX = 1 << 1,
@@ -29,11 +29,11 @@ struct registers {
 	uint64_t pc;
 	uint64_t eflags;
 	uint64_t orig_rax;	/* system call number; -1 outside of one */
-	uint64_t fs_base;	/* where its thread-local storage is; 0 if not known */
-	unsigned int unknown;	/* enum register_set: these hold nothing */
+	uint64_t fs_base;	/* address of its thread-local storage; 0 if not known */
+	unsigned int unknown;	/* enum register_set: these hold no value */
 };
 
-/* Numbers that DWARF gives to registers (System V ABI for x86-64, figure 3.36), as libunwind does. */
+/* DWARF's numbers of registers (System V ABI for x86-64, figure 3.36), which libunwind uses, too. */
 enum {
 	REGISTER_NUMBER_RBX = 3,
 	REGISTER_NUMBER_RSP = 7,
@@ -41,13 +41,13 @@ enum {
 	REGISTER_NUMBERS = 17,
 };
 
-/* Where the register of a number is kept; NULL if it is not. */
+/* The field that holds the register of a number; NULL if there is none. */
 uint64_t *registers_locate(struct registers *registers, int number);
 
-/* What the register of a number holds; false if that is not known. */
+/* The value of the register of a number; false if it is unknown. */
 bool registers_get(const struct registers *registers, int number, uint64_t *ret_value);
 
-/* The member of enum register_set that tells that it is unknown; 0 for pc and stack pointer. */
+/* The bit of enum register_set for the register of a number; 0 for pc and stack pointer. */
 unsigned int registers_set_of(int number);
 
 #endif

@@ -24,7 +24,7 @@ static bool sections_end(Elf *elf)
 	return true;
 }
 
-/* Where in the file an address of it lies. */
+/* The file offset of an address in the file; false if no segment maps it from the file. */
 static bool find_offset(Elf *elf, size_t segments, uint64_t address, int64_t *ret_offset)
 {
 	for (size_t i = 0; i < segments; i++) {

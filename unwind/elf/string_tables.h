@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * string_tables: do the names of an ELF file's symbols come to an end?
+ * string_tables: do the string tables of an ELF file end with NUL?
  *
- * libdwfl hands out names as pointers into a string table after checking where
- * they begin only. If the last byte of a table is not NUL, its last name goes
- * on into whatever lies behind the table in memory.
+ * libdwfl returns names as pointers into a string table and checks only where
+ * they begin. If the last byte of a table is not NUL, its last name runs on
+ * into the memory behind the table.
  */
 #ifndef LJSPY_STRING_TABLES_H
 #define LJSPY_STRING_TABLES_H
@@ -13,7 +13,7 @@
 
 #include <libelf.h>
 
-/* Every string table that section headers or PT_DYNAMIC name ends with NUL, or is empty. */
+/* Does every string table that section headers or PT_DYNAMIC name end with NUL, or is it empty? */
 bool string_tables_end(Elf *elf);
 
 #endif

@@ -2,7 +2,7 @@
 #include "unwind/jit/path_search.h"
 
 enum {
-	VISITS_MAX = 12000,	/* points looked at for one budget */
+	VISITS_MAX = 12000,	/* points visited for one budget */
 	COST_MAX = 6,
 };
 
@@ -10,7 +10,7 @@ struct search {
 	const struct path_context *context;
 	const struct path_gap *gap;
 	unsigned visits;
-	unsigned budget;		/* what the candidates cost that are looked for */
+	unsigned budget;		/* the cost of the candidates to find */
 	struct path_way way;
 	struct path_candidate *candidates;
 	size_t candidate_count;
@@ -46,7 +46,7 @@ static bool was_here(const struct search *search, const struct path_point *point
 	return false;
 }
 
-/* Of a Lua function, those of builtins left out. */
+/* The number of unused checks of Lua functions, without those of builtins. */
 static unsigned unused_checks(const struct search *search)
 {
 	unsigned count = 0;
@@ -67,7 +67,7 @@ static void keep_way(struct search *search, const struct path_point *goal, bool 
 		found->way.points[found->way.count++] = *goal;
 }
 
-/* As deep as its budget of instructions. NOLINTNEXTLINE(misc-no-recursion) */
+/* PATH_LENGTH_MAX bounds the depth. NOLINTNEXTLINE(misc-no-recursion) */
 static void go_on(struct search *search, const struct path_point *point, unsigned budget, bool is_first)
 {
 	const uint32_t checks = search->way.checks;
@@ -78,7 +78,7 @@ static void go_on(struct search *search, const struct path_point *point, unsigne
 	    search->way.count == PATH_LENGTH_MAX)
 		return;
 	if (!is_first && is_goal(search, point, &at_branch)) {
-		/* What costs less has been found with a smaller budget. */
+		/* A smaller budget has already found the cheaper ways. */
 		if (budget == unused_checks(search) * COST_UNUSED_CHECK)
 			keep_way(search, point, at_branch);
 		return;
@@ -98,7 +98,7 @@ static void go_on(struct search *search, const struct path_point *point, unsigne
 	search->way.count--;
 }
 
-/* From a branch, by its way or ways that may have been taken. */
+/* Go on from a branch, along each target that the trace may have taken. */
 static void leave_branch(struct search *search, const struct path_start *start, const uint64_t pcs[static 2])
 {
 	search->way.points[search->way.count++] = start->point;
@@ -120,7 +120,7 @@ size_t path_search(const struct path_context *context, const struct path_gap *ga
 	if (!gap->goal.exists)
 		return 0;
 	from_branch = start->at_branch && path_branch(context, &start->point, pcs);
-	/* A snapshot may follow at once, by a branch at this very point. */
+	/* The next snapshot may belong to a branch at this very point. */
 	if (!from_branch && is_goal(&search, &start->point, &at_branch) && at_branch) {
 		keep_way(&search, &start->point, true);
 		return search.candidate_count;

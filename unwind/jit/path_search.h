@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * path_search: the ways that lead from one of a trace's snapshots to the next.
+ * path_search: find the paths from one of a trace's snapshots to the next.
  *
- * Between two snapshots a trace leads through some bytecodes that nothing
- * names. All ways are tried, those first against which least speaks.
+ * Nothing records the bytecodes that a trace runs through between two snapshots.
+ * The search tries all paths, cheapest first.
  */
 #ifndef LJSPY_PATH_SEARCH_H
 #define LJSPY_PATH_SEARCH_H
@@ -16,7 +16,7 @@
 
 enum { PATH_CANDIDATES_MAX = 32 };
 
-/* A point, or a branch of which one way is known. */
+/* The start of a search: a point, or a branch with one known target. */
 struct path_start {
 	struct path_point point;
 	bool at_branch;
@@ -25,11 +25,14 @@ struct path_start {
 
 struct path_candidate {
 	struct path_way way;
-	bool at_branch;		/* ends at the branch whose other side the goal is */
+	bool at_branch;		/* ends at a branch; the goal is its other target */
 	unsigned cost;
 };
 
-/* By rising cost; how many. There is room for PATH_CANDIDATES_MAX. None if there is no goal. */
+/*
+ * Search for paths, by rising cost. ret_candidates has room for PATH_CANDIDATES_MAX.
+ * Return how many there are, 0 if the gap has no goal.
+ */
 size_t path_search(const struct path_context *context, const struct path_gap *gap,
 		   const struct path_start *start, struct path_candidate *ret_candidates);
 

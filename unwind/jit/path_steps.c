@@ -11,8 +11,8 @@ struct stepper {
 	const struct path_context *context;
 	const struct path_gap *gap;
 	const struct path_way *way;
-	struct path_point point;	/* its last */
-	uint32_t instruction;		/* that is there */
+	struct path_point point;	/* the last point of the way */
+	uint32_t instruction;		/* the bytecode there */
 	struct path_steps *steps;
 };
 
@@ -29,7 +29,7 @@ static void add_step(struct stepper *stepper, int32_t frame, uint64_t pc, unsign
 		steps->step[steps->count++] = (struct path_step){ { .frame = frame, .pc = pc }, cost, 0 };
 }
 
-/* The last step that was added uses the checks before this one. */
+/* Let the last added step use the checks before this one. */
 static void use_checks(struct stepper *stepper, size_t count_before, uint32_t checks)
 {
 	struct path_steps *steps = stepper->steps;
@@ -46,7 +46,7 @@ static uint64_t jump(uint64_t pc, uint32_t instruction)
 	       (uint64_t)((int64_t)bytecode_d(instruction) - BCBIAS_J) * BYTECODE_SIZE;
 }
 
-/* The instruction at a point; what a root trace replaced there is looked up. */
+/* The bytecode at a point: if a root trace replaced it, the original one. */
 static bool instruction_at(const struct path_context *context, const struct path_point *point,
 			   uint32_t *ret_instruction, enum bytecode_op *ret_op)
 {
@@ -102,7 +102,7 @@ bool path_returns(const struct path_context *context, const struct path_point *p
 
 /*---- Calls and returns ----*/
 
-/* Enter a Lua function; a tail call takes its caller's place. */
+/* Enter a Lua function. A tail call replaces its caller's frame. */
 static void enter(struct stepper *stepper, bool is_tail_call, const struct proto *callee,
 		  uint64_t function, unsigned cost)
 {
@@ -116,7 +116,7 @@ static void enter(struct stepper *stepper, bool is_tail_call, const struct proto
 		frame.by_continuation = false;
 		if (base)
 			base += bytecode_a(stepper->instruction) + frame_slots(context->layout->gc64);
-		/* A vararg function's own slots begin behind its arguments. */
+		/* A vararg function's own slots begin after its arguments. */
 		if (callee->flags & PROTO_VARARG || base >= TRACE_SLOTS)
 			base = 0;
 	}
@@ -144,7 +144,7 @@ static int32_t goal_callee(const struct stepper *stepper)
 	return -1;
 }
 
-/* Into the function that the goal says was called from here: through pcall's frame, if that is one. */
+/* Enter the function that the goal shows as called here. If that is pcall or the like, enter its callee. */
 static void enter_goal(struct stepper *stepper, int32_t callee)
 {
 	const struct path_context *context = stepper->context;
@@ -160,7 +160,7 @@ static void enter_goal(struct stepper *stepper, int32_t callee)
 		add_step(stepper, at, frame_at(context, at)->proto->bc, 0);
 }
 
-/* Below the start frame: IR_RETF says where it returned to. */
+/* Return below the start frame, to the pc in IR_RETF. */
 static void leave_start(struct stepper *stepper)
 {
 	const struct path_context *context = stepper->context;
@@ -206,7 +206,7 @@ static void leave(struct stepper *stepper)
 	add_step(stepper, caller.frame, caller.pc + BYTECODE_SIZE, 0);
 }
 
-/* The next check of a Lua function, those of builtins left out; end_check if there is none. */
+/* The next check of a Lua function, skipping builtins; end_check if there is none. */
 static uint32_t next_check(const struct stepper *stepper)
 {
 	uint32_t check = stepper->way->checks;
@@ -216,7 +216,10 @@ static uint32_t next_check(const struct stepper *stepper)
 	return check;
 }
 
-/* The closure that runs in a frame: if that is not known, the only one of its prototype among the trace's constants. */
+/*
+ * The closure of a frame. If unknown: the only closure of its prototype among the
+ * trace's constants. 0 if there is none, or several.
+ */
 static uint64_t function_of(const struct trace_calls *calls, const struct path_frame *frame)
 {
 	uint64_t found = 0;
@@ -233,7 +236,7 @@ static uint64_t function_of(const struct trace_calls *calls, const struct path_f
 	return found;
 }
 
-/* The upvalue that a slot was last set to on the way, as a function; NULL if it is none, or was set otherwise. */
+/* The function in a slot, if the way last set the slot to an upvalue that holds one; else NULL. */
 static const struct function_object *upvalue_in_slot(const struct stepper *stepper, unsigned slot)
 {
 	const struct path_context *context = stepper->context;
@@ -300,8 +303,8 @@ static void call(struct stepper *stepper, bool is_tail_call)
 		add_step(stepper, point->frame, point->pc + BYTECODE_SIZE,
 			 cost + (calls->has_builtin ? 0 : COST_GUESSED_CALL));
 	/*
-	 * Nothing is guessed where it is known what is called, nor where there
-	 * is a choice, nor recursion: a wrong guess would be a stack that cannot be.
+	 * Guess only if the callee is unknown, there is just one candidate, and it does
+	 * not run yet: a wrong guess would make an impossible stack.
 	 */
 	if (cost == 0 && !checked && !upvalue && calls->callee_count == 1 &&
 	    !path_frames_is_running(context->frames, point->frame, calls->callees[0]))
@@ -310,12 +313,12 @@ static void call(struct stepper *stepper, bool is_tail_call)
 
 /*---- Tests ----*/
 
-/* What a slot holds, as far as it decides a branch. */
+/* The truth of a slot's value, which decides a branch. */
 enum truth { TRUTH_UNKNOWN, TRUTH_FALSE, TRUTH_TRUE };
 
 enum { PRI_TRUE = 2 };	/* operand of KPRI: nil, false, true */
 
-/* Of an instruction that sets its A. */
+/* The truth of the value that a bytecode stores in its slot A. */
 static enum truth truth_set(enum bytecode_op op, uint32_t instruction)
 {
 	switch ((int)op) {
@@ -329,7 +332,7 @@ static enum truth truth_set(enum bytecode_op op, uint32_t instruction)
 	}
 }
 
-/* What does this slot hold where the way has come to? Constants only, also those that a call has returned. */
+/* The truth of a slot at the end of the way. Known only for constants, also those that a call returned. */
 static enum truth truth_of(const struct stepper *stepper, unsigned slot)
 {
 	const struct path_context *context = stepper->context;
@@ -345,7 +348,7 @@ static enum truth truth_of(const struct stepper *stepper, unsigned slot)
 		if (!instruction_at(context, point, &instruction, &op))
 			return TRUTH_UNKNOWN;
 		if (point->frame != frame) {
-			/* The callee's last instruction: the first result is in the slot of the function. */
+			/* The callee's last bytecode: its first result goes to the function's slot. */
 			if (is_result || i + 1 != now || frame_at(context, point->frame)->up != frame)
 				return TRUTH_UNKNOWN;
 			if (op == BC_RET0)
@@ -367,7 +370,7 @@ static enum truth truth_of(const struct stepper *stepper, unsigned slot)
 	return TRUTH_UNKNOWN;
 }
 
-/* A test is followed by the jump that it decides on. */
+/* The jump that a test decides follows it. */
 static void test(struct stepper *stepper, enum bytecode_op op)
 {
 	const struct path_point *point = &stepper->point;
@@ -380,7 +383,7 @@ static void test(struct stepper *stepper, enum bytecode_op op)
 		add_step(stepper, point->frame, point->pc + BYTECODE_SIZE, 0);
 }
 
-/*---- All of them ----*/
+/*---- All steps ----*/
 
 static void find(struct stepper *stepper, enum bytecode_op op)
 {

@@ -10,7 +10,7 @@
 
 /*
  * How well an IR instruction fits a bytecode. Only the order of magnitude
- * matters: an operand that agrees outweighs any kind of instruction.
+ * matters: an operand that agrees outweighs any instruction kind.
  */
 enum {
 	FIT_NEVER = -8,
@@ -19,15 +19,15 @@ enum {
 	FIT_PLAUSIBLE = 2,
 	FIT_GOOD = 4,
 	FIT_TYPICAL = 6,
-	FIT_OPERAND = 8,	/* more, when a constant or slot agrees */
-	FIT_CALLEE = 16,	/* the function that is called */
+	FIT_OPERAND = 8,	/* added if a constant or slot agrees */
+	FIT_CALLEE = 16,	/* the called function agrees */
 	FIT_OTHER_CALLEE = -32,
-	FIT_AFTER_RESULT = -8,	/* less, for what follows what the bytecode computes */
+	FIT_AFTER_RESULT = -8,	/* added for instructions after the bytecode's result */
 };
 
 enum { CELLS_MAX = 1 << 22 };
 
-/* What bytecodes do, as far as it shows in the IR. */
+/* Kinds of bytecodes that differ in the IR. */
 enum bytecode_kind {
 	KIND_OTHER,
 	KIND_COMPARE,
@@ -79,7 +79,7 @@ static enum bytecode_kind kind_of(enum bytecode_op op)
 	return KIND_OTHER;
 }
 
-/* A bytecode of the path, taken apart once. */
+/* A decoded bytecode of the path. */
 struct place {
 	enum bytecode_op op;
 	enum bytecode_kind kind;
@@ -87,20 +87,20 @@ struct place {
 	const struct proto *proto;
 	int base;			/* slot of its frame's base; -1 if unknown */
 	int32_t frame;
-	const struct place *first;	/* of the path */
-	const struct proto *callee;	/* that a call enters; NULL if none */
+	const struct place *first;	/* the path's first place */
+	const struct proto *callee;	/* the function that a call enters; NULL if none */
 };
 
-enum { CONSUMER_DISTANCE = 12 };
+enum { CONSUMER_DISTANCE = 12 };	/* IR instructions searched for the use of a result */
 
 struct aligner {
 	const struct path_alignment *alignment;
-	uint32_t slot_refs[TRACE_SLOTS];	/* what the next snapshot holds */
+	uint32_t slot_refs[TRACE_SLOTS];	/* the next snapshot's references */
 };
 
 /*---- Operands ----*/
 
-/* GCproto.k: object constants below it, numbers from it on (lj_obj.h, proto_kgc, proto_knumtv). */
+/* GCproto.k: object constants lie below it, numbers from it on (lj_obj.h, proto_kgc, proto_knumtv). */
 static bool proto_kgc(const struct layout *layout, const struct proto *proto, unsigned index,
 		      uint64_t *ret_object)
 {
@@ -156,8 +156,8 @@ static bool has_number(const struct aligner *aligner, const struct trace_instruc
 }
 
 /*
- * Is one of its operands a function? Then it checks what is called
- * (rec_call_specialize()): ret_proto is its prototype, NULL for a builtin.
+ * Is its second operand a function or prototype? Then it checks the called function
+ * (rec_call_specialize()): *ret_proto is its prototype, NULL for a builtin.
  */
 static bool checks_function(const struct aligner *aligner, const struct trace_instruction *ins,
 			    const struct proto **ret_proto)
@@ -210,7 +210,7 @@ static bool reads_slot(const struct layout *layout, const struct place *place, i
 	       operand == bytecode_d(place->instruction);
 }
 
-/* The key that a bytecode looks up, if it is a constant string. */
+/* The key that a bytecode looks up. False if it is not a constant string. */
 static bool string_key(const struct layout *layout, const struct place *place, uint64_t *ret_key)
 {
 	switch ((int)place->op) {
@@ -225,7 +225,7 @@ static bool string_key(const struct layout *layout, const struct place *place, u
 	}
 }
 
-/* The key that IR_HREFK or IR_HREF looks up, if it is a constant. */
+/* The key that IR_HREFK or IR_HREF looks up. False if it is not a constant. */
 static bool looked_up(const struct path_alignment *alignment, const struct trace_instruction *ins,
 		      uint64_t *ret_key)
 {
@@ -241,8 +241,8 @@ static bool looked_up(const struct path_alignment *alignment, const struct trace
 }
 
 /*
- * The table that an instruction has to do with, as its reference; 0 if that is
- * none. It is followed from a store to the address to the field of the table.
+ * The reference of the table that an instruction accesses; 0 if there is none. This
+ * follows references from a load or store to the address to the table's field.
  */
 static uint32_t table_of(const struct path_alignment *alignment, uint32_t ref)
 {
@@ -266,7 +266,7 @@ static uint32_t table_of(const struct path_alignment *alignment, uint32_t ref)
 	return 0;
 }
 
-/* Is a key looked up in a metatable? That is "__index" or the like, on the way to the bytecode's own key. */
+/* Does it look up a key in a metatable, such as "__index", before the bytecode's own key? */
 static bool looks_up_metamethod(const struct path_alignment *alignment,
 				const struct trace_instruction *ins)
 {
@@ -396,7 +396,7 @@ static int fit_comparison(const struct aligner *aligner, const struct trace_inst
 	       is_table_kind(place->kind) ? FIT_POSSIBLE : FIT_NEVER;
 }
 
-/* Does a concatenation have this string constant among its operands? */
+/* Is this string constant an operand of the concatenation? */
 static bool concatenates(const struct layout *layout, const struct place *place, uint64_t string)
 {
 	for (const struct place *at = place; at-- > place->first;) {
@@ -413,7 +413,7 @@ static bool concatenates(const struct layout *layout, const struct place *place,
 	return false;
 }
 
-/* Constants that several of them put side by side are joined, in the last one. */
+/* Is there an earlier concatenation? The last of several joins the constants that they put side by side. */
 static bool follows_concatenation(const struct place *place)
 {
 	for (const struct place *at = place; at-- > place->first;)
@@ -475,7 +475,7 @@ static int fit_operation(const struct aligner *aligner, const struct trace_instr
 	case IR_EQ: case IR_NE:
 		return fit_comparison(aligner, ins, place);
 	case IR_RETF:
-		/* A builtin that is called by a tail call returns at once. */
+		/* A builtin called by a tail call returns immediately. */
 		return place->kind == KIND_RETURN || place->op == BC_CALLT || place->op == BC_CALLMT
 			? FIT_OPERAND : FIT_NEVER;
 	case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_MOD: case IR_POW: case IR_NEG:
@@ -520,7 +520,7 @@ static int fit_operation(const struct aligner *aligner, const struct trace_instr
 	}
 }
 
-/* To enter a Lua function takes a check of it and no more: what is done meanwhile, a builtin does elsewhere. */
+/* Can it prepare the entry of a Lua function? That takes only a check; other work belongs to builtins. */
 static bool prepares_call(const struct path_alignment *alignment,
 			  const struct trace_instruction *ins)
 {
@@ -533,7 +533,7 @@ static bool prepares_call(const struct path_alignment *alignment,
 	       operand.type == IRT_FUNC;
 }
 
-/* Is this what the bytecode computes? It does so once, and is done then. */
+/* Is this the bytecode's result? A bytecode computes it once, as its last work. */
 static bool is_result(const struct trace_instruction *ins, const struct place *place)
 {
 	bool is_modulo = place->op == BC_MODVN || place->op == BC_MODNV || place->op == BC_MODVV;
@@ -558,7 +558,7 @@ static bool is_result(const struct trace_instruction *ins, const struct place *p
 	}
 }
 
-/* How much less fits what comes after the result: but that of a C function is converted. */
+/* The penalty for an instruction after the result. A C function's result may still be converted. */
 static int fit_after_result(const struct trace_instruction *ins, const struct place *place)
 {
 	if (place->kind != KIND_CALL)
@@ -576,7 +576,7 @@ static int fit(const struct aligner *aligner, uint32_t ref, const struct trace_i
 	value = fit_operation(aligner, ins, place);
 	if (place->callee && value > FIT_UNLIKELY && !prepares_call(aligner->alignment, ins))
 		value = FIT_UNLIKELY;
-	/* What the next snapshot has in the slot that the bytecode sets, the bytecode computed. */
+	/* The bytecode computed the value that the next snapshot holds in the slot it sets. */
 	if (place->base >= 0 && value > 0 &&
 	    bytecode_mode_a(aligner->alignment->layout, (uint8_t)place->instruction) == BCMdst &&
 	    place->base + bytecode_a(place->instruction) < TRACE_SLOTS &&
@@ -585,7 +585,7 @@ static int fit(const struct aligner *aligner, uint32_t ref, const struct trace_i
 	return value;
 }
 
-/* Is it a number that is converted to an integer, for an index, or a sum with one (lj_opt_narrow.c)? */
+/* Does it convert a number to an integer index, or add to such an index (lj_opt_narrow.c)? */
 static bool is_index(const struct path_alignment *alignment, const struct trace_instruction *ins)
 {
 	struct trace_instruction operand;
@@ -599,7 +599,7 @@ static bool is_index(const struct path_alignment *alignment, const struct trace_
 	       operand.op == IR_CONV;
 }
 
-/* What uses a result near by; of a step to an index, what that is for. */
+/* The nearby instruction that uses a result. For a step of an index computation, the use of that index. */
 static bool find_use(const struct path_alignment *alignment, uint32_t ref,
 		     struct trace_instruction *ret_use)
 {
@@ -621,9 +621,9 @@ static bool find_use(const struct path_alignment *alignment, uint32_t ref,
 }
 
 /*
- * Fields of a table are loaded and checked for the access that follows, and
- * numbers are converted for what uses them; that shows better what for. False
- * if there is nothing near by.
+ * Loads and checks of a table's fields serve the access that follows. Conversions of
+ * numbers serve their use. That access or use fits a bytecode better. False if there is
+ * none nearby.
  */
 static bool find_access(const struct path_alignment *alignment, uint32_t ref,
 			const struct trace_instruction *ins, struct trace_instruction *ret_access)
@@ -682,8 +682,8 @@ static void load_places(const struct path_alignment *alignment, const struct pat
 }
 
 /*
- * What an instruction may be assigned to: the place and whether its bytecode
- * has computed its result by then.
+ * The states that an instruction may be assigned to: a place, and whether its
+ * bytecode already has its result.
  */
 enum { STATE_OPEN, STATE_DONE, STATES };
 enum { SCORE_NEVER = INT32_MIN / 2 };
@@ -694,9 +694,9 @@ static uint32_t better(const int32_t *scores, uint32_t state, uint32_t other)
 }
 
 /*
- * scores[]: by state, of the best assignment of all instructions so far in
- * which the last one is assigned to that; from[]: what the one before it then
- * is assigned to.
+ * Extend the assignments by one instruction. scores[]: for each state, the score of
+ * the best assignment of all instructions so far that gives the last one this state.
+ * from[]: the state of the instruction before it in that assignment.
  */
 static void align_instruction(const struct aligner *aligner, uint32_t ref,
 			      const struct place *places, size_t count, int32_t *scores,

@@ -9,8 +9,8 @@
 enum {
 	IR_T = 4,		/* offset of IRIns.t */
 	IR_O = 5,		/* offset of IRIns.o */
-	IR_R = 6,		/* of IRIns.r */
-	IR_S = 7,		/* and of IRIns.s */
+	IR_R = 6,		/* offset of IRIns.r */
+	IR_S = 7,		/* offset of IRIns.s */
 	IRT_GUARD = 0x80,
 	IRT_TYPE = 0x1f,
 };
@@ -23,7 +23,7 @@ enum {
 	SNAP_SLOT_SHIFT = 24,
 };
 
-/* The bytes of a trace's block at a target's address, or NULL. */
+/* The copied bytes at an address in the target, or NULL. */
 static const uint8_t *at(const struct trace *trace, uint64_t address, size_t length)
 {
 	uint64_t offset = address - trace->address;
@@ -87,8 +87,8 @@ static const uint8_t ir_v21[] = {
 enum { IR_KGC_V20 = 23, GCSTR_LEN_SID = 12 };
 
 /*
- * The numbering changed together with, or within weeks of, what a layout
- * shows: the lengthened GCstr (June 2020) and SnapShot.mcofs (March 2021).
+ * The numbering changed with, or within weeks of, a visible change of the layout:
+ * the longer GCstr (June 2020) and SnapShot.mcofs (March 2021).
  */
 static enum ir_op ir_op(const struct layout *layout, uint8_t number)
 {
@@ -107,7 +107,7 @@ static enum ir_op ir_op(const struct layout *layout, uint8_t number)
 	return number < count ? (enum ir_op)ops[number] : IR__MAX;
 }
 
-/* Its first constant. */
+/* The reference of the first constant. */
 static uint32_t trace_nk(const struct trace *trace, const struct layout *layout)
 {
 	return (uint32_t)field(trace, layout->GCtrace_nk, 4);
@@ -169,7 +169,7 @@ bool trace_constant(const struct trace *trace, const struct layout *layout, uint
 	}
 }
 
-/* The object of a constant of this IR type, or 0. */
+/* The object of a constant of this IR type, or 0 if it has another type. */
 static uint64_t constant_object(const struct trace *trace, const struct layout *layout,
 				uint32_t ref, uint8_t type)
 {
@@ -256,14 +256,14 @@ static const uint8_t *snapshot_at(const struct trace *trace, const struct layout
 	for (uint64_t i = 0; i < count; i++) {
 		const uint8_t *one = snapshot_number(trace, layout, i);
 
-		/* Snapshots that no guard uses may lie in between with any offset. */
+		/* Snapshots that no guard uses may have any offset. */
 		if (one && trace->mcode + load_bytes(one, layout->SnapShot_mcofs, 2) <= pc)
 			found = one;
 	}
 	return found;
 }
 
-/* What a snapshot's map says of one slot. */
+/* A slot in a snapshot's map. */
 struct slot {
 	uint32_t entry;		/* 0 if the slot is not in the map */
 	uint64_t link;		/* of a frame or continuation slot */
@@ -273,7 +273,7 @@ enum { SLOTS = TRACE_SLOTS };
 
 struct slots {
 	struct slot slot[SLOTS];
-	uint64_t pc;		/* where the snapshot would resume */
+	uint64_t pc;		/* where the interpreter would resume */
 };
 
 static bool load_entry(const struct trace *trace, const struct layout *layout,
@@ -288,7 +288,7 @@ static bool load_entry(const struct trace *trace, const struct layout *layout,
 	return true;
 }
 
-/* GC64: links are 64-bit constants of their own slots; the pc shares a word with the base slot. */
+/* GC64: each link is a 64-bit constant in its slot. The pc shares a word with the base slot. */
 static bool load_links_gc64(const struct trace *trace, const struct layout *layout,
 			    uint64_t behind, struct slots *slots)
 {
@@ -311,7 +311,7 @@ static bool load_links_gc64(const struct trace *trace, const struct layout *layo
 	return true;
 }
 
-/* GC32: the pc and then the links, innermost first, follow the entries. */
+/* GC32: after the entries follow the pc and the links, innermost first. */
 static bool load_links_gc32(const struct trace *trace, const struct layout *layout,
 			    uint64_t behind, struct slots *slots)
 {
@@ -365,7 +365,7 @@ bool trace_snapshot_refs(const struct trace *trace, const struct layout *layout,
 static size_t snapshot_frames(const struct trace *trace, const struct layout *layout,
 			      const uint8_t *snapshot, struct trace_frame *ret_frames, size_t max)
 {
-	unsigned fr2 = layout->gc64 ? 1 : 0;	/* LJ_FR2: the function has a slot of its own */
+	unsigned fr2 = layout->gc64 ? 1 : 0;	/* LJ_FR2: the function has its own slot */
 	struct slots slots;
 	uint64_t caller_pc;
 	bool is_continuation = false, is_vararg = false;
@@ -402,7 +402,7 @@ static size_t snapshot_frames(const struct trace *trace, const struct layout *la
 		else
 			caller_pc = 0;
 	}
-	/* A vararg function's start frame was emitted with the copy that runs above it. */
+	/* For a vararg function, the copy that runs above the start frame already stands for it. */
 	if (!is_vararg)
 		ret_frames[count++] = (struct trace_frame){
 			.pc = caller_pc,

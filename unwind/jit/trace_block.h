@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_block: what stands in a GCtrace: its IR, its snapshots.
+ * trace_block: read a GCtrace's IR and snapshots.
  *
- * Works on the copy of the block that a struct trace has; every reference is
- * checked. Facts: lj_ir.h (IRIns), lj_jit.h (SnapShot, SNAP()), lj_snap.c.
+ * It works on the copy in struct trace, and checks every reference.
+ * Facts: lj_ir.h (IRIns), lj_jit.h (SnapShot, SNAP()), lj_snap.c.
  */
 #ifndef LJSPY_TRACE_BLOCK_H
 #define LJSPY_TRACE_BLOCK_H
@@ -15,7 +15,7 @@
 #include "luajit-layouts/layout.h"
 #include "unwind/jit/traces.h"
 
-/* IR opcodes apart from their numbers, named as in lj_ir.h. */
+/* IR opcodes, independent of their numbers; names as in lj_ir.h. */
 enum ir_op {
 #define IR_OP(name) IR_##name,
 #define OP_ALL IR_OP
@@ -30,58 +30,60 @@ enum ir_op {
 #undef OP_ATAN2
 #undef OP_ALEN
 #undef OP_TMPREF
-	IR__MAX		/* also: no opcode of this numbering */
+	IR__MAX		/* also: an unknown opcode */
 };
 
 enum {
 	TRACE_IR_SIZE = 8,		/* IRIns */
 	TRACE_SNAP_SIZE = 4,		/* SnapEntry */
 	TRACE_REF_BIAS = 0x8000,	/* constants are below, instructions from here on */
-	TRACE_REF_BASE = TRACE_REF_BIAS,	/* the first one is IR_BASE: a side trace's parent and exit */
+	TRACE_REF_BASE = TRACE_REF_BIAS,	/* the first one, IR_BASE: a side trace's parent and exit */
 	TRACE_SLOTS = 256,		/* more than LJ_MAX_JSLOTS */
 	TRACE_REGISTERS = 32,		/* RID_*: 16 general, then 16 vector registers */
 };
 
-/* IRType, as far as it matters here. */
+/* The IRType values that matter here. */
 enum { IRT_NIL = 0, IRT_STR = 4, IRT_PROTO = 7, IRT_FUNC = 8, IRT_TAB = 11, IRT_NUM = 14, IRT_INT = 19 };
 
 struct trace_instruction {
 	enum ir_op op;
 	uint8_t type;			/* IRT_* */
 	bool guard;
-	uint8_t reg;			/* where its result was put; TRACE_REGISTERS and above: nowhere */
-	uint8_t spill;			/* where on the native stack it was kept, in 4 bytes; 0: nowhere */
+	uint8_t reg;			/* its result's register; TRACE_REGISTERS and above: none */
+	uint8_t spill;			/* its result's place on the native stack, in 4 bytes; 0: none */
 	uint16_t op1, op2;
 };
 
-/* The end of its instructions. */
+/* The reference after the last instruction. */
 uint32_t trace_nins(const struct trace *trace, const struct layout *layout);
 
+/* The constant or instruction at a reference. False if there is none. */
 bool trace_instruction(const struct trace *trace, const struct layout *layout, uint32_t ref,
 		       struct trace_instruction *ret_instruction);
 
-/* A constant's value: the object's or C address, the number's bits, the integer; false if it is none. */
+/* A constant's value: an object's or C address, a number's bits, or an integer. False if it has none. */
 bool trace_constant(const struct trace *trace, const struct layout *layout, uint32_t ref,
 		    uint64_t *ret_value);
 
 struct trace_snapshot {
-	uint32_t ref;		/* instructions from here on belong to it */
-	uint32_t mcofs;		/* where their code begins; 0 in builds that do not tell */
+	uint32_t ref;		/* its first instruction */
+	uint32_t mcofs;		/* the offset of their code; 0 in builds without it */
 };
 
+/* The number of snapshots, and one of them. False if there is no such snapshot. */
 uint32_t trace_snapshot_count(const struct trace *trace, const struct layout *layout);
 bool trace_snapshot(const struct trace *trace, const struct layout *layout, uint32_t number,
 		    struct trace_snapshot *ret_snapshot);
 
-/* The references that a snapshot holds, by slot (as IR_SLOAD numbers them); 0 where it has none. */
+/* A snapshot's references by slot (as IR_SLOAD numbers them); 0 where it has none. False if unreadable. */
 bool trace_snapshot_refs(const struct trace *trace, const struct layout *layout, uint32_t number,
 			 uint32_t ret_refs[static TRACE_SLOTS]);
 
-/* Parent and exit that a side trace grew from; false for a root trace. */
+/* A side trace's parent and the exit where it starts. False for a root trace. */
 bool trace_parent(const struct trace *trace, const struct layout *layout, uint32_t *ret_parent,
 		  uint32_t *ret_exitno);
 
-/* The number of the trace that it ends in a jump to; 0 if it ends otherwise. */
+/* The number of the trace that it jumps to at its end; 0 if it ends otherwise. */
 uint32_t trace_link(const struct trace *trace, const struct layout *layout);
 
 #endif

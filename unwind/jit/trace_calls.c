@@ -5,8 +5,8 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	SNAPSHOTS_MAX = 600,	/* that are looked through for calls */
-	NEIGHBOURS = 40,	/* traces, likewise */
+	SNAPSHOTS_MAX = 600,	/* snapshots searched for calls */
+	NEIGHBOURS = 40,	/* traces before and after this one, likewise */
 };
 
 struct finder {
@@ -57,7 +57,7 @@ static void find_callees(struct finder *finder)
 
 /*---- Checks ----*/
 
-/* Is this a check of what is called? Then ret_callee is its prototype, NULL for a builtin. */
+/* Is this a check of a called function? Then *ret_callee is its prototype, NULL for a builtin. */
 static bool is_check(const struct finder *finder, const struct trace_instruction *ins,
 		     const struct proto **ret_callee)
 {
@@ -68,7 +68,7 @@ static bool is_check(const struct finder *finder, const struct trace_instruction
 	if (ins->op != IR_EQ || !ins->guard || ins->op2 >= TRACE_REF_BIAS ||
 	    !trace_constant(finder->trace, finder->layout, ins->op2, &value))
 		return false;
-	/* The start frame's own function: that is specialised to for its upvalues (rec_upvalue()). */
+	/* Not the start frame's function: LuaJIT specialises to that for its upvalues (rec_upvalue()). */
 	if (trace_instruction(finder->trace, finder->layout, ins->op1, &operand) &&
 	    operand.op == IR_SLOAD && operand.op1 == 0)
 		return false;
@@ -79,7 +79,7 @@ static bool is_check(const struct finder *finder, const struct trace_instruction
 		*ret_callee = function ? function->proto : NULL;
 		return function != NULL;
 	}
-	/* Of functions with many closures, GCfunc.pc is checked. */
+	/* If a function has many closures, the trace checks GCfunc.pc. */
 	if (operand.op != IR_KPTR && operand.op != IR_KKPTR)
 		return false;
 	*ret_callee = lua_objects_proto_of_pc(finder->objects, value);
@@ -126,7 +126,7 @@ void trace_calls_add(struct trace_calls *calls, uint64_t pc, const struct proto 
 	calls->calls[calls->call_count++] = (struct trace_call){ pc, callee };
 }
 
-/* Those that a trace's snapshots show. */
+/* Find the calls that a trace's snapshots show. */
 static void find_calls_of(struct finder *finder, const struct trace *trace)
 {
 	struct trace_frame inlined[TRACE_FRAMES_MAX];
@@ -144,7 +144,7 @@ static void find_calls_of(struct finder *finder, const struct trace *trace)
 	}
 }
 
-/* Of this trace and those compiled shortly before and after it, which mostly are of the same code. */
+/* Search this trace and its neighbours by number: traces compiled in sequence mostly are of the same code. */
 static void find_calls(struct finder *finder)
 {
 	uint32_t number = finder->trace->number;

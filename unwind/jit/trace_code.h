@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_code: which IR instruction a piece of machine code was assembled for.
+ * trace_code: find the IR instruction that each machine instruction was assembled for.
  *
- * The assembler keeps the order of the IR, and the IR keeps the register of
- * each result. So the disassembled code is aligned with the IR as a whole,
- * each part within the bounds that snapshots and exits set. All that depends
- * on the machine is behind this header, in trace_code_x86_64.c.
+ * The assembler keeps the order of the IR, and the IR keeps the register of each
+ * result. So ljspy aligns the disassembled code with the IR as a whole, within the
+ * bounds that snapshots and exits set. trace_code_x86_64.c holds everything that
+ * depends on the machine.
  * Facts: lj_asm.c, lj_asm_x86.h.
  */
 #ifndef LJSPY_TRACE_CODE_H
@@ -24,12 +24,12 @@ typedef int (*trace_exit_number)(const void *context, uint64_t target);
 /* One machine instruction. */
 struct code_piece {
 	uint32_t offset;
-	uint32_t ref;			/* IR instruction that it was assembled for */
-	uint32_t low_snapshot, high_snapshot;	/* it surely belongs to one of these */
-	uint32_t lowered;		/* so often jit_base has been lowered before it (IR_RETF) */
-	bool is_quick;			/* takes no time of its own; only what is before it leads to it */
-	bool is_after_slow;		/* what is before it takes far longer, and alone leads to it */
-	bool base_is_moved;		/* the trace links to a higher frame, and jit_base says so already */
+	uint32_t ref;			/* the IR instruction that it was assembled for */
+	uint32_t low_snapshot, high_snapshot;	/* it certainly belongs to one of these */
+	uint32_t lowered;		/* how often jit_base was lowered before it (IR_RETF) */
+	bool is_quick;			/* takes no time itself; reached only from the piece before it */
+	bool is_after_slow;		/* reached only from the piece before it, which takes far longer */
+	bool base_is_moved;		/* the trace links to a higher frame; jit_base is that frame's */
 };
 
 struct trace_code {
@@ -37,7 +37,10 @@ struct trace_code {
 	size_t count;
 };
 
-/* False when memory is short or the code cannot be understood. */
+/*
+ * Align a trace's machine code, szmcode bytes. exit_number is called with context.
+ * False, with nothing to clear, when out of memory or if the code makes no sense.
+ */
 bool trace_code_align(struct trace_code *code, const struct trace *trace,
 		      const struct layout *layout, const uint8_t *bytes,
 		      trace_exit_number exit_number, const void *context);

@@ -17,20 +17,20 @@ enum {
 	RID_R14 = 14,		/* RID_DISPATCH with GC64 */
 	RID_XMM = 16,
 	CELLS_MAX = 1 << 23,
-	HEAD_MAX = 128,		/* instructions in front of a trace's first */
+	HEAD_MAX = 128,		/* machine instructions searched for the head's end */
 	/* How well a machine instruction fits an IR instruction. */
 	FIT_NEVER = -12,
 	FIT_UNLIKELY = -3,
 	FIT_NO_CODE = -1,
-	FIT_AFTER_CALL = -2,	/* of what follows a call or exit to the same IR instruction */
-	FIT_TOGETHER = 2,	/* of what follows, if it most likely belongs there, too */
+	FIT_AFTER_CALL = -2,	/* same IR instruction as the call or exit before it */
+	FIT_TOGETHER = 2,	/* same IR instruction as the one before it, if that is likely */
 	FIT_PLAUSIBLE = 2,
 	FIT_RESULT = 4,
 	FIT_GOOD = 5,
 	FIT_OPERAND = 8,
 };
 
-/* What a machine instruction does, as far as it shows what it is for. */
+/* A machine instruction, by properties that show its purpose. */
 struct machine {
 	uint32_t offset;
 	unsigned id;			/* X86_INS_* */
@@ -38,26 +38,26 @@ struct machine {
 	bool calls;
 	bool in_head;
 	bool is_quick;			/* takes a cycle at most: general registers only */
-	bool jumped_to;			/* from within the trace */
-	bool checks_gc;			/* of the step of the collector that a loop or trace begins with */
+	bool jumped_to;			/* the target of a jump within the trace */
+	bool checks_gc;			/* part of the GC step at the start of a loop or trace */
 	bool stores;
 	bool loads;
 	uint8_t written;		/* RID of the register written, or RID_NONE */
 	uint8_t stored;			/* RID of the register stored, or RID_NONE */
 	uint8_t base;			/* RID of the memory operand's base, or RID_NONE */
-	bool reloads;			/* only brings what is kept in memory into a register */
+	bool reloads;			/* only loads a register from its place in memory */
 	uint32_t read;			/* RIDs of registers read, as bits */
 	int64_t displacement;
 	int64_t immediate;
 	uint64_t target;
-	uint32_t low, high;		/* IR instructions that it may belong to; high excluded */
+	uint32_t low, high;		/* the IR instructions that it may belong to, without high */
 	uint32_t low_snapshot, high_snapshot;
 };
 
-/* Of an IR instruction, as machine code may show them. */
+/* An IR instruction's operands, as they may show in machine code. */
 struct operands {
 	uint32_t reg[2];		/* RID as a bit */
-	uint32_t constant[2];		/* the lower half; 0 if there is none, or a small one that shows nothing */
+	uint32_t constant[2];		/* the lower 32 bits; 0 if none, or too small to be significant */
 };
 
 struct block {
@@ -218,9 +218,9 @@ static void mark_gc_checks(struct block *block)
 }
 
 /*
- * The head ends with the store of the trace's number as g->vmstate
- * (asm_head_root(), asm_head_side()), and with BASE and what else is kept in
- * registers throughout being loaded.
+ * The head ends with the store of the trace's number to g->vmstate (asm_head_root(),
+ * asm_head_side()), and the loads of BASE and of all else that stays in registers.
+ * 0 if there is no such store.
  */
 static size_t head_length(const struct block *block)
 {
@@ -257,9 +257,8 @@ static void mark_head(struct block *block)
 /*---- Bounds ----*/
 
 /*
- * Where a snapshot's code begins is known: its instructions belong to it.
- * What a side trace inherits has snapshots without code, and their offset is
- * the end of the code.
+ * With SnapShot.mcofs, the start of each snapshot's code is known. The snapshots of
+ * a side trace's inherited slots have no code, and their offset is the code's end.
  */
 static void bound_by_mcofs(struct block *block, uint32_t snapshots)
 {
@@ -278,14 +277,14 @@ static void bound_by_mcofs(struct block *block, uint32_t snapshots)
 	}
 }
 
-/* Only the exits tell: what lies between two of them belongs to one of their snapshots or between. */
+/* Without mcofs, code between two exits belongs to one of their snapshots, or to one between these. */
 static void bound_by_exits(struct block *block, uint32_t snapshots,
 			   trace_exit_number exit_number, const void *context)
 {
 	uint32_t low = 0;
 	size_t begin = 0;
 
-	/* The check of the stack's size in a head takes an exit of the parent's. */
+	/* Skip the head: its check of the stack's size uses an exit of the parent. */
 	for (size_t i = head_length(block); i < block->count; i++) {
 		int exit = block->machine[i].exits
 			? exit_number(context, block->machine[i].target) : -1;
@@ -326,7 +325,7 @@ static bool bound(struct block *block, trace_exit_number exit_number, const void
 		    !trace_snapshot(block->trace, block->layout, machine->high_snapshot + 1, &high))
 			return false;
 		machine->low = machine->low_snapshot == 0 ? TRACE_REF_BASE : low.ref;
-		/* The check of the stack's size in the tail takes the last snapshot's exit, behind all IR. */
+		/* The tail's check of the stack's size uses the last snapshot's exit, after all IR. */
 		if (machine->low == nins)
 			machine->low--;
 		machine->high = high.ref;
@@ -372,7 +371,7 @@ static bool is_load(const struct trace_instruction *ins)
 	return ins->op >= IR_ALOAD && ins->op <= IR_ALEN;
 }
 
-/* Does this operation use that machine instruction? */
+/* Does this IR operation typically use this machine instruction? */
 static bool is_typical(const struct trace_instruction *ins, unsigned id)
 {
 	switch ((int)ins->op) {
@@ -437,7 +436,7 @@ static bool is_spilled_to(const struct trace_instruction *ins, const struct mach
 	       machine->displacement == (int64_t)ins->spill * SPILL_SIZE;
 }
 
-/* Is one of the operands in the stack slot that is read? */
+/* Does it read the spill slot of one of the operands? */
 static bool loads_operand(const struct block *block, const struct trace_instruction *ins,
 			  const struct machine *machine)
 {
@@ -450,10 +449,7 @@ static bool loads_operand(const struct block *block, const struct trace_instruct
 	return false;
 }
 
-/*
- * What the machine instruction reads: the registers of the operands, or a
- * constant.
- */
+/* The fit of what the machine instruction reads: the operands' registers, or a constant. */
 static int fit_operands(const struct machine *machine, const struct operands *operands)
 {
 	int value = 0;
@@ -480,7 +476,7 @@ static int fit(const struct block *block, const struct machine *machine, uint32_
 	if (machine->checks_gc)
 		return ins->op == IR_LOOP || ins->op == IR_BASE || ins->op == IR_GCSTEP
 			? FIT_OPERAND : FIT_UNLIKELY;
-	/* What is set up once follows the head; REF_BASE itself has no code. */
+	/* IR_BASE has no code; it stands for the head. */
 	if (ins->op == IR_BASE)
 		return machine->in_head ? 0 : FIT_UNLIKELY;
 	if (machine->exits)
@@ -492,7 +488,7 @@ static int fit(const struct block *block, const struct machine *machine, uint32_
 	if (ins->op == IR_SLOAD && (machine->loads || machine->stores))
 		return loads_slot(block, ins, machine) && machine->loads
 			? FIT_OPERAND + (sets_result ? FIT_RESULT : 0) : FIT_UNLIKELY;
-	/* A result is saved as soon as it is there (ra_save()). */
+	/* ra_save() stores a result right after its computation. */
 	if (machine->stores && machine->base == RID_ESP && machine->stored != RID_NONE)
 		return is_spilled_to(ins, machine) && machine->stored == ins->reg
 			? FIT_OPERAND : FIT_UNLIKELY;
@@ -514,21 +510,21 @@ static int fit(const struct block *block, const struct machine *machine, uint32_
 
 /*---- The best alignment ----*/
 
-/* How well a machine instruction fits what the one before it belongs to. */
+/* How well a machine instruction fits the IR instruction of the one before it. */
 static int fit_together(const struct machine *machine)
 {
 	const struct machine *before = machine - 1;
 
-	/* A comparison of numbers is followed by two jumps. */
+	/* Two jumps follow a comparison of numbers. */
 	if (machine->exits)
 		return before->calls ? FIT_AFTER_CALL : FIT_TOGETHER;
-	/* Registers that an instruction has needed get back what they had (ra_restore()). */
+	/* ra_restore() reloads registers that an instruction has used. */
 	if (machine->reloads)
 		return FIT_TOGETHER;
 	return before->calls || before->exits ? FIT_AFTER_CALL : 0;
 }
 
-/* Does the machine instruction compute once more what the one before it has computed, if both belong to this one? */
+/* If both belong to this IR instruction: does it repeat the computation of the one before it? */
 static bool repeats(const struct block *block, const struct machine *machine, uint32_t ref)
 {
 	const struct trace_instruction *ins = &block->ir[ref - TRACE_REF_BASE];
@@ -540,10 +536,11 @@ static bool repeats(const struct block *block, const struct machine *machine, ui
 }
 
 /*
- * scores[] of the last machine instruction: of the best assignment in which
- * it belongs to each IR instruction of its bounds; from[]: what the one
- * before it then belongs to, of equals the last, since what sets an operation
- * up comes before it.
+ * scores[]: for each IR instruction in the bounds of the last machine instruction, the
+ * score of the best assignment that gives it this IR instruction. from[]: the IR
+ * instruction of the one before it in that assignment. Among equals this takes the last
+ * one, because the setup of an operation precedes it. False when out of memory or if
+ * there are too many cells.
  */
 static bool find_best(const struct block *block, uint32_t *ret_refs)
 {
@@ -606,7 +603,10 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 	return done;
 }
 
-/* In the tail, asm_tail_link() stores BASE as the higher base of the trace that is linked to. */
+/*
+ * In the tail, asm_tail_link() raises BASE to that of the linked trace, and stores it. The index
+ * of the instruction after that; the count if there is none.
+ */
 static size_t moved_base_from(const struct block *block)
 {
 	size_t last = block->count;
@@ -642,7 +642,7 @@ static bool lowers_base(const struct block *block, size_t i)
 		: store->base == RID_NONE);
 }
 
-/* The value of a constant, or of the key that a slot of a table is to have. */
+/* The lower 32 bits of a constant, or of a table slot's expected key. 0 if there is none or it is small. */
 static uint32_t constant_operand(const struct block *block, uint32_t ref)
 {
 	struct trace_instruction slot;
@@ -682,7 +682,7 @@ static bool load_ir(struct block *block)
 	return true;
 }
 
-/* Does it take a dozen cycles and more, which nothing that is behind it can be done in? */
+/* Does it take a dozen cycles or more, in which no later instruction finishes? */
 static bool is_slow(unsigned id)
 {
 	return id == X86_INS_DIVSD || id == X86_INS_DIVSS || id == X86_INS_SQRTSD || id == X86_INS_SQRTSS ||

@@ -10,7 +10,7 @@
 
 enum {
 	HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8,
-	PROTO_ILOOP = 0x10,	/* GCproto.flags: holds such code (lj_obj.h) */
+	PROTO_ILOOP = 0x10,	/* GCproto.flags: LuaJIT gave up compiling code in it (lj_obj.h) */
 	GIVE_UP_BATCH = 256,
 	KIBIBYTE_SHIFT = 10,
 };
@@ -27,7 +27,7 @@ static bool is_call(const struct layout *layout, uint32_t instruction)
 	}
 }
 
-/* False if it is no compiled trace of that number. */
+/* False if it is not a compiled trace with that number. */
 static bool load_summary(const struct layout *layout, const uint8_t *header, uint64_t address,
 			 uint32_t number, struct trace_summary *ret_summary)
 {
@@ -129,8 +129,8 @@ bool trace_list_areas(struct memory *live, const struct global_state *global,
 	uint32_t last, before;
 
 	/*
-	 * szallmcarea follows szmcarea; param[], whose last one is maxmcode in
-	 * KiB, precedes exitstubgroup, with a padding of zeroes if it has to.
+	 * szallmcarea follows szmcarea. param[] precedes exitstubgroup, with zero padding
+	 * if needed. Its last entry is maxmcode in KiB.
 	 */
 	if (!memory_u64(live, J + (uint64_t)layout->J_szmcarea + sizeof(uint64_t), &allocated) ||
 	    !memory_u64(live, J + (uint64_t)layout->J_exitstubgroup - sizeof(params), &params))
@@ -142,7 +142,7 @@ bool trace_list_areas(struct memory *live, const struct global_state *global,
 	return true;
 }
 
-/*---- What is never compiled ----*/
+/*---- Code that is never compiled ----*/
 
 static void read_flags(struct memory *live, const struct layout *layout, const uint64_t *protos,
 		       size_t count, bool *ret_given_up)

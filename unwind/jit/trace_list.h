@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_list: the traces of one global_State, and the code that is never compiled.
+ * trace_list: list the traces of one global_State, and the code that LuaJIT never compiles.
  *
- * For a table of them. Read while the target holds still, some at a time;
- * what is read later may be newer.
+ * ljspy reads the list in batches while the target is held. Later batches may be newer.
  * Facts: lj_jit.h (GCtrace, TraceLink), lj_record.c (lj_record_setup), lj_trace.c (blacklist_pc).
  */
 #ifndef LJSPY_TRACE_LIST_H
@@ -21,12 +20,12 @@ enum { TRACE_LIST_BATCH = 256, PROTO_PLACES_MAX = 64 };
 
 enum trace_kind {
 	TRACE_ROOT,
-	TRACE_SIDE,	/* has grown from an exit of its parent */
-	TRACE_STITCHED,	/* goes on after a call that its parent could not compile */
+	TRACE_SIDE,	/* starts at an exit of its parent */
+	TRACE_STITCHED,	/* continues after a call that its parent could not compile */
 	TRACE_KIND_COUNT
 };
 
-/* How it ends; LuaJIT's own numbers. */
+/* How a trace ends; LuaJIT's own numbers. */
 enum trace_linktype {
 	TRACE_LINK_NONE, TRACE_LINK_ROOT, TRACE_LINK_LOOP, TRACE_LINK_TAILREC, TRACE_LINK_UPREC,
 	TRACE_LINK_DOWNREC, TRACE_LINK_INTERP, TRACE_LINK_RETURN, TRACE_LINK_STITCH,
@@ -39,40 +38,41 @@ struct trace_summary {
 	uint64_t mcode;
 	uint32_t szmcode;		/* bytes */
 	enum trace_kind kind;
-	uint32_t root;			/* that a side trace belongs to */
-	uint32_t parent;		/* of a side trace; of a stitched one if it is known, else 0 */
-	uint32_t exitno;		/* of the parent that a side trace has grown from */
+	uint32_t root;			/* a side trace's root */
+	uint32_t parent;		/* of a side trace; of a stitched one if known; else 0 */
+	uint32_t exitno;		/* the parent's exit where a side trace starts */
 	enum trace_linktype linktype;
-	uint32_t link;			/* number of the trace that it leads to; 0 if none */
-	uint32_t snapshots;		/* and so many exits */
-	uint32_t instructions;		/* of its IR, without constants */
+	uint32_t link;			/* number of the trace that it links to; 0 if none */
+	uint32_t snapshots;		/* also the number of exits */
+	uint32_t instructions;		/* IR instructions, without constants */
 	uint64_t startpt, startpc;
 };
 
 /*
- * Those with numbers from *next on that are compiled, at most TRACE_LIST_BATCH; *next is then where to go on, 0 at
- * the end. False if J cannot be read.
+ * Read the compiled traces from number *next on, from at most TRACE_LIST_BATCH numbers.
+ * Set *next to the number to continue at, 0 at the end. False if J cannot be read.
  */
 bool trace_list_read(struct memory *live, const struct global_state *global, uint32_t *next,
 		     struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count);
 
-/* Machine code areas, in bytes: allocated by now, and at most (jit.opt's maxmcode). */
+/* The size of the machine code areas in bytes: allocated, and the limit (jit.opt's maxmcode). */
 bool trace_list_areas(struct memory *live, const struct global_state *global,
 		      uint64_t *ret_allocated, uint64_t *ret_max);
 
 /*
- * Of prototypes, which have code that LuaJIT has given up compiling?
- * ret_given_up[i] tells; false for what cannot be read.
+ * Set ret_given_up[i] if protos[i] has code that LuaJIT has given up compiling. False
+ * for an unreadable prototype.
  */
 void protos_given_up(struct memory *live, const struct layout *layout, const uint64_t *protos,
 		     size_t count, bool *ret_given_up);
 
-/* A place where recording is not tried any more: the function's start or a loop. */
+/* A place where LuaJIT no longer tries to record: the function's start or a loop. */
 struct proto_place {
 	uint64_t pc;
 	bool is_loop;
 };
 
+/* Find these places in a prototype. Return how many. */
 size_t proto_places_given_up(const struct layout *layout, const struct proto *proto,
 			     struct proto_place ret_places[static PROTO_PLACES_MAX]);
 

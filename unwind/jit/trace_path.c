@@ -11,21 +11,21 @@
 #include "unwind/jit/trace_calls.h"
 
 enum {
-	FIT_WEIGHT = 4,		/* of a path, against its length */
-	COST_WEIGHT = 16,	/* and its cost */
+	FIT_WEIGHT = 4,		/* of a path's fit, against its length */
+	COST_WEIGHT = 16,	/* of a path's cost, against its length */
 };
 
 struct replay {
 	struct trace_path *path;
 	struct path_context context;
 	struct trace_calls calls;
-	struct path_candidate *candidates;	/* for the segment at hand */
+	struct path_candidate *candidates;	/* for the current segment */
 	size_t candidate_count;
 };
 
 /*
- * The frames of a snapshot, as a point. Where another trace is to be stitched on,
- * they begin with a builtin that has just been called, whose caller is the point.
+ * Turn a snapshot's frames into a point. If another trace is to be stitched on, the
+ * innermost frame is a builtin that was just called, and the point is its caller.
  */
 static bool point_of_snapshot(const struct path_context *context, uint32_t number,
 			      struct path_point *ret_point, bool *ret_in_builtin)
@@ -81,7 +81,7 @@ static bool add_points(struct trace_path *path, const struct path_point *points,
 	return true;
 }
 
-/* Keep the candidate that explains the IR best, as the path of this segment. */
+/* Keep the candidate that best explains the IR as this segment's path. False if there is none. */
 static bool keep_best(struct replay *replay, uint32_t number, const struct path_candidate **ret_best)
 {
 	struct trace_path *path = replay->path;
@@ -107,7 +107,7 @@ static bool keep_best(struct replay *replay, uint32_t number, const struct path_
 		int32_t score = trace_align(&alignment, one->way.points, one->way.count,
 					    assigned + length);
 
-		/* Of paths that explain as much, the likeliest and shortest. */
+		/* Among equally good paths, take the likeliest and shortest. */
 		if (score != INT32_MIN)
 			score = score * FIT_WEIGHT - (int32_t)one->way.count -
 				(int32_t)one->cost * COST_WEIGHT;
@@ -131,7 +131,7 @@ static bool keep_best(struct replay *replay, uint32_t number, const struct path_
 	return best != NULL;
 }
 
-/* The path is not known: all that is, is where it begins. */
+/* The path is unknown: keep only its start. */
 static bool keep_start(struct trace_path *path, uint32_t number, const struct path_point *point)
 {
 	struct path_segment *segment = &path->segments[number];
@@ -155,7 +155,7 @@ static bool has_loop(const struct trace *trace, const struct layout *layout)
 	return false;
 }
 
-/* Where does the segment lead? To the next snapshot; the last one of a loop back to its start, others nowhere. */
+/* A segment's goal: the next snapshot. The last segment of a loop leads back to its start, others nowhere. */
 static struct path_goal goal_of(const struct replay *replay, uint32_t number)
 {
 	const struct path_context *context = &replay->context;
@@ -174,8 +174,8 @@ static struct path_goal goal_of(const struct replay *replay, uint32_t number)
 }
 
 /*
- * The tail of a trace that links to another stores what the stack lacks. It
- * belongs to what was executed last, unless that was a call or return.
+ * The tail of a trace that links to another one stores the missing stack slots. It
+ * belongs to the last bytecode, unless that was a call or return.
  */
 static struct path_point tail_point(const struct trace_path *path, uint32_t number,
 				    const struct path_point *start)
@@ -191,7 +191,7 @@ static struct path_point tail_point(const struct trace_path *path, uint32_t numb
 	return last;
 }
 
-/* The calls of a way: they are likely to be the same when the path comes there again. */
+/* Add the calls of a way: a call site likely calls the same function again. */
 static void add_calls(struct replay *replay, const struct path_way *way)
 {
 	for (uint32_t i = 1; i < way->count; i++) {
@@ -203,7 +203,7 @@ static void add_calls(struct replay *replay, const struct path_way *way)
 	}
 }
 
-/* Moves start on to that of the next segment. */
+/* Replay a segment, and set *start to the start of the next one. */
 static bool replay_segment(struct replay *replay, uint32_t number, struct path_start *start)
 {
 	struct trace_path *path = replay->path;
@@ -215,7 +215,7 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct path_s
 	segment->first = (uint32_t)path->point_count;
 	trace_calls_checks(&replay->calls, gap.ref, gap.end_ref, &gap.first_check, &gap.end_check);
 	replay->candidate_count = path_search(&replay->context, &gap, start, replay->candidates);
-	/* It looked like the way that a branch has not taken, but has been taken without a guard. */
+	/* Maybe the target that the branch seemed not to take was taken, without a guard. */
 	if (!replay->candidate_count && start->at_branch) {
 		start->at_branch = false;
 		start->point.pc = start->not_taken;
@@ -266,7 +266,7 @@ static bool make_segments(struct trace_path *path, const struct trace *trace, co
 	return true;
 }
 
-/* IR_LOOP stands for the jump back, which is at the end of the path before it. */
+/* Assign IR_LOOP, which stands for the jump back, to the end of the path before it. */
 static void assign_loop(struct trace_path *path, const struct path_context *context)
 {
 	for (size_t i = 1; i < path->segment_count; i++) {
@@ -281,8 +281,8 @@ static void assign_loop(struct trace_path *path, const struct path_context *cont
 }
 
 /*
- * IR_RETF lowers the base for all that follows. Of a snapshot it is known how
- * many of them came before; between two, it is the start frame's return.
+ * IR_RETF lowers the base for all that follows. Count those before each snapshot.
+ * Between two snapshots, the start frame's return is one.
  */
 static void count_lowered(struct trace_path *path, const struct path_context *context)
 {

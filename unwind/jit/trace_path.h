@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_path: the bytecode that a trace was recorded from, replayed.
+ * trace_path: replay the bytecode that a trace was recorded from.
  *
- * A trace is one path through bytecode. Its snapshots are points on it; what
- * lies between two of them is found by a search in the prototypes, and where
- * several paths fit, the one is taken whose instructions explain the trace's
- * IR best. Each IR instruction is thereby assigned to a bytecode.
+ * A trace is one path through bytecode, and its snapshots are points on the path.
+ * Between two snapshots, ljspy searches the prototypes for paths. If several fit, it
+ * takes the one that best explains the trace's IR. This assigns each IR instruction to
+ * a bytecode.
  * Facts: lj_record.c (what each bytecode records, where it takes snapshots).
  */
 #ifndef LJSPY_TRACE_PATH_H
@@ -21,10 +21,10 @@
 
 enum { PATH_POINTS_MAX = 1 << 15 };
 
-/* The part of the path that follows a snapshot. */
+/* The part of the path after a snapshot. */
 struct path_segment {
-	uint32_t ref, end_ref;		/* IR instructions of it */
-	uint32_t first, last;		/* points, both included */
+	uint32_t ref, end_ref;		/* its IR instructions */
+	uint32_t first, last;		/* its points, both included */
 	bool found;			/* false: only the first point is known */
 };
 
@@ -39,8 +39,9 @@ struct trace_path {
 };
 
 /*
- * Replay a trace; objects must hold the prototypes among its constants.
- * False when memory is short or the trace cannot be understood at all.
+ * Replay a trace. objects must hold the prototypes among its constants. The caller
+ * clears *path. False, with nothing to clear, when out of memory or if the trace makes
+ * no sense.
  */
 bool trace_path_replay(struct trace_path *path, const struct traces *traces,
 		       const struct trace *trace, const struct layout *layout,

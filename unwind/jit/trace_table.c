@@ -11,17 +11,17 @@
 struct row {
 	uint32_t offset;
 	uint32_t snapshot;
-	uint32_t point;		/* of the path, if that is known */
-	uint16_t certain;	/* so many frames, from the start frame on, are */
+	uint32_t point;		/* on the path, if that is known */
+	uint16_t certain;	/* the number of certain frames, from the start frame on */
 	bool is_quick;		/* as code_piece.is_quick */
 	bool is_after_slow;	/* as code_piece.is_after_slow */
 	bool base_is_moved;
-	bool base_is_unknown;	/* jit_base is of another frame than the point's start frame */
+	bool base_is_unknown;	/* jit_base may not be that of the point's start frame */
 };
 
 enum { NO_POINT = UINT32_MAX };
 
-/* A frame of the path, without what lives only as long as a sample. */
+/* A frame of the path, without pointers that live only as long as a sample. */
 struct table_frame {
 	uint64_t function;
 	uint64_t call_pc;
@@ -37,7 +37,7 @@ struct trace_table {
 	uint64_t *protos;
 	size_t proto_count;
 	bool has_path;
-	size_t size;		/* bytes of all of it */
+	size_t size;		/* of everything, in bytes */
 };
 
 enum { DEPTH_MAX = TRACE_FRAMES_MAX };
@@ -60,12 +60,12 @@ size_t trace_table_size(const struct trace_table *table)
 
 /*---- Certainty ----*/
 
-/* A point's frames from the start frame on, each with the line it is at. */
+/* A point's frames from the start frame on, each with its current line. */
 struct chain {
 	struct {
 		const struct proto *proto;
 		uint32_t line;
-		uint64_t call_pc;	/* where it was called from */
+		uint64_t call_pc;	/* the call in its caller */
 	} frame[DEPTH_MAX];
 	size_t depth;
 };
@@ -101,8 +101,8 @@ static size_t agreement(const struct chain *a, const struct chain *b)
 }
 
 /*
- * On how many frames do all points of these snapshots' segments agree? Where
- * the path after a snapshot is not known, the next snapshot has a say.
+ * On how many frames do all points of these snapshots' segments agree? If the path
+ * after the last snapshot is unknown, the next snapshot's point counts too.
  */
 static size_t certain_frames(const struct trace_path *path, const struct layout *layout,
 			     uint32_t low, uint32_t high)
@@ -115,7 +115,7 @@ static size_t certain_frames(const struct trace_path *path, const struct layout 
 		last++;
 	load_chain(path, layout, first, &chain);
 	certain = chain.depth;
-	/* The tail: what it stores is for where the trace leads to, wherever that is. */
+	/* The tail's stores may belong to the unknown place that the trace links to. */
 	if (!path->segments[high].found && high + 1 == path->segment_count)
 		return 0;
 	for (uint32_t point = first + 1; certain && point <= last; point++) {
@@ -163,7 +163,7 @@ static bool keep_path(struct trace_table *table, const struct trace_path *path)
 	return true;
 }
 
-/* How often the trace has returned below its start frame before an IR instruction. */
+/* The number of returns below the start frame before an IR instruction. */
 static uint32_t lowered_before(const struct trace *trace, const struct layout *layout,
 			       uint32_t end_ref)
 {
@@ -176,7 +176,7 @@ static uint32_t lowered_before(const struct trace *trace, const struct layout *l
 	return lowered;
 }
 
-/* Was each of these returns found in the code? Its last instruction is not one. */
+/* Did the code show each of these returns? The code's last instruction is never one. */
 static bool is_lowering_known(const struct trace *trace, const struct layout *layout,
 			      const struct trace_code *code)
 {
@@ -184,7 +184,10 @@ static bool is_lowering_known(const struct trace *trace, const struct layout *la
 			      lowered_before(trace, layout, trace_nins(trace, layout));
 }
 
-/* From *snapshot on, the first one that has been reached by so many returns; it is taken right behind them. */
+/*
+ * Move *snapshot on to the first one after this many returns: LuaJIT takes a snapshot right
+ * after a return. False if there is none.
+ */
 static bool find_lowered(const struct trace *trace, const struct layout *layout, uint32_t lowered,
 			 uint32_t *snapshot)
 {
@@ -240,8 +243,8 @@ static void keep_snapshots(struct trace_table *table, const struct trace *trace,
 }
 
 /*
- * The code says how often jit_base has been lowered. A point that is to fit
- * must have been reached by as many returns: of those that have, the nearest.
+ * The code shows how often jit_base was lowered. Find the nearest point after that many
+ * returns. NO_POINT if there is none.
  */
 static uint32_t fit_base(const struct trace_path *path, uint32_t point, uint32_t lowered)
 {
@@ -326,11 +329,11 @@ static const struct row *find_row(const struct trace_table *table, uint32_t offs
 }
 
 /*
- * A processor that is interrupted while it waits for an instruction finishes
- * that, and names the next. If that takes no time, it was the one before that
- * took it, so the line is taken from there, if all else is equal; after a division
- * or root it is so, whatever the next does. (What has called is named by a byte
- * within the call instead.)
+ * A CPU that is interrupted while it waits for an instruction completes it, and reports
+ * the next one. If the next one takes no time, the instruction before it took the time.
+ * So take the line from there, if all else is equal. After a division or square root do
+ * so whatever the next one is. (For a return address, offset lies within the call
+ * instead, and is not the start of a piece.)
  */
 static const struct row *waited_for(const struct trace_table *table, const struct row *row,
 				    uint32_t offset)
@@ -357,7 +360,7 @@ static size_t depth_of(const struct trace_table *table, int32_t frame)
 	return depth;
 }
 
-/* On how many frames, from the start frame on, do two points of a path agree for sure? */
+/* On how many frames, from the start frame on, do two points of a path certainly agree? */
 static size_t common_frames(const struct trace_table *table, uint32_t a, uint32_t b)
 {
 	int32_t one = table->points[a].frame, other = table->points[b].frame;
@@ -371,7 +374,7 @@ static size_t common_frames(const struct trace_table *table, uint32_t a, uint32_
 		one = table->frames[one].up;
 		other = table->frames[other].up;
 	}
-	/* In the innermost of them, the points are at different places. */
+	/* In the innermost common frame, the points differ. */
 	return depth ? depth - 1 : 0;
 }
 
@@ -406,7 +409,7 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
 			.pc = pc,
 			.is_continuation = called_by_continuation,
 		};
-		/* The rest is below the new base. */
+		/* The other frames lie below the new base. */
 		if (row->base_is_moved)
 			break;
 		called_by_continuation = frame->by_continuation;
@@ -422,7 +425,7 @@ bool trace_table_snapshot(const struct trace_table *table, uint32_t offset, uint
 {
 	const struct row *row = find_row(table, offset);
 
-	/* Below a base that has moved already, nothing of the snapshot is to be found. */
+	/* The snapshot's frames are relative to a base that has not moved. */
 	if (!row || row->base_is_moved || row->base_is_unknown)
 		return false;
 	*ret_snapshot = row->snapshot;

@@ -15,7 +15,7 @@ enum { HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8, VERIFY_BATCH = 256 };
 /* Exit stubs on x86: groups of 32, 4 bytes apart (lj_target_x86.h, EXITSTUBS_PER_GROUP). */
 enum { EXIT_GROUPS = 16, EXITS_PER_GROUP = 32, EXIT_STUB_SIZE = 4, EXIT_GROUP_TAIL = 16 };
 
-/* What a trace keeps for life and no other trace has in all of it. */
+/* Fields that do not change during a trace's life, and together differ from any other trace's. */
 struct identity {
 	uint64_t address, mcode, ir, snap, snapmap, startpt, startpc;
 	uint64_t nins, nk, nsnap, nsnapmap, szmcode, startins, spadjust, traceno, root;
@@ -24,11 +24,11 @@ struct identity {
 struct entry {
 	struct trace trace;
 	struct identity identity;
-	uint64_t verified;		/* snapshot in which the header was last compared */
+	uint64_t verified;		/* the last snapshot that confirmed the header */
 	uint8_t *bytes;
-	uint8_t *code;			/* machine code, once the trace was met while executing */
-	struct trace_table *table;	/* made when it is first asked for */
-	size_t held;			/* bytes of all these */
+	uint8_t *code;			/* machine code, once the trace was seen executing */
+	struct trace_table *table;	/* made when first needed */
+	size_t held;			/* bytes of all of these */
 };
 
 struct traces {
@@ -39,7 +39,7 @@ struct traces {
 	size_t sorted_count;
 	bool is_sorted;
 	size_t held;			/* bytes that the entries hold */
-	uint64_t snapshot;		/* number of the present one */
+	uint64_t snapshot;		/* number of the current one */
 	uint64_t exit_stubs[EXIT_GROUPS];	/* J->exitstubgroup */
 };
 
@@ -48,7 +48,7 @@ struct traces *traces_new(void)
 	return calloc(1, sizeof(struct traces));
 }
 
-/* What LuaJIT allows is far less; a target may claim anything. */
+/* LuaJIT allows far less, but a target may claim anything. */
 static bool has_room(const struct traces *traces, size_t bytes)
 {
 	return traces->held <= TRACES_BYTES_MAX && bytes <= TRACES_BYTES_MAX - traces->held;
@@ -83,7 +83,7 @@ void traces_free(struct traces *traces)
 	free(traces);
 }
 
-/*---- What traces there are ----*/
+/*---- The list of traces ----*/
 
 static bool resize(struct traces *traces, uint32_t size)
 {
@@ -141,8 +141,8 @@ static struct identity identify(const struct layout *layout, uint64_t address,
 }
 
 /*
- * The array may have moved or grown at any time; what is no more there is
- * forgotten, what is new is read when it is first needed.
+ * Read the array of traces again, which may have moved or grown. Forget traces that
+ * are gone. traces_capture() reads the new ones.
  */
 static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot,
 			      const struct layout *layout, uint64_t J, uint64_t J_trace,
@@ -173,7 +173,7 @@ static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot,
 	return true;
 }
 
-/* lj_trace_save() puts a trace's IR, snapshots and snapshot map behind its header. */
+/* A block's size; 0 if invalid. lj_trace_save() puts IR, snapshots and snapshot map after the header. */
 static size_t block_size(const struct layout *layout, const struct identity *id)
 {
 	uint64_t end = id->snapmap + id->nsnapmap * TRACE_SNAP_SIZE;
@@ -226,8 +226,8 @@ static void learn(struct traces *traces, struct snapshot *snapshot,
 }
 
 /*
- * Read the headers of these traces; forget those that are being assembled
- * (their machine code is not final) and learn those that changed.
+ * Read the headers of these traces. Skip those that LuaJIT still assembles (their
+ * machine code is not final), and learn those that have changed.
  */
 static void verify_batch(struct traces *traces, struct snapshot *snapshot,
 			 const struct layout *layout, const uint32_t *numbers, size_t batch)
@@ -239,7 +239,7 @@ static void verify_batch(struct traces *traces, struct snapshot *snapshot,
 		ranges[i] = (struct memory_range){ .address = traces->addresses[numbers[i]],
 						   .length = (size_t)layout->GCtrace_size };
 	snapshot_capture(snapshot, ranges, batch);
-	/* Learning captures more, which may move what was captured before. */
+	/* Learning captures more, which may move earlier captures. */
 	for (size_t i = 0; i < batch; i++)
 		if (ranges[i].status == MEMORY_OK)
 			memcpy(headers[i], ranges[i].copy, ranges[i].length);
@@ -282,7 +282,7 @@ static void sort(struct traces *traces)
 
 	if (traces->is_sorted)
 		return;
-	/* The list may name what is gone; without memory for a new one it is empty. */
+	/* The old list may hold freed entries. If there is no memory for a new one, it stays empty. */
 	traces->sorted_count = 0;
 	sorted = realloc(traces->sorted, (traces->size + 1) * sizeof(struct entry *));
 	if (!sorted)
@@ -341,7 +341,7 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot,
 	sort(traces);
 }
 
-/* Machine code may be freed with its trace, so it is copied with it. Exits that are patched later do not matter. */
+/* Copy the machine code, which LuaJIT may free with its trace. Exits patched later do not matter. */
 static void capture_code(struct traces *traces, struct entry *entry, struct snapshot *snapshot)
 {
 	struct memory_range range = { .address = entry->trace.mcode, .length = entry->trace.szmcode };
@@ -450,7 +450,7 @@ bool traces_startins(const struct traces *traces, uint32_t number, uint32_t *ret
 	return true;
 }
 
-/*---- What a trace says of a pc ----*/
+/*---- The frames at a pc ----*/
 
 static int exit_of_stub(const struct traces *traces, uint64_t pc)
 {
@@ -472,7 +472,7 @@ bool traces_is_exit(const struct traces *traces, uint64_t pc)
 	return false;
 }
 
-/* Which exit a jump takes: to its stub, or to the side trace that has grown from it. */
+/* Context for exit_number(): an exit jumps to its stub, or to the side trace that starts at it. */
 struct exits {
 	const struct traces *traces;
 	const struct trace *trace;

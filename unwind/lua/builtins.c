@@ -10,13 +10,13 @@
 
 enum {
 	NODES_MAX = 65536,	/* of one table */
-	GCROOTS_MAX = 48,	/* g->gcroot is at most that long (GCROOT_MAX) */
+	GCROOTS_MAX = 48,	/* g->gcroot has at most this many entries (GCROOT_MAX) */
 };
 
 /*
- * LuaJIT's own modules, first names first: programs put builtins into tables
- * of their own. methods: how what the environment of the module's functions
- * holds is called, the metatable of its objects.
+ * LuaJIT's own modules, searched first: programs put builtins into tables of their
+ * own. methods is the prefix for the functions in the environment of the module's
+ * functions, which is the metatable of its objects.
  */
 static const struct module_name {
 	const char *name, *methods;
@@ -30,19 +30,19 @@ static const struct module_name {
 	{ "thread.exdata", NULL }, { "thread.exdata2", NULL },
 };
 
-/* What Lua 5.0 called math.fmod and string.gmatch, which LuaJIT had under both names up to 2.1.0-beta3. */
+/* The Lua 5.0 names of math.fmod and string.gmatch. LuaJIT up to 2.1.0-beta3 has both names. */
 static const struct {
 	const char *module, *key;
 } old_names[] = { { "math", "mod" }, { "string", "gfind" } };
 
 /*
- * Functions that no table holds, by one that is declared next to them
- * (lib_base.c, lib_string.c): its number, and for assembler functions the
- * number of its code, differ by one.
+ * Functions that no table holds, by a neighbour in the source (lib_base.c,
+ * lib_string.c). Their ffid is one lower than the neighbour's. An assembler
+ * function's dispatch number differs by op_distance from that of op_near.
  */
 static const struct {
 	const char *name;
-	const char *ffid_after;		/* declared just before this one */
+	const char *ffid_after;		/* the function declared right after it */
 	const char *op_near;		/* NULL: not an assembler function */
 	int op_distance;
 } hidden[] = {
@@ -55,9 +55,9 @@ struct collector {
 	struct memory *memory;
 	const struct layout *layout;
 	struct builtins *builtins;
-	const char *wanted;		/* only this module of package.loaded; NULL: all */
+	const char *wanted;		/* the only module of package.loaded to visit; NULL: all */
 	const char *methods;		/* of struct module_name */
-	uint64_t globals;		/* the environment that functions have by default */
+	uint64_t globals;		/* the default environment of functions */
 };
 
 /* Called for each pair with a string key. */
@@ -135,7 +135,7 @@ static bool join(const char *module, const char *key, char ret_name[static BUILT
 {
 	size_t length = strlen(module);
 
-	/* "_G.print" is print, and a module may be one function. */
+	/* "_G.print" is print. A module may itself be a function. */
 	if (length == 0 || strcmp(module, "_G") == 0) {
 		snprintf(ret_name, BUILTIN_NAME_SIZE, "%s", key);
 		return true;
@@ -167,7 +167,7 @@ static void add_offered(struct builtins *builtins, uint64_t code, const char *mo
 		free(known);
 }
 
-/* The number of an assembler function's code: the opcode that its GCfunc.pc points to. */
+/* An assembler function's dispatch number: the opcode that its GCfunc.pc points to. Else 0. */
 static uint8_t find_op(const struct collector *collector, uint64_t function)
 {
 	uint64_t pc;
@@ -179,7 +179,7 @@ static uint8_t find_op(const struct collector *collector, uint64_t function)
 	return op;
 }
 
-/* LuaJIT has functions that are written in Lua; as all such its prototype says so. */
+/* Add a function that LuaJIT has in Lua. Its prototype's firstline marks it. */
 static void visit_lua_function(struct collector *collector, const char *key, uint64_t function,
 			       const char *module)
 {
@@ -273,7 +273,7 @@ static void visit_registry(struct collector *collector, const char *key, uint64_
 	visit_table(collector, loaded, visit_module, context);
 }
 
-/* Metatables of basic types: of cdata, that is, which the FFI library keeps nowhere else. */
+/* Visit the basic types' metatables, for cdata's: the FFI library keeps it nowhere else. */
 static void visit_roots(struct collector *collector, uint64_t g)
 {
 	unsigned ref = layout_ref_size(collector->layout);

@@ -2,10 +2,10 @@
 /*
  * builtins: the names of LuaJIT's own library functions.
  *
- * A builtin is known by its number (GCfunc.ffid), which differs by version
- * and build flags. The names are where any Lua program finds them: in the
- * tables of package.loaded, that is registry._LOADED (lib_package.c), and in
- * the metatables of files, buffers and cdata.
+ * A builtin's number (GCfunc.ffid) identifies it, but differs by version and build
+ * flags. So ljspy finds the names where a Lua program finds them: in the tables of
+ * package.loaded, which is registry._LOADED (lib_package.c), and in the metatables
+ * of files, buffers and cdata.
  */
 #ifndef LJSPY_BUILTINS_H
 #define LJSPY_BUILTINS_H
@@ -24,13 +24,13 @@ enum {
 
 struct builtin {
 	char name[BUILTIN_NAME_SIZE];	/* "" if no table holds it */
-	uint8_t op;	/* of an assembler function: its number in the dispatch table; else 0 */
+	uint8_t op;	/* an assembler function's number in the dispatch table; else 0 */
 };
 
 /*
- * A function without a number that a module's table holds: a lua_CFunction
- * ("cjson.encode") by its machine code, or one that LuaJIT has in Lua
- * ("table.foreach") by its GCproto.
+ * A function without a number in a module's table. code is the machine code's
+ * address for a lua_CFunction ("cjson.encode"), and the GCproto's for a function
+ * that LuaJIT has in Lua ("table.foreach").
  */
 struct offered_function {
 	uint64_t code;
@@ -44,14 +44,14 @@ struct builtins {
 };
 
 /*
- * Collect the names in the global_State with this global_State. Every pointer is
- * checked, so it does no harm if the target changes its tables meanwhile.
+ * Collect the names in the global_State of the global_State g. The target may change
+ * its tables meanwhile: every pointer is checked. The caller clears *ret_builtins.
  */
 void builtins_collect(struct memory *memory, const struct layout *layout, uint64_t g,
 		      struct builtins *ret_builtins);
 void builtins_clear(struct builtins *builtins);
 
-/* The name by which a module offers this code, or NULL. */
+/* The name under which a module's table holds this code, or NULL. Owned by builtins. */
 const char *builtins_offered(const struct builtins *builtins, uint64_t code);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * global_state: one global_State and what is kept of it between samples.
+ * global_state: one global_State and its data that lasts between samples.
  */
 #ifndef LJSPY_LUA_GLOBAL_H
 #define LJSPY_LUA_GLOBAL_H

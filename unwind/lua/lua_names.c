@@ -14,8 +14,8 @@ static const char *const internal_names[] = {
 };
 
 enum {
-	SLOT_RESTARTS_MAX = 256,	/* moves that are followed back to where a value came from */
-	SHOWN_SOURCE_MAX = 60,		/* of source text used as a chunk name (LUA_IDSIZE) */
+	SLOT_RESTARTS_MAX = 256,	/* moves followed back to a value's origin */
+	SHOWN_SOURCE_MAX = 60,		/* characters of source text as a chunk name (LUA_IDSIZE) */
 	VARNAME_INTERNAL_MAX = sizeof(internal_names) / sizeof(internal_names[0]) - 1,
 };
 
@@ -34,7 +34,7 @@ static uint64_t reference(const struct layout *layout, const struct proto *proto
 	return field(proto, offset, layout_ref_size(layout));
 }
 
-/* A NUL-terminated string inside the prototype; false if it is not ended there. */
+/* A NUL-terminated string inside the prototype. False if it does not end there. */
 static bool load_string(const struct proto *proto, uint64_t address, const char **ret_string)
 {
 	uint64_t offset = address - proto->address;
@@ -64,7 +64,7 @@ static bool load_uleb128(const struct proto *proto, uint64_t *address, uint32_t 
 	return false;
 }
 
-/* The slot's local variable at this position: the slot-th that is alive (debug_varname). */
+/* The slot's local variable at a position: the slot-th one in scope (debug_varname). */
 static bool find_local(const struct layout *layout, const struct proto *proto, uint32_t position,
 		       uint32_t slot, const char **ret_name)
 {
@@ -117,7 +117,7 @@ static bool find_upvalue(const struct layout *layout, const struct proto *proto,
 	return true;
 }
 
-/* A string constant (proto_kgc of a negative index): collectable constants lie below k. */
+/* A string constant by proto_kgc's negative index: collectable constants lie below k. */
 static bool load_constant(struct memory *memory, const struct layout *layout,
 			  const struct proto *proto, uint32_t index,
 			  char ret_name[static LUA_NAME_SIZE])
@@ -149,7 +149,7 @@ static bool copy_name(const char *name, char ret_name[static LUA_NAME_SIZE])
 	return true;
 }
 
-/* One instruction that has put a value into the slot. */
+/* The name of a value by the instruction that loaded it into the slot. */
 static bool name_by_origin(struct memory *memory, const struct layout *layout,
 			   const struct proto *proto, uint32_t instruction,
 			   char ret_name[static LUA_NAME_SIZE])
@@ -165,7 +165,7 @@ static bool name_by_origin(struct memory *memory, const struct layout *layout,
 	       copy_name(name, ret_name);
 }
 
-/* What the slot holds before the instruction at pc (lj_debug_slotname). */
+/* The name of the slot's value before the instruction at pc (lj_debug_slotname). */
 static bool name_slot(struct memory *memory, const struct layout *layout,
 		      const struct proto *proto, uint64_t pc, uint32_t slot,
 		      char ret_name[static LUA_NAME_SIZE])
@@ -254,7 +254,7 @@ bool lua_is_builtin(const struct proto *proto)
 	return proto->firstline == FIRSTLINE_BUILTIN;
 }
 
-/* The length of the part that holds no control character. */
+/* The length up to the first control character. */
 static size_t printable_length(const char *text)
 {
 	size_t length = 0;

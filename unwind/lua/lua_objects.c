@@ -12,7 +12,7 @@ enum { HEADER_MAX = 128, BATCH = 512, UPVALUES_MAX = 60 };	/* LJ_MAX_UPVAL */
 
 struct proto_entry {
 	struct proto proto;
-	uint64_t seen;			/* snapshot that it was last compared in */
+	uint64_t seen;			/* the last snapshot that confirmed it */
 	uint8_t header[HEADER_MAX];	/* as last seen, changing fields cleared */
 	uint8_t chunk_header[HEADER_MAX];	/* GCstr of the chunk name: length and hash identify it */
 	uint8_t *bytes;
@@ -22,11 +22,11 @@ struct proto_entry {
 
 struct function_entry {
 	struct function_object object;
-	uint64_t seen;			/* snapshot that it was last read in */
+	uint64_t seen;			/* the last snapshot that read it */
 	UT_hash_handle hh;
 };
 
-/* What the upvalue of a function holds. */
+/* An upvalue of a function. */
 struct upvalue_key {
 	uint64_t function;
 	uint64_t index;
@@ -40,15 +40,15 @@ struct upvalue_entry {
 
 struct lua_objects {
 	struct function_entry *functions;
-	struct upvalue_entry *upvalues;	/* of the present snapshot */
+	struct upvalue_entry *upvalues;	/* of the current snapshot */
 	struct proto_entry *protos;
 	struct proto_entry *retired;	/* replaced during this snapshot, chained by hh.next */
-	uint64_t snapshot;		/* number of the present one */
+	uint64_t snapshot;		/* number of the current one */
 	uint64_t next_serial;
-	bool learn;			/* keep prototypes that are new */
-	size_t proto_bytes;		/* that are held of prototypes */
+	bool learn;			/* keep new prototypes */
+	size_t proto_bytes;		/* held for prototypes */
 	bool overfull;
-	struct proto_entry **by_address;	/* those of the present snapshot */
+	struct proto_entry **by_address;	/* the prototypes of the current snapshot */
 	size_t by_address_count, by_address_size;
 	bool by_address_is_sorted;
 };
@@ -118,7 +118,7 @@ void lua_objects_free(struct lua_objects *objects)
 	free(objects);
 }
 
-/* This prototype is as it was, in the present snapshot. */
+/* The prototype is valid in the current snapshot. */
 static void mark_seen(struct lua_objects *objects, struct proto_entry *entry)
 {
 	if (entry->seen == objects->snapshot)
@@ -179,8 +179,8 @@ bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_ins
 /*---- Prototypes ----*/
 
 /*
- * Clear what LuaJIT changes during an object's life: GC lists and colour, JIT flags,
- * root trace. GCproto.gclist, which each collection sets, is before GCproto.k.
+ * Clear the fields that LuaJIT changes during an object's life: GC lists and colour,
+ * JIT flags, root trace. GCproto.gclist, which each collection sets, precedes GCproto.k.
  */
 static void clear_changing_fields(const struct layout *layout, uint8_t *header)
 {
@@ -226,7 +226,7 @@ static bool load_proto_fields(const struct layout *layout, const uint8_t *header
 	return true;
 }
 
-/* A prototype that is new, or replaces what was at its address. */
+/* A prototype that is new, or replaces another one at its address. */
 struct new_proto {
 	uint64_t address;
 	uint64_t chunk;
@@ -275,7 +275,7 @@ static void add_proto(struct lua_objects *objects, const struct layout *layout,
 	mark_seen(objects, entry);
 }
 
-/* GC list and colour of a string may change; its hash, length and kind may not. */
+/* Clear a string's GC list and colour, which may change. Its hash, length and kind do not. */
 static void clear_changing_string_fields(const struct layout *layout, uint8_t *header)
 {
 	memset(header + layout->GChead_nextgc, 0, layout_ref_size(layout));
@@ -314,7 +314,7 @@ static void read_new_protos(struct lua_objects *objects, struct snapshot *snapsh
 	free(ranges);
 }
 
-/* Read the chunk names' headers of prototypes that differ from what is known, then the rest. */
+/* For new and changed prototypes: read the headers of their chunk names, then the rest. */
 static void learn_protos(struct lua_objects *objects, struct snapshot *snapshot,
 			 const struct layout *layout, struct new_proto *found, size_t count)
 {
@@ -342,7 +342,7 @@ static void learn_protos(struct lua_objects *objects, struct snapshot *snapshot,
 		read_new_protos(objects, snapshot, layout, found, kept);
 }
 
-/* Is what is known of this address still what is there? */
+/* Is the known prototype still the one at its address? */
 static bool is_same_proto(const struct layout *layout, const struct proto_entry *entry,
 			  const uint8_t *header, const uint8_t *chunk_header)
 {
@@ -357,9 +357,8 @@ static bool is_same_proto(const struct layout *layout, const struct proto_entry 
 }
 
 /*
- * Headers of the prototypes in one read, together with the chunk name's
- * header where the prototype is known; those that are not the same any more
- * are learnt anew.
+ * Read the headers of the prototypes, and those of the known ones' chunk names, in
+ * one read. Learn the new and changed prototypes.
  */
 static void capture_protos(struct lua_objects *objects, struct snapshot *snapshot,
 			   const struct layout *layout, const uint64_t *protos, size_t count)
@@ -435,7 +434,7 @@ static struct function_entry *want_function(struct lua_objects *objects, uint64_
 	return entry;
 }
 
-/* Bytes of a function that are read: up to and including GCfuncC.f. */
+/* The bytes read of a function: up to and including GCfuncC.f. */
 static size_t function_header_size(const struct layout *layout)
 {
 	return (size_t)layout->GCfuncC_f + sizeof(uint64_t);
@@ -454,8 +453,8 @@ static bool load_function(const struct layout *layout, const uint8_t *header,
 }
 
 /*
- * A function's header, and those of the prototype and chunk name that it had
- * when it was last seen, in one read: if they are what they were, that is all.
+ * One read gets a function's header, and the headers of its last known prototype and
+ * chunk name. If they are unchanged, no further read is needed.
  */
 enum { RANGES_PER_FUNCTION = 3 };
 
@@ -473,7 +472,7 @@ static void set_ranges(const struct lua_objects *objects, const struct layout *l
 		.address = proto ? proto->chunk : 0, .length = proto ? (size_t)layout->GCstr_size : 0 };
 }
 
-/* True if the function's prototype is the one that was guessed, and unchanged. */
+/* True if the function still has the prototype that was read with it, unchanged. */
 static bool confirm_proto(struct lua_objects *objects, const struct layout *layout,
 			  const struct function_entry *entry, const struct memory_range *ranges)
 {
@@ -537,7 +536,7 @@ void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
 		}
 		if (entry->seen == objects->snapshot)
 			continue;
-		/* Marked before it is read, so that a duplicate in this batch is skipped. */
+		/* Mark it before the read, to skip a duplicate in this batch. */
 		entry->seen = objects->snapshot;
 		entries[pending++] = entry;
 		if (pending == BATCH) {
@@ -551,7 +550,7 @@ void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
 
 /*---- Upvalues ----*/
 
-/* Follow the pointers that so many ranges have been read to hold; those that could not be read have none. */
+/* Follow the pointer at offset in each range and read next_length bytes. Unreadable ranges become empty. */
 static void follow(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
 		   int32_t offset, unsigned size, size_t next_length)
 {
@@ -579,7 +578,7 @@ static void add_upvalue(struct lua_objects *objects, uint64_t function, unsigned
 		free(entry);
 }
 
-/* From GCfuncL.uvptr[] by GCupval.v to the value. */
+/* Follow GCfuncL.uvptr[] and GCupval.v to the values. */
 static void capture_upvalues_of(struct lua_objects *objects, struct snapshot *snapshot,
 				const struct layout *layout, uint64_t function)
 {
@@ -676,7 +675,7 @@ const struct proto *lua_objects_proto_of_pc(struct lua_objects *objects, uint64_
 		else
 			high = middle;
 	}
-	/* One that was replaced in this very snapshot may still be listed; it is not seen. */
+	/* The list may still hold prototypes replaced in this snapshot; they are not marked as seen. */
 	for (; low > 0; low--) {
 		const struct proto_entry *entry = objects->by_address[low - 1];
 

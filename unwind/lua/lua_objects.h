@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lua_objects: the functions and prototypes that have been seen in a process.
+ * lua_objects: the functions and prototypes seen in a process.
  *
- * A closure's header and its prototype are copied while the target is held.
- * What is known from before is compared with the header as it is now, so an
- * address that the collector gave to another object never lends its name.
+ * ljspy copies a closure's header and its prototype while the target is held. It
+ * compares a known prototype with its current header. So an object at a reused
+ * address never gets the name of the old one.
  */
 #ifndef LJSPY_LUA_OBJECTS_H
 #define LJSPY_LUA_OBJECTS_H
@@ -16,13 +16,13 @@
 #include "memory/snapshot.h"
 
 enum {
-	PROTO_BYTES_MAX = 4 << 20,	/* of one prototype; LuaJIT's own limits allow no useful larger one */
+	PROTO_BYTES_MAX = 4 << 20,	/* of one prototype; LuaJIT's limits allow no useful larger one */
 	CHUNKNAME_MAX = 4096,		/* bytes kept of a chunk name */
-	LUA_OBJECTS_MAX = 16384,	/* functions kept; all are forgotten above */
-	LUA_OBJECTS_BYTES_MAX = 8 << 20,	/* and of their prototypes, likewise */
+	LUA_OBJECTS_MAX = 16384,	/* functions or prototypes kept; above it, all are forgotten */
+	LUA_OBJECTS_BYTES_MAX = 8 << 20,	/* bytes of prototypes kept, likewise */
 };
 
-/* GCproto, with everything that is allocated in one piece with it. */
+/* A GCproto and everything in the same allocation. */
 struct proto {
 	uint64_t address;
 	uint64_t serial;		/* unique in this process, never reused */
@@ -35,63 +35,64 @@ struct proto {
 	char *chunkname;		/* NUL-terminated, as in memory */
 };
 
-/* GCfunc as it was in the present snapshot. */
+/* A GCfunc in the current snapshot. */
 struct function_object {
 	uint64_t address;
 	uint8_t ffid;
 	uint64_t pc;			/* GCfunc.pc: bytecode to run */
 	uint64_t f;			/* GCfuncC.f; 0 for Lua functions */
-	const struct proto *proto;	/* NULL for C functions, or if it could not be read */
+	const struct proto *proto;	/* NULL for C functions and unreadable prototypes */
 };
 
 struct lua_objects;
 
+/* NULL when out of memory. */
 struct lua_objects *lua_objects_new(void);
 void lua_objects_free(struct lua_objects *objects);
 
 /*
- * Forget what the last snapshot held. Pointers handed out before stay valid
- * until the next call. If the target is not held, nothing may be learnt of it:
- * new prototypes are read, but not kept.
+ * Begin a new snapshot: nothing counts as seen in it yet. This call ends the life
+ * of pointers that other functions returned before. learn says that the target is
+ * held. Without it, new prototypes are read but not kept.
  */
 void lua_objects_begin(struct lua_objects *objects, bool learn);
 
 /*
  * While the target is held: copy the headers of these functions (duplicates
- * allowed) and of their prototypes, and what is new of them.
+ * allowed) and of their prototypes, and all of each new prototype.
  */
 void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
 			 const struct layout *layout,
 			 const uint64_t *functions, size_t count);
 
-/* The same for prototypes that are known without a function. */
+/* The same for prototypes without a known function. */
 void lua_objects_capture_protos(struct lua_objects *objects, struct snapshot *snapshot,
 				const struct layout *layout,
 				const uint64_t *protos, size_t count);
 
 /*
- * While the target is held: the functions that the upvalues of these Lua
- * functions hold. The functions must have been captured.
+ * While the target is held: capture the functions in the upvalues of these Lua
+ * functions, which must be captured already.
  */
 void lua_objects_capture_upvalues(struct lua_objects *objects, struct snapshot *snapshot,
 				  const struct layout *layout,
 				  const uint64_t *functions, size_t count);
 
-/* The function that an upvalue holds in the present snapshot; NULL if it holds none or was not captured. */
+/* The function in an upvalue in the current snapshot. NULL if there is none or it was not captured. */
 const struct function_object *lua_objects_upvalue(const struct lua_objects *objects,
 						  uint64_t function, unsigned index);
 
-/* The prototype at the address in the present snapshot, or NULL. */
+/* The prototype at the address in the current snapshot, or NULL. */
 const struct proto *lua_objects_proto(const struct lua_objects *objects, uint64_t address);
 
-/* The prototype of the present snapshot that has an instruction at this pc, or NULL. */
+/* The prototype in the current snapshot that has an instruction at this pc, or NULL. */
 const struct proto *lua_objects_proto_of_pc(struct lua_objects *objects, uint64_t pc);
 
-/* The function at the address in the present snapshot, or NULL. */
+/* The function at the address in the current snapshot, or NULL. */
 const struct function_object *lua_objects_function(const struct lua_objects *objects,
 						   uint64_t address);
 
-/* Bounds-checked loads from a prototype's bytes, by address; false outside of it. */
+/* Load from a prototype's bytes by target address. False outside its bounds. */
 bool proto_load(const struct proto *proto, uint64_t address, void *copy, size_t length);
 bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_instruction);
 

@@ -36,7 +36,7 @@ bool lua_thread_load(struct lua_thread *thread, struct global_state *global,
 	if (found.stack % SLOT_SIZE || found.stack == 0 || maxstack < found.stack ||
 	    stacksize > LUA_STACK_BYTES_MAX || maxstack - found.stack > LUA_STACK_BYTES_MAX)
 		return false;
-	/* While it is made larger, its size is stored last (resizestack()). */
+	/* resizestack() stores the size last when it grows the stack. */
 	if (stacksize < maxstack - found.stack)
 		stacksize = maxstack - found.stack;
 	found.stack_end = found.stack + stacksize;

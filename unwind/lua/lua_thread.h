@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lua_thread: one lua_State and its stack, as captured.
+ * lua_thread: a captured lua_State and its stack.
  *
- * A thread here is LuaJIT's: a coroutine or a main thread. Its stack is
- * copied whole, since stale slots above the top cost less to copy than it
- * costs to find out, while the target is held, where the top is.
+ * A thread here is LuaJIT's: a coroutine or a main thread. ljspy copies the whole
+ * stack: while the target is held, copying the stale slots above the top costs
+ * less than finding the top.
  */
 #ifndef LJSPY_LUA_THREAD_H
 #define LJSPY_LUA_THREAD_H
@@ -17,7 +17,7 @@
 
 enum {
 	LUA_STACK_BYTES_MAX = 1 << 20,	/* LuaJIT's own limit is 65,500 slots of 8 bytes */
-	CFRAMES_MAX = 4096,		/* C frames of one thread that are followed */
+	CFRAMES_MAX = 4096,		/* C frames followed for one thread */
 };
 
 struct lua_thread {
@@ -25,13 +25,13 @@ struct lua_thread {
 	struct global_state *global;
 	const struct layout *layout;
 	uint64_t base, top;
-	uint64_t stack, stack_end;	/* the slots that exist */
+	uint64_t stack, stack_end;	/* the allocated slots */
 	uint64_t cframe;		/* innermost C frame: an interpreter's stack pointer; 0 if none */
 	uint8_t status;
-	uint64_t exdata, exdata2;	/* a program's own; 0 in builds without */
-	uint64_t parent;		/* the parked thread that it runs for, see request_parent(); 0 if none */
-	uint32_t request_context;	/* of a coroutine: see request_context(), */
-	bool has_request_context;	/* ... and whether it is known */
+	uint64_t exdata, exdata2;	/* the program's own data; 0 in builds without */
+	uint64_t parent;		/* the parked thread that it runs for (request_parent()); 0 if none */
+	uint32_t request_context;	/* a coroutine's phase (request_context()), 0 without a request; */
+	bool has_request_context;	/* ... whether that is known */
 	const uint8_t *slots;		/* bytes of [stack, stack_end); NULL if not captured */
 };
 
@@ -42,36 +42,36 @@ struct lua_thread {
 bool lua_thread_load(struct lua_thread *thread, struct global_state *global,
 		     uint64_t address, const uint8_t *bytes);
 
-/* As coroutine.status() has it (lib_base.c), which tells less. */
+/* The states of coroutine.status() (lib_base.c), in more detail. */
 enum coroutine_state {
 	COROUTINE_SUSPENDED,
 	COROUTINE_NOT_STARTED,
 	COROUTINE_RUNNING,
-	COROUTINE_NORMAL,	/* active, and has resumed another one */
-	COROUTINE_ACTIVE,	/* one of the two before, where the build does not tell which */
+	COROUTINE_NORMAL,	/* active, and has resumed another coroutine */
+	COROUTINE_ACTIVE,	/* running or normal; the build does not tell which */
 	COROUTINE_DEAD,
 	COROUTINE_STATE_COUNT
 };
 
-/* cur_L is the global_State's, 0 if it has none. */
+/* The thread's state. cur_L is the global_State's g->cur_L, or 0 if it has none. */
 enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t cur_L);
 
-/* Find the slots in the snapshot; to be called when it changes no more. */
+/* Set thread->slots to its bytes in the snapshot. Call it when the snapshot is complete. */
 void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot);
 
 /* Does a frame's base lie within the stack? */
 bool lua_thread_holds_base(const struct lua_thread *thread, uint64_t base);
 
-/* A slot by address; false outside of the stack or if misaligned. */
+/* The slot at an address. False if it is outside the stack, misaligned or not captured. */
 bool lua_thread_slot(const struct lua_thread *thread, uint64_t address, uint64_t *ret_value);
 
 /* The frame link below a base (lj_frame.h: frame_ftsz, frame_pc). */
 bool lua_thread_link(const struct lua_thread *thread, uint64_t base, uint64_t *ret_link);
 
-/* The object in a frame's function slot; false if it is no function and no thread. */
+/* The object in a frame's function slot. False if unreadable or, in GC64, neither function nor thread. */
 bool lua_thread_function(const struct lua_thread *thread, uint64_t base, uint64_t *ret_object);
 
-/* The base of the outermost frame: the dummy frame that every thread starts with. */
+/* The base of the outermost frame: the dummy frame at the bottom of every thread. */
 uint64_t lua_thread_bottom(const struct lua_thread *thread);
 
 #endif

@@ -50,7 +50,7 @@ static bool find_lua_caller(const struct lua_walk *walk, uint64_t link, struct l
 	return true;
 }
 
-/* The word below a continuation frame's function that says where to go on (frame_contpc). */
+/* The pc at which a continuation frame resumes (frame_contpc), and its continuation. */
 static bool load_contpc(const struct lua_walk *walk, uint64_t *ret_contpc, uint64_t *ret_continuation)
 {
 	unsigned fr2 = walk->thread->layout->gc64 ? 1 : 0;
@@ -88,7 +88,7 @@ static bool move_down(struct lua_walk *walk, uint64_t link, uint64_t pc)
 	return true;
 }
 
-/* To the frame that a continuation frame's result is for. After a tail call or in C code there is no position. */
+/* Move to the frame that receives a continuation frame's result. After a tail call or in C code pc is 0. */
 static bool move_to_continuation(struct lua_walk *walk, uint64_t link, uint64_t *ret_continuation)
 {
 	uint64_t contpc;
@@ -108,7 +108,7 @@ enum lua_step lua_walk_step(struct lua_walk *walk)
 		return LUA_STEP_BOTTOM;
 	if (!lua_thread_link(walk->thread, walk->base, &link))
 		return LUA_STEP_BROKEN;
-	/* The copy of a vararg function's frame that runs; its call is one frame further down. */
+	/* A vararg function runs in a copy of its frame. The call is one frame further down. */
 	if ((link & FRAME_TYPE_P) == FRAME_VARG) {
 		struct lua_walk below = *walk;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * luajit: how LuaJIT encodes values and frame links.
+ * luajit: LuaJIT's encoding of values and frame links.
  *
- * These encodings are the same in every release; only GC64 and the older
- * 32-bit references differ, so they are not part of a layout. Names are
- * LuaJIT's (lj_obj.h, lj_frame.h).
+ * These encodings are the same in every release, except for the difference
+ * between GC64 and GC32, so no layout holds them. Names are LuaJIT's (lj_obj.h,
+ * lj_frame.h).
  */
 #ifndef LJSPY_LUAJIT_H
 #define LJSPY_LUAJIT_H
@@ -32,7 +32,7 @@ enum {
 	TAG_UDATA = ~12,
 };
 
-/* g->vmstate holds the complement; zero and above are trace numbers. */
+/* g->vmstate holds the complement of LJ_VMST_*; zero and above are trace numbers. */
 enum {
 	VMST_INTERP = ~0,
 	VMST_C = ~1,
@@ -43,7 +43,7 @@ enum {
 	VMST_ASM = ~6,
 };
 
-/* lua_State.status: what is above has ended with an error (lua.h). */
+/* lua_State.status: a higher value means that the thread ended with an error (lua.h). */
 enum { LUA_YIELD = 1 };
 
 /* Frame types: the low bits of a frame link (lj_frame.h). */
@@ -58,10 +58,10 @@ enum {
 	FRAME_PCALLH = 7,
 };
 
-/* Continuations with a meaning of their own (LJ_CONT_*). */
+/* Special continuations (LJ_CONT_*). */
 enum { CONT_TAILCALL = 0, CONT_FFI_CALLBACK = 1 };
 
-/* GCproto.firstline of what LuaJIT's own library has in Lua (lib_*.c: LJLIB_LUA). */
+/* GCproto.firstline of library functions that LuaJIT has in Lua (lib_*.c: LJLIB_LUA). */
 static const uint32_t FIRSTLINE_BUILTIN = UINT32_MAX;
 
 enum { PROTO_VARARG = 0x02 };	/* GCproto.flags */
@@ -95,7 +95,7 @@ static inline bool may_be_object(bool gc64, uint64_t address)
 	return address % SLOT_SIZE == 0 && address != 0 && address == tvalue_object(gc64, address);
 }
 
-/* Slots that a call frame takes below its base. */
+/* Slots of a call frame below its base. */
 static inline unsigned frame_slots(bool gc64)
 {
 	return gc64 ? 2 : 1;

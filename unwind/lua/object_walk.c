@@ -8,17 +8,17 @@
 
 enum {
 	PAGE_SIZE = 4096,
-	PAGES = 1024,			/* kept during a slice */
+	PAGES = 1024,			/* cached during a slice */
 	PAGES_AT_ONCE = 8,
-	/* What a slice may cost, so that it takes less than a millisecond. */
-	SLICE_COST = 8192,		/* one for each object */
-	READ_COST = 32,			/* for a read */
-	RESTARTS_MAX = 1024,		/* a target may run through whole cycles while ljspy waits for a CPU */
-	LINKS = 16,			/* of the list, that must still hold for the walk to go on */
-	ANCHORS = 64,			/* objects to go on from when they do not */
-	ANCHOR_EACH = 16,		/* objects */
+	/* The cost limit of a slice keeps it below a millisecond. */
+	SLICE_COST = 8192,		/* each object costs 1 */
+	READ_COST = 32,			/* of a read */
+	RESTARTS_MAX = 1024,		/* a target may run whole GC cycles while ljspy waits for a CPU */
+	LINKS = 16,			/* last links, which must still hold for the walk to continue */
+	ANCHORS = 64,			/* objects to continue from if they do not */
+	ANCHOR_EACH = 16,		/* every so many objects, one becomes an anchor */
 	OBJECT_BYTES_MIN = 16,		/* no object is smaller */
-	OBJECTS_BEYOND = 1 << 20,	/* more than the size of the heap allows, for it may grow meanwhile */
+	OBJECTS_BEYOND = 1 << 20,	/* allowance beyond the heap's size, as the heap may grow meanwhile */
 };
 
 /* GCState (lj_obj.h), lj_gc.h */
@@ -35,11 +35,11 @@ struct link {
 	uint8_t gct;
 };
 
-/* Where the walk stands. */
+/* The walk's position. */
 struct position {
-	uint64_t next;			/* object to look at */
-	struct link links[LINKS];	/* those that led there, in a ring */
-	struct link anchors[ANCHORS];	/* some of those before that lived, in a ring */
+	uint64_t next;			/* the next object to visit */
+	struct link links[LINKS];	/* the last links before it, in a ring */
+	struct link anchors[ANCHORS];	/* some earlier live objects, in a ring */
 	size_t anchor_count;
 	uint64_t visited;
 	unsigned int restarts;
@@ -51,11 +51,11 @@ struct object_walk {
 	struct memory *live;
 	const struct global_state *global;
 	const struct layout *layout;
-	uint8_t gct;			/* of the objects that are looked for */
+	uint8_t gct;			/* of the objects to find */
 	struct page *pages;
 	uint64_t mainthread, vmthread;
 	uint64_t visited_max;
-	struct position at, slice;	/* now, and when the slice began */
+	struct position at, slice;	/* now, and at the slice's start */
 	unsigned int left;		/* of SLICE_COST */
 	bool has_begun, broken;
 };
@@ -98,7 +98,7 @@ static void pay(struct object_walk *walk, unsigned int cost)
 	walk->left -= cost < walk->left ? cost : walk->left;
 }
 
-/* Objects that were made one after the other lie side by side. */
+/* Read several pages at once: objects created in sequence lie side by side. */
 static void read_pages(struct object_walk *walk, uint64_t address)
 {
 	struct memory_range ranges[PAGES_AT_ONCE];
@@ -122,7 +122,7 @@ struct header {
 	uint8_t marked, gct;
 };
 
-/* Objects are aligned to 8 bytes, so a header may lie across two pages only in its second half. */
+/* Read bytes of an object. It is aligned to 8 bytes, so its header may cross into another page. */
 static bool read_bytes(struct object_walk *walk, uint64_t address, uint8_t *copy, size_t length)
 {
 	while (length) {
@@ -162,7 +162,7 @@ static bool read_header(struct object_walk *walk, uint64_t object, struct header
 	return true;
 }
 
-/* Marked with the white of the cycle before: the sweep will free it (lj_gc.h: isdead). */
+/* It has the previous cycle's white: the sweep will free it (lj_gc.h: isdead). */
 static bool is_dead(const struct object_walk *walk, const struct header *header)
 {
 	return header->marked & (walk->at.currentwhite ^ WHITES) & WHITES;
@@ -175,7 +175,7 @@ static bool read_global(const struct object_walk *walk, int32_t offset, void *co
 	return memory_read(walk->live, walk->global->g + (uint64_t)offset, copy, length) == MEMORY_OK;
 }
 
-/* gc.currentwhite is the byte before gc.state (lj_obj.h: GCState). */
+/* gc.currentwhite is the byte just before gc.state (lj_obj.h: GCState). */
 static bool read_currentwhite(const struct object_walk *walk, uint8_t *ret_white)
 {
 	return read_global(walk, walk->layout->g_gc_state - 1, ret_white, sizeof(*ret_white));
@@ -203,7 +203,7 @@ static bool begin_again(struct object_walk *walk)
 	return true;
 }
 
-/* Do the last objects still lead to the one that the walk stands at? */
+/* Do the last links still lead to the walk's position? */
 static bool links_hold(struct object_walk *walk)
 {
 	for (size_t i = 0; i < LINKS; i++) {
@@ -218,10 +218,9 @@ static bool links_hold(struct object_walk *walk)
 }
 
 /*
- * A cycle of the collector has marked what lives and begun to sweep. What it
- * frees has the white of before and keeps it, also where its memory still
- * looks the same. So an object that lived then and has not that white is on
- * the list.
+ * The collector has marked the live objects and begun to sweep. An object that it
+ * frees has the previous white, and keeps it while its memory is unchanged. So an
+ * anchor without that white is still on the list.
  */
 static bool go_back_to_anchor(struct object_walk *walk)
 {
@@ -240,7 +239,7 @@ static bool go_back_to_anchor(struct object_walk *walk)
 	return false;
 }
 
-/* Be at an object that is on the list as it is now; false if there is none. */
+/* Move to an object that is on the list now. False if there is none. */
 static bool find_position(struct object_walk *walk)
 {
 	uint8_t currentwhite;
@@ -269,7 +268,7 @@ void object_walk_undo_slice(struct object_walk *walk)
 	unsigned int restarts = walk->at.restarts;
 
 	walk->at = walk->slice;
-	walk->at.restarts = restarts;	/* or it might never end */
+	walk->at.restarts = restarts;	/* keep the count, or the walk might never end */
 }
 
 void object_walk_rest(struct object_walk *walk)
@@ -277,7 +276,7 @@ void object_walk_rest(struct object_walk *walk)
 	walk->left = 0;
 }
 
-/* Go to the next object; false if that leads nowhere. */
+/* Go to the next object. False if the link leads nowhere. */
 static bool step(struct object_walk *walk, struct header *ret_header)
 {
 	uint64_t object = walk->at.next;
@@ -293,7 +292,7 @@ static bool step(struct object_walk *walk, struct header *ret_header)
 	return true;
 }
 
-/* The walk may rest at an object that no sweep frees before the next cycle. */
+/* May the walk pause here: is this an object that no sweep frees before the next cycle? */
 static bool may_rest(struct object_walk *walk)
 {
 	struct header header;
@@ -307,7 +306,7 @@ enum object_walk_step object_walk_next(struct object_walk *walk, uint64_t *ret_o
 		uint64_t object = walk->at.next;
 		struct header header;
 
-		/* The main thread was the first object: what is behind it are userdata. */
+		/* The main thread is the oldest object on the list. Only userdata follow it. */
 		if (object == 0 || object == walk->mainthread)
 			walk->at.ended = true;
 		if (walk->at.ended)

@@ -7,18 +7,18 @@
 #include "unwind/elf/dynamic_symbol.h"
 
 enum {
-	CODE_BYTES = 96,		/* of the function, which is rather shorter */
+	CODE_BYTES = 96,		/* read for a function, which is shorter */
 	MODULES_MAX = 4096,		/* of nginx; far fewer fit */
 	SIGNATURE = 0x50545448,		/* ngx_http_request_t.signature: NGX_HTTP_MODULE, "HTTP" */
-	CONTEXT_BYTES_MAX = 4096,	/* of ngx_http_lua_ctx_t, which has some 450 */
-	PARENTS_MAX = 64,		/* coroutines made by coroutines */
-	COCTX_BYTES_MAX = 4096,		/* of ngx_http_lua_co_ctx_t, which has some 300 */
+	CONTEXT_BYTES_MAX = 4096,	/* of ngx_http_lua_ctx_t, which has about 450 */
+	PARENTS_MAX = 64,		/* depth of coroutines created by coroutines */
+	COCTX_BYTES_MAX = 4096,		/* of ngx_http_lua_co_ctx_t, which has about 300 */
 };
 
 /* lua-nginx-module: src/ngx_http_lua_common.h (NGX_HTTP_LUA_CONTEXT_*), in the order of bits. */
 static const struct {
 	const char *phase;	/* as in src/api of lua-resty-core: ngx.get_phase() */
-	const char *block;	/* how the name of an inline chunk begins, if not the same */
+	const char *block;	/* start of an inline chunk's name; NULL: the phase */
 } phases[] = {
 	{ "set", NULL },
 	{ "rewrite", NULL },
@@ -85,9 +85,8 @@ bool request_layout_find(struct memory *memory, uint16_t machine, uint64_t base,
 }
 
 /*
- * ngx_connection_t begins with data: the request that the connection is for, or
- * that of its subrequests that is served just now. When a request ends, it gets
- * another value.
+ * ngx_connection_t begins with data: the connection's request, or the subrequest
+ * that nginx serves now. nginx changes data when a request ends.
  */
 static bool is_of_connection(struct memory *memory, const struct request_layout *layout,
 			     uint64_t request, uint64_t connection, struct memory_range *range)
@@ -103,7 +102,7 @@ static bool is_of_connection(struct memory *memory, const struct request_layout 
 	       memory_u64(memory, data + (uint64_t)layout->r_main, &main_of_data) && main == main_of_data;
 }
 
-/* The context has a pointer to its request, among the first of its members. */
+/* The context points to its request in a member before the phase. */
 static bool is_of_request(const struct request_layout *layout, const uint8_t *context, uint64_t request)
 {
 	uint64_t word;
@@ -150,7 +149,7 @@ bool request_context(struct memory *memory, const struct request_layout *layout,
 	return true;
 }
 
-/* How ngx_http_lua_co_ctx_t begins, since there is one (ngx_http_lua_common.h, August 2012). */
+/* The start of ngx_http_lua_co_ctx_t, the same since it exists (ngx_http_lua_common.h, August 2012). */
 struct coctx {
 	uint64_t data;
 	uint64_t co;
@@ -171,7 +170,7 @@ bool request_parent(struct memory *memory, uint64_t L, uint64_t address,
 	return true;
 }
 
-/* ngx_list_t, and of its parts each but the first by itself (src/core/ngx_list.h). */
+/* ngx_list_t, which contains its first part, and ngx_list_part_t (src/core/ngx_list.h). */
 struct list_part {
 	uint64_t elts, nelts, next;
 };
@@ -188,7 +187,7 @@ void request_coroutines_begin(struct request_coroutines *coroutines)
 	coroutines->read = 0;
 }
 
-/* Of a list at the address; none if it is no such list, or has too many. */
+/* Read the parts of the list at an address, up to the limits. Read none if it is not such a list. */
 static void read_parts(struct memory *memory, uint64_t address, struct request_coroutines *coroutines)
 {
 	struct list list;
@@ -223,10 +222,10 @@ static bool is_listed(const struct request_coroutines *coroutines, uint64_t coct
 }
 
 /*
- * The context of a request's first coroutine is part of the request's own
- * (entry_co_ctx); those of others lead there by who has run them first, and are in
- * the list that the word before it points to (user_co_ctx). One that was made
- * without a context of its own has its maker's.
+ * The context of a request's first coroutine is a part of the request's context
+ * (entry_co_ctx). The context of another coroutine leads there through those that
+ * first ran it (parent_co_ctx). It lies in the list that the word before entry_co_ctx
+ * points to (user_co_ctx). A coroutine created without a context has its creator's.
  */
 bool request_has_coroutine(struct memory *memory, const struct request_layout *layout,
 			   const struct request_context *context, uint64_t L, uint64_t coctx,

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Where requests keep their phase, read from the code of lua-nginx-module. */
+/* Read where requests keep their phase from the code of lua-nginx-module. */
 #include "unwind/lua/request.h"
 
 #include <capstone/capstone.h>
 
 enum { INSTRUCTIONS_MAX = 40, REGISTERS = 16 };
 
-/* What a register holds, as far as the function goes. */
+/* The value in a register, as far as it matters here. */
 enum meaning {
 	ANYTHING,
 	REQUEST,	/* the first argument */
-	LOADED,		/* from a fixed address: ctx_index, or a pointer to the module */
-	INDEX,		/* through such a pointer */
+	LOADED,		/* loaded from a fixed address: ctx_index, or a pointer to the module */
+	INDEX,		/* ctx_index, loaded through such a pointer */
 	CONTEXTS,	/* r->ctx */
 	CONTEXT,	/* r->ctx[ctx_index] */
 };
 
 struct state {
 	enum meaning meaning[REGISTERS];
-	uint64_t at;		/* where LOADED was loaded from */
+	uint64_t at;		/* the address that LOADED came from */
 	int32_t r_ctx;
 	bool through_pointer;
 };
 
-/* Registers by the number of their 64-bit form; -1 for others. */
+/* The number of a 32-bit or 64-bit register; -1 for others. */
 static int number_of(unsigned int reg)
 {
 	static const unsigned int names[REGISTERS][2] = {
@@ -50,7 +50,7 @@ static enum meaning meaning_of(const struct state *state, unsigned int reg)
 	return number < 0 ? ANYTHING : state->meaning[number];
 }
 
-/* What a load of 8 bytes gives. */
+/* The meaning of a value of 8 bytes loaded from memory. */
 static enum meaning load(struct state *state, const cs_insn *insn, const x86_op_mem *from)
 {
 	enum meaning base = meaning_of(state, from->base);
@@ -75,7 +75,7 @@ static enum meaning load(struct state *state, const cs_insn *insn, const x86_op_
 	return ANYTHING;
 }
 
-/* A load from the context is the phase: that is the result. */
+/* Is this a load from the context? It loads the phase, and completes the result. */
 static bool is_result(const struct state *state, const cs_x86 *x86, struct request_code *ret_code)
 {
 	const cs_x86_op *from = &x86->operands[1];
@@ -128,8 +128,8 @@ static bool open_decoder(csh *ret_capstone, cs_insn **ret_insn)
 }
 
 /*
- * Follow the code; where it returns without a result, from where its last
- * conditional jump leads, once.
+ * Follow the code. If it returns without a result, follow the target of the last
+ * conditional jump instead, once.
  */
 static bool run(csh capstone, cs_insn *insn, const uint8_t *code, size_t length, uint64_t address,
 		struct request_code *ret_code)
@@ -179,7 +179,7 @@ bool request_code_read(const uint8_t *code, size_t length, uint64_t address,
 	return found;
 }
 
-/* A member of the request: 8 bytes at a fixed offset from the first argument. */
+/* Is the operand a member of the request: 8 bytes at a fixed offset from the first argument? */
 static bool is_member(const struct state *state, const cs_x86_op *operand)
 {
 	return operand->type == X86_OP_MEM && operand->size == sizeof(uint64_t) &&
@@ -189,8 +189,8 @@ static bool is_member(const struct state *state, const cs_x86_op *operand)
 }
 
 /*
- * The connection is the first member that is loaded; main is compared with the
- * request, in memory or loaded, whichever way the code branches before.
+ * The first member that the code loads is the connection. The code compares main
+ * with the request, in memory or loaded, on any branch before that.
  */
 static bool find_main(csh capstone, cs_insn *insn, const uint8_t *code, size_t length, uint64_t address,
 		      int32_t *ret_connection, int32_t *ret_main)

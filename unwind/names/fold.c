@@ -3,10 +3,10 @@
 
 #include <stdbool.h>
 
-/* What the frames seen so far, from the root on, mean for the next one. */
+/* The effect of the frames from the root so far on the next frame. */
 struct state {
 	enum { OUTSIDE, IN_LUA, IN_C_FUNCTION } where;	/* the innermost Lua frame so far */
-	bool hidden;		/* native code is */
+	bool hidden;		/* hide native code */
 	bool through_ffi;	/* lj_vm_ffi_call came after that frame */
 	size_t builtin;		/* that frame, if it is a builtin; else SIZE_MAX */
 };
@@ -26,7 +26,7 @@ static uint8_t decide(struct state *state, uint8_t kind, size_t at, uint8_t *sho
 	case FOLD_VM:
 		return FOLD_HIDDEN;
 	case FOLD_OWN_FUNCTION:
-		/* What the luajit program has Lua call to begin with: pmain. */
+		/* pmain, which the luajit program calls first. */
 		if (state->where == OUTSIDE)
 			return FOLD_HIDDEN;
 		__attribute__((fallthrough));
@@ -62,7 +62,10 @@ static uint8_t decide(struct state *state, uint8_t kind, size_t at, uint8_t *sho
 	return FOLD_SHOWN;
 }
 
-/* "_start", whatever its name, calls the C library, and that main. Threads begin in the library. */
+/*
+ * Where the start-up code begins. "_start", which may have no name, calls the C library, which
+ * calls main. Other threads begin in the C library.
+ */
 static size_t before_start(const uint8_t *kinds, size_t count)
 {
 	size_t at = count;

@@ -18,13 +18,13 @@
 #include "unwind/vm/vm_names.h"
 
 enum {
-	CACHE_MAX = 1 << 14,		/* entries; all are forgotten above */
+	CACHE_MAX = 1 << 14,		/* entries; a full cache is emptied */
 	NAME_SIZE = 512,
 	VM_NAMES_TRIES = 256,
-	LIBRARIES_MAX = 64,		/* enough to name what all have; states may come and go by thousands */
+	LIBRARIES_MAX = 64,		/* enough for all shared names; there may be thousands of states */
 };
 
-/* What decides a frame's function. All bytes count, so it is always zeroed first. */
+/* Identifies a frame's function. Zero it first: the hash and comparison include padding. */
 struct key {
 	uint64_t code;		/* prototype's serial, function's address in memory, or machine code */
 	uint64_t caller;	/* serial of the calling prototype, 0 if none */
@@ -33,7 +33,7 @@ struct key {
 	uint32_t detail;	/* ffid of a builtin, number of a trace */
 };
 
-/* A function, and for native code its line and the function that it was inlined into. */
+/* A function, and its line if it is native code. */
 struct named {
 	const struct function *function;
 	uint32_t line;
@@ -44,35 +44,35 @@ struct cached {
 	UT_hash_handle hh;
 	enum fold_kind kind;
 	size_t count;
-	struct named named[];	/* innermost first; more than one only where code was inlined */
+	struct named named[];	/* innermost first; several only for inlined code */
 };
 
 /*
- * Names of builtins and VM code, as one global_State has them: most are the same in all
- * of its VM, so that few global_States are asked.
+ * Names of builtins and VM code in one global_State. global_States of one VM share most of
+ * them, so the namer reads only a few global_States.
  */
 struct library {
 	uint64_t g;
 	const struct vm_code *vm;
 	struct builtins builtins;
 	struct vm_names vm_names;
-	unsigned int tries_left;	/* to find the names of all handlers */
+	unsigned int tries_left;	/* attempts left to name all handlers */
 	UT_hash_handle hh;
 };
 
 struct namer {
 	const struct lua_image *lua;
-	const struct image *image;	/* lua_image_code() of it */
+	const struct image *image;	/* lua_image_code(lua) */
 	struct memory *live;
 	struct namer_options options;
 	struct functions *functions;
 	struct symbols *symbols;
 	struct cached *cache;
 	struct library *libraries;
-	struct symbol at[SYMBOL_INLINES_MAX];	/* of the address being named */
+	struct symbol at[SYMBOL_INLINES_MAX];	/* symbols at the address being named */
 	struct frame *frames;
 	size_t frame_count, frame_size;
-	/* Of each frame of the stack being named, and of the one before. */
+	/* The names of each frame of the current stack, and of the previous stack. */
 	const struct cached **names, **last_names;
 	size_t last_count;
 	uint8_t *kinds, *shown;
@@ -158,7 +158,7 @@ static bool called_name(struct namer *namer, const struct merged_frame *frame,
 			     frame->caller_pc, ret_name);
 }
 
-/* Thousands of small things that lie close together. */
+/* Read through a page cache: the library is thousands of small objects close together. */
 static void read_library(struct namer *namer, const struct global_state *global, struct library *library)
 {
 	struct page_cache *cache = page_cache_new(namer->live);
@@ -191,7 +191,7 @@ static const struct library *library_of(struct namer *namer, const struct global
 	return library;
 }
 
-/* Numbers are the same in all global_States of a VM; NULL if none of them has a name for it. */
+/* A builtin's name. All global_States of a VM use the same ffids. NULL if none of them has a name. */
 static const char *builtin_name(struct namer *namer, const struct global_state *global, uint8_t ffid)
 {
 	const struct library *library;
@@ -203,7 +203,7 @@ static const char *builtin_name(struct namer *namer, const struct global_state *
 	return library && library->builtins.at[ffid].name[0] ? library->builtins.at[ffid].name : NULL;
 }
 
-/* What a module offers this C function as, in any global_State of the VM; NULL if none does. */
+/* The name under which a Lua module exports this C function, in any global_State of the VM; or NULL. */
 static const char *offered_name(struct namer *namer, const struct global_state *global, uint64_t f)
 {
 	const struct library *library;
@@ -227,7 +227,7 @@ static bool is_last_of_vm(const struct namer *namer, const struct library *libra
 	return true;
 }
 
-/* What is the same in the whole VM stays, under no global_State's address. */
+/* Keep the last library of a VM: its names hold for all of it. Key it by an address that no global_State has. */
 void namer_forget_global(struct namer *namer, uint64_t g)
 {
 	struct library *library;
@@ -247,7 +247,7 @@ void namer_forget_global(struct namer *namer, uint64_t g)
 		free_library(library);
 }
 
-/* The name in the library's table; without one its chunk name, which is the same without the library. */
+/* Use the name in the library's table, else the chunk name, which is the function's name alone. */
 static const struct function *name_builtin_in_lua(struct namer *namer,
 						  const struct merged_frame *frame)
 {
@@ -281,7 +281,7 @@ static const struct function *name_lua(struct namer *namer, const struct merged_
 	return functions_intern(namer->functions, &function);
 }
 
-/* "libfoo.so+0x1230": code that no symbol covers, by where its function begins, or else its address. */
+/* "libfoo.so+0x1230": name code without a symbol by its function's start, or by its address. */
 static void name_by_offset(struct namer *namer, const struct module *module, uint64_t pc,
 			   char ret_name[static NAME_SIZE])
 {
@@ -291,7 +291,7 @@ static void name_by_offset(struct namer *namer, const struct module *module, uin
 	snprintf(ret_name, NAME_SIZE, "%s+0x%" PRIx64, module_name(module), start - module->base);
 }
 
-/* Native code that no symbol covers: by the name that Lua calls it, or by its address. */
+/* Name native code without a symbol by its name in Lua, or by its address. */
 static const struct function *name_uncovered(struct namer *namer, enum frame_kind kind,
 					     uint64_t pc, const char *lua_name)
 {
@@ -304,7 +304,7 @@ static const struct function *name_uncovered(struct namer *namer, enum frame_kin
 		name_by_offset(namer, module, pc, name);
 		function.name = name;
 	} else if (!function.name) {
-		/* Made at run time: its address tells nobody anything. */
+		/* Generated at run time: its address means nothing to a reader. */
 		function.name = "machine code";
 	}
 	return functions_intern(namer->functions, &function);
@@ -323,7 +323,7 @@ static const struct function *name_symbol(struct namer *namer, enum frame_kind k
 	return functions_intern(namer->functions, &function);
 }
 
-/* The functions at a native pc; how many, 0 when memory is short. */
+/* Name the functions at a native pc. Return how many there are, or 0 when out of memory. */
 static size_t name_native(struct namer *namer, uint64_t pc,
 			  struct named ret_named[static SYMBOL_INLINES_MAX])
 {
@@ -357,13 +357,13 @@ static const struct function *name_builtin(struct namer *namer, const struct mer
 	return functions_intern(namer->functions, &function);
 }
 
-/* require, module and the package library are plain C functions of LuaJIT's (lib_package.c). */
+/* LuaJIT implements require, module and the package library as plain C functions (lib_package.c). */
 static bool is_luajits_own(const struct namer *namer, uint64_t f, const char *name)
 {
 	static const char package[] = "package.";
 	const struct module *module = image_find(namer->image, f);
 
-	/* Of a program that LuaJIT is linked into, other functions lie there as well. */
+	/* Check the name too: a program that LuaJIT is linked into has other functions in this module. */
 	return module && module->vm &&
 	       (strcmp(name, "require") == 0 || strcmp(name, "module") == 0 ||
 		strncmp(name, package, sizeof(package) - 1) == 0);
@@ -393,7 +393,7 @@ static const struct function *name_c_function(struct namer *namer,
 	return name_uncovered(namer, FRAME_C_FUNCTION, f, offered);
 }
 
-/* LuaJIT's own code, whichever. */
+/* The [vm] frame: any of LuaJIT's own code. */
 static const struct function *name_own(struct namer *namer)
 {
 	static const struct function own = { .kind = FRAME_VM };
@@ -401,7 +401,7 @@ static const struct function *name_own(struct namer *namer)
 	return functions_intern(namer->functions, &own);
 }
 
-/* Look again for the handlers that had no name; what was named without them is forgotten. */
+/* Retry the handlers without a name. When all have one, forget the frames named without them. */
 static void complete_vm_names(struct namer *namer)
 {
 	struct library *library, *next;
@@ -421,7 +421,7 @@ static void complete_vm_names(struct namer *namer)
 	}
 }
 
-/* A handler's name by a state that runs on this VM: all have the same. */
+/* A handler's name. Any state on this VM will do: all have the same names. */
 static const char *find_vm_name(struct namer *namer, const struct vm_code *vm, uint64_t pc)
 {
 	const struct library *library;
@@ -455,7 +455,7 @@ static const struct function *name_vm(struct namer *namer, uint64_t pc)
 	return functions_intern(namer->functions, &function);
 }
 
-/* By number and start: "trace#2 test.lua:8"; a side trace is told by the root that it belongs to. */
+/* Name a trace by number and start ("trace#2 test.lua:8"), a side trace also by its root. */
 static const struct function *name_trace(struct namer *namer, const struct merged_frame *frame)
 {
 	const struct trace *trace = frame->trace;
@@ -476,7 +476,7 @@ static const struct function *name_trace(struct namer *namer, const struct merge
 	return functions_intern(namer->functions, &function);
 }
 
-/* Where the frame's machine code was, for look-ups: within the call, not behind it. */
+/* The address to look up. For a return address it lies within the call, not after it. */
 static uint64_t code_address(const struct merged_frame *frame)
 {
 	return frame->pc - (frame->is_return_address ? 1 : 0);
@@ -516,7 +516,7 @@ static struct key key_of(const struct merged_frame *frame)
 	return key;
 }
 
-/* Between a coroutine or light thread and the one that lua-nginx-module runs it for. */
+/* The frame between a coroutine or light thread and the one that lua-nginx-module runs it for. */
 static const struct function *name_child(struct namer *namer)
 {
 	static const struct function child = {
@@ -546,7 +546,7 @@ static const struct function *name_other(struct namer *namer, const struct merge
 	return lost_function(frame->lost);
 }
 
-/* How many functions there are; 0 when memory is short. */
+/* Return the number of functions, or 0 when out of memory. */
 static size_t name_uncached(struct namer *namer, const struct merged_frame *frame,
 			    struct named ret_named[static SYMBOL_INLINES_MAX])
 {
@@ -561,7 +561,7 @@ static bool has_prefix(const char *string, const char *prefix)
 	return strncmp(string, prefix, strlen(prefix)) == 0;
 }
 
-/* Is the module LuaJIT and nothing else? */
+/* Is the module LuaJIT alone, rather than a program that contains it? */
 static bool is_luajit(const struct module *module)
 {
 	const char *name = module_name(module);
@@ -569,7 +569,7 @@ static bool is_luajit(const struct module *module)
 	return has_prefix(name, "libluajit") || has_prefix(name, "luajit");
 }
 
-/* The C library, glibc or musl. */
+/* Is the module the C library, glibc or musl? */
 static bool is_libc(const struct module *module)
 {
 	const char *name = module_name(module);
@@ -625,8 +625,9 @@ static enum fold_kind fold_kind(const struct namer *namer, const struct merged_f
 }
 
 /*
- * distance: from the outermost frame. There, most frames are those of the stack
- * before: found without a search, which reads memory all over the place.
+ * distance counts from the outermost frame. Near it most frames equal those of the
+ * previous stack. Comparing those first avoids a hash look-up with its cache misses.
+ * NULL when out of memory.
  */
 static const struct cached *name(struct namer *namer, const struct merged_frame *frame, size_t distance)
 {
@@ -683,7 +684,7 @@ static bool name_all(struct namer *namer, const struct merged_stack *stack)
 	return true;
 }
 
-/* Fill in what is shown of each frame. */
+/* Decide how to show each frame. False when out of memory. */
 static bool choose(struct namer *namer, const struct merged_stack *stack)
 {
 	if (!name_all(namer, stack))
@@ -768,7 +769,7 @@ static bool add(struct namer *namer, const struct merged_frame *merged, const st
 	return true;
 }
 
-/* LuaJIT's own frames; a run of them is one. */
+/* Add a [vm] frame, unless the frame before it is one. */
 static bool add_vm(struct namer *namer)
 {
 	const struct function *function = name_own(namer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * namer: from merged frames to frames with names.
+ * namer: turn merged frames into named frames.
  */
 #ifndef LJSPY_NAMER_H
 #define LJSPY_NAMER_H
@@ -15,40 +15,40 @@
 #include "unwind/stack/merge.h"
 #include "unwind/symbols/symbols.h"
 
-/* How much of the native code around Lua is shown. */
+/* How much native code to show. */
 enum native_display {
-	NATIVE_FOLD,		/* what a Lua developer wants to see, see fold.h */
-	NATIVE_ALL,		/* every native frame there is */
-	NATIVE_NONE,		/* Lua functions, builtins and C functions only */
+	NATIVE_FOLD,		/* what a Lua developer wants to see (fold.h) */
+	NATIVE_ALL,		/* every native frame */
+	NATIVE_NONE,		/* only Lua functions, builtins and C functions */
 };
 
 struct namer_options {
 	enum native_display native;
-	bool traces;		/* show the trace being executed as a leaf */
+	bool traces;		/* show the running trace as a leaf */
 };
 
 struct namer;
 
 /*
- * live reads string constants; functions receives all functions. NULL when
- * memory is short. All must outlive it.
+ * Make a namer. It reads string constants from live and interns all functions in functions.
+ * It copies options; all other arguments must outlive it. NULL when out of memory.
  */
 struct namer *namer_new(const struct lua_image *lua, struct memory *live, struct symbols *symbols,
 			struct functions *functions, const struct namer_options *options);
 void namer_free(struct namer *namer);
 
-/* The image's modules have been replaced: forget what was read. */
+/* Forget all names and libraries: the image has new modules. */
 void namer_reset(struct namer *namer);
 
-/* The global_State is gone; there may be another one at its address. */
+/* Forget the global_State at g: it is gone, and another one may take its address. */
 void namer_forget_global(struct namer *namer, uint64_t g);
 
-/* Forget names, and with them all functions. */
+/* Forget all cached names, and with them the references to functions. */
 void namer_forget_names(struct namer *namer);
 
 /*
- * The frames of a stack, leaf first. They stay valid until the next call.
- * 0 or -ENOMEM.
+ * Name the frames of a stack, leaf first. The namer owns *ret_frames, which stays
+ * valid until the next call. Return 0 or -ENOMEM.
  */
 int namer_name(struct namer *namer, const struct merged_stack *stack,
 	       const struct frame **ret_frames, size_t *ret_count);

@@ -12,32 +12,32 @@
 #include "unwind/native/table_rules.h"
 
 enum {
-	KNOWN_MAX = 16384,	/* addresses whose rules are kept */
-	OPERANDS_MAX = 16,	/* on an expression's stack */
+	KNOWN_MAX = 16384,	/* cached addresses */
+	OPERANDS_MAX = 16,	/* depth of an expression's stack */
 };
 
-/* What was answered for an address. */
+/* The cached answer for an address. */
 struct known {
 	uint64_t pc;
 	UT_hash_handle hh;
 	bool has_rules;
-	struct frame_rules rules;	/* as many operations as there are, none without rules */
+	struct frame_rules rules;	/* allocated up to its last operation */
 };
 
 struct cfi {
 	struct table_rules *tables;
 	struct symbols *symbols;
 	struct image *image;
-	struct code_rules *code;	/* NULL until they are asked for */
+	struct code_rules *code;	/* NULL until first needed */
 	struct known *known;
 };
 
-/* What an expression may refer to. */
+/* The data that an expression may refer to. */
 struct state {
 	const struct registers *frame;
 	struct memory *stack;
 	uint64_t cfa;
-	bool lacks_register;	/* one that is not known was asked for */
+	bool lacks_register;	/* an expression used an unknown register */
 };
 
 /*---- Answers ----*/
@@ -119,7 +119,7 @@ static struct known *ask(struct cfi *cfi, uint64_t pc)
 	return known;
 }
 
-/* NULL if there are none. */
+/* The rules at pc, from the cache or worked out now. NULL if there are none. */
 static const struct frame_rules *find_rules(struct cfi *cfi, uint64_t pc)
 {
 	struct known *known;
@@ -140,7 +140,7 @@ static bool read_register(struct state *state, uint64_t number, uint64_t *ret_va
 	return false;
 }
 
-/* What an operation pushes that needs no operand; false if it is none of these, or not known. */
+/* The value pushed by an operation without operands. False for other operations and unknown values. */
 static bool push(struct state *state, const struct frame_rule_op *op, uint64_t *ret_value)
 {
 	if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31) {
@@ -171,7 +171,7 @@ static bool push(struct state *state, const struct frame_rule_op *op, uint64_t *
 	}
 }
 
-/* Operations on the topmost operand. */
+/* Operations on the top operand. */
 static bool change(struct state *state, const struct frame_rule_op *op, uint64_t *top)
 {
 	if (op->atom == DW_OP_plus_uconst) {
@@ -182,7 +182,7 @@ static bool change(struct state *state, const struct frame_rule_op *op, uint64_t
 	       memory_read(state->stack, *top, top, sizeof(*top)) == MEMORY_OK;
 }
 
-/* Operations on the two topmost operands, as entries for a PLT use them. */
+/* Operations on the top two operands, as PLT entries use them. */
 static bool combine(uint8_t atom, uint64_t left, uint64_t right, uint64_t *ret_value)
 {
 	switch (atom) {
@@ -222,7 +222,7 @@ static bool evaluate(struct state *state, const struct frame_rules *rules,
 
 /*---- Rules ----*/
 
-/* The caller's value of a register, by the rule for it. */
+/* Recover the caller's value of a register by its rule. */
 static bool recover(struct state *state, const struct frame_rules *rules, int number,
 		    uint64_t *ret_value)
 {
@@ -247,7 +247,7 @@ static bool recover(struct state *state, const struct frame_rules *rules, int nu
 	return false;
 }
 
-/* The caller's registers but pc and stack pointer: as the frame has them where the rules say no other. */
+/* The caller's registers except pc and stack pointer. Without a rule a register keeps the frame's value. */
 static void recover_others(struct state *state, const struct frame_rules *rules,
 			   struct registers *caller)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * code_path: what registers and the stack hold along a way through code, told
- * by what they held where it began.
+ * code_path: track registers and the stack along a path through code, relative
+ * to their values at its start.
  *
- * Only what a function does for its caller's sake is followed: how it moves the
- * stack pointer, and what it saves and restores. Anything else is not known.
+ * It tracks only what matters to the caller: moves of the stack pointer, and
+ * saves and restores of registers. Every other value is unknown.
  */
 #ifndef LJSPY_CODE_PATH_H
 #define LJSPY_CODE_PATH_H
@@ -15,15 +15,15 @@
 
 #include "unwind/native/vm_decoder_x86_64.h"
 
-enum { CODE_PATH_SAVED_MAX = 16 };	/* words on the stack that are known, at one time */
+enum { CODE_PATH_SAVED_MAX = 16 };	/* known words on the stack at one time */
 
 struct path_value {
 	enum path_value_kind {
 		PATH_UNKNOWN,
-		PATH_SUM,	/* what the register held, plus the offset */
-		PATH_LOADED,	/* what memory held there */
+		PATH_SUM,	/* the register's initial value plus the offset */
+		PATH_LOADED,	/* the initial content of memory at that address */
 	} kind;
-	int number;		/* of the register, as it is encoded */
+	int number;		/* the register's number in its encoding */
 	int64_t offset;
 };
 
@@ -36,7 +36,7 @@ struct code_path {
 	struct path_value registers[REGISTER_COUNT];
 	struct path_saved saved[CODE_PATH_SAVED_MAX];
 	size_t saved_count;
-	/* Stores of what is not known, reckoned from what a register held: from its first byte to its last. */
+	/* Per register: the range of stores of unknown values, as offsets from its initial value. */
 	struct path_extent {
 		int64_t begin, end;
 	} stored[REGISTER_COUNT];
@@ -44,17 +44,18 @@ struct code_path {
 
 enum path_step {
 	PATH_ON,
-	PATH_BRANCHES,	/* on, or elsewhere */
+	PATH_BRANCHES,	/* goes on, or to *ret_target */
 	PATH_RETURNS,
-	PATH_ENDS,	/* it cannot be followed, or goes nowhere */
+	PATH_ENDS,	/* cannot be followed, or goes nowhere */
 };
 
-/* At the beginning: each register holds what it holds. */
+/* Begin a path at pc: each register holds its own initial value. */
 void code_path_begin(struct code_path *path, uint64_t pc);
 
 /*
- * One instruction, which lies at the path's pc. ret_target: where else it
- * branches to. ret_return: where it returns to, the stack pointer being past it.
+ * Follow one instruction, which lies at the path's pc. On PATH_BRANCHES
+ * *ret_target is the other address. On PATH_RETURNS *ret_return is the return
+ * address, already popped.
  */
 enum path_step code_path_step(struct code_path *path, const struct vm_instruction *instruction,
 			      uint64_t *ret_target, struct path_value *ret_return);

@@ -75,7 +75,7 @@ static void store_unknown(struct code_path *path, struct path_value address, int
 		stored->end = address.offset + size;
 }
 
-/* Where nobody knows, the stack is not: what is stored there is of no interest. */
+/* A store to an unknown address does not matter: the stack's addresses are known. */
 static void store(struct code_path *path, struct path_value address, int64_t size,
 		  struct path_value value)
 {
@@ -104,7 +104,7 @@ static struct path_value pop(struct code_path *path)
 
 /*---- Operands ----*/
 
-/* The register, if the operand is a whole one; else -1. */
+/* The number of a whole 64-bit register; -1 for any other. */
 static int whole_register(x86_reg reg)
 {
 	struct vm_register_part part = vm_register_part(reg);
@@ -168,12 +168,12 @@ static void set_written(struct code_path *path, const struct vm_instruction *ins
 			set(path, &instruction->operands[i], unknown);
 }
 
-/* A call returns with the stack as it was; what it need not keep is gone. */
+/* A call returns with an unchanged stack. Caller-saved registers are unknown after it. */
 static void pass_call(struct code_path *path, const cs_x86_op *to)
 {
 	static const int changed[] = { RAX, RCX, RDX, RSI, RDI, 8, 9, 10, 11 };
 
-	/* To the next instruction, for its address. */
+	/* A call of the next instruction, which pushes its address. */
 	if (to->type == X86_OP_IMM && (uint64_t)to->imm == path->pc) {
 		push(path, unknown);
 		return;

@@ -11,46 +11,46 @@
 #include "unwind/native/code_path.h"
 
 enum {
-	INSTRUCTIONS_MAX = 2048,	/* that are looked at for one frame */
+	INSTRUCTIONS_MAX = 2048,	/* decoded for one frame */
 	SEEN_SIZE = 2 * INSTRUCTIONS_MAX,
-	WAYS_MAX = 128,			/* branches still to be taken; of more, some are not */
-	RETURNS_ENOUGH = 2,		/* that agree */
-	KNOWN_MAX = 1024,		/* addresses whose rules are kept */
-	MADE_BYTES_MAX = 64 << 10,	/* of code that the rules of one are told by */
+	WAYS_MAX = 128,			/* pending branches; more are not followed */
+	RETURNS_ENOUGH = 2,		/* returns that agree */
+	KNOWN_MAX = 1024,		/* cached addresses */
+	MADE_BYTES_MAX = 64 << 10,	/* generated code that the rules of one address depend on */
 	CALL_BYTES_MAX = 7,
 	PAGE_SIZE = 4096,
 	WORD = sizeof(uint64_t),
 };
 
-/* What a caller wants kept. */
+/* Callee-saved registers. */
 static const int kept[] = { RBX, RBP, 12, 13, 14, 15 };
 
 enum { KEPT_COUNT = sizeof(kept) / sizeof(kept[0]) };
 
-/* What holds once it has returned. */
+/* The values after the return. */
 struct returned {
 	struct path_value pc, sp, kept[KEPT_COUNT];
 };
 
-/* The bytes outside of modules that were looked at; none of code in a module. */
+/* The generated code that was decoded; empty if all of it lies in modules. */
 struct made_code {
 	uint64_t begin, end;
 	uint64_t hash;
 };
 
-/* What was told of an address. */
+/* The cached answer for an address. */
 struct known_rules {
 	uint64_t pc;
 	UT_hash_handle hh;
 	struct made_code code;
 	bool has_rules;
-	struct frame_rules rules;	/* as many operations as there are */
+	struct frame_rules rules;	/* allocated up to its last operation */
 };
 
 struct code_rules {
 	struct image *image;
 	struct vm_decoder *decoder;
-	struct memory *copy;		/* while a question is answered */
+	struct memory *copy;		/* the current caller's */
 	struct known_rules *known;
 	struct made_code made;
 	struct code_path ways[WAYS_MAX];
@@ -103,7 +103,7 @@ static bool read_code(const struct code_rules *code, uint64_t address, uint8_t *
 	       memory_read(image_live(code->image), address, bytes, length) == MEMORY_OK;
 }
 
-/* How many bytes of one instruction could be read: it may be the last of what is mapped. */
+/* Read the bytes of one instruction, up to the page's end if the next page is not mapped. Return how many. */
 static size_t fetch(const struct code_rules *code, uint64_t pc,
 		    uint8_t bytes[static VM_INSTRUCTION_BYTES_MAX])
 {
@@ -150,7 +150,7 @@ bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint6
 	uint8_t bytes[CALL_BYTES_MAX];
 
 	code->copy = copy;
-	/* call rel32 takes five bytes; one by register or memory as many as its operand needs. */
+	/* call rel32 has five bytes. The length of an indirect call depends on its operand. */
 	for (size_t length = 2; length <= CALL_BYTES_MAX; length++) {
 		const struct vm_instruction *call = NULL;
 
@@ -164,7 +164,7 @@ bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint6
 
 /*---- Ways to a return ----*/
 
-/* True if it has not been here before. */
+/* True on the first visit of pc. */
 static bool see(struct code_rules *code, uint64_t pc)
 {
 	size_t at = (size_t)(scatter(pc) % SEEN_SIZE);
@@ -189,7 +189,7 @@ static void note_return(const struct code_path *path, struct path_value pc, stru
 		returned->kept[i] = path->registers[kept[i]];
 }
 
-/* Where to and from must be the same; a register that is not is not known. */
+/* False if return address or stack pointer differ. Other registers that differ become unknown. */
 static bool agree(struct returned *returned, const struct returned *other)
 {
 	if (!is_same(&returned->pc, &other->pc) || !is_same(&returned->sp, &other->sp))
@@ -202,7 +202,7 @@ static bool agree(struct returned *returned, const struct returned *other)
 
 enum followed { FOLLOWED_RETURNS, FOLLOWED_ENDS, FOLLOWED_ASTRAY };
 
-/* On to the next branch that is new, whose other way is kept for later. */
+/* Follow one path until it returns, ends or meets code already seen. Queue the targets of its branches. */
 static enum followed follow(struct code_rules *code, struct code_path *path, unsigned int *left,
 			    struct returned *ret_returned)
 {
@@ -269,7 +269,7 @@ static bool find_return(struct code_rules *code, uint64_t pc, struct returned *r
 
 /*---- Rules ----*/
 
-/* DWARF numbers some registers in another order than that of their code. */
+/* A register's DWARF number. The first eight differ in order from the machine's encoding. */
 static int dwarf_number(int number)
 {
 	static const int first[] = { 0, 2, 1, REGISTER_NUMBER_RBX, REGISTER_NUMBER_RSP, 6, 4, 5 };
@@ -301,9 +301,9 @@ static void make_rules(const struct returned *returned, struct frame_rules *rule
 		set_rule(rules, &rules->registers[dwarf_number(kept[i])], &returned->kept[i]);
 }
 
-/*---- Code made at run time ----*/
+/*---- Code generated at run time ----*/
 
-/* A sum of code that changes when the code does. */
+/* A hash of the generated code as it is now. False if it is too long or unreadable. */
 static bool hash_made(struct code_rules *code, const struct made_code *made, uint64_t *ret_hash)
 {
 	size_t length = (size_t)(made->end - made->begin);
@@ -326,7 +326,7 @@ static bool is_unchanged(struct code_rules *code, const struct known_rules *know
 	return hash_made(code, &known->code, &hash) && hash == known->code.hash;
 }
 
-/* What is told of code that cannot be read again is told anew each time. */
+/* Cache the rules. Do not cache those of code that cannot be read again. */
 static void keep(struct code_rules *code, uint64_t pc, bool has_rules, const struct frame_rules *rules)
 {
 	size_t length = offsetof(struct frame_rules, ops);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * core_registers: the registers of a thread in a core file.
+ * core_registers: read a thread's registers from a core file.
  *
- * One file per architecture: the note's structure is the machine's.
+ * The note's structure depends on the machine: each architecture has its own .c file.
  */
 #ifndef LJSPY_CORE_REGISTERS_H
 #define LJSPY_CORE_REGISTERS_H
@@ -14,10 +14,10 @@
 
 #include "unwind/elf/registers.h"
 
-/* Is it a core of the machine that ljspy was built for? */
+/* Is machine (e_machine of the core's ELF header) the one that ljspy was built for? */
 bool core_registers_machine(uint16_t machine);
 
-/* Interpret an NT_PRSTATUS note. False if it is too short for one. */
+/* Interpret an NT_PRSTATUS note of size bytes. False if it is too short. */
 bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
 			 struct registers *ret_registers);
 

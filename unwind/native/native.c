@@ -15,8 +15,8 @@ struct native_unwinder {
 	struct cfi *cfi;
 	struct memory *stack;
 	struct native_frame frame;
-	unsigned int standing;	/* steps in a row that took nothing off the stack */
-	bool lacks_register;	/* the last step asked for one that is not known */
+	unsigned int standing;	/* consecutive steps that popped nothing */
+	bool lacks_register;	/* the last step needed an unknown register */
 };
 
 struct native_unwinder *native_unwinder_new(struct image *image, struct symbols *symbols)
@@ -81,7 +81,7 @@ const struct native_frame *native_current(const struct native_unwinder *unwinder
 	return &unwinder->frame;
 }
 
-/* Is this where a signal handler returns to? Told by its code, as gdb and libgcc do. */
+/* Does a signal handler return here? Compare the code, as gdb and libgcc do. */
 static bool is_signal_return(const struct native_unwinder *unwinder)
 {
 	/* mov rax, __NR_rt_sigreturn; syscall */
@@ -111,13 +111,13 @@ enum native_status native_step(struct native_unwinder *unwinder)
 		return NATIVE_LOST;
 	if (caller.pc == 0)
 		return NATIVE_END;
-	/* A signal handler's caller was interrupted, with whatever its registers held. */
+	/* A signal frame's caller was interrupted: its caller-saved registers are known too. */
 	if (!is_signal_frame)
 		caller.unknown |= REGISTER_OTHERS;
 	else if (!memory_u64(unwinder->stack, sp + offsetof(ucontext_t, uc_mcontext.gregs[REG_EFL]),
 			     &caller.eflags))
 		return NATIVE_LOST;
-	/* A stack only ever shrinks towards its callers, but for alternate signal stacks. */
+	/* The stack shrinks from callee to caller, except from an alternate signal stack. */
 	if (caller.sp <= sp && !is_signal_frame)
 		return NATIVE_LOST;
 	arrive(unwinder, &caller, !is_signal_frame);
@@ -134,7 +134,7 @@ enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
 	if (status != CFI_CALLER || caller.sp < sp || (linked && caller.sp > linked))
 		return NATIVE_LOST;
-	/* A routine may take its return address off the stack at once, but not over and over. */
+	/* A routine may pop its own return address first, but not many in a row do. */
 	unwinder->standing = caller.sp == sp ? unwinder->standing + 1 : 0;
 	if (unwinder->standing > STANDING_MAX)
 		return NATIVE_LOST;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * native: one step at a time down the native stack of a snapshot.
+ * native: unwind the native stack of a snapshot, one frame at a time.
  *
  * Rules come from call frame information (cfi.h), registers and stack from the
- * snapshot, text from the image. LuaJIT's VM and its machine code need rules of their own; the caller
- * recognises them by the frame's code kind and continues with
- * native_continue() from the registers that those rules give.
+ * snapshot, text from the image. LuaJIT's VM and machine code need other rules.
+ * The caller of this module recognises them by the frame's code kind, applies
+ * those rules, and passes the resulting registers to native_continue().
  */
 #ifndef LJSPY_NATIVE_H
 #define LJSPY_NATIVE_H
@@ -18,55 +18,55 @@
 #include "unwind/symbols/symbols.h"
 
 enum native_status {
-	NATIVE_FRAME,	/* a caller's frame was found */
+	NATIVE_FRAME,	/* found the caller's frame */
 	NATIVE_END,	/* this was the outermost frame */
 	NATIVE_LOST,	/* no unwind table covers this pc, or the stack was not captured */
 };
 
 struct native_frame {
-	struct registers registers;	/* as the frame sees them; caller-saved ones only in the leaf */
-	bool is_return_address;		/* pc is where a call returns to, so the call is before it */
+	struct registers registers;	/* the frame's; caller-saved registers only in the leaf */
+	bool is_return_address;		/* pc follows the call */
 	enum code_kind code;
 	const struct module *module;
 };
 
 struct native_unwinder;
 
-/* NULL when memory is short. Both must outlive the result. */
+/* NULL when out of memory. Both arguments must outlive the result. */
 struct native_unwinder *native_unwinder_new(struct image *image, struct symbols *symbols);
 void native_unwinder_free(struct native_unwinder *unwinder);
 
-/* The image's modules have been replaced: forget what was read. */
+/* Forget all cached rules: the image has new modules. */
 void native_reset(struct native_unwinder *unwinder);
 
-/* Begin at a leaf; stack serves the stopped thread's stack and must outlive the walk. */
+/* Begin at a leaf. stack reads the thread's captured stack and must outlive the walk. */
 void native_begin(struct native_unwinder *unwinder, struct memory *stack,
 		  const struct registers *leaf);
 
-/* Go on from the caller's registers that a rule of the VM gave. */
+/* Continue from a caller's registers that a rule of the VM gave. */
 void native_continue(struct native_unwinder *unwinder, const struct registers *caller);
 
-/* The frame that the walk has reached. */
+/* The walk's current frame, owned by the unwinder. */
 const struct native_frame *native_current(const struct native_unwinder *unwinder);
 
-/* Where to look up what the frame does: within the call, not behind it. */
+/* The address to look up for a frame. For a return address it lies within the call, not after it. */
 uint64_t native_code_address(const struct native_frame *frame);
 
 /* Step from native code to its caller by unwind tables. */
 enum native_status native_step(struct native_unwinder *unwinder);
 
 /*
- * Step from native code that has no unwind table to its caller, by what the code does
- * until it returns. Nothing beyond linked is believed, the stack pointer in the next
- * frame that is known to be there; 0 if there is none.
+ * Step from native code without an unwind table to its caller, from its
+ * instructions up to the return. linked is the stack pointer of the next frame
+ * that is known to exist, or 0. A caller beyond it is rejected.
  */
 enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_t linked);
 
 /*
- * Was the last step lost because its rule asks for a register that is not
- * known? Of a thread that is read asleep pc and stack pointer are, and others
- * from where its calls have saved them: not the frame pointer of code that
- * finds its frame by that, unless what it called has saved it.
+ * Did the last step fail because its rule needs an unknown register? A thread
+ * that is read while it sleeps has a known pc and stack pointer. Its other
+ * registers are known only where a callee saved them. So code that finds its
+ * frame by the frame pointer cannot be left unless a callee saved that.
  */
 bool native_lacks_register(const struct native_unwinder *unwinder);
 

@@ -10,8 +10,8 @@
 #include "unwind/native/unwind_entry.h"
 
 /*
- * Exported by libunwind for implementers of find_proc_info (perf uses it too)
- * but declared in its private headers only.
+ * libunwind exports this for implementers of find_proc_info (perf uses it too),
+ * but declares it only in its private headers.
  */
 int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
 				       unw_dyn_info_t *table, unw_proc_info_t *info,
@@ -20,23 +20,23 @@ int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
 struct table_rules {
 	struct image *image;
 	unw_addr_space_t space;
-	struct unwind_entry entry;	/* all of the tables that libunwind sees */
+	struct unwind_entry entry;	/* the only part of the tables that libunwind sees */
 	uint64_t pc;
-	bool missed;		/* no table was found: what libunwind says is a guess */
+	bool missed;		/* no table was found: libunwind's result is a guess */
 };
 
-/*---- A thread that does not exist ----*/
+/*---- A made-up thread ----*/
 
 /*
- * Registers hold numbers that are far apart, and that no address of a process
- * comes near to; a word of the stack holds its own address, inverted.
+ * Registers hold values that are far from each other and from any address of a
+ * process. A word of the stack holds its own address, inverted.
  */
 static uint64_t made_up(int number)
 {
 	return UINT64_C(0x2000000000000000) + ((uint64_t)number << 56);
 }
 
-/* How far from a register's number others still count as reckoned from it. */
+/* A value this near to a register's made-up value counts as an offset from it. */
 enum { OFFSET_MAX = 1 << 30 };
 
 static bool is_near(uint64_t value, uint64_t origin, uint64_t *ret_offset)
@@ -47,7 +47,7 @@ static bool is_near(uint64_t value, uint64_t origin, uint64_t *ret_offset)
 
 /*---- What libunwind sees ----*/
 
-/* Have libunwind search a table of one pair, which leads to an entry that was checked. */
+/* Have libunwind search a table of one pair, which leads to a checked entry. */
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
 			  int need_unwind_info, void *context)
 {
@@ -69,7 +69,7 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 	table.end_ip = module->end;
 	table.u.rti.segbase = module->unwind_table.header;
 	table.u.rti.table_data = pair;
-	table.u.rti.table_len = 1;	/* in words; a pair is one */
+	table.u.rti.table_len = 1;	/* in words of 8 bytes: one pair */
 	result = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &table, info,
 						    need_unwind_info, context);
 	if (result < 0)
@@ -174,7 +174,7 @@ struct table_rules *table_rules_new(struct image *image)
 		free(tables);
 		return NULL;
 	}
-	/* Each address is asked for once. */
+	/* cfi.c caches: libunwind sees each address once. */
 	unw_set_caching_policy(tables->space, UNW_CACHE_NONE);
 	return tables;
 }
@@ -187,7 +187,7 @@ void table_rules_free(struct table_rules *tables)
 	free(tables);
 }
 
-/*---- What the caller's registers tell ----*/
+/*---- From the caller's registers to rules ----*/
 
 static struct frame_rule rule_with(struct frame_rules *rules, enum frame_rule_kind kind,
 				   uint8_t atom, uint64_t number, uint64_t number2)
@@ -199,7 +199,7 @@ static struct frame_rule rule_with(struct frame_rules *rules, enum frame_rule_ki
 	return rule;
 }
 
-/* The register from which a value is reckoned; false if there is none. */
+/* The register that a value is an offset from; false if there is none. */
 static bool find_origin(uint64_t value, int *ret_number, uint64_t *ret_offset)
 {
 	for (int number = 0; number < REGISTER_NUMBER_PC; number++) {
@@ -239,7 +239,7 @@ static bool take_caller(unw_cursor_t *cursor, struct frame_rules *rules)
 	uint64_t cfa, offset;
 	int origin;
 
-	/* Of a caller, the stack pointer is the CFA. */
+	/* The caller's stack pointer is the CFA. */
 	if (unw_get_reg(cursor, REGISTER_NUMBER_RSP, &cfa) < 0 || !find_origin(cfa, &origin, &offset))
 		return false;
 	rules->cfa = rule_with(rules, FRAME_RULE_VALUE, DW_OP_bregx, (uint64_t)origin, offset);

@@ -9,17 +9,17 @@
 enum {
 	WORD = sizeof(uint64_t),
 	PAIR_SIZE = 8,
-	LEB_BYTES_MAX = 10,	/* of 64 bits */
-	FORMAT_MASK = 0x0f,	/* of a DW_EH_PE_* encoding */
+	LEB_BYTES_MAX = 10,	/* a 64-bit value */
+	FORMAT_MASK = 0x0f,	/* in a DW_EH_PE_* encoding */
 };
 
-/* Bytes that are left to be read. Once too much was asked for, nothing is left. */
+/* The bytes left to read. A read past the end fails, and leaves nothing. */
 struct reader {
 	const uint8_t *at, *end;
 	bool failed;
 };
 
-/* What a CIE says of the FDEs that belong to it. */
+/* A CIE's properties that its FDEs depend on. */
 struct common {
 	uint8_t address_encoding;	/* DW_EH_PE_* */
 	bool has_augmentation;
@@ -37,7 +37,7 @@ static bool copy_piece(struct memory *text, uint64_t address, uint64_t length,
 	return memory_read(text, piece->begin, piece->bytes, piece->end - piece->begin) == MEMORY_OK;
 }
 
-/* An entry with the length before it, of the 32-bit format. ret_reader: what follows the length. */
+/* Copy an entry of the 32-bit format, with its length field. *ret_reader is what follows the length. */
 static bool copy_entry(struct memory *text, uint64_t address, struct unwind_piece *piece,
 		       struct reader *ret_reader)
 {
@@ -49,7 +49,7 @@ static bool copy_entry(struct memory *text, uint64_t address, struct unwind_piec
 	ret_reader->at = piece->bytes + (address - piece->begin) + sizeof(length);
 	ret_reader->end = ret_reader->at + length;
 	ret_reader->failed = false;
-	/* The copy counts: the memory may have changed. */
+	/* The memory may have changed between the two reads. */
 	return memcmp(ret_reader->at - sizeof(length), &length, sizeof(length)) == 0;
 }
 
@@ -120,7 +120,7 @@ static void take_register(struct reader *reader)
 		reader->failed = true;
 }
 
-/* A pointer of fixed size, wherever it is relative to. */
+/* Skip a pointer of fixed size, whatever its base. */
 static void skip_pointer(struct reader *reader, uint8_t encoding)
 {
 	switch (encoding & FORMAT_MASK) {
@@ -140,7 +140,7 @@ static void skip_pointer(struct reader *reader, uint8_t encoding)
 
 /*---- Checks ----*/
 
-/* One instruction without its two high bits. */
+/* Check an instruction that has its two high bits clear. */
 static void check_extended(struct reader *reader, uint8_t op)
 {
 	switch (op) {
@@ -171,7 +171,7 @@ static void check_extended(struct reader *reader, uint8_t op)
 	case DW_CFA_def_cfa_offset: case DW_CFA_def_cfa_offset_sf: case DW_CFA_GNU_args_size:
 		take_leb(reader);
 		break;
-	default:	/* expressions among them */
+	default:	/* includes expressions */
 		reader->failed = true;
 	}
 }
@@ -198,7 +198,7 @@ static bool check_instructions(struct reader *reader)
 	return !reader->failed;
 }
 
-/* "zPLRS", or some of it in any order, or nothing. */
+/* Accept no letters, or "z" and any of "PLRS" in any order. */
 static bool check_augmentation(struct reader *reader, const char *letters, struct common *common)
 {
 	const uint8_t *end;
@@ -236,7 +236,7 @@ static bool check_augmentation(struct reader *reader, const char *letters, struc
 
 static bool check_cie(struct reader *reader, struct common *ret_common)
 {
-	enum { LETTERS_MAX = 4, V1 = 1, V3 = 3 };	/* libunwind keeps as many letters */
+	enum { LETTERS_MAX = 4, V1 = 1, V3 = 3 };	/* libunwind keeps LETTERS_MAX letters */
 	char letters[LETTERS_MAX + 1] = "";
 	uint32_t id = take_u32(reader);
 	uint8_t version = take_u8(reader);
@@ -245,7 +245,7 @@ static bool check_cie(struct reader *reader, struct common *ret_common)
 	for (size_t i = 0; (letters[i] = (char)take_u8(reader)); i++)
 		if (i == LETTERS_MAX)
 			return false;
-	take_leb(reader);	/* alignment of code, and of data */
+	take_leb(reader);	/* alignment factors of code and data */
 	take_leb(reader);
 	return_address = version == V1 ? take_u8(reader) : take_leb(reader);
 	return !reader->failed && id == 0 && (version == V1 || version == V3) &&
@@ -253,7 +253,7 @@ static bool check_cie(struct reader *reader, struct common *ret_common)
 	       check_augmentation(reader, letters, ret_common) && check_instructions(reader);
 }
 
-/* After the CIE's offset. */
+/* Check the rest of an FDE, after the CIE's offset. */
 static bool check_fde(struct reader *reader, const struct common *common)
 {
 	skip_pointer(reader, common->address_encoding);
@@ -271,7 +271,7 @@ bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair,
 	uint64_t address;
 	uint32_t offset;
 
-	/* Nothing of another entry is to be seen with this one. */
+	/* Do not let pieces of a previous entry show through. */
 	entry->pair.end = entry->fde.end = entry->cie.end = 0;
 	if (!copy_piece(text, pair, PAIR_SIZE, &entry->pair))
 		return false;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unwind_entry: what of .eh_frame libunwind may be given for one address.
+ * unwind_entry: the part of .eh_frame that libunwind may be given for one address.
  *
- * libunwind believes unwind tables: the numbers of registers in them are indices
- * to it, a division may trap, a jump may lead back for ever. So an entry is
- * read and checked before, and libunwind sees this copy alone. Whatever
- * compilers write for functions passes; what does not, PLTs and signal
- * frames with their expressions among it, is for cfi.h.
+ * libunwind trusts unwind tables: it uses register numbers as indices, a division
+ * may trap, a jump may loop for ever. So ljspy copies and checks an entry first,
+ * and libunwind sees only this copy. Everything that compilers write for functions
+ * passes. The rest, such as PLTs and signal frames with their expressions, is left
+ * to cfi.h.
  */
 #ifndef LJSPY_UNWIND_ENTRY_H
 #define LJSPY_UNWIND_ENTRY_H
@@ -25,19 +25,19 @@ struct unwind_piece {
 };
 
 struct unwind_entry {
-	struct unwind_piece pair;	/* in the sorted table: the code's address, the FDE's */
+	struct unwind_piece pair;	/* in the sorted table: the addresses of the code and of its FDE */
 	struct unwind_piece fde, cie;
 };
 
 /*
- * Read what the pair at an address of .eh_frame_hdr's table leads to; header is
- * where .eh_frame_hdr begins. False if it cannot be read or is not for
- * libunwind; then *entry holds nothing of use.
+ * Read the entry of a pair in .eh_frame_hdr's table. pair is the pair's address,
+ * header that of .eh_frame_hdr. False if the entry is unreadable or not for
+ * libunwind; *entry is then of no use.
  */
 bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair,
 		       struct unwind_entry *entry);
 
-/* The word at an address, if the entry holds it. */
+/* The word at an address; false if the entry does not hold it. */
 bool unwind_entry_word(const struct unwind_entry *entry, uint64_t address, uint64_t *ret_word);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than all paths through the VM take in most programs; others take turns. */
+/* Enough for all paths through the VM in most programs; beyond that, instructions replace each other. */
 enum { PLACES = 1024 };
 
 struct vm_decoder {

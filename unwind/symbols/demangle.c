@@ -14,7 +14,7 @@ struct output {
 	jmp_buf full;
 };
 
-/* Called with a piece of the name; the library holds no memory while it prints. */
+/* Takes a piece of the name. The library holds no memory while it prints, so longjmp() leaks none. */
 static void take(const char *piece, size_t length, void *opaque)
 {
 	struct output *output = opaque;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * demangle: C++ and Rust symbols as they were written, without parameters.
+ * demangle: turns C++ and Rust symbols into names as in the source, without
+ * parameters.
  *
- * libiberty rather than libstdc++: it knows Rust too, adds no shared library
- * and can be stopped: a name of a few bytes may expand to gigabytes.
+ * It uses libiberty, not libstdc++: libiberty knows Rust, too, adds no shared
+ * library and can be stopped. A name of a few bytes may expand to gigabytes.
  */
 #ifndef LJSPY_DEMANGLE_H
 #define LJSPY_DEMANGLE_H
@@ -11,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False, with nothing written, if the name is not mangled; cut short to fit size. */
+/* Truncates the name to fit size bytes. False if mangled is no mangled name; do not use ret_name then. */
 bool demangle(const char *mangled, char *ret_name, size_t size);
 
 #endif

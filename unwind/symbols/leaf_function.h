@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * leaf_function: a function that leaves the stack as it finds it.
+ * leaf_function: does a function leave the stack as it finds it?
  *
- * Code written by hand may have no unwind table. If nothing in it changes the
- * stack pointer before it returns, the return address is on top of the stack
- * wherever it is; and if nothing changes registers that callers want kept, they
- * hold what they held there.
+ * Code written by hand may have no unwind table. If none of its instructions
+ * changes the stack pointer before it returns, the return address is always on
+ * top of the stack. If none changes the registers that calls keep, these hold
+ * the caller's values.
  */
 #ifndef LJSPY_LEAF_FUNCTION_H
 #define LJSPY_LEAF_FUNCTION_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Is that all of such a function? False too if it does not return, or not all of it is code. */
+/* Is the code the whole of such a function? Also false if it does not return, or not all of it is code. */
 bool leaf_function(const uint8_t *code, size_t length);
 
 #endif

@@ -5,7 +5,7 @@
 
 enum { BYTES_MAX = 64 << 10 };
 
-/* The stack pointer, and what a function has to keep for its caller, by all their names. */
+/* Is it the stack pointer or a register that calls keep, by any of its names? */
 static bool is_kept(uint16_t number)
 {
 	static const uint16_t kept[] = {

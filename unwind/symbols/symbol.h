@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * symbol: what is known of native code at an address.
+ * symbol: a function of native code, by name and position.
  */
 #ifndef LJSPY_SYMBOL_H
 #define LJSPY_SYMBOL_H
@@ -12,14 +12,14 @@ enum {
 	SYMBOL_INLINES_MAX = 32,	/* functions inlined into each other at one address */
 };
 
-/* A function at an address. The position is known from DWARF only. */
+/* A function at an address. Only DWARF tells the position. */
 struct symbol {
 	char name[SYMBOL_NAME_SIZE];	/* demangled, without a version; "sqrt@plt" in a PLT */
 	char file[SYMBOL_NAME_SIZE];	/* source file without directories; "" if unknown */
 	uint32_t line;			/* 0 if unknown */
 };
 
-/* Addresses from begin up to end of which the same is known. */
+/* The addresses in [begin, end), of which the same is known. */
 struct symbol_extent {
 	uint64_t begin, end;
 };

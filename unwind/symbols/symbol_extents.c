@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many begin at the address or before. */
+/* The number of extents that begin at or before the address. */
 static size_t count_before(const struct symbol_extents *extents, uint64_t address)
 {
 	size_t low = 0, high = extents->count;

@@ -17,13 +17,13 @@
 
 enum {
 	ENTRIES_MAX = 4 << 20,	/* of a symbol table */
-	OVERLAPS_MAX = 64,	/* entries before the nearest one that may still hold an address */
+	OVERLAPS_MAX = 64,	/* entries searched backwards for one that holds an address */
 };
 
 /* A function in a symbol table. */
 struct entry {
 	uint64_t begin, end;
-	const char *name;	/* libdwfl's */
+	const char *name;	/* owned by libdwfl */
 	bool is_local;
 };
 
@@ -33,14 +33,14 @@ struct symbol_file {
 	bool plain;
 	Dwfl *session;
 	Dwfl_Module *dwfl;
-	bool is_sorted;		/* the entries were read */
+	bool is_sorted;		/* entries have been read */
 	struct entry *entries;	/* by begin; of several names of one function the best comes last */
 	size_t count;
 };
 
 /*---- Files ----*/
 
-/* libdwfl's callback: it takes over the descriptor and the Elf. */
+/* libdwfl's callback. libdwfl takes ownership of the descriptor and the Elf. */
 static int find_elf(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base,
 		    char **ret_path, Elf **ret_elf)
 {
@@ -147,8 +147,9 @@ static void set_file(struct symbol *symbol, const char *path)
 }
 
 /*
- * Of several names of one function, "cbrt", "__cbrt", "cbrtf64": a global one
- * before a local one, one without underscores before one with, then the shortest.
+ * Of several names of one function ("cbrt", "__cbrt", "cbrtf64"), a global name
+ * is better than a local one, then one without a leading underscore, then the
+ * shortest. Better names sort last.
  */
 static int compare_names(const struct entry *a, const struct entry *b)
 {
@@ -203,7 +204,7 @@ static void read_entries(struct symbol_file *file)
 	qsort(file->entries, file->count, sizeof(*file->entries), compare_entries);
 }
 
-/* How many entries begin at the address or before. */
+/* The number of entries that begin at or before the address. */
 static size_t count_before(struct symbol_file *file, uint64_t address)
 {
 	size_t low = 0, high;
@@ -231,7 +232,7 @@ static Dwarf_Frame *find_row(const struct symbol_file *file, uint64_t address, D
 	return cfi && dwarf_cfi_addrframe(cfi, address - *ret_bias, &row) == 0 ? row : NULL;
 }
 
-/* The same of .debug_frame. */
+/* The same, from .debug_frame. */
 static Dwarf_Frame *find_debug_row(const struct symbol_file *file, uint64_t address)
 {
 	Dwarf_Addr bias;
@@ -241,7 +242,7 @@ static Dwarf_Frame *find_debug_row(const struct symbol_file *file, uint64_t addr
 	return cfi && dwarf_cfi_addrframe(cfi, address - bias, &row) == 0 ? row : NULL;
 }
 
-/* Where the entry in .eh_frame that covers an address begins. */
+/* Where the row of .eh_frame for an address begins; false if there is none. */
 static bool find_begin(const struct symbol_file *file, uint64_t address, uint64_t *ret_begin)
 {
 	Dwarf_Addr bias, begin;
@@ -267,9 +268,9 @@ static const struct entry *find_entry(struct symbol_file *file, uint64_t address
 }
 
 /*
- * By a symbol whose extent holds the address. Functions written in assembler
- * may have symbols without a size: then unwind tables have to tell that what
- * begins at the symbol reaches as far as the address.
+ * Find a symbol whose extent holds the address. Symbols of functions written in
+ * assembler may have no size: then unwind tables must show that what begins at
+ * the symbol reaches the address.
  */
 static bool find_in_table(struct symbol_file *file, uint64_t address, struct symbol *symbol)
 {
@@ -298,7 +299,7 @@ static bool find_plt_entry(const struct symbol_file *file, uint64_t address,
 	return elf && plt_find(elf, address - *ret_bias, ret_entry);
 }
 
-/* An entry that a resolver has filled is named after it: that is what the program calls. */
+/* If a resolver filled the entry's slot, the entry has the resolver's name, which the program calls. */
 static bool find_in_plt(struct symbol_file *file, uint64_t address, struct symbol *symbol)
 {
 	struct plt_entry entry;
@@ -318,7 +319,7 @@ static bool find_in_plt(struct symbol_file *file, uint64_t address, struct symbo
 
 /*---- DWARF ----*/
 
-/* The compilation unit at an address, also of compilers that write no .debug_aranges. */
+/* The compilation unit at an address, even if its compiler wrote no .debug_aranges. */
 static Dwarf_Die *find_unit(Dwfl_Module *dwfl, uint64_t address, Dwarf_Addr *ret_bias)
 {
 	Dwarf_Die *unit = dwfl_module_addrdie(dwfl, address, ret_bias);
@@ -341,7 +342,7 @@ static const char *die_name(Dwarf_Die *die)
 	return name ? name : dwarf_diename(die);
 }
 
-/* Where a function is defined. Since DWARF 5, file 0 is the unit's own, which libdw does not tell. */
+/* The file that defines a function. Since DWARF 5, file 0 is the unit's own, which libdw does not return. */
 static const char *die_file(Dwarf_Die *die)
 {
 	const char *file = dwarf_decl_file(die);
@@ -356,7 +357,7 @@ static const char *die_file(Dwarf_Die *die)
 	return dwarf_diename(&unit);
 }
 
-/* A number of a DIE, 0 if it has none. */
+/* A numeric attribute of a DIE; 0 if it has none. */
 static uint32_t die_number(Dwarf_Die *die, unsigned int name)
 {
 	Dwarf_Attribute attribute;
@@ -388,8 +389,9 @@ static bool find_scope(Dwarf_Die *unit, uint64_t address, Dwarf_Die *ret_die)
 }
 
 /*
- * Inlined calls at an address, innermost first, and the function around them
- * last. A line that lies in another file than its function is not told.
+ * Write the inlined calls at an address, innermost first, and the function
+ * around them last. Returns their number. Leaves out a line that lies in another
+ * file than its function.
  */
 static size_t find_in_dwarf(Dwfl_Module *dwfl, uint64_t address,
 			    struct symbol ret_symbols[static SYMBOL_INLINES_MAX])
@@ -448,7 +450,7 @@ size_t symbol_file_find(struct symbol_file *file, uint64_t address,
 		ret_symbols[0] = outermost;
 		return *outermost.name ? 1 : 0;
 	}
-	/* The table knows under which name the function is called. */
+	/* The symbol table has the name by which code calls the function. */
 	if (*outermost.name)
 		memcpy(ret_symbols[count - 1].name, outermost.name, sizeof(outermost.name));
 	return count;
@@ -471,7 +473,7 @@ static void clip(struct symbol_extent *extent, uint64_t begin, uint64_t end)
 		extent->end = end;
 }
 
-/* Where one entry holds all addresses, or none holds any; true if one does. */
+/* Find the addresses around this one that one entry holds, or none holds; true if one does. */
 static bool find_stretch(struct symbol_file *file, uint64_t address, struct symbol_extent *ret_extent)
 {
 	size_t before = count_before(file, address);
@@ -481,7 +483,7 @@ static bool find_stretch(struct symbol_file *file, uint64_t address, struct symb
 	};
 	bool is_held = false;
 
-	/* In the order of find_entry(); those that end before the address must end before all. */
+	/* In the order of find_entry(). Entries that end before the address must end before the extent. */
 	for (size_t i = 0; i < OVERLAPS_MAX && i < before && !is_held; i++) {
 		const struct entry *entry = &file->entries[before - 1 - i];
 
@@ -509,7 +511,7 @@ static bool clip_to_row(const struct symbol_file *file, uint64_t address, struct
 	return true;
 }
 
-/* Clip to the section; false if there is none, or it may be a PLT, whose entries have names of their own. */
+/* Clip to the section. False if there is none, or it may be a PLT: each entry of a PLT has its own name. */
 static bool clip_to_section(const struct symbol_file *file, uint64_t address,
 			    struct symbol_extent *extent)
 {
@@ -554,7 +556,7 @@ bool symbol_file_covers(struct symbol_file *file, uint64_t address)
 	return find_begin(file, address, &begin);
 }
 
-/* Bytes of the file that are mapped at an address of it; NULL if not all are. */
+/* The bytes of the file that are mapped at an address in it; NULL unless all of them are. */
 static const uint8_t *find_bytes(Elf *elf, uint64_t address, size_t length)
 {
 	GElf_Phdr segment;
@@ -576,7 +578,7 @@ static const uint8_t *find_bytes(Elf *elf, uint64_t address, size_t length)
 	return NULL;
 }
 
-/* Is the address in a function that never has anything on the stack? */
+/* Is the address in a function that puts nothing on the stack? */
 static bool is_in_leaf(struct symbol_file *file, uint64_t address)
 {
 	const struct entry *entry = find_entry(file, address);
@@ -591,7 +593,11 @@ static bool is_in_leaf(struct symbol_file *file, uint64_t address)
 	return code && leaf_function(code, entry->end - entry->begin);
 }
 
-/* No linker describes the PLT of a static program, some describe none, nor do some functions. */
+/*
+ * Is the return address on top of the stack, in code that no table describes?
+ * No linker describes the PLT of a static program, some linkers describe none,
+ * and some functions have no description.
+ */
 static bool is_after_call(struct symbol_file *file, uint64_t address)
 {
 	struct plt_entry entry;

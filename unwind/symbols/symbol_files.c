@@ -14,11 +14,11 @@
 #include "unwind/symbols/symbol_extents.h"
 
 enum {
-	FAILURES_MAX = 2,	/* with debug info, and without */
-	FILES_MAX = 1024,	/* kept; those that no process has mapped any more go first */
+	FAILURES_MAX = 2,	/* one with debug info, one without */
+	FILES_MAX = 1024,	/* kept; when full, those that no process has mapped any more go */
 };
 
-/* The root directory decides which debug files there are. No padding: compared as bytes. */
+/* The root directory decides which debug files exist. No padding: compared as bytes. */
 struct key {
 	struct file_identity file;
 	uint64_t root_device, root_inode;
@@ -27,13 +27,13 @@ struct key {
 struct symbol_file_entry {
 	struct key key;
 	UT_hash_handle hh;
-	size_t number;		/* the server's */
+	size_t number;		/* the server's for the file */
 	size_t users;
 	bool is_open;		/* the server has it */
-	uint64_t base;		/* where the server takes it to be mapped */
-	bool has_no_rules;	/* asking for them ended a server */
-	unsigned int failures;	/* to tell names */
-	struct symbol_extents extents;	/* what has been told */
+	uint64_t base;		/* where it is mapped, as the server knows it */
+	bool has_no_rules;	/* a question for rules ended a server */
+	unsigned int failures;	/* of questions other than for rules */
+	struct symbol_extents extents;	/* from earlier answers */
 };
 
 struct symbol_files {
@@ -111,7 +111,7 @@ static bool find_number(const struct symbol_files *files, size_t *ret_number)
 	return false;
 }
 
-/* The server has no way to close a file: it is begun anew. */
+/* The server cannot close a file, so it ends and a new one starts later. */
 static void drop_unused(struct symbol_files *files)
 {
 	struct symbol_file_entry *entry, *next;
@@ -199,7 +199,7 @@ static bool open_file(struct symbol_files *files, struct symbol_file_entry *entr
 	return entry->is_open;
 }
 
-/* See to it that a server has the file. False if that is not to be. */
+/* Make sure that a server has the file. False on failure. */
 static bool prepare(struct symbol_files *files, struct symbol_file_entry *entry,
 		    const struct image *image, const struct module *module, struct memory *live)
 {
@@ -210,7 +210,7 @@ static bool prepare(struct symbol_files *files, struct symbol_file_entry *entry,
 	return files->server && (entry->is_open || open_file(files, entry, image, module, live));
 }
 
-/* What failed is not tried again in the same way. */
+/* Note a failure, so that the same is not tried again. */
 static void note_failure(struct symbol_file_entry *entry, enum symbol_question question)
 {
 	if (question == SYMBOL_RULES)
@@ -219,7 +219,7 @@ static void note_failure(struct symbol_file_entry *entry, enum symbol_question q
 		entry->failures++;
 }
 
-/* Answer from what has been told; false if that does not do. */
+/* Answer from earlier answers; false if they do not suffice. */
 static bool recall(const struct symbol_file_entry *entry, enum symbol_question question,
 		   uint64_t offset, struct symbol_answer *ret_answer)
 {
@@ -249,7 +249,7 @@ static void remember(struct symbol_file_entry *entry, const struct symbol_answer
 	const struct symbol_extent extent = { answer->extent.begin - entry->base,
 					      answer->extent.end - entry->base };
 
-	/* Where there is debug info, each address may have a line of its own. */
+	/* With debug info, each address may have another line. */
 	if (extent.end - extent.begin > 1 && extent.begin < extent.end && answer->count <= 1)
 		symbol_extents_add(&entry->extents, extent, answer->count ? answer->symbols[0].name : NULL);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * symbol_files: the files that native code is named by, each read once.
+ * symbol_files: the files with the names of native code, each read once.
  *
- * However many processes have a file mapped, one process of ljspy's own reads
- * it (symbol_server.h) and answers for all of them. Where that comes to grief
- * over a file, the file is read once more without debug info, and is left
- * without names if that fails as well; one that cannot tell how its code is
- * unwound is not asked for that again.
+ * However many processes have a file mapped, one process of ljspy
+ * (symbol_server.h) reads it and answers for all of them. If that process fails
+ * over a file, another one reads the file without debug info. If that fails,
+ * too, the file stays without names. A file whose unwind rules made a server
+ * fail is not asked for rules again.
  */
 #ifndef LJSPY_SYMBOL_FILES_H
 #define LJSPY_SYMBOL_FILES_H
@@ -28,27 +28,28 @@ struct symbol_files *symbol_files_new(struct errands *errands);
 void symbol_files_free(struct symbol_files *files);
 
 /*
- * The file of a module, whose debug files lie in the image's root directory;
- * NULL if there can be none. To be released once.
+ * The file of a module; its debug files lie in the image's root directory.
+ * Release it once. NULL on failure.
  */
 struct symbol_file_entry *symbol_files_get(struct symbol_files *files, const struct image *image,
 					   const struct module *module, struct memory *live);
 void symbol_files_release(struct symbol_file_entry *entry);
 
 /*
- * Have it answer a question (symbol_server.h) on an address of the module,
- * which must be the one it was got for, or another one of the same file.
+ * Answer a question (symbol_server.h) about an address in the module, which must
+ * be the one of symbol_files_get() or another one of the same file. False if
+ * there is no answer.
  */
 bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry,
 		      const struct image *image, const struct module *module, struct memory *live,
 		      enum symbol_question question, uint64_t address,
 		      struct symbol_answer *ret_answer);
 
-/* Called every few milliseconds while an answer is waited for; false to do without it. */
+/* Call meanwhile every few milliseconds while waiting for an answer; if false, do without the answer. */
 void symbol_files_while_waiting(struct symbol_files *files, symbol_server_meanwhile *meanwhile,
 				void *context);
 
-/* CPU time that it took other processes to read symbols. */
+/* CPU time that servers have taken to read symbols. */
 uint64_t symbol_files_cpu_ns(const struct symbol_files *files);
 
 #endif

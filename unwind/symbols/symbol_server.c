@@ -20,10 +20,10 @@
 enum {
 	ROOT_MAX = 64,
 	ANSWER_CPU_SECONDS = 3,		/* large debug info takes a second or two at first */
-	ANSWER_MS = 60 * 1000,		/* by the wall clock, for a file that never comes */
-	MEANWHILE_MS = 5,		/* how often something else is looked after until then */
+	ANSWER_MS = 60 * 1000,		/* wall-clock time, for a file that never arrives */
+	MEANWHILE_MS = 5,		/* between calls of meanwhile until then */
 };
-static const rlim_t memory_max = (rlim_t)4 << 30;	/* what the server may use itself */
+static const rlim_t memory_max = (rlim_t)4 << 30;	/* address space beyond that at its start */
 
 struct symbol_server {
 	int fd;
@@ -34,7 +34,7 @@ struct symbol_server {
 
 enum request_kind { REQUEST_OPEN, REQUEST_ANSWER };
 
-/* With a descriptor if it is to open a file; else path is left out. */
+/* REQUEST_OPEN comes with a descriptor; REQUEST_ANSWER is sent without root and path. */
 struct request {
 	enum request_kind kind;
 	enum symbol_question question;
@@ -46,7 +46,7 @@ struct request {
 	char path[PATH_MAX];
 };
 
-/* Sent as far as it is filled. */
+/* Only the part that is set is sent. */
 struct reply {
 	uint64_t cpu_ns;
 	struct symbol_answer answer;
@@ -59,7 +59,7 @@ struct serving {
 	struct symbol_file **files;	/* by number */
 };
 
-/* A request, with its descriptor or -1. False when there will be no more. */
+/* Receive a request, with its descriptor or -1. False when no more will come. */
 static bool receive(int fd, struct request *request, int *ret_file)
 {
 	union {
@@ -123,7 +123,7 @@ static void answer(struct serving *serving, const struct request *request,
 	}
 }
 
-/* Bytes of a reply in which so much is counted. */
+/* The length in bytes of a reply with this count. */
 static size_t reply_length(enum symbol_question question, size_t count)
 {
 	const size_t head = offsetof(struct reply, answer.symbols);
@@ -147,7 +147,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
-/* The signal that ends a process which uses more CPU time than this; 0 calls it off. */
+/* Let a signal end the process after this much more CPU time; 0 cancels that. */
 static void limit_cpu(time_t seconds)
 {
 	const struct itimerval timer = { .it_value.tv_sec = seconds };
@@ -177,7 +177,7 @@ static void serve(struct serving *serving)
 	}
 }
 
-/* Pages of address space that the process has now, with all that it shares. */
+/* Bytes of address space that the process has now, shared ones included; 0 if unknown. */
 static rlim_t memory_used(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -192,8 +192,8 @@ static rlim_t memory_used(void)
 }
 
 /*
- * Nothing of the process that asks is left but the socket; a terminal's
- * signals do not come here; dying is quiet and leaves no core.
+ * Close all of the client's descriptors but the socket, take no signals from a
+ * terminal, and die quietly, without a core.
  */
 static void set_apart(int fd)
 {
@@ -215,7 +215,7 @@ static void set_apart(int fd)
 		setrlimit(RLIMIT_AS, &memory);
 	for (int standard = 0; null >= 0 && standard <= 2; standard++)
 		dup2(null, standard);
-	/* Before Linux 5.9 the others stay open. */
+	/* Before Linux 5.9, which adds close_range(), the others stay open. */
 	if (fd > 3)
 		close_range(3, (unsigned int)fd - 1, 0);
 	close_range((unsigned int)fd + 1, UINT_MAX, 0);
@@ -232,9 +232,9 @@ static _Noreturn void run(int fd)
 	_exit(0);
 }
 
-/*---- The process that asks ----*/
+/*---- The client ----*/
 
-/* A child's child, which is nobody's to wait for. False if there can be none. */
+/* Start the server as a child's child, so that the client need not wait for its end. False on failure. */
 static bool start(int fd)
 {
 	pid_t child = fork(), waited;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * symbol_server: a process of its own that reads symbols and unwind tables.
+ * symbol_server: a separate process that reads symbols and unwind tables.
  *
- * The files of a target may be anything, and their debug info be made to keep
- * libdw busy for ever, to fill all memory or to crash it. Whoever asks is safe
- * from that: the server has a bound on its memory and on the CPU time of each
- * answer, and if it dies, whatever of, the question stays unanswered. It ends
- * by itself when the process that asks has ended.
+ * A target's files are untrusted: their debug info may keep libdw busy forever,
+ * fill all memory or crash it. The server protects its client from that. It has
+ * limits on its memory and on the CPU time of each answer, and if it dies, the
+ * question stays unanswered. It ends when its client has ended.
  */
 #ifndef LJSPY_SYMBOL_SERVER_H
 #define LJSPY_SYMBOL_SERVER_H
@@ -29,8 +28,8 @@ enum symbol_question {
 
 struct symbol_answer {
 	size_t count;
-	struct symbol_extent extent;	/* of SYMBOL_FUNCTIONS; it holds the address */
-	union {			/* what the question was for, if it is counted */
+	struct symbol_extent extent;	/* for SYMBOL_FUNCTIONS; it holds the address */
+	union {			/* by question: count of them are set */
 		struct symbol symbols[SYMBOL_INLINES_MAX];
 		struct frame_rules rules;
 	};
@@ -38,29 +37,29 @@ struct symbol_answer {
 
 struct symbol_server;
 
-/* NULL if there can be none. */
+/* Start a server. NULL on failure. */
 struct symbol_server *symbol_server_start(void);
 void symbol_server_end(struct symbol_server *server);
 
-/* Both are false when the server has failed: it should be ended then. */
+/* The next two are false when the server has failed: end it then. */
 
-/* Hand it a file, to be known by a number below SYMBOL_SERVER_FILES_MAX. The descriptor stays open here. */
+/* Send it a file under a number below SYMBOL_SERVER_FILES_MAX. The caller still owns the descriptor. */
 bool symbol_server_open(struct symbol_server *server, size_t number,
 			const struct symbol_source *source);
 
-/* Bytes of the answer beyond what is counted are not set. */
+/* Sets only as many symbols or rules of the answer as it counts. */
 bool symbol_server_ask(struct symbol_server *server, enum symbol_question question, size_t number,
 		       uint64_t address, struct symbol_answer *ret_answer);
 
 /*
- * Every few milliseconds for as long as an answer is waited for; false to do
- * without it. NULL at first.
+ * Called every few milliseconds while the client waits for an answer; returns
+ * false to do without it. NULL at first.
  */
 typedef bool symbol_server_meanwhile(void *context);
 void symbol_server_while_waiting(struct symbol_server *server, symbol_server_meanwhile *meanwhile,
 				 void *context);
 
-/* CPU time that it has used, as of its last answer. */
+/* CPU time that the server has used, as of its last answer. */
 uint64_t symbol_server_cpu_ns(const struct symbol_server *server);
 
 #endif

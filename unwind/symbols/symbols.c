@@ -6,7 +6,7 @@
 
 #include "unwind/symbols/symbol_files.h"
 
-/* What is known of a module. */
+/* A module and its file. */
 struct known {
 	bool looked_for;
 	struct symbol_file_entry *file;	/* NULL if there is none */
@@ -15,7 +15,7 @@ struct known {
 struct symbols {
 	struct image *image;
 	struct memory *live;
-	struct symbol_files *files, *own_files;	/* the latter NULL if they are shared */
+	struct symbol_files *files, *own_files;	/* own_files is NULL if they are shared */
 	struct known *known;	/* by the image's index; NULL before the first question */
 	size_t count;
 };
@@ -84,7 +84,7 @@ static struct symbol_file_entry *file_of(struct symbols *symbols, const struct m
 	return known->file;
 }
 
-/* Have the module's file answer a question on an address. False if it cannot. */
+/* Ask the module's file about an address. False if there is no answer. */
 static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t address,
 		struct symbol_answer *ret_answer)
 {

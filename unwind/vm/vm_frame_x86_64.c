@@ -7,8 +7,8 @@
 
 /*
  * vm_x64.dasc and vm_x86.dasc, POSIX: `saveregs` pushes rbp, rbx, r15, r14
- * (with LUAJIT_NO_UNWIND also r13 and r12) and makes room for 40 bytes of the
- * VM's own; from the frame's end downwards: return address, then those.
+ * (with LUAJIT_NO_UNWIND also r13 and r12) and reserves 40 bytes for the VM.
+ * The return address is at the frame's end, and the registers lie below it.
  */
 enum {
 	WORD = 8,
@@ -21,19 +21,19 @@ enum {
 	FROM_END_R13 = 48,
 	FROM_END_R12 = 56,
 	TRACE_SPACE = 16,	/* BC_JLOOP makes room to save r12 and r13 */
-	FFI_ARGUMENT_WORDS_MAX = 32 + 4,	/* CCALL_MAXSTACK (lj_ccall.h), and what aligns them */
-	LINKING_BYTES = 200,	/* from the end of saveregs to where L->cframe is set, and more (vm_ffi_callback) */
+	FFI_ARGUMENT_WORDS_MAX = 32 + 4,	/* CCALL_MAXSTACK (lj_ccall.h), and alignment */
+	LINKING_BYTES = 200,	/* from saveregs to beyond the store of L->cframe (vm_ffi_callback) */
 	BRANCH_TO_FETCH_BYTES = 24,
 	MODRM_RBP_RDX = 0x55,
 	MODRM_RDI_RDX = 0x57,
 	MODRM_RCX_RDX = 0x51,
-	NATIVE_STACK_MAX = 1 << 30,	/* a stack that is larger would have to be asked for */
+	NATIVE_STACK_MAX = 1 << 30,	/* a program must request a larger stack explicitly */
 	/*
-	 * SAVE_NRES is a number of results, or a negative distance on the Lua stack, of
-	 * -2 * LUAI_MAXSTACK slots at most (lj_trace.c, lj_trace_exit()); some builds have larger ones.
+	 * SAVE_NRES is a number of results, or a negative distance on the Lua stack, down to
+	 * -2 * LUAI_MAXSTACK slots (lj_trace.c, lj_trace_exit()). Some builds have larger limits.
 	 */
 	NRESULTS_MAX = 1 << 24,
-	CALL_SETUP_BYTES = 64,	/* before a call, in which its operands are set up */
+	CALL_SETUP_BYTES = 64,	/* before a call: the code that sets up its operands */
 };
 
 /* push rbp; push rbx; push r15; push r14; sub rsp, 40 */
@@ -42,14 +42,14 @@ static const uint8_t saveregs[] = { 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x
 static const uint8_t restoreregs[] = { 0x48, 0x83, 0xc4, VM_SLOTS, 0x41, 0x5e, 0x41, 0x5f,
 				       0x5b, 0x5d, 0xc3 };
 
-/* Where each of their instructions begins, and how many words are on the stack above the return address then. */
+/* The offset of each of these instructions, and how many words are then pushed after the return address. */
 struct transition {
 	uint8_t offset;
 	uint8_t words;
 };
 
 static const struct transition entering[] = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 4, 3 }, { 6, 4 } };
-/* vm_ffi_callback: its stub has pushed rbp. */
+/* vm_ffi_callback, whose stub has pushed rbp. */
 static const struct transition entering_callback[] = { { 0, 1 }, { 1, 2 }, { 3, 3 }, { 5, 4 } };
 static const struct transition leaving[] = { { 4, 4 }, { 6, 3 }, { 8, 2 }, { 9, 1 }, { 10, 0 } };
 
@@ -75,9 +75,9 @@ size_t vm_frame_candidates(const struct layout *layout, const struct registers *
 	size_t count = 0;
 
 	ret_cframes[count++] = sp;
-	ret_cframes[count++] = sp + WORD;		/* in a subroutine of the VM's own */
+	ret_cframes[count++] = sp + WORD;		/* in a subroutine of the VM */
 	ret_cframes[count++] = sp + TRACE_SPACE;	/* BC_JLOOP, about to enter a trace */
-	/* restoreregs has popped some; the return address is still to come. */
+	/* restoreregs has popped some words, but not yet the return address. */
 	for (int32_t popped = VM_SLOTS; popped < layout->CFRAME_size; popped += WORD)
 		ret_cframes[count++] = sp - (uint64_t)popped;
 	return count;
@@ -168,7 +168,7 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 		    !load(stack, end - FROM_END_R12, WORD, &caller.r12))
 			return false;
 	} else if (on_trace) {
-		/* BC_JLOOP: r12 where the frame begins; r13 below it, or above it without GC64. */
+		/* BC_JLOOP saves r12 at the cframe; r13 one word below it, or one above it without GC64. */
 		if (!load(stack, cframe, WORD, &caller.r12) ||
 		    !load(stack, layout->gc64 ? cframe - WORD : cframe + WORD, WORD, &caller.r13))
 			return false;
@@ -179,7 +179,7 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 	return true;
 }
 
-/* The words that `entering` or `leaving` left on the stack, outermost first. */
+/* Load the saved registers, outermost first, and the return address. Set rsp to the caller's. */
 static bool load_saved(struct memory *stack, struct registers *caller, uint64_t sp, unsigned words)
 {
 	uint64_t *saved[] = { &caller->rbp, &caller->rbx, &caller->r15, &caller->r14 };
@@ -234,7 +234,7 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 					struct memory *stack, const struct registers *registers,
 					struct registers *ret_caller)
 {
-	/* It begins with push rbp; mov rbp, rsp and ends with leave; ret. */
+	/* lj_vm_ffi_call begins with push rbp; mov rbp, rsp and ends with leave; ret. */
 	const uint8_t ret = restoreregs[sizeof(restoreregs) - 1];
 	struct registers caller = *registers;
 	bool has_pushed = registers->pc == vm->ffi_call + 1;
@@ -249,7 +249,7 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 	return true;
 }
 
-/* What the instruction before it calls, if that is a direct call. */
+/* The target of the direct call before a return address. False if there is no such call. */
 static bool called_function(struct memory *text, uint64_t return_address, uint64_t *ret_function)
 {
 	const uint8_t call_rel32 = 0xe8;
@@ -327,7 +327,7 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 	       memcmp(bytes, pattern, length) == 0;
 }
 
-/* Was a branch taken just before, and nothing fetched since? The code between is straight. */
+/* Was a branch just taken, and nothing fetched since? The code between the two has no jumps. */
 static bool has_branched(struct memory *text, uint64_t pc)
 {
 	/* lea rbx, [rbx+rax*4-BCBIAS_J*4] (GC32: ebx) */
@@ -363,7 +363,7 @@ bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_
 	return has_branched(text, pc);
 }
 
-/* Is there, in so many bytes before the call that returns here, a store of BASE to L->base? */
+/* Do the distance bytes before this return address contain a store of BASE to L->base? */
 static bool stores_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
 			uint64_t return_address, size_t distance, uint8_t operands)
 {

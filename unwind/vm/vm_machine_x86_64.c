@@ -80,7 +80,7 @@ struct vm_value vm_machine_load(struct vm_machine *machine, struct vm_value addr
 	return value;
 }
 
-/* A store to where is not known cannot be followed; it is none to a frame, which BASE leads to. */
+/* Ignore a store to an unknown address: frames are stored through BASE. False if there is no room. */
 static bool store(struct vm_machine *machine, struct vm_value address, unsigned int size,
 		  struct vm_value value)
 {
@@ -138,7 +138,7 @@ static struct vm_value address_of(const struct vm_machine *machine, const cs_x86
 		index.bits *= (uint64_t)mem->scale;
 		address = add(address, index);
 	}
-	/* GC32 addresses its stack by 32-bit registers. */
+	/* GC32 code addresses the Lua stack by 32-bit registers. */
 	if (mem->base != X86_REG_INVALID && mem->base != X86_REG_RIP && vm_register_part(mem->base).size == 4)
 		address.bits &= UINT32_MAX;
 	return address;
@@ -239,7 +239,7 @@ static bool run_arithmetic(struct vm_machine *machine, const struct vm_instructi
 
 	if (instruction->operand_count > 1)
 		b = get(machine, from);
-	/* Sign-extended immediates come as such; xor of a register with itself is known. */
+	/* capstone sign-extends immediates. xor of a register with itself is known to be 0. */
 	if (machine->instruction->id == X86_INS_XOR && to->type == X86_OP_REG &&
 	    from->type == X86_OP_REG && to->reg == from->reg)
 		a = b = (struct vm_value){ 0, true };
@@ -282,7 +282,7 @@ bool vm_machine_in_vm(const struct vm_machine *machine, uint64_t pc)
 	return pc >= machine->vm->begin && pc < machine->vm->end;
 }
 
-/* Code besides the VM's: of the trace it began in, or of stubs, which were captured. */
+/* Fetch code outside the VM: of the trace it began in, or of captured stubs. Return the number of bytes. */
 static size_t fetch_generated(const struct vm_machine *machine, uint64_t pc,
 			      uint8_t bytes[static VM_INSTRUCTION_BYTES_MAX])
 {
@@ -352,7 +352,7 @@ static enum vm_progress run_return(struct vm_machine *machine)
 {
 	struct vm_value target;
 
-	/* Neither traces nor stubs return: this is code of others. */
+	/* Traces and stubs do not return, so this is foreign code. */
 	if (!vm_machine_in_vm(machine, machine->pc))
 		return VM_PROGRESS_STUCK;
 	target = pop(machine);
@@ -366,7 +366,7 @@ static enum vm_progress run_branch(struct vm_machine *machine, const cs_x86_op *
 {
 	bool known, taken = holds(machine, machine->instruction->id, &known);
 
-	/* Of a trace, the last stretch only is run on, which leads to one place. */
+	/* Of a trace, the machine runs only the last stretch, which leads to one place. */
 	if (!vm_machine_in_vm(machine, machine->pc))
 		return VM_PROGRESS_STUCK;
 	machine->guessed |= !known;
@@ -375,7 +375,7 @@ static enum vm_progress run_branch(struct vm_machine *machine, const cs_x86_op *
 	return vm_machine_in_vm(machine, machine->pc) ? VM_PROGRESS_ON : VM_PROGRESS_STUCK;
 }
 
-/* Whatever else there is (floating point above all): what it writes is not known. */
+/* Any other instruction, mostly floating point: all that it writes becomes unknown. */
 static bool run_other(struct vm_machine *machine, const struct vm_instruction *instruction)
 {
 	if (!instruction->written_known)

@@ -11,7 +11,7 @@
 
 enum {
 	OPS_MAX = 256,
-	DISPATCH_MAX = 2 * OPS_MAX,	/* the dispatch table and the static one behind it */
+	DISPATCH_MAX = 2 * OPS_MAX,	/* the dispatch table and the static one after it */
 	CODE_MAX = 256 << 10,
 };
 
@@ -21,11 +21,11 @@ struct jump {
 	bool is_conditional;
 };
 
-/* What ends a run of instructions: a jump with no condition, a return; and all direct jumps. */
+/* All direct jumps, and the ends of straight runs: unconditional jumps and returns. */
 struct flow {
 	struct jump *jumps;
 	size_t jump_count;
-	uint64_t *ends;		/* the address behind each that never falls through, ascending */
+	uint64_t *ends;		/* the address after each instruction that never falls through, ascending */
 	size_t end_count;
 };
 
@@ -109,8 +109,9 @@ static bool is_reached(const struct flow *flow, uint64_t begin, uint64_t before,
 }
 
 /*
- * How far the code of one function reaches for certain: up to the next one,
- * to where code of others jumps into, or to where its own stops to go on.
+ * The end of the code that certainly belongs to one function: the next function,
+ * the first address that other code jumps to, or the first end of a run after
+ * which none of its own jumps continues.
  */
 static uint64_t certain_end(const struct flow *flow, uint64_t begin, uint64_t next)
 {
@@ -134,7 +135,7 @@ static uint64_t certain_end(const struct flow *flow, uint64_t begin, uint64_t ne
 struct table {
 	uint64_t at[DISPATCH_MAX];	/* 0 where it does not point into the VM */
 	size_t op_count;		/* opcodes; assembler functions follow */
-	size_t static_begin;		/* where the entries before any hook are; 0 if not found */
+	size_t static_begin;		/* index of the table that no hook changes; 0 if not found */
 };
 
 static bool read_table(struct memory *memory, const struct vm_code *vm, uint64_t g,
@@ -152,14 +153,14 @@ static bool read_table(struct memory *memory, const struct vm_code *vm, uint64_t
 	for (size_t i = 0; i < DISPATCH_MAX; i++) {
 		if (ret_table->at[i] < vm->begin || ret_table->at[i] >= vm->end)
 			ret_table->at[i] = 0;
-		/* Opcode 0 is the first thing in the VM. */
+		/* The VM's code begins with the handler of opcode 0. */
 		if (i >= count && ret_table->at[i] == vm->begin && !ret_table->static_begin)
 			ret_table->static_begin = i;
 	}
 	return ret_table->static_begin != 0;
 }
 
-/* The handler of an opcode: the static table has those up to BC_FUNCF, the other one the rest. */
+/* An opcode's handler: in the static table below BC_FUNCF, in the dispatch table from there on. */
 static uint64_t handler(const struct table *table, const struct layout *layout, size_t op)
 {
 	int funcf = bytecode_number(layout, BC_FUNCF);
@@ -181,8 +182,8 @@ static void add(struct vm_names *names, uint64_t begin, uint64_t end, const char
 
 /*
  * Handlers lie in the order of their opcodes (build_backend in vm_x64.dasc).
- * Where one is hooked or turned off, its entry leads elsewhere: to the same
- * place as another one's, or out of order.
+ * The entry of a hooked or disabled opcode points elsewhere: to the same address
+ * as another entry, or out of order. Skip those.
  */
 static void add_handlers(const struct table *table, const struct layout *layout,
 			 struct vm_names *names)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_names: what the interpreter's code at an address does, without symbols.
+ * vm_names: name the interpreter's code at an address without symbols.
  *
- * A state's dispatch table (GG_State.dispatch, lj_dispatch.c) tells where the
- * handler of each opcode and of each assembler library function begins. Names
- * are those of LuaJIT's symbols: lj_BC_ADDVV, lj_ff_math_floor.
+ * A state's dispatch table (GG_State.dispatch, lj_dispatch.c) holds the start of
+ * each opcode's handler and of each assembler library function. The names are
+ * those of LuaJIT's symbols: lj_BC_ADDVV, lj_ff_math_floor.
  */
 #ifndef LJSPY_VM_NAMES_H
 #define LJSPY_VM_NAMES_H
@@ -30,14 +30,16 @@ struct vm_names {
 };
 
 /*
- * Empty where nothing could be read. False if some handlers have no name for
- * now: while a call hook is set, and while a trace is being recorded.
+ * Collect the names by the dispatch table of the state at g. *ret_names is empty
+ * if nothing could be read; the caller clears it. False if nothing could be read,
+ * or if some handlers have no name for now: while a call hook is set, and while
+ * LuaJIT records a trace.
  */
 bool vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
 		      const struct builtins *builtins, struct vm_names *ret_names);
 void vm_names_clear(struct vm_names *names);
 
-/* NULL where no name is certain: in routines that several handlers share. */
+/* The name, owned by names. NULL where none is certain: in routines that several handlers share. */
 const char *vm_names_find(const struct vm_names *names, uint64_t pc);
 
 #endif
