@@ -15,10 +15,10 @@
 extern const char flamegraph_js[], flamegraph_js_end[];
 extern const char flamegraph_css[], flamegraph_css_end[];
 
-/* One profile's frames in the file. */
+/* The frames of one profile in the file. */
 struct frame_list {
 	const struct profile *profile;	/* NULL for an empty list */
-	uint64_t limit_ns;		/* frames below are left out */
+	uint64_t limit_ns;		/* frames with less weight are left out */
 	size_t left_out;
 };
 
@@ -26,7 +26,7 @@ struct graph {
 	struct frame_list frames, baseline;
 	struct label_table functions, lines;
 	struct flamegraph_header header;
-	struct profile *shown, *shown_before;	/* merged as the static picture shows them */
+	struct profile *shown, *shown_before;	/* merged for the static picture */
 	struct flamegraph_static *picture;
 };
 
@@ -44,7 +44,7 @@ static bool is_listed(const struct frame_list *list, const struct profile_node *
 	return !node->parent || (node->total_ns > 0 && node->total_ns >= list->limit_ns);
 }
 
-/* The first frame of the list, and the one after this; NULL after the last. */
+/* The first frame of the list, and the one after a frame; NULL after the last. */
 static const struct profile_node *first_listed(const struct frame_list *list)
 {
 	return list->profile ? profile_root(list->profile) : NULL;
@@ -146,7 +146,7 @@ static void write_frame(FILE *out, const struct graph *graph, const struct frame
 	fprintf(out, "%" PRIu32 " %" PRIu32, node->depth, line->rank);
 	while (count > 0 && fields[count - 1] == 0)
 		count--;
-	/* The last one is written by its parts. */
+	/* The loop over the states writes the last field, own_ns, in parts. */
 	for (size_t i = 0; i < count && i < 3; i++)
 		fprintf(out, " %" PRIu64, fields[i]);
 	for (int state = 0; state < VM_STATE_COUNT; state++)
@@ -223,7 +223,7 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	return error;
 }
 
-/* The picture is the same in both; a page tells small screens their width. */
+/* SVG and HTML hold the same picture. HTML also makes small screens use their own width. */
 static int write_document(FILE *out, const struct graph *graph, const struct flamegraph_options *options)
 {
 	int error;
@@ -243,7 +243,7 @@ static int write_document(FILE *out, const struct graph *graph, const struct fla
 	return error;
 }
 
-/* -- What it takes -- */
+/* -- Preparation -- */
 
 static int merge_shown(const struct profile *profile, const struct flamegraph_options *options,
 		       struct profile **ret_shown)

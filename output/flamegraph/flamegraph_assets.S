@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The script and style sheet of the flame graph, as they are in their files.
- * The script's parts are one function, so that it adds no name to the page.
+ * The script and style sheet of the flame graph, from their files. The parts
+ * of the script form one function, so that it adds no global name to the page.
  */
 	.section .rodata
 

@@ -8,7 +8,7 @@
 
 #include "output/labels/escape.h"
 
-/* Longer than any line shows, shorter than would push the rest of the line out. */
+/* Longer than a line shows, and short enough to leave room for the rest of the line. */
 enum { COMMAND_MAX = 1024 };
 
 __attribute__((format(printf, 2, 3)))
@@ -72,7 +72,7 @@ static void add_lost(struct flamegraph_header *header, const struct figures *fig
 		 lost, percent(lost, figures->samples), reasons);
 }
 
-/* What looking cost the target, and how exact the positions are. */
+/* Add the cost of sampling for the target, and the certainty of positions. */
 static void add_cost(struct flamegraph_header *header, const struct figures *figures)
 {
 	const struct histogram *pause_ns = &figures->pause_ns;

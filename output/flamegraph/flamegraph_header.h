@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flamegraph_header: what was recorded, in words, above the picture.
+ * flamegraph_header: the text above the picture on the recording.
  */
 #ifndef LJSPY_FLAMEGRAPH_HEADER_H
 #define LJSPY_FLAMEGRAPH_HEADER_H
@@ -19,13 +19,14 @@ struct flamegraph_header {
 	size_t count;
 };
 
+/* Replace all lines by those on a session and its figures. */
 void flamegraph_header_fill(struct flamegraph_header *header, const struct session *session,
 			    const struct figures *figures);
 
-/* What the widths are compared with; name may be NULL. */
+/* Add a line on the baseline of the comparison. name may be NULL. */
 void flamegraph_header_add_baseline(struct flamegraph_header *header, const char *name, uint64_t samples);
 
-/* That so many frames of less than this part of all weight are not in the file. */
+/* Add a line on the number of frames left out, each of less than this part (0 to 1) of all weight. */
 void flamegraph_header_add_left_out(struct flamegraph_header *header, size_t frames, double part);
 
 #endif

@@ -10,7 +10,7 @@
 #include "output/labels/label_table.h"
 #include "output/views/color.h"
 
-/* In pixels. CHAR_WIDTH is in tenths, of 12 px monospace. */
+/* In pixels. CHAR_WIDTH, of 12 px monospace, is in tenths of a pixel. */
 enum {
 	MARGIN = 12,
 	INNER_WIDTH = FLAMEGRAPH_STATIC_WIDTH - 2 * MARGIN,
@@ -42,7 +42,7 @@ struct flamegraph_static {
 
 /* -- Layout -- */
 
-/* Pixels in tenths. Weights in a damaged recording may exceed their sum, which overflowed. */
+/* A weight in tenths of a pixel. In a damaged recording, the total may overflow and be less than a weight. */
 static uint64_t tenths(const struct flamegraph_static *picture, uint64_t ns)
 {
 	if (ns > picture->total_ns)
@@ -89,7 +89,7 @@ static int add_labels(struct flamegraph_static *picture)
 	return 0;
 }
 
-/* The last one first: boxes are taken from the end. */
+/* In reverse order, because add_boxes() takes boxes from the end. */
 static int compare_labels(const void *a, const void *b)
 {
 	uint32_t left = ((const struct box *)a)->label->rank;
@@ -115,7 +115,7 @@ static struct box make_box(const struct flamegraph_static *picture, const struct
 	};
 }
 
-/* Put the children of a box on the stack in order. Returns how many there are. */
+/* Put the children of a box on the stack in order. Returns their number. */
 static size_t push_children(const struct flamegraph_static *picture, const struct box *parent, struct box *stack)
 {
 	uint64_t start_ns = parent->start_ns;
@@ -139,7 +139,7 @@ static size_t push_children(const struct flamegraph_static *picture, const struc
 
 static int add_boxes(struct flamegraph_static *picture)
 {
-	/* Each box is on the stack at most once, so it never needs more than all. */
+	/* Each box is on the stack at most once, so the stack needs room for all boxes at most. */
 	size_t room = profile_node_count(picture->profile) + 1;
 	struct box *stack = calloc(room, sizeof(*stack));
 	size_t waiting = 0;
@@ -195,13 +195,13 @@ void flamegraph_static_free(struct flamegraph_static *picture)
 
 /* -- Drawing -- */
 
-/* A length in tenths of a pixel, whatever the locale's decimal point is. */
+/* Write a length in pixels from tenths, with a point in any locale. */
 static void write_tenths(FILE *out, const char *attribute, uint64_t tenths)
 {
 	fprintf(out, " %s=\"%" PRIu64 ".%u\"", attribute, tenths / 10, (unsigned)(tenths % 10));
 }
 
-/* The bytes of valid UTF-8 text that fit in so many columns; East Asian characters take two. */
+/* The number of bytes of valid UTF-8 text that fit in columns. Wide characters, from U+1000 on, take two. */
 static size_t fitting(const char *text, size_t columns)
 {
 	size_t used = 0;
@@ -218,7 +218,7 @@ static size_t fitting(const char *text, size_t columns)
 	return i;
 }
 
-/* text shortened to columns, as character data. */
+/* Write text, shortened to columns, as character data. */
 static void write_fitted(FILE *out, const char *text, size_t columns)
 {
 	char cut[LABEL_TEXT_SIZE];
@@ -313,7 +313,7 @@ static void write_box(FILE *out, const struct flamegraph_static *picture, const 
 	write_title(out, picture, box);
 	fputs("<rect", out);
 	write_tenths(out, "x", MARGIN * 10 + x);
-	/* A gap between neighbours, unless it would eat much of the frame. */
+	/* A gap between neighbours, unless it takes much of the frame. */
 	write_tenths(out, "width", width > 40 ? width - 10 : width);
 	fprintf(out, " y=\"%zu\" height=\"%d\"/>", y, ROW_HEIGHT - 1);
 	if (columns >= 2) {

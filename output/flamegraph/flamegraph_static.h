@@ -13,14 +13,14 @@
 
 enum {
 	FLAMEGRAPH_STATIC_WIDTH = 1200,		/* pixels */
-	FLAMEGRAPH_STATIC_ROWS_MAX = 500,	/* deeper frames are only seen where scripts run */
+	FLAMEGRAPH_STATIC_ROWS_MAX = 500,	/* only scripts show deeper frames */
 };
 
 struct flamegraph_static;
 
 /*
- * Lay out a profile as it is to be shown; baseline has the same options, or
- * is NULL. Both must outlive the layout. 0 or -ENOMEM.
+ * Lay out a profile with the options of the view. baseline has the same
+ * options, or is NULL. Both, and header, must outlive the layout. 0 or -ENOMEM.
  */
 int flamegraph_static_new(const struct profile *profile, const struct profile *baseline,
 			  const struct flamegraph_header *header, struct flamegraph_static **ret_picture);
@@ -28,7 +28,7 @@ void flamegraph_static_free(struct flamegraph_static *picture);
 
 size_t flamegraph_static_height(const struct flamegraph_static *picture);	/* pixels */
 
-/* One <g id="static">. */
+/* Write the picture as one <g id="static">. */
 void flamegraph_static_write(FILE *out, const struct flamegraph_static *picture);
 
 #endif

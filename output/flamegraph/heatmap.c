@@ -18,7 +18,7 @@ struct entry {
 
 struct heatmap {
 	struct profile *profile;
-	uint64_t start_ns;	/* of the session, as samples have it */
+	uint64_t start_ns;	/* of the session, in CLOCK_MONOTONIC */
 	struct time_span span;
 	struct entry *entries;
 	size_t count, room;
@@ -75,7 +75,7 @@ void heatmap_free(struct heatmap *heatmap)
 
 /*---- Writing ----*/
 
-/* Where a node is in the list. */
+/* The index of a node in the list. */
 struct place {
 	const struct profile_node *node;
 	size_t index;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * The heat map: when the samples were taken, a column for each second (or
- * more), its fractions from the bottom up. A range of time that is chosen is
- * what the frames show. A search shows when what it finds was running.
+ * The heat map: the times of the samples. Each column is a unit of time, a
+ * second for example, with its fractions from the bottom up. The frames show
+ * the time range that the user selects. With a search, the map shows only
+ * samples with a matching frame.
  */
 
-const ROWS = 50;		/* cells of a column */
+const ROWS = 50;		/* cells in a column */
 const CELL_HEIGHT = 3;		/* pixels */
-const WIDEST = 48;		/* pixels a column */
+const WIDEST = 48;		/* pixels of a column */
 const NARROWEST_COLUMN = 2;
-const FEW = 5;			/* seconds: they are shown by tenths */
-const LEFT = 46, BELOW = 18;	/* for the axes */
-const UNITS = [1e5, 1e6, 1e7, 6e7, 6e8, 3.6e9];		/* what a column can be, in µs */
+const FEW = 5;			/* with fewer seconds, a column is a tenth */
+const LEFT = 46, BELOW = 18;	/* pixels for the axes */
+const UNITS = [1e5, 1e6, 1e7, 6e7, 6e8, 3.6e9];		/* possible units of a column, in µs */
 const HEAT = { light: ["#fde3b8", "#f8b878", "#e8744a", "#c23a50", "#7d1753"],
 	       dark: ["#4a2b52", "#8c3a6b", "#d4565a", "#f4a259", "#ffe3a3"] };
 
@@ -19,16 +20,16 @@ const heatCanvas = html("canvas", { class: "cells", tabindex: "0", role: "applic
 const heatScale = html("p", {});
 const heatBox = html("div", { class: "heat", hidden: "" }, heatCanvas, heatScale);
 
-/* The grid as it is drawn: unit is µs a column, first the number of its first column. */
+/* The drawn grid: unit is µs per column; first is the number of the first column. */
 const grid = { unit: 0, first: 0, columns: 0, width: 0, weights: null, counts: null, most: 0 };
-let cursor = -1;		/* the cell that keys act on; cells are numbered in the order of time */
-let dragged = null;		/* [cell, cell] while a range is being drawn; whole columns if from the axis */
+let cursor = -1;		/* the cell that keys act on; cells are numbered in time order */
+let dragged = null;		/* [cell, cell] while the user drags; whole columns from the axis */
 
 /* -- Ranges -- */
 
-let applied = "";		/* the range that frames have their weights of */
+let applied = "";		/* the range whose weights the frames have */
 
-/* To be called when the view has changed, before its tree is made. */
+/* Call this when the view has changed, before making its tree. */
 function applyRange() {
 	const { from, to } = view;
 	const wanted = from + "-" + to;
@@ -44,7 +45,7 @@ function seconds(us) {
 	return Number((us / 1e6).toFixed(6)) + "s";
 }
 
-/* As `ljspy report` takes it. */
+/* The selected time as options of `ljspy report`. */
 function rangeOptions() {
 	return (view.from ? "--since " + seconds(view.from) + " " : "") + "--until " + seconds(view.to);
 }
@@ -54,7 +55,7 @@ function rangeOptions() {
 function layOutGrid() {
 	const room = Math.max(1, heatBox.clientWidth - LEFT);
 	const columnsOf = (unit) => Math.ceil(heat.until / unit) - Math.floor(heat.since / unit);
-	/* Seconds, if there are a few and they fit. */
+	/* The smallest unit that fits. Tenths of a second only if there are few seconds. */
 	const unit = UNITS.find((one) => columnsOf(one) * NARROWEST_COLUMN <= room && (one >= 1e6 || columnsOf(1e6) < FEW))
 		|| UNITS[UNITS.length - 1];
 
@@ -70,12 +71,12 @@ function cellOf(us) {
 	return Math.floor((us - grid.first * grid.unit) / (grid.unit / ROWS));
 }
 
-/* When a cell begins. */
+/* The time when a cell begins, in µs. */
 function timeOf(cell) {
 	return grid.first * grid.unit + Math.round(cell * grid.unit / ROWS);
 }
 
-/* For each recorded frame whether a search finds it or one of its callers. */
+/* For each recorded frame: does the search match it or one of its callers? */
 function matchedFrames() {
 	const matched = new Uint8Array(recorded.count);
 
@@ -101,7 +102,7 @@ function fillGrid() {
 		grid.weights[cell] += heat.weight[k];
 		grid.counts[cell]++;
 	}
-	/* A few that weigh far more than others shall not pale them all. */
+	/* The scale ends at a percentile, so that a few very heavy cells do not pale all others. */
 	const heavy = grid.weights.filter((weight) => weight > 0).sort();
 
 	grid.most = heavy.length ? heavy[Math.floor((heavy.length - 1) * 0.995)] : 0;
@@ -117,7 +118,7 @@ function heatColour(weight, colours) {
 	return colours[Math.min(colours.length - 1, Math.floor(weight / grid.most * (colours.length - 0.001)))];
 }
 
-/* The cells that are chosen or being chosen, as [first, behind the last]; null for all. */
+/* The selected or dragged cells as [first, last + 1]; null for all. */
 function chosenCells() {
 	if (dragged)
 		return [Math.min(...dragged), Math.max(...dragged) + 1];
@@ -142,12 +143,12 @@ function drawCells(context) {
 	context.globalAlpha = 1;
 }
 
-/* Around the chosen cells: up to three boxes, for a range begins and ends within columns. */
+/* Outline the selected cells. The shape has steps, because a range may begin and end inside a column. */
 function drawOutline(context, [first, behind], colour) {
 	const height = ROWS * CELL_HEIGHT;
 	const [left, right] = [Math.floor(first / ROWS), Math.floor((behind - 1) / ROWS)];
 	const x = (column) => LEFT + column * grid.width;
-	const top = (cell) => height - (cell % ROWS || ROWS) * CELL_HEIGHT;		/* of the cells before */
+	const top = (cell) => height - (cell % ROWS || ROWS) * CELL_HEIGHT;		/* of the cell before */
 	const bottom = height - first % ROWS * CELL_HEIGHT;
 
 	context.strokeStyle = colour;
@@ -201,7 +202,7 @@ function drawAxes(context, style) {
 	}
 }
 
-/* What the colours mean. */
+/* Show the scale of the colours. */
 function showScale() {
 	heatScale.replaceChildren(...heatColours().map((colour) => html("i", { style: "background: " + colour })),
 		(matching ? " what matches, up to " : " up to ") + duration(grid.most) + " in each " + duration(grid.unit / ROWS * 1000)
@@ -233,7 +234,7 @@ function drawHeat() {
 		drawOutline(context, [cursor, cursor + 1], style.getPropertyValue("--mark"));
 }
 
-/* To be called when the view or the window has changed. */
+/* Call this when the view or the window has changed. */
 function refreshHeat() {
 	if (!heat || !heat.count)
 		return;
@@ -245,7 +246,7 @@ function refreshHeat() {
 	drawHeat();
 }
 
-/* -- What is told of a cell -- */
+/* -- The card of a cell -- */
 
 function cellContent(cell) {
 	const whole = heat.weight.reduce((sum, weight) => sum + weight, 0);
@@ -268,9 +269,9 @@ function showCell(cell, x, y) {
 	placeCard(x, y);
 }
 
-/* -- Choosing -- */
+/* -- Selecting -- */
 
-/* The cell at a point of the window, or -1; below the cells, on the axis, the first of a column. */
+/* The cell at a point of the window, or -1. On the axis below the cells, the first cell of a column. */
 function cellAt(clientX, clientY) {
 	const bounds = heatCanvas.getBoundingClientRect();
 	const column = Math.floor((clientX - bounds.left - LEFT) / grid.width);
@@ -295,7 +296,7 @@ function chooseEverything() {
 
 let drawnFromAxis = false, anchor = -1;
 
-/* A range from where the press was to the cell here, of whole columns if it began on the axis. */
+/* Set the dragged range from the anchor to a cell, in whole columns if it began on the axis. */
 function drag(cell) {
 	const [low, high] = [Math.min(anchor, cell), Math.max(anchor, cell)];
 

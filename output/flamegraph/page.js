@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * The page around the picture: header, controls, legend, what is told of a
- * frame, keys, mouse and touch.
+ * The page around the picture: header, controls, legend, the card of a frame,
+ * keys, mouse and touch.
  */
 
 const KEYS = [
@@ -32,7 +32,7 @@ function percent(part, whole) {
 	return (whole ? 100 * part / whole : 0).toFixed(2) + "\u00a0%";
 }
 
-/* For the legend: as short as can be, but not 0 for what there is. */
+/* A short percentage for the legend: empty for 0, and never "0 %" for more. */
 function shortPercent(part, whole) {
 	const share = whole ? 100 * part / whole : 0;
 
@@ -112,7 +112,7 @@ function ownLooks(i) {
 	return [[kind === "l" && recorded.mark[i] & COMPILED ? "j" : kind, recorded.own[i]]];
 }
 
-/* Kinds in this profile, which a legend names even if none of them has time of its own. */
+/* The kinds in this profile. The legend names them even if their own weight is 0. */
 function kindsSeen() {
 	const seen = new Set();
 
@@ -123,7 +123,7 @@ function kindsSeen() {
 
 let legendShown = "";
 
-/* Each colour with the share of samples that end in it. */
+/* Show each colour with the share of samples that end in it. */
 function showLegend() {
 	const wanted = [view.colour, tree.byLine, tree.cut, view.from, view.to].join();
 
@@ -147,7 +147,7 @@ function showLegend() {
 
 /* -- Showing the view -- */
 
-let passing = "";		/* said until something else is */
+let passing = "";		/* a message shown in place of the search result until the next update */
 
 function showResult() {
 	const matches = (label) => matching[label];
@@ -192,7 +192,7 @@ function showControls() {
 	press(ui.dark, root.classList.contains("dark"));
 }
 
-/* Show the view as it now is; with a frame given, scrolled to it. */
+/* Show the current view; if a frame is given, scroll to it. */
 function refresh(scrolledTo = -1) {
 	showControls();
 	showLegend();
@@ -217,7 +217,7 @@ function zoomTo(i) {
 	changeView({ zoom: i });
 }
 
-/* Frames have other numbers in another tree. */
+/* Switch a boolean of the view. Reset the zoom, because frames have other numbers in another tree. */
 function turn(key) {
 	changeView({ [key]: !view[key], zoom: 0 });
 }
@@ -232,7 +232,7 @@ function changeColour(colour) {
 	refresh();
 }
 
-/* Only what passes through the function of a frame; of the root: everything again. */
+/* Show only stacks through the function of a frame; for the root, show everything again. */
 function focusOn(i) {
 	changeView({ focus: i > 0 ? tree.labels[tree.label[i]].function : -1, zoom: 0 });
 }
@@ -271,7 +271,7 @@ function returnToAddress() {
 const darkPreferred = matchMedia("(prefers-color-scheme: dark)");
 const THEME = "ljspy-theme";
 
-/* Where nothing may be stored, the choice lasts as long as the page. */
+/* If the page may not store anything, the choice lasts as long as the page. */
 function storedTheme() {
 	try {
 		return localStorage.getItem(THEME);
@@ -293,13 +293,13 @@ function changeTheme() {
 	try {
 		localStorage.setItem(THEME, theme);
 	} catch (error) {
-		/* As said above. */
+		/* See storedTheme(). */
 	}
 }
 
-/* -- What is told of a frame -- */
+/* -- The card of a frame -- */
 
-/* The heaviest few of some pairs of a name and a weight, with their shares. */
+/* The four heaviest of pairs of a name and a weight, with their shares. */
 function heaviest(pairs, whole) {
 	const sorted = pairs.filter(([, weight]) => weight / whole >= 0.0005).sort(([, a], [, b]) => b - a);
 	const told = sorted.slice(0, 4).map(([name, weight]) => name + " " + percent(weight, whole));
@@ -307,7 +307,7 @@ function heaviest(pairs, whole) {
 	return told.join(", ") + (sorted.length > 4 ? ", …" : "");
 }
 
-/* Where in its function a frame's time is, by line: known where frames are functions, from the root on. */
+/* The weight of a frame by line of its function. Empty in an inverted tree. */
 function linesOf(i) {
 	const weights = new Map();
 
@@ -338,7 +338,7 @@ function weightRows(i) {
 	return rows;
 }
 
-/* In an inverted tree, the frame whose own time those on it divide. */
+/* In an inverted tree, the frame at depth 1 below i, whose own time its callers divide. */
 function ownerOf(i) {
 	while (tree.depth[i] > 1)
 		i = tree.caller[i];
@@ -413,8 +413,8 @@ function actionButtons(i) {
 		act("Copy stack", () => copy(stackOf(i).join("\n"), "stack")));
 }
 
-let pinned = false;		/* the card stays until it is closed */
-let told = -1;			/* the frame that the card tells of */
+let pinned = false;		/* the card stays until the user closes it */
+let told = -1;			/* the frame that the card describes */
 
 function closeCard() {
 	pinned = false;
@@ -425,7 +425,7 @@ function closeCard() {
 	markHovered(-1);
 }
 
-/* Put the card near a point, wherever there is room. */
+/* Put the card near a point, where there is room. */
 function placeCard(x, y) {
 	const bounds = ui.app.getBoundingClientRect();
 	const size = ui.card.getBoundingClientRect();
@@ -448,7 +448,7 @@ function showCard(i, x, y) {
 	placeCard(x, y);
 }
 
-/* Let the card stay. On a small screen it is at the bottom, out of the way. */
+/* Keep the card open. On a small screen it is at the bottom. */
 function pinCard(content, x, y) {
 	ui.card.replaceChildren(...content);
 	ui.card.classList.add("pinned");
@@ -457,7 +457,7 @@ function pinCard(content, x, y) {
 	placeCard(x, y);
 }
 
-/* What can be done with a frame. */
+/* Open the card of a frame with its actions. */
 function openMenu(i, x, y) {
 	active = i;
 	draw();
@@ -465,7 +465,7 @@ function openMenu(i, x, y) {
 	pinCard([...frameContent(i), actionButtons(i)], x, y);
 }
 
-/* Where the active frame can be pointed at. */
+/* A point of the window on the active frame. */
 function pointOfActive() {
 	const [x, width] = span(active);
 	const bounds = picture.getBoundingClientRect();
@@ -475,7 +475,7 @@ function pointOfActive() {
 
 /* -- Copying -- */
 
-/* Where a browser does not let a page copy, the text is there to be copied by hand. */
+/* If the browser does not let the page copy, show the text so that the user can copy it. */
 async function copy(text, what) {
 	try {
 		await navigator.clipboard.writeText(text);
@@ -526,7 +526,7 @@ function neighbour(i, step) {
 	return -1;
 }
 
-/* From match to match, callers before callees. */
+/* The next or previous match, callers before callees; -1 if there is none. */
 function nextMatch(step) {
 	const { zoom } = view;
 	const count = tree.end[zoom] - zoom;
@@ -562,7 +562,7 @@ function target(key) {
 	}
 }
 
-/* Returns false for keys that are not about frames. */
+/* Handle a key for frames. Returns false for other keys. */
 function frameKey(key) {
 	if (!everything())
 		return false;
@@ -656,7 +656,7 @@ function onKey(event) {
 
 /* -- Mouse and touch -- */
 
-let touched = false;		/* the last press was by a finger */
+let touched = false;		/* the last press was a touch */
 
 function onMove(event) {
 	if (event.pointerType === "touch" || pinned)
@@ -670,7 +670,7 @@ function onMove(event) {
 		showCard(i, event.clientX, event.clientY);
 }
 
-/* Fingers cannot hover: the first tap tells, the second one zooms. */
+/* A touch cannot hover: the first tap opens the card, the second one zooms. */
 function onClick(event) {
 	const i = frameAt(event.clientX, event.clientY);
 	const again = pinned && i === active;

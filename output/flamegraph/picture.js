@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
- * Drawing the view: only rows that are in sight. Frames wide enough for text
- * are elements of their own; the narrower ones of a colour are one path, so
- * that the number of elements does not depend on the number of frames. What
- * is at a point is found by calculation. What names say is only ever set as
- * text, never as markup.
+ * Draw the view, but only the visible rows. A frame wide enough for text is an
+ * element; all narrower ones of a class are one path, so that the number of
+ * elements does not depend on the number of frames. frameAt() computes which
+ * frame is at a point. Names are always set as text, never as markup.
  */
 
 const SVG = "http://www.w3.org/2000/svg";
 const HTML = "http://www.w3.org/1999/xhtml";
 const ROW = 18;			/* pixels from one row to the next */
 const NARROWEST = 0.5;		/* narrower frames are drawn together, as a remainder */
-const WITH_TEXT = 20;		/* frames from this width on are elements of their own */
+const WITH_TEXT = 20;		/* frames from this width on are elements */
 const INDENT = 3;		/* of a frame's text */
-const ANCESTORS_IN_SIGHT = 8;	/* below a frame that was zoomed to */
+const ANCESTORS_IN_SIGHT = 8;	/* visible callers of a frame after zooming to it */
 
 function element(namespace, name, attributes, ...children) {
 	const made = document.createElementNS(namespace, name);
@@ -30,7 +29,7 @@ const svg = (name, attributes, ...children) => element(SVG, name, attributes, ..
 const picture = svg("svg", { class: "frames", role: "presentation" });
 const scroller = html("div", { class: "scroll", tabindex: "0", role: "tree", "aria-label": "Flame graph" }, picture);
 
-/* Sizes; recomputed by place(). */
+/* Sizes in pixels, and the deepest row; set by place(). */
 const layout = { width: 0, height: 0, deepest: 0 };
 
 /* -- Text -- */
@@ -45,7 +44,7 @@ function measureFont() {
 	charWidth = measure.measureText("m".repeat(64)).width / 64;
 }
 
-/* As much of a label as fits into so many pixels. */
+/* The part of a label that fits into a width in pixels. */
 function fitted(label, width) {
 	const room = width - 2 * INDENT;
 	let length = Math.floor(room / charWidth);
@@ -64,14 +63,14 @@ function fitted(label, width) {
 	return length ? characters.slice(0, length).join("") + "…" : "";
 }
 
-/* Lines that are not sure are marked where lines are shown. */
+/* The label of a frame; with "≈" if lines are shown and most of its weight is at a nearest known line. */
 function shownLabel(i) {
 	return tree.byLine && tree.nearest[i] > tree.total[NOW][i] / 2 ? "≈ " + labelText(i) : labelText(i);
 }
 
 /* -- Where frames are -- */
 
-/* Pixels to the left edge of frame i and its width; ancestors of the zoomed frame fill the row. */
+/* Left edge and width of frame i in pixels. Callers of the zoomed frame fill the row. */
 function span(i) {
 	const { zoom } = view;
 
@@ -85,7 +84,7 @@ function rowTop(depth) {
 	return view.flipped ? depth * ROW : layout.height - (depth + 1) * ROW;
 }
 
-/* The deepest row with anything to see when zoomed to frame i: at most the callees of a frame that is wide enough. */
+/* The deepest visible row when zoomed to frame i: at most that of the callees of a frame that is wide enough. */
 function deepestRow(i) {
 	const narrowest = tree.width[i] * NARROWEST / layout.width;
 	let deepest = tree.depth[i];
@@ -102,13 +101,13 @@ function place() {
 
 	layout.width = Math.max(1, scroller.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
 	layout.deepest = deepestRow(view.zoom);
-	/* No lower than before when zoomed, so that the root stays where it was. */
+	/* Do not shrink on zoom, so that the root keeps its place. */
 	layout.height = Math.max((layout.deepest + 1) * ROW + 2,
 		Math.min((deepestRow(0) + 1) * ROW + 2, scroller.clientHeight));
 	picture.setAttribute("height", layout.height);
 }
 
-/* The first index from which on a test of the row's frames is true. */
+/* The first index in a row from which on test() is true. */
 function firstIndex(row, test) {
 	let low = 0, high = row.length;
 
@@ -123,7 +122,7 @@ function firstIndex(row, test) {
 	return low;
 }
 
-/* The frames of one row that belong to the view, as a range of indexes into rows[depth]. */
+/* The frames of a row that belong to the view, as a range [from, to) of indexes into rows[depth]. */
 function rowRange(depth) {
 	const row = tree.rows[depth] || [];
 	let i = view.zoom;
@@ -154,7 +153,7 @@ function frameAt(clientX, clientY) {
 	return x >= left - 1 && x <= left + width + 1 ? i : -1;
 }
 
-/* The run of frames around i that are too narrow to see, as [number of frames, left, right]; null if there is none. */
+/* The run of siblings around i that are too narrow to see, as [number of frames, left, right]; null if none. */
 function remainderAround(i) {
 	const depth = tree.depth[i];
 	const row = tree.rows[depth];
@@ -187,7 +186,7 @@ function classesOf(i) {
 	return classes.join(" ");
 }
 
-/* How a frame's time is divided between the VM's states: a strip, where there is more than one. */
+/* Draw the shares of the VM's states in a frame as a strip, unless one state has nearly all. */
 function drawStates(group, i, x, y, width) {
 	const states = stateLooks(i);
 	const whole = states.reduce((sum, [, weight]) => sum + weight, 0);
@@ -219,7 +218,7 @@ function drawFrame(into, i, x, width) {
 	into.append(group);
 }
 
-/* Neighbours too narrow to tell apart: one shape, which leads to their caller. */
+/* Draw neighbours that are too narrow as one shape. */
 function drawRemainder(into, paths, remainder, y) {
 	const { x, width, count, hit } = remainder;
 	const classes = hit ? "f r hit" : "f r";
@@ -273,7 +272,7 @@ function drawRow(into, paths, depth) {
 	flush();
 }
 
-/* A frame around the active one, which is an element of its own however narrow it is. */
+/* Draw a ring around the active frame, which is an element at any width. */
 function drawActive(into) {
 	const [x, width] = span(active);
 
@@ -285,7 +284,7 @@ function drawActive(into) {
 
 const hovered = svg("rect", { class: "hovered", height: ROW - 1, rx: 2 });
 
-/* Mark what the pointer is on: a frame, a run of narrow ones, or nothing. */
+/* Mark what is under the pointer: frame i, the run of narrow ones around it, or nothing (-1). */
 function markHovered(i) {
 	if (i < 0) {
 		hovered.remove();
@@ -299,7 +298,7 @@ function markHovered(i) {
 	picture.append(hovered);
 }
 
-/* Draw the rows that are in sight. */
+/* Draw the visible rows. */
 function draw() {
 	const drawn = document.createDocumentFragment();
 	const paths = new Map();
@@ -322,7 +321,7 @@ function draw() {
 
 /* -- Scrolling -- */
 
-/* Bring a frame's row into sight, with some of its callers. */
+/* Scroll to a frame's row, with some of its callers in sight. */
 function scrollTo(i) {
 	const near = Math.max(0, tree.depth[i] - ANCESTORS_IN_SIGHT);
 

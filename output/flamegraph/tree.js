@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /*
- * What was recorded, and the trees that are made of it. Nothing here knows of
- * the page. Frames and their callers are numbers, callers before callees.
+ * Load the recording and make trees of it. Nothing here depends on the page.
+ * Frames and their callers are numbers, callers before callees.
  */
 
-const NOW = 0, BEFORE = 1;	/* the recording and what it is compared with */
+const NOW = 0, BEFORE = 1;	/* the sides: the recording and its baseline */
 const STATES = "nijcgroaeu";	/* letters of the VM's states in the data */
-const SMALLEST_SHARE = 1e-5;	/* callers of what is less are not told apart in an inverted tree */
-const NODES_MAX = 400000;	/* of an inverted tree */
+const SMALLEST_SHARE = 1e-5;	/* an inverted tree does not show the callers of smaller nodes */
+const NODES_MAX = 400000;	/* in an inverted tree */
 
 function metadata(id) {
 	const found = document.getElementById(id);
@@ -16,10 +16,10 @@ function metadata(id) {
 }
 
 /*
- * The frames as they are in the file, both sides in one list. Each has its
- * caller (-1 for none), the index of its line, its mark, its side, and the
- * weight and number of samples that end in it (own) or pass through it (total).
- * places leads from the lines of the file to frames.
+ * Load the frames in the file, both sides in one list. Each has its caller (-1
+ * for none), the index of its line, its mark, its side, and the weight and
+ * number of samples that end in it (own) or pass through it (total, samples).
+ * places maps the file's lines of "frames" to frames.
  */
 function loadFrames() {
 	const functions = metadata("functions").map((line) => ({ look: line[0], text: line.slice(2) }));
@@ -75,8 +75,8 @@ function loadSide(all, source, side, leftOut) {
 }
 
 /*
- * When samples were taken, if the file has it: time in µs after the beginning,
- * the frame in which each ends, state and weight.
+ * Load the samples of the heat map: time in µs after the beginning, the frame
+ * in which each ends, state and weight. null if the file has none.
  */
 function loadHeat(places) {
 	const source = metadata("heat");
@@ -94,7 +94,7 @@ function loadHeat(places) {
 
 		time += Number(delta);
 		heat.time[k] = time;
-		/* What is left out on a frame is listed directly behind it. */
+		/* The "[left out]" callee of a frame follows it directly in the list. */
 		heat.frame[k] = frame[0] === "-" ? places[-Number(frame)] + 1 : places[Number(frame)];
 		heat.state[k] = STATES.indexOf(state);
 		heat.weight[k] = Number(weight);
@@ -102,7 +102,7 @@ function loadHeat(places) {
 	return heat;
 }
 
-/* Let the frames have the weight of only some samples: those for which a test of their number is true. */
+/* Give the frames the weight of only those samples for whose number counts() is true. */
 function weighFrames(all, heat, counts) {
 	for (const numbers of [all.own, all.total, all.ownSamples, all.samples])
 		numbers.fill(0);
@@ -124,7 +124,7 @@ function weighFrames(all, heat, counts) {
 	sumTotals(all);
 }
 
-/* Callees come after their callers, so from the end each is complete when it is added. */
+/* Go backwards: callees come after their callers, so each is complete when its caller gets its weight. */
 function sumTotals(all) {
 	for (let i = all.count - 1; i >= 0; i--) {
 		const caller = all.caller[i];
@@ -148,17 +148,14 @@ function functionOf(i) {
 
 /* -- Making trees -- */
 
-/*
- * A tree being made: frames with the same label under the same caller are
- * one. The root is there from the start.
- */
+/* Begin a tree, with its root. Frames with the same label and the same caller become one node. */
 function newTree(byLine, inverted) {
 	const labels = byLine ? recorded.lines.map(({ function: f, text }) => ({ text, look: recorded.functions[f].look, function: f }))
 		: recorded.functions.map(({ look, text }, f) => ({ text, look, function: f }));
 	const tree = {
 		byLine, inverted, labels, known: new Map(), count: 0,
-		of: null,		/* the node of each recorded frame, where it has just one */
-		cut: false,		/* an inverted tree that would be too large */
+		of: null,		/* the node of each recorded frame; null in an inverted tree */
+		cut: false,		/* an inverted tree was too large and is cut */
 		caller: [], label: [], depth: [],
 		total: [[], []], samples: [[], []], own: [], ownSamples: [],
 		compiled: [], nearest: [], functionOnly: [], states: [],
@@ -196,7 +193,7 @@ function calleeOf(tree, node, label) {
 	return callee;
 }
 
-/* The weight of something that passes through frame i, which the node stands for. */
+/* Add weight that passes through frame i to the frame's node. */
 function addWeight(tree, node, i, side, weight, samples) {
 	const mark = recorded.mark[i];
 
@@ -212,7 +209,7 @@ function addWeight(tree, node, i, side, weight, samples) {
 		tree.functionOnly[node] += weight;
 }
 
-/* pairs of a state and a weight, or nothing. */
+/* Add pairs of a state and a weight, if there are any. */
 function addStates(tree, node, pairs, side) {
 	if (side !== NOW || !pairs)
 		return;
@@ -220,7 +217,7 @@ function addStates(tree, node, pairs, side) {
 		(tree.states[node] ||= new Float64Array(STATES.length))[state] += weight;
 }
 
-/* Callers below their callees: every stack, or with a focus what this function does, wherever it is called. */
+/* A tree with callers below their callees: every stack, or with a focus, those of all calls of this function. */
 function treeOfCallees(byLine, focus) {
 	const tree = newTree(byLine, false);
 
@@ -247,13 +244,13 @@ function treeOfCallees(byLine, focus) {
 		}
 		addStates(tree, node, recorded.pairs[i], side);
 	}
-	/* So far the states are those of own weight. */
+	/* So far the states count own weight only. Add those of the callees. */
 	for (let node = tree.count - 1; node > 0; node--)
 		addStates(tree, tree.caller[node], tree.states[node] && tree.states[node].entries(), NOW);
 	return finish(tree);
 }
 
-/* Where an inverted tree begins: the ends of all stacks, or the outermost calls of the function in focus. */
+/* The beginnings of an inverted tree: the ends of all stacks, or the outermost calls of the focus. */
 function beginnings(focus) {
 	const { own, total, ownSamples, samples, caller } = recorded;
 	const within = new Uint8Array(recorded.count);
@@ -274,7 +271,7 @@ function beginnings(focus) {
 	return found;
 }
 
-/* Pairs of state and weight of what ends in each frame, or with a focus passes through it. */
+/* For each frame, pairs of state and weight that end in it, or with a focus, pass through it. */
 function statesOfBeginnings(focus) {
 	const sums = [];
 
@@ -292,13 +289,13 @@ function statesOfBeginnings(focus) {
 }
 
 /*
- * Callees below their callers: what ends in a function, by who called it.
- * Row by row, so that a limit cuts what is deepest.
+ * A tree with callees below their callers: own weight of functions by their
+ * callers. It grows row by row, so that the limit cuts the deepest rows.
  */
 function treeOfCallers(byLine, focus) {
 	const tree = newTree(byLine, true);
 	const states = statesOfBeginnings(focus);
-	const stacks = [];		/* those that pass through each node, at the frame it stands for */
+	const stacks = [];		/* for each node, the stacks through it; .at is the node's frame */
 	const step = (node, stack) => {
 		const side = recorded.side[stack.from];
 
@@ -331,8 +328,8 @@ function treeOfCallers(byLine, focus) {
 /* -- Finished trees -- */
 
 /*
- * Number the nodes callers before callees, siblings by label, or in an
- * inverted tree by weight; below node i are i + 1 ... end[i] - 1.
+ * Number the nodes: callers before callees, siblings by label, or by weight in
+ * an inverted tree. The descendants of node i are i + 1 ... end[i] - 1.
  */
 function finish(tree) {
 	const { count, label } = tree;
@@ -353,7 +350,7 @@ function finish(tree) {
 			first[caller] = node;
 		}
 	}
-	/* A node's next sibling waits below its first callee. */
+	/* Push the next sibling first, so that the first callee is taken before it. */
 	while (waiting.length) {
 		const node = waiting.pop();
 
@@ -387,12 +384,12 @@ function finish(tree) {
 }
 
 /*
- * Lay the frames out by the weight of one side: start is the distance from
- * the left edge, rows[d] lists the frames of depth d from left to right.
- * What has no weight there is left out.
+ * Lay out the frames by the weight of one side: start is the distance from the
+ * left edge, rows[d] lists the frames of depth d from left to right. Frames
+ * without weight on that side are left out.
  */
 function layOut(tree, side) {
-	const next = [];	/* where the next callee of the last frame of each depth starts */
+	const next = [];	/* for the last frame of each depth: the start of its next callee */
 	const width = tree.total[side];
 
 	if (tree.side === side)
@@ -412,7 +409,7 @@ function layOut(tree, side) {
 	}
 }
 
-/* The weight of frames below (and with) i that match, each part counted once though matches nest. */
+/* The weight of the matching frames among i and its descendants. Nested matches count once. */
 function weightOf(tree, i, matches) {
 	const end = tree.end[i];
 	let weight = 0;
@@ -429,8 +426,8 @@ function weightOf(tree, i, matches) {
 }
 
 /*
- * The share of all that was recorded of stacks in which a frame matches. Trees
- * may hold less: inverted ones end where their parts get small.
+ * The share, in the whole recording, of stacks with a matching frame. A tree
+ * may hold less: an inverted one leaves out the callers of small nodes.
  */
 function shareOf(tree, side, matches) {
 	const matched = new Uint8Array(recorded.count);
@@ -448,7 +445,7 @@ function shareOf(tree, side, matches) {
 	return whole ? part / whole : 0;
 }
 
-/* Own weight of each kind of frame or state of the VM, for the legend: a map by key. */
+/* Own weight by kind of frame or state of the VM, for the legend: a map by key. */
 function ownWeights(keys) {
 	const weights = new Map();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * What is shown of the recording: kept in the address, so that the browser's
- * back and forward, a reload and a copied link lead to the same view.
+ * The view of the recording. The address holds it, so that the browser's back
+ * and forward, a reload and a copied link lead to the same view.
  */
 
 const root = document.getElementById("ljspy");
@@ -12,23 +12,23 @@ const VIEW_AT_FIRST = {
 	lines: root.dataset.lines === "1",
 	flipped: false,		/* the root at the top */
 	colour: COLOURS[0],
-	side: NOW,		/* whose weights are the widths */
-	focus: -1,		/* only stacks through this function, from it on */
-	zoom: 0,		/* a frame of the tree that these make */
+	side: NOW,		/* the side whose weights are the widths */
+	focus: -1,		/* only stacks through this function, from it on; -1: all */
+	zoom: 0,		/* a frame of the tree of this view */
 	search: "",
-	from: 0,		/* the time whose samples are shown, in µs after the beginning; */
-	to: 0,			/* ... 0: all */
+	from: 0,		/* the selected time, in µs after the beginning, */
+	to: 0,			/* ... up to this; 0: all */
 };
 
 const view = { ...VIEW_AT_FIRST };
 let tree = null;		/* of the view */
 let active = 0;			/* the frame that keys act on */
-let matching = null;		/* whether each label matches the search; null without one */
-let steps = 0;			/* how many steps back lead to a view of this file */
+let matching = null;		/* for each label, does it match the search? null without a search */
+let steps = 0;			/* number of steps back that stay in this file */
 
 /* -- Trees of views -- */
 
-/* Trees are made when first seen. */
+/* The trees made so far, each on first use. */
 const trees = new Map();
 
 function treeOfView() {
@@ -40,7 +40,7 @@ function treeOfView() {
 	return trees.get(key);
 }
 
-/* To be called when the view has changed. */
+/* Call this when the view has changed. */
 function applyView() {
 	if (heat)
 		applyRange();
@@ -56,7 +56,7 @@ function applyView() {
 	}
 }
 
-/* A search is a regular expression if it can be one; small letters match capitals too. */
+/* A search is a regular expression, or plain text if it is no valid one. Without capitals, it ignores case. */
 function searchExpression(wanted) {
 	const flags = wanted === wanted.toLowerCase() ? "iu" : "u";
 
@@ -85,7 +85,7 @@ function isAncestor(i, of) {
 	return i <= of && of < tree.end[i];
 }
 
-/* From the outermost caller on, without the root. */
+/* The names of a stack, outermost caller first, without the root. */
 function stackOf(i) {
 	const names = [];
 
@@ -111,7 +111,7 @@ const STATE_NAMES = {
 	n: "no Lua", i: "interpreted", j: "compiled", c: "C", g: "garbage collection",
 	r: "recording a trace", o: "optimising a trace", a: "assembling a trace", e: "leaving a trace", u: "unknown",
 };
-/* States in one colour. */
+/* The look of each state. Some states share one. */
 const STATE_LOOKS = { n: "n", i: "l", j: "j", c: "c", g: "g", r: "k", o: "k", a: "k", e: "e", u: "u" };
 const STATE_LEGEND = {
 	l: "interpreted", j: "compiled", c: "C", g: "garbage collection", k: "compiling", e: "leaving a trace",
@@ -119,7 +119,7 @@ const STATE_LEGEND = {
 };
 const LEGENDS = { kind: KINDS, state: STATE_LEGEND, change: CHANGES };
 
-/* A Lua function has the look of what it was more often. */
+/* A Lua function counts as compiled if more than half of its weight was. */
 function kindLook(i) {
 	const kind = tree.labels[tree.label[i]].look;
 
@@ -139,7 +139,7 @@ function stateLooks(i) {
 	return [...weights].sort(([, a], [, b]) => b - a);
 }
 
-/* As look_of_change() in output/views/look.c has it. */
+/* The same rules as look_of_change() in output/views/look.c. */
 function changeLook(i) {
 	const [now, before] = [share(NOW, i), share(BEFORE, i)];
 	const [allNow, allBefore] = [tree.samples[NOW][0], tree.samples[BEFORE][0]];
@@ -200,7 +200,7 @@ function readAddress() {
 	applyView();
 }
 
-/* Where a page may not change its address (some embeddings), everything works but the way back. */
+/* If the page may not change its address (some embeddings), everything but going back works. */
 function remember(method) {
 	try {
 		history[method]({ steps }, "", address());
@@ -209,7 +209,7 @@ function remember(method) {
 	}
 }
 
-/* Change the view in a way that back undoes. */
+/* Change the view as a step, which back undoes. */
 function stepTo(change) {
 	const before = address();
 
@@ -221,7 +221,7 @@ function stepTo(change) {
 	applyView();
 }
 
-/* Change it without a step. */
+/* Change the view without a step. */
 function turnTo(change) {
 	Object.assign(view, change);
 	remember("replaceState");

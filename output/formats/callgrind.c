@@ -13,17 +13,17 @@
 #include "output/views/sample_table.h"
 
 /*
- * A cost of a function: its own at a line, or of what it called from there.
- * Functions are numbered as in the table; the threads follow. The key has no
- * padding: it is hashed as bytes.
+ * A cost of a function at a line: its own, or that of a callee. Functions have
+ * their numbers in the table; the threads follow. The key has no padding,
+ * because it is hashed as bytes.
  */
 struct cost_key {
 	uint32_t function;
-	uint32_t callee;	/* OWN if none */
+	uint32_t callee;	/* its number + 1; OWN for the function's own cost */
 	uint32_t line;
 };
 
-enum { OWN = 0 };		/* callees are numbered from 1 */
+enum { OWN = 0 };
 
 struct cost {
 	struct cost_key key;
@@ -38,8 +38,8 @@ struct writer {
 	const struct sample_table *table;
 	struct cost *costs;
 	uint32_t *path;		/* room for the deepest stack */
-	uint32_t *entered;	/* for each function, the last sample in which it was entered, from 1 */
-	/* Names are written once, later only their numbers. */
+	uint32_t *entered;	/* for each function, the number of the last stack with it, from 1 */
+	/* Each name is written once, later only its number. */
 	bool *named;		/* for each function */
 	struct string_index *files, *objects;
 	int64_t files_named, objects_named;
@@ -65,7 +65,7 @@ static struct cost *find_cost(struct writer *writer, uint32_t function, uint32_t
 	return cost;
 }
 
-/* The number-th stack that is looked at, of a thread and with a weight. */
+/* Add the costs of a thread's stack. number counts the stacks so far, from 1. 0 or -ENOMEM. */
 static int add_stack(struct writer *writer, uint32_t thread, uint32_t number,
 		     uint32_t stack, uint64_t ns, uint64_t samples)
 {
@@ -97,7 +97,7 @@ static int add_stack(struct writer *writer, uint32_t thread, uint32_t number,
 	return 0;
 }
 
-/* What is equal is looked at once. */
+/* Add each stack of a thread once, with the sum of its samples. 0 or -ENOMEM. */
 static int add_thread(struct writer *writer, uint32_t index, uint32_t *number)
 {
 	const struct sample_table *table = writer->table;
@@ -125,7 +125,7 @@ static void write_text(FILE *out, const char *text)
 	escape_write(ESCAPE_PLAIN, text, out);
 }
 
-/* What is nothing but spaces would be taken for no name. */
+/* Readers take a text of spaces for no name, so write "???". */
 static const char *visible(const char *text)
 {
 	return text[strspn(text, " ")] ? text : "???";

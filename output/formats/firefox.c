@@ -16,11 +16,11 @@
 
 enum {
 	PROCESSED_VERSION = 61,
-	GECKO_VERSION = 24,	/* of what a processed profile was made from; nothing depends on it */
+	GECKO_VERSION = 24,	/* of the profile that a processed one is made from; nothing depends on it */
 	RESOURCE_LIBRARY = 1,
 };
 
-/* The first grey category is what has none. The first subcategory of each is "Other". */
+/* The profiler uses the first grey category for frames without one. The first subcategory of each is "Other". */
 static const struct {
 	const char *name;
 	const char *color;
@@ -42,10 +42,10 @@ struct writer {
 	struct json_stream json;
 	const struct sample_table *table;
 	struct thread_samples *samples;
-	uint64_t origin_ns;			/* where its time begins */
+	uint64_t origin_ns;			/* time 0 of the profile */
 	struct string_index *strings;
-	struct string_index *files;		/* by source */
-	struct string_index *modules;		/* by resource and library */
+	struct string_index *files;		/* the sources */
+	struct string_index *modules;		/* the resources and libraries */
 };
 
 static uint32_t number_of(struct writer *writer, struct string_index *index, const char *text)
@@ -94,7 +94,7 @@ static void write_number(struct writer *writer, uint32_t number)
 	json_stream_number(&writer->json, number);
 }
 
-/* Lines are known from 1. */
+/* Lines begin at 1; 0 is unknown: null. */
 static void write_line(struct writer *writer, uint32_t line)
 {
 	if (line)
@@ -267,7 +267,7 @@ static void write_functions(struct writer *writer)
 	end_table(writer, functions, ",");
 }
 
-/* Written after all that adds to it. */
+/* Write all texts of an index. Call this after everything that adds to it. Returns their number. */
 static size_t write_texts(struct writer *writer, struct string_index *index)
 {
 	size_t count = 0;
@@ -279,7 +279,7 @@ static size_t write_texts(struct writer *writer, struct string_index *index)
 	return count;
 }
 
-/* A column of the strings' numbers. */
+/* Write the texts of an index as a column of string numbers. Returns their number. */
 static size_t write_text_numbers(struct writer *writer, const char *column, struct string_index *index)
 {
 	size_t count = 0;
@@ -347,7 +347,7 @@ static void write_shared(struct writer *writer)
 
 typedef void (*write_sample)(struct writer *writer, const struct table_sample *sample);
 
-/* A column of a thread's samples, on the way down. */
+/* The state of writing a column of a thread's samples. */
 struct column {
 	struct writer *writer;
 	write_sample write;
@@ -419,7 +419,7 @@ static int write_samples(struct writer *writer, uint32_t thread, size_t count)
 	return error;
 }
 
-/* The thread of this index; behind the last one, a thread that has nothing. */
+/* Write the thread of this index; after the last one, an empty thread. */
 static int write_thread(struct writer *writer, uint32_t index)
 {
 	static const struct table_thread no_thread;
@@ -450,7 +450,7 @@ static int write_thread(struct writer *writer, uint32_t index)
 
 /*---- About the profile ----*/
 
-/* An array of entries, one for each line of what figures_print() says. NULL without memory. */
+/* An array with an entry for each line of figures_print(). The caller owns it. NULL when memory is short. */
 static json_t *figures_entries(const struct figures *figures)
 {
 	char *text = NULL, *line, *rest;
@@ -514,7 +514,7 @@ static int write_document(struct writer *writer, const struct session *session, 
 	write_meta(writer, session, figures);
 	write_shared(writer);
 	json_stream_outline(&writer->json, "\"threads\":[");
-	/* A profile without threads is refused. */
+	/* The profiler refuses a profile without threads. */
 	do {
 		if (i)
 			json_stream_outline(&writer->json, ",\n");

@@ -2,13 +2,13 @@
 /*
  * firefox: the processed profile format of https://profiler.firefox.com.
  *
- * Written is a version whose tables of frames and stacks are common to all
- * threads; the profiler upgrades it. Times and weights are milliseconds, with
+ * ljspy writes a version in which all threads share the tables of frames and
+ * stacks; the profiler upgrades it. Times and weights are milliseconds with
  * six decimals. Lua functions count as JavaScript, so that the profiler's
- * choice of stacks, all, JavaScript or native, is one of all, Lua or native.
- * The colours of frames tell their kinds, subcategories whether Lua was
- * compiled. What was recorded, and the closing figures, are in the profile's
- * additional information.
+ * choice of stacks (all, JavaScript, native) means all, Lua, native. The
+ * colours of frames show their kinds, subcategories show whether Lua was
+ * compiled. The session and the figures are in the profile's additional
+ * information.
  */
 #ifndef LJSPY_FIREFOX_H
 #define LJSPY_FIREFOX_H
@@ -20,7 +20,7 @@
 #include "output/sample/session.h"
 #include "output/views/view.h"
 
-/* As struct format has it. */
+/* See struct format. */
 int firefox_write(FILE *out, struct sample_source *source, const struct session *session,
 		  const struct figures *figures, const struct view *view);
 

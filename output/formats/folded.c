@@ -8,10 +8,10 @@
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 
-/* An escaped label can be several times as long; what is beyond this is cut. */
+/* An escaped label may be several times as long; longer texts are cut at this size. */
 enum { FRAME_TEXT_SIZE = 2 * FRAME_LABEL_SIZE };
 
-/* The stack at hand: its frames' texts, joined by semicolons, which no text holds. */
+/* The current stack: the texts of its frames, joined by semicolons. No text contains one. */
 struct path {
 	char *text;
 	size_t length;
@@ -24,7 +24,7 @@ static const char *annotation(const struct profile_node *node)
 	return node->function->kind == FRAME_LUA && node->compiled ? "_[j]" : "";
 }
 
-/* Readers take a number at the end of a line for a weight, a second one for another profile's: join it to its name. */
+/* Join a number at the end of a name to it with "_": readers would take it for the weight of a first profile. */
 static void join_last_number(char *text, size_t length)
 {
 	size_t end = length;
@@ -73,7 +73,7 @@ static int path_push(struct path *path, const struct profile_node *node,
 	return 0;
 }
 
-/* In microseconds, what rounding took before included. */
+/* ns in whole microseconds, with the rest of earlier calls included; *rest_ns keeps the new rest. */
 static uint64_t rounded(uint64_t ns, uint64_t *rest_ns)
 {
 	uint64_t sum_ns = ns + *rest_ns;
@@ -88,7 +88,7 @@ int folded_write(FILE *out, const struct profile *profile, const struct folded_o
 	const struct profile_node *node = profile_root(profile);
 	const struct profile_node *before = options->baseline ? profile_root(options->baseline) : NULL;
 	struct path path = { 0 };
-	uint64_t rest_ns = 500, rest_before_ns = 500;	/* so that the sum is rounded, not cut */
+	uint64_t rest_ns = 500, rest_before_ns = 500;	/* 500 rounds the sum, 0 would cut it */
 	int result = 0;
 
 	while ((node = profile_node_next(node))) {

@@ -17,7 +17,7 @@
 #include "output/views/comparison.h"
 #include "output/views/profile_read.h"
 
-/* All samples in one tree. 0 or a negative errno. */
+/* Merge all samples into a new profile, which the caller frees. 0 or a negative errno. */
 static int new_profile(struct sample_source *source, const struct profile_options *options,
 		       struct profile **ret_profile)
 {
@@ -61,7 +61,7 @@ static int write_folded(FILE *out, struct sample_source *source, const struct se
 	return error;
 }
 
-/* Both profiles hold the stacks of both sides. */
+/* Both profiles hold the stacks of both sides, so that they have the same nodes. */
 static int compare_folded(FILE *out, const struct side *before, const struct side *after,
 			  const struct view *view)
 {
@@ -254,7 +254,7 @@ const struct format *format_by_path(const char *path)
 	const struct format *found = NULL;
 	size_t length = strlen(path);
 
-	/* The longest one: ".speedscope.json" is one of speedscope's, not of json's. */
+	/* The longest suffix wins: ".speedscope.json" is for speedscope, not for json. */
 	for (size_t i = 0; i < format_count; i++) {
 		size_t suffix = strlen(formats[i].suffix);
 

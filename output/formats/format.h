@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * format: the ways in which samples can be written, one table.
+ * format: a table of all output formats.
  *
- * Every format is a view of a recording: `record` writes it at once, `report`
- * later, by the same function.
+ * Every format is a view of a recording. `record` writes it at once, `report`
+ * later, with the same function.
  */
 #ifndef LJSPY_FORMAT_H
 #define LJSPY_FORMAT_H
@@ -19,15 +19,15 @@
 #include "output/views/view.h"
 
 struct format {
-	const char *name;	/* as -f has it */
+	const char *name;	/* the argument of -f */
 	const char *suffix;	/* of files, without the dot */
-	const char *summary;	/* for the manual: what reads it */
-	bool picture;		/* to be opened in a browser */
-	bool recording;		/* the samples themselves: can be written as they come */
-	/* 0, -ENOMEM, -EIO (the stream's own error is in errno), or what the source had. */
+	const char *summary;	/* for the manual: what reads the format */
+	bool picture;		/* a browser opens it */
+	bool recording;		/* holds the samples themselves; ljspy can write it while sampling */
+	/* Write all samples. 0, -ENOMEM, -EIO (the stream's own error is in errno), or the source's error. */
 	int (*write)(FILE *out, struct sample_source *source, const struct session *session,
 		     const struct figures *figures, const struct view *view);
-	/* How the second differs from the first; NULL if it cannot show that. */
+	/* Write how after differs from before; same results. NULL if the format cannot show that. */
 	int (*compare)(FILE *out, const struct side *before, const struct side *after,
 		       const struct view *view);
 };
@@ -35,9 +35,9 @@ struct format {
 extern const struct format formats[];
 extern const size_t format_count;
 
-/* NULL if there is none. */
+/* The format with this name; NULL if there is none. */
 const struct format *format_by_name(const char *name);
-/* By the suffix of a file's name; NULL if it tells none. */
+/* The format of a file by the suffix of its name; NULL if no format has it. */
 const struct format *format_by_path(const char *path);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { VERSION = 1 };
 
-/* A text that many samples have, which is told by its address, as JSON. */
+/* The JSON of a text that many samples share, found by the text's address. */
 struct text {
 	const char *text;
 	UT_hash_handle hh;
@@ -26,10 +26,10 @@ struct writer {
 	struct json_stream json;
 	struct sample_table *table;
 	uint32_t *path;		/* room for the deepest stack */
-	uint32_t *stack_numbers;	/* in the document, from 1; 0 where no sample has the stack */
+	uint32_t *stack_numbers;	/* in the document, from 1; 0 for a stack without samples */
 	struct text *texts;
-	uint64_t origin_ns;	/* where time begins */
-	size_t written;		/* samples */
+	uint64_t origin_ns;	/* time 0 of the document */
+	size_t written;		/* samples written so far */
 };
 
 static void begin_list(struct writer *writer, const char *name)
@@ -93,7 +93,7 @@ static void write_frames(struct writer *writer)
 	end_list(writer);
 }
 
-/* Those that samples have: the others are on the way to them. */
+/* Write only stacks that samples have; the others are parents of those. */
 static void write_stacks(struct writer *writer)
 {
 	uint32_t count = 0;
@@ -135,7 +135,7 @@ static void write_threads(struct writer *writer)
 
 /*---- Samples ----*/
 
-/* NULL when memory is short. */
+/* Add a text with its JSON. NULL when memory is short. */
 static const struct text *add_text(struct writer *writer, const char *text)
 {
 	json_t *value = json_value_text(text);

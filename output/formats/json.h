@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json: all that is known of each sample, for scripts.
+ * json: all data of each sample, for scripts.
  *
- * One object. Lists of it that grow with the recording have an element a line.
+ * One object. Its lists that grow with the recording have one element a line.
  *
- *	format		"ljspy", and version, 1: what is here stays as it is, more may come
+ *	format		"ljspy", and version, 1: these members never change, new ones may come
  *	session		pid (null if several), target, command_line, start_unix_ns,
  *			duration_ns, clock: "cpu", "wall" or "off-cpu"
- *	figures		as --stats writes them
- *	functions	name (as the flame graph has it), kind ("lua", "builtin",
+ *	figures		the same as --stats writes
+ *	functions	name (the same as in the flame graph), kind ("lua", "builtin",
  *			"c_function", "native", "vm", "trace", "lost"), and if known
  *			file, firstline, module
  *	frames		function (an index into functions), line (null if unknown),
@@ -16,13 +16,13 @@
  *	stacks		lists of indices into frames, root first
  *	threads		pid, tid, process, thread (names or null), the heaviest first
  *	samples		in time order: time_ns (since the session began),
- *			thread and stack (indices), cpu_ns and wall_ns (what it stands
- *			for), state ("running"), vm_state ("compiled"), phase (null if
- *			there is none), wait ("read /etc/hosts": what a sleeping
- *			thread waits for; else null)
+ *			thread and stack (indices), cpu_ns and wall_ns (the time that
+ *			the sample stands for), state ("running"), vm_state
+ *			("compiled"), phase (null if none), wait (what a sleeping
+ *			thread waits for, "read /etc/hosts"; else null)
  *
- * Names are escaped as in every other output: valid UTF-8 on one line, what
- * could not be seen spelled out as \n, \x1b.
+ * Names are escaped as in every other output: valid UTF-8 on one line, with
+ * invisible characters as \n, \x1b.
  */
 #ifndef LJSPY_JSON_H
 #define LJSPY_JSON_H
@@ -34,7 +34,7 @@
 #include "output/sample/session.h"
 #include "output/views/view.h"
 
-/* As struct format has it. */
+/* See struct format. */
 int json_write(FILE *out, struct sample_source *source, const struct session *session,
 	       const struct figures *figures, const struct view *view);
 

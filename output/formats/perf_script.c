@@ -11,16 +11,16 @@
 #include "output/labels/frame_text.h"
 #include "output/labels/names.h"
 
-enum { LINES_SIZE_MAX = 16 << 20 };	/* bytes of lines that are remembered */
+enum { LINES_SIZE_MAX = 16 << 20 };	/* bytes of remembered lines */
 
-/* What tells the lines of frames apart. Without padding: it is hashed as bytes. */
+/* The key of the line of a frame. It has no padding, because it is hashed as bytes. */
 struct line_key {
 	const struct function *function;
-	uint32_t line;		/* 0 if lines are not told apart */
-	uint32_t map;		/* from 1: of which process the compiled code is; 0 if it is none of Lua's */
+	uint32_t line;		/* 0 without by_line */
+	uint32_t map;		/* for compiled Lua code, the pid + 1; else 0 */
 };
 
-/* The same frames come again and again, and spelling them is what takes time. */
+/* The written text of a frame, remembered because frames repeat and writing them takes most of the time. */
 struct line {
 	struct line_key key;
 	char *text;		/* owned */
@@ -36,10 +36,10 @@ struct writer {
 };
 
 /*
- * Write a safe text as readers want it. What is in round brackets they take
- * for arguments or a module; the head of an arrow begins what was inlined; and
- * text that is not ASCII ends inferno, which may cut it within a character.
- * A word has no spaces.
+ * Write an escaped text so that readers accept it. They take text in round
+ * brackets for arguments or a module, and "->" for the start of inlined
+ * frames. Text that is not ASCII ends inferno, which may cut it inside a
+ * character. A word must have no spaces.
  */
 static void write_symbol(FILE *out, const char *text, bool word)
 {
@@ -90,7 +90,7 @@ static void forget_lines(struct writer *writer)
 	writer->lines_size = 0;
 }
 
-/* NULL when memory is short. */
+/* Write the line of a frame and remember it. NULL when memory is short. */
 static const struct line *add_line(struct writer *writer, const struct line_key *key, const struct sample *sample,
 				   const struct frame *frame)
 {
@@ -137,7 +137,7 @@ static void write_command(FILE *out, const char *name)
 	char text[FRAME_TEXT_SIZE];
 
 	escape_text(ESCAPE_FOLDED, name && *name ? name : "?", text, sizeof(text));
-	/* A line that begins so is a comment. */
+	/* A line that begins with "#" is a comment. */
 	if (*text == '#')
 		*text = '_';
 	write_symbol(out, text, true);
@@ -148,7 +148,7 @@ static int write_sample(void *context, const struct sample *sample)
 	struct writer *writer = context;
 	uint64_t weight_ns = weight_of(writer->view->weight, sample);
 
-	/* Readers take no weight for one. */
+	/* Readers take a weight of 0 for 1. */
 	if (weight_ns == 0)
 		return 0;
 	write_command(writer->out, sample->thread_name);

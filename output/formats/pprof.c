@@ -17,8 +17,8 @@
 enum { VALUE_TYPES_MAX = 3, LABELS_MAX = 7, MAPPING_ID = 1 };
 
 /*
- * A message may be written in pieces, which readers put together: each element
- * is packed as a Profile that holds nothing else.
+ * The profile is written in pieces, which readers merge: each element is packed
+ * as a Profile that holds nothing else.
  */
 struct writer {
 	struct gzip *gzip;
@@ -38,7 +38,7 @@ static void write_piece(struct writer *writer, const Pprof__Profile *piece)
 		writer->error = error;
 }
 
-/* The number of a text that is safe. */
+/* The number of a text that needs no escaping. */
 static int64_t safe_string(struct writer *writer, const char *text)
 {
 	int64_t number = string_index_add(writer->strings, text);
@@ -50,7 +50,7 @@ static int64_t safe_string(struct writer *writer, const char *text)
 	return number;
 }
 
-/* The number of a text of the target; of the empty one if it is NULL. */
+/* The number of a text of the target; for NULL, of the empty text. */
 static int64_t target_string(struct writer *writer, const char *text)
 {
 	char escaped[FRAME_TEXT_SIZE];
@@ -71,7 +71,7 @@ static void write_functions(struct writer *writer)
 
 		message.id = (uint64_t)i + 1;
 		message.name = safe_string(writer, frame_text(function, 0, false, name));
-		/* Readers demangle, and then shorten, names that are the system's. */
+		/* Readers demangle and then shorten system names. */
 		message.system_name = target_string(writer, strcmp(name, function->name ? function->name : "")
 						    ? function->name : NULL);
 		message.filename = safe_string(writer, frame_text_file(function, file) ? file : "");
@@ -102,7 +102,7 @@ static void write_locations(struct writer *writer)
 	}
 }
 
-/* One for all, which says that there is nothing left to look up in it. */
+/* One mapping for all locations. It says that readers have nothing to look up in it. */
 static void write_mapping(struct writer *writer)
 {
 	Pprof__Mapping message = PPROF__MAPPING__INIT, *element = &message;
@@ -222,7 +222,7 @@ static void write_comment(struct writer *writer, const char *text)
 	write_piece(writer, &piece);
 }
 
-/* What figures_print() says, a comment each line. */
+/* Write each line of figures_print() as a comment. */
 static void write_figures(struct writer *writer, const struct figures *figures)
 {
 	char *text = NULL, *line, *rest;
@@ -246,7 +246,7 @@ static int write_table(struct writer *writer, const struct figures *figures)
 {
 	const struct sample_table *table = writer->table;
 
-	/* The first string of all. */
+	/* The first string must be empty. */
 	safe_string(writer, "");
 	write_about(writer, figures);
 	write_mapping(writer);

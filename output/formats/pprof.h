@@ -3,11 +3,11 @@
  * pprof: the profile format of `go tool pprof` and of services for continuous
  * profiling: output/formats/pprof.proto, compressed with gzip.
  *
- * Values of a sample are its number of samples, CPU time and, if the clock was
- * the wall clock, elapsed time; the weight asked for is the default. Labels are
- * pid, tid, process, thread, state, vm_state and phase. Functions have the
- * line of their definition, locations the line that ran. What was recorded,
- * and the closing figures, are comments (`pprof -comments`).
+ * The values of a sample are its number of samples, CPU time and, if the clock
+ * was the wall clock, elapsed time; the view's weight is the default. Labels
+ * are pid, tid, process, thread, state, vm_state and phase. Functions have the
+ * line of their definition, locations the line that ran. ljspy's command line
+ * and the figures are comments (`pprof -comments`).
  */
 #ifndef LJSPY_PPROF_H
 #define LJSPY_PPROF_H
@@ -19,7 +19,7 @@
 #include "output/sample/session.h"
 #include "output/views/view.h"
 
-/* As struct format has it. */
+/* See struct format. */
 int pprof_write(FILE *out, struct sample_source *source, const struct session *session,
 		const struct figures *figures, const struct view *view);
 

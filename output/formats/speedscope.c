@@ -20,7 +20,7 @@ struct writer {
 	uint32_t *path;		/* room for the deepest stack */
 };
 
-/* Frames, as the file has them: by line those of the table, otherwise its functions. */
+/* The index of a frame in the file: in the line view that of the table's frame, otherwise of its function. */
 static uint32_t frame_index(const struct writer *writer, uint32_t frame)
 {
 	return writer->by_line ? frame : writer->table->frames[frame].function;
@@ -81,15 +81,16 @@ static void begin_profile(struct writer *writer, const char *name, uint64_t end_
 
 /*---- A thread in time order ----*/
 
-/* A stretch of time: one sample, or what lies between two. */
+/* A stretch of time: one sample, or a gap between two. */
 struct stretch {
 	uint32_t stack;
 	uint64_t ns;
 };
 
 /*
- * The stretches of the thread's next sample. A sample begins its weight before
- * it was taken, but never before the last one has ended. Returns their number.
+ * The stretches of the thread's next sample: perhaps a gap, and the sample. The
+ * sample begins its weight before it was taken, but not before the end of the
+ * previous one, *cursor_ns. Returns the number of stretches.
  */
 static int sample_stretches(const struct sample_table *table, const struct table_sample *sample,
 			    uint64_t *cursor_ns, struct stretch ret_stretches[static 2])
@@ -109,10 +110,10 @@ static int sample_stretches(const struct sample_table *table, const struct table
 
 typedef void write_stretch(struct writer *writer, const struct stretch *stretch);
 
-/* A thread's stretches, on the way from the first to the last. */
+/* The state of going through a thread's stretches. */
 struct line {
 	struct writer *writer;
-	write_stretch *write;	/* NULL only to see where its time ends */
+	write_stretch *write;	/* NULL to find only the end of its time */
 	uint64_t cursor_ns;
 	bool begun;
 };
@@ -132,7 +133,7 @@ static int add_sample(void *context, const struct table_sample *sample)
 	return 0;
 }
 
-/* Writes either the stacks or the weights of a thread, or finds out where its time ends. */
+/* Write the stacks or the weights of a thread, or only find the end of its time. 0 or a negative errno. */
 static int write_stretches(struct writer *writer, uint32_t thread, write_stretch *write, uint64_t *ret_end_ns)
 {
 	struct line line = { .writer = writer, .write = write };
@@ -185,7 +186,7 @@ struct merged_stack {
 	uint32_t next_sibling;
 };
 
-/* Lightest first, so that adding each in front of its siblings leaves the heaviest at the front. */
+/* Lightest first: merge() adds each in front of its siblings, so the heaviest ends up first. */
 static int compare_merged(const void *a, const void *b)
 {
 	const struct merged_stack *const *left = a, *const *right = b;
@@ -195,7 +196,7 @@ static int compare_merged(const void *a, const void *b)
 	return (*left)->stack < (*right)->stack ? 1 : -1;
 }
 
-/* The tree of all stacks, siblings ordered by weight; NULL without memory. */
+/* The tree of all stacks with siblings sorted by weight. The caller frees it. NULL when memory is short. */
 static struct merged_stack *merge(const struct sample_table *table)
 {
 	struct merged_stack *merged = calloc(table->stack_count, sizeof(*merged));
@@ -232,7 +233,7 @@ static struct merged_stack *merge(const struct sample_table *table)
 	return merged;
 }
 
-/* Callers before callees; 0 after the last. */
+/* The stack after this one, callers before callees; 0 after the last. */
 static uint32_t next_merged(const struct merged_stack *merged, uint32_t stack)
 {
 	if (merged[stack].first_child)

@@ -2,11 +2,11 @@
 /*
  * speedscope: the file format of https://www.speedscope.app.
  *
- * Holds one profile of all threads, merged, heaviest stacks first, and then
- * one of each thread in time order. There a sample takes its weight, before
- * the moment at which it was taken; time that no sample stands for is a sample
- * of an empty stack, so distances are true. Values are nanoseconds. A frame
- * is a function, with its line of definition; by line, with the line that ran.
+ * The file holds one merged profile of all threads, heaviest stacks first, and
+ * then one of each thread in time order. There a sample is as wide as its
+ * weight and ends when it was taken. Time without a sample is a sample of an
+ * empty stack, so that distances are true. Values are nanoseconds. A frame is a
+ * function with its line of definition; in the line view, with the line that ran.
  */
 #ifndef LJSPY_SPEEDSCOPE_H
 #define LJSPY_SPEEDSCOPE_H
@@ -18,7 +18,7 @@
 #include "output/sample/session.h"
 #include "output/views/view.h"
 
-/* As struct format has it. */
+/* See struct format. */
 int speedscope_write(FILE *out, struct sample_source *source, const struct session *session,
 		     const struct figures *figures, const struct view *view);
 

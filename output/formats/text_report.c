@@ -15,7 +15,7 @@ struct report {
 	struct tally tally;
 	const struct view *view;
 	double min_share;
-	struct tally_call **calls;	/* both ways, see compare_calls() */
+	struct tally_call **calls;	/* all calls twice, see sort_calls() */
 	size_t call_count;
 };
 
@@ -65,7 +65,7 @@ static int compare_roots(const struct tally_row *a, const struct tally_row *b)
 	return a->root_ns > b->root_ns ? -1 : a->root_ns < b->root_ns;
 }
 
-/* What stacks are grouped by, and how much each group has. */
+/* Write the groups of stacks with their time. */
 static void write_groups(struct report *report)
 {
 	HASH_SORT(report->tally.rows, compare_roots);
@@ -110,7 +110,7 @@ static void write_table(const struct report *report)
 
 /*---- Callers and callees ----*/
 
-/* The calls of one array, seen from the function that makes them or the one that they are made to. */
+/* Sort calls by caller, or by callee; equal ones by time, the largest first. */
 static int compare_by_caller(const void *a, const void *b)
 {
 	const struct tally_call *left = *(struct tally_call *const *)a;
@@ -131,7 +131,7 @@ static int compare_by_callee(const void *a, const void *b)
 	return left->ns > right->ns ? -1 : left->ns < right->ns;
 }
 
-/* Where the calls of this row begin in an array that is sorted by caller, or by callee. */
+/* The first call of this row in an array sorted by caller or by callee. */
 static size_t find_calls(struct tally_call **calls, size_t count, bool by_caller,
 			 const struct tally_row *row)
 {
@@ -182,7 +182,7 @@ static void write_neighbours(const struct report *report)
 	}
 }
 
-/* All calls twice: by caller, then by callee. */
+/* Fill report->calls with all calls twice: sorted by caller, then by callee. 0 or -ENOMEM. */
 static int sort_calls(struct report *report)
 {
 	size_t i = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text_report: functions by the time they took, for reading in a terminal.
+ * text_report: functions by their time, for a terminal.
  *
- * First a table of functions (or lines, in the line view), by their own time,
- * then for each of them who called it and what it called. Every share has the
- * standard error of sampling (output/views/tally.h) behind it. What has less than
- * TEXT_REPORT_MIN_PERCENT, or view->min_percent, in total is left out.
+ * First comes a table of functions (or lines, in the line view), by own time.
+ * Then follow the callers and callees of each. The standard error of sampling
+ * (output/views/tally.h) follows every share. Functions with a total below
+ * view->min_percent (TEXT_REPORT_MIN_PERCENT by default) are left out.
  */
 #ifndef LJSPY_TEXT_REPORT_H
 #define LJSPY_TEXT_REPORT_H
@@ -19,7 +19,7 @@
 
 #define TEXT_REPORT_MIN_PERCENT 0.5
 
-/* 0, -ENOMEM, -EIO (the stream's own error is in errno), or what the source had. */
+/* See struct format. */
 int text_report_write(FILE *out, struct sample_source *source, const struct session *session,
 		      const struct figures *figures, const struct view *view);
 

@@ -5,14 +5,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Longest spelling of one character or byte: "&quot;", "\u{e0001}", four bytes of UTF-8. */
+/* The longest output for one character or byte, "\u{10ffff}", fits with its NUL. */
 enum { PIECE_SIZE = 12 };
 
 static const char ellipsis[] = "\u2026";
 
 /*
- * The length of the well-formed UTF-8 sequence at text, or 0. Reads no
- * further than the first byte that does not belong, so NUL ends it.
+ * The length of the well-formed UTF-8 sequence at text, or 0. Stops at the
+ * first byte that does not belong to it, so it reads no further than the NUL.
  */
 static size_t decode_utf8(const unsigned char *text, uint32_t *ret_code)
 {
@@ -40,7 +40,7 @@ static bool is_control(uint32_t code)
 	return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-/* Line and paragraph separators, direction marks, tags, and codes that are no characters. */
+/* Line and paragraph separators, direction marks, tags and noncharacters. */
 static bool is_deceptive(uint32_t code)
 {
 	return code == 0x061c || (code >= 0x200b && code <= 0x200f && code != 0x200c && code != 0x200d) ||
@@ -75,7 +75,7 @@ static const char *named(enum escape_style style, uint32_t code)
 	}
 }
 
-/* Spell the character at *text and step over it. Returns the length of the piece. */
+/* Escape the character at *text and step over it. Returns the length of the piece. */
 static size_t next_piece(enum escape_style style, const char **text, char piece[static PIECE_SIZE])
 {
 	uint32_t code;
@@ -100,7 +100,7 @@ static size_t next_piece(enum escape_style style, const char **text, char piece[
 size_t escape_text(enum escape_style style, const char *text, char *buffer, size_t size)
 {
 	size_t length = 0;
-	size_t cut = 0;		/* the last length that leaves room for an ellipsis */
+	size_t cut = 0;		/* the last length with room for an ellipsis after it */
 	char piece[PIECE_SIZE];
 
 	while (*text) {

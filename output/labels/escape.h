@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * escape: text of the target made safe for where it is written.
+ * escape: make text of the target safe for output.
  *
- * In every style the result is valid UTF-8 on one line, and what a reader
- * could not see or be misled by is spelled out: control characters as \n, \t
- * or \x1b, bytes that are not UTF-8 as \xff, and characters that break lines
- * or reorder text (bidirectional overrides) as \u202e.
+ * In every style the result is valid UTF-8 on one line. Characters that are
+ * invisible or misleading are escaped: control characters as \n, \t or \x1b,
+ * bytes that are not UTF-8 as \xff, and characters that break lines or reorder
+ * text (bidirectional overrides) as \u202e.
  */
 #ifndef LJSPY_ESCAPE_H
 #define LJSPY_ESCAPE_H
@@ -14,19 +14,19 @@
 #include <stdio.h>
 
 enum escape_style {
-	ESCAPE_PLAIN,	/* a terminal, or a string to hand to a JSON library */
+	ESCAPE_PLAIN,	/* for a terminal or a JSON library */
 	ESCAPE_XML,	/* also & < > " ': for character data and attributes */
-	ESCAPE_FOLDED,	/* also ; which separates frames, written as a colon */
+	ESCAPE_FOLDED,	/* also ; because it separates frames: it becomes a colon */
 };
 
 /*
- * Escape text into buffer, ended by NUL. What does not fit is cut between
- * characters and replaced by "…". size is at least ESCAPE_SIZE_MIN. Returns
- * the length without the NUL.
+ * Escape text into buffer, with a NUL at the end. Text that does not fit is
+ * cut between characters and ends in "…". size is at least ESCAPE_SIZE_MIN.
+ * Returns the length without the NUL.
  */
 size_t escape_text(enum escape_style style, const char *text, char *buffer, size_t size);
 
-/* Escape all of text to a stream, whose error flag tells of failures. */
+/* Escape all of text to a stream. On failure, the stream's error flag is set. */
 void escape_write(enum escape_style style, const char *text, FILE *out);
 
 enum { ESCAPE_SIZE_MIN = 16 };

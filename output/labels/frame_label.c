@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Chosen so that the longest label, two files and one line each, fits in FRAME_LABEL_SIZE. */
+/* With these limits the longest label, two files with a line each, fits in FRAME_LABEL_SIZE. */
 enum { NAME_MAX_BYTES = 400, FILE_MAX_BYTES = 400, MODULE_MAX_BYTES = 120 };
 
 #define ELLIPSIS "\u2026"
@@ -14,7 +14,7 @@ enum { NAME_MAX_BYTES = 400, FILE_MAX_BYTES = 400, MODULE_MAX_BYTES = 120 };
 struct text {
 	char *bytes;		/* of FRAME_LABEL_SIZE */
 	size_t length;
-	size_t name_length;	/* 0 until a place is begun */
+	size_t name_length;	/* 0 until begin_place() */
 };
 
 static bool is_continuation(char byte)
@@ -36,7 +36,7 @@ static void add(struct text *text, const char *format, ...)
 		text->length += (size_t)length < left ? (size_t)length : left - 1;
 }
 
-/* At most max bytes from the beginning, cut between characters. */
+/* Add at most max bytes from the beginning, cut between characters. */
 static void add_head(struct text *text, const char *string, int max)
 {
 	int length = (int)strnlen(string, (size_t)max + 1);
@@ -50,7 +50,7 @@ static void add_head(struct text *text, const char *string, int max)
 	add(text, "%.*s" ELLIPSIS, length, string);
 }
 
-/* At most max bytes from the end, cut between characters. */
+/* Add at most max bytes from the end, cut between characters. */
 static void add_tail(struct text *text, const char *string, size_t max)
 {
 	size_t length = strlen(string);
@@ -65,7 +65,7 @@ static void add_tail(struct text *text, const char *string, size_t max)
 	add(text, ELLIPSIS "%s", string);
 }
 
-/* What follows says where the function is. */
+/* The name ends here; the function's place follows. */
 static void begin_place(struct text *text)
 {
 	text->name_length = text->length;
@@ -151,7 +151,7 @@ size_t frame_label_parts(const struct function *function, uint32_t line, bool by
 		add_native(&text, function, line, by_line);
 		break;
 	case FRAME_VM:
-		/* Without a name it stands for whatever the VM itself does. */
+		/* A frame without a name stands for anything the VM itself does. */
 		if (function->name) {
 			add_head(&text, name, NAME_MAX_BYTES);
 			begin_place(&text);

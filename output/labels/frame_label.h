@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame_label: how a frame reads.
+ * frame_label: the text of a frame.
  *
  *                        function view             line view
  *   Lua function         heavy test.lua:5          heavy test.lua:8
@@ -12,9 +12,8 @@
  *   trace                trace#2 test.lua:8 [jit]  same
  *   unknown              [lost: reason]            same
  *
- * A line that is not known reads "?" in the line view. Labels hold names of
- * the target as they are and must be escaped (output/labels/escape.h) by whoever
- * writes them.
+ * The line view shows an unknown line as "?". Labels hold the target's names
+ * unescaped; the caller escapes them (output/labels/escape.h) before writing.
  */
 #ifndef LJSPY_FRAME_LABEL_H
 #define LJSPY_FRAME_LABEL_H
@@ -25,23 +24,23 @@
 
 #include "output/sample/frame.h"
 
-/* Every label fits; long names keep their beginning, long paths their end. */
+/* Every label fits: long names keep their beginning, long paths their end. */
 enum { FRAME_LABEL_SIZE = 1024 };
 
-/* The length of the label without its final NUL. */
+/* Write the label of a frame to ret_text. Returns its length without the NUL. */
 size_t frame_label(const struct function *function, uint32_t line, bool by_line,
 		   char ret_text[static FRAME_LABEL_SIZE]);
 
 /*
- * The same, and how much of the label is the name: what follows, after a
- * space, says where the function is. There may be nothing.
+ * The same, and the length of the name at the beginning of the label. After
+ * it comes nothing, or a space and where the function is.
  */
 size_t frame_label_parts(const struct function *function, uint32_t line, bool by_line,
 			 char ret_text[static FRAME_LABEL_SIZE], size_t *ret_name_length);
 
 /*
- * A chunk name as LuaJIT shows it: without the "=" or "@" that says what
- * kind of name it is (lj_debug.c, lj_debug_shortname). Points into file.
+ * A chunk name as LuaJIT shows it, without the "=" or "@" that marks its kind
+ * (lj_debug.c, lj_debug_shortname). The result points into file.
  */
 const char *frame_label_file(const char *file);
 

@@ -15,13 +15,13 @@ enum {
 };
 
 struct gzip {
-	ProtobufCBuffer buffer;	/* first: what protobuf-c appends to */
+	ProtobufCBuffer buffer;	/* first: protobuf-c passes its address to append() */
 	FILE *out;
 	z_stream stream;
 	unsigned char chunk[CHUNK_SIZE];
 };
 
-/* The stream remembers that writing failed. */
+/* If writing fails, the stream's error flag remembers it. */
 static void compress_input(struct gzip *gzip, int flush)
 {
 	do {

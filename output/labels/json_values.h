@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json_values: what documents of jansson are put together from.
+ * json_values: the parts of jansson documents.
  */
 #ifndef LJSPY_JSON_VALUES_H
 #define LJSPY_JSON_VALUES_H
@@ -11,22 +11,22 @@
 
 #include <jansson.h>
 
-/* Text of the target, as valid UTF-8 without control characters, long ones cut; null for NULL. */
+/* Text of the target as valid UTF-8 without control characters; long text is cut. null for NULL. */
 json_t *json_value_text(const char *text);
 
-/* 0 stands for what is not known: null. */
+/* A number; null for 0, which means unknown. */
 json_t *json_value_number(uint64_t number);
 
-/* A number of JSON does not hold every address: "0x7f...". */
+/* A string "0x7f...", because a JSON number cannot hold every address. */
 json_t *json_value_address(uint64_t address);
 
-/* Add to an array, taking over both; NULL if either is, or if memory is short. */
+/* Append to an array. Takes over both references. The array; NULL if either is NULL or memory is short. */
 json_t *json_value_append(json_t *array, json_t *value);
 
 /*
- * Write the document of a command that looks at processes: its version and one
- * value for each. False when memory is short; what the stream has, is told by
- * ferror().
+ * Write the document of a command that inspects processes: its version and
+ * processes, a borrowed array with one value for each. False when memory is
+ * short; for errors of the stream see ferror().
  */
 bool json_write_processes(FILE *out, int version, json_t *processes);
 

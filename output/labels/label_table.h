@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * label_table: what frames are called, each text once, in alphabetical order.
+ * label_table: the labels of frames, each frame's once, in alphabetical order.
  *
- * Pictures store a frame's label as its rank and put siblings in that order,
- * so that the same samples give the same picture however they came.
+ * Pictures store a frame's label as its rank and sort siblings by rank, so the
+ * same samples give the same picture in any order.
  */
 #ifndef LJSPY_LABEL_TABLE_H
 #define LJSPY_LABEL_TABLE_H
@@ -14,10 +14,10 @@
 #include "memory/hash.h"
 #include "output/sample/frame.h"
 
-/* A label that is longer when escaped is cut. */
+/* The size of an escaped label; longer ones are cut. */
 enum { LABEL_TEXT_SIZE = 4096 };
 
-/* Without padding: it is hashed as bytes. */
+/* No padding, because it is hashed as bytes. */
 struct label_key {
 	const struct function *function;	/* NULL for the root: "all" */
 	uint64_t line;
@@ -30,18 +30,18 @@ struct label {
 	UT_hash_handle hh;
 };
 
-/* All zero bytes but for by_line is an empty table. */
+/* An empty table is zero in all but by_line. */
 struct label_table {
-	bool by_line;		/* as frame_label() has it; else lines are taken for 0 */
+	bool by_line;		/* passed to frame_label(); if false, all lines count as 0 */
 	struct label *labels;	/* in order through hh.next */
 };
 
-/* 0 or -ENOMEM. */
+/* Add the label of a frame; function is borrowed. 0 or -ENOMEM. */
 int label_table_add(struct label_table *table, const struct function *function, uint32_t line);
 
 void label_table_sort(struct label_table *table);
 
-/* NULL if it was not added. */
+/* The label of a frame; NULL if it was not added. */
 const struct label *label_table_find(const struct label_table *table,
 				     const struct function *function, uint32_t line);
 

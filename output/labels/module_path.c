@@ -18,7 +18,7 @@ static bool part_is(struct part part, const char *name)
 	return part.length == strlen(name) && memcmp(part.begin, name, part.length) == 0;
 }
 
-/* The part that ends before end, which is a slash or the end of the path; empty at its beginning. */
+/* The part before end, which is a slash or the end of the path. Empty at the path's beginning. */
 static struct part part_before(const char *path, const char *end)
 {
 	const char *begin = end;
@@ -67,9 +67,9 @@ static const char *without_root(const char *path)
 }
 
 /*
- * The plugin that a path leads into: from the folder that has the folder of
- * plugins up to the plugin's own name. The first such folder counts, since a
- * plugin may have parts of its own that it calls plugins.
+ * Find the plugin in a path: from the folder above "plugins" to the plugin's
+ * name. The first "plugins" counts, because a plugin may have a folder of that
+ * name itself.
  */
 static bool find_plugin(const char *path, struct part *ret_plugin)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * module_path: which module or plugin a Lua file belongs to.
+ * module_path: the module or plugin that a Lua file belongs to.
  *
- * A module is named as require() is given its name, with slashes: the file
- * without its package root, its suffix and a last "init". What lies in the
- * folder of a plugin is the plugin:
+ * A module has the name that require() takes, with slashes: the file without
+ * its package root, its suffix and a final "init". All files in the folder of
+ * a plugin belong to the plugin:
  *
  *   /usr/local/share/lua/5.1/resty/core/regex.lua   resty/core/regex
  *   /usr/local/openresty/lualib/resty/redis.lua     resty/redis
@@ -16,12 +16,13 @@
  *   =[string "return 1"]                            [string "return 1"]
  *
  * Package roots are ".../share/lua/5.N", ".../lib/lua/5.N",
- * ".../share/luajit-VERSION" and ".../lualib", and a leading "./"; the last
- * one in the path counts. A plugin is what follows "NAME/plugins/", and
- * the folder NAME is where its module's name begins, if no root says so.
+ * ".../share/luajit-VERSION" and ".../lualib", and a leading "./". The last one
+ * in the path counts. A plugin is the folder or file below "NAME/plugins/". Its
+ * module name begins after the package root; in an absolute path without one,
+ * at NAME.
  *
- * Time belongs to the module of the innermost Lua function with a file: what
- * that calls, builtins and native code, is its work.
+ * Time belongs to the module of the innermost Lua function with a file. The
+ * builtins and native code that this function calls count as its work.
  */
 #ifndef LJSPY_MODULE_PATH_H
 #define LJSPY_MODULE_PATH_H
@@ -33,9 +34,9 @@
 enum { MODULE_PATH_SIZE = 512 };
 
 /*
- * The module of a file as struct function has it. Returns the length without
- * the NUL; a name too long keeps its end. The text is the target's and is to
- * be escaped by whoever writes it.
+ * Write the module of a file, as in struct function, to ret_module. Returns
+ * the length without the NUL. A name that is too long keeps its end. The text
+ * is the target's: the caller escapes it before writing.
  */
 size_t module_path(const char *file, char ret_module[static MODULE_PATH_SIZE]);
 

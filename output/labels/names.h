@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * names: how formats spell what is an enum in ljspy. These words are part of
- * the formats and of options: none is ever changed.
+ * names: the words for enums in formats. These words are part of the formats
+ * and of options, and never change.
  */
 #ifndef LJSPY_NAMES_H
 #define LJSPY_NAMES_H
@@ -11,7 +11,7 @@
 
 /* "running" */
 const char *thread_state_name(enum thread_state state);
-/* What a thread that is runnable waits for, as what one sleeps for is told. */
+/* What a runnable thread waits for, in place of the name of a wait. */
 #define WAITING_FOR_CPU "waiting for a CPU"
 /* "interpreted" */
 const char *vm_state_name(enum vm_state state);

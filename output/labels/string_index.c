@@ -15,7 +15,7 @@ struct entry {
 };
 
 struct string_index {
-	struct entry *entries;	/* uthash keeps their order */
+	struct entry *entries;	/* uthash keeps them in the order of their numbers */
 };
 
 struct string_index *string_index_new(void)
@@ -62,7 +62,7 @@ char *string_index_next(struct string_index *index, const char *text)
 	struct entry *entry = index->entries;
 
 	if (text) {
-		/* The macro evaluates it for each byte. */
+		/* Not in the macro, which would evaluate it for each byte. */
 		size_t length = strlen(text);
 
 		HASH_FIND(hh, index->entries, text, length, entry);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recording_format: what a recording (.ljspy) is made of.
+ * recording_format: the file format of a recording (.ljspy).
  *
  * A recording is a Zstandard file, so `zstd -t` checks it and `zstd -d` shows
- * its records. It is only ever appended to, in blocks that stand alone: what
- * is in the file up to the last whole block can be read, whatever became of
- * its writer.
+ * its records. The writer only appends, in independent blocks: even if the
+ * writer dies, the file is readable up to the last whole block.
  *
  *	recording = header block*
  *	header    = 5c 2a 4d 18  0c 00 00 00	a skippable frame of 12 bytes
@@ -13,7 +12,7 @@
  *	block     = zstd frame			with content size and checksum;
  *						its content is record+
  *
- * A record lies in one block. Its first byte tells what it is:
+ * A record lies in one block. Its first byte is its type:
  *
  *	record    = 01 string			defines the next string
  *	          | 02 function			defines the next function
@@ -23,7 +22,7 @@
  *	          | 06 property
  *	          | 07 pauses
  *	          | 08				forget all definitions
- *	          | 09				end: nothing is missing
+ *	          | 09				end: the recording is complete
  *
  *	string    = length:uint byte{length}	no byte is NUL
  *	function  = kind:uint firstline:uint name:ref file:ref module:ref
@@ -37,35 +36,35 @@
  *	uint      = LEB128, at most 64 bits
  *	sint      = uint, zigzag: 0, -1, 1, -2 are 0, 1, 2, 3
  *	ref       = uint: 0 is none (of stacks: the empty one), 1 is the first
- *	            one that was defined since the last 08, and so on
+ *	            one defined since the last 08, and so on
  *
  *	            7 6 5 4 3 2 1 0
  *	state     = V V V V V T T T	T: enum thread_state, V: enum vm_state
  *	certainty = - - - - - J C C	C: enum frame_certainty, J: compiled code
  *
- * A stack is its caller's and one frame on top; line is the one being
- * executed. Samples are in time order: each is "after" nanoseconds later than
- * the one before, the first than 0 of CLOCK_MONOTONIC. Its cpu and wall time
- * are in nanoseconds. What wall holds is the difference to the time since the
- * thread's sample before (since its definition, 0): 0 as a rule. Neither time
- * starts anew with 08.
+ * A stack is its caller's stack with one frame on top; line is the frame's
+ * current line. Samples are in time order: each is "after" nanoseconds later
+ * than the one before it; the first counts from 0 of CLOCK_MONOTONIC. cpu and
+ * wall are in nanoseconds. wall holds the sample's elapsed time minus the time
+ * since the thread's previous sample (minus 0 for the first sample since the
+ * thread's definition): usually 0. 08 does not reset the time of samples.
  *
- * What a thread waits for (wait, a function) is told since version 2, and of
- * threads that do not run: if T is not THREAD_RUNNING.
+ * What a thread waits for (wait, a function) is there since version 2, in
+ * samples of threads that do not run: if T is not THREAD_RUNNING.
  *
- * Properties are what is known of the session, texts or decimal numbers; a
- * later one replaces an earlier one of that name, and unknown names are to be
- * passed over. They are target, command_line, layout, pid, clock ("cpu" or
- * "wall"), start_unix_ns and start_ns as in struct session, and at the end
- * duration_ns, missed_ticks, dropped, away_ns, undisturbed, self_cpu_ns,
- * target_cpu_ns and rate_asked_uhz
- * (millionths of a Hertz) as in struct figures. All other figures follow from
- * the samples. Pauses are the histogram of how long threads were held: the
- * longest, then pairs of how many empty buckets to skip and what is in the
- * next one, with the buckets of output/sample/histogram.h.
+ * Properties describe the session, as texts or decimal numbers. A later one
+ * replaces an earlier one of the same name; readers skip unknown names. The
+ * names are target, command_line, layout, pid, clock ("cpu" or "wall"),
+ * start_unix_ns and start_ns as in struct session, and at the end duration_ns,
+ * missed_ticks, dropped, away_ns, undisturbed, self_cpu_ns, target_cpu_ns and
+ * rate_asked_uhz (millionths of a hertz) as in struct figures. All other
+ * figures follow from the samples. Pauses are the histogram of how long
+ * threads were held: the longest pause in nanoseconds, then pairs: the number
+ * of empty buckets to skip, and the count in the next bucket. The buckets are
+ * those of output/sample/histogram.h.
  *
- * Every version of this grammar is readable for ever. The numbers of enums
- * are part of it: new values go at their ends.
+ * Every version of this grammar stays readable for ever. The numbers of enums
+ * are part of it: append new values at the end.
  */
 #ifndef LJSPY_RECORDING_FORMAT_H
 #define LJSPY_RECORDING_FORMAT_H
@@ -82,12 +81,12 @@ enum {
 	RECORDING_HEADER_SIZE = 20,
 	RECORDING_VERSION_OFFSET = 16,
 
-	/* Limits of the format: what goes beyond is no recording. */
+	/* Limits of the format: a file that exceeds them is no recording. */
 	RECORDING_BLOCK_MAX = 1 << 20,		/* bytes of records */
-	RECORDING_TEXT_MAX = 1 << 16,		/* bytes of a string or text; writers cut */
+	RECORDING_TEXT_MAX = 1 << 16,		/* bytes of a string or text; writers cut longer ones */
 	RECORDING_DEPTH_MAX = 1 << 17,		/* frames of a stack */
 
-	/* So many of each can be defined before all must be forgotten. */
+	/* How many of each can be defined before record 08 must forget all. */
 	RECORDING_STRINGS_MAX = 1 << 16,
 	RECORDING_STRING_BYTES_MAX = 8 << 20,	/* in all strings */
 	RECORDING_FUNCTIONS_MAX = 1 << 16,
@@ -95,7 +94,7 @@ enum {
 	RECORDING_THREADS_MAX = 1 << 16,
 };
 
-/* A skippable frame of Zstandard, and what is in it. */
+/* The head of a skippable frame of Zstandard, and the first part of its content. */
 #define RECORDING_MAGIC "\x5c\x2a\x4d\x18\x0c\0\0\0LJSPYREC"
 
 enum recording_tag {

@@ -12,7 +12,7 @@
 #include "output/recording/recording_format.h"
 #include "output/recording/stack_cache.h"
 
-/* A name that samples point to, for as long as the reader lives. */
+/* A name that samples point to. It lives as long as the reader. */
 struct name {
 	UT_hash_handle hh;
 	char text[];
@@ -27,10 +27,10 @@ struct stack {
 	struct figures_stack figures;
 };
 
-/* All strings with their NULs. */
+/* Bytes of all strings with their NULs. */
 enum { TEXT_SIZE = RECORDING_STRING_BYTES_MAX + RECORDING_STRINGS_MAX };
 
-/* A block in the file, and as much as is read of it at once. */
+/* The largest block in the file, and the size of the read buffer. */
 enum {
 	PACKED_BLOCK_MAX = ZSTD_COMPRESSBOUND(RECORDING_BLOCK_MAX) + 64,
 	PACKED_SIZE = 2 * PACKED_BLOCK_MAX,
@@ -44,10 +44,10 @@ struct thread {
 	uint64_t last_ns;	/* of its last sample; 0 before the first */
 };
 
-/* What has been defined; the first one of each is 1. */
+/* The current definitions; the first one of each has number 1. */
 struct tables {
 	uint32_t *strings;	/* where each begins in the text */
-	const char **names;	/* the same strings, kept; NULL until a name is wanted */
+	const char **names;	/* kept copies of the same strings; NULL until needed as a name */
 	char *text;
 	const struct function **functions;
 	struct stack *stacks;
@@ -64,16 +64,16 @@ struct recording_reader {
 	struct tables tables;
 	ZSTD_DCtx *zstd;
 	uint8_t *packed, *raw;
-	size_t packed_at, packed_length;	/* what has been read of the file and not been used */
-	const uint8_t *at, *end;	/* in raw: what is left of the block */
-	struct stack_cache expanded;	/* by the numbers that samples have */
-	struct frame *frames;		/* of a stack that is not kept */
+	size_t packed_at, packed_length;	/* bytes of the file that are read and not yet used */
+	const uint8_t *at, *end;	/* the rest of the block, in raw */
+	struct stack_cache expanded;	/* by sample.stack */
+	struct frame *frames;		/* of a stack that the cache does not keep */
 	size_t frames_size;
 	uint32_t version;		/* of the grammar */
 	uint64_t last_ns;
-	uint64_t forgotten;		/* how many stacks */
+	uint64_t forgotten;		/* number of stacks forgotten so far */
 	uint64_t samples_read;
-	bool opening;			/* the first reading, which finds out what follows */
+	bool opening;			/* the first pass, which computes the members below */
 	bool ended;
 	enum recording_extent extent;
 	uint64_t sample_count;
@@ -82,12 +82,12 @@ struct recording_reader {
 	struct figures figures;
 };
 
-/* What reading a record comes to, besides negative errnos. */
+/* Results of reading a record, besides negative errnos. */
 enum {
-	READ_END,		/* of the recording, or of what there is of it */
+	READ_END,		/* the end of the recording, or of its readable part */
 	READ_SAMPLE,
 	READ_ON,
-	READ_DAMAGED,		/* the file is not as it was written */
+	READ_DAMAGED,		/* the file is damaged */
 };
 
 /*---- Bytes ----*/
@@ -120,7 +120,7 @@ static bool take_sint(struct recording_reader *reader, uint64_t *ret_value)
 	return true;
 }
 
-/* A number up to a maximum. */
+/* Read a number up to a maximum. */
 static bool take_number(struct recording_reader *reader, uint64_t maximum, uint32_t *ret_value)
 {
 	uint64_t value;
@@ -131,7 +131,7 @@ static bool take_number(struct recording_reader *reader, uint64_t maximum, uint3
 	return true;
 }
 
-/* Borrowed from the block, without a NUL. */
+/* Read a text, borrowed from the block and without a NUL. */
 static bool take_text(struct recording_reader *reader, const char **ret_text, size_t *ret_length)
 {
 	uint64_t length;
@@ -155,7 +155,7 @@ static bool take_byte(struct recording_reader *reader, uint8_t *ret_byte)
 
 /*---- Blocks ----*/
 
-/* Unless it is the end of the file, have a whole block in the buffer. */
+/* Fill the buffer so that it holds a whole block, or the rest of the file. */
 static int fill(struct recording_reader *reader)
 {
 	if (reader->packed_length >= PACKED_BLOCK_MAX || feof(reader->in))
@@ -174,7 +174,7 @@ static void drop(struct recording_reader *reader, size_t length)
 	reader->packed_length -= length;
 }
 
-/* Is it the beginning of a block, of which the file does not hold the rest? */
+/* Does the file end inside this block? */
 static bool is_cut_off(const uint8_t *packed, size_t length)
 {
 	static const uint8_t magic[] = { 0x28, 0xb5, 0x2f, 0xfd };	/* ZSTD_MAGICNUMBER */
@@ -183,7 +183,7 @@ static bool is_cut_off(const uint8_t *packed, size_t length)
 	       memcmp(packed, magic, length < sizeof(magic) ? length : sizeof(magic)) == 0;
 }
 
-/* READ_ON when there is another block. */
+/* Decompress the next block. READ_ON, READ_END, READ_DAMAGED or a negative errno. */
 static int next_block(struct recording_reader *reader)
 {
 	int error = fill(reader);
@@ -221,7 +221,7 @@ static void forget(struct recording_reader *reader)
 	reader->tables.thread_count = 0;
 }
 
-/* NULL for none. */
+/* A string by its number; NULL for 0. */
 static const char *string_of(const struct recording_reader *reader, uint32_t id)
 {
 	return id ? reader->tables.text + reader->tables.strings[id - 1] : NULL;
@@ -259,7 +259,7 @@ static int read_string(struct recording_reader *reader)
 	return READ_ON;
 }
 
-/* The reasons of lost frames are known by their address. */
+/* The static function of a lost frame, because others compare its address. NULL for an unknown reason. */
 static const struct function *find_lost(const char *name)
 {
 	for (int reason = 0; reason < LOST_COUNT; reason++)
@@ -317,7 +317,7 @@ static int read_stack(struct recording_reader *reader)
 	return READ_ON;
 }
 
-/* A copy that stays. NULL when memory is short. */
+/* A copy of text that lives as long as the reader. NULL when memory is short. */
 static const char *keep_name(struct recording_reader *reader, const char *text)
 {
 	size_t length = strlen(text);
@@ -339,7 +339,7 @@ static const char *keep_name(struct recording_reader *reader, const char *text)
 	return name->text;
 }
 
-/* A name of the record, kept. READ_ON if all is well. */
+/* Read a name and keep it. READ_ON on success. */
 static int take_name(struct recording_reader *reader, const char **ret_name)
 {
 	uint32_t id;
@@ -383,7 +383,7 @@ static int read_thread(struct recording_reader *reader)
 
 /*---- Samples ----*/
 
-/* Room for the frames of a stack that is not kept. NULL when memory is short. */
+/* A buffer for the frames of a stack that the cache does not keep. NULL when memory is short. */
 static struct frame *make_room(struct recording_reader *reader, size_t depth)
 {
 	if (depth > reader->frames_size) {
@@ -413,7 +413,7 @@ static void write_frames(const struct tables *tables, uint32_t id, struct frame 
 	}
 }
 
-/* Stacks come again and again: each is expanded once, as far as the cache goes. */
+/* Expand each stack once while the cache holds it, because stacks repeat often. */
 static int expand_stack(struct recording_reader *reader, uint32_t id, struct sample *sample)
 {
 	const struct stack *stack;
@@ -443,7 +443,7 @@ static int expand_stack(struct recording_reader *reader, uint32_t id, struct sam
 	return READ_SAMPLE;
 }
 
-/* Until the recording is open, nobody wants to see the frames. */
+/* During opening, count the frames of a stack without expanding it. */
 static int count_stack(struct recording_reader *reader, uint32_t id)
 {
 	static const struct figures_stack empty;
@@ -452,7 +452,7 @@ static int count_stack(struct recording_reader *reader, uint32_t id)
 	return READ_SAMPLE;
 }
 
-/* What a thread that does not run waits for; false if that is no function. */
+/* Read what a thread that does not run waits for. False if it is no function. */
 static bool take_wait(struct recording_reader *reader, uint8_t state, const struct function **ret_wait)
 {
 	uint32_t wait;
@@ -505,14 +505,14 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	return READ_SAMPLE;
 }
 
-/*---- What is known of the session ----*/
+/*---- Properties of the session ----*/
 
 static bool is_text(const char *text, size_t length, const char *expected)
 {
 	return length == strlen(expected) && memcmp(text, expected, length) == 0;
 }
 
-/* What is no clock leaves it as it is. */
+/* A name that is no clock leaves it as it is. */
 static void read_clock(const char *text, size_t length, enum weight_kind *clock)
 {
 	enum weight_kind kind;
@@ -521,7 +521,7 @@ static void read_clock(const char *text, size_t length, enum weight_kind *clock)
 		*clock = kind;
 }
 
-/* Zero is what an absent number is, and one that is none. */
+/* The number; 0 if the text is empty or no number. */
 static uint64_t decimal(const char *text, size_t length)
 {
 	uint64_t value = 0;
@@ -609,7 +609,7 @@ static int read_pauses(struct recording_reader *reader)
 	return READ_ON;
 }
 
-/*---- Reading on ----*/
+/*---- Records and blocks ----*/
 
 static int read_record(struct recording_reader *reader, struct sample *ret_sample)
 {
@@ -654,21 +654,21 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 	struct recording_reader *reader = (struct recording_reader *)source;
 	int result;
 
-	/* As far as was found when it was opened: a file may be longer by now, or hold damage. */
+	/* Stop where opening stopped: the file may have grown since, or be damaged after that. */
 	if (reader->samples_read == reader->sample_count)
 		return 0;
 	result = read_to_sample(reader, ret_sample);
 	if (result < 0)
 		return result;
 	if (result != READ_SAMPLE) {
-		errno = EIO;	/* it is not what it was */
+		errno = EIO;	/* the file has changed since it was opened */
 		return -EIO;
 	}
 	reader->samples_read++;
 	return 1;
 }
 
-/* 0, -EIO, -EILSEQ or -EPROTONOSUPPORT; the buffer begins with the first block then. */
+/* Check the header; the buffer then begins with the first block. 0, -EIO, -EILSEQ or -EPROTONOSUPPORT. */
 static int read_header(struct recording_reader *reader)
 {
 	uint32_t version = 0;
@@ -708,7 +708,7 @@ static int rewind_samples(struct sample_source *source)
 	return read_header(reader);
 }
 
-/* What the end of the recording would tell. */
+/* Compute the figures that follow from the samples, and those of a missing end record. */
 static void set_open_figures(struct recording_reader *reader)
 {
 	struct figures *figures = &reader->figures;

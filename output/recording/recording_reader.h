@@ -2,9 +2,9 @@
 /*
  * recording_reader: a recording as a source of samples.
  *
- * See output/recording/recording_format.h. Whatever is in the file, memory is bounded:
- * one block, the tables within their limits, and the functions and names that
- * have occurred, RECORDING_MEMORY_MAX bytes of them at most.
+ * See output/recording/recording_format.h. Memory is bounded for any file: one
+ * block, the tables within their limits, and at most RECORDING_MEMORY_MAX bytes
+ * of functions and names.
  */
 #ifndef LJSPY_RECORDING_READER_H
 #define LJSPY_RECORDING_READER_H
@@ -20,35 +20,35 @@
 
 #define RECORDING_MEMORY_MAX ((size_t)1 << 30)
 
-/* How far the samples go. */
+/* How much of a recording is readable. */
 enum recording_extent {
 	RECORDING_WHOLE,
-	RECORDING_UNFINISHED,	/* to the last flush: its writer has not come to an end */
-	RECORDING_DAMAGED,	/* to the first block that is not what was written */
+	RECORDING_UNFINISHED,	/* up to the last flush: the writer has not finished */
+	RECORDING_DAMAGED,	/* up to the first damaged block */
 };
 
 struct recording_reader;
 
 /*
- * Read a recording once, to know its figures and how far it goes. The stream
- * is borrowed and can be moved in; the recording begins at its beginning.
+ * Open a recording and read it once, for its figures and its extent. The
+ * stream is borrowed and must be seekable; the recording begins at offset 0.
  * Functions are interned in the table, which must outlive the reader.
  *
- * 0, or -ENOMEM, -EIO (the stream's own error is in errno), -EILSEQ (it is no
- * recording) or -EPROTONOSUPPORT (it is one of a newer version).
+ * 0, -ENOMEM, -EIO (the stream's own error is in errno), -EILSEQ (not a
+ * recording) or -EPROTONOSUPPORT (a newer version).
  */
 int recording_reader_open(FILE *in, struct functions *functions,
 			  struct recording_reader **ret_reader);
 void recording_reader_close(struct recording_reader *reader);
 
-/* The samples. next() can also fail with -ENOMEM or -EIO, as above. */
+/* The samples; the reader owns the source. next() can also fail with -ENOMEM or -EIO, as above. */
 struct sample_source *recording_reader_samples(struct recording_reader *reader);
 
 enum recording_extent recording_reader_extent(const struct recording_reader *reader);
-/* Where a recording is not whole, what its end would tell follows from the samples as far as can be. */
+/* Without an end record, duration and CPU time of the target are those of the samples. */
 const struct session *recording_reader_session(const struct recording_reader *reader);
 const struct figures *recording_reader_figures(const struct recording_reader *reader);
-/* How much time its clock has counted: CPU time, or elapsed time in all threads. */
+/* The time that the recording's clock counted: CPU time, or elapsed time summed over threads. */
 uint64_t recording_reader_clocked_ns(const struct recording_reader *reader);
 
 #endif

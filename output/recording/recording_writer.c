@@ -17,15 +17,15 @@
 #include "output/recording/stack_cache.h"
 
 enum {
-	/* A block is written when it has so many bytes; then any record still fits. */
+	/* A block of this many bytes is written; below that, any record still fits. */
 	BLOCK_FULL = 256 << 10,
 	RECORD_SIZE_MAX = 2 * RECORDING_TEXT_MAX + 64,
 	PAUSES_SIZE_MAX = 2 * 10 * (HISTOGRAM_BUCKETS + 1),
 	BUFFER_SIZE = BLOCK_FULL + RECORD_SIZE_MAX,
 	COMPRESSION_LEVEL = 6,
-	/* What is defined may take so many bytes before it is forgotten; a sample's stack may be as large again. */
+	/* Forget all definitions at this many bytes. The stack of one sample may add as much again. */
 	TABLES_FULL = 4 << 20,
-	ENTRY_OVERHEAD = 48,	/* of an entry's own and its table's allocation */
+	ENTRY_OVERHEAD = 48,	/* for the allocations of an entry and of its table */
 };
 
 static_assert((size_t)BUFFER_SIZE <= RECORDING_BLOCK_MAX, "every block is within the limit");
@@ -77,21 +77,21 @@ struct recording_writer {
 	char *raw, *packed;
 	size_t length;		/* of raw */
 	size_t packed_size;	/* of the buffer */
-	size_t unwritten;	/* of packed: bytes of a block that could not be written */
-	off_t begin, written;	/* where the recording begins in a file, and its size */
+	size_t unwritten;	/* bytes in packed of a block that could not be written */
+	off_t begin, written;	/* where the recording begins in its file, and its size */
 	bool header_written;
-	bool must_forget;	/* what was defined last may not be in the file */
+	bool must_forget;	/* recent definitions may be missing in the file */
 	bool ended;
-	int error;		/* that no more can be written after */
+	int error;		/* if not 0, nothing more can be written */
 	uint64_t last_ns;
 	struct string *strings;
 	size_t string_bytes;
-	size_t table_bytes;	/* that all tables take, about */
+	size_t table_bytes;	/* approximate size of all tables */
 	struct defined_function *functions;
 	struct stack *stacks;
 	struct thread *threads;
 	struct stack_cache recent;	/* stacks by a hash of their frames */
-	uint32_t *recent_ids;		/* of each place */
+	uint32_t *recent_ids;		/* the stack's id for each place */
 };
 
 /*---- Bytes ----*/
@@ -113,7 +113,7 @@ static void put_sint(struct recording_writer *writer, int64_t value)
 	put_uint(writer, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
 }
 
-/* Returns how much of the text it is. */
+/* Write a text, cut at RECORDING_TEXT_MAX. Returns its written length. */
 static size_t put_text(struct recording_writer *writer, const char *text)
 {
 	size_t length = strnlen(text, RECORDING_TEXT_MAX);
@@ -126,7 +126,7 @@ static size_t put_text(struct recording_writer *writer, const char *text)
 
 /*---- Blocks ----*/
 
-/* Keep what is whole, as far as the file allows, and write no more. */
+/* Truncate a regular file to its last whole block, and write no more. */
 static int give_up(struct recording_writer *writer)
 {
 	int error = errno;
@@ -206,7 +206,7 @@ int recording_writer_continue(struct recording_writer *writer, FILE *out)
 	return error;
 }
 
-/* Begin a record: there is room for it then. */
+/* Begin a record, with room for it in the block. */
 static int begin(struct recording_writer *writer, enum recording_tag tag)
 {
 	int error = writer->length >= BLOCK_FULL ? recording_writer_flush(writer) : writer->error;
@@ -219,8 +219,8 @@ static int begin(struct recording_writer *writer, enum recording_tag tag)
 /*---- Definitions ----*/
 
 /*
- * An entry comes into its table before its record is written, so that what is
- * in the file is always known here. -EOVERFLOW says that a table is full.
+ * Add an entry to its table before writing its record, so that the tables know
+ * everything in the file. -EOVERFLOW means that a table is full.
  */
 
 static int define_string(struct recording_writer *writer, const char *text, size_t length,
@@ -405,7 +405,7 @@ static bool is_stack_of(const struct cached_stack *stack, const struct sample *s
 	return true;
 }
 
-/* Most stacks come again and again: those are not looked up frame by frame. */
+/* Find a recent stack by its hash: most stacks repeat, and looking up each frame is slow. */
 static int find_stack(struct recording_writer *writer, const struct sample *sample, uint32_t *ret_id)
 {
 	uint64_t hash = hash_frames(sample);
@@ -675,7 +675,7 @@ int recording_writer_new(FILE *out, const struct session *session,
 		recording_writer_free(writer);
 		return -ENOMEM;
 	}
-	/* The buffer is empty: nothing is written, nothing fails. */
+	/* The buffer is empty, so this writes nothing to the file and cannot fail. */
 	put_session(writer, session);
 	*ret_writer = writer;
 	return 0;

@@ -8,7 +8,7 @@
 #include "memory/array.h"
 #include "memory/hash.h"
 
-/* A group by what makes it one. The key has no padding: it is compared as bytes. */
+/* The key of a group. It has no padding, because it is compared as bytes. */
 struct dump_key {
 	uint64_t state;
 	const char *phase;

@@ -77,7 +77,7 @@ static void print_vm(FILE *out, const struct dump_vm *vm)
 	for (size_t i = 0; i < vm->group_count; i++) {
 		const struct dump_group *group = vm->groups[i];
 
-		/* Their stacks are those of the threads that run them. */
+		/* The stacks of the threads that run these coroutines show them. */
 		if (group->state == COROUTINE_RUNNING || group->state == COROUTINE_NORMAL ||
 		    group->state == COROUTINE_ACTIVE)
 			continue;

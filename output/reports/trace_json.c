@@ -5,7 +5,7 @@
 #include "output/labels/names.h"
 #include "output/reports/trace_report.h"
 
-/* name, file, firstline and line, added to an object; both are given up if memory is short. */
+/* Add "start" to object and return it; null if function is NULL. On failure, free object and return NULL. */
 static json_t *with_place(json_t *object, const struct function *function, uint32_t line)
 {
 	json_t *place = function

@@ -76,7 +76,7 @@ int trace_vm_add_given_up(struct trace_vm *vm, const struct given_up *given_up)
 	return 0;
 }
 
-/* Rows are added in the order of their numbers. */
+/* The row of a trace; NULL if there is none. Rows are in ascending order of numbers. */
 static struct trace_row *find_row(const struct trace_vm *vm, uint32_t number)
 {
 	size_t low = 0, high = vm->row_count;
@@ -99,7 +99,7 @@ void trace_vm_find_parents(struct trace_vm *vm)
 		struct trace_row *next = trace->linktype == TRACE_LINK_STITCH
 						 ? find_row(vm, trace->link) : NULL;
 
-		/* One that leads to itself has given up having a trace stitched on (lj_trace.c, trace_abort). */
+		/* A trace that links to itself no longer gets a stitched trace (lj_trace.c, trace_abort). */
 		if (next && next->trace.kind == TRACE_STITCHED && trace->link != trace->number)
 			next->trace.parent = trace->number;
 	}

@@ -39,7 +39,7 @@ static void spell_kind(const struct trace_summary *trace, char ret_text[static K
 		snprintf(ret_text, KIND_SIZE, "%s", trace_kind_name(trace->kind));
 }
 
-/* "loop", or where it leads to: "root 7" */
+/* "loop", or with the number of another trace, "root 7" */
 static void spell_link(const struct trace_summary *trace, char ret_text[static KIND_SIZE])
 {
 	bool leads_elsewhere = trace->link && trace->link != trace->number;

@@ -17,14 +17,14 @@
 
 enum { LINES_SHOWN = 20, BAR_WIDTH = 30, STEPS_MAX = 24 };
 
-/* What a turn was at: a line of Lua, and what that had called, if anything. */
+/* What a turn was doing: a line of Lua, and the function that it called, if any. */
 struct line_key {
-	const struct function *function;	/* the innermost of Lua, else what ran */
+	const struct function *function;	/* the innermost Lua function; without Lua, the leaf */
 	const struct function *callee;		/* NULL if none */
 	const char *phase;			/* NULL if none */
 	uint32_t line;
-	enum vm_state work;	/* what LuaJIT did there itself; VM_STATE_UNKNOWN for nothing worth a line */
-	bool wants_cpu;		/* it did nothing: others had the CPUs */
+	enum vm_state work;	/* LuaJIT's own work: GC or RECORDING; VM_STATE_UNKNOWN for none */
+	bool wants_cpu;		/* the thread was runnable and waited for a CPU */
 };
 
 struct line {
@@ -34,7 +34,7 @@ struct line {
 	UT_hash_handle hh;
 };
 
-/* A line in a turn that is not over. */
+/* The time of a line in one turn, until the turn is closed. */
 struct part {
 	struct { uint64_t turn; struct line *line; } key;
 	uint64_t ns;
@@ -47,7 +47,7 @@ struct turn_report {
 	struct part *parts;
 	uint64_t seen_count;		/* turns, long or not */
 	struct histogram long_ns;
-	uint64_t sum_ns, slack_ns;	/* of the long ones */
+	uint64_t sum_ns, slack_ns;	/* of the long turns: sum, and largest slack */
 	uint64_t steps[STEPS_MAX];	/* see step_begin() */
 };
 
@@ -88,7 +88,7 @@ void turn_report_free(struct turn_report *report)
 
 /*---- Collecting ----*/
 
-/* LuaJIT's own work counts as such, not as that of the line that it struck at. */
+/* LuaJIT's own work, which does not count as the work of the line where it happened. */
 static enum vm_state worth_telling(enum vm_state state)
 {
 	if (state == VM_STATE_OPTIMISING || state == VM_STATE_ASSEMBLING)
@@ -101,7 +101,7 @@ static struct line_key describe(const struct sample *sample)
 	struct line_key key;
 	size_t at = 0;
 
-	memset(&key, 0, sizeof(key));	/* it is hashed with what lies between its members */
+	memset(&key, 0, sizeof(key));	/* clear the padding, because the key is hashed as bytes */
 	while (at < sample->frame_count && sample->frames[at].function->kind != FRAME_LUA)
 		at++;
 	if (at == sample->frame_count)
@@ -167,7 +167,7 @@ int turn_report_add(void *context, const struct turn *turn, const struct sample 
 	return 0;
 }
 
-/* Steps of 1, 2, 5, 10 ... times the threshold. */
+/* Where a step of the histogram begins, in nanoseconds: at 1, 2, 5, 10 ... times the threshold. */
 static uint64_t step_begin(const struct turn_report *report, unsigned step)
 {
 	static const uint64_t factors[] = { 1, 2, 5 };
@@ -216,7 +216,7 @@ int turn_report_close(void *context, const struct turn *turn, bool is_long)
 	return 0;
 }
 
-/*---- Telling ----*/
+/*---- Printing ----*/
 
 static int heaviest_first(const void *a, const void *b)
 {
@@ -225,7 +225,7 @@ static int heaviest_first(const void *a, const void *b)
 	return (one->ns < other->ns) - (one->ns > other->ns);
 }
 
-/* The lines in order; to be freed. NULL when memory is short. */
+/* The lines of long turns, heaviest first. The caller frees the array. NULL when memory is short. */
 static const struct line **sort_lines(const struct turn_report *report, size_t *ret_count)
 {
 	size_t count = 0, room = HASH_COUNT(report->lines);

@@ -11,7 +11,7 @@
 
 enum {
 	NAME_SIZE = 64,
-	SAME_LOOP_NS = 500 * 1000,	/* the loop's clock has milliseconds */
+	SAME_LOOP_NS = 500 * 1000,	/* half a step of the loop's clock, which counts milliseconds */
 };
 
 enum decision {
@@ -23,14 +23,14 @@ enum decision {
 struct open_turn {
 	struct turn turn;
 	enum decision decision;
-	size_t waiting;		/* samples that are in the queue */
+	size_t waiting;		/* its samples in the queue */
 };
 
-/* A sample that may have to be handed on. */
+/* A queued sample, passed to take() if its turn is long. */
 struct entry {
 	struct open_turn *of;
 	struct entry *next;
-	bool weighed;			/* it is known how long it lasts */
+	bool weighed;			/* sample.wall_ns is set */
 	char process_name[NAME_SIZE], thread_name[NAME_SIZE];
 	struct sample sample;
 	struct frame frames[];
@@ -38,12 +38,12 @@ struct entry {
 
 struct loop_thread {
 	pid_t tid;
-	bool is_loop;			/* it was seen to wait for events, or its clock is known */
-	uint64_t last_ns;		/* its last sample; 0 if there was none */
-	uint64_t loop_ns, sleeps;	/* as the last sample has them */
-	uint64_t from_ns;		/* what the last sample stands for begins here */
-	struct open_turn *turn;		/* NULL while it waits */
-	struct entry *last;		/* of the turn; NULL if none */
+	bool is_loop;			/* it has waited for events, or its loop's clock is known */
+	uint64_t last_ns;		/* time of its last sample; 0 if there was none */
+	uint64_t loop_ns, sleeps;	/* of the last sample */
+	uint64_t from_ns;		/* begin of the time that the last sample stands for */
+	struct open_turn *turn;		/* NULL while the loop waits */
+	struct entry *last;		/* the turn's last sample, not yet weighed; NULL if none */
 	UT_hash_handle hh;
 };
 
@@ -52,7 +52,7 @@ struct turns {
 	struct loop_thread *threads;
 	struct entry *queue, *queue_end;	/* in time order */
 	uint64_t count;
-	uint64_t clock_step_ns;		/* the loop's clock may be late by so much */
+	uint64_t clock_step_ns;		/* the loop's clock may lag by this much */
 };
 
 struct turns *turns_new(const struct turns_options *options)
@@ -70,7 +70,7 @@ struct turns *turns_new(const struct turns_options *options)
 
 /*---- The queue ----*/
 
-/* Take one out; the turn goes with its last sample if it is over. */
+/* Free an entry, and its turn if this was the last entry of a turn that is over. */
 static void drop_entry(struct entry *entry)
 {
 	struct open_turn *of = entry->of;
@@ -93,7 +93,7 @@ static int hand_on(struct turns *turns, const struct entry *entry)
 	return error;
 }
 
-/* Hand on what has been decided about, up to the first that has not. */
+/* Pass on the queue up to the first sample that is not weighed or whose turn is undecided. */
 static int flush(struct turns *turns)
 {
 	int error = 0;
@@ -148,7 +148,7 @@ static uint64_t middle(uint64_t a, uint64_t b)
 	return a + (b - a) / 2;
 }
 
-/* The thread's last sample lasts up to a moment. */
+/* The thread's last sample stands for the time up to until_ns. */
 static void weigh_last(struct loop_thread *thread, uint64_t until_ns)
 {
 	if (!thread->last)
@@ -159,7 +159,7 @@ static void weigh_last(struct loop_thread *thread, uint64_t until_ns)
 	thread->from_ns = until_ns;
 }
 
-/* It has ended between its last sample and a moment at which it was over. */
+/* End the thread's turn, half-way between its last sample and over_ns, when it was over. */
 static void end_turn(struct turns *turns, struct loop_thread *thread, uint64_t over_ns)
 {
 	struct open_turn *of = thread->turn;
@@ -177,8 +177,8 @@ static void end_turn(struct turns *turns, struct loop_thread *thread, uint64_t o
 }
 
 /*
- * The clock tells when it began, but is coarse: what it has for a turn that began
- * right after the thread was last seen may be earlier.
+ * Does the loop's clock show when the turn began? The clock is coarse: for a turn
+ * that began right after the last sample, it may show an earlier time.
  */
 static bool knows_begin(const struct loop_thread *thread, const struct sample *sample)
 {
@@ -205,7 +205,7 @@ static int begin_turn(struct turns *turns, struct loop_thread *thread, const str
 	return 0;
 }
 
-/* Is the sample of the turn that the thread was in when it was last seen? */
+/* Does the sample belong to the turn of the thread's last sample? */
 static bool goes_on(const struct loop_thread *thread, const struct sample *sample)
 {
 	if (!thread->turn)
@@ -215,7 +215,7 @@ static bool goes_on(const struct loop_thread *thread, const struct sample *sampl
 	return sample->sleeps && sample->sleeps == thread->sleeps;
 }
 
-/* The loop does not wait. */
+/* Add a sample of a loop that does not wait. 0 or -ENOMEM. */
 static int add_busy(struct turns *turns, struct loop_thread *thread, const struct sample *sample)
 {
 	if (goes_on(thread, sample)) {
@@ -261,7 +261,7 @@ int turns_add(struct turns *turns, const struct sample *sample)
 
 	if (!thread)
 		return -ENOMEM;
-	/* Of what tells no turn, nothing can be said. */
+	/* Without the loop's clock and the count of sleeps, a busy sample belongs to no known turn. */
 	if (!sample->loop_ns && !sample->sleeps && sample->thread_state != THREAD_IDLE)
 		return 0;
 	thread->is_loop |= sample->loop_ns != 0 || sample->thread_state == THREAD_IDLE;
@@ -303,7 +303,7 @@ void turns_free(struct turns *turns)
 	if (!turns)
 		return;
 	HASH_ITER(hh, turns->threads, thread, next) {
-		end_turn(turns, thread, thread->last_ns);	/* it is freed with its last sample */
+		end_turn(turns, thread, thread->last_ns);	/* the turn is freed with its last entry */
 		HASH_DEL(turns->threads, thread);
 		free(thread);
 	}

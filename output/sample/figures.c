@@ -147,7 +147,7 @@ void figures_print(FILE *out, const struct figures *figures)
 		percent(figures->self_cpu_ns, figures->target_cpu_ns));
 }
 
-/* Set a member and give up the whole object if that fails, so that the next call does nothing. */
+/* Set a member. On failure, free the object and set it to NULL; later calls then do nothing. */
 static void set(json_t **object, const char *name, json_t *value)
 {
 	if (!*object) {
@@ -165,7 +165,7 @@ static json_t *count_json(uint64_t count)
 	return json_integer((json_int_t)count);
 }
 
-/* Values whose natural unit is the nanosecond, in a unit of so many. */
+/* Convert nanoseconds to a unit of unit_ns nanoseconds. */
 static json_t *time_json(uint64_t ns, double unit_ns)
 {
 	return json_real((double)ns / unit_ns);
@@ -238,7 +238,7 @@ int figures_write_json(FILE *out, const struct figures *figures, json_t *others)
 		json_decref(object);
 		return -ENOMEM;
 	}
-	/* So many digits hold nanoseconds over days, and do not print 0.1 as 0.10000000000000001. */
+	/* 15 digits keep nanoseconds over days and do not print 0.1 as 0.10000000000000001. */
 	result = json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
 	json_decref(object);
 	if (result == 0 && fputc('\n', out) == EOF)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * figures: how far a recording can be trusted, and what it cost.
+ * figures: the quality and the cost of a recording.
  *
- * The part of ljspy that takes samples counts here as it goes; every output
- * ends with these figures. All zero bytes means that nothing happened yet.
+ * The sampler counts as it samples; every output ends with these figures.
+ * Zeroed memory is a valid start.
  */
 #ifndef LJSPY_FIGURES_H
 #define LJSPY_FIGURES_H
@@ -19,59 +19,59 @@
 #include "output/sample/sample.h"
 
 struct figures {
-	uint64_t samples;		/* looks at a thread, lost ones included */
-	uint64_t lost[LOST_COUNT];	/* of these, with an unknown part; each by its first reason */
-	uint64_t missed_ticks;		/* times at which a sample was due and none was taken */
-	uint64_t dropped;		/* samples that were taken, but not in time for whoever records them */
-	uint64_t away_ns;		/* in which nobody was looked at, as ljspy itself was stopped */
-	uint64_t undisturbed;		/* samples without a stop, as one might have changed a call of the thread's */
-	struct histogram pause_ns;	/* how long a thread was held, for a sample or for a signal to be delivered */
+	uint64_t samples;		/* including lost ones */
+	uint64_t lost[LOST_COUNT];	/* samples with an unknown part, each counted by its first reason */
+	uint64_t missed_ticks;		/* ticks at which a sample was due and none was taken */
+	uint64_t dropped;		/* samples taken, but dropped because the recorder was too slow */
+	uint64_t away_ns;		/* time without sampling because ljspy itself was stopped */
+	uint64_t undisturbed;		/* samples without a stop, which might have changed a system call */
+	struct histogram pause_ns;	/* how long a thread was held, for a sample or to deliver a signal */
 	uint64_t duration_ns;		/* of the recording */
 	uint64_t self_cpu_ns;		/* CPU time of ljspy itself */
-	uint64_t target_cpu_ns;		/* CPU time of the target meanwhile */
+	uint64_t target_cpu_ns;		/* CPU time of the target during the recording */
 	double rate_asked_hz;
 	double rate_reached_hz;
-	uint64_t frames[CERTAINTY_COUNT];	/* frames shown, by how sure their position is */
+	uint64_t frames[CERTAINTY_COUNT];	/* frames shown, by certainty of their position */
 };
 
-/* What the frames of a stack add to figures. */
+/* What the frames of one stack add to the figures. */
 struct figures_stack {
 	uint32_t frames[CERTAINTY_COUNT];
-	uint32_t lost;		/* the reason of the innermost lost frame, and 1; 0 if none is lost */
+	uint32_t lost;		/* 1 + the reason of the innermost lost frame; 0 if no frame is lost */
 };
 
-/* One more frame, on top of those that were counted. */
+/* Count one more frame, on top of those counted before. */
 void figures_push(struct figures_stack *stack, const struct function *function,
 		  enum frame_certainty certainty);
-/* Count a sample of this stack. */
+/* Count a sample with this stack. */
 void figures_add_stack(struct figures *figures, const struct figures_stack *stack);
 
-/* Count the sample, why a part of it is lost, and its frames. */
+/* Count a sample, its frames, and the reason if a part is lost. */
 void figures_add_sample(struct figures *figures, const struct sample *sample);
 
-/* Those of two recordings together, but for the rate that was reached. */
+/* Add the figures of another recording to sum. rate_reached_hz stays; see figures_set_rate(). */
 void figures_add(struct figures *sum, const struct figures *figures);
 
-/* The rate that was reached: of these samples in so much time, of the kind that their clock counts. */
+/* Set rate_reached_hz: samples per second of clocked_ns, the time that the sampling clock counted. */
 void figures_set_rate(struct figures *figures, uint64_t clocked_ns);
 
-/* Samples with an unknown part, whatever the reason. */
+/* The number of samples with an unknown part, for any reason. */
 uint64_t figures_lost(const struct figures *figures);
 
-/* A few lines for people. */
+/* Print a few lines for people. */
 void figures_print(FILE *out, const struct figures *figures);
 
 /*
- * As JSON, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
+ * A JSON object, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
  * undisturbed, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
- * rate_hz {asked, reached}, frames {exact, nearest, function}. The caller
- * owns the reference; NULL when memory is short.
+ * rate_hz {asked, reached}, frames {exact, nearest, function}. The caller owns the reference.
+ * NULL when memory is short.
  */
 json_t *figures_json(const struct figures *figures);
 
 /*
- * The same, to a stream, with other members if there are any: an object, which
- * is borrowed, or NULL. 0, -ENOMEM or -EIO (the stream's own error is in errno).
+ * Write that object to a stream, with the members of others, a borrowed object
+ * or NULL. 0, -ENOMEM or -EIO (the stream's own error is in errno).
  */
 int figures_write_json(FILE *out, const struct figures *figures, json_t *others);
 

@@ -2,8 +2,8 @@
 /*
  * frame: one line of a stack as the user sees it.
  *
- * A function is interned: the same function is the same pointer for as long
- * as the function table lives, so stacks are compared and merged by pointer.
+ * Functions are interned: while the function table lives, equal functions have
+ * the same pointer. Stacks are compared and merged by pointer.
  */
 #ifndef LJSPY_FRAME_H
 #define LJSPY_FRAME_H
@@ -18,11 +18,11 @@ enum frame_kind {
 	FRAME_NATIVE,		/* any other native code */
 	FRAME_VM,		/* LuaJIT's own handlers and routines */
 	FRAME_TRACE,		/* the trace being executed */
-	FRAME_LOST,		/* what is here could not be known; the name is the reason */
+	FRAME_LOST,		/* an unknown part of the stack; the name is the reason */
 	FRAME_KIND_COUNT
 };
 
-/* How sure the position inside the function is. */
+/* How certain the position in the function is. */
 enum frame_certainty {
 	CERTAINTY_EXACT,	/* function and line */
 	CERTAINTY_NEAREST,	/* compiled code: the line is the nearest known position */
@@ -31,12 +31,12 @@ enum frame_certainty {
 };
 
 /*
- * Who is running. Strings are UTF-8 as far as the target's names are; they
- * may hold any byte but NUL and are escaped by each output format.
+ * A function of the target. Strings may hold any byte but NUL: they are UTF-8
+ * only if the target's names are. Each output format escapes them.
  */
 struct function {
 	enum frame_kind kind;
-	uint32_t firstline;	/* line of definition; 0 if unknown or a main chunk */
+	uint32_t firstline;	/* line of definition; 0 for a main chunk or if unknown */
 	const char *name;	/* "heavy", "string.gsub", "sqrt", the reason of a lost frame */
 	const char *file;	/* "test.lua", "=content_by_lua(nginx.conf:24)"; NULL if none */
 	const char *module;	/* "libm.so.6" for native code; NULL if none */
@@ -44,9 +44,9 @@ struct function {
 
 struct frame {
 	const struct function *function;
-	uint32_t line;		/* being executed; 0 if unknown */
+	uint32_t line;		/* the current line; 0 if unknown */
 	enum frame_certainty certainty;
-	bool compiled;		/* a Lua function running as machine code of a trace */
+	bool compiled;		/* a Lua function that runs as machine code of a trace */
 };
 
 #endif

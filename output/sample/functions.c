@@ -7,9 +7,9 @@
 
 #include "memory/hash.h"
 
-/* The key is all that tells functions apart, as bytes; the strings point into it. */
+/* The key holds all members of the function as bytes; the function's strings point into it. */
 struct entry {
-	struct function function;	/* first, so that one is the other */
+	struct function function;	/* first: a function pointer is its entry's pointer */
 	bool kept;			/* see functions_keep() */
 	size_t key_length;
 	UT_hash_handle hh;
@@ -39,7 +39,7 @@ void functions_free(struct functions *functions)
 	free(functions);
 }
 
-/* A string in the key: one byte that tells whether there is one, then the string with its NUL. */
+/* A string in the key is one byte, 1 or 0 for NULL, then the string with its NUL. */
 static size_t string_size(const char *string)
 {
 	return 1 + (string ? strlen(string) + 1 : 0);
@@ -91,7 +91,7 @@ const struct function *functions_intern(struct functions *functions,
 	return &made->function;
 }
 
-/* Those of lost frames are nobody's entries. */
+/* The functions of lost frames are static and have no entry. */
 static bool is_entry(const struct function *function)
 {
 	for (int reason = 0; reason < LOST_COUNT; reason++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * functions: each function once.
+ * functions: a table that holds each function once.
  *
- * Interning makes a function's identity a pointer; see output/sample/frame.h.
+ * A function is then identified by its pointer; see output/sample/frame.h.
  */
 #ifndef LJSPY_FUNCTIONS_H
 #define LJSPY_FUNCTIONS_H
@@ -18,20 +18,20 @@ struct functions *functions_new(void);
 void functions_free(struct functions *functions);
 
 /*
- * The interned function that equals this one; strings are copied. NULL when
- * memory is short.
+ * The interned function equal to this one, which the table owns. Strings are
+ * copied. NULL when memory is short.
  */
 const struct function *functions_intern(struct functions *functions,
 					const struct function *function);
 
 /*
- * To forget functions that nobody needs any more, for a program may make ever
- * new ones: keep each that somebody still points to, then drop all others.
+ * Free unused functions, because a program may create new ones without end:
+ * mark each function still in use with functions_keep(), then drop the others.
  */
 void functions_keep(const struct function *function);
 void functions_drop_others(struct functions *functions);
 
-/* How many bytes all functions take. */
+/* The size of all functions in bytes. */
 size_t functions_size(const struct functions *functions);
 
 #endif

@@ -2,8 +2,8 @@
 #include "output/sample/histogram.h"
 
 /*
- * Values below HISTOGRAM_STEPS have a bucket each; above, the highest
- * HISTOGRAM_STEP_BITS + 1 bits of a value select its bucket.
+ * Each value below HISTOGRAM_STEPS has its own bucket. Above, the highest
+ * HISTOGRAM_STEP_BITS + 1 bits of a value select the bucket.
  */
 static unsigned bucket_of(uint64_t value)
 {
@@ -47,7 +47,7 @@ void histogram_merge(struct histogram *histogram, const struct histogram *other)
 
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned per_mille)
 {
-	/* Rounded up, and free of overflow at any count. */
+	/* Round up. No count overflows. */
 	uint64_t rank = histogram->count / 1000 * per_mille +
 			(histogram->count % 1000 * per_mille + 999) / 1000;
 	uint64_t seen = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * histogram: how values of any size are distributed, in fixed memory.
+ * histogram: the distribution of 64-bit values, in fixed memory.
  *
- * Log-linear: each power of two is divided into equal buckets, so that a
- * percentile is within 1 / HISTOGRAM_STEPS of the true value (3 %), whatever
- * its size. All zero bytes is an empty histogram.
+ * Log-linear: each power of two is divided into equal buckets. A percentile of
+ * any size is within 1 / HISTOGRAM_STEPS (3 %) of the true value. Zeroed memory
+ * is an empty histogram.
  */
 #ifndef LJSPY_HISTOGRAM_H
 #define LJSPY_HISTOGRAM_H
@@ -25,12 +25,12 @@ struct histogram {
 
 void histogram_add(struct histogram *histogram, uint64_t value);
 
-/* Add all values of another one. */
+/* Add all values of another histogram. */
 void histogram_merge(struct histogram *histogram, const struct histogram *other);
 
 /*
- * The smallest value that per_mille of all values do not exceed: 500 is the
- * median, 990 the 99th percentile. 0 when the histogram is empty.
+ * The smallest value that per_mille / 1000 of all values do not exceed: 500
+ * is the median, 990 the 99th percentile. 0 when the histogram is empty.
  */
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned per_mille);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lost: why a stack, or a part of one, could not be known.
+ * lost: the reasons why a stack, or a part of it, is unknown.
  *
- * The text of a reason is the name of the [lost: reason] frame that stands
- * where the unknown part would be, and the key under which it is counted.
+ * The text of a reason is the name of the [lost: reason] frame in place of the
+ * unknown part, and the key of its count in JSON.
  */
 #ifndef LJSPY_LOST_H
 #define LJSPY_LOST_H
@@ -11,33 +11,33 @@
 struct function;
 
 enum lost_reason {
-	LOST_ASLEEP,		/* the thread fell asleep between the tick and the look at it */
-	LOST_RAN_MEANWHILE,	/* read without a stop, and it ran while being read */
+	LOST_ASLEEP,		/* the thread fell asleep between the tick and its sample */
+	LOST_RAN_MEANWHILE,	/* the thread was not stopped, and ran while ljspy read it */
 	LOST_STOP_TIMED_OUT,
 	LOST_TARGET_ENDED,
-	LOST_NOT_ATTACHED,	/* a new process ran before it was noticed */
-	LOST_UNKNOWN_LAYOUT,	/* a VM is known to be there, but not how it keeps its Lua frames */
-	LOST_UNCONFIRMED,	/* a VM whose layout none of its states has confirmed, as yet */
-	LOST_STATE_UNKNOWN,	/* of a state that is not known, as yet */
-	LOST_NO_VM_FRAME,	/* Lua is running, but where the VM was entered is not known */
-	LOST_NOT_CAPTURED,	/* needed memory that was not copied while the target was held */
-	LOST_UNREADABLE,	/* nothing is mapped where a pointer leads */
+	LOST_NOT_ATTACHED,	/* a new process ran before ljspy noticed it */
+	LOST_UNKNOWN_LAYOUT,	/* the process has a VM with an unknown layout of Lua frames */
+	LOST_UNCONFIRMED,	/* no state of the VM has confirmed its layout yet */
+	LOST_STATE_UNKNOWN,	/* the frames belong to a state that ljspy has not found yet */
+	LOST_NO_VM_FRAME,	/* Lua is running, but the native frame that entered the VM is unknown */
+	LOST_NOT_CAPTURED,	/* needed memory was not copied while the target was held */
+	LOST_UNREADABLE,	/* a pointer leads to unmapped memory */
 	LOST_BROKEN_CHAIN,	/* the frame links do not lead to the bottom of the stack */
-	LOST_HALF_DONE,		/* between the two ends of a call, return or coroutine switch */
-	LOST_IN_TRACE,		/* compiled code whose trace or position in it is not known */
-	LOST_REGISTER_UNKNOWN,	/* of a thread read asleep, and the way to the caller leads by it */
-	LOST_NATIVE_UNWIND,	/* no unwind information, or it leads nowhere */
+	LOST_HALF_DONE,		/* the thread is inside a call, return or coroutine switch */
+	LOST_IN_TRACE,		/* in compiled code, the trace or the position in it is unknown */
+	LOST_REGISTER_UNKNOWN,	/* the caller needs a register that a sleeping thread does not show */
+	LOST_NATIVE_UNWIND,	/* unwind information is missing or wrong */
 	LOST_TOO_DEEP,		/* frames beyond the limit, counted from the leaf */
-	LOST_OUT_OF_MEMORY,	/* of ljspy's own */
-	LOST_NOT_STOPPED,	/* the thread's registers would tell, and it was not stopped for them */
-	LOST_MAY_HAVE_MOVED_ON,	/* the same: above are the frames that the interpreter saved last */
+	LOST_OUT_OF_MEMORY,	/* ljspy's own memory */
+	LOST_NOT_STOPPED,	/* needs the thread's registers, but ljspy did not stop the thread */
+	LOST_MAY_HAVE_MOVED_ON,	/* the same; the frames above are those the interpreter saved last */
 	LOST_COUNT
 };
 
-/* In words, without a full stop. */
+/* The reason in words, without a full stop. */
 const char *lost_reason_text(enum lost_reason reason);
 
-/* The function of a lost frame: one for each reason, and for ever. */
+/* The function of a lost frame: static, one for each reason. */
 const struct function *lost_function(enum lost_reason reason);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sample: what one look at one thread found.
+ * sample: the state of one thread at one moment.
  */
 #ifndef LJSPY_SAMPLE_H
 #define LJSPY_SAMPLE_H
@@ -17,7 +17,7 @@ enum thread_state {
 	THREAD_BLOCKED,		/* asleep outside the event loop's own wait */
 	THREAD_IDLE,		/* asleep where it waits for work */
 	THREAD_UNINTERRUPTIBLE,
-	THREAD_PARKED,		/* a coroutine that has yielded, in place of a thread */
+	THREAD_PARKED,		/* not a thread, but a coroutine that has yielded */
 	THREAD_STATE_COUNT
 };
 
@@ -42,24 +42,24 @@ struct sample {
 	uint64_t time_ns;	/* CLOCK_MONOTONIC */
 	pid_t pid;
 	pid_t tid;
-	const char *process_name;	/* as /proc/PID/comm; NULL if unknown */
-	const char *thread_name;	/* as /proc/PID/task/TID/comm; NULL if unknown */
-	const char *phase;	/* of the request being handled, "content"; NULL if none */
+	const char *process_name;	/* from /proc/PID/comm; NULL if unknown */
+	const char *thread_name;	/* from /proc/PID/task/TID/comm; NULL if unknown */
+	const char *phase;	/* of the current request, for example "content"; NULL if none */
 	enum thread_state thread_state;
 	enum vm_state vm_state;
-	const struct function *wait;	/* what a sleeping thread waits for, as a frame on top of its stack
-					   would show it: "read /etc/hosts"; NULL if there is none */
-	const struct trace *trace;	/* whose machine code runs, or has called what does; NULL if none
-					   does, and in recordings; borrowed */
+	const struct function *wait;	/* what a sleeping thread waits for, in the form of a frame on top of
+					   its stack: "read /etc/hosts"; NULL if none */
+	const struct trace *trace;	/* whose machine code runs, or called the code that runs; borrowed;
+					   NULL if none, and in recordings */
 	uint64_t cpu_ns;	/* CPU time this sample stands for */
 	uint64_t wall_ns;	/* elapsed time this sample stands for */
-	uint64_t loop_ns;	/* when the thread's event loop came back from its wait, by its own clock;
-				   0 if not known, and in recordings */
-	uint64_t sleeps;	/* how often the thread has gone to sleep; 0 if not known, and in recordings */
+	uint64_t loop_ns;	/* when the thread's event loop last returned from its wait, by its own clock;
+				   0 if unknown, and in recordings */
+	uint64_t sleeps;	/* how often the thread has gone to sleep; 0 if unknown, and in recordings */
 	const struct frame *frames;	/* leaf first; borrowed */
 	size_t frame_count;
-	uint64_t stack;		/* in samples of one source, from its first on: the same number, the same
-				   frames; 0 tells nothing */
+	uint64_t stack;		/* between two rewinds of a source, equal numbers mean equal frames;
+				   0 if unknown */
 };
 
 #endif

@@ -68,7 +68,7 @@ enum color color_of_change(const struct color_share *before, const struct color_
 	double larger = new > old ? new : old;
 	double smaller = new > old ? old : new;
 
-	/* Compared as squares, which needs no root. */
+	/* Compare squares, which needs no root. */
 	if (change * change <= 9 * variance || larger < 1.1 * smaller)
 		return COLOR_SAME;
 	if (larger >= 2 * smaller)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * color: how frames and states of the VM are told apart in pictures.
+ * look: the classes of frames and VM states that pictures show apart.
  *
- * A letter stands for each: it is in the flame graph's data, and a class in
- * its style sheet. States share the colors of the kinds that they go with.
+ * Each has a letter, which is in the flame graph's data and a class in its
+ * style sheet. A state shares its class with the kind of frame it goes with.
  */
 #ifndef LJSPY_COLOR_H
 #define LJSPY_COLOR_H
@@ -20,26 +20,26 @@ enum color {
 	COLOR_VM,
 	COLOR_TRACE,
 	COLOR_LOST,
-	COLOR_MUCH_LESS,		/* of a comparison: share of all weight halved, or less */
+	COLOR_MUCH_LESS,		/* in a comparison: at most half the share of all weight */
 	COLOR_LESS,
-	COLOR_SAME,		/* no change, or none that could not be chance */
+	COLOR_SAME,		/* no change, or one that may be chance */
 	COLOR_MORE,
-	COLOR_MUCH_MORE,		/* doubled, or more */
+	COLOR_MUCH_MORE,		/* at least double the share */
 	COLOR_COUNT
 };
 
 char color_letter(enum color color);
 const char *color_name(enum color color);	/* for a legend */
 
-/* A Lua function has the color of what it was more often. */
+/* color_of_node(): a Lua function counts as compiled if more than half of its weight was. */
 enum color color_of_kind(const struct function *function);
 enum color color_of_node(const struct profile_node *node);
 
 /*
- * How a part of a whole changed, its weights and numbers of samples known. A
- * change is one if it exceeds a tenth, and three times the standard error of
- * the difference that sampling brings about: there are many frames, of which
- * at twice one in twenty would seem changed by chance.
+ * How a share changed, from its weights and numbers of samples. A change
+ * counts if the larger share exceeds the smaller by a tenth, and the
+ * difference exceeds three times its standard error. With only two times, one
+ * in twenty of the many frames would seem changed by chance.
  */
 struct color_share {
 	uint64_t ns, all_ns;

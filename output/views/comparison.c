@@ -10,11 +10,11 @@
 #include "output/labels/frame_label.h"
 #include "output/views/tally.h"
 
-/* A share of all time, on both sides. */
+/* A share of all time on both sides, 0 to 1. */
 struct change {
 	double before, after;
-	double error;		/* of the difference, one standard error */
-	double p;		/* that there is such a difference by chance, before correction */
+	double error;		/* one standard error of the difference */
+	double p;		/* chance of such a difference by noise, before correction */
 	bool significant;	/* after correction */
 };
 
@@ -32,7 +32,7 @@ static double square(double value)
 	return value * value;
 }
 
-/* How many independent samples of equal weight there would be; see output/views/tally.h. */
+/* The equivalent number of independent samples of equal weight; see output/views/tally.h. */
 static double sample_count(const struct tally *tally)
 {
 	return tally->sample_squares > 0 ? square((double)tally->all_ns) / tally->sample_squares : 0;
@@ -69,8 +69,8 @@ static int compare_p(const void *a, const void *b)
 }
 
 /*
- * Holm: from the least likely on, the i-th of m is held against level / (m - i),
- * until one does not pass.
+ * Holm's correction: in ascending order of p, the i-th of m (from 0) passes if
+ * it is at most level / (m - i). The first that fails ends the test. 0 or -ENOMEM.
  */
 static int correct(struct comparison_row *rows, size_t count)
 {
@@ -115,7 +115,7 @@ static const struct tally_row *find_row(const struct tally *tally, const struct 
 	return row;
 }
 
-/* The larger one of what has changed for sure, else of all. */
+/* The larger change, own or total; if only one of them is significant, that one. */
 static double size_of(const struct comparison_row *row)
 {
 	double own = fabs(row->own.after - row->own.before);
@@ -138,8 +138,8 @@ static int compare_rows(const void *a, const void *b)
 }
 
 /*
- * The functions of two tallies by how much they have changed, significant
- * changes first. 0 or -ENOMEM; rows are to be freed.
+ * Sort the functions of two tallies by size of change, significant changes
+ * first. 0 or -ENOMEM; the caller frees the rows.
  */
 static int compare_functions(const struct tally *before, const struct tally *after, double min_share,
 			     struct comparison_row **ret_rows, size_t *ret_count)

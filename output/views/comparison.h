@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * comparison: which functions take another part of the time than before.
+ * comparison: the functions whose share of time changed between two recordings.
  *
- * Noise is not shown as change. A function's share before and after is held
- * against the error of the difference by a two-proportion z-test: for samples
- * as independent draws, with the share of both together, or with the steady
- * errors of both (output/views/tally.h), whichever is larger. Of so many functions
- * some would pass by chance; so Holm's correction is applied to all tests of a
- * table, two for each function (own and total): the chance that any mark in it
- * is noise is at most COMPARISON_LEVEL. Functions whose share of the total is
- * below the view's min_percent (COMPARISON_MIN_PERCENT by default) on both
- * sides are not tested.
+ * The table does not mark noise as change. A two-proportion z-test compares the
+ * difference of a function's shares with its error. The error is the larger of
+ * two: that of independent draws, from the pooled share, and the steady errors
+ * of both sides (output/views/tally.h). With many functions, some would pass by
+ * chance. So Holm's correction covers all tests of a table, two for each
+ * function (own and total): the chance that any mark is noise is at most
+ * COMPARISON_LEVEL. Functions whose share of the total is below the view's
+ * min_percent (COMPARISON_MIN_PERCENT by default) on both sides are left out.
  */
 #ifndef LJSPY_COMPARISON_H
 #define LJSPY_COMPARISON_H
@@ -25,7 +24,7 @@
 #define COMPARISON_LEVEL 0.05
 #define COMPARISON_MIN_PERCENT 0.5
 
-/* One of two recordings that are compared. Functions of both are interned in one table. */
+/* One of the two recordings. The functions of both are interned in one table. */
 struct side {
 	const char *name;	/* of the file */
 	struct sample_source *source;
@@ -33,7 +32,7 @@ struct side {
 	const struct figures *figures;
 };
 
-/* As a table. 0, -ENOMEM, -EIO (the stream's own error is in errno), or what a source had. */
+/* Write the comparison as a table. 0, -ENOMEM, -EIO (the stream's own error is in errno) or a source's error. */
 int comparison_write(FILE *out, const struct side *before, const struct side *after,
 		     const struct view *view);
 

@@ -12,7 +12,7 @@
 #include "output/labels/names.h"
 #include "output/recording/stack_cache.h"
 
-/* What is to be known of a function is found out once. */
+/* What the filter knows about a function, computed once. */
 struct verdict {
 	const struct function *function;
 	bool included, excluded;
@@ -20,7 +20,7 @@ struct verdict {
 	UT_hash_handle hh;
 };
 
-/* What a sample brings to its stack, besides the frames. Without padding: it is hashed as bytes. */
+/* What else decides on the frames that the filter adds to a stack. No padding, because it is hashed as bytes. */
 struct addition_key {
 	const struct function *wait;
 	const char *text;
@@ -33,7 +33,7 @@ struct addition {
 	UT_hash_handle hh;
 };
 
-/* Numbers of stacks with an addition: what is larger goes without a number. */
+/* Bits in the number of a stack with an addition. Larger numbers become 0. */
 enum { ADDITION_BITS = 16, STACK_BITS = 32 };
 
 struct filter {
@@ -43,9 +43,9 @@ struct filter {
 	struct filter_options options;
 	struct verdict *verdicts;
 	struct addition *additions;
-	struct stack_cache changed;	/* stacks that came lately, by number, as they are passed on */
-	bool *passed;			/* of each of its places; else the stack is not passed on */
-	struct frame *frames;		/* of the sample that was changed last */
+	struct stack_cache changed;	/* recent stacks as passed on, by their new number */
+	bool *passed;			/* for each place of the cache: does the stack pass? */
+	struct frame *frames;		/* of the last changed sample */
 	size_t size;
 };
 
@@ -93,7 +93,7 @@ static bool matches(const regex_t *pattern, const char *label)
 	return pattern && regexec(pattern, label, 0, NULL, 0) == 0;
 }
 
-/* One without a name has nothing else to go by. NULL when memory is short. */
+/* The function without its first line, unless it has no other identity. NULL when memory is short. */
 static const struct function *forget_line(struct filter *filter, const struct function *function)
 {
 	struct function without_line = *function;
@@ -104,7 +104,7 @@ static const struct function *forget_line(struct filter *filter, const struct fu
 	return functions_intern(filter->functions, &without_line);
 }
 
-/* NULL when memory is short. */
+/* The verdict on a function. NULL when memory is short. */
 static const struct verdict *judge(struct filter *filter, const struct function *function)
 {
 	struct verdict *verdict;
@@ -130,12 +130,12 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 	return NULL;
 }
 
-/* What a thread that wants a CPU waits for. */
+/* What a runnable thread waits for. */
 static const struct function want_of_cpu = {
 	.kind = FRAME_NATIVE, .name = WAITING_FOR_CPU, .module = "kernel",
 };
 
-/* What the thread waits for, where that is a frame on top of its stack; else NULL. */
+/* The frame on top of the stack for what the thread waits for; NULL if there is none. */
 static const struct function *wait_frame(const struct filter *filter, const struct sample *sample)
 {
 	if (filter->options.time != TIME_OFF_CPU)
@@ -143,7 +143,7 @@ static const struct function *wait_frame(const struct filter *filter, const stru
 	return sample->thread_state == THREAD_RUNNABLE ? &want_of_cpu : sample->wait;
 }
 
-/* 1 if it does, 0 if not, or -ENOMEM. */
+/* 1 if include and exclude let the stack pass, 0 if not, or -ENOMEM. */
 static int stack_passes(struct filter *filter, const struct sample *sample)
 {
 	const struct filter_options *options = &filter->options;
@@ -165,7 +165,7 @@ static int stack_passes(struct filter *filter, const struct sample *sample)
 	return included;
 }
 
-/* All but the stack. */
+/* All conditions except those on the stack. */
 static bool may_pass(const struct filter_options *options, const struct sample *sample)
 {
 	return sample->time_ns >= options->since_ns &&
@@ -178,7 +178,7 @@ static bool may_pass(const struct filter_options *options, const struct sample *
 
 /*---- Stacks ----*/
 
-/* And what the thread waits for, if that is wanted; with room for one more frame. 0 or -ENOMEM. */
+/* Copy the frames, with the frame of the wait on top and room for one more frame. 0 or -ENOMEM. */
 static int copy_frames(struct filter *filter, struct sample *sample)
 {
 	const struct function *leaf = wait_frame(filter, sample);
@@ -202,7 +202,7 @@ static int copy_frames(struct filter *filter, struct sample *sample)
 	return 0;
 }
 
-/* Are the first of these frames, so many, the same functions as the next so many? */
+/* Are the first count frames the same functions as the next count frames? */
 static bool repeats(const struct frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -212,8 +212,8 @@ static bool repeats(const struct frame *frames, size_t count)
 }
 
 /*
- * From the root to the leaf: the end of the array, which is the root, stays
- * where it is, and what remains is gathered before it.
+ * Work from the root to the leaf. The root at the end of the array stays in
+ * place; the remaining frames gather before it.
  */
 static void merge_recursion(struct frame *frames, struct sample *sample)
 {
@@ -233,7 +233,7 @@ static void merge_recursion(struct frame *frames, struct sample *sample)
 	sample->frame_count = end - top;
 }
 
-/* 0 or -ENOMEM. */
+/* Replace each function by its verdict's "without_line". 0 or -ENOMEM. */
 static int forget_lines(struct filter *filter, const struct sample *sample)
 {
 	for (size_t i = 0; i < sample->frame_count; i++) {
@@ -299,7 +299,7 @@ static int add_group(struct filter *filter, struct sample *sample)
 	return root->function ? 0 : -ENOMEM;
 }
 
-/* Is there a frame of what is the sample's, not the stack's? */
+/* Do the added frames depend on more than the stack? */
 static bool depends_on_sample(const struct filter_options *options)
 {
 	return options->group != GROUP_NONE || options->time == TIME_OFF_CPU;
@@ -322,7 +322,7 @@ static int change_stack(struct filter *filter, struct sample *sample)
 	return add_group(filter, sample);
 }
 
-/* What decides on the frame of the group, besides the stack. */
+/* What decides on the added frames besides the stack. */
 static struct addition_key addition_key(const struct filter *filter, const struct sample *sample)
 {
 	struct addition_key key = { .wait = wait_frame(filter, sample) };
@@ -353,7 +353,7 @@ static struct addition_key addition_key(const struct filter *filter, const struc
 	return key;
 }
 
-/* NULL when memory is short. */
+/* The addition of a sample, made if new. NULL when memory is short. */
 static const struct addition *find_addition(struct filter *filter, const struct sample *sample)
 {
 	struct addition_key key = addition_key(filter, sample);
@@ -374,7 +374,7 @@ static const struct addition *find_addition(struct filter *filter, const struct 
 	return NULL;
 }
 
-/* The number of the stack as it is passed on: 0 if it has none. 0 or -ENOMEM. */
+/* Set the number of the stack as passed on, or 0 for no number. Returns 0 or -ENOMEM. */
 static int number_stack(struct filter *filter, const struct sample *sample, uint64_t *ret_number)
 {
 	const struct addition *addition;
@@ -390,7 +390,7 @@ static int number_stack(struct filter *filter, const struct sample *sample, uint
 	return 0;
 }
 
-/* Remember what has become of a stack, if there is room. */
+/* Remember a changed stack and whether it passes, if the cache has room. */
 static void keep(struct filter *filter, size_t place, uint64_t number, const struct sample *sample, bool passed)
 {
 	size_t frame_count = passed ? sample->frame_count : 0;
@@ -400,7 +400,7 @@ static void keep(struct filter *filter, size_t place, uint64_t number, const str
 		memcpy(filter->changed.places[place].frames, sample->frames, frame_count * sizeof(*sample->frames));
 }
 
-/* Judge the sample's stack, and change it as is wanted. 1 if the sample passes, 0 if not, or -ENOMEM. */
+/* Test the sample's stack and change it. 1 if the sample passes, 0 if not, or -ENOMEM. */
 static int pass_stack(struct filter *filter, struct sample *sample)
 {
 	const struct cached_stack *known;
@@ -459,7 +459,7 @@ static int rewind_samples(struct sample_source *source)
 {
 	struct filter *filter = (struct filter *)source;
 
-	/* Numbers may mean something else now. */
+	/* After a rewind, the source may give its numbers to other stacks. */
 	stack_cache_forget(&filter->changed);
 	return filter->from->rewind(filter->from);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filter: some of another source's samples, and their stacks changed.
+ * filter: a source that passes on selected samples of another, with changed stacks.
  */
 #ifndef LJSPY_FILTER_H
 #define LJSPY_FILTER_H
@@ -15,30 +15,30 @@
 #include "output/sample/functions.h"
 #include "output/views/profile.h"
 
-/* What a frame at the root of every stack tells. */
+/* What the added frame at the root of every stack shows. */
 enum filter_group {
 	GROUP_NONE,
 	GROUP_PID,	/* "nginx (pid 12)" */
 	GROUP_TID,	/* "worker (tid 13)" */
-	GROUP_COMM,	/* the process's name */
-	GROUP_STATE,	/* what the VM was doing, or why the thread did nothing */
-	GROUP_PHASE,	/* of the request being handled */
+	GROUP_COMM,	/* the name of the process */
+	GROUP_STATE,	/* the state of the VM, or of a thread that does not run */
+	GROUP_PHASE,	/* of the current request */
 	GROUP_MODULE,	/* module or plugin of the Lua code (output/labels/module_path.h) */
 	GROUP_COUNT
 };
 
-/* Of samples by the wall clock, those that have a kind of time. */
+/* Which samples of a wall-clock recording pass, by their kind of time. */
 enum filter_time {
 	TIME_ALL,
 	TIME_ON_CPU,
 	/*
-	 * What is left of wall_ns without cpu_ns. What the thread waits for is a frame
-	 * on top of its stack. Idle threads are left out unless states are asked for.
+	 * Subtract cpu_ns from wall_ns. What the thread waits for becomes a frame on
+	 * top of its stack. Leave out idle threads unless thread_states is set.
 	 */
 	TIME_OFF_CPU,
 };
 
-/* To show what was recorded by one clock by another. */
+/* The filter that shows a recording of one clock by another. */
 enum filter_time filter_time_by(enum weight_kind shown, enum weight_kind recorded);
 
 /* Samples that meet all conditions pass. Pointers are borrowed. */
@@ -51,33 +51,33 @@ struct filter_options {
 	size_t tid_count;		/* 0: any */
 	const char *thread;		/* name of the thread; NULL: any */
 	uint32_t thread_states;		/* bits by enum thread_state, */
-	uint32_t vm_states;		/* ... and enum vm_state: one of either; both 0: any */
-	const regex_t *include;		/* some function's label matches; NULL: any */
-	const regex_t *exclude;		/* no function's label matches; NULL: any */
+	uint32_t vm_states;		/* ... and by enum vm_state: one bit of either matches; both 0: any */
+	const regex_t *include;		/* the label of at least one function matches; NULL: any */
+	const regex_t *exclude;		/* the label of no function matches; NULL: any */
 	enum filter_time time;
 	bool merge_recursion;		/* see below */
 	enum filter_group group;
-	bool without_line;			/* a Lua function is its name and file, wherever it begins */
+	bool without_line;			/* identify a Lua function by name and file, without its first line */
 };
 
 /*
- * Frames that repeat what lies directly below them are left out, whether one
- * function that calls itself or several in turn, up to FILTER_CYCLE_MAX. The
- * lines that remain are those of the innermost.
+ * merge_recursion leaves out frames that repeat those directly below them: one
+ * function that calls itself, or a cycle of up to FILTER_CYCLE_MAX functions.
+ * The innermost repetition remains, with its lines.
  */
 enum { FILTER_CYCLE_MAX = 16 };
 
 struct filter;
 
-/* The source is borrowed; functions of groups are interned in the table. NULL when memory is short. */
+/* source and functions are borrowed; functions of groups are interned there. NULL when memory is short. */
 struct filter *filter_new(struct sample_source *source, struct functions *functions,
 			  const struct filter_options *options);
 void filter_free(struct filter *filter);
 
-/* Whether every sample passes, with as many frames. */
+/* Does every sample pass, with the same number of frames? */
 bool filter_passes_all(const struct filter *filter);
 
-/* next() can also fail with -ENOMEM. */
+/* The filter as a source, which the filter owns. next() can also fail with -ENOMEM. */
 struct sample_source *filter_samples(struct filter *filter);
 
 #endif

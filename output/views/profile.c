@@ -8,9 +8,9 @@
 #include "memory/hash.h"
 
 /*
- * Children are found through one table for the whole tree, so that a node
- * with very many of them costs no more than one with few. The key has no
- * padding: it is hashed and compared as bytes.
+ * One table finds the children in the whole tree, so a node with very many
+ * children costs no more than one with few. The key has no padding, because it
+ * is hashed and compared as bytes.
  */
 struct node_key {
 	const struct profile_node *parent;
@@ -96,7 +96,7 @@ static struct node *add_node(struct profile *profile, struct node *parent,
 	return node;
 }
 
-/* A node without samples was made for a stack that then did not fit: take it and its line of descent out again. */
+/* After an error, remove the new nodes of the failed stack, which have no samples: leaf and its callers. */
 static void remove_new_nodes(struct profile *profile, struct node *leaf)
 {
 	while (profile->nodes && leaf != &profile->root && leaf->node.total_samples == 0) {
@@ -118,7 +118,7 @@ static void remove_new_nodes(struct profile *profile, struct node *leaf)
 	}
 }
 
-/* Frames are leaf first; this is the one so many steps from the root. */
+/* The frame at this distance from the tree's root. frames are leaf first. */
 static const struct frame *frame_at(const struct profile *profile, const struct frame *frames,
 				    size_t count, size_t depth)
 {
@@ -185,7 +185,7 @@ int profile_add(struct profile *profile, const struct sample *sample)
 	return profile_add_sum(profile, sample->frames, sample->frame_count, &sum, &leaf);
 }
 
-/* Write the stack that ends at node, leaf first. frames has room for the deepest one. */
+/* List the frames of the stack that ends at node, leaf first. frames has room for the deepest stack. */
 static size_t list_frames(const struct profile_node *node, struct frame *frames)
 {
 	size_t count = 0;

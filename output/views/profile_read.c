@@ -10,13 +10,13 @@
 struct reading {
 	struct profile *profile;
 	bool weightless;
-	profile_read_take *take;	/* NULL if nobody wants to be told */
+	profile_read_take *take;	/* NULL for profile_read() */
 	void *context;
 	struct stack_cache stacks;
 	struct pile {
-		struct profile_sum sum;		/* what is not in the profile yet */
+		struct profile_sum sum;		/* not yet in the profile */
 		const struct profile_node *leaf;
-	} *piles;			/* of each place */
+	} *piles;			/* one for each place of the cache */
 };
 
 static struct profile_sum sum_of(const struct reading *reading, const struct sample *sample)
@@ -29,7 +29,7 @@ static struct profile_sum sum_of(const struct reading *reading, const struct sam
 	return sum;
 }
 
-/* Bring what a place has into the profile. 0 or -ENOMEM. */
+/* Add the pile of a place to the profile. 0 or -ENOMEM. */
 static int count_node(struct reading *reading, size_t place)
 {
 	const struct cached_stack *stack = &reading->stacks.places[place];
@@ -63,7 +63,7 @@ static int add_to_profile(struct reading *reading, const struct sample *sample, 
 		*ret_leaf = pile->leaf;
 		return 0;
 	}
-	/* The first one of a stack is added at once: children are in the order of their appearance. */
+	/* Add the first sample of a stack at once, because children are in the order of appearance. */
 	error = profile_add_sum(reading->profile, sample->frames, sample->frame_count, &sum, ret_leaf);
 	if (!error)
 		error = count_node(reading, place);

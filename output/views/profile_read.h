@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * profile_read: all samples of a source merged into one tree.
+ * profile_read: merge all samples of a source into one tree.
  *
- * The samples of a stack that comes again and again are added to the tree
- * together: finding its nodes is what takes time.
+ * Samples of a repeated stack are added together, because finding the nodes of
+ * a stack takes most of the time.
  */
 #ifndef LJSPY_PROFILE_READ_H
 #define LJSPY_PROFILE_READ_H
@@ -12,16 +12,16 @@
 #include "output/views/profile.h"
 
 /*
- * Add all samples of a source to a profile, weighing nothing if that is said:
- * so two profiles can have the same nodes in the same order. 0, -ENOMEM or
- * what the source had; then a part of them was added.
+ * Add all samples of a source to a profile. If weightless, they weigh 0: this
+ * gives two profiles the same nodes in the same order. 0, -ENOMEM or the
+ * source's error: then only a part was added.
  */
 int profile_read(struct profile *profile, struct sample_source *source, bool weightless);
 
-/* 0 to go on, or a negative errno. Leaf is where the sample's stack ends, a node that lives as long as the profile. */
+/* leaf, where the sample's stack ends, lives as long as the profile. 0 to continue, or a negative errno. */
 typedef int profile_read_take(void *context, const struct sample *sample, const struct profile_node *leaf);
 
-/* The same with weights, and take is told of each sample. */
+/* The same with weights. Calls take for each sample. */
 int profile_read_each(struct profile *profile, struct sample_source *source, profile_read_take *take,
 		      void *context);
 

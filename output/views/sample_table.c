@@ -7,14 +7,14 @@
 
 #include "output/recording/stack_cache.h"
 
-/* What is in a list of the table already, by what tells it apart. Keys have no padding: they are compared as bytes. */
+/* The key of an element in a list of the table. It has no padding, because it is compared as bytes. */
 struct key {
 	uint64_t first;
 	uint64_t second;
 	uint64_t third;
 };
 
-/* Samples are looked up here one by one, which would take most of all time with another hash. */
+/* A fast hash: the lookup of each sample would take most of the time with another. */
 #include "memory/word_hash.h"
 
 struct entry {
@@ -23,20 +23,20 @@ struct entry {
 	UT_hash_handle hh;
 };
 
-/* What is to be remembered of a stack of the source: finding one frame by frame is what takes time. */
+/* What the table knows about a recent stack of the source, because finding one frame by frame takes time. */
 struct recent {
 	uint32_t stack;
-	uint32_t sum;	/* the last one with that stack */
+	uint32_t sum;	/* the last sum with that stack */
 };
 
 enum list { FUNCTIONS, FRAMES, STACKS, THREADS, SUMS, LIST_COUNT };
 
 struct table_index {
 	struct entry *entries[LIST_COUNT];
-	bool complete;		/* the source has been read: nothing is new */
-	uint32_t *ranks;	/* where each thread is in the table, in the order of their appearance */
-	struct stack_cache cache;	/* stacks that came lately; their frames are not in it */
-	struct recent *recent;		/* of each place of the cache, and one for what has none */
+	bool complete;		/* the source has been read: new elements are an error */
+	uint32_t *ranks;	/* index in threads of each thread, in the order of appearance */
+	struct stack_cache cache;	/* recent stacks, without their frames */
+	struct recent *recent;		/* one for each place of the cache, and one for stacks without a place */
 };
 
 static uint64_t pair(uint32_t high, uint32_t low)
@@ -51,8 +51,8 @@ int sample_table_changed(void)
 }
 
 /*
- * The index of what has this key. 0 if it has one, 1 if it has been given the
- * next one, -ENOMEM, or -EIO if there is to be nothing new.
+ * Find the index of the element with this key. 0 if known, 1 if it is new and
+ * gets the next index, -ENOMEM, or -EIO if it is new in a complete table.
  */
 static int look_up(struct table_index *index, enum list list, struct key key, uint32_t *ret_index)
 {
@@ -80,8 +80,8 @@ static int look_up(struct table_index *index, enum list list, struct key key, ui
 }
 
 /*
- * Room for one more element after count of them: arrays double whenever count
- * is a power of two. 0, -ENOMEM or -EOVERFLOW.
+ * Make room for one more element after count elements. The array doubles
+ * whenever count is a power of two. 0, -ENOMEM or -EOVERFLOW.
  */
 static int make_room(void **array, size_t count, size_t element_size)
 {
@@ -98,7 +98,7 @@ static int make_room(void **array, size_t count, size_t element_size)
 	return 0;
 }
 
-/* Each find_ function tells the index of what it looks up, which it adds if it is new. 0 or a negative errno. */
+/* Each find_ function sets the index of an element, and adds the element if it is new. 0 or a negative errno. */
 
 static int find_function(struct sample_table *table, const struct function *function, uint32_t *ret_index)
 {
@@ -151,7 +151,7 @@ static int find_child(struct sample_table *table, uint32_t parent, uint32_t fram
 	return 0;
 }
 
-/* And what was to be remembered of it; anything of a stack without a number. */
+/* Sets *ret_recent to the stack's place in recent; stacks without a number share the last one. */
 static int find_stack(struct sample_table *table, const struct sample *sample, struct recent **ret_recent)
 {
 	struct stack_cache *cache = &table->index->cache;
@@ -227,7 +227,7 @@ static int find_sum(struct sample_table *table, const struct table_kind *kind, u
 	return 0;
 }
 
-/* The empty stack, whose key is no other's. */
+/* Add the empty stack, with a key that no other stack has. */
 static int add_empty_stack(struct sample_table *table)
 {
 	uint32_t index;
@@ -240,7 +240,7 @@ static int add_empty_stack(struct sample_table *table)
 	return table->stacks ? 0 : -ENOMEM;
 }
 
-/* What a sample is, as the table has it; but its thread in the order of their appearance. */
+/* The kind of a sample; its thread is still an index in the order of appearance. */
 static int find_kind(struct sample_table *table, const struct sample *sample, struct table_kind *ret_kind,
 		     struct recent **ret_recent)
 {
@@ -270,7 +270,7 @@ uint64_t sample_table_weight(const struct sample_table *table, uint64_t cpu_ns, 
 
 uint64_t sample_table_origin(const struct sample_table *table, const struct session *session)
 {
-	/* It is not known, or of another machine's clock, where recordings were summed. */
+	/* In a sum of recordings, the session's start is 0 or of another machine's clock. */
 	return session->start_ns && session->start_ns < table->start_ns ? session->start_ns : table->start_ns;
 }
 
@@ -332,7 +332,7 @@ static int compare_threads(const void *a, const void *b)
 	return left->tid < right->tid ? -1 : left->tid > right->tid;
 }
 
-/* Bring the heaviest thread to the front. */
+/* Sort threads by weight, the heaviest first. 0 or -ENOMEM. */
 static int sort_threads(struct sample_table *table)
 {
 	uint32_t *ranks = calloc((size_t)table->thread_count + 1, sizeof(*ranks));
@@ -361,7 +361,7 @@ static int compare_sums(const void *a, const void *b)
 	return compare_kinds(&left->kind, &right->kind);
 }
 
-/* Several recordings may have a phase each in a place of its own: what is equal becomes one. */
+/* Sort sums and merge equal ones: in a sum of recordings, equal phases may be different pointers. */
 static void sort_sums(struct sample_table *table)
 {
 	size_t count = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sample_table: what samples have in common, in memory, each stack and frame once.
+ * sample_table: tables of the functions, frames, stacks and threads of samples, each once.
  *
  * For formats that need tables before samples, samples thread by thread, or
- * sums of equal samples. Samples themselves are read from their source again
- * and take no memory. All indices begin with 0.
+ * sums of equal samples. The samples are not in memory: they are read from
+ * their source again. All indices begin at 0.
  */
 #ifndef LJSPY_SAMPLE_TABLE_H
 #define LJSPY_SAMPLE_TABLE_H
@@ -17,21 +17,21 @@
 #include "output/sample/session.h"
 #include "output/views/profile.h"
 
-/* A position in a function, as stacks have it. */
+/* A position in a function. */
 struct table_frame {
 	uint32_t function;	/* into functions */
 	uint32_t line;		/* 0 if unknown */
 	bool compiled;
 };
 
-/* A frame called from another stack. Stack 0 is the empty one, at the root of all. */
+/* A frame on top of another stack. Stack 0 is the empty stack, the root of all. */
 struct table_stack {
-	uint32_t parent;	/* always smaller than the stack itself */
-	uint32_t frame;		/* into frames; not of stack 0 */
+	uint32_t parent;	/* always smaller than the stack's own index */
+	uint32_t frame;		/* into frames; unused in stack 0 */
 	uint32_t depth;		/* in frames */
 };
 
-/* Names are the last that were seen; NULL if unknown. */
+/* Names are the last ones seen; NULL if unknown. */
 struct table_thread {
 	pid_t pid;
 	pid_t tid;
@@ -40,11 +40,11 @@ struct table_thread {
 	uint64_t weight_ns;
 	uint64_t cpu_ns;
 	size_t sample_count;
-	size_t first_sum;	/* its sums are sums[first_sum] and so on */
+	size_t first_sum;	/* its sums begin at sums[first_sum] */
 	size_t sum_count;
 };
 
-/* What tells samples apart besides their times. */
+/* How samples differ besides their times. */
 struct table_kind {
 	const char *phase;	/* NULL if none */
 	uint32_t thread;	/* into threads */
@@ -63,7 +63,7 @@ struct table_sum {
 
 struct table_sample {
 	struct table_kind kind;
-	const struct function *wait;	/* as struct sample has it */
+	const struct function *wait;	/* see struct sample */
 	uint64_t time_ns;
 	uint64_t cpu_ns;
 	uint64_t wall_ns;
@@ -72,7 +72,7 @@ struct table_sample {
 struct sample_table {
 	struct sample_source *source;
 	enum weight_kind weight;
-	uint64_t start_ns;	/* when the first sample's time began, as time_ns */
+	uint64_t start_ns;	/* earliest begin of a sample's time, on the clock of time_ns */
 	uint64_t weight_ns;	/* of all samples */
 	size_t sample_count;
 	const struct function **functions;
@@ -82,40 +82,40 @@ struct sample_table {
 	struct table_stack *stacks;
 	uint32_t stack_count;
 	uint32_t depth;		/* of the deepest stack */
-	struct table_thread *threads;	/* by weight, the heaviest first */
+	struct table_thread *threads;	/* heaviest first */
 	uint32_t thread_count;
 	struct table_sum *sums;	/* by thread, then stack, states and phase */
 	size_t sum_count;
-	struct table_index *index;	/* private: finds what samples refer to */
+	struct table_index *index;	/* private: finds the indices of a sample */
 };
 
 /*
- * Read a source to its end. What the table refers to must live as long as the
- * source, and the source as long as the table. 0, -ENOMEM, -EOVERFLOW if an
- * index would not fit, or what the source had.
+ * Read a source to its end. The source must outlive the table; its functions
+ * and strings must live as long as the source. 0, -ENOMEM, -EOVERFLOW if an
+ * index would not fit, or the source's error.
  */
 int sample_table_read(struct sample_source *source, enum weight_kind weight,
 		      struct sample_table **ret_table);
 void sample_table_free(struct sample_table *table);
 
-/* 0 to go on, or a negative errno. */
+/* 0 to continue, or a negative errno. */
 typedef int sample_table_take(void *context, const struct table_sample *sample);
 
 /*
- * All samples once more, in the order of time. 0, what take returned, what the
- * source had, or -EIO if it has something else now.
+ * Pass all samples to take again, in time order. 0, an error of take or of the
+ * source, or -EIO if the source has changed.
  */
 int sample_table_each(struct sample_table *table, sample_table_take *take, void *context);
-/* -EIO, and so is errno, for who finds that the source has something else now. */
+/* The error for a source that has changed: sets errno to EIO and returns -EIO. */
 int sample_table_changed(void);
 
-/* When the session began, as time_ns; no sample's time begins earlier. */
+/* When the session began, on the clock of time_ns. No sample's time begins earlier. */
 uint64_t sample_table_origin(const struct sample_table *table, const struct session *session);
 
-/* The part of a sample, or of a sum, that counts. */
+/* The weight of a sample or a sum: one of its two times, in nanoseconds. */
 uint64_t sample_table_weight(const struct sample_table *table, uint64_t cpu_ns, uint64_t wall_ns);
 
-/* Write the frames of a stack, root first, to ret_frames, which has room for depth. Returns how many. */
+/* List the frames of a stack, root first. ret_frames has room for table->depth. Returns their number. */
 uint32_t sample_table_frames(const struct sample_table *table, uint32_t stack, uint32_t *ret_frames);
 
 #endif

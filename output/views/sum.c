@@ -6,8 +6,8 @@
 
 struct part {
 	struct sum_part given;
-	struct sample next;	/* moved in time */
-	bool waiting;		/* it has not been read yet */
+	struct sample next;	/* with shifted time */
+	bool waiting;		/* next has not been read yet */
 	bool ended;
 };
 
@@ -17,7 +17,7 @@ struct sum {
 	size_t count;
 };
 
-/* 0 or a negative errno. */
+/* Read the next sample of a part, if it is waiting. 0 or a negative errno. */
 static int read_next(struct part *part)
 {
 	int result;
@@ -33,7 +33,7 @@ static int read_next(struct part *part)
 	return 0;
 }
 
-/* A source's frames live until its next call: only that of the sample given last is read on. */
+/* Read on only in the source of the last sample returned: a source's frames live until its next call. */
 static int next_sample(struct sample_source *source, struct sample *ret_sample)
 {
 	struct sum *sum = (struct sum *)source;

@@ -2,8 +2,8 @@
 /*
  * sum: several sources as one.
  *
- * Samples come in time order, each moved in time by as much as brings the
- * clock of its source and that of the others together.
+ * Samples come in time order. A shift of its times brings the clock of each
+ * source in line with the others.
  */
 #ifndef LJSPY_SUM_H
 #define LJSPY_SUM_H
@@ -20,10 +20,11 @@ struct sum_part {
 
 struct sum;
 
-/* NULL when memory is short. */
+/* parts are copied. NULL when memory is short. */
 struct sum *sum_new(const struct sum_part *parts, size_t count);
 void sum_free(struct sum *sum);
 
+/* The sum as a source, which the sum owns. */
 struct sample_source *sum_samples(struct sum *sum);
 
 #endif

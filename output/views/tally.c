@@ -9,36 +9,36 @@
 #include "memory/scatter.h"
 
 enum {
-	PILES = 1 << 14,	/* so many stacks have one at most; more take turns */
-	PILES_NEAR = 8,		/* where a stack's may be */
-	PILE_DEPTH_MAX = 256,	/* deeper stacks have theirs for one sample */
+	PILES = 1 << 14,	/* at most this many stacks have a pile; further ones take over another's */
+	PILES_NEAR = 8,		/* possible places of a stack's pile */
+	PILE_DEPTH_MAX = 256,	/* deeper stacks keep a pile for one sample only */
 };
 
 /*
- * The samples of one stack in the slice at hand, which are counted together:
- * most stacks come again and again, and finding their rows is what takes time.
+ * The samples of one stack in the current slice, which are counted together:
+ * most stacks repeat, and finding their rows takes most of the time.
  */
 struct pile {
-	uint64_t stack;			/* as samples have it, or 0 */
+	uint64_t stack;			/* from struct sample, or 0 */
 	struct tally_key *keys;		/* of its frames, leaf first; owned */
 	size_t depth;
-	struct tally_row **rows;	/* each that is in it, once, the leaf's first; owned */
+	struct tally_row **rows;	/* each row of the stack once, the leaf's first; owned */
 	size_t row_count;
-	struct tally_row *root;		/* the outermost frame's; NULL if there is no frame */
+	struct tally_row *root;		/* of the outermost frame; NULL without frames */
 	struct tally_call **calls;	/* each once; owned */
 	size_t call_count;
 	uint64_t ns, samples;		/* not counted yet */
 };
 
-/* Reading a source; what has been read is in the tally and the piles. */
+/* The state of reading a source. The tally and the piles hold everything read so far. */
 struct reading {
 	struct tally *tally;
 	const struct view *view;
 	bool calls;
-	uint64_t count, number;		/* of samples: all there should be, and those before the one at hand */
+	uint64_t count, number;		/* of samples: the expected total, and those read so far */
 	unsigned int slice;
-	uint64_t piled;			/* how many piles were begun */
-	struct tally_key *keys;		/* of the sample at hand, unless its pile is found without */
+	uint64_t piled;			/* number of piles begun so far */
+	struct tally_key *keys;		/* of the current sample, unless its pile was found without them */
 	size_t size;
 	struct pile *piles;
 };
@@ -52,7 +52,7 @@ static void close_weight(struct tally_weight *weight, double slice_ns)
 	weight->slice_ns = 0;
 }
 
-/* What a row had in its slice is settled when it occurs in a later one, or at the end. */
+/* Add a row's slice to its sums. Called when the row occurs in a later slice, and at the end. */
 static void close_slice(const struct tally *tally, struct tally_row *row)
 {
 	close_weight(&row->own, tally->slice_ns[row->slice]);
@@ -109,7 +109,7 @@ static struct tally_call *find_call(struct tally *tally, const struct tally_row 
 
 /*---- Piles ----*/
 
-/* Count the samples of a pile. */
+/* Count the samples of a pile in its rows and calls. */
 static void count_pile(struct reading *reading, struct pile *pile)
 {
 	struct tally *tally = reading->tally;
@@ -147,7 +147,7 @@ static void clear_pile(struct pile *pile)
 	*pile = (struct pile){ 0 };
 }
 
-/* Rows and calls of the pile's frames, each once. */
+/* Find the rows and calls of the pile's frames, each once. 0 or -ENOMEM. */
 static int find_rows(struct reading *reading, struct pile *pile)
 {
 	uint64_t mark = ++reading->piled;
@@ -176,7 +176,7 @@ static int find_rows(struct reading *reading, struct pile *pile)
 	return 0;
 }
 
-/* Begin a pile for the sample's stack, whose keys are in the reading. */
+/* Begin a pile for the sample's stack, from reading->keys. 0 or -ENOMEM. */
 static int begin_pile(struct reading *reading, struct pile *pile, const struct sample *sample)
 {
 	size_t depth = sample->frame_count, room = depth ? depth : 1;
@@ -216,7 +216,7 @@ static int reserve(struct reading *reading, size_t count)
 	return 0;
 }
 
-/* Set the keys of the sample's frames; returns the first place where a pile of them may be. */
+/* Set reading->keys to the sample's frames. Returns the first possible place of their pile. */
 static size_t set_keys(struct reading *reading, const struct sample *sample)
 {
 	uint64_t hash = 0;
@@ -240,7 +240,7 @@ static bool is_pile_of(const struct pile *pile, const struct reading *reading, c
 				 memcmp(pile->keys, reading->keys, pile->depth * sizeof(*pile->keys)) == 0);
 }
 
-/* The pile of the sample's stack, or the one to begin it in. */
+/* The pile of the sample's stack, or the pile to reuse for it. */
 static struct pile *find_pile(struct reading *reading, const struct sample *sample)
 {
 	size_t place = sample->stack ? scatter(sample->stack) % PILES : set_keys(reading, sample);
@@ -356,8 +356,8 @@ double tally_error(const struct tally *tally, double share)
 
 /*
  * A share is a ratio of two sums over slices, w by W. Its error follows from
- * what each slice's w differs from share W; the sum of the squares of that is
- * the sum of w w, less 2 share times that of w W, and share^2 times that of W W.
+ * the differences w - share W of the slices. The sum of their squares is
+ * sum(w w) - 2 share sum(w W) + share^2 sum(W W).
  */
 double tally_steady_error(const struct tally *tally, const struct tally_weight *weight)
 {

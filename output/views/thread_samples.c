@@ -10,11 +10,11 @@ static_assert(sizeof(struct table_sample) == 56, "the header tells what memory i
 struct thread_samples {
 	struct sample_table *table;
 	size_t room;
-	struct table_sample *read;	/* of the threads from first on, up to end, one by one */
+	struct table_sample *read;	/* samples of the threads from first to before end, thread by thread */
 	uint32_t first, end;
 	struct place {
 		size_t begin, count;
-	} *places;			/* of each thread: where its samples are there */
+	} *places;			/* for each thread: where its samples are in read */
 };
 
 struct thread_samples *thread_samples_new(struct sample_table *table)
@@ -56,7 +56,7 @@ static int keep(void *context, const struct table_sample *sample)
 	return 0;
 }
 
-/* Have this thread's in memory, and those of as many after it as there is room for. */
+/* Read the samples of this thread and of the threads after it that fit. 0 or a negative errno. */
 static int read_from(struct thread_samples *samples, uint32_t thread)
 {
 	const struct sample_table *table = samples->table;
