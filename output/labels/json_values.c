@@ -32,7 +32,7 @@ json_t *json_value_address(uint64_t address)
 
 json_t *json_value_append(json_t *array, json_t *value)
 {
-	if (array && json_array_append_new(array, value) == 0)
+	if (json_array_append_new(array, value) == 0)
 		return array;
 	json_decref(array);
 	return NULL;
