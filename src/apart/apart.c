@@ -16,7 +16,7 @@ enum { RESULTS_TRIES = 100 };
 
 /*---- Results ----*/
 
-/* Versions are odd while they are written, so that a torn one is not taken. */
+/* A version is odd while the engine writes it, so the front never takes a torn one. */
 void apart_publish(struct apart *apart, const void *results)
 {
 	struct shared *shared = apart->shared;
@@ -40,7 +40,7 @@ bool apart_results(const struct apart *apart, void *ret_results)
 			return true;
 		sched_yield();
 	}
-	/* The engine has died over it, or is not what it was. */
+	/* The engine died while it wrote, or is corrupt. */
 	return false;
 }
 
@@ -67,7 +67,7 @@ uint64_t apart_cpu_ns(const struct apart *apart)
 	return clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - apart->begin_cpu_ns + apart->shared->guard_cpu_ns;
 }
 
-/* False if what the engine sends is nonsense: nothing more can be had of it. */
+/* False if the engine sent nonsense: no further message can be read. */
 static bool take_all(struct apart *apart, unsigned char *buffer)
 {
 	const struct apart_options *options = apart->options;
@@ -108,7 +108,7 @@ static int open_shared(struct apart *apart)
 {
 	void *shared;
 
-	/* All of it at once: it would be touched in the course of time anyway. */
+	/* Map all pages now: the queue would touch them all in time anyway. */
 	apart->shared_size = sizeof(struct shared) + apart->options->results_size;
 	shared = mmap(NULL, apart->shared_size, PROT_READ | PROT_WRITE,
 		      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * apart_state: what front and engine each have of their own, and its parts.
+ * apart_state: the private state of front and engine, shared by the files of this folder.
  *
- * apart.c begins and is the front's thread that takes what comes; beat.c is the
- * front's thread that beats and hears of signals; engine.c is the engine's main
- * thread, which watches over the one that works.
+ * apart.c starts everything and runs the front's thread that takes messages (the taker).
+ * beat.c runs the front's thread that beats and receives signals. engine.c runs the
+ * engine's main thread (the watch), which watches over the worker.
  */
 #ifndef LJSPY_APART_STATE_H
 #define LJSPY_APART_STATE_H
@@ -17,8 +17,8 @@
 
 enum {
 	BEAT_NS = 33 * 1000 * 1000,
-	SILENCE_NS = 100 * 1000 * 1000,	/* after which the front is not there */
-	FIRST_BEAT_NS = 1000 * 1000 * 1000,	/* so long it may take to begin */
+	SILENCE_NS = 100 * 1000 * 1000,	/* between beats, after which the engine lets go */
+	FIRST_BEAT_NS = 1000 * 1000 * 1000,	/* the front may take this long to begin */
 	BEAT_AT_REST_NS = 1000 * 1000 * 1000 - 1,
 };
 
@@ -34,31 +34,32 @@ struct apart {
 	pthread_t taker, beater;
 	atomic_bool taker_waits, taker_is_done;
 	atomic_bool engine_is_gone;
-	_Atomic uint64_t results_seen;	/* the version of the results that was looked at last */
-	_Atomic uint64_t interrupted_ns;	/* when the first signal to conclude came; 0: none has */
+	_Atomic uint64_t results_seen;	/* the results' version at the last look() */
+	_Atomic uint64_t interrupted_ns;	/* when the first signal to conclude came; 0: none came */
 	_Atomic int interrupted_by;	/* that signal */
 	atomic_bool interrupted_by_process;
-	uint64_t begin_cpu_ns;		/* of the front's process */
+	uint64_t begin_cpu_ns;		/* the front's CPU time at the beginning */
 
 	/* The engine's. */
 	atomic_bool must_let_go;
-	atomic_bool is_away;		/* nobody is traced */
+	atomic_bool is_away;		/* there are no tracees */
 	bool standard_files_closed;
 	atomic_bool worker_ends;	/* it has nothing more to do */
-	sem_t watch;			/* has the watch look at once */
+	sem_t watch;			/* wakes the watch */
 };
 
 /*---- beat.c ----*/
 
-/* A thread of the front: beats until the taker is done. 0 or a negative errno. */
+/* Start the front's thread that beats until beat_end(). 0 or a negative errno. */
 int beat_begin(struct apart *apart);
 void beat_end(struct apart *apart);
 
-/* Wait, in the taker, until there may be something new; hears of signals, too. */
+/* In the taker: wait until there may be something new; handles signals, too. */
 void beat_await(struct apart *apart);
 
 /*---- engine.c ----*/
 
+/* Be the engine: run the work, then exit. */
 _Noreturn void engine_run(struct apart *apart);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread of the front that beats, so that the engine knows it is there, and hears of signals. */
+/* The front's thread that beats, so that the engine knows the front runs, and receives signals. */
 #include "src/apart/apart_state.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "src/program/interruption.h"
 
 enum {
-	TAKER_WAITS_S = 10,		/* for somebody to wake it */
-	/* Signals that come closer together are one: timeout(1) sends two, and so do impatient shells. */
+	TAKER_WAITS_S = 10,		/* unless it is woken */
+	/* Signals that come closer together count as one: timeout(1) sends two, and so do impatient shells. */
 	ANOTHER_NS = 100 * 1000 * 1000,
 };
 
@@ -23,10 +23,10 @@ static void fill_signals(sigset_t *ret_signals)
 	sigaddset(ret_signals, SIGTERM);
 	sigaddset(ret_signals, SIGHUP);
 	sigaddset(ret_signals, SIGQUIT);
-	sigaddset(ret_signals, SIGRTMIN);	/* something is new */
+	sigaddset(ret_signals, SIGRTMIN);	/* wakes the thread */
 }
 
-/* The guard dies with us, and the engine with it. */
+/* The guard dies with the front, and the engine with the guard. */
 static void die_of(int number)
 {
 	sigset_t one;
@@ -69,7 +69,7 @@ void beat_await(struct apart *apart)
 	apart->taker_waits = false;
 }
 
-/* Have the guard go on if it is stopped, and note its end, which the engine's comes before. */
+/* Continue the guard if it is stopped. Note its end: the engine has ended before it, or dies with it. */
 static void look_after_guard(struct apart *apart)
 {
 	siginfo_t info = { .si_pid = 0 };

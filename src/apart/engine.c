@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The main thread of the engine, which watches over the one that works. */
+/* The engine's main thread, the watch, which watches over the worker. */
 #include "src/apart/apart_state.h"
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 
 enum {
 	NAP_NS = 20 * 1000 * 1000,
-	/* When the kernel lets a stopped engine go on: within what a target may stand still. */
+	/* The kernel continues a stopped engine after this: a target may stand still so long. */
 	DEAD_MAN_NS = 35 * 1000 * 1000,
-	/* The same while nothing is sampled, which costs as good as nothing. */
+	/* The same while ljspy takes no samples, at next to no cost. */
 	NAP_AT_REST_NS = 250 * 1000 * 1000,
 	DEAD_MAN_AT_REST_NS = 300 * 1000 * 1000,
 	NAP_AWAY_NS = 100 * 1000 * 1000,
@@ -32,9 +32,9 @@ struct engine {
 	bool has_dead_man;
 };
 
-/*---- Of the front ----*/
+/*---- The front ----*/
 
-/* The state letter of the thread that beats; 0 if it is not there. */
+/* The state letter of the front's beating thread in /proc; 0 if there is no such thread. */
 static char beat_state(const struct shared *shared)
 {
 	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)], text[512], *state;
@@ -54,7 +54,7 @@ static char beat_state(const struct shared *shared)
 	return *state;
 }
 
-/* One that merely waits for a CPU is there. */
+/* A beating thread that merely waits for a CPU is not silent. */
 static bool front_is_silent(const struct shared *shared)
 {
 	return clock_now_ns(CLOCK_MONOTONIC) >= shared->beat_due_ns && beat_state(shared) != 'R';
@@ -74,7 +74,7 @@ static void *run_worker(void *context)
 
 /*---- The watch ----*/
 
-/* If we are stopped, the kernel has us go on soon after. */
+/* Let the kernel continue the engine after ns, by SIGCONT, if it is stopped by then. */
 static void set_dead_man(struct engine *engine, long ns)
 {
 	const struct itimerspec times = { .it_value.tv_nsec = ns };
@@ -83,7 +83,7 @@ static void set_dead_man(struct engine *engine, long ns)
 		timer_settime(engine->dead_man, 0, &times, NULL);
 }
 
-/* Until something is to be looked at, or so long. */
+/* Sleep until the watch is woken, or for ns. */
 static void nap(struct engine *engine, long ns)
 {
 	uint64_t end = clock_now_ns(CLOCK_MONOTONIC) + (uint64_t)ns;
@@ -94,7 +94,7 @@ static void nap(struct engine *engine, long ns)
 	sem_clockwait(&engine->apart->watch, CLOCK_MONOTONIC, &until);
 }
 
-/* Tell the worker what is wanted, until it has heard. */
+/* Signal the worker at each call while there is a wish. */
 static void pass_wishes(const struct engine *engine)
 {
 	struct apart *apart = engine->apart;
@@ -147,7 +147,7 @@ void apart_close_standard_files(struct apart *apart)
 	close(null);
 }
 
-/* The front's files are its own: nobody is to wait for us to close a pipe. */
+/* Close the front's files: a pipe's reader must not wait for the engine to close it. */
 static void close_files(struct apart *apart)
 {
 	if (!apart->options->keeps_standard_files)
@@ -155,7 +155,7 @@ static void close_files(struct apart *apart)
 	close_range(3, UINT_MAX, 0);
 }
 
-/* What the terminal or the shell has to say to a group of processes is not for us. */
+/* The terminal's and the shell's signals to a process group must not stop the engine. */
 static void block_job_control(void)
 {
 	sigset_t signals;

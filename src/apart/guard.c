@@ -15,18 +15,18 @@
 #include "src/linux/proc/process.h"
 
 enum {
-	GOES_ON_MS = 10,	/* so long the engine may take to be no longer stopped */
+	GOES_ON_MS = 10,	/* the engine may take this long to continue */
 	TRIES = 3,
 };
 
 void guard_die_with(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)	/* it was quicker */
+	if (getppid() != parent)	/* it died before prctl() */
 		_exit(1);
 }
 
-/* Nothing of the front's is kept: a pipe is to end when the front closes it. */
+/* Close the front's files: a pipe must end when the front closes it. */
 static void close_files(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -48,7 +48,7 @@ static bool is_stopped(pid_t pid)
 	return stopped;
 }
 
-/* Let it go on, or end it. */
+/* Continue the engine; kill it if it stays stopped. */
 static void rouse(pid_t engine)
 {
 	const struct timespec moment = { .tv_nsec = GOES_ON_MS * 1000 * 1000 };
@@ -83,7 +83,7 @@ void guard_become(struct shared *shared, pid_t front)
 	pid_t guard = getpid(), engine;
 
 	guard_die_with(front);
-	setpgid(0, 0);	/* the terminal's signals do not come here */
+	setpgid(0, 0);	/* keeps the terminal's signals out */
 	engine = fork();
 	if (engine == 0) {
 		guard_die_with(guard);

@@ -2,8 +2,8 @@
 /*
  * guard: the process between front and engine.
  *
- * It waits for the engine and does nothing else. Should anybody stop the engine,
- * it goes on at once; should it not, it is killed, which frees all that it traces.
+ * It does nothing but wait for the engine. If the engine is stopped, the guard continues
+ * it at once; if it stays stopped, the guard kills it, which releases its tracees.
  * The engine dies with the guard, and the guard with the front.
  */
 #ifndef LJSPY_GUARD_H
@@ -12,12 +12,15 @@
 #include "src/apart/shared.h"
 
 /*
- * The child of the front that forked it, whose process id is given, and that
- * is to be the guard. Returns in the child's child, the engine, and nowhere else.
+ * Make the calling process the guard; it is a fresh child of the front, whose process
+ * id is given. Returns only in the guard's child, which becomes the engine.
  */
 void guard_become(struct shared *shared, pid_t front);
 
-/* Die with the parent, which is that process. For the engine, too: the kernel forgets it with a change of user. */
+/*
+ * Die with the parent, whose process id is given. The engine repeats this call: the
+ * kernel drops the setting when the user changes.
+ */
 void guard_die_with(pid_t parent);
 
 #endif

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* In front of each message. */
+/* Precedes each message. */
 struct head {
 	uint32_t size;
 };

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue: messages from one process to another, without either waiting for it.
+ * queue: messages from one process to another, without waiting on either side.
  *
- * A ring of bytes in memory that both share. One thread puts, one thread
- * takes. What does not fit is refused at once: whoever puts says how much was
- * lost. Whoever takes does not trust the one who puts: lengths are checked, and
- * a message is copied before it is looked at.
+ * A ring of bytes in shared memory. One thread puts, one thread takes. The queue
+ * refuses at once what does not fit; the sender counts what is lost. The taker does
+ * not trust the sender: it checks lengths, and copies a message before reading it.
  */
 #ifndef LJSPY_QUEUE_H
 #define LJSPY_QUEUE_H
@@ -22,16 +21,16 @@ enum {
 
 /* All zero bytes is an empty queue. */
 struct queue {
-	_Atomic uint64_t put, taken;		/* bytes, since the beginning */
+	_Atomic uint64_t put, taken;		/* bytes in total */
 	unsigned char ring[QUEUE_SIZE];
 };
 
-/* False if there is no room for it now, or ever. An empty message is none. */
+/* False if there is no room for it now, or ever, or size is 0. */
 bool queue_put(struct queue *queue, const void *bytes, size_t size);
 
 /*
- * The next message into the buffer: its size; 0 if there is none; -EBADMSG
- * when what is in the queue cannot be, and never will be.
+ * Copy the next message into the buffer. Returns its size; 0 if there is none;
+ * -EBADMSG, now and always, if the queue is corrupt.
  */
 int queue_take(struct queue *queue, unsigned char ret_bytes[static QUEUE_MESSAGE_MAX]);
 

@@ -30,11 +30,11 @@ struct numbered {
 
 struct sample_writer {
 	struct numbered *functions;
-	uint32_t sent_count;	/* of functions, those that have been sent */
+	uint32_t sent_count;	/* how many of the functions have been sent */
 	unsigned char *bytes;
 	size_t length, size, size_max;
-	bool failed;		/* the message at hand cannot be written */
-	bool forgets;		/* and that has not been sent yet */
+	bool failed;		/* the current message cannot be written */
+	bool forgets;		/* the next message must begin with TAG_FORGET */
 };
 
 struct sample_writer *sample_writer_new(size_t size_max)
@@ -67,7 +67,7 @@ void sample_writer_free(struct sample_writer *writer)
 	free(writer);
 }
 
-/* Room for so many bytes more. */
+/* Make room for count more bytes. */
 static bool make_room(struct sample_writer *writer, size_t count)
 {
 	size_t wanted = writer->length + count;
@@ -125,7 +125,7 @@ static void define(struct sample_writer *writer, const struct function *function
 	put_text(writer, function->module);
 }
 
-/* Its number, by which it is defined in the message at hand if it is new; 0 if there is none. */
+/* The function's number; defines a new function in the current message. 0 for no function. */
 static uint32_t number_of(struct sample_writer *writer, const struct function *function)
 {
 	struct numbered *numbered;
@@ -199,7 +199,7 @@ const void *sample_writer_write(struct sample_writer *writer, const struct sampl
 
 void sample_writer_note(struct sample_writer *writer, bool sent)
 {
-	/* The table is in the order in which they were numbered. */
+	/* The table is in the order of numbers. */
 	while (!sent && HASH_COUNT(writer->functions) > writer->sent_count) {
 		struct numbered *last = ELMT_FROM_HH(writer->functions->hh.tbl, writer->functions->hh.tbl->tail);
 
@@ -216,9 +216,9 @@ void sample_writer_note(struct sample_writer *writer, bool sent)
 
 struct sample_reader {
 	struct functions *functions;
-	const struct function **numbered;	/* those defined so far; the first is number 1 */
+	const struct function **numbered;	/* defined so far; the first is number 1 */
 	size_t count, size;
-	char *texts[TEXTS];			/* of the function or sample at hand */
+	char *texts[TEXTS];			/* of the current function or sample */
 	size_t text_sizes[TEXTS];
 	struct frame *frames;
 	size_t frames_size;
@@ -244,7 +244,7 @@ void sample_reader_free(struct sample_reader *reader)
 	free(reader);
 }
 
-/* What is left of a message. After the first error nothing more comes of it. */
+/* The rest of a message; empty after the first error. */
 struct bytes {
 	const unsigned char *at, *end;
 	int error;
@@ -266,7 +266,7 @@ static uint64_t get_uint(struct bytes *bytes)
 	return 0;
 }
 
-/* A number up to most. */
+/* A number up to most; a larger one is an error. */
 static uint64_t get_limited(struct bytes *bytes, uint64_t most)
 {
 	uint64_t value = get_uint(bytes);
@@ -278,7 +278,7 @@ static uint64_t get_limited(struct bytes *bytes, uint64_t most)
 	return 0;
 }
 
-/* Into the reader's place for it; NULL if there is none. */
+/* Read a text into the reader's buffer for that place; NULL for none or an error. */
 static const char *get_text(struct sample_reader *reader, struct bytes *bytes, int place)
 {
 	size_t length = get_limited(bytes, TEXT_MAX + 1);
@@ -371,7 +371,7 @@ static void read_frame(const struct sample_reader *reader, struct bytes *bytes, 
 
 static void read_frames(struct sample_reader *reader, struct bytes *bytes, struct sample *sample)
 {
-	/* A frame has three bytes at least. */
+	/* A frame has at least three bytes. */
 	size_t count = get_limited(bytes, (uint64_t)(bytes->end - bytes->at) / 3);
 	struct frame *larger;
 

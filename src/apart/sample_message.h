@@ -5,24 +5,23 @@
  *	message  = forget? function* sample
  *	forget   = 04
  *	function = 01 kind:uint firstline:uint name:text file:text module:text
- *	         | 02 reason:uint		of a lost frame: enum lost_reason
+ *	         | 02 reason:uint		a lost frame's function: enum lost_reason
  *	sample   = 03 time:uint pid:uint tid:uint process_name:text thread_name:text
  *	           phase:text thread_state:uint vm_state:uint wait:ref cpu:uint wall:uint
  *	           loop:uint sleeps:uint count:uint frame{count}
  *	frame    = function:ref line:uint certainty
  *
  *	uint     = LEB128, at most 64 bits
- *	text     = 0: none, or its length and 1, then its bytes, none of them NUL
- *	ref      = 0: none, or the number of a function: 1 is the first that was
- *	           defined, and so on
+ *	text     = 0: none, or its length + 1, then its bytes, none of them NUL
+ *	ref      = 0: none, or the number of a function; the first one defined is 1
  *
  *	            7 6 5 4 3 2 1 0
  *	certainty = - - - - - J C C	C: enum frame_certainty, J: compiled code
  *
- * A function is defined in the message of the first sample that has it: what a
- * message defines holds once it has been sent, until one of a later message has all
- * forgotten; numbers begin at 1 again then. A phase is one of request.h. A sample's
- * trace and stack are not told.
+ * The message of the first sample that has a function defines it. The definition holds
+ * once the message is sent, until a later message begins with forget; numbers then
+ * begin at 1 again. A phase is one of request.h. Messages leave out a sample's trace
+ * and stack.
  */
 #ifndef LJSPY_SAMPLE_MESSAGE_H
 #define LJSPY_SAMPLE_MESSAGE_H
@@ -35,35 +34,36 @@
 
 struct sample_writer;
 
-/* Of messages of at most so many bytes. NULL when memory is short. */
+/* size_max: the most bytes of one message. NULL when memory is short. */
 struct sample_writer *sample_writer_new(size_t size_max);
 void sample_writer_free(struct sample_writer *writer);
 
 /*
- * The message, which is the writer's until the next call. NULL if it would be too
- * long or memory is short.
+ * The message and its size in bytes; the writer owns it, until the next call. NULL if
+ * it would be too long or memory is short.
  */
 const void *sample_writer_write(struct sample_writer *writer, const struct sample *sample,
 				size_t *ret_size);
 
-/* Has the message that was written last been sent? Otherwise its functions will be defined again. */
+/* Say whether the last message was sent. If not, a later one defines its functions again. */
 void sample_writer_note(struct sample_writer *writer, bool sent);
 
-/* Functions are about to be dropped: the next message has all forgotten. */
+/* Call before functions are dropped: the next message makes the reader forget all of them. */
 void sample_writer_forget(struct sample_writer *writer);
 
 struct sample_reader;
 
-/* functions receives all functions. NULL when memory is short. */
+/* The reader interns all functions in functions. NULL when memory is short. */
 struct sample_reader *sample_reader_new(struct functions *functions);
 void sample_reader_free(struct sample_reader *reader);
 
-/* Does the message begin with having all functions forgotten? Before it is read, they may be dropped. */
+/* Does the message begin with forget? Then the caller may drop all functions before reading it. */
 bool sample_message_forgets(const unsigned char *bytes, size_t size);
 
 /*
- * The sample of a message, with what it points to valid until the next call. 0;
- * -EBADMSG if it is none, whatever its bytes are; or -ENOMEM: then no more can be read.
+ * Read the sample of a message; what it points to is valid until the next call. 0;
+ * -EBADMSG if the bytes are no message (any bytes are safe); or -ENOMEM, after which no
+ * more can be read.
  */
 int sample_reader_read(struct sample_reader *reader, const unsigned char *bytes, size_t size,
 		       struct sample *ret_sample);

@@ -29,7 +29,7 @@ void choose_explain(pid_t pid, int error)
 	choose_tell(&verdict);
 }
 
-/* What the tracer needs first of all is a timer. */
+/* EAGAIN and ENOSYS come from timer_create(): the tracer's timer is what fails first. */
 void choose_explain_error(int error, const char *doing)
 {
 	struct permission_verdict verdict;
@@ -80,7 +80,7 @@ bool choose_explain_early_end(const struct sampler_result *result)
 	return result->end == SAMPLER_KILLED;
 }
 
-/*---- May it be looked at? ----*/
+/*---- May ljspy look at it? ----*/
 
 struct family {
 	struct process_list list;
@@ -104,7 +104,7 @@ static void add_member(void *context, pid_t pid)
 	bigger[family->list.count++] = process;
 }
 
-/* The processes given and all their descendants. 0 or a negative errno. */
+/* The given processes, with their descendants if the options ask for them. 0 or a negative errno. */
 static int find_family(const struct options *options, struct process_list *ret_list)
 {
 	struct follow_options follow_options = { .descendants = options->subprocesses };
@@ -128,7 +128,7 @@ static int find_family(const struct options *options, struct process_list *ret_l
 	return error;
 }
 
-/* As root without CAP_SYS_PTRACE be who that process is. */
+/* As root without CAP_SYS_PTRACE, take on the process's user and group. False after telling the user. */
 static bool take_identity(const struct process *process)
 {
 	int error = permission_take_target_identity(process);
@@ -154,7 +154,10 @@ bool choose_check(pid_t pid)
 	return good;
 }
 
-/* Of the user who has most of them, as only one user's can be had; of workers rather than their master. */
+/*
+ * A process of the user that owns most of them, because ljspy can take on one user
+ * only. On a tie, not root's: workers rather than their master.
+ */
 static const struct process *typical(const struct process_list *list)
 {
 	const struct process *best = NULL;
@@ -192,7 +195,7 @@ bool choose_check_all(const struct options *options)
 	return good;
 }
 
-/* A module that the layout does not fit; false if there is none. */
+/* Find a module that the layout does not fit; false if there is none. */
 static bool find_misfit(const struct lua_process *process, struct lua_module *ret_module)
 {
 	bool unsettled = lua_process_needs_confirming(process);
@@ -292,7 +295,7 @@ static void list_process(const struct process *process, const struct finding *fi
 	free(title);
 }
 
-/* A process of the list whose children are there as well, or NULL. */
+/* A process that has a child in the list, or NULL. */
 static const struct process *find_master(const struct process_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
@@ -396,7 +399,7 @@ enum exit_status choose_processes(struct options *options)
 		return EXIT_ALL_GOOD;
 	if (options->pid_count == 0)
 		return choose_by_name(options);
-	/* The others follow processes themselves, from the first on. */
+	/* The other commands follow processes themselves. */
 	if (options->subprocesses &&
 	    (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
 	     options->command == COMMAND_INFO))

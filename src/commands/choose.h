@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * choose: which processes a command is about.
+ * choose: find the processes that a command looks at, and explain why ljspy cannot.
  */
 #ifndef LJSPY_CHOOSE_H
 #define LJSPY_CHOOSE_H
@@ -11,44 +11,44 @@
 #include "src/sampler/sampler.h"
 
 /*
- * Fill options->pids from --name, from --tree (for commands that do not
- * follow processes themselves), or, with no target given at all, with the only LuaJIT
- * process there is. Otherwise the user has been told (which processes to choose
- * from) and the exit status is not EXIT_ALL_GOOD.
+ * Fill options->pids from --name, from --tree (for commands that do not follow processes
+ * themselves), or, without a target, with the only process that runs LuaJIT. On failure
+ * it tells the user why, or which processes to choose from, and returns a status other
+ * than EXIT_ALL_GOOD.
  */
 enum exit_status choose_processes(struct options *options);
 
-/* Tell why the process could not be traced or read; error is a positive errno. */
+/* Tell why ljspy could not trace or read the process; error is a positive errno. */
 void choose_explain(pid_t pid, int error);
 
-/* The same of what was found out before. */
+/* Print an earlier verdict. */
 void choose_tell(const struct permission_verdict *verdict);
 
-/* Tell what keeps ljspy from doing anything of that kind; error is a positive errno. */
+/* Tell why ljspy cannot do this at all; error is a positive errno. doing names the action. */
 void choose_explain_error(int error, const char *doing);
 
 /* Tell that there is no LuaJIT in the process. */
 void choose_explain_no_luajit(pid_t pid);
 
-/* If sampling could not begin, tell why; command is what was to be started, or NULL. */
+/* If sampling could not begin, tell why and return true; command is the one to start, or NULL. */
 bool choose_explain_failure(const struct sampler_result *result, const char *command);
 
-/* If sampling ended before its time, not by the target or the user, tell why. */
+/* If ljspy's engine was killed, tell that and return true. */
 bool choose_explain_early_end(const struct sampler_result *result);
 
 /*
- * Is it a living process that may be traced? If not, the user has been told.
- * As root without CAP_SYS_PTRACE, take on its user and group.
+ * Is it a living process that ljspy may trace? False after telling the user. As root
+ * without CAP_SYS_PTRACE, take on its user and group.
  */
 bool choose_check(pid_t pid);
 
 /*
- * The same for all processes that are to be recorded: of those that are found
- * on the way some may be left out, and the user taken on is the one of most of them.
+ * The same for all processes to record. Later ones may be left out. The user taken on
+ * is the one that owns most of them.
  */
 bool choose_check_all(const struct options *options);
 
-/* Does the layout that was given, if one was, fit the process? If not, the user has been told. */
+/* Does the layout, if not NULL, fit the process's LuaJIT? False after telling the user. */
 bool choose_check_layout(pid_t pid, const struct given_layout *layout);
 
 #endif

@@ -12,7 +12,7 @@
 struct command_apart {
 	command_in_engine *command;
 	const struct invocation *invocation;
-	int output, error;	/* what it writes, in memory */
+	int output, error;	/* files in memory that the command writes to */
 	enum exit_status status;
 };
 
@@ -49,7 +49,7 @@ bool command_try_again(struct command_try *try)
 	return true;
 }
 
-/* All of a file, from its beginning. 0 or a negative errno. */
+/* Copy a whole file into another. 0 or a negative errno. */
 static int copy(int from, int to)
 {
 	char bytes[1 << 16];
@@ -88,7 +88,7 @@ static enum exit_status run(struct command_apart *self, const struct apart_optio
 
 	fflush(stdout);
 	error = apart_run(options, &end);
-	/* The targets are free. From here on an interrupt ends ljspy at once. */
+	/* The targets are free: from here on, an interrupt ends ljspy at once. */
 	pthread_sigmask(SIG_SETMASK, inherited_mask, NULL);
 	if (error) {
 		message_error_errno(-error, "starting to look");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command_apart: a whole command in a process of its own (src/apart/apart.h).
+ * command_apart: run a whole command in the engine (src/apart/apart.h).
  *
- * For commands that hold their targets and end by themselves. What they write comes
- * through memory and is written when they have ended: by the front, which may wait
- * for whoever reads it.
+ * For commands that hold their targets and end by themselves. They write to files in
+ * memory. The front copies these to standard output and error when the command has
+ * ended; it may wait for their readers.
  */
 #ifndef LJSPY_COMMAND_APART_H
 #define LJSPY_COMMAND_APART_H
@@ -14,7 +14,10 @@
 
 typedef enum exit_status command_in_engine(struct apart *apart, const struct invocation *invocation);
 
-/* can_be_concluded: see apart_options; else SIGINT, SIGTERM and SIGHUP end ljspy at once. */
+/*
+ * Returns the command's exit status. can_be_concluded: see apart_options; without it,
+ * SIGINT, SIGTERM and SIGHUP end ljspy at once.
+ */
 enum exit_status command_run_apart(command_in_engine *command, const struct invocation *invocation,
 				   bool can_be_concluded);
 

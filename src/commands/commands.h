@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * commands: what ljspy can be told to do, one function each.
+ * commands: one function for each of ljspy's commands. Each returns ljspy's exit status.
  */
 #ifndef LJSPY_COMMANDS_H
 #define LJSPY_COMMANDS_H
@@ -9,11 +9,11 @@
 
 #include "src/options/options.h"
 
-/* What a command needs of the process that it runs in. */
+/* What a command needs to know about ljspy's own process. */
 struct invocation {
 	struct options *options;
-	char *command_line;		/* ljspy's own, for the record */
-	sigset_t inherited_mask;	/* signal mask for commands that are started */
+	char *command_line;		/* ljspy's own, for the recording; NULL when memory is short */
+	sigset_t inherited_mask;	/* the signal mask ljspy started with, for a command it starts */
 };
 
 enum exit_status command_record(const struct invocation *invocation);

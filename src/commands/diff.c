@@ -46,7 +46,7 @@ static enum exit_status diff(struct options *options, struct functions *function
 	enum exit_status status = EXIT_NOTHING_DONE;
 	struct recordings before, after;
 
-	/* A function may begin elsewhere after an edit above it, and is still the same. */
+	/* An edit above a function moves it; it is still the same function. */
 	options->filter.without_line = !options->lines;
 	if (!recordings_open(options->recordings, 1, options, functions, &before))
 		return status;

@@ -33,11 +33,11 @@
 enum {
 	STOP_TIMEOUT_NS = 200 * 1000 * 1000,
 	/*
-	 * A thread may wake up while it is read, or be stopped in a moment in
-	 * which its stack cannot be told, such as one half-way through a call.
+	 * A thread may wake up while ljspy reads it, or stop where its stack is unreadable,
+	 * such as half-way through a call.
 	 */
 	TRIES = 10,
-	/* It must have run once more, on a CPU that it shares with others, before it may be stopped. */
+	/* A thread may have to run once more, on a CPU it shares, before ljspy may stop it. */
 	WAITS = 100,
 	BETWEEN_TRIES_NS = 1000 * 1000,
 };
@@ -69,7 +69,7 @@ static void note_lost(struct dump *dump, pid_t tid)
 	dump->status = EXIT_WITH_ERRORS;
 }
 
-/* The thread that was captured. False if only a whole stack is wanted and it is not. */
+/* Add the captured thread to the report. False if only_whole is set and its stack is not whole. */
 static bool add_thread(struct dump *dump, struct thread *thread, const char *state, bool only_whole)
 {
 	struct dump_thread found = { .tid = thread->tid, .name = thread->name, .state = state };
@@ -84,7 +84,7 @@ static bool add_thread(struct dump *dump, struct thread *thread, const char *sta
 	return whole || !only_whole;
 }
 
-/* A running thread is held for as long as it takes to copy its stacks. */
+/* Hold a running thread while copying its stacks. False to try again. */
 static bool dump_running(struct dump *dump, struct thread *thread, bool only_whole)
 {
 	struct capture_hints hints = { .tid = thread->tid };
@@ -127,7 +127,7 @@ static bool try_to_dump(struct dump *dump, struct thread *thread, bool only_whol
 	tracer_poll(dump->tracer);
 	if (own_turn_is_used_up(turn))
 		own_turn_renew(turn);
-	/* One that SIGSTOP has stopped does not notice. */
+	/* A thread that SIGSTOP has stopped notices nothing. */
 	if (thread->tracee->state == TRACEE_JOB_STOPPED)
 		return dump_running(dump, thread, only_whole);
 	switch (thread_may_stop(dump->threads, thread, turn)) {
@@ -248,7 +248,7 @@ static int read_stacks(struct dump *dump, pid_t pid)
 	return dump_parked(dump);
 }
 
-/* All that takes the process. In a thread of its own: that it ends frees it. */
+/* Everything that traces the process runs in a thread: when the thread ends, its tracees are free. */
 struct reading {
 	struct dump *dump;
 	pid_t pid;
@@ -332,7 +332,7 @@ static void dump_process(struct dump *dump, pid_t pid)
 static const char *const problem_unknown_layout =
 	"The core's LuaJIT could not be recognised, or its program files are not here as they were.";
 
-/* By its machine; a note that is too short for one is left out. */
+/* Dump a thread of the core by its machine; skip a note that is too short for it. */
 static int dump_core_thread(struct dump *dump, uint16_t machine, struct core_note note)
 {
 	struct dump_thread thread = { .state = "in core file" };
@@ -458,7 +458,7 @@ static enum exit_status dump_all(struct apart *apart, const struct invocation *i
 
 enum exit_status command_dump(const struct invocation *invocation)
 {
-	/* A core file is nobody's who could be kept waiting. */
+	/* A core file has no process to keep waiting: it needs no engine. */
 	return invocation->options->core ? dump_all(NULL, invocation)
 					 : command_run_apart(dump_all, invocation, false);
 }

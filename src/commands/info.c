@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljspy info: what ljspy sees of a process. */
+/* ljspy info: show what ljspy sees of a process. */
 #include "src/commands/commands.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ static void print_global(struct lua_process *process, const struct global_state 
 	putchar('\n');
 }
 
-/* Where a VM was found, what it was recognised by, and its states. */
+/* Print a LuaJIT module: where it is, the evidence for its layout, and its states. */
 static void print_module(struct lua_process *process, const struct lua_module *module,
 			 const struct options *options, const struct layout *dwarf)
 {
@@ -93,7 +93,7 @@ static void print_module(struct lua_process *process, const struct lua_module *m
 			print_global(process, lua_process_global(process, i));
 }
 
-/* The layout in debug info, as a file for --layout. */
+/* Print the layout from debug info, as a file for --layout. */
 static bool print_dwarf(const char *path, struct layout *ret_layout)
 {
 	enum dwarf_layout_status status = dwarf_layout_read(path, ret_layout);

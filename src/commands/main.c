@@ -30,7 +30,7 @@ static char *join_arguments(int argc, char **argv)
 	return line;
 }
 
-/* nohup has seen to that. */
+/* nohup starts ljspy with SIGHUP ignored. */
 static bool is_ignored(int signal_number)
 {
 	struct sigaction action;
@@ -39,9 +39,8 @@ static bool is_ignored(int signal_number)
 }
 
 /*
- * All signals that ljspy waits for are blocked before any thread is created;
- * a closed pipe, or a file that has become too large, is an error of the write
- * that meets it.
+ * Block all signals that ljspy waits for before it creates a thread. Ignore SIGPIPE and
+ * SIGXFSZ: a write to a closed pipe or to a file that is too large fails instead.
  */
 static void set_signals(enum command command, sigset_t *ret_inherited)
 {
@@ -62,7 +61,7 @@ static void set_signals(enum command command, sigset_t *ret_inherited)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-/* With options that are known to be right. */
+/* Run the command; options are valid. */
 static int run_command(void *context)
 {
 	static enum exit_status (*const commands[COMMAND_COUNT])(const struct invocation *) = {
@@ -87,7 +86,7 @@ int main(int argc, char **argv)
 	enum exit_status status;
 	int result;
 
-	/* The heaps of threads grow by a page at a time, with a system call for each. */
+	/* One heap for all threads: each thread's own would grow a page at a time, with a system call each. */
 	mallopt(M_ARENA_MAX, 1);
 	if (!options_parse(argc, argv, &options, &status)) {
 		options_clear(&options);

@@ -5,7 +5,7 @@
 #include "src/options/option_values.h"
 #include "src/program/message.h"
 
-/* By then new processes were tried for LuaJIT: see COLOR_AGAIN_NS of src/sampler/sampler_targets.c. */
+/* By then ljspy has searched new processes for LuaJIT: see COLOR_AGAIN_NS in src/sampler/sampler_targets.c. */
 static const uint64_t sure_ns = 100 * 1000 * 1000;
 
 static double milliseconds(uint64_t ns)
@@ -48,7 +48,7 @@ bool nothing_seen_explain(const struct options *options, const struct sampler_re
 		explain_command(options->launch[0], result);
 		return true;
 	}
-	/* That no turn of an event loop took long, or that no coroutine waits, is an answer, too. */
+	/* That no turn of an event loop is long, or no coroutine is parked, is a valid result. */
 	if (result->figures.samples || options->blocked_ns || options->coroutines)
 		return false;
 	if (result->left_out)

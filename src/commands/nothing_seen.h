@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nothing_seen: why a recording has no sample.
+ * nothing_seen: explain why a recording has no sample.
  */
 #ifndef LJSPY_NOTHING_SEEN_H
 #define LJSPY_NOTHING_SEEN_H
@@ -12,8 +12,8 @@
 #include "src/sampler/sampler.h"
 
 /*
- * Tell the user why there is nothing to show; false if there is. left_out is
- * about the process that result has of those that were left out, if any.
+ * Tell the user why there is nothing to show; false if there is something. left_out is
+ * the verdict on result->left_out_pid, if result->left_out is not 0.
  */
 bool nothing_seen_explain(const struct options *options, const struct sampler_result *result,
 			  const struct permission_verdict *left_out);

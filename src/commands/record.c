@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljspy record: samples into a file of any format. */
+/* ljspy record: write samples to a file of any format. */
 #include "src/commands/commands.h"
 
 #include <errno.h>
@@ -30,12 +30,12 @@
 #include "src/sampler/sampler_apart.h"
 
 /*
- * Samples go into a recording at once, whatever is asked for: into the output
- * itself if that is to be one, else into one that is kept until the output has
- * been rendered from it at the end.
+ * Samples always go into a recording at once. If the output's format is a recording, that
+ * is the output itself; else it is a kept recording, from which ljspy renders the output
+ * at the end.
  *
- * The thread that samples may have taken on another user's rights: files are
- * opened and named by the first one.
+ * The sampling thread may have taken on another user's rights, so the first thread opens
+ * and names files.
  */
 struct recording {
 	const struct options *options;
@@ -49,24 +49,24 @@ struct recording {
 	struct recording_writer *writer;
 	struct errands {
 		sem_t asked, done;
-		atomic_bool over;	/* there will be no more */
-		atomic_bool name, move;	/* what is asked for: see do_errands() */
+		atomic_bool over;	/* no more errands follow */
+		atomic_bool name, move;	/* the errands asked for: see do_errands() */
 		atomic_bool moved;
 		atomic_int naming_error;	/* a positive errno */
 	} errands;
 	bool has_samples;
 	bool published;		/* the output has its name already */
-	bool refused;		/* nothing could be sampled, and the user has been told */
-	struct permission_verdict left_out;	/* on the process of which result tells */
+	bool refused;		/* nothing could be sampled; the user has been told */
+	struct permission_verdict left_out;	/* on result.left_out_pid, if result.left_out is not 0 */
 	struct progress progress;
-	struct interruption interruption;	/* of what comes after sampling */
-	int error;		/* that ended the writing, a positive errno; 0 if none */
-	uint64_t missing;	/* samples for which memory was short */
+	struct interruption interruption;	/* after sampling */
+	int error;		/* the positive errno that ended writing; 0 if none */
+	uint64_t missing;	/* samples lost because memory was short */
 
-	/* Where only long turns of event loops are wanted; else NULL. */
+	/* With --blocked; else NULL. */
 	struct turns *turns;
 	struct turn_report *turn_report;
-	json_t *others;		/* of the figures as JSON: what there is to tell of turns, or of a command */
+	json_t *others;		/* further members of the figures' JSON: turns, command */
 	struct figures recorded;	/* of the samples in the recording */
 };
 
@@ -77,7 +77,7 @@ static bool is_good(struct recording *recording, int error)
 	return recording->error == 0;
 }
 
-/* Of the first thread. */
+/* Ask the first thread, and wait until it has tried. */
 static void ask_to_move(struct errands *errands)
 {
 	errands->move = true;
@@ -86,7 +86,7 @@ static void ask_to_move(struct errands *errands)
 		;
 }
 
-/* Where a recording was to be written there is no room: go on elsewhere. False if that cannot be. */
+/* If the kept recording's file system is full, move it and go on. False if that fails or error is another. */
 static bool go_on_elsewhere(struct recording *recording, int error)
 {
 	const int cause = errno;
@@ -151,7 +151,7 @@ static void take_sample(void *context, const struct sample *sample)
 		recording->missing++;
 }
 
-/* Functions that are not kept are in the recording, and defined there anew if they come again. */
+/* The recording contains all functions so far; it defines dropped ones again when they return. */
 static void keep_functions(void *context)
 {
 	struct recording *recording = context;
@@ -163,7 +163,7 @@ static void keep_functions(void *context)
 	turn_report_keep_functions(recording->turn_report);
 }
 
-/* What has been sampled can be read, should ljspy be killed. */
+/* Flush, so that the samples can be read even if ljspy is killed. */
 static bool progress(void *context, const struct figures *so_far)
 {
 	struct recording *recording = context;
@@ -193,7 +193,7 @@ static void *run_sampler(void *context)
 		sampler_run_apart(&recording->sampler_options, &recording->result);
 		recording->refused = choose_explain_failure(&recording->result, options->launch ? options->launch[0] : NULL);
 	}
-	/* Why it may not be looked at depends on who this thread is now. */
+	/* Diagnose here: the reason depends on this thread's user. */
 	if (recording->result.left_out)
 		permission_diagnose(recording->result.left_out_pid, -recording->result.left_out_error,
 				    &recording->left_out);
@@ -202,7 +202,7 @@ static void *run_sampler(void *context)
 	return NULL;
 }
 
-/* What the sampling thread may have no right to. */
+/* Do in the first thread what the sampling thread may have no right to, until sampling ends. */
 static void do_errands(struct recording *recording)
 {
 	struct errands *errands = &recording->errands;
@@ -224,7 +224,7 @@ static void do_errands(struct recording *recording)
 	}
 }
 
-/* What has been sampled is written by a thread of its own. */
+/* Sample, and write the samples, in a new thread; do its errands here. 0 or a negative errno. */
 static int sample(struct recording *recording)
 {
 	pthread_t thread;
@@ -241,7 +241,7 @@ static int sample(struct recording *recording)
 
 /*---- Before ----*/
 
-/* What the target is called in the picture and in the name of the file. */
+/* The target's title for the output, which the caller frees, and its name and pid for the file's name. */
 static char *describe_target(const struct options *options, char ret_name[static PROCESS_NAME_MAX],
 			     pid_t *ret_pid)
 {
@@ -266,7 +266,7 @@ static char *describe_target(const struct options *options, char ret_name[static
 
 /*---- After ----*/
 
-/* The recording is in the output: it ends here. */
+/* The output is the recording itself: commit it. */
 static bool finish_recording(struct recording *recording)
 {
 	bool good = render_finish(&recording->output, -recording->error);
@@ -276,7 +276,7 @@ static bool finish_recording(struct recording *recording)
 	return good;
 }
 
-/* Of long turns only, what was seen elsewhere does not count. */
+/* With --blocked, count only samples of long turns. */
 static struct figures figures_to_show(const struct recording *recording)
 {
 	struct figures figures = recording->result.figures;
@@ -289,7 +289,7 @@ static struct figures figures_to_show(const struct recording *recording)
 	return figures;
 }
 
-/* From what has been recorded. */
+/* Render the output from the kept recording. */
 static bool render_recording(struct recording *recording)
 {
 	struct recording_reader *reader = NULL;
@@ -302,7 +302,7 @@ static bool render_recording(struct recording *recording)
 
 	session.clock = recording->options->clock;
 	filter_options.time = filter_time_by(session.clock, recording->session.clock);
-	/* All functions are in the recording. */
+	/* The recording contains all functions: read them from there. */
 	functions_free(recording->functions);
 	recording->functions = functions_new();
 	error = recording->functions
@@ -319,7 +319,7 @@ static bool render_recording(struct recording *recording)
 	return good;
 }
 
-/* Where the recording is, and what makes the output of it. NULL if it is nowhere, or memory is short. */
+/* A message: where the recording is, and the command that renders it. NULL if it has no name or memory is short. */
 static char *how_to_recover(const struct recording *recording)
 {
 	const char *path = recording->kept.path;
@@ -332,7 +332,7 @@ static char *how_to_recover(const struct recording *recording)
 	return words;
 }
 
-/* The recording is all that there is until the output is whole, and then no longer needed. */
+/* Render the output. Remove the kept recording only if that works; else tell where it is. */
 static bool render_safely(struct recording *recording)
 {
 	char *words;
@@ -352,7 +352,7 @@ static bool render_safely(struct recording *recording)
 	return false;
 }
 
-/* Tell of the turns, which needs the functions of their samples: before anything is rendered. */
+/* Report the turns. This needs the functions of their samples, so it comes before rendering. */
 static bool finish_turns(struct recording *recording)
 {
 	bool good;
@@ -448,7 +448,7 @@ static enum exit_status conclude(struct recording *recording)
 	return status;
 }
 
-/* The targets are free. From here on an interrupt ends ljspy at once. */
+/* The targets are free: from here on, an interrupt ends ljspy at once. */
 static enum exit_status conclude_at_ease(struct recording *recording)
 {
 	const struct sampler_result *result = &recording->result;
@@ -531,7 +531,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		.keep = keep_functions,
 		.context = recording,
 	};
-	/* It has served before, to find the first ones. */
+	/* The pattern is valid: it found the first processes. */
 	if (options->name && process_pattern(options->name, &pattern, NULL)) {
 		message_error_errno(ENOMEM, "starting to record");
 		return EXIT_NOTHING_DONE;

@@ -17,7 +17,7 @@
 
 struct recording_input {
 	const char *path;
-	char *left;		/* the path, if it is not the one given; see open_what_was_left() */
+	char *left;		/* path, if open_what_was_left() replaced it; owned */
 	FILE *stream;
 	struct recording_reader *reader;
 	struct filter *filter;
@@ -25,7 +25,7 @@ struct recording_input {
 
 /*---- One file ----*/
 
-/* A pipe can be read once only: what comes out of it, in a file. 0 or a negative errno. */
+/* Copy a pipe into a file: a pipe can be read only once. 0 or a negative errno. */
 static int gather(FILE *pipe, FILE **ret_stream)
 {
 	char buffer[65536];
@@ -78,7 +78,7 @@ static void explain(const char *path, int error)
 	}
 }
 
-/* Say if it is not all there; true if it is damaged. */
+/* Warn if the recording is incomplete; true if it is damaged. */
 static bool judge_extent(const struct recording_input *input)
 {
 	enum recording_extent extent = recording_reader_extent(input->reader);
@@ -91,13 +91,13 @@ static bool judge_extent(const struct recording_input *input)
 	return extent == RECORDING_DAMAGED;
 }
 
-/* The clock that a recording is shown by. */
+/* The clock by which to show a recording. */
 static enum weight_kind shown_clock(const struct recording_input *input, const struct options *options)
 {
 	return options->clock_given ? options->clock : recording_reader_session(input->reader)->clock;
 }
 
-/* False, and said why, if it has no such time. */
+/* False, after telling the user, if the recording lacks that clock's time. */
 static bool check_clock(const struct recording_input *input, const struct options *options)
 {
 	if (weight_is_in(shown_clock(input, options), recording_reader_session(input->reader)->clock))
@@ -137,7 +137,7 @@ static int open_reader(struct recording_input *input, const char *path, struct f
 	return error;
 }
 
-/* An output that was to be rendered may have left the recording that it was to be rendered from. */
+/* If the path is that of an output that was never finished, open its kept recording. */
 static bool open_what_was_left(struct recording_input *input, struct functions *functions)
 {
 	char *path = kept_recording_path(input->path);
@@ -168,7 +168,7 @@ static int open_input(struct recording_input *input, const struct options *optio
 
 /*---- All together ----*/
 
-/* The time in a recording that passes the filter. */
+/* How much of a recording's duration passes the filter. */
 static uint64_t filtered_duration(const struct session *session, const struct options *options)
 {
 	uint64_t end = session->duration_ns;
@@ -256,7 +256,7 @@ static int count_sample(void *context, const struct sample *sample)
 	return 0;
 }
 
-/* What was recorded, but only of the samples that pass. 0 or a negative errno. */
+/* Sum the figures of the recordings, for the samples that pass the filter. 0 or a negative errno. */
 static int count_samples(struct recordings *recordings)
 {
 	struct figures *figures = &recordings->figures;
@@ -274,7 +274,7 @@ static int count_samples(struct recordings *recordings)
 		passes_all &= filter_passes_all(input->filter);
 	}
 	figures->duration_ns = recordings->session.duration_ns;
-	/* All of them were counted when the recordings were opened. */
+	/* Opening the recordings has counted all samples. */
 	if (passes_all) {
 		figures_set_rate(figures, clocked_ns);
 		return 0;
@@ -340,7 +340,7 @@ enum exit_status recordings_run(const struct invocation *invocation, recordings_
 	struct functions *functions = functions_new();
 	enum exit_status status;
 
-	/* Nothing is to be put in order when it is interrupted. */
+	/* An interrupt leaves nothing to clean up: let it end ljspy. */
 	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
 	if (!functions) {
 		message_error_errno(ENOMEM, "reading recordings");

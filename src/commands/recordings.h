@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * recordings: files of samples, as the options want them, in one source.
+ * recordings: the samples of several files, filtered as the options say, as one source.
  */
 #ifndef LJSPY_RECORDINGS_H
 #define LJSPY_RECORDINGS_H
@@ -17,26 +17,27 @@
 
 struct recordings {
 	struct sample_source *source;
-	struct session session;		/* of all together; its clock is that of all */
+	struct session session;		/* of all files together; they share its clock */
 	struct figures figures;		/* of the samples in the source */
-	bool damaged;			/* some are, which the user has been told */
+	bool damaged;			/* a file is damaged; the user has been told */
 	struct recording_input *inputs;
 	size_t count;
 	struct sum *sum;
 };
 
 /*
- * Open files, "-" being standard input, and filter their samples. Functions
- * are interned in the table, which must outlive the recordings. False if the
- * user had to be told that it cannot be done.
+ * Open files ("-" is standard input) and filter their samples. Interns functions in the
+ * table, which must outlive the recordings. paths are borrowed. False after telling the
+ * user what failed.
  */
 bool recordings_open(char *const *paths, size_t count, const struct options *options,
 		     struct functions *functions, struct recordings *ret_recordings);
 void recordings_close(struct recordings *recordings);
 
-/* A command that reads recordings, with a table for their functions. */
+/* A command that reads recordings; functions is the table for their functions. */
 typedef enum exit_status recordings_command(struct options *options, struct functions *functions);
 
+/* Run the command with a new table, with the inherited signal mask. Returns its exit status. */
 enum exit_status recordings_run(const struct invocation *invocation, recordings_command *command);
 
 #endif

@@ -11,7 +11,7 @@
 #include "src/options/filter_arguments.h"
 #include "src/program/message.h"
 
-/* What is in the way, and what can be done about it. */
+/* Tell why the file cannot be written, and what to do about it. error is a positive errno. */
 static void explain(const char *path, const char *directory, const char *option, int error)
 {
 	const bool is_here = strcmp(directory, ".") == 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * render: samples into a file, in any format, for all commands that do so.
+ * render: write samples to a file, in any format.
  */
 #ifndef LJSPY_RENDER_H
 #define LJSPY_RENDER_H
@@ -11,24 +11,23 @@
 #include "src/options/options.h"
 #include "src/program/output_file.h"
 
-/* Open a file to write to, named by that option; false if the user had to be told that it cannot be. */
+/* Open a file to write to; option names its option in a message. False after telling the user what failed. */
 bool render_open(struct output_file *file, const char *path, const char *option);
 
 /*
- * Commit the file, or abandon it if what was to write it has failed with this
- * negative errno (for -EIO, the stream's own error is in errno). False if the
- * user had to be told that it failed.
+ * Commit the file, or abandon it if error is not 0. error is the writer's negative errno;
+ * for -EIO, errno holds the stream's error. False after telling the user what failed.
  */
 bool render_finish(struct output_file *file, int error);
 
-/* How the options want it shown. */
+/* The view that the options ask for. */
 struct view render_view(const struct options *options, const struct session *session);
 
-/* Write the file whole, and finish it. */
+/* Write the whole file and finish it, as render_finish() does. */
 bool render(struct output_file *file, const struct options *options, struct sample_source *source,
 	    const struct session *session, const struct figures *figures);
 
-/* Tell where it is. */
+/* Tell where the output is, unless it is standard output. */
 void render_tell(const char *path, const struct format *format);
 
 #endif

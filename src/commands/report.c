@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljspy report: recordings in any format. */
+/* ljspy report: show recordings in any format. */
 #include "src/commands/commands.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As a shell wants it. */
+/* Quote the word for a shell if necessary. */
 static void write_word(FILE *out, const char *word)
 {
 	static const char harmless[] =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * report_command: the `ljspy report` that makes of a recording what `ljspy record` was to make.
+ * report_command: the `ljspy report` that renders a kept recording as `ljspy record` would have.
  */
 #ifndef LJSPY_REPORT_COMMAND_H
 #define LJSPY_REPORT_COMMAND_H

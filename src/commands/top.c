@@ -24,11 +24,11 @@ struct top {
 	struct functions *functions;
 	struct live_samples *live;
 	char *target;
-	regex_t pattern;	/* of names, if they were given */
+	regex_t pattern;	/* of --name, if given */
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	pthread_t thread;
-	int begun_fd;		/* readable once samples are being taken, or will never be */
+	int begun_fd;		/* readable once sampling has begun, or cannot begin */
 	int ended_fd;		/* readable when sampling has ended */
 	bool could_not_begin;	/* known once begun_fd is readable */
 	bool target_ended;	/* known once ended_fd is readable */
@@ -84,7 +84,7 @@ static void explain_no_screen(int error)
 	}
 }
 
-/* False if the user had to be told that there is none. */
+/* Show the live view until it or sampling ends. False after telling the user that there is no screen. */
 static bool show(struct top *top)
 {
 	struct ui_options ui_options = {
@@ -99,7 +99,7 @@ static bool show(struct top *top)
 	eventfd_t count;
 	int error;
 
-	/* What keeps samples from being taken is told without a flash of the screen. */
+	/* If sampling cannot begin, do not let the screen flash before the message. */
 	eventfd_read(top->begun_fd, &count);
 	if (top->could_not_begin) {
 		pthread_join(top->thread, NULL);
@@ -109,7 +109,7 @@ static bool show(struct top *top)
 	ui_options.screen = screen;
 	if (!error)
 		top->ui_error = ui_run(&ui_options);
-	/* Targets are let go before anything else; to be told twice does no harm. */
+	/* Free the targets first. A second SIGINT does no harm. */
 	pthread_kill(top->thread, SIGINT);
 	pthread_join(top->thread, NULL);
 	screen_close(screen);
@@ -145,7 +145,7 @@ static enum exit_status conclude(const struct top *top)
 	return EXIT_ALL_GOOD;
 }
 
-/* A process and how many more there are. */
+/* "PID TITLE" or "N processes: TITLE of the first"; the caller frees it. NULL on failure. */
 static char *describe_target(const struct options *options)
 {
 	struct process process;
@@ -164,8 +164,8 @@ static char *describe_target(const struct options *options)
 }
 
 /*
- * Signals about the terminal are the showing thread's alone, and only while it
- * waits. The screen is not left for a while: Ctrl-Z does nothing.
+ * Only the showing thread takes SIGWINCH, and only while it waits. Ctrl-Z does nothing:
+ * the screen stays.
  */
 static void set_terminal_signals(void)
 {
@@ -211,7 +211,7 @@ static enum exit_status run(struct top *top)
 		.progress = take_figures,
 		.context = top,
 	};
-	/* It has served before, to find the first ones. */
+	/* The pattern is valid: it found the first processes. */
 	if (options->name && process_pattern(options->name, &top->pattern, NULL)) {
 		message_error_errno(ENOMEM, "starting to look");
 		return EXIT_NOTHING_DONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljspy traces: what is compiled, and what is not. */
+/* ljspy traces: show what is compiled, and what is not. */
 #include "src/commands/commands.h"
 
 #include <errno.h>
@@ -150,7 +150,7 @@ static void explain(struct traces_command *command, pid_t pid, int error)
 	command->status = command->options->pid_count == 1 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;
 }
 
-/* In a thread of its own: that it ends frees the targets. */
+/* Runs in a thread: when it ends, the targets are free. */
 static void *run_reports(void *context)
 {
 	struct traces_command *command = context;

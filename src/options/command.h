@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * command: what ljspy can be told to do, and how it says how that went.
+ * command: ljspy's commands and exit statuses.
  */
 #ifndef LJSPY_COMMAND_H
 #define LJSPY_COMMAND_H
@@ -21,8 +21,8 @@ enum command {
 /* Exit status of ljspy. */
 enum exit_status {
 	EXIT_ALL_GOOD = 0,
-	EXIT_WITH_ERRORS = 1,	/* it ran, but with errors worth knowing */
-	EXIT_NOTHING_DONE = 2,	/* nothing could be profiled */
+	EXIT_WITH_ERRORS = 1,	/* ljspy ran, but with errors worth knowing */
+	EXIT_NOTHING_DONE = 2,	/* ljspy could profile nothing */
 	EXIT_USAGE = 64,
 };
 

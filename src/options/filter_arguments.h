@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filter_arguments: what options say of the samples that are wanted.
+ * filter_arguments: parse the arguments of options that choose samples.
  *
- * Each takes the text of an argument, and is false if the user had to be told
+ * Each function takes an argument's text. It returns false after telling the user
  * what is wrong with it.
  */
 #ifndef LJSPY_FILTER_ARGUMENTS_H
@@ -20,7 +20,7 @@ bool filter_arguments_states(const char *text, struct filter_options *options);
 bool filter_arguments_group(const char *text, struct filter_options *options);
 const char *filter_arguments_group_name(enum filter_group group);	/* NULL for GROUP_NONE */
 
-/* An extended regular expression; what *pattern was is freed. */
+/* Compile an extended regular expression; frees the previous *pattern. The caller owns the new one. */
 bool filter_arguments_pattern(const char *text, regex_t **pattern);
 void filter_arguments_free_pattern(regex_t *pattern);
 

@@ -10,7 +10,7 @@
 
 enum { HELP_COLUMN = 28, HELP_WIDTH = 79 };
 
-/* One more word, in another line if it does not fit. Returns the column behind it. */
+/* Print a word, on a new line if it does not fit. Returns the column behind it. */
 static int print_word(FILE *out, int column, const char *word, const char *end)
 {
 	int length = (int)(strlen(word) + strlen(end));
@@ -22,7 +22,7 @@ static int print_word(FILE *out, int column, const char *word, const char *end)
 	return column + fprintf(out, "%s%s%s", column > HELP_COLUMN ? " " : "", word, end);
 }
 
-/* The formats of a command, behind the option that chooses one. */
+/* List the command's formats, as the help of --format. */
 static void print_formats(FILE *out, enum command command)
 {
 	const struct format *last = NULL;
@@ -63,7 +63,7 @@ void help_print(FILE *out)
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-8s%s\n", command_table[i].name, command_table[i].summary);
 	fputs("\nExamples:\n", out);
-	/* The first of each. */
+	/* The first example of each command. */
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "%.*s", (int)strcspn(command_table[i].examples, "\n") + 1,
 			command_table[i].examples);

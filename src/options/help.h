@@ -13,7 +13,7 @@ void help_print(FILE *out);
 void help_print_command(enum command command);
 void help_print_version(void);
 
-/* After an error: where to look. */
+/* After an error, point to the command's --help. */
 void help_suggest(enum command command);
 
 #endif

@@ -127,7 +127,7 @@ void option_table_fill(enum command command, struct getopt_tables *ret_tables)
 	letter = ret_tables->letters;
 	if (command_has_targets(command))
 		*letter++ = '+';	/* stop at the first argument that is no option */
-	*letter++ = ':';	/* tell a missing argument from an unknown option */
+	*letter++ = ':';	/* distinguish a missing argument from an unknown option */
 	for (size_t i = 0; i < option_count; i++) {
 		const struct option_entry *option = &option_table[i];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * option_table: which commands and options there are, and what help says of them.
+ * option_table: all commands and options, with their help.
  */
 #ifndef LJSPY_OPTION_TABLE_H
 #define LJSPY_OPTION_TABLE_H
@@ -14,7 +14,7 @@
 
 enum { OPTIONS_MAX = 64 };
 
-/* Letters of options that have none. */
+/* Stand for the letter of options that have none. */
 enum {
 	OPTION_NAME = UCHAR_MAX + 1,
 	OPTION_TREE,
@@ -52,16 +52,16 @@ enum {
 struct option_entry {
 	const char *name;
 	int letter;
-	unsigned int commands;	/* that have it: 1 << command for each */
+	unsigned int commands;	/* 1 << command for each one that has the option */
 	const char *argument;	/* NULL if it takes none */
-	const char *help;	/* empty for -f, of which the formats tell */
+	const char *help;	/* empty for -f: its help lists the formats */
 };
 
 struct command_entry {
 	const char *name;
 	const char *arguments;
 	const char *summary;
-	const char *examples;	/* lines */
+	const char *examples;	/* whole lines */
 };
 
 extern const struct option_entry option_table[];	/* in the order of help; a name may have several */
@@ -70,10 +70,10 @@ extern const struct command_entry command_table[COMMAND_COUNT];
 
 bool option_is_of(const struct option_entry *option, enum command command);
 
-/* Does the command look at processes? Others take recordings. */
+/* Does the command look at processes? The others read recordings. */
 bool command_has_targets(enum command command);
 
-/* For getopt_long(): the options that the command has. */
+/* The command's options, for getopt_long(). */
 struct getopt_tables {
 	char letters[2 + 2 * OPTIONS_MAX + 1];
 	struct option names[OPTIONS_MAX + 1];

@@ -12,7 +12,7 @@ static const uint64_t second_ns = 1000000000u;
 static const uint64_t threshold_min_ns = 1000000u;
 static const uint64_t duration_max_ns = 366 * 24 * 3600 * UINT64_C(1000000000);
 
-/* A decimal number up to maximum that *text begins with; *text is moved behind it. */
+/* Read a decimal number up to maximum at the start of *text; move *text behind it. */
 static bool take_number(const char **text, uint64_t maximum, uint64_t *ret)
 {
 	const char *at = *text;
@@ -30,7 +30,7 @@ static bool take_number(const char **text, uint64_t maximum, uint64_t *ret)
 	return true;
 }
 
-/* Ids are unique. */
+/* Skips an id that is already there. */
 static bool add_id(pid_t **ids, size_t *count, pid_t id)
 {
 	for (size_t i = 0; i < *count; i++)
@@ -88,7 +88,7 @@ bool option_value_format(const char *text, const struct format **ret_format)
 	return false;
 }
 
-/* The digits behind a decimal point, in millionths: at least one, at most six. */
+/* Read one to six digits behind a decimal point, as millionths. */
 static bool take_millionths(const char **text, uint64_t *ret)
 {
 	uint64_t value = 0, unit = 1000000;

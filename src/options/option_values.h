@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * option_values: what the arguments of options say.
+ * option_values: parse the arguments of options.
  *
- * Each takes the text of an argument, and is false if the user had to be told
+ * Each function takes an argument's text. It returns false after telling the user
  * what is wrong with it.
  */
 #ifndef LJSPY_OPTION_VALUES_H
@@ -24,14 +24,14 @@ enum {
 };
 
 /*
- * "12,13", put behind those that there are, each once; *ids is allocated
- * with the first one. is_target: of processes to look at.
+ * "12,13": append ids, each once; allocates *ids with the first one, for the caller to
+ * free. is_target: the ids are of processes to look at.
  */
 bool option_value_ids(const char *text, bool is_target, pid_t **ids, size_t *count);
 
 bool option_value_format(const char *text, const struct format **ret_format);
 
-/* "90", "1.5s", "12.34s", "500ms", "2m", "1h"; what: what it is meant to be. */
+/* "90", "1.5s", "12.34s", "500ms", "2m", "1h"; what names the value in a message, such as "duration". */
 bool option_value_time(const char *text, const char *what, uint64_t *ret_ns);
 bool option_value_threshold(const char *text, uint64_t *ret_ns);
 
@@ -40,7 +40,7 @@ bool option_value_rate(const char *text, unsigned int *ret_hz);
 /* "0.5", "10", up to 100 */
 bool option_value_percent(const char *text, double *ret_percent);
 
-/* The name of a file to write to, which the option named takes. */
+/* The name of a file to write to; option names the option in a message. *ret_file is text. */
 bool option_value_file(const char *text, const char *option, const char **ret_file);
 
 bool option_value_native(const char *text, enum native_display *ret_native);

@@ -19,7 +19,7 @@
 static const uint64_t second_ns = 1000000000u;
 static const uint64_t blocked_default_ns = 20000000u;
 
-/* False, and said why, unless the text is the beginning of just one command. */
+/* False, after telling the user, unless the text is the beginning of exactly one command. */
 static bool parse_command(const char *text, enum command *ret_command)
 {
 	int found = -1;
@@ -54,7 +54,7 @@ static bool parse_layout(struct options *options, const char *argument)
 	return given_layout_read(argument, options->layout);
 }
 
-/* Which samples of a recording are wanted. */
+/* Options that choose samples of a recording. */
 static bool parse_filter_option(struct options *options, int letter, const char *argument)
 {
 	switch (letter) {
@@ -169,7 +169,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	}
 }
 
-/* The format follows the name of the file unless it was given. */
+/* Unless -f gives the format, derive it from the output's name. False after telling the user. */
 static bool follow_name(struct options *options)
 {
 	const char *slash, *name;
@@ -222,7 +222,7 @@ static bool take_recordings(struct options *options, char **rest)
 	return true;
 }
 
-/* What is left behind the options: recordings, nothing, or "--" and a command to start. */
+/* The arguments after the options: recordings, nothing, or "--" and a command to start. */
 static bool parse_rest(struct options *options, char **rest, bool separated)
 {
 	if (!command_has_targets(options->command))
@@ -262,8 +262,9 @@ static bool check_targets(const struct options *options)
 }
 
 /*
- * Looks come at a random moment of each period: two are less than two periods
- * apart, in which no turn that is asked for may pass.
+ * Looks come at a random moment of each period, so two are less than two periods apart.
+ * Raise the rate until two periods are no longer than the threshold: a look then falls
+ * into each such turn.
  */
 static bool resolve_blocked(struct options *options)
 {
@@ -303,7 +304,7 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 	option_table_fill(options->command, &tables);
 	*ret_status = EXIT_USAGE;
 	opterr = 0;
-	optind = 0;	/* begin anew, also within a program that has parsed before */
+	optind = 0;	/* start over, even if getopt has run before in this program */
 	while ((letter = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
 		switch (letter) {
 		case 'h':

@@ -24,7 +24,7 @@ bool interruption_is_from_process(const siginfo_t *info)
 	return info->si_code <= 0;
 }
 
-/* Whoever interrupts is not made to wait for a terminal or pipe that takes nothing. */
+/* Skip the message if standard error takes nothing now: an interrupt must not wait. */
 static void say(const char *words)
 {
 	struct pollfd standard_error = { .fd = STDERR_FILENO, .events = POLLOUT };
@@ -40,7 +40,7 @@ static bool is_for_recording(const struct interruption *interruption)
 	return clock_now_ns(CLOCK_MONOTONIC) - interruption->begin_ns < moment_ns;
 }
 
-/* The terminal has seen to that itself, and so has whoever signals a group. */
+/* The command already has the terminal's signals, and those sent to the process group. */
 static void pass_on(const struct interruption *interruption, const siginfo_t *info)
 {
 	if (interruption->command && info->si_signo != interruption->signal && interruption_is_from_process(info))
@@ -56,7 +56,7 @@ static void *wait_for_one(void *context)
 	int signal_number;
 
 	interruption_signals(&signals);
-	sigaddset(&signals, SIGRTMIN);	/* to be told that it is over */
+	sigaddset(&signals, SIGRTMIN);	/* interruption_end() sends it */
 	for (;;) {
 		signal_number = sigwaitinfo(&signals, &info);
 		if (signal_number == SIGRTMIN && interruption->over)
@@ -67,7 +67,7 @@ static void *wait_for_one(void *context)
 			break;
 		pass_on(interruption, &info);
 	}
-	interruption->signal = 0;	/* it is a second one, whatever the first was */
+	interruption->signal = 0;	/* pass on this signal even if it is the one that ended the recording */
 	pass_on(interruption, &info);
 	words = interruption->words;
 	if (words)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interruption: signals that come while results are written.
+ * interruption: signals that come while ljspy writes results.
  *
- * The first one ends ljspy at once, but the command that was started gets it
- * as well, and the user is told what is left. What comes within a moment of the
- * recording's end was to end that: whoever has sent it could not know, and
- * timeout(1) sends one to ljspy and to its group. The signals that end a recording
- * are blocked in all threads, and so is SIGRTMIN; one of its own waits for them here.
+ * The first one ends ljspy at once. ljspy passes it on to the command it started and
+ * tells the user what is left. A signal within 250 ms of the recording's end does not
+ * count: it was meant to end the recording, and timeout(1) signals both ljspy and its
+ * group. All threads block the signals that end a recording, and SIGRTMIN; a thread
+ * created here waits for them.
  */
 #ifndef LJSPY_INTERRUPTION_H
 #define LJSPY_INTERRUPTION_H
@@ -20,9 +20,9 @@
 
 struct interruption {
 	pthread_t thread;
-	_Atomic(const char *) words;	/* to be said; NULL if there is nothing to say */
+	_Atomic(const char *) words;	/* the message to print; NULL for none */
 	pid_t command;		/* 0 if there is none, or if it has ended */
-	int signal;		/* that has ended the recording; 0 if none has */
+	int signal;		/* the one that ended the recording; 0 if none did */
 	uint64_t begin_ns;
 	atomic_bool over;
 };
@@ -31,15 +31,18 @@ struct interruption {
 void interruption_signals(sigset_t *ret_signals);
 
 /*
- * Has a process sent it? The terminal's goes to all processes in the
- * foreground, the command among them.
+ * True if a process sent the signal. The terminal's signals go to all processes
+ * in the foreground, including the command.
  */
 bool interruption_is_from_process(const siginfo_t *info);
 
-/* words, command and signal are set. Until interruption_end(); false if it cannot be. */
+/*
+ * Handle signals until interruption_end(). The caller has set words, command and
+ * signal. False if the thread cannot be created.
+ */
 bool interruption_begin(struct interruption *interruption);
 
-/* Those that come from now on are blocked as before. */
+/* Signals that come from now on stay blocked. */
 void interruption_end(struct interruption *interruption);
 
 #endif

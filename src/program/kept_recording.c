@@ -14,7 +14,7 @@
 enum {
 	NAMES_TRIED = 100,
 	COPY_SIZE = 1 << 16,
-	PLACES = 2,		/* where temporary files are kept */
+	PLACES = 2,		/* directories for temporary files */
 };
 
 static const char suffix[] = ".unfinished";
@@ -69,7 +69,7 @@ static int open_in(const char *directory, const char *base, struct kept_recordin
 	return error;
 }
 
-/* Better than none, but it can have no name. */
+/* The last resort: this file can have no name. */
 static int open_in_memory(struct kept_recording *ret_kept)
 {
 	struct kept_recording kept = { .file = new_file_none };
@@ -159,7 +159,7 @@ bool kept_recording_name(struct kept_recording *kept)
 	return true;
 }
 
-/* All that is in one file into another, which is empty. */
+/* Copy a whole file into an empty one. */
 static bool copy(int from, int to)
 {
 	char buffer[COPY_SIZE];

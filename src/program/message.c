@@ -7,10 +7,10 @@
 
 #include "output/labels/escape.h"
 
-/* Bytes; longer messages are cut. Escaping may make them longer. */
+/* Bytes; longer messages are cut. Escaping may lengthen them. */
 enum { TEXT_MAX = 4096, LINE_MAX_ESCAPED = 2 * TEXT_MAX };
 
-/* In one piece, so that lines of several programs do not mix. */
+/* One write, so that lines of several programs do not mix. A positive error is an errno. */
 __attribute__((__format__(__printf__, 3, 0)))
 static void print_line(const char *kind, int error, const char *format, va_list arguments)
 {

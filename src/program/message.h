@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message: what ljspy has to say to its user, on standard error.
+ * message: ljspy's messages to its user, on standard error.
  *
- * One line per message, begun by "ljspy: ". The whole text is made safe for a
- * terminal after formatting, so names read from a target may be passed as
- * they are.
+ * Each is one line that begins with "ljspy: ". The whole text is escaped for the
+ * terminal after formatting, so callers may pass names read from a target as they are.
  */
 #ifndef LJSPY_MESSAGE_H
 #define LJSPY_MESSAGE_H

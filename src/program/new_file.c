@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-	NAMES_TRIED = 100,	/* of files that others write to just now */
+	NAMES_TRIED = 100,	/* other processes may be writing to some */
 	LINKS_TRIED = 10,
 	FD_PATH_SIZE = sizeof("/proc/self/fd/") + 3 * sizeof(int),
 };
@@ -37,7 +37,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Can it be given a name later? /proc may be another pid namespace's, or missing. */
+/* Can linkat() name it later? /proc may be another pid namespace's, or missing. */
 static bool can_be_linked(int fd)
 {
 	char path[FD_PATH_SIZE];
@@ -58,7 +58,10 @@ static int open_nameless(int directory)
 	return fd;
 }
 
-/* Is this the file that has the name, and ours alone? Those of others that are at work are locked. */
+/*
+ * Is this the regular file that has the name, and does no other ljspy use it? Every
+ * running ljspy locks its files. Locks the file.
+ */
 static bool is_free(int fd, int directory, const char *name)
 {
 	struct stat status, named;
@@ -69,7 +72,7 @@ static bool is_free(int fd, int directory, const char *name)
 	       is_same(&status, &named) && S_ISREG(status.st_mode);
 }
 
-/* A descriptor or a negative errno. */
+/* A descriptor or a negative errno; *ret_temporary is allocated. */
 static int open_named(int directory, const char *name, char **ret_temporary)
 {
 	for (int number = 1; number <= NAMES_TRIED; number++) {
@@ -141,7 +144,7 @@ static int link_as(const struct new_file *file, const char *name)
 	return linkat(AT_FDCWD, path, file->directory, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-/* A link takes nobody's place, a name can: so it needs one first. */
+/* linkat() replaces no file, renameat() does: link to a temporary name, then rename. */
 static int link_in_place(struct new_file *file, const char *name)
 {
 	char *temporary = temporary_name(name, 1);

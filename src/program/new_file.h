@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * new_file: a file that has no name until it is given one.
+ * new_file: a file that gets its name only when it is ready.
  *
- * So nothing is left behind, whatever ends ljspy. Where the file system, or
- * the way to it, knows no such files, it has a name that is derived from the
- * one it is to have: what a killed ljspy has left there is taken over by the
- * next. Everything is done by the directory's descriptor, and needs the right
- * to write there each time.
+ * Nothing is left behind, however ljspy ends. If O_TMPFILE or linking by /proc does
+ * not work, the file has a temporary name derived from its final one; the next ljspy
+ * takes over what a killed one left there. Everything goes by the directory's
+ * descriptor and needs write permission there each time.
  */
 #ifndef LJSPY_NEW_FILE_H
 #define LJSPY_NEW_FILE_H
@@ -18,34 +17,34 @@
 struct new_file {
 	int fd;			/* -1 if not open */
 	int directory;		/* -1 if not open */
-	char *temporary;	/* its name there; NULL if it has none, or its own */
+	char *temporary;	/* its temporary name there; NULL if it has none, or its final name */
 };
 
 extern const struct new_file new_file_none;
 
 /*
- * In this directory, and to be called so. 0, or a negative errno and nothing
- * has been made.
+ * Create a file in this directory that will get this name. 0, or a negative errno
+ * with nothing created.
  */
 int new_file_open(const char *directory, const char *name, mode_t mode, struct new_file *ret_file);
 
-/* Give it a name in its directory, in place of what has it. 0 or a negative errno. */
+/* Give it a name in its directory, replacing a file of that name. 0 or a negative errno. */
 int new_file_link(struct new_file *file, const char *name);
 
 /*
- * Give it a name in its directory that nobody uses: a file of that name may be
- * there if the process that made it has ended. -EEXIST if one is in use; *ret_replaced tells
- * whether there was one.
+ * Give it a name in its directory that no running process uses. Replaces a file of
+ * that name if the process that made it has ended; *ret_replaced says so. 0 or a
+ * negative errno; -EEXIST if the name is in use.
  */
 int new_file_claim(struct new_file *file, const char *name, bool *ret_replaced);
 
 /*
- * Another stream to write to it and read from it, which the caller closes: so it
- * is known whether all could be written before it gets its name. 0 or a negative errno.
+ * Open another stream to write and read it. The caller closes it before the file gets
+ * its name, to learn whether everything was written. 0 or a negative errno.
  */
 int new_file_stream(const struct new_file *file, FILE **ret_stream);
 
-/* Close it; it is gone unless it was given its name. No effect on one that is not open. */
+/* Close it; it is gone unless it has its name. No effect if it is not open. */
 void new_file_close(struct new_file *file);
 
 #endif

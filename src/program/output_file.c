@@ -92,7 +92,7 @@ int output_file_open(const char *path, struct output_file *ret_file)
 	return error;
 }
 
-/* Whatever is written to a device does not mix. */
+/* Devices do not count: two streams to one do not overwrite each other. */
 static bool is_same_stream(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && !S_ISCHR(a->st_mode) && !S_ISBLK(a->st_mode);
@@ -112,7 +112,7 @@ bool output_file_is_same(const struct output_file *a, const struct output_file *
 	return is_same_stream(&in_a, &in_b);
 }
 
-/* Written data may be refused as late as when it is flushed, or the file closed. */
+/* Errors may show only when data is flushed or the file is closed. 0 or a negative errno. */
 static int close_stream(struct output_file *file)
 {
 	bool had_error = ferror(file->stream) != 0;
@@ -155,7 +155,7 @@ void output_file_abandon(struct output_file *file)
 	clear(file);
 }
 
-/* A file in that directory which has no name, or none any more; -1 if there can be none. */
+/* A file in that directory without a name, or whose name is removed; -1 on failure. */
 static int open_nameless(const char *directory)
 {
 	int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output_file: a file that is known to be writable before it is needed.
+ * output_file: a file that ljspy knows to be writable before it needs it.
  *
- * A regular file comes into being, whole, when it is committed; until then
- * what had that name stays as it is. Devices, pipes and standard output are
- * written directly.
+ * A regular file appears, whole, when it is committed; until then an older file of
+ * that name stays as it is. Devices, pipes and standard output are written directly.
  */
 #ifndef LJSPY_OUTPUT_FILE_H
 #define LJSPY_OUTPUT_FILE_H
@@ -17,35 +16,35 @@
 struct output_file {
 	FILE *stream;		/* NULL if not open */
 	const char *path;	/* as given; "-" for standard output */
-	char *name;		/* in its directory; NULL if it is written directly */
-	struct new_file file;	/* what is to have the name */
+	char *name;		/* in its directory; NULL if written directly */
+	struct new_file file;	/* will get the name */
 };
 
-/* path is borrowed. 0, or a negative errno and nothing has been created. */
+/* path is borrowed. 0, or a negative errno with nothing created. */
 int output_file_open(const char *path, struct output_file *ret_file);
 
-/* Would one be written over the other? */
+/* Would one overwrite the other? */
 bool output_file_is_same(const struct output_file *a, const struct output_file *b);
 
 /* The directory that a path is in; the caller frees it. NULL when memory is short. */
 char *output_file_directory(const char *path);
 
-/* Put everything in place: 0 or a negative errno, in which case nothing is left behind. */
+/* Close the stream and give the file its name. 0, or a negative errno with nothing left behind. */
 int output_file_commit(struct output_file *file);
 
 /*
- * Give a file its name before it is whole, for it can be used as it grows. A
- * regular file takes the place of what had the name; it stays, whatever
- * follows. 0 or a negative errno.
+ * Give a file its name before it is whole, for files that can be read as they grow.
+ * A regular file replaces one of that name, and stays whatever follows. 0 or a
+ * negative errno.
  */
 int output_file_publish(struct output_file *file);
 
-/* Leave no trace. No effect on a file that is not open. */
+/* Close the file and leave nothing behind. No effect if it is not open. */
 void output_file_abandon(struct output_file *file);
 
 /*
- * A file without a name, to write to and read from: where temporary files are
- * kept, else in memory. 0 or a negative errno.
+ * A file without a name, to write and read: in $TMPDIR or /tmp, else in memory.
+ * The caller closes the stream. 0 or a negative errno.
  */
 int output_file_scratch(FILE **ret_stream);
 

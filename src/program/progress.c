@@ -32,7 +32,7 @@ static void print_time(uint64_t seconds)
 			seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
-/* Short enough for any terminal: a line that wraps could not be taken away. */
+/* The line fits any terminal: one that wraps could not be removed. */
 void progress_show(struct progress *progress, const struct figures *so_far)
 {
 	if (!progress->wanted)

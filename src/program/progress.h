@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress: how a long piece of work goes on, in one line of the terminal.
+ * progress: one line on the terminal that shows how far a recording is.
  *
- * Nothing is shown where standard error is not a terminal.
+ * Shows nothing if standard error is not a terminal.
  */
 #ifndef LJSPY_PROGRESS_H
 #define LJSPY_PROGRESS_H
@@ -16,12 +16,12 @@ struct progress {
 	bool wanted;
 	bool shown;
 	uint64_t start_ns;
-	uint64_t duration_ns;	/* 0 if it is not known */
+	uint64_t duration_ns;	/* 0 if unknown */
 };
 
 void progress_begin(struct progress *progress, uint64_t duration_ns);
 void progress_show(struct progress *progress, const struct figures *so_far);
-/* Take it away, before anything else is said. */
+/* Remove the line, before any other message. */
 void progress_end(struct progress *progress);
 
 #endif

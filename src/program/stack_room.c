@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
-enum { STACK_ROOM = 2 << 20 };	/* bytes; what is not used takes no memory */
+enum { STACK_ROOM = 2 << 20 };	/* bytes; unused pages take no memory */
 
 struct run {
 	int (*run)(void *context);
@@ -29,7 +29,7 @@ static bool has_room(void)
 	return getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur >= STACK_ROOM;
 }
 
-/* For all threads to come. 0 or a negative errno. */
+/* For all threads created from now on. 0 or a negative errno. */
 static int set_room(void)
 {
 	pthread_attr_t attributes;

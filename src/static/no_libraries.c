@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A static program has a C library of its own, and what it loads would need
- * that of the machine. Of ljspy's libraries only libdw loads another one, if it
- * is there: libdebuginfod, which fetches debug info from the network. The
- * linker (--wrap=dlopen) has it come here.
+ * Keep the static ljspy from loading shared libraries. They would need the machine's
+ * C library, but a static program contains its own. Of ljspy's libraries only libdw
+ * loads one, if present: libdebuginfod, which fetches debug info from the network.
+ * The linker redirects its call here (--wrap=dlopen).
  */
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Each as `infocmp -Q2` writes it and TERMINFO may have it (ncurses(3X)). */
+/* Descriptions are as `infocmp -Q2` writes them; TERMINFO accepts this form (ncurses(3X)). */
 static const struct {
 	const char *name;
 	const char *description;

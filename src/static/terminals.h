@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * Let ncurses know the terminal of that name, by the environment variable
- * TERMINFO. False if there is no description, the variable is set already, or
+ * Describe the terminal of that name to ncurses, by setting the environment variable
+ * TERMINFO. False if there is no description, the variable is already set, or
  * memory is short.
  */
 bool terminals_describe(const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filter: which names are wanted, told while it is being typed.
+ * filter: select names by a pattern while the user types it.
  */
 #ifndef LJSPY_TOP_FILTER_H
 #define LJSPY_TOP_FILTER_H
@@ -17,9 +17,9 @@ struct filter {
 };
 
 /*
- * Extended regular expression; as long as the text is none, such as "[lo", it
- * is looked for as it is. Either way without regard to case. A text that is
- * too long is cut. All zero bytes is a filter that lets everything pass.
+ * The text is an extended regular expression. While it is not a valid one ("[lo"), it
+ * matches itself. Case does not matter. Cuts a text that is too long. A filter of all
+ * zero bytes lets everything pass.
  */
 void filter_set(struct filter *filter, const char *text);
 void filter_clear(struct filter *filter);

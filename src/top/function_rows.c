@@ -7,17 +7,15 @@
 #include "output/labels/frame_label.h"
 #include "src/top/gather.h"
 
-/* What uthash calls when it cannot add an element. */
-
 struct function_key {
 	const struct function *function;
-	uint64_t line;		/* as wide as the pointer: no padding, for the key is hashed as bytes */
+	uint64_t line;		/* as wide as the pointer: the key is hashed as bytes and must have no padding */
 };
 
 struct function_entry {
 	struct function_key key;
 	uint64_t own_ns, total_ns, compiled_ns;
-	uint64_t seen_in;	/* number of the last sample it was in */
+	uint64_t seen_in;	/* number of the last sample that contains it */
 	bool passes;
 	UT_hash_handle hh;
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gather: the three kinds of lists, each gathered from samples and then made
- * into rows. For rows.c alone.
+ * gather: the three kinds of lists. Each gathers entries from samples, then makes rows of
+ * them. Only rows.c uses it.
  *
- * What a gatherer holds is NULL or all zero bytes at first. Functions that
- * return an int: 0 or -ENOMEM.
+ * Entries are NULL at first, rows all zero bytes. Functions return 0 or -ENOMEM unless
+ * they say otherwise.
  */
 #ifndef LJSPY_TOP_GATHER_H
 #define LJSPY_TOP_GATHER_H
@@ -12,7 +12,7 @@
 #include "output/views/profile.h"
 #include "src/top/rows.h"
 
-/* The new last row, all zero; NULL when memory is short. */
+/* Append a row, all zero; rows owns it. NULL when memory is short. */
 struct row *rows_append(struct rows *rows);
 
 int rows_compare(const struct row *a, const struct row *b, enum rows_sort sort);
@@ -22,13 +22,13 @@ void rows_sort(struct row *rows, size_t count, enum rows_sort sort);
 
 struct function_entry;
 
-/* number is another one for each sample, and not 0. */
+/* number differs for each sample and is not 0. */
 int function_rows_gather(struct function_entry **entries, const struct rows_options *options,
 			 const struct sample *sample, uint64_t number);
 int function_rows_finish(struct function_entry *entries, struct rows *rows);
 void function_rows_free(struct function_entry **entries);
 
-/* Does a frame of the sample pass the filter? 1, 0 or -ENOMEM. Remembers the answer for each function. */
+/* Does any frame of the sample pass the filter? 1, 0 or -ENOMEM. Entries keep the answer for each function. */
 int function_rows_any_passes(struct function_entry **entries, const struct rows_options *options,
 			     const struct sample *sample);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A sample with all that it points to but its functions. */
+/* A sample with copies of what it points to, except functions. */
 struct live_sample {
 	struct live_sample *next;
 	size_t bytes;
@@ -17,16 +17,16 @@ struct live_sample {
 struct sample_list {
 	struct live_sample *first, **end;
 	size_t bytes;
-	uint64_t complete_since_ns;	/* what was before may have been dropped */
+	uint64_t complete_since_ns;	/* earlier samples may have been dropped */
 };
 
 struct live_samples {
-	struct sample_source source;	/* first: the two are one address */
-	const struct live_sample *next;	/* of the source */
+	struct sample_source source;	/* first: callbacks cast it to live_samples */
+	const struct live_sample *next;	/* what source returns next */
 	struct sample_list collected;
 	struct figures figures;
 
-	pthread_mutex_t lock;		/* for what follows */
+	pthread_mutex_t lock;		/* protects what follows */
 	struct sample_list pending;
 	struct figures latest;
 	bool out_of_memory;
@@ -41,7 +41,7 @@ static void list_clear(struct sample_list *list)
 	list->bytes = 0;
 }
 
-/* more is left empty. */
+/* Leaves more empty. */
 static void list_append(struct sample_list *list, struct sample_list *more)
 {
 	if (more->complete_since_ns > list->complete_since_ns)
@@ -124,7 +124,7 @@ void live_samples_free(struct live_samples *live)
 
 /*---- Taking ----*/
 
-/* Copy the string behind what the block holds already. */
+/* Copy the string to *end; move *end behind it. */
 static const char *keep_string(const char *string, char **end)
 {
 	size_t size;

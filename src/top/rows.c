@@ -60,7 +60,7 @@ static int compare_names(const struct row *a, const struct row *b)
 	return order;
 }
 
-/* Rows that are equal otherwise stand by name, so that they do not change places for nothing. */
+/* Sorts equal rows by name, so that they do not swap places. */
 int rows_compare(const struct row *a, const struct row *b, enum rows_sort sort)
 {
 	int own = compare_numbers(b->own_ns, a->own_ns);

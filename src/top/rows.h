@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rows: what the live view shows of the samples at hand.
+ * rows: the list that the live view makes of the collected samples.
  *
- * Times are CPU time. A row's own time is that of samples whose leaf it is,
- * its total that of samples it is in, counted once however often it is there.
+ * Times are CPU time. A row's own time is that of the samples whose leaf it is; its
+ * total is that of all samples that contain it, each counted once.
  */
 #ifndef LJSPY_TOP_ROWS_H
 #define LJSPY_TOP_ROWS_H
@@ -37,11 +37,11 @@ struct row {
 	const struct function *function;	/* NULL: a process or a thread */
 	uint32_t line;
 	uint64_t own_ns, total_ns;
-	bool compiled;			/* mostly machine code of traces */
+	bool compiled;			/* more than half of its time is in traces */
 
 	/* Of a tree. */
 	uint32_t depth;
-	uint64_t path;			/* tells the row from all others, for as long as ljspy runs */
+	uint64_t path;			/* identifies the row while ljspy runs */
 	bool has_children, is_folded;
 
 	/* Of threads; tid is 0 for a process as a whole. */
@@ -56,31 +56,31 @@ struct rows_options {
 	enum rows_list list;
 	enum rows_sort sort;
 	bool by_line;
-	uint64_t since_ns;		/* only samples from then on (CLOCK_MONOTONIC) */
-	pid_t pid, tid;			/* only of that process or thread; 0: any */
+	uint64_t since_ns;		/* only samples since then (CLOCK_MONOTONIC) */
+	pid_t pid, tid;			/* only that process or thread; 0: any */
 	const struct filter *filter;
 	const struct folded_paths *folded;
 };
 
-/* All samples of the time, filtered or not. */
+/* Of all samples since since_ns, filtered or not. */
 struct totals {
 	uint64_t samples;
 	uint64_t cpu_ns;
 	uint64_t lost_ns;		/* of samples with an unknown part */
 	uint64_t by_state[VM_STATE_COUNT];
-	size_t process_count, thread_count;	/* that have run */
+	size_t process_count, thread_count;	/* of those that used CPU time */
 };
 
 struct rows {
 	struct row *rows;		/* owned */
 	size_t count, size;
-	uint64_t whole_ns;		/* what shares are of: samples of the chosen process or thread */
+	uint64_t whole_ns;		/* 100 % of a share: all samples of the chosen process or thread */
 	struct totals totals;
 };
 
 /*
- * Replace what rows holds. In a tree, stacks without a frame that passes the
- * filter are left out. 0, or a negative errno and there are fewer rows.
+ * Replace the content of rows. A tree leaves out stacks without a frame that passes the
+ * filter. 0, or a negative errno, and rows may be missing.
  */
 int rows_fill(struct rows *rows, struct sample_source *source, const struct rows_options *options);
 void rows_clear(struct rows *rows);

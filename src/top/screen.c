@@ -35,7 +35,7 @@ enum {
 	HEAD_LINES = 4,		/* title, figures, states, columns */
 	FOOT_LINES = 1,
 	SHARE_COLUMNS = 7,	/* "100.0% " */
-	SPLIT_FROM_COLUMNS = 60,	/* names and places are apart from that width on */
+	SPLIT_FROM_COLUMNS = 60,	/* from this width on, places have their own column */
 	ESCAPE_DELAY_MS = 25,
 };
 
@@ -85,7 +85,7 @@ static void set_colours(struct screen *screen)
 	screen->colours = true;
 }
 
-/* Can it place text? */
+/* Can the terminal move its cursor? */
 static bool is_usable_terminal(void)
 {
 	const char *cursor_address = tigetstr("cup");
@@ -125,7 +125,7 @@ int screen_open(struct screen **ret_screen)
 		return -ENOTSUP;
 	}
 	set_escdelay(ESCAPE_DELAY_MS);
-	/* No key makes a signal: to be stopped would keep signals from the target. */
+	/* Keys send no signals: a stopped ljspy would hold up the target's signals. */
 	raw();
 	noecho();
 	nonl();
@@ -154,7 +154,7 @@ static void set_ink(const struct screen *screen, enum ink ink)
 	attr_set(A_NORMAL, screen->colours ? (short)ink : 0, NULL);
 }
 
-/* From column x on, no further than column end; returns where it ended. */
+/* Put text from column x to column end at most; returns the column behind it. */
 static int put(int y, int x, int end, enum text_part part, const char *text)
 {
 	wchar_t wide[TEXT_SIZE];
@@ -188,7 +188,7 @@ static double percent(uint64_t part, uint64_t whole)
 
 static void describe_period(const struct picture *picture, char *text, size_t size)
 {
-	/* Samples do not reach back so far just after the beginning, or when there are too many. */
+	/* Samples cover less than the period at the beginning, or if there are too many. */
 	unsigned int shown_s = (unsigned int)((picture->period_ns + 500000000) / 1000000000);
 
 	if (shown_s < picture->period_s)
@@ -218,7 +218,7 @@ static void draw_title(const struct picture *picture)
 	attroff(A_REVERSE);
 }
 
-/* Add a piece of text if it fits as a whole. */
+/* Add a piece of text if all of it fits. */
 __attribute__((format(printf, 3, 4)))
 static void add_piece(int y, int *x, const char *format, ...)
 {
@@ -299,7 +299,7 @@ static void draw_foot(const struct picture *picture)
 
 /* Where the columns of the list begin. */
 struct columns {
-	int name, place, end;	/* place is end if it is not apart from the name */
+	int name, place, end;	/* place is end if the name's column contains it */
 };
 
 static struct columns lay_out(const struct picture *picture)
@@ -359,7 +359,7 @@ static enum ink ink_of(const struct row *row)
 	return INK_PLAIN;
 }
 
-/* The text without so many characters at its beginning. */
+/* The text without its first characters. */
 static const char *skip(const char *text, size_t characters)
 {
 	while (*text && characters) {
@@ -389,7 +389,7 @@ static void draw_function(const struct picture *picture, const struct row *row, 
 static void draw_branch(const struct picture *picture, const struct row *row, int y,
 			struct columns columns)
 {
-	/* The deepest are not moved out of sight. */
+	/* Indent at most by half the width, so that deep rows stay visible. */
 	int most = (columns.end - columns.name) / 2;
 	int x = columns.name + (row->depth < (uint32_t)most ? (int)row->depth : most);
 	char label[FRAME_LABEL_SIZE];

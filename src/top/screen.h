@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * screen: the live view as it stands in the terminal.
+ * screen: draw the live view in the terminal.
  *
- * Draws what it is given and knows nothing of keys or targets. Fits what it
- * draws into whatever size there is; what matters least goes first.
+ * Draws the picture it is given; knows nothing of keys or targets. Fits the picture into
+ * any size, and leaves out what matters least first.
  */
 #ifndef LJSPY_TOP_SCREEN_H
 #define LJSPY_TOP_SCREEN_H
@@ -18,19 +18,19 @@
 struct screen;
 
 /*
- * Take over the terminal on standard input and output. -ENOTTY: there is none;
- * -ENOTSUP: what TERM says is unknown, or cannot place text; -ENOMEM.
+ * Take over the terminal on standard input and output. 0; -ENOTTY: there is none;
+ * -ENOTSUP: TERM names an unknown terminal, or one that cannot move its cursor; -ENOMEM.
  */
 int screen_open(struct screen **ret_screen);
 
-/* The terminal is as it was. */
+/* Restore the terminal. No effect on NULL. */
 void screen_close(struct screen *screen);
 
-/* What the user has chosen to see, and where in it. */
+/* What part of the list the user sees. */
 struct position {
 	size_t selected;	/* row */
 	size_t first;		/* row at the top */
-	size_t left;		/* columns of the names that are scrolled out to the left */
+	size_t left;		/* characters of the names scrolled out to the left */
 };
 
 struct picture {
@@ -40,16 +40,16 @@ struct picture {
 	const struct figures *figures;
 	const struct rows_options *options;
 	const struct position *position;
-	uint64_t period_ns;		/* that the rows are of, as far as samples reach */
+	uint64_t period_ns;		/* the time that the samples of the rows cover */
 	unsigned int period_s;		/* as chosen */
 	unsigned int rate_hz;
 	bool help;
-	bool typing;			/* the filter */
+	bool typing;			/* the user types the filter */
 };
 
 void screen_draw(struct screen *screen, const struct picture *picture);
 
-/* How many rows of the list fit now. */
+/* How many rows of the list fit the terminal now. */
 size_t screen_page(void);
 
 #endif

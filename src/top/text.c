@@ -7,7 +7,7 @@
 
 static const wchar_t ellipsis = L'\u2026';
 
-/* A character of well-formed UTF-8; *text is moved behind it. */
+/* The first character of well-formed UTF-8; moves *text behind it. */
 static wchar_t next_character(const char **text)
 {
 	const unsigned char *at = (const unsigned char *)*text;
@@ -43,7 +43,7 @@ static size_t to_wide(const char *text, wchar_t ret_text[static TEXT_SIZE])
 	return length;
 }
 
-/* How many characters of text, from its beginning or its end, take no more than that many columns. */
+/* How many characters, from the beginning or the end of text, fit into that many columns. */
 static size_t count_fitting(const wchar_t *text, size_t length, enum text_part part, size_t columns,
 			    size_t *ret_columns)
 {

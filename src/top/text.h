@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text: a line of text cut to columns of a terminal.
+ * text: cut a line of text to columns of a terminal.
  */
 #ifndef LJSPY_TOP_TEXT_H
 #define LJSPY_TOP_TEXT_H
@@ -9,17 +9,16 @@
 #include <wchar.h>
 
 enum text_part {
-	TEXT_HEAD,	/* what is too long loses its end */
-	TEXT_TAIL,	/* ... its beginning: a path */
+	TEXT_HEAD,	/* keep the beginning */
+	TEXT_TAIL,	/* keep the end: for a path */
 };
 
-enum { TEXT_SIZE = 1024 };	/* characters of a line that are looked at */
+enum { TEXT_SIZE = 1024 };	/* characters, with the NUL; the rest of a line is ignored */
 
 /*
- * Make the text, UTF-8 with whatever bytes in between, safe for a terminal and
- * cut it to so many columns. What the locale (LC_CTYPE) cannot show becomes
- * "?". Returns the columns taken; *ret_length is the number of characters,
- * without the NUL.
+ * Make text safe for a terminal and cut it to columns. text is UTF-8, but may contain
+ * any bytes. What the locale (LC_CTYPE) cannot show becomes "?". Returns the columns
+ * taken; *ret_length is the number of characters, without the NUL.
  */
 size_t text_fit(const char *text, enum text_part part, size_t columns,
 		wchar_t ret_text[static TEXT_SIZE], size_t *ret_length);

@@ -7,8 +7,6 @@
 #include "memory/hash.h"
 #include "src/top/gather.h"
 
-/* What uthash calls when it cannot add an element. */
-
 /* A process, or one of its threads. */
 struct thread_key {
 	pid_t pid;
@@ -68,7 +66,7 @@ int thread_rows_gather(struct thread_entry **entries, const struct sample *sampl
 	process->row.own_ns += sample->cpu_ns;
 	process->row.total_ns += sample->cpu_ns;
 	keep_name(&process->row, sample->process_name);
-	/* Of this CPU time no thread is known. */
+	/* The thread that used this CPU time is unknown. */
 	if (sample->tid == 0)
 		return 0;
 	thread = entry_of(entries, sample->pid, sample->tid);
@@ -98,7 +96,7 @@ static bool passes(const struct row *row, const struct filter *filter)
 	return filter_passes(filter, text);
 }
 
-/* The rows of all processes, or of the threads of one. */
+/* Pick the rows of all processes, or of the threads of one. */
 static int pick(const struct thread_entry *entries, pid_t of, enum rows_sort sort, struct rows *picked)
 {
 	picked->count = 0;
@@ -129,7 +127,7 @@ static int show(const struct row *row, const struct rows_options *options, struc
 	return 0;
 }
 
-/* Processes in the order wanted, each followed by its threads. */
+/* Sorts processes, and the threads that follow each. */
 int thread_rows_finish(const struct thread_entry *entries, const struct rows_options *options,
 		       struct rows *rows)
 {

@@ -6,8 +6,6 @@
 #include "memory/hash.h"
 #include "src/top/gather.h"
 
-/* What uthash calls when it cannot add an element. */
-
 struct folded_path {
 	uint64_t path;
 	UT_hash_handle hh;
@@ -62,7 +60,7 @@ void folded_paths_set(struct folded_paths *folded, uint64_t path, bool is_folded
 		free(found);
 }
 
-/* FNV-1a, continued from the caller's path. */
+/* FNV-1a of the caller's path, the function and the line. */
 static uint64_t path_of(uint64_t caller, const struct profile_node *node)
 {
 	uint64_t parts[] = { caller, (uint64_t)(uintptr_t)node->function, node->line };
@@ -74,7 +72,7 @@ static uint64_t path_of(uint64_t caller, const struct profile_node *node)
 	return hash;
 }
 
-/* A row of the tree that is still to be shown, with what comes below it. */
+/* A row of the tree that is not in the list yet. */
 struct waiting {
 	struct row row;
 	const struct profile_node *node;
@@ -117,7 +115,7 @@ static int wait_for(struct waiting_rows *waiting, const struct profile_node *nod
 	return 0;
 }
 
-/* The last one is shown first. */
+/* In reverse order: rows are taken from the end. */
 static int compare_waiting(const void *a, const void *b, void *sort)
 {
 	return -rows_compare(&((const struct waiting *)a)->row, &((const struct waiting *)b)->row,

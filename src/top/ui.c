@@ -39,9 +39,9 @@ struct ui {
 	struct filter filter;
 	struct position position;
 	size_t period;		/* in periods_s */
-	uint64_t start_ns;	/* when what is shown begins: start, or the last reset */
-	uint64_t collected_ns;	/* when samples were collected last */
-	uint64_t refresh_ns;	/* when to do so next */
+	uint64_t start_ns;	/* earlier samples are not shown: start, or the last reset */
+	uint64_t collected_ns;	/* when samples were last collected */
+	uint64_t refresh_ns;	/* when to collect them next */
 	bool paused, ended, help, typing, quit;
 	int error;
 };
@@ -60,7 +60,7 @@ static uint64_t period_begin(const struct ui *ui, uint64_t end_ns)
 	return end_ns - ui->start_ns > period_ns ? end_ns - period_ns : ui->start_ns;
 }
 
-/* Samples may not reach back for the whole period. */
+/* Samples may cover less than the period. */
 static uint64_t shown_begin(const struct ui *ui)
 {
 	uint64_t begin = period_begin(ui, ui->collected_ns);
@@ -88,7 +88,7 @@ static void keep_in_view(struct ui *ui)
 		position->first = position->selected;
 	if (page && position->selected - position->first >= page)
 		position->first = position->selected - page + 1;
-	/* No empty lines below the last row as long as there are rows above. */
+	/* Leave no lines empty while rows are hidden above. */
 	if (page && position->first + page > ui->rows.count)
 		position->first = ui->rows.count > page ? ui->rows.count - page : 0;
 }
@@ -158,7 +158,7 @@ static void show_list(struct ui *ui, enum rows_list list)
 {
 	ui->rows_options.list = list;
 	ui->position = (struct position){ 0 };
-	/* Of a tree, what is at its root is seen first. */
+	/* A tree begins at its root, whose rows have little own time. */
 	if (list == ROWS_TREE && ui->rows_options.sort == SORT_OWN)
 		ui->rows_options.sort = SORT_TOTAL;
 	else if (list == ROWS_FUNCTIONS && ui->rows_options.sort == SORT_TOTAL)
@@ -181,7 +181,7 @@ static const struct row *selected_row(const struct ui *ui)
 	return ui->position.selected < ui->rows.count ? &ui->rows.rows[ui->position.selected] : NULL;
 }
 
-/* Fold or unfold a row of the tree; to fold what cannot be leads to its caller. */
+/* Fold or unfold the selected row; if it cannot be folded, select its caller. */
 static void fold(struct ui *ui, bool is_folded)
 {
 	const struct row *row = selected_row(ui);
@@ -231,7 +231,7 @@ static void enter(struct ui *ui)
 	}
 }
 
-/* Back to everything. */
+/* Show everything again. */
 static void escape(struct ui *ui)
 {
 	filter_clear(&ui->filter);
@@ -300,7 +300,7 @@ static bool handle_motion(struct ui *ui, wint_t key)
 	}
 }
 
-/* Keys that change what is listed. */
+/* Keys that change the list. */
 static bool handle_choice(struct ui *ui, wint_t key)
 {
 	switch (key) {
@@ -409,7 +409,7 @@ static void erase_character(struct ui *ui)
 	filter_set(&ui->filter, text);
 }
 
-/* False for a key that has its usual meaning. */
+/* False for a key that keeps its usual meaning. */
 static bool handle_typing(struct ui *ui, bool is_function_key, wint_t key)
 {
 	if (key == KEY_ESCAPE && !is_function_key) {
@@ -435,7 +435,7 @@ static void handle_key(struct ui *ui, bool is_function_key, wint_t key)
 	}
 	if (ui->typing && handle_typing(ui, is_function_key, key))
 		return;
-	/* Letters beyond ASCII have the numbers of function keys. */
+	/* Characters beyond ASCII share numbers with function keys. */
 	if (!is_function_key && key > KEY_DELETE)
 		return;
 	if (!handle_motion(ui, key) && !handle_choice(ui, key))
@@ -449,7 +449,7 @@ static void read_keys(struct ui *ui)
 
 	while (!ui->quit && (kind = get_wch(&key)) != ERR) {
 		handle_key(ui, kind == KEY_CODE_YES, key);
-		/* The next key is about what this one has brought. */
+		/* The next key acts on the result of this one. */
 		fill(ui);
 		keep_in_view(ui);
 	}
@@ -485,7 +485,7 @@ static void wait_and_handle(struct ui *ui, int signal_fd, const sigset_t *waitin
 	bool idle = ui->paused || ui->ended;
 
 	if (ppoll(files, sizeof(files) / sizeof(files[0]), idle ? NULL : &timeout, waiting_mask) < 0)
-		memset(files, 0, sizeof(files));	/* the window has another size: get_wch() says so */
+		memset(files, 0, sizeof(files));	/* the window was resized: get_wch() tells */
 	if ((files[0].revents & ~POLLIN) || files[1].revents)
 		ui->quit = true;
 	if (files[2].revents)
@@ -496,7 +496,7 @@ static void wait_and_handle(struct ui *ui, int signal_fd, const sigset_t *waitin
 	read_keys(ui);
 }
 
-/* For signals that end ljspy; they are blocked. */
+/* A descriptor for signals that end ljspy, which are blocked; negative on failure. */
 static int open_signals(void)
 {
 	sigset_t ending;
@@ -528,7 +528,7 @@ int ui_run(const struct ui_options *options)
 		.filter = &ui.filter,
 		.folded = ui.folded,
 	};
-	/* A new size of the window is let in while waiting, so that none is overlooked. */
+	/* Unblock SIGWINCH only while waiting, so that no resize is missed. */
 	pthread_sigmask(SIG_SETMASK, NULL, &waiting_mask);
 	sigdelset(&waiting_mask, SIGWINCH);
 	if (!ui.error)

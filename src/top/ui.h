@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ui: the live view's keys, and when it is drawn.
+ * ui: handle the live view's keys, and redraw it.
  */
 #ifndef LJSPY_TOP_UI_H
 #define LJSPY_TOP_UI_H
@@ -18,15 +18,17 @@ struct ui_options {
 	unsigned int rate_hz;
 	bool by_line;			/* at first */
 	/*
-	 * Readable when sampling has ended. Then *target_ended tells whether
-	 * it did so because there is nothing left to sample: what was seen
-	 * last stays on the screen.
+	 * Readable when sampling has ended. *target_ended then says whether nothing
+	 * is left to sample; if so, the last samples stay on the screen.
 	 */
 	int ended_fd;
 	const bool *target_ended;
 };
 
-/* Until the user has enough, or a signal or the end of sampling says so. 0 or a negative errno. */
+/*
+ * Run the live view until the user quits, a signal ends ljspy, or sampling ends before
+ * its targets. 0 or a negative errno.
+ */
 int ui_run(const struct ui_options *options);
 
 #endif
