@@ -12,7 +12,7 @@ from selenium.webdriver.chrome.service import Service
 
 
 def start(directory):
-    """A driver of Chromium, which keeps what it stores in DIRECTORY. The caller quits it."""
+    """A driver of Chromium, which stores its data in DIRECTORY. The caller quits it."""
     chromedriver = shutil.which("chromedriver")
     if not chromedriver or not shutil.which("chromium"):
         pytest.skip("chromium and chromium-driver are not installed")

@@ -11,9 +11,9 @@ import pytest
 import ljspy
 
 
-# What hangs on how processes share the machine's CPUs is run once more before it is
-# believed to fail, and counted as rerun. Not so where each stack is judged on its
-# own, or what a target notices: there, one failure is one too many.
+# A test that depends on how processes share the CPUs runs once more before it counts as
+# failed, and pytest reports the rerun. Folders that judge each stack, or what a target
+# notices, are excluded: there, one failure is one too many.
 NEVER_AGAIN = ("compiled", "crossings", "exactness", "leaves", "safety", "unit")
 
 
@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_configure():
-    """What is started in the background ignores these, and so do its children."""
+    """Restore signals that shells ignore in background jobs, for which children would ignore them, too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -32,13 +32,13 @@ def pytest_configure():
 
 @pytest.fixture(scope="session", autouse=True)
 def packages():
-    """LuaJIT and programs with it inside as Debian builds them, unpacked."""
+    """Unpack LuaJIT and programs that contain it, as Debian builds them."""
     subprocess.run([ljspy.ROOT / "tests/packages"], check=True, timeout=300)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def temporary(tmp_path_factory):
-    """What ljspy keeps of outputs that could not be written goes with the tests."""
+    """Put recordings that ljspy keeps of failed outputs among the tests' temporary files."""
     before = os.environ.get("TMPDIR")
     os.environ["TMPDIR"] = str(tmp_path_factory.mktemp("kept"))
     yield
@@ -50,14 +50,14 @@ def temporary(tmp_path_factory):
 
 @pytest.fixture
 def built():
-    """ljspy itself, for the tests that run it."""
+    """Skip the test if ljspy is not built."""
     if not ljspy.LJSPY.exists():
         pytest.skip(f"{ljspy.LJSPY} is not built")
 
 
 @pytest.fixture
 def gdb():
-    """For tests that ask gdb for a second opinion."""
+    """Skip the test if there is no gdb."""
     if not shutil.which("gdb"):
         pytest.skip("no gdb")
 
@@ -93,7 +93,7 @@ def note_build(record_property):
 
 
 def properties(terminalreporter, name):
-    """What tests noted under this name, in whichever process they ran."""
+    """What tests of all processes noted under this name."""
     reports = [r for outcome in ("passed", "failed") for r in terminalreporter.stats.get(outcome, [])]
     return [value for report in reports for key, value in report.user_properties if key == name]
 
@@ -111,7 +111,7 @@ def write_stacks(terminalreporter):
 
 
 def write_builds(terminalreporter):
-    """What has no entry was not run; what failed has none either, and its test says why."""
+    """Print the matrix. A cell is empty if its test did not run, or failed; the test says why."""
     rows = {}
     for build, cells in properties(terminalreporter, "build"):
         rows.setdefault(build, {}).update(cells)

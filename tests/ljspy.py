@@ -22,10 +22,10 @@ RUNTIMES = ("luajit", "luajit2")
 
 OK, WITH_ERRORS, NOTHING_PROFILED, USAGE = 0, 1, 2, 64
 
-# To start in, on a machine that is busy with other things.
+# Long enough for a program to start on a busy machine.
 READY_SECONDS = 30
 
-# Enough samples in little time.
+# Samples per second: enough of them in little time.
 HIGH_RATE = 997
 
 
@@ -42,16 +42,15 @@ def helper(name):
 
 
 def in_namespaces(*options, setup="true", argv=()):
-    """The command line that runs ARGV in namespaces of its own, as `unshare
-    OPTIONS` makes them, after the shell commands SETUP. Nothing that is mounted
-    there shows outside."""
+    """The command line that runs ARGV in new namespaces, made by `unshare OPTIONS`,
+    after the shell commands SETUP. Mounts made there do not show outside."""
     return ["unshare", *options, "sh", "-ec", f'{setup}\nexec "$@"', "sh", *map(str, argv)]
 
 
-# Nobody else shows, and everything in there ends with its first process.
+# Processes inside see no others, and end with the first of them.
 ALONE = ("-m", "-p", "-f", "--mount-proc", "--kill-child")
 
-# As root in a container is without it.
+# Root without CAP_SYS_PTRACE, as in a container.
 WITHOUT_CAPABILITY = ("setpriv", "--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace")
 
 
@@ -63,16 +62,16 @@ NOBODY = 65534
 
 
 def as_user(user):
-    """Options of subprocess for a process of that user, and of no other group."""
+    """Options of subprocess to run a process as that user, in that user's group only."""
     return {} if user is None else {"user": user, "group": user, "extra_groups": []}
 
 
 class Target:
-    """A process to look at. It ends by itself after LIMIT seconds, whatever
-    becomes of the tests; stop() ends it earlier. A context manager."""
+    """A process to profile. It ends by itself after LIMIT seconds, even if the tests
+    are killed; stop() ends it earlier. A context manager."""
 
     def __init__(self, argv, cwd=None, env=None, limit=60, user=None):
-        # An alarm outlives exec: no wrapper stands between us and the pid.
+        # An alarm survives exec, so no wrapper is needed, and the pid is the program's.
         self.process = subprocess.Popen(
             [str(a) for a in argv],
             cwd=cwd,
@@ -87,7 +86,7 @@ class Target:
         self.pending = b""
 
     def read_until(self, end, seconds=10, at_end=None):
-        """Output up to and including END; at the output's end AT_END, if given."""
+        """Output up to and including END. If the output ends first: AT_END, or an error if not given."""
         deadline = time.monotonic() + seconds
         stdout = self.process.stdout
         while end not in self.pending:
@@ -123,14 +122,14 @@ class Target:
 
 
 def program(runtime, name, jit="on", seconds=50, task=None):
-    """A program under programs/, past its set-up."""
+    """Start a program under programs/, and wait until it is ready."""
     argv = [luajit(runtime), f"{name}.lua", jit, seconds] + ([task] if task else [])
     return Target(argv, cwd=stacks.PROGRAMS).wait_ready()
 
 
 def busy(code="", program=None, user=None, through=(), limit=60):
-    """A LuaJIT program at work in a function called heavy, after CODE, which may
-    use ffi; run by the command line THROUGH."""
+    """Start a LuaJIT program that works in a function called heavy, after CODE, which
+    may use ffi. The command line THROUGH runs it."""
     source = f"""
         local ffi = require("ffi")
         {code}
@@ -143,8 +142,8 @@ def busy(code="", program=None, user=None, through=(), limit=60):
 
 
 def parks(runtime, name, most=40):
-    """The target, the stack and the traceback at each park of a program. It
-    parks once in every stack that it spins in."""
+    """Yields the target, the stack and the traceback at each park of a program. The
+    program parks once in every stack that it spins in."""
     with program(runtime, name, jit="off", seconds=0.5, task="park") as target:
         for _ in range(most):
             report = target.read_until(b"\n\n", at_end="")
@@ -155,19 +154,19 @@ def parks(runtime, name, most=40):
 
 
 def cpu_ns(pid):
-    """CPU time of a process: its CPU clock, as clock_getcpuclockid() gives it."""
+    """CPU time of a process, by the clock that clock_getcpuclockid() would return."""
     return time.clock_gettime_ns(~pid << 3 | 2)
 
 
 def sleeps(pid):
-    """How often the process, which is asleep or about to be, went to sleep: so
-    often but once it was woken."""
+    """How often the process has gone to sleep. It must be asleep or about to be; it was
+    woken once less."""
     assert wait_until(lambda: status_field(pid, "State") == "S")
     return int(status_field(pid, "voluntary_ctxt_switches"))
 
 
 def run(*arguments, timeout=60, user=None, through=(), **options):
-    """Run ljspy to its end, as USER and by the command line THROUGH."""
+    """Run ljspy to its end, as USER; the command line THROUGH runs it."""
     options = {"capture_output": True, "text": True, "errors": "replace"} | as_user(user) | options
     argv = [str(a) for a in (*through, LJSPY, *arguments)]
     return subprocess.run(argv, timeout=timeout, check=False, **options)
@@ -180,8 +179,8 @@ class Recording(NamedTuple):
 
 
 class Recorder:
-    """ljspy record at work; finish() waits for what it wrote. Several can run
-    at the same time."""
+    """A running ljspy record; finish() waits for it and reads its output. Several can
+    run at the same time."""
 
     def __init__(self, directory, *target, seconds=1, rate=HIGH_RATE, options=(), user=None, through=()):
         self.folded = directory / "profile.folded"
@@ -212,7 +211,7 @@ class Recorder:
 
 
 def record_native(directory, *target, seconds=2, options=()):
-    """Stacks with their native frames too, root first, and their weights."""
+    """Record. Returns stacks with native frames, root first, and their weights."""
     recorder = Recorder(directory, *target, seconds=seconds, options=options)
     recorder.finish()
     whole = []
@@ -223,8 +222,8 @@ def record_native(directory, *target, seconds=2, options=()):
 
 
 def gdb_functions(pid):
-    """Names of native frames as gdb sees them, leaf first. Where a call was the
-    last thing that a function did, gdb makes up a frame for that: no stack has it."""
+    """Names of native frames according to gdb, leaf first. Leaves out frames that gdb
+    makes up for tail calls: they are not on the stack."""
     script = """
 frame = gdb.newest_frame()
 while frame:
@@ -240,9 +239,9 @@ while frame:
 
 
 def native_frames(dump):
-    """Native frames of the first thread of a dump, leaf first: a name, or None where
-    it has none or the C library's has others, too. What Lua calls is a frame of
-    Lua's as well, below the VM's."""
+    """Native frames of a dump's first thread, leaf first: each a name, or None if it
+    has none, or is in the C library, where a function has several names. The C
+    function that Lua calls is also a Lua frame, below the VM's, which does not count."""
     frames = [line.strip() for line in dump[: dump.index("]", dump.index("    main [")) + 1].splitlines()[1:]]
     found = []
     for at, frame in enumerate(frames):
@@ -255,9 +254,9 @@ def native_frames(dump):
 
 
 def compare_with_gdb(pid, times=4):
-    """How often a running process, stopped by a signal, had a stack whose end gdb
-    found, too: then it has the same native frames. Code without a symbol may have a
-    neighbour's name in gdb."""
+    """Stop a running process by a signal and compare its native frames with gdb's.
+    Returns how often gdb found the end of the stack, and so could be compared. gdb may
+    give code without a symbol a neighbour's name."""
     compared = 0
     for _ in range(times):
         os.kill(pid, signal.SIGSTOP)
@@ -286,24 +285,24 @@ def weight_of(samples, predicate=lambda sample: True):
 
 
 def has_frame(name):
-    """Whether a sample has a Lua function called NAME."""
+    """Returns a function: does a sample contain a Lua function called NAME?"""
     return lambda sample: any(frame.startswith(name + " ") for frame in sample.frames)
 
 
 
 
-# Functions that a program calls through the FFI: to LuaJIT's own traceback they
-# are C functions of that name, to ljspy native frames.
+# Functions that programs call through the FFI. LuaJIT's own traceback shows them as C
+# functions of that name, ljspy as native frames.
 FFI_FUNCTIONS = ("qsort",)
 
-# What LuaJIT calls an error handler after the function that it could not call.
+# LuaJIT's traceback names an error handler after the function that could not be called.
 ERROR_HANDLERS = ("missing",)
 
 
 def parse_dump(text):
-    """Stacks of a dump, each a list of texts of Lua frames, leaf first: below an
-    unindented line about its thread or coroutine come the frames, indented, as
-    the line view has them."""
+    """Stacks of a dump, each a list of texts of Lua frames, leaf first. In a dump, an
+    unindented line about the thread or coroutine precedes its indented frames, whose
+    texts are those of the line view."""
     found = []
     for line in text.splitlines():
         if not line.startswith((" ", "\t")):
@@ -316,11 +315,11 @@ def parse_dump(text):
 
 
 def parse_traceback(text):
-    """The frames of debug.traceback's text as patterns of ljspy's frames, leaf
-    first; None where it leaves frames out. C functions without a name are native
-    frames. A main chunk that is called by a name goes by that name there, and a
-    builtin by its caller's name, where ljspy has the library's. What a hook runs is
-    named there after the instruction that was interrupted, which is no name of it."""
+    """Patterns for ljspy's frames from the text of debug.traceback, leaf first; None
+    where it leaves frames out. C functions without a name are native frames. The
+    traceback uses the caller's name for a main chunk called by name, and for a
+    builtin, where ljspy uses the library's. It names what a hook runs after the
+    interrupted instruction, which is not its name."""
     patterns = []
     for line in text.splitlines():
         if found := re.fullmatch(r"\t(.+?):(\d+): in main chunk", line):
@@ -359,15 +358,15 @@ def status_field(pid, field):
 
 
 def tracer(pid):
-    """The process that traces it: the engine of a ljspy."""
+    """The process that traces PID: ljspy's engine."""
     return int(status_field(status_field(pid, "TracerPid"), "Tgid"))
 
 
 def front(engine):
-    """The process that a user has started, of that engine."""
+    """The front of that engine: the process that the user started."""
     return int(status_field(status_field(engine, "PPid"), "PPid"))
 
 
 def wait_traced(pid):
-    """Until ljspy has seized the process."""
+    """Wait until ljspy has seized the process."""
     assert wait_until(lambda: status_field(pid, "TracerPid") != "0")

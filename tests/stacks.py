@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Which stacks are legal: the list that each program carries, and its judge.
+"""Which stacks are legal: the list in each program, and its judge.
 
-A program under programs/ knows the only stacks it can be found in and lists
-them in comments, one expression per line:
+A program under programs/ lists, in comments, the only stacks it can be found in, one
+expression per line:
 
     -- stack: main foo@foo heavy@heavy!
     -- stack: main [table.sort]! (@compare (spin | [error])?)?
@@ -15,10 +15,10 @@ An expression is a regular expression whose letters are frames, root first:
     NAME@FILE:TAG       the same in another file beside the program
     "NAME"@TAG          a name that is not a word
     @TAG                the same without a name, as C code calls it
-    _@TAG               the same with any name or none: LuaJIT names what a hook or
-                        the collector calls after the instruction they interrupt
+    _@TAG               the same with any name or none: LuaJIT names a function that a hook
+                        or the collector calls after the instruction it interrupts
     NAME{LABEL:LINE}    a function of a chunk called LABEL
-    {LABEL}             a function without a name nor a line: stripped bytecode
+    {LABEL}             a function without name or line: stripped bytecode
     [string.gsub]       a function of LuaJIT's own library
     /REGEX/             any frame that matches; a dot stays within the frame
     spin                the busy loop of harness.lua; always a place of work
@@ -26,18 +26,18 @@ An expression is a regular expression whose letters are frames, root first:
     A B   A | B   (A)   one after the other, either, grouping
     A? A* A+ A{m,n}     repetition
 
-Every function on the way to a place of work is on the stack's end for a few
-instructions before and after its calls. So a stack is
+Every function on the way to a place of work is the leaf for a few instructions before
+and after its calls. So a stack is
 
-    whole   when it is all of a legal stack, down to a place of work,
-    short   when it is the beginning of one,
-    lost    when it says itself that a part of it is unknown,
+    whole   if it is all of a legal stack, down to a place of work,
+    short   if it is the beginning of one,
+    lost    if it says itself that a part of it is unknown,
     wrong   otherwise.
 
-Wrong stacks are never acceptable, lost ones rarely, and of the others most must
-be whole: a profiler that cuts the leaf off would be found out by that.
+No stack may be wrong, few may be lost, and most of the others must be whole: this
+catches a profiler that cuts the leaf off.
 
-Frames of native code and of the VM are not part of the lists: see lua_frames().
+The lists leave out frames of native code and of the VM: see lua_frames().
 """
 
 import collections
@@ -47,11 +47,11 @@ from typing import NamedTuple
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs"
 
-# Of the samples, how many must be whole and how many may be lost.
+# How many of the samples must be whole, and how many may be lost.
 WHOLE_SHARE = 0.5
 LOST_SHARE = 0.005
-# A stack that is being restored by the exit of a trace cannot always be told from one
-# that has been, if a function calls itself.
+# If a function calls itself, ljspy cannot always distinguish a stack that a trace's exit is
+# restoring from one that it has restored.
 LOST_SHARE_COMPILED = 0.01
 # A few samples are a large share of a short recording.
 LOST_SAMPLES = 3
@@ -63,11 +63,11 @@ def limits(jit, program):
 
 
 COMPILED_MARK = "_[j]"
-# What stands for the name of a function that was called without one, in the line view.
+# Stands for the name of a function called without one, in the line view.
 UNNAMED = r"function <[^;]+>"
 
-# Builtins that are in no library table: closures, known by their maker's name,
-# and the metamethods by which FFI objects are called, indexed, added.
+# Builtins that are in no library table: closures, which have their maker's name, and the
+# metamethods that call, index or add FFI objects.
 BUILTINS = {
     "coroutine.wrap_aux": r"(?:coroutine\.wrap|(?:coroutine[._])?wrap_aux)",
     "gmatch_aux": r"(?:string\.gmatch|(?:string[._])?gmatch_aux)",
@@ -86,7 +86,7 @@ class Sample(NamedTuple):
 
 
 def parse_folded(text):
-    """Samples of a folded file. A malformed line is a ValueError."""
+    """Samples of a folded file. A malformed line raises ValueError."""
     samples = []
     for line in text.splitlines():
         stack, _, weight = line.rpartition(" ")
@@ -104,11 +104,11 @@ def parse_stack(stack, weight=1):
 
 
 def lua_frames(frames):
-    """Drop what the lists do not speak of: native frames ("sqrt [libm.so.6]"),
-    those of the VM ("lj_BC_ADDVV [vm]") and of traces ("trace#2 test.lua:8 [jit]").
-    All end in a bracketed module, as do builtins, which stay, or in the view of
-    lines in a source file of C ("clock clock.c:31"). A chunk named after its
-    source ends in a bracket too, but holds a quote."""
+    """Leave out the frames that lists leave out: native ones ("sqrt [libm.so.6]"), the
+    VM's ("lj_BC_ADDVV [vm]") and traces ("trace#2 test.lua:8 [jit]"). All end in a
+    bracketed module, or in the line view in a C source file ("clock clock.c:31").
+    Builtins end in a bracket, too, but stay. So do chunks named after their source,
+    which contain a quote."""
     foreign = re.compile(r'(?:.* )?\[(?!builtin\]|lost)[^]"]*\]+|.* [^ "]+\.(?:[chS]|cc|cpp):\d+')
     return [f for f in frames if is_lost(f) or not foreign.fullmatch(f.removesuffix(COMPILED_MARK))]
 
@@ -124,7 +124,7 @@ NOTHING = ("any", [])
 
 
 def endings(node, is_end):
-    """The beginnings of node's stacks which end in a frame that is_end accepts."""
+    """The beginnings of node's stacks that end in a frame that is_end accepts."""
     kind = node[0]
     if kind == "frame":
         return node if is_end(node) else NOTHING
@@ -151,7 +151,7 @@ def reverse(node):
 
 
 def regex(node):
-    """A pattern over frames that are each followed by a semicolon."""
+    """A pattern for frames, each followed by a semicolon."""
     kind = node[0]
     if kind == "frame":
         return f"(?:{node[1]});"
@@ -175,7 +175,7 @@ TOKEN = re.compile(
 
 
 class Parser:
-    """Recursive descent: alternatives, sequences, repetitions, frames."""
+    """A recursive descent parser: alternatives, sequences, repetitions, frames."""
 
     def __init__(self, program, text):
         self.program = program
@@ -246,7 +246,7 @@ class Program:
         self.name = self.path.stem
         self.source = self.path.read_text()
         self.parks = bool(re.search(r"^(local )?spin, ready =", self.source, re.MULTILINE))
-        # The clock in the main loop's condition is common to all.
+        # All programs have the clock in the main loop's condition.
         stacks = re.findall(r"^-- stack: (.*)$", self.source, re.MULTILINE) + ["main [os.clock]!"]
         legal = ("any", [Parser(self, stack).parse() for stack in stacks])
         short = endings(legal, lambda frame: True)
@@ -267,7 +267,7 @@ class Program:
         raise ValueError(f"{path.name}: nothing is tagged @{tag}")
 
     def frame(self, token):
-        """The pattern of one frame's text."""
+        """A pattern for one frame's text."""
         if token["pattern"]:
             return re.sub(r"(?<!\\)\.", "[^;]", token["pattern"][1:-1])
         if token["builtin"]:
@@ -287,7 +287,7 @@ class Program:
         return function_pattern(name, token["label"])
 
     def judge(self, sample):
-        """"whole", "short", "lost" or "wrong"."""
+        """Returns "whole", "short", "lost" or "wrong"."""
         frames = sample.frames
         if any(is_lost(frame) for frame in frames):
             return "lost" if all(self.is_part(p) for p in known_parts(frames)) else "wrong"
@@ -301,7 +301,7 @@ class Program:
         return "wrong"
 
     def is_part(self, frames):
-        """Whether these frames follow each other somewhere in a legal stack."""
+        """Whether a legal stack contains these frames in a row."""
         return bool(self.part.fullmatch(join(reversed(frames))))
 
 
@@ -317,7 +317,7 @@ def join(frames):
 
 
 def known_parts(frames):
-    """Runs of frames between those that are lost."""
+    """The runs of frames between lost ones."""
     parts = [[]]
     for frame in frames:
         if is_lost(frame):
@@ -328,14 +328,14 @@ def known_parts(frames):
 
 
 def all_programs():
-    """Those that list stacks; the others are parts of them."""
+    """The programs that list stacks; the other files are parts of them."""
     paths = sorted(PROGRAMS.glob("*.lua"))
     return [Program(path) for path in paths if "\n-- stack: " in path.read_text()]
 
 
 def line_complaints(samples):
-    """What is wrong with the lines of samples of lines.lua, taken with --lines:
-    callers stand at the line of the call, leaves within their function."""
+    """Complaints about the lines in samples of lines.lua, taken with --lines: callers
+    must be at the line of the call, leaves within their function."""
     program = Program(PROGRAMS / "lines.lua")
     line, seen = program.line_of, collections.defaultdict(set)
     for sample in samples:

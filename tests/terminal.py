@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A terminal for programs that draw on it: a tmux of its own."""
+"""A terminal for programs that draw on it: a separate tmux."""
 
 import os
 import shlex
@@ -9,11 +9,11 @@ import ljspy
 
 
 class Terminal:
-    """Runs a shell command on COLUMNS by LINES cells. A context manager; no user's
-    tmux or its settings are touched."""
+    """Runs a shell command on COLUMNS by LINES cells. A context manager; leaves the
+    user's tmux and its settings alone."""
 
     def __init__(self, directory, command, columns=80, lines=24, term="screen-256color", env=None):
-        # The path of a socket may have a hundred characters or so: it is relative.
+        # A socket's path may have only about a hundred characters, so use a relative one.
         self.directory = directory
         self.base = ["tmux", "-S", "tmux"]
         settings = {"LC_ALL": "C.UTF-8", "NO_COLOR": "", "PS1": "$ ", **(env or {}), "TERM": term}
@@ -29,7 +29,7 @@ class Terminal:
         return subprocess.run(argv, cwd=self.directory, check=True, capture_output=True, timeout=20, **options).stdout.decode()
 
     def keys(self, *keys):
-        """Names of keys as tmux has them; anything else is typed as it is."""
+        """Press keys by tmux's names; type anything else as it is."""
         self.tmux("send-keys", *keys)
 
     def text(self, text):
@@ -45,8 +45,8 @@ class Terminal:
         return self.screen().splitlines()
 
     def wait_for(self, condition, seconds=30):
-        """Until the condition, a text or a function of the lines, is true of the
-        screen; the lines."""
+        """Wait until the condition, a text or a function of the lines, holds for the
+        screen. Returns the lines."""
         seen = []
 
         def is_seen():

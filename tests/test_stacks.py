@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The judge of stacks: it must condemn what is wrong."""
+"""The judge of stacks must condemn wrong ones."""
 
 import pytest
 
@@ -42,15 +42,15 @@ SPIN = stacks.Program(stacks.PROGRAMS / "main.lua").line_of("spin", "harness.lua
         ("main chunk p.lua;left p.lua:7;right p.lua:7;right p.lua:7;heavy p.lua:6", "whole"),
         ("main chunk p.lua;main chunk other;function <stripped>;(for generator) p.lua:6;odd one", "whole"),
         ("main chunk p.lua;os.clock [builtin]", "whole"),
-        # Native frames and those of the VM do not count.
+        # Native frames and the VM's do not count.
         ("_start [luajit];main chunk p.lua;lua_pcall [libluajit-5.1.so.2];foo p.lua:7;heavy p.lua:6;lj_BC_ADDVV [vm]", "whole"),
-        # On the way there.
+        # On the way to a place of work.
         ("main chunk p.lua", "short"),
         ("main chunk p.lua;foo p.lua:7", "short"),
         ("main chunk p.lua;recurse p.lua:8", "short"),
         ("main chunk p.lua;recurse p.lua:8;recurse p.lua:8;recurse p.lua:8;recurse p.lua:8", "short"),
         ("main chunk p.lua;foo p.lua:7;function <p.lua:10>", "short"),
-        # A frame too few, too many, in the wrong place, of the wrong name, file or line.
+        # A frame missing, too many, in the wrong place, or with the wrong name, file or line.
         ("", "wrong"),
         ("main chunk p.lua;heavy p.lua:6", "wrong"),
         ("foo p.lua:7;heavy p.lua:6", "wrong"),
@@ -68,13 +68,13 @@ SPIN = stacks.Program(stacks.PROGRAMS / "main.lua").line_of("spin", "harness.lua
         ("main chunk p.lua;foo p.lua:7;compare p.lua:9", "wrong"),
         ("main chunk p.lua;table.concat [builtin]", "wrong"),
         ("main chunk p.lua;foo p.lua:7;table.sort [builtin]", "wrong"),
-        # Lost frames excuse their own place only.
+        # Lost frames excuse only their own place.
         ("main chunk p.lua;foo p.lua:7;[lost: no unwind table]", "lost"),
         ("main chunk p.lua;[lost: torn];heavy p.lua:6", "lost"),
         ("[lost: torn]", "lost"),
         ("main chunk p.lua;bar p.lua:7;[lost: torn]", "wrong"),
         ("main chunk p.lua;[lost: torn];heavy p.lua:6;foo p.lua:7", "wrong"),
-        # What a coroutine sees of itself.
+        # A coroutine's view of itself.
         ("...;function <p.lua:10>;heavy p.lua:6", "whole"),
         ("...;heavy p.lua:6;function <p.lua:10>", "wrong"),
     ],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What ljspy costs: one table, and all raw figures as JSON.
+"""Measure what ljspy costs: one table, and all raw figures as JSON.
 
 Parts: pause, slowdown, idle, own, start, scale, peers; see their files.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What one can do with gdb instead: attach, walk the Lua stack, detach, and so on.
+"""Sample Lua stacks with gdb instead: attach, walk the Lua stack, detach, repeat.
 
-Run by gdb: its variable `arguments` is (pid, address of the global_State, seconds,
+gdb runs this; its variable `arguments` is (pid, address of the global_State, seconds,
 rate). For LuaJIT 2.1 with GC64 as in Debian 12. Writes JSON: how long each look
-held the process, and the stack that was found last.
+held the process, and the last stack.
 """
 
 import json
@@ -29,7 +29,7 @@ def read(form, address):
 
 
 def find_thread():
-    """The coroutine that the state refers to."""
+    """The address of a coroutine that the global_State refers to."""
     for offset in range(0, 0x400, 8):
         candidate = read("Q", state + offset)
         try:

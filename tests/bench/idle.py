@@ -6,7 +6,7 @@ import time
 import ljspy
 import measure
 
-SETTLED = 6.5  # seconds until a target that has not run is idle
+SETTLED = 6.5  # seconds after which ljspy treats a sleeping target as idle
 LOOK = 3
 
 
@@ -18,7 +18,7 @@ def cpu_ns(front, target):
 
 def rows(options):
     woken, shares = [], []
-    with measure.luajit("work.lua", "interpreted") as target:  # waits to be told to begin
+    with measure.luajit("work.lua", "interpreted") as target:  # sleeps: nothing tells it to begin
         with measure.recording(target.pid, 99, options) as process:
             time.sleep(SETTLED)
             for _ in range(3):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""What all benchmarks share: rows of the table, runs of ljspy, programs to look at.
+"""What all benchmarks share: rows of the table, runs of ljspy, programs to profile.
 
-Machines differ and are noisy. Wherever there is something to compare with, both
-are measured in turn (A B A B), and what counts is the median of the ratios of
-neighbours; the raw figures are kept beside it.
+Machines differ and are noisy. If there is something to compare with, a benchmark
+measures both in turn (A B A B) and reports the median of the ratios of neighbours,
+with the raw figures beside it.
 """
 
 import array
@@ -25,7 +25,7 @@ import nginx_server  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# Seconds after which a profiler has seen for the first time what there is to see.
+# Seconds until a profiler has seen everything once.
 SETTLED = 0.4
 
 
@@ -33,21 +33,20 @@ SETTLED = 0.4
 class Options:
     pairs: int  # of measurements
     seconds: float  # of one look
-    directory: pathlib.Path  # for what is written
-    programs: pathlib.Path  # where the compiled ones are
+    directory: pathlib.Path  # for output
+    programs: pathlib.Path  # holds the compiled programs
 
     @property
     def stats(self):
-        """Where the figures of the last recording are, once it has ended."""
+        """The path of the last recording's figures; it exists once the recording has ended."""
         return self.directory / "stats.json"
 
 
 @dataclasses.dataclass
 class Row:
-    """A line of the table: the median of VALUES and that of their ratios to each of
-    BASES, which were measured in turn with them: lists by what they are of. WANTED is
-    what the first of these ratios should not exceed, or the value where there is none
-    or ABSOLUTE says so."""
+    """A line of the table: the median of VALUES and of their ratios to each of BASES.
+    BASES maps names to lists of values measured in turn with VALUES. WANTED limits the
+    first ratio, or the value if there are no BASES or ABSOLUTE is set."""
 
     what: str
     unit: str
@@ -69,7 +68,7 @@ class Row:
 
     @property
     def value(self):
-        """What WANTED is about."""
+        """The figure that WANTED limits."""
         if self.absent:
             return None
         of_values = quartiles(self.values)
@@ -94,7 +93,7 @@ class Row:
 
 
 def quartiles(values):
-    """The first, the median and the third."""
+    """The first quartile, the median and the third quartile."""
     return statistics.quantiles(values, method="inclusive") if len(values) > 1 else list(values) * 3
 
 
@@ -115,19 +114,19 @@ def strings(command):
 
 
 def luajit(program, *arguments, limit=600):
-    """A program of this directory, at work or about to be."""
+    """Start a program of this directory."""
     return ljspy.Target([ljspy.luajit("luajit"), HERE / program, *arguments], limit=limit)
 
 
 def at_work(kind, *arguments):
-    """work.lua, which has begun."""
+    """Start work.lua and tell it to begin."""
     target = luajit("work.lua", kind, *arguments)
     target.write("go\n")
     return target
 
 
 def pieces_waiting(target):
-    """How many pieces of work the target has told of since this was last asked."""
+    """How many pieces of work the target has reported since the last call."""
     pipe = target.process.stdout.fileno()
     count = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, count)
@@ -135,8 +134,8 @@ def pieces_waiting(target):
 
 
 def piece_us(target, seconds):
-    """Microseconds that the target takes for a piece of its work, in the next
-    SECONDS, in which nothing is done here."""
+    """Microseconds that the target takes for a piece of its work, measured while this
+    process sleeps for SECONDS."""
     pieces_waiting(target)
     begin = time.monotonic()
     time.sleep(seconds)
@@ -145,9 +144,9 @@ def piece_us(target, seconds):
 
 
 def interleaved(settings, measure, rounds):
-    """What measure() gives for each of SETTINGS in turn, ROUNDS times, and before and
-    after each for None, alone: lists of (value, mean of both alone) by setting. What
-    drifts meanwhile is the same for both. Every round begins with another of them."""
+    """Call measure() for each of SETTINGS in turn, ROUNDS times, and before and after
+    each for None, alone. Returns lists of (value, mean of both alone) by setting. So
+    drift affects both alike. Each round begins with another setting."""
     found = {setting: [] for setting in settings}
     before = measure(None)
     for round_ in range(rounds):
@@ -161,7 +160,7 @@ def interleaved(settings, measure, rounds):
 
 
 def mean(one, other):
-    """Of two numbers, or of each in two tuples of them."""
+    """The mean of two numbers, or of two tuples element by element."""
     if isinstance(one, tuple):
         return tuple(map(mean, one, other))
     return (one + other) / 2
@@ -169,7 +168,7 @@ def mean(one, other):
 
 @contextlib.contextmanager
 def serving(options, **settings):
-    """nginx with one worker, which answers /work with some Lua."""
+    """Run nginx with one worker, which runs Lua for /work."""
     settings = {"PREPARE": ""} | settings
     config = (HERE / "nginx.conf.in").read_text()
     with nginx_server.Nginx(options.directory / "nginx", config, **settings) as server:
@@ -184,7 +183,7 @@ def recorder(pids, seconds, rate, options, extra=("-f", "folded", "-o", "/dev/nu
 
 
 def record(pid, seconds, rate, options, **more):
-    """The figures of a recording."""
+    """Make a recording; return its figures."""
     command = recorder([pid], seconds, rate, options, **more)
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return json.loads(options.stats.read_text())
@@ -192,8 +191,7 @@ def record(pid, seconds, rate, options, **more):
 
 @contextlib.contextmanager
 def beside(command, pids):
-    """A process that traces PIDS, from when it has begun to; told to end, it has
-    ended when this does."""
+    """Run a process that traces PIDS. Enters once it traces all of them; ends it on exit."""
     with subprocess.Popen(strings(command), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
             for pid in pids:
@@ -209,7 +207,7 @@ def beside(command, pids):
 
 
 def recording(pids, rate, options):
-    """A recording beside what is done meanwhile."""
+    """Record in the background."""
     pids = pids if isinstance(pids, list) else [pids]
     return beside(recorder(pids, 600, rate, options), pids)
 
@@ -219,26 +217,26 @@ def floor_command(pid, rounds, rate, options):
 
 
 def beside_floor(pid, rate, options):
-    """What any sampler must do, beside what is done meanwhile."""
+    """Run the floor in the background: the least that any sampler must do."""
     return beside(floor_command(pid, 600 * rate, rate, options), [pid])
 
 
 def floor(pid, rate, options):
-    """Its pauses, and its CPU time for a round, in microseconds."""
+    """The floor's pauses, and its CPU time for a round, in microseconds."""
     command = strings(floor_command(pid, int(rate * options.seconds), rate, options))
     words = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return dict(zip(("p50", "p99", "cpu"), map(float, words)))
 
 
 def cpu_per_sample(pid, rate, options, looks=1):
-    """Microseconds of CPU time that a recording which has begun takes for a sample,
-    in each of so many looks. The target is at work all the time."""
+    """Microseconds of CPU time that a running recording takes for a sample, for each
+    look. The target works all the time."""
     with recording(pid, rate, options) as process:
         costs = []
         for _ in range(looks):
             used, worked = ljspy.cpu_ns(process.pid), ljspy.cpu_ns(pid)
             time.sleep(options.seconds)
             costs.append((ljspy.cpu_ns(process.pid) - used) / (ljspy.cpu_ns(pid) - worked))
-    # Samples come with the target's CPU time, if not all that are due.
+    # Count by the target's CPU time: not every due sample is taken.
     stats = json.loads(options.stats.read_text())
     return [cost * stats["target_cpu_ms"] * 1000 / stats["samples"] for cost in costs]

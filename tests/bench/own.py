@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What ljspy itself takes: CPU time and memory."""
+"""How much CPU time and memory ljspy itself takes."""
 
 import contextlib
 import json
@@ -13,8 +13,8 @@ MANY = 64
 SAMPLES = 10_000_000
 
 HOUR = 3600 * 99  # samples
-FASTEST = 10000  # samples per second, if there is the CPU for it
-LOOKS = 10  # at the memory meanwhile
+FASTEST = 10000  # samples per second, if the CPU allows
+LOOKS = 10  # at the memory during a recording
 
 
 def resident_mb(pid):
@@ -34,7 +34,7 @@ def per_sample(options):
 
 
 def many_processes(options):
-    """Only as many are sampled at a time as there are CPUs to run on."""
+    """Many processes: at any time, ljspy samples only as many as there are CPUs."""
     with contextlib.ExitStack() as stack:
         targets = [stack.enter_context(measure.at_work("interpreted")) for _ in range(MANY)]
         shares = []
@@ -51,8 +51,8 @@ def many_processes(options):
 
 
 def memory(options):
-    """At the same stacks, it does not grow: over as many samples as an hour has, as
-    fast as they can be had. (A sort has a new function to compare with each time.)"""
+    """Memory does not grow while stacks repeat: as many samples as in an hour, at the
+    highest rate. (A sort would bring a new comparison function each time.)"""
     with measure.luajit("deep.lua", 600, 21, 0) as target:
         time.sleep(0.3)
         tried = measure.record(target.pid, 2, FASTEST, options)
@@ -64,13 +64,13 @@ def memory(options):
                 time.sleep(seconds / LOOKS)
     samples = json.loads(options.stats.read_text())["samples"]
     yield measure.Row("memory of a recording", "MB", sizes, wanted=32)
-    # In the first fifth it takes up what there is, and buffers get as large as they need be.
+    # In the first fifth ljspy fills its tables, and its buffers reach their size.
     what = f"its growth in {samples:,} samples (an hour at 99 Hz: {HOUR:,})"
     yield measure.Row(what, "MB", [max(sizes[3:]) - sizes[2]], wanted=1)
 
 
 def report(options):
-    """Of a day at 99 Hz, and some."""
+    """A report of more than a day at 99 Hz."""
     path = options.directory / "many.ljspy"
     with path.open("wb") as file:
         subprocess.run(measure.strings([options.programs / "many", SAMPLES]), stdout=file, check=True)

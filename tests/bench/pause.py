@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How long a thread is held, against the floor on the same target."""
+"""How long ljspy holds a thread, compared with the floor on the same target."""
 
 import contextlib
 import time

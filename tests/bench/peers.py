@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What a user might pick instead, at the same rate on the same process in turn: how
-much longer its work takes beside it, for how long it is held for a sample, and the
-CPU time that this takes elsewhere. On their own languages, where they do not know
-Lua. What cannot be run is a row that says why."""
+"""Other profilers, in turn, at the same rate on the same process: how much longer the
+target's work takes, how long it is held for a sample, and the profiler's own CPU time.
+Profilers that do not know Lua profile their own language. A profiler that cannot run
+gets a row that says why."""
 
 import contextlib
 import json
@@ -20,11 +20,11 @@ import measure
 
 RATE = 99
 GDB_SECONDS = 2
-END = 10  # seconds to write what it has
+END = 10  # seconds for a profiler to write its output
 
 
 class Unavailable(Exception):
-    """Why a peer cannot be run."""
+    """Says why a peer cannot run."""
 
 
 def program(name):
@@ -35,9 +35,9 @@ def program(name):
 
 
 class Peer:
-    """Beside a process until told to stop."""
+    """A profiler that looks at a process until it is stopped."""
 
-    start = 0.7  # seconds that it needs to begin
+    start = 0.7  # seconds it needs to begin
     environment = None
 
     def __init__(self, directory):
@@ -91,7 +91,7 @@ class Bpftrace(Peer):
 
 
 class JitP(Peer):
-    """LuaJIT's own, inside the process, by a signal and a hook."""
+    """LuaJIT's own profiler, inside the process, by a signal and a hook."""
 
     name = "jit.p, inside the program"
 
@@ -100,7 +100,7 @@ class JitP(Peer):
 
     @property
     def modules(self):
-        """The directory of LuaJIT's modules in Lua, or None."""
+        """The directory of LuaJIT's Lua modules, or None."""
         found = list((self.directory / "peers/jit").glob("usr/share/luajit-*/jit/p.lua"))
         return found[0].parents[1] if found else None
 
@@ -142,7 +142,7 @@ class Phpspy(Peer):
 
 
 class PhpspyPausing(Phpspy):
-    """As it has to be for stacks that are all of one moment."""
+    """phpspy with the option that makes its stacks consistent."""
 
     name = "phpspy --pause-process"
     options = ("--pause-process",)
@@ -151,7 +151,7 @@ class PhpspyPausing(Phpspy):
     def beside(self, pid):
         with super().beside(pid) as process:
             yield process
-        # One that is told to end can leave the process stopped.
+        # phpspy can leave the process stopped when it ends.
         os.kill(pid, signal.SIGCONT)
 
 
@@ -178,15 +178,15 @@ PEERS = {
 
 
 def stopped_ns(pid):
-    """For how long a process that would always run has neither run nor waited for a
-    CPU, from some moment on."""
+    """How long a process that never sleeps has neither run nor waited for a CPU, since
+    an arbitrary moment."""
     _, waited, _ = pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()
     return time.monotonic_ns() - ljspy.cpu_ns(pid) - int(waited)
 
 
 def look(peer, target, options):
-    """What a piece of work takes; and for each sample that is due, how long the target
-    is stopped, and the CPU time of the peer. Microseconds."""
+    """The time for a piece of work; and for each due sample, how long the target is
+    stopped, and the peer's CPU time. Microseconds."""
     with peer.beside(target.pid) if peer else contextlib.nullcontext() as process:
         begin, stopped, used = time.monotonic(), stopped_ns(target.pid), ljspy.cpu_ns(process.pid) if process else 0
         piece = measure.piece_us(target, options.seconds)
@@ -197,7 +197,7 @@ def look(peer, target, options):
 
 
 def runs(peer, target, options):
-    """Whether it does, and the row that says why it does not."""
+    """Whether the peer runs, and if not, the row that says why."""
     try:
         look(peer, target, options)
     except Unavailable as reason:
@@ -206,12 +206,12 @@ def runs(peer, target, options):
 
 
 def rows_of(peer, language, found):
-    """FOUND as of measure.interleaved()."""
+    """FOUND is as measure.interleaved() returns it."""
     what = f"peers, {RATE} Hz, {language}: {peer.name}"
     beside, alone = zip(*found)
     pieces, stopped, used = zip(*beside)
     yield measure.Row(f"{what}: time for work", "µs", list(pieces), {"alone": [base[0] for base in alone]})
-    # What a process is off the CPU alone, is not the peer's doing.
+    # The peer does not cause the time that the process is off the CPU when alone.
     held = [mine - base[1] for mine, base in zip(stopped, alone)]
     yield measure.Row(f"{what}: held for a sample, mean", "µs", held)
     if not isinstance(peer, JitP):
@@ -241,7 +241,7 @@ def rows_in(language, start, kinds, options):
 
 
 def gdb(options):
-    """It takes far longer than a period for each stack: as fast as it can."""
+    """gdb takes far longer than a period for each stack, so it samples as fast as it can."""
     debugger = program("gdb")
     with measure.at_work("interpreted") as target:
         state = re.search(r"state (0x[0-9a-f]+)", ljspy.run("info", "-p", target.pid).stdout)[1]

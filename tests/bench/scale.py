@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""CPU time for a sample, against what might make it grow. Wanted: linear or better."""
+"""How the CPU time for a sample grows with the target's sizes. Wanted: linear or better."""
 
 import itertools
 import math
@@ -8,8 +8,8 @@ import time
 
 import measure
 
-# Low enough for the largest sizes: where the work of a tick takes as long as a period,
-# ticks are missed, and what they have cost is counted with fewer samples.
+# Low enough for the largest sizes: if a tick's work takes as long as a period, ljspy
+# misses ticks, and fewer samples share their cost.
 RATE = 99
 LOOKS = 3
 DECADES = (10, 100, 1000, 10000)
@@ -22,17 +22,17 @@ CURVES = {
     "functions": ((100, 1000, 10000, 100000), lambda n: measure.luajit("functions.lua", n)),
 }
 
-# Part of the smallest size's cost that another may differ by, and mean nothing.
+# A difference below this part of the smallest size's cost means nothing.
 NOISE = 0.25
-# Of the logarithm of a cost against that of the size: 1 is linear. The rest is for
-# noise, a factor of 1.4 in ten times the size; n log n passes, n to the 1.5 does not.
+# Slope of log cost over log size: 1 is linear. The rest allows for noise, a factor of
+# 1.4 per tenfold size; n log n passes, n to the 1.5 does not.
 STEEPEST = 1.15
 
 
 def steepest(sizes, costs):
-    """The steepest slope between neighbours, in logarithms: of the whole cost from the
-    smallest size to the next, and of what has come on top of it from there on, since a
-    large constant part would hide how the rest grows."""
+    """The steepest slope between neighbours, in logarithms. From the smallest size to
+    the next it uses the whole cost, from there on only the increase, because a large
+    constant part would hide how the rest grows."""
     points = list(zip(sizes, costs))
     rises = [(size - sizes[0], max(cost - costs[0], NOISE * costs[0])) for size, cost in points[1:]]
     pairs = [(points[0], points[1]), *itertools.pairwise(rises)]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """How much longer the same work takes with ljspy beside it, and with the floor.
 
-One process for each kind of work does it in equal pieces, all the time. It is
-looked at alone and beside others in turn: what differs between two processes,
-addresses and what is compiled, is no part of the figure. Who is beside it has
-begun before a look does, and has ended before the next.
+For each kind of work, one process does equal pieces of it all the time. The benchmark
+measures it alone and beside others in turn, so that differences between processes,
+in addresses and traces, do not count. A process beside it begins before a look and
+ends before the next.
 """
 
 import contextlib
@@ -17,18 +17,18 @@ import measure
 
 WANTED = {99: 1.005, 999: 1.03}
 KINDS = ("interpreted", "compiled", "in_c")
-WARM_UP = 1  # seconds in which all is compiled
+WARM_UP = 1  # seconds until everything is compiled
 
 NGINX_RATE = 99
 NGINX_WANTED = 1.01
-NGINX_SECONDS = 2  # of a look: so that 1 % of its requests are hundreds
+NGINX_SECONDS = 2  # of a look: 1 % of its requests are hundreds
 # wrk waits for each answer. With one connection, it and nginx take turns, which leaves
-# a CPU's worth of idle time; with many, the worker has always something to do.
+# one CPU's time idle; with many, the worker always has something to do.
 LOADS = {"1 connection": 1, "16 connections": 16}
 
 
 def beside(setting, pid, options):
-    """SETTING is (who, rate), or None for nobody."""
+    """Run what SETTING says beside the target: (who, rate), or None for nothing."""
     if setting is None:
         return contextlib.nullcontext()
     who, rate = setting
@@ -36,10 +36,10 @@ def beside(setting, pid, options):
 
 
 def rows_beside(what, unit, found, rate, wanted):
-    """FOUND as of measure.interleaved()."""
+    """FOUND is as measure.interleaved() returns it."""
     ours, alone = zip(*found["ljspy", rate])
     floors, floors_alone = zip(*found["floor", rate])
-    # Both against what is alone in their own neighbourhood, then each other.
+    # Scale the floor to ljspy's neighbourhood by the values alone, then compare.
     scaled = [base * floor / near for base, floor, near in zip(alone, floors, floors_alone)]
     yield measure.Row(f"{what}, {rate} Hz", unit, list(ours), {"alone": list(alone), "floor": scaled}, wanted)
     yield measure.Row(f"{what}, {rate} Hz, beside the floor", unit, list(floors), {"alone": list(floors_alone)})
@@ -67,8 +67,8 @@ def work(kind, options):
 
 
 def requests(server, connections, seconds):
-    """Microseconds for a request, the 99th percentile of their latency, and how many
-    CPUs the worker and wrk have used."""
+    """Microseconds for a request, the 99th percentile of the latency, and how many CPUs
+    the worker and wrk used."""
     begin, used = time.monotonic(), ljspy.cpu_ns(server.worker) / 1e9 + cpu_of_ended()
     report = server.load("/work", seconds, connections, options=("--latency",)).communicate()[0]
     used = ljspy.cpu_ns(server.worker) / 1e9 + cpu_of_ended() - used
@@ -81,7 +81,7 @@ def requests(server, connections, seconds):
 
 
 def cpu_of_ended():
-    """Seconds of CPU time of the processes that have ended here."""
+    """Seconds of CPU time that ended child processes used."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How long it takes from the command to the first sample, and for a dump."""
+"""How long ljspy takes from the command to the first sample, and for a dump."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ DEBUG_INFO_MB = 100
 
 
 def first_sample_ms(pid, options):
-    """From before ljspy is started, in a recording that has one at once."""
+    """Milliseconds from before ljspy starts to the first sample, with a target that runs."""
     path = options.directory / "first.json"
     begin = time.time_ns()
     measure.record(pid, 0.1, 999, options, extra=("-f", "json", "-o", path))
@@ -32,7 +32,7 @@ def attach(pid, what, wanted, options):
 
 
 def large_library(options):
-    """A library with so much debug info that it is slow to read at once."""
+    """A library with enough debug info to be slow to read at once."""
     path = options.directory / "liblarge.so"
     dwarf = options.directory / "large.dwarf"
     entry = b"\x02\x04\x05" + b"a_type_with_some_name\0"
@@ -46,7 +46,7 @@ def large_library(options):
 
 
 def rows(options):
-    # Half of them are of one page, with others' protection between.
+    # Half of the mappings are one page, between mappings with another protection.
     with measure.serving(options, PREPARE=f'dofile("{measure.HERE}/mappings.lua")(500)') as server:
         load = server.load("/work", 600)
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The benchmarks run to their end, and reckon as they should. What they measure is no
-test's affair."""
+"""The benchmarks run to their end and calculate correctly. The tests do not judge what
+they measure."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def test_a_part_of_them(tmp_path):
 
 def test_curves_are_judged_by_how_they_grow():
     sizes = (10, 100, 1000, 10000)
-    # With a constant part that hides the rest at first.
+    # A constant part hides the growth at first.
     assert scale.steepest(sizes, [100 + size for size in sizes]) < scale.STEEPEST
     assert scale.steepest(sizes, [120, 90, 110, 100]) < scale.STEEPEST
     assert scale.steepest(sizes, [100 + size**2 / 1e4 for size in sizes]) > scale.STEEPEST

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Work in equal pieces of some tenths of a millisecond, from when a line comes. A
-byte is written after each."""
+"""Work in equal pieces of a few tenths of a millisecond, once a line has come. Writes a
+byte after each."""
 
 import os
 import sys

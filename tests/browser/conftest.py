@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Opens made-up flame graphs in a headless browser, from file:// as users do."""
+"""Open made-up flame graphs in a headless browser, from file:// as users do."""
 
 import os
 import pathlib
@@ -14,12 +14,12 @@ from selenium.webdriver.common.keys import Keys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VARIANT = os.environ.get("VARIANT", "release")
-PATIENCE = 5  # seconds until something that should happen counts as not happening
+PATIENCE = 5  # seconds to wait for something before it counts as failed
 
 
 @pytest.fixture(scope="session")
 def make_flamegraph(tmp_path_factory):
-    """Returns the file with the flame graph of that name."""
+    """Returns a function that makes the flame graph of a name and returns its file."""
     subprocess.run(["make", "-s", "make_flamegraph", "VARIANT=" + VARIANT], cwd=ROOT, check=True)
     directory = tmp_path_factory.mktemp("flamegraphs")
 
@@ -42,7 +42,7 @@ def browser(tmp_path_factory):
 
 
 class Page:
-    """A flame graph in the browser, in the words of someone who uses it."""
+    """A flame graph in the browser, with a method for each action of a user."""
 
     def __init__(self, browser):
         self.browser = browser
@@ -62,7 +62,7 @@ class Page:
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
     def frames(self):
-        """What is drawn: label, share of all, and the box in window pixels, of each frame."""
+        """Each drawn frame: label, share of all, and box in window pixels."""
         return self.script("""
             return Array.from(document.querySelectorAll("[data-frame]"), (group) => {
                 const box = group.querySelector("rect").getBoundingClientRect();
@@ -79,7 +79,7 @@ class Page:
         return {frame["label"] for frame in self.frames()}
 
     def element(self, label):
-        """The lowest frame with this in its label."""
+        """The lowest frame whose label contains this."""
         return self.one("#" + self.find(label)[0]["id"])
 
     def hover(self, label):
@@ -91,12 +91,12 @@ class Page:
         return self.tip()
 
     def tip(self):
-        """What is told of a frame, or None."""
+        """The text of the tooltip, or None."""
         card = self.one(".card")
         return card.text if card.value_of_css_property("visibility") == "visible" else None
 
     def menu(self, label):
-        """Open what can be done with a frame."""
+        """Open a frame's menu."""
         self.hover(label)
         ActionChains(self.browser).context_click().perform()
 
@@ -143,7 +143,7 @@ class Page:
         ActionChains(self.browser).key_down(Keys.SHIFT).send_keys(key).key_up(Keys.SHIFT).perform()
 
     def place_of_time(self, seconds, axis=False):
-        """Where a time is on the heat map, in pixels from its corner."""
+        """The position of a time on the heat map, in pixels from its corner."""
         data, height = self.script("""const cells = document.querySelector(".cells");
             return [cells.dataset, cells.getBoundingClientRect().height];""")
         unit, width = int(data["unit"]) / 1e6, int(data["width"])
@@ -152,7 +152,7 @@ class Page:
         return left + (column + 0.4) * width, height - 8 if axis else cells * (1 - rest / unit) - 1
 
     def heat(self, seconds):
-        """The colour of a time."""
+        """The colour of a time on the heat map."""
         x, y = self.place_of_time(seconds)
         return self.script("""
             const copy = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });

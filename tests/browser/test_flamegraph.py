@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The flame graph as its readers use it.
+"""Use the flame graph as readers do.
 
-The shares in "small" (tests/browser/make_flamegraph.c) are round: of 100
-samples, main chunk 95 (own 5), heavy 60 (of these again heavy 20, gsub 10, own
-20 in line 8 and 10 in line 9), light 20 (sqrt 15, gsub 5 with malloc in it),
-lj_BC_ADDVV 10, lost 5. Those of "compare" are in its source. "stall" lasts 10
-seconds: heavy and light by turns, every 10 ms, but os.execute from 4.2 to 4.7 s,
-and nothing from 7.01 to 8 s.
+The shares in "small" (tests/browser/make_flamegraph.c) are round. Of 100 samples: main
+chunk 95 (own 5), heavy 60 (including nested heavy 20, gsub 10, own 20 in line 8 and 10
+in line 9), light 20 (sqrt 15, gsub 5 with malloc in it), lj_BC_ADDVV 10, lost 5. The
+source lists the shares of "compare". "stall" lasts 10 seconds: heavy and light
+alternate every 10 ms, but os.execute runs from 4.2 to 4.7 s, and nothing from 7.01 to
+8 s.
 """
 
 import re
@@ -211,7 +211,7 @@ def test_text_can_be_read_on_every_colour(open_page, name, colour, scheme):
 
 
 def contrast(one, other):
-    """As the accessibility guidelines (WCAG 2) define it."""
+    """The contrast of two colours, as the accessibility guidelines (WCAG 2) define it."""
     def luminance(colour):
         parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
         linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
@@ -608,7 +608,7 @@ def test_keys_choose_a_time(open_page):
 
 @pytest.fixture
 def clipboard(browser):
-    """Reads what was copied."""
+    """Returns a function that reads the clipboard."""
     browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
     yield lambda: browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
     browser.execute_cdp_cmd("Browser.resetPermissions", {})
@@ -728,7 +728,7 @@ def test_picture_follows_the_window(open_page):
 def test_deep_stacks_scroll_and_start_at_the_root(open_page):
     page = open_page("deep")
     assert page.find("all") and page.find("level0 ")
-    assert len(page.frames()) < 200                     # only what is in sight
+    assert len(page.frames()) < 200                     # only visible frames
     page.search("^level4999 ")
     page.press(Keys.ENTER)
     page.wait(lambda: page.find("level4999 "))
@@ -763,7 +763,7 @@ def test_number_of_elements_does_not_follow_the_number_of_frames(open_page):
 
 
 def test_many_frames_are_as_quick_as_few(open_page):
-    """Drawing anew, by keys: what is seen counts, not what there is."""
+    """Redrawing after a key takes time for the visible frames, not for all."""
     fastest, frames = {}, {}
     for name in ("nginx", "big"):
         page = open_page(name)
@@ -792,7 +792,7 @@ def test_profile_without_samples_says_so(open_page):
     page.press(Keys.ARROW_UP, Keys.ENTER, "n", Keys.ESCAPE, "i", "r", "l", "k", "f", "u", "d", "d")
 
 
-# -- Names nobody would choose --
+# -- Hostile names --
 
 
 @pytest.mark.parametrize("options", [(), ("page",), ("lines", "inverted")])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What takes long in compiled code has its time, though the processor names the
-instruction behind it when it is interrupted."""
+"""Slow instructions in compiled code get their own time, although an interrupted
+processor reports the instruction behind them."""
 
 import collections
 
@@ -31,6 +31,6 @@ def test_divisions_have_the_time_that_they_take(runtime, tmp_path):
                        if frame.startswith("divide ") and frame.endswith(f"divisions.lua:{line}"))
              for line in range(line_of("first"), line_of("last") + 1)}
     assert sum(lines.values()) > truth - 0.08
-    # Each takes as long as the others, but where the program waits for a CPU it is seen more often.
+    # Every line takes the same time, but ljspy sees the program more often where it waits for a CPU.
     assert max(lines.values()) < truth / 2, lines
     assert sum(share > truth / len(lines) / 5 for share in lines.values()) > len(lines) / 2, lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""C functions that compiled code calls stand on the Lua functions that have called them."""
+"""C functions that compiled code calls stand on the Lua functions that called them."""
 
 import pathlib
 
@@ -23,7 +23,7 @@ def test_each_call_is_its_callers(runtime, tmp_path):
             continue
         caller = stack[-2].split(" ")[0]
         callers.add(caller)
-        # Not every C library tells the names of these.
+        # Not every C library names these.
         named = [by for function, by in CALLERS.items() if function in stack[-1]]
         assert caller in (named or CALLERS.values()), stack
     assert callers == set(CALLERS.values())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Traces that come and go by the ten thousand."""
+"""LuaJIT compiles and flushes tens of thousands of traces."""
 
 import re
 import signal
@@ -23,7 +23,7 @@ def resident_kib(pid):
 
 
 def made(target):
-    """How many functions have been compiled, when that is next told."""
+    """How many functions the target has compiled, when it next says so."""
     return int(target.read_until(b"\n", seconds=ljspy.READY_SECONDS))
 
 
@@ -35,7 +35,7 @@ def test_flushed_traces_cost_nothing_and_lend_no_stack(runtime, tmp_path):
         subprocess.Popen([*command, str(target.pid)], stderr=subprocess.DEVNULL) as recorder,
     ):
         try:
-            # However long it takes: ljspy has begun to write, and then has all that it needs for these functions.
+            # Wait until ljspy writes, and then until its memory for these functions has settled.
             begin = made(target)
             while not recording.exists():
                 begin = made(target)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`ljspy traces`, against what jit.util says of the same traces."""
+"""Compare `ljspy traces` with what jit.util says of the same traces."""
 
 import json
 
@@ -14,7 +14,7 @@ PROGRAM = ljspy.ROOT / "tests/compiled/table.lua"
 
 @pytest.fixture
 def parked(runtime):
-    """A program that waits, and what jit.util knows of its traces, by number."""
+    """A program that waits, and what jit.util says of its traces, by number."""
     with ljspy.Target([ljspy.luajit(runtime), PROGRAM]) as target:
         lines = target.read_until(b"ready\n").splitlines()[:-1]
         target.truth = {int(row[0]): row[1:] for row in (line.split("\t") for line in lines)}
@@ -54,7 +54,7 @@ def test_the_table_is_what_the_vm_says(parked):
             assert trace["root"] == (parent["root"] or parent["number"])
         if trace["kind"] == "stitch":
             assert (parent["linktype"], parent["link"]) == ("stitch", trace["number"])
-    # A stitched trace that leads to itself is one that nothing could be stitched on to.
+    # A stitched trace links to itself if no trace follows it.
     assert any(trace["kind"] == "stitch" and trace["link"] == trace["number"] for trace in vm["traces"])
     assert vm["mcode_bytes"]["used"] == sum(trace["mcode_bytes"] for trace in vm["traces"])
     assert vm["mcode_bytes"]["used"] <= vm["mcode_bytes"]["allocated"] <= vm["mcode_bytes"]["maximum"] == 256 << 10

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the VM is doing, in the profile."""
+"""The profile shows what the VM does."""
 
 import collections
 
@@ -12,11 +12,11 @@ pytestmark = pytest.mark.usefixtures("built")
 PROGRAM = ljspy.ROOT / "tests/compiled/states.lua"
 STATES = {"interpreted", "compiled", "c", "gc", "recording", "optimising", "assembling", "exit"}
 FUNCTIONS = {"interpreted", "compiled", "in_c", "collecting"}
-RECORDINGS_MAX = 6  # on a busy machine it takes a while until each state was met
+RECORDINGS_MAX = 6  # a busy machine takes several until each state appears
 
 
 def weights(folded):
-    """Microseconds by function of states.lua and state at the root."""
+    """Microseconds by (function of states.lua, state at the root)."""
     found = collections.Counter()
     for line in folded.splitlines():
         stack, _, weight = line.rpartition(" ")
@@ -39,8 +39,8 @@ def record(pid, directory):
 
 
 def test_the_profile_is_split_by_state(runtime, tmp_path):
-    """By --vm-state of record and report alike; in each function, the state that it is
-    there for has the most, and no sample says what cannot be."""
+    """--vm-state of record and report agree. Each function exists for one state, which
+    has most of its time; no sample has an impossible state."""
     direct = tmp_path / "states.folded"
     with ljspy.Target([ljspy.luajit(runtime), PROGRAM, 20]).wait_ready() as target:
         found = record(target.pid, tmp_path)
@@ -52,7 +52,7 @@ def test_the_profile_is_split_by_state(runtime, tmp_path):
     assert most["interpreted"] == "interpreted"
     assert most["in_c"] == "c"
     assert most["collecting"] == "gc"
-    # Called from compiled code, C code is C.
+    # C code is C even if compiled code calls it.
     assert found["compiled", "compiled"] > 0
     for name, states in {
         "interpreted": {"interpreted"},

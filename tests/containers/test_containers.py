@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""From the host into a container, and from within one.
+"""Profile containers from the host and from inside.
 
-A container is a process in namespaces of its own, with a root of its own, and
-with fewer capabilities: all of which unshare, mount and setpriv make as well.
+A container is a process with its own namespaces, its own root and fewer capabilities.
+unshare, mount and setpriv make the same.
 """
 
 import os
@@ -44,7 +44,7 @@ int work(int count)
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
-    """One with a function whose name is in its file only, not in what is mapped."""
+    """A library with a function whose name is in the file but not in mapped memory."""
     path = tmp_path_factory.mktemp("library") / "libwork.so"
     argv = ["gcc", "-O1", "-fno-optimize-sibling-calls", "-shared", "-fPIC", "-x", "c", "-", "-o", path]
     subprocess.run(argv, input=LIBRARY, text=True, check=True)
@@ -65,7 +65,7 @@ def calling(library):
 
 
 def known(result):
-    """The samples that have a stack. Threads that were asleep when ljspy got to look have none."""
+    """The samples with a whole stack. Threads that slept when ljspy looked have none."""
     samples = stacks.parse_folded(result.stdout)
     return [sample for sample in samples if not any(stacks.is_lost(frame) for frame in sample.frames)]
 
@@ -86,9 +86,9 @@ def inside(pid):
 
 @pytest.fixture(params=["tmpfs", "overlay"])
 def container(request, tmp_path, library):
-    """A program and a library at paths that lead nowhere outside: in a mount of
-    their own, or in an overlay as root. Device and inode in /proc/PID/maps need
-    not be those of the path then."""
+    """A program and a library at paths that do not exist outside: in a private mount, or
+    in an overlay as root. Device and inode in /proc/PID/maps may then differ from
+    those of the path."""
     program = ljspy.luajit("luajit").resolve()
     if request.param == "tmpfs":
         setup = f"mount -t tmpfs none /mnt; cp '{program}' '{library}' /mnt"
@@ -121,7 +121,7 @@ def test_pid_inside_is_told(container):
 
 
 def test_target_with_a_root_of_its_own(tmp_path, library):
-    """In ljspy's own mount namespace: paths in /proc/PID/maps begin at ljspy's root."""
+    """The target shares ljspy's mount namespace: paths in /proc/PID/maps begin at ljspy's root."""
     root = tmp_path / "root"
     files = [ljspy.luajit("luajit").resolve(), library]
     linked = subprocess.run(["ldd", *files], capture_output=True, text=True, check=True).stdout
@@ -166,7 +166,7 @@ def starting(user, count=1):
 
 
 def run_inside(*arguments, setup, user=None):
-    """ljspy as root without the capability, or as USER, in a container where SETUP ran."""
+    """Run ljspy as root without the capability, or as USER, in a container after SETUP."""
     become = ljspy.becoming(user) if user is not None else ljspy.WITHOUT_CAPABILITY
     through = ljspy.in_namespaces(*ljspy.ALONE, setup=setup, argv=become)
     return ljspy.run(*arguments, through=through, cwd="/")
@@ -190,7 +190,7 @@ def test_several_are_listed(user):
 
 
 def test_list_tells_the_pid_inside():
-    """Seen from outside of one pid namespace, but in a mount of /proc of one's own."""
+    """ljspy is outside the targets' pid namespaces, with its own mount of /proc."""
     launch = f"unshare -p -f --kill-child '{ljspy.luajit('luajit')}' -e 'while true do end' &"
     through = ljspy.in_namespaces(*ljspy.ALONE, setup=f"{launch} {launch} sleep 1")
     result = ljspy.run("record", through=through, cwd="/")
@@ -199,7 +199,7 @@ def test_list_tells_the_pid_inside():
 
 
 def test_workers_of_a_tree_that_changed_their_user(tmp_path):
-    """The master stays root, and cannot be had at the same time."""
+    """The master stays root, so ljspy cannot trace it at the same time."""
     master = f"""
         local ffi = require("ffi")
         ffi.cdef("int fork(void); int setresuid(int, int, int); int setresgid(int, int, int);"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ljspy dump --core sees in a core file what it sees in the process."""
+"""ljspy dump --core shows of a core file what ljspy dump shows of the process."""
 
 import json
 import os
@@ -80,7 +80,7 @@ def test_gcore_of_a_busy_program(runtime, jit, tmp_path):
 
 
 def kernel_core_path(directory, pid):
-    """Where the kernel puts the core of a process that runs in the directory."""
+    """The path to which the kernel writes the core of a process that runs in the directory."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
     if pattern.startswith("|") or "/" in pattern or "%" in pattern.replace("%p", ""):
         pytest.skip(f"the kernel does not put cores where they can be found: core_pattern is {pattern}")
@@ -122,7 +122,7 @@ def test_without_its_program_file_a_core_tells_what_it_can(runtime, tmp_path):
 
 @pytest.fixture(scope="module")
 def core(tmp_path_factory, packages):
-    """A small core with coroutines in it."""
+    """A small core that contains coroutines."""
     script = "local co = coroutine.create(function() coroutine.yield() end) coroutine.resume(co) "
     script += "print('ready') io.stdout:flush() io.read()"
     with ljspy.Target([ljspy.luajit("luajit"), "-e", script]) as target:
@@ -165,7 +165,7 @@ def test_a_core_of_another_machine(core, tmp_path):
 
 @pytest.mark.slow
 def test_damaged_cores_do_no_harm(core, tmp_path):
-    """Whatever is in a core, ljspy ends by itself and soon."""
+    """ljspy ends by itself, and soon, whatever a core contains."""
     data, damaged = core.read_bytes(), tmp_path / "damaged"
     notes = 64 + 56 * struct.unpack_from("<H", data, 56)[0]
     chance = random.Random(1)

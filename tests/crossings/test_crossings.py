@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Lua and native frames in one stack, in their true order, whichever way the
-program goes from one to the other."""
+"""Stacks show Lua and native frames in their true order, however the program crosses
+from one to the other."""
 
 import pathlib
 import re
@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).parent
 SCRIPT = HERE / "crossings.lua"
 SOURCE = SCRIPT.read_text()
 
-# Compiler, flags, and whether names of static functions are gone.
+# Compiler and flags. "STATIC" links LuaJIT statically; "-s" removes names of static functions.
 BUILDS = {
     "O0": ("gcc", ["-O0"]),
     "O2": ("gcc", ["-O2"]),
@@ -35,7 +35,7 @@ STATIC_FUNCTIONS = {"main", "run_call", "run_pcall", "run_cpcall", "run_resume"}
 EXPORTED = {"burn", "burn_in_c", "bounce", "index_it", "resume_it", "with_hook", "in_hook", "in_cpcall", "on_alarm"}
 API = {"lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_getfield", "lua_gc", "lua_sethook", "lua_loadx"}
 
-# What a collection started by C code runs cannot always be joined to its caller.
+# If C code starts a garbage collection, ljspy cannot always join what it runs to its caller.
 LOST_SHARE = 0.02
 WHOLE_SHARE = 0.5
 RECORDINGS_MAX = 4
@@ -61,14 +61,14 @@ def host(request, tmp_path_factory):
 
 
 def line_of(tag):
-    """Where the function with a tag begins."""
+    """The first line of the function with a tag."""
     return next(n for n, line in enumerate(SOURCE.splitlines(), 1) if line.endswith(f"-- @{tag}"))
 
 
 def simplify(frames, stripped):
-    """Leave Lua functions, builtins, lost frames, and the functions of host and
-    of LuaJIT's API: names alone. A C function is there twice, as what Lua calls
-    and as native code."""
+    """Names of Lua functions, builtins, lost frames, and functions of host and of
+    LuaJIT's API; leaves out other frames. A C function appears twice in frames, as
+    Lua's callee and as native code, and once here."""
     simple = []
     for frame in frames:
         if found := re.fullmatch(r"(\w+) \[(?:host|libluajit-5\.1\.so\.2)\S*\]", frame):
@@ -87,8 +87,8 @@ def simplify(frames, stripped):
 
 
 def legal_stacks(stripped, left_out=frozenset()):
-    """Regular expressions, each for the names of one stack with a space behind each.
-    What may be left out is optional."""
+    """Legal stacks, each a list of (regular expression for a name and a space, whether
+    the name is optional). Names in left_out are optional."""
     for listed in re.findall(r"^-- stack: (.*)$", SOURCE, re.MULTILINE):
         names = []
         for token in listed.split():
@@ -104,7 +104,7 @@ def legal_stacks(stripped, left_out=frozenset()):
 
 
 def matches(names, legal, whole):
-    """Whether names are all of a legal stack, or else its beginning."""
+    """Whether names are a whole legal stack, or, unless WHOLE, the beginning of one."""
     texts = [f"(?:{text})?" if optional else text for text, optional in legal]
     if whole:
         return re.fullmatch("".join(texts), names) is not None
@@ -128,7 +128,7 @@ def record(target, directory, view="all"):
 
 @pytest.fixture
 def check_verdicts(note_lost, request):
-    """Checks (verdict, frames, weight) of all stacks of a recording."""
+    """Returns a function that checks (verdict, frames, weight) of all stacks of a recording."""
 
     def check(verdicts):
         weights = dict.fromkeys(("whole", "short", "lost", "wrong"), 0)
@@ -161,17 +161,17 @@ def test_every_crossing_is_seen_in_order(host, jit, tmp_path, check_verdicts):
 @pytest.mark.parametrize("host", ["O2", "static-stripped"], indirect=True)
 @pytest.mark.parametrize("view", ["fold", "none"])
 def test_every_crossing_is_seen_in_the_other_views(host, jit, view, tmp_path, check_verdicts):
-    """Without what only C programmers want to see, and without all that is native."""
+    """fold leaves out frames that only C programmers want; none leaves out all native frames."""
     program, stripped = host
     native = STATIC_FUNCTIONS | {"burn", "in_hook"}
     legal = list(legal_stacks(stripped, API | (native if view == "none" else {"burn", "in_hook"})))
     recorded = []
     with ljspy.Target([program, SCRIPT, jit, 60]).wait_ready() as target:
-        # On a busy machine it takes a while until each crossing was met.
+        # A busy machine takes several recordings until each crossing appears.
         for _ in range(RECORDINGS_MAX):
             recorded += record(target, tmp_path, view)
             names = [simplify(frames, stripped) for frames, _ in recorded]
-            # Called through the FFI, not from a C function.
+            # Lua calls it through the FFI: no C function is below it.
             burns_alone = any(found[-1:] == ["burn"] for found in names)
             if burns_alone or view == "none":
                 break
@@ -202,9 +202,9 @@ def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check
 
 
 def native_names(dump):
-    """Names of native frames of a dump's thread, leaf first, in the pieces between
-    lost frames. What Lua calls stands there twice, or once, below the VM's code for
-    calls, if it is not there yet or any more. Coroutines come after threads."""
+    """Names of native frames of a dump's threads, leaf first, split at lost frames. The
+    C function that Lua calls appears twice; or once, below the VM's code for calls,
+    before it is entered or after it has returned. Coroutines follow threads."""
     pieces, below_call = [[]], False
     threads = dump.split("\nVM ")[0]
     for frame in (line.strip() for line in threads.splitlines() if line.startswith(" ")):
@@ -219,14 +219,14 @@ def native_names(dump):
 
 @pytest.mark.usefixtures("built", "gdb")
 def test_native_frames_are_gdbs(host, request):
-    """A sleeping thread, of which only pc and stack pointer are known. Where code
-    finds its frame by rbp, which only a stopped thread shows, callers are lost, up
-    to the next frame of the VM, which is linked."""
+    """ljspy knows only pc and stack pointer of a sleeping thread. If code finds its
+    frame by rbp, which only a stopped thread shows, callers are lost up to the next
+    frame of the VM, which is linked."""
     program, stripped = host
     if stripped:
         pytest.skip("without names there is nothing to compare")
     by_rbp = any(build in request.node.name for build in ("O0", "frame-pointers"))
-    # Each crossing in one build, every third one in the others.
+    # Check every crossing in one build, every third in the others.
     step = 1 if "O2" in request.node.name else 3
     lost = 0
     with ljspy.Target([program, SCRIPT, "park"]).wait_ready() as target:
@@ -246,7 +246,7 @@ def test_native_frames_are_gdbs(host, request):
 
 @pytest.mark.usefixtures("built", "gdb")
 def test_native_frames_of_a_held_thread_are_gdbs(host):
-    """Stopped by a signal: both see the same registers, and none is unknown."""
+    """A signal stops the thread, so ljspy and gdb see the same registers, all of them."""
     program, stripped = host
     if stripped:
         pytest.skip("without names there is nothing to compare")
@@ -261,7 +261,7 @@ def test_native_frames_of_a_held_thread_are_gdbs(host):
             time.sleep(0.003)
             pieces = native_names(dump)
             assert "(stopped)" in dump
-            # gdb knows LuaJIT by its unwind tables, which do not hold for each of its instructions.
+            # gdb unwinds LuaJIT by its unwind tables, which are not right at every instruction.
             if expected[-1:] == ["main"]:
                 assert pieces == [expected], dump
                 compared += 1

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""make exactness-builds: every program, stepped through on every build of LuaJIT
-there is in the tests: with the JIT compiler off and on, how many stacks were
-judged, how many said that a part is lost, how many were without a line, and how
-many were wrong. Fails if one was, if too many were without a line, or if on a build
-nothing could be judged.
+"""make exactness-builds: step through every program on every build of LuaJIT in the
+tests, with the JIT compiler off and on. Prints how many stacks were judged, how many
+said that a part is lost, how many lacked a line, and how many were wrong. Fails if one
+was wrong, if too many lacked a line, or if a build had none to judge.
 
     step_table.py EXACTNESS STEPS [DOCUMENT]
 
@@ -29,12 +28,12 @@ WITH_FFI = [name for name in exactness.PROGRAMS
 
 
 def has_ffi(build):
-    """One that is linked statically finds no function of the C library."""
+    """Whether the build can call the C library by FFI: a static one finds no function there."""
     return "DISABLE_FFI" not in str(build) and "-static" not in str(build)
 
 
 def luajits():
-    """Those that are programs, and run scripts."""
+    """Builds that are programs and run scripts."""
     for build in (*builds.PROGRAMS, *builds.SOURCES):
         if isinstance(build, builds.Source) and not build.shared:
             yield build
@@ -43,7 +42,7 @@ def luajits():
 
 
 def program(run, directory, number):
-    """One file that runs it: those of other releases come with a loader and libraries."""
+    """One file that runs the build: programs of other releases need their own loader and libraries."""
     if len(run.command) == 1:
         return run.command[0]
     script = pathlib.Path(directory) / str(number)
@@ -53,7 +52,7 @@ def program(run, directory, number):
 
 
 def step(luajit, name, jit, steps):
-    """How many were judged, wrong, without a line and lost."""
+    """How many stacks were judged, wrong, without a line and lost."""
     done = exactness.run("step", luajit, name, jit, steps)
     row = exactness.ROW.match(done.stdout)
     if not row:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""make exactness: of every program, on every build, with every setting of the
-compiler, how many stacks were judged, how many were lost and for which reasons,
-how many were without a line, and how many were wrong. Fails if one was, or if too
-many were without a line.
+"""make exactness: for every program, build and setting of the JIT compiler, print how
+many stacks were judged, how many were lost and for which reasons, how many lacked a
+line, and how many were wrong. Fails if one was wrong, or if too many lacked a line.
 
     table.py EXACTNESS SAMPLES [DOCUMENT]
 

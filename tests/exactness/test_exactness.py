@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Every stack is right or says that it is not: judged at every instruction, and
-at random times, by programs whose stacks are known. What is judged, and how, is
-described in exactness.c, truth.h and truth.lua."""
+"""Every stack is right or says that it is not. Programs with known stacks judge this at
+every instruction, and at random times. exactness.c, truth.h and truth.lua describe what
+they judge, and how."""
 
 import hashlib
 import pathlib
@@ -21,22 +21,22 @@ import packages
 EXACTNESS = ljspy.LJSPY.parent / "tests/exactness/exactness"
 PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.lua"))
 
-# Of the stacks, how many may say that a part of them is not known. None may be wrong.
+# How many of the stacks may say that a part of them is unknown. None may be wrong.
 LOST_PERCENT = 0.5
 LOST_PERCENT_SIGNAL = 3
-# The same of a few samples, at any time, while the compiler is at work: as a number, since
+# The same for a few samples at random times while the compiler works: a number, because
 # one sample is a large share of them.
 LOST_SAMPLES = 8
 
-# And how many may leave out the line of a Lua function: a builtin that has put another function
-# in its own place has not entered it yet.
+# How many may lack the line of a Lua function: a builtin may have replaced itself by a
+# function that it has not entered yet.
 NO_LINE_PERCENT = 0.1
 NO_LINE_SAMPLES = 3
 
-# What the judge prints: how many were judged, wrong, without a line and lost.
+# The judge's output: how many stacks were judged, wrong, without a line and lost.
 ROW = re.compile(r"\S+ +\S+ +(\d+) judged, +(\d+) wrong, +(\d+) without a line, +(\d+) lost")
 
-# What the compiler is told: as it is, or so that traces come, go and fall apart all the time.
+# Options of the JIT compiler: its defaults, or so that traces come, go and fall apart all the time.
 SETTINGS = {
     "default": (),
     "hot": ("hotloop=2", "hotexit=2"),
@@ -73,7 +73,7 @@ def check_steps(luajit, program, mode="step", count=30000, lost_percent=LOST_PER
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_instruction_of_the_interpreter(runtime, program):
-    """In their order, too: no stack comes a second time or is left out."""
+    """The order counts, too: the judge misses no stack and sees none twice."""
     check_steps(ljspy.luajit(runtime), program)
 
 
@@ -87,7 +87,7 @@ def test_every_instruction_without_gc64(program):
 
 
 def test_traces_that_grow_the_stack_without_gc64():
-    """Their tail checks the stack's size, behind all that their snapshots say."""
+    """The tail of these traces checks the stack's size, behind all that snapshots describe."""
     try:
         tree = packages.tree("bullseye", "luajit")
     except packages.Unavailable as reason:
@@ -101,7 +101,8 @@ def test_traces_that_grow_the_stack_without_gc64():
 
 @pytest.mark.parametrize("program", ["calls", "callbacks", "coroutines", "metamethods", "varargs"])
 def test_every_instruction_that_a_signal_may_interrupt(program):
-    """From within its handler. Where a coroutine is switched to, not all of it is read then."""
+    """Judged from inside the signal's handler. There, ljspy cannot read all of a coroutine
+    that the VM is switching to."""
     check_steps(ljspy.luajit("luajit2"), program, "signal", 6000, LOST_PERCENT_SIGNAL)
 
 
@@ -123,7 +124,7 @@ def test_nothing_judged_is_no_success():
 @pytest.mark.builds
 @pytest.mark.parametrize("program", ["calls", "metamethods"])
 def test_integers_without_gc64(program):
-    """There they have another tag, in the slot that tells the position, too."""
+    """Integers have another tag there, also in the slot that holds the position."""
     try:
         built = builds.Source(*builds.FORK, "-DLUAJIT_NUMMODE=2 " + builds.NO_GC64).prepare()
     except packages.Unavailable as reason:
@@ -132,7 +133,7 @@ def test_integers_without_gc64(program):
 
 
 def digests(pid):
-    """Of each writable mapping of a process, by its address; those that cannot be read are none."""
+    """A digest of each writable mapping of a process, by its line in /proc/PID/maps."""
     found = {}
     with open(f"/proc/{pid}/mem", "rb") as memory:
         for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
@@ -145,7 +146,7 @@ def digests(pid):
 
 @pytest.mark.usefixtures("built")
 def test_not_one_byte_is_changed(runtime):
-    """Of a target that holds still in the middle of its work, looked at a thousand times."""
+    """Dumps leave the memory of a target that holds still unchanged."""
     with ljspy.Target([ljspy.luajit(runtime), HERE / "truth.lua", "calls", "on", 1], cwd=HERE) as target:
         target.read_until(b"ready")
         assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") == "S")

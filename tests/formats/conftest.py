@@ -23,7 +23,7 @@ def samples_program():
 
 @pytest.fixture(scope="session")
 def make_samples(samples_program, tmp_path_factory):
-    """Returns the file of that set of samples in that format."""
+    """Returns a function that makes the file of a set of samples in a format."""
     directory = tmp_path_factory.mktemp("formats")
 
     def make(samples, form, *options):
@@ -37,7 +37,7 @@ def make_samples(samples_program, tmp_path_factory):
 
 
 def consumer(name):
-    """Where a consumer is installed; skips the test where it cannot be had."""
+    """Install a consumer and return its directory, or skip the test."""
     try:
         result = subprocess.run([ROOT / "tests/formats/consumers", name], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, check=False, timeout=INSTALL_SECONDS)

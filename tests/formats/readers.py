@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The programs that ljspy's formats are for, asked what they understood.
+"""The programs that ljspy's formats are for, and what they understand of a file.
 
-Each gives, of a file, totals: by the name of a function, its own time and that
-of all samples it is in, in nanoseconds.
+Each returns a file's totals: by function name, its own time and the time of all samples
+that contain it, in nanoseconds.
 """
 
 import base64
@@ -23,7 +23,7 @@ LIMIT_SECONDS = 60
 
 
 def run(*argv, **options):
-    """What a program says. It must not complain."""
+    """Run a program, which must succeed, and return its output."""
     result = subprocess.run([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
                             timeout=LIMIT_SECONDS, **options)
     assert result.returncode == 0, result.stderr.decode(errors="replace")[-2000:]
@@ -31,7 +31,7 @@ def run(*argv, **options):
 
 
 def totals_of_stacks(stacks):
-    """Of pairs of a list of names, root first, and a weight."""
+    """Totals of stacks, each a list of names, root first, and a weight."""
     own, total = defaultdict(int), defaultdict(int)
     for names, weight in stacks:
         if names:
@@ -51,7 +51,7 @@ def parse_folded(text):
 
 
 class Json:
-    """A script."""
+    """A script that reads the JSON format."""
 
     def __init__(self, path):
         self.document = json.loads(path.read_text(encoding="utf-8"))
@@ -66,20 +66,20 @@ class Json:
 
 
 class Inferno:
-    """Flame graph tools."""
+    """inferno, tools for flame graphs."""
 
     def __init__(self, directory):
         self.programs = directory / "bin"
 
     def collapse(self, path, *options):
-        """The text of perf script as folded stacks, whose first frame is the thread's name."""
+        """perf script's text as folded stacks; the first frame is the thread's name."""
         return parse_folded(run(self.programs / "inferno-collapse-perf", *options, path))
 
     def perf_totals(self, path):
         return totals_of_stacks((names[1:], weight) for names, weight in self.collapse(path))
 
     def boxes(self, path):
-        """Name, level (the root has 0), left edge and width of what is drawn of folded stacks."""
+        """The boxes drawn for folded stacks: (level, left edge, width, name); the root's level is lowest."""
         svg = run(self.programs / "inferno-flamegraph", "--minwidth", "0", path)
         boxes = []
         for group in xml.etree.ElementTree.fromstring(svg).iter(SVG + "g"):
@@ -91,7 +91,7 @@ class Inferno:
         return boxes
 
     def folded_totals(self, path):
-        """The picture's boxes made stacks again: what is on no box above is its own."""
+        """Totals of the stacks that the boxes show: own time is the width under no box."""
         stacks, names, own = [], [], []
 
         def pop():
@@ -121,7 +121,7 @@ class Pprof:
         return run(self.program, *options, path, env=os.environ | {"PPROF_TMPDIR": str(path.parent)})
 
     def top(self, path, *options):
-        """Own and total by name, in the unit asked for."""
+        """Own and total by name, in the unit of the options."""
         text = self.ask(path, "-top", "-nodecount=0", "-nodefraction=0", "-edgefraction=0", "-unit=ns", *options)
         rows = re.findall(r"^ *([\d.]+)(?:ns)? +[\d.]+% +[\d.]+% +([\d.]+)(?:ns)? +[\d.]+%  (.*)$", text, re.MULTILINE)
         return {name: (float(own), float(total)) for own, total, name in rows}
@@ -131,7 +131,7 @@ class Pprof:
 
 
 class Speedscope:
-    """The application, in a browser. It is asked to export what it imported."""
+    """speedscope in a browser, which exports what it imported."""
 
     def __init__(self, page, driver, directory):
         self.page = page
@@ -160,7 +160,7 @@ class Speedscope:
 
     @staticmethod
     def stacks(document, profile):
-        """Of a profile made of events: names and weight."""
+        """The stacks of an evented profile: names and weight."""
         names, before = [], 0
         for event in profile["events"]:
             yield list(names), event["at"] - before
@@ -171,7 +171,7 @@ class Speedscope:
                 names.pop()
 
     def totals(self, path):
-        """Of the merged profile, and of all threads together."""
+        """Totals of the merged profile, and of all threads together."""
         document = self.imported(path)
         merged, *threads = document["profiles"]
         return (totals_of_stacks(self.stacks(document, merged)),
@@ -194,8 +194,8 @@ class Firefox:
                               env=self.environment))
 
     def open(self, path):
-        """What its command "load" does, which waits for half a second only. Nobody
-        may ask before the server says that it is ready: it would be forgotten."""
+        """Do what its command "load" does, but wait longer than its half second. The
+        server ignores requests until it says that it is ready."""
         self.close()
         self.server = subprocess.Popen(["node", self.program, "--daemon", path, "--session", self.SESSION],
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment)

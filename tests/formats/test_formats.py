@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Every format, read by the programs that it is for.
 
-What "small" holds is told in tests/formats/make_samples.c. Names are the same
-in all formats, but for what a format cannot hold.
+tests/formats/make_samples.c describes "small". Names are the same in all formats, unless
+a format cannot hold them.
 """
 
 import json
@@ -29,13 +29,13 @@ SMALL = {
 
 
 def approximately(totals, part=1e-9):
-    """Equal but for rounding, by a part of the largest."""
+    """Totals that compare equal up to rounding, by a part of the largest."""
     largest = max((total for _, total in totals.values()), default=0)
     return {name: pytest.approx(pair, rel=1e-9, abs=part * largest) for name, pair in totals.items()}
 
 
 def weighty(totals):
-    """Without functions of no time, which some programs leave out."""
+    """Leave out functions without time, as some programs do."""
     return {name: pair for name, pair in totals.items() if pair[1] > 0}
 
 
@@ -44,16 +44,16 @@ def perf_name(name):
 
 
 def stripped(names):
-    """Some programs drop spaces around names."""
+    """Names without the spaces around them, which some programs drop."""
     return {name.strip() for name in names}
 
 
-# -- What every program makes of the same samples --
+# -- The same samples in every program --
 
 
 @pytest.mark.parametrize("samples", ["small", "random", "deep"])
 class TestTotals:
-    """Own time and total of each function."""
+    """Every program finds the own time and total of each function."""
 
     @pytest.fixture
     def expected(self, make_samples, samples):
@@ -246,7 +246,7 @@ def test_folded_marks_compiled_code_as_flame_graph_tools_expect(make_samples, in
     stacks = {";".join(names): weight for names, weight in parse_folded(path.read_text())}
     assert stacks["main chunk test.lua;heavy test.lua:5_[j];heavy test.lua:5_[j]"] == 200000
     assert stacks["main chunk test.lua;heavy test.lua:5"] == 300000
-    # The mark was understood: it is not part of the name.
+    # The reader takes the mark as such, not as part of the name.
     assert {name for _, _, _, name in inferno.boxes(path)} == set(SMALL) | {"all"}
 
 
@@ -268,7 +268,7 @@ def test_elapsed_time_is_the_weight_when_asked_for(make_samples, pprof, firefox,
     assert firefox.totals()[heavy] == pytest.approx(expected)
 
 
-# -- Whatever is in a name, and however much there is --
+# -- Odd names, and many samples --
 
 
 @pytest.mark.parametrize("samples", SETS)
@@ -319,7 +319,7 @@ def test_nothing_is_read_as_nothing(make_samples, pprof, speedscope, firefox, ca
     firefox.open(make_samples("empty", "firefox"))
 
 
-# -- When it cannot be written --
+# -- Output that cannot be written --
 
 
 @pytest.mark.parametrize("form", ["folded", "speedscope", "pprof", "firefox", "callgrind", "perf", "json"])

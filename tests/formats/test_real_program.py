@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A real program, recorded in each format and read by what the format is for."""
+"""A real program, recorded in each format and read by the program the format is for."""
 
 import pytest
 
@@ -25,8 +25,8 @@ def record(tmp_path):
 
 
 def check(totals):
-    """The program runs its main chunk and nothing else, in which "heavy" takes most of the time. The
-    shares leave room for what is lost on a busy machine."""
+    """The program runs only its main chunk, where "heavy" takes most of the time. The limits
+    allow for samples lost on a busy machine."""
     whole = sum(own for own, _ in totals.values())
     assert whole > 0
     assert totals[f"main chunk {PROGRAM.path.name}"][1] > 0.5 * whole

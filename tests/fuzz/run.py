@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""make fuzz: every target for a while, on as many CPUs as there are.
+"""make fuzz: run every target for a while, on all CPUs.
 
     run.py TARGETS TOOLS FOLDER SECONDS RUNS
 
-TARGETS holds the programs, TOOLS what makes seeds. FOLDER/TARGET/ keeps inputs
-that reach new code for the next time. RUNS other than 0 is how often each is run,
-however long that takes. Prints how often each was; a finding ends it with status 1
-and is kept in FOLDER/findings/.
+TARGETS contains the programs, TOOLS those that make seeds. FOLDER/TARGET/ keeps inputs
+that reach new code for the next time. If RUNS is not 0, it runs each target that often
+instead of for SECONDS. Prints how often each ran; keeps a finding in FOLDER/findings/
+and exits with status 1.
 """
 
 import concurrent.futures
@@ -18,7 +18,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 
-# The longest input that makes sense, in bytes.
+# The longest useful input of each target, in bytes.
 LENGTHS = {
     "arguments": 400, "code": 1500, "core": 10000, "debug_file": 17000, "dwarf_layout": 6000, "elf": 17000, "layout_text": 4096, "names": 600,
     "proc": 4096, "recognise": 400, "recording": 6000, "request": 600, "sample_message": 2000, "states": 600, "symbols": 17000,
@@ -29,7 +29,7 @@ SANITIZER = "quarantine_size_mb=2:malloc_context_size=8:max_malloc_fill_size=0"
 
 
 def fuzz(program, folder, seconds, runs):
-    """The target's name, its number of executions, and what it said if it failed."""
+    """Run a target. Returns its name, its number of executions, and its output if it failed."""
     name = program.name.removeprefix("fuzz_")
     kept = HERE / "inputs" / name
     command = [program, *LIMITS, f"-max_len={LENGTHS[name]}", "-print_final_stats=1",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Makes what fuzzing begins with, of real programs and files:
+"""Make the seeds of fuzzing from real programs and files:
 
     seeds.py BUILD FOLDER [images]
 
-FOLDER/TARGET/ gets the seeds of each target. With "images", the moments of real
-processes that are kept in tests/fuzz/images are taken anew, too.
+Writes the seeds of each target to FOLDER/TARGET/. With "images", also renews the
+snapshots of real processes in tests/fuzz/images.
 """
 
 import pathlib
@@ -31,7 +31,7 @@ int ngx_http_lua_ffi_get_phase(int x) { return inner(x) * 2; }
 int exported(int *x) { for (int i = 0; i < 9; i++) x[i] = other(i); return x[0]; }
 """
 
-# Structures of LuaJIT's names, as debug info has them.
+# Structures with LuaJIT's names, for debug info.
 STRUCTURES = """
 typedef struct GCRef { unsigned long gcptr64; } GCRef;
 typedef struct lua_State { GCRef nextgc; unsigned char marked, gct, dummy_ffid, status; GCRef glref;
@@ -57,7 +57,7 @@ def text(string):
     return bytes([len(string) + 1]) + string
 
 
-# Two functions, one that is lost, and samples of them: src/apart/sample_message.h.
+# Two functions, a lost one, and samples of them: src/apart/sample_message.h.
 FUNCTIONS = b"\1\0\7" + text(b"heavy") + text(b"a.lua") + b"\0" + b"\1\3\0" + text(b"sqrt") + b"\0" + text(b"libm.so.6") + b"\2\3"
 SAMPLE = b"\3\x81\1\14\15" + text(b"luajit") + b"\0" + text(b"content") + b"\2\4\2\1\1\0\0\3" + b"\2\0\2\3\0\0\1\11\5"
 
@@ -82,7 +82,7 @@ def compiled(source, *options):
 
 
 def unpacked(image):
-    """What an image holds: its layout as text, registers, extent of the VM, and memory by address."""
+    """The parts of an image: its layout as text, registers, extent of the VM, and memory by address."""
     bytes_ = made(["zstd", "-dc", image])
     found, at = {"ranges": {}}, 0
     while at < len(bytes_):
@@ -108,7 +108,7 @@ def note(kind, description):
 
 
 def core(image, bytes_max):
-    """A core file of some of an image's memory."""
+    """A core file with some of an image's memory."""
     r = image["registers"]
     order = [15, 14, 13, 12, 6, 1, 11, 10, 9, 8, 0, 2, 3, 4, 5, 18, 16]
     registers = [r[i] for i in order] + [0x33, r[17], r[7], 0x2b, 0, 0, 0, 0, 0, 0]
@@ -143,20 +143,20 @@ def take_images(build):
 
 
 def request():
-    """A request of nginx with its connection, the module's context and a coroutine, as fuzz_request.c has them."""
+    """An nginx request with its connection, the module's context and a coroutine, as in fuzz_request.c."""
     words, at = [0] * 64, 0x400000
     request, contexts, connection, context, part, coctx, L = (at + 8 * n for n in (0, 4, 6, 8, 20, 32, 44))
     words[0:4] = 0x50545448, connection, contexts, request
     words[5], words[6] = context, request
     words[8:12] = 0, request, part, 0
     words[20:27] = 0, coctx, 1, 0, 24, 4, 0
-    words[32:35] = 0, L, at + 8 * 11  # made by the first coroutine, whose context is in the request's
+    words[32:35] = 0, L, at + 8 * 11  # made by the first coroutine; its context is in the request's
     offsets = (0, L - at, coctx - at)
     return struct.pack("<3H64Q", *offsets, *words)
 
 
 def seeds(build):
-    """Pairs of target and bytes."""
+    """Yields pairs of target and bytes."""
     library = [compiled(LIBRARY, "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id", *more)
                for more in ((), ("-s",), ("-g",), ("-Wl,--no-eh-frame-hdr",), ("-Wl,--hash-style=sysv",))]
     structures = [compiled(STRUCTURES, "-g", "-c", *more)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A process that lies on purpose, about names, sizes and where things are, is
-profiled or refused: no crash, no hang, no unbounded memory, and no byte of it
-unescaped in any output. See lies.lua."""
+"""ljspy profiles or refuses a process that lies on purpose about names, sizes and
+addresses. It does not crash, hang or use unbounded memory, and it escapes all of the
+target's bytes in every output. See lies.lua."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("built")
 
 HERE = pathlib.Path(__file__).resolve().parent
 FORMATS = ("svg", "html", "folded", "speedscope", "firefox", "pprof", "callgrind", "perf", "json")
-# Of the process that looks. What it keeps of a target's memory is bounded by some tens of megabytes.
+# Of the engine. It keeps at most some tens of megabytes of a target's memory.
 MEMORY_MAX_KB = 400 * 1024
 
 
@@ -43,7 +43,7 @@ def test_every_format_is_whole(liar, tmp_path):
         assert text
         if name == "pprof":
             continue
-        text = text.decode()	# all of it is UTF-8
+        text = text.decode()	# everything is UTF-8
         assert is_clean(text), name
         if name in ("speedscope", "firefox", "json"):
             json.loads(text)
@@ -76,7 +76,7 @@ def test_every_coroutine_is_told_or_lost(liar):
 
 
 def test_memory_is_bounded(liar, tmp_path):
-    """Four gigabytes are neither read nor made room for."""
+    """ljspy neither reads four gigabytes nor allocates memory for them."""
     meter = tmp_path / "meter"
     result = ljspy.run("record", "-p", liar.pid, "-d", "1s", "-o", tmp_path / "out.svg",
                        through=("/usr/bin/python3", "-c", METER, meter))

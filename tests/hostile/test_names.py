@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names are the target's to choose; what they can do is to look odd."""
+"""The target chooses its names; the worst they can do is look odd."""
 
 import subprocess
 
@@ -21,7 +21,7 @@ def controls(text):
 
 
 def test_folded_lines_are_whole(target, tmp_path):
-    # That no name ends a frame or a line is judged with all other programs.
+    # The judge of all programs checks that no name ends a frame or a line.
     recording = ljspy.record(tmp_path, "-p", target.pid, seconds=2)
     assert any("evil" in frame for sample in recording.samples for frame in sample.frames)
     assert not controls((tmp_path / "profile.folded").read_bytes().decode())
@@ -42,13 +42,13 @@ def test_terminal_is_left_alone(target):
 
 
 def test_a_name_does_not_fill_the_disk(target, tmp_path):
-    """Names of a megabyte are cut."""
+    """ljspy cuts names of a megabyte."""
     ljspy.record(tmp_path, "-p", target.pid, seconds=2)
     assert max(map(len, (tmp_path / "profile.folded").read_text().splitlines())) < 10000
 
 
 def test_command_name(runtime, tmp_path):
-    """The program itself may be called anything."""
+    """The program itself may have any name."""
     evil = tmp_path / "evil;\n\x1b[31m ) R 1 <b>.lua"
     evil.write_text("io.write('ready\\n') io.flush() while true do end")
     with ljspy.Target([ljspy.luajit(runtime), evil]) as target:

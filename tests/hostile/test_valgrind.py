@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What valgrind says of a real run: memory, and files left open."""
+"""valgrind finds no memory error, leak or open file in a real run."""
 
 import re
 import shutil
@@ -11,10 +11,10 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 VALGRIND = ("valgrind", "-q", "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", "--track-fds=yes")
-# libunwind has a pipe that it asks about addresses, for as long as the process lives.
+# libunwind keeps a pipe, by which it validates addresses, until the process ends.
 MAY_STAY_OPEN = re.compile(r"inherited from parent|libunwind")
 OPEN = re.compile(r"Open [^\n]*\n(?:==\d+== {4}[^\n]*\n)*")
-# A process that was forked by a thread has what the C library allocated for that.
+# A process that a thread forked keeps what the C library allocated for the thread.
 OF_THREADS = """{
    threads that a fork has left behind
    Memcheck:Leak
@@ -28,7 +28,7 @@ OF_THREADS = """{
 
 @pytest.mark.parametrize("command", [("record", "-d", "1s", "-o"), ("dump",), ("info",)], ids=lambda c: c[0])
 def test_memory_and_files(command, tmp_path):
-    """Of each of ljspy's processes."""
+    """valgrind checks each of ljspy's processes."""
     if not shutil.which("valgrind"):
         pytest.skip("valgrind is not installed")
     output = [tmp_path / "profile.svg"] if command[-1] == "-o" else []
@@ -39,7 +39,7 @@ def test_memory_and_files(command, tmp_path):
         result = ljspy.run(*command, *output, "-p", target.pid, through=through, timeout=120)
     assert result.returncode == ljspy.OK, result.stderr
     logs = [log.read_text() for log in tmp_path.glob("*.valgrind")]
-    # Who reads symbols is killed, or ends at once, with all that it has.
+    # The process that reads symbols is killed, or ends at once without freeing anything.
     logs = [log for log in logs if not any("symbol_server.c" in block for block in OPEN.findall(log))]
     assert len(logs) >= 3, "front, guard and engine"
     for log in logs:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """How right are the frames that ljspy sees in compiled code?
 
-judge.py TRUTH SAMPLES: compares each sample that was taken in machine code of
-a trace with what the instrumented LuaJIT says of that piece of code.
+judge.py TRUTH SAMPLES: compares each sample in the machine code of a trace with what
+the instrumented LuaJIT says of that piece of code.
 """
 
 import bisect
 import sys
 from collections import Counter
 
-TRACE_SPACE = 16  # below a C frame: what BC_JLOOP saves
+TRACE_SPACE = 16  # bytes that BC_JLOOP saves below a C frame
 
 
 class Trace:
@@ -23,7 +23,7 @@ class Trace:
 
 
 class Truth:
-    """All traces that were compiled, the latest at an address first."""
+    """All compiled traces, the latest first."""
 
     def __init__(self, path):
         self.traces = []
@@ -42,21 +42,21 @@ class Truth:
         self.traces.reverse()
 
     def find(self, pc, length):
-        """The last trace that had been compiled when the file was so long."""
+        """The latest trace that contains pc, as of when the file had this length."""
         for trace in self.traces:
             if trace.position <= length and trace.address <= pc < trace.address + trace.size:
                 return trace
         return None
 
     def place(self, registers, words):
-        """The trace and pc in it that a sample was taken in, or that called what it was taken in."""
+        """The trace that the sample is in, or that called the code it is in, and the pc in that trace."""
         length, rip, rsp, cframe, running = registers
         trace = self.find(rip, length)
         if trace:
             return trace, rip
         for i, word in enumerate(words):
             trace = self.find(word - 1, length)
-            # What another trace has called before may still be there.
+            # A return address from an earlier call of another trace may still be on the stack.
             if not trace or (running and trace.number != running):
                 continue
             if rsp + 8 * (i + 1) + TRACE_SPACE + trace.spadjust == cframe:
@@ -79,12 +79,12 @@ EXACT, NEAREST, FUNCTION = 0, 1, 2
 
 
 def judge(truth, sample):
-    """None if the sample was not taken in compiled code, else a set of verdicts."""
+    """None if the sample is not in compiled code, else a set of verdicts."""
     trace, pc = truth.place(sample.registers, sample.words)
     if not trace:
         return None
     want = trace.frames_at(pc)
-    # Lua frames are compared; whatever native code runs above them is not in question here.
+    # Compare Lua frames only, not native frames above them.
     got = [f for f in sample.frames if f[0] in "LjX"]
     verdicts = set()
     if not got or not want:
@@ -95,8 +95,8 @@ def judge(truth, sample):
     leaf, callers = got[0], got[1 : len(want)]
     if [f[1:3] for f in callers] == want[1:]:
         verdicts.add("callers")
-    # The trace's start frame is the outermost compiled one: from there on, what is said to be
-    # exact must be.
+    # The trace's start frame is the outermost compiled one. From there on, frames marked as
+    # exact must be right.
     compiled = [f for f in got if f[0] == "j"]
     for said, true in zip(reversed(compiled), reversed(want)):
         if said[3] == EXACT and said[1:3] != true:

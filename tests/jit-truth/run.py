@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 """make jit-truth: how right are frames in compiled code?
 
-For each build of LuaJIT (from Debian's source packages, instrumented by
-lj_truth.h) and each program, prints how many of the samples in compiled code
-have the right callers, leaf function and line, and how many are marked as
-approximate. Fails if a caller is wrong without being marked, or more than stray
-leaves are.
+For each build of LuaJIT (from Debian's source packages, instrumented by lj_truth.h) and
+each program, prints how many samples in compiled code have the right callers, leaf
+function and line, and how many are marked as approximate. Fails if a caller is wrong
+but not marked, or if more than a few such leaves are.
 
     run.py SAMPLER DIRECTORY [DOCUMENT]
 
@@ -29,12 +28,12 @@ import written
 
 INSTRUMENTS = "instrument.sh", "lj_truth.h", "lj_truth.c"
 SECONDS, RATE = 3, 500  # of CPU time
-SLOWEST = 20  # times that, by the wall clock
-WRONG_LEAVES_MAX = 3.0  # percent; of nbody 0.1 to 2.0, by the traces that it happens to get
+SLOWEST = 20  # at most this many times as long by the wall clock
+WRONG_LEAVES_MAX = 3.0  # percent; nbody has 0.1 to 2.0, depending on its traces
 PROGRAMS = {"nbody": "nbody", "bank": "objects", "json": "JSON decoder", "heapsort": "heap sort", "mandelbrot": "mandelbrot",
             "strings": "string builder"}
 SHOWN = "callers", "function", "line", "marked"
-# Snapshots tell where their code begins since March 2021.
+# Since March 2021, snapshots say where their code begins.
 BUILDS = {
     "2022, GC64": ("bookworm", ""),
     "2022, GC32": ("bookworm", "-DLUAJIT_DISABLE_GC64"),
@@ -44,7 +43,7 @@ BUILDS = {
 
 
 def build(directory, name):
-    """Kept for as long as what instruments it does not change."""
+    """Build an instrumented LuaJIT, unless one made by the same instruments exists."""
     suite, flags = BUILDS[name]
     digest = hashlib.sha256(b"".join((HERE / part).read_bytes() for part in INSTRUMENTS)).hexdigest()[:12]
     tree = directory / f"{name.replace(', ', '-')}-{digest}"
@@ -61,7 +60,7 @@ def build(directory, name):
 
 
 def wait_for_trace(truth, target):
-    """The program has been loaded and runs when its first trace is there."""
+    """Wait for the first trace: then the program is loaded and runs."""
     while not truth.exists() and target.poll() is None:
         time.sleep(0.01)
 

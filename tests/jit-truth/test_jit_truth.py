@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What `make jit-truth` prints, of one build and in short: callers are never wrong
-and said to be exact, and of lines and functions at least so many are right."""
+"""A short `make jit-truth` of one build: no caller marked as exact is wrong, and enough
+lines and functions are right."""
 
 import pathlib
 

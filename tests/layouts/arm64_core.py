@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""ELF cores of arm64 processes, made of one that an emulator runs.
+"""Make ELF cores of arm64 processes that an emulator runs.
 
-qemu's user mode has the emulated process at the same addresses within its own,
-so its memory is read from /proc; the stub for debuggers tells the registers.
+qemu's user mode keeps the emulated process's memory at the same addresses in its own
+process, so /proc shows it. qemu's gdb stub gives the registers.
 """
 
 import os
@@ -24,12 +24,12 @@ NT_PRSTATUS, NT_PRPSINFO, NT_FILE = 1, 3, 0x46494C45
 PRSTATUS_PID, PRSTATUS_REGISTERS, PRSTATUS_SIZE = 32, 112, 392
 PRPSINFO_PID, PRPSINFO_NAME, PRPSINFO_SIZE = 24, 40, 136
 
-# Of readable memory what cannot be written may be code: the emulator does not run it in place.
+# Mark readable memory that is not writable as code: the emulator does not run code in place.
 ACCESS = {"r-": 5, "rw": 6}
 
 
 class Stub:
-    """gdb's remote protocol, as far as it is needed."""
+    """A client of qemu's gdb stub: the part of the remote protocol that this needs."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -83,7 +83,7 @@ def header(kind, access, at, address, length, memory):
 
 
 def write(pid, registers, path):
-    """A core as the kernel writes them, with all memory in it."""
+    """Write a core with all memory, as the kernel writes cores."""
     areas = list(mappings(pid))
     contents = []
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
@@ -104,7 +104,7 @@ def write(pid, registers, path):
 
 
 class Emulated:
-    """A LuaJIT for arm64 of a release that runs a script. A context manager."""
+    """A release's LuaJIT for arm64 that runs a script. A context manager."""
 
     def __init__(self, suite, directory, *arguments, cwd):
         root = packages.tree(suite, "luajit:arm64")
@@ -118,7 +118,7 @@ class Emulated:
         self.target.wait_ready()
 
     def core(self):
-        """Of now: a signal stops it, of which it never learns."""
+        """A core of this moment. A signal stops the process, which never learns of it."""
         os.kill(self.target.pid, signal.SIGUSR1)
         self.stub.receive()
         self.cores += 1

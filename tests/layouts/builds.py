@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The LuaJIT builds that the matrix covers, and how each is run."""
+"""The LuaJIT builds that the matrix covers, and how to run each."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ BUILDS = packages.ROOT / "build/builds"
 OBJECTS = packages.ROOT / "build" / os.environ.get("VARIANT", "release") / "tests/layouts"
 SCRIPT = HERE / "warm.lua"
 
-HOST_USAGE = 2  # what host exits with when it gets no arguments
+HOST_USAGE = 2  # host's exit status without arguments
 
 GC64 = "-DLUAJIT_ENABLE_GC64"
 NO_GC64 = "-DLUAJIT_DISABLE_GC64"
@@ -30,8 +30,8 @@ class Run(NamedTuple):
     command: list
     debug: pathlib.Path | None = None  # the same build with debug info
     jit: bool = True
-    programs: pathlib.Path = stacks.PROGRAMS  # the directory it is to be started in
-    deleted: pathlib.Path | None = None  # is to be removed once it runs
+    programs: pathlib.Path = stacks.PROGRAMS  # the directory to start it in
+    deleted: pathlib.Path | None = None  # a file to remove once it runs
 
     def started(self):
         if self.deleted:
@@ -58,7 +58,7 @@ class Program(NamedTuple):
 
 
 class Chroot(NamedTuple):
-    """A program of a release that sees no file but the release's and its scripts."""
+    """A release's program that sees only the release's files and its scripts."""
 
     program: Program
 
@@ -72,7 +72,7 @@ class Chroot(NamedTuple):
         root = packages.made_once(
             BUILDS / f"root-of-{self.program.suite}-{self.program.package}",
             lambda work: shutil.copytree(tree, work / "root", symlinks=True))
-        # They may have changed since, and are not to change while another worker's run.
+        # Copy scripts each time, as they may have changed; one copy per worker, which others do not change.
         scripts = root / f"programs-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
         shutil.rmtree(scripts, ignore_errors=True)
         shutil.copytree(stacks.PROGRAMS, scripts)
@@ -97,7 +97,7 @@ class Deleted(NamedTuple):
 
 
 class Library(NamedTuple):
-    """A libluajit of a Debian release, in a program that is not LuaJIT's."""
+    """A Debian release's libluajit, in the tests' own program."""
 
     suite: str
     package: str
@@ -112,14 +112,14 @@ class Library(NamedTuple):
     def prepare(self):
         root, library = self.path()
         host = packages.loader(root, OBJECTS / "host")
-        # A release that is older than what host was linked with cannot run it.
+        # A release older than the C library that host was linked with cannot run it.
         if subprocess.run(host, capture_output=True, check=False).returncode != HOST_USAGE:
             host = [OBJECTS / "host"]
         return Run([*host, library])
 
 
 class Source(NamedTuple):
-    """A source package, built with options of our own."""
+    """A source package, built with the tests' options."""
 
     suite: str
     package: str
@@ -203,7 +203,7 @@ SOURCES = [
 
 
 def read_ready(stream, seconds):
-    """Whether the program said it is ready; it may say more than that."""
+    """Whether the program says in time that it is ready; it may print more."""
     fcntl.fcntl(stream, fcntl.F_SETFL, os.O_NONBLOCK)
     deadline, said = time.monotonic() + seconds, b""
     while b"ready" not in said:

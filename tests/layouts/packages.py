@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""LuaJIT as Debian's releases build it, and its sources, without installing anything.
+"""Unpack LuaJIT as Debian's releases build it, and its sources, without installing them.
 
-apt gets a directory of its own for each release and architecture, with the lists
-of the mirror this machine is set up to use: with all lists in one, each call would
-take apt ten times as long. What is unpacked already is kept.
+Each release and architecture has its own apt directory, with the lists of this machine's
+mirror: with all lists in one directory, each apt call would take ten times as long.
+Keeps what is already unpacked.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ APT = ROOT / "build/apt"
 PACKAGES = ROOT / "build/packages"
 SOURCES = ROOT / "build/sources"
 
-LISTS_SECONDS = 3600  # that apt's lists are taken for new
+LISTS_SECONDS = 3600  # for which apt's lists count as new
 
 SUITES = ("bullseye", "bookworm", "trixie", "sid")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -37,7 +37,7 @@ Acquire::Languages "none";
 APT::Sandbox::User "root";
 """
 
-# A machine's clock may be ahead of the lists that its mirror still has.
+# The machine's clock may be ahead of its mirror's lists.
 LISTS = """\
 Types: {types}
 URIs: {mirror}
@@ -51,7 +51,7 @@ Check-Valid-Until: no
 
 @contextlib.contextmanager
 def locked(path):
-    """One process at a time: tests run in several, with one build directory."""
+    """Let in one process at a time: several run tests in one build directory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -59,8 +59,8 @@ def locked(path):
 
 
 def made_once(target, make):
-    """TARGET, if need be from what MAKE(DIRECTORY) makes there and returns the path
-    of. It is either there whole or not at all."""
+    """Return TARGET. If it does not exist, MAKE(DIRECTORY) makes it in DIRECTORY and
+    returns its path. TARGET exists whole or not at all."""
     with locked(target.with_name(f".{target.name}.lock")):
         if not target.is_dir():
             work = target.with_name(f".{target.name}.work")
@@ -74,11 +74,11 @@ def made_once(target, make):
 
 
 class Unavailable(Exception):
-    """No mirror, no network, or no such package in the release."""
+    """There is no mirror, no network, or no such package in the release."""
 
 
 def _apt_get(apt, *arguments, cwd=None):
-    """What apt-get prints, by the lists in this directory."""
+    """Run apt-get with the lists in this directory; return its output."""
     environment = dict(os.environ, APT_CONFIG=str(apt / "apt.conf"), LC_ALL="C")
     done = subprocess.run(["apt-get", "-q", *arguments], cwd=cwd, env=environment, capture_output=True,
                           text=True, timeout=600, check=False)
@@ -98,7 +98,7 @@ def _mirror():
 
 @functools.cache
 def _apt(suite, architecture="amd64", types="deb"):
-    """apt's directory for this; set up once, and updated where it was not lately."""
+    """apt's directory for this release and architecture, set up once, with recent lists."""
     directory = APT / f"{suite}-{architecture}-{types}"
     updated = directory / "updated"
     lists = LISTS.format(types=types, mirror=_mirror(), suite=suite, architecture=architecture, keyring=KEYRING)
@@ -121,7 +121,7 @@ def _set_up_apt(directory, architecture, lists):
 
 
 def _libraries(apt, package):
-    """The shared libraries a package depends on, by apt's own reckoning."""
+    """The shared libraries a package depends on, as apt determines them."""
     plan = _apt_get(apt, "-s", "--no-install-recommends", "install", package)
     names = re.findall(r"(?m)^Inst (\S+)", plan)
     return [name for name in names if name.startswith("lib")]
@@ -136,8 +136,8 @@ def _unpack(apt, package, work):
 
 
 def tree(suite, package):
-    """Where the package (NAME or NAME:ARCHITECTURE) and the libraries it needs are
-    unpacked, as a file system's root."""
+    """A root directory with the unpacked package (NAME or NAME:ARCHITECTURE) and the
+    libraries it needs."""
     root = PACKAGES / suite / package.replace(":", "-")
     name, _, architecture = package.partition(":")
     if not root.is_dir():
@@ -147,7 +147,7 @@ def tree(suite, package):
 
 
 def loader(root, program):
-    """How to run an unpacked program with the libraries of its own release."""
+    """The command that runs an unpacked program with its release's libraries."""
     paths = [path for name in ("x86_64-linux-gnu", "i386-linux-gnu", "aarch64-linux-gnu")
              for path in (root / "usr/lib" / name, root / "lib" / name)]
     linkers = [path for name in ("ld-linux-x86-64.so.2", "ld-linux.so.2", "ld-linux-aarch64.so.1")
@@ -158,7 +158,7 @@ def loader(root, program):
 
 
 def _unpack_source(apt, package, work):
-    """With Debian's patches, or where the mirror does not have them as upstream made it."""
+    """Unpack the source with Debian's patches, or upstream's if the mirror lacks them."""
     try:
         _apt_get(apt, "source", package, cwd=work)
     except Unavailable:

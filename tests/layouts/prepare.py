@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Unpacks the packages of Debian's releases that the matrix covers, before its tests run."""
+"""Unpack the packages of Debian's releases that the matrix covers, before its tests run."""
 
 import builds
 import packages

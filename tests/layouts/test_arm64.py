@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Cores of arm64 processes: their LuaJIT is recognised, and their Lua stacks are right."""
+"""ljspy recognises LuaJIT in cores of arm64 processes, and shows their Lua stacks rightly."""
 
 import collections
 import json
@@ -20,7 +20,7 @@ LOST_NATIVE = "[lost: native unwinding failed]"
 
 @pytest.fixture
 def emulated(tmp_path):
-    """Runs LuaJIT of a suite, or skips."""
+    """Returns a function that runs a suite's LuaJIT, or skips the test."""
 
     def run(suite, *arguments, cwd):
         try:
@@ -41,7 +41,7 @@ def dump(core):
 @pytest.mark.parametrize("suite", packages.SUITES)
 def test_stacks_of_a_parked_process(emulated, suite):
     with emulated(suite, "parked.lua", cwd=HERE) as process:
-        time.sleep(0.2)  # from saying that it is ready to sleeping
+        time.sleep(0.2)  # let it fall asleep after it says that it is ready
         found = dump(process.core())
     (thread,) = found["threads"]
     assert [frame["label"] for frame in thread["frames"]] == [
@@ -64,7 +64,7 @@ def test_stacks_of_a_parked_process(emulated, suite):
 
 
 def function_view(frame):
-    """The frame's text as the lists of programs have it."""
+    """The frame's text as in the programs' lists."""
     if frame["kind"] != "lua":
         return frame["label"]
     if frame["label"].startswith("main chunk"):
@@ -83,7 +83,7 @@ def test_stacks_of_a_busy_process_are_legal(emulated, program, jit):
             (thread,) = dump(process.core())["threads"]
             frames = [function_view(frame) for frame in reversed(thread["frames"])]
             if frames[1:] and frames[1].startswith("main chunk"):
-                del frames[0]  # of the program that runs it, which is not walked
+                del frames[0]  # a frame of the native program, which ljspy does not unwind
             sample = stacks.parse_stack(";".join(frames))
             verdict = judge.judge(sample)
             verdicts[verdict] += 1

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Every LuaJIT build is recognised without symbols, and profiled rightly.
+"""ljspy recognises every LuaJIT build without symbols, and profiles it rightly.
 
-Recognition is looked at while the process sleeps in a C function: its layout
-must pass each self-test on the objects that the process holds, and agree field
-by field with debug info where there is some of the same build. Profiling is
-judged by programs whose only legal stacks are known. The matrix of builds and
-checks is printed at the end; whatever fails in it fails as a test.
+The tests check recognition while the process sleeps in a C function: the layout must pass
+each self-test on the process's objects, and agree field by field with debug info, if
+the build has some. Programs with known legal stacks judge the profile. The matrix of
+builds and checks comes at the end; each failure in it fails a test.
 """
 
 import collections
@@ -53,7 +52,7 @@ def run(build):
 
 
 class Probe:
-    """What probe said about a process."""
+    """The output of probe about a process."""
 
     def __init__(self, text):
         self.text = text
@@ -104,7 +103,7 @@ def record(run, program, jit, directory, *options):
     argv = [*run.command, f"{program}.lua", jit, 50]
     with ljspy.Target(argv, cwd=run.programs).wait_ready() as target:
         run.started()
-        for seconds in (1, 4):  # the longer one where the machine is busy with other things
+        for seconds in (1, 4):  # record longer if the machine is busy
             recording = ljspy.record(directory, "-p", target.pid, seconds=seconds, options=options)
             if recording.stats["samples"] >= ENOUGH_SAMPLES:
                 break
@@ -112,7 +111,7 @@ def record(run, program, jit, directory, *options):
 
 
 def judge(recording, program, jit):
-    """Samples by verdict; none is wrong, and few are lost."""
+    """Check samples by verdict: none is wrong, and few are lost."""
     weights, wrong = collections.Counter(), []
     for sample in recording.samples:
         verdict = program.judge(sample)
@@ -153,7 +152,7 @@ def test_lines_are_those_of_the_calls(build, run, tmp_path, note_build):
 @pytest.mark.builds
 @pytest.mark.parametrize("source", [source for source in builds.SOURCES if not source.shared], ids=str)
 def test_wrong_offsets_are_found_out(source):
-    """Of every field, in every generation (tests/unit/test_layout_mutations.c)."""
+    """Change every field, in every generation of LuaJIT (tests/unit/test_layout_mutations.c)."""
     try:
         (executable,) = source.prepare().command
     except packages.Unavailable as reason:
@@ -199,7 +198,7 @@ def test_library_without_a_state_has_none_in_two_gigabytes():
 @pytest.mark.usefixtures("built")
 @pytest.mark.parametrize("suite", ["bullseye", "trixie", "sid"])
 def test_recording_may_begin_before_the_first_trace(suite, tmp_path):
-    """What only traces can tell of the layout is found out once there are some."""
+    """Once there are traces, ljspy finds the fields of the layout that only traces reveal."""
     try:
         run = builds.Program(suite, "luajit", "usr/bin/luajit").prepare()
     except packages.Unavailable as reason:

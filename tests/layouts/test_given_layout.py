@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A layout that is given takes the place of the one that is recognised."""
+"""A given layout replaces the recognised one."""
 
 import collections
 import json
@@ -45,7 +45,7 @@ def test_release_that_a_command_is_not(tmp_path):
 
 
 def test_stacks_say_that_their_layout_is_not_known(jit, tmp_path):
-    """Only native frames are shown of such a VM; where Lua frames would be, a mark is."""
+    """ljspy shows only native frames of such a VM, with a mark in place of Lua frames."""
     code = 'local s, t = ("a"):rep(1000), os.time() + 2 while os.time() < t do for i = 1, 1e4 do s:find("y.-z") end end'
     command = [ljspy.luajit("luajit"), f"-j{jit}", "-e", code]
     folded, stats = tmp_path / "out", tmp_path / "stats"
@@ -55,7 +55,7 @@ def test_stacks_say_that_their_layout_is_not_known(jit, tmp_path):
     for line in folded.read_text().splitlines():
         stack, _, weight = line.rpartition(" ")
         weights["[lost: layout not known]" in stack] += int(weight)
-    # Before the state there is, and after it, the program is at work for a moment.
+    # The program also works for a moment before its state exists, and after it.
     assert weights[True] >= 0.95 * sum(weights.values()), folded.read_text()
     document = json.loads(stats.read_text())
     assert document["lost"]["layout not known"] >= 0.95 * document["samples"]

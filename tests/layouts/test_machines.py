@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The rows for machines that no test runs on are what LuaJIT's own headers make of
-them there: compiled for the machine, and looked at by debug info."""
+"""Rows for machines that no test runs on match LuaJIT's own headers, compiled for the
+machine and read from debug info."""
 
 import subprocess
 
@@ -14,7 +14,7 @@ DESCRIBED = builds.OBJECTS / "described"
 TRIPLES = {"arm64": "aarch64-linux-gnu", "i386": "i386-linux-gnu", "x86-64": "x86_64-linux-gnu"}
 SOURCES = [("bullseye", "luajit"), ("bookworm", "luajit"), ("bookworm", "luajit2"), ("trixie", "luajit"), ("sid", "luajit")]
 
-# As much of it as a layout describes.
+# The part of LuaJIT that a layout describes.
 TEXT = """\
 #define LUA_CORE
 #include "lj_obj.h"
@@ -34,8 +34,9 @@ def described():
 
 
 def debug_info(machine, source, directory):
-    """Split from the object file, it needs no relocations. The C library's headers are
-    this machine's; all that they lack for others are lists of what is no function."""
+    """Debug info for a machine. Split from the object file, it needs no relocations. The
+    C library's headers are this machine's; for others they only lack lists of missing
+    functions."""
     (directory / "gnu").mkdir()
     for name in ("lp64", "32", "64"):
         (directory / f"gnu/stubs-{name}.h").touch()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""LuaJIT's bytecode handlers and fast functions have names, though the programs
-are stripped: the dispatch table tells which code is whose."""
+"""LuaJIT's bytecode handlers and fast functions have names in stripped programs: ljspy
+finds the code of each in the dispatch table."""
 
 import collections
 import pathlib
@@ -13,20 +13,20 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 SCRIPT = pathlib.Path(__file__).parent / "handlers.lua"
-# In every build; others have more of the same name ("lj_BC_ADDVV", "lj_BC_IFORL").
+# Handlers of every build; some builds have more of a name ("lj_BC_ADDVV", "lj_BC_IFORL").
 HANDLERS = ("lj_BC_MODVN", "lj_BC_ADDVV", "lj_BC_CALL", "lj_BC_UGET")
 FAST_FUNCTIONS = ("lj_ff_math_floor", "lj_ff_string_char")
 
 
 def programs():
-    """luajit of every release that other tests have unpacked."""
+    """Each luajit of a release that other tests have unpacked."""
     found = {str(path.relative_to(ljspy.PACKAGES)).split("/usr/")[0]: path
              for path in sorted(ljspy.PACKAGES.glob("**/usr/bin/luajit"))}
     return found or {runtime: ljspy.luajit(runtime) for runtime in ljspy.RUNTIMES}
 
 
 def is_x86_64(program):
-    """By its ELF header. One of another machine is not to be tried: env would give it to the shell."""
+    """Whether the ELF header says so. Do not try another machine's program: env passes it to the shell."""
     header = program.read_bytes()[:20]
     return header[4] == 2 and header[18:20] == b"\x3e\0"
 
@@ -52,5 +52,5 @@ def test_the_interpreters_code_has_names(name, tmp_path):
     for handler in HANDLERS:
         assert leaves[handler], (handler, leaves)
     assert any(leaves[function] for function in FAST_FUNCTIONS), leaves
-    # Handlers share code whose owner cannot be told.
+    # Handlers share some code, which has no single owner.
     assert leaves["[vm]"] < 0.5 * sum(leaves.values()), leaves

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What Lua code calls stands right above the Lua line that called it: functions of
+"""The function that Lua code calls stands right above the calling Lua line: functions of
 the C library through the FFI, of C modules, and LuaJIT's own builtins."""
 
 import collections
@@ -16,14 +16,14 @@ SCRIPT = pathlib.Path(__file__).parent / "leaves.lua"
 LINES = SCRIPT.read_text().splitlines()
 MODULES = ljspy.PACKAGES / "lua-cjson/usr/lib/x86_64-linux-gnu/lua/5.1/?.so"
 
-# A Lua function, what it calls over and over, as a pattern, and the line of that.
+# For each Lua function: a pattern for the function it calls all the time, and the text of that call.
 CALLS = {
     "heavy": (r"(__)?sqrt(_finite)? .*", "ffi.C.sqrt"),
     "searches": (r"string\.find \[builtin\]", "string.find"),
     "replaces": (r"string\.gsub \[builtin\]", "string.gsub"),
     "encodes": (r"cjson\.encode \[\S*cjson\.so\S*\]", "cjson.encode"),
 }
-# A square root takes a processor a few cycles, much of them after the function has returned.
+# A square root takes a few cycles, many of them after the function has returned.
 SQRT_SHARE = 0.02
 OTHER_SHARE = 0.5
 
@@ -44,7 +44,7 @@ def line_of(text):
 
 
 def pairs(recorded, function):
-    """A Lua function's frames with what stands on them, "" for nothing, and weights."""
+    """Yields a Lua function's frames, the frame above each ("" for none), and weights."""
     for frames, weight in recorded:
         for frame, above in zip(frames, [*frames[1:], ""]):
             if frame.startswith(function + " "):
@@ -63,7 +63,7 @@ def test_what_lua_calls_stands_above_it(target, tmp_path):
 
 
 def test_the_line_that_calls_is_shown(target, jit, tmp_path):
-    """That line alone where it is interpreted; in compiled code, as near as is known."""
+    """Interpreted code shows only that line; compiled code shows the nearest known line."""
     recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--lines"])
     for function, (pattern, call) in calls_of(target).items():
         lines = {
@@ -78,6 +78,6 @@ def test_the_line_that_calls_is_shown(target, jit, tmp_path):
 
 @pytest.mark.usefixtures("gdb")
 def test_native_frames_are_gdbs(runtime):
-    """Of the stripped luajit, whose exported functions have names."""
+    """Native frames of the stripped luajit match gdb's; its exported functions have names."""
     with ljspy.Target([ljspy.luajit(runtime), SCRIPT, "off", 50, MODULES]).wait_ready() as target:
         assert ljspy.compare_with_gdb(target.pid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program whose native code is named."""
+"""A program with native code for ljspy to name."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ INCLUDE = ljspy.PACKAGES / "libluajit-5.1-dev/usr/include/luajit-2.1"
 
 @pytest.fixture(scope="session")
 def build():
-    """Runs a compiler or the like."""
+    """Returns a function that runs a compiler or a similar program."""
 
     def run(*arguments):
         subprocess.run([str(a) for a in arguments], check=True, timeout=60)
@@ -27,7 +27,7 @@ def build():
 
 @pytest.fixture
 def namespace():
-    """A command that runs another one among mounts of its own."""
+    """A command that runs another one in a new mount namespace."""
     command = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
     if subprocess.run([*command, "true"], check=False, capture_output=True).returncode:
         pytest.skip("no mount namespace can be made here")
@@ -44,7 +44,7 @@ def host(tmp_path_factory, build):
 
 @pytest.fixture
 def library(tmp_path, build):
-    """Builds the library with more options."""
+    """Returns a function that builds the library with more options."""
 
     def make(*options):
         path = tmp_path / "libnames.so"
@@ -56,8 +56,8 @@ def library(tmp_path, build):
 
 @pytest.fixture
 def frames_in(host):
-    """Frames of a thread in the library's function, root first; only those above
-    the function that Lua calls."""
+    """Returns a function that dumps a thread in a function of the library: frames, root
+    first, above the function that Lua calls."""
 
     def frames_above_run(target):
         dump = ljspy.run("dump", "--native", "all", "-p", target.pid).stdout
@@ -66,7 +66,7 @@ def frames_in(host):
 
     def find(library, function, before=()):
         with ljspy.Target([*before, host, library, function]).wait_ready() as target:
-            for _ in range(5):  # it may not have got there yet
+            for _ in range(5):  # the thread may not be there yet
                 if frames := frames_above_run(target):
                     break
             return frames

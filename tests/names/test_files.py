@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names come from the file that is mapped, wherever that is now."""
+"""Names come from the mapped file, wherever it is now."""
 
 import os
 import re
@@ -15,7 +15,7 @@ IS_ROOT = os.geteuid() == 0
 
 
 def frames_above_run(target):
-    """Frames above the function that Lua calls; none if it has not got there yet."""
+    """Frames above the function that Lua calls; none if the thread is not there yet."""
     dump = ljspy.run("dump", "--native", "all", "-p", target.pid).stdout
     frames = [line.strip() for line in reversed(dump.splitlines()) if line.startswith(" ")]
     return frames[1 + max((i for i, frame in enumerate(frames) if frame == "run [host]"), default=len(frames)) :]
@@ -26,7 +26,7 @@ def wait_inside(target):
 
 
 def is_named_without_its_file(frames):
-    """What is mapped tells exported names only."""
+    """Whether there are only exported names, which mapped memory gives."""
     return frames[0] == BY_SYMBOLS[0] and re.match(r"libnames\.so\+0x\w+ ", frames[1])
 
 
@@ -36,12 +36,12 @@ def test_deleted_library(host, library):
         wait_inside(target)
         path.unlink()
         frames = frames_above_run(target)
-    # Its mapping leads to the file still, for those who may.
+    # With the right permission, the mapping still leads to the file.
     assert frames == BY_SYMBOLS if IS_ROOT else is_named_without_its_file(frames)
 
 
 def test_library_replaced_by_another_build(host, library, tmp_path):
-    """As a package's upgrade does: the new file's names are of other code."""
+    """As a package upgrade does: the new file's names belong to other code."""
     installed = tmp_path / "installed" / "libnames.so"
     installed.parent.mkdir()
     library().rename(installed)
@@ -53,7 +53,7 @@ def test_library_replaced_by_another_build(host, library, tmp_path):
 
 
 def test_library_renamed(host, library):
-    """Another one has its name now; the maps tell the new name of the one that is mapped."""
+    """Another library now has the old name; /proc/PID/maps gives the mapped one's new name."""
     path = library()
     with ljspy.Target([host, path, "exported"]).wait_ready() as target:
         wait_inside(target)
@@ -73,7 +73,7 @@ def test_deleted_program(library, build, host, tmp_path):
 
 
 def test_library_that_only_the_target_can_see(host, library, namespace, tmp_path):
-    """It lies in a mount of the target's own; there is another one of that name outside."""
+    """The library is in the target's mount namespace; outside, another one has its name."""
     visible, hidden = tmp_path / "visible", tmp_path / "hidden"
     visible.mkdir()
     hidden.mkdir()
@@ -87,7 +87,7 @@ def test_library_that_only_the_target_can_see(host, library, namespace, tmp_path
 
 
 def test_the_kernels_own_code(runtime, jit, tmp_path):
-    """The vdso is in no file. os.clock() ends up there."""
+    """The vdso is in no file; os.clock() calls it."""
     program = "jit.{}() io.write('ready\\n') io.flush() while true do os.clock() end"
     with ljspy.Target([ljspy.luajit(runtime), "-e", program.format(jit)]).wait_ready() as target:
         recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, options=["--native", "all"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Names of native code, by whatever the files tell, and none where they do not."""
+"""Names of native code come from all sources in the files; without one, code has no name."""
 
 import lzma
 import pathlib
@@ -37,7 +37,7 @@ def is_stripped(frames):
 
 
 def split_debug_info(build, path, debug_file, link=True):
-    """Take debug info and symbols out of a library."""
+    """Move debug info and symbols from a library to another file."""
     debug_file.parent.mkdir(parents=True, exist_ok=True)
     build("objcopy", "--only-keep-debug", path, debug_file)
     build("strip", path)
@@ -51,7 +51,7 @@ def build_id(path):
 
 
 def section(path, name):
-    """Where a section lies in a program's memory, from the program's beginning."""
+    """The addresses of a section, relative to the program's beginning."""
     headers = subprocess.run(["readelf", "-lSW", path], capture_output=True, text=True, check=True).stdout
     address, size = re.search(rf" {re.escape(name)} +PROGBITS +(\w+) \w+ (\w+)", headers).groups()
     begin = int(address, 16) - int(re.search(r"LOAD +0x0+ (\w+)", headers)[1], 16)
@@ -117,7 +117,7 @@ def test_debug_file_by_build_id_in_the_targets_root(library, frames_in, build, n
 
 
 def test_mini_debug_info(library, frames_in, build, tmp_path):
-    """Symbols of functions in a compressed ELF file within a section, as Fedora has it."""
+    """A section contains a compressed ELF file with function symbols, as in Fedora."""
     path = library()
     mini = tmp_path / "mini"
     build("objcopy", "--only-keep-debug", path, mini)
@@ -135,7 +135,7 @@ def test_cxx_and_rust_names_are_readable(library, frames_in):
 
 
 def test_assembler_without_sizes(library, frames_in):
-    """By its symbol where unwind tables tell its extent; else by its place, not by a neighbour."""
+    """Code is named by its symbol if unwind tables give its extent; else by address, not by a neighbour."""
     path = library()
     assert frames_in(path, "sizeless_covered") == ["sizeless_covered [libnames.so]"]
     frame, *_ = frames_in(path, "sizeless")
@@ -143,8 +143,8 @@ def test_assembler_without_sizes(library, frames_in):
 
 
 def test_assembler_without_unwind_tables(library, frames_in):
-    """Its caller is known where it certainly has nothing on the stack, nor in registers
-    that callers rely on, and else is not."""
+    """ljspy knows the caller only if the code certainly has nothing on the stack, nor in
+    registers that callers rely on."""
     path = library()
     assert frames_in(path, "leaf") == ["leaf [libnames.so]"]
     for function in ("pushes", "borrows"):
@@ -164,7 +164,7 @@ def test_debug_frame_in_a_separate_file(library, frames_in, build, tmp_path):
     ids=("lazy", "now", "plt.sec", "plt.sec-now"),
 )
 def test_procedure_linkage_table(host, library, tmp_path, options, strip):
-    """Its entries are named after what they jump to."""
+    """Entries are named after the function they jump to."""
     path = library(*options, *strip)
     with ljspy.Target([host, path, "calls_plt"]).wait_ready() as target:
         recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"])
@@ -179,8 +179,8 @@ def test_procedure_linkage_table(host, library, tmp_path, options, strip):
 
 @pytest.mark.parametrize("options", (["-static"], ["-static-pie"], ["-static", "-s"]), ids=("static", "static-pie", "stripped"))
 def test_procedure_linkage_table_of_a_static_program(build, tmp_path, options):
-    """It has one for functions that are chosen when the program begins, and no
-    unwind table says how to leave it."""
+    """A static program has a procedure linkage table for functions chosen at its start;
+    no unwind table covers it."""
     development = ljspy.PACKAGES / "libluajit-5.1-dev/usr"
     program = tmp_path / "static"
     build("gcc", "-O2", f"-I{INCLUDE}", *options, HERE / "static.c", "-o", program,
@@ -201,7 +201,7 @@ def test_procedure_linkage_table_of_a_static_program(build, tmp_path, options):
         }
 
 
-# Abbreviations: a compilation unit and a scope with their extents, a partial unit, an import of one.
+# Abbreviations: a compilation unit and a scope, both with extents, a partial unit, an import of one.
 HOSTILE_BEGIN = """
 	.section .debug_abbrev,"",@progbits
 	.byte 1, 0x11, 1, 0x11, 1, 0x12, 7, 0, 0
@@ -221,7 +221,7 @@ unit\\number:	.long end\\number - unit\\number - 4
 """
 
 HOSTILE = {
-    # A million scopes, each within the one before: recursion exhausts the stack.
+    # A million nested scopes: recursion exhausts the stack.
     "deep": """
 	.rept 1000000
 	.byte 2
@@ -229,7 +229,7 @@ HOSTILE = {
 	.endr
 end0:
 """,
-    # Each unit imports the next one twice: there are 2^40 ways to the last.
+    # Each unit imports the next one twice: 2^40 paths lead to the last.
     "branching": "".join(
         f"""
 	.byte 4
@@ -247,8 +247,8 @@ end{n}:	unit {n + 1}, 3
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_debug_info_costs_itself_alone(library, frames_in, tmp_path, kind):
-    """Whatever it does to the library that reads it, there are names by symbols,
-    and of other modules all the same."""
+    """Whatever the debug info does to the library that reads it, ljspy still has names
+    from symbols, and for other modules."""
     source = tmp_path / "hostile.s"
     source.write_text(HOSTILE_BEGIN + HOSTILE[kind])
     path = tmp_path / "libnames.so"
@@ -256,10 +256,10 @@ def test_hostile_debug_info_costs_itself_alone(library, frames_in, tmp_path, kin
     assert frames_in(path, "exported") == BY_SYMBOLS
 
 
-# What .cfi_escape adds to the unwind table of a function that goes on for ever,
-# and the next frame.
+# Bytes that .cfi_escape adds to the unwind table of an endless function, and the
+# expected next frame.
 HOSTILE_RULES = {
-    # The caller's rbx, which nothing asks for, is in a register that there is not.
+    # The caller's rbx, which nothing needs, is in a register that does not exist.
     "register-beyond-all": ("0x09, 3, 0xff, 0xff, 0xff, 0xff, 0x0f", "run [host]"),
     "division-that-traps": ("0x0f, 12, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x09, 0xff, 0x1b", "[lost: "),
     "jump-to-itself": ("0x0f, 3, 0x2f, 0xfd, 0xff", "[lost: "),
@@ -269,8 +269,8 @@ HOSTILE_RULES = {
 @pytest.mark.parametrize("options", ([], ["-Wl,--no-eh-frame-hdr"]), ids=("eh-frame-hdr", "no-eh-frame-hdr"))
 @pytest.mark.parametrize("kind", HOSTILE_RULES)
 def test_hostile_unwind_tables_cost_themselves_alone(library, host, tmp_path, kind, options):
-    """Whatever they would do to a library that interprets them, ljspy says which
-    callers are lost and has all of the Lua stack."""
+    """Whatever the tables would do to a library that interprets them, ljspy marks lost
+    callers and shows the whole Lua stack."""
     rule, expected = HOSTILE_RULES[kind]
     source = tmp_path / "hostile.s"
     source.write_text(
@@ -287,7 +287,7 @@ hostile:
 """
     )
     with ljspy.Target([host, library(source, *options), "hostile"]).wait_ready() as target:
-        for _ in range(5):  # it may not have got there yet
+        for _ in range(5):  # the thread may not be there yet
             dump = ljspy.run("dump", "--native", "all", "-p", target.pid)
             frames = [line.strip() for line in dump.stdout.splitlines() if line.startswith(" ")]
             if frames[:1] == ["hostile [libnames.so]"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A packaged program with LuaJIT inside: Debian's Neovim, busy with Lua."""
+"""A packaged program that contains LuaJIT: Debian's Neovim, busy with Lua."""
 
 import collections
 import os

@@ -13,7 +13,7 @@ import ljspy
 
 
 def template(name):
-    """A configuration in which words like @PORT@ stand for settings."""
+    """Read a configuration, in which words like @PORT@ stand for settings."""
     return (pathlib.Path(__file__).parent / name).read_text()
 
 
@@ -22,11 +22,11 @@ def children(pid):
 
 
 class Load(subprocess.Popen):
-    """wrk at work, until it has been long enough or is told to stop."""
+    """A running wrk; ends after its time, or by stop()."""
 
     def stop(self):
-        """Its report."""
-        # timeout, which it is started by, passes it on.
+        """End wrk and return its report."""
+        # timeout, which started wrk, passes the signal on.
         self.send_signal(signal.SIGINT)
         return self.communicate()[0]
 
@@ -36,8 +36,8 @@ class Load(subprocess.Popen):
 
 
 class Nginx:
-    """A running server. USER, a number, is who starts it; workers of a master
-    that is root become nobody by their configuration. A context manager."""
+    """A running server. USER, a number, starts it. If the master is root, the
+    configuration makes its workers nobody. A context manager."""
 
     def __init__(self, directory, config, user=None, **settings):
         directory.mkdir(exist_ok=True)
@@ -60,7 +60,7 @@ class Nginx:
 
     @property
     def workers(self):
-        """Pids of the master's children, draining ones too."""
+        """Pids of the master's children, including draining ones."""
         return children(self.master.pid)
 
     @property
@@ -87,7 +87,7 @@ class Nginx:
         return self
 
     def __exit__(self, *_):
-        # A master that is killed would leave its worker behind.
+        # A killed master would leave its worker behind.
         self.master.process.send_signal(signal.SIGTERM)
         self.master.process.wait(timeout=10)
         self.master.stop()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A real nginx under load: OpenResty's module in Debian's nginx.
 
-The module is built for OpenResty's branch of LuaJIT (it needs lua_setexdata),
-so only libluajit2 can be put under it.
+The module needs OpenResty's branch of LuaJIT (for lua_setexdata), so it runs only with
+libluajit2.
 """
 
 import collections
@@ -35,14 +35,14 @@ def line_of(tag):
 
 
 def function_in(block):
-    """A frame of a function in a block, whose lines count from the block's own."""
+    """Returns a function: a tagged function's place in a block, whose lines count from the block's own."""
     label = f"content_by_lua(nginx.conf:{line_of(block)})"
     return lambda tag: f"{label}:{line_of(tag) - line_of(block) + 1}"
 
 
 def stack_list():
-    """The legal stacks, as a program would list them. A coroutine is resumed by
-    the module's scheduler: its creator may or may not be shown below it."""
+    """The legal stacks, as a program would list them. The module's scheduler resumes
+    coroutines, so a coroutine's creator may or may not be below it."""
     shares, inside = function_in("shares"), function_in("coroutine")
     shares_main = f"main{{content_by_lua(nginx.conf:{line_of('shares')})}}"
     coroutine_main = f"main{{content_by_lua(nginx.conf:{line_of('coroutine')})}}"
@@ -84,7 +84,7 @@ def record_under_load(nginx, path, directory, seconds):
 
 
 def verdicts(program, samples):
-    """Weights by verdict; nginx has stacks without any Lua too."""
+    """Weights by verdict, and wrong stacks. Skips nginx's stacks without Lua."""
     weights, wrong = collections.Counter(), []
     for sample in samples:
         if not sample.frames:
@@ -108,7 +108,7 @@ def test_foo_has_two_thirds(nginx, jit, program, tmp_path, note_lost):
     foo = ljspy.weight_of(recording.samples, ljspy.has_frame("foo"))
     bar = ljspy.weight_of(recording.samples, ljspy.has_frame("bar"))
     assert foo / (foo + bar) == pytest.approx(2 / 3, abs=max(0.02, 4 * (2 / 9 / recording.stats["samples"]) ** 0.5))
-    # nginx itself has the rest: more of it on a busy machine.
+    # nginx itself takes the rest, more of it on a busy machine.
     assert foo + bar > 0.6 * total
 
 
@@ -130,8 +130,8 @@ def record_native_under_load(nginx, path, directory, *options):
 
 
 def test_what_lua_calls_stands_above_it(nginx, jit, tmp_path):
-    """Functions of nginx and of the libraries that it uses, above the Lua line that
-    called them, and nginx's event loop below all of it."""
+    """Functions of nginx and its libraries stand above the Lua line that called them,
+    and nginx's event loop below everything."""
     recorded = record_native_under_load(nginx, "/leaves", tmp_path, "--lines")
     for function, called in (("matches", r"(pcre|match)"), ("digests", r"(MD5|md5)")):
         stacks_of = [(frames, weight) for frames, weight in recorded if any(f.startswith(function) for f in frames)]
@@ -151,8 +151,8 @@ def test_what_lua_calls_stands_above_it(nginx, jit, tmp_path):
 
 
 def test_compiled_patterns_have_their_callers(nginx, jit, tmp_path):
-    """ngx.re.find with "jo" spends its time in machine code that PCRE has made. The
-    calls that lead there are known, in a recording, of what blocks, and in a dump."""
+    """ngx.re.find with "jo" spends its time in machine code that PCRE made. ljspy knows
+    the callers of this code in a recording, in one with --blocked, and in a dump."""
     find, pattern = r"find \S*resty/core/regex\.lua:\d+;", function_in("pattern")
     worked = "pcre|machine code|lost: (?!thread asleep)"
     calls = rf"main chunk [^;]*;matches {re.escape(pattern('matches'))};{find}"
@@ -201,12 +201,12 @@ def test_idle_worker_is_left_alone_by_the_wall_clock(nginx, tmp_path):
 
 
 def test_wall_clock_tells_what_blocks_a_worker(nginx, tmp_path):
-    """By the request's own watch. Between requests the worker waits for some, and no system call is interrupted."""
+    """The request measures the truth. Between requests the worker is idle. No system call is interrupted."""
     path = tmp_path / "wall.ljspy"
     begin = time.monotonic()
     options = ["--clock", "wall", "-f", "ljspy", "-o", path]
     recorder = ljspy.Recorder(tmp_path, "-p", nginx.worker, seconds=60, options=options)
-    assert ljspy.wait_until(path.exists, seconds=30)  # it takes its name with its first second
+    assert ljspy.wait_until(path.exists, seconds=30)  # the recording gets its name within the first second
     blocked = sum(float(nginx.get("/blocks")) for _ in range(3))
     recorder.process.send_signal(signal.SIGINT)
     assert recorder.process.communicate(timeout=60) and recorder.process.returncode == ljspy.OK
@@ -227,17 +227,17 @@ def test_wall_clock_tells_what_blocks_a_worker(nginx, tmp_path):
 
 
 def test_dump_of_an_idle_worker(nginx):
-    """Lua is not running: what ran last must not be taken for it."""
+    """Lua does not run: ljspy must not show the function that ran last."""
     result = ljspy.run("dump", "-p", nginx.worker)
     assert result.returncode == ljspy.OK, result.stderr
     assert "heavy" not in result.stdout
 
 
 def test_dump_tells_where_requests_wait(nginx):
-    """While the worker sleeps, and no Lua function runs in it."""
+    """The worker sleeps, and runs no Lua function."""
     block = function_in("parked")
     waiting = rf"3 coroutines \(suspended, content\)\n    ngx\.sleep \[.*\]\n    main chunk {re.escape(block('sleeps'))}\n"
-    # That they are the request's, nothing says before they are resumed.
+    # Before they are resumed, nothing connects them to the request.
     created = rf"300 coroutines \(not started\)\n    .* {re.escape(block('created'))}\n"
     dumps = []
 

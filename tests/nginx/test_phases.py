@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The phase of the request that a worker's Lua works for."""
+"""Samples have the phase of the request that a worker's Lua works for."""
 
 import collections
 import os
@@ -45,7 +45,7 @@ FILES = {"rewrite.lua": "work(1)", "content.lua": "ngx.sleep(0.001) work(2) ngx.
 
 @pytest.fixture
 def files():
-    """A directory of Lua files that a worker which is nobody may read."""
+    """A directory of Lua files that workers of the user nobody may read."""
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         directory.chmod(0o755)
@@ -63,7 +63,7 @@ def nginx(tmp_path, files, jit):
 
 @pytest.fixture
 def report():
-    """Folded stacks of a recording, by phase."""
+    """Returns a function: folded stacks of a recording, by phase."""
     if "report" not in ljspy.run("--help").stdout:
         pytest.skip("this ljspy has no report")
 
@@ -107,7 +107,7 @@ def times(nginx):
 
 @pytest.mark.slow
 def test_shares_are_those_of_the_cpu_clock(nginx, report, tmp_path):
-    """Of phases that run in the coroutine of the request, and in the main thread."""
+    """Phases run in the coroutine of the request, and in the main thread."""
     nginx.wait_answers("/timed")
     before = times(nginx)
     folded = report(record_under_load(nginx, "/timed", tmp_path / "timed.ljspy", seconds=4))
@@ -119,7 +119,7 @@ def test_shares_are_those_of_the_cpu_clock(nginx, report, tmp_path):
         assert share == pytest.approx(truth, abs=0.02 + truth / 3)
 
 
-# -- Of a handshake, and of a worker's life --
+# -- Handshakes, and a worker's life --
 
 HANDSHAKE = {
     "ssl_client_hello": 1,
@@ -146,8 +146,8 @@ def tls_nginx(tmp_path):
 
 
 class Client(threading.Thread):
-    """Requests over TLS, each in a connection of its own that brings the last
-    session along, until told to stop."""
+    """Makes TLS requests until it is stopped, each in a new connection that resumes the
+    last session."""
 
     def __init__(self, port):
         super().__init__()
@@ -169,7 +169,7 @@ class Client(threading.Thread):
             self.request()
 
     def __enter__(self):
-        self.request()  # nginx is there, and has a session to offer
+        self.request()  # wait for nginx, and get the first session
         self.start()
         return self
 
@@ -179,7 +179,7 @@ class Client(threading.Thread):
 
 
 def by_phase(text, function="work"):
-    """Weights of stacks with the function."""
+    """Weights of stacks that contain the function, by phase."""
     weights = collections.Counter()
     for line in text.splitlines():
         stack, _, weight = line.rpartition(" ")
@@ -204,7 +204,7 @@ def test_each_phase_of_a_handshake_has_its_share(tls_nginx, report, tmp_path):
 
 def test_a_worker_begins_and_ends_in_phases_of_their_own(tls_nginx, report, tmp_path):
     old = tls_nginx.worker
-    with Client(tls_nginx.port):  # it has begun
+    with Client(tls_nginx.port):  # the worker runs once a request succeeds
         pass
     recording = tmp_path / "life.ljspy"
     argv = [ljspy.LJSPY, "record", "--tree", tls_nginx.master.pid, "-r", ljspy.HIGH_RATE, "-o", recording]
@@ -221,20 +221,20 @@ def test_a_worker_begins_and_ends_in_phases_of_their_own(tls_nginx, report, tmp_
 
 
 def line_of(tag):
-    """A line of the block of /threads, as its chunk counts them."""
+    """A line of the block of /threads, counted from the block's beginning."""
     first = next(n for n, line in enumerate(TEMPLATE.splitlines()) if line.endswith("-- @threads"))
     return next(n for n, line in enumerate(TEMPLATE.splitlines()[first:], 1) if line.endswith(f"-- @{tag}"))
 
 
 def block_lines(sample):
-    """The lines at which a stack is in the block of /threads, root first."""
+    """The lines of a stack's frames in the block of /threads, root first."""
     found = (re.fullmatch(r".*content_by_lua\(nginx.conf:\d+\):(\d+)", frame) for frame in sample.frames)
     return [int(match[1]) for match in found if match]
 
 
 def test_threads_of_a_request_are_above_what_they_run_for(nginx, tmp_path):
-    """What a light thread or coroutine runs for is not on the C stack: it has
-    yielded to nginx, and waits on the line that is shown below."""
+    """The creator of a light thread or coroutine is not on the C stack: it has yielded
+    to nginx. ljspy shows the line it waits on below."""
     folded = record_under_load(nginx, "/threads", tmp_path / "threads.folded", seconds=3, options=["--lines"])
     samples = stacks.parse_folded(folded.read_text())
     expected = {
@@ -247,14 +247,14 @@ def test_threads_of_a_request_are_above_what_they_run_for(nginx, tmp_path):
         assert total > 0.05 * ljspy.weight_of(samples)
         right = ljspy.weight_of(inside, lambda sample, lines=lines: block_lines(sample) == lines)
         assert right > 0.98 * total, [sample.frames for sample in inside if block_lines(sample) != lines]
-    # None of them was called by what is below.
+    # A mark says that the frame below is not the caller.
     for line in folded.read_text().splitlines():
         if ";work init_by_lua(" in line:
             assert ";child coroutine [lua-nginx-module];" in line
 
 
 def test_filters_are_above_what_prints(nginx, tmp_path):
-    """They run in the main thread, which is called by C code in the coroutine of the request."""
+    """Filters run in the main thread, called by C code in the coroutine of the request."""
     folded = record_under_load(nginx, "/phases", tmp_path / "filters.folded", seconds=3)
     samples = [sample.frames for sample in stacks.parse_folded(folded.read_text())]
     inside = [frames for frames in samples if any("main chunk header_filter_by_lua(" in frame for frame in frames)]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Requests come and go, and their memory is used again: a coroutine that outlives
-its request, or has not begun yet, is in no phase, and each other one in its own."""
+"""nginx reuses the memory of requests. A coroutine that outlives its request, or has not
+begun yet, has no phase; every other one has its own request's."""
 
 import collections
 import json
@@ -31,14 +31,14 @@ def nginx(tmp_path):
 
 
 def firstline_of(function):
-    """As the chunk of init_by_lua counts lines."""
+    """The function's first line, counted from the beginning of the init_by_lua block."""
     lines = TEMPLATE.splitlines()
     block = next(n for n, line in enumerate(lines) if "init_by_lua_block" in line)
     return next(n for n, line in enumerate(lines[block:], 1) if line.strip().startswith(f"function {function}("))
 
 
 def phases_seen(pid):
-    """Of coroutines, how many are in which function and phase."""
+    """How many coroutines are in which (function, phase), over several dumps."""
     names = {firstline_of(name): name for name in FUNCTIONS}
     seen = collections.Counter()
     for done in range(DUMPS_MAX):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What others wait for while an event loop is blocked, and what its requests wait for."""
+"""Which lines block an event loop, and at which lines requests wait."""
 
 import json
 import os
@@ -22,7 +22,7 @@ BLOCKED_MS = 500
 
 
 def record(directory, *arguments):
-    """What was found of long turns, and the stacks of those that were drawn."""
+    """Record with --blocked. Returns the run, the figures on long turns, and the recorded stacks."""
     arguments = ["-o", directory / "blocked.folded", "--stats", directory / "stats.json", *arguments]
     result = ljspy.run("record", "--blocked", *arguments)
     assert result.returncode == ljspy.OK, result.stderr
@@ -31,7 +31,7 @@ def record(directory, *arguments):
 
 
 def assert_found_first(found, samples, line):
-    """Of all lines, the one that blocks is told of first, and for how long it did."""
+    """The blocking line comes first of all lines, with its time."""
     first = found["lines"][0]
     assert first["line"] == line and first["doing"].startswith("os.execute")
     assert first["turns"] >= 1
@@ -111,11 +111,11 @@ def test_blocking_line_of_nginx_is_found_first(tmp_path):
             client.join()
     assert_found_first(found, samples, 3)
     assert found["lines"][0]["phase"] == "content"
-    assert found["lines"][0]["turns"] <= len(asked) + 1    # its clock tells nginx's turns apart
+    assert found["lines"][0]["turns"] <= len(asked) + 1    # nginx's clock distinguishes its turns
 
 
 def answer_slowly(listener):
-    """An upstream server that takes its time; it ends with its socket."""
+    """A slow upstream server; ends when its socket is closed."""
     try:
         while True:
             connection, _ = listener.accept()

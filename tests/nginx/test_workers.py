@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""All workers of an nginx as one recording, whatever becomes of them."""
+"""All workers of an nginx in one recording, including those that come and go."""
 
 import contextlib
 import os
@@ -20,13 +20,13 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its workers to be nobody"),
 ]
 
-# A connection for each request: none is open and unused when a worker ends.
+# Each request has its own connection, so that none is open and unused when a worker ends.
 LOAD = ["-H", "Connection: close", "--timeout", "60s"]
 
 
 @pytest.fixture
 def directory():
-    """One that every user can get to."""
+    """A directory that every user can access."""
     path = pathlib.Path(tempfile.mkdtemp(prefix="ljspy-nginx-"))
     path.chmod(0o777)
     yield path
@@ -36,7 +36,7 @@ def directory():
 @contextlib.contextmanager
 def serving(directory, workers, user=None):
     config = nginx_server.template("workers.conf.in")
-    # Each worker with a queue of its own, so that each gets its share.
+    # Each worker has its own queue of connections, so that each gets its share.
     settings = {"WORKERS": workers, "LISTEN": " reuseport" if workers > 1 else ""}
     with nginx_server.Nginx(directory / "nginx", config, user=user, **settings) as server:
         server.wait_answers("/work")
@@ -46,7 +46,7 @@ def serving(directory, workers, user=None):
 
 @contextlib.contextmanager
 def under_load(server, may_fail=False):
-    """For as long as it takes; then no request has failed."""
+    """Keep the server under load; afterwards, check that no request failed."""
     with server.load("/work", 100, connections=8, options=LOAD) as load:
         try:
             yield
@@ -59,7 +59,7 @@ def under_load(server, may_fail=False):
 
 @contextlib.contextmanager
 def recorded(directory, server, user=None, status=ljspy.OK):
-    """A recording of the whole tree, from when all workers are attached; a list for the outcome."""
+    """Record the whole tree. Yields, once all workers are traced, a list that gets the recording."""
     workers = set(server.workers)
     recorder = ljspy.Recorder(directory, "--tree", server.master.pid, seconds=100, user=user)
     outcome = []
@@ -81,7 +81,7 @@ def wait_traced(pids):
 
 
 def wait_busy(pids, cpu_ns):
-    """Until each has used so much CPU time more."""
+    """Wait until each has used that much more CPU time."""
     before = {pid: ljspy.cpu_ns(pid) for pid in pids}
     wait(lambda: all(ljspy.cpu_ns(pid) > before[pid] + cpu_ns for pid in pids))
 
@@ -102,13 +102,13 @@ def interruptions(server):
 
 
 def complaints(log):
-    """The kinds of lines in an error log that are more than notices."""
+    """The kinds of lines in an error log above the level of notices."""
     lines = (re.match(r"\S+ \S+ \[(\w+)\] \d+#\d+: (?:\*\d+ )?(.*)", line) for line in log.splitlines())
     return {re.sub(r"\d+", "N", line[2]) for line in lines if line and line[1] not in ("debug", "notice")}
 
 
 def test_log_has_no_line_that_it_has_not_without_ljspy(directory, tmp_path):
-    """Under requests that have the workers fall asleep and wake up all the time."""
+    """Requests make the workers fall asleep and wake up all the time."""
     logs = []
     for profiled in (False, True):
         with serving(directory, 2) as server:
@@ -146,7 +146,7 @@ def test_shares_of_all_workers(directory, tmp_path, workers):
 
 @pytest.mark.parametrize("user", [None, ljspy.NOBODY], ids=["root", "nobody"])
 def test_recording_by_the_user_of_the_master(directory, user):
-    """The workers of root's master are nobody's; nobody's master has its like."""
+    """Workers of root's master run as nobody; workers of nobody's master run as its user."""
     with serving(directory, 2, user=user) as server, under_load(server):
         workers = set(server.workers)
         with recorded(directory, server, user=user) as outcome:
@@ -155,7 +155,7 @@ def test_recording_by_the_user_of_the_master(directory, user):
 
 
 def test_workers_without_their_master(directory):
-    """Nobody may look at the workers, but not at their master."""
+    """The user nobody may trace the workers, but not their master."""
     with serving(directory, 2) as server, under_load(server):
         workers = set(server.workers)
         with recorded(directory, server, user=ljspy.NOBODY, status=ljspy.WITH_ERRORS) as outcome:
@@ -167,7 +167,7 @@ def test_workers_without_their_master(directory):
 
 @pytest.mark.slow
 def test_reload_under_load(directory, tmp_path):
-    """Old workers until they are gone, new ones from their start; no request fails."""
+    """ljspy records old workers until they end, and new ones from their start; no request fails."""
     with serving(directory, 2) as server, under_load(server):
         old = set(server.workers)
         with recorded(tmp_path, server) as outcome:

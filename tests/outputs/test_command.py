@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A command that ljspy starts is, to whoever started ljspy, as it is without it."""
+"""A command that ljspy starts looks to ljspy's caller as it does without ljspy."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def test_command_that_outlives_the_recording(tmp_path):
 
 
 def test_command_that_is_no_luajit_is_waited_for(tmp_path):
-    """And its failure is told rather than that there is no profile."""
+    """ljspy returns the command's failure, if it has one, and not that there is no profile."""
     begin = time.monotonic()
     assert run(tmp_path, "sh", "-c", "sleep 1; exit 5", options=["-d", "200ms"]).returncode == 5
     assert time.monotonic() - begin > 1
@@ -66,7 +66,7 @@ def test_ljspys_own_failure_is_told_where_the_command_has_none():
 
 @pytest.mark.parametrize("command", ["true", LUAJIT], ids=["another program", "LuaJIT"])
 def test_command_that_is_over_too_soon(tmp_path, command):
-    """That is not the same as one that runs no LuaJIT."""
+    """ljspy distinguishes this from a command that runs no LuaJIT."""
     output = tmp_path / "x.svg"
     output.write_text("before")
     result = run(tmp_path, command, *(["-e", "x = 1"] if command == LUAJIT else []))
@@ -86,7 +86,7 @@ def test_idle_target_is_no_success(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-# Tells which signals it has got a while after the first, and how that ends it.
+# Some time after its first signal, prints all that it got, and exits with status 40.
 COUNTS = """
     local ffi = require("ffi")
     ffi.cdef[[
@@ -112,7 +112,7 @@ COUNTS = """
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT], ids=lambda s: s.name)
 def test_signal_reaches_the_command_once(tmp_path, number):
-    """The recording is written, and the command's own way to end is awaited."""
+    """ljspy writes the recording, and waits until the command ends in its own way."""
     arguments = [ljspy.LJSPY, "record", "-o", tmp_path / "x.svg", "--", LUAJIT, "-e", COUNTS]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
         assert recorder.stdout.readline() == "ready\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The memory that recording takes does not grow with what a program makes."""
+"""The memory of a recording does not grow with the number of functions a program makes."""
 
 import os
 import re
@@ -11,7 +11,7 @@ import ljspy
 
 pytestmark = pytest.mark.usefixtures("built")
 
-# Functions that are new, in stacks of new functions, all the time.
+# Makes new functions all the time, in stacks of new functions.
 PROGRAM = """
     jit.off()
     local count = 0
@@ -27,9 +27,9 @@ PROGRAM = """
     end
 """
 
-# So many functions have a chunk name of a kilobyte each, and as much again in what is known of them.
+# Functions to see. Each has a chunk name of a kilobyte, and as much other data in ljspy.
 WANTED = round(2500 * float(os.environ.get("BUSY_SECONDS", 8)))
-# What there is at the beginning, some 13 MB, and what all tables may take together.
+# About 13 MB at the beginning, and room for all tables together.
 LIMIT_KB = 45 << 10
 
 

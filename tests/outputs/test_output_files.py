@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What is recorded is not lost, and nothing is left that is not told of."""
+"""ljspy loses no recorded samples, and leaves no file behind without a message."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ def busy():
 
 @pytest.fixture
 def small():
-    """Shell commands and a directory: these mount a file system of SIZE there."""
+    """Returns a function: shell commands that mount a file system of SIZE, and its directory."""
     with tempfile.TemporaryDirectory() as directory:
         yield lambda size, then="true": (f"mount -t tmpfs -o mode=0755,{size} none {directory} && cd {directory} && {then}", pathlib.Path(directory))
 
@@ -39,7 +39,7 @@ def lines(result):
 
 
 def recovery(result):
-    """The file that is told of, and the command that makes the output of it."""
+    """The file that the message names, and the command that makes the output from it."""
     [told] = [line for line in lines(result) if "What was recorded is in" in line]
     path, command = told.split("What was recorded is in ")[1].split(": ", 1)
     return pathlib.Path(path), command.split()
@@ -50,7 +50,7 @@ def recovery(result):
 
 @as_root
 def test_disk_that_is_too_small_for_the_output(busy, small, tmp_path):
-    """The recording fits beside it, and can be rendered elsewhere."""
+    """The recording fits beside the output, and can be rendered elsewhere."""
     setup, directory = small("size=40k")
     script = f"'{ljspy.LJSPY}' record -d 2s -r 997 -o x.svg -p {busy.pid}; status=$?; ls -A; cp x.svg{UNFINISHED} '{tmp_path}'; exit $status"
     through = ljspy.in_namespaces("-m", setup=setup, argv=["sh", "-c", script])
@@ -69,7 +69,7 @@ def test_disk_that_is_too_small_for_the_output(busy, small, tmp_path):
 
 @as_root
 def test_disk_that_is_too_small_for_the_recording(busy, small, tmp_path):
-    """It goes on where temporary files are kept, and no sample is missing."""
+    """ljspy goes on in a directory for temporary files, and loses no sample."""
     setup, _ = small("size=8k")
     arguments = ["record", "-d", "2500ms", "-r", "1997", "--lines", "-o", "x.svg", "--stats", tmp_path / "s.json", "-p", busy.pid]
     through = ljspy.in_namespaces("-m", setup=setup, argv=["env", f"TMPDIR={tmp_path}"])
@@ -87,7 +87,7 @@ def test_disk_that_is_too_small_for_the_recording(busy, small, tmp_path):
 
 
 def test_file_that_may_not_grow(busy, tmp_path):
-    """SIGXFSZ ends nobody."""
+    """SIGXFSZ ends none of ljspy's processes."""
     result = ljspy.run("record", "-d", "1500ms", "-o", tmp_path / "x.svg", "-p", busy.pid, through=("prlimit", "--fsize=8192"))
     assert result.returncode == ljspy.WITH_ERRORS, result.stderr
     assert "x.svg: File too large" in result.stderr
@@ -98,7 +98,7 @@ def test_file_that_may_not_grow(busy, tmp_path):
 
 
 def test_reader_that_goes_away(busy, tmp_path):
-    """What the standard output was to get is in a file as well."""
+    """A file also contains what standard output was to get."""
     arguments = [ljspy.LJSPY, "record", "-d", "1500ms", "-f", "folded", "-o", "-", "-p", str(busy.pid)]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as recorder:
@@ -131,7 +131,7 @@ def end(recorder, signal_number):
 
 @contextlib.contextmanager
 def recorders_of(count):
-    """Targets that only one can trace."""
+    """Targets, one for each recorder: only one process can trace a target."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(ljspy.busy(limit=120)) for _ in range(count)]
 
@@ -147,7 +147,7 @@ def test_signal_ends_a_recording_which_is_written(busy, tmp_path, number):
 
 @pytest.mark.parametrize("refused", [False, True], ids=["nameless files", "none"])
 def test_what_a_kill_leaves_is_found_and_then_replaced(busy, tmp_path, refused):
-    """With file systems that know files without names, and others."""
+    """With and without O_TMPFILE."""
     output, left = tmp_path / "x.svg", tmp_path / f"x.svg{UNFINISHED}"
     through = [ljspy.helper("refused"), "tmpfile", "95"] if refused else []
     arguments = [*map(str, through), ljspy.LJSPY, "record", "-o", output, "-p", str(busy.pid)]
@@ -166,7 +166,7 @@ def test_what_a_kill_leaves_is_found_and_then_replaced(busy, tmp_path, refused):
 
 
 def test_two_at_once_do_not_share(tmp_path):
-    """The one that ends last has the name."""
+    """The output of the one that ends last has the name."""
     with recorders_of(2) as targets:
         first = start(tmp_path / "x.svg", targets[0].pid)
         assert ljspy.wait_until((tmp_path / f"x.svg{UNFINISHED}").exists)
@@ -180,7 +180,7 @@ def test_two_at_once_do_not_share(tmp_path):
 
 
 def test_interrupt_while_rendering_tells_what_is_left(busy, tmp_path):
-    """A reader that does not read keeps it from being over."""
+    """A reader that does not read keeps rendering from ending."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     arguments = [ljspy.LJSPY, "record", "-r", "4999", "-f", "json", "-o", "-", "-p", str(busy.pid)]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as recorder:
@@ -204,7 +204,7 @@ def test_interrupt_while_rendering_tells_what_is_left(busy, tmp_path):
 @pytest.mark.parametrize("output_format", ["svg", "ljspy"])
 @pytest.mark.parametrize("there", [False, True], ids=["new", "replaced"])
 def test_files_are_written_with_the_rights_of_who_started_ljspy(small, output_format, there):
-    """The target's user, which root without CAP_SYS_PTRACE takes on, may not write there."""
+    """Root without CAP_SYS_PTRACE takes on the target's user, which may not write there."""
     name = f"x.{output_format}"
     setup, _ = small("size=10m", f"echo before > {name}" if there else "true")
     with ljspy.busy(user=ljspy.NOBODY) as target:
@@ -217,7 +217,7 @@ def test_files_are_written_with_the_rights_of_who_started_ljspy(small, output_fo
 
 
 def refused(result, status, *words):
-    """At once, in a line that tells the cause and one that tells the remedy."""
+    """Check a refusal: a line with the cause, then one with the remedy."""
     assert result.returncode == status, result.stderr
     assert len(lines(result)) == len(result.stderr.splitlines()) == 2, result.stderr
     for word in words:
@@ -225,7 +225,7 @@ def refused(result, status, *words):
 
 
 def try_to_record(*arguments, **options):
-    """Of a command that would make itself noticed."""
+    """Record a command that leaves a file if it runs."""
     command = [ljspy.luajit("luajit"), "-e", "io.open('started', 'w'):close()"]
     return ljspy.run("record", *arguments, "--", *command, **options)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `ljspy --help` tells, taken apart."""
+"""Parse the output of `ljspy --help`."""
 
 import re
 from typing import NamedTuple
@@ -27,7 +27,7 @@ def options(command):
 
 
 def formats(command):
-    """The names behind --format, which may fill more than one line."""
+    """The names after --format, which may take several lines."""
     text = " ".join(ljspy.run(command, "--help").stdout.split())
     found = re.search(r"--format FORMAT ((?:\S+, )*\S+)", text)
     return found[1].split(", ") if found else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What make builds for others to install, each once for all tests that run side by side."""
+"""Run make for what others install; a lock lets one test process do so at a time."""
 
 import fcntl
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Completions, by what the shells themselves offer."""
+"""Check the completions by what the shells themselves offer."""
 
 import os
 import shlex
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures("built")
 
 DIRECTORY = ljspy.ROOT / "contrib/completions"
 
-# Names of arguments, by whether there is something to offer for them. A new one
-# is to be known to the completions.
+# Names of arguments: those with completions, and those without. Add a new one here and
+# to the completions.
 COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT", "CLOCK"}
 TYPED = {"", "PATTERN", "TIME", "HZ", "TID[,TID...]", "NAME", "REGEX", "SHARE"}
 
@@ -27,8 +27,8 @@ def environment():
 
 
 def in_bash(line):
-    """What bash offers: the function is called as bash would, for the words of the
-    line, which bash separates at "=" as well."""
+    """What bash offers. Calls the function as bash would, for the words of the line,
+    which bash also splits at "="."""
     words = [word for part in line.split(" ") for word in part.replace("=", " = ").rstrip(" ").split(" ")]
     if line.endswith("="):
         words = words[:-1] + ["="]
@@ -139,7 +139,7 @@ def test_a_command_to_start(offer):
     assert "printf" in offer("ljspy record -- print")
 
 
-# zsh has no way to ask but at a prompt.
+# zsh answers only at a prompt.
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def zsh(tmp_path):
 
 
 def ask(zsh, line, answer):
-    """Until the screen holds the answer to a Tab, a text or a function of it."""
+    """Type the line and Tab, and wait for the answer on the screen, a text or a function of it."""
     zsh.text(line)
     zsh.wait_for(line.rstrip())
     zsh.keys("Tab")

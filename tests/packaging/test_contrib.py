@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pages and images in contrib/ are true to the program."""
+"""The pages and images in contrib/ match the program."""
 
 import re
 import shutil
@@ -40,5 +40,5 @@ def test_image_has_the_libraries_that_the_program_needs():
     for library in re.findall(r"NEEDED.*\[(.+)\]", needed):
         owner = subprocess.run(["dpkg", "-S", f"*/{library}"], capture_output=True, text=True, check=False).stdout
         packages = {line.split(":")[0] for line in owner.splitlines()}
-        present = packages & {"libc6", "libtinfo6", *stage.split()}  # the first two come with every Debian
+        present = packages & {"libc6", "libtinfo6", *stage.split()}  # every Debian has the first two
         assert present or not packages, (library, packages)

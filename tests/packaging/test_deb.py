@@ -29,8 +29,8 @@ def package():
 
 
 class Root:
-    """A root of its own, with the machine's database of packages: dependencies are
-    those that are really there."""
+    """A separate root with a copy of the machine's package database, so that dpkg checks
+    dependencies against the installed packages."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -39,7 +39,7 @@ class Root:
         (self.database / "updates").mkdir()
         (self.database / "triggers").mkdir()
         shutil.copy(DPKG / "status", self.database)
-        # Files of other packages must not be overwritten.
+        # With these lists, dpkg refuses to overwrite other packages' files.
         for listed in (DPKG / "info").glob("*.list"):
             shutil.copy(listed, self.database / "info")
 
@@ -113,7 +113,7 @@ def test_it_goes_without_a_trace(root):
 def test_lintian(package):
     if not shutil.which("lintian"):
         pytest.skip("lintian is not installed")
-    # What it says of the address of the package's maintainer is right: there is none yet.
+    # lintian is right about the maintainer's address: there is none yet.
     options = ["--fail-on", "error,warning", "--suppress-tags", "bogus-mail-host,bogus-mail-host-in-debian-changelog"]
     as_root = ["--allow-root"] if os.geteuid() == 0 else []
     judged = subprocess.run(["lintian", *as_root, *options, package], capture_output=True, text=True, timeout=300, check=False)

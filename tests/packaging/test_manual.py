@@ -21,7 +21,7 @@ def sections():
 
 
 def plain(macros):
-    """The arguments of a macro line as they are printed: "Fl p , Fl -pid Ar PID" is
+    """The arguments of a macro line as printed: "Fl p , Fl -pid Ar PID" is
     "-p, --pid PID"."""
     text = re.sub(r"\bFl (\S+)", r"-\1", macros)
     text = re.sub(r" Ns Op , Ns Ar (\S+)", r"[,\1]", text)
@@ -30,7 +30,7 @@ def plain(macros):
 
 
 def synopsis():
-    """Per command, the options as its synopsis has them."""
+    """The options in the synopsis of each command."""
     found = {}
     for part in sections()["SYNOPSIS"].split(".Nm\n")[1:]:
         lines = part.splitlines()
@@ -40,7 +40,7 @@ def synopsis():
 
 
 def documented():
-    """Options of the OPTIONS section, as Option."""
+    """The options of the OPTIONS section, as Option."""
     found = []
     for row in re.findall(r"^\.It (Fl .*)$", sections()["OPTIONS"], re.MULTILINE):
         short, long, argument = re.fullmatch(r"(?:(-\w), )?(--[a-z-]+)(?: (.*))?", plain(row)).groups(default="")
@@ -49,7 +49,7 @@ def documented():
 
 
 def spelled(option):
-    """As a synopsis has it."""
+    """The option as written in a synopsis."""
     return f"{option.short or option.long} {option.argument}".strip()
 
 
@@ -100,7 +100,7 @@ def test_the_page_is_well_formed():
 
 @pytest.mark.parametrize("command", [None, *(help_text.commands() if ljspy.LJSPY.exists() else [])])
 def test_help_fits_a_screen(command):
-    """Of 80 columns, and a tall terminal's rows."""
+    """The screen has 80 columns and a tall terminal's rows."""
     result = ljspy.run(*([command] if command else []), "--help")
     lines = result.stdout.splitlines()
     assert len(lines) <= 50

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The self-contained binary, in a root with nothing in it but itself and /proc."""
+"""The static binary, in a root that contains only the binary, /tmp and /proc."""
 
 import os
 import shlex
@@ -23,7 +23,7 @@ def binary():
 
 @pytest.fixture
 def in_empty_root(binary, tmp_path):
-    """The command line that runs it there, for what follows it."""
+    """The command line that runs the binary there; add its arguments."""
     root = tmp_path / "root"
     (root / "proc").mkdir(parents=True)
     (root / "tmp").mkdir()
@@ -69,7 +69,7 @@ def test_it_dumps_and_informs(in_empty_root, target):
 
 
 def test_it_explains_itself(in_empty_root):
-    """Users are named where /etc/passwd is; here their numbers do."""
+    """Without /etc/passwd, ljspy shows users' numbers instead of their names."""
     result = run(in_empty_root, "dump", "-p", 2**22 + 1)
     assert result.returncode == ljspy.NOTHING_PROFILED
     assert result.stderr.startswith("ljspy: ")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A refusal is explained by its cause, in one sentence, with one line of remedy.
+"""ljspy explains a refusal by its cause, in one sentence, with one line of remedy.
 
-Where the machine cannot be put in the state that causes it, a filter on
-ljspy's own system calls, or a mount over what it reads, stands for it.
+If a test cannot put the machine into the state that causes it, it uses a filter on
+ljspy's system calls, or a mount over files that ljspy reads.
 """
 
 import errno
@@ -75,7 +75,7 @@ def test_other_tracer(target, tmp_path):
     ],
 )
 def test_yama(target, nobodys, scope, user, remedy):
-    """The setting is a file in a mount, and its effect is a filter's."""
+    """A mounted file fakes the setting, and a filter its effect."""
     process = nobodys if user else target
     setup = f"""
         mount -t tmpfs none /proc/sys/kernel
@@ -88,7 +88,7 @@ def test_yama(target, nobodys, scope, user, remedy):
     explains(result, f"kernel.yama.ptrace_scope is {scope}", remedy)
 
 
-# What a kernel with kernel.yama.ptrace_scope at 1 does: only a process's ancestors
+# Does what a kernel with kernel.yama.ptrace_scope at 1 does: only a process's ancestors
 # may trace it or read its memory (yama_ptrace_access_check()).
 YAMA = r"""
 #include <dlfcn.h>
@@ -154,7 +154,7 @@ ssize_t process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to_cou
 
 @pytest.fixture
 def yama():
-    """A command line prefix under which the setting is 1."""
+    """A command line prefix that runs a program with the setting at 1."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         library = f"{directory}/yama.so"
@@ -179,7 +179,7 @@ def test_launching_a_command_works_under_yama(yama, nobodys):
 
 @pytest.mark.parametrize("way", ["docker", "compose", "Kubernetes"])
 def test_root_without_the_capability(target, way):
-    """The target has it, so being the same user is not enough."""
+    """The target has the capability, so the same user is not enough."""
     result = run(*RECORD, "-p", target.pid, through=ljspy.WITHOUT_CAPABILITY)
     explains(result, "has capabilities that ljspy has not", way)
 
@@ -192,7 +192,7 @@ def test_filter_on_ptrace(target, error):
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS], ids=errno.errorcode.get)
 def test_filter_on_reading_memory_does_not_matter(target, error):
-    """There is another way."""
+    """ljspy reads memory in another way."""
     result = run(*RECORD, "-p", target.pid, through=refused("process_vm_readv", error))
     assert result.returncode == ljspy.OK, result.stderr
     assert "main chunk" in result.stdout
@@ -227,7 +227,7 @@ def test_too_few_files_for_a_command(files):
 
 @pytest.mark.parametrize("kilobytes", [64, 100])
 def test_little_stack(target, tmp_path, kilobytes):
-    """There is enough for what ljspy does, in all of its threads."""
+    """All of ljspy's threads have enough stack."""
     through = ["prlimit", f"--stack={kilobytes << 10}"]
     recording = tmp_path / "x.ljspy"
     for arguments in (
@@ -285,7 +285,7 @@ def test_thread_of_the_kernel():
 
 
 def test_32_bit_program(tmp_path):
-    """One that just waits: pause() for ever."""
+    """The program only calls pause(), for ever."""
     header = b"\x7fELF\x01\x01\x01" + bytes(9)
     header += b"".join(
         value.to_bytes(size, "little")
@@ -311,7 +311,7 @@ def test_32_bit_program(tmp_path):
 
 
 def test_nothing_to_choose_from_but_what_is_refused():
-    """As nobody beside root's LuaJIT: it is that which is explained."""
+    """ljspy runs as the user nobody; the only LuaJIT is root's. It explains that refusal."""
     launch = f"'{ljspy.luajit('luajit')}' -e 'while true do end' & sleep 0.5"
     through = ljspy.in_namespaces(*ljspy.ALONE, setup=launch, argv=ljspy.becoming(ljspy.NOBODY))
     explains(run("record", through=through), "(luajit) belongs to user root", "sudo ljspy")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Many processes at once, found at the start or on the way."""
+"""Many processes at once, found at the start or later."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("built")
 
 PROCESSES, THREADS = 64, 1000
 
-# Each process works for a moment and sleeps for longer, in a chunk named after it.
+# Each process works briefly and sleeps longer, in a chunk named after it.
 WORKER = """
     local ffi = require("ffi")
     ffi.cdef("int usleep(unsigned int);")
@@ -35,7 +35,7 @@ def argv_of(path, number):
 
 @pytest.fixture
 def script(tmp_path):
-    """Its name is no other program's."""
+    """A script whose name no other program has."""
     path = tmp_path / f"ljspy-many-{os.getpid()}.lua"
     path.write_text(WORKER)
     return path
@@ -55,13 +55,13 @@ def workers(script, count):
 
 
 def seen(recording):
-    """Numbers of the processes that the samples show."""
+    """The numbers of the processes in the samples."""
     return {int(n) for s in recording.samples for f in s.frames for n in re.findall(r"process_(\d+)", f)}
 
 
 @pytest.fixture(scope="module")
 def host():
-    """A program of many threads that every user may run."""
+    """A program with many threads, which every user may run."""
     library = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
     include = ljspy.PACKAGES / "libluajit-5.1-dev/usr/include/luajit-2.1"
     with tempfile.TemporaryDirectory() as name:
@@ -76,15 +76,15 @@ def host():
         yield directory / "host"
 
 
-# How many signals may be pending, which timers need, is counted for each user: one of our own.
+# Timers need room for pending signals, which the kernel limits by user: use a separate user.
 USER = 47110 if os.geteuid() == 0 else None
 
-# Without room to keep files open, and with fewer timers than processes, it costs more and works the same.
+# With few descriptors, and fewer timers than processes, ljspy costs more but works the same.
 LIMITS = {"no limits": (), "few files, few timers": ("prlimit", "--nofile=512", "--sigpending=16")}
 
 
 def is_legal(sample):
-    """All of one state, from its main function on."""
+    """Whether all Lua frames belong to one state, from its main function on."""
     frames = [re.match(r"(work|function) <?process_(\d+_\d+):([12])>?$", frame) for frame in sample.frames]
     found = [(match[1], match[3]) for match in frames if match]
     states = {match[2] for match in frames if match}
@@ -104,7 +104,7 @@ def states(samples):
 
 
 def read(recording):
-    """What a recording holds so far."""
+    """The samples of an unfinished recording so far."""
     result = ljspy.run("report", recording, "-f", "folded", "-o", "-")
     return stacks.parse_folded(result.stdout) if result.returncode == ljspy.OK else []
 
@@ -137,7 +137,7 @@ def test_every_process_and_thread_is_accounted_for(host, limit):
 
 
 def test_what_belongs_to_a_file_is_found_out_once(host, tmp_path):
-    """However many processes have it mapped, which sleep as a rule."""
+    """Many processes, mostly asleep, map the same file; ljspy analyses it once."""
     options = ["--clock", "wall"]
     with started([[host, number, 1] for number in range(PROCESSES)]) as targets:
         alone = ljspy.record(tmp_path, "-p", targets[0].pid, options=options)
@@ -153,7 +153,7 @@ def test_no_timer_at_all(script, tmp_path):
 
 
 def test_processes_to_come_are_found_by_name(script, tmp_path):
-    """Whatever their parents are."""
+    """Their parents do not matter."""
     with workers(script, 1) as first:
         recorder = ljspy.Recorder(tmp_path, "--name", script.name, seconds=100)
         ljspy.wait_traced(first[0].pid)
@@ -209,7 +209,7 @@ def functions(recording):
 
 
 def launched(directory, source, *options):
-    """A command under ljspy, to its end."""
+    """Run a command under ljspy, to its end."""
     folded = directory / "x.folded"
     arguments = ["-r", ljspy.HIGH_RATE, "-o", folded, *options]
     result = ljspy.run("record", *arguments, "--", ljspy.luajit("luajit"), "-e", source)
@@ -230,14 +230,14 @@ def test_without_being_asked_for_children_are_left_alone(tmp_path):
 
 
 def test_daemon(tmp_path):
-    """Its parent and grandparent end at once."""
+    """The daemon's parent and grandparent end at once."""
     recording = launched(tmp_path, program(), "-s")
     assert recording.run.returncode == ljspy.OK, recording.run.stderr
     assert functions(recording) == {"in_grandchild"}
 
 
 def test_children_that_run_something_else_are_let_go(tmp_path):
-    """A shell at work is none of ours."""
+    """ljspy does not sample a busy shell."""
     source = 'os.execute("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done") local t = os.clock() + 0.3 while os.clock() < t do end'
     recording = launched(tmp_path, source, "-s", "--native", "all")
     assert recording.run.returncode == ljspy.OK, recording.run.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A recording can be made once and looked at many ways, whatever became of
-the ljspy that made it."""
+"""One recording can be shown in many ways, even if the ljspy that made it was
+interrupted."""
 
 import collections
 import json
@@ -35,7 +35,7 @@ def folded(*arguments, **options):
 
 
 def same_weight(a, b):
-    """Each stack is rounded to a microsecond on its own."""
+    """Whether weights are equal: each stack is rounded to a microsecond separately."""
     return abs(a - b) <= 5
 
 
@@ -49,7 +49,7 @@ def record_program(path, name, *options, seconds=2, jit="off", status=ljspy.OK):
 
 @pytest.fixture(scope="module")
 def shares(tmp_path_factory):
-    """A recording of shares.lua, and the figures of its making."""
+    """A recording of shares.lua, with its figures beside it."""
     directory = tmp_path_factory.mktemp("shares")
     record_program(directory / "shares.ljspy", "shares", "--stats", directory / "stats.json")
     return directory / "shares.ljspy"
@@ -66,7 +66,7 @@ def test_report_is_what_was_recorded(shares):
 
 
 def test_a_direct_output_is_a_report_of_the_same_samples(tmp_path):
-    """The recording behind a direct output has no name, but its figures tell of the same samples."""
+    """The recording behind a direct output has no name, but the figures count the same samples."""
     stats = tmp_path / "stats.json"
     record_program(tmp_path / "direct.folded", "shares", "--stats", stats)
     samples = stacks.parse_folded((tmp_path / "direct.folded").read_text())
@@ -231,7 +231,7 @@ def test_times_are_those_since_the_beginning(shares):
 
 
 def test_heat_map_has_the_weights_of_any_time(shares, tmp_path):
-    """What a heat map adds up for a time is what a report of that time says."""
+    """A heat map's weight for a time equals that of a report on that time."""
     report(shares, "--heatmap", "-o", tmp_path / "when.svg")
     source = (tmp_path / "when.svg").read_text(encoding="utf-8")
     lines = re.search(r'<metadata id="heat">(.*?)</metadata>', source, re.DOTALL)[1].splitlines()
@@ -282,7 +282,7 @@ def test_groups_are_frames_at_the_root(shares):
     assert same_weight(sum(by_module.values()), sum(whole.values()))
 
 
-# Files as Kong and APISIX lay out their plugins, the module of each, and its units of work.
+# Plugin files as Kong and APISIX arrange them, with the module and the units of work of each.
 PLUGINS = {
     "share/lua/5.1/kong/plugins/rate-limiting/handler.lua": ("kong/plugins/rate-limiting", 1),
     "share/lua/5.1/kong/plugins/rate-limiting/policies/init.lua": ("kong/plugins/rate-limiting", 3),
@@ -294,13 +294,13 @@ PLUGINS = {
 
 
 def totals(text):
-    """The table of groups of a report: share in percent by name."""
+    """A report's table of groups: share in percent by name."""
     table = re.search(r"^ +% +ms  module\n((?:.+\n)*)", text, re.MULTILINE)[1]
     return {name: float(share) for share, name in re.findall(r"^ *([\d.]+) ± [\d. ]+  (\S.*)$", table, re.MULTILINE)}
 
 
 def test_time_is_summed_by_plugin(tmp_path):
-    """Whichever of a plugin's files it is spent in; also in what they call."""
+    """A plugin's time includes all of its files, and the functions they call."""
     calls = []
     for path, (_, units) in PLUGINS.items():
         file = tmp_path / path
@@ -367,7 +367,7 @@ def record_work(path, *rounds, seconds=4):
 
 
 def changed(text):
-    """The functions with a mark of change."""
+    """The functions marked as changed."""
     rows = re.findall(r"^ *[\d.]+ +[\d.]+ +[-+][\d.]+ ± +[\d.]+ (.)  +[\d.]+ +[\d.]+ +[-+][\d.]+ ± +[\d.]+ (.)  (\w+)",
                       text, re.MULTILINE)
     assert rows, text
@@ -397,7 +397,7 @@ def test_what_has_changed_is_shown(before, tmp_path):
     assert sum(int(after) for _, after in render) > sum(int(before) for before, _ in render)
 
 
-# -- While it goes on --
+# -- While recording --
 
 
 def test_progress_is_shown_on_a_terminal_and_taken_away(tmp_path):

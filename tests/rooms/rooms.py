@@ -3,8 +3,8 @@
 
     python3 tests/rooms/rooms.py ROOM...
 
-Rooms are folders below the working directory, in their order; `make lint` has them from the
-makefile. Whatever lies beside or below them in the same top-level folders must be in a room, too.
+Rooms are folders below the working directory, in their order; `make lint` passes them from
+the makefile. Every file in the same top-level folders must be in a room.
 """
 
 import pathlib
@@ -28,7 +28,7 @@ def wrong_includes(room, path, order):
 
 
 def faults(rooms):
-    """What breaks the order of these rooms, a line each."""
+    """The violations of the order of these rooms, one line each."""
     order = {room: place for place, room in enumerate(rooms)}
     count = dict.fromkeys(rooms, 0)
     for top in sorted({room.split("/")[0] for room in rooms}):

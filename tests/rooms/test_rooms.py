@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The check of includes that `make lint` runs finds what it is for."""
+"""The check of includes in `make lint` finds violations."""
 
 import subprocess
 import sys
@@ -43,6 +43,6 @@ def test_what_is_not_fails(tmp_path, changes, fault):
 
 
 def test_the_makefile_names_the_rooms(tmp_path):
-    """Of the project itself: the list that is checked is that which is built."""
+    """The check uses the list of rooms that the makefile builds."""
     done = subprocess.run(["make", "-s", "includes"], cwd=ljspy.ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What goes wrong is said once, clearly, and by the exit status."""
+"""ljspy reports errors once, clearly, and by its exit status."""
 
 import re
 import signal
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("built")
 
 
 def says(result, *words):
-    """One sentence, perhaps with a remedy in a second line, naming what it is about."""
+    """Check a message: one sentence, perhaps with a remedy on a second line, that contains WORDS."""
     lines = result.stderr.splitlines()
     assert 1 <= len(lines) <= 2, result.stderr
     assert lines[0].startswith("ljspy: ")
@@ -133,7 +133,7 @@ def test_not_luajit(command, other):
 
 
 def test_state_of_a_busy_process_is_known(runtime):
-    """Its objects come and go faster than they can be looked at while it runs."""
+    """While the process runs, its objects come and go faster than ljspy can read them."""
     with ljspy.Target([ljspy.luajit(runtime), ljspy.ROOT / "contrib/demo.lua", 30]) as target:
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 1e9, 30)
         info = ljspy.run("info", "-p", target.pid)
@@ -175,7 +175,7 @@ def test_interrupted_recording_is_written(tmp_path, busy, interrupt):
     assert recorder.finish().samples
 
 
-# A recording would take longer than run() allows: being told comes before it.
+# Longer than run() allows, so ljspy must report the error before it records.
 LONG = ["record", "-d", "10m"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ljspy dump sees what a program sees of itself."""
+"""ljspy dump shows what a program sees of itself."""
 
 import json
 import re
@@ -13,8 +13,8 @@ PARKING = [program.name for program in stacks.all_programs() if program.parks]
 
 
 def agrees(dumped, patterns):
-    """Whether a dumped stack is that of a traceback. A traceback of 5,000 frames
-    leaves out the middle, that of a coroutine ends at its own first frame."""
+    """Whether a dumped stack matches a traceback. A traceback of 5,000 frames leaves out
+    the middle; a coroutine's ends at its own first frame."""
     if None in patterns:
         gap = patterns.index(None)
         bottom = patterns[gap + 1 :]
@@ -30,7 +30,7 @@ def test_dump_is_the_traceback(runtime, name):
     for target, _, traceback in ljspy.parks(runtime, name):
         result = ljspy.run("dump", "-p", target.pid)
         assert result.returncode == ljspy.OK, result.stderr
-        # It waits in io.read, called on the line that made the traceback.
+        # The program waits in io.read, called on the line that made the traceback.
         patterns = [r"io\.read \[builtin\]"] + ljspy.parse_traceback(traceback)
         dumped = ljspy.parse_dump(result.stdout)
         assert any(agrees(stack, patterns) for stack in dumped), f"{traceback}\n{result.stdout}"
@@ -80,12 +80,12 @@ def line_of(tag):
 
 
 def places(group):
-    """Where a group of coroutines waits: the line in each of its Lua functions."""
+    """Where a group of coroutines is parked: the line in each of its Lua functions."""
     return tuple(frame["line"] for frame in group["frames"] if frame["kind"] == "lua")
 
 
 def parked_groups(vm):
-    """What is known of parked.lua's coroutines, by state and place."""
+    """The number of parked.lua's coroutines by (state, place)."""
     return {(group["state"], places(group)): group["count"] for group in vm["groups"]}
 
 
@@ -139,12 +139,12 @@ def test_states_of_coroutines(parked):
     assert groups[("not started", (line_of("third") - 2,))] == 1  # where the function begins
     assert groups[("dead", ())] == 1
     assert groups[("dead", (line_of("fail"), line_of("failing")))] == 1
-    # Those that are active are in the stack of the thread that runs them.
+    # Active coroutines are in the stack of the thread that runs them.
     (thread,) = process["threads"]
     assert line_of("resuming") in places(thread)
 
 
-# A thread that C code keeps values on, and one that it has given a function.
+# Two coroutines made by C code: it keeps a value on one, and has given the other a function.
 KEEPING = r"""
 local ffi = require("ffi")
 ffi.cdef("void *luaL_newstate(void); void luaL_openlibs(void *); void *lua_newthread(void *);"
@@ -160,7 +160,7 @@ print("ready") io.stdout:flush() io.read()
 
 @pytest.mark.usefixtures("built")
 def test_coroutines_that_have_not_begun(runtime):
-    """Also in a state in which nothing runs."""
+    """Nothing runs in their state."""
     with ljspy.Target([ljspy.luajit(runtime), "-e", KEEPING]) as target:
         target.wait_ready()
         (process,) = dump_json(target)

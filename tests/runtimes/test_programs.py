@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The programs' lists of legal stacks hold, as LuaJIT's own debug library sees
-it: the lists are true, whatever ljspy says."""
+"""LuaJIT's own debug library confirms the programs' lists of legal stacks, independently
+of ljspy."""
 
 import subprocess
 

@@ -51,7 +51,7 @@ TRACE = re.compile(r"trace#\d+ (side of #\d+ )?traces\.lua:\d+ \[jit\]")
 
 
 def test_traces_are_shown(runtime, tmp_path):
-    """On top of the functions that they were compiled from, root and side told apart."""
+    """Traces stand on the functions they were compiled from; root and side traces differ."""
     with ljspy.program(runtime, "traces", "on") as target:
         ljspy.record(tmp_path, "-p", target.pid, seconds=1, options=["--traces"])
     shown = [line.rpartition(" ")[0].split(";") for line in (tmp_path / "profile.folded").read_text().splitlines()]
@@ -123,7 +123,7 @@ def test_launched_command(runtime, jit, tmp_path):
         tmp_path, "--", "env", "-C", stacks.PROGRAMS, ljspy.luajit(runtime), program.name, jit, 1, seconds=10
     )
     shares = {p.name: p for p in stacks.all_programs()}["shares"]
-    # From the first instruction on: before the main chunk there is only native code.
+    # ljspy records from the first instruction on: before the main chunk there is only native code.
     lua = [sample for sample in recording.samples if sample.frames]
     assert lua
     assert all(shares.judge(sample) != "wrong" for sample in lua if sample.frames[0] == "main chunk shares.lua")

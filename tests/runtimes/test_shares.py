@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Time is attributed to whom it belongs."""
+"""ljspy attributes time to the right functions."""
 
 import pytest
 
@@ -9,11 +9,11 @@ pytestmark = [pytest.mark.usefixtures("built"), pytest.mark.slow]
 
 FOO_SHARE = 2 / 3
 TOLERANCE = 0.02
-STANDARD_ERRORS = 4  # of few samples
+STANDARD_ERRORS = 4  # that a share may be off, if samples are few
 
 
 def test_foo_has_two_thirds(runtime, tmp_path):
-    """With the compiler and without, side by side: there is a CPU for each."""
+    """Record with and without the JIT compiler at the same time, each on its own CPU."""
     modes = ("on", "off")
     targets = {jit: ljspy.program(runtime, "shares", jit, seconds=60) for jit in modes}
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ljspy top, by the keys that are pressed and what is then on the screen."""
+"""Press keys in ljspy top and check the screen."""
 
 import os
 import pathlib
@@ -42,8 +42,8 @@ def busy_with(name):
 
 
 def wait_for_all(terminal):
-    """Until all functions of the program are on the screen, and stay for a minute;
-    the lines."""
+    """Choose a period of a minute, wait until all functions of the program are on the
+    screen, and return its lines."""
     terminal.keys("]", "]", "]")
     return terminal.wait_for(lambda lines: names(lines)[:1] == ["heavy"] and {"foo", "bar", "main"} <= set(names(lines)))
 
@@ -56,7 +56,7 @@ def target():
 
 @pytest.fixture
 def top(tmp_path):
-    """Starts ljspy top in a terminal in which its end can be watched."""
+    """Returns a function that starts ljspy top in a terminal which outlives it."""
     terminals = []
 
     def start(*arguments, **options):
@@ -91,7 +91,7 @@ def check_target_is_free(target):
 
 
 def ljspy_pid(directory_of_terminal, target):
-    """The one that has the terminal."""
+    """The pid of the front, which has the terminal."""
     ljspy.wait_traced(target.pid)
     return ljspy.front(ljspy.tracer(target.pid))
 
@@ -392,13 +392,13 @@ def test_hostile_names(top, locale):
         assert "\\n" in screen
         assert "\\u202e" in screen
         assert screen.isascii() == (locale == "C")
-        # A title set by an escape sequence would be tmux's pane title.
+        # An escape sequence that sets a title would change tmux's pane title.
         assert terminal.tmux("display-message", "-p", "#{pane_title}").strip() != "title"
 
 
 @pytest.mark.parametrize("term", ("dumb", "no-such-terminal"))
 def test_terminals_that_cannot_do(top, target, term, tmp_path):
-    # ncurses leaks where it finds no description of the terminal.
+    # ncurses leaks memory if it finds no description of the terminal.
     terminal = top("-p", target.pid, term=term, env={"ASAN_OPTIONS": "detect_leaks=0"})
     lines = terminal.wait_for("ljspy: Set TERM")
     assert any(term in line and line.startswith("ljspy: ") for line in lines)
@@ -447,7 +447,7 @@ def test_signals_end_it(top, target, number, tmp_path):
 
 
 def test_the_target_ends(top, target, tmp_path):
-    """What was seen last stays on the screen until it is left."""
+    """The last samples stay on the screen until the user quits."""
     terminal = top("-p", target.pid)
     terminal.wait_for(busy_with("heavy"))
     target.stop()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Native code without unwind tables: assembly, code made at run time, PCRE's JIT.
-Its callers are Lua functions, whatever it does to the stack and to registers."""
+ljspy shows the Lua functions that call it, whatever it does to the stack and to
+registers."""
 
 import pathlib
 import re
@@ -17,10 +18,10 @@ HERE = pathlib.Path(__file__).parent
 SCRIPT = HERE / "untabled.lua"
 LINES = SCRIPT.read_text().splitlines()
 
-# What of a program's time is spent under foo(), by its own account.
+# The share of its time that a program spends under foo(), by its own measurement.
 TRUE_SHARE = 0.99
 
-# What foo() calls, and the native frames above it.
+# The native frames above foo(), for each kind of call.
 TOLD = {
     "ffi:walk": r"walk \[assembly\.so\];step \[assembly\.so\]",
     "c:walk": r"walk \[assembly\.so\]",
@@ -29,7 +30,7 @@ TOLD = {
     "pcre": r"pcre_exec \[libpcre\.so\S*\];.*machine code \[anon\]",
     "pcre2": r"pcre2_match_8 \[libpcre2-8\.so\S*\];.*machine code \[anon\]",
 }
-# How these go back to their caller cannot be told.
+# Nothing shows how these return to their caller.
 NOT_TOLD = ("ffi:hide", "c:hide", "made:hide")
 
 
@@ -53,13 +54,13 @@ def line_of(tag):
 
 
 def callers():
-    """foo() and its callers at their lines."""
+    """A pattern for foo() and its callers at their lines."""
     bar, foo = (rf"{name} \S*untabled\.lua:{line_of(tag)}" for name, tag in (("bar", "bar_call"), ("foo", "call")))
     return re.compile(rf"(^|;)main chunk \S*untabled\.lua:\d+;{bar};{foo}(;|$)")
 
 
 def shares(recorded):
-    """Of the weight, what is under foo(), and what says that a part is lost."""
+    """The shares of the weight that are under foo(), and that have a lost part."""
     whole = sum(weight for _, weight in recorded)
     under = callers()
     below = sum(weight for frames, weight in recorded if under.search(";".join(frames)))
@@ -69,7 +70,7 @@ def shares(recorded):
 
 
 def look(directory, target, *options):
-    """Stacks with their lines, the shares of them, and a dump."""
+    """Stacks with lines, the shares() of them, and a dump."""
     recorded = ljspy.record_native(directory, "-p", target.pid, seconds=1, options=["--lines", *options])
     return recorded, *shares(recorded), ljspy.run("dump", "-p", target.pid).stdout
 
