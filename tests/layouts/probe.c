@@ -7,6 +7,7 @@
  *
  * probe PID --debug-info FILE: also compare the layout with FILE's debug info.
  */
+#include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -37,10 +37,11 @@ void capture_note_stack(struct capture *capture, struct capture_hints *hints,
 			const struct memory_range *ranges, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (ranges[i].status != MEMORY_OK) {
+		/* What only could not be read now, as a new thread's stack before its first use, is no end. */
+		if (ranges[i].status == MEMORY_UNMAPPED)
 			hints->stack_end = ranges[i].address;
+		if (ranges[i].status != MEMORY_OK)
 			return;
-		}
 		capture->stack_end = ranges[i].address + ranges[i].length;
 	}
 }
