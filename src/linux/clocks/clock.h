@@ -10,7 +10,7 @@
 
 enum { NS_PER_SECOND = 1000000000 };
 
-/* Of a clock that every Linux has. */
+/* The time of a clock that every Linux has; errors are not reported. */
 static inline uint64_t clock_now_ns(clockid_t clock)
 {
 	struct timespec now;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cpu_clock: a clock that goes while a process runs, and its alarm.
+ * cpu_clock: the CPU time of a process, and a timer on it.
  *
- * Counts the CPU time of all threads of the process, living and dead. The
- * alarm looks at the clock once per tick of the kernel (usually 1 to 4 ms) on
- * which the process runs: an expiry comes up to a tick late and then stands
- * for as many periods as fit in.
+ * The clock counts the CPU time of all threads of the process, living and dead.
+ * The kernel checks the timer once per tick (usually 1 to 4 ms) on which the
+ * process runs: an expiry comes up to one tick late and can stand for several
+ * periods.
  */
 #ifndef LJSPY_CPU_CLOCK_H
 #define LJSPY_CPU_CLOCK_H
@@ -30,15 +30,15 @@ void cpu_clock_close(struct cpu_clock *clock);
 int cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns);
 
 /*
- * Send signal, with si_value.sival_int = index, to the calling thread after each period of
- * CPU time of the process. The signal must be blocked in every thread of
- * ljspy; take it with sigwaitinfo() or sigtimedwait(). A second call changes
- * the period. 0 or a negative errno.
+ * Send signal, with si_value.sival_int = index, to the calling thread after each
+ * period of CPU time of the process. The signal must be blocked in every thread
+ * of ljspy; take it with sigwaitinfo() or sigtimedwait(). A second call changes
+ * the period. 0 or a negative errno, -ESRCH when the process has ended.
  */
 int cpu_clock_start(struct cpu_clock *clock, int signal, int index, uint64_t period_ns);
 void cpu_clock_stop(struct cpu_clock *clock);
 
-/* How many periods a signal of the alarm stands for; at least 1. */
+/* How many periods a signal of the timer stands for; at least 1. */
 uint64_t cpu_clock_periods(const siginfo_t *info);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * notify: having timers signal one thread.
+ * notify: timers that signal one thread.
  */
 #ifndef LJSPY_NOTIFY_H
 #define LJSPY_NOTIFY_H

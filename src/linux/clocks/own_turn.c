@@ -9,11 +9,11 @@
 #include "src/linux/clocks/scheduler.h"
 
 enum {
-	/* Of a turn. A look and a hold take some 100 us, and no slice is shorter than that. */
+	/* A turn is used up after this CPU time. A look and a hold take some 100 us; no slice is shorter. */
 	USED_UP_NS = 50 * 1000,
-	/* Who takes a CPU from somebody takes less than that to look at the clock. */
+	/* If ljspy preempts a thread, ljspy's turn begins within this time after the thread left its CPU. */
 	BEGINNING_NS = 50 * 1000,
-	/* Sleeping so much longer than was asked for, though there was a CPU, is being stopped. */
+	/* A sleep this much too long, apart from waiting for a CPU, means that ljspy was stopped. */
 	OVERSLEPT_NS = 2 * 1000 * 1000,
 };
 
@@ -44,7 +44,7 @@ static void note(struct own_turn *turn, const struct schedstat *schedstat)
 
 static void begin(struct own_turn *turn)
 {
-	/* Asking for it has the kernel count up to now, so that it is exact. */
+	/* Reading this clock makes the kernel count up to now, so the value is exact. */
 	turn->begin_cpu_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	turn->began_at = 0;
 }
@@ -88,7 +88,7 @@ int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret
 	if (slept)
 		begin(turn);
 	turn->late_ns = schedstat.waited_ns - turn->waited_ns;
-	/* A stop ends the wait; one that comes at its very end makes it long. */
+	/* A stop ends the wait; a stop at the very end of the wait makes it longer. */
 	stopped = (signal < 0 && error == EINTR) ||
 		  end_ns - start_ns > asked_ns + turn->late_ns + OVERSLEPT_NS;
 	turn->woken_ns = slept && !stopped ? end_ns - turn->late_ns : 0;
@@ -115,7 +115,7 @@ bool own_turn_began_at(struct own_turn *turn, uint64_t left_at)
 	struct switches switches;
 	char text[SCHED_MAX];
 
-	/* On a CPU, both the clock and what has been used go on together. */
+	/* While ljspy is on a CPU, the scheduler's clock and ljspy's CPU time advance together. */
 	if (!turn->began_at && read_own(turn->sched_fd, text, sizeof(text)) &&
 	    switches_parse(text, &switches))
 		turn->began_at = switches.left_at - (switches.cpu_ns - turn->begin_cpu_ns);

@@ -2,11 +2,11 @@
 /*
  * own_turn: the time that ljspy's own thread has on its CPU.
  *
- * A look is worth something only at the moment at which it was due. Whoever
- * has to wait for a CPU looks later, and mostly just when somebody else has left
- * his. And what is held waits with ljspy, if its time is used up meanwhile. So a turn,
- * from a sleep to the next, knows how long it had to wait before it began, how
- * much has been used of it, and whose CPU it has taken.
+ * A look is only worth something at the moment at which it was due. If ljspy
+ * waits for a CPU, it looks later, mostly just after another thread has left its
+ * CPU. And held threads wait with ljspy if its time slice ends during the hold.
+ * So a turn, from one sleep to the next, records how long ljspy waited before it
+ * began, how much CPU time ljspy has used in it, and whose CPU ljspy took.
  *
  * Belongs to one thread.
  */
@@ -19,37 +19,37 @@
 #include <time.h>
 
 struct own_turn {
-	uint64_t late_ns;	/* how long it had to wait for a CPU, once it was to begin */
+	uint64_t late_ns;	/* how long it waited for a CPU before it began */
 	/*
-	 * Up to then nobody had anything to tell: CLOCK_MONOTONIC. 0 if that is not
-	 * known, as it did not sleep, or ljspy was stopped meanwhile.
+	 * When it was woken, CLOCK_MONOTONIC: until then there was nothing to
+	 * report. 0 if unknown: it did not sleep, or ljspy was stopped meanwhile.
 	 */
 	uint64_t woken_ns;
 
 	/* The module's own. */
 	int schedstat_fd, sched_fd;	/* -1 if not open */
-	uint64_t waited_ns, runs;	/* as the kernel had counted when the last sleep began, or ended */
+	uint64_t waited_ns, runs;	/* of schedstat, when the last sleep began or ended */
 	uint64_t begin_cpu_ns;
-	uint64_t began_at;		/* by the scheduler's clock; 0: not asked yet */
+	uint64_t began_at;		/* by the scheduler's clock; 0: not read yet */
 };
 
-/* Where the kernel does not tell, nothing is ever late. */
+/* Without schedstat, late_ns is always 0. */
 void own_turn_open(struct own_turn *turn);
 void own_turn_close(struct own_turn *turn);
 
-/* As sigtimedwait(); a new turn begins if it has slept. */
+/* Like sigtimedwait(). If the thread slept, a new turn begins. */
 int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret_info,
 		  const struct timespec *timeout);
 
-/* Has as much been used of it that it may end any moment? */
+/* Has the turn used so much CPU time that it may end at any moment? */
 bool own_turn_is_used_up(const struct own_turn *turn);
 
-/* End it and begin another one. */
+/* End the turn by a short sleep and begin another one. */
 void own_turn_renew(struct own_turn *turn);
 
 /*
- * Did the turn begin when somebody left his CPU, at that time by the scheduler's
- * clock? Then it is this CPU, and ljspy has put him off it.
+ * A thread left its CPU at left_at by the scheduler's clock. Did the turn begin
+ * just then? If so, ljspy has taken this very CPU from the thread.
  */
 bool own_turn_began_at(struct own_turn *turn, uint64_t left_at);
 

@@ -15,7 +15,7 @@ struct schedstat schedstat_parse(const char *text)
 	return schedstat;
 }
 
-/* What stands behind the colon in the line of that name; NULL if there is none. */
+/* The text behind the colon in the line of that name, or NULL. */
 static const char *find_value(const char *text, const char *name)
 {
 	const size_t length = strlen(name);
@@ -38,7 +38,7 @@ static bool find_number(const char *text, const char *name, uint64_t *ret_number
 	return value;
 }
 
-/* Milliseconds, with six digits behind the point. */
+/* The line has milliseconds with six decimals. 0 if there is no such line. */
 static uint64_t find_ns(const char *text, const char *name)
 {
 	const char *value = find_value(text, name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scheduler: what the kernel's scheduler says of a thread, in files of /proc.
+ * scheduler: what the kernel's scheduler tells about a thread, in files of /proc.
  */
 #ifndef LJSPY_SCHEDULER_H
 #define LJSPY_SCHEDULER_H
@@ -9,29 +9,29 @@
 #include <stdint.h>
 
 enum {
-	/* With the NUL; what is longer is cut. */
+	/* Room for the text of a file, with the NUL; a longer text is cut. */
 	SCHEDSTAT_MAX = 128,
 	SCHED_MAX = 8192,
 };
 
-/* Of schedstat: all since the thread began. */
+/* From schedstat, since the thread began. */
 struct schedstat {
 	uint64_t cpu_ns;	/* lags by up to a tick while the thread is on a CPU */
-	uint64_t waited_ns;	/* wanting a CPU */
-	uint64_t runs;		/* how often it was given one; 0 where the kernel does not count */
+	uint64_t waited_ns;	/* for a CPU */
+	uint64_t runs;		/* how often it got a CPU; 0 if the kernel does not count */
 };
 
 struct schedstat schedstat_parse(const char *text);
 
-/* Of sched, or of status, which does not tell when. */
+/* From sched, or from status, which has no times. */
 struct switches {
 	uint64_t count;		/* how often the thread has left its CPU */
-	uint64_t sleeps;	/* of these, to go to sleep; a stop is one, too */
-	uint64_t left_at;	/* when it was on a CPU last, by the scheduler's clock; 0: not told */
-	uint64_t cpu_ns;	/* as in schedstat; 0: not told */
+	uint64_t sleeps;	/* how many of these were to sleep; a stop counts, too */
+	uint64_t left_at;	/* when it was last on a CPU, by the scheduler's clock; 0: unknown */
+	uint64_t cpu_ns;	/* as in schedstat; 0: unknown */
 };
 
-/* False if the text is of neither. */
+/* False if the text is from neither file. */
 bool switches_parse(const char *text, struct switches *ret_switches);
 
 #endif

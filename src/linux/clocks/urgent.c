@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 enum {
-	NICE_BASE = 20,		/* RLIMIT_NICE is that less the best value that is allowed */
-	/* Only a sleep while being urgent starts what the kernel counts anew. A hold sees a tick at most. */
+	NICE_BASE = 20,		/* RLIMIT_NICE is this minus the best nice value allowed */
+	/*
+	 * Sleep once in so many holds: the kernel restarts its count for RLIMIT_RTTIME
+	 * only at a sleep under SCHED_RR. A hold sees one tick at most.
+	 */
 	REST_AFTER = 50,
 };
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * urgent: running before others, where that is allowed, for as long as somebody is held.
+ * urgent: ljspy runs before other threads while it holds one, where that is allowed.
  *
- * A thread that is held waits for ljspy. On a full machine ljspy waits for the
- * others there: in the middle of a hold, if its time is used up then. So for
- * the length of a hold it asks for SCHED_RR or, where only that is allowed, for
- * the best nice value, and then goes back to what its user gave it. Whoever
- * has a real-time policy already keeps it.
+ * A held thread waits for ljspy. On a busy machine ljspy waits for a CPU itself,
+ * in the middle of a hold if its time slice ends there. So for the length of a
+ * hold it takes SCHED_RR or, if only that is allowed, the best nice value. Then
+ * it returns to the policy and nice value that its user gave it. A thread with a
+ * real-time policy keeps that.
  *
- * So that it can never take a CPU for good, the kernel ends it when it has run for
- * URGENT_MAX_US without a sleep (RLIMIT_RTTIME).
+ * So that ljspy can never take a CPU for good, the kernel ends it when it has run
+ * for URGENT_MAX_US without a sleep (RLIMIT_RTTIME).
  */
 #ifndef LJSPY_URGENT_H
 #define LJSPY_URGENT_H
@@ -31,15 +31,15 @@ struct urgent {
 
 	/* The module's own. */
 	int policy, nice, best_nice;	/* policy and nice as the user gave them */
-	unsigned begun_count;		/* since it slept */
-	struct rlimit limit;		/* as it was */
+	unsigned begun_count;		/* holds under SCHED_RR */
+	struct rlimit limit;		/* RLIMIT_RTTIME as it was */
 };
 
-/* Of the calling thread. Nothing that it starts is to be started between begin and end. */
+/* For the calling thread, which must start no thread or process between begin and end. */
 void urgent_open(struct urgent *urgent);
 void urgent_close(struct urgent *urgent);
 
-/* Without effect if it has begun, or ended, already. */
+/* No effect if it has already begun, or ended. */
 void urgent_begin(struct urgent *urgent);
 void urgent_end(struct urgent *urgent);
 
