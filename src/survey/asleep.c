@@ -10,7 +10,7 @@ enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *
 	enum thread_state state, later;
 	uint64_t used, runs;
 
-	/* What it has used is exact once it sleeps. One that has ended will be noticed. */
+	/* The CPU time of a thread is exact once it sleeps. A thread that has ended counts as running. */
 	if (thread_look(threads, thread, &state, &call) || state == THREAD_RUNNING ||
 	    thread_measure(threads, thread, &used))
 		return ASLEEP_RUNS;

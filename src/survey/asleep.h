@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * asleep: reading the stacks of a thread that sleeps, without a stop.
+ * asleep: read the stacks of a sleeping thread without a stop.
  *
- * They hold still while it sleeps, and nothing that is read wakes it. Whether
- * it has slept all the time is found out afterwards.
+ * The stacks do not change while it sleeps, and reading does not wake it. A check
+ * afterwards tells whether it slept all the time.
  */
 #ifndef LJSPY_ASLEEP_H
 #define LJSPY_ASLEEP_H
@@ -13,14 +13,15 @@
 
 enum asleep_verdict {
 	ASLEEP_HOLDS,	/* copied; lua_process_unwind() may follow */
-	ASLEEP_TORN,	/* it has run meanwhile, or has ended: what was copied is not to be used */
+	ASLEEP_TORN,	/* it ran meanwhile, or has ended: discard the copy */
 	ASLEEP_RUNS,	/* it does not sleep; nothing was read */
-	ASLEEP_UNKNOWN,	/* it sleeps, but the kernel does not tell where its stack is */
+	ASLEEP_UNKNOWN,	/* it sleeps, but the kernel does not tell where its stack is; nothing was read */
 };
 
 /*
- * Copy what belongs to the thread, unless it runs. The state and the call are
- * set but if it runs; thread->cpu_ns and its like are of afterwards.
+ * Copy the stacks of the thread unless it runs. *ret_state and *ret_call are set
+ * unless it runs. The figures that thread_measure() sets, such as thread->cpu_ns,
+ * are from after the copy.
  */
 enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *threads,
 				   struct thread *thread, struct capture_hints *hints,

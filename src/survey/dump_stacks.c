@@ -9,8 +9,8 @@
 #include "unwind/lua/object_walk.h"
 
 enum {
-	BATCH = 64,		/* coroutines read in a slice */
-	WALKS_MAX = 3,		/* a walk that got lost is begun anew; what was seen is not told again */
+	BATCH = 64,		/* coroutines read per slice */
+	WALKS_MAX = 3,		/* an incomplete walk starts again; it reports no coroutine twice */
 };
 
 int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
@@ -64,7 +64,7 @@ int dump_thread(struct lua_process *process, const struct dump_thread *thread, b
 
 /*---- Coroutines ----*/
 
-/* Coroutines that are in the report. */
+/* A coroutine that is in the report. */
 struct seen {
 	uint64_t address;
 	UT_hash_handle hh;
@@ -77,7 +77,7 @@ struct search {
 	struct dump_vm *vm;
 	struct seen *seen;
 	size_t global;
-	enum object_walk_step step;	/* that ended the last slice */
+	enum object_walk_step step;	/* the last one of the last slice */
 	uint64_t found[BATCH];
 	size_t found_count;
 };

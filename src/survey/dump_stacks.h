@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dump_stacks: from a process or core file to what is reported of it.
+ * dump_stacks: fill a report with the stacks of a process or core file.
  *
- * Coroutines are read in slices. While threads run they are held for a slice at
- * a time, about a millisecond, and then run on for as long before the next. A
- * process that sleeps is read without a stop.
+ * ljspy reads coroutines in slices. It holds threads that run for one slice at a
+ * time, about a millisecond, and lets them run on for as long before the next.
+ * It reads a sleeping process without a stop.
  */
 #ifndef LJSPY_DUMP_STACKS_H
 #define LJSPY_DUMP_STACKS_H
@@ -14,9 +14,9 @@
 #include "src/linux/threads/hold.h"
 
 /*
- * Add the thread that was captured last; its stack and phase are found out
- * here. 0 with *ret_whole telling if none of it is lost, or -ENOMEM. If only a
- * whole stack is wanted, another one is not added.
+ * Unwind the thread captured last, find its phase and add it to the report; with
+ * only_whole, only if no part of the stack is lost. 0 with *ret_whole telling
+ * whether none is lost, or -ENOMEM.
  */
 int dump_thread(struct lua_process *process, const struct dump_thread *thread, bool only_whole,
 		struct dump_process *report, bool *ret_whole);
@@ -26,13 +26,13 @@ int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thr
 		      const struct arm64_registers *registers, struct dump_process *report,
 		      bool *ret_whole);
 
-/* Add a thread of whose stack nothing is known. 0 or -ENOMEM. */
+/* Add a thread whose stack is unknown for that reason. 0 or -ENOMEM. */
 int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
 		     struct dump_process *report);
 
 /*
- * Add each global_State of the process and its coroutines to the report; hold is
- * NULL for what never changes, such as a core file. 0 or -ENOMEM.
+ * Add each global_State of the process and its coroutines to the report. hold is
+ * NULL if nothing changes meanwhile, as in a core file. 0 or -ENOMEM.
  */
 int dump_coroutines(struct lua_process *process, struct hold *hold, struct dump_process *report);
 

@@ -43,7 +43,7 @@ static void look(pid_t pid, struct known_files *files, struct finding *finding)
 	functions_free(functions);
 }
 
-/* In a child of ljspy. */
+/* Runs in a child of ljspy. */
 _Noreturn static void look_as_its_user(const struct process *process, struct known_files *files, int fd)
 {
 	struct finding finding = { .error = permission_take_target_identity(process) };
@@ -54,8 +54,8 @@ _Noreturn static void look_as_its_user(const struct process *process, struct kno
 }
 
 /*
- * Look at one process. Where ljspy is root without CAP_SYS_PTRACE, a child of
- * its own does so as the process's user.
+ * Look at one process. If ljspy is root without CAP_SYS_PTRACE, a child of ljspy
+ * looks as the process's user.
  */
 static void look_at(const struct process *process, struct known_files *files, struct finding *ret_finding)
 {
@@ -81,7 +81,7 @@ static void look_at(const struct process *process, struct known_files *files, st
 	*ret_finding = finding;
 }
 
-/* Does the name make one think of LuaJIT? Only to choose which refusal to explain. */
+/* Does the name suggest LuaJIT? This only chooses which refusal to explain. */
 static bool is_likely(const struct process *process)
 {
 	static const char *const names[] = { "luajit", "nginx", "openresty", "kong", "apisix", "nvim" };

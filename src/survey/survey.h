@@ -12,25 +12,28 @@
 enum { SURVEY_VM_MAX = 64 };
 
 struct finding {
-	int error;		/* why the process could not be looked at, a negative errno; or 0 */
+	int error;		/* why ljspy could not look at the process, a negative errno; or 0 */
 	bool runs_luajit;
-	char vm[SURVEY_VM_MAX];	/* in words, "LuaJIT 2.1 GC64"; "" if its layout is not known */
+	char vm[SURVEY_VM_MAX];	/* in words, "LuaJIT 2.1 GC64"; "" if its layout is unknown */
 };
 
-/* Processes in the list that run LuaJIT, and why the others do not matter. */
+/* The processes that run LuaJIT, and a refusal to explain. */
 struct survey {
 	struct process_list list;
-	struct finding *findings;	/* one for each */
-	size_t refused_count;		/* of those that could not be looked at */
-	pid_t refused_pid;		/* one of them, such as is likely to run LuaJIT; 0 if there is none */
-	int refused_error;		/* a positive errno */
+	struct finding *findings;	/* one for each process */
+	size_t refused_count;		/* how many processes ljspy could not look at */
+	pid_t refused_pid;		/* the first of them that is likely to run LuaJIT; 0 if there is none */
+	int refused_error;		/* its error, a positive errno */
 };
 
-/* Takes the list over, and keeps of it what runs LuaJIT. 0 or -ENOMEM. Free with survey_clear(). */
+/*
+ * Take over the list and keep the processes that run LuaJIT. 0, or -ENOMEM and the
+ * list stays the caller's. Free with survey_clear().
+ */
 int survey_take(struct process_list *list, struct survey *ret_survey);
 void survey_clear(struct survey *survey);
 
-/* CPU use of each in percent, measured for a moment; cpu has room for all. */
+/* CPU use of each process in percent, measured for 200 ms; cpu has room for all. */
 void survey_measure(const struct survey *survey, double *cpu);
 
 #endif

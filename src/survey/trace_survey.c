@@ -13,11 +13,11 @@
 #include "unwind/lua/object_walk.h"
 
 enum {
-	PROTOS_AT_ONCE = 256,	/* looked at in a slice */
+	PROTOS_AT_ONCE = 256,	/* read per slice */
 	NAME_KEY_SIZE = 512,
 };
 
-/* What tells a trace from every other one that was ever seen. All bytes count. */
+/* Tells a trace from every other one ever seen. All bytes count. */
 struct trace_key {
 	uint64_t address, mcode, startpt, startpc;
 	uint32_t pid, number, szmcode, root;
@@ -25,7 +25,7 @@ struct trace_key {
 
 _Static_assert(sizeof(struct trace_key) == 4 * sizeof(uint64_t) + 4 * sizeof(uint32_t), "compared as bytes");
 
-/* Of a struct trace or a struct trace_summary. */
+/* The key of a struct trace or a struct trace_summary. */
 #define TRACE_KEY(of_pid, trace) ((struct trace_key){ \
 	.address = (trace)->address, .mcode = (trace)->mcode, \
 	.startpt = (trace)->startpt, .startpc = (trace)->startpc, \
@@ -35,11 +35,11 @@ _Static_assert(sizeof(struct trace_key) == 4 * sizeof(uint64_t) + 4 * sizeof(uin
 struct seen_trace {
 	struct trace_key key;
 	uint64_t samples, cpu_ns;
-	bool is_there;			/* still, at the end */
+	bool is_there;			/* it still exists at the end */
 	UT_hash_handle hh;
 };
 
-/* Where samples have seen a function by a name. */
+/* The function that samples have seen at a place, with its name. */
 struct seen_name {
 	char key[NAME_KEY_SIZE];	/* line and file, see name_key() */
 	const struct function *function;
@@ -53,7 +53,7 @@ struct seen_process {
 	UT_hash_handle hh;
 };
 
-/* A function of which it was asked already whether its name is known. */
+/* A function whose name is already noted. */
 struct seen_function {
 	const struct function *function;
 	UT_hash_handle hh;
@@ -143,14 +143,14 @@ static int add_to_process(struct trace_survey *survey, const struct sample *samp
 	return 0;
 }
 
-/* A function is where it is defined, whatever its callers call it. */
+/* The place of its definition identifies a function, whatever name its callers use. */
 static void name_key(const struct function *function, char ret_key[static NAME_KEY_SIZE])
 {
 	snprintf(ret_key, NAME_KEY_SIZE, "%u %s", (unsigned)function->firstline,
 		 function->file ? function->file : "");
 }
 
-/* The first name that a function is seen by is kept. */
+/* Keep the first name seen for a function. */
 static int note_name(struct trace_survey *survey, const struct function *function)
 {
 	struct seen_function *noted;
@@ -191,7 +191,7 @@ int trace_survey_add(struct trace_survey *survey, const struct sample *sample)
 	return error;
 }
 
-/*---- Traces that there are ----*/
+/*---- Traces that exist ----*/
 
 struct reading {
 	struct trace_survey *survey;
@@ -212,7 +212,7 @@ struct reading {
 	size_t proto_count;
 };
 
-/* A Lua function as samples have named it, or without a name. */
+/* A function as samples have named it; else without a name, unless it is a main chunk or builtin. */
 static const struct function *function_of(const struct reading *reading, const struct proto *proto)
 {
 	char file[CHUNKNAME_MAX + 16], key[NAME_KEY_SIZE];
@@ -300,7 +300,7 @@ static int list_traces(struct reading *reading)
 	return 0;
 }
 
-/*---- Code that is not compiled any more ----*/
+/*---- Code that LuaJIT has given up compiling ----*/
 
 static void read_protos(void *context)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_survey: from a process to what is reported of its traces.
+ * trace_survey: fill a report with the traces of a process.
  *
- * While samples are taken, it is noted which traces they are in. Afterwards
- * the traces that there are then are read, with their start and all, some at
- * a time, while the process is held for about a millisecond; and all functions are looked
- * through for code that LuaJIT has given up compiling.
+ * During sampling it notes which traces the samples are in. Afterwards it reads
+ * the traces that then exist, and where they start: some at a time, while the
+ * process is held for about a millisecond. And it searches all functions for code
+ * that LuaJIT has given up compiling.
  */
 #ifndef LJSPY_TRACE_SURVEY_H
 #define LJSPY_TRACE_SURVEY_H
@@ -17,14 +17,14 @@
 
 struct trace_survey;
 
-/* functions receives those that are reported, and is that of the samples. NULL when memory is short. */
+/* functions is that of the samples and receives the reported ones. NULL when memory is short. */
 struct trace_survey *trace_survey_new(struct functions *functions);
 void trace_survey_free(struct trace_survey *survey);
 
-/* A sample of any process. 0 or -ENOMEM. */
+/* Count a sample of any process. 0 or -ENOMEM. */
 int trace_survey_add(struct trace_survey *survey, const struct sample *sample);
 
-/* Fill the report of a process, of which nothing but pid and name is known. 0 or -ENOMEM. */
+/* Fill the report of a process; pid and name are set already. 0 or -ENOMEM. */
 int trace_survey_report(struct trace_survey *survey, struct lua_process *process,
 			struct hold *hold, struct trace_process *report);
 
