@@ -6,7 +6,7 @@
 #include "src/inspect/patience.h"
 #include "src/linux/clocks/clock.h"
 
-/* The VM may be held in the middle of a change, too. */
+/* A hold may also catch the VM in the middle of a change. */
 enum { TRIES = 20 };
 
 static void confirm(void *context)
@@ -65,7 +65,7 @@ void confirm_process(struct lua_process *process, pid_t pid, bool (*may_go_on)(v
 	};
 	pthread_t thread;
 
-	/* The thread must end for the process to be free. */
+	/* The process is free of its tracer only when the thread has ended. */
 	if (lua_process_needs_confirming(process) && pthread_create(&thread, NULL, run, &confirming) == 0)
 		pthread_join(thread, NULL);
 }

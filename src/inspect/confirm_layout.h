@@ -2,8 +2,8 @@
 /*
  * confirm_layout: confirm the layout of a process that is busy.
  *
- * Objects in the middle of a change confirm nothing (lua_process.h). Where too
- * many of them change for a look while the process runs, it is held for one.
+ * Objects in the middle of a change confirm nothing (lua_process.h). If too many
+ * of them change while the process runs, ljspy holds it to look at them.
  */
 #ifndef LJSPY_CONFIRM_LAYOUT_H
 #define LJSPY_CONFIRM_LAYOUT_H
@@ -11,10 +11,13 @@
 #include "src/inspect/lua_process.h"
 #include "src/linux/threads/hold.h"
 
-/* Where something is open and the process can be held. What came of it is seen by lua_process_needs_confirming(). */
+/*
+ * Confirm what is open while the process is held, if it can be held.
+ * lua_process_needs_confirming() tells the result.
+ */
 void confirm_while_held(struct lua_process *process, struct hold *hold);
 
-/* The same without a hold at hand, for as long as it may go on. */
+/* The same in a thread with its own tracer, for as long as may_go_on() returns true. */
 void confirm_process(struct lua_process *process, pid_t pid, bool (*may_go_on)(void *context), void *context);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As the kernel writes it. */
+/* Write the path as the kernel does. */
 static void write_path(FILE *out, const char *path)
 {
 	for (; *path; path++) {
@@ -18,7 +18,7 @@ static void write_path(FILE *out, const char *path)
 	}
 }
 
-/* The same for the same path, and hardly ever for another one (FNV-1a); paths are compared as well. */
+/* An inode for the path, never 0 (FNV-1a). Two paths may share one: paths are compared as well. */
 static uint32_t number_of(const char *path)
 {
 	uint32_t hash = 2166136261u;

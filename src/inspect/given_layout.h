@@ -11,10 +11,13 @@
 
 struct given_layout {
 	struct layout layout;
-	bool is_file;	/* the user's own: it holds whatever the target seems to say */
+	bool is_file;	/* the user's own: it holds even if the target seems to contradict it */
 };
 
-/* Text is the name of a release (release.h), else of a file (layout_text.h). False, and said why, if neither. */
+/*
+ * Text is the name of a release (release.h), else of a file (layout_text.h). If it
+ * is neither, print why and return false.
+ */
 bool given_layout_read(const char *text, struct given_layout *ret_given);
 
 #endif

@@ -7,15 +7,15 @@
 #include "memory/hash.h"
 
 enum {
-	FILES_MAX = 4096,	/* all are forgotten above */
-	CODE_MAX = 256 << 10,	/* bytes of a VM, which has some 20 KB */
+	FILES_MAX = 4096,	/* one more, and all are forgotten */
+	CODE_MAX = 256 << 10,	/* bytes of a VM; a VM has some 20 KB */
 };
 
 struct known_file {
 	struct file_identity identity;
 	UT_hash_handle hh;
 	struct known_vm known;
-	uint64_t base;		/* where it was mapped */
+	uint64_t base;		/* where it was mapped when noted */
 	uint8_t *code;		/* of the VM; NULL if there is none */
 };
 
@@ -90,7 +90,7 @@ static struct known_file *find(const struct known_files *files, const struct fil
 	return file;
 }
 
-/* All of the VM that its layout was read from; NULL if it cannot be read. */
+/* The VM's code, from which its layout was read; to be freed. NULL if it cannot be read. */
 static uint8_t *read_code(struct memory *memory, const struct vm_code *vm)
 {
 	size_t length = vm->end - vm->begin;
@@ -104,7 +104,7 @@ static uint8_t *read_code(struct memory *memory, const struct vm_code *vm)
 	return NULL;
 }
 
-/* The VM where it is when the file is mapped so much further up. */
+/* Move the VM to where it is when the file is mapped so much further up. */
 static void move(struct vm_code *vm, uint64_t by)
 {
 	vm->begin += by;
@@ -157,7 +157,7 @@ static struct known_file *add(struct known_files *files, const struct file_ident
 	return file;
 }
 
-/* Of this very code: then a process that can tell less of it has nothing to say. */
+/* Is everything known of this very code? Then keep it: another process may know less. */
 static bool is_all_known(const struct known_file *file, const struct known_vm *known,
 			 const uint8_t *code)
 {

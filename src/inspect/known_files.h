@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * known_files: what was found out about files that several processes have mapped.
+ * known_files: what ljspy found out about files that several processes have mapped.
  *
- * The first process that has a file mapped takes some milliseconds to be
- * recognised and some tens of them until its native code has names; the others
- * of the same program take that over. What is taken over is what the file
- * decides: whether there is a LuaJIT VM in it and how that is laid out, and the
- * names of its functions. The VM's code is compared byte by byte with that of
- * the process at hand before its layout is believed.
+ * Recognising LuaJIT in the first process that maps a file takes some
+ * milliseconds, and naming its native code some tens of them; other processes of
+ * the same program take over the result. They take over what the file decides:
+ * whether it contains a LuaJIT VM, the VM's layout, and the names of its
+ * functions. Before a process takes over a layout, ljspy compares the VM's code
+ * byte by byte with that of the process.
  */
 #ifndef LJSPY_KNOWN_FILES_H
 #define LJSPY_KNOWN_FILES_H
@@ -25,10 +25,10 @@ enum { VERDICT_MAX = 160 };
 
 struct known_files;
 
-/* What is known of one loading of a file. */
+/* What is known of a file that is mapped. */
 struct known_vm {
 	enum recognise_status status;
-	struct vm_code vm;	/* if that is RECOGNISE_OK; where its code is, if RECOGNISE_UNKNOWN_LAYOUT */
+	struct vm_code vm;	/* with RECOGNISE_OK; with RECOGNISE_UNKNOWN_LAYOUT only where its code is */
 	bool has_requests;	/* it is lua-nginx-module, see request.h */
 	char verdict[VERDICT_MAX];	/* the last thing found out about its layout, in words */
 };
@@ -40,20 +40,23 @@ void known_files_free(struct known_files *files);
 struct symbol_files *known_files_symbols(const struct known_files *files);
 
 /*
- * By which files are read; and memory that is mapped from files, as most of that is there
- * although its disk does not answer.
+ * The first reads files. The second reads memory that is mapped from files: most
+ * of that is present even if its disk does not answer.
  */
 struct errands *known_files_errands(const struct known_files *files);
 struct errands *known_files_memory_errands(const struct known_files *files);
 
 /*
- * What was noted of this file, for where it is mapped at base. False if that is
- * nothing, or if the code in this memory is another.
+ * What was noted of this file, with addresses for where it is mapped, at base.
+ * False if nothing was noted, or if the code in this memory differs.
  */
 bool known_files_find(const struct known_files *files, const struct file_identity *identity,
 		      struct memory *memory, uint64_t base, struct known_vm *ret_known);
 
-/* Note it, in place of what was noted before. Too much is forgotten, and found out anew. */
+/*
+ * Note what is known, in place of what was noted before, unless that is complete for
+ * the same code. When there are too many files, all are forgotten.
+ */
 void known_files_note(struct known_files *files, const struct file_identity *identity,
 		      struct memory *memory, uint64_t base, const struct known_vm *known);
 

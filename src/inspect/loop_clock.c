@@ -8,7 +8,7 @@
 
 enum { NS_PER_MS = 1000 * 1000 };
 
-/* The longest turn that is believed. The two clocks are farther apart. */
+/* The longest turn that ljspy believes. The two clocks are farther apart. */
 static const uint64_t age_max_ns = UINT64_C(3600) * NS_PER_SECOND;
 
 bool loop_clock_find(struct memory *memory, uint64_t base, uint64_t *ret_address)

@@ -2,12 +2,11 @@
 /*
  * loop_clock: when an event loop came back from its wait, by its own clock.
  *
- * nginx takes the time each time that its loop has waited (ngx_epoll_module.c:
+ * nginx reads the time each time its loop has waited (ngx_epoll_module.c:
  * ngx_epoll_process_events() calls ngx_time_update()), and keeps it in
  * ngx_current_msec, which it exports: milliseconds of CLOCK_MONOTONIC_COARSE,
- * before 1.13.11 of the time of day. Programs can have it taken anew in the
- * middle of a turn (ngx.update_time()), and with timer_resolution it is taken
- * less often.
+ * before 1.13.11 of the time of day. Programs can update it in the middle of a
+ * turn (ngx.update_time()); with timer_resolution nginx reads it less often.
  */
 #ifndef LJSPY_LOOP_CLOCK_H
 #define LJSPY_LOOP_CLOCK_H
@@ -17,12 +16,12 @@
 
 #include "memory/memory.h"
 
-/* Where the module mapped at base keeps it; false if that has none. */
+/* The address of the loop's time in the module mapped at base; false if the module has none. */
 bool loop_clock_find(struct memory *memory, uint64_t base, uint64_t *ret_address);
 
 /*
- * When the turn at hand began, CLOCK_MONOTONIC in nanoseconds; 0 if it is not
- * known. Of the time of day it is not the same each time, but to some microseconds.
+ * When the current turn began, CLOCK_MONOTONIC in nanoseconds; 0 if unknown.
+ * From the time of day, two reads of one turn differ by some microseconds.
  */
 uint64_t loop_clock_read(struct memory *memory, uint64_t address);
 

@@ -19,7 +19,7 @@ struct known_files *lua_process_files(const struct lua_process *process)
 	return process->files;
 }
 
-/* Whatever is the same for processes and core files; the memory is set. 0 or -ENOMEM. */
+/* Open what processes and core files have in common; process->memory is set. 0 or -ENOMEM. */
 static int open_parts(struct lua_process *process, const char *root, struct functions *functions,
 		      struct known_files *files, const struct namer_options *options)
 {
@@ -132,7 +132,7 @@ void lua_process_give_layout(struct lua_process *process, const struct layout *l
 	process->given_is_trusted = trusted;
 }
 
-/* The mappings may be shown where reading memory is refused: then nothing was looked at. */
+/* -EPERM if reading memory is refused: the kernel may show the mappings even then. */
 static int check_access(struct lua_process *process)
 {
 	for (size_t i = 0; i < maps_file_count(process->maps); i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the files that a process has mapped can be opened. */
+/* Where ljspy can open the files that a process has mapped. */
 #include "src/inspect/lua_process_parts.h"
 
 #include "memory/slow_file.h"
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { HEAD_BYTES = 1024 };	/* by which a file is told from another one */
+enum { HEAD_BYTES = 1024 };	/* these tell files apart */
 
-/* The beginning of a mapped ELF file is never changed, and holds its build id. */
+/* The beginning of a mapped ELF file never changes, and holds its build id. */
 static bool begins_alike(const struct lua_process *process, const struct mapped_file *file,
 			 const char *path)
 {
@@ -30,9 +30,9 @@ static bool begins_alike(const struct lua_process *process, const struct mapped_
 }
 
 /*
- * Is that path the file which is mapped? Device and inode of the mapping are
- * those of the filesystem below where that is an overlay, and a path may lead
- * elsewhere from here than from the target's root.
+ * Is the file at that path the one that is mapped? On an overlay, the mapping has
+ * device and inode of the filesystem below; and a path may lead elsewhere from
+ * here than from the target's root.
  */
 static bool leads_to(const struct lua_process *process, const struct mapped_file *file,
 		     const char *path)
@@ -47,9 +47,9 @@ static bool leads_to(const struct lua_process *process, const struct mapped_file
 
 enum place {
 	PLACE_TARGETS_ROOT,
-	PLACE_OUR_ROOT,		/* the target may have another one in the same mount namespace */
-	PLACE_PROGRAM,		/* the next two serve for files that were deleted or replaced */
-	PLACE_MAPPING,		/* takes privileges */
+	PLACE_OUR_ROOT,		/* the target may have another root in the same mount namespace */
+	PLACE_PROGRAM,		/* this and the next are for files that were deleted or replaced */
+	PLACE_MAPPING,		/* needs privileges */
 	PLACE_COUNT
 };
 

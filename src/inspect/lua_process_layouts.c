@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* What only the objects of a state can tell of a layout: confirmed, and in doubt again. */
+/* How the objects of a state confirm a layout, and how a layout comes into doubt again. */
 #include "src/inspect/lua_process_parts.h"
 
 #include "memory/page_cache.h"
 
 enum {
 	/*
-	 * It takes milliseconds, so it is tried while the target runs: an
-	 * object in the middle of a change fails it then, but nothing passes
-	 * it wrongly. After that it is done while a thread is held, and if
-	 * that fails so often the layout is held to be wrong.
+	 * Confirming takes milliseconds, so ljspy tries it while the target
+	 * runs: an object in the middle of a change fails it then, but nothing
+	 * passes it wrongly. After these tries ljspy confirms while a thread is
+	 * held. If that fails CONFIRM_TRIES_MAX times, the layout is wrong.
 	 */
 	CONFIRM_TRIES_RUNNING = 8,
-	/* Stacks that do not fit: of fewer, every layout leaves something open. */
+	/* Stacks that do not fit. Fewer are no reason to doubt: every layout leaves something open. */
 	DOUBTS_MIN = 3,
 	DOUBT_ONE_IN = 20,
 };
@@ -29,7 +29,7 @@ static bool is_open(const struct luajit_module *luajit)
 	       (!luajit->known.vm.confirmed || luajit->known.vm.traces_open);
 }
 
-/* The self-tests look at thousands of small things. */
+/* The checks make thousands of small reads, so they use a page cache. */
 static bool confirm(struct lua_process *process, struct luajit_module *luajit, uint64_t g)
 {
 	struct page_cache *cache = page_cache_new(process->memory);
@@ -56,7 +56,7 @@ bool process_confirm_by(struct lua_process *process, struct luajit_module *luaji
 	return true;
 }
 
-/* One state may just be opened, closed, or have no trace: each gets its turn. */
+/* Each state gets its turn: one may just be opened or closed, or have no trace. */
 static bool confirm_by_next(struct lua_process *process, struct luajit_module *luajit)
 {
 	uint64_t g = vm_states_next(&luajit->states, process->memory, &luajit->known.vm);
@@ -64,7 +64,7 @@ static bool confirm_by_next(struct lua_process *process, struct luajit_module *l
 	return g && process_confirm_by(process, luajit, g);
 }
 
-/* Another process may have had what it takes to tell: a state, or traces. */
+/* Another process may have had the state or the traces that confirm the layout. */
 static void take_over_confirmed(struct lua_process *process, struct luajit_module *luajit)
 {
 	bool was_confirmed = luajit->known.vm.confirmed;
@@ -91,7 +91,7 @@ bool lua_process_needs_confirming(const struct lua_process *process)
 	return false;
 }
 
-/* Does the stack look as one does if the layout is wrong? */
+/* Does the stack look as it would with a wrong layout? */
 static bool speaks_against_layout(const struct merged_stack *stack)
 {
 	static const bool against[LOST_COUNT] = {
@@ -114,7 +114,7 @@ static bool is_doubtful(const struct luajit_module *luajit)
 	       luajit->doubts * DOUBT_ONE_IN > luajit->samples;
 }
 
-/* From then on it takes more for another look, which costs milliseconds. */
+/* The next look, which costs milliseconds, takes twice as many doubts. */
 static void dispel_doubts(struct luajit_module *luajit)
 {
 	luajit->doubts_until_look = 2 * luajit->doubts;
@@ -122,7 +122,7 @@ static void dispel_doubts(struct luajit_module *luajit)
 	luajit->tries = 0;
 }
 
-/* The VM of the thread captured last, if its layout is held to be right. */
+/* The VM of the thread captured last, if its layout is confirmed; else NULL. */
 static struct luajit_module *running_vm(const struct lua_process *process, uint64_t *ret_g)
 {
 	const struct capture *capture = &process->capture;
@@ -158,7 +158,7 @@ void process_weigh_stack(struct lua_process *process)
 		luajit->doubted = g;
 }
 
-/* While the target is held. */
+/* Runs while the target is held. */
 static void look_again(struct lua_process *process, struct luajit_module *luajit)
 {
 	if (!is_doubtful(luajit) ||
@@ -182,7 +182,7 @@ void lua_process_confirm(struct lua_process *process)
 			look_again(process, luajit);
 		if (!is_open(luajit) || luajit->known.vm.confirmed || confirm_by_next(process, luajit))
 			continue;
-		/* A state that has gone meanwhile says nothing against the layout. */
+		/* A state that is gone meanwhile proves nothing against the layout. */
 		if (is_open(luajit) && ++luajit->tries == CONFIRM_TRIES_MAX)
 			luajit->known.status = RECOGNISE_UNKNOWN_LAYOUT;
 	}

@@ -42,7 +42,7 @@ void process_pass_on(const struct lua_process *process, const struct luajit_modu
 				 &luajit->known);
 }
 
-/* Only what the file decides is shared: not what is given, nor what a core file lacks. */
+/* Share only what the file decides: NULL with a given layout and for core files, which lack data. */
 static struct file_identity *identify(const struct lua_process *process,
 				      const struct module *module)
 {
@@ -57,7 +57,7 @@ static struct file_identity *identify(const struct lua_process *process,
 	return NULL;
 }
 
-/* Tables and code are read in many small steps, most of them of the pages before. */
+/* Reads tables and code in many small steps, mostly from the same pages. */
 static void recognise(struct lua_process *process, struct luajit_module *luajit)
 {
 	struct page_cache *cache;
@@ -81,7 +81,7 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 		process_pass_on(process, luajit);
 }
 
-/* Is there a VM in this module? Asked once. */
+/* Look once whether this module contains a VM. NULL when memory is short. */
 static const struct luajit_module *look_at(struct lua_process *process, const struct mapped_file *file,
 				       const struct module *module)
 {
@@ -107,7 +107,7 @@ static const struct luajit_module *look_at(struct lua_process *process, const st
 	return luajit;
 }
 
-/* What cannot be read is taken for a file like any other. */
+/* True if it cannot be read, too: then treat it like any other file. */
 static bool begins_as_elf(const struct lua_process *process, uint64_t base)
 {
 	char magic[SELFMAG];
@@ -174,7 +174,7 @@ bool process_modules_differ(const struct lua_process *process)
 	       image_module_count(process->image);
 }
 
-/* lua-nginx-module, or nginx with it inside. */
+/* In lua-nginx-module, or an nginx that contains it. */
 static void find_request_layout(struct lua_process *process)
 {
 	struct request_layout layout = { .known = false };

@@ -7,7 +7,7 @@
 #include "unwind/stack/arm64_thread.h"
 #include "unwind/stack/merge_lua.h"
 
-enum { CAPTURES_MAX = 3 };	/* of one sample: of states within states, one may lead to the next */
+enum { CAPTURES_MAX = 3 };	/* per sample: one state within another may lead to the next */
 
 bool lua_process_wants_rehearsal(const struct capture_hints *hints)
 {
@@ -21,7 +21,7 @@ void lua_process_rehearse(struct lua_process *process, struct capture_hints *hin
 			 hints);
 }
 
-/* The first thread's is the kernel's; of any other, C libraries put thread-local storage at its end. */
+/* The kernel maps the first thread's stack. C libraries put thread-local storage at the end of any other's. */
 static uint64_t find_own_stack(const struct lua_process *process, const struct registers *registers,
 			       pid_t tid)
 {
@@ -33,7 +33,7 @@ static uint64_t find_own_stack(const struct lua_process *process, const struct r
 	return address ? address : registers->fs_base;
 }
 
-/* The thread's own stack if it runs on another one. */
+/* The thread's own stack if it runs on another one; else empty. */
 static struct memory_range own_stack(const struct lua_process *process, const struct registers *registers,
 				     struct capture_hints *hints)
 {
@@ -68,7 +68,7 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
 	enum capture_verdict verdict;
 
-	/* A thread may be newer than the last look. */
+	/* The thread may be newer than the last look. */
 	process->wants_look = stack_address && !mapping;
 	if (process->wants_look)
 		return CAPTURE_NO_LUA;
@@ -134,7 +134,7 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }
 
-/* The requests that the coroutines work for, while nothing runs; of those that have ended they say nothing. */
+/* Find the requests that the coroutines work for while nothing runs; none for those that have ended. */
 static void capture_requests(struct lua_process *process)
 {
 	const struct request_layout *layout = lua_image_request_layout(process->lua);
@@ -194,7 +194,7 @@ const struct trace *lua_process_trace(const struct lua_process *process)
 {
 	const struct merged_stack *stack = &process->stack;
 
-	/* Only native code may lie on it: above Lua frames, it does not run but has called. */
+	/* Only native code may lie above the trace: above Lua frames, the trace does not run but has called. */
 	for (size_t i = 0; i < stack->count; i++) {
 		if (stack->frames[i].kind == MERGED_TRACE)
 			return stack->frames[i].trace;
@@ -210,7 +210,7 @@ const char *lua_process_phase(const struct lua_process *process)
 
 	if (process->capture.has_request_context)
 		return request_phase(process->capture.request_context);
-	/* Without it, what the innermost chunk is called, if it is one of the configuration's. */
+	/* Without it, the name of the innermost chunk tells, if it is in the configuration. */
 	for (size_t i = 0; i < stack->count; i++)
 		if (stack->frames[i].kind == MERGED_LUA && lua_is_main_chunk(stack->frames[i].proto))
 			return request_phase_of_chunk(stack->frames[i].proto->chunkname);

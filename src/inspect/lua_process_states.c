@@ -5,7 +5,7 @@
 #include "src/inspect/stack_states.h"
 #include "unwind/capture/unknown_states.h"
 
-/* Stacks that are searched for C frames after one of an unknown state was found. */
+/* How many stacks ljspy searches for C frames after it has found one of an unknown state. */
 enum { SEARCHES = 1000 };
 
 void process_find_states(struct lua_process *process, struct luajit_module *luajit)
@@ -16,7 +16,7 @@ void process_find_states(struct lua_process *process, struct luajit_module *luaj
 		process_add_globals(process, luajit);
 }
 
-/* Is that a state? Then it is known from now on. */
+/* If the clue leads to a state, make it known. */
 static bool take_up(struct lua_process *process, const struct state_clue *clue)
 {
 	struct luajit_module *luajit = process_luajit_module(process, clue->vm);
@@ -28,7 +28,7 @@ static bool take_up(struct lua_process *process, const struct state_clue *clue)
 	    !vm_states_add(&luajit->states, clue->g))
 		return false;
 	process->clues_left++;
-	/* It may be gone when the next thread is held. */
+	/* Confirm now: the state may be gone when the next thread is held. */
 	if (!luajit->known.vm.confirmed && !process_confirm_by(process, luajit, clue->g)) {
 		if (++luajit->tries == CONFIRM_TRIES_MAX)
 			luajit->known.status = RECOGNISE_UNKNOWN_LAYOUT;
@@ -84,7 +84,7 @@ static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)
 	return false;
 }
 
-/* Are there compiled code and a VM of which only traces tell how it lays them out? A look settles it. */
+/* Is there compiled code, and a VM whose layout only traces can confirm? Then a look confirms it. */
 static bool wants_traces_confirmed(const struct lua_process *process)
 {
 	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
@@ -98,7 +98,7 @@ void process_note_unknown(struct lua_process *process)
 	if (has_lost(&process->stack, LOST_STATE_UNKNOWN))
 		process->searches_left = SEARCHES;
 	process->wants_look = has_lost(&process->stack, LOST_NATIVE_UNWIND);
-	/* What cannot be unwound may have been called from a trace of such a state. */
+	/* A trace of an unknown state may have called what cannot be unwound. */
 	if (process->wants_look && process->stack.vm_state == VM_STATE_NONE && process->searches_left == 0)
 		process->searches_left = 1;
 	process->wants_look |= wants_traces_confirmed(process);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * patience: waiting for files while threads are seized.
+ * patience: wait for files while threads are seized.
  *
- * Symbols, debug files, and memory that is mapped from files are read by others, who may
- * have to wait for a disk (memory/errand.h, unwind/symbol_server.h). Who traces
- * passes signals on meanwhile; while he holds somebody, he does without.
+ * Other threads and processes read symbols, debug files, and memory that is mapped
+ * from files; they may have to wait for a disk (memory/errand.h,
+ * unwind/symbols/symbol_server.h). The tracer passes signals on meanwhile. While it
+ * holds a thread it does not wait, and does without the data.
  */
 #ifndef LJSPY_PATIENCE_H
 #define LJSPY_PATIENCE_H
@@ -16,11 +17,11 @@
 
 struct patience {
 	struct tracer *tracer;
-	bool (*may_go_on)(void *context);	/* false: do not wait any longer. NULL: wait for as long as is usual */
+	bool (*may_go_on)(void *context);	/* false: stop waiting. NULL: wait for as long as is usual */
 	void *context;
 };
 
-/* Until patience_end(); all must outlive that, which the tracer's thread is to call, too. */
+/* Lasts until patience_end(), which the tracer's thread must call, too; all arguments must outlive that. */
 void patience_begin(struct patience *patience, const struct known_files *files);
 void patience_end(const struct known_files *files);
 

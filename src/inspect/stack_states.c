@@ -17,7 +17,7 @@ size_t stack_states_find(struct snapshot *snapshot, const struct lua_image *lua,
 
 	if (stack->end - at > SEARCHED_BYTES)
 		at = stack->end - SEARCHED_BYTES;
-	/* What was never touched would be made by reading it. */
+	/* Reading a page that was never touched would make the kernel map one. */
 	while (pages >= 0 && resident_next(pages, &at, stack->end, &begin, &end)) {
 		struct memory_range range = { .address = begin, .length = (size_t)(end - begin) };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stack_states: states that a thread runs which is not stopped for it, by its native stack.
+ * stack_states: find the states that a thread runs on its native stack, without a stop.
  *
- * Of all that lies there, what a thread is in holds on to: a C frame whose Lua
- * thread holds the frame in its turn. What it has left behind does not.
+ * A C frame in use and its Lua thread point to each other. Remains of frames that
+ * the thread has left do not.
  */
 #ifndef LJSPY_STACK_STATES_H
 #define LJSPY_STACK_STATES_H
@@ -18,7 +18,10 @@
 #include "unwind/capture/lua_image.h"
 #include "unwind/capture/unknown_states.h"
 
-/* Of states that are not known; the outer part of the stack is searched. The snapshot is used up. */
+/*
+ * Clues to states that are not known; returns how many. Searches the outer part of
+ * the stack. Overwrites the snapshot.
+ */
 size_t stack_states_find(struct snapshot *snapshot, const struct lua_image *lua, struct memory *live,
 			 pid_t pid, const struct mapping *stack,
 			 struct state_clue ret_clues[static STATE_CLUES_MAX]);

@@ -22,27 +22,27 @@ struct vm_states {
 	uint64_t *g;	/* room for VM_STATES_MAX; NULL until there is one */
 	size_t count;
 	size_t turn;
-	/* Searches of all memory, which may take long, come ever less often while they find nothing. */
+	/* Searches of all memory may take long. While they find nothing, more and more are skipped. */
 	unsigned skip, skipped;
 };
 
 void vm_states_clear(struct vm_states *states);
 
-/* False if there is no room for it. One that is known is added no second time. */
+/* False if there is no room. A known state is not added again. */
 bool vm_states_add(struct vm_states *states, uint64_t g);
 void vm_states_drop(struct vm_states *states, uint64_t g);
 
 /*
- * Search all that is private and writable, of a process only what was ever
- * touched; pid is 0 for a core file. What is found takes the place of what was known.
+ * Search all private writable memory, of a process only pages that were ever
+ * touched; pid is 0 for a core file. The states found replace the known ones.
  */
 void vm_states_search(struct vm_states *states, struct memory *memory, const struct vm_code *vm,
 		      const struct maps *maps, pid_t pid);
 
-/* Is a search due, of those that are made again and again? Called once for each occasion. */
+/* Is a repeated search due? Call it once for each occasion. */
 bool vm_states_search_is_due(struct vm_states *states);
 
-/* The next one in turn that is there still; 0 if there is none. What has gone is dropped. */
+/* The next state in turn that still exists, or 0. Drops states that are gone. */
 uint64_t vm_states_next(struct vm_states *states, struct memory *memory, const struct vm_code *vm);
 
 #endif
