@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * engine_name: what the process of ljspy's that traces is called (src/apart/apart.h).
+ * engine_name: the names of ljspy's engine and guard processes (src/apart/apart.h).
  */
 #ifndef LJSPY_ENGINE_NAME_H
 #define LJSPY_ENGINE_NAME_H

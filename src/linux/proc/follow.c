@@ -14,11 +14,11 @@
 
 enum {
 	INTERVAL_NS = 20 * 1000 * 1000,
-	/* Look at the whole of /proc at least so often, should the newest id not tell. */
+	/* List all of /proc at least this often, in case the newest id does not change. */
 	LISTING_NS = 1000 * 1000 * 1000,
-	/* So long a new process may become another program or get another parent. */
+	/* A new process is read again for this long: it may run another program or get another parent. */
 	YOUNG_NS = 1000 * 1000 * 1000,
-	/* Looking takes at most that part of a CPU. */
+	/* Looking takes at most 1/SHARE of a CPU. */
 	SHARE = 100,
 };
 
@@ -28,14 +28,14 @@ struct known {
 	bool kernel_thread;
 	bool followed, told;
 	uint64_t young_until_ns;
-	unsigned int listing;		/* the last one that it was in */
+	unsigned int listing;		/* the last listing that contained it */
 	UT_hash_handle hh;
 };
 
 struct follow {
 	struct follow_options options;
-	struct known *known;		/* all processes there are, by pid */
-	unsigned int listing;		/* how many there were */
+	struct known *known;		/* all processes that exist, by pid */
+	unsigned int listing;		/* how many listings there were */
 	int newest_fd;			/* of /proc/loadavg, -1 if it cannot be read */
 	long newest;			/* process id at the last listing, -1 if unknown */
 	uint64_t due_ns, listing_due_ns;
@@ -113,7 +113,7 @@ uint64_t follow_due(const struct follow *follow)
 	return follow->due_ns;
 }
 
-/* The newest process id of all, "0.00 0.00 0.00 1/123 ID"; -1 if it cannot be told. */
+/* The newest process id, from "0.00 0.00 0.00 1/123 ID"; -1 if it cannot be read. */
 static long read_newest(const struct follow *follow)
 {
 	char text[128], *last;
@@ -129,7 +129,7 @@ static long read_newest(const struct follow *follow)
 	return last ? strtol(last, NULL, 10) : -1;
 }
 
-/* Find out about a process what may make it one that is followed. */
+/* Read what decides whether a process is followed: its parent and, with a pattern, its name. */
 static void read_known(struct follow *follow, struct known *known)
 {
 	struct process process;
@@ -155,7 +155,7 @@ static bool is_own(const struct follow *follow, pid_t pid)
 	return pid == getpid();
 }
 
-/* Note which processes there are. */
+/* List the processes that exist: add new ones, forget those that are gone. */
 static int list(struct follow *follow, uint64_t now)
 {
 	struct known *known, *next;
@@ -191,7 +191,7 @@ static int list(struct follow *follow, uint64_t now)
 	return error;
 }
 
-/* Read what is new or young, and all that by a change of name may come to match. */
+/* Read new and young processes; if thorough, all that may match the pattern after a change of name. */
 static void read_all(struct follow *follow, uint64_t now, bool thorough)
 {
 	struct known *known, *next;
@@ -221,7 +221,7 @@ static bool belongs(const struct follow *follow, const struct known *known)
 	return parent && parent->told;
 }
 
-/* Generation by generation. */
+/* Report processes generation by generation. */
 static void tell(struct follow *follow, follow_found *found, void *context)
 {
 	struct known *known, *next;
@@ -246,7 +246,7 @@ int follow_look(struct follow *follow, uint64_t now, follow_found *found, void *
 	uint64_t begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID), cost;
 	int error = 0;
 
-	/* The id was read first: what starts during the listing makes for another one. */
+	/* The id was read first: a process that starts during the listing causes another listing. */
 	if (late || started)
 		error = list(follow, now);
 	if (!error)

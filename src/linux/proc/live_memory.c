@@ -18,7 +18,7 @@ enum { CALL_BYTES_MAX = 1 << 30 };
 
 enum {
 	PAGE_BYTES = 4096,
-	ANONYMOUS_KEPT = 4,	/* a stack or two, and the heap's parts at hand */
+	ANONYMOUS_KEPT = 4,	/* a stack or two, and the parts of the heap in use */
 };
 
 struct extent {
@@ -28,13 +28,13 @@ struct extent {
 struct live_memory {
 	struct memory memory;	/* first, so that one is the other */
 	pid_t pid;
-	pid_t tid;		/* of the thread by which it is read: pid while that lives */
+	pid_t tid;		/* the thread used for reading: pid while that lives */
 	enum live_memory_method method;
 	int fd;			/* of /proc/PID/mem, -1 if not open */
-	const struct maps *maps;	/* NULL unless it is to beware */
+	const struct maps *maps;	/* NULL before live_memory_beware() */
 	struct errands *errands;
 	int pages_fd;		/* of /proc/PID/pagemap, or a negative errno */
-	struct extent anonymous[ANONYMOUS_KEPT];	/* that were asked for last: no file is behind them */
+	struct extent anonymous[ANONYMOUS_KEPT];	/* the last ones read that have no file behind them */
 	size_t anonymous_next;
 	struct iovec local[IOV_MAX], remote[IOV_MAX];
 };
@@ -110,9 +110,8 @@ static void read_from_file(struct live_memory *live, struct memory_range *ranges
 }
 
 /*
- * Collect ranges from *next on into one call's vectors. Returns how many;
- * *next is then the first range not looked at. Ranges that need no call get
- * their status here.
+ * Collect ranges from *next on into the vectors of one call. Returns how many;
+ * *next is then the first range left. Sets the status of ranges that need no call.
  */
 static size_t fill_vectors(struct live_memory *live, struct memory_range *ranges, size_t count,
 			   size_t *next, struct memory_range **batch)
@@ -134,7 +133,7 @@ static size_t fill_vectors(struct live_memory *live, struct memory_range *ranges
 			break;
 		bytes += range->length;
 		live->local[filled] = (struct iovec){ range->copy, range->length };
-		/* An address of the target, never followed here. */
+		/* An address in the target; ljspy never dereferences it. */
 		live->remote[filled] = (struct iovec){ (void *)(uintptr_t)range->address, range->length };
 		batch[filled++] = range;
 	}
@@ -142,9 +141,9 @@ static size_t fill_vectors(struct live_memory *live, struct memory_range *ranges
 }
 
 /*
- * Read a batch; a range that fails cuts the transfer short and costs one more
- * call for those behind it. 0, or a negative errno that speaks for the whole batch:
- * then nothing is known of ranges from *ret_done on.
+ * Read a batch. A range that fails ends the transfer and costs one more call for the
+ * ranges behind it. 0, or a negative errno of the whole batch: then ranges from
+ * *ret_done on have no status yet.
  */
 static int read_batch(struct live_memory *live, struct memory_range **batch, size_t count,
 		      size_t *ret_done)
@@ -165,7 +164,7 @@ static int read_batch(struct live_memory *live, struct memory_range **batch, siz
 			left -= batch[at]->length;
 			batch[at++]->status = MEMORY_OK;
 		}
-		/* The kernel may have copied the first pages of the one that failed. */
+		/* The kernel may have copied the first pages of the range that failed. */
 		if (at < count)
 			batch[at++]->status = MEMORY_UNMAPPED;
 	}
@@ -173,7 +172,7 @@ static int read_batch(struct live_memory *live, struct memory_range **batch, siz
 	return 0;
 }
 
-/* The index in ranges of the first one that the call could not be used for, or count. */
+/* The index of the first range for which the call failed as a whole, or count. */
 static size_t read_by_call(struct live_memory *live, struct memory_range *ranges, size_t count,
 			   int *ret_error)
 {
@@ -201,7 +200,7 @@ static void read_ranges(struct live_memory *live, struct memory_range *ranges, s
 		done = read_by_call(live, ranges, count, &error);
 		if (done == count)
 			return;
-		/* The call may be missing, or forbidden by a filter, where the file is not. */
+		/* The call may be missing or forbidden by a filter while the file is allowed. */
 		if (error != -ENOSYS && error != -EPERM) {
 			for (; done < count; done++)
 				ranges[done].status = ranges[done].length ? status_of_errno(-error) : MEMORY_OK;
@@ -213,7 +212,7 @@ static void read_ranges(struct live_memory *live, struct memory_range *ranges, s
 		live->method = LIVE_MEMORY_FILE;
 }
 
-/* The memory of a thread that has ended cannot be reached, though others still have it. */
+/* Memory cannot be read through a thread that has ended; choose one that still has it. */
 static bool choose_other_thread(struct live_memory *live)
 {
 	pid_t tid = process_thread_with_memory(live->pid);
@@ -227,7 +226,7 @@ static bool choose_other_thread(struct live_memory *live)
 	return true;
 }
 
-/*---- What may have to wait for a file ----*/
+/*---- Reads that may have to wait for a file ----*/
 
 static bool is_known_anonymous(const struct live_memory *live, uint64_t begin, uint64_t end)
 {
@@ -237,7 +236,7 @@ static bool is_known_anonymous(const struct live_memory *live, uint64_t begin, u
 	return false;
 }
 
-/* No file is behind any of it, as far as is known. */
+/* By the maps, is the range mapped, and no file behind any part of it? Then remember it. */
 static bool is_anonymous(struct live_memory *live, uint64_t begin, uint64_t end)
 {
 	uint64_t at = begin;
@@ -264,7 +263,7 @@ static bool is_present(const struct live_memory *live, uint64_t begin, uint64_t 
 	       found <= begin && found_end >= end;
 }
 
-/* Where it cannot be known whether a page is there, those who may not wait take it to be. */
+/* If ljspy cannot know whether a page is in memory, it assumes so when it may not wait. */
 static bool may_wait_for_file(struct live_memory *live, const struct memory_range *range)
 {
 	uint64_t end = range->address + range->length;

@@ -2,9 +2,9 @@
 /*
  * live_memory: the memory of a running process.
  *
- * Reads by process_vm_readv(), or through /proc/PID/mem where that call is
- * missing or refused. Works whether the process is stopped or not. After the
- * process has run another program (execve), make a new one.
+ * Reads by process_vm_readv(), or through /proc/PID/mem if that call is missing or
+ * refused, whether the process is stopped or not. After the process has run another
+ * program (execve), make a new live_memory.
  */
 #ifndef LJSPY_LIVE_MEMORY_H
 #define LJSPY_LIVE_MEMORY_H
@@ -22,24 +22,24 @@ enum live_memory_method {
 
 struct live_memory;
 
-/* NULL when memory is short. Nothing is tried before the first read. */
+/* NULL when memory is short. Touches the process only at the first read. */
 struct live_memory *live_memory_new(pid_t pid);
 void live_memory_free(struct live_memory *live);
 
 /*
- * Where a file is mapped, or may be, and the page is not in memory, reading waits for the file.
- * From now on that is an errand (errand.h); if it may not be waited for, nothing is
- * captured. Both must outlive it.
+ * Where a file is mapped, or may be, reading a page that is not in memory waits for
+ * the file. From now on such reads are errands (errand.h); if the caller may not
+ * wait, they are MEMORY_NOT_CAPTURED. maps and errands must outlive live.
  */
 void live_memory_beware(struct live_memory *live, const struct maps *maps, struct errands *errands);
 
-/* They have changed. */
+/* The maps have changed. */
 void live_memory_forget_maps(struct live_memory *live);
 
-/* Seen as memory; owned by live. */
+/* The memory to read from; owned by live. */
 struct memory *live_memory_memory(struct live_memory *live);
 
-/* What is in use, for information. */
+/* The method in use, for information. */
 enum live_memory_method live_memory_method(const struct live_memory *live);
 
 #endif

@@ -14,14 +14,14 @@
 
 struct maps {
 	pid_t pid;
-	pid_t tid;		/* of the thread by which they are read: pid while that lives */
+	pid_t tid;		/* the thread used for reading: pid while that lives */
 	int size_fd;		/* of /proc/PID/statm, -1 if not open */
 	uint64_t size;		/* its first number at the last refresh */
 
 	char *text, *fresh;	/* /proc/PID/maps as parsed, and room for the next reading */
 	size_t text_length, text_room, fresh_room;
 
-	char *names;		/* what the paths point into */
+	char *names;		/* the paths point here */
 	struct mapping *mappings;
 	size_t count;
 	struct mapped_file *files;
@@ -87,7 +87,7 @@ static bool take_access(struct cursor *cursor, unsigned int *ret)
 	return true;
 }
 
-/* Copy a path to *names and move that on; the kernel writes a newline in a name as \012. */
+/* Copy a path to *names and move *names behind it; the kernel writes a newline in a name as \012. */
 static const char *take_path(struct cursor *cursor, char **names, bool *ret_deleted)
 {
 	static const char deleted[] = " (deleted)";
@@ -145,9 +145,9 @@ static bool is_same_file(const struct mapping *mapping, const struct mapped_file
 }
 
 /*
- * Does this mapping belong to the loading that was begun last? The header of
- * an ELF file is never mapped writable, but a small file's data may share its
- * first page, and so offset 0, with it.
+ * Does this mapping belong to the same loading of the file as the one before? The
+ * header of an ELF file is never mapped writable, but the data of a small file may
+ * share its first page, and so offset 0.
  */
 static bool continues_file(const struct mapping *mapping, const struct mapped_file *file)
 {
@@ -190,7 +190,7 @@ static size_t count_lines(const char *text, size_t length)
 	return count;
 }
 
-/* The arrays have room for that many lines. */
+/* The arrays have room for this many lines. */
 static void parse_lines(struct maps *maps, char *names, size_t lines, const char *text, size_t length)
 {
 	const char *end = text + length;
@@ -203,8 +203,8 @@ static void parse_lines(struct maps *maps, char *names, size_t lines, const char
 		struct mapping *mapping = &maps->mappings[maps->count];
 
 		/*
-		 * The file is read in pieces between which the target may map
-		 * and unmap; what does not ascend is not believed.
+		 * ljspy reads the file in pieces, and the target may map and
+		 * unmap in between; skip lines whose addresses do not ascend.
 		 */
 		if (parse_line(line, &names, mapping) && mapping->begin >= last_end) {
 			last_end = mapping->end;
@@ -223,7 +223,7 @@ int maps_parse(struct maps *maps, const char *text, size_t length)
 
 	if (lines > MAPS_COUNT_MAX)
 		lines = MAPS_COUNT_MAX;
-	names = malloc(length + lines);	/* each path with its NUL */
+	names = malloc(length + lines);	/* a NUL for each path */
 	mappings = calloc(lines, sizeof(*mappings));
 	files = calloc(lines, sizeof(*files));
 	if (!names || !mappings || !files) {
@@ -268,7 +268,7 @@ static ssize_t read_text(struct maps *maps)
 			length += n;
 	} while (n > 0);
 	close(fd);
-	if (n == 0 && length == 0)	/* a process that has no memory any more */
+	if (n == 0 && length == 0)	/* the process has no memory any more */
 		n = -ESRCH;
 	return n < 0 ? n : length;
 }
@@ -292,7 +292,7 @@ static uint64_t read_size(struct maps *maps)
 	return size;
 }
 
-/* A thread that has ended shows no mappings, though others still have them. */
+/* A thread that has ended shows no mappings; choose one that still has them. */
 static bool choose_other_thread(struct maps *maps)
 {
 	pid_t tid = process_thread_with_memory(maps->pid);
@@ -308,7 +308,7 @@ static bool choose_other_thread(struct maps *maps)
 
 int maps_refresh(struct maps *maps, bool *ret_changed)
 {
-	uint64_t size = read_size(maps);	/* before, so that a change in between is not missed */
+	uint64_t size = read_size(maps);	/* first, so as not to miss a change in between */
 	ssize_t length = read_text(maps);
 	char *text;
 	size_t room;

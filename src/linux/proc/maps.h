@@ -2,8 +2,8 @@
 /*
  * maps: what is mapped where in a process, from /proc/PID/maps.
  *
- * Paths are as seen from inside the process's own mount namespace, are
- * untrusted and may hold any byte but NUL.
+ * Paths are as the process sees them in its own mount namespace. They are untrusted
+ * and may contain any byte but NUL.
  */
 #ifndef LJSPY_MAPS_H
 #define LJSPY_MAPS_H
@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 enum {
-	MAPS_BYTES_MAX = 64 << 20,	/* of /proc/PID/maps; what is beyond is not looked at */
+	MAPS_BYTES_MAX = 64 << 20,	/* of /proc/PID/maps; ljspy reads no more */
 	MAPS_COUNT_MAX = 1 << 20,
 };
 
@@ -29,10 +29,10 @@ struct mapping {
 	uint64_t begin, end;
 	uint64_t offset;	/* in the file */
 	dev_t device;
-	uint64_t inode;		/* 0 if no file is behind it */
+	uint64_t inode;		/* 0: no file */
 	const char *path;	/* "" if it has none; "[stack]", "[vdso]" and the like have inode 0 */
 	unsigned int access;	/* enum mapping_access */
-	bool deleted;		/* the file has no name any more; path is its last one */
+	bool deleted;		/* the file has no name any more; path is its last name */
 };
 
 /* One loading of a file: from its first mapping to its last. */
@@ -43,7 +43,7 @@ struct mapped_file {
 	uint64_t inode;
 	const char *path;
 	bool deleted;
-	bool executable;	/* some part of it is */
+	bool executable;	/* some part of it is mapped executable */
 };
 
 struct maps;
@@ -53,17 +53,17 @@ struct maps *maps_new(pid_t pid);
 void maps_free(struct maps *maps);
 
 /*
- * Read again; a text that is the same as last time is not parsed again.
- * 0 with *ret_changed telling if anything did change; on change, pointers into
- * the maps are no longer valid. Or a negative errno (-ESRCH: gone, also for a
- * process without memory; -EACCES: refused) and the maps are as before.
+ * Read again; an unchanged text is not parsed again. 0 with *ret_changed telling
+ * whether anything changed; after a change, pointers into the maps are no longer
+ * valid. Or a negative errno (-ESRCH: gone, also for a process without memory;
+ * -EACCES: refused), and the maps are as before.
  */
 int maps_refresh(struct maps *maps, bool *ret_changed);
 
 /*
- * A hint for the cost of one short read: false if the size of the address
- * space is what it was at the last maps_refresh(), so that most likely nothing
- * was mapped or unmapped. Only a refresh knows for sure.
+ * A hint for the cost of one short read: false if the address space has the same
+ * size as at the last maps_refresh(), so most likely nothing was mapped or unmapped.
+ * Only a refresh knows for sure.
  */
 bool maps_may_have_changed(struct maps *maps);
 
@@ -73,7 +73,7 @@ const struct mapping *maps_at(const struct maps *maps, size_t index);
 size_t maps_file_count(const struct maps *maps);
 const struct mapped_file *maps_file_at(const struct maps *maps, size_t index);
 
-/* The mapping or file loading that holds the address, or NULL. */
+/* The mapping, or the loading of a file, that contains the address; or NULL. */
 const struct mapping *maps_find(const struct maps *maps, uint64_t address);
 const struct mapped_file *maps_find_file(const struct maps *maps, uint64_t address);
 

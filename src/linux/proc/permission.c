@@ -30,7 +30,7 @@ static const char add_capability[] =
 	" compose cap_add: [SYS_PTRACE], Kubernetes securityContext.capabilities.add: [SYS_PTRACE].";
 static const char run_as_root[] = "Run ljspy as root, in a container with --cap-add=SYS_PTRACE.";
 
-/* By capget(2): which the calling thread may use, and which it may make usable. */
+/* By capget(2): the capabilities that the calling thread has in effect, and those it may turn on. */
 static bool read_capabilities(uint64_t *ret_effective, uint64_t *ret_permitted)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -50,13 +50,13 @@ bool permission_has_ptrace_capability(void)
 	return read_capabilities(&effective, &permitted) && effective & (1u << CAP_SYS_PTRACE);
 }
 
-/* A filter that forbids ptrace() gives itself away where the kernel would say ESRCH. */
+/* Without a filter that forbids ptrace(), the kernel says ESRCH here. */
 static bool ptrace_is_filtered(void)
 {
 	return ptrace(PTRACE_CONT, getpid(), NULL, NULL) < 0 && errno != ESRCH;
 }
 
-/* 0 also where there is no Yama. */
+/* 0 also without Yama. */
 static int read_yama_scope(void)
 {
 	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
@@ -90,14 +90,14 @@ static void describe_user(uid_t uid, char text[static WHO_MAX])
 	snprintf(text, WHO_MAX, "user %s", name);
 }
 
-/* Of the three users and groups of a process all have to be the tracer's (ptrace(2), access mode checking). */
+/* All three users and groups of a process must be the tracer's (ptrace(2), access mode checking). */
 static bool belongs_to(const struct process *process, uid_t uid, gid_t gid)
 {
 	return process->uid == uid && process->euid == uid && process->suid == uid &&
 	       process->gid == gid && process->egid == gid && process->sgid == gid;
 }
 
-/* The kernel shows that by making root the owner of what is in the process's directory. */
+/* If a process is not dumpable, root owns the files in its directory in /proc. */
 static bool is_dumpable(const struct process *process)
 {
 	char path[32];
@@ -121,7 +121,7 @@ static bool decide(struct permission_verdict *verdict, enum permission_reason re
 	return true;
 }
 
-/* Of another ljspy, what its user knows it by: the guard's parent. */
+/* If the tracer is the engine of another ljspy, its front, which the user knows: the guard's parent. */
 static pid_t front_of(pid_t tracer)
 {
 	struct process process;
@@ -134,7 +134,7 @@ static pid_t front_of(pid_t tracer)
 	return front > 1 ? front : tracer;
 }
 
-/* What the process is may be reason enough. */
+/* Is the kind of process the reason? */
 static bool explain_by_process(const struct process *process, struct permission_verdict *verdict)
 {
 	const int pid = process->pid;
@@ -284,7 +284,7 @@ bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict
 	return explain_files(error, ret_verdict);
 }
 
-/* A container's processes have other numbers outside of it. */
+/* The processes of a container have other numbers outside. */
 static const char *where_else(void)
 {
 	return pid_namespace_is_first()
@@ -317,8 +317,8 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 }
 
 /*
- * Of the calling thread only, as the kernel has it: the C library's functions
- * of these names see to it that all threads have the same.
+ * These system calls change the calling thread only; the C library's functions of
+ * these names change all threads.
  */
 static int set_groups(size_t count, const gid_t *groups)
 {
@@ -335,7 +335,7 @@ static int set_user(uid_t uid)
 	return syscall(SYS_setresuid, uid, uid, uid) ? -errno : 0;
 }
 
-/* Become that user for good; on failure be who we were. */
+/* Become that user for good; on failure, restore the former identity. */
 static int take_identity(uid_t uid, gid_t gid, const gid_t *groups, int group_count)
 {
 	int error = set_groups(1, &gid);
@@ -367,7 +367,7 @@ int permission_take_target_identity(const struct process *process)
 	if (!permission_would_take_identity(process))
 		return -EALREADY;
 	if (!belongs_to(process, process->uid, process->gid))
-		return -EPERM;	/* three users at once cannot be had */
+		return -EPERM;	/* ljspy cannot be several users at once */
 	groups = calloc(GROUPS_MAX, sizeof(*groups));
 	if (!groups)
 		return -ENOMEM;

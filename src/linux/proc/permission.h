@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * permission: why a process may not be traced, and what to do about it.
+ * permission: why ljspy may not trace a process, and what to do about it.
  */
 #ifndef LJSPY_PERMISSION_H
 #define LJSPY_PERMISSION_H
@@ -13,8 +13,8 @@
 enum permission_reason {
 	PERMISSION_NO_SUCH_PROCESS,
 	PERMISSION_FOREIGN_PROC,	/* /proc is another pid namespace's, or missing */
-	PERMISSION_TOO_FEW_FILES,	/* can be open at a time */
-	PERMISSION_HIDDEN,		/* /proc is mounted so that other users' processes do not show */
+	PERMISSION_TOO_FEW_FILES,	/* may be open at a time */
+	PERMISSION_HIDDEN,		/* /proc hides other users' processes (hidepid) */
 	PERMISSION_ZOMBIE,
 	PERMISSION_KERNEL_THREAD,
 	PERMISSION_SELF,
@@ -25,7 +25,7 @@ enum permission_reason {
 	PERMISSION_OTHER_USER,
 	PERMISSION_MISSING_CAPABILITY,	/* root, but without CAP_SYS_PTRACE (a container) */
 	PERMISSION_NOT_DUMPABLE,
-	PERMISSION_NO_SEIZE,		/* not forbidden, but missing */
+	PERMISSION_NO_SEIZE,		/* the kernel has no PTRACE_SEIZE */
 	PERMISSION_UNKNOWN,
 	PERMISSION_REASON_COUNT
 };
@@ -33,27 +33,30 @@ enum permission_reason {
 struct permission_verdict {
 	enum permission_reason reason;
 	char sentence[512];	/* the cause, with a full stop */
-	char remedy[512];	/* the one thing that cures it; "" if nothing does */
+	char remedy[512];	/* what to do about it; "" if nothing helps */
 };
 
-/* Why tracing pid failed with the (positive) errno given. Untrusted names in the text are not escaped. */
+/* Explain why tracing pid failed with this positive errno. Untrusted names in the text are not escaped. */
 void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict);
 
-/* The same of an error that concerns no process in particular; false if it tells nothing. */
+/* The same for an error that concerns no process in particular; false if this explains nothing. */
 bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict);
 
 /* Does the calling thread hold CAP_SYS_PTRACE? */
 bool permission_has_ptrace_capability(void);
 
-/* Is ljspy root without CAP_SYS_PTRACE, and the process another user's, so that the following is worth trying? */
+/*
+ * Is permission_take_target_identity() worth trying: is ljspy root without CAP_SYS_PTRACE, and the process
+ * another user's?
+ */
 bool permission_would_take_identity(const struct process *process);
 
 /*
- * When ljspy is root without CAP_SYS_PTRACE: have the calling thread take the
- * target's user and group for good, which is often enough. Threads and processes that it
- * starts from then on have them as well, all others keep theirs: files are for
- * those to deal with. 0 if the identity is now the target's, -EALREADY if
- * there is nothing to be done, or a negative errno and nothing has changed.
+ * If ljspy is root without CAP_SYS_PTRACE: give the calling thread the target's user
+ * and group for good, which is often enough. Threads and processes that it starts
+ * from then on have them, too. All others keep theirs, and deal with files. 0 if the
+ * identity is now the target's, -EALREADY if there is nothing to do, or a negative
+ * errno and nothing has changed.
  */
 int permission_take_target_identity(const struct process *process);
 

@@ -28,6 +28,6 @@ bool pid_namespace_is_first(void)
 {
 	char text[LINK_SIZE];
 
-	/* Its number never changes: PROC_PID_INIT_INO of Linux's include/linux/proc_ns.h. */
+	/* A fixed number: PROC_PID_INIT_INO of Linux's include/linux/proc_ns.h. */
 	return read_link("/proc/self/ns/pid", text) && strcmp(text, "pid:[4026531836]") == 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proc_file: files of /proc/PID, read whole.
+ * proc_file: read files of /proc/PID.
  */
 #ifndef LJSPY_PROC_FILE_H
 #define LJSPY_PROC_FILE_H
@@ -8,15 +8,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Open /proc/PID/NAME for reading: a descriptor or a negative errno, -ESRCH without the process. */
+/* Open /proc/PID/NAME for reading: a descriptor to be closed, or a negative errno, -ESRCH if there is none. */
 int proc_file_open(pid_t pid, const char *name);
 
-/* Read until the room is filled or the file ends: how many bytes, or a negative errno. */
+/* Read until the room is full or the file ends: how many bytes, or a negative errno. */
 ssize_t proc_file_fill(int fd, char *bytes, size_t room);
 
 /*
- * In the text of a stat file: the fields from the state on, behind the name, which may
- * hold anything. NULL if there are none.
+ * The fields of a stat file's text from the state on. They follow the name, which may
+ * contain anything. NULL if there are none.
  */
 char *proc_file_stat_fields(char *text);
 

@@ -13,7 +13,7 @@
 
 enum {
 	PROC_PATH_MAX = 64,
-	STAT_MAX = 1 << 14,	/* bytes of /proc/PID/stat and status that are looked at */
+	STAT_MAX = 1 << 14,	/* bytes of /proc/PID/stat and status that ljspy reads */
 	PATTERN_MESSAGE_MAX = 256,
 	FLAG_KERNEL_THREAD = 0x00200000,	/* PF_KTHREAD, include/linux/sched.h */
 };
@@ -33,7 +33,7 @@ static ssize_t read_proc_file(pid_t pid, const char *name, char *text, size_t ro
 	return length;
 }
 
-/* "PID (NAME) STATE PPID ..."; the name may hold anything, ") " too. proc_pid_stat(5). */
+/* "PID (NAME) STATE PPID ..."; the name may contain anything, even ") ". proc_pid_stat(5). */
 static int read_stat(pid_t pid, struct process *process)
 {
 	char text[STAT_MAX], *name, *name_end;
@@ -109,7 +109,7 @@ static int read_status(pid_t pid, struct process *process)
 	return 0;
 }
 
-/* Nothing is set if the link cannot be read. */
+/* 0 without setting anything if the link cannot be read. */
 static int read_executable(pid_t pid, struct process *process)
 {
 	static const char deleted[] = " (deleted)";
@@ -132,8 +132,9 @@ static int read_executable(pid_t pid, struct process *process)
 }
 
 /*
- * Its executable would tell, too, but may be on a disk that does not answer. Pairs of a type, a
- * small number, and a value: in one word of ours, where its words are half as long.
+ * auxv has pairs of a type, a small number, and a value. In a 32-bit process the first
+ * pair fills one 64-bit word. The executable would tell, too, but may be on a disk
+ * that does not answer.
  */
 static bool is_32bit(pid_t pid)
 {
@@ -150,11 +151,11 @@ static int read_command(pid_t pid, struct process *process)
 	if (!command)
 		return -ENOMEM;
 	length = read_proc_file(pid, "cmdline", command, PROCESS_COMMAND_MAX);
-	if (length <= 0) {	/* it may also be refused, which is no reason to give up */
+	if (length <= 0) {	/* empty or refused: go on without */
 		free(command);
 		return length == -ESRCH ? -ESRCH : 0;
 	}
-	/* Programs that write their own title need not end it. */
+	/* A program that writes its own title may not end it with a NUL. */
 	if (command[length - 1] != '\0')
 		length++;
 	shrunk = realloc(command, (size_t)length);
@@ -174,7 +175,7 @@ int process_read(pid_t pid, struct process *ret_process)
 		error = read_executable(pid, &process);
 	if (!error)
 		error = read_command(pid, &process);
-	if (!error && !process_is_same(&process))	/* another one has taken the pid meanwhile */
+	if (!error && !process_is_same(&process))	/* another process has the pid now */
 		error = -ESRCH;
 	if (error) {
 		process_clear(&process);
@@ -328,7 +329,7 @@ static int find_matches(DIR *proc, const regex_t *pattern, struct process_list *
 		int error;
 
 		if (pid <= 0 || pid == self || process_read(pid, &process))
-			continue;	/* one that ends meanwhile is none */
+			continue;	/* also if it ends meanwhile */
 		if (process.kernel_thread || process_is_zombie(&process) ||
 		    !process_matches(&process, pattern)) {
 			process_clear(&process);

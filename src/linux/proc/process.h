@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * process: what /proc tells of a process, and finding processes by name.
+ * process: what /proc tells about a process, and finding processes by name.
  */
 #ifndef LJSPY_PROCESS_H
 #define LJSPY_PROCESS_H
@@ -13,24 +13,24 @@
 
 enum {
 	PROCESS_NAME_MAX = 64,		/* kernel threads' names may be this long */
-	PROCESS_COMMAND_MAX = 1 << 16,	/* bytes of the command line that are kept */
+	PROCESS_COMMAND_MAX = 1 << 16,	/* bytes of the command line that ljspy keeps */
 };
 
 struct process {
 	pid_t pid;
-	pid_t own_pid;		/* as the process itself knows it, in its own pid namespace */
+	pid_t own_pid;		/* in its own pid namespace */
 	pid_t parent_pid;
-	pid_t tracer_pid;	/* 0 if nobody traces it; a thread id of the tracer otherwise */
+	pid_t tracer_pid;	/* 0 if it is not traced, else a thread id of the tracer */
 	uid_t uid, euid, suid;
 	gid_t gid, egid, sgid;
 	char state;		/* as in /proc/PID/stat: R S D T t Z X I */
 	bool kernel_thread;
-	bool is_32bit;		/* false also if that could not be found out */
+	bool is_32bit;		/* false also if unknown */
 	uint64_t capabilities;	/* permitted ones, by bit */
 	uint64_t pending_signals;	/* of the whole process, by bit from signal 1 on */
 	uint64_t start_ticks;	/* since boot; pid and start together never recur */
 	char name[PROCESS_NAME_MAX];	/* comm; untrusted */
-	char *executable;	/* what /proc/PID/exe points to, " (deleted)" cut off; NULL if refused */
+	char *executable;	/* target of /proc/PID/exe without " (deleted)"; NULL if refused; owned */
 	bool executable_deleted;
 	char *command;		/* arguments, each ended by NUL; owned */
 	size_t command_length;	/* bytes with the NULs; 0 for kernel threads and zombies */
@@ -40,48 +40,51 @@ struct process {
 int process_read(pid_t pid, struct process *ret_process);
 void process_clear(struct process *process);
 
-/* Is the pid still the process that was read? A zombie still is. */
+/* Is the pid still that of the process that was read? A zombie keeps it. */
 bool process_is_same(const struct process *process);
 
-/* Has it ended, all its threads included, without its parent having noticed? */
+/* Has it ended with all its threads, and its parent has not reaped it yet? */
 bool process_is_zombie(const struct process *process);
 
-/* The same of its first thread alone, or of the thread whose id was read. */
+/* The same for its first thread alone, or for the thread whose id was read. */
 bool process_thread_is_zombie(const struct process *process);
 
-/* The process that has started this one, or has inherited it; 0 if there is none or the process is gone. */
+/* The process that started or inherited this one; 0 if there is none or the process is gone. */
 pid_t process_parent(pid_t pid);
 
 /* The process that a thread belongs to, or 0. */
 pid_t process_of_thread(pid_t tid);
 
 /*
- * A thread by whose id the memory of the process can be reached: pid itself,
+ * The id of a thread through which the memory of the process can be read: pid itself,
  * or another one if the first thread has ended. 0 if there is none.
  */
 pid_t process_thread_with_memory(pid_t pid);
 
-/* The arguments joined by spaces for people to read, or the name in brackets; untrusted. NULL when memory is short. */
+/*
+ * The arguments joined by spaces, or the name in brackets: untrusted text for users, to
+ * be freed. NULL when memory is short.
+ */
 char *process_title(const struct process *process);
 
 /*
- * Compile an extended regular expression. 0, -EINVAL with *ret_message (to be
- * freed; ret_message may be NULL) telling what is wrong with it, or -ENOMEM.
- * Free with regfree().
+ * Compile an extended regular expression; free it with regfree(). 0, or -ENOMEM, or
+ * -EINVAL with *ret_message telling what is wrong with it. Free the message;
+ * ret_message may be NULL.
  */
 int process_pattern(const char *pattern, regex_t *ret_pattern, char **ret_message);
 
-/* Does it match the name, the program (first argument) or the script (first other one that is no option)? */
+/* Does it match the name, the program (first argument) or the script (next argument that is no option)? */
 bool process_matches(const struct process *process, const regex_t *pattern);
 
 struct process_list {
-	struct process *processes;	/* in the order of pids */
+	struct process *processes;	/* sorted by pid */
 	size_t count;
 };
 
 /*
- * All user processes but ljspy itself and the dead that process_matches().
- * 0, or what process_pattern() has, or another negative errno. Free with
+ * All processes that process_matches(), without ljspy itself, kernel threads and the
+ * dead. 0, or as process_pattern(), or another negative errno. Free with
  * process_list_clear().
  */
 int process_find(const char *pattern, struct process_list *ret_list, char **ret_message);

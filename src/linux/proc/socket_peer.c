@@ -13,7 +13,7 @@
 
 enum {
 	LINE_SIZE = 512,
-	LINES_MAX = 20000,		/* of a table; what is further down is not known */
+	LINES_MAX = 20000,		/* of a table that ljspy reads */
 	TCP_LISTEN = 10,		/* enum in the kernel's net/tcp_states.h */
 	WORDS = 4,			/* of an IPv6 address */
 	EPHEMERAL_PORT = 32768,		/* ports of clients, as Linux chooses them, begin here */
@@ -45,7 +45,7 @@ static void print_end(const struct end *end, char *text, size_t size)
 		snprintf(text, size, "[%s]:%u", address, (unsigned)end->port);
 }
 
-/* "0100007F:0050": words of the address as they are in memory, and the port. */
+/* "0100007F:0050": the words of the address as in memory, and the port. */
 static bool parse_end(const char *address, unsigned int port, struct end *ret_end)
 {
 	struct end end = { .port = (uint16_t)port };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * socket_peer: whom a socket of another process is connected to.
+ * socket_peer: what a socket of another process is connected to.
  *
- * From the tables in /proc/PID/net, which are those of the process's own
- * network namespace.
+ * From the tables in /proc/PID/net, which show the network namespace of the process.
  */
 #ifndef LJSPY_SOCKET_PEER_H
 #define LJSPY_SOCKET_PEER_H
@@ -20,17 +19,17 @@ enum {
 };
 
 struct socket_peer {
-	bool known;		/* of the internet, and in one of the tables */
+	bool known;		/* it is an internet socket, and in one of the tables */
 	bool listens;		/* for new connections */
 	bool is_dns;		/* the peer is a name server, by its port */
-	/* "127.0.0.1:80", "client of :8080" of one that has connected to us, "port 80" if there is none. */
+	/* "127.0.0.1:80", "client of :8080" if the peer connected to this process, "port 80" without a peer. */
 	char text[SOCKET_PEER_SIZE];
 };
 
-/* The socket is told by its inode, as links in /proc/PID/fd have it. */
+/* Find the peer of the socket with that inode, which links in /proc/PID/fd show. */
 void socket_peer_find(pid_t pid, uint64_t inode, struct socket_peer *ret_peer);
 
-/* That of an address, as connect() and sendto() have it; untrusted. */
+/* The peer at an untrusted address, as passed to connect() and sendto(). */
 void socket_peer_read(const void *address, size_t length, struct socket_peer *ret_peer);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * target_file: what kind of file a target has open.
  *
- * Asked while threads are held: so whoever keeps the file is not asked, but what the
- * kernel knows by itself is taken, and a disk that hangs keeps nobody waiting.
+ * ljspy asks while it holds threads. So it takes what the kernel already knows and
+ * does not ask the filesystem; a disk that hangs delays no thread.
  */
 #ifndef LJSPY_TARGET_FILE_H
 #define LJSPY_TARGET_FILE_H
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Only its mode and, of a device, which one it is. False if there is none. */
+/* Gets only the mode and, for a device, its number. False if there is no such file. */
 bool target_file_status(pid_t pid, uint64_t fd, struct statx *ret_status);
 
 #endif

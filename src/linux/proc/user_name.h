@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * user_name: what a user is called on this machine.
+ * user_name: the name of a user on this machine.
  */
 #ifndef LJSPY_USER_NAME_H
 #define LJSPY_USER_NAME_H
@@ -10,8 +10,8 @@
 enum { USER_NAME_SIZE = 64 };
 
 /*
- * As /etc/passwd has it, else the number. getpwuid() may load libraries, which
- * a static program cannot.
+ * The name in /etc/passwd, else the number. getpwuid() may load libraries, which a
+ * static program cannot do.
  */
 void user_name(uid_t uid, char ret_name[static USER_NAME_SIZE]);
 
