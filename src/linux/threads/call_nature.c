@@ -24,16 +24,16 @@ enum {
 	CALL_FUTEX_WAIT = 455,
 };
 
-/* Of one argument or two, numbered from 0. */
+/* A condition on one or two arguments, numbered from 0. */
 enum condition {
 	ALWAYS,
-	TAKES_WHAT_COMES,	/* the first is a file that gives what it has */
-	GIVES_AT_ONCE,		/* the first is a file, the third how much goes into it: all, or nothing */
-	ONE_AT_MOST,		/* this one is a number of things to wait for */
-	NOT_ALL,		/* these flags do not ask for all of a message's bytes */
-	NOT_REQUEUED,		/* the second is the operation of a futex */
-	NOTHING_SUBMITTED,	/* the second is how many it submits before it waits */
-	DRAINS_TERMINAL,	/* the second is that request of ioctl() */
+	TAKES_WHAT_COMES,	/* the first is a file from which the call takes what there is */
+	GIVES_AT_ONCE,		/* the first is a file that takes the bytes, the third how many, all or none */
+	ONE_AT_MOST,		/* this one is the number of things to wait for, at most 1 */
+	NOT_ALL,		/* these flags do not ask for all bytes of a message */
+	NOT_REQUEUED,		/* the second is a futex operation other than FUTEX_WAIT_REQUEUE_PI */
+	NOTHING_SUBMITTED,	/* the second, how many the call submits before it waits, is 0 */
+	DRAINS_TERMINAL,	/* the second is an ioctl() request that waits until all is sent */
 };
 
 static const struct rule {
@@ -41,7 +41,7 @@ static const struct rule {
 	enum condition condition;
 	uint8_t argument;
 } rules[] = {
-	/* Time, signals, children, locks; what is ready. */
+	/* Wait for time, signals, children, locks, or until something is ready. */
 #ifdef SYS_epoll_wait
 	{ SYS_epoll_wait, ALWAYS, 0 },
 	{ SYS_poll, ALWAYS, 0 },
@@ -65,14 +65,14 @@ static const struct rule {
 	{ SYS_clone3, ALWAYS, 0 },
 	{ SYS_execve, ALWAYS, 0 },
 	{ SYS_execveat, ALWAYS, 0 },
-	/* Only the end of the thread interrupts these; they wait for locks, ljspy's readers among others. */
+	/* Only the end of the thread interrupts these. They wait for locks, which ljspy's reads take, too. */
 	{ SYS_mmap, ALWAYS, 0 },
 	{ SYS_mprotect, ALWAYS, 0 },
 	{ SYS_munmap, ALWAYS, 0 },
 	{ SYS_mremap, ALWAYS, 0 },
 	{ SYS_brk, ALWAYS, 0 },
 	{ SYS_flock, ALWAYS, 0 },
-	{ SYS_fcntl, ALWAYS, 0 },	/* F_SETLKW and its like */
+	{ SYS_fcntl, ALWAYS, 0 },	/* F_SETLKW and the like */
 	{ SYS_semop, ALWAYS, 0 },
 	{ SYS_semtimedop, ALWAYS, 0 },
 	{ SYS_msgsnd, ALWAYS, 0 },
@@ -88,7 +88,7 @@ static const struct rule {
 	{ SYS_io_getevents, ONE_AT_MOST, 1 },
 	{ SYS_io_pgetevents, ONE_AT_MOST, 1 },
 	{ SYS_io_uring_enter, NOTHING_SUBMITTED, 1 },
-	/* Bytes. */
+	/* Transfer bytes. */
 	{ SYS_read, TAKES_WHAT_COMES, 0 },
 	{ SYS_readv, TAKES_WHAT_COMES, 0 },
 	{ SYS_preadv2, TAKES_WHAT_COMES, 0 },
@@ -111,9 +111,9 @@ static bool read_mode(pid_t pid, uint64_t fd, mode_t *ret_mode)
 }
 
 /*
- * Pipes, sockets, and what has no name and no type (eventfd, timerfd, inotify,
- * signalfd). A terminal may be asked to wait for several bytes; a regular file
- * that lets a thread sleep so that it can be woken is someone else's (FUSE, 9p).
+ * True for pipes, sockets, and files without a type (eventfd, timerfd, inotify,
+ * signalfd). A terminal may be set to wait for several bytes. A regular file in which
+ * a thread sleeps interruptibly is on FUSE or 9p.
  */
 static bool takes_what_comes(pid_t pid, uint64_t fd)
 {
@@ -166,7 +166,7 @@ bool call_bears_stop(pid_t pid, int64_t number, const uint64_t arguments[static 
 	return false;
 }
 
-/* The flags that a file was opened with, as /proc has them. */
+/* Does the file have O_NONBLOCK, by its flags in /proc? */
 static bool is_nonblocking(pid_t pid, uint64_t fd)
 {
 	static const char label[] = "flags:";
@@ -186,7 +186,7 @@ static bool is_nonblocking(pid_t pid, uint64_t fd)
 	return found && (strtoull(found + sizeof(label) - 1, NULL, 8) & O_NONBLOCK);
 }
 
-/* Blocks, and is none of the files whose transfers only the end of the thread interrupts. */
+/* Can a stop interrupt transfers of the file: does it block, and is no regular file or block device? */
 static bool is_cuttable(pid_t pid, uint64_t fd)
 {
 	mode_t mode;
@@ -194,7 +194,7 @@ static bool is_cuttable(pid_t pid, uint64_t fd)
 	return read_mode(pid, fd, &mode) && !S_ISREG(mode) && !S_ISBLK(mode) && !is_nonblocking(pid, fd);
 }
 
-/* Such calls look for signals after each page. */
+/* Is it more than a page? Calls look for signals after each page. */
 static bool is_long(uint64_t size)
 {
 	enum { PAGE = 4096 };
@@ -207,14 +207,14 @@ bool call_was_at_risk(pid_t pid, int64_t number, const uint64_t arguments[static
 	mode_t mode;
 
 	switch (number) {
-	/* These begin from the start. */
+	/* These start over. */
 	case SYS_fallocate:
 		return true;
 	case SYS_getrandom:
 		return is_long(arguments[1]);
 	case SYS_read:
 		return is_long(arguments[2]) && read_mode(pid, arguments[0], &mode) && S_ISCHR(mode);
-	/* Of these a part may have been done. */
+	/* These may have transferred a part. */
 	case SYS_write:
 	case SYS_sendto:
 		return result > 0 && is_long(arguments[2]) && is_cuttable(pid, arguments[0]);

@@ -10,15 +10,15 @@
 enum {
 	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
 	FAILURES_MAX = 1000,	/* in a row */
-	REST_FACTOR = 1,	/* how long threads run on, for the time that they were held */
+	REST_FACTOR = 1,	/* threads then run on for this times as long as they were held */
 	REST_AFTER_FAILURE_NS = 1000 * 1000,
 };
 
 struct watched {
 	struct thread *thread;
 	bool stopped;
-	struct registers registers;	/* of one that is stopped; orig_rax 0 if they cannot be had */
-	struct thread_call call;	/* of one that sleeps */
+	struct registers registers;	/* if stopped; all 0 if they cannot be read */
+	struct thread_call call;	/* if asleep */
 };
 
 struct hold {
@@ -26,7 +26,7 @@ struct hold {
 	struct threads *threads;
 	struct watched *watched;
 	size_t watched_count, watched_size;
-	uint64_t begin_ns;	/* when the first thread stopped; 0: none has */
+	uint64_t begin_ns;	/* when the first thread stopped; 0: none did */
 	uint64_t count, last_ns, longest_ns;
 	bool (*may_go_on)(void *context);	/* may be NULL */
 	void *may_go_on_context;
@@ -81,7 +81,7 @@ static int stop(struct hold *hold, struct watched *watched)
 {
 	int error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
 	if (error)
-		return error == -ESRCH ? 0 : -EAGAIN;	/* one that has ended runs no more */
+		return error == -ESRCH ? 0 : -EAGAIN;	/* a thread that has ended needs no stop */
 	watched->stopped = true;
 	if (hold->begin_ns == 0)
 		hold->begin_ns = watched->thread->tracee->stopped_ns;
@@ -136,7 +136,7 @@ static bool slept_on(struct hold *hold, struct watched *watched)
 	enum thread_state state;
 	uint64_t used;
 
-	/* One that has ended did so in its sleep, or was not there in the first place. */
+	/* A thread without a call had already ended in hold_begin(). */
 	if (!watched->call.known)
 		return true;
 	return thread_look(hold->threads, watched->thread, &state, &call) == 0 &&
@@ -148,7 +148,7 @@ bool hold_end(struct hold *hold)
 {
 	bool good = true;
 
-	/* First let go of those that are stopped. */
+	/* First let stopped threads go. */
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
 			tracer_resume(hold->tracer, hold->watched[i].thread->tracee);
@@ -178,7 +178,7 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 		void *context)
 {
 	for (unsigned i = 0; i < FAILURES_MAX && may_go_on(hold); i++) {
-		tracer_poll(hold->tracer);	/* a signal must not wait for all that is read */
+		tracer_poll(hold->tracer);	/* signals must not wait until all is read */
 		if (hold_begin(hold) == 0) {
 			read(context);
 			if (hold_end(hold)) {

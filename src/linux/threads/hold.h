@@ -2,10 +2,9 @@
 /*
  * hold: a moment in which no thread of a process runs.
  *
- * Threads that run are stopped. Those that sleep are left alone, and are
- * looked at once more at the end: if one has run meanwhile, what was read is
- * not to be relied on. While one runs that may not be stopped (may_stop.h), there
- * is no such moment.
+ * ljspy stops threads that run and leaves sleeping ones alone. At the end it looks at
+ * those again: if one has run meanwhile, discard what was read. While a thread runs
+ * that may not be stopped (may_stop.h), there is no such moment.
  */
 #ifndef LJSPY_HOLD_H
 #define LJSPY_HOLD_H
@@ -18,31 +17,31 @@
 
 struct hold;
 
-/* NULL when memory is short. Both must outlive it. */
+/* NULL when memory is short. tracer and threads must outlive it. */
 struct hold *hold_new(struct tracer *tracer, struct threads *threads);
 void hold_free(struct hold *hold);
 
-/* Asked before each hold of hold_while(): false to give up. NULL, as at first: never. */
+/* hold_while() calls this before each hold; false makes it give up. NULL, as at first: never. */
 void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void *context);
 
 /*
- * 0; end it soon. Or -EAGAIN: a thread could not be stopped in time, or may not
- * be, or what it sleeps in is not known; then nothing is held.
+ * Hold the process. 0: end the hold soon. -EAGAIN, and nothing is held: a thread did not
+ * stop in time, may not be stopped, or sleeps in an unknown call; or memory is short.
  */
 int hold_begin(struct hold *hold);
 
-/* Let go. True if nothing has run since hold_begin(). */
+/* End the hold. True if nothing has run since hold_begin(). */
 bool hold_end(struct hold *hold);
 
 /*
- * Have read() look at the process in such a moment. If something ran
- * meanwhile, undo() (may be NULL) and do it again. Afterwards the threads run
- * on for as long as they were held. False if it cannot be had.
+ * Call read() while the process is held. If something ran meanwhile, call undo() (may be
+ * NULL) and try again. Afterwards let the threads run on for as long as they were held.
+ * False if it gives up.
  */
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
 		void *context);
 
-/* Of all that have ended: how often threads were stopped, and the longest time they were. */
+/* Of all holds that have ended: how many stopped a thread, and the longest time of these. */
 uint64_t hold_count(const struct hold *hold);
 uint64_t hold_longest_ns(const struct hold *hold);
 

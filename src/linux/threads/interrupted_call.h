@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * interrupted_call: system calls that a stop has ended, and that go on as if
- * it had not. Those that cannot are not to be stopped: may_stop.h.
+ * interrupted_call: restart system calls that a stop has ended, so that they go on as
+ * if it had not. ljspy does not stop calls that cannot restart: may_stop.h.
  *
- * Being stopped by ptrace wakes a thread from whatever it waits for in the
- * kernel. Most calls begin again by themselves then, with what is left of their
- * time, unless a signal's handler is to run. Some return EINTR in any case
- * (signal(7), "Interruption of system calls"). For those, the thread's result
- * is changed from -EINTR to -ERESTARTNOHAND while it is stopped on its way out
- * of the kernel, so that the kernel decides for them as for the others: begun
- * again if no handler runs, EINTR if one does. The kernel reads the result after
- * the stop and never shows it to the program. The same is done with long reads of random
- * bytes and zeroes, which end with what they have so far: they begin from the start.
+ * A ptrace stop wakes a thread from any wait in the kernel. Most calls then begin
+ * again by themselves, with the rest of their time, unless a signal handler is to run.
+ * Some return EINTR in any case (signal(7), "Interruption of system calls"). For
+ * those, ljspy changes the thread's result from -EINTR to -ERESTARTNOHAND while the
+ * thread is stopped on its way out of the kernel. Then the kernel decides as for other
+ * calls: it restarts the call if no handler runs, and returns EINTR if one does. The
+ * kernel reads the result after the stop and never shows it to the program. Long reads
+ * of random bytes and zeroes end with what they have so far: ljspy starts these over.
  *
- * A call with a limit in time that begins again has it in full. Whoever stops
- * running threads only makes it longer by as much as it takes them to stop; but
- * for recv() on a stream socket of AF_UNIX and accept(): they look for signals
- * first, so where their time is over in just that moment, they wait once more.
+ * A call with a time limit that begins again has its full time again. If ljspy only
+ * stops running threads, the call takes longer by the time that the stop takes. The
+ * exceptions are recv() on a stream socket of AF_UNIX and accept(): they look for
+ * signals first, so if their time ends at just that moment, they wait once more.
  *
- * Of calls whose limit the kernel counts in its ticks, as it does for sockets,
- * some end up to a tick early: whoever is woken in the last one is told that
- * nothing is left of its time (schedule_timeout() in the kernel), and returns
- * EAGAIN as if it had not been woken. Whether it would have in any case cannot be seen.
+ * Some calls whose limit the kernel counts in its ticks, as it does for sockets, end
+ * up to a tick early: a thread woken in the last tick has no time left
+ * (schedule_timeout() in the kernel), and returns EAGAIN as if it had not been woken.
+ * ljspy cannot see whether it would have done so anyway.
  */
 #ifndef LJSPY_INTERRUPTED_CALL_H
 #define LJSPY_INTERRUPTED_CALL_H
@@ -34,16 +33,16 @@
 struct user_regs_struct;
 
 /*
- * Is a thread in a stop of ptrace, with these registers, about to leave a call with
- * EINTR that may begin again, or a long one with a part that it can as well do again?
- * And does the call last for some time at most?
+ * Is a thread in a ptrace stop, with these registers, about to leave a call that can
+ * restart: with EINTR, or a long call with a part that it can just as well do again?
+ * If so, *ret_limited tells whether the call may have a time limit.
  */
 bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool *ret_limited);
 
-/* Is a thread that is held with these registers on its way out of a call that was ended like that? */
+/* Is a thread that is held with these registers on its way out of a call that was interrupted? */
 bool interrupted_call_has_ended(const struct registers *registers);
 
-/* Let it begin again when the thread goes on. */
+/* Restart the call when the thread goes on. The thread is in a ptrace stop. */
 void interrupted_call_restart(pid_t tid);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Interrupted system calls on x86-64. */
 #include "src/linux/threads/interrupted_call.h"
 
 #include <errno.h>
@@ -20,21 +21,21 @@ enum { ERESTARTSYS = 512, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
 #endif
 
 enum limit {
-	LIMITED,		/* or it would not have returned EINTR */
+	LIMITED,		/* or the call would not have returned EINTR */
 	UNLIMITED,
 	UNLESS_NEGATIVE,	/* an int */
-	UNLESS_NULL,		/* a pointer to the time */
+	UNLESS_NULL,		/* a pointer to the limit */
 };
 
 /*
- * Calls that return EINTR even if no handler has run, having done nothing:
- * whatever has transferred something returns how much. Not among them is
- * close(), which has closed.
+ * Calls that return EINTR even if no handler has run, and have done nothing: a call
+ * that has transferred something returns how much. close() is not among them: it has
+ * closed.
  */
 static const struct {
 	unsigned int number;
 	enum limit limit;
-	size_t argument;	/* the one that limits it: its place in user_regs_struct */
+	size_t argument;	/* offset in user_regs_struct of the argument with the limit */
 } calls[] = {
 	{ SYS_epoll_wait, UNLESS_NEGATIVE, offsetof(struct user_regs_struct, r10) },
 	{ SYS_epoll_pwait, UNLESS_NEGATIVE, offsetof(struct user_regs_struct, r10) },
@@ -44,15 +45,15 @@ static const struct {
 	{ SYS_semop, UNLIMITED, 0 },
 	{ SYS_io_getevents, UNLESS_NULL, offsetof(struct user_regs_struct, r8) },
 	{ SYS_io_pgetevents, UNLESS_NULL, offsetof(struct user_regs_struct, r8) },
-	/* Its limit is behind a pointer, if it has one. */
+	/* If it has a limit, that is behind a pointer. */
 	{ SYS_io_uring_enter, LIMITED, 0 },
-	/* With a limit in memory that the kernel cannot write what is left of it to. */
+	/* With a limit in memory to which the kernel cannot write the remaining time. */
 	{ SYS_select, LIMITED, 0 },
 	{ SYS_pselect6, LIMITED, 0 },
 	{ SYS_ppoll, LIMITED, 0 },
-	/* Of a file in memory: what it has reserved, it has given back. */
+	/* On a file in memory: it has given back what it had reserved. */
 	{ SYS_fallocate, LIMITED, 0 },
-	/* On sockets with SO_RCVTIMEO or SO_SNDTIMEO; without, they begin again by themselves. */
+	/* On sockets with SO_RCVTIMEO or SO_SNDTIMEO; without these they restart by themselves. */
 	{ SYS_read, LIMITED, 0 },
 	{ SYS_readv, LIMITED, 0 },
 	{ SYS_recvfrom, LIMITED, 0 },
@@ -90,7 +91,7 @@ static bool is_limited(enum limit limit, uint64_t argument)
 	return true;
 }
 
-/* A device that gives zeroes, or random bytes: as many as are asked for, and again the next time. */
+/* Is it a device that gives zeroes or random bytes: as many as asked for, and again the next time? */
 static bool gives_without_end(pid_t tid, uint64_t fd)
 {
 	struct statx status;
@@ -103,8 +104,8 @@ static bool gives_without_end(pid_t tid, uint64_t fd)
 }
 
 /*
- * A long call that looks for signals every now and then, has returned a part, and may
- * begin from the start: whatever it has left in the program's memory, it fills again.
+ * Is it a long call that looks for signals now and then, has returned a part, and may
+ * start over? It fills the program's memory again.
  */
 static bool is_begun_anew(pid_t tid, const struct user_regs_struct *regs)
 {
@@ -115,7 +116,7 @@ static bool is_begun_anew(pid_t tid, const struct user_regs_struct *regs)
 	return regs->orig_rax == SYS_read && regs->rax < regs->rdx && gives_without_end(tid, regs->rdi);
 }
 
-/* tcdrain() and tcsendbreak() wait until all is sent. */
+/* Is it tcdrain() or tcsendbreak(), which wait until all is sent? */
 static bool drains_terminal(const struct user_regs_struct *regs)
 {
 	return regs->orig_rax == SYS_ioctl && ((uint32_t)regs->rsi == TCSBRK || (uint32_t)regs->rsi == TCSBRKP);

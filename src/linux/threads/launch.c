@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 enum {
-	/* As the shell has it for commands that could not be run. */
+	/* The shell's exit status for commands that could not be run. */
 	EXIT_NOT_RUN = 127,
-	/* How often the child's signals are looked after while it starts. */
+	/* How often ljspy passes on the child's signals while it starts. */
 	POLL_MS = 5,
 };
 
@@ -36,7 +36,7 @@ static void close_pipe(const struct pipe_ends *ends)
 	close(ends->write);
 }
 
-/* In the child. */
+/* Runs in the child. */
 _Noreturn static void run_command(char *const command[], const sigset_t *mask, pid_t group,
 				  const struct pipe_ends *go, const struct pipe_ends *error)
 {
@@ -47,8 +47,8 @@ _Noreturn static void run_command(char *const command[], const sigset_t *mask, p
 	if (read(go->read, &letter, 1) != 1)	/* ljspy has ended or changed its mind */
 		_exit(EXIT_NOT_RUN);
 	if (group)
-		setpgid(0, group);	/* the terminal's signals are for it, too */
-	signal(SIGPIPE, SIG_DFL);	/* these, ljspy ignores for itself */
+		setpgid(0, group);	/* so that it gets the terminal's signals, too */
+	signal(SIGPIPE, SIG_DFL);	/* ljspy ignores these for itself */
 	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(command[0], command);
@@ -93,8 +93,8 @@ static void close_launch(struct launch *launch)
 }
 
 /*
- * Wait, while the child's signals are passed on, until it has told an errno
- * or, by running the command or by dying, closed its end. 0 in the latter case.
+ * Pass on the child's signals until it has reported an errno, or has closed its end by
+ * running the command or by dying. The errno, negative; 0 if it has closed.
  */
 static int await_outcome(const struct launch *launch, struct tracer *tracer)
 {
@@ -119,7 +119,7 @@ int launch_go(struct launch *launch, struct tracer *tracer)
 	}
 	error = await_outcome(launch, tracer);
 	close_launch(launch);
-	/* One or the other is about to be reported. */
+	/* The kernel is about to report either the execve() or the end of the child. */
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	tracer_poll(tracer);

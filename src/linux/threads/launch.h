@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * launch: starting the command that is to be profiled.
+ * launch: start the command that ljspy profiles.
  *
- * The child exists before it runs the command, so that it can be seized and
- * is profiled from its first instruction:
+ * The child exists before it runs the command, so ljspy can seize it and profile it
+ * from its first instruction:
  *
  *	launch_start(), tracer_seize(), launch_go()
  *
@@ -19,21 +19,21 @@
 
 struct launch {
 	pid_t pid;
-	int go_fd;		/* the child waits for a byte from here */
-	int error_fd;		/* and says here why it could not run the command */
+	int go_fd;		/* the child waits for a byte from here, */
+	int error_fd;		/* ... and writes here why it could not run the command */
 };
 
 /*
- * Fork a child that will run the command, found along PATH, with the signal
- * mask given and in that group of processes, or in ljspy's own if it is 0. It inherits no descriptor of ljspy's own provided those are
- * close-on-exec, as all must be. 0 or a negative errno.
+ * Fork a child that will run the command, found along PATH, with that signal mask and
+ * in that process group, or in ljspy's own if it is 0. All of ljspy's descriptors must
+ * be close-on-exec, so that the command inherits none. 0 or a negative errno.
  */
 int launch_start(char *const command[], const sigset_t *mask, pid_t group, struct launch *ret_launch);
 
 /*
- * Let the child, which the tracer has seized, run the command and wait until
- * it does; the tracee is then marked as execed. 0, or a negative errno of
- * execvp(), or -ESRCH when a signal has killed it before; then it is gone.
+ * Let the child, which the tracer has seized, run the command, and wait until it does;
+ * the tracee is then marked as execed. 0, or a negative errno of execvp(), or -ESRCH
+ * if a signal killed the child before. On an error the child is gone.
  */
 int launch_go(struct launch *launch, struct tracer *tracer);
 

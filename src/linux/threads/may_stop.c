@@ -5,20 +5,21 @@
 #include "src/linux/threads/call_nature.h"
 
 /*
- * How long a thread is left alone that was seen in such a call: at first for as long as some looks
- * take that sleep is seen in; then for some times as long as it once went without being seen in one.
+ * How long ljspy leaves a thread alone after seeing it in a call that does not bear a stop: at first
+ * for as long as some looks take that see it asleep; then for MEMORY_GAPS times the longest time it
+ * went without being seen in one.
  */
 static const uint64_t MEMORY_LEAST_NS = UINT64_C(10) * NS_PER_SECOND;
 static const uint64_t MEMORY_MOST_NS = UINT64_C(600) * NS_PER_SECOND;
 enum { MEMORY_GAPS = 4 };
 
 enum {
-	/* What it sleeps in is known of a thread that was seen asleep so often, or is not to be known. */
+	/* The calls of a thread are known when it was seen asleep, or left alone, this often. */
 	SEEN_ENOUGH = 4,
 	LEFT_ALONE_MAX = 8,
 };
 
-/* It makes such a call, or another one. */
+/* The thread makes a call that does not bear a stop, the same or another one. */
 static void keep_alone(struct call_watch *calls)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
@@ -33,14 +34,14 @@ static void keep_alone(struct call_watch *calls)
 	calls->fragile_seen_ns = now;
 }
 
-/* It is in the same call still, or was until a moment ago. */
+/* The thread is still in the same call, or was until a moment ago. */
 static void note_same_call(struct call_watch *calls)
 {
 	if (!calls->bears_stop)
 		calls->fragile_seen_ns = clock_now_ns(CLOCK_MONOTONIC);
 }
 
-/* The thread was seen asleep in a call. */
+/* The thread was seen asleep in this call. */
 static void note_sleep(struct thread *thread, const struct thread_call *call)
 {
 	struct call_watch *calls = &thread->calls;
@@ -65,7 +66,7 @@ void thread_note_stop(struct thread *thread, const struct registers *registers)
 					registers->r10, registers->r8, registers->r9 };
 	struct call_watch *calls = &thread->calls;
 
-	/* The stop was a sleep, too; where it was outside of a call, none follows from it. */
+	/* The stop counts as a sleep, too. Outside of a call, the thread stays awake. */
 	calls->is_awake = (int64_t)registers->orig_rax < 0;
 	calls->sleeps++;
 	if (!calls->is_awake && call_was_at_risk(thread->tid, (int64_t)registers->orig_rax, arguments,
@@ -73,7 +74,7 @@ void thread_note_stop(struct thread *thread, const struct registers *registers)
 		keep_alone(calls);
 }
 
-/* Of one that sleeps now and then: is it not known yet what it sleeps in? */
+/* For a thread that sleeps now and then: must ljspy still find out what it sleeps in? */
 static bool is_to_be_known(struct call_watch *calls)
 {
 	return calls->seen_count < SEEN_ENOUGH && calls->left_alone_count++ < LEFT_ALONE_MAX;
@@ -90,7 +91,7 @@ void thread_note_place(struct thread *thread)
 {
 	struct call_watch *calls = &thread->calls;
 
-	/* Nobody may have looked while it slept. */
+	/* It has run since its last sleep, and ljspy may not have looked meanwhile. */
 	if (calls->sleep_runs && thread->runs != calls->sleep_runs) {
 		note_same_call(calls);
 		calls->sleep_runs = 0;
@@ -110,7 +111,7 @@ enum may_stop thread_may_stop_now(struct thread *thread, enum presence presence)
 	calls->has_slept = false;
 	if (may_be_woken && !calls->is_awake)
 		return MAY_NOT_WAITS;
-	/* One that has not slept since this was asked last is in no call that it has slept in. */
+	/* A thread that has not slept since the last question is in no call that it has slept in. */
 	if (has_slept && is_to_be_known(calls))
 		return MAY_NOT_WAITS;
 	if (makes_fragile_calls(thread))
@@ -118,7 +119,7 @@ enum may_stop thread_may_stop_now(struct thread *thread, enum presence presence)
 	return may_be_woken ? MAY_STOP_WAITING : MAY_STOP;
 }
 
-/* True if it runs, or waits for a CPU; else what it sleeps in is noted. */
+/* True if it runs or waits for a CPU; else note what it sleeps in. */
 static bool is_up(struct threads *threads, struct thread *thread)
 {
 	struct thread_call call;
@@ -126,7 +127,7 @@ static bool is_up(struct threads *threads, struct thread *thread)
 
 	if (thread_look(threads, thread, &state, &call))
 		return false;
-	/* Where it was stopped, it need not be asleep. */
+	/* A job-stopped thread need not be asleep in a call. */
 	if (state == THREAD_BLOCKED && thread->tracee->state != TRACEE_JOB_STOPPED)
 		note_sleep(thread, &call);
 	return state == THREAD_RUNNING;
@@ -136,7 +137,7 @@ void thread_watch_sleep(struct threads *threads, struct thread *thread)
 {
 	struct call_watch *calls = &thread->calls;
 
-	/* It sleeps on, or has been woken and has not run yet. */
+	/* It still sleeps, or was woken and has not run yet. */
 	if (thread->runs && thread->runs == calls->sleep_runs) {
 		note_same_call(calls);
 		return;

@@ -5,7 +5,7 @@ enum presence on_cpu_look(struct threads *threads, struct thread *thread, struct
 {
 	struct switches switches;
 
-	/* It has not been given one since it was seen to have none. */
+	/* It has not got a CPU since it was last seen without one. */
 	if (thread->runs && thread->runs == thread->runs_left)
 		return PRESENCE_OFF_CPU;
 	if (!thread->runs || thread_count_switches(threads, thread, &switches))

@@ -13,19 +13,19 @@
 #include "src/linux/proc/proc_file.h"
 
 enum {
-	/* Look again at least so often. */
+	/* Look again at least this often. */
 	RESCAN_NS = 1000 * 1000 * 1000,
-	/* So much CPU time of unknown threads is a reason, too; above what schedstat may lag. */
+	/* This much CPU time of unknown threads is a reason to look, too; more than schedstat may lag. */
 	UNACCOUNTED_NS = 20 * 1000 * 1000,
-	/* So often at once, if no thread is found. */
+	/* Scans in a row while no thread is found. */
 	SCANS_MAX = 5,
 	/* Kept open: schedstat, syscall and sched. */
 	FILES_PER_THREAD = 3,
 	/* "/TID/schedstat" */
 	THREAD_PATH_MAX = 32,
-	/* No file of a thread that is read here is longer. */
+	/* Room for any file of a thread that is read here, */
 	THREAD_FILE_MAX = 1024,
-	/* But these: status and sched. */
+	/* ... except for status and sched. */
 	LONG_FILE_MAX = SCHED_MAX,
 };
 
@@ -33,10 +33,10 @@ struct threads {
 	struct tracer *tracer;
 	pid_t pid;
 	DIR *directory;			/* /proc/PID/task; NULL if it cannot be opened, */
-	int directory_error;		/* ... for that reason, a negative errno */
-	nlink_t links;			/* of it at the last scan: two more than threads */
+	int directory_error;		/* ... and this is why, a negative errno */
+	nlink_t links;			/* of the directory at the last scan: two more than threads */
 	bool scanned;
-	uint64_t scan_ns;		/* when that was */
+	uint64_t scan_ns;		/* the last scan that was due by time */
 
 	struct thread **threads;	/* by tid */
 	size_t count;
@@ -88,7 +88,7 @@ static int list_tids(struct threads *threads, struct tid_list *list)
 	if (list->count == 0)
 		return 0;
 	qsort(list->tids, list->count, sizeof(*list->tids), compare_tids);
-	for (size_t i = 0; i < list->count; i++)	/* it may be listed twice, too */
+	for (size_t i = 0; i < list->count; i++)	/* a thread may be listed twice */
 		if (unique == 0 || list->tids[unique - 1] != list->tids[i])
 			list->tids[unique++] = list->tids[i];
 	list->count = unique;
@@ -107,7 +107,7 @@ static int open_thread_file(const struct threads *threads, pid_t tid, const char
 	return errno == ENOENT ? -ESRCH : -errno;
 }
 
-/* What a file says, NUL-terminated. */
+/* Read the text of a file, NUL-terminated. 0 or a negative errno, -ESRCH if it is empty. */
 static int read_file(int fd, char *text, size_t size)
 {
 	ssize_t length = pread(fd, text, size - 1, 0);
@@ -130,7 +130,7 @@ static int read_thread_file(const struct threads *threads, pid_t tid, const char
 	return error;
 }
 
-/* The same for a file that is read often; *fd is it, or -1. */
+/* The same for a file that is read often. *fd is the open file, or -1 before the first call. */
 static int read_kept_file(const struct threads *threads, const struct thread *thread, int *fd,
 			  const char *name, char *text, size_t size)
 {
@@ -154,12 +154,12 @@ void thread_read_name(const struct threads *threads, struct thread *thread)
 	if (read_thread_file(threads, thread->tid, "comm", text, sizeof(text)))
 		return;
 	length = strlen(text);
-	if (length && text[length - 1] == '\n')	/* the kernel's; one of its own may stand before */
+	if (length && text[length - 1] == '\n')	/* the kernel's; the name may end with another */
 		text[length - 1] = '\0';
 	snprintf(thread->name, sizeof(thread->name), "%.*s", THREAD_NAME_MAX - 1, text);
 }
 
-/* The letter in /proc/PID/task/TID/stat. */
+/* The state in /proc/PID/task/TID/stat. */
 static int read_state_letter(const struct threads *threads, pid_t tid, char *ret_letter)
 {
 	char text[THREAD_FILE_MAX];
@@ -175,7 +175,7 @@ static int read_state_letter(const struct threads *threads, pid_t tid, char *ret
 	return 0;
 }
 
-/* Unless the thread is seen to be gone, its tracee stays with the tracer. */
+/* If the thread is not gone, its tracee stays with the tracer. */
 static void drop_thread(struct threads *threads, struct thread *thread, bool is_gone)
 {
 	if (thread->schedstat_fd >= 0)
@@ -192,7 +192,7 @@ static void drop_thread(struct threads *threads, struct thread *thread, bool is_
 	free(thread);
 }
 
-/* A thread that has ended but was not waited for is listed but cannot be seized. */
+/* A thread that has ended but was not waited for is still listed, but cannot be seized. */
 static bool has_ended(const struct threads *threads, pid_t tid)
 {
 	char letter;
@@ -201,8 +201,8 @@ static bool has_ended(const struct threads *threads, pid_t tid)
 }
 
 /*
- * execve() takes threads away without a report. But listing a directory from
- * which threads come and go may miss some, so that alone proves nothing.
+ * execve() ends threads without a report. But a listing may miss a thread while others
+ * come and go, so a missing entry alone proves nothing.
  */
 static bool is_gone(const struct threads *threads, const struct thread *thread, bool listed)
 {
@@ -236,15 +236,15 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 	thread->schedstat_fd = thread->syscall_fd = thread->sched_fd = -1;
 	thread->keeps_open = tracer_reserve_files(threads->tracer, FILES_PER_THREAD);
 	thread_read_name(threads, thread);
-	if (!threads->scanned)	/* what it has used so far was before our time */
+	if (!threads->scanned)	/* discard CPU time used before ljspy came */
 		thread_measure(threads, thread, &used_ns);
 	*ret_thread = thread;
 	return 0;
 }
 
 /*
- * Add the threads of the list, which like ours is ascending, and drop those
- * that are gone. The error, if any, is that of a thread that could not be added.
+ * Add the threads of the list and drop those that are gone; both lists are ascending.
+ * The error, if any, is that of a thread that could not be added.
  */
 static int merge(struct threads *threads, const struct tid_list *list)
 {
@@ -266,9 +266,9 @@ static int merge(struct threads *threads, const struct tid_list *list)
 			*next = old[at++];
 			if (is_gone(threads, *next, listed)) {
 				/*
-				 * If it is listed, the id may be another's now. The first
-				 * thread goes without a report only if one that was not
-				 * seized yet has called execve() and taken its id.
+				 * If it is listed, another thread may have the id now. The
+				 * first thread ends without a report only if a thread that
+				 * was not seized yet has called execve() and taken its id.
 				 */
 				execed |= (*next)->tid == threads->pid && !(*next)->tracee->exit_known &&
 					  !tracer_stays_away(threads->tracer);
@@ -322,7 +322,7 @@ static int scan_once(struct threads *threads)
 	struct stat status;
 	int error;
 
-	/* Before the listing: a thread that comes meanwhile is then noticed next time. */
+	/* Before the listing: the next call then notices a thread that comes meanwhile. */
 	if (fstat(dirfd(threads->directory), &status) == 0)
 		threads->links = status.st_nlink;
 	error = list_tids(threads, &list);
@@ -336,7 +336,7 @@ static int scan(struct threads *threads)
 {
 	int error = 0;
 
-	/* All that were listed may have ended and left it to new ones to go on. */
+	/* All listed threads may have ended while new ones go on. */
 	for (int i = 0; i < SCANS_MAX && !error; i++) {
 		error = scan_once(threads);
 		if (threads->count) {
@@ -392,7 +392,7 @@ int thread_count_switches(const struct threads *threads, struct thread *thread,
 	char text[LONG_FILE_MAX];
 	int error = read_kept_file(threads, thread, &thread->sched_fd, "sched", text, sizeof(text));
 
-	if (error == -ESRCH)	/* not of every kernel */
+	if (error == -ESRCH)	/* not every kernel has sched */
 		error = read_thread_file(threads, thread->tid, "status", text, sizeof(text));
 	if (error)
 		return error;
@@ -449,7 +449,7 @@ static bool parse_call(const char *text, bool *ret_running, struct thread_call *
 	return true;
 }
 
-/* It has stopped for a signal, and runs on as soon as the tracer has passed that on. */
+/* Has it stopped for a signal? Then it runs on as soon as the tracer has passed that on. */
 static bool thread_is_passing(const struct thread *thread)
 {
 	return thread->tracee && thread->tracee->state != TRACEE_JOB_STOPPED;

@@ -2,9 +2,8 @@
 /*
  * threads: the threads of one process, each seized, named and metered.
  *
- * Short-lived threads that come and go between two looks are not seen; their
- * CPU time shows as the difference between the process's clock and the sum
- * over the threads.
+ * ljspy does not see threads that come and go between two looks. Their CPU time shows
+ * as the difference between the process's clock and the sum over the threads.
  */
 #ifndef LJSPY_THREADS_H
 #define LJSPY_THREADS_H
@@ -20,28 +19,28 @@
 
 enum {
 	THREAD_NAME_MAX = 16,		/* TASK_COMM_LEN, with the NUL */
-	THREADS_MAX = 65536,		/* seen of one process; more are left alone */
+	THREADS_MAX = 65536,		/* of one process; ljspy leaves more alone */
 };
 
 struct thread_call {
 	bool known;		/* the fields below are set */
 	int64_t number;		/* system call; -1: asleep outside of one */
-	uint64_t arguments[6];	/* as long as known and number >= 0 */
+	uint64_t arguments[6];	/* set if number >= 0 */
 	uint64_t sp, pc;	/* in user space */
 };
 
-/* What is known of the calls that a thread makes; see may_stop.h, whose own this is. */
+/* What is known of the calls that a thread makes. Private to may_stop.c. */
 struct call_watch {
-	struct thread_call seen;	/* asleep in it last, not known if it never was */
-	bool bears_stop;		/* that one does */
-	/* When it was seen last in a call that does not bear a stop, CLOCK_MONOTONIC, 0: never; and how long that counts. */
+	struct thread_call seen;	/* the last one it was seen asleep in; not known if none */
+	bool bears_stop;		/* does seen bear a stop? */
+	/* When it was last seen in a call that bears no stop, CLOCK_MONOTONIC, 0: never; how long that counts. */
 	uint64_t fragile_seen_ns, memory_ns;
-	uint64_t sleep_runs;		/* how often it had been given a CPU then */
-	/* When it was noted last where it is: how often it had gone to sleep and been given a CPU. */
+	uint64_t sleep_runs;		/* thread.runs when it was last seen asleep; 0 once it has run */
+	/* At the last thread_note_place(): how often it had gone to sleep, and got a CPU. */
 	uint64_t sleeps, runs;
-	bool has_slept;			/* since it was asked last whether it may be stopped */
-	bool is_awake;			/* it has run since it slept last */
-	/* So often it was seen asleep, and left alone as it had not been so often enough. */
+	bool has_slept;			/* since the last question whether it may be stopped */
+	bool is_awake;			/* it has run since its last sleep */
+	/* How often it was seen asleep, and left alone as it had not been seen asleep often enough. */
 	unsigned int seen_count, left_alone_count;
 };
 
@@ -50,12 +49,12 @@ struct thread {
 	pid_t tid;
 	char name[THREAD_NAME_MAX];	/* untrusted; at most a second old, but for execs */
 	struct tracee *tracee;
-	/* As thread_measure() found them last, 0 before. */
+	/* As of the last thread_measure(), 0 before. */
 	uint64_t cpu_ns;
-	uint64_t waited_ns;		/* wanting a CPU, from its start on */
-	uint64_t runs;			/* how often it was given one; 0 where the kernel does not count */
-	uint64_t runs_left;		/* ... when it was last seen to have none; see on_cpu.h */
-	uint64_t sleeps;		/* how often it had gone to sleep, at the last thread_count_switches() */
+	uint64_t waited_ns;		/* for a CPU, since its start */
+	uint64_t runs;			/* how often it got a CPU; 0 if the kernel does not count */
+	uint64_t runs_left;		/* runs when it was last seen without a CPU; see on_cpu.h */
+	uint64_t sleeps;		/* how often it had gone to sleep, by thread_count_switches() */
 
 	struct call_watch calls;
 
@@ -66,20 +65,20 @@ struct thread {
 
 struct threads;
 
-/* Sees nothing until threads_refresh(). NULL when memory is short. The tracer must outlive it. */
+/* Empty until threads_refresh(). NULL when memory is short. The tracer must outlive it. */
 struct threads *threads_new(struct tracer *tracer, pid_t pid);
 
 /* The threads stay seized, and with the tracer. */
 void threads_free(struct threads *threads);
 
 /*
- * Look for new threads and drop dead ones, if there is a reason to: first
- * call, the number of threads has changed, a tracee of the process has died,
- * more CPU time was used than its threads account for (process_cpu_ns is the
- * process's CPU clock, 0 if unknown), or the last look is a second old.
+ * Look for new threads and drop dead ones, if there is a reason: it is the first call,
+ * the number of threads has changed, a tracee of the process has died, the process has
+ * used more CPU time than its threads account for (process_cpu_ns is the process's CPU
+ * clock, 0 if unknown), or the last look is a second old.
  *
- * 0, -ESRCH when the process has ended, or -ENOMEM or what tracer_seize() said
- * when no thread is seized.
+ * 0, -ESRCH when the process has ended, or, when no thread is seized, -ENOMEM or the
+ * error of tracer_seize() or of opening /proc/PID/task.
  */
 int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_cpu_ns);
 
@@ -87,29 +86,29 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 size_t threads_count(const struct threads *threads);
 struct thread *threads_at(const struct threads *threads, size_t index);
 
-/* Have all of them ended, as far as the tracer was told? True if it stays away. */
+/* Have all threads ended, by what the tracer knows? True if the tracer stays away. */
 bool threads_are_gone(const struct threads *threads);
 
-/* A new program has another name: have it now. */
+/* Read the name now, as a new program has another one. */
 void thread_read_name(const struct threads *threads, struct thread *thread);
 
 /*
- * Read how much CPU time the thread has used, and has waited for a CPU. The figure lags by up to a tick
- * while the thread is on a CPU, and is exact when it sleeps, or is held and its
- * registers have been read (before, it may still be leaving the CPU).
- * 0 with thread->cpu_ns set and what it has used since the last time in
- * *ret_used_ns, or -ESRCH. The first time counts from its start, or from the
- * first threads_refresh() if the thread was there then.
+ * Read how much CPU time the thread has used, and how long it has waited for a CPU. The
+ * CPU time lags by up to a tick while the thread is on a CPU. It is exact when the thread
+ * sleeps, or is held and its registers have been read (before, it may still be leaving
+ * the CPU). 0 with thread->cpu_ns set and the time used since the last call in
+ * *ret_used_ns, or -ESRCH. The first call counts from the thread's start, or from the
+ * first threads_refresh() if the thread existed then.
  */
 int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns);
 
 /*
- * How often the thread has gone to sleep, a stop being a sleep as well; exact
- * while it sleeps or is held. 0 or -ESRCH.
+ * How often the thread has gone to sleep; a stop counts as a sleep. Exact while it
+ * sleeps or is held. 0 or -ESRCH.
  */
 int thread_count_sleeps(const struct threads *threads, const struct thread *thread, uint64_t *ret_count);
 
-/* How often the thread has left a CPU, and when it did last; sets thread->sleeps. 0 or -ESRCH. */
+/* How often the thread has left a CPU, and when it last did; sets thread->sleeps. 0 or -ESRCH. */
 int thread_count_switches(const struct threads *threads, struct thread *thread,
 			  struct switches *ret_switches);
 
@@ -124,7 +123,7 @@ int thread_look(struct threads *threads, struct thread *thread,
 
 bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b);
 
-/* True if it is on a CPU or waits for one. Whether it may be stopped then: see may_stop.h. */
+/* True if it is on a CPU or waits for one. may_stop.h tells whether it may be stopped then. */
 bool thread_is_running(struct threads *threads, struct thread *thread);
 
 #endif

@@ -26,13 +26,13 @@
 
 enum {
 	/*
-	 * A thread that runs on another CPU stops within microseconds: asking
-	 * again for so long is quicker than going to sleep and being woken up.
+	 * A thread that runs on another CPU stops within microseconds: polling
+	 * for this long is quicker than sleeping and being woken up.
 	 */
 	STOP_SPIN_NS = 25 * 1000,
-	/* Events dealt with in one tracer_poll(), lest a storm of signals keeps it for ever. */
+	/* Events handled in one tracer_poll(), so that a storm of signals cannot keep it for ever. */
 	POLL_EVENTS_MAX = 4096,
-	/* At the end, for stops that were asked for by a signal. */
+	/* How long to wait at the end for stops that a SIGSTOP of ljspy asked for. */
 	LAST_STOP_MS = 1000,
 	/* See restart_after_signal(). */
 	RESTART_AGAIN_NS = 1000 * 1000 * 1000,
@@ -45,14 +45,14 @@ struct seized {
 	struct tracee tracee;	/* first, so that one is the other */
 	int stat_fd;		/* of /proc/PID/task/TID/stat, -1 if not open */
 	bool reserved;		/* room for that file */
-	bool attached;		/* by PTRACE_ATTACH */
-	bool has_stopped;	/* attached: for the first time, and its options are set */
-	bool asked;		/* attached: a SIGSTOP of ours is on its way */
-	bool job_stopped;	/* a signal stopped it: its call ends with that, whoever looks */
-	bool expected;		/* to stop, or to run on */
-	uint64_t restarted_ns;	/* when a call with a limit began again, for a signal */
-	bool has_regs;		/* stopped, and these are its registers */
-	bool is_read;		/* held, and its registers were asked for */
+	bool attached;		/* by PTRACE_ATTACH, not seized */
+	bool has_stopped;	/* attached: it has stopped once, and its options are set */
+	bool asked;		/* attached: a SIGSTOP from ljspy is on its way */
+	bool job_stopped;	/* a signal stopped it, which ends its call even without ljspy */
+	bool expected;		/* ljspy expects it to stop, or to run on */
+	uint64_t restarted_ns;	/* when ljspy last restarted a call with a limit after a signal */
+	bool has_regs;		/* it is stopped, and regs are its registers */
+	bool is_read;		/* it is held, and the caller has asked for its registers */
 	struct user_regs_struct regs;
 	UT_hash_handle hh;
 };
@@ -60,10 +60,10 @@ struct seized {
 struct tracer {
 	struct seized *seized;	/* by tid */
 	struct watch watch;
-	size_t files_left;	/* that may still be kept open */
+	size_t files_left;	/* how many more files may be kept open */
 	struct own_turn turn;
 	struct urgent urgent;
-	size_t expected;	/* how many tracees are */
+	size_t expected;	/* how many tracees are expected */
 	bool look_is_awaited;
 	uint64_t quiet_ns;	/* when no tracee had anything to report */
 	struct histogram *holds;	/* see tracer_count_holds(); may be NULL */
@@ -98,7 +98,7 @@ static void update_urgency(struct tracer *tracer)
 		urgent_end(&tracer->urgent);
 }
 
-/* ljspy is urgent while a thread that it has told to stop does not run on. */
+/* ljspy is urgent from telling a thread to stop until the thread runs on. */
 static void expect(struct tracer *tracer, struct tracee *tracee, bool expected)
 {
 	struct seized *seized = (struct seized *)tracee;
@@ -118,7 +118,7 @@ static void mark_gone(struct tracer *tracer, struct tracee *tracee)
 	tracer->changed = true;
 }
 
-/* What the thread holds in the stop it is in; NULL with errno, ENOTSUP for a 32-bit program. */
+/* The registers of a stopped thread; NULL with errno, ENOTSUP for a 32-bit program. */
 static const struct user_regs_struct *regs_of(struct seized *seized)
 {
 	struct iovec io = { &seized->regs, sizeof(seized->regs) };
@@ -127,7 +127,7 @@ static const struct user_regs_struct *regs_of(struct seized *seized)
 		return &seized->regs;
 	if (ptrace(PTRACE_GETREGSET, seized->tracee.tid, NT_PRSTATUS, &io))
 		return NULL;
-	if (io.iov_len != sizeof(seized->regs)) {	/* a 32-bit program's are fewer */
+	if (io.iov_len != sizeof(seized->regs)) {	/* a 32-bit program has fewer */
 		errno = ENOTSUP;
 		return NULL;
 	}
@@ -135,7 +135,7 @@ static const struct user_regs_struct *regs_of(struct seized *seized)
 	return &seized->regs;
 }
 
-/* ESRCH means that it was killed just now; its exit is still to be reported. */
+/* Let a stopped thread run on. ESRCH means that it was just killed; the kernel reports its exit later. */
 static void continue_tracee(struct tracer *tracer, struct tracee *tracee, int signal)
 {
 	((struct seized *)tracee)->has_regs = ((struct seized *)tracee)->is_read = false;
@@ -145,7 +145,7 @@ static void continue_tracee(struct tracer *tracer, struct tracee *tracee, int si
 	expect(tracer, tracee, tracee->wanted || tracee->hold_late);
 }
 
-/* The same of one that nobody holds. */
+/* The same for a thread that is not held; counts how long it was stopped. */
 static void pass_on(struct tracer *tracer, struct tracee *tracee, int signal)
 {
 	continue_tracee(tracer, tracee, signal);
@@ -154,8 +154,8 @@ static void pass_on(struct tracer *tracer, struct tracee *tracee, int signal)
 }
 
 /*
- * What is reported now happened when? ljspy may have done something else meanwhile,
- * waited for a CPU, or been stopped itself. Rather too early than too late.
+ * When did the stop happen that is reported now? ljspy may have done something else
+ * meanwhile, waited for a CPU, or been stopped itself. Errs on the early side.
  */
 static uint64_t find_stop(const struct tracer *tracer, const struct tracee *tracee)
 {
@@ -166,7 +166,7 @@ static uint64_t find_stop(const struct tracer *tracer, const struct tracee *trac
 	return tracee->quiet_ns > begin ? tracee->quiet_ns : begin;
 }
 
-/* Leave it stopped, as whoever sent SIGSTOP wants it, but notice SIGCONT (for attached ones see continue_job()). */
+/* Leave it stopped, as the sender of SIGSTOP wants, but notice SIGCONT (if attached: continue_job()). */
 static void leave_job_stopped(struct tracer *tracer, struct tracee *tracee)
 {
 	struct seized *seized = (struct seized *)tracee;
@@ -180,7 +180,7 @@ static void leave_job_stopped(struct tracer *tracer, struct tracee *tracee)
 	expect(tracer, tracee, false);
 }
 
-/* Have it stop some time soon; once is enough. -1 if it is no tracee any more. */
+/* Tell the thread to stop soon; once is enough. 0, or -1 if it is no tracee any more. */
 static int ask_to_stop(struct tracee *tracee)
 {
 	struct seized *seized = (struct seized *)tracee;
@@ -206,7 +206,7 @@ static void restart_call(struct seized *seized)
 	interrupted_call_restart(seized->tracee.tid);
 }
 
-/* That it was stopped is not to end the call that it waits in. */
+/* Keep a stop by ljspy from ending the call that the thread waits in. */
 static void restart_after_interrupt(struct tracee *tracee)
 {
 	struct seized *seized = (struct seized *)tracee;
@@ -223,10 +223,10 @@ static bool stops_the_job(int signal)
 }
 
 /*
- * Traced threads are woken by signals, too, that are ignored and would wake
- * nobody else. If it is not ignored, the kernel ends the call in any case. What
- * the thread has waited so far is not known here: lest ignored signals keep a
- * limit from ever being reached, one that comes soon after another ends the call.
+ * A traced thread is woken even by signals that it ignores; an untraced one is not. If the
+ * signal is not ignored, the kernel ends the call in any case. ljspy does not know how
+ * long the thread has waited so far: so that ignored signals cannot keep a time limit
+ * from ever being reached, a signal that comes soon after another one ends the call.
  */
 static void restart_after_signal(struct tracee *tracee, int signal)
 {
@@ -248,7 +248,7 @@ static void restart_after_signal(struct tracee *tracee, int signal)
 
 static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal)
 {
-	/* SIGTRAP: our interrupt, or the end of a job stop; else the signal that began one. */
+	/* SIGTRAP: an interrupt by ljspy, or the end of a job stop; else the signal that began one. */
 	bool job_stop = signal != SIGTRAP;
 
 	if (!job_stop && tracee->state != TRACEE_JOB_STOPPED)
@@ -268,8 +268,8 @@ static void handle_trap(struct tracer *tracer, struct tracee *tracee, int signal
 }
 
 /*
- * The thread that called execve() now has its process's id; all others have
- * ended, some of them without a report.
+ * The thread that called execve() now has the id of its process; all others have ended,
+ * some of them without a report.
  */
 static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 {
@@ -287,10 +287,10 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 }
 
 /*
- * A signal is about to be delivered. Entering any stop takes back an interrupt
- * that was asked for but not yet answered (ptrace_stop() in the kernel), so
- * ask again. That must be done before the thread goes on: afterwards the first
- * one might just have been answered, and the thread would stop twice.
+ * A signal is about to be delivered. Entering any stop cancels an interrupt that ljspy
+ * has asked for and the thread has not yet answered (ptrace_stop() in the kernel). So
+ * ask again, before the thread goes on: afterwards it might just have answered the first
+ * one, and would stop twice.
  */
 static void handle_signal(struct tracer *tracer, struct tracee *tracee, int signal)
 {
@@ -300,7 +300,7 @@ static void handle_signal(struct tracer *tracer, struct tracee *tracee, int sign
 	pass_on(tracer, tracee, signal);
 }
 
-/* SIGCONT takes back each SIGSTOP of the process that is on its way. */
+/* SIGCONT cancels each SIGSTOP of the process that is on its way: send those again. */
 static void ask_again(struct tracer *tracer, pid_t pid)
 {
 	struct seized *seized, *next;
@@ -314,7 +314,7 @@ static void ask_again(struct tracer *tracer, pid_t pid)
 	}
 }
 
-/* A thread that is attached, not seized, has stopped for a signal. */
+/* A thread that is attached, not seized, has stopped with this signal. */
 static void handle_attached(struct tracer *tracer, struct seized *seized, int signal)
 {
 	const bool is_first = !seized->has_stopped;
@@ -331,7 +331,7 @@ static void handle_attached(struct tracer *tracer, struct seized *seized, int si
 		seized->asked = false;
 		handle_trap(tracer, tracee, SIGTRAP);
 	} else if (signal == SIGTRAP && is_first) {
-		/* It has called execve() before it could be told not to say so. */
+		/* It called execve() before ljspy could set PTRACE_O_TRACEEXEC, which suppresses this SIGTRAP. */
 		tracee->execed = true;
 		pass_on(tracer, tracee, 0);
 	} else {
@@ -367,7 +367,7 @@ static void handle_status(struct tracer *tracer, struct tracee *tracee, int stat
 	}
 }
 
-/* Handle what the thread has to report, if anything; false if it had nothing. */
+/* Handle one report of the thread; false if it has none. */
 static bool wait_once(struct tracer *tracer, struct tracee *tracee)
 {
 	int status;
@@ -406,7 +406,7 @@ static void free_seized(struct tracer *tracer, struct seized *seized)
 	free(seized);
 }
 
-/* Add a tracee in its initial state, or NULL when memory is short. */
+/* Add a tracee in its initial state. NULL when memory is short. */
 static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 {
 	struct seized *seized = calloc(1, sizeof(*seized));
@@ -426,9 +426,9 @@ static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 }
 
 /*
- * A tracee reports under an id that is not known: a thread whose leader is
- * not seized (it had ended) has called execve() and has its id now. In any
- * case it must not be left standing.
+ * A tracee reports with an unknown id: a thread whose process's first thread is not
+ * seized (it had ended) has called execve() and now has its id. In any case the tracee
+ * must not stay stopped.
  */
 static void handle_stranger(struct tracer *tracer, pid_t tid)
 {
@@ -454,7 +454,7 @@ static void poll_each(struct tracer *tracer)
 			wait_once(tracer, &seized->tracee);
 }
 
-/* Handle what all tracees have to report. */
+/* Handle the reports of all tracees. */
 static void handle_reports(struct tracer *tracer)
 {
 	tracer->poll_is_due = false;
@@ -467,7 +467,7 @@ static void handle_reports(struct tracer *tracer)
 			break;
 		}
 		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | wait_options)) {
-			if (errno == EINVAL)	/* Linux before 4.7 knows no __WALL here */
+			if (errno == EINVAL)	/* before Linux 4.7, waitid() takes no __WALL */
 				poll_each(tracer);
 			break;
 		}
@@ -481,20 +481,20 @@ static void handle_reports(struct tracer *tracer)
 		} else if (info.si_code == CLD_TRAPPED) {
 			handle_stranger(tracer, info.si_pid);
 		} else {
-			/* A child that is no tracee stands in front; leave it there. */
+			/* A child that is no tracee is first in the queue; leave it there. */
 			poll_each(tracer);
 			break;
 		}
 	}
 }
 
-/* What /proc/PID/task/TID/stat says of a thread just now. */
+/* What /proc/PID/task/TID/stat tells about a thread now. */
 struct stat_line {
 	char state;		/* a letter; 'R': it runs, or waits for a CPU */
-	bool on_other_cpu;	/* than we are: if it shares ours, it can only stop once we sleep */
+	bool on_other_cpu;	/* than ljspy; a thread on ljspy's CPU can only stop when ljspy sleeps */
 };
 
-/* False if that cannot be told. */
+/* False if the file cannot be read. */
 static bool read_stat(const struct seized *seized, struct stat_line *ret_line)
 {
 	enum { FIELDS_BEHIND_STATE = 36 };	/* up to "processor", proc_pid_stat(5) */
@@ -518,8 +518,8 @@ static bool read_stat(const struct seized *seized, struct stat_line *ret_line)
 }
 
 /*
- * Wait until some tracee may have reported; until spin_end do not sleep.
- * False if nothing came before the deadline. SIGCHLD does not tell of whom.
+ * Wait until some tracee may have reported; until spin_end return true at once. False if
+ * nothing came before the deadline. SIGCHLD does not reliably tell from which tracee.
  */
 static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t deadline)
 {
@@ -531,7 +531,7 @@ static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t dead
 		return false;
 	if (now < spin_end)
 		return true;
-	/* The thread may itself wait for others, which have ended, to be reaped (execve() does). */
+	/* The thread itself may wait until others that have ended are reaped (execve() does). */
 	if (tracer->poll_is_due) {
 		handle_reports(tracer);
 		return true;
@@ -548,12 +548,12 @@ static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t dead
 }
 
 enum fate {
-	FATE_ALIVE,		/* and our tracee */
-	FATE_ZOMBIE,		/* a first thread's end is not reported before that of the last */
-	FATE_NOT_OURS,
+	FATE_ALIVE,		/* it is still this thread's tracee */
+	FATE_ZOMBIE,		/* a first thread has ended; the kernel reports that after the last one's end */
+	FATE_NOT_OURS,		/* gone, or not this thread's tracee */
 };
 
-/* What became of a thread that does not answer. */
+/* What has become of a thread that does not answer? */
 static enum fate find_out(pid_t tid)
 {
 	struct process process;
@@ -569,7 +569,7 @@ static enum fate find_out(pid_t tid)
 	return fate;
 }
 
-/* The thread did not stop. */
+/* The thread did not stop in time: -ESRCH if it is gone, else -ETIMEDOUT. */
 static int give_up(struct tracer *tracer, struct tracee *tracee)
 {
 	enum fate fate = find_out(tracee->tid);
@@ -577,7 +577,7 @@ static int give_up(struct tracer *tracer, struct tracee *tracee)
 	tracee->wanted = false;
 	if (tracee->state == TRACEE_GONE)
 		return -ESRCH;
-	/* A thread that is not seized has called execve() and taken the id. */
+	/* A thread that was not seized has called execve() and taken the id. */
 	if (fate == FATE_NOT_OURS)
 		mark_gone(tracer, tracee);
 	if (fate != FATE_ALIVE)
@@ -586,7 +586,7 @@ static int give_up(struct tracer *tracer, struct tracee *tracee)
 	return -ETIMEDOUT;
 }
 
-/* on_other_cpu: ask for a while before going to sleep. */
+/* on_other_cpu: poll for STOP_SPIN_NS before sleeping. */
 static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns, bool on_other_cpu)
 {
 	uint64_t start = clock_now_ns(CLOCK_MONOTONIC);
@@ -594,7 +594,7 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 
 	tracee->wanted = true;
 	expect(tracer, tracee, true);
-	/* A second interrupt may be answered by a second stop. */
+	/* Ask only once: a second interrupt may cause a second stop. */
 	if (tracee->state != TRACEE_AWAITED && ask_to_stop(tracee)) {
 		wait_once(tracer, tracee);
 		return give_up(tracer, tracee);
@@ -679,7 +679,7 @@ void tracer_resume(struct tracer *tracer, struct tracee *tracee)
 		continue_tracee(tracer, tracee, 0);
 }
 
-/* Nothing is reported of the end of a job stop where threads are attached: SIGCONT waits in the queue. */
+/* The kernel does not report the end of a job stop of an attached thread: a pending SIGCONT shows it. */
 static void continue_job(struct tracer *tracer, struct seized *seized)
 {
 	struct process process;
@@ -708,7 +708,7 @@ bool tracer_poll(struct tracer *tracer)
 	return changed;
 }
 
-/* Those that have stopped late, and that nobody has come to read yet. */
+/* Resume held threads whose registers the caller has not read: those that stopped late. */
 static void resume_late(struct tracer *tracer)
 {
 	struct seized *seized, *next;
@@ -750,13 +750,13 @@ bool tracer_poll_is_due(const struct tracer *tracer)
 	return tracer->poll_is_due;
 }
 
-/* While ptrace() waits for an execve() that waits for us. */
+/* Runs while ptrace() waits for an execve() that waits for ljspy. */
 static void reap_meanwhile(void *tracer)
 {
 	handle_reports(tracer);
 }
 
-/* Where PTRACE_SEIZE is missing: -EIO, or before Linux 3.1 -ESRCH of a thread that is there. */
+/* -EIO if PTRACE_SEIZE is missing; before Linux 3.1 the kernel then says ESRCH for a thread that exists. */
 static int why_not_seized(pid_t tid, int error)
 {
 	struct process process;
@@ -799,7 +799,7 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 	if (error == -EIO && tracer->allow_attach)
 		error = attach(seized);
 	watch_end(&tracer->watch);
-	/* EPERM also when another thread, seized before, has taken the id by execve(). */
+	/* EPERM also if another thread, seized before, has taken the id by execve(): keep the tracee then. */
 	if (error && (error != -EPERM || find_out(tid) != FATE_ALIVE)) {
 		free_seized(tracer, seized);
 		return error;
@@ -895,7 +895,7 @@ static bool any_is_asked(const struct tracer *tracer)
 	return false;
 }
 
-/* A SIGSTOP of ours that is delivered when we are gone would stop the target for good. */
+/* A SIGSTOP from ljspy that is delivered after ljspy ends would stop the target for good. */
 static void await_last_stops(struct tracer *tracer)
 {
 	const struct timespec moment = { .tv_nsec = 1000 * 1000 };
@@ -918,7 +918,7 @@ void tracer_let_go(struct tracer *tracer)
 		tracer_resume(tracer, &seized->tracee);
 	}
 	await_last_stops(tracer);
-	urgent_close(&tracer->urgent);	/* it is this thread that was */
+	urgent_close(&tracer->urgent);	/* it applies to this thread */
 	tracer->has_let_go = true;
 }
 

@@ -23,7 +23,7 @@ enum call_form {
 	FORM_SELECT,	/* limit, three sets */
 };
 
-/* System calls that may sleep. */
+/* System calls that may sleep, by number. */
 static const struct {
 	const char *name;
 	enum call_form form;
@@ -58,7 +58,7 @@ static const struct {
 	[SYS_clock_nanosleep] = { "clock_nanosleep", FORM_TIME },
 	[SYS_restart_syscall] = { "restart_syscall", FORM_TIME },	/* which has a time limit */
 	[SYS_futex] = { "futex", FORM_FUTEX },
-	[SYS_clone] = { "clone", FORM_CHILD },	/* a vfork, by the C library of today */
+	[SYS_clone] = { "clone", FORM_CHILD },	/* how today's C library does vfork() */
 	[SYS_clone3] = { "clone3", FORM_CHILD },
 	[SYS_wait4] = { "wait4", FORM_CHILD },
 	[SYS_waitid] = { "waitid", FORM_CHILD },
@@ -128,11 +128,10 @@ static const struct {
 
 enum {
 	CALL_COUNT = sizeof(calls) / sizeof(calls[0]),
-	/* Of files that select waits for. More than one is several. */
-	SETS = 3,
+	SETS = 3,	/* of files that select waits for */
 };
 
-/* Of one file: which; of none: a sleep; of several: whatever comes. */
+/* A poll of one file waits for that file, of none for time, of several for events. */
 static void read_poll(struct memory *memory, uint64_t address, uint64_t count, struct wait *wait)
 {
 	struct pollfd one;
@@ -145,8 +144,8 @@ static void read_poll(struct memory *memory, uint64_t address, uint64_t count, s
 }
 
 /*
- * The sets hold what was asked for until the call is over: the kernel works on a
- * copy. A file may be in more than one of them.
+ * The sets keep the files asked for until the call is over: the kernel works on a copy.
+ * A file may be in more than one of them. A select of several files waits for events.
  */
 static void read_select(struct memory *memory, const uint64_t arguments[static 6], struct wait *wait)
 {
@@ -175,9 +174,8 @@ static void read_select(struct memory *memory, const uint64_t arguments[static 6
 }
 
 /*
- * The C libraries wait for condition variables and semaphores until a time on
- * the absolute clock, or for ever by the same operation; and for mutexes by the
- * plain one.
+ * The C libraries wait for condition variables and semaphores by the operation with an
+ * absolute time limit, even if they wait for ever; for mutexes by the plain one.
  */
 static enum wait_kind futex_kind(uint64_t operation)
 {

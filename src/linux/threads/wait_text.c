@@ -11,7 +11,7 @@
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
 
-/* A text of the target's memory, as far as it can be read; "" if it cannot. */
+/* A string in the target's memory, as far as it can be read; "" if it cannot. */
 static void read_text(struct memory *memory, uint64_t address, char text[static WAIT_PATH_SIZE])
 {
 	size_t length = 0;
@@ -22,7 +22,7 @@ static void read_text(struct memory *memory, uint64_t address, char text[static 
 	text[length] = '\0';
 }
 
-/* The address that a call is given, if it is one of those. */
+/* The peer whose address connect() or sendto() was given; false if there is none. */
 static bool read_address(struct memory *memory, const struct thread_call *call,
 			 struct socket_peer *ret_peer)
 {
@@ -87,7 +87,7 @@ static void describe_file(pid_t pid, struct memory *memory, const struct thread_
 		snprintf(ret_text, WAIT_TEXT_SIZE, "%s %s", wait->call, target);
 }
 
-/* The child that is waited for, if it is one and its id is ours, too: they differ in containers. */
+/* Name the child that wait4() waits for, if that id is one here, too: in a container ids differ. */
 static void describe_child(pid_t pid, const struct thread_call *call, const struct wait *wait,
 			   char ret_text[static WAIT_TEXT_SIZE])
 {

@@ -6,7 +6,7 @@
 
 #include "src/linux/clocks/notify.h"
 
-/* Longer than a system call that does not wait takes. */
+/* Longer than any system call that does not wait. */
 static const long period_ns = 10 * 1000 * 1000;
 
 static void handle_signal(int signal, siginfo_t *info, void *context)
@@ -16,7 +16,7 @@ static void handle_signal(int signal, siginfo_t *info, void *context)
 
 	(void)signal;
 	(void)context;
-	/* It may have been on its way when the watch ended, or come from elsewhere. */
+	/* The signal may have been on its way when the watch ended, or come from elsewhere. */
 	if (info->si_code == SI_TIMER && watch->active)
 		watch->act(watch->argument);
 	errno = saved_errno;
