@@ -22,11 +22,11 @@ struct cpu_clock {
 	bool armed;
 };
 
-/* 0, or -ESRCH. Needs no privilege. */
+/* Open the clock of a process. Needs no privilege. 0 or -ESRCH. Free with cpu_clock_close(). */
 int cpu_clock_open(pid_t pid, struct cpu_clock *ret_clock);
 void cpu_clock_close(struct cpu_clock *clock);
 
-/* 0, or -ESRCH when the process has ended. */
+/* The CPU time so far in *ret_ns. 0, or -ESRCH when the process has ended. */
 int cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns);
 
 /*

@@ -26,7 +26,7 @@ struct extent {
 };
 
 struct live_memory {
-	struct memory memory;	/* first, so that one is the other */
+	struct memory memory;	/* first, so that a pointer to one points to the other */
 	pid_t pid;
 	pid_t tid;		/* the thread used for reading: pid while that lives */
 	enum live_memory_method method;

@@ -42,7 +42,7 @@ enum {
 static const int wait_options = __WALL | __WNOTHREAD | WNOHANG;
 
 struct seized {
-	struct tracee tracee;	/* first, so that one is the other */
+	struct tracee tracee;	/* first, so that a pointer to one points to the other */
 	int stat_fd;		/* of /proc/PID/task/TID/stat, -1 if not open */
 	bool reserved;		/* room for that file */
 	bool attached;		/* by PTRACE_ATTACH, not seized */
