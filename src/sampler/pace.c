@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+/* The gap between looks: compare samples with CPU time, and stretch the gap. */
 #include "src/sampler/pace.h"
 
 enum {
 	/* From a comparison to the next. */
 	COMPARE_PERIODS = 16,
-	/* More samples than that are not made up for. */
+	/* More looks make up for no more samples than that. */
 	OWED_MAX = 2 * COMPARE_PERIODS,
 };
 
-/* Half of what is owed is made up for until the next comparison. */
+/* Until the next comparison, looks make up for half of what is owed. */
 static const double made_up = 0.5 / COMPARE_PERIODS;
 
-/* Of the gaps between looks, which are as long as a half to one and a half of that. */
+/* Bounds of the mean gap, in periods. Gaps are spread evenly around it, from half a period on. */
 static const double stretch_min = 0.6, stretch_max = 2;
 
 void pace_begin(struct pace *pace, uint64_t period_ns, uint64_t cpu_ns)
@@ -29,7 +30,7 @@ void pace_note_sample(struct pace *pace)
 	pace->samples++;
 }
 
-/* How many samples there should be more; less than nothing if there are too many. */
+/* How many more samples there should be; negative if there are too many. */
 static double owed(const struct pace *pace, uint64_t cpu_ns)
 {
 	double periods = (double)(cpu_ns - pace->begin_cpu_ns) / (double)pace->period_ns;
@@ -70,6 +71,6 @@ uint64_t pace_gap(const struct pace *pace, uint64_t random)
 {
 	uint64_t least = pace->period_ns / 2;
 
-	/* Twice of what is above the least, at random: that is the mean. */
+	/* Add up to twice what the mean has above the least. */
 	return least + random % (uint64_t)(2 * (pace->stretch - 0.5) * (double)pace->period_ns);
 }

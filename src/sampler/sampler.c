@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The loop of the sampler: it opens the targets, looks at them and closes them. */
 #include "src/sampler/sampler_state.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 
 enum {
 	SLICE_NS = 100 * 1000,			/* the shortest there is */
-	FUNCTIONS_FULL = 2 << 20,		/* bytes; a program may make ever new ones */
+	FUNCTIONS_FULL = 2 << 20,		/* bytes; a program may make new ones all the time */
 	AWAIT_LAST_NS = 200 * 1000 * 1000,
 	LAST_LOOKS_NS = 2 * 1000 * 1000,	/* from one to the next, at most */
 	REST_NS = 500 * 1000 * 1000,
@@ -40,7 +41,7 @@ static void tick_all(struct sampler *sampler)
 	}
 }
 
-/* When the next look is due, or UINT64_MAX. */
+/* When the next look is due; UINT64_MAX if none is. */
 static uint64_t next_due(const struct sampler *sampler)
 {
 	uint64_t due = sampler->follow ? follow_due(sampler->follow) : UINT64_MAX;
@@ -62,7 +63,7 @@ static uint64_t next_due(const struct sampler *sampler)
 
 /*
  * Is there nothing left to wait for? A candidate that was found may be
- * anything, and is waited for only a moment.
+ * anything: wait for it only a moment.
  */
 static bool all_ended(const struct sampler *sampler)
 {
@@ -81,7 +82,7 @@ static void deal_with(struct sampler *sampler, const siginfo_t *info)
 	int signal = info->si_signo, index = info->si_value.sival_int;
 
 	if (signal == SIGRTMIN) {
-		/* It may be about a process that was here before. */
+		/* The alarm may be of a process that had this place before. */
 		if (index >= 0 && (size_t)index < sampler->target_count &&
 		    sampler->targets[index] && sampler->targets[index]->attached)
 			target_wake(sampler, sampler->targets[index]);
@@ -104,7 +105,7 @@ static void poll_tracees(struct sampler *sampler)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
-	/* Of those that are not seized nothing is reported: look about once a second. */
+	/* The kernel reports nothing of threads that are not seized: look about once a second. */
 	bool unseen = sampler->options->no_stop && now >= sampler->progress_ns;
 
 	if (!tracer_poll(sampler->tracer) && !unseen)
@@ -125,7 +126,7 @@ static bool may_go_on(void *context)
 	return !watch || watch->may_go_on(watch->context);
 }
 
-/* Does it wait for long, as no target runs? */
+/* Report whether the sampler waits for long because no target runs. */
 static void tell_rest(const struct sampler *sampler, uint64_t wait_ns)
 {
 	const struct sampler_watch *watch = sampler->options->watch;
@@ -138,7 +139,7 @@ static void tell_rest(const struct sampler *sampler, uint64_t wait_ns)
 		watch->rests(watch->context, rests);
 }
 
-/* Those that no more is known of: they will be named anew when they are seen again. */
+/* Drop functions that nothing refers to; they are named anew when they are seen again. */
 static void drop_functions(struct sampler *sampler)
 {
 	const struct sampler_options *options = sampler->options;
@@ -223,7 +224,7 @@ static void loop(struct sampler *sampler)
 	}
 }
 
-/* Does a thread wait for a CPU, to be sampled once it has one? */
+/* Does a thread wait for a CPU, with its sample due once it has one? */
 static bool awaits_sample(const struct sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->target_count; i++) {
@@ -236,7 +237,7 @@ static bool awaits_sample(const struct sampler *sampler)
 	return false;
 }
 
-/* True if there is one that could not be looked at, as it waits for a CPU. */
+/* Look at all targets. True if a thread waits for a CPU, and so could not be looked at. */
 static bool look_at_all(struct sampler *sampler)
 {
 	bool wants_look = false;
@@ -251,7 +252,7 @@ static bool look_at_all(struct sampler *sampler)
 	return wants_look;
 }
 
-/* Sleep so long at most; then deal with what tracees have told. */
+/* Sleep at most ns; then deal with what tracees have reported. */
 static void await_tracees(struct sampler *sampler, uint64_t ns)
 {
 	const struct timespec time = { .tv_nsec = (long)ns };
@@ -265,8 +266,8 @@ static void await_tracees(struct sampler *sampler, uint64_t ns)
 }
 
 /*
- * Look at all that runs a last time. Where CPUs are scarce, what runs is most
- * likely waiting for one; its time since its last sample has no other stack.
+ * Look at all that runs a last time. Where CPUs are scarce, a runnable thread most
+ * likely waits for one; its time since its last sample has no other stack.
  */
 static void take_last_looks(struct sampler *sampler)
 {
@@ -296,7 +297,7 @@ static bool fail(struct sampler *sampler, pid_t pid, int error)
 	return false;
 }
 
-/* Half of the files that may be opened are for threads, the rest for everything else. */
+/* Half of the files that ljspy may open are for threads, the rest for everything else. */
 static void raise_file_limit(struct sampler *sampler)
 {
 	struct rlimit limit;
@@ -310,7 +311,7 @@ static void raise_file_limit(struct sampler *sampler)
 	tracer_allow_files(sampler->tracer, limit.rlim_cur / 2);
 }
 
-/* Orphans of the command come to ljspy, and so can be told from those of others. */
+/* ljspy becomes the parent of the command's orphans, which tells them from others. */
 static int launch(struct sampler *sampler)
 {
 	const struct sampler_options *options = sampler->options;
@@ -320,7 +321,7 @@ static int launch(struct sampler *sampler)
 	return launch_start(options->launch, options->launch_mask, options->launch_group, &sampler->launch);
 }
 
-/* A process that must be sampled. */
+/* Attach to a process that must be sampled; failure ends the run. */
 static bool open_target(struct sampler *sampler, pid_t pid)
 {
 	struct target *target = target_add(sampler, pid);
@@ -329,7 +330,7 @@ static bool open_target(struct sampler *sampler, pid_t pid)
 	return error ? fail(sampler, pid, error) : true;
 }
 
-/* It may have ended meanwhile, when nobody looked. */
+/* The command of an earlier run; it may have ended while ljspy was away. */
 static bool open_launched(struct sampler *sampler)
 {
 	struct sampler_result *result = sampler->result;
@@ -405,7 +406,7 @@ static bool open_follow(struct sampler *sampler)
 	return error ? fail(sampler, 0, error) : true;
 }
 
-/* A process that was asked for, and none runs LuaJIT; better one that ljspy may not look at. */
+/* No process that the user asked for runs LuaJIT: name one that ljspy may not look at, if there is one. */
 static bool explain_no_luajit(struct sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->target_count; i++) {
@@ -444,8 +445,8 @@ static bool open_targets(struct sampler *sampler)
 }
 
 /*
- * What was there already has run on while ljspy got to know it; a command that
- * was started is accounted for from its start on.
+ * Processes that were there already ran on while ljspy got to know them: begin
+ * their accounts now. Those of a command that ljspy started begin with its start.
  */
 static void open_accounts(struct sampler *sampler)
 {
@@ -457,10 +458,10 @@ static void open_accounts(struct sampler *sampler)
 }
 
 /*
- * Be run when a look is due, also where the target has the CPU: a thread that
- * asks for short slices may begin one early. Without it, what a target does in
- * the first milliseconds after a sleep would hardly ever be seen. Linux before
- * 6.12 knows no slices, glibc no struct for it (sched_setattr(2)).
+ * Get a CPU when a look is due, also where the target has it: a thread that
+ * asks for short slices may begin one early. Without it, ljspy would hardly ever
+ * see what a target does in the first milliseconds after a sleep. Linux before
+ * 6.12 has no slices, glibc no struct for it (sched_setattr(2)).
  */
 static void ask_for_short_slices(void)
 {
@@ -494,7 +495,7 @@ static void set_up_tracer(struct sampler *sampler)
 	patience_begin(&sampler->patience, sampler->files);
 }
 
-/* All that takes the targets. Its thread ends as soon as it can: what is left to do is done by another. */
+/* All that needs the targets. This thread ends as soon as it can; the caller's does the rest. */
 static void *trace(void *context)
 {
 	struct sampler *sampler = context;
@@ -506,7 +507,7 @@ static void *trace(void *context)
 	}
 	set_up_tracer(sampler);
 	if (open_targets(sampler)) {
-		/* A command that was started inherits nothing of this. */
+		/* Done after the start of a command, so that it inherits nothing of this. */
 		ask_for_short_slices();
 		tracer_be_urgent(sampler->tracer);
 		sampler->start_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -548,7 +549,7 @@ static void close_sampler(struct sampler *sampler)
 	free(sampler->targets);
 	follow_free(sampler->follow);
 	tracer_free(sampler->tracer);
-	if (sampler->files)	/* to read symbols is a cost of ljspy's, too */
+	if (sampler->files)	/* ljspy's cost includes reading symbols */
 		figures->self_cpu_ns += symbol_files_cpu_ns(known_files_symbols(sampler->files));
 	known_files_free(sampler->files);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The sampler in the engine, and the front that receives its samples. */
 #include "src/sampler/sampler_apart.h"
 
 #include <errno.h>
@@ -17,10 +18,10 @@ static const uint64_t conclude_ns_max = 2 * UINT64_C(1000000000);
 
 struct watched {
 	struct apart *apart;
-	uint64_t conclude_ns;		/* when it was first asked to conclude; 0 if not yet */
+	uint64_t conclude_ns;		/* when the front first asked to conclude; 0 if not yet */
 };
 
-/* When the work is to be concluded, what is being waited for has some time left. */
+/* When the front asks to conclude, the sampler may still wait for conclude_ns_max. */
 static bool may_go_on(void *context)
 {
 	struct watched *watched = context;
@@ -74,12 +75,12 @@ struct sampler_apart {
 	/* The front's. */
 	struct sample_reader *reader;
 	struct sampler_result *result;
-	struct figures taken;		/* what follows from the samples that came */
-	uint64_t pulses;		/* that were told of */
+	struct figures taken;		/* figures counted from the samples received */
+	uint64_t pulses;		/* progress calls: sent by the engine, seen by the front */
 	bool told_to_end, failed;
 };
 
-/* What the engine tells of: all of it holds, whatever becomes of it next. */
+/* What the engine publishes. It stays valid even if the engine is killed next. */
 struct told {
 	uint64_t pulses;
 	struct sampler_result result;
@@ -98,7 +99,7 @@ static void send_sample(void *context, const struct sample *sample)
 	self->dropped += !sent;
 }
 
-/* The front keeps what it needs when it is told. */
+/* The engine forgets all functions; the message has the front keep those it needs. */
 static void forget(void *context)
 {
 	struct sampler_apart *self = context;
@@ -173,7 +174,7 @@ static void take(struct apart *apart, void *context, const unsigned char *bytes,
 	self->options.take(self->options.context, &sample);
 }
 
-/* Whatever is in there, no enum is out of its range and each text ends. */
+/* Do not trust the result: keep the enum in its range, and end each text. */
 static void check(struct sampler_result *result)
 {
 	if ((unsigned)result->end > SAMPLER_KILLED)
@@ -184,7 +185,7 @@ static void check(struct sampler_result *result)
 	result->unknown_reason[sizeof(result->unknown_reason) - 1] = '\0';
 }
 
-/* What follows from samples is known better here. */
+/* The front counts the samples that arrived, so its figures are the right ones. */
 static void correct(const struct sampler_apart *self, const struct apart *apart, struct figures *figures)
 {
 	figures->samples = self->taken.samples;
@@ -242,7 +243,7 @@ void sampler_run_apart(const struct sampler_options *options, struct sampler_res
 	int error;
 
 	*ret_result = (struct sampler_result){ .end = SAMPLER_KILLED };
-	/* What the engine leaves is to be ours: the command, to wait for it. */
+	/* Inherit the command from the engine, to wait for it. */
 	if (options->launch)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	error = self.reader ? apart_run(&apart_options, &end) : -ENOMEM;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sampler_apart: the sampler in a process of its own (src/apart/apart.h).
+ * sampler_apart: the sampler in a separate process (src/apart/apart.h).
  *
- * It is what commands use: whatever keeps them waiting, targets run on. Samples for
- * which there is no room, as they are not taken in time, are figures.dropped. While
- * ljspy is stopped, nobody is sampled, which figures.away_ns tells of.
+ * Commands use it: targets run on even while a command waits. Samples that a command
+ * takes too late find no room and count as figures.dropped. While ljspy is stopped, it
+ * samples nothing; figures.away_ns counts that time.
  */
 #ifndef LJSPY_SAMPLER_APART_H
 #define LJSPY_SAMPLER_APART_H
@@ -13,16 +13,17 @@
 #include "src/sampler/sampler_resumed.h"
 
 /*
- * As sampler_run(), with take and progress called here. What the options point to is the
- * sampler's own copy there; what is said of functions holds for those here. If what
- * samples is killed, the result is as far as it was told, and its end SAMPLER_KILLED.
+ * As sampler_run(), but this process calls take, keep and progress. The sampling process has its
+ * own copy of what the options point to; what sampler.h says of functions holds for those of this
+ * process. If the sampling process is killed, the result is the last that it published, with the
+ * end SAMPLER_KILLED.
  *
  * SIGINT, SIGTERM or SIGHUP interrupt the sampler; another SIGINT, unless it is one for a
  * single thread, ends ljspy.
  */
 void sampler_run_apart(const struct sampler_options *options, struct sampler_result *ret_result);
 
-/* The sampler of an engine that does more than that. */
+/* Run the sampler in an engine that does more than sample; apart is the engine's. */
 void sampler_run_in_engine(struct apart *apart, const struct sampler_options *given,
 			   const struct sampler_breaks *breaks, struct sampler_result *ret_result);
 

@@ -8,11 +8,11 @@
 #include "src/survey/dump_stacks.h"
 
 enum {
-	/* To look takes at most such a part of all time, however many objects a VM has. */
+	/* Looks take at most this part of all time, however many objects a VM has. */
 	COLOR_ONE_IN = 4,
 };
 
-/* Coroutines that wait at one place have one sample. */
+/* Deliver one sample for all coroutines that wait at one place. */
 static void deliver_group(struct sampler *sampler, struct target *target, const struct dump_group *group,
 			  uint64_t now, uint64_t waited_ns)
 {
@@ -30,7 +30,7 @@ static void deliver_group(struct sampler *sampler, struct target *target, const 
 	};
 
 	target_deliver(sampler, target, &sample);
-	/* The rate is that of looks, however many coroutines each has found. */
+	/* The rate counts looks, not the coroutines that each finds. */
 	sampler->wall_ns += waited_ns - sample.wall_ns;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Runs of the sampler, one after the other, and their results added up. */
 #include "src/sampler/sampler_resumed.h"
 
 #include <errno.h>
@@ -8,22 +9,23 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/process.h"
 
-/* A process that was asked for. */
+/* A process that the user asked for. */
 struct wanted {
 	pid_t pid;
-	uint64_t start_ticks;	/* with the pid it never recurs; 0 if not known */
+	uint64_t start_ticks;	/* unique together with the pid; 0 if unknown */
 };
 
 struct resumed {
 	const struct sampler_options *given;
-	struct sampler_options options;		/* of the run at hand */
+	struct sampler_options options;		/* of the current run */
 	const struct sampler_breaks *breaks;
 	struct wanted *wanted;
-	pid_t *pids;				/* of those that are still there */
+	pid_t *pids;				/* of wanted processes that are still there */
 	uint64_t start_ns;			/* of the first run */
-	struct sampler_result run, before, all;	/* the one at hand; those before; together */
+	struct sampler_result run, before, all;	/* the current run; those before; all together */
 };
 
+/* When the process started, in clock ticks; 0 if it has ended. */
 static uint64_t start_of(pid_t pid)
 {
 	struct process process;
@@ -37,14 +39,14 @@ static uint64_t start_of(pid_t pid)
 	return ticks;
 }
 
-/* The time that the samples stand for, by their clock. */
+/* The time that the samples stand for, by their clock; in ns. */
 static uint64_t clocked_ns(const struct figures *figures)
 {
 	return figures->rate_reached_hz > 0
 		? (uint64_t)((double)figures->samples * 1e9 / figures->rate_reached_hz) : 0;
 }
 
-/* Of two runs, one after the other. */
+/* Add up the results of two runs, one after the other. */
 static void add_results(const struct sampler_result *before, const struct sampler_result *run,
 			struct sampler_result *ret_sum)
 {
@@ -74,7 +76,7 @@ static void sum_up(struct resumed *resumed)
 	resumed->all.figures.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
 }
 
-/* For the sake of the progress, which has a context of its own. */
+/* take and keep only restore the caller's context, as progress needs another. */
 static void take(void *context, const struct sample *sample)
 {
 	const struct resumed *resumed = context;
@@ -94,7 +96,7 @@ static bool progress(void *context, const struct figures *so_far)
 	struct resumed *resumed = context;
 	const struct sampler_breaks *breaks = resumed->breaks;
 
-	(void)so_far;	/* in the result of the run */
+	(void)so_far;	/* resumed->run has the figures */
 	sum_up(resumed);
 	return !breaks->progress || breaks->progress(breaks->context, &resumed->all);
 }
@@ -118,7 +120,7 @@ static bool begin(struct resumed *resumed, const struct sampler_options *options
 	return true;
 }
 
-/* Those that are still there, and what is left of the time. False if nothing is. */
+/* Options for the processes still there and the time left. False if nothing is left. */
 static bool prepare_again(struct resumed *resumed)
 {
 	struct sampler_options *options = &resumed->options;
@@ -141,7 +143,7 @@ static bool prepare_again(struct resumed *resumed)
 	return count || options->launch;
 }
 
-/* What was there at first may have gone, or be another's to trace: the others' samples count. */
+/* Targets may have gone, or be traced by another process: the samples of the others count. */
 static void explain_again(struct sampler_result *run)
 {
 	if (run->end == SAMPLER_FAILED && run->error != -ESRCH) {

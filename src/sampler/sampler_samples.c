@@ -12,12 +12,12 @@
 
 enum {
 	STOP_TIMEOUT_NS = 2 * 1000 * 1000,
-	/* Who had to wait for a CPU so long comes too late for a look, and who had other work to do. */
+	/* ljspy is too late for a look if it waited so long for a CPU, or had other work for so long. */
 	WAITED_TOO_LONG_NS = 200 * 1000,
 	WORKED_TOO_LONG_NS = 500 * 1000,
 
 	FEW_THREADS = 8,
-	/* To let a thread go on takes less. */
+	/* Letting a thread go on takes less. */
 	AT_ONCE_NS = 50 * 1000,
 
 	/* See sampler_take_weight(). */
@@ -119,7 +119,6 @@ bool target_is_late(const struct sampler *sampler, uint64_t due_ns, uint64_t now
 	return tracer_turn(sampler->tracer)->late_ns > WAITED_TOO_LONG_NS || now - due_ns > WORKED_TOO_LONG_NS;
 }
 
-/* CPU time for which there is no stack. */
 void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
 			 uint64_t cpu_ns, enum lost_reason reason)
 {
@@ -141,11 +140,11 @@ void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t t
 }
 
 /*
- * Looks come at random moments, so each sample is to weigh the same, about a
- * period. Were it all that was used since the last one, what runs late in a burst
+ * Looks come at random moments, so each sample should weigh the same, about a
+ * period. If a sample took all time since the last one, what runs late in a burst
  * of work would take the weight of what runs early, whose looks come after a
- * sleep. Some is kept in reserve, and what is above or below that is evened out
- * over the samples to come; the last sample takes the rest.
+ * sleep. The account keeps some time in reserve, and spreads what is above or below
+ * that over the samples to come; the last sample takes the rest.
  */
 uint64_t sampler_take_weight(const struct sampler *sampler, struct time_account *account)
 {
@@ -169,7 +168,7 @@ uint64_t sampler_take_all(struct time_account *account)
 	return taken;
 }
 
-/* A stop is a sleep, too, as the kernel counts. */
+/* The kernel counts a stop as a sleep, too. */
 void target_note_turn(const struct sampler *sampler, struct target *target, struct thread *thread,
 		      struct thread_record *record)
 {
@@ -202,7 +201,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 	};
 	struct frame lost_frame;
 
-	/* By the wall clock, its time off the CPU has samples of its own. */
+	/* By the wall clock, other samples stand for its time off the CPU. */
 	sample.wall_ns = sampler->options->wall_clock ? sample.cpu_ns : now - record->last_sample_ns;
 
 	if (lost == LOST_COUNT && lua_process_unwind(target->process, &sample.frames,
@@ -227,15 +226,15 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 		target_deliver_waiting(sampler, target, record, &sample);
 }
 
-/* When a thread was stopped and let go; the tracee's own figures change with each signal that comes for it. */
+/* When a thread was stopped and let go; a copy, as each signal changes the tracee's fields. */
 struct held_time {
 	uint64_t begin_ns, end_ns;
 };
 
 /*
- * How long a thread was held that has just been resumed: by then it may have run for
- * a while, for on the same CPU it does so before ljspy does again. What the
- * kernel counts of that may lag by a tick, so rather too long.
+ * How long a thread was held that has just been resumed, in ns. It may already have run
+ * for a while: on the same CPU it runs before ljspy does again. The kernel's count of
+ * that may lag by a tick, so the result may be too long, but not too short.
  */
 static uint64_t hold_length(struct target *target, struct thread *thread, const struct held_time *held,
 			    uint64_t last_ns)
@@ -250,9 +249,9 @@ static uint64_t hold_length(struct target *target, struct thread *thread, const 
 }
 
 /*
- * The next look is put off for as long as this one has kept the thread from
- * running. It cannot come in that time; were it to come
- * sooner after it instead, what runs right after a sample would be seen more often than the rest.
+ * Put off the next look for as long as this one kept the thread from running. No look
+ * can come in that time; if it came sooner afterwards instead, ljspy would see what
+ * runs right after a sample more often than the rest.
  */
 static void put_off_look(struct target *target, struct thread *thread, const struct thread_record *record,
 			 const struct held_time *held, uint64_t runs_held)
@@ -261,18 +260,18 @@ static void put_off_look(struct target *target, struct thread *thread, const str
 
 	if (thread_measure(target->threads, thread, &used))
 		return;
-	/* Where there are others, they may run while it waits for a CPU. */
+	/* Other threads may run while this one waits for a CPU. */
 	if (threads_count(target->threads) == 1) {
 		kept_ns += thread->waited_ns - record->look_waited_ns;
-		if (thread->runs == runs_held)	/* it waits still */
+		if (thread->runs == runs_held)	/* it still waits */
 			kept_ns += clock_now_ns(CLOCK_MONOTONIC) - held->end_ns;
 	}
 	target->due_ns += kept_ns < NS_PER_SECOND ? kept_ns : NS_PER_SECOND;
 }
 
 /*
- * It had a CPU when it was looked at, and was asleep in a system call when it was told to
- * stop. Where it was in between is not known.
+ * The thread had a CPU at the look, and slept in a system call when the stop reached
+ * it. Where it was in between is unknown.
  */
 static bool fell_asleep(const struct thread *thread, const struct thread_record *record,
 			const struct registers *registers)
@@ -281,7 +280,7 @@ static bool fell_asleep(const struct thread *thread, const struct thread_record 
 	       interrupted_call_has_ended(registers);
 }
 
-/* Copy what belongs to a held thread, let it go; then say what was seen. */
+/* Copy what belongs to a held thread, let it go; then deliver its sample. */
 static void take_held(struct sampler *sampler, struct target *target, struct thread *thread,
 		      struct thread_record *record)
 {
@@ -298,7 +297,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	}
 	record->stops++;
 	target_note_turn(sampler, target, thread, record);
-	/* Having been stopped, the thread's figures are exact. */
+	/* The kernel's figures of a stopped thread are exact. */
 	target_measure(target, thread, record);
 	runs = thread->runs;
 	last_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -316,8 +315,8 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 }
 
 /*
- * Where its native stack is, by which its Lua is known when it runs. A thread that
- * sleeps tells it, too. Where it is the only one, there is nothing to tell apart.
+ * Find the thread's native stack: it tells which Lua the thread runs. The stack pointer
+ * of a sleeping thread serves, too. Only needed where there are several threads.
  */
 static void learn_stack(struct target *target, const struct thread *thread, struct thread_record *record)
 {
@@ -329,7 +328,7 @@ static void learn_stack(struct target *target, const struct thread *thread, stru
 		record->stack_address = thread->calls.seen.sp;
 }
 
-/* Look at a thread that runs on. */
+/* Sample a thread while it runs on. */
 static void sample_running(struct sampler *sampler, struct target *target, struct thread *thread,
 			   struct thread_record *record)
 {
@@ -356,7 +355,7 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 	unwind_and_deliver(sampler, target, thread, record, lost);
 }
 
-/* A thread that a stop might harm. */
+/* Sample a thread that a stop might harm, without one. */
 static void sample_undisturbed(struct sampler *sampler, struct target *target, struct thread *thread,
 			       struct thread_record *record)
 {
@@ -368,9 +367,9 @@ static void sample_undisturbed(struct sampler *sampler, struct target *target, s
 }
 
 /*
- * A thread that does not stop at once waits for a CPU, be it that others have
- * them all or that its container has used up its share. It stops when it gets
- * one; that is where it was, so the sample is taken then (target_take_late()).
+ * A thread that does not stop at once waits for a CPU: others have them all, or
+ * its container has used up its share. It stops when it gets one, still where it
+ * was, so target_take_late() takes the sample then.
  */
 static void sample_stopped(struct sampler *sampler, struct target *target, struct thread *thread,
 			   struct thread_record *record)
@@ -442,9 +441,9 @@ static enum presence look_at(struct sampler *sampler, struct target *target, str
 
 /*
  * A rehearsal takes longer than all else from the look to the stop. So it comes before
- * the look, for those that had a CPU at the last one. It must not depend on who has one
- * now: were looks at those that run later than at those that sleep, what runs right after
- * a sleep would be seen too seldom.
+ * the look, for threads that had a CPU at the last one. It must not depend on which have
+ * one now: if looks at running threads came later than at sleeping ones, ljspy would see
+ * too little of what runs right after a sleep.
  */
 static void rehearse(struct target *target)
 {
@@ -459,8 +458,8 @@ static void rehearse(struct target *target)
 }
 
 /*
- * At the end it matters only who has used something that no sample stands for yet. If he
- * cannot be seen to run, then where he waits for a CPU is better than no stack.
+ * At the end only threads matter that used CPU time that no sample stands for yet. If such
+ * a thread is not seen to run, the place where it waits for a CPU is better than no stack.
  */
 static enum presence find_last(struct sampler *sampler, struct target *target, struct thread *thread,
 			       const struct thread_record *record)
@@ -474,8 +473,8 @@ static enum presence find_last(struct sampler *sampler, struct target *target, s
 }
 
 /*
- * Who has a CPU now? Of all threads before any is stopped: that takes its time, and
- * others run meanwhile.
+ * Which threads have a CPU now? Look at all of them before stopping any: a stop takes
+ * time, and others run meanwhile.
  */
 static void find_running(struct sampler *sampler, struct target *target)
 {
@@ -493,7 +492,7 @@ static void find_running(struct sampler *sampler, struct target *target)
 	}
 }
 
-/* Those that sleep tell what they sleep in. */
+/* Note in which calls the sleeping threads sleep. */
 static void watch_sleeps(struct target *target)
 {
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
@@ -506,7 +505,7 @@ static void watch_sleeps(struct target *target)
 	}
 }
 
-/* Their stacks hold still: they can wait until those that run have been looked at. */
+/* Stacks of sleeping threads hold still: these come after the running ones. */
 static void sample_sleepers(struct sampler *sampler, struct target *target)
 {
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
@@ -521,8 +520,9 @@ static void sample_sleepers(struct sampler *sampler, struct target *target)
 }
 
 /*
- * Whoever is held waits for ljspy: not for its next turn, too. What it did with other threads may
- * have taken all of this one; who has gone by the next is missed.
+ * A held thread waits for ljspy, so ljspy must not have to wait for its next turn then. Work on
+ * other threads may have used up this turn: begin a new one, and look again. A thread that has
+ * left its CPU by then is missed.
  */
 static void begin_turn(struct sampler *sampler, struct target *target, struct thread *thread,
 		       struct thread_record *record)
@@ -549,7 +549,7 @@ void target_sample(struct sampler *sampler, struct target *target)
 	}
 	if (!options->no_stop)
 		rehearse(target);
-	/* Rather before all looks than between them: see begin_turn(). */
+	/* Better before all looks than between them: see begin_turn(). */
 	if (own_turn_is_used_up(tracer_turn(sampler->tracer)))
 		own_turn_renew(tracer_turn(sampler->tracer));
 	find_running(sampler, target);

@@ -10,15 +10,15 @@
 #include "src/survey/asleep.h"
 
 /*
- * Names of files and peers are kept, and there may be others all the time: when
- * they take so much, only system calls are told from then on.
+ * ljspy keeps the names of files and peers, and new ones may come all the time. When
+ * they take so many bytes, samples name only system calls from then on.
  */
 enum { WAIT_NAMES_MAX = 4 << 20 };
 
 /*
- * A process may have many threads that wait for work all the time, none of which
- * has to do with Lua. A thread is told of if it is the first one, if Lua is on
- * its stack, or once it has run: then with all of its time.
+ * A process may have many threads that wait for work all the time and have nothing
+ * to do with Lua. A thread has samples if it is the first one, if Lua is on its
+ * stack, or once it has run: then of all of its time.
  */
 static bool is_worth_telling(const struct target *target, const struct thread_record *record)
 {
@@ -54,7 +54,7 @@ static void deliver_sleep(struct sampler *sampler, struct target *target,
 	target_deliver(sampler, target, &sample);
 }
 
-/* What is on the stack, from the leaf on. */
+/* Which kinds of frames are on the stack? */
 static struct wait_stack describe_stack(const struct frame *frames, size_t count, const char *phase)
 {
 	struct wait_stack stack = { .request = phase != NULL };
@@ -69,8 +69,8 @@ static struct wait_stack describe_stack(const struct frame *frames, size_t count
 }
 
 /*
- * A call with a time limit that was interrupted by a stop goes on as
- * restart_syscall: which one it was, the registers told then.
+ * After a stop, a call with a time limit goes on as restart_syscall. The registers
+ * of that stop tell which call it is.
  */
 static void resolve_restart(const struct thread_record *record, struct thread_call *call)
 {
@@ -97,7 +97,7 @@ static bool keep_frames(struct sleep *sleep, const struct frame *frames, size_t 
 	return true;
 }
 
-/* What it waits for, as a frame would show it; may correct the wait. NULL when memory is short. */
+/* Name what it waits for, as a frame shows it; may correct the wait. NULL when memory is short. */
 static const struct function *name_wait(struct sampler *sampler, const struct target *target,
 					struct thread_record *record,
 					const struct thread_call *call, struct wait *wait)
@@ -118,7 +118,7 @@ static const struct function *name_wait(struct sampler *sampler, const struct ta
 	return named;
 }
 
-/* Unwind what was copied of a sleeping thread; lost: why there is nothing, or LOST_COUNT. False when memory is short. */
+/* Unwind the copy of a sleeping thread; lost: why there is none, or LOST_COUNT. False when memory is short. */
 static bool note_sleep(struct sampler *sampler, struct target *target, struct thread_record *record,
 		       enum lost_reason lost, enum thread_state state, const struct thread_call *call)
 {
@@ -142,8 +142,8 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 }
 
 /*
- * A thread that has not been given a CPU since it was read sleeps where it did.
- * False if it runs.
+ * Read where a thread sleeps, unless it got no CPU since the last reading: then it
+ * sleeps where it did. False if it runs.
  */
 static bool read_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			 struct thread_record *record)
@@ -172,7 +172,7 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 	record->sleep.known = note_sleep(sampler, target, record, lost, state, &call) &&
 			      lost != LOST_RAN_MEANWHILE && thread->runs > 0;
 	record->sleep.runs = thread->runs;
-	target_measure(target, thread, record);	/* it took a while */
+	target_measure(target, thread, record);	/* the reading took a while */
 	return true;
 }
 
@@ -181,7 +181,7 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 {
 	if (thread->tracee->state == TRACEE_AWAITED || thread->tracee->state == TRACEE_HELD)
 		return false;
-	/* Until it runs for the first time, all its time is that of one sleep. */
+	/* Until it runs for the first time, all its time belongs to one sleep. */
 	if (!record->is_told && record->has_run && record->sleep.known)
 		deliver_sleep(sampler, target, record, sampler_take_all(&record->asleep));
 	record->is_told |= record->has_run;
@@ -207,7 +207,7 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target,
 	target_deliver(sampler, target, &waiting);
 }
 
-/* Time for which there is no stack. */
+/* Deliver time that has no stack. */
 static void deliver_rest(struct sampler *sampler, struct target *target, const struct thread_record *record,
 			 enum thread_state state, uint64_t cpu_ns, uint64_t wall_ns)
 {
@@ -237,7 +237,7 @@ static void close_record(struct sampler *sampler, struct target *target, struct 
 
 	deliver_rest(sampler, target, record, THREAD_RUNNING, cpu_ns, cpu_ns);
 	deliver_rest(sampler, target, record, THREAD_RUNNABLE, 0, sampler_take_all(&record->waiting));
-	/* It was asleep where it was last seen to be, as far as is known. */
+	/* Assume that it slept where it was last seen asleep. */
 	if (record->is_told && record->sleep.frame_count && asleep_ns)
 		deliver_sleep(sampler, target, record, asleep_ns);
 	else if (record->is_told)

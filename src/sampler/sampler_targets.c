@@ -11,11 +11,11 @@
 
 #include "memory/slow_file.h"
 
-/* Without CPU use, then a target is idle. What runs more often than that is never left to an alarm. */
+/* A target is idle after so long without CPU use. One that runs more often is never left to an alarm. */
 static const uint64_t idle_ns = UINT64_C(5) * NS_PER_SECOND;
 
 enum {
-	COLOR_AGAIN_NS = 20 * 1000 * 1000,	/* for a VM that has not started yet, at first */
+	COLOR_AGAIN_NS = 20 * 1000 * 1000,	/* first interval, for a VM that has not started yet */
 };
 
 /*---- Targets ----*/
@@ -28,8 +28,8 @@ static void begin_account(struct sampler *sampler, struct target *target)
 }
 
 /*
- * A process that was found is sampled while it runs LuaJIT; what it uses
- * otherwise is not ours to account for.
+ * A process that was found is sampled while it runs LuaJIT; the accounts leave
+ * out what it uses otherwise.
  */
 static void note_luajit(struct sampler *sampler, struct target *target)
 {
@@ -42,7 +42,7 @@ static void note_luajit(struct sampler *sampler, struct target *target)
 	begin_account(sampler, target);
 }
 
-/* Of the first such VM, when all has been found out about it that will be. */
+/* Note the first VM with an unknown layout, once no more will be found out about it. */
 static void note_unknown_layout(struct sampler *sampler, const struct target *target)
 {
 	struct sampler_result *result = sampler->result;
@@ -58,7 +58,7 @@ static void note_unknown_layout(struct sampler *sampler, const struct target *ta
 	}
 }
 
-/* Not started yet, perhaps, or not ours yet: look again, ever less often. */
+/* LuaJIT may not have started, or ljspy may not look yet: look again, less and less often. */
 static void look_later(struct target *target, uint64_t now)
 {
 	target->look_at_ns = now + target->look_interval_ns;
@@ -74,7 +74,7 @@ void target_hasten_look(struct target *target, uint64_t now)
 	target->is_hasty = true;
 }
 
-/* Code may stay unknown however often it is looked at: with less haste each time. */
+/* Code may stay unknown for good: look with less haste each time. */
 static void note_haste(struct target *target)
 {
 	if (!target->is_hasty || lua_process_has_new_modules(target->process))
@@ -84,7 +84,6 @@ static void note_haste(struct target *target)
 	target->is_hasty = false;
 }
 
-/* Look at the process as it is now; false if it has ended. */
 bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	const struct given_layout *layout = sampler->options->layout;
@@ -114,8 +113,8 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 }
 
 /*
- * CPU time that no sample stands for has no stack. What ran between reading
- * the clock and the last look is in that one's weight.
+ * CPU time that no sample stands for has no stack. The last look's weight includes
+ * what ran between reading the clock and that look.
  */
 static void close_accounts(struct sampler *sampler, struct target *target)
 {
@@ -135,7 +134,7 @@ static void close_accounts(struct sampler *sampler, struct target *target)
 	begin_account(sampler, target);
 }
 
-/* The process runs another program now: nothing that is known of it holds. */
+/* The process runs another program now: forget all that is known of it. */
 static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	note_unknown_layout(sampler, target);
@@ -175,7 +174,7 @@ void target_note_end(struct sampler *sampler, struct target *target)
 	target->ended = true;
 }
 
-/* A process is called what its first thread is. */
+/* A process has the name of its first thread. */
 static void note_name(struct target *target)
 {
 	const struct thread *first;
@@ -187,7 +186,7 @@ static void note_name(struct target *target)
 		memcpy(target->name, first->name, sizeof(target->name));
 }
 
-/* Its CPU time has just been read. */
+/* The caller has just read target->cpu_ns. */
 static void refresh_threads(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	if (threads_refresh(target->threads, now, target->cpu_ns) == -ESRCH)
@@ -226,7 +225,7 @@ void sampler_note_missed(struct sampler *sampler, uint64_t count)
 		sampler->result->figures.missed_ticks += count;
 }
 
-/* Does the process run another program than last time? */
+/* Does the process run another program than at the last call? */
 static bool program_has_changed(const struct sampler *sampler, struct target *target)
 {
 	char path[sizeof("/proc//exe") + 3 * sizeof(int)];
@@ -242,12 +241,12 @@ static bool program_has_changed(const struct sampler *sampler, struct target *ta
 	return changed;
 }
 
-/* At what runs now, of the threads that were just looked up. */
+/* Look at what runs now; the caller has just refreshed the threads. */
 static void look_at_threads(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	if (target->ended)
 		return;
-	/* Nobody tells of an execve() where nobody is seized. */
+	/* The kernel reports no execve() of threads that are not seized. */
 	if (now >= target->look_at_ns && sampler->options->no_stop && program_has_changed(sampler, target))
 		start_over(sampler, target, now);
 	if (now >= target->look_at_ns && !target_look(sampler, target, now)) {
@@ -258,7 +257,6 @@ static void look_at_threads(struct sampler *sampler, struct target *target, uint
 		target_sample(sampler, target);
 }
 
-/* A look at what runs now. */
 void target_take_look(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	target_refresh_threads(sampler, target, now);
@@ -280,7 +278,6 @@ static void stop_resting(struct sampler *sampler, struct target *target, uint64_
 	activate(sampler, target, now);
 }
 
-/* The target has begun to run: look at it now, and then once in a period, on average. */
 void target_wake(struct sampler *sampler, struct target *target)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
@@ -302,8 +299,8 @@ void target_look_at_rest(struct sampler *sampler, struct target *target, uint64_
 }
 
 /*
- * Wait for the target to run again; the wall clock does not. A user may have as many timers as signals
- * may be pending (RLIMIT_SIGPENDING); without one it is looked at all the time.
+ * Wait for the target to run again, except by the wall clock. A user may have as many timers as
+ * pending signals (RLIMIT_SIGPENDING); without a timer, looks at the target go on all the time.
  */
 static int rest(struct sampler *sampler, struct target *target)
 {
@@ -320,14 +317,14 @@ static int rest(struct sampler *sampler, struct target *target)
 	return error;
 }
 
-/* When nobody has run for a while, the target's CPU clock tells of the next one. */
+/* When no thread has run for a while, leave it to the target's CPU clock to report the next. */
 static void note_idle(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	if (now - target->idle_since_ns >= idle_ns && rest(sampler, target))
 		target_note_end(sampler, target);
 }
 
-/* A look was due. Those that were due before did not happen: none of them is held now instead. */
+/* Of looks that were due, only one takes place now; the others count as missed. */
 void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	uint64_t not_held = 0;
@@ -342,9 +339,9 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 		return;
 	}
 	/*
-	 * This clock may lag by a tick of the kernel. So few threads are looked at in any
-	 * case, and all at once: did it take a first look to have a second one, what runs
-	 * right after a sleep would be seen too seldom.
+	 * This clock may lag by a tick of the kernel. So look at a few threads in any case,
+	 * and at all of them at once: if a second look needed a first one, ljspy would see
+	 * too little of what runs right after a sleep.
 	 */
 	has_run = target->cpu_ns != target->active_cpu_ns || sampler->options->wall_clock;
 	if (!has_run && !target_has_few_threads(target)) {
@@ -400,10 +397,10 @@ int target_attach(struct sampler *sampler, struct target *target)
 		return error;
 	target->attached = target->sampled = true;
 	if (!target->found)
-		program_has_changed(sampler, target);	/* a first look, to compare with */
+		program_has_changed(sampler, target);	/* note the program, to compare with */
 	note_name(target);
 	target_open_accounts(sampler, target, now);
-	/* An alarm must be to be had before it is needed. */
+	/* Find out now whether an alarm can be had. */
 	error = rest(sampler, target);
 	if (!error && !target->active)
 		stop_resting(sampler, target, now);
@@ -418,7 +415,6 @@ static struct target *find_target(const struct sampler *sampler, pid_t pid)
 	return NULL;
 }
 
-/* NULL when memory is short. */
 struct target *target_add(struct sampler *sampler, pid_t pid)
 {
 	struct target *target = calloc(1, sizeof(*target)), **bigger;
@@ -446,24 +442,23 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 
 /*---- Candidates ----*/
 
-/* An orphan of the command that was started is ljspy's child now. */
+/* ljspy is the parent of the command's orphans: reap one that has ended. */
 static void reap_orphan(const struct sampler *sampler, const struct target *target)
 {
 	if (sampler->options->launch && target->found)
 		waitpid(target->pid, NULL, WNOHANG);
 }
 
-/* A new process has used CPU time before it was taken up. */
+/* A new process used CPU time before ljspy attached: deliver it as lost. */
 static void account_for_beginning(struct sampler *sampler, struct target *target)
 {
 	if (!target->is_new || target->start_cpu_ns <= sampler->period_ns / WORTH_TELLING_ONE_IN)
 		return;
 	sampler->result->figures.target_cpu_ns += target->start_cpu_ns;
 	target_deliver_lost(sampler, target, 0, target->start_cpu_ns, LOST_NOT_ATTACHED);
-	target->accounted_ns = 0;	/* of the time from now on */
+	target->accounted_ns = 0;	/* accounts begin now */
 }
 
-/* Is there LuaJIT in it now? Then it is a target. */
 void target_consider(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	int error;
@@ -563,7 +558,6 @@ void target_close_accounts(struct sampler *sampler, struct target *target)
 	close_accounts(sampler, target);
 }
 
-/* Processes come and go while a recording lasts. */
 void targets_drop_ended(struct sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->target_count; i++) {
