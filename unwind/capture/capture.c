@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* The order of a capture: what to copy first, in one go, and what then; the hints for the next. */
 #include "unwind/capture/capture.h"
 
 #include "unwind/capture/capture_parts.h"
 #include "unwind/capture/lua_moved.h"
 
 /*
- * In one go: native stack, global fields of the global_States, and the Lua thread
- * and stack that were in use last time and most likely still are.
+ * Copy in one go: native stack, global fields of the global_States, and the Lua
+ * thread and stack that were in use last time and most likely still are.
  */
 static void capture_first(struct capture *capture, struct capture_hints *hints)
 {
@@ -86,8 +87,8 @@ void capture_functions(struct capture *capture, struct lua_objects *objects)
 }
 
 /*
- * What was read is most likely to be read the next time, too. Where no Lua ran,
- * the next time is when some does again.
+ * The next sample most likely reads the same memory. If no Lua ran, the hints stay
+ * for the next time that some does.
  */
 static void note_hints(const struct capture *capture, bool is_trial,
 		       struct capture_hints *hints)
@@ -116,9 +117,9 @@ void capture_finish(struct capture *capture, struct capture_hints *hints)
 }
 
 /*
- * Only the stack pointer is needed, to tell which Lua threads run here, and the
- * lowest one it may be in the page is as good. What is found out of the native
- * stack is not kept: it may be another one by now.
+ * Only the stack pointer is needed, to tell which Lua threads run here; the lowest
+ * address that it may have in the page serves as well. The hints on the native
+ * stack stay as they were: the stack may be another one by now.
  */
 void capture_rehearse(struct capture *capture, const struct lua_image *lua,
 		      struct lua_objects *objects, struct snapshot *snapshot,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * capture: what is copied of a held thread, so that it can run on at once.
+ * capture: copy what a sample needs of a held thread, so that it can run on at once.
  *
- * Everything that the target could change or free once it runs again is
- * copied here; what it means is found out afterwards, from the copy.
+ * The capture copies everything that the target could change or free once it runs
+ * again. What it means is found out afterwards, from the copy.
  */
 #ifndef LJSPY_CAPTURE_H
 #define LJSPY_CAPTURE_H
@@ -23,32 +23,32 @@ enum {
 	CAPTURE_STACK_BYTES_MAX = 1 << 20,	/* and at most */
 	LUA_STATE_BYTES_MAX = 160,		/* no layout has a larger lua_State */
 	CAPTURE_THREADS_MAX = 256,		/* coroutines resumed by one another */
-	CAPTURE_GLOBALS_MAX = 16,		/* read in each sample; of more, those in use */
+	CAPTURE_GLOBALS_MAX = 16,		/* read all in each sample; of more, only those in use */
 };
 
 /*
- * What the next sample of the same native thread should know. A guess that
- * was right saves a system call while the thread is held.
+ * What the next sample of the same native thread should know. A right guess
+ * saves a system call while the thread is held.
  */
 struct capture_hints {
-	pid_t tid;		/* of the native thread; 0 if that is not known */
-	uint64_t on_own_stack;	/* an address in the mapping of its own native stack; 0 if not known yet */
-	struct memory_range own_stack;	/* that mapping, if it runs elsewhere; else empty */
+	pid_t tid;		/* of the native thread; 0 if unknown */
+	uint64_t on_own_stack;	/* an address in the mapping of its own native stack; 0 if unknown */
+	struct memory_range own_stack;	/* that mapping, if it runs on another stack; else empty */
 	uint64_t stack_end;	/* nothing is mapped from here on; 0 if unknown */
 	size_t stack_bytes;	/* how much to copy; 0 for the default */
-	uint64_t g;		/* the global_State it was last seen in */
+	uint64_t g;		/* the global_State that it ran last */
 	struct memory_range lua_thread, lua_stack;	/* of the Lua thread that ran; empty if none */
-	struct memory_range request[REQUEST_RANGES];	/* what was read of its request */
-	struct snapshot_guesses guesses;		/* what else was read */
-	uint64_t sp;		/* its stack pointer; 0 if it had no sample yet */
-	size_t reads;		/* of memory that it took while the thread was last held in Lua */
+	struct memory_range request[REQUEST_RANGES];	/* the memory read of its request */
+	struct snapshot_guesses guesses;		/* other memory read */
+	uint64_t sp;		/* its stack pointer; 0 before its first sample */
+	size_t reads;		/* memory reads of the last hold in Lua */
 };
 
-/* A global_State's global fields, as captured. */
+/* The captured global fields of a global_State. */
 struct global_view {
 	struct global_state *global;
 	int32_t vmstate;
-	uint64_t cur_L;		/* 0 if there is none; LuaJIT 2.0 knows it while a trace runs only */
+	uint64_t cur_L;		/* 0 if there is none; LuaJIT 2.0 has it only while a trace runs */
 	uint64_t jit_base;
 };
 
@@ -56,8 +56,8 @@ struct capture {
 	const struct lua_image *lua;	/* of the process */
 	struct registers registers;
 	struct snapshot *snapshot;
-	uint64_t stack_begin, stack_end;	/* native stack that was copied */
-	/* Of a thread that runs on another stack: what was copied of its own, which led there; else empty. */
+	uint64_t stack_begin, stack_end;	/* the copied native stack */
+	/* If the thread runs on another stack: what was copied of its own, which led there; else empty. */
 	uint64_t own_begin, own_end;
 	struct global_view globals[CAPTURE_GLOBALS_MAX];
 	size_t global_count;
@@ -65,13 +65,13 @@ struct capture {
 	size_t thread_count;
 	const struct global_view *running;	/* capture_running(): the one that the thread runs; else NULL */
 	uint32_t request_context;	/* of the innermost thread's request, see request_context() */
-	bool has_request_context;	/* it is known whether there is one */
+	bool has_request_context;	/* request_context is known */
 };
 
 /*
- * Just before a thread is held: look at it as it runs, to have the hints up to
- * date, and all that it takes in the CPU's caches. Nothing else comes of it,
- * but that the snapshot, which must be clear, is used.
+ * Just before a thread is held: look at it as it runs, to bring the hints up to
+ * date and what the capture needs into the CPU's caches. The snapshot must be
+ * clear and is used up; nothing else changes.
  */
 void capture_rehearse(struct capture *capture, const struct lua_image *lua,
 		      struct lua_objects *objects, struct snapshot *snapshot,
@@ -86,14 +86,15 @@ void capture_thread(struct capture *capture, const struct lua_image *lua,
 		    const struct registers *registers, struct capture_hints *hints);
 
 /*
- * The same for a thread that runs on meanwhile, whose registers are not known:
- * of a global_State whose innermost C frame lies in these bytes of native stack. It
- * holds if the VM's state, its thread, and that one's base and C frame are the
- * same before and after. The snapshot must be clear; it is sealed on return.
+ * The same for a thread that runs on meanwhile, whose registers are unknown: capture
+ * the global_State whose innermost C frame lies in native_stack. The capture holds if
+ * the VM's state, its thread, and the thread's base, C frame, stack and status are the
+ * same before and after. The snapshot must be clear; it is sealed on return, except
+ * with CAPTURE_NO_LUA.
  */
 enum capture_verdict {
 	CAPTURE_HOLDS,
-	CAPTURE_TORN,		/* the thread ran on too far */
+	CAPTURE_TORN,		/* the thread ran on too far meanwhile */
 	CAPTURE_NO_LUA,		/* no global_State has its frames there */
 };
 
@@ -104,8 +105,8 @@ enum capture_verdict capture_running(struct capture *capture, const struct lua_i
 
 /*
  * Copy Lua threads of one global_State as they are, whether native code runs them
- * or not: as many of the first CAPTURE_THREADS_MAX as there are at these
- * addresses. The target must hold still; the snapshot is as for capture_thread().
+ * or not: the first CAPTURE_THREADS_MAX of these addresses, without those that hold
+ * no Lua thread. The target must hold still; the snapshot is as for capture_thread().
  */
 void capture_coroutines(struct capture *capture, struct lua_objects *objects,
 			struct snapshot *snapshot, struct global_state *global,
@@ -116,20 +117,20 @@ static inline bool capture_on_own_stack(const struct capture *capture, uint64_t 
 	return address - capture->own_begin < capture->own_end - capture->own_begin;
 }
 
-/* How far the stack that the address is on was copied. */
+/* The end of the copy of the stack that the address is on. */
 static inline uint64_t capture_stack_end(const struct capture *capture, uint64_t address)
 {
 	return capture_on_own_stack(capture, address) ? capture->own_end : capture->stack_end;
 }
 
-/* Is this on a stack, and was it copied? */
+/* Is the address on a stack, and copied? */
 static inline bool capture_has_copied(const struct capture *capture, uint64_t address)
 {
 	return capture_on_own_stack(capture, address) ||
 	       (address >= capture->stack_begin && address < capture->stack_end);
 }
 
-/* Does it go outwards from one address on a stack to the other, where the thread's own stack comes last? */
+/* Does to lie further out than from? The thread's own stack is outermost. */
 static inline bool capture_leads_outwards(const struct capture *capture, uint64_t from, uint64_t to)
 {
 	bool is_on_own = capture_on_own_stack(capture, to);
@@ -140,10 +141,11 @@ static inline bool capture_leads_outwards(const struct capture *capture, uint64_
 /* The captured Lua thread at the address, or NULL. */
 const struct lua_thread *capture_find_thread(const struct capture *capture, uint64_t address);
 
+/* The captured view of the global_State, or NULL. */
 const struct global_view *capture_find_global(const struct capture *capture,
 						  const struct global_state *global);
 
-/* The copy was changed (snapshot_overlay): look at its threads and global_States again. */
+/* The copy has changed (snapshot_overlay): load its threads and global_States again. */
 void capture_reload(struct capture *capture);
 
 #endif

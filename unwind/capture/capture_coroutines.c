@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of coroutines that no native code runs: many at a time. */
+/* Capture coroutines that no native code runs, many at a time. */
 #include "unwind/capture/capture_parts.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static bool add_function(struct function_list *list, uint64_t function)
 	return true;
 }
 
-/* The functions on a thread's stack up to where it is in use; what is above will not run on. */
+/* List the functions on a thread's stack up to its top; nothing above will run on. */
 static void list_functions(struct capture *capture, struct lua_thread *thread,
 			   struct function_list *list)
 {
@@ -76,7 +76,7 @@ void capture_coroutines(struct capture *capture, struct lua_objects *objects,
 	add_coroutines(capture, global, addresses,
 		       count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);
 	capture_lua_stacks(capture);
-	/* All of them in one go: the copies move while more is copied. */
+	/* Capture all functions in one go: copies move when more is copied. */
 	for (size_t i = 0; i < capture->thread_count; i++)
 		list_functions(capture, &capture->threads[i], &functions);
 	lua_objects_capture(objects, snapshot, &global->vm->layout, functions.addresses,

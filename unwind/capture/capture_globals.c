@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of each LuaJIT state: what says which thread it runs, and its list of traces. */
+/* Capture of each LuaJIT state which thread it runs, and its list of traces. */
 #include "unwind/capture/capture_parts.h"
 
 #include "unwind/capture/cframe_search.h"
@@ -21,7 +21,7 @@ bool capture_load_view(struct memory *memory, struct global_state *global,
 		memory_read(memory, global->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
 	if (layout->g_jit_base != LAYOUT_ABSENT)
 		memory_read(memory, global->g + (uint64_t)layout->g_jit_base, &view.jit_base, ref);
-	/* Before there was cur_L, it was jit_L that said whether and for whom a trace runs. */
+	/* Before LuaJIT had cur_L, jit_L said whether a trace runs, and for which thread. */
 	if (layout->g_jit_L != LAYOUT_ABSENT) {
 		memory_read(memory, global->g + (uint64_t)layout->g_jit_L, &view.cur_L, ref);
 		if (view.cur_L == 0 && view.vmstate != VMST_EXIT)
@@ -64,7 +64,7 @@ bool capture_wants_global(const struct capture *capture, const struct global_sta
 	       global->g == vm_global_of_registers(&global->vm->layout, &capture->registers);
 }
 
-/* Which state a lua_State belongs to. */
+/* The known state that a lua_State belongs to, or NULL. */
 static struct global_state *global_of_thread(const struct capture *capture,
 					       const struct layout *layout, uint64_t thread)
 {
@@ -76,7 +76,7 @@ static struct global_state *global_of_thread(const struct capture *capture,
 	return lua_image_find(capture->lua, g);
 }
 
-/* The states whose C frames lie on the copied stack, where there are more than are read anyway. */
+/* Add the VM's states whose C frames lie on the copied stack. */
 static void view_globals_on_stack(struct capture *capture,
 				    const struct vm_code *vm)
 {

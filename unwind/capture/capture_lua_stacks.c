@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of Lua stacks: all of their slots, and the functions in them. */
+/* Capture Lua stacks: all of their slots, and the functions in them. */
 #include "unwind/capture/capture_parts.h"
 
 #include "unwind/lua/luajit.h"
@@ -31,7 +31,7 @@ uint64_t capture_function_in_slot(const struct layout *layout, uint64_t value)
 {
 	bool is_function = tvalue_tag(layout->gc64, value) == TAG_FUNC;
 
-	/* Without GC64 a frame slot has no tag: its low half may be any object's address. */
+	/* Without GC64 a frame slot has no tag: its low half may be the address of any object. */
 	if (!is_function && (layout->gc64 || (value & UINT32_MAX) % SLOT_SIZE))
 		return 0;
 	return tvalue_object(layout->gc64, value);

@@ -19,47 +19,47 @@ enum {
 
 /*---- Native stack ----*/
 
-/* The pages from where the copy of the stack ends up to end. */
+/* List the pages from the end of the stack's copy up to end; returns how many. At most STACK_PAGES_MAX. */
 size_t capture_stack_ranges(const struct capture *capture, const struct capture_hints *hints,
 			    uint64_t end, struct memory_range *ranges);
 
-/* The copy reaches as far as its pages could be read. */
+/* Move the end of the stack's copy to the last page that could be read. */
 void capture_note_stack(struct capture *capture, struct capture_hints *hints,
 			const struct memory_range *ranges, size_t count);
 
-/* Copy the native stack up to there, as far as it goes. */
+/* Copy the native stack up to end, as far as it goes. */
 void capture_extend_stack(struct capture *capture, struct capture_hints *hints, uint64_t end);
 
-/* Is all of it on the copied native stack? */
+/* Do all length bytes at the address lie on the copied native stack? */
 bool capture_in_stack(const struct capture *capture, uint64_t address, size_t length);
 
-/* The same; the copy is extended if it may be further out. */
+/* The same; extends the copy if they may lie further out. */
 bool capture_reach_stack(struct capture *capture, struct capture_hints *hints, uint64_t address,
 			 size_t length);
 
-/* Copy what lies in [begin, end) of the thread's own stack, which is not the one that it runs on. */
+/* Copy [begin, end) of the thread's own stack; the thread runs on another one. */
 void capture_own_stack(struct capture *capture, const struct memory_range *own, uint64_t begin, uint64_t end);
 
-/* A word of the copied native stack; false outside of it. */
+/* Read a word of the copied native stack; false outside of it. */
 bool capture_stack_word(const struct capture *capture, uint64_t address, uint64_t *ret_word);
 
 /*---- Global fields of global_States ----*/
 
-/* The global fields of a global_State; false if they cannot be read. */
+/* Read the global fields of a global_State; false if it cannot be read. */
 bool capture_load_view(struct memory *memory, struct global_state *global,
 		       struct global_view *ret_view);
 
-/* Add what the snapshot has of the global_State. */
+/* Add a view of the global_State to the capture, from the snapshot. */
 void capture_view_global(struct capture *capture, struct global_state *global);
 
 /* The part of a global_State that holds vmstate, cur_L and jit_base. */
 struct memory_range capture_global_range(const struct global_state *global);
 
-/* Is this global_State to be read in each sample? */
+/* Does this sample read the global_State in any case? */
 bool capture_wants_global(const struct capture *capture, const struct global_state *global,
 			    const struct capture_hints *hints);
 
-/* Add the states whose C frames lie on the copied stack, where there are more than are read anyway. */
+/* If there are more than CAPTURE_GLOBALS_MAX: add states whose C frames lie on the copied stack. */
 void capture_other_globals(struct capture *capture);
 
 /* The array of traces and its size (jit_State.trace, sizetrace). */
@@ -67,15 +67,15 @@ struct memory_range capture_traces_range(const struct global_state *global);
 
 /*---- Lua threads ----*/
 
-/* The Lua threads that run on this native stack; it is copied as far as they need. */
+/* Capture the Lua threads that run on this native stack; copy the stack as far as they need. */
 void capture_threads(struct capture *capture, struct capture_hints *hints);
 
 /*---- Requests ----*/
 
-/* The request that the innermost Lua thread works for. */
+/* Capture the request that the innermost Lua thread works for. */
 void capture_request(struct capture *capture, struct capture_hints *hints);
 
-/* Coroutines that nginx runs have no caller on the C stack but parents that wait for them or beside them. */
+/* Capture the parents of nginx's coroutines: they wait for them or beside them, not on the C stack. */
 void capture_parents(struct capture *capture);
 
 /*---- Lua stacks and what is on them ----*/
@@ -83,44 +83,43 @@ void capture_parents(struct capture *capture);
 /* Where the thread's Lua stack lies. */
 struct memory_range capture_lua_stack_range(const struct lua_thread *thread);
 
-/* The Lua stacks of all captured threads. */
+/* Copy the Lua stacks of all captured threads. */
 void capture_lua_stacks(struct capture *capture);
 
-/* The object in a slot if that may be a function's; else 0. */
+/* The address of the object in a slot if it may be a function; else 0. */
 uint64_t capture_function_in_slot(const struct layout *layout, uint64_t value);
 
 /*
- * Every function that a slot holds, live or stale: a superset of the
- * functions that have frames, wherever the top turns out to be.
+ * Copy every function that a slot holds, live or stale: a superset of the
+ * functions that have frames, no matter where the top turns out to be.
  */
 void capture_stack_functions(struct capture *capture, struct lua_objects *objects,
 			     struct lua_thread *thread);
 
 /*---- Code that was made at run time ----*/
 
-/* The traces that the global_State runs or leaves, and what they speak of. */
+/* Copy the traces that the global_State runs or leaves, and the functions and prototypes they refer to. */
 void capture_traces(struct capture *capture, struct lua_objects *objects,
 		    const struct global_view *view);
 
 /*
- * Code that is in no module: what LuaJIT generates besides traces, the stubs of
- * exits and of FFI callbacks, which jump to the VM, the latter by the first word
- * of their page; and what others make at run time, which is unwound by what it
- * does (code_rules.h).
+ * Copy the code that runs if it is in no module and in no known trace. LuaJIT generates
+ * stubs of exits and of FFI callbacks, which jump to the VM, the latter by the first word
+ * of their page. Other code made at run time is unwound by what it does (code_rules.h).
  */
 void capture_made_code(struct capture *capture);
 
 /*---- The whole ----*/
 
-/* All that changes while the thread runs. */
+/* Copy all that changes while the thread runs. */
 void capture_stacks(struct capture *capture, const struct lua_image *lua,
 		    struct snapshot *snapshot, const struct registers *registers,
 		    struct capture_hints *hints);
 
-/* What the Lua stacks of the captured threads hold of functions. */
+/* Copy the functions on the Lua stacks of the captured threads. */
 void capture_functions(struct capture *capture, struct lua_objects *objects);
 
-/* Nothing more is copied. */
+/* End the copying: seal the snapshot, and note the hints. */
 void capture_finish(struct capture *capture, struct capture_hints *hints);
 
 #endif

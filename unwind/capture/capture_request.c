@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of lua-nginx-module: the request that a thread works for, and who waits for it. */
+/* lua-nginx-module: capture the request that a thread works for, and the threads that wait for it. */
 #include "unwind/capture/capture_parts.h"
 
 #include "unwind/lua/luajit.h"
@@ -26,7 +26,7 @@ void capture_request(struct capture *capture, struct capture_hints *hints)
 		capture->request_context = context.phase;
 }
 
-/* The captured thread at the address, added if it is not there yet; NULL if there is none. */
+/* The captured thread at the address, added if it is new; NULL if there is none. */
 static struct lua_thread *take_parked(struct capture *capture, struct global_state *global,
 				      uint64_t address)
 {
@@ -43,7 +43,7 @@ static struct lua_thread *take_parked(struct capture *capture, struct global_sta
 	return &capture->threads[capture->thread_count++];
 }
 
-/* Find the parent of a thread, if it is of the same request and has yielded; NULL if there is none. */
+/* Find a thread's parent that has yielded and works for the same request; NULL if there is none. */
 static struct lua_thread *link_parent(struct capture *capture, struct lua_thread *thread)
 {
 	struct lua_thread *parent;

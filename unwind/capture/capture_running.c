@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Of a thread that runs on meanwhile: all as elsewhere, if it is the same before and after. */
+/* Capture a thread that runs on meanwhile: valid if it is the same before and after. */
 #include "unwind/capture/capture_parts.h"
 
 #include "unwind/lua/luajit.h"
 
-/* A global_State and its running thread as they are this instant. */
+/* Read a global_State and its running thread as they are now; false if there is none. */
 static bool load_running(struct memory *live, struct global_state *global,
 			 struct global_view *ret_view, struct lua_thread *ret_thread)
 {
@@ -26,7 +26,7 @@ static bool is_same(const struct global_view *view, const struct lua_thread *thr
 	       thread->status == later->status;
 }
 
-/* Does the global_State's innermost C frame lie on the native stack, and where? */
+/* Does the global_State's innermost C frame lie on the native stack? ret_cframe says where. */
 static bool runs_on(struct global_state *global, struct memory *live,
 		    const struct memory_range *native_stack, uint64_t *ret_cframe)
 {
@@ -40,7 +40,7 @@ static bool runs_on(struct global_state *global, struct memory *live,
 	return true;
 }
 
-/* The global_State that runs on the native stack, most likely the one it was last; NULL if there is none. */
+/* The global_State that runs on the native stack, most likely the same as last time; NULL if none does. */
 static struct global_state *find_running(const struct lua_image *lua, struct memory *live,
 					 const struct memory_range *native_stack,
 					 const struct capture_hints *hints, uint64_t *ret_cframe)
@@ -69,7 +69,7 @@ enum capture_verdict capture_running(struct capture *capture, const struct lua_i
 	if (!global)
 		return CAPTURE_NO_LUA;
 	hints->g = global->g;
-	/* As if the interpreter ran: then its C frame is where the stack ends. */
+	/* Pretend that the interpreter runs: then its C frame is the top of the stack. */
 	registers.pc = global->vm->begin;
 	lua_objects_begin(objects, true);
 	capture_stacks(capture, lua, snapshot, &registers, hints);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Of the native stack: as much as is needed, a page at a time. */
+/* Capture the native stack: as much as needed, a page at a time. */
 #include "unwind/capture/capture_parts.h"
 
-/* One range for each page, so that a copy past the stack's end is cut short, not refused. */
+/* One range for each page, so that a copy past the stack's end is cut short and does not fail. */
 static size_t stack_ranges(struct memory_range *ranges, size_t max, uint64_t begin, uint64_t end)
 {
 	size_t count = 0;

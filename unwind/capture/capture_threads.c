@@ -7,13 +7,14 @@
 #include "unwind/vm/vm_frame.h"
 
 enum {
-	OUTSIDE_BYTES = 8 << 10,	/* of native stack outside of all Lua: event loops are deep */
-	SEEK_BYTES = 64 << 10,	/* in which Lua's frames are sought: PCRE's JIT works on 32 KiB */
+	OUTSIDE_BYTES = 8 << 10,	/* of native stack to copy outside of all Lua: event loops are deep */
+	SEEK_BYTES = 64 << 10,	/* to search for Lua's frames: PCRE's JIT works on 32 KiB */
 };
 
 /*
- * Add the thread if it is one that runs on this native stack: its innermost
- * C frame lies there. Main threads and coroutines that do not run have none.
+ * Add the thread if it runs on this native stack: its innermost C frame lies there.
+ * Main threads and coroutines that do not run have none. Returns the captured
+ * thread; NULL if it is none of these.
  */
 static const struct lua_thread *add_thread(struct capture *capture, struct capture_hints *hints,
 					   struct global_state *global, uint64_t address)
@@ -32,7 +33,7 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 			(size_t)layout->L_size) != MEMORY_OK ||
 	    !lua_thread_load(&thread, global, address, bytes))
 		return NULL;
-	/* With no C frame it may be in the first or last instructions of a call from C. */
+	/* A thread with no C frame may be in the first or last instructions of a call from C. */
 	if (thread.cframe && !capture_reach_stack(capture, hints, thread.cframe, (size_t)layout->CFRAME_size))
 		return NULL;
 	capture->threads[capture->thread_count] = thread;
@@ -40,8 +41,8 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 }
 
 /*
- * The thread whose innermost C frame is the next one further up the native
- * stack. The frame holds the thread in its SAVE_L, and the thread the frame.
+ * Add the thread whose innermost C frame is the next one further up the native
+ * stack. The frame's SAVE_L points to the thread, and L->cframe to the frame.
  */
 static const struct lua_thread *find_thread_above(struct capture *capture,
 						  struct capture_hints *hints,
@@ -62,7 +63,7 @@ static const struct lua_thread *find_thread_above(struct capture *capture,
 	return NULL;
 }
 
-/* Follow a thread's C frames outwards, and those of the threads that resumed it: how far they reach. */
+/* Follow a thread's C frames outwards, and those of its resumers; move outermost to where they end. */
 static void follow_cframes(struct capture *capture,
 			   struct capture_hints *hints, const struct lua_thread *thread,
 			   uint64_t *outermost)
@@ -94,7 +95,7 @@ static void follow_cframes(struct capture *capture,
 			thread = add_thread(capture, hints, thread->global, resumer);
 			cframe = end;
 		} else {
-			/* C resumed it, or called the main thread: another thread's frame may come further up. */
+			/* C resumed it, or called the main thread: another thread's frame may lie further up. */
 			thread = find_thread_above(capture, hints, thread->global, end);
 			cframe = thread ? thread->cframe : 0;
 		}
@@ -104,7 +105,7 @@ static void follow_cframes(struct capture *capture,
 }
 
 /*
- * coroutine.resume and its like hand the coroutine over in CARG1, and keep the one
+ * coroutine.resume and similar builtins pass the coroutine in CARG1, and keep the one
  * that has just left in PC while they take its results.
  */
 static void add_switching_threads(struct capture *capture, struct capture_hints *hints,
@@ -123,8 +124,8 @@ static void add_switching_threads(struct capture *capture, struct capture_hints 
 }
 
 /*
- * Is this the frame of a thread that was copied already and says so, too? Then
- * no other frame is, and what others would hold is not worth reading.
+ * Is this the frame of a thread that is already copied, and does its L->cframe
+ * agree? Then no other candidate is the frame, and none is worth reading.
  */
 static bool add_frame_owner(struct capture *capture, struct capture_hints *hints,
 			    const struct vm_code *vm, uint64_t cframe)
@@ -146,7 +147,7 @@ static bool add_frame_owner(struct capture *capture, struct capture_hints *hints
 	return false;
 }
 
-/* The threads that the interpreter's C frame may be of, where it runs itself. */
+/* Where the interpreter itself runs: add the threads that may own its C frame. */
 static void add_interpreted_threads(struct capture *capture, struct capture_hints *hints,
 				    const struct vm_code *vm)
 {
@@ -156,7 +157,7 @@ static void add_interpreted_threads(struct capture *capture, struct capture_hint
 	for (size_t i = 0; i < VM_FRAME_CANDIDATES_WHOLE; i++)
 		if (add_frame_owner(capture, hints, vm, candidates[i]))
 			return;
-	/* A coroutine that is about to end or yield: its resumer's frame is the next one. */
+	/* If a coroutine is about to end or yield, its resumer's frame is the next one. */
 	for (size_t i = 0; i < 2 * count; i++) {
 		uint64_t cframe = i < count ? candidates[i]
 					    : candidates[i - count] + (uint64_t)vm->layout.CFRAME_size;
@@ -194,7 +195,7 @@ static uint64_t thread_cframe(const struct capture *capture, const struct global
 	return cframe & ~(uint64_t)CFRAME_FLAGS;
 }
 
-/* How far the native stack is copied to find Lua's frames where the first copy has none. */
+/* How far to copy the native stack to find Lua's frames if the first copy has none. */
 static uint64_t seek_end(const struct capture *capture, const struct global_state *global)
 {
 	uint64_t cframe = thread_cframe(capture, global, main_thread(capture, global));
@@ -205,8 +206,8 @@ static uint64_t seek_end(const struct capture *capture, const struct global_stat
 }
 
 /*
- * Where the global_State does not say which of its threads runs, its frames on the native
- * stack do. They are out of reach if native code has put much on top of them.
+ * The global_State does not say which of its threads runs, but its frames on the native
+ * stack do. If native code has put much on top of them, extend the copy first.
  */
 static void find_running_thread(struct capture *capture,
 				struct capture_hints *hints, struct global_state *global)
@@ -217,7 +218,7 @@ static void find_running_thread(struct capture *capture,
 	find_thread_above(capture, hints, global, capture->stack_begin);
 }
 
-/* The innermost of a thread's C frames that is on this stack; 0 if none is. */
+/* The innermost of a thread's C frames on this stack; 0 if none is there. */
 static uint64_t cframe_on(const struct capture *capture, const struct memory_range *stack,
 			  const struct global_state *global, uint64_t thread)
 {
@@ -232,7 +233,7 @@ static uint64_t cframe_on(const struct capture *capture, const struct memory_ran
 	return 0;
 }
 
-/* The innermost C frame on the thread's own stack of those that a global_State leads to at once. */
+/* The innermost C frame on the thread's own stack, of each global_State's current and main thread. */
 static uint64_t innermost_on_own_stack(const struct capture *capture, const struct memory_range *own)
 {
 	uint64_t innermost = UINT64_MAX;
@@ -251,7 +252,7 @@ static uint64_t innermost_on_own_stack(const struct capture *capture, const stru
 	return innermost;
 }
 
-/* Copy it from where native code may lie on the innermost C frame to what is outside of all Lua. */
+/* Copy it from the native code on top of the innermost C frame to what is outside of all Lua. */
 static void reach_own_stack(struct capture *capture, const struct memory_range *own)
 {
 	uint64_t innermost = innermost_on_own_stack(capture, own);
@@ -281,7 +282,7 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 	}
 	for (size_t u = 0; u < capture->global_count && capture->own_end; u++)
 		find_thread_above(capture, hints, capture->globals[u].global, capture->own_begin);
-	/* The list grows while it is followed, and each thread is followed once. */
+	/* The list grows during the loop; each thread is followed once. */
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		const struct lua_thread *thread = &capture->threads[i];
 
@@ -291,7 +292,7 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 			find_thread_above(capture, hints, thread->global,
 					  capture->stack_begin);
 	}
-	/* What lies outside of all Lua, too; the next time with the first copy. */
+	/* Copy what lies outside of all Lua, too; the next time with the first copy. */
 	hints->stack_bytes = (size_t)(outermost - capture->stack_begin) + OUTSIDE_BYTES;
 	if (hints->stack_bytes < CAPTURE_STACK_BYTES)
 		hints->stack_bytes = CAPTURE_STACK_BYTES;

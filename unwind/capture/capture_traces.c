@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of compiled code: the traces that run or are left, and code that is in no module. */
+/* Capture compiled code: the traces that run or are left, and code that is in no module. */
 #include "unwind/capture/capture_parts.h"
 
 #include "unwind/jit/traces.h"
@@ -8,11 +8,11 @@
 
 enum {
 	CONSTANTS_MAX = 1024,
-	/* Of code made at run time: before and after the page that runs. */
+	/* Code made at run time: pages before and after the one that runs. */
 	CODE_PAGES_BEFORE = 4,
 	CODE_PAGES_AFTER = 8,
 	CODE_PAGES_MAX = CODE_PAGES_BEFORE + 1 + CODE_PAGES_AFTER,
-	/* A trace's own part of the stack: spadjust is a multiple of 16 in 16 bits, mostly under 100. */
+	/* A trace's part of the stack: spadjust is a multiple of 16 in 16 bits, mostly under 100. */
 	TRACE_FRAME_BYTES_MAX = 4096,
 };
 
@@ -26,7 +26,7 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 	size_t proto_count = 0;
 
 	lua_objects_capture(objects, capture->snapshot, layout, constants, count);
-	/* What they call by an upvalue that never changes, the trace does not check. */
+	/* A trace does not check what it calls by an upvalue that never changes. */
 	if (!traces_protos(view->global->traces, trace, &protos, &proto_count))
 		lua_objects_capture_upvalues(objects, capture->snapshot, layout, constants, count);
 	count = trace_constants(trace, layout, TRACE_PROTOS, constants, CONSTANTS_MAX);
@@ -38,8 +38,8 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 }
 
 /*
- * The trace that called the native code at hand is one that a return address
- * between the stack pointer and the thread's C frame leads to.
+ * Find the trace that called the running native code: a return address between the
+ * stack pointer and the thread's C frame leads to it.
  */
 static void capture_calling_trace(struct capture *capture, struct lua_objects *objects,
 				  const struct global_view *view)
@@ -60,13 +60,13 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 			return;
 		trace = traces_capture_pc(view->global->traces, capture->snapshot, layout,
 					  word - 1);
-		/* Among a trace's spilled values there may be an older call's return address. */
+		/* The trace's spilled values may include the return address of an older call. */
 		if (trace && vm_trace_cframe(&caller, trace->spadjust) == thread->cframe)
 			capture_trace_constants(capture, objects, view, trace);
 	}
 }
 
-/* From the exit of a trace the recorder may be started, and all that follows from it. */
+/* The exit of a trace may start the collector or the recorder, with all that follows. */
 static bool may_be_exiting(int32_t vmstate)
 {
 	return vmstate == VMST_EXIT || vmstate == VMST_GC || vmstate == VMST_RECORD ||
@@ -86,7 +86,7 @@ void capture_traces(struct capture *capture, struct lua_objects *objects,
 	const struct trace *trace;
 	enum code_kind code = image_classify(lua_image_code(capture->lua), capture->registers.pc, NULL);
 
-	/* Until the layout of traces is settled there is no telling what they say. */
+	/* Until the layout of traces is settled, they cannot be read. */
 	if (!view->global->traces || view->global->vm->traces_open)
 		return;
 	if (!executing[0] && view->jit_base == 0 && !may_be_exiting(view->vmstate) &&
@@ -96,7 +96,7 @@ void capture_traces(struct capture *capture, struct lua_objects *objects,
 			layout_ref_size(layout)) != MEMORY_OK ||
 	    !memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
 		return;
-	/* Also what is to be changed in the copy, when an exit under way is run on. */
+	/* Copy also what changes in the copy when an exit under way is run on. */
 	memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
 	memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
 	memory_u32(memory, J + (uint64_t)layout->J_state, &state);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Candidates for C frames on a copied stack, page by page. */
 #include "unwind/capture/cframe_search.h"
 
 #include "unwind/lua/luajit.h"
@@ -23,7 +24,7 @@ struct cframe_search cframe_search(struct snapshot *snapshot, const struct image
 		.at = vm_frame_from(begin),
 	};
 
-	/* A stack pointer may hold anything. */
+	/* A stack pointer may have any value: to align it may overflow. */
 	cframe_search_until(&search, search.at >= begin ? end : 0);
 	return search;
 }
@@ -35,15 +36,15 @@ static void look_at_page(struct cframe_search *search, uint64_t address)
 	search->page.bytes = snapshot_view(search->snapshot, search->page.address, PAGE_SIZE);
 	if (search->page.bytes)
 		return;
-	/* The copy may begin or end within it. */
+	/* The copy may begin or end within the page. */
 	search->page.address = address;
 	search->page.length = PAGE_SIZE - address % PAGE_SIZE;
 	search->page.bytes = snapshot_view(search->snapshot, address, search->page.length);
 }
 
 /*
- * May the word of the copied stack be a thread's address? Most are not, and to look at
- * the copy in place tells it at a tenth of the cost.
+ * May this word of the copied stack be a thread's address? Most are not, and a look at
+ * the copy in place costs a tenth of a read.
  */
 static bool may_be_thread(struct cframe_search *search, uint64_t address)
 {
@@ -70,7 +71,7 @@ bool cframe_search_next(struct cframe_search *search, uint64_t *ret_cframe, uint
 					   snapshot_memory(search->snapshot), cframe, ret_thread))
 			continue;
 		*ret_cframe = cframe;
-		search->page.length = 0;	/* what is read of it may move the copy */
+		search->page.length = 0;	/* reads by the caller may move the copy */
 		return true;
 	}
 	return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cframe_search: the VM's C frames on a copied native stack, by what they hold.
+ * cframe_search: find the VM's C frames on a copied native stack by what they hold.
  *
- * For where no link leads to a frame. What is found may be one only: threads that
- * ended long ago leave theirs behind, and other things may look like one.
+ * For frames that no link leads to. What it finds is only a candidate: threads that
+ * ended long ago leave frames behind, and other data may look like one.
  */
 #ifndef LJSPY_CFRAME_SEARCH_H
 #define LJSPY_CFRAME_SEARCH_H
@@ -20,19 +20,19 @@ struct cframe_search {
 	struct snapshot *snapshot;
 	const struct image *image;
 	const struct layout *layout;
-	uint64_t at, end;		/* what is left */
+	uint64_t at, end;		/* still to search */
 	struct {
 		uint64_t address;
 		size_t length;
-		const uint8_t *bytes;	/* NULL if it is not in one piece */
-	} page;				/* that was looked at last */
+		const uint8_t *bytes;	/* NULL if the copy is not in one piece */
+	} page;				/* the last one looked at */
 };
 
-/* Of frames that lie in [begin, end) as a whole, which must have been copied. */
+/* Begin a search for frames that lie completely in [begin, end), which must be copied. */
 struct cframe_search cframe_search(struct snapshot *snapshot, const struct image *image,
 				   const struct layout *layout, uint64_t begin, uint64_t end);
 
-/* More was copied: go on to there. */
+/* More was copied: search up to end. */
 void cframe_search_until(struct cframe_search *search, uint64_t end);
 
 /* The next one outwards and its SAVE_L, see vm_frame_is_plausible(); false if there is none. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Links between C frames, as L->cframe and CFRAME_OFS_PREV have them. */
 #include "unwind/capture/cframes.h"
 
 #include "unwind/vm/vm_frame.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The list of a process's LuaJIT states. */
 #include "unwind/capture/lua_image.h"
 
 #include <stdbool.h>

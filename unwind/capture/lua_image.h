@@ -2,8 +2,8 @@
 /*
  * lua_image: the Lua of one process, as the unwinder sees it.
  *
- * Where struct image has the process's code, this has the LuaJIT states that
- * were found in its memory, and how the requests that they work for are read.
+ * struct image has the process's code. This has the LuaJIT states found in its
+ * memory, and how to read the requests that they work for.
  */
 #ifndef LJSPY_LUA_IMAGE_H
 #define LJSPY_LUA_IMAGE_H
@@ -16,7 +16,7 @@
 #include "unwind/lua/global_state.h"
 #include "unwind/lua/request.h"
 
-enum { LUA_IMAGE_GLOBALS_MAX = 4096 };	/* bounds what is believed of a target */
+enum { LUA_IMAGE_GLOBALS_MAX = 4096 };	/* bounds what ljspy believes of a target */
 
 struct lua_image;
 
@@ -28,8 +28,8 @@ void lua_image_free(struct lua_image *lua);
 const struct image *lua_image_code(const struct lua_image *lua);
 
 /*
- * global_States stay where they are until they are forgotten. Adding a
- * known one changes nothing; so does adding one when memory is short.
+ * The image owns its global_States, which do not move until it forgets them. Adding
+ * a known one does nothing; nor does adding one when memory is short.
  */
 void lua_image_add(struct lua_image *lua, uint64_t g, const struct vm_code *vm);
 void lua_image_forget(struct lua_image *lua, uint64_t g);
@@ -40,7 +40,7 @@ struct global_state *lua_image_global(const struct lua_image *lua, size_t index)
 /* The known global_State at this address, or NULL. */
 struct global_state *lua_image_find(const struct lua_image *lua, uint64_t g);
 
-/* How requests of lua-nginx-module are read; unknown in processes without it. */
+/* How to read requests of lua-nginx-module; unknown in processes without it. */
 void lua_image_set_request_layout(struct lua_image *lua, const struct request_layout *layout);
 const struct request_layout *lua_image_request_layout(const struct lua_image *lua);
 

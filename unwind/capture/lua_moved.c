@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Repairs of Lua stacks that LuaJIT is moving. */
 #include "unwind/capture/lua_moved.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	NATIVE_BYTES_MAX = 1024,	/* of native stack that is looked through */
+	NATIVE_BYTES_MAX = 1024,	/* of native stack to look through */
 	FRAMES_MAX = 1 << 16,
 	REGISTERS = 15,
 	WORDS_MAX = REGISTERS + NATIVE_BYTES_MAX / 8,
@@ -18,7 +19,7 @@ enum {
 
 /*---- The old stack is being freed ----*/
 
-/* Registers and words of the native frames around, in which LuaJIT may keep an address; how many. */
+/* List registers and words of the innermost native frames, where LuaJIT may keep an address. */
 static size_t list_words(const struct capture *capture, const struct lua_thread *thread,
 			 uint64_t words[static WORDS_MAX])
 {
@@ -35,13 +36,13 @@ static size_t list_words(const struct capture *capture, const struct lua_thread 
 	return count;
 }
 
-/* What every stack begins with: its own thread (stack_init() in lj_state.c). */
+/* Every stack begins with its own thread (stack_init() in lj_state.c). */
 static bool begins_stack(const struct lua_thread *thread, uint64_t slot)
 {
 	return tvalue_object(thread->layout->gc64, slot) == thread->address;
 }
 
-/* Is this the copy of the thread's stack? But for what the allocator writes to both ends of free memory. */
+/* The copy of the thread's stack, if it is there: equal but for both ends of freed memory; else NULL. */
 static const uint8_t *view_copy(const struct capture *capture, const struct lua_thread *thread,
 				uint64_t address)
 {
@@ -58,6 +59,7 @@ static const uint8_t *view_copy(const struct capture *capture, const struct lua_
 				     length - FREED_HEAD_BYTES - FREED_FOOT_BYTES) == 0 ? copy : NULL;
 }
 
+/* Find the new stack, and take the head of the old one from it. */
 static void restore(const struct capture *capture, const struct lua_thread *thread)
 {
 	uint64_t words[WORDS_MAX], firsts[WORDS_MAX];
@@ -67,7 +69,7 @@ static void restore(const struct capture *capture, const struct lua_thread *thre
 	for (size_t i = 0; i < count; i++)
 		ranges[i] = (struct memory_range){ .address = words[i], .length = SLOT_SIZE };
 	snapshot_capture(capture->snapshot, ranges, count);
-	for (size_t i = 0; i < count; i++)	/* the copies move with the next capture */
+	for (size_t i = 0; i < count; i++)	/* the next capture moves the copies */
 		firsts[i] = ranges[i].status == MEMORY_OK ? load_bytes(ranges[i].copy, 0, SLOT_SIZE) : 0;
 	for (size_t i = 0; i < count; i++) {
 		const uint8_t *copy;
@@ -83,8 +85,8 @@ static void restore(const struct capture *capture, const struct lua_thread *thre
 }
 
 /*
- * Are there links of free memory in the stack's first slots? A larger piece gets
- * those to its children, which are none, before those that replace the thread.
+ * Are there links of free memory in the stack's first slots? A larger piece first gets
+ * links to its children, which are none, and then those that replace the thread.
  */
 static bool may_be_freed(const struct lua_thread *thread)
 {
@@ -107,7 +109,7 @@ void lua_moved_capture(struct capture *capture)
 	}
 }
 
-/*---- The fields of the thread are to be adjusted ----*/
+/*---- The thread's fields are not adjusted yet ----*/
 
 /* Do the frames from this base lead down to the stack's bottom? */
 static bool is_base(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base)
@@ -127,11 +129,11 @@ static bool is_base(const struct lua_thread *thread, struct lua_objects *objects
 	return lua_walk_is_done(&walk) && walk.base == lua_thread_bottom(thread);
 }
 
-/* Where L->base is to be, if a word is the old stack's address or the distance of the two. */
+/* The search for the new L->base: a word may be the old stack's address, or the distance of the two. */
 struct search {
 	const struct lua_thread *thread;
 	struct lua_objects *objects;
-	uint64_t base;		/* 0: none was found yet */
+	uint64_t base;		/* 0: none found yet */
 	bool is_ambiguous;
 };
 

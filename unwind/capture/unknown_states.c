@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Clues to states that the image does not know, and whether a frame belongs to one. */
 #include "unwind/capture/unknown_states.h"
 
 #include "unwind/capture/cframe_search.h"
@@ -6,7 +7,7 @@
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
-/* Of what may be threads; stale ones lie on stacks, too. */
+/* Limits of reads of what may be threads; stale ones lie on stacks, too. */
 enum {
 	READS_MAX = 16,			/* while a thread is held */
 	LINKED_READS_MAX = 256,
@@ -52,7 +53,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 	case CODE_VM:
 		return add_clue(capture->lua, module->vm,
 				vm_global_of_registers(&module->vm->layout, registers), ret_clues, 0);
-	case CODE_UNKNOWN:	/* a trace of any VM's */
+	case CODE_UNKNOWN:	/* perhaps a trace of any VM */
 		break;
 	case CODE_NATIVE:
 	case CODE_VM_FFI_CALL:
@@ -61,7 +62,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 	for (size_t i = 0; i < image_module_count(image); i++) {
 		const struct vm_code *vm = image_module(image, i)->vm;
 
-		/* Without GC64 a trace has its own use for the register. */
+		/* Without GC64 a trace uses the register for its own values. */
 		if (vm && vm->layout.gc64)
 			count = add_clue(capture->lua, vm, vm_global_of_registers(&vm->layout, registers),
 					 ret_clues, count);
@@ -69,7 +70,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 	return count;
 }
 
-/* Up to the innermost C frame that is a known state's. */
+/* The innermost C frame of a known state at or above sp; else the end of the stack's copy. */
 static uint64_t end_of_unknown(const struct capture *capture, uint64_t sp)
 {
 	uint64_t end = capture_has_copied(capture, sp) ? capture_stack_end(capture, sp) : sp;
@@ -175,7 +176,7 @@ static bool is_of_unknown_state(const struct capture *capture, const struct vm_c
 
 	if (capture_find_thread(capture, thread))
 		return false;
-	/* One whose stack is being moved could not be made use of, but it was looked at. */
+	/* A thread whose stack is being moved is not captured, but the snapshot has it. */
 	return memory_read(snapshot_memory(capture->snapshot), thread + (uint64_t)vm->layout.L_glref, &g,
 			   layout_ref_size(&vm->layout)) != MEMORY_OK ||
 	       !lua_image_find(capture->lua, g);
