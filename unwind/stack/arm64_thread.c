@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Registers, C frames and Lua threads in an arm64 core file. */
 #include "unwind/stack/arm64_thread.h"
 
 #include <string.h>
@@ -13,7 +14,7 @@ enum {
 	PRSTATUS_SIZE = 392,
 };
 
-/* What the VM keeps in registers (vm_arm64.dasc). */
+/* The VM's registers (vm_arm64.dasc). */
 enum {
 	X_BASE = 19,
 	X_PC = 21,
@@ -40,7 +41,7 @@ static bool read_word(struct memory *memory, uint64_t address, uint64_t *ret_val
 	return memory_read(memory, address, ret_value, sizeof(*ret_value)) == MEMORY_OK;
 }
 
-/* A field of g or of a lua_State, in the one width that arm64 has; 0 if it cannot be read. */
+/* A field of g or of a lua_State; arm64 has only 64-bit ones. 0 if it cannot be read. */
 static uint64_t field(struct memory *memory, uint64_t object, int32_t offset)
 {
 	uint64_t value;
@@ -48,13 +49,13 @@ static uint64_t field(struct memory *memory, uint64_t object, int32_t offset)
 	return offset >= 0 && read_word(memory, object + (uint64_t)offset, &value) ? value : 0;
 }
 
-/* The C frame of a Lua thread that native code runs; 0 if none does. */
+/* The innermost C frame of a Lua thread; 0 if native code does not run it. */
 static uint64_t cframe_of(struct memory *memory, const struct layout *layout, uint64_t L)
 {
 	return L ? field(memory, L, layout->L_cframe) & ~(uint64_t)CFRAME_FLAGS : 0;
 }
 
-/* The global_State that runs innermost in this stack: of its Lua thread's C frame, the SAVE_L leads back. */
+/* The innermost global_State on this stack: the SAVE_L of its thread's C frame leads back to the thread. */
 static struct global_state *find_global(struct memory *memory, const struct lua_image *lua,
 					  uint64_t sp, uint64_t stack_end, uint64_t *ret_L)
 {
@@ -77,7 +78,7 @@ static struct global_state *find_global(struct memory *memory, const struct lua_
 	return found;
 }
 
-/* A C function that Lua has called runs: before it, the VM stored L->base (BC_FUNCC). */
+/* Does a C function run that Lua called? The VM stored L->base before the call (BC_FUNCC). */
 static bool runs_c_function(struct memory *memory, const struct global_state *global)
 {
 	int32_t vmstate;
@@ -86,7 +87,7 @@ static bool runs_c_function(struct memory *memory, const struct global_state *gl
 			   sizeof(vmstate)) == MEMORY_OK && vmstate == VMST_C;
 }
 
-/* coroutine.resume calls vm_resume: right above a C frame that has none before it lies that of the VM. */
+/* The resumer of L, or 0. coroutine.resume calls vm_resume, so its C frame lies right above L's outermost. */
 static uint64_t find_parent(struct memory *memory, const struct layout *layout, uint64_t L)
 {
 	uint64_t cframe = cframe_of(memory, layout, L), previous = cframe, parent;

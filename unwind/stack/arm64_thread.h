@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arm64_thread: where LuaJIT is in a thread of an arm64 process.
+ * arm64_thread: find LuaJIT in a thread of an arm64 process.
  *
- * Such processes are read from core files only, by an ljspy that runs on
- * x86-64. What they have of Lua is told as everywhere; of native code only
- * what runs is known, for nothing here unwinds it.
+ * An ljspy that runs on x86-64 reads such processes from core files only. It shows
+ * their Lua frames as everywhere; of native code it knows only what runs, as it does
+ * not unwind arm64 code.
  */
 #ifndef LJSPY_ARM64_THREAD_H
 #define LJSPY_ARM64_THREAD_H
@@ -29,13 +29,13 @@ bool arm64_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
 			  struct arm64_registers *ret_registers);
 
 struct arm64_thread {
-	struct global_state *global;	/* NULL if no VM is in its stack */
+	struct global_state *global;	/* NULL if its stack has no VM */
 	uint64_t threads[CAPTURE_THREADS_MAX];	/* of Lua: innermost first, each resumed by the next */
 	size_t thread_count;
 	struct merge_top top;
 };
 
-/* stack_end: of the mapping that holds the thread's stack. */
+/* Fill in ret_thread. stack_end: the end of the mapping that holds the thread's stack. */
 void arm64_thread_find(struct memory *memory, const struct lua_image *lua,
 		       const struct arm64_registers *registers, uint64_t stack_end,
 		       struct arm64_thread *ret_thread);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Walks down Lua threads, section by section. */
 #include "unwind/stack/lua_sections.h"
 
 struct lua_section *lua_section_of(struct lua_sections *sections, const struct lua_thread *thread)
@@ -96,7 +97,7 @@ void lua_section_add_rest(struct lua_sections *sections, struct lua_section *sec
 		lua_section_add_own(sections, section);
 }
 
-/* The parked thread that this one runs for, if its frames are not shown yet. */
+/* Start the section of the parked thread that this one runs for, unless it was started before. */
 static struct lua_section *start_parent(struct lua_sections *sections, const struct lua_section *child)
 {
 	uint64_t address = child->walk.thread->parent;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* The rules by which to find the innermost Lua frame. */
 #include "unwind/stack/lua_top.h"
 
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
-/* The activation at base, if there is one. */
+/* Begin a walk at base and get the activation there; false if there is none. */
 static bool look(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base,
 		 struct lua_walk *walk, struct lua_activation *ret_activation)
 {
@@ -13,7 +14,7 @@ static bool look(const struct lua_thread *thread, struct lua_objects *objects, u
 	return lua_thread_holds_base(thread, base) && lua_walk_activation(walk, ret_activation);
 }
 
-/* The instruction being executed, given the interpreter's PC, which is past it. */
+/* The instruction that runs; pc is the interpreter's PC, which is past it. False if proto lacks it. */
 static bool find_instruction(const struct lua_thread *thread, const struct proto *proto,
 			     uint64_t pc, uint64_t *ret_pc)
 {
@@ -28,7 +29,7 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 		*ret_pc = pc - BYTECODE_SIZE;
 		return true;
 	}
-	/* Until August 2023 a return that had become a trace's start was run from the trace's copy. */
+	/* Until August 2023 LuaJIT ran a return that had become a trace's start from the trace's copy. */
 	trace = thread->global->traces
 		? traces_find_startins(thread->global->traces, thread->layout, pc) : NULL;
 	if (trace && proto_holds_pc(proto, trace->startpc)) {
@@ -38,7 +39,7 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 	return false;
 }
 
-/* The callee has put its result over the builtin that called it, which is as good as done. */
+/* The callee's result lies over the builtin that called it and is almost done: find the builtin's caller. */
 static bool find_caller_by_link(const struct lua_thread *thread, struct lua_objects *objects,
 				uint64_t base, struct lua_walk *ret_walk)
 {
@@ -56,7 +57,7 @@ static bool is_linked(const struct lua_walk *walk)
 	return lua_walk_step(&below) != LUA_STEP_BROKEN;
 }
 
-/* L->base, with the position in the register, if it is one of its function, or else the one that was saved last. */
+/* By L->base; the position is pc if it belongs to that function, else the one saved last. */
 static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *objects,
 			  struct memory *stack, uint64_t cframe, uint64_t pc,
 			  struct lua_walk *ret_walk)
@@ -68,13 +69,13 @@ static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *o
 	if (!look(thread, objects, thread->base, &walk, &activation))
 		return find_caller_by_link(thread, objects, thread->base, ret_walk) ||
 		       lua_walk_find_caller(thread, objects, thread->base, pc, ret_walk);
-	/* A builtin's fallback has put a result over its own link, which the VM keeps in PC. */
+	/* A builtin's fallback wrote a result over its own link, which the VM keeps in PC. */
 	if (!is_linked(&walk) && lua_walk_find_caller(thread, objects, thread->base, pc, ret_walk))
 		return true;
 	if (activation.function && activation.function->proto) {
 		const struct proto *proto = activation.function->proto;
 
-		/* Hooks and the recorder are called before their instruction's position is saved. */
+		/* The VM calls hooks and the recorder before it saves their instruction's position. */
 		if (!find_instruction(thread, proto, pc, &walk.pc) &&
 		    (!vm_frame_pc(thread->layout, stack, cframe, &saved) ||
 		     !find_instruction(thread, proto, saved, &walk.pc)))
@@ -108,7 +109,7 @@ bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack,
 	}
 	if (lua_walk_find_caller(thread, objects, vm->base, vm->pc, ret_walk))
 		return true;
-	/* vm_return to C keeps the previous base in PC. */
+	/* On a return to C, vm_return keeps the previous base in PC. */
 	if (look(thread, objects, vm->pc, &walk, &activation)) {
 		walk.is_below_c = true;
 		*ret_walk = walk;
@@ -154,7 +155,7 @@ bool lua_top_below_native(struct image *image, struct lua_objects *objects,
 			return false;
 		return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
 	}
-	/* A call that stores L->base has L in that register or the first argument's; the others keep BASE there. */
+	/* A call that stores L->base has L in this register or the first argument's; others keep BASE in it. */
 	if (vm.kept_base != thread->address && lua_thread_holds_base(thread, vm.kept_base) &&
 	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->pc)) {
 		if (!look(thread, objects, vm.kept_base, &walk, &activation)) {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lua_top: which Lua frame is the innermost one, right now.
+ * lua_top: find the innermost Lua frame.
  *
- * L->base and SAVE_PC are stored only around some calls out of the VM; in
- * between the truth is in the interpreter's registers, and while a call or
- * return is half done not even there in one piece. The rules, and the order
- * in which they are tried, were found by single-stepping real builds.
+ * The VM stores L->base and SAVE_PC only around some calls out of it. In
+ * between, its registers hold the current values; while a call or return is
+ * half done, they disagree. The rules, and the order in which to try them,
+ * come from single-stepping real builds.
+ *
+ * Each function sets ret_walk to the innermost frame; it returns false if no
+ * rule holds. cframe is the thread's C frame.
  */
 #ifndef LJSPY_LUA_TOP_H
 #define LJSPY_LUA_TOP_H
@@ -18,37 +21,37 @@
 #include "unwind/vm/vm_frame.h"
 
 /*
- * A leaf in the VM's own code, whose C frame is cframe and linked to the
- * thread. False if no rule holds: then what is on top cannot be known.
+ * The leaf is in the VM's own code, and its C frame is cframe, linked to the
+ * thread. If this is false, the innermost frame cannot be known.
  */
 bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
 		   struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
 		   const struct registers *registers, struct lua_walk *ret_walk);
 
-/* The same by what the interpreter holds, between its instructions. */
+/* The same by the interpreter's registers, between its instructions. */
 bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack,
 			  const struct lua_thread *thread, uint64_t cframe,
 			  const struct vm_registers *vm, struct lua_walk *ret_walk);
 
 /*
- * Native code called from the VM; frame is the VM's frame as the native walk
- * found it.
+ * The VM called native code; frame has the VM's registers as the native walk
+ * found them.
  */
 bool lua_top_below_native(struct image *image, struct lua_objects *objects,
 			  struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
 			  const struct registers *frame, struct lua_walk *ret_walk);
 
-/* Nothing is known of the VM's registers: L->base, and the position that was saved last. */
+/* The VM's registers are unknown: by L->base and the position saved last. */
 bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack,
 		       const struct lua_thread *thread, uint64_t cframe, struct lua_walk *ret_walk);
 
-/* vm_exit_interp: a trace was left, the stack is whole again, BASE and PC are set but PC not yet past. */
+/* vm_exit_interp: the trace is left, the stack whole, BASE set, and PC at the instruction, not past it. */
 bool lua_top_leaving_trace(struct lua_objects *objects, const struct lua_thread *thread,
 			   const struct registers *registers, struct lua_walk *ret_walk);
 
 /*
  * The walk has come down to a frame that native code interrupted (a hook, a
- * finalizer, an error handler): the VM's C frame has saved its position.
+ * finalizer, an error handler): set the walk's pc to what the VM's C frame saved.
  */
 void lua_top_resume(struct lua_walk *walk, struct memory *stack, uint64_t cframe);
 

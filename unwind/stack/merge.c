@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The walk along the native stack, and each kind of native frame on it. */
 #include "unwind/stack/merge.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "unwind/stack/vm_finish.h"
 #include "unwind/vm/vm_frame.h"
 
-/* The native frame's part of the stack. */
+/* Add the native frame to the stack. */
 static void add_code_of(struct merge *merge, const struct native_frame *native,
 			enum merged_kind kind, struct global_state *global,
 			const struct trace *trace)
@@ -25,7 +26,7 @@ static void add_code_of(struct merge *merge, const struct native_frame *native,
 	frame->global = global;
 	frame->pc = native->registers.pc;
 	frame->is_return_address = native->is_return_address;
-	if (merge->lua.stack->count == 1) {	/* the leaf, wherever it was run on to */
+	if (merge->lua.stack->count == 1) {	/* the leaf: where it was before vm_finish() */
 		frame->pc = merge->capture->registers.pc;
 		frame->is_return_address = false;
 	}
@@ -39,7 +40,7 @@ static void add_code(struct merge *merge, enum merged_kind kind, struct global_s
 	add_code_of(merge, native_current(merge->native), kind, global, trace);
 }
 
-/* The VM whose code runs here: of a trace or stub, that of the global_State it belongs to. */
+/* The VM whose code runs here; for a trace or stub, its global_State's VM. NULL if there is none. */
 static const struct vm_code *running_vm(const struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
@@ -51,11 +52,11 @@ static const struct vm_code *running_vm(const struct merge *merge)
 		return NULL;
 	if (merge_find_trace(merge->capture, native->registers.pc, &view))
 		return view->global->vm;
-	/* Of several VMs' stubs none is run on. */
+	/* With several global_States, the owner of a stub is unknown. */
 	return merge->capture->global_count == 1 ? merge->capture->globals[0].global->vm : NULL;
 }
 
-/* Have done what the VM has half done where it was stopped or interrupted, and go on there. */
+/* Finish what the VM has half done where it was stopped or interrupted, and go on from there. */
 static void finish(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
@@ -89,7 +90,7 @@ static void finish(struct merge *merge)
 	}
 }
 
-/* The stack pointer in the next C frame of a Lua thread outwards; 0 if there is none. */
+/* The next C frame of a Lua thread outwards; 0 if there is none. */
 static uint64_t linked_above(const struct merge *merge)
 {
 	uint64_t cframe;
@@ -106,7 +107,7 @@ static enum passed pass_native(struct merge *merge)
 		status = native_step_by_code(merge->native, linked_above(merge));
 	switch (status) {
 	case NATIVE_FRAME:
-		/* Not called: interrupted by a signal. */
+		/* A signal interrupted this frame. */
 		if (!native_current(merge->native)->is_return_address)
 			finish(merge);
 		return PASSED_ON;
@@ -136,7 +137,7 @@ static enum passed pass_ffi_call(struct merge *merge, const struct vm_code *vm)
 	return PASSED_ON;
 }
 
-/* Is there a trace that runs, and may be the code at hand: one whose layout is not settled? */
+/* May this code be a running trace whose layout is not settled? */
 static bool may_be_in_trace(const struct merge *merge)
 {
 	for (size_t i = 0; i < merge->capture->global_count; i++) {
@@ -148,7 +149,7 @@ static bool may_be_in_trace(const struct merge *merge)
 	return false;
 }
 
-/* Callers in code that is in no module are one frame: it has no names to tell them apart. */
+/* Successive callers in code in no module become one frame: no names tell them apart. */
 static void add_made_code(struct merge *merge, const struct native_frame *native)
 {
 	const struct merged_stack *stack = merge->lua.stack;
@@ -158,7 +159,7 @@ static void add_made_code(struct merge *merge, const struct native_frame *native
 		add_code_of(merge, native, MERGED_NATIVE, NULL, NULL);
 }
 
-/* May code in no module be a trace that is not known? */
+/* May code in no module be an unknown trace? */
 static bool may_be_luajits(const struct merge *merge)
 {
 	for (size_t i = 0; i < merge->capture->global_count; i++)
@@ -168,9 +169,9 @@ static bool may_be_luajits(const struct merge *merge)
 }
 
 /*
- * Code in no module and in no trace that is known: made at run time by whomever. What
- * returns is a function, and no trace; where a call is said to return to, there need
- * not be code at all.
+ * Pass code in no module and in no known trace: any program may have made it at run
+ * time. If it returns, it is a function and not a trace. A return address that leads
+ * nowhere need not be code at all.
  */
 static enum passed pass_made_code(struct merge *merge)
 {
@@ -184,7 +185,7 @@ static enum passed pass_made_code(struct merge *merge)
 	return passed;
 }
 
-/* Of a VM whose layout is not known there are native frames only. */
+/* Pass code of a module. A VM with an unknown layout has native frames only. */
 static enum passed pass_module_code(struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
@@ -230,7 +231,7 @@ static bool has_global(const struct capture *capture, const struct vm_code *vm)
 	return false;
 }
 
-/* Why there is no way on from the frame at hand. */
+/* Why the walk cannot go on from the current frame. */
 static enum lost_reason why_lost(const struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
@@ -277,7 +278,7 @@ int merge_stacks(struct capture *capture, struct image *image,
 			break;
 		}
 		passed = pass(&merge);
-		/* Where a stack ends, nothing tells who went over to it. */
+		/* The end of another stack does not say which code went over to it. */
 		if (passed == PASSED_END && merge_has_switched_stack(&merge))
 			passed = PASSED_LOST;
 		if (passed != PASSED_LOST)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * merge: native and Lua frames of one captured thread, in their true order.
+ * merge: put native and Lua frames of one captured thread in their true order.
  *
- * The native stack is walked from its leaf. Wherever it passes through the
- * VM or through a trace, the Lua frames that run there are put in its place,
- * down to the one that native code had called; the native frames outside of
- * it follow. What cannot be known is a lost frame with its reason.
+ * The merge walks the native stack from its leaf. Where the stack passes through
+ * the VM or a trace, the Lua frames that run there take its place, down to the
+ * one that native code called; the native frames further out follow. What cannot
+ * be known becomes a lost frame with its reason.
  */
 #ifndef LJSPY_MERGE_H
 #define LJSPY_MERGE_H
@@ -18,8 +18,8 @@
 #include "unwind/stack/merged_stack.h"
 
 /*
- * Fill the stack, replacing what it held. What the interpreter had half done is
- * finished in the capture. -ENOMEM leaves the stack cut short.
+ * Fill the stack; replaces what it held. Finishes in the capture what the interpreter
+ * had half done. 0, or -ENOMEM, which leaves the stack cut short.
  */
 int merge_stacks(struct capture *capture, struct image *image,
 		 struct lua_objects *objects, struct native_unwinder *native,

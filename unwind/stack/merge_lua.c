@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Coroutines, core files of other machines, and threads that were not stopped. */
 #include "unwind/stack/merge_lua.h"
 
 #include <errno.h>
@@ -11,8 +12,8 @@
 /*---- Coroutines ----*/
 
 /*
- * The function that a coroutine is to begin with, which lies where its base will
- * be. C code may have put values there that are no function: there is no frame then.
+ * Add the function that a coroutine will begin with: it lies where the base will be.
+ * C code may have put values there that are no function: then there is no frame.
  */
 static void add_start(struct lua_sections *sections, const struct lua_thread *thread)
 {
@@ -55,7 +56,7 @@ int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *o
 
 /*---- Threads without their native frames ----*/
 
-/* False if the thread's innermost frame is not known; why is in the stack then. */
+/* Find the thread's innermost frame. If it is unknown, return false; a lost frame gives the reason. */
 static bool find_top(struct lua_sections *sections, struct memory *memory,
 		     struct lua_section *section, const struct merge_top *top)
 {
@@ -84,7 +85,7 @@ static bool find_top(struct lua_sections *sections, struct memory *memory,
 	return false;
 }
 
-/* What is lost of native code is told between Lua frames only: it is at the bottom of every stack. */
+/* Add the rest. Lost frames stand only between Lua frames: every stack has native code at its bottom. */
 static void add_frames_below_native(struct lua_sections *sections, struct lua_section *section)
 {
 	struct merged_stack *stack = sections->stack;
@@ -128,11 +129,11 @@ int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua
 
 /*---- A thread that was not stopped ----*/
 
-/* How much is sure of what a running thread's fields say. */
+/* How reliable a running thread's fields are. */
 enum position {
-	POSITION_SAVED,		/* the VM has stored it all before it went on to what it does now */
-	POSITION_IN_TRACE,	/* down from where the trace began */
-	POSITION_OLD,		/* it may have called and returned since it was stored */
+	POSITION_SAVED,		/* the VM stored all of it before what it does now */
+	POSITION_IN_TRACE,	/* reliable below where the trace began */
+	POSITION_OLD,		/* the thread may have called and returned since the store */
 };
 
 static enum position position_of(const struct global_view *view, enum vm_state *ret_state)
@@ -148,7 +149,7 @@ static enum position position_of(const struct global_view *view, enum vm_state *
 	case VMST_GC:
 		*ret_state = VM_STATE_GC;
 		return POSITION_SAVED;
-	/* Instructions that are recorded run without a change of the state. */
+	/* Instructions run while they are recorded, and the state does not change. */
 	case VMST_RECORD:
 		*ret_state = VM_STATE_RECORDING;
 		return POSITION_OLD;
@@ -167,7 +168,7 @@ static enum position position_of(const struct global_view *view, enum vm_state *
 	}
 }
 
-/* The thread that resumed this one: the next one up the native stack. */
+/* The thread that resumed this one: the next one up the native stack; NULL if there is none. */
 static const struct lua_thread *resumer_of(const struct capture *capture, const struct lua_thread *thread)
 {
 	const struct lua_thread *next = NULL;
@@ -182,7 +183,7 @@ static const struct lua_thread *resumer_of(const struct capture *capture, const 
 	return next;
 }
 
-/* All frames of the thread, down from where it stands. */
+/* Add all frames of the thread, and of its parents. */
 static void add_thread(struct lua_sections *sections, struct memory *memory,
 		       const struct lua_thread *thread, enum position position, uint64_t jit_base)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * merge_lua: the frames of Lua threads where native frames are not known.
+ * merge_lua: the frames of Lua threads whose native frames are unknown.
  *
- * Of coroutines that nothing runs, of core files of a machine whose native code
- * is not unwound, and of threads that were not stopped.
+ * For coroutines that do not run, core files of a machine whose native code ljspy
+ * does not unwind, and threads that were not stopped.
  */
 #ifndef LJSPY_MERGE_LUA_H
 #define LJSPY_MERGE_LUA_H
@@ -17,41 +17,41 @@
 #include "unwind/stack/merged_stack.h"
 #include "unwind/vm/vm_frame.h"
 
-/* Each replaces what the stack held. -ENOMEM leaves it cut short. */
+/* Each replaces what the stack held, and returns 0 or -ENOMEM, which leaves it cut short. */
 
 /*
- * Fill the stack with the frames of one of the captured threads, which native
- * code does not run: a coroutine that has yielded, has failed, or was never
- * resumed; that one has its function as its only frame.
+ * Fill the stack with the frames of a captured thread that native code does not
+ * run: a coroutine that has yielded, has failed, or was never resumed; the latter
+ * has its function as its only frame.
  */
 int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
 		    struct merged_stack *stack);
 
-/* What is known of a native thread's innermost Lua frame where no native frames are. */
+/* What is known of a native thread's innermost Lua frame without native frames. */
 struct merge_top {
 	enum merge_top_kind {
 		MERGE_TOP_UNKNOWN,
-		MERGE_TOP_REGISTERS,	/* the VM runs and holds it in registers */
+		MERGE_TOP_REGISTERS,	/* the VM runs and has it in registers */
 		MERGE_TOP_STORED,	/* native code runs, and the VM has stored L->base */
-		MERGE_TOP_TRACE,	/* compiled code runs that began at registers.base */
+		MERGE_TOP_TRACE,	/* compiled code runs; it began at registers.base */
 	} kind;
 	struct vm_registers registers;
-	uint64_t native_pc;	/* of native code that runs; 0 if none does */
+	uint64_t native_pc;	/* of the native code that runs; 0 if none does */
 };
 
 /*
- * Fill the stack with the frames of all captured threads, each resumed by the
- * next one, the first of which runs. Where native frames were, it says that
- * they are lost. memory is the target's.
+ * Fill the stack with the frames of all captured threads; the first runs, and each
+ * is resumed by the next. Lost frames stand for the native frames between them.
+ * memory is the target's.
  */
 int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua_objects *objects,
 		      const struct merge_top *top, struct merged_stack *stack);
 
 /*
  * Fill the stack with the Lua frames of a thread that was not stopped
- * (capture_running()). Native frames are not known, nor is what compiled code
- * has inlined; where the interpreter runs, its frames are those that it saved
- * last, with a lost frame below them.
+ * (capture_running()). Native frames are unknown, and so are those that compiled
+ * code has inlined. If the interpreter runs, the stack has the frames that it
+ * saved last, with a lost frame below the innermost ones.
  */
 int merge_running(struct capture *capture, struct lua_objects *objects, struct merged_stack *stack);
 

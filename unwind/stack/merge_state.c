@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* The VM state of a merged stack. */
 #include "unwind/stack/merge_state.h"
 
 #include "unwind/lua/luajit.h"
 #include "unwind/stack/merge_trace.h"
 
-/* Of code in no module: is it a trace's, or on the way out of one? */
+/* The state in code that is in no module: is it a trace, or on the way out of one? */
 static enum vm_state state_in_unknown_code(const struct capture *capture, const struct global_view *view,
 					   uint64_t pc)
 {
@@ -27,8 +28,8 @@ static bool is_called(const struct merged_stack *stack)
 }
 
 /*
- * Of the VM's own code: as long as g->vmstate names a trace, that has called a
- * leaf routine, or has been left for code that has not said so yet.
+ * The state in the VM's own code. While g->vmstate names a trace, either that trace
+ * has called a leaf routine, or it is left and the code has not stored that yet.
  */
 static enum vm_state state_in_vm(const struct merged_stack *stack, const struct global_view *view)
 {

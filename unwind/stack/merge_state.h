@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * merge_state: what the VM was doing when a thread was stopped.
+ * merge_state: what the VM did when ljspy stopped a thread.
  */
 #ifndef LJSPY_MERGE_STATE_H
 #define LJSPY_MERGE_STATE_H
@@ -10,7 +10,7 @@
 #include "unwind/elf/image.h"
 #include "unwind/stack/merged_stack.h"
 
-/* By the leaf's pc first, and g->vmstate where that leaves it open. */
+/* The VM state by the leaf's pc, and by g->vmstate if the pc leaves it open. */
 enum vm_state merge_vm_state(const struct capture *capture, const struct image *image,
 			     const struct merged_stack *stack);
 

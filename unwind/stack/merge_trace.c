@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* Frames that a trace has inlined, and those that its exit restores. */
 #include "unwind/stack/merge_trace.h"
 
 #include "unwind/capture/cframes.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
-/* Of a state that was closed meanwhile, memory may say still that its trace is where another one's is by now. */
+/* Prefer a state that runs a trace: memory of a closed state may still claim code that is another's by now. */
 const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
 				     const struct global_view **ret_view)
 {
@@ -47,7 +48,7 @@ const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
 	return NULL;
 }
 
-/* One inlined frame as a trace tells it, from the function constant or by the bytecode's owner. */
+/* Add one inlined frame of a trace, by its function constant or by the owner of its bytecode. */
 static struct merged_frame *add_trace_frame(struct merge *merge, struct global_state *global,
 					    const struct trace_frame *inlined)
 {
@@ -80,8 +81,8 @@ static struct merged_frame *add_trace_frame(struct merge *merge, struct global_s
 }
 
 /*
- * Add the frames that the trace has inlined and its start frame, and leave
- * the section's walk at the frame below that.
+ * Add the frames that the trace has inlined, its start frame, and those of the
+ * section that follow.
  */
 static void add_trace(struct merge *merge, struct lua_section *section,
 		      const struct trace_frame *inlined, size_t count)
@@ -115,8 +116,8 @@ static void add_trace(struct merge *merge, struct lua_section *section,
 /*
  * Does the frame at jit_base belong to this trace? Around the jump from one
  * trace to another it may be the other's. In memory it has the function that
- * the trace started in, or for a side trace its root, or the one that the
- * trace says; the latter two differ after a tail call.
+ * the trace started in, or its root if it is a side trace, or the one that the
+ * trace states; the latter two differ after a tail call.
  */
 static bool is_start_frame(const struct merge *merge, const struct lua_section *section,
 			   const struct global_view *view, const struct trace *trace,
@@ -158,7 +159,7 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 	}
 	if (count && !is_start_frame(merge, section, view, trace, &inlined[count - 1]))
 		count = 0;
-	/* A trace that ends in a call of a builtin which it does not know is as good as there. */
+	/* A trace may end in a call of an unknown builtin, which it has not really made: leave that out. */
 	if (count > 1 && !is_known_frame(merge, &inlined[0])) {
 		inlined++;
 		count--;
@@ -201,8 +202,8 @@ enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *
 }
 
 /*
- * The trace that runs says so in g->vmstate, and what it calls returns to it by the
- * word just below its own part of the stack.
+ * Find the running trace by g->vmstate. What it calls returns to it by the word just
+ * below its part of the stack.
  */
 static bool find_calling_trace(const struct merge *merge, const struct global_view *view,
 			       uint64_t cframe, struct registers *ret_caller)
@@ -238,7 +239,7 @@ bool merge_resynchronise_in_trace(struct merge *merge, const struct lua_thread *
 
 /*---- Traces that are left ----*/
 
-/* The trace that is being left, and the frames of the snapshot that its exit restores. */
+/* The trace being left, and the frames of the snapshot that its exit restores; NULL if unknown. */
 static const struct trace *exiting_trace(struct merge *merge, const struct global_view *view,
 					 struct trace_frame *ret_frames, size_t *ret_count)
 {
@@ -255,7 +256,7 @@ static const struct trace *exiting_trace(struct merge *merge, const struct globa
 	return *ret_count ? trace : NULL;
 }
 
-/* What lj_trace_exit() does last, once the stack is restored: a step of the collector, or of the recorder. */
+/* Is the stack restored? After that, lj_trace_exit() runs a step of the collector or of the recorder. */
 static bool has_exited(const struct merge *merge, const struct global_view *view)
 {
 	const struct layout *layout = &view->global->vm->layout;
@@ -267,13 +268,13 @@ static bool has_exited(const struct merge *merge, const struct global_view *view
 	case VMST_OPT:
 	case VMST_ASM:
 		return true;
-	default:	/* J->state is LJ_TRACE_IDLE until then */
+	default:	/* J->state is LJ_TRACE_IDLE until the recorder starts */
 		return memory_u32(merge->memory, view->global->g + (uint64_t)layout->GG_J +
 				  (uint64_t)layout->J_state, &state) && state != 0;
 	}
 }
 
-/* Are the frames from base downwards these, and the last of them the start frame at start? */
+/* Does the stack have these frames from base downwards, and the last of them at start? */
 static bool are_restored(const struct merge *merge, const struct lua_thread *thread,
 			 uint64_t base, uint64_t start, const struct trace_frame *frames, size_t count)
 {
@@ -309,9 +310,10 @@ static bool are_restored(const struct merge *merge, const struct lua_thread *thr
 }
 
 /*
- * An exit restores a snapshot's frames from the outermost on, and L->base goes
- * along, from the start frame to the innermost. Where is the start frame? When
- * functions call themselves that may be ambiguous: then the lowest is given.
+ * Find the start frame's base; 0 if there is none. An exit restores a snapshot's frames
+ * from the outermost on, and moves L->base along from the start frame to the innermost.
+ * With recursive functions several bases may fit: then ret_is_sure is false, and the
+ * result the lowest.
  */
 static uint64_t find_exit_start(const struct merge *merge, const struct lua_section *section,
 				const struct global_view *view, const struct trace *trace,
@@ -370,7 +372,7 @@ enum passed merge_pass_trace_exit(struct merge *merge, const struct vm_code *vm)
 			section->walk.pc = 0;
 			add_trace(merge, section, inlined, is_sure ? count : 0);
 		} else {
-			/* SAVE_PC is then the instruction to come. */
+			/* SAVE_PC is then the next instruction. */
 			if (!has_started)
 				vm_frame_pc(&vm->layout, merge->memory, cframe, &section->walk.pc);
 			lua_section_add(&merge->lua, section);

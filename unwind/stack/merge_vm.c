@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Interpreter frames: leaves, callers, and where to go on when native unwinding fails. */
 #include "unwind/stack/merge_vm.h"
 
 #include "unwind/capture/cframe_search.h"
@@ -12,9 +13,8 @@
 /*---- Lua frames ----*/
 
 /*
- * In the first and last instructions of a call from C, L->base is that of the C
- * function that calls. Each C frame has a Lua frame that C has called: here one
- * is missing.
+ * In the first and last instructions of a call from C, L->base is that of the calling
+ * C function. Each C frame has a Lua frame that C has called: is one missing here?
  */
 static bool is_call_missing(const struct merge *merge, const struct lua_walk *top, uint64_t cframe)
 {
@@ -54,8 +54,8 @@ static bool start_section(struct merge *merge, struct lua_section *section,
 }
 
 /*
- * Is an FFI callback through, all but its result? Then its C frame runs no
- * Lua frames any more, and the walk begins at those of the one below.
+ * Has an FFI callback ended except for its result? Then its C frame no longer
+ * runs Lua frames, and the walk begins at those of the next C frame outwards.
  */
 static bool has_called_back(const struct merge *merge, const struct lua_thread *thread,
 			    struct lua_walk *ret_walk)
@@ -70,7 +70,7 @@ static bool has_called_back(const struct merge *merge, const struct lua_thread *
 				    native->registers.pc))
 		return false;
 	*ret_walk = walk;
-	/* lj_ccallback_leave() sets L->base to the frame that it converts the result from. */
+	/* lj_ccallback_leave() sets L->base to the frame from which it converts the result. */
 	if (lua_walk_is_callback(&walk) && lua_walk_step(&walk) == LUA_STEP_FROM_C)
 		*ret_walk = walk;
 	return true;
@@ -170,7 +170,7 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 			native_continue(merge->native, &caller);
 			return PASSED_ON;
 		}
-		/* What a trace or an exit has called is C, and may call such a routine in its turn. */
+		/* A trace or an exit calls C code, which may call such a routine itself. */
 		if ((!thread || vm_is_called(image_text(merge->image), vm, caller.pc)) &&
 		    image_classify(merge->image, caller.pc - 1, NULL) == CODE_NATIVE) {
 			native_continue(merge->native, &caller);
@@ -191,7 +191,7 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 	return merge_leave_vm_frame(merge, &vm->layout, cframe, true);
 }
 
-/* The thread in whose C frame the VM's leaf stands, or NULL. */
+/* The thread in whose C frame the VM's leaf runs, or NULL. */
 static const struct lua_thread *thread_of_leaf(const struct merge *merge, const struct vm_code *vm,
 					       uint64_t *ret_cframe)
 {
@@ -250,10 +250,10 @@ bool merge_is_routine_of_c(const struct merge *merge, const struct vm_code *vm)
 /*---- Callers ----*/
 
 /*
- * Has an error unwound this frame already, while the native code that raised
- * it still stands on it (lj_err.c: err_unwind)? Then its Lua frames are gone:
- * the thread has ended with the error, goes on in a C frame further out, or has
- * none left since C is to get the error. A frame that calls C is linked otherwise.
+ * Has an error already unwound this frame, while the native code that raised it
+ * is still above it (lj_err.c: err_unwind)? Then its Lua frames are gone: the
+ * thread has ended with the error, goes on in a C frame further out, or has no C
+ * frame left as C gets the error. Any other frame that calls C is linked.
  */
 static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint64_t cframe)
 {
@@ -271,13 +271,13 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
 		return false;
 	if (thread->cframe != 0 && thread->cframe <= cframe)
 		return false;
-	/* Its own link must lead to where the thread goes on; anything may stand on the stack. */
+	/* Its own link must lead to where the thread goes on: the stack may hold anything. */
 	return cframe_leads_to(merge->capture, merge->memory, &vm->layout, cframe, thread->cframe);
 }
 
 /*
- * The frame by which C is to get the error that has left a thread without C
- * frames: its outermost one, which nobody but the native stack holds any more.
+ * Find the frame by which C gets the error that left a thread without C frames: its
+ * outermost one, which only the native stack still holds.
  */
 static bool find_landing(const struct merge *merge, const struct lua_thread *thread, uint64_t *ret_cframe)
 {
@@ -303,10 +303,10 @@ static bool find_landing(const struct merge *merge, const struct lua_thread *thr
 }
 
 /*
- * An error has been caught, and libgcc is about to go on at the VM's landing
- * pad, whose registers its own frame already holds, but for the stack pointer.
- * The thread's fields are what will be found there; if the error has ended a
- * coroutine, the next frame is that of the resumer.
+ * An error is caught, and libgcc is about to go on at the VM's landing pad; its
+ * frame already holds the registers for it, except the stack pointer. The thread's
+ * fields are already those of the landing; if the error ended a coroutine, the next
+ * frame is the resumer's.
  */
 static enum passed pass_landing(struct merge *merge, const struct global_view *view,
 				const struct lua_thread *thread)
@@ -326,7 +326,7 @@ static enum passed pass_landing(struct merge *merge, const struct global_view *v
 	return merge_leave_vm_frame(merge, &view->global->vm->layout, cframe, false);
 }
 
-/* LuaJIT 2.0 does not say which thread runs: the one whose C frame is the next on the stack, landed on or not. */
+/* LuaJIT 2.0 does not say which thread runs: take that with the next C frame on the stack, landed on or not. */
 static const struct lua_thread *thread_landing_next(struct merge *merge, const struct global_view *view)
 {
 	uint64_t sp = native_current(merge->native)->registers.sp, nearest = UINT64_MAX;
@@ -347,7 +347,7 @@ static const struct lua_thread *thread_landing_next(struct merge *merge, const s
 	return found;
 }
 
-/* The thread that runs outside of traces and of what compiles them, if nothing of it was seen yet. */
+/* The thread that runs outside of traces and their compilation, if its section has not started; else NULL. */
 static const struct lua_thread *interpreting_thread(struct merge *merge, const struct vm_code *vm,
 						    const struct global_view **ret_view)
 {
@@ -374,7 +374,7 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	const struct lua_thread *interpreting;
 	uint64_t sp = native->registers.sp;
 
-	/* The second is for calls from a subroutine of the VM's own. */
+	/* The second round is for calls from a subroutine of the VM. */
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t cframe = sp + i * sizeof(uint64_t);
 		const struct lua_thread *thread = cframe_thread(merge->capture, merge->memory,
@@ -391,7 +391,7 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.pc) ||
 	    is_unwound(merge, vm, sp))
 		return merge_leave_vm_frame(merge, &vm->layout, sp, false);
-	/* Of a state within one that is known: what is known is not what runs here. */
+	/* An unknown state runs within a known one: the known one's threads are not what runs here. */
 	if (unknown_state_at(merge->capture, merge->image, vm, &native->registers, false))
 		return PASSED_LOST;
 	interpreting = interpreting_thread(merge, vm, &view);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * merge_vm: native frames of LuaJIT's interpreter.
+ * merge_vm: pass native frames of LuaJIT's interpreter.
  *
- * The VM has no unwind tables for all of its code, but its C frame always
+ * The VM lacks unwind tables for some of its code, but its C frame always
  * looks the same and leads to the Lua thread whose frames it runs. A frame
- * that is being set up, left, or has been given up by an error is none of a thread's.
+ * under construction, on its way out, or given up by an error has no thread.
  */
 #ifndef LJSPY_MERGE_VM_H
 #define LJSPY_MERGE_VM_H
@@ -15,28 +15,28 @@
 #include "unwind/elf/image.h"
 #include "unwind/stack/merge_walk.h"
 
-/* The VM's code was stopped or interrupted here. */
+/* Pass the VM's code where it was stopped or interrupted. */
 enum passed merge_pass_vm_leaf(struct merge *merge, const struct vm_code *vm);
 
-/* The VM's code has called what was passed last. */
+/* Pass the VM's code that called the frame passed last. */
 enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm);
 
 /*
- * Does the walk stand on another stack than the thread's own, on which Lua has run
- * into the native code that went over to this one?
+ * Does the walk stand on another stack than the thread's own, and does the own stack
+ * have C frames of Lua? Then native code called from there went over to this stack.
  */
 bool merge_has_switched_stack(const struct merge *merge);
 
 /*
- * Native unwinding has failed. The C frames of the Lua threads are linked
- * whatever the native frames between them are: go on at the next one.
+ * Native unwinding has failed. The C frames of the Lua threads are linked despite
+ * the native frames between them: go on at the next one. False if there is none.
  */
 bool merge_resynchronise(struct merge *merge);
 
 /*
  * Is the leaf one of the VM's own routines that C has called, such as
- * lj_vm_floor() below lj_vm_foldarith()? It has nothing of the interpreter's
- * half done, whatever is in the interpreter's registers meanwhile.
+ * lj_vm_floor() below lj_vm_foldarith()? It leaves nothing of the interpreter
+ * half done, and the interpreter's registers mean nothing then.
  */
 bool merge_is_routine_of_c(const struct merge *merge, const struct vm_code *vm);
 

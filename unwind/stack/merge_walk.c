@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The step from a VM frame to its caller. */
 #include "unwind/stack/merge_walk.h"
 
 #include "unwind/vm/vm_frame.h"

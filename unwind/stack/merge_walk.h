@@ -2,8 +2,8 @@
 /*
  * merge_walk: what the parts of merge_stacks() share.
  *
- * Each part passes one kind of native frame: it adds what the frame stands
- * for to the stack and says where the walk goes on.
+ * Each part passes one kind of native frame: it adds to the stack what the frame
+ * stands for, and says where the walk goes on.
  */
 #ifndef LJSPY_MERGE_WALK_H
 #define LJSPY_MERGE_WALK_H
@@ -23,13 +23,13 @@ struct merge {
 	struct vm_decoder *decoder;
 	struct memory *memory;		/* the snapshot */
 	struct lua_sections lua;
-	bool is_half_done;	/* the VM's frame at hand is not in one piece, and cannot be brought into it */
+	bool is_half_done;	/* the current VM frame is half done and cannot be finished */
 };
 
-/* The walk goes on at the native unwinder's frame, or it ends here. */
+/* The walk goes on at the native unwinder's frame, ends here, or is lost. */
 enum passed { PASSED_ON, PASSED_END, PASSED_LOST };
 
-/* Go on at the caller of a VM frame; on_trace as vm_frame_caller() has it. */
+/* Go on at the caller of a VM frame; on_trace as in vm_frame_caller(). */
 enum passed merge_leave_vm_frame(struct merge *merge, const struct layout *layout, uint64_t cframe,
 				 bool on_trace);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A growing array of frames. */
 #include "unwind/stack/merged_stack.h"
 
 #include <stdlib.h>

@@ -16,7 +16,7 @@
 #include "unwind/lua/lua_objects.h"
 
 enum {
-	/* LuaJIT's stack has 65,500 slots, and no frame takes fewer than two. */
+	/* LuaJIT's stack has 65,500 slots, and each frame takes at least two. */
 	MERGE_FRAMES_MAX = 65536,
 };
 
@@ -26,21 +26,21 @@ enum merged_kind {
 	MERGED_NATIVE,		/* pc */
 	MERGED_VM,		/* pc, in LuaJIT's interpreter */
 	MERGED_TRACE,		/* trace, pc */
-	MERGED_CHILD,		/* nothing runs here: what is above runs for the coroutine below */
+	MERGED_CHILD,		/* no call: the frames above run for the coroutine below */
 	MERGED_LOST,		/* lost */
 };
 
 struct merged_frame {
 	enum merged_kind kind;
 	struct global_state *global;	/* of Lua, C functions and traces; NULL for native code */
-	const struct proto *proto;	/* of a trace: where it starts; may be NULL there */
-	const struct function_object *function;	/* NULL when a trace knows only the prototype */
+	const struct proto *proto;	/* of a trace: where it starts, or NULL */
+	const struct function_object *function;	/* NULL if a trace has only the prototype */
 	uint64_t pc;			/* bytecode of a Lua function (0 if unknown), machine code else */
 	bool is_return_address;		/* machine code: the call is before pc */
 	bool compiled;
-	bool pc_is_near;		/* compiled: pc is the snapshot's, not the exact one */
+	bool pc_is_near;		/* compiled: pc is the snapshot's, and not exact */
 	bool called_by_metamethod;	/* Lua and C functions: through a continuation */
-	const struct proto *caller;	/* whose instruction at caller_pc called it; NULL if none */
+	const struct proto *caller;	/* its instruction at caller_pc called this frame; NULL if none did */
 	uint64_t caller_pc;
 	const struct trace *trace;
 	enum lost_reason lost;
@@ -50,19 +50,19 @@ struct merged_stack {
 	struct merged_frame *frames;	/* leaf first; owned */
 	size_t count, size;
 	enum vm_state vm_state;
-	bool out_of_memory;		/* it has been cut short */
+	bool out_of_memory;		/* the stack is cut short */
 };
 
-/* Without frames, to be filled anew. */
+/* Empty the stack, to fill it anew; merged_stack_clear() frees its memory. */
 void merged_stack_begin(struct merged_stack *stack, enum vm_state vm_state);
 void merged_stack_clear(struct merged_stack *stack);
 
-/* The next frame outwards, to be filled in; NULL without memory. The frames may move. */
+/* Add the next frame outwards, for the caller to fill in; NULL when memory is short. Frames may move. */
 struct merged_frame *merged_stack_add(struct merged_stack *stack, enum merged_kind kind);
 
 void merged_stack_add_lost(struct merged_stack *stack, enum lost_reason reason);
 
-/* There is no room, or no memory, for more. */
+/* Is there no room, or no memory, for more frames? */
 bool merged_stack_is_full(const struct merged_stack *stack);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Run the VM's x86-64 code on, to where the innermost frame is consistent. */
 #include "unwind/stack/vm_finish.h"
 
 #include "unwind/jit/traces.h"
@@ -6,7 +7,7 @@
 #include "unwind/vm/vm_frame.h"
 #include "unwind/vm/vm_machine_x86_64.h"
 
-/* The step of the last store to some of [begin, end), 0 if there is none. */
+/* The step of the last store into [begin, end); 0 if there is none. */
 static unsigned int stored_at(const struct vm_machine *machine, uint64_t begin, uint64_t end)
 {
 	for (size_t i = machine->store_count; i-- > 0;)
@@ -16,13 +17,13 @@ static unsigned int stored_at(const struct vm_machine *machine, uint64_t begin, 
 	return 0;
 }
 
-/* The function whose base BASE is. */
+/* The function at BASE, or NULL. */
 static const struct function_object *function_at_base(struct vm_machine *machine)
 {
 	bool gc64 = machine->vm->layout.gc64;
 	struct vm_value address = machine->registers[RDX], value;
 
-	/* Without GC64 the function and the frame link are stored one by one, in the halves of a slot. */
+	/* Without GC64, separate stores write the function and the frame link, the halves of a slot. */
 	address.bits -= frame_slots(gc64) * SLOT_SIZE;
 	value = vm_machine_load(machine, address, gc64 ? SLOT_SIZE : SLOT_SIZE / 2);
 	if (!value.known || (gc64 && tvalue_tag(true, value.bits) != TAG_FUNC))
@@ -31,7 +32,7 @@ static const struct function_object *function_at_base(struct vm_machine *machine
 							   : value.bits);
 }
 
-/* Does PC belong to this function, whose base BASE is? That of a builtin tells nothing. */
+/* Does PC belong to this function, the one at BASE? For a builtin, PC says nothing. */
 static bool holds_position(const struct vm_machine *machine, const struct function_object *function)
 {
 	const struct vm_value *pc = &machine->registers[RBX];
@@ -58,7 +59,7 @@ static bool holds_link(struct vm_machine *machine)
 	return link.bits < LUA_STACK_BYTES_MAX;
 }
 
-/* Is what is dispatched next called, not returned to: above on the stack, or on another thread's? */
+/* Does the next dispatch follow a call, not a return: higher on the Lua stack, or on another thread's? */
 static bool calls_on(const struct vm_machine *now, const struct vm_machine *then)
 {
 	uint64_t sp = now->registers[RSP].bits, then_sp = then->registers[RSP].bits;
@@ -68,10 +69,9 @@ static bool calls_on(const struct vm_machine *now, const struct vm_machine *then
 }
 
 /*
- * Is BASE the base of one function from now to the next dispatch, with PC in
- * it? A Lua function's frame stays as it is then. A builtin that runs has yet
- * to put its result where its function is, or calls the function that comes
- * next.
+ * Does BASE stay that of one function from now to the next dispatch, with PC in
+ * it? A Lua function's frame then stays as it is. A running builtin has yet to
+ * put its result where its function is, or calls the function that comes next.
  */
 static bool is_in_one_piece(struct vm_machine *now, const struct vm_machine *then)
 {
@@ -89,14 +89,14 @@ static bool is_in_one_piece(struct vm_machine *now, const struct vm_machine *the
 	       stored_at(then, frame, base) <= now->steps;
 }
 
-/* Is a return under way that does not lead to a Lua function? PC is then the frame's type and size. */
+/* Is a return under way that does not lead to a Lua function? PC then holds the frame's type and size. */
 static bool returns_elsewhere(struct vm_machine *machine)
 {
 	return (machine->registers[RBX].bits & FRAME_LUA_MASK) != 0 &&
 	       !(holds_position(machine, function_at_base(machine)) && holds_link(machine));
 }
 
-/* Run on to where the innermost frame is in one piece; at the latest, to the next dispatch. */
+/* Run on to where the innermost frame is consistent, at the latest to the next dispatch. False if stuck. */
 static bool run_to_frame(struct vm_machine *machine, const struct vm_machine *then)
 {
 	while (machine->steps < then->steps && !is_in_one_piece(machine, then))
@@ -122,8 +122,8 @@ static bool stores_unknown(const struct vm_machine *machine)
 }
 
 /*
- * The way from a trace to the interpreter ends with g->vmstate (vm_exit_interp);
- * PC is then that of the instruction to come, and so BASE stays.
+ * The way from a trace to the interpreter ends with the store of g->vmstate
+ * (vm_exit_interp). PC is then that of the next instruction, so BASE stays.
  */
 static bool leaves_trace(const struct vm_machine *now, const struct vm_machine *then)
 {
@@ -143,10 +143,10 @@ static enum vm_finished finish(struct vm_machine *machine, struct capture *captu
 	if (progress == VM_PROGRESS_STUCK || then.guessed)
 		return vm_machine_in_vm(machine, machine->pc) && returns_elsewhere(machine)
 			? VM_FINISHD_UNKNOWN : VM_FINISHD_STAYS;
-	/* A trace stores frame links out of vector registers, too. Until it has, its snapshot tells. */
+	/* A trace stores frame links from vector registers, too. Until then, rely on its snapshot. */
 	if (machine->trace && stores_unknown(&then))
 		return VM_FINISHD_STAYS;
-	/* From a trace, all is in one piece only where it leads. */
+	/* A trace leaves all consistent only where it leads to. */
 	if (progress == VM_PROGRESS_LINKED ||
 	    (progress == VM_PROGRESS_DISPATCH && leaves_trace(machine, &then))) {
 		if (progress == VM_PROGRESS_DISPATCH &&
@@ -169,7 +169,7 @@ static enum vm_finished finish(struct vm_machine *machine, struct capture *captu
 	return progress == VM_PROGRESS_CALL_OUT ? VM_FINISHD_CALLS : VM_FINISHD_RETURNED;
 }
 
-/* The global_State whose code runs: that of the trace, or of DISPATCH. */
+/* The global_State whose code runs, by the trace or by DISPATCH; NULL if unknown. */
 static const struct global_view *find_view(const struct capture *capture,
 					     const struct registers *registers,
 					     const struct vm_code *vm)
