@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A target that tells for how long it was held."""
+"""A target that reports how long ljspy held it."""
 
 import mmap
 import pathlib
@@ -11,13 +11,13 @@ import ljspy
 GAPS = pathlib.Path(__file__).with_name("gaps.lua")
 LONGER_BY_MS = 50
 NOTES = struct.Struct("QQQ")
-# That ljspy has to wait for a CPU is not what is looked for: it is more urgent than others where that is allowed.
+# These tests do not look for ljspy's waits for a CPU, so it is more urgent than others where that is allowed.
 IS_URGENT = subprocess.run(["chrt", "-f", "10", "true"], capture_output=True, check=False).returncode == 0
 URGENTLY = ["chrt", "-f", "10"] if IS_URGENT else []
 
 
 class Gaps(ljspy.Target):
-    """Spins and notes for how long it could not."""
+    """Spins, and notes how long it could not."""
 
     def __init__(self, directory, limit=120, program=(ljspy.luajit("luajit"), GAPS)):
         path = directory / "gaps"
@@ -29,7 +29,7 @@ class Gaps(ljspy.Target):
         self.take()
 
     def take(self):
-        """The longest time that it was held since the last call, in milliseconds."""
+        """The longest hold since the last call, in milliseconds."""
         held, _, _ = NOTES.unpack_from(self.notes)
         NOTES.pack_into(self.notes, 0, 0, 0, 0)
         return held / 1e6

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a machine that has other work does to a target and to ljspy: spinners on
-its CPU, a CPU quota."""
+"""Other work of a machine that slows a target and ljspy: spinners on its CPU, a
+CPU quota."""
 
 import contextlib
 import os
@@ -19,13 +19,13 @@ QUOTA_PERIOD_US = 100_000
 
 
 def on_cpu(cpu):
-    """For subprocess: run on that CPU alone."""
+    """For subprocess: run on this CPU only."""
     return lambda: os.sched_setaffinity(0, {cpu})
 
 
 @contextlib.contextmanager
 def spinners(count, cpu, limit=120):
-    """COUNT processes that want all of CPU and end by themselves after LIMIT seconds."""
+    """COUNT processes that use all of CPU and end by themselves after LIMIT seconds."""
 
     def prepare():
         signal.alarm(limit)
@@ -44,7 +44,7 @@ def spinners(count, cpu, limit=120):
 
 
 def _new_group():
-    """A control group of this process's own for CPU time, and how its quota is set."""
+    """A new control group for CPU time, and a function that sets its quota in us."""
     name = f"ljspy-test-{os.getpid()}-{time.monotonic_ns()}"
     if (CGROUP_V1 / "cpu.cfs_quota_us").exists() or (CGROUP_V1 / "cgroup.procs").exists():
         group = CGROUP_V1 / name
@@ -60,8 +60,8 @@ def _new_group():
 
 @contextlib.contextmanager
 def quota(percent, *pids):
-    """The processes get PERCENT of one CPU, as a container with a limit does.
-    Skips where this machine lets nobody make a control group."""
+    """Give the processes PERCENT of one CPU, as a container with a limit has it.
+    Skips the test if this machine allows no new control group."""
     try:
         group, limit = _new_group()
     except OSError as error:
@@ -75,7 +75,7 @@ def quota(percent, *pids):
             pytest.skip(f"no CPU quota can be set: {error}")
         yield group
     finally:
-        # Processes that are left are moved out: the group goes when it is empty.
+        # Move the remaining processes out: only an empty group can be removed.
         for pid in (group / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):
                 (group.parent / "cgroup.procs").write_text(pid)

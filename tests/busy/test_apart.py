@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""ljspy is stopped, or has to wait for a terminal, a disk, or who reads what it
-writes: the target runs on. It tells itself for how long it was held.
+"""ljspy is stopped, or waits for a terminal, a disk, or the reader of its output:
+the target runs on. The target itself measures how long it was held.
 
-BUSY_SECONDS makes it longer (`make busy`)."""
+BUSY_SECONDS makes the test longer (`make busy`)."""
 
 import contextlib
 import fcntl
@@ -26,10 +26,10 @@ from gaps import IS_URGENT, LONGER_BY_MS, URGENTLY, Gaps
 
 pytestmark = pytest.mark.usefixtures("built")
 
-# Of all kinds together, one after the other: 1,000 for 20 seconds.
+# Stops of all kinds together, one after the other: 1,000 for 20 seconds.
 STOPS = round(50 * float(os.environ.get("BUSY_SECONDS", 0.84)))
 HIGH_RATE = 499
-ONE_SIGNAL_S = 0.3  # signals that come closer together are one
+ONE_SIGNAL_S = 0.3  # signals closer together count as one
 WRITE = "1"  # the number of the system call
 COROUTINES = pathlib.Path(__file__).with_name("coroutines.lua")
 COROUTINE_COUNT = 40000
@@ -66,7 +66,7 @@ def is_alive(pid):
 
 
 class Started(subprocess.Popen):
-    """Whatever becomes of the test, it does not wait for a ljspy that waits for it."""
+    """If the test fails, kills ljspy instead of waiting for it, as it may wait for the test."""
 
     def __exit__(self, kind, *rest):
         if kind:
@@ -77,7 +77,7 @@ class Started(subprocess.Popen):
 def start(target, *options, command="record", **popen):
     arguments = [command, "-p", target.pid, *options]
     popen = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | popen
-    # As a shell does it: SIGTSTP does not stop a group that has no parent outside of it.
+    # As a shell does it: SIGTSTP does not stop a group without a parent outside of it.
     popen["process_group"] = 0
     return Started([*URGENTLY, ljspy.LJSPY, *map(str, arguments)], **popen)
 
@@ -93,10 +93,10 @@ def is_traced(target):
 
 
 class Held:
-    """For how long the target was held at most while something was done, each time. That
-    it waited for a CPU is nobody's fault. That ljspy did is not what is looked for here,
-    so ljspy is more urgent than others where that is allowed; else the machine's other
-    work makes for long times now and then, and it is the median that counts."""
+    """The longest hold of the target during each action. It does not count against ljspy
+    that the target waits for a CPU. The test does not look for ljspy's own waits for a
+    CPU, so ljspy is more urgent than others where that is allowed; else the machine's
+    other work makes some holds long, and the median counts."""
 
     def __init__(self, target, seconds=1):
         self.target = target
@@ -127,7 +127,7 @@ def stop(pids, seconds, numbers=(signal.SIGSTOP,)):
 
 
 def is_writing(pid):
-    """Whether one of its threads waits until it has written something."""
+    """Whether one of its threads waits in write()."""
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
             if (task / "syscall").read_text().split()[0] == WRITE:
@@ -136,7 +136,7 @@ def is_writing(pid):
 
 
 def symbol_server():
-    """Processes that read files for an engine; those of other tests among them."""
+    """Processes that read files for an engine, including those of other tests."""
     return [
         int(path.parent.name)
         for path in pathlib.Path("/proc").glob("[0-9]*/comm")
@@ -145,7 +145,7 @@ def symbol_server():
 
 
 class Drain:
-    """Takes what comes out of FD, but while it stalls."""
+    """Reads from FD and discards it, except during a stall."""
 
     def __init__(self, fd):
         self.fd = fd
@@ -174,7 +174,7 @@ class Drain:
 
 
 class Surroundings:
-    """Where a recording's output and what ljspy says of its progress go: a small pipe, a terminal."""
+    """A small pipe for a recording's output, and a terminal for ljspy's progress."""
 
     def __init__(self):
         reading, self.pipe = os.pipe()
@@ -185,7 +185,7 @@ class Surroundings:
         self.reader, self.screen = Drain(reading), Drain(master)
 
     def stall_reader(self, seconds):
-        """The pipe is full: nobody asks what is in it."""
+        """Fill the pipe and stop reading; what is in it does not matter."""
         self.reader.goes_on.clear()
         filling = os.open(f"/proc/self/fd/{self.pipe}", os.O_WRONLY | os.O_NONBLOCK)
         with contextlib.suppress(BlockingIOError):
@@ -215,7 +215,7 @@ def stop_symbols(servers, seconds):
             os.kill(pid, signal.SIGCONT)
 
 
-SHORT, LONG = (0.01, 0.35), (0.3, 1.1)  # a recording is written once a second
+SHORT, LONG = (0.01, 0.35), (0.3, 1.1)  # ljspy writes a recording once a second
 KINDS = {
     "front stopped": (SHORT, lambda s, parts, seconds: stop([parts.front], seconds, (signal.SIGSTOP, signal.SIGTSTP))),
     "guard stopped": (SHORT, lambda s, parts, seconds: stop([parts.guard], seconds)),
@@ -231,7 +231,7 @@ KINDS = {
 
 
 def test_stops_and_stalls(target, tmp_path):
-    """Of every kind, in one recording."""
+    """Stops and stalls of every kind, in one recording."""
     held = Held(target)
     stats = tmp_path / "stats.json"
     surroundings = Surroundings()
@@ -263,7 +263,7 @@ def test_stops_and_stalls(target, tmp_path):
 
 
 def test_the_front_is_stopped_for_long(target, tmp_path):
-    """Everybody is let go of, and the recording goes on afterwards."""
+    """ljspy lets go of all targets, and the recording goes on afterwards."""
     output, stats = tmp_path / "o.json", tmp_path / "stats.json"
     with start(target, "-o", output, "--stats", stats) as recorder:
         parts = Parts(recorder.pid, target)
@@ -292,7 +292,7 @@ def test_the_front_is_stopped_for_long(target, tmp_path):
 
 @pytest.mark.parametrize("command", ["dump", "traces"])
 def test_the_front_of_another_command_is_stopped(tmp_path, command):
-    """It begins anew when that goes on."""
+    """The command begins anew when its front goes on."""
     with ljspy.Target([ljspy.luajit("luajit"), COROUTINES, COROUTINE_COUNT], limit=60) as target:
         target.wait_ready()
         with start(target, command=command) as process:
@@ -312,7 +312,7 @@ def test_the_front_of_another_command_is_stopped(tmp_path, command):
 
 @pytest.mark.parametrize("command", ["dump", "info", "traces"])
 def test_the_reader_of_another_command_stalls(target, command):
-    """What it has to say comes when nobody is held any more."""
+    """The command writes only when it holds no target any more."""
     held = Held(target)
     reading, writing = os.pipe()
     os.write(writing, bytes(fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)))
@@ -329,7 +329,7 @@ def test_the_reader_of_another_command_stalls(target, command):
 
 
 def test_a_reader_that_stalls(target):
-    """A pipe that nobody reads from; Ctrl-C ends the recording all the same."""
+    """Nothing reads from the pipe; Ctrl-C ends the recording all the same."""
     held = Held(target)
     reading, writing = os.pipe()
     os.write(writing, bytes(fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)))
@@ -354,7 +354,7 @@ def test_a_reader_that_stalls(target):
 
 
 def test_the_terminal_is_stopped(target, tmp_path):
-    """Ctrl-S: what ljspy says of its progress stays in the terminal."""
+    """Ctrl-S: ljspy's progress stays in the terminal."""
     held = Held(target)
     master, slave = pty.openpty()
     environment = dict(os.environ, TERM="xterm")
@@ -379,7 +379,7 @@ def test_the_terminal_is_stopped(target, tmp_path):
 
 @pytest.mark.parametrize("part", ["front", "guard", "engine"])
 def test_one_is_killed(target, tmp_path, part):
-    """At random moments: the target is free at once, and nobody is left over."""
+    """At random moments: the target is free at once, and no process of ljspy is left."""
     held = Held(target)
     for _ in range(max(3, STOPS // 20)):
         output = tmp_path / "o.ljspy"
@@ -401,7 +401,7 @@ def test_one_is_killed(target, tmp_path, part):
 
 
 def test_symbols_do_not_come(target, tmp_path):
-    """What reads a file's symbols is stopped: signals for the target are passed on."""
+    """The process that reads symbols is stopped: ljspy still passes on signals for the target."""
     held = Held(target)
     before = set(symbol_server())
     with start(target, "-r", HIGH_RATE, "-o", tmp_path / "o.svg", "--native", "all") as recorder:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What has a CPU is what is sampled, however many want it: shares and rate against
-the CPU time that the target itself has counted. And how long it was held, against
-the gaps that it has noticed."""
+"""ljspy samples what has a CPU, however many threads want one: compare shares and
+rate with the CPU time that the target itself counted, and how long ljspy says that it
+held the target with how long it did."""
 
 import contextlib
 import math
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.usefixtures("built")
 SECONDS = float(os.environ.get("BUSY_SECONDS", 3))
 RATE = 299
 
-# Everything is on one CPU, so that it is busy as far as the target goes, whatever else is.
+# All runs on one CPU, so that the target's CPU is busy in any case.
 CPU = min(os.sched_getaffinity(0))
 
 GATEWAY = ljspy.ROOT / "tests/busy/gateway.lua"
 
-# In standard errors; of samples of equal weight, which most are.
+# In standard errors; assumes samples of equal weight, as most have.
 SURE = 5
 
-# A thread runs on for some 20 us after it was told to stop, in a virtual machine 50: a
-# tenth of the time between two of its sleeps. So much of a share may be its neighbour's.
+# A thread runs on for some 20 us after ljspy tells it to stop, 50 us in a virtual machine:
+# a tenth of the time between two sleeps. So much of a share may go to its neighbour.
 SKID = 0.06
 
 
@@ -51,7 +51,7 @@ BETWEEN_COMPARISONS = 20
 
 
 def shares_seen(folded, parts):
-    """The weight of each part, of all that is in one of them."""
+    """The weight of each part."""
     seen = dict.fromkeys(parts, 0)
     for line in folded.read_text().splitlines():
         stack, _, weight = line.rpartition(" ")
@@ -66,7 +66,7 @@ def fraction(parts, *names):
 
 
 def compare(case, parts, seen, stats):
-    """Prints truth beside what was seen, and fails where noise does not explain the difference."""
+    """Print truth and samples side by side, and fail if noise does not explain the difference."""
     count, cpu_s = stats["samples"], stats["target_cpu_ms"] / 1e3
     asked, reached = stats["rate_hz"]["asked"], stats["rate_hz"]["reached"]
     print(f"{case}: {count} samples of {cpu_s:.2f} s; true / seen in %:")
@@ -78,7 +78,7 @@ def compare(case, parts, seen, stats):
         true = fraction(parts, part)
         noise = math.sqrt(true * (1 - true) / max(count, 1))
         assert abs(true - fraction(seen, part)) < SURE * noise + SKID, part
-    # A few are made up for, or are too many, until samples and CPU time are compared next.
+    # A few samples may be missing, or too many, until the pace next compares them with CPU time.
     assert abs(count + stats["missed_ticks"] - asked * cpu_s) <= asked * cpu_s * 0.05 + BETWEEN_COMPARISONS
 
 
@@ -102,12 +102,12 @@ def test_beside_spinners(count, tmp_path):
 
 
 def test_on_the_same_cpu(tmp_path):
-    """Each look takes the CPU from whoever has it."""
+    """Each look takes the CPU from the thread that has it."""
     record("beside 3 spinners and ljspy", tmp_path, beside(3), through=("taskset", "-c", str(CPU)))
 
 
 def test_without_priority(tmp_path):
-    """As a user who may not be more urgent than others."""
+    """As a user whose ljspy may not be more urgent than others."""
     record("beside 3 spinners, without priority", tmp_path, beside(3),
            through=("setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", "--"))
 
@@ -130,7 +130,7 @@ def stopped(pid):
 
 
 def test_holds_while_ljspy_is_stopped(tmp_path):
-    """A signal for the target waits for the tracer; nobody minds SIGWINCH, but a tracee
+    """A signal for the target waits for the tracer. SIGWINCH does no harm, but a tracee
     stops for it, too."""
     with Gateway() as target:
         recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=3, rate=99)
@@ -139,7 +139,7 @@ def test_holds_while_ljspy_is_stopped(tmp_path):
         engine = ljspy.tracer(target.pid)
         guard = int(ljspy.status_field(engine, "PPid"))
         begin = time.monotonic()
-        # Were there one left, it would have the others go on at once.
+        # Stop all three: one that is left would make the others go on at once.
         with stopped(ljspy.front(engine)), stopped(guard), stopped(engine):
             os.kill(target.pid, signal.SIGWINCH)
             held = ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") == "t")
@@ -152,5 +152,5 @@ def test_holds_while_ljspy_is_stopped(tmp_path):
         assert held
         pause = recorder.finish().stats["pause_us"]
     print(f"held for {1e3 * known:.1f} to {1e3 * longest:.1f} ms; ljspy says {pause['max'] / 1e3:.1f}")
-    # What it cannot know, it takes for a hold: since it last looked, a period and a half ago at most.
+    # ljspy counts time that it cannot know as held: since its last look, at most a period and a half.
     assert known < pause["max"] / 1e6 < longest + 1.5 / 99 + 0.01

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The disk that a target's files are on does not answer any more: the target, whose
-pages are in memory, runs on, and ljspy keeps it from nothing."""
+"""The disk with a target's files no longer answers: the target, whose pages are in
+memory, runs on, and ljspy does not hold it up."""
 
 import contextlib
 import json
@@ -14,14 +14,14 @@ from gaps import GAPS, IS_URGENT, LONGER_BY_MS, URGENTLY, Gaps
 
 pytestmark = pytest.mark.usefixtures("built")
 
-# Where ljspy may not be urgent, it waits for a CPU now and then. The disk would not answer for much longer.
+# Where ljspy may not be urgent, it waits for a CPU now and then. The disk hangs for much longer than that.
 HELD_MS = LONGER_BY_MS if IS_URGENT else 1000
-# Pages of the program that nobody has touched are to be read from the disk again.
+# Drop the program's untouched pages from memory, so that a read goes to the disk again.
 FORGET = "import os, sys; fd = os.open(sys.argv[1], os.O_RDONLY); os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)"
 
 
 class Disk:
-    """Of its own, as seen from its mount namespace, with LuaJIT on it."""
+    """A disk with LuaJIT on it, seen only in its own mount namespace."""
 
     def __init__(self, directory):
         self.directory = directory / "disk"
@@ -52,10 +52,10 @@ def disk(tmp_path):
 @pytest.fixture
 def target(disk, tmp_path):
     with Gaps(tmp_path, program=[*disk.inside, disk.program, disk.directory / "gaps.lua"]) as gaps:
-        # It has all its pages by then.
+        # By then the target has all its pages.
         time.sleep(0.5)
         yield gaps
-        # It may have to be read from the disk in order to end.
+        # To end, the target may need pages from the disk.
         disk.server.process.kill()
 
 
@@ -71,7 +71,7 @@ def not_held(target):
 
 
 def test_it_hangs_from_the_beginning(disk, target, tmp_path):
-    """Nothing can be learnt of files; the Lua that runs is known all the same."""
+    """ljspy can read no file, and still knows the Lua that runs."""
     stats = tmp_path / "stats.json"
     disk.hang()
     with not_held(target):

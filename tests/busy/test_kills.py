@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whatever ends ljspy, and whenever: what it leaves is told apart and can be read."""
+"""No matter when and how ljspy ends: its files have a clear name and are readable."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ import ljspy
 
 pytestmark = pytest.mark.usefixtures("built")
 
-# Ten for each second at length.
+# Ten for each of BUSY_SECONDS.
 KILLS = round(10 * float(os.environ.get("BUSY_SECONDS", 1.6)))
 
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1]
@@ -28,7 +28,7 @@ def start(path, pid, *options):
 
 
 def test_kills_at_any_moment_leave_nothing_unexplained(tmp_path):
-    """Some come before there is anything, some while it is rendered, some after all."""
+    """Some kills come before there is any output, some while ljspy renders it, some after that."""
     count = KILLS - KILLS % 4
     left = written = 0
     with contextlib.ExitStack() as stack:

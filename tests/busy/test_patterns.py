@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Patterns that PCRE has compiled keep their callers beside other work."""
+"""Stacks in patterns that PCRE compiled have their callers, also when the CPU has other work."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def test_callers_of_compiled_patterns(count, jit, tmp_path):
         os.sched_setaffinity(target.pid, {CPU})
         with surroundings.spinners(count, CPU):
             recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=SECONDS)
-    # Of a thread that was not looked at there is no stack.
+    # A thread that ljspy did not look at has no stack.
     stacks = [(";".join(frames), weight) for frames, weight in recorded if len(frames) > 1]
     whole = sum(weight for _, weight in stacks)
     assert whole, recorded

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A sample or a missed tick for each period of CPU time, whenever a target runs."""
+"""Each period of CPU time has a sample or a missed tick, no matter when a target runs."""
 
 import pytest
 
@@ -11,7 +11,7 @@ AFTER_TICKS = ljspy.ROOT / "tests/busy/after_ticks.lua"
 
 
 def test_what_never_runs_on_a_tick_is_seen(tmp_path):
-    """The alarm of its CPU clock is looked at on ticks only, and never goes off."""
+    """The kernel checks the alarm of its CPU clock only on ticks, so the alarm never goes off."""
     with ljspy.Target([ljspy.luajit("luajit"), AFTER_TICKS], cwd="/") as target:
         target.wait_ready()
         stats = ljspy.record(tmp_path, "-p", target.pid, seconds=4).stats
