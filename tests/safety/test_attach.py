@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Where there is no PTRACE_SEIZE: refused with the price of going on, or, for
---allow-attach, done by PTRACE_ATTACH. A filter on ljspy's own system calls stands
-for the kernel that lacks it."""
+"""Without PTRACE_SEIZE ljspy refuses and names the price of going on; with
+--allow-attach it uses PTRACE_ATTACH. A filter on ljspy's own system calls stands
+in for a kernel that lacks PTRACE_SEIZE."""
 
 import errno
 import pathlib

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What a target waits for in system calls ends as it would have ended.
+"""A target's waits in system calls end as they would without ljspy.
 
-SAFETY_SECONDS says how long the naps take, on the whole (`make safety`)."""
+SAFETY_SECONDS says how long the naps take in all (`make safety`)."""
 
 import collections
 import json
@@ -19,23 +19,23 @@ pytestmark = pytest.mark.usefixtures("built")
 SAFETY = ljspy.ROOT / "tests/safety"
 # For each process.
 SECONDS = int(os.environ.get("SAFETY_SECONDS", 8)) / 4
-# Short naps are to be met as often as long ones.
+# Samples should hit short naps as often as long ones.
 RATE = 99 if "SAFETY_SECONDS" in os.environ else 999
-# Of kinds that bear a stop, so many take turns in a process.
+# So many kinds that bear a stop take turns in a process.
 TOGETHER = 8
 # Processes at a time.
 AT_ONCE = 16
-# A kind whose limit is of the kernel's ticks naps some 80 times a second, alone.
+# A kind whose limit is in kernel ticks naps some 80 times a second when alone.
 LEAST_NAPS_PER_SECOND = 1
-# For each second of CPU time. Threads that wait for a CPU, and may be in a call, make for missed ticks; how
-# many, the machine's other work decides.
+# For each second of CPU time. Threads that wait for a CPU, and may be in a call, cause missed ticks; their
+# number depends on the machine's other work.
 LEAST_SAMPLED = 10
 SURE = 4  # standard errors
 
 
 @pytest.fixture(scope="module")
 def naps(tmp_path_factory):
-    """The library, and its kinds by name: whether each is fragile."""
+    """The library, and a dict of its kinds: name to whether the kind is fragile."""
     library = tmp_path_factory.mktemp("naps") / "naps.so"
     subprocess.run(
         ["gcc", "-std=c17", "-D_GNU_SOURCE", "-shared", "-fPIC", "-O1", "-o", library, SAFETY / "naps.c", "-lutil", "-lrt"],
@@ -48,7 +48,7 @@ def naps(tmp_path_factory):
 
 
 def groups(kinds):
-    """What naps in one process: each fragile kind alone, lest ljspy knows of one by another."""
+    """The kinds for each process: each fragile kind alone, so that ljspy does not learn of one by another."""
     steady = [name for name, fragile in kinds.items() if not fragile]
     return [[name] for name, fragile in kinds.items() if fragile] + [
         steady[i : i + TOGETHER] for i in range(0, len(steady), TOGETHER)
@@ -59,7 +59,7 @@ Sampled = collections.namedtuple("Sampled", ["samples", "cpu_s"])
 
 
 def sampled(recording):
-    """For each process how many samples have a stack, and its CPU time."""
+    """For each process, how many samples have a stack, and its CPU time."""
     out = json.loads(ljspy.run("report", recording, "-f", "json", "-o", "-").stdout)
     functions, frames, stacks, threads = (out[key] for key in ("functions", "frames", "stacks", "threads"))
     seen, cpu_ns = collections.Counter(), collections.Counter()
@@ -77,7 +77,7 @@ def is_sampled(samples, cpu_s, sure=SURE):
 
 
 def nap(library, batch, directory, outcome):
-    """Naps of these kinds under ljspy; adds to OUTCOME what became of those of each kind."""
+    """Run naps of these kinds under ljspy; add to OUTCOME how those of each kind ended."""
     recording = directory / "naps.ljspy"
     targets = [
         ljspy.Target([ljspy.luajit("luajit"), SAFETY / "naps.lua", library, SECONDS, *kinds], limit=int(SECONDS) + 60)
@@ -104,8 +104,8 @@ def nap(library, batch, directory, outcome):
 
 @pytest.mark.parametrize("competitors", [0, 2])
 def test_calls_end_as_they_would(naps, competitors, tmp_path):
-    """In each call that a stop might change, naps of which it is known how they end; alone, and where
-    woken threads wait for their CPU."""
+    """Naps with a known end in each call that a stop might change; alone, and where woken threads wait
+    for their CPU."""
     library, kinds = naps
     batches = groups(kinds)
     outcome = {}

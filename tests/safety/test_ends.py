@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""However a recording ends, its target is let go first and what was sampled is written."""
+"""However a recording ends, ljspy first lets go of its target, and then writes the samples."""
 
 import fcntl
 import os
@@ -57,7 +57,7 @@ def run_for(pid, cpu_seconds):
 
 @pytest.mark.parametrize("output_format", ["ljspy", "folded"])
 def test_closed_pipe(busy, output_format):
-    """Whether it is written to all the time or at the end."""
+    """Whether ljspy writes to it all the time or at the end."""
     arguments = [ljspy.LJSPY, "record", *LONG, "-f", output_format, "-o", "-", "-p", str(busy.pid)]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as recorder:
         ljspy.wait_traced(busy.pid)
@@ -72,7 +72,7 @@ def test_closed_pipe(busy, output_format):
 
 
 def test_target_is_let_go_before_anything_is_written(busy):
-    """A reader that does not read."""
+    """The reader does not read."""
     arguments = [ljspy.LJSPY, "record", *LONG, "-f", "json", "-o", "-", "-p", str(busy.pid)]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as recorder:
         fcntl.fcntl(recorder.stdout, fcntl.F_SETPIPE_SZ, 4096)
@@ -85,7 +85,7 @@ def test_target_is_let_go_before_anything_is_written(busy):
 
 
 def test_killed_target_that_nobody_waits_for(busy, tmp_path):
-    """As the kernel kills when memory is out; then it is a zombie."""
+    """As when the kernel kills because memory is out; the target is then a zombie."""
     recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=50)
     ljspy.wait_traced(busy.pid)
     time.sleep(0.5)
@@ -97,7 +97,7 @@ def test_killed_target_that_nobody_waits_for(busy, tmp_path):
 
 
 def memory_group():
-    """The directory of this process's memory cgroup, and its file for the limit."""
+    """The directory of this process's memory cgroup, and the name of its limit file."""
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
@@ -107,7 +107,7 @@ def memory_group():
 
 @pytest.fixture
 def little_memory():
-    """A cgroup that has too little for a program that grows."""
+    """A cgroup with too little memory for a program that grows."""
     parent, limit = memory_group()
     group = parent / f"ljspy-{os.getpid()}"
     try:
@@ -160,7 +160,7 @@ def test_target_that_becomes_another_program(tmp_path):
     program.write_text('local ffi = require("ffi")\n' + source)
     with ljspy.Target([ljspy.luajit("luajit"), program]).wait_ready() as target:
         recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50)
-        # The process's CPU clock goes on.
+        # execv() keeps the process's CPU clock.
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 2.5e9, seconds=40)
         recorder.process.send_signal(signal.SIGINT)
         samples = recorder.finish().samples
@@ -169,7 +169,7 @@ def test_target_that_becomes_another_program(tmp_path):
 
 
 def test_storm_of_threads(tmp_path):
-    """A thousand a second, as far as the machine can, each of which ends at once."""
+    """A thousand threads a second, if the machine can; each ends at once."""
     code = """
         ffi.cdef[[
             int pthread_create(void *, void *, void *, void *); int pthread_detach(long);

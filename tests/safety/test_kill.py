@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""ljspy is killed at any moment: its target is neither stopped nor traced, and works on.
+"""Kill ljspy at any moment: its target is neither stopped nor traced, and works on.
 
 SAFETY_KILLS says how often (`make safety`)."""
 
@@ -16,7 +16,7 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 KILLS = int(os.environ.get("SAFETY_KILLS", 10))
-LATEST = 0.3  # seconds after its start: most of them fall into the recording
+LATEST = 0.3  # seconds after its start: most kills come during the recording
 THREADS = 3
 
 SPIN = "void *spin(void *unused) { for (volatile long i = 0;; i++) ; return unused; }"

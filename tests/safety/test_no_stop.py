@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""--no-stop: nobody is stopped or traced, and what cannot be known is marked."""
+"""--no-stop: ljspy stops and traces no thread, and marks what it cannot know."""
 
 import errno
 import re
@@ -18,7 +18,7 @@ PROGRAMS = {p.name: p for p in stacks.all_programs()}
 
 
 def known(sample):
-    """The sample without the frames that are said to be old."""
+    """The sample without the frames marked as old."""
     frames = sample.frames
     return sample._replace(frames=frames[: frames.index(MOVED_ON) + 1] if MOVED_ON in frames else frames)
 
@@ -82,7 +82,7 @@ def test_the_end_is_told_and_what_was_seen_is_kept(tmp_path):
     with ljspy.program("luajit", "shares") as target:
         recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50, options=NO_STOP)
         time.sleep(1)
-        target.process.kill()  # and nobody waits for it: it stays a zombie
+        target.process.kill()  # with no wait() for it: it stays a zombie
         recording = recorder.finish()
     assert recording.samples
     assert "ended early" in recording.run.stderr

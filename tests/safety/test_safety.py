@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The target is none the worse for being looked at."""
+"""Looks do the target no harm."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ def state(target):
 
 
 def is_running(target):
-    """Whether it uses CPU time, untraced."""
+    """Whether the target uses CPU time, untraced."""
     before = ljspy.cpu_ns(target.pid)
     return (
         ljspy.wait_until(lambda: ljspy.status_field(target.pid, "TracerPid") == "0")
@@ -38,7 +38,7 @@ def test_target_runs_on_after_a_recording(runtime, jit, tmp_path):
 
 
 def test_results_are_the_same_while_recorded(runtime, jit, tmp_path):
-    """A program of fixed work, as often interrupted as can be."""
+    """A program of fixed work, interrupted as often as possible."""
     source = """
         local digest = 7
         for i = 1, 2e6 do digest = (digest * 31 + #tostring(i % 1000)) % 2147483647 end
@@ -52,7 +52,7 @@ def test_results_are_the_same_while_recorded(runtime, jit, tmp_path):
 
 
 def digest(pid, wanted):
-    """Of every mapping whose line in maps matches."""
+    """A digest of every mapping whose line in maps matches WANTED."""
     found = hashlib.sha256()
     with open(f"/proc/{pid}/mem", "rb") as memory:
         for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
@@ -73,8 +73,8 @@ def test_code_in_memory_is_untouched(runtime, tmp_path):
 
 
 def test_memory_is_untouched(runtime, tmp_path):
-    """A compiled loop without a body writes nothing at all; on one CPU, the kernel does
-    not either, which tells threads what their CPU is."""
+    """A compiled loop without a body writes nothing at all. The kernel, which writes a
+    thread's CPU to its memory, does not either on one CPU."""
     argv = ["taskset", "-c", min(os.sched_getaffinity(0)), ljspy.luajit(runtime)]
     writable = r"^\S+ .w"
     with ljspy.Target([*argv, "-e", "print('ready') io.flush() while true do end"]) as target:
@@ -114,7 +114,7 @@ def test_target_can_be_stopped_and_continued_meanwhile(tmp_path):
 
 
 def test_two_at_once_are_told_apart(tmp_path):
-    """The second is refused, and told by whom; the first goes on."""
+    """The second ljspy fails and names the first; the first goes on."""
     with ljspy.program("luajit", "main") as target:
         recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=3)
         ljspy.wait_traced(target.pid)

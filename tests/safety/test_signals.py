@@ -45,11 +45,11 @@ def script(path, source):
 
 
 def test_storms_of_signals(runtime, tmp_path):
-    """A timer's, each millisecond; of children that end, one after the other; and queued ones."""
+    """Signals of a timer, each millisecond; of children that end, one after the other; and queued ones."""
     library = tmp_path / "signals.so"
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, HERE / "signals.c"], check=True)
     program, sender = script(tmp_path / "program.lua", SOURCE), script(tmp_path / "sender.lua", SENDER)
-    # The limit of Target is an alarm; this program has its own use for those.
+    # Target's limit is an alarm, but this program uses alarms itself.
     argv = ["timeout", "60", ljspy.luajit(runtime), program, library]
     begin = time.monotonic()
     with ljspy.Target(argv).wait_ready() as target:

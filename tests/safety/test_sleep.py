@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a target waits for ends when and as it would have ended.
+"""A target's waits end when and as they would without ljspy.
 
 SAFETY_SECONDS says how long it naps (`make safety`)."""
 
@@ -16,8 +16,8 @@ NAPPER = ljspy.ROOT / "tests/safety/napper.lua"
 
 
 def test_no_call_is_interrupted(runtime, tmp_path):
-    """Short naps in each of the calls that return EINTR once a thread is stopped, and others,
-    looked at so often that many a stop falls into one."""
+    """Short naps in each of the calls that return EINTR after a stop, and in others, with so
+    many looks that stops often fall into a nap."""
     with ljspy.Target([ljspy.luajit(runtime), NAPPER, SECONDS], limit=60 + SECONDS) as target:
         target.wait_ready()
         recording = ljspy.record(tmp_path, "-p", target.pid, seconds=20 + SECONDS, rate=10000)
