@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""States that are made while a process is looked at: by threads of a pool, one
-after the other, in a library that was not there in the beginning. They are found
-as they run, and none is taken for one that was at its address before."""
+"""A process creates states during a recording: by threads of a pool, one after the
+other, in a library loaded later. ljspy finds them as they run, and takes none for
+one that was at its address before."""
 
 import collections
 import os
@@ -24,11 +24,11 @@ LIBRARY_GC32 = ljspy.PACKAGES / "bullseye/libluajit-5.1-2/usr/lib/x86_64-linux-g
 
 LOST_SHARE = 0.01
 LOST_SHARE_OF_ERRORS = 0.003
-# Until a thread's stack is known; without looking there nearly all of it.
+# Until a thread's stack is known; without a look there, nearly all is lost.
 NOT_FOUND_SHARE = 0.4
-# While a trace is left, functions that call themselves cannot always be told apart.
+# While a trace exits, recursive functions cannot always be told apart.
 IN_TRACE = "position in trace unknown"
-# The last piece of the process's time belongs to no stack.
+# The last part of the process's time has no stack.
 NO_STACK = "target ended"
 
 
@@ -42,7 +42,7 @@ def lost(stats):
 
 
 def check(recording, note_lost, case):
-    """No more is lost than may be, and no stack is of two states; the states that were seen."""
+    """Check that no more is lost than may be, and that no stack has two states. Returns the states seen."""
     seen = set()
     for sample in recording.samples:
         numbers = set(re.findall(r"(?:run|work)_(\d{6}) ", ";".join(sample.frames)))
@@ -84,7 +84,7 @@ def test_states_made_later(mode, jit, library, later, tmp_path, note_lost, reque
 
 @pytest.mark.parametrize("mode", ["pool", "churn"])
 def test_states_made_later_without_a_stop(mode, later, tmp_path):
-    """They are found by the stacks of their threads, which never sleep."""
+    """ljspy finds them by the stacks of their threads, which never sleep."""
     with ljspy.Target([later, mode, LIBRARY, "off", SECONDS + 1]).wait_ready() as target:
         recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS + 3, options=["--no-stop"])
         time.sleep(0.5)
@@ -103,7 +103,7 @@ def test_library_loaded_later(later, tmp_path, note_lost, request):
 
 
 def test_sysbench(tmp_path, note_lost, request):
-    """A thread pool with a state for each, as Debian has it."""
+    """A thread pool with a state for each thread, as in Debian's package."""
     program = ljspy.PACKAGES / "sysbench/usr/bin/sysbench"
     if not program.exists():
         pytest.skip("no sysbench")
@@ -130,7 +130,7 @@ def test_sysbench(tmp_path, note_lost, request):
 
 @pytest.mark.parametrize("library", [LIBRARY, LIBRARY_GC32], ids=["gc64", "gc32"])
 def test_errors_that_leave_lua(library, tmp_path, note_lost, request):
-    """While an error is on its way to the C code that called Lua, that code is on the stack."""
+    """While an error is on its way to the C code that called Lua, the stack still has that code."""
     if not library.exists():
         pytest.skip(f"{library} is not to be had")
     with ljspy.Target([compiled("errors", tmp_path), library, SECONDS + 20]).wait_ready() as target:

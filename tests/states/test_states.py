@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Several Lua states in one process: in threads of their own, one after the other
-in one thread, and one within another. No stack has frames of a state that it does
-not belong to."""
+"""Several Lua states in one process: each in a separate thread, one after the other
+in one thread, and one within another. No stack has frames of another state."""
 
 import collections
 import pathlib
@@ -16,7 +15,7 @@ import stacks
 pytestmark = pytest.mark.usefixtures("built")
 
 THREADS, IN_TURN = 4, 20
-# By the lines on which they begin.
+# By the line on which each begins.
 FUNCTIONS = {6: "run", 7: "outer", 8: "middle"}
 NESTED = ["outer_100", "cross", "middle_101", "cross_back", "run_100", "work_100"]
 
@@ -44,14 +43,14 @@ def target(host, jit):
 
 
 def names(frames):
-    """Functions of the states, by name alone though C calls them without one, and
-    what crosses between the states."""
+    """Names of the states' functions, also of those that C calls without a name, and of
+    those that cross between the states."""
     found = []
     for frame in frames:
         if by_line := re.match(r"function <state_(\d+)\.lua:(\d)>", frame):
             found.append(f"{FUNCTIONS[int(by_line[2])]}_{by_line[1]}")
         elif by_name := re.match(r"(work_\d+|cross|cross_back) ", frame):
-            if found[-1:] != [by_name[1]]:  # what Lua calls is there as native code, too
+            if found[-1:] != [by_name[1]]:  # the native frame of a function that Lua calls comes, too
                 found.append(by_name[1])
     return found
 
@@ -67,7 +66,7 @@ def test_states_are_told_apart(target, tmp_path, note_lost, request):
     recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=4)
     weights, wrong, seen = collections.Counter(), [], set()
     for frames, weight in recorded:
-        if frames == ["[lost: thread asleep when sampled]"]:  # no stack was read
+        if frames == ["[lost: thread asleep when sampled]"]:  # ljspy read no stack
             continue
         lost = any(map(stacks.is_lost, frames))
         legal = is_legal(names(frames))
@@ -106,7 +105,7 @@ def test_each_thread_is_shown_with_its_own_state(target):
 def test_state_without_the_standard_libraries(libraries, tmp_path):
     calls, found = ["main chunk bare.lua", "run bare.lua:5", "work bare.lua:1"], []
     with ljspy.Target([compiled("bare", tmp_path), libraries, 50]).wait_ready() as target:
-        for seconds in (1, 4, 10):  # the longer ones where the machine is busy with other things
+        for seconds in (1, 4, 10):  # the longer ones for a busy machine
             samples = ljspy.record(tmp_path, "-p", target.pid, seconds=seconds).samples
             found += [[frame for frame in sample.frames if " bare.lua" in frame] for sample in samples]
             if calls in found:
