@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Native code that goes over to a stack of its own: C coroutines, a signal's alternate
-stack. What it was called by is on the thread's own stack, and one frame between is lost."""
+"""Native code that switches to another stack: C coroutines, a signal's alternate stack.
+Its callers are on the thread's own stack, with one lost frame between."""
 
 import collections
 import itertools
@@ -33,12 +33,12 @@ WORK = {
 }
 NAMES = set(" ".join(WORK.values()).replace("( work)?", " work").split())
 
-# Of the time: what is on the way there and back makes system calls, and they are seen more
+# Share of the time. The way there and back makes system calls, and samples hit those more
 # often than their share.
 TOLD_SHARE = 0.8
-# Of the stacks in which it works, those in the middle of a switch.
+# Share of the stacks at work that are in the middle of a switch.
 LOST_SHARE = 0.01
-# On a busy machine samples are few, and their shares far from the truth.
+# A busy machine gives few samples, and their shares are far from the truth.
 KIND_SHARE_SEEN = 0.3
 
 
@@ -52,13 +52,13 @@ def switched(tmp_path_factory):
 
 
 def names(frames):
-    """Functions of the program alone; what Lua calls is there as native code, too."""
+    """Names of the program's functions, each once: those that Lua calls have a native frame, too."""
     found = []
     for frame in frames:
         name = re.match(r"(\w+) (?:switched\.lua:|\[switched)", frame)
         if stacks.is_lost(frame):
             found.append("LOST")
-        elif unnamed := re.match(r"function <switched\.lua:(6|10)>", frame):  # as C and a coroutine call them
+        elif unnamed := re.match(r"function <switched\.lua:(6|10)>", frame):  # called by C and by a coroutine
             found.append({"6": "called", "10": "inner"}[unnamed[1]])
         elif name and name[1] in NAMES:
             found.append(name[1])
