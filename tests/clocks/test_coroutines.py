@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where coroutines wait after they have yielded."""
+"""Where yielded coroutines wait."""
 
 import pathlib
 
@@ -27,7 +27,7 @@ def test_each_place_has_the_time_that_coroutines_wait_there(tmp_path):
     samples = report(recording, "--lines", "--state", "parked")
     waits = {line: ljspy.weight_of(samples, lambda sample: any(f"parked.lua:{line}" in frame for frame in sample.frames))
              for line in (9, 13)}  # fmt: skip
-    # Each look finds all of them: there is no chance in the shares, but while one is resumed.
+    # Each look finds all of them, so shares are exact, except while one is resumed.
     assert waits[9] / waits[13] == pytest.approx(3, rel=0.05)
     assert ljspy.weight_of(samples) == waits[9] + waits[13]
     assert all("coroutine.yield" in sample.frames[-1] for sample in samples)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The wall clock: where a thread is, whether it runs or not."""
+"""The wall clock shows where a thread is, whether it runs or not."""
 
 import collections
 import json
@@ -18,19 +18,19 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROGRAM = HERE / "waits.lua"
 RATE = 499
 
-# What a share of time may be off by, while ljspy gets to look when it wants to.
+# The error of a share of time, if ljspy gets a CPU for each look.
 TOLERANCE = 0.03
 
 
 class Recorded(NamedTuple):
     document: dict
-    spent: dict  # seconds, by the program's own watch
+    spent: dict  # seconds, as the program itself measures
     lines: dict  # the function of each wait, by its line
-    missed: float  # share of the looks that were due
+    missed: float  # share of due looks
     interrupted: int  # system calls of the program
 
     def waits(self):
-        """That of each sample, by the function in its stack; None if there is none."""
+        """The wait of each sample, by the function in its stack; None if there is none."""
         document = self.document
         functions = [document["functions"][frame["function"]] for frame in document["frames"]]
         waits = [self.lines.get(f.get("firstline")) if "waits.lua" in f["name"] else None for f in functions]
@@ -38,7 +38,7 @@ class Recorded(NamedTuple):
         return [stacks[sample["stack"]] for sample in document["samples"]]
 
     def weights(self):
-        """Seconds of each wait, by its name and its samples' state."""
+        """Seconds by a wait's name and its samples' state."""
         found = {}
         for sample, wait in zip(self.document["samples"], self.waits()):
             key = wait, sample["state"]
@@ -81,7 +81,7 @@ def assert_shares(recorded):
 
 
 def assert_state(recorded, wait, state):
-    """Asleep, it is in that state; it runs but for a moment."""
+    """A sleeping thread has this state; it runs only for moments."""
     weights = {key[1]: weight for key, weight in recorded.weights().items() if key[0] == wait}
     asleep = {key: weight for key, weight in weights.items() if key not in ("running", "runnable", "uninterruptible")}
     assert set(asleep) == {state}, weights
@@ -102,12 +102,12 @@ def test_each_wait_has_its_share_of_time(tmp_path, turns):
 
 
 def test_all_of_a_threads_time_is_told(tmp_path):
-    """What goes by is what samples stand for, and CPU time is as the kernel has it."""
+    """Samples stand for all time that passes, and CPU time is as the kernel counts it."""
     begin = time.monotonic()
     recorded = record(tmp_path, "compute", "sleep", "poll_several")
     samples, figures = recorded.document["samples"], recorded.document["figures"]
     told = sum(sample["wall_ns"] for sample in samples) / 1e9
-    # Its end comes some time after the last look at it.
+    # The program ends some time after the last look.
     assert sum(recorded.spent.values()) * (1 - TOLERANCE - recorded.missed) <= told <= time.monotonic() - begin
     cpu = sum(sample["cpu_ns"] for sample in samples) / 1e6
     assert abs(cpu - figures["target_cpu_ms"]) <= 0.03 * figures["target_cpu_ms"] + 1000 / RATE
@@ -115,7 +115,7 @@ def test_all_of_a_threads_time_is_told(tmp_path):
 
 
 def leaves_of(document, recorded):
-    """What each wait is seen to be about."""
+    """The leaves of each wait's stacks."""
     leaves = collections.defaultdict(set)
     names = [document["functions"][frame["function"]]["name"] for frame in document["frames"]]
     for sample, wait in zip(document["samples"], recorded._replace(document=document).waits()):
@@ -140,11 +140,11 @@ def test_time_off_the_cpu_has_what_is_waited_for_as_leaf(tmp_path):
     }
     right = {(wait, leaf) for wait in expected for leaf in leaves[wait]
              if re.fullmatch(rf"{expected[wait]} \[kernel\]", leaf)}  # fmt: skip
-    # On a busy machine ljspy may sleep through all of what one does.
+    # On a busy machine ljspy may miss all of one wait.
     assert len({wait for wait, _ in right}) >= len(expected) - 2, leaves
     others = {leaf for wait, found in leaves.items() for leaf in found if (wait, leaf) not in right}
     assert not any(re.match("DNS|connect|futex|clock_nanosleep", leaf) for leaf in others), leaves
-    # An event loop's own wait is left out, unless it is asked for.
+    # The report omits an event loop's own wait, unless asked for it.
     assert "epoll_wait [kernel]" not in leaves["events"]
     idle = leaves_of(report(tmp_path / "wall.ljspy", "--off-cpu", "--state", "idle"), recorded)
     assert set().union(*idle.values()) <= {"epoll_wait [kernel]"}
@@ -184,7 +184,7 @@ def test_what_sleeps_is_seen_without_stopping_it(tmp_path):
 
 
 def test_one_recording_shows_both_clocks(tmp_path):
-    """Time off the CPU is the time that goes by without the CPU time."""
+    """Time off the CPU is the elapsed time minus the CPU time."""
     path = tmp_path / "wall.ljspy"
     recorded = record(tmp_path, "compute", "sleep", "read_pipe", seconds=2)
     every_state = "running,runnable,blocked,idle,uninterruptible"
@@ -210,7 +210,7 @@ def test_a_recording_of_what_runs_has_no_other_time(tmp_path):
 
 
 def test_recordings_of_version_1_are_readable():
-    """Made by the first ljspy with a wall clock: what threads waited for is not in it."""
+    """The first ljspy with a wall clock made it: it lacks what threads waited for."""
     document = report(HERE / "version-1.ljspy", "--off-cpu")
     assert {sample["state"] for sample in document["samples"]} <= {"blocked", "runnable", "uninterruptible"}
     assert sum(sample["wall_ns"] for sample in document["samples"]) > 0
