@@ -288,7 +288,7 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 
 		if (thread->cframe)
 			follow_cframes(capture, hints, thread, &outermost);
-		else if (thread->status > LUA_YIELD)	/* ended by an error just now: see merge.c */
+		else if (thread->status > LUA_YIELD)	/* an error has just ended it: see merge_vm.c */
 			find_thread_above(capture, hints, thread->global,
 					  capture->stack_begin);
 	}

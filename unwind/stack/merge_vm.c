@@ -326,7 +326,7 @@ static enum passed pass_landing(struct merge *merge, const struct global_view *v
 	return merge_leave_vm_frame(merge, &view->global->vm->layout, cframe, false);
 }
 
-/* LuaJIT 2.0 does not say which thread runs: take that with the next C frame on the stack, landed on or not. */
+/* LuaJIT 2.0 does not say which thread runs: take that with the next C frame, landed on or not. */
 static const struct lua_thread *thread_landing_next(struct merge *merge, const struct global_view *view)
 {
 	uint64_t sp = native_current(merge->native)->registers.sp, nearest = UINT64_MAX;
