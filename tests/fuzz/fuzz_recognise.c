@@ -10,15 +10,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct memory_image *images[IMAGES_MAX];
-	static size_t count;
 	struct fuzz_input input = fuzz_input(data, size);
-	struct memory_image *image;
+	uint8_t flags;
+	struct memory_image *image = memory_image_choose("tests/fuzz/images/recognise", &input, 0, &flags);
 
-	if (count == 0)
-		count = memory_images_load("tests/fuzz/images/recognise", images);
-	image = images[fuzz_take(&input, 1) % count];
-	memory_image_spoil(image, &input);
 	reading_recognise(image, &image->memory);
 	return 0;
 }

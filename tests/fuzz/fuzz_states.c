@@ -15,18 +15,11 @@ enum { SWITCHED = 1 << 7 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct memory_image *images[IMAGES_MAX];
-	static size_t count;
 	struct fuzz_input input = fuzz_input(data, size);
-	struct memory_image *image;
-	uint8_t choice;
+	uint8_t flags;
+	struct memory_image *image = memory_image_choose("tests/fuzz/images/walk", &input, SWITCHED, &flags);
 
-	if (count == 0)
-		count = memory_images_load("tests/fuzz/images/walk", images);
-	choice = (uint8_t)fuzz_take(&input, 1);
-	image = images[choice % SWITCHED % count];
-	memory_image_spoil(image, &input);
-	if (choice & SWITCHED)
+	if (flags)
 		reading_switched(image, &image->memory);
 	else
 		reading_unknown(image, &image->memory);

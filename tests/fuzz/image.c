@@ -176,7 +176,7 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-size_t memory_images_load(const char *folder, struct memory_image *images[static IMAGES_MAX])
+static size_t load_all(const char *folder, struct memory_image *images[static IMAGES_MAX])
 {
 	char *paths[IMAGES_MAX];
 	struct dirent *entry;
@@ -273,7 +273,7 @@ static void change(struct memory_image *image, struct fuzz_input *input)
 		memcpy(word, &value, sizeof(value));
 }
 
-void memory_image_spoil(struct memory_image *image, struct fuzz_input *input)
+static void spoil(struct memory_image *image, struct fuzz_input *input)
 {
 	memcpy(image->bytes, image->sound, image->byte_count);
 	image->registers = image->sound_registers;
@@ -283,4 +283,21 @@ void memory_image_spoil(struct memory_image *image, struct fuzz_input *input)
 	for (size_t at = 0, left = fuzz_left(input); left && at < IMAGE_FREE_BYTES; at += left)
 		memcpy(image->free_bytes + at, input->at,
 		       left < IMAGE_FREE_BYTES - at ? left : IMAGE_FREE_BYTES - at);
+}
+
+struct memory_image *memory_image_choose(const char *folder, struct fuzz_input *input, uint8_t flags,
+					 uint8_t *ret_flags)
+{
+	static struct memory_image *images[IMAGES_MAX];
+	static size_t count;
+	struct memory_image *image;
+	uint8_t choice;
+
+	if (count == 0)
+		count = load_all(folder, images);
+	choice = (uint8_t)fuzz_take(input, 1);
+	*ret_flags = choice & flags;
+	image = images[(choice & ~flags) % count];
+	spoil(image, input);
+	return image;
 }

@@ -9,7 +9,7 @@
  * is sound at all others.
  *
  *	input  = count:u8 change{count} rest
- *	change = op:u8 place:u24 value		see image_spoil()
+ *	change = op:u8 place:u24 value		see change() in image.c
  *
  * The rest is what lies at IMAGE_FREE, over and over.
  *
@@ -61,10 +61,13 @@ struct memory_image {
 	size_t module_count;
 };
 
-/* All files of a folder, in the order of their names; how many. Ends the program if one cannot be read. */
-size_t memory_images_load(const char *folder, struct memory_image *images[static IMAGES_MAX]);
-
-/* Sound again, then changed as the input says. */
-void memory_image_spoil(struct memory_image *image, struct fuzz_input *input);
+/*
+ * The image that the next byte of the input chooses among the files of the folder, in the order
+ * of their names, sound again and then changed as the input says. The bits of flags do not
+ * choose: they are the caller's, and returned in *ret_flags. A program has images of one folder;
+ * if one cannot be read, it ends.
+ */
+struct memory_image *memory_image_choose(const char *folder, struct fuzz_input *input, uint8_t flags,
+					 uint8_t *ret_flags);
 
 #endif
