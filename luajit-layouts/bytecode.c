@@ -99,8 +99,8 @@ enum bytecode_mm bytecode_mm(const struct layout *layout, uint8_t number)
 const char *bytecode_mm_name(enum bytecode_mm mm)
 {
 	static const char *const names[] = {
-		"index", "newindex", "gc", "mode", "eq", "len", "lt", "le", "concat", "call",
-		"add", "sub", "mul", "div", "mod", "pow", "unm", NULL,
+		"index", "newindex", "gc",  "mode", "eq",  "len", "lt",  "le",  "concat",
+		"call",  "add",      "sub", "mul",  "div", "mod", "pow", "unm", NULL,
 	};
 
 	return names[mm];

@@ -23,19 +23,48 @@ enum bytecode_op {
 #undef OP_ALL
 #undef OP_V21
 #undef OP_BITOPS
-	BC__MAX		/* also: no opcode of this numbering */
+	BC__MAX /* also: no opcode of this numbering */
 };
 
 /* What an operand means (BCMode). */
 enum bytecode_mode {
-	BCMnone, BCMdst, BCMbase, BCMvar, BCMrbase, BCMuv,	/* A has one of these */
-	BCMlit, BCMlits, BCMpri, BCMnum, BCMstr, BCMtab, BCMfunc, BCMjump, BCMcdata
+	BCMnone,
+	BCMdst,
+	BCMbase,
+	BCMvar,
+	BCMrbase,
+	BCMuv, /* A has one of these */
+	BCMlit,
+	BCMlits,
+	BCMpri,
+	BCMnum,
+	BCMstr,
+	BCMtab,
+	BCMfunc,
+	BCMjump,
+	BCMcdata
 };
 
 /* The metamethod an instruction may call (MMS; MM_gc: it may take a GC step). */
 enum bytecode_mm {
-	MM_index, MM_newindex, MM_gc, MM_mode, MM_eq, MM_len, MM_lt, MM_le, MM_concat, MM_call,
-	MM_add, MM_sub, MM_mul, MM_div, MM_mod, MM_pow, MM_unm, MM_none
+	MM_index,
+	MM_newindex,
+	MM_gc,
+	MM_mode,
+	MM_eq,
+	MM_len,
+	MM_lt,
+	MM_le,
+	MM_concat,
+	MM_call,
+	MM_add,
+	MM_sub,
+	MM_mul,
+	MM_div,
+	MM_mod,
+	MM_pow,
+	MM_unm,
+	MM_none
 };
 
 /* number is the low byte of an instruction. */

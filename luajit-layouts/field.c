@@ -12,8 +12,7 @@ bool field_read(struct memory *memory, uint64_t address, unsigned size, uint64_t
 	return true;
 }
 
-bool field_reference(struct memory *memory, const struct layout *layout, uint64_t address,
-		     uint64_t *ret)
+bool field_reference(struct memory *memory, const struct layout *layout, uint64_t address, uint64_t *ret)
 {
 	return field_read(memory, address, layout_ref_size(layout), ret);
 }

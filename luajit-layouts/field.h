@@ -15,8 +15,7 @@
 bool field_read(struct memory *memory, uint64_t address, unsigned size, uint64_t *ret);
 
 /* A GCRef or MRef; false when it cannot be read. */
-bool field_reference(struct memory *memory, const struct layout *layout, uint64_t address,
-		     uint64_t *ret);
+bool field_reference(struct memory *memory, const struct layout *layout, uint64_t address, uint64_t *ret);
 
 /* The type of the object at address (GCT_*): the complement of its tag. False when it cannot be read. */
 bool field_gct(struct memory *memory, const struct layout *layout, uint64_t address, uint8_t *ret);

@@ -17,7 +17,7 @@ struct inquiry {
 };
 
 /* Hand a verdict to the inquiry's evidence, if it has one. */
-__attribute__((format(printf, 3, 4)))
-void inquiry_verdict(const struct inquiry *inquiry, const char *probe, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void inquiry_verdict(const struct inquiry *inquiry, const char *probe,
+							   const char *format, ...);
 
 #endif

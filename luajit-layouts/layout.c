@@ -30,8 +30,7 @@ void layout_without_jit(struct layout *layout)
 const char *layout_conflict(const struct layout *one, const struct layout *other)
 {
 #define COMPARE(structure, field) \
-	if (one->structure##_##field != LAYOUT_UNKNOWN && \
-	    other->structure##_##field != LAYOUT_UNKNOWN && \
+	if (one->structure##_##field != LAYOUT_UNKNOWN && other->structure##_##field != LAYOUT_UNKNOWN && \
 	    one->structure##_##field != other->structure##_##field) \
 		return #structure "." #field;
 	LAYOUT_FIELDS(COMPARE)
@@ -53,8 +52,8 @@ const char *layout_missing(const struct layout *layout)
 static void excuse_absent(struct layout *layout)
 {
 	int32_t *const optional[] = {
-		&layout->L_exdata, &layout->L_exdata2, &layout->g_cur_L, &layout->g_jit_base,
-		&layout->g_jit_L, &layout->g_tmpbuf_L, &layout->g_vmthref, &layout->SnapShot_mcofs,
+		&layout->L_exdata, &layout->L_exdata2,  &layout->g_cur_L,   &layout->g_jit_base,
+		&layout->g_jit_L,  &layout->g_tmpbuf_L, &layout->g_vmthref, &layout->SnapShot_mcofs,
 	};
 
 	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)

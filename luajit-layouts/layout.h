@@ -16,11 +16,11 @@
 #include <stdint.h>
 
 enum {
-	LAYOUT_ABSENT = -1,	/* the build has no such field */
-	LAYOUT_UNKNOWN = -2,	/* only while ljspy gathers evidence */
+	LAYOUT_ABSENT = -1,  /* the build has no such field */
+	LAYOUT_UNKNOWN = -2, /* only while ljspy gathers evidence */
 	LAYOUT_NAME_MAX = 64,
-	LAYOUT_TRACE_HEADER_MAX = 152,	/* a GCtrace is no larger, in bytes */
-	LAYOUT_OBJECT_MAX = 256,	/* other objects and lua_State are no larger; g and J are */
+	LAYOUT_TRACE_HEADER_MAX = 152, /* a GCtrace is no larger, in bytes */
+	LAYOUT_OBJECT_MAX = 256,       /* other objects and lua_State are no larger; g and J are */
 };
 
 /*
@@ -33,6 +33,9 @@ enum {
  * g. CFRAME offsets are from the interpreter's stack pointer, which is also
  * raw(L->cframe). IR_KGC is the number of that IR opcode.
  */
+
+/* A structure to a line. */
+/* clang-format off */
 
 /* The same in every release; they depend only on the width of references. */
 #define LAYOUT_OBJECT_FIELDS(X) \
@@ -97,17 +100,19 @@ enum {
 	LAYOUT_TRACE_FIELDS(X) LAYOUT_GG_FIELDS(X) LAYOUT_JIT_FIELDS(X) \
 	LAYOUT_CFRAME_FIELDS(X)
 
+/* clang-format on */
+
 /* The bytecode numberings (lj_bc.h) of releases. */
 enum layout_bytecode {
-	BYTECODE_V20,		/* 2.0: 93 opcodes */
-	BYTECODE_V21,		/* 2.1 since 2013: 97 opcodes */
-	BYTECODE_V21_BITOPS,	/* 2.1 since July 2026: 104 opcodes */
+	BYTECODE_V20,        /* 2.0: 93 opcodes */
+	BYTECODE_V21,        /* 2.1 since 2013: 97 opcodes */
+	BYTECODE_V21_BITOPS, /* 2.1 since July 2026: 104 opcodes */
 	BYTECODE_COUNT
 };
 
 struct layout {
 	char name[LAYOUT_NAME_MAX];
-	bool gc64;		/* 64-bit GC references and two-slot frames (LJ_GC64, LJ_FR2) */
+	bool gc64; /* 64-bit GC references and two-slot frames (LJ_GC64, LJ_FR2) */
 	bool has_jit;
 	enum layout_bytecode bytecode;
 #define LAYOUT_MEMBER(structure, field) int32_t structure##_##field;
@@ -118,8 +123,8 @@ struct layout {
 /* The fields of LAYOUT_FIELDS, for loops. */
 struct layout_field {
 	const char *structure, *field;
-	const char *name;	/* "structure.field" */
-	size_t place;		/* offset in struct layout */
+	const char *name; /* "structure.field" */
+	size_t place;     /* offset in struct layout */
 };
 
 extern const struct layout_field layout_fields[];

@@ -9,7 +9,9 @@
 enum { LINE_MAX_BYTES = 256, KEY_MAX_BYTES = 64 };
 
 static const char *const bytecodes[BYTECODE_COUNT] = {
-	[BYTECODE_V20] = "2.0", [BYTECODE_V21] = "2.1", [BYTECODE_V21_BITOPS] = "2.1-bitops",
+	[BYTECODE_V20] = "2.0",
+	[BYTECODE_V21] = "2.1",
+	[BYTECODE_V21_BITOPS] = "2.1-bitops",
 };
 
 void layout_text_write(const struct layout *layout, FILE *file)
@@ -17,8 +19,8 @@ void layout_text_write(const struct layout *layout, FILE *file)
 	fprintf(file, "# A LuaJIT layout: offsets in bytes, by LuaJIT's names.\n");
 	if (*layout->name)
 		fprintf(file, "name = %s\n", layout->name);
-	fprintf(file, "gc64 = %s\nhas_jit = %s\nbytecode = %s\n", layout->gc64 ? "yes" : "no", layout->has_jit ? "yes" : "no",
-		bytecodes[layout->bytecode]);
+	fprintf(file, "gc64 = %s\nhas_jit = %s\nbytecode = %s\n", layout->gc64 ? "yes" : "no",
+		layout->has_jit ? "yes" : "no", bytecodes[layout->bytecode]);
 	for (size_t i = 0; i < layout_field_count; i++) {
 		int32_t value = layout_offset(layout, &layout_fields[i]);
 
@@ -110,7 +112,7 @@ static const char *read_line(struct layout *layout, const char *line)
 
 	found = sscanf(line, " %63[^ =\t\n] = %63[^ \t\n] %c", key, value, &rest);
 	if (found == EOF || (found >= 1 && key[0] == '#'))
-		return NULL;	/* empty, or a comment */
+		return NULL; /* empty, or a comment */
 	if (found < 2 || (found == 3 && rest != '#'))
 		return "not of the form key = value";
 	return assign(layout, key, value);

@@ -11,34 +11,24 @@ static const struct relation {
 	int bytes, references, pointers;
 } relations[] = {
 #define RELATION(structure, field, base, bytes, references, pointers) \
-	{ #structure "." #field, offsetof(struct layout, structure##_##field), \
-	  offsetof(struct layout, structure##_##base), bytes, references, pointers }
-	RELATION(GChead, marked, gct, -1, 0, 0),
-	RELATION(GCfuncC, upvalue, f, 0, 0, 1),
-	RELATION(GCproto, trace, flags, 1, 0, 0),
-	RELATION(GCudata, size, metatable, 0, 2, 0),
-	RELATION(GCupval, size, v, 0, 2, 0),
-	RELATION(L, exdata2, exdata, 0, 0, 1),
+	{ \
+#structure "." #field, offsetof(struct layout, structure##_##field), \
+			offsetof(struct layout, structure##_##base), bytes, references, pointers \
+	}
+	RELATION(GChead, marked, gct, -1, 0, 0), RELATION(GCfuncC, upvalue, f, 0, 0, 1),
+	RELATION(GCproto, trace, flags, 1, 0, 0), RELATION(GCudata, size, metatable, 0, 2, 0),
+	RELATION(GCupval, size, v, 0, 2, 0), RELATION(L, exdata2, exdata, 0, 0, 1),
 	/* gc.total, gc.threshold, the byte gc.currentwhite, gc.state, the word gc.sweepstr, gc.root. */
-	RELATION(g, gc_state, gc_total, 1, 2, 0),
-	RELATION(g, gc_root, gc_total, 8, 2, 0),
-	RELATION(g, jit_base, cur_L, 0, 1, 0),
-	RELATION(GCtrace, nchild, traceno, -4, 0, 0),
-	RELATION(GCtrace, spadjust, traceno, -2, 0, 0),
-	RELATION(GCtrace, link, traceno, 2, 0, 0),
-	RELATION(GCtrace, root, traceno, 4, 0, 0),
-	RELATION(GCtrace, nextroot, traceno, 6, 0, 0),
-	RELATION(GCtrace, nextside, traceno, 8, 0, 0),
-	RELATION(GCtrace, topslot, linktype, -1, 0, 0),
-	RELATION(SnapShot, topslot, nslots, 1, 0, 0),
-	RELATION(SnapShot, count, nent, 1, 0, 0),
-	RELATION(J, pc, L, 0, 0, 1),
-	RELATION(J, fn, L, 0, 0, 2),
-	RELATION(J, pt, L, 0, 0, 3),
-	RELATION(J, sizetrace, trace, 4, 0, 1),	/* J.freetrace */
-	RELATION(J, startpc, parent, 0, 0, -1),
-	RELATION(J, exitno, parent, 4, 0, 0),
-	RELATION(J, szmcarea, mcarea, 0, 0, 3),	/* J.mctop, J.mcbot */
+	RELATION(g, gc_state, gc_total, 1, 2, 0), RELATION(g, gc_root, gc_total, 8, 2, 0),
+	RELATION(g, jit_base, cur_L, 0, 1, 0), RELATION(GCtrace, nchild, traceno, -4, 0, 0),
+	RELATION(GCtrace, spadjust, traceno, -2, 0, 0), RELATION(GCtrace, link, traceno, 2, 0, 0),
+	RELATION(GCtrace, root, traceno, 4, 0, 0), RELATION(GCtrace, nextroot, traceno, 6, 0, 0),
+	RELATION(GCtrace, nextside, traceno, 8, 0, 0), RELATION(GCtrace, topslot, linktype, -1, 0, 0),
+	RELATION(SnapShot, topslot, nslots, 1, 0, 0), RELATION(SnapShot, count, nent, 1, 0, 0),
+	RELATION(J, pc, L, 0, 0, 1), RELATION(J, fn, L, 0, 0, 2), RELATION(J, pt, L, 0, 0, 3),
+	RELATION(J, sizetrace, trace, 4, 0, 1), /* J.freetrace */
+	RELATION(J, startpc, parent, 0, 0, -1), RELATION(J, exitno, parent, 4, 0, 0),
+	RELATION(J, szmcarea, mcarea, 0, 0, 3), /* J.mctop, J.mcbot */
 #undef RELATION
 };
 
@@ -61,9 +51,11 @@ const char *relations_broken(const struct layout *layout, unsigned pointer_bytes
 
 		if (field >= 0 && base >= 0 &&
 		    field != base + relation->bytes + relation->references * (int)layout_ref_size(layout) +
-			     relation->pointers * (int)pointer_bytes)
+				     relation->pointers * (int)pointer_bytes)
 			return relation->name;
 	}
 	return pointer_bytes == 8 && layout->J_state >= 0 && layout->J_L >= 0 &&
-	       !is_state_distance(layout->J_state - layout->J_L) ? "J.state" : NULL;
+			       !is_state_distance(layout->J_state - layout->J_L)
+		       ? "J.state"
+		       : NULL;
 }

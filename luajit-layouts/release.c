@@ -10,7 +10,7 @@ static const struct release {
 	const char *name;
 	bool gc64;
 	enum layout_bytecode bytecode;
-	const char *global, *jit, *trace, *thread;	/* names of rows in the tables */
+	const char *global, *jit, *trace, *thread; /* names of rows in the tables */
 	int32_t GG_J, GG_dispatch;
 } releases[] = {
 #include "luajit-layouts/rows/release.inc"

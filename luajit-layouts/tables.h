@@ -16,8 +16,8 @@
 #include "luajit-layouts/layout.h"
 
 enum layout_mode {
-	LAYOUT_X64_GC64,	/* x86-64, LJ_GC64 */
-	LAYOUT_X64_GC32,	/* x86-64 with 32-bit references */
+	LAYOUT_X64_GC64, /* x86-64, LJ_GC64 */
+	LAYOUT_X64_GC32, /* x86-64 with 32-bit references */
 	LAYOUT_ARM64,
 	LAYOUT_I386,
 	LAYOUT_MODE_COUNT
@@ -30,19 +30,19 @@ enum layout_group {
 	LAYOUT_GROUP_OBJECT,
 	LAYOUT_GROUP_CFRAME,
 	LAYOUT_GROUP_GLOBAL,
-	LAYOUT_GROUP_JIT,	/* as built without LUAJIT_USE_GDBJIT */
+	LAYOUT_GROUP_JIT, /* as built without LUAJIT_USE_GDBJIT */
 	LAYOUT_GROUP_TRACE,
 	LAYOUT_GROUP_THREAD,
 	LAYOUT_GROUP_COUNT
 };
 
 struct layout_row {
-	const char *name;	/* date, project and mode of the first revision it holds for */
-	const char *from;	/* its sources, in words */
-	unsigned modes;		/* LAYOUT_MODE() bits: a row may serve several */
-	enum layout_bytecode bytecode;	/* global and jit rows: numbering of its first revision */
-	bool mcofs;		/* jit and trace rows: do its revisions have SnapShot.mcofs? */
-	struct layout offsets;	/* LAYOUT_UNKNOWN for fields of other groups */
+	const char *name;              /* date, project and mode of the first revision it holds for */
+	const char *from;              /* its sources, in words */
+	unsigned modes;                /* LAYOUT_MODE() bits: a row may serve several */
+	enum layout_bytecode bytecode; /* global and jit rows: numbering of its first revision */
+	bool mcofs;                    /* jit and trace rows: do its revisions have SnapShot.mcofs? */
+	struct layout offsets;         /* LAYOUT_UNKNOWN for fields of other groups */
 };
 
 size_t layout_row_count(enum layout_group group);

@@ -12,10 +12,10 @@
 
 /* The VM's machine code in one mapped module (the output of vm_x64.dasc, vm_x86.dasc, vm_arm64.dasc). */
 struct vm_code {
-	uint16_t machine;	/* EM_X86_64 or EM_AARCH64 */
-	uint64_t begin;		/* lj_vm_asm_begin: handler of opcode 0 */
-	uint64_t end;		/* end of the interpreter; lj_vm_ffi_call excluded */
-	uint64_t ffi_call;	/* lj_vm_ffi_call, 0 when the build has none */
+	uint16_t machine;  /* EM_X86_64 or EM_AARCH64 */
+	uint64_t begin;    /* lj_vm_asm_begin: handler of opcode 0 */
+	uint64_t end;      /* end of the interpreter; lj_vm_ffi_call excluded */
+	uint64_t ffi_call; /* lj_vm_ffi_call, 0 when the build has none */
 	uint64_t ffi_call_end;
 	struct layout layout;
 	/*
@@ -25,7 +25,7 @@ struct vm_code {
 	 * numbering.
 	 */
 	bool traces_open, bytecode_open;
-	bool confirmed;		/* by a state's objects; or the layout was given and is trusted */
+	bool confirmed; /* by a state's objects; or the layout was given and is trusted */
 };
 
 #endif

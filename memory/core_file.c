@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum {
-	HEAD_BYTES = 4096,	/* compared to identify a file; they hold its build id */
+	HEAD_BYTES = 4096, /* compared to identify a file; they hold its build id */
 	FILES_MAX = 16384,
 };
 
@@ -22,7 +22,7 @@ struct mapped_here {
 };
 
 struct core_file {
-	struct memory memory;	/* must be first: core_read_ranges() casts it to the core_file */
+	struct memory memory; /* must be first: core_read_ranges() casts it to the core_file */
 	int fd;
 	uint64_t size;
 	uint16_t machine;
@@ -32,7 +32,7 @@ struct core_file {
 	size_t notes_size;
 	struct core_mapping *mappings;
 	size_t mapping_count;
-	struct core_mapping *named;	/* from NT_FILE */
+	struct core_mapping *named; /* from NT_FILE */
 	size_t named_count;
 	struct mapped_here *files;
 	size_t file_count;
@@ -145,8 +145,8 @@ static int visit_notes(struct core_file *core, struct core_note segment, visit_n
 		end = name + (((uint64_t)header.n_descsz + 3) & ~UINT64_C(3));
 		if (name + header.n_descsz > segment.size)
 			return 0;
-		error = visit(core, header.n_type, (struct core_note){ segment.bytes + name,
-								       header.n_descsz });
+		error = visit(core, header.n_type,
+			      (struct core_note){ segment.bytes + name, header.n_descsz });
 		if (error)
 			return error;
 		if (end >= segment.size)
@@ -204,8 +204,8 @@ static int take_files(struct core_file *core, struct core_note note)
 static int add_thread(struct core_file *core, struct core_note note)
 {
 	if (core->thread_count % 64 == 0) {
-		struct core_note *larger = realloc(core->threads, (core->thread_count + 64) *
-								  sizeof(*larger));
+		struct core_note *larger = realloc(core->threads,
+						   (core->thread_count + 64) * sizeof(*larger));
 
 		if (!larger)
 			return -ENOMEM;
@@ -237,18 +237,11 @@ static void take_auxv(struct core_file *core, struct core_note note)
 static int take_note(struct core_file *core, uint32_t type, struct core_note note)
 {
 	switch (type) {
-	case NT_PRSTATUS:
-		return add_thread(core, note);
-	case NT_PRPSINFO:
-		take_process(core, note);
-		return 0;
-	case NT_AUXV:
-		take_auxv(core, note);
-		return 0;
-	case NT_FILE:
-		return take_files(core, note);
-	default:
-		return 0;
+	case NT_PRSTATUS: return add_thread(core, note);
+	case NT_PRPSINFO: take_process(core, note); return 0;
+	case NT_AUXV: take_auxv(core, note); return 0;
+	case NT_FILE: return take_files(core, note);
+	default: return 0;
 	}
 }
 
@@ -302,8 +295,7 @@ static int compare_mappings(const void *a, const void *b)
 	return (left->data_size < right->data_size) - (left->data_size > right->data_size);
 }
 
-static const struct core_mapping *find_in(const struct core_mapping *mappings, size_t count,
-					  uint64_t address)
+static const struct core_mapping *find_in(const struct core_mapping *mappings, size_t count, uint64_t address)
 {
 	size_t low = 0, high = count;
 
@@ -394,8 +386,9 @@ static struct mapped_here *find_file(const struct core_file *core, const char *p
 {
 	struct mapped_here wanted = { .path = path };
 
-	return core->file_count ? bsearch(&wanted, core->files, core->file_count,
-					  sizeof(*core->files), compare_files) : NULL;
+	return core->file_count
+		       ? bsearch(&wanted, core->files, core->file_count, sizeof(*core->files), compare_files)
+		       : NULL;
 }
 
 /* Do the first HEAD_BYTES of the file equal those of its mapping in the core? */
@@ -403,8 +396,7 @@ static bool begins_alike(const struct core_file *core, const struct core_mapping
 {
 	uint8_t dumped[HEAD_BYTES], here[HEAD_BYTES];
 
-	return mapping->data_size >= HEAD_BYTES &&
-	       read_at(core->fd, mapping->data, dumped, sizeof(dumped)) &&
+	return mapping->data_size >= HEAD_BYTES && read_at(core->fd, mapping->data, dumped, sizeof(dumped)) &&
 	       memcmp(dumped, ELFMAG, SELFMAG) == 0 && read_at(fd, 0, here, sizeof(here)) &&
 	       memcmp(dumped, here, sizeof(here)) == 0;
 }
@@ -441,7 +433,8 @@ static int open_files(struct core_file *core)
 	qsort(core->files, core->file_count, sizeof(*core->files), compare_files);
 	for (size_t i = 0; i < core->mapping_count; i++) {
 		const struct mapped_here *file = core->mappings[i].path
-			? find_file(core, core->mappings[i].path) : NULL;
+							 ? find_file(core, core->mappings[i].path)
+							 : NULL;
 
 		core->mappings[i].file = file ? (int)(file - core->files) : -1;
 	}
@@ -473,7 +466,8 @@ static enum memory_status read_part(const struct core_file *core, const struct c
 	if (mapping->file < 0 || (mapping->flags & PF_W))
 		return MEMORY_NOT_CAPTURED;
 	return read_at(core->files[mapping->file].fd, mapping->offset + skip, copy, *length)
-		? MEMORY_OK : MEMORY_NOT_CAPTURED;
+		       ? MEMORY_OK
+		       : MEMORY_NOT_CAPTURED;
 }
 
 static enum memory_status read_range(const struct core_file *core, const struct memory_range *range)
@@ -485,8 +479,7 @@ static enum memory_status read_range(const struct core_file *core, const struct 
 	if (range->address > UINT64_MAX - range->length)
 		return MEMORY_UNMAPPED;
 	while (left) {
-		const struct core_mapping *mapping = find_in(core->mappings, core->mapping_count,
-							     address);
+		const struct core_mapping *mapping = find_in(core->mappings, core->mapping_count, address);
 		size_t part = left;
 		enum memory_status status;
 

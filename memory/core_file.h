@@ -21,17 +21,17 @@ enum {
 	CORE_SEGMENTS_MAX = 1 << 20,
 	CORE_NOTES_BYTES_MAX = 256 << 20,
 	CORE_THREADS_MAX = 65536,
-	CORE_NAME_SIZE = 16,	/* TASK_COMM_LEN, with the NUL */
+	CORE_NAME_SIZE = 16, /* TASK_COMM_LEN, with the NUL */
 };
 
 /* A part of the address space: a PT_LOAD segment, or a mapping of NT_FILE that has none. */
 struct core_mapping {
 	uint64_t begin, end;
-	uint32_t flags;		/* PF_R, PF_W, PF_X */
-	uint64_t offset;	/* in the file */
-	const char *path;	/* untrusted; NULL if no file was mapped */
-	uint64_t data, data_size;	/* its bytes in the core, from begin on: offset and size there */
-	int file;		/* index of the opened file, or -1 */
+	uint32_t flags;           /* PF_R, PF_W, PF_X */
+	uint64_t offset;          /* in the file */
+	const char *path;         /* untrusted; NULL if no file was mapped */
+	uint64_t data, data_size; /* its bytes in the core, from begin on: offset and size there */
+	int file;                 /* index of the opened file, or -1 */
 };
 
 /* A note as it is in the core, which owns it; its meaning depends on the machine. */

@@ -16,7 +16,7 @@ enum {
 	MEANWHILE_NS = 2 * 1000 * 1000,
 	/* A disk that has to start takes longer; what it holds is had at the next try, then. */
 	WAIT_MS = 500,
-	LEFT_MAX = 2,	/* so many may be out for longer; until one is back, there are no others */
+	LEFT_MAX = 2, /* so many may be out for longer; until one is back, there are no others */
 };
 
 struct errand {
@@ -30,17 +30,17 @@ struct helper {
 	struct errands *errands;
 	pthread_t thread;
 	sem_t begin, end;
-	struct errand *errand;	/* NULL: it is to end */
-	atomic_flag is_settled;	/* by who comes first: it that is done, or who waits no longer */
+	struct errand *errand;  /* NULL: it is to end */
+	atomic_flag is_settled; /* by who comes first: it that is done, or who waits no longer */
 };
 
 struct errands {
 	struct errands_waiter waiter;
-	pid_t pid;		/* of the process that the helper is a thread of */
-	int policy, priority;	/* as the caller had them at first */
-	struct helper *helper;	/* at rest; NULL if there is none */
-	atomic_uint left;	/* helpers that nobody waits for */
-	atomic_uint users;	/* of this: those, and the owner */
+	pid_t pid;             /* of the process that the helper is a thread of */
+	int policy, priority;  /* as the caller had them at first */
+	struct helper *helper; /* at rest; NULL if there is none */
+	atomic_uint left;      /* helpers that nobody waits for */
+	atomic_uint users;     /* of this: those, and the owner */
 };
 
 struct errands *errands_new(void)
@@ -260,8 +260,7 @@ static bool send(struct errands *errands, struct errand *errand)
 	return true;
 }
 
-bool errands_run(struct errands *errands, errand_work *work, errand_work *undo,
-		 void *arguments, size_t size)
+bool errands_run(struct errands *errands, errand_work *work, errand_work *undo, void *arguments, size_t size)
 {
 	struct errand *errand;
 

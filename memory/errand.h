@@ -46,7 +46,6 @@ typedef void errand_work(void *arguments);
  * once it is done after all, undo(), if it is not NULL, frees what the copy has come to own.
  * With errands NULL it is done at once.
  */
-bool errands_run(struct errands *errands, errand_work *work, errand_work *undo,
-		 void *arguments, size_t size);
+bool errands_run(struct errands *errands, errand_work *work, errand_work *undo, void *arguments, size_t size);
 
 #endif

@@ -6,8 +6,7 @@ void memory_read_ranges(struct memory *memory, struct memory_range *ranges, size
 	memory->read_ranges(memory, ranges, count);
 }
 
-enum memory_status memory_read(struct memory *memory, uint64_t address,
-			       void *copy, size_t length)
+enum memory_status memory_read(struct memory *memory, uint64_t address, void *copy, size_t length)
 {
 	struct memory_range range = { .address = address, .copy = copy, .length = length };
 

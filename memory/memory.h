@@ -16,18 +16,18 @@
 
 enum memory_status {
 	MEMORY_OK,
-	MEMORY_UNMAPPED,	/* nothing is mapped there */
-	MEMORY_NOT_CAPTURED,	/* not copied before the target ran on, or not in the core */
-	MEMORY_REFUSED,		/* the kernel refuses the read */
-	MEMORY_GONE,		/* the process has ended */
+	MEMORY_UNMAPPED,     /* nothing is mapped there */
+	MEMORY_NOT_CAPTURED, /* not copied before the target ran on, or not in the core */
+	MEMORY_REFUSED,      /* the kernel refuses the read */
+	MEMORY_GONE,         /* the process has ended */
 };
 
 /* A range of the target's memory and the buffer for its copy. */
 struct memory_range {
 	uint64_t address;
 	void *copy;
-	size_t length;		/* bytes; 0 is allowed and always succeeds */
-	enum memory_status status;	/* set by memory_read_ranges() */
+	size_t length;             /* bytes; 0 is allowed and always succeeds */
+	enum memory_status status; /* set by memory_read_ranges() */
 };
 
 struct memory {
@@ -40,8 +40,7 @@ struct memory {
 
 void memory_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count);
 
-enum memory_status memory_read(struct memory *memory, uint64_t address,
-			       void *copy, size_t length);
+enum memory_status memory_read(struct memory *memory, uint64_t address, void *copy, size_t length);
 
 /* Little-endian loads; false (and *ret untouched) when the read fails. */
 bool memory_u8(struct memory *memory, uint64_t address, uint8_t *ret);

@@ -8,7 +8,7 @@
 
 enum {
 	PAGE_SIZE = 4096,
-	PAGES_MAX = 16384,	/* before one more, all are forgotten */
+	PAGES_MAX = 16384, /* before one more, all are forgotten */
 };
 
 struct page {
@@ -18,10 +18,10 @@ struct page {
 };
 
 struct page_cache {
-	struct memory memory;	/* must be first */
+	struct memory memory; /* must be first */
 	struct memory *live;
 	struct page *pages;
-	struct page *last;	/* most reads fall into the page read before */
+	struct page *last; /* most reads fall into the page read before */
 };
 
 void page_cache_forget(struct page_cache *cache)
@@ -58,8 +58,7 @@ static struct page *fetch(struct page_cache *cache, uint64_t address, enum memor
 	return NULL;
 }
 
-static const struct page *find(struct page_cache *cache, uint64_t address,
-			       enum memory_status *ret_status)
+static const struct page *find(struct page_cache *cache, uint64_t address, enum memory_status *ret_status)
 {
 	struct page *page = cache->last;
 
@@ -74,8 +73,8 @@ static const struct page *find(struct page_cache *cache, uint64_t address,
 	return page;
 }
 
-static enum memory_status read_part_by_part(struct page_cache *cache, uint64_t address,
-					    uint8_t *copy, size_t length)
+static enum memory_status read_part_by_part(struct page_cache *cache, uint64_t address, uint8_t *copy,
+					    size_t length)
 {
 	while (length) {
 		uint64_t start = address & ~(uint64_t)(PAGE_SIZE - 1);

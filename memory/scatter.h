@@ -10,7 +10,7 @@
 
 static inline uint64_t scatter(uint64_t number)
 {
-	number *= UINT64_C(0x9e3779b97f4a7c15);	/* 2^64 / golden ratio */
+	number *= UINT64_C(0x9e3779b97f4a7c15); /* 2^64 / golden ratio */
 	return number ^ number >> 32;
 }
 

@@ -12,7 +12,7 @@
 struct request {
 	char path[PATH_MAX];
 	int fd;
-	int error;	/* 0: it has succeeded */
+	int error; /* 0: it has succeeded */
 	struct stat status;
 };
 

@@ -15,7 +15,7 @@
 
 #include "memory/errand.h"
 
-enum { SLOW_READ_MAX = 64 << 10 };	/* bytes of one slow_pread() */
+enum { SLOW_READ_MAX = 64 << 10 }; /* bytes of one slow_pread() */
 
 bool slow_stat(struct errands *errands, const char *path, struct stat *ret_status);
 bool slow_fstat(struct errands *errands, int fd, struct stat *ret_status);

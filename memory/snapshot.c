@@ -28,7 +28,7 @@ struct region {
 	size_t offset;
 	size_t asked_begin, asked_end;
 	enum purpose purpose;
-	uint32_t vain;		/* of its guess: see struct snapshot_guesses */
+	uint32_t vain; /* of its guess: see struct snapshot_guesses */
 };
 
 /* A range to read: a guess, or the caller's range at index. piece is the number of the piece that holds it. */
@@ -41,19 +41,19 @@ struct wanted {
 };
 
 struct snapshot {
-	struct memory memory;	/* must be first: snapshot_memory() returns it */
+	struct memory memory; /* must be first: snapshot_memory() returns it */
 	struct memory *live;
 	uint8_t *arena;
 	size_t used, size;
-	struct region *regions;	/* by address; they may overlap */
+	struct region *regions; /* by address; they may overlap */
 	size_t region_count, region_size;
-	struct wanted *wanted;	/* scratch for one capture */
+	struct wanted *wanted; /* scratch for one capture */
 	struct memory_range *pieces;
 	size_t wanted_size, piece_size;
-	uint64_t longest;	/* length of the longest region */
+	uint64_t longest; /* length of the longest region */
 	size_t read_count;
 	bool sealed;
-	struct region *last;	/* once sealed, most reads hit the region of the read before */
+	struct region *last; /* once sealed, most reads hit the region of the read before */
 };
 
 static bool grow(void **array, size_t *size, size_t wanted, size_t item)
@@ -94,8 +94,7 @@ static bool holds(const struct region *region, uint64_t address, size_t length)
 {
 	uint64_t offset = address - region->address;
 
-	return address >= region->address && offset <= region->length &&
-	       length <= region->length - offset;
+	return address >= region->address && offset <= region->length && length <= region->length - offset;
 }
 
 /*
@@ -201,17 +200,16 @@ static void add_guesses(struct snapshot *snapshot, const struct memory_range *pi
 {
 	for (size_t i = 0; i < count; i++)
 		if (wanted[i].is_guess)
-			add_region(snapshot, &(struct region){
-				.address = wanted[i].address,
-				.length = wanted[i].length,
-				.offset = offset + (size_t)(wanted[i].address - piece->address),
-				.purpose = CAPTURED_GUESSED,
-				.vain = wanted[i].vain });
+			add_region(snapshot, &(struct region){ .address = wanted[i].address,
+							       .length = wanted[i].length,
+							       .offset = offset + (size_t)(wanted[i].address -
+											   piece->address),
+							       .purpose = CAPTURED_GUESSED,
+							       .vain = wanted[i].vain });
 }
 
 /* Add the pieces that were read as regions. The wanted ranges are in the order of the pieces. */
-static void keep_pieces(struct snapshot *snapshot, size_t count, size_t wanted_count,
-			enum purpose purpose)
+static void keep_pieces(struct snapshot *snapshot, size_t count, size_t wanted_count, enum purpose purpose)
 {
 	size_t old_count = snapshot->region_count, next = 0;
 	const struct region *regions = snapshot->regions;
@@ -226,18 +224,17 @@ static void keep_pieces(struct snapshot *snapshot, size_t count, size_t wanted_c
 			continue;
 		add_region(snapshot, &(struct region){ .address = piece->address,
 						       .length = piece->length,
-						       .offset = offset, .purpose = purpose });
+						       .offset = offset,
+						       .purpose = purpose });
 		add_guesses(snapshot, piece, &snapshot->wanted[first], next - first, offset);
 	}
 	if (old_count && old_count < snapshot->region_count &&
 	    regions[old_count].address < regions[old_count - 1].address)
-		qsort(snapshot->regions, snapshot->region_count, sizeof(*snapshot->regions),
-		      compare_regions);
+		qsort(snapshot->regions, snapshot->region_count, sizeof(*snapshot->regions), compare_regions);
 }
 
 /* Read the pieces, which hold the wanted ranges. False if they are too large or memory is short. */
-static bool read_pieces(struct snapshot *snapshot, size_t count, size_t wanted_count,
-			enum purpose purpose)
+static bool read_pieces(struct snapshot *snapshot, size_t count, size_t wanted_count, enum purpose purpose)
 {
 	struct memory_range *pieces = snapshot->pieces;
 	size_t total = snapshot->used, offset = snapshot->used;
@@ -265,10 +262,8 @@ static bool read_pieces(struct snapshot *snapshot, size_t count, size_t wanted_c
 
 static bool make_scratch(struct snapshot *snapshot, size_t count)
 {
-	return grow((void **)&snapshot->wanted, &snapshot->wanted_size, count,
-		    sizeof(*snapshot->wanted)) &&
-	       grow((void **)&snapshot->pieces, &snapshot->piece_size, count,
-		    sizeof(*snapshot->pieces));
+	return grow((void **)&snapshot->wanted, &snapshot->wanted_size, count, sizeof(*snapshot->wanted)) &&
+	       grow((void **)&snapshot->pieces, &snapshot->piece_size, count, sizeof(*snapshot->pieces));
 }
 
 /* List by address the ranges that are not held yet, and the guesses. Returns their number. */
@@ -287,7 +282,8 @@ static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges
 			continue;
 		total += range->length;
 		snapshot->wanted[wanted++] = (struct wanted){ .address = range->address,
-							      .length = range->length, .index = i };
+							      .length = range->length,
+							      .index = i };
 	}
 	for (size_t i = 0; i < guesses->count; i++)
 		snapshot->wanted[wanted++] = (struct wanted){ .address = guesses->pieces[i].address,
@@ -336,12 +332,12 @@ static void capture(struct snapshot *snapshot, struct memory_range *ranges, size
 		list_doubtful(snapshot, ranges, wanted);
 	for (size_t i = 0; i < count; i++) {
 		const struct region *region = ranges[i].length
-			? find(snapshot, ranges[i].address, ranges[i].length) : NULL;
+						      ? find(snapshot, ranges[i].address, ranges[i].length)
+						      : NULL;
 
 		if (!region)
 			continue;
-		ranges[i].copy = snapshot->arena + region->offset +
-				 (ranges[i].address - region->address);
+		ranges[i].copy = snapshot->arena + region->offset + (ranges[i].address - region->address);
 		ranges[i].status = MEMORY_OK;
 	}
 }
@@ -371,7 +367,8 @@ static bool is_worth_guessing(const struct region *region, bool is_trial, struct
 	    end - begin > SNAPSHOT_GUESS_BYTES_MAX)
 		return false;
 	*ret_guess = (struct snapshot_guess){ .address = region->address + begin,
-					      .length = (uint32_t)(end - begin), .vain = vain };
+					      .length = (uint32_t)(end - begin),
+					      .vain = vain };
 	return true;
 }
 
@@ -392,8 +389,8 @@ static bool merge_guess(struct snapshot_guess *guess, const struct snapshot_gues
 	return true;
 }
 
-void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
-			   bool is_trial, struct snapshot_guesses *ret_guesses)
+void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end, bool is_trial,
+			   struct snapshot_guesses *ret_guesses)
 {
 	struct snapshot_guess *last = NULL, guess;
 
@@ -460,8 +457,7 @@ static void read_one(struct snapshot *snapshot, struct memory_range *range)
 		range->status = MEMORY_NOT_CAPTURED;
 		return;
 	}
-	memcpy(range->copy,
-	       snapshot->arena + region->offset + (range->address - region->address),
+	memcpy(range->copy, snapshot->arena + region->offset + (range->address - region->address),
 	       range->length);
 	range->status = MEMORY_OK;
 }

@@ -31,7 +31,7 @@ void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, si
 
 enum {
 	SNAPSHOT_GUESSES_MAX = 64,
-	SNAPSHOT_GUESS_BYTES_MAX = 64 << 10,	/* longer pieces are not guessed */
+	SNAPSHOT_GUESS_BYTES_MAX = 64 << 10, /* longer pieces are not guessed */
 };
 
 /* Ranges that readers will most likely ask for. */
@@ -40,7 +40,7 @@ struct snapshot_guesses {
 	struct snapshot_guess {
 		uint64_t address;
 		uint32_t length;
-		uint32_t vain;	/* how many times in a row nothing of it was asked for */
+		uint32_t vain; /* how many times in a row nothing of it was asked for */
 	} pieces[SNAPSHOT_GUESSES_MAX];
 };
 
@@ -54,8 +54,8 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
  * [skip_begin, skip_end). Vain guesses stay for a few times more; with is_trial
  * this time does not count.
  */
-void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end,
-			   bool is_trial, struct snapshot_guesses *ret_guesses);
+void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end, bool is_trial,
+			   struct snapshot_guesses *ret_guesses);
 
 /* Number of reads of the live memory since the snapshot was cleared. */
 size_t snapshot_read_count(const struct snapshot *snapshot);

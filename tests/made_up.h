@@ -16,7 +16,7 @@
 static struct made_up {
 	struct function function;
 	struct made_up *next;
-} *all_made_up;
+} * all_made_up;
 
 static inline const struct function *made_up(struct function function)
 {
@@ -24,23 +24,23 @@ static inline const struct function *made_up(struct function function)
 
 	if (!made)
 		exit(1);
-	*made = (struct made_up) { .function = function, .next = all_made_up };
+	*made = (struct made_up){ .function = function, .next = all_made_up };
 	all_made_up = made;
 	return &made->function;
 }
 
 static inline const struct function *lua(const char *name, const char *file, uint32_t firstline)
 {
-	return made_up((struct function) { .kind = FRAME_LUA, .name = name, .file = file, .firstline = firstline });
+	return made_up(
+		(struct function){ .kind = FRAME_LUA, .name = name, .file = file, .firstline = firstline });
 }
 
 static inline const struct function *other(enum frame_kind kind, const char *name, const char *module)
 {
-	return made_up((struct function) { .kind = kind, .name = name, .module = module });
+	return made_up((struct function){ .kind = kind, .name = name, .module = module });
 }
 
-__attribute__((format(printf, 1, 2)))
-static inline const char *text(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static inline const char *text(const char *format, ...)
 {
 	va_list arguments;
 	char *made;

@@ -16,8 +16,8 @@ enum { MEMBER_MAX = 64, NESTING_MAX = 4 };
 static const struct {
 	const char *ours, *theirs;
 } structures[] = {
-	{ "L", "lua_State" }, { "g", "global_State" }, { "J", "jit_State" }, { "GG", "GG_State" },
-	{ "GCfunc", "GCfuncC" },	/* GCfunc is a union; they share their start */
+	{ "L", "lua_State" }, { "g", "global_State" }, { "J", "jit_State" },
+	{ "GG", "GG_State" }, { "GCfunc", "GCfuncC" }, /* GCfunc is a union; they share their start */
 };
 
 /* Fields whose path is not just their name; the first path that exists holds. */
@@ -25,9 +25,8 @@ static const struct {
 	const char *field, *path;
 } paths[] = {
 	{ "g.gc_total", "gc.total" }, { "g.gc_state", "gc.state" }, { "g.gc_root", "gc.root" },
-	{ "g.strhash", "str.tab" }, { "g.strhash", "strhash" },
-	{ "g.strmask", "str.mask" }, { "g.strmask", "strmask" },
-	{ "g.strnum", "str.num" }, { "g.strnum", "strnum" },
+	{ "g.strhash", "str.tab" },   { "g.strhash", "strhash" },   { "g.strmask", "str.mask" },
+	{ "g.strmask", "strmask" },   { "g.strnum", "str.num" },    { "g.strnum", "strnum" },
 	{ "g.tmpbuf_L", "tmpbuf.L" },
 };
 
@@ -54,8 +53,8 @@ static bool number(Dwarf_Die *die, unsigned attribute, int32_t *ret)
 	Dwarf_Attribute value;
 	Dwarf_Word word;
 
-	if (dwarf_attr_integrate(die, attribute, &value) == NULL ||
-	    dwarf_formudata(&value, &word) != 0 || word > INT32_MAX)
+	if (dwarf_attr_integrate(die, attribute, &value) == NULL || dwarf_formudata(&value, &word) != 0 ||
+	    word > INT32_MAX)
 		return false;
 	*ret = (int32_t)word;
 	return true;
@@ -273,14 +272,10 @@ enum dwarf_layout_status dwarf_layout_read(const char *path, struct layout *ret_
 const char *dwarf_layout_status_text(enum dwarf_layout_status status)
 {
 	switch (status) {
-	case DWARF_LAYOUT_OK:
-		return "read from debug info";
-	case DWARF_LAYOUT_UNREADABLE:
-		return "the file cannot be read";
-	case DWARF_LAYOUT_NO_DEBUG_INFO:
-		return "the file has no debug info";
-	case DWARF_LAYOUT_NOT_LUAJIT:
-		return "its debug info is not LuaJIT's";
+	case DWARF_LAYOUT_OK: return "read from debug info";
+	case DWARF_LAYOUT_UNREADABLE: return "the file cannot be read";
+	case DWARF_LAYOUT_NO_DEBUG_INFO: return "the file has no debug info";
+	case DWARF_LAYOUT_NOT_LUAJIT: return "its debug info is not LuaJIT's";
 	}
 	return "unknown";
 }

@@ -13,9 +13,9 @@
 
 enum dwarf_layout_status {
 	DWARF_LAYOUT_OK,
-	DWARF_LAYOUT_UNREADABLE,	/* no such file, or no ELF file */
+	DWARF_LAYOUT_UNREADABLE, /* no such file, or no ELF file */
 	DWARF_LAYOUT_NO_DEBUG_INFO,
-	DWARF_LAYOUT_NOT_LUAJIT,	/* debug info, but not of LuaJIT's structures */
+	DWARF_LAYOUT_NOT_LUAJIT, /* debug info, but not of LuaJIT's structures */
 };
 
 /*

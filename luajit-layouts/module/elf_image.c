@@ -8,8 +8,7 @@ static bool add_segment(struct elf_image *image, uint64_t bias, const Elf64_Phdr
 {
 	struct elf_segment *segment;
 
-	if (header->p_memsz > ELF_IMAGE_SEGMENT_BYTES_MAX ||
-	    image->segment_count == ELF_IMAGE_SEGMENTS_MAX)
+	if (header->p_memsz > ELF_IMAGE_SEGMENT_BYTES_MAX || image->segment_count == ELF_IMAGE_SEGMENTS_MAX)
 		return false;
 	segment = &image->segments[image->segment_count];
 	segment->begin = bias + header->p_vaddr;
@@ -43,15 +42,13 @@ static enum elf_image_status check_header(const Elf64_Ehdr *header)
 	if (header->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    (header->e_machine != EM_X86_64 && header->e_machine != EM_AARCH64))
 		return ELF_IMAGE_OTHER_MACHINE;
-	if (header->e_ident[EI_CLASS] != ELFCLASS64 ||
-	    header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum == 0 ||
-	    header->e_phnum > ELF_IMAGE_SEGMENTS_MAX)
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr) ||
+	    header->e_phnum == 0 || header->e_phnum > ELF_IMAGE_SEGMENTS_MAX)
 		return ELF_IMAGE_MALFORMED;
 	return ELF_IMAGE_OK;
 }
 
-enum elf_image_status elf_image_open(struct memory *memory, uint64_t base,
-				     struct elf_image *ret_image)
+enum elf_image_status elf_image_open(struct memory *memory, uint64_t base, struct elf_image *ret_image)
 {
 	struct elf_image image = { .segment_count = 0 };
 	Elf64_Phdr headers[ELF_IMAGE_SEGMENTS_MAX];
@@ -67,8 +64,8 @@ enum elf_image_status elf_image_open(struct memory *memory, uint64_t base,
 	if (status != ELF_IMAGE_OK)
 		return status;
 	image.machine = header.e_machine;
-	if (memory_read(memory, base + header.e_phoff, headers,
-			header.e_phnum * sizeof(headers[0])) != MEMORY_OK)
+	if (memory_read(memory, base + header.e_phoff, headers, header.e_phnum * sizeof(headers[0])) !=
+	    MEMORY_OK)
 		return ELF_IMAGE_UNREADABLE;
 	if (!find_bias(headers, header.e_phnum, base, &image.bias))
 		return ELF_IMAGE_MALFORMED;

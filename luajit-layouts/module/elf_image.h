@@ -24,26 +24,25 @@ enum elf_image_status {
 	ELF_IMAGE_OK,
 	ELF_IMAGE_UNREADABLE,
 	ELF_IMAGE_MALFORMED,
-	ELF_IMAGE_OTHER_MACHINE,	/* neither x86-64 nor arm64 */
+	ELF_IMAGE_OTHER_MACHINE, /* neither x86-64 nor arm64 */
 };
 
 struct elf_segment {
-	uint64_t begin, end;	/* addresses in the target */
-	uint32_t flags;		/* PF_R, PF_W, PF_X */
+	uint64_t begin, end; /* addresses in the target */
+	uint32_t flags;      /* PF_R, PF_W, PF_X */
 };
 
 struct elf_image {
-	uint16_t machine;	/* EM_X86_64, ...; also valid on ELF_IMAGE_OTHER_MACHINE */
-	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX];	/* PT_LOAD */
+	uint16_t machine; /* EM_X86_64, ...; also valid on ELF_IMAGE_OTHER_MACHINE */
+	struct elf_segment segments[ELF_IMAGE_SEGMENTS_MAX]; /* PT_LOAD */
 	size_t segment_count;
-	uint64_t bias;		/* an address in the target less the same one in the file */
-	uint64_t eh_frame_hdr;	/* address in the target; 0 if there is none */
-	uint64_t dynamic;	/* of PT_DYNAMIC, likewise */
+	uint64_t bias;         /* an address in the target less the same one in the file */
+	uint64_t eh_frame_hdr; /* address in the target; 0 if there is none */
+	uint64_t dynamic;      /* of PT_DYNAMIC, likewise */
 };
 
 /* Read the headers of the image whose first byte is mapped at base. */
-enum elf_image_status elf_image_open(struct memory *memory, uint64_t base,
-				     struct elf_image *ret_image);
+enum elf_image_status elf_image_open(struct memory *memory, uint64_t base, struct elf_image *ret_image);
 
 /* The segment that holds address, or NULL. */
 const struct elf_segment *elf_image_segment(const struct elf_image *image, uint64_t address);

@@ -30,10 +30,10 @@ enum { INSTRUCTION_BYTES = 4, FUNCTION_WINDOW = 12 };
 /* An instruction's registers, and its memory operand or immediate, if it has them. */
 struct instruction {
 	unsigned id;
-	unsigned reg, reg2, reg3;	/* operands that are registers, in order; 0 if fewer */
-	unsigned base;			/* of the memory operand; 0 if there is none */
+	unsigned reg, reg2, reg3; /* operands that are registers, in order; 0 if fewer */
+	unsigned base;            /* of the memory operand; 0 if there is none */
 	unsigned index;
-	int64_t value;			/* displacement, or the immediate */
+	int64_t value; /* displacement, or the immediate */
 };
 
 struct code {
@@ -43,8 +43,8 @@ struct code {
 };
 
 static const uint8_t dispatch_head[] = {
-	0xb0, 0x46, 0x40, 0xb8,		/* ldr INSw, [PC], #4 */
-	0xc9, 0x0e, 0x30, 0x8b,		/* add TMP1, GL, INS, uxtb #3 */
+	0xb0, 0x46, 0x40, 0xb8, /* ldr INSw, [PC], #4 */
+	0xc9, 0x0e, 0x30, 0x8b, /* add TMP1, GL, INS, uxtb #3 */
 };
 
 const uint8_t *vm_code_arm64_dispatch(const uint8_t *at, const uint8_t *end)
@@ -96,8 +96,7 @@ static struct instruction *decode(const uint8_t *bytes, size_t length, uint64_t 
 	cs_option(capstone, CS_OPT_DETAIL, CS_OPT_ON);
 	cs_option(capstone, CS_OPT_SKIPDATA, CS_OPT_ON);
 	insn = cs_malloc(capstone);
-	while (insn != NULL && count < room &&
-	       cs_disasm_iter(capstone, &bytes, &length, &address, insn))
+	while (insn != NULL && count < room && cs_disasm_iter(capstone, &bytes, &length, &address, insn))
 		list[count++] = decode_instruction(insn);
 	if (insn != NULL)
 		cs_free(insn, 1);
@@ -127,8 +126,7 @@ static void note(struct vm_code_evidence *evidence, int32_t *field, const char *
 		evidence->contradiction = name;
 }
 
-#define NOTE(code, field, value) \
-	note((code)->evidence, &(code)->evidence->offsets.field, #field, value)
+#define NOTE(code, field, value) note((code)->evidence, &(code)->evidence->offsets.field, #field, value)
 
 /* A probe looks for its shape at instruction i, which has FUNCTION_WINDOW more on either side. */
 typedef void probe(const struct code *code, size_t i);
@@ -260,8 +258,7 @@ static void probe_exit_error(const struct code *code, size_t i)
 	const struct instruction *at = &code->at[i];
 
 	if (at[0].id == ARM64_INS_NEG && at[0].reg == CARG2w && at[0].reg2 == CARG1w &&
-	    at[1].id == ARM64_INS_MOV && at[1].reg == CARG1 && at[1].reg2 == L &&
-	    at[2].id == ARM64_INS_BL)
+	    at[1].id == ARM64_INS_MOV && at[1].reg == CARG1 && at[1].reg2 == L && at[2].id == ARM64_INS_BL)
 		code->evidence->exit_error_code = true;
 }
 
@@ -276,8 +273,8 @@ static void probe_ffi_callback(const struct code *code, size_t i)
 
 /* In this order: a probe may use what earlier ones found. */
 static probe *const probes[] = {
-	probe_dispatch, probe_vmstate, probe_hookmask, probe_gc, probe_cpcall, probe_saved_L,
-	probe_exit, probe_jloop, probe_exit_error, probe_ffi_callback,
+	probe_dispatch, probe_vmstate, probe_hookmask, probe_gc,         probe_cpcall,
+	probe_saved_L,  probe_exit,    probe_jloop,    probe_exit_error, probe_ffi_callback,
 };
 
 enum vm_code_status vm_code_arm64_read(const uint8_t *bytes, size_t length, uint64_t address,
@@ -286,7 +283,7 @@ enum vm_code_status vm_code_arm64_read(const uint8_t *bytes, size_t length, uint
 	struct code code = { .evidence = ret_evidence };
 
 	vm_code_clear(ret_evidence);
-	ret_evidence->offsets.gc64 = true;	/* arm64 has no other mode */
+	ret_evidence->offsets.gc64 = true; /* arm64 has no other mode */
 	code.at = decode(bytes, length, address, &code.count);
 	if (code.at == NULL)
 		return VM_CODE_NO_MEMORY;

@@ -23,16 +23,16 @@ enum { CFRAME_RESUME = 1, MM_METATABLE = 17, FUNCTION_WINDOW = 40 };
 
 struct operand {
 	enum { NOTHING, REGISTER, IMMEDIATE, MEMORY } kind;
-	unsigned reg;		/* REGISTER: its 64-bit name */
-	unsigned base, index;	/* MEMORY: 64-bit names, 0 if none */
+	unsigned reg;         /* REGISTER: its 64-bit name */
+	unsigned base, index; /* MEMORY: 64-bit names, 0 if none */
 	int scale;
-	int64_t value;		/* IMMEDIATE: the number; MEMORY: the displacement */
-	unsigned size;		/* bytes accessed */
+	int64_t value; /* IMMEDIATE: the number; MEMORY: the displacement */
+	unsigned size; /* bytes accessed */
 };
 
 struct instruction {
 	unsigned id;
-	struct operand to, from;	/* first and second operand */
+	struct operand to, from; /* first and second operand */
 };
 
 struct code {
@@ -45,7 +45,9 @@ struct code {
 
 static unsigned wide_register(unsigned reg)
 {
-	static const struct { unsigned wide, narrow[3]; } registers[] = {
+	static const struct {
+		unsigned wide, narrow[3];
+	} registers[] = {
 		{ X86_REG_RAX, { X86_REG_EAX, X86_REG_AX, X86_REG_AL } },
 		{ X86_REG_RCX, { X86_REG_ECX, X86_REG_CX, X86_REG_CL } },
 		{ X86_REG_RDX, { X86_REG_EDX, X86_REG_DX, X86_REG_DL } },
@@ -90,8 +92,7 @@ static struct operand decode_operand(const cs_x86_op *op)
 		operand.value = op->mem.disp;
 		break;
 	case X86_OP_INVALID:
-	default:
-		break;
+	default: break;
 	}
 	return operand;
 }
@@ -111,8 +112,7 @@ static struct instruction decode_instruction(const cs_insn *insn)
 }
 
 /* NULL when memory is short; *ret_count instructions otherwise. */
-static struct instruction *decode(const uint8_t *bytes, size_t length, uint64_t address,
-				  size_t *ret_count)
+static struct instruction *decode(const uint8_t *bytes, size_t length, uint64_t address, size_t *ret_count)
 {
 	struct instruction *instructions;
 	size_t count = 0;
@@ -124,7 +124,7 @@ static struct instruction *decode(const uint8_t *bytes, size_t length, uint64_t 
 	cs_option(capstone, CS_OPT_DETAIL, CS_OPT_ON);
 	cs_option(capstone, CS_OPT_SKIPDATA, CS_OPT_ON);
 	insn = cs_malloc(capstone);
-	instructions = calloc(length, sizeof(*instructions));	/* at most one a byte */
+	instructions = calloc(length, sizeof(*instructions)); /* at most one a byte */
 	while (insn != NULL && instructions != NULL &&
 	       cs_disasm_iter(capstone, &bytes, &length, &address, insn))
 		instructions[count++] = decode_instruction(insn);
@@ -172,8 +172,7 @@ static void note(struct vm_code_evidence *evidence, int32_t *field, const char *
 		evidence->contradiction = name;
 }
 
-#define NOTE(code, field, value) \
-	note((code)->evidence, &(code)->evidence->offsets.field, #field, value)
+#define NOTE(code, field, value) note((code)->evidence, &(code)->evidence->offsets.field, #field, value)
 
 /* The offset in g of a field addressed through DISPATCH. */
 static int64_t from_g(const struct code *code, const struct operand *operand)
@@ -211,8 +210,8 @@ static void probe_vmstate(const struct code *code, size_t i)
 {
 	const struct instruction *at = &code->at[i];
 
-	if (!is_store_immediate(at, DISPATCH, 4) ||
-	    (int32_t)at->from.value >= 0 || (int32_t)at->from.value < -16)
+	if (!is_store_immediate(at, DISPATCH, 4) || (int32_t)at->from.value >= 0 ||
+	    (int32_t)at->from.value < -16)
 		return;
 	NOTE(code, g_vmstate, from_g(code, &at->to));
 	code->evidence->vmstates |= 1u << ~(int32_t)at->from.value;
@@ -238,10 +237,10 @@ static void probe_jloop(const struct code *code, size_t i)
 	const struct instruction *at = &code->at[i];
 	const struct layout *offsets = &code->evidence->offsets;
 
-	if (i + 6 > code->count || !is_load(&at[0], RA, DISPATCH) ||
-	    at[1].id != X86_INS_MOV || at[1].from.base != RA || at[1].from.index != RD ||
-	    !is_load(&at[2], RD, RD) || !is_load(&at[3], RB, STACK) ||
-	    !is_store(&at[4], DISPATCH, BASE) || !is_store(&at[5], DISPATCH, RB))
+	if (i + 6 > code->count || !is_load(&at[0], RA, DISPATCH) || at[1].id != X86_INS_MOV ||
+	    at[1].from.base != RA || at[1].from.index != RD || !is_load(&at[2], RD, RD) ||
+	    !is_load(&at[3], RB, STACK) || !is_store(&at[4], DISPATCH, BASE) ||
+	    !is_store(&at[5], DISPATCH, RB))
 		return;
 	NOTE(code, J_trace, from_J(code, &at[0].from));
 	NOTE(code, GCtrace_mcode, at[2].from.value);
@@ -260,8 +259,8 @@ static void probe_exit(const struct code *code, size_t i)
 
 	if (i + 4 > code->count || !is_load(&at[0], RA, DISPATCH) ||
 	    from_g(code, &at[0].from) != code->evidence->offsets.g_vmstate ||
-	    !is_store_immediate(&at[1], DISPATCH, 4) ||
-	    !is_store(&at[2], DISPATCH, RD) || !is_store(&at[3], DISPATCH, RA))
+	    !is_store_immediate(&at[1], DISPATCH, 4) || !is_store(&at[2], DISPATCH, RD) ||
+	    !is_store(&at[3], DISPATCH, RA))
 		return;
 	NOTE(code, J_exitno, from_J(code, &at[2].to));
 	NOTE(code, J_parent, from_J(code, &at[3].to));
@@ -273,9 +272,8 @@ static void probe_exit_error(const struct code *code, size_t i)
 	const struct instruction *at = &code->at[i];
 
 	if (i + 3 <= code->count && at[0].id == X86_INS_MOV && is_register(&at[0].to, CARG2) &&
-	    is_register(&at[0].from, RD) && at[1].id == X86_INS_MOV &&
-	    is_register(&at[1].to, CARG1) && is_register(&at[1].from, RB) &&
-	    at[2].id == X86_INS_NEG && is_register(&at[2].to, CARG2))
+	    is_register(&at[0].from, RD) && at[1].id == X86_INS_MOV && is_register(&at[1].to, CARG1) &&
+	    is_register(&at[1].from, RB) && at[2].id == X86_INS_NEG && is_register(&at[2].to, CARG2))
 		code->evidence->exit_error_code = true;
 }
 
@@ -285,8 +283,8 @@ static void probe_resume(const struct code *code, size_t i)
 	const struct instruction *at = &code->at[i];
 	bool resumed = false, based = false;
 
-	if (at->id != X86_INS_LEA || !is_register(&at->to, KBASE) ||
-	    !is_field(&at->from, STACK) || at->from.value != CFRAME_RESUME)
+	if (at->id != X86_INS_LEA || !is_register(&at->to, KBASE) || !is_field(&at->from, STACK) ||
+	    at->from.value != CFRAME_RESUME)
 		return;
 	for (size_t ahead = 1; ahead < FUNCTION_WINDOW && i + ahead < code->count; ahead++) {
 		const struct instruction *in = &at[ahead];
@@ -358,8 +356,8 @@ static void probe_string(const struct code *code, size_t i)
 
 	if (i + 3 > code->count || at[0].id != X86_INS_CMP || !is_field(&at[0].to, RB) ||
 	    at[0].to.size != 4 || at[0].from.kind != IMMEDIATE || at[0].from.value != 1 ||
-	    at[1].id != X86_INS_JB ||
-	    at[2].id != X86_INS_MOVZX || !is_register(&at[2].to, RB) || !is_field(&at[2].from, RB))
+	    at[1].id != X86_INS_JB || at[2].id != X86_INS_MOVZX || !is_register(&at[2].to, RB) ||
+	    !is_field(&at[2].from, RB))
 		return;
 	NOTE(code, GCstr_len, at[0].to.value);
 	NOTE(code, GCstr_size, at[2].from.value);
@@ -401,8 +399,7 @@ static void probe_gcroot(const struct code *code, size_t i)
 		const struct instruction *in = &at[-(ptrdiff_t)back];
 
 		if (is_load(in, RD, DISPATCH)) {
-			NOTE(code, g_gcroot, from_g(code, &in->from) -
-			     (int64_t)MM_METATABLE * in->from.size);
+			NOTE(code, g_gcroot, from_g(code, &in->from) - (int64_t)MM_METATABLE * in->from.size);
 			return;
 		}
 	}
@@ -453,12 +450,11 @@ static void probe_op_funcf(const struct code *code, size_t i)
 	for (size_t ahead = 1; ahead <= 4 && i + ahead + 1 < code->count; ahead++) {
 		const struct instruction *in = &at[ahead];
 
-		if (in->id == X86_INS_JMP)	/* the dispatch of an ordinary handler */
+		if (in->id == X86_INS_JMP) /* the dispatch of an ordinary handler */
 			return;
-		if (in[0].id == X86_INS_CMP && is_register(&in[0].to, RB) &&
-		    in[0].from.kind == IMMEDIATE && in[1].id == X86_INS_JB) {
-			note_opcode(code->evidence, &code->evidence->op_funcf, "BC_FUNCF",
-				    in[0].from.value);
+		if (in[0].id == X86_INS_CMP && is_register(&in[0].to, RB) && in[0].from.kind == IMMEDIATE &&
+		    in[1].id == X86_INS_JB) {
+			note_opcode(code->evidence, &code->evidence->op_funcf, "BC_FUNCF", in[0].from.value);
 			return;
 		}
 	}
@@ -466,9 +462,9 @@ static void probe_op_funcf(const struct code *code, size_t i)
 
 /* In this order: a probe may use what earlier ones found. */
 static probe *const probes[] = {
-	probe_dispatch, probe_ffi_callback, probe_vmstate, probe_J, probe_jloop, probe_exit,
-	probe_exit_error, probe_resume, probe_cpcall, probe_saveregs, probe_string, probe_gc,
-	probe_hookmask, probe_gcroot, probe_op_jmp, probe_op_funcf,
+	probe_dispatch,   probe_ffi_callback, probe_vmstate, probe_J,        probe_jloop,  probe_exit,
+	probe_exit_error, probe_resume,       probe_cpcall,  probe_saveregs, probe_string, probe_gc,
+	probe_hookmask,   probe_gcroot,       probe_op_jmp,  probe_op_funcf,
 };
 
 /* ---- mode -------------------------------------------------------------- */
@@ -518,7 +514,7 @@ enum vm_code_status vm_code_x86_64_read(const uint8_t *bytes, size_t length, uin
 		for (size_t i = 0; i < code.count; i++)
 			probes[p](&code, i);
 		if (ret_evidence->offsets.GG_dispatch == LAYOUT_UNKNOWN)
-			break;	/* all others are relative to it */
+			break; /* all others are relative to it */
 	}
 	free(code.at);
 	if (ret_evidence->offsets.GG_dispatch == LAYOUT_UNKNOWN)

@@ -13,47 +13,46 @@
 
 /* What buildvm writes after the address range of each of its two entries. */
 static const uint8_t interpreter_rules_x86_64[] = {
-	0x0e, 0x50,	/* def_cfa_offset CFRAME_SIZE */
-	0x86, 0x02,	/* rbp */
-	0x83, 0x03,	/* rbx */
-	0x8f, 0x04,	/* r15 */
-	0x8e, 0x05,	/* r14 */
+	0x0e, 0x50, /* def_cfa_offset CFRAME_SIZE */
+	0x86, 0x02, /* rbp */
+	0x83, 0x03, /* rbx */
+	0x8f, 0x04, /* r15 */
+	0x8e, 0x05, /* r14 */
 };
 static const uint8_t ffi_call_rules_x86_64[] = {
-	0x0e, 0x10,	/* def_cfa_offset 16 */
-	0x86, 0x02,	/* rbp */
-	0x0d, 0x06,	/* def_cfa_register rbp */
-	0x83, 0x03,	/* rbx */
+	0x0e, 0x10, /* def_cfa_offset 16 */
+	0x86, 0x02, /* rbp */
+	0x0d, 0x06, /* def_cfa_register rbp */
+	0x83, 0x03, /* rbx */
 };
 /* Since 2022 the saved registers lie next to the frame pointer's address; the CIE has def_cfa. */
 #define ARM64_SAVED \
-	0x93, 0x03, 0x94, 0x04, 0x95, 0x05, 0x96, 0x06, 0x97, 0x07,	/* x19 to x23 */ \
-	0x98, 0x08, 0x99, 0x09, 0x9a, 0x0a, 0x9b, 0x0b, 0x9c, 0x0c,	/* x24 to x28 */ \
-	0x05, 0x48, 0x0d, 0x05, 0x49, 0x0e, 0x05, 0x4a, 0x0f, 0x05, 0x4b, 0x10,	/* d8 to d11 */ \
-	0x05, 0x4c, 0x11, 0x05, 0x4d, 0x12, 0x05, 0x4e, 0x13, 0x05, 0x4f, 0x14	/* d12 to d15 */
+	0x93, 0x03, 0x94, 0x04, 0x95, 0x05, 0x96, 0x06, 0x97, 0x07,                     /* x19 to x23 */ \
+		0x98, 0x08, 0x99, 0x09, 0x9a, 0x0a, 0x9b, 0x0b, 0x9c, 0x0c,             /* x24 to x28 */ \
+		0x05, 0x48, 0x0d, 0x05, 0x49, 0x0e, 0x05, 0x4a, 0x0f, 0x05, 0x4b, 0x10, /* d8 to d11 */ \
+		0x05, 0x4c, 0x11, 0x05, 0x4d, 0x12, 0x05, 0x4e, 0x13, 0x05, 0x4f, 0x14  /* d12 to d15 */
 static const uint8_t interpreter_rules_arm64[] = {
-	0x9e, 0x01, 0x9d, 0x02,	/* lr, fp */
+	0x9e,        0x01, 0x9d, 0x02, /* lr, fp */
 	ARM64_SAVED,
 };
 static const uint8_t interpreter_rules_arm64_sp[] = {
-	0x0e, 0xd0, 0x01,	/* def_cfa_offset CFRAME_SIZE */
-	0x9e, 0x01, 0x9d, 0x02,
-	ARM64_SAVED,
+	0x0e, 0xd0, 0x01, /* def_cfa_offset CFRAME_SIZE */
+	0x9e, 0x01, 0x9d, 0x02, ARM64_SAVED,
 };
 /* Until September 2021 the saved registers lie at the other end of the frame. */
 static const uint8_t interpreter_rules_arm64_old[] = {
-	0x0e, 0xd0, 0x01,	/* def_cfa_offset CFRAME_SIZE */
-	0x9d, 0x1a, 0x9e, 0x19,	/* fp, lr */
-	0x93, 0x18, 0x94, 0x17, 0x95, 0x16, 0x96, 0x15, 0x97, 0x14,	/* x19 to x23 */
-	0x98, 0x13, 0x99, 0x12, 0x9a, 0x11, 0x9b, 0x10, 0x9c, 0x0f,	/* x24 to x28 */
-	0x05, 0x48, 0x0e, 0x05, 0x49, 0x0d, 0x05, 0x4a, 0x0c, 0x05, 0x4b, 0x0b,	/* d8 to d11 */
-	0x05, 0x4c, 0x0a, 0x05, 0x4d, 0x09, 0x05, 0x4e, 0x08, 0x05, 0x4f, 0x07,	/* d12 to d15 */
+	0x0e, 0xd0, 0x01,                                           /* def_cfa_offset CFRAME_SIZE */
+	0x9d, 0x1a, 0x9e, 0x19,                                     /* fp, lr */
+	0x93, 0x18, 0x94, 0x17, 0x95, 0x16, 0x96, 0x15, 0x97, 0x14, /* x19 to x23 */
+	0x98, 0x13, 0x99, 0x12, 0x9a, 0x11, 0x9b, 0x10, 0x9c, 0x0f, /* x24 to x28 */
+	0x05, 0x48, 0x0e, 0x05, 0x49, 0x0d, 0x05, 0x4a, 0x0c, 0x05, 0x4b, 0x0b, /* d8 to d11 */
+	0x05, 0x4c, 0x0a, 0x05, 0x4d, 0x09, 0x05, 0x4e, 0x08, 0x05, 0x4f, 0x07, /* d12 to d15 */
 };
 static const uint8_t ffi_call_rules_arm64_old[] = {
-	0x0e, 0x20, 0x9d, 0x04, 0x9e, 0x03, 0x93, 0x02,	/* def_cfa_offset 32; fp, lr, x19 */
+	0x0e, 0x20, 0x9d, 0x04, 0x9e, 0x03, 0x93, 0x02, /* def_cfa_offset 32; fp, lr, x19 */
 };
 static const uint8_t ffi_call_rules_arm64[] = {
-	0x9e, 0x01, 0x9d, 0x02, 0x93, 0x03, 0x94, 0x04,	/* lr, fp, x19, x20 */
+	0x9e, 0x01, 0x9d, 0x02, 0x93, 0x03, 0x94, 0x04, /* lr, fp, x19, x20 */
 };
 
 static const struct unwind_rules {
@@ -62,7 +61,9 @@ static const struct unwind_rules {
 	size_t interpreter_length, ffi_call_length;
 } unwind_rules[] = {
 #define RULES(machine, interpreter, ffi_call) \
-	{ machine, interpreter, ffi_call, sizeof(interpreter), sizeof(ffi_call) }
+	{ \
+		machine, interpreter, ffi_call, sizeof(interpreter), sizeof(ffi_call) \
+	}
 	RULES(EM_X86_64, interpreter_rules_x86_64, ffi_call_rules_x86_64),
 	RULES(EM_AARCH64, interpreter_rules_arm64, ffi_call_rules_arm64),
 	RULES(EM_AARCH64, interpreter_rules_arm64_sp, ffi_call_rules_arm64),
@@ -72,7 +73,7 @@ static const struct unwind_rules {
 
 enum {
 	UNWIND_BYTES_MAX = 64 << 20,
-	VM_BYTES_MIN = 4 << 10,		/* a VM is 14 to 19 KB */
+	VM_BYTES_MIN = 4 << 10, /* a VM is 14 to 19 KB */
 	VM_BYTES_MAX = 64 << 10,
 	PCREL_SDATA4 = DW_EH_PE_pcrel | DW_EH_PE_sdata4,
 };
@@ -87,9 +88,9 @@ struct unwind_table {
 
 /* A record of .eh_frame (LSB 5.0, 10.6.1) in the 32-bit format; linkers write no other. */
 struct record {
-	uint32_t id;			/* 0: a CIE; else an FDE: its CIE is so far before the id */
-	size_t offset, next;		/* of this record and the one after it */
-	const uint8_t *begin, *end;	/* the bytes after the id */
+	uint32_t id;                /* 0: a CIE; else an FDE: its CIE is so far before the id */
+	size_t offset, next;        /* of this record and the one after it */
+	const uint8_t *begin, *end; /* the bytes after the id */
 };
 
 static enum vm_find_status locate_table(struct memory *memory, const struct elf_image *image,
@@ -133,8 +134,9 @@ static enum vm_find_status copy_table(struct memory *memory, const struct elf_im
 		free(copy);
 		return VM_FIND_UNREADABLE;
 	}
-	*table = (struct unwind_table){ .address = begin, .bytes = copy, .size = end - begin,
-					.machine = image->machine };
+	*table = (struct unwind_table){
+		.address = begin, .bytes = copy, .size = end - begin, .machine = image->machine
+	};
 	return VM_FIND_OK;
 }
 
@@ -206,8 +208,7 @@ static bool has_personality(const struct unwind_table *table, const struct recor
 
 /* The rules that show that the entry is the interpreter's, or NULL. */
 static const struct unwind_rules *interpreter_rules(const struct unwind_table *table,
-						    const struct record *entry,
-						    struct unwind_range *ret)
+						    const struct record *entry, struct unwind_range *ret)
 {
 	for (size_t i = 0; i < sizeof(unwind_rules) / sizeof(unwind_rules[0]); i++) {
 		const struct unwind_rules *rules = &unwind_rules[i];
@@ -221,8 +222,7 @@ static const struct unwind_rules *interpreter_rules(const struct unwind_table *t
 	return NULL;
 }
 
-static enum vm_find_status search_table(const struct unwind_table *table,
-					struct vm_extent *ret_extent)
+static enum vm_find_status search_table(const struct unwind_table *table, struct vm_extent *ret_extent)
 {
 	struct vm_extent extent = { .begin = 0 };
 	const struct unwind_rules *rules = NULL;
@@ -255,8 +255,8 @@ static enum vm_find_status search_table(const struct unwind_table *table,
 }
 
 /* The lowest address above a given one at which the code of an entry begins. */
-static bool find_next_function(struct memory *memory, const struct elf_image *image,
-			       uint64_t after, uint64_t *ret)
+static bool find_next_function(struct memory *memory, const struct elf_image *image, uint64_t after,
+			       uint64_t *ret)
 {
 	uint64_t lowest = UINT64_MAX;
 	struct unwind_table table;
@@ -297,61 +297,72 @@ enum vm_find_status vm_find_by_unwind_entry(struct memory *memory, const struct 
 
 /* How BC_ISLT, the first handler, starts: it loads or tests its two operands. */
 static const uint8_t first_handler_gc64[] = {
-	0x4c, 0x8b, 0x1c, 0xca,		/* mov ITYPE, [BASE+RA*8] */
-	0x48, 0x8b, 0x2c, 0xc2,		/* mov RB, [BASE+RD*8] */
+	0x4c, 0x8b, 0x1c, 0xca, /* mov ITYPE, [BASE+RA*8] */
+	0x48, 0x8b, 0x2c, 0xc2, /* mov RB, [BASE+RD*8] */
 };
 static const uint8_t first_handler_gc32[] = {
-	0x81, 0x7c, 0xca, 0x04,		/* cmp dword [BASE+RA*8+4], LJ_T... */
+	0x81, 0x7c, 0xca, 0x04, /* cmp dword [BASE+RA*8+4], LJ_T... */
 };
 static const uint8_t first_handler_arm64[] = {
-	0x60, 0x7a, 0x7b, 0xf8,		/* ldr CARG1, [BASE, RA, lsl #3] */
-	0xb1, 0x06, 0x40, 0x79,		/* ldrh RBw, [PC, #2] */
+	0x60, 0x7a, 0x7b, 0xf8, /* ldr CARG1, [BASE, RA, lsl #3] */
+	0xb1, 0x06, 0x40, 0x79, /* ldrh RBw, [PC, #2] */
 };
 /* Instructions early in lj_vm_ffi_call, and its end. */
 static const uint8_t ffi_call_head[] = {
-	0x55, 0x48, 0x89, 0xe5, 0x53,	/* push rbp; mov rbp, rsp; push rbx */
-	0x48, 0x89, 0xfb, 0x8b, 0x43,	/* mov CCSTATE, CARG1; mov eax, CCSTATE->spadj */
+	0x55, 0x48, 0x89, 0xe5, 0x53, /* push rbp; mov rbp, rsp; push rbx */
+	0x48, 0x89, 0xfb, 0x8b, 0x43, /* mov CCSTATE, CARG1; mov eax, CCSTATE->spadj */
 };
-static const uint8_t ffi_call_tail[] = { 0xc9, 0xc3 };	/* leave; ret */
+static const uint8_t ffi_call_tail[] = { 0xc9, 0xc3 }; /* leave; ret */
 static const uint8_t ffi_call_head_arm64[] = {
-	0xf3, 0x03, 0x00, 0xaa,		/* mov CCSTATE, CARG1 */
-	0x08, 0x08, 0x40, 0xb9,		/* ldr TMP0w, CCSTATE:CARG1->spadj */
-	0x69, 0x32, 0x40, 0x39,		/* ldrb TMP1w, CCSTATE->nsp */
+	0xf3, 0x03, 0x00, 0xaa, /* mov CCSTATE, CARG1 */
+	0x08, 0x08, 0x40, 0xb9, /* ldr TMP0w, CCSTATE:CARG1->spadj */
+	0x69, 0x32, 0x40, 0x39, /* ldrb TMP1w, CCSTATE->nsp */
 };
-static const uint8_t ffi_call_tail_arm64[] = { 0xc0, 0x03, 0x5f, 0xd6 };	/* ret */
+static const uint8_t ffi_call_tail_arm64[] = { 0xc0, 0x03, 0x5f, 0xd6 }; /* ret */
 static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 
 struct mark {
 	const uint8_t *bytes;
 	size_t length;
 };
-#define MARK(bytes) { bytes, sizeof(bytes) }
+#define MARK(bytes) \
+	{ \
+		bytes, sizeof(bytes) \
+	}
 
 /* How the VM looks on each machine. */
 static const struct looks {
 	uint16_t machine;
 	const uint8_t *(*dispatch)(const uint8_t *at, const uint8_t *end);
-	struct mark first_handlers[2];	/* alternatives */
-	struct mark branch_target;	/* may precede it in builds for control-flow checks; or none */
+	struct mark first_handlers[2]; /* alternatives */
+	struct mark branch_target;     /* may precede it in builds for control-flow checks; or none */
 	struct mark ffi_call;
-	size_t ffi_call_before;		/* bytes of the function before that mark */
+	size_t ffi_call_before; /* bytes of the function before that mark */
 	struct mark ffi_call_end;
 } looks[] = {
-	{ EM_X86_64, vm_code_x86_64_dispatch,
-	  { MARK(first_handler_gc64), MARK(first_handler_gc32) }, MARK(endbr64),
-	  MARK(ffi_call_head), 0, MARK(ffi_call_tail) },
+	{ EM_X86_64,
+	  vm_code_x86_64_dispatch,
+	  { MARK(first_handler_gc64), MARK(first_handler_gc32) },
+	  MARK(endbr64),
+	  MARK(ffi_call_head),
+	  0,
+	  MARK(ffi_call_tail) },
 	/* Three instructions make lj_vm_ffi_call's frame, in varying order. */
-	{ EM_AARCH64, vm_code_arm64_dispatch,
-	  { MARK(first_handler_arm64), MARK(first_handler_arm64) }, { NULL, 0 },
-	  MARK(ffi_call_head_arm64), 12, MARK(ffi_call_tail_arm64) },
+	{ EM_AARCH64,
+	  vm_code_arm64_dispatch,
+	  { MARK(first_handler_arm64), MARK(first_handler_arm64) },
+	  { NULL, 0 },
+	  MARK(ffi_call_head_arm64),
+	  12,
+	  MARK(ffi_call_tail_arm64) },
 };
 #undef MARK
 
 enum {
-	DISPATCH_GAP_MAX = 4096,	/* between two dispatches of one VM */
-	FIRST_HANDLER_MAX = 512,	/* from its start to its dispatch */
+	DISPATCH_GAP_MAX = 4096, /* between two dispatches of one VM */
+	FIRST_HANDLER_MAX = 512, /* from its start to its dispatch */
 	FFI_CALL_MAX = 512,
-	TAIL_MAX = 8192,		/* routines behind the last dispatch */
+	TAIL_MAX = 8192, /* routines behind the last dispatch */
 };
 
 struct cluster {
@@ -459,8 +470,7 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 	}
 	/* Without FFI, the VM ends where the next function begins that has an unwind entry. */
 	if (status == VM_FIND_OK && ret_extent->ffi_call == 0 &&
-	    find_next_function(memory, image, ret_extent->end - TAIL_MAX, &next) &&
-	    next < ret_extent->end)
+	    find_next_function(memory, image, ret_extent->end - TAIL_MAX, &next) && next < ret_extent->end)
 		ret_extent->end = next;
 	return status;
 }

@@ -17,14 +17,14 @@
 
 enum vm_find_status {
 	VM_FIND_OK,
-	VM_FIND_NONE,		/* the module holds no LuaJIT interpreter */
+	VM_FIND_NONE, /* the module holds no LuaJIT interpreter */
 	VM_FIND_UNREADABLE,
 };
 
 struct vm_extent {
-	uint64_t begin;		/* lj_vm_asm_begin */
-	uint64_t end;		/* lj_vm_ffi_call, or the end of the VM when there is none */
-	uint64_t ffi_call, ffi_call_end;	/* 0 without FFI */
+	uint64_t begin;                  /* lj_vm_asm_begin */
+	uint64_t end;                    /* lj_vm_ffi_call, or the end of the VM when there is none */
+	uint64_t ffi_call, ffi_call_end; /* 0 without FFI */
 };
 
 /* By its entry in .eh_frame. */

@@ -29,8 +29,8 @@ static bool confirm_thread(const struct inquiry *inquiry, uint64_t g, struct vm_
 		if (row_serves(&row, vm) && row.offsets.L_size == layout->L_size) {
 			layout->L_exdata = row.offsets.L_exdata;
 			layout->L_exdata2 = row.offsets.L_exdata2;
-			inquiry_verdict(inquiry, "lua_State", "%d bytes: %s (%s)",
-					layout->L_size, row.name, row.from);
+			inquiry_verdict(inquiry, "lua_State", "%d bytes: %s (%s)", layout->L_size, row.name,
+					row.from);
 			return true;
 		}
 	}
@@ -67,7 +67,7 @@ static bool confirm_bytecode(const struct inquiry *inquiry, uint64_t g, struct v
 struct trial {
 	const struct inquiry *inquiry;
 	uint64_t g;
-	struct vm_code vm;	/* the first that passed */
+	struct vm_code vm; /* the first that passed */
 	unsigned passed, untested;
 };
 
@@ -80,11 +80,8 @@ static void try_layout(struct trial *trial, const struct vm_code *vm)
 		if (trial->passed++ == 0)
 			trial->vm = *vm;
 		break;
-	case SELFTEST_UNTESTED:
-		trial->untested++;
-		break;
-	case SELFTEST_FAILED:
-		break;
+	case SELFTEST_UNTESTED: trial->untested++; break;
+	case SELFTEST_FAILED: break;
 	}
 }
 
@@ -117,7 +114,7 @@ static bool confirm_traces(const struct inquiry *inquiry, uint64_t g, struct vm_
 		struct vm_code candidate = *vm;
 
 		layout_row_get(LAYOUT_GROUP_TRACE, i, &row);
-		row.offsets.GCtrace_size = vm->layout.GCtrace_size;	/* build options change it */
+		row.offsets.GCtrace_size = vm->layout.GCtrace_size; /* build options change it */
 		if (!row_serves(&row, vm) || layout_conflict(&row.offsets, &vm->layout) != NULL)
 			continue;
 		layout_fill(&candidate.layout, &row.offsets);
@@ -130,10 +127,10 @@ static bool confirm_traces(const struct inquiry *inquiry, uint64_t g, struct vm_
 				vm->layout.SnapShot_size);
 		return true;
 	}
-	inquiry_verdict(inquiry, "trace objects", trial.passed > 1 ?
-			"several layouts fit the traces there are" :
-			trial.untested > 0 ? "no trace yet to tell their layout by" :
-			"no known layout fits the traces there are");
+	inquiry_verdict(inquiry, "trace objects",
+			trial.passed > 1     ? "several layouts fit the traces there are"
+			: trial.untested > 0 ? "no trace yet to tell their layout by"
+					     : "no known layout fits the traces there are");
 	return trial.passed > 1 || trial.untested > 0;
 }
 
@@ -150,7 +147,7 @@ static bool confirm(const struct inquiry *inquiry, uint64_t g, const struct vm_c
 }
 
 enum recognise_status recognise_confirm(struct memory *memory, struct vm_code *vm, uint64_t g,
-				       recognise_evidence *evidence, void *context)
+					recognise_evidence *evidence, void *context)
 {
 	const struct inquiry inquiry = { memory, evidence, context };
 	struct vm_code confirmed_vm = *vm;

@@ -18,17 +18,17 @@
 /* ---- rows against evidence ---------------------------------------------- */
 
 struct match {
-	size_t count;		/* rows that fit */
-	struct layout_row row;	/* the first of them, with the offsets that all have in common */
-	const char *conflict;	/* when none fits: a wrong field of the last row tried */
+	size_t count;          /* rows that fit */
+	struct layout_row row; /* the first of them, with the offsets that all have in common */
+	const char *conflict;  /* when none fits: a wrong field of the last row tried */
 };
 
 /* Build options that move J's fields, as measured on 2.0.5 to 2026. */
 static const struct jit_option {
 	const char *name;
 	bool gc64;
-	int32_t all;		/* added to every offset behind J->cur, and to GCtrace's size */
-	int32_t tail;		/* added behind J->penalty */
+	int32_t all;  /* added to every offset behind J->cur, and to GCtrace's size */
+	int32_t tail; /* added behind J->penalty */
 } jit_options[] = {
 	{ "", true, 0, 0 },
 	{ "", false, 0, 0 },
@@ -45,12 +45,12 @@ static const struct jit_option {
 static void apply_jit_option(struct layout *offsets, const struct jit_option *option)
 {
 	int32_t *const front[] = {
-		&offsets->J_L, &offsets->J_pc, &offsets->J_fn, &offsets->J_pt, &offsets->J_state,
-		&offsets->J_trace, &offsets->J_sizetrace, &offsets->J_exitstubgroup,
+		&offsets->J_L,     &offsets->J_pc,    &offsets->J_fn,        &offsets->J_pt,
+		&offsets->J_state, &offsets->J_trace, &offsets->J_sizetrace, &offsets->J_exitstubgroup,
 	};
 	int32_t *const tail[] = {
-		&offsets->J_startpc, &offsets->J_parent, &offsets->J_exitno,
-		&offsets->J_mcarea, &offsets->J_szmcarea,
+		&offsets->J_startpc, &offsets->J_parent,   &offsets->J_exitno,
+		&offsets->J_mcarea,  &offsets->J_szmcarea,
 	};
 
 	for (size_t i = 0; i < sizeof(front) / sizeof(front[0]); i++)
@@ -59,8 +59,7 @@ static void apply_jit_option(struct layout *offsets, const struct jit_option *op
 		*tail[i] += option->all + option->tail;
 }
 
-static void match_row(const struct layout_row *row, const struct layout *evidence,
-		      struct match *match)
+static void match_row(const struct layout_row *row, const struct layout *evidence, struct match *match)
 {
 	const char *conflict = layout_conflict(&row->offsets, evidence);
 
@@ -96,8 +95,7 @@ static struct match match_group(enum layout_group group, enum layout_mode mode,
 			continue;
 		if (group == LAYOUT_GROUP_TRACE && row.mcofs != evidence->exit_error_code)
 			continue;
-		if (group == LAYOUT_GROUP_GLOBAL &&
-		    !number_fits(row.bytecode, BC_JMP, evidence->op_jmp))
+		if (group == LAYOUT_GROUP_GLOBAL && !number_fits(row.bytecode, BC_JMP, evidence->op_jmp))
 			continue;
 		match_row(&row, &evidence->offsets, &match);
 	}
@@ -116,8 +114,7 @@ static struct match match_jit(enum layout_mode mode, const struct vm_code_eviden
 			continue;
 		for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_JIT); i++) {
 			layout_row_get(LAYOUT_GROUP_JIT, i, &row);
-			if ((row.modes & LAYOUT_MODE(mode)) == 0 ||
-			    row.mcofs != evidence->exit_error_code ||
+			if ((row.modes & LAYOUT_MODE(mode)) == 0 || row.mcofs != evidence->exit_error_code ||
 			    !number_fits(row.bytecode, BC_JMP, evidence->op_jmp))
 				continue;
 			apply_jit_option(&row.offsets, &jit_options[o]);
@@ -138,12 +135,12 @@ static bool choose_group(const struct inquiry *inquiry, const char *what, const 
 {
 	if (match->count == 0) {
 		inquiry_verdict(inquiry, what, "no known layout fits: the code contradicts them at %s",
-			match->conflict == NULL ? "the mode" : match->conflict);
+				match->conflict == NULL ? "the mode" : match->conflict);
 		return false;
 	}
 	inquiry_verdict(inquiry, what, "%s%s (%s)", match->row.name,
-		match->count > 1 ? " or another that the code cannot tell apart" : "",
-		match->row.from);
+			match->count > 1 ? " or another that the code cannot tell apart" : "",
+			match->row.from);
 	layout_fill(layout, &match->row.offsets);
 	return true;
 }
@@ -155,7 +152,8 @@ static bool choose_jit(const struct inquiry *inquiry, enum layout_mode mode,
 	struct match match;
 
 	if (!evidence->offsets.has_jit) {
-		inquiry_verdict(inquiry, "jit_State", "built without the JIT compiler: BC_JLOOP does nothing");
+		inquiry_verdict(inquiry, "jit_State",
+				"built without the JIT compiler: BC_JLOOP does nothing");
 		layout_without_jit(&vm->layout);
 		return true;
 	}
@@ -199,13 +197,13 @@ static bool choose_bytecode(const struct inquiry *inquiry, const struct vm_code_
 	}
 	if (count == 0) {
 		inquiry_verdict(inquiry, "bytecode", "unknown numbering: BC_JMP is %d, BC_FUNCF is %d",
-			evidence->op_jmp, evidence->op_funcf);
+				evidence->op_jmp, evidence->op_funcf);
 		return false;
 	}
 	vm->layout.bytecode = found;
 	vm->bytecode_open = count > 1;
 	inquiry_verdict(inquiry, "bytecode", "%s%s", bytecode_names[found],
-		count > 1 ? ", to be confirmed by a state" : "");
+			count > 1 ? ", to be confirmed by a state" : "");
 	return true;
 }
 
@@ -231,7 +229,8 @@ static bool choose_layout(const struct inquiry *inquiry, const struct vm_code_ev
 	    !choose_group(inquiry, "global_State", &global, &vm->layout))
 		return false;
 	if (global.count > 1) {
-		inquiry_verdict(inquiry, "global_State", "%zu layouts fit the code; not guessing", global.count);
+		inquiry_verdict(inquiry, "global_State", "%zu layouts fit the code; not guessing",
+				global.count);
 		return false;
 	}
 	/* The state itself will show which fork it is: recognise_confirm(). */
@@ -281,45 +280,41 @@ static enum recognise_status locate(const struct inquiry *inquiry, uint16_t mach
 	case VM_FIND_UNREADABLE:
 		inquiry_verdict(inquiry, "VM", "the module cannot be read");
 		return RECOGNISE_UNREADABLE;
-	case VM_FIND_NONE:
-		break;
+	case VM_FIND_NONE: break;
 	}
 	inquiry_verdict(inquiry, "VM", "no LuaJIT interpreter in this module");
 	return RECOGNISE_NO_VM;
 }
 
 static enum recognise_status read_code(const struct inquiry *inquiry, uint16_t machine,
-				       const struct vm_extent *extent,
-				       struct vm_code_evidence *ret_evidence)
+				       const struct vm_extent *extent, struct vm_code_evidence *ret_evidence)
 {
 	size_t length = extent->end - extent->begin;
 	enum vm_code_status status;
 	uint8_t *code = malloc(length);
 
-	if (code == NULL ||
-	    memory_read(inquiry->memory, extent->begin, code, length) != MEMORY_OK) {
+	if (code == NULL || memory_read(inquiry->memory, extent->begin, code, length) != MEMORY_OK) {
 		free(code);
 		inquiry_verdict(inquiry, "VM code", "cannot be read");
 		return RECOGNISE_UNREADABLE;
 	}
-	status = machine == EM_AARCH64
-		? vm_code_arm64_read(code, length, extent->begin, ret_evidence)
-		: vm_code_x86_64_read(code, length, extent->begin, ret_evidence);
+	status = machine == EM_AARCH64 ? vm_code_arm64_read(code, length, extent->begin, ret_evidence)
+				       : vm_code_x86_64_read(code, length, extent->begin, ret_evidence);
 	free(code);
 	switch (status) {
 	case VM_CODE_OK:
 		inquiry_verdict(inquiry, "mode", "%s references, %u dispatch sequences",
-			ret_evidence->offsets.gc64 ? "64-bit (GC64)" : "32-bit",
-			ret_evidence->dispatches);
+				ret_evidence->offsets.gc64 ? "64-bit (GC64)" : "32-bit",
+				ret_evidence->dispatches);
 		return RECOGNISE_OK;
 	case VM_CODE_NOT_A_VM:
 		inquiry_verdict(inquiry, "VM code", "does not dispatch as LuaJIT's interpreter does");
 		return RECOGNISE_NO_VM;
 	case VM_CODE_CONTRADICTION:
-		inquiry_verdict(inquiry, "VM code", "two places disagree about %s", ret_evidence->contradiction);
+		inquiry_verdict(inquiry, "VM code", "two places disagree about %s",
+				ret_evidence->contradiction);
 		return RECOGNISE_UNKNOWN_LAYOUT;
-	case VM_CODE_NO_MEMORY:
-		break;
+	case VM_CODE_NO_MEMORY: break;
 	}
 	inquiry_verdict(inquiry, "VM code", "out of memory");
 	return RECOGNISE_UNREADABLE;
@@ -330,8 +325,10 @@ static struct vm_code vm_at(uint16_t machine, const struct vm_extent *extent)
 {
 	return (struct vm_code){
 		.machine = machine,
-		.begin = extent->begin, .end = extent->end,
-		.ffi_call = extent->ffi_call, .ffi_call_end = extent->ffi_call_end,
+		.begin = extent->begin,
+		.end = extent->end,
+		.ffi_call = extent->ffi_call,
+		.ffi_call_end = extent->ffi_call_end,
 	};
 }
 
@@ -349,9 +346,8 @@ static const char *contradiction(const struct layout *given, const struct vm_cod
 }
 
 enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, uint64_t base,
-				      const struct layout *given, bool trusted,
-				      recognise_evidence *evidence, void *context,
-				      struct vm_code *ret_vm)
+				      const struct layout *given, bool trusted, recognise_evidence *evidence,
+				      void *context, struct vm_code *ret_vm)
 {
 	const struct inquiry inquiry = { memory, evidence, context };
 	const struct inquiry silent = { .memory = memory };
@@ -395,8 +391,7 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, u
 }
 
 enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint64_t base,
-				   recognise_evidence *evidence, void *context,
-				   struct vm_code *ret_vm)
+				   recognise_evidence *evidence, void *context, struct vm_code *ret_vm)
 {
 	const struct inquiry inquiry = { memory, evidence, context };
 	struct vm_code_evidence code;

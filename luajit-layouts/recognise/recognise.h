@@ -21,10 +21,10 @@
 
 enum recognise_status {
 	RECOGNISE_OK,
-	RECOGNISE_NO_VM,		/* no LuaJIT in this module */
-	RECOGNISE_UNREADABLE,		/* its ELF image cannot be read or is malformed */
-	RECOGNISE_OTHER_MACHINE,	/* an ELF image for another machine than the target's */
-	RECOGNISE_UNKNOWN_LAYOUT,	/* a LuaJIT VM, but no layout fits all the evidence */
+	RECOGNISE_NO_VM,          /* no LuaJIT in this module */
+	RECOGNISE_UNREADABLE,     /* its ELF image cannot be read or is malformed */
+	RECOGNISE_OTHER_MACHINE,  /* an ELF image for another machine than the target's */
+	RECOGNISE_UNKNOWN_LAYOUT, /* a LuaJIT VM, but no layout fits all the evidence */
 };
 
 /*
@@ -34,8 +34,7 @@ enum recognise_status {
  * addresses of the code.
  */
 enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint64_t base,
-				   recognise_evidence *evidence, void *context,
-				   struct vm_code *ret_vm);
+				   recognise_evidence *evidence, void *context, struct vm_code *ret_vm);
 
 /*
  * As recognise_vm(), with a given layout. Fields that it leaves unknown come
@@ -44,9 +43,8 @@ enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint
  * cannot be right.
  */
 enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, uint64_t base,
-				      const struct layout *given, bool trusted,
-				      recognise_evidence *evidence, void *context,
-				      struct vm_code *ret_vm);
+				      const struct layout *given, bool trusted, recognise_evidence *evidence,
+				      void *context, struct vm_code *ret_vm);
 
 /*
  * Find the global_States that belong to vm in one writable range by mutual
@@ -56,9 +54,8 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, u
  * cheap per byte, but with gigabytes to search, try small ranges first: states
  * are among a process's first allocations.
  */
-size_t recognise_states(struct memory *memory, const struct vm_code *vm,
-			uint64_t range_begin, uint64_t range_end,
-			uint64_t *ret_g, size_t max);
+size_t recognise_states(struct memory *memory, const struct vm_code *vm, uint64_t range_begin,
+			uint64_t range_end, uint64_t *ret_g, size_t max);
 
 /* Would recognise_states() find a state at g? */
 bool recognise_finds_state(struct memory *memory, const struct vm_code *vm, uint64_t g);
@@ -76,6 +73,6 @@ bool recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_
  * or asleep. Believe a failure only when it repeats (selftest.h says why).
  */
 enum recognise_status recognise_confirm(struct memory *memory, struct vm_code *vm, uint64_t g,
-				       recognise_evidence *evidence, void *context);
+					recognise_evidence *evidence, void *context);
 
 #endif

@@ -9,10 +9,10 @@ enum {
 	CHUNK_BYTES = 1 << 20,
 	PAGE_BYTES = 4096,
 	OBJECT_ALIGNMENT = 8,
-	GCT_THREAD = 6,		/* ~LJ_TTHREAD */
-	MAIN_THREAD_MAX = 256,	/* the main lua_State is 64 to 112 bytes long, and g follows it */
+	GCT_THREAD = 6,        /* ~LJ_TTHREAD */
+	MAIN_THREAD_MAX = 256, /* the main lua_State is 64 to 112 bytes long, and g follows it */
 	DISPATCH_SAMPLES = 4,
-	GC_WHITES = 3,		/* LJ_GC_WHITES */
+	GC_WHITES = 3, /* LJ_GC_WHITES */
 };
 
 struct search {
@@ -39,8 +39,7 @@ static bool read_reference(const struct search *search, uint64_t address, uint64
 {
 	uint8_t bytes[8];
 
-	if (memory_read(search->memory, address, bytes,
-			layout_ref_size(&search->vm->layout)) != MEMORY_OK)
+	if (memory_read(search->memory, address, bytes, layout_ref_size(&search->vm->layout)) != MEMORY_OK)
 		return false;
 	*ret = load_reference(&search->vm->layout, bytes);
 	return true;
@@ -55,10 +54,9 @@ static bool is_state(const struct search *search, uint64_t L, uint64_t g)
 	const struct vm_code *vm = search->vm;
 	uint64_t handlers[DISPATCH_SAMPLES], mainthread;
 
-	if (!read_reference(search, g + (uint64_t)vm->layout.g_mainthref, &mainthread) ||
-	    mainthread != L ||
-	    memory_read(search->memory, g + (uint64_t)vm->layout.GG_dispatch,
-			handlers, sizeof(handlers)) != MEMORY_OK)
+	if (!read_reference(search, g + (uint64_t)vm->layout.g_mainthref, &mainthread) || mainthread != L ||
+	    memory_read(search->memory, g + (uint64_t)vm->layout.GG_dispatch, handlers, sizeof(handlers)) !=
+		    MEMORY_OK)
 		return false;
 	for (size_t i = 0; i < DISPATCH_SAMPLES; i++) {
 		if (handlers[i] < vm->begin || handlers[i] >= vm->end)
@@ -78,8 +76,7 @@ static void search_chunk(struct search *search, uint64_t address, const uint8_t 
 		if (chunk[at + gct] != GCT_THREAD)
 			continue;
 		g = load_reference(layout, &chunk[at + glref]);
-		if (g <= L || g - L > MAIN_THREAD_MAX || g % OBJECT_ALIGNMENT != 0 ||
-		    !is_state(search, L, g))
+		if (g <= L || g - L > MAIN_THREAD_MAX || g % OBJECT_ALIGNMENT != 0 || !is_state(search, L, g))
 			continue;
 		if (search->count < search->max)
 			search->found[search->count] = g;
@@ -94,8 +91,8 @@ static size_t search_readable(struct search *search, uint64_t address, uint8_t *
 
 	if (memory_read(search->memory, address, chunk, length) != MEMORY_OK) {
 		for (readable = 0; readable + PAGE_BYTES <= length; readable += PAGE_BYTES) {
-			if (memory_read(search->memory, address + readable, chunk + readable,
-					PAGE_BYTES) != MEMORY_OK)
+			if (memory_read(search->memory, address + readable, chunk + readable, PAGE_BYTES) !=
+			    MEMORY_OK)
 				break;
 		}
 	}
@@ -104,9 +101,8 @@ static size_t search_readable(struct search *search, uint64_t address, uint8_t *
 	return readable;
 }
 
-size_t recognise_states(struct memory *memory, const struct vm_code *vm,
-			uint64_t range_begin, uint64_t range_end,
-			uint64_t *ret_g, size_t max)
+size_t recognise_states(struct memory *memory, const struct vm_code *vm, uint64_t range_begin,
+			uint64_t range_end, uint64_t *ret_g, size_t max)
 {
 	struct search search = { .memory = memory, .vm = vm, .found = ret_g, .max = max };
 	uint64_t address = (range_begin + OBJECT_ALIGNMENT - 1) & ~(uint64_t)(OBJECT_ALIGNMENT - 1);
@@ -140,7 +136,7 @@ size_t recognise_states(struct memory *memory, const struct vm_code *vm,
 /* While LuaJIT closes a state, everything is white (lj_gc.c, lj_gc_freeall()). */
 static bool is_closing(struct memory *memory, const struct layout *layout, uint64_t g)
 {
-	uint8_t currentwhite;	/* the byte before gc.state */
+	uint8_t currentwhite; /* the byte before gc.state */
 
 	return memory_read(memory, g + (uint64_t)layout->g_gc_state - 1, &currentwhite,
 			   sizeof(currentwhite)) != MEMORY_OK ||

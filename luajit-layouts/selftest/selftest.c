@@ -24,8 +24,8 @@ bool check_fail(struct check *check, const char *format, ...)
 	return false;
 }
 
-bool check_read(struct check *check, uint64_t object, int32_t offset, unsigned size,
-		const char *name, uint64_t *ret)
+bool check_read(struct check *check, uint64_t object, int32_t offset, unsigned size, const char *name,
+		uint64_t *ret)
 {
 	if (offset < 0)
 		return check_fail(check, "%s is not known", name);
@@ -80,8 +80,8 @@ bool check_string_is(struct check *check, uint64_t string, const char *text)
 
 	return length < sizeof(held) && check_type(check, string, GCT_STRING, text) &&
 	       CHECK_FIELD(check, string, GCstr_len, 4, &len) && len == length &&
-	       memory_read(check->memory, string + (uint64_t)check->layout->GCstr_size,
-			   held, length + 1) == MEMORY_OK &&
+	       memory_read(check->memory, string + (uint64_t)check->layout->GCstr_size, held, length + 1) ==
+		       MEMORY_OK &&
 	       memcmp(held, text, length + 1) == 0;
 }
 
@@ -97,8 +97,8 @@ static bool read_header(struct check *check, uint64_t object, struct header *ret
 	uint8_t header[HEADER_MAX];
 
 	ret->next = 0;
-	if (layout->GChead_marked < 0 || layout->GChead_marked >= HEADER_MAX ||
-	    layout->GChead_gct < 0 || layout->GChead_gct >= HEADER_MAX || layout->GChead_nextgc < 0 ||
+	if (layout->GChead_marked < 0 || layout->GChead_marked >= HEADER_MAX || layout->GChead_gct < 0 ||
+	    layout->GChead_gct >= HEADER_MAX || layout->GChead_nextgc < 0 ||
 	    layout->GChead_nextgc + 8 > HEADER_MAX ||
 	    memory_read(check->memory, object, header, sizeof(header)) != MEMORY_OK)
 		return false;

@@ -24,16 +24,16 @@
 enum selftest_verdict {
 	SELFTEST_PASSED,
 	SELFTEST_FAILED,
-	SELFTEST_UNTESTED,	/* the state holds nothing to test on, e.g. no trace yet */
+	SELFTEST_UNTESTED, /* the state holds nothing to test on, e.g. no trace yet */
 };
 
 /* The tests; each can run by itself. */
 enum selftest {
-	SELFTEST_STATE,		/* global_State, GG_State, lua_State, C frames */
-	SELFTEST_STRINGS,	/* GCstr, and gcroot by the names of metamethods */
-	SELFTEST_OBJECTS,	/* prototypes, functions, upvalues, tables, userdata */
-	SELFTEST_JIT,		/* jit_State */
-	SELFTEST_TRACES,	/* GCtrace and SnapShot */
+	SELFTEST_STATE,   /* global_State, GG_State, lua_State, C frames */
+	SELFTEST_STRINGS, /* GCstr, and gcroot by the names of metamethods */
+	SELFTEST_OBJECTS, /* prototypes, functions, upvalues, tables, userdata */
+	SELFTEST_JIT,     /* jit_State */
+	SELFTEST_TRACES,  /* GCtrace and SnapShot */
 	SELFTEST_COUNT
 };
 

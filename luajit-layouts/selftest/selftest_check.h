@@ -15,25 +15,24 @@
 struct check {
 	struct memory *memory;
 	const struct vm_code *vm;
-	const struct layout *layout;	/* &vm->layout */
+	const struct layout *layout; /* &vm->layout */
 	uint64_t g;
-	unsigned checked;	/* objects found to be sound */
-	char failure[160];	/* what is wrong; empty if nothing is */
+	unsigned checked;  /* objects found to be sound */
+	char failure[160]; /* what is wrong; empty if nothing is */
 };
 
 enum {
 	TVALUE_BYTES = 8,
 	INSTRUCTION_BYTES = 4,
-	STACK_SLOTS_MAX = 1 << 20,	/* far above LJ_STACK_MAX */
+	STACK_SLOTS_MAX = 1 << 20, /* far above LJ_STACK_MAX */
 };
 
 /* Record the first failure. Returns false, so that a check can return it. */
-__attribute__((format(printf, 2, 3)))
-bool check_fail(struct check *check, const char *format, ...);
+__attribute__((format(printf, 2, 3))) bool check_fail(struct check *check, const char *format, ...);
 
 /* Read a field of size bytes (0: a reference) or fail the check. */
-bool check_read(struct check *check, uint64_t object, int32_t offset, unsigned size,
-		const char *name, uint64_t *ret);
+bool check_read(struct check *check, uint64_t object, int32_t offset, unsigned size, const char *name,
+		uint64_t *ret);
 #define CHECK_FIELD(check, object, field, size, ret) \
 	check_read(check, object, (check)->layout->field, size, #field, ret)
 

@@ -7,18 +7,19 @@
 
 enum {
 	SAMPLES = 32,
-	NODES_MAX = 1024,	/* checked in one table */
-	HASH_BEHIND_GCT = 3,	/* GCstr: gct, reserved, hashalg (once unused), the hash for tables */
-	INSTRUCTIONS_MAX = 4096,	/* checked in one prototype */
+	NODES_MAX = 1024,        /* checked in one table */
+	HASH_BEHIND_GCT = 3,     /* GCstr: gct, reserved, hashalg (once unused), the hash for tables */
+	INSTRUCTIONS_MAX = 4096, /* checked in one prototype */
 	NAMES_BYTES_MAX = 1 << 16,
 	ARRAY_MAX = 1 << 27,
-	NARROW_LINES = 256, WIDE_LINES = 65536,	/* below these: one byte a line, two bytes a line */
-	INTERNAL_NAMES_MAX = 6,	/* VARNAME__MAX: "(for index)" and the like are one byte */
+	NARROW_LINES = 256,
+	WIDE_LINES = 65536,     /* below these: one byte a line, two bytes a line */
+	INTERNAL_NAMES_MAX = 6, /* VARNAME__MAX: "(for index)" and the like are one byte */
 	MODULE_BYTES_MAX = 64 << 20,
-	FFID_C = 1,		/* FF_C: a C function of the program; library functions have more */
-	MARKED_RARE = 0xe0,	/* LJ_GC_FIXED, LJ_GC_SFIXED, LJ_GC_CDATA_VAR */
+	FFID_C = 1,         /* FF_C: a C function of the program; library functions have more */
+	MARKED_RARE = 0xe0, /* LJ_GC_FIXED, LJ_GC_SFIXED, LJ_GC_CDATA_VAR */
 	UDTYPE_IO_FILE = 1,
-	IO_FILE_BYTES = 16,	/* IOFileUD: FILE *, and its type */
+	IO_FILE_BYTES = 16, /* IOFileUD: FILE *, and its type */
 };
 
 /* ---- strings --------------------------------------------------------------- */
@@ -31,14 +32,14 @@ bool selftest_strings(struct check *check)
 		const char *name;
 	} names[] = {
 		{ MM_index, "__index" }, { MM_newindex, "__newindex" }, { MM_gc, "__gc" },
-		{ MM_eq, "__eq" }, { MM_call, "__call" }, { MM_unm, "__unm" },
+		{ MM_eq, "__eq" },       { MM_call, "__call" },         { MM_unm, "__unm" },
 	};
 	unsigned size = layout_ref_size(check->layout);
 	uint64_t string;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!check_read(check, check->g, check->layout->g_gcroot + (int32_t)(names[i].mm * size),
-				0, "g.gcroot", &string))
+		if (!check_read(check, check->g, check->layout->g_gcroot + (int32_t)(names[i].mm * size), 0,
+				"g.gcroot", &string))
 			return false;
 		if (!check_string_is(check, string, names[i].name))
 			return check_fail(check, "g.gcroot does not hold the name %s", names[i].name);
@@ -50,7 +51,7 @@ bool selftest_strings(struct check *check)
 /* ---- prototypes ------------------------------------------------------------ */
 
 struct prototype {
-	uint64_t at, bytecode, end;	/* addresses */
+	uint64_t at, bytecode, end; /* addresses */
 	uint64_t sizebc, sizekgc, sizekn, sizeuv, sizept, numline;
 	uint64_t k, uv, lineinfo, uvinfo, varinfo;
 };
@@ -99,7 +100,7 @@ static bool check_prototype_block(struct check *check, const struct prototype *p
 		return check_fail(check, "GCproto.uv is not at the end of the numbers");
 	if (pt->uv + (pt->sizeuv + 1) / 2 * 4 > pt->end)
 		return check_fail(check, "GCproto.sizept is too small");
-	if (pt->lineinfo == 0)		/* stripped */
+	if (pt->lineinfo == 0) /* stripped */
 		return true;
 	if (pt->lineinfo != pt->uv + (pt->sizeuv + 1) / 2 * 4)
 		return check_fail(check, "GCproto.lineinfo is not at the end of the upvalues");
@@ -123,8 +124,8 @@ static bool check_prototype_names(struct check *check, const struct prototype *p
 		names += byte == 0;
 	}
 	if (names != pt->sizeuv)
-		return check_fail(check, "GCproto.uvinfo holds %u names for %u upvalues",
-				  (unsigned)names, (unsigned)pt->sizeuv);
+		return check_fail(check, "GCproto.uvinfo holds %u names for %u upvalues", (unsigned)names,
+				  (unsigned)pt->sizeuv);
 	if (!field_read(check->memory, pt->end - 1, 1, &byte) || byte != 0)
 		return check_fail(check, "GCproto.sizept does not end with the variable names");
 	return true;
@@ -184,8 +185,7 @@ static bool count_parameters(struct check *check, const struct prototype *pt, ui
 			if (at >= pt->end || !field_read(check->memory, at, 1, &byte))
 				return false;
 		}
-		if (!read_uleb128(check, &at, pt->end, &delta) ||
-		    !read_uleb128(check, &at, pt->end, &length))
+		if (!read_uleb128(check, &at, pt->end, &delta) || !read_uleb128(check, &at, pt->end, &length))
 			return false;
 		if (delta != 0)
 			break;
@@ -205,9 +205,10 @@ static bool check_prototype_parameters(struct check *check, const struct prototy
 		return false;
 	if (!count_parameters(check, pt, &count))
 		return check_fail(check, "GCproto.varinfo does not hold variables");
-	return count == parameters ? true :
-		check_fail(check, "GCproto.numparams is %u, with %u parameters in GCproto.varinfo",
-			   (unsigned)parameters, (unsigned)count);
+	return count == parameters
+		       ? true
+		       : check_fail(check, "GCproto.numparams is %u, with %u parameters in GCproto.varinfo",
+				    (unsigned)parameters, (unsigned)count);
 }
 
 /*
@@ -221,8 +222,9 @@ static bool check_child(struct check *check, const struct prototype *pt, uint64_
 	unsigned width = line_width(pt);
 	uint64_t child, first, lines, own_first, delta;
 
-	if (!field_reference(check->memory, check->layout, pt->k - (bytecode_d(instruction) + UINT64_C(1)) *
-			     layout_ref_size(check->layout), &child) ||
+	if (!field_reference(check->memory, check->layout,
+			     pt->k - (bytecode_d(instruction) + UINT64_C(1)) * layout_ref_size(check->layout),
+			     &child) ||
 	    !check_type(check, child, GCT_PROTO, "a constant before GCproto.k") ||
 	    !CHECK_FIELD(check, pt->at, GCproto_firstline, 4, &own_first) ||
 	    !CHECK_FIELD(check, child, GCproto_firstline, 4, &first) ||
@@ -231,7 +233,8 @@ static bool check_child(struct check *check, const struct prototype *pt, uint64_
 	if (pt->lineinfo == 0)
 		return true;
 	if (first < own_first || first + lines > own_first + pt->numline)
-		return check_fail(check, "GCproto.firstline of an inner function is not within the outer one");
+		return check_fail(check,
+				  "GCproto.firstline of an inner function is not within the outer one");
 	if (!field_read(check->memory, pt->lineinfo + (position - 1) * width, width, &delta) ||
 	    (own_first + delta != first + lines && own_first + delta != first))
 		return check_fail(check, "GCproto.firstline of an inner function is not where it is made");
@@ -256,8 +259,9 @@ static bool check_prototype_children(struct check *check, const struct prototype
 		if (!check_child(check, pt, i, instructions[i]))
 			return false;
 	}
-	return has_child == ((flags & 1) != 0) || pt->sizebc > INSTRUCTIONS_MAX ? true :
-		check_fail(check, "GCproto.flags is wrong about inner functions");
+	return has_child == ((flags & 1) != 0) || pt->sizebc > INSTRUCTIONS_MAX
+		       ? true
+		       : check_fail(check, "GCproto.flags is wrong about inner functions");
 }
 
 /*
@@ -398,7 +402,7 @@ static bool check_array(struct check *check, uint64_t table, uint64_t metatable)
 
 struct nodes {
 	uint64_t at, count, size;
-	uint64_t string_keys;	/* among the nodes checked that hold a value */
+	uint64_t string_keys; /* among the nodes checked that hold a value */
 	bool has_value;
 };
 
@@ -498,8 +502,7 @@ static bool check_table(struct check *check, uint64_t table)
 	struct nodes nodes;
 	uint64_t metatable;
 
-	if (!read_nodes(check, table, &nodes) ||
-	    !CHECK_FIELD(check, table, GCtab_metatable, 0, &metatable) ||
+	if (!read_nodes(check, table, &nodes) || !CHECK_FIELD(check, table, GCtab_metatable, 0, &metatable) ||
 	    !check_array(check, table, metatable) || !check_nodes(check, &nodes))
 		return false;
 	check->checked++;
@@ -520,8 +523,7 @@ static uint64_t find_in_registry(struct check *check, const char *name)
 	for (uint64_t i = 0; i < nodes.count && i < NODES_MAX; i++) {
 		uint64_t node = nodes.at + i * nodes.size;
 
-		if (check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) &&
-		    gct == GCT_STRING &&
+		if (check_tagged(check, node + (uint64_t)layout->Node_key, &gct, &key) && gct == GCT_STRING &&
 		    field_read(check->memory, key + (uint64_t)layout->GCstr_len, 4, &length) &&
 		    length == strlen(name) && check_string_is(check, key, name))
 			return node + (uint64_t)layout->Node_val;
@@ -544,8 +546,9 @@ static bool check_registry_age(struct check *check, uint64_t registry)
 	if (older != main && (!check_type(check, older, GCT_TABLE, "GChead.nextgc of the registry") ||
 			      !CHECK_FIELD(check, older, GChead_nextgc, 0, &older)))
 		return false;
-	return older == main ? true :
-		check_fail(check, "g.registrytv holds a table that is not the state's second object");
+	return older == main ? true
+			     : check_fail(check,
+					  "g.registrytv holds a table that is not the state's second object");
 }
 
 /* Programs and libraries keep what they like there; _LOADED is a table since the first library. */
@@ -562,9 +565,9 @@ static bool check_registry(struct check *check)
 	loaded = find_in_registry(check, "_LOADED");
 	if (loaded == 0 || is_nil(check, loaded))
 		return true;
-	return check_tagged(check, loaded, &gct, &value) && gct == GCT_TABLE ?
-		check_type(check, value, GCT_TABLE, "registry._LOADED") :
-		check_fail(check, "Node.val of registry._LOADED is no table");
+	return check_tagged(check, loaded, &gct, &value) && gct == GCT_TABLE
+		       ? check_type(check, value, GCT_TABLE, "registry._LOADED")
+		       : check_fail(check, "Node.val of registry._LOADED is no table");
 }
 
 /* Globals have names: a program without libraries has at least its own. */
@@ -575,8 +578,8 @@ static bool check_globals(struct check *check)
 
 	if (!CHECK_FIELD(check, check->g, g_mainthref, 0, &main) ||
 	    !CHECK_FIELD(check, main, L_env, 0, &globals) ||
-	    !check_type(check, globals, GCT_TABLE, "L.env") ||
-	    !read_nodes(check, globals, &nodes) || !check_nodes(check, &nodes))
+	    !check_type(check, globals, GCT_TABLE, "L.env") || !read_nodes(check, globals, &nodes) ||
+	    !check_nodes(check, &nodes))
 		return false;
 	if (nodes.has_value && nodes.string_keys == 0)
 		return check_fail(check, "Node.key of no global is a name");
@@ -621,7 +624,8 @@ static bool check_files(struct check *check, const uint64_t *userdata, unsigned 
 		files += type == UDTYPE_IO_FILE;
 		fitting += type == UDTYPE_IO_FILE && metatable == registered;
 	}
-	return files == 0 || fitting > 0 ? true : check_fail(check, "GCudata.metatable of no file is that of files");
+	return files == 0 || fitting > 0 ? true
+					 : check_fail(check, "GCudata.metatable of no file is that of files");
 }
 
 /* Only threads, strings and cdata have the rarer marks. */
@@ -631,8 +635,9 @@ static bool check_mark(struct check *check, uint64_t object, uint8_t gct)
 
 	if (!CHECK_FIELD(check, object, GChead_marked, 1, &marked))
 		return false;
-	return gct == GCT_THREAD || (marked & MARKED_RARE) == 0 ? true :
-		check_fail(check, "GChead.marked of an object is beyond belief");
+	return gct == GCT_THREAD || (marked & MARKED_RARE) == 0
+		       ? true
+		       : check_fail(check, "GChead.marked of an object is beyond belief");
 }
 
 bool selftest_objects(struct check *check)
@@ -641,8 +646,8 @@ bool selftest_objects(struct check *check)
 		uint8_t gct;
 		bool (*check)(struct check *check, uint64_t object);
 	} kinds[] = {
-		{ GCT_PROTO, check_prototype }, { GCT_FUNCTION, check_function },
-		{ GCT_UPVALUE, check_upvalue }, { GCT_TABLE, check_table },
+		{ GCT_PROTO, check_prototype },   { GCT_FUNCTION, check_function },
+		{ GCT_UPVALUE, check_upvalue },   { GCT_TABLE, check_table },
 		{ GCT_USERDATA, check_userdata }, { GCT_THREAD, check_thread },
 	};
 	uint64_t objects[SAMPLES];

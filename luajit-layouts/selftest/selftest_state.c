@@ -7,16 +7,16 @@
 #include "luajit-layouts/selftest/selftest_check.h"
 
 enum {
-	CFRAME_FLAGS = 3,	/* CFRAME_RESUME, CFRAME_UNWIND_FF: not part of the address */
+	CFRAME_FLAGS = 3, /* CFRAME_RESUME, CFRAME_UNWIND_FF: not part of the address */
 	C_FRAMES_MAX = 256,
-	MARKED_COLOURS = 7,	/* LJ_GC_WHITES, LJ_GC_BLACK */
-	MARKED_FIXED = 0x60,	/* LJ_GC_FIXED, LJ_GC_SFIXED */
-	MINSTACK = 20,		/* LUA_MINSTACK, in the A operand of bc_cfunc_int */
+	MARKED_COLOURS = 7,  /* LJ_GC_WHITES, LJ_GC_BLACK */
+	MARKED_FIXED = 0x60, /* LJ_GC_FIXED, LJ_GC_SFIXED */
+	MINSTACK = 20,       /* LUA_MINSTACK, in the A operand of bc_cfunc_int */
 	VMSTATE_C = ~1,
 	VMSTATE_LOWEST = -16,
 	STATUS_MAX = 7,
 	GC_STATE_MAX = 7,
-	CTSTATE_G = 24,		/* CTState.g: the pointer after tab, top, sizetab and L */
+	CTSTATE_G = 24, /* CTState.g: the pointer after tab, top, sizetab and L */
 	STRING_CHAINS = 1024,
 	STRING_MASK_MIN = 31,
 	CHAIN_MAX = 1000,
@@ -167,20 +167,16 @@ bool check_thread(struct check *check, uint64_t L)
 	uint64_t g, env, upvalue, status;
 	struct stack stack;
 
-	if (!check_type(check, L, GCT_THREAD, "a thread") ||
-	    !CHECK_FIELD(check, L, L_glref, 0, &g) ||
-	    !CHECK_FIELD(check, L, L_env, 0, &env) ||
-	    !CHECK_FIELD(check, L, L_openupval, 0, &upvalue) ||
+	if (!check_type(check, L, GCT_THREAD, "a thread") || !CHECK_FIELD(check, L, L_glref, 0, &g) ||
+	    !CHECK_FIELD(check, L, L_env, 0, &env) || !CHECK_FIELD(check, L, L_openupval, 0, &upvalue) ||
 	    !CHECK_FIELD(check, L, L_status, 1, &status))
 		return false;
 	if (g != check->g)
 		return check_fail(check, "L.glref leads to another state");
 	if (status > STATUS_MAX)
 		return check_fail(check, "L.status is %u", (unsigned)status);
-	if (!check_type(check, env, GCT_TABLE, "L.env") ||
-	    !check_stack(check, L, &stack) ||
-	    !check_open_upvalue(check, upvalue, &stack) ||
-	    !check_base_and_top(check, L, &stack) ||
+	if (!check_type(check, env, GCT_TABLE, "L.env") || !check_stack(check, L, &stack) ||
+	    !check_open_upvalue(check, upvalue, &stack) || !check_base_and_top(check, L, &stack) ||
 	    !check_c_frames(check, L, &stack))
 		return false;
 	check->checked++;
@@ -347,9 +343,8 @@ bool selftest_state(struct check *check)
 
 	if (moved != NULL)
 		return check_fail(check, "%s is not where it has always been", moved);
-	return check_main_thread(check) &&
-	       check_state_thread(check, layout->g_cur_L, true, "g.cur_L") &&
-	       check_state_thread(check, layout->g_vmthref, false, "g.vmthref") &&
-	       check_vmstate(check) && check_collector(check) && check_string_table(check) &&
-	       check_c_instruction(check) && check_anchors(check) && check_dispatch(check);
+	return check_main_thread(check) && check_state_thread(check, layout->g_cur_L, true, "g.cur_L") &&
+	       check_state_thread(check, layout->g_vmthref, false, "g.vmthref") && check_vmstate(check) &&
+	       check_collector(check) && check_string_table(check) && check_c_instruction(check) &&
+	       check_anchors(check) && check_dispatch(check);
 }

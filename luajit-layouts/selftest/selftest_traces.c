@@ -8,29 +8,32 @@
 
 enum {
 	TAIL_BYTES_MAX = 64,
-	TRACES_MAX = 65536,	/* trace numbers have 16 bits */
+	TRACES_MAX = 65536, /* trace numbers have 16 bits */
 	SAMPLES = 64,
 	NUMBERED_SAMPLES = 8,
-	MCODE_TRIMMED_MAX = 32,	/* bytes of code dropped after the snapshots got their mcofs */
-	SNAPSHOTS_MAX = 512,	/* checked in one trace */
-	SNAPSHOTS_SOME = 8,	/* enough that some must be behind the start of the code */
-	REF_BIAS = 0x8000,	/* lj_ir.h */
+	MCODE_TRIMMED_MAX = 32, /* bytes of code dropped after the snapshots got their mcofs */
+	SNAPSHOTS_MAX = 512,    /* checked in one trace */
+	SNAPSHOTS_SOME = 8,     /* enough that some must be behind the start of the code */
+	REF_BIAS = 0x8000,      /* lj_ir.h */
 	REF_NIL = REF_BIAS - 1,
 	REF_TRUE = REF_BIAS - 3,
 	IR_BYTES = 8,
-	IR_OPCODE = 5,		/* IRIns.o */
-	KPRI_TO_KGC = 2,	/* KPRI, KINT, KGC follow one another */
+	IR_OPCODE = 5,   /* IRIns.o */
+	KPRI_TO_KGC = 2, /* KPRI, KINT, KGC follow one another */
 	SNAP_ENTRY_BYTES = 4,
 	SNAP_SLOT_SHIFT = 24,
-	SNAP_LINK = 0x30000,	/* SNAP_FRAME, SNAP_CONT */
-	SLOTS_MAX = 250,	/* LJ_MAX_JSLOTS */
+	SNAP_LINK = 0x30000, /* SNAP_FRAME, SNAP_CONT */
+	SLOTS_MAX = 250,     /* LJ_MAX_JSLOTS */
 	STATE_ACTIVE = 0x10,
 	STATE_MAX = 0x16,
-	LINK_ROOT = 1, LINK_LOOP = 2, LINK_TAILREC = 3, LINK_MAX = 9,
+	LINK_ROOT = 1,
+	LINK_LOOP = 2,
+	LINK_TAILREC = 3,
+	LINK_MAX = 9,
 	SPADJUST_UNIT = 8,
 	SPADJUST_MAX = 4096,
 	PAGE_BYTES = 4096,
-	PUSH_IMM8 = 0x6a,	/* how an exit stub starts on x86 */
+	PUSH_IMM8 = 0x6a, /* how an exit stub starts on x86 */
 	EXITS_MAX = 1 << 16,
 };
 
@@ -43,8 +46,7 @@ static bool read_J(struct check *check, int32_t offset, unsigned size, const cha
 	return check_read(check, check->g + (uint64_t)check->layout->GG_J, offset, size, name, ret);
 }
 
-#define J_FIELD(check, field, size, ret) \
-	read_J(check, (check)->layout->field, size, #field, ret)
+#define J_FIELD(check, field, size, ret) read_J(check, (check)->layout->field, size, #field, ret)
 
 struct trace_array {
 	uint64_t at, size;
@@ -54,7 +56,8 @@ static bool trace_at(struct check *check, const struct trace_array *traces, uint
 {
 	return number != 0 && number < traces->size &&
 	       field_read(check->memory, traces->at + number * layout_ref_size(check->layout),
-			  layout_ref_size(check->layout), ret) && *ret != 0;
+			  layout_ref_size(check->layout), ret) &&
+	       *ret != 0;
 }
 
 static bool read_trace_array(struct check *check, struct trace_array *ret)
@@ -84,7 +87,7 @@ static bool check_areas(struct check *check)
 	if (!J_FIELD(check, J_mcarea, 8, &area) || !J_FIELD(check, J_szmcarea, 8, &size))
 		return false;
 	if (area == 0)
-		return true;	/* nothing was compiled yet */
+		return true; /* nothing was compiled yet */
 	if (size == 0 || size % PAGE_BYTES != 0)
 		return check_fail(check, "J.szmcarea is no number of pages");
 	if (!field_read(check->memory, area + 8, 8, &linked) || linked != size)
@@ -105,8 +108,8 @@ static bool has_trace(struct check *check, const struct trace_array *traces)
 	uint64_t trace, cur = check->g + (uint64_t)check->layout->GG_J;
 
 	for (uint64_t number = 1; number < traces->size; number++) {
-		if (field_read(check->memory, traces->at + number * size, size, &trace) &&
-		    trace != 0 && trace != cur)
+		if (field_read(check->memory, traces->at + number * size, size, &trace) && trace != 0 &&
+		    trace != cur)
 			return true;
 	}
 	return false;
@@ -142,9 +145,8 @@ static bool check_recorder(struct check *check)
 	/* While LuaJIT records a function, its prototype stays. */
 	if (state > STATE_ACTIVE && proto != 0 && !check_type(check, proto, GCT_PROTO, "J.pt"))
 		return false;
-	if (state > STATE_ACTIVE &&
-	    (!check_type(check, L, GCT_THREAD, "J.L") || !CHECK_FIELD(check, L, L_glref, 0, &g) ||
-	     g != check->g))
+	if (state > STATE_ACTIVE && (!check_type(check, L, GCT_THREAD, "J.L") ||
+				     !CHECK_FIELD(check, L, L_glref, 0, &g) || g != check->g))
 		return check_fail(check, "J.L is no thread of this state");
 	return true;
 }
@@ -153,8 +155,8 @@ bool selftest_jit(struct check *check)
 {
 	struct trace_array traces;
 
-	return read_trace_array(check, &traces) && check_recorder(check) &&
-	       check_areas(check) && check_exit_stubs(check, &traces);
+	return read_trace_array(check, &traces) && check_recorder(check) && check_areas(check) &&
+	       check_exit_stubs(check, &traces);
 }
 
 /* ---- traces --------------------------------------------------------------------- */
@@ -166,7 +168,7 @@ struct trace {
 	uint64_t szmcode, mcode, mcloop;
 	uint64_t link, linktype, root;
 	uint64_t startpt, startpc;
-	uint64_t last_mcofs;	/* of the last snapshot; 0 without the field */
+	uint64_t last_mcofs; /* of the last snapshot; 0 without the field */
 };
 
 /* Bytes of GCtrace.nsnapmap and SnapShot.mapofs: 2 in early releases. */
@@ -208,8 +210,8 @@ static bool check_block(struct check *check, const struct trace *trace)
 		return check_fail(check, "GCtrace.ir does not start behind the GCtrace");
 	if (trace->snap != ir + (trace->nins - trace->nk) * IR_BYTES)
 		return check_fail(check, "GCtrace.snap is not at the end of the IR");
-	if (trace->nsnap == 0 || trace->snapmap - trace->snap !=
-	    trace->nsnap * (uint64_t)check->layout->SnapShot_size)
+	if (trace->nsnap == 0 ||
+	    trace->snapmap - trace->snap != trace->nsnap * (uint64_t)check->layout->SnapShot_size)
 		return check_fail(check, "GCtrace.snapmap is not at the end of %u snapshots",
 				  (unsigned)trace->nsnap);
 	if (check->layout->IR_KGC < 0)
@@ -259,8 +261,8 @@ static bool count_links(struct check *check, const struct trace *trace,
  * Behind a snapshot's entries lie its PC and base slot in two words (GC64), or
  * its PC and the links of its frames (lj_snap.c, snapshot_framelinks()).
  */
-static bool check_map(struct check *check, const struct trace *trace,
-		      const struct snapshot_fields *snapshot, uint64_t next_mapofs)
+static bool check_map(struct check *check, const struct trace *trace, const struct snapshot_fields *snapshot,
+		      uint64_t next_mapofs)
 {
 	uint64_t links = 0;
 
@@ -287,7 +289,8 @@ static bool check_snapshots(struct check *check, struct trace *trace)
 			return false;
 		if (i + 1 == trace->nsnap)
 			next = (struct snapshot_fields){
-				.mapofs = trace->nsnapmap, .ref = trace->nins,
+				.mapofs = trace->nsnapmap,
+				.ref = trace->nins,
 				.mcofs = trace->szmcode + MCODE_TRIMMED_MAX,
 			};
 		if (next.ref < now.ref)
@@ -331,8 +334,7 @@ static bool check_link(struct check *check, const struct trace *trace, const str
 {
 	if (trace->linktype == 0 || trace->linktype > LINK_MAX || trace->link >= traces->size)
 		return check_fail(check, "GCtrace.link or GCtrace.linktype is beyond belief");
-	if ((trace->linktype == LINK_LOOP || trace->linktype == LINK_TAILREC) &&
-	    trace->link != trace->number)
+	if ((trace->linktype == LINK_LOOP || trace->linktype == LINK_TAILREC) && trace->link != trace->number)
 		return check_fail(check, "GCtrace.link: a loop does not lead to itself");
 	if (trace->linktype == LINK_ROOT && trace->link == 0)
 		return check_fail(check, "GCtrace.link leads nowhere");
@@ -353,11 +355,11 @@ static bool is_stitched(enum bytecode_op startins)
 static bool check_startins(struct check *check, const struct trace *trace)
 {
 	static const struct {
-		enum bytecode_op installed, first, last;	/* first to last: the originals */
+		enum bytecode_op installed, first, last; /* first to last: the originals */
 	} forms[] = {
-		{ BC_JFORL, BC_FORL, BC_FORL }, { BC_JITERL, BC_ITERL, BC_ITERL },
+		{ BC_JFORL, BC_FORL, BC_FORL },    { BC_JITERL, BC_ITERL, BC_ITERL },
 		{ BC_JFUNCF, BC_FUNCF, BC_FUNCF }, { BC_JLOOP, BC_LOOP, BC_LOOP },
-		{ BC_JLOOP, BC_RET, BC_RET1 }, { BC_JLOOP, BC_ITERN, BC_ITERN },
+		{ BC_JLOOP, BC_RET, BC_RET1 },     { BC_JLOOP, BC_ITERN, BC_ITERN },
 	};
 	enum bytecode_op original, now;
 	uint64_t startins, installed;
@@ -369,17 +371,16 @@ static bool check_startins(struct check *check, const struct trace *trace)
 	original = bytecode_op(check->layout, (uint8_t)startins);
 	now = bytecode_op(check->layout, (uint8_t)installed);
 	if (trace->root != 0)
-		return original == BC_JMP ? true :
-			check_fail(check, "GCtrace.startins of a side trace is no JMP");
+		return original == BC_JMP ? true
+					  : check_fail(check, "GCtrace.startins of a side trace is no JMP");
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		replaced |= now == forms[i].installed &&
-			    bytecode_d((uint32_t)installed) == trace->number;
-		fits |= now == forms[i].installed &&
-			original >= forms[i].first && original <= forms[i].last;
+		replaced |= now == forms[i].installed && bytecode_d((uint32_t)installed) == trace->number;
+		fits |= now == forms[i].installed && original >= forms[i].first && original <= forms[i].last;
 	}
 	/* Stitched traces are never installed; flushed ones no longer are. */
-	return fits || !replaced || is_stitched(original) ? true :
-		check_fail(check, "GCtrace.startins is not what the trace was installed over");
+	return fits || !replaced || is_stitched(original)
+		       ? true
+		       : check_fail(check, "GCtrace.startins is not what the trace was installed over");
 }
 
 static bool check_start(struct check *check, const struct trace *trace)
@@ -390,9 +391,9 @@ static bool check_start(struct check *check, const struct trace *trace)
 	    !CHECK_FIELD(check, trace->startpt, GCproto_sizebc, 4, &sizebc))
 		return false;
 	bytecode = trace->startpt + (uint64_t)check->layout->GCproto_size;
-	if (trace->root == 0 && (trace->startpc < bytecode ||
-				 trace->startpc >= bytecode + sizebc * INSTRUCTION_BYTES ||
-				 trace->startpc % INSTRUCTION_BYTES != 0))
+	if (trace->root == 0 &&
+	    (trace->startpc < bytecode || trace->startpc >= bytecode + sizebc * INSTRUCTION_BYTES ||
+	     trace->startpc % INSTRUCTION_BYTES != 0))
 		return check_fail(check, "GCtrace.startpc is not in the prototype it starts in");
 	return check_startins(check, trace);
 }
@@ -430,8 +431,8 @@ static bool check_family(struct check *check, const struct trace *trace, const s
 			return check_fail(check, "GCtrace.nextside leads to another root's");
 	}
 	if (count != children)
-		return check_fail(check, "GCtrace.nchild is %u, with %u side traces",
-				  (unsigned)children, (unsigned)count);
+		return check_fail(check, "GCtrace.nchild is %u, with %u side traces", (unsigned)children,
+				  (unsigned)count);
 	return true;
 }
 
@@ -460,21 +461,22 @@ static bool check_proto_trace(struct check *check, const struct trace *trace,
 		    !CHECK_FIELD(check, other, GCtrace_nextroot, 2, &number))
 			return check_fail(check, "GCproto.trace and GCtrace.nextroot do not lead to a trace");
 	}
-	return number == trace->number ? true :
-		check_fail(check, "GCproto.trace and GCtrace.nextroot go round in circles");
+	return number == trace->number
+		       ? true
+		       : check_fail(check, "GCproto.trace and GCtrace.nextroot go round in circles");
 }
 
-static bool check_trace(struct check *check, uint64_t at, uint64_t number,
-			const struct trace_array *traces, struct trace *ret)
+static bool check_trace(struct check *check, uint64_t at, uint64_t number, const struct trace_array *traces,
+			struct trace *ret)
 {
 	struct trace trace = { .at = 0 };
 	uint64_t own;
 
-	if (!check_type(check, at, GCT_TRACE, "J.trace") ||
-	    !CHECK_FIELD(check, at, GCtrace_traceno, 2, &own))
+	if (!check_type(check, at, GCT_TRACE, "J.trace") || !CHECK_FIELD(check, at, GCtrace_traceno, 2, &own))
 		return false;
 	if (own != number)
-		return check_fail(check, "GCtrace.traceno is %u in place %u", (unsigned)own, (unsigned)number);
+		return check_fail(check, "GCtrace.traceno is %u in place %u", (unsigned)own,
+				  (unsigned)number);
 	if (!read_trace(check, at, number, &trace) || !check_block(check, &trace) ||
 	    !check_snapshots(check, &trace) || !check_machine_code(check, &trace) ||
 	    !check_link(check, &trace, traces) || !check_start(check, &trace))
@@ -516,8 +518,7 @@ bool selftest_traces(struct check *check)
 			continue;
 		if (!check_trace(check, at, number, &traces, &trace))
 			return false;
-		if (check_family(check, &trace, &traces) &&
-		    check_proto_trace(check, &trace, &traces)) {
+		if (check_family(check, &trace, &traces) && check_proto_trace(check, &trace, &traces)) {
 			related++;
 		} else {
 			if (unrelated++ == 0)

@@ -17,8 +17,8 @@ extern const char flamegraph_css[], flamegraph_css_end[];
 
 /* The frames of one profile in the file. */
 struct frame_list {
-	const struct profile *profile;	/* NULL for an empty list */
-	uint64_t limit_ns;		/* frames with less weight are left out */
+	const struct profile *profile; /* NULL for an empty list */
+	uint64_t limit_ns;             /* frames with less weight are left out */
 	size_t left_out;
 };
 
@@ -26,14 +26,17 @@ struct graph {
 	struct frame_list frames, baseline;
 	struct label_table functions, lines;
 	struct flamegraph_header header;
-	struct profile *shown, *shown_before;	/* merged for the static picture */
+	struct profile *shown, *shown_before; /* merged for the static picture */
 	struct flamegraph_static *picture;
 };
 
 struct profile_options flamegraph_profile_options(enum weight_kind weight)
 {
-	return (struct profile_options) {
-		.weight = weight, .by_line = true, .by_compiled = true, .by_certainty = true,
+	return (struct profile_options){
+		.weight = weight,
+		.by_line = true,
+		.by_compiled = true,
+		.by_certainty = true,
 	};
 }
 
@@ -112,7 +115,8 @@ static void write_lines(FILE *out, const struct graph *graph)
 {
 	fputs("<metadata id=\"lines\">", out);
 	for (const struct label *label = graph->lines.labels; label; label = label->hh.next) {
-		fprintf(out, "%" PRIu32 " ", label_table_find(&graph->functions, label->key.function, 0)->rank);
+		fprintf(out, "%" PRIu32 " ",
+			label_table_find(&graph->functions, label->key.function, 0)->rank);
 		escape_write(ESCAPE_XML, label->text, out);
 		fputc('\n', out);
 	}
@@ -140,7 +144,8 @@ static void write_frame(FILE *out, const struct graph *graph, const struct frame
 			const struct profile_node *node)
 {
 	const struct label *line = label_table_find(&graph->lines, node->function, node->line);
-	const uint64_t fields[] = { frame_mark(node), node->own_samples, left_out_ns(list, node), node->own_ns };
+	const uint64_t fields[] = { frame_mark(node), node->own_samples, left_out_ns(list, node),
+				    node->own_ns };
 	size_t count = sizeof(fields) / sizeof(fields[0]);
 
 	fprintf(out, "%" PRIu32 " %" PRIu32, node->depth, line->rank);
@@ -169,7 +174,8 @@ static void write_frames(FILE *out, const struct graph *graph, const struct fram
 static int write_heatmap(FILE *out, const struct graph *graph, const struct heatmap *heatmap)
 {
 	const struct frame_list *list = &graph->frames;
-	const struct profile_node **listed = calloc(profile_node_count(list->profile) + 1, sizeof(const struct profile_node *));
+	const struct profile_node **listed = calloc(profile_node_count(list->profile) + 1,
+						    sizeof(const struct profile_node *));
 	size_t count = 0;
 	int error;
 
@@ -197,10 +203,11 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	size_t height = flamegraph_static_height(graph->picture);
 	int error = 0;
 
-	fprintf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
+	fprintf(out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
 		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\">\n<title>",
-		FLAMEGRAPH_STATIC_WIDTH, height, FLAMEGRAPH_STATIC_WIDTH, height,
-		options->inverted, options->by_line);
+		FLAMEGRAPH_STATIC_WIDTH, height, FLAMEGRAPH_STATIC_WIDTH, height, options->inverted,
+		options->by_line);
 	escape_write(ESCAPE_XML, header->lines[0], out);
 	fputs("</title>\n<desc id=\"about\">", out);
 	for (size_t i = 0; i < header->count; i++) {
@@ -210,7 +217,8 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	write_asset(out, "style", flamegraph_css, flamegraph_css_end);
 	fputs("<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\""
 	      " patternTransform=\"rotate(45)\"><rect class=\"paper\" width=\"6\" height=\"6\"/>"
-	      "<rect class=\"stripe\" width=\"2\" height=\"6\"/></pattern></defs>\n", out);
+	      "<rect class=\"stripe\" width=\"2\" height=\"6\"/></pattern></defs>\n",
+	      out);
 	flamegraph_static_write(out, graph->picture);
 	write_functions(out, graph);
 	write_lines(out, graph);
@@ -235,7 +243,8 @@ static int write_document(FILE *out, const struct graph *graph, const struct fla
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	      "<meta http-equiv=\"Content-Security-Policy\""
-	      " content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>", out);
+	      " content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
+	      out);
 	escape_write(ESCAPE_XML, graph->header.lines[0], out);
 	fputs("</title>\n</head>\n<body>\n", out);
 	error = write_svg(out, graph, options);
@@ -253,7 +262,7 @@ static int merge_shown(const struct profile *profile, const struct flamegraph_op
 
 	if (!profile)
 		return 0;
-	shown = profile_new(&(struct profile_options) {
+	shown = profile_new(&(struct profile_options){
 		.weight = profile_options(profile)->weight,
 		.by_line = options->by_line,
 		.inverted = options->inverted,
@@ -279,7 +288,7 @@ static void fill_header(struct graph *graph, const struct session *session, cons
 	if (frames->left_out > 0)
 		flamegraph_header_add_left_out(&graph->header, frames->left_out,
 					       (double)frames->limit_ns /
-					       (double)profile_root(frames->profile)->total_ns);
+						       (double)profile_root(frames->profile)->total_ns);
 }
 
 static int graph_fill(struct graph *graph, const struct profile *profile,
@@ -319,7 +328,8 @@ int flamegraph_write(FILE *out, const struct profile *profile, const struct sess
 	error = graph_fill(graph, profile, options);
 	if (error == 0) {
 		fill_header(graph, session, figures, options);
-		error = flamegraph_static_new(graph->shown, graph->shown_before, &graph->header, &graph->picture);
+		error = flamegraph_static_new(graph->shown, graph->shown_before, &graph->header,
+					      &graph->picture);
 	}
 	if (error == 0) {
 		error = write_document(out, graph, options);

@@ -50,10 +50,10 @@ struct profile_options flamegraph_profile_options(enum weight_kind weight);
 
 struct flamegraph_options {
 	/* The first view; the user can switch. */
-	bool by_line;		/* frames differ by line, not only by function */
-	bool inverted;		/* callees at the root, with their callers on top */
+	bool by_line;  /* frames differ by line, not only by function */
+	bool inverted; /* callees at the root, with their callers on top */
 
-	double min_percent;	/* leave out frames with a smaller share, too */
+	double min_percent; /* leave out frames with a smaller share, too */
 
 	/*
 	 * The profile to compare with: colours show how a frame's share of all
@@ -61,11 +61,11 @@ struct flamegraph_options {
 	 * in the same table. NULL for no comparison.
 	 */
 	const struct profile *baseline;
-	const char *baseline_name;	/* for example its file; NULL if it has none */
+	const char *baseline_name; /* for example its file; NULL if it has none */
 
-	const struct heatmap *heatmap;	/* of this profile, shown above it; NULL for none */
+	const struct heatmap *heatmap; /* of this profile, shown above it; NULL for none */
 
-	bool page;		/* write HTML, which small screens show better; else SVG */
+	bool page; /* write HTML, which small screens show better; else SVG */
 };
 
 /* Write the picture. All pointers are borrowed. 0, -ENOMEM or -EIO (the stream's own error is in errno). */

@@ -11,8 +11,8 @@
 /* Longer than a line shows, and short enough to leave room for the rest of the line. */
 enum { COMMAND_MAX = 1024 };
 
-__attribute__((format(printf, 2, 3)))
-static void add_line(struct flamegraph_header *header, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_line(struct flamegraph_header *header,
+							   const char *format, ...)
 {
 	char raw[FLAMEGRAPH_HEADER_LINE_SIZE];
 	va_list arguments;
@@ -64,12 +64,12 @@ static void add_lost(struct flamegraph_header *header, const struct figures *fig
 
 	for (int i = 0; i < LOST_COUNT && length < sizeof(reasons); i++) {
 		if (figures->lost[i] > 0)
-			length += (size_t)snprintf(reasons + length, sizeof(reasons) - length, "%s %s %" PRIu64,
-						   length ? "," : ":", lost_reason_text((enum lost_reason)i),
-						   figures->lost[i]);
+			length += (size_t)snprintf(reasons + length, sizeof(reasons) - length,
+						   "%s %s %" PRIu64, length ? "," : ":",
+						   lost_reason_text((enum lost_reason)i), figures->lost[i]);
 	}
-	add_line(header, "%" PRIu64 " ticks missed, %" PRIu64 " samples lost (%.2f %%)%s", figures->missed_ticks,
-		 lost, percent(lost, figures->samples), reasons);
+	add_line(header, "%" PRIu64 " ticks missed, %" PRIu64 " samples lost (%.2f %%)%s",
+		 figures->missed_ticks, lost, percent(lost, figures->samples), reasons);
 }
 
 /* Add the cost of sampling for the target, and the certainty of positions. */
@@ -87,7 +87,8 @@ static void add_cost(struct flamegraph_header *header, const struct figures *fig
 	for (int i = 0; i < CERTAINTY_COUNT; i++)
 		frames += figures->frames[i];
 	if (frames > 0)
-		snprintf(lines, sizeof(lines), "; lines %.1f %% exact, %.1f %% nearest known, %.1f %% unknown",
+		snprintf(lines, sizeof(lines),
+			 "; lines %.1f %% exact, %.1f %% nearest known, %.1f %% unknown",
 			 percent(figures->frames[CERTAINTY_EXACT], frames),
 			 percent(figures->frames[CERTAINTY_NEAREST], frames),
 			 percent(figures->frames[CERTAINTY_FUNCTION], frames));

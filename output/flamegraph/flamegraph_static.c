@@ -24,9 +24,9 @@ enum {
 
 struct box {
 	const struct profile_node *node;
-	const struct profile_node *before;	/* the same frame in the baseline, or NULL */
+	const struct profile_node *before; /* the same frame in the baseline, or NULL */
 	const struct label *label;
-	uint64_t start_ns;	/* distance from the left edge */
+	uint64_t start_ns; /* distance from the left edge */
 };
 
 struct flamegraph_static {
@@ -34,7 +34,7 @@ struct flamegraph_static {
 	const struct flamegraph_header *header;
 	uint64_t total_ns;
 	struct label_table labels;
-	struct box *boxes;	/* callers before callees; siblings by label, inverted by weight */
+	struct box *boxes; /* callers before callees; siblings by label, inverted by weight */
 	size_t box_count;
 	size_t rows;
 	bool used[COLOR_COUNT];
@@ -70,9 +70,11 @@ static enum color box_color(const struct flamegraph_static *picture, const struc
 		before.ns = box->before->total_ns;
 		before.samples = box->before->total_samples;
 	}
-	now = (struct color_share) {
-		.ns = box->node->total_ns, .all_ns = all->total_ns,
-		.samples = box->node->total_samples, .all_samples = all->total_samples,
+	now = (struct color_share){
+		.ns = box->node->total_ns,
+		.all_ns = all->total_ns,
+		.samples = box->node->total_samples,
+		.all_samples = all->total_samples,
 	};
 	return color_of_change(&before, &now);
 }
@@ -109,14 +111,16 @@ static int compare_weights(const void *a, const void *b)
 static struct box make_box(const struct flamegraph_static *picture, const struct profile_node *node,
 			   const struct profile_node *before)
 {
-	return (struct box) {
-		.node = node, .before = before,
+	return (struct box){
+		.node = node,
+		.before = before,
 		.label = label_table_find(&picture->labels, node->function, node->line),
 	};
 }
 
 /* Put the children of a box on the stack in order. Returns their number. */
-static size_t push_children(const struct flamegraph_static *picture, const struct box *parent, struct box *stack)
+static size_t push_children(const struct flamegraph_static *picture, const struct box *parent,
+			    struct box *stack)
 {
 	uint64_t start_ns = parent->start_ns;
 	size_t count = 0;
@@ -237,8 +241,8 @@ static void write_fitted(FILE *out, const char *text, size_t columns)
 static void write_header(FILE *out, const struct flamegraph_header *header)
 {
 	for (size_t i = 0; i < header->count; i++) {
-		fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%zu\">", i ? "detail" : "headline",
-			MARGIN, 24 + LINE_HEIGHT * i);
+		fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%zu\">", i ? "detail" : "headline", MARGIN,
+			24 + LINE_HEIGHT * i);
 		/* The title's letters are wider. */
 		write_fitted(out, header->lines[i], i ? HEADER_COLUMNS : HEADER_COLUMNS * 3 / 4);
 		fputs("</text>\n", out);
@@ -271,13 +275,15 @@ static void write_legend(FILE *out, const struct flamegraph_static *picture)
 
 		if (!picture->used[i])
 			continue;
-		fprintf(out, "<g class=\"f %c\"><rect x=\"%zu\" y=\"%zu\" width=\"12\" height=\"12\"/></g>"
+		fprintf(out,
+			"<g class=\"f %c\"><rect x=\"%zu\" y=\"%zu\" width=\"12\" height=\"12\"/></g>"
 			"<text class=\"detail\" x=\"%zu\" y=\"%zu\">%s</text>\n",
 			color_letter((enum color)i), x, y, x + 17, y + 10, name);
 		x += 17 + (strlen(name) + 2) * CHAR_WIDTH / 10;
 	}
 	if (deepest >= FLAMEGRAPH_STATIC_ROWS_MAX)
-		fprintf(out, "<text class=\"detail\" x=\"%zu\" y=\"%zu\">%zu deeper levels: open in a browser</text>\n",
+		fprintf(out,
+			"<text class=\"detail\" x=\"%zu\" y=\"%zu\">%zu deeper levels: open in a browser</text>\n",
 			x, y + 10, deepest + 1 - FLAMEGRAPH_STATIC_ROWS_MAX);
 }
 

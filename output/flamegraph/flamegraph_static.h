@@ -12,8 +12,8 @@
 #include "output/views/profile.h"
 
 enum {
-	FLAMEGRAPH_STATIC_WIDTH = 1200,		/* pixels */
-	FLAMEGRAPH_STATIC_ROWS_MAX = 500,	/* only scripts show deeper frames */
+	FLAMEGRAPH_STATIC_WIDTH = 1200,   /* pixels */
+	FLAMEGRAPH_STATIC_ROWS_MAX = 500, /* only scripts show deeper frames */
 };
 
 struct flamegraph_static;
@@ -26,7 +26,7 @@ int flamegraph_static_new(const struct profile *profile, const struct profile *b
 			  const struct flamegraph_header *header, struct flamegraph_static **ret_picture);
 void flamegraph_static_free(struct flamegraph_static *picture);
 
-size_t flamegraph_static_height(const struct flamegraph_static *picture);	/* pixels */
+size_t flamegraph_static_height(const struct flamegraph_static *picture); /* pixels */
 
 /* Write the picture as one <g id="static">. */
 void flamegraph_static_write(FILE *out, const struct flamegraph_static *picture);

@@ -18,7 +18,7 @@ struct entry {
 
 struct heatmap {
 	struct profile *profile;
-	uint64_t start_ns;	/* of the session, in CLOCK_MONOTONIC */
+	uint64_t start_ns; /* of the session, in CLOCK_MONOTONIC */
 	struct time_span span;
 	struct entry *entries;
 	size_t count, room;
@@ -38,7 +38,8 @@ static int add_sample(void *context, const struct sample *sample, const struct p
 	heatmap->entries = entries;
 	heatmap->entries[heatmap->count++] = (struct entry){
 		.leaf = leaf,
-		.time_us = sample->time_ns > heatmap->start_ns ? (sample->time_ns - heatmap->start_ns) / 1000 : 0,
+		.time_us = sample->time_ns > heatmap->start_ns ? (sample->time_ns - heatmap->start_ns) / 1000
+							       : 0,
 		.weight_ns = weight_ns & ((UINT64_C(1) << 56) - 1),
 		.state = sample->vm_state,
 	};
@@ -102,8 +103,8 @@ static int sort_places(const struct profile_node *const *listed, size_t count, s
 	return 0;
 }
 
-static void write_entry(FILE *out, const struct entry *entry, uint64_t before_us,
-			const struct place *places, size_t count)
+static void write_entry(FILE *out, const struct entry *entry, uint64_t before_us, const struct place *places,
+			size_t count)
 {
 	const struct profile_node *node = entry->leaf;
 	const struct place *place = NULL;
@@ -128,7 +129,8 @@ int heatmap_write(FILE *out, const struct heatmap *heatmap, const struct profile
 		return error;
 	if (heatmap->count > 0 && heatmap->entries[heatmap->count - 1].time_us >= until_us)
 		until_us = heatmap->entries[heatmap->count - 1].time_us + 1;
-	fprintf(out, "<metadata id=\"heat\">%" PRIu64 " %" PRIu64 "\n", heatmap->span.since_ns / 1000, until_us);
+	fprintf(out, "<metadata id=\"heat\">%" PRIu64 " %" PRIu64 "\n", heatmap->span.since_ns / 1000,
+		until_us);
 	for (size_t i = 0; i < heatmap->count; i++) {
 		write_entry(out, &heatmap->entries[i], before_us, places, listed_count);
 		before_us = heatmap->entries[i].time_us;

@@ -19,7 +19,7 @@
  */
 struct cost_key {
 	uint32_t function;
-	uint32_t callee;	/* its number + 1; OWN for the function's own cost */
+	uint32_t callee; /* its number + 1; OWN for the function's own cost */
 	uint32_t line;
 };
 
@@ -37,10 +37,10 @@ struct writer {
 	FILE *out;
 	const struct sample_table *table;
 	struct cost *costs;
-	uint32_t *path;		/* room for the deepest stack */
-	uint32_t *entered;	/* for each function, the number of the last stack with it, from 1 */
+	uint32_t *path;    /* room for the deepest stack */
+	uint32_t *entered; /* for each function, the number of the last stack with it, from 1 */
 	/* Each name is written once, later only its number. */
-	bool *named;		/* for each function */
+	bool *named; /* for each function */
 	struct string_index *files, *objects;
 	int64_t files_named, objects_named;
 };
@@ -66,8 +66,8 @@ static struct cost *find_cost(struct writer *writer, uint32_t function, uint32_t
 }
 
 /* Add the costs of a thread's stack. number counts the stacks so far, from 1. 0 or -ENOMEM. */
-static int add_stack(struct writer *writer, uint32_t thread, uint32_t number,
-		     uint32_t stack, uint64_t ns, uint64_t samples)
+static int add_stack(struct writer *writer, uint32_t thread, uint32_t number, uint32_t stack, uint64_t ns,
+		     uint64_t samples)
 {
 	const struct sample_table *table = writer->table;
 	uint32_t depth = sample_table_frames(table, stack, writer->path);
@@ -131,8 +131,8 @@ static const char *visible(const char *text)
 	return text[strspn(text, " ")] ? text : "???";
 }
 
-static int write_shared_name(FILE *out, const char *key, struct string_index *index,
-			     int64_t *named, const char *name)
+static int write_shared_name(FILE *out, const char *key, struct string_index *index, int64_t *named,
+			     const char *name)
 {
 	int64_t number = string_index_add(index, name);
 
@@ -172,7 +172,8 @@ static int write_function(struct writer *writer, uint32_t index, const struct ke
 
 	if (function && function->module) {
 		escape_text(ESCAPE_PLAIN, function->module, text, sizeof(text));
-		error = write_shared_name(writer->out, keys->object, writer->objects, &writer->objects_named, text);
+		error = write_shared_name(writer->out, keys->object, writer->objects, &writer->objects_named,
+					  text);
 	} else {
 		fprintf(writer->out, "%s=\n", keys->object);
 	}
@@ -247,9 +248,11 @@ static void write_header(struct writer *writer, const struct session *session)
 		fputs("\ndesc: Command: ", out);
 		write_text(out, session->command_line);
 	}
-	fprintf(out, "\npositions: line\nevent: %s : %s time [ns]\nevent: samples : Samples\n"
-		     "events: %s samples\nsummary: %" PRIu64 " %zu\n", cpu ? "cpu_ns" : "wall_ns", cpu ? "CPU" : "Elapsed",
-		cpu ? "cpu_ns" : "wall_ns", writer->table->weight_ns, writer->table->sample_count);
+	fprintf(out,
+		"\npositions: line\nevent: %s : %s time [ns]\nevent: samples : Samples\n"
+		"events: %s samples\nsummary: %" PRIu64 " %zu\n",
+		cpu ? "cpu_ns" : "wall_ns", cpu ? "CPU" : "Elapsed", cpu ? "cpu_ns" : "wall_ns",
+		writer->table->weight_ns, writer->table->sample_count);
 }
 
 static int write_table(struct writer *writer, const struct session *session)

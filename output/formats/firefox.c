@@ -16,7 +16,7 @@
 
 enum {
 	PROCESSED_VERSION = 61,
-	GECKO_VERSION = 24,	/* of the profile that a processed one is made from; nothing depends on it */
+	GECKO_VERSION = 24, /* of the profile that a processed one is made from; nothing depends on it */
 	RESOURCE_LIBRARY = 1,
 };
 
@@ -42,10 +42,10 @@ struct writer {
 	struct json_stream json;
 	const struct sample_table *table;
 	struct thread_samples *samples;
-	uint64_t origin_ns;			/* time 0 of the profile */
+	uint64_t origin_ns; /* time 0 of the profile */
 	struct string_index *strings;
-	struct string_index *files;		/* the sources */
-	struct string_index *modules;		/* the resources and libraries */
+	struct string_index *files;   /* the sources */
+	struct string_index *modules; /* the resources and libraries */
 };
 
 static uint32_t number_of(struct writer *writer, struct string_index *index, const char *text)
@@ -406,8 +406,10 @@ static int write_samples(struct writer *writer, uint32_t thread, size_t count)
 		const char *name;
 		write_sample write;
 	} columns[] = {
-		{ "stack", write_sample_stack }, { "time", write_sample_time },
-		{ "weight", write_sample_weight }, { "threadCPUDelta", write_sample_cpu },
+		{ "stack", write_sample_stack },
+		{ "time", write_sample_time },
+		{ "weight", write_sample_weight },
+		{ "threadCPUDelta", write_sample_cpu },
 	};
 	int error = 0;
 
@@ -423,8 +425,9 @@ static int write_samples(struct writer *writer, uint32_t thread, size_t count)
 static int write_thread(struct writer *writer, uint32_t index)
 {
 	static const struct table_thread no_thread;
-	const struct table_thread *thread = index < writer->table->thread_count ? &writer->table->threads[index]
-										 : &no_thread;
+	const struct table_thread *thread = index < writer->table->thread_count
+						    ? &writer->table->threads[index]
+						    : &no_thread;
 	struct json_stream *json = &writer->json;
 	int error;
 
@@ -432,10 +435,12 @@ static int write_thread(struct writer *writer, uint32_t index)
 	json_stream_text(json, thread->thread_name ? thread->thread_name : "?");
 	json_stream_outline(json, ",\"processName\":");
 	json_stream_text(json, thread->process_name ? thread->process_name : "?");
-	json_stream_outline(json, ",\"pid\":\"%d\",\"tid\":%d,\"isMainThread\":%s,\n"
-			    "\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,"
-			    "\"registerTime\":0,\"unregisterTime\":null,\"pausedRanges\":[],\n",
-			    (int)thread->pid, (int)thread->tid, thread->pid == thread->tid ? "true" : "false");
+	json_stream_outline(
+		json,
+		",\"pid\":\"%d\",\"tid\":%d,\"isMainThread\":%s,\n"
+		"\"processType\":\"default\",\"processStartupTime\":0,\"processShutdownTime\":null,"
+		"\"registerTime\":0,\"unregisterTime\":null,\"pausedRanges\":[],\n",
+		(int)thread->pid, (int)thread->tid, thread->pid == thread->tid ? "true" : "false");
 	error = write_samples(writer, index, thread->sample_count);
 	begin_table(writer, "markers");
 	write_column(writer, "data", 0, write_null);
@@ -466,8 +471,9 @@ static json_t *figures_entries(const struct figures *figures)
 	for (line = entries ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
 		size_t name = strcspn(line, " ");
 
-		json_array_append_new(entries, json_pack("{s:s%, s:s, s:s}", "label", line, name, "format", "string",
-							 "value", line + name + strspn(line + name, " ")));
+		json_array_append_new(entries,
+				      json_pack("{s:s%, s:s, s:s}", "label", line, name, "format", "string",
+						"value", line + name + strspn(line + name, " ")));
 	}
 	free(text);
 	return entries;
@@ -477,8 +483,9 @@ static void write_categories(struct writer *writer)
 {
 	json_stream_outline(&writer->json, ",\"categories\":[");
 	for (int i = 0; i <= FRAME_KIND_COUNT; i++)
-		json_stream_outline(&writer->json, "%s{\"name\":\"%s\",\"color\":\"%s\",\"subcategories\":%s}",
-				    i ? "," : "", categories[i].name, categories[i].color, categories[i].subcategories);
+		json_stream_outline(&writer->json,
+				    "%s{\"name\":\"%s\",\"color\":\"%s\",\"subcategories\":%s}", i ? "," : "",
+				    categories[i].name, categories[i].color, categories[i].subcategories);
 	json_stream_outline(&writer->json, "],\n");
 }
 
@@ -487,14 +494,16 @@ static void write_meta(struct writer *writer, const struct session *session, con
 	struct json_stream *json = &writer->json;
 	double interval_ms = figures->rate_asked_hz > 0 ? 1e3 / figures->rate_asked_hz : 1;
 
-	json_stream_outline(json, "{\"meta\":{\"version\":%d,\"preprocessedProfileVersion\":%d,\"interval\":%.6f,\n",
-			    GECKO_VERSION, PROCESSED_VERSION, interval_ms);
+	json_stream_outline(
+		json, "{\"meta\":{\"version\":%d,\"preprocessedProfileVersion\":%d,\"interval\":%.6f,\n",
+		GECKO_VERSION, PROCESSED_VERSION, interval_ms);
 	json_stream_outline(json, "\"startTime\":");
 	write_ms(writer, session->start_unix_ns);
-	json_stream_outline(json, ",\"processType\":0,\"stackwalk\":1,\"symbolicated\":true,"
-			    "\"importedFrom\":\"ljspy\",\"sourceCodeIsNotOnSearchfox\":true,\"markerSchema\":[],\n"
-			    "\"sampleUnits\":{\"time\":\"ms\",\"eventDelay\":\"ms\",\"threadCPUDelta\":\"ns\"},\n"
-			    "\"product\":");
+	json_stream_outline(
+		json, ",\"processType\":0,\"stackwalk\":1,\"symbolicated\":true,"
+		      "\"importedFrom\":\"ljspy\",\"sourceCodeIsNotOnSearchfox\":true,\"markerSchema\":[],\n"
+		      "\"sampleUnits\":{\"time\":\"ms\",\"eventDelay\":\"ms\",\"threadCPUDelta\":\"ns\"},\n"
+		      "\"product\":");
 	json_stream_text(json, session->target ? session->target : "ljspy");
 	if (session->command_line) {
 		json_stream_outline(json, ",\"arguments\":");
@@ -542,7 +551,8 @@ int firefox_write(FILE *out, struct sample_source *source, const struct session 
 	writer.modules = string_index_new();
 	writer.samples = thread_samples_new(table);
 	error = writer.strings && writer.files && writer.modules && writer.samples
-		? write_document(&writer, session, figures) : -ENOMEM;
+			? write_document(&writer, session, figures)
+			: -ENOMEM;
 	thread_samples_free(writer.samples);
 	string_index_free(writer.strings);
 	string_index_free(writer.files);

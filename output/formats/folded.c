@@ -43,8 +43,7 @@ static void path_pop(struct path *path)
 	path->depth--;
 }
 
-static int path_push(struct path *path, const struct profile_node *node,
-		     bool by_line, bool annotate)
+static int path_push(struct path *path, const struct profile_node *node, bool by_line, bool annotate)
 {
 	char label[FRAME_LABEL_SIZE];
 	char text[FRAME_TEXT_SIZE];
@@ -88,7 +87,7 @@ int folded_write(FILE *out, const struct profile *profile, const struct folded_o
 	const struct profile_node *node = profile_root(profile);
 	const struct profile_node *before = options->baseline ? profile_root(options->baseline) : NULL;
 	struct path path = { 0 };
-	uint64_t rest_ns = 500, rest_before_ns = 500;	/* 500 rounds the sum, 0 would cut it */
+	uint64_t rest_ns = 500, rest_before_ns = 500; /* 500 rounds the sum, 0 would cut it */
 	int result = 0;
 
 	while ((node = profile_node_next(node))) {

@@ -78,9 +78,11 @@ static int compare_folded(FILE *out, const struct side *before, const struct sid
 	if (!error)
 		error = profile_read(profile, after->source, false);
 	if (!error)
-		error = folded_write(out, profile, &(struct folded_options){
-			.annotate = view->annotate, .baseline = baseline,
-		});
+		error = folded_write(out, profile,
+				     &(struct folded_options){
+					     .annotate = view->annotate,
+					     .baseline = baseline,
+				     });
 	profile_free(baseline);
 	profile_free(profile);
 	return error;
@@ -183,59 +185,77 @@ static int write_recording(FILE *out, struct sample_source *source, const struct
 
 const struct format formats[] = {
 	{
-		.name = "svg", .suffix = "svg",
+		.name = "svg",
+		.suffix = "svg",
 		.summary = "an interactive flame graph, for any browser",
-		.picture = true, .write = write_svg, .compare = compare_svg,
+		.picture = true,
+		.write = write_svg,
+		.compare = compare_svg,
 	},
 	{
-		.name = "html", .suffix = "html",
+		.name = "html",
+		.suffix = "html",
 		.summary = "the same as a page, which phones show better",
-		.picture = true, .write = write_html, .compare = compare_html,
+		.picture = true,
+		.write = write_html,
+		.compare = compare_html,
 	},
 	{
-		.name = "folded", .suffix = "folded",
+		.name = "folded",
+		.suffix = "folded",
 		.summary = "one line a stack, for flame graph tools and grep",
-		.write = write_folded, .compare = compare_folded,
+		.write = write_folded,
+		.compare = compare_folded,
 	},
 	{
-		.name = "text", .suffix = "txt",
+		.name = "text",
+		.suffix = "txt",
 		.summary = "functions by time, with callers, callees and sampling errors",
-		.write = text_report_write, .compare = comparison_write,
+		.write = text_report_write,
+		.compare = comparison_write,
 	},
 	{
-		.name = "speedscope", .suffix = "speedscope.json",
+		.name = "speedscope",
+		.suffix = "speedscope.json",
 		.summary = "for speedscope.app: merged, and each thread in time order",
 		.write = speedscope_write,
 	},
 	{
-		.name = "pprof", .suffix = "pb.gz",
+		.name = "pprof",
+		.suffix = "pb.gz",
 		.summary = "for go tool pprof and continuous profiling",
 		.write = pprof_write,
 	},
 	{
-		.name = "firefox", .suffix = "firefox.json",
+		.name = "firefox",
+		.suffix = "firefox.json",
 		.summary = "for profiler.firefox.com",
 		.write = firefox_write,
 	},
 	{
-		.name = "callgrind", .suffix = "callgrind",
+		.name = "callgrind",
+		.suffix = "callgrind",
 		.summary = "for KCachegrind and callgrind_annotate",
 		.write = callgrind_write,
 	},
 	{
-		.name = "perf", .suffix = "perf",
+		.name = "perf",
+		.suffix = "perf",
 		.summary = "the text of perf script, for its many readers",
 		.write = perf_script_write,
 	},
 	{
-		.name = "json", .suffix = "json",
+		.name = "json",
+		.suffix = "json",
 		.summary = "all that is known, for scripts",
 		.write = json_write,
 	},
 	{
-		.name = "ljspy", .suffix = "ljspy",
+		.name = "ljspy",
+		.suffix = "ljspy",
 		.summary = "a recording, for `ljspy report`",
-		.recording = true, .write = write_recording,
+		.recording = true,
+		.write = write_recording,
 	},
 };
 

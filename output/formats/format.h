@@ -19,11 +19,11 @@
 #include "output/views/view.h"
 
 struct format {
-	const char *name;	/* the argument of -f */
-	const char *suffix;	/* of files, without the dot */
-	const char *summary;	/* for the manual: what reads the format */
-	bool picture;		/* a browser opens it */
-	bool recording;		/* holds the samples themselves; ljspy can write it while sampling */
+	const char *name;    /* the argument of -f */
+	const char *suffix;  /* of files, without the dot */
+	const char *summary; /* for the manual: what reads the format */
+	bool picture;        /* a browser opens it */
+	bool recording;      /* holds the samples themselves; ljspy can write it while sampling */
 	/* Write all samples. 0, -ENOMEM, -EIO (the stream's own error is in errno), or the source's error. */
 	int (*write)(FILE *out, struct sample_source *source, const struct session *session,
 		     const struct figures *figures, const struct view *view);

@@ -25,11 +25,11 @@ struct text {
 struct writer {
 	struct json_stream json;
 	struct sample_table *table;
-	uint32_t *path;		/* room for the deepest stack */
-	uint32_t *stack_numbers;	/* in the document, from 1; 0 for a stack without samples */
+	uint32_t *path;          /* room for the deepest stack */
+	uint32_t *stack_numbers; /* in the document, from 1; 0 for a stack without samples */
 	struct text *texts;
-	uint64_t origin_ns;	/* time 0 of the document */
-	size_t written;		/* samples written so far */
+	uint64_t origin_ns; /* time 0 of the document */
+	size_t written;     /* samples written so far */
 };
 
 static void begin_list(struct writer *writer, const char *name)
@@ -49,14 +49,13 @@ static void end_list(struct writer *writer)
 
 static void write_session(struct writer *writer, const struct session *session)
 {
-	json_stream_value(&writer->json, json_pack(
-		"{s:o, s:o, s:o, s:I, s:I, s:s}",
-		"pid", session->pid ? json_integer(session->pid) : json_null(),
-		"target", json_value_text(session->target),
-		"command_line", json_value_text(session->command_line),
-		"start_unix_ns", (json_int_t)session->start_unix_ns,
-		"duration_ns", (json_int_t)session->duration_ns,
-		"clock", weights[session->clock].name));
+	json_stream_value(&writer->json,
+			  json_pack("{s:o, s:o, s:o, s:I, s:I, s:s}", "pid",
+				    session->pid ? json_integer(session->pid) : json_null(), "target",
+				    json_value_text(session->target), "command_line",
+				    json_value_text(session->command_line), "start_unix_ns",
+				    (json_int_t)session->start_unix_ns, "duration_ns",
+				    (json_int_t)session->duration_ns, "clock", weights[session->clock].name));
 }
 
 static void write_functions(struct writer *writer)
@@ -67,13 +66,13 @@ static void write_functions(struct writer *writer)
 		char name[FRAME_TEXT_SIZE], file[FRAME_TEXT_SIZE];
 
 		begin_element(writer, i);
-		json_stream_value(&writer->json, json_pack(
-			"{s:s, s:s, s:s*, s:o*, s:o*}",
-			"name", frame_text(function, 0, false, name),
-			"kind", frame_kind_name(function->kind),
-			"file", frame_text_file(function, file),
-			"firstline", function->firstline ? json_integer(function->firstline) : NULL,
-			"module", function->module ? json_value_text(function->module) : NULL));
+		json_stream_value(
+			&writer->json,
+			json_pack("{s:s, s:s, s:s*, s:o*, s:o*}", "name",
+				  frame_text(function, 0, false, name), "kind",
+				  frame_kind_name(function->kind), "file", frame_text_file(function, file),
+				  "firstline", function->firstline ? json_integer(function->firstline) : NULL,
+				  "module", function->module ? json_value_text(function->module) : NULL));
 	}
 	end_list(writer);
 }
@@ -85,10 +84,10 @@ static void write_frames(struct writer *writer)
 		const struct table_frame *frame = &writer->table->frames[i];
 
 		begin_element(writer, i);
-		json_stream_value(&writer->json, json_pack(
-			"{s:I, s:o, s:b}", "function", (json_int_t)frame->function,
-			"line", frame->line ? json_integer(frame->line) : json_null(),
-			"compiled", frame->compiled));
+		json_stream_value(&writer->json,
+				  json_pack("{s:I, s:o, s:b}", "function", (json_int_t)frame->function,
+					    "line", frame->line ? json_integer(frame->line) : json_null(),
+					    "compiled", frame->compiled));
 	}
 	end_list(writer);
 }
@@ -125,10 +124,10 @@ static void write_threads(struct writer *writer)
 		const struct table_thread *thread = &writer->table->threads[i];
 
 		begin_element(writer, i);
-		json_stream_value(&writer->json, json_pack(
-			"{s:i, s:i, s:o, s:o}", "pid", (int)thread->pid, "tid", (int)thread->tid,
-			"process", json_value_text(thread->process_name),
-			"thread", json_value_text(thread->thread_name)));
+		json_stream_value(&writer->json, json_pack("{s:i, s:i, s:o, s:o}", "pid", (int)thread->pid,
+							   "tid", (int)thread->tid, "process",
+							   json_value_text(thread->process_name), "thread",
+							   json_value_text(thread->thread_name)));
 	}
 	end_list(writer);
 }
@@ -212,8 +211,7 @@ static int write_samples(struct writer *writer)
 	return error;
 }
 
-static int write_document(struct writer *writer, const struct session *session,
-			  const struct figures *figures)
+static int write_document(struct writer *writer, const struct session *session, const struct figures *figures)
 {
 	int error;
 

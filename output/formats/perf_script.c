@@ -11,19 +11,19 @@
 #include "output/labels/frame_text.h"
 #include "output/labels/names.h"
 
-enum { LINES_SIZE_MAX = 16 << 20 };	/* bytes of remembered lines */
+enum { LINES_SIZE_MAX = 16 << 20 }; /* bytes of remembered lines */
 
 /* The key of the line of a frame. It has no padding, because it is hashed as bytes. */
 struct line_key {
 	const struct function *function;
-	uint32_t line;		/* 0 without by_line */
-	uint32_t map;		/* for compiled Lua code, the pid + 1; else 0 */
+	uint32_t line; /* 0 without by_line */
+	uint32_t map;  /* for compiled Lua code, the pid + 1; else 0 */
 };
 
 /* The written text of a frame, remembered because frames repeat and writing them takes most of the time. */
 struct line {
 	struct line_key key;
-	char *text;		/* owned */
+	char *text; /* owned */
 	size_t length;
 	UT_hash_handle hh;
 };
@@ -62,12 +62,12 @@ static void write_module(FILE *out, const struct sample *sample, const struct fr
 		escape_text(ESCAPE_FOLDED, function->module, text, sizeof(text));
 		write_symbol(out, text, true);
 	} else {
-		write_symbol(out, frame_text_file(function, text) ? text : frame_kind_name(function->kind), true);
+		write_symbol(out, frame_text_file(function, text) ? text : frame_kind_name(function->kind),
+			     true);
 	}
 }
 
-static void write_frame(FILE *out, const struct sample *sample, const struct frame *frame,
-			bool by_line)
+static void write_frame(FILE *out, const struct sample *sample, const struct frame *frame, bool by_line)
 {
 	char text[FRAME_TEXT_SIZE];
 
@@ -91,8 +91,8 @@ static void forget_lines(struct writer *writer)
 }
 
 /* Write the line of a frame and remember it. NULL when memory is short. */
-static const struct line *add_line(struct writer *writer, const struct line_key *key, const struct sample *sample,
-				   const struct frame *frame)
+static const struct line *add_line(struct writer *writer, const struct line_key *key,
+				   const struct sample *sample, const struct frame *frame)
 {
 	struct line *line = calloc(1, sizeof(*line));
 	FILE *text = line ? open_memstream(&line->text, &line->length) : NULL;
@@ -118,7 +118,8 @@ static const struct line *add_line(struct writer *writer, const struct line_key 
 	return NULL;
 }
 
-static const struct line *find_line(struct writer *writer, const struct sample *sample, const struct frame *frame)
+static const struct line *find_line(struct writer *writer, const struct sample *sample,
+				    const struct frame *frame)
 {
 	bool is_mapped = frame->function->kind == FRAME_LUA && frame->compiled;
 	struct line_key key = {

@@ -24,10 +24,10 @@ struct writer {
 	struct gzip *gzip;
 	const struct sample_table *table;
 	const struct session *session;
-	bool wall;		/* elapsed time is a value */
+	bool wall; /* elapsed time is a value */
 	struct string_index *strings;
-	int error;		/* the first one */
-	uint64_t *locations;	/* room for the deepest stack */
+	int error;           /* the first one */
+	uint64_t *locations; /* room for the deepest stack */
 };
 
 static void write_piece(struct writer *writer, const Pprof__Profile *piece)
@@ -72,8 +72,8 @@ static void write_functions(struct writer *writer)
 		message.id = (uint64_t)i + 1;
 		message.name = safe_string(writer, frame_text(function, 0, false, name));
 		/* Readers demangle and then shorten system names. */
-		message.system_name = target_string(writer, strcmp(name, function->name ? function->name : "")
-						    ? function->name : NULL);
+		message.system_name = target_string(
+			writer, strcmp(name, function->name ? function->name : "") ? function->name : NULL);
 		message.filename = safe_string(writer, frame_text_file(function, file) ? file : "");
 		message.start_line = function->firstline;
 		piece.n_function = 1;
@@ -157,7 +157,8 @@ static void write_sum(struct writer *writer, const struct table_sum *sum)
 	Pprof__Label labels[LABELS_MAX], *label_pointers[LABELS_MAX];
 	Pprof__Sample message = PPROF__SAMPLE__INIT, *element = &message;
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	int64_t values[VALUE_TYPES_MAX] = { (int64_t)sum->count, (int64_t)sum->cpu_ns, (int64_t)sum->wall_ns };
+	int64_t values[VALUE_TYPES_MAX] = { (int64_t)sum->count, (int64_t)sum->cpu_ns,
+					    (int64_t)sum->wall_ns };
 
 	for (int i = 0; i < LABELS_MAX; i++)
 		label_pointers[i] = &labels[i];

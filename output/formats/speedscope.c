@@ -17,7 +17,7 @@ struct writer {
 	const struct sample_table *table;
 	struct thread_samples *samples;
 	bool by_line;
-	uint32_t *path;		/* room for the deepest stack */
+	uint32_t *path; /* room for the deepest stack */
 };
 
 /* The index of a frame in the file: in the line view that of the table's frame, otherwise of its function. */
@@ -75,8 +75,10 @@ static void begin_profile(struct writer *writer, const char *name, uint64_t end_
 {
 	json_stream_outline(&writer->json, "{\"type\":\"sampled\",\"name\":");
 	json_stream_text(&writer->json, name);
-	json_stream_outline(&writer->json, ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRIu64
-			    ",\n\"samples\":[", end_ns);
+	json_stream_outline(&writer->json,
+			    ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRIu64
+			    ",\n\"samples\":[",
+			    end_ns);
 }
 
 /*---- A thread in time order ----*/
@@ -100,10 +102,10 @@ static int sample_stretches(const struct sample_table *table, const struct table
 	int count = 0;
 
 	if (end_ns > *cursor_ns && end_ns - *cursor_ns > weight_ns) {
-		ret_stretches[count++] = (struct stretch) { 0, end_ns - *cursor_ns - weight_ns };
+		ret_stretches[count++] = (struct stretch){ 0, end_ns - *cursor_ns - weight_ns };
 		*cursor_ns = end_ns - weight_ns;
 	}
-	ret_stretches[count++] = (struct stretch) { sample->kind.stack, weight_ns };
+	ret_stretches[count++] = (struct stretch){ sample->kind.stack, weight_ns };
 	*cursor_ns += weight_ns;
 	return count;
 }
@@ -113,7 +115,7 @@ typedef void write_stretch(struct writer *writer, const struct stretch *stretch)
 /* The state of going through a thread's stretches. */
 struct line {
 	struct writer *writer;
-	write_stretch *write;	/* NULL to find only the end of its time */
+	write_stretch *write; /* NULL to find only the end of its time */
 	uint64_t cursor_ns;
 	bool begun;
 };
@@ -182,7 +184,7 @@ struct merged_stack {
 	uint64_t total_ns;
 	uint32_t stack;
 	uint32_t parent;
-	uint32_t first_child;	/* 0 if none: the root is no child */
+	uint32_t first_child; /* 0 if none: the root is no child */
 	uint32_t next_sibling;
 };
 
@@ -264,7 +266,8 @@ static int write_merged(struct writer *writer)
 	first = true;
 	do {
 		if (merged[stack].own_ns) {
-			json_stream_outline(&writer->json, "%s%" PRIu64, first ? "\n" : ",\n", merged[stack].own_ns);
+			json_stream_outline(&writer->json, "%s%" PRIu64, first ? "\n" : ",\n",
+					    merged[stack].own_ns);
 			first = false;
 		}
 		stack = next_merged(merged, stack);
@@ -281,7 +284,7 @@ static int write_document(struct writer *writer, const struct session *session)
 	int error;
 
 	json_stream_outline(json, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
-			    "\"exporter\":\"ljspy\",\"activeProfileIndex\":0,\"name\":");
+				  "\"exporter\":\"ljspy\",\"activeProfileIndex\":0,\"name\":");
 	json_stream_text(json, session->target ? session->target : "ljspy");
 	json_stream_outline(json, ",\n");
 	write_frames(writer);

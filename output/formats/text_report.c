@@ -15,7 +15,7 @@ struct report {
 	struct tally tally;
 	const struct view *view;
 	double min_share;
-	struct tally_call **calls;	/* all calls twice, see sort_calls() */
+	struct tally_call **calls; /* all calls twice, see sort_calls() */
 	size_t call_count;
 };
 
@@ -132,8 +132,7 @@ static int compare_by_callee(const void *a, const void *b)
 }
 
 /* The first call of this row in an array sorted by caller or by callee. */
-static size_t find_calls(struct tally_call **calls, size_t count, bool by_caller,
-			 const struct tally_row *row)
+static size_t find_calls(struct tally_call **calls, size_t count, bool by_caller, const struct tally_row *row)
 {
 	size_t low = 0, high = count;
 

@@ -17,8 +17,12 @@ static const char ellipsis[] = "\u2026";
 static size_t decode_utf8(const unsigned char *text, uint32_t *ret_code)
 {
 	static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t length = text[0] < 0x80 ? 1 : text[0] < 0xc0 ? 0 : text[0] < 0xe0 ? 2 :
-			text[0] < 0xf0 ? 3 : text[0] < 0xf8 ? 4 : 0;
+	size_t length = text[0] < 0x80   ? 1
+			: text[0] < 0xc0 ? 0
+			: text[0] < 0xe0 ? 2
+			: text[0] < 0xf0 ? 3
+			: text[0] < 0xf8 ? 4
+					 : 0;
 	uint32_t code;
 
 	if (length == 0)
@@ -44,34 +48,24 @@ static bool is_control(uint32_t code)
 static bool is_deceptive(uint32_t code)
 {
 	return code == 0x061c || (code >= 0x200b && code <= 0x200f && code != 0x200c && code != 0x200d) ||
-	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
-	       code == 0xfeff || (code >= 0xfdd0 && code <= 0xfdef) ||
-	       (code >= 0xe0000 && code <= 0xe007f) || (code & 0xfffe) == 0xfffe;
+	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff ||
+	       (code >= 0xfdd0 && code <= 0xfdef) || (code >= 0xe0000 && code <= 0xe007f) ||
+	       (code & 0xfffe) == 0xfffe;
 }
 
 static const char *named(enum escape_style style, uint32_t code)
 {
 	switch (code) {
-	case '\n':
-		return "\\n";
-	case '\r':
-		return "\\r";
-	case '\t':
-		return "\\t";
-	case '&':
-		return style == ESCAPE_XML ? "&amp;" : NULL;
-	case '<':
-		return style == ESCAPE_XML ? "&lt;" : NULL;
-	case '>':
-		return style == ESCAPE_XML ? "&gt;" : NULL;
-	case '"':
-		return style == ESCAPE_XML ? "&quot;" : NULL;
-	case '\'':
-		return style == ESCAPE_XML ? "&#39;" : NULL;
-	case ';':
-		return style == ESCAPE_FOLDED ? ":" : NULL;
-	default:
-		return NULL;
+	case '\n': return "\\n";
+	case '\r': return "\\r";
+	case '\t': return "\\t";
+	case '&': return style == ESCAPE_XML ? "&amp;" : NULL;
+	case '<': return style == ESCAPE_XML ? "&lt;" : NULL;
+	case '>': return style == ESCAPE_XML ? "&gt;" : NULL;
+	case '"': return style == ESCAPE_XML ? "&quot;" : NULL;
+	case '\'': return style == ESCAPE_XML ? "&#39;" : NULL;
+	case ';': return style == ESCAPE_FOLDED ? ":" : NULL;
+	default: return NULL;
 	}
 }
 
@@ -100,7 +94,7 @@ static size_t next_piece(enum escape_style style, const char **text, char piece[
 size_t escape_text(enum escape_style style, const char *text, char *buffer, size_t size)
 {
 	size_t length = 0;
-	size_t cut = 0;		/* the last length with room for an ellipsis after it */
+	size_t cut = 0; /* the last length with room for an ellipsis after it */
 	char piece[PIECE_SIZE];
 
 	while (*text) {

@@ -14,9 +14,9 @@
 #include <stdio.h>
 
 enum escape_style {
-	ESCAPE_PLAIN,	/* for a terminal or a JSON library */
-	ESCAPE_XML,	/* also & < > " ': for character data and attributes */
-	ESCAPE_FOLDED,	/* also ; because it separates frames: it becomes a colon */
+	ESCAPE_PLAIN,  /* for a terminal or a JSON library */
+	ESCAPE_XML,    /* also & < > " ': for character data and attributes */
+	ESCAPE_FOLDED, /* also ; because it separates frames: it becomes a colon */
 };
 
 /*

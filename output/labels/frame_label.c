@@ -12,9 +12,9 @@ enum { NAME_MAX_BYTES = 400, FILE_MAX_BYTES = 400, MODULE_MAX_BYTES = 120 };
 #define ELLIPSIS "\u2026"
 
 struct text {
-	char *bytes;		/* of FRAME_LABEL_SIZE */
+	char *bytes; /* of FRAME_LABEL_SIZE */
 	size_t length;
-	size_t name_length;	/* 0 until begin_place() */
+	size_t name_length; /* 0 until begin_place() */
 };
 
 static bool is_continuation(char byte)
@@ -22,8 +22,7 @@ static bool is_continuation(char byte)
 	return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-__attribute__((format(printf, 2, 3)))
-static void add(struct text *text, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
 {
 	size_t left = FRAME_LABEL_SIZE - text->length;
 	va_list arguments;
@@ -77,8 +76,7 @@ static void add_file(struct text *text, const char *file)
 	add_tail(text, frame_label_file(file), FILE_MAX_BYTES);
 }
 
-static void add_position(struct text *text, const struct function *function,
-			 uint32_t line, bool by_line)
+static void add_position(struct text *text, const struct function *function, uint32_t line, bool by_line)
 {
 	add_file(text, function->file);
 	if (by_line && line == 0)
@@ -89,8 +87,7 @@ static void add_position(struct text *text, const struct function *function,
 		add(text, ":%" PRIu32, function->firstline);
 }
 
-static void add_lua(struct text *text, const struct function *function,
-		    uint32_t line, bool by_line)
+static void add_lua(struct text *text, const struct function *function, uint32_t line, bool by_line)
 {
 	if (function->name) {
 		add_head(text, function->name, NAME_MAX_BYTES);
@@ -110,8 +107,7 @@ static void add_lua(struct text *text, const struct function *function,
 	add_position(text, function, line, by_line);
 }
 
-static void add_native(struct text *text, const struct function *function,
-		       uint32_t line, bool by_line)
+static void add_native(struct text *text, const struct function *function, uint32_t line, bool by_line)
 {
 	add_head(text, function->name ? function->name : "?", NAME_MAX_BYTES);
 	if (by_line && function->file && line != 0) {
@@ -138,18 +134,14 @@ size_t frame_label_parts(const struct function *function, uint32_t line, bool by
 
 	ret_text[0] = '\0';
 	switch (function->kind) {
-	case FRAME_LUA:
-		add_lua(&text, function, line, by_line);
-		break;
+	case FRAME_LUA: add_lua(&text, function, line, by_line); break;
 	case FRAME_BUILTIN:
 		add_head(&text, name, NAME_MAX_BYTES);
 		begin_place(&text);
 		add(&text, "[builtin]");
 		break;
 	case FRAME_C_FUNCTION:
-	case FRAME_NATIVE:
-		add_native(&text, function, line, by_line);
-		break;
+	case FRAME_NATIVE: add_native(&text, function, line, by_line); break;
 	case FRAME_VM:
 		/* A frame without a name stands for anything the VM itself does. */
 		if (function->name) {
@@ -172,8 +164,7 @@ size_t frame_label_parts(const struct function *function, uint32_t line, bool by
 		add_head(&text, name, NAME_MAX_BYTES);
 		add(&text, "]");
 		break;
-	case FRAME_KIND_COUNT:
-		break;
+	case FRAME_KIND_COUNT: break;
 	}
 	*ret_name_length = text.name_length ? text.name_length : text.length;
 	return text.length;

@@ -13,8 +13,7 @@ const char *frame_text(const struct function *function, uint32_t line, bool by_l
 	return ret_text;
 }
 
-const char *frame_text_file(const struct function *function,
-			    char ret_text[static FRAME_TEXT_SIZE])
+const char *frame_text_file(const struct function *function, char ret_text[static FRAME_TEXT_SIZE])
 {
 	if (!function->file)
 		return NULL;

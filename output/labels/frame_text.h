@@ -23,7 +23,6 @@ const char *frame_text(const struct function *function, uint32_t line, bool by_l
  * Write the source file, without the mark of a chunk name, to ret_text, and return ret_text. A long one
  * keeps its beginning. NULL if unknown.
  */
-const char *frame_text_file(const struct function *function,
-			    char ret_text[static FRAME_TEXT_SIZE]);
+const char *frame_text_file(const struct function *function, char ret_text[static FRAME_TEXT_SIZE]);
 
 #endif

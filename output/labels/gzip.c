@@ -10,12 +10,12 @@
 
 enum {
 	CHUNK_SIZE = 65536,
-	WINDOW_BITS_GZIP = 15 + 16,	/* the largest window, and a gzip header: zlib.h, deflateInit2 */
+	WINDOW_BITS_GZIP = 15 + 16, /* the largest window, and a gzip header: zlib.h, deflateInit2 */
 	MEMORY_LEVEL = 8,
 };
 
 struct gzip {
-	ProtobufCBuffer buffer;	/* first: protobuf-c passes its address to append() */
+	ProtobufCBuffer buffer; /* first: protobuf-c passes its address to append() */
 	FILE *out;
 	z_stream stream;
 	unsigned char chunk[CHUNK_SIZE];
@@ -55,8 +55,8 @@ struct gzip *gzip_new(FILE *out)
 		return NULL;
 	gzip->buffer.append = append;
 	gzip->out = out;
-	if (deflateInit2(&gzip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_BITS_GZIP,
-			 MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) {
+	if (deflateInit2(&gzip->stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_BITS_GZIP, MEMORY_LEVEL,
+			 Z_DEFAULT_STRATEGY) != Z_OK) {
 		free(gzip);
 		return NULL;
 	}

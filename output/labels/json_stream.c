@@ -33,8 +33,9 @@ void json_stream_number(struct json_stream *stream, uint64_t number)
 void json_stream_value(struct json_stream *stream, json_t *value)
 {
 	/* json_dumpf() fails without memory, or when writing fails, which ferror() shows. */
-	if (!value || (json_dumpf(value, stream->out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) < 0 &&
-		       !ferror(stream->out)))
+	if (!value ||
+	    (json_dumpf(value, stream->out, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)) < 0 &&
+	     !ferror(stream->out)))
 		stream->error = -ENOMEM;
 	json_decref(value);
 }

@@ -16,12 +16,12 @@
 
 struct json_stream {
 	FILE *out;
-	int error;	/* -ENOMEM, or 0 */
+	int error; /* -ENOMEM, or 0 */
 };
 
 /* Write punctuation, member names and numbers; never text of the target. */
-__attribute__((format(printf, 2, 3)))
-void json_stream_outline(struct json_stream *stream, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void json_stream_outline(struct json_stream *stream, const char *format,
+							       ...);
 
 /* The same for plain text and for a number, without a format: faster for frequent values. */
 void json_stream_mark(struct json_stream *stream, const char *text);

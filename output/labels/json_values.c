@@ -5,7 +5,7 @@
 
 #include "output/labels/escape.h"
 
-enum { TEXT_MAX = 8192 };	/* bytes of one name or path; longer ones are cut */
+enum { TEXT_MAX = 8192 }; /* bytes of one name or path; longer ones are cut */
 
 json_t *json_value_text(const char *text)
 {

@@ -11,7 +11,7 @@
 static struct label_key make_key(const struct label_table *table, const struct function *function,
 				 uint32_t line)
 {
-	return (struct label_key) { .function = function, .line = table->by_line ? line : 0 };
+	return (struct label_key){ .function = function, .line = table->by_line ? line : 0 };
 }
 
 static char *make_text(const struct label_table *table, const struct label_key *key)
@@ -25,8 +25,8 @@ static char *make_text(const struct label_table *table, const struct label_key *
 	return strdup(text);
 }
 
-const struct label *label_table_find(const struct label_table *table,
-				     const struct function *function, uint32_t line)
+const struct label *label_table_find(const struct label_table *table, const struct function *function,
+				     uint32_t line)
 {
 	struct label_key key = make_key(table, function, line);
 	struct label *label;

@@ -19,21 +19,21 @@ enum { LABEL_TEXT_SIZE = 4096 };
 
 /* No padding, because it is hashed as bytes. */
 struct label_key {
-	const struct function *function;	/* NULL for the root: "all" */
+	const struct function *function; /* NULL for the root: "all" */
 	uint64_t line;
 };
 
 struct label {
 	struct label_key key;
-	char *text;		/* escaped as ESCAPE_PLAIN */
-	uint32_t rank;		/* set by label_table_sort() */
+	char *text;    /* escaped as ESCAPE_PLAIN */
+	uint32_t rank; /* set by label_table_sort() */
 	UT_hash_handle hh;
 };
 
 /* An empty table is zero in all but by_line. */
 struct label_table {
-	bool by_line;		/* passed to frame_label(); if false, all lines count as 0 */
-	struct label *labels;	/* in order through hh.next */
+	bool by_line;         /* passed to frame_label(); if false, all lines count as 0 */
+	struct label *labels; /* in order through hh.next */
 };
 
 /* Add the label of a frame; function is borrowed. 0 or -ENOMEM. */
@@ -42,8 +42,8 @@ int label_table_add(struct label_table *table, const struct function *function, 
 void label_table_sort(struct label_table *table);
 
 /* The label of a frame; NULL if it was not added. */
-const struct label *label_table_find(const struct label_table *table,
-				     const struct function *function, uint32_t line);
+const struct label *label_table_find(const struct label_table *table, const struct function *function,
+				     uint32_t line);
 
 void label_table_clear(struct label_table *table);
 

@@ -83,8 +83,7 @@ static bool find_plugin(const char *path, struct part *ret_plugin)
 	name = at + strlen(folder);
 	*ret_plugin = (struct part){
 		.begin = *path == '/' ? above.begin : path,
-		.length = (size_t)(name + strcspn(name, "/") -
-				   (*path == '/' ? above.begin : path)),
+		.length = (size_t)(name + strcspn(name, "/") - (*path == '/' ? above.begin : path)),
 	};
 	return true;
 }
@@ -93,8 +92,7 @@ static void cut_suffix(struct part *part, const char *suffix)
 {
 	size_t length = strlen(suffix);
 
-	if (part->length > length &&
-	    memcmp(part->begin + part->length - length, suffix, length) == 0)
+	if (part->length > length && memcmp(part->begin + part->length - length, suffix, length) == 0)
 		part->length -= length;
 }
 
@@ -115,8 +113,7 @@ static struct part module_of_path(const char *path)
 size_t module_path(const char *file, char ret_module[static MODULE_PATH_SIZE])
 {
 	const char *name = frame_label_file(file);
-	struct part module = *file == '=' ? (struct part){ name, strlen(name) }
-					  : module_of_path(name);
+	struct part module = *file == '=' ? (struct part){ name, strlen(name) } : module_of_path(name);
 
 	if (module.length >= MODULE_PATH_SIZE) {
 		module.begin += module.length - (MODULE_PATH_SIZE - 1);

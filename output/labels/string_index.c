@@ -15,7 +15,7 @@ struct entry {
 };
 
 struct string_index {
-	struct entry *entries;	/* uthash keeps them in the order of their numbers */
+	struct entry *entries; /* uthash keeps them in the order of their numbers */
 };
 
 struct string_index *string_index_new(void)

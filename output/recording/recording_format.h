@@ -82,13 +82,13 @@ enum {
 	RECORDING_VERSION_OFFSET = 16,
 
 	/* Limits of the format: a file that exceeds them is no recording. */
-	RECORDING_BLOCK_MAX = 1 << 20,		/* bytes of records */
-	RECORDING_TEXT_MAX = 1 << 16,		/* bytes of a string or text; writers cut longer ones */
-	RECORDING_DEPTH_MAX = 1 << 17,		/* frames of a stack */
+	RECORDING_BLOCK_MAX = 1 << 20, /* bytes of records */
+	RECORDING_TEXT_MAX = 1 << 16,  /* bytes of a string or text; writers cut longer ones */
+	RECORDING_DEPTH_MAX = 1 << 17, /* frames of a stack */
 
 	/* How many of each can be defined before record 08 must forget all. */
 	RECORDING_STRINGS_MAX = 1 << 16,
-	RECORDING_STRING_BYTES_MAX = 8 << 20,	/* in all strings */
+	RECORDING_STRING_BYTES_MAX = 8 << 20, /* in all strings */
 	RECORDING_FUNCTIONS_MAX = 1 << 16,
 	RECORDING_STACKS_MAX = 1 << 18,
 	RECORDING_THREADS_MAX = 1 << 16,
@@ -116,18 +116,21 @@ enum {
 	CERTAINTY_COMPILED = 4,
 };
 
-static_assert(THREAD_RUNNING == 0 && THREAD_RUNNABLE == 1 && THREAD_BLOCKED == 2 &&
-	      THREAD_IDLE == 3 && THREAD_UNINTERRUPTIBLE == 4 && THREAD_PARKED == 5, "thread states are in recordings");
+static_assert(THREAD_RUNNING == 0 && THREAD_RUNNABLE == 1 && THREAD_BLOCKED == 2 && THREAD_IDLE == 3 &&
+		      THREAD_UNINTERRUPTIBLE == 4 && THREAD_PARKED == 5,
+	      "thread states are in recordings");
 static_assert(THREAD_STATE_COUNT <= STATE_THREAD_MASK + 1, "a thread state has three bits");
-static_assert(VM_STATE_NONE == 0 && VM_STATE_INTERPRETED == 1 && VM_STATE_COMPILED == 2 &&
-	      VM_STATE_C == 3 && VM_STATE_GC == 4 && VM_STATE_RECORDING == 5 &&
-	      VM_STATE_OPTIMISING == 6 && VM_STATE_ASSEMBLING == 7 && VM_STATE_EXIT == 8 &&
-	      VM_STATE_UNKNOWN == 9, "VM states are in recordings");
+static_assert(VM_STATE_NONE == 0 && VM_STATE_INTERPRETED == 1 && VM_STATE_COMPILED == 2 && VM_STATE_C == 3 &&
+		      VM_STATE_GC == 4 && VM_STATE_RECORDING == 5 && VM_STATE_OPTIMISING == 6 &&
+		      VM_STATE_ASSEMBLING == 7 && VM_STATE_EXIT == 8 && VM_STATE_UNKNOWN == 9,
+	      "VM states are in recordings");
 static_assert(VM_STATE_COUNT <= 32, "a VM state has five bits");
 static_assert(FRAME_LUA == 0 && FRAME_BUILTIN == 1 && FRAME_C_FUNCTION == 2 && FRAME_NATIVE == 3 &&
-	      FRAME_VM == 4 && FRAME_TRACE == 5 && FRAME_LOST == 6, "kinds of frames are in recordings");
+		      FRAME_VM == 4 && FRAME_TRACE == 5 && FRAME_LOST == 6,
+	      "kinds of frames are in recordings");
 static_assert(CERTAINTY_EXACT == 0 && CERTAINTY_NEAREST == 1 && CERTAINTY_FUNCTION == 2 &&
-	      CERTAINTY_COUNT <= CERTAINTY_MASK + 1, "certainties are in recordings");
+		      CERTAINTY_COUNT <= CERTAINTY_MASK + 1,
+	      "certainties are in recordings");
 static_assert(HISTOGRAM_STEP_BITS == 5, "buckets of histograms are in recordings");
 
 #endif

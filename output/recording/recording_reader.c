@@ -41,13 +41,13 @@ static_assert(RECORDING_DEPTH_MAX < 1 << 24, "a depth has 24 bits");
 struct thread {
 	pid_t pid, tid;
 	const char *process_name, *thread_name;
-	uint64_t last_ns;	/* of its last sample; 0 before the first */
+	uint64_t last_ns; /* of its last sample; 0 before the first */
 };
 
 /* The current definitions; the first one of each has number 1. */
 struct tables {
-	uint32_t *strings;	/* where each begins in the text */
-	const char **names;	/* kept copies of the same strings; NULL until needed as a name */
+	uint32_t *strings;  /* where each begins in the text */
+	const char **names; /* kept copies of the same strings; NULL until needed as a name */
 	char *text;
 	const struct function **functions;
 	struct stack *stacks;
@@ -56,7 +56,7 @@ struct tables {
 };
 
 struct recording_reader {
-	struct sample_source source;	/* first: the source and the reader are one address */
+	struct sample_source source; /* first: the source and the reader are one address */
 	FILE *in;
 	struct functions *functions;
 	struct name *names;
@@ -64,16 +64,16 @@ struct recording_reader {
 	struct tables tables;
 	ZSTD_DCtx *zstd;
 	uint8_t *packed, *raw;
-	size_t packed_at, packed_length;	/* bytes of the file that are read and not yet used */
-	const uint8_t *at, *end;	/* the rest of the block, in raw */
-	struct stack_cache expanded;	/* by sample.stack */
-	struct frame *frames;		/* of a stack that the cache does not keep */
+	size_t packed_at, packed_length; /* bytes of the file that are read and not yet used */
+	const uint8_t *at, *end;         /* the rest of the block, in raw */
+	struct stack_cache expanded;     /* by sample.stack */
+	struct frame *frames;            /* of a stack that the cache does not keep */
 	size_t frames_size;
-	uint32_t version;		/* of the grammar */
+	uint32_t version; /* of the grammar */
 	uint64_t last_ns;
-	uint64_t forgotten;		/* number of stacks forgotten so far */
+	uint64_t forgotten; /* number of stacks forgotten so far */
 	uint64_t samples_read;
-	bool opening;			/* the first pass, which computes the members below */
+	bool opening; /* the first pass, which computes the members below */
 	bool ended;
 	enum recording_extent extent;
 	uint64_t sample_count;
@@ -84,10 +84,10 @@ struct recording_reader {
 
 /* Results of reading a record, besides negative errnos. */
 enum {
-	READ_END,		/* the end of the recording, or of its readable part */
+	READ_END, /* the end of the recording, or of its readable part */
 	READ_SAMPLE,
 	READ_ON,
-	READ_DAMAGED,		/* the file is damaged */
+	READ_DAMAGED, /* the file is damaged */
 };
 
 /*---- Bytes ----*/
@@ -177,7 +177,7 @@ static void drop(struct recording_reader *reader, size_t length)
 /* Does the file end inside this block? */
 static bool is_cut_off(const uint8_t *packed, size_t length)
 {
-	static const uint8_t magic[] = { 0x28, 0xb5, 0x2f, 0xfd };	/* ZSTD_MAGICNUMBER */
+	static const uint8_t magic[] = { 0x28, 0xb5, 0x2f, 0xfd }; /* ZSTD_MAGICNUMBER */
 
 	return length < PACKED_BLOCK_MAX &&
 	       memcmp(packed, magic, length < sizeof(magic) ? length : sizeof(magic)) == 0;
@@ -276,9 +276,8 @@ static int read_function(struct recording_reader *reader)
 	uint32_t kind;
 
 	if (!take_number(reader, FRAME_KIND_COUNT - 1, &kind) ||
-	    !take_number(reader, UINT32_MAX, &function.firstline) ||
-	    !take_string(reader, &function.name) || !take_string(reader, &function.file) ||
-	    !take_string(reader, &function.module) ||
+	    !take_number(reader, UINT32_MAX, &function.firstline) || !take_string(reader, &function.name) ||
+	    !take_string(reader, &function.file) || !take_string(reader, &function.module) ||
 	    tables->function_count == RECORDING_FUNCTIONS_MAX || !memory_is_left(reader))
 		return READ_DAMAGED;
 	function.kind = (enum frame_kind)kind;
@@ -302,8 +301,8 @@ static int read_stack(struct recording_reader *reader)
 	if (!take_number(reader, tables->stack_count, &stack.caller) ||
 	    !take_number(reader, tables->function_count, &stack.function) || stack.function == 0 ||
 	    !take_number(reader, UINT32_MAX, &stack.line) || !take_byte(reader, &certainty) ||
-	    (certainty & CERTAINTY_MASK) >= CERTAINTY_COUNT ||
-	    certainty >= 2 * CERTAINTY_COMPILED || tables->stack_count == RECORDING_STACKS_MAX)
+	    (certainty & CERTAINTY_MASK) >= CERTAINTY_COUNT || certainty >= 2 * CERTAINTY_COMPILED ||
+	    tables->stack_count == RECORDING_STACKS_MAX)
 		return READ_DAMAGED;
 	depth = stack.caller ? tables->stacks[stack.caller - 1].depth + 1 : 1;
 	if (depth > RECORDING_DEPTH_MAX)
@@ -482,9 +481,8 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	result = take_name(reader, &sample.phase);
 	if (result != READ_ON)
 		return result;
-	if (!take_wait(reader, state, &sample.wait) ||
-	    !take_uint(reader, &sample.cpu_ns) || !take_sint(reader, &sample.wall_ns) ||
-	    (state & STATE_THREAD_MASK) >= THREAD_STATE_COUNT ||
+	if (!take_wait(reader, state, &sample.wait) || !take_uint(reader, &sample.cpu_ns) ||
+	    !take_sint(reader, &sample.wall_ns) || (state & STATE_THREAD_MASK) >= THREAD_STATE_COUNT ||
 	    state >> STATE_THREAD_BITS >= VM_STATE_COUNT)
 		return READ_DAMAGED;
 	thread = &tables->threads[thread_id - 1];
@@ -539,16 +537,27 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 {
 	struct session *session = &reader->session;
 	struct figures *figures = &reader->figures;
-	struct { const char *name; const char **text; } texts[] = {
-		{ "target", &session->target }, { "command_line", &session->command_line },
+	struct {
+		const char *name;
+		const char **text;
+	} texts[] = {
+		{ "target", &session->target },
+		{ "command_line", &session->command_line },
 		{ "layout", &session->layout },
 	};
-	struct { const char *name; uint64_t *number; } numbers[] = {
-		{ "start_unix_ns", &session->start_unix_ns }, { "start_ns", &session->start_ns },
-		{ "duration_ns", &figures->duration_ns }, { "missed_ticks", &figures->missed_ticks },
-		{ "dropped", &figures->dropped }, { "away_ns", &figures->away_ns },
+	struct {
+		const char *name;
+		uint64_t *number;
+	} numbers[] = {
+		{ "start_unix_ns", &session->start_unix_ns },
+		{ "start_ns", &session->start_ns },
+		{ "duration_ns", &figures->duration_ns },
+		{ "missed_ticks", &figures->missed_ticks },
+		{ "dropped", &figures->dropped },
+		{ "away_ns", &figures->away_ns },
 		{ "undisturbed", &figures->undisturbed },
-		{ "self_cpu_ns", &figures->self_cpu_ns }, { "target_cpu_ns", &figures->target_cpu_ns },
+		{ "self_cpu_ns", &figures->self_cpu_ns },
+		{ "target_cpu_ns", &figures->target_cpu_ns },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -613,29 +622,17 @@ static int read_pauses(struct recording_reader *reader)
 
 static int read_record(struct recording_reader *reader, struct sample *ret_sample)
 {
-	switch ((enum recording_tag)*reader->at++) {
-	case RECORD_STRING:
-		return read_string(reader);
-	case RECORD_FUNCTION:
-		return read_function(reader);
-	case RECORD_STACK:
-		return read_stack(reader);
-	case RECORD_THREAD:
-		return read_thread(reader);
-	case RECORD_SAMPLE:
-		return read_sample(reader, ret_sample);
-	case RECORD_PROPERTY:
-		return read_property(reader);
-	case RECORD_PAUSES:
-		return read_pauses(reader);
-	case RECORD_FORGET:
-		forget(reader);
-		return READ_ON;
-	case RECORD_END:
-		reader->ended = true;
-		return READ_END;
-	default:
-		return READ_DAMAGED;
+	switch ((enum recording_tag) * reader->at++) {
+	case RECORD_STRING: return read_string(reader);
+	case RECORD_FUNCTION: return read_function(reader);
+	case RECORD_STACK: return read_stack(reader);
+	case RECORD_THREAD: return read_thread(reader);
+	case RECORD_SAMPLE: return read_sample(reader, ret_sample);
+	case RECORD_PROPERTY: return read_property(reader);
+	case RECORD_PAUSES: return read_pauses(reader);
+	case RECORD_FORGET: forget(reader); return READ_ON;
+	case RECORD_END: reader->ended = true; return READ_END;
+	default: return READ_DAMAGED;
 	}
 }
 
@@ -661,7 +658,7 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 	if (result < 0)
 		return result;
 	if (result != READ_SAMPLE) {
-		errno = EIO;	/* the file has changed since it was opened */
+		errno = EIO; /* the file has changed since it was opened */
 		return -EIO;
 	}
 	reader->samples_read++;
@@ -740,7 +737,8 @@ static int read_all(struct recording_reader *reader)
 	if (result < 0)
 		return result;
 	reader->extent = result == READ_DAMAGED ? RECORDING_DAMAGED
-						: reader->ended ? RECORDING_WHOLE : RECORDING_UNFINISHED;
+			 : reader->ended        ? RECORDING_WHOLE
+						: RECORDING_UNFINISHED;
 	set_open_figures(reader);
 	return rewind_samples(&reader->source);
 }
@@ -763,8 +761,7 @@ static bool allocate(struct recording_reader *reader)
 	       stack_cache_init(&reader->expanded) == 0;
 }
 
-int recording_reader_open(FILE *in, struct functions *functions,
-			  struct recording_reader **ret_reader)
+int recording_reader_open(FILE *in, struct functions *functions, struct recording_reader **ret_reader)
 {
 	struct recording_reader *reader = calloc(1, sizeof(*reader));
 	int error;

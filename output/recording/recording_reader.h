@@ -23,8 +23,8 @@
 /* How much of a recording is readable. */
 enum recording_extent {
 	RECORDING_WHOLE,
-	RECORDING_UNFINISHED,	/* up to the last flush: the writer has not finished */
-	RECORDING_DAMAGED,	/* up to the first damaged block */
+	RECORDING_UNFINISHED, /* up to the last flush: the writer has not finished */
+	RECORDING_DAMAGED,    /* up to the first damaged block */
 };
 
 struct recording_reader;
@@ -37,8 +37,7 @@ struct recording_reader;
  * 0, -ENOMEM, -EIO (the stream's own error is in errno), -EILSEQ (not a
  * recording) or -EPROTONOSUPPORT (a newer version).
  */
-int recording_reader_open(FILE *in, struct functions *functions,
-			  struct recording_reader **ret_reader);
+int recording_reader_open(FILE *in, struct functions *functions, struct recording_reader **ret_reader);
 void recording_reader_close(struct recording_reader *reader);
 
 /* The samples; the reader owns the source. next() can also fail with -ENOMEM or -EIO, as above. */

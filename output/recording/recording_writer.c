@@ -25,7 +25,7 @@ enum {
 	COMPRESSION_LEVEL = 6,
 	/* Forget all definitions at this many bytes. The stack of one sample may add as much again. */
 	TABLES_FULL = 4 << 20,
-	ENTRY_OVERHEAD = 48,	/* for the allocations of an entry and of its table */
+	ENTRY_OVERHEAD = 48, /* for the allocations of an entry and of its table */
 };
 
 static_assert((size_t)BUFFER_SIZE <= RECORDING_BLOCK_MAX, "every block is within the limit");
@@ -67,7 +67,7 @@ struct thread_key {
 struct thread {
 	struct thread_key key;
 	uint32_t id;
-	uint64_t last_ns;	/* of its last sample; 0 before the first */
+	uint64_t last_ns; /* of its last sample; 0 before the first */
 	UT_hash_handle hh;
 };
 
@@ -75,23 +75,23 @@ struct recording_writer {
 	FILE *out;
 	ZSTD_CCtx *zstd;
 	char *raw, *packed;
-	size_t length;		/* of raw */
-	size_t packed_size;	/* of the buffer */
-	size_t unwritten;	/* bytes in packed of a block that could not be written */
-	off_t begin, written;	/* where the recording begins in its file, and its size */
+	size_t length;        /* of raw */
+	size_t packed_size;   /* of the buffer */
+	size_t unwritten;     /* bytes in packed of a block that could not be written */
+	off_t begin, written; /* where the recording begins in its file, and its size */
 	bool header_written;
-	bool must_forget;	/* recent definitions may be missing in the file */
+	bool must_forget; /* recent definitions may be missing in the file */
 	bool ended;
-	int error;		/* if not 0, nothing more can be written */
+	int error; /* if not 0, nothing more can be written */
 	uint64_t last_ns;
 	struct string *strings;
 	size_t string_bytes;
-	size_t table_bytes;	/* approximate size of all tables */
+	size_t table_bytes; /* approximate size of all tables */
 	struct defined_function *functions;
 	struct stack *stacks;
 	struct thread *threads;
-	struct stack_cache recent;	/* stacks by a hash of their frames */
-	uint32_t *recent_ids;		/* the stack's id for each place */
+	struct stack_cache recent; /* stacks by a hash of their frames */
+	uint32_t *recent_ids;      /* the stack's id for each place */
 };
 
 /*---- Bytes ----*/
@@ -182,8 +182,8 @@ int recording_writer_flush(struct recording_writer *writer)
 	}
 	if (writer->length == 0)
 		return 0;
-	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size,
-				writer->raw, writer->length);
+	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size, writer->raw,
+				writer->length);
 	writer->length = 0;
 	if (ZSTD_isError(length)) {
 		errno = ENOMEM;
@@ -223,8 +223,7 @@ static int begin(struct recording_writer *writer, enum recording_tag tag)
  * everything in the file. -EOVERFLOW means that a table is full.
  */
 
-static int define_string(struct recording_writer *writer, const char *text, size_t length,
-			 uint32_t *ret_id)
+static int define_string(struct recording_writer *writer, const char *text, size_t length, uint32_t *ret_id)
 {
 	struct string *string;
 	int error;
@@ -269,8 +268,7 @@ static int find_string(struct recording_writer *writer, const char *text, uint32
 	return 0;
 }
 
-static int define_function(struct recording_writer *writer, const struct function *function,
-			   uint32_t *ret_id)
+static int define_function(struct recording_writer *writer, const struct function *function, uint32_t *ret_id)
 {
 	struct defined_function *defined;
 	uint32_t name, file, module;
@@ -307,8 +305,7 @@ static int define_function(struct recording_writer *writer, const struct functio
 	return 0;
 }
 
-static int find_function(struct recording_writer *writer, const struct function *function,
-			 uint32_t *ret_id)
+static int find_function(struct recording_writer *writer, const struct function *function, uint32_t *ret_id)
 {
 	struct defined_function *defined;
 
@@ -474,13 +471,14 @@ static int find_thread(struct recording_writer *writer, const struct sample *sam
 	return 0;
 }
 
-#define CLEAR(table, type) do { \
-	struct type *entry, *next; \
-	HASH_ITER(hh, table, entry, next) { \
-		HASH_DEL(table, entry); \
-		free(entry); \
-	} \
-} while (0)
+#define CLEAR(table, type) \
+	do { \
+		struct type *entry, *next; \
+		HASH_ITER(hh, table, entry, next) { \
+			HASH_DEL(table, entry); \
+			free(entry); \
+		} \
+	} while (0)
 
 static void clear_tables(struct recording_writer *writer)
 {
@@ -652,8 +650,7 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 	return error ? error : recording_writer_flush(writer);
 }
 
-int recording_writer_new(FILE *out, const struct session *session,
-			 struct recording_writer **ret_writer)
+int recording_writer_new(FILE *out, const struct session *session, struct recording_writer **ret_writer)
 {
 	struct recording_writer *writer = calloc(1, sizeof(*writer));
 	bool good;
@@ -669,7 +666,8 @@ int recording_writer_new(FILE *out, const struct session *session,
 	writer->recent_ids = calloc(STACK_CACHE_PLACES, sizeof(*writer->recent_ids));
 	good = writer->zstd && writer->raw && writer->packed && writer->recent_ids &&
 	       stack_cache_init(&writer->recent) == 0 &&
-	       !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
+	       !ZSTD_isError(
+		       ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
 	       !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1));
 	if (!good) {
 		recording_writer_free(writer);

@@ -21,8 +21,7 @@ struct recording_writer;
  * Begin a recording at the stream's current position. The stream is borrowed.
  * Nothing is written before the first flush. 0 or -ENOMEM.
  */
-int recording_writer_new(FILE *out, const struct session *session,
-			 struct recording_writer **ret_writer);
+int recording_writer_new(FILE *out, const struct session *session, struct recording_writer **ret_writer);
 void recording_writer_free(struct recording_writer *writer);
 
 /*

@@ -6,7 +6,7 @@
 
 #include "memory/scatter.h"
 
-enum { NEAR = 8 };	/* possible places of a number */
+enum { NEAR = 8 }; /* possible places of a number */
 
 int stack_cache_init(struct stack_cache *cache)
 {

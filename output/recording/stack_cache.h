@@ -18,19 +18,19 @@
 
 enum {
 	STACK_CACHE_PLACES = 1 << 15,
-	STACK_CACHE_FRAMES = 1 << 19,	/* in all stacks together: 12 MiB */
+	STACK_CACHE_FRAMES = 1 << 19, /* in all stacks together: 12 MiB */
 };
 
 struct cached_stack {
-	uint64_t number;	/* 0: the place is empty */
-	struct frame *frames;	/* leaf first; owned by the cache; NULL if there are none */
+	uint64_t number;      /* 0: the place is empty */
+	struct frame *frames; /* leaf first; owned by the cache; NULL if there are none */
 	size_t frame_count;
 };
 
 /* Zeroed memory is an empty cache without places. */
 struct stack_cache {
 	struct cached_stack *places;
-	size_t frame_count;	/* in all places */
+	size_t frame_count; /* in all places */
 };
 
 /* Allocate the places. 0 or -ENOMEM. */

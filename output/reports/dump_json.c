@@ -23,15 +23,12 @@ static json_t *frame_json(const struct frame *frame)
 	char label[FRAME_LABEL_SIZE];
 
 	frame_label(function, frame->line, true, label);
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:b}",
-			 "label", json_value_text(label), "kind", frame_kind_name(function->kind),
-			 "name", json_value_text(function->name),
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:s, s:b}", "label", json_value_text(label),
+			 "kind", frame_kind_name(function->kind), "name", json_value_text(function->name),
 			 "file", json_value_text(function->file ? frame_label_file(function->file) : NULL),
-			 "line", json_value_number(frame->line),
-			 "firstline", json_value_number(function->firstline),
-			 "module", json_value_text(function->module),
-			 "certainty", certainty_text(frame->certainty),
-			 "compiled", (int)frame->compiled);
+			 "line", json_value_number(frame->line), "firstline",
+			 json_value_number(function->firstline), "module", json_value_text(function->module),
+			 "certainty", certainty_text(frame->certainty), "compiled", (int)frame->compiled);
 }
 
 static json_t *stack_json(const struct dump_stack *stack)
@@ -50,12 +47,11 @@ static json_t *threads_json(const struct dump_process *process)
 	for (size_t i = 0; threads && i < process->thread_count; i++) {
 		const struct dump_thread *thread = &process->threads[i];
 
-		threads = json_value_append(
-			threads, json_pack("{s:i, s:o, s:s, s:o, s:o}", "tid", (int)thread->tid,
-					   "name", json_value_text(thread->name),
-					   "state", thread->state,
-					   "phase", json_value_text(thread->phase),
-					   "frames", stack_json(&thread->stack)));
+		threads = json_value_append(threads,
+					    json_pack("{s:i, s:o, s:s, s:o, s:o}", "tid", (int)thread->tid,
+						      "name", json_value_text(thread->name), "state",
+						      thread->state, "phase", json_value_text(thread->phase),
+						      "frames", stack_json(&thread->stack)));
 	}
 	return threads;
 }
@@ -67,11 +63,11 @@ static json_t *groups_json(const struct dump_vm *vm)
 	for (size_t i = 0; groups && i < vm->group_count; i++) {
 		const struct dump_group *group = vm->groups[i];
 
-		groups = json_value_append(
-			groups, json_pack("{s:I, s:s, s:o, s:o}", "count", (json_int_t)group->count,
-					  "state", dump_state_text(group->state),
-					  "phase", json_value_text(group->phase),
-					  "frames", stack_json(&group->stack)));
+		groups = json_value_append(groups, json_pack("{s:I, s:s, s:o, s:o}", "count",
+							     (json_int_t)group->count, "state",
+							     dump_state_text(group->state), "phase",
+							     json_value_text(group->phase), "frames",
+							     stack_json(&group->stack)));
 	}
 	return groups;
 }
@@ -94,9 +90,8 @@ static json_t *vms_json(const struct dump_process *process)
 		const struct dump_vm *vm = &process->vms[i];
 
 		vms = json_value_append(
-			vms, json_pack("{s:o, s:o, s:b, s:o, s:o}", "g", json_value_address(vm->g),
-				       "file", json_value_text(vm->module),
-				       "complete", (int)vm->complete,
+			vms, json_pack("{s:o, s:o, s:b, s:o, s:o}", "g", json_value_address(vm->g), "file",
+				       json_value_text(vm->module), "complete", (int)vm->complete,
 				       "coroutines", counts_json(vm), "groups", groups_json(vm)));
 	}
 	return vms;
@@ -104,9 +99,8 @@ static json_t *vms_json(const struct dump_process *process)
 
 json_t *dump_process_json(const struct dump_process *process)
 {
-	return json_pack("{s:i, s:o, s:o, s:o, s:{s:I, s:f}}", "pid", (int)process->pid,
-			 "name", json_value_text(process->name),
-			 "threads", threads_json(process), "vms", vms_json(process),
-			 "held", "times", (json_int_t)process->holds,
-			 "longest_us", (double)process->longest_hold_ns / 1000);
+	return json_pack("{s:i, s:o, s:o, s:o, s:{s:I, s:f}}", "pid", (int)process->pid, "name",
+			 json_value_text(process->name), "threads", threads_json(process), "vms",
+			 vms_json(process), "held", "times", (json_int_t)process->holds, "longest_us",
+			 (double)process->longest_hold_ns / 1000);
 }

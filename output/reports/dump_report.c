@@ -19,8 +19,8 @@ struct dump_key {
 };
 
 struct dump_index {
-	struct dump_group group;	/* first: a group and its entry are one address */
-	size_t order;			/* of appearance */
+	struct dump_group group; /* first: a group and its entry are one address */
+	size_t order;            /* of appearance */
 	struct dump_key *key;
 	UT_hash_handle hh;
 };
@@ -98,8 +98,7 @@ int dump_process_add_thread(struct dump_process *process, const struct dump_thre
 		return -ENOMEM;
 	process->threads = threads;
 	copy.name = thread->name ? strdup(thread->name) : NULL;
-	if ((thread->name && !copy.name) ||
-	    !copy_stack(frames, count, &copy.stack)) {
+	if ((thread->name && !copy.name) || !copy_stack(frames, count, &copy.stack)) {
 		free(copy.name);
 		return -ENOMEM;
 	}
@@ -130,8 +129,8 @@ static size_t key_size(size_t count)
 	return sizeof(struct dump_key) + count * sizeof(((struct dump_key *)NULL)->frames[0]);
 }
 
-static struct dump_key *key_of(enum coroutine_state state, const char *phase,
-			       const struct frame *frames, size_t count)
+static struct dump_key *key_of(enum coroutine_state state, const char *phase, const struct frame *frames,
+			       size_t count)
 {
 	struct dump_key *key = calloc(1, key_size(count));
 
@@ -146,8 +145,8 @@ static struct dump_key *key_of(enum coroutine_state state, const char *phase,
 	return key;
 }
 
-static struct dump_index *add_group(struct dump_vm *vm, struct dump_key *key,
-				    const struct frame *frames, size_t count)
+static struct dump_index *add_group(struct dump_vm *vm, struct dump_key *key, const struct frame *frames,
+				    size_t count)
 {
 	struct dump_index *entry = calloc(1, sizeof(*entry));
 
@@ -165,8 +164,8 @@ static struct dump_index *add_group(struct dump_vm *vm, struct dump_key *key,
 	return entry;
 }
 
-int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase,
-		const struct frame *frames, size_t count)
+int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase, const struct frame *frames,
+		size_t count)
 {
 	struct dump_key *key = key_of(state, phase, frames, count);
 	struct dump_index *entry;
@@ -227,12 +226,9 @@ void dump_process_sort(struct dump_process *process)
 const char *dump_state_text(enum coroutine_state state)
 {
 	static const char *const texts[COROUTINE_STATE_COUNT] = {
-		[COROUTINE_SUSPENDED] = "suspended",
-		[COROUTINE_NOT_STARTED] = "not started",
-		[COROUTINE_RUNNING] = "running",
-		[COROUTINE_NORMAL] = "normal",
-		[COROUTINE_ACTIVE] = "running or normal",
-		[COROUTINE_DEAD] = "dead",
+		[COROUTINE_SUSPENDED] = "suspended",      [COROUTINE_NOT_STARTED] = "not started",
+		[COROUTINE_RUNNING] = "running",          [COROUTINE_NORMAL] = "normal",
+		[COROUTINE_ACTIVE] = "running or normal", [COROUTINE_DEAD] = "dead",
 	};
 
 	return texts[state];

@@ -19,43 +19,43 @@
 #include "unwind/lua/lua_thread.h"
 
 struct dump_stack {
-	struct frame *frames;	/* leaf first; owned */
+	struct frame *frames; /* leaf first; owned */
 	size_t count;
 };
 
 struct dump_thread {
 	pid_t tid;
-	char *name;		/* untrusted; NULL if unknown */
-	const char *state;	/* "running", "asleep" and the like */
-	const char *phase;	/* of its request, see sample.phase */
+	char *name;        /* untrusted; NULL if unknown */
+	const char *state; /* "running", "asleep" and the like */
+	const char *phase; /* of its request, see sample.phase */
 	struct dump_stack stack;
 };
 
 struct dump_group {
 	enum coroutine_state state;
-	const char *phase;		/* of their requests, see sample.phase */
+	const char *phase; /* of their requests, see sample.phase */
 	uint64_t count;
-	struct dump_stack stack;	/* empty for active and for finished coroutines */
+	struct dump_stack stack; /* empty for active and for finished coroutines */
 };
 
 struct dump_vm {
-	uint64_t g;		/* address of its global_State */
-	char *module;		/* path of the file with LuaJIT; untrusted */
-	bool complete;		/* every coroutine was found and read */
+	uint64_t g;    /* address of its global_State */
+	char *module;  /* path of the file with LuaJIT; untrusted */
+	bool complete; /* every coroutine was found and read */
 	uint64_t counts[COROUTINE_STATE_COUNT];
-	struct dump_group **groups;	/* set by dump_process_sort(), the largest first */
+	struct dump_group **groups; /* set by dump_process_sort(), the largest first */
 	size_t group_count;
-	struct dump_index *index;	/* private to dump_report.c */
+	struct dump_index *index; /* private to dump_report.c */
 };
 
 struct dump_process {
 	pid_t pid;
-	char *name;		/* untrusted; NULL if unknown */
+	char *name; /* untrusted; NULL if unknown */
 	struct dump_thread *threads;
 	size_t thread_count, thread_size;
 	struct dump_vm *vms;
 	size_t vm_count, vm_size;
-	uint64_t holds;		/* how often threads were held to read coroutines */
+	uint64_t holds; /* how often threads were held to read coroutines */
 	uint64_t longest_hold_ns;
 };
 
@@ -73,8 +73,8 @@ int dump_process_add_thread(struct dump_process *process, const struct dump_thre
 /* Add a VM; module is copied. The result is valid until the next is added. NULL when memory is short. */
 struct dump_vm *dump_process_add_vm(struct dump_process *process, uint64_t g, const char *module);
 /* Add a coroutine to its group; the frames are copied. phase is a literal or NULL. 0 or -ENOMEM. */
-int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase,
-		const struct frame *frames, size_t count);
+int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase, const struct frame *frames,
+		size_t count);
 
 /* Sort the groups: largest first, then by state and first appearance. Without memory, groups is NULL. */
 void dump_process_sort(struct dump_process *process);

@@ -81,7 +81,9 @@ static void print_vm(FILE *out, const struct dump_vm *vm)
 		if (group->state == COROUTINE_RUNNING || group->state == COROUTINE_NORMAL ||
 		    group->state == COROUTINE_ACTIVE)
 			continue;
-		fprintf(out, group->phase ? "%" PRIu64 " coroutine%s (%s, %s)\n" : "%" PRIu64 " coroutine%s (%s)\n",
+		fprintf(out,
+			group->phase ? "%" PRIu64 " coroutine%s (%s, %s)\n"
+				     : "%" PRIu64 " coroutine%s (%s)\n",
 			group->count, plural(group->count), dump_state_text(group->state), group->phase);
 		print_stack(out, &group->stack);
 	}
@@ -97,7 +99,7 @@ void dump_process_print(FILE *out, const struct dump_process *process)
 	for (size_t i = 0; i < process->vm_count; i++)
 		print_vm(out, &process->vms[i]);
 	if (process->holds)
-		fprintf(out, "Threads were held %" PRIu64 " time%s for coroutines, for %" PRIu64
-			" us at most.\n", process->holds, plural(process->holds),
-			(process->longest_hold_ns + 999) / 1000);
+		fprintf(out,
+			"Threads were held %" PRIu64 " time%s for coroutines, for %" PRIu64 " us at most.\n",
+			process->holds, plural(process->holds), (process->longest_hold_ns + 999) / 1000);
 }

@@ -8,12 +8,13 @@
 /* Add "start" to object and return it; null if function is NULL. On failure, free object and return NULL. */
 static json_t *with_place(json_t *object, const struct function *function, uint32_t line)
 {
-	json_t *place = function
-		? json_pack("{s:o, s:o, s:o, s:o}", "name", json_value_text(function->name),
-			    "file", json_value_text(function->file ? frame_label_file(function->file) : NULL),
-			    "firstline", json_value_number(function->firstline),
-			    "line", json_value_number(line))
-		: json_null();
+	json_t *place = function ? json_pack("{s:o, s:o, s:o, s:o}", "name", json_value_text(function->name),
+					     "file",
+					     json_value_text(function->file ? frame_label_file(function->file)
+									    : NULL),
+					     "firstline", json_value_number(function->firstline), "line",
+					     json_value_number(line))
+				 : json_null();
 
 	if (object && json_object_set_new(object, "start", place) == 0)
 		return object;
@@ -26,15 +27,14 @@ static json_t *row_json(const struct trace_process *process, const struct trace_
 	const struct trace_summary *trace = &row->trace;
 	bool is_side = trace->kind == TRACE_SIDE;
 	json_t *object = json_pack(
-		"{s:i, s:f, s:I, s:s, s:o, s:o, s:o, s:s, s:o, s:i, s:i, s:i, s:o}",
-		"number", (int)trace->number, "share", trace_process_share(process, row->cpu_ns),
-		"samples", (json_int_t)row->samples, "kind", trace_kind_name(trace->kind),
-		"root", json_value_number(trace->root), "parent", json_value_number(trace->parent),
-		"exit", is_side ? json_integer(trace->exitno) : json_null(),
-		"linktype", trace_linktype_name(trace->linktype),
-		"link", json_value_number(trace->link), "snapshots", (int)trace->snapshots,
-		"instructions", (int)trace->instructions, "mcode_bytes", (int)trace->szmcode,
-		"mcode", json_value_address(trace->mcode));
+		"{s:i, s:f, s:I, s:s, s:o, s:o, s:o, s:s, s:o, s:i, s:i, s:i, s:o}", "number",
+		(int)trace->number, "share", trace_process_share(process, row->cpu_ns), "samples",
+		(json_int_t)row->samples, "kind", trace_kind_name(trace->kind), "root",
+		json_value_number(trace->root), "parent", json_value_number(trace->parent), "exit",
+		is_side ? json_integer(trace->exitno) : json_null(), "linktype",
+		trace_linktype_name(trace->linktype), "link", json_value_number(trace->link), "snapshots",
+		(int)trace->snapshots, "instructions", (int)trace->instructions, "mcode_bytes",
+		(int)trace->szmcode, "mcode", json_value_address(trace->mcode));
 
 	return with_place(object, row->start, row->line);
 }
@@ -68,9 +68,8 @@ static json_t *mcode_json(const struct trace_vm *vm)
 
 	for (size_t i = 0; i < vm->row_count; i++)
 		used += vm->rows[i].trace.szmcode;
-	return json_pack("{s:I, s:o, s:o}", "used", (json_int_t)used,
-			 "allocated", json_value_number(vm->mcode_allocated),
-			 "maximum", json_value_number(vm->mcode_max));
+	return json_pack("{s:I, s:o, s:o}", "used", (json_int_t)used, "allocated",
+			 json_value_number(vm->mcode_allocated), "maximum", json_value_number(vm->mcode_max));
 }
 
 static json_t *vms_json(const struct trace_process *process)
@@ -81,12 +80,10 @@ static json_t *vms_json(const struct trace_process *process)
 		const struct trace_vm *vm = &process->vms[i];
 
 		vms = json_value_append(
-			vms, json_pack("{s:o, s:o, s:b, s:b, s:o, s:o, s:o}",
-				       "g", json_value_address(vm->g),
-				       "file", json_value_text(vm->module),
-				       "jit", (int)vm->has_jit, "complete", (int)vm->complete,
-				       "mcode_bytes", mcode_json(vm), "traces", rows_json(process, vm),
-				       "blacklisted", given_up_json(vm)));
+			vms, json_pack("{s:o, s:o, s:b, s:b, s:o, s:o, s:o}", "g", json_value_address(vm->g),
+				       "file", json_value_text(vm->module), "jit", (int)vm->has_jit,
+				       "complete", (int)vm->complete, "mcode_bytes", mcode_json(vm), "traces",
+				       rows_json(process, vm), "blacklisted", given_up_json(vm)));
 	}
 	return vms;
 }
@@ -103,11 +100,9 @@ static json_t *states_json(const struct trace_process *process)
 
 json_t *trace_process_json(const struct trace_process *process)
 {
-	return json_pack("{s:i, s:o, s:f, s:f, s:I, s:o, s:f, s:o}", "pid", (int)process->pid,
-			 "name", json_value_text(process->name),
-			 "duration_ms", (double)process->duration_ns / 1e6,
-			 "cpu_ms", (double)process->cpu_ns / 1e6,
-			 "samples", (json_int_t)process->samples, "states", states_json(process),
-			 "gone", trace_process_share(process, process->gone_ns),
-			 "vms", vms_json(process));
+	return json_pack("{s:i, s:o, s:f, s:f, s:I, s:o, s:f, s:o}", "pid", (int)process->pid, "name",
+			 json_value_text(process->name), "duration_ms", (double)process->duration_ns / 1e6,
+			 "cpu_ms", (double)process->cpu_ns / 1e6, "samples", (json_int_t)process->samples,
+			 "states", states_json(process), "gone",
+			 trace_process_share(process, process->gone_ns), "vms", vms_json(process));
 }

@@ -35,7 +35,8 @@ void trace_process_free(struct trace_process *process)
 struct trace_vm *trace_process_add_vm(struct trace_process *process, uint64_t g, const char *module)
 {
 	struct trace_vm *vm;
-	struct trace_vm *vms = array_grow(process->vms, &process->vm_size, process->vm_count + 1, sizeof(*vms));
+	struct trace_vm *vms = array_grow(process->vms, &process->vm_size, process->vm_count + 1,
+					  sizeof(*vms));
 
 	if (!vms)
 		return NULL;
@@ -65,8 +66,7 @@ int trace_vm_add_given_up(struct trace_vm *vm, const struct given_up *given_up)
 
 	for (size_t i = 0; i < vm->given_up_count; i++)
 		if (vm->given_up[i].function == given_up->function &&
-		    vm->given_up[i].line == given_up->line &&
-		    vm->given_up[i].is_loop == given_up->is_loop)
+		    vm->given_up[i].line == given_up->line && vm->given_up[i].is_loop == given_up->is_loop)
 			return 0;
 	all = array_grow(vm->given_up, &vm->given_up_size, vm->given_up_count + 1, sizeof(*all));
 	if (!all)
@@ -96,8 +96,8 @@ void trace_vm_find_parents(struct trace_vm *vm)
 {
 	for (size_t i = 0; i < vm->row_count; i++) {
 		const struct trace_summary *trace = &vm->rows[i].trace;
-		struct trace_row *next = trace->linktype == TRACE_LINK_STITCH
-						 ? find_row(vm, trace->link) : NULL;
+		struct trace_row *next = trace->linktype == TRACE_LINK_STITCH ? find_row(vm, trace->link)
+									      : NULL;
 
 		/* A trace that links to itself no longer gets a stitched trace (lj_trace.c, trace_abort). */
 		if (next && next->trace.kind == TRACE_STITCHED && trace->link != trace->number)
@@ -118,8 +118,8 @@ void trace_process_sort(struct trace_process *process)
 {
 	for (size_t i = 0; i < process->vm_count; i++)
 		if (process->vms[i].row_count)
-			qsort(process->vms[i].rows, process->vms[i].row_count,
-			      sizeof(struct trace_row), compare_rows);
+			qsort(process->vms[i].rows, process->vms[i].row_count, sizeof(struct trace_row),
+			      compare_rows);
 }
 
 const char *trace_kind_name(enum trace_kind kind)
@@ -136,14 +136,10 @@ const char *trace_kind_name(enum trace_kind kind)
 const char *trace_linktype_name(enum trace_linktype linktype)
 {
 	static const char *const names[TRACE_LINK_COUNT] = {
-		[TRACE_LINK_NONE] = "none",
-		[TRACE_LINK_ROOT] = "root",
-		[TRACE_LINK_LOOP] = "loop",
-		[TRACE_LINK_TAILREC] = "tail-recursion",
-		[TRACE_LINK_UPREC] = "up-recursion",
-		[TRACE_LINK_DOWNREC] = "down-recursion",
-		[TRACE_LINK_INTERP] = "interpreter",
-		[TRACE_LINK_RETURN] = "return",
+		[TRACE_LINK_NONE] = "none",          [TRACE_LINK_ROOT] = "root",
+		[TRACE_LINK_LOOP] = "loop",          [TRACE_LINK_TAILREC] = "tail-recursion",
+		[TRACE_LINK_UPREC] = "up-recursion", [TRACE_LINK_DOWNREC] = "down-recursion",
+		[TRACE_LINK_INTERP] = "interpreter", [TRACE_LINK_RETURN] = "return",
 		[TRACE_LINK_STITCH] = "stitch",
 	};
 

@@ -19,24 +19,24 @@
 
 struct trace_row {
 	struct trace_summary trace;
-	const struct function *start;	/* the function that the trace starts in; NULL if unknown */
-	uint32_t line;			/* where it starts; 0 if unknown */
-	uint64_t samples, cpu_ns;	/* in this trace */
+	const struct function *start; /* the function that the trace starts in; NULL if unknown */
+	uint32_t line;                /* where it starts; 0 if unknown */
+	uint64_t samples, cpu_ns;     /* in this trace */
 };
 
 /* Code that LuaJIT no longer tries to compile. */
 struct given_up {
 	const struct function *function;
 	uint32_t line;
-	bool is_loop;			/* a loop at that line; else the whole function */
+	bool is_loop; /* a loop at that line; else the whole function */
 };
 
 struct trace_vm {
-	uint64_t g;			/* address of its global_State */
-	char *module;			/* path of the file with LuaJIT; untrusted */
+	uint64_t g;   /* address of its global_State */
+	char *module; /* path of the file with LuaJIT; untrusted */
 	bool has_jit;
-	bool complete;			/* everything was readable */
-	uint64_t mcode_allocated, mcode_max;	/* bytes; 0 if unknown */
+	bool complete;                       /* everything was readable */
+	uint64_t mcode_allocated, mcode_max; /* bytes; 0 if unknown */
 	struct trace_row *rows;
 	size_t row_count, row_size;
 	struct given_up *given_up;
@@ -45,11 +45,11 @@ struct trace_vm {
 
 struct trace_process {
 	pid_t pid;
-	char *name;			/* untrusted; NULL if unknown */
-	uint64_t duration_ns;		/* of sampling */
+	char *name;           /* untrusted; NULL if unknown */
+	uint64_t duration_ns; /* of sampling */
 	uint64_t samples, cpu_ns;
-	uint64_t state_ns[VM_STATE_COUNT];	/* cpu_ns by state of the VM */
-	uint64_t gone_ns;		/* in traces that no longer exist */
+	uint64_t state_ns[VM_STATE_COUNT]; /* cpu_ns by state of the VM */
+	uint64_t gone_ns;                  /* in traces that no longer exist */
 	struct trace_vm *vms;
 	size_t vm_count, vm_size;
 };

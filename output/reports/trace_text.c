@@ -71,8 +71,8 @@ static void print_size(FILE *out, const struct trace_vm *vm)
 		used += vm->rows[i].trace.szmcode;
 	fprintf(out, "%zu traces, %.1f KiB of machine code", vm->row_count, (double)used / KIBIBYTE);
 	if (vm->mcode_max)
-		fprintf(out, "; %.0f KiB allocated, at most %.0f KiB",
-			(double)vm->mcode_allocated / KIBIBYTE, (double)vm->mcode_max / KIBIBYTE);
+		fprintf(out, "; %.0f KiB allocated, at most %.0f KiB", (double)vm->mcode_allocated / KIBIBYTE,
+			(double)vm->mcode_max / KIBIBYTE);
 	putc('\n', out);
 }
 
@@ -100,7 +100,8 @@ static void print_vm(FILE *out, const struct trace_process *process, const struc
 	print_size(out, vm);
 	if (vm->row_count)
 		fputs("   time %  trace  kind                   link               "
-		      "snapshots  instructions    bytes  start\n", out);
+		      "snapshots  instructions    bytes  start\n",
+		      out);
 	for (size_t i = 0; i < vm->row_count; i++)
 		print_row(out, process, &vm->rows[i]);
 	print_given_up(out, vm);

@@ -19,24 +19,27 @@ enum { LINES_SHOWN = 20, BAR_WIDTH = 30, STEPS_MAX = 24 };
 
 /* What a turn was doing: a line of Lua, and the function that it called, if any. */
 struct line_key {
-	const struct function *function;	/* the innermost Lua function; without Lua, the leaf */
-	const struct function *callee;		/* NULL if none */
-	const char *phase;			/* NULL if none */
+	const struct function *function; /* the innermost Lua function; without Lua, the leaf */
+	const struct function *callee;   /* NULL if none */
+	const char *phase;               /* NULL if none */
 	uint32_t line;
-	enum vm_state work;	/* LuaJIT's own work: GC or RECORDING; VM_STATE_UNKNOWN for none */
-	bool wants_cpu;		/* the thread was runnable and waited for a CPU */
+	enum vm_state work; /* LuaJIT's own work: GC or RECORDING; VM_STATE_UNKNOWN for none */
+	bool wants_cpu;     /* the thread was runnable and waited for a CPU */
 };
 
 struct line {
 	struct line_key key;
-	uint64_t ns, longest_ns;	/* in all long turns, and the most in one */
+	uint64_t ns, longest_ns; /* in all long turns, and the most in one */
 	uint64_t turns;
 	UT_hash_handle hh;
 };
 
 /* The time of a line in one turn, until the turn is closed. */
 struct part {
-	struct { uint64_t turn; struct line *line; } key;
+	struct {
+		uint64_t turn;
+		struct line *line;
+	} key;
 	uint64_t ns;
 	UT_hash_handle hh;
 };
@@ -45,10 +48,10 @@ struct turn_report {
 	uint64_t threshold_ns;
 	struct line *lines;
 	struct part *parts;
-	uint64_t seen_count;		/* turns, long or not */
+	uint64_t seen_count; /* turns, long or not */
 	struct histogram long_ns;
-	uint64_t sum_ns, slack_ns;	/* of the long turns: sum, and largest slack */
-	uint64_t steps[STEPS_MAX];	/* see step_begin() */
+	uint64_t sum_ns, slack_ns; /* of the long turns: sum, and largest slack */
+	uint64_t steps[STEPS_MAX]; /* see step_begin() */
 };
 
 struct turn_report *turn_report_new(uint64_t threshold_ns)
@@ -101,7 +104,7 @@ static struct line_key describe(const struct sample *sample)
 	struct line_key key;
 	size_t at = 0;
 
-	memset(&key, 0, sizeof(key));	/* clear the padding, because the key is hashed as bytes */
+	memset(&key, 0, sizeof(key)); /* clear the padding, because the key is hashed as bytes */
 	while (at < sample->frame_count && sample->frames[at].function->kind != FRAME_LUA)
 		at++;
 	if (at == sample->frame_count)
@@ -289,9 +292,8 @@ static void print_summary(FILE *out, const struct turn_report *report, uint64_t 
 {
 	const struct histogram *long_ns = &report->long_ns;
 
-	fprintf(out, "blocked  %" PRIu64 " turns of %g ms or more, %.1f ms of %.1f s in all",
-		long_ns->count, (double)report->threshold_ns / 1e6, (double)report->sum_ns / 1e6,
-		(double)duration_ns / 1e9);
+	fprintf(out, "blocked  %" PRIu64 " turns of %g ms or more, %.1f ms of %.1f s in all", long_ns->count,
+		(double)report->threshold_ns / 1e6, (double)report->sum_ns / 1e6, (double)duration_ns / 1e9);
 	if (long_ns->count)
 		fprintf(out, "; p50 %.1f ms, p99 %.1f ms, max %.1f ms, each up to %.1f ms more or less",
 			(double)histogram_percentile(long_ns, 500) / 1e6,
@@ -336,12 +338,13 @@ static json_t *line_json(const struct line *line)
 {
 	char label[FRAME_TEXT_SIZE], buffer[FRAME_TEXT_SIZE];
 
-	return json_pack("{s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "ms", milliseconds(line->ns),
-			 "turns", (json_int_t)line->turns, "longest_ms", milliseconds(line->longest_ns),
-			 "phase", json_value_text(line->key.phase), "function",
-			 json_value_text(line->key.function ? frame_text(line->key.function, 0, false, label) : NULL),
-			 "line", json_value_number(line->key.line),
-			 "doing", json_value_text(doing(&line->key, buffer)));
+	return json_pack(
+		"{s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "ms", milliseconds(line->ns), "turns",
+		(json_int_t)line->turns, "longest_ms", milliseconds(line->longest_ns), "phase",
+		json_value_text(line->key.phase), "function",
+		json_value_text(line->key.function ? frame_text(line->key.function, 0, false, label) : NULL),
+		"line", json_value_number(line->key.line), "doing",
+		json_value_text(doing(&line->key, buffer)));
 }
 
 static json_t *lines_json(const struct turn_report *report)
@@ -366,10 +369,11 @@ static json_t *steps_json(const struct turn_report *report)
 
 	for (unsigned step = 0; step < STEPS_MAX; step++)
 		if (report->steps[step])
-			array = json_value_append(array, json_pack("{s:o, s:o, s:I}",
-				"from_ms", milliseconds(step_begin(report, step)),
-				"to_ms", milliseconds(step_begin(report, step + 1)),
-				"turns", (json_int_t)report->steps[step]));
+			array = json_value_append(array,
+						  json_pack("{s:o, s:o, s:I}", "from_ms",
+							    milliseconds(step_begin(report, step)), "to_ms",
+							    milliseconds(step_begin(report, step + 1)),
+							    "turns", (json_int_t)report->steps[step]));
 	return array;
 }
 
@@ -377,13 +381,12 @@ json_t *turn_report_json(const struct turn_report *report)
 {
 	const struct histogram *long_ns = &report->long_ns;
 
-	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}",
-			 "threshold_ms", milliseconds(report->threshold_ns),
-			 "turns_seen", (json_int_t)report->seen_count, "long_turns", (json_int_t)long_ns->count,
-			 "long_ms", milliseconds(report->sum_ns), "slack_ms", milliseconds(report->slack_ns),
-			 "turn_ms", "p50", milliseconds(histogram_percentile(long_ns, 500)),
-			 "p90", milliseconds(histogram_percentile(long_ns, 900)),
-			 "p99", milliseconds(histogram_percentile(long_ns, 990)),
-			 "max", milliseconds(long_ns->max),
+	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "threshold_ms",
+			 milliseconds(report->threshold_ns), "turns_seen", (json_int_t)report->seen_count,
+			 "long_turns", (json_int_t)long_ns->count, "long_ms", milliseconds(report->sum_ns),
+			 "slack_ms", milliseconds(report->slack_ns), "turn_ms", "p50",
+			 milliseconds(histogram_percentile(long_ns, 500)), "p90",
+			 milliseconds(histogram_percentile(long_ns, 900)), "p99",
+			 milliseconds(histogram_percentile(long_ns, 990)), "max", milliseconds(long_ns->max),
 			 "histogram", steps_json(report), "lines", lines_json(report));
 }

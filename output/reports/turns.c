@@ -11,7 +11,7 @@
 
 enum {
 	NAME_SIZE = 64,
-	SAME_LOOP_NS = 500 * 1000,	/* half a step of the loop's clock, which counts milliseconds */
+	SAME_LOOP_NS = 500 * 1000, /* half a step of the loop's clock, which counts milliseconds */
 };
 
 enum decision {
@@ -23,14 +23,14 @@ enum decision {
 struct open_turn {
 	struct turn turn;
 	enum decision decision;
-	size_t waiting;		/* its samples in the queue */
+	size_t waiting; /* its samples in the queue */
 };
 
 /* A queued sample, passed to take() if its turn is long. */
 struct entry {
 	struct open_turn *of;
 	struct entry *next;
-	bool weighed;			/* sample.wall_ns is set */
+	bool weighed; /* sample.wall_ns is set */
 	char process_name[NAME_SIZE], thread_name[NAME_SIZE];
 	struct sample sample;
 	struct frame frames[];
@@ -38,21 +38,21 @@ struct entry {
 
 struct loop_thread {
 	pid_t tid;
-	bool is_loop;			/* it has waited for events, or its loop's clock is known */
-	uint64_t last_ns;		/* time of its last sample; 0 if there was none */
-	uint64_t loop_ns, sleeps;	/* of the last sample */
-	uint64_t from_ns;		/* begin of the time that the last sample stands for */
-	struct open_turn *turn;		/* NULL while the loop waits */
-	struct entry *last;		/* the turn's last sample, not yet weighed; NULL if none */
+	bool is_loop;             /* it has waited for events, or its loop's clock is known */
+	uint64_t last_ns;         /* time of its last sample; 0 if there was none */
+	uint64_t loop_ns, sleeps; /* of the last sample */
+	uint64_t from_ns;         /* begin of the time that the last sample stands for */
+	struct open_turn *turn;   /* NULL while the loop waits */
+	struct entry *last;       /* the turn's last sample, not yet weighed; NULL if none */
 	UT_hash_handle hh;
 };
 
 struct turns {
 	struct turns_options options;
 	struct loop_thread *threads;
-	struct entry *queue, *queue_end;	/* in time order */
+	struct entry *queue, *queue_end; /* in time order */
 	uint64_t count;
-	uint64_t clock_step_ns;		/* the loop's clock may lag by this much */
+	uint64_t clock_step_ns; /* the loop's clock may lag by this much */
 };
 
 struct turns *turns_new(const struct turns_options *options)
@@ -172,7 +172,7 @@ static void end_turn(struct turns *turns, struct loop_thread *thread, uint64_t o
 	of->turn.slack_ns += (over_ns - thread->last_ns) / 2;
 	of->decision = end_ns - of->turn.begin_ns >= turns->options.threshold_ns ? IS_LONG : IS_SHORT;
 	thread->turn = NULL;
-	if (of->waiting == 0)	/* memory was short */
+	if (of->waiting == 0) /* memory was short */
 		free(of);
 }
 
@@ -303,7 +303,7 @@ void turns_free(struct turns *turns)
 	if (!turns)
 		return;
 	HASH_ITER(hh, turns->threads, thread, next) {
-		end_turn(turns, thread, thread->last_ns);	/* the turn is freed with its last entry */
+		end_turn(turns, thread, thread->last_ns); /* the turn is freed with its last entry */
 		HASH_DEL(turns->threads, thread);
 		free(thread);
 	}

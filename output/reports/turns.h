@@ -21,10 +21,10 @@
 
 struct turn {
 	pid_t pid, tid;
-	uint64_t number;	/* unique */
+	uint64_t number; /* unique */
 	uint64_t begin_ns;
-	uint64_t end_ns;	/* 0 until it is over */
-	uint64_t slack_ns;	/* the turn may be this much longer or shorter */
+	uint64_t end_ns;   /* 0 until it is over */
+	uint64_t slack_ns; /* the turn may be this much longer or shorter */
 };
 
 /*
@@ -38,7 +38,7 @@ typedef int turns_take(void *context, const struct turn *turn, const struct samp
 typedef int turns_close(void *context, const struct turn *turn, bool is_long);
 
 struct turns_options {
-	uint64_t threshold_ns;		/* turns of at least this length are long */
+	uint64_t threshold_ns; /* turns of at least this length are long */
 	turns_take *take;
 	turns_close *close;
 	void *context;

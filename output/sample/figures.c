@@ -96,9 +96,10 @@ static void print_samples(FILE *out, const struct figures *figures)
 	uint64_t lost = figures_lost(figures);
 	const char *before = ": ";
 
-	fprintf(out, "samples  %" PRIu64 " in %.1f s, %.1f Hz reached of %g asked, %" PRIu64 " ticks missed\n",
-		figures->samples, (double)figures->duration_ns / 1e9,
-		figures->rate_reached_hz, figures->rate_asked_hz, figures->missed_ticks);
+	fprintf(out,
+		"samples  %" PRIu64 " in %.1f s, %.1f Hz reached of %g asked, %" PRIu64 " ticks missed\n",
+		figures->samples, (double)figures->duration_ns / 1e9, figures->rate_reached_hz,
+		figures->rate_asked_hz, figures->missed_ticks);
 	fprintf(out, "lost     %" PRIu64 " (%.2f %%)", lost, percent(lost, figures->samples));
 	for (int reason = 0; reason < LOST_COUNT; reason++) {
 		if (figures->lost[reason] == 0)
@@ -109,7 +110,9 @@ static void print_samples(FILE *out, const struct figures *figures)
 	}
 	fputc('\n', out);
 	if (figures->dropped || figures->away_ns)
-		fprintf(out, "apart    %" PRIu64 " samples dropped, as writing was slower; away for %.1f s, as ljspy was stopped\n",
+		fprintf(out,
+			"apart    %" PRIu64
+			" samples dropped, as writing was slower; away for %.1f s, as ljspy was stopped\n",
 			figures->dropped, (double)figures->away_ns / 1e9);
 }
 
@@ -131,20 +134,21 @@ void figures_print(FILE *out, const struct figures *figures)
 {
 	print_samples(out, figures);
 	if (figures->undisturbed > 0)
-		fprintf(out, "calls    %" PRIu64 " samples without a stop, which might have changed a system call\n",
+		fprintf(out,
+			"calls    %" PRIu64
+			" samples without a stop, which might have changed a system call\n",
 			figures->undisturbed);
 	if (figures->pause_ns.count > 0) {
 		fprintf(out, "pause   ");
 		for (int i = 0; i < PERCENTILE_COUNT; i++)
 			fprintf(out, " %s %.1f us,", percentiles[i].name,
-				(double)histogram_percentile(&figures->pause_ns,
-							     percentiles[i].per_mille) / 1e3);
+				(double)histogram_percentile(&figures->pause_ns, percentiles[i].per_mille) /
+					1e3);
 		fprintf(out, " max %.1f us\n", (double)figures->pause_ns.max / 1e3);
 	}
 	print_frames(out, figures);
-	fprintf(out, "cpu      ljspy %.0f ms, target %.0f ms (%.2f %%)\n",
-		(double)figures->self_cpu_ns / 1e6, (double)figures->target_cpu_ns / 1e6,
-		percent(figures->self_cpu_ns, figures->target_cpu_ns));
+	fprintf(out, "cpu      ljspy %.0f ms, target %.0f ms (%.2f %%)\n", (double)figures->self_cpu_ns / 1e6,
+		(double)figures->target_cpu_ns / 1e6, percent(figures->self_cpu_ns, figures->target_cpu_ns));
 }
 
 /* Set a member. On failure, free the object and set it to NULL; later calls then do nothing. */
@@ -176,8 +180,7 @@ static json_t *lost_json(const struct figures *figures)
 	json_t *object = json_object();
 
 	for (int reason = 0; reason < LOST_COUNT; reason++)
-		set(&object, lost_reason_text((enum lost_reason)reason),
-		    count_json(figures->lost[reason]));
+		set(&object, lost_reason_text((enum lost_reason)reason), count_json(figures->lost[reason]));
 	return object;
 }
 

@@ -19,25 +19,25 @@
 #include "output/sample/sample.h"
 
 struct figures {
-	uint64_t samples;		/* including lost ones */
-	uint64_t lost[LOST_COUNT];	/* samples with an unknown part, each counted by its first reason */
-	uint64_t missed_ticks;		/* ticks at which a sample was due and none was taken */
-	uint64_t dropped;		/* samples taken, but dropped because the recorder was too slow */
-	uint64_t away_ns;		/* time without sampling because ljspy itself was stopped */
-	uint64_t undisturbed;		/* samples without a stop, which might have changed a system call */
-	struct histogram pause_ns;	/* how long a thread was held, for a sample or to deliver a signal */
-	uint64_t duration_ns;		/* of the recording */
-	uint64_t self_cpu_ns;		/* CPU time of ljspy itself */
-	uint64_t target_cpu_ns;		/* CPU time of the target during the recording */
+	uint64_t samples;          /* including lost ones */
+	uint64_t lost[LOST_COUNT]; /* samples with an unknown part, each counted by its first reason */
+	uint64_t missed_ticks;     /* ticks at which a sample was due and none was taken */
+	uint64_t dropped;          /* samples taken, but dropped because the recorder was too slow */
+	uint64_t away_ns;          /* time without sampling because ljspy itself was stopped */
+	uint64_t undisturbed;      /* samples without a stop, which might have changed a system call */
+	struct histogram pause_ns; /* how long a thread was held, for a sample or to deliver a signal */
+	uint64_t duration_ns;      /* of the recording */
+	uint64_t self_cpu_ns;      /* CPU time of ljspy itself */
+	uint64_t target_cpu_ns;    /* CPU time of the target during the recording */
 	double rate_asked_hz;
 	double rate_reached_hz;
-	uint64_t frames[CERTAINTY_COUNT];	/* frames shown, by certainty of their position */
+	uint64_t frames[CERTAINTY_COUNT]; /* frames shown, by certainty of their position */
 };
 
 /* What the frames of one stack add to the figures. */
 struct figures_stack {
 	uint32_t frames[CERTAINTY_COUNT];
-	uint32_t lost;		/* 1 + the reason of the innermost lost frame; 0 if no frame is lost */
+	uint32_t lost; /* 1 + the reason of the innermost lost frame; 0 if no frame is lost */
 };
 
 /* Count one more frame, on top of those counted before. */

@@ -12,21 +12,21 @@
 #include <stdint.h>
 
 enum frame_kind {
-	FRAME_LUA,		/* a Lua function, interpreted or compiled */
-	FRAME_BUILTIN,		/* a function of LuaJIT's own library, by its Lua name */
-	FRAME_C_FUNCTION,	/* a lua_CFunction of the program or a module */
-	FRAME_NATIVE,		/* any other native code */
-	FRAME_VM,		/* LuaJIT's own handlers and routines */
-	FRAME_TRACE,		/* the trace being executed */
-	FRAME_LOST,		/* an unknown part of the stack; the name is the reason */
+	FRAME_LUA,        /* a Lua function, interpreted or compiled */
+	FRAME_BUILTIN,    /* a function of LuaJIT's own library, by its Lua name */
+	FRAME_C_FUNCTION, /* a lua_CFunction of the program or a module */
+	FRAME_NATIVE,     /* any other native code */
+	FRAME_VM,         /* LuaJIT's own handlers and routines */
+	FRAME_TRACE,      /* the trace being executed */
+	FRAME_LOST,       /* an unknown part of the stack; the name is the reason */
 	FRAME_KIND_COUNT
 };
 
 /* How certain the position in the function is. */
 enum frame_certainty {
-	CERTAINTY_EXACT,	/* function and line */
-	CERTAINTY_NEAREST,	/* compiled code: the line is the nearest known position */
-	CERTAINTY_FUNCTION,	/* the function only; line is 0 */
+	CERTAINTY_EXACT,    /* function and line */
+	CERTAINTY_NEAREST,  /* compiled code: the line is the nearest known position */
+	CERTAINTY_FUNCTION, /* the function only; line is 0 */
 	CERTAINTY_COUNT
 };
 
@@ -36,17 +36,17 @@ enum frame_certainty {
  */
 struct function {
 	enum frame_kind kind;
-	uint32_t firstline;	/* line of definition; 0 for a main chunk or if unknown */
-	const char *name;	/* "heavy", "string.gsub", "sqrt", the reason of a lost frame */
-	const char *file;	/* "test.lua", "=content_by_lua(nginx.conf:24)"; NULL if none */
-	const char *module;	/* "libm.so.6" for native code; NULL if none */
+	uint32_t firstline; /* line of definition; 0 for a main chunk or if unknown */
+	const char *name;   /* "heavy", "string.gsub", "sqrt", the reason of a lost frame */
+	const char *file;   /* "test.lua", "=content_by_lua(nginx.conf:24)"; NULL if none */
+	const char *module; /* "libm.so.6" for native code; NULL if none */
 };
 
 struct frame {
 	const struct function *function;
-	uint32_t line;		/* the current line; 0 if unknown */
+	uint32_t line; /* the current line; 0 if unknown */
 	enum frame_certainty certainty;
-	bool compiled;		/* a Lua function that runs as machine code of a trace */
+	bool compiled; /* a Lua function that runs as machine code of a trace */
 };
 
 #endif

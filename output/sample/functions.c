@@ -9,8 +9,8 @@
 
 /* The key holds all members of the function as bytes; the function's strings point into it. */
 struct entry {
-	struct function function;	/* first: a function pointer is its entry's pointer */
-	bool kept;			/* see functions_keep() */
+	struct function function; /* first: a function pointer is its entry's pointer */
+	bool kept;                /* see functions_keep() */
 	size_t key_length;
 	UT_hash_handle hh;
 	char key[];
@@ -55,12 +55,10 @@ static char *put_string(char *at, const char *string, const char **ret_copy)
 	return at + strlen(string) + 1;
 }
 
-const struct function *functions_intern(struct functions *functions,
-					const struct function *function)
+const struct function *functions_intern(struct functions *functions, const struct function *function)
 {
-	size_t length = sizeof(function->kind) + sizeof(function->firstline) +
-			string_size(function->name) + string_size(function->file) +
-			string_size(function->module);
+	size_t length = sizeof(function->kind) + sizeof(function->firstline) + string_size(function->name) +
+			string_size(function->file) + string_size(function->module);
 	struct entry *made = calloc(1, sizeof(*made) + length), *known;
 	char *at;
 

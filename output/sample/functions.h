@@ -21,8 +21,7 @@ void functions_free(struct functions *functions);
  * The interned function equal to this one, which the table owns. Strings are
  * copied. NULL when memory is short.
  */
-const struct function *functions_intern(struct functions *functions,
-					const struct function *function);
+const struct function *functions_intern(struct functions *functions, const struct function *function);
 
 /*
  * Free unused functions, because a program may create new ones without end:

@@ -19,7 +19,7 @@ enum {
 
 struct histogram {
 	uint64_t count;
-	uint64_t max;		/* exact */
+	uint64_t max; /* exact */
 	uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 

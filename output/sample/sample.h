@@ -13,16 +13,16 @@
 
 enum thread_state {
 	THREAD_RUNNING,
-	THREAD_RUNNABLE,	/* wants a CPU */
-	THREAD_BLOCKED,		/* asleep outside the event loop's own wait */
-	THREAD_IDLE,		/* asleep where it waits for work */
+	THREAD_RUNNABLE, /* wants a CPU */
+	THREAD_BLOCKED,  /* asleep outside the event loop's own wait */
+	THREAD_IDLE,     /* asleep where it waits for work */
 	THREAD_UNINTERRUPTIBLE,
-	THREAD_PARKED,		/* not a thread, but a coroutine that has yielded */
+	THREAD_PARKED, /* not a thread, but a coroutine that has yielded */
 	THREAD_STATE_COUNT
 };
 
 enum vm_state {
-	VM_STATE_NONE,		/* no Lua on this stack */
+	VM_STATE_NONE, /* no Lua on this stack */
 	VM_STATE_INTERPRETED,
 	VM_STATE_COMPILED,
 	VM_STATE_C,
@@ -39,26 +39,26 @@ struct trace;
 
 /* Strings are borrowed and may hold any byte but NUL. */
 struct sample {
-	uint64_t time_ns;	/* CLOCK_MONOTONIC */
+	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	pid_t pid;
 	pid_t tid;
-	const char *process_name;	/* from /proc/PID/comm; NULL if unknown */
-	const char *thread_name;	/* from /proc/PID/task/TID/comm; NULL if unknown */
-	const char *phase;	/* of the current request, for example "content"; NULL if none */
+	const char *process_name; /* from /proc/PID/comm; NULL if unknown */
+	const char *thread_name;  /* from /proc/PID/task/TID/comm; NULL if unknown */
+	const char *phase;        /* of the current request, for example "content"; NULL if none */
 	enum thread_state thread_state;
 	enum vm_state vm_state;
-	const struct function *wait;	/* what a sleeping thread waits for, in the form of a frame on top of
+	const struct function *wait; /* what a sleeping thread waits for, in the form of a frame on top of
 					   its stack: "read /etc/hosts"; NULL if none */
-	const struct trace *trace;	/* whose machine code runs, or called the code that runs; borrowed;
+	const struct trace *trace;   /* whose machine code runs, or called the code that runs; borrowed;
 					   NULL if none, and in recordings */
-	uint64_t cpu_ns;	/* CPU time this sample stands for */
-	uint64_t wall_ns;	/* elapsed time this sample stands for */
-	uint64_t loop_ns;	/* when the thread's event loop last returned from its wait, by its own clock;
+	uint64_t cpu_ns;             /* CPU time this sample stands for */
+	uint64_t wall_ns;            /* elapsed time this sample stands for */
+	uint64_t loop_ns; /* when the thread's event loop last returned from its wait, by its own clock;
 				   0 if unknown, and in recordings */
-	uint64_t sleeps;	/* how often the thread has gone to sleep; 0 if unknown, and in recordings */
-	const struct frame *frames;	/* leaf first; borrowed */
+	uint64_t sleeps;  /* how often the thread has gone to sleep; 0 if unknown, and in recordings */
+	const struct frame *frames; /* leaf first; borrowed */
 	size_t frame_count;
-	uint64_t stack;		/* between two rewinds of a source, equal numbers mean equal frames;
+	uint64_t stack; /* between two rewinds of a source, equal numbers mean equal frames;
 				   0 if unknown */
 };
 

@@ -16,15 +16,15 @@
 enum weight_kind {
 	WEIGHT_CPU_TIME,
 	WEIGHT_WALL_TIME,
-	WEIGHT_OFF_CPU_TIME,	/* wall time after a filter has subtracted the CPU time */
+	WEIGHT_OFF_CPU_TIME, /* wall time after a filter has subtracted the CPU time */
 	WEIGHT_COUNT
 };
 
 struct weight {
-	const char *name;	/* "cpu": a word of options, recordings and formats, never changed */
-	const char *title;	/* "CPU time", for people */
-	enum weight_kind clock;	/* the clock of recordings that have it; a clock's own is itself */
-	bool is_elapsed;	/* wall_ns of a sample, not cpu_ns; its clock also samples threads that sleep */
+	const char *name;       /* "cpu": a word of options, recordings and formats, never changed */
+	const char *title;      /* "CPU time", for people */
+	enum weight_kind clock; /* the clock of recordings that have it; a clock's own is itself */
+	bool is_elapsed; /* wall_ns of a sample, not cpu_ns; its clock also samples threads that sleep */
 };
 
 extern const struct weight weights[WEIGHT_COUNT];

@@ -79,15 +79,9 @@ enum color color_of_change(const struct color_share *before, const struct color_
 char color_state_letter(enum vm_state state)
 {
 	static const char letters[VM_STATE_COUNT] = {
-		[VM_STATE_NONE] = 'n',
-		[VM_STATE_INTERPRETED] = 'i',
-		[VM_STATE_COMPILED] = 'j',
-		[VM_STATE_C] = 'c',
-		[VM_STATE_GC] = 'g',
-		[VM_STATE_RECORDING] = 'r',
-		[VM_STATE_OPTIMISING] = 'o',
-		[VM_STATE_ASSEMBLING] = 'a',
-		[VM_STATE_EXIT] = 'e',
+		[VM_STATE_NONE] = 'n',       [VM_STATE_INTERPRETED] = 'i', [VM_STATE_COMPILED] = 'j',
+		[VM_STATE_C] = 'c',          [VM_STATE_GC] = 'g',          [VM_STATE_RECORDING] = 'r',
+		[VM_STATE_OPTIMISING] = 'o', [VM_STATE_ASSEMBLING] = 'a',  [VM_STATE_EXIT] = 'e',
 		[VM_STATE_UNKNOWN] = 'u',
 	};
 

@@ -11,7 +11,7 @@
 #include "output/views/profile.h"
 
 enum color {
-	COLOR_ALL,		/* the root */
+	COLOR_ALL, /* the root */
 	COLOR_LUA,
 	COLOR_COMPILED,
 	COLOR_BUILTIN,
@@ -20,16 +20,16 @@ enum color {
 	COLOR_VM,
 	COLOR_TRACE,
 	COLOR_LOST,
-	COLOR_MUCH_LESS,		/* in a comparison: at most half the share of all weight */
+	COLOR_MUCH_LESS, /* in a comparison: at most half the share of all weight */
 	COLOR_LESS,
-	COLOR_SAME,		/* no change, or one that may be chance */
+	COLOR_SAME, /* no change, or one that may be chance */
 	COLOR_MORE,
-	COLOR_MUCH_MORE,		/* at least double the share */
+	COLOR_MUCH_MORE, /* at least double the share */
 	COLOR_COUNT
 };
 
 char color_letter(enum color color);
-const char *color_name(enum color color);	/* for a legend */
+const char *color_name(enum color color); /* for a legend */
 
 /* color_of_node(): a Lua function counts as compiled if more than half of its weight was. */
 enum color color_of_kind(const struct function *function);

@@ -13,9 +13,9 @@
 /* A share of all time on both sides, 0 to 1. */
 struct change {
 	double before, after;
-	double error;		/* one standard error of the difference */
-	double p;		/* chance of such a difference by noise, before correction */
-	bool significant;	/* after correction */
+	double error;     /* one standard error of the difference */
+	double p;         /* chance of such a difference by noise, before correction */
+	bool significant; /* after correction */
 };
 
 struct comparison_row {
@@ -94,16 +94,16 @@ static int correct(struct comparison_row *rows, size_t count)
 
 /*---- Rows ----*/
 
-static struct comparison_row make_row(const struct tally_key *key,
-				      const struct tally *before, const struct tally_row *row_before,
-				      const struct tally *after, const struct tally_row *row_after)
+static struct comparison_row make_row(const struct tally_key *key, const struct tally *before,
+				      const struct tally_row *row_before, const struct tally *after,
+				      const struct tally_row *row_after)
 {
 	return (struct comparison_row){
 		.key = *key,
-		.own = compare(before, row_before ? &row_before->own : &nothing,
-			       after, row_after ? &row_after->own : &nothing),
-		.total = compare(before, row_before ? &row_before->total : &nothing,
-				 after, row_after ? &row_after->total : &nothing),
+		.own = compare(before, row_before ? &row_before->own : &nothing, after,
+			       row_after ? &row_after->own : &nothing),
+		.total = compare(before, row_before ? &row_before->total : &nothing, after,
+				 row_after ? &row_after->total : &nothing),
 	};
 }
 
@@ -187,8 +187,7 @@ static void write_side(FILE *out, const char *what, const struct side *side, con
 static void write_change(FILE *out, const struct change *change)
 {
 	fprintf(out, "%6.2f  %6.2f  %+7.2f \u00b1 %5.2f %c  ", 100 * change->before, 100 * change->after,
-		100 * (change->after - change->before), 100 * change->error,
-		change->significant ? '*' : ' ');
+		100 * (change->after - change->before), 100 * change->error, change->significant ? '*' : ' ');
 }
 
 static void write_rows(FILE *out, const struct comparison_row *rows, size_t count, bool by_line)
@@ -196,7 +195,8 @@ static void write_rows(FILE *out, const struct comparison_row *rows, size_t coun
 	char label[FRAME_LABEL_SIZE];
 
 	fputs("own, % of all time                total, % of all time\n"
-	      "before   after    change           before   after    change           function\n", out);
+	      "before   after    change           before   after    change           function\n",
+	      out);
 	for (size_t i = 0; i < count; i++) {
 		write_change(out, &rows[i].own);
 		write_change(out, &rows[i].total);
@@ -214,7 +214,8 @@ static void write_table(FILE *out, const struct comparison_row *rows, size_t cou
 	while (sure < count && (rows[sure].own.significant || rows[sure].total.significant))
 		sure++;
 	if (sure) {
-		fprintf(out, "\nChanged (* is no noise: the chance that any of them is one is %g %% at most)\n\n",
+		fprintf(out,
+			"\nChanged (* is no noise: the chance that any of them is one is %g %% at most)\n\n",
 			100 * COMPARISON_LEVEL);
 		write_rows(out, rows, sure, by_line);
 	} else {
@@ -224,12 +225,13 @@ static void write_table(FILE *out, const struct comparison_row *rows, size_t cou
 		fputs("\nNot known to have changed\n\n", out);
 		write_rows(out, rows + sure, count - sure, by_line);
 	}
-	fprintf(out, "\n\u00b1 is the standard error of a change. Functions with less than %g %% of the total\n"
-		"in both are left out.\n", 100 * min_share);
+	fprintf(out,
+		"\n\u00b1 is the standard error of a change. Functions with less than %g %% of the total\n"
+		"in both are left out.\n",
+		100 * min_share);
 }
 
-int comparison_write(FILE *out, const struct side *before, const struct side *after,
-		     const struct view *view)
+int comparison_write(FILE *out, const struct side *before, const struct side *after, const struct view *view)
 {
 	double min_share = (view->min_percent > 0 ? view->min_percent : COMPARISON_MIN_PERCENT) / 100;
 	struct tally tally_before = { 0 }, tally_after = { 0 };

@@ -26,14 +26,13 @@
 
 /* One of the two recordings. The functions of both are interned in one table. */
 struct side {
-	const char *name;	/* of the file */
+	const char *name; /* of the file */
 	struct sample_source *source;
 	const struct session *session;
 	const struct figures *figures;
 };
 
 /* Write the comparison as a table. 0, -ENOMEM, -EIO (the stream's own error is in errno) or a source's error. */
-int comparison_write(FILE *out, const struct side *before, const struct side *after,
-		     const struct view *view);
+int comparison_write(FILE *out, const struct side *before, const struct side *after, const struct view *view);
 
 #endif

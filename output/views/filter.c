@@ -16,7 +16,7 @@
 struct verdict {
 	const struct function *function;
 	bool included, excluded;
-	const struct function *without_line;	/* the same without the line of its definition */
+	const struct function *without_line; /* the same without the line of its definition */
 	UT_hash_handle hh;
 };
 
@@ -37,15 +37,15 @@ struct addition {
 enum { ADDITION_BITS = 16, STACK_BITS = 32 };
 
 struct filter {
-	struct sample_source source;	/* first: the source and the filter are one address */
+	struct sample_source source; /* first: the source and the filter are one address */
 	struct sample_source *from;
 	struct functions *functions;
 	struct filter_options options;
 	struct verdict *verdicts;
 	struct addition *additions;
-	struct stack_cache changed;	/* recent stacks as passed on, by their new number */
-	bool *passed;			/* for each place of the cache: does the stack pass? */
-	struct frame *frames;		/* of the last changed sample */
+	struct stack_cache changed; /* recent stacks as passed on, by their new number */
+	bool *passed;               /* for each place of the cache: does the stack pass? */
+	struct frame *frames;       /* of the last changed sample */
 	size_t size;
 };
 
@@ -77,10 +77,8 @@ enum filter_time filter_time_by(enum weight_kind shown, enum weight_kind recorde
 static bool has_time(const struct filter_options *options, const struct sample *sample)
 {
 	switch (options->time) {
-	case TIME_ALL:
-		return true;
-	case TIME_ON_CPU:
-		return sample->thread_state == THREAD_RUNNING || sample->cpu_ns > 0;
+	case TIME_ALL: return true;
+	case TIME_ON_CPU: return sample->thread_state == THREAD_RUNNING || sample->cpu_ns > 0;
 	case TIME_OFF_CPU:
 		return sample->wall_ns > sample->cpu_ns &&
 		       (sample->thread_state != THREAD_IDLE || options->thread_states != 0);
@@ -132,7 +130,9 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 
 /* What a runnable thread waits for. */
 static const struct function want_of_cpu = {
-	.kind = FRAME_NATIVE, .name = WAITING_FOR_CPU, .module = "kernel",
+	.kind = FRAME_NATIVE,
+	.name = WAITING_FOR_CPU,
+	.module = "kernel",
 };
 
 /* The frame on top of the stack for what the thread waits for; NULL if there is none. */
@@ -153,8 +153,8 @@ static int stack_passes(struct filter *filter, const struct sample *sample)
 	if (!options->include && !options->exclude)
 		return 1;
 	for (size_t i = 0; i < sample->frame_count + (wait ? 1 : 0); i++) {
-		const struct verdict *verdict = judge(filter, i < sample->frame_count
-						      ? sample->frames[i].function : wait);
+		const struct verdict *verdict = judge(
+			filter, i < sample->frame_count ? sample->frames[i].function : wait);
 
 		if (!verdict)
 			return -ENOMEM;
@@ -172,7 +172,8 @@ static bool may_pass(const struct filter_options *options, const struct sample *
 	       (options->until_ns == 0 || sample->time_ns < options->until_ns) &&
 	       is_among(sample->pid, options->pids, options->pid_count) &&
 	       is_among(sample->tid, options->tids, options->tid_count) &&
-	       (!options->thread || (sample->thread_name && strcmp(sample->thread_name, options->thread) == 0)) &&
+	       (!options->thread ||
+		(sample->thread_name && strcmp(sample->thread_name, options->thread) == 0)) &&
 	       is_in_state(options, sample) && has_time(options, sample);
 }
 
@@ -269,30 +270,18 @@ static int add_group(struct filter *filter, struct sample *sample)
 	const char *process = sample->process_name ? sample->process_name : "process";
 	const char *thread = sample->thread_name ? sample->thread_name : "thread";
 	struct function function = { .kind = FRAME_NATIVE, .name = text };
-	struct frame *root = &filter->frames[sample->frames - filter->frames + (ptrdiff_t)sample->frame_count];
+	struct frame *root =
+		&filter->frames[sample->frames - filter->frames + (ptrdiff_t)sample->frame_count];
 
 	switch (filter->options.group) {
-	case GROUP_PID:
-		snprintf(text, sizeof(text), "%s (pid %d)", process, (int)sample->pid);
-		break;
-	case GROUP_TID:
-		snprintf(text, sizeof(text), "%s (tid %d)", thread, (int)sample->tid);
-		break;
-	case GROUP_COMM:
-		function.name = process;
-		break;
-	case GROUP_STATE:
-		function.name = state_name(sample);
-		break;
-	case GROUP_PHASE:
-		function.name = sample->phase ? sample->phase : "no phase";
-		break;
-	case GROUP_MODULE:
-		function.name = module_name(sample, text);
-		break;
+	case GROUP_PID: snprintf(text, sizeof(text), "%s (pid %d)", process, (int)sample->pid); break;
+	case GROUP_TID: snprintf(text, sizeof(text), "%s (tid %d)", thread, (int)sample->tid); break;
+	case GROUP_COMM: function.name = process; break;
+	case GROUP_STATE: function.name = state_name(sample); break;
+	case GROUP_PHASE: function.name = sample->phase ? sample->phase : "no phase"; break;
+	case GROUP_MODULE: function.name = module_name(sample, text); break;
 	case GROUP_NONE:
-	case GROUP_COUNT:
-		return 0;
+	case GROUP_COUNT: return 0;
 	}
 	*root = (struct frame){ .function = functions_intern(filter->functions, &function) };
 	sample->frame_count++;
@@ -336,19 +325,12 @@ static struct addition_key addition_key(const struct filter *filter, const struc
 		key.text = sample->thread_name;
 		key.number = (uint64_t)sample->tid;
 		break;
-	case GROUP_COMM:
-		key.text = sample->process_name;
-		break;
-	case GROUP_STATE:
-		key.text = state_name(sample);
-		break;
-	case GROUP_PHASE:
-		key.text = sample->phase;
-		break;
+	case GROUP_COMM: key.text = sample->process_name; break;
+	case GROUP_STATE: key.text = state_name(sample); break;
+	case GROUP_PHASE: key.text = sample->phase; break;
 	case GROUP_MODULE:
 	case GROUP_NONE:
-	case GROUP_COUNT:
-		break;
+	case GROUP_COUNT: break;
 	}
 	return key;
 }
@@ -391,13 +373,15 @@ static int number_stack(struct filter *filter, const struct sample *sample, uint
 }
 
 /* Remember a changed stack and whether it passes, if the cache has room. */
-static void keep(struct filter *filter, size_t place, uint64_t number, const struct sample *sample, bool passed)
+static void keep(struct filter *filter, size_t place, uint64_t number, const struct sample *sample,
+		 bool passed)
 {
 	size_t frame_count = passed ? sample->frame_count : 0;
 
 	filter->passed[place] = passed;
 	if (stack_cache_take(&filter->changed, place, number, frame_count) && frame_count)
-		memcpy(filter->changed.places[place].frames, sample->frames, frame_count * sizeof(*sample->frames));
+		memcpy(filter->changed.places[place].frames, sample->frames,
+		       frame_count * sizeof(*sample->frames));
 }
 
 /* Test the sample's stack and change it. 1 if the sample passes, 0 if not, or -ENOMEM. */

@@ -18,12 +18,12 @@
 /* What the added frame at the root of every stack shows. */
 enum filter_group {
 	GROUP_NONE,
-	GROUP_PID,	/* "nginx (pid 12)" */
-	GROUP_TID,	/* "worker (tid 13)" */
-	GROUP_COMM,	/* the name of the process */
-	GROUP_STATE,	/* the state of the VM, or of a thread that does not run */
-	GROUP_PHASE,	/* of the current request */
-	GROUP_MODULE,	/* module or plugin of the Lua code (output/labels/module_path.h) */
+	GROUP_PID,    /* "nginx (pid 12)" */
+	GROUP_TID,    /* "worker (tid 13)" */
+	GROUP_COMM,   /* the name of the process */
+	GROUP_STATE,  /* the state of the VM, or of a thread that does not run */
+	GROUP_PHASE,  /* of the current request */
+	GROUP_MODULE, /* module or plugin of the Lua code (output/labels/module_path.h) */
 	GROUP_COUNT
 };
 
@@ -43,21 +43,21 @@ enum filter_time filter_time_by(enum weight_kind shown, enum weight_kind recorde
 
 /* Samples that meet all conditions pass. Pointers are borrowed. */
 struct filter_options {
-	uint64_t since_ns;		/* CLOCK_MONOTONIC */
-	uint64_t until_ns;		/* ... and earlier than this; 0: no limit */
+	uint64_t since_ns; /* CLOCK_MONOTONIC */
+	uint64_t until_ns; /* ... and earlier than this; 0: no limit */
 	const pid_t *pids;
-	size_t pid_count;		/* 0: any */
+	size_t pid_count; /* 0: any */
 	const pid_t *tids;
-	size_t tid_count;		/* 0: any */
-	const char *thread;		/* name of the thread; NULL: any */
-	uint32_t thread_states;		/* bits by enum thread_state, */
-	uint32_t vm_states;		/* ... and by enum vm_state: one bit of either matches; both 0: any */
-	const regex_t *include;		/* the label of at least one function matches; NULL: any */
-	const regex_t *exclude;		/* the label of no function matches; NULL: any */
+	size_t tid_count;       /* 0: any */
+	const char *thread;     /* name of the thread; NULL: any */
+	uint32_t thread_states; /* bits by enum thread_state, */
+	uint32_t vm_states;     /* ... and by enum vm_state: one bit of either matches; both 0: any */
+	const regex_t *include; /* the label of at least one function matches; NULL: any */
+	const regex_t *exclude; /* the label of no function matches; NULL: any */
 	enum filter_time time;
-	bool merge_recursion;		/* see below */
+	bool merge_recursion; /* see below */
 	enum filter_group group;
-	bool without_line;			/* identify a Lua function by name and file, without its first line */
+	bool without_line; /* identify a Lua function by name and file, without its first line */
 };
 
 /*

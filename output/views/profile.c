@@ -21,7 +21,7 @@ struct node_key {
 };
 
 struct node {
-	struct profile_node node;	/* first: a node and its profile_node are one address */
+	struct profile_node node; /* first: a node and its profile_node are one address */
 	struct node *last_child;
 	struct node_key key;
 	UT_hash_handle hh;
@@ -30,7 +30,7 @@ struct node {
 struct profile {
 	struct profile_options options;
 	struct node root;
-	struct node *nodes;	/* the table; all nodes but the root */
+	struct node *nodes; /* the table; all nodes but the root */
 	size_t depth;
 };
 
@@ -60,7 +60,7 @@ void profile_free(struct profile *profile)
 static struct node_key node_key(const struct profile *profile, const struct node *parent,
 				const struct frame *frame)
 {
-	return (struct node_key) {
+	return (struct node_key){
 		.parent = &parent->node,
 		.function = frame->function,
 		.line = profile->options.by_line ? frame->line : 0,
@@ -69,8 +69,7 @@ static struct node_key node_key(const struct profile *profile, const struct node
 	};
 }
 
-static struct node *add_node(struct profile *profile, struct node *parent,
-			     const struct node_key *key)
+static struct node *add_node(struct profile *profile, struct node *parent, const struct node_key *key)
 {
 	struct node *node = calloc(1, sizeof(*node));
 
@@ -119,8 +118,8 @@ static void remove_new_nodes(struct profile *profile, struct node *leaf)
 }
 
 /* The frame at this distance from the tree's root. frames are leaf first. */
-static const struct frame *frame_at(const struct profile *profile, const struct frame *frames,
-				    size_t count, size_t depth)
+static const struct frame *frame_at(const struct profile *profile, const struct frame *frames, size_t count,
+				    size_t depth)
 {
 	return &frames[profile->options.inverted ? depth : count - 1 - depth];
 }
@@ -191,9 +190,11 @@ static size_t list_frames(const struct profile_node *node, struct frame *frames)
 	size_t count = 0;
 
 	for (; node->parent; node = node->parent)
-		frames[count++] = (struct frame) {
-			.function = node->function, .line = node->line,
-			.certainty = node->certainty, .compiled = node->compiled,
+		frames[count++] = (struct frame){
+			.function = node->function,
+			.line = node->line,
+			.certainty = node->certainty,
+			.compiled = node->compiled,
 		};
 	return count;
 }

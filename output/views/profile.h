@@ -17,17 +17,17 @@
 #include "output/sample/weight.h"
 
 struct profile_node {
-	const struct function *function;	/* NULL at the root */
-	uint32_t line;		/* 0 in the function view or if unknown */
-	uint32_t depth;		/* 0 at the root */
-	enum frame_certainty certainty;	/* exact without by_certainty */
-	bool compiled;		/* all samples were in compiled code */
-	uint64_t own_ns;	/* weight of samples with this leaf */
-	uint64_t total_ns;	/* own_ns and the weight of all callees */
-	uint64_t compiled_ns;	/* part of total_ns with this frame in compiled code */
+	const struct function *function; /* NULL at the root */
+	uint32_t line;                   /* 0 in the function view or if unknown */
+	uint32_t depth;                  /* 0 at the root */
+	enum frame_certainty certainty;  /* exact without by_certainty */
+	bool compiled;                   /* all samples were in compiled code */
+	uint64_t own_ns;                 /* weight of samples with this leaf */
+	uint64_t total_ns;               /* own_ns and the weight of all callees */
+	uint64_t compiled_ns;            /* part of total_ns with this frame in compiled code */
 	uint64_t own_samples;
 	uint64_t total_samples;
-	uint64_t own_state_ns[VM_STATE_COUNT];	/* own_ns by state of the VM */
+	uint64_t own_state_ns[VM_STATE_COUNT]; /* own_ns by state of the VM */
 	struct profile_node *parent;
 	struct profile_node *first_child;
 	struct profile_node *next_sibling;
@@ -35,17 +35,17 @@ struct profile_node {
 
 struct profile_options {
 	enum weight_kind weight;
-	bool by_line;		/* frames differ by line, not only by function */
-	bool by_compiled;	/* frames differ by interpreted and compiled code */
-	bool by_certainty;	/* frames differ by certainty of their position */
-	bool inverted;		/* leaves are at the root, with their callers on top */
+	bool by_line;      /* frames differ by line, not only by function */
+	bool by_compiled;  /* frames differ by interpreted and compiled code */
+	bool by_certainty; /* frames differ by certainty of their position */
+	bool inverted;     /* leaves are at the root, with their callers on top */
 };
 
 /* What samples of one stack add to a profile. */
 struct profile_sum {
-	uint64_t ns;		/* weight */
+	uint64_t ns; /* weight */
 	uint64_t samples;
-	uint64_t state_ns[VM_STATE_COUNT];	/* ns by state of the VM */
+	uint64_t state_ns[VM_STATE_COUNT]; /* ns by state of the VM */
 };
 
 struct profile;
@@ -71,8 +71,8 @@ int profile_add_profile(struct profile *profile, const struct profile *from);
 
 const struct profile_options *profile_options(const struct profile *profile);
 const struct profile_node *profile_root(const struct profile *profile);
-size_t profile_node_count(const struct profile *profile);	/* the root excluded */
-size_t profile_depth(const struct profile *profile);	/* of the deepest node */
+size_t profile_node_count(const struct profile *profile); /* the root excluded */
+size_t profile_depth(const struct profile *profile);      /* of the deepest node */
 
 /*
  * The child of parent, a node of profile, that is the same frame as child, a node of another

@@ -10,13 +10,13 @@
 struct reading {
 	struct profile *profile;
 	bool weightless;
-	profile_read_take *take;	/* NULL for profile_read() */
+	profile_read_take *take; /* NULL for profile_read() */
 	void *context;
 	struct stack_cache stacks;
 	struct pile {
-		struct profile_sum sum;		/* not yet in the profile */
+		struct profile_sum sum; /* not yet in the profile */
 		const struct profile_node *leaf;
-	} *piles;			/* one for each place of the cache */
+	} * piles; /* one for each place of the cache */
 };
 
 static struct profile_sum sum_of(const struct reading *reading, const struct sample *sample)
@@ -43,7 +43,8 @@ static int count_node(struct reading *reading, size_t place)
 	return error;
 }
 
-static int add_to_profile(struct reading *reading, const struct sample *sample, const struct profile_node **ret_leaf)
+static int add_to_profile(struct reading *reading, const struct sample *sample,
+			  const struct profile_node **ret_leaf)
 {
 	struct profile_sum sum = sum_of(reading, sample);
 	struct cached_stack *stack;
@@ -70,7 +71,8 @@ static int add_to_profile(struct reading *reading, const struct sample *sample, 
 	if (error)
 		return error;
 	pile->leaf = *ret_leaf;
-	if (stack_cache_take(&reading->stacks, place, sample->stack, sample->frame_count) && sample->frame_count)
+	if (stack_cache_take(&reading->stacks, place, sample->stack, sample->frame_count) &&
+	    sample->frame_count)
 		memcpy(stack->frames, sample->frames, sample->frame_count * sizeof(*stack->frames));
 	return 0;
 }

@@ -26,17 +26,17 @@ struct entry {
 /* What the table knows about a recent stack of the source, because finding one frame by frame takes time. */
 struct recent {
 	uint32_t stack;
-	uint32_t sum;	/* the last sum with that stack */
+	uint32_t sum; /* the last sum with that stack */
 };
 
 enum list { FUNCTIONS, FRAMES, STACKS, THREADS, SUMS, LIST_COUNT };
 
 struct table_index {
 	struct entry *entries[LIST_COUNT];
-	bool complete;		/* the source has been read: new elements are an error */
-	uint32_t *ranks;	/* index in threads of each thread, in the order of appearance */
-	struct stack_cache cache;	/* recent stacks, without their frames */
-	struct recent *recent;		/* one for each place of the cache, and one for stacks without a place */
+	bool complete;            /* the source has been read: new elements are an error */
+	uint32_t *ranks;          /* index in threads of each thread, in the order of appearance */
+	struct stack_cache cache; /* recent stacks, without their frames */
+	struct recent *recent;    /* one for each place of the cache, and one for stacks without a place */
 };
 
 static uint64_t pair(uint32_t high, uint32_t low)
@@ -102,11 +102,13 @@ static int make_room(void **array, size_t count, size_t element_size)
 
 static int find_function(struct sample_table *table, const struct function *function, uint32_t *ret_index)
 {
-	int result = look_up(table->index, FUNCTIONS, (struct key) { .first = (uintptr_t)function }, ret_index);
+	int result = look_up(table->index, FUNCTIONS, (struct key){ .first = (uintptr_t)function },
+			     ret_index);
 
 	if (result <= 0)
 		return result;
-	result = make_room((void **)&table->functions, table->function_count, sizeof(const struct function *));
+	result = make_room((void **)&table->functions, table->function_count,
+			   sizeof(const struct function *));
 	if (result < 0)
 		return result;
 	table->functions[table->function_count++] = function;
@@ -120,13 +122,13 @@ static int find_frame(struct sample_table *table, const struct frame *frame, uin
 
 	if (result == 0)
 		result = look_up(table->index, FRAMES,
-				 (struct key) { pair(function, frame->line), frame->compiled, 0 }, ret_index);
+				 (struct key){ pair(function, frame->line), frame->compiled, 0 }, ret_index);
 	if (result <= 0)
 		return result;
 	result = make_room((void **)&table->frames, table->frame_count, sizeof(*table->frames));
 	if (result < 0)
 		return result;
-	table->frames[table->frame_count++] = (struct table_frame) {
+	table->frames[table->frame_count++] = (struct table_frame){
 		.function = function,
 		.line = frame->line,
 		.compiled = frame->compiled,
@@ -136,14 +138,14 @@ static int find_frame(struct sample_table *table, const struct frame *frame, uin
 
 static int find_child(struct sample_table *table, uint32_t parent, uint32_t frame, uint32_t *ret_index)
 {
-	int result = look_up(table->index, STACKS, (struct key) { .first = pair(parent, frame) }, ret_index);
+	int result = look_up(table->index, STACKS, (struct key){ .first = pair(parent, frame) }, ret_index);
 
 	if (result <= 0)
 		return result;
 	result = make_room((void **)&table->stacks, table->stack_count, sizeof(*table->stacks));
 	if (result < 0)
 		return result;
-	table->stacks[table->stack_count++] = (struct table_stack) {
+	table->stacks[table->stack_count++] = (struct table_stack){
 		.parent = parent,
 		.frame = frame,
 		.depth = table->stacks[parent].depth + 1,
@@ -186,7 +188,7 @@ static int find_thread(struct sample_table *table, const struct sample *sample, 
 	result = make_room((void **)&table->threads, table->thread_count, sizeof(*table->threads));
 	if (result < 0)
 		return result;
-	table->threads[table->thread_count++] = (struct table_thread) {
+	table->threads[table->thread_count++] = (struct table_thread){
 		.pid = sample->pid,
 		.tid = sample->tid,
 	};
@@ -214,7 +216,9 @@ static int compare_kinds(const struct table_kind *left, const struct table_kind 
 static int find_sum(struct sample_table *table, const struct table_kind *kind, uint32_t *ret_index)
 {
 	struct key key = {
-		pair(kind->thread, kind->stack), (uintptr_t)kind->phase, pair(kind->thread_state, kind->vm_state),
+		pair(kind->thread, kind->stack),
+		(uintptr_t)kind->phase,
+		pair(kind->thread_state, kind->vm_state),
 	};
 	int result = look_up(table->index, SUMS, key, ret_index);
 
@@ -223,7 +227,7 @@ static int find_sum(struct sample_table *table, const struct table_kind *kind, u
 	result = make_room((void **)&table->sums, table->sum_count, sizeof(*table->sums));
 	if (result < 0)
 		return result;
-	table->sums[table->sum_count++] = (struct table_sum) { .kind = *kind };
+	table->sums[table->sum_count++] = (struct table_sum){ .kind = *kind };
 	return 0;
 }
 
@@ -231,7 +235,7 @@ static int find_sum(struct sample_table *table, const struct table_kind *kind, u
 static int add_empty_stack(struct sample_table *table)
 {
 	uint32_t index;
-	int result = look_up(table->index, STACKS, (struct key) { .second = 1 }, &index);
+	int result = look_up(table->index, STACKS, (struct key){ .second = 1 }, &index);
 
 	if (result < 0)
 		return result;
@@ -251,7 +255,7 @@ static int find_kind(struct sample_table *table, const struct sample *sample, st
 		error = find_stack(table, sample, ret_recent);
 	if (error)
 		return error;
-	*ret_kind = (struct table_kind) {
+	*ret_kind = (struct table_kind){
 		.phase = sample->phase,
 		.thread = thread,
 		.stack = (*ret_recent)->stack,
@@ -274,8 +278,8 @@ uint64_t sample_table_origin(const struct sample_table *table, const struct sess
 	return session->start_ns && session->start_ns < table->start_ns ? session->start_ns : table->start_ns;
 }
 
-static void count_sample(struct sample_table *table, const struct sample *sample, const struct table_kind *kind,
-			 struct table_sum *sum)
+static void count_sample(struct sample_table *table, const struct sample *sample,
+			 const struct table_kind *kind, struct table_sum *sum)
 {
 	struct table_thread *thread = &table->threads[kind->thread];
 	uint64_t weight_ns = sample_table_weight(table, sample->cpu_ns, sample->wall_ns);
@@ -303,8 +307,9 @@ static bool is_sum_of(const struct sample_table *table, uint32_t sum, const stru
 {
 	const struct table_kind *known = sum < table->sum_count ? &table->sums[sum].kind : NULL;
 
-	return known && known->phase == kind->phase && known->thread == kind->thread && known->stack == kind->stack &&
-	       known->thread_state == kind->thread_state && known->vm_state == kind->vm_state;
+	return known && known->phase == kind->phase && known->thread == kind->thread &&
+	       known->stack == kind->stack && known->thread_state == kind->thread_state &&
+	       known->vm_state == kind->vm_state;
 }
 
 static int add_sample(void *context, const struct sample *sample)
@@ -426,8 +431,7 @@ static struct table_index *new_index(void)
 	return NULL;
 }
 
-int sample_table_read(struct sample_source *source, enum weight_kind weight,
-		      struct sample_table **ret_table)
+int sample_table_read(struct sample_source *source, enum weight_kind weight, struct sample_table **ret_table)
 {
 	struct sample_table *table = calloc(1, sizeof(*table));
 	int error;

@@ -19,16 +19,16 @@
 
 /* A position in a function. */
 struct table_frame {
-	uint32_t function;	/* into functions */
-	uint32_t line;		/* 0 if unknown */
+	uint32_t function; /* into functions */
+	uint32_t line;     /* 0 if unknown */
 	bool compiled;
 };
 
 /* A frame on top of another stack. Stack 0 is the empty stack, the root of all. */
 struct table_stack {
-	uint32_t parent;	/* always smaller than the stack's own index */
-	uint32_t frame;		/* into frames; unused in stack 0 */
-	uint32_t depth;		/* in frames */
+	uint32_t parent; /* always smaller than the stack's own index */
+	uint32_t frame;  /* into frames; unused in stack 0 */
+	uint32_t depth;  /* in frames */
 };
 
 /* Names are the last ones seen; NULL if unknown. */
@@ -40,15 +40,15 @@ struct table_thread {
 	uint64_t weight_ns;
 	uint64_t cpu_ns;
 	size_t sample_count;
-	size_t first_sum;	/* its sums begin at sums[first_sum] */
+	size_t first_sum; /* its sums begin at sums[first_sum] */
 	size_t sum_count;
 };
 
 /* How samples differ besides their times. */
 struct table_kind {
-	const char *phase;	/* NULL if none */
-	uint32_t thread;	/* into threads */
-	uint32_t stack;		/* into stacks */
+	const char *phase; /* NULL if none */
+	uint32_t thread;   /* into threads */
+	uint32_t stack;    /* into stacks */
 	uint16_t thread_state;
 	uint16_t vm_state;
 };
@@ -63,7 +63,7 @@ struct table_sum {
 
 struct table_sample {
 	struct table_kind kind;
-	const struct function *wait;	/* see struct sample */
+	const struct function *wait; /* see struct sample */
 	uint64_t time_ns;
 	uint64_t cpu_ns;
 	uint64_t wall_ns;
@@ -72,8 +72,8 @@ struct table_sample {
 struct sample_table {
 	struct sample_source *source;
 	enum weight_kind weight;
-	uint64_t start_ns;	/* earliest begin of a sample's time, on the clock of time_ns */
-	uint64_t weight_ns;	/* of all samples */
+	uint64_t start_ns;  /* earliest begin of a sample's time, on the clock of time_ns */
+	uint64_t weight_ns; /* of all samples */
 	size_t sample_count;
 	const struct function **functions;
 	uint32_t function_count;
@@ -81,12 +81,12 @@ struct sample_table {
 	uint32_t frame_count;
 	struct table_stack *stacks;
 	uint32_t stack_count;
-	uint32_t depth;		/* of the deepest stack */
-	struct table_thread *threads;	/* heaviest first */
+	uint32_t depth;               /* of the deepest stack */
+	struct table_thread *threads; /* heaviest first */
 	uint32_t thread_count;
-	struct table_sum *sums;	/* by thread, then stack, states and phase */
+	struct table_sum *sums; /* by thread, then stack, states and phase */
 	size_t sum_count;
-	struct table_index *index;	/* private: finds the indices of a sample */
+	struct table_index *index; /* private: finds the indices of a sample */
 };
 
 /*
@@ -94,8 +94,7 @@ struct sample_table {
  * and strings must live as long as the source. 0, -ENOMEM, -EOVERFLOW if an
  * index would not fit, or the source's error.
  */
-int sample_table_read(struct sample_source *source, enum weight_kind weight,
-		      struct sample_table **ret_table);
+int sample_table_read(struct sample_source *source, enum weight_kind weight, struct sample_table **ret_table);
 void sample_table_free(struct sample_table *table);
 
 /* 0 to continue, or a negative errno. */

@@ -6,13 +6,13 @@
 
 struct part {
 	struct sum_part given;
-	struct sample next;	/* with shifted time */
-	bool waiting;		/* next has not been read yet */
+	struct sample next; /* with shifted time */
+	bool waiting;       /* next has not been read yet */
 	bool ended;
 };
 
 struct sum {
-	struct sample_source source;	/* first: the source and the sum are one address */
+	struct sample_source source; /* first: the source and the sum are one address */
 	struct part *parts;
 	size_t count;
 };

@@ -14,8 +14,8 @@
 #include "output/recording/sample_source.h"
 
 struct sum_part {
-	struct sample_source *source;	/* borrowed */
-	uint64_t shift_ns;		/* added to its times, modulo 2^64 */
+	struct sample_source *source; /* borrowed */
+	uint64_t shift_ns;            /* added to its times, modulo 2^64 */
 };
 
 struct sum;

@@ -9,9 +9,9 @@
 #include "memory/scatter.h"
 
 enum {
-	PILES = 1 << 14,	/* at most this many stacks have a pile; further ones take over another's */
-	PILES_NEAR = 8,		/* possible places of a stack's pile */
-	PILE_DEPTH_MAX = 256,	/* deeper stacks keep a pile for one sample only */
+	PILES = 1 << 14,      /* at most this many stacks have a pile; further ones take over another's */
+	PILES_NEAR = 8,       /* possible places of a stack's pile */
+	PILE_DEPTH_MAX = 256, /* deeper stacks keep a pile for one sample only */
 };
 
 /*
@@ -19,15 +19,15 @@ enum {
  * most stacks repeat, and finding their rows takes most of the time.
  */
 struct pile {
-	uint64_t stack;			/* from struct sample, or 0 */
-	struct tally_key *keys;		/* of its frames, leaf first; owned */
+	uint64_t stack;         /* from struct sample, or 0 */
+	struct tally_key *keys; /* of its frames, leaf first; owned */
 	size_t depth;
-	struct tally_row **rows;	/* each row of the stack once, the leaf's first; owned */
+	struct tally_row **rows; /* each row of the stack once, the leaf's first; owned */
 	size_t row_count;
-	struct tally_row *root;		/* of the outermost frame; NULL without frames */
-	struct tally_call **calls;	/* each once; owned */
+	struct tally_row *root;    /* of the outermost frame; NULL without frames */
+	struct tally_call **calls; /* each once; owned */
 	size_t call_count;
-	uint64_t ns, samples;		/* not counted yet */
+	uint64_t ns, samples; /* not counted yet */
 };
 
 /* The state of reading a source. The tally and the piles hold everything read so far. */
@@ -35,10 +35,10 @@ struct reading {
 	struct tally *tally;
 	const struct view *view;
 	bool calls;
-	uint64_t count, number;		/* of samples: the expected total, and those read so far */
+	uint64_t count, number; /* of samples: the expected total, and those read so far */
 	unsigned int slice;
-	uint64_t piled;			/* number of piles begun so far */
-	struct tally_key *keys;		/* of the current sample, unless its pile was found without them */
+	uint64_t piled;         /* number of piles begun so far */
+	struct tally_key *keys; /* of the current sample, unless its pile was found without them */
 	size_t size;
 	struct pile *piles;
 };
@@ -362,10 +362,8 @@ double tally_error(const struct tally *tally, double share)
 double tally_steady_error(const struct tally *tally, const struct tally_weight *weight)
 {
 	double share = tally_share(tally, weight->ns), all = (double)tally->all_ns;
-	double rest = weight->squares - 2 * share * weight->products +
-		      share * share * tally->slice_squares;
-	double between = rest > 0 && all > 0
-		? sqrt(rest * TALLY_SLICES / (TALLY_SLICES - 1)) / all : 0;
+	double rest = weight->squares - 2 * share * weight->products + share * share * tally->slice_squares;
+	double between = rest > 0 && all > 0 ? sqrt(rest * TALLY_SLICES / (TALLY_SLICES - 1)) / all : 0;
 	double independent = tally_error(tally, share);
 
 	return between > independent ? between : independent;

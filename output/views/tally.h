@@ -30,7 +30,7 @@ enum { TALLY_SLICES = 64 };
 /* A function, or a line of it. */
 struct tally_key {
 	const struct function *function;
-	uint64_t line;		/* 0 in the function view or if unknown */
+	uint64_t line; /* 0 in the function view or if unknown */
 };
 
 /* Weight in a recording, and in the current slice; see tally_steady_error(). */
@@ -38,16 +38,16 @@ struct tally_weight {
 	uint64_t ns;
 	uint64_t samples;
 	uint64_t slice_ns;
-	double squares, products;	/* sums over slices: of slice_ns squared, of slice_ns * all weight */
+	double squares, products; /* sums over slices: of slice_ns squared, of slice_ns * all weight */
 };
 
 struct tally_row {
 	struct tally_key key;
-	struct tally_weight own;	/* of samples with this leaf */
-	struct tally_weight total;	/* of samples with this row in the stack, each once */
-	uint64_t root_ns;		/* of samples with this outermost frame */
+	struct tally_weight own;   /* of samples with this leaf */
+	struct tally_weight total; /* of samples with this row in the stack, each once */
+	uint64_t root_ns;          /* of samples with this outermost frame */
 	unsigned int slice;
-	uint64_t last_pile;		/* private to tally.c */
+	uint64_t last_pile; /* private to tally.c */
 	UT_hash_handle hh;
 };
 
@@ -57,16 +57,16 @@ struct tally_call {
 		const struct tally_row *caller, *callee;
 	} key;
 	uint64_t ns;
-	uint64_t last_pile;		/* private to tally.c */
+	uint64_t last_pile; /* private to tally.c */
 	UT_hash_handle hh;
 };
 
 struct tally {
-	struct tally_row *rows;		/* hash tables; sort them with HASH_SORT */
-	struct tally_call *calls;	/* NULL unless asked for */
+	struct tally_row *rows;   /* hash tables; sort them with HASH_SORT */
+	struct tally_call *calls; /* NULL unless asked for */
 	uint64_t samples;
 	uint64_t all_ns;
-	double sample_squares;		/* sum of the squares of sample weights */
+	double sample_squares; /* sum of the squares of sample weights */
 	double slice_ns[TALLY_SLICES], slice_squares;
 };
 

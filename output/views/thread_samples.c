@@ -10,11 +10,11 @@ static_assert(sizeof(struct table_sample) == 56, "the header tells what memory i
 struct thread_samples {
 	struct sample_table *table;
 	size_t room;
-	struct table_sample *read;	/* samples of the threads from first to before end, thread by thread */
+	struct table_sample *read; /* samples of the threads from first to before end, thread by thread */
 	uint32_t first, end;
 	struct place {
 		size_t begin, count;
-	} *places;			/* for each thread: where its samples are in read */
+	} * places; /* for each thread: where its samples are in read */
 };
 
 struct thread_samples *thread_samples_new(struct sample_table *table)
@@ -94,15 +94,17 @@ static int select_sample(void *context, const struct table_sample *sample)
 	return sample->kind.thread == selection->thread ? selection->take(selection->context, sample) : 0;
 }
 
-int thread_samples_each(struct thread_samples *samples, uint32_t thread, sample_table_take *take, void *context)
+int thread_samples_each(struct thread_samples *samples, uint32_t thread, sample_table_take *take,
+			void *context)
 {
 	const struct place *place = &samples->places[thread];
 	size_t count = samples->table->threads[thread].sample_count;
 	int error = 0;
 
 	if (count > samples->room)
-		return sample_table_each(samples->table, select_sample,
-					 &(struct selection){ .thread = thread, .take = take, .context = context });
+		return sample_table_each(
+			samples->table, select_sample,
+			&(struct selection){ .thread = thread, .take = take, .context = context });
 	if (thread < samples->first || thread >= samples->end)
 		error = read_from(samples, thread);
 	for (size_t i = 0; i < count && !error; i++)

@@ -14,8 +14,8 @@
 #include "output/views/sample_table.h"
 
 enum {
-	THREAD_SAMPLES_ROOM = 1 << 20,	/* samples in memory, 56 bytes each, or */
-	THREAD_SAMPLES_SHARE = 16,	/* ... all samples divided by this, if that is more */
+	THREAD_SAMPLES_ROOM = 1 << 20, /* samples in memory, 56 bytes each, or */
+	THREAD_SAMPLES_SHARE = 16,     /* ... all samples divided by this, if that is more */
 };
 
 struct thread_samples;
@@ -28,6 +28,7 @@ void thread_samples_free(struct thread_samples *samples);
  * Pass all samples of a thread to take. Fastest in the order of the table's threads. 0 or a negative
  * errno, as sample_table_each().
  */
-int thread_samples_each(struct thread_samples *samples, uint32_t thread, sample_table_take *take, void *context);
+int thread_samples_each(struct thread_samples *samples, uint32_t thread, sample_table_take *take,
+			void *context);
 
 #endif

@@ -18,13 +18,13 @@ struct time_span {
 /* A format ignores members that do not apply to it. */
 struct view {
 	enum weight_kind weight;
-	bool by_line;		/* frames differ by line, not only by function */
-	bool annotate;		/* mark compiled Lua functions with _[j] */
-	bool inverted;		/* callees at the root */
-	bool heatmap;		/* add a heat map of time, in which the user selects a range, to a picture */
-	struct time_span span;	/* of the heat map */
-	double min_percent;	/* leave out smaller shares */
-	const char *group;	/* the kind of the added outermost frame, "module"; NULL: none */
+	bool by_line;          /* frames differ by line, not only by function */
+	bool annotate;         /* mark compiled Lua functions with _[j] */
+	bool inverted;         /* callees at the root */
+	bool heatmap;          /* add a heat map of time, in which the user selects a range, to a picture */
+	struct time_span span; /* of the heat map */
+	double min_percent;    /* leave out smaller shares */
+	const char *group;     /* the kind of the added outermost frame, "module"; NULL: none */
 };
 
 #endif

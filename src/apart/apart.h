@@ -43,16 +43,16 @@ struct apart_options {
 	/* There, too: about 30 times a second while there are new results, and at the end. */
 	void (*look)(struct apart *apart, void *context);
 
-	void *context;		/* the engine has a copy, from when it was forked */
-	size_t results_size;	/* bytes */
-	bool can_be_concluded;	/* by SIGINT, SIGTERM, SIGHUP or SIGQUIT; otherwise they end ljspy at once */
-	bool keeps_standard_files;	/* the engine does, until apart_close_standard_files() */
-	int standard_output, standard_error;	/* descriptors for the engine to use; 0: /dev/null */
+	void *context;         /* the engine has a copy, from when it was forked */
+	size_t results_size;   /* bytes */
+	bool can_be_concluded; /* by SIGINT, SIGTERM, SIGHUP or SIGQUIT; otherwise they end ljspy at once */
+	bool keeps_standard_files;           /* the engine does, until apart_close_standard_files() */
+	int standard_output, standard_error; /* descriptors for the engine to use; 0: /dev/null */
 };
 
 enum apart_end {
 	APART_CONCLUDED,
-	APART_KILLED,	/* the engine or its guard died, or the engine sent nonsense */
+	APART_KILLED, /* the engine or its guard died, or the engine sent nonsense */
 };
 
 /*
@@ -84,8 +84,8 @@ uint64_t apart_cpu_ns(const struct apart *apart);
 
 enum apart_wish {
 	APART_GO_ON,
-	APART_LET_GO,	/* detach from all tracees at once, then apart_stay_away() */
-	APART_CONCLUDE,	/* soon */
+	APART_LET_GO,   /* detach from all tracees at once, then apart_stay_away() */
+	APART_CONCLUDE, /* soon */
 };
 
 enum apart_wish apart_wish(const struct apart *apart);

@@ -17,8 +17,8 @@
 
 enum {
 	BEAT_NS = 33 * 1000 * 1000,
-	SILENCE_NS = 100 * 1000 * 1000,	/* between beats, after which the engine lets go */
-	FIRST_BEAT_NS = 1000 * 1000 * 1000,	/* the front may take this long to begin */
+	SILENCE_NS = 100 * 1000 * 1000,     /* between beats, after which the engine lets go */
+	FIRST_BEAT_NS = 1000 * 1000 * 1000, /* the front may take this long to begin */
 	BEAT_AT_REST_NS = 1000 * 1000 * 1000 - 1,
 };
 
@@ -27,25 +27,25 @@ struct apart {
 	struct shared *shared;
 	size_t shared_size;
 	pid_t front_group;
-	pid_t others[APART_OTHERS];	/* front and guard */
+	pid_t others[APART_OTHERS]; /* front and guard */
 
 	/* The front's. */
 	pid_t guard;
 	pthread_t taker, beater;
 	atomic_bool taker_waits, taker_is_done;
 	atomic_bool engine_is_gone;
-	_Atomic uint64_t results_seen;	/* the results' version at the last look() */
-	_Atomic uint64_t interrupted_ns;	/* when the first signal to conclude came; 0: none came */
-	_Atomic int interrupted_by;	/* that signal */
+	_Atomic uint64_t results_seen;   /* the results' version at the last look() */
+	_Atomic uint64_t interrupted_ns; /* when the first signal to conclude came; 0: none came */
+	_Atomic int interrupted_by;      /* that signal */
 	atomic_bool interrupted_by_process;
-	uint64_t begin_cpu_ns;		/* the front's CPU time at the beginning */
+	uint64_t begin_cpu_ns; /* the front's CPU time at the beginning */
 
 	/* The engine's. */
 	atomic_bool must_let_go;
-	atomic_bool is_away;		/* there are no tracees */
+	atomic_bool is_away; /* there are no tracees */
 	bool standard_files_closed;
-	atomic_bool worker_ends;	/* it has nothing more to do */
-	sem_t watch;			/* wakes the watch */
+	atomic_bool worker_ends; /* it has nothing more to do */
+	sem_t watch;             /* wakes the watch */
 };
 
 /*---- beat.c ----*/

@@ -11,7 +11,7 @@
 #include "src/program/interruption.h"
 
 enum {
-	TAKER_WAITS_S = 10,		/* unless it is woken */
+	TAKER_WAITS_S = 10, /* unless it is woken */
 	/* Signals that come closer together count as one: timeout(1) sends two, and so do impatient shells. */
 	ANOTHER_NS = 100 * 1000 * 1000,
 };
@@ -23,7 +23,7 @@ static void fill_signals(sigset_t *ret_signals)
 	sigaddset(ret_signals, SIGTERM);
 	sigaddset(ret_signals, SIGHUP);
 	sigaddset(ret_signals, SIGQUIT);
-	sigaddset(ret_signals, SIGRTMIN);	/* wakes the thread */
+	sigaddset(ret_signals, SIGRTMIN); /* wakes the thread */
 }
 
 /* The guard dies with the front, and the engine with the guard. */
@@ -74,8 +74,8 @@ static void look_after_guard(struct apart *apart)
 {
 	siginfo_t info = { .si_pid = 0 };
 
-	if (apart->engine_is_gone ||
-	    waitid(P_PID, (id_t)apart->guard, &info, WEXITED | WSTOPPED | WNOHANG) || !info.si_pid)
+	if (apart->engine_is_gone || waitid(P_PID, (id_t)apart->guard, &info, WEXITED | WSTOPPED | WNOHANG) ||
+	    !info.si_pid)
 		return;
 	if (info.si_code == CLD_STOPPED)
 		kill(apart->guard, SIGCONT);
@@ -103,7 +103,8 @@ static void *beat(void *context)
 		const struct timespec period = { .tv_nsec = period_ns };
 		siginfo_t info;
 
-		shared->beat_due_ns = clock_now_ns(CLOCK_MONOTONIC) + (uint64_t)period_ns + SILENCE_NS - BEAT_NS;
+		shared->beat_due_ns = clock_now_ns(CLOCK_MONOTONIC) + (uint64_t)period_ns + SILENCE_NS -
+				      BEAT_NS;
 		look_after_guard(apart);
 		if (apart->taker_waits && is_something_new(apart)) {
 			apart->taker_waits = false;

@@ -15,14 +15,14 @@
 #include "src/linux/proc/process.h"
 
 enum {
-	GOES_ON_MS = 10,	/* the engine may take this long to continue */
+	GOES_ON_MS = 10, /* the engine may take this long to continue */
 	TRIES = 3,
 };
 
 void guard_die_with(pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)	/* it died before prctl() */
+	if (getppid() != parent) /* it died before prctl() */
 		_exit(1);
 }
 
@@ -83,7 +83,7 @@ void guard_become(struct shared *shared, pid_t front)
 	pid_t guard = getpid(), engine;
 
 	guard_die_with(front);
-	setpgid(0, 0);	/* keeps the terminal's signals out */
+	setpgid(0, 0); /* keeps the terminal's signals out */
 	engine = fork();
 	if (engine == 0) {
 		guard_die_with(guard);

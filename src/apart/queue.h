@@ -15,13 +15,13 @@
 #include <stdint.h>
 
 enum {
-	QUEUE_SIZE = 1 << 20,			/* bytes of the ring; a power of two */
-	QUEUE_MESSAGE_MAX = QUEUE_SIZE / 2,	/* bytes of one message */
+	QUEUE_SIZE = 1 << 20,               /* bytes of the ring; a power of two */
+	QUEUE_MESSAGE_MAX = QUEUE_SIZE / 2, /* bytes of one message */
 };
 
 /* All zero bytes is an empty queue. */
 struct queue {
-	_Atomic uint64_t put, taken;		/* bytes in total */
+	_Atomic uint64_t put, taken; /* bytes in total */
 	unsigned char ring[QUEUE_SIZE];
 };
 

@@ -17,7 +17,7 @@ enum tag { TAG_FUNCTION = 1, TAG_LOST, TAG_SAMPLE, TAG_FORGET };
 enum {
 	TEXT_MAX = RECORDING_TEXT_MAX,
 	UINT_SIZE_MAX = 10,
-	TEXTS = 3,	/* of a function, and of a sample */
+	TEXTS = 3, /* of a function, and of a sample */
 };
 
 /*---- Writing ----*/
@@ -30,11 +30,11 @@ struct numbered {
 
 struct sample_writer {
 	struct numbered *functions;
-	uint32_t sent_count;	/* how many of the functions have been sent */
+	uint32_t sent_count; /* how many of the functions have been sent */
 	unsigned char *bytes;
 	size_t length, size, size_max;
-	bool failed;		/* the current message cannot be written */
-	bool forgets;		/* the next message must begin with TAG_FORGET */
+	bool failed;  /* the current message cannot be written */
+	bool forgets; /* the next message must begin with TAG_FORGET */
 };
 
 struct sample_writer *sample_writer_new(size_t size_max)
@@ -178,8 +178,7 @@ static void put_sample(struct sample_writer *writer, const struct sample *sample
 	}
 }
 
-const void *sample_writer_write(struct sample_writer *writer, const struct sample *sample,
-				size_t *ret_size)
+const void *sample_writer_write(struct sample_writer *writer, const struct sample *sample, size_t *ret_size)
 {
 	writer->length = 0;
 	writer->failed = false;
@@ -201,7 +200,8 @@ void sample_writer_note(struct sample_writer *writer, bool sent)
 {
 	/* The table is in the order of numbers. */
 	while (!sent && HASH_COUNT(writer->functions) > writer->sent_count) {
-		struct numbered *last = ELMT_FROM_HH(writer->functions->hh.tbl, writer->functions->hh.tbl->tail);
+		struct numbered *last = ELMT_FROM_HH(writer->functions->hh.tbl,
+						     writer->functions->hh.tbl->tail);
 
 		HASH_DEL(writer->functions, last);
 		free(last);
@@ -216,9 +216,9 @@ void sample_writer_note(struct sample_writer *writer, bool sent)
 
 struct sample_reader {
 	struct functions *functions;
-	const struct function **numbered;	/* defined so far; the first is number 1 */
+	const struct function **numbered; /* defined so far; the first is number 1 */
 	size_t count, size;
-	char *texts[TEXTS];			/* of the current function or sample */
+	char *texts[TEXTS]; /* of the current function or sample */
 	size_t text_sizes[TEXTS];
 	struct frame *frames;
 	size_t frames_size;
@@ -425,20 +425,15 @@ int sample_reader_read(struct sample_reader *reader, const unsigned char *bytes,
 	}
 	while (!left.error) {
 		switch (get_uint(&left)) {
-		case TAG_FUNCTION:
-			read_function(reader, &left);
-			break;
-		case TAG_LOST:
-			read_lost(reader, &left);
-			break;
+		case TAG_FUNCTION: read_function(reader, &left); break;
+		case TAG_LOST: read_lost(reader, &left); break;
 		case TAG_SAMPLE:
 			read_sample(reader, &left, &sample);
 			if (left.error || left.at != left.end)
 				return left.error ? left.error : -EBADMSG;
 			*ret_sample = sample;
 			return 0;
-		default:
-			return left.error ? left.error : -EBADMSG;
+		default: return left.error ? left.error : -EBADMSG;
 		}
 	}
 	return left.error;

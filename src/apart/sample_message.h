@@ -42,8 +42,7 @@ void sample_writer_free(struct sample_writer *writer);
  * The message and its size in bytes; the writer owns it, until the next call. NULL if
  * it would be too long or memory is short.
  */
-const void *sample_writer_write(struct sample_writer *writer, const struct sample *sample,
-				size_t *ret_size);
+const void *sample_writer_write(struct sample_writer *writer, const struct sample *sample, size_t *ret_size);
 
 /* Say whether the last message was sent. If not, a later one defines its functions again. */
 void sample_writer_note(struct sample_writer *writer, bool sent);

@@ -18,19 +18,19 @@
 struct shared {
 	/* The front's. */
 	pid_t front_pid;
-	_Atomic pid_t beat_tid;		/* the thread that beats; 0 before the first beat */
-	_Atomic uint64_t beat_due_ns;	/* when the next beat is overdue: CLOCK_MONOTONIC */
-	_Atomic bool end_wanted;	/* the engine must conclude */
+	_Atomic pid_t beat_tid;       /* the thread that beats; 0 before the first beat */
+	_Atomic uint64_t beat_due_ns; /* when the next beat is overdue: CLOCK_MONOTONIC */
+	_Atomic bool end_wanted;      /* the engine must conclude */
 
 	/* The engine's. */
-	_Atomic bool is_done;		/* it has concluded the work */
-	_Atomic bool rests;		/* it waits for a target to run */
-	_Atomic uint64_t away_ns;	/* how long it stayed away because the front did not beat */
-	_Atomic uint64_t guard_cpu_ns;	/* the guard's CPU time, at its end */
-	_Atomic uint64_t results_version;	/* odd while the engine writes the results */
+	_Atomic bool is_done;             /* it has concluded the work */
+	_Atomic bool rests;               /* it waits for a target to run */
+	_Atomic uint64_t away_ns;         /* how long it stayed away because the front did not beat */
+	_Atomic uint64_t guard_cpu_ns;    /* the guard's CPU time, at its end */
+	_Atomic uint64_t results_version; /* odd while the engine writes the results */
 
 	struct queue queue;
-	unsigned char results[];	/* of apart_options.results_size bytes */
+	unsigned char results[]; /* of apart_options.results_size bytes */
 };
 
 #endif

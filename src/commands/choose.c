@@ -40,9 +40,11 @@ void choose_explain_error(int error, const char *doing)
 		message_error("No timer can be had.");
 		message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
 	} else if (error == ENOSYS) {
-		message_error("No timer can be had: timer_create() is refused, by a seccomp filter as a rule.");
-		message_note("Start the container with --security-opt seccomp=unconfined or a profile that allows"
-			     " timer_create (Kubernetes: securityContext.seccompProfile).");
+		message_error(
+			"No timer can be had: timer_create() is refused, by a seccomp filter as a rule.");
+		message_note(
+			"Start the container with --security-opt seccomp=unconfined or a profile that allows"
+			" timer_create (Kubernetes: securityContext.seccompProfile).");
 	} else {
 		message_error_errno(error, "%s", doing);
 	}
@@ -263,12 +265,14 @@ static void explain_none(const struct options *options, const struct survey *sur
 	}
 	if (options->name) {
 		message_error("No process that runs LuaJIT matches \"%s\".", options->name);
-		message_note("The pattern is an extended regular expression for the name, program or script.");
+		message_note(
+			"The pattern is an extended regular expression for the name, program or script.");
 		return;
 	}
 	if (options->pid_count) {
-		message_error("Neither process %d nor any of its descendants runs LuaJIT, as far as can be seen.",
-			      options->pids[0]);
+		message_error(
+			"Neither process %d nor any of its descendants runs LuaJIT, as far as can be seen.",
+			options->pids[0]);
 		return;
 	}
 	message_error("No process that runs LuaJIT can be seen.");
@@ -289,9 +293,8 @@ static void list_process(const struct process *process, const struct finding *fi
 	user_name(process->euid, owner);
 	if (process->own_pid != process->pid)
 		snprintf(inside, sizeof(inside), " (%d in its container)", process->own_pid);
-	message_note("  -p %-8d %-10.10s %4.0f %% CPU  %-16s  %s%s", process->pid,
-		     owner, cpu, *finding->vm ? finding->vm : "LuaJIT, unknown",
-		     title ? title : process->name, inside);
+	message_note("  -p %-8d %-10.10s %4.0f %% CPU  %-16s  %s%s", process->pid, owner, cpu,
+		     *finding->vm ? finding->vm : "LuaJIT, unknown", title ? title : process->name, inside);
 	free(title);
 }
 
@@ -316,8 +319,8 @@ static enum exit_status offer(const struct survey *survey)
 	for (size_t i = 0; i < survey->list.count; i++)
 		list_process(&survey->list.processes[i], &survey->findings[i], cpu ? cpu[i] : 0);
 	if (master)
-		message_note("  --tree %-4d is process %d and all its workers, those to come too", master->pid,
-			     master->pid);
+		message_note("  --tree %-4d is process %d and all its workers, those to come too",
+			     master->pid, master->pid);
 	free(cpu);
 	return EXIT_USAGE;
 }
@@ -400,9 +403,8 @@ enum exit_status choose_processes(struct options *options)
 	if (options->pid_count == 0)
 		return choose_by_name(options);
 	/* The other commands follow processes themselves. */
-	if (options->subprocesses &&
-	    (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
-	     options->command == COMMAND_INFO))
+	if (options->subprocesses && (options->command == COMMAND_DUMP ||
+				      options->command == COMMAND_TRACES || options->command == COMMAND_INFO))
 		return choose_by_tree(options);
 	return EXIT_ALL_GOOD;
 }

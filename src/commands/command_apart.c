@@ -12,7 +12,7 @@
 struct command_apart {
 	command_in_engine *command;
 	const struct invocation *invocation;
-	int output, error;	/* files in memory that the command writes to */
+	int output, error; /* files in memory that the command writes to */
 	enum exit_status status;
 };
 

@@ -12,8 +12,8 @@
 /* What a command needs to know about ljspy's own process. */
 struct invocation {
 	struct options *options;
-	char *command_line;		/* ljspy's own, for the recording; NULL when memory is short */
-	sigset_t inherited_mask;	/* the signal mask ljspy started with, for a command it starts */
+	char *command_line;      /* ljspy's own, for the recording; NULL when memory is short */
+	sigset_t inherited_mask; /* the signal mask ljspy started with, for a command it starts */
 };
 
 enum exit_status command_record(const struct invocation *invocation);

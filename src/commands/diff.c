@@ -22,7 +22,8 @@ static bool write_difference(const struct options *options, const struct recordi
 			     const struct recordings *after)
 {
 	struct side sides[2] = {
-		side_of(options->recordings[0], before), side_of(options->recordings[1], after),
+		side_of(options->recordings[0], before),
+		side_of(options->recordings[1], after),
 	};
 	struct view view = render_view(options, &before->session);
 	const char *path = options->output ? options->output : "-";

@@ -42,7 +42,7 @@ enum {
 	BETWEEN_TRIES_NS = 1000 * 1000,
 };
 
-enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
+enum { SCHEMA_VERSION = 1 }; /* of the JSON document */
 
 struct dump {
 	const struct options *options;
@@ -53,7 +53,7 @@ struct dump {
 	struct lua_process *process;
 	struct threads *threads;
 	struct dump_process *report;
-	json_t *documents;	/* of processes; NULL unless JSON is wanted */
+	json_t *documents; /* of processes; NULL unless JSON is wanted */
 	enum exit_status status;
 };
 
@@ -115,8 +115,8 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 
 	if (asleep_capture(dump->process, dump->threads, thread, &hints, &state, &call) != ASLEEP_HOLDS)
 		return false;
-	return add_thread(dump, thread,
-			  state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep", false);
+	return add_thread(dump, thread, state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep",
+			  false);
 }
 
 static bool try_to_dump(struct dump *dump, struct thread *thread, bool only_whole, bool *ret_may_not)
@@ -132,13 +132,10 @@ static bool try_to_dump(struct dump *dump, struct thread *thread, bool only_whol
 		return dump_running(dump, thread, only_whole);
 	switch (thread_may_stop(dump->threads, thread, turn)) {
 	case MAY_STOP:
-	case MAY_STOP_WAITING:
-		return dump_running(dump, thread, only_whole);
-	case MAY_NOT_SLEEPS:
-		return dump_sleeping(dump, thread);
+	case MAY_STOP_WAITING: return dump_running(dump, thread, only_whole);
+	case MAY_NOT_SLEEPS: return dump_sleeping(dump, thread);
 	case MAY_NOT_WAITS:
-	case MAY_NOT_CALLS:
-		break;
+	case MAY_NOT_CALLS: break;
 	}
 	*ret_may_not = true;
 	return false;
@@ -168,16 +165,15 @@ static void dump_one_thread(struct dump *dump, struct thread *thread)
 	if (dump->try.given_up)
 		return;
 	note_lost(dump, thread->tid);
-	if (dump_lost_thread(&(struct dump_thread){ .tid = thread->tid, .name = thread->name,
-						    .state = "unknown" },
-			     LOST_RAN_MEANWHILE, dump->report))
+	if (dump_lost_thread(
+		    &(struct dump_thread){ .tid = thread->tid, .name = thread->name, .state = "unknown" },
+		    LOST_RAN_MEANWHILE, dump->report))
 		out_of_memory(dump);
 }
 
 static int open_process(struct dump *dump, pid_t pid)
 {
-	struct namer_options namer = { .native = dump->options->native,
-				       .traces = dump->options->traces };
+	struct namer_options namer = { .native = dump->options->native, .traces = dump->options->traces };
 	struct process process;
 	int error = process_read(pid, &process);
 
@@ -366,8 +362,7 @@ static int dump_core_threads(struct dump *dump, struct core_file *core)
 
 static int dump_core_stacks(struct dump *dump, struct core_file *core)
 {
-	struct namer_options namer = { .native = dump->options->native,
-				       .traces = dump->options->traces };
+	struct namer_options namer = { .native = dump->options->native, .traces = dump->options->traces };
 	int error = lua_process_open_core(core, dump->functions, &namer, &dump->process);
 
 	if (error)

@@ -76,15 +76,15 @@ static void print_module(struct lua_process *process, const struct lua_module *m
 	if (options->layout)
 		print_evidence(NULL, "layout given", module->verdict);
 	else
-		recognise_vm(lua_process_memory(process), EM_X86_64, module->base, print_evidence, NULL, &again);
+		recognise_vm(lua_process_memory(process), EM_X86_64, module->base, print_evidence, NULL,
+			     &again);
 	if (!module->vm) {
 		printf("    its layout is not known: it cannot be profiled\n");
 		return;
 	}
 	printf("    layout ");
 	print_escaped(module->vm->layout.name);
-	printf(": %s, %s JIT compiler\n",
-	       module->vm->layout.gc64 ? "GC64" : "32-bit references",
+	printf(": %s, %s JIT compiler\n", module->vm->layout.gc64 ? "GC64" : "32-bit references",
 	       module->vm->layout.has_jit ? "with" : "without");
 	if (dwarf)
 		layout_text_compare(&module->vm->layout, dwarf, "    debug info: ", stdout);

@@ -8,7 +8,7 @@
 #include "src/program/interruption.h"
 #include "src/program/message.h"
 
-enum { SIGNALLED = 128 };	/* as in shells */
+enum { SIGNALLED = 128 }; /* as in shells */
 
 static bool is_running(const struct sampler_result *result)
 {

@@ -39,35 +39,35 @@
  */
 struct recording {
 	const struct options *options;
-	char name[PROCESS_NAME_MAX];	/* of the target */
+	char name[PROCESS_NAME_MAX]; /* of the target */
 	struct functions *functions;
 	struct session session;
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	struct output_file output, stats;
-	struct kept_recording kept;	/* not open if the output is a recording */
+	struct kept_recording kept; /* not open if the output is a recording */
 	struct recording_writer *writer;
 	struct errands {
 		sem_t asked, done;
-		atomic_bool over;	/* no more errands follow */
-		atomic_bool name, move;	/* the errands asked for: see do_errands() */
+		atomic_bool over;       /* no more errands follow */
+		atomic_bool name, move; /* the errands asked for: see do_errands() */
 		atomic_bool moved;
-		atomic_int naming_error;	/* a positive errno */
+		atomic_int naming_error; /* a positive errno */
 	} errands;
 	bool has_samples;
-	bool published;		/* the output has its name already */
-	bool refused;		/* nothing could be sampled; the user has been told */
-	struct permission_verdict left_out;	/* on result.left_out_pid, if result.left_out is not 0 */
+	bool published;                     /* the output has its name already */
+	bool refused;                       /* nothing could be sampled; the user has been told */
+	struct permission_verdict left_out; /* on result.left_out_pid, if result.left_out is not 0 */
 	struct progress progress;
-	struct interruption interruption;	/* after sampling */
-	int error;		/* the positive errno that ended writing; 0 if none */
-	uint64_t missing;	/* samples lost because memory was short */
+	struct interruption interruption; /* after sampling */
+	int error;                        /* the positive errno that ended writing; 0 if none */
+	uint64_t missing;                 /* samples lost because memory was short */
 
 	/* With --blocked; else NULL. */
 	struct turns *turns;
 	struct turn_report *turn_report;
-	json_t *others;		/* further members of the figures' JSON: turns, command */
-	struct figures recorded;	/* of the samples in the recording */
+	json_t *others;          /* further members of the figures' JSON: turns, command */
+	struct figures recorded; /* of the samples in the recording */
 };
 
 static bool is_good(struct recording *recording, int error)
@@ -91,7 +91,8 @@ static bool go_on_elsewhere(struct recording *recording, int error)
 {
 	const int cause = errno;
 
-	if (error != -EIO || recording->error || !recording->kept.stream || (errno != ENOSPC && errno != EDQUOT))
+	if (error != -EIO || recording->error || !recording->kept.stream ||
+	    (errno != ENOSPC && errno != EDQUOT))
 		return false;
 	if (recording->errands.over)
 		recording->errands.moved = kept_recording_move(&recording->kept);
@@ -191,7 +192,8 @@ static void *run_sampler(void *context)
 						   choose_check_layout(options->pids[0], options->layout));
 	if (!recording->refused) {
 		sampler_run_apart(&recording->sampler_options, &recording->result);
-		recording->refused = choose_explain_failure(&recording->result, options->launch ? options->launch[0] : NULL);
+		recording->refused = choose_explain_failure(&recording->result,
+							    options->launch ? options->launch[0] : NULL);
 	}
 	/* Diagnose here: the reason depends on this thread's user. */
 	if (recording->result.left_out)
@@ -306,13 +308,13 @@ static bool render_recording(struct recording *recording)
 	functions_free(recording->functions);
 	recording->functions = functions_new();
 	error = recording->functions
-		? recording_reader_open(recording->kept.stream, recording->functions, &reader) : -ENOMEM;
+			? recording_reader_open(recording->kept.stream, recording->functions, &reader)
+			: -ENOMEM;
 	if (error)
 		return render_finish(&recording->output, error);
-	filter = filter_new(recording_reader_samples(reader), recording->functions,
-			    &filter_options);
-	good = filter ? render(&recording->output, recording->options, filter_samples(filter),
-			       &session, &figures)
+	filter = filter_new(recording_reader_samples(reader), recording->functions, &filter_options);
+	good = filter ? render(&recording->output, recording->options, filter_samples(filter), &session,
+			       &figures)
 		      : render_finish(&recording->output, -ENOMEM);
 	filter_free(filter);
 	recording_reader_close(reader);
@@ -375,8 +377,9 @@ static bool write_stats(struct recording *recording)
 		json_object_set_new(recording->others, "command", launched_json(&recording->result));
 	}
 	errno = 0;
-	return render_finish(&recording->stats, figures_write_json(recording->stats.stream, &recording->result.figures,
-								   recording->others));
+	return render_finish(
+		&recording->stats,
+		figures_write_json(recording->stats.stream, &recording->result.figures, recording->others));
 }
 
 static void explain_early_end(int error)
@@ -431,20 +434,21 @@ static enum exit_status conclude(struct recording *recording)
 	if (choose_explain_early_end(&recording->result))
 		status = EXIT_WITH_ERRORS;
 	if (recording->result.unknown_pid) {
-		message_warn("LuaJIT in process %d is laid out in a way that is not known, so its Lua is not shown: %s.",
-			     recording->result.unknown_pid, recording->result.unknown_reason);
+		message_warn(
+			"LuaJIT in process %d is laid out in a way that is not known, so its Lua is not shown: %s.",
+			recording->result.unknown_pid, recording->result.unknown_reason);
 		status = EXIT_WITH_ERRORS;
 	}
 	if (recording->result.left_out) {
 		choose_tell(&recording->left_out);
-		message_warn("%zu processes were left out, this one among them.",
-			     recording->result.left_out);
+		message_warn("%zu processes were left out, this one among them.", recording->result.left_out);
 		status = EXIT_WITH_ERRORS;
 	}
 	if (recording->result.end == SAMPLER_TARGETS_ENDED && !recording->options->launch)
 		message_note("The recording ended early, with %s.",
 			     recording->options->pid_count > 1 || recording->options->subprocesses
-				     ? "the last of its targets" : "its target");
+				     ? "the last of its targets"
+				     : "its target");
 	return status;
 }
 
@@ -470,7 +474,8 @@ static enum exit_status conclude_at_ease(struct recording *recording)
 /* 0 or a negative errno. */
 static int open_kept(struct recording *recording)
 {
-	char *base = options_default_output(recording->name, recording->session.pid, recording->options->format);
+	char *base = options_default_output(recording->name, recording->session.pid,
+					    recording->options->format);
 	int error = base ? kept_recording_open(&recording->output, base, &recording->kept) : -ENOMEM;
 
 	free(base);
@@ -493,7 +498,8 @@ static int begin(struct recording *recording)
 	recording->session.start_ns = clock_now_ns(CLOCK_MONOTONIC);
 	recording->session.clock = weights[recording->options->clock].clock;
 	progress_begin(&recording->progress, recording->options->duration_ns);
-	return recording_writer_new(recording->kept.stream ? recording->kept.stream : recording->output.stream,
+	return recording_writer_new(recording->kept.stream ? recording->kept.stream
+							   : recording->output.stream,
 				    &recording->session, &recording->writer);
 }
 
@@ -553,7 +559,8 @@ static bool open_outputs(struct recording *recording, const char *path, enum exi
 	const char *stats = recording->options->stats;
 
 	*ret_status = EXIT_NOTHING_DONE;
-	if (!render_open(&recording->output, path, "-o") || (stats && !render_open(&recording->stats, stats, "--stats")))
+	if (!render_open(&recording->output, path, "-o") ||
+	    (stats && !render_open(&recording->stats, stats, "--stats")))
 		return false;
 	if (!stats || !output_file_is_same(&recording->output, &recording->stats))
 		return true;

@@ -17,7 +17,7 @@
 
 struct recording_input {
 	const char *path;
-	char *left;		/* path, if open_what_was_left() replaced it; owned */
+	char *left; /* path, if open_what_was_left() replaced it; owned */
 	FILE *stream;
 	struct recording_reader *reader;
 	struct filter *filter;
@@ -86,7 +86,8 @@ static bool judge_extent(const struct recording_input *input)
 	if (extent == RECORDING_UNFINISHED)
 		message_warn("%s has no end: it is being written, or its writer was killed.", input->path);
 	if (extent == RECORDING_DAMAGED)
-		message_warn("%s is damaged: what follows the first %llu samples cannot be read.", input->path,
+		message_warn("%s is damaged: what follows the first %llu samples cannot be read.",
+			     input->path,
 			     (unsigned long long)recording_reader_figures(input->reader)->samples);
 	return extent == RECORDING_DAMAGED;
 }
@@ -120,7 +121,8 @@ static struct filter *new_filter(const struct recording_input *input, const stru
 	filter.tids = options->tids;
 	filter.include = options->include;
 	filter.exclude = options->exclude;
-	filter.time = filter_time_by(shown_clock(input, options), recording_reader_session(input->reader)->clock);
+	filter.time = filter_time_by(shown_clock(input, options),
+				     recording_reader_session(input->reader)->clock);
 	return filter_new(recording_reader_samples(input->reader), functions, &filter);
 }
 
@@ -199,9 +201,10 @@ static bool join_sessions(struct recordings *recordings, const struct options *o
 			all->clock = shown_clock(input, options);
 		}
 		if (shown_clock(input, options) != all->clock) {
-			message_error("%s is in CPU time and %s is not: they have no sum.",
-				      all->clock == WEIGHT_CPU_TIME ? recordings->inputs[0].path : input->path,
-				      all->clock == WEIGHT_CPU_TIME ? input->path : recordings->inputs[0].path);
+			message_error(
+				"%s is in CPU time and %s is not: they have no sum.",
+				all->clock == WEIGHT_CPU_TIME ? recordings->inputs[0].path : input->path,
+				all->clock == WEIGHT_CPU_TIME ? input->path : recordings->inputs[0].path);
 			return false;
 		}
 		if (session->pid != all->pid)
@@ -285,7 +288,8 @@ static int count_samples(struct recordings *recordings)
 	figures->samples = counted->samples;
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
 	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
-	figures_set_rate(figures, weight_of_times(recordings->session.clock, figures->target_cpu_ns, count.wall_ns));
+	figures_set_rate(figures,
+			 weight_of_times(recordings->session.clock, figures->target_cpu_ns, count.wall_ns));
 	return error;
 }
 

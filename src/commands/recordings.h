@@ -17,9 +17,9 @@
 
 struct recordings {
 	struct sample_source *source;
-	struct session session;		/* of all files together; they share its clock */
-	struct figures figures;		/* of the samples in the source */
-	bool damaged;			/* a file is damaged; the user has been told */
+	struct session session; /* of all files together; they share its clock */
+	struct figures figures; /* of the samples in the source */
+	bool damaged;           /* a file is damaged; the user has been told */
 	struct recording_input *inputs;
 	size_t count;
 	struct sum *sum;

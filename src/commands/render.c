@@ -23,7 +23,8 @@ static void explain(const char *path, const char *directory, const char *option,
 		choose_explain_error(error, path);
 	} else if (error == EISDIR) {
 		message_error("%s is a directory, not a file to write to.", path);
-		message_note("Name a file in it: %s %s%sNAME", option, path, path[strlen(path) - 1] == '/' ? "" : "/");
+		message_note("Name a file in it: %s %s%sNAME", option, path,
+			     path[strlen(path) - 1] == '/' ? "" : "/");
 	} else if (error == ENOENT || error == ENOTDIR) {
 		message_error("%s cannot be written: there is no directory %s.", path, directory);
 		message_note("Make it, or name a file elsewhere with %s FILE.", option);
@@ -33,7 +34,8 @@ static void explain(const char *path, const char *directory, const char *option,
 	} else if (error == EACCES || error == EPERM || error == EROFS) {
 		message_error("%s cannot be written: the %sdirectory %s may not be written to (%s).", path,
 			      is_here ? "current " : "", directory, strerror(error));
-		message_note("Name a file elsewhere, such as %s /tmp/%s", option, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+		message_note("Name a file elsewhere, such as %s /tmp/%s", option,
+			     strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 	} else {
 		message_error_errno(error, "%s", strcmp(path, "-") ? path : "standard output");
 	}
@@ -59,8 +61,7 @@ bool render_finish(struct output_file *file, int error)
 	else
 		error = output_file_commit(file);
 	if (error)
-		message_error_errno(-error, "%s", strcmp(file->path, "-") ? file->path
-									 : "standard output");
+		message_error_errno(-error, "%s", strcmp(file->path, "-") ? file->path : "standard output");
 	return error == 0;
 }
 

@@ -24,14 +24,14 @@ struct top {
 	struct functions *functions;
 	struct live_samples *live;
 	char *target;
-	regex_t pattern;	/* of --name, if given */
+	regex_t pattern; /* of --name, if given */
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	pthread_t thread;
-	int begun_fd;		/* readable once sampling has begun, or cannot begin */
-	int ended_fd;		/* readable when sampling has ended */
-	bool could_not_begin;	/* known once begun_fd is readable */
-	bool target_ended;	/* known once ended_fd is readable */
+	int begun_fd;         /* readable once sampling has begun, or cannot begin */
+	int ended_fd;         /* readable when sampling has ended */
+	bool could_not_begin; /* known once begun_fd is readable */
+	bool target_ended;    /* known once ended_fd is readable */
 	int ui_error;
 };
 
@@ -59,8 +59,7 @@ static void *run_sampler(void *context)
 
 	sampler_run_apart(&top->sampler_options, &top->result);
 	live_samples_progress(top->live, &top->result.figures);
-	top->could_not_begin = top->result.end == SAMPLER_FAILED ||
-			       top->result.end == SAMPLER_NO_LUAJIT;
+	top->could_not_begin = top->result.end == SAMPLER_FAILED || top->result.end == SAMPLER_NO_LUAJIT;
 	top->target_ended = top->result.end == SAMPLER_TARGETS_ENDED;
 	eventfd_write(top->begun_fd, 1);
 	eventfd_write(top->ended_fd, 1);
@@ -155,9 +154,9 @@ static char *describe_target(const struct options *options)
 	if (process_read(options->pids[0], &process) != 0)
 		return NULL;
 	title = process_title(&process);
-	length = options->pid_count == 1
-		? asprintf(&text, "%d %s", process.pid, title ? title : process.name)
-		: asprintf(&text, "%zu processes: %s", options->pid_count, title ? title : process.name);
+	length = options->pid_count == 1 ? asprintf(&text, "%d %s", process.pid, title ? title : process.name)
+					 : asprintf(&text, "%zu processes: %s", options->pid_count,
+						    title ? title : process.name);
 	free(title);
 	process_clear(&process);
 	return length < 0 ? NULL : text;

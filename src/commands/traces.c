@@ -24,7 +24,7 @@
 #include "src/sampler/sampler_apart.h"
 #include "src/survey/trace_survey.h"
 
-enum { SCHEMA_VERSION = 1 };	/* of the JSON document */
+enum { SCHEMA_VERSION = 1 }; /* of the JSON document */
 
 static const uint64_t duration_default_ns = 3 * UINT64_C(1000000000);
 
@@ -36,8 +36,8 @@ struct traces_command {
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	struct tracer *tracer;
-	size_t next;		/* of the processes, to be reported */
-	json_t *documents;	/* of processes; NULL unless JSON is wanted */
+	size_t next;       /* of the processes, to be reported */
+	json_t *documents; /* of processes; NULL unless JSON is wanted */
 	enum exit_status status;
 };
 
@@ -85,8 +85,8 @@ static void note_incomplete(struct traces_command *command, const struct trace_p
 			command->status = EXIT_WITH_ERRORS;
 }
 
-static int report_opened(struct traces_command *command, struct lua_process *process,
-			 struct threads *threads, struct trace_process *report)
+static int report_opened(struct traces_command *command, struct lua_process *process, struct threads *threads,
+			 struct trace_process *report)
 {
 	struct hold *hold = hold_new(command->tracer, threads);
 	int error = hold ? 0 : -ENOMEM;
@@ -163,7 +163,8 @@ static void *run_reports(void *context)
 	}
 	if (command->options->allow_attach)
 		tracer_allow_attach(command->tracer);
-	for (; command->next < command->options->pid_count && command_try_may_go_on(&command->try); command->next++) {
+	for (; command->next < command->options->pid_count && command_try_may_go_on(&command->try);
+	     command->next++) {
 		pid_t pid = command->options->pids[command->next];
 		int error = report_process(command, pid);
 
@@ -229,7 +230,9 @@ static void run(struct traces_command *command)
 static enum exit_status look_at_traces(struct apart *apart, const struct invocation *invocation)
 {
 	const struct options *options = invocation->options;
-	struct traces_command command = { .try = { .apart = apart }, .options = options, .status = EXIT_ALL_GOOD };
+	struct traces_command command = { .try = { .apart = apart },
+					  .options = options,
+					  .status = EXIT_ALL_GOOD };
 
 	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
 		return EXIT_NOTHING_DONE;

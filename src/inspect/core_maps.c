@@ -30,10 +30,10 @@ static uint32_t number_of(const char *path)
 
 static void write_mapping(FILE *out, const struct core_file *core, const struct core_mapping *mapping)
 {
-	fprintf(out, "%" PRIx64 "-%" PRIx64 " %c%c%cp %" PRIx64 " 00:00 %" PRIu32 " ",
-		mapping->begin, mapping->end, mapping->flags & PF_R ? 'r' : '-',
-		mapping->flags & PF_W ? 'w' : '-', mapping->flags & PF_X ? 'x' : '-',
-		mapping->offset, mapping->path ? number_of(mapping->path) : 0);
+	fprintf(out, "%" PRIx64 "-%" PRIx64 " %c%c%cp %" PRIx64 " 00:00 %" PRIu32 " ", mapping->begin,
+		mapping->end, mapping->flags & PF_R ? 'r' : '-', mapping->flags & PF_W ? 'w' : '-',
+		mapping->flags & PF_X ? 'x' : '-', mapping->offset,
+		mapping->path ? number_of(mapping->path) : 0);
 	if (mapping->path)
 		write_path(out, mapping->path);
 	else if (mapping->begin == core_file_vdso(core))

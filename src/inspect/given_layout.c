@@ -15,8 +15,8 @@ static void list_releases(void)
 
 	names[0] = '\0';
 	for (size_t i = 0; release_name(i) && length < sizeof(names); i++)
-		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
-					   i ? ", " : "", release_name(i));
+		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
+					   release_name(i));
 	message_note("Releases with a name are %s.", names);
 }
 

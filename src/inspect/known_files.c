@@ -7,16 +7,16 @@
 #include "memory/hash.h"
 
 enum {
-	FILES_MAX = 4096,	/* one more, and all are forgotten */
-	CODE_MAX = 256 << 10,	/* bytes of a VM; a VM has some 20 KB */
+	FILES_MAX = 4096,     /* one more, and all are forgotten */
+	CODE_MAX = 256 << 10, /* bytes of a VM; a VM has some 20 KB */
 };
 
 struct known_file {
 	struct file_identity identity;
 	UT_hash_handle hh;
 	struct known_vm known;
-	uint64_t base;		/* where it was mapped when noted */
-	uint8_t *code;		/* of the VM; NULL if there is none */
+	uint64_t base; /* where it was mapped when noted */
+	uint8_t *code; /* of the VM; NULL if there is none */
 };
 
 struct known_files {
@@ -158,18 +158,16 @@ static struct known_file *add(struct known_files *files, const struct file_ident
 }
 
 /* Is everything known of this very code? Then keep it: another process may know less. */
-static bool is_all_known(const struct known_file *file, const struct known_vm *known,
-			 const uint8_t *code)
+static bool is_all_known(const struct known_file *file, const struct known_vm *known, const uint8_t *code)
 {
 	size_t length = known->vm.end - known->vm.begin;
 
 	return code && file->code && file->known.vm.confirmed && !file->known.vm.traces_open &&
-	       length == file->known.vm.end - file->known.vm.begin &&
-	       memcmp(code, file->code, length) == 0;
+	       length == file->known.vm.end - file->known.vm.begin && memcmp(code, file->code, length) == 0;
 }
 
-void known_files_note(struct known_files *files, const struct file_identity *identity,
-		      struct memory *memory, uint64_t base, const struct known_vm *known)
+void known_files_note(struct known_files *files, const struct file_identity *identity, struct memory *memory,
+		      uint64_t base, const struct known_vm *known)
 {
 	bool has_vm = known->status == RECOGNISE_OK;
 	uint8_t *code = has_vm ? read_code(memory, &known->vm) : NULL;

@@ -28,9 +28,9 @@ struct known_files;
 /* What is known of a file that is mapped. */
 struct known_vm {
 	enum recognise_status status;
-	struct vm_code vm;	/* with RECOGNISE_OK; with RECOGNISE_UNKNOWN_LAYOUT only where its code is */
-	bool has_requests;	/* it is lua-nginx-module, see request.h */
-	char verdict[VERDICT_MAX];	/* the last thing found out about its layout, in words */
+	struct vm_code vm; /* with RECOGNISE_OK; with RECOGNISE_UNKNOWN_LAYOUT only where its code is */
+	bool has_requests; /* it is lua-nginx-module, see request.h */
+	char verdict[VERDICT_MAX]; /* the last thing found out about its layout, in words */
 };
 
 /* NULL when memory is short. */
@@ -57,7 +57,7 @@ bool known_files_find(const struct known_files *files, const struct file_identit
  * Note what is known, in place of what was noted before, unless that is complete for
  * the same code. When there are too many files, all are forgotten.
  */
-void known_files_note(struct known_files *files, const struct file_identity *identity,
-		      struct memory *memory, uint64_t base, const struct known_vm *known);
+void known_files_note(struct known_files *files, const struct file_identity *identity, struct memory *memory,
+		      uint64_t base, const struct known_vm *known);
 
 #endif

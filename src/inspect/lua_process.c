@@ -38,16 +38,17 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 	if (process->image) {
 		image_set_root(process->image, root);
 		process->lua = lua_image_new(process->image);
-		process->symbols = symbols_new(process->image, process->memory,
-					       known_files_symbols(files));
+		process->symbols = symbols_new(process->image, process->memory, known_files_symbols(files));
 	}
 	if (process->symbols && process->lua) {
 		process->native = native_unwinder_new(process->image, process->symbols);
-		process->namer = namer_new(process->lua, process->memory, process->symbols,
-					   functions, options);
+		process->namer = namer_new(process->lua, process->memory, process->symbols, functions,
+					   options);
 	}
 	return process->maps && process->objects && process->snapshot && process->decoder &&
-	       process->native && process->namer ? 0 : -ENOMEM;
+			       process->native && process->namer
+		       ? 0
+		       : -ENOMEM;
 }
 
 int lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
@@ -140,8 +141,10 @@ static int check_access(struct lua_process *process)
 		char byte;
 
 		if (file->executable)
-			return memory_read(lua_process_memory(process), file->base, &byte,
-					   sizeof(byte)) == MEMORY_REFUSED ? -EPERM : 0;
+			return memory_read(lua_process_memory(process), file->base, &byte, sizeof(byte)) ==
+					       MEMORY_REFUSED
+				       ? -EPERM
+				       : 0;
 	}
 	return 0;
 }

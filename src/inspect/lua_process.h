@@ -51,8 +51,9 @@ void lua_process_give_layout(struct lua_process *process, const struct layout *l
  * for states. 0, or a negative errno when the process cannot be read.
  */
 int lua_process_refresh(struct lua_process *process, bool thorough);
-bool lua_process_has_new_modules(const struct lua_process *process);	/* did the last look find any? */
-bool lua_process_wants_look(const struct lua_process *process);	/* may the last capture be in a new mapping? */
+bool lua_process_has_new_modules(const struct lua_process *process); /* did the last look find any? */
+bool lua_process_wants_look(
+	const struct lua_process *process); /* may the last capture be in a new mapping? */
 
 /*
  * Read from a state what only a state can tell of a layout, and check whether its
@@ -61,24 +62,24 @@ bool lua_process_wants_look(const struct lua_process *process);	/* may the last 
  * the states found are not used. Confirming does nothing if nothing is open.
  */
 bool lua_process_needs_confirming(const struct lua_process *process);
-void lua_process_confirm(struct lua_process *process);	/* also looks again at a layout in doubt */
+void lua_process_confirm(struct lua_process *process); /* also looks again at a layout in doubt */
 
 /* A module that contains a VM, whether its layout is known or not. */
 struct lua_module {
 	const char *path;
-	enum recognise_status status;	/* RECOGNISE_OK or RECOGNISE_UNKNOWN_LAYOUT */
-	const struct vm_code *vm;	/* NULL unless the status is RECOGNISE_OK */
+	enum recognise_status status; /* RECOGNISE_OK or RECOGNISE_UNKNOWN_LAYOUT */
+	const struct vm_code *vm;     /* NULL unless the status is RECOGNISE_OK */
 	uint64_t base;
-	const char *verdict;		/* the last thing found out about its layout, in words */
+	const char *verdict; /* the last thing found out about its layout, in words */
 };
 
 size_t lua_process_module_count(const struct lua_process *process);
 struct lua_module lua_process_module(const struct lua_process *process, size_t index);
 size_t lua_process_global_count(const struct lua_process *process);
 const struct global_state *lua_process_global(const struct lua_process *process, size_t index);
-const char *lua_process_global_path(const struct lua_process *process, size_t index);	/* of its VM's file */
+const char *lua_process_global_path(const struct lua_process *process, size_t index); /* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
-struct known_files *lua_process_files(const struct lua_process *process);	/* those given, or its own */
+struct known_files *lua_process_files(const struct lua_process *process); /* those given, or its own */
 /* When its event loop began the current turn, see loop_clock.h; 0 if unknown. */
 uint64_t lua_process_loop_clock(struct lua_process *process);
 
@@ -104,14 +105,14 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 uint64_t lua_process_first_stack(const struct lua_process *process);
 
 /* Copy coroutines of a global_State while nothing runs; leave out addresses that hold no Lua thread. */
-void lua_process_capture_coroutines(struct lua_process *process, size_t global,
-				    const uint64_t *addresses, size_t count);
+void lua_process_capture_coroutines(struct lua_process *process, size_t global, const uint64_t *addresses,
+				    size_t count);
 
 /* Of the coroutines captured last: how many, the state of each, and its frames as from lua_process_unwind(). */
 size_t lua_process_coroutine_count(const struct lua_process *process);
 enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index);
-int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
-				 const struct frame **ret_frames, size_t *ret_count);
+int lua_process_unwind_coroutine(struct lua_process *process, size_t index, const struct frame **ret_frames,
+				 size_t *ret_count);
 
 /*
  * Frames of a thread of an arm64 core file, as from lua_process_unwind(). The only
@@ -126,8 +127,8 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
  * the layout, ljspy confirms it again. If that fails in many holds
  * (lua_process_confirm()), ljspy stops using the layout.
  */
-int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
-		       size_t *ret_count, enum vm_state *ret_state);
+int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
+		       enum vm_state *ret_state);
 
 /* Drop all pointers to functions; frames handed out are no longer valid. */
 void lua_process_forget_functions(struct lua_process *process);

@@ -8,11 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { HEAD_BYTES = 1024 };	/* these tell files apart */
+enum { HEAD_BYTES = 1024 }; /* these tell files apart */
 
 /* The beginning of a mapped ELF file never changes, and holds its build id. */
-static bool begins_alike(const struct lua_process *process, const struct mapped_file *file,
-			 const char *path)
+static bool begins_alike(const struct lua_process *process, const struct mapped_file *file, const char *path)
 {
 	unsigned char mapped[HEAD_BYTES], read_here[HEAD_BYTES];
 	struct errands *errands = known_files_errands(process->files);
@@ -22,8 +21,8 @@ static bool begins_alike(const struct lua_process *process, const struct mapped_
 	if (fd < 0)
 		return false;
 	alike = slow_pread(errands, fd, read_here, sizeof(read_here), 0) &&
-		memory_read(live_memory_memory(process->live), file->base, mapped,
-			    sizeof(mapped)) == MEMORY_OK &&
+		memory_read(live_memory_memory(process->live), file->base, mapped, sizeof(mapped)) ==
+			MEMORY_OK &&
 		memcmp(mapped, read_here, sizeof(mapped)) == 0;
 	slow_close(errands, fd);
 	return alike;
@@ -34,8 +33,7 @@ static bool begins_alike(const struct lua_process *process, const struct mapped_
  * device and inode of the filesystem below; and a path may lead elsewhere from
  * here than from the target's root.
  */
-static bool leads_to(const struct lua_process *process, const struct mapped_file *file,
-		     const char *path)
+static bool leads_to(const struct lua_process *process, const struct mapped_file *file, const char *path)
 {
 	struct stat status;
 
@@ -47,9 +45,9 @@ static bool leads_to(const struct lua_process *process, const struct mapped_file
 
 enum place {
 	PLACE_TARGETS_ROOT,
-	PLACE_OUR_ROOT,		/* the target may have another root in the same mount namespace */
-	PLACE_PROGRAM,		/* this and the next are for files that were deleted or replaced */
-	PLACE_MAPPING,		/* needs privileges */
+	PLACE_OUR_ROOT, /* the target may have another root in the same mount namespace */
+	PLACE_PROGRAM,  /* this and the next are for files that were deleted or replaced */
+	PLACE_MAPPING,  /* needs privileges */
 	PLACE_COUNT
 };
 
@@ -63,19 +61,15 @@ static char *path_at(const struct lua_process *process, const struct mapped_file
 	case PLACE_TARGETS_ROOT:
 		length = asprintf(&path, "%s%s", image_root(process->image), file->path);
 		break;
-	case PLACE_OUR_ROOT:
-		return strdup(file->path);
-	case PLACE_PROGRAM:
-		length = asprintf(&path, "/proc/%d/exe", process->pid);
-		break;
+	case PLACE_OUR_ROOT: return strdup(file->path);
+	case PLACE_PROGRAM: length = asprintf(&path, "/proc/%d/exe", process->pid); break;
 	case PLACE_MAPPING:
 		mapping = maps_find(process->maps, file->base);
 		if (mapping)
 			length = asprintf(&path, "/proc/%d/map_files/%lx-%lx", process->pid,
 					  (unsigned long)mapping->begin, (unsigned long)mapping->end);
 		break;
-	case PLACE_COUNT:
-		break;
+	case PLACE_COUNT: break;
 	}
 	return length < 0 ? NULL : path;
 }

@@ -34,7 +34,7 @@ static bool confirm(struct lua_process *process, struct luajit_module *luajit, u
 {
 	struct page_cache *cache = page_cache_new(process->memory);
 	bool confirmed = cache && recognise_confirm(page_cache_memory(cache), &luajit->known.vm, g,
-						   process_keep_verdict, luajit) == RECOGNISE_OK;
+						    process_keep_verdict, luajit) == RECOGNISE_OK;
 
 	page_cache_free(cache);
 	return confirmed;
@@ -95,11 +95,8 @@ bool lua_process_needs_confirming(const struct lua_process *process)
 static bool speaks_against_layout(const struct merged_stack *stack)
 {
 	static const bool against[LOST_COUNT] = {
-		[LOST_NO_VM_FRAME] = true,
-		[LOST_UNREADABLE] = true,
-		[LOST_BROKEN_CHAIN] = true,
-		[LOST_HALF_DONE] = true,
-		[LOST_IN_TRACE] = true,
+		[LOST_NO_VM_FRAME] = true, [LOST_UNREADABLE] = true, [LOST_BROKEN_CHAIN] = true,
+		[LOST_HALF_DONE] = true,   [LOST_IN_TRACE] = true,
 	};
 
 	for (size_t i = 0; i < stack->count; i++)
@@ -126,9 +123,9 @@ static void dispel_doubts(struct luajit_module *luajit)
 static struct luajit_module *running_vm(const struct lua_process *process, uint64_t *ret_g)
 {
 	const struct capture *capture = &process->capture;
-	const struct global_state *global =
-		capture->thread_count ? capture->threads[0].global :
-		capture->global_count ? capture->globals[0].global : NULL;
+	const struct global_state *global = capture->thread_count   ? capture->threads[0].global
+					    : capture->global_count ? capture->globals[0].global
+								    : NULL;
 
 	for (struct luajit_module *luajit = process->luajits; global && luajit; luajit = luajit->next) {
 		if (&luajit->known.vm == global->vm && luajit->known.vm.confirmed) {

@@ -18,8 +18,7 @@ void process_keep_verdict(void *context, const char *probe, const char *verdict)
 	snprintf(luajit->known.verdict, sizeof(luajit->known.verdict), "%s: %s", probe, verdict);
 }
 
-static struct luajit_module *find_luajit(const struct lua_process *process,
-					const struct mapped_file *file)
+static struct luajit_module *find_luajit(const struct lua_process *process, const struct mapped_file *file)
 {
 	for (struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
 		if (luajit->device == file->device && luajit->inode == file->inode &&
@@ -43,15 +42,15 @@ void process_pass_on(const struct lua_process *process, const struct luajit_modu
 }
 
 /* Share only what the file decides: NULL with a given layout and for core files, which lack data. */
-static struct file_identity *identify(const struct lua_process *process,
-				      const struct module *module)
+static struct file_identity *identify(const struct lua_process *process, const struct module *module)
 {
 	struct file_identity *identity;
 
 	if (process->given || process->core)
 		return NULL;
 	identity = malloc(sizeof(*identity));
-	if (identity && file_identity_read(module, process->memory, known_files_errands(process->files), identity))
+	if (identity &&
+	    file_identity_read(module, process->memory, known_files_errands(process->files), identity))
 		return identity;
 	free(identity);
 	return NULL;
@@ -70,12 +69,13 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 		return;
 	cache = page_cache_new(process->memory);
 	memory = cache ? page_cache_memory(cache) : process->memory;
-	luajit->known.has_requests = request_layout_find(memory, process->machine,
-						      luajit->base, &requests);
+	luajit->known.has_requests = request_layout_find(memory, process->machine, luajit->base, &requests);
 	luajit->known.status = process->given
-		? recognise_vm_as(memory, process->machine, luajit->base, process->given,
-				  process->given_is_trusted, process_keep_verdict, luajit, &luajit->known.vm)
-		: recognise_vm(memory, process->machine, luajit->base, process_keep_verdict, luajit, &luajit->known.vm);
+				       ? recognise_vm_as(memory, process->machine, luajit->base,
+							 process->given, process->given_is_trusted,
+							 process_keep_verdict, luajit, &luajit->known.vm)
+				       : recognise_vm(memory, process->machine, luajit->base,
+						      process_keep_verdict, luajit, &luajit->known.vm);
 	page_cache_free(cache);
 	if (luajit->known.status != RECOGNISE_UNREADABLE)
 		process_pass_on(process, luajit);
@@ -83,7 +83,7 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 
 /* Look once whether this module contains a VM. NULL when memory is short. */
 static const struct luajit_module *look_at(struct lua_process *process, const struct mapped_file *file,
-				       const struct module *module)
+					   const struct module *module)
 {
 	struct luajit_module *luajit = find_luajit(process, file);
 
@@ -116,8 +116,7 @@ static bool begins_as_elf(const struct lua_process *process, uint64_t base)
 	       memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
-static bool add_module(struct lua_process *process, struct module *module,
-		       const struct mapped_file *file)
+static bool add_module(struct lua_process *process, struct module *module, const struct mapped_file *file)
 {
 	const struct luajit_module *looked;
 
@@ -179,7 +178,8 @@ static void find_request_layout(struct lua_process *process)
 {
 	struct request_layout layout = { .known = false };
 
-	for (const struct luajit_module *luajit = process->luajits; luajit && !layout.known; luajit = luajit->next)
+	for (const struct luajit_module *luajit = process->luajits; luajit && !layout.known;
+	     luajit = luajit->next)
 		if (luajit->known.has_requests)
 			request_layout_find(process->memory, process->machine, luajit->base, &layout);
 	lua_image_set_request_layout(process->lua, &layout);

@@ -21,13 +21,13 @@
 #include "unwind/symbols/symbols.h"
 
 enum {
-	CONFIRM_TRIES_MAX = 50,	/* per layout, each while a thread is held */
+	CONFIRM_TRIES_MAX = 50, /* per layout, each while a thread is held */
 	/*
 	 * How many clues that lead to no state ljspy follows between two looks at the
 	 * process. Each costs a microsecond or two of the hold.
 	 */
 	CLUES = 256,
-	STACK_SEARCHES = 50,	/* between two looks, on stacks of threads that are not held */
+	STACK_SEARCHES = 50, /* between two looks, on stacks of threads that are not held */
 };
 
 /* What ljspy found in a file where it is mapped. Lives as long as the process: frames point to it. */
@@ -36,29 +36,29 @@ struct luajit_module {
 	uint64_t inode;
 	uint64_t base;
 	char *path;
-	struct file_identity *identity;	/* NULL: no other process shares what is found */
+	struct file_identity *identity; /* NULL: no other process shares what is found */
 	struct known_vm known;
-	unsigned int tries;	/* tries in holds that failed in a row */
+	unsigned int tries; /* tries in holds that failed in a row */
 	/* Since the last confirmation: stacks with its frames, those that do not fit, and how many cause a look. */
 	uint64_t samples, doubts, doubts_until_look;
-	uint64_t doubted;	/* the state whose objects the next hold looks at; 0 if none */
+	uint64_t doubted; /* the state whose objects the next hold looks at; 0 if none */
 	struct vm_states states;
 	struct luajit_module *next;
 };
 
 struct lua_process {
 	pid_t pid;
-	uint16_t machine;		/* EM_X86_64; for a core file also EM_AARCH64 */
-	struct live_memory *live;	/* NULL for a core file */
-	struct core_file *core;		/* NULL for a process; not owned */
-	struct memory *memory;		/* of either */
-	struct known_files *files, *own_files;	/* own_files is NULL if they are shared */
+	uint16_t machine;                      /* EM_X86_64; for a core file also EM_AARCH64 */
+	struct live_memory *live;              /* NULL for a core file */
+	struct core_file *core;                /* NULL for a process; not owned */
+	struct memory *memory;                 /* of either */
+	struct known_files *files, *own_files; /* own_files is NULL if they are shared */
 	struct maps *maps;
 	struct image *image;
 	struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
-	const struct layout *given;	/* NULL: ljspy recognises layouts */
+	const struct layout *given; /* NULL: ljspy recognises layouts */
 	bool given_is_trusted;
 	struct symbols *symbols;
 	struct native_unwinder *native;
@@ -66,11 +66,11 @@ struct lua_process {
 	struct namer *namer;
 	struct luajit_module *luajits;
 	unsigned int clues_left, searches_left, stack_searches_left;
-	bool wants_search;	/* a thread ran no known state */
+	bool wants_search; /* a thread ran no known state */
 	bool wants_look, has_new_modules;
 	bool has_modules;
 	bool has_sought_clock;
-	uint64_t loop_clock;		/* address of an event loop's clock; 0 if there is none */
+	uint64_t loop_clock; /* address of an event loop's clock; 0 if there is none */
 	struct capture capture;
 	struct merged_stack stack;
 };

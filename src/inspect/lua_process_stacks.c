@@ -7,7 +7,7 @@
 #include "unwind/stack/arm64_thread.h"
 #include "unwind/stack/merge_lua.h"
 
-enum { CAPTURES_MAX = 3 };	/* per sample: one state within another may lead to the next */
+enum { CAPTURES_MAX = 3 }; /* per sample: one state within another may lead to the next */
 
 bool lua_process_wants_rehearsal(const struct capture_hints *hints)
 {
@@ -17,8 +17,7 @@ bool lua_process_wants_rehearsal(const struct capture_hints *hints)
 void lua_process_rehearse(struct lua_process *process, struct capture_hints *hints)
 {
 	snapshot_clear(process->snapshot);
-	capture_rehearse(&process->capture, process->lua, process->objects, process->snapshot,
-			 hints);
+	capture_rehearse(&process->capture, process->lua, process->objects, process->snapshot, hints);
 }
 
 /* The kernel maps the first thread's stack. C libraries put thread-local storage at the end of any other's. */
@@ -53,8 +52,8 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 	hints->own_stack = own_stack(process, registers, hints);
 	for (unsigned i = 0; i < CAPTURES_MAX; i++) {
 		snapshot_clear(process->snapshot);
-		capture_thread(&process->capture, process->lua, process->objects,
-			       process->snapshot, registers, hints);
+		capture_thread(&process->capture, process->lua, process->objects, process->snapshot,
+			       registers, hints);
 		if (process->core || !process_take_up_running(process))
 			break;
 	}
@@ -97,13 +96,13 @@ void lua_process_forget_functions(struct lua_process *process)
 	namer_forget_names(process->namer);
 }
 
-int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames,
-		       size_t *ret_count, enum vm_state *ret_state)
+int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
+		       enum vm_state *ret_state)
 {
 	int error = process->capture.running
-		? merge_running(&process->capture, process->objects, &process->stack)
-		: merge_stacks(&process->capture, process->image, process->objects,
-			       process->native, process->decoder, &process->stack);
+			    ? merge_running(&process->capture, process->objects, &process->stack)
+			    : merge_stacks(&process->capture, process->image, process->objects,
+					   process->native, process->decoder, &process->stack);
 
 	if (error)
 		return error;
@@ -122,13 +121,13 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 	struct arm64_thread thread;
 	int error;
 
-	arm64_thread_find(process->memory, process->lua, registers,
-			  stack ? stack->end : registers->sp, &thread);
+	arm64_thread_find(process->memory, process->lua, registers, stack ? stack->end : registers->sp,
+			  &thread);
 	snapshot_clear(process->snapshot);
 	process->capture.thread_count = 0;
 	if (thread.global)
-		capture_coroutines(&process->capture, process->objects, process->snapshot,
-				   thread.global, thread.threads, thread.thread_count);
+		capture_coroutines(&process->capture, process->objects, process->snapshot, thread.global,
+				   thread.threads, thread.thread_count);
 	error = merge_lua_threads(&process->capture, process->memory, process->objects, &thread.top,
 				  &process->stack);
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
@@ -157,8 +156,8 @@ static void capture_requests(struct lua_process *process)
 	}
 }
 
-void lua_process_capture_coroutines(struct lua_process *process, size_t global,
-				    const uint64_t *addresses, size_t count)
+void lua_process_capture_coroutines(struct lua_process *process, size_t global, const uint64_t *addresses,
+				    size_t count)
 {
 	snapshot_clear(process->snapshot);
 	capture_coroutines(&process->capture, process->objects, process->snapshot,
@@ -179,8 +178,8 @@ enum coroutine_state lua_process_coroutine_state(const struct lua_process *proce
 				capture->global_count ? capture->globals[0].cur_L : 0);
 }
 
-int lua_process_unwind_coroutine(struct lua_process *process, size_t index,
-				 const struct frame **ret_frames, size_t *ret_count)
+int lua_process_unwind_coroutine(struct lua_process *process, size_t index, const struct frame **ret_frames,
+				 size_t *ret_count)
 {
 	const struct lua_thread *thread = &process->capture.threads[index];
 	int error = merge_coroutine(&process->capture, index, process->objects, &process->stack);

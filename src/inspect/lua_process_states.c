@@ -46,8 +46,8 @@ bool process_take_up_running(struct lua_process *process)
 
 	for (size_t i = 0; i < count; i++)
 		found |= take_up(process, &clues[i]);
-	if (!found && (process->searches_left > 0 ||
-		       unknown_states_may_compile(&process->capture, process->image))) {
+	if (!found &&
+	    (process->searches_left > 0 || unknown_states_may_compile(&process->capture, process->image))) {
 		if (process->searches_left > 0)
 			process->searches_left--;
 		count = unknown_states_on_stack(&process->capture, process->image, process->memory, clues);
@@ -68,7 +68,8 @@ bool process_take_up_on_stack(struct lua_process *process, const struct mapping 
 	if (!stack || process->stack_searches_left == 0)
 		return false;
 	process->stack_searches_left--;
-	count = stack_states_find(process->snapshot, process->lua, process->memory, process->pid, stack, clues);
+	count = stack_states_find(process->snapshot, process->lua, process->memory, process->pid, stack,
+				  clues);
 	for (size_t i = 0; i < count; i++)
 		found |= take_up(process, &clues[i]);
 	if (found)

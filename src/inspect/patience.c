@@ -19,7 +19,9 @@ static bool pass_on_meanwhile(void *context)
 void patience_begin(struct patience *patience, const struct known_files *files)
 {
 	const struct errands_waiter waiter = {
-		.may_wait = may_wait, .meanwhile = pass_on_meanwhile, .context = patience,
+		.may_wait = may_wait,
+		.meanwhile = pass_on_meanwhile,
+		.context = patience,
 	};
 
 	errands_wait_as(known_files_errands(files), &waiter);

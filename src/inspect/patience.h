@@ -17,7 +17,7 @@
 
 struct patience {
 	struct tracer *tracer;
-	bool (*may_go_on)(void *context);	/* false: stop waiting. NULL: wait for as long as is usual */
+	bool (*may_go_on)(void *context); /* false: stop waiting. NULL: wait for as long as is usual */
 	void *context;
 };
 

@@ -5,7 +5,7 @@
 
 #include "src/linux/proc/resident.h"
 
-enum { SEARCHED_BYTES = 256 << 10 };	/* Lua is mostly called from near where the thread began */
+enum { SEARCHED_BYTES = 256 << 10 }; /* Lua is mostly called from near where the thread began */
 
 size_t stack_states_find(struct snapshot *snapshot, const struct lua_image *lua, struct memory *live,
 			 pid_t pid, const struct mapping *stack,

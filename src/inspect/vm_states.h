@@ -19,7 +19,7 @@ enum { VM_STATES_MAX = LUA_IMAGE_GLOBALS_MAX };
 
 /* All zero: none. */
 struct vm_states {
-	uint64_t *g;	/* room for VM_STATES_MAX; NULL until there is one */
+	uint64_t *g; /* room for VM_STATES_MAX; NULL until there is one */
 	size_t count;
 	size_t turn;
 	/* Searches of all memory may take long. While they find nothing, more and more are skipped. */

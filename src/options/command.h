@@ -21,8 +21,8 @@ enum command {
 /* Exit status of ljspy. */
 enum exit_status {
 	EXIT_ALL_GOOD = 0,
-	EXIT_WITH_ERRORS = 1,	/* ljspy ran, but with errors worth knowing */
-	EXIT_NOTHING_DONE = 2,	/* ljspy could profile nothing */
+	EXIT_WITH_ERRORS = 1,  /* ljspy ran, but with errors worth knowing */
+	EXIT_NOTHING_DONE = 2, /* ljspy could profile nothing */
 	EXIT_USAGE = 64,
 };
 

@@ -64,7 +64,7 @@ bool filter_arguments_states(const char *text, struct filter_options *options)
 }
 
 static const char *const group_names[GROUP_COUNT] = {
-	[GROUP_PID] = "pid", [GROUP_TID] = "tid", [GROUP_COMM] = "comm",
+	[GROUP_PID] = "pid",     [GROUP_TID] = "tid",     [GROUP_COMM] = "comm",
 	[GROUP_STATE] = "state", [GROUP_PHASE] = "phase", [GROUP_MODULE] = "module",
 };
 

@@ -18,7 +18,7 @@ bool filter_arguments_states(const char *text, struct filter_options *options);
 
 /* "pid" */
 bool filter_arguments_group(const char *text, struct filter_options *options);
-const char *filter_arguments_group_name(enum filter_group group);	/* NULL for GROUP_NONE */
+const char *filter_arguments_group_name(enum filter_group group); /* NULL for GROUP_NONE */
 
 /* Compile an extended regular expression; frees the previous *pattern. The caller owns the new one. */
 bool filter_arguments_pattern(const char *text, regex_t **pattern);

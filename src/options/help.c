@@ -59,7 +59,8 @@ void help_print(FILE *out)
 {
 	fputs("Usage: ljspy COMMAND [options]\n"
 	      "Profile running LuaJIT programs from outside: Lua and native code in one stack.\n"
-	      "\nCommands (may be abbreviated):\n", out);
+	      "\nCommands (may be abbreviated):\n",
+	      out);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-8s%s\n", command_table[i].name, command_table[i].summary);
 	fputs("\nExamples:\n", out);

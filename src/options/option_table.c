@@ -9,8 +9,8 @@ enum {
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
-	TARGETS = RECORD | DUMP | TOP | TRACES | INFO,	/* look at processes */
-	RENDER = RECORD | REPORT | DIFF,	/* write profiles */
+	TARGETS = RECORD | DUMP | TOP | TRACES | INFO, /* look at processes */
+	RENDER = RECORD | REPORT | DIFF,               /* write profiles */
 	ALL = TARGETS | RENDER,
 };
 
@@ -31,26 +31,32 @@ const struct option_entry option_table[] = {
 	{ "clock", OPTION_CLOCK, REPORT | DIFF, "CLOCK", "show recordings by the wall clock by cpu or wall" },
 	{ "off-cpu", OPTION_OFF_CPU, RENDER, NULL, "time off the CPU, by what the threads wait for" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop nobody; show only what Lua's memory tells" },
-	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL, "send SIGSTOP where PTRACE_SEIZE is missing" },
+	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL,
+	  "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
-	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH", "native frames: all, none, or fold (as Lua calls it)" },
+	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH",
+	  "native frames: all, none, or fold (as Lua calls it)" },
 	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },
 	{ "tid", OPTION_TID, REPORT | DIFF, "TID[,TID...]", "only these threads" },
 	{ "thread", OPTION_THREAD, REPORT | DIFF, "NAME", "only threads of that name" },
-	{ "state", OPTION_STATE, REPORT | DIFF, "STATE[,...]", "only in these states: compiled, gc, blocked, ..." },
+	{ "state", OPTION_STATE, REPORT | DIFF, "STATE[,...]",
+	  "only in these states: compiled, gc, blocked, ..." },
 	{ "since", OPTION_SINCE, REPORT | DIFF, "TIME", "only after that time since the beginning" },
 	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", "only before that time since the beginning" },
 	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function" },
 	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", "only stacks without such a function" },
 	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "group by pid, tid, comm, state, phase or module" },
-	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL, "show functions that call themselves once" },
+	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL,
+	  "show functions that call themselves once" },
 	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL, "keep lines apart, not only functions" },
 	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
-	{ "heatmap", OPTION_HEATMAP, RECORD | REPORT, NULL, "a map of time above the flame graph, to select in" },
+	{ "heatmap", OPTION_HEATMAP, RECORD | REPORT, NULL,
+	  "a map of time above the flame graph, to select in" },
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the running trace on top of compiled code" },
 	{ "vm-state", OPTION_VM_STATE, RENDER, NULL, "split by state: interpreted, compiled, gc, ..." },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
-	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE", "leave out frames with a smaller share, in percent" },
+	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE",
+	  "leave out frames with a smaller share, in percent" },
 	{ "core", OPTION_CORE, DUMP, "FILE", "a core file, in place of a process" },
 	{ "json", OPTION_JSON, DUMP | TRACES, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
@@ -126,8 +132,8 @@ void option_table_fill(enum command command, struct getopt_tables *ret_tables)
 	*ret_tables = (struct getopt_tables){ 0 };
 	letter = ret_tables->letters;
 	if (command_has_targets(command))
-		*letter++ = '+';	/* stop at the first argument that is no option */
-	*letter++ = ':';	/* distinguish a missing argument from an unknown option */
+		*letter++ = '+'; /* stop at the first argument that is no option */
+	*letter++ = ':';         /* distinguish a missing argument from an unknown option */
 	for (size_t i = 0; i < option_count; i++) {
 		const struct option_entry *option = &option_table[i];
 

@@ -52,19 +52,19 @@ enum {
 struct option_entry {
 	const char *name;
 	int letter;
-	unsigned int commands;	/* 1 << command for each one that has the option */
-	const char *argument;	/* NULL if it takes none */
-	const char *help;	/* empty for -f: its help lists the formats */
+	unsigned int commands; /* 1 << command for each one that has the option */
+	const char *argument;  /* NULL if it takes none */
+	const char *help;      /* empty for -f: its help lists the formats */
 };
 
 struct command_entry {
 	const char *name;
 	const char *arguments;
 	const char *summary;
-	const char *examples;	/* whole lines */
+	const char *examples; /* whole lines */
 };
 
-extern const struct option_entry option_table[];	/* in the order of help; a name may have several */
+extern const struct option_entry option_table[]; /* in the order of help; a name may have several */
 extern const size_t option_count;
 extern const struct command_entry command_table[COMMAND_COUNT];
 

@@ -110,7 +110,7 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 		const char *unit;
 		uint64_t ns;
 	} units[] = {
-		{ "", second_ns }, { "s", second_ns }, { "ms", second_ns / 1000 },
+		{ "", second_ns },       { "s", second_ns },        { "ms", second_ns / 1000 },
 		{ "m", 60 * second_ns }, { "h", 3600 * second_ns },
 	};
 	uint64_t whole, millionths = 0;
@@ -204,7 +204,9 @@ bool option_value_file(const char *text, const char *option, const char **ret_fi
 bool option_value_native(const char *text, enum native_display *ret_native)
 {
 	static const char *const names[] = {
-		[NATIVE_FOLD] = "fold", [NATIVE_ALL] = "all", [NATIVE_NONE] = "none",
+		[NATIVE_FOLD] = "fold",
+		[NATIVE_ALL] = "all",
+		[NATIVE_NONE] = "none",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -58,28 +58,16 @@ static bool parse_layout(struct options *options, const char *argument)
 static bool parse_filter_option(struct options *options, int letter, const char *argument)
 {
 	switch (letter) {
-	case OPTION_SINCE:
-		return option_value_time(argument, "time", &options->since_ns);
-	case OPTION_UNTIL:
-		return option_value_time(argument, "time", &options->until_ns);
-	case OPTION_TID:
-		return option_value_ids(argument, false, &options->tids, &options->filter.tid_count);
-	case OPTION_THREAD:
-		options->filter.thread = argument;
-		return true;
-	case OPTION_STATE:
-		return filter_arguments_states(argument, &options->filter);
-	case OPTION_INCLUDE:
-		return filter_arguments_pattern(argument, &options->include);
-	case OPTION_EXCLUDE:
-		return filter_arguments_pattern(argument, &options->exclude);
-	case OPTION_BY:
-		return filter_arguments_group(argument, &options->filter);
-	case OPTION_MERGE_RECURSION:
-		options->filter.merge_recursion = true;
-		return true;
-	default:
-		return false;
+	case OPTION_SINCE: return option_value_time(argument, "time", &options->since_ns);
+	case OPTION_UNTIL: return option_value_time(argument, "time", &options->until_ns);
+	case OPTION_TID: return option_value_ids(argument, false, &options->tids, &options->filter.tid_count);
+	case OPTION_THREAD: options->filter.thread = argument; return true;
+	case OPTION_STATE: return filter_arguments_states(argument, &options->filter);
+	case OPTION_INCLUDE: return filter_arguments_pattern(argument, &options->include);
+	case OPTION_EXCLUDE: return filter_arguments_pattern(argument, &options->exclude);
+	case OPTION_BY: return filter_arguments_group(argument, &options->filter);
+	case OPTION_MERGE_RECURSION: options->filter.merge_recursion = true; return true;
+	default: return false;
 	}
 }
 
@@ -88,84 +76,43 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	bool has_targets = command_has_targets(options->command);
 
 	switch (letter) {
-	case 'p':
-		return option_value_ids(argument, has_targets, &options->pids, &options->pid_count);
-	case OPTION_NAME:
-		options->name = argument;
-		return true;
+	case 'p': return option_value_ids(argument, has_targets, &options->pids, &options->pid_count);
+	case OPTION_NAME: options->name = argument; return true;
 	case OPTION_TREE:
 		options->subprocesses = true;
 		return option_value_ids(argument, has_targets, &options->pids, &options->pid_count);
-	case 's':
-		options->subprocesses = true;
-		return true;
-	case 'o':
-		return option_value_file(argument, "-o", &options->output);
-	case 'f':
-		return option_value_format(argument, &options->format);
-	case 'd':
-		return option_value_time(argument, "duration", &options->duration_ns);
-	case 'r':
-		return option_value_rate(argument, &options->rate_hz);
-	case OPTION_COROUTINES:
-		options->coroutines = true;
-		return true;
+	case 's': options->subprocesses = true; return true;
+	case 'o': return option_value_file(argument, "-o", &options->output);
+	case 'f': return option_value_format(argument, &options->format);
+	case 'd': return option_value_time(argument, "duration", &options->duration_ns);
+	case 'r': return option_value_rate(argument, &options->rate_hz);
+	case OPTION_COROUTINES: options->coroutines = true; return true;
 	case OPTION_BLOCKED:
 		if (!options->blocked_ns)
 			options->blocked_ns = blocked_default_ns;
 		return true;
-	case OPTION_THRESHOLD:
-		return option_value_threshold(argument, &options->blocked_ns);
-	case OPTION_CLOCK:
-		options->clock_given = true;
-		return option_value_clock(argument, &options->clock);
+	case OPTION_THRESHOLD: return option_value_threshold(argument, &options->blocked_ns);
+	case OPTION_CLOCK: options->clock_given = true; return option_value_clock(argument, &options->clock);
 	case OPTION_OFF_CPU:
 		options->clock_given = true;
 		options->clock = WEIGHT_OFF_CPU_TIME;
 		return true;
-	case OPTION_STATS:
-		return option_value_file(argument, "--stats", &options->stats);
-	case OPTION_NATIVE:
-		return option_value_native(argument, &options->native);
-	case OPTION_LINES:
-		options->lines = true;
-		return true;
-	case OPTION_NO_STOP:
-		options->no_stop = true;
-		return true;
-	case OPTION_ALLOW_ATTACH:
-		options->allow_attach = true;
-		return true;
-	case OPTION_TRACES:
-		options->traces = true;
-		return true;
-	case OPTION_VM_STATE:
-		options->filter.group = GROUP_STATE;
-		return true;
-	case OPTION_ANNOTATE:
-		options->annotate = true;
-		return true;
-	case OPTION_CORE:
-		options->core = argument;
-		return true;
-	case OPTION_JSON:
-		options->json = true;
-		return true;
-	case OPTION_INVERTED:
-		options->inverted = true;
-		return true;
-	case OPTION_HEATMAP:
-		options->heatmap = true;
-		return true;
-	case OPTION_MIN_PERCENT:
-		return option_value_percent(argument, &options->min_percent);
-	case OPTION_LAYOUT:
-		return parse_layout(options, argument);
-	case OPTION_DWARF:
-		options->dwarf = argument;
-		return true;
-	default:
-		return parse_filter_option(options, letter, argument);
+	case OPTION_STATS: return option_value_file(argument, "--stats", &options->stats);
+	case OPTION_NATIVE: return option_value_native(argument, &options->native);
+	case OPTION_LINES: options->lines = true; return true;
+	case OPTION_NO_STOP: options->no_stop = true; return true;
+	case OPTION_ALLOW_ATTACH: options->allow_attach = true; return true;
+	case OPTION_TRACES: options->traces = true; return true;
+	case OPTION_VM_STATE: options->filter.group = GROUP_STATE; return true;
+	case OPTION_ANNOTATE: options->annotate = true; return true;
+	case OPTION_CORE: options->core = argument; return true;
+	case OPTION_JSON: options->json = true; return true;
+	case OPTION_INVERTED: options->inverted = true; return true;
+	case OPTION_HEATMAP: options->heatmap = true; return true;
+	case OPTION_MIN_PERCENT: return option_value_percent(argument, &options->min_percent);
+	case OPTION_LAYOUT: return parse_layout(options, argument);
+	case OPTION_DWARF: options->dwarf = argument; return true;
+	default: return parse_filter_option(options, letter, argument);
 	}
 }
 
@@ -176,7 +123,8 @@ static bool follow_name(struct options *options)
 
 	if (options->format)
 		return true;
-	options->format = format_by_name(command_has_targets(options->command) || options->heatmap ? "svg" : "text");
+	options->format = format_by_name(command_has_targets(options->command) || options->heatmap ? "svg"
+												   : "text");
 	if (!options->output)
 		return true;
 	slash = strrchr(options->output, '/');
@@ -196,7 +144,8 @@ static bool choose_format(struct options *options)
 	if (!follow_name(options))
 		return false;
 	if (options->heatmap && !options->format->picture) {
-		message_error("A heat map is part of a flame graph: the format %s has none.", options->format->name);
+		message_error("A heat map is part of a flame graph: the format %s has none.",
+			      options->format->name);
 		return false;
 	}
 	if (options->command != COMMAND_DIFF || options->format->compare)
@@ -214,7 +163,8 @@ static bool take_recordings(struct options *options, char **rest)
 		count++;
 	if (options->command == COMMAND_DIFF ? count != 2 : count == 0) {
 		message_error("`ljspy %s` takes %s.", command_table[options->command].name,
-			      options->command == COMMAND_DIFF ? "two recordings" : "a recording, or several");
+			      options->command == COMMAND_DIFF ? "two recordings"
+							       : "a recording, or several");
 		help_suggest(options->command);
 		return false;
 	}
@@ -231,7 +181,8 @@ static bool parse_rest(struct options *options, char **rest, bool separated)
 		return true;
 	if (!separated || options->command != COMMAND_RECORD) {
 		message_error("\"%s\" is one argument too many.", separated ? "--" : *rest);
-		message_note("A process is chosen by -p, --tree or --name; a command to start follows \"--\" in `ljspy record`.");
+		message_note(
+			"A process is chosen by -p, --tree or --name; a command to start follows \"--\" in `ljspy record`.");
 		return false;
 	}
 	if (!*rest) {
@@ -249,14 +200,15 @@ static bool check_targets(const struct options *options)
 		   (options->core != NULL);
 
 	if (options->no_stop && options->launch) {
-		message_error("--no-stop is for processes that run: a command that ljspy starts is stopped for it.");
+		message_error(
+			"--no-stop is for processes that run: a command that ljspy starts is stopped for it.");
 		return false;
 	}
 	if (ways <= 1)
 		return true;
 	message_error(options->command == COMMAND_DUMP
-		      ? "Only one of -p or --tree, --name and --core can be given."
-		      : "Only one of -p or --tree, --name and a command to start can be given.");
+			      ? "Only one of -p or --tree, --name and --core can be given."
+			      : "Only one of -p or --tree, --name and a command to start can be given.");
 	help_suggest(options->command);
 	return false;
 }
@@ -268,7 +220,8 @@ static bool check_targets(const struct options *options)
  */
 static bool resolve_blocked(struct options *options)
 {
-	uint64_t rate_hz = (2 * second_ns + options->blocked_ns - 1) / (options->blocked_ns ? options->blocked_ns : 1);
+	uint64_t rate_hz = (2 * second_ns + options->blocked_ns - 1) /
+			   (options->blocked_ns ? options->blocked_ns : 1);
 
 	if (!options->blocked_ns)
 		return true;
@@ -285,7 +238,8 @@ static bool resolve_blocked(struct options *options)
 static bool resolve_coroutines(struct options *options)
 {
 	if (options->coroutines && (options->no_stop || options->blocked_ns)) {
-		message_error("--coroutines does not go together with %s.", options->no_stop ? "--no-stop" : "--blocked");
+		message_error("--coroutines does not go together with %s.",
+			      options->no_stop ? "--no-stop" : "--blocked");
 		return false;
 	}
 	if (options->coroutines)
@@ -304,7 +258,7 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 	option_table_fill(options->command, &tables);
 	*ret_status = EXIT_USAGE;
 	opterr = 0;
-	optind = 0;	/* start over, even if getopt has run before in this program */
+	optind = 0; /* start over, even if getopt has run before in this program */
 	while ((letter = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
 		switch (letter) {
 		case 'h':
@@ -321,10 +275,11 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 			return false;
 		case '?':
 			if (optopt && optopt <= UCHAR_MAX)
-				message_error("`ljspy %s` has no option -%c.", command_table[options->command].name, optopt);
+				message_error("`ljspy %s` has no option -%c.",
+					      command_table[options->command].name, optopt);
 			else
-				message_error("`ljspy %s` has no option %s.", command_table[options->command].name,
-					      argv[optind - 1]);
+				message_error("`ljspy %s` has no option %s.",
+					      command_table[options->command].name, argv[optind - 1]);
 			help_suggest(options->command);
 			return false;
 		default:
@@ -333,7 +288,8 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 		}
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
-	       check_targets(options) && resolve_coroutines(options) && resolve_blocked(options) && choose_format(options);
+	       check_targets(options) && resolve_coroutines(options) && resolve_blocked(options) &&
+	       choose_format(options);
 }
 
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status)
@@ -385,7 +341,8 @@ char *options_default_output(const char *name, pid_t pid, const struct format *f
 	size_t length = 0;
 
 	for (; *name && length < sizeof(harmless) - 1; name++) {
-		bool is_harmless = isalnum((unsigned char)*name) || *name == '_' || *name == '.' || *name == '-';
+		bool is_harmless = isalnum((unsigned char)*name) || *name == '_' || *name == '.' ||
+				   *name == '-';
 
 		if (is_harmless)
 			harmless[length++] = *name;

@@ -19,38 +19,38 @@
 /* Strings point into argv. */
 struct options {
 	enum command command;
-	pid_t *pids;		/* owned */
-	size_t pid_count;	/* 0: chosen by name or command, or the only process there is */
-	bool subprocesses;	/* include descendants of the processes or the command */
-	const char *name;	/* extended regular expression; NULL if not given */
-	char **launch;		/* command and arguments up to NULL; NULL if not given */
-	const char *output;	/* file; "-" is standard output; NULL: see options_default_output() */
+	pid_t *pids;        /* owned */
+	size_t pid_count;   /* 0: chosen by name or command, or the only process there is */
+	bool subprocesses;  /* include descendants of the processes or the command */
+	const char *name;   /* extended regular expression; NULL if not given */
+	char **launch;      /* command and arguments up to NULL; NULL if not given */
+	const char *output; /* file; "-" is standard output; NULL: see options_default_output() */
 	const struct format *format;
-	uint64_t duration_ns;	/* 0: until interrupted or the target ends */
+	uint64_t duration_ns; /* 0: until interrupted or the target ends */
 	unsigned int rate_hz;
-	enum weight_kind clock;	/* what to show; for a recording, its own unless clock_given */
+	enum weight_kind clock; /* what to show; for a recording, its own unless clock_given */
 	bool clock_given;
-	const char *stats;	/* file; NULL if not wanted */
+	const char *stats; /* file; NULL if not wanted */
 	enum native_display native;
 	bool no_stop, allow_attach;
-	bool traces;		/* show the trace that runs */
+	bool traces; /* show the trace that runs */
 	bool lines;
 	bool annotate;
 	bool json;
-	const char *core;	/* core file; NULL if not given */
+	const char *core; /* core file; NULL if not given */
 	bool inverted;
 	bool heatmap;
-	bool coroutines;	/* show parked coroutines instead of threads */
-	uint64_t blocked_ns;	/* only turns of event loops at least this long; 0: everything */
-	double min_percent;	/* 0 if not given */
-	char **recordings;	/* files, up to NULL */
-	uint64_t since_ns;	/* after the beginning of each recording */
-	uint64_t until_ns;	/* the same; 0: to its end */
-	struct filter_options filter;	/* without times, ids and patterns, which are members here */
-	pid_t *tids;		/* owned */
-	regex_t *include, *exclude;	/* owned */
-	struct given_layout *layout;	/* owned; NULL: recognise it */
-	const char *dwarf;	/* file with debug info; NULL if not given */
+	bool coroutines;              /* show parked coroutines instead of threads */
+	uint64_t blocked_ns;          /* only turns of event loops at least this long; 0: everything */
+	double min_percent;           /* 0 if not given */
+	char **recordings;            /* files, up to NULL */
+	uint64_t since_ns;            /* after the beginning of each recording */
+	uint64_t until_ns;            /* the same; 0: to its end */
+	struct filter_options filter; /* without times, ids and patterns, which are members here */
+	pid_t *tids;                  /* owned */
+	regex_t *include, *exclude;   /* owned */
+	struct given_layout *layout;  /* owned; NULL: recognise it */
+	const char *dwarf;            /* file with debug info; NULL if not given */
 };
 
 /*

@@ -43,7 +43,8 @@ static bool is_for_recording(const struct interruption *interruption)
 /* The command already has the terminal's signals, and those sent to the process group. */
 static void pass_on(const struct interruption *interruption, const siginfo_t *info)
 {
-	if (interruption->command && info->si_signo != interruption->signal && interruption_is_from_process(info))
+	if (interruption->command && info->si_signo != interruption->signal &&
+	    interruption_is_from_process(info))
 		kill(interruption->command, info->si_signo);
 }
 
@@ -56,7 +57,7 @@ static void *wait_for_one(void *context)
 	int signal_number;
 
 	interruption_signals(&signals);
-	sigaddset(&signals, SIGRTMIN);	/* interruption_end() sends it */
+	sigaddset(&signals, SIGRTMIN); /* interruption_end() sends it */
 	for (;;) {
 		signal_number = sigwaitinfo(&signals, &info);
 		if (signal_number == SIGRTMIN && interruption->over)
@@ -67,7 +68,7 @@ static void *wait_for_one(void *context)
 			break;
 		pass_on(interruption, &info);
 	}
-	interruption->signal = 0;	/* pass on this signal even if it is the one that ended the recording */
+	interruption->signal = 0; /* pass on this signal even if it is the one that ended the recording */
 	pass_on(interruption, &info);
 	words = interruption->words;
 	if (words)

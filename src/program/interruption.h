@@ -20,9 +20,9 @@
 
 struct interruption {
 	pthread_t thread;
-	_Atomic(const char *) words;	/* the message to print; NULL for none */
-	pid_t command;		/* 0 if there is none, or if it has ended */
-	int signal;		/* the one that ended the recording; 0 if none did */
+	_Atomic(const char *) words; /* the message to print; NULL for none */
+	pid_t command;               /* 0 if there is none, or if it has ended */
+	int signal;                  /* the one that ended the recording; 0 if none did */
 	uint64_t begin_ns;
 	atomic_bool over;
 };

@@ -14,7 +14,7 @@
 enum {
 	NAMES_TRIED = 100,
 	COPY_SIZE = 1 << 16,
-	PLACES = 2,		/* directories for temporary files */
+	PLACES = 2, /* directories for temporary files */
 };
 
 static const char suffix[] = ".unfinished";
@@ -103,9 +103,9 @@ int kept_recording_open(const struct output_file *output, const char *base, stru
 static char *join(const char *directory, const char *name)
 {
 	char *path;
-	int length = strcmp(directory, ".") == 0 ? asprintf(&path, "%s", name)
-		   : strcmp(directory, "/") == 0 ? asprintf(&path, "/%s", name)
-						 : asprintf(&path, "%s/%s", directory, name);
+	int length = strcmp(directory, ".") == 0   ? asprintf(&path, "%s", name)
+		     : strcmp(directory, "/") == 0 ? asprintf(&path, "/%s", name)
+						   : asprintf(&path, "%s/%s", directory, name);
 
 	return length < 0 ? NULL : path;
 }
@@ -144,7 +144,8 @@ static bool give_name(struct kept_recording *kept)
 		return false;
 	}
 	if (replaced)
-		message_note("%s, which a recording that was not finished had left, has been replaced.", kept->path);
+		message_note("%s, which a recording that was not finished had left, has been replaced.",
+			     kept->path);
 	return true;
 }
 
@@ -178,7 +179,8 @@ static bool is_elsewhere(const struct kept_recording *kept, const struct kept_re
 {
 	struct stat here, there;
 
-	return fstat(kept->file.fd, &here) == 0 && fstat(other->file.fd, &there) == 0 && here.st_dev != there.st_dev;
+	return fstat(kept->file.fd, &here) == 0 && fstat(other->file.fd, &there) == 0 &&
+	       here.st_dev != there.st_dev;
 }
 
 bool kept_recording_move(struct kept_recording *kept)

@@ -18,12 +18,12 @@
 #include "src/program/output_file.h"
 
 struct kept_recording {
-	FILE *stream;		/* to write and read; NULL if not open */
+	FILE *stream; /* to write and read; NULL if not open */
 	struct new_file file;
-	char *directory, *base;	/* where it is, and the name it is derived from; NULL in memory */
-	char *name;		/* in the directory; NULL until it has one */
-	char *path;		/* directory and name; NULL until it has one */
-	bool beside;		/* it is in the output's directory */
+	char *directory, *base; /* where it is, and the name it is derived from; NULL in memory */
+	char *name;             /* in the directory; NULL until it has one */
+	char *path;             /* directory and name; NULL until it has one */
+	bool beside;            /* it is in the output's directory */
 };
 
 /* base is the file name to derive its name from if the output has none. 0 or a negative errno. */

@@ -11,8 +11,8 @@
 enum { TEXT_MAX = 4096, LINE_MAX_ESCAPED = 2 * TEXT_MAX };
 
 /* One write, so that lines of several programs do not mix. A positive error is an errno. */
-__attribute__((__format__(__printf__, 3, 0)))
-static void print_line(const char *kind, int error, const char *format, va_list arguments)
+__attribute__((__format__(__printf__, 3, 0))) static void print_line(const char *kind, int error,
+								     const char *format, va_list arguments)
 {
 	char text[TEXT_MAX], line[LINE_MAX_ESCAPED];
 	size_t length;

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum {
-	NAMES_TRIED = 100,	/* other processes may be writing to some */
+	NAMES_TRIED = 100, /* other processes may be writing to some */
 	LINKS_TRIED = 10,
 	FD_PATH_SIZE = sizeof("/proc/self/fd/") + 3 * sizeof(int),
 };
@@ -81,7 +81,8 @@ static int open_named(int directory, const char *name, char **ret_temporary)
 
 		if (!temporary)
 			return -ENOMEM;
-		fd = openat(directory, temporary, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+		fd = openat(directory, temporary, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+			    0600);
 		error = -errno;
 		if (fd >= 0 && is_free(fd, directory, temporary) && ftruncate(fd, 0) == 0) {
 			*ret_temporary = temporary;
@@ -115,7 +116,7 @@ int new_file_open(const char *directory, const char *name, mode_t mode, struct n
 		new_file_close(&file);
 		return error;
 	}
-	flock(file.fd, LOCK_EX | LOCK_NB);	/* see is_free() */
+	flock(file.fd, LOCK_EX | LOCK_NB); /* see is_free() */
 	*ret_file = file;
 	return 0;
 }

@@ -15,9 +15,9 @@
 #include <sys/types.h>
 
 struct new_file {
-	int fd;			/* -1 if not open */
-	int directory;		/* -1 if not open */
-	char *temporary;	/* its temporary name there; NULL if it has none, or its final name */
+	int fd;          /* -1 if not open */
+	int directory;   /* -1 if not open */
+	char *temporary; /* its temporary name there; NULL if it has none, or its final name */
 };
 
 extern const struct new_file new_file_none;

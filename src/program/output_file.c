@@ -49,7 +49,7 @@ static int open_in_directory(const char *path, mode_t mode, struct output_file *
 
 	file->name = name_of(path);
 	if (file->name && !*file->name)
-		error = -EISDIR;	/* "missing/" */
+		error = -EISDIR; /* "missing/" */
 	else if (directory && file->name)
 		error = new_file_open(directory, file->name, mode, &file->file);
 	if (!error)
@@ -76,11 +76,10 @@ int output_file_open(const char *path, struct output_file *ret_file)
 	if (strcmp(path, "-") == 0)
 		error = open_directly(path, &file);
 	else if (stat(path, &status) == 0)
-		error = S_ISDIR(status.st_mode) ? -EISDIR :
-			S_ISREG(status.st_mode) && access(path, W_OK) ? -errno :
-			S_ISREG(status.st_mode)
-				? open_in_directory(path, status.st_mode & 07777, &file)
-				: open_directly(path, &file);
+		error = S_ISDIR(status.st_mode)                         ? -EISDIR
+			: S_ISREG(status.st_mode) && access(path, W_OK) ? -errno
+			: S_ISREG(status.st_mode) ? open_in_directory(path, status.st_mode & 07777, &file)
+						  : open_directly(path, &file);
 	else if (errno == ENOENT)
 		error = open_in_directory(path, 0666 & ~mask, &file);
 	else
@@ -95,7 +94,8 @@ int output_file_open(const char *path, struct output_file *ret_file)
 /* Devices do not count: two streams to one do not overwrite each other. */
 static bool is_same_stream(const struct stat *a, const struct stat *b)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && !S_ISCHR(a->st_mode) && !S_ISBLK(a->st_mode);
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && !S_ISCHR(a->st_mode) &&
+	       !S_ISBLK(a->st_mode);
 }
 
 bool output_file_is_same(const struct output_file *a, const struct output_file *b)

@@ -14,10 +14,10 @@
 #include "src/program/new_file.h"
 
 struct output_file {
-	FILE *stream;		/* NULL if not open */
-	const char *path;	/* as given; "-" for standard output */
-	char *name;		/* in its directory; NULL if written directly */
-	struct new_file file;	/* will get the name */
+	FILE *stream;         /* NULL if not open */
+	const char *path;     /* as given; "-" for standard output */
+	char *name;           /* in its directory; NULL if written directly */
+	struct new_file file; /* will get the name */
 };
 
 /* path is borrowed. 0, or a negative errno with nothing created. */

@@ -28,8 +28,8 @@ static void print_time(uint64_t seconds)
 	else if (seconds < 3600)
 		fprintf(stderr, "%" PRIu64 ":%02" PRIu64, seconds / 60, seconds % 60);
 	else
-		fprintf(stderr, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64,
-			seconds / 3600, seconds / 60 % 60, seconds % 60);
+		fprintf(stderr, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64, seconds / 3600, seconds / 60 % 60,
+			seconds % 60);
 }
 
 /* The line fits any terminal: one that wraps could not be removed. */

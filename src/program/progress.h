@@ -16,7 +16,7 @@ struct progress {
 	bool wanted;
 	bool shown;
 	uint64_t start_ns;
-	uint64_t duration_ns;	/* 0 if unknown */
+	uint64_t duration_ns; /* 0 if unknown */
 };
 
 void progress_begin(struct progress *progress, uint64_t duration_ns);

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
-enum { STACK_ROOM = 2 << 20 };	/* bytes; unused pages take no memory */
+enum { STACK_ROOM = 2 << 20 }; /* bytes; unused pages take no memory */
 
 struct run {
 	int (*run)(void *context);

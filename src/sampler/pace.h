@@ -21,7 +21,7 @@ struct pace {
 	uint64_t period_ns;
 	uint64_t begin_cpu_ns, compared_cpu_ns;
 	uint64_t samples, missed;
-	double stretch;		/* mean gap in periods */
+	double stretch; /* mean gap in periods */
 };
 
 /* Looks at a target begin; cpu_ns, its CPU time so far, does not count. */

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 enum {
-	SLICE_NS = 100 * 1000,			/* the shortest there is */
-	FUNCTIONS_FULL = 2 << 20,		/* bytes; a program may make new ones all the time */
+	SLICE_NS = 100 * 1000,    /* the shortest there is */
+	FUNCTIONS_FULL = 2 << 20, /* bytes; a program may make new ones all the time */
 	AWAIT_LAST_NS = 200 * 1000 * 1000,
-	LAST_LOOKS_NS = 2 * 1000 * 1000,	/* from one to the next, at most */
+	LAST_LOOKS_NS = 2 * 1000 * 1000, /* from one to the next, at most */
 	REST_NS = 500 * 1000 * 1000,
 };
 
@@ -83,8 +83,8 @@ static void deal_with(struct sampler *sampler, const siginfo_t *info)
 
 	if (signal == SIGRTMIN) {
 		/* The alarm may be of a process that had this place before. */
-		if (index >= 0 && (size_t)index < sampler->target_count &&
-		    sampler->targets[index] && sampler->targets[index]->attached)
+		if (index >= 0 && (size_t)index < sampler->target_count && sampler->targets[index] &&
+		    sampler->targets[index]->attached)
 			target_wake(sampler, sampler->targets[index]);
 		return;
 	}
@@ -166,8 +166,8 @@ static bool progress(struct sampler *sampler, uint64_t now)
 
 static void loop(struct sampler *sampler)
 {
-	uint64_t end_ns = sampler->options->duration_ns
-		? sampler->start_ns + sampler->options->duration_ns : UINT64_MAX;
+	uint64_t end_ns = sampler->options->duration_ns ? sampler->start_ns + sampler->options->duration_ns
+							: UINT64_MAX;
 	sigset_t wanted;
 
 	sigemptyset(&wanted);
@@ -351,7 +351,7 @@ static bool open_command(struct sampler *sampler)
 
 	if (error)
 		return fail(sampler, 0, error);
-	raise_file_limit(sampler);	/* not the command's */
+	raise_file_limit(sampler); /* not the command's */
 	if (!open_target(sampler, sampler->launch.pid)) {
 		launch_cancel(&sampler->launch);
 		return false;
@@ -549,7 +549,7 @@ static void close_sampler(struct sampler *sampler)
 	free(sampler->targets);
 	follow_free(sampler->follow);
 	tracer_free(sampler->tracer);
-	if (sampler->files)	/* ljspy's cost includes reading symbols */
+	if (sampler->files) /* ljspy's cost includes reading symbols */
 		figures->self_cpu_ns += symbol_files_cpu_ns(known_files_symbols(sampler->files));
 	known_files_free(sampler->files);
 }

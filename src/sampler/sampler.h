@@ -56,60 +56,60 @@ typedef void sampler_keep(void *context);
 struct sampler_options {
 	const pid_t *pids;
 	size_t pid_count;
-	char *const *launch;		/* a command to start instead; NULL if not */
-	bool subprocesses;		/* all descendants too, also future ones */
-	const regex_t *pattern;		/* future processes that match it, too; NULL if not wanted */
-	const sigset_t *launch_mask;	/* the command's signal mask */
-	pid_t launch_group;		/* the command's process group; 0: ljspy's */
-	pid_t launched_pid;		/* the command, if an earlier run started it as a child; else 0 */
-	const pid_t *own_pids;		/* ljspy's other processes */
+	char *const *launch;         /* a command to start instead; NULL if not */
+	bool subprocesses;           /* all descendants too, also future ones */
+	const regex_t *pattern;      /* future processes that match it, too; NULL if not wanted */
+	const sigset_t *launch_mask; /* the command's signal mask */
+	pid_t launch_group;          /* the command's process group; 0: ljspy's */
+	pid_t launched_pid;          /* the command, if an earlier run started it as a child; else 0 */
+	const pid_t *own_pids;       /* ljspy's other processes */
 	size_t own_pid_count;
-	bool allow_attach;		/* see tracer_allow_attach() */
-	bool no_stop;			/* look without stopping any thread; not with launch */
-	unsigned int rate_hz;		/* of CPU time, or by the wall clock */
+	bool allow_attach;    /* see tracer_allow_attach() */
+	bool no_stop;         /* look without stopping any thread; not with launch */
+	unsigned int rate_hz; /* of CPU time, or by the wall clock */
 	bool wall_clock;
-	bool coroutines;		/* sample yielded coroutines, and no threads; with the wall clock */
-	bool turns;			/* fill in sample.loop_ns and sleeps; with the wall clock */
-	uint64_t duration_ns;		/* 0: no limit */
+	bool coroutines;      /* sample yielded coroutines, and no threads; with the wall clock */
+	bool turns;           /* fill in sample.loop_ns and sleeps; with the wall clock */
+	uint64_t duration_ns; /* 0: no limit */
 	struct namer_options namer;
-	const struct given_layout *layout;	/* NULL: recognise it */
-	struct functions *functions;	/* receives all functions; must outlive the samples */
+	const struct given_layout *layout; /* NULL: recognise it */
+	struct functions *functions;       /* receives all functions; must outlive the samples */
 	sampler_take *take;
-	sampler_progress *progress;		/* NULL if not wanted */
-	sampler_keep *keep;		/* NULL: never drop functions; else needs progress, comes before it */
+	sampler_progress *progress; /* NULL if not wanted */
+	sampler_keep *keep;         /* NULL: never drop functions; else needs progress, comes before it */
 	void *context;
-	const struct sampler_watch *watch;	/* NULL if nothing watches */
+	const struct sampler_watch *watch; /* NULL if nothing watches */
 };
 
 enum sampler_end {
 	SAMPLER_DURATION_OVER,
-	SAMPLER_INTERRUPTED,	/* by SIGINT, SIGTERM, SIGHUP or SIGQUIT; see interrupted_by */
-	SAMPLER_TOLD_TO_END,	/* progress returned false */
-	SAMPLER_TARGETS_ENDED,	/* all sampled targets ended */
-	SAMPLER_FAILED,		/* see error and pid */
-	SAMPLER_NO_LUAJIT,	/* no process has a LuaJIT that ljspy can read; see pid */
-	SAMPLER_LET_GO,		/* may_go_on returned false */
-	SAMPLER_KILLED,		/* the process that took samples was killed; see src/sampler/sampler_apart.h */
+	SAMPLER_INTERRUPTED,   /* by SIGINT, SIGTERM, SIGHUP or SIGQUIT; see interrupted_by */
+	SAMPLER_TOLD_TO_END,   /* progress returned false */
+	SAMPLER_TARGETS_ENDED, /* all sampled targets ended */
+	SAMPLER_FAILED,        /* see error and pid */
+	SAMPLER_NO_LUAJIT,     /* no process has a LuaJIT that ljspy can read; see pid */
+	SAMPLER_LET_GO,        /* may_go_on returned false */
+	SAMPLER_KILLED,        /* the process that took samples was killed; see src/sampler/sampler_apart.h */
 };
 
 struct sampler_result {
 	enum sampler_end end;
-	int error;		/* a negative errno */
-	pid_t pid;		/* the process that end is about, or the launched one */
-	int interrupted_by;	/* the signal; only the front knows it (src/sampler/sampler_apart.h) */
-	bool interrupted_by_process;	/* by a process, to ljspy alone; the terminal signals a command, too */
-	char layout[LAYOUT_NAME_MAX];	/* of the first VM found; "" if none */
-	bool saw_luajit;	/* in any process, at any time */
+	int error;                    /* a negative errno */
+	pid_t pid;                    /* the process that end is about, or the launched one */
+	int interrupted_by;           /* the signal; only the front knows it (src/sampler/sampler_apart.h) */
+	bool interrupted_by_process;  /* by a process, to ljspy alone; the terminal signals a command, too */
+	char layout[LAYOUT_NAME_MAX]; /* of the first VM found; "" if none */
+	bool saw_luajit;              /* in any process, at any time */
 	/* A process whose VM's layout is unknown, and why, in words; 0 if there is none. */
 	pid_t unknown_pid;
 	char unknown_reason[VERDICT_MAX];
-	bool launched;		/* the command was started */
-	bool exit_known;	/* the command has ended, with exit_status as from waitpid() */
+	bool launched;   /* the command was started */
+	bool exit_known; /* the command has ended, with exit_status as from waitpid() */
 	int exit_status;
 	/* Processes found on the way that could not be sampled: how many, and the reason of one. */
 	size_t left_out;
 	pid_t left_out_pid;
-	int left_out_error;	/* a negative errno */
+	int left_out_error; /* a negative errno */
 	struct figures figures;
 };
 

@@ -18,7 +18,7 @@ static const uint64_t conclude_ns_max = 2 * UINT64_C(1000000000);
 
 struct watched {
 	struct apart *apart;
-	uint64_t conclude_ns;		/* when the front first asked to conclude; 0 if not yet */
+	uint64_t conclude_ns; /* when the front first asked to conclude; 0 if not yet */
 };
 
 /* When the front asks to conclude, the sampler may still wait for conclude_ns_max. */
@@ -28,14 +28,12 @@ static bool may_go_on(void *context)
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	switch (apart_wish(watched->apart)) {
-	case APART_LET_GO:
-		return false;
+	case APART_LET_GO: return false;
 	case APART_CONCLUDE:
 		if (!watched->conclude_ns)
 			watched->conclude_ns = now;
 		return now - watched->conclude_ns < conclude_ns_max;
-	case APART_GO_ON:
-		break;
+	case APART_GO_ON: break;
 	}
 	return true;
 }
@@ -65,7 +63,7 @@ void sampler_run_in_engine(struct apart *apart, const struct sampler_options *gi
 /*---- One of samples ----*/
 
 struct sampler_apart {
-	struct sampler_options options;		/* the caller's */
+	struct sampler_options options; /* the caller's */
 
 	/* The engine's. */
 	struct apart *apart;
@@ -75,8 +73,8 @@ struct sampler_apart {
 	/* The front's. */
 	struct sample_reader *reader;
 	struct sampler_result *result;
-	struct figures taken;		/* figures counted from the samples received */
-	uint64_t pulses;		/* progress calls: sent by the engine, seen by the front */
+	struct figures taken; /* figures counted from the samples received */
+	uint64_t pulses;      /* progress calls: sent by the engine, seen by the front */
 	bool told_to_end, failed;
 };
 
@@ -119,7 +117,7 @@ static bool tell_so_far(void *context, const struct sampler_result *so_far)
 {
 	struct sampler_apart *self = context;
 
-	apart_close_standard_files(self->apart);	/* the command has them, if there is one */
+	apart_close_standard_files(self->apart); /* the command has them, if there is one */
 	tell(self, so_far);
 	return true;
 }
@@ -136,7 +134,9 @@ static void work(struct apart *apart, void *context)
 	struct sampler_apart *self = context;
 	struct sampler_options options = self->options;
 	const struct sampler_breaks breaks = {
-		.stay_away = stay_away, .progress = tell_so_far, .context = self,
+		.stay_away = stay_away,
+		.progress = tell_so_far,
+		.context = self,
 	};
 	struct sampler_result result = { .end = SAMPLER_FAILED, .error = -ENOMEM };
 
@@ -209,7 +209,8 @@ static void look(struct apart *apart, void *context)
 	if (told.pulses == self->pulses || self->told_to_end)
 		return;
 	self->pulses = told.pulses;
-	if (self->options.progress && !self->options.progress(self->options.context, &self->result->figures)) {
+	if (self->options.progress &&
+	    !self->options.progress(self->options.context, &self->result->figures)) {
 		self->told_to_end = true;
 		apart_conclude(apart);
 	}

@@ -12,17 +12,17 @@
 /* A process that the user asked for. */
 struct wanted {
 	pid_t pid;
-	uint64_t start_ticks;	/* unique together with the pid; 0 if unknown */
+	uint64_t start_ticks; /* unique together with the pid; 0 if unknown */
 };
 
 struct resumed {
 	const struct sampler_options *given;
-	struct sampler_options options;		/* of the current run */
+	struct sampler_options options; /* of the current run */
 	const struct sampler_breaks *breaks;
 	struct wanted *wanted;
-	pid_t *pids;				/* of wanted processes that are still there */
-	uint64_t start_ns;			/* of the first run */
-	struct sampler_result run, before, all;	/* the current run; those before; all together */
+	pid_t *pids;                            /* of wanted processes that are still there */
+	uint64_t start_ns;                      /* of the first run */
+	struct sampler_result run, before, all; /* the current run; those before; all together */
 };
 
 /* When the process started, in clock ticks; 0 if it has ended. */
@@ -43,7 +43,8 @@ static uint64_t start_of(pid_t pid)
 static uint64_t clocked_ns(const struct figures *figures)
 {
 	return figures->rate_reached_hz > 0
-		? (uint64_t)((double)figures->samples * 1e9 / figures->rate_reached_hz) : 0;
+		       ? (uint64_t)((double)figures->samples * 1e9 / figures->rate_reached_hz)
+		       : 0;
 }
 
 /* Add up the results of two runs, one after the other. */
@@ -96,7 +97,7 @@ static bool progress(void *context, const struct figures *so_far)
 	struct resumed *resumed = context;
 	const struct sampler_breaks *breaks = resumed->breaks;
 
-	(void)so_far;	/* resumed->run has the figures */
+	(void)so_far; /* resumed->run has the figures */
 	sum_up(resumed);
 	return !breaks->progress || breaks->progress(breaks->context, &resumed->all);
 }

@@ -116,11 +116,12 @@ bool target_is_up(const struct target *target)
 
 bool target_is_late(const struct sampler *sampler, uint64_t due_ns, uint64_t now)
 {
-	return tracer_turn(sampler->tracer)->late_ns > WAITED_TOO_LONG_NS || now - due_ns > WORKED_TOO_LONG_NS;
+	return tracer_turn(sampler->tracer)->late_ns > WAITED_TOO_LONG_NS ||
+	       now - due_ns > WORKED_TOO_LONG_NS;
 }
 
-void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
-			 uint64_t cpu_ns, enum lost_reason reason)
+void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid, uint64_t cpu_ns,
+			 enum lost_reason reason)
 {
 	struct frame frame = { .function = lost_function(reason) };
 	struct sample sample = {
@@ -183,9 +184,8 @@ void target_note_turn(const struct sampler *sampler, struct target *target, stru
 }
 
 /* lost: why there is nothing to unwind, or LOST_COUNT. */
-static void unwind_and_deliver(struct sampler *sampler, struct target *target,
-			       const struct thread *thread, struct thread_record *record,
-			       enum lost_reason lost)
+static void unwind_and_deliver(struct sampler *sampler, struct target *target, const struct thread *thread,
+			       struct thread_record *record, enum lost_reason lost)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	struct sample sample = {
@@ -204,8 +204,8 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target,
 	/* By the wall clock, other samples stand for its time off the CPU. */
 	sample.wall_ns = sampler->options->wall_clock ? sample.cpu_ns : now - record->last_sample_ns;
 
-	if (lost == LOST_COUNT && lua_process_unwind(target->process, &sample.frames,
-						     &sample.frame_count, &sample.vm_state))
+	if (lost == LOST_COUNT &&
+	    lua_process_unwind(target->process, &sample.frames, &sample.frame_count, &sample.vm_state))
 		lost = LOST_OUT_OF_MEMORY;
 	if (lua_process_wants_look(target->process))
 		target_hasten_look(target, now);
@@ -263,7 +263,7 @@ static void put_off_look(struct target *target, struct thread *thread, const str
 	/* Other threads may run while this one waits for a CPU. */
 	if (threads_count(target->threads) == 1) {
 		kept_ns += thread->waited_ns - record->look_waited_ns;
-		if (thread->runs == runs_held)	/* it still waits */
+		if (thread->runs == runs_held) /* it still waits */
 			kept_ns += clock_now_ns(CLOCK_MONOTONIC) - held->end_ns;
 	}
 	target->due_ns += kept_ns < NS_PER_SECOND ? kept_ns : NS_PER_SECOND;
@@ -342,14 +342,9 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 	} else {
 		switch (lua_process_capture_running(target->process, is_only ? 0 : record->stack_address,
 						    &record->hints)) {
-		case CAPTURE_HOLDS:
-			break;
-		case CAPTURE_TORN:
-			lost = LOST_RAN_MEANWHILE;
-			break;
-		case CAPTURE_NO_LUA:
-			lost = LOST_NOT_STOPPED;
-			break;
+		case CAPTURE_HOLDS: break;
+		case CAPTURE_TORN: lost = LOST_RAN_MEANWHILE; break;
+		case CAPTURE_NO_LUA: lost = LOST_NOT_STOPPED; break;
 		}
 	}
 	unwind_and_deliver(sampler, target, thread, record, lost);
@@ -377,8 +372,8 @@ static void sample_stopped(struct sampler *sampler, struct target *target, struc
 	int error;
 
 	error = record->presence == PRESENCE_ON_CPU
-		? tracer_stop_seen(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS)
-		: tracer_stop_running(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
+			? tracer_stop_seen(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS)
+			: tracer_stop_running(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
 	if (!error)
 		take_held(sampler, target, thread, record);
 	else if (error == -ETIMEDOUT)
@@ -390,20 +385,15 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 {
 	switch (thread_may_stop_now(thread, record->presence)) {
 	case MAY_STOP:
-	case MAY_STOP_WAITING:
-		sample_stopped(sampler, target, thread, record);
-		break;
-	case MAY_NOT_CALLS:
-		sample_undisturbed(sampler, target, thread, record);
-		break;
+	case MAY_STOP_WAITING: sample_stopped(sampler, target, thread, record); break;
+	case MAY_NOT_CALLS: sample_undisturbed(sampler, target, thread, record); break;
 	case MAY_NOT_WAITS:
 		if (sampler->last_chance)
 			sample_undisturbed(sampler, target, thread, record);
 		else
 			sampler_note_missed(sampler, 1);
 		break;
-	case MAY_NOT_SLEEPS:
-		break;
+	case MAY_NOT_SLEEPS: break;
 	}
 }
 
@@ -452,7 +442,8 @@ static void rehearse(struct target *target)
 		struct thread_record *record;
 
 		HASH_FIND_INT(target->records, &thread->tid, record);
-		if (record && record->presence != PRESENCE_OFF_CPU && lua_process_wants_rehearsal(&record->hints))
+		if (record && record->presence != PRESENCE_OFF_CPU &&
+		    lua_process_wants_rehearsal(&record->hints))
 			lua_process_rehearse(target->process, &record->hints);
 	}
 }

@@ -30,8 +30,8 @@ static bool is_worth_telling(const struct target *target, const struct thread_re
 	return false;
 }
 
-static void deliver_sleep(struct sampler *sampler, struct target *target,
-			  const struct thread_record *record, uint64_t wall_ns)
+static void deliver_sleep(struct sampler *sampler, struct target *target, const struct thread_record *record,
+			  uint64_t wall_ns)
 {
 	const struct sleep *sleep = &record->sleep;
 	const struct sample sample = {
@@ -99,8 +99,8 @@ static bool keep_frames(struct sleep *sleep, const struct frame *frames, size_t 
 
 /* Name what it waits for, as a frame shows it; may correct the wait. NULL when memory is short. */
 static const struct function *name_wait(struct sampler *sampler, const struct target *target,
-					struct thread_record *record,
-					const struct thread_call *call, struct wait *wait)
+					struct thread_record *record, const struct thread_call *call,
+					struct wait *wait)
 {
 	struct functions *functions = sampler->options->functions;
 	size_t size = functions_size(functions);
@@ -122,7 +122,8 @@ static const struct function *name_wait(struct sampler *sampler, const struct ta
 static bool note_sleep(struct sampler *sampler, struct target *target, struct thread_record *record,
 		       enum lost_reason lost, enum thread_state state, const struct thread_call *call)
 {
-	struct frame lost_frame = { .function = lost_function(lost == LOST_COUNT ? LOST_OUT_OF_MEMORY : lost) };
+	struct frame lost_frame = { .function = lost_function(lost == LOST_COUNT ? LOST_OUT_OF_MEMORY
+										 : lost) };
 	struct sleep *sleep = &record->sleep;
 	const struct frame *frames = &lost_frame;
 	size_t count = 1;
@@ -131,8 +132,7 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 
 	sleep->vm_state = VM_STATE_UNKNOWN;
 	sleep->phase = NULL;
-	if (lost == LOST_COUNT &&
-	    lua_process_unwind(target->process, &frames, &count, &sleep->vm_state) == 0)
+	if (lost == LOST_COUNT && lua_process_unwind(target->process, &frames, &count, &sleep->vm_state) == 0)
 		sleep->phase = lua_process_phase(target->process);
 	stack = describe_stack(frames, count, sleep->phase);
 	wait_read(lua_process_memory(target->process), call, &wait);
@@ -156,23 +156,17 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 		return true;
 	record->sleep.known = false;
 	switch (asleep_capture(target->process, target->threads, thread, &record->hints, &state, &call)) {
-	case ASLEEP_RUNS:
-		return false;
-	case ASLEEP_HOLDS:
-		break;
-	case ASLEEP_TORN:
-		lost = LOST_RAN_MEANWHILE;
-		break;
-	case ASLEEP_UNKNOWN:
-		lost = LOST_NOT_STOPPED;
-		break;
+	case ASLEEP_RUNS: return false;
+	case ASLEEP_HOLDS: break;
+	case ASLEEP_TORN: lost = LOST_RAN_MEANWHILE; break;
+	case ASLEEP_UNKNOWN: lost = LOST_NOT_STOPPED; break;
 	}
 	target_note_turn(sampler, target, thread, record);
 	resolve_restart(record, &call);
 	record->sleep.known = note_sleep(sampler, target, record, lost, state, &call) &&
 			      lost != LOST_RAN_MEANWHILE && thread->runs > 0;
 	record->sleep.runs = thread->runs;
-	target_measure(target, thread, record);	/* the reading took a while */
+	target_measure(target, thread, record); /* the reading took a while */
 	return true;
 }
 
@@ -194,8 +188,8 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 	return true;
 }
 
-void target_deliver_waiting(struct sampler *sampler, struct target *target,
-			    struct thread_record *record, const struct sample *sample)
+void target_deliver_waiting(struct sampler *sampler, struct target *target, struct thread_record *record,
+			    const struct sample *sample)
 {
 	struct sample waiting = *sample;
 

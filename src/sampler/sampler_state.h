@@ -24,8 +24,8 @@
 #include "src/sampler/sampler.h"
 
 enum {
-	HOUSEKEEPING_NS = NS_PER_SECOND,	/* how often ljspy looks at mappings */
-	WORTH_TELLING_ONE_IN = 8,		/* part of a period; less is not reported as lost */
+	HOUSEKEEPING_NS = NS_PER_SECOND, /* how often ljspy looks at mappings */
+	WORTH_TELLING_ONE_IN = 8,        /* part of a period; less is not reported as lost */
 };
 
 /*
@@ -40,12 +40,12 @@ struct time_account {
 /* Where a thread was found asleep; it stays there until it runs again. */
 struct sleep {
 	bool known;
-	uint64_t runs;			/* how often the kernel had given it a CPU */
+	uint64_t runs; /* how often the kernel had given it a CPU */
 	enum thread_state thread_state;
 	enum vm_state vm_state;
 	const char *phase;
-	const struct function *wait;	/* see struct sample */
-	struct frame *frames;		/* owned */
+	const struct function *wait; /* see struct sample */
+	struct frame *frames;        /* owned */
 	size_t frame_count, frames_size;
 };
 
@@ -54,27 +54,27 @@ struct thread_record {
 	pid_t tid;
 	char name[THREAD_NAME_MAX];
 	struct capture_hints hints;
-	uint64_t stack_address;		/* on its native stack; 0 if unknown or not needed */
-	bool has_run;			/* since its last sample */
-	enum presence presence;		/* at the last look */
-	uint64_t look_waited_ns, look_runs;	/* at that look */
-	uint64_t last_sample_ns;	/* when ljspy took it */
+	uint64_t stack_address;             /* on its native stack; 0 if unknown or not needed */
+	bool has_run;                       /* since its last sample */
+	enum presence presence;             /* at the last look */
+	uint64_t look_waited_ns, look_runs; /* at that look */
+	uint64_t last_sample_ns;            /* when ljspy took it */
 
 	/*
 	 * All of its time since ljspy knows it: on a CPU, waiting for one, and
 	 * asleep. Only the wall clock takes samples of the last two.
 	 */
 	struct time_account on_cpu, waiting, asleep;
-	uint64_t measured_ns;		/* the accounts reach to here; 0: no measurement yet */
-	uint64_t cpu_ns, waited_ns;	/* the thread's totals at measured_ns */
+	uint64_t measured_ns;       /* the accounts reach to here; 0: no measurement yet */
+	uint64_t cpu_ns, waited_ns; /* the thread's totals at measured_ns */
 
-	uint64_t loop_ns, sleeps;	/* as in samples; only where wanted */
-	uint64_t stops;			/* how often ljspy stopped it for a sample */
+	uint64_t loop_ns, sleeps; /* as in samples; only where wanted */
+	uint64_t stops;           /* how often ljspy stopped it for a sample */
 
-	struct registers held;		/* of the last hold; all zero if there was none */
+	struct registers held; /* of the last hold; all zero if there was none */
 	struct sleep sleep;
 	struct wait_socket last_socket;
-	bool is_told;			/* its sleep has samples: see sampler_sleepers.c */
+	bool is_told; /* its sleep has samples: see sampler_sleepers.c */
 	UT_hash_handle hh;
 };
 
@@ -84,25 +84,25 @@ struct thread_record {
  */
 struct target {
 	pid_t pid;
-	bool found;			/* by following others */
-	bool is_new;			/* found, and started since the beginning */
+	bool found;  /* by following others */
+	bool is_new; /* found, and started since the beginning */
 	bool attached;
-	bool sampled;			/* attached, and runs LuaJIT or the user asked for it */
-	int refusal;			/* why a candidate cannot be attached, a negative errno */
-	dev_t program_device;		/* of its executable, to notice another one */
+	bool sampled;         /* attached, and runs LuaJIT or the user asked for it */
+	int refusal;          /* why a candidate cannot be attached, a negative errno */
+	dev_t program_device; /* of its executable, to notice another one */
 	ino_t program_inode;
-	char name[THREAD_NAME_MAX];	/* of the process */
+	char name[THREAD_NAME_MAX]; /* of the process */
 	struct cpu_clock clock;
 	struct threads *threads;
-	struct lua_process *process;	/* NULL after an execve until the next look */
+	struct lua_process *process; /* NULL after an execve until the next look */
 	struct thread_record *records;
-	uint64_t start_cpu_ns, cpu_ns;	/* of the process clock */
-	struct pace pace;		/* of looks by the CPU clock; constant by the wall clock */
-	uint64_t accounted_ns;		/* the weight of all its samples */
-	uint64_t look_at_ns;		/* when to look for a VM again */
+	uint64_t start_cpu_ns, cpu_ns; /* of the process clock */
+	struct pace pace;              /* of looks by the CPU clock; constant by the wall clock */
+	uint64_t accounted_ns;         /* the weight of all its samples */
+	uint64_t look_at_ns;           /* when to look for a VM again */
 	uint64_t look_interval_ns;
-	uint64_t haste_ns;		/* how soon to look when unknown code runs */
-	bool is_hasty;			/* unknown code asked for the look that is due */
+	uint64_t haste_ns; /* how soon to look when unknown code runs */
+	bool is_hasty;     /* unknown code asked for the look that is due */
 	/*
 	 * While the target runs, looks are due at random moments, a period apart on average.
 	 * Alarms come on the kernel's tick, which may beat with the target's own rhythm
@@ -113,13 +113,13 @@ struct target {
 	 */
 	bool active;
 	uint64_t idle_since_ns;
-	uint64_t rest_look_ns;		/* when to see whether it still rests */
+	uint64_t rest_look_ns; /* when to see whether it still rests */
 	uint64_t due_ns;
-	bool is_late;			/* this look is late: see target_is_late() */
-	bool wants_look;		/* it waits for a CPU, and its last CPU time has no sample */
-	uint64_t active_cpu_ns;		/* of the process clock, at the last look */
-	uint64_t last_look_ns, next_look_ns;	/* at its coroutines: the last, and the earliest next one */
-	int index;			/* its place among the targets */
+	bool is_late;                        /* this look is late: see target_is_late() */
+	bool wants_look;                     /* it waits for a CPU, and its last CPU time has no sample */
+	uint64_t active_cpu_ns;              /* of the process clock, at the last look */
+	uint64_t last_look_ns, next_look_ns; /* at its coroutines: the last, and the earliest next one */
+	int index;                           /* its place among the targets */
 	bool ended;
 };
 
@@ -127,20 +127,20 @@ struct sampler {
 	const struct sampler_options *options;
 	struct sampler_result *result;
 	struct tracer *tracer;
-	struct known_files *files;	/* the files that the targets have mapped */
+	struct known_files *files; /* the files that the targets have mapped */
 	struct patience patience;
-	struct target **targets;	/* NULL in free places */
+	struct target **targets; /* NULL in free places */
 	size_t target_count;
-	struct follow *follow;		/* NULL if there is nothing to follow */
+	struct follow *follow; /* NULL if there is nothing to follow */
 	struct launch launch;
-	uint64_t random;		/* state of the generator, never 0 */
-	bool closing;			/* the last looks are under way */
-	bool last_chance;		/* ... and no look follows this one */
-	uint64_t start_ns, end_ns;	/* 0 if sampling never began */
+	uint64_t random;           /* state of the generator, never 0 */
+	bool closing;              /* the last looks are under way */
+	bool last_chance;          /* ... and no look follows this one */
+	uint64_t start_ns, end_ns; /* 0 if sampling never began */
 	uint64_t period_ns;
-	uint64_t wall_ns;		/* of all samples */
-	size_t wait_name_bytes;		/* of names of what threads waited for */
-	uint64_t progress_ns;		/* when the next progress is due */
+	uint64_t wall_ns;       /* of all samples */
+	size_t wait_name_bytes; /* of names of what threads waited for */
+	uint64_t progress_ns;   /* when the next progress is due */
 };
 
 /*---- sampler_samples.c ----*/
@@ -167,8 +167,8 @@ void target_note_turn(const struct sampler *sampler, struct target *target, stru
 void target_deliver(struct sampler *sampler, struct target *target, const struct sample *sample);
 
 /* Deliver CPU time that has no stack. */
-void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid,
-			 uint64_t cpu_ns, enum lost_reason reason);
+void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid, uint64_t cpu_ns,
+			 enum lost_reason reason);
 
 /* Does it cost little to look at each of its threads? */
 bool target_has_few_threads(const struct target *target);
@@ -197,8 +197,8 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 			   struct thread_record *record);
 
 /* Deliver the time that a running thread waited for its CPU; sample is the thread's. */
-void target_deliver_waiting(struct sampler *sampler, struct target *target,
-			    struct thread_record *record, const struct sample *sample);
+void target_deliver_waiting(struct sampler *sampler, struct target *target, struct thread_record *record,
+			    const struct sample *sample);
 
 /* Deliver what is left of the threads' times: there will be no more samples. */
 void target_close_records(struct sampler *sampler, struct target *target);

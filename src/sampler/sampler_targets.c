@@ -15,7 +15,7 @@
 static const uint64_t idle_ns = UINT64_C(5) * NS_PER_SECOND;
 
 enum {
-	COLOR_AGAIN_NS = 20 * 1000 * 1000,	/* first interval, for a VM that has not started yet */
+	COLOR_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
 };
 
 /*---- Targets ----*/
@@ -106,8 +106,7 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 	if (lua_process_global_count(target->process) && !*sampler->result->layout)
 		memcpy(sampler->result->layout, lua_process_global(target->process, 0)->vm->layout.name,
 		       LAYOUT_NAME_MAX);
-	if (lua_process_global_count(target->process) ||
-	    lua_process_needs_confirming(target->process))
+	if (lua_process_global_count(target->process) || lua_process_needs_confirming(target->process))
 		target->look_at_ns = now + HOUSEKEEPING_NS;
 	return true;
 }
@@ -127,10 +126,11 @@ static void close_accounts(struct sampler *sampler, struct target *target)
 	else if (!sampler->options->coroutines &&
 		 total - target->accounted_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
 		target_deliver_lost(sampler, target, 0, total - target->accounted_ns,
-			     target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
+				    target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
 	sampler->result->figures.target_cpu_ns += total;
 	if (!sampler->options->wall_clock)
-		sampler->result->figures.missed_ticks += pace_conclude(&target->pace, target->start_cpu_ns + total);
+		sampler->result->figures.missed_ticks += pace_conclude(&target->pace,
+								       target->start_cpu_ns + total);
 	begin_account(sampler, target);
 }
 
@@ -305,8 +305,9 @@ void target_look_at_rest(struct sampler *sampler, struct target *target, uint64_
 static int rest(struct sampler *sampler, struct target *target)
 {
 	int error = sampler->options->wall_clock
-		? -EAGAIN : cpu_clock_start(&target->clock, SIGRTMIN, target->index,
-					    1 + sampler_random(sampler, sampler->period_ns));
+			    ? -EAGAIN
+			    : cpu_clock_start(&target->clock, SIGRTMIN, target->index,
+					      1 + sampler_random(sampler, sampler->period_ns));
 
 	target->active = false;
 	target->rest_look_ns = clock_now_ns(CLOCK_MONOTONIC) + HOUSEKEEPING_NS;
@@ -397,7 +398,7 @@ int target_attach(struct sampler *sampler, struct target *target)
 		return error;
 	target->attached = target->sampled = true;
 	if (!target->found)
-		program_has_changed(sampler, target);	/* note the program, to compare with */
+		program_has_changed(sampler, target); /* note the program, to compare with */
 	note_name(target);
 	target_open_accounts(sampler, target, now);
 	/* Find out now whether an alarm can be had. */
@@ -456,7 +457,7 @@ static void account_for_beginning(struct sampler *sampler, struct target *target
 		return;
 	sampler->result->figures.target_cpu_ns += target->start_cpu_ns;
 	target_deliver_lost(sampler, target, 0, target->start_cpu_ns, LOST_NOT_ATTACHED);
-	target->accounted_ns = 0;	/* accounts begin now */
+	target->accounted_ns = 0; /* accounts begin now */
 }
 
 void target_consider(struct sampler *sampler, struct target *target, uint64_t now)

@@ -29,8 +29,8 @@ enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *
 	lua_process_confirm(process);
 	lua_process_capture(process, &registers, hints);
 	if (thread_look(threads, thread, &later, &later_call) || later == THREAD_RUNNING ||
-	    !thread_call_is_same(&call, &later_call) ||
-	    thread_measure(threads, thread, &used) || used != 0 || thread->runs != runs)
+	    !thread_call_is_same(&call, &later_call) || thread_measure(threads, thread, &used) || used != 0 ||
+	    thread->runs != runs)
 		return ASLEEP_TORN;
 	return ASLEEP_HOLDS;
 }

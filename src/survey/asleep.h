@@ -12,10 +12,10 @@
 #include "src/linux/threads/threads.h"
 
 enum asleep_verdict {
-	ASLEEP_HOLDS,	/* copied; lua_process_unwind() may follow */
-	ASLEEP_TORN,	/* it ran meanwhile, or has ended: discard the copy */
-	ASLEEP_RUNS,	/* it does not sleep; nothing was read */
-	ASLEEP_UNKNOWN,	/* it sleeps, but the kernel does not tell where its stack is; nothing was read */
+	ASLEEP_HOLDS,   /* copied; lua_process_unwind() may follow */
+	ASLEEP_TORN,    /* it ran meanwhile, or has ended: discard the copy */
+	ASLEEP_RUNS,    /* it does not sleep; nothing was read */
+	ASLEEP_UNKNOWN, /* it sleeps, but the kernel does not tell where its stack is; nothing was read */
 };
 
 /*

@@ -9,12 +9,11 @@
 #include "unwind/lua/object_walk.h"
 
 enum {
-	BATCH = 64,		/* coroutines read per slice */
-	WALKS_MAX = 3,		/* an incomplete walk starts again; it reports no coroutine twice */
+	BATCH = 64,    /* coroutines read per slice */
+	WALKS_MAX = 3, /* an incomplete walk starts again; it reports no coroutine twice */
 };
 
-int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
-		     struct dump_process *report)
+int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason, struct dump_process *report)
 {
 	struct frame frame = { .function = lost_function(reason) };
 
@@ -30,8 +29,7 @@ static bool is_whole(const struct frame *frames, size_t count)
 }
 
 int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thread,
-		      const struct arm64_registers *registers, struct dump_process *report,
-		      bool *ret_whole)
+		      const struct arm64_registers *registers, struct dump_process *report, bool *ret_whole)
 {
 	const struct frame *frames;
 	size_t count;
@@ -77,7 +75,7 @@ struct search {
 	struct dump_vm *vm;
 	struct seen *seen;
 	size_t global;
-	enum object_walk_step step;	/* the last one of the last slice */
+	enum object_walk_step step; /* the last one of the last slice */
 	uint64_t found[BATCH];
 	size_t found_count;
 };
@@ -133,8 +131,7 @@ static void read_slice(void *context)
 		if (search->found_count == BATCH)
 			break;
 	}
-	lua_process_capture_coroutines(search->process, search->global, search->found,
-				       search->found_count);
+	lua_process_capture_coroutines(search->process, search->global, search->found, search->found_count);
 	search->step = step;
 }
 
@@ -158,10 +155,8 @@ static int report_slice(struct search *search)
 		size_t frame_count = 0;
 		int error = 0;
 
-		if (state == COROUTINE_SUSPENDED || state == COROUTINE_NOT_STARTED ||
-		    state == COROUTINE_DEAD)
-			error = lua_process_unwind_coroutine(search->process, i, &frames,
-							     &frame_count);
+		if (state == COROUTINE_SUSPENDED || state == COROUTINE_NOT_STARTED || state == COROUTINE_DEAD)
+			error = lua_process_unwind_coroutine(search->process, i, &frames, &frame_count);
 		if (!error && frame_count)
 			phase = lua_process_phase(search->process);
 		if (!error)
@@ -195,14 +190,13 @@ static int search_global(struct search *search)
 }
 
 static int dump_global(struct lua_process *process, struct hold *hold, size_t index,
-			 struct dump_process *report)
+		       struct dump_process *report)
 {
 	const struct global_state *global = lua_process_global(process, index);
 	struct search search = { .process = process, .hold = hold, .global = index };
 	int error = -ENOMEM;
 
-	search.vm = dump_process_add_vm(report, global->g,
-					lua_process_global_path(process, index));
+	search.vm = dump_process_add_vm(report, global->g, lua_process_global_path(process, index));
 	for (unsigned int i = 0; search.vm && !search.vm->complete && i < WALKS_MAX; i++) {
 		search.walk = object_walk_new(lua_process_memory(process), global, GCT_THREAD);
 		search.vm->complete = true;

@@ -23,12 +23,10 @@ int dump_thread(struct lua_process *process, const struct dump_thread *thread, b
 
 /* The same for a thread of an arm64 core file. */
 int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thread,
-		      const struct arm64_registers *registers, struct dump_process *report,
-		      bool *ret_whole);
+		      const struct arm64_registers *registers, struct dump_process *report, bool *ret_whole);
 
 /* Add a thread whose stack is unknown for that reason. 0 or -ENOMEM. */
-int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason,
-		     struct dump_process *report);
+int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason, struct dump_process *report);
 
 /*
  * Add each global_State of the process and its coroutines to the report. hold is

@@ -12,18 +12,18 @@
 enum { SURVEY_VM_MAX = 64 };
 
 struct finding {
-	int error;		/* why ljspy could not look at the process, a negative errno; or 0 */
+	int error; /* why ljspy could not look at the process, a negative errno; or 0 */
 	bool runs_luajit;
-	char vm[SURVEY_VM_MAX];	/* in words, "LuaJIT 2.1 GC64"; "" if its layout is unknown */
+	char vm[SURVEY_VM_MAX]; /* in words, "LuaJIT 2.1 GC64"; "" if its layout is unknown */
 };
 
 /* The processes that run LuaJIT, and a refusal to explain. */
 struct survey {
 	struct process_list list;
-	struct finding *findings;	/* one for each process */
-	size_t refused_count;		/* how many processes ljspy could not look at */
-	pid_t refused_pid;		/* the first of them that is likely to run LuaJIT; 0 if there is none */
-	int refused_error;		/* its error, a positive errno */
+	struct finding *findings; /* one for each process */
+	size_t refused_count;     /* how many processes ljspy could not look at */
+	pid_t refused_pid;        /* the first of them that is likely to run LuaJIT; 0 if there is none */
+	int refused_error;        /* its error, a positive errno */
 };
 
 /*

@@ -13,7 +13,7 @@
 #include "unwind/lua/object_walk.h"
 
 enum {
-	PROTOS_AT_ONCE = 256,	/* read per slice */
+	PROTOS_AT_ONCE = 256, /* read per slice */
 	NAME_KEY_SIZE = 512,
 };
 
@@ -26,22 +26,26 @@ struct trace_key {
 _Static_assert(sizeof(struct trace_key) == 4 * sizeof(uint64_t) + 4 * sizeof(uint32_t), "compared as bytes");
 
 /* The key of a struct trace or a struct trace_summary. */
-#define TRACE_KEY(of_pid, trace) ((struct trace_key){ \
-	.address = (trace)->address, .mcode = (trace)->mcode, \
-	.startpt = (trace)->startpt, .startpc = (trace)->startpc, \
-	.pid = (uint32_t)(of_pid), .number = (trace)->number, \
-	.szmcode = (trace)->szmcode, .root = (trace)->root })
+#define TRACE_KEY(of_pid, trace) \
+	((struct trace_key){ .address = (trace)->address, \
+			     .mcode = (trace)->mcode, \
+			     .startpt = (trace)->startpt, \
+			     .startpc = (trace)->startpc, \
+			     .pid = (uint32_t)(of_pid), \
+			     .number = (trace)->number, \
+			     .szmcode = (trace)->szmcode, \
+			     .root = (trace)->root })
 
 struct seen_trace {
 	struct trace_key key;
 	uint64_t samples, cpu_ns;
-	bool is_there;			/* it still exists at the end */
+	bool is_there; /* it still exists at the end */
 	UT_hash_handle hh;
 };
 
 /* The function that samples have seen at a place, with its name. */
 struct seen_name {
-	char key[NAME_KEY_SIZE];	/* line and file, see name_key() */
+	char key[NAME_KEY_SIZE]; /* line and file, see name_key() */
 	const struct function *function;
 	UT_hash_handle hh;
 };
@@ -204,7 +208,7 @@ struct reading {
 	struct snapshot *snapshot;
 	struct object_walk *walk;
 	enum object_walk_step step;
-	uint32_t first, next;		/* trace numbers */
+	uint32_t first, next; /* trace numbers */
 	bool could_read;
 	struct trace_summary traces[TRACE_LIST_BATCH];
 	size_t count;
@@ -231,8 +235,7 @@ static const struct function *function_of(const struct reading *reading, const s
 	return functions_intern(reading->survey->functions, &function);
 }
 
-static const struct seen_trace *find_seen(const struct reading *reading,
-					  const struct trace_summary *trace)
+static const struct seen_trace *find_seen(const struct reading *reading, const struct trace_summary *trace)
 {
 	struct trace_key key = TRACE_KEY(reading->pid, trace);
 	struct seen_trace *seen;
@@ -252,12 +255,12 @@ static void read_traces(void *context)
 	reading->count = 0;
 	snapshot_clear(reading->snapshot);
 	lua_objects_begin(reading->objects, true);
-	reading->could_read = trace_list_read(reading->live, reading->global, &reading->next,
-					      reading->traces, &reading->count);
+	reading->could_read = trace_list_read(reading->live, reading->global, &reading->next, reading->traces,
+					      &reading->count);
 	for (size_t i = 0; i < reading->count; i++)
 		protos[i] = reading->traces[i].startpt;
-	lua_objects_capture_protos(reading->objects, reading->snapshot, &reading->global->vm->layout,
-				   protos, reading->count);
+	lua_objects_capture_protos(reading->objects, reading->snapshot, &reading->global->vm->layout, protos,
+				   reading->count);
 }
 
 static int add_traces(const struct reading *reading)
@@ -378,8 +381,8 @@ static int list_given_up(struct reading *reading)
 
 /*---- A process ----*/
 
-static int report_global(struct trace_survey *survey, struct lua_process *process,
-			   struct hold *hold, size_t index, struct trace_process *report)
+static int report_global(struct trace_survey *survey, struct lua_process *process, struct hold *hold,
+			 size_t index, struct trace_process *report)
 {
 	const struct global_state *global = lua_process_global(process, index);
 	struct trace_vm *vm = trace_process_add_vm(report, global->g,
@@ -437,8 +440,8 @@ static void add_totals(const struct trace_survey *survey, struct trace_process *
 			report->gone_ns += trace->cpu_ns;
 }
 
-int trace_survey_report(struct trace_survey *survey, struct lua_process *process,
-			struct hold *hold, struct trace_process *report)
+int trace_survey_report(struct trace_survey *survey, struct lua_process *process, struct hold *hold,
+			struct trace_process *report)
 {
 	int error = 0;
 

@@ -25,7 +25,7 @@ void trace_survey_free(struct trace_survey *survey);
 int trace_survey_add(struct trace_survey *survey, const struct sample *sample);
 
 /* Fill the report of a process; pid and name are set already. 0 or -ENOMEM. */
-int trace_survey_report(struct trace_survey *survey, struct lua_process *process,
-			struct hold *hold, struct trace_process *report);
+int trace_survey_report(struct trace_survey *survey, struct lua_process *process, struct hold *hold,
+			struct trace_process *report);
 
 #endif

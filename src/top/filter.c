@@ -16,8 +16,7 @@ void filter_set(struct filter *filter, const char *text)
 {
 	filter_clear(filter);
 	snprintf(filter->text, sizeof(filter->text), "%s", text);
-	filter->is_regex = regcomp(&filter->regex, filter->text,
-				   REG_EXTENDED | REG_ICASE | REG_NOSUB) == 0;
+	filter->is_regex = regcomp(&filter->regex, filter->text, REG_EXTENDED | REG_ICASE | REG_NOSUB) == 0;
 }
 
 bool filter_passes(const struct filter *filter, const char *text)

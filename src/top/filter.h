@@ -8,11 +8,11 @@
 #include <regex.h>
 #include <stdbool.h>
 
-enum { FILTER_SIZE = 128 };	/* bytes, with the NUL */
+enum { FILTER_SIZE = 128 }; /* bytes, with the NUL */
 
 struct filter {
-	char text[FILTER_SIZE];		/* UTF-8; "" lets everything pass */
-	bool is_regex;			/* regex is set */
+	char text[FILTER_SIZE]; /* UTF-8; "" lets everything pass */
+	bool is_regex;          /* regex is set */
 	regex_t regex;
 };
 

@@ -9,19 +9,18 @@
 
 struct function_key {
 	const struct function *function;
-	uint64_t line;		/* as wide as the pointer: the key is hashed as bytes and must have no padding */
+	uint64_t line; /* as wide as the pointer: the key is hashed as bytes and must have no padding */
 };
 
 struct function_entry {
 	struct function_key key;
 	uint64_t own_ns, total_ns, compiled_ns;
-	uint64_t seen_in;	/* number of the last sample that contains it */
+	uint64_t seen_in; /* number of the last sample that contains it */
 	bool passes;
 	UT_hash_handle hh;
 };
 
-static bool passes(const struct filter *filter, const struct function *function, uint32_t line,
-		   bool by_line)
+static bool passes(const struct filter *filter, const struct function *function, uint32_t line, bool by_line)
 {
 	char label[FRAME_LABEL_SIZE];
 
@@ -31,8 +30,7 @@ static bool passes(const struct filter *filter, const struct function *function,
 	return filter_passes(filter, label);
 }
 
-static struct function_entry *entry_of(struct function_entry **entries,
-				       const struct rows_options *options,
+static struct function_entry *entry_of(struct function_entry **entries, const struct rows_options *options,
 				       const struct frame *frame)
 {
 	struct function_key key = {

@@ -34,8 +34,7 @@ int function_rows_any_passes(struct function_entry **entries, const struct rows_
 
 /*---- The tree ----*/
 
-int tree_rows_finish(const struct profile *profile, const struct rows_options *options,
-		     struct rows *rows);
+int tree_rows_finish(const struct profile *profile, const struct rows_options *options, struct rows *rows);
 
 /*---- Processes and threads ----*/
 

@@ -17,16 +17,16 @@ struct live_sample {
 struct sample_list {
 	struct live_sample *first, **end;
 	size_t bytes;
-	uint64_t complete_since_ns;	/* earlier samples may have been dropped */
+	uint64_t complete_since_ns; /* earlier samples may have been dropped */
 };
 
 struct live_samples {
-	struct sample_source source;	/* first: callbacks cast it to live_samples */
-	const struct live_sample *next;	/* what source returns next */
+	struct sample_source source;    /* first: callbacks cast it to live_samples */
+	const struct live_sample *next; /* what source returns next */
 	struct sample_list collected;
 	struct figures figures;
 
-	pthread_mutex_t lock;		/* protects what follows */
+	pthread_mutex_t lock; /* protects what follows */
 	struct sample_list pending;
 	struct figures latest;
 	bool out_of_memory;
@@ -146,9 +146,8 @@ static size_t string_size(const char *string)
 static struct live_sample *copy_sample(const struct sample *sample)
 {
 	size_t frames_size = sample->frame_count * sizeof(*sample->frames);
-	size_t bytes = sizeof(struct live_sample) + frames_size +
-		       string_size(sample->process_name) + string_size(sample->thread_name) +
-		       string_size(sample->phase);
+	size_t bytes = sizeof(struct live_sample) + frames_size + string_size(sample->process_name) +
+		       string_size(sample->thread_name) + string_size(sample->phase);
 	struct live_sample *copy = malloc(bytes);
 	char *end;
 

@@ -16,7 +16,7 @@
 #include "output/sample/figures.h"
 #include "output/sample/sample.h"
 
-enum { LIVE_SAMPLES_BYTES_MAX = 64 << 20 };	/* for each thread */
+enum { LIVE_SAMPLES_BYTES_MAX = 64 << 20 }; /* for each thread */
 
 struct live_samples;
 

@@ -126,8 +126,7 @@ static int gather_sample(void *context, const struct sample *sample)
 		return error;
 	rows->whole_ns += sample->cpu_ns;
 	if (options->list == ROWS_FUNCTIONS)
-		return function_rows_gather(&gathered->functions, options, sample,
-					    rows->totals.samples);
+		return function_rows_gather(&gathered->functions, options, sample, rows->totals.samples);
 	if (options->list != ROWS_TREE)
 		return 0;
 	passes = function_rows_any_passes(&gathered->functions, options, sample);

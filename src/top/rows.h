@@ -17,36 +17,26 @@
 #include "output/sample/sample.h"
 #include "src/top/filter.h"
 
-enum rows_list {
-	ROWS_FUNCTIONS,
-	ROWS_TREE,
-	ROWS_THREADS,
-	ROWS_LIST_COUNT
-};
+enum rows_list { ROWS_FUNCTIONS, ROWS_TREE, ROWS_THREADS, ROWS_LIST_COUNT };
 
-enum rows_sort {
-	SORT_OWN,
-	SORT_TOTAL,
-	SORT_NAME,
-	SORT_COUNT
-};
+enum rows_sort { SORT_OWN, SORT_TOTAL, SORT_NAME, SORT_COUNT };
 
 enum { ROW_NAME_SIZE = 64 };
 
 struct row {
-	const struct function *function;	/* NULL: a process or a thread */
+	const struct function *function; /* NULL: a process or a thread */
 	uint32_t line;
 	uint64_t own_ns, total_ns;
-	bool compiled;			/* more than half of its time is in traces */
+	bool compiled; /* more than half of its time is in traces */
 
 	/* Of a tree. */
 	uint32_t depth;
-	uint64_t path;			/* identifies the row while ljspy runs */
+	uint64_t path; /* identifies the row while ljspy runs */
 	bool has_children, is_folded;
 
 	/* Of threads; tid is 0 for a process as a whole. */
 	pid_t pid, tid;
-	char name[ROW_NAME_SIZE];	/* untrusted */
+	char name[ROW_NAME_SIZE]; /* untrusted */
 };
 
 /* Paths of rows whose children are not shown. */
@@ -56,8 +46,8 @@ struct rows_options {
 	enum rows_list list;
 	enum rows_sort sort;
 	bool by_line;
-	uint64_t since_ns;		/* only samples since then (CLOCK_MONOTONIC) */
-	pid_t pid, tid;			/* only that process or thread; 0: any */
+	uint64_t since_ns; /* only samples since then (CLOCK_MONOTONIC) */
+	pid_t pid, tid;    /* only that process or thread; 0: any */
 	const struct filter *filter;
 	const struct folded_paths *folded;
 };
@@ -66,15 +56,15 @@ struct rows_options {
 struct totals {
 	uint64_t samples;
 	uint64_t cpu_ns;
-	uint64_t lost_ns;		/* of samples with an unknown part */
+	uint64_t lost_ns; /* of samples with an unknown part */
 	uint64_t by_state[VM_STATE_COUNT];
-	size_t process_count, thread_count;	/* of those that used CPU time */
+	size_t process_count, thread_count; /* of those that used CPU time */
 };
 
 struct rows {
-	struct row *rows;		/* owned */
+	struct row *rows; /* owned */
 	size_t count, size;
-	uint64_t whole_ns;		/* 100 % of a share: all samples of the chosen process or thread */
+	uint64_t whole_ns; /* 100 % of a share: all samples of the chosen process or thread */
 	struct totals totals;
 };
 

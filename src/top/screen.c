@@ -20,22 +20,13 @@
 #endif
 
 /* Colours; A_NORMAL in terminals that have none. */
-enum ink {
-	INK_PLAIN,
-	INK_INTERPRETED,
-	INK_COMPILED,
-	INK_BUILTIN,
-	INK_NATIVE,
-	INK_VM,
-	INK_LOST,
-	INK_COUNT
-};
+enum ink { INK_PLAIN, INK_INTERPRETED, INK_COMPILED, INK_BUILTIN, INK_NATIVE, INK_VM, INK_LOST, INK_COUNT };
 
 enum {
-	HEAD_LINES = 4,		/* title, figures, states, columns */
+	HEAD_LINES = 4, /* title, figures, states, columns */
 	FOOT_LINES = 1,
-	SHARE_COLUMNS = 7,	/* "100.0% " */
-	SPLIT_FROM_COLUMNS = 60,	/* from this width on, places have their own column */
+	SHARE_COLUMNS = 7,       /* "100.0% " */
+	SPLIT_FROM_COLUMNS = 60, /* from this width on, places have their own column */
 	ESCAPE_DELAY_MS = 25,
 };
 
@@ -69,16 +60,12 @@ static bool wants_colours(void)
 static void set_colours(struct screen *screen)
 {
 	static const short colours[INK_COUNT] = {
-		[INK_INTERPRETED] = COLOR_YELLOW,
-		[INK_COMPILED] = COLOR_GREEN,
-		[INK_BUILTIN] = COLOR_CYAN,
-		[INK_NATIVE] = COLOR_BLUE,
-		[INK_VM] = COLOR_MAGENTA,
-		[INK_LOST] = COLOR_RED,
+		[INK_INTERPRETED] = COLOR_YELLOW, [INK_COMPILED] = COLOR_GREEN, [INK_BUILTIN] = COLOR_CYAN,
+		[INK_NATIVE] = COLOR_BLUE,        [INK_VM] = COLOR_MAGENTA,     [INK_LOST] = COLOR_RED,
 	};
 
-	if (!wants_colours() || !has_colors() || start_color() != OK ||
-	    use_default_colors() != OK || COLOR_PAIRS < INK_COUNT)
+	if (!wants_colours() || !has_colors() || start_color() != OK || use_default_colors() != OK ||
+	    COLOR_PAIRS < INK_COUNT)
 		return;
 	for (int ink = INK_PLAIN + 1; ink < INK_COUNT; ink++)
 		init_pair((short)ink, colours[ink], -1);
@@ -167,8 +154,7 @@ static int put(int y, int x, int end, enum text_part part, const char *text)
 	return x + (int)columns;
 }
 
-__attribute__((format(printf, 4, 5)))
-static int put_format(int y, int x, int end, const char *format, ...)
+__attribute__((format(printf, 4, 5))) static int put_format(int y, int x, int end, const char *format, ...)
 {
 	char text[256];
 	va_list arguments;
@@ -219,8 +205,7 @@ static void draw_title(const struct picture *picture)
 }
 
 /* Add a piece of text if all of it fits. */
-__attribute__((format(printf, 3, 4)))
-static void add_piece(int y, int *x, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void add_piece(int y, int *x, const char *format, ...)
 {
 	char text[128];
 	va_list arguments;
@@ -250,8 +235,7 @@ static void draw_figures(const struct picture *picture)
 	add_piece(1, &x, "missed %llu", (unsigned long long)figures->missed_ticks);
 	add_piece(1, &x, "samples %llu", (unsigned long long)totals->samples);
 	if (totals->thread_count > 1)
-		add_piece(1, &x, "%zu processes, %zu threads", totals->process_count,
-			  totals->thread_count);
+		add_piece(1, &x, "%zu processes, %zu threads", totals->process_count, totals->thread_count);
 }
 
 /* The VM's states by their shares, the largest first. */
@@ -299,7 +283,7 @@ static void draw_foot(const struct picture *picture)
 
 /* Where the columns of the list begin. */
 struct columns {
-	int name, place, end;	/* place is end if the name's column contains it */
+	int name, place, end; /* place is end if the name's column contains it */
 };
 
 static struct columns lay_out(const struct picture *picture)
@@ -328,8 +312,9 @@ static void draw_column_names(const struct picture *picture, struct columns colu
 	draw_column_name(y, SHARE_COLUMNS, columns.name - 1, threads ? "SHARE%" : "TOTAL%",
 			 options->sort == SORT_TOTAL);
 	draw_column_name(y, columns.name, columns.place - 1,
-			 threads ? "PROCESS AND THREADS"
-				 : options->by_line ? "FUNCTION AND LINE" : "FUNCTION",
+			 threads            ? "PROCESS AND THREADS"
+			 : options->by_line ? "FUNCTION AND LINE"
+					    : "FUNCTION",
 			 options->sort == SORT_NAME);
 	if (columns.place < columns.end)
 		draw_column_name(y, columns.place, columns.end,
@@ -341,20 +326,14 @@ static enum ink ink_of(const struct row *row)
 	if (!row->function)
 		return INK_PLAIN;
 	switch (row->function->kind) {
-	case FRAME_LUA:
-		return row->compiled ? INK_COMPILED : INK_INTERPRETED;
-	case FRAME_BUILTIN:
-		return INK_BUILTIN;
+	case FRAME_LUA: return row->compiled ? INK_COMPILED : INK_INTERPRETED;
+	case FRAME_BUILTIN: return INK_BUILTIN;
 	case FRAME_C_FUNCTION:
-	case FRAME_NATIVE:
-		return INK_NATIVE;
+	case FRAME_NATIVE: return INK_NATIVE;
 	case FRAME_VM:
-	case FRAME_TRACE:
-		return INK_VM;
-	case FRAME_LOST:
-		return INK_LOST;
-	case FRAME_KIND_COUNT:
-		break;
+	case FRAME_TRACE: return INK_VM;
+	case FRAME_LOST: return INK_LOST;
+	case FRAME_KIND_COUNT: break;
 	}
 	return INK_PLAIN;
 }
@@ -370,8 +349,7 @@ static const char *skip(const char *text, size_t characters)
 	return text;
 }
 
-static void draw_function(const struct picture *picture, const struct row *row, int y,
-			  struct columns columns)
+static void draw_function(const struct picture *picture, const struct row *row, int y, struct columns columns)
 {
 	char label[FRAME_LABEL_SIZE];
 	size_t name_length;
@@ -386,8 +364,7 @@ static void draw_function(const struct picture *picture, const struct row *row, 
 	put(y, columns.place, columns.end, TEXT_TAIL, place);
 }
 
-static void draw_branch(const struct picture *picture, const struct row *row, int y,
-			struct columns columns)
+static void draw_branch(const struct picture *picture, const struct row *row, int y, struct columns columns)
 {
 	/* Indent at most by half the width, so that deep rows stay visible. */
 	int most = (columns.end - columns.name) / 2;

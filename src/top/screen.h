@@ -28,23 +28,23 @@ void screen_close(struct screen *screen);
 
 /* What part of the list the user sees. */
 struct position {
-	size_t selected;	/* row */
-	size_t first;		/* row at the top */
-	size_t left;		/* characters of the names scrolled out to the left */
+	size_t selected; /* row */
+	size_t first;    /* row at the top */
+	size_t left;     /* characters of the names scrolled out to the left */
 };
 
 struct picture {
-	const char *target;		/* untrusted */
-	const char *notice;		/* "paused", "the target has ended"; NULL if none */
+	const char *target; /* untrusted */
+	const char *notice; /* "paused", "the target has ended"; NULL if none */
 	const struct rows *rows;
 	const struct figures *figures;
 	const struct rows_options *options;
 	const struct position *position;
-	uint64_t period_ns;		/* the time that the samples of the rows cover */
-	unsigned int period_s;		/* as chosen */
+	uint64_t period_ns;    /* the time that the samples of the rows cover */
+	unsigned int period_s; /* as chosen */
 	unsigned int rate_hz;
 	bool help;
-	bool typing;			/* the user types the filter */
+	bool typing; /* the user types the filter */
 };
 
 void screen_draw(struct screen *screen, const struct picture *picture);

@@ -60,8 +60,8 @@ static size_t count_fitting(const wchar_t *text, size_t length, enum text_part p
 	return count;
 }
 
-size_t text_fit(const char *text, enum text_part part, size_t columns,
-		wchar_t ret_text[static TEXT_SIZE], size_t *ret_length)
+size_t text_fit(const char *text, enum text_part part, size_t columns, wchar_t ret_text[static TEXT_SIZE],
+		size_t *ret_length)
 {
 	size_t length = to_wide(text, ret_text), taken;
 	size_t count = count_fitting(ret_text, length, part, columns, &taken);

@@ -10,7 +10,7 @@
 /* A process, or one of its threads. */
 struct thread_key {
 	pid_t pid;
-	pid_t tid;		/* 0: the process as a whole */
+	pid_t tid; /* 0: the process as a whole */
 };
 
 struct thread_entry {

@@ -122,8 +122,8 @@ static int compare_waiting(const void *a, const void *b, void *sort)
 			     *(enum rows_sort *)sort);
 }
 
-static int wait_for_children(struct waiting_rows *waiting, const struct profile_node *node,
-			     uint64_t path, const struct rows_options *options)
+static int wait_for_children(struct waiting_rows *waiting, const struct profile_node *node, uint64_t path,
+			     const struct rows_options *options)
 {
 	size_t begin = waiting->count;
 	enum rows_sort sort = options->sort;
@@ -137,8 +137,7 @@ static int wait_for_children(struct waiting_rows *waiting, const struct profile_
 	return 0;
 }
 
-int tree_rows_finish(const struct profile *profile, const struct rows_options *options,
-		     struct rows *rows)
+int tree_rows_finish(const struct profile *profile, const struct rows_options *options, struct rows *rows)
 {
 	struct waiting_rows waiting = { 0 };
 	int error = wait_for_children(&waiting, profile_root(profile), 0, options);

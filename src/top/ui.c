@@ -28,7 +28,7 @@ static const unsigned int periods_s[] = { 1, 2, 5, 10, 30, 60 };
 
 enum {
 	PERIOD_COUNT = sizeof(periods_s) / sizeof(periods_s[0]),
-	PERIOD_DEFAULT = 2,	/* 5 s */
+	PERIOD_DEFAULT = 2, /* 5 s */
 };
 
 struct ui {
@@ -38,10 +38,10 @@ struct ui {
 	struct folded_paths *folded;
 	struct filter filter;
 	struct position position;
-	size_t period;		/* in periods_s */
-	uint64_t start_ns;	/* earlier samples are not shown: start, or the last reset */
-	uint64_t collected_ns;	/* when samples were last collected */
-	uint64_t refresh_ns;	/* when to collect them next */
+	size_t period;         /* in periods_s */
+	uint64_t start_ns;     /* earlier samples are not shown: start, or the last reset */
+	uint64_t collected_ns; /* when samples were last collected */
+	uint64_t refresh_ns;   /* when to collect them next */
 	bool paused, ended, help, typing, quit;
 	int error;
 };
@@ -268,35 +268,18 @@ static bool handle_motion(struct ui *ui, wint_t key)
 
 	switch (key) {
 	case KEY_UP:
-	case 'k':
-		move_up(ui, 1);
-		return true;
+	case 'k': move_up(ui, 1); return true;
 	case KEY_DOWN:
-	case 'j':
-		move_down(ui, 1);
-		return true;
-	case KEY_PPAGE:
-		move_up(ui, page);
-		return true;
-	case KEY_NPAGE:
-		move_down(ui, page);
-		return true;
+	case 'j': move_down(ui, 1); return true;
+	case KEY_PPAGE: move_up(ui, page); return true;
+	case KEY_NPAGE: move_down(ui, page); return true;
 	case KEY_HOME:
-	case 'g':
-		move_to(ui, 0);
-		return true;
+	case 'g': move_to(ui, 0); return true;
 	case KEY_END:
-	case 'G':
-		move_to(ui, SIZE_MAX);
-		return true;
-	case KEY_LEFT:
-		go_left(ui);
-		return true;
-	case KEY_RIGHT:
-		go_right(ui);
-		return true;
-	default:
-		return false;
+	case 'G': move_to(ui, SIZE_MAX); return true;
+	case KEY_LEFT: go_left(ui); return true;
+	case KEY_RIGHT: go_right(ui); return true;
+	default: return false;
 	}
 }
 
@@ -306,36 +289,17 @@ static bool handle_choice(struct ui *ui, wint_t key)
 	switch (key) {
 	case '1':
 	case '2':
-	case '3':
-		sort_by(ui, (int)(key - '1'));
-		return true;
-	case '<':
-		sort_by(ui, (int)ui->rows_options.sort - 1);
-		return true;
-	case '>':
-		sort_by(ui, (int)ui->rows_options.sort + 1);
-		return true;
-	case 'l':
-		ui->rows_options.by_line = !ui->rows_options.by_line;
-		return true;
+	case '3': sort_by(ui, (int)(key - '1')); return true;
+	case '<': sort_by(ui, (int)ui->rows_options.sort - 1); return true;
+	case '>': sort_by(ui, (int)ui->rows_options.sort + 1); return true;
+	case 'l': ui->rows_options.by_line = !ui->rows_options.by_line; return true;
 	case 't':
-	case KEY_F(5):
-		toggle_list(ui, ROWS_TREE);
-		return true;
-	case 'H':
-		toggle_list(ui, ROWS_THREADS);
-		return true;
-	case '\t':
-		show_list(ui, (ui->rows_options.list + 1) % ROWS_LIST_COUNT);
-		return true;
-	case '[':
-		change_period(ui, -1);
-		return true;
-	case ']':
-		change_period(ui, 1);
-		return true;
-	default:
-		return false;
+	case KEY_F(5): toggle_list(ui, ROWS_TREE); return true;
+	case 'H': toggle_list(ui, ROWS_THREADS); return true;
+	case '\t': show_list(ui, (ui->rows_options.list + 1) % ROWS_LIST_COUNT); return true;
+	case '[': change_period(ui, -1); return true;
+	case ']': change_period(ui, 1); return true;
+	default: return false;
 	}
 }
 
@@ -344,38 +308,21 @@ static void handle_command(struct ui *ui, wint_t key)
 	switch (key) {
 	case 'q':
 	case KEY_F(10):
-	case KEY_CTRL_C:
-		ui->quit = true;
-		break;
+	case KEY_CTRL_C: ui->quit = true; break;
 	case 'h':
 	case '?':
-	case KEY_F(1):
-		ui->help = true;
-		break;
+	case KEY_F(1): ui->help = true; break;
 	case '/':
-	case KEY_F(4):
-		ui->typing = true;
-		break;
+	case KEY_F(4): ui->typing = true; break;
 	case ' ':
-	case 'p':
-		pause_or_go_on(ui);
-		break;
-	case 'r':
-		reset(ui);
-		break;
+	case 'p': pause_or_go_on(ui); break;
+	case 'r': reset(ui); break;
 	case '\r':
 	case '\n':
-	case KEY_ENTER:
-		enter(ui);
-		break;
-	case KEY_ESCAPE:
-		escape(ui);
-		break;
-	case KEY_CTRL_L:
-		clearok(curscr, true);
-		break;
-	default:
-		break;
+	case KEY_ENTER: enter(ui); break;
+	case KEY_ESCAPE: escape(ui); break;
+	case KEY_CTRL_L: clearok(curscr, true); break;
+	default: break;
 	}
 }
 
@@ -485,7 +432,7 @@ static void wait_and_handle(struct ui *ui, int signal_fd, const sigset_t *waitin
 	bool idle = ui->paused || ui->ended;
 
 	if (ppoll(files, sizeof(files) / sizeof(files[0]), idle ? NULL : &timeout, waiting_mask) < 0)
-		memset(files, 0, sizeof(files));	/* the window was resized: get_wch() tells */
+		memset(files, 0, sizeof(files)); /* the window was resized: get_wch() tells */
 	if ((files[0].revents & ~POLLIN) || files[1].revents)
 		ui->quit = true;
 	if (files[2].revents)

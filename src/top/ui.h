@@ -14,9 +14,9 @@
 struct ui_options {
 	struct live_samples *live;
 	struct screen *screen;
-	const char *target;		/* untrusted */
+	const char *target; /* untrusted */
 	unsigned int rate_hz;
-	bool by_line;			/* at first */
+	bool by_line; /* at first */
 	/*
 	 * Readable when sampling has ended. *target_ended then says whether nothing
 	 * is left to sample; if so, the last samples stay on the screen.

@@ -19,7 +19,7 @@ enum {
 	STACKS = 5000,
 	DEPTH_MIN = 10,
 	DEPTH_MAX = 40,
-	FLUSH_EVERY = 99,		/* samples: about a second's */
+	FLUSH_EVERY = 99, /* samples: about a second's */
 	PERIOD_NS = 10101010,
 };
 
@@ -60,7 +60,8 @@ int main(int argc, char **argv)
 	unsigned long count = argc == 2 ? strtoul(argv[1], NULL, 10) : 0;
 	struct stack *stacks = calloc(STACKS, sizeof(*stacks));
 	struct session session = { .pid = 1, .target = "many", .duration_ns = count * PERIOD_NS };
-	struct figures figures = { .samples = count, .target_cpu_ns = count * PERIOD_NS,
+	struct figures figures = { .samples = count,
+				   .target_cpu_ns = count * PERIOD_NS,
 				   .duration_ns = count * PERIOD_NS };
 	struct recording_writer *writer;
 
@@ -72,10 +73,18 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < count; i++) {
 		const struct stack *stack = &stacks[random_below(1 + random_below(STACKS))];
 		struct sample sample = {
-			.time_ns = i * PERIOD_NS, .pid = 1, .tid = 1, .process_name = "many",
-			.thread_name = "many", .phase = i % 4 ? "content" : "access", .thread_state = THREAD_RUNNING,
-			.vm_state = VM_STATE_INTERPRETED, .cpu_ns = PERIOD_NS, .wall_ns = PERIOD_NS,
-			.frames = stack->frames, .frame_count = stack->depth,
+			.time_ns = i * PERIOD_NS,
+			.pid = 1,
+			.tid = 1,
+			.process_name = "many",
+			.thread_name = "many",
+			.phase = i % 4 ? "content" : "access",
+			.thread_state = THREAD_RUNNING,
+			.vm_state = VM_STATE_INTERPRETED,
+			.cpu_ns = PERIOD_NS,
+			.wall_ns = PERIOD_NS,
+			.frames = stack->frames,
+			.frame_count = stack->depth,
 		};
 
 		if (recording_writer_add(writer, &sample) ||

@@ -50,11 +50,10 @@ static void measure(struct lua_process *process, const struct registers *registe
 			warm += now_us() - copied;
 	}
 	for (size_t i = 0; i < count; i++)
-		lua += frames[i].function->kind == FRAME_LUA ||
-		       frames[i].function->kind == FRAME_BUILTIN;
+		lua += frames[i].function->kind == FRAME_LUA || frames[i].function->kind == FRAME_BUILTIN;
 	warm /= ROUNDS - 1;
-	printf("%3zu native %5zu Lua  cold %8.1f  warm %7.1f  for each %5.2f  copying %7.1f\n",
-	       count - lua, lua, cold, warm, warm / (double)count, copying / ROUNDS);
+	printf("%3zu native %5zu Lua  cold %8.1f  warm %7.1f  for each %5.2f  copying %7.1f\n", count - lua,
+	       lua, cold, warm, warm / (double)count, copying / ROUNDS);
 }
 
 int main(int argc, char **argv)
@@ -80,8 +79,7 @@ int main(int argc, char **argv)
 		struct registers registers;
 
 		usleep(10000);
-		if (tracer_stop(tracer, tracee, 1000000000) ||
-		    tracer_registers(tracee, &registers))
+		if (tracer_stop(tracer, tracee, 1000000000) || tracer_registers(tracee, &registers))
 			return 1;
 		lua_process_confirm(process);
 		measure(process, &registers);

@@ -22,8 +22,9 @@ static enum vm_state state_in(const struct frame *leaf)
 {
 	static const enum vm_state states[FRAME_KIND_COUNT] = {
 		[FRAME_LUA] = VM_STATE_INTERPRETED, [FRAME_BUILTIN] = VM_STATE_C,
-		[FRAME_C_FUNCTION] = VM_STATE_C, [FRAME_NATIVE] = VM_STATE_C,
-		[FRAME_VM] = VM_STATE_GC, [FRAME_TRACE] = VM_STATE_COMPILED, [FRAME_LOST] = VM_STATE_UNKNOWN,
+		[FRAME_C_FUNCTION] = VM_STATE_C,    [FRAME_NATIVE] = VM_STATE_C,
+		[FRAME_VM] = VM_STATE_GC,           [FRAME_TRACE] = VM_STATE_COMPILED,
+		[FRAME_LOST] = VM_STATE_UNKNOWN,
 	};
 
 	return leaf->compiled ? VM_STATE_COMPILED : states[leaf->function->kind];
@@ -31,9 +32,9 @@ static enum vm_state state_in(const struct frame *leaf)
 
 /* Where the innermost frame of a stack is, and how it runs there. */
 struct position {
-	uint32_t line;			/* 0: the one after the function's first */
+	uint32_t line; /* 0: the one after the function's first */
 	enum frame_certainty certainty;
-	enum vm_state state;		/* VM_STATE_NONE: as the kind of frame has it */
+	enum vm_state state; /* VM_STATE_NONE: as the kind of frame has it */
 };
 
 /* count samples of 10 ms of one stack, root first, ended by NULL; bit i of compiled is for frame i. */
@@ -46,8 +47,9 @@ static void add_at(struct profile *profile, unsigned count, unsigned compiled, s
 	while (stack[depth])
 		depth++;
 	for (size_t i = 0; i < depth; i++)
-		frames[depth - 1 - i] = (struct frame) {
-			.function = stack[i], .compiled = i < 32 && (compiled >> i & 1),
+		frames[depth - 1 - i] = (struct frame){
+			.function = stack[i],
+			.compiled = i < 32 && (compiled >> i & 1),
 			.line = stack[i]->kind == FRAME_LUA ? stack[i]->firstline + 1 : 0,
 		};
 	if (leaf.line > 0)
@@ -55,7 +57,9 @@ static void add_at(struct profile *profile, unsigned count, unsigned compiled, s
 	frames[0].certainty = leaf.certainty;
 	for (; count > 0; count--) {
 		struct sample sample = {
-			.cpu_ns = 10000000, .frames = frames, .frame_count = depth,
+			.cpu_ns = 10000000,
+			.frames = frames,
+			.frame_count = depth,
 			.vm_state = leaf.state ? leaf.state : state_in(&frames[0]),
 		};
 
@@ -64,12 +68,13 @@ static void add_at(struct profile *profile, unsigned count, unsigned compiled, s
 	}
 }
 
-static void add(struct profile *profile, unsigned count, unsigned compiled, const struct function *const *stack)
+static void add(struct profile *profile, unsigned count, unsigned compiled,
+		const struct function *const *stack)
 {
-	add_at(profile, count, compiled, (struct position) { 0 }, stack);
+	add_at(profile, count, compiled, (struct position){ 0 }, stack);
 }
 
-#define STACK(...) ((const struct function *const[]) { __VA_ARGS__, NULL })
+#define STACK(...) ((const struct function *const[]){ __VA_ARGS__, NULL })
 
 static void small(struct profile *profile)
 {
@@ -82,14 +87,15 @@ static void small(struct profile *profile)
 	const struct function *handler = other(FRAME_VM, "lj_BC_ADDVV", NULL);
 	const struct function *lost = other(FRAME_LOST, "frame chain broken", NULL);
 
-	add_at(profile, 20, 2, (struct position) { .line = 8 }, STACK(chunk, heavy));
-	add_at(profile, 10, 2, (struct position) { .line = 9, .certainty = CERTAINTY_NEAREST }, STACK(chunk, heavy));
-	add(profile, 20, 6, STACK(chunk, heavy, heavy));	/* recursion: matches nest */
+	add_at(profile, 20, 2, (struct position){ .line = 8 }, STACK(chunk, heavy));
+	add_at(profile, 10, 2, (struct position){ .line = 9, .certainty = CERTAINTY_NEAREST },
+	       STACK(chunk, heavy));
+	add(profile, 20, 6, STACK(chunk, heavy, heavy)); /* recursion: matches nest */
 	add(profile, 10, 0, STACK(chunk, heavy, gsub));
 	add(profile, 5, 0, STACK(chunk, light, gsub, memory));
 	add(profile, 15, 0, STACK(chunk, light, root));
 	add(profile, 10, 0, STACK(chunk, handler));
-	add_at(profile, 5, 0, (struct position) { .state = VM_STATE_RECORDING }, STACK(chunk));
+	add_at(profile, 5, 0, (struct position){ .state = VM_STATE_RECORDING }, STACK(chunk));
 	add(profile, 5, 0, STACK(lost));
 }
 
@@ -101,7 +107,7 @@ static void compare(struct profile *profile, struct profile *baseline)
 		unsigned now, before;
 	} functions_of_both[] = {
 		{ "slower", 400, 200 }, { "faster", 100, 300 }, { "same", 300, 300 },
-		{ "chance", 104, 100 }, { "fresh", 96, 0 }, { "gone", 0, 100 },
+		{ "chance", 104, 100 }, { "fresh", 96, 0 },     { "gone", 0, 100 },
 	};
 	const struct function *chunk = lua("main chunk", "test.lua", 0);
 
@@ -123,10 +129,12 @@ static uint32_t random_below(uint32_t limit)
 
 static const struct function *server_function(unsigned i)
 {
-	static const char *const verbs[] = { "get", "set", "parse", "encode", "match", "run", "load", "check",
-					     "handle", "render", "validate", "lookup", "insert", "merge", "flush" };
-	static const char *const nouns[] = { "header", "route", "plugin", "token", "request", "cache", "upstream",
-					     "schema", "body", "config", "session", "balancer", "metric" };
+	static const char *const verbs[] = { "get",      "set",    "parse",  "encode", "match",
+					     "run",      "load",   "check",  "handle", "render",
+					     "validate", "lookup", "insert", "merge",  "flush" };
+	static const char *const nouns[] = { "header",  "route",    "plugin", "token", "request",
+					     "cache",   "upstream", "schema", "body",  "config",
+					     "session", "balancer", "metric" };
 
 	if (i % 17 == 0)
 		return other(FRAME_VM, text("lj_BC_CALL%u", i), NULL);
@@ -145,12 +153,17 @@ static void serve(struct profile *profile, unsigned requests)
 {
 	enum { POOL = 1200, CHUNKS = 5, BASE = 6 };
 	static const char *const chunk_names[CHUNKS] = {
-		"=access_by_lua(nginx.conf:24)", "=content_by_lua(nginx.conf:31)", "=header_filter_by_lua(nginx.conf:40)",
-		"=log_by_lua(nginx.conf:47)", "=rewrite_by_lua(nginx.conf:20)",
+		"=access_by_lua(nginx.conf:24)",        "=content_by_lua(nginx.conf:31)",
+		"=header_filter_by_lua(nginx.conf:40)", "=log_by_lua(nginx.conf:47)",
+		"=rewrite_by_lua(nginx.conf:20)",
 	};
 	static const char *const base_names[BASE] = {
-		"main", "ngx_worker_process_cycle", "ngx_epoll_process_events", "ngx_event_process_posted",
-		"ngx_http_core_run_phases", "ngx_http_lua_run_thread",
+		"main",
+		"ngx_worker_process_cycle",
+		"ngx_epoll_process_events",
+		"ngx_event_process_posted",
+		"ngx_http_core_run_phases",
+		"ngx_http_lua_run_thread",
 	};
 	const struct function *pool[POOL], *chunks[CHUNKS], *stack[64];
 
@@ -173,10 +186,13 @@ static void serve(struct profile *profile, unsigned requests)
 		}
 		stack[depth] = NULL;
 		add_at(profile, 1, random_below(3) == 0 ? 0 : 0xffffffu << 7,
-		       (struct position) { .certainty = random_below(5) == 0 ? CERTAINTY_NEAREST : CERTAINTY_EXACT,
-					   .state = random_below(12) == 0 ? 4 + random_below(5) : 0 }, stack);
+		       (struct position){ .certainty = random_below(5) == 0 ? CERTAINTY_NEAREST
+									    : CERTAINTY_EXACT,
+					  .state = random_below(12) == 0 ? 4 + random_below(5) : 0 },
+		       stack);
 	}
-	stack[3] = made_up((struct function) { .kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua", .firstline = 8 });
+	stack[3] = made_up((struct function){
+		.kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua", .firstline = 8 });
 	stack[4] = NULL;
 	add(profile, 40, 0, stack);
 	stack[2] = other(FRAME_LOST, "inside half-done call or return", NULL);
@@ -201,15 +217,27 @@ static void hostile(struct profile *profile)
 	static const char *const names[] = {
 		"</script><script>document.documentElement.dataset.owned=1</script>",
 		"]]><script>document.documentElement.dataset.owned=2</script>",
-		"<![CDATA[", "<!--", "&lt;&amp;&#x0;", "\"' onmouseover='document.documentElement.dataset.owned=3'",
-		"javascript:alert(1)", "line one\nline two\r\t\x01\x02\x1b[31m", "\xff\xfe\xc0\xaf\xed\xa0\x80",
-		"\u202egnp.exe", "\uffff\ufffe", "\u4e2d\u6587\u51fd\u6570\u540d\u5b57\u5f88\u957f\u5f88\u957f\u5f88\u957f",
-		"na\u00efve \U0001f4a9", "${1}`+alert(1)+`", "%s%n%n%n", "", " ",
+		"<![CDATA[",
+		"<!--",
+		"&lt;&amp;&#x0;",
+		"\"' onmouseover='document.documentElement.dataset.owned=3'",
+		"javascript:alert(1)",
+		"line one\nline two\r\t\x01\x02\x1b[31m",
+		"\xff\xfe\xc0\xaf\xed\xa0\x80",
+		"\u202egnp.exe",
+		"\uffff\ufffe",
+		"\u4e2d\u6587\u51fd\u6570\u540d\u5b57\u5f88\u957f\u5f88\u957f\u5f88\u957f",
+		"na\u00efve \U0001f4a9",
+		"${1}`+alert(1)+`",
+		"%s%n%n%n",
+		"",
+		" ",
 	};
 
 	memset(huge, 'H', sizeof(huge) - 1);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		add(profile, 10, 0, STACK(lua(names[i], names[i], 1), other(FRAME_NATIVE, names[i], names[i])));
+		add(profile, 10, 0,
+		    STACK(lua(names[i], names[i], 1), other(FRAME_NATIVE, names[i], names[i])));
 	add(profile, 10, 0, STACK(lua(huge, huge, 1), other(FRAME_BUILTIN, huge, NULL)));
 }
 
@@ -247,7 +275,13 @@ static void empty(struct profile *profile)
 }
 
 /* Ten seconds of a sample each 10 ms, and what the tests look for in them. */
-enum { STALL_TICKS = 1000, STALL_FROM = 420, STALL_UNTIL = 470, STALL_IDLE_FROM = 700, STALL_IDLE_UNTIL = 800 };
+enum {
+	STALL_TICKS = 1000,
+	STALL_FROM = 420,
+	STALL_UNTIL = 470,
+	STALL_IDLE_FROM = 700,
+	STALL_IDLE_UNTIL = 800
+};
 
 static const uint64_t stall_tick_ns = 10000000, stall_start_ns = 5000000000;
 
@@ -271,11 +305,15 @@ static int next_stalled(struct sample_source *source, struct sample *ret_sample)
 		samples->tick = STALL_IDLE_UNTIL;
 	if (tick < STALL_FROM || tick >= STALL_UNTIL)
 		leaf = tick % 2 ? samples->light : samples->heavy;
-	samples->frames[0] = (struct frame) { .function = leaf, .line = leaf->firstline ? leaf->firstline + 1 : 0 };
-	samples->frames[1] = (struct frame) { .function = samples->chunk, .line = 3 };
-	*ret_sample = (struct sample) {
-		.time_ns = stall_start_ns + tick * stall_tick_ns + 5000000, .cpu_ns = stall_tick_ns,
-		.vm_state = state_in(&samples->frames[0]), .frames = samples->frames, .frame_count = 2,
+	samples->frames[0] = (struct frame){ .function = leaf,
+					     .line = leaf->firstline ? leaf->firstline + 1 : 0 };
+	samples->frames[1] = (struct frame){ .function = samples->chunk, .line = 3 };
+	*ret_sample = (struct sample){
+		.time_ns = stall_start_ns + tick * stall_tick_ns + 5000000,
+		.cpu_ns = stall_tick_ns,
+		.vm_state = state_in(&samples->frames[0]),
+		.frames = samples->frames,
+		.frame_count = 2,
 	};
 	return 1;
 }
@@ -290,8 +328,10 @@ static struct heatmap *stall(struct profile *profile)
 {
 	struct stall_samples samples = {
 		.source = { next_stalled, rewind_stalled },
-		.chunk = lua("main chunk", "test.lua", 0), .heavy = lua("heavy", "test.lua", 5),
-		.light = lua("light", "test.lua", 12), .execute = other(FRAME_BUILTIN, "os.execute", NULL),
+		.chunk = lua("main chunk", "test.lua", 0),
+		.heavy = lua("heavy", "test.lua", 5),
+		.light = lua("light", "test.lua", 12),
+		.execute = other(FRAME_BUILTIN, "os.execute", NULL),
 	};
 	struct session session = { .start_ns = stall_start_ns };
 	struct time_span span = { .until_ns = STALL_TICKS * stall_tick_ns };
@@ -310,7 +350,8 @@ static const struct {
 	{ "small", small, "luajit test.lua" },
 	{ "nginx", nginx, "nginx: worker process" },
 	{ "big", big, "nginx: worker process" },
-	{ "hostile", hostile, "</title><script>document.documentElement.dataset.owned=4</script>\x1b[0m\xff" },
+	{ "hostile", hostile,
+	  "</title><script>document.documentElement.dataset.owned=4</script>\x1b[0m\xff" },
 	{ "deep", deep, "luajit deep.lua" },
 	{ "wide", wide, "luajit wide.lua" },
 	{ "empty", empty, "luajit idle.lua" },
@@ -345,7 +386,8 @@ static struct profile *new_profile(void)
 	return profile;
 }
 
-static int write_graph(const struct profile *profile, const char *target, const struct flamegraph_options *options)
+static int write_graph(const struct profile *profile, const char *target,
+		       const struct flamegraph_options *options)
 {
 	struct session session = {
 		.pid = 4242,
@@ -393,7 +435,7 @@ int main(int argc, char **argv)
 		result = write_graph(profile, target, &options);
 	else
 		fprintf(stderr, "usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall"
-			" [inverted|lines|page]...\n");
+				" [inverted|lines|page]...\n");
 	heatmap_free(heatmap);
 	profile_free(profile);
 	profile_free(baseline);

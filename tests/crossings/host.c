@@ -164,13 +164,13 @@ OUT_OF_LINE static void run_resume(lua_State *L)
 int main(int argc, char **argv)
 {
 	static const char *const names[] = {
-		"from_call", "calls_c", "indexes", "indexes_in_c", "finalizes", "is_hooked", "sorts",
-		"substitutes", "resumes", "wraps", "resumes_in_c", "calls_ffi", "is_called_back",
-		"makes_garbage", "parses", "compiles",
+		"from_call",      "calls_c",       "indexes", "indexes_in_c", "finalizes",    "is_hooked",
+		"sorts",          "substitutes",   "resumes", "wraps",        "resumes_in_c", "calls_ffi",
+		"is_called_back", "makes_garbage", "parses",  "compiles",
 	};
 	lua_State *L = luaL_newstate();
 	const luaL_Reg functions[] = {
-		{ "burn_in_c", burn_in_c }, { "bounce", bounce }, { "index_it", index_it },
+		{ "burn_in_c", burn_in_c }, { "bounce", bounce },       { "index_it", index_it },
 		{ "resume_it", resume_it }, { "with_hook", with_hook }, { NULL, NULL },
 	};
 

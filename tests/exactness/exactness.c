@@ -29,18 +29,18 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	NATIVE_WHOLE = 256,		/* instructions outside of the VM that are all judged */
-	NATIVE_STRIDE = 61,		/* of those that follow, one in so many */
-	REFRESH_INTERVAL = 20000,	/* steps or samples */
+	NATIVE_WHOLE = 256,       /* instructions outside of the VM that are all judged */
+	NATIVE_STRIDE = 61,       /* of those that follow, one in so many */
+	REFRESH_INTERVAL = 20000, /* steps or samples */
 	PAUSE_MIN_NS = 20000,
 	PAUSE_SPREAD_NS = 180000,
 	PLACES_MAX = 64,
 	SHOWN_PLACES = 24,
 	CODE_BYTES = 16,
 	ROUNDS_STEPPED = 2,
-	ROUNDS_STEPPED_LONG = 60,	/* more than are stepped through */
-	POSITION_MAX = 1000000,		/* a line of a program, rather less */
-	HANDLER_STEPS_MAX = 1000,	/* of a handler, and of the way back from it */
+	ROUNDS_STEPPED_LONG = 60, /* more than are stepped through */
+	POSITION_MAX = 1000000,   /* a line of a program, rather less */
+	HANDLER_STEPS_MAX = 1000, /* of a handler, and of the way back from it */
 };
 
 /* Where in the code something wrong or lost was seen. */
@@ -56,7 +56,7 @@ struct session {
 	struct functions *functions;
 	struct lua_process *process;
 	struct capture_hints hints;
-	struct global_state global;	/* as it was at first */
+	struct global_state global; /* as it was at first */
 	uint64_t position_slot;
 	bool in_order;
 	bool with_signals;
@@ -171,8 +171,8 @@ static const char *nearest_handler(struct session *session, uint64_t pc, uint64_
 	return name;
 }
 
-static void show(struct session *session, uint64_t pc, int position,
-		 const struct stack_text *stack, const char *verdict)
+static void show(struct session *session, uint64_t pc, int position, const struct stack_text *stack,
+		 const char *verdict)
 {
 	const struct vm_code *vm = session->global.vm;
 	uint64_t offset;
@@ -181,8 +181,8 @@ static void show(struct session *session, uint64_t pc, int position,
 	if (pc >= vm->begin && pc < vm->end) {
 		const char *name = nearest_handler(session, pc, &offset);
 
-		fprintf(stderr, "%s at VM+%#" PRIx64 " %s+%#" PRIx64 ":", verdict, pc - vm->begin,
-			name, offset);
+		fprintf(stderr, "%s at VM+%#" PRIx64 " %s+%#" PRIx64 ":", verdict, pc - vm->begin, name,
+			offset);
 	} else {
 		fprintf(stderr, "%s at %#" PRIx64 " (VM at %#" PRIx64 "):", verdict, pc, vm->begin);
 	}
@@ -303,9 +303,8 @@ static int step(struct session *session, unsigned long count)
 		native = is_in_vm(session->global.vm, registers.pc) ? 0 : native + 1;
 		if (native >= NATIVE_WHOLE && native % NATIVE_STRIDE)
 			continue;
-		error = session->with_signals
-			? look_from_handler(session, &registers, position)
-			: look(session, &registers, registers.pc, position);
+		error = session->with_signals ? look_from_handler(session, &registers, position)
+					      : look(session, &registers, registers.pc, position);
 	}
 	return error == -ESRCH ? 0 : error;
 }
@@ -338,14 +337,12 @@ static void print_row(const struct session *session, char *argv[])
 {
 	double judged = (double)session->judged;
 
-	printf("%-13s %-3s %8lu judged, %6lu wrong, %6lu without a line, %6lu lost (%.3f %%)",
-	       argv[3], argv[4], session->judged, session->verdicts[VERDICT_WRONG],
-	       session->verdicts[VERDICT_NO_LINE], session->verdicts[VERDICT_LOST],
-	       100 * (double)session->verdicts[VERDICT_LOST] / judged);
+	printf("%-13s %-3s %8lu judged, %6lu wrong, %6lu without a line, %6lu lost (%.3f %%)", argv[3],
+	       argv[4], session->judged, session->verdicts[VERDICT_WRONG], session->verdicts[VERDICT_NO_LINE],
+	       session->verdicts[VERDICT_LOST], 100 * (double)session->verdicts[VERDICT_LOST] / judged);
 	for (enum lost_reason i = 0; i < LOST_COUNT; i++)
 		if (session->lost[i])
-			printf("; %s %.3f %%", lost_reason_text(i),
-			       100 * (double)session->lost[i] / judged);
+			printf("; %s %.3f %%", lost_reason_text(i), 100 * (double)session->lost[i] / judged);
 	printf("\n");
 }
 
@@ -357,7 +354,8 @@ int main(int argc, char *argv[])
 	int error;
 
 	if (argc < 6) {
-		fprintf(stderr, "usage: exactness step|signal|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]\n");
+		fprintf(stderr,
+			"usage: exactness step|signal|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]\n");
 		return 64;
 	}
 	is_sample = strcmp(argv[1], "sample") == 0;
@@ -366,8 +364,11 @@ int main(int argc, char *argv[])
 	session.with_signals = strcmp(argv[1], "signal") == 0;
 	session.in_order = !is_sample && !is_compiled && !session.with_signals;
 	if (session.with_signals)
-		setenv("TRUTH_HANDLES", "10", 1);	/* SIGUSR1 */
-	error = start(&session, argv, is_sample ? 0 : session.in_order ? ROUNDS_STEPPED : ROUNDS_STEPPED_LONG);
+		setenv("TRUTH_HANDLES", "10", 1); /* SIGUSR1 */
+	error = start(&session, argv,
+		      is_sample          ? 0
+		      : session.in_order ? ROUNDS_STEPPED
+					 : ROUNDS_STEPPED_LONG);
 	if (!error)
 		error = is_sample ? sample(&session, count) : step(&session, count);
 	target_end(&session.target);

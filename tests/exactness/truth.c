@@ -11,18 +11,18 @@ enum {
 	STACKS_MAX = 1 << 14,
 	LINES_MAX = 1024,
 	LINE_MAX_BYTES = 64 * 1024,
-	CATCH_UP_EVENTS = 60,	/* how far ahead is looked after something wrong or lost */
+	CATCH_UP_EVENTS = 60, /* how far ahead is looked after something wrong or lost */
 };
 
 /* Where between two events a stack stands. */
 enum {
 	RANK_NONE = -1,
-	RANK_FIRST = 0,		/* the first event's stack */
-	RANK_BUILTIN = 1,	/* a builtin on top of it */
-	RANK_FIRST_AGAIN = 2,	/* back from a builtin */
-	RANK_LEAVING = 3,	/* frames of the first are gone; and more than that for each */
-	RANK_ENTERING = 10000,	/* frames of the second are there */
-	RANK_NEXT = 20000,	/* the second event's stack */
+	RANK_FIRST = 0,        /* the first event's stack */
+	RANK_BUILTIN = 1,      /* a builtin on top of it */
+	RANK_FIRST_AGAIN = 2,  /* back from a builtin */
+	RANK_LEAVING = 3,      /* frames of the first are gone; and more than that for each */
+	RANK_ENTERING = 10000, /* frames of the second are there */
+	RANK_NEXT = 20000,     /* the second event's stack */
 };
 
 struct event {
@@ -35,13 +35,13 @@ struct truth {
 	size_t stack_count;
 	struct event events[EVENTS_MAX];
 	size_t event_count;
-	char *lines[LINES_MAX];		/* of the program, from 1 */
-	char program[64];		/* "calls.lua:" */
-	size_t at;			/* truth_follow(): the last event seen */
+	char *lines[LINES_MAX]; /* of the program, from 1 */
+	char program[64];       /* "calls.lua:" */
+	size_t at;              /* truth_follow(): the last event seen */
 	int rank;
 	char builtin[64];
 	bool started;
-	bool astray;			/* the last stack told nothing about the place in time */
+	bool astray; /* the last stack told nothing about the place in time */
 };
 
 /*---- Stacks as text ----*/
@@ -90,8 +90,8 @@ bool stack_text_fill(struct stack_text *stack, const struct frame *frames, size_
 			/* Where the line is not known, it does not claim to: that is counted. */
 			stack->unknown_lines += is_unknown;
 			snprintf(text, sizeof(text), is_unknown ? "%s:%u:?" : "%s:%u:%u",
-				 function->file + (function->file[0] == '@'),
-				 function->firstline, frames[i].line);
+				 function->file + (function->file[0] == '@'), function->firstline,
+				 frames[i].line);
 		} else if (function->kind == FRAME_LOST) {
 			if (!stack->lost)
 				stack->lost_at = stack->count;
@@ -153,10 +153,10 @@ static bool read_line(struct truth *truth, char *line, uint64_t *ret_table)
 	line[strcspn(line, "\n")] = '\0';
 	if (strncmp(line, "stack ", 6) == 0 && truth->stack_count < STACKS_MAX)
 		truth->stacks[truth->stack_count++] = parse_stack(line + 6);
-	else if (sscanf(line, "event %d %zu", &position, &stack) == 2 &&
-		 truth->event_count < EVENTS_MAX && stack >= 1 && stack <= truth->stack_count)
-		truth->events[truth->event_count++] = (struct event){
-			.position = position, .stack = truth->stacks[stack - 1] };
+	else if (sscanf(line, "event %d %zu", &position, &stack) == 2 && truth->event_count < EVENTS_MAX &&
+		 stack >= 1 && stack <= truth->stack_count)
+		truth->events[truth->event_count++] = (struct event){ .position = position,
+								      .stack = truth->stacks[stack - 1] };
 	else
 		return sscanf(line, "ready %lx", ret_table) != 1;
 	return true;
@@ -257,8 +257,7 @@ static bool has_just_entered(const struct stack_text *truth, const struct stack_
 	size_t last = said->count - 1;
 
 	return said->count && truth->count == said->count && begins_with(truth, said, last) &&
-	       same_function(truth->frames[last], said->frames[last]) &&
-	       is_at_definition(said->frames[last]);
+	       same_function(truth->frames[last], said->frames[last]) && is_at_definition(said->frames[last]);
 }
 
 /* Frames that stay from one event to the next; a caller may be at another line. */
@@ -296,8 +295,7 @@ static bool line_mentions(const struct truth *truth, const char *frame, const ch
 	if (number >= LINES_MAX || !truth->lines[number])
 		return false;
 	/* What is called by a metamethod, by the loop or under a name of the program's own. */
-	if (strncmp(name, "__", 2) == 0 || strcmp(name, "wrap") == 0 ||
-	    strncmp(name, "builtin#", 8) == 0)
+	if (strncmp(name, "__", 2) == 0 || strcmp(name, "wrap") == 0 || strncmp(name, "builtin#", 8) == 0)
 		return true;
 	if (strcmp(name, "next") == 0)
 		return strstr(truth->lines[number], "pairs") || strstr(truth->lines[number], "next");
@@ -321,8 +319,7 @@ static bool has_builtins_on_top(const struct truth *truth, const struct stack_te
 static bool has_tail_called_builtin(const struct truth *truth, const struct stack_text *first,
 				    const struct stack_text *said)
 {
-	return said->count && said->count == first->count &&
-	       begins_with(first, said, said->count - 1) &&
+	return said->count && said->count == first->count && begins_with(first, said, said->count - 1) &&
 	       is_builtin(said->frames[said->count - 1]) &&
 	       line_mentions(truth, first->frames[first->count - 1], "[return]") &&
 	       line_mentions(truth, first->frames[first->count - 1], said->frames[said->count - 1]);
@@ -354,11 +351,9 @@ static int rank_between(const struct truth *truth, const struct stack_text *firs
 		return RANK_BUILTIN;
 	if (has_tail_called_builtin(truth, first, said))
 		return RANK_LEAVING;
-	if (said->count >= depth && said->count < first->count &&
-	    begins_with(first, said, said->count))
+	if (said->count >= depth && said->count < first->count && begins_with(first, said, said->count))
 		return RANK_LEAVING + (int)(first->count - said->count);
-	if (said->count >= depth && said->count < next->count &&
-	    begins_with(next, said, said->count))
+	if (said->count >= depth && said->count < next->count && begins_with(next, said, said->count))
 		return RANK_ENTERING + (int)said->count;
 	if (has_just_entered(next, said) && next->count > depth)
 		return RANK_ENTERING + (int)said->count;
@@ -393,12 +388,10 @@ static bool is_known_right(const struct truth *truth, const struct stack_text *e
 {
 	size_t last = said->lost_at - 1;
 
-	if (begins_with(event, said, said->lost_at) ||
-	    has_builtins_on_top(truth, event, said, said->lost_at))
+	if (begins_with(event, said, said->lost_at) || has_builtins_on_top(truth, event, said, said->lost_at))
 		return true;
 	return said->lost_at > 0 && said->lost_at <= event->count && begins_with(event, said, last) &&
-	       same_function(event->frames[last], said->frames[last]) &&
-	       is_at_definition(said->frames[last]);
+	       same_function(event->frames[last], said->frames[last]) && is_at_definition(said->frames[last]);
 }
 
 enum verdict truth_judge(const struct truth *truth, int position, const struct stack_text *stack)
@@ -519,7 +512,8 @@ enum verdict truth_follow(struct truth *truth, int position, const struct stack_
 	first = &truth->events[truth->at];
 	truth->astray = true;
 	return is_known_right(truth, first->stack, stack) || is_known_right(truth, first[1].stack, stack)
-		? VERDICT_LOST : VERDICT_WRONG;
+		       ? VERDICT_LOST
+		       : VERDICT_WRONG;
 }
 
 bool truth_is_followed_to_its_end(const struct truth *truth)

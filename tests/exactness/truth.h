@@ -28,10 +28,10 @@ enum {
 struct stack_text {
 	const char *frames[STACK_FRAMES_MAX];
 	size_t count;
-	bool compiled;		/* a frame runs as machine code */
-	const char *lost;	/* the reason of the first lost frame, or NULL */
-	size_t lost_at;		/* its index */
-	size_t unknown_lines;	/* of Lua frames: so many say no line */
+	bool compiled;        /* a frame runs as machine code */
+	const char *lost;     /* the reason of the first lost frame, or NULL */
+	size_t lost_at;       /* its index */
+	size_t unknown_lines; /* of Lua frames: so many say no line */
 	char text[STACK_TEXT_MAX];
 };
 
@@ -43,8 +43,8 @@ void stack_text_print(FILE *file, const struct stack_text *stack);
 
 enum verdict {
 	VERDICT_RIGHT,
-	VERDICT_NO_LINE,	/* right, as far as it goes: a line of it is not known */
-	VERDICT_LOST,	/* it says so itself, and what it knows is right */
+	VERDICT_NO_LINE, /* right, as far as it goes: a line of it is not known */
+	VERDICT_LOST,    /* it says so itself, and what it knows is right */
 	VERDICT_WRONG,
 	VERDICT_COUNT
 };

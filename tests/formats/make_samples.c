@@ -18,7 +18,7 @@
 enum { SAMPLES_MAX = 60000, STACK_MAX = 6000 };
 
 #define MS UINT64_C(1000000)
-#define BEGIN_NS (1000 * MS)	/* of the session */
+#define BEGIN_NS (1000 * MS) /* of the session */
 
 static struct sample samples[SAMPLES_MAX];
 static size_t sample_count;
@@ -39,7 +39,7 @@ static void add(struct sample like, uint64_t time_ns, uint64_t cpu_ns, const str
 	if (sample_count == SAMPLES_MAX || !frames)
 		exit(1);
 	for (size_t i = 0; i < depth; i++)
-		frames[depth - 1 - i] = (struct frame) {
+		frames[depth - 1 - i] = (struct frame){
 			.function = stack[i].function,
 			.line = (uint32_t)abs(stack[i].line),
 			.compiled = stack[i].line < 0,
@@ -52,11 +52,17 @@ static void add(struct sample like, uint64_t time_ns, uint64_t cpu_ns, const str
 	samples[sample_count++] = like;
 }
 
-#define STACK(...) (const struct at[]) { __VA_ARGS__ }, sizeof((const struct at[]) { __VA_ARGS__ }) / sizeof(struct at)
+#define STACK(...) \
+	(const struct at[]){ __VA_ARGS__ }, sizeof((const struct at[]){ __VA_ARGS__ }) / sizeof(struct at)
 
 static const struct sample worker = {
-	.pid = 4242, .tid = 4242, .process_name = "nginx", .thread_name = "nginx", .phase = "content",
-	.thread_state = THREAD_RUNNING, .vm_state = VM_STATE_INTERPRETED,
+	.pid = 4242,
+	.tid = 4242,
+	.process_name = "nginx",
+	.thread_name = "nginx",
+	.phase = "content",
+	.thread_state = THREAD_RUNNING,
+	.vm_state = VM_STATE_INTERPRETED,
 };
 
 static uint32_t random_below(uint32_t limit)
@@ -99,16 +105,19 @@ static void small(void)
 	lost.thread_state = THREAD_RUNNABLE;
 	for (unsigned i = 0; i < 5; i++) {
 		for (unsigned j = 0; j < 6; j++)
-			add(worker, time_ns += 10 * MS, 10 * MS, STACK({ chunk, 30 }, { heavy, (int)(6 + j % 2) }));
+			add(worker, time_ns += 10 * MS, 10 * MS,
+			    STACK({ chunk, 30 }, { heavy, (int)(6 + j % 2) }));
 		for (unsigned j = 0; j < 4; j++)
 			add(compiled, time_ns += 10 * MS, 10 * MS,
 			    STACK({ chunk, 31 }, { heavy, -7 }, { heavy, -8 }));
 		for (unsigned j = 0; j < 2; j++)
-			add(worker, time_ns += 10 * MS, 10 * MS, STACK({ chunk, 30 }, { heavy, 9 }, { gsub, 0 }));
+			add(worker, time_ns += 10 * MS, 10 * MS,
+			    STACK({ chunk, 30 }, { heavy, 9 }, { gsub, 0 }));
 		add(logger, time_ns += 5 * MS, 10 * MS,
 		    STACK({ chunk, 33 }, { light, 13 }, { gsub, 0 }, { memory, 0 }));
 		for (unsigned j = 0; j < 2; j++)
-			add(logger, time_ns += 5 * MS, 10 * MS, STACK({ chunk, 33 }, { light, 14 }, { root, 0 }));
+			add(logger, time_ns += 5 * MS, 10 * MS,
+			    STACK({ chunk, 33 }, { light, 14 }, { root, 0 }));
 		add(logger, time_ns += 5 * MS, 10 * MS, STACK({ chunk, 33 }, { light, 15 }, { gsub, 0 }));
 		for (unsigned j = 0; j < 2; j++)
 			add(second, time_ns += 12 * MS, 10 * MS, STACK({ handler, 0 }));
@@ -129,8 +138,10 @@ static void random_samples(void)
 		enum frame_kind kind = (enum frame_kind)random_below(FRAME_KIND_COUNT);
 
 		pool[i] = kind == FRAME_LUA || i % 3 == 0
-			? lua(i % 5 ? text("f%u", i) : NULL, text("=content_by_lua(nginx.conf:%u)", i % 7), i)
-			: other(kind, text("%s%u", i % 2 ? "operator->" : "g", i), kind == FRAME_NATIVE ? "lib x(1).so" : NULL);
+				  ? lua(i % 5 ? text("f%u", i) : NULL,
+					text("=content_by_lua(nginx.conf:%u)", i % 7), i)
+				  : other(kind, text("%s%u", i % 2 ? "operator->" : "g", i),
+					  kind == FRAME_NATIVE ? "lib x(1).so" : NULL);
 	}
 	for (unsigned i = 0; i < THREADS; i++) {
 		threads[i] = worker;
@@ -143,12 +154,13 @@ static void random_samples(void)
 		struct at stack[40];
 		size_t depth = 1 + random_below(40);
 
-		for (unsigned j = 0, at = random_below(3); j < depth; j++, at = (at * 5 + random_below(3)) % POOL)
-			stack[j] = (struct at) { pool[at], (int)random_below(9) - 4 };
+		for (unsigned j = 0, at = random_below(3); j < depth;
+		     j++, at = (at * 5 + random_below(3)) % POOL)
+			stack[j] = (struct at){ pool[at], (int)random_below(9) - 4 };
 		thread->vm_state = (enum vm_state)random_below(VM_STATE_COUNT);
 		thread->thread_state = (enum thread_state)random_below(THREAD_STATE_COUNT);
-		add(*thread, time_ns += random_below(20) * MS, UINT64_C(997) * random_below(1u << random_below(17)), stack,
-		    depth);
+		add(*thread, time_ns += random_below(20) * MS,
+		    UINT64_C(997) * random_below(1u << random_below(17)), stack, depth);
 	}
 }
 
@@ -156,9 +168,27 @@ static void hostile(void)
 {
 	static char huge[1 << 20];
 	static const char *const names[] = {
-		"a;b", "a;b 12", "line one\nline two\r\t\x01\x02\x1b[31m", "\xff\xfe\xc0\xaf\xed\xa0\x80", "\u202egnp.exe",
-		"\uffff\ufffe", "\u4e2d\u6587\u51fd", "na\u00efve \U0001f4a9", "\\\"quoted\\\"", "%s%n%n", "", " ", "#comment",
-		"fn=(1) other", "(12)", "f(x) -> y", "</script>", "calls=1 2", "1 2 3", "[unknown]", "a 1/2 3.4: 5 cycles:",
+		"a;b",
+		"a;b 12",
+		"line one\nline two\r\t\x01\x02\x1b[31m",
+		"\xff\xfe\xc0\xaf\xed\xa0\x80",
+		"\u202egnp.exe",
+		"\uffff\ufffe",
+		"\u4e2d\u6587\u51fd",
+		"na\u00efve \U0001f4a9",
+		"\\\"quoted\\\"",
+		"%s%n%n",
+		"",
+		" ",
+		"#comment",
+		"fn=(1) other",
+		"(12)",
+		"f(x) -> y",
+		"</script>",
+		"calls=1 2",
+		"1 2 3",
+		"[unknown]",
+		"a 1/2 3.4: 5 cycles:",
 	};
 
 	memset(huge, 'H', sizeof(huge) - 1);
@@ -167,11 +197,13 @@ static void hostile(void)
 
 		thread.tid = 5000 + (int)i;
 		thread.process_name = thread.thread_name = thread.phase = names[i];
-		add(thread, i * 10 * MS, 10 * MS, STACK({ lua(names[i], names[i], (unsigned)i + 1), 4 },
-							{ other(FRAME_NATIVE, names[i], names[i]), 0 },
-							{ other(FRAME_BUILTIN, names[i], NULL), 0 }));
+		add(thread, i * 10 * MS, 10 * MS,
+		    STACK({ lua(names[i], names[i], (unsigned)i + 1), 4 },
+			  { other(FRAME_NATIVE, names[i], names[i]), 0 },
+			  { other(FRAME_BUILTIN, names[i], NULL), 0 }));
 	}
-	add(worker, 500 * MS, 10 * MS, STACK({ lua(huge, huge, 1), 2 }, { other(FRAME_BUILTIN, huge, huge), 0 }));
+	add(worker, 500 * MS, 10 * MS,
+	    STACK({ lua(huge, huge, 1), 2 }, { other(FRAME_BUILTIN, huge, huge), 0 }));
 }
 
 /* 5,000 levels of one recursion, and a branch on the way. */
@@ -181,7 +213,7 @@ static void deep(void)
 	const struct function *down = lua("down", "@deep.lua", 1), *across = lua("across", "@deep.lua", 9);
 
 	for (unsigned i = 0; i < 5000; i++)
-		stack[i] = (struct at) { i % 10 == 9 ? across : down, 2 };
+		stack[i] = (struct at){ i % 10 == 9 ? across : down, 2 };
 	for (unsigned i = 0; i < 8; i++)
 		add(worker, i * 10 * MS, 10 * MS, stack, 5000);
 	add(worker, 100 * MS, 20 * MS, stack, 2500);
@@ -194,7 +226,8 @@ static void wide(void)
 
 	for (unsigned i = 0; i < 20000; i++)
 		add(worker, i * 10 * MS, 10 * MS,
-		    STACK({ chunk, (int)i + 1 }, { lua(text("callee%05u", i), "@wide.lua", i + 1), (int)i + 1 }));
+		    STACK({ chunk, (int)i + 1 },
+			  { lua(text("callee%05u", i), "@wide.lua", i + 1), (int)i + 1 }));
 }
 
 static void empty(void)
@@ -217,7 +250,7 @@ static const struct {
 /*---- Writing ----*/
 
 struct made_source {
-	struct sample_source source;	/* first: what formats see */
+	struct sample_source source; /* first: what formats see */
 	size_t next;
 };
 
@@ -284,6 +317,7 @@ int main(int argc, char **argv)
 			fprintf(stderr, "make_samples: %s\n", strerror(-error));
 		return error == 0 && fflush(stdout) == 0 ? 0 : 1;
 	}
-	fprintf(stderr, "usage: make_samples small|random|hostile|deep|wide|empty FORMAT [lines] [annotate] [wall]\n");
+	fprintf(stderr,
+		"usage: make_samples small|random|hostile|deep|wide|empty FORMAT [lines] [annotate] [wall]\n");
 	return 64;
 }

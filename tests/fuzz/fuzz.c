@@ -86,8 +86,8 @@ static size_t clean_character(const uint8_t *text, size_t length)
 		code = code << 6 | (text[i] & 0x3f);
 	}
 	if (code < least[bytes] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ||
-	    (code >= 0x80 && code < 0xa0) ||		/* control characters */
-	    code == 0x2028 || code == 0x2029 ||		/* separators of lines and paragraphs */
+	    (code >= 0x80 && code < 0xa0) ||    /* control characters */
+	    code == 0x2028 || code == 0x2029 || /* separators of lines and paragraphs */
 	    (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069))
 		return 0;
 	return bytes;

@@ -59,7 +59,8 @@ static void check_matches(const regex_t *pattern)
 
 static void check_options(const struct options *options, const char *word)
 {
-	char *output = options_default_output(word, options->pid_count ? options->pids[0] : 0, options->format);
+	char *output = options_default_output(word, options->pid_count ? options->pids[0] : 0,
+					      options->format);
 
 	fuzz_check(options->command < COMMAND_COUNT && options->format, "a command and a format are known");
 	fuzz_check(options->rate_hz > 0 && options->rate_hz <= OPTIONS_RATE_MAX, "a rate is in bounds");

@@ -14,7 +14,7 @@ enum { ADDRESS = 0x400000, FRAMES_MAX = 8 };
 
 /* The bytes at ADDRESS, and nothing else. */
 struct code {
-	struct memory memory;	/* must be first */
+	struct memory memory; /* must be first */
 	const uint8_t *data;
 	size_t size;
 };

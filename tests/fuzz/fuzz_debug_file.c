@@ -20,8 +20,8 @@
 enum { BASE = 0x400000, EXTENT = 1 << 20 };
 
 enum {
-	BIT_LEADS_HERE = 1,	/* the debuglink, whatever it is, is the file */
-	BIT_ROOT = 2,		/* the target has a root of its own */
+	BIT_LEADS_HERE = 1, /* the debuglink, whatever it is, is the file */
+	BIT_ROOT = 2,       /* the target has a root of its own */
 };
 
 static struct {
@@ -39,8 +39,8 @@ int __wrap_dwfl_module_build_id(Dwfl_Module *module, const unsigned char **bits,
 	return build_id.length;
 }
 
-static int find_no_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, char **ret_path,
-		       Elf **ret_elf)
+static int find_no_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+		       char **ret_path, Elf **ret_elf)
 {
 	(void)module, (void)userdata, (void)name, (void)base, (void)ret_path, (void)ret_elf;
 	return -1;
@@ -102,7 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	debuglink = take_text(&input);
 	fd = fuzz_file(input.at, fuzz_left(&input));
 	snprintf(here, sizeof(here), "%d", fd);
-	look_for(bits & BIT_ROOT ? "/proc/self/root" : "", bits & BIT_LEADS_HERE ? "/proc/self/fd/module" : path,
+	look_for(bits & BIT_ROOT ? "/proc/self/root" : "",
+		 bits & BIT_LEADS_HERE ? "/proc/self/fd/module" : path,
 		 bits & BIT_LEADS_HERE ? here : debuglink, checksum);
 	close(fd);
 	free(path);

@@ -93,7 +93,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct vm_code vm;
 
 	fuzz_check(modules && image, "there is memory");
-	*modules = (struct module){ .begin = BASE, .end = BASE + (1 << 20), .base = BASE, .path = strdup("x") };
+	*modules = (struct module){
+		.begin = BASE, .end = BASE + (1 << 20), .base = BASE, .path = strdup("x")
+	};
 	image_set_modules(image, modules, 1);
 	module = image_module(image, 0);
 	elf_image_open(&mapped.memory, BASE, &elf);

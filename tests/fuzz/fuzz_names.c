@@ -51,7 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t bits = (uint8_t)fuzz_take(&input, 1);
 	char module[MODULE_PATH_SIZE], name[256];
 	size_t length = fuzz_left(&input), half = length / 2;
-	char *text = strndup((const char *)input.at, length), *second = strndup((const char *)input.at + half, half);
+	char *text = strndup((const char *)input.at, length),
+	     *second = strndup((const char *)input.at + half, half);
 
 	fuzz_check(text && second, "there is memory");
 	if (demangle(text, name, sizeof(name)))

@@ -68,8 +68,7 @@ static void read_maps(void)
 		for (size_t i = 0; i < maps_count(maps); i++) {
 			const struct mapping *mapping = maps_at(maps, i);
 
-			fuzz_check(mapping->begin >= end && mapping->begin < mapping->end,
-				   "mappings ascend");
+			fuzz_check(mapping->begin >= end && mapping->begin < mapping->end, "mappings ascend");
 			fuzz_check(maps_find(maps, mapping->begin) == mapping, "a mapping is found");
 			end = mapping->end;
 		}
@@ -108,7 +107,7 @@ static struct threads *sleeper(void)
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)	/* it has ended already */
+		if (getppid() != parent) /* it has ended already */
 			_exit(0);
 		close(STDOUT_FILENO);
 		close(STDERR_FILENO);
@@ -132,7 +131,7 @@ static void read_thread(struct threads *threads)
 	struct own_turn turn;
 	uint64_t used;
 
-	thread->keeps_open = false;	/* files that are kept open are read once only */
+	thread->keeps_open = false; /* files that are kept open are read once only */
 	thread_look(threads, thread, &state, &call);
 	thread_measure(threads, thread, &used);
 	thread_count_switches(threads, thread, &switches);

@@ -23,7 +23,7 @@
 enum {
 	BLOCKS_MAX = 4,
 	FILE_BYTES_MAX = 1 << 20,
-	SAMPLES_SHOWN_MAX = 2000,	/* of more, formats take long */
+	SAMPLES_SHOWN_MAX = 2000, /* of more, formats take long */
 };
 
 /* Bits of view. */

@@ -10,8 +10,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct request_layout layout = {
-		.known = true, .r_connection = 8, .r_ctx = 16, .r_main = 24, .has_connection = true,
-		.ctx_index = 1, .ctx_context = 72, .context_size = sizeof(uint16_t),
+		.known = true,
+		.r_connection = 8,
+		.r_ctx = 16,
+		.r_main = 24,
+		.has_connection = true,
+		.ctx_index = 1,
+		.ctx_context = 72,
+		.context_size = sizeof(uint16_t),
 	};
 	static struct request_coroutines coroutines;
 	struct fuzz_input input = fuzz_input(data, size);

@@ -20,7 +20,8 @@ static void check(const struct sample *sample)
 		const struct frame *frame = &sample->frames[i];
 
 		fuzz_check(frame->function && frame->function->kind < FRAME_KIND_COUNT &&
-			   frame->certainty < CERTAINTY_COUNT, "frames are known ones");
+				   frame->certainty < CERTAINTY_COUNT,
+			   "frames are known ones");
 		length += frame->function->name ? strlen(frame->function->name) : 0;
 	}
 	length += sample->process_name ? strlen(sample->process_name) : 0;

@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = fuzz_input(data, size);
 	uint8_t flags;
-	struct memory_image *image = memory_image_choose("tests/fuzz/images/walk", &input, COROUTINES, &flags);
+	struct memory_image *image = memory_image_choose("tests/fuzz/images/walk", &input, COROUTINES,
+							 &flags);
 
 	reading_walk(image, &image->memory, flags);
 	return 0;

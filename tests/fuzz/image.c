@@ -61,11 +61,10 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 static bool load_registers(const char *text, struct registers *registers)
 {
 	uint64_t *const places[] = {
-		&registers->rax, &registers->rbx, &registers->rcx, &registers->rdx,
-		&registers->rsi, &registers->rdi, &registers->rbp, &registers->sp,
-		&registers->r8, &registers->r9, &registers->r10, &registers->r11,
-		&registers->r12, &registers->r13, &registers->r14, &registers->r15,
-		&registers->pc, &registers->eflags, &registers->orig_rax,
+		&registers->rax, &registers->rbx, &registers->rcx,    &registers->rdx,      &registers->rsi,
+		&registers->rdi, &registers->rbp, &registers->sp,     &registers->r8,       &registers->r9,
+		&registers->r10, &registers->r11, &registers->r12,    &registers->r13,      &registers->r14,
+		&registers->r15, &registers->pc,  &registers->eflags, &registers->orig_rax,
 	};
 	char *end;
 
@@ -120,9 +119,8 @@ static bool load_line(struct memory_image *image, FILE *file, const char *line)
 		return load_range(image, file, address, length);
 	if (sscanf(line, "layout %zu", &length) == 1)
 		return load_layout(file, length, &vm->layout);
-	if (image->module_count < MODULES_MAX &&
-	    sscanf(line, "module %" SCNx64 " %" SCNx64 " %" SCNx64, &module->begin, &module->end,
-		   &module->base) == 3)
+	if (image->module_count < MODULES_MAX && sscanf(line, "module %" SCNx64 " %" SCNx64 " %" SCNx64,
+							&module->begin, &module->end, &module->base) == 3)
 		return ++image->module_count;
 	if (strncmp(line, "registers ", 10) == 0)
 		return load_registers(line + 10, &image->sound_registers);
@@ -185,8 +183,7 @@ static size_t load_all(const char *folder, struct memory_image *images[static IM
 
 	fuzz_check(directory != NULL, folder);
 	while (count < IMAGES_MAX && (entry = readdir(directory)))
-		if (entry->d_name[0] != '.' &&
-		    asprintf(&paths[count], "%s/%s", folder, entry->d_name) > 0)
+		if (entry->d_name[0] != '.' && asprintf(&paths[count], "%s/%s", folder, entry->d_name) > 0)
 			count++;
 	closedir(directory);
 	fuzz_check(count > 0, folder);
@@ -202,10 +199,10 @@ static size_t load_all(const char *folder, struct memory_image *images[static IM
 
 /* Bits of an operation. */
 enum {
-	OP_VALUE = 7,		/* what is written, see value_of() */
-	OP_HALF = 8,		/* four bytes, */
-	OP_HIGH = 16,		/* ... the upper ones */
-	OP_REGISTER = 32,	/* to a register, in place of memory */
+	OP_VALUE = 7,     /* what is written, see value_of() */
+	OP_HALF = 8,      /* four bytes, */
+	OP_HIGH = 16,     /* ... the upper ones */
+	OP_REGISTER = 32, /* to a register, in place of memory */
 };
 
 /* The word of this number, counted through all segments; *ret_address is where it lies. */
@@ -232,24 +229,17 @@ static uint64_t value_of(const struct memory_image *image, unsigned int op, uint
 	uint64_t address, word;
 
 	switch (op & OP_VALUE) {
-	case 0:
-		return fuzz_take(input, 8);
-	case 1:		/* what another word holds */
+	case 0: return fuzz_take(input, 8);
+	case 1: /* what another word holds */
 		memcpy(&word, word_at(image, fuzz_take(input, 3), &address), sizeof(word));
 		return word;
-	case 2:		/* where another word lies */
-		word_at(image, fuzz_take(input, 3), &address);
-		return address;
-	case 3:
-		return old + (uint64_t)(int64_t)(int16_t)fuzz_take(input, 2);
-	case 4:
-		return old ^ fuzz_take(input, 1) << 8 * (fuzz_take(input, 1) % 8);
-	case 5:		/* the same with another tag, or another address with the same tag */
+	case 2: /* where another word lies */ word_at(image, fuzz_take(input, 3), &address); return address;
+	case 3: return old + (uint64_t)(int64_t)(int16_t)fuzz_take(input, 2);
+	case 4: return old ^ fuzz_take(input, 1) << 8 * (fuzz_take(input, 1) % 8);
+	case 5: /* the same with another tag, or another address with the same tag */
 		return (old & ~(UINT64_C(0x1ffff) << 47)) | fuzz_take(input, 3) << 47;
-	case 6:
-		return IMAGE_FREE + fuzz_take(input, 2);
-	default:
-		return UINT64_C(1) << fuzz_take(input, 1) % 64;
+	case 6: return IMAGE_FREE + fuzz_take(input, 2);
+	default: return UINT64_C(1) << fuzz_take(input, 1) % 64;
 	}
 }
 

@@ -36,7 +36,7 @@ enum {
 	SEGMENTS_MAX = 65536,
 	MODULES_MAX = 32,
 	IMAGE_BYTES_MAX = 16 << 20,
-	IMAGE_FREE = 0x70000000,	/* where nothing of a process lies; reachable by 32-bit references */
+	IMAGE_FREE = 0x70000000, /* where nothing of a process lies; reachable by 32-bit references */
 	IMAGE_FREE_BYTES = 1 << 16,
 };
 
@@ -48,16 +48,16 @@ struct segment {
 
 struct memory_image {
 	struct memory memory;
-	struct segment *segments;	/* ascending; they do not touch */
+	struct segment *segments; /* ascending; they do not touch */
 	size_t segment_count;
-	size_t word_count;		/* in all segments */
-	uint8_t *bytes, *sound;		/* of all segments, as they are and as they were */
+	size_t word_count;      /* in all segments */
+	uint8_t *bytes, *sound; /* of all segments, as they are and as they were */
 	size_t byte_count;
 	uint8_t free_bytes[IMAGE_FREE_BYTES];
 	struct registers registers, sound_registers;
 	struct vm_code vm;
 	uint64_t g;
-	struct module modules[MODULES_MAX];	/* begin, end and base only */
+	struct module modules[MODULES_MAX]; /* begin, end and base only */
 	size_t module_count;
 };
 

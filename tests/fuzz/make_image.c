@@ -102,8 +102,8 @@ static void write_ranges(struct recorder *recorder, FILE *out)
 static void write_registers(const struct registers *r, FILE *out)
 {
 	const uint64_t values[] = {
-		r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->sp, r->r8, r->r9,
-		r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->pc, r->eflags, r->orig_rax,
+		r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->sp,     r->r8,       r->r9,
+		r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->pc,  r->eflags, r->orig_rax,
 	};
 
 	fprintf(out, "registers");
@@ -170,8 +170,9 @@ static void find_modules(pid_t pid, struct lua_process *process, struct memory_i
 		const struct mapped_file *file = maps_file_at(maps, i);
 
 		if (file->executable)
-			image->modules[image->module_count++] = (struct module){
-				.begin = file->begin, .end = file->end, .base = file->base };
+			image->modules[image->module_count++] = (struct module){ .begin = file->begin,
+										 .end = file->end,
+										 .base = file->base };
 	}
 	maps_free(maps);
 }

@@ -23,8 +23,8 @@
 
 enum {
 	COROUTINES_MAX = 16,
-	OBJECTS_WALKED_MAX = 64,	/* slices, each of many objects */
-	STATES_SEARCHED = 1 << 15,	/* bytes around the state there is */
+	OBJECTS_WALKED_MAX = 64,   /* slices, each of many objects */
+	STATES_SEARCHED = 1 << 15, /* bytes around the state there is */
 	STATES_MAX = 8,
 	OWN_STACK_BYTES = 1 << 20,
 };
@@ -107,7 +107,8 @@ static void open_reader(struct reader *reader, const struct memory_image *image,
 		.capture = calloc(1, sizeof(*reader->capture)),
 	};
 	fuzz_check(reader->image && reader->objects && reader->snapshot && reader->functions &&
-		   reader->capture, "there is memory");
+			   reader->capture,
+		   "there is memory");
 	set_modules(reader->image, image);
 	reader->lua = lua_image_new(reader->image);
 	reader->symbols = symbols_new(reader->image, memory, NULL);
@@ -148,13 +149,12 @@ static void name(struct reader *reader)
 	}
 }
 
-static void read_once(struct reader *reader, const struct registers *registers,
-		      struct capture_hints *hints)
+static void read_once(struct reader *reader, const struct registers *registers, struct capture_hints *hints)
 {
 	snapshot_clear(reader->snapshot);
 	capture_thread(reader->capture, reader->lua, reader->objects, reader->snapshot, registers, hints);
-	if (merge_stacks(reader->capture, reader->image, reader->objects, reader->native,
-			 reader->decoder, &reader->stack) == 0)
+	if (merge_stacks(reader->capture, reader->image, reader->objects, reader->native, reader->decoder,
+			 &reader->stack) == 0)
 		name(reader);
 }
 
@@ -177,7 +177,8 @@ static void read_coroutines(struct reader *reader, struct memory *memory)
 
 	fuzz_check(walk != NULL, "there is memory");
 	for (int i = 0; i < OBJECTS_WALKED_MAX && count < COROUTINES_MAX &&
-	     (step == OBJECT_WALK_PAUSE || step == OBJECT_WALK_FOUND); i++) {
+			(step == OBJECT_WALK_PAUSE || step == OBJECT_WALK_FOUND);
+	     i++) {
 		if (step == OBJECT_WALK_PAUSE)
 			object_walk_begin_slice(walk);
 		step = object_walk_next(walk, &addresses[count]);
@@ -223,7 +224,8 @@ void reading_walk(const struct memory_image *image, struct memory *memory, bool 
 	close_reader(&reader);
 }
 
-static void take_up(struct reader *reader, struct memory *memory, const struct state_clue *clues, size_t count)
+static void take_up(struct reader *reader, struct memory *memory, const struct state_clue *clues,
+		    size_t count)
 {
 	fuzz_check(count <= STATE_CLUES_MAX, "no more clues are found than there is room for");
 	for (size_t i = 0; i < count; i++) {
@@ -242,9 +244,9 @@ void reading_unknown(const struct memory_image *image, struct memory *memory)
 	open_reader(&reader, image, memory);
 	read_once(&reader, &image->registers, &hints);
 	unknown_states_may_compile(reader.capture, reader.image);
-	take_up(&reader, memory, clues, unknown_states_linked(reader.snapshot, reader.lua, memory,
-							      reader.capture->stack_begin,
-							      reader.capture->stack_end, clues, 0));
+	take_up(&reader, memory, clues,
+		unknown_states_linked(reader.snapshot, reader.lua, memory, reader.capture->stack_begin,
+				      reader.capture->stack_end, clues, 0));
 	lua_image_forget_vm(reader.lua, &image->vm);
 	take_up(&reader, memory, clues, unknown_states_in_registers(reader.capture, reader.image, clues));
 	take_up(&reader, memory, clues, unknown_states_on_stack(reader.capture, reader.image, memory, clues));

@@ -15,12 +15,12 @@ static struct {
 static uint8_t truth_frame_count[TRUTH_REFS];
 static const uint8_t *truth_code[TRUTH_REFS];
 static const uint8_t *truth_tail_code;
-static uint32_t truth_copied;	/* the instruction that LOOP copies at present; 0 if none */
-static const BCIns *truth_pc;	/* being recorded; J->pc may already be where it leads to */
+static uint32_t truth_copied; /* the instruction that LOOP copies at present; 0 if none */
+static const BCIns *truth_pc; /* being recorded; J->pc may already be where it leads to */
 static struct {
 	GCproto *pt;
 	const BCIns *pc;
-} truth_lua;	/* the last one in a Lua function */
+} truth_lua; /* the last one in a Lua function */
 static FILE *truth_file;
 
 static void truth_add(uint32_t ref, GCproto *pt, const BCIns *pc)
@@ -116,11 +116,9 @@ static void truth_print(const uint8_t *base, const uint8_t *code, uint32_t ref)
 {
 	uint8_t i;
 
-	fprintf(truth_file, "C %x %d", (unsigned)(code - base),
-		ref == TRUTH_TAIL ? -1 : (int)ref - REF_BIAS);
+	fprintf(truth_file, "C %x %d", (unsigned)(code - base), ref == TRUTH_TAIL ? -1 : (int)ref - REF_BIAS);
 	for (i = 0; i < truth_frame_count[ref]; i++)
-		fprintf(truth_file, " %u:%u", truth_frames[ref][i].firstline,
-			truth_frames[ref][i].line);
+		fprintf(truth_file, " %u:%u", truth_frames[ref][i].firstline, truth_frames[ref][i].line);
 	if (i == 0)
 		fprintf(truth_file, " -");
 	fprintf(truth_file, "\n");

@@ -54,8 +54,8 @@ static void look_at_vm(struct lua_process *process, struct sampled *sampled)
 		return;
 	global = lua_process_global(process, 0);
 	layout = &global->vm->layout;
-	if (memory_read(memory, global->g + (uint64_t)layout->g_cur_L, &L,
-			layout_ref_size(layout)) != MEMORY_OK ||
+	if (memory_read(memory, global->g + (uint64_t)layout->g_cur_L, &L, layout_ref_size(layout)) !=
+		    MEMORY_OK ||
 	    !memory_u64(memory, L + (uint64_t)layout->L_cframe, &cframe) ||
 	    !memory_u32(memory, global->g + (uint64_t)layout->g_vmstate, &vmstate))
 		return;
@@ -81,18 +81,14 @@ static void look(struct lua_process *process, const char *truth, struct sampled 
 static char kind_letter(const struct frame *frame)
 {
 	switch (frame->function->kind) {
-	case FRAME_LUA:
-		return frame->compiled ? 'j' : 'L';
-	case FRAME_TRACE:
-		return 'T';
-	case FRAME_LOST:
-		return 'X';
+	case FRAME_LUA: return frame->compiled ? 'j' : 'L';
+	case FRAME_TRACE: return 'T';
+	case FRAME_LOST: return 'X';
 	case FRAME_BUILTIN:
 	case FRAME_C_FUNCTION:
 	case FRAME_NATIVE:
 	case FRAME_VM:
-	case FRAME_KIND_COUNT:
-		break;
+	case FRAME_KIND_COUNT: break;
 	}
 	return 'N';
 }

@@ -12,10 +12,8 @@
 #include "luajit-layouts/tables.h"
 
 static const char *const groups[LAYOUT_GROUP_COUNT] = {
-	[LAYOUT_GROUP_OBJECT] = "objects",
-	[LAYOUT_GROUP_GLOBAL] = "global_State",
-	[LAYOUT_GROUP_JIT] = "jit_State",
-	[LAYOUT_GROUP_TRACE] = "traces",
+	[LAYOUT_GROUP_OBJECT] = "objects",   [LAYOUT_GROUP_GLOBAL] = "global_State",
+	[LAYOUT_GROUP_JIT] = "jit_State",    [LAYOUT_GROUP_TRACE] = "traces",
 	[LAYOUT_GROUP_THREAD] = "lua_State",
 };
 

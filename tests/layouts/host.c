@@ -25,16 +25,16 @@ static void *look_up(void *library, const char *name)
 /* arguments: the script and what follows it, up to NULL. */
 static int run(void *library, char **arguments)
 {
-	lua_State *(*newstate)(void) = (lua_State *(*)(void))look_up(library, "luaL_newstate");
+	lua_State *(*newstate)(void) = (lua_State * (*)(void)) look_up(library, "luaL_newstate");
 	void (*openlibs)(lua_State *) = (void (*)(lua_State *))look_up(library, "luaL_openlibs");
-	int (*loadfile)(lua_State *, const char *) =
-		(int (*)(lua_State *, const char *))look_up(library, "luaL_loadfile");
-	int (*loadstring)(lua_State *, const char *) =
-		(int (*)(lua_State *, const char *))look_up(library, "luaL_loadstring");
-	void (*pushstring)(lua_State *, const char *) =
-		(void (*)(lua_State *, const char *))look_up(library, "lua_pushstring");
-	int (*pcall)(lua_State *, int, int, int) =
-		(int (*)(lua_State *, int, int, int))look_up(library, "lua_pcall");
+	int (*loadfile)(lua_State *,
+			const char *) = (int (*)(lua_State *, const char *))look_up(library, "luaL_loadfile");
+	int (*loadstring)(lua_State *, const char *) = (int (*)(lua_State *, const char *))look_up(
+		library, "luaL_loadstring");
+	void (*pushstring)(lua_State *, const char *) = (void (*)(lua_State *, const char *))look_up(
+		library, "lua_pushstring");
+	int (*pcall)(lua_State *, int, int, int) = (int (*)(lua_State *, int, int, int))look_up(library,
+												"lua_pcall");
 	lua_State *L;
 	int count = 0;
 
@@ -65,8 +65,8 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2)
 		return run(library, argv + 2);
-	if (mmap(NULL, SPARSE_BYTES, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+	if (mmap(NULL, SPARSE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		 0) == MAP_FAILED)
 		return 1;
 	puts("ready");
 	fflush(stdout);

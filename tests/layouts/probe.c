@@ -34,7 +34,9 @@ static void read_process(struct memory *memory, struct memory_range *ranges, siz
 		struct iovec remote = { (void *)(uintptr_t)ranges[i].address, ranges[i].length };
 
 		ranges[i].status = process_vm_readv(pid, &local, 1, &remote, 1, 0) ==
-			(ssize_t)ranges[i].length ? MEMORY_OK : MEMORY_UNMAPPED;
+						   (ssize_t)ranges[i].length
+					   ? MEMORY_OK
+					   : MEMORY_UNMAPPED;
 	}
 }
 
@@ -118,8 +120,10 @@ static void compare(const struct layout *layout, const char *path)
 	if (conflict != NULL)
 		printf("debug info: differs at %s\n", conflict);
 	else
-		printf("debug info: agrees%s\n", layout->gc64 == described.gc64 &&
-		       layout->bytecode == described.bytecode ? "" : ", but not on the mode");
+		printf("debug info: agrees%s\n",
+		       layout->gc64 == described.gc64 && layout->bytecode == described.bytecode
+			       ? ""
+			       : ", but not on the mode");
 }
 
 int main(int argc, char **argv)

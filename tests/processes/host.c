@@ -51,7 +51,7 @@ static void *work(void *context)
 {
 	lua_State *L = context;
 
-	usleep((useconds_t)random() % SLEEP_US);	/* not all at the same time */
+	usleep((useconds_t)random() % SLEEP_US); /* not all at the same time */
 	for (;;) {
 		for (int64_t end = cpu_ns() + WORK_NS; cpu_ns() < end;) {
 			lua_pushvalue(L, 1);

@@ -54,14 +54,14 @@
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
-#define SYS_FUTEX_WAIT_2 455	/* futex_wait(2) */
+#define SYS_FUTEX_WAIT_2 455 /* futex_wait(2) */
 
 enum {
 	LIMIT_NS = 1000 * 1000,
 	/* Of sockets; the kernel counts it in ticks, and takes a begun one for a whole one. */
 	SOCKET_LIMIT_US = 12 * 1000,
-	STEP_US = 150,		/* of the feeder */
-	SMALL = 64,		/* bytes */
+	STEP_US = 150, /* of the feeder */
+	SMALL = 64,    /* bytes */
 	LARGE = 256 << 10,
 	HUGE_FILE = 4 << 20,
 	MESSAGES = 4,
@@ -69,7 +69,7 @@ enum {
 
 enum end {
 	END_RIGHT,
-	END_INTERRUPTED,	/* EINTR */
+	END_INTERRUPTED, /* EINTR */
 	END_WRONG,
 	END_EARLY,
 };
@@ -77,20 +77,20 @@ enum end {
 struct kind {
 	const char *name;
 	bool fragile;
-	bool (*prepare)(struct kind *kind);	/* false: this kernel does not have the call */
+	bool (*prepare)(struct kind *kind); /* false: this kernel does not have the call */
 	enum end (*nap)(struct kind *kind);
-	void (*feed)(struct kind *kind);	/* in the feeder, once for each nap; NULL if there is none */
+	void (*feed)(struct kind *kind); /* in the feeder, once for each nap; NULL if there is none */
 	int variant;
 
-	int fd, far;		/* what is waited for, and its other end */
+	int fd, far; /* what is waited for, and its other end */
 	int third;
-	int go[2], done[2];	/* pipes to the feeder and from it */
-	volatile int *shared;	/* memory */
+	int go[2], done[2];   /* pipes to the feeder and from it */
+	volatile int *shared; /* memory */
 	void *memory;
 };
 
 static _Alignas(4096) char buffer[HUGE_FILE];
-static char last_words[256];	/* of the last wrong end */
+static char last_words[256]; /* of the last wrong end */
 
 static void must(bool good, const char *what)
 {
@@ -127,7 +127,8 @@ static enum end judge(const struct kind *kind, long result, long wanted, int wan
 }
 
 /* The same of a call that lasts LIMIT_NS at least. */
-static enum end judge_limited(const struct kind *kind, uint64_t begin, long result, long wanted, int wanted_errno)
+static enum end judge_limited(const struct kind *kind, uint64_t begin, long result, long wanted,
+			      int wanted_errno)
 {
 	enum end end = judge(kind, result, wanted, wanted_errno);
 
@@ -152,7 +153,8 @@ static void limit_socket(int fd)
 	struct timeval time = { .tv_usec = SOCKET_LIMIT_US };
 
 	must(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) == 0 &&
-	     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) == 0, "limit");
+		     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) == 0,
+	     "limit");
 }
 
 static int temporary_file(const char *directory)
@@ -207,9 +209,28 @@ static void await(struct kind *kind)
 /*---- Limits in time ----*/
 
 enum limited {
-	EPOLL_WAIT, EPOLL_PWAIT, EPOLL_PWAIT2, POLL, PPOLL, PPOLL_CONST, SELECT, SELECT_CONST, PSELECT,
-	NANOSLEEP, CLOCK_NANOSLEEP, CLOCK_NANOSLEEP_ABSOLUTE, SIGTIMEDWAIT, SEMTIMEDOP, FUTEX, FUTEX_BITSET,
-	FUTEX_WAITV, FUTEX_2, MQ_RECEIVE, MQ_SEND, IO_GETEVENTS, IO_PGETEVENTS,
+	EPOLL_WAIT,
+	EPOLL_PWAIT,
+	EPOLL_PWAIT2,
+	POLL,
+	PPOLL,
+	PPOLL_CONST,
+	SELECT,
+	SELECT_CONST,
+	PSELECT,
+	NANOSLEEP,
+	CLOCK_NANOSLEEP,
+	CLOCK_NANOSLEEP_ABSOLUTE,
+	SIGTIMEDWAIT,
+	SEMTIMEDOP,
+	FUTEX,
+	FUTEX_BITSET,
+	FUTEX_WAITV,
+	FUTEX_2,
+	MQ_RECEIVE,
+	MQ_SEND,
+	IO_GETEVENTS,
+	IO_PGETEVENTS,
 };
 
 static bool prepare_limited(struct kind *kind)
@@ -222,12 +243,8 @@ static bool prepare_limited(struct kind *kind)
 	switch (kind->variant) {
 	case EPOLL_WAIT:
 	case EPOLL_PWAIT:
-	case EPOLL_PWAIT2:
-		kind->fd = epoll_create1(EPOLL_CLOEXEC);
-		break;
-	case SEMTIMEDOP:
-		kind->fd = semget(IPC_PRIVATE, 1, 0600);
-		break;
+	case EPOLL_PWAIT2: kind->fd = epoll_create1(EPOLL_CLOEXEC); break;
+	case SEMTIMEDOP: kind->fd = semget(IPC_PRIVATE, 1, 0600); break;
 	case MQ_RECEIVE:
 	case MQ_SEND:
 		snprintf(name, sizeof(name), "/naps-%d-%d", (int)getpid(), kind->variant);
@@ -246,10 +263,10 @@ static bool prepare_limited(struct kind *kind)
 		break;
 	case FUTEX_WAITV:
 	case FUTEX_2:
-		return syscall(kind->variant == FUTEX_2 ? SYS_FUTEX_WAIT_2 : SYS_futex_waitv, NULL, 0, 0, 0, 0, 0) == -1 &&
+		return syscall(kind->variant == FUTEX_2 ? SYS_FUTEX_WAIT_2 : SYS_futex_waitv, NULL, 0, 0, 0,
+			       0, 0) == -1 &&
 		       errno != ENOSYS;
-	default:
-		break;
+	default: break;
 	}
 	must(kind->fd >= 0, kind->name);
 	return true;
@@ -257,7 +274,7 @@ static bool prepare_limited(struct kind *kind)
 
 static long nap_in(struct kind *kind)
 {
-	static const struct timespec time = { .tv_nsec = LIMIT_NS };	/* not to be written to */
+	static const struct timespec time = { .tv_nsec = LIMIT_NS }; /* not to be written to */
 	static const struct timeval timeval = { .tv_usec = LIMIT_NS / 1000 };
 	struct timeval left = timeval;
 	struct timespec rest = time, end = at_limit(CLOCK_MONOTONIC), real_end = at_limit(CLOCK_REALTIME);
@@ -270,51 +287,30 @@ static long nap_in(struct kind *kind)
 
 	sigemptyset(&set);
 	switch ((enum limited)kind->variant) {
-	case EPOLL_WAIT:
-		return epoll_wait(kind->fd, &event, 1, LIMIT_NS / 1000000);
-	case EPOLL_PWAIT:
-		return epoll_pwait(kind->fd, &event, 1, LIMIT_NS / 1000000, &set);
-	case EPOLL_PWAIT2:
-		return syscall(SYS_epoll_pwait2, kind->fd, &event, 1, &time, NULL, 0);
-	case POLL:
-		return poll(NULL, 0, LIMIT_NS / 1000000);
-	case PPOLL:
-		return syscall(SYS_ppoll, NULL, 0, &rest, NULL, 0);
-	case PPOLL_CONST:
-		return syscall(SYS_ppoll, NULL, 0, &time, NULL, 0);
-	case SELECT:
-		return syscall(SYS_select, 0, NULL, NULL, NULL, &left);
-	case SELECT_CONST:
-		return syscall(SYS_select, 0, NULL, NULL, NULL, &timeval);
-	case PSELECT:
-		return syscall(SYS_pselect6, 0, NULL, NULL, NULL, &time, NULL);
-	case NANOSLEEP:
-		return syscall(SYS_nanosleep, &time, NULL);
-	case CLOCK_NANOSLEEP:
-		return syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, &rest);
+	case EPOLL_WAIT: return epoll_wait(kind->fd, &event, 1, LIMIT_NS / 1000000);
+	case EPOLL_PWAIT: return epoll_pwait(kind->fd, &event, 1, LIMIT_NS / 1000000, &set);
+	case EPOLL_PWAIT2: return syscall(SYS_epoll_pwait2, kind->fd, &event, 1, &time, NULL, 0);
+	case POLL: return poll(NULL, 0, LIMIT_NS / 1000000);
+	case PPOLL: return syscall(SYS_ppoll, NULL, 0, &rest, NULL, 0);
+	case PPOLL_CONST: return syscall(SYS_ppoll, NULL, 0, &time, NULL, 0);
+	case SELECT: return syscall(SYS_select, 0, NULL, NULL, NULL, &left);
+	case SELECT_CONST: return syscall(SYS_select, 0, NULL, NULL, NULL, &timeval);
+	case PSELECT: return syscall(SYS_pselect6, 0, NULL, NULL, NULL, &time, NULL);
+	case NANOSLEEP: return syscall(SYS_nanosleep, &time, NULL);
+	case CLOCK_NANOSLEEP: return syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, &rest);
 	case CLOCK_NANOSLEEP_ABSOLUTE:
 		return syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL);
-	case SIGTIMEDWAIT:
-		sigaddset(&set, SIGUSR2);
-		return sigtimedwait(&set, NULL, &time);
-	case SEMTIMEDOP:
-		return semtimedop(kind->fd, &down, 1, &time);
-	case FUTEX:
-		return syscall(SYS_futex, kind->shared, FUTEX_WAIT, 0, &time, NULL, 0);
-	case FUTEX_BITSET:
-		return syscall(SYS_futex, kind->shared, FUTEX_WAIT_BITSET, 0, &end, NULL, 1);
-	case FUTEX_WAITV:
-		return syscall(SYS_futex_waitv, &waiter, 1, 0, &end, CLOCK_MONOTONIC);
+	case SIGTIMEDWAIT: sigaddset(&set, SIGUSR2); return sigtimedwait(&set, NULL, &time);
+	case SEMTIMEDOP: return semtimedop(kind->fd, &down, 1, &time);
+	case FUTEX: return syscall(SYS_futex, kind->shared, FUTEX_WAIT, 0, &time, NULL, 0);
+	case FUTEX_BITSET: return syscall(SYS_futex, kind->shared, FUTEX_WAIT_BITSET, 0, &end, NULL, 1);
+	case FUTEX_WAITV: return syscall(SYS_futex_waitv, &waiter, 1, 0, &end, CLOCK_MONOTONIC);
 	case FUTEX_2:
 		return syscall(SYS_FUTEX_WAIT_2, kind->shared, 0L, ~0u, FUTEX_32, &end, CLOCK_MONOTONIC);
-	case MQ_RECEIVE:
-		return mq_timedreceive(kind->fd, message, sizeof(message), NULL, &real_end);
-	case MQ_SEND:
-		return mq_timedsend(kind->fd, "", 1, 0, &real_end);
-	case IO_GETEVENTS:
-		return syscall(SYS_io_getevents, kind->memory, 1L, 1L, io, &time);
-	case IO_PGETEVENTS:
-		return syscall(SYS_io_pgetevents, kind->memory, 1L, 1L, io, &time, NULL);
+	case MQ_RECEIVE: return mq_timedreceive(kind->fd, message, sizeof(message), NULL, &real_end);
+	case MQ_SEND: return mq_timedsend(kind->fd, "", 1, 0, &real_end);
+	case IO_GETEVENTS: return syscall(SYS_io_getevents, kind->memory, 1L, 1L, io, &time);
+	case IO_PGETEVENTS: return syscall(SYS_io_pgetevents, kind->memory, 1L, 1L, io, &time, NULL);
 	}
 	return -1;
 }
@@ -326,28 +322,37 @@ static enum end nap_limited(struct kind *kind)
 
 	switch ((enum limited)kind->variant) {
 	case SIGTIMEDWAIT:
-	case SEMTIMEDOP:
-		return judge_limited(kind, begin, result, -1, EAGAIN);
+	case SEMTIMEDOP: return judge_limited(kind, begin, result, -1, EAGAIN);
 	case FUTEX:
 	case FUTEX_BITSET:
 	case FUTEX_WAITV:
-	case FUTEX_2:
-		return judge_limited(kind, begin, result, -1, ETIMEDOUT);
+	case FUTEX_2: return judge_limited(kind, begin, result, -1, ETIMEDOUT);
 	case MQ_RECEIVE:
-	case MQ_SEND:	/* by a clock that is set now and then */
-		return judge(kind, result, -1, ETIMEDOUT);
-	default:
-		return judge_limited(kind, begin, result, 0, 0);
+	case MQ_SEND: /* by a clock that is set now and then */ return judge(kind, result, -1, ETIMEDOUT);
+	default: return judge_limited(kind, begin, result, 0, 0);
 	}
 }
 
 /*---- Sockets with a limit ----*/
 
 enum socket_call {
-	SOCKET_READ, SOCKET_READV, SOCKET_PREADV2, SOCKET_RECV, SOCKET_RECVMSG, SOCKET_RECVMMSG, SOCKET_SPLICE_FROM,
+	SOCKET_READ,
+	SOCKET_READV,
+	SOCKET_PREADV2,
+	SOCKET_RECV,
+	SOCKET_RECVMSG,
+	SOCKET_RECVMMSG,
+	SOCKET_SPLICE_FROM,
 	SOCKET_ACCEPT,
-	SOCKET_WRITE, SOCKET_WRITEV, SOCKET_PWRITEV2, SOCKET_SEND, SOCKET_SENDMSG, SOCKET_SENDMMSG,
-	SOCKET_SPLICE_TO, SOCKET_SENDFILE, SOCKET_CONNECT_UNIX,
+	SOCKET_WRITE,
+	SOCKET_WRITEV,
+	SOCKET_PWRITEV2,
+	SOCKET_SEND,
+	SOCKET_SENDMSG,
+	SOCKET_SENDMMSG,
+	SOCKET_SPLICE_TO,
+	SOCKET_SENDFILE,
+	SOCKET_CONNECT_UNIX,
 };
 
 static int listening(int domain, struct sockaddr_storage *address, socklen_t *length, int backlog)
@@ -358,7 +363,8 @@ static int listening(int domain, struct sockaddr_storage *address, socklen_t *le
 	*length = domain == AF_UNIX ? sizeof(sa_family_t) : sizeof(struct sockaddr_in);
 	if (domain == AF_INET)
 		((struct sockaddr_in *)address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	must(fd >= 0 && bind(fd, (struct sockaddr *)address, *length) == 0 && listen(fd, backlog) == 0, "listen");
+	must(fd >= 0 && bind(fd, (struct sockaddr *)address, *length) == 0 && listen(fd, backlog) == 0,
+	     "listen");
 	*length = sizeof(*address);
 	must(getsockname(fd, (struct sockaddr *)address, length) == 0, "getsockname");
 	return fd;
@@ -409,7 +415,8 @@ static bool prepare_socket(struct kind *kind)
 		kind->memory = kept;
 		return true;
 	}
-	must(socketpair(AF_UNIX, (sends ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC, 0, pair) == 0, "socketpair");
+	must(socketpair(AF_UNIX, (sends ? SOCK_STREAM : SOCK_DGRAM) | SOCK_CLOEXEC, 0, pair) == 0,
+	     "socketpair");
 	if (kind->variant == SOCKET_SPLICE_FROM)
 		tcp_pair(pair);
 	kind->fd = pair[0];
@@ -441,38 +448,22 @@ static long call_socket(struct kind *kind)
 	int fd, error;
 
 	switch ((enum socket_call)kind->variant) {
-	case SOCKET_READ:
-		return read(kind->fd, buffer, 1);
-	case SOCKET_READV:
-		return readv(kind->fd, &io, 1);
-	case SOCKET_PREADV2:
-		return preadv2(kind->fd, &io, 1, -1, 0);
-	case SOCKET_RECV:
-		return recv(kind->fd, buffer, 1, 0);
-	case SOCKET_RECVMSG:
-		return recvmsg(kind->fd, &messages[0].msg_hdr, 0);
-	case SOCKET_RECVMMSG:
-		return recvmmsg(kind->fd, messages, 1, 0, NULL);
-	case SOCKET_SPLICE_FROM:
-		return splice(kind->fd, NULL, kind->third, NULL, SMALL, 0);
-	case SOCKET_ACCEPT:
-		return accept(kind->fd, NULL, NULL);
-	case SOCKET_WRITE:
-		return write(kind->fd, buffer, 1);
-	case SOCKET_WRITEV:
-		return writev(kind->fd, &io, 1);
-	case SOCKET_PWRITEV2:
-		return pwritev2(kind->fd, &io, 1, -1, 0);
-	case SOCKET_SEND:
-		return send(kind->fd, buffer, 1, 0);
-	case SOCKET_SENDMSG:
-		return sendmsg(kind->fd, &messages[0].msg_hdr, 0);
-	case SOCKET_SENDMMSG:
-		return sendmmsg(kind->fd, messages, 1, 0);
-	case SOCKET_SPLICE_TO:
-		return splice(kind->third, NULL, kind->fd, NULL, SMALL, 0);
-	case SOCKET_SENDFILE:
-		return sendfile(kind->fd, kind->third, &offset, SMALL);
+	case SOCKET_READ: return read(kind->fd, buffer, 1);
+	case SOCKET_READV: return readv(kind->fd, &io, 1);
+	case SOCKET_PREADV2: return preadv2(kind->fd, &io, 1, -1, 0);
+	case SOCKET_RECV: return recv(kind->fd, buffer, 1, 0);
+	case SOCKET_RECVMSG: return recvmsg(kind->fd, &messages[0].msg_hdr, 0);
+	case SOCKET_RECVMMSG: return recvmmsg(kind->fd, messages, 1, 0, NULL);
+	case SOCKET_SPLICE_FROM: return splice(kind->fd, NULL, kind->third, NULL, SMALL, 0);
+	case SOCKET_ACCEPT: return accept(kind->fd, NULL, NULL);
+	case SOCKET_WRITE: return write(kind->fd, buffer, 1);
+	case SOCKET_WRITEV: return writev(kind->fd, &io, 1);
+	case SOCKET_PWRITEV2: return pwritev2(kind->fd, &io, 1, -1, 0);
+	case SOCKET_SEND: return send(kind->fd, buffer, 1, 0);
+	case SOCKET_SENDMSG: return sendmsg(kind->fd, &messages[0].msg_hdr, 0);
+	case SOCKET_SENDMMSG: return sendmmsg(kind->fd, messages, 1, 0);
+	case SOCKET_SPLICE_TO: return splice(kind->third, NULL, kind->fd, NULL, SMALL, 0);
+	case SOCKET_SENDFILE: return sendfile(kind->fd, kind->third, &offset, SMALL);
 	case SOCKET_CONNECT_UNIX:
 		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		limit_socket(fd);
@@ -518,8 +509,26 @@ static enum end nap_connect(struct kind *kind)
 /*---- Ended by the feeder, nothing half done ----*/
 
 enum fed {
-	READ_PIPE, READ_SOCKET, READ_EVENTFD, READ_INOTIFY, READ_SIGNALFD, WRITE_PIPE, POLL_FED, EPOLL_FED,
-	MSGRCV, MSGSND, SEMOP, FLOCK, SETLKW, OFD_SETLKW, OPEN_FIFO, FUTEX_FED, TEE, VMSPLICE, ACCEPT, SPLICE_PIPE,
+	READ_PIPE,
+	READ_SOCKET,
+	READ_EVENTFD,
+	READ_INOTIFY,
+	READ_SIGNALFD,
+	WRITE_PIPE,
+	POLL_FED,
+	EPOLL_FED,
+	MSGRCV,
+	MSGSND,
+	SEMOP,
+	FLOCK,
+	SETLKW,
+	OFD_SETLKW,
+	OPEN_FIFO,
+	FUTEX_FED,
+	TEE,
+	VMSPLICE,
+	ACCEPT,
+	SPLICE_PIPE,
 };
 
 struct message {
@@ -548,9 +557,7 @@ static bool prepare_fed(struct kind *kind)
 	case WRITE_PIPE:
 	case TEE:
 	case VMSPLICE:
-	case SPLICE_PIPE:
-		must(pipe2(pair, O_CLOEXEC) == 0, "pipe");
-		break;
+	case SPLICE_PIPE: must(pipe2(pair, O_CLOEXEC) == 0, "pipe"); break;
 	case READ_SOCKET:
 	case POLL_FED:
 		must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "socketpair");
@@ -559,12 +566,11 @@ static bool prepare_fed(struct kind *kind)
 		must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "socketpair");
 		kind->third = pair[0];
 		pair[0] = epoll_create1(EPOLL_CLOEXEC);
-		must(epoll_ctl(pair[0], EPOLL_CTL_ADD, kind->third, &(struct epoll_event){ .events = EPOLLIN }) == 0,
+		must(epoll_ctl(pair[0], EPOLL_CTL_ADD, kind->third,
+			       &(struct epoll_event){ .events = EPOLLIN }) == 0,
 		     "epoll_ctl");
 		break;
-	case READ_EVENTFD:
-		pair[0] = pair[1] = eventfd(0, EFD_CLOEXEC);
-		break;
+	case READ_EVENTFD: pair[0] = pair[1] = eventfd(0, EFD_CLOEXEC); break;
 	case READ_INOTIFY:
 		pair[0] = inotify_init1(IN_CLOEXEC);
 		pair[1] = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -586,9 +592,7 @@ static bool prepare_fed(struct kind *kind)
 		while (kind->variant == MSGSND && msgsnd(pair[0], &message, SMALL, IPC_NOWAIT) == 0)
 			;
 		break;
-	case SEMOP:
-		pair[0] = pair[1] = semget(IPC_PRIVATE, 1, 0600);
-		break;
+	case SEMOP: pair[0] = pair[1] = semget(IPC_PRIVATE, 1, 0600); break;
 	case FLOCK:
 	case SETLKW:
 	case OFD_SETLKW:
@@ -605,9 +609,7 @@ static bool prepare_fed(struct kind *kind)
 		kind->memory = calloc(1, sizeof(address));
 		pair[0] = listening(AF_INET, kind->memory, &length, 8);
 		break;
-	case FUTEX_FED:
-		pair[0] = 0;
-		break;
+	case FUTEX_FED: pair[0] = 0; break;
 	}
 	kind->fd = pair[0];
 	kind->far = pair[1];
@@ -660,33 +662,17 @@ static void feed_once(struct kind *kind)
 	case POLL_FED:
 	case EPOLL_FED:
 	case TEE:
-	case SPLICE_PIPE:
-		must(write(kind->far, bytes, SMALL) == SMALL, "feed");
-		break;
-	case READ_EVENTFD:
-		must(write(kind->far, &one, sizeof(one)) == sizeof(one), "feed");
-		break;
-	case READ_SIGNALFD:
-		kill(getppid(), SIGRTMAX);
-		break;
+	case SPLICE_PIPE: must(write(kind->far, bytes, SMALL) == SMALL, "feed"); break;
+	case READ_EVENTFD: must(write(kind->far, &one, sizeof(one)) == sizeof(one), "feed"); break;
+	case READ_SIGNALFD: kill(getppid(), SIGRTMAX); break;
 	case WRITE_PIPE:
-	case VMSPLICE:
-		must(read(kind->far, bytes, sizeof(bytes)) > 0, "feed");
-		break;
-	case MSGRCV:
-		must(msgsnd(kind->fd, &message, SMALL, 0) == 0, "msgsnd");
-		break;
-	case MSGSND:
-		must(msgrcv(kind->fd, &message, SMALL, 0, 0) >= 0, "msgrcv");
-		break;
-	case SEMOP:
-		must(semop(kind->fd, &up, 1) == 0, "semop");
-		break;
+	case VMSPLICE: must(read(kind->far, bytes, sizeof(bytes)) > 0, "feed"); break;
+	case MSGRCV: must(msgsnd(kind->fd, &message, SMALL, 0) == 0, "msgsnd"); break;
+	case MSGSND: must(msgrcv(kind->fd, &message, SMALL, 0, 0) >= 0, "msgrcv"); break;
+	case SEMOP: must(semop(kind->fd, &up, 1) == 0, "semop"); break;
 	case FLOCK:
 	case SETLKW:
-	case OFD_SETLKW:
-		set_lock(kind, kind->far, F_UNLCK);
-		break;
+	case OFD_SETLKW: set_lock(kind, kind->far, F_UNLCK); break;
 	case OPEN_FIFO:
 		name_of(kind, name);
 		fd = open(name, O_WRONLY | O_CLOEXEC);
@@ -731,18 +717,12 @@ static enum end nap_fed(struct kind *kind)
 	go(kind);
 	switch ((enum fed)kind->variant) {
 	case READ_PIPE:
-	case READ_SOCKET:
-		return judge(kind, read(kind->fd, buffer, sizeof(buffer)), SMALL, 0);
-	case READ_EVENTFD:
-		return judge(kind, read(kind->fd, &count, sizeof(count)), sizeof(count), 0);
-	case READ_INOTIFY:
-		return judge(kind, read(kind->fd, &event, sizeof(event)), sizeof(event), 0);
-	case READ_SIGNALFD:
-		return judge(kind, read(kind->fd, &info, sizeof(info)), sizeof(info), 0);
-	case WRITE_PIPE:
-		return judge(kind, write(kind->fd, buffer, 4096), 4096, 0);
-	case VMSPLICE:
-		return judge(kind, vmsplice(kind->fd, &io, 1, 0), 4096, 0);
+	case READ_SOCKET: return judge(kind, read(kind->fd, buffer, sizeof(buffer)), SMALL, 0);
+	case READ_EVENTFD: return judge(kind, read(kind->fd, &count, sizeof(count)), sizeof(count), 0);
+	case READ_INOTIFY: return judge(kind, read(kind->fd, &event, sizeof(event)), sizeof(event), 0);
+	case READ_SIGNALFD: return judge(kind, read(kind->fd, &info, sizeof(info)), sizeof(info), 0);
+	case WRITE_PIPE: return judge(kind, write(kind->fd, buffer, 4096), 4096, 0);
+	case VMSPLICE: return judge(kind, vmsplice(kind->fd, &io, 1, 0), 4096, 0);
 	case POLL_FED:
 		result = poll(&polled, 1, -1);
 		end = judge(kind, result, 1, 0);
@@ -753,12 +733,9 @@ static enum end nap_fed(struct kind *kind)
 		end = judge(kind, result, 1, 0);
 		must(read(kind->third, buffer, SMALL) == SMALL, "read");
 		return end;
-	case MSGRCV:
-		return judge(kind, msgrcv(kind->fd, &message, SMALL, 0, 0), SMALL, 0);
-	case MSGSND:
-		return judge(kind, msgsnd(kind->fd, &message, SMALL, 0), 0, 0);
-	case SEMOP:
-		return judge(kind, semop(kind->fd, &down, 1), 0, 0);
+	case MSGRCV: return judge(kind, msgrcv(kind->fd, &message, SMALL, 0, 0), SMALL, 0);
+	case MSGSND: return judge(kind, msgsnd(kind->fd, &message, SMALL, 0), 0, 0);
+	case SEMOP: return judge(kind, semop(kind->fd, &down, 1), 0, 0);
 	case FLOCK:
 		await(kind);
 		result = flock(kind->fd, LOCK_EX);
@@ -776,10 +753,10 @@ static enum end nap_fed(struct kind *kind)
 		return judge(kind, close_result(open(name, O_RDONLY | O_CLOEXEC)), 0, 0);
 	case FUTEX_FED:
 		result = syscall(SYS_futex, kind->shared, FUTEX_WAIT, 0, NULL, NULL, 0);
-		if (result == -1 && errno == EAGAIN && *kind->shared)	/* it came first */
+		if (result == -1 && errno == EAGAIN && *kind->shared) /* it came first */
 			result = 0;
 		end = judge(kind, result, 0, 0);
-		while (!*kind->shared)	/* woken for no reason, which a futex may be */
+		while (!*kind->shared) /* woken for no reason, which a futex may be */
 			sched_yield();
 		return end;
 	case TEE:
@@ -791,8 +768,7 @@ static enum end nap_fed(struct kind *kind)
 		end = judge(kind, splice(kind->fd, NULL, kind->third, NULL, SMALL, 0), SMALL, 0);
 		must(end || read((int)(intptr_t)kind->memory, buffer, SMALL) == SMALL, "read");
 		return end;
-	case ACCEPT:
-		return judge(kind, close_result(accept(kind->fd, NULL, NULL)), 0, 0);
+	case ACCEPT: return judge(kind, close_result(accept(kind->fd, NULL, NULL)), 0, 0);
 	}
 	return END_WRONG;
 }
@@ -858,14 +834,12 @@ static enum end nap_other(struct kind *kind)
 
 	switch ((enum other)kind->variant) {
 	case WAIT4:
-	case WAITID:
-		return nap_child(kind);
+	case WAITID: return nap_child(kind);
 	case TIMERFD:
 		timerfd_settime(kind->fd, 0, &in, NULL);
 		return judge_limited(kind, begin, read(kind->fd, &count, sizeof(count)), sizeof(count), 0);
 	case PAUSE:
-	case SIGSUSPEND:
-		return nap_alarm(kind);
+	case SIGSUSPEND: return nap_alarm(kind);
 	}
 	return END_WRONG;
 }
@@ -877,7 +851,8 @@ enum busy { GETRANDOM, READ_ZERO, READ_URANDOM, FALLOCATE, FSYNC };
 static bool prepare_busy(struct kind *kind)
 {
 	if (kind->variant == READ_ZERO || kind->variant == READ_URANDOM)
-		kind->fd = open(kind->variant == READ_ZERO ? "/dev/zero" : "/dev/urandom", O_RDONLY | O_CLOEXEC);
+		kind->fd = open(kind->variant == READ_ZERO ? "/dev/zero" : "/dev/urandom",
+				O_RDONLY | O_CLOEXEC);
 	if (kind->variant == FALLOCATE || kind->variant == FSYNC)
 		kind->fd = temporary_file(kind->variant == FSYNC ? "/tmp" : "/dev/shm");
 	return true;
@@ -888,12 +863,9 @@ static enum end nap_busy(struct kind *kind)
 	enum end end;
 
 	switch ((enum busy)kind->variant) {
-	case GETRANDOM:
-		return judge(kind, syscall(SYS_getrandom, buffer, (size_t)LARGE, 0), LARGE, 0);
-	case READ_ZERO:
-		return judge(kind, read(kind->fd, buffer, sizeof(buffer)), sizeof(buffer), 0);
-	case READ_URANDOM:
-		return judge(kind, read(kind->fd, buffer, LARGE), LARGE, 0);
+	case GETRANDOM: return judge(kind, syscall(SYS_getrandom, buffer, (size_t)LARGE, 0), LARGE, 0);
+	case READ_ZERO: return judge(kind, read(kind->fd, buffer, sizeof(buffer)), sizeof(buffer), 0);
+	case READ_URANDOM: return judge(kind, read(kind->fd, buffer, LARGE), LARGE, 0);
 	case FALLOCATE:
 		end = judge(kind, fallocate(kind->fd, 0, 0, LARGE), 0, 0);
 		must(ftruncate(kind->fd, 0) == 0, "ftruncate");
@@ -908,9 +880,25 @@ static enum end nap_busy(struct kind *kind)
 /*---- Fragile ones ----*/
 
 enum fragile {
-	RECV_ALL, RECVMSG_ALL, RECV_ALL_TCP, RECV_ALL_LIMITED, RECVMMSG_MANY, TTY_READ,
-	PIPE_WRITE, PIPE_WRITEV, UNIX_WRITE, TCP_SEND, TCP_SENDMSG, TCP_PWRITEV2, UNIX_SENDMMSG, TTY_WRITE,
-	SENDFILE_UNIX, SENDFILE_TCP, SPLICE_TCP, IO_GETEVENTS_MANY, LINGER,
+	RECV_ALL,
+	RECVMSG_ALL,
+	RECV_ALL_TCP,
+	RECV_ALL_LIMITED,
+	RECVMMSG_MANY,
+	TTY_READ,
+	PIPE_WRITE,
+	PIPE_WRITEV,
+	UNIX_WRITE,
+	TCP_SEND,
+	TCP_SENDMSG,
+	TCP_PWRITEV2,
+	UNIX_SENDMMSG,
+	TTY_WRITE,
+	SENDFILE_UNIX,
+	SENDFILE_TCP,
+	SPLICE_TCP,
+	IO_GETEVENTS_MANY,
+	LINGER,
 };
 
 static bool takes(int variant)
@@ -920,8 +908,8 @@ static bool takes(int variant)
 
 static bool is_tcp(int variant)
 {
-	return variant == RECV_ALL_TCP || variant == TCP_SEND || variant == TCP_SENDMSG || variant == TCP_PWRITEV2 ||
-	       variant == SENDFILE_TCP || variant == SPLICE_TCP;
+	return variant == RECV_ALL_TCP || variant == TCP_SEND || variant == TCP_SENDMSG ||
+	       variant == TCP_PWRITEV2 || variant == SENDFILE_TCP || variant == SPLICE_TCP;
 }
 
 static void open_terminal(int pair[2])
@@ -961,8 +949,10 @@ static bool prepare_fragile(struct kind *kind)
 	else if (is_tcp(kind->variant))
 		tcp_pair(pair);
 	else
-		must(socketpair(AF_UNIX, (kind->variant == RECVMMSG_MANY ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC,
-				0, pair) == 0, "socketpair");
+		must(socketpair(AF_UNIX,
+				(kind->variant == RECVMMSG_MANY ? SOCK_DGRAM : SOCK_STREAM) | SOCK_CLOEXEC, 0,
+				pair) == 0,
+		     "socketpair");
 	if (!takes(kind->variant) && (is_tcp(kind->variant) || kind->variant == UNIX_WRITE ||
 				      kind->variant == UNIX_SENDMMSG || kind->variant == SENDFILE_UNIX)) {
 		setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
@@ -996,19 +986,13 @@ static size_t amount(int variant)
 	case RECV_ALL_TCP:
 	case RECV_ALL_LIMITED:
 	case RECVMMSG_MANY:
-	case TTY_READ:
-		return SMALL;
-	case TTY_WRITE:
-		return 16 << 10;
-	case UNIX_SENDMMSG:
-		return MESSAGES * 4096;
-	case SPLICE_TCP:
-		return 1 << 20;
+	case TTY_READ: return SMALL;
+	case TTY_WRITE: return 16 << 10;
+	case UNIX_SENDMMSG: return MESSAGES * 4096;
+	case SPLICE_TCP: return 1 << 20;
 	case UNIX_WRITE:
-	case SENDFILE_UNIX:
-		return 64 << 10;
-	default:
-		return is_tcp(variant) ? 1 << 20 : LARGE;
+	case SENDFILE_UNIX: return 64 << 10;
+	default: return is_tcp(variant) ? 1 << 20 : LARGE;
 	}
 }
 
@@ -1023,7 +1007,8 @@ static void await_start(struct kind *kind)
 static void feed_lingering(struct kind *kind)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 				       .sin_port = (in_port_t)kind->shared[1] };
 	int size = 16 << 10;
 
@@ -1084,7 +1069,7 @@ static long io_get_many(struct kind *kind)
 	must(syscall(SYS_io_submit, kind->memory, 2L, list) == 2, "io_submit");
 	go(kind);
 	result = syscall(SYS_io_getevents, kind->memory, 2L, 2L, events, NULL);
-	if (result == 1)	/* so that the next one finds none */
+	if (result == 1) /* so that the next one finds none */
 		syscall(SYS_io_getevents, kind->memory, 1L, 1L, events, NULL);
 	must(read(kind->fd, buffer, 1) == 1 && read(kind->third, buffer, 1) == 1, "read");
 	return result;
@@ -1121,7 +1106,8 @@ static enum end nap_linger(struct kind *kind)
 static void drain(struct kind *kind, size_t left)
 {
 	while (left) {
-		ssize_t count = takes(kind->variant) ? read(kind->fd, buffer, left) : write(kind->fd, buffer, left);
+		ssize_t count = takes(kind->variant) ? read(kind->fd, buffer, left)
+						     : write(kind->fd, buffer, left);
 
 		must(count > 0 || errno == EINTR || errno == EAGAIN, "the rest");
 		left -= count > 0 ? (size_t)count : 0;
@@ -1152,33 +1138,24 @@ static long call_fragile(struct kind *kind, size_t size)
 	switch ((enum fragile)kind->variant) {
 	case RECV_ALL:
 	case RECV_ALL_TCP:
-	case RECV_ALL_LIMITED:
-		return recv(kind->fd, buffer, size, MSG_WAITALL);
-	case RECVMSG_ALL:
-		return recvmsg(kind->fd, &whole, MSG_WAITALL);
+	case RECV_ALL_LIMITED: return recv(kind->fd, buffer, size, MSG_WAITALL);
+	case RECVMSG_ALL: return recvmsg(kind->fd, &whole, MSG_WAITALL);
 	case RECVMMSG_MANY:
 		result = recvmmsg(kind->fd, messages, MESSAGES, 0, NULL);
 		return result > 0 ? bytes_of(messages, result) : result;
-	case TTY_READ:
-		return read(kind->fd, buffer, size);
+	case TTY_READ: return read(kind->fd, buffer, size);
 	case PIPE_WRITE:
 	case UNIX_WRITE:
-	case TTY_WRITE:
-		return write(kind->fd, buffer, size);
-	case PIPE_WRITEV:
-		return writev(kind->fd, io, MESSAGES);
-	case TCP_SEND:
-		return send(kind->fd, buffer, size, 0);
-	case TCP_SENDMSG:
-		return sendmsg(kind->fd, &whole, 0);
-	case TCP_PWRITEV2:
-		return pwritev2(kind->fd, io, MESSAGES, -1, 0);
+	case TTY_WRITE: return write(kind->fd, buffer, size);
+	case PIPE_WRITEV: return writev(kind->fd, io, MESSAGES);
+	case TCP_SEND: return send(kind->fd, buffer, size, 0);
+	case TCP_SENDMSG: return sendmsg(kind->fd, &whole, 0);
+	case TCP_PWRITEV2: return pwritev2(kind->fd, io, MESSAGES, -1, 0);
 	case UNIX_SENDMMSG:
 		result = sendmmsg(kind->fd, messages, MESSAGES, 0);
 		return result > 0 ? bytes_of(messages, result) : result;
 	case SENDFILE_UNIX:
-	case SENDFILE_TCP:
-		return sendfile(kind->fd, kind->third, &offset, size);
+	case SENDFILE_TCP: return sendfile(kind->fd, kind->third, &offset, size);
 	case SPLICE_TCP:
 		must(write(kind->shared[1], buffer, size) == (ssize_t)size, "write");
 		result = splice(kind->third, NULL, kind->fd, NULL, size, 0);
@@ -1186,8 +1163,7 @@ static long call_fragile(struct kind *kind, size_t size)
 			must(read(kind->third, buffer, size - (size_t)result) == (long)size - result, "read");
 		return result;
 	case IO_GETEVENTS_MANY:
-	case LINGER:
-		break;
+	case LINGER: break;
 	}
 	return -1;
 }
@@ -1214,12 +1190,30 @@ static enum end nap_fragile(struct kind *kind)
 
 /*---- All ----*/
 
-#define LIMITED(name, variant) { name, false, prepare_limited, nap_limited, NULL, variant, .fd = 0 }
-#define SOCKET(name, fragile, variant) { name, fragile, prepare_socket, nap_socket, NULL, variant, .fd = 0 }
-#define FED(name, variant) { name, false, prepare_fed, nap_fed, feed_once, variant, .fd = 0 }
-#define OTHER(name, variant) { name, false, prepare_other, nap_other, NULL, variant, .fd = 0 }
-#define BUSY(name, fragile, variant) { name, fragile, prepare_busy, nap_busy, NULL, variant, .fd = 0 }
-#define FRAGILE(name, variant) { name, true, prepare_fragile, nap_fragile, feed_fragile, variant, .fd = 0 }
+#define LIMITED(name, variant) \
+	{ \
+		name, false, prepare_limited, nap_limited, NULL, variant, .fd = 0 \
+	}
+#define SOCKET(name, fragile, variant) \
+	{ \
+		name, fragile, prepare_socket, nap_socket, NULL, variant, .fd = 0 \
+	}
+#define FED(name, variant) \
+	{ \
+		name, false, prepare_fed, nap_fed, feed_once, variant, .fd = 0 \
+	}
+#define OTHER(name, variant) \
+	{ \
+		name, false, prepare_other, nap_other, NULL, variant, .fd = 0 \
+	}
+#define BUSY(name, fragile, variant) \
+	{ \
+		name, fragile, prepare_busy, nap_busy, NULL, variant, .fd = 0 \
+	}
+#define FRAGILE(name, variant) \
+	{ \
+		name, true, prepare_fragile, nap_fragile, feed_fragile, variant, .fd = 0 \
+	}
 
 static struct kind kinds[] = {
 	LIMITED("epoll_wait", EPOLL_WAIT),

@@ -15,13 +15,12 @@
 
 enum { IDLE = 400 };
 
-static const char program[] =
-	"local function work() local sum = 0\n"
-	"	for i = 1, 20000 do sum = sum + i % 7 end\n"
-	"	return sum\n"
-	"end\n"
-	"local function run() return 1 + work() end\n"
-	"while is_on() do run() end\n";
+static const char program[] = "local function work() local sum = 0\n"
+			      "	for i = 1, 20000 do sum = sum + i % 7 end\n"
+			      "	return sum\n"
+			      "end\n"
+			      "local function run() return 1 + work() end\n"
+			      "while is_on() do run() end\n";
 
 static int is_on(lua_State *L)
 {

@@ -23,15 +23,14 @@ enum { THREADS = 4, IN_TURN = 20 };
 static const char *jit;
 static time_t end;
 
-static const char program[] =
-	"local function work_%1$d() local sum = 0\n"
-	"	for i = 1, 20 do sum = sum + #string.rep('x', 1000 + i) end\n"
-	"	for i = 1, 2000 do sum = sum + i %% 7 end\n"
-	"	return sum\n"
-	"end\n"
-	"function run_%1$d() return 1 + work_%1$d() end\n"
-	"function outer_%1$d() local a = cross() return a end\n"
-	"function middle_%1$d() local a = cross_back() return a end\n";
+static const char program[] = "local function work_%1$d() local sum = 0\n"
+			      "	for i = 1, 20 do sum = sum + #string.rep('x', 1000 + i) end\n"
+			      "	for i = 1, 2000 do sum = sum + i %% 7 end\n"
+			      "	return sum\n"
+			      "end\n"
+			      "function run_%1$d() return 1 + work_%1$d() end\n"
+			      "function outer_%1$d() local a = cross() return a end\n"
+			      "function middle_%1$d() local a = cross_back() return a end\n";
 
 static lua_State *open_state(int number)
 {

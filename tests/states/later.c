@@ -54,14 +54,13 @@ static bool jit;
 static struct timespec end;
 static atomic_int generations;
 
-static const char program[] =
-	"local function work_%1$06d() local sum = 0\n"
-	"	for i = 1, 20 do sum = sum + #string.rep('x', 1000 + i) end\n"
-	"	for i = 1, 2000 do sum = sum + i %% 7 end\n"
-	"	native(3000)\n"
-	"	return sum\n"
-	"end\n"
-	"function run_%1$06d() return 1 + work_%1$06d() end\n";
+static const char program[] = "local function work_%1$06d() local sum = 0\n"
+			      "	for i = 1, 20 do sum = sum + #string.rep('x', 1000 + i) end\n"
+			      "	for i = 1, 2000 do sum = sum + i %% 7 end\n"
+			      "	native(3000)\n"
+			      "	return sum\n"
+			      "end\n"
+			      "function run_%1$06d() return 1 + work_%1$06d() end\n";
 
 static int64_t now_ns(clockid_t clock)
 {
@@ -153,8 +152,8 @@ static void live(int64_t life_ns)
 }
 
 struct lives {
-	int64_t life_ns;	/* 0: to the end */
-	bool is_one;		/* of this thread */
+	int64_t life_ns; /* 0: to the end */
+	bool is_one;     /* of this thread */
 };
 
 static void *thread(void *context)

@@ -34,18 +34,18 @@ enum { STACK_BYTES = 256 << 10, STEPS = 200000, KINDS = 5 };
 static const char *const kinds[KINDS] = { "context", "fiber", "calling", "nested", "alarm" };
 
 static const char program[] =
-	"local function work()\n"				/* 1 */
+	"local function work()\n" /* 1 */
 	"	local sum = 0\n"
 	"	for i = 1, 60000 do sum = sum + i % 7 end\n"
 	"	return sum\n"
 	"end\n"
-	"function called() return 1 + work() end\n"		/* 6 */
-	"local function context() on_context() return 1 end\n"	/* 7 */
-	"local function fiber() on_fiber() return 1 end\n"	/* 8 */
-	"local function calling() on_calling() return 1 end\n"	/* 9 */
-	"local function inner() on_nested() return 1 end\n"	/* 10 */
+	"function called() return 1 + work() end\n"            /* 6 */
+	"local function context() on_context() return 1 end\n" /* 7 */
+	"local function fiber() on_fiber() return 1 end\n"     /* 8 */
+	"local function calling() on_calling() return 1 end\n" /* 9 */
+	"local function inner() on_nested() return 1 end\n"    /* 10 */
 	"local function nested() coroutine.wrap(inner)() return 1 end\n"
-	"local function alarm() on_alarm() return 1 end\n"	/* 12 */
+	"local function alarm() on_alarm() return 1 end\n" /* 12 */
 	"function run() return context() + fiber() + calling() + nested() + alarm() end\n";
 
 static char *mapped_stack, *heap_stack, *signal_stack;

@@ -44,7 +44,7 @@ static void *run_again(void *unused)
 	say("threads");
 	await_line();
 	setenv("AGAIN", "yes", 1);
-	execv("/proc/thread-self/exe", arguments);	/* the first thread may have ended */
+	execv("/proc/thread-self/exe", arguments); /* the first thread may have ended */
 	exit(1);
 	return unused;
 }

@@ -22,7 +22,7 @@ enum {
 	FILES_MAX = 8,
 	REQUEST_MAX = 1 << 17,
 	READ_MAX = 1 << 17,
-	FIRST_NODE = 2,		/* 1 is the directory */
+	FIRST_NODE = 2, /* 1 is the directory */
 };
 
 struct file {
@@ -38,11 +38,13 @@ static char bytes[READ_MAX];
 static void reply(const struct fuse_in_header *in, int error, void *body, size_t length)
 {
 	struct fuse_out_header header = {
-		.len = (uint32_t)(sizeof(header) + (error ? 0 : length)), .error = -error, .unique = in->unique,
+		.len = (uint32_t)(sizeof(header) + (error ? 0 : length)),
+		.error = -error,
+		.unique = in->unique,
 	};
 	struct iovec io[] = { { &header, sizeof(header) }, { body, error ? 0 : length } };
 
-	if (writev(fuse, io, 2) < 0 && errno != ENOENT)	/* interrupted meanwhile */
+	if (writev(fuse, io, 2) < 0 && errno != ENOENT) /* interrupted meanwhile */
 		perror("reply");
 }
 
@@ -53,8 +55,12 @@ static struct fuse_attr attributes_of(uint64_t node)
 	if (node >= FIRST_NODE)
 		fstat(files[node - FIRST_NODE].fd, &status);
 	return (struct fuse_attr){
-		.ino = node, .size = (uint64_t)status.st_size, .mode = (status.st_mode & S_IFMT) | 0755,
-		.nlink = (uint32_t)status.st_nlink, .mtime = (uint64_t)status.st_mtime, .blksize = 4096,
+		.ino = node,
+		.size = (uint64_t)status.st_size,
+		.mode = (status.st_mode & S_IFMT) | 0755,
+		.nlink = (uint32_t)status.st_nlink,
+		.mtime = (uint64_t)status.st_mtime,
+		.blksize = 4096,
 	};
 }
 
@@ -82,43 +88,34 @@ static void answer(void)
 	const struct fuse_in_header *in = (const void *)request;
 	const void *body = in + 1;
 	struct fuse_init_out init = {
-		.major = FUSE_KERNEL_VERSION, .minor = FUSE_KERNEL_MINOR_VERSION, .max_readahead = 4096,
-		.max_write = 4096, .max_background = 16, .congestion_threshold = 12,
+		.major = FUSE_KERNEL_VERSION,
+		.minor = FUSE_KERNEL_MINOR_VERSION,
+		.max_readahead = 4096,
+		.max_write = 4096,
+		.max_background = 16,
+		.congestion_threshold = 12,
 	};
 	struct fuse_attr_out attributes = { 0 };
 	struct fuse_open_out opened = { .open_flags = FOPEN_KEEP_CACHE };
 
 	switch (in->opcode) {
-	case FUSE_INIT:
-		reply(in, 0, &init, sizeof(init));
-		break;
-	case FUSE_LOOKUP:
-		look_up(in, body);
-		break;
+	case FUSE_INIT: reply(in, 0, &init, sizeof(init)); break;
+	case FUSE_LOOKUP: look_up(in, body); break;
 	case FUSE_GETATTR:
 		attributes.attr = attributes_of(in->nodeid);
 		reply(in, 0, &attributes, sizeof(attributes));
 		break;
 	case FUSE_OPEN:
-	case FUSE_OPENDIR:
-		reply(in, 0, &opened, sizeof(opened));
-		break;
-	case FUSE_READ:
-		read_file(in, body);
-		break;
+	case FUSE_OPENDIR: reply(in, 0, &opened, sizeof(opened)); break;
+	case FUSE_READ: read_file(in, body); break;
 	case FUSE_FLUSH:
 	case FUSE_RELEASE:
 	case FUSE_RELEASEDIR:
-	case FUSE_READDIR:
-		reply(in, 0, NULL, 0);
-		break;
+	case FUSE_READDIR: reply(in, 0, NULL, 0); break;
 	case FUSE_FORGET:
 	case FUSE_BATCH_FORGET:
-	case FUSE_INTERRUPT:
-		break;
-	default:
-		reply(in, ENOSYS, NULL, 0);
-		break;
+	case FUSE_INTERRUPT: break;
+	default: reply(in, ENOSYS, NULL, 0); break;
 	}
 }
 
@@ -128,7 +125,8 @@ static bool mount_at(const char *directory)
 
 	fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other", fuse);
-	return fuse >= 0 && unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	return fuse >= 0 && unshare(CLONE_NEWNS) == 0 &&
+	       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 	       mount("hanging", directory, "fuse", MS_NOSUID | MS_NODEV, options) == 0;
 }
 
@@ -151,7 +149,8 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc && file_count < FILES_MAX; i++) {
 		const char *slash = strrchr(argv[i], '/');
 
-		files[file_count++] = (struct file){ slash ? slash + 1 : argv[i], open(argv[i], O_RDONLY | O_CLOEXEC) };
+		files[file_count++] = (struct file){ slash ? slash + 1 : argv[i],
+						     open(argv[i], O_RDONLY | O_CLOEXEC) };
 	}
 	puts(argc > 2 && mount_at(argv[1]) ? "ready" : strerror(errno));
 	fflush(stdout);

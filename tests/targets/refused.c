@@ -51,7 +51,8 @@ int main(int argc, char **argv)
 		return 64;
 
 	unsigned int error = (unsigned int)atoi(argv[2]) & SECCOMP_RET_DATA;
-	const unsigned int argument = (unsigned int)offsetof(struct seccomp_data, args[0]) + 8 * call->argument;
+	const unsigned int argument = (unsigned int)offsetof(struct seccomp_data, args[0]) +
+				      8 * call->argument;
 	/* Jumps are counted from the next instruction. */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

@@ -15,7 +15,8 @@ int main(void)
 	if (child == 0) {
 		int length = snprintf(text, sizeof(text), "ready\n%d\n", (int)getpid());
 
-		if (write(STDOUT_FILENO, text, (size_t)length) < 0 || read(STDIN_FILENO, text, sizeof(text)) < 0)
+		if (write(STDOUT_FILENO, text, (size_t)length) < 0 ||
+		    read(STDIN_FILENO, text, sizeof(text)) < 0)
 			_exit(1);
 		_exit(0);
 	}

@@ -25,8 +25,8 @@
 struct live_luajit {
 	struct memory memory;
 	pid_t pid;
-	int input;		/* closing it ends the program */
-	uint64_t base;		/* of the module that holds the VM */
+	int input;     /* closing it ends the program */
+	uint64_t base; /* of the module that holds the VM */
 	struct vm_code vm;
 	uint64_t g;
 };
@@ -40,7 +40,9 @@ static void live_read(struct memory *memory, struct memory_range *ranges, size_t
 		struct iovec remote = { (void *)(uintptr_t)ranges[i].address, ranges[i].length };
 
 		ranges[i].status = process_vm_readv(pid, &local, 1, &remote, 1, 0) ==
-			(ssize_t)ranges[i].length ? MEMORY_OK : MEMORY_UNMAPPED;
+						   (ssize_t)ranges[i].length
+					   ? MEMORY_OK
+					   : MEMORY_UNMAPPED;
 	}
 }
 
@@ -103,7 +105,7 @@ static bool live_start(struct live_luajit *live, const char *script)
 	if (!ready)
 		waitpid(live->pid, NULL, 0);
 	for (int i = 0; ready && i < 100 && !live_is_asleep(live); i++)
-		usleep(10000);	/* from saying so to sleeping, unless it never does */
+		usleep(10000); /* from saying so to sleeping, unless it never does */
 	return ready;
 }
 

@@ -120,7 +120,8 @@ pid_t target_process_sleeper(const char *name, uid_t user, bool dumpable)
 
 	if (child == 0) {
 		prctl(PR_SET_NAME, name);
-		if (user && (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user)))
+		if (user &&
+		    (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user)))
 			_exit(1);
 		prctl(PR_SET_DUMPABLE, dumpable);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -12,8 +12,8 @@
 
 struct target_process {
 	pid_t pid;
-	FILE *output;		/* what it prints */
-	FILE *input;		/* what it reads */
+	FILE *output; /* what it prints */
+	FILE *input;  /* what it reads */
 };
 
 /*

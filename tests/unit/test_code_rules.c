@@ -14,7 +14,7 @@ enum { ADDRESS = 0x400000, CODE_MAX = 256, RSP = REGISTER_NUMBER_RSP, RBX = REGI
 
 /* Code at ADDRESS, then what stops it, and nothing else. */
 struct code {
-	struct memory memory;	/* must be first */
+	struct memory memory; /* must be first */
 	uint8_t bytes[CODE_MAX];
 };
 
@@ -78,8 +78,8 @@ static bool find(struct fixture *fixture, size_t at, struct frame_rules *ret_rul
 }
 
 /* Reckoned from what a register holds. */
-static void expect(const struct frame_rules *rules, const struct frame_rule *rule,
-		   enum frame_rule_kind kind, unsigned int number, int64_t offset)
+static void expect(const struct frame_rules *rules, const struct frame_rule *rule, enum frame_rule_kind kind,
+		   unsigned int number, int64_t offset)
 {
 	assert_int_equal(rule->kind, kind);
 	assert_int_equal(rules->ops[rule->first].number, number);
@@ -188,15 +188,15 @@ static void where_no_way_returns_nothing_is_told(void **state)
 	struct fixture *fixture = *state;
 	struct frame_rules rules;
 
-	SET_CODE(fixture, "\xeb\xfe");			/* jmp itself */
+	SET_CODE(fixture, "\xeb\xfe"); /* jmp itself */
 	assert_false(find(fixture, 0, &rules));
-	SET_CODE(fixture, "\xff\xe0");			/* jmp rax */
+	SET_CODE(fixture, "\xff\xe0"); /* jmp rax */
 	assert_false(find(fixture, 0, &rules));
-	SET_CODE(fixture, "\x48\x89\xc4\xc3");		/* mov rsp, rax; ret */
+	SET_CODE(fixture, "\x48\x89\xc4\xc3"); /* mov rsp, rax; ret */
 	assert_true(find(fixture, 0, &rules));
-	SET_CODE(fixture, "\x48\x8b\x20\xc3");		/* mov rsp, [rax]; ret */
+	SET_CODE(fixture, "\x48\x8b\x20\xc3"); /* mov rsp, [rax]; ret */
 	assert_false(find(fixture, 0, &rules));
-	SET_CODE(fixture, "\x90\x90");			/* nop; nop; int3 */
+	SET_CODE(fixture, "\x90\x90"); /* nop; nop; int3 */
 	assert_false(find(fixture, 0, &rules));
 }
 
@@ -205,11 +205,11 @@ static void code_that_has_changed_is_read_again(void **state)
 	struct fixture *fixture = *state;
 	struct frame_rules rules;
 
-	SET_CODE(fixture, "\x5b\xc3");			/* pop rbx; ret */
+	SET_CODE(fixture, "\x5b\xc3"); /* pop rbx; ret */
 	expect_distance(fixture, 0, 8);
 	SET_CODE(fixture, "\x90\xc3");
 	expect_distance(fixture, 0, 0);
-	SET_CODE(fixture, "\xf4\xc3");			/* hlt */
+	SET_CODE(fixture, "\xf4\xc3"); /* hlt */
 	assert_false(find(fixture, 0, &rules));
 	SET_CODE(fixture, "\x90\xc3");
 	expect_distance(fixture, 0, 0);

@@ -12,14 +12,14 @@
 /* Of so many samples of equal weight, on either side. */
 static enum color change(uint64_t before, uint64_t now, uint64_t samples)
 {
-	return color_of_change(&(struct color_share) { 10 * before, 10 * samples, before, samples },
-			      &(struct color_share) { 10 * now, 10 * samples, now, samples });
+	return color_of_change(&(struct color_share){ 10 * before, 10 * samples, before, samples },
+			       &(struct color_share){ 10 * now, 10 * samples, now, samples });
 }
 
 static void what_could_be_chance_is_no_change(void **state)
 {
 	(void)state;
-	assert_int_equal(change(20, 30, 100), COLOR_SAME);	/* three times the standard error is 18 */
+	assert_int_equal(change(20, 30, 100), COLOR_SAME); /* three times the standard error is 18 */
 	assert_int_equal(change(200, 300, 1000), COLOR_MORE);
 	assert_int_equal(change(300, 200, 1000), COLOR_LESS);
 	assert_int_equal(change(1, 3, 1000), COLOR_SAME);
@@ -58,7 +58,8 @@ static void letters_are_unique(void **state)
 			assert_int_not_equal(color_letter((enum color)i), color_letter((enum color)j));
 	for (int i = 0; i < VM_STATE_COUNT; i++)
 		for (int j = 0; j < i; j++)
-			assert_int_not_equal(color_state_letter((enum vm_state)i), color_state_letter((enum vm_state)j));
+			assert_int_not_equal(color_state_letter((enum vm_state)i),
+					     color_state_letter((enum vm_state)j));
 }
 
 int main(void)

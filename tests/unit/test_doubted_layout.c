@@ -60,8 +60,8 @@ static void begin(struct fixture *fixture)
 	lua_process_give_layout(fixture->process, &fixture->layout, false);
 	assert_int_equal(lua_process_refresh(fixture->process, true), 0);
 	assert_int_equal(lua_process_global_count(fixture->process), 1);
-	assert_int_equal(tracer_seize(fixture->tracer, fixture->live.pid, fixture->live.pid,
-				      &fixture->tracee), 0);
+	assert_int_equal(
+		tracer_seize(fixture->tracer, fixture->live.pid, fixture->live.pid, &fixture->tracee), 0);
 	assert_int_equal(write(fixture->live.input, "\n", 1), 1);
 }
 
@@ -105,8 +105,8 @@ static int set_up(void **state)
 	fixture.lives = live_start(&fixture.live, script);
 	if (!fixture.lives)
 		return 0;
-	if (!live_recognise(&fixture.live) ||
-	    recognise_confirm(&fixture.live.memory, &fixture.live.vm, fixture.live.g, NULL, NULL) != RECOGNISE_OK)
+	if (!live_recognise(&fixture.live) || recognise_confirm(&fixture.live.memory, &fixture.live.vm,
+								fixture.live.g, NULL, NULL) != RECOGNISE_OK)
 		return -1;
 	fixture.layout = fixture.live.vm.layout;
 	return lua_process_open(fixture.live.pid, fixture.functions, NULL, &options, &fixture.process);

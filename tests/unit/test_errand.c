@@ -61,7 +61,7 @@ static struct errands *begin(struct arguments *ret_arguments)
 	errands_wait_as(errands, &waiter);
 	assert_int_equal(pipe(pipes[0]) + pipe(pipes[1]), 0);
 	*ret_arguments = (struct arguments){ .from = pipes[0][0], .to = pipes[0][1], .undone = pipes[1][1] };
-	ret_arguments->byte = (char)pipes[1][0];	/* kept for end() */
+	ret_arguments->byte = (char)pipes[1][0]; /* kept for end() */
 	caller.may_wait = caller.goes_on = true;
 	caller.meanwhile = 0;
 	return errands;

@@ -11,8 +11,8 @@
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 
-static void assert_label(const struct function *function, uint32_t line,
-			 const char *function_view, const char *line_view)
+static void assert_label(const struct function *function, uint32_t line, const char *function_view,
+			 const char *line_view)
 {
 	char label[FRAME_LABEL_SIZE];
 
@@ -24,10 +24,13 @@ static void assert_label(const struct function *function, uint32_t line,
 
 static void a_lua_function_has_its_name_and_position(void **state)
 {
-	const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };
+	const struct function heavy = {
+		.kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5
+	};
 	const struct function unnamed = { .kind = FRAME_LUA, .file = "@test.lua", .firstline = 5 };
 	const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
-	const struct function content = { .kind = FRAME_LUA, .name = "main chunk",
+	const struct function content = { .kind = FRAME_LUA,
+					  .name = "main chunk",
 					  .file = "=content_by_lua(nginx.conf:24)" };
 	const struct function bare = { .kind = FRAME_LUA };
 
@@ -45,10 +48,14 @@ static void other_frames_say_where_they_belong(void **state)
 {
 	const struct function gsub = { .kind = FRAME_BUILTIN, .name = "string.gsub" };
 	const struct function root = { .kind = FRAME_C_FUNCTION, .name = "sqrt", .module = "libm.so.6" };
-	const struct function known = { .kind = FRAME_NATIVE, .name = "sqrt", .file = "s_sqrt.c", .module = "libm.so.6" };
+	const struct function known = {
+		.kind = FRAME_NATIVE, .name = "sqrt", .file = "s_sqrt.c", .module = "libm.so.6"
+	};
 	const struct function nameless = { .kind = FRAME_NATIVE, .module = "libm.so.6" };
 	const struct function handler = { .kind = FRAME_VM, .name = "lj_BC_ADDVV" };
-	const struct function trace = { .kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua", .firstline = 8 };
+	const struct function trace = {
+		.kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua", .firstline = 8
+	};
 	const struct function lost = { .kind = FRAME_LOST, .name = "frame chain broken" };
 
 	(void)state;
@@ -77,7 +84,9 @@ static void long_names_keep_their_head_and_long_paths_their_tail(void **state)
 {
 	char *name = repeated("\u00e4", 500000);
 	char *file = repeated("\u20ac/", 250000);
-	const struct function function = { .kind = FRAME_LUA, .name = name, .file = file, .firstline = 4294967295 };
+	const struct function function = {
+		.kind = FRAME_LUA, .name = name, .file = file, .firstline = 4294967295
+	};
 	const struct function unnamed = { .kind = FRAME_LUA, .file = file, .firstline = 4294967295 };
 	char label[FRAME_LABEL_SIZE];
 	char plain[8 * FRAME_LABEL_SIZE];
@@ -87,7 +96,7 @@ static void long_names_keep_their_head_and_long_paths_their_tail(void **state)
 	assert_non_null(strstr(label, "\u00e4\u00e4\u2026 \u2026"));
 	assert_non_null(strstr(label, "\u20ac/:4294967295"));
 	escape_text(ESCAPE_PLAIN, label, plain, sizeof(plain));
-	assert_string_equal(plain, label);	/* cut between characters */
+	assert_string_equal(plain, label); /* cut between characters */
 
 	assert_in_range(frame_label(&unnamed, 4294967295, true, label), 700, FRAME_LABEL_SIZE - 1);
 	assert_non_null(strstr(label, "/:4294967295> \u2026"));
@@ -119,7 +128,10 @@ static void what_cannot_be_seen_is_spelled_out(void **state)
 {
 	(void)state;
 	assert_escaped(ESCAPE_PLAIN, "a\nb\tc\rd\x1b[31m\x7f", "a\\nb\\tc\\rd\\x1b[31m\\x7f");
-	assert_escaped(ESCAPE_PLAIN, "\xc2\x9b" "31m", "\\u009b31m");	/* the one-character form of ESC [ */
+	assert_escaped(ESCAPE_PLAIN,
+		       "\xc2\x9b"
+		       "31m",
+		       "\\u009b31m"); /* the one-character form of ESC [ */
 	assert_escaped(ESCAPE_PLAIN, "a\u202eb\u2066c\u200fd", "a\\u202eb\\u2066c\\u200fd");
 	assert_escaped(ESCAPE_XML, "\uffff\ufeff\U000e0041", "\\uffff\\ufeff\\u{e0041}");
 	assert_escaped(ESCAPE_PLAIN, "\u2028\u2029", "\\u2028\\u2029");
@@ -128,19 +140,23 @@ static void what_cannot_be_seen_is_spelled_out(void **state)
 static void bytes_that_are_not_utf8_are_spelled_out(void **state)
 {
 	(void)state;
-	assert_escaped(ESCAPE_PLAIN, "a\xff" "b", "a\\xffb");
+	assert_escaped(ESCAPE_PLAIN,
+		       "a\xff"
+		       "b",
+		       "a\\xffb");
 	assert_escaped(ESCAPE_PLAIN, "\x80", "\\x80");
-	assert_escaped(ESCAPE_PLAIN, "\xc0\xaf", "\\xc0\\xaf");			/* overlong */
-	assert_escaped(ESCAPE_PLAIN, "\xed\xa0\x80", "\\xed\\xa0\\x80");	/* surrogate */
-	assert_escaped(ESCAPE_PLAIN, "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");	/* beyond Unicode */
-	assert_escaped(ESCAPE_PLAIN, "\xe2\x82", "\\xe2\\x82");			/* cut off by the end */
+	assert_escaped(ESCAPE_PLAIN, "\xc0\xaf", "\\xc0\\xaf");                   /* overlong */
+	assert_escaped(ESCAPE_PLAIN, "\xed\xa0\x80", "\\xed\\xa0\\x80");          /* surrogate */
+	assert_escaped(ESCAPE_PLAIN, "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* beyond Unicode */
+	assert_escaped(ESCAPE_PLAIN, "\xe2\x82", "\\xe2\\x82");                   /* cut off by the end */
 	assert_escaped(ESCAPE_PLAIN, "\xe2\x82x", "\\xe2\\x82x");
 }
 
 static void each_style_escapes_what_its_format_reserves(void **state)
 {
 	(void)state;
-	assert_escaped(ESCAPE_XML, "<a b=\"c\" d='e'>&]]>", "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;]]&gt;");
+	assert_escaped(ESCAPE_XML, "<a b=\"c\" d='e'>&]]>",
+		       "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;]]&gt;");
 	assert_escaped(ESCAPE_FOLDED, "a;b\n<c>", "a:b\\n<c>");
 	assert_escaped(ESCAPE_PLAIN, "a;b<c>&", "a;b<c>&");
 }

@@ -95,7 +95,8 @@ static void people_read_a_few_lines(void **state)
 	char *text = printed(&figures);
 
 	(void)state;
-	assert_non_null(strstr(text, "samples  3000 in 30.0 s, 99.5 Hz reached of 100 asked, 4 ticks missed\n"));
+	assert_non_null(
+		strstr(text, "samples  3000 in 30.0 s, 99.5 Hz reached of 100 asked, 4 ticks missed\n"));
 	assert_non_null(strstr(text, "lost     12 (0.40 %): frame chain broken 9, stack too deep 3\n"));
 	assert_non_null(strstr(text, "max 140.0 us\n"));
 	assert_non_null(strstr(text, "lines    90.0 % exact, 9.0 % nearest known, 1.0 % function only\n"));

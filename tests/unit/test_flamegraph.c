@@ -14,7 +14,9 @@
 #include "output/flamegraph/flamegraph_static.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
-static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };
+static const struct function heavy = {
+	.kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5
+};
 static const struct function gsub = { .kind = FRAME_BUILTIN, .name = "string.gsub" };
 
 static struct profile *new_profile(void)
@@ -29,13 +31,18 @@ static struct profile *new_profile(void)
 static void add(struct profile *profile, uint64_t cpu_ns, const struct frame *frames, size_t count)
 {
 	struct sample sample = {
-		.cpu_ns = cpu_ns, .frames = frames, .frame_count = count, .vm_state = VM_STATE_INTERPRETED,
+		.cpu_ns = cpu_ns,
+		.frames = frames,
+		.frame_count = count,
+		.vm_state = VM_STATE_INTERPRETED,
 	};
 
 	assert_int_equal(profile_add(profile, &sample), 0);
 }
 
-static const struct session session = { .pid = 42, .target = "luajit test.lua", .command_line = "ljspy record -p 42" };
+static const struct session session = { .pid = 42,
+					.target = "luajit test.lua",
+					.command_line = "ljspy record -p 42" };
 
 static char *written_with(struct profile *profile, const struct flamegraph_options *options)
 {
@@ -54,7 +61,7 @@ static char *written_with(struct profile *profile, const struct flamegraph_optio
 /* Writes and frees the profile. */
 static char *written(struct profile *profile)
 {
-	return written_with(profile, &(struct flamegraph_options) { 0 });
+	return written_with(profile, &(struct flamegraph_options){ 0 });
 }
 
 static size_t occurrences(const char *text, const char *wanted)
@@ -70,10 +77,14 @@ static void data_lists_labels_by_alphabet_and_frames_by_caller(void **state)
 {
 	struct profile *profile = new_profile();
 	struct frame deep[] = {
-		{ .function = &gsub }, { .function = &heavy, .line = 8, .compiled = true }, { .function = &chunk, .line = 20 },
+		{ .function = &gsub },
+		{ .function = &heavy, .line = 8, .compiled = true },
+		{ .function = &chunk, .line = 20 },
 	};
 	struct frame nearest[] = { deep[1], deep[2] };
-	struct sample collecting = { .cpu_ns = 5, .frames = nearest, .frame_count = 2, .vm_state = VM_STATE_GC };
+	struct sample collecting = {
+		.cpu_ns = 5, .frames = nearest, .frame_count = 2, .vm_state = VM_STATE_GC
+	};
 	char *text;
 
 	(void)state;
@@ -88,8 +99,9 @@ static void data_lists_labels_by_alphabet_and_frames_by_caller(void **state)
 	assert_non_null(strstr(text,
 			       "<metadata id=\"lines\">0 all\n1 heavy test.lua:8\n2 main chunk test.lua:20\n"
 			       "3 string.gsub [builtin]\n</metadata>"));
-	assert_non_null(strstr(text,
-			       "<metadata id=\"frames\">0 0\n1 2\n2 1 1\n3 3 0 1 0 i30\n2 1 3 2 0 i10 g5\n</metadata>"));
+	assert_non_null(strstr(
+		text,
+		"<metadata id=\"frames\">0 0\n1 2\n2 1 1\n3 3 0 1 0 i30\n2 1 3 2 0 i10 g5\n</metadata>"));
 	assert_non_null(strstr(text, "data-inverted=\"0\" data-lines=\"0\""));
 	assert_null(strstr(text, "id=\"baseline\""));
 	free(text);
@@ -132,9 +144,11 @@ static void comparison_holds_both_profiles(void **state)
 	add(profile, 40, frames, 2);
 	add(baseline, 30, frames, 2);
 	add(baseline, 10, &gone, 1);
-	text = written_with(profile, &(struct flamegraph_options) { .baseline = baseline, .baseline_name = "a<b" });
+	text = written_with(profile,
+			    &(struct flamegraph_options){ .baseline = baseline, .baseline_name = "a<b" });
 	assert_non_null(strstr(text, "<metadata id=\"frames\">0 0\n1 2\n2 1 0 1 0 i40\n</metadata>"));
-	assert_non_null(strstr(text, "<metadata id=\"baseline\">0 0\n1 2\n2 1 0 1 0 i30\n1 3 0 1 0 i10\n</metadata>"));
+	assert_non_null(strstr(
+		text, "<metadata id=\"baseline\">0 0\n1 2\n2 1 0 1 0 i30\n1 3 0 1 0 i10\n</metadata>"));
 	assert_non_null(strstr(text, "Compared with a&lt;b, 2 samples"));
 	assert_non_null(strstr(text, "100.00 %, 1 samples; before 75.00 %</title>"));
 	free(text);
@@ -151,9 +165,10 @@ static void page_holds_the_same_picture(void **state)
 	add(profiles[0], 40, &frame, 1);
 	add(profiles[1], 40, &frame, 1);
 	svg = written(profiles[0]);
-	page = written_with(profiles[1], &(struct flamegraph_options) { .page = true });
+	page = written_with(profiles[1], &(struct flamegraph_options){ .page = true });
 	assert_int_equal(strncmp(page, "<!DOCTYPE html>\n", 16), 0);
-	assert_int_equal(strncmp(strstr(page, "<svg "), strstr(svg, "<svg "), strlen(strstr(svg, "<svg "))), 0);
+	assert_int_equal(strncmp(strstr(page, "<svg "), strstr(svg, "<svg "), strlen(strstr(svg, "<svg "))),
+			 0);
 	free(svg);
 	free(page);
 }
@@ -171,7 +186,7 @@ static void small_frames_are_left_out_and_counted(void **state)
 	for (size_t i = 0; i < SMALL; i++) {
 		struct frame frames[] = { { .function = &functions[i] }, { .function = &chunk } };
 
-		functions[i] = (struct function) { .kind = FRAME_BUILTIN, .name = "rare" };
+		functions[i] = (struct function){ .kind = FRAME_BUILTIN, .name = "rare" };
 		add(profile, 9, frames, 2);
 	}
 	text = written(profile);
@@ -190,7 +205,7 @@ static void frames_below_the_wanted_share_are_left_out(void **state)
 	(void)state;
 	add(profile, 99, &often, 1);
 	add(profile, 1, &seldom, 1);
-	text = written_with(profile, &(struct flamegraph_options) { .min_percent = 2 });
+	text = written_with(profile, &(struct flamegraph_options){ .min_percent = 2 });
 	assert_non_null(strstr(text, "<metadata id=\"frames\">0 0 0 0 1\n1 1 0 1 0 i99\n</metadata>"));
 	assert_non_null(strstr(text, "1 frames of less than 2.0000 % each are left out"));
 	free(text);
@@ -210,9 +225,9 @@ static void number_of_frames_is_bounded(void **state)
 	for (size_t i = 0; i < COUNT; i++) {
 		struct frame frames[DEPTH];
 
-		functions[i] = (struct function) { .kind = FRAME_BUILTIN, .name = "same" };
+		functions[i] = (struct function){ .kind = FRAME_BUILTIN, .name = "same" };
 		for (size_t j = 0; j < DEPTH; j++)
-			frames[j] = (struct frame) { .function = &functions[i] };
+			frames[j] = (struct frame){ .function = &functions[i] };
 		add(profile, 1000 + i, frames, DEPTH);
 	}
 	text = written(profile);
@@ -230,7 +245,9 @@ static void number_of_frames_is_bounded(void **state)
 static void names_cannot_leave_their_place(void **state)
 {
 	const struct function hostile = {
-		.kind = FRAME_LUA, .name = "]]></metadata></script><script>\n1 1 1\x01\xff", .file = "\"'><&",
+		.kind = FRAME_LUA,
+		.name = "]]></metadata></script><script>\n1 1 1\x01\xff",
+		.file = "\"'><&",
 	};
 	struct profile *profile = new_profile();
 	struct frame frame = { .function = &hostile };
@@ -241,9 +258,10 @@ static void names_cannot_leave_their_place(void **state)
 	text = written(profile);
 	assert_int_equal(occurrences(text, "<script>"), 1);
 	assert_int_equal(occurrences(text, "</script>"), 1);
-	assert_int_equal(occurrences(text, "]]>"), 2);		/* of the style sheet and the script */
-	assert_non_null(strstr(text,
-			       "l ]]&gt;&lt;/metadata&gt;&lt;/script&gt;&lt;script&gt;\\n1 1 1\\x01\\xff &quot;&#39;&gt;&lt;&amp;\n"));
+	assert_int_equal(occurrences(text, "]]>"), 2); /* of the style sheet and the script */
+	assert_non_null(strstr(
+		text,
+		"l ]]&gt;&lt;/metadata&gt;&lt;/script&gt;&lt;script&gt;\\n1 1 1\\x01\\xff &quot;&#39;&gt;&lt;&amp;\n"));
 	free(text);
 }
 
@@ -289,7 +307,8 @@ static void a_full_disk_is_reported(void **state)
 		print_message("no /dev/full here\n");
 		skip();
 	}
-	assert_int_equal(flamegraph_write(out, profile, &session, &figures, &(struct flamegraph_options) { 0 }), -EIO);
+	assert_int_equal(
+		flamegraph_write(out, profile, &session, &figures, &(struct flamegraph_options){ 0 }), -EIO);
 	fclose(out);
 	profile_free(profile);
 }

@@ -19,10 +19,10 @@ static uint8_t kind_of(char letter)
 		char letter;
 		enum fold_kind kind;
 	} letters[] = {
-		{ '?', FOLD_KEPT }, { 't', FOLD_LEFT_OUT }, { 'L', FOLD_LUA }, { 'B', FOLD_BUILTIN },
-		{ 'C', FOLD_C_FUNCTION }, { 'O', FOLD_OWN_FUNCTION }, { 'v', FOLD_VM },
-		{ 'f', FOLD_FFI_CALL }, { 'j', FOLD_LUAJIT }, { 'x', FOLD_NAMELESS },
-		{ 'l', FOLD_LIBC }, { 'n', FOLD_NATIVE },
+		{ '?', FOLD_KEPT },     { 't', FOLD_LEFT_OUT },   { 'L', FOLD_LUA },
+		{ 'B', FOLD_BUILTIN },  { 'C', FOLD_C_FUNCTION }, { 'O', FOLD_OWN_FUNCTION },
+		{ 'v', FOLD_VM },       { 'f', FOLD_FFI_CALL },   { 'j', FOLD_LUAJIT },
+		{ 'x', FOLD_NAMELESS }, { 'l', FOLD_LIBC },       { 'n', FOLD_NATIVE },
 	};
 
 	for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++)
@@ -79,18 +79,18 @@ static void what_luajit_does_for_a_lua_function_is_one_vm_frame(void **state)
 static void code_called_through_the_ffi_stands_on_its_lua_function(void **state)
 {
 	(void)state;
-	expect("nLBvjjfnl", "nL.....nl");	/* interpreted */
-	expect("nLtnl", "nL.nl");		/* compiled */
-	expect("nLBvjj", "nLB...");		/* on the way there */
-	expect("nLBvjfnjvLv", "nL....n..L.");	/* and back into Lua */
+	expect("nLBvjjfnl", "nL.....nl");     /* interpreted */
+	expect("nLtnl", "nL.nl");             /* compiled */
+	expect("nLBvjj", "nLB...");           /* on the way there */
+	expect("nLBvjfnjvLv", "nL....n..L."); /* and back into Lua */
 }
 
 static void an_event_loop_outside_of_lua_is_shown(void **state)
 {
 	(void)state;
 	expect("nllnnjvLv", "...nn..L.");
-	expect("nllnnl", "...nnl");		/* idle */
-	expect("llnLv", "..nL.");		/* in a thread */
+	expect("nllnnl", "...nnl"); /* idle */
+	expect("llnLv", "..nL.");   /* in a thread */
 }
 
 static void luajit_alone_is_one_vm_frame(void **state)

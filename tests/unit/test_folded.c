@@ -12,7 +12,9 @@
 #include "output/formats/folded.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
-static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };
+static const struct function heavy = {
+	.kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5
+};
 static const struct function gsub = { .kind = FRAME_BUILTIN, .name = "string.gsub" };
 static const struct function handler = { .kind = FRAME_VM, .name = "lj_BC_ADDVV" };
 
@@ -39,7 +41,7 @@ static char *folded(struct profile *profile, bool annotate)
 	FILE *out = open_memstream(&text, &size);
 
 	assert_non_null(out);
-	assert_int_equal(folded_write(out, profile, &(struct folded_options) { .annotate = annotate }), 0);
+	assert_int_equal(folded_write(out, profile, &(struct folded_options){ .annotate = annotate }), 0);
 	assert_int_equal(fclose(out), 0);
 	profile_free(profile);
 	return text;
@@ -47,7 +49,7 @@ static char *folded(struct profile *profile, bool annotate)
 
 static void a_line_is_a_stack_root_first_and_its_microseconds(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	struct frame deep[] = { { .function = &gsub }, { .function = &heavy }, { .function = &chunk } };
 	struct frame shallow[] = { { .function = &handler }, { .function = &chunk } };
 	char *text;
@@ -58,10 +60,9 @@ static void a_line_is_a_stack_root_first_and_its_microseconds(void **state)
 	add(profile, 20000000, deep + 1, 2);
 	add(profile, 10000000, deep, 3);
 	text = folded(profile, false);
-	assert_string_equal(text,
-			    "main chunk test.lua;heavy test.lua:5 20000\n"
-			    "main chunk test.lua;heavy test.lua:5;string.gsub [builtin] 20000\n"
-			    "main chunk test.lua;lj_BC_ADDVV [vm] 10000\n");
+	assert_string_equal(text, "main chunk test.lua;heavy test.lua:5 20000\n"
+				  "main chunk test.lua;heavy test.lua:5;string.gsub [builtin] 20000\n"
+				  "main chunk test.lua;lj_BC_ADDVV [vm] 10000\n");
 	free(text);
 }
 
@@ -70,7 +71,7 @@ static void lines_add_up_to_the_weight_of_the_profile(void **state)
 	enum { COUNT = 1000 };
 	static struct function functions[COUNT];
 	static char names[COUNT][16];
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	unsigned long long sum = 0;
 	uint64_t expected = 0;
 	char *text, *line, *rest;
@@ -81,7 +82,7 @@ static void lines_add_up_to_the_weight_of_the_profile(void **state)
 		struct frame frame = { .function = &functions[i] };
 
 		snprintf(names[i], sizeof(names[i]), "f%zu", i);
-		functions[i] = (struct function) { .kind = FRAME_BUILTIN, .name = names[i] };
+		functions[i] = (struct function){ .kind = FRAME_BUILTIN, .name = names[i] };
 		add(profile, weight, &frame, 1);
 		expected += weight;
 	}
@@ -94,18 +95,19 @@ static void lines_add_up_to_the_weight_of_the_profile(void **state)
 
 static void marks_tell_compiled_interpreted_and_vm_frames(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { .by_compiled = true });
+	struct profile *profile = new_profile((struct profile_options){ .by_compiled = true });
 	struct frame compiled[] = { { .function = &heavy, .compiled = true }, { .function = &chunk } };
-	struct frame interpreted[] = { { .function = &handler }, { .function = &heavy }, { .function = &chunk } };
+	struct frame interpreted[] = { { .function = &handler },
+				       { .function = &heavy },
+				       { .function = &chunk } };
 	char *text;
 
 	(void)state;
 	add(profile, 3000, compiled, 2);
 	add(profile, 1000, interpreted, 3);
 	text = folded(profile, true);
-	assert_string_equal(text,
-			    "main chunk test.lua;heavy test.lua:5_[j] 3\n"
-			    "main chunk test.lua;heavy test.lua:5;lj_BC_ADDVV [vm] 1\n");
+	assert_string_equal(text, "main chunk test.lua;heavy test.lua:5_[j] 3\n"
+				  "main chunk test.lua;heavy test.lua:5;lj_BC_ADDVV [vm] 1\n");
 	free(text);
 }
 
@@ -113,7 +115,7 @@ static void a_name_cannot_break_the_line_or_pose_as_a_weight(void **state)
 {
 	const struct function hostile = { .kind = FRAME_LUA, .name = "a;b\nc 12", .file = "x y\xff.lua" };
 	const struct function numeric = { .kind = FRAME_LUA, .name = "main chunk", .file = "=42" };
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	struct frame frames[] = { { .function = &numeric }, { .function = &hostile } };
 	char *text;
 
@@ -126,7 +128,7 @@ static void a_name_cannot_break_the_line_or_pose_as_a_weight(void **state)
 
 static void an_empty_profile_is_an_empty_file(void **state)
 {
-	char *text = folded(new_profile((struct profile_options) { 0 }), false);
+	char *text = folded(new_profile((struct profile_options){ 0 }), false);
 
 	(void)state;
 	assert_string_equal(text, "");
@@ -136,7 +138,7 @@ static void an_empty_profile_is_an_empty_file(void **state)
 static void a_deep_stack_is_written_whole(void **state)
 {
 	enum { DEPTH = 32768 };
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	struct frame *frames = calloc(DEPTH, sizeof(*frames));
 	size_t separators = 0;
 	char *text;
@@ -157,7 +159,7 @@ static void a_deep_stack_is_written_whole(void **state)
 
 static void a_full_disk_is_reported(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	struct frame frame = { .function = &heavy };
 	FILE *out = fopen("/dev/full", "w");
 
@@ -169,7 +171,7 @@ static void a_full_disk_is_reported(void **state)
 	}
 	setvbuf(out, NULL, _IONBF, 0);
 	add(profile, 1000, &frame, 1);
-	assert_int_equal(folded_write(out, profile, &(struct folded_options) { 0 }), -EIO);
+	assert_int_equal(folded_write(out, profile, &(struct folded_options){ 0 }), -EIO);
 	fclose(out);
 	profile_free(profile);
 }

@@ -19,7 +19,7 @@ static void *allocate(size_t size)
 #define uthash_malloc(size) allocate(size)
 #include "memory/hash.h"
 
-enum { ELEMENTS = 1000, ALLOCATIONS_TO_BEGIN = 2 };	/* a table and its buckets */
+enum { ELEMENTS = 1000, ALLOCATIONS_TO_BEGIN = 2 }; /* a table and its buckets */
 
 struct element {
 	int key;

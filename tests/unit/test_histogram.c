@@ -37,7 +37,9 @@ static void percentiles_are_within_the_promised_precision(void **state)
 
 static void a_single_value_is_every_percentile(void **state)
 {
-	static const uint64_t values[] = { 0, 1, 31, 32, 33, 63, 64, 7400, UINT64_C(1) << 40, UINT64_MAX / 2 };
+	static const uint64_t values[] = {
+		0, 1, 31, 32, 33, 63, 64, 7400, UINT64_C(1) << 40, UINT64_MAX / 2
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {

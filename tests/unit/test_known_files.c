@@ -15,7 +15,7 @@ enum { BASE = 0x10000, ELSEWHERE = 0x7f0000, CODE = 0x800, CODE_END = 0x880, SIZ
 
 /* A file of its own bytes, mapped at base. */
 struct process {
-	struct memory memory;	/* must be first */
+	struct memory memory; /* must be first */
 	uint64_t base;
 	uint8_t bytes[SIZE];
 };
@@ -27,8 +27,7 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 	for (size_t i = 0; i < count; i++) {
 		uint64_t at = ranges[i].address - process->base;
 
-		ranges[i].status = at < SIZE && ranges[i].length <= SIZE - at ? MEMORY_OK
-									      : MEMORY_UNMAPPED;
+		ranges[i].status = at < SIZE && ranges[i].length <= SIZE - at ? MEMORY_OK : MEMORY_UNMAPPED;
 		if (ranges[i].status == MEMORY_OK)
 			memcpy(ranges[i].copy, process->bytes + at, ranges[i].length);
 	}
@@ -46,8 +45,10 @@ static struct process process_at(uint64_t base)
 static struct file_identity identity_of(struct process *process, uint64_t inode)
 {
 	const struct module module = {
-		.begin = process->base, .end = process->base + SIZE,
-		.base = process->base, .inode = inode,
+		.begin = process->base,
+		.end = process->base + SIZE,
+		.base = process->base,
+		.inode = inode,
 	};
 	struct file_identity identity;
 
@@ -59,9 +60,12 @@ static struct known_vm vm_at(uint64_t base, bool confirmed)
 {
 	return (struct known_vm){
 		.status = RECOGNISE_OK,
-		.vm = { .begin = base + CODE, .end = base + CODE_END,
-			.ffi_call = base + CODE_END, .ffi_call_end = base + CODE_END + 8,
-			.traces_open = !confirmed, .confirmed = confirmed },
+		.vm = { .begin = base + CODE,
+			.end = base + CODE_END,
+			.ffi_call = base + CODE_END,
+			.ffi_call_end = base + CODE_END + 8,
+			.traces_open = !confirmed,
+			.confirmed = confirmed },
 	};
 }
 
@@ -118,7 +122,7 @@ static void another_file_is_another_one(void **state)
 
 	note(*state, true);
 	assert_false(finds(*state, &process, 2, &known));
-	process.bytes[FILE_HEAD_BYTES - 1] ^= 1;	/* its build id, say */
+	process.bytes[FILE_HEAD_BYTES - 1] ^= 1; /* its build id, say */
 	assert_false(finds(*state, &process, 1, &known));
 }
 
@@ -128,7 +132,7 @@ static void other_code_in_the_same_file_is_not_believed(void **state)
 	struct known_vm known;
 
 	note(*state, true);
-	process.bytes[FILE_HEAD_BYTES + 1] ^= 1;	/* not of the VM */
+	process.bytes[FILE_HEAD_BYTES + 1] ^= 1; /* not of the VM */
 	assert_true(finds(*state, &process, 1, &known));
 	process.bytes[CODE_END - 1] ^= 1;
 	assert_false(finds(*state, &process, 1, &known));
@@ -164,8 +168,7 @@ static void that_there_is_no_vm_is_known_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_vm_is_known_wherever_its_file_is_mapped, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(a_vm_is_known_wherever_its_file_is_mapped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_is_another_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_code_in_the_same_file_is_not_believed, set_up,
 						tear_down),

@@ -15,12 +15,12 @@ static void numbers_are_those_of_each_release(void **state)
 		enum bytecode_op op;
 		int v20, v21, bitops;
 	} known[] = {
-		{ BC_ISLT, 0, 0, 0 }, { BC_ISTYPE, -1, 16, 16 }, { BC_MOV, 16, 18, 18 },
-		{ BC_KNIL, 42, 44, 44 }, { BC_UGET, 43, 45, 45 }, { BC_GGET, 52, 54, 54 },
-		{ BC_TGETS, 55, 57, 57 }, { BC_TGETR, -1, 59, 59 }, { BC_CALLM, 61, 65, 65 },
-		{ BC_CALL, 62, 66, 66 }, { BC_CALLT, 64, 68, 68 }, { BC_ITERC, 65, 69, 69 },
-		{ BC_ITERN, 66, 70, 70 }, { BC_RETM, 69, 73, 73 }, { BC_RET1, 72, 76, 76 },
-		{ BC_JMP, 84, 88, 88 }, { BC_BNOT, -1, -1, 89 }, { BC_FUNCF, 85, 89, 96 },
+		{ BC_ISLT, 0, 0, 0 },      { BC_ISTYPE, -1, 16, 16 },  { BC_MOV, 16, 18, 18 },
+		{ BC_KNIL, 42, 44, 44 },   { BC_UGET, 43, 45, 45 },    { BC_GGET, 52, 54, 54 },
+		{ BC_TGETS, 55, 57, 57 },  { BC_TGETR, -1, 59, 59 },   { BC_CALLM, 61, 65, 65 },
+		{ BC_CALL, 62, 66, 66 },   { BC_CALLT, 64, 68, 68 },   { BC_ITERC, 65, 69, 69 },
+		{ BC_ITERN, 66, 70, 70 },  { BC_RETM, 69, 73, 73 },    { BC_RET1, 72, 76, 76 },
+		{ BC_JMP, 84, 88, 88 },    { BC_BNOT, -1, -1, 89 },    { BC_FUNCF, 85, 89, 96 },
 		{ BC_FUNCC, 91, 95, 102 }, { BC_FUNCCW, 92, 96, 103 },
 	};
 	struct layout layout = { .bytecode = BYTECODE_V20 };
@@ -39,7 +39,9 @@ static void numbers_are_those_of_each_release(void **state)
 static void every_number_names_its_own_opcode(void **state)
 {
 	static const unsigned counts[BYTECODE_COUNT] = {
-		[BYTECODE_V20] = 93, [BYTECODE_V21] = 97, [BYTECODE_V21_BITOPS] = 104,
+		[BYTECODE_V20] = 93,
+		[BYTECODE_V21] = 97,
+		[BYTECODE_V21_BITOPS] = 104,
 	};
 	struct layout layout = { .bytecode = BYTECODE_V20 };
 

@@ -100,7 +100,7 @@ static void a_wrong_offset_is_found_out(void **state)
 	assert_int_equal(recognise_confirm(&live.memory, &live.vm, live.g, NULL, NULL), RECOGNISE_OK);
 	assert_false(live.vm.traces_open);
 	read_code(&live, &evidence);
-	cache = page_cache_new(&live.memory);	/* it holds still */
+	cache = page_cache_new(&live.memory); /* it holds still */
 	assert_non_null(cache);
 	for (size_t i = 0; i < layout_field_count; i++) {
 		const struct layout_field *field = &layout_fields[i];

@@ -62,9 +62,11 @@ static void check_offsets(enum layout_group group, const struct layout_row *row)
 		for (size_t j = 0; j < i; j++) {
 			const struct layout_field *other = &layout_fields[j];
 
-			if (strcmp(one->structure, other->structure) == 0 && strcmp(other->field, "size") != 0 &&
+			if (strcmp(one->structure, other->structure) == 0 &&
+			    strcmp(other->field, "size") != 0 &&
 			    layout_offset(&row->offsets, other) == offset)
-				fail_msg("%s: %s and %s are both at %d", row->name, one->name, other->name, offset);
+				fail_msg("%s: %s and %s are both at %d", row->name, one->name, other->name,
+					 offset);
 		}
 	}
 }

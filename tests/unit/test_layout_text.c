@@ -52,8 +52,8 @@ static void comments_and_blanks_mean_nothing(void **state)
 	const char *reason;
 
 	(void)state;
-	assert_int_equal(read_text("# mine\n\n  g.vmstate=184   # bytes\n\tJ.state =  absent\n",
-				   &layout, &reason), 0);
+	assert_int_equal(
+		read_text("# mine\n\n  g.vmstate=184   # bytes\n\tJ.state =  absent\n", &layout, &reason), 0);
 	assert_int_equal(layout.g_vmstate, 184);
 	assert_int_equal(layout.J_state, LAYOUT_ABSENT);
 	assert_int_equal(layout.L_base, LAYOUT_UNKNOWN);

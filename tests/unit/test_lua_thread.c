@@ -37,8 +37,16 @@ static void test_slots_of_the_stack(void **state)
 static void test_nothing_lies_outside_of_it(void **state)
 {
 	static const uint64_t addresses[] = {
-		0, 1, STACK - SLOT_SIZE, STACK - 1, STACK + 1, STACK + sizeof(slots) - 1,
-		STACK + sizeof(slots), -SLOT_SIZE, -1, UINT64_MAX / 2 + 1,
+		0,
+		1,
+		STACK - SLOT_SIZE,
+		STACK - 1,
+		STACK + 1,
+		STACK + sizeof(slots) - 1,
+		STACK + sizeof(slots),
+		-SLOT_SIZE,
+		-1,
+		UINT64_MAX / 2 + 1,
 	};
 	uint64_t value;
 

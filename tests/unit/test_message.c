@@ -53,7 +53,8 @@ static void nothing_untrusted_reaches_the_terminal(void **state)
 {
 	(void)state;
 	listen();
-	message_error("Process 1 (%s) has ended.", "\x1b]0;owned\a\n\xff\xc2\x9b" "31m");
+	message_error("Process 1 (%s) has ended.", "\x1b]0;owned\a\n\xff\xc2\x9b"
+						   "31m");
 	heard();
 	for (const char *at = said; at[1]; at++)
 		assert_true((unsigned char)*at >= ' ' && (unsigned char)*at < 0x7f);

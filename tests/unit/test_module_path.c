@@ -51,11 +51,9 @@ static void files_of_a_plugin_are_the_plugin(void **state)
 		      "kong/plugins/rate-limiting");
 	assert_module("kong/plugins/rate-limiting/policies/init.lua", "kong/plugins/rate-limiting");
 	assert_module("/opt/custom/kong/plugins/own/access.lua", "kong/plugins/own");
-	assert_module("/usr/local/share/lua/5.1/apisix/plugins/limit-req.lua",
-		      "apisix/plugins/limit-req");
+	assert_module("/usr/local/share/lua/5.1/apisix/plugins/limit-req.lua", "apisix/plugins/limit-req");
 	assert_module("/usr/local/apisix/apisix/plugins/limit-req.lua", "apisix/plugins/limit-req");
-	assert_module("/usr/local/apisix/apisix/plugins/ext-plugin/init.lua",
-		      "apisix/plugins/ext-plugin");
+	assert_module("/usr/local/apisix/apisix/plugins/ext-plugin/init.lua", "apisix/plugins/ext-plugin");
 	assert_module("kong/plugins/outer/plugins/inner.lua", "kong/plugins/outer");
 	/* the server's own code is not a plugin */
 	assert_module("/usr/local/share/lua/5.1/kong/runloop/handler.lua", "kong/runloop/handler");
@@ -99,7 +97,7 @@ static void time_belongs_to_the_innermost_lua_file(void **state)
 	const struct function plugin = { .kind = FRAME_LUA, .file = "kong/plugins/a/handler.lua" };
 	const struct function core = { .kind = FRAME_LUA, .file = "kong/init.lua" };
 	const struct frame frames[] = {
-		{ .function = &libc }, { .function = &gsub }, { .function = &nameless },
+		{ .function = &libc },   { .function = &gsub }, { .function = &nameless },
 		{ .function = &plugin }, { .function = &core },
 	};
 

@@ -26,10 +26,10 @@ struct extent {
 
 /* This process's memory, with some bytes of unwind tables changed. */
 struct damaged {
-	struct memory memory;	/* must be first */
+	struct memory memory; /* must be first */
 	struct extent tables[MODULES_MAX];
 	size_t table_count;
-	unsigned int seed;	/* 0: nothing is changed */
+	unsigned int seed; /* 0: nothing is changed */
 };
 
 struct fixture {
@@ -68,7 +68,9 @@ static void read_damaged(struct memory *memory, struct memory_range *ranges, siz
 		uint64_t begin = ranges[i].address, end = begin + ranges[i].length;
 
 		ranges[i].status = process_vm_readv(getpid(), &local, 1, &remote, 1, 0) ==
-			(ssize_t)ranges[i].length ? MEMORY_OK : MEMORY_UNMAPPED;
+						   (ssize_t)ranges[i].length
+					   ? MEMORY_OK
+					   : MEMORY_UNMAPPED;
 		for (size_t t = 0; damaged->seed && t < damaged->table_count; t++) {
 			const struct extent *table = &damaged->tables[t];
 			uint64_t last = end < table->end ? end : table->end;
@@ -188,8 +190,7 @@ static struct registers registers_of(const ucontext_t *context)
 }
 
 /* How the walk ends, and after how many frames. */
-static enum native_status walk(struct fixture *fixture, const struct registers *leaf,
-			       size_t *ret_frames)
+static enum native_status walk(struct fixture *fixture, const struct registers *leaf, size_t *ret_frames)
 {
 	enum native_status status = NATIVE_FRAME;
 	size_t frames = 0;
@@ -276,7 +277,7 @@ static void walk_to_what_was_interrupted(struct fixture *fixture, struct registe
 static void what_a_signal_has_interrupted_has_all_its_registers(void **state)
 {
 	struct sigaction action = { .sa_sigaction = note_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	static uint8_t stack[1 << 16];	/* not the one that is in use meanwhile */
+	static uint8_t stack[1 << 16]; /* not the one that is in use meanwhile */
 	const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof(stack) };
 	const greg_t *held = signalled.interrupted.uc_mcontext.gregs;
 	struct registers found;
@@ -304,7 +305,12 @@ static void an_entry_of_the_plt_keeps_what_calls_keep(void **state)
 	const uint64_t stack[] = { (uint64_t)(uintptr_t)walk + 1, 0 };
 	struct registers leaf = {
 		.sp = (uint64_t)(uintptr_t)stack,
-		.rbx = 1, .rbp = 2, .r12 = 3, .r13 = 4, .r14 = 5, .r15 = 6,
+		.rbx = 1,
+		.rbp = 2,
+		.r12 = 3,
+		.r13 = 4,
+		.r14 = 5,
+		.r15 = 6,
 	};
 	const struct registers *caller;
 

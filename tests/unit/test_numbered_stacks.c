@@ -21,7 +21,7 @@ static struct function functions[FUNCTIONS];
 static struct frame deep[DEEP];
 
 struct made {
-	struct sample_source source;	/* first: the source and this are one address */
+	struct sample_source source; /* first: the source and this are one address */
 	bool numbered;
 	unsigned int next;
 	struct frame frames[3];
@@ -39,14 +39,21 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 		number = which %= 5;
 	for (int i = 0; i < 3; i++, which /= FUNCTIONS)
 		made->frames[i] = (struct frame){
-			.function = &functions[which % FUNCTIONS], .line = 1 + number % 3,
-			.compiled = number % 2, .certainty = (enum frame_certainty)(number % CERTAINTY_COUNT),
+			.function = &functions[which % FUNCTIONS],
+			.line = 1 + number % 3,
+			.compiled = number % 2,
+			.certainty = (enum frame_certainty)(number % CERTAINTY_COUNT),
 		};
 	*ret_sample = (struct sample){
-		.time_ns = made->next, .pid = 1, .tid = 1, .cpu_ns = 1000 * (1 + made->next % 10),
+		.time_ns = made->next,
+		.pid = 1,
+		.tid = 1,
+		.cpu_ns = 1000 * (1 + made->next % 10),
 		.vm_state = (enum vm_state)(made->next % VM_STATE_COUNT),
 		.phase = made->next % 4 ? "content" : NULL,
-		.frames = made->frames, .frame_count = 3, .stack = made->numbered ? 1 + number : 0,
+		.frames = made->frames,
+		.frame_count = 3,
+		.stack = made->numbered ? 1 + number : 0,
 	};
 	if (number == 3) {
 		ret_sample->frames = deep;
@@ -63,7 +70,8 @@ static int rewind_samples(struct sample_source *source)
 }
 
 /* What a format makes of the samples of two sources that pass a filter. */
-static char *written(const char *format, const struct filter_options *options, bool numbered, size_t *ret_length)
+static char *written(const char *format, const struct filter_options *options, bool numbered,
+		     size_t *ret_length)
 {
 	struct made made[2] = {
 		{ .source = { next_sample, rewind_samples }, .numbered = numbered },
@@ -81,7 +89,8 @@ static char *written(const char *format, const struct filter_options *options, b
 
 	assert_non_null(filter);
 	assert_non_null(out);
-	assert_int_equal(format_by_name(format)->write(out, filter_samples(filter), &session, &figures, &view), 0);
+	assert_int_equal(
+		format_by_name(format)->write(out, filter_samples(filter), &session, &figures, &view), 0);
 	assert_int_equal(fclose(out), 0);
 	filter_free(filter);
 	functions_free(interned);

@@ -52,7 +52,7 @@ static struct outcome *parse(const char *words)
 	for (char *word = strtok(line, " "); word && argc < ARGUMENTS_MAX; word = strtok(NULL, " "))
 		argv[argc++] = word;
 	argv[argc] = NULL;
-	options_clear(&outcome.options);	/* of the last time */
+	options_clear(&outcome.options); /* of the last time */
 	fflush(stdout);
 	saved_out = divert(STDOUT_FILENO, out);
 	saved_err = divert(STDERR_FILENO, err);
@@ -165,14 +165,32 @@ static void durations_take_units(void **state)
 		const char *words;
 		uint64_t ms;
 	} good[] = {
-		{ "record -d 30", 30000 }, { "record -d 30s", 30000 }, { "record -d 500ms", 500 },
-		{ "record -d 2m", 120000 }, { "record --duration 1h", 3600000 },
-		{ "record -d 1.5s", 1500 }, { "record -d 12.345s", 12345 }, { "record --duration=0.5h", 1800000 },
+		{ "record -d 30", 30000 },
+		{ "record -d 30s", 30000 },
+		{ "record -d 500ms", 500 },
+		{ "record -d 2m", 120000 },
+		{ "record --duration 1h", 3600000 },
+		{ "record -d 1.5s", 1500 },
+		{ "record -d 12.345s", 12345 },
+		{ "record --duration=0.5h", 1800000 },
 		{ "record -d 8784h", 366u * 24 * 3600 * UINT64_C(1000) },
 	};
 	static const char *const bad[] = {
-		"soon", "5x", "-5", "0", "0.0s", "1e3", "nan", "inf", "1.s", "1.1234567s", ".5", "5 s", "8785h",
-		"99999999999999999999", "18446744073709551616ms",
+		"soon",
+		"5x",
+		"-5",
+		"0",
+		"0.0s",
+		"1e3",
+		"nan",
+		"inf",
+		"1.s",
+		"1.1234567s",
+		".5",
+		"5 s",
+		"8785h",
+		"99999999999999999999",
+		"18446744073709551616ms",
 	};
 
 	(void)state;
@@ -276,8 +294,8 @@ static void options_of_other_commands_are_refused(void **state)
 
 static void every_option_is_understood(void **state)
 {
-	const struct options *options =
-		accept("record -p 1 -o x.svg -f svg -d 1s -r 2 --stats s.json --lines --annotate --vm-state");
+	const struct options *options = accept(
+		"record -p 1 -o x.svg -f svg -d 1s -r 2 --stats s.json --lines --annotate --vm-state");
 
 	(void)state;
 	assert_string_equal(options->output, "x.svg");
@@ -309,9 +327,9 @@ static void recordings_come_before_and_after_options(void **state)
 
 static void samples_of_recordings_are_chosen(void **state)
 {
-	const struct options *options =
-		accept("report a --pid 3,4 --tid 5 --thread io --state gc,blocked --since 1.5s --until 1m "
-		       "--by phase --merge-recursion --min-percent 0.25");
+	const struct options *options = accept(
+		"report a --pid 3,4 --tid 5 --thread io --state gc,blocked --since 1.5s --until 1m "
+		"--by phase --merge-recursion --min-percent 0.25");
 
 	(void)state;
 	assert_int_equal(options->pid_count, 2);
@@ -354,8 +372,8 @@ static void measure(const char *text, int *ret_lines, int *ret_width)
 
 static void help_fits_a_screen(void **state)
 {
-	static const char *const helps[] = { "--help", "-h", "record --help", "dump -h", "top -h", "info --help",
-		"report --help", "diff --help" };
+	static const char *const helps[] = { "--help", "-h",          "record --help", "dump -h",
+					     "top -h", "info --help", "report --help", "diff --help" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++) {

@@ -13,7 +13,7 @@
 #include "src/sampler/pace.h"
 
 enum {
-	PARTS = 4,	/* of a burst */
+	PARTS = 4, /* of a burst */
 	MS = 1000 * 1000,
 };
 
@@ -22,12 +22,12 @@ static const uint64_t period_ns = NS_PER_SECOND / 199;
 /* A target that runs for burst_ns of every cycle_ns, and looks at it that find nothing out at times. */
 struct target {
 	uint64_t burst_ns, cycle_ns;
-	double late;	/* so many of them */
+	double late; /* so many of them */
 };
 
 struct seen {
 	uint64_t samples, missed, parts[PARTS];
-	double periods;	/* of CPU time */
+	double periods; /* of CPU time */
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -96,7 +96,8 @@ static void each_part_of_a_burst_is_seen_alike(void **state)
 		double expected = (double)seen.samples / PARTS;
 
 		for (int part = 0; part < PARTS; part++)
-			assert_true(fabs((double)seen.parts[part] - expected) < 0.03 * expected + 4 * sqrt(expected));
+			assert_true(fabs((double)seen.parts[part] - expected) <
+				    0.03 * expected + 4 * sqrt(expected));
 	}
 }
 
@@ -122,7 +123,7 @@ static void gaps_are_as_long_as_half_a_period_at_least(void **state)
 	pace_begin(&pace, period_ns, 0);
 	assert_int_equal(pace_gap(&pace, 0), period_ns / 2);
 	assert_in_range(pace_gap(&pace, UINT64_MAX), period_ns / 2, period_ns / 2 + period_ns);
-	for (int i = 0; i < 1000; i++)	/* far too many */
+	for (int i = 0; i < 1000; i++) /* far too many */
 		pace_note_sample(&pace);
 	assert_int_equal(pace_compare(&pace, UINT64_C(100) * period_ns), 0);
 	assert_in_range(pace_gap(&pace, period_ns * 2), 2 * period_ns, 3 * period_ns);

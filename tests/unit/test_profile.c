@@ -11,8 +11,12 @@
 enum { DEEPEST = 32768, WIDEST = 50000 };
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
-static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };
-static const struct function light = { .kind = FRAME_LUA, .name = "light", .file = "test.lua", .firstline = 9 };
+static const struct function heavy = {
+	.kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5
+};
+static const struct function light = {
+	.kind = FRAME_LUA, .name = "light", .file = "test.lua", .firstline = 9
+};
 
 static struct profile *new_profile(struct profile_options options)
 {
@@ -25,14 +29,16 @@ static struct profile *new_profile(struct profile_options options)
 /* Frames leaf first, as samples have them. */
 static void add(struct profile *profile, uint64_t cpu_ns, const struct frame *frames, size_t count)
 {
-	struct sample sample = { .cpu_ns = cpu_ns, .wall_ns = 10 * cpu_ns, .frames = frames, .frame_count = count };
+	struct sample sample = {
+		.cpu_ns = cpu_ns, .wall_ns = 10 * cpu_ns, .frames = frames, .frame_count = count
+	};
 
 	assert_int_equal(profile_add(profile, &sample), 0);
 }
 
 static void equal_stacks_merge(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	struct frame first[] = { { .function = &heavy, .line = 6 }, { .function = &chunk, .line = 20 } };
 	struct frame second[] = { { .function = &heavy, .line = 7 }, { .function = &chunk, .line = 21 } };
 	const struct profile_node *node;
@@ -62,7 +68,7 @@ static void equal_stacks_merge(void **state)
 
 static void lines_are_apart_in_the_line_view(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { .by_line = true });
+	struct profile *profile = new_profile((struct profile_options){ .by_line = true });
 	struct frame first = { .function = &heavy, .line = 6 };
 	struct frame second = { .function = &heavy, .line = 7 };
 
@@ -79,8 +85,8 @@ static void lines_are_apart_in_the_line_view(void **state)
 
 static void compiled_weight_is_counted_and_split_when_asked(void **state)
 {
-	struct profile *merged = new_profile((struct profile_options) { 0 });
-	struct profile *split = new_profile((struct profile_options) { .by_compiled = true });
+	struct profile *merged = new_profile((struct profile_options){ 0 });
+	struct profile *split = new_profile((struct profile_options){ .by_compiled = true });
 	struct frame compiled = { .function = &heavy, .compiled = true };
 	struct frame interpreted = { .function = &heavy };
 
@@ -103,7 +109,7 @@ static void compiled_weight_is_counted_and_split_when_asked(void **state)
 
 static void recursion_is_kept_as_depth(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	struct frame frames[] = { { .function = &heavy }, { .function = &heavy }, { .function = &heavy } };
 
 	(void)state;
@@ -116,7 +122,7 @@ static void recursion_is_kept_as_depth(void **state)
 
 static void a_sample_without_frames_weighs_on_the_root(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { .weight = WEIGHT_WALL_TIME });
+	struct profile *profile = new_profile((struct profile_options){ .weight = WEIGHT_WALL_TIME });
 
 	(void)state;
 	add(profile, 7, NULL, 0);
@@ -128,7 +134,7 @@ static void a_sample_without_frames_weighs_on_the_root(void **state)
 
 static void a_walk_visits_callers_before_callees_and_siblings_in_order(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	struct frame one[] = { { .function = &light }, { .function = &chunk } };
 	struct frame two[] = { { .function = &heavy }, { .function = &light }, { .function = &chunk } };
 	struct frame three[] = { { .function = &heavy }, { .function = &chunk } };
@@ -154,7 +160,7 @@ static void a_walk_visits_callers_before_callees_and_siblings_in_order(void **st
 
 static void own_weight_is_divided_by_state(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	struct frame frames[] = { { .function = &heavy }, { .function = &chunk } };
 	struct sample sample = { .cpu_ns = 5, .frames = frames, .frame_count = 2, .vm_state = VM_STATE_GC };
 	const struct profile_node *leaf;
@@ -174,7 +180,8 @@ static void own_weight_is_divided_by_state(void **state)
 
 static void positions_are_apart_by_certainty_when_asked(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { .by_line = true, .by_certainty = true });
+	struct profile *profile = new_profile(
+		(struct profile_options){ .by_line = true, .by_certainty = true });
 	struct frame exact = { .function = &heavy, .line = 6 };
 	struct frame nearest = { .function = &heavy, .line = 6, .certainty = CERTAINTY_NEAREST };
 
@@ -189,9 +196,11 @@ static void positions_are_apart_by_certainty_when_asked(void **state)
 
 static void inverted_stacks_begin_with_their_leaf(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { .inverted = true });
+	struct profile *profile = new_profile((struct profile_options){ .inverted = true });
 	struct frame one[] = { { .function = &heavy, .compiled = true }, { .function = &chunk } };
-	struct frame two[] = { { .function = &heavy, .compiled = true }, { .function = &light }, { .function = &chunk } };
+	struct frame two[] = { { .function = &heavy, .compiled = true },
+			       { .function = &light },
+			       { .function = &chunk } };
 	const struct profile_node *leaf;
 
 	(void)state;
@@ -212,9 +221,10 @@ static void inverted_stacks_begin_with_their_leaf(void **state)
 
 static void a_profile_can_be_merged_into_a_coarser_one(void **state)
 {
-	struct profile *fine = new_profile((struct profile_options) { .by_line = true, .by_compiled = true });
-	struct profile *coarse = new_profile((struct profile_options) { .inverted = true });
-	struct frame first[] = { { .function = &heavy, .line = 6, .compiled = true }, { .function = &chunk, .line = 20 } };
+	struct profile *fine = new_profile((struct profile_options){ .by_line = true, .by_compiled = true });
+	struct profile *coarse = new_profile((struct profile_options){ .inverted = true });
+	struct frame first[] = { { .function = &heavy, .line = 6, .compiled = true },
+				 { .function = &chunk, .line = 20 } };
 	struct frame second[] = { { .function = &heavy, .line = 7 }, { .function = &chunk, .line = 21 } };
 	const struct profile_node *node;
 
@@ -239,8 +249,8 @@ static void a_profile_can_be_merged_into_a_coarser_one(void **state)
 
 static void a_frame_is_found_in_another_profile(void **state)
 {
-	struct profile *one = new_profile((struct profile_options) { 0 });
-	struct profile *other = new_profile((struct profile_options) { 0 });
+	struct profile *one = new_profile((struct profile_options){ 0 });
+	struct profile *other = new_profile((struct profile_options){ 0 });
 	struct frame in_both[] = { { .function = &heavy }, { .function = &chunk } };
 	struct frame in_one[] = { { .function = &light }, { .function = &chunk } };
 	const struct profile_node *chunk_of_one, *found;
@@ -260,7 +270,7 @@ static void a_frame_is_found_in_another_profile(void **state)
 
 static void the_deepest_stack_and_the_widest_node_are_held(void **state)
 {
-	struct profile *profile = new_profile((struct profile_options) { 0 });
+	struct profile *profile = new_profile((struct profile_options){ 0 });
 	struct frame *frames = calloc(DEEPEST, sizeof(*frames));
 	struct function *functions = calloc(WIDEST, sizeof(*functions));
 	size_t count = 0;

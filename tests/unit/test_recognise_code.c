@@ -146,7 +146,7 @@ static void code_that_contradicts_itself_is_not_guessed_at(void **state)
 	assert_non_null(instruction);
 	move_vmstate(module, instruction, 8);
 	assert_int_equal(recognise(module, &vm), RECOGNISE_UNKNOWN_LAYOUT);
-	assert_int_equal(vm.begin, module->vm.begin);	/* where it is, is known */
+	assert_int_equal(vm.begin, module->vm.begin); /* where it is, is known */
 	move_vmstate(module, instruction, -8);
 	assert_int_equal(recognise(module, &vm), RECOGNISE_OK);
 }
@@ -163,8 +163,7 @@ static void code_that_fits_no_known_layout_is_not_guessed_at(void **state)
 			while ((at = next_set_vmstate(module, at, vmstate)) != NULL)
 				move_vmstate(module, at++, by);
 		}
-		assert_int_equal(recognise(module, &vm),
-				 by > 0 ? RECOGNISE_UNKNOWN_LAYOUT : RECOGNISE_OK);
+		assert_int_equal(recognise(module, &vm), by > 0 ? RECOGNISE_UNKNOWN_LAYOUT : RECOGNISE_OK);
 	}
 }
 
@@ -207,7 +206,9 @@ static uint32_t next_random(uint32_t *seed)
 static void a_damaged_module_does_no_harm(void **state)
 {
 	struct copied_module *module = module_or_skip(state);
-	struct { size_t begin, length; } parts[] = {
+	struct {
+		size_t begin, length;
+	} parts[] = {
 		{ 0, sizeof(Elf64_Ehdr) + 14 * sizeof(Elf64_Phdr) },
 		{ module->vm.begin - module->base, module->vm.end - module->vm.begin },
 		{ 0, module->length },
@@ -221,8 +222,8 @@ static void a_damaged_module_does_no_harm(void **state)
 		size_t part = i % (sizeof(parts) / sizeof(parts[0]));
 
 		for (unsigned j = 0; j < DAMAGED_BYTES; j++)
-			module->bytes[parts[part].begin + next_random(&seed) % parts[part].length] =
-				(uint8_t)next_random(&seed);
+			module->bytes[parts[part].begin + next_random(&seed) % parts[part].length] = (uint8_t)
+				next_random(&seed);
 		if (recognise(module, &vm) == RECOGNISE_OK)
 			assert_true(vm.begin < vm.end);
 		memcpy(module->bytes, original, module->length);

@@ -151,11 +151,12 @@ static void a_program_may_do_what_it_likes(void **state)
 		char script[1024];
 		struct live_luajit *live;
 
-		snprintf(script, sizeof(script), "%s\nlocal io = io io.write('ready\\n') io.flush() io.read()",
-			 programs[i]);
+		snprintf(script, sizeof(script),
+			 "%s\nlocal io = io io.write('ready\\n') io.flush() io.read()", programs[i]);
 		live = start(script);
 		assert_true(live_recognise(live));
-		assert_int_equal(recognise_confirm(&live->memory, &live->vm, live->g, NULL, NULL), RECOGNISE_OK);
+		assert_int_equal(recognise_confirm(&live->memory, &live->vm, live->g, NULL, NULL),
+				 RECOGNISE_OK);
 		live_stop(live);
 	}
 }

@@ -17,14 +17,21 @@
 enum { DEEPEST = 65537 };
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "@test.lua" };
-static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "@test.lua", .firstline = 5 };
+static const struct function heavy = {
+	.kind = FRAME_LUA, .name = "heavy", .file = "@test.lua", .firstline = 5
+};
 static const struct function unnamed = { .kind = FRAME_LUA, .file = "=\xff\n;", .firstline = UINT32_MAX };
 static const struct function native = { .kind = FRAME_NATIVE, .name = "sqrt", .module = "libm.so.6" };
 static const struct function bare = { .kind = FRAME_VM };
 
 static const struct session session = {
-	.pid = 4711, .target = "nginx: worker process", .command_line = "ljspy record -p 4711",
-	.layout = "2.1 x64", .start_unix_ns = 1700000000000000000, .start_ns = 999, .duration_ns = 60,
+	.pid = 4711,
+	.target = "nginx: worker process",
+	.command_line = "ljspy record -p 4711",
+	.layout = "2.1 x64",
+	.start_unix_ns = 1700000000000000000,
+	.start_ns = 999,
+	.duration_ns = 60,
 	.clock = WEIGHT_WALL_TIME,
 };
 
@@ -38,16 +45,47 @@ static const struct frame frames[] = {
 };
 
 static struct sample samples[] = {
-	{ .time_ns = 1000, .pid = 10, .tid = 11, .process_name = "nginx", .thread_name = "io;\n",
-	  .phase = "content", .thread_state = THREAD_UNINTERRUPTIBLE, .vm_state = VM_STATE_UNKNOWN,
-	  .cpu_ns = 10101010, .wall_ns = 20202020, .frames = frames, .frame_count = 5 },
-	{ .time_ns = 1000, .pid = 10, .tid = 12, .process_name = "nginx", .thread_state = THREAD_BLOCKED,
-	  .vm_state = VM_STATE_C, .wait = &native, .wall_ns = UINT64_MAX, .frames = frames + 1, .frame_count = 4 },
-	{ .time_ns = 5000000000, .pid = 10, .tid = 11, .process_name = "nginx", .thread_name = "io;\n",
-	  .cpu_ns = UINT64_MAX, .wall_ns = 4999999000, .frames = frames + 1, .frame_count = 4 },
+	{ .time_ns = 1000,
+	  .pid = 10,
+	  .tid = 11,
+	  .process_name = "nginx",
+	  .thread_name = "io;\n",
+	  .phase = "content",
+	  .thread_state = THREAD_UNINTERRUPTIBLE,
+	  .vm_state = VM_STATE_UNKNOWN,
+	  .cpu_ns = 10101010,
+	  .wall_ns = 20202020,
+	  .frames = frames,
+	  .frame_count = 5 },
+	{ .time_ns = 1000,
+	  .pid = 10,
+	  .tid = 12,
+	  .process_name = "nginx",
+	  .thread_state = THREAD_BLOCKED,
+	  .vm_state = VM_STATE_C,
+	  .wait = &native,
+	  .wall_ns = UINT64_MAX,
+	  .frames = frames + 1,
+	  .frame_count = 4 },
+	{ .time_ns = 5000000000,
+	  .pid = 10,
+	  .tid = 11,
+	  .process_name = "nginx",
+	  .thread_name = "io;\n",
+	  .cpu_ns = UINT64_MAX,
+	  .wall_ns = 4999999000,
+	  .frames = frames + 1,
+	  .frame_count = 4 },
 	{ .time_ns = 5000000001, .pid = INT32_MAX, .tid = 0, .phase = "log", .cpu_ns = 1 },
-	{ .time_ns = UINT64_MAX, .pid = 10, .tid = 11, .process_name = "other", .thread_name = "io;\n",
-	  .cpu_ns = 2, .wall_ns = 3, .frames = frames + 4, .frame_count = 1 },
+	{ .time_ns = UINT64_MAX,
+	  .pid = 10,
+	  .tid = 11,
+	  .process_name = "other",
+	  .thread_name = "io;\n",
+	  .cpu_ns = 2,
+	  .wall_ns = 3,
+	  .frames = frames + 4,
+	  .frame_count = 1 },
 };
 
 enum { SAMPLE_COUNT = sizeof(samples) / sizeof(samples[0]) };
@@ -81,7 +119,12 @@ static struct bytes end_writing(struct writing *writing)
 static struct figures some_figures(void)
 {
 	struct figures figures = {
-		.missed_ticks = 3, .undisturbed = 5, .duration_ns = 60, .self_cpu_ns = 70, .target_cpu_ns = 80, .rate_asked_hz = 99,
+		.missed_ticks = 3,
+		.undisturbed = 5,
+		.duration_ns = 60,
+		.self_cpu_ns = 70,
+		.target_cpu_ns = 80,
+		.rate_asked_hz = 99,
 	};
 
 	histogram_add(&figures.pause_ns, 0);
@@ -263,7 +306,8 @@ static void what_was_flushed_is_read_though_the_end_is_missing(void **state)
 	assert_first_samples(reading.reader, SAMPLE_COUNT);
 	/* What the end would have told follows from the samples. */
 	assert_int_equal(recording_reader_figures(reading.reader)->samples, SAMPLE_COUNT);
-	assert_int_equal(recording_reader_session(reading.reader)->duration_ns, UINT64_MAX - session.start_ns);
+	assert_int_equal(recording_reader_session(reading.reader)->duration_ns,
+			 UINT64_MAX - session.start_ns);
 	end_reading(&reading);
 	free(bytes.data);
 }
@@ -312,7 +356,8 @@ static void damage_ends_the_samples(void **state)
 		bytes.data[at] ^= (char)changes[i % sizeof(changes)];
 		begin_reading(&reading, bytes.data, bytes.size);
 		if (reading.error == 0) {
-			assert_first_samples(reading.reader, recording_reader_figures(reading.reader)->samples);
+			assert_first_samples(reading.reader,
+					     recording_reader_figures(reading.reader)->samples);
 			damaged += recording_reader_extent(reading.reader) == RECORDING_DAMAGED;
 		} else {
 			assert_true(at < RECORDING_HEADER_SIZE);
@@ -354,8 +399,8 @@ static struct bytes forge(const void *records, size_t length)
 	assert_non_null(bytes.data);
 	memcpy(bytes.data, RECORDING_MAGIC, RECORDING_VERSION_OFFSET);
 	bytes.data[RECORDING_VERSION_OFFSET] = RECORDING_VERSION;
-	packed = ZSTD_compress(bytes.data + RECORDING_HEADER_SIZE, bound - RECORDING_HEADER_SIZE,
-			       records, length, 1);
+	packed = ZSTD_compress(bytes.data + RECORDING_HEADER_SIZE, bound - RECORDING_HEADER_SIZE, records,
+			       length, 1);
 	assert_false(ZSTD_isError(packed));
 	bytes.size = RECORDING_HEADER_SIZE + packed;
 	return bytes;
@@ -381,28 +426,34 @@ static void records_that_make_no_sense_are_damage(void **state)
 		size_t length;
 	} cases[] = {
 #define CASE(text) { text, sizeof(text) - 1 }
-		CASE("\0"), CASE("\x0a"), CASE("\xff"),		/* no such record */
-		CASE("\x01"), CASE("\x01\x05" "abcd"),		/* cut off */
-		CASE("\x01\x03" "a\0b"),			/* a NUL in a string */
-		CASE("\x01\x81\x80\x04" "a"),			/* a string too long */
-		CASE("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"),	/* more than 64 bits */
+		CASE("\0"),
+		CASE("\x0a"),
+		CASE("\xff"), /* no such record */
+		CASE("\x01"),
+		CASE("\x01\x05"
+		     "abcd"), /* cut off */
+		CASE("\x01\x03"
+		     "a\0b"), /* a NUL in a string */
+		CASE("\x01\x81\x80\x04"
+		     "a"),                                            /* a string too long */
+		CASE("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"), /* more than 64 bits */
 		CASE("\x01\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"),
-		CASE("\x02\x07\0\0\0\0"),			/* a kind that is none */
-		CASE("\x02\0\0\x01\0\0"),			/* a string that is not defined */
-		CASE("\x02\0\x80\x80\x80\x80\x10\0\0\0"),	/* a line of 33 bits */
-		CASE("\x03\0\0\0\0"),				/* a stack without function */
-		CASE("\x02\0\0\0\0\0\x03\x01\x01\0\0"),		/* one that is its own caller */
-		CASE("\x02\0\0\0\0\0\x03\0\x01\0\x03"),		/* a certainty that is none */
+		CASE("\x02\x07\0\0\0\0"),                 /* a kind that is none */
+		CASE("\x02\0\0\x01\0\0"),                 /* a string that is not defined */
+		CASE("\x02\0\x80\x80\x80\x80\x10\0\0\0"), /* a line of 33 bits */
+		CASE("\x03\0\0\0\0"),                     /* a stack without function */
+		CASE("\x02\0\0\0\0\0\x03\x01\x01\0\0"),   /* one that is its own caller */
+		CASE("\x02\0\0\0\0\0\x03\0\x01\0\x03"),   /* a certainty that is none */
 		CASE("\x02\0\0\0\0\0\x03\0\x01\0\x08"),
-		CASE("\x02\0\0\0\0\0\x08\x03\0\x01\0\0"),	/* a function that was forgotten */
-		CASE("\x04\x80\x80\x80\x80\x08\0\0\0"),		/* a pid of 32 bits */
-		CASE("\x05\0\0\0\0\0\0\0"),			/* a sample without a thread */
-		CASE("\x04\x01\x01\0\0\x05\0\x01\x01\0\0\0\0"),	/* a stack that is not defined */
-		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x06\0\0\0"),	/* states that are none */
+		CASE("\x02\0\0\0\0\0\x08\x03\0\x01\0\0"),       /* a function that was forgotten */
+		CASE("\x04\x80\x80\x80\x80\x08\0\0\0"),         /* a pid of 32 bits */
+		CASE("\x05\0\0\0\0\0\0\0"),                     /* a sample without a thread */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\x01\0\0\0\0"), /* a stack that is not defined */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x06\0\0\0"), /* states that are none */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x50\0\0\0"),
-		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x01\0\0"),	/* a phase that is not defined */
-		CASE("\x07\0\x01\x80\x0f\x01"),			/* a bucket that is not there */
-		CASE("\x07\0\x02\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\x01"),	/* too many pauses */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x01\0\0"), /* a phase that is not defined */
+		CASE("\x07\0\x01\x80\x0f\x01"),                 /* a bucket that is not there */
+		CASE("\x07\0\x02\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\x01"), /* too many pauses */
 #undef CASE
 	};
 
@@ -410,8 +461,11 @@ static void records_that_make_no_sense_are_damage(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_forged(cases[i].records, cases[i].length, RECORDING_DAMAGED);
 	assert_forged("\x09", 1, RECORDING_WHOLE);
-	assert_forged("\x09\xff", 2, RECORDING_WHOLE);	/* what follows the end is nobody's */
-	assert_forged("\x06\x03" "new\x01" "1", 7, RECORDING_UNFINISHED);	/* an unknown property */
+	assert_forged("\x09\xff", 2, RECORDING_WHOLE); /* what follows the end is nobody's */
+	assert_forged("\x06\x03"
+		      "new\x01"
+		      "1",
+		      7, RECORDING_UNFINISHED); /* an unknown property */
 }
 
 /* A small file that unpacks to very much is held against the limits. */
@@ -425,7 +479,7 @@ static void tables_do_not_grow_beyond_their_limits(void **state)
 	at = (char *)memcpy(at, "\x02\0\0\0\0\0", 6) + 6;
 	for (size_t i = 0; i < count; i++)
 		at = (char *)memcpy(at, "\x03\0\x01\0\0", 5) + 5;
-	assert_forged(records, length, RECORDING_DAMAGED);		/* a block too large */
+	assert_forged(records, length, RECORDING_DAMAGED); /* a block too large */
 	assert_forged(records, 6 + 5 * 100, RECORDING_UNFINISHED);
 	free(records);
 }
@@ -477,7 +531,12 @@ static void definitions_are_forgotten_and_made_anew(void **state)
 	for (int i = 0; i < MANY; i++) {
 		struct frame frame = { .function = &functions[i], .line = (uint32_t)i };
 		struct sample sample = {
-			.time_ns = (uint64_t)i, .pid = i, .tid = i, .wall_ns = 7, .frames = &frame, .frame_count = 1,
+			.time_ns = (uint64_t)i,
+			.pid = i,
+			.tid = i,
+			.wall_ns = 7,
+			.frames = &frame,
+			.frame_count = 1,
 		};
 
 		functions[i].firstline = (uint32_t)i;
@@ -555,7 +614,7 @@ static ssize_t write_to_disk(void *context, const char *bytes, size_t length)
 
 	if (length > disk->room - disk->size) {
 		errno = ENOSPC;
-		return 0;	/* as fopencookie(3) wants it */
+		return 0; /* as fopencookie(3) wants it */
 	}
 	memcpy(disk->data + disk->size, bytes, length);
 	disk->size += length;

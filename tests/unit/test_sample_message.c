@@ -39,10 +39,20 @@ static int set_up(void **state)
 	fixture->frames[1] = (struct frame){ lost_function(LOST_ASLEEP), 0, CERTAINTY_EXACT, false };
 	fixture->frames[2] = (struct frame){ &heavy, 9, CERTAINTY_NEAREST, true };
 	fixture->sample = (struct sample){
-		.time_ns = UINT64_MAX, .pid = 12, .tid = 13, .process_name = "luajit", .phase = "content",
-		.thread_state = THREAD_BLOCKED, .vm_state = VM_STATE_GC, .wait = &native,
-		.cpu_ns = 1, .wall_ns = 2, .loop_ns = 3, .sleeps = 4,
-		.frames = fixture->frames, .frame_count = 3,
+		.time_ns = UINT64_MAX,
+		.pid = 12,
+		.tid = 13,
+		.process_name = "luajit",
+		.phase = "content",
+		.thread_state = THREAD_BLOCKED,
+		.vm_state = VM_STATE_GC,
+		.wait = &native,
+		.cpu_ns = 1,
+		.wall_ns = 2,
+		.loop_ns = 3,
+		.sleeps = 4,
+		.frames = fixture->frames,
+		.frame_count = 3,
 	};
 	*state = fixture;
 	return 0;
@@ -84,7 +94,7 @@ static void assert_read(struct fixture *fixture, const unsigned char *bytes, siz
 	assert_string_equal(sample.process_name, sent->process_name);
 	assert_null(sample.thread_name);
 	assert_string_equal(sample.phase, sent->phase);
-	assert_ptr_equal(sample.phase, request_phase_named("content"));	/* it outlasts the reader */
+	assert_ptr_equal(sample.phase, request_phase_named("content")); /* it outlasts the reader */
 	assert_true(sample.thread_state == sent->thread_state && sample.vm_state == sent->vm_state);
 	assert_same_function(sample.wait, sent->wait);
 	assert_true(sample.cpu_ns == 1 && sample.wall_ns == 2 && sample.loop_ns == 3 && sample.sleeps == 4);
@@ -118,7 +128,7 @@ static void test_it_is_read_as_it_was_written(void **state)
 	assert_read(fixture, bytes, first);
 	bytes = write_sample(fixture, &second);
 	sample_writer_note(fixture->writer, true);
-	assert_true(second < first);	/* the functions are known */
+	assert_true(second < first); /* the functions are known */
 	assert_read(fixture, bytes, second);
 }
 

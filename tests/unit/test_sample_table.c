@@ -11,14 +11,16 @@
 #include "output/views/thread_samples.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
-static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };
+static const struct function heavy = {
+	.kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5
+};
 
 struct list {
-	struct sample_source source;	/* first: what is read */
+	struct sample_source source; /* first: what is read */
 	const struct sample *samples;
-	size_t count, next;	/* samples come round again and again up to count */
+	size_t count, next; /* samples come round again and again up to count */
 	size_t round;
-	int end;	/* what next() says after the last one */
+	int end; /* what next() says after the last one */
 };
 
 static int next_sample(struct sample_source *source, struct sample *ret_sample)
@@ -41,8 +43,9 @@ static int rewind_list(struct sample_source *source)
 
 static struct list make_list(const struct sample *samples, size_t count)
 {
-	return (struct list){ .source = { next_sample, rewind_list }, .samples = samples, .count = count,
-			      .round = count };
+	return (struct list){
+		.source = { next_sample, rewind_list }, .samples = samples, .count = count, .round = count
+	};
 }
 
 static struct sample_table *read_table(struct list *list, enum weight_kind weight)
@@ -57,7 +60,7 @@ static struct sample_table *read_table(struct list *list, enum weight_kind weigh
 /* Those of a thread, or of all. */
 struct seen {
 	struct table_sample samples[8];
-	size_t count;	/* of more than fit, too */
+	size_t count; /* of more than fit, too */
 };
 
 static int see(void *context, const struct table_sample *sample)
@@ -78,10 +81,13 @@ static struct seen see_all(struct sample_table *table)
 	return seen;
 }
 
-static const struct frame leaf_at_8[] = { { .function = &heavy, .line = 8 }, { .function = &chunk, .line = 30 } };
-static const struct frame leaf_at_9[] = { { .function = &heavy, .line = 9 }, { .function = &chunk, .line = 30 } };
+static const struct frame leaf_at_8[] = { { .function = &heavy, .line = 8 },
+					  { .function = &chunk, .line = 30 } };
+static const struct frame leaf_at_9[] = { { .function = &heavy, .line = 9 },
+					  { .function = &chunk, .line = 30 } };
 static const struct frame compiled[] = {
-	{ .function = &heavy, .line = 8, .compiled = true }, { .function = &chunk, .line = 30 },
+	{ .function = &heavy, .line = 8, .compiled = true },
+	{ .function = &chunk, .line = 30 },
 };
 
 static void equal_stacks_are_one_and_lines_tell_frames_apart(void **state)
@@ -100,7 +106,7 @@ static void equal_stacks_are_one_and_lines_tell_frames_apart(void **state)
 	(void)state;
 	assert_int_equal(table->function_count, 2);
 	assert_int_equal(table->frame_count, 4);
-	assert_int_equal(table->stack_count, 5);	/* the empty one, the chunk, and three leaves */
+	assert_int_equal(table->stack_count, 5); /* the empty one, the chunk, and three leaves */
 	assert_int_equal(table->depth, 2);
 	assert_int_equal(seen.count, 4);
 	assert_int_equal(seen.samples[0].kind.stack, seen.samples[3].kind.stack);
@@ -118,10 +124,20 @@ static void threads_are_apart_the_heaviest_first_in_time_order(void **state)
 {
 	const struct sample samples[] = {
 		{ .time_ns = 100, .pid = 1, .tid = 1, .cpu_ns = 10, .frames = leaf_at_8, .frame_count = 2 },
-		{ .time_ns = 200, .pid = 1, .tid = 2, .cpu_ns = 20, .frames = leaf_at_8, .frame_count = 2,
+		{ .time_ns = 200,
+		  .pid = 1,
+		  .tid = 2,
+		  .cpu_ns = 20,
+		  .frames = leaf_at_8,
+		  .frame_count = 2,
 		  .thread_name = "first name" },
 		{ .time_ns = 300, .pid = 1, .tid = 1, .cpu_ns = 5, .frames = leaf_at_9, .frame_count = 2 },
-		{ .time_ns = 400, .pid = 1, .tid = 2, .cpu_ns = 20, .frames = leaf_at_9, .frame_count = 2,
+		{ .time_ns = 400,
+		  .pid = 1,
+		  .tid = 2,
+		  .cpu_ns = 20,
+		  .frames = leaf_at_9,
+		  .frame_count = 2,
 		  .thread_name = "last name" },
 	};
 	struct list list = make_list(samples, 4);
@@ -154,17 +170,45 @@ static void equal_samples_of_a_thread_have_one_sum(void **state)
 {
 	static const char there[] = "access", elsewhere[] = "access";
 	const struct sample samples[] = {
-		{ .time_ns = 100, .tid = 1, .cpu_ns = 10, .wall_ns = 11, .frames = leaf_at_8, .frame_count = 2,
-		  .phase = there, .stack = 7 },
-		{ .time_ns = 200, .tid = 2, .cpu_ns = 500, .frames = leaf_at_8, .frame_count = 2,
-		  .phase = there, .stack = 7 },
-		{ .time_ns = 300, .tid = 1, .cpu_ns = 20, .wall_ns = 21, .frames = leaf_at_8, .frame_count = 2,
-		  .phase = elsewhere, .stack = 7 },
+		{ .time_ns = 100,
+		  .tid = 1,
+		  .cpu_ns = 10,
+		  .wall_ns = 11,
+		  .frames = leaf_at_8,
+		  .frame_count = 2,
+		  .phase = there,
+		  .stack = 7 },
+		{ .time_ns = 200,
+		  .tid = 2,
+		  .cpu_ns = 500,
+		  .frames = leaf_at_8,
+		  .frame_count = 2,
+		  .phase = there,
+		  .stack = 7 },
+		{ .time_ns = 300,
+		  .tid = 1,
+		  .cpu_ns = 20,
+		  .wall_ns = 21,
+		  .frames = leaf_at_8,
+		  .frame_count = 2,
+		  .phase = elsewhere,
+		  .stack = 7 },
 		{ .time_ns = 400, .tid = 1, .cpu_ns = 30, .frames = leaf_at_8, .frame_count = 2, .stack = 7 },
-		{ .time_ns = 500, .tid = 1, .cpu_ns = 40, .frames = leaf_at_8, .frame_count = 2,
-		  .phase = there, .vm_state = VM_STATE_GC, .stack = 7 },
-		{ .time_ns = 600, .tid = 1, .cpu_ns = 50, .frames = leaf_at_9, .frame_count = 2,
-		  .phase = there, .stack = 8 },
+		{ .time_ns = 500,
+		  .tid = 1,
+		  .cpu_ns = 40,
+		  .frames = leaf_at_8,
+		  .frame_count = 2,
+		  .phase = there,
+		  .vm_state = VM_STATE_GC,
+		  .stack = 7 },
+		{ .time_ns = 600,
+		  .tid = 1,
+		  .cpu_ns = 50,
+		  .frames = leaf_at_9,
+		  .frame_count = 2,
+		  .phase = there,
+		  .stack = 8 },
 	};
 	struct list list = make_list(samples, 6);
 	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
@@ -238,15 +282,17 @@ static void a_source_that_has_changed_is_told(void **state)
 
 static void time_begins_with_the_session_or_else_the_first_sample(void **state)
 {
-	const struct sample samples[] = { { .time_ns = 1000, .wall_ns = 300, .frames = leaf_at_8, .frame_count = 2 } };
+	const struct sample samples[] = {
+		{ .time_ns = 1000, .wall_ns = 300, .frames = leaf_at_8, .frame_count = 2 }
+	};
 	struct list list = make_list(samples, 1);
 	struct sample_table *table = read_table(&list, WEIGHT_WALL_TIME);
 
 	(void)state;
 	assert_int_equal(table->weight_ns, 300);
-	assert_int_equal(sample_table_origin(table, &(struct session) { .start_ns = 500 }), 500);
-	assert_int_equal(sample_table_origin(table, &(struct session) { 0 }), 700);
-	assert_int_equal(sample_table_origin(table, &(struct session) { .start_ns = 900 }), 700);
+	assert_int_equal(sample_table_origin(table, &(struct session){ .start_ns = 500 }), 500);
+	assert_int_equal(sample_table_origin(table, &(struct session){ 0 }), 700);
+	assert_int_equal(sample_table_origin(table, &(struct session){ .start_ns = 900 }), 700);
 	sample_table_free(table);
 }
 

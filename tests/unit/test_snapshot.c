@@ -14,7 +14,7 @@ enum { PAGE = 4096, BASE = 16 * PAGE };
 
 /* Each byte is the low part of its own address; the page behind a gap is not mapped. */
 struct numbered {
-	struct memory memory;	/* must be first */
+	struct memory memory; /* must be first */
 	size_t calls, bytes;
 };
 

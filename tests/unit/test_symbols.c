@@ -55,8 +55,9 @@ static void set_modules(struct fixture *fixture, const char *file)
 		modules[i] = module_of(mapped, file ? file : mapped->path);
 	}
 	if (vdso)
-		modules[count++] = (struct module){ .begin = vdso->begin, .end = vdso->end,
-						    .base = vdso->begin, .path = strdup("vdso") };
+		modules[count++] = (struct module){
+			.begin = vdso->begin, .end = vdso->end, .base = vdso->begin, .path = strdup("vdso")
+		};
 	image_set_modules(fixture->image, modules, count);
 	symbols_reset(fixture->symbols);
 }
@@ -73,8 +74,7 @@ static int set_up(void **state)
 	fixture->files = symbol_files_new(NULL);
 	assert_non_null(fixture->files);
 	fixture->image = image_new(live_memory_memory(fixture->live));
-	fixture->symbols = symbols_new(fixture->image, live_memory_memory(fixture->live),
-					fixture->files);
+	fixture->symbols = symbols_new(fixture->image, live_memory_memory(fixture->live), fixture->files);
 	set_modules(fixture, NULL);
 	*state = fixture;
 	return 0;
@@ -172,8 +172,10 @@ static void what_is_told_of_an_address_holds_for_all_of_its_extent(void **state)
 		const struct mapped_file *mapped = maps_file_at(fixture->maps, i);
 		struct symbol_source source = {
 			.fd = mapped->executable ? open(mapped->path, O_RDONLY | O_CLOEXEC) : -1,
-			.base = mapped->base, .end = mapped->end,
-			.root = "", .path = mapped->path,
+			.base = mapped->base,
+			.end = mapped->end,
+			.root = "",
+			.path = mapped->path,
 			.plain = true,
 		};
 		struct symbol_file *file = source.fd >= 0 ? symbol_file_open(&source) : NULL;
@@ -191,7 +193,10 @@ static void with_debug_info_each_address_is_told_by_itself(void **state)
 	const struct module *module = image_find(fixture->image, (uintptr_t)known_function);
 	struct symbol_source source = {
 		.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
-		.base = module->base, .end = module->end, .root = "", .path = "/proc/self/exe",
+		.base = module->base,
+		.end = module->end,
+		.root = "",
+		.path = "/proc/self/exe",
 	};
 	struct symbol_file *file = symbol_file_open(&source);
 	struct symbol_extent extent;
@@ -264,9 +269,13 @@ static void a_file_may_be_mapped_at_several_places(void **state)
 
 	assert_non_null(other);
 	*other = (struct module){
-		.begin = own->begin + SHIFT, .end = own->end + SHIFT, .base = own->base + SHIFT,
-		.device = own->device, .inode = own->inode,
-		.path = strdup(own->path), .file = strdup(own->file),
+		.begin = own->begin + SHIFT,
+		.end = own->end + SHIFT,
+		.base = own->base + SHIFT,
+		.device = own->device,
+		.inode = own->inode,
+		.path = strdup(own->path),
+		.file = strdup(own->file),
 	};
 	image_set_modules(image, other, 1);
 	assert_string_equal(name_at(fixture, (uintptr_t)known_function), "known_function");
@@ -288,8 +297,7 @@ static void mangled_names_are_read_and_bounded(void **state)
 	assert_true(demangle("_RNvC7mycrate3foo", name, sizeof(name)));
 	assert_non_null(strstr(name, "foo"));
 	assert_false(demangle("sqrt", name, sizeof(name)));
-	assert_true(demangle("_ZN3foo40abcdefghijabcdefghijabcdefghijabcdefghijEv", name,
-			     sizeof(name)));
+	assert_true(demangle("_ZN3foo40abcdefghijabcdefghijabcdefghijabcdefghijEv", name, sizeof(name)));
 	assert_int_equal(strlen(name), sizeof(name) - 1);
 }
 
@@ -297,19 +305,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(local_functions_have_their_line, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(exported_names_have_no_version_and_are_the_plainest,
+		cmocka_unit_test_setup_teardown(exported_names_have_no_version_and_are_the_plainest, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(code_that_no_symbol_covers_has_no_name, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_told_of_an_address_holds_for_all_of_its_extent,
 						set_up, tear_down),
-		cmocka_unit_test_setup_teardown(code_that_no_symbol_covers_has_no_name, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(what_is_told_of_an_address_holds_for_all_of_its_extent, set_up,
-						tear_down),
 		cmocka_unit_test_setup_teardown(with_debug_info_each_address_is_told_by_itself, set_up,
 						tear_down),
-		cmocka_unit_test_setup_teardown(functions_begin_where_unwind_tables_say, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(functions_begin_where_unwind_tables_say, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_vdso_is_read_from_memory, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(another_file_of_that_name_is_not_believed, set_up,
-						tear_down),
+		cmocka_unit_test_setup_teardown(another_file_of_that_name_is_not_believed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_may_be_mapped_at_several_places, set_up, tear_down),
 		cmocka_unit_test(mangled_names_are_read_and_bounded),
 	};

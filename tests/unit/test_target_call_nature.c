@@ -31,8 +31,9 @@ static int open_files(void **state)
 	files.terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	files.device = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 	files.regular = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	return pipe2(files.pipe, O_CLOEXEC) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, files.sockets) ||
-	       files.event < 0 || files.terminal < 0 || files.device < 0 || files.regular < 0;
+	return pipe2(files.pipe, O_CLOEXEC) ||
+	       socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, files.sockets) || files.event < 0 ||
+	       files.terminal < 0 || files.device < 0 || files.regular < 0;
 }
 
 static int close_files(void **state)

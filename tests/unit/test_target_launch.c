@@ -71,7 +71,7 @@ static void command_inherits_nothing_of_ljspy(void **state)
 
 	(void)state;
 	sigemptyset(&mask);
-	sigaddset(&mask, SIGUSR1);	/* as ljspy's own parent had it */
+	sigaddset(&mask, SIGUSR1); /* as ljspy's own parent had it */
 	signal(SIGPIPE, SIG_IGN);
 	launch = start(target_process_path("shower", path, sizeof(path)), &mask, &output);
 	tracee = seize(tracer, &launch);
@@ -113,7 +113,7 @@ static void refuse(const char *command, int error)
 	tracee = seize(tracer, &launch);
 	assert_int_equal(launch_go(&launch, tracer), -error);
 	assert_int_equal(tracee->state, TRACEE_GONE);
-	assert_int_equal(waitpid(launch.pid, NULL, WNOHANG), -1);	/* reaped */
+	assert_int_equal(waitpid(launch.pid, NULL, WNOHANG), -1); /* reaped */
 	fclose(output);
 	tracer_free(tracer);
 }
@@ -190,8 +190,9 @@ static void child_does_not_outlive_ljspy(void **state)
 	}
 	assert_int_equal(read(fds[0], &child, sizeof(child)), sizeof(child));
 	waitpid(ljspy, &status, 0);
-	for (int i = 0; i < 5000 && target_process_state(child, child) != 0 &&
-			target_process_state(child, child) != 'Z'; i++)
+	for (int i = 0;
+	     i < 5000 && target_process_state(child, child) != 0 && target_process_state(child, child) != 'Z';
+	     i++)
 		sleep_ms(1);
 	assert_true(target_process_state(child, child) == 0 || target_process_state(child, child) == 'Z');
 	close(fds[0]);

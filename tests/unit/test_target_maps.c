@@ -78,15 +78,16 @@ static void addresses_are_found(void **state)
 
 static void mappings_of_a_file_are_one_loading(void **state)
 {
-	struct maps *maps = parse("10000-11000 r--p 00000000 fe:01 5 /lib/x.so\n"
-				  "11000-13000 r-xp 00001000 fe:01 5 /lib/x.so\n"
-				  "13000-14000 rw-p 00003000 fe:01 5 /lib/x.so\n"
-				  "14000-15000 rw-p 00000000 00:00 0 \n"
-				  "15000-16000 rw-p 00000000 fe:01 5 /lib/x.so\n"	/* data in its first page */
-				  "20000-21000 r-xp 00000000 fe:01 5 /lib/x.so\n"	/* loaded once more */
-				  "21000-22000 rw-p 00001000 fe:01 5 /lib/x.so\n"
-				  "30000-31000 r--p 00000000 fe:01 6 /lib/x.so\n"	/* another file of that name */
-				  "40000-41000 rw-p 00005000 fe:01 7 /data\n");
+	struct maps *maps = parse(
+		"10000-11000 r--p 00000000 fe:01 5 /lib/x.so\n"
+		"11000-13000 r-xp 00001000 fe:01 5 /lib/x.so\n"
+		"13000-14000 rw-p 00003000 fe:01 5 /lib/x.so\n"
+		"14000-15000 rw-p 00000000 00:00 0 \n"
+		"15000-16000 rw-p 00000000 fe:01 5 /lib/x.so\n" /* data in its first page */
+		"20000-21000 r-xp 00000000 fe:01 5 /lib/x.so\n" /* loaded once more */
+		"21000-22000 rw-p 00001000 fe:01 5 /lib/x.so\n"
+		"30000-31000 r--p 00000000 fe:01 6 /lib/x.so\n" /* another file of that name */
+		"40000-41000 rw-p 00005000 fe:01 7 /data\n");
 	const struct mapped_file *file;
 
 	(void)state;
@@ -126,9 +127,18 @@ static void odd_names_are_kept(void **state)
 static void what_is_no_mapping_is_passed_over(void **state)
 {
 	static const char *const bad[] = {
-		"", "\n\n", "hello\n", "1000-2000", "1000-2000 r--p\n", "2000-1000 r--p 00000000 00:01 1 /a\n",
-		"1000-1000 r--p 00000000 00:01 1 /a\n", "11111111111111111-22222222222222222 r--p 0 00:01 1 /a\n",
-		"1000-2000 rwxq 00000000 00:01 1 /a\n", "1000-2000 r--p 00000000 0001 1 /a\n", "-\n", "1000-\n",
+		"",
+		"\n\n",
+		"hello\n",
+		"1000-2000",
+		"1000-2000 r--p\n",
+		"2000-1000 r--p 00000000 00:01 1 /a\n",
+		"1000-1000 r--p 00000000 00:01 1 /a\n",
+		"11111111111111111-22222222222222222 r--p 0 00:01 1 /a\n",
+		"1000-2000 rwxq 00000000 00:01 1 /a\n",
+		"1000-2000 r--p 00000000 0001 1 /a\n",
+		"-\n",
+		"1000-\n",
 	};
 
 	(void)state;
@@ -170,7 +180,10 @@ static void own_process_is_understood_and_changes_are_noticed(void **state)
 	assert_true(file->executable);
 	self[readlink("/proc/self/exe", self, sizeof(self) - 1)] = '\0';
 	assert_string_equal(file->path, self);
-	assert_memory_equal((const void *)(uintptr_t)file->base, "\x7f" "ELF", 4);
+	assert_memory_equal((const void *)(uintptr_t)file->base,
+			    "\x7f"
+			    "ELF",
+			    4);
 	assert_string_equal(maps_find(maps, (uintptr_t)&local)->path, "[stack]");
 	assert_non_null(maps_find_path(maps, "[vdso]"));
 
@@ -222,7 +235,8 @@ static void many_mappings_take_no_more_than_their_share(void **state)
 	(void)state;
 	for (int i = 0; i < MANY; i++) {
 		at += sprintf(at, "%08x-%08x r-xp %08x fe:01 %d /usr/lib/some/library-%d.so\n",
-			      0x10000000 + i * 0x2000, 0x10001000 + i * 0x2000, i % 3 * 0x1000, 7 + i / 3, i / 3);
+			      0x10000000 + i * 0x2000, 0x10001000 + i * 0x2000, i % 3 * 0x1000, 7 + i / 3,
+			      i / 3);
 		if (i == FEW - 1)
 			few_length = (size_t)(at - text);
 	}

@@ -27,8 +27,8 @@ enum { PAGE = 4096, RANGES = 5000 };
 /* Two pages of which the second is not mapped. */
 static unsigned char *map_page_before_hole(void)
 {
-	unsigned char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+				    0);
 
 	assert_true(pages != MAP_FAILED);
 	assert_int_equal(munmap(pages + PAGE, PAGE), 0);
@@ -96,8 +96,14 @@ static void wild_addresses_and_lengths_are_unmapped(void **state)
 		uint64_t address;
 		size_t length;
 	} wild[] = {
-		{ 0, 8 }, { 8, 8 }, { UINT64_MAX - 3, 8 }, { UINT64_MAX, 1 }, { 0x8000000000000000, 8 },
-		{ 0x0000800000000000, 8 }, { 0xffffffff81000000, 8 }, { 4096, SIZE_MAX },
+		{ 0, 8 },
+		{ 8, 8 },
+		{ UINT64_MAX - 3, 8 },
+		{ UINT64_MAX, 1 },
+		{ 0x8000000000000000, 8 },
+		{ 0x0000800000000000, 8 },
+		{ 0xffffffff81000000, 8 },
+		{ 4096, SIZE_MAX },
 	};
 	struct live_memory *live = live_memory_new(getpid());
 	unsigned char copy[8];
@@ -161,10 +167,15 @@ static void process_whose_first_thread_has_ended_is_read(void **state)
 	assert_true(maps_file_count(maps) > 0);
 	assert_false(maps_may_have_changed(maps));
 	live = live_memory_new(target.pid);
-	assert_int_equal(memory_read(live_memory_memory(live), maps_file_at(maps, 0)->base, magic, 4), MEMORY_OK);
-	assert_memory_equal(magic, "\x7f" "ELF", 4);
+	assert_int_equal(memory_read(live_memory_memory(live), maps_file_at(maps, 0)->base, magic, 4),
+			 MEMORY_OK);
+	assert_memory_equal(magic,
+			    "\x7f"
+			    "ELF",
+			    4);
 	target_process_end(&target);
-	assert_int_equal(memory_read(live_memory_memory(live), maps_file_at(maps, 0)->base, magic, 4), MEMORY_GONE);
+	assert_int_equal(memory_read(live_memory_memory(live), maps_file_at(maps, 0)->base, magic, 4),
+			 MEMORY_GONE);
 	assert_int_equal(maps_refresh(maps, &changed), -ESRCH);
 	live_memory_free(live);
 	maps_free(maps);
@@ -272,8 +283,7 @@ static void refusal_by_both_is_told(void **state)
 
 		if (setresuid(65534, 65534, 65534))
 			_exit(1);
-		_exit(memory_read(live_memory_memory(live), (uintptr_t)&value, &value, 8) !=
-		      MEMORY_REFUSED);
+		_exit(memory_read(live_memory_memory(live), (uintptr_t)&value, &value, 8) != MEMORY_REFUSED);
 	}
 	waitpid(reader, &status, 0);
 	assert_true(WIFEXITED(status));

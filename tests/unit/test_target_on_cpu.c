@@ -34,7 +34,8 @@ static void what_the_scheduler_says_is_read(void **state)
 				   "se.exec_start      :       1010333.765022\n"
 				   "se.sum_exec_runtime   :           0.380732\n"
 				   "nr_switches           :              5\n"
-				   "nr_voluntary_switches :              4\n", &switches));
+				   "nr_voluntary_switches :              4\n",
+				   &switches));
 	assert_int_equal(switches.count, 5);
 	assert_int_equal(switches.sleeps, 4);
 	assert_int_equal(switches.left_at, 1010333765022);

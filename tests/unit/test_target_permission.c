@@ -53,8 +53,8 @@ static bool forbid_ptrace(void)
 
 /* Who ljspy is, in a process of its own. */
 struct role {
-	uid_t user;		/* 0: as the test */
-	bool without_capability;	/* CAP_SYS_PTRACE */
+	uid_t user;              /* 0: as the test */
+	bool without_capability; /* CAP_SYS_PTRACE */
 	bool filtered;
 };
 
@@ -194,7 +194,7 @@ static void missing_capability_is_named(void **state)
 	assert_non_null(strstr(verdict.remedy, "SYS_PTRACE"));
 	target_process_end_sleeper(child);
 
-	child = target_process_sleeper("sleeper", 0, true);		/* root as well, but with all capabilities */
+	child = target_process_sleeper("sleeper", 0, true); /* root as well, but with all capabilities */
 	verdict = diagnose_as(&container, child);
 	assert_int_equal(verdict.reason, PERMISSION_MISSING_CAPABILITY);
 	target_process_end_sleeper(child);

@@ -17,7 +17,8 @@
 
 static void facts_are_read(void **state)
 {
-	struct target_process target = target_process_start("spinner", (const char *[]){ "1", "two words", NULL });
+	struct target_process target = target_process_start("spinner",
+							    (const char *[]){ "1", "two words", NULL });
 	struct process process;
 	char path[8192], *resolved, *title;
 
@@ -36,7 +37,10 @@ static void facts_are_read(void **state)
 	resolved = realpath(target_process_path("spinner", path, sizeof(path)), NULL);
 	assert_string_equal(process.executable, resolved);
 	assert_false(process.executable_deleted);
-	assert_memory_equal(process.command, "spinner\0" "1\0two words", process.command_length);
+	assert_memory_equal(process.command,
+			    "spinner\0"
+			    "1\0two words",
+			    process.command_length);
 	title = process_title(&process);
 	assert_string_equal(title, "spinner 1 two words");
 	assert_true(process_is_same(&process));
@@ -144,8 +148,8 @@ static bool is_listed(const char *pattern, pid_t pid)
 
 static void processes_are_found_by_name_program_and_script(void **state)
 {
-	struct target_process target =
-		target_process_start("spinner", (const char *[]){ "-O3", "/srv/app/main.lua", "other.lua", NULL });
+	struct target_process target = target_process_start(
+		"spinner", (const char *[]){ "-O3", "/srv/app/main.lua", "other.lua", NULL });
 	pid_t child = target_process_sleeper("odd name", 0, true);
 
 	(void)state;

@@ -18,7 +18,7 @@
 #include "src/linux/threads/threads.h"
 #include "tests/unit/target_process.h"
 
-enum { PID_MAX = 1 << 22 };	/* PID_MAX_LIMIT of Linux on 64-bit machines */
+enum { PID_MAX = 1 << 22 }; /* PID_MAX_LIMIT of Linux on 64-bit machines */
 
 static const uint64_t second_ns = 1000000000u;
 /* For a stop that comes, however loaded the machine is. */
@@ -84,7 +84,7 @@ static void cpu_time_is_counted_from_the_first_look_and_exact_when_held(void **s
 	assert_int_equal(threads_refresh(threads, monotonic_ns(), 0), 0);
 	thread = threads_at(threads, 0);
 	first = thread->cpu_ns;
-	assert_true(first > second_ns / 50);	/* that was not ours to count */
+	assert_true(first > second_ns / 50); /* that was not ours to count */
 	for (int i = 0; i < 20; i++) {
 		sleep_ms(2);
 		assert_int_equal(tracer_stop(tracer, thread->tracee, patience_ns), 0);
@@ -118,8 +118,8 @@ static void sleeping_thread_shows_its_system_call(void **state)
 	assert_int_equal(what, THREAD_BLOCKED);
 	assert_true(call.known);
 	assert_int_equal(call.number, SYS_epoll_wait);
-	assert_int_equal(call.arguments[2], 1);	/* maxevents */
-	assert_int_equal((int)call.arguments[3], -1);	/* timeout */
+	assert_int_equal(call.arguments[2], 1);       /* maxevents */
+	assert_int_equal((int)call.arguments[3], -1); /* timeout */
 	assert_true(call.pc > 4096 && call.sp > 4096);
 	assert_int_equal(tracer_stop_running(tracer, threads_at(threads, 0)->tracee, patience_ns), -EAGAIN);
 	assert_int_equal(thread_look(threads, threads_at(threads, 0), &what, &again), 0);
@@ -175,7 +175,7 @@ static void a_thousand_threads_a_second_are_survived(void **state)
 			tracer_resume(tracer, thread->tracee);
 		}
 		tracer_poll(tracer);
-		assert_true(threads_count(threads) < 1000);	/* the dead are dropped */
+		assert_true(threads_count(threads) < 1000); /* the dead are dropped */
 		sleep_ms(1);
 	}
 	target_process_tell(&target, "enough");

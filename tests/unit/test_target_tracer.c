@@ -270,15 +270,16 @@ static void every_stop_is_asked_for(void **state)
 	for (int i = 0; i < 200; i++) {
 		siginfo_t info = { .si_pid = 0 };
 
-		kill(target.pid, SIGWINCH);	/* does nothing, but is reported to a tracer */
+		kill(target.pid, SIGWINCH); /* does nothing, but is reported to a tracer */
 		assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 		kill(target.pid, SIGWINCH);
 		tracer_resume(tracer, tracee);
-		poll_for_ms(tracer, 1);		/* the signal that came while it was held */
+		poll_for_ms(tracer, 1); /* the signal that came while it was held */
 		/* Nothing is left over that would hold the target once more. */
-		assert_int_equal(waitid(P_PID, (id_t)target.pid, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL), 0);
+		assert_int_equal(
+			waitid(P_PID, (id_t)target.pid, &info, WSTOPPED | WNOHANG | WNOWAIT | __WALL), 0);
 		if (info.si_pid)
-			assert_int_not_equal(info.si_status >> 8, 128);	/* PTRACE_EVENT_STOP */
+			assert_int_not_equal(info.si_status >> 8, 128); /* PTRACE_EVENT_STOP */
 		tracer_poll(tracer);
 	}
 	target_process_end(&target);
@@ -310,7 +311,7 @@ static void job_stopped_target_stays_stopped_until_continued(void **state)
 	kill(target.pid, SIGCONT);
 	poll_until_state(tracer, tracee, TRACEE_RUNNING);
 	for (int i = 0; i < 20; i++)
-		poll_for_ms(tracer, 1);		/* SIGCONT itself is passed on, too */
+		poll_for_ms(tracer, 1); /* SIGCONT itself is passed on, too */
 	assert_true(uses_cpu(target.pid));
 	target_process_end(&target);
 	tracer_free(tracer);
@@ -384,8 +385,8 @@ static bool sample(struct tracer *tracer, struct threads *threads)
 }
 
 /* Until the program prints that line; true if it was found to run another one. */
-static bool sample_until(struct tracer *tracer, struct threads *threads,
-			 struct target_process *target, const char *expected)
+static bool sample_until(struct tracer *tracer, struct threads *threads, struct target_process *target,
+			 const char *expected)
 {
 	struct pollfd output = { .fd = fileno(target->output), .events = POLLIN };
 	bool execed = false;
@@ -521,7 +522,7 @@ static void killed_target_is_noticed(void **state)
 		int error;
 
 		assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
-		if (i % 2 == 0) {	/* while it is held */
+		if (i % 2 == 0) { /* while it is held */
 			assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 			kill(target.pid, SIGKILL);
 			error = tracer_registers(tracee, &registers);
@@ -551,14 +552,14 @@ static void uninterruptible_thread_is_not_waited_for(void **state)
 	char line[16];
 
 	(void)state;
-	target_process_line(&target, line, sizeof(line));	/* the child's id */
+	target_process_line(&target, line, sizeof(line)); /* the child's id */
 	target_process_await(target.pid, target.pid, "D");
 	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
 	assert_int_equal(tracer_stop(tracer, tracee, second_ns / 100), -ETIMEDOUT);
 	assert_int_equal(tracee->state, TRACEE_AWAITED);
 	assert_int_equal(tracer_stop(tracer, tracee, second_ns / 100), -ETIMEDOUT);
 	target_process_tell(&target, "end");
-	poll_until_state(tracer, tracee, TRACEE_RUNNING);	/* the late stop was not kept */
+	poll_until_state(tracer, tracee, TRACEE_RUNNING); /* the late stop was not kept */
 	await_line(tracer, &target, line, sizeof(line));
 	assert_string_equal(line, "done");
 	assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);

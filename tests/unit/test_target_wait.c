@@ -36,7 +36,9 @@ static const struct wait_stack request = { .lua = true, .lua_function = true, .r
 static struct wait wait_of(int64_t number, uint64_t first, uint64_t second, uint64_t third)
 {
 	const struct thread_call call = {
-		.known = true, .number = number, .arguments = { first, second, third },
+		.known = true,
+		.number = number,
+		.arguments = { first, second, third },
 	};
 	struct wait wait;
 
@@ -51,7 +53,7 @@ static void an_event_loop_is_idle_in_its_wait(void **state)
 	(void)state;
 	assert_string_equal(wait.call, "epoll_wait");
 	assert_int_equal(wait_state(&wait, &no_lua), THREAD_IDLE);
-	assert_int_equal(wait_state(&wait, &function), THREAD_IDLE);	/* the loop may be Lua's own */
+	assert_int_equal(wait_state(&wait, &function), THREAD_IDLE); /* the loop may be Lua's own */
 	/* Not so inside of one that handles a request. */
 	assert_int_equal(wait_state(&wait, &request), THREAD_BLOCKED);
 }
@@ -90,7 +92,7 @@ static void poll_of_several_files_is_an_event_loop(void **state)
 	assert_int_equal(wait_state(&wait, &function), THREAD_BLOCKED);
 	assert_int_equal(wait_state(&wait, &no_lua), THREAD_IDLE);
 	assert_int_equal(wait_of(SYS_poll, 0, 0, 0).kind, WAIT_TIME);
-	assert_int_equal(wait_of(SYS_poll, 0, 1, 0).kind, WAIT_EVENTS);	/* cannot be read */
+	assert_int_equal(wait_of(SYS_poll, 0, 1, 0).kind, WAIT_EVENTS); /* cannot be read */
 }
 
 static void select_is_taken_for_what_its_sets_hold(void **state)
@@ -109,7 +111,8 @@ static void select_is_taken_for_what_its_sets_hold(void **state)
 	assert_int_equal(wait.kind, WAIT_POLL);
 	assert_int_equal(wait.fd, 13);
 	FD_SET(2, &writable);
-	assert_int_equal(wait_of(SYS_select, 14, (uintptr_t)&readable, (uintptr_t)&writable).kind, WAIT_EVENTS);
+	assert_int_equal(wait_of(SYS_select, 14, (uintptr_t)&readable, (uintptr_t)&writable).kind,
+			 WAIT_EVENTS);
 	/* However large the target says that its sets are. */
 	assert_int_equal(wait_of(SYS_select, UINT64_MAX, (uintptr_t)&readable, 0).kind, WAIT_POLL);
 }

@@ -16,8 +16,13 @@ static void take(struct live_samples *live, uint64_t time_ns, size_t frame_count
 	struct frame *frames = calloc(frame_count, sizeof(*frames));
 	char name[] = "worker";
 	struct sample sample = {
-		.time_ns = time_ns, .pid = 1, .tid = 2, .cpu_ns = 3, .thread_name = name,
-		.frames = frames, .frame_count = frame_count,
+		.time_ns = time_ns,
+		.pid = 1,
+		.tid = 2,
+		.cpu_ns = 3,
+		.thread_name = name,
+		.frames = frames,
+		.frame_count = frame_count,
 	};
 
 	assert_non_null(frames);

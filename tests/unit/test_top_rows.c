@@ -12,17 +12,24 @@
 enum { SAMPLES_MAX = 16 };
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
-static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5 };
-static const struct function light = { .kind = FRAME_LUA, .name = "light", .file = "test.lua", .firstline = 9 };
+static const struct function heavy = {
+	.kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5
+};
+static const struct function light = {
+	.kind = FRAME_LUA, .name = "light", .file = "test.lua", .firstline = 9
+};
 static const struct function lost = { .kind = FRAME_LOST, .name = "asleep" };
 
-static const struct frame in_heavy[] = { { .function = &heavy, .line = 6 }, { .function = &chunk, .line = 20 } };
-static const struct frame in_heavy_below[] = { { .function = &heavy, .line = 7 }, { .function = &chunk, .line = 20 } };
-static const struct frame in_light[] = { { .function = &light, .line = 9 }, { .function = &chunk, .line = 21 } };
+static const struct frame in_heavy[] = { { .function = &heavy, .line = 6 },
+					 { .function = &chunk, .line = 20 } };
+static const struct frame in_heavy_below[] = { { .function = &heavy, .line = 7 },
+					       { .function = &chunk, .line = 20 } };
+static const struct frame in_light[] = { { .function = &light, .line = 9 },
+					 { .function = &chunk, .line = 21 } };
 
 /* Samples that are given one by one. */
 struct list {
-	struct sample_source source;	/* first */
+	struct sample_source source; /* first */
 	struct sample samples[SAMPLES_MAX];
 	size_t count, next;
 };
@@ -54,8 +61,12 @@ static struct sample *add(struct list *list, uint64_t cpu_ns, const struct frame
 
 	assert_true(list->count <= SAMPLES_MAX);
 	*sample = (struct sample){
-		.pid = 10, .tid = 10, .cpu_ns = cpu_ns, .vm_state = VM_STATE_INTERPRETED,
-		.frames = frames, .frame_count = count,
+		.pid = 10,
+		.tid = 10,
+		.cpu_ns = cpu_ns,
+		.vm_state = VM_STATE_INTERPRETED,
+		.frames = frames,
+		.frame_count = count,
 	};
 	return sample;
 }
@@ -85,8 +96,8 @@ static void fill(struct rows *rows, struct list *list, struct rows_options optio
 	folded_paths_free(none);
 }
 
-static void check_row(const struct rows *rows, size_t index, const struct function *function,
-		      uint64_t own, uint64_t total)
+static void check_row(const struct rows *rows, size_t index, const struct function *function, uint64_t own,
+		      uint64_t total)
 {
 	assert_true(index < rows->count);
 	assert_ptr_equal(rows->rows[index].function, function);
@@ -140,7 +151,10 @@ static void lines_are_rows_of_their_own(void **state)
 static void recursion_counts_once(void **state)
 {
 	static const struct frame frames[] = {
-		{ .function = &heavy }, { .function = &light }, { .function = &heavy }, { .function = &heavy },
+		{ .function = &heavy },
+		{ .function = &light },
+		{ .function = &heavy },
+		{ .function = &heavy },
 	};
 	struct list list = new_list();
 	struct rows rows = { 0 };

@@ -12,15 +12,20 @@
 #include "unwind/jit/trace_block.h"
 
 enum {
-	ADDRESS = 0x10000, HEADER = 64, IR_SIZE = 8, CONSTANTS_END = 0x8000,
-	NINS_AT = 8, NK_AT = 12, IR_AT = 16,
+	ADDRESS = 0x10000,
+	HEADER = 64,
+	IR_SIZE = 8,
+	CONSTANTS_END = 0x8000,
+	NINS_AT = 8,
+	NK_AT = 12,
+	IR_AT = 16,
 };
 
 static const struct release {
 	const char *name;
 	bool gc64, mcofs;
 	int32_t IR_KGC, GCstr_len, GCstr_size;
-	uint8_t hrefk, sload;	/* their numbers in lj_ir.h */
+	uint8_t hrefk, sload; /* their numbers in lj_ir.h */
 } releases[] = {
 	{ "2.0", false, false, 23, 12, 16, 57, 69 },
 	{ "2.1 of 2017, GC32", false, false, 24, 12, 16, 58, 71 },

@@ -15,7 +15,7 @@ enum { MS = 1000000, THRESHOLD_MS = 20 };
 /* What was handed on. */
 static struct {
 	struct turn_report *report;
-	uint64_t last_ns;	/* samples are in time order */
+	uint64_t last_ns; /* samples are in time order */
 	unsigned samples, long_turns, turns;
 	uint64_t long_ns, weights_ns;
 } seen;
@@ -44,7 +44,9 @@ static const struct function *handler, *reader, *sleeper;
 
 static struct turns *begin(void)
 {
-	const struct turns_options options = { .threshold_ns = THRESHOLD_MS * MS, .take = take, .close = close_turn };
+	const struct turns_options options = { .threshold_ns = THRESHOLD_MS * MS,
+					       .take = take,
+					       .close = close_turn };
 	struct turns *turns = turns_new(&options);
 
 	memset(&seen, 0, sizeof(seen));
@@ -75,13 +77,20 @@ struct look {
 static void look(struct turns *turns, struct look look)
 {
 	struct frame frames[] = {
-		{ .function = look.callee ? *look.callee : NULL }, { .function = handler, .line = look.line },
+		{ .function = look.callee ? *look.callee : NULL },
+		{ .function = handler, .line = look.line },
 	};
 	const struct sample sample = {
-		.time_ns = (uint64_t)look.ms * MS, .pid = 7, .tid = look.tid ? look.tid : 7,
-		.thread_state = look.state, .vm_state = VM_STATE_C, .wall_ns = 1,
-		.loop_ns = (uint64_t)look.loop_ms * MS, .sleeps = look.sleeps,
-		.frames = look.callee ? frames : frames + 1, .frame_count = look.callee ? 2 : 1,
+		.time_ns = (uint64_t)look.ms * MS,
+		.pid = 7,
+		.tid = look.tid ? look.tid : 7,
+		.thread_state = look.state,
+		.vm_state = VM_STATE_C,
+		.wall_ns = 1,
+		.loop_ns = (uint64_t)look.loop_ms * MS,
+		.sleeps = look.sleeps,
+		.frames = look.callee ? frames : frames + 1,
+		.frame_count = look.callee ? 2 : 1,
 	};
 
 	assert_int_equal(turns_add(turns, &sample), 0);
@@ -118,11 +127,13 @@ static void a_clock_of_the_loop_tells_turns_apart(void **state)
 	assert_int_equal(seen.turns, 4);
 	assert_int_equal(seen.long_turns, 1);
 	assert_int_equal(seen.samples, 3);
-	assert_int_equal(seen.long_ns, 94 * MS);	/* up to 1106, between the last look at it and the next one's begin */
+	assert_int_equal(seen.long_ns,
+			 94 * MS); /* up to 1106, between the last look at it and the next one's begin */
 	assert_int_equal(seen.weights_ns, seen.long_ns);
 	json = turn_report_json(seen.report);
 	assert_int_equal(number(json, "long_turns"), 1);
-	assert_string_equal(json_string_value(json_object_get(line_at(json, 0), "doing")), "os.execute [builtin]");
+	assert_string_equal(json_string_value(json_object_get(line_at(json, 0), "doing")),
+			    "os.execute [builtin]");
 	assert_int_equal(number(line_at(json, 0), "line"), 15);
 	assert_int_equal(number(line_at(json, 0), "ms"), 66);
 	assert_int_equal(number(line_at(json, 1), "ms"), 28);
@@ -148,7 +159,8 @@ static void waiting_for_a_cpu_is_told_apart(void **state)
 		const char *doing = json_string_value(json_object_get(line_at(json, i), "doing"));
 
 		assert_int_equal(number(line_at(json, i), "line"), 15);
-		assert_string_equal(doing, number(line_at(json, i), "ms") < 50 ? "io.read [builtin]" : "waiting for a CPU");
+		assert_string_equal(doing, number(line_at(json, i), "ms") < 50 ? "io.read [builtin]"
+									       : "waiting for a CPU");
 	}
 	json_decref(json);
 	turn_report_free(seen.report);
@@ -160,7 +172,8 @@ static void sleeps_tell_turns_apart_elsewhere(void **state)
 	struct turns *turns = begin();
 
 	(void)state;
-	look(turns, (struct look){ 1000, THREAD_RUNNING, 11, NULL, .sleeps = 4 });	/* not known to be a loop */
+	look(turns,
+	     (struct look){ 1000, THREAD_RUNNING, 11, NULL, .sleeps = 4 }); /* not known to be a loop */
 	look(turns, (struct look){ 1100, THREAD_IDLE, 0, NULL, .sleeps = 5 });
 	look(turns, (struct look){ 1110, THREAD_RUNNING, 11, NULL, .sleeps = 5 });
 	look(turns, (struct look){ 1120, THREAD_RUNNING, 11, NULL, .sleeps = 6 });

@@ -37,7 +37,8 @@ static void read_mapped(struct memory *memory, struct memory_range *ranges, size
 	for (size_t i = 0; i < count; i++) {
 		uint64_t at = ranges[i].address - BASE;
 
-		ranges[i].status = at < BYTES_MAX && ranges[i].length <= BYTES_MAX - at ? MEMORY_OK : MEMORY_UNMAPPED;
+		ranges[i].status = at < BYTES_MAX && ranges[i].length <= BYTES_MAX - at ? MEMORY_OK
+											: MEMORY_UNMAPPED;
 		if (ranges[i].status == MEMORY_OK)
 			memcpy(ranges[i].copy, mapped->bytes + at, ranges[i].length);
 	}
@@ -147,10 +148,12 @@ static void an_arm64_build_has_the_layout_of_its_release(void **state)
 		struct vm_code vm;
 		char path[256];
 
-		snprintf(path, sizeof(path), "build/packages/%s/luajit-arm64/usr/bin/luajit", releases[i].suite);
+		snprintf(path, sizeof(path), "build/packages/%s/luajit-arm64/usr/bin/luajit",
+			 releases[i].suite);
 		if (!map(mapped, path))
 			continue;
-		assert_int_equal(recognise_vm(&mapped->memory, EM_AARCH64, BASE, NULL, NULL, &vm), RECOGNISE_OK);
+		assert_int_equal(recognise_vm(&mapped->memory, EM_AARCH64, BASE, NULL, NULL, &vm),
+				 RECOGNISE_OK);
 		assert_string_equal(vm.layout.name, releases[i].name);
 		assert_int_equal(vm.layout.CFRAME_L, releases[i].cframe_L);
 		tried++;

@@ -19,8 +19,7 @@ static void capture_first(struct capture *capture, struct capture_hints *hints)
 
 	stack_count = count = capture_stack_ranges(capture, hints, capture->stack_begin + stack_bytes,
 						   ranges);
-	for (size_t i = 0; i < lua_image_count(capture->lua) &&
-			   global_count < CAPTURE_GLOBALS_MAX; i++) {
+	for (size_t i = 0; i < lua_image_count(capture->lua) && global_count < CAPTURE_GLOBALS_MAX; i++) {
 		struct global_state *global = lua_image_global(capture->lua, i);
 
 		if (!capture_wants_global(capture, global, hints))
@@ -49,7 +48,7 @@ const struct lua_thread *capture_find_thread(const struct capture *capture, uint
 }
 
 const struct global_view *capture_find_global(const struct capture *capture,
-						  const struct global_state *global)
+					      const struct global_state *global)
 {
 	for (size_t i = 0; i < capture->global_count; i++)
 		if (capture->globals[i].global == global)
@@ -57,9 +56,8 @@ const struct global_view *capture_find_global(const struct capture *capture,
 	return NULL;
 }
 
-void capture_stacks(struct capture *capture, const struct lua_image *lua,
-		    struct snapshot *snapshot, const struct registers *registers,
-		    struct capture_hints *hints)
+void capture_stacks(struct capture *capture, const struct lua_image *lua, struct snapshot *snapshot,
+		    const struct registers *registers, struct capture_hints *hints)
 {
 	capture->lua = lua;
 	capture->registers = *registers;
@@ -90,15 +88,14 @@ void capture_functions(struct capture *capture, struct lua_objects *objects)
  * The next sample most likely reads the same memory. If no Lua ran, the hints stay
  * for the next time that some does.
  */
-static void note_hints(const struct capture *capture, bool is_trial,
-		       struct capture_hints *hints)
+static void note_hints(const struct capture *capture, bool is_trial, struct capture_hints *hints)
 {
 	const struct lua_thread *thread = &capture->threads[0];
 
 	if (capture->thread_count == 0)
 		return;
-	snapshot_note_guesses(capture->snapshot, capture->stack_begin, capture->stack_end,
-			      is_trial, &hints->guesses);
+	snapshot_note_guesses(capture->snapshot, capture->stack_begin, capture->stack_end, is_trial,
+			      &hints->guesses);
 	if (!is_trial)
 		hints->reads = snapshot_read_count(capture->snapshot);
 	hints->g = thread->global->g;
@@ -121,9 +118,8 @@ void capture_finish(struct capture *capture, struct capture_hints *hints)
  * address that it may have in the page serves as well. The hints on the native
  * stack stay as they were: the stack may be another one by now.
  */
-void capture_rehearse(struct capture *capture, const struct lua_image *lua,
-		      struct lua_objects *objects, struct snapshot *snapshot,
-		      struct capture_hints *hints)
+void capture_rehearse(struct capture *capture, const struct lua_image *lua, struct lua_objects *objects,
+		      struct snapshot *snapshot, struct capture_hints *hints)
 {
 	struct registers registers = { .sp = hints->sp };
 	struct capture_hints found = *hints;
@@ -139,9 +135,8 @@ void capture_rehearse(struct capture *capture, const struct lua_image *lua,
 	*hints = found;
 }
 
-void capture_thread(struct capture *capture, const struct lua_image *lua,
-		    struct lua_objects *objects, struct snapshot *snapshot,
-		    const struct registers *registers, struct capture_hints *hints)
+void capture_thread(struct capture *capture, const struct lua_image *lua, struct lua_objects *objects,
+		    struct snapshot *snapshot, const struct registers *registers, struct capture_hints *hints)
 {
 	lua_objects_begin(objects, true);
 	capture_stacks(capture, lua, snapshot, registers, hints);

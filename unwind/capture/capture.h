@@ -19,11 +19,11 @@
 #include "unwind/lua/lua_thread.h"
 
 enum {
-	CAPTURE_STACK_BYTES = 16 << 10,		/* of native stack, at first */
-	CAPTURE_STACK_BYTES_MAX = 1 << 20,	/* and at most */
-	LUA_STATE_BYTES_MAX = 160,		/* no layout has a larger lua_State */
-	CAPTURE_THREADS_MAX = 256,		/* coroutines resumed by one another */
-	CAPTURE_GLOBALS_MAX = 16,		/* read all in each sample; of more, only those in use */
+	CAPTURE_STACK_BYTES = 16 << 10,    /* of native stack, at first */
+	CAPTURE_STACK_BYTES_MAX = 1 << 20, /* and at most */
+	LUA_STATE_BYTES_MAX = 160,         /* no layout has a larger lua_State */
+	CAPTURE_THREADS_MAX = 256,         /* coroutines resumed by one another */
+	CAPTURE_GLOBALS_MAX = 16,          /* read all in each sample; of more, only those in use */
 };
 
 /*
@@ -31,41 +31,41 @@ enum {
  * saves a system call while the thread is held.
  */
 struct capture_hints {
-	pid_t tid;		/* of the native thread; 0 if unknown */
-	uint64_t on_own_stack;	/* an address in the mapping of its own native stack; 0 if unknown */
-	struct memory_range own_stack;	/* that mapping, if it runs on another stack; else empty */
-	uint64_t stack_end;	/* nothing is mapped from here on; 0 if unknown */
-	size_t stack_bytes;	/* how much to copy; 0 for the default */
-	uint64_t g;		/* the global_State that it ran last */
-	struct memory_range lua_thread, lua_stack;	/* of the Lua thread that ran; empty if none */
-	struct memory_range request[REQUEST_RANGES];	/* the memory read of its request */
-	struct snapshot_guesses guesses;		/* other memory read */
-	uint64_t sp;		/* its stack pointer; 0 before its first sample */
-	size_t reads;		/* memory reads of the last hold in Lua */
+	pid_t tid;                     /* of the native thread; 0 if unknown */
+	uint64_t on_own_stack;         /* an address in the mapping of its own native stack; 0 if unknown */
+	struct memory_range own_stack; /* that mapping, if it runs on another stack; else empty */
+	uint64_t stack_end;            /* nothing is mapped from here on; 0 if unknown */
+	size_t stack_bytes;            /* how much to copy; 0 for the default */
+	uint64_t g;                    /* the global_State that it ran last */
+	struct memory_range lua_thread, lua_stack;   /* of the Lua thread that ran; empty if none */
+	struct memory_range request[REQUEST_RANGES]; /* the memory read of its request */
+	struct snapshot_guesses guesses;             /* other memory read */
+	uint64_t sp;                                 /* its stack pointer; 0 before its first sample */
+	size_t reads;                                /* memory reads of the last hold in Lua */
 };
 
 /* The captured global fields of a global_State. */
 struct global_view {
 	struct global_state *global;
 	int32_t vmstate;
-	uint64_t cur_L;		/* 0 if there is none; LuaJIT 2.0 has it only while a trace runs */
+	uint64_t cur_L; /* 0 if there is none; LuaJIT 2.0 has it only while a trace runs */
 	uint64_t jit_base;
 };
 
 struct capture {
-	const struct lua_image *lua;	/* of the process */
+	const struct lua_image *lua; /* of the process */
 	struct registers registers;
 	struct snapshot *snapshot;
-	uint64_t stack_begin, stack_end;	/* the copied native stack */
+	uint64_t stack_begin, stack_end; /* the copied native stack */
 	/* If the thread runs on another stack: what was copied of its own, which led there; else empty. */
 	uint64_t own_begin, own_end;
 	struct global_view globals[CAPTURE_GLOBALS_MAX];
 	size_t global_count;
 	struct lua_thread threads[CAPTURE_THREADS_MAX];
 	size_t thread_count;
-	const struct global_view *running;	/* capture_running(): the one that the thread runs; else NULL */
-	uint32_t request_context;	/* of the innermost thread's request, see request_context() */
-	bool has_request_context;	/* request_context is known */
+	const struct global_view *running; /* capture_running(): the one that the thread runs; else NULL */
+	uint32_t request_context;          /* of the innermost thread's request, see request_context() */
+	bool has_request_context;          /* request_context is known */
 };
 
 /*
@@ -73,17 +73,16 @@ struct capture {
  * date and what the capture needs into the CPU's caches. The snapshot must be
  * clear and is used up; nothing else changes.
  */
-void capture_rehearse(struct capture *capture, const struct lua_image *lua,
-		      struct lua_objects *objects, struct snapshot *snapshot,
-		      struct capture_hints *hints);
+void capture_rehearse(struct capture *capture, const struct lua_image *lua, struct lua_objects *objects,
+		      struct snapshot *snapshot, struct capture_hints *hints);
 
 /*
  * Copy what belongs to a thread that is held with these registers. The
  * snapshot must be clear; it is sealed on return.
  */
-void capture_thread(struct capture *capture, const struct lua_image *lua,
-		    struct lua_objects *objects, struct snapshot *snapshot,
-		    const struct registers *registers, struct capture_hints *hints);
+void capture_thread(struct capture *capture, const struct lua_image *lua, struct lua_objects *objects,
+		    struct snapshot *snapshot, const struct registers *registers,
+		    struct capture_hints *hints);
 
 /*
  * The same for a thread that runs on meanwhile, whose registers are unknown: capture
@@ -94,8 +93,8 @@ void capture_thread(struct capture *capture, const struct lua_image *lua,
  */
 enum capture_verdict {
 	CAPTURE_HOLDS,
-	CAPTURE_TORN,		/* the thread ran on too far meanwhile */
-	CAPTURE_NO_LUA,		/* no global_State has its frames there */
+	CAPTURE_TORN,   /* the thread ran on too far meanwhile */
+	CAPTURE_NO_LUA, /* no global_State has its frames there */
 };
 
 enum capture_verdict capture_running(struct capture *capture, const struct lua_image *lua,
@@ -108,9 +107,8 @@ enum capture_verdict capture_running(struct capture *capture, const struct lua_i
  * or not: the first CAPTURE_THREADS_MAX of these addresses, without those that hold
  * no Lua thread. The target must hold still; the snapshot is as for capture_thread().
  */
-void capture_coroutines(struct capture *capture, struct lua_objects *objects,
-			struct snapshot *snapshot, struct global_state *global,
-			const uint64_t *addresses, size_t count);
+void capture_coroutines(struct capture *capture, struct lua_objects *objects, struct snapshot *snapshot,
+			struct global_state *global, const uint64_t *addresses, size_t count);
 
 static inline bool capture_on_own_stack(const struct capture *capture, uint64_t address)
 {
@@ -143,7 +141,7 @@ const struct lua_thread *capture_find_thread(const struct capture *capture, uint
 
 /* The captured view of the global_State, or NULL. */
 const struct global_view *capture_find_global(const struct capture *capture,
-						  const struct global_state *global);
+					      const struct global_state *global);
 
 /* The copy has changed (snapshot_overlay): load its threads and global_States again. */
 void capture_reload(struct capture *capture);

@@ -7,7 +7,7 @@
 #include "unwind/lua/luajit.h"
 
 struct function_list {
-	uint64_t *addresses;	/* owned */
+	uint64_t *addresses; /* owned */
 	size_t count, size;
 };
 
@@ -28,40 +28,37 @@ static bool add_function(struct function_list *list, uint64_t function)
 }
 
 /* List the functions on a thread's stack up to its top; nothing above will run on. */
-static void list_functions(struct capture *capture, struct lua_thread *thread,
-			   struct function_list *list)
+static void list_functions(struct capture *capture, struct lua_thread *thread, struct function_list *list)
 {
 	uint64_t end = thread->top < thread->stack_end ? thread->top : thread->stack_end;
 
 	lua_thread_view(thread, capture->snapshot);
 	for (uint64_t at = thread->stack; thread->slots && at < end; at += SLOT_SIZE) {
-		uint64_t object = capture_function_in_slot(thread->layout, load_bytes(
-			thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE));
+		uint64_t object = capture_function_in_slot(
+			thread->layout, load_bytes(thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE));
 
 		if (object && !add_function(list, object))
 			return;
 	}
 }
 
-static void add_coroutines(struct capture *capture, struct global_state *global,
-			   const uint64_t *addresses, size_t count)
+static void add_coroutines(struct capture *capture, struct global_state *global, const uint64_t *addresses,
+			   size_t count)
 {
 	struct memory_range ranges[CAPTURE_THREADS_MAX];
 
 	for (size_t i = 0; i < count; i++)
-		ranges[i] = (struct memory_range){
-			.address = addresses[i], .length = (size_t)global->vm->layout.L_size };
+		ranges[i] = (struct memory_range){ .address = addresses[i],
+						   .length = (size_t)global->vm->layout.L_size };
 	snapshot_capture(capture->snapshot, ranges, count);
 	for (size_t i = 0; i < count; i++)
-		if (ranges[i].status == MEMORY_OK &&
-		    lua_thread_load(&capture->threads[capture->thread_count], global,
-				    addresses[i], ranges[i].copy))
+		if (ranges[i].status == MEMORY_OK && lua_thread_load(&capture->threads[capture->thread_count],
+								     global, addresses[i], ranges[i].copy))
 			capture->thread_count++;
 }
 
-void capture_coroutines(struct capture *capture, struct lua_objects *objects,
-			struct snapshot *snapshot, struct global_state *global,
-			const uint64_t *addresses, size_t count)
+void capture_coroutines(struct capture *capture, struct lua_objects *objects, struct snapshot *snapshot,
+			struct global_state *global, const uint64_t *addresses, size_t count)
 {
 	struct function_list functions = { 0 };
 
@@ -73,14 +70,12 @@ void capture_coroutines(struct capture *capture, struct lua_objects *objects,
 	capture->running = NULL;
 	lua_objects_begin(objects, true);
 	capture_view_global(capture, global);
-	add_coroutines(capture, global, addresses,
-		       count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);
+	add_coroutines(capture, global, addresses, count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);
 	capture_lua_stacks(capture);
 	/* Capture all functions in one go: copies move when more is copied. */
 	for (size_t i = 0; i < capture->thread_count; i++)
 		list_functions(capture, &capture->threads[i], &functions);
-	lua_objects_capture(objects, snapshot, &global->vm->layout, functions.addresses,
-			    functions.count);
+	lua_objects_capture(objects, snapshot, &global->vm->layout, functions.addresses, functions.count);
 	free(functions.addresses);
 	snapshot_seal(snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)

@@ -6,8 +6,7 @@
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
-bool capture_load_view(struct memory *memory, struct global_state *global,
-		       struct global_view *ret_view)
+bool capture_load_view(struct memory *memory, struct global_state *global, struct global_view *ret_view)
 {
 	const struct layout *layout = &global->vm->layout;
 	struct global_view view = { .global = global };
@@ -56,7 +55,7 @@ struct memory_range capture_global_range(const struct global_state *global)
 }
 
 bool capture_wants_global(const struct capture *capture, const struct global_state *global,
-			    const struct capture_hints *hints)
+			  const struct capture_hints *hints)
 {
 	if (lua_image_count(capture->lua) <= CAPTURE_GLOBALS_MAX)
 		return true;
@@ -65,8 +64,8 @@ bool capture_wants_global(const struct capture *capture, const struct global_sta
 }
 
 /* The known state that a lua_State belongs to, or NULL. */
-static struct global_state *global_of_thread(const struct capture *capture,
-					       const struct layout *layout, uint64_t thread)
+static struct global_state *global_of_thread(const struct capture *capture, const struct layout *layout,
+					     uint64_t thread)
 {
 	uint64_t g = 0;
 
@@ -77,11 +76,10 @@ static struct global_state *global_of_thread(const struct capture *capture,
 }
 
 /* Add the VM's states whose C frames lie on the copied stack. */
-static void view_globals_on_stack(struct capture *capture,
-				    const struct vm_code *vm)
+static void view_globals_on_stack(struct capture *capture, const struct vm_code *vm)
 {
-	struct cframe_search search = cframe_search(capture->snapshot, lua_image_code(capture->lua), &vm->layout,
-						    capture->registers.sp, capture->stack_end);
+	struct cframe_search search = cframe_search(capture->snapshot, lua_image_code(capture->lua),
+						    &vm->layout, capture->registers.sp, capture->stack_end);
 	uint64_t cframe, thread, last = 0;
 
 	while (cframe_search_next(&search, &cframe, &thread)) {

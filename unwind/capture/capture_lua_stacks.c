@@ -37,8 +37,7 @@ uint64_t capture_function_in_slot(const struct layout *layout, uint64_t value)
 	return tvalue_object(layout->gc64, value);
 }
 
-void capture_stack_functions(struct capture *capture, struct lua_objects *objects,
-			     struct lua_thread *thread)
+void capture_stack_functions(struct capture *capture, struct lua_objects *objects, struct lua_thread *thread)
 {
 	const struct layout *layout = thread->layout;
 	uint64_t functions[FUNCTIONS_BATCH], last = 0;
@@ -48,8 +47,8 @@ void capture_stack_functions(struct capture *capture, struct lua_objects *object
 	if (!thread->slots)
 		return;
 	for (uint64_t at = thread->stack; at < thread->stack_end; at += SLOT_SIZE) {
-		uint64_t object = capture_function_in_slot(layout, load_bytes(
-			thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE));
+		uint64_t object = capture_function_in_slot(
+			layout, load_bytes(thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE));
 
 		if (object == 0 || object == last)
 			continue;

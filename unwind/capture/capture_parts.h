@@ -14,14 +14,14 @@
 enum {
 	PAGE_SIZE = 4096,
 	STACK_PAGES_MAX = CAPTURE_STACK_BYTES_MAX / PAGE_SIZE + 2,
-	RED_ZONE = 128,		/* below the stack pointer (System V ABI 3.2.2) */
+	RED_ZONE = 128, /* below the stack pointer (System V ABI 3.2.2) */
 };
 
 /*---- Native stack ----*/
 
 /* List the pages from the end of the stack's copy up to end; returns how many. At most STACK_PAGES_MAX. */
-size_t capture_stack_ranges(const struct capture *capture, const struct capture_hints *hints,
-			    uint64_t end, struct memory_range *ranges);
+size_t capture_stack_ranges(const struct capture *capture, const struct capture_hints *hints, uint64_t end,
+			    struct memory_range *ranges);
 
 /* Move the end of the stack's copy to the last page that could be read. */
 void capture_note_stack(struct capture *capture, struct capture_hints *hints,
@@ -46,8 +46,7 @@ bool capture_stack_word(const struct capture *capture, uint64_t address, uint64_
 /*---- Global fields of global_States ----*/
 
 /* Read the global fields of a global_State; false if it cannot be read. */
-bool capture_load_view(struct memory *memory, struct global_state *global,
-		       struct global_view *ret_view);
+bool capture_load_view(struct memory *memory, struct global_state *global, struct global_view *ret_view);
 
 /* Add a view of the global_State to the capture, from the snapshot. */
 void capture_view_global(struct capture *capture, struct global_state *global);
@@ -57,7 +56,7 @@ struct memory_range capture_global_range(const struct global_state *global);
 
 /* Does this sample read the global_State in any case? */
 bool capture_wants_global(const struct capture *capture, const struct global_state *global,
-			    const struct capture_hints *hints);
+			  const struct capture_hints *hints);
 
 /* If there are more than CAPTURE_GLOBALS_MAX: add states whose C frames lie on the copied stack. */
 void capture_other_globals(struct capture *capture);
@@ -93,14 +92,12 @@ uint64_t capture_function_in_slot(const struct layout *layout, uint64_t value);
  * Copy every function that a slot holds, live or stale: a superset of the
  * functions that have frames, no matter where the top turns out to be.
  */
-void capture_stack_functions(struct capture *capture, struct lua_objects *objects,
-			     struct lua_thread *thread);
+void capture_stack_functions(struct capture *capture, struct lua_objects *objects, struct lua_thread *thread);
 
 /*---- Code that was made at run time ----*/
 
 /* Copy the traces that the global_State runs or leaves, and the functions and prototypes they refer to. */
-void capture_traces(struct capture *capture, struct lua_objects *objects,
-		    const struct global_view *view);
+void capture_traces(struct capture *capture, struct lua_objects *objects, const struct global_view *view);
 
 /*
  * Copy the code that runs if it is in no module and in no known trace. LuaJIT generates
@@ -112,9 +109,8 @@ void capture_made_code(struct capture *capture);
 /*---- The whole ----*/
 
 /* Copy all that changes while the thread runs. */
-void capture_stacks(struct capture *capture, const struct lua_image *lua,
-		    struct snapshot *snapshot, const struct registers *registers,
-		    struct capture_hints *hints);
+void capture_stacks(struct capture *capture, const struct lua_image *lua, struct snapshot *snapshot,
+		    const struct registers *registers, struct capture_hints *hints);
 
 /* Copy the functions on the Lua stacks of the captured threads. */
 void capture_functions(struct capture *capture, struct lua_objects *objects);

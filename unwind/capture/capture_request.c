@@ -27,8 +27,7 @@ void capture_request(struct capture *capture, struct capture_hints *hints)
 }
 
 /* The captured thread at the address, added if it is new; NULL if there is none. */
-static struct lua_thread *take_parked(struct capture *capture, struct global_state *global,
-				      uint64_t address)
+static struct lua_thread *take_parked(struct capture *capture, struct global_state *global, uint64_t address)
 {
 	uint8_t bytes[LUA_STATE_BYTES_MAX];
 
@@ -53,8 +52,8 @@ static struct lua_thread *link_parent(struct capture *capture, struct lua_thread
 					      thread->exdata2, &address, &coctx))
 		return NULL;
 	parent = take_parked(capture, thread->global, address);
-	if (!parent || parent->exdata2 != coctx || parent->exdata != thread->exdata ||
-	    parent->cframe != 0 || parent->status != LUA_YIELD)
+	if (!parent || parent->exdata2 != coctx || parent->exdata != thread->exdata || parent->cframe != 0 ||
+	    parent->status != LUA_YIELD)
 		return NULL;
 	thread->parent = address;
 	return parent;

@@ -5,15 +5,14 @@
 #include "unwind/lua/luajit.h"
 
 /* Read a global_State and its running thread as they are now; false if there is none. */
-static bool load_running(struct memory *live, struct global_state *global,
-			 struct global_view *ret_view, struct lua_thread *ret_thread)
+static bool load_running(struct memory *live, struct global_state *global, struct global_view *ret_view,
+			 struct lua_thread *ret_thread)
 {
 	uint8_t bytes[LUA_STATE_BYTES_MAX];
 
 	return capture_load_view(live, global, ret_view) && ret_view->cur_L % SLOT_SIZE == 0 &&
 	       ret_view->cur_L != 0 &&
-	       memory_read(live, ret_view->cur_L, bytes,
-			   (size_t)global->vm->layout.L_size) == MEMORY_OK &&
+	       memory_read(live, ret_view->cur_L, bytes, (size_t)global->vm->layout.L_size) == MEMORY_OK &&
 	       lua_thread_load(ret_thread, global, ret_view->cur_L, bytes);
 }
 
@@ -27,8 +26,8 @@ static bool is_same(const struct global_view *view, const struct lua_thread *thr
 }
 
 /* Does the global_State's innermost C frame lie on the native stack? ret_cframe says where. */
-static bool runs_on(struct global_state *global, struct memory *live,
-		    const struct memory_range *native_stack, uint64_t *ret_cframe)
+static bool runs_on(struct global_state *global, struct memory *live, const struct memory_range *native_stack,
+		    uint64_t *ret_cframe)
 {
 	struct global_view view;
 	struct lua_thread thread;

@@ -12,15 +12,14 @@ static size_t stack_ranges(struct memory_range *ranges, size_t max, uint64_t beg
 
 		if (next > end)
 			next = end;
-		ranges[count++] = (struct memory_range){ .address = begin,
-							 .length = (size_t)(next - begin) };
+		ranges[count++] = (struct memory_range){ .address = begin, .length = (size_t)(next - begin) };
 		begin = next;
 	}
 	return count;
 }
 
-size_t capture_stack_ranges(const struct capture *capture, const struct capture_hints *hints,
-			    uint64_t end, struct memory_range *ranges)
+size_t capture_stack_ranges(const struct capture *capture, const struct capture_hints *hints, uint64_t end,
+			    struct memory_range *ranges)
 {
 	const struct memory_range *own = &hints->own_stack;
 
@@ -59,7 +58,8 @@ void capture_extend_stack(struct capture *capture, struct capture_hints *hints, 
 
 bool capture_in_stack(const struct capture *capture, uint64_t address, size_t length)
 {
-	return capture_has_copied(capture, address) && length <= capture_stack_end(capture, address) - address;
+	return capture_has_copied(capture, address) &&
+	       length <= capture_stack_end(capture, address) - address;
 }
 
 bool capture_reach_stack(struct capture *capture, struct capture_hints *hints, uint64_t address,

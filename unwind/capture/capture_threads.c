@@ -7,8 +7,8 @@
 #include "unwind/vm/vm_frame.h"
 
 enum {
-	OUTSIDE_BYTES = 8 << 10,	/* of native stack to copy outside of all Lua: event loops are deep */
-	SEEK_BYTES = 64 << 10,	/* to search for Lua's frames: PCRE's JIT works on 32 KiB */
+	OUTSIDE_BYTES = 8 << 10, /* of native stack to copy outside of all Lua: event loops are deep */
+	SEEK_BYTES = 64 << 10,   /* to search for Lua's frames: PCRE's JIT works on 32 KiB */
 };
 
 /*
@@ -29,8 +29,8 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
 	if (address < PAGE_SIZE || !may_be_object(layout->gc64, address) ||
 	    capture->thread_count == CAPTURE_THREADS_MAX)
 		return NULL;
-	if (memory_read(snapshot_memory(capture->snapshot), address, bytes,
-			(size_t)layout->L_size) != MEMORY_OK ||
+	if (memory_read(snapshot_memory(capture->snapshot), address, bytes, (size_t)layout->L_size) !=
+		    MEMORY_OK ||
 	    !lua_thread_load(&thread, global, address, bytes))
 		return NULL;
 	/* A thread with no C frame may be in the first or last instructions of a call from C. */
@@ -44,8 +44,7 @@ static const struct lua_thread *add_thread(struct capture *capture, struct captu
  * Add the thread whose innermost C frame is the next one further up the native
  * stack. The frame's SAVE_L points to the thread, and L->cframe to the frame.
  */
-static const struct lua_thread *find_thread_above(struct capture *capture,
-						  struct capture_hints *hints,
+static const struct lua_thread *find_thread_above(struct capture *capture, struct capture_hints *hints,
 						  struct global_state *global, uint64_t above)
 {
 	struct cframe_search search = cframe_search(capture->snapshot, lua_image_code(capture->lua),
@@ -64,9 +63,8 @@ static const struct lua_thread *find_thread_above(struct capture *capture,
 }
 
 /* Follow a thread's C frames outwards, and those of its resumers; move outermost to where they end. */
-static void follow_cframes(struct capture *capture,
-			   struct capture_hints *hints, const struct lua_thread *thread,
-			   uint64_t *outermost)
+static void follow_cframes(struct capture *capture, struct capture_hints *hints,
+			   const struct lua_thread *thread, uint64_t *outermost)
 {
 	const struct layout *layout = &thread->global->vm->layout;
 	uint64_t cframe = thread->cframe;
@@ -127,8 +125,8 @@ static void add_switching_threads(struct capture *capture, struct capture_hints 
  * Is this the frame of a thread that is already copied, and does its L->cframe
  * agree? Then no other candidate is the frame, and none is worth reading.
  */
-static bool add_frame_owner(struct capture *capture, struct capture_hints *hints,
-			    const struct vm_code *vm, uint64_t cframe)
+static bool add_frame_owner(struct capture *capture, struct capture_hints *hints, const struct vm_code *vm,
+			    uint64_t cframe)
 {
 	uint64_t address;
 
@@ -176,9 +174,8 @@ static uint64_t main_thread(const struct capture *capture, const struct global_s
 	const struct layout *layout = &global->vm->layout;
 	uint64_t address = 0;
 
-	if (memory_read(snapshot_memory(capture->snapshot),
-			global->g + (uint64_t)layout->g_mainthref, &address,
-			layout_ref_size(layout)) != MEMORY_OK)
+	if (memory_read(snapshot_memory(capture->snapshot), global->g + (uint64_t)layout->g_mainthref,
+			&address, layout_ref_size(layout)) != MEMORY_OK)
 		return 0;
 	return address;
 }
@@ -200,17 +197,17 @@ static uint64_t seek_end(const struct capture *capture, const struct global_stat
 {
 	uint64_t cframe = thread_cframe(capture, global, main_thread(capture, global));
 
-	return cframe > capture->stack_begin &&
-	       cframe - capture->stack_begin < CAPTURE_STACK_BYTES_MAX
-		? cframe + PAGE_SIZE : capture->stack_begin + SEEK_BYTES;
+	return cframe > capture->stack_begin && cframe - capture->stack_begin < CAPTURE_STACK_BYTES_MAX
+		       ? cframe + PAGE_SIZE
+		       : capture->stack_begin + SEEK_BYTES;
 }
 
 /*
  * The global_State does not say which of its threads runs, but its frames on the native
  * stack do. If native code has put much on top of them, extend the copy first.
  */
-static void find_running_thread(struct capture *capture,
-				struct capture_hints *hints, struct global_state *global)
+static void find_running_thread(struct capture *capture, struct capture_hints *hints,
+				struct global_state *global)
 {
 	if (find_thread_above(capture, hints, global, capture->stack_begin))
 		return;
@@ -227,7 +224,8 @@ static uint64_t cframe_on(const struct capture *capture, const struct memory_ran
 	for (unsigned i = 0; i < CFRAMES_MAX && cframe; i++) {
 		if (cframe - stack->address < stack->length)
 			return cframe;
-		if (!vm_frame_previous(&global->vm->layout, snapshot_memory(capture->snapshot), cframe, &cframe))
+		if (!vm_frame_previous(&global->vm->layout, snapshot_memory(capture->snapshot), cframe,
+				       &cframe))
 			return 0;
 	}
 	return 0;
@@ -288,9 +286,8 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 
 		if (thread->cframe)
 			follow_cframes(capture, hints, thread, &outermost);
-		else if (thread->status > LUA_YIELD)	/* an error has just ended it: see merge_vm.c */
-			find_thread_above(capture, hints, thread->global,
-					  capture->stack_begin);
+		else if (thread->status > LUA_YIELD) /* an error has just ended it: see merge_vm.c */
+			find_thread_above(capture, hints, thread->global, capture->stack_begin);
 	}
 	/* Copy what lies outside of all Lua, too; the next time with the first copy. */
 	hints->stack_bytes = (size_t)(outermost - capture->stack_begin) + OUTSIDE_BYTES;

@@ -51,15 +51,13 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 	if (!thread)
 		return;
 	for (uint64_t at = thread->cframe - sizeof(word);
-	     at >= capture->registers.sp && thread->cframe - at < TRACE_FRAME_BYTES_MAX;
-	     at -= sizeof(word)) {
+	     at >= capture->registers.sp && thread->cframe - at < TRACE_FRAME_BYTES_MAX; at -= sizeof(word)) {
 		const struct registers caller = { .sp = at + sizeof(word) };
 		const struct trace *trace;
 
 		if (!capture_stack_word(capture, at, &word))
 			return;
-		trace = traces_capture_pc(view->global->traces, capture->snapshot, layout,
-					  word - 1);
+		trace = traces_capture_pc(view->global->traces, capture->snapshot, layout, word - 1);
 		/* The trace's spilled values may include the return address of an older call. */
 		if (trace && vm_trace_cframe(&caller, trace->spadjust) == thread->cframe)
 			capture_trace_constants(capture, objects, view, trace);
@@ -69,12 +67,11 @@ static void capture_calling_trace(struct capture *capture, struct lua_objects *o
 /* The exit of a trace may start the collector or the recorder, with all that follows. */
 static bool may_be_exiting(int32_t vmstate)
 {
-	return vmstate == VMST_EXIT || vmstate == VMST_GC || vmstate == VMST_RECORD ||
-	       vmstate == VMST_OPT || vmstate == VMST_ASM;
+	return vmstate == VMST_EXIT || vmstate == VMST_GC || vmstate == VMST_RECORD || vmstate == VMST_OPT ||
+	       vmstate == VMST_ASM;
 }
 
-void capture_traces(struct capture *capture, struct lua_objects *objects,
-		    const struct global_view *view)
+void capture_traces(struct capture *capture, struct lua_objects *objects, const struct global_view *view)
 {
 	const struct layout *layout = &view->global->vm->layout;
 	uint64_t J = view->global->g + (uint64_t)layout->GG_J, J_trace = 0;
@@ -89,11 +86,10 @@ void capture_traces(struct capture *capture, struct lua_objects *objects,
 	/* Until the layout of traces is settled, they cannot be read. */
 	if (!view->global->traces || view->global->vm->traces_open)
 		return;
-	if (!executing[0] && view->jit_base == 0 && !may_be_exiting(view->vmstate) &&
-	    code != CODE_UNKNOWN)
+	if (!executing[0] && view->jit_base == 0 && !may_be_exiting(view->vmstate) && code != CODE_UNKNOWN)
 		return;
-	if (memory_read(memory, J + (uint64_t)layout->J_trace, &J_trace,
-			layout_ref_size(layout)) != MEMORY_OK ||
+	if (memory_read(memory, J + (uint64_t)layout->J_trace, &J_trace, layout_ref_size(layout)) !=
+		    MEMORY_OK ||
 	    !memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
 		return;
 	/* Copy also what changes in the copy when an exit under way is run on. */
@@ -102,10 +98,9 @@ void capture_traces(struct capture *capture, struct lua_objects *objects,
 	memory_u32(memory, J + (uint64_t)layout->J_state, &state);
 	if (code == CODE_VM)
 		executing[2] = vm_exit_trace(&capture->registers);
-	traces_capture(view->global->traces, capture->snapshot, layout, J, J_trace, sizetrace,
-		       executing, count);
-	trace = traces_capture_pc(view->global->traces, capture->snapshot, layout,
-				  capture->registers.pc);
+	traces_capture(view->global->traces, capture->snapshot, layout, J, J_trace, sizetrace, executing,
+		       count);
+	trace = traces_capture_pc(view->global->traces, capture->snapshot, layout, capture->registers.pc);
 	if (trace) {
 		capture_trace_constants(capture, objects, view, trace);
 		trace = traces_capture_link(view->global->traces, capture->snapshot, layout, trace);
@@ -135,7 +130,7 @@ void capture_made_code(struct capture *capture)
 			return;
 	}
 	for (uint64_t i = 0; i < CODE_PAGES_MAX; i++)
-		ranges[i] = (struct memory_range){
-			.address = page + (i - CODE_PAGES_BEFORE) * PAGE_SIZE, .length = PAGE_SIZE };
+		ranges[i] = (struct memory_range){ .address = page + (i - CODE_PAGES_BEFORE) * PAGE_SIZE,
+						   .length = PAGE_SIZE };
 	snapshot_capture(capture->snapshot, ranges, CODE_PAGES_MAX);
 }

@@ -67,11 +67,11 @@ bool cframe_search_next(struct cframe_search *search, uint64_t *ret_cframe, uint
 
 		search->at += VM_FRAME_ALIGNMENT;
 		if (!may_be_thread(search, cframe + (uint64_t)search->layout->CFRAME_L) ||
-		    !vm_frame_is_plausible(search->image, search->layout,
-					   snapshot_memory(search->snapshot), cframe, ret_thread))
+		    !vm_frame_is_plausible(search->image, search->layout, snapshot_memory(search->snapshot),
+					   cframe, ret_thread))
 			continue;
 		*ret_cframe = cframe;
-		search->page.length = 0;	/* reads by the caller may move the copy */
+		search->page.length = 0; /* reads by the caller may move the copy */
 		return true;
 	}
 	return false;

@@ -20,12 +20,12 @@ struct cframe_search {
 	struct snapshot *snapshot;
 	const struct image *image;
 	const struct layout *layout;
-	uint64_t at, end;		/* still to search */
+	uint64_t at, end; /* still to search */
 	struct {
 		uint64_t address;
 		size_t length;
-		const uint8_t *bytes;	/* NULL if the copy is not in one piece */
-	} page;				/* the last one looked at */
+		const uint8_t *bytes; /* NULL if the copy is not in one piece */
+	} page;                       /* the last one looked at */
 };
 
 /* Begin a search for frames that lie completely in [begin, end), which must be copied. */

@@ -4,8 +4,8 @@
 
 #include "unwind/vm/vm_frame.h"
 
-uint64_t cframe_above(const struct capture *capture, struct memory *stack,
-		      const struct lua_thread *thread, uint64_t sp)
+uint64_t cframe_above(const struct capture *capture, struct memory *stack, const struct lua_thread *thread,
+		      uint64_t sp)
 {
 	bool is_on_own = capture_on_own_stack(capture, sp);
 	uint64_t at = thread->cframe;
@@ -35,8 +35,8 @@ const struct lua_thread *cframe_thread(const struct capture *capture, struct mem
 	return thread && cframe_above(capture, stack, thread, cframe) == cframe ? thread : NULL;
 }
 
-const struct lua_thread *cframe_thread_above(const struct capture *capture, struct memory *stack,
-					     uint64_t sp, uint64_t *ret_cframe)
+const struct lua_thread *cframe_thread_above(const struct capture *capture, struct memory *stack, uint64_t sp,
+					     uint64_t *ret_cframe)
 {
 	const struct lua_thread *found = NULL;
 
@@ -51,8 +51,8 @@ const struct lua_thread *cframe_thread_above(const struct capture *capture, stru
 	return found;
 }
 
-unsigned cframe_count(const struct capture *capture, struct memory *stack,
-		      const struct lua_thread *thread, uint64_t cframe)
+unsigned cframe_count(const struct capture *capture, struct memory *stack, const struct lua_thread *thread,
+		      uint64_t cframe)
 {
 	unsigned count = 0;
 

@@ -20,16 +20,16 @@ const struct lua_thread *cframe_thread(const struct capture *capture, struct mem
 				       const struct layout *layout, uint64_t cframe);
 
 /* The innermost of a thread's C frames at or above a stack pointer, on the same stack; 0 if there is none. */
-uint64_t cframe_above(const struct capture *capture, struct memory *stack,
-		      const struct lua_thread *thread, uint64_t sp);
+uint64_t cframe_above(const struct capture *capture, struct memory *stack, const struct lua_thread *thread,
+		      uint64_t sp);
 
 /* The thread with the innermost such C frame, which goes into ret_cframe; NULL if there is none. */
-const struct lua_thread *cframe_thread_above(const struct capture *capture, struct memory *stack,
-					     uint64_t sp, uint64_t *ret_cframe);
+const struct lua_thread *cframe_thread_above(const struct capture *capture, struct memory *stack, uint64_t sp,
+					     uint64_t *ret_cframe);
 
 /* How many C frames from this one outwards run Lua frames? Those of lua_cpcall's kind do not. */
-unsigned cframe_count(const struct capture *capture, struct memory *stack,
-		      const struct lua_thread *thread, uint64_t cframe);
+unsigned cframe_count(const struct capture *capture, struct memory *stack, const struct lua_thread *thread,
+		      uint64_t cframe);
 
 /* Do links lead outwards from one C frame to another; if to is 0, to the end? */
 bool cframe_leads_to(const struct capture *capture, struct memory *stack, const struct layout *layout,

@@ -80,7 +80,7 @@ void lua_image_add(struct lua_image *lua, uint64_t g, const struct vm_code *vm)
 	if (lua_image_find(lua, g) || lua->global_count == LUA_IMAGE_GLOBALS_MAX)
 		return;
 	globals = array_grow(lua->globals, &lua->global_size, lua->global_count + 1,
-			       sizeof(struct global_state *));
+			     sizeof(struct global_state *));
 	if (!globals)
 		return;
 	lua->globals = globals;

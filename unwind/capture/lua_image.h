@@ -16,7 +16,7 @@
 #include "unwind/lua/global_state.h"
 #include "unwind/lua/request.h"
 
-enum { LUA_IMAGE_GLOBALS_MAX = 4096 };	/* bounds what ljspy believes of a target */
+enum { LUA_IMAGE_GLOBALS_MAX = 4096 }; /* bounds what ljspy believes of a target */
 
 struct lua_image;
 

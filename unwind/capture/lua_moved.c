@@ -8,7 +8,7 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	NATIVE_BYTES_MAX = 1024,	/* of native stack to look through */
+	NATIVE_BYTES_MAX = 1024, /* of native stack to look through */
 	FRAMES_MAX = 1 << 16,
 	REGISTERS = 15,
 	WORDS_MAX = REGISTERS + NATIVE_BYTES_MAX / 8,
@@ -25,7 +25,7 @@ static size_t list_words(const struct capture *capture, const struct lua_thread 
 {
 	const struct registers *r = &capture->registers;
 	const uint64_t held[REGISTERS] = { r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->r8,
-					   r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15 };
+					   r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15 };
 	uint64_t end = r->sp + NATIVE_BYTES_MAX;
 	size_t count = REGISTERS;
 
@@ -55,8 +55,11 @@ static const uint8_t *view_copy(const struct capture *capture, const struct lua_
 	snapshot_capture(capture->snapshot, &range, 1);
 	old = snapshot_view(capture->snapshot, thread->stack, length);
 	copy = snapshot_view(capture->snapshot, address, length);
-	return old && copy && memcmp(old + FREED_HEAD_BYTES, copy + FREED_HEAD_BYTES,
-				     length - FREED_HEAD_BYTES - FREED_FOOT_BYTES) == 0 ? copy : NULL;
+	return old && copy &&
+			       memcmp(old + FREED_HEAD_BYTES, copy + FREED_HEAD_BYTES,
+				      length - FREED_HEAD_BYTES - FREED_FOOT_BYTES) == 0
+		       ? copy
+		       : NULL;
 }
 
 /* Find the new stack, and take the head of the old one from it. */
@@ -69,7 +72,7 @@ static void restore(const struct capture *capture, const struct lua_thread *thre
 	for (size_t i = 0; i < count; i++)
 		ranges[i] = (struct memory_range){ .address = words[i], .length = SLOT_SIZE };
 	snapshot_capture(capture->snapshot, ranges, count);
-	for (size_t i = 0; i < count; i++)	/* the next capture moves the copies */
+	for (size_t i = 0; i < count; i++) /* the next capture moves the copies */
 		firsts[i] = ranges[i].status == MEMORY_OK ? load_bytes(ranges[i].copy, 0, SLOT_SIZE) : 0;
 	for (size_t i = 0; i < count; i++) {
 		const uint8_t *copy;
@@ -133,7 +136,7 @@ static bool is_base(const struct lua_thread *thread, struct lua_objects *objects
 struct search {
 	const struct lua_thread *thread;
 	struct lua_objects *objects;
-	uint64_t base;		/* 0: none found yet */
+	uint64_t base; /* 0: none found yet */
 	bool is_ambiguous;
 };
 
@@ -151,8 +154,7 @@ static void consider(struct search *search, uint64_t word)
 	}
 }
 
-static void adjust(const struct capture *capture, struct lua_objects *objects,
-		   struct lua_thread *thread)
+static void adjust(const struct capture *capture, struct lua_objects *objects, struct lua_thread *thread)
 {
 	const struct registers *r = &capture->registers;
 	const uint64_t kept[] = { r->rbx, r->rbp, r->r12, r->r13, r->r14, r->r15 };

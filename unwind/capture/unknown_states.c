@@ -9,7 +9,7 @@
 
 /* Limits of reads of what may be threads; stale ones lie on stacks, too. */
 enum {
-	READS_MAX = 16,			/* while a thread is held */
+	READS_MAX = 16, /* while a thread is held */
 	LINKED_READS_MAX = 256,
 };
 
@@ -24,8 +24,7 @@ static bool is_captured(const struct capture *capture, uint64_t g)
 static size_t add_clue(const struct lua_image *lua, const struct vm_code *vm, uint64_t g,
 		       struct state_clue *clues, size_t count)
 {
-	if (count == STATE_CLUES_MAX || !may_be_object(vm->layout.gc64, g) ||
-	    lua_image_find(lua, g))
+	if (count == STATE_CLUES_MAX || !may_be_object(vm->layout.gc64, g) || lua_image_find(lua, g))
 		return count;
 	for (size_t i = 0; i < count; i++)
 		if (clues[i].g == g && clues[i].vm == vm)
@@ -53,11 +52,9 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 	case CODE_VM:
 		return add_clue(capture->lua, module->vm,
 				vm_global_of_registers(&module->vm->layout, registers), ret_clues, 0);
-	case CODE_UNKNOWN:	/* perhaps a trace of any VM */
-		break;
+	case CODE_UNKNOWN: /* perhaps a trace of any VM */ break;
 	case CODE_NATIVE:
-	case CODE_VM_FFI_CALL:
-		return 0;
+	case CODE_VM_FFI_CALL: return 0;
 	}
 	for (size_t i = 0; i < image_module_count(image); i++) {
 		const struct vm_code *vm = image_module(image, i)->vm;
@@ -85,8 +82,8 @@ static uint64_t end_of_unknown(const struct capture *capture, uint64_t sp)
 }
 
 static size_t add_clues_on_stack(const struct capture *capture, const struct image *image,
-				 struct memory *live, const struct vm_code *vm,
-				 struct state_clue *clues, size_t count)
+				 struct memory *live, const struct vm_code *vm, struct state_clue *clues,
+				 size_t count)
 {
 	uint64_t sp = capture->registers.sp, cframe, thread, last = 0;
 	struct cframe_search search = cframe_search(capture->snapshot, image, &vm->layout, sp,
@@ -107,8 +104,7 @@ static size_t add_clues_on_stack(const struct capture *capture, const struct ima
 	return count;
 }
 
-size_t unknown_states_on_stack(const struct capture *capture, const struct image *image,
-			       struct memory *live,
+size_t unknown_states_on_stack(const struct capture *capture, const struct image *image, struct memory *live,
 			       struct state_clue ret_clues[static STATE_CLUES_MAX])
 {
 	size_t count = 0;
@@ -127,7 +123,8 @@ static size_t add_linked(struct cframe_search *search, const struct lua_image *l
 {
 	uint64_t cframe, thread;
 
-	for (unsigned reads = 0; reads < LINKED_READS_MAX && cframe_search_next(search, &cframe, &thread); reads++) {
+	for (unsigned reads = 0; reads < LINKED_READS_MAX && cframe_search_next(search, &cframe, &thread);
+	     reads++) {
 		uint64_t innermost, g = 0;
 
 		if (memory_u64(live, thread + (uint64_t)vm->layout.L_cframe, &innermost) &&
@@ -140,8 +137,8 @@ static size_t add_linked(struct cframe_search *search, const struct lua_image *l
 }
 
 size_t unknown_states_linked(struct snapshot *snapshot, const struct lua_image *lua, struct memory *live,
-			     uint64_t begin, uint64_t end,
-			     struct state_clue clues[static STATE_CLUES_MAX], size_t count)
+			     uint64_t begin, uint64_t end, struct state_clue clues[static STATE_CLUES_MAX],
+			     size_t count)
 {
 	const struct image *image = lua_image_code(lua);
 
@@ -191,7 +188,8 @@ bool unknown_state_above(const struct capture *capture, const struct image *imag
 
 		if (!vm)
 			continue;
-		search = cframe_search(capture->snapshot, image, &vm->layout, sp, end_of_unknown(capture, sp));
+		search = cframe_search(capture->snapshot, image, &vm->layout, sp,
+				       end_of_unknown(capture, sp));
 		while (cframe_search_next(&search, &cframe, &thread))
 			if (is_of_unknown_state(capture, vm, thread))
 				return true;
@@ -199,14 +197,14 @@ bool unknown_state_above(const struct capture *capture, const struct image *imag
 	return false;
 }
 
-bool unknown_state_at(const struct capture *capture, const struct image *image,
-		      const struct vm_code *vm, const struct registers *registers, bool is_leaf)
+bool unknown_state_at(const struct capture *capture, const struct image *image, const struct vm_code *vm,
+		      const struct registers *registers, bool is_leaf)
 {
 	uint64_t thread;
 
 	if (is_leaf && !(registers->unknown & REGISTER_R14))
 		return !is_captured(capture, vm_global_of_registers(&vm->layout, registers));
-	return vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot),
-				     registers->sp, &thread) &&
+	return vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot), registers->sp,
+				     &thread) &&
 	       is_of_unknown_state(capture, vm, thread);
 }

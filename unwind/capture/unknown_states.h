@@ -35,8 +35,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
  * Find clues in the C frames that lie further in than any of a known state; returns how
  * many. Reads live a few times; the thread must still be held.
  */
-size_t unknown_states_on_stack(const struct capture *capture, const struct image *image,
-			       struct memory *live,
+size_t unknown_states_on_stack(const struct capture *capture, const struct image *image, struct memory *live,
 			       struct state_clue ret_clues[static STATE_CLUES_MAX]);
 
 /*
@@ -44,8 +43,8 @@ size_t unknown_states_on_stack(const struct capture *capture, const struct image
  * their Lua threads, as live has these now. Adds to the count clues; returns the new count.
  */
 size_t unknown_states_linked(struct snapshot *snapshot, const struct lua_image *lua, struct memory *live,
-			     uint64_t begin, uint64_t end,
-			     struct state_clue clues[static STATE_CLUES_MAX], size_t count);
+			     uint64_t begin, uint64_t end, struct state_clue clues[static STATE_CLUES_MAX],
+			     size_t count);
 
 /* May the thread be in compiled code of such a state, in no module and in no known trace? */
 bool unknown_states_may_compile(const struct capture *capture, const struct image *image);
@@ -54,7 +53,7 @@ bool unknown_states_may_compile(const struct capture *capture, const struct imag
 bool unknown_state_above(const struct capture *capture, const struct image *image, uint64_t sp);
 
 /* Does the VM's leaf with these registers, or else the C frame there, belong to an unknown state? */
-bool unknown_state_at(const struct capture *capture, const struct image *image,
-		      const struct vm_code *vm, const struct registers *registers, bool is_leaf);
+bool unknown_state_at(const struct capture *capture, const struct image *image, const struct vm_code *vm,
+		      const struct registers *registers, bool is_leaf);
 
 #endif

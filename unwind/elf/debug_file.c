@@ -59,8 +59,7 @@ static int find_by_build_id(const char *root, const struct build_id *id, char **
 		return -1;
 	for (size_t i = 0; i < id->length; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id->bytes[i]);
-	return open_if_same(id, ret_path, "%s/usr/lib/debug/.build-id/%.2s/%s.debug", root, hex,
-			    hex + 2);
+	return open_if_same(id, ret_path, "%s/usr/lib/debug/.build-id/%.2s/%s.debug", root, hex, hex + 2);
 }
 
 /* Try the places to which a debuglink may lead, in gdb's and libdwfl's order. */
@@ -68,7 +67,7 @@ static int find_by_debuglink(const char *root, const char *path, const char *deb
 			     const struct build_id *id, char **ret_path)
 {
 	static const struct {
-		const char *before, *after;	/* the directory of the module */
+		const char *before, *after; /* the directory of the module */
 	} places[] = { { "", "" }, { "", "/.debug" }, { "/usr/lib/debug", "" } };
 	const char *slash = strrchr(path, '/');
 	int fd = -1;
@@ -76,14 +75,13 @@ static int find_by_debuglink(const char *root, const char *path, const char *deb
 	if (!slash || strchr(debuglink, '/'))
 		return -1;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && fd < 0; i++)
-		fd = open_if_same(id, ret_path, "%s%s%.*s%s/%s", root, places[i].before,
-				  (int)(slash - path), path, places[i].after, debuglink);
+		fd = open_if_same(id, ret_path, "%s%s%.*s%s/%s", root, places[i].before, (int)(slash - path),
+				  path, places[i].after, debuglink);
 	return fd;
 }
 
-int debug_file_find(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base,
-		    const char *root, const char *path, const char *debuglink, GElf_Word crc,
-		    char **ret_path)
+int debug_file_find(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base, const char *root,
+		    const char *path, const char *debuglink, GElf_Word crc, char **ret_path)
 {
 	const char *const roots[] = { root, "" };
 	struct build_id id;
@@ -103,8 +101,8 @@ int debug_file_find(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_
 
 			/* By its checksum. libdwfl asks servers by build id only, so it asks none. */
 			if (snprintf(file, sizeof(file), "%s%s", in, path) < (int)sizeof(file))
-				fd = dwfl_standard_find_debuginfo(dwfl, userdata, name, base, file,
-								  debuglink, crc, ret_path);
+				fd = dwfl_standard_find_debuginfo(dwfl, userdata, name, base, file, debuglink,
+								  crc, ret_path);
 		}
 	}
 	return fd;

@@ -16,8 +16,7 @@
  * *ret_path. root is the target's root directory as seen from ljspy, "" for
  * ljspy's own; path is the module's path in it.
  */
-int debug_file_find(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base,
-		    const char *root, const char *path, const char *debuglink, GElf_Word crc,
-		    char **ret_path);
+int debug_file_find(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base, const char *root,
+		    const char *path, const char *debuglink, GElf_Word crc, char **ret_path);
 
 #endif

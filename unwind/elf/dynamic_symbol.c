@@ -7,8 +7,8 @@
 #include "luajit-layouts/module/elf_image.h"
 
 enum {
-	ENTRIES_MAX = 256,	/* of the dynamic section */
-	CHAIN_MAX = 4096,	/* symbols in one bucket */
+	ENTRIES_MAX = 256, /* of the dynamic section */
+	CHAIN_MAX = 4096,  /* symbols in one bucket */
 	NAME_MAX_BYTES = 128,
 };
 
@@ -22,15 +22,14 @@ static uint64_t address_of(const struct elf_image *image, uint64_t value)
 	return elf_image_segment(image, value) ? value : value + image->bias;
 }
 
-static bool read_dynamic(struct memory *memory, const struct elf_image *image,
-			 struct dynamic *ret_dynamic)
+static bool read_dynamic(struct memory *memory, const struct elf_image *image, struct dynamic *ret_dynamic)
 {
 	struct dynamic dynamic = { 0 };
 	Elf64_Dyn entry;
 
 	for (size_t i = 0; i < ENTRIES_MAX; i++) {
-		if (memory_read(memory, image->dynamic + i * sizeof(entry), &entry,
-				sizeof(entry)) != MEMORY_OK)
+		if (memory_read(memory, image->dynamic + i * sizeof(entry), &entry, sizeof(entry)) !=
+		    MEMORY_OK)
 			return false;
 		if (entry.d_tag == DT_NULL)
 			break;
@@ -54,8 +53,8 @@ static uint32_t hash_of(const char *name)
 	return hash;
 }
 
-static bool has_name(struct memory *memory, const struct dynamic *dynamic,
-		     const Elf64_Sym *symbol, const char *name)
+static bool has_name(struct memory *memory, const struct dynamic *dynamic, const Elf64_Sym *symbol,
+		     const char *name)
 {
 	size_t length = strlen(name) + 1;
 	char found[NAME_MAX_BYTES];
@@ -66,9 +65,8 @@ static bool has_name(struct memory *memory, const struct dynamic *dynamic,
 }
 
 /* A bucket's chain holds the hashes of its symbols; the last one has its lowest bit set. */
-static bool find_in_chain(struct memory *memory, const struct elf_image *image,
-			  const struct dynamic *dynamic, uint64_t chain, uint32_t first,
-			  const char *name, uint64_t *ret_address)
+static bool find_in_chain(struct memory *memory, const struct elf_image *image, const struct dynamic *dynamic,
+			  uint64_t chain, uint32_t first, const char *name, uint64_t *ret_address)
 {
 	uint32_t wanted = hash_of(name), hash;
 
@@ -90,10 +88,11 @@ static bool find_in_chain(struct memory *memory, const struct elf_image *image,
 	return false;
 }
 
-bool dynamic_symbol_find(struct memory *memory, uint64_t base, const char *name,
-			 uint64_t *ret_address)
+bool dynamic_symbol_find(struct memory *memory, uint64_t base, const char *name, uint64_t *ret_address)
 {
-	struct { uint32_t buckets, first, bloom_words, bloom_shift; } header;
+	struct {
+		uint32_t buckets, first, bloom_words, bloom_shift;
+	} header;
 	struct elf_image image;
 	struct dynamic dynamic;
 	uint64_t buckets;
@@ -109,7 +108,6 @@ bool dynamic_symbol_find(struct memory *memory, uint64_t base, const char *name,
 	    first < header.first)
 		return false;
 	return find_in_chain(memory, &image, &dynamic,
-			     buckets + ((uint64_t)header.buckets + first - header.first) *
-				       sizeof(uint32_t),
+			     buckets + ((uint64_t)header.buckets + first - header.first) * sizeof(uint32_t),
 			     first, name, ret_address);
 }

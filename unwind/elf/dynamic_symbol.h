@@ -14,7 +14,6 @@
 #include "memory/memory.h"
 
 /* base is where the module's ELF header is mapped. False if it does not export the name. */
-bool dynamic_symbol_find(struct memory *memory, uint64_t base, const char *name,
-			 uint64_t *ret_address);
+bool dynamic_symbol_find(struct memory *memory, uint64_t base, const char *name, uint64_t *ret_address);
 
 #endif

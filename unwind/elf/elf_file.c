@@ -11,8 +11,8 @@
 
 enum {
 	SEGMENTS_MAX = 64,
-	NOTES_MAX = 64 << 10,		/* bytes of one note segment */
-	IMAGE_MAX = 64 << 20,		/* bytes read from memory */
+	NOTES_MAX = 64 << 10, /* bytes of one note segment */
+	IMAGE_MAX = 64 << 20, /* bytes read from memory */
 };
 static const off_t file_max = (off_t)4 << 30;
 
@@ -25,17 +25,15 @@ struct headers {
 
 static bool check_header(const Elf64_Ehdr *elf)
 {
-	return memcmp(elf->e_ident, ELFMAG, SELFMAG) == 0 &&
-	       elf->e_ident[EI_CLASS] == ELFCLASS64 && elf->e_ident[EI_DATA] == ELFDATA2LSB &&
-	       elf->e_phentsize == sizeof(Elf64_Phdr) && elf->e_phnum <= SEGMENTS_MAX;
+	return memcmp(elf->e_ident, ELFMAG, SELFMAG) == 0 && elf->e_ident[EI_CLASS] == ELFCLASS64 &&
+	       elf->e_ident[EI_DATA] == ELFDATA2LSB && elf->e_phentsize == sizeof(Elf64_Phdr) &&
+	       elf->e_phnum <= SEGMENTS_MAX;
 }
 
-static bool read_mapped_headers(const struct module *module, struct memory *live,
-				struct headers *ret_headers)
+static bool read_mapped_headers(const struct module *module, struct memory *live, struct headers *ret_headers)
 {
 	memset(ret_headers, 0, sizeof(*ret_headers));
-	return memory_read(live, module->base, &ret_headers->elf,
-			   sizeof(ret_headers->elf)) == MEMORY_OK &&
+	return memory_read(live, module->base, &ret_headers->elf, sizeof(ret_headers->elf)) == MEMORY_OK &&
 	       check_header(&ret_headers->elf) &&
 	       memory_read(live, module->base + ret_headers->elf.e_phoff, ret_headers->segments,
 			   ret_headers->elf.e_phnum * sizeof(Elf64_Phdr)) == MEMORY_OK;
@@ -207,8 +205,7 @@ static int read_image(const struct module *module, struct memory *live)
 	for (size_t i = 0; i < headers.elf.e_phnum; i++)
 		if (headers.segments[i].p_type == PT_LOAD)
 			memory_read(live, bias + headers.segments[i].p_vaddr,
-				    bytes + headers.segments[i].p_offset,
-				    headers.segments[i].p_filesz);
+				    bytes + headers.segments[i].p_offset, headers.segments[i].p_filesz);
 	memcpy(bytes, &headers.elf, sizeof(headers.elf));
 	elf = (Elf64_Ehdr *)(void *)bytes;
 	/* The loader maps no section headers, except the vdso's. */

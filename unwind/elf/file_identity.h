@@ -22,9 +22,9 @@ enum { FILE_HEAD_BYTES = 1024 };
 
 /* Compared and hashed as bytes, so it has no padding. */
 struct file_identity {
-	uint64_t device, inode;		/* 0 for the vdso */
-	uint64_t extent;		/* bytes from the first mapping to the last */
-	uint64_t changed_ns;		/* the file's mtime; 0 if ljspy cannot see the file */
+	uint64_t device, inode; /* 0 for the vdso */
+	uint64_t extent;        /* bytes from the first mapping to the last */
+	uint64_t changed_ns;    /* the file's mtime; 0 if ljspy cannot see the file */
 	uint8_t head[FILE_HEAD_BYTES];
 };
 

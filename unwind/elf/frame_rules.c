@@ -63,8 +63,7 @@ bool frame_rules_take(Dwarf_Frame *row, struct frame_rules *ret_rules)
 	rules.is_outermost = rules.registers[REGISTER_NUMBER_PC].kind == FRAME_RULE_UNKNOWN;
 	rules.cfa.kind = FRAME_RULE_VALUE;
 	if (!rules.is_outermost &&
-	    (dwarf_frame_cfa(row, &ops, &count) != 0 ||
-	     !take_expression(ops, count, &rules, &rules.cfa)))
+	    (dwarf_frame_cfa(row, &ops, &count) != 0 || !take_expression(ops, count, &rules, &rules.cfa)))
 		return false;
 	*ret_rules = rules;
 	return true;
@@ -84,8 +83,9 @@ void frame_rules_of_call(struct frame_rules *ret_rules)
 	for (int number = 0; number < REGISTER_NUMBERS; number++)
 		ret_rules->registers[number].kind = FRAME_RULE_SAME;
 	ret_rules->registers[REGISTER_NUMBER_RSP] = ret_rules->cfa;
-	ret_rules->registers[REGISTER_NUMBER_PC] =
-		(struct frame_rule){ .kind = FRAME_RULE_SAVED, .first = 1, .count = 1 };
+	ret_rules->registers[REGISTER_NUMBER_PC] = (struct frame_rule){ .kind = FRAME_RULE_SAVED,
+									.first = 1,
+									.count = 1 };
 }
 
 static bool is_valid(const struct frame_rules *rules, const struct frame_rule *rule)

@@ -16,32 +16,32 @@
 
 #include "unwind/elf/registers.h"
 
-enum { FRAME_RULE_OPS_MAX = 64 };	/* of all expressions of one row */
+enum { FRAME_RULE_OPS_MAX = 64 }; /* of all expressions of one row */
 
 enum frame_rule_kind {
-	FRAME_RULE_UNKNOWN,	/* the caller's value is lost */
-	FRAME_RULE_SAME,	/* as in the frame */
-	FRAME_RULE_REGISTER,	/* as in the frame's register of that number */
-	FRAME_RULE_VALUE,	/* the result of the expression */
-	FRAME_RULE_SAVED,	/* in memory, at the address that the expression gives */
-	FRAME_RULE_SAVED_AT_CFA,	/* in memory, at the CFA plus the number of the only operation */
+	FRAME_RULE_UNKNOWN,      /* the caller's value is lost */
+	FRAME_RULE_SAME,         /* as in the frame */
+	FRAME_RULE_REGISTER,     /* as in the frame's register of that number */
+	FRAME_RULE_VALUE,        /* the result of the expression */
+	FRAME_RULE_SAVED,        /* in memory, at the address that the expression gives */
+	FRAME_RULE_SAVED_AT_CFA, /* in memory, at the CFA plus the number of the only operation */
 };
 
 struct frame_rule_op {
-	uint64_t number, number2;	/* operands */
-	uint8_t atom;			/* DW_OP_* */
+	uint64_t number, number2; /* operands */
+	uint8_t atom;             /* DW_OP_* */
 };
 
 struct frame_rule {
-	uint8_t kind;		/* enum frame_rule_kind */
-	uint8_t number;		/* FRAME_RULE_REGISTER: of the register, below REGISTER_NUMBERS */
-	uint8_t first, count;	/* the expression, in ops */
+	uint8_t kind;         /* enum frame_rule_kind */
+	uint8_t number;       /* FRAME_RULE_REGISTER: of the register, below REGISTER_NUMBERS */
+	uint8_t first, count; /* the expression, in ops */
 };
 
 struct frame_rules {
-	bool is_outermost;	/* there is no caller; the fields below mean nothing */
+	bool is_outermost; /* there is no caller; the fields below mean nothing */
 	uint8_t op_count;
-	struct frame_rule cfa;	/* FRAME_RULE_VALUE */
+	struct frame_rule cfa; /* FRAME_RULE_VALUE */
 	struct frame_rule registers[REGISTER_NUMBERS];
 	struct frame_rule_op ops[FRAME_RULE_OPS_MAX];
 };

@@ -75,8 +75,7 @@ struct module *image_find(const struct image *image, uint64_t address)
 	return NULL;
 }
 
-enum code_kind image_classify(const struct image *image, uint64_t pc,
-			      const struct module **ret_module)
+enum code_kind image_classify(const struct image *image, uint64_t pc, const struct module **ret_module)
 {
 	const struct module *module = image_find(image, pc);
 
@@ -139,8 +138,8 @@ struct memory *image_live(const struct image *image)
  * write only one form: a 32-bit self-relative pointer, a 32-bit count and a
  * table of pairs of 32-bit offsets from the header.
  */
-static bool read_unwind_header(struct memory *text, uint64_t address,
-			       const struct module *module, struct unwind_table *table)
+static bool read_unwind_header(struct memory *text, uint64_t address, const struct module *module,
+			       struct unwind_table *table)
 {
 	enum { VERSION = 1, PCREL_SDATA4 = 0x1b, UDATA4 = 0x03, DATAREL_SDATA4 = 0x3b };
 	enum { COUNT_OFFSET = 8, TABLE_OFFSET = 12, ENTRY_SIZE = 8 };
@@ -150,8 +149,8 @@ static bool read_unwind_header(struct memory *text, uint64_t address,
 	if (memory_read(text, address, encoding, sizeof(encoding)) != MEMORY_OK ||
 	    !memory_u32(text, address + COUNT_OFFSET, &count))
 		return false;
-	if (encoding[0] != VERSION || encoding[1] != PCREL_SDATA4 ||
-	    encoding[2] != UDATA4 || encoding[3] != DATAREL_SDATA4)
+	if (encoding[0] != VERSION || encoding[1] != PCREL_SDATA4 || encoding[2] != UDATA4 ||
+	    encoding[3] != DATAREL_SDATA4)
 		return false;
 	if (count == 0 || count > (module->end - address) / ENTRY_SIZE)
 		return false;
@@ -169,12 +168,11 @@ static bool find_unwind_table(struct memory *text, struct module *module)
 	bool biased = false;
 
 	if (memory_read(text, module->base, &elf, sizeof(elf)) != MEMORY_OK ||
-	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    elf.e_phentsize != sizeof(*segments) || elf.e_phnum > PROGRAM_HEADERS_MAX)
 		return false;
-	if (memory_read(text, module->base + elf.e_phoff, segments,
-			elf.e_phnum * sizeof(*segments)) != MEMORY_OK)
+	if (memory_read(text, module->base + elf.e_phoff, segments, elf.e_phnum * sizeof(*segments)) !=
+	    MEMORY_OK)
 		return false;
 	for (size_t i = 0; i < elf.e_phnum; i++)
 		if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0) {
@@ -186,8 +184,8 @@ static bool find_unwind_table(struct memory *text, struct module *module)
 	for (size_t i = 0; i < elf.e_phnum; i++) {
 		uint64_t address = bias + segments[i].p_vaddr;
 
-		if (segments[i].p_type == PT_GNU_EH_FRAME &&
-		    address >= module->begin && address < module->end)
+		if (segments[i].p_type == PT_GNU_EH_FRAME && address >= module->begin &&
+		    address < module->end)
 			return read_unwind_header(text, address, module, &module->unwind_table);
 	}
 	return false;
@@ -202,10 +200,10 @@ bool image_unwind_table(struct image *image, struct module *module)
 	return module->unwind_table.found;
 }
 
-bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
-			uint64_t *ret_entry, uint64_t *ret_begin)
+bool image_unwind_entry(struct image *image, struct module *module, uint64_t address, uint64_t *ret_entry,
+			uint64_t *ret_begin)
 {
-	enum { ENTRY_SIZE = 8 };	/* offsets of the code and of its FDE, from the header */
+	enum { ENTRY_SIZE = 8 }; /* offsets of the code and of its FDE, from the header */
 	uint64_t low = 0, high, entry = 0, begin = 0;
 
 	if (!image_unwind_table(image, module))

@@ -27,27 +27,27 @@ enum {
 struct unwind_table {
 	bool looked_for;
 	bool found;
-	uint64_t header;	/* segment base of the table's offsets */
-	uint64_t entries;	/* address of the sorted table */
+	uint64_t header;  /* segment base of the table's offsets */
+	uint64_t entries; /* address of the sorted table */
 	uint64_t entry_count;
 };
 
 struct module {
-	uint64_t begin, end;	/* whole mapped extent */
-	uint64_t base;		/* where its ELF header is mapped */
-	uint64_t device, inode;	/* of its file, as in /proc/PID/maps; 0 if none */
-	char *path;		/* as in /proc/PID/maps, without " (deleted)"; owned by the image */
-	char *file;		/* a path by which ljspy can open its file; owned likewise; NULL if none */
-	bool made;			/* no ELF file: code that was made at run time, through a file */
-	const struct vm_code *vm;	/* the VM recognised in it, or NULL */
-	const struct vm_code *unknown_vm;	/* a VM of unknown layout, with addresses only; or NULL */
+	uint64_t begin, end;      /* whole mapped extent */
+	uint64_t base;            /* where its ELF header is mapped */
+	uint64_t device, inode;   /* of its file, as in /proc/PID/maps; 0 if none */
+	char *path;               /* as in /proc/PID/maps, without " (deleted)"; owned by the image */
+	char *file;               /* a path by which ljspy can open its file; owned likewise; NULL if none */
+	bool made;                /* no ELF file: code that was made at run time, through a file */
+	const struct vm_code *vm; /* the VM recognised in it, or NULL */
+	const struct vm_code *unknown_vm; /* a VM of unknown layout, with addresses only; or NULL */
 	struct unwind_table unwind_table;
 };
 
 enum code_kind {
-	CODE_UNKNOWN,		/* made at run time, or no code */
+	CODE_UNKNOWN, /* made at run time, or no code */
 	CODE_NATIVE,
-	CODE_VM,		/* LuaJIT's interpreter, lj_vm_ffi_call excluded */
+	CODE_VM, /* LuaJIT's interpreter, lj_vm_ffi_call excluded */
 	CODE_VM_FFI_CALL,
 };
 
@@ -87,8 +87,7 @@ bool image_has_unknown_vm(const struct image *image);
 bool image_in_unknown_vm(const struct image *image, uint64_t pc);
 
 /* *ret_module is the module that holds pc, or NULL; ret_module may be NULL. */
-enum code_kind image_classify(const struct image *image, uint64_t pc,
-			      const struct module **ret_module);
+enum code_kind image_classify(const struct image *image, uint64_t pc, const struct module **ret_module);
 
 /* The memory of modules, cached by page; owned by the image. Use it for read-only mappings only. */
 struct memory *image_text(struct image *image);
@@ -104,7 +103,7 @@ bool image_unwind_table(struct image *image, struct module *module);
  * address: the entry's own address, and the start of its code. False if there
  * is none.
  */
-bool image_unwind_entry(struct image *image, struct module *module, uint64_t address,
-			uint64_t *ret_entry, uint64_t *ret_begin);
+bool image_unwind_entry(struct image *image, struct module *module, uint64_t address, uint64_t *ret_entry,
+			uint64_t *ret_begin);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include <gelf.h>
 
-enum { RELOCATIONS_MAX = 1 << 20 };	/* checked in one section */
+enum { RELOCATIONS_MAX = 1 << 20 }; /* checked in one section */
 
 /* The section of PLT entries that holds an address in the file, or NULL. */
 static Elf_Scn *find_section(Elf *elf, uint64_t address, GElf_Shdr *ret_header)
@@ -19,12 +19,10 @@ static Elf_Scn *find_section(Elf *elf, uint64_t address, GElf_Shdr *ret_header)
 		const char *name;
 
 		if (!gelf_getshdr(section, ret_header) || ret_header->sh_type != SHT_PROGBITS ||
-		    address < ret_header->sh_addr ||
-		    address - ret_header->sh_addr >= ret_header->sh_size)
+		    address < ret_header->sh_addr || address - ret_header->sh_addr >= ret_header->sh_size)
 			continue;
 		name = elf_strptr(elf, names, ret_header->sh_name);
-		return name && (strncmp(name, ".plt", 4) == 0 || strcmp(name, ".iplt") == 0)
-			? section : NULL;
+		return name && (strncmp(name, ".plt", 4) == 0 || strcmp(name, ".iplt") == 0) ? section : NULL;
 	}
 	return NULL;
 }
@@ -65,8 +63,7 @@ static bool find_in_relocations(Elf *elf, Elf_Scn *section, const GElf_Shdr *hea
 			return true;
 		}
 		if (symbols && gelf_getshdr(symbols, &symbols_header) &&
-		    gelf_getsym(elf_getdata(symbols, NULL), (int)GELF_R_SYM(relocation.r_info),
-				&symbol))
+		    gelf_getsym(elf_getdata(symbols, NULL), (int)GELF_R_SYM(relocation.r_info), &symbol))
 			entry->name = elf_strptr(elf, symbols_header.sh_link, symbol.st_name);
 		return entry->name && *entry->name;
 	}

@@ -11,10 +11,10 @@
 #include <libelf.h>
 
 struct plt_entry {
-	const char *name;	/* of its target, from the relocation, owned by the Elf; NULL without one */
+	const char *name; /* of its target, from the relocation, owned by the Elf; NULL without one */
 	/* Without a name: the address in the file of the function that chose the target at start-up. */
 	uint64_t resolver;
-	bool is_before_jump;	/* at the address, the entry has pushed nothing yet */
+	bool is_before_jump; /* at the address, the entry has pushed nothing yet */
 };
 
 /*

@@ -19,7 +19,7 @@ enum register_set {
 	REGISTER_R13 = 1 << 3,
 	REGISTER_R14 = 1 << 4,
 	REGISTER_R15 = 1 << 5,
-	REGISTER_OTHERS = 1 << 6,	/* those that a called function need not keep */
+	REGISTER_OTHERS = 1 << 6, /* those that a called function need not keep */
 	REGISTERS_ALL_BUT_PC_AND_SP = (1 << 7) - 1,
 };
 
@@ -28,16 +28,16 @@ struct registers {
 	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
 	uint64_t pc;
 	uint64_t eflags;
-	uint64_t orig_rax;	/* system call number; -1 outside of one */
-	uint64_t fs_base;	/* address of its thread-local storage; 0 if not known */
-	unsigned int unknown;	/* enum register_set: these hold no value */
+	uint64_t orig_rax;    /* system call number; -1 outside of one */
+	uint64_t fs_base;     /* address of its thread-local storage; 0 if not known */
+	unsigned int unknown; /* enum register_set: these hold no value */
 };
 
 /* DWARF's numbers of registers (System V ABI for x86-64, figure 3.36), which libunwind uses, too. */
 enum {
 	REGISTER_NUMBER_RBX = 3,
 	REGISTER_NUMBER_RSP = 7,
-	REGISTER_NUMBER_PC = 16,	/* the return address */
+	REGISTER_NUMBER_PC = 16, /* the return address */
 	REGISTER_NUMBERS = 17,
 };
 

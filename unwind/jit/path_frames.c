@@ -9,8 +9,9 @@ int32_t path_frames_add(struct path_frames *frames, const struct path_frame *fra
 {
 	if (frames->count == frames->size) {
 		size_t size = frames->size ? frames->size * 2 : 64;
-		struct path_frame *larger = size > FRAMES_MAX ? NULL :
-			realloc(frames->frame, size * sizeof(*larger));
+		struct path_frame *larger = size > FRAMES_MAX
+						    ? NULL
+						    : realloc(frames->frame, size * sizeof(*larger));
 
 		if (!larger)
 			return -1;

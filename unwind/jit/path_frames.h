@@ -15,18 +15,18 @@
 #include "unwind/lua/lua_objects.h"
 
 struct path_frame {
-	const struct proto *proto;	/* NULL for a builtin that calls back, such as pcall */
-	uint64_t function;		/* GCfunc; 0 if unknown */
-	int32_t up;			/* frame of its caller; -1 for a start frame */
-	uint64_t call_pc;		/* the caller's current bytecode */
-	bool by_continuation;		/* called as a metamethod */
-	uint8_t base_slot;		/* the trace's slot of its base; 0 if unknown */
+	const struct proto *proto; /* NULL for a builtin that calls back, such as pcall */
+	uint64_t function;         /* GCfunc; 0 if unknown */
+	int32_t up;                /* frame of its caller; -1 for a start frame */
+	uint64_t call_pc;          /* the caller's current bytecode */
+	bool by_continuation;      /* called as a metamethod */
+	uint8_t base_slot;         /* the trace's slot of its base; 0 if unknown */
 };
 
 /* A bytecode on the path. */
 struct path_point {
 	int32_t frame;
-	uint32_t lowered;		/* returns below the start frame so far */
+	uint32_t lowered; /* returns below the start frame so far */
 	uint64_t pc;
 };
 

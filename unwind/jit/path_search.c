@@ -2,7 +2,7 @@
 #include "unwind/jit/path_search.h"
 
 enum {
-	VISITS_MAX = 12000,	/* points visited for one budget */
+	VISITS_MAX = 12000, /* points visited for one budget */
 	COST_MAX = 6,
 };
 
@@ -10,7 +10,7 @@ struct search {
 	const struct path_context *context;
 	const struct path_gap *gap;
 	unsigned visits;
-	unsigned budget;		/* the cost of the candidates to find */
+	unsigned budget; /* the cost of the candidates to find */
 	struct path_way way;
 	struct path_candidate *candidates;
 	size_t candidate_count;

@@ -25,7 +25,7 @@ struct path_start {
 
 struct path_candidate {
 	struct path_way way;
-	bool at_branch;		/* ends at a branch; the goal is its other target */
+	bool at_branch; /* ends at a branch; the goal is its other target */
 	unsigned cost;
 };
 

@@ -11,8 +11,8 @@ struct stepper {
 	const struct path_context *context;
 	const struct path_gap *gap;
 	const struct path_way *way;
-	struct path_point point;	/* the last point of the way */
-	uint32_t instruction;		/* the bytecode there */
+	struct path_point point; /* the last point of the way */
+	uint32_t instruction;    /* the bytecode there */
 	struct path_steps *steps;
 };
 
@@ -42,8 +42,7 @@ static void use_checks(struct stepper *stepper, size_t count_before, uint32_t ch
 
 static uint64_t jump(uint64_t pc, uint32_t instruction)
 {
-	return pc + BYTECODE_SIZE +
-	       (uint64_t)((int64_t)bytecode_d(instruction) - BCBIAS_J) * BYTECODE_SIZE;
+	return pc + BYTECODE_SIZE + (uint64_t)((int64_t)bytecode_d(instruction) - BCBIAS_J) * BYTECODE_SIZE;
 }
 
 /* The bytecode at a point: if a root trace replaced it, the original one. */
@@ -103,8 +102,8 @@ bool path_returns(const struct path_context *context, const struct path_point *p
 /*---- Calls and returns ----*/
 
 /* Enter a Lua function. A tail call replaces its caller's frame. */
-static void enter(struct stepper *stepper, bool is_tail_call, const struct proto *callee,
-		  uint64_t function, unsigned cost)
+static void enter(struct stepper *stepper, bool is_tail_call, const struct proto *callee, uint64_t function,
+		  unsigned cost)
 {
 	const struct path_context *context = stepper->context;
 	struct path_frame frame = *frame_at(context, stepper->point.frame);
@@ -170,8 +169,7 @@ static void leave_start(struct stepper *stepper)
 		struct path_frame lower = { .up = -1 };
 		uint64_t pc;
 
-		if (!trace_instruction(context->trace, context->layout, ref, &ins) ||
-		    ins.op != IR_RETF ||
+		if (!trace_instruction(context->trace, context->layout, ref, &ins) || ins.op != IR_RETF ||
 		    !trace_constant(context->trace, context->layout, ins.op2, &pc))
 			continue;
 		lower.proto = lua_objects_proto_of_pc(context->objects, pc);
@@ -252,9 +250,10 @@ static const struct function_object *upvalue_in_slot(const struct stepper *stepp
 		    bytecode_mode_a(context->layout, (uint8_t)instruction) != BCMdst ||
 		    bytecode_a(instruction) != slot)
 			continue;
-		return op == BC_UGET ? lua_objects_upvalue(context->objects,
-							   function_of(context->calls, frame),
-							   bytecode_d(instruction)) : NULL;
+		return op == BC_UGET
+			       ? lua_objects_upvalue(context->objects, function_of(context->calls, frame),
+						     bytecode_d(instruction))
+			       : NULL;
 	}
 	return NULL;
 }
@@ -266,10 +265,8 @@ static void call(struct stepper *stepper, bool is_tail_call)
 	const struct path_point *point = &stepper->point;
 	int32_t callee = is_tail_call ? -1 : goal_callee(stepper);
 	uint32_t check = next_check(stepper);
-	const struct proto *checked = check < stepper->gap->end_check
-		? calls->checks[check].callee : NULL;
-	const struct function_object *upvalue =
-		upvalue_in_slot(stepper, bytecode_a(stepper->instruction));
+	const struct proto *checked = check < stepper->gap->end_check ? calls->checks[check].callee : NULL;
+	const struct function_object *upvalue = upvalue_in_slot(stepper, bytecode_a(stepper->instruction));
 	size_t count = stepper->steps->count;
 	unsigned cost = 0;
 
@@ -283,7 +280,8 @@ static void call(struct stepper *stepper, bool is_tail_call)
 		count = stepper->steps->count;
 		enter(stepper, is_tail_call, checked, 0,
 		      cost + (path_frames_is_running(context->frames, point->frame, checked)
-				      ? COST_GUESSED_CALL : 0));
+				      ? COST_GUESSED_CALL
+				      : 0));
 		use_checks(stepper, count, check + 1);
 	}
 	if (upvalue && upvalue->proto && callee < 0 && upvalue->proto != checked) {
@@ -316,19 +314,21 @@ static void call(struct stepper *stepper, bool is_tail_call)
 /* The truth of a slot's value, which decides a branch. */
 enum truth { TRUTH_UNKNOWN, TRUTH_FALSE, TRUTH_TRUE };
 
-enum { PRI_TRUE = 2 };	/* operand of KPRI: nil, false, true */
+enum { PRI_TRUE = 2 }; /* operand of KPRI: nil, false, true */
 
 /* The truth of the value that a bytecode stores in its slot A. */
 static enum truth truth_set(enum bytecode_op op, uint32_t instruction)
 {
 	switch ((int)op) {
-	case BC_KPRI:
-		return bytecode_d(instruction) == PRI_TRUE ? TRUTH_TRUE : TRUTH_FALSE;
-	case BC_KSTR: case BC_KCDATA: case BC_KSHORT: case BC_KNUM:
-	case BC_FNEW: case BC_TNEW: case BC_TDUP:
-		return TRUTH_TRUE;
-	default:
-		return TRUTH_UNKNOWN;
+	case BC_KPRI: return bytecode_d(instruction) == PRI_TRUE ? TRUTH_TRUE : TRUTH_FALSE;
+	case BC_KSTR:
+	case BC_KCDATA:
+	case BC_KSHORT:
+	case BC_KNUM:
+	case BC_FNEW:
+	case BC_TNEW:
+	case BC_TDUP: return TRUTH_TRUE;
+	default: return TRUTH_UNKNOWN;
 	}
 }
 
@@ -397,27 +397,29 @@ static void find(struct stepper *stepper, enum bytecode_op op)
 		return;
 	}
 	switch ((int)op) {
-	case BC_ISTC: case BC_ISFC: case BC_IST: case BC_ISF:
-		test(stepper, op);
-		return;
-	case BC_JMP: case BC_UCLO: case BC_ISNEXT:
-		add_step(stepper, point->frame, jump(point->pc, stepper->instruction), 0);
-		return;
-	case BC_ITERL: case BC_IITERL:
+	case BC_ISTC:
+	case BC_ISFC:
+	case BC_IST:
+	case BC_ISF: test(stepper, op); return;
+	case BC_JMP:
+	case BC_UCLO:
+	case BC_ISNEXT: add_step(stepper, point->frame, jump(point->pc, stepper->instruction), 0); return;
+	case BC_ITERL:
+	case BC_IITERL:
 		add_step(stepper, point->frame, jump(point->pc, stepper->instruction), 0);
 		add_step(stepper, point->frame, next, 0);
 		return;
-	case BC_CALLMT: case BC_CALLT:
-		call(stepper, true);
-		return;
-	case BC_CALLM: case BC_CALL: case BC_ITERC: case BC_ITERN:
-		call(stepper, false);
-		return;
-	case BC_RETM: case BC_RET: case BC_RET0: case BC_RET1:
-		leave(stepper);
-		return;
-	default:
-		break;
+	case BC_CALLMT:
+	case BC_CALLT: call(stepper, true); return;
+	case BC_CALLM:
+	case BC_CALL:
+	case BC_ITERC:
+	case BC_ITERN: call(stepper, false); return;
+	case BC_RETM:
+	case BC_RET:
+	case BC_RET0:
+	case BC_RET1: leave(stepper); return;
+	default: break;
 	}
 	/* A metamethod is entered only if the goal shows it. */
 	callee = goal_callee(stepper);

@@ -20,8 +20,8 @@
 #include "unwind/jit/traces.h"
 
 enum {
-	PATH_LENGTH_MAX = 512,	/* bytecodes between two snapshots */
-	PATH_STEPS_MAX = 24,	/* steps from one point */
+	PATH_LENGTH_MAX = 512, /* bytecodes between two snapshots */
+	PATH_STEPS_MAX = 24,   /* steps from one point */
 };
 
 /*
@@ -30,7 +30,10 @@ enum {
  * no snapshot or check shows; and checks of functions that the path does not call.
  */
 enum path_cost {
-	COST_GUESSED_CALL = 1, COST_COMPARISON = 2, COST_UNEXPECTED_CALL = 2, COST_UNUSED_CHECK = 1,
+	COST_GUESSED_CALL = 1,
+	COST_COMPARISON = 2,
+	COST_UNEXPECTED_CALL = 2,
+	COST_UNUSED_CHECK = 1,
 };
 
 /* The trace, and the data about it. */
@@ -40,21 +43,21 @@ struct path_context {
 	const struct layout *layout;
 	struct lua_objects *objects;
 	const struct trace_calls *calls;
-	struct path_frames *frames;	/* grows by each entered frame */
+	struct path_frames *frames; /* grows by each entered frame */
 };
 
 /* The end that a path between two snapshots must reach. */
 struct path_goal {
 	bool exists;
 	struct path_point point;
-	bool any_frame;		/* only the pc matters */
-	bool is_end;		/* recording ended there, within a return or a builtin's call */
+	bool any_frame; /* only the pc matters */
+	bool is_end;    /* recording ended there, within a return or a builtin's call */
 };
 
 /* The gap between two snapshots, for which to find the path. */
 struct path_gap {
-	uint32_t ref, end_ref;			/* its IR instructions */
-	uint32_t first_check, end_check;	/* the checks of called functions among them */
+	uint32_t ref, end_ref;           /* its IR instructions */
+	uint32_t first_check, end_check; /* the checks of called functions among them */
 	struct path_goal goal;
 };
 
@@ -62,13 +65,13 @@ struct path_gap {
 struct path_way {
 	struct path_point points[PATH_LENGTH_MAX];
 	uint32_t count;
-	uint32_t checks;	/* the first unused check */
+	uint32_t checks; /* the first unused check */
 };
 
 struct path_step {
 	struct path_point point;
 	unsigned cost;
-	uint32_t checks;	/* the first check unused after it; 0: no change */
+	uint32_t checks; /* the first check unused after it; 0: no change */
 };
 
 struct path_steps {

@@ -19,10 +19,10 @@ enum {
 	FIT_PLAUSIBLE = 2,
 	FIT_GOOD = 4,
 	FIT_TYPICAL = 6,
-	FIT_OPERAND = 8,	/* added if a constant or slot agrees */
-	FIT_CALLEE = 16,	/* the called function agrees */
+	FIT_OPERAND = 8, /* added if a constant or slot agrees */
+	FIT_CALLEE = 16, /* the called function agrees */
 	FIT_OTHER_CALLEE = -32,
-	FIT_AFTER_RESULT = -8,	/* added for instructions after the bytecode's result */
+	FIT_AFTER_RESULT = -8, /* added for instructions after the bytecode's result */
 };
 
 enum { CELLS_MAX = 1 << 22 };
@@ -85,17 +85,17 @@ struct place {
 	enum bytecode_kind kind;
 	uint32_t instruction;
 	const struct proto *proto;
-	int base;			/* slot of its frame's base; -1 if unknown */
+	int base; /* slot of its frame's base; -1 if unknown */
 	int32_t frame;
-	const struct place *first;	/* the path's first place */
-	const struct proto *callee;	/* the function that a call enters; NULL if none */
+	const struct place *first;  /* the path's first place */
+	const struct proto *callee; /* the function that a call enters; NULL if none */
 };
 
-enum { CONSUMER_DISTANCE = 12 };	/* IR instructions searched for the use of a result */
+enum { CONSUMER_DISTANCE = 12 }; /* IR instructions searched for the use of a result */
 
 struct aligner {
 	const struct path_alignment *alignment;
-	uint32_t slot_refs[TRACE_SLOTS];	/* the next snapshot's references */
+	uint32_t slot_refs[TRACE_SLOTS]; /* the next snapshot's references */
 };
 
 /*---- Operands ----*/
@@ -119,8 +119,7 @@ static bool proto_knum(const struct layout *layout, const struct proto *proto, u
 {
 	uint64_t k = 0;
 
-	return proto_load(proto, proto->address + (uint64_t)layout->GCproto_k, &k,
-			  layout_ref_size(layout)) &&
+	return proto_load(proto, proto->address + (uint64_t)layout->GCproto_k, &k, layout_ref_size(layout)) &&
 	       proto_load(proto, k + (uint64_t)index * SLOT_SIZE, ret_bits, SLOT_SIZE);
 }
 
@@ -133,8 +132,7 @@ static bool is_number(uint64_t bits, double number)
 }
 
 /* Is one of the instruction's operands this number constant of the bytecode? */
-static bool has_number(const struct aligner *aligner, const struct trace_instruction *ins,
-		       uint64_t bits)
+static bool has_number(const struct aligner *aligner, const struct trace_instruction *ins, uint64_t bits)
 {
 	const struct path_alignment *alignment = aligner->alignment;
 	const uint16_t refs[] = { ins->op1, ins->op2 };
@@ -174,7 +172,8 @@ static bool checks_function(const struct aligner *aligner, const struct trace_in
 		return false;
 	function = constant.type == IRT_FUNC ? lua_objects_function(alignment->objects, object) : NULL;
 	*ret_proto = constant.type == IRT_PROTO ? lua_objects_proto(alignment->objects, object)
-		   : function ? function->proto : NULL;
+		     : function                 ? function->proto
+						: NULL;
 	return true;
 }
 
@@ -188,17 +187,12 @@ static bool reads_slot(const struct layout *layout, const struct place *place, i
 	if (place->base < 0 || operand < 0)
 		return false;
 	switch ((int)place->kind) {
-	case KIND_FOR:
-		return operand >= a && operand < a + 3;
-	case KIND_CALL:
-		return operand >= a - 3;
+	case KIND_FOR: return operand >= a && operand < a + 3;
+	case KIND_CALL: return operand >= a - 3;
 	case KIND_CAT:
-		return operand >= bytecode_b(place->instruction) &&
-		       operand <= bytecode_c(place->instruction);
-	case KIND_RETURN:
-		return operand >= a;
-	default:
-		break;
+		return operand >= bytecode_b(place->instruction) && operand <= bytecode_c(place->instruction);
+	case KIND_RETURN: return operand >= a;
+	default: break;
 	}
 	if (bytecode_mode_a(layout, number) == BCMvar && operand == a)
 		return true;
@@ -206,8 +200,7 @@ static bool reads_slot(const struct layout *layout, const struct place *place, i
 		return operand == bytecode_b(place->instruction) ||
 		       (bytecode_mode_c(layout, number) == BCMvar &&
 			operand == bytecode_c(place->instruction));
-	return bytecode_mode_c(layout, number) == BCMvar &&
-	       operand == bytecode_d(place->instruction);
+	return bytecode_mode_c(layout, number) == BCMvar && operand == bytecode_d(place->instruction);
 }
 
 /* The key that a bytecode looks up. False if it is not a constant string. */
@@ -215,13 +208,10 @@ static bool string_key(const struct layout *layout, const struct place *place, u
 {
 	switch ((int)place->op) {
 	case BC_TGETS:
-	case BC_TSETS:
-		return proto_kgc(layout, place->proto, bytecode_c(place->instruction), ret_key);
+	case BC_TSETS: return proto_kgc(layout, place->proto, bytecode_c(place->instruction), ret_key);
 	case BC_GGET:
-	case BC_GSET:
-		return proto_kgc(layout, place->proto, bytecode_d(place->instruction), ret_key);
-	default:
-		return false;
+	case BC_GSET: return proto_kgc(layout, place->proto, bytecode_d(place->instruction), ret_key);
+	default: return false;
 	}
 }
 
@@ -232,12 +222,10 @@ static bool looked_up(const struct path_alignment *alignment, const struct trace
 	struct trace_instruction slot;
 	uint32_t key = ins->op2;
 
-	if (key < TRACE_REF_BIAS &&
-	    trace_instruction(alignment->trace, alignment->layout, key, &slot) &&
+	if (key < TRACE_REF_BIAS && trace_instruction(alignment->trace, alignment->layout, key, &slot) &&
 	    slot.op == IR_KSLOT)
 		key = slot.op1;
-	return key < TRACE_REF_BIAS &&
-	       trace_constant(alignment->trace, alignment->layout, key, ret_key);
+	return key < TRACE_REF_BIAS && trace_constant(alignment->trace, alignment->layout, key, ret_key);
 }
 
 /*
@@ -253,30 +241,31 @@ static uint32_t table_of(const struct path_alignment *alignment, uint32_t ref)
 		    !trace_instruction(alignment->trace, alignment->layout, ref, &ins))
 			return 0;
 		switch ((int)ins.op) {
-		case IR_FLOAD: case IR_HREF: case IR_NEWREF:
-			return ins.op1;
-		case IR_ABC: case IR_AREF: case IR_HREFK:
-		case IR_ASTORE: case IR_HSTORE: case IR_ALOAD: case IR_HLOAD:
-			ref = ins.op1;
-			break;
-		default:
-			return 0;
+		case IR_FLOAD:
+		case IR_HREF:
+		case IR_NEWREF: return ins.op1;
+		case IR_ABC:
+		case IR_AREF:
+		case IR_HREFK:
+		case IR_ASTORE:
+		case IR_HSTORE:
+		case IR_ALOAD:
+		case IR_HLOAD: ref = ins.op1; break;
+		default: return 0;
 		}
 	}
 	return 0;
 }
 
 /* Does it look up a key in a metatable, such as "__index", before the bytecode's own key? */
-static bool looks_up_metamethod(const struct path_alignment *alignment,
-				const struct trace_instruction *ins)
+static bool looks_up_metamethod(const struct path_alignment *alignment, const struct trace_instruction *ins)
 {
 	struct trace_instruction table;
 	uint32_t ref = ins->op1;
 
 	if (ins->op == IR_HREFK)
 		ref = table_of(alignment, ref);
-	return ref >= TRACE_REF_BIAS &&
-	       trace_instruction(alignment->trace, alignment->layout, ref, &table) &&
+	return ref >= TRACE_REF_BIAS && trace_instruction(alignment->trace, alignment->layout, ref, &table) &&
 	       table.op == IR_FLOAD && table.type == IRT_TAB;
 }
 
@@ -298,24 +287,29 @@ static int fit_arithmetic(const struct aligner *aligner, const struct trace_inst
 		return FIT_PLAUSIBLE;
 	if (place->kind != KIND_ARITHMETIC)
 		return place->kind == KIND_TGET || place->kind == KIND_TSET || place->kind == KIND_LEN
-			? FIT_POSSIBLE : FIT_NEVER;
+			       ? FIT_POSSIBLE
+			       : FIT_NEVER;
 	if (place->op == BC_POW || place->op >= BC_BNOT)
 		return FIT_GOOD;
 	if (place->op == BC_UNM)
-		return ins->op == IR_NEG || ins->op == IR_SUB || ins->op == IR_SUBOV
-			? FIT_TYPICAL : FIT_UNLIKELY;
+		return ins->op == IR_NEG || ins->op == IR_SUB || ins->op == IR_SUBOV ? FIT_TYPICAL
+										     : FIT_UNLIKELY;
 	operation = (unsigned)(place->op - BC_ADDVN) % 5;
-	if (operation == 4)	/* % is a - floor(a / b) * b */
-		fit = ins->op == IR_DIV || ins->op == IR_MUL || ins->op == IR_SUB ||
-		      ins->op == IR_MOD || ins->op == IR_BAND ? FIT_GOOD : FIT_UNLIKELY;
+	if (operation == 4) /* % is a - floor(a / b) * b */
+		fit = ins->op == IR_DIV || ins->op == IR_MUL || ins->op == IR_SUB || ins->op == IR_MOD ||
+				      ins->op == IR_BAND
+			      ? FIT_GOOD
+			      : FIT_UNLIKELY;
 	else if (ins->op == plain[operation] || ins->op == checked[operation])
 		fit = FIT_TYPICAL;
-	else	/* x / 2 becomes x * 0.5, x - 1 becomes x + -1, x * 2 becomes x + x */
+	else /* x / 2 becomes x * 0.5, x - 1 becomes x + -1, x * 2 becomes x + x */
 		fit = (operation == 3 && ins->op == IR_MUL) || (operation == 1 && is_sum) ||
-		      (operation == 2 && is_sum) ? FIT_PLAUSIBLE : FIT_NEVER;
+				      (operation == 2 && is_sum)
+			      ? FIT_PLAUSIBLE
+			      : FIT_NEVER;
 	if (fit > 0 && place->op < BC_ADDVV &&
-	    proto_knum(aligner->alignment->layout, place->proto,
-		       bytecode_c(place->instruction), &bits) && has_number(aligner, ins, bits))
+	    proto_knum(aligner->alignment->layout, place->proto, bytecode_c(place->instruction), &bits) &&
+	    has_number(aligner, ins, bits))
 		fit += FIT_OPERAND;
 	return fit;
 }
@@ -339,8 +333,9 @@ static int fit_table(const struct aligner *aligner, const struct trace_instructi
 	if (place->kind == KIND_NEW)
 		return is_store ? FIT_POSSIBLE : FIT_UNLIKELY;
 	if (!is_table_kind(place->kind))
-		return place->kind == KIND_ARITHMETIC || place->kind == KIND_EQUAL ||
-		       place->kind == KIND_LEN ? FIT_UNLIKELY : FIT_NEVER;
+		return place->kind == KIND_ARITHMETIC || place->kind == KIND_EQUAL || place->kind == KIND_LEN
+			       ? FIT_UNLIKELY
+			       : FIT_NEVER;
 	fit = is_store && place->kind == KIND_TGET ? FIT_NEVER : FIT_GOOD;
 	if (is_store && place->kind == KIND_TSET)
 		fit = FIT_TYPICAL;
@@ -369,8 +364,7 @@ static int fit_upvalue(const struct trace_instruction *ins, const struct place *
 		return place->kind == KIND_USET ? FIT_TYPICAL : FIT_NEVER;
 	if (ins->op == IR_ULOAD)
 		return place->kind == KIND_UGET ? FIT_TYPICAL : FIT_NEVER;
-	index = place->kind == KIND_UGET ? bytecode_d(place->instruction)
-					 : bytecode_a(place->instruction);
+	index = place->kind == KIND_UGET ? bytecode_d(place->instruction) : bytecode_a(place->instruction);
 	return ins->op2 >> 8 == index ? FIT_OPERAND : FIT_UNLIKELY;
 }
 
@@ -387,13 +381,15 @@ static int fit_comparison(const struct aligner *aligner, const struct trace_inst
 		}
 		if (place->kind == KIND_EQUAL)
 			return FIT_TYPICAL;
-		return place->kind == KIND_CALL ? FIT_PLAUSIBLE :
-		       is_table_kind(place->kind) ? FIT_POSSIBLE : FIT_UNLIKELY;
+		return place->kind == KIND_CALL     ? FIT_PLAUSIBLE
+		       : is_table_kind(place->kind) ? FIT_POSSIBLE
+						    : FIT_UNLIKELY;
 	}
 	if (place->kind == KIND_COMPARE || place->kind == KIND_FOR)
 		return FIT_TYPICAL;
-	return place->kind == KIND_CALL ? FIT_PLAUSIBLE :
-	       is_table_kind(place->kind) ? FIT_POSSIBLE : FIT_NEVER;
+	return place->kind == KIND_CALL     ? FIT_PLAUSIBLE
+	       : is_table_kind(place->kind) ? FIT_POSSIBLE
+					    : FIT_NEVER;
 }
 
 /* Is this string constant an operand of the concatenation? */
@@ -444,17 +440,14 @@ static int fit_call(const struct place *place)
 {
 	switch ((int)place->kind) {
 	case KIND_CALL:
-	case KIND_CAT:
-		return FIT_GOOD;
+	case KIND_CAT: return FIT_GOOD;
 	case KIND_COMPARE:
 	case KIND_ARITHMETIC:
 	case KIND_TSET:
 	case KIND_TGET:
 	case KIND_LEN:
-	case KIND_NEW:
-		return FIT_PLAUSIBLE;
-	default:
-		return FIT_UNLIKELY;
+	case KIND_NEW: return FIT_PLAUSIBLE;
+	default: return FIT_UNLIKELY;
 	}
 }
 
@@ -470,59 +463,105 @@ static int fit_operation(const struct aligner *aligner, const struct trace_instr
 			 const struct place *place)
 {
 	switch ((int)ins->op) {
-	case IR_LT: case IR_GE: case IR_LE: case IR_GT:
-	case IR_ULT: case IR_UGE: case IR_ULE: case IR_UGT:
-	case IR_EQ: case IR_NE:
-		return fit_comparison(aligner, ins, place);
+	case IR_LT:
+	case IR_GE:
+	case IR_LE:
+	case IR_GT:
+	case IR_ULT:
+	case IR_UGE:
+	case IR_ULE:
+	case IR_UGT:
+	case IR_EQ:
+	case IR_NE: return fit_comparison(aligner, ins, place);
 	case IR_RETF:
 		/* A builtin called by a tail call returns immediately. */
 		return place->kind == KIND_RETURN || place->op == BC_CALLT || place->op == BC_CALLMT
-			? FIT_OPERAND : FIT_NEVER;
-	case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_MOD: case IR_POW: case IR_NEG:
-	case IR_ADDOV: case IR_SUBOV: case IR_MULOV:
-	case IR_BNOT: case IR_BAND: case IR_BOR: case IR_BXOR:
-	case IR_BSHL: case IR_BSHR: case IR_BSAR:
-		return fit_arithmetic(aligner, ins, place);
+			       ? FIT_OPERAND
+			       : FIT_NEVER;
+	case IR_ADD:
+	case IR_SUB:
+	case IR_MUL:
+	case IR_DIV:
+	case IR_MOD:
+	case IR_POW:
+	case IR_NEG:
+	case IR_ADDOV:
+	case IR_SUBOV:
+	case IR_MULOV:
+	case IR_BNOT:
+	case IR_BAND:
+	case IR_BOR:
+	case IR_BXOR:
+	case IR_BSHL:
+	case IR_BSHR:
+	case IR_BSAR: return fit_arithmetic(aligner, ins, place);
 	case IR_FPMATH:
 		return place->op == BC_MODVN || place->op == BC_MODNV || place->op == BC_MODVV ||
-		       place->kind == KIND_CALL ? FIT_GOOD : FIT_UNLIKELY;
-	case IR_ABS: case IR_ATAN2: case IR_LDEXP: case IR_MIN: case IR_MAX:
-	case IR_BSWAP: case IR_BROL: case IR_BROR: case IR_TOBIT:
-		return place->kind == KIND_CALL ? FIT_TYPICAL : FIT_UNLIKELY;
-	case IR_ABC: case IR_AREF: case IR_HREFK: case IR_HREF: case IR_NEWREF:
-	case IR_ALOAD: case IR_HLOAD: case IR_ASTORE: case IR_HSTORE: case IR_TBAR:
-		return fit_table(aligner, ins, place);
-	case IR_UREFO: case IR_UREFC: case IR_ULOAD: case IR_USTORE: case IR_OBAR:
-		return fit_upvalue(ins, place);
-	case IR_FLOAD: case IR_FREF:
-		return is_table_kind(place->kind) || place->kind == KIND_LEN ||
-		       place->kind == KIND_CALL ? FIT_PLAUSIBLE : FIT_UNLIKELY;
-	case IR_ALEN:
-		return place->kind == KIND_LEN ? FIT_TYPICAL : FIT_POSSIBLE;
-	case IR_SLOAD:
-		return fit_load_of_slot(aligner, ins, place);
-	case IR_XLOAD: case IR_STRREF: case IR_SNEW: case IR_XSNEW: case IR_TOSTR: case IR_STRTO:
-	case IR_BUFHDR: case IR_BUFPUT: case IR_BUFSTR:
-		return fit_string(aligner, ins, place);
-	case IR_TNEW:
-		return place->op == BC_TNEW ? FIT_OPERAND : FIT_UNLIKELY;
-	case IR_TDUP:
-		return place->op == BC_TDUP ? FIT_OPERAND : FIT_UNLIKELY;
-	case IR_CALLN: case IR_CALLA: case IR_CALLL: case IR_CALLS: case IR_CARG:
-		return fit_call(place);
-	case IR_CALLXS:
-		return place->kind == KIND_CALL ? FIT_TYPICAL : FIT_NEVER;
-	case IR_CNEW: case IR_CNEWI: case IR_XSTORE: case IR_XBAR:
+				       place->kind == KIND_CALL
+			       ? FIT_GOOD
+			       : FIT_UNLIKELY;
+	case IR_ABS:
+	case IR_ATAN2:
+	case IR_LDEXP:
+	case IR_MIN:
+	case IR_MAX:
+	case IR_BSWAP:
+	case IR_BROL:
+	case IR_BROR:
+	case IR_TOBIT: return place->kind == KIND_CALL ? FIT_TYPICAL : FIT_UNLIKELY;
+	case IR_ABC:
+	case IR_AREF:
+	case IR_HREFK:
+	case IR_HREF:
+	case IR_NEWREF:
+	case IR_ALOAD:
+	case IR_HLOAD:
+	case IR_ASTORE:
+	case IR_HSTORE:
+	case IR_TBAR: return fit_table(aligner, ins, place);
+	case IR_UREFO:
+	case IR_UREFC:
+	case IR_ULOAD:
+	case IR_USTORE:
+	case IR_OBAR: return fit_upvalue(ins, place);
+	case IR_FLOAD:
+	case IR_FREF:
+		return is_table_kind(place->kind) || place->kind == KIND_LEN || place->kind == KIND_CALL
+			       ? FIT_PLAUSIBLE
+			       : FIT_UNLIKELY;
+	case IR_ALEN: return place->kind == KIND_LEN ? FIT_TYPICAL : FIT_POSSIBLE;
+	case IR_SLOAD: return fit_load_of_slot(aligner, ins, place);
+	case IR_XLOAD:
+	case IR_STRREF:
+	case IR_SNEW:
+	case IR_XSNEW:
+	case IR_TOSTR:
+	case IR_STRTO:
+	case IR_BUFHDR:
+	case IR_BUFPUT:
+	case IR_BUFSTR: return fit_string(aligner, ins, place);
+	case IR_TNEW: return place->op == BC_TNEW ? FIT_OPERAND : FIT_UNLIKELY;
+	case IR_TDUP: return place->op == BC_TDUP ? FIT_OPERAND : FIT_UNLIKELY;
+	case IR_CALLN:
+	case IR_CALLA:
+	case IR_CALLL:
+	case IR_CALLS:
+	case IR_CARG: return fit_call(place);
+	case IR_CALLXS: return place->kind == KIND_CALL ? FIT_TYPICAL : FIT_NEVER;
+	case IR_CNEW:
+	case IR_CNEWI:
+	case IR_XSTORE:
+	case IR_XBAR:
 		return place->kind == KIND_CALL || place->kind == KIND_ARITHMETIC ||
-		       is_table_kind(place->kind) ? FIT_PLAUSIBLE : FIT_POSSIBLE;
-	default:
-		return FIT_POSSIBLE;
+				       is_table_kind(place->kind)
+			       ? FIT_PLAUSIBLE
+			       : FIT_POSSIBLE;
+	default: return FIT_POSSIBLE;
 	}
 }
 
 /* Can it prepare the entry of a Lua function? That takes only a check; other work belongs to builtins. */
-static bool prepares_call(const struct path_alignment *alignment,
-			  const struct trace_instruction *ins)
+static bool prepares_call(const struct path_alignment *alignment, const struct trace_instruction *ins)
 {
 	struct trace_instruction operand;
 
@@ -539,22 +578,28 @@ static bool is_result(const struct trace_instruction *ins, const struct place *p
 	bool is_modulo = place->op == BC_MODVN || place->op == BC_MODNV || place->op == BC_MODVV;
 
 	switch ((int)ins->op) {
-	case IR_ULOAD:
-		return place->kind == KIND_UGET;
-	case IR_TNEW:
-		return place->op == BC_TNEW;
-	case IR_TDUP:
-		return place->op == BC_TDUP;
-	case IR_CALLXS:
-		return place->kind == KIND_CALL;
-	case IR_SUB: case IR_SUBOV: case IR_MOD: case IR_BAND:
-		return place->kind == KIND_ARITHMETIC;
-	case IR_ADD: case IR_ADDOV: case IR_MUL: case IR_MULOV: case IR_DIV: case IR_NEG:
-	case IR_POW: case IR_BNOT: case IR_BOR: case IR_BXOR:
-	case IR_BSHL: case IR_BSHR: case IR_BSAR:
-		return place->kind == KIND_ARITHMETIC && !is_modulo;
-	default:
-		return false;
+	case IR_ULOAD: return place->kind == KIND_UGET;
+	case IR_TNEW: return place->op == BC_TNEW;
+	case IR_TDUP: return place->op == BC_TDUP;
+	case IR_CALLXS: return place->kind == KIND_CALL;
+	case IR_SUB:
+	case IR_SUBOV:
+	case IR_MOD:
+	case IR_BAND: return place->kind == KIND_ARITHMETIC;
+	case IR_ADD:
+	case IR_ADDOV:
+	case IR_MUL:
+	case IR_MULOV:
+	case IR_DIV:
+	case IR_NEG:
+	case IR_POW:
+	case IR_BNOT:
+	case IR_BOR:
+	case IR_BXOR:
+	case IR_BSHL:
+	case IR_BSHR:
+	case IR_BSAR: return place->kind == KIND_ARITHMETIC && !is_modulo;
+	default: return false;
 	}
 }
 
@@ -600,8 +645,7 @@ static bool is_index(const struct path_alignment *alignment, const struct trace_
 }
 
 /* The nearby instruction that uses a result. For a step of an index computation, the use of that index. */
-static bool find_use(const struct path_alignment *alignment, uint32_t ref,
-		     struct trace_instruction *ret_use)
+static bool find_use(const struct path_alignment *alignment, uint32_t ref, struct trace_instruction *ret_use)
 {
 	bool is_found = false;
 
@@ -658,16 +702,18 @@ static bool find_access(const struct path_alignment *alignment, uint32_t ref,
 
 /*---- The best alignment ----*/
 
-static void load_places(const struct path_alignment *alignment, const struct path_point *points,
-			size_t count, struct place *places)
+static void load_places(const struct path_alignment *alignment, const struct path_point *points, size_t count,
+			struct place *places)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct path_frame *frame = &alignment->frames->frame[points[i].frame];
 
-		places[i] = (struct place){ .op = BC__MAX, .base = -1, .proto = frame->proto,
-					    .frame = points[i].frame, .first = places };
-		if (!frame->proto ||
-		    !proto_instruction(frame->proto, points[i].pc, &places[i].instruction))
+		places[i] = (struct place){ .op = BC__MAX,
+					    .base = -1,
+					    .proto = frame->proto,
+					    .frame = points[i].frame,
+					    .first = places };
+		if (!frame->proto || !proto_instruction(frame->proto, points[i].pc, &places[i].instruction))
 			continue;
 		places[i].op = bytecode_op(alignment->layout, (uint8_t)places[i].instruction);
 		places[i].kind = kind_of(places[i].op);
@@ -698,13 +744,11 @@ static uint32_t better(const int32_t *scores, uint32_t state, uint32_t other)
  * the best assignment of all instructions so far that gives the last one this state.
  * from[]: the state of the instruction before it in that assignment.
  */
-static void align_instruction(const struct aligner *aligner, uint32_t ref,
-			      const struct place *places, size_t count, int32_t *scores,
-			      uint32_t *from)
+static void align_instruction(const struct aligner *aligner, uint32_t ref, const struct place *places,
+			      size_t count, int32_t *scores, uint32_t *from)
 {
 	struct trace_instruction ins, access;
-	bool known = trace_instruction(aligner->alignment->trace, aligner->alignment->layout, ref,
-				       &ins);
+	bool known = trace_instruction(aligner->alignment->trace, aligner->alignment->layout, ref, &ins);
 	bool is_for_access = known && find_access(aligner->alignment, ref, &ins, &access);
 	uint32_t before = 0;
 
@@ -753,8 +797,8 @@ static int32_t find_best(const struct aligner *aligner, const struct place *plac
 	return scores[best];
 }
 
-int32_t trace_align(const struct path_alignment *alignment, const struct path_point *points,
-		    size_t count, uint32_t *ret_points)
+int32_t trace_align(const struct path_alignment *alignment, const struct path_point *points, size_t count,
+		    uint32_t *ret_points)
 {
 	size_t length = alignment->end_ref - alignment->ref;
 	struct aligner aligner = { .alignment = alignment };

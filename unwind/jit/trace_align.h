@@ -22,8 +22,8 @@ struct path_alignment {
 	const struct layout *layout;
 	const struct path_frames *frames;
 	const struct lua_objects *objects;
-	uint32_t ref, end_ref;		/* IR instructions to assign */
-	uint32_t next_snapshot;		/* the snapshot after them */
+	uint32_t ref, end_ref;  /* IR instructions to assign */
+	uint32_t next_snapshot; /* the snapshot after them */
 };
 
 /*
@@ -31,7 +31,7 @@ struct path_alignment {
  * its index. Return a score for comparison (higher is better), or INT32_MIN if the
  * stretch is too long or when out of memory.
  */
-int32_t trace_align(const struct path_alignment *alignment, const struct path_point *points,
-		    size_t count, uint32_t *ret_points);
+int32_t trace_align(const struct path_alignment *alignment, const struct path_point *points, size_t count,
+		    uint32_t *ret_points);
 
 #endif

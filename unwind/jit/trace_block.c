@@ -7,10 +7,10 @@
 
 /* IR constants and instructions (lj_ir.h); references are biased. */
 enum {
-	IR_T = 4,		/* offset of IRIns.t */
-	IR_O = 5,		/* offset of IRIns.o */
-	IR_R = 6,		/* offset of IRIns.r */
-	IR_S = 7,		/* offset of IRIns.s */
+	IR_T = 4, /* offset of IRIns.t */
+	IR_O = 5, /* offset of IRIns.o */
+	IR_R = 6, /* offset of IRIns.r */
+	IR_S = 7, /* offset of IRIns.s */
 	IRT_GUARD = 0x80,
 	IRT_TYPE = 0x1f,
 };
@@ -123,8 +123,8 @@ uint32_t trace_nins(const struct trace *trace, const struct layout *layout)
 bool trace_instruction(const struct trace *trace, const struct layout *layout, uint32_t ref,
 		       struct trace_instruction *ret_instruction)
 {
-	const uint8_t *bytes = at(trace, field(trace, layout->GCtrace_ir, 8) +
-				  (uint64_t)ref * TRACE_IR_SIZE, TRACE_IR_SIZE);
+	const uint8_t *bytes = at(trace, field(trace, layout->GCtrace_ir, 8) + (uint64_t)ref * TRACE_IR_SIZE,
+				  TRACE_IR_SIZE);
 
 	if (!bytes || ref >= trace_nins(trace, layout) || ref < trace_nk(trace, layout))
 		return false;
@@ -140,38 +140,31 @@ bool trace_instruction(const struct trace *trace, const struct layout *layout, u
 	return true;
 }
 
-bool trace_constant(const struct trace *trace, const struct layout *layout, uint32_t ref,
-		    uint64_t *ret_value)
+bool trace_constant(const struct trace *trace, const struct layout *layout, uint32_t ref, uint64_t *ret_value)
 {
 	uint64_t address = field(trace, layout->GCtrace_ir, 8) + (uint64_t)ref * TRACE_IR_SIZE;
 	const uint8_t *narrow = at(trace, address, TRACE_IR_SIZE);
 	const uint8_t *wide = at(trace, address, 2 * TRACE_IR_SIZE);
 	struct trace_instruction constant;
 
-	if (ref >= TRACE_REF_BIAS || !narrow || !wide ||
-	    !trace_instruction(trace, layout, ref, &constant))
+	if (ref >= TRACE_REF_BIAS || !narrow || !wide || !trace_instruction(trace, layout, ref, &constant))
 		return false;
 	switch ((int)constant.op) {
-	case IR_KINT:
-		*ret_value = (uint64_t)(int32_t)load_bytes(narrow, 0, 4);
-		return true;
+	case IR_KINT: *ret_value = (uint64_t)(int32_t)load_bytes(narrow, 0, 4); return true;
 	case IR_KGC:
 	case IR_KPTR:
 	case IR_KKPTR:
 		*ret_value = layout->gc64 ? load_bytes(wide, TRACE_IR_SIZE, 8) : load_bytes(narrow, 0, 4);
 		return true;
 	case IR_KNUM:
-	case IR_KINT64:
-		*ret_value = load_bytes(wide, TRACE_IR_SIZE, 8);
-		return true;
-	default:
-		return false;
+	case IR_KINT64: *ret_value = load_bytes(wide, TRACE_IR_SIZE, 8); return true;
+	default: return false;
 	}
 }
 
 /* The object of a constant of this IR type, or 0 if it has another type. */
-static uint64_t constant_object(const struct trace *trace, const struct layout *layout,
-				uint32_t ref, uint8_t type)
+static uint64_t constant_object(const struct trace *trace, const struct layout *layout, uint32_t ref,
+				uint8_t type)
 {
 	const uint8_t *constant = ref < TRACE_REF_BIAS ? ir(trace, layout, ref) : NULL;
 
@@ -180,8 +173,8 @@ static uint64_t constant_object(const struct trace *trace, const struct layout *
 	return layout->gc64 ? load_bytes(constant, TRACE_IR_SIZE, 8) : load_bytes(constant, 0, 4);
 }
 
-size_t trace_constants(const struct trace *trace, const struct layout *layout,
-		       enum trace_constant kind, uint64_t *ret_objects, size_t max)
+size_t trace_constants(const struct trace *trace, const struct layout *layout, enum trace_constant kind,
+		       uint64_t *ret_objects, size_t max)
 {
 	uint32_t nk = (uint32_t)field(trace, layout->GCtrace_nk, 4);
 	uint8_t type = kind == TRACE_FUNCTIONS ? IRT_FUNC : IRT_PROTO;
@@ -221,14 +214,14 @@ uint32_t trace_snapshot_count(const struct trace *trace, const struct layout *la
 	return (uint32_t)field(trace, layout->GCtrace_nsnap, 2);
 }
 
-static const uint8_t *snapshot_number(const struct trace *trace, const struct layout *layout,
-				      uint64_t number)
+static const uint8_t *snapshot_number(const struct trace *trace, const struct layout *layout, uint64_t number)
 {
 	uint64_t snap = field(trace, layout->GCtrace_snap, 8);
 
 	return number < field(trace, layout->GCtrace_nsnap, 2)
-		? at(trace, snap + number * (uint64_t)layout->SnapShot_size,
-		     (size_t)layout->SnapShot_size) : NULL;
+		       ? at(trace, snap + number * (uint64_t)layout->SnapShot_size,
+			    (size_t)layout->SnapShot_size)
+		       : NULL;
 }
 
 bool trace_snapshot(const struct trace *trace, const struct layout *layout, uint32_t number,
@@ -239,14 +232,14 @@ bool trace_snapshot(const struct trace *trace, const struct layout *layout, uint
 	if (!snapshot)
 		return false;
 	ret_snapshot->ref = (uint32_t)load_bytes(snapshot, layout->SnapShot_ref, 2);
-	ret_snapshot->mcofs = layout->SnapShot_mcofs == LAYOUT_ABSENT ? 0 :
-		(uint32_t)load_bytes(snapshot, layout->SnapShot_mcofs, 2);
+	ret_snapshot->mcofs = layout->SnapShot_mcofs == LAYOUT_ABSENT
+				      ? 0
+				      : (uint32_t)load_bytes(snapshot, layout->SnapShot_mcofs, 2);
 	return true;
 }
 
 /* The snapshot in force: the last one whose code begins at or before pc. */
-static const uint8_t *snapshot_at(const struct trace *trace, const struct layout *layout,
-				  uint64_t pc)
+static const uint8_t *snapshot_at(const struct trace *trace, const struct layout *layout, uint64_t pc)
 {
 	uint64_t count = field(trace, layout->GCtrace_nsnap, 2);
 	const uint8_t *found = NULL;
@@ -265,19 +258,19 @@ static const uint8_t *snapshot_at(const struct trace *trace, const struct layout
 
 /* A slot in a snapshot's map. */
 struct slot {
-	uint32_t entry;		/* 0 if the slot is not in the map */
-	uint64_t link;		/* of a frame or continuation slot */
+	uint32_t entry; /* 0 if the slot is not in the map */
+	uint64_t link;  /* of a frame or continuation slot */
 };
 
 enum { SLOTS = TRACE_SLOTS };
 
 struct slots {
 	struct slot slot[SLOTS];
-	uint64_t pc;		/* where the interpreter would resume */
+	uint64_t pc; /* where the interpreter would resume */
 };
 
-static bool load_entry(const struct trace *trace, const struct layout *layout,
-		       uint64_t index, uint32_t *ret_entry)
+static bool load_entry(const struct trace *trace, const struct layout *layout, uint64_t index,
+		       uint32_t *ret_entry)
 {
 	uint64_t snapmap = field(trace, layout->GCtrace_snapmap, 8);
 	const uint8_t *bytes = at(trace, snapmap + index * TRACE_SNAP_SIZE, TRACE_SNAP_SIZE);
@@ -289,13 +282,12 @@ static bool load_entry(const struct trace *trace, const struct layout *layout,
 }
 
 /* GC64: each link is a 64-bit constant in its slot. The pc shares a word with the base slot. */
-static bool load_links_gc64(const struct trace *trace, const struct layout *layout,
-			    uint64_t behind, struct slots *slots)
+static bool load_links_gc64(const struct trace *trace, const struct layout *layout, uint64_t behind,
+			    struct slots *slots)
 {
 	uint32_t low, high;
 
-	if (!load_entry(trace, layout, behind, &low) ||
-	    !load_entry(trace, layout, behind + 1, &high))
+	if (!load_entry(trace, layout, behind, &low) || !load_entry(trace, layout, behind + 1, &high))
 		return false;
 	slots->pc = ((uint64_t)high << 32 | low) >> 8;
 	for (unsigned s = 2; s < SLOTS; s++) {
@@ -312,8 +304,8 @@ static bool load_links_gc64(const struct trace *trace, const struct layout *layo
 }
 
 /* GC32: after the entries follow the pc and the links, innermost first. */
-static bool load_links_gc32(const struct trace *trace, const struct layout *layout,
-			    uint64_t behind, struct slots *slots)
+static bool load_links_gc32(const struct trace *trace, const struct layout *layout, uint64_t behind,
+			    struct slots *slots)
 {
 	uint32_t word;
 
@@ -330,11 +322,10 @@ static bool load_links_gc32(const struct trace *trace, const struct layout *layo
 	return true;
 }
 
-static bool load_slots(const struct trace *trace, const struct layout *layout,
-		       const uint8_t *snapshot, struct slots *slots)
+static bool load_slots(const struct trace *trace, const struct layout *layout, const uint8_t *snapshot,
+		       struct slots *slots)
 {
-	uint64_t mapofs = load_bytes(snapshot, layout->SnapShot_mapofs,
-			       layout->SnapShot_size > 8 ? 4 : 2);
+	uint64_t mapofs = load_bytes(snapshot, layout->SnapShot_mapofs, layout->SnapShot_size > 8 ? 4 : 2);
 	uint64_t nent = load_bytes(snapshot, layout->SnapShot_nent, 1);
 
 	memset(slots, 0, sizeof(*slots));
@@ -362,10 +353,10 @@ bool trace_snapshot_refs(const struct trace *trace, const struct layout *layout,
 	return true;
 }
 
-static size_t snapshot_frames(const struct trace *trace, const struct layout *layout,
-			      const uint8_t *snapshot, struct trace_frame *ret_frames, size_t max)
+static size_t snapshot_frames(const struct trace *trace, const struct layout *layout, const uint8_t *snapshot,
+			      struct trace_frame *ret_frames, size_t max)
 {
-	unsigned fr2 = layout->gc64 ? 1 : 0;	/* LJ_FR2: the function has its own slot */
+	unsigned fr2 = layout->gc64 ? 1 : 0; /* LJ_FR2: the function has its own slot */
 	struct slots slots;
 	uint64_t caller_pc;
 	bool is_continuation = false, is_vararg = false;
@@ -385,8 +376,7 @@ static size_t snapshot_frames(const struct trace *trace, const struct layout *la
 		if (!is_vararg)
 			ret_frames[count++] = (struct trace_frame){
 				.function = constant_object(trace, layout,
-							    slots.slot[s - fr2].entry & SNAP_REF,
-							    IRT_FUNC),
+							    slots.slot[s - fr2].entry & SNAP_REF, IRT_FUNC),
 				.pc = caller_pc,
 				.is_continuation = is_continuation,
 				.base_slot = (uint8_t)(s + 1),
@@ -421,6 +411,5 @@ size_t trace_frames(const struct trace *trace, const struct layout *layout, uint
 size_t trace_exit_frames(const struct trace *trace, const struct layout *layout, uint32_t exitno,
 			 struct trace_frame *ret_frames, size_t max)
 {
-	return snapshot_frames(trace, layout, snapshot_number(trace, layout, exitno),
-			       ret_frames, max);
+	return snapshot_frames(trace, layout, snapshot_number(trace, layout, exitno), ret_frames, max);
 }

@@ -30,16 +30,16 @@ enum ir_op {
 #undef OP_ATAN2
 #undef OP_ALEN
 #undef OP_TMPREF
-	IR__MAX		/* also: an unknown opcode */
+	IR__MAX /* also: an unknown opcode */
 };
 
 enum {
-	TRACE_IR_SIZE = 8,		/* IRIns */
-	TRACE_SNAP_SIZE = 4,		/* SnapEntry */
-	TRACE_REF_BIAS = 0x8000,	/* constants are below, instructions from here on */
-	TRACE_REF_BASE = TRACE_REF_BIAS,	/* the first one, IR_BASE: a side trace's parent and exit */
-	TRACE_SLOTS = 256,		/* more than LJ_MAX_JSLOTS */
-	TRACE_REGISTERS = 32,		/* RID_*: 16 general, then 16 vector registers */
+	TRACE_IR_SIZE = 8,               /* IRIns */
+	TRACE_SNAP_SIZE = 4,             /* SnapEntry */
+	TRACE_REF_BIAS = 0x8000,         /* constants are below, instructions from here on */
+	TRACE_REF_BASE = TRACE_REF_BIAS, /* the first one, IR_BASE: a side trace's parent and exit */
+	TRACE_SLOTS = 256,               /* more than LJ_MAX_JSLOTS */
+	TRACE_REGISTERS = 32,            /* RID_*: 16 general, then 16 vector registers */
 };
 
 /* The IRType values that matter here. */
@@ -47,10 +47,10 @@ enum { IRT_NIL = 0, IRT_STR = 4, IRT_PROTO = 7, IRT_FUNC = 8, IRT_TAB = 11, IRT_
 
 struct trace_instruction {
 	enum ir_op op;
-	uint8_t type;			/* IRT_* */
+	uint8_t type; /* IRT_* */
 	bool guard;
-	uint8_t reg;			/* its result's register; TRACE_REGISTERS and above: none */
-	uint8_t spill;			/* its result's place on the native stack, in 4 bytes; 0: none */
+	uint8_t reg;   /* its result's register; TRACE_REGISTERS and above: none */
+	uint8_t spill; /* its result's place on the native stack, in 4 bytes; 0: none */
 	uint16_t op1, op2;
 };
 
@@ -66,8 +66,8 @@ bool trace_constant(const struct trace *trace, const struct layout *layout, uint
 		    uint64_t *ret_value);
 
 struct trace_snapshot {
-	uint32_t ref;		/* its first instruction */
-	uint32_t mcofs;		/* the offset of their code; 0 in builds without it */
+	uint32_t ref;   /* its first instruction */
+	uint32_t mcofs; /* the offset of their code; 0 in builds without it */
 };
 
 /* The number of snapshots, and one of them. False if there is no such snapshot. */

@@ -5,8 +5,8 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	SNAPSHOTS_MAX = 600,	/* snapshots searched for calls */
-	NEIGHBOURS = 40,	/* traces before and after this one, likewise */
+	SNAPSHOTS_MAX = 600, /* snapshots searched for calls */
+	NEIGHBOURS = 40,     /* traces before and after this one, likewise */
 };
 
 struct finder {
@@ -38,8 +38,7 @@ static void find_callees(struct finder *finder)
 				       TRACE_CALLEES_MAX);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct function_object *function =
-			lua_objects_function(finder->objects, constants[i]);
+		const struct function_object *function = lua_objects_function(finder->objects, constants[i]);
 
 		if (!function)
 			continue;
@@ -49,8 +48,7 @@ static void find_callees(struct finder *finder)
 			calls->functions[calls->function_count++] = function;
 		add_callee(calls, function->proto);
 	}
-	count = trace_constants(finder->trace, finder->layout, TRACE_PROTOS, constants,
-				TRACE_CALLEES_MAX);
+	count = trace_constants(finder->trace, finder->layout, TRACE_PROTOS, constants, TRACE_CALLEES_MAX);
 	for (size_t i = 0; i < count; i++)
 		add_callee(calls, lua_objects_proto(finder->objects, constants[i]));
 }
@@ -69,8 +67,8 @@ static bool is_check(const struct finder *finder, const struct trace_instruction
 	    !trace_constant(finder->trace, finder->layout, ins->op2, &value))
 		return false;
 	/* Not the start frame's function: LuaJIT specialises to that for its upvalues (rec_upvalue()). */
-	if (trace_instruction(finder->trace, finder->layout, ins->op1, &operand) &&
-	    operand.op == IR_SLOAD && operand.op1 == 0)
+	if (trace_instruction(finder->trace, finder->layout, ins->op1, &operand) && operand.op == IR_SLOAD &&
+	    operand.op1 == 0)
 		return false;
 	if (!trace_instruction(finder->trace, finder->layout, ins->op2, &operand))
 		return false;
@@ -101,8 +99,8 @@ static void find_checks(struct finder *finder)
 	}
 }
 
-void trace_calls_checks(const struct trace_calls *calls, uint32_t ref, uint32_t end_ref,
-			uint32_t *ret_first, uint32_t *ret_end)
+void trace_calls_checks(const struct trace_calls *calls, uint32_t ref, uint32_t end_ref, uint32_t *ret_first,
+			uint32_t *ret_end)
 {
 	uint32_t check = 0;
 
@@ -133,8 +131,7 @@ static void find_calls_of(struct finder *finder, const struct trace *trace)
 	uint32_t snapshots = trace_snapshot_count(trace, finder->layout);
 
 	for (uint32_t number = 0; number < snapshots && finder->snapshots_seen < SNAPSHOTS_MAX; number++) {
-		size_t count = trace_exit_frames(trace, finder->layout, number, inlined,
-						 TRACE_FRAMES_MAX);
+		size_t count = trace_exit_frames(trace, finder->layout, number, inlined, TRACE_FRAMES_MAX);
 
 		finder->snapshots_seen++;
 		for (size_t i = 0; i + 1 < count; i++)
@@ -152,7 +149,8 @@ static void find_calls(struct finder *finder)
 	find_calls_of(finder, finder->trace);
 	for (uint32_t distance = 1; distance <= NEIGHBOURS; distance++) {
 		const struct trace *before = distance < number
-			? traces_seen(finder->traces, number - distance) : NULL;
+						     ? traces_seen(finder->traces, number - distance)
+						     : NULL;
 		const struct trace *after = traces_seen(finder->traces, number + distance);
 
 		if (before)
@@ -162,9 +160,8 @@ static void find_calls(struct finder *finder)
 	}
 }
 
-void trace_calls_find(struct trace_calls *ret_calls, const struct traces *traces,
-		      const struct trace *trace, const struct layout *layout,
-		      struct lua_objects *objects)
+void trace_calls_find(struct trace_calls *ret_calls, const struct traces *traces, const struct trace *trace,
+		      const struct layout *layout, struct lua_objects *objects)
 {
 	struct finder finder = {
 		.calls = ret_calls,

@@ -19,15 +19,15 @@
 #include "unwind/lua/lua_objects.h"
 
 enum {
-	TRACE_CALLEES_MAX = 256,	/* functions and prototypes considered for a trace */
+	TRACE_CALLEES_MAX = 256, /* functions and prototypes considered for a trace */
 	TRACE_CHECKS_MAX = 512,
-	TRACE_CALLS_MAX = 256,		/* known calls */
+	TRACE_CALLS_MAX = 256, /* known calls */
 };
 
 /* The check of a function before its call. */
 struct trace_check {
 	uint32_t ref;
-	const struct proto *callee;	/* NULL for a builtin */
+	const struct proto *callee; /* NULL for a builtin */
 };
 
 /* A call that a snapshot or the path shows. */
@@ -37,27 +37,26 @@ struct trace_call {
 };
 
 struct trace_calls {
-	const struct proto *callees[TRACE_CALLEES_MAX];		/* all among the constants */
+	const struct proto *callees[TRACE_CALLEES_MAX]; /* all among the constants */
 	size_t callee_count;
-	const struct function_object *functions[TRACE_CALLEES_MAX];	/* Lua functions, likewise */
+	const struct function_object *functions[TRACE_CALLEES_MAX]; /* Lua functions, likewise */
 	size_t function_count;
-	bool has_builtin;					/* a builtin is among the constants */
-	struct trace_check checks[TRACE_CHECKS_MAX];		/* by rising ref */
+	bool has_builtin;                            /* a builtin is among the constants */
+	struct trace_check checks[TRACE_CHECKS_MAX]; /* by rising ref */
 	uint32_t check_count;
-	struct trace_call calls[TRACE_CALLS_MAX];		/* each once */
+	struct trace_call calls[TRACE_CALLS_MAX]; /* each once */
 	size_t call_count;
 };
 
 /* Find a trace's callees, checks and calls. The result points into objects. */
-void trace_calls_find(struct trace_calls *ret_calls, const struct traces *traces,
-		      const struct trace *trace, const struct layout *layout,
-		      struct lua_objects *objects);
+void trace_calls_find(struct trace_calls *ret_calls, const struct traces *traces, const struct trace *trace,
+		      const struct layout *layout, struct lua_objects *objects);
 
 /* Add a call that the path leads through. */
 void trace_calls_add(struct trace_calls *calls, uint64_t pc, const struct proto *callee);
 
 /* The checks among the IR instructions from ref up to end_ref. */
-void trace_calls_checks(const struct trace_calls *calls, uint32_t ref, uint32_t end_ref,
-			uint32_t *ret_first, uint32_t *ret_end);
+void trace_calls_checks(const struct trace_calls *calls, uint32_t ref, uint32_t end_ref, uint32_t *ret_first,
+			uint32_t *ret_end);
 
 #endif

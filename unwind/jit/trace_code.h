@@ -16,7 +16,7 @@
 
 #include "unwind/jit/traces.h"
 
-enum { TRACE_CODE_BYTES_MAX = 1 << 17 };	/* of one trace's machine code; LuaJIT's areas are smaller */
+enum { TRACE_CODE_BYTES_MAX = 1 << 17 }; /* of one trace's machine code; LuaJIT's areas are smaller */
 
 /* The number of the exit that a jump out of a trace takes, or -1. */
 typedef int (*trace_exit_number)(const void *context, uint64_t target);
@@ -24,12 +24,12 @@ typedef int (*trace_exit_number)(const void *context, uint64_t target);
 /* One machine instruction. */
 struct code_piece {
 	uint32_t offset;
-	uint32_t ref;			/* the IR instruction that it was assembled for */
-	uint32_t low_snapshot, high_snapshot;	/* it certainly belongs to one of these */
-	uint32_t lowered;		/* how often jit_base was lowered before it (IR_RETF) */
-	bool is_quick;			/* takes no time itself; reached only from the piece before it */
-	bool is_after_slow;		/* reached only from the piece before it, which takes far longer */
-	bool base_is_moved;		/* the trace links to a higher frame; jit_base is that frame's */
+	uint32_t ref;                         /* the IR instruction that it was assembled for */
+	uint32_t low_snapshot, high_snapshot; /* it certainly belongs to one of these */
+	uint32_t lowered;                     /* how often jit_base was lowered before it (IR_RETF) */
+	bool is_quick;      /* takes no time itself; reached only from the piece before it */
+	bool is_after_slow; /* reached only from the piece before it, which takes far longer */
+	bool base_is_moved; /* the trace links to a higher frame; jit_base is that frame's */
 };
 
 struct trace_code {
@@ -41,9 +41,8 @@ struct trace_code {
  * Align a trace's machine code, szmcode bytes. exit_number is called with context.
  * False, with nothing to clear, when out of memory or if the code makes no sense.
  */
-bool trace_code_align(struct trace_code *code, const struct trace *trace,
-		      const struct layout *layout, const uint8_t *bytes,
-		      trace_exit_number exit_number, const void *context);
+bool trace_code_align(struct trace_code *code, const struct trace *trace, const struct layout *layout,
+		      const uint8_t *bytes, trace_exit_number exit_number, const void *context);
 void trace_code_clear(struct trace_code *code);
 
 #endif

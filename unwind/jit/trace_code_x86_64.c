@@ -11,19 +11,19 @@
 
 enum {
 	RID_NONE = 0xff,
-	RID_EDX = 2,		/* RID_BASE */
+	RID_EDX = 2, /* RID_BASE */
 	RID_ESP = 4,
-	SPILL_SIZE = 4,		/* sps_scale() */
-	RID_R14 = 14,		/* RID_DISPATCH with GC64 */
+	SPILL_SIZE = 4, /* sps_scale() */
+	RID_R14 = 14,   /* RID_DISPATCH with GC64 */
 	RID_XMM = 16,
 	CELLS_MAX = 1 << 23,
-	HEAD_MAX = 128,		/* machine instructions searched for the head's end */
+	HEAD_MAX = 128, /* machine instructions searched for the head's end */
 	/* How well a machine instruction fits an IR instruction. */
 	FIT_NEVER = -12,
 	FIT_UNLIKELY = -3,
 	FIT_NO_CODE = -1,
-	FIT_AFTER_CALL = -2,	/* same IR instruction as the call or exit before it */
-	FIT_TOGETHER = 2,	/* same IR instruction as the one before it, if that is likely */
+	FIT_AFTER_CALL = -2, /* same IR instruction as the call or exit before it */
+	FIT_TOGETHER = 2,    /* same IR instruction as the one before it, if that is likely */
 	FIT_PLAUSIBLE = 2,
 	FIT_RESULT = 4,
 	FIT_GOOD = 5,
@@ -33,31 +33,31 @@ enum {
 /* A machine instruction, by properties that show its purpose. */
 struct machine {
 	uint32_t offset;
-	unsigned id;			/* X86_INS_* */
-	bool exits;			/* a conditional jump out of the trace */
+	unsigned id; /* X86_INS_* */
+	bool exits;  /* a conditional jump out of the trace */
 	bool calls;
 	bool in_head;
-	bool is_quick;			/* takes a cycle at most: general registers only */
-	bool jumped_to;			/* the target of a jump within the trace */
-	bool checks_gc;			/* part of the GC step at the start of a loop or trace */
+	bool is_quick;  /* takes a cycle at most: general registers only */
+	bool jumped_to; /* the target of a jump within the trace */
+	bool checks_gc; /* part of the GC step at the start of a loop or trace */
 	bool stores;
 	bool loads;
-	uint8_t written;		/* RID of the register written, or RID_NONE */
-	uint8_t stored;			/* RID of the register stored, or RID_NONE */
-	uint8_t base;			/* RID of the memory operand's base, or RID_NONE */
-	bool reloads;			/* only loads a register from its place in memory */
-	uint32_t read;			/* RIDs of registers read, as bits */
+	uint8_t written; /* RID of the register written, or RID_NONE */
+	uint8_t stored;  /* RID of the register stored, or RID_NONE */
+	uint8_t base;    /* RID of the memory operand's base, or RID_NONE */
+	bool reloads;    /* only loads a register from its place in memory */
+	uint32_t read;   /* RIDs of registers read, as bits */
 	int64_t displacement;
 	int64_t immediate;
 	uint64_t target;
-	uint32_t low, high;		/* the IR instructions that it may belong to, without high */
+	uint32_t low, high; /* the IR instructions that it may belong to, without high */
 	uint32_t low_snapshot, high_snapshot;
 };
 
 /* An IR instruction's operands, as they may show in machine code. */
 struct operands {
-	uint32_t reg[2];		/* RID as a bit */
-	uint32_t constant[2];		/* the lower 32 bits; 0 if none, or too small to be significant */
+	uint32_t reg[2];      /* RID as a bit */
+	uint32_t constant[2]; /* the lower 32 bits; 0 if none, or too small to be significant */
 };
 
 struct block {
@@ -65,8 +65,8 @@ struct block {
 	const struct layout *layout;
 	struct machine *machine;
 	size_t count;
-	struct trace_instruction *ir;	/* by reference, less TRACE_REF_BASE */
-	struct operands *operands;	/* likewise */
+	struct trace_instruction *ir; /* by reference, less TRACE_REF_BASE */
+	struct operands *operands;    /* likewise */
 	uint32_t ir_count;
 };
 
@@ -106,8 +106,7 @@ static uint8_t rid_of(unsigned reg)
 
 static bool compares(unsigned id)
 {
-	return id == X86_INS_CMP || id == X86_INS_TEST || id == X86_INS_UCOMISD ||
-	       id == X86_INS_COMISD;
+	return id == X86_INS_CMP || id == X86_INS_TEST || id == X86_INS_UCOMISD || id == X86_INS_COMISD;
 }
 
 static uint32_t rid_bit(unsigned reg)
@@ -119,8 +118,7 @@ static uint32_t rid_bit(unsigned reg)
 
 static bool moves(unsigned id)
 {
-	return id == X86_INS_MOV || id == X86_INS_MOVSD || id == X86_INS_MOVAPS ||
-	       id == X86_INS_MOVABS;
+	return id == X86_INS_MOV || id == X86_INS_MOVSD || id == X86_INS_MOVAPS || id == X86_INS_MOVABS;
 }
 
 static void take_apart(const cs_insn *insn, const struct trace *trace, struct machine *machine)
@@ -168,8 +166,7 @@ static void take_apart(const cs_insn *insn, const struct trace *trace, struct ma
 			   (machine->base == RID_NONE || machine->base == RID_ESP ||
 			    machine->base == RID_R14);
 	machine->exits = machine->target && insn->id != X86_INS_JMP && !machine->calls &&
-			 insn->id != X86_INS_PUSH &&
-			 machine->target - trace->mcode >= trace->szmcode;
+			 insn->id != X86_INS_PUSH && machine->target - trace->mcode >= trace->szmcode;
 }
 
 static bool disassemble(struct block *block, const uint8_t *bytes)
@@ -188,8 +185,7 @@ static bool disassemble(struct block *block, const uint8_t *bytes)
 	while (insn && left && cs_disasm_iter(handle, &code, &left, &address, insn)) {
 		if (block->count == size) {
 			size_t larger_size = size ? size * 2 : 256;
-			struct machine *larger = realloc(block->machine,
-							 larger_size * sizeof(*larger));
+			struct machine *larger = realloc(block->machine, larger_size * sizeof(*larger));
 
 			if (!larger) {
 				whole = false;
@@ -278,16 +274,15 @@ static void bound_by_mcofs(struct block *block, uint32_t snapshots)
 }
 
 /* Without mcofs, code between two exits belongs to one of their snapshots, or to one between these. */
-static void bound_by_exits(struct block *block, uint32_t snapshots,
-			   trace_exit_number exit_number, const void *context)
+static void bound_by_exits(struct block *block, uint32_t snapshots, trace_exit_number exit_number,
+			   const void *context)
 {
 	uint32_t low = 0;
 	size_t begin = 0;
 
 	/* Skip the head: its check of the stack's size uses an exit of the parent. */
 	for (size_t i = head_length(block); i < block->count; i++) {
-		int exit = block->machine[i].exits
-			? exit_number(context, block->machine[i].target) : -1;
+		int exit = block->machine[i].exits ? exit_number(context, block->machine[i].target) : -1;
 
 		if (exit < 0 || (uint32_t)exit < low || (uint32_t)exit >= snapshots)
 			continue;
@@ -347,23 +342,41 @@ static bool has_result(const struct trace_instruction *ins)
 static bool may_call(const struct trace_instruction *ins)
 {
 	switch ((int)ins->op) {
-	case IR_CALLN: case IR_CALLA: case IR_CALLL: case IR_CALLS: case IR_CALLXS:
-	case IR_SNEW: case IR_XSNEW: case IR_TNEW: case IR_TDUP: case IR_CNEW: case IR_CNEWI:
-	case IR_BUFPUT: case IR_BUFSTR: case IR_TOSTR: case IR_STRTO: case IR_NEWREF:
-	case IR_FPMATH: case IR_POW: case IR_MOD: case IR_OBAR: case IR_GCSTEP:
-	case IR_ATAN2: case IR_LDEXP: case IR_ALEN: case IR_BASE: case IR_LOOP:
-		return true;
-	case IR_DIV:		/* of 64-bit integers */
-		return ins->type != IRT_NUM;
-	default:
-		return false;
+	case IR_CALLN:
+	case IR_CALLA:
+	case IR_CALLL:
+	case IR_CALLS:
+	case IR_CALLXS:
+	case IR_SNEW:
+	case IR_XSNEW:
+	case IR_TNEW:
+	case IR_TDUP:
+	case IR_CNEW:
+	case IR_CNEWI:
+	case IR_BUFPUT:
+	case IR_BUFSTR:
+	case IR_TOSTR:
+	case IR_STRTO:
+	case IR_NEWREF:
+	case IR_FPMATH:
+	case IR_POW:
+	case IR_MOD:
+	case IR_OBAR:
+	case IR_GCSTEP:
+	case IR_ATAN2:
+	case IR_LDEXP:
+	case IR_ALEN:
+	case IR_BASE:
+	case IR_LOOP: return true;
+	case IR_DIV: /* of 64-bit integers */ return ins->type != IRT_NUM;
+	default: return false;
 	}
 }
 
 static bool is_store(const struct trace_instruction *ins)
 {
-	return ins->op == IR_ASTORE || ins->op == IR_HSTORE || ins->op == IR_USTORE ||
-	       ins->op == IR_FSTORE || ins->op == IR_XSTORE;
+	return ins->op == IR_ASTORE || ins->op == IR_HSTORE || ins->op == IR_USTORE || ins->op == IR_FSTORE ||
+	       ins->op == IR_XSTORE;
 }
 
 static bool is_load(const struct trace_instruction *ins)
@@ -375,48 +388,49 @@ static bool is_load(const struct trace_instruction *ins)
 static bool is_typical(const struct trace_instruction *ins, unsigned id)
 {
 	switch ((int)ins->op) {
-	case IR_ADD: case IR_ADDOV:
-		return id == X86_INS_ADDSD || id == X86_INS_ADD || id == X86_INS_LEA;
-	case IR_SUB: case IR_SUBOV:
-		return id == X86_INS_SUBSD || id == X86_INS_SUB;
-	case IR_MUL: case IR_MULOV:
-		return id == X86_INS_MULSD || id == X86_INS_IMUL;
-	case IR_DIV:
-		return id == X86_INS_DIVSD;
-	case IR_NEG:
-		return id == X86_INS_XORPS || id == X86_INS_NEG;
-	case IR_ABS:
-		return id == X86_INS_ANDPS;
-	case IR_MIN:
-		return id == X86_INS_MINSD || id == X86_INS_CMOVL || id == X86_INS_CMOVLE;
-	case IR_MAX:
-		return id == X86_INS_MAXSD || id == X86_INS_CMOVG || id == X86_INS_CMOVGE;
-	case IR_FPMATH:
-		return id == X86_INS_SQRTSD || id == X86_INS_ROUNDSD;
+	case IR_ADD:
+	case IR_ADDOV: return id == X86_INS_ADDSD || id == X86_INS_ADD || id == X86_INS_LEA;
+	case IR_SUB:
+	case IR_SUBOV: return id == X86_INS_SUBSD || id == X86_INS_SUB;
+	case IR_MUL:
+	case IR_MULOV: return id == X86_INS_MULSD || id == X86_INS_IMUL;
+	case IR_DIV: return id == X86_INS_DIVSD;
+	case IR_NEG: return id == X86_INS_XORPS || id == X86_INS_NEG;
+	case IR_ABS: return id == X86_INS_ANDPS;
+	case IR_MIN: return id == X86_INS_MINSD || id == X86_INS_CMOVL || id == X86_INS_CMOVLE;
+	case IR_MAX: return id == X86_INS_MAXSD || id == X86_INS_CMOVG || id == X86_INS_CMOVGE;
+	case IR_FPMATH: return id == X86_INS_SQRTSD || id == X86_INS_ROUNDSD;
 	case IR_CONV:
 		return id == X86_INS_CVTSI2SD || id == X86_INS_CVTTSD2SI || id == X86_INS_CVTSS2SD ||
 		       id == X86_INS_CVTSD2SS || id == X86_INS_UCOMISD || id == X86_INS_MOVZX ||
 		       id == X86_INS_MOVSX || id == X86_INS_MOVSXD;
-	case IR_BAND:
-		return id == X86_INS_AND || id == X86_INS_MOVZX;
-	case IR_BOR:
-		return id == X86_INS_OR;
-	case IR_BXOR:
-		return id == X86_INS_XOR;
-	case IR_BNOT:
-		return id == X86_INS_NOT;
-	case IR_BSHL: case IR_BSHR: case IR_BSAR: case IR_BROL: case IR_BROR:
-		return id == X86_INS_SHL || id == X86_INS_SHR || id == X86_INS_SAR ||
-		       id == X86_INS_ROL || id == X86_INS_ROR || id == X86_INS_SHLX ||
-		       id == X86_INS_SHRX || id == X86_INS_SARX || id == X86_INS_RORX;
-	case IR_LT: case IR_GE: case IR_LE: case IR_GT:
-	case IR_ULT: case IR_UGE: case IR_ULE: case IR_UGT:
-	case IR_EQ: case IR_NE: case IR_ABC: case IR_RETF: case IR_HREFK:
-		return compares(id);
-	case IR_AREF:
-		return id == X86_INS_LEA;
-	default:
-		return false;
+	case IR_BAND: return id == X86_INS_AND || id == X86_INS_MOVZX;
+	case IR_BOR: return id == X86_INS_OR;
+	case IR_BXOR: return id == X86_INS_XOR;
+	case IR_BNOT: return id == X86_INS_NOT;
+	case IR_BSHL:
+	case IR_BSHR:
+	case IR_BSAR:
+	case IR_BROL:
+	case IR_BROR:
+		return id == X86_INS_SHL || id == X86_INS_SHR || id == X86_INS_SAR || id == X86_INS_ROL ||
+		       id == X86_INS_ROR || id == X86_INS_SHLX || id == X86_INS_SHRX || id == X86_INS_SARX ||
+		       id == X86_INS_RORX;
+	case IR_LT:
+	case IR_GE:
+	case IR_LE:
+	case IR_GT:
+	case IR_ULT:
+	case IR_UGE:
+	case IR_ULE:
+	case IR_UGT:
+	case IR_EQ:
+	case IR_NE:
+	case IR_ABC:
+	case IR_RETF:
+	case IR_HREFK: return compares(id);
+	case IR_AREF: return id == X86_INS_LEA;
+	default: return false;
 	}
 }
 
@@ -459,8 +473,8 @@ static int fit_operands(const struct machine *machine, const struct operands *op
 
 		if (machine->read & operands->reg[i])
 			value += FIT_PLAUSIBLE;
-		if (constant && (constant == (uint32_t)machine->immediate ||
-				 (int64_t)constant == machine->displacement))
+		if (constant &&
+		    (constant == (uint32_t)machine->immediate || (int64_t)constant == machine->displacement))
 			value += FIT_OPERAND;
 	}
 	return value;
@@ -474,24 +488,23 @@ static int fit(const struct block *block, const struct machine *machine, uint32_
 	int value = 0;
 
 	if (machine->checks_gc)
-		return ins->op == IR_LOOP || ins->op == IR_BASE || ins->op == IR_GCSTEP
-			? FIT_OPERAND : FIT_UNLIKELY;
+		return ins->op == IR_LOOP || ins->op == IR_BASE || ins->op == IR_GCSTEP ? FIT_OPERAND
+											: FIT_UNLIKELY;
 	/* IR_BASE has no code; it stands for the head. */
 	if (ins->op == IR_BASE)
 		return machine->in_head ? 0 : FIT_UNLIKELY;
 	if (machine->exits)
-		return ins->guard || ins->op == IR_LOOP ? FIT_GOOD :
-		       may_call(ins) ? 0 : FIT_NEVER;
+		return ins->guard || ins->op == IR_LOOP ? FIT_GOOD : may_call(ins) ? 0 : FIT_NEVER;
 	if (machine->calls)
-		return may_call(ins) ? FIT_GOOD :
-		       ins->op == IR_HREF || ins->op == IR_TBAR ? 0 : FIT_NEVER;
+		return may_call(ins) ? FIT_GOOD : ins->op == IR_HREF || ins->op == IR_TBAR ? 0 : FIT_NEVER;
 	if (ins->op == IR_SLOAD && (machine->loads || machine->stores))
 		return loads_slot(block, ins, machine) && machine->loads
-			? FIT_OPERAND + (sets_result ? FIT_RESULT : 0) : FIT_UNLIKELY;
+			       ? FIT_OPERAND + (sets_result ? FIT_RESULT : 0)
+			       : FIT_UNLIKELY;
 	/* ra_save() stores a result right after its computation. */
 	if (machine->stores && machine->base == RID_ESP && machine->stored != RID_NONE)
-		return is_spilled_to(ins, machine) && machine->stored == ins->reg
-			? FIT_OPERAND : FIT_UNLIKELY;
+		return is_spilled_to(ins, machine) && machine->stored == ins->reg ? FIT_OPERAND
+										  : FIT_UNLIKELY;
 	if (is_store(ins))
 		return machine->stores ? FIT_GOOD + fit_operands(machine, operands) : 0;
 	if (sets_result)
@@ -577,8 +590,7 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 					from[rows[i] + ref - machine->low] = ref;
 					score = scores[ref - TRACE_REF_BASE] + again;
 				}
-				next[ref - TRACE_REF_BASE] = score +
-					fit(block, machine, ref);
+				next[ref - TRACE_REF_BASE] = score + fit(block, machine, ref);
 			}
 			memcpy(scores + (machine->low - TRACE_REF_BASE),
 			       next + (machine->low - TRACE_REF_BASE),
@@ -619,8 +631,7 @@ static size_t moved_base_from(const struct block *block)
 		const struct machine *store = &block->machine[i - 1];
 
 		if (store->id == X86_INS_MOV && store->stores && i > 1 &&
-		    block->machine[i - 2].id == X86_INS_ADD &&
-		    block->machine[i - 2].immediate > 0 &&
+		    block->machine[i - 2].id == X86_INS_ADD && block->machine[i - 2].immediate > 0 &&
 		    block->machine[i - 2].written == RID_EDX)
 			return i;
 	}
@@ -634,12 +645,12 @@ static bool lowers_base(const struct block *block, size_t i)
 
 	return i + 1 < block->count && add->id == X86_INS_ADD && !add->stores && !add->loads &&
 	       add->written != RID_NONE && (int32_t)add->immediate < 0 &&
-	       (int32_t)add->immediate % SLOT_SIZE == 0 &&
-	       store->id == X86_INS_MOV && store->stores && store->stored == add->written &&
+	       (int32_t)add->immediate % SLOT_SIZE == 0 && store->id == X86_INS_MOV && store->stores &&
+	       store->stored == add->written &&
 	       (block->layout->gc64
-		? store->base == RID_R14 &&
-		  store->displacement == block->layout->g_jit_base - block->layout->GG_dispatch
-		: store->base == RID_NONE);
+			? store->base == RID_R14 && store->displacement == block->layout->g_jit_base -
+										   block->layout->GG_dispatch
+			: store->base == RID_NONE);
 }
 
 /* The lower 32 bits of a constant, or of a table slot's expected key. 0 if there is none or it is small. */
@@ -650,8 +661,9 @@ static uint32_t constant_operand(const struct block *block, uint32_t ref)
 
 	if (trace_instruction(block->trace, block->layout, ref, &slot) && slot.op == IR_KSLOT)
 		ref = slot.op1;
-	return trace_constant(block->trace, block->layout, ref, &value) &&
-	       (uint32_t)value > UINT16_MAX ? (uint32_t)value : 0;
+	return trace_constant(block->trace, block->layout, ref, &value) && (uint32_t)value > UINT16_MAX
+		       ? (uint32_t)value
+		       : 0;
 }
 
 static bool load_ir(struct block *block)
@@ -689,17 +701,16 @@ static bool is_slow(unsigned id)
 	       id == X86_INS_DIV || id == X86_INS_IDIV;
 }
 
-bool trace_code_align(struct trace_code *code, const struct trace *trace,
-		      const struct layout *layout, const uint8_t *bytes,
-		      trace_exit_number exit_number, const void *context)
+bool trace_code_align(struct trace_code *code, const struct trace *trace, const struct layout *layout,
+		      const uint8_t *bytes, trace_exit_number exit_number, const void *context)
 {
 	struct block block = { .trace = trace, .layout = layout };
 	uint32_t *refs = NULL;
 	bool done = false;
 
 	*code = (struct trace_code){ 0 };
-	if (trace_nins(trace, layout) > TRACE_REF_BASE && load_ir(&block) &&
-	    disassemble(&block, bytes) && bound(&block, exit_number, context)) {
+	if (trace_nins(trace, layout) > TRACE_REF_BASE && load_ir(&block) && disassemble(&block, bytes) &&
+	    bound(&block, exit_number, context)) {
 		mark_gc_checks(&block);
 		mark_head(&block);
 		mark_targets(&block);

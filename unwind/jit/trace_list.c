@@ -10,7 +10,7 @@
 
 enum {
 	HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8,
-	PROTO_ILOOP = 0x10,	/* GCproto.flags: LuaJIT gave up compiling code in it (lj_obj.h) */
+	PROTO_ILOOP = 0x10, /* GCproto.flags: LuaJIT gave up compiling code in it (lj_obj.h) */
 	GIVE_UP_BATCH = 256,
 	KIBIBYTE_SHIFT = 10,
 };
@@ -20,10 +20,8 @@ static bool is_call(const struct layout *layout, uint32_t instruction)
 	switch ((int)bytecode_op(layout, (uint8_t)instruction)) {
 	case BC_CALL:
 	case BC_CALLM:
-	case BC_ITERC:
-		return true;
-	default:
-		return false;
+	case BC_ITERC: return true;
+	default: return false;
 	}
 }
 
@@ -65,20 +63,26 @@ static size_t read_headers(struct memory *live, const struct layout *layout, con
 {
 	struct memory_range ranges[TRACE_LIST_BATCH];
 	uint8_t headers[TRACE_LIST_BATCH][HEADER_MAX];
-	struct { uint16_t op1, op2, rest[2]; } base[TRACE_LIST_BATCH];
+	struct {
+		uint16_t op1, op2, rest[2];
+	} base[TRACE_LIST_BATCH];
 	size_t found = 0;
 
 	for (size_t i = 0; i < count; i++)
-		ranges[i] = (struct memory_range){ .address = addresses[i], .copy = headers[i],
-						   .length = addresses[i] ? (size_t)layout->GCtrace_size : 0 };
+		ranges[i] = (struct memory_range){ .address = addresses[i],
+						   .copy = headers[i],
+						   .length = addresses[i] ? (size_t)layout->GCtrace_size
+									  : 0 };
 	memory_read_ranges(live, ranges, count);
 	for (size_t i = 0; i < count; i++) {
 		if (addresses[i] == 0 || ranges[i].status != MEMORY_OK ||
 		    !load_summary(layout, headers[i], addresses[i], first + (uint32_t)i, &ret_traces[found]))
 			continue;
-		ranges[found] = (struct memory_range){
-			.address = load_bytes(headers[i], layout->GCtrace_ir, 8) + TRACE_REF_BASE * TRACE_IR_SIZE,
-			.copy = &base[found], .length = TRACE_IR_SIZE };
+		ranges[found] = (struct memory_range){ .address = load_bytes(headers[i], layout->GCtrace_ir,
+									     8) +
+								  TRACE_REF_BASE * TRACE_IR_SIZE,
+						       .copy = &base[found],
+						       .length = TRACE_IR_SIZE };
 		found++;
 	}
 	memory_read_ranges(live, ranges, found);
@@ -121,8 +125,8 @@ bool trace_list_read(struct memory *live, const struct global_state *global, uin
 	return true;
 }
 
-bool trace_list_areas(struct memory *live, const struct global_state *global,
-		      uint64_t *ret_allocated, uint64_t *ret_max)
+bool trace_list_areas(struct memory *live, const struct global_state *global, uint64_t *ret_allocated,
+		      uint64_t *ret_max)
 {
 	const struct layout *layout = &global->vm->layout;
 	uint64_t J = global->g + (uint64_t)layout->GG_J, allocated, params;
@@ -144,28 +148,27 @@ bool trace_list_areas(struct memory *live, const struct global_state *global,
 
 /*---- Code that is never compiled ----*/
 
-static void read_flags(struct memory *live, const struct layout *layout, const uint64_t *protos,
-		       size_t count, bool *ret_given_up)
+static void read_flags(struct memory *live, const struct layout *layout, const uint64_t *protos, size_t count,
+		       bool *ret_given_up)
 {
 	struct memory_range ranges[GIVE_UP_BATCH];
 	uint8_t flags[GIVE_UP_BATCH];
 
 	for (size_t i = 0; i < count; i++)
-		ranges[i] = (struct memory_range){
-			.address = protos[i] + (uint64_t)layout->GCproto_flags,
-			.copy = &flags[i], .length = sizeof(flags[i]) };
+		ranges[i] = (struct memory_range){ .address = protos[i] + (uint64_t)layout->GCproto_flags,
+						   .copy = &flags[i],
+						   .length = sizeof(flags[i]) };
 	memory_read_ranges(live, ranges, count);
 	for (size_t i = 0; i < count; i++)
 		ret_given_up[i] = ranges[i].status == MEMORY_OK && (flags[i] & PROTO_ILOOP);
 }
 
-void protos_given_up(struct memory *live, const struct layout *layout, const uint64_t *protos,
-		     size_t count, bool *ret_given_up)
+void protos_given_up(struct memory *live, const struct layout *layout, const uint64_t *protos, size_t count,
+		     bool *ret_given_up)
 {
 	for (size_t done = 0; done < count; done += GIVE_UP_BATCH)
 		read_flags(live, layout, protos + done,
-			   count - done < GIVE_UP_BATCH ? count - done : GIVE_UP_BATCH,
-			   ret_given_up + done);
+			   count - done < GIVE_UP_BATCH ? count - done : GIVE_UP_BATCH, ret_given_up + done);
 }
 
 size_t proto_places_given_up(const struct layout *layout, const struct proto *proto,
@@ -181,16 +184,11 @@ size_t proto_places_given_up(const struct layout *layout, const struct proto *pr
 			break;
 		switch ((int)bytecode_op(layout, (uint8_t)instruction)) {
 		case BC_IFUNCF:
-		case BC_IFUNCV:
-			ret_places[count++] = (struct proto_place){ .pc = pc };
-			break;
+		case BC_IFUNCV: ret_places[count++] = (struct proto_place){ .pc = pc }; break;
 		case BC_IFORL:
 		case BC_IITERL:
-		case BC_ILOOP:
-			ret_places[count++] = (struct proto_place){ .pc = pc, .is_loop = true };
-			break;
-		default:
-			break;
+		case BC_ILOOP: ret_places[count++] = (struct proto_place){ .pc = pc, .is_loop = true }; break;
+		default: break;
 		}
 	}
 	return count;

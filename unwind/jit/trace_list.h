@@ -20,31 +20,38 @@ enum { TRACE_LIST_BATCH = 256, PROTO_PLACES_MAX = 64 };
 
 enum trace_kind {
 	TRACE_ROOT,
-	TRACE_SIDE,	/* starts at an exit of its parent */
-	TRACE_STITCHED,	/* continues after a call that its parent could not compile */
+	TRACE_SIDE,     /* starts at an exit of its parent */
+	TRACE_STITCHED, /* continues after a call that its parent could not compile */
 	TRACE_KIND_COUNT
 };
 
 /* How a trace ends; LuaJIT's own numbers. */
 enum trace_linktype {
-	TRACE_LINK_NONE, TRACE_LINK_ROOT, TRACE_LINK_LOOP, TRACE_LINK_TAILREC, TRACE_LINK_UPREC,
-	TRACE_LINK_DOWNREC, TRACE_LINK_INTERP, TRACE_LINK_RETURN, TRACE_LINK_STITCH,
+	TRACE_LINK_NONE,
+	TRACE_LINK_ROOT,
+	TRACE_LINK_LOOP,
+	TRACE_LINK_TAILREC,
+	TRACE_LINK_UPREC,
+	TRACE_LINK_DOWNREC,
+	TRACE_LINK_INTERP,
+	TRACE_LINK_RETURN,
+	TRACE_LINK_STITCH,
 	TRACE_LINK_COUNT
 };
 
 struct trace_summary {
 	uint32_t number;
-	uint64_t address;		/* of the GCtrace */
+	uint64_t address; /* of the GCtrace */
 	uint64_t mcode;
-	uint32_t szmcode;		/* bytes */
+	uint32_t szmcode; /* bytes */
 	enum trace_kind kind;
-	uint32_t root;			/* a side trace's root */
-	uint32_t parent;		/* of a side trace; of a stitched one if known; else 0 */
-	uint32_t exitno;		/* the parent's exit where a side trace starts */
+	uint32_t root;   /* a side trace's root */
+	uint32_t parent; /* of a side trace; of a stitched one if known; else 0 */
+	uint32_t exitno; /* the parent's exit where a side trace starts */
 	enum trace_linktype linktype;
-	uint32_t link;			/* number of the trace that it links to; 0 if none */
-	uint32_t snapshots;		/* also the number of exits */
-	uint32_t instructions;		/* IR instructions, without constants */
+	uint32_t link;         /* number of the trace that it links to; 0 if none */
+	uint32_t snapshots;    /* also the number of exits */
+	uint32_t instructions; /* IR instructions, without constants */
 	uint64_t startpt, startpc;
 };
 
@@ -56,15 +63,15 @@ bool trace_list_read(struct memory *live, const struct global_state *global, uin
 		     struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count);
 
 /* The size of the machine code areas in bytes: allocated, and the limit (jit.opt's maxmcode). */
-bool trace_list_areas(struct memory *live, const struct global_state *global,
-		      uint64_t *ret_allocated, uint64_t *ret_max);
+bool trace_list_areas(struct memory *live, const struct global_state *global, uint64_t *ret_allocated,
+		      uint64_t *ret_max);
 
 /*
  * Set ret_given_up[i] if protos[i] has code that LuaJIT has given up compiling. False
  * for an unreadable prototype.
  */
-void protos_given_up(struct memory *live, const struct layout *layout, const uint64_t *protos,
-		     size_t count, bool *ret_given_up);
+void protos_given_up(struct memory *live, const struct layout *layout, const uint64_t *protos, size_t count,
+		     bool *ret_given_up);
 
 /* A place where LuaJIT no longer tries to record: the function's start or a loop. */
 struct proto_place {

@@ -11,15 +11,15 @@
 #include "unwind/jit/trace_calls.h"
 
 enum {
-	FIT_WEIGHT = 4,		/* of a path's fit, against its length */
-	COST_WEIGHT = 16,	/* of a path's cost, against its length */
+	FIT_WEIGHT = 4,   /* of a path's fit, against its length */
+	COST_WEIGHT = 16, /* of a path's cost, against its length */
 };
 
 struct replay {
 	struct trace_path *path;
 	struct path_context context;
 	struct trace_calls calls;
-	struct path_candidate *candidates;	/* for the current segment */
+	struct path_candidate *candidates; /* for the current segment */
 	size_t candidate_count;
 };
 
@@ -31,8 +31,8 @@ static bool point_of_snapshot(const struct path_context *context, uint32_t numbe
 			      struct path_point *ret_point, bool *ret_in_builtin)
 {
 	struct trace_frame inlined[TRACE_FRAMES_MAX];
-	size_t count = trace_exit_frames(context->trace, context->layout, number, inlined,
-					 TRACE_FRAMES_MAX), first = 0;
+	size_t count = trace_exit_frames(context->trace, context->layout, number, inlined, TRACE_FRAMES_MAX),
+	       first = 0;
 	int32_t up = -1;
 
 	if (count > 1 && inlined[0].pc && !lua_objects_proto_of_pc(context->objects, inlined[0].pc))
@@ -41,8 +41,8 @@ static bool point_of_snapshot(const struct path_context *context, uint32_t numbe
 		return false;
 	for (size_t i = count; i-- > first;) {
 		struct path_frame frame = {
-			.proto = inlined[i].pc
-				? lua_objects_proto_of_pc(context->objects, inlined[i].pc) : NULL,
+			.proto = inlined[i].pc ? lua_objects_proto_of_pc(context->objects, inlined[i].pc)
+					       : NULL,
 			.function = inlined[i].function,
 			.up = up,
 			.call_pc = i + 1 < count ? inlined[i + 1].pc : 0,
@@ -104,8 +104,7 @@ static bool keep_best(struct replay *replay, uint32_t number, const struct path_
 		return false;
 	for (size_t i = 0; i < replay->candidate_count; i++) {
 		const struct path_candidate *one = &replay->candidates[i];
-		int32_t score = trace_align(&alignment, one->way.points, one->way.count,
-					    assigned + length);
+		int32_t score = trace_align(&alignment, one->way.points, one->way.count, assigned + length);
 
 		/* Among equally good paths, take the likeliest and shortest. */
 		if (score != INT32_MIN)
@@ -121,8 +120,7 @@ static bool keep_best(struct replay *replay, uint32_t number, const struct path_
 		segment->found = true;
 		segment->last = segment->first + best->way.count - 1;
 		for (size_t i = 0; i < length; i++)
-			path->point_of[segment->ref - TRACE_REF_BASE + i] =
-				segment->first + assigned[i];
+			path->point_of[segment->ref - TRACE_REF_BASE + i] = segment->first + assigned[i];
 	} else {
 		best = NULL;
 	}
@@ -183,8 +181,7 @@ static struct path_point tail_point(const struct trace_path *path, uint32_t numb
 	const struct path_segment *before = &path->segments[number - 1];
 	struct path_point last = path->points[before->last];
 
-	if (!before->found ||
-	    path->frames.frame[last.frame].up != path->frames.frame[start->frame].up ||
+	if (!before->found || path->frames.frame[last.frame].up != path->frames.frame[start->frame].up ||
 	    path->frames.frame[last.frame].proto != path->frames.frame[start->frame].proto)
 		return *start;
 	last.frame = start->frame;
@@ -208,7 +205,8 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct path_s
 {
 	struct trace_path *path = replay->path;
 	struct path_segment *segment = &path->segments[number];
-	struct path_gap gap = { .ref = segment->ref, .end_ref = segment->end_ref,
+	struct path_gap gap = { .ref = segment->ref,
+				.end_ref = segment->end_ref,
 				.goal = goal_of(replay, number) };
 	const struct path_candidate *best;
 
@@ -318,8 +316,7 @@ static bool replay_segments(struct replay *replay)
 	if (!make_segments(replay->path, context->trace, context->layout) ||
 	    !point_of_snapshot(context, 0, &start.point, &in_builtin))
 		return false;
-	trace_calls_find(&replay->calls, context->traces, context->trace, context->layout,
-			 context->objects);
+	trace_calls_find(&replay->calls, context->traces, context->trace, context->layout, context->objects);
 	for (uint32_t i = 0; i < replay->path->segment_count; i++)
 		if (!replay_segment(replay, i, &start))
 			return false;
@@ -328,9 +325,8 @@ static bool replay_segments(struct replay *replay)
 	return true;
 }
 
-bool trace_path_replay(struct trace_path *path, const struct traces *traces,
-		       const struct trace *trace, const struct layout *layout,
-		       struct lua_objects *objects)
+bool trace_path_replay(struct trace_path *path, const struct traces *traces, const struct trace *trace,
+		       const struct layout *layout, struct lua_objects *objects)
 {
 	struct replay replay = {
 		.path = path,

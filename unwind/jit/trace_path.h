@@ -23,18 +23,18 @@ enum { PATH_POINTS_MAX = 1 << 15 };
 
 /* The part of the path after a snapshot. */
 struct path_segment {
-	uint32_t ref, end_ref;		/* its IR instructions */
-	uint32_t first, last;		/* its points, both included */
-	bool found;			/* false: only the first point is known */
+	uint32_t ref, end_ref; /* its IR instructions */
+	uint32_t first, last;  /* its points, both included */
+	bool found;            /* false: only the first point is known */
 };
 
 struct trace_path {
 	struct path_frames frames;
 	struct path_point *points;
 	size_t point_count, point_size;
-	struct path_segment *segments;	/* one for each snapshot */
+	struct path_segment *segments; /* one for each snapshot */
 	size_t segment_count;
-	uint32_t *point_of;		/* by IR reference, less TRACE_REF_BASE */
+	uint32_t *point_of; /* by IR reference, less TRACE_REF_BASE */
 	size_t instruction_count;
 };
 
@@ -43,9 +43,8 @@ struct trace_path {
  * clears *path. False, with nothing to clear, when out of memory or if the trace makes
  * no sense.
  */
-bool trace_path_replay(struct trace_path *path, const struct traces *traces,
-		       const struct trace *trace, const struct layout *layout,
-		       struct lua_objects *objects);
+bool trace_path_replay(struct trace_path *path, const struct traces *traces, const struct trace *trace,
+		       const struct layout *layout, struct lua_objects *objects);
 
 void trace_path_clear(struct trace_path *path);
 

@@ -11,12 +11,12 @@
 struct row {
 	uint32_t offset;
 	uint32_t snapshot;
-	uint32_t point;		/* on the path, if that is known */
-	uint16_t certain;	/* the number of certain frames, from the start frame on */
-	bool is_quick;		/* as code_piece.is_quick */
-	bool is_after_slow;	/* as code_piece.is_after_slow */
+	uint32_t point;     /* on the path, if that is known */
+	uint16_t certain;   /* the number of certain frames, from the start frame on */
+	bool is_quick;      /* as code_piece.is_quick */
+	bool is_after_slow; /* as code_piece.is_after_slow */
 	bool base_is_moved;
-	bool base_is_unknown;	/* jit_base may not be that of the point's start frame */
+	bool base_is_unknown; /* jit_base may not be that of the point's start frame */
 };
 
 enum { NO_POINT = UINT32_MAX };
@@ -37,7 +37,7 @@ struct trace_table {
 	uint64_t *protos;
 	size_t proto_count;
 	bool has_path;
-	size_t size;		/* of everything, in bytes */
+	size_t size; /* of everything, in bytes */
 };
 
 enum { DEPTH_MAX = TRACE_FRAMES_MAX };
@@ -65,13 +65,13 @@ struct chain {
 	struct {
 		const struct proto *proto;
 		uint32_t line;
-		uint64_t call_pc;	/* the call in its caller */
+		uint64_t call_pc; /* the call in its caller */
 	} frame[DEPTH_MAX];
 	size_t depth;
 };
 
-static void load_chain(const struct trace_path *path, const struct layout *layout,
-		       uint32_t point, struct chain *chain)
+static void load_chain(const struct trace_path *path, const struct layout *layout, uint32_t point,
+		       struct chain *chain)
 {
 	int32_t at = path->points[point].frame;
 	uint64_t pc = path->points[point].pc;
@@ -104,8 +104,8 @@ static size_t agreement(const struct chain *a, const struct chain *b)
  * On how many frames do all points of these snapshots' segments agree? If the path
  * after the last snapshot is unknown, the next snapshot's point counts too.
  */
-static size_t certain_frames(const struct trace_path *path, const struct layout *layout,
-			     uint32_t low, uint32_t high)
+static size_t certain_frames(const struct trace_path *path, const struct layout *layout, uint32_t low,
+			     uint32_t high)
 {
 	uint32_t first = path->segments[low].first, last = path->segments[high].last;
 	struct chain chain, other;
@@ -164,8 +164,7 @@ static bool keep_path(struct trace_table *table, const struct trace_path *path)
 }
 
 /* The number of returns below the start frame before an IR instruction. */
-static uint32_t lowered_before(const struct trace *trace, const struct layout *layout,
-			       uint32_t end_ref)
+static uint32_t lowered_before(const struct trace *trace, const struct layout *layout, uint32_t end_ref)
 {
 	struct trace_instruction ins;
 	uint32_t lowered = 0;
@@ -181,7 +180,7 @@ static bool is_lowering_known(const struct trace *trace, const struct layout *la
 			      const struct trace_code *code)
 {
 	return code->count && code->pieces[code->count - 1].lowered ==
-			      lowered_before(trace, layout, trace_nins(trace, layout));
+				      lowered_before(trace, layout, trace_nins(trace, layout));
 }
 
 /*
@@ -207,8 +206,8 @@ static bool find_lowered(const struct trace *trace, const struct layout *layout,
 	return false;
 }
 
-static void keep_snapshots(struct trace_table *table, const struct trace *trace,
-			   const struct layout *layout, const struct trace_code *code)
+static void keep_snapshots(struct trace_table *table, const struct trace *trace, const struct layout *layout,
+			   const struct trace_code *code)
 {
 	bool is_counted = is_lowering_known(trace, layout, code);
 	uint32_t snapshot = UINT32_MAX, lowered = 0;
@@ -255,9 +254,8 @@ static uint32_t fit_base(const struct trace_path *path, uint32_t point, uint32_t
 	return path->points[point].lowered == lowered ? point : NO_POINT;
 }
 
-static bool keep_points(struct trace_table *table, const struct trace_path *path,
-			const struct trace *trace, const struct layout *layout,
-			const struct trace_code *code)
+static bool keep_points(struct trace_table *table, const struct trace_path *path, const struct trace *trace,
+			const struct layout *layout, const struct trace_code *code)
 {
 	bool is_counted = is_lowering_known(trace, layout, code);
 	uint32_t low = UINT32_MAX, high = UINT32_MAX;
@@ -267,8 +265,7 @@ static bool keep_points(struct trace_table *table, const struct trace_path *path
 		const struct code_piece *piece = &code->pieces[i];
 		uint32_t index = piece->ref - TRACE_REF_BASE;
 
-		if (piece->high_snapshot >= path->segment_count ||
-		    index >= path->instruction_count)
+		if (piece->high_snapshot >= path->segment_count || index >= path->instruction_count)
 			return false;
 		if (piece->low_snapshot != low || piece->high_snapshot != high) {
 			low = piece->low_snapshot;
@@ -296,8 +293,7 @@ struct trace_table *trace_table_new(const struct traces *traces, const struct tr
 	table->size = sizeof(*table);
 	if (trace_code_align(&code, trace, layout, code_bytes, exit_number, context)) {
 		keep_snapshots(table, trace, layout, &code);
-		table->has_path = table->rows &&
-				  trace_path_replay(&path, traces, trace, layout, objects) &&
+		table->has_path = table->rows && trace_path_replay(&path, traces, trace, layout, objects) &&
 				  keep_path(table, &path) && keep_points(table, &path, trace, layout, &code);
 	}
 	trace_code_clear(&code);
@@ -335,8 +331,7 @@ static const struct row *find_row(const struct trace_table *table, uint32_t offs
  * so whatever the next one is. (For a return address, offset lies within the call
  * instead, and is not the start of a piece.)
  */
-static const struct row *waited_for(const struct trace_table *table, const struct row *row,
-				    uint32_t offset)
+static const struct row *waited_for(const struct trace_table *table, const struct row *row, uint32_t offset)
 {
 	const struct row *before = row - 1;
 
@@ -344,7 +339,8 @@ static const struct row *waited_for(const struct trace_table *table, const struc
 	    row->base_is_unknown || before->base_is_moved != row->base_is_moved)
 		return row;
 	if (row->is_after_slow)
-		return table->points[before->point].lowered == table->points[row->point].lowered ? before : row;
+		return table->points[before->point].lowered == table->points[row->point].lowered ? before
+												 : row;
 	if (before->certain != row->certain || before->snapshot != row->snapshot ||
 	    table->points[before->point].frame != table->points[row->point].frame)
 		return row;
@@ -378,8 +374,8 @@ static size_t common_frames(const struct trace_table *table, uint32_t a, uint32_
 	return depth ? depth - 1 : 0;
 }
 
-size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
-			  struct trace_frame *ret_frames, size_t max)
+size_t trace_table_frames(const struct trace_table *table, uint32_t offset, struct trace_frame *ret_frames,
+			  size_t max)
 {
 	const struct row *row = find_row(table, offset), *waited;
 	bool called_by_continuation = false;

@@ -19,8 +19,7 @@ struct trace_table;
 /* NULL only when out of memory. A trace that makes no sense gets an empty table. code has szmcode bytes. */
 struct trace_table *trace_table_new(const struct traces *traces, const struct trace *trace,
 				    const struct layout *layout, struct lua_objects *objects,
-				    const uint8_t *code, trace_exit_number exit_number,
-				    const void *context);
+				    const uint8_t *code, trace_exit_number exit_number, const void *context);
 void trace_table_free(struct trace_table *table);
 
 /* The table's memory in bytes. */
@@ -30,8 +29,8 @@ size_t trace_table_size(const struct trace_table *table);
 const uint64_t *trace_table_protos(const struct trace_table *table, size_t *ret_count);
 
 /* The frames at an offset of the code, as traces_frames() returns them; 0 if the table has none. */
-size_t trace_table_frames(const struct trace_table *table, uint32_t offset,
-			  struct trace_frame *ret_frames, size_t max);
+size_t trace_table_frames(const struct trace_table *table, uint32_t offset, struct trace_frame *ret_frames,
+			  size_t max);
 
 /*
  * The earliest snapshot that the code at an offset may belong to. It may be known even if

@@ -24,23 +24,23 @@ struct identity {
 struct entry {
 	struct trace trace;
 	struct identity identity;
-	uint64_t verified;		/* the last snapshot that confirmed the header */
+	uint64_t verified; /* the last snapshot that confirmed the header */
 	uint8_t *bytes;
-	uint8_t *code;			/* machine code, once the trace was seen executing */
-	struct trace_table *table;	/* made when first needed */
-	size_t held;			/* bytes of all of these */
+	uint8_t *code;             /* machine code, once the trace was seen executing */
+	struct trace_table *table; /* made when first needed */
+	size_t held;               /* bytes of all of these */
 };
 
 struct traces {
-	uint64_t *addresses;		/* J->trace as last seen */
-	struct entry **entries;		/* by trace number */
-	uint32_t size;			/* of both */
-	struct entry **sorted;		/* by machine code address */
+	uint64_t *addresses;    /* J->trace as last seen */
+	struct entry **entries; /* by trace number */
+	uint32_t size;          /* of both */
+	struct entry **sorted;  /* by machine code address */
 	size_t sorted_count;
 	bool is_sorted;
-	size_t held;			/* bytes that the entries hold */
-	uint64_t snapshot;		/* number of the current one */
-	uint64_t exit_stubs[EXIT_GROUPS];	/* J->exitstubgroup */
+	size_t held;                      /* bytes that the entries hold */
+	uint64_t snapshot;                /* number of the current one */
+	uint64_t exit_stubs[EXIT_GROUPS]; /* J->exitstubgroup */
 };
 
 struct traces *traces_new(void)
@@ -114,8 +114,7 @@ static bool resize(struct traces *traces, uint32_t size)
 	return true;
 }
 
-static struct identity identify(const struct layout *layout, uint64_t address,
-				const uint8_t *header)
+static struct identity identify(const struct layout *layout, uint64_t address, const uint8_t *header)
 {
 	unsigned ref = layout_ref_size(layout);
 
@@ -131,7 +130,7 @@ static struct identity identify(const struct layout *layout, uint64_t address,
 		.nk = load_bytes(header, layout->GCtrace_nk, 4),
 		.nsnap = load_bytes(header, layout->GCtrace_nsnap, 2),
 		.nsnapmap = load_bytes(header, layout->GCtrace_nsnapmap,
-				 layout->GCtrace_nsnapmap == layout->GCtrace_nsnap + 2 ? 2 : 4),
+				       layout->GCtrace_nsnapmap == layout->GCtrace_nsnap + 2 ? 2 : 4),
 		.szmcode = load_bytes(header, layout->GCtrace_szmcode, 4),
 		.startins = load_bytes(header, layout->GCtrace_startins, 4),
 		.spadjust = load_bytes(header, layout->GCtrace_spadjust, 2),
@@ -144,20 +143,17 @@ static struct identity identify(const struct layout *layout, uint64_t address,
  * Read the array of traces again, which may have moved or grown. Forget traces that
  * are gone. traces_capture() reads the new ones.
  */
-static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot,
-			      const struct layout *layout, uint64_t J, uint64_t J_trace,
-			      uint32_t sizetrace)
+static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
+			      uint64_t J, uint64_t J_trace, uint32_t sizetrace)
 {
 	unsigned ref = layout_ref_size(layout);
 	struct memory_range ranges[] = {
 		{ .address = J_trace, .length = (size_t)sizetrace * ref },
-		{ .address = J + (uint64_t)layout->J_exitstubgroup,
-		  .length = sizeof(traces->exit_stubs) },
+		{ .address = J + (uint64_t)layout->J_exitstubgroup, .length = sizeof(traces->exit_stubs) },
 	};
 
 	snapshot_capture(snapshot, ranges, 2);
-	if (ranges[0].status != MEMORY_OK || ranges[1].status != MEMORY_OK ||
-	    !resize(traces, sizetrace))
+	if (ranges[0].status != MEMORY_OK || ranges[1].status != MEMORY_OK || !resize(traces, sizetrace))
 		return false;
 	memcpy(traces->exit_stubs, ranges[1].copy, sizeof(traces->exit_stubs));
 	for (uint32_t i = 1; i < sizetrace; i++) {
@@ -178,17 +174,16 @@ static size_t block_size(const struct layout *layout, const struct identity *id)
 {
 	uint64_t end = id->snapmap + id->nsnapmap * TRACE_SNAP_SIZE;
 
-	if (id->snapmap < id->address || end - id->address > TRACE_BYTES_MAX ||
-	    id->snap < id->address || id->snap > id->snapmap ||
-	    id->nk > TRACE_REF_BIAS || id->nins < TRACE_REF_BIAS ||
+	if (id->snapmap < id->address || end - id->address > TRACE_BYTES_MAX || id->snap < id->address ||
+	    id->snap > id->snapmap || id->nk > TRACE_REF_BIAS || id->nins < TRACE_REF_BIAS ||
 	    id->ir + id->nk * TRACE_IR_SIZE < id->address + (uint64_t)layout->GCtrace_nsnap ||
 	    id->ir + id->nins * TRACE_IR_SIZE > id->snap)
 		return 0;
 	return (size_t)(end - id->address);
 }
 
-static void learn(struct traces *traces, struct snapshot *snapshot,
-		  const struct layout *layout, uint32_t number, const struct identity *id)
+static void learn(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
+		  uint32_t number, const struct identity *id)
 {
 	struct entry *entry = calloc(1, sizeof(*entry));
 	struct memory_range range = { .address = id->address };
@@ -229,8 +224,8 @@ static void learn(struct traces *traces, struct snapshot *snapshot,
  * Read the headers of these traces. Skip those that LuaJIT still assembles (their
  * machine code is not final), and learn those that have changed.
  */
-static void verify_batch(struct traces *traces, struct snapshot *snapshot,
-			 const struct layout *layout, const uint32_t *numbers, size_t batch)
+static void verify_batch(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
+			 const uint32_t *numbers, size_t batch)
 {
 	struct memory_range ranges[VERIFY_BATCH];
 	uint8_t headers[VERIFY_BATCH][HEADER_MAX];
@@ -311,12 +306,12 @@ static struct entry *find_entry(const struct traces *traces, uint64_t pc)
 		return NULL;
 	low--;
 	return pc - traces->sorted[low]->trace.mcode < traces->sorted[low]->trace.szmcode
-		? traces->sorted[low] : NULL;
+		       ? traces->sorted[low]
+		       : NULL;
 }
 
-void traces_capture(struct traces *traces, struct snapshot *snapshot,
-		    const struct layout *layout, uint64_t J, uint64_t J_trace, uint32_t sizetrace,
-		    const uint32_t *executing, size_t count)
+void traces_capture(struct traces *traces, struct snapshot *snapshot, const struct layout *layout, uint64_t J,
+		    uint64_t J_trace, uint32_t sizetrace, const uint32_t *executing, size_t count)
 {
 	uint32_t *unknown;
 	size_t unknown_count = 0;
@@ -381,8 +376,8 @@ static struct entry *entry_of(const struct traces *traces, const struct trace *t
 	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
 }
 
-bool traces_protos(const struct traces *traces, const struct trace *trace,
-		   const uint64_t **ret_protos, size_t *ret_count)
+bool traces_protos(const struct traces *traces, const struct trace *trace, const uint64_t **ret_protos,
+		   size_t *ret_count)
 {
 	const struct entry *entry = entry_of(traces, trace);
 
@@ -424,12 +419,11 @@ const struct trace *traces_by_number(const struct traces *traces, uint32_t numbe
 
 const struct trace *traces_seen(const struct traces *traces, uint32_t number)
 {
-	return number < traces->size && traces->entries[number] ? &traces->entries[number]->trace
-								 : NULL;
+	return number < traces->size && traces->entries[number] ? &traces->entries[number]->trace : NULL;
 }
 
-const struct trace *traces_find_startins(const struct traces *traces,
-					 const struct layout *layout, uint64_t pc)
+const struct trace *traces_find_startins(const struct traces *traces, const struct layout *layout,
+					 uint64_t pc)
 {
 	for (size_t i = 0; i < traces->sorted_count; i++) {
 		const struct trace *trace = &traces->sorted[i]->trace;
@@ -491,9 +485,8 @@ static int exit_number(const void *context, uint64_t target)
 	return exit_of_stub(exits->traces, target);
 }
 
-size_t traces_frames(struct traces *traces, const struct trace *trace,
-		     const struct layout *layout, struct lua_objects *objects, uint64_t pc,
-		     struct trace_frame *ret_frames, size_t max)
+size_t traces_frames(struct traces *traces, const struct trace *trace, const struct layout *layout,
+		     struct lua_objects *objects, uint64_t pc, struct trace_frame *ret_frames, size_t max)
 {
 	struct entry *entry = entry_of(traces, trace);
 	uint32_t offset = (uint32_t)(pc - trace->mcode), snapshot;
@@ -502,8 +495,8 @@ size_t traces_frames(struct traces *traces, const struct trace *trace,
 	if (entry && entry->code && !entry->table) {
 		const struct exits exits = { traces, trace, layout };
 
-		entry->table = trace_table_new(traces, trace, layout, objects, entry->code,
-					       exit_number, &exits);
+		entry->table = trace_table_new(traces, trace, layout, objects, entry->code, exit_number,
+					       &exits);
 		if (entry->table)
 			hold(traces, entry, trace_table_size(entry->table));
 	}

@@ -20,10 +20,10 @@
 #include "unwind/lua/lua_objects.h"
 
 enum {
-	TRACES_MAX = 65535,		/* trace numbers are 16 bits wide */
-	TRACE_BYTES_MAX = 1 << 20,	/* of one GCtrace with its IR and snapshots */
-	TRACES_BYTES_MAX = 64 << 20,	/* of all traces, with their code and tables */
-	TRACE_FRAMES_MAX = 256,		/* inlined frames; slots are 250 at most (LJ_MAX_JSLOTS) */
+	TRACES_MAX = 65535,          /* trace numbers are 16 bits wide */
+	TRACE_BYTES_MAX = 1 << 20,   /* of one GCtrace with its IR and snapshots */
+	TRACES_BYTES_MAX = 64 << 20, /* of all traces, with their code and tables */
+	TRACE_FRAMES_MAX = 256,      /* inlined frames; slots are 250 at most (LJ_MAX_JSLOTS) */
 };
 
 struct trace {
@@ -32,9 +32,9 @@ struct trace {
 	uint64_t mcode;
 	uint32_t szmcode;
 	uint16_t spadjust;
-	uint16_t root;			/* 0 for a root trace */
+	uint16_t root; /* 0 for a root trace */
 	uint64_t startpt, startpc;
-	const uint8_t *bytes;		/* the whole block; NULL if unreadable or not kept */
+	const uint8_t *bytes; /* the whole block; NULL if unreadable or not kept */
 	size_t size;
 };
 
@@ -50,9 +50,8 @@ void traces_free(struct traces *traces);
  * length. Read and verify again the traces whose numbers are in executing (count
  * numbers; 0 is ignored).
  */
-void traces_capture(struct traces *traces, struct snapshot *snapshot,
-		    const struct layout *layout, uint64_t J, uint64_t J_trace, uint32_t sizetrace,
-		    const uint32_t *executing, size_t count);
+void traces_capture(struct traces *traces, struct snapshot *snapshot, const struct layout *layout, uint64_t J,
+		    uint64_t J_trace, uint32_t sizetrace, const uint32_t *executing, size_t count);
 
 /*
  * After traces_capture(): verify the trace whose machine code holds pc, copy that code, and
@@ -70,8 +69,8 @@ const struct trace *traces_capture_link(struct traces *traces, struct snapshot *
  * before that. objects must then hold these prototypes: functions called by an upvalue are
  * not among the trace's constants. The traces own *ret_protos.
  */
-bool traces_protos(const struct traces *traces, const struct trace *trace,
-		   const uint64_t **ret_protos, size_t *ret_count);
+bool traces_protos(const struct traces *traces, const struct trace *trace, const uint64_t **ret_protos,
+		   size_t *ret_count);
 
 /* The copy of a trace's machine code, szmcode bytes; NULL if traces_capture_pc() has not made it. */
 const uint8_t *traces_code(const struct traces *traces, const struct trace *trace);
@@ -89,8 +88,8 @@ const struct trace *traces_by_number(const struct traces *traces, uint32_t numbe
 const struct trace *traces_seen(const struct traces *traces, uint32_t number);
 
 /* The trace whose startins ends at pc (BC_JLOOP of a return, before August 2023); or NULL. */
-const struct trace *traces_find_startins(const struct traces *traces,
-					 const struct layout *layout, uint64_t pc);
+const struct trace *traces_find_startins(const struct traces *traces, const struct layout *layout,
+					 uint64_t pc);
 
 /* The bytecode that a trace's JFORL, JITERL or JLOOP replaced, by the trace's number. False if unknown. */
 bool traces_startins(const struct traces *traces, uint32_t number, uint32_t *ret_instruction);
@@ -98,16 +97,16 @@ bool traces_startins(const struct traces *traces, uint32_t number, uint32_t *ret
 /* The functions or prototypes among a trace's constants, at most max. Return how many. */
 enum trace_constant { TRACE_FUNCTIONS, TRACE_PROTOS };
 
-size_t trace_constants(const struct trace *trace, const struct layout *layout,
-		       enum trace_constant kind, uint64_t *ret_objects, size_t max);
+size_t trace_constants(const struct trace *trace, const struct layout *layout, enum trace_constant kind,
+		       uint64_t *ret_objects, size_t max);
 
 /* A frame that a trace has inlined, or its start frame. */
 struct trace_frame {
-	uint64_t function;	/* GCfunc, or 0 if it depends on the path */
-	uint64_t pc;		/* the current bytecode, or the call in a caller */
-	bool is_continuation;	/* it called its callee through a continuation frame */
-	bool is_near;		/* pc, or even the function, is the nearest known one, not proven */
-	uint8_t base_slot;	/* the trace's slot of its base */
+	uint64_t function;    /* GCfunc, or 0 if it depends on the path */
+	uint64_t pc;          /* the current bytecode, or the call in a caller */
+	bool is_continuation; /* it called its callee through a continuation frame */
+	bool is_near;         /* pc, or even the function, is the nearest known one, not proven */
+	uint8_t base_slot;    /* the trace's slot of its base */
 };
 
 /*
@@ -116,9 +115,8 @@ struct trace_frame {
  * the trace's constants. The first call makes the trace's table, from the machine code that
  * traces_capture_pc() copied.
  */
-size_t traces_frames(struct traces *traces, const struct trace *trace,
-		     const struct layout *layout, struct lua_objects *objects, uint64_t pc,
-		     struct trace_frame *ret_frames, size_t max);
+size_t traces_frames(struct traces *traces, const struct trace *trace, const struct layout *layout,
+		     struct lua_objects *objects, uint64_t pc, struct trace_frame *ret_frames, size_t max);
 
 /*
  * The same by snapshots only: the frames of the last snapshot whose code begins at or

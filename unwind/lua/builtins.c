@@ -9,8 +9,8 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	NODES_MAX = 65536,	/* of one table */
-	GCROOTS_MAX = 48,	/* g->gcroot has at most this many entries (GCROOT_MAX) */
+	NODES_MAX = 65536, /* of one table */
+	GCROOTS_MAX = 48,  /* g->gcroot has at most this many entries (GCROOT_MAX) */
 };
 
 /*
@@ -21,13 +21,30 @@ enum {
 static const struct module_name {
 	const char *name, *methods;
 } own_modules[] = {
-	{ "string", NULL }, { "table", NULL }, { "math", NULL }, { "io", "file" },
-	{ "os", NULL }, { "debug", NULL }, { "coroutine", NULL }, { "package", NULL },
-	{ "bit", NULL }, { "jit", NULL }, { "jit.util", NULL }, { "jit.opt", NULL },
-	{ "jit.profile", NULL }, { "string.buffer", "buffer" }, { "ffi", "ffi.clib" },
-	{ "_G", NULL }, { "table.new", NULL }, { "table.clear", NULL }, { "table.clone", NULL },
-	{ "table.isempty", NULL }, { "table.isarray", NULL }, { "table.nkeys", NULL },
-	{ "thread.exdata", NULL }, { "thread.exdata2", NULL },
+	{ "string", NULL },
+	{ "table", NULL },
+	{ "math", NULL },
+	{ "io", "file" },
+	{ "os", NULL },
+	{ "debug", NULL },
+	{ "coroutine", NULL },
+	{ "package", NULL },
+	{ "bit", NULL },
+	{ "jit", NULL },
+	{ "jit.util", NULL },
+	{ "jit.opt", NULL },
+	{ "jit.profile", NULL },
+	{ "string.buffer", "buffer" },
+	{ "ffi", "ffi.clib" },
+	{ "_G", NULL },
+	{ "table.new", NULL },
+	{ "table.clear", NULL },
+	{ "table.clone", NULL },
+	{ "table.isempty", NULL },
+	{ "table.isarray", NULL },
+	{ "table.nkeys", NULL },
+	{ "thread.exdata", NULL },
+	{ "thread.exdata2", NULL },
 };
 
 /* The Lua 5.0 names of math.fmod and string.gmatch. LuaJIT up to 2.1.0-beta3 has both names. */
@@ -42,8 +59,8 @@ static const struct {
  */
 static const struct {
 	const char *name;
-	const char *ffid_after;		/* the function declared right after it */
-	const char *op_near;		/* NULL: not an assembler function */
+	const char *ffid_after; /* the function declared right after it */
+	const char *op_near;    /* NULL: not an assembler function */
 	int op_distance;
 } hidden[] = {
 	{ "ipairs_aux", "ipairs", "ipairs", -1 },
@@ -55,21 +72,19 @@ struct collector {
 	struct memory *memory;
 	const struct layout *layout;
 	struct builtins *builtins;
-	const char *wanted;		/* the only module of package.loaded to visit; NULL: all */
-	const char *methods;		/* of struct module_name */
-	uint64_t globals;		/* the default environment of functions */
+	const char *wanted;  /* the only module of package.loaded to visit; NULL: all */
+	const char *methods; /* of struct module_name */
+	uint64_t globals;    /* the default environment of functions */
 };
 
 /* Called for each pair with a string key. */
-typedef void visit_pair(struct collector *collector, const char *key, uint64_t value,
-			const char *context);
+typedef void visit_pair(struct collector *collector, const char *key, uint64_t value, const char *context);
 
 static bool load_reference(const struct collector *collector, uint64_t address, uint64_t *ret)
 {
 	uint64_t value = 0;
 
-	if (memory_read(collector->memory, address, &value,
-			layout_ref_size(collector->layout)) != MEMORY_OK)
+	if (memory_read(collector->memory, address, &value, layout_ref_size(collector->layout)) != MEMORY_OK)
 		return false;
 	*ret = value;
 	return true;
@@ -82,10 +97,9 @@ static bool load_key(const struct collector *collector, uint64_t string,
 	char key[BUILTIN_NAME_SIZE];
 	uint32_t length;
 
-	if (!memory_u32(collector->memory, string + (uint64_t)layout->GCstr_len, &length) ||
-	    length == 0 || length >= BUILTIN_NAME_SIZE ||
-	    memory_read(collector->memory, string + (uint64_t)layout->GCstr_size, key,
-			length) != MEMORY_OK)
+	if (!memory_u32(collector->memory, string + (uint64_t)layout->GCstr_len, &length) || length == 0 ||
+	    length >= BUILTIN_NAME_SIZE ||
+	    memory_read(collector->memory, string + (uint64_t)layout->GCstr_size, key, length) != MEMORY_OK)
 		return false;
 	key[length] = '\0';
 	if (strlen(key) != length)
@@ -94,8 +108,7 @@ static bool load_key(const struct collector *collector, uint64_t string,
 	return true;
 }
 
-static void visit_table(struct collector *collector, uint64_t table, visit_pair *visit,
-			const char *context)
+static void visit_table(struct collector *collector, uint64_t table, visit_pair *visit, const char *context)
 {
 	const struct layout *layout = collector->layout;
 	unsigned ref = layout_ref_size(layout);
@@ -122,8 +135,7 @@ static void visit_table(struct collector *collector, uint64_t table, visit_pair 
 
 			if (tvalue_tag(layout->gc64, key) == TAG_STR &&
 			    load_key(collector, tvalue_object(layout->gc64, key), name))
-				visit(collector, name, load_bytes(one, layout->Node_val, SLOT_SIZE),
-				      context);
+				visit(collector, name, load_bytes(one, layout->Node_val, SLOT_SIZE), context);
 		}
 	}
 	free(nodes);
@@ -146,8 +158,7 @@ static bool join(const char *module, const char *key, char ret_name[static BUILT
 	return true;
 }
 
-static void add_offered(struct builtins *builtins, uint64_t code, const char *module,
-			   const char *key)
+static void add_offered(struct builtins *builtins, uint64_t code, const char *module, const char *key)
 {
 	struct offered_function *known;
 
@@ -203,8 +214,7 @@ static bool is_old_name(const char *module, const char *key)
 	return false;
 }
 
-static void visit_function(struct collector *collector, const char *key, uint64_t value,
-			   const char *module)
+static void visit_function(struct collector *collector, const char *key, uint64_t value, const char *module)
 {
 	const struct layout *layout = collector->layout;
 	uint64_t function = tvalue_object(layout->gc64, value), f, environment;
@@ -235,8 +245,7 @@ static void visit_function(struct collector *collector, const char *key, uint64_
 		visit_table(collector, environment, visit_function, collector->methods);
 }
 
-static void visit_metamethod(struct collector *collector, const char *key, uint64_t value,
-			     const char *module)
+static void visit_metamethod(struct collector *collector, const char *key, uint64_t value, const char *module)
 {
 	if (strncmp(key, "__", 2) == 0)
 		visit_function(collector, key, value, module);
@@ -244,25 +253,21 @@ static void visit_metamethod(struct collector *collector, const char *key, uint6
 
 /*---- Tables ----*/
 
-static void visit_module(struct collector *collector, const char *key, uint64_t value,
-			 const char *context)
+static void visit_module(struct collector *collector, const char *key, uint64_t value, const char *context)
 {
 	if (collector->wanted && strcmp(key, collector->wanted) != 0)
 		return;
 	if (tvalue_tag(collector->layout->gc64, value) == TAG_TAB)
-		visit_table(collector, tvalue_object(collector->layout->gc64, value),
-			    visit_function, key);
+		visit_table(collector, tvalue_object(collector->layout->gc64, value), visit_function, key);
 	else
 		visit_function(collector, key, value, context);
 }
 
-static void visit_registry(struct collector *collector, const char *key, uint64_t value,
-			   const char *context)
+static void visit_registry(struct collector *collector, const char *key, uint64_t value, const char *context)
 {
 	uint64_t loaded = tvalue_object(collector->layout->gc64, value);
 
-	if (strcmp(key, "_LOADED") != 0 ||
-	    tvalue_tag(collector->layout->gc64, value) != TAG_TAB)
+	if (strcmp(key, "_LOADED") != 0 || tvalue_tag(collector->layout->gc64, value) != TAG_TAB)
 		return;
 	for (size_t i = 0; i < sizeof(own_modules) / sizeof(own_modules[0]); i++) {
 		collector->wanted = own_modules[i].name;
@@ -281,8 +286,8 @@ static void visit_roots(struct collector *collector, uint64_t g)
 	for (uint64_t i = 0; i < GCROOTS_MAX; i++) {
 		uint64_t object;
 
-		if (load_reference(collector, g + (uint64_t)collector->layout->g_gcroot + i * ref,
-				   &object) && object)
+		if (load_reference(collector, g + (uint64_t)collector->layout->g_gcroot + i * ref, &object) &&
+		    object)
 			visit_table(collector, object, visit_metamethod, "ffi");
 	}
 }
@@ -299,8 +304,8 @@ static void add_hidden(struct builtins *builtins)
 {
 	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
 		struct builtin *next = find_named(builtins, hidden[i].ffid_after);
-		const struct builtin *near = hidden[i].op_near
-			? find_named(builtins, hidden[i].op_near) : NULL;
+		const struct builtin *near = hidden[i].op_near ? find_named(builtins, hidden[i].op_near)
+							       : NULL;
 
 		if (!next || next == builtins->at || *next[-1].name)
 			continue;

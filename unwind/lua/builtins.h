@@ -23,8 +23,8 @@ enum {
 };
 
 struct builtin {
-	char name[BUILTIN_NAME_SIZE];	/* "" if no table holds it */
-	uint8_t op;	/* an assembler function's number in the dispatch table; else 0 */
+	char name[BUILTIN_NAME_SIZE]; /* "" if no table holds it */
+	uint8_t op;                   /* an assembler function's number in the dispatch table; else 0 */
 };
 
 /*
@@ -39,7 +39,7 @@ struct offered_function {
 };
 
 struct builtins {
-	struct builtin at[BUILTIN_COUNT];	/* by ffid */
+	struct builtin at[BUILTIN_COUNT]; /* by ffid */
 	struct offered_function *offered;
 };
 

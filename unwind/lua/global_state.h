@@ -14,7 +14,7 @@ struct traces;
 struct global_state {
 	uint64_t g;
 	const struct vm_code *vm;
-	struct traces *traces;	/* NULL without a JIT compiler */
+	struct traces *traces; /* NULL without a JIT compiler */
 };
 
 #endif

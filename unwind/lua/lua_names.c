@@ -9,13 +9,12 @@
 
 /* Names of a for loop's hidden variables (lj_parse.h: VARNAMEDEF), by number. */
 static const char *const internal_names[] = {
-	NULL, "(for index)", "(for limit)", "(for step)", "(for generator)", "(for state)",
-	"(for control)",
+	NULL, "(for index)", "(for limit)", "(for step)", "(for generator)", "(for state)", "(for control)",
 };
 
 enum {
-	SLOT_RESTARTS_MAX = 256,	/* moves followed back to a value's origin */
-	SHOWN_SOURCE_MAX = 60,		/* characters of source text as a chunk name (LUA_IDSIZE) */
+	SLOT_RESTARTS_MAX = 256, /* moves followed back to a value's origin */
+	SHOWN_SOURCE_MAX = 60,   /* characters of source text as a chunk name (LUA_IDSIZE) */
 	VARNAME_INTERNAL_MAX = sizeof(internal_names) / sizeof(internal_names[0]) - 1,
 };
 
@@ -118,9 +117,8 @@ static bool find_upvalue(const struct layout *layout, const struct proto *proto,
 }
 
 /* A string constant by proto_kgc's negative index: collectable constants lie below k. */
-static bool load_constant(struct memory *memory, const struct layout *layout,
-			  const struct proto *proto, uint32_t index,
-			  char ret_name[static LUA_NAME_SIZE])
+static bool load_constant(struct memory *memory, const struct layout *layout, const struct proto *proto,
+			  uint32_t index, char ret_name[static LUA_NAME_SIZE])
 {
 	unsigned ref = layout_ref_size(layout);
 	uint64_t at = reference(layout, proto, layout->GCproto_k) - (uint64_t)(index + 1) * ref;
@@ -150,9 +148,8 @@ static bool copy_name(const char *name, char ret_name[static LUA_NAME_SIZE])
 }
 
 /* The name of a value by the instruction that loaded it into the slot. */
-static bool name_by_origin(struct memory *memory, const struct layout *layout,
-			   const struct proto *proto, uint32_t instruction,
-			   char ret_name[static LUA_NAME_SIZE])
+static bool name_by_origin(struct memory *memory, const struct layout *layout, const struct proto *proto,
+			   uint32_t instruction, char ret_name[static LUA_NAME_SIZE])
 {
 	const char *name;
 	enum bytecode_op op = bytecode_op(layout, (uint8_t)instruction);
@@ -166,9 +163,8 @@ static bool name_by_origin(struct memory *memory, const struct layout *layout,
 }
 
 /* The name of the slot's value before the instruction at pc (lj_debug_slotname). */
-static bool name_slot(struct memory *memory, const struct layout *layout,
-		      const struct proto *proto, uint64_t pc, uint32_t slot,
-		      char ret_name[static LUA_NAME_SIZE])
+static bool name_slot(struct memory *memory, const struct layout *layout, const struct proto *proto,
+		      uint64_t pc, uint32_t slot, char ret_name[static LUA_NAME_SIZE])
 {
 	for (unsigned restart = 0; restart < SLOT_RESTARTS_MAX; restart++) {
 		uint32_t position = (uint32_t)((pc - proto->bc) / BYTECODE_SIZE);
@@ -201,8 +197,8 @@ static bool name_slot(struct memory *memory, const struct layout *layout,
 	return false;
 }
 
-bool lua_call_name(struct memory *memory, const struct layout *layout,
-		   const struct proto *caller, uint64_t pc, char ret_name[static LUA_NAME_SIZE])
+bool lua_call_name(struct memory *memory, const struct layout *layout, const struct proto *caller,
+		   uint64_t pc, char ret_name[static LUA_NAME_SIZE])
 {
 	uint32_t instruction, slot;
 	enum bytecode_mm mm;

@@ -25,8 +25,8 @@ enum { LUA_NAME_SIZE = 256 };
  * name. memory reads the string constants, which live as long as the caller's
  * prototype.
  */
-bool lua_call_name(struct memory *memory, const struct layout *layout,
-		   const struct proto *caller, uint64_t pc, char ret_name[static LUA_NAME_SIZE]);
+bool lua_call_name(struct memory *memory, const struct layout *layout, const struct proto *caller,
+		   uint64_t pc, char ret_name[static LUA_NAME_SIZE]);
 
 /* The line of the instruction at pc. 0 if pc is not in the prototype, or without a line table. */
 uint32_t lua_line(const struct layout *layout, const struct proto *proto, uint64_t pc);

@@ -8,21 +8,21 @@
 #include "unwind/lua/luajit.h"
 
 /* No structure's header is larger in any layout. */
-enum { HEADER_MAX = 128, BATCH = 512, UPVALUES_MAX = 60 };	/* LJ_MAX_UPVAL */
+enum { HEADER_MAX = 128, BATCH = 512, UPVALUES_MAX = 60 }; /* LJ_MAX_UPVAL */
 
 struct proto_entry {
 	struct proto proto;
-	uint64_t seen;			/* the last snapshot that confirmed it */
-	uint8_t header[HEADER_MAX];	/* as last seen, changing fields cleared */
-	uint8_t chunk_header[HEADER_MAX];	/* GCstr of the chunk name: length and hash identify it */
+	uint64_t seen;                    /* the last snapshot that confirmed it */
+	uint8_t header[HEADER_MAX];       /* as last seen, changing fields cleared */
+	uint8_t chunk_header[HEADER_MAX]; /* GCstr of the chunk name: length and hash identify it */
 	uint8_t *bytes;
-	uint64_t chunk;			/* address of that GCstr */
+	uint64_t chunk; /* address of that GCstr */
 	UT_hash_handle hh;
 };
 
 struct function_entry {
 	struct function_object object;
-	uint64_t seen;			/* the last snapshot that read it */
+	uint64_t seen; /* the last snapshot that read it */
 	UT_hash_handle hh;
 };
 
@@ -34,21 +34,21 @@ struct upvalue_key {
 
 struct upvalue_entry {
 	struct upvalue_key key;
-	uint64_t value;			/* GCfunc */
+	uint64_t value; /* GCfunc */
 	UT_hash_handle hh;
 };
 
 struct lua_objects {
 	struct function_entry *functions;
-	struct upvalue_entry *upvalues;	/* of the current snapshot */
+	struct upvalue_entry *upvalues; /* of the current snapshot */
 	struct proto_entry *protos;
-	struct proto_entry *retired;	/* replaced during this snapshot, chained by hh.next */
-	uint64_t snapshot;		/* number of the current one */
+	struct proto_entry *retired; /* replaced during this snapshot, chained by hh.next */
+	uint64_t snapshot;           /* number of the current one */
 	uint64_t next_serial;
-	bool learn;			/* keep new prototypes */
-	size_t proto_bytes;		/* held for prototypes */
+	bool learn;         /* keep new prototypes */
+	size_t proto_bytes; /* held for prototypes */
 	bool overfull;
-	struct proto_entry **by_address;	/* the prototypes of the current snapshot */
+	struct proto_entry **by_address; /* the prototypes of the current snapshot */
 	size_t by_address_count, by_address_size;
 	bool by_address_is_sorted;
 };
@@ -146,8 +146,7 @@ void lua_objects_begin(struct lua_objects *objects, bool learn)
 	forget_upvalues(objects);
 	free_retired(objects);
 	if (objects->overfull || HASH_COUNT(objects->functions) > LUA_OBJECTS_MAX ||
-	    HASH_COUNT(objects->protos) > LUA_OBJECTS_MAX ||
-	    objects->proto_bytes > LUA_OBJECTS_BYTES_MAX)
+	    HASH_COUNT(objects->protos) > LUA_OBJECTS_MAX || objects->proto_bytes > LUA_OBJECTS_BYTES_MAX)
 		forget_all(objects);
 	objects->overfull = false;
 }
@@ -172,8 +171,7 @@ bool proto_holds_pc(const struct proto *proto, uint64_t pc)
 
 bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_instruction)
 {
-	return proto_holds_pc(proto, pc) &&
-	       proto_load(proto, pc, ret_instruction, sizeof(*ret_instruction));
+	return proto_holds_pc(proto, pc) && proto_load(proto, pc, ret_instruction, sizeof(*ret_instruction));
 }
 
 /*---- Prototypes ----*/
@@ -201,8 +199,8 @@ static struct proto_entry *find_proto(const struct lua_objects *objects, uint64_
 	return entry;
 }
 
-static bool load_proto_fields(const struct layout *layout, const uint8_t *header,
-			      uint64_t address, struct proto *proto)
+static bool load_proto_fields(const struct layout *layout, const uint8_t *header, uint64_t address,
+			      struct proto *proto)
 {
 	uint64_t sizept = load_bytes(header, layout->GCproto_sizept, 4);
 	uint64_t sizebc = load_bytes(header, layout->GCproto_sizebc, 4);
@@ -235,9 +233,8 @@ struct new_proto {
 	uint8_t chunk_header[HEADER_MAX];
 };
 
-static void add_proto(struct lua_objects *objects, const struct layout *layout,
-		      const struct new_proto *found, const uint8_t *bytes,
-		      const char *chunkname, size_t chunkname_length)
+static void add_proto(struct lua_objects *objects, const struct layout *layout, const struct new_proto *found,
+		      const uint8_t *bytes, const char *chunkname, size_t chunkname_length)
 {
 	struct proto_entry *entry = calloc(1, sizeof(*entry));
 	struct proto_entry *old = find_proto(objects, found->address);
@@ -292,13 +289,13 @@ static void read_new_protos(struct lua_objects *objects, struct snapshot *snapsh
 	for (size_t i = 0; i < count; i++) {
 		uint64_t length = load_bytes(found[i].chunk_header, layout->GCstr_len, 4);
 
-		ranges[2 * i] = (struct memory_range){
-			.address = found[i].address, .length = found[i].proto.size };
+		ranges[2 * i] = (struct memory_range){ .address = found[i].address,
+						       .length = found[i].proto.size };
 		if (length > CHUNKNAME_MAX)
 			length = CHUNKNAME_MAX;
 		ranges[2 * i + 1] = (struct memory_range){
-			.address = found[i].chunk + (uint64_t)layout->GCstr_size,
-			.length = length };
+			.address = found[i].chunk + (uint64_t)layout->GCstr_size, .length = length
+		};
 	}
 	snapshot_capture(snapshot, ranges, count * 2);
 	for (size_t i = 0; i < count && objects->learn; i++) {
@@ -308,15 +305,15 @@ static void read_new_protos(struct lua_objects *objects, struct snapshot *snapsh
 			continue;
 		if (chunk->length && chunk->status != MEMORY_OK)
 			continue;
-		add_proto(objects, layout, &found[i], ranges[2 * i].copy,
-			  chunk->length ? chunk->copy : "", chunk->length);
+		add_proto(objects, layout, &found[i], ranges[2 * i].copy, chunk->length ? chunk->copy : "",
+			  chunk->length);
 	}
 	free(ranges);
 }
 
 /* For new and changed prototypes: read the headers of their chunk names, then the rest. */
-static void learn_protos(struct lua_objects *objects, struct snapshot *snapshot,
-			 const struct layout *layout, struct new_proto *found, size_t count)
+static void learn_protos(struct lua_objects *objects, struct snapshot *snapshot, const struct layout *layout,
+			 struct new_proto *found, size_t count)
 {
 	struct memory_range *ranges = calloc(count ? count : 1, sizeof(*ranges));
 	size_t kept = 0;
@@ -343,8 +340,8 @@ static void learn_protos(struct lua_objects *objects, struct snapshot *snapshot,
 }
 
 /* Is the known prototype still the one at its address? */
-static bool is_same_proto(const struct layout *layout, const struct proto_entry *entry,
-			  const uint8_t *header, const uint8_t *chunk_header)
+static bool is_same_proto(const struct layout *layout, const struct proto_entry *entry, const uint8_t *header,
+			  const uint8_t *chunk_header)
 {
 	uint8_t now[HEADER_MAX] = { 0 }, chunk_now[HEADER_MAX] = { 0 };
 
@@ -374,9 +371,8 @@ static void capture_protos(struct lua_objects *objects, struct snapshot *snapsho
 
 		ranges[2 * i] = (struct memory_range){ .address = protos[i],
 						       .length = (size_t)layout->GCproto_size };
-		ranges[2 * i + 1] = (struct memory_range){
-			.address = known ? known->chunk : 0,
-			.length = known ? (size_t)layout->GCstr_size : 0 };
+		ranges[2 * i + 1] = (struct memory_range){ .address = known ? known->chunk : 0,
+							   .length = known ? (size_t)layout->GCstr_size : 0 };
 	}
 	snapshot_capture(snapshot, ranges, count * 2);
 	for (size_t i = 0; i < count; i++) {
@@ -394,8 +390,7 @@ static void capture_protos(struct lua_objects *objects, struct snapshot *snapsho
 		if (!load_proto_fields(layout, header->copy, protos[i], &one->proto))
 			continue;
 		one->address = protos[i];
-		one->chunk = load_bytes(header->copy, layout->GCproto_chunkname,
-				  layout_ref_size(layout));
+		one->chunk = load_bytes(header->copy, layout->GCproto_chunkname, layout_ref_size(layout));
 		memcpy(one->header, header->copy, (size_t)layout->GCproto_size);
 		news++;
 	}
@@ -440,8 +435,7 @@ static size_t function_header_size(const struct layout *layout)
 	return (size_t)layout->GCfuncC_f + sizeof(uint64_t);
 }
 
-static bool load_function(const struct layout *layout, const uint8_t *header,
-			  struct function_object *object)
+static bool load_function(const struct layout *layout, const uint8_t *header, struct function_object *object)
 {
 	if (load_bytes(header, layout->GChead_gct, 1) != GCT_FUNCTION)
 		return false;
@@ -466,10 +460,10 @@ static void set_ranges(const struct lua_objects *objects, const struct layout *l
 
 	ranges[0] = (struct memory_range){ .address = entry->object.address,
 					   .length = function_header_size(layout) };
-	ranges[1] = (struct memory_range){
-		.address = address, .length = proto ? (size_t)layout->GCproto_size : 0 };
-	ranges[2] = (struct memory_range){
-		.address = proto ? proto->chunk : 0, .length = proto ? (size_t)layout->GCstr_size : 0 };
+	ranges[1] = (struct memory_range){ .address = address,
+					   .length = proto ? (size_t)layout->GCproto_size : 0 };
+	ranges[2] = (struct memory_range){ .address = proto ? proto->chunk : 0,
+					   .length = proto ? (size_t)layout->GCstr_size : 0 };
 }
 
 /* True if the function still has the prototype that was read with it, unchanged. */
@@ -480,15 +474,13 @@ static bool confirm_proto(struct lua_objects *objects, const struct layout *layo
 	struct proto_entry *proto = find_proto(objects, address);
 
 	if (!proto || ranges[1].address != address || ranges[1].status != MEMORY_OK ||
-	    ranges[2].status != MEMORY_OK ||
-	    !is_same_proto(layout, proto, ranges[1].copy, ranges[2].copy))
+	    ranges[2].status != MEMORY_OK || !is_same_proto(layout, proto, ranges[1].copy, ranges[2].copy))
 		return false;
 	mark_seen(objects, proto);
 	return true;
 }
 
-static void capture_batch(struct lua_objects *objects, struct snapshot *snapshot,
-			  const struct layout *layout,
+static void capture_batch(struct lua_objects *objects, struct snapshot *snapshot, const struct layout *layout,
 			  struct function_entry **entries, size_t count)
 {
 	struct memory_range ranges[RANGES_PER_FUNCTION * BATCH];
@@ -515,13 +507,12 @@ static void capture_batch(struct lua_objects *objects, struct snapshot *snapshot
 		struct function_object *object = &entries[i]->object;
 
 		if (entries[i]->seen == objects->snapshot && object->ffid == FF_LUA)
-			object->proto = lua_objects_proto(objects, object->pc -
-							  (uint64_t)layout->GCproto_size);
+			object->proto = lua_objects_proto(objects,
+							  object->pc - (uint64_t)layout->GCproto_size);
 	}
 }
 
-void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
-			 const struct layout *layout,
+void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot, const struct layout *layout,
 			 const uint64_t *functions, size_t count)
 {
 	struct function_entry *entries[BATCH];
@@ -551,15 +542,15 @@ void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
 /*---- Upvalues ----*/
 
 /* Follow the pointer at offset in each range and read next_length bytes. Unreadable ranges become empty. */
-static void follow(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
-		   int32_t offset, unsigned size, size_t next_length)
+static void follow(struct snapshot *snapshot, struct memory_range *ranges, size_t count, int32_t offset,
+		   unsigned size, size_t next_length)
 {
 	for (size_t i = 0; i < count; i++) {
 		uint64_t address = ranges[i].status == MEMORY_OK && ranges[i].length
-			? load_bytes(ranges[i].copy, offset, size) : 0;
+					   ? load_bytes(ranges[i].copy, offset, size)
+					   : 0;
 
-		ranges[i] = (struct memory_range){ .address = address,
-						   .length = address ? next_length : 0 };
+		ranges[i] = (struct memory_range){ .address = address, .length = address ? next_length : 0 };
 	}
 	snapshot_capture(snapshot, ranges, count);
 }
@@ -593,7 +584,8 @@ static void capture_upvalues_of(struct lua_objects *objects, struct snapshot *sn
 	count = nupvalues < UPVALUES_MAX ? nupvalues : UPVALUES_MAX;
 	for (size_t i = 0; i < count; i++)
 		ranges[i] = (struct memory_range){
-			.address = function + (uint64_t)layout->GCfuncL_uvptr + i * ref, .length = ref };
+			.address = function + (uint64_t)layout->GCfuncL_uvptr + i * ref, .length = ref
+		};
 	snapshot_capture(snapshot, ranges, count);
 	follow(snapshot, ranges, count, 0, ref, (size_t)layout->GCupval_size);
 	follow(snapshot, ranges, count, layout->GCupval_v, ref, SLOT_SIZE);
@@ -612,8 +604,7 @@ static void capture_upvalues_of(struct lua_objects *objects, struct snapshot *sn
 }
 
 void lua_objects_capture_upvalues(struct lua_objects *objects, struct snapshot *snapshot,
-				  const struct layout *layout,
-				  const uint64_t *functions, size_t count)
+				  const struct layout *layout, const uint64_t *functions, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct function_object *function = lua_objects_function(objects, functions[i]);
@@ -626,8 +617,8 @@ void lua_objects_capture_upvalues(struct lua_objects *objects, struct snapshot *
 	}
 }
 
-const struct function_object *lua_objects_upvalue(const struct lua_objects *objects,
-						  uint64_t function, unsigned index)
+const struct function_object *lua_objects_upvalue(const struct lua_objects *objects, uint64_t function,
+						  unsigned index)
 {
 	const struct upvalue_key key = { .function = function, .index = index };
 	struct upvalue_entry *entry;
@@ -637,8 +628,7 @@ const struct function_object *lua_objects_upvalue(const struct lua_objects *obje
 }
 
 void lua_objects_capture_protos(struct lua_objects *objects, struct snapshot *snapshot,
-				const struct layout *layout,
-				const uint64_t *protos, size_t count)
+				const struct layout *layout, const uint64_t *protos, size_t count)
 {
 	if (count)
 		capture_protos(objects, snapshot, layout, protos, count);
@@ -656,8 +646,7 @@ static int compare_addresses(const void *a, const void *b)
 	const struct proto_entry *left = *(struct proto_entry *const *)a;
 	const struct proto_entry *right = *(struct proto_entry *const *)b;
 
-	return (left->proto.address > right->proto.address) -
-	       (left->proto.address < right->proto.address);
+	return (left->proto.address > right->proto.address) - (left->proto.address < right->proto.address);
 }
 
 const struct proto *lua_objects_proto_of_pc(struct lua_objects *objects, uint64_t pc)
@@ -685,8 +674,7 @@ const struct proto *lua_objects_proto_of_pc(struct lua_objects *objects, uint64_
 	return NULL;
 }
 
-const struct function_object *lua_objects_function(const struct lua_objects *objects,
-						   uint64_t address)
+const struct function_object *lua_objects_function(const struct lua_objects *objects, uint64_t address)
 {
 	const struct function_entry *entry = find_function(objects, address);
 

@@ -16,32 +16,32 @@
 #include "memory/snapshot.h"
 
 enum {
-	PROTO_BYTES_MAX = 4 << 20,	/* of one prototype; LuaJIT's limits allow no useful larger one */
-	CHUNKNAME_MAX = 4096,		/* bytes kept of a chunk name */
-	LUA_OBJECTS_MAX = 16384,	/* functions or prototypes kept; above it, all are forgotten */
-	LUA_OBJECTS_BYTES_MAX = 8 << 20,	/* bytes of prototypes kept, likewise */
+	PROTO_BYTES_MAX = 4 << 20,       /* of one prototype; LuaJIT's limits allow no useful larger one */
+	CHUNKNAME_MAX = 4096,            /* bytes kept of a chunk name */
+	LUA_OBJECTS_MAX = 16384,         /* functions or prototypes kept; above it, all are forgotten */
+	LUA_OBJECTS_BYTES_MAX = 8 << 20, /* bytes of prototypes kept, likewise */
 };
 
 /* A GCproto and everything in the same allocation. */
 struct proto {
 	uint64_t address;
-	uint64_t serial;		/* unique in this process, never reused */
-	const uint8_t *bytes;		/* the object's own bytes */
-	size_t size;			/* of bytes: GCproto.sizept */
+	uint64_t serial;      /* unique in this process, never reused */
+	const uint8_t *bytes; /* the object's own bytes */
+	size_t size;          /* of bytes: GCproto.sizept */
 	uint32_t sizebc;
 	uint32_t firstline, numline;
 	uint8_t framesize, numparams, flags;
-	uint64_t bc;			/* address of the first bytecode */
-	char *chunkname;		/* NUL-terminated, as in memory */
+	uint64_t bc;     /* address of the first bytecode */
+	char *chunkname; /* NUL-terminated, as in memory */
 };
 
 /* A GCfunc in the current snapshot. */
 struct function_object {
 	uint64_t address;
 	uint8_t ffid;
-	uint64_t pc;			/* GCfunc.pc: bytecode to run */
-	uint64_t f;			/* GCfuncC.f; 0 for Lua functions */
-	const struct proto *proto;	/* NULL for C functions and unreadable prototypes */
+	uint64_t pc;               /* GCfunc.pc: bytecode to run */
+	uint64_t f;                /* GCfuncC.f; 0 for Lua functions */
+	const struct proto *proto; /* NULL for C functions and unreadable prototypes */
 };
 
 struct lua_objects;
@@ -61,26 +61,23 @@ void lua_objects_begin(struct lua_objects *objects, bool learn);
  * While the target is held: copy the headers of these functions (duplicates
  * allowed) and of their prototypes, and all of each new prototype.
  */
-void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
-			 const struct layout *layout,
+void lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot, const struct layout *layout,
 			 const uint64_t *functions, size_t count);
 
 /* The same for prototypes without a known function. */
 void lua_objects_capture_protos(struct lua_objects *objects, struct snapshot *snapshot,
-				const struct layout *layout,
-				const uint64_t *protos, size_t count);
+				const struct layout *layout, const uint64_t *protos, size_t count);
 
 /*
  * While the target is held: capture the functions in the upvalues of these Lua
  * functions, which must be captured already.
  */
 void lua_objects_capture_upvalues(struct lua_objects *objects, struct snapshot *snapshot,
-				  const struct layout *layout,
-				  const uint64_t *functions, size_t count);
+				  const struct layout *layout, const uint64_t *functions, size_t count);
 
 /* The function in an upvalue in the current snapshot. NULL if there is none or it was not captured. */
-const struct function_object *lua_objects_upvalue(const struct lua_objects *objects,
-						  uint64_t function, unsigned index);
+const struct function_object *lua_objects_upvalue(const struct lua_objects *objects, uint64_t function,
+						  unsigned index);
 
 /* The prototype at the address in the current snapshot, or NULL. */
 const struct proto *lua_objects_proto(const struct lua_objects *objects, uint64_t address);
@@ -89,8 +86,7 @@ const struct proto *lua_objects_proto(const struct lua_objects *objects, uint64_
 const struct proto *lua_objects_proto_of_pc(struct lua_objects *objects, uint64_t pc);
 
 /* The function at the address in the current snapshot, or NULL. */
-const struct function_object *lua_objects_function(const struct lua_objects *objects,
-						   uint64_t address);
+const struct function_object *lua_objects_function(const struct lua_objects *objects, uint64_t address);
 
 /* Load from a prototype's bytes by target address. False outside its bounds. */
 bool proto_load(const struct proto *proto, uint64_t address, void *copy, size_t length);

@@ -5,8 +5,8 @@
 
 #include "unwind/lua/luajit.h"
 
-bool lua_thread_load(struct lua_thread *thread, struct global_state *global,
-		     uint64_t address, const uint8_t *bytes)
+bool lua_thread_load(struct lua_thread *thread, struct global_state *global, uint64_t address,
+		     const uint8_t *bytes)
 {
 	const struct layout *layout = &global->vm->layout;
 	unsigned ref = layout_ref_size(layout);
@@ -23,8 +23,7 @@ bool lua_thread_load(struct lua_thread *thread, struct global_state *global,
 		.base = load_bytes(bytes, layout->L_base, ref),
 		.top = load_bytes(bytes, layout->L_top, ref),
 		.stack = load_bytes(bytes, layout->L_stack, ref),
-		.cframe = load_bytes(bytes, layout->L_cframe, sizeof(uint64_t)) &
-			  ~(uint64_t)CFRAME_FLAGS,
+		.cframe = load_bytes(bytes, layout->L_cframe, sizeof(uint64_t)) & ~(uint64_t)CFRAME_FLAGS,
 		.status = (uint8_t)load_bytes(bytes, layout->L_status, 1),
 	};
 	if (layout->L_exdata >= 0)
@@ -52,16 +51,14 @@ enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t 
 		return COROUTINE_ACTIVE;
 	if (thread->status == LUA_YIELD)
 		return COROUTINE_SUSPENDED;
-	if (thread->status != 0 || thread->base > lua_thread_bottom(thread) ||
-	    thread->top == thread->base)
+	if (thread->status != 0 || thread->base > lua_thread_bottom(thread) || thread->top == thread->base)
 		return COROUTINE_DEAD;
 	return COROUTINE_NOT_STARTED;
 }
 
 void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot)
 {
-	thread->slots = snapshot_view(snapshot, thread->stack,
-				      (size_t)(thread->stack_end - thread->stack));
+	thread->slots = snapshot_view(snapshot, thread->stack, (size_t)(thread->stack_end - thread->stack));
 }
 
 uint64_t lua_thread_bottom(const struct lua_thread *thread)
@@ -71,8 +68,7 @@ uint64_t lua_thread_bottom(const struct lua_thread *thread)
 
 bool lua_thread_holds_base(const struct lua_thread *thread, uint64_t base)
 {
-	return base >= lua_thread_bottom(thread) && base <= thread->stack_end &&
-	       base % SLOT_SIZE == 0;
+	return base >= lua_thread_bottom(thread) && base <= thread->stack_end && base % SLOT_SIZE == 0;
 }
 
 bool lua_thread_slot(const struct lua_thread *thread, uint64_t address, uint64_t *ret_value)

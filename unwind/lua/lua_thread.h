@@ -16,8 +16,8 @@
 #include "unwind/lua/global_state.h"
 
 enum {
-	LUA_STACK_BYTES_MAX = 1 << 20,	/* LuaJIT's own limit is 65,500 slots of 8 bytes */
-	CFRAMES_MAX = 4096,		/* C frames followed for one thread */
+	LUA_STACK_BYTES_MAX = 1 << 20, /* LuaJIT's own limit is 65,500 slots of 8 bytes */
+	CFRAMES_MAX = 4096,            /* C frames followed for one thread */
 };
 
 struct lua_thread {
@@ -25,30 +25,30 @@ struct lua_thread {
 	struct global_state *global;
 	const struct layout *layout;
 	uint64_t base, top;
-	uint64_t stack, stack_end;	/* the allocated slots */
-	uint64_t cframe;		/* innermost C frame: an interpreter's stack pointer; 0 if none */
+	uint64_t stack, stack_end; /* the allocated slots */
+	uint64_t cframe;           /* innermost C frame: an interpreter's stack pointer; 0 if none */
 	uint8_t status;
-	uint64_t exdata, exdata2;	/* the program's own data; 0 in builds without */
-	uint64_t parent;		/* the parked thread that it runs for (request_parent()); 0 if none */
-	uint32_t request_context;	/* a coroutine's phase (request_context()), 0 without a request; */
-	bool has_request_context;	/* ... whether that is known */
-	const uint8_t *slots;		/* bytes of [stack, stack_end); NULL if not captured */
+	uint64_t exdata, exdata2; /* the program's own data; 0 in builds without */
+	uint64_t parent;          /* the parked thread that it runs for (request_parent()); 0 if none */
+	uint32_t request_context; /* a coroutine's phase (request_context()), 0 without a request; */
+	bool has_request_context; /* ... whether that is known */
+	const uint8_t *slots;     /* bytes of [stack, stack_end); NULL if not captured */
 };
 
 /*
  * Interpret a lua_State's bytes (layout->L_size of them). False if they
  * cannot be a thread of this global_State.
  */
-bool lua_thread_load(struct lua_thread *thread, struct global_state *global,
-		     uint64_t address, const uint8_t *bytes);
+bool lua_thread_load(struct lua_thread *thread, struct global_state *global, uint64_t address,
+		     const uint8_t *bytes);
 
 /* The states of coroutine.status() (lib_base.c), in more detail. */
 enum coroutine_state {
 	COROUTINE_SUSPENDED,
 	COROUTINE_NOT_STARTED,
 	COROUTINE_RUNNING,
-	COROUTINE_NORMAL,	/* active, and has resumed another coroutine */
-	COROUTINE_ACTIVE,	/* running or normal; the build does not tell which */
+	COROUTINE_NORMAL, /* active, and has resumed another coroutine */
+	COROUTINE_ACTIVE, /* running or normal; the build does not tell which */
 	COROUTINE_DEAD,
 	COROUTINE_STATE_COUNT
 };

@@ -42,8 +42,7 @@ static bool find_lua_caller(const struct lua_walk *walk, uint64_t link, struct l
 		return false;
 	caller.base -= (frame_slots(walk->thread->layout->gc64) + bytecode_a(call)) * SLOT_SIZE;
 	caller.pc = link - BYTECODE_SIZE;
-	if (!lua_thread_holds_base(walk->thread, caller.base) ||
-	    !lua_walk_activation(&caller, &activation) ||
+	if (!lua_thread_holds_base(walk->thread, caller.base) || !lua_walk_activation(&caller, &activation) ||
 	    !activation.function || activation.function->proto != proto)
 		return false;
 	*ret_caller = caller;
@@ -71,8 +70,7 @@ bool lua_walk_is_callback(const struct lua_walk *walk)
 {
 	uint64_t link, contpc, continuation;
 
-	return lua_thread_link(walk->thread, walk->base, &link) &&
-	       (link & FRAME_TYPE_P) == FRAME_CONT &&
+	return lua_thread_link(walk->thread, walk->base, &link) && (link & FRAME_TYPE_P) == FRAME_CONT &&
 	       load_contpc(walk, &contpc, &continuation) && continuation == CONT_FFI_CALLBACK;
 }
 
@@ -80,8 +78,7 @@ static bool move_down(struct lua_walk *walk, uint64_t link, uint64_t pc)
 {
 	uint64_t delta = link & ~(uint64_t)FRAME_TYPE_P;
 
-	if (delta == 0 || delta > walk->base ||
-	    !lua_thread_holds_base(walk->thread, walk->base - delta))
+	if (delta == 0 || delta > walk->base || !lua_thread_holds_base(walk->thread, walk->base - delta))
 		return false;
 	walk->base -= delta;
 	walk->pc = pc;
@@ -113,8 +110,7 @@ enum lua_step lua_walk_step(struct lua_walk *walk)
 		struct lua_walk below = *walk;
 
 		if (!move_down(&below, link, walk->pc) || lua_walk_is_done(&below) ||
-		    !lua_thread_link(walk->thread, below.base, &link) ||
-		    (link & FRAME_TYPE_P) == FRAME_VARG)
+		    !lua_thread_link(walk->thread, below.base, &link) || (link & FRAME_TYPE_P) == FRAME_VARG)
 			return LUA_STEP_BROKEN;
 		*walk = below;
 	}
@@ -123,22 +119,19 @@ enum lua_step lua_walk_step(struct lua_walk *walk)
 
 	switch (link & FRAME_TYPE_P) {
 	case FRAME_C:
-	case FRAME_CP:
-		return move_down(walk, link, 0) ? LUA_STEP_FROM_C : LUA_STEP_BROKEN;
+	case FRAME_CP: return move_down(walk, link, 0) ? LUA_STEP_FROM_C : LUA_STEP_BROKEN;
 	case FRAME_PCALL:
-	case FRAME_PCALLH:
-		return move_down(walk, link, 0) ? LUA_STEP_PROTECTED : LUA_STEP_BROKEN;
+	case FRAME_PCALLH: return move_down(walk, link, 0) ? LUA_STEP_PROTECTED : LUA_STEP_BROKEN;
 	case FRAME_CONT:
 		if (!move_to_continuation(walk, link, &continuation))
 			return LUA_STEP_BROKEN;
 		return continuation == CONT_FFI_CALLBACK ? LUA_STEP_FROM_C : LUA_STEP_METAMETHOD;
-	default:
-		return LUA_STEP_BROKEN;
+	default: return LUA_STEP_BROKEN;
 	}
 }
 
-bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *objects,
-			  uint64_t base, uint64_t pc, struct lua_walk *ret_walk)
+bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base,
+			  uint64_t pc, struct lua_walk *ret_walk)
 {
 	struct lua_walk walk = { .thread = thread, .objects = objects, .base = base };
 	uint64_t link, continuation;
@@ -146,8 +139,8 @@ bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *o
 	if ((pc & FRAME_LUA_MASK) == 0)
 		return find_lua_caller(&walk, pc, ret_walk);
 	/* vm_return has flipped the lowest type bit (FRAME_C); memory still holds the link. */
-	if (lua_thread_link(thread, base, &link) && (link & ~(uint64_t)FRAME_TYPE_P) ==
-						    (pc & ~(uint64_t)FRAME_TYPE_P))
+	if (lua_thread_link(thread, base, &link) &&
+	    (link & ~(uint64_t)FRAME_TYPE_P) == (pc & ~(uint64_t)FRAME_TYPE_P))
 		pc = link;
 	if ((pc & FRAME_TYPE_P) == FRAME_CONT ? !move_to_continuation(&walk, pc, &continuation)
 					      : !move_down(&walk, pc, 0))

@@ -20,7 +20,7 @@ struct lua_walk {
 	const struct lua_thread *thread;
 	struct lua_objects *objects;
 	uint64_t base;
-	uint64_t pc;		/* 0 if unknown or not a Lua function */
+	uint64_t pc; /* 0 if unknown or not a Lua function */
 	/*
 	 * C code's call has no complete frame yet, or no longer has one. The frame at
 	 * base is the caller's, and native frames come before it.
@@ -30,17 +30,17 @@ struct lua_walk {
 
 /* The activation at the walk's frame. */
 struct lua_activation {
-	const struct function_object *function;	/* NULL for the dummy frame at the bottom */
-	uint64_t pc;		/* an instruction of function->proto, or 0 */
+	const struct function_object *function; /* NULL for the dummy frame at the bottom */
+	uint64_t pc;                            /* an instruction of function->proto, or 0 */
 };
 
 enum lua_step {
-	LUA_STEP_CALL,		/* the frame below called it with a call instruction */
-	LUA_STEP_METAMETHOD,	/* ... through a metamethod's continuation */
-	LUA_STEP_PROTECTED,	/* ... as pcall, xpcall or the like */
-	LUA_STEP_FROM_C,	/* native code called it: native frames come between */
-	LUA_STEP_BOTTOM,	/* it is the outermost frame */
-	LUA_STEP_BROKEN,	/* the link leads nowhere */
+	LUA_STEP_CALL,       /* the frame below called it with a call instruction */
+	LUA_STEP_METAMETHOD, /* ... through a metamethod's continuation */
+	LUA_STEP_PROTECTED,  /* ... as pcall, xpcall or the like */
+	LUA_STEP_FROM_C,     /* native code called it: native frames come between */
+	LUA_STEP_BOTTOM,     /* it is the outermost frame */
+	LUA_STEP_BROKEN,     /* the link leads nowhere */
 };
 
 /* The activation at the current frame. False if its function is unknown. */
@@ -60,7 +60,7 @@ enum lua_step lua_walk_step(struct lua_walk *walk);
  * complete, but the interpreter's pc still leads to the caller's frame. Begin a
  * walk there. False if pc does not lead to a valid frame.
  */
-bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *objects,
-			  uint64_t base, uint64_t pc, struct lua_walk *ret_walk);
+bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base,
+			  uint64_t pc, struct lua_walk *ret_walk);
 
 #endif

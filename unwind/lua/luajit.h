@@ -16,8 +16,8 @@
 #include "luajit-layouts/field.h"
 #include "luajit-layouts/layout.h"
 
-enum { SLOT_SIZE = 8 };		/* sizeof(TValue) */
-enum { BYTECODE_SIZE = 4 };	/* sizeof(BCIns) */
+enum { SLOT_SIZE = 8 };     /* sizeof(TValue) */
+enum { BYTECODE_SIZE = 4 }; /* sizeof(BCIns) */
 
 /* GCfunc.ffid */
 enum { FF_LUA = 0, FF_C = 1 };
@@ -48,7 +48,7 @@ enum { LUA_YIELD = 1 };
 
 /* Frame types: the low bits of a frame link (lj_frame.h). */
 enum {
-	FRAME_LUA_MASK = 3,	/* both bits clear: the link is a bytecode pc */
+	FRAME_LUA_MASK = 3, /* both bits clear: the link is a bytecode pc */
 	FRAME_TYPE_P = 7,
 	FRAME_C = 1,
 	FRAME_CONT = 2,
@@ -64,9 +64,9 @@ enum { CONT_TAILCALL = 0, CONT_FFI_CALLBACK = 1 };
 /* GCproto.firstline of library functions that LuaJIT has in Lua (lib_*.c: LJLIB_LUA). */
 static const uint32_t FIRSTLINE_BUILTIN = UINT32_MAX;
 
-enum { PROTO_VARARG = 0x02 };	/* GCproto.flags */
+enum { PROTO_VARARG = 0x02 }; /* GCproto.flags */
 
-enum { CFRAME_FLAGS = 3 };	/* low bits of L->cframe; the rest is the stack pointer */
+enum { CFRAME_FLAGS = 3 }; /* low bits of L->cframe; the rest is the stack pointer */
 
 /* A little-endian integer of size bytes (at most 8) in a copy of an object. */
 static inline uint64_t load_bytes(const uint8_t *bytes, int32_t offset, unsigned size)

@@ -8,24 +8,24 @@
 
 enum {
 	PAGE_SIZE = 4096,
-	PAGES = 1024,			/* cached during a slice */
+	PAGES = 1024, /* cached during a slice */
 	PAGES_AT_ONCE = 8,
 	/* The cost limit of a slice keeps it below a millisecond. */
-	SLICE_COST = 8192,		/* each object costs 1 */
-	READ_COST = 32,			/* of a read */
-	RESTARTS_MAX = 1024,		/* a target may run whole GC cycles while ljspy waits for a CPU */
-	LINKS = 16,			/* last links, which must still hold for the walk to continue */
-	ANCHORS = 64,			/* objects to continue from if they do not */
-	ANCHOR_EACH = 16,		/* every so many objects, one becomes an anchor */
-	OBJECT_BYTES_MIN = 16,		/* no object is smaller */
-	OBJECTS_BEYOND = 1 << 20,	/* allowance beyond the heap's size, as the heap may grow meanwhile */
+	SLICE_COST = 8192,        /* each object costs 1 */
+	READ_COST = 32,           /* of a read */
+	RESTARTS_MAX = 1024,      /* a target may run whole GC cycles while ljspy waits for a CPU */
+	LINKS = 16,               /* last links, which must still hold for the walk to continue */
+	ANCHORS = 64,             /* objects to continue from if they do not */
+	ANCHOR_EACH = 16,         /* every so many objects, one becomes an anchor */
+	OBJECT_BYTES_MIN = 16,    /* no object is smaller */
+	OBJECTS_BEYOND = 1 << 20, /* allowance beyond the heap's size, as the heap may grow meanwhile */
 };
 
 /* GCState (lj_obj.h), lj_gc.h */
 enum { WHITES = 3 };
 
 struct page {
-	uint64_t address;	/* 0: none */
+	uint64_t address; /* 0: none */
 	bool readable;
 	uint8_t bytes[PAGE_SIZE];
 };
@@ -37,9 +37,9 @@ struct link {
 
 /* The walk's position. */
 struct position {
-	uint64_t next;			/* the next object to visit */
-	struct link links[LINKS];	/* the last links before it, in a ring */
-	struct link anchors[ANCHORS];	/* some earlier live objects, in a ring */
+	uint64_t next;                /* the next object to visit */
+	struct link links[LINKS];     /* the last links before it, in a ring */
+	struct link anchors[ANCHORS]; /* some earlier live objects, in a ring */
 	size_t anchor_count;
 	uint64_t visited;
 	unsigned int restarts;
@@ -51,12 +51,12 @@ struct object_walk {
 	struct memory *live;
 	const struct global_state *global;
 	const struct layout *layout;
-	uint8_t gct;			/* of the objects to find */
+	uint8_t gct; /* of the objects to find */
 	struct page *pages;
 	uint64_t mainthread, vmthread;
 	uint64_t visited_max;
-	struct position at, slice;	/* now, and at the slice's start */
-	unsigned int left;		/* of SLICE_COST */
+	struct position at, slice; /* now, and at the slice's start */
+	unsigned int left;         /* of SLICE_COST */
 	bool has_begun, broken;
 };
 
@@ -108,7 +108,8 @@ static void read_pages(struct object_walk *walk, uint64_t address)
 		struct page *page = page_of(walk, first + i * PAGE_SIZE);
 
 		page->address = first + i * PAGE_SIZE;
-		ranges[i] = (struct memory_range){ .address = page->address, .copy = page->bytes,
+		ranges[i] = (struct memory_range){ .address = page->address,
+						   .copy = page->bytes,
 						   .length = PAGE_SIZE };
 	}
 	pay(walk, READ_COST);
@@ -210,8 +211,7 @@ static bool links_hold(struct object_walk *walk)
 		const struct link *link = &walk->at.links[i];
 		struct header header;
 
-		if (link->object && (!read_header(walk, link->object, &header) ||
-				     header.next != link->next))
+		if (link->object && (!read_header(walk, link->object, &header) || header.next != link->next))
 			return false;
 	}
 	return true;
@@ -225,8 +225,7 @@ static bool links_hold(struct object_walk *walk)
 static bool go_back_to_anchor(struct object_walk *walk)
 {
 	for (size_t i = 0; i < ANCHORS && i < walk->at.anchor_count; i++) {
-		const struct link *anchor =
-			&walk->at.anchors[(walk->at.anchor_count - 1 - i) % ANCHORS];
+		const struct link *anchor = &walk->at.anchors[(walk->at.anchor_count - 1 - i) % ANCHORS];
 		struct header header;
 
 		if (!read_header(walk, anchor->object, &header) || header.gct != anchor->gct ||
@@ -268,7 +267,7 @@ void object_walk_undo_slice(struct object_walk *walk)
 	unsigned int restarts = walk->at.restarts;
 
 	walk->at = walk->slice;
-	walk->at.restarts = restarts;	/* keep the count, or the walk might never end */
+	walk->at.restarts = restarts; /* keep the count, or the walk might never end */
 }
 
 void object_walk_rest(struct object_walk *walk)

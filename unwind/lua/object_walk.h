@@ -21,9 +21,9 @@
 
 enum object_walk_step {
 	OBJECT_WALK_FOUND,
-	OBJECT_WALK_PAUSE,	/* the slice has used up its cost */
+	OBJECT_WALK_PAUSE, /* the slice has used up its cost */
 	OBJECT_WALK_END,
-	OBJECT_WALK_BROKEN,	/* the list leads nowhere, or changes too fast */
+	OBJECT_WALK_BROKEN, /* the list leads nowhere, or changes too fast */
 };
 
 struct object_walk;

@@ -7,18 +7,18 @@
 #include "unwind/elf/dynamic_symbol.h"
 
 enum {
-	CODE_BYTES = 96,		/* read for a function, which is shorter */
-	MODULES_MAX = 4096,		/* of nginx; far fewer fit */
-	SIGNATURE = 0x50545448,		/* ngx_http_request_t.signature: NGX_HTTP_MODULE, "HTTP" */
-	CONTEXT_BYTES_MAX = 4096,	/* of ngx_http_lua_ctx_t, which has about 450 */
-	PARENTS_MAX = 64,		/* depth of coroutines created by coroutines */
-	COCTX_BYTES_MAX = 4096,		/* of ngx_http_lua_co_ctx_t, which has about 300 */
+	CODE_BYTES = 96,          /* read for a function, which is shorter */
+	MODULES_MAX = 4096,       /* of nginx; far fewer fit */
+	SIGNATURE = 0x50545448,   /* ngx_http_request_t.signature: NGX_HTTP_MODULE, "HTTP" */
+	CONTEXT_BYTES_MAX = 4096, /* of ngx_http_lua_ctx_t, which has about 450 */
+	PARENTS_MAX = 64,         /* depth of coroutines created by coroutines */
+	COCTX_BYTES_MAX = 4096,   /* of ngx_http_lua_co_ctx_t, which has about 300 */
 };
 
 /* lua-nginx-module: src/ngx_http_lua_common.h (NGX_HTTP_LUA_CONTEXT_*), in the order of bits. */
 static const struct {
-	const char *phase;	/* as in src/api of lua-resty-core: ngx.get_phase() */
-	const char *block;	/* start of an inline chunk's name; NULL: the phase */
+	const char *phase; /* as in src/api of lua-resty-core: ngx.get_phase() */
+	const char *block; /* start of an inline chunk's name; NULL: the phase */
 } phases[] = {
 	{ "set", NULL },
 	{ "rewrite", NULL },
@@ -48,11 +48,11 @@ static void find_connection(struct memory *memory, uint64_t base, struct request
 	uint8_t bytes[CODE_BYTES];
 	uint64_t function;
 
-	layout->has_connection =
-		dynamic_symbol_find(memory, base, "ngx_http_lua_ffi_is_subrequest", &function) &&
-		memory_read(memory, function, bytes, sizeof(bytes)) == MEMORY_OK &&
-		request_code_read_main(bytes, sizeof(bytes), function, &layout->r_connection,
-				       &layout->r_main);
+	layout->has_connection = dynamic_symbol_find(memory, base, "ngx_http_lua_ffi_is_subrequest",
+						     &function) &&
+				 memory_read(memory, function, bytes, sizeof(bytes)) == MEMORY_OK &&
+				 request_code_read_main(bytes, sizeof(bytes), function, &layout->r_connection,
+							&layout->r_main);
 }
 
 bool request_layout_find(struct memory *memory, uint16_t machine, uint64_t base,
@@ -62,7 +62,8 @@ bool request_layout_find(struct memory *memory, uint16_t machine, uint64_t base,
 	struct request_code code;
 	uint64_t function, module, index;
 
-	if (machine != EM_X86_64 || !dynamic_symbol_find(memory, base, "ngx_http_lua_ffi_get_phase", &function) ||
+	if (machine != EM_X86_64 ||
+	    !dynamic_symbol_find(memory, base, "ngx_http_lua_ffi_get_phase", &function) ||
 	    memory_read(memory, function, bytes, sizeof(bytes)) != MEMORY_OK ||
 	    !request_code_read(bytes, sizeof(bytes), function, &code))
 		return false;
@@ -88,8 +89,8 @@ bool request_layout_find(struct memory *memory, uint16_t machine, uint64_t base,
  * ngx_connection_t begins with data: the connection's request, or the subrequest
  * that nginx serves now. nginx changes data when a request ends.
  */
-static bool is_of_connection(struct memory *memory, const struct request_layout *layout,
-			     uint64_t request, uint64_t connection, struct memory_range *range)
+static bool is_of_connection(struct memory *memory, const struct request_layout *layout, uint64_t request,
+			     uint64_t connection, struct memory_range *range)
 {
 	uint64_t data, main, main_of_data;
 
@@ -118,7 +119,10 @@ static bool is_of_request(const struct request_layout *layout, const uint8_t *co
 bool request_context(struct memory *memory, const struct request_layout *layout, uint64_t request,
 		     struct memory_range ranges[static REQUEST_RANGES], struct request_context *ret_context)
 {
-	struct { uint32_t signature; uint64_t contexts, connection; } found;
+	struct {
+		uint32_t signature;
+		uint64_t contexts, connection;
+	} found;
 	uint8_t context[CONTEXT_BYTES_MAX];
 	size_t length = (size_t)layout->ctx_context + layout->context_size;
 	uint64_t address, field;
@@ -127,8 +131,8 @@ bool request_context(struct memory *memory, const struct request_layout *layout,
 	if (!layout->known || request == 0)
 		return false;
 	field = request + (uint64_t)layout->r_ctx;
-	ranges[0] = (struct memory_range){ .address = request, .length = (size_t)layout->r_ctx +
-									   sizeof(found.contexts) };
+	ranges[0] = (struct memory_range){ .address = request,
+					   .length = (size_t)layout->r_ctx + sizeof(found.contexts) };
 	if (!memory_u32(memory, request, &found.signature) || found.signature != SIGNATURE ||
 	    !memory_u64(memory, field, &found.contexts) || found.contexts == 0)
 		return false;
@@ -156,13 +160,12 @@ struct coctx {
 	uint64_t parent_co_ctx;
 };
 
-bool request_parent(struct memory *memory, uint64_t L, uint64_t address,
-		    uint64_t *ret_L, uint64_t *ret_coctx)
+bool request_parent(struct memory *memory, uint64_t L, uint64_t address, uint64_t *ret_L, uint64_t *ret_coctx)
 {
 	struct coctx own, parent;
 
-	if (address == 0 || memory_read(memory, address, &own, sizeof(own)) != MEMORY_OK ||
-	    own.co != L || own.parent_co_ctx == 0 || own.parent_co_ctx == address ||
+	if (address == 0 || memory_read(memory, address, &own, sizeof(own)) != MEMORY_OK || own.co != L ||
+	    own.parent_co_ctx == 0 || own.parent_co_ctx == address ||
 	    memory_read(memory, own.parent_co_ctx, &parent, sizeof(parent)) != MEMORY_OK)
 		return false;
 	*ret_L = parent.co;

@@ -25,13 +25,13 @@
 /* ngx_http_get_module_ctx(r, ngx_http_lua_module)->context */
 struct request_layout {
 	bool known;
-	int32_t r_ctx;		/* ngx_http_request_t.ctx */
-	uint64_t ctx_index;	/* ngx_http_lua_module.ctx_index */
-	int32_t ctx_context;	/* ngx_http_lua_ctx_t.context */
-	unsigned int context_size;	/* of that field, in bytes */
-	bool has_connection;	/* r_connection and r_main are known */
-	int32_t r_connection;	/* ngx_http_request_t.connection */
-	int32_t r_main;		/* ngx_http_request_t.main */
+	int32_t r_ctx;             /* ngx_http_request_t.ctx */
+	uint64_t ctx_index;        /* ngx_http_lua_module.ctx_index */
+	int32_t ctx_context;       /* ngx_http_lua_ctx_t.context */
+	unsigned int context_size; /* of that field, in bytes */
+	bool has_connection;       /* r_connection and r_main are known */
+	int32_t r_connection;      /* ngx_http_request_t.connection */
+	int32_t r_main;            /* ngx_http_request_t.main */
 };
 
 /* The ranges read for a request, in order. The next look most likely needs the same ones. */
@@ -40,12 +40,12 @@ enum { REQUEST_RANGES = 4 };
 /* The module's context of a request. */
 struct request_context {
 	uint64_t address;
-	uint32_t phase;		/* NGX_HTTP_LUA_CONTEXT_* */
+	uint32_t phase; /* NGX_HTTP_LUA_CONTEXT_* */
 };
 
 /* The offsets in the code of ngx_http_lua_ffi_get_phase(). */
 struct request_code {
-	uint64_t module;	/* address of ngx_http_lua_module, or of a pointer to it */
+	uint64_t module; /* address of ngx_http_lua_module, or of a pointer to it */
 	bool module_is_pointer;
 	int32_t r_ctx, ctx_context;
 	unsigned int context_size;
@@ -55,15 +55,14 @@ struct request_code {
  * Read length bytes of x86-64 code, which lie at address (request_code_x86_64.c).
  * False if it is other code.
  */
-bool request_code_read(const uint8_t *code, size_t length, uint64_t address,
-		       struct request_code *ret_code);
+bool request_code_read(const uint8_t *code, size_t length, uint64_t address, struct request_code *ret_code);
 
 /*
  * The offsets of r->connection and r->main, from the code of ngx_http_lua_ffi_is_subrequest():
  * it reads r->connection->fd and compares r != r->main. False if it is other code.
  */
-bool request_code_read_main(const uint8_t *code, size_t length, uint64_t address,
-			    int32_t *ret_connection, int32_t *ret_main);
+bool request_code_read_main(const uint8_t *code, size_t length, uint64_t address, int32_t *ret_connection,
+			    int32_t *ret_main);
 
 /*
  * Is the module at base lua-nginx-module, or an nginx that it is linked into?
@@ -84,13 +83,13 @@ bool request_context(struct memory *memory, const struct request_layout *layout,
 enum { REQUEST_PARTS_MAX = 2048, REQUEST_PARTS_READ_MAX = 4 * REQUEST_PARTS_MAX };
 
 struct request_coroutines {
-	uint64_t request;	/* the address of the request's context; 0: none */
-	uint64_t size;		/* of each coroutine's context, in bytes */
+	uint64_t request; /* the address of the request's context; 0: none */
+	uint64_t size;    /* of each coroutine's context, in bytes */
 	size_t count;
 	struct {
 		uint64_t first, count;
 	} parts[REQUEST_PARTS_MAX];
-	size_t read;		/* parts read so far, of all requests */
+	size_t read; /* parts read so far, of all requests */
 };
 
 /* Forget the request and what was read. */
@@ -112,8 +111,7 @@ bool request_has_coroutine(struct memory *memory, const struct request_layout *l
  * *ret_coctx is the parent's context; the caller checks that it is the parent's
  * exdata2. False if there is no parent.
  */
-bool request_parent(struct memory *memory, uint64_t L, uint64_t coctx,
-		    uint64_t *ret_L, uint64_t *ret_coctx);
+bool request_parent(struct memory *memory, uint64_t L, uint64_t coctx, uint64_t *ret_L, uint64_t *ret_coctx);
 
 /* The phase's name in ngx.get_phase(). NULL for 0 and for unknown phases. */
 const char *request_phase(uint32_t context);

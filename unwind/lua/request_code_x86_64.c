@@ -9,16 +9,16 @@ enum { INSTRUCTIONS_MAX = 40, REGISTERS = 16 };
 /* The value in a register, as far as it matters here. */
 enum meaning {
 	ANYTHING,
-	REQUEST,	/* the first argument */
-	LOADED,		/* loaded from a fixed address: ctx_index, or a pointer to the module */
-	INDEX,		/* ctx_index, loaded through such a pointer */
-	CONTEXTS,	/* r->ctx */
-	CONTEXT,	/* r->ctx[ctx_index] */
+	REQUEST,  /* the first argument */
+	LOADED,   /* loaded from a fixed address: ctx_index, or a pointer to the module */
+	INDEX,    /* ctx_index, loaded through such a pointer */
+	CONTEXTS, /* r->ctx */
+	CONTEXT,  /* r->ctx[ctx_index] */
 };
 
 struct state {
 	enum meaning meaning[REGISTERS];
-	uint64_t at;		/* the address that LOADED came from */
+	uint64_t at; /* the address that LOADED came from */
 	int32_t r_ctx;
 	bool through_pointer;
 };
@@ -27,14 +27,12 @@ struct state {
 static int number_of(unsigned int reg)
 {
 	static const unsigned int names[REGISTERS][2] = {
-		{ X86_REG_RAX, X86_REG_EAX }, { X86_REG_RCX, X86_REG_ECX },
-		{ X86_REG_RDX, X86_REG_EDX }, { X86_REG_RBX, X86_REG_EBX },
-		{ X86_REG_RSP, X86_REG_ESP }, { X86_REG_RBP, X86_REG_EBP },
-		{ X86_REG_RSI, X86_REG_ESI }, { X86_REG_RDI, X86_REG_EDI },
-		{ X86_REG_R8, X86_REG_R8D }, { X86_REG_R9, X86_REG_R9D },
-		{ X86_REG_R10, X86_REG_R10D }, { X86_REG_R11, X86_REG_R11D },
-		{ X86_REG_R12, X86_REG_R12D }, { X86_REG_R13, X86_REG_R13D },
-		{ X86_REG_R14, X86_REG_R14D }, { X86_REG_R15, X86_REG_R15D },
+		{ X86_REG_RAX, X86_REG_EAX },  { X86_REG_RCX, X86_REG_ECX },  { X86_REG_RDX, X86_REG_EDX },
+		{ X86_REG_RBX, X86_REG_EBX },  { X86_REG_RSP, X86_REG_ESP },  { X86_REG_RBP, X86_REG_EBP },
+		{ X86_REG_RSI, X86_REG_ESI },  { X86_REG_RDI, X86_REG_EDI },  { X86_REG_R8, X86_REG_R8D },
+		{ X86_REG_R9, X86_REG_R9D },   { X86_REG_R10, X86_REG_R10D }, { X86_REG_R11, X86_REG_R11D },
+		{ X86_REG_R12, X86_REG_R12D }, { X86_REG_R13, X86_REG_R13D }, { X86_REG_R14, X86_REG_R14D },
+		{ X86_REG_R15, X86_REG_R15D },
 	};
 
 	for (int i = 0; i < REGISTERS; i++)
@@ -62,8 +60,7 @@ static enum meaning load(struct state *state, const cs_insn *insn, const x86_op_
 	}
 	if (from->index == X86_REG_INVALID && base == LOADED && from->disp == 0)
 		return INDEX;
-	if (from->index == X86_REG_INVALID && base == REQUEST &&
-	    from->disp > 0 && from->disp < INT16_MAX) {
+	if (from->index == X86_REG_INVALID && base == REQUEST && from->disp > 0 && from->disp < INT16_MAX) {
 		state->r_ctx = (int32_t)from->disp;
 		return CONTEXTS;
 	}
@@ -80,9 +77,9 @@ static bool is_result(const struct state *state, const cs_x86 *x86, struct reque
 {
 	const cs_x86_op *from = &x86->operands[1];
 
-	if (x86->op_count != 2 || from->type != X86_OP_MEM ||
-	    from->mem.index != X86_REG_INVALID || meaning_of(state, from->mem.base) != CONTEXT ||
-	    from->mem.disp <= 0 || from->mem.disp > INT16_MAX || (from->size != 2 && from->size != 4))
+	if (x86->op_count != 2 || from->type != X86_OP_MEM || from->mem.index != X86_REG_INVALID ||
+	    meaning_of(state, from->mem.base) != CONTEXT || from->mem.disp <= 0 ||
+	    from->mem.disp > INT16_MAX || (from->size != 2 && from->size != 4))
 		return false;
 	*ret_code = (struct request_code){
 		.module = state->at,
@@ -164,8 +161,7 @@ static bool run(csh capstone, cs_insn *insn, const uint8_t *code, size_t length,
 	return false;
 }
 
-bool request_code_read(const uint8_t *code, size_t length, uint64_t address,
-		       struct request_code *ret_code)
+bool request_code_read(const uint8_t *code, size_t length, uint64_t address, struct request_code *ret_code)
 {
 	bool found = false;
 	cs_insn *insn;
@@ -183,8 +179,7 @@ bool request_code_read(const uint8_t *code, size_t length, uint64_t address,
 static bool is_member(const struct state *state, const cs_x86_op *operand)
 {
 	return operand->type == X86_OP_MEM && operand->size == sizeof(uint64_t) &&
-	       operand->mem.index == X86_REG_INVALID &&
-	       meaning_of(state, operand->mem.base) == REQUEST &&
+	       operand->mem.index == X86_REG_INVALID && meaning_of(state, operand->mem.base) == REQUEST &&
 	       operand->mem.disp > 0 && operand->mem.disp < INT16_MAX;
 }
 
@@ -225,8 +220,8 @@ static bool find_main(csh capstone, cs_insn *insn, const uint8_t *code, size_t l
 	return false;
 }
 
-bool request_code_read_main(const uint8_t *code, size_t length, uint64_t address,
-			    int32_t *ret_connection, int32_t *ret_main)
+bool request_code_read_main(const uint8_t *code, size_t length, uint64_t address, int32_t *ret_connection,
+			    int32_t *ret_main)
 {
 	bool found = false;
 	cs_insn *insn;

@@ -5,10 +5,10 @@
 
 /* The effect of the frames from the root so far on the next frame. */
 struct state {
-	enum { OUTSIDE, IN_LUA, IN_C_FUNCTION } where;	/* the innermost Lua frame so far */
-	bool hidden;		/* hide native code */
-	bool through_ffi;	/* lj_vm_ffi_call came after that frame */
-	size_t builtin;		/* that frame, if it is a builtin; else SIZE_MAX */
+	enum { OUTSIDE, IN_LUA, IN_C_FUNCTION } where; /* the innermost Lua frame so far */
+	bool hidden;                                   /* hide native code */
+	bool through_ffi;                              /* lj_vm_ffi_call came after that frame */
+	size_t builtin;                                /* that frame, if it is a builtin; else SIZE_MAX */
 };
 
 static bool is_lua(uint8_t kind)
@@ -20,11 +20,9 @@ static bool is_lua(uint8_t kind)
 static uint8_t decide(struct state *state, uint8_t kind, size_t at, uint8_t *shown)
 {
 	switch ((enum fold_kind)kind) {
-	case FOLD_KEPT:
-		return FOLD_SHOWN;
+	case FOLD_KEPT: return FOLD_SHOWN;
 	case FOLD_LEFT_OUT:
-	case FOLD_VM:
-		return FOLD_HIDDEN;
+	case FOLD_VM: return FOLD_HIDDEN;
 	case FOLD_OWN_FUNCTION:
 		/* pmain, which the luajit program calls first. */
 		if (state->where == OUTSIDE)
@@ -52,8 +50,7 @@ static uint8_t decide(struct state *state, uint8_t kind, size_t at, uint8_t *sho
 		state->hidden = state->where != OUTSIDE;
 		return FOLD_AS_VM;
 	case FOLD_LIBC:
-	case FOLD_NATIVE:
-		break;
+	case FOLD_NATIVE: break;
 	}
 	if (state->hidden)
 		return FOLD_HIDDEN;
@@ -70,8 +67,7 @@ static size_t before_start(const uint8_t *kinds, size_t count)
 {
 	size_t at = count;
 
-	if (at > 1 && !is_lua(kinds[at - 1]) && kinds[at - 1] != FOLD_KEPT &&
-	    kinds[at - 2] == FOLD_LIBC)
+	if (at > 1 && !is_lua(kinds[at - 1]) && kinds[at - 1] != FOLD_KEPT && kinds[at - 2] == FOLD_LIBC)
 		at--;
 	while (at > 0 && kinds[at - 1] == FOLD_LIBC)
 		at--;

@@ -24,18 +24,18 @@
 #include <stdint.h>
 
 enum fold_kind {
-	FOLD_KEPT,		/* always shown */
-	FOLD_LEFT_OUT,		/* always hidden */
+	FOLD_KEPT,     /* always shown */
+	FOLD_LEFT_OUT, /* always hidden */
 	FOLD_LUA,
 	FOLD_BUILTIN,
 	FOLD_C_FUNCTION,
-	FOLD_OWN_FUNCTION,	/* a C function in LuaJIT's own module, but not a builtin */
-	FOLD_VM,		/* LuaJIT's interpreter */
-	FOLD_FFI_CALL,		/* lj_vm_ffi_call */
-	FOLD_LUAJIT,		/* LuaJIT's own C functions */
-	FOLD_NAMELESS,		/* without a name: LuaJIT's, or of the program it is linked into */
-	FOLD_LIBC,		/* the C library */
-	FOLD_NATIVE,		/* any other native code */
+	FOLD_OWN_FUNCTION, /* a C function in LuaJIT's own module, but not a builtin */
+	FOLD_VM,           /* LuaJIT's interpreter */
+	FOLD_FFI_CALL,     /* lj_vm_ffi_call */
+	FOLD_LUAJIT,       /* LuaJIT's own C functions */
+	FOLD_NAMELESS,     /* without a name: LuaJIT's, or of the program it is linked into */
+	FOLD_LIBC,         /* the C library */
+	FOLD_NATIVE,       /* any other native code */
 };
 
 enum fold_shown { FOLD_HIDDEN, FOLD_SHOWN, FOLD_AS_VM };

@@ -18,19 +18,19 @@
 #include "unwind/vm/vm_names.h"
 
 enum {
-	CACHE_MAX = 1 << 14,		/* entries; a full cache is emptied */
+	CACHE_MAX = 1 << 14, /* entries; a full cache is emptied */
 	NAME_SIZE = 512,
 	VM_NAMES_TRIES = 256,
-	LIBRARIES_MAX = 64,		/* enough for all shared names; there may be thousands of states */
+	LIBRARIES_MAX = 64, /* enough for all shared names; there may be thousands of states */
 };
 
 /* Identifies a frame's function. Zero it first: the hash and comparison include padding. */
 struct key {
-	uint64_t code;		/* prototype's serial, function's address in memory, or machine code */
-	uint64_t caller;	/* serial of the calling prototype, 0 if none */
+	uint64_t code;   /* prototype's serial, function's address in memory, or machine code */
+	uint64_t caller; /* serial of the calling prototype, 0 if none */
 	uint64_t caller_pc;
 	uint32_t kind;
-	uint32_t detail;	/* ffid of a builtin, number of a trace */
+	uint32_t detail; /* ffid of a builtin, number of a trace */
 };
 
 /* A function, and its line if it is native code. */
@@ -44,7 +44,7 @@ struct cached {
 	UT_hash_handle hh;
 	enum fold_kind kind;
 	size_t count;
-	struct named named[];	/* innermost first; several only for inlined code */
+	struct named named[]; /* innermost first; several only for inlined code */
 };
 
 /*
@@ -56,20 +56,20 @@ struct library {
 	const struct vm_code *vm;
 	struct builtins builtins;
 	struct vm_names vm_names;
-	unsigned int tries_left;	/* attempts left to name all handlers */
+	unsigned int tries_left; /* attempts left to name all handlers */
 	UT_hash_handle hh;
 };
 
 struct namer {
 	const struct lua_image *lua;
-	const struct image *image;	/* lua_image_code(lua) */
+	const struct image *image; /* lua_image_code(lua) */
 	struct memory *live;
 	struct namer_options options;
 	struct functions *functions;
 	struct symbols *symbols;
 	struct cached *cache;
 	struct library *libraries;
-	struct symbol at[SYMBOL_INLINES_MAX];	/* symbols at the address being named */
+	struct symbol at[SYMBOL_INLINES_MAX]; /* symbols at the address being named */
 	struct frame *frames;
 	size_t frame_count, frame_size;
 	/* The names of each frame of the current stack, and of the previous stack. */
@@ -153,9 +153,8 @@ void namer_free(struct namer *namer)
 static bool called_name(struct namer *namer, const struct merged_frame *frame,
 			char ret_name[static LUA_NAME_SIZE])
 {
-	return frame->caller &&
-	       lua_call_name(namer->live, &frame->global->vm->layout, frame->caller,
-			     frame->caller_pc, ret_name);
+	return frame->caller && lua_call_name(namer->live, &frame->global->vm->layout, frame->caller,
+					      frame->caller_pc, ret_name);
 }
 
 /* Read through a page cache: the library is thousands of small objects close together. */
@@ -209,8 +208,7 @@ static const char *offered_name(struct namer *namer, const struct global_state *
 	const struct library *library;
 
 	for (library = namer->libraries; library; library = library->hh.next) {
-		const char *name = library->vm == global->vm
-			? builtins_offered(&library->builtins, f) : NULL;
+		const char *name = library->vm == global->vm ? builtins_offered(&library->builtins, f) : NULL;
 
 		if (name)
 			return name;
@@ -248,12 +246,10 @@ void namer_forget_global(struct namer *namer, uint64_t g)
 }
 
 /* Use the name in the library's table, else the chunk name, which is the function's name alone. */
-static const struct function *name_builtin_in_lua(struct namer *namer,
-						  const struct merged_frame *frame)
+static const struct function *name_builtin_in_lua(struct namer *namer, const struct merged_frame *frame)
 {
 	const struct library *library = library_of(namer, frame->global);
-	const char *offered = library ? builtins_offered(&library->builtins, frame->proto->address)
-				      : NULL;
+	const char *offered = library ? builtins_offered(&library->builtins, frame->proto->address) : NULL;
 	struct function function = {
 		.kind = FRAME_BUILTIN,
 		.name = offered ? offered : frame->proto->chunkname,
@@ -292,8 +288,8 @@ static void name_by_offset(struct namer *namer, const struct module *module, uin
 }
 
 /* Name native code without a symbol by its name in Lua, or by its address. */
-static const struct function *name_uncovered(struct namer *namer, enum frame_kind kind,
-					     uint64_t pc, const char *lua_name)
+static const struct function *name_uncovered(struct namer *namer, enum frame_kind kind, uint64_t pc,
+					     const char *lua_name)
 {
 	const struct module *module = image_find(namer->image, pc);
 	struct function function = { .kind = kind, .name = lua_name };
@@ -324,8 +320,7 @@ static const struct function *name_symbol(struct namer *namer, enum frame_kind k
 }
 
 /* Name the functions at a native pc. Return how many there are, or 0 when out of memory. */
-static size_t name_native(struct namer *namer, uint64_t pc,
-			  struct named ret_named[static SYMBOL_INLINES_MAX])
+static size_t name_native(struct namer *namer, uint64_t pc, struct named ret_named[static SYMBOL_INLINES_MAX])
 {
 	size_t count = symbols_find(namer->symbols, pc, namer->at);
 
@@ -369,8 +364,7 @@ static bool is_luajits_own(const struct namer *namer, uint64_t f, const char *na
 		strncmp(name, package, sizeof(package) - 1) == 0);
 }
 
-static const struct function *name_c_function(struct namer *namer,
-					      const struct merged_frame *frame)
+static const struct function *name_c_function(struct namer *namer, const struct merged_frame *frame)
 {
 	uint64_t f = frame->function->f;
 	const char *offered;
@@ -463,15 +457,13 @@ static const struct function *name_trace(struct namer *namer, const struct merge
 	struct function function = { .kind = FRAME_TRACE, .name = name };
 
 	if (trace->root)
-		snprintf(name, sizeof(name), "trace#%" PRIu32 " side of #%u", trace->number,
-			 trace->root);
+		snprintf(name, sizeof(name), "trace#%" PRIu32 " side of #%u", trace->number, trace->root);
 	else
 		snprintf(name, sizeof(name), "trace#%" PRIu32, trace->number);
 	if (frame->proto) {
 		lua_chunk_file(frame->proto->chunkname, file);
 		function.file = file;
-		function.firstline = lua_line(&frame->global->vm->layout, frame->proto,
-					      trace->startpc);
+		function.firstline = lua_line(&frame->global->vm->layout, frame->proto, trace->startpc);
 	}
 	return functions_intern(namer->functions, &function);
 }
@@ -491,27 +483,20 @@ static struct key key_of(const struct merged_frame *frame)
 	key.caller = frame->caller ? frame->caller->serial : 0;
 	key.caller_pc = frame->caller_pc;
 	switch (frame->kind) {
-	case MERGED_LUA:
-		key.code = frame->proto->serial;
-		break;
+	case MERGED_LUA: key.code = frame->proto->serial; break;
 	case MERGED_C_FUNCTION:
-		key.code = frame->function->ffid == FF_C ? frame->function->f
-							     : frame->global->vm->begin;
+		key.code = frame->function->ffid == FF_C ? frame->function->f : frame->global->vm->begin;
 		key.detail = frame->function->ffid;
 		break;
 	case MERGED_NATIVE:
-	case MERGED_VM:
-		key.code = code_address(frame);
-		break;
+	case MERGED_VM: key.code = code_address(frame); break;
 	case MERGED_TRACE:
 		key.code = frame->trace->startpc;
 		key.caller = frame->trace->root;
 		key.detail = frame->trace->number;
 		break;
 	case MERGED_CHILD:
-	case MERGED_LOST:
-		key.detail = frame->lost;
-		break;
+	case MERGED_LOST: key.detail = frame->lost; break;
 	}
 	return key;
 }
@@ -520,7 +505,9 @@ static struct key key_of(const struct merged_frame *frame)
 static const struct function *name_child(struct namer *namer)
 {
 	static const struct function child = {
-		.kind = FRAME_NATIVE, .name = "child coroutine", .module = "lua-nginx-module",
+		.kind = FRAME_NATIVE,
+		.name = "child coroutine",
+		.module = "lua-nginx-module",
 	};
 
 	return functions_intern(namer->functions, &child);
@@ -529,19 +516,13 @@ static const struct function *name_child(struct namer *namer)
 static const struct function *name_other(struct namer *namer, const struct merged_frame *frame)
 {
 	switch (frame->kind) {
-	case MERGED_LUA:
-		return name_lua(namer, frame);
-	case MERGED_C_FUNCTION:
-		return name_c_function(namer, frame);
-	case MERGED_VM:
-		return name_vm(namer, code_address(frame));
-	case MERGED_TRACE:
-		return name_trace(namer, frame);
-	case MERGED_CHILD:
-		return name_child(namer);
+	case MERGED_LUA: return name_lua(namer, frame);
+	case MERGED_C_FUNCTION: return name_c_function(namer, frame);
+	case MERGED_VM: return name_vm(namer, code_address(frame));
+	case MERGED_TRACE: return name_trace(namer, frame);
+	case MERGED_CHILD: return name_child(namer);
 	case MERGED_NATIVE:
-	case MERGED_LOST:
-		break;
+	case MERGED_LOST: break;
 	}
 	return lost_function(frame->lost);
 }
@@ -574,12 +555,10 @@ static bool is_libc(const struct module *module)
 {
 	const char *name = module_name(module);
 
-	return has_prefix(name, "libc.") || has_prefix(name, "libc-") ||
-	       has_prefix(name, "ld-musl-");
+	return has_prefix(name, "libc.") || has_prefix(name, "libc-") || has_prefix(name, "ld-musl-");
 }
 
-static enum fold_kind native_kind(const struct namer *namer, uint64_t pc,
-				  const struct function *function)
+static enum fold_kind native_kind(const struct namer *namer, uint64_t pc, const struct function *function)
 {
 	const struct module *module = image_find(namer->image, pc);
 
@@ -589,12 +568,13 @@ static enum fold_kind native_kind(const struct namer *namer, uint64_t pc,
 		return FOLD_LIBC;
 	if (!module->vm)
 		return FOLD_NATIVE;
-	if (is_luajit(module) || has_prefix(function->name, "lj_") ||
-	    has_prefix(function->name, "lua_") || has_prefix(function->name, "luaL_") ||
-	    has_prefix(function->name, "luaopen_"))
+	if (is_luajit(module) || has_prefix(function->name, "lj_") || has_prefix(function->name, "lua_") ||
+	    has_prefix(function->name, "luaL_") || has_prefix(function->name, "luaopen_"))
 		return FOLD_LUAJIT;
 	return has_prefix(function->name, module_name(module)) &&
-	       function->name[strlen(module_name(module))] == '+' ? FOLD_NAMELESS : FOLD_NATIVE;
+			       function->name[strlen(module_name(module))] == '+'
+		       ? FOLD_NAMELESS
+		       : FOLD_NATIVE;
 }
 
 static enum fold_kind fold_kind(const struct namer *namer, const struct merged_frame *frame,
@@ -603,23 +583,20 @@ static enum fold_kind fold_kind(const struct namer *namer, const struct merged_f
 	const struct module *module;
 
 	switch (frame->kind) {
-	case MERGED_LUA:
-		return FOLD_LUA;
+	case MERGED_LUA: return FOLD_LUA;
 	case MERGED_C_FUNCTION:
 		if (function->kind == FRAME_BUILTIN)
 			return FOLD_BUILTIN;
 		module = image_find(namer->image, frame->function->f);
 		return module && is_luajit(module) ? FOLD_OWN_FUNCTION : FOLD_C_FUNCTION;
-	case MERGED_NATIVE:
-		return native_kind(namer, code_address(frame), function);
+	case MERGED_NATIVE: return native_kind(namer, code_address(frame), function);
 	case MERGED_VM:
 		return image_classify(namer->image, code_address(frame), NULL) == CODE_VM_FFI_CALL
-			? FOLD_FFI_CALL : FOLD_VM;
-	case MERGED_TRACE:
-		return namer->options.traces ? FOLD_KEPT : FOLD_LEFT_OUT;
+			       ? FOLD_FFI_CALL
+			       : FOLD_VM;
+	case MERGED_TRACE: return namer->options.traces ? FOLD_KEPT : FOLD_LEFT_OUT;
 	case MERGED_CHILD:
-	case MERGED_LOST:
-		break;
+	case MERGED_LOST: break;
 	}
 	return FOLD_KEPT;
 }
@@ -694,9 +671,10 @@ static bool choose(struct namer *namer, const struct merged_stack *stack)
 		return true;
 	}
 	for (size_t i = 0; i < stack->count; i++)
-		namer->shown[i] = namer->kinds[i] == FOLD_LEFT_OUT ||
-				  (namer->options.native == NATIVE_NONE &&
-				   is_native(&stack->frames[i])) ? FOLD_HIDDEN : FOLD_SHOWN;
+		namer->shown[i] = namer->kinds[i] == FOLD_LEFT_OUT || (namer->options.native == NATIVE_NONE &&
+								       is_native(&stack->frames[i]))
+					  ? FOLD_HIDDEN
+					  : FOLD_SHOWN;
 	return true;
 }
 
@@ -784,8 +762,8 @@ static bool add_vm(struct namer *namer)
 	return true;
 }
 
-int namer_name(struct namer *namer, const struct merged_stack *stack,
-	       const struct frame **ret_frames, size_t *ret_count)
+int namer_name(struct namer *namer, const struct merged_stack *stack, const struct frame **ret_frames,
+	       size_t *ret_count)
 {
 	namer->frame_count = 0;
 	complete_vm_names(namer);
@@ -797,7 +775,7 @@ int namer_name(struct namer *namer, const struct merged_stack *stack,
 		if (namer->shown[i] == FOLD_HIDDEN)
 			continue;
 		if (!(namer->shown[i] == FOLD_AS_VM ? add_vm(namer)
-						     : add(namer, &stack->frames[i], namer->last_names[i])))
+						    : add(namer, &stack->frames[i], namer->last_names[i])))
 			return -ENOMEM;
 	}
 	*ret_frames = namer->frames;

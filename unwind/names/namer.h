@@ -17,14 +17,14 @@
 
 /* How much native code to show. */
 enum native_display {
-	NATIVE_FOLD,		/* what a Lua developer wants to see (fold.h) */
-	NATIVE_ALL,		/* every native frame */
-	NATIVE_NONE,		/* only Lua functions, builtins and C functions */
+	NATIVE_FOLD, /* what a Lua developer wants to see (fold.h) */
+	NATIVE_ALL,  /* every native frame */
+	NATIVE_NONE, /* only Lua functions, builtins and C functions */
 };
 
 struct namer_options {
 	enum native_display native;
-	bool traces;		/* show the running trace as a leaf */
+	bool traces; /* show the running trace as a leaf */
 };
 
 struct namer;
@@ -50,7 +50,7 @@ void namer_forget_names(struct namer *namer);
  * Name the frames of a stack, leaf first. The namer owns *ret_frames, which stays
  * valid until the next call. Return 0 or -ENOMEM.
  */
-int namer_name(struct namer *namer, const struct merged_stack *stack,
-	       const struct frame **ret_frames, size_t *ret_count);
+int namer_name(struct namer *namer, const struct merged_stack *stack, const struct frame **ret_frames,
+	       size_t *ret_count);
 
 #endif

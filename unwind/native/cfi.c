@@ -12,8 +12,8 @@
 #include "unwind/native/table_rules.h"
 
 enum {
-	KNOWN_MAX = 16384,	/* cached addresses */
-	OPERANDS_MAX = 16,	/* depth of an expression's stack */
+	KNOWN_MAX = 16384, /* cached addresses */
+	OPERANDS_MAX = 16, /* depth of an expression's stack */
 };
 
 /* The cached answer for an address. */
@@ -21,14 +21,14 @@ struct known {
 	uint64_t pc;
 	UT_hash_handle hh;
 	bool has_rules;
-	struct frame_rules rules;	/* allocated up to its last operation */
+	struct frame_rules rules; /* allocated up to its last operation */
 };
 
 struct cfi {
 	struct table_rules *tables;
 	struct symbols *symbols;
 	struct image *image;
-	struct code_rules *code;	/* NULL until first needed */
+	struct code_rules *code; /* NULL until first needed */
 	struct known *known;
 };
 
@@ -37,7 +37,7 @@ struct state {
 	const struct registers *frame;
 	struct memory *stack;
 	uint64_t cfa;
-	bool lacks_register;	/* an expression used an unknown register */
+	bool lacks_register; /* an expression used an unknown register */
 };
 
 /*---- Answers ----*/
@@ -83,12 +83,9 @@ void cfi_free(struct cfi *cfi)
 static bool work_out(struct cfi *cfi, uint64_t pc, struct frame_rules *ret_rules)
 {
 	switch (table_rules_find(cfi->tables, pc, ret_rules)) {
-	case TABLE_RULES_FOUND:
-		return true;
-	case TABLE_RULES_NONE:
-		return symbols_rules(cfi->symbols, pc, ret_rules);
-	case TABLE_RULES_BAD:
-		break;
+	case TABLE_RULES_FOUND: return true;
+	case TABLE_RULES_NONE: return symbols_rules(cfi->symbols, pc, ret_rules);
+	case TABLE_RULES_BAD: break;
 	}
 	return false;
 }
@@ -159,15 +156,16 @@ static bool push(struct state *state, const struct frame_rule_op *op, uint64_t *
 			return false;
 		*ret_value += op->number2;
 		return true;
-	case DW_OP_call_frame_cfa:
-		*ret_value = state->cfa;
-		return true;
-	case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u: case DW_OP_const2s:
-	case DW_OP_const4u: case DW_OP_const4s: case DW_OP_constu: case DW_OP_consts:
-		*ret_value = op->number;
-		return true;
-	default:
-		return false;
+	case DW_OP_call_frame_cfa: *ret_value = state->cfa; return true;
+	case DW_OP_const1u:
+	case DW_OP_const1s:
+	case DW_OP_const2u:
+	case DW_OP_const2s:
+	case DW_OP_const4u:
+	case DW_OP_const4s:
+	case DW_OP_constu:
+	case DW_OP_consts: *ret_value = op->number; return true;
+	default: return false;
 	}
 }
 
@@ -178,8 +176,7 @@ static bool change(struct state *state, const struct frame_rule_op *op, uint64_t
 		*top += op->number;
 		return true;
 	}
-	return op->atom == DW_OP_deref &&
-	       memory_read(state->stack, *top, top, sizeof(*top)) == MEMORY_OK;
+	return op->atom == DW_OP_deref && memory_read(state->stack, *top, top, sizeof(*top)) == MEMORY_OK;
 }
 
 /* Operations on the top two operands, as PLT entries use them. */
@@ -195,8 +192,8 @@ static bool combine(uint8_t atom, uint64_t left, uint64_t right, uint64_t *ret_v
 	}
 }
 
-static bool evaluate(struct state *state, const struct frame_rules *rules,
-		     const struct frame_rule *rule, uint64_t *ret_value)
+static bool evaluate(struct state *state, const struct frame_rules *rules, const struct frame_rule *rule,
+		     uint64_t *ret_value)
 {
 	const struct frame_rule_op *ops = rules->ops + rule->first;
 	uint64_t operands[OPERANDS_MAX], value;
@@ -207,8 +204,8 @@ static bool evaluate(struct state *state, const struct frame_rules *rules,
 			if (depth == OPERANDS_MAX)
 				return false;
 			operands[depth++] = value;
-		} else if (depth >= 2 && combine(ops[i].atom, operands[depth - 2],
-						 operands[depth - 1], &value)) {
+		} else if (depth >= 2 &&
+			   combine(ops[i].atom, operands[depth - 2], operands[depth - 1], &value)) {
 			operands[--depth - 1] = value;
 		} else if (depth == 0 || !change(state, &ops[i], &operands[depth - 1])) {
 			return false;
@@ -223,24 +220,18 @@ static bool evaluate(struct state *state, const struct frame_rules *rules,
 /*---- Rules ----*/
 
 /* Recover the caller's value of a register by its rule. */
-static bool recover(struct state *state, const struct frame_rules *rules, int number,
-		    uint64_t *ret_value)
+static bool recover(struct state *state, const struct frame_rules *rules, int number, uint64_t *ret_value)
 {
 	const struct frame_rule *rule = &rules->registers[number];
 	uint64_t address;
 
 	switch ((enum frame_rule_kind)rule->kind) {
-	case FRAME_RULE_UNKNOWN:
-		return false;
-	case FRAME_RULE_SAME:
-		return read_register(state, (uint64_t)number, ret_value);
-	case FRAME_RULE_REGISTER:
-		return read_register(state, rule->number, ret_value);
-	case FRAME_RULE_VALUE:
-		return evaluate(state, rules, rule, ret_value);
+	case FRAME_RULE_UNKNOWN: return false;
+	case FRAME_RULE_SAME: return read_register(state, (uint64_t)number, ret_value);
+	case FRAME_RULE_REGISTER: return read_register(state, rule->number, ret_value);
+	case FRAME_RULE_VALUE: return evaluate(state, rules, rule, ret_value);
 	case FRAME_RULE_SAVED:
-		return evaluate(state, rules, rule, &address) &&
-		       memory_u64(state->stack, address, ret_value);
+		return evaluate(state, rules, rule, &address) && memory_u64(state->stack, address, ret_value);
 	case FRAME_RULE_SAVED_AT_CFA:
 		return memory_u64(state->stack, state->cfa + rules->ops[rule->first].number, ret_value);
 	}
@@ -248,8 +239,7 @@ static bool recover(struct state *state, const struct frame_rules *rules, int nu
 }
 
 /* The caller's registers except pc and stack pointer. Without a rule a register keeps the frame's value. */
-static void recover_others(struct state *state, const struct frame_rules *rules,
-			   struct registers *caller)
+static void recover_others(struct state *state, const struct frame_rules *rules, struct registers *caller)
 {
 	caller->unknown = 0;
 	for (int number = 0; number < REGISTER_NUMBER_PC; number++) {
@@ -285,16 +275,16 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct regis
 	return CFI_CALLER;
 }
 
-enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
-			 struct memory *stack, struct registers *ret_caller)
+enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
+			 struct registers *ret_caller)
 {
 	const struct frame_rules *rules = find_rules(cfi, pc);
 
 	return rules ? apply(rules, frame, stack, ret_caller) : CFI_NONE;
 }
 
-enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
-				 struct memory *snapshot, struct registers *ret_caller)
+enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
+				 struct registers *ret_caller)
 {
 	struct registers caller;
 	struct frame_rules rules;

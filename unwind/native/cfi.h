@@ -30,8 +30,8 @@ void cfi_reset(struct cfi *cfi);
 
 enum cfi_status {
 	CFI_CALLER,
-	CFI_NONE,		/* no rules, or the stack was not captured */
-	CFI_REGISTER_UNKNOWN,	/* the rules need an unknown register */
+	CFI_NONE,             /* no rules, or the stack was not captured */
+	CFI_REGISTER_UNKNOWN, /* the rules need an unknown register */
 };
 
 /*
@@ -40,15 +40,15 @@ enum cfi_status {
  * pc 0. A register without a rule keeps its value. *ret_caller is set only on
  * CFI_CALLER.
  */
-enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame,
-			 struct memory *stack, struct registers *ret_caller);
+enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
+			 struct registers *ret_caller);
 
 /*
  * The same for code without rules, from its instructions up to the return
  * (code_rules.h). snapshot holds the stack, and code outside of all modules.
  * CFI_NONE also if the address found does not follow a call.
  */
-enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
-				 struct memory *snapshot, struct registers *ret_caller);
+enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
+				 struct registers *ret_caller);
 
 #endif

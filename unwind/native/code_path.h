@@ -15,15 +15,15 @@
 
 #include "unwind/native/vm_decoder_x86_64.h"
 
-enum { CODE_PATH_SAVED_MAX = 16 };	/* known words on the stack at one time */
+enum { CODE_PATH_SAVED_MAX = 16 }; /* known words on the stack at one time */
 
 struct path_value {
 	enum path_value_kind {
 		PATH_UNKNOWN,
-		PATH_SUM,	/* the register's initial value plus the offset */
-		PATH_LOADED,	/* the initial content of memory at that address */
+		PATH_SUM,    /* the register's initial value plus the offset */
+		PATH_LOADED, /* the initial content of memory at that address */
 	} kind;
-	int number;		/* the register's number in its encoding */
+	int number; /* the register's number in its encoding */
 	int64_t offset;
 };
 
@@ -44,9 +44,9 @@ struct code_path {
 
 enum path_step {
 	PATH_ON,
-	PATH_BRANCHES,	/* goes on, or to *ret_target */
+	PATH_BRANCHES, /* goes on, or to *ret_target */
 	PATH_RETURNS,
-	PATH_ENDS,	/* cannot be followed, or goes nowhere */
+	PATH_ENDS, /* cannot be followed, or goes nowhere */
 };
 
 /* Begin a path at pc: each register holds its own initial value. */

@@ -5,7 +5,7 @@
 
 enum {
 	WORD = 8,
-	OFFSET_MAX = 1 << 30,	/* no frame is larger */
+	OFFSET_MAX = 1 << 30, /* no frame is larger */
 };
 
 static const struct path_value unknown = { .kind = PATH_UNKNOWN };
@@ -76,8 +76,7 @@ static void store_unknown(struct code_path *path, struct path_value address, int
 }
 
 /* A store to an unknown address does not matter: the stack's addresses are known. */
-static void store(struct code_path *path, struct path_value address, int64_t size,
-		  struct path_value value)
+static void store(struct code_path *path, struct path_value address, int64_t size, struct path_value value)
 {
 	if (address.kind != PATH_SUM)
 		return;
@@ -116,8 +115,7 @@ static struct path_value address_of(const struct code_path *path, const cs_x86_o
 {
 	int base = whole_register(operand->mem.base);
 
-	if (base < 0 || operand->mem.index != X86_REG_INVALID ||
-	    operand->mem.segment != X86_REG_INVALID)
+	if (base < 0 || operand->mem.index != X86_REG_INVALID || operand->mem.segment != X86_REG_INVALID)
 		return unknown;
 	return plus(path->registers[base], operand->mem.disp);
 }
@@ -130,11 +128,9 @@ static struct path_value get(const struct code_path *path, const cs_x86_op *oper
 	case X86_OP_REG:
 		number = whole_register(operand->reg);
 		return number < 0 ? unknown : path->registers[number];
-	case X86_OP_MEM:
-		return operand->size == WORD ? load(path, address_of(path, operand)) : unknown;
+	case X86_OP_MEM: return operand->size == WORD ? load(path, address_of(path, operand)) : unknown;
 	case X86_OP_IMM:
-	case X86_OP_INVALID:
-		break;
+	case X86_OP_INVALID: break;
 	}
 	return unknown;
 }
@@ -196,35 +192,22 @@ static void run(struct code_path *path, const struct vm_instruction *instruction
 	struct path_value value;
 
 	switch (instruction->id) {
-	case X86_INS_MOV:
-		set(path, to, get(path, from));
-		return;
-	case X86_INS_LEA:
-		set(path, to, address_of(path, from));
-		return;
+	case X86_INS_MOV: set(path, to, get(path, from)); return;
+	case X86_INS_LEA: set(path, to, address_of(path, from)); return;
 	case X86_INS_ADD:
-	case X86_INS_SUB:
-		set(path, to, sum(path, instruction->id, to, from));
-		return;
-	case X86_INS_PUSH:
-		push(path, get(path, to));
-		return;
-	case X86_INS_PUSHFQ:
-		push(path, unknown);
-		return;
+	case X86_INS_SUB: set(path, to, sum(path, instruction->id, to, from)); return;
+	case X86_INS_PUSH: push(path, get(path, to)); return;
+	case X86_INS_PUSHFQ: push(path, unknown); return;
 	case X86_INS_POP:
 		value = pop(path);
 		set(path, to, value);
 		return;
-	case X86_INS_POPFQ:
-		pop(path);
-		return;
+	case X86_INS_POPFQ: pop(path); return;
 	case X86_INS_LEAVE:
 		path->registers[RSP] = path->registers[RBP];
 		path->registers[RBP] = pop(path);
 		return;
-	default:
-		set_written(path, instruction);
+	default: set_written(path, instruction);
 	}
 }
 
@@ -253,22 +236,39 @@ enum path_step code_path_step(struct code_path *path, const struct vm_instructio
 			return PATH_ENDS;
 		path->pc = (uint64_t)to->imm;
 		return PATH_ON;
-	case X86_INS_JO: case X86_INS_JNO: case X86_INS_JB: case X86_INS_JAE:
-	case X86_INS_JE: case X86_INS_JNE: case X86_INS_JBE: case X86_INS_JA:
-	case X86_INS_JS: case X86_INS_JNS: case X86_INS_JP: case X86_INS_JNP:
-	case X86_INS_JL: case X86_INS_JGE: case X86_INS_JLE: case X86_INS_JG:
-	case X86_INS_JECXZ: case X86_INS_JRCXZ:
-		return branch(to, ret_target);
-	case X86_INS_LOOP: case X86_INS_LOOPE: case X86_INS_LOOPNE:
-		path->registers[RCX] = unknown;
-		return branch(to, ret_target);
-	case X86_INS_CALL:
-		pass_call(path, to);
-		return PATH_ON;
-	case X86_INS_INT3: case X86_INS_INT1: case X86_INS_UD0: case X86_INS_UD2:
-	case X86_INS_HLT: case X86_INS_LJMP: case X86_INS_LCALL: case X86_INS_RETF:
-	case X86_INS_RETFQ: case X86_INS_IRETQ: case X86_INS_ENTER:
-		return PATH_ENDS;
+	case X86_INS_JO:
+	case X86_INS_JNO:
+	case X86_INS_JB:
+	case X86_INS_JAE:
+	case X86_INS_JE:
+	case X86_INS_JNE:
+	case X86_INS_JBE:
+	case X86_INS_JA:
+	case X86_INS_JS:
+	case X86_INS_JNS:
+	case X86_INS_JP:
+	case X86_INS_JNP:
+	case X86_INS_JL:
+	case X86_INS_JGE:
+	case X86_INS_JLE:
+	case X86_INS_JG:
+	case X86_INS_JECXZ:
+	case X86_INS_JRCXZ: return branch(to, ret_target);
+	case X86_INS_LOOP:
+	case X86_INS_LOOPE:
+	case X86_INS_LOOPNE: path->registers[RCX] = unknown; return branch(to, ret_target);
+	case X86_INS_CALL: pass_call(path, to); return PATH_ON;
+	case X86_INS_INT3:
+	case X86_INS_INT1:
+	case X86_INS_UD0:
+	case X86_INS_UD2:
+	case X86_INS_HLT:
+	case X86_INS_LJMP:
+	case X86_INS_LCALL:
+	case X86_INS_RETF:
+	case X86_INS_RETFQ:
+	case X86_INS_IRETQ:
+	case X86_INS_ENTER: return PATH_ENDS;
 	default:
 		if (!instruction->written_known)
 			return PATH_ENDS;

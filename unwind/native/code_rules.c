@@ -11,12 +11,12 @@
 #include "unwind/native/code_path.h"
 
 enum {
-	INSTRUCTIONS_MAX = 2048,	/* decoded for one frame */
+	INSTRUCTIONS_MAX = 2048, /* decoded for one frame */
 	SEEN_SIZE = 2 * INSTRUCTIONS_MAX,
-	WAYS_MAX = 128,			/* pending branches; more are not followed */
-	RETURNS_ENOUGH = 2,		/* returns that agree */
-	KNOWN_MAX = 1024,		/* cached addresses */
-	MADE_BYTES_MAX = 64 << 10,	/* generated code that the rules of one address depend on */
+	WAYS_MAX = 128,            /* pending branches; more are not followed */
+	RETURNS_ENOUGH = 2,        /* returns that agree */
+	KNOWN_MAX = 1024,          /* cached addresses */
+	MADE_BYTES_MAX = 64 << 10, /* generated code that the rules of one address depend on */
 	CALL_BYTES_MAX = 7,
 	PAGE_SIZE = 4096,
 	WORD = sizeof(uint64_t),
@@ -44,18 +44,18 @@ struct known_rules {
 	UT_hash_handle hh;
 	struct made_code code;
 	bool has_rules;
-	struct frame_rules rules;	/* allocated up to its last operation */
+	struct frame_rules rules; /* allocated up to its last operation */
 };
 
 struct code_rules {
 	struct image *image;
 	struct vm_decoder *decoder;
-	struct memory *copy;		/* the current caller's */
+	struct memory *copy; /* the current caller's */
 	struct known_rules *known;
 	struct made_code made;
 	struct code_path ways[WAYS_MAX];
 	size_t way_count;
-	uint64_t seen[SEEN_SIZE];	/* addresses of instructions */
+	uint64_t seen[SEEN_SIZE]; /* addresses of instructions */
 	uint8_t bytes[MADE_BYTES_MAX];
 };
 
@@ -130,8 +130,9 @@ static const struct vm_instruction *decode(struct code_rules *code, uint64_t pc)
 {
 	uint8_t bytes[VM_INSTRUCTION_BYTES_MAX];
 	size_t length = fetch(code, pc, bytes);
-	const struct vm_instruction *instruction = length
-		? vm_decoder_decode(code->decoder, pc, bytes, length) : NULL;
+	const struct vm_instruction *instruction = length ? vm_decoder_decode(code->decoder, pc, bytes,
+									      length)
+							  : NULL;
 
 	if (instruction)
 		note_made(code, pc, pc + instruction->size);
@@ -218,8 +219,7 @@ static enum followed follow(struct code_rules *code, struct code_path *path, uns
 			return FOLLOWED_ENDS;
 		--*left;
 		switch (code_path_step(path, instruction, &target, &pc)) {
-		case PATH_ON:
-			break;
+		case PATH_ON: break;
 		case PATH_BRANCHES:
 			if (code->way_count == WAYS_MAX)
 				break;
@@ -231,8 +231,7 @@ static enum followed follow(struct code_rules *code, struct code_path *path, uns
 				return FOLLOWED_ENDS;
 			note_return(path, pc, ret_returned);
 			return FOLLOWED_RETURNS;
-		case PATH_ENDS:
-			return FOLLOWED_ENDS;
+		case PATH_ENDS: return FOLLOWED_ENDS;
 		}
 	}
 	return FOLLOWED_ENDS;
@@ -256,10 +255,8 @@ static bool find_return(struct code_rules *code, uint64_t pc, struct returned *r
 			else if (!agree(&found, &returned))
 				return false;
 			break;
-		case FOLLOWED_ASTRAY:
-			return false;
-		case FOLLOWED_ENDS:
-			break;
+		case FOLLOWED_ASTRAY: return false;
+		case FOLLOWED_ENDS: break;
 		}
 	}
 	if (returns)
@@ -363,8 +360,7 @@ static struct known_rules *find_known(struct code_rules *code, uint64_t pc)
 	return NULL;
 }
 
-bool code_rules_find(struct code_rules *code, struct memory *copy, uint64_t pc,
-		     struct frame_rules *ret_rules)
+bool code_rules_find(struct code_rules *code, struct memory *copy, uint64_t pc, struct frame_rules *ret_rules)
 {
 	const struct known_rules *known;
 	struct returned returned;
@@ -373,8 +369,8 @@ bool code_rules_find(struct code_rules *code, struct memory *copy, uint64_t pc,
 	code->copy = copy;
 	known = find_known(code, pc);
 	if (known && known->has_rules)
-		memcpy(ret_rules, &known->rules, offsetof(struct frame_rules, ops) +
-		       known->rules.op_count * sizeof(*known->rules.ops));
+		memcpy(ret_rules, &known->rules,
+		       offsetof(struct frame_rules, ops) + known->rules.op_count * sizeof(*known->rules.ops));
 	if (known)
 		return known->has_rules;
 	code->made = (struct made_code){ 0 };

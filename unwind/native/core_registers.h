@@ -18,7 +18,6 @@
 bool core_registers_machine(uint16_t machine);
 
 /* Interpret an NT_PRSTATUS note of size bytes. False if it is too short. */
-bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
-			 struct registers *ret_registers);
+bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid, struct registers *ret_registers);
 
 #endif

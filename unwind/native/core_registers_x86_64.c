@@ -11,8 +11,7 @@ bool core_registers_machine(uint16_t machine)
 	return machine == EM_X86_64;
 }
 
-bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
-			 struct registers *ret_registers)
+bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid, struct registers *ret_registers)
 {
 	struct elf_prstatus status;
 	struct user_regs_struct user;
@@ -24,11 +23,25 @@ bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
 	memcpy(&user, &status.pr_reg, sizeof(user));
 	*ret_tid = status.pr_pid;
 	*ret_registers = (struct registers){
-		.rax = user.rax, .rbx = user.rbx, .rcx = user.rcx, .rdx = user.rdx,
-		.rsi = user.rsi, .rdi = user.rdi, .rbp = user.rbp, .sp = user.rsp,
-		.r8 = user.r8, .r9 = user.r9, .r10 = user.r10, .r11 = user.r11,
-		.r12 = user.r12, .r13 = user.r13, .r14 = user.r14, .r15 = user.r15,
-		.pc = user.rip, .eflags = user.eflags, .orig_rax = user.orig_rax,
+		.rax = user.rax,
+		.rbx = user.rbx,
+		.rcx = user.rcx,
+		.rdx = user.rdx,
+		.rsi = user.rsi,
+		.rdi = user.rdi,
+		.rbp = user.rbp,
+		.sp = user.rsp,
+		.r8 = user.r8,
+		.r9 = user.r9,
+		.r10 = user.r10,
+		.r11 = user.r11,
+		.r12 = user.r12,
+		.r13 = user.r13,
+		.r14 = user.r14,
+		.r15 = user.r15,
+		.pc = user.rip,
+		.eflags = user.eflags,
+		.orig_rax = user.orig_rax,
 		.fs_base = user.fs_base,
 	};
 	return true;

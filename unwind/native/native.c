@@ -15,8 +15,8 @@ struct native_unwinder {
 	struct cfi *cfi;
 	struct memory *stack;
 	struct native_frame frame;
-	unsigned int standing;	/* consecutive steps that popped nothing */
-	bool lacks_register;	/* the last step needed an unknown register */
+	unsigned int standing; /* consecutive steps that popped nothing */
+	bool lacks_register;   /* the last step needed an unknown register */
 };
 
 struct native_unwinder *native_unwinder_new(struct image *image, struct symbols *symbols)
@@ -63,8 +63,7 @@ static void arrive(struct native_unwinder *unwinder, const struct registers *reg
 	frame->code = image_classify(unwinder->image, native_code_address(frame), &frame->module);
 }
 
-void native_begin(struct native_unwinder *unwinder, struct memory *stack,
-		  const struct registers *leaf)
+void native_begin(struct native_unwinder *unwinder, struct memory *stack, const struct registers *leaf)
 {
 	unwinder->stack = stack;
 	unwinder->standing = 0;
@@ -88,8 +87,9 @@ static bool is_signal_return(const struct native_unwinder *unwinder)
 	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	uint8_t bytes[sizeof(code)];
 
-	return memory_read(image_text(unwinder->image), unwinder->frame.registers.pc, bytes,
-			   sizeof(bytes)) == MEMORY_OK && memcmp(bytes, code, sizeof(code)) == 0;
+	return memory_read(image_text(unwinder->image), unwinder->frame.registers.pc, bytes, sizeof(bytes)) ==
+		       MEMORY_OK &&
+	       memcmp(bytes, code, sizeof(code)) == 0;
 }
 
 bool native_lacks_register(const struct native_unwinder *unwinder)

@@ -18,14 +18,14 @@
 #include "unwind/symbols/symbols.h"
 
 enum native_status {
-	NATIVE_FRAME,	/* found the caller's frame */
-	NATIVE_END,	/* this was the outermost frame */
-	NATIVE_LOST,	/* no unwind table covers this pc, or the stack was not captured */
+	NATIVE_FRAME, /* found the caller's frame */
+	NATIVE_END,   /* this was the outermost frame */
+	NATIVE_LOST,  /* no unwind table covers this pc, or the stack was not captured */
 };
 
 struct native_frame {
-	struct registers registers;	/* the frame's; caller-saved registers only in the leaf */
-	bool is_return_address;		/* pc follows the call */
+	struct registers registers; /* the frame's; caller-saved registers only in the leaf */
+	bool is_return_address;     /* pc follows the call */
 	enum code_kind code;
 	const struct module *module;
 };
@@ -40,8 +40,7 @@ void native_unwinder_free(struct native_unwinder *unwinder);
 void native_reset(struct native_unwinder *unwinder);
 
 /* Begin at a leaf. stack reads the thread's captured stack and must outlive the walk. */
-void native_begin(struct native_unwinder *unwinder, struct memory *stack,
-		  const struct registers *leaf);
+void native_begin(struct native_unwinder *unwinder, struct memory *stack, const struct registers *leaf);
 
 /* Continue from a caller's registers that a rule of the VM gave. */
 void native_continue(struct native_unwinder *unwinder, const struct registers *caller);

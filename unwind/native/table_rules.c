@@ -13,16 +13,15 @@
  * libunwind exports this for implementers of find_proc_info (perf uses it too),
  * but declares it only in its private headers.
  */
-int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip,
-				       unw_dyn_info_t *table, unw_proc_info_t *info,
-				       int need_unwind_info, void *context);
+int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t space, unw_word_t ip, unw_dyn_info_t *table,
+				       unw_proc_info_t *info, int need_unwind_info, void *context);
 
 struct table_rules {
 	struct image *image;
 	unw_addr_space_t space;
-	struct unwind_entry entry;	/* the only part of the tables that libunwind sees */
+	struct unwind_entry entry; /* the only part of the tables that libunwind sees */
 	uint64_t pc;
-	bool missed;		/* no table was found: libunwind's result is a guess */
+	bool missed; /* no table was found: libunwind's result is a guess */
 };
 
 /*---- A made-up thread ----*/
@@ -48,8 +47,8 @@ static bool is_near(uint64_t value, uint64_t origin, uint64_t *ret_offset)
 /*---- What libunwind sees ----*/
 
 /* Have libunwind search a table of one pair, which leads to a checked entry. */
-static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info,
-			  int need_unwind_info, void *context)
+static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info, int need_unwind_info,
+			  void *context)
 {
 	struct table_rules *tables = context;
 	struct module *module = image_find(tables->image, ip);
@@ -69,9 +68,8 @@ static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t
 	table.end_ip = module->end;
 	table.u.rti.segbase = module->unwind_table.header;
 	table.u.rti.table_data = pair;
-	table.u.rti.table_len = 1;	/* in words of 8 bytes: one pair */
-	result = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &table, info,
-						    need_unwind_info, context);
+	table.u.rti.table_len = 1; /* in words of 8 bytes: one pair */
+	result = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &table, info, need_unwind_info, context);
 	if (result < 0)
 		tables->missed = true;
 	return result;
@@ -92,8 +90,7 @@ static int get_dyn_info_list_addr(unw_addr_space_t space, unw_word_t *list, void
 	return -UNW_ENOINFO;
 }
 
-static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value,
-		      int write, void *context)
+static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *context)
 {
 	struct table_rules *tables = context;
 
@@ -103,14 +100,15 @@ static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *va
 	if (unwind_entry_word(&tables->entry, address, value))
 		return 0;
 	if (image_find(tables->image, address))
-		return memory_read(image_text(tables->image), address, value,
-				   sizeof(*value)) == MEMORY_OK ? 0 : -UNW_EINVAL;
+		return memory_read(image_text(tables->image), address, value, sizeof(*value)) == MEMORY_OK
+			       ? 0
+			       : -UNW_EINVAL;
 	*value = ~address;
 	return 0;
 }
 
-static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value,
-		      int write, void *context)
+static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int write,
+		      void *context)
 {
 	const struct table_rules *tables = context;
 
@@ -121,8 +119,8 @@ static int access_reg(unw_addr_space_t space, unw_regnum_t number, unw_word_t *v
 	return 0;
 }
 
-static int access_fpreg(unw_addr_space_t space, unw_regnum_t number, unw_fpreg_t *value,
-			int write, void *context)
+static int access_fpreg(unw_addr_space_t space, unw_regnum_t number, unw_fpreg_t *value, int write,
+			void *context)
 {
 	(void)space;
 	(void)number;
@@ -189,13 +187,14 @@ void table_rules_free(struct table_rules *tables)
 
 /*---- From the caller's registers to rules ----*/
 
-static struct frame_rule rule_with(struct frame_rules *rules, enum frame_rule_kind kind,
-				   uint8_t atom, uint64_t number, uint64_t number2)
+static struct frame_rule rule_with(struct frame_rules *rules, enum frame_rule_kind kind, uint8_t atom,
+				   uint64_t number, uint64_t number2)
 {
 	const struct frame_rule rule = { .kind = (uint8_t)kind, .first = rules->op_count, .count = 1 };
 
-	rules->ops[rules->op_count++] =
-		(struct frame_rule_op){ .atom = atom, .number = number, .number2 = number2 };
+	rules->ops[rules->op_count++] = (struct frame_rule_op){ .atom = atom,
+								.number = number,
+								.number2 = number2 };
 	return rule;
 }
 
@@ -266,5 +265,5 @@ enum table_rules_status table_rules_find(struct table_rules *tables, uint64_t pc
 		return TABLE_RULES_NONE;
 	ret_rules->is_outermost = result == 0;
 	return result == 0 || (result > 0 && take_caller(&cursor, ret_rules)) ? TABLE_RULES_FOUND
-									   : TABLE_RULES_BAD;
+									      : TABLE_RULES_BAD;
 }

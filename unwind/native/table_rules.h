@@ -22,8 +22,8 @@ void table_rules_free(struct table_rules *tables);
 
 enum table_rules_status {
 	TABLE_RULES_FOUND,
-	TABLE_RULES_NONE,	/* no entry for the address, or none that libunwind may be given */
-	TABLE_RULES_BAD,	/* an entry that makes no sense */
+	TABLE_RULES_NONE, /* no entry for the address, or none that libunwind may be given */
+	TABLE_RULES_BAD,  /* an entry that makes no sense */
 };
 
 /* Work out the rules at pc. *ret_rules is valid only on TABLE_RULES_FOUND. */

@@ -9,8 +9,8 @@
 enum {
 	WORD = sizeof(uint64_t),
 	PAIR_SIZE = 8,
-	LEB_BYTES_MAX = 10,	/* a 64-bit value */
-	FORMAT_MASK = 0x0f,	/* in a DW_EH_PE_* encoding */
+	LEB_BYTES_MAX = 10, /* a 64-bit value */
+	FORMAT_MASK = 0x0f, /* in a DW_EH_PE_* encoding */
 };
 
 /* The bytes left to read. A read past the end fails, and leaves nothing. */
@@ -21,14 +21,13 @@ struct reader {
 
 /* A CIE's properties that its FDEs depend on. */
 struct common {
-	uint8_t address_encoding;	/* DW_EH_PE_* */
+	uint8_t address_encoding; /* DW_EH_PE_* */
 	bool has_augmentation;
 };
 
 /*---- Copies ----*/
 
-static bool copy_piece(struct memory *text, uint64_t address, uint64_t length,
-		       struct unwind_piece *piece)
+static bool copy_piece(struct memory *text, uint64_t address, uint64_t length, struct unwind_piece *piece)
 {
 	if (length > UNWIND_PIECE_MAX || address > UINT64_MAX - UNWIND_PIECE_MAX - WORD)
 		return false;
@@ -63,8 +62,7 @@ static bool piece_word(const struct unwind_piece *piece, uint64_t address, uint6
 
 bool unwind_entry_word(const struct unwind_entry *entry, uint64_t address, uint64_t *ret_word)
 {
-	return piece_word(&entry->fde, address, ret_word) ||
-	       piece_word(&entry->cie, address, ret_word) ||
+	return piece_word(&entry->fde, address, ret_word) || piece_word(&entry->cie, address, ret_word) ||
 	       piece_word(&entry->pair, address, ret_word);
 }
 
@@ -124,17 +122,14 @@ static void take_register(struct reader *reader)
 static void skip_pointer(struct reader *reader, uint8_t encoding)
 {
 	switch (encoding & FORMAT_MASK) {
-	case DW_EH_PE_udata2: case DW_EH_PE_sdata2:
-		skip(reader, 2);
-		break;
-	case DW_EH_PE_udata4: case DW_EH_PE_sdata4:
-		skip(reader, 4);
-		break;
-	case DW_EH_PE_absptr: case DW_EH_PE_udata8: case DW_EH_PE_sdata8:
-		skip(reader, 8);
-		break;
-	default:
-		reader->failed = true;
+	case DW_EH_PE_udata2:
+	case DW_EH_PE_sdata2: skip(reader, 2); break;
+	case DW_EH_PE_udata4:
+	case DW_EH_PE_sdata4: skip(reader, 4); break;
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8: skip(reader, 8); break;
+	default: reader->failed = true;
 	}
 }
 
@@ -144,35 +139,32 @@ static void skip_pointer(struct reader *reader, uint8_t encoding)
 static void check_extended(struct reader *reader, uint8_t op)
 {
 	switch (op) {
-	case DW_CFA_nop: case DW_CFA_remember_state: case DW_CFA_restore_state:
-		break;
-	case DW_CFA_advance_loc1:
-		skip(reader, 1);
-		break;
-	case DW_CFA_advance_loc2:
-		skip(reader, 2);
-		break;
-	case DW_CFA_advance_loc4:
-		skip(reader, 4);
-		break;
-	case DW_CFA_restore_extended: case DW_CFA_undefined: case DW_CFA_same_value:
-	case DW_CFA_def_cfa_register:
-		take_register(reader);
-		break;
+	case DW_CFA_nop:
+	case DW_CFA_remember_state:
+	case DW_CFA_restore_state: break;
+	case DW_CFA_advance_loc1: skip(reader, 1); break;
+	case DW_CFA_advance_loc2: skip(reader, 2); break;
+	case DW_CFA_advance_loc4: skip(reader, 4); break;
+	case DW_CFA_restore_extended:
+	case DW_CFA_undefined:
+	case DW_CFA_same_value:
+	case DW_CFA_def_cfa_register: take_register(reader); break;
 	case DW_CFA_register:
 		take_register(reader);
 		take_register(reader);
 		break;
-	case DW_CFA_offset_extended: case DW_CFA_offset_extended_sf:
-	case DW_CFA_def_cfa: case DW_CFA_def_cfa_sf: case DW_CFA_GNU_negative_offset_extended:
+	case DW_CFA_offset_extended:
+	case DW_CFA_offset_extended_sf:
+	case DW_CFA_def_cfa:
+	case DW_CFA_def_cfa_sf:
+	case DW_CFA_GNU_negative_offset_extended:
 		take_register(reader);
 		take_leb(reader);
 		break;
-	case DW_CFA_def_cfa_offset: case DW_CFA_def_cfa_offset_sf: case DW_CFA_GNU_args_size:
-		take_leb(reader);
-		break;
-	default:	/* includes expressions */
-		reader->failed = true;
+	case DW_CFA_def_cfa_offset:
+	case DW_CFA_def_cfa_offset_sf:
+	case DW_CFA_GNU_args_size: take_leb(reader); break;
+	default: /* includes expressions */ reader->failed = true;
 	}
 }
 
@@ -182,17 +174,13 @@ static bool check_instructions(struct reader *reader)
 		uint8_t op = take_u8(reader), operand = op & 0x3f;
 
 		switch (op & 0xc0) {
-		case DW_CFA_advance_loc:
-			break;
+		case DW_CFA_advance_loc: break;
 		case DW_CFA_offset:
 			take_leb(reader);
 			reader->failed |= operand >= REGISTER_NUMBERS;
 			break;
-		case DW_CFA_restore:
-			reader->failed |= operand >= REGISTER_NUMBERS;
-			break;
-		default:
-			check_extended(reader, operand);
+		case DW_CFA_restore: reader->failed |= operand >= REGISTER_NUMBERS; break;
+		default: check_extended(reader, operand);
 		}
 	}
 	return !reader->failed;
@@ -216,19 +204,11 @@ static bool check_augmentation(struct reader *reader, const char *letters, struc
 	end = reader->at + length;
 	while (*++letters) {
 		switch (*letters) {
-		case 'P':
-			skip_pointer(reader, take_u8(reader));
-			break;
-		case 'L':
-			take_u8(reader);
-			break;
-		case 'R':
-			common->address_encoding = take_u8(reader);
-			break;
-		case 'S':
-			break;
-		default:
-			return false;
+		case 'P': skip_pointer(reader, take_u8(reader)); break;
+		case 'L': take_u8(reader); break;
+		case 'R': common->address_encoding = take_u8(reader); break;
+		case 'S': break;
+		default: return false;
 		}
 	}
 	return !reader->failed && reader->at == end;
@@ -236,7 +216,7 @@ static bool check_augmentation(struct reader *reader, const char *letters, struc
 
 static bool check_cie(struct reader *reader, struct common *ret_common)
 {
-	enum { LETTERS_MAX = 4, V1 = 1, V3 = 3 };	/* libunwind keeps LETTERS_MAX letters */
+	enum { LETTERS_MAX = 4, V1 = 1, V3 = 3 }; /* libunwind keeps LETTERS_MAX letters */
 	char letters[LETTERS_MAX + 1] = "";
 	uint32_t id = take_u32(reader);
 	uint8_t version = take_u8(reader);
@@ -245,12 +225,12 @@ static bool check_cie(struct reader *reader, struct common *ret_common)
 	for (size_t i = 0; (letters[i] = (char)take_u8(reader)); i++)
 		if (i == LETTERS_MAX)
 			return false;
-	take_leb(reader);	/* alignment factors of code and data */
+	take_leb(reader); /* alignment factors of code and data */
 	take_leb(reader);
 	return_address = version == V1 ? take_u8(reader) : take_leb(reader);
 	return !reader->failed && id == 0 && (version == V1 || version == V3) &&
-	       return_address == REGISTER_NUMBER_PC &&
-	       check_augmentation(reader, letters, ret_common) && check_instructions(reader);
+	       return_address == REGISTER_NUMBER_PC && check_augmentation(reader, letters, ret_common) &&
+	       check_instructions(reader);
 }
 
 /* Check the rest of an FDE, after the CIE's offset. */
@@ -263,8 +243,7 @@ static bool check_fde(struct reader *reader, const struct common *common)
 	return !reader->failed && check_instructions(reader);
 }
 
-bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair,
-		       struct unwind_entry *entry)
+bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair, struct unwind_entry *entry)
 {
 	struct reader fde, cie;
 	struct common common = { 0 };
@@ -275,14 +254,12 @@ bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair,
 	entry->pair.end = entry->fde.end = entry->cie.end = 0;
 	if (!copy_piece(text, pair, PAIR_SIZE, &entry->pair))
 		return false;
-	memcpy(&offset, entry->pair.bytes + (pair - entry->pair.begin) + sizeof(offset),
-	       sizeof(offset));
+	memcpy(&offset, entry->pair.bytes + (pair - entry->pair.begin) + sizeof(offset), sizeof(offset));
 	address = header + (uint64_t)(int32_t)offset;
 	if (!copy_entry(text, address, &entry->fde, &fde))
 		return false;
 	offset = take_u32(&fde);
 	return !fde.failed && offset != 0 &&
-	       copy_entry(text, address + sizeof(uint32_t) - (uint64_t)(int32_t)offset, &entry->cie,
-			  &cie) &&
+	       copy_entry(text, address + sizeof(uint32_t) - (uint64_t)(int32_t)offset, &entry->cie, &cie) &&
 	       check_cie(&cie, &common) && check_fde(&fde, &common);
 }

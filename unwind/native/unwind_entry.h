@@ -16,7 +16,7 @@
 
 #include "memory/memory.h"
 
-enum { UNWIND_PIECE_MAX = 16 << 10 };	/* bytes of an entry; hand-written code has a few hundred */
+enum { UNWIND_PIECE_MAX = 16 << 10 }; /* bytes of an entry; hand-written code has a few hundred */
 
 /* A copy of memory, widened to whole words. */
 struct unwind_piece {
@@ -25,7 +25,7 @@ struct unwind_piece {
 };
 
 struct unwind_entry {
-	struct unwind_piece pair;	/* in the sorted table: the addresses of the code and of its FDE */
+	struct unwind_piece pair; /* in the sorted table: the addresses of the code and of its FDE */
 	struct unwind_piece fde, cie;
 };
 
@@ -34,8 +34,7 @@ struct unwind_entry {
  * header that of .eh_frame_hdr. False if the entry is unreadable or not for
  * libunwind; *entry is then of no use.
  */
-bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair,
-		       struct unwind_entry *entry);
+bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair, struct unwind_entry *entry);
 
 /* The word at an address; false if the entry does not hold it. */
 bool unwind_entry_word(const struct unwind_entry *entry, uint64_t address, uint64_t *ret_word);

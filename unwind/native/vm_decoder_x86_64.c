@@ -47,8 +47,9 @@ static void note_written(const struct vm_decoder *decoder, struct vm_instruction
 	cs_regs read, written;
 	uint8_t read_count, written_count;
 
-	if (cs_regs_access(decoder->capstone, decoder->insn, read, &read_count, written,
-			   &written_count) != CS_ERR_OK || written_count > VM_WRITTEN_MAX)
+	if (cs_regs_access(decoder->capstone, decoder->insn, read, &read_count, written, &written_count) !=
+		    CS_ERR_OK ||
+	    written_count > VM_WRITTEN_MAX)
 		return;
 	instruction->written_known = true;
 	instruction->written_count = written_count;
@@ -66,8 +67,8 @@ const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint6
 
 	if (length > VM_INSTRUCTION_BYTES_MAX)
 		return NULL;
-	if (place->id != X86_INS_INVALID && place->address == address &&
-	    place->fetched == length && memcmp(place->bytes, bytes, length) == 0)
+	if (place->id != X86_INS_INVALID && place->address == address && place->fetched == length &&
+	    memcmp(place->bytes, bytes, length) == 0)
 		return place;
 	*place = (struct vm_instruction){ .address = address, .fetched = (uint8_t)length };
 	if (!cs_disasm_iter(decoder->capstone, &code, &left, &next, decoder->insn))

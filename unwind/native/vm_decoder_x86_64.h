@@ -12,32 +12,39 @@
 
 enum {
 	VM_INSTRUCTION_BYTES_MAX = 15,
-	VM_OPERANDS_MAX = 2,	/* operands kept; imul may have three */
+	VM_OPERANDS_MAX = 2, /* operands kept; imul may have three */
 	VM_WRITTEN_MAX = 8,
 	/* Register numbers as encoded. The VM keeps BASE in rdx, PC in rbx. */
-	RAX = 0, RCX, RDX, RBX, RSP, RBP, RSI, RDI,
+	RAX = 0,
+	RCX,
+	RDX,
+	RBX,
+	RSP,
+	RBP,
+	RSI,
+	RDI,
 	REGISTER_COUNT = 16,
 };
 
 /* The part of a general register that a register name stands for. */
 struct vm_register_part {
-	int index;		/* -1: not a general register */
-	unsigned int size, shift;	/* bytes, bits */
+	int index;                /* -1: not a general register */
+	unsigned int size, shift; /* bytes, bits */
 };
 
 struct vm_register_part vm_register_part(x86_reg reg);
 
 struct vm_instruction {
 	uint64_t address;
-	unsigned int id;	/* enum x86_insn; X86_INS_INVALID: none */
-	uint8_t size;		/* its length in bytes */
-	uint8_t fetched;	/* bytes given to the decoder */
+	unsigned int id; /* enum x86_insn; X86_INS_INVALID: none */
+	uint8_t size;    /* its length in bytes */
+	uint8_t fetched; /* bytes given to the decoder */
 	uint8_t bytes[VM_INSTRUCTION_BYTES_MAX];
 	uint8_t operand_count;
 	cs_x86_op operands[VM_OPERANDS_MAX];
-	bool written_known;	/* written lists all registers that it writes */
+	bool written_known; /* written lists all registers that it writes */
 	uint8_t written_count;
-	uint16_t written[VM_WRITTEN_MAX];	/* enum x86_reg */
+	uint16_t written[VM_WRITTEN_MAX]; /* enum x86_reg */
 };
 
 /*

@@ -10,7 +10,7 @@
 /* struct elf_prstatus of arm64 (linux/elfcore.h, asm/user.h). */
 enum {
 	PRSTATUS_PID = 32,
-	PRSTATUS_REGISTERS = 112,	/* x0 to x30, sp, pc, pstate */
+	PRSTATUS_REGISTERS = 112, /* x0 to x30, sp, pc, pstate */
 	PRSTATUS_SIZE = 392,
 };
 
@@ -56,8 +56,8 @@ static uint64_t cframe_of(struct memory *memory, const struct layout *layout, ui
 }
 
 /* The innermost global_State on this stack: the SAVE_L of its thread's C frame leads back to the thread. */
-static struct global_state *find_global(struct memory *memory, const struct lua_image *lua,
-					  uint64_t sp, uint64_t stack_end, uint64_t *ret_L)
+static struct global_state *find_global(struct memory *memory, const struct lua_image *lua, uint64_t sp,
+					uint64_t stack_end, uint64_t *ret_L)
 {
 	struct global_state *found = NULL;
 	uint64_t lowest = stack_end, saved;
@@ -68,8 +68,8 @@ static struct global_state *find_global(struct memory *memory, const struct lua_
 		uint64_t L = field(memory, global->g, layout->g_cur_L);
 		uint64_t cframe = cframe_of(memory, layout, L);
 
-		if (cframe < sp || cframe >= lowest ||
-		    !vm_frame_thread(layout, memory, cframe, &saved) || saved != L)
+		if (cframe < sp || cframe >= lowest || !vm_frame_thread(layout, memory, cframe, &saved) ||
+		    saved != L)
 			continue;
 		found = global;
 		lowest = cframe;
@@ -84,7 +84,8 @@ static bool runs_c_function(struct memory *memory, const struct global_state *gl
 	int32_t vmstate;
 
 	return memory_read(memory, global->g + (uint64_t)global->vm->layout.g_vmstate, &vmstate,
-			   sizeof(vmstate)) == MEMORY_OK && vmstate == VMST_C;
+			   sizeof(vmstate)) == MEMORY_OK &&
+	       vmstate == VMST_C;
 }
 
 /* The resumer of L, or 0. coroutine.resume calls vm_resume, so its C frame lies right above L's outermost. */

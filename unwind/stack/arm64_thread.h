@@ -29,8 +29,8 @@ bool arm64_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid,
 			  struct arm64_registers *ret_registers);
 
 struct arm64_thread {
-	struct global_state *global;	/* NULL if its stack has no VM */
-	uint64_t threads[CAPTURE_THREADS_MAX];	/* of Lua: innermost first, each resumed by the next */
+	struct global_state *global;           /* NULL if its stack has no VM */
+	uint64_t threads[CAPTURE_THREADS_MAX]; /* of Lua: innermost first, each resumed by the next */
 	size_t thread_count;
 	struct merge_top top;
 };

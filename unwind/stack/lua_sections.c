@@ -17,13 +17,12 @@ struct lua_section *lua_section_start(struct lua_sections *sections, const struc
 	return section;
 }
 
-struct merged_frame *lua_sections_add_activation(struct lua_sections *sections,
-						 struct global_state *global,
+struct merged_frame *lua_sections_add_activation(struct lua_sections *sections, struct global_state *global,
 						 const struct lua_activation *activation)
 {
 	const struct function_object *function = activation->function;
-	struct merged_frame *frame = merged_stack_add(sections->stack, function->proto ? MERGED_LUA
-										       : MERGED_C_FUNCTION);
+	struct merged_frame *frame = merged_stack_add(sections->stack,
+						      function->proto ? MERGED_LUA : MERGED_C_FUNCTION);
 
 	if (!frame)
 		return NULL;
@@ -49,13 +48,9 @@ bool lua_section_step_down(struct lua_sections *sections, struct lua_section *se
 	switch (step) {
 	case LUA_STEP_CALL:
 	case LUA_STEP_METAMETHOD:
-	case LUA_STEP_PROTECTED:
-		return true;
-	case LUA_STEP_FROM_C:
-		return false;
-	case LUA_STEP_BOTTOM:
-		section->ended = true;
-		return false;
+	case LUA_STEP_PROTECTED: return true;
+	case LUA_STEP_FROM_C: return false;
+	case LUA_STEP_BOTTOM: section->ended = true; return false;
 	case LUA_STEP_BROKEN:
 		merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
 		section->ended = true;
@@ -101,8 +96,7 @@ void lua_section_add_rest(struct lua_sections *sections, struct lua_section *sec
 static struct lua_section *start_parent(struct lua_sections *sections, const struct lua_section *child)
 {
 	uint64_t address = child->walk.thread->parent;
-	const struct lua_thread *parent = address ? capture_find_thread(sections->capture, address)
-						  : NULL;
+	const struct lua_thread *parent = address ? capture_find_thread(sections->capture, address) : NULL;
 
 	if (!parent || lua_section_of(sections, parent)->started)
 		return NULL;

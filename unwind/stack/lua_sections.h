@@ -20,7 +20,7 @@
 /* Where the walk of one Lua thread stands. */
 struct lua_section {
 	bool started;
-	bool ended;		/* at its bottom, or lost */
+	bool ended; /* at its bottom, or lost */
 	struct lua_walk walk;
 };
 
@@ -28,7 +28,7 @@ struct lua_sections {
 	const struct capture *capture;
 	struct lua_objects *objects;
 	struct merged_stack *stack;
-	struct lua_section section[CAPTURE_THREADS_MAX];	/* one for each of the capture's threads */
+	struct lua_section section[CAPTURE_THREADS_MAX]; /* one for each of the capture's threads */
 };
 
 /* The section of one of the capture's threads. */
@@ -39,8 +39,7 @@ struct lua_section *lua_section_start(struct lua_sections *sections, const struc
 				      uint64_t base);
 
 /* Add the frame of an activation to the stack. NULL when memory is short. */
-struct merged_frame *lua_sections_add_activation(struct lua_sections *sections,
-						 struct global_state *global,
+struct merged_frame *lua_sections_add_activation(struct lua_sections *sections, struct global_state *global,
 						 const struct lua_activation *activation);
 
 /*

@@ -15,12 +15,12 @@ static bool look(const struct lua_thread *thread, struct lua_objects *objects, u
 }
 
 /* The instruction that runs; pc is the interpreter's PC, which is past it. False if proto lacks it. */
-static bool find_instruction(const struct lua_thread *thread, const struct proto *proto,
-			     uint64_t pc, uint64_t *ret_pc)
+static bool find_instruction(const struct lua_thread *thread, const struct proto *proto, uint64_t pc,
+			     uint64_t *ret_pc)
 {
 	const struct trace *trace;
 
-	pc &= ~(uint64_t)1;	/* vm_hotcall marks it */
+	pc &= ~(uint64_t)1; /* vm_hotcall marks it */
 	if (pc == proto->bc) {
 		*ret_pc = pc;
 		return true;
@@ -30,8 +30,8 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 		return true;
 	}
 	/* Until August 2023 LuaJIT ran a return that had become a trace's start from the trace's copy. */
-	trace = thread->global->traces
-		? traces_find_startins(thread->global->traces, thread->layout, pc) : NULL;
+	trace = thread->global->traces ? traces_find_startins(thread->global->traces, thread->layout, pc)
+				       : NULL;
 	if (trace && proto_holds_pc(proto, trace->startpc)) {
 		*ret_pc = trace->startpc;
 		return true;
@@ -40,8 +40,8 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 }
 
 /* The callee's result lies over the builtin that called it and is almost done: find the builtin's caller. */
-static bool find_caller_by_link(const struct lua_thread *thread, struct lua_objects *objects,
-				uint64_t base, struct lua_walk *ret_walk)
+static bool find_caller_by_link(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base,
+				struct lua_walk *ret_walk)
 {
 	uint64_t link;
 
@@ -58,9 +58,8 @@ static bool is_linked(const struct lua_walk *walk)
 }
 
 /* By L->base; the position is pc if it belongs to that function, else the one saved last. */
-static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *objects,
-			  struct memory *stack, uint64_t cframe, uint64_t pc,
-			  struct lua_walk *ret_walk)
+static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *objects, struct memory *stack,
+			  uint64_t cframe, uint64_t pc, struct lua_walk *ret_walk)
 {
 	struct lua_activation activation;
 	struct lua_walk walk;
@@ -86,15 +85,14 @@ static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *o
 	return true;
 }
 
-bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack,
-		       const struct lua_thread *thread, uint64_t cframe, struct lua_walk *ret_walk)
+bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack, const struct lua_thread *thread,
+		       uint64_t cframe, struct lua_walk *ret_walk)
 {
 	return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
 }
 
-bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack,
-			  const struct lua_thread *thread, uint64_t cframe,
-			  const struct vm_registers *vm, struct lua_walk *ret_walk)
+bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack, const struct lua_thread *thread,
+			  uint64_t cframe, const struct vm_registers *vm, struct lua_walk *ret_walk)
 {
 	struct lua_activation activation;
 	struct lua_walk walk;
@@ -125,9 +123,9 @@ bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack,
 	return top_as_stored(thread, objects, stack, cframe, vm->pc, ret_walk);
 }
 
-bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
-		   struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
-		   const struct registers *registers, struct lua_walk *ret_walk)
+bool lua_top_in_vm(struct image *image, struct lua_objects *objects, struct memory *stack,
+		   const struct lua_thread *thread, uint64_t cframe, const struct registers *registers,
+		   struct lua_walk *ret_walk)
 {
 	struct vm_registers vm = vm_registers(registers);
 
@@ -138,9 +136,9 @@ bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
 	return lua_top_by_registers(objects, stack, thread, cframe, &vm, ret_walk);
 }
 
-bool lua_top_below_native(struct image *image, struct lua_objects *objects,
-			  struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
-			  const struct registers *frame, struct lua_walk *ret_walk)
+bool lua_top_below_native(struct image *image, struct lua_objects *objects, struct memory *stack,
+			  const struct lua_thread *thread, uint64_t cframe, const struct registers *frame,
+			  struct lua_walk *ret_walk)
 {
 	struct vm_registers vm = vm_registers(frame);
 	struct memory *text = image_text(image);
@@ -192,7 +190,6 @@ void lua_top_resume(struct lua_walk *walk, struct memory *stack, uint64_t cframe
 	uint64_t saved;
 
 	if (walk->pc == 0 && lua_walk_activation(walk, &activation) && activation.function &&
-	    activation.function->proto &&
-	    vm_frame_pc(walk->thread->layout, stack, cframe, &saved))
+	    activation.function->proto && vm_frame_pc(walk->thread->layout, stack, cframe, &saved))
 		find_instruction(walk->thread, activation.function->proto, saved, &walk->pc);
 }

@@ -24,26 +24,25 @@
  * The leaf is in the VM's own code, and its C frame is cframe, linked to the
  * thread. If this is false, the innermost frame cannot be known.
  */
-bool lua_top_in_vm(struct image *image, struct lua_objects *objects,
-		   struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
-		   const struct registers *registers, struct lua_walk *ret_walk);
+bool lua_top_in_vm(struct image *image, struct lua_objects *objects, struct memory *stack,
+		   const struct lua_thread *thread, uint64_t cframe, const struct registers *registers,
+		   struct lua_walk *ret_walk);
 
 /* The same by the interpreter's registers, between its instructions. */
-bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack,
-			  const struct lua_thread *thread, uint64_t cframe,
-			  const struct vm_registers *vm, struct lua_walk *ret_walk);
+bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack, const struct lua_thread *thread,
+			  uint64_t cframe, const struct vm_registers *vm, struct lua_walk *ret_walk);
 
 /*
  * The VM called native code; frame has the VM's registers as the native walk
  * found them.
  */
-bool lua_top_below_native(struct image *image, struct lua_objects *objects,
-			  struct memory *stack, const struct lua_thread *thread, uint64_t cframe,
-			  const struct registers *frame, struct lua_walk *ret_walk);
+bool lua_top_below_native(struct image *image, struct lua_objects *objects, struct memory *stack,
+			  const struct lua_thread *thread, uint64_t cframe, const struct registers *frame,
+			  struct lua_walk *ret_walk);
 
 /* The VM's registers are unknown: by L->base and the position saved last. */
-bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack,
-		       const struct lua_thread *thread, uint64_t cframe, struct lua_walk *ret_walk);
+bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack, const struct lua_thread *thread,
+		       uint64_t cframe, struct lua_walk *ret_walk);
 
 /* vm_exit_interp: the trace is left, the stack whole, BASE set, and PC at the instruction, not past it. */
 bool lua_top_leaving_trace(struct lua_objects *objects, const struct lua_thread *thread,

@@ -15,9 +15,8 @@
 #include "unwind/vm/vm_frame.h"
 
 /* Add the native frame to the stack. */
-static void add_code_of(struct merge *merge, const struct native_frame *native,
-			enum merged_kind kind, struct global_state *global,
-			const struct trace *trace)
+static void add_code_of(struct merge *merge, const struct native_frame *native, enum merged_kind kind,
+			struct global_state *global, const struct trace *trace)
 {
 	struct merged_frame *frame = merged_stack_add(merge->lua.stack, kind);
 
@@ -26,7 +25,7 @@ static void add_code_of(struct merge *merge, const struct native_frame *native,
 	frame->global = global;
 	frame->pc = native->registers.pc;
 	frame->is_return_address = native->is_return_address;
-	if (merge->lua.stack->count == 1) {	/* the leaf: where it was before vm_finish() */
+	if (merge->lua.stack->count == 1) { /* the leaf: where it was before vm_finish() */
 		frame->pc = merge->capture->registers.pc;
 		frame->is_return_address = false;
 	}
@@ -72,21 +71,14 @@ static void finish(struct merge *merge)
 		return;
 	switch (vm_finish(merge->capture, &native->registers, text, merge->lua.objects, merge->decoder, vm,
 			  &registers)) {
-	case VM_FINISHD_STAYS:
-		break;
-	case VM_FINISHD_UNKNOWN:
-		merge->is_half_done = !merge_is_routine_of_c(merge, vm);
-		break;
-	case VM_FINISHD_DISPATCHES:
-		native_begin(merge->native, merge->memory, &registers);
-		break;
+	case VM_FINISHD_STAYS: break;
+	case VM_FINISHD_UNKNOWN: merge->is_half_done = !merge_is_routine_of_c(merge, vm); break;
+	case VM_FINISHD_DISPATCHES: native_begin(merge->native, merge->memory, &registers); break;
 	case VM_FINISHD_RETURNED:
 		add_code(merge, MERGED_VM, NULL, NULL);
 		native_continue(merge->native, &registers);
 		break;
-	case VM_FINISHD_CALLS:
-		native_continue(merge->native, &registers);
-		break;
+	case VM_FINISHD_CALLS: native_continue(merge->native, &registers); break;
 	}
 }
 
@@ -95,8 +87,10 @@ static uint64_t linked_above(const struct merge *merge)
 {
 	uint64_t cframe;
 
-	return cframe_thread_above(merge->capture, merge->memory,
-				   native_current(merge->native)->registers.sp, &cframe) ? cframe : 0;
+	return cframe_thread_above(merge->capture, merge->memory, native_current(merge->native)->registers.sp,
+				   &cframe)
+		       ? cframe
+		       : 0;
 }
 
 static enum passed pass_native(struct merge *merge)
@@ -111,10 +105,8 @@ static enum passed pass_native(struct merge *merge)
 		if (!native_current(merge->native)->is_return_address)
 			finish(merge);
 		return PASSED_ON;
-	case NATIVE_END:
-		return PASSED_END;
-	case NATIVE_LOST:
-		break;
+	case NATIVE_END: return PASSED_END;
+	case NATIVE_LOST: break;
 	}
 	return PASSED_LOST;
 }
@@ -203,8 +195,7 @@ static enum passed pass(struct merge *merge)
 	const struct trace *trace;
 
 	switch (native->code) {
-	case CODE_NATIVE:
-		return pass_module_code(merge);
+	case CODE_NATIVE: return pass_module_code(merge);
 	case CODE_VM_FFI_CALL:
 		add_code(merge, MERGED_VM, NULL, NULL);
 		return pass_ffi_call(merge, native->module->vm);
@@ -212,8 +203,7 @@ static enum passed pass(struct merge *merge)
 		add_code(merge, MERGED_VM, NULL, NULL);
 		return native->is_return_address ? merge_pass_vm_caller(merge, native->module->vm)
 						 : merge_pass_vm_leaf(merge, native->module->vm);
-	case CODE_UNKNOWN:
-		break;
+	case CODE_UNKNOWN: break;
 	}
 	trace = merge_find_trace(merge->capture, native_code_address(native), &view);
 	if (!trace)
@@ -254,9 +244,8 @@ static enum lost_reason why_lost(const struct merge *merge)
 	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;
 }
 
-int merge_stacks(struct capture *capture, struct image *image,
-		 struct lua_objects *objects, struct native_unwinder *native,
-		 struct vm_decoder *decoder, struct merged_stack *stack)
+int merge_stacks(struct capture *capture, struct image *image, struct lua_objects *objects,
+		 struct native_unwinder *native, struct vm_decoder *decoder, struct merged_stack *stack)
 {
 	struct merge merge = {
 		.capture = capture,

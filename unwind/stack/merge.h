@@ -21,8 +21,7 @@
  * Fill the stack; replaces what it held. Finishes in the capture what the interpreter
  * had half done. 0, or -ENOMEM, which leaves the stack cut short.
  */
-int merge_stacks(struct capture *capture, struct image *image,
-		 struct lua_objects *objects, struct native_unwinder *native,
-		 struct vm_decoder *decoder, struct merged_stack *stack);
+int merge_stacks(struct capture *capture, struct image *image, struct lua_objects *objects,
+		 struct native_unwinder *native, struct vm_decoder *decoder, struct merged_stack *stack);
 
 #endif

@@ -28,10 +28,11 @@ static void add_start(struct lua_sections *sections, const struct lua_thread *th
 		merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
 		return;
 	}
-	lua_sections_add_activation(sections, thread->global, &(struct lua_activation){
-		.function = function,
-		.pc = function->proto ? function->proto->bc : 0,
-	});
+	lua_sections_add_activation(sections, thread->global,
+				    &(struct lua_activation){
+					    .function = function,
+					    .pc = function->proto ? function->proto->bc : 0,
+				    });
 }
 
 int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
@@ -44,8 +45,7 @@ int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *o
 	if (thread->slots) {
 		struct lua_section *section = lua_section_start(&sections, thread, thread->base);
 
-		if (lua_walk_is_done(&section->walk) &&
-		    lua_thread_state(thread, 0) == COROUTINE_NOT_STARTED)
+		if (lua_walk_is_done(&section->walk) && lua_thread_state(thread, 0) == COROUTINE_NOT_STARTED)
 			add_start(&sections, thread);
 		lua_section_add_rest(&sections, section);
 	} else {
@@ -57,21 +57,20 @@ int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *o
 /*---- Threads without their native frames ----*/
 
 /* Find the thread's innermost frame. If it is unknown, return false; a lost frame gives the reason. */
-static bool find_top(struct lua_sections *sections, struct memory *memory,
-		     struct lua_section *section, const struct merge_top *top)
+static bool find_top(struct lua_sections *sections, struct memory *memory, struct lua_section *section,
+		     const struct merge_top *top)
 {
 	const struct lua_thread *thread = section->walk.thread;
 
 	switch (top->kind) {
 	case MERGE_TOP_REGISTERS:
-		if (lua_top_by_registers(sections->objects, memory, thread, thread->cframe,
-					 &top->registers, &section->walk))
+		if (lua_top_by_registers(sections->objects, memory, thread, thread->cframe, &top->registers,
+					 &section->walk))
 			return true;
 		merged_stack_add_lost(sections->stack, LOST_HALF_DONE);
 		return false;
 	case MERGE_TOP_STORED:
-		if (lua_top_as_stored(sections->objects, memory, thread, thread->cframe,
-				      &section->walk))
+		if (lua_top_as_stored(sections->objects, memory, thread, thread->cframe, &section->walk))
 			return true;
 		merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
 		return false;
@@ -79,8 +78,7 @@ static bool find_top(struct lua_sections *sections, struct memory *memory,
 		merged_stack_add_lost(sections->stack, LOST_IN_TRACE);
 		section->walk.base = top->registers.base;
 		return lua_thread_holds_base(thread, section->walk.base);
-	case MERGE_TOP_UNKNOWN:
-		break;
+	case MERGE_TOP_UNKNOWN: break;
 	}
 	return false;
 }
@@ -131,9 +129,9 @@ int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua
 
 /* How reliable a running thread's fields are. */
 enum position {
-	POSITION_SAVED,		/* the VM stored all of it before what it does now */
-	POSITION_IN_TRACE,	/* reliable below where the trace began */
-	POSITION_OLD,		/* the thread may have called and returned since the store */
+	POSITION_SAVED,    /* the VM stored all of it before what it does now */
+	POSITION_IN_TRACE, /* reliable below where the trace began */
+	POSITION_OLD,      /* the thread may have called and returned since the store */
 };
 
 static enum position position_of(const struct global_view *view, enum vm_state *ret_state)
@@ -143,28 +141,14 @@ static enum position position_of(const struct global_view *view, enum vm_state *
 		return POSITION_IN_TRACE;
 	}
 	switch (view->vmstate) {
-	case VMST_C:
-		*ret_state = VM_STATE_C;
-		return POSITION_SAVED;
-	case VMST_GC:
-		*ret_state = VM_STATE_GC;
-		return POSITION_SAVED;
+	case VMST_C: *ret_state = VM_STATE_C; return POSITION_SAVED;
+	case VMST_GC: *ret_state = VM_STATE_GC; return POSITION_SAVED;
 	/* Instructions run while they are recorded, and the state does not change. */
-	case VMST_RECORD:
-		*ret_state = VM_STATE_RECORDING;
-		return POSITION_OLD;
-	case VMST_OPT:
-		*ret_state = VM_STATE_OPTIMISING;
-		return POSITION_OLD;
-	case VMST_ASM:
-		*ret_state = VM_STATE_ASSEMBLING;
-		return POSITION_OLD;
-	case VMST_INTERP:
-		*ret_state = VM_STATE_INTERPRETED;
-		return POSITION_OLD;
-	default:
-		*ret_state = VM_STATE_EXIT;
-		return POSITION_OLD;
+	case VMST_RECORD: *ret_state = VM_STATE_RECORDING; return POSITION_OLD;
+	case VMST_OPT: *ret_state = VM_STATE_OPTIMISING; return POSITION_OLD;
+	case VMST_ASM: *ret_state = VM_STATE_ASSEMBLING; return POSITION_OLD;
+	case VMST_INTERP: *ret_state = VM_STATE_INTERPRETED; return POSITION_OLD;
+	default: *ret_state = VM_STATE_EXIT; return POSITION_OLD;
 	}
 }
 
@@ -184,8 +168,8 @@ static const struct lua_thread *resumer_of(const struct capture *capture, const 
 }
 
 /* Add all frames of the thread, and of its parents. */
-static void add_thread(struct lua_sections *sections, struct memory *memory,
-		       const struct lua_thread *thread, enum position position, uint64_t jit_base)
+static void add_thread(struct lua_sections *sections, struct memory *memory, const struct lua_thread *thread,
+		       enum position position, uint64_t jit_base)
 {
 	struct lua_section *section = lua_section_start(sections, thread, jit_base);
 	struct merged_stack *stack = sections->stack;
@@ -194,8 +178,7 @@ static void add_thread(struct lua_sections *sections, struct memory *memory,
 	if (position == POSITION_IN_TRACE) {
 		merged_stack_add_lost(stack, LOST_NOT_STOPPED);
 		first++;
-	} else if (!lua_top_as_stored(sections->objects, memory, thread, thread->cframe,
-				      &section->walk)) {
+	} else if (!lua_top_as_stored(sections->objects, memory, thread, thread->cframe, &section->walk)) {
 		merged_stack_add_lost(stack, LOST_BROKEN_CHAIN);
 		return;
 	}

@@ -31,12 +31,12 @@ int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *o
 struct merge_top {
 	enum merge_top_kind {
 		MERGE_TOP_UNKNOWN,
-		MERGE_TOP_REGISTERS,	/* the VM runs and has it in registers */
-		MERGE_TOP_STORED,	/* native code runs, and the VM has stored L->base */
-		MERGE_TOP_TRACE,	/* compiled code runs; it began at registers.base */
+		MERGE_TOP_REGISTERS, /* the VM runs and has it in registers */
+		MERGE_TOP_STORED,    /* native code runs, and the VM has stored L->base */
+		MERGE_TOP_TRACE,     /* compiled code runs; it began at registers.base */
 	} kind;
 	struct vm_registers registers;
-	uint64_t native_pc;	/* of the native code that runs; 0 if none does */
+	uint64_t native_pc; /* of the native code that runs; 0 if none does */
 };
 
 /*

@@ -36,7 +36,8 @@ static enum vm_state state_in_vm(const struct merged_stack *stack, const struct 
 	if (!view || (view->vmstate < 0 && view->vmstate != VMST_EXIT))
 		return VM_STATE_INTERPRETED;
 	return view->vmstate >= 0 && stack->count > 1 && stack->frames[1].kind == MERGED_TRACE
-		? VM_STATE_COMPILED : VM_STATE_EXIT;
+		       ? VM_STATE_COMPILED
+		       : VM_STATE_EXIT;
 }
 
 static bool is_of_unknown_state(const struct merged_stack *stack)
@@ -55,8 +56,7 @@ enum vm_state merge_vm_state(const struct capture *capture, const struct image *
 	bool has_lua = false;
 
 	for (size_t i = 0; i < stack->count && !has_lua; i++)
-		has_lua = stack->frames[i].kind == MERGED_LUA ||
-			  stack->frames[i].kind == MERGED_C_FUNCTION;
+		has_lua = stack->frames[i].kind == MERGED_LUA || stack->frames[i].kind == MERGED_C_FUNCTION;
 	if (!has_lua)
 		return is_of_unknown_state(stack) ? VM_STATE_UNKNOWN : VM_STATE_NONE;
 	if (capture->thread_count)
@@ -66,26 +66,18 @@ enum vm_state merge_vm_state(const struct capture *capture, const struct image *
 		if (is_called(stack))
 			break;
 		return state_in_unknown_code(capture, view, capture->registers.pc);
-	case CODE_VM:
-		return state_in_vm(stack, view);
+	case CODE_VM: return state_in_vm(stack, view);
 	case CODE_VM_FFI_CALL:
-	case CODE_NATIVE:
-		break;
+	case CODE_NATIVE: break;
 	}
 	if (!view)
 		return VM_STATE_UNKNOWN;
 	switch (view->vmstate) {
-	case VMST_GC:
-		return VM_STATE_GC;
-	case VMST_RECORD:
-		return VM_STATE_RECORDING;
-	case VMST_OPT:
-		return VM_STATE_OPTIMISING;
-	case VMST_ASM:
-		return VM_STATE_ASSEMBLING;
-	case VMST_EXIT:
-		return VM_STATE_EXIT;
-	default:
-		return VM_STATE_C;
+	case VMST_GC: return VM_STATE_GC;
+	case VMST_RECORD: return VM_STATE_RECORDING;
+	case VMST_OPT: return VM_STATE_OPTIMISING;
+	case VMST_ASM: return VM_STATE_ASSEMBLING;
+	case VMST_EXIT: return VM_STATE_EXIT;
+	default: return VM_STATE_C;
 	}
 }

@@ -14,8 +14,8 @@ const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
 
 	for (size_t i = 0; i < capture->global_count; i++) {
 		const struct global_view *view = &capture->globals[i];
-		const struct trace *trace = view->global->traces
-			? traces_find(view->global->traces, pc) : NULL;
+		const struct trace *trace = view->global->traces ? traces_find(view->global->traces, pc)
+								 : NULL;
 
 		if (!trace || (found && view->jit_base == 0))
 			continue;
@@ -27,9 +27,8 @@ const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
 	return found;
 }
 
-const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
-					       const struct global_view *view, uint64_t sp,
-					       uint64_t *ret_cframe)
+const struct lua_thread *merge_thread_on_trace(const struct merge *merge, const struct global_view *view,
+					       uint64_t sp, uint64_t *ret_cframe)
 {
 	for (size_t i = 0; i < merge->capture->thread_count; i++) {
 		const struct lua_thread *thread = &merge->capture->threads[i];
@@ -52,10 +51,11 @@ const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
 static struct merged_frame *add_trace_frame(struct merge *merge, struct global_state *global,
 					    const struct trace_frame *inlined)
 {
-	const struct function_object *function = inlined->function
-		? lua_objects_function(merge->lua.objects, inlined->function) : NULL;
-	const struct proto *proto = inlined->pc
-		? lua_objects_proto_of_pc(merge->lua.objects, inlined->pc) : NULL;
+	const struct function_object *function = inlined->function ? lua_objects_function(merge->lua.objects,
+											  inlined->function)
+								   : NULL;
+	const struct proto *proto = inlined->pc ? lua_objects_proto_of_pc(merge->lua.objects, inlined->pc)
+						: NULL;
 	struct merged_frame *frame;
 
 	if (function && function->ffid != FF_LUA)
@@ -84,8 +84,8 @@ static struct merged_frame *add_trace_frame(struct merge *merge, struct global_s
  * Add the frames that the trace has inlined, its start frame, and those of the
  * section that follow.
  */
-static void add_trace(struct merge *merge, struct lua_section *section,
-		      const struct trace_frame *inlined, size_t count)
+static void add_trace(struct merge *merge, struct lua_section *section, const struct trace_frame *inlined,
+		      size_t count)
 {
 	struct merged_frame *callee = NULL;
 	size_t callee_at = 0;
@@ -123,8 +123,7 @@ static bool is_start_frame(const struct merge *merge, const struct lua_section *
 			   const struct global_view *view, const struct trace *trace,
 			   const struct trace_frame *start)
 {
-	const struct trace *root = trace->root
-		? traces_by_number(view->global->traces, trace->root) : trace;
+	const struct trace *root = trace->root ? traces_by_number(view->global->traces, trace->root) : trace;
 	struct lua_activation activation;
 
 	if (!lua_walk_activation(&section->walk, &activation) || !activation.function ||
@@ -141,9 +140,8 @@ static bool is_known_frame(const struct merge *merge, const struct trace_frame *
 	       (inlined->pc && lua_objects_proto_of_pc(merge->lua.objects, inlined->pc));
 }
 
-static void enter_trace(struct merge *merge, const struct lua_thread *thread,
-			const struct global_view *view, const struct trace *trace,
-			const struct trace_frame *inlined, size_t count)
+static void enter_trace(struct merge *merge, const struct lua_thread *thread, const struct global_view *view,
+			const struct trace *trace, const struct trace_frame *inlined, size_t count)
 {
 	struct lua_section *section = lua_section_of(&merge->lua, thread);
 
@@ -151,8 +149,7 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 		lua_section_start(&merge->lua, thread, view->jit_base);
 	if (section->ended)
 		return;
-	if (section->walk.base != view->jit_base ||
-	    !lua_thread_holds_base(thread, view->jit_base)) {
+	if (section->walk.base != view->jit_base || !lua_thread_holds_base(thread, view->jit_base)) {
 		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
 		section->ended = true;
 		return;
@@ -167,25 +164,23 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread,
 	add_trace(merge, section, inlined, count);
 }
 
-enum passed merge_pass_trace(struct merge *merge, const struct trace *trace,
-			     const struct global_view *view)
+enum passed merge_pass_trace(struct merge *merge, const struct trace *trace, const struct global_view *view)
 {
 	const struct native_frame *native = native_current(merge->native);
 	const struct layout *layout = &view->global->vm->layout;
 	uint64_t pc = native_code_address(native), cframe;
-	const struct lua_thread *thread =
-		merge_thread_on_trace(merge, view, native->registers.sp, &cframe);
+	const struct lua_thread *thread = merge_thread_on_trace(merge, view, native->registers.sp, &cframe);
 	struct trace_frame inlined[TRACE_FRAMES_MAX];
 
 	/* The first and last instructions of a trace run with another stack pointer. */
-	if (!thread || (native->is_return_address &&
-			vm_trace_cframe(&native->registers, trace->spadjust) != cframe)) {
+	if (!thread ||
+	    (native->is_return_address && vm_trace_cframe(&native->registers, trace->spadjust) != cframe)) {
 		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
 		return PASSED_LOST;
 	}
 	enter_trace(merge, thread, view, trace, inlined,
-		    traces_frames(view->global->traces, trace, layout, merge->lua.objects, pc,
-				  inlined, TRACE_FRAMES_MAX));
+		    traces_frames(view->global->traces, trace, layout, merge->lua.objects, pc, inlined,
+				  TRACE_FRAMES_MAX));
 	return merge_leave_vm_frame(merge, layout, cframe, true);
 }
 
@@ -205,8 +200,8 @@ enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *
  * Find the running trace by g->vmstate. What it calls returns to it by the word just
  * below its part of the stack.
  */
-static bool find_calling_trace(const struct merge *merge, const struct global_view *view,
-			       uint64_t cframe, struct registers *ret_caller)
+static bool find_calling_trace(const struct merge *merge, const struct global_view *view, uint64_t cframe,
+			       struct registers *ret_caller)
 {
 	const struct trace *trace = traces_by_number(view->global->traces, (uint32_t)view->vmstate);
 	struct registers caller = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
@@ -266,17 +261,18 @@ static bool has_exited(const struct merge *merge, const struct global_view *view
 	case VMST_GC:
 	case VMST_RECORD:
 	case VMST_OPT:
-	case VMST_ASM:
-		return true;
-	default:	/* J->state is LJ_TRACE_IDLE until the recorder starts */
-		return memory_u32(merge->memory, view->global->g + (uint64_t)layout->GG_J +
-				  (uint64_t)layout->J_state, &state) && state != 0;
+	case VMST_ASM: return true;
+	default: /* J->state is LJ_TRACE_IDLE until the recorder starts */
+		return memory_u32(merge->memory,
+				  view->global->g + (uint64_t)layout->GG_J + (uint64_t)layout->J_state,
+				  &state) &&
+		       state != 0;
 	}
 }
 
 /* Does the stack have these frames from base downwards, and the last of them at start? */
-static bool are_restored(const struct merge *merge, const struct lua_thread *thread,
-			 uint64_t base, uint64_t start, const struct trace_frame *frames, size_t count)
+static bool are_restored(const struct merge *merge, const struct lua_thread *thread, uint64_t base,
+			 uint64_t start, const struct trace_frame *frames, size_t count)
 {
 	struct lua_walk walk = { .thread = thread, .objects = merge->lua.objects, .base = base };
 	uint64_t link;
@@ -286,18 +282,16 @@ static bool are_restored(const struct merge *merge, const struct lua_thread *thr
 
 		if (!lua_walk_activation(&walk, &activation) || !activation.function)
 			return false;
-		if (frames[i].pc && activation.function->proto !=
-				    lua_objects_proto_of_pc(merge->lua.objects, frames[i].pc))
+		if (frames[i].pc &&
+		    activation.function->proto != lua_objects_proto_of_pc(merge->lua.objects, frames[i].pc))
 			return false;
 		switch (lua_walk_step(&walk)) {
 		case LUA_STEP_CALL:
 		case LUA_STEP_METAMETHOD:
-		case LUA_STEP_PROTECTED:
-			break;
+		case LUA_STEP_PROTECTED: break;
 		case LUA_STEP_FROM_C:
 		case LUA_STEP_BOTTOM:
-		case LUA_STEP_BROKEN:
-			return false;
+		case LUA_STEP_BROKEN: return false;
 		}
 		if (frames[i + 1].pc && walk.pc != frames[i + 1].pc)
 			return false;
@@ -364,7 +358,8 @@ enum passed merge_pass_trace_exit(struct merge *merge, const struct vm_code *vm)
 		if (!has_started)
 			lua_section_start(&merge->lua, thread, thread->base);
 		trace = section->ended || has_exited(merge, view)
-			? NULL : exiting_trace(merge, view, inlined, &count);
+				? NULL
+				: exiting_trace(merge, view, inlined, &count);
 		if (trace)
 			start = find_exit_start(merge, section, view, trace, inlined, count, &is_sure);
 		if (start) {

@@ -24,13 +24,11 @@ const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
  * trace's part of the stack. NULL if there is none. What the trace calls may
  * have linked C frames further in.
  */
-const struct lua_thread *merge_thread_on_trace(const struct merge *merge,
-					       const struct global_view *view, uint64_t sp,
-					       uint64_t *ret_cframe);
+const struct lua_thread *merge_thread_on_trace(const struct merge *merge, const struct global_view *view,
+					       uint64_t sp, uint64_t *ret_cframe);
 
 /* Pass a trace: add its inlined frames and what lies below them. */
-enum passed merge_pass_trace(struct merge *merge, const struct trace *trace,
-			     const struct global_view *view);
+enum passed merge_pass_trace(struct merge *merge, const struct trace *trace, const struct global_view *view);
 
 /* The same if the position in the trace is unknown: add what lies below its start frame. */
 enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *thread,

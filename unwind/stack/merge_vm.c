@@ -23,8 +23,7 @@ static bool is_call_missing(const struct merge *merge, const struct lua_walk *to
 	enum lua_step step = LUA_STEP_CALL;
 	unsigned calls = 0;
 
-	if (!lua_walk_activation(top, &activation) || !activation.function ||
-	    activation.function->proto)
+	if (!lua_walk_activation(top, &activation) || !activation.function || activation.function->proto)
 		return false;
 	for (unsigned i = 0; i < MERGE_FRAMES_MAX && step != LUA_STEP_BOTTOM; i++) {
 		step = lua_walk_step(&walk);
@@ -35,16 +34,16 @@ static bool is_call_missing(const struct merge *merge, const struct lua_walk *to
 	return calls + 1 == cframe_count(merge->capture, merge->memory, top->thread, cframe);
 }
 
-static bool start_section(struct merge *merge, struct lua_section *section,
-			  const struct lua_thread *thread, uint64_t cframe)
+static bool start_section(struct merge *merge, struct lua_section *section, const struct lua_thread *thread,
+			  uint64_t cframe)
 {
 	const struct native_frame *native = native_current(merge->native);
 
 	if (merge->is_half_done)
 		return merge->is_half_done = false;
 	if (native->is_return_address)
-		return lua_top_below_native(merge->image, merge->lua.objects, merge->memory, thread,
-					    cframe, &native->registers, &section->walk);
+		return lua_top_below_native(merge->image, merge->lua.objects, merge->memory, thread, cframe,
+					    &native->registers, &section->walk);
 	if (!lua_top_in_vm(merge->image, merge->lua.objects, merge->memory, thread, cframe,
 			   &native->registers, &section->walk))
 		return false;
@@ -165,8 +164,7 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 		const struct trace *trace = merge_find_trace(merge->capture, caller.pc - 1, &trace_view);
 
 		caller.sp += sizeof(uint64_t);
-		if (trace && thread &&
-		    vm_trace_cframe(&caller, trace->spadjust) == cframe) {
+		if (trace && thread && vm_trace_cframe(&caller, trace->spadjust) == cframe) {
 			native_continue(merge->native, &caller);
 			return PASSED_ON;
 		}
@@ -183,8 +181,7 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 	section = lua_section_of(&merge->lua, thread);
 	if (!section->started) {
 		section->started = true;
-		if (!lua_top_leaving_trace(merge->lua.objects, thread, &native->registers,
-					   &section->walk))
+		if (!lua_top_leaving_trace(merge->lua.objects, thread, &native->registers, &section->walk))
 			return merge_pass_lost_trace(merge, thread, view, cframe);
 	}
 	lua_section_add(&merge->lua, section);
@@ -200,8 +197,8 @@ static const struct lua_thread *thread_of_leaf(const struct merge *merge, const 
 	size_t count = vm_frame_candidates(&vm->layout, &native->registers, candidates);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct lua_thread *thread = cframe_thread(merge->capture, merge->memory,
-								&vm->layout, candidates[i]);
+		const struct lua_thread *thread = cframe_thread(merge->capture, merge->memory, &vm->layout,
+								candidates[i]);
 
 		if (thread && thread->cframe == candidates[i]) {
 			*ret_cframe = candidates[i];
@@ -283,11 +280,12 @@ static bool find_landing(const struct merge *merge, const struct lua_thread *thr
 {
 	const struct registers *frame = &native_current(merge->native)->registers;
 	const struct layout *layout = thread->layout;
-	struct cframe_search search = cframe_search(merge->capture->snapshot, merge->image, layout,
-						    frame->sp, capture_stack_end(merge->capture, frame->sp));
+	struct cframe_search search = cframe_search(merge->capture->snapshot, merge->image, layout, frame->sp,
+						    capture_stack_end(merge->capture, frame->sp));
 	uint64_t cframe, address;
 
-	while (capture_has_copied(merge->capture, frame->sp) && cframe_search_next(&search, &cframe, &address)) {
+	while (capture_has_copied(merge->capture, frame->sp) &&
+	       cframe_search_next(&search, &cframe, &address)) {
 		uint64_t previous;
 		struct registers caller;
 
@@ -335,7 +333,8 @@ static const struct lua_thread *thread_landing_next(struct merge *merge, const s
 	for (size_t i = 0; i < merge->capture->thread_count; i++) {
 		const struct lua_thread *thread = &merge->capture->threads[i];
 		uint64_t cframe = thread->global == view->global
-			? cframe_above(merge->capture, merge->memory, thread, sp) : UINT64_MAX;
+					  ? cframe_above(merge->capture, merge->memory, thread, sp)
+					  : UINT64_MAX;
 
 		if (!cframe && !find_landing(merge, thread, &cframe))
 			continue;
@@ -353,9 +352,10 @@ static const struct lua_thread *interpreting_thread(struct merge *merge, const s
 {
 	for (size_t i = 0; i < merge->capture->global_count; i++) {
 		const struct global_view *view = &merge->capture->globals[i];
-		const struct lua_thread *thread = view->global->vm != vm ? NULL :
-			vm->layout.g_cur_L == LAYOUT_ABSENT ? thread_landing_next(merge, view) :
-			capture_find_thread(merge->capture, view->cur_L);
+		const struct lua_thread *thread = view->global->vm != vm ? NULL
+						  : vm->layout.g_cur_L == LAYOUT_ABSENT
+							  ? thread_landing_next(merge, view)
+							  : capture_find_thread(merge->capture, view->cur_L);
 
 		if (!thread || (view->vmstate != VMST_INTERP && view->vmstate != VMST_C) ||
 		    lua_section_of(&merge->lua, thread)->started)
@@ -377,8 +377,8 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	/* The second round is for calls from a subroutine of the VM. */
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t cframe = sp + i * sizeof(uint64_t);
-		const struct lua_thread *thread = cframe_thread(merge->capture, merge->memory,
-								&vm->layout, cframe);
+		const struct lua_thread *thread = cframe_thread(merge->capture, merge->memory, &vm->layout,
+								cframe);
 
 		if (!thread)
 			continue;
@@ -388,8 +388,7 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	if (vm_is_exiting(&vm->layout, text, native->registers.pc))
 		return merge_pass_trace_exit(merge, vm);
 	if (vm_calls_to_link(text, vm, native->registers.pc) ||
-	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.pc) ||
-	    is_unwound(merge, vm, sp))
+	    vm_is_leaving_callback(&vm->layout, text, vm, native->registers.pc) || is_unwound(merge, vm, sp))
 		return merge_leave_vm_frame(merge, &vm->layout, sp, false);
 	/* An unknown state runs within a known one: the known one's threads are not what runs here. */
 	if (unknown_state_at(merge->capture, merge->image, vm, &native->registers, false))

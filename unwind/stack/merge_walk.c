@@ -9,8 +9,8 @@ enum passed merge_leave_vm_frame(struct merge *merge, const struct layout *layou
 {
 	struct registers caller;
 
-	if (!vm_frame_caller(layout, merge->memory, cframe,
-			     &native_current(merge->native)->registers, on_trace, &caller))
+	if (!vm_frame_caller(layout, merge->memory, cframe, &native_current(merge->native)->registers,
+			     on_trace, &caller))
 		return PASSED_LOST;
 	native_continue(merge->native, &caller);
 	return PASSED_ON;

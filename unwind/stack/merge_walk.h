@@ -21,9 +21,9 @@ struct merge {
 	struct image *image;
 	struct native_unwinder *native;
 	struct vm_decoder *decoder;
-	struct memory *memory;		/* the snapshot */
+	struct memory *memory; /* the snapshot */
 	struct lua_sections lua;
-	bool is_half_done;	/* the current VM frame is half done and cannot be finished */
+	bool is_half_done; /* the current VM frame is half done and cannot be finished */
 };
 
 /* The walk goes on at the native unwinder's frame, ends here, or is lost. */

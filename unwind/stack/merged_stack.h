@@ -21,36 +21,36 @@ enum {
 };
 
 enum merged_kind {
-	MERGED_LUA,		/* a Lua function: proto, pc */
-	MERGED_C_FUNCTION,	/* a builtin or lua_CFunction: function */
-	MERGED_NATIVE,		/* pc */
-	MERGED_VM,		/* pc, in LuaJIT's interpreter */
-	MERGED_TRACE,		/* trace, pc */
-	MERGED_CHILD,		/* no call: the frames above run for the coroutine below */
-	MERGED_LOST,		/* lost */
+	MERGED_LUA,        /* a Lua function: proto, pc */
+	MERGED_C_FUNCTION, /* a builtin or lua_CFunction: function */
+	MERGED_NATIVE,     /* pc */
+	MERGED_VM,         /* pc, in LuaJIT's interpreter */
+	MERGED_TRACE,      /* trace, pc */
+	MERGED_CHILD,      /* no call: the frames above run for the coroutine below */
+	MERGED_LOST,       /* lost */
 };
 
 struct merged_frame {
 	enum merged_kind kind;
-	struct global_state *global;	/* of Lua, C functions and traces; NULL for native code */
-	const struct proto *proto;	/* of a trace: where it starts, or NULL */
-	const struct function_object *function;	/* NULL if a trace has only the prototype */
-	uint64_t pc;			/* bytecode of a Lua function (0 if unknown), machine code else */
-	bool is_return_address;		/* machine code: the call is before pc */
+	struct global_state *global;            /* of Lua, C functions and traces; NULL for native code */
+	const struct proto *proto;              /* of a trace: where it starts, or NULL */
+	const struct function_object *function; /* NULL if a trace has only the prototype */
+	uint64_t pc;            /* bytecode of a Lua function (0 if unknown), machine code else */
+	bool is_return_address; /* machine code: the call is before pc */
 	bool compiled;
-	bool pc_is_near;		/* compiled: pc is the snapshot's, and not exact */
-	bool called_by_metamethod;	/* Lua and C functions: through a continuation */
-	const struct proto *caller;	/* its instruction at caller_pc called this frame; NULL if none did */
+	bool pc_is_near;            /* compiled: pc is the snapshot's, and not exact */
+	bool called_by_metamethod;  /* Lua and C functions: through a continuation */
+	const struct proto *caller; /* its instruction at caller_pc called this frame; NULL if none did */
 	uint64_t caller_pc;
 	const struct trace *trace;
 	enum lost_reason lost;
 };
 
 struct merged_stack {
-	struct merged_frame *frames;	/* leaf first; owned */
+	struct merged_frame *frames; /* leaf first; owned */
 	size_t count, size;
 	enum vm_state vm_state;
-	bool out_of_memory;		/* the stack is cut short */
+	bool out_of_memory; /* the stack is cut short */
 };
 
 /* Empty the stack, to fill it anew; merged_stack_clear() frees its memory. */

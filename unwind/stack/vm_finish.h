@@ -20,11 +20,11 @@
 #include "unwind/native/vm_decoder.h"
 
 enum vm_finished {
-	VM_FINISHD_STAYS,	/* nothing is half done */
-	VM_FINISHD_UNKNOWN,	/* something is, and where it leads is unknown */
-	VM_FINISHD_DISPATCHES,	/* registers of the VM on its way to the next dispatch, or of a trace's start */
-	VM_FINISHD_CALLS,	/* ... of the VM when what it calls returns */
-	VM_FINISHD_RETURNED,	/* ... of the VM's caller */
+	VM_FINISHD_STAYS,      /* nothing is half done */
+	VM_FINISHD_UNKNOWN,    /* something is, and where it leads is unknown */
+	VM_FINISHD_DISPATCHES, /* registers of the VM on its way to the next dispatch, or of a trace's start */
+	VM_FINISHD_CALLS,      /* ... of the VM when what it calls returns */
+	VM_FINISHD_RETURNED,   /* ... of the VM's caller */
 };
 
 /*
@@ -32,9 +32,8 @@ enum vm_finished {
  * code that vm generated. Unless the result is STAYS or UNKNOWN, ret_registers are
  * those at the end of the run, and the capture holds what it stored on the way.
  */
-enum vm_finished vm_finish(struct capture *capture, const struct registers *registers,
-			  struct memory *text, struct lua_objects *objects,
-			  struct vm_decoder *decoder, const struct vm_code *vm,
-			  struct registers *ret_registers);
+enum vm_finished vm_finish(struct capture *capture, const struct registers *registers, struct memory *text,
+			   struct lua_objects *objects, struct vm_decoder *decoder, const struct vm_code *vm,
+			   struct registers *ret_registers);
 
 #endif

@@ -28,8 +28,7 @@ static const struct function_object *function_at_base(struct vm_machine *machine
 	value = vm_machine_load(machine, address, gc64 ? SLOT_SIZE : SLOT_SIZE / 2);
 	if (!value.known || (gc64 && tvalue_tag(true, value.bits) != TAG_FUNC))
 		return NULL;
-	return lua_objects_function(machine->objects, gc64 ? tvalue_object(true, value.bits)
-							   : value.bits);
+	return lua_objects_function(machine->objects, gc64 ? tvalue_object(true, value.bits) : value.bits);
 }
 
 /* Does PC belong to this function, the one at BASE? For a builtin, PC says nothing. */
@@ -39,9 +38,8 @@ static bool holds_position(const struct vm_machine *machine, const struct functi
 
 	if (!function)
 		return false;
-	return !function->proto ||
-	       (pc->known && (pc->bits == function->proto->bc ||
-			      proto_holds_pc(function->proto, pc->bits - BYTECODE_SIZE)));
+	return !function->proto || (pc->known && (pc->bits == function->proto->bc ||
+						  proto_holds_pc(function->proto, pc->bits - BYTECODE_SIZE)));
 }
 
 /* Does the frame link below BASE lead anywhere? A builtin's results may lie over it. */
@@ -64,8 +62,7 @@ static bool calls_on(const struct vm_machine *now, const struct vm_machine *then
 {
 	uint64_t sp = now->registers[RSP].bits, then_sp = then->registers[RSP].bits;
 
-	return then_sp < sp ||
-	       (then_sp == sp && then->registers[RDX].bits > now->registers[RDX].bits);
+	return then_sp < sp || (then_sp == sp && then->registers[RDX].bits > now->registers[RDX].bits);
 }
 
 /*
@@ -82,9 +79,9 @@ static bool is_in_one_piece(struct vm_machine *now, const struct vm_machine *the
 	if (!holds_position(now, function))
 		return false;
 	if (!function->proto)
-		return holds_link(now) && (stored_at(then, frame, frame + 1) > now->steps ||
-					   (calls_on(now, then) &&
-					    stored_at(then, frame, base) <= now->steps));
+		return holds_link(now) &&
+		       (stored_at(then, frame, frame + 1) > now->steps ||
+			(calls_on(now, then) && stored_at(then, frame, base) <= now->steps));
 	return then->registers[RDX].bits == base && then->pc_set_at <= now->steps &&
 	       stored_at(then, frame, base) <= now->steps;
 }
@@ -127,13 +124,12 @@ static bool stores_unknown(const struct vm_machine *machine)
  */
 static bool leaves_trace(const struct vm_machine *now, const struct vm_machine *then)
 {
-	return !vm_machine_in_vm(now, now->pc) ||
-	       (then->interpreted_at > now->steps &&
-		then->interpreted_base.bits == then->registers[RDX].bits);
+	return !vm_machine_in_vm(now, now->pc) || (then->interpreted_at > now->steps &&
+						   then->interpreted_base.bits == then->registers[RDX].bits);
 }
 
 static enum vm_finished finish(struct vm_machine *machine, struct capture *capture,
-			      struct registers *ret_registers)
+			       struct registers *ret_registers)
 {
 	struct vm_machine then;
 	enum vm_progress progress;
@@ -142,7 +138,8 @@ static enum vm_finished finish(struct vm_machine *machine, struct capture *captu
 	progress = vm_machine_run(&then);
 	if (progress == VM_PROGRESS_STUCK || then.guessed)
 		return vm_machine_in_vm(machine, machine->pc) && returns_elsewhere(machine)
-			? VM_FINISHD_UNKNOWN : VM_FINISHD_STAYS;
+			       ? VM_FINISHD_UNKNOWN
+			       : VM_FINISHD_STAYS;
 	/* A trace stores frame links from vector registers, too. Until then, rely on its snapshot. */
 	if (machine->trace && stores_unknown(&then))
 		return VM_FINISHD_STAYS;
@@ -170,9 +167,8 @@ static enum vm_finished finish(struct vm_machine *machine, struct capture *captu
 }
 
 /* The global_State whose code runs, by the trace or by DISPATCH; NULL if unknown. */
-static const struct global_view *find_view(const struct capture *capture,
-					     const struct registers *registers,
-					     const struct vm_code *vm)
+static const struct global_view *find_view(const struct capture *capture, const struct registers *registers,
+					   const struct vm_code *vm)
 {
 	uint64_t g = vm_global_of_registers(&vm->layout, registers);
 
@@ -188,10 +184,9 @@ static const struct global_view *find_view(const struct capture *capture,
 	return NULL;
 }
 
-enum vm_finished vm_finish(struct capture *capture, const struct registers *registers,
-			  struct memory *text, struct lua_objects *objects,
-			  struct vm_decoder *decoder, const struct vm_code *vm,
-			  struct registers *ret_registers)
+enum vm_finished vm_finish(struct capture *capture, const struct registers *registers, struct memory *text,
+			   struct lua_objects *objects, struct vm_decoder *decoder, const struct vm_code *vm,
+			   struct registers *ret_registers)
 {
 	const struct global_view *view = find_view(capture, registers, vm);
 	struct vm_machine machine;

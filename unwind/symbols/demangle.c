@@ -21,7 +21,7 @@ static void take(const char *piece, size_t length, void *opaque)
 	size_t room = output->size - 1 - output->length;
 	size_t part = length < room ? length : room;
 
-	if (length == 0)	/* piece may be NULL then */
+	if (length == 0) /* piece may be NULL then */
 		return;
 	memcpy(output->text + output->length, piece, part);
 	output->length += part;

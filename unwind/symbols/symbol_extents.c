@@ -24,8 +24,7 @@ const struct known_extent *symbol_extents_find(const struct symbol_extents *exte
 {
 	size_t before = count_before(extents, address);
 
-	return before && address < extents->known[before - 1].extent.end ? &extents->known[before - 1]
-									: NULL;
+	return before && address < extents->known[before - 1].extent.end ? &extents->known[before - 1] : NULL;
 }
 
 static bool make_room(struct symbol_extents *extents)
@@ -51,8 +50,7 @@ void symbol_extents_add(struct symbol_extents *extents, struct symbol_extent ext
 	struct known_extent known = { .extent = extent };
 
 	if ((at > 0 && extents->known[at - 1].extent.end > extent.begin) ||
-	    (at < extents->count && extents->known[at].extent.begin < extent.end) ||
-	    !make_room(extents))
+	    (at < extents->count && extents->known[at].extent.begin < extent.end) || !make_room(extents))
 		return;
 	if (name) {
 		known.name = strdup(name);

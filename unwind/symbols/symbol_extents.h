@@ -15,16 +15,16 @@
 
 #include "unwind/symbols/symbol.h"
 
-enum { SYMBOL_EXTENTS_MAX = 1 << 16 };	/* of one file; later ones are not kept */
+enum { SYMBOL_EXTENTS_MAX = 1 << 16 }; /* of one file; later ones are not kept */
 
 struct known_extent {
 	struct symbol_extent extent;
-	char *name;		/* of the only function there, owned; NULL if there is none */
+	char *name; /* of the only function there, owned; NULL if there is none */
 };
 
 /* Start with all zeros. */
 struct symbol_extents {
-	struct known_extent *known;	/* by address; they do not overlap */
+	struct known_extent *known; /* by address; they do not overlap */
 	size_t count, size;
 };
 

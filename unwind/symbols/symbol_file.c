@@ -16,33 +16,33 @@
 #include "unwind/symbols/leaf_function.h"
 
 enum {
-	ENTRIES_MAX = 4 << 20,	/* of a symbol table */
-	OVERLAPS_MAX = 64,	/* entries searched backwards for one that holds an address */
+	ENTRIES_MAX = 4 << 20, /* of a symbol table */
+	OVERLAPS_MAX = 64,     /* entries searched backwards for one that holds an address */
 };
 
 /* A function in a symbol table. */
 struct entry {
 	uint64_t begin, end;
-	const char *name;	/* owned by libdwfl */
+	const char *name; /* owned by libdwfl */
 	bool is_local;
 };
 
 struct symbol_file {
-	int fd;			/* -1 once libdwfl has it */
+	int fd; /* -1 once libdwfl has it */
 	char *root, *path;
 	bool plain;
 	Dwfl *session;
 	Dwfl_Module *dwfl;
-	bool is_sorted;		/* entries have been read */
-	struct entry *entries;	/* by begin; of several names of one function the best comes last */
+	bool is_sorted;        /* entries have been read */
+	struct entry *entries; /* by begin; of several names of one function the best comes last */
 	size_t count;
 };
 
 /*---- Files ----*/
 
 /* libdwfl's callback. libdwfl takes ownership of the descriptor and the Elf. */
-static int find_elf(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base,
-		    char **ret_path, Elf **ret_elf)
+static int find_elf(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base, char **ret_path,
+		    Elf **ret_elf)
 {
 	struct symbol_file *file = *userdata;
 	int fd = file->fd;
@@ -72,8 +72,7 @@ static int find_debug_file(Dwfl_Module *dwfl, void **userdata, const char *name,
 	(void)path;
 	if (file->plain)
 		return -1;
-	return debug_file_find(dwfl, userdata, name, base, file->root, file->path,
-			       debuglink, crc, ret_path);
+	return debug_file_find(dwfl, userdata, name, base, file->root, file->path, debuglink, crc, ret_path);
 }
 
 static const Dwfl_Callbacks callbacks = {
@@ -102,8 +101,7 @@ struct symbol_file *symbol_file_open(const struct symbol_source *source)
 		file->dwfl = dwfl_report_module(file->session, "", source->base, source->end);
 		dwfl_report_end(file->session, NULL, NULL);
 	}
-	if (file->dwfl && dwfl_module_info(file->dwfl, &userdata, NULL, NULL, NULL, NULL, NULL,
-					   NULL)) {
+	if (file->dwfl && dwfl_module_info(file->dwfl, &userdata, NULL, NULL, NULL, NULL, NULL, NULL)) {
 		*userdata = file;
 		return file;
 	}
@@ -186,8 +184,8 @@ static void read_entries(struct symbol_file *file)
 	for (int i = 1; i < count; i++) {
 		GElf_Sym symbol;
 		GElf_Addr address;
-		const char *name = dwfl_module_getsym_info(file->dwfl, i, &symbol, &address, NULL,
-							   NULL, NULL);
+		const char *name = dwfl_module_getsym_info(file->dwfl, i, &symbol, &address, NULL, NULL,
+							   NULL);
 		int type = GELF_ST_TYPE(symbol.st_info);
 
 		if (!name || !*name || symbol.st_shndx == SHN_UNDEF ||
@@ -291,8 +289,8 @@ static bool find_in_table(struct symbol_file *file, uint64_t address, struct sym
 	return true;
 }
 
-static bool find_plt_entry(const struct symbol_file *file, uint64_t address,
-			   struct plt_entry *ret_entry, GElf_Addr *ret_bias)
+static bool find_plt_entry(const struct symbol_file *file, uint64_t address, struct plt_entry *ret_entry,
+			   GElf_Addr *ret_bias)
 {
 	Elf *elf = dwfl_module_getelf(file->dwfl, ret_bias);
 
@@ -512,8 +510,7 @@ static bool clip_to_row(const struct symbol_file *file, uint64_t address, struct
 }
 
 /* Clip to the section. False if there is none, or it may be a PLT: each entry of a PLT has its own name. */
-static bool clip_to_section(const struct symbol_file *file, uint64_t address,
-			    struct symbol_extent *extent)
+static bool clip_to_section(const struct symbol_file *file, uint64_t address, struct symbol_extent *extent)
 {
 	GElf_Addr bias;
 	Elf *elf = dwfl_module_getelf(file->dwfl, &bias);
@@ -545,8 +542,7 @@ struct symbol_extent symbol_file_extent(struct symbol_file *file, uint64_t addre
 		return one;
 	if (find_stretch(file, address, &extent))
 		return extent;
-	return clip_to_row(file, address, &extent) && clip_to_section(file, address, &extent) ? extent
-											     : one;
+	return clip_to_row(file, address, &extent) && clip_to_section(file, address, &extent) ? extent : one;
 }
 
 bool symbol_file_covers(struct symbol_file *file, uint64_t address)
@@ -571,8 +567,7 @@ static const uint8_t *find_bytes(Elf *elf, uint64_t address, size_t length)
 		if (segment.p_type != PT_LOAD || skipped >= segment.p_filesz ||
 		    length > segment.p_filesz - skipped)
 			continue;
-		data = elf_getdata_rawchunk(elf, (int64_t)(segment.p_offset + skipped), length,
-					    ELF_T_BYTE);
+		data = elf_getdata_rawchunk(elf, (int64_t)(segment.p_offset + skipped), length, ELF_T_BYTE);
 		return data && data->d_size == length ? data->d_buf : NULL;
 	}
 	return NULL;

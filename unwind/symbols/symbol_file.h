@@ -18,11 +18,11 @@
 #include "unwind/symbols/symbol.h"
 
 struct symbol_source {
-	int fd;			/* of the ELF file */
-	uint64_t base, end;	/* where it is mapped in the target */
-	const char *root;	/* the target's root directory as seen from ljspy; "" for ljspy's own */
-	const char *path;	/* of the file in that root: debug files may lie beside it */
-	bool plain;		/* use symbol tables alone, no debug info */
+	int fd;             /* of the ELF file */
+	uint64_t base, end; /* where it is mapped in the target */
+	const char *root;   /* the target's root directory as seen from ljspy; "" for ljspy's own */
+	const char *path;   /* of the file in that root: debug files may lie beside it */
+	bool plain;         /* use symbol tables alone, no debug info */
 };
 
 struct symbol_file;

@@ -14,8 +14,8 @@
 #include "unwind/symbols/symbol_extents.h"
 
 enum {
-	FAILURES_MAX = 2,	/* one with debug info, one without */
-	FILES_MAX = 1024,	/* kept; when full, those that no process has mapped any more go */
+	FAILURES_MAX = 2, /* one with debug info, one without */
+	FILES_MAX = 1024, /* kept; when full, those that no process has mapped any more go */
 };
 
 /* The root directory decides which debug files exist. No padding: compared as bytes. */
@@ -27,21 +27,21 @@ struct key {
 struct symbol_file_entry {
 	struct key key;
 	UT_hash_handle hh;
-	size_t number;		/* the server's for the file */
+	size_t number; /* the server's for the file */
 	size_t users;
-	bool is_open;		/* the server has it */
-	uint64_t base;		/* where it is mapped, as the server knows it */
-	bool has_no_rules;	/* a question for rules ended a server */
-	unsigned int failures;	/* of questions other than for rules */
-	struct symbol_extents extents;	/* from earlier answers */
+	bool is_open;                  /* the server has it */
+	uint64_t base;                 /* where it is mapped, as the server knows it */
+	bool has_no_rules;             /* a question for rules ended a server */
+	unsigned int failures;         /* of questions other than for rules */
+	struct symbol_extents extents; /* from earlier answers */
 };
 
 struct symbol_files {
-	struct errands *errands;	/* may be NULL; not owned */
-	struct symbol_server *server;	/* NULL if none runs */
+	struct errands *errands;      /* may be NULL; not owned */
+	struct symbol_server *server; /* NULL if none runs */
 	struct symbol_file_entry *entries;
 	struct symbol_file_entry *by_number[FILES_MAX];
-	uint64_t cpu_ns;	/* of servers that have ended */
+	uint64_t cpu_ns; /* of servers that have ended */
 	symbol_server_meanwhile *meanwhile;
 	void *meanwhile_context;
 };
@@ -55,8 +55,7 @@ struct symbol_files *symbol_files_new(struct errands *errands)
 	return files;
 }
 
-void symbol_files_while_waiting(struct symbol_files *files, symbol_server_meanwhile *meanwhile,
-				void *context)
+void symbol_files_while_waiting(struct symbol_files *files, symbol_server_meanwhile *meanwhile, void *context)
 {
 	files->meanwhile = meanwhile;
 	files->meanwhile_context = context;
@@ -177,8 +176,8 @@ void symbol_files_release(struct symbol_file_entry *entry)
 
 /*---- Questions ----*/
 
-static bool open_file(struct symbol_files *files, struct symbol_file_entry *entry,
-		      const struct image *image, const struct module *module, struct memory *live)
+static bool open_file(struct symbol_files *files, struct symbol_file_entry *entry, const struct image *image,
+		      const struct module *module, struct memory *live)
 {
 	struct symbol_source source = {
 		.base = module->base,
@@ -200,8 +199,8 @@ static bool open_file(struct symbol_files *files, struct symbol_file_entry *entr
 }
 
 /* Make sure that a server has the file. False on failure. */
-static bool prepare(struct symbol_files *files, struct symbol_file_entry *entry,
-		    const struct image *image, const struct module *module, struct memory *live)
+static bool prepare(struct symbol_files *files, struct symbol_file_entry *entry, const struct image *image,
+		    const struct module *module, struct memory *live)
 {
 	if (!files->server)
 		files->server = symbol_server_start();
@@ -220,8 +219,8 @@ static void note_failure(struct symbol_file_entry *entry, enum symbol_question q
 }
 
 /* Answer from earlier answers; false if they do not suffice. */
-static bool recall(const struct symbol_file_entry *entry, enum symbol_question question,
-		   uint64_t offset, struct symbol_answer *ret_answer)
+static bool recall(const struct symbol_file_entry *entry, enum symbol_question question, uint64_t offset,
+		   struct symbol_answer *ret_answer)
 {
 	const struct known_extent *known = symbol_extents_find(&entry->extents, offset);
 
@@ -235,11 +234,8 @@ static bool recall(const struct symbol_file_entry *entry, enum symbol_question q
 			snprintf(ret_answer->symbols[0].name, sizeof(ret_answer->symbols[0].name), "%s",
 				 known->name);
 		return true;
-	case SYMBOL_COVERED:
-		ret_answer->count = 1;
-		return !known->name;
-	case SYMBOL_RULES:
-		break;
+	case SYMBOL_COVERED: ret_answer->count = 1; return !known->name;
+	case SYMBOL_RULES: break;
 	}
 	return false;
 }
@@ -254,17 +250,15 @@ static void remember(struct symbol_file_entry *entry, const struct symbol_answer
 		symbol_extents_add(&entry->extents, extent, answer->count ? answer->symbols[0].name : NULL);
 }
 
-bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry,
-		      const struct image *image, const struct module *module, struct memory *live,
-		      enum symbol_question question, uint64_t address,
-		      struct symbol_answer *ret_answer)
+bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry, const struct image *image,
+		      const struct module *module, struct memory *live, enum symbol_question question,
+		      uint64_t address, struct symbol_answer *ret_answer)
 {
 	uint64_t offset = address - module->base;
 
 	if (recall(entry, question, offset, ret_answer))
 		return true;
-	while (entry->failures < FAILURES_MAX &&
-	       !(question == SYMBOL_RULES && entry->has_no_rules)) {
+	while (entry->failures < FAILURES_MAX && !(question == SYMBOL_RULES && entry->has_no_rules)) {
 		if (prepare(files, entry, image, module, live) &&
 		    symbol_server_ask(files->server, question, entry->number, offset + entry->base,
 				      ret_answer)) {

@@ -40,10 +40,9 @@ void symbol_files_release(struct symbol_file_entry *entry);
  * be the one of symbol_files_get() or another one of the same file. False if
  * there is no answer.
  */
-bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry,
-		      const struct image *image, const struct module *module, struct memory *live,
-		      enum symbol_question question, uint64_t address,
-		      struct symbol_answer *ret_answer);
+bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry, const struct image *image,
+		      const struct module *module, struct memory *live, enum symbol_question question,
+		      uint64_t address, struct symbol_answer *ret_answer);
 
 /* Call meanwhile every few milliseconds while waiting for an answer; if false, do without the answer. */
 void symbol_files_while_waiting(struct symbol_files *files, symbol_server_meanwhile *meanwhile,

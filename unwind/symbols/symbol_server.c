@@ -19,11 +19,11 @@
 
 enum {
 	ROOT_MAX = 64,
-	ANSWER_CPU_SECONDS = 3,		/* large debug info takes a second or two at first */
-	ANSWER_MS = 60 * 1000,		/* wall-clock time, for a file that never arrives */
-	MEANWHILE_MS = 5,		/* between calls of meanwhile until then */
+	ANSWER_CPU_SECONDS = 3, /* large debug info takes a second or two at first */
+	ANSWER_MS = 60 * 1000,  /* wall-clock time, for a file that never arrives */
+	MEANWHILE_MS = 5,       /* between calls of meanwhile until then */
 };
-static const rlim_t memory_max = (rlim_t)4 << 30;	/* address space beyond that at its start */
+static const rlim_t memory_max = (rlim_t)4 << 30; /* address space beyond that at its start */
 
 struct symbol_server {
 	int fd;
@@ -56,7 +56,7 @@ struct reply {
 
 struct serving {
 	int fd;
-	struct symbol_file **files;	/* by number */
+	struct symbol_file **files; /* by number */
 };
 
 /* Receive a request, with its descriptor or -1. False when no more will come. */
@@ -68,8 +68,10 @@ static bool receive(int fd, struct request *request, int *ret_file)
 	} control;
 	struct iovec data = { request, sizeof(*request) };
 	struct msghdr message = {
-		.msg_iov = &data, .msg_iovlen = 1,
-		.msg_control = &control, .msg_controllen = sizeof(control),
+		.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
 	};
 	struct cmsghdr *header;
 	ssize_t length;
@@ -100,8 +102,7 @@ static void open_file(struct serving *serving, const struct request *request, in
 	serving->files[request->number] = symbol_file_open(&source);
 }
 
-static void answer(struct serving *serving, const struct request *request,
-		   struct symbol_answer *answer)
+static void answer(struct serving *serving, const struct request *request, struct symbol_answer *answer)
 {
 	struct symbol_file *file = serving->files[request->number];
 
@@ -114,9 +115,7 @@ static void answer(struct serving *serving, const struct request *request,
 		answer->count = symbol_file_find(file, request->address, answer->symbols);
 		answer->extent = symbol_file_extent(file, request->address);
 		break;
-	case SYMBOL_COVERED:
-		answer->count = symbol_file_covers(file, request->address) ? 1 : 0;
-		break;
+	case SYMBOL_COVERED: answer->count = symbol_file_covers(file, request->address) ? 1 : 0; break;
 	case SYMBOL_RULES:
 		answer->count = symbol_file_rules(file, request->address, &answer->rules) ? 1 : 0;
 		break;
@@ -129,12 +128,9 @@ static size_t reply_length(enum symbol_question question, size_t count)
 	const size_t head = offsetof(struct reply, answer.symbols);
 
 	switch (question) {
-	case SYMBOL_FUNCTIONS:
-		return head + count * sizeof(struct symbol);
-	case SYMBOL_RULES:
-		return head + count * sizeof(struct frame_rules);
-	case SYMBOL_COVERED:
-		break;
+	case SYMBOL_FUNCTIONS: return head + count * sizeof(struct symbol);
+	case SYMBOL_RULES: return head + count * sizeof(struct frame_rules);
+	case SYMBOL_COVERED: break;
 	}
 	return head;
 }
@@ -283,8 +279,7 @@ void symbol_server_end(struct symbol_server *server)
 	free(server);
 }
 
-static bool send_request(const struct symbol_server *server, struct request *request,
-			 size_t length, int fd)
+static bool send_request(const struct symbol_server *server, struct request *request, size_t length, int fd)
 {
 	union {
 		struct cmsghdr header;
@@ -309,8 +304,7 @@ static bool send_request(const struct symbol_server *server, struct request *req
 	return sent == (ssize_t)length;
 }
 
-bool symbol_server_open(struct symbol_server *server, size_t number,
-			const struct symbol_source *source)
+bool symbol_server_open(struct symbol_server *server, size_t number, const struct symbol_source *source)
 {
 	struct request request = {
 		.kind = REQUEST_OPEN,
@@ -399,8 +393,7 @@ bool symbol_server_ask(struct symbol_server *server, enum symbol_question questi
 	if (question == SYMBOL_FUNCTIONS &&
 	    (address < reply.answer.extent.begin || address >= reply.answer.extent.end))
 		return false;
-	if (question == SYMBOL_RULES && reply.answer.count &&
-	    !frame_rules_valid(&reply.answer.rules))
+	if (question == SYMBOL_RULES && reply.answer.count && !frame_rules_valid(&reply.answer.rules))
 		return false;
 	memcpy(ret_answer, &reply.answer,
 	       reply_length(question, reply.answer.count) - offsetof(struct reply, answer));

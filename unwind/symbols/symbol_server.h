@@ -21,15 +21,15 @@
 enum { SYMBOL_SERVER_FILES_MAX = 65536 };
 
 enum symbol_question {
-	SYMBOL_FUNCTIONS,	/* symbol_file_find() and symbol_file_extent() */
-	SYMBOL_COVERED,		/* symbol_file_covers(): a count of 1 or 0 */
-	SYMBOL_RULES,		/* symbol_file_rules(): a count of 1 or 0 */
+	SYMBOL_FUNCTIONS, /* symbol_file_find() and symbol_file_extent() */
+	SYMBOL_COVERED,   /* symbol_file_covers(): a count of 1 or 0 */
+	SYMBOL_RULES,     /* symbol_file_rules(): a count of 1 or 0 */
 };
 
 struct symbol_answer {
 	size_t count;
-	struct symbol_extent extent;	/* for SYMBOL_FUNCTIONS; it holds the address */
-	union {			/* by question: count of them are set */
+	struct symbol_extent extent; /* for SYMBOL_FUNCTIONS; it holds the address */
+	union {                      /* by question: count of them are set */
 		struct symbol symbols[SYMBOL_INLINES_MAX];
 		struct frame_rules rules;
 	};
@@ -44,8 +44,7 @@ void symbol_server_end(struct symbol_server *server);
 /* The next two are false when the server has failed: end it then. */
 
 /* Send it a file under a number below SYMBOL_SERVER_FILES_MAX. The caller still owns the descriptor. */
-bool symbol_server_open(struct symbol_server *server, size_t number,
-			const struct symbol_source *source);
+bool symbol_server_open(struct symbol_server *server, size_t number, const struct symbol_source *source);
 
 /* Sets only as many symbols or rules of the answer as it counts. */
 bool symbol_server_ask(struct symbol_server *server, enum symbol_question question, size_t number,

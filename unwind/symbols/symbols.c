@@ -9,14 +9,14 @@
 /* A module and its file. */
 struct known {
 	bool looked_for;
-	struct symbol_file_entry *file;	/* NULL if there is none */
+	struct symbol_file_entry *file; /* NULL if there is none */
 };
 
 struct symbols {
 	struct image *image;
 	struct memory *live;
-	struct symbol_files *files, *own_files;	/* own_files is NULL if they are shared */
-	struct known *known;	/* by the image's index; NULL before the first question */
+	struct symbol_files *files, *own_files; /* own_files is NULL if they are shared */
+	struct known *known;                    /* by the image's index; NULL before the first question */
 	size_t count;
 };
 
@@ -78,8 +78,7 @@ static struct symbol_file_entry *file_of(struct symbols *symbols, const struct m
 	known = &symbols->known[module - image_module(symbols->image, 0)];
 	if (!known->looked_for) {
 		known->looked_for = true;
-		known->file = symbol_files_get(symbols->files, symbols->image, module,
-					       symbols->live);
+		known->file = symbol_files_get(symbols->files, symbols->image, module, symbols->live);
 	}
 	return known->file;
 }
@@ -91,8 +90,8 @@ static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t
 	const struct module *module = image_find(symbols->image, address);
 	struct symbol_file_entry *file = module ? file_of(symbols, module) : NULL;
 
-	return file && symbol_files_ask(symbols->files, file, symbols->image, module, symbols->live,
-					question, address, ret_answer);
+	return file && symbol_files_ask(symbols->files, file, symbols->image, module, symbols->live, question,
+					address, ret_answer);
 }
 
 size_t symbols_find(struct symbols *symbols, uint64_t address,

@@ -21,8 +21,8 @@
 
 enum {
 	VM_FRAME_CANDIDATES_MAX = 16,
-	VM_FRAME_CANDIDATES_WHOLE = 3,	/* this many come first and are for complete frames */
-	VM_FRAME_ALIGNMENT = 16,	/* of a cframe: the VM calls C with it (System V ABI 3.2.2) */
+	VM_FRAME_CANDIDATES_WHOLE = 3, /* this many come first and are for complete frames */
+	VM_FRAME_ALIGNMENT = 16,       /* of a cframe: the VM calls C with it (System V ABI 3.2.2) */
 };
 
 /* The first address at or after this one where a cframe may be. */
@@ -35,8 +35,8 @@ static inline uint64_t vm_frame_from(uint64_t address)
 struct vm_registers {
 	uint64_t base;
 	uint64_t pc;
-	uint64_t kept_base;	/* BASE, during a call that does not store L->base */
-	uint64_t argument;	/* CARG1: the thread, at a call of the VM or of C */
+	uint64_t kept_base; /* BASE, during a call that does not store L->base */
+	uint64_t argument;  /* CARG1: the thread, at a call of the VM or of C */
 };
 
 struct vm_registers vm_registers(const struct registers *registers);
@@ -51,8 +51,7 @@ size_t vm_frame_candidates(const struct layout *layout, const struct registers *
 /* Read SAVE_L, SAVE_PC, SAVE_CFRAME without its flags, and SAVE_NRES of a frame. False if unreadable. */
 bool vm_frame_thread(const struct layout *layout, struct memory *stack, uint64_t cframe,
 		     uint64_t *ret_thread);
-bool vm_frame_pc(const struct layout *layout, struct memory *stack, uint64_t cframe,
-		 uint64_t *ret_pc);
+bool vm_frame_pc(const struct layout *layout, struct memory *stack, uint64_t cframe, uint64_t *ret_pc);
 bool vm_frame_previous(const struct layout *layout, struct memory *stack, uint64_t cframe,
 		       uint64_t *ret_cframe);
 bool vm_frame_nresults(const struct layout *layout, struct memory *stack, uint64_t cframe,
@@ -63,8 +62,8 @@ bool vm_frame_nresults(const struct layout *layout, struct memory *stack, uint64
  * a known module, SAVE_NRES and SAVE_CFRAME are in range, and SAVE_L may be a
  * pointer, which *ret_thread receives.
  */
-bool vm_frame_is_plausible(const struct image *image, const struct layout *layout,
-			   struct memory *stack, uint64_t cframe, uint64_t *ret_thread);
+bool vm_frame_is_plausible(const struct image *image, const struct layout *layout, struct memory *stack,
+			   uint64_t cframe, uint64_t *ret_thread);
 
 /*
  * The registers of the frame's caller. on_trace: a trace runs in the frame and has
@@ -77,14 +76,12 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
  * Is a leaf's pc in the few instructions that enter or leave the VM, where its
  * frame is not complete? If so, treat it as a C function and return its caller.
  */
-bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
-			       struct memory *stack, const struct registers *registers,
-			       struct registers *ret_caller);
+bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text, struct memory *stack,
+			       const struct registers *registers, struct registers *ret_caller);
 
 /* The same for a leaf in the first or last instructions of lj_vm_ffi_call. */
-bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory *text,
-					struct memory *stack, const struct registers *registers,
-					struct registers *ret_caller);
+bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory *text, struct memory *stack,
+					const struct registers *registers, struct registers *ret_caller);
 
 /*
  * The caller of an lj_vm_ffi_call that has called a C function. lj_vm_ffi_call
@@ -114,8 +111,8 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc);
 
 /* Does the VM store L->base before the call that returns here? If not, only kept_base holds BASE. */
-bool vm_call_stores_base(const struct layout *layout, struct memory *text,
-			 const struct vm_code *vm, uint64_t return_address);
+bool vm_call_stores_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			 uint64_t return_address);
 
 /* The same, if only the first argument's register holds L (vmeta_call). */
 bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
@@ -131,8 +128,8 @@ bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t re
 uint32_t vm_exit_trace(const struct registers *registers);
 
 /* Does the call of lj_ccallback_leave() return here (cont_ffi_callback)? Then the callback has returned. */
-bool vm_is_leaving_callback(const struct layout *layout, struct memory *text,
-			    const struct vm_code *vm, uint64_t return_address);
+bool vm_is_leaving_callback(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			    uint64_t return_address);
 
 /* From the stack pointer in a trace's code to its cframe, and back. spadjust is the trace's. */
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust);

@@ -20,27 +20,26 @@ enum {
 	FROM_END_R14 = 40,
 	FROM_END_R13 = 48,
 	FROM_END_R12 = 56,
-	TRACE_SPACE = 16,	/* BC_JLOOP makes room to save r12 and r13 */
-	FFI_ARGUMENT_WORDS_MAX = 32 + 4,	/* CCALL_MAXSTACK (lj_ccall.h), and alignment */
-	LINKING_BYTES = 200,	/* from saveregs to beyond the store of L->cframe (vm_ffi_callback) */
+	TRACE_SPACE = 16,                /* BC_JLOOP makes room to save r12 and r13 */
+	FFI_ARGUMENT_WORDS_MAX = 32 + 4, /* CCALL_MAXSTACK (lj_ccall.h), and alignment */
+	LINKING_BYTES = 200, /* from saveregs to beyond the store of L->cframe (vm_ffi_callback) */
 	BRANCH_TO_FETCH_BYTES = 24,
 	MODRM_RBP_RDX = 0x55,
 	MODRM_RDI_RDX = 0x57,
 	MODRM_RCX_RDX = 0x51,
-	NATIVE_STACK_MAX = 1 << 30,	/* a program must request a larger stack explicitly */
+	NATIVE_STACK_MAX = 1 << 30, /* a program must request a larger stack explicitly */
 	/*
 	 * SAVE_NRES is a number of results, or a negative distance on the Lua stack, down to
 	 * -2 * LUAI_MAXSTACK slots (lj_trace.c, lj_trace_exit()). Some builds have larger limits.
 	 */
 	NRESULTS_MAX = 1 << 24,
-	CALL_SETUP_BYTES = 64,	/* before a call: the code that sets up its operands */
+	CALL_SETUP_BYTES = 64, /* before a call: the code that sets up its operands */
 };
 
 /* push rbp; push rbx; push r15; push r14; sub rsp, 40 */
 static const uint8_t saveregs[] = { 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, VM_SLOTS };
 /* add rsp, 40; pop r14; pop r15; pop rbx; pop rbp; ret */
-static const uint8_t restoreregs[] = { 0x48, 0x83, 0xc4, VM_SLOTS, 0x41, 0x5e, 0x41, 0x5f,
-				       0x5b, 0x5d, 0xc3 };
+static const uint8_t restoreregs[] = { 0x48, 0x83, 0xc4, VM_SLOTS, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d, 0xc3 };
 
 /* The offset of each of these instructions, and how many words are then pushed after the return address. */
 struct transition {
@@ -75,8 +74,8 @@ size_t vm_frame_candidates(const struct layout *layout, const struct registers *
 	size_t count = 0;
 
 	ret_cframes[count++] = sp;
-	ret_cframes[count++] = sp + WORD;		/* in a subroutine of the VM */
-	ret_cframes[count++] = sp + TRACE_SPACE;	/* BC_JLOOP, about to enter a trace */
+	ret_cframes[count++] = sp + WORD;        /* in a subroutine of the VM */
+	ret_cframes[count++] = sp + TRACE_SPACE; /* BC_JLOOP, about to enter a trace */
 	/* restoreregs has popped some words, but not yet the return address. */
 	for (int32_t popped = VM_SLOTS; popped < layout->CFRAME_size; popped += WORD)
 		ret_cframes[count++] = sp - (uint64_t)popped;
@@ -93,14 +92,12 @@ static bool load(struct memory *stack, uint64_t address, unsigned size, uint64_t
 	return true;
 }
 
-bool vm_frame_thread(const struct layout *layout, struct memory *stack, uint64_t cframe,
-		     uint64_t *ret_thread)
+bool vm_frame_thread(const struct layout *layout, struct memory *stack, uint64_t cframe, uint64_t *ret_thread)
 {
 	return load(stack, cframe + (uint64_t)layout->CFRAME_L, layout_ref_size(layout), ret_thread);
 }
 
-bool vm_frame_pc(const struct layout *layout, struct memory *stack, uint64_t cframe,
-		 uint64_t *ret_pc)
+bool vm_frame_pc(const struct layout *layout, struct memory *stack, uint64_t cframe, uint64_t *ret_pc)
 {
 	return load(stack, cframe + (uint64_t)layout->CFRAME_PC, layout_ref_size(layout), ret_pc);
 }
@@ -127,8 +124,8 @@ bool vm_frame_nresults(const struct layout *layout, struct memory *stack, uint64
 	return true;
 }
 
-bool vm_frame_is_plausible(const struct image *image, const struct layout *layout,
-			   struct memory *stack, uint64_t cframe, uint64_t *ret_thread)
+bool vm_frame_is_plausible(const struct image *image, const struct layout *layout, struct memory *stack,
+			   uint64_t cframe, uint64_t *ret_thread)
 {
 	uint64_t thread, return_address, previous;
 	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
@@ -138,8 +135,7 @@ bool vm_frame_is_plausible(const struct image *image, const struct layout *layou
 	    !vm_frame_previous(layout, stack, cframe, &previous) ||
 	    !load(stack, end - FROM_END_RETURN, WORD, &return_address))
 		return false;
-	if (!may_be_object(layout->gc64, thread) ||
-	    !vm_frame_nresults(layout, stack, cframe, &nresults) ||
+	if (!may_be_object(layout->gc64, thread) || !vm_frame_nresults(layout, stack, cframe, &nresults) ||
 	    nresults < -NRESULTS_MAX || nresults > NRESULTS_MAX ||
 	    (previous != 0 && (previous <= cframe || previous - cframe > NATIVE_STACK_MAX)))
 		return false;
@@ -208,9 +204,8 @@ static bool find_transition(struct memory *text, uint64_t pc, const uint8_t *pat
 	return false;
 }
 
-bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
-			       struct memory *stack, const struct registers *registers,
-			       struct registers *ret_caller)
+bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text, struct memory *stack,
+			       const struct registers *registers, struct registers *ret_caller)
 {
 	struct registers caller = *registers;
 	unsigned words;
@@ -218,8 +213,7 @@ bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
 	(void)layout;
 	if (!find_transition(text, registers->pc, saveregs, sizeof(saveregs), entering,
 			     sizeof(entering) / sizeof(entering[0]), &words) &&
-	    !find_transition(text, registers->pc, saveregs + 1, sizeof(saveregs) - 1,
-			     entering_callback,
+	    !find_transition(text, registers->pc, saveregs + 1, sizeof(saveregs) - 1, entering_callback,
 			     sizeof(entering_callback) / sizeof(entering_callback[0]), &words) &&
 	    !find_transition(text, registers->pc, restoreregs, sizeof(restoreregs), leaving,
 			     sizeof(leaving) / sizeof(leaving[0]), &words))
@@ -230,9 +224,8 @@ bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
 	return true;
 }
 
-bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory *text,
-					struct memory *stack, const struct registers *registers,
-					struct registers *ret_caller)
+bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory *text, struct memory *stack,
+					const struct registers *registers, struct registers *ret_caller)
 {
 	/* lj_vm_ffi_call begins with push rbp; mov rbp, rsp and ends with leave; ret. */
 	const uint8_t ret = restoreregs[sizeof(restoreregs) - 1];
@@ -317,14 +310,13 @@ bool vm_calls_to_link(struct memory *text, const struct vm_code *vm, uint64_t re
 
 bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint64_t pc)
 {
-	static const uint8_t gc64[] = { 0x48, 0x89, 0x5a, 0xf8 };	/* mov [rdx-8], rbx */
-	static const uint8_t gc32[] = { 0x89, 0x5a, 0xfc };		/* mov [edx-4], ebx */
+	static const uint8_t gc64[] = { 0x48, 0x89, 0x5a, 0xf8 }; /* mov [rdx-8], rbx */
+	static const uint8_t gc32[] = { 0x89, 0x5a, 0xfc };       /* mov [edx-4], ebx */
 	const uint8_t *pattern = layout->gc64 ? gc64 : gc32;
 	size_t length = layout->gc64 ? sizeof(gc64) : sizeof(gc32);
 	uint8_t bytes[sizeof(gc64)];
 
-	return memory_read(text, pc, bytes, length) == MEMORY_OK &&
-	       memcmp(bytes, pattern, length) == 0;
+	return memory_read(text, pc, bytes, length) == MEMORY_OK && memcmp(bytes, pattern, length) == 0;
 }
 
 /* Was a branch just taken, and nothing fetched since? The code between the two has no jumps. */
@@ -345,10 +337,10 @@ static bool has_branched(struct memory *text, uint64_t pc)
 bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc)
 {
 	/* mov eax, [rbx]; movzx ecx, ah; movzx ebp, al; add rbx, 4 (GC32: add ebx, 4) */
-	static const uint8_t gc64[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8,
-					0x48, 0x83, 0xc3, 0x04 };
-	static const uint8_t gc32[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8,
-					0x83, 0xc3, 0x04 };
+	static const uint8_t gc64[] = {
+		0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8, 0x48, 0x83, 0xc3, 0x04
+	};
+	static const uint8_t gc32[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc, 0x0f, 0xb6, 0xe8, 0x83, 0xc3, 0x04 };
 	static const uint8_t instructions[] = { 0, 2, 5, 8 };
 	const uint8_t *pattern = layout->gc64 ? gc64 : gc32;
 	size_t length = layout->gc64 ? sizeof(gc64) : sizeof(gc32);
@@ -380,8 +372,8 @@ static bool stores_base(const struct layout *layout, struct memory *text, const 
 	       memmem(bytes, (size_t)(return_address - begin), pattern, length) != NULL;
 }
 
-bool vm_call_stores_base(const struct layout *layout, struct memory *text,
-			 const struct vm_code *vm, uint64_t return_address)
+bool vm_call_stores_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			 uint64_t return_address)
 {
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES, MODRM_RBP_RDX) ||
 	       vm_call_stores_base_of_argument(layout, text, vm, return_address);
@@ -393,8 +385,8 @@ bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory 
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RDI_RDX);
 }
 
-bool vm_is_leaving_callback(const struct layout *layout, struct memory *text,
-			    const struct vm_code *vm, uint64_t return_address)
+bool vm_is_leaving_callback(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			    uint64_t return_address)
 {
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RCX_RDX);
 }
@@ -403,8 +395,8 @@ bool vm_is_called(struct memory *text, const struct vm_code *vm, uint64_t return
 {
 	uint64_t function;
 
-	return called_function(text, return_address, &function) &&
-	       function >= vm->begin && function < vm->end;
+	return called_function(text, return_address, &function) && function >= vm->begin &&
+	       function < vm->end;
 }
 
 bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t return_address)

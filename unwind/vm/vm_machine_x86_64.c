@@ -9,7 +9,10 @@
 enum {
 	STEPS_MAX = 4096,
 	WORD = 8,
-	FLAG_CARRY = 1 << 0, FLAG_ZERO = 1 << 6, FLAG_SIGN = 1 << 7, FLAG_OVERFLOW = 1 << 11,
+	FLAG_CARRY = 1 << 0,
+	FLAG_ZERO = 1 << 6,
+	FLAG_SIGN = 1 << 7,
+	FLAG_OVERFLOW = 1 << 11,
 };
 
 /*---- Registers ----*/
@@ -43,8 +46,8 @@ static void set_register(struct vm_machine *machine, x86_reg reg, struct vm_valu
 		*whole = (struct vm_value){ value.bits & mask_of(part.size), value.known };
 		return;
 	}
-	whole->bits = (whole->bits & ~(mask_of(part.size) << part.shift)) |
-		      (value.bits & mask_of(part.size)) << part.shift;
+	whole->bits = (whole->bits & ~(mask_of(part.size) << part.shift)) | (value.bits & mask_of(part.size))
+										    << part.shift;
 	whole->known = whole->known && value.known;
 }
 
@@ -60,11 +63,9 @@ struct vm_value vm_machine_load(struct vm_machine *machine, struct vm_value addr
 	for (size_t i = machine->store_count; i-- > 0;) {
 		const struct vm_store *store = &machine->stores[i];
 
-		if (store->address >= address.bits + size ||
-		    address.bits >= store->address + store->size)
+		if (store->address >= address.bits + size || address.bits >= store->address + store->size)
 			continue;
-		if (address.bits < store->address ||
-		    address.bits + size > store->address + store->size)
+		if (address.bits < store->address || address.bits + size > store->address + store->size)
 			return value;
 		value = store->value;
 		value.bits = value.bits >> (address.bits - store->address) * 8 & mask_of(size);
@@ -97,8 +98,8 @@ static bool store(struct vm_machine *machine, struct vm_value address, unsigned 
 		size = WORD;
 	}
 	value.bits &= mask_of(size);
-	machine->stores[machine->store_count++] = (struct vm_store){
-		address.bits, size, machine->steps, value };
+	machine->stores[machine->store_count++] = (struct vm_store){ address.bits, size, machine->steps,
+								     value };
 	return true;
 }
 
@@ -147,14 +148,10 @@ static struct vm_value address_of(const struct vm_machine *machine, const cs_x86
 static struct vm_value get(struct vm_machine *machine, const cs_x86_op *operand)
 {
 	switch (operand->type) {
-	case X86_OP_REG:
-		return get_register(machine, operand->reg);
-	case X86_OP_IMM:
-		return (struct vm_value){ (uint64_t)operand->imm & mask_of(operand->size), true };
-	case X86_OP_MEM:
-		return vm_machine_load(machine, address_of(machine, operand), operand->size);
-	case X86_OP_INVALID:
-		break;
+	case X86_OP_REG: return get_register(machine, operand->reg);
+	case X86_OP_IMM: return (struct vm_value){ (uint64_t)operand->imm & mask_of(operand->size), true };
+	case X86_OP_MEM: return vm_machine_load(machine, address_of(machine, operand), operand->size);
+	case X86_OP_INVALID: break;
 	}
 	return (struct vm_value){ 0 };
 }
@@ -202,18 +199,10 @@ static struct vm_value calculate(struct vm_machine *machine, unsigned int op, st
 		flags.overflow = top_bit((a.bits ^ b.bits) & (a.bits ^ result.bits), size);
 		break;
 	case X86_INS_AND:
-	case X86_INS_TEST:
-		result.bits = a.bits & b.bits & mask_of(size);
-		break;
-	case X86_INS_OR:
-		result.bits = (a.bits | b.bits) & mask_of(size);
-		break;
-	case X86_INS_XOR:
-		result.bits = (a.bits ^ b.bits) & mask_of(size);
-		break;
-	case X86_INS_SHL:
-		result.bits = a.bits << count & mask_of(size);
-		break;
+	case X86_INS_TEST: result.bits = a.bits & b.bits & mask_of(size); break;
+	case X86_INS_OR: result.bits = (a.bits | b.bits) & mask_of(size); break;
+	case X86_INS_XOR: result.bits = (a.bits ^ b.bits) & mask_of(size); break;
+	case X86_INS_SHL: result.bits = a.bits << count & mask_of(size); break;
 	case X86_INS_SHR:
 		result.bits = a.bits >> count;
 		flags.carry = count && (a.bits >> (count - 1) & 1);
@@ -240,8 +229,8 @@ static bool run_arithmetic(struct vm_machine *machine, const struct vm_instructi
 	if (instruction->operand_count > 1)
 		b = get(machine, from);
 	/* capstone sign-extends immediates. xor of a register with itself is known to be 0. */
-	if (machine->instruction->id == X86_INS_XOR && to->type == X86_OP_REG &&
-	    from->type == X86_OP_REG && to->reg == from->reg)
+	if (machine->instruction->id == X86_INS_XOR && to->type == X86_OP_REG && from->type == X86_OP_REG &&
+	    to->reg == from->reg)
 		a = b = (struct vm_value){ 0, true };
 	result = calculate(machine, machine->instruction->id, a, b, to->size);
 	if (machine->instruction->id == X86_INS_CMP || machine->instruction->id == X86_INS_TEST)
@@ -257,21 +246,31 @@ static bool holds(const struct vm_machine *machine, unsigned int id, bool *ret_k
 	switch (id) {
 	case X86_INS_JO: return f->overflow;
 	case X86_INS_JNO: return !f->overflow;
-	case X86_INS_JB: case X86_INS_CMOVB: return f->carry;
-	case X86_INS_JAE: case X86_INS_CMOVAE: return !f->carry;
-	case X86_INS_JE: case X86_INS_CMOVE: return f->zero;
-	case X86_INS_JNE: case X86_INS_CMOVNE: return !f->zero;
-	case X86_INS_JBE: case X86_INS_CMOVBE: return f->carry || f->zero;
-	case X86_INS_JA: case X86_INS_CMOVA: return !f->carry && !f->zero;
-	case X86_INS_JS: case X86_INS_CMOVS: return f->sign;
-	case X86_INS_JNS: case X86_INS_CMOVNS: return !f->sign;
-	case X86_INS_JL: case X86_INS_CMOVL: return f->sign != f->overflow;
-	case X86_INS_JGE: case X86_INS_CMOVGE: return f->sign == f->overflow;
-	case X86_INS_JLE: case X86_INS_CMOVLE: return f->zero || f->sign != f->overflow;
-	case X86_INS_JG: case X86_INS_CMOVG: return !f->zero && f->sign == f->overflow;
-	default:
-		*ret_known = false;
-		return false;
+	case X86_INS_JB:
+	case X86_INS_CMOVB: return f->carry;
+	case X86_INS_JAE:
+	case X86_INS_CMOVAE: return !f->carry;
+	case X86_INS_JE:
+	case X86_INS_CMOVE: return f->zero;
+	case X86_INS_JNE:
+	case X86_INS_CMOVNE: return !f->zero;
+	case X86_INS_JBE:
+	case X86_INS_CMOVBE: return f->carry || f->zero;
+	case X86_INS_JA:
+	case X86_INS_CMOVA: return !f->carry && !f->zero;
+	case X86_INS_JS:
+	case X86_INS_CMOVS: return f->sign;
+	case X86_INS_JNS:
+	case X86_INS_CMOVNS: return !f->sign;
+	case X86_INS_JL:
+	case X86_INS_CMOVL: return f->sign != f->overflow;
+	case X86_INS_JGE:
+	case X86_INS_CMOVGE: return f->sign == f->overflow;
+	case X86_INS_JLE:
+	case X86_INS_CMOVLE: return f->zero || f->sign != f->overflow;
+	case X86_INS_JG:
+	case X86_INS_CMOVG: return !f->zero && f->sign == f->overflow;
+	default: *ret_known = false; return false;
 	}
 }
 
@@ -320,8 +319,7 @@ static enum vm_progress run_jump(struct vm_machine *machine, const cs_x86_op *to
 	if (!target.known)
 		return VM_PROGRESS_STUCK;
 	if (!vm_machine_in_vm(machine, target.bits)) {
-		const struct trace *next = machine->trace
-			? traces_find(machine->traces, target.bits) : NULL;
+		const struct trace *next = machine->trace ? traces_find(machine->traces, target.bits) : NULL;
 
 		if (vm_machine_in_vm(machine, machine->pc) || (machine->trace && !next))
 			return VM_PROGRESS_STUCK;
@@ -401,34 +399,26 @@ static bool run_move(struct vm_machine *machine, const struct vm_instruction *in
 	switch (machine->instruction->id) {
 	case X86_INS_MOV:
 	case X86_INS_MOVABS:
-	case X86_INS_MOVZX:
-		return set(machine, to, get(machine, from));
+	case X86_INS_MOVZX: return set(machine, to, get(machine, from));
 	case X86_INS_MOVSX:
-	case X86_INS_MOVSXD:
-		return set(machine, to, sign_extended(get(machine, from), from->size));
-	case X86_INS_LEA:
-		return set(machine, to, address_of(machine, from));
-	case X86_INS_CDQE:
-		machine->registers[RAX] = sign_extended(machine->registers[RAX], 4);
-		return true;
+	case X86_INS_MOVSXD: return set(machine, to, sign_extended(get(machine, from), from->size));
+	case X86_INS_LEA: return set(machine, to, address_of(machine, from));
+	case X86_INS_CDQE: machine->registers[RAX] = sign_extended(machine->registers[RAX], 4); return true;
 	case X86_INS_NOT:
 		value = get(machine, to);
 		value.bits = ~value.bits;
 		return set(machine, to, value);
 	case X86_INS_NEG:
-		value = calculate(machine, X86_INS_SUB, (struct vm_value){ 0, true },
-				  get(machine, to), to->size);
+		value = calculate(machine, X86_INS_SUB, (struct vm_value){ 0, true }, get(machine, to),
+				  to->size);
 		return set(machine, to, value);
 	case X86_INS_XCHG:
 		value = get(machine, to);
 		other = get(machine, from);
 		return set(machine, to, other) && set(machine, from, value);
-	case X86_INS_PUSH:
-		return push(machine, get(machine, to));
-	case X86_INS_POP:
-		value = pop(machine);
-		return set(machine, to, value);
-	default:	/* cmovcc */
+	case X86_INS_PUSH: return push(machine, get(machine, to));
+	case X86_INS_POP: value = pop(machine); return set(machine, to, value);
+	default: /* cmovcc */
 		if (!holds(machine, machine->instruction->id, &known))
 			value = known ? get(machine, to) : (struct vm_value){ 0 };
 		else
@@ -443,33 +433,60 @@ static enum vm_progress run_instruction(struct vm_machine *machine)
 	bool followed;
 
 	switch (machine->instruction->id) {
-	case X86_INS_JMP:
-		return run_jump(machine, &instruction->operands[0]);
-	case X86_INS_CALL:
-		return run_call(machine, &instruction->operands[0]);
-	case X86_INS_RET:
-		return run_return(machine);
-	case X86_INS_JO: case X86_INS_JNO: case X86_INS_JB: case X86_INS_JAE:
-	case X86_INS_JE: case X86_INS_JNE: case X86_INS_JBE: case X86_INS_JA:
-	case X86_INS_JS: case X86_INS_JNS: case X86_INS_JP: case X86_INS_JNP:
-	case X86_INS_JL: case X86_INS_JGE: case X86_INS_JLE: case X86_INS_JG:
-		return run_branch(machine, &instruction->operands[0]);
-	case X86_INS_ADD: case X86_INS_SUB: case X86_INS_CMP: case X86_INS_AND:
-	case X86_INS_TEST: case X86_INS_OR: case X86_INS_XOR: case X86_INS_SHL:
-	case X86_INS_SHR: case X86_INS_SAR:
-		followed = run_arithmetic(machine, instruction);
-		break;
-	case X86_INS_MOV: case X86_INS_MOVABS: case X86_INS_MOVZX: case X86_INS_MOVSX:
-	case X86_INS_MOVSXD: case X86_INS_LEA: case X86_INS_CDQE: case X86_INS_NOT:
-	case X86_INS_NEG: case X86_INS_XCHG: case X86_INS_PUSH: case X86_INS_POP: case X86_INS_CMOVB:
-	case X86_INS_CMOVAE: case X86_INS_CMOVE: case X86_INS_CMOVNE: case X86_INS_CMOVBE:
-	case X86_INS_CMOVA: case X86_INS_CMOVS: case X86_INS_CMOVNS: case X86_INS_CMOVL:
-	case X86_INS_CMOVGE: case X86_INS_CMOVLE: case X86_INS_CMOVG:
-		followed = run_move(machine, instruction);
-		break;
-	default:
-		followed = run_other(machine, instruction);
-		break;
+	case X86_INS_JMP: return run_jump(machine, &instruction->operands[0]);
+	case X86_INS_CALL: return run_call(machine, &instruction->operands[0]);
+	case X86_INS_RET: return run_return(machine);
+	case X86_INS_JO:
+	case X86_INS_JNO:
+	case X86_INS_JB:
+	case X86_INS_JAE:
+	case X86_INS_JE:
+	case X86_INS_JNE:
+	case X86_INS_JBE:
+	case X86_INS_JA:
+	case X86_INS_JS:
+	case X86_INS_JNS:
+	case X86_INS_JP:
+	case X86_INS_JNP:
+	case X86_INS_JL:
+	case X86_INS_JGE:
+	case X86_INS_JLE:
+	case X86_INS_JG: return run_branch(machine, &instruction->operands[0]);
+	case X86_INS_ADD:
+	case X86_INS_SUB:
+	case X86_INS_CMP:
+	case X86_INS_AND:
+	case X86_INS_TEST:
+	case X86_INS_OR:
+	case X86_INS_XOR:
+	case X86_INS_SHL:
+	case X86_INS_SHR:
+	case X86_INS_SAR: followed = run_arithmetic(machine, instruction); break;
+	case X86_INS_MOV:
+	case X86_INS_MOVABS:
+	case X86_INS_MOVZX:
+	case X86_INS_MOVSX:
+	case X86_INS_MOVSXD:
+	case X86_INS_LEA:
+	case X86_INS_CDQE:
+	case X86_INS_NOT:
+	case X86_INS_NEG:
+	case X86_INS_XCHG:
+	case X86_INS_PUSH:
+	case X86_INS_POP:
+	case X86_INS_CMOVB:
+	case X86_INS_CMOVAE:
+	case X86_INS_CMOVE:
+	case X86_INS_CMOVNE:
+	case X86_INS_CMOVBE:
+	case X86_INS_CMOVA:
+	case X86_INS_CMOVS:
+	case X86_INS_CMOVNS:
+	case X86_INS_CMOVL:
+	case X86_INS_CMOVGE:
+	case X86_INS_CMOVLE:
+	case X86_INS_CMOVG: followed = run_move(machine, instruction); break;
+	default: followed = run_other(machine, instruction); break;
 	}
 	return followed && machine->registers[RSP].known ? VM_PROGRESS_ON : VM_PROGRESS_STUCK;
 }
@@ -512,8 +529,8 @@ void vm_machine_load_registers(struct vm_machine *machine, const struct register
 {
 	const struct registers *r = registers;
 	const uint64_t values[REGISTER_COUNT] = {
-		r->rax, r->rcx, r->rdx, r->rbx, r->sp, r->rbp, r->rsi, r->rdi,
-		r->r8, r->r9, r->r10, r->r11, r->r12, r->r13, r->r14, r->r15,
+		r->rax, r->rcx, r->rdx, r->rbx, r->sp,  r->rbp, r->rsi, r->rdi,
+		r->r8,  r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15,
 	};
 
 	machine->pc = r->pc;
@@ -533,13 +550,13 @@ void vm_machine_save_registers(const struct vm_machine *machine, struct register
 	const struct vm_value *from = machine->registers;
 	struct registers r = { .orig_rax = UINT64_MAX, .pc = machine->pc };
 	uint64_t *const to[REGISTER_COUNT] = {
-		&r.rax, &r.rcx, &r.rdx, &r.rbx, &r.sp, &r.rbp, &r.rsi, &r.rdi,
-		&r.r8, &r.r9, &r.r10, &r.r11, &r.r12, &r.r13, &r.r14, &r.r15,
+		&r.rax, &r.rcx, &r.rdx, &r.rbx, &r.sp,  &r.rbp, &r.rsi, &r.rdi,
+		&r.r8,  &r.r9,  &r.r10, &r.r11, &r.r12, &r.r13, &r.r14, &r.r15,
 	};
 	const unsigned int sets[REGISTER_COUNT] = {
-		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_RBX, 0, REGISTER_RBP,
-		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS,
-		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_R12, REGISTER_R13, REGISTER_R14,
+		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_RBX,    0,
+		REGISTER_RBP,    REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS,
+		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_R12,    REGISTER_R13,    REGISTER_R14,
 		REGISTER_R15,
 	};
 
@@ -558,6 +575,6 @@ void vm_machine_clear(struct vm_machine *machine)
 
 void vm_machine_copy(struct vm_machine *copy, const struct vm_machine *machine)
 {
-	memcpy(copy, machine, offsetof(struct vm_machine, stores) +
-			      machine->store_count * sizeof(machine->stores[0]));
+	memcpy(copy, machine,
+	       offsetof(struct vm_machine, stores) + machine->store_count * sizeof(machine->stores[0]));
 }

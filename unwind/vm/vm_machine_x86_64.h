@@ -36,7 +36,7 @@ struct vm_value {
 struct vm_store {
 	uint64_t address;
 	unsigned int size;
-	unsigned int step;	/* the step that stored it */
+	unsigned int step; /* the step that stored it */
 	struct vm_value value;
 };
 
@@ -50,30 +50,30 @@ struct vm_machine {
 	const struct vm_code *vm;
 	struct memory *text, *memory;
 	struct lua_objects *objects;
-	const struct traces *traces;	/* NULL without a JIT compiler */
-	const struct trace *trace;	/* the trace it began in, or NULL */
-	uint64_t vmstate;		/* address of g->vmstate; 0 if unknown */
+	const struct traces *traces; /* NULL without a JIT compiler */
+	const struct trace *trace;   /* the trace it began in, or NULL */
+	uint64_t vmstate;            /* address of g->vmstate; 0 if unknown */
 	/* The current state. */
-	const struct vm_instruction *instruction;	/* the last or current one */
+	const struct vm_instruction *instruction; /* the last or current one */
 	uint64_t pc;
 	struct vm_value registers[REGISTER_COUNT];
 	struct vm_flags flags;
-	bool guessed;		/* a branch depended on an unknown value */
+	bool guessed; /* a branch depended on an unknown value */
 	unsigned int steps;
-	unsigned int pc_set_at;	/* the last step that set PC by a mov, not by going on or by a branch */
-	unsigned int interpreted_at;	/* the step that set g->vmstate to VMST_INTERP, and BASE then */
+	unsigned int pc_set_at;      /* the last step that set PC by a mov, not by going on or by a branch */
+	unsigned int interpreted_at; /* the step that set g->vmstate to VMST_INTERP, and BASE then */
 	struct vm_value interpreted_base;
 	size_t store_count;
-	struct vm_store stores[VM_MACHINE_STORES_MAX];	/* last: see vm_machine_copy() */
+	struct vm_store stores[VM_MACHINE_STORES_MAX]; /* last: see vm_machine_copy() */
 };
 
 enum vm_progress {
 	VM_PROGRESS_ON,
-	VM_PROGRESS_STUCK,	/* the code cannot be followed */
-	VM_PROGRESS_DISPATCH,	/* about to jump to the next bytecode instruction's handler */
-	VM_PROGRESS_CALL_OUT,	/* pc is past the call */
-	VM_PROGRESS_RETURNED,	/* pc is the caller's */
-	VM_PROGRESS_LINKED,	/* pc is where another trace begins */
+	VM_PROGRESS_STUCK,    /* the code cannot be followed */
+	VM_PROGRESS_DISPATCH, /* about to jump to the next bytecode instruction's handler */
+	VM_PROGRESS_CALL_OUT, /* pc is past the call */
+	VM_PROGRESS_RETURNED, /* pc is the caller's */
+	VM_PROGRESS_LINKED,   /* pc is where another trace begins */
 };
 
 /* Zero the machine, without any stores. The caller then sets the code and data, and loads the registers. */

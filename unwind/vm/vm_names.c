@@ -11,7 +11,7 @@
 
 enum {
 	OPS_MAX = 256,
-	DISPATCH_MAX = 2 * OPS_MAX,	/* the dispatch table and the static one after it */
+	DISPATCH_MAX = 2 * OPS_MAX, /* the dispatch table and the static one after it */
 	CODE_MAX = 256 << 10,
 };
 
@@ -25,7 +25,7 @@ struct jump {
 struct flow {
 	struct jump *jumps;
 	size_t jump_count;
-	uint64_t *ends;		/* the address after each instruction that never falls through, ascending */
+	uint64_t *ends; /* the address after each instruction that never falls through, ascending */
 	size_t end_count;
 };
 
@@ -124,8 +124,7 @@ static uint64_t certain_end(const struct flow *flow, uint64_t begin, uint64_t ne
 			end = jump->to;
 	}
 	for (size_t i = 0; i < flow->end_count && flow->ends[i] < end; i++)
-		if (flow->ends[i] > begin &&
-		    !is_reached(flow, begin, flow->ends[i], flow->ends[i]))
+		if (flow->ends[i] > begin && !is_reached(flow, begin, flow->ends[i], flow->ends[i]))
 			end = flow->ends[i];
 	return end;
 }
@@ -133,13 +132,12 @@ static uint64_t certain_end(const struct flow *flow, uint64_t begin, uint64_t ne
 /*---- The dispatch table ----*/
 
 struct table {
-	uint64_t at[DISPATCH_MAX];	/* 0 where it does not point into the VM */
-	size_t op_count;		/* opcodes; assembler functions follow */
-	size_t static_begin;		/* index of the table that no hook changes; 0 if not found */
+	uint64_t at[DISPATCH_MAX]; /* 0 where it does not point into the VM */
+	size_t op_count;           /* opcodes; assembler functions follow */
+	size_t static_begin;       /* index of the table that no hook changes; 0 if not found */
 };
 
-static bool read_table(struct memory *memory, const struct vm_code *vm, uint64_t g,
-		       struct table *ret_table)
+static bool read_table(struct memory *memory, const struct vm_code *vm, uint64_t g, struct table *ret_table)
 {
 	size_t count = 0;
 
@@ -147,8 +145,8 @@ static bool read_table(struct memory *memory, const struct vm_code *vm, uint64_t
 		count++;
 	memset(ret_table, 0, sizeof(*ret_table));
 	ret_table->op_count = count;
-	if (memory_read(memory, g + (uint64_t)vm->layout.GG_dispatch, ret_table->at,
-			sizeof(ret_table->at)) != MEMORY_OK)
+	if (memory_read(memory, g + (uint64_t)vm->layout.GG_dispatch, ret_table->at, sizeof(ret_table->at)) !=
+	    MEMORY_OK)
 		return false;
 	for (size_t i = 0; i < DISPATCH_MAX; i++) {
 		if (ret_table->at[i] < vm->begin || ret_table->at[i] >= vm->end)
@@ -168,8 +166,7 @@ static uint64_t handler(const struct table *table, const struct layout *layout, 
 	return table->at[(int)op < funcf ? table->static_begin + op : op];
 }
 
-static void add(struct vm_names *names, uint64_t begin, uint64_t end, const char *prefix,
-		const char *name)
+static void add(struct vm_names *names, uint64_t begin, uint64_t end, const char *prefix, const char *name)
 {
 	struct vm_name *one = &names->at[names->count++];
 
@@ -185,14 +182,12 @@ static void add(struct vm_names *names, uint64_t begin, uint64_t end, const char
  * The entry of a hooked or disabled opcode points elsewhere: to the same address
  * as another entry, or out of order. Skip those.
  */
-static void add_handlers(const struct table *table, const struct layout *layout,
-			 struct vm_names *names)
+static void add_handlers(const struct table *table, const struct layout *layout, struct vm_names *names)
 {
 	for (size_t op = 0; op + 1 < table->op_count; op++) {
 		uint64_t begin = handler(table, layout, op);
 		uint64_t end = handler(table, layout, op + 1);
-		uint64_t after = op + 2 < table->op_count ? handler(table, layout, op + 2)
-							   : UINT64_MAX;
+		uint64_t after = op + 2 < table->op_count ? handler(table, layout, op + 2) : UINT64_MAX;
 
 		if (begin && begin < end && end < after &&
 		    (op == 0 || handler(table, layout, op - 1) <= begin))
@@ -216,8 +211,7 @@ static int compare_addresses(const void *a, const void *b)
 }
 
 static void add_functions(const struct table *table, const struct vm_code *vm,
-			  const struct builtins *builtins, const struct flow *flow,
-			  struct vm_names *names)
+			  const struct builtins *builtins, const struct flow *flow, struct vm_names *names)
 {
 	uint64_t begins[OPS_MAX + 1];
 	size_t count = 0;
@@ -237,8 +231,7 @@ static void add_functions(const struct table *table, const struct vm_code *vm,
 			continue;
 		next = bsearch(&begin, begins, count, sizeof(*begins), compare_addresses);
 		if (next && next + 1 < begins + count)
-			add(names, begin, certain_end(flow, begin, next[1]), "lj_ff_",
-			    builtin->name);
+			add(names, begin, certain_end(flow, begin, next[1]), "lj_ff_", builtin->name);
 	}
 }
 
@@ -246,8 +239,7 @@ static void add_functions(const struct table *table, const struct vm_code *vm,
 
 static int compare_names(const void *a, const void *b)
 {
-	return compare_addresses(&((const struct vm_name *)a)->begin,
-				 &((const struct vm_name *)b)->begin);
+	return compare_addresses(&((const struct vm_name *)a)->begin, &((const struct vm_name *)b)->begin);
 }
 
 bool vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,

@@ -25,7 +25,7 @@ struct vm_name {
 };
 
 struct vm_names {
-	struct vm_name *at;	/* sorted by address; owned */
+	struct vm_name *at; /* sorted by address; owned */
 	size_t count;
 };
 

@@ -21,7 +21,7 @@ int cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns)
 	struct timespec now;
 
 	if (clock_gettime(clock->id, &now))
-		return errno == EINVAL ? -ESRCH : -errno;	/* EINVAL: no such process */
+		return errno == EINVAL ? -ESRCH : -errno; /* EINVAL: no such process */
 	*ret_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	return 0;
 }

@@ -19,7 +19,7 @@
 #include <time.h>
 
 struct own_turn {
-	uint64_t late_ns;	/* how long it waited for a CPU before it began */
+	uint64_t late_ns; /* how long it waited for a CPU before it began */
 	/*
 	 * When it was woken, CLOCK_MONOTONIC: until then there was nothing to
 	 * report. 0 if unknown: it did not sleep, or ljspy was stopped meanwhile.
@@ -27,10 +27,10 @@ struct own_turn {
 	uint64_t woken_ns;
 
 	/* The module's own. */
-	int schedstat_fd, sched_fd;	/* -1 if not open */
-	uint64_t waited_ns, runs;	/* of schedstat, when the last sleep began or ended */
+	int schedstat_fd, sched_fd; /* -1 if not open */
+	uint64_t waited_ns, runs;   /* of schedstat, when the last sleep began or ended */
 	uint64_t begin_cpu_ns;
-	uint64_t began_at;		/* by the scheduler's clock; 0: not read yet */
+	uint64_t began_at; /* by the scheduler's clock; 0: not read yet */
 };
 
 /* Without schedstat, late_ns is always 0. */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 enum {
-	NICE_BASE = 20,		/* RLIMIT_NICE is this minus the best nice value allowed */
+	NICE_BASE = 20, /* RLIMIT_NICE is this minus the best nice value allowed */
 	/*
 	 * Sleep once in so many holds: the kernel restarts its count for RLIMIT_RTTIME
 	 * only at a sleep under SCHED_RR. A hold sees one tick at most.
@@ -56,8 +56,7 @@ static enum urgent_means find_means(struct urgent *urgent)
 	}
 	if (urgent->policy == SCHED_IDLE || getrlimit(RLIMIT_NICE, &limit))
 		return URGENT_NOT_ALLOWED;
-	urgent->best_nice = limit.rlim_cur < 2 * NICE_BASE
-		? NICE_BASE - (int)limit.rlim_cur : -NICE_BASE;
+	urgent->best_nice = limit.rlim_cur < 2 * NICE_BASE ? NICE_BASE - (int)limit.rlim_cur : -NICE_BASE;
 	if (urgent->best_nice >= urgent->nice || !set_nice(urgent->best_nice))
 		return URGENT_NOT_ALLOWED;
 	set_nice(urgent->nice);
@@ -85,8 +84,8 @@ void urgent_begin(struct urgent *urgent)
 {
 	if (urgent->begun || urgent->means == URGENT_NOT_ALLOWED)
 		return;
-	urgent->begun = urgent->means == URGENT_BY_POLICY
-		? set_policy(SCHED_RR) : set_nice(urgent->best_nice);
+	urgent->begun = urgent->means == URGENT_BY_POLICY ? set_policy(SCHED_RR)
+							  : set_nice(urgent->best_nice);
 }
 
 static void rest(void)

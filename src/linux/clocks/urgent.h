@@ -20,7 +20,7 @@
 enum { URGENT_MAX_US = 1000 * 1000 };
 
 enum urgent_means {
-	URGENT_NOT_ALLOWED,	/* or not needed */
+	URGENT_NOT_ALLOWED, /* or not needed */
 	URGENT_BY_NICE,
 	URGENT_BY_POLICY,
 };
@@ -30,9 +30,9 @@ struct urgent {
 	bool begun;
 
 	/* The module's own. */
-	int policy, nice, best_nice;	/* policy and nice as the user gave them */
-	unsigned begun_count;		/* holds under SCHED_RR */
-	struct rlimit limit;		/* RLIMIT_RTTIME as it was */
+	int policy, nice, best_nice; /* policy and nice as the user gave them */
+	unsigned begun_count;        /* holds under SCHED_RR */
+	struct rlimit limit;         /* RLIMIT_RTTIME as it was */
 };
 
 /* For the calling thread, which must start no thread or process between begin and end. */

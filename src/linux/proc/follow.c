@@ -24,20 +24,20 @@ enum {
 
 struct known {
 	pid_t pid, parent;
-	bool read;			/* parent and kernel_thread are set */
+	bool read; /* parent and kernel_thread are set */
 	bool kernel_thread;
 	bool followed, told;
 	uint64_t young_until_ns;
-	unsigned int listing;		/* the last listing that contained it */
+	unsigned int listing; /* the last listing that contained it */
 	UT_hash_handle hh;
 };
 
 struct follow {
 	struct follow_options options;
-	struct known *known;		/* all processes that exist, by pid */
-	unsigned int listing;		/* how many listings there were */
-	int newest_fd;			/* of /proc/loadavg, -1 if it cannot be read */
-	long newest;			/* process id at the last listing, -1 if unknown */
+	struct known *known;  /* all processes that exist, by pid */
+	unsigned int listing; /* how many listings there were */
+	int newest_fd;        /* of /proc/loadavg, -1 if it cannot be read */
+	long newest;          /* process id at the last listing, -1 if unknown */
 	uint64_t due_ns, listing_due_ns;
 	size_t young_count;
 };

@@ -19,10 +19,10 @@
 #include <sys/types.h>
 
 struct follow_options {
-	bool descendants;	/* follow descendants of followed processes */
-	bool orphans;		/* follow processes that ljspy has inherited (PR_SET_CHILD_SUBREAPER) */
-	const regex_t *pattern;	/* see process_matches(); NULL if there is none; must outlive the follow */
-	const pid_t *own_pids;	/* ljspy's other processes, to leave out; must outlive the follow */
+	bool descendants;       /* follow descendants of followed processes */
+	bool orphans;           /* follow processes that ljspy has inherited (PR_SET_CHILD_SUBREAPER) */
+	const regex_t *pattern; /* see process_matches(); NULL if there is none; must outlive the follow */
+	const pid_t *own_pids;  /* ljspy's other processes, to leave out; must outlive the follow */
 	size_t own_pid_count;
 };
 

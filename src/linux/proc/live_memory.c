@@ -18,7 +18,7 @@ enum { CALL_BYTES_MAX = 1 << 30 };
 
 enum {
 	PAGE_BYTES = 4096,
-	ANONYMOUS_KEPT = 4,	/* a stack or two, and the parts of the heap in use */
+	ANONYMOUS_KEPT = 4, /* a stack or two, and the parts of the heap in use */
 };
 
 struct extent {
@@ -26,15 +26,15 @@ struct extent {
 };
 
 struct live_memory {
-	struct memory memory;	/* first, so that a pointer to one points to the other */
+	struct memory memory; /* first, so that a pointer to one points to the other */
 	pid_t pid;
-	pid_t tid;		/* the thread used for reading: pid while that lives */
+	pid_t tid; /* the thread used for reading: pid while that lives */
 	enum live_memory_method method;
-	int fd;			/* of /proc/PID/mem, -1 if not open */
-	const struct maps *maps;	/* NULL before live_memory_beware() */
+	int fd;                  /* of /proc/PID/mem, -1 if not open */
+	const struct maps *maps; /* NULL before live_memory_beware() */
 	struct errands *errands;
-	int pages_fd;		/* of /proc/PID/pagemap, or a negative errno */
-	struct extent anonymous[ANONYMOUS_KEPT];	/* the last ones read that have no file behind them */
+	int pages_fd;                            /* of /proc/PID/pagemap, or a negative errno */
+	struct extent anonymous[ANONYMOUS_KEPT]; /* the last ones read that have no file behind them */
 	size_t anonymous_next;
 	struct iovec local[IOV_MAX], remote[IOV_MAX];
 };
@@ -44,20 +44,16 @@ static enum memory_status status_of_errno(int error)
 	switch (error) {
 	case EFAULT:
 	case EIO:
-	case EINVAL:
-		return MEMORY_UNMAPPED;
+	case EINVAL: return MEMORY_UNMAPPED;
 	case ESRCH:
-	case ENOENT:
-		return MEMORY_GONE;
-	default:
-		return MEMORY_REFUSED;
+	case ENOENT: return MEMORY_GONE;
+	default: return MEMORY_REFUSED;
 	}
 }
 
 static bool range_is_sane(const struct memory_range *range)
 {
-	return range->length <= CALL_BYTES_MAX &&
-	       range->address <= (uint64_t)INT64_MAX - range->length;
+	return range->length <= CALL_BYTES_MAX && range->address <= (uint64_t)INT64_MAX - range->length;
 }
 
 static int open_file(struct live_memory *live)
@@ -84,7 +80,7 @@ static enum memory_status read_range_from_file(const struct live_memory *live,
 			continue;
 		if (n < 0)
 			return status_of_errno(errno);
-		if (n == 0)	/* the address space is gone */
+		if (n == 0) /* the address space is gone */
 			return MEMORY_GONE;
 		done += (size_t)n;
 	}
@@ -113,8 +109,8 @@ static void read_from_file(struct live_memory *live, struct memory_range *ranges
  * Collect ranges from *next on into the vectors of one call. Returns how many;
  * *next is then the first range left. Sets the status of ranges that need no call.
  */
-static size_t fill_vectors(struct live_memory *live, struct memory_range *ranges, size_t count,
-			   size_t *next, struct memory_range **batch)
+static size_t fill_vectors(struct live_memory *live, struct memory_range *ranges, size_t count, size_t *next,
+			   struct memory_range **batch)
 {
 	size_t filled = 0, bytes = 0;
 
@@ -145,14 +141,13 @@ static size_t fill_vectors(struct live_memory *live, struct memory_range *ranges
  * ranges behind it. 0, or a negative errno of the whole batch: then ranges from
  * *ret_done on have no status yet.
  */
-static int read_batch(struct live_memory *live, struct memory_range **batch, size_t count,
-		      size_t *ret_done)
+static int read_batch(struct live_memory *live, struct memory_range **batch, size_t count, size_t *ret_done)
 {
 	size_t at = 0;
 
 	while (at < count) {
-		ssize_t n = process_vm_readv(live->tid, live->local + at, count - at,
-					     live->remote + at, count - at, 0);
+		ssize_t n = process_vm_readv(live->tid, live->local + at, count - at, live->remote + at,
+					     count - at, 0);
 		size_t left;
 
 		if (n < 0 && errno != EFAULT) {
@@ -203,7 +198,8 @@ static void read_ranges(struct live_memory *live, struct memory_range *ranges, s
 		/* The call may be missing or forbidden by a filter while the file is allowed. */
 		if (error != -ENOSYS && error != -EPERM) {
 			for (; done < count; done++)
-				ranges[done].status = ranges[done].length ? status_of_errno(-error) : MEMORY_OK;
+				ranges[done].status = ranges[done].length ? status_of_errno(-error)
+									  : MEMORY_OK;
 			return;
 		}
 	}
@@ -259,8 +255,8 @@ static bool is_present(const struct live_memory *live, uint64_t begin, uint64_t 
 	uint64_t at = begin / PAGE_BYTES * PAGE_BYTES, found, found_end;
 
 	end = (end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
-	return resident_next(live->pages_fd, &at, end, &found, &found_end) &&
-	       found <= begin && found_end >= end;
+	return resident_next(live->pages_fd, &at, end, &found, &found_end) && found <= begin &&
+	       found_end >= end;
 }
 
 /* If ljspy cannot know whether a page is in memory, it assumes so when it may not wait. */

@@ -16,8 +16,8 @@
 #include "src/linux/proc/maps.h"
 
 enum live_memory_method {
-	LIVE_MEMORY_CALL,	/* process_vm_readv() */
-	LIVE_MEMORY_FILE,	/* /proc/PID/mem */
+	LIVE_MEMORY_CALL, /* process_vm_readv() */
+	LIVE_MEMORY_FILE, /* /proc/PID/mem */
 };
 
 struct live_memory;

@@ -14,14 +14,14 @@
 
 struct maps {
 	pid_t pid;
-	pid_t tid;		/* the thread used for reading: pid while that lives */
-	int size_fd;		/* of /proc/PID/statm, -1 if not open */
-	uint64_t size;		/* its first number at the last refresh */
+	pid_t tid;     /* the thread used for reading: pid while that lives */
+	int size_fd;   /* of /proc/PID/statm, -1 if not open */
+	uint64_t size; /* its first number at the last refresh */
 
-	char *text, *fresh;	/* /proc/PID/maps as parsed, and room for the next reading */
+	char *text, *fresh; /* /proc/PID/maps as parsed, and room for the next reading */
 	size_t text_length, text_room, fresh_room;
 
-	char *names;		/* the paths point here */
+	char *names; /* the paths point here */
 	struct mapping *mappings;
 	size_t count;
 	struct mapped_file *files;
@@ -72,7 +72,9 @@ static bool take_access(struct cursor *cursor, unsigned int *ret)
 		char letter;
 		unsigned int access;
 	} places[] = {
-		{ 'r', MAPPING_READ }, { 'w', MAPPING_WRITE }, { 'x', MAPPING_EXECUTE },
+		{ 'r', MAPPING_READ },
+		{ 'w', MAPPING_WRITE },
+		{ 'x', MAPPING_EXECUTE },
 		{ 's', MAPPING_SHARED },
 	};
 	unsigned int access = 0;
@@ -151,8 +153,7 @@ static bool is_same_file(const struct mapping *mapping, const struct mapped_file
  */
 static bool continues_file(const struct mapping *mapping, const struct mapped_file *file)
 {
-	return is_same_file(mapping, file) &&
-	       (mapping->offset != 0 || (mapping->access & MAPPING_WRITE));
+	return is_same_file(mapping, file) && (mapping->offset != 0 || (mapping->access & MAPPING_WRITE));
 }
 
 static void collect_files(struct maps *maps)
@@ -223,7 +224,7 @@ int maps_parse(struct maps *maps, const char *text, size_t length)
 
 	if (lines > MAPS_COUNT_MAX)
 		lines = MAPS_COUNT_MAX;
-	names = malloc(length + lines);	/* a NUL for each path */
+	names = malloc(length + lines); /* a NUL for each path */
 	mappings = calloc(lines, sizeof(*mappings));
 	files = calloc(lines, sizeof(*files));
 	if (!names || !mappings || !files) {
@@ -268,7 +269,7 @@ static ssize_t read_text(struct maps *maps)
 			length += n;
 	} while (n > 0);
 	close(fd);
-	if (n == 0 && length == 0)	/* the process has no memory any more */
+	if (n == 0 && length == 0) /* the process has no memory any more */
 		n = -ESRCH;
 	return n < 0 ? n : length;
 }
@@ -308,7 +309,7 @@ static bool choose_other_thread(struct maps *maps)
 
 int maps_refresh(struct maps *maps, bool *ret_changed)
 {
-	uint64_t size = read_size(maps);	/* first, so as not to miss a change in between */
+	uint64_t size = read_size(maps); /* first, so as not to miss a change in between */
 	ssize_t length = read_text(maps);
 	char *text;
 	size_t room;

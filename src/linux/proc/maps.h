@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 enum {
-	MAPS_BYTES_MAX = 64 << 20,	/* of /proc/PID/maps; ljspy reads no more */
+	MAPS_BYTES_MAX = 64 << 20, /* of /proc/PID/maps; ljspy reads no more */
 	MAPS_COUNT_MAX = 1 << 20,
 };
 
@@ -27,23 +27,23 @@ enum mapping_access {
 
 struct mapping {
 	uint64_t begin, end;
-	uint64_t offset;	/* in the file */
+	uint64_t offset; /* in the file */
 	dev_t device;
-	uint64_t inode;		/* 0: no file */
-	const char *path;	/* "" if it has none; "[stack]", "[vdso]" and the like have inode 0 */
-	unsigned int access;	/* enum mapping_access */
-	bool deleted;		/* the file has no name any more; path is its last name */
+	uint64_t inode;      /* 0: no file */
+	const char *path;    /* "" if it has none; "[stack]", "[vdso]" and the like have inode 0 */
+	unsigned int access; /* enum mapping_access */
+	bool deleted;        /* the file has no name any more; path is its last name */
 };
 
 /* One loading of a file: from its first mapping to its last. */
 struct mapped_file {
 	uint64_t begin, end;
-	uint64_t base;		/* where offset 0 is mapped; begin if it is not */
+	uint64_t base; /* where offset 0 is mapped; begin if it is not */
 	dev_t device;
 	uint64_t inode;
 	const char *path;
 	bool deleted;
-	bool executable;	/* some part of it is mapped executable */
+	bool executable; /* some part of it is mapped executable */
 };
 
 struct maps;

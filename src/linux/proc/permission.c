@@ -20,8 +20,8 @@
 #include "src/linux/proc/user_name.h"
 
 enum {
-	WHO_MAX = 128,		/* bytes of "process 12 (name)" or "user 33 (name)" */
-	GROUPS_MAX = 65536,	/* NGROUPS_MAX of Linux */
+	WHO_MAX = 128,      /* bytes of "process 12 (name)" or "user 33 (name)" */
+	GROUPS_MAX = 65536, /* NGROUPS_MAX of Linux */
 };
 
 /* Remedies. */
@@ -93,8 +93,8 @@ static void describe_user(uid_t uid, char text[static WHO_MAX])
 /* All three users and groups of a process must be the tracer's (ptrace(2), access mode checking). */
 static bool belongs_to(const struct process *process, uid_t uid, gid_t gid)
 {
-	return process->uid == uid && process->euid == uid && process->suid == uid &&
-	       process->gid == gid && process->egid == gid && process->sgid == gid;
+	return process->uid == uid && process->euid == uid && process->suid == uid && process->gid == gid &&
+	       process->egid == gid && process->sgid == gid;
 }
 
 /* If a process is not dumpable, root owns the files in its directory in /proc. */
@@ -107,9 +107,9 @@ static bool is_dumpable(const struct process *process)
 	return stat(path, &status) != 0 || status.st_uid == process->euid;
 }
 
-__attribute__((__format__(__printf__, 4, 5)))
-static bool decide(struct permission_verdict *verdict, enum permission_reason reason,
-		   const char *remedy, const char *format, ...)
+__attribute__((__format__(__printf__, 4, 5))) static bool decide(struct permission_verdict *verdict,
+								 enum permission_reason reason,
+								 const char *remedy, const char *format, ...)
 {
 	va_list arguments;
 
@@ -145,15 +145,15 @@ static bool explain_by_process(const struct process *process, struct permission_
 		return decide(verdict, PERMISSION_SELF, "", "Process %d is ljspy itself.", pid);
 	if (process_is_zombie(process))
 		return decide(verdict, PERMISSION_ZOMBIE, "",
-			      "Process %d (%s) has ended; its parent, process %d, has yet to notice.",
-			      pid, process->name, (int)process->parent_pid);
+			      "Process %d (%s) has ended; its parent, process %d, has yet to notice.", pid,
+			      process->name, (int)process->parent_pid);
 	if (process->kernel_thread)
 		return decide(verdict, PERMISSION_KERNEL_THREAD, "",
 			      "Process %d (%s) is a thread of the kernel.", pid, process->name);
 	if (process->is_32bit)
 		return decide(verdict, PERMISSION_32BIT, "",
-			      "Process %d (%s) runs a 32-bit program; ljspy can only read 64-bit ones.",
-			      pid, process->name);
+			      "Process %d (%s) runs a 32-bit program; ljspy can only read 64-bit ones.", pid,
+			      process->name);
 	tracer = process->tracer_pid ? process_of_thread(process->tracer_pid) : 0;
 	if (tracer == 0 || tracer == getpid())
 		return false;
@@ -162,8 +162,7 @@ static bool explain_by_process(const struct process *process, struct permission_
 		      "Process %d (%s) is traced by %s already.", pid, process->name, text);
 }
 
-static bool explain_by_user(const struct process *process, bool is_root,
-			    struct permission_verdict *verdict)
+static bool explain_by_user(const struct process *process, bool is_root, struct permission_verdict *verdict)
 {
 	const int pid = process->pid;
 	char owner[WHO_MAX], remedy[WHO_MAX + 64];
@@ -172,13 +171,12 @@ static bool explain_by_user(const struct process *process, bool is_root,
 		return false;
 	describe_user(process->euid, owner);
 	if (is_root)
-		return decide(verdict, PERMISSION_MISSING_CAPABILITY,
-			      add_capability,
-			      "Process %d (%s) belongs to %s, and ljspy is root without CAP_SYS_PTRACE.",
-			      pid, process->name, owner);
+		return decide(verdict, PERMISSION_MISSING_CAPABILITY, add_capability,
+			      "Process %d (%s) belongs to %s, and ljspy is root without CAP_SYS_PTRACE.", pid,
+			      process->name, owner);
 	snprintf(remedy, sizeof(remedy), "Run ljspy as that user, or as root: sudo ljspy ... -p %d", pid);
-	return decide(verdict, PERMISSION_OTHER_USER, remedy,
-		      "Process %d (%s) belongs to %s, not to you.", pid, process->name, owner);
+	return decide(verdict, PERMISSION_OTHER_USER, remedy, "Process %d (%s) belongs to %s, not to you.",
+		      pid, process->name, owner);
 }
 
 static bool explain_by_yama(const struct process *process, bool has_capability,
@@ -221,15 +219,16 @@ static void explain(const struct process *process, int error, struct permission_
 		       " SIGSTOP, each thread is woken once, SIGCONT may be lost, and the target stays stopped"
 		       " if ljspy is killed at a wrong moment.",
 		       "There is no PTRACE_SEIZE here (Linux has it since 3.4), so process %d (%s) cannot be stopped"
-		       " unnoticed.", pid, process->name);
+		       " unnoticed.",
+		       pid, process->name);
 		return;
 	}
 	if (ptrace_is_filtered()) {
 		decide(verdict, PERMISSION_SECCOMP,
 		       "Start the container with --security-opt seccomp=unconfined or a profile that allows ptrace"
 		       " (Kubernetes: securityContext.seccompProfile).",
-		       "A seccomp filter on ljspy forbids ptrace, so process %d (%s) cannot be traced.",
-		       pid, process->name);
+		       "A seccomp filter on ljspy forbids ptrace, so process %d (%s) cannot be traced.", pid,
+		       process->name);
 		return;
 	}
 	if (!has_capability && explain_by_user(process, is_root, verdict))
@@ -237,24 +236,25 @@ static void explain(const struct process *process, int error, struct permission_
 	if (explain_by_yama(process, has_capability, verdict))
 		return;
 	if (!has_capability && process->capabilities & ~permitted) {
-		decide(verdict, PERMISSION_MISSING_CAPABILITY,
-		       is_root ? add_capability : run_as_root,
+		decide(verdict, PERMISSION_MISSING_CAPABILITY, is_root ? add_capability : run_as_root,
 		       "Process %d (%s) has capabilities that ljspy has not.", pid, process->name);
 		return;
 	}
 	if (!has_capability && !is_dumpable(process)) {
-		decide(verdict, PERMISSION_NOT_DUMPABLE,
-		       is_root ? add_capability : run_as_root,
+		decide(verdict, PERMISSION_NOT_DUMPABLE, is_root ? add_capability : run_as_root,
 		       "Process %d (%s) has made itself unreadable (it is not dumpable), as programs do that"
-		       " change their user.", pid, process->name);
+		       " change their user.",
+		       pid, process->name);
 		return;
 	}
 	if (error == ESRCH)
-		decide(verdict, PERMISSION_NO_SUCH_PROCESS, "", "Process %d (%s) has ended.", pid, process->name);
+		decide(verdict, PERMISSION_NO_SUCH_PROCESS, "", "Process %d (%s) has ended.", pid,
+		       process->name);
 	else
 		decide(verdict, PERMISSION_UNKNOWN,
 		       error == EPERM || error == EACCES
-			       ? "Perhaps a security module (AppArmor, SELinux) or a user namespace is in the way." : "",
+			       ? "Perhaps a security module (AppArmor, SELinux) or a user namespace is in the way."
+			       : "",
 		       "Process %d (%s) may not be traced: %s.", pid, process->name, strerror(error));
 }
 
@@ -263,24 +263,27 @@ static bool explain_files(int error, struct permission_verdict *verdict)
 	struct rlimit limit = { 0 };
 
 	if (error == ENFILE)
-		return decide(verdict, PERMISSION_TOO_FEW_FILES, "Allow more: sudo sysctl fs.file-max=1000000",
+		return decide(verdict, PERMISSION_TOO_FEW_FILES,
+			      "Allow more: sudo sysctl fs.file-max=1000000",
 			      "As many files as this machine allows are open, so ljspy can open none.");
 	if (error != EMFILE)
 		return false;
 	getrlimit(RLIMIT_NOFILE, &limit);
-	return decide(verdict, PERMISSION_TOO_FEW_FILES,
-		      "Allow more: ulimit -n 1024 (as root: prlimit --nofile=1024 ljspy ...; docker run --ulimit nofile=1024)",
-		      "ljspy may have only %llu files open at a time, which is too few.",
-		      (unsigned long long)limit.rlim_cur);
+	return decide(
+		verdict, PERMISSION_TOO_FEW_FILES,
+		"Allow more: ulimit -n 1024 (as root: prlimit --nofile=1024 ljspy ...; docker run --ulimit nofile=1024)",
+		"ljspy may have only %llu files open at a time, which is too few.",
+		(unsigned long long)limit.rlim_cur);
 }
 
 bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict)
 {
 	if (!pid_namespace_is_that_of_proc() && error != EMFILE && error != ENFILE)
-		return decide(ret_verdict, PERMISSION_FOREIGN_PROC,
-			      "Run ljspy where that /proc belongs, or mount one for here: mount -t proc proc /proc",
-			      "/proc is not that of the pid namespace that ljspy runs in, so it does not tell"
-			      " which process has which number here.");
+		return decide(
+			ret_verdict, PERMISSION_FOREIGN_PROC,
+			"Run ljspy where that /proc belongs, or mount one for here: mount -t proc proc /proc",
+			"/proc is not that of the pid namespace that ljspy runs in, so it does not tell"
+			" which process has which number here.");
 	return explain_files(error, ret_verdict);
 }
 
@@ -288,8 +291,9 @@ bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict
 static const char *where_else(void)
 {
 	return pid_namespace_is_first()
-		? "" : "In a container ljspy sees only what is in it: share the namespace of the process (docker run"
-		       " --pid=container:NAME or --pid=host, kubectl debug --target=CONTAINER), or run ljspy outside.";
+		       ? ""
+		       : "In a container ljspy sees only what is in it: share the namespace of the process (docker run"
+			 " --pid=container:NAME or --pid=host, kubectl debug --target=CONTAINER), or run ljspy outside.";
 }
 
 void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict)
@@ -301,15 +305,15 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 		return;
 	failure = process_read(pid, &process);
 	if (failure && failure != -ENOMEM && kill(pid, 0) && errno == EPERM) {
-		decide(ret_verdict, PERMISSION_HIDDEN,
-		       "Run ljspy as that process's user or as root.",
+		decide(ret_verdict, PERMISSION_HIDDEN, "Run ljspy as that process's user or as root.",
 		       "Process %d is another user's, and /proc is mounted so that those are hidden (hidepid).",
 		       (int)pid);
 	} else if (failure == -ESRCH) {
-		decide(ret_verdict, PERMISSION_NO_SUCH_PROCESS, where_else(), "There is no process %d.", (int)pid);
+		decide(ret_verdict, PERMISSION_NO_SUCH_PROCESS, where_else(), "There is no process %d.",
+		       (int)pid);
 	} else if (failure && !explain_files(-failure, ret_verdict)) {
-		decide(ret_verdict, PERMISSION_UNKNOWN, "", "Process %d cannot be looked at: %s.",
-		       (int)pid, strerror(-failure));
+		decide(ret_verdict, PERMISSION_UNKNOWN, "", "Process %d cannot be looked at: %s.", (int)pid,
+		       strerror(-failure));
 	} else if (!failure) {
 		explain(&process, error, ret_verdict);
 		process_clear(&process);
@@ -367,7 +371,7 @@ int permission_take_target_identity(const struct process *process)
 	if (!permission_would_take_identity(process))
 		return -EALREADY;
 	if (!belongs_to(process, process->uid, process->gid))
-		return -EPERM;	/* ljspy cannot be several users at once */
+		return -EPERM; /* ljspy cannot be several users at once */
 	groups = calloc(GROUPS_MAX, sizeof(*groups));
 	if (!groups)
 		return -ENOMEM;

@@ -12,28 +12,28 @@
 
 enum permission_reason {
 	PERMISSION_NO_SUCH_PROCESS,
-	PERMISSION_FOREIGN_PROC,	/* /proc is another pid namespace's, or missing */
-	PERMISSION_TOO_FEW_FILES,	/* may be open at a time */
-	PERMISSION_HIDDEN,		/* /proc hides other users' processes (hidepid) */
+	PERMISSION_FOREIGN_PROC,  /* /proc is another pid namespace's, or missing */
+	PERMISSION_TOO_FEW_FILES, /* may be open at a time */
+	PERMISSION_HIDDEN,        /* /proc hides other users' processes (hidepid) */
 	PERMISSION_ZOMBIE,
 	PERMISSION_KERNEL_THREAD,
 	PERMISSION_SELF,
 	PERMISSION_32BIT,
 	PERMISSION_OTHER_TRACER,
-	PERMISSION_SECCOMP,		/* a filter on ljspy itself forbids ptrace */
+	PERMISSION_SECCOMP, /* a filter on ljspy itself forbids ptrace */
 	PERMISSION_YAMA,
 	PERMISSION_OTHER_USER,
-	PERMISSION_MISSING_CAPABILITY,	/* root, but without CAP_SYS_PTRACE (a container) */
+	PERMISSION_MISSING_CAPABILITY, /* root, but without CAP_SYS_PTRACE (a container) */
 	PERMISSION_NOT_DUMPABLE,
-	PERMISSION_NO_SEIZE,		/* the kernel has no PTRACE_SEIZE */
+	PERMISSION_NO_SEIZE, /* the kernel has no PTRACE_SEIZE */
 	PERMISSION_UNKNOWN,
 	PERMISSION_REASON_COUNT
 };
 
 struct permission_verdict {
 	enum permission_reason reason;
-	char sentence[512];	/* the cause, with a full stop */
-	char remedy[512];	/* what to do about it; "" if nothing helps */
+	char sentence[512]; /* the cause, with a full stop */
+	char remedy[512];   /* what to do about it; "" if nothing helps */
 };
 
 /* Explain why tracing pid failed with this positive errno. Untrusted names in the text are not escaped. */

@@ -13,9 +13,9 @@
 
 enum {
 	PROC_PATH_MAX = 64,
-	STAT_MAX = 1 << 14,	/* bytes of /proc/PID/stat and status that ljspy reads */
+	STAT_MAX = 1 << 14, /* bytes of /proc/PID/stat and status that ljspy reads */
 	PATTERN_MESSAGE_MAX = 256,
-	FLAG_KERNEL_THREAD = 0x00200000,	/* PF_KTHREAD, include/linux/sched.h */
+	FLAG_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD, include/linux/sched.h */
 };
 
 /* The first room - 1 bytes of a file, NUL-terminated; the length or a negative errno. */
@@ -48,8 +48,10 @@ static int read_stat(pid_t pid, struct process *process)
 	name_end = strrchr(text, ')');
 	if (!name || !name_end || name_end < name)
 		return -ESRCH;
-	if (sscanf(name_end + 1, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
-		   " %*d %*d %llu", &process->state, &parent, &flags, &start_ticks) != 4)
+	if (sscanf(name_end + 1,
+		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
+		   " %*d %*d %llu",
+		   &process->state, &parent, &flags, &start_ticks) != 4)
 		return -EPROTO;
 	*name_end = '\0';
 	snprintf(process->name, sizeof(process->name), "%s", name + 1);
@@ -96,7 +98,7 @@ static int read_status(pid_t pid, struct process *process)
 	if (value)
 		process->capabilities = strtoull(value, NULL, 16);
 	process->own_pid = pid;
-	value = find_status(text, "NSpid");	/* since Linux 4.1; outermost namespace first */
+	value = find_status(text, "NSpid"); /* since Linux 4.1; outermost namespace first */
 	if (value) {
 		char *end;
 		long id;
@@ -122,8 +124,7 @@ static int read_executable(pid_t pid, struct process *process)
 	if (length < 0)
 		return 0;
 	target[length] = '\0';
-	if ((size_t)length > deleted_length &&
-	    strcmp(target + length - deleted_length, deleted) == 0) {
+	if ((size_t)length > deleted_length && strcmp(target + length - deleted_length, deleted) == 0) {
 		target[(size_t)length - deleted_length] = '\0';
 		process->executable_deleted = true;
 	}
@@ -151,7 +152,7 @@ static int read_command(pid_t pid, struct process *process)
 	if (!command)
 		return -ENOMEM;
 	length = read_proc_file(pid, "cmdline", command, PROCESS_COMMAND_MAX);
-	if (length <= 0) {	/* empty or refused: go on without */
+	if (length <= 0) { /* empty or refused: go on without */
 		free(command);
 		return length == -ESRCH ? -ESRCH : 0;
 	}
@@ -175,7 +176,7 @@ int process_read(pid_t pid, struct process *ret_process)
 		error = read_executable(pid, &process);
 	if (!error)
 		error = read_command(pid, &process);
-	if (!error && !process_is_same(&process))	/* another process has the pid now */
+	if (!error && !process_is_same(&process)) /* another process has the pid now */
 		error = -ESRCH;
 	if (error) {
 		process_clear(&process);
@@ -329,7 +330,7 @@ static int find_matches(DIR *proc, const regex_t *pattern, struct process_list *
 		int error;
 
 		if (pid <= 0 || pid == self || process_read(pid, &process))
-			continue;	/* also if it ends meanwhile */
+			continue; /* also if it ends meanwhile */
 		if (process.kernel_thread || process_is_zombie(&process) ||
 		    !process_matches(&process, pattern)) {
 			process_clear(&process);

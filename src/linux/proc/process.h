@@ -12,28 +12,28 @@
 #include <sys/types.h>
 
 enum {
-	PROCESS_NAME_MAX = 64,		/* kernel threads' names may be this long */
-	PROCESS_COMMAND_MAX = 1 << 16,	/* bytes of the command line that ljspy keeps */
+	PROCESS_NAME_MAX = 64,         /* kernel threads' names may be this long */
+	PROCESS_COMMAND_MAX = 1 << 16, /* bytes of the command line that ljspy keeps */
 };
 
 struct process {
 	pid_t pid;
-	pid_t own_pid;		/* in its own pid namespace */
+	pid_t own_pid; /* in its own pid namespace */
 	pid_t parent_pid;
-	pid_t tracer_pid;	/* 0 if it is not traced, else a thread id of the tracer */
+	pid_t tracer_pid; /* 0 if it is not traced, else a thread id of the tracer */
 	uid_t uid, euid, suid;
 	gid_t gid, egid, sgid;
-	char state;		/* as in /proc/PID/stat: R S D T t Z X I */
+	char state; /* as in /proc/PID/stat: R S D T t Z X I */
 	bool kernel_thread;
-	bool is_32bit;		/* false also if unknown */
-	uint64_t capabilities;	/* permitted ones, by bit */
-	uint64_t pending_signals;	/* of the whole process, by bit from signal 1 on */
-	uint64_t start_ticks;	/* since boot; pid and start together never recur */
-	char name[PROCESS_NAME_MAX];	/* comm; untrusted */
-	char *executable;	/* target of /proc/PID/exe without " (deleted)"; NULL if refused; owned */
+	bool is_32bit;               /* false also if unknown */
+	uint64_t capabilities;       /* permitted ones, by bit */
+	uint64_t pending_signals;    /* of the whole process, by bit from signal 1 on */
+	uint64_t start_ticks;        /* since boot; pid and start together never recur */
+	char name[PROCESS_NAME_MAX]; /* comm; untrusted */
+	char *executable; /* target of /proc/PID/exe without " (deleted)"; NULL if refused; owned */
 	bool executable_deleted;
-	char *command;		/* arguments, each ended by NUL; owned */
-	size_t command_length;	/* bytes with the NULs; 0 for kernel threads and zombies */
+	char *command;         /* arguments, each ended by NUL; owned */
+	size_t command_length; /* bytes with the NULs; 0 for kernel threads and zombies */
 };
 
 /* 0, -ESRCH when there is no such process, or another negative errno. Free with process_clear(). */
@@ -78,7 +78,7 @@ int process_pattern(const char *pattern, regex_t *ret_pattern, char **ret_messag
 bool process_matches(const struct process *process, const regex_t *pattern);
 
 struct process_list {
-	struct process *processes;	/* sorted by pid */
+	struct process *processes; /* sorted by pid */
 	size_t count;
 };
 

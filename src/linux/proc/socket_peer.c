@@ -13,16 +13,16 @@
 
 enum {
 	LINE_SIZE = 512,
-	LINES_MAX = 20000,		/* of a table that ljspy reads */
-	TCP_LISTEN = 10,		/* enum in the kernel's net/tcp_states.h */
-	WORDS = 4,			/* of an IPv6 address */
-	EPHEMERAL_PORT = 32768,		/* ports of clients, as Linux chooses them, begin here */
+	LINES_MAX = 20000,      /* of a table that ljspy reads */
+	TCP_LISTEN = 10,        /* enum in the kernel's net/tcp_states.h */
+	WORDS = 4,              /* of an IPv6 address */
+	EPHEMERAL_PORT = 32768, /* ports of clients, as Linux chooses them, begin here */
 };
 
 /* One end of a socket. */
 struct end {
 	int family;
-	uint32_t words[WORDS];		/* in network order */
+	uint32_t words[WORDS]; /* in network order */
 	uint16_t port;
 };
 

@@ -19,9 +19,9 @@ enum {
 };
 
 struct socket_peer {
-	bool known;		/* it is an internet socket, and in one of the tables */
-	bool listens;		/* for new connections */
-	bool is_dns;		/* the peer is a name server, by its port */
+	bool known;   /* it is an internet socket, and in one of the tables */
+	bool listens; /* for new connections */
+	bool is_dns;  /* the peer is a name server, by its port */
 	/* "127.0.0.1:80", "client of :8080" if the peer has connected to it, "port 80" without a peer. */
 	char text[SOCKET_PEER_SIZE];
 };

@@ -27,13 +27,13 @@ enum {
 /* A condition on one or two arguments, numbered from 0. */
 enum condition {
 	ALWAYS,
-	TAKES_WHAT_COMES,	/* the first is a file from which the call takes what there is */
-	GIVES_AT_ONCE,		/* the first is a file that takes the bytes, the third how many, all or none */
-	ONE_AT_MOST,		/* this one is the number of things to wait for, at most 1 */
-	NOT_ALL,		/* these flags do not ask for all bytes of a message */
-	NOT_REQUEUED,		/* the second is a futex operation other than FUTEX_WAIT_REQUEUE_PI */
-	NOTHING_SUBMITTED,	/* the second, how many the call submits before it waits, is 0 */
-	DRAINS_TERMINAL,	/* the second is an ioctl() request that waits until all is sent */
+	TAKES_WHAT_COMES,  /* the first is a file from which the call takes what there is */
+	GIVES_AT_ONCE,     /* the first is a file that takes the bytes, the third how many, all or none */
+	ONE_AT_MOST,       /* this one is the number of things to wait for, at most 1 */
+	NOT_ALL,           /* these flags do not ask for all bytes of a message */
+	NOT_REQUEUED,      /* the second is a futex operation other than FUTEX_WAIT_REQUEUE_PI */
+	NOTHING_SUBMITTED, /* the second, how many the call submits before it waits, is 0 */
+	DRAINS_TERMINAL,   /* the second is an ioctl() request that waits until all is sent */
 };
 
 static const struct rule {
@@ -41,7 +41,7 @@ static const struct rule {
 	enum condition condition;
 	uint8_t argument;
 } rules[] = {
-	/* Wait for time, signals, children, locks, or until something is ready. */
+/* Wait for time, signals, children, locks, or until something is ready. */
 #ifdef SYS_epoll_wait
 	{ SYS_epoll_wait, ALWAYS, 0 },
 	{ SYS_poll, ALWAYS, 0 },
@@ -72,7 +72,7 @@ static const struct rule {
 	{ SYS_mremap, ALWAYS, 0 },
 	{ SYS_brk, ALWAYS, 0 },
 	{ SYS_flock, ALWAYS, 0 },
-	{ SYS_fcntl, ALWAYS, 0 },	/* F_SETLKW and the like */
+	{ SYS_fcntl, ALWAYS, 0 }, /* F_SETLKW and the like */
 	{ SYS_semop, ALWAYS, 0 },
 	{ SYS_semtimedop, ALWAYS, 0 },
 	{ SYS_msgsnd, ALWAYS, 0 },
@@ -138,22 +138,14 @@ static bool applies(const struct rule *rule, pid_t pid, const uint64_t arguments
 	uint64_t argument = arguments[rule->argument];
 
 	switch (rule->condition) {
-	case ALWAYS:
-		return true;
-	case TAKES_WHAT_COMES:
-		return takes_what_comes(pid, argument);
-	case GIVES_AT_ONCE:
-		return gives_at_once(pid, argument, arguments[2]);
-	case ONE_AT_MOST:
-		return argument <= 1;
-	case NOT_ALL:
-		return !(argument & MSG_WAITALL);
-	case NOT_REQUEUED:
-		return (argument & FUTEX_CMD_MASK) != FUTEX_WAIT_REQUEUE_PI;
-	case NOTHING_SUBMITTED:
-		return (uint32_t)argument == 0;
-	case DRAINS_TERMINAL:
-		return argument == TCSBRK || argument == TCSBRKP;
+	case ALWAYS: return true;
+	case TAKES_WHAT_COMES: return takes_what_comes(pid, argument);
+	case GIVES_AT_ONCE: return gives_at_once(pid, argument, arguments[2]);
+	case ONE_AT_MOST: return argument <= 1;
+	case NOT_ALL: return !(argument & MSG_WAITALL);
+	case NOT_REQUEUED: return (argument & FUTEX_CMD_MASK) != FUTEX_WAIT_REQUEUE_PI;
+	case NOTHING_SUBMITTED: return (uint32_t)argument == 0;
+	case DRAINS_TERMINAL: return argument == TCSBRK || argument == TCSBRKP;
 	}
 	return false;
 }
@@ -208,31 +200,26 @@ bool call_was_at_risk(pid_t pid, int64_t number, const uint64_t arguments[static
 
 	switch (number) {
 	/* These start over. */
-	case SYS_fallocate:
-		return true;
-	case SYS_getrandom:
-		return is_long(arguments[1]);
-	case SYS_read:
-		return is_long(arguments[2]) && read_mode(pid, arguments[0], &mode) && S_ISCHR(mode);
+	case SYS_fallocate: return true;
+	case SYS_getrandom: return is_long(arguments[1]);
+	case SYS_read: return is_long(arguments[2]) && read_mode(pid, arguments[0], &mode) && S_ISCHR(mode);
 	/* These may have transferred a part. */
 	case SYS_write:
-	case SYS_sendto:
-		return result > 0 && is_long(arguments[2]) && is_cuttable(pid, arguments[0]);
+	case SYS_sendto: return result > 0 && is_long(arguments[2]) && is_cuttable(pid, arguments[0]);
 	case SYS_writev:
 	case SYS_pwritev2:
 	case SYS_sendmsg:
-	case SYS_sendmmsg:
-		return result > 0 && is_cuttable(pid, arguments[0]);
+	case SYS_sendmmsg: return result > 0 && is_cuttable(pid, arguments[0]);
 	case SYS_recvfrom:
 	case SYS_recvmsg:
 	case SYS_recvmmsg:
-		return result > 0 && !call_bears_stop(pid, number, arguments) && is_cuttable(pid, arguments[0]);
+		return result > 0 && !call_bears_stop(pid, number, arguments) &&
+		       is_cuttable(pid, arguments[0]);
 	case SYS_sendfile:
 		return result > 0 && (uint64_t)result < arguments[3] && !is_nonblocking(pid, arguments[0]);
 	case SYS_splice:
 	case SYS_copy_file_range:
 		return result > 0 && (uint64_t)result < arguments[4] && !is_nonblocking(pid, arguments[2]);
-	default:
-		return false;
+	default: return false;
 	}
 }

@@ -9,16 +9,16 @@
 
 enum {
 	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
-	FAILURES_MAX = 1000,	/* in a row */
-	REST_FACTOR = 1,	/* threads then run on for this times as long as they were held */
+	FAILURES_MAX = 1000, /* in a row */
+	REST_FACTOR = 1,     /* threads then run on for this times as long as they were held */
 	REST_AFTER_FAILURE_NS = 1000 * 1000,
 };
 
 struct watched {
 	struct thread *thread;
 	bool stopped;
-	struct registers registers;	/* if stopped; all 0 if they cannot be read */
-	struct thread_call call;	/* if asleep */
+	struct registers registers; /* if stopped; all 0 if they cannot be read */
+	struct thread_call call;    /* if asleep */
 };
 
 struct hold {
@@ -26,9 +26,9 @@ struct hold {
 	struct threads *threads;
 	struct watched *watched;
 	size_t watched_count, watched_size;
-	uint64_t begin_ns;	/* when the first thread stopped; 0: none did */
+	uint64_t begin_ns; /* when the first thread stopped; 0: none did */
 	uint64_t count, last_ns, longest_ns;
-	bool (*may_go_on)(void *context);	/* may be NULL */
+	bool (*may_go_on)(void *context); /* may be NULL */
 	void *may_go_on_context;
 };
 
@@ -81,7 +81,7 @@ static int stop(struct hold *hold, struct watched *watched)
 {
 	int error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
 	if (error)
-		return error == -ESRCH ? 0 : -EAGAIN;	/* a thread that has ended needs no stop */
+		return error == -ESRCH ? 0 : -EAGAIN; /* a thread that has ended needs no stop */
 	watched->stopped = true;
 	if (hold->begin_ns == 0)
 		hold->begin_ns = watched->thread->tracee->stopped_ns;
@@ -96,13 +96,10 @@ static int watch(struct hold *hold, struct watched *watched)
 
 	switch (thread_may_stop(hold->threads, watched->thread, tracer_turn(hold->tracer))) {
 	case MAY_STOP:
-	case MAY_STOP_WAITING:
-		return stop(hold, watched);
+	case MAY_STOP_WAITING: return stop(hold, watched);
 	case MAY_NOT_WAITS:
-	case MAY_NOT_CALLS:
-		return -EAGAIN;
-	case MAY_NOT_SLEEPS:
-		break;
+	case MAY_NOT_CALLS: return -EAGAIN;
+	case MAY_NOT_SLEEPS: break;
 	}
 	if (thread_measure(hold->threads, watched->thread, &used) ||
 	    thread_look(hold->threads, watched->thread, &state, &watched->call))
@@ -139,8 +136,8 @@ static bool slept_on(struct hold *hold, struct watched *watched)
 	/* A thread without a call had already ended in hold_begin(). */
 	if (!watched->call.known)
 		return true;
-	return thread_look(hold->threads, watched->thread, &state, &call) == 0 &&
-	       state != THREAD_RUNNING && thread_call_is_same(&watched->call, &call) &&
+	return thread_look(hold->threads, watched->thread, &state, &call) == 0 && state != THREAD_RUNNING &&
+	       thread_call_is_same(&watched->call, &call) &&
 	       thread_measure(hold->threads, watched->thread, &used) == 0 && used == 0;
 }
 
@@ -174,11 +171,10 @@ static void rest(struct hold *hold, uint64_t ns)
 	own_turn_wait(tracer_turn(hold->tracer), &none, NULL, &time);
 }
 
-bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
-		void *context)
+bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context)
 {
 	for (unsigned i = 0; i < FAILURES_MAX && may_go_on(hold); i++) {
-		tracer_poll(hold->tracer);	/* signals must not wait until all is read */
+		tracer_poll(hold->tracer); /* signals must not wait until all is read */
 		if (hold_begin(hold) == 0) {
 			read(context);
 			if (hold_end(hold)) {

@@ -38,8 +38,7 @@ bool hold_end(struct hold *hold);
  * NULL) and try again. Afterwards let the threads run on for as long as they were held.
  * False if it gives up.
  */
-bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
-		void *context);
+bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context);
 
 /* Of all holds that have ended: how many stopped a thread, and the longest time of these. */
 uint64_t hold_count(const struct hold *hold);

@@ -21,10 +21,10 @@ enum { ERESTARTSYS = 512, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
 #endif
 
 enum limit {
-	LIMITED,		/* or the call would not have returned EINTR */
+	LIMITED, /* or the call would not have returned EINTR */
 	UNLIMITED,
-	UNLESS_NEGATIVE,	/* an int */
-	UNLESS_NULL,		/* a pointer to the limit */
+	UNLESS_NEGATIVE, /* an int */
+	UNLESS_NULL,     /* a pointer to the limit */
 };
 
 /*
@@ -35,7 +35,7 @@ enum limit {
 static const struct {
 	unsigned int number;
 	enum limit limit;
-	size_t argument;	/* offset in user_regs_struct of the argument with the limit */
+	size_t argument; /* offset in user_regs_struct of the argument with the limit */
 } calls[] = {
 	{ SYS_epoll_wait, UNLESS_NEGATIVE, offsetof(struct user_regs_struct, r10) },
 	{ SYS_epoll_pwait, UNLESS_NEGATIVE, offsetof(struct user_regs_struct, r10) },
@@ -79,14 +79,10 @@ enum { MEM_MAJOR = 1, ZERO_MINOR = 5, FULL_MINOR = 7, RANDOM_MINOR = 8, URANDOM_
 static bool is_limited(enum limit limit, uint64_t argument)
 {
 	switch (limit) {
-	case LIMITED:
-		return true;
-	case UNLIMITED:
-		return false;
-	case UNLESS_NEGATIVE:
-		return (int32_t)argument >= 0;
-	case UNLESS_NULL:
-		return argument != 0;
+	case LIMITED: return true;
+	case UNLIMITED: return false;
+	case UNLESS_NEGATIVE: return (int32_t)argument >= 0;
+	case UNLESS_NULL: return argument != 0;
 	}
 	return true;
 }
@@ -97,10 +93,12 @@ static bool gives_without_end(pid_t tid, uint64_t fd)
 	struct statx status;
 	unsigned int number;
 
-	if (!target_file_status(tid, fd, &status) || !S_ISCHR(status.stx_mode) || status.stx_rdev_major != MEM_MAJOR)
+	if (!target_file_status(tid, fd, &status) || !S_ISCHR(status.stx_mode) ||
+	    status.stx_rdev_major != MEM_MAJOR)
 		return false;
 	number = status.stx_rdev_minor;
-	return number == ZERO_MINOR || number == FULL_MINOR || number == RANDOM_MINOR || number == URANDOM_MINOR;
+	return number == ZERO_MINOR || number == FULL_MINOR || number == RANDOM_MINOR ||
+	       number == URANDOM_MINOR;
 }
 
 /*
@@ -119,7 +117,8 @@ static bool is_begun_anew(pid_t tid, const struct user_regs_struct *regs)
 /* Is it tcdrain() or tcsendbreak(), which wait until all is sent? */
 static bool drains_terminal(const struct user_regs_struct *regs)
 {
-	return regs->orig_rax == SYS_ioctl && ((uint32_t)regs->rsi == TCSBRK || (uint32_t)regs->rsi == TCSBRKP);
+	return regs->orig_rax == SYS_ioctl &&
+	       ((uint32_t)regs->rsi == TCSBRK || (uint32_t)regs->rsi == TCSBRKP);
 }
 
 bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool *ret_limited)
@@ -138,8 +137,8 @@ bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		if (regs->orig_rax != calls[i].number)
 			continue;
-		*ret_limited = is_limited(calls[i].limit,
-					  *(const unsigned long long *)((const char *)regs + calls[i].argument));
+		*ret_limited = is_limited(calls[i].limit, *(const unsigned long long *)((const char *)regs +
+											calls[i].argument));
 		return true;
 	}
 	return false;

@@ -44,11 +44,11 @@ _Noreturn static void run_command(char *const command[], const sigset_t *mask, p
 	int cause;
 
 	close(go->write);
-	if (read(go->read, &letter, 1) != 1)	/* ljspy has ended or changed its mind */
+	if (read(go->read, &letter, 1) != 1) /* ljspy has ended or changed its mind */
 		_exit(EXIT_NOT_RUN);
 	if (group)
-		setpgid(0, group);	/* so that it gets the terminal's signals, too */
-	signal(SIGPIPE, SIG_DFL);	/* ljspy ignores these for itself */
+		setpgid(0, group); /* so that it gets the terminal's signals, too */
+	signal(SIGPIPE, SIG_DFL);  /* ljspy ignores these for itself */
 	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(command[0], command);
@@ -113,7 +113,7 @@ int launch_go(struct launch *launch, struct tracer *tracer)
 	sigset_t child;
 	int error;
 
-	if (write(launch->go_fd, "!", 1) < 0) {	/* EPIPE: it has been killed */
+	if (write(launch->go_fd, "!", 1) < 0) { /* EPIPE: it has been killed */
 		launch_cancel(launch);
 		return -ESRCH;
 	}

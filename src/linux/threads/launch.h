@@ -19,8 +19,8 @@
 
 struct launch {
 	pid_t pid;
-	int go_fd;		/* the child waits for a byte from here, */
-	int error_fd;		/* ... and writes here why it could not run the command */
+	int go_fd;    /* the child waits for a byte from here, */
+	int error_fd; /* ... and writes here why it could not run the command */
 };
 
 /*

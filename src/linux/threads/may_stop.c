@@ -63,14 +63,14 @@ static void note_sleep(struct thread *thread, const struct thread_call *call)
 void thread_note_stop(struct thread *thread, const struct registers *registers)
 {
 	const uint64_t arguments[6] = { registers->rdi, registers->rsi, registers->rdx,
-					registers->r10, registers->r8, registers->r9 };
+					registers->r10, registers->r8,  registers->r9 };
 	struct call_watch *calls = &thread->calls;
 
 	/* The stop counts as a sleep, too. Outside of a call, the thread stays awake. */
 	calls->is_awake = (int64_t)registers->orig_rax < 0;
 	calls->sleeps++;
-	if (!calls->is_awake && call_was_at_risk(thread->tid, (int64_t)registers->orig_rax, arguments,
-						 (int64_t)registers->rax))
+	if (!calls->is_awake &&
+	    call_was_at_risk(thread->tid, (int64_t)registers->orig_rax, arguments, (int64_t)registers->rax))
 		keep_alone(calls);
 }
 
@@ -84,7 +84,8 @@ static bool makes_fragile_calls(const struct thread *thread)
 {
 	const struct call_watch *calls = &thread->calls;
 
-	return calls->fragile_seen_ns && clock_now_ns(CLOCK_MONOTONIC) - calls->fragile_seen_ns < calls->memory_ns;
+	return calls->fragile_seen_ns &&
+	       clock_now_ns(CLOCK_MONOTONIC) - calls->fragile_seen_ns < calls->memory_ns;
 }
 
 void thread_note_place(struct thread *thread)

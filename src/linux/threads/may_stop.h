@@ -28,11 +28,11 @@
 #include "unwind/elf/registers.h"
 
 enum may_stop {
-	MAY_STOP,		/* it is on a CPU, or was until ljspy took that CPU */
-	MAY_STOP_WAITING,	/* it waits for a CPU, but not in a call that it slept in */
-	MAY_NOT_SLEEPS,		/* it sleeps, or has ended */
-	MAY_NOT_WAITS,		/* it waits for a CPU, perhaps inside a call; or its calls are not known yet */
-	MAY_NOT_CALLS,		/* it is on a CPU, as with MAY_STOP, but makes calls that do not bear a stop */
+	MAY_STOP,         /* it is on a CPU, or was until ljspy took that CPU */
+	MAY_STOP_WAITING, /* it waits for a CPU, but not in a call that it slept in */
+	MAY_NOT_SLEEPS,   /* it sleeps, or has ended */
+	MAY_NOT_WAITS,    /* it waits for a CPU, perhaps inside a call; or its calls are not known yet */
+	MAY_NOT_CALLS,    /* it is on a CPU, as with MAY_STOP, but makes calls that do not bear a stop */
 };
 
 /* Ask before each tracer_stop(), tracer_stop_running() or tracer_stop_seen(); turn is the caller's. */

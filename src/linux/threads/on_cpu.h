@@ -17,10 +17,10 @@
 #include "src/linux/threads/threads.h"
 
 enum presence {
-	PRESENCE_OFF_CPU,	/* asleep, or waiting for a CPU */
+	PRESENCE_OFF_CPU, /* asleep, or waiting for a CPU */
 	PRESENCE_ON_CPU,
-	PRESENCE_PUT_OFF,	/* it had a CPU until ljspy took that CPU to look */
-	PRESENCE_AWAKE,		/* it has a CPU or waits for one: the kernel does not count */
+	PRESENCE_PUT_OFF, /* it had a CPU until ljspy took that CPU to look */
+	PRESENCE_AWAKE,   /* it has a CPU or waits for one: the kernel does not count */
 };
 
 /* Look at a thread that was just measured (thread_measure()); turn is the caller's. */

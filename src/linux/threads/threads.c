@@ -32,17 +32,17 @@ enum {
 struct threads {
 	struct tracer *tracer;
 	pid_t pid;
-	DIR *directory;			/* /proc/PID/task; NULL if it cannot be opened, */
-	int directory_error;		/* ... and this is why, a negative errno */
-	nlink_t links;			/* of the directory at the last scan: two more than threads */
+	DIR *directory;      /* /proc/PID/task; NULL if it cannot be opened, */
+	int directory_error; /* ... and this is why, a negative errno */
+	nlink_t links;       /* of the directory at the last scan: two more than threads */
 	bool scanned;
-	uint64_t scan_ns;		/* the last scan that was due by time */
+	uint64_t scan_ns; /* the last scan that was due by time */
 
-	struct thread **threads;	/* by tid */
+	struct thread **threads; /* by tid */
 	size_t count;
 
-	uint64_t ended_cpu_ns;		/* of threads that were dropped */
-	uint64_t unaccounted_ns;	/* at the last scan */
+	uint64_t ended_cpu_ns;   /* of threads that were dropped */
+	uint64_t unaccounted_ns; /* at the last scan */
 };
 
 /* Ids of threads as listed in /proc, ascending. */
@@ -80,7 +80,7 @@ static int list_tids(struct threads *threads, struct tid_list *list)
 
 	rewinddir(threads->directory);
 	while (list->count < THREADS_MAX && (entry = readdir(threads->directory))) {
-		long tid = strtol(entry->d_name, NULL, 10);	/* 0 for "." and ".." */
+		long tid = strtol(entry->d_name, NULL, 10); /* 0 for "." and ".." */
 
 		if (tid > 0 && append_tid(list, (pid_t)tid))
 			return -ENOMEM;
@@ -88,7 +88,7 @@ static int list_tids(struct threads *threads, struct tid_list *list)
 	if (list->count == 0)
 		return 0;
 	qsort(list->tids, list->count, sizeof(*list->tids), compare_tids);
-	for (size_t i = 0; i < list->count; i++)	/* a thread may be listed twice */
+	for (size_t i = 0; i < list->count; i++) /* a thread may be listed twice */
 		if (unique == 0 || list->tids[unique - 1] != list->tids[i])
 			list->tids[unique++] = list->tids[i];
 	list->count = unique;
@@ -118,8 +118,8 @@ static int read_file(int fd, char *text, size_t size)
 	return 0;
 }
 
-static int read_thread_file(const struct threads *threads, pid_t tid, const char *name,
-			    char *text, size_t size)
+static int read_thread_file(const struct threads *threads, pid_t tid, const char *name, char *text,
+			    size_t size)
 {
 	int fd = open_thread_file(threads, tid, name), error;
 
@@ -154,7 +154,7 @@ void thread_read_name(const struct threads *threads, struct thread *thread)
 	if (read_thread_file(threads, thread->tid, "comm", text, sizeof(text)))
 		return;
 	length = strlen(text);
-	if (length && text[length - 1] == '\n')	/* the kernel's; the name may end with another */
+	if (length && text[length - 1] == '\n') /* the kernel's; the name may end with another */
 		text[length - 1] = '\0';
 	snprintf(thread->name, sizeof(thread->name), "%.*s", THREAD_NAME_MAX - 1, text);
 }
@@ -236,7 +236,7 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 	thread->schedstat_fd = thread->syscall_fd = thread->sched_fd = -1;
 	thread->keeps_open = tracer_reserve_files(threads->tracer, FILES_PER_THREAD);
 	thread_read_name(threads, thread);
-	if (!threads->scanned)	/* discard CPU time used before ljspy came */
+	if (!threads->scanned) /* discard CPU time used before ljspy came */
 		thread_measure(threads, thread, &used_ns);
 	*ret_thread = thread;
 	return 0;
@@ -372,8 +372,7 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns)
 {
 	char text[SCHEDSTAT_MAX];
-	int error = read_kept_file(threads, thread, &thread->schedstat_fd, "schedstat", text,
-				   sizeof(text));
+	int error = read_kept_file(threads, thread, &thread->schedstat_fd, "schedstat", text, sizeof(text));
 	struct schedstat schedstat;
 
 	if (error)
@@ -386,13 +385,12 @@ int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret
 	return 0;
 }
 
-int thread_count_switches(const struct threads *threads, struct thread *thread,
-			  struct switches *ret_switches)
+int thread_count_switches(const struct threads *threads, struct thread *thread, struct switches *ret_switches)
 {
 	char text[LONG_FILE_MAX];
 	int error = read_kept_file(threads, thread, &thread->sched_fd, "sched", text, sizeof(text));
 
-	if (error == -ESRCH)	/* not every kernel has sched */
+	if (error == -ESRCH) /* not every kernel has sched */
 		error = read_thread_file(threads, thread->tid, "status", text, sizeof(text));
 	if (error)
 		return error;
@@ -464,26 +462,17 @@ static int look_at_state(const struct threads *threads, const struct thread *thr
 	if (error)
 		return error;
 	switch (letter) {
-	case 'R':
-		*ret_state = THREAD_RUNNING;
-		return 0;
-	case 'D':
-		*ret_state = THREAD_UNINTERRUPTIBLE;
-		return 0;
-	case 't':
-		*ret_state = thread_is_passing(thread) ? THREAD_RUNNING : THREAD_BLOCKED;
-		return 0;
+	case 'R': *ret_state = THREAD_RUNNING; return 0;
+	case 'D': *ret_state = THREAD_UNINTERRUPTIBLE; return 0;
+	case 't': *ret_state = thread_is_passing(thread) ? THREAD_RUNNING : THREAD_BLOCKED; return 0;
 	case 'Z':
-	case 'X':
-		return -ESRCH;
-	default:
-		*ret_state = THREAD_BLOCKED;
-		return 0;
+	case 'X': return -ESRCH;
+	default: *ret_state = THREAD_BLOCKED; return 0;
 	}
 }
 
-int thread_look(struct threads *threads, struct thread *thread,
-		enum thread_state *ret_state, struct thread_call *ret_call)
+int thread_look(struct threads *threads, struct thread *thread, enum thread_state *ret_state,
+		struct thread_call *ret_call)
 {
 	struct thread_call call = { .known = false };
 	char text[THREAD_FILE_MAX];
@@ -507,8 +496,8 @@ int thread_look(struct threads *threads, struct thread *thread,
 
 bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b)
 {
-	return a->known == b->known && a->number == b->number && a->sp == b->sp &&
-	       a->pc == b->pc && memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
+	return a->known == b->known && a->number == b->number && a->sp == b->sp && a->pc == b->pc &&
+	       memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
 }
 
 bool thread_is_running(struct threads *threads, struct thread *thread)
@@ -534,7 +523,7 @@ struct threads *threads_new(struct tracer *tracer, pid_t pid)
 	threads->tracer = tracer;
 	threads->pid = pid;
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	threads->directory = opendir(path);	/* close-on-exec */
+	threads->directory = opendir(path); /* close-on-exec */
 	if (!threads->directory)
 		threads->directory_error = errno == ENOENT ? -ESRCH : -errno;
 	return threads;

@@ -18,28 +18,28 @@
 #include "src/linux/threads/tracer.h"
 
 enum {
-	THREAD_NAME_MAX = 16,		/* TASK_COMM_LEN, with the NUL */
-	THREADS_MAX = 65536,		/* of one process; ljspy leaves more alone */
+	THREAD_NAME_MAX = 16, /* TASK_COMM_LEN, with the NUL */
+	THREADS_MAX = 65536,  /* of one process; ljspy leaves more alone */
 };
 
 struct thread_call {
-	bool known;		/* the fields below are set */
-	int64_t number;		/* system call; -1: asleep outside of one */
-	uint64_t arguments[6];	/* set if number >= 0 */
-	uint64_t sp, pc;	/* in user space */
+	bool known;            /* the fields below are set */
+	int64_t number;        /* system call; -1: asleep outside of one */
+	uint64_t arguments[6]; /* set if number >= 0 */
+	uint64_t sp, pc;       /* in user space */
 };
 
 /* What is known of the calls that a thread makes. Private to may_stop.c. */
 struct call_watch {
-	struct thread_call seen;	/* the last one it was seen asleep in; not known if none */
-	bool bears_stop;		/* does seen bear a stop? */
+	struct thread_call seen; /* the last one it was seen asleep in; not known if none */
+	bool bears_stop;         /* does seen bear a stop? */
 	/* When it was last seen in a call that bears no stop, CLOCK_MONOTONIC, 0: never; how long that counts. */
 	uint64_t fragile_seen_ns, memory_ns;
-	uint64_t sleep_runs;		/* thread.runs when it was last seen asleep; 0 once it has run */
+	uint64_t sleep_runs; /* thread.runs when it was last seen asleep; 0 once it has run */
 	/* At the last thread_note_place(): how often it had gone to sleep, and got a CPU. */
 	uint64_t sleeps, runs;
-	bool has_slept;			/* since the last question whether it may be stopped */
-	bool is_awake;			/* it has run since its last sleep */
+	bool has_slept; /* since the last question whether it may be stopped */
+	bool is_awake;  /* it has run since its last sleep */
 	/* How often it was seen asleep, and left alone as it had not been seen asleep often enough. */
 	unsigned int seen_count, left_alone_count;
 };
@@ -47,20 +47,20 @@ struct call_watch {
 /* Valid until the next threads_refresh(). */
 struct thread {
 	pid_t tid;
-	char name[THREAD_NAME_MAX];	/* untrusted; at most a second old, but for execs */
+	char name[THREAD_NAME_MAX]; /* untrusted; at most a second old, but for execs */
 	struct tracee *tracee;
 	/* As of the last thread_measure(), 0 before. */
 	uint64_t cpu_ns;
-	uint64_t waited_ns;		/* for a CPU, since its start */
-	uint64_t runs;			/* how often it got a CPU; 0 if the kernel does not count */
-	uint64_t runs_left;		/* runs when it was last seen without a CPU; see on_cpu.h */
-	uint64_t sleeps;		/* how often it had gone to sleep, by thread_count_switches() */
+	uint64_t waited_ns; /* for a CPU, since its start */
+	uint64_t runs;      /* how often it got a CPU; 0 if the kernel does not count */
+	uint64_t runs_left; /* runs when it was last seen without a CPU; see on_cpu.h */
+	uint64_t sleeps;    /* how often it had gone to sleep, by thread_count_switches() */
 
 	struct call_watch calls;
 
 	/* The module's own. */
 	bool keeps_open;
-	int schedstat_fd, syscall_fd, sched_fd;	/* -1 if not open */
+	int schedstat_fd, syscall_fd, sched_fd; /* -1 if not open */
 };
 
 struct threads;
@@ -118,8 +118,8 @@ int thread_count_switches(const struct threads *threads, struct thread *thread,
  * THREAD_UNINTERRUPTIBLE where the kernel tells. 0 or -ESRCH.
  * ret_call may be NULL; else, for a sleeping thread, it gets its system call.
  */
-int thread_look(struct threads *threads, struct thread *thread,
-		enum thread_state *ret_state, struct thread_call *ret_call);
+int thread_look(struct threads *threads, struct thread *thread, enum thread_state *ret_state,
+		struct thread_call *ret_call);
 
 bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b);
 

@@ -42,37 +42,37 @@ enum {
 static const int wait_options = __WALL | __WNOTHREAD | WNOHANG;
 
 struct seized {
-	struct tracee tracee;	/* first, so that a pointer to one points to the other */
-	int stat_fd;		/* of /proc/PID/task/TID/stat, -1 if not open */
-	bool reserved;		/* room for that file */
-	bool attached;		/* by PTRACE_ATTACH, not seized */
-	bool has_stopped;	/* attached: it has stopped once, and its options are set */
-	bool asked;		/* attached: a SIGSTOP from ljspy is on its way */
-	bool job_stopped;	/* a signal stopped it, which ends its call even without ljspy */
-	bool expected;		/* ljspy expects it to stop, or to run on */
-	uint64_t restarted_ns;	/* when ljspy last restarted a call with a limit after a signal */
-	bool has_regs;		/* it is stopped, and regs are its registers */
-	bool is_read;		/* it is held, and the caller has asked for its registers */
+	struct tracee tracee;  /* first, so that a pointer to one points to the other */
+	int stat_fd;           /* of /proc/PID/task/TID/stat, -1 if not open */
+	bool reserved;         /* room for that file */
+	bool attached;         /* by PTRACE_ATTACH, not seized */
+	bool has_stopped;      /* attached: it has stopped once, and its options are set */
+	bool asked;            /* attached: a SIGSTOP from ljspy is on its way */
+	bool job_stopped;      /* a signal stopped it, which ends its call even without ljspy */
+	bool expected;         /* ljspy expects it to stop, or to run on */
+	uint64_t restarted_ns; /* when ljspy last restarted a call with a limit after a signal */
+	bool has_regs;         /* it is stopped, and regs are its registers */
+	bool is_read;          /* it is held, and the caller has asked for its registers */
 	struct user_regs_struct regs;
 	UT_hash_handle hh;
 };
 
 struct tracer {
-	struct seized *seized;	/* by tid */
+	struct seized *seized; /* by tid */
 	struct watch watch;
-	size_t files_left;	/* how many more files may be kept open */
+	size_t files_left; /* how many more files may be kept open */
 	struct own_turn turn;
 	struct urgent urgent;
-	size_t expected;	/* how many tracees are expected */
+	size_t expected; /* how many tracees are expected */
 	bool look_is_awaited;
-	uint64_t quiet_ns;	/* when no tracee had anything to report */
-	struct histogram *holds;	/* see tracer_count_holds(); may be NULL */
+	uint64_t quiet_ns;       /* when no tracee had anything to report */
+	struct histogram *holds; /* see tracer_count_holds(); may be NULL */
 	bool stays_away, allow_attach;
 	bool poll_is_due;
-	bool held_late;		/* since the last tracer_has_held_late() */
-	bool only_passes_on;	/* see tracer_pass_on() */
+	bool held_late;      /* since the last tracer_has_held_late() */
+	bool only_passes_on; /* see tracer_pass_on() */
 	bool has_let_go;
-	bool changed;		/* a tracee has ended or execed since the last tracer_poll() */
+	bool changed; /* a tracee has ended or execed since the last tracer_poll() */
 };
 
 static struct seized *find_seized(const struct tracer *tracer, pid_t tid)
@@ -127,7 +127,7 @@ static const struct user_regs_struct *regs_of(struct seized *seized)
 		return &seized->regs;
 	if (ptrace(PTRACE_GETREGSET, seized->tracee.tid, NT_PRSTATUS, &io))
 		return NULL;
-	if (io.iov_len != sizeof(seized->regs)) {	/* a 32-bit program has fewer */
+	if (io.iov_len != sizeof(seized->regs)) { /* a 32-bit program has fewer */
 		errno = ENOTSUP;
 		return NULL;
 	}
@@ -352,12 +352,8 @@ static void handle_status(struct tracer *tracer, struct tracee *tracee, int stat
 	if (!WIFSTOPPED(status))
 		return;
 	switch (status >> 16) {
-	case PTRACE_EVENT_STOP:
-		handle_trap(tracer, tracee, WSTOPSIG(status));
-		break;
-	case PTRACE_EVENT_EXEC:
-		handle_exec(tracer, tracee);
-		break;
+	case PTRACE_EVENT_STOP: handle_trap(tracer, tracee, WSTOPSIG(status)); break;
+	case PTRACE_EVENT_EXEC: handle_exec(tracer, tracee); break;
 	default:
 		if (((struct seized *)tracee)->attached)
 			handle_attached(tracer, (struct seized *)tracee, WSTOPSIG(status));
@@ -381,7 +377,7 @@ static bool wait_once(struct tracer *tracer, struct tracee *tracee)
 	if (pid > 0)
 		handle_status(tracer, tracee, status);
 	else
-		mark_gone(tracer, tracee);	/* ECHILD: another thread's execve() took it away */
+		mark_gone(tracer, tracee); /* ECHILD: another thread's execve() took it away */
 	return true;
 }
 
@@ -413,8 +409,9 @@ static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 
 	if (!seized)
 		return NULL;
-	seized->tracee = (struct tracee){ .pid = pid, .tid = tid, .state = TRACEE_RUNNING,
-					  .quiet_ns = clock_now_ns(CLOCK_MONOTONIC) };
+	seized->tracee = (struct tracee){
+		.pid = pid, .tid = tid, .state = TRACEE_RUNNING, .quiet_ns = clock_now_ns(CLOCK_MONOTONIC)
+	};
 	HASH_ADD_INT(tracer->seized, tracee.tid, seized);
 	if (!hash_added(&seized->hh)) {
 		free(seized);
@@ -467,7 +464,7 @@ static void handle_reports(struct tracer *tracer)
 			break;
 		}
 		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | wait_options)) {
-			if (errno == EINVAL)	/* before Linux 4.7, waitid() takes no __WALL */
+			if (errno == EINVAL) /* before Linux 4.7, waitid() takes no __WALL */
 				poll_each(tracer);
 			break;
 		}
@@ -490,14 +487,14 @@ static void handle_reports(struct tracer *tracer)
 
 /* What /proc/PID/task/TID/stat tells about a thread now. */
 struct stat_line {
-	char state;		/* a letter; 'R': it runs, or waits for a CPU */
-	bool on_other_cpu;	/* than ljspy; a thread on ljspy's CPU can only stop when ljspy sleeps */
+	char state;        /* a letter; 'R': it runs, or waits for a CPU */
+	bool on_other_cpu; /* than ljspy; a thread on ljspy's CPU can only stop when ljspy sleeps */
 };
 
 /* False if the file cannot be read. */
 static bool read_stat(const struct seized *seized, struct stat_line *ret_line)
 {
-	enum { FIELDS_BEHIND_STATE = 36 };	/* up to "processor", proc_pid_stat(5) */
+	enum { FIELDS_BEHIND_STATE = 36 }; /* up to "processor", proc_pid_stat(5) */
 	int fd = seized->stat_fd >= 0 ? seized->stat_fd : open_stat(seized);
 	char text[1024], *at;
 	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
@@ -548,9 +545,9 @@ static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t dead
 }
 
 enum fate {
-	FATE_ALIVE,		/* it is still this thread's tracee */
-	FATE_ZOMBIE,		/* a first thread has ended; the kernel reports that after the last one's end */
-	FATE_NOT_OURS,		/* gone, or not this thread's tracee */
+	FATE_ALIVE,    /* it is still this thread's tracee */
+	FATE_ZOMBIE,   /* a first thread has ended; the kernel reports that after the last one's end */
+	FATE_NOT_OURS, /* gone, or not this thread's tracee */
 };
 
 /* What has become of a thread that does not answer? */
@@ -606,14 +603,11 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 			return give_up(tracer, tracee);
 	}
 	switch (tracee->state) {
-	case TRACEE_HELD:
-		return 0;
-	case TRACEE_GONE:
-		return -ESRCH;
+	case TRACEE_HELD: return 0;
+	case TRACEE_GONE: return -ESRCH;
 	case TRACEE_RUNNING:
 	case TRACEE_AWAITED:
-	case TRACEE_JOB_STOPPED:
-		break;
+	case TRACEE_JOB_STOPPED: break;
 	}
 	return -ECANCELED;
 }
@@ -659,11 +653,25 @@ int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 	if (!regs)
 		return -errno;
 	*ret_registers = (struct registers){
-		.rax = regs->rax, .rbx = regs->rbx, .rcx = regs->rcx, .rdx = regs->rdx,
-		.rsi = regs->rsi, .rdi = regs->rdi, .rbp = regs->rbp, .sp = regs->rsp,
-		.r8 = regs->r8, .r9 = regs->r9, .r10 = regs->r10, .r11 = regs->r11,
-		.r12 = regs->r12, .r13 = regs->r13, .r14 = regs->r14, .r15 = regs->r15,
-		.pc = regs->rip, .eflags = regs->eflags, .orig_rax = regs->orig_rax,
+		.rax = regs->rax,
+		.rbx = regs->rbx,
+		.rcx = regs->rcx,
+		.rdx = regs->rdx,
+		.rsi = regs->rsi,
+		.rdi = regs->rdi,
+		.rbp = regs->rbp,
+		.sp = regs->rsp,
+		.r8 = regs->r8,
+		.r9 = regs->r9,
+		.r10 = regs->r10,
+		.r11 = regs->r11,
+		.r12 = regs->r12,
+		.r13 = regs->r13,
+		.r14 = regs->r14,
+		.r15 = regs->r15,
+		.pc = regs->rip,
+		.eflags = regs->eflags,
+		.orig_rax = regs->orig_rax,
 		.fs_base = regs->fs_base,
 	};
 	return 0;
@@ -794,8 +802,7 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 		return 0;
 	}
 	watch_begin(&tracer->watch);
-	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC)
-		? why_not_seized(tid, -errno) : 0;
+	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) ? why_not_seized(tid, -errno) : 0;
 	if (error == -EIO && tracer->allow_attach)
 		error = attach(seized);
 	watch_end(&tracer->watch);
@@ -918,7 +925,7 @@ void tracer_let_go(struct tracer *tracer)
 		tracer_resume(tracer, &seized->tracee);
 	}
 	await_last_stops(tracer);
-	urgent_close(&tracer->urgent);	/* it applies to this thread */
+	urgent_close(&tracer->urgent); /* it applies to this thread */
 	tracer->has_let_go = true;
 }
 

@@ -28,33 +28,33 @@
 #include "unwind/elf/registers.h"
 
 enum tracee_state {
-	TRACEE_RUNNING,		/* or asleep; not stopped by ptrace */
-	TRACEE_AWAITED,		/* told to stop, but did not in time; resumed when it stops */
-	TRACEE_HELD,		/* stopped by tracer_stop() until tracer_resume() */
-	TRACEE_JOB_STOPPED,	/* stopped by SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU, not by ljspy */
-	TRACEE_GONE,		/* has ended */
+	TRACEE_RUNNING,     /* or asleep; not stopped by ptrace */
+	TRACEE_AWAITED,     /* told to stop, but did not in time; resumed when it stops */
+	TRACEE_HELD,        /* stopped by tracer_stop() until tracer_resume() */
+	TRACEE_JOB_STOPPED, /* stopped by SIGSTOP, SIGTSTP, SIGTTIN or SIGTTOU, not by ljspy */
+	TRACEE_GONE,        /* has ended */
 };
 
 /* One seized thread; owned by its tracer, valid until tracer_forget(). */
 struct tracee {
-	pid_t pid;		/* process */
+	pid_t pid; /* process */
 	pid_t tid;
 	enum tracee_state state;
-	bool hold_late;		/* the caller sets this while TRACEE_AWAITED: hold it if it stops after all */
-	bool execed;		/* it has run another program; the caller clears this */
-	bool exit_known;	/* TRACEE_GONE: exit_status is the status from waitpid() */
+	bool hold_late;  /* the caller sets this while TRACEE_AWAITED: hold it if it stops after all */
+	bool execed;     /* it has run another program; the caller clears this */
+	bool exit_known; /* TRACEE_GONE: exit_status is the status from waitpid() */
 	int exit_status;
 	/*
 	 * When it last stopped, CLOCK_MONOTONIC. If ljspy could not see that at once, the
 	 * latest time at which it is known not to have stopped.
 	 */
 	uint64_t stopped_ns;
-	uint64_t resumed_ns;	/* when ljspy last let it go */
+	uint64_t resumed_ns; /* when ljspy last let it go */
 
 	/* The tracer's own. */
-	bool wanted;		/* tracer_stop() waits for this thread */
+	bool wanted; /* tracer_stop() waits for this thread */
 	bool held_in_job_stop;
-	uint64_t quiet_ns;	/* when it was seized, or last had nothing to report */
+	uint64_t quiet_ns; /* when it was seized, or last had nothing to report */
 };
 
 enum { FILES_OPEN_DEFAULT = 512 };

@@ -14,13 +14,13 @@ enum call_form {
 	FORM_OTHER,
 	FORM_EVENTS,
 	FORM_TIME,
-	FORM_FD,	/* the first argument is a file descriptor */
-	FORM_PATH,	/* the first argument is a name, */
-	FORM_PATH_AT,	/* ... or the second, after a directory */
+	FORM_FD,      /* the first argument is a file descriptor */
+	FORM_PATH,    /* the first argument is a name, */
+	FORM_PATH_AT, /* ... or the second, after a directory */
 	FORM_CHILD,
 	FORM_FUTEX,
-	FORM_POLL,	/* array, count */
-	FORM_SELECT,	/* limit, three sets */
+	FORM_POLL,   /* array, count */
+	FORM_SELECT, /* limit, three sets */
 };
 
 /* System calls that may sleep, by number. */
@@ -38,7 +38,7 @@ static const struct {
 	[SYS_rt_sigtimedwait] = { "rt_sigtimedwait", FORM_EVENTS },
 	[SYS_ppoll] = { "ppoll", FORM_POLL },
 	[SYS_pselect6] = { "pselect6", FORM_SELECT },
-#ifdef __x86_64__	/* later architectures know only the more general ones */
+#ifdef __x86_64__ /* later architectures know only the more general ones */
 	[SYS_epoll_wait] = { "epoll_wait", FORM_EVENTS },
 	[SYS_pause] = { "pause", FORM_EVENTS },
 	[SYS_poll] = { "poll", FORM_POLL },
@@ -56,9 +56,9 @@ static const struct {
 #endif
 	[SYS_nanosleep] = { "nanosleep", FORM_TIME },
 	[SYS_clock_nanosleep] = { "clock_nanosleep", FORM_TIME },
-	[SYS_restart_syscall] = { "restart_syscall", FORM_TIME },	/* which has a time limit */
+	[SYS_restart_syscall] = { "restart_syscall", FORM_TIME }, /* which has a time limit */
 	[SYS_futex] = { "futex", FORM_FUTEX },
-	[SYS_clone] = { "clone", FORM_CHILD },	/* how today's C library does vfork() */
+	[SYS_clone] = { "clone", FORM_CHILD }, /* how today's C library does vfork() */
 	[SYS_clone3] = { "clone3", FORM_CHILD },
 	[SYS_wait4] = { "wait4", FORM_CHILD },
 	[SYS_waitid] = { "waitid", FORM_CHILD },
@@ -128,7 +128,7 @@ static const struct {
 
 enum {
 	CALL_COUNT = sizeof(calls) / sizeof(calls[0]),
-	SETS = 3,	/* of files that select waits for */
+	SETS = 3, /* of files that select waits for */
 };
 
 /* A poll of one file waits for that file, of none for time, of several for events. */
@@ -181,13 +181,10 @@ static enum wait_kind futex_kind(uint64_t operation)
 {
 	switch (operation & FUTEX_CMD_MASK) {
 	case FUTEX_WAIT_BITSET:
-	case FUTEX_WAIT_REQUEUE_PI:
-		return WAIT_CONDITION;
+	case FUTEX_WAIT_REQUEUE_PI: return WAIT_CONDITION;
 	case FUTEX_WAIT:
-	case FUTEX_LOCK_PI:
-		return WAIT_LOCK;
-	default:
-		return WAIT_OTHER;
+	case FUTEX_LOCK_PI: return WAIT_LOCK;
+	default: return WAIT_OTHER;
 	}
 }
 
@@ -203,14 +200,9 @@ void wait_read(struct memory *memory, const struct thread_call *call, struct wai
 		form = calls[call->number].form;
 	}
 	switch (form) {
-	case FORM_OTHER:
-		break;
-	case FORM_EVENTS:
-		wait.kind = WAIT_EVENTS;
-		break;
-	case FORM_TIME:
-		wait.kind = WAIT_TIME;
-		break;
+	case FORM_OTHER: break;
+	case FORM_EVENTS: wait.kind = WAIT_EVENTS; break;
+	case FORM_TIME: wait.kind = WAIT_TIME; break;
 	case FORM_FD:
 		wait.kind = WAIT_FILE;
 		wait.fd = (int)call->arguments[0];
@@ -220,18 +212,10 @@ void wait_read(struct memory *memory, const struct thread_call *call, struct wai
 		wait.kind = WAIT_PATH;
 		wait.path = call->arguments[form == FORM_PATH_AT ? 1 : 0];
 		break;
-	case FORM_CHILD:
-		wait.kind = WAIT_CHILD;
-		break;
-	case FORM_FUTEX:
-		wait.kind = futex_kind(call->arguments[1]);
-		break;
-	case FORM_POLL:
-		read_poll(memory, call->arguments[0], call->arguments[1], &wait);
-		break;
-	case FORM_SELECT:
-		read_select(memory, call->arguments, &wait);
-		break;
+	case FORM_CHILD: wait.kind = WAIT_CHILD; break;
+	case FORM_FUTEX: wait.kind = futex_kind(call->arguments[1]); break;
+	case FORM_POLL: read_poll(memory, call->arguments[0], call->arguments[1], &wait); break;
+	case FORM_SELECT: read_select(memory, call->arguments, &wait); break;
 	}
 	*ret_wait = wait;
 }
@@ -241,20 +225,16 @@ enum thread_state wait_state(const struct wait *wait, const struct wait_stack *s
 	if (stack->request)
 		return THREAD_BLOCKED;
 	switch (wait->kind) {
-	case WAIT_EVENTS:
-		return THREAD_IDLE;
-	case WAIT_TIME:
-		return stack->lua_function ? THREAD_BLOCKED : THREAD_IDLE;
+	case WAIT_EVENTS: return THREAD_IDLE;
+	case WAIT_TIME: return stack->lua_function ? THREAD_BLOCKED : THREAD_IDLE;
 	case WAIT_CONDITION:
-	case WAIT_POLL:
-		return stack->lua ? THREAD_BLOCKED : THREAD_IDLE;
+	case WAIT_POLL: return stack->lua ? THREAD_BLOCKED : THREAD_IDLE;
 	case WAIT_UNKNOWN:
 	case WAIT_LOCK:
 	case WAIT_FILE:
 	case WAIT_PATH:
 	case WAIT_CHILD:
-	case WAIT_OTHER:
-		return THREAD_BLOCKED;
+	case WAIT_OTHER: return THREAD_BLOCKED;
 	}
 	return THREAD_BLOCKED;
 }

@@ -13,23 +13,23 @@
 #include "src/linux/threads/threads.h"
 
 enum wait_kind {
-	WAIT_UNKNOWN,	/* the call is unknown */
-	WAIT_EVENTS,	/* any event: epoll_wait, poll of several files, accept, a signal */
-	WAIT_TIME,	/* a sleep */
-	WAIT_CONDITION,	/* a signal from another thread: a condition variable, a semaphore */
-	WAIT_LOCK,	/* a mutex */
-	WAIT_FILE,	/* the file that is open as fd */
-	WAIT_POLL,	/* the same, by poll or select of this file only */
-	WAIT_PATH,	/* a file that the call names */
-	WAIT_CHILD,	/* the end of a process */
+	WAIT_UNKNOWN,   /* the call is unknown */
+	WAIT_EVENTS,    /* any event: epoll_wait, poll of several files, accept, a signal */
+	WAIT_TIME,      /* a sleep */
+	WAIT_CONDITION, /* a signal from another thread: a condition variable, a semaphore */
+	WAIT_LOCK,      /* a mutex */
+	WAIT_FILE,      /* the file that is open as fd */
+	WAIT_POLL,      /* the same, by poll or select of this file only */
+	WAIT_PATH,      /* a file that the call names */
+	WAIT_CHILD,     /* the end of a process */
 	WAIT_OTHER,
 };
 
 struct wait {
 	enum wait_kind kind;
-	const char *call;	/* "read"; NULL if unknown */
-	int fd;			/* WAIT_FILE and WAIT_POLL; else -1 */
-	uint64_t path;		/* WAIT_PATH: the address of its name */
+	const char *call; /* "read"; NULL if unknown */
+	int fd;           /* WAIT_FILE and WAIT_POLL; else -1 */
+	uint64_t path;    /* WAIT_PATH: the address of its name */
 };
 
 /* Fill the wait from the call. memory is the process's; it tells which files poll and select wait for. */
@@ -37,9 +37,9 @@ void wait_read(struct memory *memory, const struct thread_call *call, struct wai
 
 /* What is on the stack of a sleeping thread. */
 struct wait_stack {
-	bool lua;		/* Lua, or code that Lua has called */
-	bool lua_function;	/* Lua other than a main chunk */
-	bool request;		/* it works on a request, while an event loop waits for it */
+	bool lua;          /* Lua, or code that Lua has called */
+	bool lua_function; /* Lua other than a main chunk */
+	bool request;      /* it works on a request, while an event loop waits for it */
 };
 
 /*

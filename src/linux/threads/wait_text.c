@@ -23,8 +23,7 @@ static void read_text(struct memory *memory, uint64_t address, char text[static 
 }
 
 /* The peer whose address connect() or sendto() was given; false if there is none. */
-static bool read_address(struct memory *memory, const struct thread_call *call,
-			 struct socket_peer *ret_peer)
+static bool read_address(struct memory *memory, const struct thread_call *call, struct socket_peer *ret_peer)
 {
 	uint8_t bytes[sizeof(struct sockaddr_storage)];
 	uint64_t address = 0, length = 0;
@@ -43,9 +42,8 @@ static bool read_address(struct memory *memory, const struct thread_call *call,
 	return ret_peer->known;
 }
 
-static void describe_socket(pid_t pid, struct memory *memory, const struct thread_call *call,
-			    uint64_t inode, struct wait *wait, struct wait_socket *last,
-			    char ret_text[static WAIT_TEXT_SIZE])
+static void describe_socket(pid_t pid, struct memory *memory, const struct thread_call *call, uint64_t inode,
+			    struct wait *wait, struct wait_socket *last, char ret_text[static WAIT_TEXT_SIZE])
 {
 	struct socket_peer peer;
 
@@ -66,9 +64,8 @@ static void describe_socket(pid_t pid, struct memory *memory, const struct threa
 }
 
 /* "/etc/hosts", "pipe:[123]", "socket:[123]", "anon_inode:[eventpoll]" */
-static void describe_file(pid_t pid, struct memory *memory, const struct thread_call *call,
-			  struct wait *wait, struct wait_socket *last,
-			  char ret_text[static WAIT_TEXT_SIZE])
+static void describe_file(pid_t pid, struct memory *memory, const struct thread_call *call, struct wait *wait,
+			  struct wait_socket *last, char ret_text[static WAIT_TEXT_SIZE])
 {
 	char path[sizeof("/proc//fd/") + 6 * sizeof(int)], target[WAIT_PATH_SIZE];
 	uint64_t inode;
@@ -111,35 +108,31 @@ void wait_describe_briefly(const struct thread_call *call, const struct wait *wa
 		snprintf(ret_text, WAIT_TEXT_SIZE, "system call %" PRId64, call->number);
 	else
 		snprintf(ret_text, WAIT_TEXT_SIZE, "%s%s", wait->call,
-			 wait->kind == WAIT_LOCK ? " (lock)"
-			 : wait->kind == WAIT_CONDITION ? " (condition)" : "");
+			 wait->kind == WAIT_LOCK        ? " (lock)"
+			 : wait->kind == WAIT_CONDITION ? " (condition)"
+							: "");
 }
 
-void wait_describe(pid_t pid, struct memory *memory, const struct thread_call *call,
-		   struct wait *wait, struct wait_socket *last, char ret_text[static WAIT_TEXT_SIZE])
+void wait_describe(pid_t pid, struct memory *memory, const struct thread_call *call, struct wait *wait,
+		   struct wait_socket *last, char ret_text[static WAIT_TEXT_SIZE])
 {
 	char path[WAIT_PATH_SIZE];
 
 	wait_describe_briefly(call, wait, ret_text);
 	switch (wait->kind) {
 	case WAIT_FILE:
-	case WAIT_POLL:
-		describe_file(pid, memory, call, wait, last, ret_text);
-		break;
+	case WAIT_POLL: describe_file(pid, memory, call, wait, last, ret_text); break;
 	case WAIT_PATH:
 		read_text(memory, wait->path, path);
 		if (*path)
 			snprintf(ret_text, WAIT_TEXT_SIZE, "%s %s", wait->call, path);
 		break;
-	case WAIT_CHILD:
-		describe_child(pid, call, wait, ret_text);
-		break;
+	case WAIT_CHILD: describe_child(pid, call, wait, ret_text); break;
 	case WAIT_UNKNOWN:
 	case WAIT_EVENTS:
 	case WAIT_TIME:
 	case WAIT_CONDITION:
 	case WAIT_LOCK:
-	case WAIT_OTHER:
-		break;
+	case WAIT_OTHER: break;
 	}
 }

@@ -14,7 +14,7 @@
 
 enum {
 	WAIT_TEXT_SIZE = 320,
-	WAIT_PATH_SIZE = 256,	/* longer paths are cut */
+	WAIT_PATH_SIZE = 256, /* longer paths are cut */
 };
 
 /* The socket that a thread last waited for, kept as finding its peer takes a while. All zero at first. */
@@ -27,8 +27,8 @@ struct wait_socket {
  * Describe the wait, and correct it if needed: a poll of a listening socket only waits
  * for events (WAIT_EVENTS). The text may contain any byte but NUL.
  */
-void wait_describe(pid_t pid, struct memory *memory, const struct thread_call *call,
-		   struct wait *wait, struct wait_socket *last, char ret_text[static WAIT_TEXT_SIZE]);
+void wait_describe(pid_t pid, struct memory *memory, const struct thread_call *call, struct wait *wait,
+		   struct wait_socket *last, char ret_text[static WAIT_TEXT_SIZE]);
 
 /* The same without the file, peer or child, for when there are too many different texts. */
 void wait_describe_briefly(const struct thread_call *call, const struct wait *wait,
