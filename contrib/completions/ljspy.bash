@@ -36,13 +36,10 @@ _ljspy_formats()
 	_ljspy_help "$1" | tr -s '\n ' ' ' | sed -n 's/.*--format FORMAT \(\([^ ]*, \)*[^ ]*\).*/\1/p' | tr -d ,
 }
 
+# Processes that run LuaJIT: `ljspy info` lists several, or shows the only one.
 _ljspy_pids()
 {
-	local path
-
-	for path in /proc/[0-9]*; do
-		echo "${path#/proc/}"
-	done
+	"${COMP_WORDS[0]/#\~/$HOME}" info 2>&1 | sed -n 's/^ljspy:   -p \([0-9]*\) .*/\1/p; s/^Process \([0-9]*\).*/\1/p'
 }
 
 _ljspy_complete_argument()

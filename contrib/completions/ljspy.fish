@@ -49,6 +49,14 @@ function __ljspy_formats
     __ljspy_help (__ljspy_command) | tr -s '\n ' ' ' | sed -n 's/.*--format FORMAT \(\([^ ]*, \)*[^ ]*\).*/\1/p' | tr -d , | string match -ra '\S+'
 end
 
+# Processes that run LuaJIT, tab, their names: `ljspy info` lists several, or shows the only one.
+function __ljspy_pids
+    set -l program (__ljspy_program)
+    type -q $program; and $program info 2>&1 | sed -n '
+        s/^ljspy:   -p \([0-9]*\) .*CPU *\(.*\)/\1\t\2/p
+        s/^Process \([0-9]*\)[^:]*: \(.*\)/\1\t\2/p'
+end
+
 function __ljspy_complete_argument
     set -l current (commandline -ct)
     set -l given (string match -r -- '^--[a-z-]+=' $current)
@@ -69,7 +77,7 @@ function __ljspy_complete_argument
                 none interpreted compiled c gc recording optimising assembling exit unknown
         case 'PID*'
             set -l others (string match -r -- '^(?:--[a-z-]+=)?(?:\d+,)*' $current)
-            __fish_complete_pids | string replace -r -- '^' "$others"
+            __ljspy_pids | string replace -r -- '^' "$others"
     end
 end
 

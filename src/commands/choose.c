@@ -10,6 +10,7 @@
 #include "src/linux/proc/permission.h"
 #include "src/linux/proc/user_name.h"
 #include "src/program/message.h"
+#include "src/survey/puc_lua.h"
 #include "src/survey/survey.h"
 
 static const char problem_killed[] = "The process of ljspy's that takes samples was killed";
@@ -50,8 +51,21 @@ void choose_explain_error(int error, const char *doing)
 	}
 }
 
+bool choose_explain_other_lua(pid_t pid)
+{
+	char version[PUC_LUA_VERSION_MAX];
+
+	if (!puc_lua_find(pid, version))
+		return false;
+	message_error("Process %d does not run LuaJIT: it runs PUC Lua %s, which ljspy does not know.", pid,
+		      version);
+	return true;
+}
+
 void choose_explain_no_luajit(pid_t pid)
 {
+	if (choose_explain_other_lua(pid))
+		return;
 	message_error("Process %d does not run LuaJIT, as far as can be seen from outside.", pid);
 	message_note("`ljspy info -p %d` tells what was looked at.", pid);
 }

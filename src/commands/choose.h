@@ -27,6 +27,9 @@ void choose_tell(const struct permission_verdict *verdict);
 /* Tell why ljspy cannot do this at all; error is a positive errno. doing names the action. */
 void choose_explain_error(int error, const char *doing);
 
+/* If the process runs another Lua, tell which one; false if it does not. */
+bool choose_explain_other_lua(pid_t pid);
+
 /* Tell that there is no LuaJIT in the process. */
 void choose_explain_no_luajit(pid_t pid);
 

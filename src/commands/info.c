@@ -64,22 +64,32 @@ static void print_global(struct lua_process *process, const struct global_state 
 	putchar('\n');
 }
 
-/* Print a LuaJIT module: where it is, the evidence for its layout, and its states. */
-static void print_module(struct lua_process *process, const struct lua_module *module,
-			 const struct options *options, const struct layout *dwarf)
+/* Print how the layout was found, and compare it with the one from debug info, if there is one. */
+static void print_evidence_of(struct lua_process *process, const struct lua_module *module,
+			      const struct options *options)
 {
 	struct vm_code again;
 
-	printf("  LuaJIT in ");
-	print_escaped(module->path);
-	putchar('\n');
 	if (options->layout)
 		print_evidence(NULL, "layout given", module->verdict);
 	else
 		recognise_vm(lua_process_memory(process), EM_X86_64, module->base, print_evidence, NULL,
 			     &again);
+}
+
+/* Print a LuaJIT module: where it is, what it is, and its states. */
+static void print_module(struct lua_process *process, const struct lua_module *module,
+			 const struct options *options, const struct layout *dwarf)
+{
+	printf("  LuaJIT in ");
+	print_escaped(module->path);
+	putchar('\n');
+	if (options->verbose)
+		print_evidence_of(process, module, options);
 	if (!module->vm) {
-		printf("    its layout is not known: it cannot be profiled\n");
+		printf("    its layout is not known: ");
+		print_escaped(module->verdict);
+		putchar('\n');
 		return;
 	}
 	printf("    layout ");
@@ -88,9 +98,31 @@ static void print_module(struct lua_process *process, const struct lua_module *m
 	       module->vm->layout.has_jit ? "with" : "without");
 	if (dwarf)
 		layout_text_compare(&module->vm->layout, dwarf, "    debug info: ", stdout);
-	for (size_t i = 0; i < lua_process_global_count(process); i++)
+	for (size_t i = 0; i < lua_process_global_count(process) && options->verbose; i++)
 		if (lua_process_global(process, i)->vm == module->vm)
 			print_global(process, lua_process_global(process, i));
+}
+
+/* Print the states of the whole process, and whether it can be profiled. */
+static void print_prospects(struct lua_process *lua, const struct process *process)
+{
+	const size_t count = lua_process_global_count(lua);
+	bool known = false;
+
+	for (size_t i = 0; i < lua_process_module_count(lua); i++)
+		known |= lua_process_module(lua, i).vm != NULL;
+	if (lua_process_needs_confirming(lua))
+		printf("  the objects of its Lua state could not be looked at while they hold still\n");
+	else if (count == 0)
+		printf("  no Lua state was found%s\n", known ? " so far" : "");
+	else
+		printf("  %zu Lua state%s\n", count, count == 1 ? "" : "s");
+	if (!known)
+		printf("  cannot be profiled: `ljspy record --layout FILE` takes a layout from debug info\n");
+	else if (process->tracer_pid)
+		printf("  can be profiled only with --no-stop: process %d traces it\n", process->tracer_pid);
+	else
+		printf("  can be profiled: ljspy record -p %d -d 30s\n", process->pid);
 }
 
 /* Print the layout from debug info, as a file for --layout. */
@@ -140,24 +172,27 @@ static enum exit_status inform(struct apart *apart, pid_t pid, struct functions 
 		return EXIT_NOTHING_DONE;
 	}
 	if (lua_process_module_count(lua) == 0) {
-		message_error("Process %d does not run LuaJIT: none of its files holds LuaJIT's interpreter.",
-			      pid);
+		if (!choose_explain_other_lua(pid))
+			message_error(
+				"Process %d does not run LuaJIT: none of its files holds LuaJIT's interpreter.",
+				pid);
 		lua_process_close(lua);
 		return EXIT_NOTHING_DONE;
 	}
-	if (process_read(pid, &process) == 0) {
-		print_head(&process);
-		process_clear(&process);
+	error = process_read(pid, &process);
+	if (error) {
+		choose_explain(pid, -error);
+		lua_process_close(lua);
+		return EXIT_NOTHING_DONE;
 	}
+	print_head(&process);
 	for (size_t i = 0; i < lua_process_module_count(lua); i++) {
 		struct lua_module module = lua_process_module(lua, i);
 
 		print_module(lua, &module, given, dwarf);
 	}
-	if (lua_process_needs_confirming(lua))
-		printf("  the objects of its Lua state could not be looked at while they hold still\n");
-	else if (lua_process_global_count(lua) == 0)
-		printf("  no Lua state was found\n");
+	print_prospects(lua, &process);
+	process_clear(&process);
 	lua_process_close(lua);
 	return EXIT_ALL_GOOD;
 }

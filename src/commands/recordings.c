@@ -180,6 +180,25 @@ static uint64_t filtered_duration(const struct session *session, const struct op
 	return end > options->since_ns ? end - options->since_ns : 0;
 }
 
+/* False, after telling the user, if no recording goes on for that long. */
+static bool check_since(const struct recordings *recordings, const struct options *options)
+{
+	uint64_t longest_ns = 0;
+
+	for (size_t i = 0; i < recordings->count; i++) {
+		uint64_t duration_ns = recording_reader_session(recordings->inputs[i].reader)->duration_ns;
+
+		if (duration_ns > longest_ns)
+			longest_ns = duration_ns;
+	}
+	if (options->since_ns == 0 || options->since_ns < longest_ns)
+		return true;
+	message_error("--since %.1fs is past the end: %s lasts %.1fs.", (double)options->since_ns / 1e9,
+		      recordings->count == 1 ? recordings->inputs[0].path : "the longest recording",
+		      (double)longest_ns / 1e9);
+	return false;
+}
+
 static bool same_text(const char *a, const char *b)
 {
 	return a && b ? strcmp(a, b) == 0 : a == b;
@@ -308,7 +327,7 @@ bool recordings_open(char *const *paths, size_t count, const struct options *opt
 		else
 			recordings.damaged |= judge_extent(&recordings.inputs[i]);
 	}
-	if (error || !join_sessions(&recordings, options)) {
+	if (error || !check_since(&recordings, options) || !join_sessions(&recordings, options)) {
 		recordings_close(&recordings);
 		return false;
 	}

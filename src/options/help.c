@@ -6,6 +6,7 @@
 
 #include "output/formats/format.h"
 #include "src/options/option_table.h"
+#include "src/options/similar.h"
 #include "src/program/message.h"
 
 enum { HELP_COLUMN = 28, HELP_WIDTH = 79 };
@@ -68,7 +69,7 @@ void help_print(FILE *out)
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "%.*s", (int)strcspn(command_table[i].examples, "\n") + 1,
 			command_table[i].examples);
-	fputs("\n`ljspy COMMAND --help` shows its options.\n", out);
+	fputs("\n`ljspy help COMMAND` shows its options.\n", out);
 }
 
 void help_print_command(enum command command)
@@ -91,6 +92,43 @@ void help_print_command(enum command command)
 void help_print_version(void)
 {
 	puts("ljspy " LJSPY_VERSION);
+}
+
+void help_no_command(const char *command)
+{
+	struct similar similar = similar_begin(command);
+
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		similar_add(&similar, command_table[i].name);
+	message_error("There is no command \"%s\".", command);
+	if (similar.best)
+		message_note("Did you mean `ljspy %s`? `ljspy --help` shows the commands.", similar.best);
+	else
+		message_note("`ljspy --help` shows the commands.");
+}
+
+void help_no_option(enum command command, const char *option)
+{
+	char name[64];
+	struct similar similar;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(option, "="), option);
+	similar = similar_begin(name + strspn(name, "-"));
+	for (size_t i = 0; i < option_count; i++)
+		if (option_is_of(&option_table[i], command))
+			similar_add(&similar, option_table[i].name);
+	message_error("`ljspy %s` has no option %s.", command_table[command].name, name);
+	if (similar.best)
+		message_note("Did you mean --%s? `ljspy %s --help` shows the options.", similar.best,
+			     command_table[command].name);
+	else
+		help_suggest(command);
+}
+
+void help_no_letter(enum command command, char letter)
+{
+	message_error("`ljspy %s` has no option -%c.", command_table[command].name, letter);
+	help_suggest(command);
 }
 
 void help_suggest(enum command command)

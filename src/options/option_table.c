@@ -60,6 +60,7 @@ const struct option_entry option_table[] = {
 	{ "core", OPTION_CORE, DUMP, "FILE", "a core file, in place of a process" },
 	{ "json", OPTION_JSON, DUMP | TRACES, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
+	{ "verbose", 'v', INFO, NULL, "how the layout was found; where the Lua states are" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in FILE's debug info, for --layout" },
 	{ "help", 'h', ALL, NULL, "show this" },
 	{ "version", 'V', ALL, NULL, "show the version" },

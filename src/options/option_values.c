@@ -103,18 +103,18 @@ static bool take_millionths(const char **text, uint64_t *ret)
 	return true;
 }
 
-/* "90", "1.5s", "12.34s", "500ms", "2m", "1h" */
-static bool parse_duration(const char *text, uint64_t *ret_ns)
+/* Read a number and its unit at the start of *text, and move *text behind them. */
+static bool take_part(const char **text, uint64_t *ret_ns, uint64_t *ret_unit_ns)
 {
 	static const struct {
 		const char *unit;
 		uint64_t ns;
 	} units[] = {
-		{ "", second_ns },       { "s", second_ns },        { "ms", second_ns / 1000 },
-		{ "m", 60 * second_ns }, { "h", 3600 * second_ns },
+		{ "ms", second_ns / 1000 }, { "s", second_ns },         { "m", 60 * second_ns },
+		{ "h", 3600 * second_ns },  { "d", 86400 * second_ns },
 	};
 	uint64_t whole, millionths = 0;
-	const char *at = text;
+	const char *at = *text;
 
 	if (!take_number(&at, duration_max_ns / second_ns, &whole))
 		return false;
@@ -123,20 +123,36 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 		if (!take_millionths(&at, &millionths))
 			return false;
 	}
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		uint64_t ns;
+	*ret_unit_ns = *at ? 0 : second_ns;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && !*ret_unit_ns; i++)
+		if (strncmp(at, units[i].unit, strlen(units[i].unit)) == 0) {
+			*ret_unit_ns = units[i].ns;
+			at += strlen(units[i].unit);
+		}
+	if (!*ret_unit_ns || whole > duration_max_ns / *ret_unit_ns)
+		return false;
+	*ret_ns = whole * *ret_unit_ns + millionths * *ret_unit_ns / 1000000;
+	*text = at;
+	return true;
+}
 
-		if (strcmp(at, units[i].unit) != 0)
-			continue;
-		if (whole > duration_max_ns / units[i].ns)
+/* "90", "1.5s", "12.34s", "500ms", "2m", "1h", "1h30m": units from large to small */
+static bool parse_duration(const char *text, uint64_t *ret_ns)
+{
+	uint64_t sum = 0, last_unit_ns = UINT64_MAX;
+
+	do {
+		uint64_t ns, unit_ns;
+
+		if (!take_part(&text, &ns, &unit_ns) || unit_ns >= last_unit_ns)
 			return false;
-		ns = whole * units[i].ns + millionths * units[i].ns / 1000000;
-		if (ns == 0)
-			return false;
-		*ret_ns = ns;
-		return true;
-	}
-	return false;
+		sum += ns;
+		last_unit_ns = unit_ns;
+	} while (*text);
+	if (sum == 0 || sum > duration_max_ns)
+		return false;
+	*ret_ns = sum;
+	return true;
 }
 
 bool option_value_time(const char *text, const char *what, uint64_t *ret_ns)
@@ -144,7 +160,7 @@ bool option_value_time(const char *text, const char *what, uint64_t *ret_ns)
 	if (parse_duration(text, ret_ns))
 		return true;
 	message_error("\"%s\" is not a %s.", text, what);
-	message_note("Write it like 30s, 2m, 1h, 500ms or 12.34s; a year is the most.");
+	message_note("Write it like 30s, 2m, 1h30m, 500ms or 12.34s; a year is the most.");
 	return false;
 }
 

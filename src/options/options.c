@@ -35,8 +35,7 @@ static bool parse_command(const char *text, enum command *ret_command)
 		found = i;
 	}
 	if (found < 0 || !*text) {
-		message_error("There is no command \"%s\".", text);
-		message_note("`ljspy --help` shows the commands.");
+		help_no_command(text);
 		return false;
 	}
 	*ret_command = (enum command)found;
@@ -107,6 +106,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_ANNOTATE: options->annotate = true; return true;
 	case OPTION_CORE: options->core = argument; return true;
 	case OPTION_JSON: options->json = true; return true;
+	case 'v': options->verbose = true; return true;
 	case OPTION_INVERTED: options->inverted = true; return true;
 	case OPTION_HEATMAP: options->heatmap = true; return true;
 	case OPTION_MIN_PERCENT: return option_value_percent(argument, &options->min_percent);
@@ -235,6 +235,14 @@ static bool resolve_blocked(struct options *options)
 	return true;
 }
 
+static bool check_times(const struct options *options)
+{
+	if (!options->until_ns || options->since_ns < options->until_ns)
+		return true;
+	message_error("--until is to be later than --since.");
+	return false;
+}
+
 static bool resolve_coroutines(struct options *options)
 {
 	if (options->coroutines && (options->no_stop || options->blocked_ns)) {
@@ -275,12 +283,9 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 			return false;
 		case '?':
 			if (optopt && optopt <= UCHAR_MAX)
-				message_error("`ljspy %s` has no option -%c.",
-					      command_table[options->command].name, optopt);
+				help_no_letter(options->command, (char)optopt);
 			else
-				message_error("`ljspy %s` has no option %s.",
-					      command_table[options->command].name, argv[optind - 1]);
-			help_suggest(options->command);
+				help_no_option(options->command, argv[optind - 1]);
 			return false;
 		default:
 			if (!parse_option(options, letter, optarg))
@@ -288,8 +293,25 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 		}
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
-	       check_targets(options) && resolve_coroutines(options) && resolve_blocked(options) &&
-	       choose_format(options);
+	       check_targets(options) && check_times(options) && resolve_coroutines(options) &&
+	       resolve_blocked(options) && choose_format(options);
+}
+
+/* ljspy help [COMMAND] */
+static bool parse_help(int argc, char **argv, struct options *options, enum exit_status *ret_status)
+{
+	if (argc > 3) {
+		message_error("`ljspy help` takes one command.");
+		return false;
+	}
+	if (argc == 2)
+		help_print(stdout);
+	else if (parse_command(argv[2], &options->command))
+		help_print_command(options->command);
+	else
+		return false;
+	*ret_status = EXIT_ALL_GOOD;
+	return false;
 }
 
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status)
@@ -315,6 +337,8 @@ bool options_parse(int argc, char **argv, struct options *ret_options, enum exit
 		message_note("`ljspy --help` shows the commands.");
 		return false;
 	}
+	if (strcmp(argv[1], "help") == 0)
+		return parse_help(argc, argv, ret_options, ret_status);
 	return parse_command(argv[1], &ret_options->command) &&
 	       parse_arguments(argc - 1, argv + 1, ret_options, ret_status);
 }

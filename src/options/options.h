@@ -37,6 +37,7 @@ struct options {
 	bool lines;
 	bool annotate;
 	bool json;
+	bool verbose;
 	const char *core; /* core file; NULL if not given */
 	bool inverted;
 	bool heatmap;

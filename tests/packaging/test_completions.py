@@ -81,6 +81,13 @@ def test_every_argument_is_known(command):
     assert {option.argument for option in help_text.options(command)} <= COMPLETED | TYPED
 
 
+@pytest.fixture(scope="module")
+def target():
+    with ljspy.program("luajit", "main", seconds=300) as running:
+        yield running
+
+
+@pytest.mark.usefixtures("target")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_arguments_are_offered_for_long_and_short_options(offer, command):
     for option in help_text.options(command):
@@ -130,9 +137,12 @@ def test_files(offer):
     assert offer("ljspy record --stats GNU") == ["GNUmakefile"]
 
 
-def test_processes(offer):
-    assert str(os.getpid()) in offer(f"ljspy dump -p {str(os.getpid())[:1]}")
-    assert f"1,{os.getpid()}" in offer(f"ljspy dump -p 1,{str(os.getpid())[:1]}")
+def test_processes_that_run_luajit(offer, target):
+    pid = str(target.pid)
+    assert pid in offer("ljspy dump -p ")
+    assert str(os.getpid()) not in offer("ljspy dump -p ")
+    assert pid in offer(f"ljspy dump -p {pid[:1]}")
+    assert f"1,{pid}" in offer(f"ljspy dump -p 1,{pid[:1]}")
 
 
 def test_a_command_to_start(offer):

@@ -230,6 +230,14 @@ def test_times_are_those_since_the_beginning(shares):
                        + sum(folded(shares, "--until", "500ms").values()), early)
 
 
+@pytest.mark.parametrize("times", [["--since", "1h"], ["--since", "2s", "--until", "1s"]], ids=" ".join)
+def test_times_at_which_there_is_nothing_are_refused(shares, times):
+    result = ljspy.run("report", shares, *times)
+    assert result.returncode in (ljspy.NOTHING_PROFILED, ljspy.USAGE)
+    assert not result.stdout
+    assert "--since" in result.stderr
+
+
 def test_heat_map_has_the_weights_of_any_time(shares, tmp_path):
     """A heat map's weight for a time equals that of a report on that time."""
     report(shares, "--heatmap", "-o", tmp_path / "when.svg")

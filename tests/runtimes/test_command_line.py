@@ -136,7 +136,7 @@ def test_state_of_a_busy_process_is_known(runtime):
     """While the process runs, its objects come and go faster than ljspy can read them."""
     with ljspy.Target([ljspy.luajit(runtime), ljspy.ROOT / "contrib/demo.lua", 30]) as target:
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 1e9, 30)
-        info = ljspy.run("info", "-p", target.pid)
+        info = ljspy.run("info", "--verbose", "-p", target.pid)
         traces = ljspy.run("traces", "-p", target.pid, "-d", "100ms")
     assert re.search(r"(?m)^ +state 0x[0-9a-f]+, room for [1-9][0-9]* traces", info.stdout), info.stdout
     assert re.search(r"(?m)^VM 0x[0-9a-f]+ in .*: [1-9][0-9]* traces", traces.stdout), traces.stdout
@@ -149,6 +149,43 @@ def test_info(runtime):
     assert str(target.pid) in result.stdout
     assert "LuaJIT" in result.stdout
     assert str(ljspy.luajit(runtime).resolve()) in result.stdout
+    assert re.search(r"(?m)^  1 Lua state$", result.stdout)
+    assert f"can be profiled: ljspy record -p {target.pid}" in result.stdout
+    assert "0x" not in result.stdout
+
+
+def test_another_lua_is_named(command):
+    argv = [ljspy.PACKAGES / "lua5.1/usr/bin/lua5.1", "-e", "while true do end"]
+    with ljspy.Target(argv, limit=30) as target:
+        assert ljspy.wait_until(lambda: "python" not in ljspy.status_field(target.pid, "Name"))
+        result = ljspy.run(*command, "-p", target.pid)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    says(result, target.pid, "runs PUC Lua 5.1, which ljspy does not know")
+
+
+@pytest.mark.parametrize(
+    "arguments, meant",
+    [(["recrod"], "`ljspy record`"), (["record", "--frmat=svg"], "--format"), (["help", "dupm"], "`ljspy dump`"),
+     (["report", "--merge-recursoin"], "--merge-recursion")],
+    ids=" ".join,
+)
+def test_what_was_meant_is_told(arguments, meant):
+    result = ljspy.run(*arguments)
+    assert result.returncode == ljspy.USAGE
+    says(result, f"Did you mean {meant}?")
+
+
+@pytest.mark.parametrize("nonsense", [["zzz"], ["record", "--zzz"]], ids=" ".join)
+def test_nothing_is_suggested_for_what_is_like_nothing(nonsense):
+    result = ljspy.run(*nonsense)
+    assert result.returncode == ljspy.USAGE
+    assert "zzz" in result.stderr and "Did you mean" not in result.stderr
+
+
+def test_help_of_a_command():
+    assert ljspy.run("help", "record").stdout == ljspy.run("record", "--help").stdout != ""
+    assert ljspy.run("help").stdout == ljspy.run("--help").stdout != ""
+    assert ljspy.run("help", "record", "dump").returncode == ljspy.USAGE
 
 
 def test_target_that_ends_early_is_written(tmp_path):

@@ -168,6 +168,10 @@ static void durations_take_units(void **state)
 		{ "record -d 30", 30000 },
 		{ "record -d 30s", 30000 },
 		{ "record -d 500ms", 500 },
+		{ "record -d 1h30m", 5400000 },
+		{ "record -d 1m2.5s", 62500 },
+		{ "record -d 2m30", 150000 },
+		{ "record -d 1d1ms", 86400001 },
 		{ "record -d 2m", 120000 },
 		{ "record --duration 1h", 3600000 },
 		{ "record -d 1.5s", 1500 },
@@ -191,6 +195,10 @@ static void durations_take_units(void **state)
 		"8785h",
 		"99999999999999999999",
 		"18446744073709551616ms",
+		"30m1h",
+		"1h1h",
+		"1hx",
+		"366d1h",
 	};
 
 	(void)state;
