@@ -76,7 +76,7 @@ static void write_out(struct command_apart *self)
 	copy(self->error, STDERR_FILENO);
 	if (!error || self->status != EXIT_ALL_GOOD)
 		return;
-	message_error_errno(-error, "standard output");
+	message_error_stdout(-error);
 	self->status = EXIT_WITH_ERRORS;
 }
 

@@ -445,7 +445,7 @@ static enum exit_status dump_all(struct apart *apart, const struct invocation *i
 	known_files_free(dump.files);
 	functions_free(dump.functions);
 	if (fflush(stdout) && dump.status == EXIT_ALL_GOOD) {
-		message_error_errno(errno, "standard output");
+		message_error_stdout(errno);
 		return EXIT_WITH_ERRORS;
 	}
 	return dump.status;

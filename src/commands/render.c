@@ -60,8 +60,10 @@ bool render_finish(struct output_file *file, int error)
 		output_file_abandon(file);
 	else
 		error = output_file_commit(file);
-	if (error)
-		message_error_errno(-error, "%s", strcmp(file->path, "-") ? file->path : "standard output");
+	if (error && strcmp(file->path, "-") == 0)
+		message_error_stdout(-error);
+	else if (error)
+		message_error_errno(-error, "%s", file->path);
 	return error == 0;
 }
 

@@ -247,7 +247,7 @@ static enum exit_status look_at_traces(struct apart *apart, const struct invocat
 	trace_survey_free(command.survey);
 	functions_free(command.functions);
 	if (fflush(stdout) && command.status == EXIT_ALL_GOOD) {
-		message_error_errno(errno, "standard output");
+		message_error_stdout(errno);
 		return EXIT_WITH_ERRORS;
 	}
 	return command.status;

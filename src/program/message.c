@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/program/message.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,12 @@ void message_error_errno(int error, const char *format, ...)
 	va_start(arguments, format);
 	print_line("", error, format, arguments);
 	va_end(arguments);
+}
+
+void message_error_stdout(int error)
+{
+	if (error != EPIPE)
+		message_error_errno(error, "standard output");
 }
 
 void message_warn(const char *format, ...)

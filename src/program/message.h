@@ -16,6 +16,12 @@ void message_error(const char *format, ...) MESSAGE_FORMAT(1, 2);
 /* The same, followed by ": " and the text of a positive errno. */
 void message_error_errno(int error, const char *format, ...) MESSAGE_FORMAT(2, 3);
 
+/*
+ * Writing the standard output failed with this positive errno. Says nothing if its reader has left
+ * (EPIPE), as head(1) does when it has enough: the user knows.
+ */
+void message_error_stdout(int error);
+
 /* Something is amiss, but ljspy goes on. */
 void message_warn(const char *format, ...) MESSAGE_FORMAT(1, 2);
 void message_warn_errno(int error, const char *format, ...) MESSAGE_FORMAT(2, 3);

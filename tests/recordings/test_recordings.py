@@ -217,6 +217,15 @@ def test_recordings_go_through_pipes(tmp_path):
     assert b"heavy" in piped.stdout
 
 
+def test_reader_that_leaves_is_no_fault_to_tell_of(shares):
+    read, write = os.pipe()
+    os.close(read)
+    result = subprocess.run([ljspy.LJSPY, "report", shares, "-f", "json"], stdout=write, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(write)
+    assert result.returncode == ljspy.WITH_ERRORS
+    assert not result.stderr
+
+
 # -- Some of the samples --
 
 

@@ -49,6 +49,17 @@ static void messages_are_lines_with_a_prefix(void **state)
 				     "ljspy: Wrote x.svg\n");
 }
 
+static void a_reader_that_leaves_is_no_fault(void **state)
+{
+	(void)state;
+	listen();
+	message_error_stdout(EPIPE);
+	assert_string_equal(heard(), "");
+	listen();
+	message_error_stdout(ENOSPC);
+	assert_string_equal(heard(), "ljspy: standard output: No space left on device\n");
+}
+
 static void nothing_untrusted_reaches_the_terminal(void **state)
 {
 	(void)state;
@@ -77,6 +88,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_are_lines_with_a_prefix),
+		cmocka_unit_test(a_reader_that_leaves_is_no_fault),
 		cmocka_unit_test(nothing_untrusted_reaches_the_terminal),
 		cmocka_unit_test(long_text_is_cut),
 	};

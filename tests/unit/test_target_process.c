@@ -18,7 +18,7 @@
 static void facts_are_read(void **state)
 {
 	struct target_process target = target_process_start("spinner",
-							    (const char *[]){ "1", "two words", NULL });
+							    (const char *[]){ "1", "two words", "", NULL });
 	struct process process;
 	char path[8192], *resolved, *title;
 
@@ -39,7 +39,7 @@ static void facts_are_read(void **state)
 	assert_false(process.executable_deleted);
 	assert_memory_equal(process.command,
 			    "spinner\0"
-			    "1\0two words",
+			    "1\0two words\0",
 			    process.command_length);
 	title = process_title(&process);
 	assert_string_equal(title, "spinner 1 two words");

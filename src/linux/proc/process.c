@@ -253,17 +253,22 @@ pid_t process_thread_with_memory(pid_t pid)
 
 char *process_title(const struct process *process)
 {
+	size_t length = process->command_length;
 	char *title;
 
-	if (process->command_length == 0)
+	if (length == 0)
 		return asprintf(&title, "[%s]", process->name) < 0 ? NULL : title;
-	title = malloc(process->command_length);
+	title = malloc(length + 1);
 	if (!title)
 		return NULL;
-	memcpy(title, process->command, process->command_length);
-	for (size_t i = 0; i + 1 < process->command_length; i++)
+	memcpy(title, process->command, length);
+	/* A program that has set its title leaves what it did not need as NULs or blanks. */
+	while (length > 1 && (title[length - 1] == '\0' || title[length - 1] == ' '))
+		length--;
+	for (size_t i = 0; i < length; i++)
 		if (title[i] == '\0')
 			title[i] = ' ';
+	title[length] = '\0';
 	return title;
 }
 
