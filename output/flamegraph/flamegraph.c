@@ -111,6 +111,15 @@ static void write_functions(FILE *out, const struct graph *graph)
 	fputs("</metadata>\n", out);
 }
 
+static void write_changed(FILE *out, const struct graph *graph, const struct changed *changed)
+{
+	fputs("<metadata id=\"changed\">", out);
+	for (const struct label *label = graph->functions.labels; label; label = label->hh.next)
+		if (changed_has(changed, label->key.function))
+			fprintf(out, "%" PRIu32 "\n", label->rank);
+	fputs("</metadata>\n", out);
+}
+
 static void write_lines(FILE *out, const struct graph *graph)
 {
 	fputs("<metadata id=\"lines\">", out);
@@ -224,6 +233,8 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	write_lines(out, graph);
 	write_frames(out, graph, &graph->frames, "frames");
 	write_frames(out, graph, &graph->baseline, "baseline");
+	if (options->changed)
+		write_changed(out, graph, options->changed);
 	if (options->heatmap)
 		error = write_heatmap(out, graph, options->heatmap);
 	write_asset(out, "script", flamegraph_js, flamegraph_js_end);
@@ -328,8 +339,8 @@ int flamegraph_write(FILE *out, const struct profile *profile, const struct sess
 	error = graph_fill(graph, profile, options);
 	if (error == 0) {
 		fill_header(graph, session, figures, options);
-		error = flamegraph_static_new(graph->shown, graph->shown_before, &graph->header,
-					      &graph->picture);
+		error = flamegraph_static_new(graph->shown, graph->shown_before, options->changed,
+					      &graph->header, &graph->picture);
 	}
 	if (error == 0) {
 		error = write_document(out, graph, options);

@@ -14,6 +14,7 @@
  *	lines      index in functions, function and line
  *	frames     depth line [mark [own_samples [left_out_ns [state...]]]]
  *	baseline   the same, of the other profile; only in a comparison
+ *	changed    index in functions; only if no others count as changed
  *
  * functions and lines are in alphabetical order. frames has callers before
  * callees; line is an index in lines. mark is 1 for compiled code, plus 2 if
@@ -33,6 +34,7 @@
 #include "output/flamegraph/heatmap.h"
 #include "output/sample/figures.h"
 #include "output/sample/session.h"
+#include "output/views/changed.h"
 #include "output/views/profile.h"
 
 enum {
@@ -61,7 +63,8 @@ struct flamegraph_options {
 	 * in the same table. NULL for no comparison.
 	 */
 	const struct profile *baseline;
-	const char *baseline_name; /* for example its file; NULL if it has none */
+	const struct changed *changed; /* the only functions to show as changed; NULL: all may be */
+	const char *baseline_name;     /* for example its file; NULL if it has none */
 
 	const struct heatmap *heatmap; /* of this profile, shown above it; NULL for none */
 

@@ -31,6 +31,7 @@ struct box {
 
 struct flamegraph_static {
 	const struct profile *profile, *baseline;
+	const struct changed *changed;
 	const struct flamegraph_header *header;
 	uint64_t total_ns;
 	struct label_table labels;
@@ -63,6 +64,8 @@ static enum color box_color(const struct flamegraph_static *picture, const struc
 
 	if (!picture->baseline)
 		return color_of_node(box->node);
+	if (picture->changed && !changed_has(picture->changed, box->node->function))
+		return COLOR_SAME;
 	all_before = profile_root(picture->baseline);
 	before.all_ns = all_before->total_ns;
 	before.all_samples = all_before->total_samples;
@@ -170,7 +173,8 @@ static int add_boxes(struct flamegraph_static *picture)
 }
 
 int flamegraph_static_new(const struct profile *profile, const struct profile *baseline,
-			  const struct flamegraph_header *header, struct flamegraph_static **ret_picture)
+			  const struct changed *changed, const struct flamegraph_header *header,
+			  struct flamegraph_static **ret_picture)
 {
 	struct flamegraph_static *picture = calloc(1, sizeof(*picture));
 
@@ -178,6 +182,7 @@ int flamegraph_static_new(const struct profile *profile, const struct profile *b
 		return -ENOMEM;
 	picture->profile = profile;
 	picture->baseline = baseline;
+	picture->changed = changed;
 	picture->header = header;
 	picture->total_ns = profile_root(profile)->total_ns;
 	if (add_labels(picture) < 0 || add_boxes(picture) < 0) {

@@ -348,7 +348,7 @@ function ownerOf(i) {
 function changeRow(i) {
 	const [now, before] = [share(NOW, i), share(BEFORE, i)];
 	const points = (100 * (now - before)).toFixed(2);
-	const change = changeLook(i) === "s" ? ", within chance" : "";
+	const change = changeLook(i) === "s" ? ", no clear change" : "";
 
 	return ["change", percent(before, 1) + " before, " + percent(now, 1) + " now (" + (points > 0 ? "+" : "") + points + " points" + change + ")"];
 }

@@ -29,6 +29,11 @@ function loadFrames() {
 		return { function: Number(line.slice(0, space)), text: line.slice(space + 1) };
 	});
 	const sides = [metadata("frames"), metadata("baseline")];
+
+	if (document.getElementById("changed"))
+		functions.forEach((f) => { f.same = true; });
+	for (const i of metadata("changed"))
+		functions[i].same = false;
 	const room = 2 * (sides[NOW].length + sides[BEFORE].length);
 	const all = {
 		functions, lines, places: [], compared: sides[BEFORE].length > 0, count: 0, pairs: [],

@@ -139,7 +139,7 @@ function stateLooks(i) {
 	return [...weights].sort(([, a], [, b]) => b - a);
 }
 
-/* The same rules as look_of_change() in output/views/look.c. */
+/* The same rules as color_of_change() in output/views/color.c, for the functions that are known to have changed. */
 function changeLook(i) {
 	const [now, before] = [share(NOW, i), share(BEFORE, i)];
 	const [allNow, allBefore] = [tree.samples[NOW][0], tree.samples[BEFORE][0]];
@@ -147,7 +147,7 @@ function changeLook(i) {
 	const variance = both * (1 - both) * ((allNow && 1 / allNow) + (allBefore && 1 / allBefore));
 	const larger = Math.max(now, before), smaller = Math.min(now, before);
 
-	if ((now - before) ** 2 <= 9 * variance || larger < 1.1 * smaller)
+	if (recorded.functions[tree.labels[tree.label[i]].function].same || (now - before) ** 2 <= 9 * variance || larger < 1.1 * smaller)
 		return "s";
 	if (larger >= 2 * smaller)
 		return now > before ? "z" : "p";

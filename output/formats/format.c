@@ -124,15 +124,21 @@ static int compare_flamegraphs(FILE *out, const struct side *before, const struc
 	struct profile_options profile_options = flamegraph_profile_options(view->weight);
 	struct flamegraph_options options = flamegraph_options(view, page);
 	struct profile *baseline = NULL, *profile = NULL;
+	struct changed changed = { 0 };
 	int error = new_profile(before->source, &profile_options, &baseline);
 
 	if (!error)
 		error = new_profile(after->source, &profile_options, &profile);
+	/* Picture and table agree about what has changed. */
+	if (!error)
+		error = comparison_changed(before, after, view, &changed);
 	if (!error) {
 		options.baseline = baseline;
+		options.changed = &changed;
 		options.baseline_name = before->name;
 		error = flamegraph_write(out, profile, after->session, after->figures, &options);
 	}
+	changed_clear(&changed);
 	profile_free(baseline);
 	profile_free(profile);
 	return error;

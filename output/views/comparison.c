@@ -10,6 +10,8 @@
 #include "output/labels/frame_label.h"
 #include "output/views/tally.h"
 
+enum { NEEDED_TIMES_MAX = 10000 }; /* a change that needs a longer recording is none */
+
 /* A share of all time on both sides, 0 to 1. */
 struct change {
 	double before, after;
@@ -21,6 +23,14 @@ struct change {
 struct comparison_row {
 	struct tally_key key;
 	struct change own, total;
+};
+
+/* Both sides' tallies, and the rows that compare them. Free with comparison_clear(). */
+struct comparison {
+	struct tally before, after;
+	struct comparison_row *rows;
+	size_t count;
+	double min_share;
 };
 
 static const struct tally_weight nothing;
@@ -59,6 +69,22 @@ static struct change compare(const struct tally *before, const struct tally_weig
 	if (change.error > 0)
 		change.p = erfc(fabs(change.after - change.before) / change.error / M_SQRT2);
 	return change;
+}
+
+/* The number of standard errors that noise exceeds with the chance p, both ways: by bisection. */
+static double errors_of_p(double p)
+{
+	double low = 0, high = 40;
+
+	for (int i = 0; i < 60; i++) {
+		double middle = (low + high) / 2;
+
+		if (erfc(middle / M_SQRT2) > p)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
 }
 
 static int compare_p(const void *a, const void *b)
@@ -115,25 +141,33 @@ static const struct tally_row *find_row(const struct tally *tally, const struct 
 	return row;
 }
 
+static double size_of_change(const struct change *change)
+{
+	return fabs(change->after - change->before);
+}
+
 /* The larger change, own or total; if only one of them is significant, that one. */
 static double size_of(const struct comparison_row *row)
 {
-	double own = fabs(row->own.after - row->own.before);
-	double total = fabs(row->total.after - row->total.before);
+	double own = size_of_change(&row->own);
+	double total = size_of_change(&row->total);
 
 	if (row->own.significant != row->total.significant)
 		return row->own.significant ? own : total;
 	return own > total ? own : total;
 }
 
+static bool is_sure(const struct comparison_row *row)
+{
+	return row->own.significant || row->total.significant;
+}
+
 static int compare_rows(const void *a, const void *b)
 {
 	const struct comparison_row *left = a, *right = b;
-	bool left_sure = left->own.significant || left->total.significant;
-	bool right_sure = right->own.significant || right->total.significant;
 
-	if (left_sure != right_sure)
-		return left_sure ? -1 : 1;
+	if (is_sure(left) != is_sure(right))
+		return is_sure(left) ? -1 : 1;
 	return size_of(left) > size_of(right) ? -1 : size_of(left) < size_of(right);
 }
 
@@ -206,12 +240,12 @@ static void write_rows(FILE *out, const struct comparison_row *rows, size_t coun
 	}
 }
 
-static void write_table(FILE *out, const struct comparison_row *rows, size_t count, bool by_line,
-			double min_share)
+static void write_table(FILE *out, const struct comparison *comparison, bool by_line)
 {
-	size_t sure = 0;
+	const struct comparison_row *rows = comparison->rows;
+	size_t count = comparison->count, sure = 0;
 
-	while (sure < count && (rows[sure].own.significant || rows[sure].total.significant))
+	while (sure < count && is_sure(&rows[sure]))
 		sure++;
 	if (sure) {
 		fprintf(out,
@@ -228,28 +262,93 @@ static void write_table(FILE *out, const struct comparison_row *rows, size_t cou
 	fprintf(out,
 		"\n\u00b1 is the standard error of a change. Functions with less than %g %% of the total\n"
 		"in both are left out.\n",
-		100 * min_share);
+		100 * comparison->min_share);
+}
+
+/* The largest change that is not known to be one; NULL if there is none. */
+static const struct change *largest_unsure(const struct comparison *comparison)
+{
+	const struct change *largest = NULL;
+
+	for (size_t i = 0; i < comparison->count; i++) {
+		const struct change *changes[] = { &comparison->rows[i].own, &comparison->rows[i].total };
+
+		if (is_sure(&comparison->rows[i]))
+			continue;
+		for (size_t j = 0; j < sizeof(changes) / sizeof(changes[0]); j++)
+			if (changes[j]->error > 0 &&
+			    (!largest || size_of_change(changes[j]) > size_of_change(largest)))
+				largest = changes[j];
+	}
+	return largest;
+}
+
+/*
+ * How long to record for the largest change that is not sure to show, if it is real: errors shrink
+ * with the square root of the time. Its p has to be as small as that of the first of all tests.
+ */
+static void write_needed(FILE *out, const struct comparison *comparison, const struct session *before,
+			 const struct session *after)
+{
+	const uint64_t shorter_ns = before->duration_ns < after->duration_ns ? before->duration_ns
+									     : after->duration_ns;
+	const struct change *change = largest_unsure(comparison);
+	double needed_errors, times;
+
+	if (!change || shorter_ns == 0)
+		return;
+	needed_errors = errors_of_p(COMPARISON_LEVEL / (2 * (double)comparison->count));
+	times = square(needed_errors * change->error / size_of_change(change));
+	if (times <= 1 || times > NEEDED_TIMES_MAX)
+		return;
+	fprintf(out, "A change of %.2f, the largest of these, would show in recordings of %.0f s each.\n",
+		100 * size_of_change(change), ceil(times * (double)shorter_ns / 1e9));
+}
+
+static int comparison_fill(struct comparison *comparison, const struct side *before, const struct side *after,
+			   const struct view *view)
+{
+	int error = tally_read(before->source, before->figures->samples, view, false, &comparison->before);
+
+	comparison->min_share = (view->min_percent > 0 ? view->min_percent : COMPARISON_MIN_PERCENT) / 100;
+	if (!error)
+		error = tally_read(after->source, after->figures->samples, view, false, &comparison->after);
+	return error ? error
+		     : compare_functions(&comparison->before, &comparison->after, comparison->min_share,
+					 &comparison->rows, &comparison->count);
+}
+
+static void comparison_clear(struct comparison *comparison)
+{
+	free(comparison->rows);
+	tally_clear(&comparison->before);
+	tally_clear(&comparison->after);
+}
+
+int comparison_changed(const struct side *before, const struct side *after, const struct view *view,
+		       struct changed *changed)
+{
+	struct comparison comparison = { 0 };
+	int error = comparison_fill(&comparison, before, after, view);
+
+	for (size_t i = 0; i < comparison.count && !error; i++)
+		if (is_sure(&comparison.rows[i]))
+			error = changed_add(changed, comparison.rows[i].key.function);
+	comparison_clear(&comparison);
+	return error;
 }
 
 int comparison_write(FILE *out, const struct side *before, const struct side *after, const struct view *view)
 {
-	double min_share = (view->min_percent > 0 ? view->min_percent : COMPARISON_MIN_PERCENT) / 100;
-	struct tally tally_before = { 0 }, tally_after = { 0 };
-	struct comparison_row *rows = NULL;
-	size_t count;
-	int error = tally_read(before->source, before->figures->samples, view, false, &tally_before);
+	struct comparison comparison = { 0 };
+	int error = comparison_fill(&comparison, before, after, view);
 
-	if (!error)
-		error = tally_read(after->source, after->figures->samples, view, false, &tally_after);
-	if (!error)
-		error = compare_functions(&tally_before, &tally_after, min_share, &rows, &count);
 	if (!error) {
-		write_side(out, "before  ", before, &tally_before);
-		write_side(out, "after   ", after, &tally_after);
-		write_table(out, rows, count, view->by_line, min_share);
+		write_side(out, "before  ", before, &comparison.before);
+		write_side(out, "after   ", after, &comparison.after);
+		write_table(out, &comparison, view->by_line);
+		write_needed(out, &comparison, before->session, after->session);
 	}
-	free(rows);
-	tally_clear(&tally_before);
-	tally_clear(&tally_after);
+	comparison_clear(&comparison);
 	return error ? error : ferror(out) ? -EIO : 0;
 }

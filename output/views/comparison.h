@@ -19,6 +19,7 @@
 #include "output/recording/sample_source.h"
 #include "output/sample/figures.h"
 #include "output/sample/session.h"
+#include "output/views/changed.h"
 #include "output/views/view.h"
 
 #define COMPARISON_LEVEL 0.05
@@ -31,6 +32,10 @@ struct side {
 	const struct session *session;
 	const struct figures *figures;
 };
+
+/* Add the functions that the table marks as changed, with the same errors as comparison_write(). */
+int comparison_changed(const struct side *before, const struct side *after, const struct view *view,
+		       struct changed *changed);
 
 /* Write the comparison as a table. 0, -ENOMEM, -EIO (the stream's own error is in errno) or a source's error. */
 int comparison_write(FILE *out, const struct side *before, const struct side *after, const struct view *view);

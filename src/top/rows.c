@@ -60,12 +60,12 @@ static int compare_names(const struct row *a, const struct row *b)
 	return order;
 }
 
-/* Sorts equal rows by name, so that they do not swap places. */
+/* Rows with equal times stand by their names, so that they do not swap places. */
 int rows_compare(const struct row *a, const struct row *b, enum rows_sort sort)
 {
 	int own = compare_numbers(b->own_ns, a->own_ns);
 	int total = compare_numbers(b->total_ns, a->total_ns);
-	int order = sort == SORT_OWN ? own : sort == SORT_TOTAL ? total : 0;
+	int order = sort == SORT_OWN && own ? own : sort != SORT_NAME ? total : 0;
 
 	if (!order)
 		order = compare_names(a, b);

@@ -351,7 +351,7 @@ def test_comparison_tells_both_shares(open_page):
     page = open_page("compare")
     assert "change 20.00 % before, 40.00 % now (+20.00 points)" in page.hover("slower")
     assert "change 30.00 % before, 10.00 % now (-20.00 points)" in page.hover("faster")
-    assert "change 10.00 % before, 10.40 % now (+0.40 points, within chance)" in page.hover("chance")
+    assert "change 10.00 % before, 10.40 % now (+0.40 points, no clear change)" in page.hover("chance")
     assert "change 0.00 % before, 9.60 % now" in page.hover("fresh")
 
 

@@ -391,6 +391,15 @@ def changed(text):
     return {name for own, total, name in rows if "*" in own + total}
 
 
+def coloured(before, after, tmp_path):
+    """The functions that the picture shows as changed."""
+    picture = tmp_path / "difference.svg"
+    assert ljspy.run("diff", before, after, "-o", picture).returncode == ljspy.OK
+    boxes = re.findall(r'<g class="f (\w)"><title>(\w+)', picture.read_text(encoding="utf-8"))
+    assert {name for _, name in boxes} >= {"parse", "render"}
+    return {name for colour, name in boxes if colour in "pqyz"}
+
+
 @pytest.fixture(scope="module")
 def before(tmp_path_factory):
     return record_work(tmp_path_factory.mktemp("work") / "before.ljspy", 2, 3, 1)
@@ -402,6 +411,9 @@ def test_nothing_has_changed_between_recordings_of_the_same_program(before, tmp_
     assert result.returncode == ljspy.OK, result.stderr
     assert not changed(result.stdout)
     assert "Nothing has changed" in result.stdout
+    [needed] = re.findall(r"would show in recordings of (\d+) s each", result.stdout)
+    assert int(needed) > 4
+    assert not coloured(before, after, tmp_path)
 
 
 def test_what_has_changed_is_shown(before, tmp_path):
@@ -409,6 +421,7 @@ def test_what_has_changed_is_shown(before, tmp_path):
     result = ljspy.run("diff", before, after)
     assert result.returncode == ljspy.OK, result.stderr
     assert {"parse", "render"} <= changed(result.stdout)
+    assert {"parse", "render"} <= coloured(before, after, tmp_path) <= changed(result.stdout)
     result = ljspy.run("diff", before, after, "-f", "folded")
     render = re.findall(r"^.*;render .* (\d+) (\d+)$", result.stdout, re.MULTILINE)
     assert sum(int(after) for _, after in render) > sum(int(before) for before, _ in render)
