@@ -120,6 +120,26 @@ static void functions_by_own_time(void **state)
 	rows_clear(&rows);
 }
 
+static void functions_with_the_same_own_time_by_total_time(void **state)
+{
+	static const struct function callee = {
+		.kind = FRAME_LUA, .name = "callee", .file = "@test.lua", .firstline = 40
+	};
+	static const struct frame in_callee[] = { { .function = &callee }, { .function = &light } };
+	struct list list = new_list();
+	struct rows rows = { 0 };
+
+	(void)state;
+	add(&list, 30, in_heavy, 2);
+	add(&list, 30, in_light, 2);
+	add(&list, 5, in_callee, 2);
+	fill(&rows, &list, (struct rows_options){ .sort = SORT_OWN }, "");
+	check_row(&rows, 0, &light, 30, 35);
+	check_row(&rows, 1, &heavy, 30, 30);
+	check_row(&rows, 2, &callee, 5, 5);
+	rows_clear(&rows);
+}
+
 static void functions_by_total_and_by_name(void **state)
 {
 	struct list list = two_functions();
@@ -326,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_by_own_time),
+		cmocka_unit_test(functions_with_the_same_own_time_by_total_time),
 		cmocka_unit_test(functions_by_total_and_by_name),
 		cmocka_unit_test(lines_are_rows_of_their_own),
 		cmocka_unit_test(recursion_counts_once),
