@@ -104,7 +104,7 @@ static void put_byte(struct recording_writer *writer, unsigned int byte)
 static void put_uint(struct recording_writer *writer, uint64_t value)
 {
 	for (; value >= 0x80; value >>= 7)
-		put_byte(writer, (value & 0x7f) | 0x80);
+		put_byte(writer, (unsigned int)(value & 0x7f) | 0x80);
 	put_byte(writer, (unsigned int)value);
 }
 

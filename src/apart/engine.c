@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "memory/close_files.h"
 #include "src/apart/guard.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/engine_name.h"
@@ -148,11 +149,11 @@ void apart_close_standard_files(struct apart *apart)
 }
 
 /* Close the front's files: a pipe's reader must not wait for the engine to close it. */
-static void close_files(struct apart *apart)
+static void close_inherited(struct apart *apart)
 {
 	if (!apart->options->keeps_standard_files)
 		apart_close_standard_files(apart);
-	close_range(3, UINT_MAX, 0);
+	close_files(3, UINT_MAX);
 }
 
 /* The terminal's and the shell's signals to a process group must not stop the engine. */
@@ -176,7 +177,7 @@ void engine_run(struct apart *apart)
 	apart->others[0] = apart->shared->front_pid;
 	apart->others[1] = getppid();
 	block_job_control();
-	close_files(apart);
+	close_inherited(apart);
 	sem_init(&apart->watch, 0, 0);
 	engine.has_dead_man = timer_create(CLOCK_MONOTONIC, &event, &engine.dead_man) == 0;
 	if (!run(&engine))

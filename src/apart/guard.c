@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "memory/close_files.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/engine_name.h"
 #include "src/linux/proc/process.h"
@@ -27,13 +28,13 @@ void guard_die_with(pid_t parent)
 }
 
 /* Close the front's files: a pipe must end when the front closes it. */
-static void close_files(void)
+static void close_inherited(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	for (int standard = 0; null >= 0 && standard <= 2; standard++)
 		dup2(null, standard);
-	close_range(3, UINT_MAX, 0);
+	close_files(3, UINT_MAX);
 }
 
 static bool is_stopped(pid_t pid)
@@ -92,6 +93,6 @@ void guard_become(struct shared *shared, pid_t front)
 	if (engine < 0)
 		_exit(1);
 	prctl(PR_SET_NAME, GUARD_NAME);
-	close_files();
+	close_inherited();
 	wait_for(shared, engine);
 }

@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "memory/close_files.h"
+
 enum {
 	ROOT_MAX = 64,
 	ANSWER_CPU_SECONDS = 3, /* large debug info takes a second or two at first */
@@ -211,10 +213,8 @@ static void set_apart(int fd)
 		setrlimit(RLIMIT_AS, &memory);
 	for (int standard = 0; null >= 0 && standard <= 2; standard++)
 		dup2(null, standard);
-	/* Before Linux 5.9, which adds close_range(), the others stay open. */
-	if (fd > 3)
-		close_range(3, (unsigned int)fd - 1, 0);
-	close_range((unsigned int)fd + 1, UINT_MAX, 0);
+	close_files(3, (unsigned int)fd - 1);
+	close_files((unsigned int)fd + 1, UINT_MAX);
 }
 
 static _Noreturn void run(int fd)

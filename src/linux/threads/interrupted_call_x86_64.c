@@ -8,17 +8,13 @@
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/user.h>
 
 #include "src/linux/proc/target_file.h"
+#include "src/linux/threads/call_numbers.h"
 
 /* linux/errno.h in the kernel: "restart if no handler" */
 enum { ERESTARTSYS = 512, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
-
-#ifndef SYS_epoll_pwait2
-#define SYS_epoll_pwait2 441
-#endif
 
 enum limit {
 	LIMITED, /* or the call would not have returned EINTR */

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/select.h>
-#include <sys/syscall.h>
+
+#include "src/linux/threads/call_numbers.h"
 
 /* How a call says what it waits for. */
 enum call_form {
