@@ -11,7 +11,7 @@
 #include <sys/user.h>
 
 #include "src/linux/proc/target_file.h"
-#include "src/linux/threads/call_numbers.h"
+#include "src/linux/proc/call_numbers.h"
 
 /* linux/errno.h in the kernel: "restart if no handler" */
 enum { ERESTARTSYS = 512, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/select.h>
 
-#include "src/linux/threads/call_numbers.h"
+#include "src/linux/proc/call_numbers.h"
 
 /* How a call says what it waits for. */
 enum call_form {
