@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct user_regs_struct;
+
 /* Registers that are unknown after a look without a stop, or in a lost caller. */
 enum register_set {
 	REGISTER_RBP = 1 << 0,
@@ -40,6 +42,9 @@ enum {
 	REGISTER_NUMBER_PC = 16, /* the return address */
 	REGISTER_NUMBERS = 17,
 };
+
+/* Take a thread's registers as the kernel gives them to ptrace and to cores. */
+void registers_take(const struct user_regs_struct *regs, struct registers *ret_registers);
 
 /* The field that holds the register of a number; NULL if there is none. */
 uint64_t *registers_locate(struct registers *registers, int number);

@@ -6,6 +6,7 @@
 
 #include <capstone/capstone.h>
 
+#include "unwind/elf/register_part_x86_64.h"
 #include "unwind/jit/trace_block.h"
 #include "unwind/lua/luajit.h"
 
@@ -74,34 +75,11 @@ struct block {
 
 static uint8_t rid_of(unsigned reg)
 {
-	static const struct {
-		uint16_t reg[4];
-	} general[16] = {
-		{ { X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL } },
-		{ { X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL } },
-		{ { X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL } },
-		{ { X86_REG_RBX, X86_REG_EBX, X86_REG_BX, X86_REG_BL } },
-		{ { X86_REG_RSP, X86_REG_ESP, X86_REG_SP, X86_REG_SPL } },
-		{ { X86_REG_RBP, X86_REG_EBP, X86_REG_BP, X86_REG_BPL } },
-		{ { X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL } },
-		{ { X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL } },
-		{ { X86_REG_R8, X86_REG_R8D, X86_REG_R8W, X86_REG_R8B } },
-		{ { X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B } },
-		{ { X86_REG_R10, X86_REG_R10D, X86_REG_R10W, X86_REG_R10B } },
-		{ { X86_REG_R11, X86_REG_R11D, X86_REG_R11W, X86_REG_R11B } },
-		{ { X86_REG_R12, X86_REG_R12D, X86_REG_R12W, X86_REG_R12B } },
-		{ { X86_REG_R13, X86_REG_R13D, X86_REG_R13W, X86_REG_R13B } },
-		{ { X86_REG_R14, X86_REG_R14D, X86_REG_R14W, X86_REG_R14B } },
-		{ { X86_REG_R15, X86_REG_R15D, X86_REG_R15W, X86_REG_R15B } },
-	};
+	struct register_part part = register_part(reg);
 
 	if (reg >= X86_REG_XMM0 && reg <= X86_REG_XMM15)
 		return (uint8_t)(RID_XMM + reg - X86_REG_XMM0);
-	for (uint8_t rid = 0; reg != X86_REG_INVALID && rid < 16; rid++)
-		for (unsigned i = 0; i < 4; i++)
-			if (general[rid].reg[i] == reg)
-				return rid;
-	return RID_NONE;
+	return part.index >= 0 && part.shift == 0 ? (uint8_t)part.index : RID_NONE;
 }
 
 static bool compares(unsigned id)

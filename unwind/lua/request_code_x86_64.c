@@ -4,7 +4,9 @@
 
 #include <capstone/capstone.h>
 
-enum { INSTRUCTIONS_MAX = 40, REGISTERS = 16 };
+#include "unwind/elf/register_part_x86_64.h"
+
+enum { INSTRUCTIONS_MAX = 40 };
 
 /* The value in a register, as far as it matters here. */
 enum meaning {
@@ -17,7 +19,7 @@ enum meaning {
 };
 
 struct state {
-	enum meaning meaning[REGISTERS];
+	enum meaning meaning[REGISTER_COUNT];
 	uint64_t at; /* the address that LOADED came from */
 	int32_t r_ctx;
 	bool through_pointer;
@@ -26,19 +28,9 @@ struct state {
 /* The number of a 32-bit or 64-bit register; -1 for others. */
 static int number_of(unsigned int reg)
 {
-	static const unsigned int names[REGISTERS][2] = {
-		{ X86_REG_RAX, X86_REG_EAX },  { X86_REG_RCX, X86_REG_ECX },  { X86_REG_RDX, X86_REG_EDX },
-		{ X86_REG_RBX, X86_REG_EBX },  { X86_REG_RSP, X86_REG_ESP },  { X86_REG_RBP, X86_REG_EBP },
-		{ X86_REG_RSI, X86_REG_ESI },  { X86_REG_RDI, X86_REG_EDI },  { X86_REG_R8, X86_REG_R8D },
-		{ X86_REG_R9, X86_REG_R9D },   { X86_REG_R10, X86_REG_R10D }, { X86_REG_R11, X86_REG_R11D },
-		{ X86_REG_R12, X86_REG_R12D }, { X86_REG_R13, X86_REG_R13D }, { X86_REG_R14, X86_REG_R14D },
-		{ X86_REG_R15, X86_REG_R15D },
-	};
+	struct register_part part = register_part(reg);
 
-	for (int i = 0; i < REGISTERS; i++)
-		if (reg == names[i][0] || reg == names[i][1])
-			return i;
-	return -1;
+	return part.size >= 4 ? part.index : -1;
 }
 
 static enum meaning meaning_of(const struct state *state, unsigned int reg)

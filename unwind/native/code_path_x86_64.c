@@ -106,7 +106,7 @@ static struct path_value pop(struct code_path *path)
 /* The number of a whole 64-bit register; -1 for any other. */
 static int whole_register(x86_reg reg)
 {
-	struct vm_register_part part = vm_register_part(reg);
+	struct register_part part = register_part(reg);
 
 	return part.size == WORD ? part.index : -1;
 }
@@ -137,13 +137,13 @@ static struct path_value get(const struct code_path *path, const cs_x86_op *oper
 
 static void set(struct code_path *path, const cs_x86_op *operand, struct path_value value)
 {
-	struct vm_register_part part;
+	struct register_part part;
 
 	if (operand->type == X86_OP_MEM) {
 		store(path, address_of(path, operand), operand->size, value);
 		return;
 	}
-	part = vm_register_part(operand->reg);
+	part = register_part(operand->reg);
 	if (part.index >= 0)
 		path->registers[part.index] = part.size == WORD ? value : unknown;
 }
@@ -153,7 +153,7 @@ static void set(struct code_path *path, const cs_x86_op *operand, struct path_va
 static void set_written(struct code_path *path, const struct vm_instruction *instruction)
 {
 	for (uint8_t i = 0; i < instruction->written_count; i++) {
-		struct vm_register_part part = vm_register_part(instruction->written[i]);
+		struct register_part part = register_part(instruction->written[i]);
 
 		if (part.index >= 0)
 			path->registers[part.index] = unknown;

@@ -266,14 +266,6 @@ static bool find_return(struct code_rules *code, uint64_t pc, struct returned *r
 
 /*---- Rules ----*/
 
-/* A register's DWARF number. The first eight differ in order from the machine's encoding. */
-static int dwarf_number(int number)
-{
-	static const int first[] = { 0, 2, 1, REGISTER_NUMBER_RBX, REGISTER_NUMBER_RSP, 6, 4, 5 };
-
-	return number < (int)(sizeof(first) / sizeof(first[0])) ? first[number] : number;
-}
-
 static void set_rule(struct frame_rules *rules, struct frame_rule *rule, const struct path_value *value)
 {
 	if (value->kind == PATH_UNKNOWN)
@@ -283,7 +275,7 @@ static void set_rule(struct frame_rules *rules, struct frame_rule *rule, const s
 	rule->count = 1;
 	rules->ops[rules->op_count++] = (struct frame_rule_op){
 		.atom = DW_OP_bregx,
-		.number = (uint64_t)dwarf_number(value->number),
+		.number = (uint64_t)register_dwarf_number(value->number),
 		.number2 = (uint64_t)value->offset,
 	};
 }
@@ -295,7 +287,7 @@ static void make_rules(const struct returned *returned, struct frame_rules *rule
 	rules->registers[REGISTER_NUMBER_RSP] = rules->cfa;
 	set_rule(rules, &rules->registers[REGISTER_NUMBER_PC], &returned->pc);
 	for (size_t i = 0; i < KEPT_COUNT; i++)
-		set_rule(rules, &rules->registers[dwarf_number(kept[i])], &returned->kept[i]);
+		set_rule(rules, &rules->registers[register_dwarf_number(kept[i])], &returned->kept[i]);
 }
 
 /*---- Code generated at run time ----*/

@@ -22,27 +22,6 @@ bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid, struc
 	memcpy(&status, note, sizeof(status));
 	memcpy(&user, &status.pr_reg, sizeof(user));
 	*ret_tid = status.pr_pid;
-	*ret_registers = (struct registers){
-		.rax = user.rax,
-		.rbx = user.rbx,
-		.rcx = user.rcx,
-		.rdx = user.rdx,
-		.rsi = user.rsi,
-		.rdi = user.rdi,
-		.rbp = user.rbp,
-		.sp = user.rsp,
-		.r8 = user.r8,
-		.r9 = user.r9,
-		.r10 = user.r10,
-		.r11 = user.r11,
-		.r12 = user.r12,
-		.r13 = user.r13,
-		.r14 = user.r14,
-		.r15 = user.r15,
-		.pc = user.rip,
-		.eflags = user.eflags,
-		.orig_rax = user.orig_rax,
-		.fs_base = user.fs_base,
-	};
+	registers_take(&user, ret_registers);
 	return true;
 }

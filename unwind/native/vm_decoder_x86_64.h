@@ -8,31 +8,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "unwind/elf/register_part_x86_64.h"
 #include "unwind/native/vm_decoder.h"
 
 enum {
 	VM_INSTRUCTION_BYTES_MAX = 15,
 	VM_OPERANDS_MAX = 2, /* operands kept; imul may have three */
 	VM_WRITTEN_MAX = 8,
-	/* Register numbers as encoded. The VM keeps BASE in rdx, PC in rbx. */
-	RAX = 0,
-	RCX,
-	RDX,
-	RBX,
-	RSP,
-	RBP,
-	RSI,
-	RDI,
-	REGISTER_COUNT = 16,
 };
-
-/* The part of a general register that a register name stands for. */
-struct vm_register_part {
-	int index;                /* -1: not a general register */
-	unsigned int size, shift; /* bytes, bits */
-};
-
-struct vm_register_part vm_register_part(x86_reg reg);
 
 struct vm_instruction {
 	uint64_t address;

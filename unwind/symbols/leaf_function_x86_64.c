@@ -3,23 +3,16 @@
 
 #include <capstone/capstone.h>
 
+#include "unwind/elf/register_part_x86_64.h"
+
 enum { BYTES_MAX = 64 << 10 };
 
 /* Is it the stack pointer or a register that calls keep, by any of its names? */
 static bool is_kept(uint16_t number)
 {
-	static const uint16_t kept[] = {
-		X86_REG_RSP,  X86_REG_ESP,  X86_REG_SP,   X86_REG_SPL,  X86_REG_RBP,  X86_REG_EBP,
-		X86_REG_BP,   X86_REG_BPL,  X86_REG_RBX,  X86_REG_EBX,  X86_REG_BX,   X86_REG_BL,
-		X86_REG_BH,   X86_REG_R12,  X86_REG_R12D, X86_REG_R12W, X86_REG_R12B, X86_REG_R13,
-		X86_REG_R13D, X86_REG_R13W, X86_REG_R13B, X86_REG_R14,  X86_REG_R14D, X86_REG_R14W,
-		X86_REG_R14B, X86_REG_R15,  X86_REG_R15D, X86_REG_R15W, X86_REG_R15B,
-	};
+	int index = register_part(number).index;
 
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (kept[i] == number)
-			return true;
-	return false;
+	return index == RSP || index == RBP || index == RBX || index >= R12;
 }
 
 static bool changes_kept(csh capstone, const cs_insn *insn)

@@ -24,7 +24,7 @@ static uint64_t mask_of(unsigned int size)
 
 static struct vm_value get_register(const struct vm_machine *machine, x86_reg reg)
 {
-	struct vm_register_part part = vm_register_part(reg);
+	struct register_part part = register_part(reg);
 	struct vm_value value = { 0 };
 
 	if (part.index >= 0) {
@@ -36,7 +36,7 @@ static struct vm_value get_register(const struct vm_machine *machine, x86_reg re
 
 static void set_register(struct vm_machine *machine, x86_reg reg, struct vm_value value)
 {
-	struct vm_register_part part = vm_register_part(reg);
+	struct register_part part = register_part(reg);
 	struct vm_value *whole;
 
 	if (part.index < 0)
@@ -140,7 +140,7 @@ static struct vm_value address_of(const struct vm_machine *machine, const cs_x86
 		address = add(address, index);
 	}
 	/* GC32 code addresses the Lua stack by 32-bit registers. */
-	if (mem->base != X86_REG_INVALID && mem->base != X86_REG_RIP && vm_register_part(mem->base).size == 4)
+	if (mem->base != X86_REG_INVALID && mem->base != X86_REG_RIP && register_part(mem->base).size == 4)
 		address.bits &= UINT32_MAX;
 	return address;
 }
@@ -527,20 +527,17 @@ enum vm_progress vm_machine_run(struct vm_machine *machine)
 
 void vm_machine_load_registers(struct vm_machine *machine, const struct registers *registers)
 {
-	const struct registers *r = registers;
-	const uint64_t values[REGISTER_COUNT] = {
-		r->rax, r->rcx, r->rdx, r->rbx, r->sp,  r->rbp, r->rsi, r->rdi,
-		r->r8,  r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15,
-	};
+	struct registers copy = *registers;
 
-	machine->pc = r->pc;
+	machine->pc = copy.pc;
 	for (int i = 0; i < REGISTER_COUNT; i++)
-		machine->registers[i] = (struct vm_value){ values[i], true };
+		machine->registers[i] = (struct vm_value){ *registers_locate(&copy, register_dwarf_number(i)),
+							   true };
 	machine->flags = (struct vm_flags){
-		.zero = r->eflags & FLAG_ZERO,
-		.sign = r->eflags & FLAG_SIGN,
-		.carry = r->eflags & FLAG_CARRY,
-		.overflow = r->eflags & FLAG_OVERFLOW,
+		.zero = copy.eflags & FLAG_ZERO,
+		.sign = copy.eflags & FLAG_SIGN,
+		.carry = copy.eflags & FLAG_CARRY,
+		.overflow = copy.eflags & FLAG_OVERFLOW,
 		.known = true,
 	};
 }
@@ -549,21 +546,13 @@ void vm_machine_save_registers(const struct vm_machine *machine, struct register
 {
 	const struct vm_value *from = machine->registers;
 	struct registers r = { .orig_rax = UINT64_MAX, .pc = machine->pc };
-	uint64_t *const to[REGISTER_COUNT] = {
-		&r.rax, &r.rcx, &r.rdx, &r.rbx, &r.sp,  &r.rbp, &r.rsi, &r.rdi,
-		&r.r8,  &r.r9,  &r.r10, &r.r11, &r.r12, &r.r13, &r.r14, &r.r15,
-	};
-	const unsigned int sets[REGISTER_COUNT] = {
-		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_RBX,    0,
-		REGISTER_RBP,    REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_OTHERS,
-		REGISTER_OTHERS, REGISTER_OTHERS, REGISTER_R12,    REGISTER_R13,    REGISTER_R14,
-		REGISTER_R15,
-	};
 
 	for (int i = 0; i < REGISTER_COUNT; i++) {
-		*to[i] = from[i].bits;
+		int number = register_dwarf_number(i);
+
+		*registers_locate(&r, number) = from[i].bits;
 		if (!from[i].known)
-			r.unknown |= sets[i];
+			r.unknown |= registers_set_of(number);
 	}
 	*ret_registers = r;
 }

@@ -652,28 +652,7 @@ int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 	seized->is_read = tracee->state == TRACEE_HELD;
 	if (!regs)
 		return -errno;
-	*ret_registers = (struct registers){
-		.rax = regs->rax,
-		.rbx = regs->rbx,
-		.rcx = regs->rcx,
-		.rdx = regs->rdx,
-		.rsi = regs->rsi,
-		.rdi = regs->rdi,
-		.rbp = regs->rbp,
-		.sp = regs->rsp,
-		.r8 = regs->r8,
-		.r9 = regs->r9,
-		.r10 = regs->r10,
-		.r11 = regs->r11,
-		.r12 = regs->r12,
-		.r13 = regs->r13,
-		.r14 = regs->r14,
-		.r15 = regs->r15,
-		.pc = regs->rip,
-		.eflags = regs->eflags,
-		.orig_rax = regs->orig_rax,
-		.fs_base = regs->fs_base,
-	};
+	registers_take(regs, ret_registers);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "unwind/elf/registers.h"
 
 #include <stddef.h>
+#include <sys/user.h>
 
 static const struct {
 	size_t offset;
@@ -25,6 +26,32 @@ static const struct {
 	{ offsetof(struct registers, r15), REGISTER_R15 },
 	{ offsetof(struct registers, pc), 0 },
 };
+
+void registers_take(const struct user_regs_struct *regs, struct registers *ret_registers)
+{
+	*ret_registers = (struct registers){
+		.rax = regs->rax,
+		.rbx = regs->rbx,
+		.rcx = regs->rcx,
+		.rdx = regs->rdx,
+		.rsi = regs->rsi,
+		.rdi = regs->rdi,
+		.rbp = regs->rbp,
+		.sp = regs->rsp,
+		.r8 = regs->r8,
+		.r9 = regs->r9,
+		.r10 = regs->r10,
+		.r11 = regs->r11,
+		.r12 = regs->r12,
+		.r13 = regs->r13,
+		.r14 = regs->r14,
+		.r15 = regs->r15,
+		.pc = regs->rip,
+		.eflags = regs->eflags,
+		.orig_rax = regs->orig_rax,
+		.fs_base = regs->fs_base,
+	};
+}
 
 uint64_t *registers_locate(struct registers *registers, int number)
 {
