@@ -181,19 +181,3 @@ enum selftest_verdict selftest_run(struct memory *memory, const struct vm_code *
 		evidence(context, tests[test].name, words);
 	return verdict;
 }
-
-enum selftest_verdict selftest_run_all(struct memory *memory, const struct vm_code *vm, uint64_t g,
-				       recognise_evidence *evidence, void *context)
-{
-	enum selftest_verdict all = SELFTEST_UNTESTED;
-
-	for (enum selftest test = 0; test < SELFTEST_COUNT; test++) {
-		enum selftest_verdict verdict = selftest_run(memory, vm, g, test, evidence, context);
-
-		if (verdict == SELFTEST_FAILED)
-			all = SELFTEST_FAILED;
-		else if (verdict == SELFTEST_PASSED && all == SELFTEST_UNTESTED)
-			all = SELFTEST_PASSED;
-	}
-	return all;
-}

@@ -44,8 +44,4 @@ enum selftest {
 enum selftest_verdict selftest_run(struct memory *memory, const struct vm_code *vm, uint64_t g,
 				   enum selftest test, recognise_evidence *evidence, void *context);
 
-/* Run all tests: failed if one failed, passed if none failed and one passed. */
-enum selftest_verdict selftest_run_all(struct memory *memory, const struct vm_code *vm, uint64_t g,
-				       recognise_evidence *evidence, void *context);
-
 #endif

@@ -63,15 +63,6 @@ void message_warn(const char *format, ...)
 	va_end(arguments);
 }
 
-void message_warn_errno(int error, const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	print_line("warning: ", error, format, arguments);
-	va_end(arguments);
-}
-
 void message_note(const char *format, ...)
 {
 	va_list arguments;

@@ -24,7 +24,6 @@ void message_error_stdout(int error);
 
 /* Something is amiss, but ljspy goes on. */
 void message_warn(const char *format, ...) MESSAGE_FORMAT(1, 2);
-void message_warn_errno(int error, const char *format, ...) MESSAGE_FORMAT(2, 3);
 
 /* What was done, or what to do: "Wrote x.svg", a remedy. */
 void message_note(const char *format, ...) MESSAGE_FORMAT(1, 2);

@@ -103,7 +103,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	request_layout_find(&mapped.memory, EM_X86_64, BASE, &request);
 	recognise_vm(&mapped.memory, EM_X86_64, BASE, NULL, NULL, &vm);
 	recognise_vm(&mapped.memory, EM_AARCH64, BASE, NULL, NULL, &vm);
-	image_unwind_table(image, module);
 	image_unwind_entry(image, module, pc, &pair, &begin);
 	unwind(image, &mapped.memory, pc);
 	if (!is_large(&mapped))

@@ -40,12 +40,10 @@ static void messages_are_lines_with_a_prefix(void **state)
 	message_error("Process %d is gone.", 7);
 	message_error_errno(ENOENT, "%s", "x.svg");
 	message_warn("Memory ran short.");
-	message_warn_errno(EIO, "y");
 	message_note("Wrote %s", "x.svg");
 	assert_string_equal(heard(), "ljspy: Process 7 is gone.\n"
 				     "ljspy: x.svg: No such file or directory\n"
 				     "ljspy: warning: Memory ran short.\n"
-				     "ljspy: warning: y: Input/output error\n"
 				     "ljspy: Wrote x.svg\n");
 }
 

@@ -45,7 +45,9 @@ static void a_sleeping_luajit_is_recognised(void **state)
 	assert_int_equal(recognise_confirm(&live->memory, &live->vm, live->g, count_verdict, &verdicts),
 			 RECOGNISE_OK);
 	assert_true(verdicts >= SELFTEST_COUNT);
-	assert_int_equal(selftest_run_all(&live->memory, &live->vm, live->g, NULL, NULL), SELFTEST_PASSED);
+	for (enum selftest test = 0; test < SELFTEST_COUNT; test++)
+		assert_int_not_equal(selftest_run(&live->memory, &live->vm, live->g, test, NULL, NULL),
+				     SELFTEST_FAILED);
 	assert_true(live->vm.begin < live->vm.end && live->vm.end <= live->vm.ffi_call_end);
 	live_stop(live);
 }

@@ -43,9 +43,7 @@ static void facts_are_read(void **state)
 			    process.command_length);
 	title = process_title(&process);
 	assert_string_equal(title, "spinner 1 two words");
-	assert_true(process_is_same(&process));
 	target_process_end(&target);
-	assert_false(process_is_same(&process));
 	process_clear(&process);
 	free(title);
 	free(resolved);
@@ -68,20 +66,6 @@ static void names_that_look_like_fields_are_names(void **state)
 		process_clear(&process);
 		target_process_end_sleeper(child);
 	}
-}
-
-static void recycled_pid_is_another_process(void **state)
-{
-	pid_t child = target_process_sleeper("first", 0, true);
-	struct process process;
-
-	(void)state;
-	assert_int_equal(process_read(child, &process), 0);
-	assert_true(process_is_same(&process));
-	process.start_ticks++;
-	assert_false(process_is_same(&process));
-	process_clear(&process);
-	target_process_end_sleeper(child);
 }
 
 static void zombies_and_missing_processes_are_told(void **state)
@@ -181,7 +165,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(facts_are_read),
 		cmocka_unit_test(names_that_look_like_fields_are_names),
-		cmocka_unit_test(recycled_pid_is_another_process),
 		cmocka_unit_test(zombies_and_missing_processes_are_told),
 		cmocka_unit_test(process_whose_first_thread_has_ended_is_no_zombie),
 		cmocka_unit_test(kernel_threads_are_told),

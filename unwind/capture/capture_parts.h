@@ -30,10 +30,10 @@ void capture_note_stack(struct capture *capture, struct capture_hints *hints,
 /* Copy the native stack up to end, as far as it goes. */
 void capture_extend_stack(struct capture *capture, struct capture_hints *hints, uint64_t end);
 
-/* Do all length bytes at the address lie on the copied native stack? */
-bool capture_in_stack(const struct capture *capture, uint64_t address, size_t length);
-
-/* The same; extends the copy if they may lie further out. */
+/*
+ * Do all length bytes at the address lie on the copied native stack? Extends the copy if they may lie
+ * further out.
+ */
 bool capture_reach_stack(struct capture *capture, struct capture_hints *hints, uint64_t address,
 			 size_t length);
 

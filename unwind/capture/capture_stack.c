@@ -56,7 +56,8 @@ void capture_extend_stack(struct capture *capture, struct capture_hints *hints, 
 	capture_note_stack(capture, hints, ranges, count);
 }
 
-bool capture_in_stack(const struct capture *capture, uint64_t address, size_t length)
+/* Do all length bytes at the address lie on the copied native stack? */
+static bool is_copied(const struct capture *capture, uint64_t address, size_t length)
 {
 	return capture_has_copied(capture, address) &&
 	       length <= capture_stack_end(capture, address) - address;
@@ -70,7 +71,7 @@ bool capture_reach_stack(struct capture *capture, struct capture_hints *hints, u
 	if (!capture_on_own_stack(capture, address) && address >= capture->stack_begin &&
 	    end > capture->stack_end)
 		capture_extend_stack(capture, hints, end + PAGE_SIZE);
-	return capture_in_stack(capture, address, length);
+	return is_copied(capture, address, length);
 }
 
 void capture_own_stack(struct capture *capture, const struct memory_range *own, uint64_t begin, uint64_t end)
@@ -91,6 +92,6 @@ void capture_own_stack(struct capture *capture, const struct memory_range *own, 
 
 bool capture_stack_word(const struct capture *capture, uint64_t address, uint64_t *ret_word)
 {
-	return capture_in_stack(capture, address, sizeof(*ret_word)) &&
+	return is_copied(capture, address, sizeof(*ret_word)) &&
 	       memory_u64(snapshot_memory(capture->snapshot), address, ret_word);
 }

@@ -191,7 +191,8 @@ static bool find_unwind_table(struct memory *text, struct module *module)
 	return false;
 }
 
-bool image_unwind_table(struct image *image, struct module *module)
+/* Read the module's .eh_frame_hdr, once; false if it has none. */
+static bool read_unwind_table(struct image *image, struct module *module)
 {
 	if (!module->unwind_table.looked_for) {
 		module->unwind_table.looked_for = true;
@@ -206,7 +207,7 @@ bool image_unwind_entry(struct image *image, struct module *module, uint64_t add
 	enum { ENTRY_SIZE = 8 }; /* offsets of the code and of its FDE, from the header */
 	uint64_t low = 0, high, entry = 0, begin = 0;
 
-	if (!image_unwind_table(image, module))
+	if (!read_unwind_table(image, module))
 		return false;
 	high = module->unwind_table.entry_count;
 	while (low < high) {

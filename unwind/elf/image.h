@@ -95,9 +95,6 @@ struct memory *image_text(struct image *image);
 /* The live of image_new(). */
 struct memory *image_live(const struct image *image);
 
-/* Read the module's .eh_frame_hdr, once; false if it has none. */
-bool image_unwind_table(struct image *image, struct module *module);
-
 /*
  * The last entry of the module's .eh_frame_hdr whose code begins at or before
  * address: the entry's own address, and the start of its code. False if there

@@ -101,6 +101,7 @@ static void open_file(struct serving *serving, const struct request *request, in
 		.plain = request->plain,
 	};
 
+	symbol_file_close(serving->files[request->number]);
 	serving->files[request->number] = symbol_file_open(&source);
 }
 

@@ -56,8 +56,3 @@ void cpu_clock_close(struct cpu_clock *clock)
 {
 	cpu_clock_stop(clock);
 }
-
-uint64_t cpu_clock_periods(const siginfo_t *info)
-{
-	return 1 + (info->si_overrun > 0 ? (uint64_t)info->si_overrun : 0);
-}

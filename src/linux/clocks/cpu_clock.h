@@ -38,7 +38,4 @@ int cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns);
 int cpu_clock_start(struct cpu_clock *clock, int signal, int index, uint64_t period_ns);
 void cpu_clock_stop(struct cpu_clock *clock);
 
-/* How many periods a signal of the timer stands for; at least 1. */
-uint64_t cpu_clock_periods(const siginfo_t *info);
-
 #endif

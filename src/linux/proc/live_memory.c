@@ -25,11 +25,17 @@ struct extent {
 	uint64_t begin, end;
 };
 
+/* How to read. */
+enum method {
+	METHOD_CALL, /* process_vm_readv() */
+	METHOD_FILE, /* /proc/PID/mem */
+};
+
 struct live_memory {
 	struct memory memory; /* first, so that a pointer to one points to the other */
 	pid_t pid;
 	pid_t tid; /* the thread used for reading: pid while that lives */
-	enum live_memory_method method;
+	enum method method;
 	int fd;                  /* of /proc/PID/mem, -1 if not open */
 	const struct maps *maps; /* NULL before live_memory_beware() */
 	struct errands *errands;
@@ -191,7 +197,7 @@ static void read_ranges(struct live_memory *live, struct memory_range *ranges, s
 	size_t done = 0;
 	int error = 0;
 
-	if (live->method == LIVE_MEMORY_CALL) {
+	if (live->method == METHOD_CALL) {
 		done = read_by_call(live, ranges, count, &error);
 		if (done == count)
 			return;
@@ -205,7 +211,7 @@ static void read_ranges(struct live_memory *live, struct memory_range *ranges, s
 	}
 	read_from_file(live, ranges + done, count - done);
 	if (live->fd >= 0)
-		live->method = LIVE_MEMORY_FILE;
+		live->method = METHOD_FILE;
 }
 
 /* Memory cannot be read through a thread that has ended; choose one that still has it. */
@@ -379,9 +385,4 @@ void live_memory_forget_maps(struct live_memory *live)
 struct memory *live_memory_memory(struct live_memory *live)
 {
 	return &live->memory;
-}
-
-enum live_memory_method live_memory_method(const struct live_memory *live)
-{
-	return live->method;
 }

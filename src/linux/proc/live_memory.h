@@ -15,11 +15,6 @@
 #include "memory/memory.h"
 #include "src/linux/proc/maps.h"
 
-enum live_memory_method {
-	LIVE_MEMORY_CALL, /* process_vm_readv() */
-	LIVE_MEMORY_FILE, /* /proc/PID/mem */
-};
-
 struct live_memory;
 
 /* NULL when memory is short. Touches the process only at the first read. */
@@ -38,8 +33,5 @@ void live_memory_forget_maps(struct live_memory *live);
 
 /* The memory to read from; owned by live. */
 struct memory *live_memory_memory(struct live_memory *live);
-
-/* The method in use, for information. */
-enum live_memory_method live_memory_method(const struct live_memory *live);
 
 #endif

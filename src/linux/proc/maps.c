@@ -14,9 +14,7 @@
 
 struct maps {
 	pid_t pid;
-	pid_t tid;     /* the thread used for reading: pid while that lives */
-	int size_fd;   /* of /proc/PID/statm, -1 if not open */
-	uint64_t size; /* its first number at the last refresh */
+	pid_t tid; /* the thread used for reading: pid while that lives */
 
 	char *text, *fresh; /* /proc/PID/maps as parsed, and room for the next reading */
 	size_t text_length, text_room, fresh_room;
@@ -274,25 +272,6 @@ static ssize_t read_text(struct maps *maps)
 	return n < 0 ? n : length;
 }
 
-/* The size of the address space in pages; 0 if it cannot be read. */
-static uint64_t read_size(struct maps *maps)
-{
-	char text[32];
-	struct cursor cursor;
-	uint64_t size = 0;
-	ssize_t n;
-
-	if (maps->size_fd < 0) {
-		maps->size_fd = proc_file_open(maps->tid, "statm");
-		if (maps->size_fd < 0)
-			return 0;
-	}
-	n = pread(maps->size_fd, text, sizeof(text), 0);
-	cursor = (struct cursor){ text, text + (n > 0 ? n : 0) };
-	take_number(&cursor, 10, &size);
-	return size;
-}
-
 /* A thread that has ended shows no mappings; choose one that still has them. */
 static bool choose_other_thread(struct maps *maps)
 {
@@ -301,29 +280,22 @@ static bool choose_other_thread(struct maps *maps)
 	if (tid == 0 || tid == maps->tid)
 		return false;
 	maps->tid = tid;
-	if (maps->size_fd >= 0)
-		close(maps->size_fd);
-	maps->size_fd = -1;
 	return true;
 }
 
 int maps_refresh(struct maps *maps, bool *ret_changed)
 {
-	uint64_t size = read_size(maps); /* first, so as not to miss a change in between */
 	ssize_t length = read_text(maps);
 	char *text;
 	size_t room;
 	int error;
 
-	if (length == -ESRCH && choose_other_thread(maps)) {
-		size = read_size(maps);
+	if (length == -ESRCH && choose_other_thread(maps))
 		length = read_text(maps);
-	}
 	if (length < 0)
 		return (int)length;
 	if (maps->text && (size_t)length == maps->text_length &&
 	    memcmp(maps->text, maps->fresh, maps->text_length) == 0) {
-		maps->size = size;
 		*ret_changed = false;
 		return 0;
 	}
@@ -337,16 +309,8 @@ int maps_refresh(struct maps *maps, bool *ret_changed)
 	maps->text_length = (size_t)length;
 	maps->fresh = text;
 	maps->fresh_room = room;
-	maps->size = size;
 	*ret_changed = true;
 	return 0;
-}
-
-bool maps_may_have_changed(struct maps *maps)
-{
-	uint64_t size = read_size(maps);
-
-	return size == 0 || size != maps->size;
 }
 
 struct maps *maps_new(pid_t pid)
@@ -356,7 +320,6 @@ struct maps *maps_new(pid_t pid)
 	if (!maps)
 		return NULL;
 	maps->pid = maps->tid = pid;
-	maps->size_fd = -1;
 	return maps;
 }
 
@@ -364,8 +327,6 @@ void maps_free(struct maps *maps)
 {
 	if (!maps)
 		return;
-	if (maps->size_fd >= 0)
-		close(maps->size_fd);
 	free(maps->text);
 	free(maps->fresh);
 	free(maps->names);
@@ -408,24 +369,6 @@ const struct mapping *maps_find(const struct maps *maps, uint64_t address)
 			low = middle + 1;
 		else
 			return mapping;
-	}
-	return NULL;
-}
-
-const struct mapped_file *maps_find_file(const struct maps *maps, uint64_t address)
-{
-	size_t low = 0, high = maps->file_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct mapped_file *file = &maps->files[middle];
-
-		if (address < file->begin)
-			high = middle;
-		else if (address >= file->end)
-			low = middle + 1;
-		else
-			return file;
 	}
 	return NULL;
 }

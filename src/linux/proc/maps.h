@@ -60,22 +60,14 @@ void maps_free(struct maps *maps);
  */
 int maps_refresh(struct maps *maps, bool *ret_changed);
 
-/*
- * A hint for the cost of one short read: false if the address space has the same
- * size as at the last maps_refresh(), so most likely nothing was mapped or unmapped.
- * Only a refresh knows for sure.
- */
-bool maps_may_have_changed(struct maps *maps);
-
 /* Sorted by address. */
 size_t maps_count(const struct maps *maps);
 const struct mapping *maps_at(const struct maps *maps, size_t index);
 size_t maps_file_count(const struct maps *maps);
 const struct mapped_file *maps_file_at(const struct maps *maps, size_t index);
 
-/* The mapping, or the loading of a file, that contains the address; or NULL. */
+/* The mapping that contains the address, or NULL. */
 const struct mapping *maps_find(const struct maps *maps, uint64_t address);
-const struct mapped_file *maps_find_file(const struct maps *maps, uint64_t address);
 
 /* The mapping with that path, such as "[stack]", or NULL. */
 const struct mapping *maps_find_path(const struct maps *maps, const char *path);

@@ -43,7 +43,7 @@ static bool read_capabilities(uint64_t *ret_effective, uint64_t *ret_permitted)
 	return true;
 }
 
-bool permission_has_ptrace_capability(void)
+static bool has_ptrace_capability(void)
 {
 	uint64_t effective, permitted;
 
@@ -359,8 +359,7 @@ static int take_identity(uid_t uid, gid_t gid, const gid_t *groups, int group_co
 
 bool permission_would_take_identity(const struct process *process)
 {
-	return geteuid() == 0 && !permission_has_ptrace_capability() &&
-	       !belongs_to(process, getuid(), getgid());
+	return geteuid() == 0 && !has_ptrace_capability() && !belongs_to(process, getuid(), getgid());
 }
 
 int permission_take_target_identity(const struct process *process)

@@ -42,9 +42,6 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 /* The same for an error that concerns no process in particular; false if this explains nothing. */
 bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict);
 
-/* Does the calling thread hold CAP_SYS_PTRACE? */
-bool permission_has_ptrace_capability(void);
-
 /*
  * Is permission_take_target_identity() worth trying: is ljspy root without CAP_SYS_PTRACE, and the process
  * another user's?

@@ -165,6 +165,14 @@ static int read_command(pid_t pid, struct process *process)
 	return 0;
 }
 
+/* Is the pid still that of the process that was read? A zombie keeps it. */
+static bool is_same(const struct process *process)
+{
+	struct process now = { .pid = process->pid };
+
+	return read_stat(process->pid, &now) == 0 && now.start_ticks == process->start_ticks;
+}
+
 int process_read(pid_t pid, struct process *ret_process)
 {
 	struct process process = { .pid = pid };
@@ -176,7 +184,7 @@ int process_read(pid_t pid, struct process *ret_process)
 		error = read_executable(pid, &process);
 	if (!error)
 		error = read_command(pid, &process);
-	if (!error && !process_is_same(&process)) /* another process has the pid now */
+	if (!error && !is_same(&process)) /* another process has the pid now */
 		error = -ESRCH;
 	if (error) {
 		process_clear(&process);
@@ -192,13 +200,6 @@ void process_clear(struct process *process)
 	free(process->executable);
 	free(process->command);
 	process->executable = process->command = NULL;
-}
-
-bool process_is_same(const struct process *process)
-{
-	struct process now = { .pid = process->pid };
-
-	return read_stat(process->pid, &now) == 0 && now.start_ticks == process->start_ticks;
 }
 
 bool process_thread_is_zombie(const struct process *process)

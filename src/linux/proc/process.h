@@ -40,9 +40,6 @@ struct process {
 int process_read(pid_t pid, struct process *ret_process);
 void process_clear(struct process *process);
 
-/* Is the pid still that of the process that was read? A zombie keeps it. */
-bool process_is_same(const struct process *process);
-
 /* Has it ended with all its threads, and its parent has not reaped it yet? */
 bool process_is_zombie(const struct process *process);
 

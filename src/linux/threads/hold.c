@@ -107,33 +107,13 @@ static int watch(struct hold *hold, struct watched *watched)
 	return state == THREAD_RUNNING || !watched->call.known ? -EAGAIN : 0;
 }
 
-int hold_begin(struct hold *hold)
-{
-	hold->watched_count = 0;
-	hold->begin_ns = 0;
-	if (!make_room(hold))
-		return -EAGAIN;
-	if (own_turn_is_used_up(tracer_turn(hold->tracer)))
-		own_turn_renew(tracer_turn(hold->tracer));
-	for (size_t i = 0; i < threads_count(hold->threads); i++) {
-		struct watched *watched = &hold->watched[hold->watched_count++];
-
-		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
-		if (watch(hold, watched)) {
-			hold_end(hold);
-			return -EAGAIN;
-		}
-	}
-	return 0;
-}
-
 static bool slept_on(struct hold *hold, struct watched *watched)
 {
 	struct thread_call call;
 	enum thread_state state;
 	uint64_t used;
 
-	/* A thread without a call had already ended in hold_begin(). */
+	/* A thread without a call had already ended in begin(). */
 	if (!watched->call.known)
 		return true;
 	return thread_look(hold->threads, watched->thread, &state, &call) == 0 && state != THREAD_RUNNING &&
@@ -141,7 +121,8 @@ static bool slept_on(struct hold *hold, struct watched *watched)
 	       thread_measure(hold->threads, watched->thread, &used) == 0 && used == 0;
 }
 
-bool hold_end(struct hold *hold)
+/* End the hold. True if nothing has run since begin(). */
+static bool end(struct hold *hold)
 {
 	bool good = true;
 
@@ -161,6 +142,30 @@ bool hold_end(struct hold *hold)
 	return good;
 }
 
+/*
+ * Hold the process. 0: end the hold soon. -EAGAIN, and nothing is held: a thread did not
+ * stop in time, may not be stopped, or sleeps in an unknown call; or memory is short.
+ */
+static int begin(struct hold *hold)
+{
+	hold->watched_count = 0;
+	hold->begin_ns = 0;
+	if (!make_room(hold))
+		return -EAGAIN;
+	if (own_turn_is_used_up(tracer_turn(hold->tracer)))
+		own_turn_renew(tracer_turn(hold->tracer));
+	for (size_t i = 0; i < threads_count(hold->threads); i++) {
+		struct watched *watched = &hold->watched[hold->watched_count++];
+
+		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
+		if (watch(hold, watched)) {
+			end(hold);
+			return -EAGAIN;
+		}
+	}
+	return 0;
+}
+
 static void rest(struct hold *hold, uint64_t ns)
 {
 	struct timespec time = { .tv_sec = (time_t)(ns / NS_PER_SECOND),
@@ -175,9 +180,9 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 {
 	for (unsigned i = 0; i < FAILURES_MAX && may_go_on(hold); i++) {
 		tracer_poll(hold->tracer); /* signals must not wait until all is read */
-		if (hold_begin(hold) == 0) {
+		if (begin(hold) == 0) {
 			read(context);
-			if (hold_end(hold)) {
+			if (end(hold)) {
 				rest(hold, REST_FACTOR * hold->last_ns);
 				return true;
 			}

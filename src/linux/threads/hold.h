@@ -25,15 +25,6 @@ void hold_free(struct hold *hold);
 void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void *context);
 
 /*
- * Hold the process. 0: end the hold soon. -EAGAIN, and nothing is held: a thread did not
- * stop in time, may not be stopped, or sleeps in an unknown call; or memory is short.
- */
-int hold_begin(struct hold *hold);
-
-/* End the hold. True if nothing has run since hold_begin(). */
-bool hold_end(struct hold *hold);
-
-/*
  * Call read() while the process is held. If something ran meanwhile, call undo() (may be
  * NULL) and try again. Afterwards let the threads run on for as long as they were held.
  * False if it gives up.
