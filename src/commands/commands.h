@@ -5,16 +5,7 @@
 #ifndef LJSPY_COMMANDS_H
 #define LJSPY_COMMANDS_H
 
-#include <signal.h>
-
-#include "src/options/options.h"
-
-/* What a command needs to know about ljspy's own process. */
-struct invocation {
-	struct options *options;
-	char *command_line;      /* ljspy's own, for the recording; NULL when memory is short */
-	sigset_t inherited_mask; /* the signal mask ljspy started with, for a command it starts */
-};
+#include "src/options/invocation.h"
 
 enum exit_status command_record(const struct invocation *invocation);
 enum exit_status command_dump(const struct invocation *invocation);

@@ -4,7 +4,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -13,20 +12,17 @@
 #include "memory/core_file.h"
 #include "output/labels/json_values.h"
 #include "output/reports/dump_report.h"
-#include "src/commands/choose.h"
-#include "src/commands/command_apart.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
-#include "src/inspect/patience.h"
-#include "src/linux/clocks/clock.h"
 #include "src/linux/proc/process.h"
-#include "src/linux/threads/hold.h"
 #include "src/linux/threads/may_stop.h"
-#include "src/linux/threads/threads.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
 #include "src/survey/asleep.h"
 #include "src/survey/dump_stacks.h"
+#include "src/survey/traced_process.h"
+#include "src/targets/choose.h"
+#include "src/targets/command_apart.h"
 #include "unwind/native/core_registers.h"
 #include "unwind/stack/arm64_thread.h"
 
@@ -49,9 +45,8 @@ struct dump {
 	struct command_try try;
 	struct functions *functions;
 	struct known_files *files;
-	struct tracer *tracer;
 	struct lua_process *process;
-	struct threads *threads;
+	struct traced_process traced;
 	struct dump_process *report;
 	json_t *documents; /* of processes; NULL unless JSON is wanted */
 	enum exit_status status;
@@ -89,7 +84,7 @@ static bool dump_running(struct dump *dump, struct thread *thread, bool only_who
 {
 	struct capture_hints hints = { .tid = thread->tid };
 	struct registers registers;
-	int error = tracer_stop(dump->tracer, thread->tracee, STOP_TIMEOUT_NS);
+	int error = tracer_stop(dump->traced.patience.tracer, thread->tracee, STOP_TIMEOUT_NS);
 
 	if (error)
 		return false;
@@ -98,7 +93,7 @@ static bool dump_running(struct dump *dump, struct thread *thread, bool only_who
 		lua_process_confirm(dump->process);
 		lua_process_capture(dump->process, &registers, &hints);
 	}
-	tracer_resume(dump->tracer, thread->tracee);
+	tracer_resume(dump->traced.patience.tracer, thread->tracee);
 	if (error)
 		return false;
 	thread_note_stop(thread, &registers);
@@ -113,7 +108,8 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 	struct thread_call call;
 	enum thread_state state;
 
-	if (asleep_capture(dump->process, dump->threads, thread, &hints, &state, &call) != ASLEEP_HOLDS)
+	if (asleep_capture(dump->process, dump->traced.threads, thread, &hints, &state, &call) !=
+	    ASLEEP_HOLDS)
 		return false;
 	return add_thread(dump, thread, state == THREAD_UNINTERRUPTIBLE ? "uninterruptible" : "asleep",
 			  false);
@@ -121,16 +117,16 @@ static bool dump_sleeping(struct dump *dump, struct thread *thread)
 
 static bool try_to_dump(struct dump *dump, struct thread *thread, bool only_whole, bool *ret_may_not)
 {
-	struct own_turn *turn = tracer_turn(dump->tracer);
+	struct own_turn *turn = tracer_turn(dump->traced.patience.tracer);
 
 	*ret_may_not = false;
-	tracer_poll(dump->tracer);
+	tracer_poll(dump->traced.patience.tracer);
 	if (own_turn_is_used_up(turn))
 		own_turn_renew(turn);
 	/* A thread that SIGSTOP has stopped notices nothing. */
 	if (thread->tracee->state == TRACEE_JOB_STOPPED)
 		return dump_running(dump, thread, only_whole);
-	switch (thread_may_stop(dump->threads, thread, turn)) {
+	switch (thread_may_stop(dump->traced.threads, thread, turn)) {
 	case MAY_STOP:
 	case MAY_STOP_WAITING: return dump_running(dump, thread, only_whole);
 	case MAY_NOT_SLEEPS: return dump_sleeping(dump, thread);
@@ -147,7 +143,7 @@ static void rest(struct dump *dump)
 	sigset_t none;
 
 	sigemptyset(&none);
-	own_turn_wait(tracer_turn(dump->tracer), &none, NULL, &time);
+	own_turn_wait(tracer_turn(dump->traced.patience.tracer), &none, NULL, &time);
 }
 
 static void dump_one_thread(struct dump *dump, struct thread *thread)
@@ -186,13 +182,8 @@ static int open_process(struct dump *dump, pid_t pid)
 	error = lua_process_open(pid, dump->functions, dump->files, &namer, &dump->process);
 	if (error)
 		return error;
-	if (dump->options->layout)
-		lua_process_give_layout(dump->process, &dump->options->layout->layout,
-					dump->options->layout->is_file);
-	dump->threads = threads_new(dump->tracer, pid);
-	if (!dump->threads)
-		return -ENOMEM;
-	error = threads_refresh(dump->threads, clock_now_ns(CLOCK_MONOTONIC), 0);
+	lua_process_give_layout(dump->process, dump->options->layout);
+	error = traced_process_begin(&dump->traced, pid, dump->files);
 	return error ? error : lua_process_refresh(dump->process, true);
 }
 
@@ -208,14 +199,8 @@ static void note_incomplete(struct dump *dump)
 
 static int dump_parked(struct dump *dump)
 {
-	struct hold *hold = hold_new(dump->tracer, dump->threads);
-	int error = -ENOMEM;
+	int error = dump_coroutines(dump->process, dump->traced.hold, dump->report);
 
-	if (hold) {
-		hold_go_on_while(hold, command_try_may_go_on, &dump->try);
-		error = dump_coroutines(dump->process, hold, dump->report);
-	}
-	hold_free(hold);
 	if (!dump->try.given_up)
 		note_incomplete(dump);
 	return error;
@@ -239,8 +224,8 @@ static int read_stacks(struct dump *dump, pid_t pid)
 
 	if (error || lua_process_module_count(dump->process) == 0)
 		return error;
-	for (size_t i = 0; i < threads_count(dump->threads); i++)
-		dump_one_thread(dump, threads_at(dump->threads, i));
+	for (size_t i = 0; i < threads_count(dump->traced.threads); i++)
+		dump_one_thread(dump, threads_at(dump->traced.threads, i));
 	return dump_parked(dump);
 }
 
@@ -252,31 +237,6 @@ struct reading {
 	int error;
 };
 
-static void *read_process(void *context)
-{
-	struct reading *reading = context;
-	struct dump *dump = reading->dump;
-	struct patience patience = { .may_go_on = command_try_may_go_on, .context = &dump->try };
-
-	dump->tracer = tracer_new();
-	if (!dump->tracer) {
-		reading->error = -errno;
-		return NULL;
-	}
-	reading->has_tracer = true;
-	if (dump->options->allow_attach)
-		tracer_allow_attach(dump->tracer);
-	patience.tracer = dump->tracer;
-	patience_begin(&patience, dump->files);
-	reading->error = read_stacks(dump, reading->pid);
-	patience_end(dump->files);
-	threads_free(dump->threads);
-	tracer_free(dump->tracer);
-	dump->threads = NULL;
-	dump->tracer = NULL;
-	return NULL;
-}
-
 static void end_process(struct dump *dump)
 {
 	lua_process_close(dump->process);
@@ -285,21 +245,34 @@ static void end_process(struct dump *dump)
 	dump->report = NULL;
 }
 
+static void *read_process(void *context)
+{
+	struct reading *reading = context;
+	struct dump *dump = reading->dump;
+	struct tracer *tracer = tracer_new();
+
+	end_process(dump); /* of an attempt that was given up */
+	reading->has_tracer = tracer != NULL;
+	if (!tracer) {
+		reading->error = -errno;
+		return NULL;
+	}
+	if (dump->options->allow_attach)
+		tracer_allow_attach(tracer);
+	dump->traced.patience = (struct patience){ tracer, command_try_may_go_on, &dump->try };
+	reading->error = read_stacks(dump, reading->pid);
+	traced_process_end(&dump->traced);
+	tracer_free(tracer);
+	return NULL;
+}
+
 static int dump_stacks(struct dump *dump, pid_t pid)
 {
-	struct reading reading;
-	pthread_t thread;
+	struct reading reading = { .dump = dump, .pid = pid };
+	int error = command_try_run(&dump->try, read_process, &reading);
 
-	do {
-		int error;
-
-		end_process(dump);
-		reading = (struct reading){ .dump = dump, .pid = pid };
-		error = pthread_create(&thread, NULL, read_process, &reading);
-		if (error)
-			return -error;
-		pthread_join(thread, NULL);
-	} while (command_try_again(&dump->try));
+	if (error)
+		return error;
 	if (!reading.has_tracer) {
 		choose_explain_error(-reading.error, "dumping stacks");
 		dump->status = EXIT_NOTHING_DONE;
@@ -367,9 +340,7 @@ static int dump_core_stacks(struct dump *dump, struct core_file *core)
 
 	if (error)
 		return error;
-	if (dump->options->layout)
-		lua_process_give_layout(dump->process, &dump->options->layout->layout,
-					dump->options->layout->is_file);
+	lua_process_give_layout(dump->process, dump->options->layout);
 	dump->report = dump_process_new(core_file_pid(core), core_file_name(core));
 	if (!dump->report)
 		return -ENOMEM;

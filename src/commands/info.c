@@ -10,13 +10,13 @@
 #include "luajit-layouts/layout_text.h"
 #include "luajit-layouts/module/dwarf_layout.h"
 #include "output/labels/escape.h"
-#include "src/commands/choose.h"
-#include "src/commands/command_apart.h"
 #include "src/inspect/lua_process.h"
-#include "src/inspect/confirm_layout.h"
 #include "src/linux/proc/live_memory.h"
 #include "src/linux/proc/maps.h"
 #include "src/program/message.h"
+#include "src/survey/confirm_layout.h"
+#include "src/targets/choose.h"
+#include "src/targets/command_apart.h"
 
 static void print_escaped(const char *text)
 {
@@ -138,13 +138,25 @@ static bool print_dwarf(const char *path, struct layout *ret_layout)
 	return true;
 }
 
+struct confirming {
+	struct command_try try;
+	struct lua_process *lua;
+	pid_t pid;
+};
+
+static void *confirm(void *context)
+{
+	struct confirming *confirming = context;
+
+	confirm_process(confirming->lua, confirming->pid, command_try_may_go_on, &confirming->try);
+	return NULL;
+}
+
 static void confirm_states(struct apart *apart, struct lua_process *lua, pid_t pid)
 {
-	struct command_try try = { .apart = apart };
+	struct confirming confirming = { { .apart = apart }, lua, pid };
 
-	do
-		confirm_process(lua, pid, command_try_may_go_on, &try);
-	while (command_try_again(&try));
+	command_try_run(&confirming.try, confirm, &confirming);
 }
 
 static enum exit_status inform(struct apart *apart, pid_t pid, struct functions *functions,
@@ -159,8 +171,7 @@ static enum exit_status inform(struct apart *apart, pid_t pid, struct functions 
 		return EXIT_NOTHING_DONE;
 	error = lua_process_open(pid, functions, NULL, &options, &lua);
 	if (!error) {
-		if (given->layout)
-			lua_process_give_layout(lua, &given->layout->layout, given->layout->is_file);
+		lua_process_give_layout(lua, given->layout);
 		error = lua_process_refresh(lua, true);
 		if (error)
 			lua_process_close(lua);

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/commands/choose.h"
 #include "src/commands/commands.h"
 #include "src/program/message.h"
 #include "src/program/stack_room.h"
+#include "src/targets/choose.h"
 
 static char *join_arguments(int argc, char **argv)
 {

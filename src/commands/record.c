@@ -16,9 +16,6 @@
 #include "output/reports/turns.h"
 #include "output/sample/session.h"
 #include "output/views/filter.h"
-#include "src/commands/choose.h"
-#include "src/commands/launched.h"
-#include "src/commands/nothing_seen.h"
 #include "src/commands/render.h"
 #include "src/commands/report_command.h"
 #include "src/linux/clocks/clock.h"
@@ -28,6 +25,10 @@
 #include "src/program/output_file.h"
 #include "src/program/progress.h"
 #include "src/sampler/sampler_apart.h"
+#include "src/targets/choose.h"
+#include "src/targets/launched.h"
+#include "src/targets/nothing_seen.h"
+#include "src/targets/sampling.h"
 
 /*
  * Samples always go into a recording at once. If the output's format is a recording, that
@@ -503,6 +504,25 @@ static int begin(struct recording *recording)
 				    &recording->session, &recording->writer);
 }
 
+static void set_sampler_options(struct recording *recording, const struct invocation *invocation)
+{
+	const struct options *options = recording->options;
+	struct sampler_options *sampler = &recording->sampler_options;
+
+	*sampler = sampling_options(options);
+	sampler->launch = options->launch;
+	sampler->launch_mask = &invocation->inherited_mask;
+	sampler->wall_clock = weights[options->clock].is_elapsed;
+	sampler->coroutines = options->coroutines;
+	sampler->turns = options->blocked_ns > 0;
+	sampler->namer.traces = options->traces;
+	sampler->functions = recording->functions;
+	sampler->take = take_sample;
+	sampler->progress = progress;
+	sampler->keep = keep_functions;
+	sampler->context = recording;
+}
+
 static enum exit_status record(struct recording *recording, const struct invocation *invocation)
 {
 	const struct options *options = recording->options;
@@ -515,36 +535,13 @@ static enum exit_status record(struct recording *recording, const struct invocat
 		choose_explain_error(-error, "starting to record");
 		return EXIT_NOTHING_DONE;
 	}
-	recording->sampler_options = (struct sampler_options){
-		.pids = options->pids,
-		.pid_count = options->pid_count,
-		.launch = options->launch,
-		.launch_mask = &invocation->inherited_mask,
-		.subprocesses = options->subprocesses,
-		.pattern = options->name ? &pattern : NULL,
-		.no_stop = options->no_stop,
-		.allow_attach = options->allow_attach,
-		.rate_hz = options->rate_hz,
-		.wall_clock = weights[options->clock].is_elapsed,
-		.coroutines = options->coroutines,
-		.turns = options->blocked_ns > 0,
-		.duration_ns = options->duration_ns,
-		.namer = { .native = options->native, .traces = options->traces },
-		.layout = options->layout,
-		.functions = recording->functions,
-		.take = take_sample,
-		.progress = progress,
-		.keep = keep_functions,
-		.context = recording,
-	};
-	/* The pattern is valid: it found the first processes. */
-	if (options->name && process_pattern(options->name, &pattern, NULL)) {
+	set_sampler_options(recording, invocation);
+	if (sampling_follow(options, &pattern, &recording->sampler_options)) {
 		message_error_errno(ENOMEM, "starting to record");
 		return EXIT_NOTHING_DONE;
 	}
 	error = sample(recording);
-	if (options->name)
-		regfree(&pattern);
+	sampling_forget(&recording->sampler_options, &pattern);
 	launched_pass_on(&recording->result);
 	progress_end(&recording->progress);
 	if (error) {

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/commands/choose.h"
 #include "src/options/filter_arguments.h"
 #include "src/program/message.h"
+#include "src/targets/choose.h"
 
 /* Tell why the file cannot be written, and what to do about it. error is a positive errno. */
 static void explain(const char *path, const char *directory, const char *option, int error)

@@ -12,9 +12,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "src/commands/choose.h"
 #include "src/program/message.h"
 #include "src/sampler/sampler_apart.h"
+#include "src/targets/choose.h"
+#include "src/targets/sampling.h"
 #include "src/top/live_samples.h"
 #include "src/top/screen.h"
 #include "src/top/ui.h"
@@ -195,23 +196,12 @@ static enum exit_status run(struct top *top)
 		choose_explain(options->pids[0], ESRCH);
 		return EXIT_NOTHING_DONE;
 	}
-	top->sampler_options = (struct sampler_options){
-		.pids = options->pids,
-		.pid_count = options->pid_count,
-		.subprocesses = options->subprocesses,
-		.pattern = options->name ? &top->pattern : NULL,
-		.no_stop = options->no_stop,
-		.allow_attach = options->allow_attach,
-		.rate_hz = options->rate_hz,
-		.namer = { .native = options->native },
-		.layout = options->layout,
-		.functions = top->functions,
-		.take = take_sample,
-		.progress = take_figures,
-		.context = top,
-	};
-	/* The pattern is valid: it found the first processes. */
-	if (options->name && process_pattern(options->name, &top->pattern, NULL)) {
+	top->sampler_options = sampling_options(options);
+	top->sampler_options.functions = top->functions;
+	top->sampler_options.take = take_sample;
+	top->sampler_options.progress = take_figures;
+	top->sampler_options.context = top;
+	if (sampling_follow(options, &top->pattern, &top->sampler_options)) {
 		message_error_errno(ENOMEM, "starting to look");
 		return EXIT_NOTHING_DONE;
 	}
@@ -221,8 +211,7 @@ static enum exit_status run(struct top *top)
 		message_error_errno(error, "starting to look");
 	else if (show(top))
 		status = conclude(top);
-	if (options->name)
-		regfree(&top->pattern);
+	sampling_forget(&top->sampler_options, &top->pattern);
 	return status;
 }
 

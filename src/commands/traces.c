@@ -3,7 +3,6 @@
 #include "src/commands/commands.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,17 +11,15 @@
 #include <jansson.h>
 
 #include "output/labels/json_values.h"
-#include "src/commands/choose.h"
-#include "src/commands/command_apart.h"
-#include "src/inspect/patience.h"
-#include "src/inspect/confirm_layout.h"
-#include "src/linux/clocks/clock.h"
-#include "src/linux/threads/hold.h"
-#include "src/linux/threads/threads.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
 #include "src/sampler/sampler_apart.h"
+#include "src/survey/confirm_layout.h"
 #include "src/survey/trace_survey.h"
+#include "src/survey/traced_process.h"
+#include "src/targets/choose.h"
+#include "src/targets/command_apart.h"
+#include "src/targets/sampling.h"
 
 enum { SCHEMA_VERSION = 1 }; /* of the JSON document */
 
@@ -85,20 +82,14 @@ static void note_incomplete(struct traces_command *command, const struct trace_p
 			command->status = EXIT_WITH_ERRORS;
 }
 
-static int report_opened(struct traces_command *command, struct lua_process *process, struct threads *threads,
+static int report_opened(struct traces_command *command, struct lua_process *process, struct hold *hold,
 			 struct trace_process *report)
 {
-	struct hold *hold = hold_new(command->tracer, threads);
-	int error = hold ? 0 : -ENOMEM;
+	int error;
 
 	report->duration_ns = command->result.figures.duration_ns;
-	if (hold) {
-		hold_go_on_while(hold, command_try_may_go_on, &command->try);
-		confirm_while_held(process, hold);
-	}
-	if (!error)
-		error = trace_survey_report(command->survey, process, hold, report);
-	hold_free(hold);
+	confirm_while_held(process, hold);
+	error = trace_survey_report(command->survey, process, hold, report);
 	if (!command_try_may_go_on(&command->try))
 		return -ECANCELED;
 	if (error)
@@ -111,11 +102,10 @@ static int report_opened(struct traces_command *command, struct lua_process *pro
 static int report_process(struct traces_command *command, pid_t pid)
 {
 	const struct namer_options namer = { .native = NATIVE_FOLD };
-	const struct given_layout *layout = command->options->layout;
-	struct patience patience = { command->tracer, command_try_may_go_on, &command->try };
+	struct traced_process traced = { .patience = { command->tracer, command_try_may_go_on,
+						       &command->try } };
 	struct trace_process *report = NULL;
 	struct lua_process *lua = NULL;
-	struct threads *threads = NULL;
 	struct process process;
 	int error = process_read(pid, &process);
 
@@ -126,19 +116,14 @@ static int report_process(struct traces_command *command, pid_t pid)
 	error = report ? lua_process_open(pid, command->functions, NULL, &namer, &lua) : -ENOMEM;
 	if (error)
 		goto out;
-	patience_begin(&patience, lua_process_files(lua));
-	if (layout)
-		lua_process_give_layout(lua, &layout->layout, layout->is_file);
-	threads = threads_new(command->tracer, pid);
-	error = threads ? threads_refresh(threads, clock_now_ns(CLOCK_MONOTONIC), 0) : -ENOMEM;
+	lua_process_give_layout(lua, command->options->layout);
+	error = traced_process_begin(&traced, pid, lua_process_files(lua));
 	if (!error)
 		error = lua_process_refresh(lua, true);
 	if (!error)
-		error = report_opened(command, lua, threads, report);
+		error = report_opened(command, lua, traced.hold, report);
 out:
-	if (lua)
-		patience_end(lua_process_files(lua));
-	threads_free(threads);
+	traced_process_end(&traced);
 	lua_process_close(lua);
 	trace_process_free(report);
 	return error;
@@ -179,18 +164,13 @@ static void *run_reports(void *context)
 
 static bool report_all(struct traces_command *command)
 {
-	pthread_t thread;
+	int error = command_try_run(&command->try, run_reports, command);
 
-	do {
-		int error = pthread_create(&thread, NULL, run_reports, command);
-
-		if (error) {
-			message_error_errno(error, "looking at traces");
-			command->status = EXIT_NOTHING_DONE;
-			return false;
-		}
-		pthread_join(thread, NULL);
-	} while (command_try_again(&command->try));
+	if (error) {
+		message_error_errno(-error, "looking at traces");
+		command->status = EXIT_NOTHING_DONE;
+		return false;
+	}
 	if (command->try.given_up)
 		command->status = EXIT_WITH_ERRORS;
 	return true;
@@ -202,18 +182,13 @@ static void run(struct traces_command *command)
 {
 	const struct options *options = command->options;
 
-	command->sampler_options = (struct sampler_options){
-		.pids = options->pids,
-		.pid_count = options->pid_count,
-		.rate_hz = options->rate_hz,
-		.allow_attach = options->allow_attach,
-		.duration_ns = options->duration_ns ? options->duration_ns : duration_default_ns,
-		.namer = { .native = NATIVE_NONE },
-		.layout = options->layout,
-		.functions = command->functions,
-		.take = take_sample,
-		.context = command,
-	};
+	command->sampler_options = sampling_options(options);
+	if (!options->duration_ns)
+		command->sampler_options.duration_ns = duration_default_ns;
+	command->sampler_options.namer.native = NATIVE_NONE;
+	command->sampler_options.functions = command->functions;
+	command->sampler_options.take = take_sample;
+	command->sampler_options.context = command;
 	sampler_run_in_engine(command->try.apart, &command->sampler_options,
 			      &(struct sampler_breaks){ .stay_away = stay_away, .context = command },
 			      &command->result);

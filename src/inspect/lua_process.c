@@ -127,10 +127,9 @@ void lua_process_close(struct lua_process *process)
 	free(process);
 }
 
-void lua_process_give_layout(struct lua_process *process, const struct layout *layout, bool trusted)
+void lua_process_give_layout(struct lua_process *process, const struct given_layout *given)
 {
-	process->given = layout;
-	process->given_is_trusted = trusted;
+	process->given = given;
 }
 
 /* -EPERM if reading memory is refused: the kernel may show the mappings even then. */

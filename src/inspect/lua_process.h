@@ -18,6 +18,7 @@
 #include "memory/core_file.h"
 #include "output/sample/functions.h"
 #include "output/sample/sample.h"
+#include "src/inspect/given_layout.h"
 #include "unwind/capture/capture.h"
 #include "unwind/elf/registers.h"
 #include "unwind/names/namer.h"
@@ -39,11 +40,11 @@ int lua_process_open_core(struct core_file *core, struct functions *functions,
 			  const struct namer_options *options, struct lua_process **ret_process);
 
 /*
- * Before the first look: use this layout for every VM in place of recognising it.
- * The layout must outlive the process. A trusted layout is compared neither with
- * the code nor with the objects of a state.
+ * Before the first look: use this layout for every VM in place of recognising it;
+ * NULL: recognise it. It must outlive the process. A layout from a file is compared
+ * neither with the code nor with the objects of a state.
  */
-void lua_process_give_layout(struct lua_process *process, const struct layout *layout, bool trusted);
+void lua_process_give_layout(struct lua_process *process, const struct given_layout *given);
 
 /*
  * Look at what is mapped: modules, VMs, states. This is cheap if nothing has

@@ -72,7 +72,7 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 	luajit->known.has_requests = request_layout_find(memory, process->machine, luajit->base, &requests);
 	luajit->known.status = process->given
 				       ? recognise_vm_as(memory, process->machine, luajit->base,
-							 process->given, process->given_is_trusted,
+							 &process->given->layout, process->given->is_file,
 							 process_keep_verdict, luajit, &luajit->known.vm)
 				       : recognise_vm(memory, process->machine, luajit->base,
 						      process_keep_verdict, luajit, &luajit->known.vm);

@@ -58,8 +58,7 @@ struct lua_process {
 	struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
-	const struct layout *given; /* NULL: ljspy recognises layouts */
-	bool given_is_trusted;
+	const struct given_layout *given; /* NULL: ljspy recognises layouts */
 	struct symbols *symbols;
 	struct native_unwinder *native;
 	struct vm_decoder *decoder;

@@ -86,7 +86,6 @@ static void note_haste(struct target *target)
 
 bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	const struct given_layout *layout = sampler->options->layout;
 	int error;
 
 	look_later(target, now);
@@ -94,8 +93,7 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 		if (lua_process_open(target->pid, sampler->options->functions, sampler->files,
 				     &sampler->options->namer, &target->process) != 0)
 			return true;
-		if (layout)
-			lua_process_give_layout(target->process, &layout->layout, layout->is_file);
+		lua_process_give_layout(target->process, sampler->options->layout);
 	}
 	error = lua_process_refresh(target->process, false);
 	if (error == -ESRCH)

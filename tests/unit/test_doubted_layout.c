@@ -24,7 +24,7 @@ static const char script[] =
 
 struct fixture {
 	struct live_luajit live;
-	struct layout layout;
+	struct given_layout given;
 	struct functions *functions;
 	struct lua_process *process;
 	struct tracer *tracer;
@@ -57,7 +57,7 @@ static void begin(struct fixture *fixture)
 		print_message("skipped: no LuaJIT at %s\n", live_executable());
 		skip();
 	}
-	lua_process_give_layout(fixture->process, &fixture->layout, false);
+	lua_process_give_layout(fixture->process, &fixture->given);
 	assert_int_equal(lua_process_refresh(fixture->process, true), 0);
 	assert_int_equal(lua_process_global_count(fixture->process), 1);
 	assert_int_equal(
@@ -69,7 +69,7 @@ static void a_wrong_layout_is_dropped(void **state)
 {
 	struct fixture *fixture = *state;
 
-	fixture->layout.GCtrace_snapmap -= 8;
+	fixture->given.layout.GCtrace_snapmap -= 8;
 	begin(fixture);
 	for (int i = 0; i < LOOKS_MAX && lua_process_global_count(fixture->process) > 0; i++)
 		look(fixture);
@@ -108,7 +108,7 @@ static int set_up(void **state)
 	if (!live_recognise(&fixture.live) || recognise_confirm(&fixture.live.memory, &fixture.live.vm,
 								fixture.live.g, NULL, NULL) != RECOGNISE_OK)
 		return -1;
-	fixture.layout = fixture.live.vm.layout;
+	fixture.given.layout = fixture.live.vm.layout;
 	return lua_process_open(fixture.live.pid, fixture.functions, NULL, &options, &fixture.process);
 }
 

@@ -17,7 +17,10 @@
  */
 void confirm_while_held(struct lua_process *process, struct hold *hold);
 
-/* The same in a thread with its own tracer, for as long as may_go_on() returns true. */
+/*
+ * The same with a tracer of its own, for as long as may_go_on() returns true. The process is
+ * free only when the calling thread has ended.
+ */
 void confirm_process(struct lua_process *process, pid_t pid, bool (*may_go_on)(void *context), void *context);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/commands/command_apart.h"
+#include "src/targets/command_apart.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -41,12 +41,27 @@ bool command_try_may_go_on(void *context)
 	return !try->given_up;
 }
 
-bool command_try_again(struct command_try *try)
+/* Was it given up, and may it be begun anew now? Waits until it may. */
+static bool may_begin_anew(struct command_try *try)
 {
 	if (!try->given_up || !apart_stay_away(try->apart))
 		return false;
 	try->given_up = false;
 	return true;
+}
+
+int command_try_run(struct command_try *try, void *(*read)(void *context), void *context)
+{
+	pthread_t thread;
+
+	do {
+		int error = pthread_create(&thread, NULL, read, context);
+
+		if (error)
+			return -error;
+		pthread_join(thread, NULL);
+	} while (may_begin_anew(try));
+	return 0;
 }
 
 /* Copy a whole file into another. 0 or a negative errno. */

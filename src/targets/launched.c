@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/commands/launched.h"
+#include "src/targets/launched.h"
 
 #include <errno.h>
 #include <signal.h>

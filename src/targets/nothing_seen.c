@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/commands/nothing_seen.h"
+#include "src/targets/nothing_seen.h"
 
-#include "src/commands/choose.h"
 #include "src/options/option_values.h"
 #include "src/program/message.h"
+#include "src/targets/choose.h"
 
 /* By then ljspy has searched new processes for LuaJIT: see COLOR_AGAIN_NS in src/sampler/sampler_targets.c. */
 static const uint64_t sure_ns = 100 * 1000 * 1000;

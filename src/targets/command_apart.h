@@ -10,7 +10,7 @@
 #define LJSPY_COMMAND_APART_H
 
 #include "src/apart/apart.h"
-#include "src/commands/commands.h"
+#include "src/options/invocation.h"
 
 typedef enum exit_status command_in_engine(struct apart *apart, const struct invocation *invocation);
 
@@ -21,23 +21,20 @@ typedef enum exit_status command_in_engine(struct apart *apart, const struct inv
 enum exit_status command_run_apart(command_in_engine *command, const struct invocation *invocation,
 				   bool can_be_concluded);
 
-/*
- * Reading a target, by a thread whose end frees it, is given up while the front does not
- * beat (apart.h), and begun anew afterwards:
- *
- *	do
- *		(start the thread, which asks command_try_may_go_on(), and join it)
- *	while (command_try_again(&try));
- */
+/* An attempt to read targets: given up while the front does not beat (apart.h), and begun anew afterwards. */
 struct command_try {
 	struct apart *apart;
 	bool given_up;
 };
 
+/*
+ * Call read() in a thread of its own, whose end frees the targets, and once more after each attempt that
+ * was given up. read() returns NULL; it asks command_try_may_go_on(). Still given_up if reading must not
+ * begin anew. 0 or a negative errno.
+ */
+int command_try_run(struct command_try *try, void *(*read)(void *context), void *context);
+
 /* Of a struct command_try: false if its thread is to end at once. */
 bool command_try_may_go_on(void *try);
-
-/* Was it given up, and may it be begun anew now? Waits until it may; still given_up if that is never. */
-bool command_try_again(struct command_try *try);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/commands/choose.h"
+#include "src/targets/choose.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -238,7 +238,7 @@ bool choose_check_layout(pid_t pid, const struct given_layout *layout)
 	functions = functions_new();
 	error = functions ? lua_process_open(pid, functions, NULL, &options, &process) : -ENOMEM;
 	if (!error) {
-		lua_process_give_layout(process, &layout->layout, layout->is_file);
+		lua_process_give_layout(process, layout);
 		error = lua_process_refresh(process, true);
 	}
 	if (error) {

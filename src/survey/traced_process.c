@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/survey/traced_process.h"
+
+#include <errno.h>
+
+#include "src/linux/clocks/clock.h"
+
+int traced_process_begin(struct traced_process *traced, pid_t pid, const struct known_files *files)
+{
+	struct patience *patience = &traced->patience;
+
+	traced->files = files;
+	patience_begin(patience, files);
+	traced->threads = threads_new(patience->tracer, pid);
+	traced->hold = traced->threads ? hold_new(patience->tracer, traced->threads) : NULL;
+	if (!traced->hold)
+		return -ENOMEM;
+	hold_go_on_while(traced->hold, patience->may_go_on, patience->context);
+	return threads_refresh(traced->threads, clock_now_ns(CLOCK_MONOTONIC), 0);
+}
+
+void traced_process_end(struct traced_process *traced)
+{
+	if (traced->files)
+		patience_end(traced->files);
+	hold_free(traced->hold);
+	threads_free(traced->threads);
+	traced->files = NULL;
+	traced->hold = NULL;
+	traced->threads = NULL;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* sampling: what the command line says to the sampler. */
+#ifndef LJSPY_SAMPLING_H
+#define LJSPY_SAMPLING_H
+
+#include <regex.h>
+
+#include "src/options/options.h"
+#include "src/sampler/sampler.h"
+
+/* Targets, rate, duration and layout. The caller adds its own part. */
+struct sampler_options sampling_options(const struct options *options);
+
+/*
+ * Sample future processes, too: descendants, and those that match --name, if these options are given.
+ * *pattern must last as long as *sampler; sampling_forget() frees it. 0 or -ENOMEM.
+ */
+int sampling_follow(const struct options *options, regex_t *pattern, struct sampler_options *sampler);
+void sampling_forget(const struct sampler_options *sampler, regex_t *pattern);
+
+#endif
