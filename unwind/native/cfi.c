@@ -2,13 +2,12 @@
 #include "unwind/native/cfi.h"
 
 #include <dwarf.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/word_hash.h"
 #include "unwind/elf/frame_rules.h"
 #include "unwind/native/code_rules.h"
+#include "unwind/native/known_rules.h"
 #include "unwind/native/table_rules.h"
 
 enum {
@@ -16,20 +15,12 @@ enum {
 	OPERANDS_MAX = 16, /* depth of an expression's stack */
 };
 
-/* The cached answer for an address. */
-struct known {
-	uint64_t pc;
-	UT_hash_handle hh;
-	bool has_rules;
-	struct frame_rules rules; /* allocated up to its last operation */
-};
-
 struct cfi {
 	struct table_rules *tables;
 	struct symbols *symbols;
 	struct image *image;
 	struct code_rules *code; /* NULL until first needed */
-	struct known *known;
+	struct known_rules known;
 };
 
 /* The data that an expression may refer to. */
@@ -48,6 +39,7 @@ struct cfi *cfi_new(struct image *image, struct symbols *symbols)
 
 	if (!cfi)
 		return NULL;
+	cfi->known.max = KNOWN_MAX;
 	cfi->symbols = symbols;
 	cfi->image = image;
 	cfi->tables = table_rules_new(image);
@@ -60,12 +52,7 @@ struct cfi *cfi_new(struct image *image, struct symbols *symbols)
 
 void cfi_reset(struct cfi *cfi)
 {
-	struct known *known, *next;
-
-	HASH_ITER(hh, cfi->known, known, next) {
-		HASH_DEL(cfi->known, known);
-		free(known);
-	}
+	known_rules_clear(&cfi->known);
 	if (cfi->code)
 		code_rules_reset(cfi->code);
 }
@@ -90,41 +77,16 @@ static bool work_out(struct cfi *cfi, uint64_t pc, struct frame_rules *ret_rules
 	return false;
 }
 
-static struct known *ask(struct cfi *cfi, uint64_t pc)
-{
-	struct frame_rules rules;
-	bool has_rules = work_out(cfi, pc, &rules);
-	size_t length = offsetof(struct frame_rules, ops);
-	struct known *known;
-
-	if (has_rules)
-		length += rules.op_count * sizeof(*rules.ops);
-	known = calloc(1, offsetof(struct known, rules) + length);
-	if (!known)
-		return NULL;
-	known->pc = pc;
-	known->has_rules = has_rules;
-	if (has_rules)
-		memcpy(&known->rules, &rules, length);
-	if (HASH_COUNT(cfi->known) >= KNOWN_MAX)
-		cfi_reset(cfi);
-	HASH_ADD(hh, cfi->known, pc, sizeof(known->pc), known);
-	if (!hash_added(&known->hh)) {
-		free(known);
-		return NULL;
-	}
-	return known;
-}
-
 /* The rules at pc, from the cache or worked out now. NULL if there are none. */
 static const struct frame_rules *find_rules(struct cfi *cfi, uint64_t pc)
 {
-	struct known *known;
+	const struct known_rule *known = known_rules_find(&cfi->known, pc);
+	const struct made_code none = { 0 };
+	struct frame_rules rules;
 
-	HASH_FIND(hh, cfi->known, &pc, sizeof(pc), known);
 	if (!known)
-		known = ask(cfi, pc);
-	return known && known->has_rules ? &known->rules : NULL;
+		known = known_rules_add(&cfi->known, pc, work_out(cfi, pc, &rules) ? &rules : NULL, &none);
+	return known ? known_rule_rules(known) : NULL;
 }
 
 /*---- Expressions ----*/

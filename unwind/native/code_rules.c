@@ -2,13 +2,12 @@
 #include "unwind/native/code_rules.h"
 
 #include <dwarf.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "memory/scatter.h"
-#include "memory/word_hash.h"
 #include "unwind/native/code_path.h"
+#include "unwind/native/known_rules.h"
 
 enum {
 	INSTRUCTIONS_MAX = 2048, /* decoded for one frame */
@@ -32,27 +31,12 @@ struct returned {
 	struct path_value pc, sp, kept[KEPT_COUNT];
 };
 
-/* The generated code that was decoded; empty if all of it lies in modules. */
-struct made_code {
-	uint64_t begin, end;
-	uint64_t hash;
-};
-
-/* The cached answer for an address. */
-struct known_rules {
-	uint64_t pc;
-	UT_hash_handle hh;
-	struct made_code code;
-	bool has_rules;
-	struct frame_rules rules; /* allocated up to its last operation */
-};
-
 struct code_rules {
 	struct image *image;
 	struct vm_decoder *decoder;
 	struct memory *copy; /* the current caller's */
-	struct known_rules *known;
-	struct made_code made;
+	struct known_rules known;
+	struct made_code made; /* what was decoded of it */
 	struct code_path ways[WAYS_MAX];
 	size_t way_count;
 	uint64_t seen[SEEN_SIZE]; /* addresses of instructions */
@@ -65,6 +49,7 @@ struct code_rules *code_rules_new(struct image *image)
 
 	if (!code)
 		return NULL;
+	code->known.max = KNOWN_MAX;
 	code->image = image;
 	code->decoder = vm_decoder_new();
 	if (!code->decoder) {
@@ -76,12 +61,7 @@ struct code_rules *code_rules_new(struct image *image)
 
 void code_rules_reset(struct code_rules *code)
 {
-	struct known_rules *known, *next;
-
-	HASH_ITER(hh, code->known, known, next) {
-		HASH_DEL(code->known, known);
-		free(known);
-	}
+	known_rules_clear(&code->known);
 }
 
 void code_rules_free(struct code_rules *code)
@@ -308,67 +288,39 @@ static bool hash_made(struct code_rules *code, const struct made_code *made, uin
 	return true;
 }
 
-static bool is_unchanged(struct code_rules *code, const struct known_rules *known)
+static struct known_rule *find_known(struct code_rules *code, uint64_t pc)
 {
+	struct known_rule *known = known_rules_find(&code->known, pc);
+	const struct made_code *made = known ? known_rule_made(known) : NULL;
 	uint64_t hash;
 
-	return hash_made(code, &known->code, &hash) && hash == known->code.hash;
-}
-
-/* Cache the rules. Do not cache those of code that cannot be read again. */
-static void keep(struct code_rules *code, uint64_t pc, bool has_rules, const struct frame_rules *rules)
-{
-	size_t length = offsetof(struct frame_rules, ops);
-	struct known_rules *known;
-
-	if (!hash_made(code, &code->made, &code->made.hash))
-		return;
-	if (HASH_COUNT(code->known) >= KNOWN_MAX)
-		code_rules_reset(code);
-	if (has_rules)
-		length += rules->op_count * sizeof(*rules->ops);
-	known = calloc(1, offsetof(struct known_rules, rules) + length);
-	if (!known)
-		return;
-	known->pc = pc;
-	known->code = code->made;
-	known->has_rules = has_rules;
-	if (has_rules)
-		memcpy(&known->rules, rules, length);
-	HASH_ADD(hh, code->known, pc, sizeof(known->pc), known);
-	if (!hash_added(&known->hh))
-		free(known);
-}
-
-static struct known_rules *find_known(struct code_rules *code, uint64_t pc)
-{
-	struct known_rules *known;
-
-	HASH_FIND(hh, code->known, &pc, sizeof(pc), known);
-	if (!known || is_unchanged(code, known))
+	if (!known || (hash_made(code, made, &hash) && hash == made->hash))
 		return known;
-	HASH_DEL(code->known, known);
-	free(known);
+	known_rules_forget(&code->known, known);
 	return NULL;
 }
 
 bool code_rules_find(struct code_rules *code, struct memory *copy, uint64_t pc, struct frame_rules *ret_rules)
 {
-	const struct known_rules *known;
+	const struct known_rule *known;
+	const struct frame_rules *rules;
 	struct returned returned;
 	bool found;
 
 	code->copy = copy;
 	known = find_known(code, pc);
-	if (known && known->has_rules)
-		memcpy(ret_rules, &known->rules,
-		       offsetof(struct frame_rules, ops) + known->rules.op_count * sizeof(*known->rules.ops));
-	if (known)
-		return known->has_rules;
+	if (known) {
+		rules = known_rule_rules(known);
+		if (rules)
+			memcpy(ret_rules, rules, frame_rules_length(rules));
+		return rules != NULL;
+	}
 	code->made = (struct made_code){ 0 };
 	found = find_return(code, pc, &returned);
 	if (found)
 		make_rules(&returned, ret_rules);
-	keep(code, pc, found, ret_rules);
+	/* Do not cache those of code that cannot be read again. */
+	if (hash_made(code, &code->made, &code->made.hash))
+		known_rules_add(&code->known, pc, found ? ret_rules : NULL, &code->made);
 	return found;
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* known_rules: a cache of frame rules by address. */
+#ifndef LJSPY_KNOWN_RULES_H
+#define LJSPY_KNOWN_RULES_H
+
+#include <stdint.h>
+
+#include "unwind/elf/frame_rules.h"
+
+/* The code generated at run time that rules depend on; empty if all of it lies in modules. */
+struct made_code {
+	uint64_t begin, end;
+	uint64_t hash;
+};
+
+struct known_rule; /* of one address */
+
+struct known_rules {
+	unsigned int max; /* when it is full, all is forgotten */
+	struct known_rule *first;
+};
+
+void known_rules_clear(struct known_rules *known);
+
+/* The rule at pc; NULL if none is known. It lasts until it is forgotten. */
+struct known_rule *known_rules_find(const struct known_rules *known, uint64_t pc);
+void known_rules_forget(struct known_rules *known, struct known_rule *rule);
+
+/* Remember rules, or with NULL that there are none. NULL when memory is short. */
+const struct known_rule *known_rules_add(struct known_rules *known, uint64_t pc,
+					 const struct frame_rules *rules, const struct made_code *made);
+
+/* NULL: there are none. Valid up to the last operation, beyond which nothing is allocated. */
+const struct frame_rules *known_rule_rules(const struct known_rule *rule);
+const struct made_code *known_rule_made(const struct known_rule *rule);
+
+/* The bytes of rules up to the last operation. */
+size_t frame_rules_length(const struct frame_rules *rules);
+
+#endif
