@@ -345,28 +345,26 @@ static const char *contradiction(const struct layout *given, const struct vm_cod
 	return layout_conflict(given, &code->offsets);
 }
 
-enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, uint64_t base,
-				      const struct layout *given, bool trusted, recognise_evidence *evidence,
-				      void *context, struct vm_code *ret_vm)
+enum recognise_status recognise_vm_as(const struct inquiry *inquiry, uint16_t machine, uint64_t base,
+				      const struct layout *given, bool trusted, struct vm_code *ret_vm)
 {
-	const struct inquiry inquiry = { memory, evidence, context };
-	const struct inquiry silent = { .memory = memory };
+	const struct inquiry silent = { .memory = inquiry->memory };
 	struct layout layout = *given;
 	struct vm_code_evidence code;
 	struct vm_extent extent;
 	struct vm_code vm;
-	enum recognise_status status = locate(&inquiry, machine, base, &extent);
+	enum recognise_status status = locate(inquiry, machine, base, &extent);
 	const char *wrong;
 
 	if (status != RECOGNISE_OK)
 		return status;
 	vm = vm_at(machine, &extent);
 	*ret_vm = vm;
-	status = read_code(&inquiry, machine, &extent, &code);
+	status = read_code(inquiry, machine, &extent, &code);
 	if (status == RECOGNISE_OK) {
 		wrong = contradiction(given, &code);
 		if (wrong != NULL && !trusted) {
-			inquiry_verdict(&inquiry, "layout given", "the code contradicts it at %s", wrong);
+			inquiry_verdict(inquiry, "layout given", "the code contradicts it at %s", wrong);
 			return RECOGNISE_UNKNOWN_LAYOUT;
 		}
 		choose_layout(&silent, &code, &vm);
@@ -376,12 +374,12 @@ enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, u
 	}
 	wrong = layout_missing(&layout);
 	if (wrong != NULL) {
-		inquiry_verdict(&inquiry, "layout given", "it lacks %s", wrong);
+		inquiry_verdict(inquiry, "layout given", "it lacks %s", wrong);
 		return RECOGNISE_UNKNOWN_LAYOUT;
 	}
 	wrong = layout_unusable(&layout);
 	if (wrong != NULL) {
-		inquiry_verdict(&inquiry, "layout given", "%s cannot be right", wrong);
+		inquiry_verdict(inquiry, "layout given", "%s cannot be right", wrong);
 		return RECOGNISE_UNKNOWN_LAYOUT;
 	}
 	vm.layout = layout;

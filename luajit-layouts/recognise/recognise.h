@@ -42,9 +42,8 @@ enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint
  * the code. RECOGNISE_UNKNOWN_LAYOUT if it does, or if it stays incomplete or
  * cannot be right.
  */
-enum recognise_status recognise_vm_as(struct memory *memory, uint16_t machine, uint64_t base,
-				      const struct layout *given, bool trusted, recognise_evidence *evidence,
-				      void *context, struct vm_code *ret_vm);
+enum recognise_status recognise_vm_as(const struct inquiry *inquiry, uint16_t machine, uint64_t base,
+				      const struct layout *given, bool trusted, struct vm_code *ret_vm);
 
 /*
  * Find the global_States that belong to vm in one writable range by mutual

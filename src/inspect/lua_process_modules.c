@@ -62,6 +62,7 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 	struct page_cache *cache;
 	struct memory *memory;
 	struct request_layout requests;
+	struct inquiry inquiry;
 
 	luajit->known.status = RECOGNISE_UNREADABLE;
 	process_take_over(process, luajit);
@@ -69,13 +70,13 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 		return;
 	cache = page_cache_new(process->memory);
 	memory = cache ? page_cache_memory(cache) : process->memory;
+	inquiry = (struct inquiry){ memory, process_keep_verdict, luajit };
 	luajit->known.has_requests = request_layout_find(memory, process->machine, luajit->base, &requests);
-	luajit->known.status = process->given
-				       ? recognise_vm_as(memory, process->machine, luajit->base,
-							 &process->given->layout, process->given->is_file,
-							 process_keep_verdict, luajit, &luajit->known.vm)
-				       : recognise_vm(memory, process->machine, luajit->base,
-						      process_keep_verdict, luajit, &luajit->known.vm);
+	luajit->known.status = process->given ? recognise_vm_as(&inquiry, process->machine, luajit->base,
+								&process->given->layout,
+								process->given->is_file, &luajit->known.vm)
+					      : recognise_vm(memory, process->machine, luajit->base,
+							     process_keep_verdict, luajit, &luajit->known.vm);
 	page_cache_free(cache);
 	if (luajit->known.status != RECOGNISE_UNREADABLE)
 		process_pass_on(process, luajit);

@@ -76,7 +76,15 @@ static void look_for(const char *root, const char *path, const char *debuglink, 
 	dwfl_report_end(session, NULL, NULL);
 	fuzz_check(module && dwfl_module_info(module, &userdata, NULL, NULL, NULL, NULL, NULL, NULL),
 		   "there is a module");
-	fd = debug_file_find(module, userdata, "", BASE, root, path, debuglink, checksum, &found);
+	fd = debug_file_find(&(struct debug_file_wanted){ .dwfl = module,
+							  .userdata = userdata,
+							  .name = "",
+							  .base = BASE,
+							  .root = root,
+							  .path = path,
+							  .debuglink = debuglink,
+							  .checksum = checksum },
+			     &found);
 	if (fd >= 0) {
 		fuzz_check(found && fcntl(fd, F_GETFD) >= 0, "a file that is found is open and has a name");
 		close(fd);

@@ -74,23 +74,24 @@ static bool may_be_exiting(int32_t vmstate)
 void capture_traces(struct capture *capture, struct lua_objects *objects, const struct global_view *view)
 {
 	const struct layout *layout = &view->global->vm->layout;
-	uint64_t J = view->global->g + (uint64_t)layout->GG_J, J_trace = 0;
+	struct traces_wanted wanted = { .J = view->global->g + (uint64_t)layout->GG_J };
+	uint64_t J = wanted.J;
 	/* The trace that runs, and the one that an exit restores from (J->parent). */
-	uint32_t executing[] = { view->vmstate > 0 ? (uint32_t)view->vmstate : 0, 0, 0 };
-	size_t count = sizeof(executing) / sizeof(executing[0]);
-	uint32_t sizetrace, exitno, state;
+	uint32_t *executing = wanted.executing;
+	uint32_t exitno, state;
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct trace *trace;
 	enum code_kind code = image_classify(lua_image_code(capture->lua), capture->registers.pc, NULL);
 
-	/* Until the layout of traces is settled, they cannot be read. */
+	executing[0] = view->vmstate > 0 ? (uint32_t)view->vmstate : 0;
+	/* Until the layout of traces is confirmed, they cannot be read. */
 	if (!view->global->traces || view->global->vm->traces_open)
 		return;
 	if (!executing[0] && view->jit_base == 0 && !may_be_exiting(view->vmstate) && code != CODE_UNKNOWN)
 		return;
-	if (memory_read(memory, J + (uint64_t)layout->J_trace, &J_trace, layout_ref_size(layout)) !=
+	if (memory_read(memory, J + (uint64_t)layout->J_trace, &wanted.J_trace, layout_ref_size(layout)) !=
 		    MEMORY_OK ||
-	    !memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &sizetrace))
+	    !memory_u32(memory, J + (uint64_t)layout->J_sizetrace, &wanted.sizetrace))
 		return;
 	/* Copy also what changes in the copy when an exit under way is run on. */
 	memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
@@ -98,8 +99,7 @@ void capture_traces(struct capture *capture, struct lua_objects *objects, const 
 	memory_u32(memory, J + (uint64_t)layout->J_state, &state);
 	if (code == CODE_VM)
 		executing[2] = vm_exit_trace(&capture->registers);
-	traces_capture(view->global->traces, capture->snapshot, layout, J, J_trace, sizetrace, executing,
-		       count);
+	traces_capture(view->global->traces, capture->snapshot, layout, &wanted);
 	trace = traces_capture_pc(view->global->traces, capture->snapshot, layout, capture->registers.pc);
 	if (trace) {
 		capture_trace_constants(capture, objects, view, trace);
@@ -109,7 +109,7 @@ void capture_traces(struct capture *capture, struct lua_objects *objects, const 
 	} else {
 		capture_calling_trace(capture, objects, view);
 	}
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < TRACES_EXECUTING_MAX; i++) {
 		trace = traces_by_number(view->global->traces, executing[i]);
 		if (trace)
 			capture_trace_constants(capture, objects, view, trace);

@@ -80,30 +80,37 @@ static int find_by_debuglink(const char *root, const char *path, const char *deb
 	return fd;
 }
 
-int debug_file_find(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base, const char *root,
-		    const char *path, const char *debuglink, GElf_Word crc, char **ret_path)
+/* By its checksum. libdwfl asks servers by build id only, so it asks none. */
+static int find_by_checksum(const struct debug_file_wanted *wanted, const char *root, char **ret_path)
 {
-	const char *const roots[] = { root, "" };
+	char file[PATH_MAX];
+
+	if (snprintf(file, sizeof(file), "%s%s", root, wanted->path) >= (int)sizeof(file))
+		return -1;
+	return dwfl_standard_find_debuginfo(wanted->dwfl, wanted->userdata, wanted->name, wanted->base, file,
+					    wanted->debuglink, wanted->checksum, ret_path);
+}
+
+static int find_below(const struct debug_file_wanted *wanted, const char *root, const struct build_id *id,
+		      char **ret_path)
+{
+	int fd = -1;
+
+	if (id->length > 0)
+		fd = find_by_build_id(root, id, ret_path);
+	if (fd >= 0 || !wanted->debuglink)
+		return fd;
+	return id->length > 0 ? find_by_debuglink(root, wanted->path, wanted->debuglink, id, ret_path)
+			      : find_by_checksum(wanted, root, ret_path);
+}
+
+int debug_file_find(const struct debug_file_wanted *wanted, char **ret_path)
+{
 	struct build_id id;
 	GElf_Addr address;
-	int length = dwfl_module_build_id(dwfl, &id.bytes, &address), fd = -1;
+	int length = dwfl_module_build_id(wanted->dwfl, &id.bytes, &address), fd;
 
 	id.length = length > 0 ? (size_t)length : 0;
-	for (size_t i = 0; i < (*root ? 2 : 1) && fd < 0; i++) {
-		const char *in = *root ? roots[i] : "";
-
-		if (length > 0) {
-			fd = find_by_build_id(in, &id, ret_path);
-			if (fd < 0 && debuglink)
-				fd = find_by_debuglink(in, path, debuglink, &id, ret_path);
-		} else if (debuglink) {
-			char file[PATH_MAX];
-
-			/* By its checksum. libdwfl asks servers by build id only, so it asks none. */
-			if (snprintf(file, sizeof(file), "%s%s", in, path) < (int)sizeof(file))
-				fd = dwfl_standard_find_debuginfo(dwfl, userdata, name, base, file, debuglink,
-								  crc, ret_path);
-		}
-	}
-	return fd;
+	fd = find_below(wanted, wanted->root, &id, ret_path);
+	return fd < 0 && *wanted->root ? find_below(wanted, "", &id, ret_path) : fd;
 }

@@ -11,12 +11,19 @@
 
 #include <elfutils/libdwfl.h>
 
-/*
- * As libdwfl's find_debuginfo: returns a descriptor, or -1; the caller frees
- * *ret_path. root is the target's root directory as seen from ljspy, "" for
- * ljspy's own; path is the module's path in it.
- */
-int debug_file_find(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base, const char *root,
-		    const char *path, const char *debuglink, GElf_Word crc, char **ret_path);
+/* A module whose debug file is wanted, as libdwfl's find_debuginfo gets it. */
+struct debug_file_wanted {
+	Dwfl_Module *dwfl;
+	void **userdata;
+	const char *name;
+	Dwarf_Addr base;
+	const char *root;      /* the target's root directory as seen from ljspy; "" for ljspy's own */
+	const char *path;      /* the module's in that root */
+	const char *debuglink; /* or NULL */
+	GElf_Word checksum;    /* in the debuglink */
+};
+
+/* A descriptor, or -1; the caller frees *ret_path. */
+int debug_file_find(const struct debug_file_wanted *wanted, char **ret_path);
 
 #endif

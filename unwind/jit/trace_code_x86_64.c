@@ -526,70 +526,100 @@ static bool repeats(const struct block *block, const struct machine *machine, ui
 	       machine->written == ins->reg && is_typical(ins, machine->id);
 }
 
+/* The search for the best assignment of IR instructions to machine instructions. */
+struct assignment {
+	const struct block *block;
+	/* For each IR instruction in [low, high): the score of the best assignment that gives it to the last
+	 * machine instruction. */
+	int32_t *scores;
+	int32_t *next;
+	uint32_t low, high;
+	uint32_t *from; /* for each cell, the IR instruction of the machine instruction before it */
+	size_t *rows;   /* where each machine instruction's cells begin in from[] */
+};
+
+static int32_t *score_of(const struct assignment *assignment, uint32_t ref)
+{
+	return &assignment->scores[ref - TRACE_REF_BASE];
+}
+
 /*
- * scores[]: for each IR instruction in the bounds of the last machine instruction, the
- * score of the best assignment that gives it this IR instruction. from[]: the IR
- * instruction of the one before it in that assignment. Among equals this takes the last
- * one, because the setup of an operation precedes it. False when out of memory or if
- * there are too many cells.
+ * Extend the assignments by one machine instruction. Among equals this takes the last one, because the
+ * setup of an operation precedes it.
  */
+static void assign(struct assignment *assignment, size_t index)
+{
+	const struct machine *machine = &assignment->block->machine[index];
+	uint32_t *from = assignment->from + assignment->rows[index];
+	int32_t stay = index > 0 ? fit_together(machine) : 0;
+	uint32_t best = assignment->low, at = assignment->low;
+
+	for (uint32_t ref = machine->low; ref < machine->high; ref++) {
+		int32_t score, again = stay;
+
+		if (index > 0 && repeats(assignment->block, machine, ref))
+			again += FIT_NEVER;
+		for (; at < assignment->high && at < ref; at++)
+			if (*score_of(assignment, at) >= *score_of(assignment, best))
+				best = at;
+		from[ref - machine->low] = best;
+		score = *score_of(assignment, best);
+		if (ref >= assignment->low && ref < assignment->high &&
+		    *score_of(assignment, ref) + again >= score) {
+			from[ref - machine->low] = ref;
+			score = *score_of(assignment, ref) + again;
+		}
+		assignment->next[ref - TRACE_REF_BASE] = score + fit(assignment->block, machine, ref);
+	}
+	memcpy(score_of(assignment, machine->low), assignment->next + (machine->low - TRACE_REF_BASE),
+	       (machine->high - machine->low) * sizeof(*assignment->scores));
+	assignment->low = machine->low;
+	assignment->high = machine->high;
+}
+
+static void assign_all(struct assignment *assignment, uint32_t *ret_refs)
+{
+	const struct block *block = assignment->block;
+	uint32_t ref;
+
+	for (size_t i = 0; i < block->count; i++)
+		assign(assignment, i);
+	ref = assignment->low;
+	for (uint32_t at = ref; at < assignment->high; at++)
+		if (*score_of(assignment, at) >= *score_of(assignment, ref))
+			ref = at;
+	for (size_t i = block->count; i-- > 0;) {
+		ret_refs[i] = ref;
+		ref = assignment->from[assignment->rows[i] + ref - block->machine[i].low];
+	}
+}
+
+/* False when out of memory or if there are too many cells. */
 static bool find_best(const struct block *block, uint32_t *ret_refs)
 {
-	int32_t *scores = calloc(block->ir_count, sizeof(*scores));
-	int32_t *next = calloc(block->ir_count, sizeof(*next));
-	size_t *rows = calloc(block->count + 1, sizeof(*rows));
-	uint32_t *from = NULL;
+	struct assignment assignment = {
+		.block = block,
+		.scores = calloc(block->ir_count, sizeof(int32_t)),
+		.next = calloc(block->ir_count, sizeof(int32_t)),
+		.low = TRACE_REF_BASE,
+		.high = TRACE_REF_BASE + block->ir_count,
+		.rows = calloc(block->count + 1, sizeof(size_t)),
+	};
+	size_t *rows = assignment.rows;
 	bool done = false;
 
 	for (size_t i = 0; rows && i < block->count; i++)
 		rows[i + 1] = rows[i] + block->machine[i].high - block->machine[i].low;
-	if (scores && next && rows && rows[block->count] <= CELLS_MAX)
-		from = malloc((rows[block->count] + 1) * sizeof(*from));
-	if (from) {
-		uint32_t low = TRACE_REF_BASE, high = TRACE_REF_BASE + block->ir_count, ref;
-
-		for (size_t i = 0; i < block->count; i++) {
-			const struct machine *machine = &block->machine[i];
-			int32_t stay = i > 0 ? fit_together(machine) : 0;
-			uint32_t best = low, at = low;
-
-			for (ref = machine->low; ref < machine->high; ref++) {
-				int32_t score, again = stay;
-
-				if (i > 0 && repeats(block, machine, ref))
-					again += FIT_NEVER;
-				for (; at < high && at < ref; at++)
-					if (scores[at - TRACE_REF_BASE] >= scores[best - TRACE_REF_BASE])
-						best = at;
-				from[rows[i] + ref - machine->low] = best;
-				score = scores[best - TRACE_REF_BASE];
-				if (ref >= low && ref < high &&
-				    scores[ref - TRACE_REF_BASE] + again >= score) {
-					from[rows[i] + ref - machine->low] = ref;
-					score = scores[ref - TRACE_REF_BASE] + again;
-				}
-				next[ref - TRACE_REF_BASE] = score + fit(block, machine, ref);
-			}
-			memcpy(scores + (machine->low - TRACE_REF_BASE),
-			       next + (machine->low - TRACE_REF_BASE),
-			       (machine->high - machine->low) * sizeof(*scores));
-			low = machine->low;
-			high = machine->high;
-		}
-		ref = low;
-		for (uint32_t at = low; at < high; at++)
-			if (scores[at - TRACE_REF_BASE] >= scores[ref - TRACE_REF_BASE])
-				ref = at;
-		for (size_t i = block->count; i-- > 0;) {
-			ret_refs[i] = ref;
-			ref = from[rows[i] + ref - block->machine[i].low];
-		}
+	if (assignment.scores && assignment.next && rows && rows[block->count] <= CELLS_MAX)
+		assignment.from = malloc((rows[block->count] + 1) * sizeof(*assignment.from));
+	if (assignment.from) {
+		assign_all(&assignment, ret_refs);
 		done = true;
 	}
-	free(scores);
-	free(next);
-	free(rows);
-	free(from);
+	free(assignment.scores);
+	free(assignment.next);
+	free(assignment.rows);
+	free(assignment.from);
 	return done;
 }
 

@@ -144,12 +144,14 @@ static struct identity identify(const struct layout *layout, uint64_t address, c
  * are gone. traces_capture() reads the new ones.
  */
 static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
-			      uint64_t J, uint64_t J_trace, uint32_t sizetrace)
+			      const struct traces_wanted *wanted)
 {
+	uint32_t sizetrace = wanted->sizetrace;
 	unsigned ref = layout_ref_size(layout);
 	struct memory_range ranges[] = {
-		{ .address = J_trace, .length = (size_t)sizetrace * ref },
-		{ .address = J + (uint64_t)layout->J_exitstubgroup, .length = sizeof(traces->exit_stubs) },
+		{ .address = wanted->J_trace, .length = (size_t)sizetrace * ref },
+		{ .address = wanted->J + (uint64_t)layout->J_exitstubgroup,
+		  .length = sizeof(traces->exit_stubs) },
 	};
 
 	snapshot_capture(snapshot, ranges, 2);
@@ -310,27 +312,30 @@ static struct entry *find_entry(const struct traces *traces, uint64_t pc)
 		       : NULL;
 }
 
-void traces_capture(struct traces *traces, struct snapshot *snapshot, const struct layout *layout, uint64_t J,
-		    uint64_t J_trace, uint32_t sizetrace, const uint32_t *executing, size_t count)
+void traces_capture(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
+		    const struct traces_wanted *wanted)
 {
-	uint32_t *unknown;
+	uint32_t sizetrace = wanted->sizetrace, *unknown;
 	size_t unknown_count = 0;
 
 	traces->snapshot++;
 	if (sizetrace == 0 || sizetrace > TRACES_MAX ||
-	    !refresh_addresses(traces, snapshot, layout, J, J_trace, sizetrace)) {
+	    !refresh_addresses(traces, snapshot, layout, wanted)) {
 		sort(traces);
 		return;
 	}
-	unknown = calloc(sizetrace + count, sizeof(*unknown));
+	unknown = calloc(sizetrace + TRACES_EXECUTING_MAX, sizeof(*unknown));
 	if (!unknown)
 		return;
 	for (uint32_t i = 1; i < sizetrace; i++)
 		if (traces->addresses[i] && !traces->entries[i])
 			unknown[unknown_count++] = i;
-	for (size_t i = 0; i < count; i++)
-		if (executing[i] > 0 && executing[i] < sizetrace && traces->entries[executing[i]])
-			unknown[unknown_count++] = executing[i];
+	for (size_t i = 0; i < TRACES_EXECUTING_MAX; i++) {
+		uint32_t number = wanted->executing[i];
+
+		if (number > 0 && number < sizetrace && traces->entries[number])
+			unknown[unknown_count++] = number;
+	}
 	verify(traces, snapshot, layout, unknown, unknown_count);
 	free(unknown);
 	sort(traces);

@@ -44,14 +44,20 @@ struct traces;
 struct traces *traces_new(void);
 void traces_free(struct traces *traces);
 
-/*
- * While the target is held: read the list of traces, and the new ones. J is the
- * jit_State's address, J_trace that of its array of traces, and sizetrace the array's
- * length. Read and verify again the traces whose numbers are in executing (count
- * numbers; 0 is ignored).
- */
-void traces_capture(struct traces *traces, struct snapshot *snapshot, const struct layout *layout, uint64_t J,
-		    uint64_t J_trace, uint32_t sizetrace, const uint32_t *executing, size_t count);
+enum { TRACES_EXECUTING_MAX = 3 };
+
+/* What the jit_State says of traces. */
+struct traces_wanted {
+	uint64_t J;         /* its address */
+	uint64_t J_trace;   /* of its array of traces */
+	uint32_t sizetrace; /* the array's length */
+	/* The numbers of traces to read and verify again; 0 is ignored. */
+	uint32_t executing[TRACES_EXECUTING_MAX];
+};
+
+/* While the target is held: read the list of traces, and the new ones. */
+void traces_capture(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
+		    const struct traces_wanted *wanted);
 
 /*
  * After traces_capture(): verify the trace whose machine code holds pc, copy that code, and

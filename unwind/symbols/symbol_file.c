@@ -63,16 +63,25 @@ static int find_elf(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_
 	return fd;
 }
 
-/* libdwfl's callback. */
+/* libdwfl's callback, with its parameters. */
 static int find_debug_file(Dwfl_Module *dwfl, void **userdata, const char *name, Dwarf_Addr base,
 			   const char *path, const char *debuglink, GElf_Word crc, char **ret_path)
 {
 	const struct symbol_file *file = *userdata;
 
+	const struct debug_file_wanted wanted = {
+		.dwfl = dwfl,
+		.userdata = userdata,
+		.name = name,
+		.base = base,
+		.root = file->root,
+		.path = file->path,
+		.debuglink = debuglink,
+		.checksum = crc,
+	};
+
 	(void)path;
-	if (file->plain)
-		return -1;
-	return debug_file_find(dwfl, userdata, name, base, file->root, file->path, debuglink, crc, ret_path);
+	return file->plain ? -1 : debug_file_find(&wanted, ret_path);
 }
 
 static const Dwfl_Callbacks callbacks = {

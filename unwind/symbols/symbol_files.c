@@ -146,17 +146,17 @@ static struct symbol_file_entry *add(struct symbol_files *files, const struct ke
 	return entry;
 }
 
-struct symbol_file_entry *symbol_files_get(struct symbol_files *files, const struct image *image,
-					   const struct module *module, struct memory *live)
+struct symbol_file_entry *symbol_files_get(struct symbol_files *files, const struct symbol_mapping *mapping)
 {
+	const char *directory = image_root(mapping->image);
 	struct symbol_file_entry *entry;
 	struct stat root;
 	struct key key;
 
 	memset(&key, 0, sizeof(key));
-	if (!file_identity_read(module, live, files->errands, &key.file))
+	if (!file_identity_read(mapping->module, mapping->live, files->errands, &key.file))
 		return NULL;
-	if (slow_stat(files->errands, *image_root(image) ? image_root(image) : "/", &root)) {
+	if (slow_stat(files->errands, *directory ? directory : "/", &root)) {
 		key.root_device = root.st_dev;
 		key.root_inode = root.st_ino;
 	}
@@ -176,18 +176,19 @@ void symbol_files_release(struct symbol_file_entry *entry)
 
 /*---- Questions ----*/
 
-static bool open_file(struct symbol_files *files, struct symbol_file_entry *entry, const struct image *image,
-		      const struct module *module, struct memory *live)
+static bool open_file(struct symbol_files *files, struct symbol_file_entry *entry,
+		      const struct symbol_mapping *mapping)
 {
+	const struct module *module = mapping->module;
 	struct symbol_source source = {
 		.base = module->base,
 		.end = module->end,
-		.root = image_root(image),
+		.root = image_root(mapping->image),
 		.path = module->path,
 		.plain = entry->failures > 0,
 	};
 
-	source.fd = elf_file_descriptor(module, live, files->errands);
+	source.fd = elf_file_descriptor(module, mapping->live, files->errands);
 	if (source.fd < 0) {
 		entry->failures = FAILURES_MAX;
 		return false;
@@ -199,14 +200,14 @@ static bool open_file(struct symbol_files *files, struct symbol_file_entry *entr
 }
 
 /* Make sure that a server has the file. False on failure. */
-static bool prepare(struct symbol_files *files, struct symbol_file_entry *entry, const struct image *image,
-		    const struct module *module, struct memory *live)
+static bool prepare(struct symbol_files *files, struct symbol_file_entry *entry,
+		    const struct symbol_mapping *mapping)
 {
 	if (!files->server)
 		files->server = symbol_server_start();
 	if (files->server)
 		symbol_server_while_waiting(files->server, files->meanwhile, files->meanwhile_context);
-	return files->server && (entry->is_open || open_file(files, entry, image, module, live));
+	return files->server && (entry->is_open || open_file(files, entry, mapping));
 }
 
 /* Note a failure, so that the same is not tried again. */
@@ -250,16 +251,16 @@ static void remember(struct symbol_file_entry *entry, const struct symbol_answer
 		symbol_extents_add(&entry->extents, extent, answer->count ? answer->symbols[0].name : NULL);
 }
 
-bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry, const struct image *image,
-		      const struct module *module, struct memory *live, enum symbol_question question,
-		      uint64_t address, struct symbol_answer *ret_answer)
+bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry,
+		      const struct symbol_mapping *mapping, enum symbol_question question, uint64_t address,
+		      struct symbol_answer *ret_answer)
 {
-	uint64_t offset = address - module->base;
+	uint64_t offset = address - mapping->module->base;
 
 	if (recall(entry, question, offset, ret_answer))
 		return true;
 	while (entry->failures < FAILURES_MAX && !(question == SYMBOL_RULES && entry->has_no_rules)) {
-		if (prepare(files, entry, image, module, live) &&
+		if (prepare(files, entry, mapping) &&
 		    symbol_server_ask(files->server, question, entry->number, offset + entry->base,
 				      ret_answer)) {
 			if (question == SYMBOL_FUNCTIONS)

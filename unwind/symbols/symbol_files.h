@@ -23,16 +23,19 @@
 struct symbol_files;
 struct symbol_file_entry;
 
+/* Where a process has a file mapped. */
+struct symbol_mapping {
+	const struct image *image; /* debug files lie in its root directory */
+	const struct module *module;
+	struct memory *live;
+};
+
 /* NULL when memory is short. errands, by which files are opened, must outlive it; it may be NULL. */
 struct symbol_files *symbol_files_new(struct errands *errands);
 void symbol_files_free(struct symbol_files *files);
 
-/*
- * The file of a module; its debug files lie in the image's root directory.
- * Release it once. NULL on failure.
- */
-struct symbol_file_entry *symbol_files_get(struct symbol_files *files, const struct image *image,
-					   const struct module *module, struct memory *live);
+/* The file of a module. Release it once. NULL on failure. */
+struct symbol_file_entry *symbol_files_get(struct symbol_files *files, const struct symbol_mapping *mapping);
 void symbol_files_release(struct symbol_file_entry *entry);
 
 /*
@@ -40,9 +43,9 @@ void symbol_files_release(struct symbol_file_entry *entry);
  * be the one of symbol_files_get() or another one of the same file. False if
  * there is no answer.
  */
-bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry, const struct image *image,
-		      const struct module *module, struct memory *live, enum symbol_question question,
-		      uint64_t address, struct symbol_answer *ret_answer);
+bool symbol_files_ask(struct symbol_files *files, struct symbol_file_entry *entry,
+		      const struct symbol_mapping *mapping, enum symbol_question question, uint64_t address,
+		      struct symbol_answer *ret_answer);
 
 /* Call meanwhile every few milliseconds while waiting for an answer; if false, do without the answer. */
 void symbol_files_while_waiting(struct symbol_files *files, symbol_server_meanwhile *meanwhile,

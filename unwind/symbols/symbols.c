@@ -65,7 +65,7 @@ const char *module_name(const struct module *module)
 
 /*---- Questions ----*/
 
-static struct symbol_file_entry *file_of(struct symbols *symbols, const struct module *module)
+static struct symbol_file_entry *file_of(struct symbols *symbols, const struct symbol_mapping *mapping)
 {
 	struct known *known;
 
@@ -75,10 +75,10 @@ static struct symbol_file_entry *file_of(struct symbols *symbols, const struct m
 			return NULL;
 		symbols->count = image_module_count(symbols->image);
 	}
-	known = &symbols->known[module - image_module(symbols->image, 0)];
+	known = &symbols->known[mapping->module - image_module(symbols->image, 0)];
 	if (!known->looked_for) {
 		known->looked_for = true;
-		known->file = symbol_files_get(symbols->files, symbols->image, module, symbols->live);
+		known->file = symbol_files_get(symbols->files, mapping);
 	}
 	return known->file;
 }
@@ -88,10 +88,10 @@ static bool ask(struct symbols *symbols, enum symbol_question question, uint64_t
 		struct symbol_answer *ret_answer)
 {
 	const struct module *module = image_find(symbols->image, address);
-	struct symbol_file_entry *file = module ? file_of(symbols, module) : NULL;
+	const struct symbol_mapping mapping = { symbols->image, module, symbols->live };
+	struct symbol_file_entry *file = module ? file_of(symbols, &mapping) : NULL;
 
-	return file && symbol_files_ask(symbols->files, file, symbols->image, module, symbols->live, question,
-					address, ret_answer);
+	return file && symbol_files_ask(symbols->files, file, &mapping, question, address, ret_answer);
 }
 
 size_t symbols_find(struct symbols *symbols, uint64_t address,
