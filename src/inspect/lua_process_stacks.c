@@ -29,7 +29,7 @@ static uint64_t find_own_stack(const struct lua_process *process, const struct r
 	if (process->core || tid == 0 || tid == process->pid)
 		return tid == process->pid ? lua_process_first_stack(process) : 0;
 	address = own_stack_address(tid);
-	return address ? address : registers->fs_base;
+	return address ? address : registers->thread_pointer;
 }
 
 /* The thread's own stack if it runs on another one; else empty. */

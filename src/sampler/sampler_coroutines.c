@@ -41,7 +41,7 @@ static void deliver_all(struct sampler *sampler, struct target *target, const st
 		const struct dump_vm *vm = &found->vms[i];
 
 		if (!vm->complete)
-			sampler->result->figures.missed_ticks++;
+			sampler_count_missed(sampler, 1);
 		for (size_t j = 0; j < vm->group_count; j++)
 			if (vm->groups[j]->state == COROUTINE_SUSPENDED)
 				deliver_group(sampler, target, vm->groups[j], now, waited_ns);

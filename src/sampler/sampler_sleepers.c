@@ -77,8 +77,8 @@ static void resolve_restart(const struct thread_record *record, struct thread_ca
 	const struct registers *held = &record->held;
 
 	if (call->known && call->number == SYS_restart_syscall && held->pc == call->pc &&
-	    held->sp == call->sp && (int64_t)held->orig_rax >= 0)
-		call->number = (int64_t)held->orig_rax;
+	    held->sp == call->sp && (int64_t)held->call_number >= 0)
+		call->number = (int64_t)held->call_number;
 }
 
 static bool keep_frames(struct sleep *sleep, const struct frame *frames, size_t count)

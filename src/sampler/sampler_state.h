@@ -244,6 +244,8 @@ void target_keep_functions(struct target *target);
 /* Discard CPU time used before sampling began. */
 void target_open_accounts(struct sampler *sampler, struct target *target, uint64_t now);
 
+void sampler_count_missed(struct sampler *sampler, uint64_t count);
+
 /*
  * Looks were due and did not happen: count them. Does nothing by the CPU clock, where
  * the pace counts a missed tick for CPU time without samples.

@@ -127,8 +127,7 @@ static void close_accounts(struct sampler *sampler, struct target *target)
 				    target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
 	sampler->result->figures.target_cpu_ns += total;
 	if (!sampler->options->wall_clock)
-		sampler->result->figures.missed_ticks += pace_conclude(&target->pace,
-								       target->start_cpu_ns + total);
+		sampler_count_missed(sampler, pace_conclude(&target->pace, target->start_cpu_ns + total));
 	begin_account(sampler, target);
 }
 
@@ -217,10 +216,15 @@ static uint64_t random_gap(struct sampler *sampler, const struct target *target)
 	return pace_gap(&target->pace, sampler_random(sampler, UINT64_MAX));
 }
 
+void sampler_count_missed(struct sampler *sampler, uint64_t count)
+{
+	sampler->result->figures.missed_ticks += count;
+}
+
 void sampler_note_missed(struct sampler *sampler, uint64_t count)
 {
 	if (sampler->options->wall_clock)
-		sampler->result->figures.missed_ticks += count;
+		sampler_count_missed(sampler, count);
 }
 
 /* Does the process run another program than at the last call? */
@@ -357,7 +361,7 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 	}
 	sampler_note_missed(sampler, not_held);
 	if (!sampler->options->wall_clock)
-		sampler->result->figures.missed_ticks += pace_compare(&target->pace, target->cpu_ns);
+		sampler_count_missed(sampler, pace_compare(&target->pace, target->cpu_ns));
 	target->idle_since_ns = now;
 	target->active_cpu_ns = target->cpu_ns;
 }

@@ -22,7 +22,7 @@ enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *
 	registers = (struct registers){
 		.pc = call.pc,
 		.sp = call.sp,
-		.orig_rax = (uint64_t)call.number,
+		.call_number = (uint64_t)call.number,
 		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
 	};
 	hints->tid = thread->tid;

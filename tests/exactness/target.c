@@ -106,27 +106,7 @@ int target_registers(const struct target *target, struct registers *ret_register
 
 	if (ptrace(PTRACE_GETREGSET, target->pid, NT_PRSTATUS, &io))
 		return -errno;
-	*ret_registers = (struct registers){
-		.rax = regs.rax,
-		.rbx = regs.rbx,
-		.rcx = regs.rcx,
-		.rdx = regs.rdx,
-		.rsi = regs.rsi,
-		.rdi = regs.rdi,
-		.rbp = regs.rbp,
-		.sp = regs.rsp,
-		.r8 = regs.r8,
-		.r9 = regs.r9,
-		.r10 = regs.r10,
-		.r11 = regs.r11,
-		.r12 = regs.r12,
-		.r13 = regs.r13,
-		.r14 = regs.r14,
-		.r15 = regs.r15,
-		.pc = regs.rip,
-		.eflags = regs.eflags,
-		.orig_rax = regs.orig_rax,
-	};
+	registers_take(&regs, ret_registers);
 	return 0;
 }
 

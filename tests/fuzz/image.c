@@ -61,10 +61,10 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 static bool load_registers(const char *text, struct registers *registers)
 {
 	uint64_t *const places[] = {
-		&registers->rax, &registers->rbx, &registers->rcx,    &registers->rdx,      &registers->rsi,
-		&registers->rdi, &registers->rbp, &registers->sp,     &registers->r8,       &registers->r9,
-		&registers->r10, &registers->r11, &registers->r12,    &registers->r13,      &registers->r14,
-		&registers->r15, &registers->pc,  &registers->eflags, &registers->orig_rax,
+		&registers->rax, &registers->rbx, &registers->rcx,   &registers->rdx,         &registers->rsi,
+		&registers->rdi, &registers->rbp, &registers->sp,    &registers->r8,          &registers->r9,
+		&registers->r10, &registers->r11, &registers->r12,   &registers->r13,         &registers->r14,
+		&registers->r15, &registers->pc,  &registers->flags, &registers->call_number,
 	};
 	char *end;
 

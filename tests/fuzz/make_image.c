@@ -102,8 +102,8 @@ static void write_ranges(struct recorder *recorder, FILE *out)
 static void write_registers(const struct registers *r, FILE *out)
 {
 	const uint64_t values[] = {
-		r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->sp,     r->r8,       r->r9,
-		r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->pc,  r->eflags, r->orig_rax,
+		r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->sp,    r->r8,          r->r9,
+		r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->pc,  r->flags, r->call_number,
 	};
 
 	fprintf(out, "registers");

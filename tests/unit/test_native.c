@@ -295,7 +295,7 @@ static void what_a_signal_has_interrupted_has_all_its_registers(void **state)
 	assert_int_equal(found.rbx, held[REG_RBX]);
 	assert_int_equal(found.r8, held[REG_R8]);
 	assert_int_equal(found.r15, held[REG_R15]);
-	assert_int_equal(found.eflags, held[REG_EFL]);
+	assert_int_equal(found.flags, held[REG_EFL]);
 }
 
 /* Its rules are an expression, which libunwind is not given. */

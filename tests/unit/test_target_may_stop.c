@@ -26,7 +26,7 @@ static void look(struct thread *thread, uint64_t runs, uint64_t sleeps)
 /* Stopped after a call, or outside of one if that is -1. */
 static void stop(struct thread *thread, int64_t number, uint64_t asked, uint64_t result)
 {
-	const struct registers registers = { .orig_rax = (uint64_t)number, .rsi = asked, .rax = result };
+	const struct registers registers = { .call_number = (uint64_t)number, .rsi = asked, .rax = result };
 
 	thread_note_stop(thread, &registers);
 }

@@ -10,8 +10,7 @@
 enum {
 	NATIVE_BYTES_MAX = 1024, /* of native stack to look through */
 	FRAMES_MAX = 1 << 16,
-	REGISTERS = 15,
-	WORDS_MAX = REGISTERS + NATIVE_BYTES_MAX / 8,
+	WORDS_MAX = REGISTER_NUMBERS + NATIVE_BYTES_MAX / 8,
 	/* Links and a foot, by which the allocators of LuaJIT and glibc find free memory. */
 	FREED_HEAD_BYTES = 6 * 8,
 	FREED_FOOT_BYTES = 2 * 8,
@@ -24,12 +23,12 @@ static size_t list_words(const struct capture *capture, const struct lua_thread 
 			 uint64_t words[static WORDS_MAX])
 {
 	const struct registers *r = &capture->registers;
-	const uint64_t held[REGISTERS] = { r->rax, r->rbx, r->rcx, r->rdx, r->rsi, r->rdi, r->rbp, r->r8,
-					   r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15 };
 	uint64_t end = r->sp + NATIVE_BYTES_MAX;
-	size_t count = REGISTERS;
+	size_t count = 0;
 
-	memcpy(words, held, sizeof(held));
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if (registers_set_of(number) && registers_get(r, number, &words[count]))
+			count++;
 	for (uint64_t at = r->sp; at < end && at < thread->cframe && count < WORDS_MAX; at += sizeof(at))
 		if (memory_u64(snapshot_memory(capture->snapshot), at, &words[count]))
 			count++;
@@ -157,12 +156,13 @@ static void consider(struct search *search, uint64_t word)
 static void adjust(const struct capture *capture, struct lua_objects *objects, struct lua_thread *thread)
 {
 	const struct registers *r = &capture->registers;
-	const uint64_t kept[] = { r->rbx, r->rbp, r->r12, r->r13, r->r14, r->r15 };
 	struct search search = { .thread = thread, .objects = objects };
 	uint64_t end = r->sp + NATIVE_BYTES_MAX, word;
 
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		consider(&search, kept[i]);
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if ((registers_set_of(number) & ~(unsigned int)REGISTER_OTHERS) &&
+		    registers_get(r, number, &word))
+			consider(&search, word);
 	for (uint64_t at = r->sp; at < end && at < thread->cframe; at += sizeof(word))
 		if (memory_u64(snapshot_memory(capture->snapshot), at, &word))
 			consider(&search, word);

@@ -29,10 +29,10 @@ struct registers {
 	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, sp;
 	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;
 	uint64_t pc;
-	uint64_t eflags;
-	uint64_t orig_rax;    /* system call number; -1 outside of one */
-	uint64_t fs_base;     /* address of its thread-local storage; 0 if not known */
-	unsigned int unknown; /* enum register_set: these hold no value */
+	uint64_t flags;
+	uint64_t call_number;    /* of the system call; -1 outside of one */
+	uint64_t thread_pointer; /* address of its thread-local storage; 0 if not known */
+	unsigned int unknown;    /* enum register_set: these hold no value */
 };
 
 /* DWARF's numbers of registers (System V ABI for x86-64, figure 3.36), which libunwind uses, too. */
@@ -42,6 +42,12 @@ enum {
 	REGISTER_NUMBER_PC = 16, /* the return address */
 	REGISTER_NUMBERS = 17,
 };
+
+/* The arguments of the system call that the thread is in, and its result. */
+enum { CALL_ARGUMENTS = 6 };
+void registers_call_arguments(const struct registers *registers,
+			      uint64_t ret_arguments[static CALL_ARGUMENTS]);
+int64_t registers_call_result(const struct registers *registers);
 
 /* Take a thread's registers as the kernel gives them to ptrace and to cores. */
 void registers_take(const struct user_regs_struct *regs, struct registers *ret_registers);

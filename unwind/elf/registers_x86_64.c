@@ -2,6 +2,7 @@
 #include "unwind/elf/registers.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <sys/user.h>
 
 static const struct {
@@ -27,6 +28,20 @@ static const struct {
 	{ offsetof(struct registers, pc), 0 },
 };
 
+void registers_call_arguments(const struct registers *registers,
+			      uint64_t ret_arguments[static CALL_ARGUMENTS])
+{
+	const uint64_t arguments[CALL_ARGUMENTS] = { registers->rdi, registers->rsi, registers->rdx,
+						     registers->r10, registers->r8,  registers->r9 };
+
+	memcpy(ret_arguments, arguments, sizeof(arguments));
+}
+
+int64_t registers_call_result(const struct registers *registers)
+{
+	return (int64_t)registers->rax;
+}
+
 void registers_take(const struct user_regs_struct *regs, struct registers *ret_registers)
 {
 	*ret_registers = (struct registers){
@@ -47,9 +62,9 @@ void registers_take(const struct user_regs_struct *regs, struct registers *ret_r
 		.r14 = regs->r14,
 		.r15 = regs->r15,
 		.pc = regs->rip,
-		.eflags = regs->eflags,
-		.orig_rax = regs->orig_rax,
-		.fs_base = regs->fs_base,
+		.flags = regs->eflags,
+		.call_number = regs->orig_rax,
+		.thread_pointer = regs->fs_base,
 	};
 }
 

@@ -221,8 +221,8 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct regis
 	struct registers caller = *frame;
 	struct state state = { .frame = frame, .stack = stack };
 
-	caller.eflags = 0;
-	caller.orig_rax = UINT64_MAX;
+	caller.flags = 0;
+	caller.call_number = UINT64_MAX;
 	if (rules->is_outermost) {
 		caller.pc = 0;
 		*ret_caller = caller;

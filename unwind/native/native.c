@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/native/native.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
 #include "unwind/native/cfi.h"
+#include "unwind/native/signal_frame.h"
 
 enum { STANDING_MAX = 4 };
 
@@ -80,18 +79,6 @@ const struct native_frame *native_current(const struct native_unwinder *unwinder
 	return &unwinder->frame;
 }
 
-/* Does a signal handler return here? Compare the code, as gdb and libgcc do. */
-static bool is_signal_return(const struct native_unwinder *unwinder)
-{
-	/* mov rax, __NR_rt_sigreturn; syscall */
-	static const uint8_t code[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	uint8_t bytes[sizeof(code)];
-
-	return memory_read(image_text(unwinder->image), unwinder->frame.registers.pc, bytes, sizeof(bytes)) ==
-		       MEMORY_OK &&
-	       memcmp(bytes, code, sizeof(code)) == 0;
-}
-
 bool native_lacks_register(const struct native_unwinder *unwinder)
 {
 	return unwinder->lacks_register;
@@ -102,7 +89,7 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	const struct native_frame *frame = &unwinder->frame;
 	uint64_t sp = frame->registers.sp;
 	struct registers caller;
-	bool is_signal_frame = is_signal_return(unwinder);
+	bool is_signal_frame = signal_frame_is_at(image_text(unwinder->image), frame->registers.pc);
 	enum cfi_status status = cfi_step(unwinder->cfi, native_code_address(frame), &frame->registers,
 					  unwinder->stack, &caller);
 
@@ -114,8 +101,7 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	/* A signal frame's caller was interrupted: its caller-saved registers are known too. */
 	if (!is_signal_frame)
 		caller.unknown |= REGISTER_OTHERS;
-	else if (!memory_u64(unwinder->stack, sp + offsetof(ucontext_t, uc_mcontext.gregs[REG_EFL]),
-			     &caller.eflags))
+	else if (!signal_frame_flags(unwinder->stack, sp, &caller.flags))
 		return NATIVE_LOST;
 	/* The stack shrinks from callee to caller, except from an alternate signal stack. */
 	if (caller.sp <= sp && !is_signal_frame)

@@ -67,7 +67,7 @@ bool vm_frame_is_plausible(const struct image *image, const struct layout *layou
 
 /*
  * The registers of the frame's caller. on_trace: a trace runs in the frame and has
- * saved r12 and r13 there. False if the frame is unreadable.
+ * saved callee-saved registers there. False if the frame is unreadable.
  */
 bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t cframe,
 		     const struct registers *frame, bool on_trace, struct registers *ret_caller);
@@ -85,7 +85,7 @@ bool vm_is_entering_or_leaving_ffi_call(const struct vm_code *vm, struct memory 
 
 /*
  * The caller of an lj_vm_ffi_call that has called a C function. lj_vm_ffi_call
- * finds its frame by rbp. This is for an unknown rbp: it searches beyond the
+ * finds its frame by the frame pointer. This is for an unknown one: it searches beyond the
  * stack arguments for a return address that follows a call of lj_vm_ffi_call.
  */
 bool vm_find_ffi_caller(const struct vm_code *vm, struct memory *text, struct memory *stack,

@@ -534,10 +534,10 @@ void vm_machine_load_registers(struct vm_machine *machine, const struct register
 		machine->registers[i] = (struct vm_value){ *registers_locate(&copy, register_dwarf_number(i)),
 							   true };
 	machine->flags = (struct vm_flags){
-		.zero = copy.eflags & FLAG_ZERO,
-		.sign = copy.eflags & FLAG_SIGN,
-		.carry = copy.eflags & FLAG_CARRY,
-		.overflow = copy.eflags & FLAG_OVERFLOW,
+		.zero = copy.flags & FLAG_ZERO,
+		.sign = copy.flags & FLAG_SIGN,
+		.carry = copy.flags & FLAG_CARRY,
+		.overflow = copy.flags & FLAG_OVERFLOW,
 		.known = true,
 	};
 }
@@ -545,7 +545,7 @@ void vm_machine_load_registers(struct vm_machine *machine, const struct register
 void vm_machine_save_registers(const struct vm_machine *machine, struct registers *ret_registers)
 {
 	const struct vm_value *from = machine->registers;
-	struct registers r = { .orig_rax = UINT64_MAX, .pc = machine->pc };
+	struct registers r = { .call_number = UINT64_MAX, .pc = machine->pc };
 
 	for (int i = 0; i < REGISTER_COUNT; i++) {
 		int number = register_dwarf_number(i);

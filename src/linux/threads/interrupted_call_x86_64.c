@@ -144,8 +144,8 @@ bool interrupted_call_has_ended(const struct registers *registers)
 {
 	int64_t result = (int64_t)registers->rax;
 
-	/* Outside of a call, orig_rax is negative. */
-	return (int64_t)registers->orig_rax >= 0 &&
+	/* Outside of a call, its number is negative. */
+	return (int64_t)registers->call_number >= 0 &&
 	       (result == -EINTR || (result <= -ERESTARTSYS && result >= -ERESTART_RESTARTBLOCK));
 }
 

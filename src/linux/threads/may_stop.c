@@ -62,15 +62,15 @@ static void note_sleep(struct thread *thread, const struct thread_call *call)
 
 void thread_note_stop(struct thread *thread, const struct registers *registers)
 {
-	const uint64_t arguments[6] = { registers->rdi, registers->rsi, registers->rdx,
-					registers->r10, registers->r8,  registers->r9 };
 	struct call_watch *calls = &thread->calls;
+	uint64_t arguments[CALL_ARGUMENTS];
 
 	/* The stop counts as a sleep, too. Outside of a call, the thread stays awake. */
-	calls->is_awake = (int64_t)registers->orig_rax < 0;
+	calls->is_awake = (int64_t)registers->call_number < 0;
 	calls->sleeps++;
-	if (!calls->is_awake &&
-	    call_was_at_risk(thread->tid, (int64_t)registers->orig_rax, arguments, (int64_t)registers->rax))
+	registers_call_arguments(registers, arguments);
+	if (!calls->is_awake && call_was_at_risk(thread->tid, (int64_t)registers->call_number, arguments,
+						 registers_call_result(registers)))
 		keep_alone(calls);
 }
 
