@@ -14,9 +14,9 @@
 
 enum {
 	MEANWHILE_NS = 2 * 1000 * 1000,
-	/* A disk that has to start takes longer; what it holds is had at the next try, then. */
+	/* A disk that has to spin up takes longer. The next try then finds its data in memory. */
 	WAIT_MS = 500,
-	LEFT_MAX = 2, /* so many may be out for longer; until one is back, there are no others */
+	LEFT_MAX = 2, /* abandoned errands; with so many under way, new ones fail */
 };
 
 struct errand {
@@ -25,22 +25,22 @@ struct errand {
 	_Alignas(max_align_t) unsigned char arguments[];
 };
 
-/* A thread, and what it is to do. */
+/* A helper thread and its errand. */
 struct helper {
 	struct errands *errands;
 	pthread_t thread;
 	sem_t begin, end;
-	struct errand *errand;  /* NULL: it is to end */
-	atomic_flag is_settled; /* by who comes first: it that is done, or who waits no longer */
+	struct errand *errand;  /* NULL: end */
+	atomic_flag is_claimed; /* set by the first: the helper when done, or the caller when it gives up */
 };
 
 struct errands {
 	struct errands_waiter waiter;
 	pid_t pid;             /* of the process that the helper is a thread of */
-	int policy, priority;  /* as the caller had them at first */
-	struct helper *helper; /* at rest; NULL if there is none */
-	atomic_uint left;      /* helpers that nobody waits for */
-	atomic_uint users;     /* of this: those, and the owner */
+	int policy, priority;  /* the caller's when it made this */
+	struct helper *helper; /* NULL if there is none */
+	atomic_uint left;      /* helpers with an errand, or abandoned with one */
+	atomic_uint users;     /* of this structure: these helpers, and the owner */
 };
 
 struct errands *errands_new(void)
@@ -71,9 +71,9 @@ static void free_helper(struct helper *helper)
 	free(helper);
 }
 
-/*---- The other thread ----*/
+/*---- The helper ----*/
 
-/* Nobody has waited for it: it tidies up, and ends. */
+/* End an abandoned helper, from its own thread. */
 static void end_left(struct helper *helper)
 {
 	struct errands *errands = helper->errands;
@@ -97,7 +97,7 @@ static void *help(void *context)
 		if (!helper->errand)
 			return NULL;
 		helper->errand->work(helper->errand->arguments);
-		if (atomic_flag_test_and_set(&helper->is_settled)) {
+		if (atomic_flag_test_and_set(&helper->is_claimed)) {
 			end_left(helper);
 			return NULL;
 		}
@@ -105,7 +105,7 @@ static void *help(void *context)
 	}
 }
 
-/* It is as urgent as its user wants it, not as who starts it happens to be, and hears of no signal. */
+/* The thread blocks all signals. It has the policy that ljspy started with, not the tracer's urgent one. */
 static int start_thread(struct helper *helper)
 {
 	const struct sched_param usual = { .sched_priority = helper->errands->priority };
@@ -148,7 +148,7 @@ static void end_helper(struct helper *helper)
 	free_helper(helper);
 }
 
-/* A child of the process has none of its threads. */
+/* After fork(), the child has no helper: forget the parent's. */
 static void leave_parents(struct errands *errands)
 {
 	if (errands->pid == getpid())
@@ -169,7 +169,7 @@ void errands_free(struct errands *errands)
 	release(errands);
 }
 
-/*---- Who waits ----*/
+/*---- The caller ----*/
 
 static bool always(void *context)
 {
@@ -208,7 +208,7 @@ static bool is_past(const struct timespec *end)
 	return now.tv_sec > end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec >= end->tv_nsec);
 }
 
-/* False if the helper was left to itself. */
+/* False if the caller gave up: the helper is abandoned. */
 static bool await(const struct errands *errands, struct helper *helper)
 {
 	const struct errands_waiter *waiter = &errands->waiter;
@@ -221,9 +221,9 @@ static bool await(const struct errands *errands, struct helper *helper)
 			return true;
 		if (waiter->meanwhile(waiter->context) && !is_past(&end))
 			continue;
-		if (!atomic_flag_test_and_set(&helper->is_settled))
+		if (!atomic_flag_test_and_set(&helper->is_claimed))
 			return false;
-		/* It is done just now. */
+		/* The helper has just finished. */
 		while (sem_wait(&helper->end))
 			;
 		return true;
@@ -241,13 +241,13 @@ static struct errand *new_errand(errand_work *work, errand_work *undo, const voi
 	return errand;
 }
 
-/* Of what the helper may free itself nothing is touched once it was left. */
+/* An abandoned helper frees itself and its errand: do not touch them after await() has failed. */
 static bool send(struct errands *errands, struct errand *errand)
 {
 	struct helper *helper = errands->helper;
 
 	helper->errand = errand;
-	atomic_flag_clear(&helper->is_settled);
+	atomic_flag_clear(&helper->is_claimed);
 	errands->users++;
 	errands->left++;
 	sem_post(&helper->begin);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * errand: what may take for ever is done by another thread, while the caller looks after others.
+ * errand: a helper thread does what may take for ever; the caller serves its tracees meanwhile.
  *
- * Whatever reads a file may wait for a disk or a server that never answers, and so
- * may whatever touches memory that a file is mapped to. Who traces a process must not
- * wait: signals for the process wait with it. So it has a thread of its own
- * do such things, and passes signals on until that has come back. What does not come
- * back in time is left to itself, and counts as if it had failed.
+ * Reading a file may wait for a disk or a server that never answers; so may touching
+ * memory that is mapped from a file. A tracer must not wait: signals for its tracees
+ * wait with it. So a helper thread does such errands, and the tracer passes signals on
+ * until the helper is done. An errand that takes too long is abandoned and counts as
+ * failed.
  *
- * All functions are to be called by one thread.
+ * One thread calls all these functions.
  */
 #ifndef LJSPY_ERRAND_H
 #define LJSPY_ERRAND_H
@@ -18,33 +18,33 @@
 
 struct errands;
 
-/* NULL when memory is short. No thread is started before the first errand. */
+/* NULL when memory is short. The first errand starts the helper. */
 struct errands *errands_new(void);
 void errands_free(struct errands *errands);
 
-/* Who waits. */
+/* What the caller does while an errand is under way. */
 struct errands_waiter {
-	/* Asked before each errand: false if somebody is held, and nothing may be waited for. */
+	/* Called before each errand. False while a thread is held: the errand fails at once. */
 	bool (*may_wait)(void *context);
-	/* Called every few milliseconds until an errand is done; false to do without it. */
+	/* Called every few milliseconds until the errand is done. False abandons it. */
 	bool (*meanwhile)(void *context);
 	void *context;
 };
 
-/* From now on; NULL: nobody is held or looked after, as at first. Copied. */
+/* Applies to later errands. The waiter is copied. NULL, as at first: always wait, and do nothing else. */
 void errands_wait_as(struct errands *errands, const struct errands_waiter *waiter);
 
 /* May the caller wait now? */
 bool errands_may_wait(const struct errands *errands);
 
-/* Only what the arguments hold is used, or lives as long as the process. */
+/* Uses only its arguments, and what lives as long as the process. */
 typedef void errand_work(void *arguments);
 
 /*
- * Do work(arguments), on a copy of so many bytes, which is copied back. False if that
- * may not be waited for, or is not done in time: then the arguments are as they were, and
- * once it is done after all, undo(), if it is not NULL, frees what the copy has come to own.
- * With errands NULL it is done at once.
+ * Run work() on a copy of the arguments (size bytes), and copy the result back. False if
+ * the caller may not wait, or the errand takes too long; the arguments are then unchanged.
+ * If abandoned work ends after all, undo() frees what the copy owns by then; it may be NULL.
+ * With errands NULL, the caller does the work itself.
  */
 bool errands_run(struct errands *errands, errand_work *work, errand_work *undo, void *arguments, size_t size);
 

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What any of them is given and gives. */
+/* The arguments and results of all these calls. */
 struct request {
 	char path[PATH_MAX];
 	int fd;
-	int error; /* 0: it has succeeded */
+	int error; /* 0: success */
 	struct stat status;
 };
 
@@ -24,7 +24,7 @@ static bool run(struct errands *errands, errand_work *work, errand_work *undo, s
 	return request->error == 0;
 }
 
-/* False with errno if it is too long. */
+/* False with errno if the path is too long. */
 static bool give_path(struct request *request, const char *path)
 {
 	size_t length = strlen(path);

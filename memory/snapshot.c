@@ -90,7 +90,7 @@ static void note_asked(struct region *region, size_t begin, size_t end)
 		region->asked_end = end;
 }
 
-static bool holds(const struct region *region, uint64_t address, size_t length)
+static bool contains(const struct region *region, uint64_t address, size_t length)
 {
 	uint64_t offset = address - region->address;
 
@@ -106,7 +106,7 @@ static struct region *find(struct snapshot *snapshot, uint64_t address, size_t l
 {
 	size_t low = 0, high = snapshot->region_count;
 
-	if (snapshot->sealed && snapshot->last && holds(snapshot->last, address, length))
+	if (snapshot->sealed && snapshot->last && contains(snapshot->last, address, length))
 		return snapshot->last;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -121,7 +121,7 @@ static struct region *find(struct snapshot *snapshot, uint64_t address, size_t l
 
 		if (address - region->address >= snapshot->longest)
 			return NULL;
-		if (!holds(region, address, length))
+		if (!contains(region, address, length))
 			continue;
 		note_asked(region, (size_t)(address - region->address),
 			   (size_t)(address - region->address) + length);

@@ -29,12 +29,12 @@ static void fill_signals(sigset_t *ret_signals)
 /* The guard dies with the front, and the engine with the guard. */
 static void die_of(int number)
 {
-	sigset_t one;
+	sigset_t set;
 
-	sigemptyset(&one);
-	sigaddset(&one, number);
+	sigemptyset(&set);
+	sigaddset(&set, number);
 	signal(number, SIG_DFL);
-	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	raise(number);
 }
 

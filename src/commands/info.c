@@ -223,11 +223,11 @@ static enum exit_status inform_all(struct apart *apart, const struct invocation 
 		return EXIT_NOTHING_DONE;
 	}
 	for (size_t i = 0; i < options->pid_count; i++) {
-		enum exit_status one = inform(apart, options->pids[i], functions, options,
-					      options->dwarf ? &dwarf : NULL);
+		enum exit_status found = inform(apart, options->pids[i], functions, options,
+						options->dwarf ? &dwarf : NULL);
 
-		if (one != EXIT_ALL_GOOD)
-			status = one;
+		if (found != EXIT_ALL_GOOD)
+			status = found;
 	}
 	functions_free(functions);
 	return status;

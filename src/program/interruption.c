@@ -52,7 +52,7 @@ static void *wait_for_one(void *context)
 {
 	struct interruption *interruption = context;
 	const char *words;
-	sigset_t signals, one;
+	sigset_t signals, set;
 	siginfo_t info;
 	int signal_number;
 
@@ -73,10 +73,10 @@ static void *wait_for_one(void *context)
 	words = interruption->words;
 	if (words)
 		say(words);
-	sigemptyset(&one);
-	sigaddset(&one, signal_number);
+	sigemptyset(&set);
+	sigaddset(&set, signal_number);
 	signal(signal_number, SIG_DFL);
-	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	raise(signal_number);
 	return NULL;
 }

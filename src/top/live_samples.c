@@ -172,9 +172,9 @@ void live_samples_take(struct live_samples *live, const struct sample *sample)
 
 	pthread_mutex_lock(&live->lock);
 	if (copy) {
-		struct sample_list one = { .first = copy, .end = &copy->next, .bytes = copy->bytes };
+		struct sample_list added = { .first = copy, .end = &copy->next, .bytes = copy->bytes };
 
-		list_append(&live->pending, &one);
+		list_append(&live->pending, &added);
 		list_limit(&live->pending, 0);
 	} else {
 		live->out_of_memory = true;

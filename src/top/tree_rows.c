@@ -86,7 +86,7 @@ struct waiting_rows {
 static int wait_for(struct waiting_rows *waiting, const struct profile_node *node, uint64_t caller,
 		    const struct rows_options *options)
 {
-	struct waiting *one;
+	struct waiting *added;
 
 	if (waiting->count == waiting->size) {
 		size_t size = waiting->size ? 2 * waiting->size : 64;
@@ -97,8 +97,8 @@ static int wait_for(struct waiting_rows *waiting, const struct profile_node *nod
 		waiting->rows = grown;
 		waiting->size = size;
 	}
-	one = &waiting->rows[waiting->count++];
-	*one = (struct waiting){
+	added = &waiting->rows[waiting->count++];
+	*added = (struct waiting){
 		.node = node,
 		.row = {
 			.function = node->function,
@@ -111,7 +111,7 @@ static int wait_for(struct waiting_rows *waiting, const struct profile_node *nod
 			.has_children = node->first_child != NULL,
 		},
 	};
-	one->row.is_folded = one->row.has_children && find_path(options->folded, one->row.path);
+	added->row.is_folded = added->row.has_children && find_path(options->folded, added->row.path);
 	return 0;
 }
 

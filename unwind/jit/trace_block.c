@@ -247,11 +247,11 @@ static const uint8_t *snapshot_at(const struct trace *trace, const struct layout
 	if (layout->SnapShot_mcofs == LAYOUT_ABSENT)
 		return NULL;
 	for (uint64_t i = 0; i < count; i++) {
-		const uint8_t *one = snapshot_number(trace, layout, i);
+		const uint8_t *snapshot = snapshot_number(trace, layout, i);
 
 		/* Snapshots that no guard uses may have any offset. */
-		if (one && trace->mcode + load_bytes(one, layout->SnapShot_mcofs, 2) <= pc)
-			found = one;
+		if (snapshot && trace->mcode + load_bytes(snapshot, layout->SnapShot_mcofs, 2) <= pc)
+			found = snapshot;
 	}
 	return found;
 }

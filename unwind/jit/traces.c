@@ -54,7 +54,7 @@ static bool has_room(const struct traces *traces, size_t bytes)
 	return traces->held <= TRACES_BYTES_MAX && bytes <= TRACES_BYTES_MAX - traces->held;
 }
 
-static void hold(struct traces *traces, struct entry *entry, size_t bytes)
+static void charge(struct traces *traces, struct entry *entry, size_t bytes)
 {
 	entry->held += bytes;
 	traces->held += bytes;
@@ -215,7 +215,7 @@ static void learn(struct traces *traces, struct snapshot *snapshot, const struct
 	}
 	if (entry->bytes && range.copy) {
 		memcpy(entry->bytes, range.copy, range.length);
-		hold(traces, entry, range.length);
+		charge(traces, entry, range.length);
 		entry->trace.bytes = entry->bytes;
 		entry->trace.size = range.length;
 	}
@@ -355,7 +355,7 @@ static void capture_code(struct traces *traces, struct entry *entry, struct snap
 	if (!entry->code)
 		return;
 	memcpy(entry->code, range.copy, range.length);
-	hold(traces, entry, range.length);
+	charge(traces, entry, range.length);
 }
 
 const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *snapshot,
@@ -503,7 +503,7 @@ size_t traces_frames(struct traces *traces, const struct trace *trace, const str
 		entry->table = trace_table_new(traces, trace, layout, objects, entry->code, exit_number,
 					       &exits);
 		if (entry->table)
-			hold(traces, entry, trace_table_size(entry->table));
+			charge(traces, entry, trace_table_size(entry->table));
 	}
 	if (entry && entry->table)
 		count = trace_table_frames(entry->table, offset, ret_frames, max);

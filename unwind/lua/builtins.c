@@ -129,13 +129,14 @@ static void visit_table(struct collector *collector, uint64_t table, visit_pair 
 		return;
 	if (memory_read(collector->memory, node, nodes, bytes) == MEMORY_OK) {
 		for (uint64_t i = 0; i < count; i++) {
-			const uint8_t *one = nodes + i * (size_t)layout->Node_size;
-			uint64_t key = load_bytes(one, layout->Node_key, SLOT_SIZE);
+			const uint8_t *entry = nodes + i * (size_t)layout->Node_size;
+			uint64_t key = load_bytes(entry, layout->Node_key, SLOT_SIZE);
 			char name[BUILTIN_NAME_SIZE];
 
 			if (tvalue_tag(layout->gc64, key) == TAG_STR &&
 			    load_key(collector, tvalue_object(layout->gc64, key), name))
-				visit(collector, name, load_bytes(one, layout->Node_val, SLOT_SIZE), context);
+				visit(collector, name, load_bytes(entry, layout->Node_val, SLOT_SIZE),
+				      context);
 		}
 	}
 	free(nodes);

@@ -378,7 +378,7 @@ static void capture_protos(struct lua_objects *objects, struct snapshot *snapsho
 	for (size_t i = 0; i < count; i++) {
 		struct proto_entry *known = find_proto(objects, protos[i]);
 		const struct memory_range *header = &ranges[2 * i], *chunk = &ranges[2 * i + 1];
-		struct new_proto *one = &found[news];
+		struct new_proto *loaded = &found[news];
 
 		if (header->status != MEMORY_OK)
 			continue;
@@ -387,11 +387,11 @@ static void capture_protos(struct lua_objects *objects, struct snapshot *snapsho
 			mark_seen(objects, known);
 			continue;
 		}
-		if (!load_proto_fields(layout, header->copy, protos[i], &one->proto))
+		if (!load_proto_fields(layout, header->copy, protos[i], &loaded->proto))
 			continue;
-		one->address = protos[i];
-		one->chunk = load_bytes(header->copy, layout->GCproto_chunkname, layout_ref_size(layout));
-		memcpy(one->header, header->copy, (size_t)layout->GCproto_size);
+		loaded->address = protos[i];
+		loaded->chunk = load_bytes(header->copy, layout->GCproto_chunkname, layout_ref_size(layout));
+		memcpy(loaded->header, header->copy, (size_t)layout->GCproto_size);
 		news++;
 	}
 	if (news)

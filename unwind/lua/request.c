@@ -235,16 +235,17 @@ bool request_has_coroutine(struct memory *memory, const struct request_layout *l
 			   struct request_coroutines *coroutines)
 {
 	uint64_t entry = coctx, list;
-	struct coctx one;
+	struct coctx current;
 
 	for (int i = 0; entry - context->address >= (uint64_t)layout->ctx_context; i++) {
 		if (i == PARENTS_MAX || entry == 0 ||
-		    memory_read(memory, entry, &one, sizeof(one)) != MEMORY_OK || (i == 0 && one.co != L))
+		    memory_read(memory, entry, &current, sizeof(current)) != MEMORY_OK ||
+		    (i == 0 && current.co != L))
 			return false;
-		entry = one.parent_co_ctx;
+		entry = current.parent_co_ctx;
 	}
 	if (entry == coctx)
-		return memory_read(memory, entry, &one, sizeof(one)) == MEMORY_OK && one.co == L;
+		return memory_read(memory, entry, &current, sizeof(current)) == MEMORY_OK && current.co == L;
 	if (coroutines->request != context->address) {
 		if (!memory_u64(memory, entry - sizeof(list), &list))
 			return false;

@@ -544,14 +544,15 @@ static bool clip_to_section(const struct symbol_file *file, uint64_t address, st
 
 struct symbol_extent symbol_file_extent(struct symbol_file *file, uint64_t address)
 {
-	const struct symbol_extent one = { address, address + 1 };
+	const struct symbol_extent alone = { address, address + 1 };
 	struct symbol_extent extent;
 
 	if (has_debug_info(file))
-		return one;
+		return alone;
 	if (find_stretch(file, address, &extent))
 		return extent;
-	return clip_to_row(file, address, &extent) && clip_to_section(file, address, &extent) ? extent : one;
+	return clip_to_row(file, address, &extent) && clip_to_section(file, address, &extent) ? extent
+											      : alone;
 }
 
 bool symbol_file_covers(struct symbol_file *file, uint64_t address)

@@ -238,7 +238,7 @@ static bool run_arithmetic(struct vm_machine *machine, const struct vm_instructi
 	return set(machine, to, result);
 }
 
-static bool holds(const struct vm_machine *machine, unsigned int id, bool *ret_known)
+static bool is_met(const struct vm_machine *machine, unsigned int id, bool *ret_known)
 {
 	const struct vm_flags *f = &machine->flags;
 
@@ -362,7 +362,7 @@ static enum vm_progress run_return(struct vm_machine *machine)
 
 static enum vm_progress run_branch(struct vm_machine *machine, const cs_x86_op *to)
 {
-	bool known, taken = holds(machine, machine->instruction->id, &known);
+	bool known, taken = is_met(machine, machine->instruction->id, &known);
 
 	/* Of a trace, the machine runs only the last stretch, which leads to one place. */
 	if (!vm_machine_in_vm(machine, machine->pc))
@@ -419,7 +419,7 @@ static bool run_move(struct vm_machine *machine, const struct vm_instruction *in
 	case X86_INS_PUSH: return push(machine, get(machine, to));
 	case X86_INS_POP: value = pop(machine); return set(machine, to, value);
 	default: /* cmovcc */
-		if (!holds(machine, machine->instruction->id, &known))
+		if (!is_met(machine, machine->instruction->id, &known))
 			value = known ? get(machine, to) : (struct vm_value){ 0 };
 		else
 			value = known ? get(machine, from) : (struct vm_value){ 0 };

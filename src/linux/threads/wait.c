@@ -135,13 +135,13 @@ enum {
 /* A poll of one file waits for that file, of none for time, of several for events. */
 static void read_poll(struct memory *memory, uint64_t address, uint64_t count, struct wait *wait)
 {
-	struct pollfd one;
+	struct pollfd polled;
 
 	wait->kind = count == 0 ? WAIT_TIME : WAIT_EVENTS;
-	if (count != 1 || memory_read(memory, address, &one, sizeof(one)) != MEMORY_OK)
+	if (count != 1 || memory_read(memory, address, &polled, sizeof(polled)) != MEMORY_OK)
 		return;
-	wait->kind = one.fd < 0 ? WAIT_TIME : WAIT_POLL;
-	wait->fd = one.fd < 0 ? -1 : one.fd;
+	wait->kind = polled.fd < 0 ? WAIT_TIME : WAIT_POLL;
+	wait->fd = polled.fd < 0 ? -1 : polled.fd;
 }
 
 /*
