@@ -19,8 +19,9 @@ void known_rules_clear(struct known_rules *known)
 {
 	struct known_rule *rule, *next;
 
-	HASH_ITER(hh, known->first, rule, next)
+	HASH_ITER(hh, known->first, rule, next) {
 		known_rules_forget(known, rule);
+	}
 }
 
 struct known_rule *known_rules_find(const struct known_rules *known, uint64_t pc)
