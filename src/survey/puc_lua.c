@@ -33,13 +33,18 @@ static bool find_ident(const char *bytes, size_t length, char ret_version[static
 	return false;
 }
 
-/* Constants are in a file's mappings that cannot be written to. */
+/* Is it part of a loaded program or library, and cannot be written to, as constants? */
 static bool holds_constants(const struct maps *maps, const struct mapping *mapping)
 {
-	const struct mapped_file *file = mapping->inode ? maps_find_file(maps, mapping->begin) : NULL;
+	if (!(mapping->access & MAPPING_READ) || mapping->access & MAPPING_WRITE)
+		return false;
+	for (size_t i = 0; i < maps_file_count(maps); i++) {
+		const struct mapped_file *file = maps_file_at(maps, i);
 
-	return file && file->executable && mapping->access & MAPPING_READ &&
-	       !(mapping->access & MAPPING_WRITE);
+		if (file->executable && mapping->begin >= file->begin && mapping->end <= file->end)
+			return true;
+	}
+	return false;
 }
 
 static bool search_mapping(struct memory *memory, const struct mapping *mapping, size_t *left,
