@@ -6,11 +6,12 @@ enum {
 	DUMP = 1 << COMMAND_DUMP,
 	TOP = 1 << COMMAND_TOP,
 	TRACES = 1 << COMMAND_TRACES,
+	MEMORY = 1 << COMMAND_MEMORY,
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
-	TARGETS = RECORD | DUMP | TOP | TRACES | INFO, /* look at processes */
-	RENDER = RECORD | REPORT | DIFF,               /* write profiles */
+	TARGETS = RECORD | DUMP | TOP | TRACES | MEMORY | INFO, /* look at processes */
+	RENDER = RECORD | REPORT | DIFF,                        /* write profiles */
 	ALL = TARGETS | RENDER,
 };
 
@@ -58,7 +59,7 @@ const struct option_entry option_table[] = {
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE",
 	  "leave out frames with a smaller share, in percent" },
 	{ "core", OPTION_CORE, DUMP, "FILE", "a core file, in place of a process" },
-	{ "json", OPTION_JSON, DUMP | TRACES, NULL, "write JSON, for programs to read" },
+	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "verbose", 'v', INFO, NULL, "how the layout was found; where the Lua states are" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in FILE's debug info, for --layout" },
@@ -96,6 +97,13 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"show the compiled traces, and the time spent in each",
 		"  ljspy traces -p 1234\n"
 		"  ljspy traces -p 1234 -d 30s --json\n",
+	},
+	[COMMAND_MEMORY] = {
+		"memory", "[options]",
+		"show what the memory of a process is, to the last page",
+		"  ljspy memory -p 1234\n"
+		"  ljspy memory --tree 1234                  a master and its workers, and their sum\n"
+		"  ljspy memory -p 1234 --json | jq '.processes[].rows'\n",
 	},
 	[COMMAND_INFO] = {
 		"info", "[options]",

@@ -346,6 +346,9 @@ static enum exit_status choose_from(struct options *options, struct process_list
 	struct survey survey;
 	enum exit_status status;
 
+	/* Every process has memory. */
+	if (options->command == COMMAND_MEMORY && list->count && (options->name || options->pid_count))
+		return take_pids(options, list);
 	if (survey_take(list, &survey)) {
 		message_error_errno(ENOMEM, "choosing processes");
 		return EXIT_NOTHING_DONE;
@@ -417,8 +420,9 @@ enum exit_status choose_processes(struct options *options)
 	if (options->pid_count == 0)
 		return choose_by_name(options);
 	/* The other commands follow processes themselves. */
-	if (options->subprocesses && (options->command == COMMAND_DUMP ||
-				      options->command == COMMAND_TRACES || options->command == COMMAND_INFO))
+	if (options->subprocesses &&
+	    (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
+	     options->command == COMMAND_MEMORY || options->command == COMMAND_INFO))
 		return choose_by_tree(options);
 	return EXIT_ALL_GOOD;
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * zone_names: what nginx's configuration calls the memory that its processes share.
+ *
+ * ngx_cycle, which nginx exports for its modules, points to ngx_cycle_t. Somewhere in
+ * that is shared_memory, a list of ngx_shm_zone_t. It is found by what it must hold:
+ * the address and the size of a mapping.
+ * Facts: nginx, src/core/ngx_cycle.h, ngx_list.h, ngx_shmem.h.
+ */
+#ifndef LJSPY_ZONE_NAMES_H
+#define LJSPY_ZONE_NAMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "src/footprint/slab_zone.h"
+#include "src/footprint/window.h"
+
+/* cycle: address of ngx_cycle_t. The name of the zone mapped at [begin, end); false if there is none. */
+bool zone_names_find(const struct window *window, uint64_t cycle, uint64_t begin, uint64_t end,
+		     char ret_name[static SLAB_ZONE_TEXT_MAX]);
+
+#endif
