@@ -86,13 +86,21 @@ static json_t *malloc_json(const struct footprint_malloc *malloc)
 			 "free_bytes", bytes_if(is_told, malloc->free_bytes));
 }
 
+static json_t *pool_json(const struct footprint_pool *pool)
+{
+	return pool->is_known ? json_pack("{s:o, s:o, s:I}", "bytes", bytes(pool->bytes), "unused_bytes",
+					  bytes(pool->unused), "large_blocks", (json_int_t)pool->large)
+			      : json_null();
+}
+
 json_t *footprint_json(const struct footprint *footprint)
 {
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "pid",
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "pid",
 			 (int)footprint->pid, "name", json_value_text(footprint->name), "rss_bytes",
 			 bytes(footprint->rss), "pss_bytes", bytes(footprint->pss), "swap_bytes",
 			 bytes(footprint->swap), "hugetlb_bytes", bytes(footprint->hugetlb), "steady",
 			 !footprint->changed, "confirmed", !footprint->unconfirmed, "rows",
 			 rows_json(footprint), "vms", vms_json(footprint), "malloc",
-			 malloc_json(&footprint->malloc), "zones", zones_json(footprint));
+			 malloc_json(&footprint->malloc), "zones", zones_json(footprint), "nginx_configuration",
+			 pool_json(&footprint->pool));
 }

@@ -77,6 +77,13 @@ struct footprint_malloc {
 	uint64_t free_bytes;  /* in these */
 };
 
+/* The pool of nginx's configuration. */
+struct footprint_pool {
+	bool is_nginx, is_known;
+	uint64_t bytes, unused; /* of its blocks */
+	size_t large;           /* blocks besides, of sizes that it does not know */
+};
+
 struct footprint_zone {
 	char *name, *kind; /* untrusted; NULL if unknown */
 	uint64_t size, usable, free;
@@ -94,6 +101,7 @@ struct footprint {
 	struct footprint_vm *vms;
 	size_t vm_count, vm_room;
 	struct footprint_malloc malloc;
+	struct footprint_pool pool;
 	struct footprint_zone *zones;
 	size_t zone_count, zone_room;
 };

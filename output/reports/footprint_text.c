@@ -7,22 +7,25 @@
 
 enum { KIBIBYTE = 1024 };
 
-static const char *const kind_texts[FOOTPRINT_KIND_COUNT] = {
-	[FOOTPRINT_LUA_HEAP] = "Lua heap",
-	[FOOTPRINT_LUA_FREE] = "free space in LuaJIT's segments",
-	[FOOTPRINT_LUA_LARGE] = "large blocks of LuaJIT's, of one VM or another",
-	[FOOTPRINT_MCODE] = "machine code of traces",
-	[FOOTPRINT_MALLOC] = "malloc()",
-	[FOOTPRINT_MALLOC_FREE] = "free space in malloc()'s arenas",
-	[FOOTPRINT_MALLOC_LARGE] = "large blocks of malloc()",
-	[FOOTPRINT_ZONE] = "zone",
-	[FOOTPRINT_SHARED] = "shared memory",
-	[FOOTPRINT_STACK] = "stacks",
-	[FOOTPRINT_CODE] = "code of",
-	[FOOTPRINT_DATA] = "data of",
-	[FOOTPRINT_FILE] = "file",
-	[FOOTPRINT_ANONYMOUS] = "other anonymous memory",
-	[FOOTPRINT_KERNEL] = "the kernel's",
+/* In sums, and before a row's name. */
+static const struct {
+	const char *sum, *named;
+} kind_texts[FOOTPRINT_KIND_COUNT] = {
+	[FOOTPRINT_LUA_HEAP] = { "Lua heap", NULL },
+	[FOOTPRINT_LUA_FREE] = { "free space in LuaJIT's segments", NULL },
+	[FOOTPRINT_LUA_LARGE] = { "large blocks of LuaJIT's, of one VM or another", NULL },
+	[FOOTPRINT_MCODE] = { "machine code of traces", NULL },
+	[FOOTPRINT_MALLOC] = { "malloc()", NULL },
+	[FOOTPRINT_MALLOC_FREE] = { "free space in malloc()'s arenas", NULL },
+	[FOOTPRINT_MALLOC_LARGE] = { "large blocks of malloc()", NULL },
+	[FOOTPRINT_ZONE] = { "zones that processes share", "zone" },
+	[FOOTPRINT_SHARED] = { "other shared memory", "shared memory" },
+	[FOOTPRINT_STACK] = { "stacks", "stacks" },
+	[FOOTPRINT_CODE] = { "code of files", "code of" },
+	[FOOTPRINT_DATA] = { "data of files", "data of" },
+	[FOOTPRINT_FILE] = { "other parts of files", "file" },
+	[FOOTPRINT_ANONYMOUS] = { "other anonymous memory", "other anonymous memory" },
+	[FOOTPRINT_KERNEL] = { "mapped by the kernel", "the kernel's" },
 };
 
 static double kib(uint64_t bytes)
@@ -44,7 +47,7 @@ static void print_figures(FILE *out, uint64_t rss, uint64_t pss, uint64_t total)
 static void print_row(FILE *out, const struct footprint *footprint, const struct footprint_row *row)
 {
 	print_figures(out, row->rss, row->pss, footprint->rss);
-	fputs(kind_texts[row->kind], out);
+	fputs(row->name ? kind_texts[row->kind].named : kind_texts[row->kind].sum, out);
 	if (row->name) {
 		putc(' ', out);
 		print_escaped(out, row->name);
@@ -108,6 +111,20 @@ static void print_malloc(FILE *out, const struct footprint_malloc *malloc)
 	putc('\n', out);
 }
 
+static void print_pool(FILE *out, const struct footprint_pool *pool)
+{
+	if (pool->is_known) {
+		fprintf(out, "  nginx's configuration: %.1f KiB in its pool, of which %.1f KiB are not used",
+			kib(pool->bytes), kib(pool->unused));
+		if (pool->large)
+			fprintf(out, "; %zu large block%s besides", pool->large, pool->large == 1 ? "" : "s");
+		putc('\n', out);
+	}
+	if (pool->is_nginx)
+		fputs("  nginx's pools of connections and requests cannot be told apart: they are in malloc()'s rows\n",
+		      out);
+}
+
 static void print_zone(FILE *out, const struct footprint_zone *zone)
 {
 	fputs("  ", out);
@@ -128,6 +145,7 @@ static void print_besides(FILE *out, const struct footprint *footprint)
 	for (size_t i = 0; i < footprint->zone_count; i++)
 		print_zone(out, &footprint->zones[i]);
 	print_malloc(out, &footprint->malloc);
+	print_pool(out, &footprint->pool);
 	if (footprint->swap)
 		fprintf(out, "  %.1f KiB more are swapped out\n", kib(footprint->swap));
 	if (footprint->hugetlb)
@@ -179,6 +197,6 @@ void footprint_print_sum(FILE *out, struct footprint *const *footprints, size_t 
 		if (rss[kind])
 			fprintf(out, "  %12.1f  %12.1f  %6.2f  %s\n", kib(rss[kind]), kib(pss[kind]),
 				pss_total ? 100 * (double)pss[kind] / (double)pss_total : 0,
-				footprint_kind_name((enum footprint_kind)kind));
+				kind_texts[kind].sum);
 	fprintf(out, "  %12.1f  %12.1f  %6.2f  all\n", kib(rss_total), kib(pss_total), 100.0);
 }

@@ -59,7 +59,7 @@ static int read_pages(struct taking *taking)
 static int claim_all(struct taking *taking)
 {
 	static int (*const parts[])(struct taking *) = {
-		taking_lua, taking_zones, taking_malloc, taking_stacks, taking_data, taking_large,
+		taking_lua, taking_nginx, taking_malloc, taking_stacks, taking_data, taking_large,
 	};
 	int error = 0;
 

@@ -12,8 +12,6 @@
 #include "src/linux/proc/page_runs.h"
 #include "src/linux/proc/smaps.h"
 
-enum { NO_ROW = -1 };
-
 struct taking {
 	struct lua_process *process;
 	struct footprint *report;
@@ -37,7 +35,7 @@ bool taking_is_plain(const struct mapping *mapping);
 
 /* Each of these claims what it finds. 0 or -ENOMEM. */
 int taking_lua(struct taking *taking); /* segments and machine code */
-int taking_zones(struct taking *taking);
+int taking_nginx(struct taking *taking);  /* zones */
 int taking_malloc(struct taking *taking); /* arenas */
 int taking_stacks(struct taking *taking);
 int taking_data(struct taking *taking);  /* of files, without content in the file */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that nginx's processes share. */
+/* What nginx has: zones that its processes share, and the pool of its configuration. */
 #include "src/footprint/taking.h"
 
+#include "src/footprint/nginx_pool.h"
 #include "src/footprint/slab_zone.h"
 #include "src/footprint/zone_names.h"
 #include "unwind/elf/dynamic_symbol.h"
+
+enum { POOL_IN_CYCLE = 8 };
 
 /* The address of nginx's ngx_cycle_t; 0 if no program exports it. */
 static uint64_t find_cycle(const struct taking *taking)
@@ -48,11 +51,28 @@ static int claim_zone(struct taking *taking, const struct mapping *mapping, uint
 				    zone.name ? zone.name : "without a name", 0);
 }
 
-int taking_zones(struct taking *taking)
+static void note_pool(struct taking *taking, uint64_t cycle)
+{
+	struct footprint_pool *report = &taking->report->pool;
+	struct nginx_pool pool;
+	uint64_t address;
+
+	report->is_nginx = cycle != 0;
+	report->is_known = cycle && window_peek(&taking->window, cycle + POOL_IN_CYCLE, &address, sizeof(address)) &&
+			   nginx_pool_read(&taking->window, address, &pool);
+	if (!report->is_known)
+		return;
+	report->bytes = pool.bytes;
+	report->unused = pool.unused;
+	report->large = pool.large;
+}
+
+int taking_nginx(struct taking *taking)
 {
 	uint64_t cycle = find_cycle(taking);
 	int error = 0;
 
+	note_pool(taking, cycle);
 	for (size_t i = 0; i < maps_count(taking->smaps.maps) && !error; i++) {
 		const struct mapping *mapping = maps_at(taking->smaps.maps, i);
 
