@@ -95,12 +95,12 @@ static json_t *pool_json(const struct footprint_pool *pool)
 
 json_t *footprint_json(const struct footprint *footprint)
 {
-	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "pid",
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o}", "pid",
 			 (int)footprint->pid, "name", json_value_text(footprint->name), "rss_bytes",
 			 bytes(footprint->rss), "pss_bytes", bytes(footprint->pss), "swap_bytes",
-			 bytes(footprint->swap), "hugetlb_bytes", bytes(footprint->hugetlb), "steady",
-			 !footprint->changed, "confirmed", !footprint->unconfirmed, "rows",
-			 rows_json(footprint), "vms", vms_json(footprint), "malloc",
-			 malloc_json(&footprint->malloc), "zones", zones_json(footprint), "nginx_configuration",
-			 pool_json(&footprint->pool));
+			 bytes(footprint->swap), "hugetlb_bytes", bytes(footprint->hugetlb), "looked_bytes",
+			 bytes(footprint->looked), "steady", !footprint->changed, "confirmed",
+			 !footprint->unconfirmed, "rows", rows_json(footprint), "vms", vms_json(footprint),
+			 "malloc", malloc_json(&footprint->malloc), "zones", zones_json(footprint),
+			 "nginx_configuration", pool_json(&footprint->pool));
 }

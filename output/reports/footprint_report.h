@@ -94,6 +94,7 @@ struct footprint {
 	pid_t pid;
 	char *name; /* untrusted */
 	uint64_t rss, pss, swap, hugetlb;
+	uint64_t looked;  /* of rss: at most so much of files is there because ljspy read it */
 	bool changed;     /* the process has changed its memory at each look */
 	bool unconfirmed; /* it runs LuaJIT, but of a layout that could not be confirmed */
 	struct footprint_row *rows;

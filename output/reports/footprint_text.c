@@ -151,6 +151,9 @@ static void print_besides(FILE *out, const struct footprint *footprint)
 	if (footprint->hugetlb)
 		fprintf(out, "  %.1f KiB more are in pages of hugetlbfs, which RSS leaves out\n",
 			kib(footprint->hugetlb));
+	if (footprint->looked)
+		fprintf(out, "  %.1f KiB of files are in the RSS because ljspy has read them there\n",
+			kib(footprint->looked));
 	if (footprint->unconfirmed)
 		fputs("  LuaJIT's part could not be told: its objects did not hold still, or its layout is not known\n",
 		      out);

@@ -16,6 +16,8 @@
 #include "src/footprint/footprint.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
+#include "src/linux/proc/process.h"
+#include "src/linux/proc/smaps.h"
 #include "src/program/message.h"
 
 enum {
@@ -59,6 +61,7 @@ static int take(struct memory_command *command, pid_t pid, struct footprint **re
 	const struct given_layout *layout = command->options->layout;
 	struct footprint *footprint = NULL;
 	struct lua_process *lua = NULL;
+	struct smaps before = { .maps = NULL };
 	struct process process;
 	int error = process_read(pid, &process);
 
@@ -66,14 +69,17 @@ static int take(struct memory_command *command, pid_t pid, struct footprint **re
 		return error;
 	footprint = footprint_new(pid, process.name);
 	process_clear(&process);
-	error = footprint ? lua_process_open(pid, command->functions, command->files, &namer, &lua) : -ENOMEM;
+	error = footprint ? smaps_read(process_thread_with_memory(pid), &before) : -ENOMEM;
+	if (!error)
+		error = lua_process_open(pid, command->functions, command->files, &namer, &lua);
 	if (!error && layout)
 		lua_process_give_layout(lua, &layout->layout, layout->is_file);
 	if (!error)
 		error = look(lua);
 	if (!error)
-		error = footprint_take(lua, footprint);
+		error = footprint_take(lua, &before, footprint);
 	lua_process_close(lua);
+	smaps_clear(&before);
 	if (error)
 		footprint_free(footprint);
 	else

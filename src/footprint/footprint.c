@@ -76,8 +76,24 @@ static void finish(struct taking *taking)
 	claims_clear(&taking->claims);
 }
 
+/* How many bytes of files have come into memory since. */
+static uint64_t count_looked(const struct smaps *before, const struct smaps *now)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < maps_count(now->maps); i++) {
+		const struct mapping *mapping = maps_at(now->maps, i);
+		const struct mapping *old = maps_find(before->maps, mapping->begin);
+		uint64_t rss = old ? before->figures[old - maps_at(before->maps, 0)].rss : 0;
+
+		if (old && mapping->inode && !(mapping->access & MAPPING_WRITE) && now->figures[i].rss > rss)
+			sum += now->figures[i].rss - rss;
+	}
+	return sum;
+}
+
 /* *ret_changed: the process has changed its memory meanwhile. */
-static int take_once(struct taking *taking, bool *ret_changed)
+static int take_once(struct taking *taking, const struct smaps *before, bool *ret_changed)
 {
 	struct smaps after;
 	int error = smaps_read(taking->tid, &taking->smaps);
@@ -95,11 +111,12 @@ static int take_once(struct taking *taking, bool *ret_changed)
 	if (error)
 		return error;
 	*ret_changed = !smaps_are_equal(&taking->smaps, &after);
+	taking->report->looked = count_looked(before, &taking->smaps);
 	smaps_clear(&after);
 	return 0;
 }
 
-int footprint_take(struct lua_process *process, struct footprint *report)
+int footprint_take(struct lua_process *process, const struct smaps *before, struct footprint *report)
 {
 	bool changed = true;
 	int error = 0;
@@ -114,7 +131,7 @@ int footprint_take(struct lua_process *process, struct footprint *report)
 		if (taking.tid == 0)
 			return -ESRCH;
 		footprint_reset(report);
-		error = take_once(&taking, &changed);
+		error = take_once(&taking, before, &changed);
 		finish(&taking);
 	}
 	if (error)

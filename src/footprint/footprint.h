@@ -11,8 +11,13 @@
 
 #include "output/reports/footprint_report.h"
 #include "src/inspect/lua_process.h"
+#include "src/linux/proc/smaps.h"
 
-/* Fill the report; pid and name are set already. 0 or a negative errno. */
-int footprint_take(struct lua_process *process, struct footprint *report);
+/*
+ * Fill the report; pid and name are set already. before: what was in memory before ljspy read
+ * anything of the process, for reading files that are mapped brings their pages into its
+ * RSS. 0 or a negative errno.
+ */
+int footprint_take(struct lua_process *process, const struct smaps *before, struct footprint *report);
 
 #endif

@@ -34,7 +34,7 @@ int taking_claim(struct taking *taking, const struct heap_piece *piece, enum foo
 bool taking_is_plain(const struct mapping *mapping);
 
 /* Each of these claims what it finds. 0 or -ENOMEM. */
-int taking_lua(struct taking *taking); /* segments and machine code */
+int taking_lua(struct taking *taking);    /* segments and machine code */
 int taking_nginx(struct taking *taking);  /* zones */
 int taking_malloc(struct taking *taking); /* arenas */
 int taking_stacks(struct taking *taking);

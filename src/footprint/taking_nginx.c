@@ -58,7 +58,8 @@ static void note_pool(struct taking *taking, uint64_t cycle)
 	uint64_t address;
 
 	report->is_nginx = cycle != 0;
-	report->is_known = cycle && window_peek(&taking->window, cycle + POOL_IN_CYCLE, &address, sizeof(address)) &&
+	report->is_known = cycle &&
+			   window_peek(&taking->window, cycle + POOL_IN_CYCLE, &address, sizeof(address)) &&
 			   nginx_pool_read(&taking->window, address, &pool);
 	if (!report->is_known)
 		return;
