@@ -65,15 +65,7 @@ static bool segment_is_sane(uint64_t base, uint64_t size)
 	       base < address_max && size < address_max - base;
 }
 
-static bool is_in_segment(const struct lj_alloc *alloc, uint64_t address)
-{
-	for (size_t i = 0; i < alloc->count; i++)
-		if (address >= alloc->segments[i].begin && address < alloc->segments[i].end)
-			return true;
-	return false;
-}
-
-/* Follow the list of segments. Each record but the first is in a segment. */
+/* Follow the list of segments. The state is in one of them. */
 static enum lj_alloc_status list_segments(const struct window *window, const uint8_t *state, uint64_t allocd,
 					  struct lj_alloc *alloc)
 {
@@ -100,9 +92,6 @@ static enum lj_alloc_status list_segments(const struct window *window, const uin
 			return LJ_ALLOC_NONE;
 		base = word_at(record, 0);
 		size = word_at(record, SEGMENT_SIZE);
-		if (word_at(record, SEGMENT_NEXT) && !is_in_segment(alloc, next) &&
-		    !(next >= base && next - base < size))
-			return LJ_ALLOC_NONE;
 		next = word_at(record, SEGMENT_NEXT);
 	}
 	return holds_state ? LJ_ALLOC_OK : LJ_ALLOC_NONE;

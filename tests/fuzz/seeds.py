@@ -155,6 +155,29 @@ def request():
     return struct.pack("<3H64Q", *offsets, *words)
 
 
+def footprint(reader, *words):
+    """Words of memory, as in fuzz_footprint.c: (offset, value) or (offset, value, True) for an address."""
+    parts = [struct.pack("<HBI", word[0] // 8, len(word) > 2, word[1]) for word in words]
+    return bytes([reader]) + b"".join(parts)
+
+
+def footprints():
+    """What LuaJIT's and glibc's allocators, nginx and the C library leave in memory."""
+    bins = [(16 + 56 + 16 * i + at, 16 + 56 + 16 * i, True) for i in range(4) for at in (16, 24)]
+    chunks = [(8, 0x373), (0x378, 0x102 | 1), (0x478, 0x40 | 3), (0x4b8, 0x10000 - 0x4b0 - 64 | 1)]
+    yield footprint(1, (0x10, 0), (16 + 840, 0, True), (16 + 848, 0x10000), *bins, *chunks)
+    yield footprint(2, (0, 0x20, True), (16, 0x10000), (24, 0x10000), (0x20 + 2208 + 8, 0x405), (0xcc8 + 8, 0x1005),
+                    (0x1cc8 + 8, 0x10000 - 0x1cc8 | 1))
+    yield footprint(2, (8, 0x291), (0x298, 0x71), (0x308, 0x10000 - 0x300 | 1))
+    yield footprint(3, (8, 8), (16, 3), (24, 0x200, True), (32, 0x200 + 24 * 8, True), (48, 0x200, True), (72, 8),
+                    (80, 0x2000, True), (88, 0x10000, True), (120, 0x300, True), (0x200, 8), (0x208, 40, True),
+                    *[(0x300 + 8 * i, int.from_bytes(b' in zone "dogs"\0'[4 * i:4 * i + 4], "little")) for i in range(4)])
+    yield footprint(4, (0xf000, 0xf000, True), (0xf100, 0x0, True), (0xf108, 0x10000))
+    yield footprint(5, (0x100, 0x1000, True), (0x118, 0x100), (0x120, 0x3), (0x128, 0x78), (0x108, 0x200, True),
+                    (0x200, 0x2000, True), (0x208, 0x3000, True))
+    yield b"\0" + pathlib.Path("/proc/self/smaps").read_bytes()[:1900]
+
+
 def seeds(build):
     """Yields pairs of target and bytes."""
     library = [compiled(LIBRARY, "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id", *more)
@@ -179,6 +202,8 @@ def seeds(build):
     for call in ("running\n", "-1 0x7ffe611a7138 0x55cfe33ad292\n", "7 0x1 0x2 0x3 0x4 0x5 0x6 0x7ffe 0x7f35\n"):
         yield "proc", b"\5" + call.encode()
     yield "request", request()
+    for seed in footprints():
+        yield "footprint", seed
     for file in library:
         code = re.search(rb"\xe8....", file, re.DOTALL)
         for target in ("elf", "symbols"):
