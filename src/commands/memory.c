@@ -17,7 +17,7 @@
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/process.h"
-#include "src/linux/proc/smaps.h"
+#include "src/linux/pages/smaps.h"
 #include "src/program/message.h"
 
 enum {

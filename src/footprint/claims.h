@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/footprint/heap_sum.h"
+#include "src/footprint/pieces/heap_piece.h"
 
 struct claim {
 	uint64_t begin, end;

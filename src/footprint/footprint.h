@@ -11,7 +11,7 @@
 
 #include "output/reports/footprint_report.h"
 #include "src/inspect/lua_process.h"
-#include "src/linux/proc/smaps.h"
+#include "src/linux/pages/smaps.h"
 
 /*
  * Fill the report; pid and name are set already. before: what was in memory before ljspy read

@@ -7,10 +7,10 @@
 
 #include "output/reports/footprint_report.h"
 #include "src/footprint/claims.h"
-#include "src/footprint/window.h"
+#include "src/footprint/pieces/window.h"
 #include "src/inspect/lua_process.h"
-#include "src/linux/proc/page_runs.h"
-#include "src/linux/proc/smaps.h"
+#include "src/linux/pages/page_runs.h"
+#include "src/linux/pages/smaps.h"
 
 struct taking {
 	struct lua_process *process;

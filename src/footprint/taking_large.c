@@ -2,8 +2,8 @@
 /* Large blocks, which have mappings of their own: in memory that nobody has claimed. */
 #include "src/footprint/taking.h"
 
-#include "src/footprint/glibc_heap.h"
-#include "src/footprint/lj_alloc.h"
+#include "src/footprint/pieces/glibc_heap.h"
+#include "src/footprint/pieces/lj_alloc.h"
 
 enum { PAGES_AT_ONCE = 64 };
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "luajit-layouts/field.h"
-#include "src/footprint/lj_alloc.h"
+#include "src/footprint/pieces/lj_alloc.h"
 
 enum {
 	MCODE_AREAS_MAX = 1 << 14,

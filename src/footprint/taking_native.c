@@ -5,8 +5,8 @@
 #include <elf.h>
 #include <string.h>
 
-#include "src/footprint/glibc_heap.h"
-#include "src/footprint/thread_stack.h"
+#include "src/footprint/pieces/glibc_heap.h"
+#include "src/footprint/pieces/thread_stack.h"
 
 enum { PROGRAM_HEADERS_MAX = 64 };
 

@@ -2,9 +2,9 @@
 /* What nginx has: zones that its processes share, and the pool of its configuration. */
 #include "src/footprint/taking.h"
 
-#include "src/footprint/nginx_pool.h"
-#include "src/footprint/slab_zone.h"
-#include "src/footprint/zone_names.h"
+#include "src/footprint/pieces/nginx_pool.h"
+#include "src/footprint/pieces/slab_zone.h"
+#include "src/footprint/pieces/zone_names.h"
 #include "unwind/elf/dynamic_symbol.h"
 
 enum { POOL_IN_CYCLE = 8 };

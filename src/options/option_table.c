@@ -102,7 +102,7 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"memory", "[options]",
 		"show what the memory of a process is, to the last page",
 		"  ljspy memory -p 1234\n"
-		"  ljspy memory --tree 1234                  a master and its workers, and their sum\n"
+		"  ljspy memory --tree 1234                  a master, its workers, and the sum\n"
 		"  ljspy memory -p 1234 --json | jq '.processes[].rows'\n",
 	},
 	[COMMAND_INFO] = {

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/footprint/glibc_heap.h"
-#include "src/footprint/lj_alloc.h"
-#include "src/footprint/nginx_pool.h"
-#include "src/footprint/slab_zone.h"
-#include "src/footprint/thread_stack.h"
-#include "src/footprint/zone_names.h"
-#include "src/linux/proc/smaps.h"
+#include "src/footprint/pieces/glibc_heap.h"
+#include "src/footprint/pieces/lj_alloc.h"
+#include "src/footprint/pieces/nginx_pool.h"
+#include "src/footprint/pieces/slab_zone.h"
+#include "src/footprint/pieces/thread_stack.h"
+#include "src/footprint/pieces/zone_names.h"
+#include "src/linux/pages/smaps.h"
 #include "tests/fuzz/fuzz.h"
 
 enum {

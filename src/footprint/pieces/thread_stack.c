@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/footprint/thread_stack.h"
+#include "src/footprint/pieces/thread_stack.h"
 
 enum {
 	WORD = 8,

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/footprint/window.h"
+#include "src/footprint/pieces/window.h"
 
 enum { SLAB_ZONE_TEXT_MAX = 256 };
 

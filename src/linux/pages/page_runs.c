@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/linux/proc/page_runs.h"
+#include "src/linux/pages/page_runs.h"
 
 #include <errno.h>
 #include <stdlib.h>

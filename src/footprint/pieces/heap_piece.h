@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heap_sum: what is in a piece of an allocator's memory.
+ * heap_piece: what is in a piece of an allocator's memory.
  */
-#ifndef LJSPY_HEAP_SUM_H
-#define LJSPY_HEAP_SUM_H
+#ifndef LJSPY_HEAP_PIECE_H
+#define LJSPY_HEAP_PIECE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/linux/proc/page_runs.h"
+#include "src/linux/pages/page_runs.h"
 
 /* A piece of memory that an allocator cuts into chunks. */
 struct heap_piece {

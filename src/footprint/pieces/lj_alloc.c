@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/footprint/lj_alloc.h"
+#include "src/footprint/pieces/lj_alloc.h"
 
 #include <stdlib.h>
 #include <string.h>

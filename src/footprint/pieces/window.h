@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
-#include "src/linux/proc/page_runs.h"
+#include "src/linux/pages/page_runs.h"
 
 enum { WINDOW_BYTES = 1 << 20 };
 

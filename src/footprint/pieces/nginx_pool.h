@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/footprint/window.h"
+#include "src/footprint/pieces/window.h"
 
 struct nginx_pool {
 	size_t blocks;

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/footprint/slab_zone.h"
-#include "src/footprint/window.h"
+#include "src/footprint/pieces/slab_zone.h"
+#include "src/footprint/pieces/window.h"
 
 /* cycle: address of ngx_cycle_t. The name of the zone mapped at [begin, end); false if there is none. */
 bool zone_names_find(const struct window *window, uint64_t cycle, uint64_t begin, uint64_t end,

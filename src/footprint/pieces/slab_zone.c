@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/footprint/slab_zone.h"
+#include "src/footprint/pieces/slab_zone.h"
 
 #include <string.h>
 

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/footprint/heap_sum.h"
-#include "src/footprint/window.h"
+#include "src/footprint/pieces/heap_piece.h"
+#include "src/footprint/pieces/window.h"
 
 enum { LJ_ALLOC_SEGMENTS_MAX = 1 << 14 };
 

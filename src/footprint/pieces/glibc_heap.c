@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/footprint/glibc_heap.h"
+#include "src/footprint/pieces/glibc_heap.h"
 
 enum {
 	TRIES = 4, /* the program may change what is being read */

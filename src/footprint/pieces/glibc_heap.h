@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/footprint/heap_sum.h"
-#include "src/footprint/window.h"
+#include "src/footprint/pieces/heap_piece.h"
+#include "src/footprint/pieces/window.h"
 
 enum { GLIBC_HEAP_ALIGNMENT = 64 << 20 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/footprint/window.h"
+#include "src/footprint/pieces/window.h"
 
 #include <errno.h>
 #include <stdlib.h>

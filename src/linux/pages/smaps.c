@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/linux/proc/smaps.h"
+#include "src/linux/pages/smaps.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/footprint/nginx_pool.h"
+#include "src/footprint/pieces/nginx_pool.h"
 
 enum {
 	BLOCKS_MAX = 1 << 16,

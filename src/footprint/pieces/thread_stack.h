@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "src/footprint/window.h"
+#include "src/footprint/pieces/window.h"
 
 /*
  * The first stack in the mapping [begin, end). lowest: where a guard before the mapping

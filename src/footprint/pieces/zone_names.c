@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/footprint/zone_names.h"
+#include "src/footprint/pieces/zone_names.h"
 
-#include "src/linux/proc/page_runs.h"
+#include "src/linux/pages/page_runs.h"
 
 enum {
 	CYCLE_WORDS = 128,   /* ngx_cycle_t; it has about 85 */
