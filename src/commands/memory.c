@@ -11,14 +11,14 @@
 
 #include "output/labels/json_values.h"
 #include "output/reports/footprint_report.h"
-#include "src/commands/choose.h"
-#include "src/commands/command_apart.h"
 #include "src/footprint/footprint.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/pages/smaps.h"
 #include "src/program/message.h"
+#include "src/targets/choose.h"
+#include "src/targets/command_apart.h"
 
 enum {
 	SCHEMA_VERSION = 1, /* of the JSON document */
@@ -58,7 +58,6 @@ static int look(struct lua_process *process)
 static int take(struct memory_command *command, pid_t pid, struct footprint **ret_footprint)
 {
 	const struct namer_options namer = { .native = NATIVE_FOLD };
-	const struct given_layout *layout = command->options->layout;
 	struct footprint *footprint = NULL;
 	struct lua_process *lua = NULL;
 	struct smaps before = { .maps = NULL };
@@ -72,8 +71,8 @@ static int take(struct memory_command *command, pid_t pid, struct footprint **re
 	error = footprint ? smaps_read(process_thread_with_memory(pid), &before) : -ENOMEM;
 	if (!error)
 		error = lua_process_open(pid, command->functions, command->files, &namer, &lua);
-	if (!error && layout)
-		lua_process_give_layout(lua, &layout->layout, layout->is_file);
+	if (!error)
+		lua_process_give_layout(lua, command->options->layout);
 	if (!error)
 		error = look(lua);
 	if (!error)
