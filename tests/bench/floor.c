@@ -8,9 +8,9 @@
  *
  *	floor PID ROUNDS HZ
  *
- * ends after so many rounds, or at SIGTERM, and prints "p50 p99 cpu": the pause
- * from the interrupt to the continuation, and the CPU time that a round takes
- * here, both in microseconds.
+ * ends after so many rounds, or at SIGTERM, and prints "p50 p99 cpu rounds": the
+ * pause from the interrupt to the continuation, and the CPU time that a round
+ * takes here, both in microseconds, and how many rounds there were.
  */
 #include <elf.h>
 #include <errno.h>
@@ -133,6 +133,6 @@ int main(int argc, char **argv)
 	}
 	used = time_us(CLOCK_PROCESS_CPUTIME_ID) - used;
 	qsort(held, (size_t)rounds, sizeof(*held), compare);
-	printf("%.1f %.1f %.1f\n", held[rounds / 2], held[(long)rounds * 99 / 100], used / rounds);
+	printf("%.1f %.1f %.1f %d\n", held[rounds / 2], held[(long)rounds * 99 / 100], used / rounds, rounds);
 	return 0;
 }
