@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Run ljspy and its targets; read what ljspy writes."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import re
 import select
 import signal
 import subprocess
+import tempfile
 import time
 from typing import NamedTuple
 
@@ -64,6 +66,15 @@ NOBODY = 65534
 def as_user(user):
     """Options of subprocess to run a process as that user, in that user's group only."""
     return {} if user is None else {"user": user, "group": user, "extra_groups": []}
+
+
+@contextlib.contextmanager
+def directory_of(user):
+    """A new directory that this user can write to; pytest's are its own user's only."""
+    with tempfile.TemporaryDirectory(prefix="ljspy-") as path:
+        if user is not None:
+            os.chown(path, user, user)
+        yield pathlib.Path(path)
 
 
 class Target:
