@@ -9,7 +9,7 @@
 
 enum {
 	/* Looks take at most this part of all time, however many objects a VM has. */
-	COLOR_ONE_IN = 4,
+	LOOK_ONE_IN = 4,
 };
 
 /* Deliver one sample for all coroutines that wait at one place. */
@@ -67,7 +67,7 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target)
 		if (found->holds)
 			histogram_add(&sampler->result->figures.pause_ns, found->longest_hold_ns);
 		target->last_look_ns = end;
-		target->next_look_ns = end + (COLOR_ONE_IN - 1) * (end - begin);
+		target->next_look_ns = end + (LOOK_ONE_IN - 1) * (end - begin);
 	}
 	hold_free(hold);
 	dump_process_free(found);

@@ -15,7 +15,7 @@
 static const uint64_t idle_ns = UINT64_C(5) * NS_PER_SECOND;
 
 enum {
-	COLOR_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
+	LOOK_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
 };
 
 /*---- Targets ----*/
@@ -78,7 +78,7 @@ void target_hasten_look(struct target *target, uint64_t now)
 static void note_haste(struct target *target)
 {
 	if (!target->is_hasty || lua_process_has_new_modules(target->process))
-		target->haste_ns = COLOR_AGAIN_NS;
+		target->haste_ns = LOOK_AGAIN_NS;
 	else if (target->haste_ns < HOUSEKEEPING_NS)
 		target->haste_ns *= 2;
 	target->is_hasty = false;
@@ -137,7 +137,7 @@ static void start_over(struct sampler *sampler, struct target *target, uint64_t 
 	note_unknown_layout(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
-	target->look_interval_ns = COLOR_AGAIN_NS;
+	target->look_interval_ns = LOOK_AGAIN_NS;
 	target_close_records(sampler, target);
 	target_forget_records(target);
 	if (target->found) {
@@ -438,7 +438,7 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 	}
 	target->pid = pid;
 	target->index = (int)place;
-	target->look_interval_ns = target->haste_ns = COLOR_AGAIN_NS;
+	target->look_interval_ns = target->haste_ns = LOOK_AGAIN_NS;
 	sampler->targets[place] = target;
 	return target;
 }

@@ -1,0 +1,857 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/made_up_machine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/slow_file.h"
+#include "src/inspect/known_files.h"
+#include "src/inspect/lua_process.h"
+#include "src/inspect/patience.h"
+#include "src/linux/clocks/clock.h"
+#include "src/linux/clocks/cpu_clock.h"
+#include "src/linux/proc/follow.h"
+#include "src/linux/threads/interrupted_call.h"
+#include "src/linux/threads/own_stack.h"
+#include "src/linux/threads/threads.h"
+#include "src/linux/threads/wait_text.h"
+#include "src/survey/asleep.h"
+
+enum {
+	FOLLOW_AGAIN_NS = 10 * 1000 * 1000,
+	STOP_TAKES_NS = 5000,
+	HUNDRED = 100,
+};
+
+/* A function that the linker puts in the place of another one, with that one's type. */
+#define INSTEAD_OF(function) \
+	__typeof__(function) __wrap_##function; \
+	__typeof__(function) __real_##function
+
+struct made_up_machine machine;
+
+/*---- What threads do ----*/
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t above(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static bool exists(uint64_t begin_ns, uint64_t end_ns, uint64_t now_ns)
+{
+	return now_ns >= begin_ns && (end_ns == 0 || now_ns < end_ns);
+}
+
+struct made_up_times made_up_times(const struct made_up_thread *thread, uint64_t now_ns)
+{
+	uint64_t cycle_ns = thread->wait_ns + thread->run_ns + thread->sleep_ns;
+	uint64_t age_ns = above(thread->end_ns ? least(now_ns, thread->end_ns) : now_ns, thread->begin_ns);
+	uint64_t cycles = age_ns / cycle_ns, into_ns = age_ns % cycle_ns;
+	uint64_t awake_ns = thread->wait_ns + thread->run_ns;
+	struct made_up_times times = {
+		.waited_ns = cycles * thread->wait_ns + least(into_ns, thread->wait_ns),
+		.cpu_ns = cycles * thread->run_ns + least(above(into_ns, thread->wait_ns), thread->run_ns),
+		.slept_ns = cycles * thread->sleep_ns + above(into_ns, awake_ns),
+		.runs = cycles + (into_ns >= thread->wait_ns),
+	};
+
+	if (!exists(thread->begin_ns, thread->end_ns, now_ns)) {
+		times.does = MADE_UP_IS_GONE;
+	} else if (into_ns < thread->wait_ns) {
+		times.does = MADE_UP_WAITS;
+		times.into_ns = into_ns;
+	} else if (into_ns < awake_ns) {
+		times.does = MADE_UP_RUNS;
+		times.into_ns = into_ns - thread->wait_ns;
+	} else {
+		times.does = MADE_UP_SLEEPS;
+		times.into_ns = into_ns - awake_ns;
+	}
+	return times;
+}
+
+uint64_t made_up_cpu_ns(const struct made_up_process *process, uint64_t now_ns)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < process->thread_count; i++)
+		sum += made_up_times(&process->threads[i], now_ns).cpu_ns;
+	return sum;
+}
+
+static struct made_up_process *find(pid_t pid)
+{
+	for (size_t i = 0; i < machine.process_count; i++)
+		if (machine.processes[i].pid == pid)
+			return &machine.processes[i];
+	return NULL;
+}
+
+/* The machine has no others. */
+static const struct made_up_thread *find_thread(pid_t pid, pid_t tid)
+{
+	const struct made_up_process *process = find(pid);
+
+	if (!process)
+		abort();
+	return &process->threads[tid - pid];
+}
+
+static bool is_there(const struct made_up_process *process)
+{
+	return process && exists(process->begin_ns, process->end_ns, machine.now_ns);
+}
+
+/*---- Clocks ----*/
+
+INSTEAD_OF(clock_gettime);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	if (clock != CLOCK_MONOTONIC && clock != CLOCK_PROCESS_CPUTIME_ID)
+		return __real_clock_gettime(clock, now);
+	*now = (struct timespec){ .tv_sec = (time_t)(machine.now_ns / NS_PER_SECOND),
+				  .tv_nsec = (long)(machine.now_ns % NS_PER_SECOND) };
+	return 0;
+}
+
+/* The clock's id is the process; its alarm is kept here. */
+static struct alarm {
+	bool armed;
+	pid_t pid;
+	int index;
+	uint64_t period_ns, due_cpu_ns;
+} alarms[MADE_UP_PROCESSES];
+
+INSTEAD_OF(cpu_clock_open);
+int __wrap_cpu_clock_open(pid_t pid, struct cpu_clock *ret_clock)
+{
+	*ret_clock = (struct cpu_clock){ .id = pid };
+	return is_there(find(pid)) ? 0 : -ESRCH;
+}
+
+INSTEAD_OF(cpu_clock_stop);
+void __wrap_cpu_clock_stop(struct cpu_clock *clock)
+{
+	for (size_t i = 0; i < MADE_UP_PROCESSES; i++)
+		if (alarms[i].pid == clock->id)
+			alarms[i].armed = false;
+}
+
+INSTEAD_OF(cpu_clock_close);
+void __wrap_cpu_clock_close(struct cpu_clock *clock)
+{
+	__wrap_cpu_clock_stop(clock);
+}
+
+INSTEAD_OF(cpu_clock_now);
+int __wrap_cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns)
+{
+	const struct made_up_process *process = find(clock->id);
+
+	if (!is_there(process))
+		return -ESRCH;
+	*ret_ns = made_up_cpu_ns(process, machine.now_ns);
+	return 0;
+}
+
+INSTEAD_OF(cpu_clock_start);
+int __wrap_cpu_clock_start(struct cpu_clock *clock, int signal, int index, uint64_t period_ns)
+{
+	const struct made_up_process *process = find(clock->id);
+
+	(void)signal;
+	if (!is_there(process))
+		return -ESRCH;
+	alarms[process - machine.processes] = (struct alarm){
+		.armed = true,
+		.pid = clock->id,
+		.index = index,
+		.period_ns = period_ns,
+		.due_cpu_ns = made_up_cpu_ns(process, machine.now_ns) + period_ns,
+	};
+	return 0;
+}
+
+/* At a tick: does a thread of the process run then, and is its alarm due? */
+static bool rings(struct alarm *alarm, uint64_t tick_ns)
+{
+	const struct made_up_process *process = alarm->armed ? find(alarm->pid) : NULL;
+	uint64_t cpu_ns;
+	bool runs = false;
+
+	if (!process)
+		return false;
+	for (size_t i = 0; i < process->thread_count; i++)
+		runs |= made_up_times(&process->threads[i], tick_ns).does == MADE_UP_RUNS;
+	cpu_ns = made_up_cpu_ns(process, tick_ns);
+	if (!runs || cpu_ns < alarm->due_cpu_ns)
+		return false;
+	while (alarm->due_cpu_ns <= cpu_ns)
+		alarm->due_cpu_ns += alarm->period_ns;
+	return true;
+}
+
+/*---- ljspy's own sleep ----*/
+
+INSTEAD_OF(own_turn_wait);
+int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret_info,
+			 const struct timespec *timeout)
+{
+	uint64_t end_ns = machine.now_ns + (uint64_t)timeout->tv_sec * NS_PER_SECOND +
+			  (uint64_t)timeout->tv_nsec;
+	uint64_t tick_ns = machine.now_ns - machine.now_ns % MADE_UP_TICK_NS + MADE_UP_TICK_NS;
+
+	(void)signals;
+	machine.waits++;
+	turn->late_ns = 0;
+	for (; tick_ns <= end_ns; tick_ns += MADE_UP_TICK_NS)
+		for (size_t i = 0; i < MADE_UP_PROCESSES; i++)
+			if (rings(&alarms[i], tick_ns)) {
+				machine.now_ns = tick_ns;
+				machine.alarms++;
+				*ret_info = (siginfo_t){ .si_signo = SIGRTMIN };
+				ret_info->si_value.sival_int = alarms[i].index;
+				return SIGRTMIN;
+			}
+	machine.now_ns = end_ns;
+	if (machine.oversleep_one_in && machine.waits % machine.oversleep_one_in == 0) {
+		machine.now_ns += machine.oversleep_ns;
+		turn->late_ns = machine.oversleep_ns;
+	}
+	return -EAGAIN;
+}
+
+INSTEAD_OF(own_turn_is_used_up);
+bool __wrap_own_turn_is_used_up(const struct own_turn *turn)
+{
+	(void)turn;
+	return false;
+}
+
+/*---- The tracer ----*/
+
+struct tracer {
+	struct own_turn turn;
+};
+
+static struct tracer the_tracer;
+
+INSTEAD_OF(tracer_new);
+struct tracer *__wrap_tracer_new(void)
+{
+	the_tracer = (struct tracer){ 0 };
+	return &the_tracer;
+}
+
+INSTEAD_OF(tracer_turn);
+struct own_turn *__wrap_tracer_turn(struct tracer *tracer)
+{
+	return &tracer->turn;
+}
+
+INSTEAD_OF(tracer_registers);
+int __wrap_tracer_registers(struct tracee *tracee, struct registers *ret_registers)
+{
+	(void)tracee;
+	*ret_registers = (struct registers){ 0 };
+	return 0;
+}
+
+INSTEAD_OF(tracer_stop_seen);
+int __wrap_tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+{
+	(void)tracer;
+	if (find_thread(tracee->pid, tracee->tid)->stops_late) {
+		machine.now_ns += timeout_ns;
+		tracee->state = TRACEE_AWAITED;
+		return -ETIMEDOUT;
+	}
+	machine.stops++;
+	tracee->stopped_ns = machine.now_ns;
+	tracee->state = TRACEE_HELD;
+	return 0;
+}
+
+INSTEAD_OF(tracer_resume);
+void __wrap_tracer_resume(struct tracer *tracer, struct tracee *tracee)
+{
+	(void)tracer;
+	machine.now_ns += STOP_TAKES_NS;
+	tracee->state = TRACEE_RUNNING;
+	tracee->resumed_ns = machine.now_ns;
+}
+
+/* A thread that was told to stop does so when it has a CPU again. */
+static bool stops_now(struct tracee *tracee)
+{
+	const struct made_up_thread *thread = find_thread(tracee->pid, tracee->tid);
+
+	if (tracee->state != TRACEE_AWAITED || made_up_times(thread, machine.now_ns).does != MADE_UP_RUNS)
+		return false;
+	tracee->state = tracee->hold_late ? TRACEE_HELD : TRACEE_RUNNING;
+	tracee->hold_late = false;
+	tracee->stopped_ns = machine.now_ns;
+	return tracee->state == TRACEE_HELD;
+}
+
+/*---- Threads ----*/
+
+struct threads {
+	pid_t pid;
+	struct thread list[MADE_UP_THREADS];
+	struct tracee tracees[MADE_UP_THREADS];
+	bool known[MADE_UP_THREADS];
+	size_t count;
+};
+
+static struct threads all_threads[MADE_UP_PROCESSES];
+
+static const struct made_up_thread *made_up_of(const struct thread *thread)
+{
+	return find_thread(thread->tracee->pid, thread->tid);
+}
+
+INSTEAD_OF(tracer_has_held_late);
+bool __wrap_tracer_has_held_late(struct tracer *tracer)
+{
+	bool any = false;
+
+	(void)tracer;
+	for (size_t i = 0; i < MADE_UP_PROCESSES; i++)
+		for (size_t j = 0; j < MADE_UP_THREADS; j++)
+			any |= all_threads[i].known[j] && stops_now(&all_threads[i].tracees[j]);
+	return any;
+}
+
+INSTEAD_OF(threads_new);
+struct threads *__wrap_threads_new(struct tracer *tracer, pid_t pid)
+{
+	struct threads *threads = &all_threads[find(pid) - machine.processes];
+
+	(void)tracer;
+	*threads = (struct threads){ .pid = pid };
+	return threads;
+}
+
+INSTEAD_OF(threads_free);
+void __wrap_threads_free(struct threads *threads)
+{
+	(void)threads;
+}
+
+INSTEAD_OF(threads_refresh);
+int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_cpu_ns)
+{
+	const struct made_up_process *process = find(threads->pid);
+	struct thread kept[MADE_UP_THREADS];
+
+	(void)process_cpu_ns;
+	if (!is_there(process))
+		return -ESRCH;
+	memcpy(kept, threads->list, sizeof(kept));
+	threads->count = 0;
+	for (size_t i = 0; i < process->thread_count; i++) {
+		struct thread thread = { .tid = process->pid + (pid_t)i };
+
+		for (size_t j = 0; j < MADE_UP_THREADS; j++)
+			if (kept[j].tid == thread.tid)
+				thread = kept[j];
+		if (!exists(process->threads[i].begin_ns, process->threads[i].end_ns, now_ns))
+			continue;
+		if (!threads->known[i])
+			threads->tracees[i] = (struct tracee){ .pid = process->pid, .tid = thread.tid };
+		threads->known[i] = true;
+		thread.tracee = &threads->tracees[i];
+		snprintf(thread.name, sizeof(thread.name), "thread %zu", i);
+		threads->list[threads->count++] = thread;
+	}
+	return 0;
+}
+
+INSTEAD_OF(threads_count);
+size_t __wrap_threads_count(const struct threads *threads)
+{
+	return threads->count;
+}
+
+INSTEAD_OF(threads_at);
+struct thread *__wrap_threads_at(const struct threads *threads, size_t index)
+{
+	return (struct thread *)&all_threads[threads - all_threads].list[index];
+}
+
+INSTEAD_OF(threads_are_gone);
+bool __wrap_threads_are_gone(const struct threads *threads)
+{
+	return !is_there(find(threads->pid));
+}
+
+INSTEAD_OF(thread_measure);
+int __wrap_thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns)
+{
+	struct made_up_times times = made_up_times(made_up_of(thread), machine.now_ns);
+
+	(void)threads;
+	if (times.does == MADE_UP_IS_GONE)
+		return -ESRCH;
+	*ret_used_ns = times.cpu_ns - thread->cpu_ns;
+	thread->cpu_ns = times.cpu_ns;
+	thread->waited_ns = times.waited_ns;
+	thread->runs = times.runs;
+	return 0;
+}
+
+INSTEAD_OF(on_cpu_look);
+enum presence __wrap_on_cpu_look(struct threads *threads, struct thread *thread, struct own_turn *turn)
+{
+	(void)threads;
+	(void)turn;
+	return made_up_times(made_up_of(thread), machine.now_ns).does == MADE_UP_RUNS ? PRESENCE_ON_CPU
+										      : PRESENCE_OFF_CPU;
+}
+
+INSTEAD_OF(thread_is_running);
+bool __wrap_thread_is_running(struct threads *threads, struct thread *thread)
+{
+	struct made_up_times times = made_up_times(made_up_of(thread), machine.now_ns);
+
+	(void)threads;
+	return times.does == MADE_UP_RUNS || times.does == MADE_UP_WAITS;
+}
+
+INSTEAD_OF(thread_may_stop_now);
+enum may_stop __wrap_thread_may_stop_now(struct thread *thread, enum presence presence)
+{
+	return presence == PRESENCE_OFF_CPU ? MAY_NOT_SLEEPS : made_up_of(thread)->nature;
+}
+
+INSTEAD_OF(own_stack_address);
+uint64_t __wrap_own_stack_address(pid_t tid)
+{
+	return (uint64_t)tid;
+}
+
+INSTEAD_OF(interrupted_call_has_ended);
+bool __wrap_interrupted_call_has_ended(const struct registers *registers)
+{
+	(void)registers;
+	return false;
+}
+
+void made_up_machine_begin(uint64_t now_ns)
+{
+	machine = (struct made_up_machine){ .now_ns = now_ns };
+	memset(alarms, 0, sizeof(alarms));
+	memset(all_threads, 0, sizeof(all_threads));
+}
+
+/*---- Processes: a stack is one function, and its line says how much of a run or sleep is over ----*/
+
+static const struct function works = {
+	.kind = FRAME_LUA, .name = "works", .file = "made_up.lua", .firstline = 1
+};
+static const struct function computes = { .kind = FRAME_NATIVE, .name = "computes", .module = "made_up.so" };
+
+struct lua_process {
+	const struct made_up_process *process;
+	struct frame frame;
+};
+
+static struct lua_process lua_processes[MADE_UP_PROCESSES];
+
+static void capture(struct lua_process *process, pid_t tid)
+{
+	const struct made_up_thread *thread = &process->process->threads[tid - process->process->pid];
+	struct made_up_times times = made_up_times(thread, machine.now_ns);
+	uint64_t whole_ns = times.does == MADE_UP_RUNS ? thread->run_ns : thread->sleep_ns;
+
+	process->frame = (struct frame){
+		.function = thread->is_native ? &computes : &works,
+		.line = whole_ns ? (uint32_t)(times.into_ns * HUNDRED / whole_ns) : 0,
+	};
+}
+
+INSTEAD_OF(lua_process_open);
+int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
+			    const struct namer_options *options, struct lua_process **ret_process)
+{
+	const struct made_up_process *process = find(pid);
+
+	(void)functions;
+	(void)files;
+	(void)options;
+	if (!is_there(process))
+		return -ESRCH;
+	*ret_process = &lua_processes[process - machine.processes];
+	(*ret_process)->process = process;
+	return 0;
+}
+
+INSTEAD_OF(lua_process_refresh);
+int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
+{
+	(void)thorough;
+	return is_there(process->process) ? 0 : -ESRCH;
+}
+
+INSTEAD_OF(lua_process_module_count);
+size_t __wrap_lua_process_module_count(const struct lua_process *process)
+{
+	return machine.now_ns >= process->process->luajit_ns;
+}
+
+INSTEAD_OF(lua_process_module);
+struct lua_module __wrap_lua_process_module(const struct lua_process *process, size_t index)
+{
+	(void)process;
+	(void)index;
+	return (struct lua_module){ .status = RECOGNISE_OK };
+}
+
+INSTEAD_OF(lua_process_capture);
+void __wrap_lua_process_capture(struct lua_process *process, const struct registers *registers,
+				struct capture_hints *hints)
+{
+	(void)registers;
+	capture(process, hints->tid);
+}
+
+INSTEAD_OF(lua_process_capture_running);
+enum capture_verdict __wrap_lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+							struct capture_hints *hints)
+{
+	(void)hints;
+	capture(process, stack_address ? (pid_t)stack_address : process->process->pid);
+	return CAPTURE_HOLDS;
+}
+
+INSTEAD_OF(lua_process_first_stack);
+uint64_t __wrap_lua_process_first_stack(const struct lua_process *process)
+{
+	return (uint64_t)process->process->pid;
+}
+
+INSTEAD_OF(lua_process_unwind);
+int __wrap_lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
+			      enum vm_state *ret_state)
+{
+	*ret_frames = &process->frame;
+	*ret_count = 1;
+	*ret_state = VM_STATE_INTERPRETED;
+	return 0;
+}
+
+INSTEAD_OF(lua_process_wants_rehearsal);
+bool __wrap_lua_process_wants_rehearsal(const struct capture_hints *hints)
+{
+	(void)hints;
+	return true;
+}
+
+INSTEAD_OF(lua_process_rehearse);
+void __wrap_lua_process_rehearse(struct lua_process *process, struct capture_hints *hints)
+{
+	(void)process;
+	(void)hints;
+	machine.rehearsals++;
+}
+
+INSTEAD_OF(asleep_capture);
+enum asleep_verdict __wrap_asleep_capture(struct lua_process *process, struct threads *threads,
+					  struct thread *thread, struct capture_hints *hints,
+					  enum thread_state *ret_state, struct thread_call *ret_call)
+{
+	(void)hints;
+	(void)threads;
+	if (made_up_times(made_up_of(thread), machine.now_ns).does != MADE_UP_SLEEPS)
+		return ASLEEP_RUNS;
+	capture(process, thread->tid);
+	*ret_state = THREAD_BLOCKED;
+	*ret_call = (struct thread_call){ .known = true };
+	return ASLEEP_HOLDS;
+}
+
+INSTEAD_OF(wait_read);
+void __wrap_wait_read(struct memory *memory, const struct thread_call *call, struct wait *ret_wait)
+{
+	(void)memory;
+	(void)call;
+	*ret_wait = (struct wait){ 0 };
+}
+
+INSTEAD_OF(wait_describe);
+void __wrap_wait_describe(pid_t pid, struct memory *memory, const struct thread_call *call, struct wait *wait,
+			  struct wait_socket *last, char ret_text[static WAIT_TEXT_SIZE])
+{
+	(void)pid;
+	(void)memory;
+	(void)call;
+	(void)wait;
+	(void)last;
+	snprintf(ret_text, WAIT_TEXT_SIZE, "nanosleep");
+}
+
+/*---- Following ----*/
+
+struct follow {
+	uint64_t due_ns;
+	bool told[MADE_UP_PROCESSES];
+};
+
+static struct follow the_follow;
+
+INSTEAD_OF(follow_new);
+struct follow *__wrap_follow_new(const struct follow_options *options)
+{
+	(void)options;
+	the_follow = (struct follow){ 0 };
+	return &the_follow;
+}
+
+INSTEAD_OF(follow_add);
+int __wrap_follow_add(struct follow *follow, pid_t pid)
+{
+	(void)follow;
+	(void)pid;
+	return 0;
+}
+
+INSTEAD_OF(follow_due);
+uint64_t __wrap_follow_due(const struct follow *follow)
+{
+	return follow->due_ns;
+}
+
+INSTEAD_OF(follow_look);
+int __wrap_follow_look(struct follow *follow, uint64_t now_ns, follow_found *found, void *context)
+{
+	follow->due_ns = now_ns + FOLLOW_AGAIN_NS;
+	for (size_t i = 0; i < machine.process_count; i++) {
+		const struct made_up_process *process = &machine.processes[i];
+
+		if (!process->followed || follow->told[i] || !is_there(process))
+			continue;
+		follow->told[i] = true;
+		found(context, process->pid);
+	}
+	return 0;
+}
+
+INSTEAD_OF(slow_stat);
+bool __wrap_slow_stat(struct errands *errands, const char *path, struct stat *ret_status)
+{
+	(void)errands;
+	(void)path;
+	(void)ret_status;
+	return false;
+}
+
+/*---- What a made-up machine has no use for ----*/
+
+INSTEAD_OF(lua_process_close);
+void __wrap_lua_process_close(struct lua_process *process)
+{
+	(void)process;
+}
+
+INSTEAD_OF(lua_process_confirm);
+void __wrap_lua_process_confirm(struct lua_process *process)
+{
+	(void)process;
+}
+
+INSTEAD_OF(lua_process_needs_confirming);
+bool __wrap_lua_process_needs_confirming(const struct lua_process *process)
+{
+	(void)process;
+	return false;
+}
+
+INSTEAD_OF(lua_process_has_new_modules);
+bool __wrap_lua_process_has_new_modules(const struct lua_process *process)
+{
+	(void)process;
+	return false;
+}
+
+INSTEAD_OF(lua_process_wants_look);
+bool __wrap_lua_process_wants_look(const struct lua_process *process)
+{
+	(void)process;
+	return false;
+}
+
+INSTEAD_OF(lua_process_global_count);
+size_t __wrap_lua_process_global_count(const struct lua_process *process)
+{
+	(void)process;
+	return 0;
+}
+
+INSTEAD_OF(lua_process_memory);
+struct memory *__wrap_lua_process_memory(struct lua_process *process)
+{
+	(void)process;
+	return NULL;
+}
+
+INSTEAD_OF(lua_process_phase);
+const char *__wrap_lua_process_phase(const struct lua_process *process)
+{
+	(void)process;
+	return NULL;
+}
+
+INSTEAD_OF(lua_process_trace);
+const struct trace *__wrap_lua_process_trace(const struct lua_process *process)
+{
+	(void)process;
+	return NULL;
+}
+
+INSTEAD_OF(thread_note_place);
+void __wrap_thread_note_place(struct thread *thread)
+{
+	(void)thread;
+}
+
+INSTEAD_OF(thread_watch_sleep);
+void __wrap_thread_watch_sleep(struct threads *threads, struct thread *thread)
+{
+	(void)threads;
+	(void)thread;
+}
+
+INSTEAD_OF(thread_note_stop);
+void __wrap_thread_note_stop(struct thread *thread, const struct registers *registers)
+{
+	(void)thread;
+	(void)registers;
+}
+
+INSTEAD_OF(tracer_find);
+struct tracee *__wrap_tracer_find(const struct tracer *tracer, pid_t tid)
+{
+	(void)tracer;
+	(void)tid;
+	return NULL;
+}
+
+INSTEAD_OF(tracer_poll);
+bool __wrap_tracer_poll(struct tracer *tracer)
+{
+	(void)tracer;
+	return false;
+}
+
+INSTEAD_OF(tracer_poll_is_due);
+bool __wrap_tracer_poll_is_due(const struct tracer *tracer)
+{
+	(void)tracer;
+	return false;
+}
+
+INSTEAD_OF(tracer_await_look);
+void __wrap_tracer_await_look(struct tracer *tracer, bool awaited)
+{
+	(void)tracer;
+	(void)awaited;
+}
+
+INSTEAD_OF(tracer_stay_away);
+void __wrap_tracer_stay_away(struct tracer *tracer)
+{
+	(void)tracer;
+}
+
+INSTEAD_OF(tracer_be_urgent);
+void __wrap_tracer_be_urgent(struct tracer *tracer)
+{
+	(void)tracer;
+}
+
+INSTEAD_OF(tracer_count_holds);
+void __wrap_tracer_count_holds(struct tracer *tracer, struct histogram *holds)
+{
+	(void)tracer;
+	(void)holds;
+}
+
+INSTEAD_OF(tracer_allow_files);
+void __wrap_tracer_allow_files(struct tracer *tracer, size_t count)
+{
+	(void)tracer;
+	(void)count;
+}
+
+INSTEAD_OF(tracer_let_go);
+void __wrap_tracer_let_go(struct tracer *tracer)
+{
+	(void)tracer;
+}
+
+INSTEAD_OF(tracer_free);
+void __wrap_tracer_free(struct tracer *tracer)
+{
+	(void)tracer;
+}
+
+INSTEAD_OF(follow_free);
+void __wrap_follow_free(struct follow *follow)
+{
+	(void)follow;
+}
+
+/* ljspy may not take these for an end of memory. */
+INSTEAD_OF(known_files_new);
+struct known_files *__wrap_known_files_new(void)
+{
+	return (struct known_files *)&machine;
+}
+
+INSTEAD_OF(known_files_free);
+void __wrap_known_files_free(struct known_files *files)
+{
+	(void)files;
+}
+
+INSTEAD_OF(known_files_symbols);
+struct symbol_files *__wrap_known_files_symbols(const struct known_files *files)
+{
+	(void)files;
+	return NULL;
+}
+
+INSTEAD_OF(known_files_errands);
+struct errands *__wrap_known_files_errands(const struct known_files *files)
+{
+	(void)files;
+	return NULL;
+}
+
+INSTEAD_OF(symbol_files_cpu_ns);
+uint64_t __wrap_symbol_files_cpu_ns(const struct symbol_files *files)
+{
+	(void)files;
+	return 0;
+}
+
+INSTEAD_OF(patience_begin);
+void __wrap_patience_begin(struct patience *patience, const struct known_files *files)
+{
+	(void)patience;
+	(void)files;
+}
+
+INSTEAD_OF(patience_end);
+void __wrap_patience_end(const struct known_files *files)
+{
+	(void)files;
+}

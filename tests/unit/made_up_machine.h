@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * made_up_machine: processes that exist on paper, on a clock that only ljspy's sleep moves.
+ *
+ * It stands for all that the sampler asks of the kernel and of processes
+ * (machine_functions in GNUmakefile): what their threads do at a moment follows from the
+ * moment alone, so a test knows all of it and takes no time. A thread waits for a CPU,
+ * runs and sleeps in turn. The kernel's alarms come on its tick only.
+ */
+#ifndef LJSPY_MADE_UP_MACHINE_H
+#define LJSPY_MADE_UP_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/linux/threads/may_stop.h"
+
+enum {
+	MADE_UP_PROCESSES = 4,
+	MADE_UP_THREADS = 12,
+	MADE_UP_TICK_NS = 4000000,
+};
+
+struct made_up_thread {
+	uint64_t begin_ns, end_ns;          /* in the machine's time; 0: always there, never ends */
+	uint64_t wait_ns, run_ns, sleep_ns; /* for a CPU, on it, and asleep; again and again */
+	enum may_stop nature;               /* what ljspy finds out about its calls while it has a CPU */
+	bool stops_late;                    /* it does not stop before ljspy's patience ends */
+	bool is_native;                     /* has no Lua on its stack */
+};
+
+struct made_up_process {
+	pid_t pid;                 /* its threads count on from there */
+	uint64_t begin_ns, end_ns; /* as above */
+	uint64_t luajit_ns;        /* from when on it runs LuaJIT; UINT64_MAX: never */
+	bool followed;             /* found by following others */
+	struct made_up_thread threads[MADE_UP_THREADS];
+	size_t thread_count;
+};
+
+struct made_up_machine {
+	uint64_t now_ns;
+	struct made_up_process processes[MADE_UP_PROCESSES];
+	size_t process_count;
+
+	/* ljspy's own sleep: one in so many (0: none) is so much longer than it asked for. */
+	unsigned int oversleep_one_in;
+	uint64_t oversleep_ns;
+
+	unsigned long waits, stops, alarms, rehearsals; /* counted */
+};
+
+extern struct made_up_machine machine;
+
+/* A machine without processes, at this time. */
+void made_up_machine_begin(uint64_t now_ns);
+
+/* What a thread has done by now: */
+struct made_up_times {
+	uint64_t cpu_ns, waited_ns, slept_ns;
+	uint64_t runs;    /* how often it got a CPU */
+	uint64_t into_ns; /* how long it has been doing what it does */
+	enum { MADE_UP_WAITS, MADE_UP_RUNS, MADE_UP_SLEEPS, MADE_UP_IS_GONE } does;
+};
+
+struct made_up_times made_up_times(const struct made_up_thread *thread, uint64_t now_ns);
+uint64_t made_up_cpu_ns(const struct made_up_process *process, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,507 @@
+/* SPDX-License-Identifier: MIT */
+/* What samples stand for, judged by a machine of which everything is known. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/linux/clocks/clock.h"
+#include "src/sampler/sampler.h"
+#include "src/sampler/sampler_state.h"
+#include "tests/unit/made_up_machine.h"
+
+enum {
+	MS = 1000 * 1000,
+	RATE_HZ = 199,
+	FIRST_PID = 1000,
+	STARTED_AT_NS = 7 * MS, /* the machine has run for a while */
+	TIDS = 100,             /* from FIRST_PID on */
+	PARTS = 4,              /* of a burst of work */
+	PERIOD_NS = NS_PER_SECOND / RATE_HZ,
+	/* What is not worth a sample, and what the account of a thread that sleeps at the end may keep. */
+	TOLERANCE_NS = PERIOD_NS / WORTH_TELLING_ONE_IN,
+	RESERVE_NS = 10 * PERIOD_NS,
+};
+
+static const uint64_t period_ns = PERIOD_NS;
+
+/* What the samples said, by thread. */
+struct sum {
+	uint64_t samples, cpu_ns, wall_ns, lost_ns, state_ns[THREAD_STATE_COUNT];
+	uint64_t part_samples[PARTS], part_ns[PARTS];
+	uint64_t first_ns; /* when the first one was taken */
+};
+
+static struct sum sums[TIDS];
+static struct sum of_no_thread; /* of processes */
+static struct sampler_result result;
+static struct sampler_options options;
+
+static void take(void *context, const struct sample *sample)
+{
+	struct sum *sum = sample->tid ? &sums[sample->tid - FIRST_PID] : &of_no_thread;
+	const struct frame *leaf = &sample->frames[0];
+
+	(void)context;
+	if (!sum->samples++)
+		sum->first_ns = sample->time_ns;
+	sum->cpu_ns += sample->cpu_ns;
+	sum->wall_ns += sample->wall_ns;
+	sum->state_ns[sample->thread_state] += sample->wall_ns;
+	if (leaf->function->kind == FRAME_LOST) {
+		sum->lost_ns += sample->cpu_ns + sample->wall_ns;
+	} else if (sample->thread_state == THREAD_RUNNING) {
+		assert_true(leaf->line < 100);
+		sum->part_samples[leaf->line * PARTS / 100]++;
+		sum->part_ns[leaf->line * PARTS / 100] += sample->cpu_ns;
+	}
+}
+
+static int make_up(void **state)
+{
+	(void)state;
+	memset(sums, 0, sizeof(sums));
+	of_no_thread = (struct sum){ 0 };
+	made_up_machine_begin(STARTED_AT_NS);
+	options = (struct sampler_options){
+		.rate_hz = RATE_HZ,
+		.functions = functions_new(),
+		.take = take,
+		.duration_ns = UINT64_C(10) * NS_PER_SECOND,
+	};
+	return options.functions ? 0 : -1;
+}
+
+static int forget(void **state)
+{
+	(void)state;
+	functions_free(options.functions);
+	return 0;
+}
+
+/* One more process, whose threads all do the same. */
+static struct made_up_process *add(size_t threads, struct made_up_thread thread)
+{
+	struct made_up_process *process = &machine.processes[machine.process_count];
+
+	process->pid = FIRST_PID + 20 * (pid_t)machine.process_count++;
+	process->thread_count = threads;
+	for (size_t i = 0; i < threads; i++)
+		process->threads[i] = thread;
+	return process;
+}
+
+/* Sample the first process. Returns when that began, in the machine's time. */
+static uint64_t run(void)
+{
+	static const pid_t first = FIRST_PID;
+	uint64_t begin_ns = machine.now_ns;
+
+	options.pids = &first;
+	options.pid_count = 1;
+	sampler_run(&options, &result);
+	assert_int_equal(result.error, 0);
+	return begin_ns;
+}
+
+static const struct sum *sum_of(const struct made_up_process *process, size_t thread)
+{
+	return &sums[process->pid - FIRST_PID + (pid_t)thread];
+}
+
+static void assert_near(uint64_t seen, uint64_t truth, uint64_t tolerance)
+{
+	if (seen + tolerance < truth || seen > truth + tolerance)
+		fail_msg("%lu is not %lu +- %lu", (unsigned long)seen, (unsigned long)truth,
+			 (unsigned long)tolerance);
+}
+
+static const struct made_up_thread bursts = { .run_ns = 3 * MS, .sleep_ns = 9 * MS };
+
+/*---- CPU time ----*/
+
+static void samples_stand_for_all_cpu_time(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+	uint64_t begin_ns = run(), used_ns;
+
+	(void)state;
+	used_ns = made_up_cpu_ns(process, machine.now_ns) - made_up_cpu_ns(process, begin_ns);
+	assert_true(used_ns > UINT64_C(2) * NS_PER_SECOND);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_near(sum_of(process, 0)->cpu_ns + of_no_thread.cpu_ns, used_ns, TOLERANCE_NS);
+	assert_near(sum_of(process, 0)->cpu_ns, used_ns, RESERVE_NS);
+	assert_near(result.figures.target_cpu_ns, used_ns, TOLERANCE_NS);
+	assert_int_equal(result.figures.samples, sum_of(process, 0)->samples + of_no_thread.samples);
+	/* Chance finds it running a few times more or less; less counts as missed. */
+	assert_in_range(result.figures.samples + result.figures.missed_ticks, used_ns / period_ns - 2,
+			used_ns / period_ns + 20);
+}
+
+static void each_part_of_a_burst_gets_its_time(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+	const struct sum *sum = sum_of(process, 0);
+
+	(void)state;
+	options.duration_ns = UINT64_C(400) * NS_PER_SECOND;
+	run();
+	for (int part = 0; part < PARTS; part++) {
+		assert_true(sum->part_samples[part] > 1000);
+		assert_true(fabs((double)sum->part_ns[part] * PARTS / (double)sum->cpu_ns - 1) < 0.07);
+		/* A sample is worth the same wherever in a burst it was taken. */
+		assert_true(fabs((double)sum->part_ns[part] / (double)sum->part_samples[part] /
+					 (double)period_ns -
+				 1) < 0.06);
+	}
+}
+
+static void each_of_several_threads_gets_its_own_time(void **state)
+{
+	struct made_up_process *process = add(8, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	for (size_t i = 0; i < 8; i++)
+		process->threads[i].run_ns = (i + 1) * MS;
+	begin_ns = run();
+	for (size_t i = 0; i < 8; i++) {
+		struct made_up_times first = made_up_times(&process->threads[i], begin_ns);
+		struct made_up_times last = made_up_times(&process->threads[i], machine.now_ns);
+
+		assert_near(sum_of(process, i)->cpu_ns, last.cpu_ns - first.cpu_ns, RESERVE_NS);
+	}
+}
+
+/* Whenever that was seen: it works from there to the end, so that nothing is in reserve. */
+static void thread_has_its_cpu_time_from_its_start_on(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct made_up_process *process;
+		uint64_t begin_ns = NS_PER_SECOND / 2 + (uint64_t)i * 777 * 1000;
+
+		made_up_machine_begin(STARTED_AT_NS);
+		memset(sums, 0, sizeof(sums));
+		process = add(2, bursts);
+		process->threads[1] = (struct made_up_thread){ .begin_ns = begin_ns,
+							       .run_ns = NS_PER_SECOND };
+		options.duration_ns = begin_ns + 60 * MS - STARTED_AT_NS;
+		run();
+		assert_near(sum_of(process, 1)->cpu_ns, machine.now_ns - begin_ns, TOLERANCE_NS);
+	}
+}
+
+static void time_before_the_beginning_does_not_count(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	machine.now_ns = UINT64_C(3600) * NS_PER_SECOND;
+	options.duration_ns = NS_PER_SECOND / 2;
+	begin_ns = run();
+	assert_near(sum_of(process, 0)->cpu_ns + of_no_thread.cpu_ns,
+		    made_up_cpu_ns(process, machine.now_ns) - made_up_cpu_ns(process, begin_ns),
+		    TOLERANCE_NS);
+}
+
+static void thread_that_stops_late_is_sampled_where_it_stops(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	process->threads[0].stops_late = true;
+	run();
+	assert_true(sum_of(process, 0)->samples > 100);
+	assert_int_equal(result.figures.lost[LOST_STOP_TIMED_OUT], 0);
+	assert_int_equal(machine.stops, 0);
+}
+
+static void thread_that_bears_no_stop_is_sampled_without_one(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	process->threads[0].nature = MAY_NOT_CALLS;
+	run();
+	assert_int_equal(machine.stops, 0);
+	assert_true(result.figures.undisturbed > 300);
+	assert_near(result.figures.undisturbed, sum_of(process, 0)->samples, 2);
+}
+
+/*---- Rates and weights ----*/
+
+static void rate_is_that_of_cpu_time(void **state)
+{
+	static const unsigned int rates[] = { 19, 99, 997 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		make_up(state);
+		add(1, bursts);
+		options.rate_hz = rates[i];
+		options.duration_ns = UINT64_C(40) * NS_PER_SECOND;
+		run();
+		assert_true(result.figures.samples > 100);
+		assert_true(fabs(result.figures.rate_reached_hz / rates[i] - 1) < 0.1);
+		assert_true(result.figures.rate_asked_hz == rates[i]);
+		if (i + 1 < sizeof(rates) / sizeof(rates[0]))
+			forget(state);
+	}
+}
+
+/* Looks at a target that has just slept find little time pending; they are worth no less. */
+static void samples_weigh_alike_however_much_is_pending(void **state)
+{
+	const struct sampler sampler = { .period_ns = period_ns };
+	struct time_account account = { 0 };
+	uint64_t taken_ns = 0, added_ns = 0;
+
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		uint64_t add_ns = i % 2 ? period_ns / 5 : period_ns * 9 / 5, weight_ns;
+
+		account.pending_ns += (int64_t)add_ns;
+		weight_ns = sampler_take_weight(&sampler, &account);
+		added_ns += add_ns;
+		taken_ns += weight_ns;
+		if (i > 100)
+			assert_near(weight_ns, period_ns, period_ns / 20);
+	}
+	assert_int_equal(account.pending_ns, added_ns - taken_ns);
+}
+
+static void first_samples_wait_for_no_reserve(void **state)
+{
+	const struct sampler sampler = { .period_ns = period_ns };
+	struct time_account account = { .pending_ns = (int64_t)period_ns / 2 };
+
+	(void)state;
+	assert_int_equal(sampler_take_weight(&sampler, &account), period_ns / 2);
+	assert_int_equal(account.pending_ns, 0);
+}
+
+static void last_sample_takes_the_reserve(void **state)
+{
+	struct sampler sampler = { .period_ns = period_ns };
+	struct time_account account = { .pending_ns = 3 * (int64_t)period_ns, .sample_count = 1000 };
+
+	(void)state;
+	assert_near(sampler_take_weight(&sampler, &account), period_ns, period_ns / 10);
+	sampler.closing = true;
+	assert_near(sampler_take_weight(&sampler, &account), 2 * period_ns, period_ns / 10);
+	assert_int_equal(account.pending_ns, 0);
+}
+
+static void account_in_debt_gives_nothing(void **state)
+{
+	const struct sampler sampler = { .period_ns = period_ns };
+	struct time_account account = { .pending_ns = -5 };
+
+	(void)state;
+	assert_int_equal(sampler_take_weight(&sampler, &account), 0);
+	assert_int_equal(sampler_take_all(&account), 0);
+	assert_int_equal(account.pending_ns, -5);
+}
+
+/*---- The wall clock ----*/
+
+static void assert_all_times(const struct made_up_process *process, size_t thread, uint64_t begin_ns)
+{
+	struct made_up_times first = made_up_times(&process->threads[thread], begin_ns);
+	struct made_up_times last = made_up_times(&process->threads[thread], machine.now_ns);
+	const struct sum *sum = sum_of(process, thread);
+
+	assert_near(sum->state_ns[THREAD_RUNNING], last.cpu_ns - first.cpu_ns, TOLERANCE_NS);
+	assert_near(sum->state_ns[THREAD_RUNNABLE], last.waited_ns - first.waited_ns, TOLERANCE_NS);
+	assert_near(sum->state_ns[THREAD_BLOCKED] + sum->state_ns[THREAD_IDLE],
+		    last.slept_ns - first.slept_ns, TOLERANCE_NS);
+	assert_near(sum->cpu_ns, last.cpu_ns - first.cpu_ns, TOLERANCE_NS);
+}
+
+static void wall_clock_tells_all_of_each_threads_time(void **state)
+{
+	struct made_up_process *process = add(3, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	options.wall_clock = true;
+	process->threads[1] = (struct made_up_thread){ .wait_ns = 2 * MS,
+						       .run_ns = 7 * MS,
+						       .sleep_ns = 30 * MS };
+	process->threads[2] = (struct made_up_thread){ .wait_ns = 20 * MS, .run_ns = 1 * MS, .sleep_ns = 0 };
+	begin_ns = run();
+	for (size_t i = 0; i < 3; i++)
+		assert_all_times(process, i, begin_ns);
+}
+
+/* It has waited for a CPU since long before the end, and no sample came of it. */
+static void wait_for_a_cpu_at_the_end_is_told(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	options.wall_clock = true;
+	options.duration_ns = UINT64_C(2) * NS_PER_SECOND;
+	process->threads[0] = (struct made_up_thread){ .wait_ns = UINT64_C(1900) * MS,
+						       .run_ns = 10 * MS,
+						       .sleep_ns = 10 * MS };
+	begin_ns = run();
+	assert_all_times(process, 0, begin_ns);
+	assert_true(sum_of(process, 0)->state_ns[THREAD_RUNNABLE] > NS_PER_SECOND);
+}
+
+/* The end comes while it runs: no later sample takes what its sleeps have left over. */
+static void sleep_before_the_last_run_is_told(void **state)
+{
+	struct made_up_process *process = add(
+		1, (struct made_up_thread){ .run_ns = 50 * MS, .sleep_ns = 950 * MS });
+	uint64_t begin_ns;
+
+	(void)state;
+	options.wall_clock = true;
+	options.duration_ns = UINT64_C(4020) * MS;
+	begin_ns = run();
+	assert_true(made_up_times(&process->threads[0], machine.now_ns).does == MADE_UP_RUNS);
+	assert_all_times(process, 0, begin_ns);
+}
+
+/* A thread that waits for work and has nothing to do with Lua matters once it runs: from the beginning on. */
+static void sleep_of_a_native_thread_is_told_once_it_runs(void **state)
+{
+	struct made_up_process *process = add(3, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	machine.now_ns = 100 * MS;
+	options.wall_clock = true;
+	options.duration_ns = UINT64_C(4) * NS_PER_SECOND;
+	process->threads[1] = (struct made_up_thread){ .run_ns = 20 * MS,
+						       .sleep_ns = UINT64_C(3) * NS_PER_SECOND,
+						       .is_native = true };
+	process->threads[2] = (struct made_up_thread){ .run_ns = 20 * MS,
+						       .sleep_ns = UINT64_C(9) * NS_PER_SECOND,
+						       .is_native = true };
+	begin_ns = run();
+	assert_all_times(process, 1, begin_ns);
+	assert_int_equal(sum_of(process, 2)->samples, 0);
+}
+
+static void missed_ticks_are_those_that_ljspy_overslept(void **state)
+{
+	struct made_up_process *process = add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 0 });
+	uint64_t begin_ns, expected;
+
+	(void)state;
+	options.wall_clock = true;
+	begin_ns = run();
+	assert_true(sum_of(process, 0)->samples > 1000);
+	assert_int_equal(result.figures.missed_ticks, 0);
+
+	forget(state);
+	make_up(state);
+	process = add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 0 });
+	options.wall_clock = true;
+	machine.oversleep_one_in = 50;
+	machine.oversleep_ns = 20 * period_ns;
+	begin_ns = run();
+	/* The last one of each oversleep is a look, if a late one. */
+	expected = (machine.waits / 50) * 19;
+	assert_true(expected > 100);
+	assert_near(result.figures.missed_ticks, expected, expected / 5);
+	assert_near(result.figures.samples + result.figures.missed_ticks,
+		    (machine.now_ns - begin_ns) / period_ns, (machine.now_ns - begin_ns) / period_ns / 10);
+}
+
+/*---- Processes that come and go ----*/
+
+static void found_process_is_sampled_while_it_runs_luajit(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *later = add(1, bursts), *never = add(1, bursts);
+
+	(void)state;
+	options.subprocesses = true;
+	later->followed = never->followed = true;
+	later->begin_ns = UINT64_C(2) * NS_PER_SECOND;
+	later->luajit_ns = later->begin_ns + 100 * MS;
+	later->threads[0].begin_ns = later->begin_ns;
+	never->luajit_ns = UINT64_MAX;
+	run();
+	assert_true(sum_of(first, 0)->samples > 300);
+	assert_true(sum_of(later, 0)->samples > 300);
+	assert_int_equal(sum_of(never, 0)->samples, 0);
+	/* From its start on, whenever it was found. */
+	assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 1);
+	assert_near(sum_of(first, 0)->cpu_ns + sum_of(later, 0)->cpu_ns + of_no_thread.cpu_ns,
+		    made_up_cpu_ns(first, machine.now_ns) - made_up_cpu_ns(first, STARTED_AT_NS) +
+			    made_up_cpu_ns(later, machine.now_ns),
+		    2 * TOLERANCE_NS);
+	assert_in_range(of_no_thread.cpu_ns, made_up_cpu_ns(later, later->luajit_ns) - TOLERANCE_NS,
+			100 * MS);
+}
+
+static void recording_ends_with_its_target(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	process->end_ns = UINT64_C(2) * NS_PER_SECOND;
+	begin_ns = run();
+	assert_int_equal(result.end, SAMPLER_TARGETS_ENDED);
+	assert_near(machine.now_ns, process->end_ns, 100 * MS);
+	assert_near(sum_of(process, 0)->cpu_ns + of_no_thread.cpu_ns,
+		    made_up_cpu_ns(process, process->end_ns) - made_up_cpu_ns(process, begin_ns), period_ns);
+	assert_int_equal(result.figures.lost[LOST_TARGET_ENDED], 1);
+}
+
+static void idle_target_is_left_to_its_alarm(void **state)
+{
+	struct made_up_process *process = add(
+		1, (struct made_up_thread){ .run_ns = 100 * MS, .sleep_ns = UINT64_C(20) * NS_PER_SECOND });
+
+	(void)state;
+	options.duration_ns = UINT64_C(100) * NS_PER_SECOND;
+	run();
+	assert_true(machine.alarms > 0);
+	/* A second long each, but for the five in which a target counts as busy. */
+	assert_true(machine.waits < 30 * (RATE_HZ + 1) + 100);
+	assert_true(sum_of(process, 0)->samples > 4 * 15);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(samples_stand_for_all_cpu_time, make_up, forget),
+		cmocka_unit_test_setup_teardown(each_part_of_a_burst_gets_its_time, make_up, forget),
+		cmocka_unit_test_setup_teardown(each_of_several_threads_gets_its_own_time, make_up, forget),
+		cmocka_unit_test_setup_teardown(thread_has_its_cpu_time_from_its_start_on, make_up, forget),
+		cmocka_unit_test_setup_teardown(time_before_the_beginning_does_not_count, make_up, forget),
+		cmocka_unit_test_setup_teardown(thread_that_stops_late_is_sampled_where_it_stops, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(thread_that_bears_no_stop_is_sampled_without_one, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(rate_is_that_of_cpu_time, make_up, forget),
+		cmocka_unit_test(samples_weigh_alike_however_much_is_pending),
+		cmocka_unit_test(first_samples_wait_for_no_reserve),
+		cmocka_unit_test(last_sample_takes_the_reserve),
+		cmocka_unit_test(account_in_debt_gives_nothing),
+		cmocka_unit_test_setup_teardown(wall_clock_tells_all_of_each_threads_time, make_up, forget),
+		cmocka_unit_test_setup_teardown(wait_for_a_cpu_at_the_end_is_told, make_up, forget),
+		cmocka_unit_test_setup_teardown(sleep_before_the_last_run_is_told, make_up, forget),
+		cmocka_unit_test_setup_teardown(sleep_of_a_native_thread_is_told_once_it_runs, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(missed_ticks_are_those_that_ljspy_overslept, make_up, forget),
+		cmocka_unit_test_setup_teardown(found_process_is_sampled_while_it_runs_luajit, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(recording_ends_with_its_target, make_up, forget),
+		cmocka_unit_test_setup_teardown(idle_target_is_left_to_its_alarm, make_up, forget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
