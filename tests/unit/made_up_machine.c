@@ -18,17 +18,13 @@
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/wait_text.h"
 #include "src/survey/asleep.h"
+#include "tests/unit/instead_of.h"
 
 enum {
 	FOLLOW_AGAIN_NS = 10 * 1000 * 1000,
 	STOP_TAKES_NS = 5000,
 	HUNDRED = 100,
 };
-
-/* A function that the linker puts in the place of another one, with that one's type. */
-#define INSTEAD_OF(function) \
-	__typeof__(function) __wrap_##function; \
-	__typeof__(function) __real_##function
 
 struct made_up_machine machine;
 

@@ -2,8 +2,7 @@
 /*
  * made_up_machine: processes that exist on paper, on a clock that only ljspy's sleep moves.
  *
- * It stands for all that the sampler asks of the kernel and of processes
- * (machine_functions in GNUmakefile): what their threads do at a moment follows from the
+ * It stands for all that the sampler asks of the kernel and of processes: what their threads do at a moment follows from the
  * moment alone, so a test knows all of it and takes no time. A thread waits for a CPU,
  * runs and sleeps in turn. The kernel's alarms come on its tick only.
  */

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Which samples pass a filter. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "output/views/filter.h"
+#include "tests/unit/made_up_source.h"
+
+static const struct function heavy = {
+	.kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5
+};
+static const struct frame frame = { .function = &heavy };
+
+/* The times of the samples that pass, one digit each. */
+static unsigned int passed(const struct filter_options *options)
+{
+	struct sample samples[5];
+	struct functions *functions = functions_new();
+	struct made_up_source source = made_up_source(samples, 5);
+	struct filter *filter = filter_new(&source.source, functions, options);
+	struct sample_source *filtered = filter_samples(filter);
+	struct sample sample;
+	unsigned int digits = 0;
+
+	assert_non_null(functions);
+	assert_non_null(filter);
+	for (size_t i = 0; i < 5; i++)
+		samples[i] = (struct sample){ .time_ns = i + 1,
+					      .pid = 10 * (pid_t)(i + 1),
+					      .tid = 10 * (pid_t)(i + 1),
+					      .cpu_ns = 1,
+					      .frames = &frame,
+					      .frame_count = 1 };
+	while (filtered->next(filtered, &sample) == 1)
+		digits = digits * 10 + (unsigned int)sample.time_ns;
+	filter_free(filter);
+	functions_free(functions);
+	return digits;
+}
+
+static void a_range_of_time_has_its_beginning_and_not_its_end(void **state)
+{
+	(void)state;
+	assert_int_equal(passed(&(struct filter_options){ 0 }), 12345);
+	assert_int_equal(passed(&(struct filter_options){ .since_ns = 3 }), 345);
+	assert_int_equal(passed(&(struct filter_options){ .until_ns = 3 }), 12);
+	assert_int_equal(passed(&(struct filter_options){ .since_ns = 2, .until_ns = 4 }), 23);
+	assert_int_equal(passed(&(struct filter_options){ .since_ns = 3, .until_ns = 3 }), 0);
+}
+
+static void processes_and_threads_are_those_asked_for(void **state)
+{
+	const pid_t some[] = { 20, 50 }, one[] = { 50 };
+
+	(void)state;
+	assert_int_equal(passed(&(struct filter_options){ .pids = some, .pid_count = 2 }), 25);
+	assert_int_equal(passed(&(struct filter_options){ .tids = one, .tid_count = 1 }), 5);
+	assert_int_equal(
+		passed(&(struct filter_options){ .pids = some, .pid_count = 2, .tids = one, .tid_count = 1 }),
+		5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_range_of_time_has_its_beginning_and_not_its_end),
+		cmocka_unit_test(processes_and_threads_are_those_asked_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
