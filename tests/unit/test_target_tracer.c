@@ -198,6 +198,30 @@ static void ignored_signal_does_not_end_the_call_that_a_thread_waits_in(void **s
 	assert_interrupted(tracer, &target, "0");
 }
 
+/*
+ * A call that begins again has its full time again. If each ignored signal had that effect,
+ * signals that keep coming would keep the call from ever ending.
+ */
+static void ignored_signals_do_not_put_off_the_end_of_a_limited_call(void **state)
+{
+	struct target_process target = target_process_start("sleeper", (const char *[]){ "50000", NULL });
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+	char line[16];
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	for (int i = 0; i < 20; i++) {
+		kill(target.pid, SIGWINCH);
+		poll_until_asleep(tracer, target.pid);
+	}
+	target_process_tell(&target, "enough");
+	await_line(tracer, &target, line, sizeof(line));
+	assert_in_range(atoi(line), 1, 19); /* the first one of a second is as if it had not come */
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
 static void job_stop_ends_the_call_that_a_thread_waits_in_as_ever(void **state)
 {
 	struct target_process target = target_process_start("sleeper", NULL);
@@ -255,6 +279,37 @@ static void signals_arrive_once_and_in_order(void **state)
 	poll_until_state(tracer, tracee, TRACEE_GONE);
 	target_process_line(&target, line, sizeof(line));
 	assert_string_equal(line, "5000 received, 0 disordered");
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+/* Whatever else it stops for meanwhile. */
+static void late_stop_holds_in_a_storm_of_signals(void **state)
+{
+	struct target_process target = target_process_start("receiver", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+	pthread_t sender;
+	unsigned int late = 0;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	assert_int_equal(pthread_create(&sender, NULL, send_signals, &target.pid), 0);
+	for (int i = 0; i < 2000; i++) {
+		int error = tracer_stop(tracer, tracee, 0);
+
+		if (error) {
+			assert_int_equal(error, -ETIMEDOUT);
+			tracee->hold_late = true;
+			late++;
+			poll_until_state(tracer, tracee, TRACEE_HELD);
+			assert_true(tracer_has_held_late(tracer));
+		}
+		tracer_resume(tracer, tracee);
+	}
+	while (pthread_tryjoin_np(sender, NULL))
+		poll_for_ms(tracer, 1);
+	assert_true(late > 100);
 	target_process_end(&target);
 	tracer_free(tracer);
 }
@@ -687,8 +742,10 @@ int main(void)
 		cmocka_unit_test(sleeping_thread_is_never_stopped),
 		cmocka_unit_test(stop_does_not_end_the_call_that_a_thread_waits_in),
 		cmocka_unit_test(ignored_signal_does_not_end_the_call_that_a_thread_waits_in),
+		cmocka_unit_test(ignored_signals_do_not_put_off_the_end_of_a_limited_call),
 		cmocka_unit_test(job_stop_ends_the_call_that_a_thread_waits_in_as_ever),
 		cmocka_unit_test(signals_arrive_once_and_in_order),
+		cmocka_unit_test(late_stop_holds_in_a_storm_of_signals),
 		cmocka_unit_test(every_stop_is_asked_for),
 		cmocka_unit_test(job_stopped_target_stays_stopped_until_continued),
 		cmocka_unit_test(target_stopped_before_it_was_seized_stays_stopped),
