@@ -269,6 +269,26 @@ static void wide(struct profile *profile)
 	}
 }
 
+/* The shortest units of time. */
+static void brief(struct profile *profile)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} times[] = {
+		{ "microseconds", 2500 },
+		{ "nanoseconds", 999 },
+	};
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		struct frame frame = { .function = lua(times[i].name, "brief.lua", (uint32_t)i + 1) };
+		struct sample sample = { .cpu_ns = times[i].ns, .frames = &frame, .frame_count = 1 };
+
+		if (profile_add(profile, &sample) < 0)
+			exit(1);
+	}
+}
+
 static void empty(struct profile *profile)
 {
 	(void)profile;
@@ -354,6 +374,7 @@ static const struct {
 	  "</title><script>document.documentElement.dataset.owned=4</script>\x1b[0m\xff" },
 	{ "deep", deep, "luajit deep.lua" },
 	{ "wide", wide, "luajit wide.lua" },
+	{ "brief", brief, "luajit brief.lua" },
 	{ "empty", empty, "luajit idle.lua" },
 };
 

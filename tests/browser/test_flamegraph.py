@@ -142,6 +142,13 @@ def test_legend_names_the_kinds_that_occur_and_their_own_shares(open_page):
     assert page.find("light")[0]["look"] == "l"
 
 
+def test_short_times_are_in_short_units(open_page):
+    page = open_page("brief")
+    assert "2.5 \u00b5s 1 sample" in page.hover("microseconds brief.lua:1")
+    assert "999 ns 1 sample" in page.hover("nanoseconds brief.lua:2")
+    assert "3.5 \u00b5s 2 samples" in page.hover("all")
+
+
 def test_hover_tells_the_label_and_the_shares(open_page):
     page = open_page("small")
     tip = page.hover("heavy")
@@ -451,6 +458,20 @@ def test_search_tells_the_matched_share(open_page, text, share):
     assert page.result() == "Matched " + share
 
 
+def test_search_tells_the_share_of_the_view(open_page):
+    """Of matches within matches, the outer ones: also below the frame that is zoomed to."""
+    page = open_page("small")
+    page.click("main chunk")
+    page.wait(lambda: page.is_zoomed_to("main chunk"))
+    page.search("heavy")
+    assert page.result() == "Matched 60.00 % of all, 63.16 % of this view"
+    page.press(Keys.ESCAPE)
+    page.click("heavy")
+    page.wait(lambda: page.is_zoomed_to("heavy"))
+    page.search("heavy")
+    assert page.result() == "Matched 60.00 % of all, 100.00 % of this view"
+
+
 def test_search_highlights_and_escape_ends_it(open_page):
     page = open_page("small")
     page.search("gsub")
@@ -572,6 +593,19 @@ def test_time_that_is_dragged_over_is_what_the_frames_show(open_page):
     assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 12 / 42, abs=0.01)
     page.press("r")
     assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 50 / 901, abs=0.01)
+
+
+def test_a_range_has_its_beginning_and_not_its_end(open_page):
+    """A sample each 10 ms, 5 ms after the whole ones: os.execute from 4.205 s to 4.695 s."""
+    def share(begin_us, end_us):
+        page = open_page("stall", address=f"#from={begin_us}&to={end_us}")
+        return page.find("os.execute")[0]["share"]
+
+    assert share(4195000, 4215000) == pytest.approx(50, abs=0.01)           # 4.195, 4.205
+    assert share(4195000, 4215001) == pytest.approx(100 * 2 / 3, abs=0.01)
+    assert share(4195001, 4215000) == 100
+    assert share(4685000, 4705000) == pytest.approx(100, abs=0.01)          # 4.685, 4.695
+    assert share(4685000, 4705001) == pytest.approx(100 * 2 / 3, abs=0.01)
 
 
 def test_whole_seconds_are_chosen_on_the_axis(open_page, clipboard):
