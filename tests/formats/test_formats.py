@@ -178,6 +178,10 @@ def test_pprof_counts_samples_and_tells_what_was_recorded(make_samples, pprof):
     comments = pprof.ask(path, "-comments")
     assert "ljspy record --name nginx -d 30s" in comments
     assert "100 in 30.0 s" in comments
+    raw = pprof.ask(path, "-raw")
+    assert re.search(r"^PeriodType: cpu nanoseconds$", raw, re.MULTILINE)
+    assert re.search(rf"^Period: {10 * MS}$", raw, re.MULTILINE)    # 100 Hz
+    assert re.search(r"^Duration: 30(\.0+)?s?$", raw, re.MULTILINE)
 
 
 def test_firefox_knows_threads_and_states(make_samples, firefox):
