@@ -100,3 +100,4 @@ def test_other_commands(disk, target, command):
     with not_held(target):
         run = ljspy.run(command, "-p", target.pid, through=URGENTLY)
     assert run.returncode in (ljspy.OK, ljspy.WITH_ERRORS), run.stderr
+    assert str(target.pid) in run.stdout

@@ -42,4 +42,5 @@ def test_nothing_waits_where_nothing_has_yielded(tmp_path):
     with ljspy.busy() as target:
         result = ljspy.run("record", "--coroutines", "-d", "1s", "-o", recording, "-p", target.pid)
     assert result.returncode == ljspy.OK, result.stderr
+    assert recording.stat().st_size > 0
     assert report(recording) == []

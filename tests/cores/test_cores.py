@@ -169,6 +169,7 @@ def test_damaged_cores_do_no_harm(core, tmp_path):
     data, damaged = core.read_bytes(), tmp_path / "damaged"
     notes = 64 + 56 * struct.unpack_from("<H", data, 56)[0]
     chance = random.Random(1)
+    whole = 0
     for _ in range(25):
         copy = bytearray(data)
         for _ in range(chance.choice((1, 10, 1000))):
@@ -178,3 +179,6 @@ def test_damaged_cores_do_no_harm(core, tmp_path):
         damaged.write_bytes(copy)
         result = ljspy.run("dump", "--core", damaged, timeout=60)
         assert result.returncode in (ljspy.OK, ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED)
+        assert result.stdout or result.stderr
+        whole += bool(ljspy.parse_dump(result.stdout))
+    assert whole > 0

@@ -38,6 +38,7 @@ def test_svg_is_well_formed(target, tmp_path):
 def test_terminal_is_left_alone(target):
     result = ljspy.run("dump", "-p", target.pid)
     assert result.returncode == ljspy.OK, result.stderr
+    assert ljspy.parse_dump(result.stdout)
     assert not controls(result.stdout + result.stderr)
 
 

@@ -230,6 +230,7 @@ def test_dump_of_an_idle_worker(nginx):
     """Lua does not run: ljspy must not show the function that ran last."""
     result = ljspy.run("dump", "-p", nginx.worker)
     assert result.returncode == ljspy.OK, result.stderr
+    assert str(nginx.worker) in result.stdout
     assert "heavy" not in result.stdout
 
 

@@ -243,6 +243,8 @@ def test_little_stack(target, tmp_path, kilobytes):
     ):
         result = run(*arguments, through=through)
         assert result.returncode == ljspy.OK, (arguments, result.returncode, result.stderr)
+        assert result.stdout or "-o" in arguments
+    assert all((tmp_path / name).stat().st_size > 0 for name in ("x.ljspy", "x.svg", "y.svg", "x.pb.gz"))
 
 
 @pytest.mark.parametrize("command", [*EVERY, ["info"]], ids=lambda command: command[0])

@@ -103,6 +103,7 @@ def test_callers_and_callees_are_named(shares):
 @pytest.mark.parametrize("name", ["again.ljspy", "x.svg", "x.folded"])
 def test_any_format_can_be_written(shares, tmp_path, name):
     report(shares, "-o", tmp_path / name)
+    assert (tmp_path / name).stat().st_size > 0
     if name.endswith(".ljspy"):
         assert folded(tmp_path / name) == folded(shares)
     elif name.endswith(".folded"):
@@ -349,7 +350,8 @@ def test_a_command_goes_by_its_own_name(tmp_path):
     path = tmp_path / "own.ljspy"
     command = [ljspy.luajit("luajit"), stacks.PROGRAMS / "shares.lua", "off", 1]
     ljspy.run("record", "-d", "10s", "-o", path, "--", "env", "-C", stacks.PROGRAMS, *command)
-    assert all(stack.startswith("luajit;") for stack in folded(path, "--by", "comm") if "shares.lua" in stack)
+    own = [stack for stack in folded(path, "--by", "comm") if "shares.lua" in stack]
+    assert own and all(stack.startswith("luajit;") for stack in own)
 
 
 def test_recursion_is_merged(tmp_path):
@@ -372,7 +374,7 @@ def test_lines_are_in_the_recording(shares):
 
 def test_recordings_are_summed(shares):
     once, twice = folded(shares), folded(shares, shares)
-    assert once.keys() == twice.keys()
+    assert once and once.keys() == twice.keys()
     assert all(abs(twice[stack] - 2 * once[stack]) <= 3 for stack in once)
 
 
@@ -451,4 +453,5 @@ def test_progress_is_shown_on_a_terminal_and_taken_away(tmp_path):
 
 def test_nothing_but_the_figures_is_said_elsewhere(tmp_path):
     result = record_program(tmp_path / "x.folded", "shares")
+    assert "samples" in result.stderr
     assert "\r" not in result.stderr

@@ -50,7 +50,9 @@ def test_dump_of_5000_frames_leaves_none_out(runtime):
 def test_dump_does_not_wake_a_sleeper(runtime):
     with ljspy.program(runtime, "idle") as target:
         before = ljspy.sleeps(target.pid)
-        assert ljspy.run("dump", "-p", target.pid).returncode == ljspy.OK
+        dump = ljspy.run("dump", "-p", target.pid)
+        assert dump.returncode == ljspy.OK
+        assert ljspy.parse_dump(dump.stdout)
         assert ljspy.sleeps(target.pid) == before
 
 

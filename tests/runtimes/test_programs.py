@@ -29,5 +29,6 @@ def test_testimony_is_on_the_list(runtime, name):
 def test_parked_stack_is_on_the_list(runtime, name):
     program = PROGRAMS[name]
     stacks_seen = {stack for _, stack, _ in ljspy.parks(runtime, name)}
+    assert stacks_seen
     wrong = [s for s in stacks_seen if program.judge(stacks.parse_stack(s)) == "wrong"]
     assert not wrong

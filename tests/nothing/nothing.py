@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""A plugin of pytest for run.py: notes what passes and what fails, and runs nothing twice."""
+
+import os
+import pathlib
+import zlib
+
+import pytest
+
+
+def is_chosen(function):
+    """One of NOTHING_SHARE functions runs: others in another commit."""
+    return zlib.crc32((os.environ["NOTHING_SEED"] + function).encode()) % int(os.environ["NOTHING_SHARE"]) == 0
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    """A share of the functions, each with the first of its parameters; nothing runs once more after a failure."""
+    seen = set()
+    for item in items[:]:
+        item.own_markers = [mark for mark in item.own_markers if mark.name != "flaky"]
+        function = item.nodeid.split("[")[0]
+        if os.environ["NOTHING_SHARE"] != "1" and (function in seen or not is_chosen(function)):
+            items.remove(item)
+        seen.add(function)
+
+
+def pytest_runtest_logreport(report):
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
+    if report.failed or (report.when == "call" and report.passed):
+        outcome = "NOTHING_FAILED" if report.failed else "NOTHING_PASSED"
+        with pathlib.Path(os.environ[outcome]).open("a", encoding="utf-8") as file:
+            file.write(report.nodeid + "\n")
