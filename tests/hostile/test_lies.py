@@ -78,9 +78,11 @@ def test_every_coroutine_is_told_or_lost(liar):
 def test_memory_is_bounded(liar, tmp_path):
     """ljspy neither reads four gigabytes nor allocates memory for them."""
     meter = tmp_path / "meter"
-    result = ljspy.run("record", "-p", liar.pid, "-d", "1s", "-o", tmp_path / "out.svg",
+    result = ljspy.run("record", "-p", liar.pid, "-d", "1s", "-r", ljspy.HIGH_RATE, "-o", tmp_path / "out.svg",
                        through=("/usr/bin/python3", "-c", METER, meter))
-    assert result.returncode == ljspy.WITH_ERRORS, result.stderr
+    # It takes a number of holds until ljspy gives the layout up: on a busy machine there may be fewer.
+    assert result.returncode in (ljspy.OK, ljspy.WITH_ERRORS), result.stderr
+    assert (tmp_path / "out.svg").stat().st_size > 0
     assert int(meter.read_text()) < MEMORY_MAX_KB
 
 

@@ -44,11 +44,15 @@ def start(program):
 @pytest.mark.parametrize("name", programs())
 def test_the_interpreters_code_has_names(name, tmp_path):
     with start(programs()[name]).wait_ready() as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"])
-    leaves = collections.Counter()
-    for frames, weight in recorded:
-        if any(frame.startswith("works ") for frame in frames):
-            leaves[frames[-1].removesuffix(" [vm]")] += weight
+        leaves = collections.Counter()
+        # Whether one is among few samples is chance: on a busy machine there are few.
+        for _ in range(8):
+            recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, options=["--native", "all"])
+            for frames, weight in recorded:
+                if any(frame.startswith("works ") for frame in frames):
+                    leaves[frames[-1].removesuffix(" [vm]")] += weight
+            if all(leaves[handler] for handler in HANDLERS) and any(leaves[function] for function in FAST_FUNCTIONS):
+                break
     for handler in HANDLERS:
         assert leaves[handler], (handler, leaves)
     assert any(leaves[function] for function in FAST_FUNCTIONS), leaves

@@ -82,10 +82,13 @@ static bool uses_cpu(pid_t pid)
 
 static bool stays_off_cpu(pid_t pid)
 {
-	uint64_t start;
+	uint64_t start = 0;
 
-	sleep_ms(20);
-	start = cpu_ns(pid);
+	/* A stopped thread may still wait for its CPU, to leave it. */
+	for (int i = 0; i < 100 && start != cpu_ns(pid); i++) {
+		start = cpu_ns(pid);
+		sleep_ms(20);
+	}
 	sleep_ms(50);
 	return cpu_ns(pid) == start;
 }
