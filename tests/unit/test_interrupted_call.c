@@ -119,7 +119,7 @@ static void random_bytes_are_fetched_anew(void **state)
 
 static void thread_on_its_way_out_of_a_call_is_known(void **state)
 {
-	struct registers registers = { .orig_rax = SYS_read };
+	struct registers registers = { .call_number = SYS_read };
 
 	(void)state;
 	registers.rax = (uint64_t)-EINTR;
@@ -132,7 +132,7 @@ static void thread_on_its_way_out_of_a_call_is_known(void **state)
 	assert_false(interrupted_call_has_ended(&registers));
 	registers.rax = 1;
 	assert_false(interrupted_call_has_ended(&registers));
-	registers = (struct registers){ .orig_rax = (uint64_t)-1 };
+	registers = (struct registers){ .call_number = (uint64_t)-1 };
 	registers.rax = (uint64_t)-EINTR;
 	assert_false(interrupted_call_has_ended(&registers));
 }
