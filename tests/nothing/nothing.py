@@ -9,8 +9,8 @@ import pytest
 
 
 def is_chosen(function):
-    """One of NOTHING_SHARE functions runs: others in another commit."""
-    return zlib.crc32((os.environ["NOTHING_SEED"] + function).encode()) % int(os.environ["NOTHING_SHARE"]) == 0
+    """One of NOTHING_SHARE functions runs, whichever commit it is."""
+    return zlib.crc32(function.encode()) % int(os.environ["NOTHING_SHARE"]) == 0
 
 
 @pytest.hookimpl(trylast=True)

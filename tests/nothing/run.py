@@ -36,11 +36,6 @@ def make_ljspy(build, directory):
     return ljspy
 
 
-def commit():
-    """The number of the commit: each has its own choice of functions."""
-    return subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True, check=False).stdout
-
-
 def run(ljspy, directory, seconds, share):
     """Run the tests that no pattern covers as a whole folder. Returns what passed and what failed."""
     ignored = [TESTS / pattern.removesuffix("/*") for pattern in reasons() if pattern.endswith("/*")]
@@ -49,7 +44,7 @@ def run(ljspy, directory, seconds, share):
         file.write_text("")
     environment = os.environ | {
         "LJSPY": str(ljspy), "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1",
-        "NOTHING_PASSED": str(passed), "NOTHING_FAILED": str(failed), "NOTHING_SHARE": share, "NOTHING_SEED": commit()}
+        "NOTHING_PASSED": str(passed), "NOTHING_FAILED": str(failed), "NOTHING_SHARE": share}
     with (directory / "log").open("w") as log:
         subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "nothing", "--tb=no", "-m", "not builds", "-n", str(2 * os.cpu_count()),
@@ -69,7 +64,7 @@ def main():
         print(f"passes with a ljspy that does nothing: {test}")
     print(f"{len(failed)} tests fail without ljspy, {len(ids)} pass: {len(idle)} of these without a reason")
     # Where next to nothing fails, the tests did not run.
-    sys.exit(bool(idle) or len(failed) < 400 // int(share))
+    sys.exit(bool(idle) or len(failed) < 200 // int(share))
 
 
 main()
