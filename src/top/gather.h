@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gather: the three kinds of lists. Each gathers entries from samples, then makes rows of
- * them. Only rows.c uses it.
+ * them. Only rows_fill.c uses it.
  *
  * Entries are NULL at first, rows all zero bytes. Functions return 0 or -ENOMEM unless
  * they say otherwise.
@@ -11,12 +11,6 @@
 
 #include "output/views/profile.h"
 #include "src/top/rows.h"
-
-/* Append a row, all zero; rows owns it. NULL when memory is short. */
-struct row *rows_append(struct rows *rows);
-
-int rows_compare(const struct row *a, const struct row *b, enum rows_sort sort);
-void rows_sort(struct row *rows, size_t count, enum rows_sort sort);
 
 /*---- Functions ----*/
 

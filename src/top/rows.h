@@ -13,7 +13,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "output/recording/sample_source.h"
 #include "output/sample/sample.h"
 #include "src/top/filter.h"
 
@@ -68,12 +67,14 @@ struct rows {
 	struct totals totals;
 };
 
-/*
- * Replace the content of rows. A tree leaves out stacks without a frame that passes the
- * filter. 0, or a negative errno, and rows may be missing.
- */
-int rows_fill(struct rows *rows, struct sample_source *source, const struct rows_options *options);
+/* Append a row, all zero; rows owns it. NULL when memory is short. */
+struct row *rows_append(struct rows *rows);
+
 void rows_clear(struct rows *rows);
+
+/* Compare as for qsort(), and sort. SORT_OWN and SORT_TOTAL put the largest first. */
+int rows_compare(const struct row *a, const struct row *b, enum rows_sort sort);
+void rows_sort(struct row *rows, size_t count, enum rows_sort sort);
 
 /* NULL when memory is short. */
 struct folded_paths *folded_paths_new(void);

@@ -13,6 +13,7 @@
 #include <ncurses.h>
 
 #include "src/linux/clocks/clock.h"
+#include "src/top/rows_fill.h"
 
 enum {
 	FIRST_REFRESH_NS = NS_PER_SECOND / 4,

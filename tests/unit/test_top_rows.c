@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "src/top/rows.h"
+#include "src/top/rows_fill.h"
 
 enum { SAMPLES_MAX = 16 };
 

@@ -75,7 +75,8 @@ void capture_stacks(struct capture *capture, const struct lua_image *lua, struct
 	capture_request(capture, hints);
 	capture_parents(capture);
 	capture_lua_stacks(capture);
-	lua_moved_capture(capture);
+	for (size_t i = 0; i < capture->thread_count; i++)
+		lua_moved_capture(snapshot, registers, &capture->threads[i]);
 }
 
 void capture_functions(struct capture *capture, struct lua_objects *objects)

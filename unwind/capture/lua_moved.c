@@ -19,10 +19,9 @@ enum {
 /*---- The old stack is being freed ----*/
 
 /* List registers and words of the innermost native frames, where LuaJIT may keep an address. */
-static size_t list_words(const struct capture *capture, const struct lua_thread *thread,
-			 uint64_t words[static WORDS_MAX])
+static size_t list_words(struct snapshot *snapshot, const struct registers *r,
+			 const struct lua_thread *thread, uint64_t words[static WORDS_MAX])
 {
-	const struct registers *r = &capture->registers;
 	uint64_t end = r->sp + NATIVE_BYTES_MAX;
 	size_t count = 0;
 
@@ -30,7 +29,7 @@ static size_t list_words(const struct capture *capture, const struct lua_thread 
 		if (registers_set_of(number) && registers_get(r, number, &words[count]))
 			count++;
 	for (uint64_t at = r->sp; at < end && at < thread->cframe && count < WORDS_MAX; at += sizeof(at))
-		if (memory_u64(snapshot_memory(capture->snapshot), at, &words[count]))
+		if (memory_u64(snapshot_memory(snapshot), at, &words[count]))
 			count++;
 	return count;
 }
@@ -42,8 +41,7 @@ static bool begins_stack(const struct lua_thread *thread, uint64_t slot)
 }
 
 /* The copy of the thread's stack, if it is there: equal but for both ends of freed memory; else NULL. */
-static const uint8_t *view_copy(const struct capture *capture, const struct lua_thread *thread,
-				uint64_t address)
+static const uint8_t *view_copy(struct snapshot *snapshot, const struct lua_thread *thread, uint64_t address)
 {
 	size_t length = (size_t)(thread->stack_end - thread->stack);
 	struct memory_range range = { .address = address, .length = length };
@@ -51,9 +49,9 @@ static const uint8_t *view_copy(const struct capture *capture, const struct lua_
 
 	if (length <= FREED_HEAD_BYTES + FREED_FOOT_BYTES)
 		return NULL;
-	snapshot_capture(capture->snapshot, &range, 1);
-	old = snapshot_view(capture->snapshot, thread->stack, length);
-	copy = snapshot_view(capture->snapshot, address, length);
+	snapshot_capture(snapshot, &range, 1);
+	old = snapshot_view(snapshot, thread->stack, length);
+	copy = snapshot_view(snapshot, address, length);
 	return old && copy &&
 			       memcmp(old + FREED_HEAD_BYTES, copy + FREED_HEAD_BYTES,
 				      length - FREED_HEAD_BYTES - FREED_FOOT_BYTES) == 0
@@ -62,15 +60,15 @@ static const uint8_t *view_copy(const struct capture *capture, const struct lua_
 }
 
 /* Find the new stack, and take the head of the old one from it. */
-static void restore(const struct capture *capture, const struct lua_thread *thread)
+static void restore(struct snapshot *snapshot, const struct registers *r, const struct lua_thread *thread)
 {
 	uint64_t words[WORDS_MAX], firsts[WORDS_MAX];
 	struct memory_range ranges[WORDS_MAX];
-	size_t count = list_words(capture, thread, words);
+	size_t count = list_words(snapshot, r, thread, words);
 
 	for (size_t i = 0; i < count; i++)
 		ranges[i] = (struct memory_range){ .address = words[i], .length = SLOT_SIZE };
-	snapshot_capture(capture->snapshot, ranges, count);
+	snapshot_capture(snapshot, ranges, count);
 	for (size_t i = 0; i < count; i++) /* the next capture moves the copies */
 		firsts[i] = ranges[i].status == MEMORY_OK ? load_bytes(ranges[i].copy, 0, SLOT_SIZE) : 0;
 	for (size_t i = 0; i < count; i++) {
@@ -78,10 +76,10 @@ static void restore(const struct capture *capture, const struct lua_thread *thre
 
 		if (words[i] == thread->stack || words[i] % SLOT_SIZE || !begins_stack(thread, firsts[i]))
 			continue;
-		copy = view_copy(capture, thread, words[i]);
+		copy = view_copy(snapshot, thread, words[i]);
 		if (!copy)
 			continue;
-		snapshot_overlay(capture->snapshot, thread->stack, copy, FREED_HEAD_BYTES);
+		snapshot_overlay(snapshot, thread->stack, copy, FREED_HEAD_BYTES);
 		return;
 	}
 }
@@ -100,15 +98,12 @@ static bool may_be_freed(const struct lua_thread *thread)
 	return !begins_stack(thread, slots[0]) || (slots[2] == 0 && slots[3] == 0);
 }
 
-void lua_moved_capture(struct capture *capture)
+void lua_moved_capture(struct snapshot *snapshot, const struct registers *registers,
+		       struct lua_thread *thread)
 {
-	for (size_t i = 0; i < capture->thread_count; i++) {
-		struct lua_thread *thread = &capture->threads[i];
-
-		lua_thread_view(thread, capture->snapshot);
-		if (thread->cframe && may_be_freed(thread))
-			restore(capture, thread);
-	}
+	lua_thread_view(thread, snapshot);
+	if (thread->cframe && may_be_freed(thread))
+		restore(snapshot, registers, thread);
 }
 
 /*---- The thread's fields are not adjusted yet ----*/
@@ -153,9 +148,9 @@ static void consider(struct search *search, uint64_t word)
 	}
 }
 
-static void adjust(const struct capture *capture, struct lua_objects *objects, struct lua_thread *thread)
+static void adjust(struct snapshot *snapshot, const struct registers *r, struct lua_objects *objects,
+		   struct lua_thread *thread)
 {
-	const struct registers *r = &capture->registers;
 	struct search search = { .thread = thread, .objects = objects };
 	uint64_t end = r->sp + NATIVE_BYTES_MAX, word;
 
@@ -164,7 +159,7 @@ static void adjust(const struct capture *capture, struct lua_objects *objects, s
 		    registers_get(r, number, &word))
 			consider(&search, word);
 	for (uint64_t at = r->sp; at < end && at < thread->cframe; at += sizeof(word))
-		if (memory_u64(snapshot_memory(capture->snapshot), at, &word))
+		if (memory_u64(snapshot_memory(snapshot), at, &word))
 			consider(&search, word);
 	if (!search.base || search.is_ambiguous)
 		return;
@@ -172,12 +167,9 @@ static void adjust(const struct capture *capture, struct lua_objects *objects, s
 	thread->base = search.base;
 }
 
-void lua_moved_adjust(struct capture *capture, struct lua_objects *objects)
+void lua_moved_adjust(struct snapshot *snapshot, const struct registers *registers,
+		      struct lua_objects *objects, struct lua_thread *thread)
 {
-	for (size_t i = 0; i < capture->thread_count; i++) {
-		struct lua_thread *thread = &capture->threads[i];
-
-		if (thread->cframe && !lua_thread_holds_base(thread, thread->base))
-			adjust(capture, objects, thread);
-	}
+	if (thread->cframe && !lua_thread_holds_base(thread, thread->base))
+		adjust(snapshot, registers, objects, thread);
 }

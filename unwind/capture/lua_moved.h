@@ -11,20 +11,24 @@
 #ifndef LJSPY_LUA_MOVED_H
 #define LJSPY_LUA_MOVED_H
 
-#include "unwind/capture/capture.h"
+#include "memory/snapshot.h"
+#include "unwind/elf/registers.h"
 #include "unwind/lua/lua_objects.h"
+#include "unwind/lua/lua_thread.h"
 
 /*
- * While the target is held, with all Lua stacks captured: if a stack is being freed
- * and its bottom is overwritten, take the bottom from the new stack. There is no
- * doubt: all else is the same in both.
+ * While the target is held, with the thread's Lua stack captured: if the stack is being
+ * freed and its bottom is overwritten, take the bottom from the new stack. There is no
+ * doubt: all else is the same in both. registers are those of the native thread.
  */
-void lua_moved_capture(struct capture *capture);
+void lua_moved_capture(struct snapshot *snapshot, const struct registers *registers,
+		       struct lua_thread *thread);
 
 /*
- * Adjust L->base and L->top of captured threads whose L->base is outside of their
- * stack, if there is no doubt by how much.
+ * If L->base of a captured thread is outside of its stack, adjust L->base and L->top,
+ * unless it is in doubt by how much.
  */
-void lua_moved_adjust(struct capture *capture, struct lua_objects *objects);
+void lua_moved_adjust(struct snapshot *snapshot, const struct registers *registers,
+		      struct lua_objects *objects, struct lua_thread *thread);
 
 #endif

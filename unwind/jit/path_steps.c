@@ -57,8 +57,11 @@ static bool instruction_at(const struct path_context *context, const struct path
 		return false;
 	op = bytecode_op(context->layout, (uint8_t)instruction);
 	if (op == BC_JFORL || op == BC_JITERL || op == BC_JLOOP) {
-		if (!traces_startins(context->traces, bytecode_d(instruction), &instruction))
+		const struct trace *trace = trace_numbered(context->numbers, bytecode_d(instruction));
+
+		if (!trace)
 			return false;
+		instruction = trace->startins;
 		op = bytecode_op(context->layout, (uint8_t)instruction);
 	}
 	*ret_instruction = instruction;

@@ -17,7 +17,7 @@
 
 #include "unwind/jit/path_frames.h"
 #include "unwind/jit/trace_calls.h"
-#include "unwind/jit/traces.h"
+#include "unwind/jit/trace.h"
 
 enum {
 	PATH_LENGTH_MAX = 512, /* bytecodes between two snapshots */
@@ -38,7 +38,7 @@ enum path_cost {
 
 /* The trace, and the data about it. */
 struct path_context {
-	const struct traces *traces;
+	const struct trace_numbers *numbers;
 	const struct trace *trace;
 	const struct layout *layout;
 	struct lua_objects *objects;

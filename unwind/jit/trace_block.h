@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "luajit-layouts/layout.h"
-#include "unwind/jit/traces.h"
+#include "unwind/jit/trace.h"
 
 /* IR opcodes, independent of their numbers; names as in lj_ir.h. */
 enum ir_op {
@@ -85,5 +85,22 @@ bool trace_parent(const struct trace *trace, const struct layout *layout, uint32
 
 /* The number of the trace that it jumps to at its end; 0 if it ends otherwise. */
 uint32_t trace_link(const struct trace *trace, const struct layout *layout);
+
+/* The functions or prototypes among a trace's constants, at most max. Return how many. */
+enum trace_constant { TRACE_FUNCTIONS, TRACE_PROTOS };
+
+size_t trace_constants(const struct trace *trace, const struct layout *layout, enum trace_constant kind,
+		       uint64_t *ret_objects, size_t max);
+
+/*
+ * The frames of a trace at pc by its snapshots only: those of the last snapshot whose code begins at or
+ * before pc. 0 in builds without SnapShot.mcofs.
+ */
+size_t trace_frames(const struct trace *trace, const struct layout *layout, uint64_t pc,
+		    struct trace_frame *ret_frames, size_t max);
+
+/* The same for the snapshot that an exit restores. */
+size_t trace_exit_frames(const struct trace *trace, const struct layout *layout, uint32_t exitno,
+			 struct trace_frame *ret_frames, size_t max);
 
 #endif

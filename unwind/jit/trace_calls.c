@@ -11,7 +11,7 @@ enum {
 
 struct finder {
 	struct trace_calls *calls;
-	const struct traces *traces;
+	const struct trace_numbers *numbers;
 	const struct trace *trace;
 	const struct layout *layout;
 	struct lua_objects *objects;
@@ -149,9 +149,9 @@ static void find_calls(struct finder *finder)
 	find_calls_of(finder, finder->trace);
 	for (uint32_t distance = 1; distance <= NEIGHBOURS; distance++) {
 		const struct trace *before = distance < number
-						     ? traces_seen(finder->traces, number - distance)
+						     ? trace_numbered(finder->numbers, number - distance)
 						     : NULL;
-		const struct trace *after = traces_seen(finder->traces, number + distance);
+		const struct trace *after = trace_numbered(finder->numbers, number + distance);
 
 		if (before)
 			find_calls_of(finder, before);
@@ -160,12 +160,12 @@ static void find_calls(struct finder *finder)
 	}
 }
 
-void trace_calls_find(struct trace_calls *ret_calls, const struct traces *traces, const struct trace *trace,
-		      const struct layout *layout, struct lua_objects *objects)
+void trace_calls_find(struct trace_calls *ret_calls, const struct trace_numbers *numbers,
+		      const struct trace *trace, const struct layout *layout, struct lua_objects *objects)
 {
 	struct finder finder = {
 		.calls = ret_calls,
-		.traces = traces,
+		.numbers = numbers,
 		.trace = trace,
 		.layout = layout,
 		.objects = objects,

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/jit/traces.h"
+#include "unwind/jit/trace.h"
 #include "unwind/lua/lua_objects.h"
 
 enum {
@@ -49,8 +49,8 @@ struct trace_calls {
 };
 
 /* Find a trace's callees, checks and calls. The result points into objects. */
-void trace_calls_find(struct trace_calls *ret_calls, const struct traces *traces, const struct trace *trace,
-		      const struct layout *layout, struct lua_objects *objects);
+void trace_calls_find(struct trace_calls *ret_calls, const struct trace_numbers *numbers,
+		      const struct trace *trace, const struct layout *layout, struct lua_objects *objects);
 
 /* Add a call that the path leads through. */
 void trace_calls_add(struct trace_calls *calls, uint64_t pc, const struct proto *callee);

@@ -14,7 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/jit/traces.h"
+#include "luajit-layouts/layout.h"
+#include "unwind/jit/trace.h"
 
 enum { TRACE_CODE_BYTES_MAX = 1 << 17 }; /* of one trace's machine code; LuaJIT's areas are smaller */
 

@@ -316,7 +316,7 @@ static bool replay_segments(struct replay *replay)
 	if (!make_segments(replay->path, context->trace, context->layout) ||
 	    !point_of_snapshot(context, 0, &start.point, &in_builtin))
 		return false;
-	trace_calls_find(&replay->calls, context->traces, context->trace, context->layout, context->objects);
+	trace_calls_find(&replay->calls, context->numbers, context->trace, context->layout, context->objects);
 	for (uint32_t i = 0; i < replay->path->segment_count; i++)
 		if (!replay_segment(replay, i, &start))
 			return false;
@@ -325,13 +325,13 @@ static bool replay_segments(struct replay *replay)
 	return true;
 }
 
-bool trace_path_replay(struct trace_path *path, const struct traces *traces, const struct trace *trace,
-		       const struct layout *layout, struct lua_objects *objects)
+bool trace_path_replay(struct trace_path *path, const struct trace_numbers *numbers,
+		       const struct trace *trace, const struct layout *layout, struct lua_objects *objects)
 {
 	struct replay replay = {
 		.path = path,
 		.context = {
-			.traces = traces,
+			.numbers = numbers,
 			.trace = trace,
 			.layout = layout,
 			.objects = objects,

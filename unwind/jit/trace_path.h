@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "unwind/jit/path_frames.h"
-#include "unwind/jit/traces.h"
+#include "unwind/jit/trace.h"
 #include "unwind/lua/lua_objects.h"
 
 enum { PATH_POINTS_MAX = 1 << 15 };
@@ -43,8 +43,8 @@ struct trace_path {
  * clears *path. False, with nothing to clear, when out of memory or if the trace makes
  * no sense.
  */
-bool trace_path_replay(struct trace_path *path, const struct traces *traces, const struct trace *trace,
-		       const struct layout *layout, struct lua_objects *objects);
+bool trace_path_replay(struct trace_path *path, const struct trace_numbers *numbers,
+		       const struct trace *trace, const struct layout *layout, struct lua_objects *objects);
 
 void trace_path_clear(struct trace_path *path);
 

@@ -279,7 +279,7 @@ static bool keep_points(struct trace_table *table, const struct trace_path *path
 	return true;
 }
 
-struct trace_table *trace_table_new(const struct traces *traces, const struct trace *trace,
+struct trace_table *trace_table_new(const struct trace_numbers *numbers, const struct trace *trace,
 				    const struct layout *layout, struct lua_objects *objects,
 				    const uint8_t *code_bytes, trace_exit_number exit_number,
 				    const void *context)
@@ -293,7 +293,7 @@ struct trace_table *trace_table_new(const struct traces *traces, const struct tr
 	table->size = sizeof(*table);
 	if (trace_code_align(&code, trace, layout, code_bytes, exit_number, context)) {
 		keep_snapshots(table, trace, layout, &code);
-		table->has_path = table->rows && trace_path_replay(&path, traces, trace, layout, objects) &&
+		table->has_path = table->rows && trace_path_replay(&path, numbers, trace, layout, objects) &&
 				  keep_path(table, &path) && keep_points(table, &path, trace, layout, &code);
 	}
 	trace_code_clear(&code);

@@ -11,13 +11,13 @@
 #define LJSPY_TRACE_TABLE_H
 
 #include "unwind/jit/trace_code.h"
-#include "unwind/jit/traces.h"
+#include "unwind/jit/trace.h"
 #include "unwind/lua/lua_objects.h"
 
 struct trace_table;
 
 /* NULL only when out of memory. A trace that makes no sense gets an empty table. code has szmcode bytes. */
-struct trace_table *trace_table_new(const struct traces *traces, const struct trace *trace,
+struct trace_table *trace_table_new(const struct trace_numbers *numbers, const struct trace *trace,
 				    const struct layout *layout, struct lua_objects *objects,
 				    const uint8_t *code, trace_exit_number exit_number, const void *context);
 void trace_table_free(struct trace_table *table);

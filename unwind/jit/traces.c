@@ -28,17 +28,17 @@ struct entry {
 	uint8_t *bytes;
 	uint8_t *code;             /* machine code, once the trace was seen executing */
 	struct trace_table *table; /* made when first needed */
-	size_t held;               /* bytes of all of these */
+	size_t kept_bytes;         /* of all of these */
 };
 
 struct traces {
-	uint64_t *addresses;    /* J->trace as last seen */
-	struct entry **entries; /* by trace number */
-	uint32_t size;          /* of both */
-	struct entry **sorted;  /* by machine code address */
+	uint64_t *addresses;          /* J->trace as last seen */
+	struct entry **entries;       /* by trace number */
+	struct trace_numbers numbers; /* the entries' traces; its size is that of all three arrays */
+	struct entry **sorted;        /* by machine code address */
 	size_t sorted_count;
 	bool is_sorted;
-	size_t held;                      /* bytes that the entries hold */
+	size_t kept_bytes;                /* of all entries */
 	uint64_t snapshot;                /* number of the current one */
 	uint64_t exit_stubs[EXIT_GROUPS]; /* J->exitstubgroup */
 };
@@ -51,20 +51,20 @@ struct traces *traces_new(void)
 /* LuaJIT allows far less, but a target may claim anything. */
 static bool has_room(const struct traces *traces, size_t bytes)
 {
-	return traces->held <= TRACES_BYTES_MAX && bytes <= TRACES_BYTES_MAX - traces->held;
+	return traces->kept_bytes <= TRACES_BYTES_MAX && bytes <= TRACES_BYTES_MAX - traces->kept_bytes;
 }
 
 static void charge(struct traces *traces, struct entry *entry, size_t bytes)
 {
-	entry->held += bytes;
-	traces->held += bytes;
+	entry->kept_bytes += bytes;
+	traces->kept_bytes += bytes;
 }
 
 static void free_entry(struct traces *traces, struct entry *entry)
 {
 	if (!entry)
 		return;
-	traces->held -= entry->held;
+	traces->kept_bytes -= entry->kept_bytes;
 	trace_table_free(entry->table);
 	free(entry->code);
 	free(entry->bytes);
@@ -75,9 +75,10 @@ void traces_free(struct traces *traces)
 {
 	if (!traces)
 		return;
-	for (uint32_t i = 0; i < traces->size; i++)
+	for (uint32_t i = 0; i < traces->numbers.size; i++)
 		free_entry(traces, traces->entries[i]);
 	free(traces->entries);
+	free(traces->numbers.traces);
 	free(traces->addresses);
 	free(traces->sorted);
 	free(traces);
@@ -85,19 +86,27 @@ void traces_free(struct traces *traces)
 
 /*---- The list of traces ----*/
 
+/* Set the entry with this number, or NULL, instead of the one that is there. */
+static void set_entry(struct traces *traces, uint32_t number, struct entry *entry)
+{
+	free_entry(traces, traces->entries[number]);
+	traces->entries[number] = entry;
+	traces->numbers.traces[number] = entry ? &entry->trace : NULL;
+	traces->is_sorted = false;
+}
+
 static bool resize(struct traces *traces, uint32_t size)
 {
 	uint64_t *addresses;
 	struct entry **entries;
+	const struct trace **numbered;
 
-	for (uint32_t i = size; i < traces->size; i++) {
-		free_entry(traces, traces->entries[i]);
-		traces->entries[i] = NULL;
+	for (uint32_t i = size; i < traces->numbers.size; i++) {
+		set_entry(traces, i, NULL);
 		traces->addresses[i] = 0;
-		traces->is_sorted = false;
 	}
-	if (size <= traces->size) {
-		traces->size = size;
+	if (size <= traces->numbers.size) {
+		traces->numbers.size = size;
 		return true;
 	}
 	addresses = realloc(traces->addresses, size * sizeof(*addresses));
@@ -108,9 +117,15 @@ static bool resize(struct traces *traces, uint32_t size)
 	if (!entries)
 		return false;
 	traces->entries = entries;
-	memset(addresses + traces->size, 0, (size - traces->size) * sizeof(*addresses));
-	memset(entries + traces->size, 0, (size - traces->size) * sizeof(struct entry *));
-	traces->size = size;
+	numbered = realloc(traces->numbers.traces, size * sizeof(const struct trace *));
+	if (!numbered)
+		return false;
+	traces->numbers.traces = numbered;
+	memset(addresses + traces->numbers.size, 0, (size - traces->numbers.size) * sizeof(*addresses));
+	memset(entries + traces->numbers.size, 0, (size - traces->numbers.size) * sizeof(struct entry *));
+	memset(numbered + traces->numbers.size, 0,
+	       (size - traces->numbers.size) * sizeof(const struct trace *));
+	traces->numbers.size = size;
 	return true;
 }
 
@@ -163,10 +178,8 @@ static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot, 
 
 		if (address == traces->addresses[i])
 			continue;
-		free_entry(traces, traces->entries[i]);
-		traces->entries[i] = NULL;
+		set_entry(traces, i, NULL);
 		traces->addresses[i] = address;
-		traces->is_sorted = false;
 	}
 	return true;
 }
@@ -190,9 +203,7 @@ static void learn(struct traces *traces, struct snapshot *snapshot, const struct
 	struct entry *entry = calloc(1, sizeof(*entry));
 	struct memory_range range = { .address = id->address };
 
-	free_entry(traces, traces->entries[number]);
-	traces->entries[number] = NULL;
-	traces->is_sorted = false;
+	set_entry(traces, number, NULL);
 	if (!entry)
 		return;
 	entry->identity = *id;
@@ -206,6 +217,7 @@ static void learn(struct traces *traces, struct snapshot *snapshot, const struct
 		.root = (uint16_t)id->root,
 		.startpt = id->startpt,
 		.startpc = id->startpc,
+		.startins = (uint32_t)id->startins,
 	};
 	range.length = block_size(layout, id);
 	if (range.length && has_room(traces, range.length)) {
@@ -219,7 +231,7 @@ static void learn(struct traces *traces, struct snapshot *snapshot, const struct
 		entry->trace.bytes = entry->bytes;
 		entry->trace.size = range.length;
 	}
-	traces->entries[number] = entry;
+	set_entry(traces, number, entry);
 }
 
 /*
@@ -281,11 +293,11 @@ static void sort(struct traces *traces)
 		return;
 	/* The old list may hold freed entries. If there is no memory for a new one, it stays empty. */
 	traces->sorted_count = 0;
-	sorted = realloc(traces->sorted, (traces->size + 1) * sizeof(struct entry *));
+	sorted = realloc(traces->sorted, (traces->numbers.size + 1) * sizeof(struct entry *));
 	if (!sorted)
 		return;
 	traces->sorted = sorted;
-	for (uint32_t i = 0; i < traces->size; i++)
+	for (uint32_t i = 0; i < traces->numbers.size; i++)
 		if (traces->entries[i])
 			sorted[traces->sorted_count++] = traces->entries[i];
 	qsort(sorted, traces->sorted_count, sizeof(struct entry *), compare_mcode);
@@ -378,7 +390,7 @@ const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *sn
 
 static struct entry *entry_of(const struct traces *traces, const struct trace *trace)
 {
-	return trace->number < traces->size ? traces->entries[trace->number] : NULL;
+	return trace->number < traces->numbers.size ? traces->entries[trace->number] : NULL;
 }
 
 bool traces_protos(const struct traces *traces, const struct trace *trace, const uint64_t **ret_protos,
@@ -403,7 +415,7 @@ const struct trace *traces_capture_link(struct traces *traces, struct snapshot *
 					const struct layout *layout, const struct trace *trace)
 {
 	uint32_t number = trace_link(trace, layout);
-	const struct trace *link = number ? traces_seen(traces, number) : NULL;
+	const struct trace *link = number ? trace_numbered(&traces->numbers, number) : NULL;
 
 	return link ? traces_capture_pc(traces, snapshot, layout, link->mcode) : NULL;
 }
@@ -417,14 +429,9 @@ const struct trace *traces_find(const struct traces *traces, uint64_t pc)
 
 const struct trace *traces_by_number(const struct traces *traces, uint32_t number)
 {
-	const struct entry *entry = number < traces->size ? traces->entries[number] : NULL;
+	const struct entry *entry = number < traces->numbers.size ? traces->entries[number] : NULL;
 
 	return entry && entry->verified == traces->snapshot ? &entry->trace : NULL;
-}
-
-const struct trace *traces_seen(const struct traces *traces, uint32_t number)
-{
-	return number < traces->size && traces->entries[number] ? &traces->entries[number]->trace : NULL;
 }
 
 const struct trace *traces_find_startins(const struct traces *traces, const struct layout *layout,
@@ -437,16 +444,6 @@ const struct trace *traces_find_startins(const struct traces *traces, const stru
 			return trace;
 	}
 	return NULL;
-}
-
-bool traces_startins(const struct traces *traces, uint32_t number, uint32_t *ret_instruction)
-{
-	const struct entry *entry = number < traces->size ? traces->entries[number] : NULL;
-
-	if (!entry)
-		return false;
-	*ret_instruction = (uint32_t)entry->identity.startins;
-	return true;
 }
 
 /*---- The frames at a pc ----*/
@@ -500,8 +497,8 @@ size_t traces_frames(struct traces *traces, const struct trace *trace, const str
 	if (entry && entry->code && !entry->table) {
 		const struct exits exits = { traces, trace, layout };
 
-		entry->table = trace_table_new(traces, trace, layout, objects, entry->code, exit_number,
-					       &exits);
+		entry->table = trace_table_new(&traces->numbers, trace, layout, objects, entry->code,
+					       exit_number, &exits);
 		if (entry->table)
 			charge(traces, entry, trace_table_size(entry->table));
 	}

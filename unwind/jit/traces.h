@@ -17,25 +17,13 @@
 
 #include "memory/snapshot.h"
 #include "unwind/elf/image.h"
+#include "unwind/jit/trace.h"
 #include "unwind/lua/lua_objects.h"
 
 enum {
 	TRACES_MAX = 65535,          /* trace numbers are 16 bits wide */
 	TRACE_BYTES_MAX = 1 << 20,   /* of one GCtrace with its IR and snapshots */
 	TRACES_BYTES_MAX = 64 << 20, /* of all traces, with their code and tables */
-	TRACE_FRAMES_MAX = 256,      /* inlined frames; slots are 250 at most (LJ_MAX_JSLOTS) */
-};
-
-struct trace {
-	uint64_t address;
-	uint32_t number;
-	uint64_t mcode;
-	uint32_t szmcode;
-	uint16_t spadjust;
-	uint16_t root; /* 0 for a root trace */
-	uint64_t startpt, startpc;
-	const uint8_t *bytes; /* the whole block; NULL if unreadable or not kept */
-	size_t size;
 };
 
 struct traces;
@@ -90,30 +78,9 @@ bool traces_is_exit(const struct traces *traces, uint64_t pc);
 /* The trace with this number, verified in the current snapshot; or NULL. */
 const struct trace *traces_by_number(const struct traces *traces, uint32_t number);
 
-/* The trace with this number as last seen, which may be long ago; or NULL. */
-const struct trace *traces_seen(const struct traces *traces, uint32_t number);
-
 /* The trace whose startins ends at pc (BC_JLOOP of a return, before August 2023); or NULL. */
 const struct trace *traces_find_startins(const struct traces *traces, const struct layout *layout,
 					 uint64_t pc);
-
-/* The bytecode that a trace's JFORL, JITERL or JLOOP replaced, by the trace's number. False if unknown. */
-bool traces_startins(const struct traces *traces, uint32_t number, uint32_t *ret_instruction);
-
-/* The functions or prototypes among a trace's constants, at most max. Return how many. */
-enum trace_constant { TRACE_FUNCTIONS, TRACE_PROTOS };
-
-size_t trace_constants(const struct trace *trace, const struct layout *layout, enum trace_constant kind,
-		       uint64_t *ret_objects, size_t max);
-
-/* A frame that a trace has inlined, or its start frame. */
-struct trace_frame {
-	uint64_t function;    /* GCfunc, or 0 if it depends on the path */
-	uint64_t pc;          /* the current bytecode, or the call in a caller */
-	bool is_continuation; /* it called its callee through a continuation frame */
-	bool is_near;         /* pc, or even the function, is the nearest known one, not proven */
-	uint8_t base_slot;    /* the trace's slot of its base */
-};
 
 /*
  * The frames of a trace at pc, innermost first; the last one is the start frame at
@@ -123,16 +90,5 @@ struct trace_frame {
  */
 size_t traces_frames(struct traces *traces, const struct trace *trace, const struct layout *layout,
 		     struct lua_objects *objects, uint64_t pc, struct trace_frame *ret_frames, size_t max);
-
-/*
- * The same by snapshots only: the frames of the last snapshot whose code begins at or
- * before pc. 0 in builds without SnapShot.mcofs.
- */
-size_t trace_frames(const struct trace *trace, const struct layout *layout, uint64_t pc,
-		    struct trace_frame *ret_frames, size_t max);
-
-/* The same for the snapshot that an exit restores. */
-size_t trace_exit_frames(const struct trace *trace, const struct layout *layout, uint32_t exitno,
-			 struct trace_frame *ret_frames, size_t max);
 
 #endif

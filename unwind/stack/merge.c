@@ -258,7 +258,8 @@ int merge_stacks(struct capture *capture, struct image *image, struct lua_object
 	enum passed passed = PASSED_ON;
 
 	merged_stack_begin(stack, VM_STATE_NONE);
-	lua_moved_adjust(capture, objects);
+	for (size_t i = 0; i < capture->thread_count; i++)
+		lua_moved_adjust(capture->snapshot, &capture->registers, objects, &capture->threads[i]);
 	native_begin(native, merge.memory, &capture->registers);
 	finish(&merge);
 	while (passed == PASSED_ON && !stack->out_of_memory) {

@@ -3,6 +3,7 @@
 #include "unwind/stack/merge_trace.h"
 
 #include "unwind/capture/cframes.h"
+#include "unwind/jit/trace_block.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
