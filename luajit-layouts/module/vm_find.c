@@ -330,8 +330,8 @@ struct mark {
 		bytes, sizeof(bytes) \
 	}
 
-/* How the VM looks on each machine. */
-static const struct looks {
+/* What the code of the VM contains on each machine. */
+static const struct patterns {
 	uint16_t machine;
 	const uint8_t *(*dispatch)(const uint8_t *at, const uint8_t *end);
 	struct mark first_handlers[2]; /* alternatives */
@@ -339,7 +339,7 @@ static const struct looks {
 	struct mark ffi_call;
 	size_t ffi_call_before; /* bytes of the function before that mark */
 	struct mark ffi_call_end;
-} looks[] = {
+} vm_patterns[] = {
 	{ EM_X86_64,
 	  vm_code_x86_64_dispatch,
 	  { MARK(first_handler_gc64), MARK(first_handler_gc32) },
@@ -376,13 +376,13 @@ static const uint8_t *find_mark(const uint8_t *from, const uint8_t *end, const s
 }
 
 /* The first run of dispatches dense enough for a VM. */
-static bool find_cluster(const struct looks *look, const uint8_t *code, const uint8_t *end,
+static bool find_cluster(const struct patterns *patterns, const uint8_t *code, const uint8_t *end,
 			 struct cluster *ret)
 {
 	struct cluster cluster = { .count = 0 };
 	const uint8_t *at = code;
 
-	while ((at = look->dispatch(at, end)) != NULL) {
+	while ((at = patterns->dispatch(at, end)) != NULL) {
 		if (cluster.count == 0 || at - cluster.last > DISPATCH_GAP_MAX) {
 			if (cluster.count >= VM_CODE_DISPATCHES_MIN)
 				break;
@@ -395,64 +395,64 @@ static bool find_cluster(const struct looks *look, const uint8_t *code, const ui
 	return cluster.count >= VM_CODE_DISPATCHES_MIN;
 }
 
-static const uint8_t *find_first_handler(const struct looks *look, const uint8_t *code,
+static const uint8_t *find_first_handler(const struct patterns *patterns, const uint8_t *code,
 					 const uint8_t *dispatch)
 {
 	const uint8_t *from = dispatch - code > FIRST_HANDLER_MAX ? dispatch - FIRST_HANDLER_MAX : code;
-	const uint8_t *head = find_mark(from, dispatch, &look->first_handlers[0]);
-	const struct mark *target = &look->branch_target;
+	const uint8_t *head = find_mark(from, dispatch, &patterns->first_handlers[0]);
+	const struct mark *target = &patterns->branch_target;
 
 	if (head == NULL)
-		head = find_mark(from, dispatch, &look->first_handlers[1]);
+		head = find_mark(from, dispatch, &patterns->first_handlers[1]);
 	if (head != NULL && target->bytes != NULL && head - code >= (ptrdiff_t)target->length &&
 	    memcmp(head - target->length, target->bytes, target->length) == 0)
 		head -= target->length;
 	return head;
 }
 
-static bool find_extent(const struct looks *look, const uint8_t *code, size_t length, uint64_t address,
+static bool find_extent(const struct patterns *patterns, const uint8_t *code, size_t length, uint64_t address,
 			struct vm_extent *ret)
 {
 	const uint8_t *end = code + length, *first, *call, *tail;
 	struct cluster cluster;
 
-	if (!find_cluster(look, code, end, &cluster))
+	if (!find_cluster(patterns, code, end, &cluster))
 		return false;
-	first = find_first_handler(look, code, cluster.first);
+	first = find_first_handler(patterns, code, cluster.first);
 	if (first == NULL)
 		return false;
 	if (end - cluster.last > TAIL_MAX)
 		end = cluster.last + TAIL_MAX;
 	*ret = (struct vm_extent){ .begin = address + (first - code), .end = address + (end - code) };
-	call = find_mark(cluster.last, end, &look->ffi_call);
+	call = find_mark(cluster.last, end, &patterns->ffi_call);
 	if (call == NULL)
 		return true;
-	tail = find_mark(call, code + length, &look->ffi_call_end);
-	call -= look->ffi_call_before;
+	tail = find_mark(call, code + length, &patterns->ffi_call_end);
+	call -= patterns->ffi_call_before;
 	ret->end = ret->ffi_call = address + (call - code);
 	if (tail != NULL && tail - call < FFI_CALL_MAX)
-		ret->ffi_call_end = address + (tail - code) + look->ffi_call_end.length;
+		ret->ffi_call_end = address + (tail - code) + patterns->ffi_call_end.length;
 	else
 		ret->ffi_call = 0;
 	return true;
 }
 
-static const struct looks *looks_of(uint16_t machine)
+static const struct patterns *patterns_of(uint16_t machine)
 {
-	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
-		if (looks[i].machine == machine)
-			return &looks[i];
+	for (size_t i = 0; i < sizeof(vm_patterns) / sizeof(vm_patterns[0]); i++)
+		if (vm_patterns[i].machine == machine)
+			return &vm_patterns[i];
 	return NULL;
 }
 
 enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_image *image,
 					struct vm_extent *ret_extent)
 {
-	const struct looks *look = looks_of(image->machine);
+	const struct patterns *patterns = patterns_of(image->machine);
 	enum vm_find_status status = VM_FIND_NONE;
 	uint64_t next;
 
-	if (look == NULL)
+	if (patterns == NULL)
 		return VM_FIND_NONE;
 	for (size_t i = 0; i < image->segment_count && status == VM_FIND_NONE; i++) {
 		const struct elf_segment *segment = &image->segments[i];
@@ -464,7 +464,7 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 		code = malloc(length);
 		if (code == NULL || memory_read(memory, segment->begin, code, length) != MEMORY_OK)
 			status = VM_FIND_UNREADABLE;
-		else if (find_extent(look, code, length, segment->begin, ret_extent))
+		else if (find_extent(patterns, code, length, segment->begin, ret_extent))
 			status = VM_FIND_OK;
 		free(code);
 	}

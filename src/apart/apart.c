@@ -79,11 +79,11 @@ static bool take_all(struct apart *apart, unsigned char *buffer)
 	return size == 0;
 }
 
-static void look(struct apart *apart)
+static void update(struct apart *apart)
 {
 	apart->results_seen = apart->shared->results_version;
-	if (apart->options->look)
-		apart->options->look(apart, apart->options->context);
+	if (apart->options->update)
+		apart->options->update(apart, apart->options->context);
 }
 
 static enum apart_end take_until_end(struct apart *apart, unsigned char *buffer)
@@ -93,14 +93,14 @@ static enum apart_end take_until_end(struct apart *apart, unsigned char *buffer)
 	while (good && !apart->engine_is_gone) {
 		good = take_all(apart, buffer);
 		if (apart->results_seen != apart->shared->results_version)
-			look(apart);
+			update(apart);
 		beat_await(apart);
 	}
 	if (!good)
 		kill(apart->guard, SIGKILL);
 	else
 		good = take_all(apart, buffer);
-	look(apart);
+	update(apart);
 	return good && apart->shared->is_done ? APART_CONCLUDED : APART_KILLED;
 }
 

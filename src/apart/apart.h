@@ -41,7 +41,7 @@ struct apart_options {
 	/* In the front, in the thread that called apart_run(), for each message; NULL if not wanted. */
 	void (*take)(struct apart *apart, void *context, const unsigned char *bytes, size_t size);
 	/* There, too: about 30 times a second while there are new results, and at the end. */
-	void (*look)(struct apart *apart, void *context);
+	void (*update)(struct apart *apart, void *context);
 
 	void *context;         /* the engine has a copy, from when it was forked */
 	size_t results_size;   /* bytes */
@@ -65,7 +65,7 @@ enum apart_end {
  */
 int apart_run(const struct apart_options *options, enum apart_end *ret_end);
 
-/*---- In the front, from within take() and look() ----*/
+/*---- In the front, from within take() and update() ----*/
 
 /* Ask the engine to conclude the work. */
 void apart_conclude(struct apart *apart);

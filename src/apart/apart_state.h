@@ -34,7 +34,7 @@ struct apart {
 	pthread_t taker, beater;
 	atomic_bool taker_waits, taker_is_done;
 	atomic_bool engine_is_gone;
-	_Atomic uint64_t results_seen;   /* the results' version at the last look() */
+	_Atomic uint64_t results_seen;   /* the results' version at the last update() */
 	_Atomic uint64_t interrupted_ns; /* when the first signal to conclude came; 0: none came */
 	_Atomic int interrupted_by;      /* that signal */
 	atomic_bool interrupted_by_process;

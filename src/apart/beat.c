@@ -70,7 +70,7 @@ void beat_await(struct apart *apart)
 }
 
 /* Continue the guard if it is stopped. Note its end: the engine has ended before it, or dies with it. */
-static void look_after_guard(struct apart *apart)
+static void watch_guard(struct apart *apart)
 {
 	siginfo_t info = { .si_pid = 0 };
 
@@ -105,7 +105,7 @@ static void *beat(void *context)
 
 		shared->beat_due_ns = clock_now_ns(CLOCK_MONOTONIC) + (uint64_t)period_ns + SILENCE_NS -
 				      BEAT_NS;
-		look_after_guard(apart);
+		watch_guard(apart);
 		if (apart->taker_waits && is_something_new(apart)) {
 			apart->taker_waits = false;
 			pthread_kill(apart->taker, SIGRTMIN);

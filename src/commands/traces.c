@@ -202,7 +202,7 @@ static void run(struct traces_command *command)
 		out_of_memory(command);
 }
 
-static enum exit_status look_at_traces(struct apart *apart, const struct invocation *invocation)
+static enum exit_status show_traces(struct apart *apart, const struct invocation *invocation)
 {
 	const struct options *options = invocation->options;
 	struct traces_command command = { .try = { .apart = apart },
@@ -230,5 +230,5 @@ static enum exit_status look_at_traces(struct apart *apart, const struct invocat
 
 enum exit_status command_traces(const struct invocation *invocation)
 {
-	return command_run_apart(look_at_traces, invocation, true);
+	return command_run_apart(show_traces, invocation, true);
 }

@@ -40,21 +40,22 @@ int lua_process_open_core(struct core_file *core, struct functions *functions,
 			  const struct namer_options *options, struct lua_process **ret_process);
 
 /*
- * Before the first look: use this layout for every VM in place of recognising it;
+ * Before the first refresh: use this layout for every VM in place of recognising it;
  * NULL: recognise it. It must outlive the process. A layout from a file is compared
  * neither with the code nor with the objects of a state.
  */
 void lua_process_give_layout(struct lua_process *process, const struct given_layout *given);
 
 /*
- * Look at what is mapped: modules, VMs, states. This is cheap if nothing has
- * changed and the states of every VM are known; a thorough look always searches
+ * Read what is mapped: modules, VMs, states. This is cheap if nothing has
+ * changed and the states of every VM are known; a thorough refresh always searches
  * for states. 0, or a negative errno when the process cannot be read.
  */
 int lua_process_refresh(struct lua_process *process, bool thorough);
-bool lua_process_has_new_modules(const struct lua_process *process); /* did the last look find any? */
-bool lua_process_wants_look(
-	const struct lua_process *process); /* may the last capture be in a new mapping? */
+/* Did the last refresh find any? */
+bool lua_process_has_new_modules(const struct lua_process *process);
+/* May the last capture be in a new mapping? */
+bool lua_process_wants_refresh(const struct lua_process *process);
 
 /*
  * Read from a state what only a state can tell of a layout, and check whether its
@@ -63,7 +64,7 @@ bool lua_process_wants_look(
  * the states found are not used. Confirming does nothing if nothing is open.
  */
 bool lua_process_needs_confirming(const struct lua_process *process);
-void lua_process_confirm(struct lua_process *process); /* also looks again at a layout in doubt */
+void lua_process_confirm(struct lua_process *process); /* also checks a layout in doubt again */
 
 /* A module that contains a VM, whether its layout is known or not. */
 struct lua_module {

@@ -107,14 +107,14 @@ static bool speaks_against_layout(const struct merged_stack *stack)
 
 static bool is_doubtful(const struct luajit_module *luajit)
 {
-	return luajit->doubts >= DOUBTS_MIN && luajit->doubts > luajit->doubts_until_look &&
+	return luajit->doubts >= DOUBTS_MIN && luajit->doubts > luajit->doubts_until_check &&
 	       luajit->doubts * DOUBT_ONE_IN > luajit->samples;
 }
 
-/* The next look, which costs milliseconds, takes twice as many doubts. */
+/* The next check, which costs milliseconds, takes twice as many doubts. */
 static void dispel_doubts(struct luajit_module *luajit)
 {
-	luajit->doubts_until_look = 2 * luajit->doubts;
+	luajit->doubts_until_check = 2 * luajit->doubts;
 	luajit->samples = luajit->doubts = luajit->doubted = 0;
 	luajit->tries = 0;
 }
@@ -156,7 +156,7 @@ void process_weigh_stack(struct lua_process *process)
 }
 
 /* Runs while the target is held. */
-static void look_again(struct lua_process *process, struct luajit_module *luajit)
+static void check_again(struct lua_process *process, struct luajit_module *luajit)
 {
 	if (!is_doubtful(luajit) ||
 	    !recognise_is_state(process->memory, &luajit->known.vm, luajit->doubted) ||
@@ -176,7 +176,7 @@ void lua_process_confirm(struct lua_process *process)
 {
 	for (struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next) {
 		if (luajit->known.status == RECOGNISE_OK && luajit->doubted)
-			look_again(process, luajit);
+			check_again(process, luajit);
 		if (!is_open(luajit) || luajit->known.vm.confirmed || confirm_by_next(process, luajit))
 			continue;
 		/* A state that is gone meanwhile proves nothing against the layout. */

@@ -82,8 +82,8 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 		process_pass_on(process, luajit);
 }
 
-/* Look once whether this module contains a VM. NULL when memory is short. */
-static const struct luajit_module *look_at(struct lua_process *process, const struct mapped_file *file,
+/* The VM that this module contains; recognise it once. NULL when memory is short. */
+static const struct luajit_module *find_vm(struct lua_process *process, const struct mapped_file *file,
 					   const struct module *module)
 {
 	struct luajit_module *luajit = find_luajit(process, file);
@@ -119,7 +119,7 @@ static bool begins_as_elf(const struct lua_process *process, uint64_t base)
 
 static bool add_module(struct lua_process *process, struct module *module, const struct mapped_file *file)
 {
-	const struct luajit_module *looked;
+	const struct luajit_module *luajit;
 
 	*module = (struct module){
 		.begin = file->begin,
@@ -131,11 +131,11 @@ static bool add_module(struct lua_process *process, struct module *module, const
 		.path = strdup(file->path),
 		.file = process_openable_path(process, file),
 	};
-	looked = look_at(process, file, module);
-	if (looked && looked->known.status == RECOGNISE_OK)
-		module->vm = &looked->known.vm;
-	else if (looked && looked->known.status == RECOGNISE_UNKNOWN_LAYOUT)
-		module->unknown_vm = &looked->known.vm;
+	luajit = find_vm(process, file, module);
+	if (luajit && luajit->known.status == RECOGNISE_OK)
+		module->vm = &luajit->known.vm;
+	else if (luajit && luajit->known.status == RECOGNISE_UNKNOWN_LAYOUT)
+		module->unknown_vm = &luajit->known.vm;
 	return module->path != NULL;
 }
 

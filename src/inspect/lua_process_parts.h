@@ -23,11 +23,11 @@
 enum {
 	CONFIRM_TRIES_MAX = 50, /* per layout, each while a thread is held */
 	/*
-	 * How many clues that lead to no state ljspy follows between two looks at the
-	 * process. Each costs a microsecond or two of the hold.
+	 * How many clues that lead to no state ljspy follows between two refreshes of
+	 * the process. Each costs a microsecond or two of the hold.
 	 */
 	CLUES = 256,
-	STACK_SEARCHES = 50, /* between two looks, on stacks of threads that are not held */
+	STACK_SEARCHES = 50, /* between two refreshes, on stacks of threads that are not held */
 };
 
 /* What ljspy found in a file where it is mapped. Lives as long as the process: frames point to it. */
@@ -39,9 +39,9 @@ struct luajit_module {
 	struct file_identity *identity; /* NULL: no other process shares what is found */
 	struct known_vm known;
 	unsigned int tries; /* tries in holds that failed in a row */
-	/* Since the last confirmation: stacks with its frames, those that do not fit, and how many cause a look. */
-	uint64_t samples, doubts, doubts_until_look;
-	uint64_t doubted; /* the state whose objects the next hold looks at; 0 if none */
+	/* Since the last confirmation: stacks with its frames, those that do not fit, and how many cause a check. */
+	uint64_t samples, doubts, doubts_until_check;
+	uint64_t doubted; /* the state whose objects the next hold checks; 0 if none */
 	struct vm_states states;
 	struct luajit_module *next;
 };
@@ -66,7 +66,7 @@ struct lua_process {
 	struct luajit_module *luajits;
 	unsigned int clues_left, searches_left, stack_searches_left;
 	bool wants_search; /* a thread ran no known state */
-	bool wants_look, has_new_modules;
+	bool wants_refresh, has_new_modules;
 	bool has_modules;
 	bool has_sought_clock;
 	uint64_t loop_clock; /* address of an event loop's clock; 0 if there is none */
@@ -110,8 +110,8 @@ bool process_confirm_by(struct lua_process *process, struct luajit_module *luaji
 void process_confirm_running(struct lua_process *process, struct luajit_module *luajit);
 
 /*
- * Judge the layout by the stack. If too many stacks do not fit, look at the objects
- * while the target runs; if they do not confirm the layout, look in the next hold.
+ * Judge the layout by the stack. If too many stacks do not fit, check the objects
+ * while the target runs; if they do not confirm the layout, check them in the next hold.
  */
 void process_weigh_stack(struct lua_process *process);
 

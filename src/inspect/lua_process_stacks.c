@@ -67,9 +67,9 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
 	enum capture_verdict verdict;
 
-	/* The thread may be newer than the last look. */
-	process->wants_look = stack_address && !mapping;
-	if (process->wants_look)
+	/* The thread may be newer than the last refresh. */
+	process->wants_refresh = stack_address && !mapping;
+	if (process->wants_refresh)
 		return CAPTURE_NO_LUA;
 	if (stack_address)
 		native_stack = (struct memory_range){ .address = mapping->begin,

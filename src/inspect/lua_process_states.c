@@ -85,7 +85,7 @@ static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)
 	return false;
 }
 
-/* Is there compiled code, and a VM whose layout only traces can confirm? Then a look confirms it. */
+/* Is there compiled code, and a VM whose layout only traces can confirm? Then a refresh confirms it. */
 static bool wants_traces_confirmed(const struct lua_process *process)
 {
 	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
@@ -98,16 +98,16 @@ void process_note_unknown(struct lua_process *process)
 {
 	if (has_lost(&process->stack, LOST_STATE_UNKNOWN))
 		process->searches_left = SEARCHES;
-	process->wants_look = has_lost(&process->stack, LOST_NATIVE_UNWIND);
+	process->wants_refresh = has_lost(&process->stack, LOST_NATIVE_UNWIND);
 	/* A trace of an unknown state may have called what cannot be unwound. */
-	if (process->wants_look && process->stack.vm_state == VM_STATE_NONE && process->searches_left == 0)
+	if (process->wants_refresh && process->stack.vm_state == VM_STATE_NONE && process->searches_left == 0)
 		process->searches_left = 1;
-	process->wants_look |= wants_traces_confirmed(process);
+	process->wants_refresh |= wants_traces_confirmed(process);
 }
 
-bool lua_process_wants_look(const struct lua_process *process)
+bool lua_process_wants_refresh(const struct lua_process *process)
 {
-	return process->wants_look;
+	return process->wants_refresh;
 }
 
 static void drop_global(struct lua_process *process, const struct global_state *global)

@@ -30,14 +30,14 @@ static void tick_all(struct sampler *sampler)
 
 		if (!target || target->ended)
 			continue;
-		if (!target->attached && now >= target->look_at_ns)
+		if (!target->attached && now >= target->inspect_at_ns)
 			target_consider(sampler, target, now);
-		else if (!target->sampled && now >= target->look_at_ns)
+		else if (!target->sampled && now >= target->inspect_at_ns)
 			target_take_look(sampler, target, now);
 		else if (target->active && now >= target->due_ns)
 			target_tick(sampler, target, now);
-		else if (target->sampled && !target->active && now >= target->rest_look_ns)
-			target_look_at_rest(sampler, target, now);
+		else if (target->sampled && !target->active && now >= target->check_rest_ns)
+			target_check_rest(sampler, target, now);
 	}
 }
 
@@ -53,7 +53,7 @@ static uint64_t next_due(const struct sampler *sampler)
 		if (!target || target->ended)
 			continue;
 		if (!target->sampled)
-			next = target->look_at_ns;
+			next = target->inspect_at_ns;
 		if (target->active && target->due_ns < next)
 			next = target->due_ns;
 		due = next < due ? next : due;
@@ -71,7 +71,7 @@ static bool all_ended(const struct sampler *sampler)
 		const struct target *target = sampler->targets[i];
 
 		if (target && !target->ended &&
-		    (target->sampled || !target->found || target->look_interval_ns < HOUSEKEEPING_NS))
+		    (target->sampled || !target->found || target->inspect_interval_ns < HOUSEKEEPING_NS))
 			return false;
 	}
 	return true;
@@ -187,7 +187,7 @@ static void loop(struct sampler *sampler)
 		if (now >= end_ns)
 			return;
 		if (sampler->follow && (now >= follow_due(sampler->follow) || all_ended(sampler)))
-			follow_look(sampler->follow, now, targets_take_found, sampler);
+			follow_search(sampler->follow, now, targets_take_found, sampler);
 		targets_drop_ended(sampler);
 		if (all_ended(sampler)) {
 			sampler->result->end = SAMPLER_TARGETS_ENDED;
@@ -433,12 +433,12 @@ static bool open_targets(struct sampler *sampler)
 	if (sampler->follow) {
 		if (options->launch)
 			follow_add(sampler->follow, sampler->launch.pid);
-		follow_look(sampler->follow, now, targets_take_found, sampler);
+		follow_search(sampler->follow, now, targets_take_found, sampler);
 	}
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		struct target *target = sampler->targets[i];
 
-		if (target->attached && !target->process && !target_look(sampler, target, now))
+		if (target->attached && !target->process && !target_inspect(sampler, target, now))
 			target_note_end(sampler, target);
 	}
 	return options->launch || sampler->result->saw_luajit || explain_no_luajit(sampler);

@@ -195,7 +195,7 @@ static void correct(const struct sampler_apart *self, const struct apart *apart,
 	figures->self_cpu_ns += apart_cpu_ns(apart);
 }
 
-static void look(struct apart *apart, void *context)
+static void update(struct apart *apart, void *context)
 {
 	struct sampler_apart *self = context;
 	struct told told;
@@ -234,7 +234,7 @@ void sampler_run_apart(const struct sampler_options *options, struct sampler_res
 	const struct apart_options apart_options = {
 		.work = work,
 		.take = take,
-		.look = look,
+		.update = update,
 		.context = &self,
 		.results_size = sizeof(struct told),
 		.can_be_concluded = true,

@@ -8,8 +8,8 @@
 #include "src/survey/dump_stacks.h"
 
 enum {
-	/* Looks take at most this part of all time, however many objects a VM has. */
-	LOOK_ONE_IN = 4,
+	/* Reading coroutines takes at most this part of all time, however many objects a VM has. */
+	BUSY_ONE_IN = 4,
 };
 
 /* Deliver one sample for all coroutines that wait at one place. */
@@ -30,7 +30,7 @@ static void deliver_group(struct sampler *sampler, struct target *target, const 
 	};
 
 	target_deliver(sampler, target, &sample);
-	/* The rate counts looks, not the coroutines that each finds. */
+	/* The rate counts how often ljspy reads coroutines, not how many it finds. */
 	sampler->wall_ns += waited_ns - sample.wall_ns;
 }
 
@@ -54,7 +54,7 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target)
 	struct dump_process *found;
 	struct hold *hold;
 
-	if (begin < target->next_look_ns)
+	if (begin < target->coroutines_next_ns)
 		return;
 	found = dump_process_new(target->pid, target->name);
 	hold = hold_new(sampler->tracer, target->threads);
@@ -63,11 +63,12 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target)
 	if (found && hold && dump_coroutines(target->process, hold, found) == 0) {
 		end = clock_now_ns(CLOCK_MONOTONIC);
 		deliver_all(sampler, target, found, end,
-			    target->last_look_ns ? end - target->last_look_ns : sampler->period_ns);
+			    target->coroutines_last_ns ? end - target->coroutines_last_ns
+						       : sampler->period_ns);
 		if (found->holds)
 			histogram_add(&sampler->result->figures.pause_ns, found->longest_hold_ns);
-		target->last_look_ns = end;
-		target->next_look_ns = end + (LOOK_ONE_IN - 1) * (end - begin);
+		target->coroutines_last_ns = end;
+		target->coroutines_next_ns = end + (BUSY_ONE_IN - 1) * (end - begin);
 	}
 	hold_free(hold);
 	dump_process_free(found);

@@ -207,8 +207,8 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, c
 	if (lost == LOST_COUNT &&
 	    lua_process_unwind(target->process, &sample.frames, &sample.frame_count, &sample.vm_state))
 		lost = LOST_OUT_OF_MEMORY;
-	if (lua_process_wants_look(target->process))
-		target_hasten_look(target, now);
+	if (lua_process_wants_refresh(target->process))
+		target_hasten_inspection(target, now);
 	if (lost == LOST_COUNT) {
 		sample.phase = lua_process_phase(target->process);
 		sample.trace = lua_process_trace(target->process);

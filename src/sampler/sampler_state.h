@@ -80,7 +80,7 @@ struct thread_record {
 
 /*
  * A process. The sampler attaches at once to one that the user asked for. One that
- * it found is a candidate until it runs LuaJIT: it only gets a look now and then.
+ * it found is a candidate until it runs LuaJIT: the sampler only inspects it now and then.
  */
 struct target {
 	pid_t pid;
@@ -94,15 +94,15 @@ struct target {
 	char name[THREAD_NAME_MAX]; /* of the process */
 	struct cpu_clock clock;
 	struct threads *threads;
-	struct lua_process *process; /* NULL after an execve until the next look */
+	struct lua_process *process; /* NULL after an execve until the next inspection */
 	struct thread_record *records;
 	uint64_t start_cpu_ns, cpu_ns; /* of the process clock */
 	struct pace pace;              /* of looks by the CPU clock; constant by the wall clock */
 	uint64_t accounted_ns;         /* the weight of all its samples */
-	uint64_t look_at_ns;           /* when to look for a VM again */
-	uint64_t look_interval_ns;
-	uint64_t haste_ns; /* how soon to look when unknown code runs */
-	bool is_hasty;     /* unknown code asked for the look that is due */
+	uint64_t inspect_at_ns;        /* when to search for a VM again */
+	uint64_t inspect_interval_ns;
+	uint64_t haste_ns; /* how soon to inspect when unknown code runs */
+	bool is_hasty;     /* unknown code asked for the inspection that is due */
 	/*
 	 * While the target runs, looks are due at random moments, a period apart on average.
 	 * Alarms come on the kernel's tick, which may beat with the target's own rhythm
@@ -113,13 +113,14 @@ struct target {
 	 */
 	bool active;
 	uint64_t idle_since_ns;
-	uint64_t rest_look_ns; /* when to see whether it still rests */
+	uint64_t check_rest_ns; /* when to see whether it still rests */
 	uint64_t due_ns;
-	bool is_late;                        /* this look is late: see target_is_late() */
-	bool wants_look;                     /* it waits for a CPU, and its last CPU time has no sample */
-	uint64_t active_cpu_ns;              /* of the process clock, at the last look */
-	uint64_t last_look_ns, next_look_ns; /* at its coroutines: the last, and the earliest next one */
-	int index;                           /* its place among the targets */
+	bool is_late;                /* this look is late: see target_is_late() */
+	bool wants_look;             /* it waits for a CPU, and its last CPU time has no sample */
+	uint64_t active_cpu_ns;      /* of the process clock, at the last look */
+	uint64_t coroutines_last_ns; /* when ljspy read its coroutines; 0: not yet */
+	uint64_t coroutines_next_ns; /* the earliest time to read them again */
+	int index;                   /* its place among the targets */
 	bool ended;
 };
 
@@ -187,7 +188,7 @@ void target_take_late(struct sampler *sampler, struct target *target);
 
 /*---- sampler_coroutines.c ----*/
 
-/* Take samples of the coroutines that have yielded; nothing before next_look_ns. */
+/* Take samples of the coroutines that have yielded; nothing before coroutines_next_ns. */
 void target_sample_coroutines(struct sampler *sampler, struct target *target);
 
 /*---- sampler_sleepers.c: for the wall clock ----*/
@@ -214,14 +215,14 @@ int target_attach(struct sampler *sampler, struct target *target);
 /* Attach to the candidate if LuaJIT is in it now; else come back later. */
 void target_consider(struct sampler *sampler, struct target *target, uint64_t now);
 
-/* Take up a process that follow_look() found; context is the sampler. */
+/* Take up a process that follow_search() found; context is the sampler. */
 void targets_take_found(void *context, pid_t pid);
 
-/* Look for LuaJIT in the process as it is now; false if it has ended. */
-bool target_look(struct sampler *sampler, struct target *target, uint64_t now);
+/* Search the process as it is now for LuaJIT; false if it has ended. */
+bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now);
 
-/* Code runs that may belong to a library just loaded: look soon. */
-void target_hasten_look(struct target *target, uint64_t now);
+/* Code runs that may belong to a library just loaded: inspect the process soon. */
+void target_hasten_inspection(struct target *target, uint64_t now);
 void target_refresh_threads(struct sampler *sampler, struct target *target, uint64_t now);
 
 /* Look at the target and sample what runs. */
@@ -231,7 +232,7 @@ void target_take_look(struct sampler *sampler, struct target *target, uint64_t n
 void target_wake(struct sampler *sampler, struct target *target);
 
 /* Does a target still rest? Costs next to nothing. */
-void target_look_at_rest(struct sampler *sampler, struct target *target, uint64_t now);
+void target_check_rest(struct sampler *sampler, struct target *target, uint64_t now);
 
 /* A look was due. */
 void target_tick(struct sampler *sampler, struct target *target, uint64_t now);

@@ -15,7 +15,7 @@
 static const uint64_t idle_ns = UINT64_C(5) * NS_PER_SECOND;
 
 enum {
-	LOOK_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
+	INSPECT_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
 };
 
 /*---- Targets ----*/
@@ -58,37 +58,37 @@ static void note_unknown_layout(struct sampler *sampler, const struct target *ta
 	}
 }
 
-/* LuaJIT may not have started, or ljspy may not look yet: look again, less and less often. */
-static void look_later(struct target *target, uint64_t now)
+/* LuaJIT may not have started, or ljspy may not inspect yet: try again, less and less often. */
+static void inspect_later(struct target *target, uint64_t now)
 {
-	target->look_at_ns = now + target->look_interval_ns;
-	if (target->look_interval_ns < HOUSEKEEPING_NS)
-		target->look_interval_ns *= 2;
+	target->inspect_at_ns = now + target->inspect_interval_ns;
+	if (target->inspect_interval_ns < HOUSEKEEPING_NS)
+		target->inspect_interval_ns *= 2;
 }
 
-void target_hasten_look(struct target *target, uint64_t now)
+void target_hasten_inspection(struct target *target, uint64_t now)
 {
-	if (now + target->haste_ns >= target->look_at_ns)
+	if (now + target->haste_ns >= target->inspect_at_ns)
 		return;
-	target->look_at_ns = now + target->haste_ns;
+	target->inspect_at_ns = now + target->haste_ns;
 	target->is_hasty = true;
 }
 
-/* Code may stay unknown for good: look with less haste each time. */
+/* Code may stay unknown for good: inspect with less haste each time. */
 static void note_haste(struct target *target)
 {
 	if (!target->is_hasty || lua_process_has_new_modules(target->process))
-		target->haste_ns = LOOK_AGAIN_NS;
+		target->haste_ns = INSPECT_AGAIN_NS;
 	else if (target->haste_ns < HOUSEKEEPING_NS)
 		target->haste_ns *= 2;
 	target->is_hasty = false;
 }
 
-bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
+bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	int error;
 
-	look_later(target, now);
+	inspect_later(target, now);
 	if (!target->process) {
 		if (lua_process_open(target->pid, sampler->options->functions, sampler->files,
 				     &sampler->options->namer, &target->process) != 0)
@@ -105,7 +105,7 @@ bool target_look(struct sampler *sampler, struct target *target, uint64_t now)
 		memcpy(sampler->result->layout, lua_process_global(target->process, 0)->vm->layout.name,
 		       LAYOUT_NAME_MAX);
 	if (lua_process_global_count(target->process) || lua_process_needs_confirming(target->process))
-		target->look_at_ns = now + HOUSEKEEPING_NS;
+		target->inspect_at_ns = now + HOUSEKEEPING_NS;
 	return true;
 }
 
@@ -137,14 +137,14 @@ static void start_over(struct sampler *sampler, struct target *target, uint64_t 
 	note_unknown_layout(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
-	target->look_interval_ns = LOOK_AGAIN_NS;
+	target->inspect_interval_ns = INSPECT_AGAIN_NS;
 	target_close_records(sampler, target);
 	target_forget_records(target);
 	if (target->found) {
 		close_accounts(sampler, target);
 		target->sampled = false;
 	}
-	target_look(sampler, target, now);
+	target_inspect(sampler, target, now);
 }
 
 static void note_execs(struct sampler *sampler, struct target *target, uint64_t now)
@@ -249,9 +249,9 @@ static void look_at_threads(struct sampler *sampler, struct target *target, uint
 	if (target->ended)
 		return;
 	/* The kernel reports no execve() of threads that are not seized. */
-	if (now >= target->look_at_ns && sampler->options->no_stop && program_has_changed(sampler, target))
+	if (now >= target->inspect_at_ns && sampler->options->no_stop && program_has_changed(sampler, target))
 		start_over(sampler, target, now);
-	if (now >= target->look_at_ns && !target_look(sampler, target, now)) {
+	if (now >= target->inspect_at_ns && !target_inspect(sampler, target, now)) {
 		target_note_end(sampler, target);
 		return;
 	}
@@ -291,11 +291,11 @@ void target_wake(struct sampler *sampler, struct target *target)
 	stop_resting(sampler, target, now);
 }
 
-void target_look_at_rest(struct sampler *sampler, struct target *target, uint64_t now)
+void target_check_rest(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	uint64_t cpu_ns;
 
-	target->rest_look_ns = now + HOUSEKEEPING_NS;
+	target->check_rest_ns = now + HOUSEKEEPING_NS;
 	if (cpu_clock_now(&target->clock, &cpu_ns) == 0 && cpu_ns != target->active_cpu_ns)
 		stop_resting(sampler, target, now);
 }
@@ -312,7 +312,7 @@ static int rest(struct sampler *sampler, struct target *target)
 					      1 + sampler_random(sampler, sampler->period_ns));
 
 	target->active = false;
-	target->rest_look_ns = clock_now_ns(CLOCK_MONOTONIC) + HOUSEKEEPING_NS;
+	target->check_rest_ns = clock_now_ns(CLOCK_MONOTONIC) + HOUSEKEEPING_NS;
 	if (error == -EAGAIN) {
 		activate(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 		return 0;
@@ -438,7 +438,7 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 	}
 	target->pid = pid;
 	target->index = (int)place;
-	target->look_interval_ns = target->haste_ns = LOOK_AGAIN_NS;
+	target->inspect_interval_ns = target->haste_ns = INSPECT_AGAIN_NS;
 	sampler->targets[place] = target;
 	return target;
 }
@@ -470,7 +470,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 		lua_process_close(target->process);
 		target->process = NULL;
 	}
-	if (!target_look(sampler, target, now)) {
+	if (!target_inspect(sampler, target, now)) {
 		reap_orphan(sampler, target);
 		target->ended = true;
 		return;
@@ -484,7 +484,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 		threads_free(target->threads);
 		target->threads = NULL;
 		target->refusal = error;
-		look_later(target, now);
+		inspect_later(target, now);
 	} else {
 		account_for_beginning(sampler, target);
 		if (program_has_changed(sampler, target))

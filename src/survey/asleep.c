@@ -11,7 +11,7 @@ enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *
 	uint64_t used, runs;
 
 	/* The CPU time of a thread is exact once it sleeps. A thread that has ended counts as running. */
-	if (thread_look(threads, thread, &state, &call) || state == THREAD_RUNNING ||
+	if (thread_read_state(threads, thread, &state, &call) || state == THREAD_RUNNING ||
 	    thread_measure(threads, thread, &used))
 		return ASLEEP_RUNS;
 	runs = thread->runs;
@@ -28,7 +28,7 @@ enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *
 	hints->tid = thread->tid;
 	lua_process_confirm(process);
 	lua_process_capture(process, &registers, hints);
-	if (thread_look(threads, thread, &later, &later_call) || later == THREAD_RUNNING ||
+	if (thread_read_state(threads, thread, &later, &later_call) || later == THREAD_RUNNING ||
 	    !thread_call_is_same(&call, &later_call) || thread_measure(threads, thread, &used) || used != 0 ||
 	    thread->runs != runs)
 		return ASLEEP_TORN;

@@ -23,7 +23,7 @@ static void describe_vm(const struct layout *layout, char text[static SURVEY_VM_
 		 layout->gc64 ? " GC64" : "", layout->has_jit ? "" : ", no JIT");
 }
 
-static void look(pid_t pid, struct known_files *files, struct finding *finding)
+static void read_process(pid_t pid, struct known_files *files, struct finding *finding)
 {
 	struct namer_options options = { .native = NATIVE_FOLD };
 	struct functions *functions = functions_new();
@@ -44,33 +44,33 @@ static void look(pid_t pid, struct known_files *files, struct finding *finding)
 }
 
 /* Runs in a child of ljspy. */
-_Noreturn static void look_as_its_user(const struct process *process, struct known_files *files, int fd)
+_Noreturn static void inspect_as_its_user(const struct process *process, struct known_files *files, int fd)
 {
 	struct finding finding = { .error = permission_take_target_identity(process) };
 
 	if (!finding.error)
-		look(process->pid, files, &finding);
+		read_process(process->pid, files, &finding);
 	_exit(write(fd, &finding, sizeof(finding)) != (ssize_t)sizeof(finding));
 }
 
 /*
- * Look at one process. If ljspy is root without CAP_SYS_PTRACE, a child of ljspy
- * looks as the process's user.
+ * Inspect one process. If ljspy is root without CAP_SYS_PTRACE, a child of ljspy
+ * does it as the process's user.
  */
-static void look_at(const struct process *process, struct known_files *files, struct finding *ret_finding)
+static void inspect(const struct process *process, struct known_files *files, struct finding *ret_finding)
 {
 	struct finding finding = { .error = 0 };
 	int fds[2];
 	pid_t child;
 
 	if (!permission_would_take_identity(process) || pipe2(fds, O_CLOEXEC)) {
-		look(process->pid, files, &finding);
+		read_process(process->pid, files, &finding);
 		*ret_finding = finding;
 		return;
 	}
 	child = fork();
 	if (child == 0)
-		look_as_its_user(process, files, fds[1]);
+		inspect_as_its_user(process, files, fds[1]);
 	close(fds[1]);
 	if (child < 0 || read(fds[0], &finding, sizeof(finding)) != (ssize_t)sizeof(finding))
 		finding = (struct finding){ .error = -EPERM };
@@ -116,7 +116,7 @@ int survey_take(struct process_list *list, struct survey *ret_survey)
 		struct process *process = &list->processes[i];
 		struct finding finding;
 
-		look_at(process, files, &finding);
+		inspect(process, files, &finding);
 		if (finding.runs_luajit) {
 			survey.findings[survey.list.count] = finding;
 			survey.list.processes[survey.list.count++] = *process;

@@ -133,7 +133,7 @@ static int find_family(const struct options *options, struct process_list *ret_l
 		add_member(&family, options->pids[i]);
 	}
 	if (!error)
-		error = follow_look(follow, 0, add_member, &family);
+		error = follow_search(follow, 0, add_member, &family);
 	follow_free(follow);
 	if (!error && family.out_of_memory)
 		error = -ENOMEM;

@@ -24,7 +24,7 @@ static void work(struct apart *apart, void *context)
 	apart_publish(apart, &status);
 }
 
-static void look(struct apart *apart, void *context)
+static void update(struct apart *apart, void *context)
 {
 	struct command_apart *self = context;
 	enum exit_status status;
@@ -129,7 +129,7 @@ enum exit_status command_run_apart(command_in_engine *command, const struct invo
 	};
 	const struct apart_options options = {
 		.work = work,
-		.look = look,
+		.update = update,
 		.context = &self,
 		.results_size = sizeof(enum exit_status),
 		.can_be_concluded = can_be_concluded,

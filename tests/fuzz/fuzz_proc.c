@@ -131,7 +131,7 @@ static void read_thread(struct threads *threads)
 	uint64_t used;
 
 	thread->keeps_open = false; /* files that are kept open are read once only */
-	thread_look(threads, thread, &state, &call);
+	thread_read_state(threads, thread, &state, &call);
 	thread_measure(threads, thread, &used);
 	thread_count_switches(threads, thread, &switches);
 	thread_read_name(threads, thread);

@@ -625,8 +625,8 @@ uint64_t __wrap_follow_due(const struct follow *follow)
 	return follow->due_ns;
 }
 
-INSTEAD_OF(follow_look);
-int __wrap_follow_look(struct follow *follow, uint64_t now_ns, follow_found *found, void *context)
+INSTEAD_OF(follow_search);
+int __wrap_follow_search(struct follow *follow, uint64_t now_ns, follow_found *found, void *context)
 {
 	follow->due_ns = now_ns + FOLLOW_AGAIN_NS;
 	for (size_t i = 0; i < machine.process_count; i++) {
@@ -677,8 +677,8 @@ bool __wrap_lua_process_has_new_modules(const struct lua_process *process)
 	return false;
 }
 
-INSTEAD_OF(lua_process_wants_look);
-bool __wrap_lua_process_wants_look(const struct lua_process *process)
+INSTEAD_OF(lua_process_wants_refresh);
+bool __wrap_lua_process_wants_refresh(const struct lua_process *process)
 {
 	(void)process;
 	return false;

@@ -34,10 +34,10 @@ static void note(void *context, pid_t pid)
 }
 
 /* Look as often as it takes to find so many. */
-static void look_until(struct follow *follow, struct found *found, size_t count)
+static void search_until(struct follow *follow, struct found *found, size_t count)
 {
 	for (int i = 0; i < TRIES && found->count < count; i++) {
-		assert_int_equal(follow_look(follow, monotonic_ns(), note, found), 0);
+		assert_int_equal(follow_search(follow, monotonic_ns(), note, found), 0);
 		sleep_ms(10);
 	}
 	assert_int_equal(found->count, count);
@@ -94,9 +94,9 @@ static void descendants_are_found_parents_first(void **state)
 
 	(void)state;
 	assert_int_equal(follow_add(follow, root), 0);
-	look_until(follow, &found, 0);
+	search_until(follow, &found, 0);
 	tell(command);
-	look_until(follow, &found, 3);
+	search_until(follow, &found, 3);
 	assert_int_equal(process_parent(found.pids[0]), root);
 	assert_int_equal(process_parent(found.pids[1]), found.pids[0]);
 	assert_int_equal(process_parent(found.pids[2]), found.pids[1]);
@@ -117,9 +117,9 @@ static void descendants_that_are_there_already_are_found_at_once(void **state)
 	(void)state;
 	follow_add(follow, root);
 	tell(command);
-	look_until(follow, &found, 2);
+	search_until(follow, &found, 2);
 	follow_add(late, root);
-	assert_int_equal(follow_look(late, monotonic_ns(), note, &again), 0);
+	assert_int_equal(follow_search(late, monotonic_ns(), note, &again), 0);
 	assert_int_equal(again.count, 2);
 	end_found(&found);
 	end(root);
@@ -139,10 +139,10 @@ static void a_process_that_comes_to_match_is_found_but_not_its_children(void **s
 	(void)state;
 	assert_int_equal(process_pattern("^sought$", &pattern, NULL), 0);
 	follow = follow_new(&(struct follow_options){ .pattern = &pattern });
-	assert_int_equal(follow_look(follow, monotonic_ns(), note, &found), 0);
+	assert_int_equal(follow_search(follow, monotonic_ns(), note, &found), 0);
 	assert_int_equal(found.count, 0);
 	match = start("sought", 0, &command);
-	look_until(follow, &found, 1);
+	search_until(follow, &found, 1);
 	assert_int_equal(found.pids[0], match);
 	end(match);
 	end(other);
@@ -162,9 +162,9 @@ static void a_process_is_told_of_once(void **state)
 	(void)state;
 	follow_add(follow, root);
 	tell(command);
-	look_until(follow, &found, 1);
+	search_until(follow, &found, 1);
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(follow_look(follow, follow_due(follow), note, &found), 0);
+		assert_int_equal(follow_search(follow, follow_due(follow), note, &found), 0);
 	assert_int_equal(found.count, 1);
 	end_found(&found);
 	end(root);
@@ -191,14 +191,14 @@ static void orphans_that_were_inherited_are_found(void **state)
 
 		/* Not before there is one. */
 		follow_add(watch, root);
-		follow_look(watch, monotonic_ns(), note, &ignored);
+		follow_search(watch, monotonic_ns(), note, &ignored);
 		follow_free(watch);
 		if (ignored.count == 0) {
 			sleep_ms(10);
 			continue;
 		}
 		end(root);
-		look_until(follow, &found, 1);
+		search_until(follow, &found, 1);
 		assert_int_equal(process_parent(found.pids[0]), getpid());
 	}
 	end(found.pids[0]);
@@ -207,7 +207,7 @@ static void orphans_that_were_inherited_are_found(void **state)
 	prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-static void the_next_look_is_some_time_off(void **state)
+static void the_next_search_is_some_time_off(void **state)
 {
 	struct follow *follow = follow_new(&(struct follow_options){ .descendants = true });
 	struct found found = { .count = 0 };
@@ -215,7 +215,7 @@ static void the_next_look_is_some_time_off(void **state)
 
 	(void)state;
 	assert_true(follow_due(follow) <= now);
-	follow_look(follow, now, note, &found);
+	follow_search(follow, now, note, &found);
 	assert_true(follow_due(follow) > now);
 	follow_free(follow);
 }
@@ -228,7 +228,7 @@ int main(void)
 		cmocka_unit_test(a_process_that_comes_to_match_is_found_but_not_its_children),
 		cmocka_unit_test(a_process_is_told_of_once),
 		cmocka_unit_test(orphans_that_were_inherited_are_found),
-		cmocka_unit_test(the_next_look_is_some_time_off),
+		cmocka_unit_test(the_next_search_is_some_time_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

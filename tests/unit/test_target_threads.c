@@ -114,7 +114,7 @@ static void sleeping_thread_shows_its_system_call(void **state)
 	target_process_await(target.pid, target.pid, "S");
 	assert_int_equal(threads_refresh(threads, monotonic_ns(), 0), 0);
 	assert_false(thread_is_running(threads, threads_at(threads, 0)));
-	assert_int_equal(thread_look(threads, threads_at(threads, 0), &what, &call), 0);
+	assert_int_equal(thread_read_state(threads, threads_at(threads, 0), &what, &call), 0);
 	assert_int_equal(what, THREAD_BLOCKED);
 	assert_true(call.known);
 	assert_int_equal(call.number, SYS_epoll_wait);
@@ -122,10 +122,10 @@ static void sleeping_thread_shows_its_system_call(void **state)
 	assert_int_equal((int)call.arguments[3], -1); /* timeout */
 	assert_true(call.pc > 4096 && call.sp > 4096);
 	assert_int_equal(tracer_stop_running(tracer, threads_at(threads, 0)->tracee, patience_ns), -EAGAIN);
-	assert_int_equal(thread_look(threads, threads_at(threads, 0), &what, &again), 0);
+	assert_int_equal(thread_read_state(threads, threads_at(threads, 0), &what, &again), 0);
 	assert_true(thread_call_is_same(&call, &again));
 	target_process_end(&target);
-	assert_int_equal(thread_look(threads, threads_at(threads, 0), &what, NULL), -ESRCH);
+	assert_int_equal(thread_read_state(threads, threads_at(threads, 0), &what, NULL), -ESRCH);
 	assert_false(thread_is_running(threads, threads_at(threads, 0)));
 	threads_free(threads);
 	tracer_free(tracer);
@@ -141,7 +141,7 @@ static void uninterruptible_thread_is_told_from_a_sleeping_one(void **state)
 	(void)state;
 	target_process_await(target.pid, target.pid, "D");
 	assert_int_equal(threads_refresh(threads, monotonic_ns(), 0), 0);
-	assert_int_equal(thread_look(threads, threads_at(threads, 0), &what, NULL), 0);
+	assert_int_equal(thread_read_state(threads, threads_at(threads, 0), &what, NULL), 0);
 	assert_int_equal(what, THREAD_UNINTERRUPTIBLE);
 	assert_false(thread_is_running(threads, threads_at(threads, 0)));
 	target_process_end(&target);

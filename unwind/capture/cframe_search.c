@@ -29,7 +29,7 @@ struct cframe_search cframe_search(struct snapshot *snapshot, const struct image
 	return search;
 }
 
-static void look_at_page(struct cframe_search *search, uint64_t address)
+static void view_page(struct cframe_search *search, uint64_t address)
 {
 	search->page.address = address & ~(uint64_t)(PAGE_SIZE - 1);
 	search->page.length = PAGE_SIZE;
@@ -52,7 +52,7 @@ static bool may_be_thread(struct cframe_search *search, uint64_t address)
 	uint64_t word;
 
 	if (address - search->page.address >= search->page.length)
-		look_at_page(search, address);
+		view_page(search, address);
 	if (!search->page.bytes)
 		return true;
 	word = load_bytes(search->page.bytes, (int32_t)(address - search->page.address),

@@ -25,7 +25,7 @@ struct cframe_search {
 		uint64_t address;
 		size_t length;
 		const uint8_t *bytes; /* NULL if the copy is not in one piece */
-	} page;                       /* the last one looked at */
+	} page;                       /* the last one read */
 };
 
 /* Begin a search for frames that lie completely in [begin, end), which must be copied. */

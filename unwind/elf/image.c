@@ -194,8 +194,8 @@ static bool find_unwind_table(struct memory *text, struct module *module)
 /* Read the module's .eh_frame_hdr, once; false if it has none. */
 static bool read_unwind_table(struct image *image, struct module *module)
 {
-	if (!module->unwind_table.looked_for) {
-		module->unwind_table.looked_for = true;
+	if (!module->unwind_table.is_searched) {
+		module->unwind_table.is_searched = true;
 		module->unwind_table.found = find_unwind_table(image_text(image), module);
 	}
 	return module->unwind_table.found;

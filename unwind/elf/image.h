@@ -25,7 +25,7 @@ enum {
 
 /* Where a module's .eh_frame_hdr lies (System V ABI, LSB 10.6.2). */
 struct unwind_table {
-	bool looked_for;
+	bool is_searched;
 	bool found;
 	uint64_t header;  /* segment base of the table's offsets */
 	uint64_t entries; /* address of the sorted table */

@@ -8,7 +8,7 @@
 
 /* A module and its file. */
 struct known {
-	bool looked_for;
+	bool is_searched;
 	struct symbol_file_entry *file; /* NULL if there is none */
 };
 
@@ -76,8 +76,8 @@ static struct symbol_file_entry *file_of(struct symbols *symbols, const struct s
 		symbols->count = image_module_count(symbols->image);
 	}
 	known = &symbols->known[mapping->module - image_module(symbols->image, 0)];
-	if (!known->looked_for) {
-		known->looked_for = true;
+	if (!known->is_searched) {
+		known->is_searched = true;
 		known->file = symbol_files_get(symbols->files, mapping);
 	}
 	return known->file;

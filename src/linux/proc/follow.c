@@ -238,7 +238,7 @@ static void tell(struct follow *follow, follow_found *found, void *context)
 	} while (any);
 }
 
-int follow_look(struct follow *follow, uint64_t now, follow_found *found, void *context)
+int follow_search(struct follow *follow, uint64_t now, follow_found *found, void *context)
 {
 	long newest = read_newest(follow);
 	bool late = now >= follow->listing_due_ns;

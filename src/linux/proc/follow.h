@@ -5,9 +5,9 @@
  * ljspy follows descendants of followed processes, for good, even if their parents
  * end before them; and it follows processes that match a pattern. It finds them in
  * /proc, which needs no privilege and disturbs no process. One short read tells
- * whether any process has started since the last look (/proc/loadavg ends with the
- * newest id), so looking often is cheap. Where processes start all the time, the
- * longer a look takes, the later the next one comes.
+ * whether any process has started since the last search (/proc/loadavg ends with the
+ * newest id), so ljspy can search often. Where processes start all the time, the
+ * longer a search takes, the later the next one comes.
  */
 #ifndef LJSPY_FOLLOW_H
 #define LJSPY_FOLLOW_H
@@ -35,17 +35,17 @@ typedef void follow_found(void *context, pid_t pid);
 struct follow *follow_new(const struct follow_options *options);
 void follow_free(struct follow *follow);
 
-/* Follow this process from the start; follow_look() does not report it. 0 or -ENOMEM. */
+/* Follow this process from the start; follow_search() does not report it. 0 or -ENOMEM. */
 int follow_add(struct follow *follow, pid_t pid);
 
-/* When to look again, in CLOCK_MONOTONIC; 0 before the first look. */
+/* When to search again, in CLOCK_MONOTONIC; 0 before the first search. */
 uint64_t follow_due(const struct follow *follow);
 
 /*
- * Call found() for each process that is newly followed. The first look lists the
- * processes that exist already. 0 or a negative errno; the next look then finds what
+ * Call found() for each process that is newly followed. The first search lists the
+ * processes that exist already. 0 or a negative errno; the next search then finds what
  * this one could not see.
  */
-int follow_look(struct follow *follow, uint64_t now_ns, follow_found *found, void *context);
+int follow_search(struct follow *follow, uint64_t now_ns, follow_found *found, void *context);
 
 #endif

@@ -102,7 +102,7 @@ static int watch(struct hold *hold, struct watched *watched)
 	case MAY_NOT_SLEEPS: break;
 	}
 	if (thread_measure(hold->threads, watched->thread, &used) ||
-	    thread_look(hold->threads, watched->thread, &state, &watched->call))
+	    thread_read_state(hold->threads, watched->thread, &state, &watched->call))
 		return 0;
 	return state == THREAD_RUNNING || !watched->call.known ? -EAGAIN : 0;
 }
@@ -116,8 +116,8 @@ static bool slept_on(struct hold *hold, struct watched *watched)
 	/* A thread without a call had already ended in begin(). */
 	if (!watched->call.known)
 		return true;
-	return thread_look(hold->threads, watched->thread, &state, &call) == 0 && state != THREAD_RUNNING &&
-	       thread_call_is_same(&watched->call, &call) &&
+	return thread_read_state(hold->threads, watched->thread, &state, &call) == 0 &&
+	       state != THREAD_RUNNING && thread_call_is_same(&watched->call, &call) &&
 	       thread_measure(hold->threads, watched->thread, &used) == 0 && used == 0;
 }
 

@@ -126,7 +126,7 @@ static bool is_up(struct threads *threads, struct thread *thread)
 	struct thread_call call;
 	enum thread_state state;
 
-	if (thread_look(threads, thread, &state, &call))
+	if (thread_read_state(threads, thread, &state, &call))
 		return false;
 	/* A job-stopped thread need not be asleep in a call. */
 	if (state == THREAD_BLOCKED && thread->tracee->state != TRACEE_JOB_STOPPED)

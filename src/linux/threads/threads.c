@@ -15,7 +15,7 @@
 enum {
 	/* Look again at least this often. */
 	RESCAN_NS = 1000 * 1000 * 1000,
-	/* This much CPU time of unknown threads is a reason to look, too; more than schedstat may lag. */
+	/* This much CPU time of unknown threads is a reason to search, too; more than schedstat may lag. */
 	UNACCOUNTED_NS = 20 * 1000 * 1000,
 	/* Scans in a row while no thread is found. */
 	SCANS_MAX = 5,
@@ -453,8 +453,8 @@ static bool thread_is_passing(const struct thread *thread)
 	return thread->tracee && thread->tracee->state != TRACEE_JOB_STOPPED;
 }
 
-static int look_at_state(const struct threads *threads, const struct thread *thread,
-			 enum thread_state *ret_state)
+static int read_proc_state(const struct threads *threads, const struct thread *thread,
+			   enum thread_state *ret_state)
 {
 	char letter;
 	int error = read_state_letter(threads, thread->tid, &letter);
@@ -471,8 +471,8 @@ static int look_at_state(const struct threads *threads, const struct thread *thr
 	}
 }
 
-int thread_look(struct threads *threads, struct thread *thread, enum thread_state *ret_state,
-		struct thread_call *ret_call)
+int thread_read_state(struct threads *threads, struct thread *thread, enum thread_state *ret_state,
+		      struct thread_call *ret_call)
 {
 	struct thread_call call = { .known = false };
 	char text[THREAD_FILE_MAX];
@@ -485,7 +485,7 @@ int thread_look(struct threads *threads, struct thread *thread, enum thread_stat
 	if (!error && parse_call(text, &running, &call) && running) {
 		*ret_state = THREAD_RUNNING;
 	} else {
-		error = look_at_state(threads, thread, ret_state);
+		error = read_proc_state(threads, thread, ret_state);
 		if (error)
 			return error;
 	}
@@ -510,7 +510,7 @@ bool thread_is_running(struct threads *threads, struct thread *thread)
 	if (!read_kept_file(threads, thread, &thread->syscall_fd, "syscall", text, sizeof(text)) &&
 	    parse_call(text, &running, &call))
 		return running;
-	return !look_at_state(threads, thread, &state) && state == THREAD_RUNNING;
+	return !read_proc_state(threads, thread, &state) && state == THREAD_RUNNING;
 }
 
 struct threads *threads_new(struct tracer *tracer, pid_t pid)

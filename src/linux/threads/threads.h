@@ -75,7 +75,7 @@ void threads_free(struct threads *threads);
  * Look for new threads and drop dead ones, if there is a reason: it is the first call,
  * the number of threads has changed, a tracee of the process has died, the process has
  * used more CPU time than its threads account for (process_cpu_ns is the process's CPU
- * clock, 0 if unknown), or the last look is a second old.
+ * clock, 0 if unknown), or the last refresh is a second old.
  *
  * 0, -ESRCH when the process has ended, or, when no thread is seized, -ENOMEM or the
  * error of tracer_seize() or of opening /proc/PID/task.
@@ -118,8 +118,8 @@ int thread_count_switches(const struct threads *threads, struct thread *thread,
  * THREAD_UNINTERRUPTIBLE where the kernel tells. 0 or -ESRCH.
  * ret_call may be NULL; else, for a sleeping thread, it gets its system call.
  */
-int thread_look(struct threads *threads, struct thread *thread, enum thread_state *ret_state,
-		struct thread_call *ret_call);
+int thread_read_state(struct threads *threads, struct thread *thread, enum thread_state *ret_state,
+		      struct thread_call *ret_call);
 
 bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b);
 
