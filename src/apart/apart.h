@@ -14,8 +14,8 @@
  * The front beats: one of its threads stores, in shared memory, when its next beat is
  * overdue. If no beat comes for 100 ms, and the thread does not merely wait for a CPU,
  * the engine detaches from all tracees; it starts again when the front does. The engine
- * sends the front messages by a queue, which refuses what does not fit (queue.h), and
- * publishes results, of which the front reads the last whole version.
+ * sends the front messages by a queue, which refuses messages that do not fit (queue.h).
+ * It also publishes results; the front reads their last whole version.
  *
  * If all three are stopped, a timer makes the kernel continue the engine. If the front
  * dies, the guard dies with it, and the engine with the guard. However the engine dies,
@@ -33,14 +33,14 @@ struct apart;
 
 struct apart_options {
 	/*
-	 * Runs in the engine, in a thread. What it does takes bounded time, or it checks
+	 * Runs in the engine, in a thread. Each of its steps takes bounded time, or checks
 	 * apart_wish() when SIGCHLD comes. SIGHUP asks it to conclude. Both are blocked.
 	 */
 	void (*work)(struct apart *apart, void *context);
 
-	/* In the front, in the thread that called apart_run(), for each message; NULL if not wanted. */
+	/* Runs in the front, in the thread that called apart_run(), for each message. May be NULL. */
 	void (*take)(struct apart *apart, void *context, const unsigned char *bytes, size_t size);
-	/* There, too: about 30 times a second while there are new results, and at the end. */
+	/* Runs there, too: about 30 times a second while there are new results, and at the end. May be NULL. */
 	void (*update)(struct apart *apart, void *context);
 
 	void *context;         /* the engine has a copy, from when it was forked */
@@ -73,11 +73,15 @@ void apart_conclude(struct apart *apart);
 /* Copy the last whole version of the results; false if there is none. Its content is not checked. */
 bool apart_results(const struct apart *apart, void *ret_results);
 
-/* The first signal that asked to conclude, 0 if none did. The terminal would have signalled the command, too. */
+/*
+ * The first signal that asked to conclude; 0: none did. *ret_by_process: a process sent
+ * it. Otherwise the terminal did, which also signalled the command that ljspy started.
+ */
 int apart_interrupted_by(const struct apart *apart, bool *ret_by_process);
 
-/* So far: how long the engine stayed away, and the CPU time of front and guard; the guard's once it has ended. */
+/* How long the engine has stayed away so far. */
 uint64_t apart_away_ns(const struct apart *apart);
+/* The CPU time of the front so far, and that of the guard if it has ended. */
 uint64_t apart_cpu_ns(const struct apart *apart);
 
 /*---- In the engine ----*/

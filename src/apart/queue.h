@@ -3,8 +3,9 @@
  * queue: messages from one process to another, without waiting on either side.
  *
  * A ring of bytes in shared memory. One thread puts, one thread takes. The queue
- * refuses at once what does not fit; the sender counts what is lost. The taker does
- * not trust the sender: it checks lengths, and copies a message before reading it.
+ * refuses at once a message that does not fit; the sender counts lost messages. The
+ * taker does not trust the sender: it checks lengths, and copies a message before it
+ * reads the message.
  */
 #ifndef LJSPY_QUEUE_H
 #define LJSPY_QUEUE_H
@@ -25,7 +26,7 @@ struct queue {
 	unsigned char ring[QUEUE_SIZE];
 };
 
-/* False if there is no room for it now, or ever, or size is 0. */
+/* Put a message. False if there is no room now, if it is longer than QUEUE_MESSAGE_MAX, or if size is 0. */
 bool queue_put(struct queue *queue, const void *bytes, size_t size);
 
 /*

@@ -3,16 +3,16 @@
 #include "src/sampler/pace.h"
 
 enum {
-	/* From a comparison to the next. */
+	/* CPU time from one comparison to the next. */
 	COMPARE_PERIODS = 16,
-	/* More looks make up for no more samples than that. */
+	/* The pace makes up for at most this many missing samples; it counts the others as missed. */
 	OWED_MAX = 2 * COMPARE_PERIODS,
 };
 
-/* Until the next comparison, looks make up for half of what is owed. */
+/* Until the next comparison, the gaps make up for half of the missing samples. */
 static const double made_up = 0.5 / COMPARE_PERIODS;
 
-/* Bounds of the mean gap, in periods. Gaps are spread evenly around it, from half a period on. */
+/* Bounds of the mean gap, in periods. Gaps spread evenly around it, and are at least half a period. */
 static const double stretch_min = 0.6, stretch_max = 2;
 
 void pace_begin(struct pace *pace, uint64_t period_ns, uint64_t cpu_ns)
@@ -71,6 +71,6 @@ uint64_t pace_gap(const struct pace *pace, uint64_t random)
 {
 	uint64_t least = pace->period_ns / 2;
 
-	/* Add up to twice what the mean has above the least. */
+	/* Up to twice the difference of mean and least: that gives the mean. */
 	return least + random % (uint64_t)(2 * (pace->stretch - 0.5) * (double)pace->period_ns);
 }

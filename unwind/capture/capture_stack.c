@@ -36,7 +36,7 @@ void capture_note_stack(struct capture *capture, struct capture_hints *hints,
 			const struct memory_range *ranges, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		/* What only could not be read now, as a new thread's stack before its first use, is no end. */
+		/* A page may be unreadable only for now: a new thread's stack before its first use. That is no end. */
 		if (ranges[i].status == MEMORY_UNMAPPED)
 			hints->stack_end = ranges[i].address;
 		if (ranges[i].status != MEMORY_OK)

@@ -24,7 +24,7 @@ struct cframe_search cframe_search(struct snapshot *snapshot, const struct image
 		.at = vm_frame_from(begin),
 	};
 
-	/* A stack pointer may have any value: to align it may overflow. */
+	/* A stack pointer may have any value, so aligning it may overflow. */
 	cframe_search_until(&search, search.at >= begin ? end : 0);
 	return search;
 }
@@ -43,8 +43,8 @@ static void view_page(struct cframe_search *search, uint64_t address)
 }
 
 /*
- * May this word of the copied stack be a thread's address? Most are not, and a look at
- * the copy in place costs a tenth of a read.
+ * May this word of the copied stack be a thread's address? Most are not, and reading
+ * the copy in place costs a tenth of a memory_read().
  */
 static bool may_be_thread(struct cframe_search *search, uint64_t address)
 {

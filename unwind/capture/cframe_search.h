@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cframe_search: find the VM's C frames on a copied native stack by what they hold.
+ * cframe_search: find the VM's C frames on a copied native stack by their content.
  *
- * For frames that no link leads to. What it finds is only a candidate: threads that
- * ended long ago leave frames behind, and other data may look like one.
+ * It finds frames that no link leads to. They are only candidates: threads that ended
+ * long ago leave frames behind, and other data may resemble one.
  */
 #ifndef LJSPY_CFRAME_SEARCH_H
 #define LJSPY_CFRAME_SEARCH_H
@@ -32,7 +32,7 @@ struct cframe_search {
 struct cframe_search cframe_search(struct snapshot *snapshot, const struct image *image,
 				   const struct layout *layout, uint64_t begin, uint64_t end);
 
-/* More was copied: search up to end. */
+/* The copy has grown: search up to end. */
 void cframe_search_until(struct cframe_search *search, uint64_t end);
 
 /* The next one outwards and its SAVE_L, see vm_frame_is_plausible(); false if there is none. */

@@ -7,7 +7,7 @@
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
-/* Limits of reads of what may be threads; stale ones lie on stacks, too. */
+/* How many possible threads to read; stale ones lie on stacks, too. */
 enum {
 	READS_MAX = 16, /* while a thread is held */
 	LINKED_READS_MAX = 256,

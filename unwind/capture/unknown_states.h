@@ -2,7 +2,7 @@
 /*
  * unknown_states: states that a captured thread may run, but that the image does not know.
  *
- * States come and go while a process runs. Where one runs, the VM's registers and
+ * States come and go while a process runs. If a thread runs one, the VM's registers and
  * its C frames on the native stack lead to it, much sooner than a search of the
  * memory finds it. These are only clues: check each against the target's memory
  * (recognise_is_state()).
@@ -26,7 +26,8 @@ struct state_clue {
 
 /*
  * Find clues in the registers, if the thread is in the VM or in no module; returns how many.
- * Costs nothing if the state is known. Without GC64 compiled code keeps no register that tells.
+ * It
+ * costs nothing if the state is known. Without GC64, compiled code has no register for its state.
  */
 size_t unknown_states_in_registers(const struct capture *capture, const struct image *image,
 				   struct state_clue ret_clues[static STATE_CLUES_MAX]);

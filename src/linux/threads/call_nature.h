@@ -7,10 +7,10 @@
  * already transferred cannot be transferred again, so the call returns a part:
  * recv(MSG_WAITALL), large writes to pipes, sockets and terminals, sendfile() and
  * splice(), recvmmsg(). A connect() that begins again is already under way, and
- * returns EALREADY once its time is over. And a close() that lingers stops lingering.
+ * returns EALREADY once its time is over. A close() that lingers stops lingering.
  *
- * This module knows which calls bear a stop: those that wait for one thing, and check
- * at once whether it has come. An unknown call counts as one that does not.
+ * This module knows which calls bear a stop: calls that wait for one thing, and check
+ * at once whether it has come. It assumes that an unknown call does not bear one.
  */
 #ifndef LJSPY_CALL_NATURE_H
 #define LJSPY_CALL_NATURE_H
@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Does a call of the process, with this number and arguments, end after a stop as it would without? */
+/* Does this system call of the process end after a stop as it would end without the stop? */
 bool call_bears_stop(pid_t pid, int64_t number, const uint64_t arguments[static 6]);
 
 /*

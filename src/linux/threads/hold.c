@@ -10,7 +10,7 @@
 enum {
 	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
 	FAILURES_MAX = 1000, /* in a row */
-	REST_FACTOR = 1,     /* threads then run on for this times as long as they were held */
+	REST_FACTOR = 1,     /* threads then run on for this many times the length of the hold */
 	REST_AFTER_FAILURE_NS = 1000 * 1000,
 };
 
@@ -126,7 +126,7 @@ static bool end(struct hold *hold)
 {
 	bool good = true;
 
-	/* First let stopped threads go. */
+	/* Resume stopped threads first. */
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
 			tracer_resume(hold->tracer, hold->watched[i].thread->tracee);

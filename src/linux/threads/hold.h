@@ -2,9 +2,9 @@
 /*
  * hold: a moment in which no thread of a process runs.
  *
- * ljspy stops threads that run and leaves sleeping ones alone. At the end it looks at
- * those again: if one has run meanwhile, discard what was read. While a thread runs
- * that may not be stopped (may_stop.h), there is no such moment.
+ * ljspy stops threads that run and leaves sleeping ones alone. At the end it checks the
+ * sleeping ones: if one has run meanwhile, it discards the data that it read. While a
+ * thread runs that ljspy may not stop (may_stop.h), there is no such moment.
  */
 #ifndef LJSPY_HOLD_H
 #define LJSPY_HOLD_H
@@ -21,7 +21,7 @@ struct hold;
 struct hold *hold_new(struct tracer *tracer, struct threads *threads);
 void hold_free(struct hold *hold);
 
-/* hold_while() calls this before each hold; false makes it give up. NULL, as at first: never. */
+/* hold_while() calls may_go_on() before each hold, and gives up if that is false. NULL, the default: go on. */
 void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void *context);
 
 /*

@@ -6,15 +6,15 @@
 
 /*
  * How long ljspy leaves a thread alone after seeing it in a call that does not bear a stop: at first
- * for as long as some looks take that see it asleep; then for MEMORY_GAPS times the longest time it
- * went without being seen in one.
+ * for as long as some looks take that see it asleep; then for MEMORY_GAPS times the longest time
+ * between two such calls that ljspy saw.
  */
 static const uint64_t MEMORY_LEAST_NS = UINT64_C(10) * NS_PER_SECOND;
 static const uint64_t MEMORY_MOST_NS = UINT64_C(600) * NS_PER_SECOND;
 enum { MEMORY_GAPS = 4 };
 
 enum {
-	/* The calls of a thread are known when it was seen asleep, or left alone, this often. */
+	/* ljspy knows the calls of a thread once it has seen it asleep, or left it alone, this often. */
 	SEEN_ENOUGH = 4,
 	LEFT_ALONE_MAX = 8,
 };
@@ -41,7 +41,7 @@ static void note_same_call(struct call_watch *calls)
 		calls->fragile_seen_ns = clock_now_ns(CLOCK_MONOTONIC);
 }
 
-/* The thread was seen asleep in this call. */
+/* ljspy sees the thread asleep in this call. */
 static void note_sleep(struct thread *thread, const struct thread_call *call)
 {
 	struct call_watch *calls = &thread->calls;
@@ -74,7 +74,7 @@ void thread_note_stop(struct thread *thread, const struct registers *registers)
 		keep_alone(calls);
 }
 
-/* For a thread that sleeps now and then: must ljspy still find out what it sleeps in? */
+/* For a thread that sleeps now and then: must ljspy still find out in which calls it sleeps? */
 static bool is_to_be_known(struct call_watch *calls)
 {
 	return calls->seen_count < SEEN_ENOUGH && calls->left_alone_count++ < LEFT_ALONE_MAX;
@@ -112,7 +112,7 @@ enum may_stop thread_may_stop_now(struct thread *thread, enum presence presence)
 	calls->has_slept = false;
 	if (may_be_woken && !calls->is_awake)
 		return MAY_NOT_WAITS;
-	/* A thread that has not slept since the last question is in no call that it has slept in. */
+	/* A thread that has not slept since the last question is in none of the calls in which it slept. */
 	if (has_slept && is_to_be_known(calls))
 		return MAY_NOT_WAITS;
 	if (makes_fragile_calls(thread))

@@ -8,16 +8,16 @@
  * So:
  *
  * - ljspy does not stop a thread that sleeps, but notes what it sleeps in.
- * - Nor does ljspy stop one that waits for a CPU, unless it is known to have run since
- *   its last sleep: it may just have been woken inside its call.
- * - A thread that was seen asleep in a call that does not bear a stop may be in the next
- *   such call at any moment, on its way into or out of its sleep. ljspy cannot see that
- *   while the thread runs, and it might change before the thread stops. So ljspy does not
- *   stop the thread for some seconds; if the thread makes such calls less often, for some
- *   times as long as it once went without one. A thread that made such calls only when
- *   its program began, to connect, is soon stopped like others.
+ * - ljspy does not stop a thread that waits for a CPU, unless it knows that the thread has
+ *   run since its last sleep: something may just have woken the thread inside its call.
+ * - If ljspy has seen a thread asleep in a call that does not bear a stop, the thread may
+ *   be in the next such call at any moment, on its way into or out of its sleep. ljspy
+ *   cannot see that while the thread runs, and it might change before the thread stops. So
+ *   ljspy does not stop the thread for some seconds. If the thread makes such calls less
+ *   often, ljspy waits for a multiple of the longest time between two of them. ljspy soon
+ *   stops a thread again that made such calls only when its program began, to connect.
  * - So before ljspy first stops a thread that sleeps now and then, it must have seen the
- *   thread asleep a few times; but it only waits for as long as a few looks take.
+ *   thread asleep a few times. It waits only for a few looks.
  */
 #ifndef LJSPY_MAY_STOP_H
 #define LJSPY_MAY_STOP_H
