@@ -98,7 +98,7 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 
 /*
  * The same while the thread runs on, see capture_running(). stack_address is on
- * its native stack, or 0 if it is the only thread. Unwind only a capture that holds.
+ * its native stack, or 0 if it is the only thread. Unwind only a whole capture.
  */
 enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
 						 struct capture_hints *hints);

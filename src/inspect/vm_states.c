@@ -43,7 +43,7 @@ void vm_states_drop(struct vm_states *states, uint64_t g)
 	states->count = kept;
 }
 
-static bool may_hold_states(const struct mapping *mapping)
+static bool may_contain_states(const struct mapping *mapping)
 {
 	return (mapping->access & MAPPING_WRITE) && !(mapping->access & MAPPING_SHARED) &&
 	       mapping->inode == 0;
@@ -71,7 +71,7 @@ void vm_states_search(struct vm_states *states, struct memory *memory, const str
 		const struct mapping *mapping = maps_at(maps, i);
 		uint64_t at = mapping->begin, begin, end;
 
-		if (!may_hold_states(mapping))
+		if (!may_contain_states(mapping))
 			continue;
 		while (resident_next(pages, &at, mapping->end, &begin, &end))
 			search_range(states, memory, vm, begin, end);

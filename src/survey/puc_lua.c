@@ -34,7 +34,7 @@ static bool find_ident(const char *bytes, size_t length, char ret_version[static
 }
 
 /* Is it part of a loaded program or library, and cannot be written to, as constants? */
-static bool holds_constants(const struct maps *maps, const struct mapping *mapping)
+static bool contains_constants(const struct maps *maps, const struct mapping *mapping)
 {
 	if (!(mapping->access & MAPPING_READ) || mapping->access & MAPPING_WRITE)
 		return false;
@@ -72,7 +72,7 @@ bool puc_lua_find(pid_t pid, char ret_version[static PUC_LUA_VERSION_MAX])
 
 	if (live && maps && maps_refresh(maps, &changed) == 0)
 		for (size_t i = 0; i < maps_count(maps) && !found; i++)
-			if (holds_constants(maps, maps_at(maps, i)))
+			if (contains_constants(maps, maps_at(maps, i)))
 				found = search_mapping(live_memory_memory(live), maps_at(maps, i), &left,
 						       ret_version);
 	maps_free(maps);

@@ -271,7 +271,7 @@ static int add_traces(const struct reading *reading)
 		const struct seen_trace *seen = find_seen(reading, trace);
 		struct trace_row row = { .trace = *trace };
 
-		if (proto && proto_holds_pc(proto, trace->startpc)) {
+		if (proto && proto_contains_pc(proto, trace->startpc)) {
 			row.start = function_of(reading, proto);
 			row.line = lua_line(&reading->global->vm->layout, proto, trace->startpc);
 		}

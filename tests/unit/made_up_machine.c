@@ -525,7 +525,7 @@ enum capture_verdict __wrap_lua_process_capture_running(struct lua_process *proc
 {
 	(void)hints;
 	capture(process, stack_address ? (pid_t)stack_address : process->process->pid);
-	return CAPTURE_HOLDS;
+	return CAPTURE_WHOLE;
 }
 
 INSTEAD_OF(lua_process_first_stack);

@@ -86,13 +86,13 @@ void capture_thread(struct capture *capture, const struct lua_image *lua, struct
 
 /*
  * The same for a thread that runs on meanwhile, whose registers are unknown: capture
- * the global_State whose innermost C frame lies in native_stack. The capture holds if
+ * the global_State whose innermost C frame lies in native_stack. The capture is whole if
  * the VM's state, its thread, and the thread's base, C frame, stack and status are the
  * same before and after. The snapshot must be clear; it is sealed on return, except
  * with CAPTURE_NO_LUA.
  */
 enum capture_verdict {
-	CAPTURE_HOLDS,
+	CAPTURE_WHOLE,
 	CAPTURE_TORN,   /* the thread ran on too far meanwhile */
 	CAPTURE_NO_LUA, /* no global_State has its frames there */
 };

@@ -82,5 +82,5 @@ enum capture_verdict capture_running(struct capture *capture, const struct lua_i
 	}
 	capture_functions(capture, objects);
 	capture_finish(capture, hints);
-	return CAPTURE_HOLDS;
+	return CAPTURE_WHOLE;
 }

@@ -113,7 +113,7 @@ static bool is_base(const struct lua_thread *thread, struct lua_objects *objects
 {
 	struct lua_walk walk = { .thread = thread, .objects = objects, .base = base };
 
-	if (!lua_thread_holds_base(thread, base))
+	if (!lua_thread_contains_base(thread, base))
 		return false;
 	for (unsigned i = 0; i < FRAMES_MAX && !lua_walk_is_done(&walk); i++) {
 		struct lua_activation activation;
@@ -170,6 +170,6 @@ static void adjust(struct snapshot *snapshot, const struct registers *r, struct 
 void lua_moved_adjust(struct snapshot *snapshot, const struct registers *registers,
 		      struct lua_objects *objects, struct lua_thread *thread)
 {
-	if (thread->cframe && !lua_thread_holds_base(thread, thread->base))
+	if (thread->cframe && !lua_thread_contains_base(thread, thread->base))
 		adjust(snapshot, registers, objects, thread);
 }

@@ -231,7 +231,7 @@ uint32_t lua_line(const struct layout *layout, const struct proto *proto, uint64
 	unsigned size = proto->numline < 256 ? 1 : proto->numline < 65536 ? 2 : 4;
 	uint32_t delta = 0;
 
-	if (pc == 0 || !proto_holds_pc(proto, pc) || lineinfo == 0)
+	if (pc == 0 || !proto_contains_pc(proto, pc) || lineinfo == 0)
 		return 0;
 	if (position == 0)
 		return proto->firstline;

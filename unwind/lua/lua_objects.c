@@ -163,7 +163,7 @@ bool proto_load(const struct proto *proto, uint64_t address, void *copy, size_t 
 	return true;
 }
 
-bool proto_holds_pc(const struct proto *proto, uint64_t pc)
+bool proto_contains_pc(const struct proto *proto, uint64_t pc)
 {
 	return pc >= proto->bc && pc < proto->bc + (uint64_t)proto->sizebc * BYTECODE_SIZE &&
 	       (pc - proto->bc) % BYTECODE_SIZE == 0;
@@ -171,7 +171,8 @@ bool proto_holds_pc(const struct proto *proto, uint64_t pc)
 
 bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_instruction)
 {
-	return proto_holds_pc(proto, pc) && proto_load(proto, pc, ret_instruction, sizeof(*ret_instruction));
+	return proto_contains_pc(proto, pc) &&
+	       proto_load(proto, pc, ret_instruction, sizeof(*ret_instruction));
 }
 
 /*---- Prototypes ----*/
@@ -669,7 +670,7 @@ const struct proto *lua_objects_proto_of_pc(struct lua_objects *objects, uint64_
 		const struct proto_entry *entry = objects->by_address[low - 1];
 
 		if (entry->seen == objects->snapshot)
-			return proto_holds_pc(&entry->proto, pc) ? &entry->proto : NULL;
+			return proto_contains_pc(&entry->proto, pc) ? &entry->proto : NULL;
 	}
 	return NULL;
 }

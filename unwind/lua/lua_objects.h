@@ -93,6 +93,6 @@ bool proto_load(const struct proto *proto, uint64_t address, void *copy, size_t 
 bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_instruction);
 
 /* Is this pc one of the prototype's instructions? */
-bool proto_holds_pc(const struct proto *proto, uint64_t pc);
+bool proto_contains_pc(const struct proto *proto, uint64_t pc);
 
 #endif

@@ -66,7 +66,7 @@ uint64_t lua_thread_bottom(const struct lua_thread *thread)
 	return thread->stack + frame_slots(thread->layout->gc64) * SLOT_SIZE;
 }
 
-bool lua_thread_holds_base(const struct lua_thread *thread, uint64_t base)
+bool lua_thread_contains_base(const struct lua_thread *thread, uint64_t base)
 {
 	return base >= lua_thread_bottom(thread) && base <= thread->stack_end && base % SLOT_SIZE == 0;
 }

@@ -60,7 +60,7 @@ enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t 
 void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot);
 
 /* Does a frame's base lie within the stack? */
-bool lua_thread_holds_base(const struct lua_thread *thread, uint64_t base);
+bool lua_thread_contains_base(const struct lua_thread *thread, uint64_t base);
 
 /* The slot at an address. False if it is outside the stack, misaligned or not captured. */
 bool lua_thread_slot(const struct lua_thread *thread, uint64_t address, uint64_t *ret_value);

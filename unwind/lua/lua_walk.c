@@ -25,7 +25,7 @@ bool lua_walk_activation(const struct lua_walk *walk, struct lua_activation *ret
 		return false;
 	*ret_activation = (struct lua_activation){
 		.function = function,
-		.pc = function->proto && proto_holds_pc(function->proto, walk->pc) ? walk->pc : 0,
+		.pc = function->proto && proto_contains_pc(function->proto, walk->pc) ? walk->pc : 0,
 	};
 	return true;
 }
@@ -42,8 +42,9 @@ static bool find_lua_caller(const struct lua_walk *walk, uint64_t link, struct l
 		return false;
 	caller.base -= (frame_slots(walk->thread->layout->gc64) + bytecode_a(call)) * SLOT_SIZE;
 	caller.pc = link - BYTECODE_SIZE;
-	if (!lua_thread_holds_base(walk->thread, caller.base) || !lua_walk_activation(&caller, &activation) ||
-	    !activation.function || activation.function->proto != proto)
+	if (!lua_thread_contains_base(walk->thread, caller.base) ||
+	    !lua_walk_activation(&caller, &activation) || !activation.function ||
+	    activation.function->proto != proto)
 		return false;
 	*ret_caller = caller;
 	return true;
@@ -78,7 +79,7 @@ static bool move_down(struct lua_walk *walk, uint64_t link, uint64_t pc)
 {
 	uint64_t delta = link & ~(uint64_t)FRAME_TYPE_P;
 
-	if (delta == 0 || delta > walk->base || !lua_thread_holds_base(walk->thread, walk->base - delta))
+	if (delta == 0 || delta > walk->base || !lua_thread_contains_base(walk->thread, walk->base - delta))
 		return false;
 	walk->base -= delta;
 	walk->pc = pc;

@@ -205,7 +205,7 @@ static bool begin_again(struct object_walk *walk)
 }
 
 /* Do the last links still lead to the walk's position? */
-static bool links_hold(struct object_walk *walk)
+static bool links_are_good(struct object_walk *walk)
 {
 	for (size_t i = 0; i < LINKS; i++) {
 		const struct link *link = &walk->at.links[i];
@@ -246,7 +246,7 @@ static bool find_position(struct object_walk *walk)
 	if (!walk->has_begun || !read_currentwhite(walk, &currentwhite))
 		return begin_again(walk);
 	if (currentwhite == walk->at.currentwhite)
-		return links_hold(walk) || begin_again(walk);
+		return links_are_good(walk) || begin_again(walk);
 	walk->at.currentwhite = currentwhite;
 	return go_back_to_anchor(walk) || begin_again(walk);
 }

@@ -11,7 +11,7 @@ static bool look(const struct lua_thread *thread, struct lua_objects *objects, u
 		 struct lua_walk *walk, struct lua_activation *ret_activation)
 {
 	*walk = (struct lua_walk){ .thread = thread, .objects = objects, .base = base };
-	return lua_thread_holds_base(thread, base) && lua_walk_activation(walk, ret_activation);
+	return lua_thread_contains_base(thread, base) && lua_walk_activation(walk, ret_activation);
 }
 
 /* The instruction that runs; pc is the interpreter's PC, which is past it. False if proto lacks it. */
@@ -25,14 +25,14 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 		*ret_pc = pc;
 		return true;
 	}
-	if (proto_holds_pc(proto, pc - BYTECODE_SIZE)) {
+	if (proto_contains_pc(proto, pc - BYTECODE_SIZE)) {
 		*ret_pc = pc - BYTECODE_SIZE;
 		return true;
 	}
 	/* Until August 2023 LuaJIT ran a return that had become a trace's start from the trace's copy. */
 	trace = thread->global->traces ? traces_find_startins(thread->global->traces, thread->layout, pc)
 				       : NULL;
-	if (trace && proto_holds_pc(proto, trace->startpc)) {
+	if (trace && proto_contains_pc(proto, trace->startpc)) {
 		*ret_pc = trace->startpc;
 		return true;
 	}
@@ -45,7 +45,7 @@ static bool find_caller_by_link(const struct lua_thread *thread, struct lua_obje
 {
 	uint64_t link;
 
-	return lua_thread_holds_base(thread, base) && lua_thread_link(thread, base, &link) &&
+	return lua_thread_contains_base(thread, base) && lua_thread_link(thread, base, &link) &&
 	       lua_walk_find_caller(thread, objects, base, link, ret_walk);
 }
 
@@ -154,7 +154,7 @@ bool lua_top_below_native(struct image *image, struct lua_objects *objects, stru
 		return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
 	}
 	/* A call that stores L->base has L in this register or the first argument's; others keep BASE in it. */
-	if (vm.kept_base != thread->address && lua_thread_holds_base(thread, vm.kept_base) &&
+	if (vm.kept_base != thread->address && lua_thread_contains_base(thread, vm.kept_base) &&
 	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->pc)) {
 		if (!look(thread, objects, vm.kept_base, &walk, &activation)) {
 			if (find_caller_by_link(thread, objects, vm.kept_base, ret_walk))
@@ -177,7 +177,7 @@ bool lua_top_leaving_trace(struct lua_objects *objects, const struct lua_thread 
 	struct lua_walk walk;
 
 	if (!look(thread, objects, vm.base, &walk, &activation) || !activation.function ||
-	    !activation.function->proto || !proto_holds_pc(activation.function->proto, vm.pc))
+	    !activation.function->proto || !proto_contains_pc(activation.function->proto, vm.pc))
 		return false;
 	walk.pc = vm.pc;
 	*ret_walk = walk;

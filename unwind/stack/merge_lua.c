@@ -77,7 +77,7 @@ static bool find_top(struct lua_sections *sections, struct memory *memory, struc
 	case MERGE_TOP_TRACE:
 		merged_stack_add_lost(sections->stack, LOST_IN_TRACE);
 		section->walk.base = top->registers.base;
-		return lua_thread_holds_base(thread, section->walk.base);
+		return lua_thread_contains_base(thread, section->walk.base);
 	case MERGE_TOP_UNKNOWN: break;
 	}
 	return false;

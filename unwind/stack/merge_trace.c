@@ -150,7 +150,7 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread, co
 		lua_section_start(&merge->lua, thread, view->jit_base);
 	if (section->ended)
 		return;
-	if (section->walk.base != view->jit_base || !lua_thread_holds_base(thread, view->jit_base)) {
+	if (section->walk.base != view->jit_base || !lua_thread_contains_base(thread, view->jit_base)) {
 		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
 		section->ended = true;
 		return;
@@ -191,7 +191,7 @@ enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *
 	struct lua_section *section = lua_section_start(&merge->lua, thread, view->jit_base);
 
 	merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
-	if (lua_thread_holds_base(thread, view->jit_base) &&
+	if (lua_thread_contains_base(thread, view->jit_base) &&
 	    lua_section_step_down(&merge->lua, section, NULL))
 		lua_section_add(&merge->lua, section);
 	return merge_leave_vm_frame(merge, thread->layout, cframe, true);
@@ -324,7 +324,7 @@ static uint64_t find_exit_start(const struct merge *merge, const struct lua_sect
 
 		start.walk.base = section->walk.base - slots * (uint64_t)SLOT_SIZE;
 		if (start.walk.base == found ||
-		    !lua_thread_holds_base(section->walk.thread, start.walk.base) ||
+		    !lua_thread_contains_base(section->walk.thread, start.walk.base) ||
 		    !is_start_frame(merge, &start, view, trace, &frames[count - 1]) ||
 		    (i < count && !are_restored(merge, section->walk.thread, section->walk.base,
 						start.walk.base, frames + i, count - i)))

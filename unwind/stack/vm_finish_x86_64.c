@@ -32,18 +32,19 @@ static const struct function_object *function_at_base(struct vm_machine *machine
 }
 
 /* Does PC belong to this function, the one at BASE? For a builtin, PC says nothing. */
-static bool holds_position(const struct vm_machine *machine, const struct function_object *function)
+static bool has_position(const struct vm_machine *machine, const struct function_object *function)
 {
 	const struct vm_value *pc = &machine->registers[RBX];
 
 	if (!function)
 		return false;
-	return !function->proto || (pc->known && (pc->bits == function->proto->bc ||
-						  proto_holds_pc(function->proto, pc->bits - BYTECODE_SIZE)));
+	return !function->proto ||
+	       (pc->known && (pc->bits == function->proto->bc ||
+			      proto_contains_pc(function->proto, pc->bits - BYTECODE_SIZE)));
 }
 
 /* Does the frame link below BASE lead anywhere? A builtin's results may lie over it. */
-static bool holds_link(struct vm_machine *machine)
+static bool has_link(struct vm_machine *machine)
 {
 	bool gc64 = machine->vm->layout.gc64;
 	struct vm_value address = machine->registers[RDX], link;
@@ -76,12 +77,11 @@ static bool is_in_one_piece(struct vm_machine *now, const struct vm_machine *the
 	uint64_t base = now->registers[RDX].bits;
 	uint64_t frame = base - frame_slots(now->vm->layout.gc64) * SLOT_SIZE;
 
-	if (!holds_position(now, function))
+	if (!has_position(now, function))
 		return false;
 	if (!function->proto)
-		return holds_link(now) &&
-		       (stored_at(then, frame, frame + 1) > now->steps ||
-			(calls_on(now, then) && stored_at(then, frame, base) <= now->steps));
+		return has_link(now) && (stored_at(then, frame, frame + 1) > now->steps ||
+					 (calls_on(now, then) && stored_at(then, frame, base) <= now->steps));
 	return then->registers[RDX].bits == base && then->pc_set_at <= now->steps &&
 	       stored_at(then, frame, base) <= now->steps;
 }
@@ -90,7 +90,7 @@ static bool is_in_one_piece(struct vm_machine *now, const struct vm_machine *the
 static bool returns_elsewhere(struct vm_machine *machine)
 {
 	return (machine->registers[RBX].bits & FRAME_LUA_MASK) != 0 &&
-	       !(holds_position(machine, function_at_base(machine)) && holds_link(machine));
+	       !(has_position(machine, function_at_base(machine)) && has_link(machine));
 }
 
 /* Run on to where the innermost frame is consistent, at the latest to the next dispatch. False if stuck. */

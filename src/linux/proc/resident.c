@@ -12,7 +12,7 @@ enum {
 };
 
 /* Documentation/admin-guide/mm/pagemap.rst: bit 63 present, bit 62 swapped. */
-static const uint64_t holds_something = UINT64_C(3) << 62;
+static const uint64_t content_bits = UINT64_C(3) << 62;
 
 int resident_open(pid_t pid)
 {
@@ -44,11 +44,11 @@ bool resident_next(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint
 			break;
 		}
 		for (uint64_t i = 0; i < count; i++) {
-			bool holds = entries[i] & holds_something;
+			bool has_content = entries[i] & content_bits;
 
-			if (found && !holds)
+			if (found && !has_content)
 				goto done;
-			if (holds && !found) {
+			if (has_content && !found) {
 				begin = *at;
 				found = true;
 			}
