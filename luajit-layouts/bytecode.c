@@ -57,6 +57,11 @@ enum bytecode_op bytecode_op(const struct layout *layout, uint8_t number)
 	return (enum bytecode_op)numberings[layout->bytecode].ops[number];
 }
 
+int bytecode_count(const struct layout *layout)
+{
+	return (int)numberings[layout->bytecode].count;
+}
+
 int bytecode_number(const struct layout *layout, enum bytecode_op op)
 {
 	for (size_t number = 0; number < numberings[layout->bytecode].count; number++) {

@@ -70,6 +70,9 @@ enum bytecode_mm {
 /* number is the low byte of an instruction. */
 enum bytecode_op bytecode_op(const struct layout *layout, uint8_t number);
 
+/* How many opcodes this layout's numbering has (BC__MAX). */
+int bytecode_count(const struct layout *layout);
+
 /* The number of op in this layout's numbering, or -1. */
 int bytecode_number(const struct layout *layout, enum bytecode_op op);
 

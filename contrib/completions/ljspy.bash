@@ -57,7 +57,9 @@ _ljspy_complete_argument()
 	CLOCK)
 		mapfile -t COMPREPLY < <(compgen -W "cpu wall" -- "$word") ;;
 	WHAT)
-		mapfile -t COMPREPLY < <(compgen -W "pid tid comm state phase module" -- "$word") ;;
+		mapfile -t COMPREPLY < <(compgen -W "pid tid comm state phase module path type coroutine" -- "$word") ;;
+	MEASURE)
+		mapfile -t COMPREPLY < <(compgen -W "own retained count" -- "$word") ;;
 	STATE*)
 		mapfile -t COMPREPLY < <(compgen -W "$_ljspy_states" -P "${word%"${word##*,}"}" -- "${word##*,}") ;;
 	PID*)

@@ -214,9 +214,10 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
-		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\">\n<title>",
+		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\""
+		" data-unit=\"%s\">\n<title>",
 		FLAMEGRAPH_STATIC_WIDTH, height, FLAMEGRAPH_STATIC_WIDTH, height, options->inverted,
-		options->by_line);
+		options->by_line, weights[profile_options(graph->shown)->weight].unit);
 	escape_write(ESCAPE_XML, header->lines[0], out);
 	fputs("</title>\n<desc id=\"about\">", out);
 	for (size_t i = 0; i < header->count; i++) {
@@ -294,7 +295,7 @@ static void fill_header(struct graph *graph, const struct session *session, cons
 
 	flamegraph_header_fill(&graph->header, session, figures);
 	if (options->baseline)
-		flamegraph_header_add_baseline(&graph->header, options->baseline_name,
+		flamegraph_header_add_baseline(&graph->header, session, options->baseline_name,
 					       profile_root(options->baseline)->total_samples);
 	if (frames->left_out > 0)
 		flamegraph_header_add_left_out(&graph->header, frames->left_out,

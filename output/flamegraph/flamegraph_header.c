@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -39,16 +40,33 @@ static void add_title(struct flamegraph_header *header, const struct session *se
 		add_line(header, "%s of %.*s", time, COMMAND_MAX, target);
 }
 
+/* "2026-11-22 19:40:00 UTC, "; empty if the time is unknown. */
+static void write_date(const struct session *session, char *ret_date, size_t size)
+{
+	time_t start = (time_t)(session->start_unix_ns / 1000000000);
+	struct tm utc;
+
+	ret_date[0] = '\0';
+	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
+		strftime(ret_date, size, "%Y-%m-%d %H:%M:%S UTC, ", &utc);
+}
+
+static void add_objects(struct flamegraph_header *header, const struct session *session,
+			const struct figures *figures)
+{
+	char date[64];
+
+	write_date(session, date, sizeof(date));
+	add_line(header, "%s%" PRIu64 " objects", date, figures->samples);
+}
+
 static void add_samples(struct flamegraph_header *header, const struct session *session,
 			const struct figures *figures)
 {
-	time_t start = (time_t)(session->start_unix_ns / 1000000000);
-	char date[64] = "";
+	char date[64];
 	char rate[64] = "";
-	struct tm utc;
 
-	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
-		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
+	write_date(session, date, sizeof(date));
 	if (figures->rate_asked_hz > 0)
 		snprintf(rate, sizeof(rate), ", %.1f Hz reached of %g asked", figures->rate_reached_hz,
 			 figures->rate_asked_hz);
@@ -98,19 +116,28 @@ static void add_cost(struct flamegraph_header *header, const struct figures *fig
 void flamegraph_header_fill(struct flamegraph_header *header, const struct session *session,
 			    const struct figures *figures)
 {
+	const bool is_heap = weights[session->clock].clock == WEIGHT_COUNT;
+
 	header->count = 0;
 	add_title(header, session);
-	add_samples(header, session, figures);
+	if (is_heap)
+		add_objects(header, session, figures);
+	else
+		add_samples(header, session, figures);
 	if (session->command_line)
 		add_line(header, "$ %.*s", COMMAND_MAX, session->command_line);
+	if (is_heap)
+		return;
 	add_lost(header, figures);
 	add_cost(header, figures);
 }
 
-void flamegraph_header_add_baseline(struct flamegraph_header *header, const char *name, uint64_t samples)
+void flamegraph_header_add_baseline(struct flamegraph_header *header, const struct session *session,
+				    const char *name, uint64_t samples)
 {
-	add_line(header, "Compared with %.*s, %" PRIu64 " samples", COMMAND_MAX,
-		 name ? name : "an earlier recording", samples);
+	add_line(header, "Compared with %.*s, %" PRIu64 " %s", COMMAND_MAX,
+		 name ? name : "an earlier recording", samples,
+		 weights[session->clock].clock == WEIGHT_COUNT ? "objects" : "samples");
 }
 
 void flamegraph_header_add_left_out(struct flamegraph_header *header, size_t frames, double part)

@@ -24,7 +24,8 @@ void flamegraph_header_fill(struct flamegraph_header *header, const struct sessi
 			    const struct figures *figures);
 
 /* Add a line on the baseline of the comparison. name may be NULL. */
-void flamegraph_header_add_baseline(struct flamegraph_header *header, const char *name, uint64_t samples);
+void flamegraph_header_add_baseline(struct flamegraph_header *header, const struct session *session,
+				    const char *name, uint64_t samples);
 
 /* Add a line on the number of frames left out, each of less than this part (0 to 1) of all weight. */
 void flamegraph_header_add_left_out(struct flamegraph_header *header, size_t frames, double part);

@@ -41,6 +41,11 @@ struct flamegraph_static {
 	bool used[COLOR_COUNT];
 };
 
+static bool is_time(const struct flamegraph_static *picture)
+{
+	return weights[profile_options(picture->profile)->weight].clock != WEIGHT_COUNT;
+}
+
 /* -- Layout -- */
 
 /* A weight in tenths of a pixel. In a damaged recording, the total may overflow and be less than a weight. */
@@ -78,6 +83,7 @@ static enum color box_color(const struct flamegraph_static *picture, const struc
 		.all_ns = all->total_ns,
 		.samples = box->node->total_samples,
 		.all_samples = all->total_samples,
+		.exact = !is_time(picture),
 	};
 	return color_of_change(&before, &now);
 }
@@ -278,7 +284,7 @@ static void write_legend(FILE *out, const struct flamegraph_static *picture)
 	for (int i = COLOR_LUA; i < COLOR_COUNT; i++) {
 		const char *name = color_name((enum color)i);
 
-		if (!picture->used[i])
+		if (!picture->used[i] || (!is_time(picture) && !picture->baseline))
 			continue;
 		fprintf(out,
 			"<g class=\"f %c\"><rect x=\"%zu\" y=\"%zu\" width=\"12\" height=\"12\"/></g>"
@@ -301,8 +307,8 @@ static void write_title(FILE *out, const struct flamegraph_static *picture, cons
 {
 	fputs("<title>", out);
 	escape_write(ESCAPE_XML, box->label->text, out);
-	fprintf(out, "\n%.2f %%, %" PRIu64 " samples", percent(box->node->total_ns, picture->total_ns),
-		box->node->total_samples);
+	fprintf(out, "\n%.2f %%, %" PRIu64 " %s", percent(box->node->total_ns, picture->total_ns),
+		box->node->total_samples, is_time(picture) ? "samples" : "objects");
 	if (picture->baseline)
 		fprintf(out, "; before %.2f %%",
 			percent(box->before ? box->before->total_ns : 0,
@@ -343,8 +349,8 @@ void flamegraph_static_write(FILE *out, const struct flamegraph_static *picture)
 	write_header(out, picture->header);
 	write_legend(out, picture);
 	if (picture->total_ns == 0)
-		fprintf(out, "<text class=\"headline\" x=\"%d\" y=\"%zu\">No samples</text>\n", MARGIN,
-			frames_top(picture) + 12);
+		fprintf(out, "<text class=\"headline\" x=\"%d\" y=\"%zu\">No %s</text>\n", MARGIN,
+			frames_top(picture) + 12, is_time(picture) ? "samples" : "objects");
 	for (size_t i = 0; i < picture->box_count; i++) {
 		if (is_shown(picture, &picture->boxes[i]))
 			write_box(out, picture, &picture->boxes[i]);

@@ -189,7 +189,7 @@ function drawAxes(context, style) {
 	context.font = "11px " + style.fontFamily;
 	context.textAlign = "right";
 	for (const part of [0, 0.25, 0.5, 0.75])
-		context.fillText(duration(part * grid.unit * 1000).replace(/^0 .*/, "0"), LEFT - 6, height - part * height - (part ? -4 : 0));
+		context.fillText(amount(part * grid.unit * 1000).replace(/^0 .*/, "0"), LEFT - 6, height - part * height - (part ? -4 : 0));
 	context.textAlign = "left";
 	for (let column = 0; column < grid.columns; column++) {
 		const number = grid.first + column;
@@ -205,7 +205,7 @@ function drawAxes(context, style) {
 /* Show the scale of the colours. */
 function showScale() {
 	heatScale.replaceChildren(...heatColours().map((colour) => html("i", { style: "background: " + colour })),
-		(matching ? " what matches, up to " : " up to ") + duration(grid.most) + " in each " + duration(grid.unit / ROWS * 1000)
+		(matching ? " what matches, up to " : " up to ") + amount(grid.most) + " in each " + amount(grid.unit / ROWS * 1000)
 		+ "; drag to choose a time");
 }
 
@@ -260,7 +260,7 @@ function cellContent(cell) {
 	const end = timeOf(behind);
 
 	return [html("b", {}, seconds(timeOf(first)).replace("s", "") + " to " + seconds(end).replace("s", " s")),
-		table([[matching ? "matched" : "total", percent(weight, whole) + " of all", duration(weight), samples(count)]])];
+		table([[matching ? "matched" : "total", percent(weight, whole) + " of all", amount(weight), samples(count)]])];
 }
 
 function showCell(cell, x, y) {

@@ -39,15 +39,22 @@ function shortPercent(part, whole) {
 	return share === 0 ? "" : share < 0.1 ? "< 0.1 %" : share.toFixed(share < 10 ? 1 : 0) + " %";
 }
 
-function duration(ns) {
-	const units = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
-	const [size, unit] = units.find(([size]) => ns >= size) || [1, "ns"];
+/* The sizes of each unit, the last one for all that is smaller; see output/sample/weight.h. */
+const SIZES = {
+	time: [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]],
+	bytes: [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "bytes"]],
+	objects: [[1, "objects"]],
+};
 
-	return Number((ns / size).toPrecision(3)) + " " + unit;
+function amount(weight) {
+	const sizes = SIZES[UNIT];
+	const [size, unit] = sizes.find(([size]) => weight >= size) || sizes[sizes.length - 1];
+
+	return (sizes.length > 1 ? Number((weight / size).toPrecision(3)) : grouped.format(weight)) + " " + unit;
 }
 
 function samples(count) {
-	return grouped.format(count) + (count === 1 ? " sample" : " samples");
+	return grouped.format(count) + (IS_TIME ? " sample" : " object") + (count === 1 ? "" : "s");
 }
 
 /* -- Elements -- */
@@ -130,6 +137,9 @@ function showLegend() {
 	if (wanted === legendShown)
 		return;
 	legendShown = wanted;
+	/* The colours of a heap's frames mean nothing, but in a comparison. */
+	if (!IS_TIME && view.colour !== "change")
+		return ui.legend.replaceChildren();
 	const names = LEGENDS[view.colour];
 	const weights = view.colour === "change" ? new Map() : ownWeights(ownLooks);
 	const seen = view.colour === "change" ? new Set(Object.keys(names)) : kindsSeen();
@@ -324,16 +334,16 @@ function linesOf(i) {
 
 function weightRows(i) {
 	const side = view.side;
-	const rows = [["total", percent(tree.width[i], everything()) + " of all", duration(tree.width[i]),
+	const rows = [["total", percent(tree.width[i], everything()) + " of all", amount(tree.width[i]),
 		       samples(tree.samples[side][i])]];
 	const own = tree.own[i];
 
 	if (view.zoom)
 		rows.push(["", percent(tree.width[i], tree.width[view.zoom]) + " of this view", "", ""]);
 	if (view.inverted)
-		rows.push(["", tree.depth[i] < 2 ? "own time" : "own time of " + labelText(ownerOf(i)) + " called this way", "", ""]);
+		rows.push(["", tree.depth[i] < 2 ? OWN : OWN + " of " + labelText(ownerOf(i)) + " called this way", "", ""]);
 	else if (side === NOW)
-		rows.push(own ? ["own", percent(own, everything()) + " of all", duration(own), samples(tree.ownSamples[i])]
+		rows.push(own ? ["own", percent(own, everything()) + " of all", amount(own), samples(tree.ownSamples[i])]
 			: ["own", "none", "", ""]);
 	return rows;
 }
@@ -383,7 +393,7 @@ function frameContent(i) {
 	const rows = weightRows(i);
 
 	if (everywhere > tree.width[i] && !view.inverted)
-		rows.push(["everywhere", percent(everywhere, everything()) + " of all", duration(everywhere), ""]);
+		rows.push(["everywhere", percent(everywhere, everything()) + " of all", amount(everywhere), ""]);
 	const details = (recorded.compared ? [changeRow(i)] : []).concat(detailRows(i));
 
 	return [html("b", {}, labelText(i)), table(rows), table(details)];
@@ -747,7 +757,7 @@ function start() {
 	document.getElementById("static").remove();
 	readHistory();
 	if (!everything() && !view.to)
-		scroller.replaceChildren(html("p", { class: "empty" }, "No samples"));
+		scroller.replaceChildren(html("p", { class: "empty" }, IS_TIME ? "No samples" : "No objects"));
 	measureFont();
 	applyTheme(storedTheme());
 	listen();

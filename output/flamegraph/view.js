@@ -5,6 +5,9 @@
  */
 
 const root = document.getElementById("ljspy");
+const UNIT = root.dataset.unit;	/* of weights: "time", "bytes" or "objects" */
+const IS_TIME = UNIT === "time";
+const OWN = IS_TIME ? "own time" : "own";
 const COLOURS = recorded.compared ? ["change", "kind", "state"] : ["kind", "state"];
 
 const VIEW_AT_FIRST = {
@@ -139,15 +142,18 @@ function stateLooks(i) {
 	return [...weights].sort(([, a], [, b]) => b - a);
 }
 
-/* The same rules as color_of_change() in output/views/color.c, for the functions that are known to have changed. */
+/*
+ * The same rules as color_of_change() in output/views/color.c, for the functions that are known to have changed.
+ * A heap is counted, not sampled.
+ */
 function changeLook(i) {
-	const [now, before] = [share(NOW, i), share(BEFORE, i)];
+	const [now, before] = IS_TIME ? [share(NOW, i), share(BEFORE, i)] : [tree.total[NOW][i], tree.total[BEFORE][i]];
 	const [allNow, allBefore] = [tree.samples[NOW][0], tree.samples[BEFORE][0]];
 	const both = (tree.samples[NOW][i] + tree.samples[BEFORE][i]) / (allNow + allBefore || 1);
 	const variance = both * (1 - both) * ((allNow && 1 / allNow) + (allBefore && 1 / allBefore));
 	const larger = Math.max(now, before), smaller = Math.min(now, before);
 
-	if (recorded.functions[tree.labels[tree.label[i]].function].same || (now - before) ** 2 <= 9 * variance || larger < 1.1 * smaller)
+	if (recorded.functions[tree.labels[tree.label[i]].function].same || (now - before) ** 2 <= (IS_TIME ? 9 * variance : 0) || larger < 1.1 * smaller)
 		return "s";
 	if (larger >= 2 * smaller)
 		return now > before ? "z" : "p";

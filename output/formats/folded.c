@@ -72,13 +72,13 @@ static int path_push(struct path *path, const struct profile_node *node, bool by
 	return 0;
 }
 
-/* ns in whole microseconds, with the rest of earlier calls included; *rest_ns keeps the new rest. */
-static uint64_t rounded(uint64_t ns, uint64_t *rest_ns)
+/* A weight in whole parts, with the rest of earlier calls included; *rest keeps the new rest. */
+static uint64_t rounded(uint64_t weight, uint64_t part, uint64_t *rest)
 {
-	uint64_t sum_ns = ns + *rest_ns;
+	uint64_t sum = weight + *rest;
 
-	*rest_ns = sum_ns % 1000;
-	return sum_ns / 1000;
+	*rest = sum % part;
+	return sum / part;
 }
 
 int folded_write(FILE *out, const struct profile *profile, const struct folded_options *options)
@@ -86,8 +86,10 @@ int folded_write(FILE *out, const struct profile *profile, const struct folded_o
 	bool by_line = profile_options(profile)->by_line;
 	const struct profile_node *node = profile_root(profile);
 	const struct profile_node *before = options->baseline ? profile_root(options->baseline) : NULL;
+	const bool is_time = weights[profile_options(profile)->weight].clock != WEIGHT_COUNT;
+	const uint64_t part = is_time ? 1000 : 1;
 	struct path path = { 0 };
-	uint64_t rest_ns = 500, rest_before_ns = 500; /* 500 rounds the sum, 0 would cut it */
+	uint64_t rest = part / 2, rest_before = part / 2; /* half a part rounds the sum, 0 would cut it */
 	int result = 0;
 
 	while ((node = profile_node_next(node))) {
@@ -100,8 +102,8 @@ int folded_write(FILE *out, const struct profile *profile, const struct folded_o
 			break;
 		before = before ? profile_node_next(before) : NULL;
 		if (before && before->own_ns)
-			weight_before = rounded(before->own_ns, &rest_before_ns);
-		weight = node->own_ns ? rounded(node->own_ns, &rest_ns) : 0;
+			weight_before = rounded(before->own_ns, part, &rest_before);
+		weight = node->own_ns ? rounded(node->own_ns, part, &rest) : 0;
 		if (weight == 0 && weight_before == 0)
 			continue;
 		fprintf(out, "%.*s", (int)path.length, path.text);

@@ -4,7 +4,7 @@
  *
  *	main chunk test.lua;heavy test.lua:5;string.gsub [builtin] 120034
  *
- * The number is the stack's own weight in whole microseconds. Each line passes
+ * The number is the stack's own weight in whole microseconds, or in bytes or objects of a heap. Each line passes
  * its rounding error on to the next, so the sum of all lines is within a
  * microsecond of the profile's weight. Stacks without weight are left out.
  */

@@ -62,14 +62,14 @@ struct heap_node {
 	uint8_t flags;       /* enum heap_flag */
 };
 
-/* How a node holds another. text and number mean: */
+/* How a node holds another. text, number and detail mean: */
 enum heap_hold {
-	HEAP_HOLDS_ROOT,        /* text: what is held, "registry", "metatable of strings", "package.loaded" */
-	HEAP_HOLDS_FIELD,       /* text: the string key of a table's value */
-	HEAP_HOLDS_INDEX,       /* number: the numeric key of a table's value, if it is an integer */
-	HEAP_HOLDS_VALUE,       /* text: a key of another type, "true", "1.5", "table", "function" */
-	HEAP_HOLDS_KEY,         /* the table holds the node as a key */
-	HEAP_HOLDS_METATABLE,   /* */
+	HEAP_HOLDS_ROOT,      /* text: what is held, "registry", "metatable of strings", "package.loaded" */
+	HEAP_HOLDS_FIELD,     /* text: the string key of a table's value */
+	HEAP_HOLDS_INDEX,     /* number: the numeric key of a table's value, if it is an integer that fits */
+	HEAP_HOLDS_VALUE,     /* text: a key of another type, "true", "1.5", "table", "function" */
+	HEAP_HOLDS_KEY,       /* the table holds the node as a key */
+	HEAP_HOLDS_METATABLE, /* */
 	HEAP_HOLDS_ENVIRONMENT, /* of a function, thread or userdata */
 	HEAP_HOLDS_UPVALUE,     /* text: the upvalue's name; number: which */
 	HEAP_HOLDS_CLOSED,      /* an upvalue its value */
@@ -83,15 +83,14 @@ enum heap_hold {
 };
 
 struct heap_edge {
-	uint32_t to;     /* a node */
-	uint32_t text;   /* see enum heap_hold */
-	uint32_t detail; /* a text */
-	uint32_t hold;   /* enum heap_hold, and HEAP_EDGE_WEAK */
-	int64_t number;
-};
-
-enum {
-	HEAP_EDGE_WEAK = 1 << 8 /* the collector does not follow it */
+	uint32_t to;   /* a node */
+	uint32_t text; /* see enum heap_hold */
+	union {
+		uint32_t detail; /* a text */
+		int32_t number;
+	};
+	uint8_t hold; /* enum heap_hold */
+	bool weak;    /* the collector does not follow it */
 };
 
 struct heap_graph {

@@ -5,13 +5,19 @@
 
 const struct weight weights[WEIGHT_COUNT] = {
 	[WEIGHT_CPU_TIME] = {
-		.name = "cpu", .title = "CPU time", .clock = WEIGHT_CPU_TIME,
+		.name = "cpu", .title = "CPU time", .unit = "time", .clock = WEIGHT_CPU_TIME,
 	},
 	[WEIGHT_WALL_TIME] = {
-		.name = "wall", .title = "Wall-clock time", .clock = WEIGHT_WALL_TIME, .is_elapsed = true,
+		.name = "wall", .title = "Wall-clock time", .unit = "time", .clock = WEIGHT_WALL_TIME, .is_elapsed = true,
 	},
 	[WEIGHT_OFF_CPU_TIME] = {
-		.name = "off-cpu", .title = "Time off the CPU", .clock = WEIGHT_WALL_TIME, .is_elapsed = true,
+		.name = "off-cpu", .title = "Time off the CPU", .unit = "time", .clock = WEIGHT_WALL_TIME, .is_elapsed = true,
+	},
+	[WEIGHT_HEAP_BYTES] = {
+		.name = "bytes", .title = "Heap", .unit = "bytes", .clock = WEIGHT_COUNT,
+	},
+	[WEIGHT_HEAP_OBJECTS] = {
+		.name = "objects", .title = "Objects of the heap", .unit = "objects", .clock = WEIGHT_COUNT,
 	},
 };
 
@@ -33,7 +39,8 @@ bool weight_by_name(const char *name, size_t length, enum weight_kind *ret_kind)
 /* Samples with elapsed time have their CPU time, too. */
 bool weight_is_in(enum weight_kind shown, enum weight_kind clock)
 {
-	return weights[clock].is_elapsed || !weights[shown].is_elapsed;
+	return weights[shown].clock != WEIGHT_COUNT &&
+	       (weights[clock].is_elapsed || !weights[shown].is_elapsed);
 }
 
 uint64_t weight_of_times(enum weight_kind kind, uint64_t cpu_ns, uint64_t wall_ns)

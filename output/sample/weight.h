@@ -17,13 +17,19 @@ enum weight_kind {
 	WEIGHT_CPU_TIME,
 	WEIGHT_WALL_TIME,
 	WEIGHT_OFF_CPU_TIME, /* wall time after a filter has subtracted the CPU time */
+	/* Of heaps, whose paths are stacks; no sample has them. */
+	WEIGHT_HEAP_BYTES,
+	WEIGHT_HEAP_OBJECTS,
 	WEIGHT_COUNT
 };
 
+/* A unit's name is in pictures: "time", "bytes", "objects". Times are in nanoseconds. */
 struct weight {
-	const char *name;       /* "cpu": a word of options, recordings and formats, never changed */
-	const char *title;      /* "CPU time", for people */
-	enum weight_kind clock; /* the clock of recordings that have it; a clock's own is itself */
+	const char *name;  /* "cpu": a word of options, recordings and formats, never changed */
+	const char *title; /* "CPU time", for people */
+	const char *unit;
+	enum weight_kind clock; /* the clock of recordings that have it; a clock's own is itself;
+					   WEIGHT_COUNT: no recording has it */
 	bool is_elapsed; /* wall_ns of a sample, not cpu_ns; its clock also samples threads that sleep */
 };
 

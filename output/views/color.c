@@ -60,8 +60,8 @@ static double ratio(uint64_t part, uint64_t whole)
 
 enum color color_of_change(const struct color_share *before, const struct color_share *now)
 {
-	double old = ratio(before->ns, before->all_ns);
-	double new = ratio(now->ns, now->all_ns);
+	double old = now->exact ? (double)before->ns : ratio(before->ns, before->all_ns);
+	double new = now->exact ? (double)now->ns : ratio(now->ns, now->all_ns);
 	double both = ratio(before->samples + now->samples, before->all_samples + now->all_samples);
 	double variance = both * (1 - both) * (ratio(1, before->all_samples) + ratio(1, now->all_samples));
 	double change = new - old;
@@ -69,7 +69,7 @@ enum color color_of_change(const struct color_share *before, const struct color_
 	double smaller = new > old ? old : new;
 
 	/* Compare squares, which needs no root. */
-	if (change * change <= 9 * variance || larger < 1.1 * smaller)
+	if (change * change <= (now->exact ? 0 : 9 * variance) || larger < 1.1 * smaller)
 		return COLOR_SAME;
 	if (larger >= 2 * smaller)
 		return new > old ? COLOR_MUCH_MORE : COLOR_MUCH_LESS;

@@ -8,6 +8,8 @@
 #ifndef LJSPY_COLOR_H
 #define LJSPY_COLOR_H
 
+#include <stdbool.h>
+
 #include "output/views/profile.h"
 
 enum color {
@@ -44,6 +46,7 @@ enum color color_of_node(const struct profile_node *node);
 struct color_share {
 	uint64_t ns, all_ns;
 	uint64_t samples, all_samples;
+	bool exact; /* counted, not sampled: weights are compared, not shares, and nothing is chance */
 };
 
 enum color color_of_change(const struct color_share *before, const struct color_share *now);

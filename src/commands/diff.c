@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "src/commands/heap_files.h"
 #include "src/commands/recordings.h"
 #include "src/commands/render.h"
 #include "src/program/message.h"
@@ -47,6 +48,10 @@ static enum exit_status diff(struct options *options, struct functions *function
 	enum exit_status status = EXIT_NOTHING_DONE;
 	struct recordings before, after;
 
+	if (!options->format->compare) {
+		message_error("The format %s cannot show what has changed.", options->format->name);
+		return EXIT_USAGE;
+	}
 	/* An edit above a function moves it; it is still the same function. */
 	options->filter.without_line = !options->lines;
 	if (!recordings_open(options->recordings, 1, options, functions, &before))
@@ -62,5 +67,7 @@ static enum exit_status diff(struct options *options, struct functions *function
 
 enum exit_status command_diff(const struct invocation *invocation)
 {
+	if (heap_files_are_given(invocation->options))
+		return heap_files_run(invocation);
 	return recordings_run(invocation, diff);
 }

@@ -360,11 +360,17 @@ void recordings_close(struct recordings *recordings)
 
 enum exit_status recordings_run(const struct invocation *invocation, recordings_command *command)
 {
-	struct functions *functions = functions_new();
+	struct functions *functions;
 	enum exit_status status;
 
+	if (!invocation->options->format) {
+		message_error("The format %s is for heaps: %s is none.",
+			      invocation->options->heap_format->name, invocation->options->recordings[0]);
+		return EXIT_USAGE;
+	}
 	/* An interrupt leaves nothing to clean up: let it end ljspy. */
 	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
+	functions = functions_new();
 	if (!functions) {
 		message_error_errno(ENOMEM, "reading recordings");
 		return EXIT_NOTHING_DONE;

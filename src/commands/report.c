@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "src/commands/heap_files.h"
 #include "src/commands/recordings.h"
 #include "src/commands/render.h"
 #include "src/program/message.h"
@@ -36,5 +37,7 @@ static enum exit_status report(struct options *options, struct functions *functi
 
 enum exit_status command_report(const struct invocation *invocation)
 {
+	if (heap_files_are_given(invocation->options))
+		return heap_files_run(invocation);
 	return recordings_run(invocation, report);
 }

@@ -14,6 +14,20 @@ struct memory *lua_process_memory(struct lua_process *process)
 	return process->memory;
 }
 
+const struct maps *lua_process_maps(const struct lua_process *process)
+{
+	return process->maps;
+}
+
+int lua_process_refresh_maps(struct lua_process *process, bool *ret_changed)
+{
+	int error = maps_refresh(process->maps, ret_changed);
+
+	if (!error && *ret_changed)
+		live_memory_forget_maps(process->live);
+	return error;
+}
+
 struct known_files *lua_process_files(const struct lua_process *process)
 {
 	return process->files;

@@ -26,6 +26,7 @@
 struct known_files;
 struct arm64_registers;
 struct lua_process;
+struct maps;
 
 /*
  * files keeps what ljspy finds out about files, for other processes; NULL if there
@@ -81,7 +82,10 @@ size_t lua_process_global_count(const struct lua_process *process);
 const struct global_state *lua_process_global(const struct lua_process *process, size_t index);
 const char *lua_process_global_path(const struct lua_process *process, size_t index); /* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
-struct known_files *lua_process_files(const struct lua_process *process); /* those given, or its own */
+/* What is mapped in it, as of the last refresh. */
+const struct maps *lua_process_maps(const struct lua_process *process);
+int lua_process_refresh_maps(struct lua_process *process, bool *ret_changed); /* as maps_refresh() */
+struct known_files *lua_process_files(const struct lua_process *process);     /* those given, or its own */
 /* When its event loop began the current turn, see loop_clock.h; 0 if unknown. */
 uint64_t lua_process_loop_clock(struct lua_process *process);
 

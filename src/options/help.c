@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "output/formats/format.h"
+#include "output/heap_reports/heap_report.h"
 #include "src/options/option_table.h"
 #include "src/options/similar.h"
 #include "src/program/message.h"
@@ -26,17 +27,27 @@ static int print_word(FILE *out, int column, const char *word, const char *end)
 /* List the command's formats, as the help of --format. */
 static void print_formats(FILE *out, enum command command)
 {
-	const struct format *last = NULL;
+	const bool is_diff = command == COMMAND_DIFF;
+	const bool heaps = command == COMMAND_HEAP || is_diff || command == COMMAND_REPORT;
+	const char *last = NULL;
 	int column = HELP_COLUMN;
 
-	for (size_t i = 0; i < format_count; i++) {
-		if (command == COMMAND_DIFF && !formats[i].compare)
+	for (size_t i = 0; command != COMMAND_HEAP && i < format_count; i++) {
+		if (is_diff && !formats[i].compare)
 			continue;
 		if (last)
-			column = print_word(out, column, last->name, ",");
-		last = &formats[i];
+			column = print_word(out, column, last, ",");
+		last = formats[i].name;
 	}
-	print_word(out, column, last ? last->name : "", "\n");
+	for (size_t i = 0; heaps && i < heap_format_count; i++) {
+		if ((is_diff && !heap_formats[i].compare) ||
+		    (command != COMMAND_HEAP && format_by_name(heap_formats[i].name)))
+			continue;
+		if (last)
+			column = print_word(out, column, last, ",");
+		last = heap_formats[i].name;
+	}
+	print_word(out, column, last ? last : "", "\n");
 }
 
 static void print_option(FILE *out, const struct option_entry *option, enum command command)

@@ -6,12 +6,13 @@ enum {
 	DUMP = 1 << COMMAND_DUMP,
 	TOP = 1 << COMMAND_TOP,
 	TRACES = 1 << COMMAND_TRACES,
+	HEAP = 1 << COMMAND_HEAP,
 	MEMORY = 1 << COMMAND_MEMORY,
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
-	TARGETS = RECORD | DUMP | TOP | TRACES | MEMORY | INFO, /* look at processes */
-	RENDER = RECORD | REPORT | DIFF,                        /* write profiles */
+	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | INFO, /* look at processes */
+	RENDER = RECORD | REPORT | DIFF,                               /* write profiles */
 	ALL = TARGETS | RENDER,
 };
 
@@ -20,8 +21,8 @@ const struct option_entry option_table[] = {
 	{ "name", OPTION_NAME, TARGETS, "PATTERN", "processes whose name, program or script matches" },
 	{ "tree", OPTION_TREE, TARGETS, "PID[,PID...]", "these and all their descendants, e.g. a master" },
 	{ "subprocesses", 's', RECORD, NULL, "all descendants too, as with --tree" },
-	{ "output", 'o', RENDER, "FILE", "where to write; - is stdout; the suffix sets -f" },
-	{ "format", 'f', RENDER, "FORMAT", "" },
+	{ "output", 'o', RENDER | HEAP, "FILE", "where to write; - is stdout; the suffix sets -f" },
+	{ "format", 'f', RENDER | HEAP, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples; default 3s" },
 	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per CPU second, 1 to 10000; default 99" },
@@ -32,7 +33,7 @@ const struct option_entry option_table[] = {
 	{ "clock", OPTION_CLOCK, REPORT | DIFF, "CLOCK", "show recordings by the wall clock by cpu or wall" },
 	{ "off-cpu", OPTION_OFF_CPU, RENDER, NULL, "time off the CPU, by what the threads wait for" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop no thread; read only Lua's memory" },
-	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES, NULL,
+	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES | HEAP, NULL,
 	  "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
 	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH",
@@ -51,15 +52,21 @@ const struct option_entry option_table[] = {
 	  "merge calls of a function by itself into one frame" },
 	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL,
 	  "distinguish lines, not only functions" },
-	{ "inverted", OPTION_INVERTED, RECORD | REPORT, NULL, "callees at the root" },
+	{ "inverted", OPTION_INVERTED, RECORD | REPORT | HEAP, NULL, "callees at the root" },
 	{ "heatmap", OPTION_HEATMAP, RECORD | REPORT, NULL,
 	  "a map of time above the flame graph, to select in" },
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the running trace on top of compiled code" },
 	{ "vm-state", OPTION_VM_STATE, RENDER, NULL, "split by state: interpreted, compiled, gc, ..." },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
-	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF, "SHARE",
+	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF | HEAP, "SHARE",
 	  "leave out frames with a smaller share, in percent" },
-	{ "core", OPTION_CORE, DUMP, "FILE", "a core file, in place of a process" },
+	{ "max-pause", OPTION_MAX_PAUSE, HEAP, "TIME", "hold no longer at a time; the parts may not fit" },
+	{ "every", OPTION_EVERY, HEAP, "TIME", "read again after each TIME, and show what grows" },
+	{ "for", OPTION_FOR, HEAP, "TIME", "for how long to do so; else until Ctrl-C" },
+	{ "measure", OPTION_MEASURE, HEAP | REPORT | DIFF, "MEASURE", "heaps: own, retained or count" },
+	{ "by", OPTION_BY, HEAP, "WHAT", "group by path, module, type or coroutine" },
+	{ "strings", OPTION_STRINGS, HEAP, NULL, "keep the contents of strings, which may be secret" },
+	{ "core", OPTION_CORE, DUMP | HEAP, "FILE", "a core file, in place of a process" },
 	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "verbose", 'v', INFO, NULL, "how the layout was found; where the Lua states are" },
@@ -99,6 +106,14 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"  ljspy traces -p 1234\n"
 		"  ljspy traces -p 1234 -d 30s --json\n",
 	},
+	[COMMAND_HEAP] = {
+		"heap", "[options]",
+		"show what holds the memory of a LuaJIT program",
+		"  ljspy heap -p 1234\n"
+		"  ljspy heap -p 1234 -o now.heap            to look at and compare later\n"
+		"  ljspy heap -p 1234 --every 1m --for 1h    what grows\n"
+		"  ljspy heap --core core.1234 -o heap.svg\n",
+	},
 	[COMMAND_MEMORY] = {
 		"memory", "[options]",
 		"show what the memory of a process is, to the last page",
@@ -120,7 +135,8 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 	[COMMAND_DIFF] = {
 		"diff", "BEFORE AFTER [options]",
 		"show what has changed between two recordings",
-		"  ljspy diff before.ljspy after.ljspy -o diff.svg\n",
+		"  ljspy diff before.ljspy after.ljspy -o diff.svg\n"
+		"  ljspy diff before.heap after.heap         what grew in memory\n",
 	},
 };
 

@@ -72,19 +72,59 @@ static void list_word(char *list, size_t size, const char *word, size_t others)
 	snprintf(list + length, size - length, "%s%s", word, others > 1 ? ", " : others == 1 ? " and " : "");
 }
 
-bool option_value_format(const char *text, const struct format **ret_format)
+static void list_formats(unsigned int wanted, char *all, size_t size)
 {
-	const struct format *format = format_by_name(text);
+	size_t heap_count = wanted & FORMATS_OF_HEAPS ? heap_format_count : 0, others;
+
+	for (size_t i = 0; wanted & FORMATS_OF_PROFILES && i < format_count; i++) {
+		others = format_count - i - 1;
+		for (size_t j = 0; j < heap_count; j++)
+			others += !format_by_name(heap_formats[j].name);
+		list_word(all, size, formats[i].name, others);
+	}
+	for (size_t i = 0; i < heap_count; i++) {
+		if (wanted & FORMATS_OF_PROFILES && format_by_name(heap_formats[i].name))
+			continue;
+		others = 0;
+		for (size_t j = i + 1; j < heap_count; j++)
+			others += !(wanted & FORMATS_OF_PROFILES && format_by_name(heap_formats[j].name));
+		list_word(all, size, heap_formats[i].name, others);
+	}
+}
+
+bool option_value_format(const char *text, unsigned int wanted, const struct format **ret_format,
+			 const struct heap_format **ret_heap_format)
+{
+	const struct format *format = wanted & FORMATS_OF_PROFILES ? format_by_name(text) : NULL;
+	const struct heap_format *heap_format = wanted & FORMATS_OF_HEAPS ? heap_format_by_name(text) : NULL;
 	char all[256] = "";
 
-	if (format) {
+	if (format || heap_format) {
 		*ret_format = format;
+		*ret_heap_format = heap_format;
 		return true;
 	}
-	for (size_t i = 0; i < format_count; i++)
-		list_word(all, sizeof(all), formats[i].name, format_count - i - 1);
+	list_formats(wanted, all, sizeof(all));
 	message_error("There is no format \"%s\".", text);
 	message_note("The formats are %s.", all);
+	return false;
+}
+
+bool option_value_heap_group(const char *text, enum heap_grouping *ret_group)
+{
+	if (heap_grouping_by_name(text, ret_group))
+		return true;
+	message_error("\"%s\" is nothing to group a heap by.", text);
+	message_note("What there is: path, module, type and coroutine.");
+	return false;
+}
+
+bool option_value_measure(const char *text, enum heap_measure *ret_measure)
+{
+	if (heap_measure_by_name(text, ret_measure))
+		return true;
+	message_error("\"%s\" is nothing to measure a heap by.", text);
+	message_note("What there is: own, retained and count.");
 	return false;
 }
 

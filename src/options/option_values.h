@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "output/formats/format.h"
+#include "output/heap_reports/heap_report.h"
 #include "unwind/names/namer.h"
 
 enum {
@@ -29,7 +30,16 @@ enum {
  */
 bool option_value_ids(const char *text, bool is_target, pid_t **ids, size_t *count);
 
-bool option_value_format(const char *text, const struct format **ret_format);
+/* Which formats a command writes: those of profiles, those of heaps, or, by its input, either. */
+enum option_formats { FORMATS_OF_PROFILES = 1, FORMATS_OF_HEAPS = 2 };
+
+/* Either result is NULL if its kind has no such format; false if no wanted kind has it. */
+bool option_value_format(const char *text, unsigned int wanted, const struct format **ret_format,
+			 const struct heap_format **ret_heap_format);
+
+/* "module", "coroutine"; "retained", "count" */
+bool option_value_heap_group(const char *text, enum heap_grouping *ret_group);
+bool option_value_measure(const char *text, enum heap_measure *ret_measure);
 
 /* "90", "1.5s", "12.34s", "500ms", "2m", "1h"; what names the value in a message, such as "duration". */
 bool option_value_time(const char *text, const char *what, uint64_t *ret_ns);

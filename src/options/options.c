@@ -53,6 +53,16 @@ static bool parse_layout(struct options *options, const char *argument)
 	return given_layout_read(argument, options->layout);
 }
 
+/* Of recordings or, by what the files are, of heaps. */
+static bool parse_group(struct options *options, const char *argument)
+{
+	if (options->command == COMMAND_HEAP)
+		return option_value_heap_group(argument, &options->heap_group);
+	if (!heap_grouping_by_name(argument, &options->heap_group))
+		return filter_arguments_group(argument, &options->filter);
+	return options->heap_group != HEAP_GROUP_MODULE || filter_arguments_group(argument, &options->filter);
+}
+
 /* Options that choose samples of a recording. */
 static bool parse_filter_option(struct options *options, int letter, const char *argument)
 {
@@ -64,10 +74,20 @@ static bool parse_filter_option(struct options *options, int letter, const char 
 	case OPTION_STATE: return filter_arguments_states(argument, &options->filter);
 	case OPTION_INCLUDE: return filter_arguments_pattern(argument, &options->include);
 	case OPTION_EXCLUDE: return filter_arguments_pattern(argument, &options->exclude);
-	case OPTION_BY: return filter_arguments_group(argument, &options->filter);
+	case OPTION_BY: return parse_group(options, argument);
 	case OPTION_MERGE_RECURSION: options->filter.merge_recursion = true; return true;
 	default: return false;
 	}
+}
+
+/* Which formats does the command write? */
+static unsigned int formats_of(const struct options *options)
+{
+	if (options->command == COMMAND_HEAP)
+		return FORMATS_OF_HEAPS;
+	return options->command == COMMAND_REPORT || options->command == COMMAND_DIFF
+		       ? FORMATS_OF_PROFILES | FORMATS_OF_HEAPS
+		       : FORMATS_OF_PROFILES;
 }
 
 static bool parse_option(struct options *options, int letter, const char *argument)
@@ -82,7 +102,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		return option_value_ids(argument, has_targets, &options->pids, &options->pid_count);
 	case 's': options->subprocesses = true; return true;
 	case 'o': return option_value_file(argument, "-o", &options->output);
-	case 'f': return option_value_format(argument, &options->format);
+	case 'f':
+		return option_value_format(argument, formats_of(options), &options->format,
+					   &options->heap_format);
 	case 'd': return option_value_time(argument, "duration", &options->duration_ns);
 	case 'r': return option_value_rate(argument, &options->rate_hz);
 	case OPTION_COROUTINES: options->coroutines = true; return true;
@@ -106,6 +128,11 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_ANNOTATE: options->annotate = true; return true;
 	case OPTION_CORE: options->core = argument; return true;
 	case OPTION_JSON: options->json = true; return true;
+	case OPTION_MAX_PAUSE: return option_value_time(argument, "pause", &options->max_pause_ns);
+	case OPTION_STRINGS: options->strings = true; return true;
+	case OPTION_MEASURE: return option_value_measure(argument, &options->measure);
+	case OPTION_EVERY: return option_value_time(argument, "interval", &options->every_ns);
+	case OPTION_FOR: return option_value_time(argument, "duration", &options->for_ns);
 	case 'v': options->verbose = true; return true;
 	case OPTION_INVERTED: options->inverted = true; return true;
 	case OPTION_HEATMAP: options->heatmap = true; return true;
@@ -121,8 +148,9 @@ static bool follow_name(struct options *options)
 {
 	const char *slash, *name;
 
-	if (options->format)
+	if (options->format || options->heap_format)
 		return true;
+	options->heap_format = heap_format_by_name("text");
 	options->format = format_by_name(command_has_targets(options->command) || options->heatmap ? "svg"
 												   : "text");
 	if (!options->output)
@@ -131,8 +159,9 @@ static bool follow_name(struct options *options)
 	name = slash ? slash + 1 : options->output;
 	if (!strchr(name, '.') || name[strlen(name) - 1] == '.')
 		return true;
-	options->format = format_by_path(name);
-	if (options->format)
+	options->format = formats_of(options) & FORMATS_OF_PROFILES ? format_by_path(name) : NULL;
+	options->heap_format = formats_of(options) & FORMATS_OF_HEAPS ? heap_format_by_path(name) : NULL;
+	if (options->format || options->heap_format)
 		return true;
 	message_error("\"%s\" does not tell which format is wanted.", options->output);
 	message_note("Use a name that ends in .svg or the like, or add -f svg or the like.");
@@ -143,16 +172,32 @@ static bool choose_format(struct options *options)
 {
 	if (!follow_name(options))
 		return false;
-	if (options->heatmap && !options->format->picture) {
+	if (options->heatmap && options->format && !options->format->picture) {
 		message_error("A heat map is part of a flame graph: the format %s has none.",
 			      options->format->name);
 		return false;
 	}
-	if (options->command != COMMAND_DIFF || options->format->compare)
+	if (options->command != COMMAND_DIFF || (options->format && options->format->compare) ||
+	    (options->heap_format && options->heap_format->compare))
 		return true;
-	message_error("The format %s cannot show what has changed.", options->format->name);
+	message_error("The format %s cannot show what has changed.",
+		      options->format ? options->format->name : options->heap_format->name);
 	help_suggest(options->command);
 	return false;
+}
+
+static bool check_series(const struct options *options)
+{
+	if (options->for_ns && !options->every_ns) {
+		message_error("--for is how long to look --every so often.");
+		help_suggest(options->command);
+		return false;
+	}
+	if (options->every_ns && options->core) {
+		message_error("A core file does not change: --every is for processes.");
+		return false;
+	}
+	return true;
 }
 
 static bool take_recordings(struct options *options, char **rest)
@@ -206,7 +251,7 @@ static bool check_targets(const struct options *options)
 	}
 	if (ways <= 1)
 		return true;
-	message_error(options->command == COMMAND_DUMP
+	message_error(options->command == COMMAND_DUMP || options->command == COMMAND_HEAP
 			      ? "Only one of -p or --tree, --name and --core can be given."
 			      : "Only one of -p or --tree, --name and a command to start can be given.");
 	help_suggest(options->command);
@@ -293,8 +338,8 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 		}
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
-	       check_targets(options) && check_times(options) && resolve_coroutines(options) &&
-	       resolve_blocked(options) && choose_format(options);
+	       check_targets(options) && check_times(options) && check_series(options) &&
+	       resolve_coroutines(options) && resolve_blocked(options) && choose_format(options);
 }
 
 /* ljspy help [COMMAND] */

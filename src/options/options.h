@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "output/formats/format.h"
+#include "output/heap_reports/heap_report.h"
 #include "output/views/filter.h"
 #include "src/inspect/given_layout.h"
 #include "src/options/command.h"
@@ -25,10 +26,14 @@ struct options {
 	const char *name;   /* extended regular expression; NULL if not given */
 	char **launch;      /* command and arguments up to NULL; NULL if not given */
 	const char *output; /* file; "-" is standard output; NULL: see options_default_output() */
+	/* One is NULL if only heaps, or only profiles, have such a format. */
 	const struct format *format;
+	const struct heap_format *heap_format;
 	uint64_t duration_ns; /* 0: until interrupted or the target ends */
 	unsigned int rate_hz;
-	enum weight_kind clock; /* what to show; for a recording, its own unless clock_given */
+	enum weight_kind clock;    /* what to show; for a recording, its own unless clock_given */
+	enum heap_measure measure; /* of a picture of a heap */
+	enum heap_grouping heap_group;
 	bool clock_given;
 	const char *stats; /* file; NULL if not wanted */
 	enum native_display native;
@@ -38,11 +43,14 @@ struct options {
 	bool annotate;
 	bool json;
 	bool verbose;
+	bool strings;     /* keep the contents of strings */
 	const char *core; /* core file; NULL if not given */
 	bool inverted;
 	bool heatmap;
 	bool coroutines;              /* show parked coroutines instead of threads */
 	uint64_t blocked_ns;          /* only turns of event loops at least this long; 0: everything */
+	uint64_t max_pause_ns;        /* of holds; 0 if not given */
+	uint64_t every_ns, for_ns;    /* a series of heaps; 0: one, and until interrupted */
 	double min_percent;           /* 0 if not given */
 	char **recordings;            /* files, up to NULL */
 	uint64_t since_ns;            /* after the beginning of each recording */

@@ -99,8 +99,15 @@ static bool find_local(const struct layout *layout, const struct proto *proto, u
 	}
 }
 
-static bool find_upvalue(const struct layout *layout, const struct proto *proto, uint32_t index,
-			 const char **ret_name)
+bool lua_local_name(const struct layout *layout, const struct proto *proto, uint64_t pc, uint32_t slot,
+		    const char **ret_name)
+{
+	return proto_contains_pc(proto, pc) &&
+	       find_local(layout, proto, (uint32_t)((pc - proto->bc) / BYTECODE_SIZE), slot, ret_name);
+}
+
+bool lua_upvalue_name(const struct layout *layout, const struct proto *proto, uint32_t index,
+		      const char **ret_name)
 {
 	uint64_t at = reference(layout, proto, layout->GCproto_uvinfo);
 	const char *name;
@@ -158,7 +165,7 @@ static bool name_by_origin(struct memory *memory, const struct layout *layout, c
 		return load_constant(memory, layout, proto, bytecode_d(instruction), ret_name);
 	if (op == BC_TGETS)
 		return load_constant(memory, layout, proto, bytecode_c(instruction), ret_name);
-	return op == BC_UGET && find_upvalue(layout, proto, bytecode_d(instruction), &name) &&
+	return op == BC_UGET && lua_upvalue_name(layout, proto, bytecode_d(instruction), &name) &&
 	       copy_name(name, ret_name);
 }
 

@@ -28,6 +28,15 @@ enum { LUA_NAME_SIZE = 256 };
 bool lua_call_name(struct memory *memory, const struct layout *layout, const struct proto *caller,
 		   uint64_t pc, char ret_name[static LUA_NAME_SIZE]);
 
+/*
+ * The name of the local variable in a slot when the instruction at pc runs, or of an upvalue.
+ * Points into the prototype's bytes, or is a constant. False if there is none.
+ */
+bool lua_local_name(const struct layout *layout, const struct proto *proto, uint64_t pc, uint32_t slot,
+		    const char **ret_name);
+bool lua_upvalue_name(const struct layout *layout, const struct proto *proto, uint32_t index,
+		      const char **ret_name);
+
 /* The line of the instruction at pc. 0 if pc is not in the prototype, or without a line table. */
 uint32_t lua_line(const struct layout *layout, const struct proto *proto, uint64_t pc);
 

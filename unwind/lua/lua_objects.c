@@ -200,8 +200,8 @@ static struct proto_entry *find_proto(const struct lua_objects *objects, uint64_
 	return entry;
 }
 
-static bool load_proto_fields(const struct layout *layout, const uint8_t *header, uint64_t address,
-			      struct proto *proto)
+bool proto_from_header(const struct layout *layout, const uint8_t *header, uint64_t address,
+		       struct proto *ret_proto)
 {
 	uint64_t sizept = load_bytes(header, layout->GCproto_sizept, 4);
 	uint64_t sizebc = load_bytes(header, layout->GCproto_sizebc, 4);
@@ -211,7 +211,7 @@ static bool load_proto_fields(const struct layout *layout, const uint8_t *header
 	if (sizept > PROTO_BYTES_MAX || sizebc == 0 ||
 	    sizebc * BYTECODE_SIZE + (uint64_t)layout->GCproto_size > sizept)
 		return false;
-	*proto = (struct proto){
+	*ret_proto = (struct proto){
 		.address = address,
 		.size = sizept,
 		.sizebc = (uint32_t)sizebc,
@@ -388,7 +388,7 @@ static void capture_protos(struct lua_objects *objects, struct snapshot *snapsho
 			mark_seen(objects, known);
 			continue;
 		}
-		if (!load_proto_fields(layout, header->copy, protos[i], &loaded->proto))
+		if (!proto_from_header(layout, header->copy, protos[i], &loaded->proto))
 			continue;
 		loaded->address = protos[i];
 		loaded->chunk = load_bytes(header->copy, layout->GCproto_chunkname, layout_ref_size(layout));

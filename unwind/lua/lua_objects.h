@@ -88,6 +88,13 @@ const struct proto *lua_objects_proto_of_pc(struct lua_objects *objects, uint64_
 /* The function at the address in the current snapshot, or NULL. */
 const struct function_object *lua_objects_function(const struct lua_objects *objects, uint64_t address);
 
+/*
+ * The prototype with this header (layout->GCproto_size bytes), but for its bytes and chunk name.
+ * False if it cannot be one.
+ */
+bool proto_from_header(const struct layout *layout, const uint8_t *header, uint64_t address,
+		       struct proto *ret_proto);
+
 /* Load from a prototype's bytes by target address. False outside its bounds. */
 bool proto_load(const struct proto *proto, uint64_t address, void *copy, size_t length);
 bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_instruction);

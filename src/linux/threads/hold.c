@@ -27,7 +27,7 @@ struct hold {
 	struct watched *watched;
 	size_t watched_count, watched_size;
 	uint64_t begin_ns; /* when the first thread stopped; 0: none did */
-	uint64_t count, last_ns, longest_ns;
+	uint64_t count, last_ns, longest_ns, total_ns;
 	bool (*may_go_on)(void *context); /* may be NULL */
 	void *may_go_on_context;
 };
@@ -137,6 +137,7 @@ static bool end(struct hold *hold)
 		else
 			good &= slept_on(hold, &hold->watched[i]);
 	hold->count += hold->last_ns ? 1 : 0;
+	hold->total_ns += hold->last_ns;
 	if (hold->last_ns > hold->longest_ns)
 		hold->longest_ns = hold->last_ns;
 	return good;
@@ -202,4 +203,9 @@ uint64_t hold_count(const struct hold *hold)
 uint64_t hold_longest_ns(const struct hold *hold)
 {
 	return hold->longest_ns;
+}
+
+uint64_t hold_total_ns(const struct hold *hold)
+{
+	return hold->total_ns;
 }

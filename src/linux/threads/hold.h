@@ -34,5 +34,6 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 /* Of all holds that have ended: how many stopped a thread, and the longest time of these. */
 uint64_t hold_count(const struct hold *hold);
 uint64_t hold_longest_ns(const struct hold *hold);
+uint64_t hold_total_ns(const struct hold *hold); /* and the sum of their times */
 
 #endif

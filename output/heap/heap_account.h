@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heap_account: what is known of a VM's heap besides its graph, and how it was read.
+ */
+#ifndef LJSPY_HEAP_ACCOUNT_H
+#define LJSPY_HEAP_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* How the memory was read. */
+enum heap_method {
+	HEAP_FROM_CORE,     /* a core file: nothing runs */
+	HEAP_WHILE_ASLEEP,  /* without a stop; no thread of the process ran meanwhile */
+	HEAP_IN_SLICES,     /* held for a slice of its pages after the other; they are of different times */
+	HEAP_ONE_HOLD,      /* held once, for the whole copy */
+	HEAP_WHILE_RUNNING, /* without a stop while it ran: nothing else was allowed */
+	HEAP_METHOD_COUNT
+};
+
+/* What remains uncertain. Each is a count of objects or references; 0 everywhere: all is as it was at one time. */
+struct heap_uncertain {
+	uint64_t unread_objects;  /* their memory could not be read; they are missing */
+	uint64_t unread_bytes;    /* of the VM's memory that was not copied */
+	uint64_t broken_chains;   /* chains of objects that led nowhere, or in a circle */
+	uint64_t unknown_objects; /* of a type that no LuaJIT has */
+	uint64_t dangling;        /* references to what is no object of the heap */
+	uint64_t unsized_objects; /* counted with the least that they can have */
+	uint64_t changed_pages;   /* changed after they were copied, and were not copied again */
+	uint64_t left_out;        /* objects beyond what ljspy reads of one VM */
+};
+
+/* A number that this LuaJIT's layout may lack. */
+struct heap_figure {
+	bool known;
+	uint64_t value;
+};
+
+struct heap_account {
+	pid_t pid;       /* of the process; 0: none, a core file tells it not always */
+	char *process;   /* its name; untrusted; NULL if unknown; owned */
+	unsigned int vm; /* 1 for the process's first VM */
+	uint64_t g;      /* address of its global_State */
+	char *module;    /* path of the file with LuaJIT; untrusted; NULL if unknown; owned */
+	int64_t time;    /* when it was read, seconds since 1970; 0 if unknown */
+
+	/* Of global_State.gc; see LuaJIT's lj_obj.h. */
+	uint64_t gc_total; /* what the VM says that it has allocated */
+	uint64_t sum;      /* of all nodes' bytes */
+	const char *
+		gc_state; /* a literal, "pause", "propagate", "atomic", "sweep strings", "sweep", "finalize", "?" */
+	struct heap_figure threshold, estimate, pause, stepmul; /* pause and stepmul in % */
+
+	uint64_t dead_objects, dead_bytes; /* found dead, not swept yet */
+	bool dead_known;                   /* or are not known: the layout lacks gc.currentwhite */
+
+	enum heap_method method;
+	unsigned int attempts;    /* how often it was read, 1 if at once */
+	const char *retry_reason; /* why the last one but this was given up, a literal; NULL: it was not */
+	uint64_t holds;           /* how often threads were held */
+	uint64_t longest_hold_ns, held_ns;
+	uint64_t copied_bytes;      /* of the target's memory, while it ran or was held */
+	uint64_t copied_held_bytes; /* of these, while it was held */
+	struct heap_uncertain uncertain;
+};
+
+/* gc_total - sum: 0 if the graph has everything. */
+static inline int64_t HeapAccount_difference(const struct heap_account *account)
+{
+	return (int64_t)(account->gc_total - account->sum);
+}
+
+#endif

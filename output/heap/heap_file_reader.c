@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#include "memory/array.h"
+#include "output/heap/heap_builder.h"
+#include "output/heap/heap_file.h"
+#include "output/heap/heap_file_format.h"
+#include "output/heap/heap_method.h"
+
+/* The largest block in the file, and the size of the read buffer. */
+enum {
+	PACKED_BLOCK_MAX = ZSTD_COMPRESSBOUND(HEAP_FILE_BLOCK_MAX) + 64,
+	PACKED_SIZE = 2 * PACKED_BLOCK_MAX,
+};
+
+struct heap_file_reader {
+	FILE *in;
+	size_t memory_max;
+	ZSTD_DCtx *zstd;
+	uint8_t *packed, *raw;
+	size_t packed_at, packed_length; /* bytes of the file that are read and not yet used */
+	const uint8_t *at, *end;         /* the rest of the block, in raw */
+	bool ended;
+};
+
+/* The VM that is being read. Edges can lead to nodes that come later. */
+struct vm {
+	struct heap_graph graph;
+	struct heap_account account;
+	size_t node_size, edge_size, texts_size;
+	uint64_t last_address;
+	uint32_t last_to;
+	bool ended;
+};
+
+/*---- Bytes ----*/
+
+static bool take_byte(struct heap_file_reader *reader, uint8_t *ret_byte)
+{
+	if (reader->at == reader->end)
+		return false;
+	*ret_byte = *reader->at++;
+	return true;
+}
+
+static bool take_uint(struct heap_file_reader *reader, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	uint8_t byte;
+
+	for (unsigned int shift = 0; shift < 64 && take_byte(reader, &byte); shift += 7) {
+		if (shift == 63 && byte > 1)
+			return false;
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*ret_value = value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool take_sint(struct heap_file_reader *reader, uint64_t *ret_value)
+{
+	uint64_t value;
+
+	if (!take_uint(reader, &value))
+		return false;
+	*ret_value = value >> 1 ^ (value & 1 ? UINT64_MAX : 0);
+	return true;
+}
+
+/* A number below a limit. */
+static bool take_below(struct heap_file_reader *reader, uint64_t limit, uint32_t *ret_value)
+{
+	uint64_t value;
+
+	if (!take_uint(reader, &value) || value >= limit)
+		return false;
+	*ret_value = (uint32_t)value;
+	return true;
+}
+
+/* A text of at most this many bytes, borrowed from the block and without a NUL. */
+static bool take_text(struct heap_file_reader *reader, size_t most, const char **ret_text, size_t *ret_length)
+{
+	uint64_t length;
+
+	if (!take_uint(reader, &length) || length > most || length > (uint64_t)(reader->end - reader->at) ||
+	    memchr(reader->at, '\0', length))
+		return false;
+	*ret_text = (const char *)reader->at;
+	*ret_length = length;
+	reader->at += length;
+	return true;
+}
+
+/*---- Blocks ----*/
+
+/* Fill the buffer so that it holds a whole block, or the rest of the file. */
+static int fill(struct heap_file_reader *reader)
+{
+	if (reader->packed_length >= PACKED_BLOCK_MAX || feof(reader->in))
+		return 0;
+	memmove(reader->packed, reader->packed + reader->packed_at, reader->packed_length);
+	reader->packed_at = 0;
+	errno = 0;
+	reader->packed_length += fread(reader->packed + reader->packed_length, 1,
+				       PACKED_SIZE - reader->packed_length, reader->in);
+	return ferror(reader->in) ? -EIO : 0;
+}
+
+static int next_block(struct heap_file_reader *reader)
+{
+	int error = fill(reader);
+	const uint8_t *packed = reader->packed + reader->packed_at;
+	unsigned long long content;
+	size_t length;
+
+	if (error)
+		return error;
+	if (reader->packed_length == 0)
+		return -EBADMSG;
+	length = ZSTD_findFrameCompressedSize(packed, reader->packed_length);
+	if (ZSTD_isError(length))
+		return -EBADMSG;
+	content = ZSTD_getFrameContentSize(packed, length);
+	if (content == 0 || content > HEAP_FILE_BLOCK_MAX ||
+	    ZSTD_decompressDCtx(reader->zstd, reader->raw, HEAP_FILE_BLOCK_MAX, packed, length) != content)
+		return -EBADMSG;
+	reader->packed_at += length;
+	reader->packed_length -= length;
+	reader->at = reader->raw;
+	reader->end = reader->raw + content;
+	return 0;
+}
+
+/*---- Records ----*/
+
+/* Make room for one more item. 0, or -ENOMEM when memory is short or the VM takes too much. */
+static int make_room(const struct heap_file_reader *reader, const struct vm *vm, void **array, size_t *size,
+		     size_t count, size_t item_bytes)
+{
+	size_t taken = vm->node_size * sizeof(struct heap_node) + vm->edge_size * sizeof(struct heap_edge) +
+		       vm->texts_size;
+	void *larger;
+
+	if (count <= *size)
+		return 0;
+	if (count >= UINT32_MAX || taken > reader->memory_max)
+		return -ENOMEM;
+	larger = array_grow(*array, size, count, item_bytes);
+	if (!larger)
+		return -ENOMEM;
+	*array = larger;
+	return 0;
+}
+
+static int add_text(struct heap_file_reader *reader, struct vm *vm, const char *text, size_t length)
+{
+	void *texts = vm->graph.texts;
+	int error = make_room(reader, vm, &texts, &vm->texts_size, vm->graph.texts_bytes + length + 1, 1);
+
+	vm->graph.texts = texts;
+	if (error)
+		return error;
+	memcpy(vm->graph.texts + vm->graph.texts_bytes, text, length);
+	vm->graph.texts_bytes += (uint32_t)length;
+	vm->graph.texts[vm->graph.texts_bytes++] = '\0';
+	return 0;
+}
+
+static int read_text(struct heap_file_reader *reader, struct vm *vm)
+{
+	const char *text;
+	size_t length;
+
+	return take_text(reader, HEAP_TEXT_MAX, &text, &length) ? add_text(reader, vm, text, length)
+								: -EBADMSG;
+}
+
+/* There is always one node more than node_count, which ends the last one's edges. */
+static int add_node(struct heap_file_reader *reader, struct vm *vm, const struct heap_node *node)
+{
+	void *nodes = vm->graph.nodes;
+	int error = make_room(reader, vm, &nodes, &vm->node_size, (size_t)vm->graph.node_count + 2,
+			      sizeof(*node));
+
+	vm->graph.nodes = nodes;
+	if (error)
+		return error;
+	vm->graph.nodes[vm->graph.node_count] = *node;
+	vm->graph.nodes[vm->graph.node_count++].first_edge = vm->graph.edge_count;
+	vm->graph.nodes[vm->graph.node_count] = (struct heap_node){ .first_edge = vm->graph.edge_count };
+	return 0;
+}
+
+static int read_node(struct heap_file_reader *reader, struct vm *vm)
+{
+	struct heap_node node = { 0 };
+	uint64_t delta;
+
+	if (!take_byte(reader, &node.kind) || !take_byte(reader, &node.flags) || !take_sint(reader, &delta) ||
+	    !take_uint(reader, &node.bytes) || !take_below(reader, vm->graph.texts_bytes, &node.text) ||
+	    !take_below(reader, vm->graph.texts_bytes, &node.module) ||
+	    !take_below(reader, (uint64_t)UINT32_MAX + 1, &node.slots) ||
+	    !take_below(reader, (uint64_t)UINT32_MAX + 1, &node.used) || node.kind >= HEAP_KIND_COUNT ||
+	    (node.kind == HEAP_KIND_ROOT) != (vm->graph.node_count == 0))
+		return -EBADMSG;
+	/* The sum of all bytes must be a number. */
+	if (node.bytes > UINT64_MAX >> 24)
+		return -EBADMSG;
+	node.address = vm->last_address += delta;
+	return add_node(reader, vm, &node);
+}
+
+static int add_edge(struct heap_file_reader *reader, struct vm *vm, const struct heap_edge *edge)
+{
+	void *edges = vm->graph.edges;
+	int error = make_room(reader, vm, &edges, &vm->edge_size, (size_t)vm->graph.edge_count + 1,
+			      sizeof(*edge));
+
+	vm->graph.edges = edges;
+	if (error)
+		return error;
+	vm->graph.edges[vm->graph.edge_count++] = *edge;
+	vm->graph.nodes[vm->graph.node_count].first_edge = vm->graph.edge_count;
+	return 0;
+}
+
+/* A text, or a number that fits. */
+static bool take_last_member(struct heap_file_reader *reader, const struct vm *vm, struct heap_edge *edge)
+{
+	uint64_t number;
+
+	if (heap_hold_has_detail(edge->hold))
+		return take_below(reader, vm->graph.texts_bytes, &edge->detail);
+	if (!take_sint(reader, &number) || (int64_t)number < INT32_MIN || (int64_t)number > INT32_MAX)
+		return false;
+	edge->number = (int32_t)number;
+	return true;
+}
+
+static int read_edge(struct heap_file_reader *reader, struct vm *vm)
+{
+	struct heap_edge edge = { 0 };
+	uint64_t delta;
+	uint8_t hold;
+
+	if (vm->graph.node_count == 0 || !take_byte(reader, &hold) || !take_sint(reader, &delta) ||
+	    !take_below(reader, vm->graph.texts_bytes, &edge.text))
+		return -EBADMSG;
+	edge.hold = hold & (HEAP_EDGE_WEAK_BIT - 1);
+	edge.weak = hold & HEAP_EDGE_WEAK_BIT;
+	if (edge.hold >= HEAP_HOLD_COUNT || !take_last_member(reader, vm, &edge))
+		return -EBADMSG;
+	edge.to = vm->last_to += (uint32_t)delta;
+	return add_edge(reader, vm, &edge);
+}
+
+static int keep_text(char **text, const char *value)
+{
+	free(*text);
+	*text = strdup(value);
+	return *text ? 0 : -ENOMEM;
+}
+
+/* A number of the account. Unknown names, and texts that are no numbers, are passed over. */
+static void keep_number(struct heap_account *account, const char *name, const char *value)
+{
+	char *end;
+	struct heap_figure figure = { .known = true, .value = strtoull(value, &end, 10) };
+
+	if (end == value || *end)
+		return;
+	if (strcmp(name, "dead_known") == 0)
+		account->dead_known = figure.value != 0;
+	for (size_t i = 0; i < heap_property_count; i++) {
+		char *member = (char *)account + heap_properties[i].offset;
+		uint32_t small = (uint32_t)figure.value;
+
+		if (strcmp(heap_properties[i].name, name) != 0)
+			continue;
+		if (heap_properties[i].kind == PROPERTY_FIGURE)
+			memcpy(member, &figure, sizeof(figure));
+		else if (heap_properties[i].kind == PROPERTY_64)
+			memcpy(member, &figure.value, sizeof(figure.value));
+		else
+			memcpy(member, &small, sizeof(small));
+	}
+}
+
+static int read_property(struct heap_file_reader *reader, struct vm *vm)
+{
+	char name[64], value[HEAP_FILE_NAME_MAX + 1];
+	const char *text;
+	size_t length;
+
+	if (!take_text(reader, sizeof(name) - 1, &text, &length))
+		return -EBADMSG;
+	memcpy(name, text, length);
+	name[length] = '\0';
+	if (!take_text(reader, sizeof(value) - 1, &text, &length))
+		return -EBADMSG;
+	memcpy(value, text, length);
+	value[length] = '\0';
+	if (strcmp(name, "process") == 0)
+		return keep_text(&vm->account.process, value);
+	if (strcmp(name, "module") == 0)
+		return keep_text(&vm->account.module, value);
+	if (strcmp(name, "gc_state") == 0)
+		vm->account.gc_state = heap_gc_state_literal(value);
+	else if (strcmp(name, "method") == 0)
+		heap_method_by_name(value, &vm->account.method);
+	else
+		keep_number(&vm->account, name, value);
+	return 0;
+}
+
+static int read_vm_end(struct heap_file_reader *reader, struct vm *vm)
+{
+	const struct heap_graph *graph = &vm->graph;
+	uint64_t nodes, edges;
+
+	if (!take_uint(reader, &nodes) || !take_uint(reader, &edges) || graph->node_count == 0 ||
+	    nodes != graph->node_count || edges != graph->edge_count)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < graph->edge_count; i++)
+		if (graph->edges[i].to == HEAP_ROOT || graph->edges[i].to >= graph->node_count)
+			return -EBADMSG;
+	vm->ended = true;
+	return 0;
+}
+
+static int read_record(struct heap_file_reader *reader, struct vm *vm)
+{
+	uint8_t record;
+	int error = reader->at == reader->end ? next_block(reader) : 0;
+
+	if (error)
+		return error;
+	record = *reader->at++;
+	switch (record) {
+	case HEAP_RECORD_PROPERTY: return read_property(reader, vm);
+	case HEAP_RECORD_TEXT: return read_text(reader, vm);
+	case HEAP_RECORD_NODE: return read_node(reader, vm);
+	case HEAP_RECORD_EDGE: return read_edge(reader, vm);
+	case HEAP_RECORD_VM_END: return read_vm_end(reader, vm);
+	case HEAP_RECORD_END:
+		if (vm->graph.node_count > 0)
+			return -EBADMSG;
+		reader->ended = true;
+		return 0;
+	default: return -EBADMSG;
+	}
+}
+
+int heap_file_reader_next(struct heap_file_reader *reader, struct heap_graph *ret_graph,
+			  struct heap_account *ret_account)
+{
+	struct vm vm = { .account = { .gc_state = "?" } };
+	int error = reader->ended ? 0 : add_text(reader, &vm, "", 0);
+
+	while (!error && !vm.ended && !reader->ended)
+		error = read_record(reader, &vm);
+	if (!error && vm.ended) {
+		*ret_graph = vm.graph;
+		*ret_account = vm.account;
+		return 1;
+	}
+	HeapGraph_free(&vm.graph);
+	heap_file_account_clear(&vm.account);
+	return error;
+}
+
+/*---- The reader ----*/
+
+static int read_header(FILE *in)
+{
+	static const char magic[] = HEAP_FILE_MAGIC;
+	char header[HEAP_FILE_HEADER_SIZE];
+	uint32_t version;
+
+	errno = 0;
+	if (fread(header, 1, sizeof(header), in) != sizeof(header))
+		return ferror(in) ? -EIO : -EILSEQ;
+	if (memcmp(header, magic, sizeof(magic) - 1) != 0)
+		return -EILSEQ;
+	memcpy(&version, header + HEAP_FILE_VERSION_OFFSET, sizeof(version));
+	if (version == 0)
+		return -EILSEQ;
+	return version > HEAP_FILE_VERSION ? -EPROTONOSUPPORT : 0;
+}
+
+bool heap_file_is_one(FILE *in)
+{
+	int error = read_header(in);
+
+	rewind(in);
+	return error == 0 || error == -EPROTONOSUPPORT;
+}
+
+int heap_file_reader_new(FILE *in, size_t memory_max, struct heap_file_reader **ret_reader)
+{
+	struct heap_file_reader *reader;
+	int error = read_header(in);
+
+	if (error)
+		return error;
+	reader = calloc(1, sizeof(*reader));
+	if (!reader)
+		return -ENOMEM;
+	reader->in = in;
+	reader->memory_max = memory_max;
+	reader->zstd = ZSTD_createDCtx();
+	reader->packed = malloc(PACKED_SIZE);
+	reader->raw = malloc(HEAP_FILE_BLOCK_MAX);
+	if (!reader->zstd || !reader->packed || !reader->raw) {
+		heap_file_reader_free(reader);
+		return -ENOMEM;
+	}
+	*ret_reader = reader;
+	return 0;
+}
+
+void heap_file_reader_free(struct heap_file_reader *reader)
+{
+	if (!reader)
+		return;
+	ZSTD_freeDCtx(reader->zstd);
+	free(reader->packed);
+	free(reader->raw);
+	free(reader);
+}
+
+void heap_file_account_clear(struct heap_account *account)
+{
+	free(account->process);
+	free(account->module);
+	account->process = account->module = NULL;
+}

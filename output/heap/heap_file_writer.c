@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+#include "output/heap/heap_file.h"
+#include "output/heap/heap_file_format.h"
+#include "output/heap/heap_method.h"
+
+enum {
+	/* A block of this many bytes is written; below that, any record still fits. */
+	BLOCK_FULL = 512 << 10,
+	RECORD_SIZE_MAX = 2 * HEAP_FILE_NAME_MAX + 128,
+	BUFFER_SIZE = BLOCK_FULL + RECORD_SIZE_MAX,
+	COMPRESSION_LEVEL = 3,
+};
+
+static_assert((size_t)BUFFER_SIZE <= HEAP_FILE_BLOCK_MAX, "every block is within the limit");
+static_assert((size_t)HEAP_TEXT_MAX <= HEAP_FILE_NAME_MAX, "a text fits into a record");
+
+struct heap_file_writer {
+	FILE *out;
+	ZSTD_CCtx *zstd;
+	char *raw, *packed;
+	size_t length; /* of raw */
+	size_t packed_size;
+	int error; /* the first one: nothing is written after it */
+};
+
+/*---- Bytes ----*/
+
+static void put_byte(struct heap_file_writer *writer, unsigned int byte)
+{
+	writer->raw[writer->length++] = (char)byte;
+}
+
+static void put_uint(struct heap_file_writer *writer, uint64_t value)
+{
+	for (; value >= 0x80; value >>= 7)
+		put_byte(writer, (value & 0x7f) | 0x80);
+	put_byte(writer, (unsigned int)value);
+}
+
+static void put_sint(struct heap_file_writer *writer, int64_t value)
+{
+	put_uint(writer, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
+}
+
+static void put_text(struct heap_file_writer *writer, const char *text)
+{
+	size_t length = strnlen(text, HEAP_FILE_NAME_MAX);
+
+	put_uint(writer, length);
+	memcpy(writer->raw + writer->length, text, length);
+	writer->length += length;
+}
+
+/*---- Blocks ----*/
+
+static void write_block(struct heap_file_writer *writer)
+{
+	size_t length;
+
+	if (writer->length == 0 || writer->error)
+		return;
+	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size, writer->raw,
+				writer->length);
+	if (ZSTD_isError(length))
+		writer->error = -ENOMEM;
+	else if (fwrite(writer->packed, 1, length, writer->out) != length)
+		writer->error = -EIO;
+	writer->length = 0;
+}
+
+/* Begin a record, with room for it in the block. After an error it is written over. */
+static void begin(struct heap_file_writer *writer, enum heap_record record)
+{
+	if (writer->length >= BLOCK_FULL)
+		write_block(writer);
+	if (writer->error)
+		writer->length = 0;
+	put_byte(writer, record);
+}
+
+/*---- A VM ----*/
+
+static void put_property(struct heap_file_writer *writer, const char *name, const char *text)
+{
+	if (!text)
+		return;
+	begin(writer, HEAP_RECORD_PROPERTY);
+	put_text(writer, name);
+	put_text(writer, text);
+}
+
+static void put_number(struct heap_file_writer *writer, const char *name, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	put_property(writer, name, text);
+}
+
+static void put_account(struct heap_file_writer *writer, const struct heap_account *account)
+{
+	put_property(writer, "process", account->process);
+	put_property(writer, "module", account->module);
+	put_property(writer, "gc_state", account->gc_state);
+	put_property(writer, "method", heap_method_name(account->method));
+	if (account->dead_known)
+		put_number(writer, "dead_known", 1);
+	for (size_t i = 0; i < heap_property_count; i++) {
+		const struct heap_property *property = &heap_properties[i];
+		const char *member = (const char *)account + property->offset;
+		struct heap_figure figure = { .known = true };
+		uint32_t small;
+
+		if (property->kind == PROPERTY_FIGURE)
+			memcpy(&figure, member, sizeof(figure));
+		else if (property->kind == PROPERTY_64)
+			memcpy(&figure.value, member, sizeof(figure.value));
+		else {
+			memcpy(&small, member, sizeof(small));
+			figure.value = small;
+		}
+		if (figure.known)
+			put_number(writer, property->name, figure.value);
+	}
+}
+
+/* The text at 0 is there without a record. */
+static void put_texts(struct heap_file_writer *writer, const struct heap_graph *graph)
+{
+	for (size_t at = 1; at < graph->texts_bytes; at += strlen(graph->texts + at) + 1) {
+		begin(writer, HEAP_RECORD_TEXT);
+		put_text(writer, graph->texts + at);
+	}
+}
+
+static void put_edge(struct heap_file_writer *writer, const struct heap_edge *edge, uint32_t *last_to)
+{
+	begin(writer, HEAP_RECORD_EDGE);
+	put_byte(writer, edge->hold | (edge->weak ? HEAP_EDGE_WEAK_BIT : 0u));
+	put_sint(writer, (int64_t)edge->to - *last_to);
+	put_uint(writer, edge->text);
+	if (heap_hold_has_detail(edge->hold))
+		put_uint(writer, edge->detail);
+	else
+		put_sint(writer, edge->number);
+	*last_to = edge->to;
+}
+
+static void put_node(struct heap_file_writer *writer, const struct heap_node *node, uint64_t *last_address)
+{
+	begin(writer, HEAP_RECORD_NODE);
+	put_byte(writer, node->kind);
+	put_byte(writer, node->flags);
+	put_sint(writer, (int64_t)(node->address - *last_address));
+	put_uint(writer, node->bytes);
+	put_uint(writer, node->text);
+	put_uint(writer, node->module);
+	put_uint(writer, node->slots);
+	put_uint(writer, node->used);
+	*last_address = node->address;
+}
+
+int heap_file_writer_add(struct heap_file_writer *writer, const struct heap_graph *graph,
+			 const struct heap_account *account)
+{
+	uint64_t last_address = 0;
+	uint32_t last_to = 0;
+
+	put_account(writer, account);
+	put_texts(writer, graph);
+	for (uint32_t i = 0; i < graph->node_count && !writer->error; i++) {
+		put_node(writer, &graph->nodes[i], &last_address);
+		for (uint32_t j = graph->nodes[i].first_edge; j < graph->nodes[i + 1].first_edge; j++)
+			put_edge(writer, &graph->edges[j], &last_to);
+	}
+	begin(writer, HEAP_RECORD_VM_END);
+	put_uint(writer, graph->node_count);
+	put_uint(writer, graph->edge_count);
+	return writer->error;
+}
+
+int heap_file_writer_end(struct heap_file_writer *writer)
+{
+	begin(writer, HEAP_RECORD_END);
+	write_block(writer);
+	if (!writer->error && fflush(writer->out))
+		writer->error = -EIO;
+	return writer->error;
+}
+
+/*---- The writer ----*/
+
+static int write_header(FILE *out)
+{
+	char header[HEAP_FILE_HEADER_SIZE] = HEAP_FILE_MAGIC;
+
+	header[HEAP_FILE_VERSION_OFFSET] = HEAP_FILE_VERSION;
+	return fwrite(header, 1, sizeof(header), out) == sizeof(header) ? 0 : -EIO;
+}
+
+int heap_file_writer_new(FILE *out, struct heap_file_writer **ret_writer)
+{
+	struct heap_file_writer *writer = calloc(1, sizeof(*writer));
+	int error = -ENOMEM;
+
+	if (!writer)
+		return -ENOMEM;
+	writer->out = out;
+	writer->zstd = ZSTD_createCCtx();
+	writer->raw = malloc(BUFFER_SIZE);
+	writer->packed_size = ZSTD_compressBound(BUFFER_SIZE);
+	writer->packed = malloc(writer->packed_size);
+	if (writer->zstd && writer->raw && writer->packed &&
+	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
+	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
+		error = write_header(out);
+	if (error)
+		heap_file_writer_free(writer);
+	else
+		*ret_writer = writer;
+	return error;
+}
+
+void heap_file_writer_free(struct heap_file_writer *writer)
+{
+	if (!writer)
+		return;
+	ZSTD_freeCCtx(writer->zstd);
+	free(writer->raw);
+	free(writer->packed);
+	free(writer);
+}

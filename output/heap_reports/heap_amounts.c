@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/heap_reports/heap_amounts.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "output/heap/heap_account.h"
+#include "output/labels/escape.h"
+
+enum { NAME_SIZE = 1 << 14 };
+
+const char *heap_amount(uint64_t bytes, char ret_text[static HEAP_AMOUNT_SIZE])
+{
+	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
+	double amount = (double)bytes;
+	size_t unit = 0;
+
+	/* What would be rounded up to 1000 has the next unit. */
+	for (; amount >= 999.95 || (unit == 0 && bytes >= 1000); unit++)
+		amount /= 1000;
+	if (unit == 0)
+		snprintf(ret_text, HEAP_AMOUNT_SIZE, "%" PRIu64 " B", bytes);
+	else
+		snprintf(ret_text, HEAP_AMOUNT_SIZE, "%.1f %s", amount, units[unit]);
+	return ret_text;
+}
+
+const char *heap_amount_change(int64_t bytes, char ret_text[static HEAP_AMOUNT_SIZE])
+{
+	char amount[HEAP_AMOUNT_SIZE];
+
+	heap_amount(bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes, amount);
+	snprintf(ret_text, HEAP_AMOUNT_SIZE, "%s%.20s", bytes < 0 ? "-" : bytes > 0 ? "+" : "", amount);
+	return ret_text;
+}
+
+const char *heap_number(uint64_t number, char ret_text[static HEAP_AMOUNT_SIZE])
+{
+	char digits[24];
+	size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, number), at = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (i > 0 && (length - i) % 3 == 0)
+			ret_text[at++] = ',';
+		ret_text[at++] = digits[i];
+	}
+	ret_text[at] = '\0';
+	return ret_text;
+}
+
+double heap_percent(uint64_t part, uint64_t whole)
+{
+	return whole ? 100 * (double)part / (double)whole : 0;
+}
+
+static bool continues(char byte)
+{
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+void heap_name_write(FILE *out, const char *name, size_t columns)
+{
+	char text[NAME_SIZE];
+	size_t length = escape_text(ESCAPE_PLAIN, name, text, sizeof(text)), head, tail;
+
+	if (length <= columns) {
+		fputs(text, out);
+		return;
+	}
+	/* The end says most: a path's last steps, a function's file and line. */
+	for (head = columns / 3; continues(text[head]); head--)
+		;
+	for (tail = length - (columns - columns / 3 - 1); continues(text[tail]); tail++)
+		;
+	fprintf(out, "%.*s\u2026%s", (int)head, text, text + tail);
+}
+
+void heap_place_write(FILE *out, const struct heap_account *account)
+{
+	escape_write(ESCAPE_PLAIN, account->process ? account->process : "process", out);
+	if (account->pid)
+		fprintf(out, " (pid %d)", (int)account->pid);
+	fprintf(out, ", VM %u", account->vm);
+	if (account->module) {
+		fputs(" of ", out);
+		escape_write(ESCAPE_PLAIN, account->module, out);
+	}
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/heap_reports/heap_diff_text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "output/heap_reports/heap_amounts.h"
+#include "output/heap_views/heap_growth.h"
+#include "output/heap_views/heap_words.h"
+#include "output/labels/escape.h"
+
+enum {
+	ROWS = 10,
+	NAME_COLUMNS = 140,
+	SMALLEST_PART = 100000, /* paths that retain a smaller part of all are not compared */
+	SUSPECT_PERCENT = 10,   /* an owner of more than that stands out */
+	SUSPECT_PART = 1000,    /* a path that grew in every interval counts from this part of all on */
+};
+
+/* All moments, in the order of time, and everything by its name. */
+struct report {
+	FILE *out;
+	const struct heap_view *view;
+	const struct heap_side *sides;
+	size_t count;
+	struct heap_growths paths, modules, kinds, closures, coroutines, cdata;
+};
+
+static unsigned int rows_of(const struct heap_view *view)
+{
+	return view->rows ? view->rows : ROWS;
+}
+
+/*---- Reading ----*/
+
+static struct heap_sum sum_of(const struct heap_side *side)
+{
+	struct heap_sum sum = { 0 };
+
+	for (size_t i = 0; i < side->count; i++) {
+		sum.bytes += side->subjects[i].summary.all.bytes;
+		sum.count += side->subjects[i].summary.all.count;
+	}
+	return sum;
+}
+
+static int add_kinds(struct heap_growths *growths, const struct heap_summary *summary, size_t moment)
+{
+	int error = 0;
+
+	for (size_t i = HEAP_KIND_ROOT + 1; i < HEAP_KIND_COUNT && !error; i++)
+		error = heap_growths_add(growths, heap_kind_plural((enum heap_kind)i), moment,
+					 &(struct heap_moment){ .held = summary->kinds[i].sum.bytes,
+								.sum = summary->kinds[i].sum });
+	return error;
+}
+
+static int add_summary(struct report *report, const struct heap_summary *summary, size_t moment)
+{
+	int error = heap_growths_add_paths(&report->paths, &summary->paths, moment,
+					   summary->all.bytes / SMALLEST_PART);
+
+	if (!error)
+		error = heap_growths_add_groups(&report->modules, summary->modules, false, moment);
+	if (!error)
+		error = add_kinds(&report->kinds, summary, moment);
+	if (!error)
+		error = heap_growths_add_groups(&report->closures, summary->closures, false, moment);
+	if (!error)
+		error = heap_growths_add_groups(&report->coroutines, summary->coroutines, true, moment);
+	return error ? error : heap_growths_add_groups(&report->cdata, summary->cdata, false, moment);
+}
+
+static struct heap_growths *growths_of(struct report *report, size_t i)
+{
+	struct heap_growths *const all[] = { &report->paths,    &report->modules,    &report->kinds,
+					     &report->closures, &report->coroutines, &report->cdata };
+
+	return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;
+}
+
+static int report_init(struct report *report, FILE *out, const struct heap_side *sides, size_t count,
+		       const struct heap_view *view)
+{
+	const struct heap_side *last = &sides[count - 1];
+	struct heap_growths *growths;
+	int error = 0;
+
+	*report = (struct report){ .out = out, .view = view, .sides = sides, .count = count };
+	for (size_t i = 0; (growths = growths_of(report, i)); i++)
+		growths->moment_count = count;
+	for (size_t moment = 0; moment < count; moment++)
+		for (size_t i = 0; i < sides[moment].count && !error; i++)
+			error = add_summary(report, &sides[moment].subjects[i].summary, moment);
+	if (error)
+		return error;
+	for (size_t i = 0; i < last->count; i++)
+		heap_growths_find_chains(&report->paths, &last->subjects[i].summary.paths);
+	for (size_t i = 0; (growths = growths_of(report, i)); i++)
+		heap_growths_sort(growths);
+	return 0;
+}
+
+static void report_clear(struct report *report)
+{
+	struct heap_growths *growths;
+
+	for (size_t i = 0; (growths = growths_of(report, i)); i++)
+		heap_growths_clear(growths);
+}
+
+/*---- Tables ----*/
+
+static void write_row(const struct report *report, const struct heap_growths *growths,
+		      const struct heap_growth *growth, const char *nameless)
+{
+	char change[HEAP_AMOUNT_SIZE], before[HEAP_AMOUNT_SIZE], after[HEAP_AMOUNT_SIZE];
+
+	fprintf(report->out, "  %10s  %10s  %10s  %+10" PRId64 "  ",
+		heap_amount_change(heap_growth_bytes(growths, growth), change),
+		heap_amount(growth->moments[0].held, before),
+		heap_amount(growth->moments[growths->moment_count - 1].held, after),
+		heap_growth_count(growths, growth));
+	heap_name_write(report->out, *growth->name ? growth->name : nameless, NAME_COLUMNS);
+	fputc('\n', report->out);
+}
+
+static void write_head(const struct report *report, const char *title)
+{
+	fprintf(report->out, "\n%s\n      change      before       after     objects\n", title);
+}
+
+/* What changed most: up from the beginning of the rows, or down from their end. */
+static void write_changes(const struct report *report, const char *title, const struct heap_growths *growths,
+			  const char *nameless)
+{
+	unsigned int shown = 0;
+
+	for (const struct heap_growth *growth = growths->rows; growth && shown < rows_of(report->view);
+	     growth = growth->hh.next) {
+		if (growth->in_chain || heap_growth_bytes(growths, growth) <= 0)
+			continue;
+		if (shown++ == 0)
+			write_head(report, title);
+		write_row(report, growths, growth, nameless);
+	}
+}
+
+static void write_shrunk(const struct report *report)
+{
+	const struct heap_growths *paths = &report->paths;
+	const struct heap_growth *last = paths->rows;
+	unsigned int shown = 0;
+
+	while (last && last->hh.next)
+		last = last->hh.next;
+	for (const struct heap_growth *growth = last; growth && shown < rows_of(report->view) / 2;
+	     growth = growth->hh.prev) {
+		if (heap_growth_bytes(paths, growth) >= 0)
+			break;
+		if (shown++ == 0)
+			write_head(report, "Shrank, by path");
+		write_row(report, paths, growth, "");
+	}
+}
+
+static void write_kinds_and_modules(const struct report *report)
+{
+	write_changes(report, "Grew, by module", &report->modules, "in no module");
+	write_changes(report, "Grew, by type", &report->kinds, "");
+	write_changes(report, "Grew, closures by their function", &report->closures,
+		      "functions that are not known");
+	write_changes(report, "Grew, coroutines by where they stand, with what they keep alive",
+		      &report->coroutines, "elsewhere");
+	write_changes(report, "Grew, cdata by C type", &report->cdata, "of a type that is not known");
+}
+
+/*---- Two heaps ----*/
+
+static void write_time(FILE *out, const struct heap_side *side)
+{
+	time_t time = side->count ? (time_t)side->subjects[0].summary.account.time : 0;
+	struct tm utc;
+	char text[64];
+
+	if (time > 0 && gmtime_r(&time, &utc) &&
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", &utc) > 0)
+		fprintf(out, "%s  ", text);
+}
+
+static void write_side(FILE *out, const char *what, const struct heap_side *side)
+{
+	struct heap_sum sum = sum_of(side);
+	char bytes[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE];
+
+	fprintf(out, "%-7s ", what);
+	write_time(out, side);
+	fprintf(out, "%10s in %s objects  ", heap_amount(sum.bytes, bytes), heap_number(sum.count, count));
+	if (side->name)
+		escape_write(ESCAPE_PLAIN, side->name, out);
+	putc('\n', out);
+}
+
+static void write_difference(const struct report *report)
+{
+	struct heap_sum before = sum_of(&report->sides[0]), after = sum_of(&report->sides[report->count - 1]);
+	char change[HEAP_AMOUNT_SIZE];
+
+	fprintf(report->out, "change  %s, %+" PRId64 " objects\n",
+		heap_amount_change((int64_t)(after.bytes - before.bytes), change),
+		(int64_t)(after.count - before.count));
+}
+
+int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct heap_side *after,
+			 const struct heap_view *view)
+{
+	const struct heap_side sides[] = { *before, *after };
+	struct report report;
+	int error = report_init(&report, out, sides, 2, view);
+
+	if (!error) {
+		write_side(out, "before", before);
+		write_side(out, "after", after);
+		write_difference(&report);
+		write_changes(&report, "Grew, by path", &report.paths, "");
+		write_kinds_and_modules(&report);
+		write_shrunk(&report);
+	}
+	report_clear(&report);
+	return error ? error : ferror(out) ? -EIO : 0;
+}
+
+/*---- A series ----*/
+
+static void write_totals(const struct report *report)
+{
+	uint64_t last = 0;
+
+	fputs("Totals over time\n", report->out);
+	for (size_t i = 0; i < report->count; i++) {
+		struct heap_sum sum = sum_of(&report->sides[i]);
+		char bytes[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE], change[HEAP_AMOUNT_SIZE] = "";
+
+		if (i > 0)
+			heap_amount_change((int64_t)(sum.bytes - last), change);
+		fputs("  ", report->out);
+		write_time(report->out, &report->sides[i]);
+		fprintf(report->out, "%10s  %10s in %s objects\n", change, heap_amount(sum.bytes, bytes),
+			heap_number(sum.count, count));
+		last = sum.bytes;
+	}
+}
+
+/* Is the path worth a place among the suspects? */
+static bool is_suspect(const struct report *report, const struct heap_growth *growth, uint64_t all)
+{
+	return !growth->in_chain && heap_growth_is_steady(&report->paths, growth) &&
+	       heap_growth_bytes(&report->paths, growth) >= (int64_t)(all / SUSPECT_PART);
+}
+
+static void write_steady(const struct report *report)
+{
+	const struct heap_growths *paths = &report->paths;
+	uint64_t all = sum_of(&report->sides[report->count - 1]).bytes;
+	unsigned int shown = 0;
+
+	for (const struct heap_growth *growth = paths->rows; growth && shown < rows_of(report->view);
+	     growth = growth->hh.next) {
+		if (!is_suspect(report, growth, all))
+			continue;
+		if (shown++ == 0)
+			write_head(report, "Grew in every interval");
+		write_row(report, paths, growth, "");
+	}
+	if (!shown)
+		fputs("\nNo path grew in every interval.\n", report->out);
+}
+
+static void write_owners(const struct report *report)
+{
+	const struct heap_growths *paths = &report->paths;
+	uint64_t all = sum_of(&report->sides[report->count - 1]).bytes;
+	unsigned int shown = 0;
+
+	for (const struct heap_growth *growth = paths->rows; growth && shown < rows_of(report->view);
+	     growth = growth->hh.next) {
+		const struct heap_moment *last = &growth->moments[report->count - 1];
+
+		/* A single object: its path stands for one, and not for many that have one owner each. */
+		if (growth->in_chain || last->sum.count != 1 ||
+		    heap_percent(last->held, all) < SUSPECT_PERCENT)
+			continue;
+		if (shown++ == 0)
+			write_head(report, "Holds more than a tenth of all in the end");
+		write_row(report, paths, growth, "");
+	}
+}
+
+int heap_series_write(FILE *out, const struct heap_side *sides, size_t count, const struct heap_view *view)
+{
+	struct report report;
+	int error = count < 2 ? -EINVAL : report_init(&report, out, sides, count, view);
+
+	if (count < 2)
+		return error;
+	if (!error) {
+		write_totals(&report);
+		write_difference(&report);
+		write_steady(&report);
+		write_owners(&report);
+		write_kinds_and_modules(&report);
+	}
+	report_clear(&report);
+	return error ? error : ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/* ljspy heap: show what holds the memory. */
+#include "src/commands/commands.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "memory/core_file.h"
+#include "output/heap/heap_builder.h"
+#include "src/targets/choose.h"
+#include "src/targets/command_apart.h"
+#include "src/commands/heap_output.h"
+#include "src/heap/heap_capture.h"
+#include "src/survey/confirm_layout.h"
+#include "src/inspect/known_files.h"
+#include "src/inspect/patience.h"
+#include "src/linux/clocks/clock.h"
+#include "src/linux/proc/process.h"
+#include "src/linux/threads/hold.h"
+#include "src/linux/threads/threads.h"
+#include "src/linux/threads/tracer.h"
+#include "src/program/message.h"
+
+/* A VM's heap. */
+struct vm_heap {
+	struct heap_graph graph;
+	struct heap_account account;
+};
+
+struct heap_command {
+	const struct options *options;
+	struct command_try try;
+	struct functions *functions;
+	struct known_files *files;
+	struct vm_heap *heaps; /* of the process or core that is read */
+	size_t heap_count;
+	struct heap_output output;
+	enum exit_status status;
+};
+
+static void forget_heaps(struct heap_command *command)
+{
+	for (size_t i = 0; i < command->heap_count; i++) {
+		HeapGraph_free(&command->heaps[i].graph);
+		free(command->heaps[i].account.process);
+		free(command->heaps[i].account.module);
+	}
+	free(command->heaps);
+	command->heaps = NULL;
+	command->heap_count = 0;
+}
+
+/*---- Reading ----*/
+
+static struct heap_capture_options capture_options(const struct options *options)
+{
+	return (struct heap_capture_options){
+		.read = { .strings = options->strings },
+		.max_pause_ns = options->max_pause_ns,
+	};
+}
+
+/* Read every VM of the process. hold is NULL for a core file; name may be NULL. */
+static int read_heaps(struct heap_command *command, struct lua_process *process, struct hold *hold, pid_t pid,
+		      const char *name)
+{
+	const struct heap_capture_options options = capture_options(command->options);
+	size_t count = lua_process_global_count(process);
+	int error = 0;
+
+	command->heaps = calloc(count + 1, sizeof(*command->heaps));
+	if (!command->heaps)
+		return -ENOMEM;
+	for (size_t i = 0; i < count && !error; i++) {
+		struct vm_heap *heap = &command->heaps[command->heap_count];
+
+		heap->account = (struct heap_account){
+			.pid = pid,
+			.process = name ? strdup(name) : NULL,
+			.vm = (unsigned int)i + 1,
+			.module = strdup(lua_process_global_path(process, i)),
+			.time = (int64_t)time(NULL),
+		};
+		error = heap_capture(process, hold, i, &options, &heap->graph, &heap->account);
+		command->heap_count++;
+	}
+	return error;
+}
+
+static int read_opened(struct heap_command *command, struct lua_process *process, struct tracer *tracer,
+		       struct threads *threads, pid_t pid, const char *name)
+{
+	struct hold *hold = hold_new(tracer, threads);
+	int error = hold ? 0 : -ENOMEM;
+
+	if (hold) {
+		hold_go_on_while(hold, command_try_may_go_on, &command->try);
+		confirm_while_held(process, hold);
+		error = read_heaps(command, process, hold, pid, name);
+	}
+	hold_free(hold);
+	return error;
+}
+
+static int read_traced(struct heap_command *command, struct tracer *tracer, pid_t pid)
+{
+	const struct namer_options namer = { .native = NATIVE_NONE };
+	const struct given_layout *layout = command->options->layout;
+	struct lua_process *lua = NULL;
+	struct threads *threads = NULL;
+	struct process process;
+	int error = process_read(pid, &process);
+
+	if (error)
+		return error;
+	error = lua_process_open(pid, command->functions, command->files, &namer, &lua);
+	if (error)
+		goto out;
+	if (layout)
+		lua_process_give_layout(lua, layout);
+	threads = threads_new(tracer, pid);
+	error = threads ? threads_refresh(threads, clock_now_ns(CLOCK_MONOTONIC), 0) : -ENOMEM;
+	if (!error)
+		error = lua_process_refresh(lua, true);
+	if (!error && lua_process_module_count(lua) == 0)
+		error = -ENOEXEC;
+	if (!error)
+		error = read_opened(command, lua, tracer, threads, pid, process.name);
+out:
+	threads_free(threads);
+	lua_process_close(lua);
+	process_clear(&process);
+	return error;
+}
+
+/* Everything that traces the process runs in a thread: when the thread ends, its tracees are free. */
+struct reading {
+	struct heap_command *command;
+	pid_t pid;
+	int error;
+};
+
+static void *read_process(void *context)
+{
+	struct reading *reading = context;
+	struct heap_command *command = reading->command;
+	struct patience patience = { .may_go_on = command_try_may_go_on, .context = &command->try };
+
+	forget_heaps(command);
+	reading->error = 0;
+	patience.tracer = tracer_new();
+	if (!patience.tracer) {
+		reading->error = -errno;
+		return NULL;
+	}
+	if (command->options->allow_attach)
+		tracer_allow_attach(patience.tracer);
+	patience_begin(&patience, command->files);
+	reading->error = read_traced(command, patience.tracer, reading->pid);
+	patience_end(command->files);
+	tracer_free(patience.tracer);
+	return NULL;
+}
+
+/*---- What was read ----*/
+
+/* Hand over what was read. What the sums lack is told, and is an error worth knowing. */
+static void take_heaps(struct heap_command *command)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < command->heap_count && !error; i++) {
+		struct vm_heap *heap = &command->heaps[i];
+
+		if (HeapAccount_difference(&heap->account))
+			command->status = EXIT_WITH_ERRORS;
+		error = heap_output_add(&command->output, &heap->graph, &heap->account);
+	}
+	if (error) {
+		message_error_errno(-error, "analysing a heap");
+		command->status = EXIT_NOTHING_DONE;
+	}
+}
+
+/*---- The command ----*/
+
+static void explain(struct heap_command *command, pid_t pid, int error)
+{
+	if (error == -ENOEXEC)
+		choose_explain_no_luajit(pid);
+	else
+		choose_explain(pid, -error);
+	command->status = command->options->pid_count == 1 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;
+}
+
+static void heap_of_process(struct heap_command *command, pid_t pid)
+{
+	struct reading reading = { .command = command, .pid = pid };
+	int error = command_try_run(&command->try, read_process, &reading);
+
+	if (error) {
+		message_error_errno(-error, "reading a heap");
+		command->status = EXIT_NOTHING_DONE;
+		return;
+	}
+	if (command->try.given_up)
+		command->status = EXIT_WITH_ERRORS;
+	else if (reading.error)
+		explain(command, pid, reading.error);
+	else
+		take_heaps(command);
+	forget_heaps(command);
+}
+
+static int read_core(struct heap_command *command, struct core_file *core)
+{
+	const struct namer_options namer = { .native = NATIVE_NONE };
+	const struct given_layout *layout = command->options->layout;
+	struct lua_process *process = NULL;
+	int error = lua_process_open_core(core, command->functions, &namer, &process);
+
+	if (error)
+		return error;
+	if (layout)
+		lua_process_give_layout(process, layout);
+	error = lua_process_refresh(process, true);
+	if (!error && lua_process_global_count(process) == 0) {
+		message_error(
+			"The core's LuaJIT could not be recognised, or its program files are not here as they were.");
+		command->status = EXIT_NOTHING_DONE;
+	}
+	if (!error)
+		error = read_heaps(command, process, NULL, core_file_pid(core), core_file_name(core));
+	lua_process_close(process);
+	return error;
+}
+
+static void heap_of_core(struct heap_command *command, const char *path)
+{
+	const char *problem = NULL;
+	struct core_file *core = NULL;
+	int error = core_file_open(path, &core, &problem);
+
+	if (!error)
+		error = read_core(command, core);
+	if (error == -EBADMSG)
+		message_error("%s %s.", path, problem);
+	else if (error)
+		message_error_errno(-error, "%s", path);
+	if (error)
+		command->status = EXIT_NOTHING_DONE;
+	else
+		take_heaps(command);
+	forget_heaps(command);
+	core_file_close(core);
+}
+
+/* Read all targets once. */
+static bool read_moment(struct heap_command *command)
+{
+	const struct options *options = command->options;
+
+	if (heap_output_begin_moment(&command->output, NULL)) {
+		message_error_errno(ENOMEM, "reading a heap");
+		command->status = EXIT_NOTHING_DONE;
+		return false;
+	}
+	if (options->core)
+		heap_of_core(command, options->core);
+	for (size_t i = 0; !options->core && i < options->pid_count; i++)
+		if (choose_check(options->pids[i]) && choose_check_layout(options->pids[i], options->layout))
+			heap_of_process(command, options->pids[i]);
+		else
+			command->status = EXIT_NOTHING_DONE;
+	return heap_output_has_any(&command->output);
+}
+
+/* Wait, with nobody held. False if the user has ended the series. */
+static bool wait_until(struct heap_command *command, uint64_t time_ns)
+{
+	sigset_t signals;
+	uint64_t now_ns;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGCHLD);
+	while (apart_wish(command->try.apart) != APART_CONCLUDE &&
+	       (now_ns = clock_now_ns(CLOCK_MONOTONIC)) < time_ns) {
+		uint64_t left_ns = time_ns - now_ns;
+		struct timespec left = { .tv_sec = (time_t)(left_ns / 1000000000),
+					 .tv_nsec = (long)(left_ns % 1000000000) };
+
+		sigtimedwait(&signals, NULL, &left);
+	}
+	return apart_wish(command->try.apart) != APART_CONCLUDE;
+}
+
+/* Read all targets again and again. What is gone in the meantime ends the series. */
+static void read_series(struct heap_command *command)
+{
+	const struct options *options = command->options;
+	uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC), next_ns = begin_ns;
+
+	do {
+		if (!read_moment(command)) {
+			heap_output_drop_moment(&command->output);
+			break;
+		}
+		if (!heap_output_write_moment(&command->output))
+			command->status = EXIT_WITH_ERRORS;
+		next_ns += options->every_ns;
+	} while ((!options->for_ns || next_ns - begin_ns <= options->for_ns) && wait_until(command, next_ns));
+	if (heap_output_moments(&command->output) < 2) {
+		message_error("There was only one look at the heap: nothing to compare.");
+		command->status = EXIT_NOTHING_DONE;
+	} else if (!heap_output_write_series(&command->output)) {
+		command->status = EXIT_NOTHING_DONE;
+	}
+}
+
+static void look(struct heap_command *command)
+{
+	if (command->options->every_ns)
+		read_series(command);
+	else if (!read_moment(command))
+		command->status = command->status == EXIT_ALL_GOOD ? EXIT_NOTHING_DONE : command->status;
+	else if (!heap_output_write(&command->output))
+		command->status = EXIT_NOTHING_DONE;
+}
+
+static enum exit_status look_at_heaps(struct apart *apart, const struct invocation *invocation)
+{
+	struct heap_command command = {
+		.options = invocation->options,
+		.try = { .apart = apart },
+		.functions = functions_new(),
+		.files = known_files_new(),
+		.output = { .options = invocation->options, .command_line = invocation->command_line },
+		.status = EXIT_ALL_GOOD,
+	};
+
+	if (!command.functions || !command.files) {
+		message_error_errno(ENOMEM, "reading a heap");
+		command.status = EXIT_NOTHING_DONE;
+	} else {
+		look(&command);
+	}
+	heap_output_clear(&command.output);
+	known_files_free(command.files);
+	functions_free(command.functions);
+	if (fflush(stdout) && command.status == EXIT_ALL_GOOD) {
+		message_error_errno(errno, "standard output");
+		return EXIT_WITH_ERRORS;
+	}
+	return command.status;
+}
+
+enum exit_status command_heap(const struct invocation *invocation)
+{
+	/* A core file has no process to keep waiting: it needs no engine. */
+	return invocation->options->core
+		       ? look_at_heaps(NULL, invocation)
+		       : command_run_apart(look_at_heaps, invocation, invocation->options->every_ns != 0);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/commands/heap_output.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/array.h"
+#include "output/heap/heap_builder.h"
+#include "src/commands/render.h"
+#include "src/program/message.h"
+
+struct heap_moment_read {
+	const char *name; /* borrowed */
+	struct heap_subject *subjects;
+	size_t count, size;
+};
+
+int heap_output_begin_moment(struct heap_output *output, const char *name)
+{
+	struct heap_moment_read *moments = array_grow(output->moments, &output->moment_size,
+						      output->moment_count + 1, sizeof(*moments));
+
+	if (!moments)
+		return -ENOMEM;
+	output->moments = moments;
+	output->moments[output->moment_count++] = (struct heap_moment_read){ .name = name };
+	return 0;
+}
+
+static struct heap_moment_read *last_moment(const struct heap_output *output)
+{
+	return &output->moments[output->moment_count - 1];
+}
+
+/* Does a series keep each moment in a file? */
+static bool keeps_moments(const struct heap_output *output)
+{
+	return output->options->output && output->options->heap_format->needs_graph;
+}
+
+int heap_output_add(struct heap_output *output, struct heap_graph *graph, const struct heap_account *account)
+{
+	struct heap_moment_read *moment = last_moment(output);
+	struct heap_subject *subjects = array_grow(moment->subjects, &moment->size, moment->count + 1,
+						   sizeof(*subjects));
+	int error;
+
+	if (!subjects) {
+		HeapGraph_free(graph);
+		return -ENOMEM;
+	}
+	moment->subjects = subjects;
+	error = heap_subject_make(graph, account, output->options->heap_format->needs_graph,
+				  &moment->subjects[moment->count]);
+	if (!error)
+		moment->count++;
+	return error;
+}
+
+bool heap_output_has_any(const struct heap_output *output)
+{
+	return output->moment_count > 0 && last_moment(output)->count > 0;
+}
+
+/*---- Writing ----*/
+
+static struct heap_view view_of(const struct heap_output *output)
+{
+	const struct options *options = output->options;
+
+	return (struct heap_view){
+		.measure = options->measure,
+		.group = options->heap_group,
+		.inverted = options->inverted,
+		.min_percent = options->min_percent,
+		.strings = options->strings,
+		.command_line = output->command_line,
+	};
+}
+
+static struct heap_side side_of(const struct heap_moment_read *moment)
+{
+	return (struct heap_side){ .name = moment->name,
+				   .subjects = moment->subjects,
+				   .count = moment->count };
+}
+
+static void tell(const char *path, const struct heap_format *format)
+{
+	if (strcmp(path, "-") != 0)
+		message_note("Wrote %s%s", path, format->picture ? "; open it in a browser" : "");
+}
+
+static bool write_to(const struct heap_output *output, const char *path)
+{
+	const struct heap_format *format = output->options->heap_format;
+	struct heap_side side = side_of(last_moment(output));
+	struct heap_view view = view_of(output);
+	struct output_file file = { 0 };
+
+	if (!render_open(&file, path, "-o"))
+		return false;
+	errno = 0;
+	if (!render_finish(&file, format->write(file.stream, &side, &view)))
+		return false;
+	tell(path, format);
+	return true;
+}
+
+static const char *path_of(const struct heap_output *output)
+{
+	return output->options->output ? output->options->output : "-";
+}
+
+bool heap_output_write(struct heap_output *output)
+{
+	return write_to(output, path_of(output));
+}
+
+/* "a.heap" has "a-1.heap" as its first. NULL when memory is short. */
+static char *numbered(const char *path, size_t number)
+{
+	const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+	char *name = NULL;
+
+	if (!dot || (slash && dot < slash))
+		dot = path + strlen(path);
+	return asprintf(&name, "%.*s-%zu%s", (int)(dot - path), path, number, dot) < 0 ? NULL : name;
+}
+
+bool heap_output_write_moment(struct heap_output *output)
+{
+	struct heap_moment_read *moment = last_moment(output);
+	char *path;
+	bool good;
+
+	if (!keeps_moments(output))
+		return true;
+	path = strcmp(output->options->output, "-") ? numbered(output->options->output, output->moment_count)
+						    : strdup("-");
+	good = path && write_to(output, path);
+	free(path);
+	for (size_t i = 0; i < moment->count; i++)
+		HeapGraph_free(&moment->subjects[i].graph);
+	return good;
+}
+
+bool heap_output_compare(struct heap_output *output)
+{
+	const struct heap_format *format = output->options->heap_format;
+	struct heap_side before = side_of(&output->moments[0]), after = side_of(&output->moments[1]);
+	struct heap_view view = view_of(output);
+	struct output_file file = { 0 };
+
+	if (!render_open(&file, path_of(output), "-o"))
+		return false;
+	errno = 0;
+	if (!render_finish(&file, format->compare(file.stream, &before, &after, &view)))
+		return false;
+	tell(path_of(output), format);
+	return true;
+}
+
+bool heap_output_write_series(struct heap_output *output)
+{
+	const char *path = keeps_moments(output) ? "-" : path_of(output);
+	struct heap_side *sides = calloc(output->moment_count + 1, sizeof(*sides));
+	struct heap_view view = view_of(output);
+	struct output_file file = { 0 };
+	bool good;
+
+	for (size_t i = 0; sides && i < output->moment_count; i++)
+		sides[i] = side_of(&output->moments[i]);
+	good = sides && render_open(&file, path, "-o");
+	errno = 0;
+	good = good &&
+	       render_finish(&file, heap_series_write(file.stream, sides, output->moment_count, &view));
+	free(sides);
+	if (good)
+		tell(path, output->options->heap_format);
+	return good;
+}
+
+void heap_output_drop_moment(struct heap_output *output)
+{
+	struct heap_moment_read *moment = last_moment(output);
+
+	for (size_t i = 0; i < moment->count; i++)
+		heap_subject_clear(&moment->subjects[i]);
+	free(moment->subjects);
+	output->moment_count--;
+}
+
+size_t heap_output_moments(const struct heap_output *output)
+{
+	return output->moment_count;
+}
+
+void heap_output_clear(struct heap_output *output)
+{
+	while (output->moment_count > 0)
+		heap_output_drop_moment(output);
+	free(output->moments);
+	*output = (struct heap_output){ 0 };
+}

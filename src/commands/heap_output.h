@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heap_output: write heaps as the options say, once they have been read.
+ */
+#ifndef LJSPY_HEAP_OUTPUT_H
+#define LJSPY_HEAP_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "output/heap_reports/heap_report.h"
+#include "src/options/options.h"
+#include "src/program/output_file.h"
+
+/* The heaps of one moment after the other. Zero it first. */
+struct heap_output {
+	const struct options *options;
+	const char *command_line; /* of ljspy; NULL if unknown */
+	struct heap_moment_read *moments;
+	size_t moment_count, moment_size;
+};
+
+/* The next heaps are those of a new moment. name is of the file that they are from; NULL: none. 0 or -ENOMEM. */
+int heap_output_begin_moment(struct heap_output *output, const char *name);
+
+/*
+ * Take over a graph, and analyse it. keep_graph: for a format that needs it. account is copied. 0 or a
+ * negative errno.
+ */
+int heap_output_add(struct heap_output *output, struct heap_graph *graph, const struct heap_account *account);
+
+/* Have heaps been added to the moment? */
+bool heap_output_has_any(const struct heap_output *output);
+
+/* Forget the last moment. */
+void heap_output_drop_moment(struct heap_output *output);
+size_t heap_output_moments(const struct heap_output *output);
+
+/* Write the last moment as one. False after telling the user what failed. */
+bool heap_output_write(struct heap_output *output);
+
+/* Write the last moment of a series to a file of its own, if -o names a .heap file. False as above. */
+bool heap_output_write_moment(struct heap_output *output);
+
+/* Write what changed between the two moments, or over the series. False as above. */
+bool heap_output_compare(struct heap_output *output);
+bool heap_output_write_series(struct heap_output *output);
+
+void heap_output_clear(struct heap_output *output);
+
+#endif

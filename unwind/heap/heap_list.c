@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* List all objects of a global_State. */
+#include "unwind/heap/heap_reading.h"
+
+enum {
+	OBJECT_BYTES_MIN = 16,    /* no object is smaller */
+	OBJECTS_BEYOND = 1 << 20, /* more than the heap's size allows, as it may grow meanwhile */
+	CHAIN_BIT = 1,            /* lowest bit of a bucket of the string table: secondary hashing */
+};
+
+/* Add the object. False if it is no object, or was added before. */
+static bool add_object(struct heap_reading *reading, uint64_t address, struct heap_node *ret_node)
+{
+	struct heap_account *account = reading->account;
+
+	if (!may_be_object(reading->gc64, address) || !heap_node_read(reading, address, ret_node))
+		return false;
+	if (reading->builder && HeapBuilder_add_node(reading->builder, ret_node) == HEAP_ROOT)
+		return false;
+	reading->objects++;
+	reading->sum += ret_node->bytes;
+	if (ret_node->flags & HEAP_DEAD) {
+		account->dead_objects++;
+		account->dead_bytes += ret_node->bytes;
+	}
+	return true;
+}
+
+static uint64_t next_of(const struct heap_reading *reading, uint64_t address)
+{
+	const uint8_t *object = heap_object(reading, address,
+					    reading->layout->GChead_nextgc + (int32_t)reading->ref);
+
+	return object ? heap_ref(reading, object, reading->layout->GChead_nextgc) : 0;
+}
+
+/* May there be one object more? */
+static bool has_room(struct heap_reading *reading)
+{
+	if (reading->objects < reading->objects_max)
+		return true;
+	reading->account->uncertain.left_out++;
+	return false;
+}
+
+/* A chain of objects by nextgc, up to 0 or end. With threads: their open upvalues, too, which are on no other chain. */
+static void list_chain(struct heap_reading *reading, uint64_t address, uint64_t end, bool with_threads)
+{
+	struct heap_node node;
+
+	for (; address && address != end && has_room(reading); address = next_of(reading, address)) {
+		const uint8_t *object;
+
+		if (!add_object(reading, address, &node)) {
+			reading->account->uncertain.broken_chains++;
+			return;
+		}
+		if (!with_threads || node.kind != HEAP_KIND_THREAD)
+			continue;
+		object = heap_object(reading, address, reading->layout->L_size);
+		if (object)
+			list_chain(reading, heap_ref(reading, object, reading->layout->L_openupval), 0,
+				   false);
+	}
+}
+
+/* Userdata that wait for finalizers are a ring, and gc.mmudata is its last. */
+static void list_finalized(struct heap_reading *reading)
+{
+	struct heap_node node;
+
+	if (!reading->gc.mmudata)
+		return;
+	list_chain(reading, next_of(reading, reading->gc.mmudata), reading->gc.mmudata, true);
+	if (!add_object(reading, reading->gc.mmudata, &node))
+		reading->account->uncertain.broken_chains++;
+}
+
+static void list_strings(struct heap_reading *reading)
+{
+	const struct layout *layout = reading->layout;
+	const uint8_t *g = heap_object(reading, reading->g, layout->GG_dispatch);
+	uint64_t table, buckets;
+	const uint8_t *bytes;
+
+	if (!g)
+		return;
+	table = heap_ref(reading, g, layout->g_strhash);
+	buckets = heap_field(g, layout->g_strmask, 4) + 1;
+	bytes = HeapCopy_view(reading->copy, table, (size_t)(buckets * reading->ref));
+	if (!bytes) {
+		reading->account->uncertain.unread_bytes += buckets * reading->ref;
+		return;
+	}
+	for (uint64_t i = 0; i < buckets; i++)
+		list_chain(reading,
+			   load_bytes(bytes + i * reading->ref, 0, reading->ref) & ~(uint64_t)CHAIN_BIT, 0,
+			   false);
+}
+
+static void list_parts(struct heap_reading *reading)
+{
+	for (size_t i = 0; i < reading->parts.count; i++) {
+		const struct vm_part *part = &reading->parts.parts[i];
+		struct heap_node node = {
+			.bytes = part->bytes, .slots = part->slots, .used = part->used, .kind = HEAP_KIND_VM
+		};
+		uint32_t number;
+
+		node.text = HeapBuilder_text(reading->builder, part->name, strlen(part->name));
+		number = HeapBuilder_add_node(reading->builder, &node);
+		if (i == 0)
+			reading->first_part = number;
+	}
+}
+
+void heap_list(struct heap_reading *reading)
+{
+	reading->objects_max = reading->gc.total / OBJECT_BYTES_MIN + OBJECTS_BEYOND;
+	list_chain(reading, reading->gc.root, 0, true);
+	list_finalized(reading);
+	list_strings(reading);
+	for (size_t i = 0; i < reading->parts.count; i++)
+		reading->sum += reading->parts.parts[i].bytes;
+	if (reading->sum < reading->gc.total) {
+		size_t known = reading->parts.count;
+
+		vm_parts_add_snapshots(&reading->parts, reading->gc.total - reading->sum);
+		for (size_t i = known; i < reading->parts.count; i++)
+			reading->sum += reading->parts.parts[i].bytes;
+	}
+	if (reading->builder)
+		list_parts(reading);
+}
