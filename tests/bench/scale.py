@@ -4,6 +4,7 @@
 import itertools
 import math
 import statistics
+import subprocess
 import time
 
 import measure
@@ -53,6 +54,21 @@ def curve(name, sizes, start, options):
     yield measure.Row(f"... over {name}: {verdict}, steepest slope", "", [slope], wanted=STEEPEST)
 
 
+def analysis(options):
+    """Seconds of CPU time to analyse a heap, by its objects."""
+    sizes = (100_000, 1_000_000, 10_000_000)  # smaller ones fit into caches
+    costs = []
+    for size in sizes:
+        looks = [subprocess.run(measure.strings([options.programs / "heap", size]), check=True, capture_output=True,
+                                text=True).stdout.split() for _ in range(LOOKS)]
+        costs.append([1000 * float(look[2]) for look in looks])
+        yield measure.Row(f"CPU time to analyse a heap: {size} objects", "ms", costs[-1], {})
+    slope = steepest(sizes, [statistics.median(cost) for cost in costs])
+    verdict = "linear or better" if slope <= STEEPEST else "worse than linear"
+    yield measure.Row(f"... over objects: {verdict}, steepest slope", "", [slope], wanted=STEEPEST)
+
+
 def rows(options):
     for name, (sizes, start) in CURVES.items():
         yield from curve(name, sizes, start, options)
+    yield from analysis(options)

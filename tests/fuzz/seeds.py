@@ -191,6 +191,9 @@ def seeds(build):
         records = made(["zstd", "-dc"], input=recording)[:4000]
         for number in range(24):
             yield "recording", bytes([number, number * 37 & 0xfe, 2]) + records
+    heap = (HERE.parent / "recordings/version-1.heap").read_bytes()
+    yield "heap_file", b"\0" + heap
+    yield "heap_file", b"\1" + made(["zstd", "-dc"], input=heap)
     for line in COMMAND_LINES:
         yield "arguments", b"".join(word.encode() + b"\0" for word in line.split())
     yield "sample_message", b"".join(struct.pack("<H", len(m)) + m for m in (FUNCTIONS + SAMPLE, SAMPLE))
@@ -229,7 +232,7 @@ def main():
     for number, (target, bytes_) in enumerate(seeds(build)):
         (folder / target).mkdir(parents=True, exist_ok=True)
         (folder / target / f"seed-{number}").write_bytes(bytes_)
-    for target in ("walk", "recognise", "states"):
+    for target in ("walk", "recognise", "states", "heap"):
         (folder / target).mkdir(parents=True, exist_ok=True)
         for number in range(6):
             (folder / target / f"seed-{number}").write_bytes(bytes([number | 0x80 * (number & 1), 0]))

@@ -22,7 +22,7 @@ FIRST_LINES = ("#!", "#compdef", "<?php")
 # What is no source, or has a licence file for all of it beside it.
 EXEMPT = {"LICENSE", ".gitignore", ".editorconfig", ".clang-format", "contrib/deb/control", "contrib/deb/copyright"}
 EXEMPT_FOLDERS = ("tests/fuzz/inputs/", "tests/fuzz/images/", "doc/")
-EXEMPT_SUFFIXES = {".md", ".ljspy", ".svg", ".png"}
+EXEMPT_SUFFIXES = {".md", ".ljspy", ".svg", ".png", ".heap"}
 
 
 def sources(root):

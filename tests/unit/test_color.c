@@ -12,8 +12,27 @@
 /* Of so many samples of equal weight, on either side. */
 static enum color change(uint64_t before, uint64_t now, uint64_t samples)
 {
-	return color_of_change(&(struct color_share){ 10 * before, 10 * samples, before, samples },
-			       &(struct color_share){ 10 * now, 10 * samples, now, samples });
+	return color_of_change(&(struct color_share){ 10 * before, 10 * samples, before, samples, false },
+			       &(struct color_share){ 10 * now, 10 * samples, now, samples, false });
+}
+
+/* The same weights, counted. */
+static enum color counted(uint64_t before, uint64_t now)
+{
+	return color_of_change(&(struct color_share){ before, 1000, 1, 10, true },
+			       &(struct color_share){ now, 2000, 1, 20, true });
+}
+
+static void what_is_counted_is_never_chance(void **state)
+{
+	(void)state;
+	assert_int_equal(counted(100, 100), COLOR_SAME);
+	assert_int_equal(counted(0, 0), COLOR_SAME);
+	assert_int_equal(counted(100, 105), COLOR_SAME);
+	assert_int_equal(counted(100, 150), COLOR_MORE);
+	assert_int_equal(counted(100, 200), COLOR_MUCH_MORE);
+	assert_int_equal(counted(150, 100), COLOR_LESS);
+	assert_int_equal(counted(1, 0), COLOR_MUCH_LESS);
 }
 
 static void what_could_be_chance_is_no_change(void **state)
@@ -66,6 +85,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_could_be_chance_is_no_change),
+		cmocka_unit_test(what_is_counted_is_never_chance),
 		cmocka_unit_test(a_sure_change_that_is_small_is_none),
 		cmocka_unit_test(half_and_double_stand_out),
 		cmocka_unit_test(nothing_to_compare_with_is_no_change),

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Print a heap for the tests: every object that is no string, and every reference.
+ *
+ *	show_heap PID | show_heap core FILE
+ *
+ * A line is tab-separated: "heap", gc.total, sum, state, attempts, method, uncertain things;
+ * "node", address, kind, bytes, flags, text; "edge", address, how, name, weak, address.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/core_file.h"
+#include "output/heap/heap_builder.h"
+#include "src/heap/heap_capture.h"
+#include "src/survey/confirm_layout.h"
+#include "src/linux/clocks/clock.h"
+#include "src/linux/threads/threads.h"
+#include "src/linux/threads/tracer.h"
+
+static const char *const kinds[HEAP_KIND_COUNT] = {
+	"root",  "string", "upvalue", "thread",   "proto", "function",
+	"trace", "cdata",  "table",   "userdata", "vm",
+};
+
+static const char *const holds[HEAP_HOLD_COUNT] = {
+	"root",   "field", "index", "value", "key",      "metatable", "environment", "upvalue",
+	"closed", "local", "slot",  "proto", "constant", "trace",     "other",
+};
+
+static void print_edge(const struct heap_graph *graph, const struct heap_node *from,
+		       const struct heap_edge *edge)
+{
+	const struct heap_node *to = &graph->nodes[edge->to];
+	bool numbered = edge->hold == HEAP_HOLDS_INDEX;
+
+	printf("edge\t%" PRIx64 "\t%s\t", from->address, holds[edge->hold]);
+	if (numbered)
+		printf("%d", edge->number);
+	else
+		fputs(heap_text(graph, edge->text), stdout);
+	printf("\t%d\t%" PRIx64 "\n", edge->weak, to->address);
+}
+
+static void print_heap(const struct heap_graph *graph, const struct heap_account *account)
+{
+	const struct heap_uncertain *uncertain = &account->uncertain;
+
+	printf("heap\t%" PRIu64 "\t%" PRIu64 "\t%s\t%u\t%d\t%" PRIu64 "\n", account->gc_total, account->sum,
+	       account->gc_state, account->attempts, (int)account->method,
+	       uncertain->unread_objects + uncertain->broken_chains + uncertain->unknown_objects +
+		       uncertain->unsized_objects);
+	for (uint32_t i = 0; i < graph->node_count; i++) {
+		const struct heap_node *node = &graph->nodes[i];
+
+		if (node->kind == HEAP_KIND_STRING)
+			continue;
+		printf("node\t%" PRIx64 "\t%s\t%" PRIu64 "\t%u\t%s\n", node->address, kinds[node->kind],
+		       node->bytes, node->flags, heap_text(graph, node->text));
+		for (uint32_t j = node->first_edge; j < node[1].first_edge; j++)
+			if (graph->nodes[graph->edges[j].to].kind != HEAP_KIND_STRING)
+				print_edge(graph, node, &graph->edges[j]);
+	}
+}
+
+static int show(struct lua_process *process, struct hold *hold, pid_t pid)
+{
+	const struct heap_capture_options options = { .max_pause_ns = 0 };
+	struct heap_account account = { .pid = pid };
+	struct heap_graph graph;
+
+	if (lua_process_global_count(process) != 1 ||
+	    heap_capture(process, hold, 0, &options, &graph, &account))
+		return EXIT_FAILURE;
+	print_heap(&graph, &account);
+	HeapGraph_free(&graph);
+	return EXIT_SUCCESS;
+}
+
+static int show_process(pid_t pid, struct functions *functions)
+{
+	const struct namer_options namer = { .native = NATIVE_NONE };
+	struct tracer *tracer = tracer_new();
+	struct threads *threads = tracer ? threads_new(tracer, pid) : NULL;
+	struct hold *hold = threads ? hold_new(tracer, threads) : NULL;
+	struct lua_process *process;
+
+	if (!hold || threads_refresh(threads, clock_now_ns(CLOCK_MONOTONIC), 0) ||
+	    lua_process_open(pid, functions, NULL, &namer, &process) || lua_process_refresh(process, true))
+		return EXIT_FAILURE;
+	confirm_while_held(process, hold);
+	return show(process, hold, pid);
+}
+
+static int show_core(const char *path, struct functions *functions)
+{
+	const struct namer_options namer = { .native = NATIVE_NONE };
+	struct lua_process *process;
+	struct core_file *core;
+	const char *problem;
+
+	if (core_file_open(path, &core, &problem) ||
+	    lua_process_open_core(core, functions, &namer, &process) || lua_process_refresh(process, true))
+		return EXIT_FAILURE;
+	return show(process, NULL, core_file_pid(core));
+}
+
+int main(int argc, char **argv)
+{
+	struct functions *functions = functions_new();
+
+	if (argc == 3 && strcmp(argv[1], "core") == 0)
+		return show_core(argv[2], functions);
+	return argc == 2 ? show_process((pid_t)strtol(argv[1], NULL, 10), functions) : EXIT_FAILURE;
+}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""A heap's objects, sizes and references are those that the program tells of itself.
+
+On every build of Debian's releases, with the collector in every state, with and without JIT.
+HEAP_GRAPHS says how many graphs in all; `make heap-truth` sets it.
+"""
+
+import os
+
+import pytest
+
+import heaps
+
+pytestmark = pytest.mark.usefixtures("built")
+
+GRAPHS = int(os.environ.get("HEAP_GRAPHS", "60"))
+# How many steps the collector takes: from a pause through marking, sweeping and finalizers.
+STATES = ("stop", "0", "1", "2", "4", "8", "16", "32")
+JIT = (["-joff"], ["-jon"])
+
+
+@pytest.mark.parametrize("build", heaps.BUILDS, ids=str)
+def test_a_heap_is_what_its_program_says(build, tmp_path):
+    try:
+        run = build.prepare()
+    except heaps.builds.packages.Unavailable as error:
+        pytest.skip(str(error))
+    states = set()
+    for number in range(GRAPHS // len(heaps.BUILDS)):
+        seed = 1 + number * 7919
+        state = STATES[number % len(STATES)]
+        heap, told = heaps.run_graph(run, tmp_path, seed, 20 + number * 37 % 600, JIT[number // len(STATES) % 2], state)
+        states.add(heap.state)
+        assert heap.sum == heap.total, (seed, state)
+        assert heap.uncertain == 0
+        assert not heaps.wrong(heap, told), (seed, state)
+    assert len(states) > 1

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""A heap adds up in a core file and while its program runs: what is half done is read again."""
+
+import pytest
+
+import heaps
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+BUSY = heaps.HERE / "busy.lua"
+TIMES = 5
+
+
+def test_a_core_has_the_heap_of_its_process(runtime, tmp_path):
+    path = tmp_path / "graph"
+    with ljspy.Target([ljspy.luajit(runtime), heaps.GRAPH, "3", "500", path, "8"]) as target:
+        ljspy.wait_until(path.exists, seconds=30)
+        ljspy.wait_until(lambda: ljspy.sleeps(target.pid))
+        core = tmp_path / f"core.{target.pid}"
+        heaps.gcore(tmp_path, target.pid)
+        live = heaps.show(target.pid)
+        heap = heaps.show("core", core)
+    assert heap.sum == heap.total
+    assert not heaps.wrong(heap, path.read_text(encoding="latin-1"))
+    assert (heap.bytes, heap.kinds) == (live.bytes, live.kinds)
+
+
+def test_a_heap_that_changes_all_the_time_adds_up(runtime, jit):
+    with ljspy.Target([ljspy.luajit(runtime), f"-j{jit}", BUSY]) as target:
+        target.wait_ready()
+        for _ in range(TIMES):
+            heap = heaps.show(target.pid)
+            assert heap.sum == heap.total
+            assert heap.uncertain == 0
+    assert "table" in heap.kinds.values()
+
+
+def test_a_sleeping_program_is_not_stopped(runtime, tmp_path):
+    path = tmp_path / "graph"
+    with ljspy.Target([ljspy.luajit(runtime), heaps.GRAPH, "3", "100", path, "stop"]) as target:
+        ljspy.wait_until(path.exists, seconds=30)
+        ljspy.wait_until(lambda: ljspy.sleeps(target.pid))
+        switches = ljspy.status_field(target.pid, "voluntary_ctxt_switches")
+        heap = heaps.show(target.pid)
+        assert ljspy.status_field(target.pid, "voluntary_ctxt_switches") == switches
+    assert heap.sum == heap.total

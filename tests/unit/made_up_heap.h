@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * made_up_heap: graphs of heaps for tests, written as a list of nodes and edges.
+ */
+#ifndef LJSPY_MADE_UP_HEAP_H
+#define LJSPY_MADE_UP_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/heap/heap_account.h"
+#include "output/heap/heap_graph.h"
+
+struct made_up_edge {
+	uint32_t from, to;
+	enum heap_hold hold;
+	const char *text, *detail;
+	int32_t number;
+	bool weak;
+};
+
+struct made_up_node {
+	enum heap_kind kind;
+	uint64_t bytes;
+	const char *text, *module;
+	uint32_t slots, used;
+	uint8_t flags;
+};
+
+/* Node i of the graph is nodes[i - 1]; the edges are in any order. To be freed with HeapGraph_free(). */
+struct heap_graph made_up_heap(const struct made_up_node *nodes, size_t node_count,
+			       const struct made_up_edge *edges, size_t edge_count);
+
+/* A random graph of at most this many nodes and edges, of every kind and hold, with some names that are hostile. */
+struct heap_graph made_up_random_heap(unsigned int seed, uint32_t nodes_max, uint32_t edges_max);
+
+/*
+ * A program that leaks: package.loaded["app"] with a cache of this many entries, that many coroutines
+ * parked in the registry, and closures of app.lua:12.
+ */
+struct heap_graph made_up_leak(uint32_t entries, uint32_t coroutines, uint32_t closures);
+
+/* An account that fits the graph, of a VM of a process 4242. */
+struct heap_account made_up_account(const struct heap_graph *graph);
+
+#endif

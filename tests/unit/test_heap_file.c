@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* Heap files: what goes in comes out, and a damaged file is refused. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "output/heap/heap_builder.h"
+#include "output/heap/heap_file.h"
+#include "tests/unit/made_up_heap.h"
+
+enum { RANDOM_GRAPHS = 200, MEMORY_MAX = 1 << 28, SMALL_MEMORY = 1 << 16 };
+
+/* A file with these graphs; the caller frees it. */
+static char *file_of(const struct heap_graph *graphs, size_t count, size_t *ret_length)
+{
+	struct heap_file_writer *writer;
+	char *bytes = NULL;
+	FILE *out = open_memstream(&bytes, ret_length);
+
+	assert_int_equal(heap_file_writer_new(out, &writer), 0);
+	for (size_t i = 0; i < count; i++) {
+		struct heap_account account = made_up_account(&graphs[i]);
+
+		account.vm = (unsigned int)i + 1;
+		assert_int_equal(heap_file_writer_add(writer, &graphs[i], &account), 0);
+	}
+	assert_int_equal(heap_file_writer_end(writer), 0);
+	heap_file_writer_free(writer);
+	fclose(out);
+	return bytes;
+}
+
+static void check_equal(const struct heap_graph *graph, const struct heap_graph *other)
+{
+	assert_int_equal(graph->node_count, other->node_count);
+	assert_int_equal(graph->edge_count, other->edge_count);
+	assert_int_equal(graph->texts_bytes, other->texts_bytes);
+	assert_memory_equal(graph->texts, other->texts, graph->texts_bytes);
+	for (uint32_t i = 0; i <= graph->node_count; i++)
+		assert_int_equal(graph->nodes[i].first_edge, other->nodes[i].first_edge);
+	for (uint32_t i = 0; i < graph->node_count; i++) {
+		const struct heap_node *left = &graph->nodes[i], *right = &other->nodes[i];
+
+		assert_true(left->address == right->address && left->bytes == right->bytes &&
+			    left->text == right->text && left->module == right->module &&
+			    left->slots == right->slots && left->used == right->used &&
+			    left->kind == right->kind && left->flags == right->flags);
+	}
+	for (uint32_t i = 0; i < graph->edge_count; i++) {
+		const struct heap_edge *left = &graph->edges[i], *right = &other->edges[i];
+
+		assert_true(left->to == right->to && left->text == right->text &&
+			    left->detail == right->detail && left->hold == right->hold &&
+			    left->weak == right->weak);
+	}
+}
+
+static void check_account(const struct heap_account *account, const struct heap_graph *graph, unsigned int vm)
+{
+	struct heap_account made = made_up_account(graph);
+
+	assert_string_equal(account->process, made.process);
+	assert_string_equal(account->module, made.module);
+	assert_string_equal(account->gc_state, made.gc_state);
+	assert_int_equal(account->pid, made.pid);
+	assert_int_equal(account->vm, vm);
+	assert_int_equal(account->g, made.g);
+	assert_int_equal(account->time, made.time);
+	assert_int_equal(account->gc_total, made.gc_total);
+	assert_int_equal(account->sum, made.sum);
+	assert_true(account->threshold.known && account->threshold.value == made.threshold.value);
+	assert_true(account->stepmul.known && account->stepmul.value == made.stepmul.value);
+	assert_true(account->dead_known);
+	assert_int_equal(account->method, made.method);
+	assert_int_equal(account->longest_hold_ns, made.longest_hold_ns);
+}
+
+static void what_goes_in_comes_out(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 0; seed < RANDOM_GRAPHS; seed++) {
+		struct heap_graph graphs[] = {
+			made_up_random_heap(seed, 300, 1000),
+			made_up_random_heap(seed + RANDOM_GRAPHS, 300, 1000),
+		};
+		struct heap_graph graph;
+		struct heap_account account;
+		struct heap_file_reader *reader;
+		size_t length;
+		char *bytes = file_of(graphs, 2, &length);
+		FILE *in = fmemopen(bytes, length, "r");
+
+		assert_true(heap_file_is_one(in));
+		assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
+		for (unsigned int i = 0; i < 2; i++) {
+			assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
+			check_equal(&graph, &graphs[i]);
+			check_account(&account, &graphs[i], i + 1);
+			HeapGraph_free(&graph);
+			heap_file_account_clear(&account);
+		}
+		assert_int_equal(heap_file_reader_next(reader, &graph, &account), 0);
+		heap_file_reader_free(reader);
+		fclose(in);
+		free(bytes);
+		HeapGraph_free(&graphs[0]);
+		HeapGraph_free(&graphs[1]);
+	}
+}
+
+/* Read all VMs of some bytes. The last result. */
+static int read_all(char *bytes, size_t length, size_t memory_max)
+{
+	struct heap_file_reader *reader;
+	struct heap_graph graph;
+	struct heap_account account;
+	FILE *in = fmemopen(bytes, length, "r");
+	int result = heap_file_reader_new(in, memory_max, &reader);
+
+	if (result == 0) {
+		while ((result = heap_file_reader_next(reader, &graph, &account)) == 1) {
+			HeapGraph_free(&graph);
+			heap_file_account_clear(&account);
+		}
+		heap_file_reader_free(reader);
+	}
+	fclose(in);
+	return result;
+}
+
+static void a_damaged_file_is_refused(void **state)
+{
+	struct heap_graph graph = made_up_leak(2000, 100, 100);
+	size_t length;
+	char *bytes = file_of(&graph, 1, &length);
+
+	(void)state;
+	assert_true(length > 1000);
+	assert_int_equal(read_all(bytes, length, MEMORY_MAX), 0);
+	assert_int_equal(read_all(bytes, length, SMALL_MEMORY), -ENOMEM);
+	for (size_t cut = HEAP_FILE_HEADER_SIZE; cut < length; cut += 97)
+		assert_int_equal(read_all(bytes, cut, MEMORY_MAX), -EBADMSG);
+	assert_int_equal(read_all(bytes, HEAP_FILE_HEADER_SIZE - 1, MEMORY_MAX), -EILSEQ);
+	for (size_t at = HEAP_FILE_HEADER_SIZE; at < length; at += 97) {
+		bytes[at] ^= 0x40;
+		assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EBADMSG);
+		bytes[at] ^= 0x40;
+	}
+	bytes[HEAP_FILE_VERSION_OFFSET]++;
+	assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EPROTONOSUPPORT);
+	bytes[0]++;
+	assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EILSEQ);
+	free(bytes);
+	HeapGraph_free(&graph);
+}
+
+/* Version 1, as it was first written: made_up_leak(3, 2, 2). */
+static void the_kept_file_is_readable(void **state)
+{
+	struct heap_graph made = made_up_leak(3, 2, 2), graph;
+	struct heap_account account;
+	struct heap_file_reader *reader;
+	FILE *in = fopen("tests/recordings/version-1.heap", "re");
+
+	(void)state;
+	assert_non_null(in);
+	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
+	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
+	check_equal(&graph, &made);
+	check_account(&account, &made, 1);
+	HeapGraph_free(&graph);
+	heap_file_account_clear(&account);
+	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 0);
+	heap_file_reader_free(reader);
+	fclose(in);
+	HeapGraph_free(&made);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_goes_in_comes_out),
+		cmocka_unit_test(a_damaged_file_is_refused),
+		cmocka_unit_test(the_kept_file_is_readable),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/* What the formats for heaps say of a made-up leak, and that hostile names break none. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "output/heap/heap_builder.h"
+#include "output/heap/heap_file.h"
+#include "output/heap_reports/heap_report.h"
+#include "tests/unit/made_up_heap.h"
+
+enum { RANDOM_GRAPHS = 300, ENTRIES = 2000, COROUTINES = 100, CLOSURES = 5000 };
+
+static struct heap_subject subject_of(struct heap_graph graph)
+{
+	struct heap_account account = made_up_account(&graph);
+	struct heap_subject subject;
+
+	assert_int_equal(heap_subject_make(&graph, &account, true, &subject), 0);
+	return subject;
+}
+
+/* What a format writes; the caller frees it. */
+static char *written(const char *name, const struct heap_subject *subjects, size_t count,
+		     const struct heap_view *view, size_t *ret_length)
+{
+	const struct heap_side side = { .subjects = subjects, .count = count };
+	char *text = NULL;
+	FILE *out = open_memstream(&text, ret_length);
+
+	assert_int_equal(heap_format_by_name(name)->write(out, &side, view), 0);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static char *text_of(const char *name, const struct heap_subject *subject)
+{
+	size_t length;
+
+	return written(name, subject, 1, &(struct heap_view){ 0 }, &length);
+}
+
+/* The line of a text that holds all of these words. */
+static bool has_line(const char *text, const char *first, const char *second)
+{
+	for (const char *line = text; line && *line;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		const char *end = strchrnul(line, '\n');
+		const char *found = memmem(line, (size_t)(end - line), first, strlen(first));
+
+		if (found && memmem(line, (size_t)(end - line), second, strlen(second)))
+			return true;
+	}
+	return false;
+}
+
+static void the_text_names_each_leak(void **state)
+{
+	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+	char *text = text_of("text", &subject);
+
+	(void)state;
+	/* 2,000 tables of 64 bytes with a string of 1,000 each. */
+	assert_true(
+		has_line(text, "2.1 MB", "upvalue \"cache\" of function handler /srv/my/app.lua:5[\"*\"]"));
+	assert_true(has_line(text, "registry.timers[*]: function <app.lua:12>", "5,000"));
+	assert_true(has_line(text, "150.0 kB", "registry.coroutines[*]: coroutine at wait app.lua:30"));
+	assert_true(has_line(text, "240.0 kB", "function <app.lua:12>"));
+	assert_true(has_line(text, "150.0 kB", "  wait app.lua:30"));
+	assert_true(has_line(text, "29.1 kB", "local \"rows\" of wait app.lua:30"));
+	assert_true(has_line(text, "4.1 kB", "string table"));
+	assert_true(has_line(text, "gc.total", "all of it found"));
+	assert_true(has_line(text, "my/app", "2.1 MB"));
+	free(text);
+	heap_subject_clear(&subject);
+}
+
+static void json_has_the_sums(void **state)
+{
+	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+	char *text = text_of("json", &subject);
+	json_t *document = json_loads(text, 0, NULL), *vm, *value;
+	uint64_t sum = 0;
+	size_t i;
+
+	(void)state;
+	assert_non_null(document);
+	assert_int_equal(json_integer_value(json_object_get(document, "version")), 1);
+	vm = json_array_get(json_object_get(json_array_get(json_object_get(document, "processes"), 0), "vms"),
+			    0);
+	json_array_foreach(json_object_get(vm, "objects"), i, value)
+		sum += (uint64_t)json_integer_value(json_object_get(value, "bytes"));
+	assert_int_equal(sum, json_integer_value(json_object_get(vm, "sum")));
+	assert_int_equal(sum, json_integer_value(json_object_get(vm, "gc_total")));
+	assert_int_equal(json_integer_value(json_object_get(vm, "difference")), 0);
+	sum = 0;
+	json_array_foreach(json_object_get(vm, "modules"), i, value)
+		sum += (uint64_t)json_integer_value(json_object_get(value, "bytes"));
+	assert_int_equal(sum, json_integer_value(json_object_get(vm, "sum")));
+	value = json_array_get(json_object_get(vm, "paths"), 0);
+	assert_string_equal(json_string_value(json_object_get(value, "path")), "package.loaded");
+	assert_int_equal(json_integer_value(json_object_get(value, "count")), 1);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(vm, "held"), "times")), 1);
+	json_decref(document);
+	free(text);
+	heap_subject_clear(&subject);
+}
+
+/* The sum of the numbers at the ends of lines. */
+static uint64_t sum_of_lines(const char *text)
+{
+	uint64_t sum = 0;
+
+	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+		sum += strtoull((const char *)memrchr(line, ' ', strcspn(line, "\n")), NULL, 10);
+	return sum;
+}
+
+static void folded_lines_add_up(void **state)
+{
+	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+	size_t length;
+
+	(void)state;
+	for (int measure = 0; measure < HEAP_MEASURE_COUNT; measure++) {
+		struct heap_view view = { .measure = (enum heap_measure)measure };
+		char *text = written("folded", &subject, 1, &view, &length);
+
+		assert_int_equal(sum_of_lines(text), measure == HEAP_BY_COUNT ? subject.summary.all.count
+									      : subject.summary.all.bytes);
+		free(text);
+	}
+	heap_subject_clear(&subject);
+}
+
+static void coroutines_have_a_view(void **state)
+{
+	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+	struct heap_view view = { .group = HEAP_GROUP_COROUTINE };
+	size_t length;
+	char *text = written("folded", &subject, 1, &view, &length);
+
+	(void)state;
+	assert_int_equal(strncmp(text, "coroutine at wait app.lua:30;", 29), 0);
+	assert_int_equal(sum_of_lines(text), COROUTINES * 1500);
+	free(text);
+	heap_subject_clear(&subject);
+}
+
+/* No control characters but line ends, and valid JSON where it is meant to be. */
+static void check_clean(const char *name, const char *text, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		assert_true((unsigned char)text[i] >= 0x20 || text[i] == '\n' || text[i] == '\t');
+	assert_null(memmem(text, length, "\u202e", strlen("\u202e")));
+	if (strcmp(name, "json") == 0 || strcmp(name, "heapsnapshot") == 0) {
+		json_t *document = json_loadb(text, length, 0, NULL);
+
+		assert_non_null(document);
+		json_decref(document);
+	}
+}
+
+static void hostile_heaps_break_no_format(void **state)
+{
+	static const char *const texts[] = { "text", "json", "svg", "html", "folded", "heapsnapshot" };
+	struct heap_view view = { .strings = true };
+
+	(void)state;
+	for (unsigned int seed = 0; seed < RANDOM_GRAPHS; seed++) {
+		struct heap_subject subjects[] = {
+			subject_of(made_up_random_heap(seed, 100, 300)),
+			subject_of(made_up_random_heap(seed + RANDOM_GRAPHS, 100, 300)),
+		};
+		size_t length;
+		char *text;
+
+		view.measure = (enum heap_measure)(seed % HEAP_MEASURE_COUNT);
+		view.group = (enum heap_grouping)(seed % HEAP_GROUPING_COUNT);
+		for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+			text = written(texts[i], subjects, 1 + seed % 2, &view, &length);
+			check_clean(texts[i], text, length);
+			free(text);
+		}
+		free(written("pprof", subjects, 2, &view, &length));
+		heap_subject_clear(&subjects[0]);
+		heap_subject_clear(&subjects[1]);
+	}
+}
+
+static void a_difference_names_what_grew(void **state)
+{
+	struct heap_subject before = subject_of(made_up_leak(500, COROUTINES, CLOSURES));
+	struct heap_subject after = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES + 100));
+	const struct heap_side sides[] = {
+		{ .name = "a.heap", .subjects = &before, .count = 1 },
+		{ .name = "b.heap", .subjects = &after, .count = 1 },
+	};
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_int_equal(
+		heap_format_by_name("text")->compare(out, &sides[0], &sides[1], &(struct heap_view){ 0 }), 0);
+	fclose(out);
+	assert_true(
+		has_line(text, "+1.6 MB", "upvalue \"cache\" of function handler /srv/my/app.lua:5[\"*\"]"));
+	assert_true(has_line(text, "+4.8 kB", "registry.timers[*]: function <app.lua:12>"));
+	assert_true(has_line(text, "+1500", "upvalue \"cache\""));
+	assert_false(has_line(text, "Shrank", ""));
+	free(text);
+	heap_subject_clear(&before);
+	heap_subject_clear(&after);
+}
+
+static void a_series_tells_steady_growth_from_a_wave(void **state)
+{
+	struct heap_subject subjects[] = {
+		subject_of(made_up_leak(500, 10, 9000)),
+		subject_of(made_up_leak(600, 10, 1000)),
+		subject_of(made_up_leak(700, 10, 9500)),
+	};
+	struct heap_side sides[3];
+	char *text = NULL, *steady, *rest;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		sides[i] = (struct heap_side){ .subjects = &subjects[i], .count = 1 };
+	assert_int_equal(heap_series_write(out, sides, 3, &(struct heap_view){ 0 }), 0);
+	fclose(out);
+	steady = strstr(text, "Grew in every interval");
+	assert_non_null(steady);
+	rest = strstr(steady, "\n\n");
+	assert_non_null(rest);
+	*rest = '\0';
+	assert_true(has_line(steady, "upvalue \"cache\"", "+200"));
+	assert_false(has_line(steady, "timers", ""));
+	free(text);
+	for (size_t i = 0; i < 3; i++)
+		heap_subject_clear(&subjects[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_text_names_each_leak),
+		cmocka_unit_test(json_has_the_sums),
+		cmocka_unit_test(folded_lines_add_up),
+		cmocka_unit_test(coroutines_have_a_view),
+		cmocka_unit_test(hostile_heaps_break_no_format),
+		cmocka_unit_test(a_difference_names_what_grew),
+		cmocka_unit_test(a_series_tells_steady_growth_from_a_wave),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
