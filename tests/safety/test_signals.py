@@ -50,13 +50,12 @@ def test_storms_of_signals(runtime, tmp_path):
     subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, HERE / "signals.c"], check=True)
     program, sender = script(tmp_path / "program.lua", SOURCE), script(tmp_path / "sender.lua", SENDER)
     # Target's limit is an alarm, but this program uses alarms itself.
-    argv = ["timeout", "60", ljspy.luajit(runtime), program, library]
+    argv = ["prlimit", "--cpu=60", ljspy.luajit(runtime), program, library]
     begin = time.monotonic()
     with ljspy.Target(argv).wait_ready() as target:
-        pid = int(subprocess.run(["pgrep", "-P", str(target.pid)], capture_output=True, check=True).stdout)
-        recorder = ljspy.Recorder(tmp_path, "-p", pid, seconds=30)
-        ljspy.wait_traced(pid)
-        subprocess.run([ljspy.luajit(runtime), sender, str(pid), str(QUEUED)], check=True, timeout=60)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=30)
+        ljspy.wait_traced(target.pid)
+        subprocess.run([ljspy.luajit(runtime), sender, str(target.pid), str(QUEUED)], check=True, timeout=60)
         received, disordered, alarms, started, children = map(int, target.read_until(b"\n", seconds=30).split())
         recording = recorder.finish()
     assert recording.samples
