@@ -67,7 +67,7 @@ struct heap_account {
 };
 
 /* gc_total - sum: 0 if the graph has everything. */
-static inline int64_t HeapAccount_difference(const struct heap_account *account)
+static inline int64_t heap_account_difference(const struct heap_account *account)
 {
 	return (int64_t)(account->gc_total - account->sum);
 }

@@ -100,7 +100,7 @@ static bool grow(struct heap_builder *builder, void *member, size_t *size, size_
 	return true;
 }
 
-struct heap_builder *HeapBuilder_new(void)
+struct heap_builder *heap_builder_new(void)
 {
 	struct heap_builder *builder = calloc(1, sizeof(*builder));
 	const struct heap_node root = { .kind = HEAP_KIND_ROOT };
@@ -111,15 +111,15 @@ struct heap_builder *HeapBuilder_new(void)
 		builder->texts[0] = '\0';
 		builder->texts_bytes = 1;
 	}
-	HeapBuilder_add_node(builder, &root);
+	heap_builder_add_node(builder, &root);
 	if (builder->failed) {
-		HeapBuilder_free(builder);
+		heap_builder_free(builder);
 		return NULL;
 	}
 	return builder;
 }
 
-void HeapBuilder_free(struct heap_builder *builder)
+void heap_builder_free(struct heap_builder *builder)
 {
 	if (!builder)
 		return;
@@ -131,7 +131,7 @@ void HeapBuilder_free(struct heap_builder *builder)
 	free(builder);
 }
 
-uint32_t HeapBuilder_text(struct heap_builder *builder, const char *bytes, size_t length)
+uint32_t heap_builder_text(struct heap_builder *builder, const char *bytes, size_t length)
 {
 	size_t at, hash;
 	uint32_t text;
@@ -156,16 +156,16 @@ uint32_t HeapBuilder_text(struct heap_builder *builder, const char *bytes, size_
 	return text;
 }
 
-const char *HeapBuilder_string(const struct heap_builder *builder, uint32_t text)
+const char *heap_builder_string(const struct heap_builder *builder, uint32_t text)
 {
 	return builder->texts + text;
 }
 
-uint32_t HeapBuilder_add_node(struct heap_builder *builder, const struct heap_node *node)
+uint32_t heap_builder_add_node(struct heap_builder *builder, const struct heap_node *node)
 {
 	uint32_t number = (uint32_t)builder->node_count;
 
-	if (builder->failed || HeapBuilder_find(builder, node->address) != HEAP_ROOT ||
+	if (builder->failed || heap_builder_find(builder, node->address) != HEAP_ROOT ||
 	    (node->address && !make_room(builder, &builder->by_address, hash_of_node)) ||
 	    !grow(builder, &builder->nodes, &builder->node_size, builder->node_count + 1,
 		  sizeof(*builder->nodes)))
@@ -178,7 +178,7 @@ uint32_t HeapBuilder_add_node(struct heap_builder *builder, const struct heap_no
 	return number;
 }
 
-uint32_t HeapBuilder_find(const struct heap_builder *builder, uint64_t address)
+uint32_t heap_builder_find(const struct heap_builder *builder, uint64_t address)
 {
 	const struct slots *slots = &builder->by_address;
 
@@ -191,23 +191,23 @@ uint32_t HeapBuilder_find(const struct heap_builder *builder, uint64_t address)
 	return HEAP_ROOT;
 }
 
-struct heap_node *HeapBuilder_node(struct heap_builder *builder, uint32_t node)
+struct heap_node *heap_builder_node(struct heap_builder *builder, uint32_t node)
 {
 	return node < builder->node_count ? &builder->nodes[node] : NULL;
 }
 
-uint32_t HeapBuilder_count(const struct heap_builder *builder)
+uint32_t heap_builder_count(const struct heap_builder *builder)
 {
 	return (uint32_t)builder->node_count;
 }
 
-void HeapBuilder_start_edges(struct heap_builder *builder, uint32_t node)
+void heap_builder_start_edges(struct heap_builder *builder, uint32_t node)
 {
 	while (builder->edges_of < node && builder->edges_of + 1 < builder->node_count)
 		builder->nodes[++builder->edges_of].first_edge = (uint32_t)builder->edge_count;
 }
 
-void HeapBuilder_add_edge(struct heap_builder *builder, const struct heap_edge *edge)
+void heap_builder_add_edge(struct heap_builder *builder, const struct heap_edge *edge)
 {
 	if (builder->failed || edge->to == HEAP_ROOT || edge->to >= builder->node_count ||
 	    !grow(builder, &builder->edges, &builder->edge_size, builder->edge_count + 1,
@@ -216,12 +216,12 @@ void HeapBuilder_add_edge(struct heap_builder *builder, const struct heap_edge *
 	builder->edges[builder->edge_count++] = *edge;
 }
 
-int HeapBuilder_finish(struct heap_builder *builder, struct heap_graph *ret_graph)
+int heap_builder_finish(struct heap_builder *builder, struct heap_graph *ret_graph)
 {
 	if (builder->failed || !grow(builder, &builder->nodes, &builder->node_size, builder->node_count + 1,
 				     sizeof(*builder->nodes)))
 		return -ENOMEM;
-	HeapBuilder_start_edges(builder, (uint32_t)builder->node_count - 1);
+	heap_builder_start_edges(builder, (uint32_t)builder->node_count - 1);
 	builder->nodes[builder->node_count] = (struct heap_node){
 		.first_edge = (uint32_t)builder->edge_count
 	};
@@ -240,7 +240,7 @@ int HeapBuilder_finish(struct heap_builder *builder, struct heap_graph *ret_grap
 	return 0;
 }
 
-void HeapGraph_free(struct heap_graph *graph)
+void heap_graph_free(struct heap_graph *graph)
 {
 	free(graph->nodes);
 	free(graph->edges);

@@ -52,7 +52,7 @@ bool heap_file_is_one(FILE *in);
  */
 int heap_file_reader_new(FILE *in, size_t memory_max, struct heap_file_reader **ret_reader);
 /*
- * Read the next VM. *ret_graph is to be freed with HeapGraph_free(), and *ret_account with
+ * Read the next VM. *ret_graph is to be freed with heap_graph_free(), and *ret_account with
  * heap_file_account_clear(). 1; 0 after the last; -ENOMEM (memory_max included), -EIO, or
  * -EBADMSG: the file is damaged, or was not finished.
  */

@@ -373,7 +373,7 @@ int heap_file_reader_next(struct heap_file_reader *reader, struct heap_graph *re
 		*ret_account = vm.account;
 		return 1;
 	}
-	HeapGraph_free(&vm.graph);
+	heap_graph_free(&vm.graph);
 	heap_file_account_clear(&vm.account);
 	return error;
 }

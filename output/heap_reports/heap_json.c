@@ -138,7 +138,7 @@ static json_t *vm_json(const struct heap_summary *summary)
 	json_t *vm = json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "g",
 			       json_value_address(account->g), "file", json_value_text(account->module),
 			       "gc_total", number(account->gc_total), "sum", number(account->sum),
-			       "difference", (json_int_t)HeapAccount_difference(account), "objects",
+			       "difference", (json_int_t)heap_account_difference(account), "objects",
 			       objects_json(summary), "paths", paths_json(summary), "modules",
 			       groups_json(summary->modules, "module", false), "held", held_json(account));
 	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o}}", "coroutines",

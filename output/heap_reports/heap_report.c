@@ -180,7 +180,7 @@ int heap_subject_make(struct heap_graph *graph, const struct heap_account *accou
 	int error = heap_summary_make(graph, account, &subject.summary);
 
 	if (error || !keep_graph)
-		HeapGraph_free(graph);
+		heap_graph_free(graph);
 	else
 		subject.graph = *graph;
 	*graph = (struct heap_graph){ 0 };
@@ -191,6 +191,6 @@ int heap_subject_make(struct heap_graph *graph, const struct heap_account *accou
 
 void heap_subject_clear(struct heap_subject *subject)
 {
-	HeapGraph_free(&subject->graph);
+	heap_graph_free(&subject->graph);
 	heap_summary_clear(&subject->summary);
 }

@@ -32,7 +32,7 @@ static void end_name(FILE *out, const char *name)
 static void write_total(FILE *out, const struct heap_summary *summary)
 {
 	const struct heap_account *account = &summary->account;
-	int64_t difference = HeapAccount_difference(account);
+	int64_t difference = heap_account_difference(account);
 	char total[HEAP_AMOUNT_SIZE], objects[HEAP_AMOUNT_SIZE], sum[HEAP_AMOUNT_SIZE];
 	uint64_t count = summary->all.count - summary->kinds[HEAP_KIND_VM].sum.count;
 

@@ -47,7 +47,7 @@ struct heap_command {
 static void forget_heaps(struct heap_command *command)
 {
 	for (size_t i = 0; i < command->heap_count; i++) {
-		HeapGraph_free(&command->heaps[i].graph);
+		heap_graph_free(&command->heaps[i].graph);
 		free(command->heaps[i].account.process);
 		free(command->heaps[i].account.module);
 	}
@@ -178,7 +178,7 @@ static void take_heaps(struct heap_command *command)
 	for (size_t i = 0; i < command->heap_count && !error; i++) {
 		struct vm_heap *heap = &command->heaps[i];
 
-		if (HeapAccount_difference(&heap->account))
+		if (heap_account_difference(&heap->account))
 			command->status = EXIT_WITH_ERRORS;
 		error = heap_output_add(&command->output, &heap->graph, &heap->account);
 	}

@@ -48,7 +48,7 @@ int heap_output_add(struct heap_output *output, struct heap_graph *graph, const 
 	int error;
 
 	if (!subjects) {
-		HeapGraph_free(graph);
+		heap_graph_free(graph);
 		return -ENOMEM;
 	}
 	moment->subjects = subjects;
@@ -143,7 +143,7 @@ bool heap_output_write_moment(struct heap_output *output)
 	good = path && write_to(output, path);
 	free(path);
 	for (size_t i = 0; i < moment->count; i++)
-		HeapGraph_free(&moment->subjects[i].graph);
+		heap_graph_free(&moment->subjects[i].graph);
 	return good;
 }
 

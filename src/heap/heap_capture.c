@@ -40,7 +40,7 @@ static int add_regions(struct heap_copying *capture)
 		const struct mapping *mapping = maps_at(maps, i);
 
 		if ((mapping->access & MAPPING_WRITE) && (mapping->access & MAPPING_READ))
-			error = HeapCopy_add_region(capture->copy, mapping->begin, mapping->end);
+			error = heap_copy_add_region(capture->copy, mapping->begin, mapping->end);
 	}
 	return error;
 }
@@ -54,7 +54,7 @@ static bool next_resident(void *context, uint64_t *at, uint64_t end, uint64_t *r
 static void copy_rest(struct heap_copying *capture)
 {
 	if (capture->pagemap >= 0)
-		HeapCopy_fill(capture->copy, next_resident, capture);
+		heap_copy_fill(capture->copy, next_resident, capture);
 }
 
 /*---- While it runs ----*/
@@ -65,7 +65,7 @@ static int copy_running(struct heap_copying *capture)
 	struct heap_account unsure = { 0 };
 	int error;
 
-	HeapCopy_unseal(capture->copy);
+	heap_copy_unseal(capture->copy);
 	error = heap_measure(capture->copy, capture->global->vm, capture->global->g, &unsure);
 	if (!error)
 		copy_rest(capture);
@@ -77,12 +77,12 @@ static int copy_running(struct heap_copying *capture)
 static void copy_again(void *context)
 {
 	struct heap_copying *capture = context;
-	uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC), took_ns, bytes = HeapCopy_bytes(capture->copy);
+	uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC), took_ns, bytes = heap_copy_bytes(capture->copy);
 
-	HeapCopy_again(capture->copy, 0, UINT64_MAX);
+	heap_copy_again(capture->copy, 0, UINT64_MAX);
 	copy_rest(capture);
 	took_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
-	bytes = HeapCopy_bytes(capture->copy) - bytes;
+	bytes = heap_copy_bytes(capture->copy) - bytes;
 	capture->held_bytes += bytes;
 	if (took_ns)
 		capture->bytes_per_ns = (double)bytes / (double)took_ns;
@@ -91,17 +91,17 @@ static void copy_again(void *context)
 static void copy_slice(void *context)
 {
 	struct heap_copying *capture = context;
-	uint64_t bytes = HeapCopy_bytes(capture->copy);
+	uint64_t bytes = heap_copy_bytes(capture->copy);
 
-	capture->cursor = HeapCopy_again(capture->copy, capture->cursor, capture->slice_bytes);
-	capture->held_bytes += HeapCopy_bytes(capture->copy) - bytes;
+	capture->cursor = heap_copy_again(capture->copy, capture->cursor, capture->slice_bytes);
+	capture->held_bytes += heap_copy_bytes(capture->copy) - bytes;
 }
 
 static bool fits_one_hold(const struct heap_copying *capture)
 {
 	uint64_t limit = capture->options->max_pause_ns;
 
-	return limit == 0 || (double)HeapCopy_kept(capture->copy) <= capture->bytes_per_ns * (double)limit;
+	return limit == 0 || (double)heap_copy_kept(capture->copy) <= capture->bytes_per_ns * (double)limit;
 }
 
 /* Hold for a slice of the pages, again and again. The pages are then of different times. */
@@ -143,7 +143,7 @@ static const char *unsound(const struct heap_copying *capture)
 	const struct heap_account *account = capture->account;
 	const struct heap_uncertain *uncertain = &account->uncertain;
 
-	if (HeapCopy_missed(capture->copy) || uncertain->unread_objects || uncertain->unread_bytes)
+	if (heap_copy_missed(capture->copy) || uncertain->unread_objects || uncertain->unread_bytes)
 		return "memory was new";
 	if (uncertain->broken_chains || uncertain->unknown_objects || uncertain->left_out)
 		return "a chain of objects was broken";
@@ -160,11 +160,11 @@ static int try_to_capture(struct heap_copying *capture, struct heap_graph *ret_g
 
 	if (error && error != -EIO)
 		return error;
-	HeapCopy_seal(capture->copy);
+	heap_copy_seal(capture->copy);
 	if (!copy_held(capture))
 		return -EAGAIN;
-	HeapCopy_seal(capture->copy);
-	changed = account->method == HEAP_IN_SLICES ? HeapCopy_count_changed(capture->copy) : 0;
+	heap_copy_seal(capture->copy);
+	changed = account->method == HEAP_IN_SLICES ? heap_copy_count_changed(capture->copy) : 0;
 	error = heap_read(capture->copy, capture->global->vm, capture->global->g, &capture->options->read,
 			  ret_graph, account);
 	account->uncertain.changed_pages = changed;
@@ -175,11 +175,11 @@ static int try_to_capture(struct heap_copying *capture, struct heap_graph *ret_g
 /* After something was mapped or unmapped. 0 or -ENOMEM. */
 static int begin_anew(struct heap_copying *capture)
 {
-	struct heap_copy *copy = HeapCopy_new(lua_process_memory(capture->process));
+	struct heap_copy *copy = heap_copy_new(lua_process_memory(capture->process));
 
 	if (!copy)
 		return -ENOMEM;
-	HeapCopy_free(capture->copy);
+	heap_copy_free(capture->copy);
 	capture->copy = copy;
 	return add_regions(capture);
 }
@@ -203,7 +203,7 @@ static int capture_live(struct heap_copying *capture, struct heap_graph *ret_gra
 		if (i + 1 == TRIES_MAX || (!error && account->method == HEAP_IN_SLICES))
 			break;
 		if (!error)
-			HeapGraph_free(ret_graph);
+			heap_graph_free(ret_graph);
 		if (lua_process_refresh_maps(capture->process, &changed) == 0 && changed &&
 		    begin_anew(capture))
 			return -ENOMEM;
@@ -211,7 +211,7 @@ static int capture_live(struct heap_copying *capture, struct heap_graph *ret_gra
 	account->holds = hold_count(capture->hold) - holds;
 	account->held_ns = hold_total_ns(capture->hold) - held_ns;
 	account->longest_hold_ns = hold_longest_ns(capture->hold);
-	account->copied_bytes = HeapCopy_bytes(capture->copy);
+	account->copied_bytes = heap_copy_bytes(capture->copy);
 	account->copied_held_bytes = capture->held_bytes;
 	return error;
 }
@@ -225,7 +225,7 @@ int heap_capture(struct lua_process *process, struct hold *hold, size_t global,
 		.hold = hold,
 		.global = lua_process_global(process, global),
 		.options = options,
-		.copy = HeapCopy_new(lua_process_memory(process)),
+		.copy = heap_copy_new(lua_process_memory(process)),
 		.account = account,
 		.pagemap = hold ? resident_open(account->pid) : -1,
 		.bytes_per_ns = 1,
@@ -239,9 +239,9 @@ int heap_capture(struct lua_process *process, struct hold *hold, size_t global,
 		account->attempts = 1;
 		error = heap_read(capture.copy, capture.global->vm, capture.global->g, &options->read,
 				  ret_graph, account);
-		account->copied_bytes = HeapCopy_bytes(capture.copy);
+		account->copied_bytes = heap_copy_bytes(capture.copy);
 	}
-	HeapCopy_free(capture.copy);
+	heap_copy_free(capture.copy);
 	if (capture.pagemap >= 0)
 		close(capture.pagemap);
 	return error;

@@ -17,45 +17,45 @@ enum { OBJECTS_OF_ENTRY = 3 };
 
 static struct heap_graph make_graph(uint32_t objects)
 {
-	struct heap_builder *builder = HeapBuilder_new();
+	struct heap_builder *builder = heap_builder_new();
 	uint32_t entries = objects / OBJECTS_OF_ENTRY, key, body;
 	struct heap_graph graph = { 0 };
 	uint32_t cache;
 
 	if (!builder)
 		exit(EXIT_FAILURE);
-	key = HeapBuilder_text(builder, "key", 3);
-	body = HeapBuilder_text(builder, "body", 4);
-	cache = HeapBuilder_add_node(builder, &(struct heap_node){ .kind = HEAP_KIND_TABLE, .bytes = 64 });
+	key = heap_builder_text(builder, "key", 3);
+	body = heap_builder_text(builder, "body", 4);
+	cache = heap_builder_add_node(builder, &(struct heap_node){ .kind = HEAP_KIND_TABLE, .bytes = 64 });
 	for (uint32_t i = 0; i < entries; i++) {
-		HeapBuilder_add_node(builder, &(struct heap_node){ .kind = HEAP_KIND_TABLE, .bytes = 64 });
-		HeapBuilder_add_node(builder, &(struct heap_node){ .kind = HEAP_KIND_STRING, .bytes = 100 });
-		HeapBuilder_add_node(builder, &(struct heap_node){ .kind = HEAP_KIND_TABLE, .bytes = 64 });
+		heap_builder_add_node(builder, &(struct heap_node){ .kind = HEAP_KIND_TABLE, .bytes = 64 });
+		heap_builder_add_node(builder, &(struct heap_node){ .kind = HEAP_KIND_STRING, .bytes = 100 });
+		heap_builder_add_node(builder, &(struct heap_node){ .kind = HEAP_KIND_TABLE, .bytes = 64 });
 	}
-	HeapBuilder_start_edges(builder, HEAP_ROOT);
-	HeapBuilder_add_edge(builder, &(struct heap_edge){ .to = cache, .hold = HEAP_HOLDS_ROOT });
-	HeapBuilder_start_edges(builder, cache);
+	heap_builder_start_edges(builder, HEAP_ROOT);
+	heap_builder_add_edge(builder, &(struct heap_edge){ .to = cache, .hold = HEAP_HOLDS_ROOT });
+	heap_builder_start_edges(builder, cache);
 	for (uint32_t i = 0; i < entries; i++)
-		HeapBuilder_add_edge(builder, &(struct heap_edge){ .to = cache + 1 + OBJECTS_OF_ENTRY * i,
-								   .text = key,
-								   .hold = HEAP_HOLDS_FIELD });
+		heap_builder_add_edge(builder, &(struct heap_edge){ .to = cache + 1 + OBJECTS_OF_ENTRY * i,
+								    .text = key,
+								    .hold = HEAP_HOLDS_FIELD });
 	for (uint32_t i = 0; i < entries; i++) {
 		uint32_t entry = cache + 1 + OBJECTS_OF_ENTRY * i;
 
-		HeapBuilder_start_edges(builder, entry);
+		heap_builder_start_edges(builder, entry);
 		for (uint32_t part = 1; part < OBJECTS_OF_ENTRY; part++)
-			HeapBuilder_add_edge(builder, &(struct heap_edge){ .to = entry + part,
-									   .text = body,
-									   .hold = HEAP_HOLDS_FIELD });
-		HeapBuilder_start_edges(builder, entry + 2);
-		HeapBuilder_add_edge(builder, &(struct heap_edge){ .to = entry, .hold = HEAP_HOLDS_FIELD });
-		HeapBuilder_add_edge(builder,
-				     &(struct heap_edge){ .to = 1 + (uint32_t)(i * UINT64_C(7919) % objects),
-							  .hold = HEAP_HOLDS_FIELD });
+			heap_builder_add_edge(builder, &(struct heap_edge){ .to = entry + part,
+									    .text = body,
+									    .hold = HEAP_HOLDS_FIELD });
+		heap_builder_start_edges(builder, entry + 2);
+		heap_builder_add_edge(builder, &(struct heap_edge){ .to = entry, .hold = HEAP_HOLDS_FIELD });
+		heap_builder_add_edge(builder,
+				      &(struct heap_edge){ .to = 1 + (uint32_t)(i * UINT64_C(7919) % objects),
+							   .hold = HEAP_HOLDS_FIELD });
 	}
-	if (HeapBuilder_finish(builder, &graph))
+	if (heap_builder_finish(builder, &graph))
 		exit(EXIT_FAILURE);
-	HeapBuilder_free(builder);
+	heap_builder_free(builder);
 	return graph;
 }
 
@@ -82,6 +82,6 @@ int main(int argc, char **argv)
 	       graph.node_count * sizeof(struct heap_node) + graph.edge_count * sizeof(struct heap_edge),
 	       (size_t)peak_bytes());
 	heap_summary_clear(&summary);
-	HeapGraph_free(&graph);
+	heap_graph_free(&graph);
 	return EXIT_SUCCESS;
 }

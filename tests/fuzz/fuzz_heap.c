@@ -63,9 +63,9 @@ static void add_regions(struct heap_copy *copy, const struct memory_image *image
 		uint64_t end = image->segments[i].address + image->segments[i].length;
 
 		for (uint64_t page = page_of(image->segments[i].address); page < end; page += HEAP_PAGE)
-			HeapCopy_add_region(copy, page, page + HEAP_PAGE);
+			heap_copy_add_region(copy, page, page + HEAP_PAGE);
 	}
-	HeapCopy_add_region(copy, IMAGE_FREE, IMAGE_FREE + IMAGE_FREE_BYTES);
+	heap_copy_add_region(copy, IMAGE_FREE, IMAGE_FREE + IMAGE_FREE_BYTES);
 }
 
 /* Every edge leads to a node, every text to bytes. */
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct memory_image *image = memory_image_choose("tests/fuzz/images/walk", &input, STRINGS, &flags);
 	struct pages pages = { .memory.read_ranges = read_pages, .image = image };
 	const struct heap_read_options options = { .strings = flags != 0 };
-	struct heap_copy *copy = HeapCopy_new(&pages.memory);
+	struct heap_copy *copy = heap_copy_new(&pages.memory);
 	struct heap_account account = { 0 };
 	struct heap_graph graph;
 
@@ -102,8 +102,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	add_regions(copy, image);
 	if (heap_read(copy, &image->vm, image->g, &options, &graph, &account) == 0) {
 		check_graph(&graph);
-		HeapGraph_free(&graph);
+		heap_graph_free(&graph);
 	}
-	HeapCopy_free(copy);
+	heap_copy_free(copy);
 	return 0;
 }

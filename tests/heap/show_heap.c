@@ -75,7 +75,7 @@ static int show(struct lua_process *process, struct hold *hold, pid_t pid)
 	    heap_capture(process, hold, 0, &options, &graph, &account))
 		return EXIT_FAILURE;
 	print_heap(&graph, &account);
-	HeapGraph_free(&graph);
+	heap_graph_free(&graph);
 	return EXIT_SUCCESS;
 }
 

@@ -19,7 +19,7 @@ enum { NAMES = sizeof(names) / sizeof(names[0]) };
 
 static uint32_t text_of(struct heap_builder *builder, const char *text)
 {
-	return text ? HeapBuilder_text(builder, text, strlen(text)) : HEAP_TEXT_NONE;
+	return text ? heap_builder_text(builder, text, strlen(text)) : HEAP_TEXT_NONE;
 }
 
 static void add_edge(struct heap_builder *builder, const struct made_up_edge *edge)
@@ -35,7 +35,7 @@ static void add_edge(struct heap_builder *builder, const struct made_up_edge *ed
 		made.detail = text_of(builder, edge->detail);
 	else
 		made.number = edge->number;
-	HeapBuilder_add_edge(builder, &made);
+	heap_builder_add_edge(builder, &made);
 }
 
 static void add_node(struct heap_builder *builder, const struct made_up_node *node, uint32_t number)
@@ -51,7 +51,7 @@ static void add_node(struct heap_builder *builder, const struct made_up_node *no
 		.flags = node->flags,
 	};
 
-	assert_int_equal(HeapBuilder_add_node(builder, &made), number);
+	assert_int_equal(heap_builder_add_node(builder, &made), number);
 }
 
 static int compare_edges(const void *a, const void *b)
@@ -66,7 +66,7 @@ static int compare_edges(const void *a, const void *b)
 struct heap_graph made_up_heap(const struct made_up_node *nodes, size_t node_count,
 			       const struct made_up_edge *edges, size_t edge_count)
 {
-	struct heap_builder *builder = HeapBuilder_new();
+	struct heap_builder *builder = heap_builder_new();
 	struct made_up_edge *sorted = calloc(edge_count + 1, sizeof(*sorted));
 	struct heap_graph graph;
 
@@ -78,12 +78,12 @@ struct heap_graph made_up_heap(const struct made_up_node *nodes, size_t node_cou
 	qsort(sorted, edge_count, sizeof(*sorted), compare_edges);
 	for (size_t i = 0; i < edge_count; i++) {
 		if (i == 0 || sorted[i].from != sorted[i - 1].from)
-			HeapBuilder_start_edges(builder, sorted[i].from);
+			heap_builder_start_edges(builder, sorted[i].from);
 		add_edge(builder, &sorted[i]);
 	}
 	free(sorted);
-	assert_int_equal(HeapBuilder_finish(builder, &graph), 0);
-	HeapBuilder_free(builder);
+	assert_int_equal(heap_builder_finish(builder, &graph), 0);
+	heap_builder_free(builder);
 	return graph;
 }
 

@@ -28,7 +28,7 @@ struct made_up_node {
 	uint8_t flags;
 };
 
-/* Node i of the graph is nodes[i - 1]; the edges are in any order. To be freed with HeapGraph_free(). */
+/* Node i of the graph is nodes[i - 1]; the edges are in any order. To be freed with heap_graph_free(). */
 struct heap_graph made_up_heap(const struct made_up_node *nodes, size_t node_count,
 			       const struct made_up_edge *edges, size_t edge_count);
 

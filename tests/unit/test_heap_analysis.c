@@ -100,7 +100,7 @@ static void random_graphs_agree_with_the_oracle(void **state)
 		struct heap_graph graph = made_up_random_heap(seed, seed % 2 ? 12 : 60, seed % 3 ? 40 : 150);
 
 		check_graph(&graph);
-		HeapGraph_free(&graph);
+		heap_graph_free(&graph);
 	}
 }
 
@@ -131,7 +131,7 @@ static void names_win_over_internals(void **state)
 	assert_int_equal(analysis.holders[5], 3);
 	assert_int_equal(analysis.dominators[5], HEAP_ROOT);
 	heap_analysis_clear(&analysis);
-	HeapGraph_free(&graph);
+	heap_graph_free(&graph);
 }
 
 /* A list whose last element leads back to each: deep, and with many edges into few nodes. */
@@ -160,7 +160,7 @@ static void a_long_list_needs_no_stack(void **state)
 		assert_int_equal(analysis.retained[i], CHAIN - i + 1);
 	}
 	heap_analysis_clear(&analysis);
-	HeapGraph_free(&graph);
+	heap_graph_free(&graph);
 	free(nodes);
 	free(edges);
 }

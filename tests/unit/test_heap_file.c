@@ -102,15 +102,15 @@ static void what_goes_in_comes_out(void **state)
 			assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
 			check_equal(&graph, &graphs[i]);
 			check_account(&account, &graphs[i], i + 1);
-			HeapGraph_free(&graph);
+			heap_graph_free(&graph);
 			heap_file_account_clear(&account);
 		}
 		assert_int_equal(heap_file_reader_next(reader, &graph, &account), 0);
 		heap_file_reader_free(reader);
 		fclose(in);
 		free(bytes);
-		HeapGraph_free(&graphs[0]);
-		HeapGraph_free(&graphs[1]);
+		heap_graph_free(&graphs[0]);
+		heap_graph_free(&graphs[1]);
 	}
 }
 
@@ -125,7 +125,7 @@ static int read_all(char *bytes, size_t length, size_t memory_max)
 
 	if (result == 0) {
 		while ((result = heap_file_reader_next(reader, &graph, &account)) == 1) {
-			HeapGraph_free(&graph);
+			heap_graph_free(&graph);
 			heap_file_account_clear(&account);
 		}
 		heap_file_reader_free(reader);
@@ -157,7 +157,7 @@ static void a_damaged_file_is_refused(void **state)
 	bytes[0]++;
 	assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EILSEQ);
 	free(bytes);
-	HeapGraph_free(&graph);
+	heap_graph_free(&graph);
 }
 
 /* Version 1, as it was first written: made_up_leak(3, 2, 2). */
@@ -174,12 +174,12 @@ static void the_kept_file_is_readable(void **state)
 	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
 	check_equal(&graph, &made);
 	check_account(&account, &made, 1);
-	HeapGraph_free(&graph);
+	heap_graph_free(&graph);
 	heap_file_account_clear(&account);
 	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 0);
 	heap_file_reader_free(reader);
 	fclose(in);
-	HeapGraph_free(&made);
+	heap_graph_free(&made);
 }
 
 int main(void)

@@ -37,7 +37,7 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 	struct heap_copy *copy = (struct heap_copy *)(void *)memory;
 
 	for (size_t i = 0; i < count; i++) {
-		const uint8_t *bytes = HeapCopy_view(copy, ranges[i].address, ranges[i].length);
+		const uint8_t *bytes = heap_copy_view(copy, ranges[i].address, ranges[i].length);
 
 		ranges[i].status = bytes || ranges[i].length == 0 ? MEMORY_OK : MEMORY_NOT_CAPTURED;
 		if (bytes)
@@ -45,7 +45,7 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 	}
 }
 
-struct heap_copy *HeapCopy_new(struct memory *source)
+struct heap_copy *heap_copy_new(struct memory *source)
 {
 	struct heap_copy *copy = calloc(1, sizeof(*copy));
 
@@ -61,7 +61,7 @@ static size_t page_count(const struct region *region)
 	return (size_t)((region->end - region->begin) / HEAP_PAGE);
 }
 
-void HeapCopy_free(struct heap_copy *copy)
+void heap_copy_free(struct heap_copy *copy)
 {
 	if (!copy)
 		return;
@@ -76,12 +76,12 @@ void HeapCopy_free(struct heap_copy *copy)
 	free(copy);
 }
 
-struct memory *HeapCopy_memory(struct heap_copy *copy)
+struct memory *heap_copy_memory(struct heap_copy *copy)
 {
 	return &copy->memory;
 }
 
-int HeapCopy_add_region(struct heap_copy *copy, uint64_t begin, uint64_t end)
+int heap_copy_add_region(struct heap_copy *copy, uint64_t begin, uint64_t end)
 {
 	struct region *regions;
 	size_t at = copy->count;
@@ -233,7 +233,7 @@ static struct run next_run(struct region *region, size_t *page)
 	return run;
 }
 
-uint64_t HeapCopy_again(struct heap_copy *copy, uint64_t from, uint64_t bytes)
+uint64_t heap_copy_again(struct heap_copy *copy, uint64_t from, uint64_t bytes)
 {
 	struct run runs[RANGES_AT_ONCE];
 	size_t count = 0;
@@ -262,10 +262,10 @@ uint64_t HeapCopy_again(struct heap_copy *copy, uint64_t from, uint64_t bytes)
 	return UINT64_MAX;
 }
 
-void HeapCopy_fill(struct heap_copy *copy,
-		   bool (*next)(void *context, uint64_t *at, uint64_t end, uint64_t *ret_begin,
-				uint64_t *ret_end),
-		   void *context)
+void heap_copy_fill(struct heap_copy *copy,
+		    bool (*next)(void *context, uint64_t *at, uint64_t end, uint64_t *ret_begin,
+				 uint64_t *ret_end),
+		    void *context)
 {
 	for (size_t i = 0; i < copy->count; i++) {
 		struct region *region = &copy->regions[i];
@@ -288,7 +288,7 @@ void HeapCopy_fill(struct heap_copy *copy,
 	}
 }
 
-uint64_t HeapCopy_count_changed(struct heap_copy *copy)
+uint64_t heap_copy_count_changed(struct heap_copy *copy)
 {
 	uint8_t *bytes = malloc(RUN_PAGES * HEAP_PAGE);
 	uint64_t changed = 0;
@@ -335,7 +335,7 @@ static bool is_copied(const struct region *region, size_t first, size_t end)
 	return true;
 }
 
-const uint8_t *HeapCopy_view(struct heap_copy *copy, uint64_t address, size_t length)
+const uint8_t *heap_copy_view(struct heap_copy *copy, uint64_t address, size_t length)
 {
 	struct region *region = find_region(copy, address);
 	size_t first, end;
@@ -356,28 +356,28 @@ const uint8_t *HeapCopy_view(struct heap_copy *copy, uint64_t address, size_t le
 	return region->bytes + (address - region->begin);
 }
 
-void HeapCopy_seal(struct heap_copy *copy)
+void heap_copy_seal(struct heap_copy *copy)
 {
 	copy->sealed = true;
 	copy->missed = 0;
 }
 
-void HeapCopy_unseal(struct heap_copy *copy)
+void heap_copy_unseal(struct heap_copy *copy)
 {
 	copy->sealed = false;
 }
 
-uint64_t HeapCopy_bytes(const struct heap_copy *copy)
+uint64_t heap_copy_bytes(const struct heap_copy *copy)
 {
 	return copy->bytes;
 }
 
-uint64_t HeapCopy_kept(const struct heap_copy *copy)
+uint64_t heap_copy_kept(const struct heap_copy *copy)
 {
 	return copy->kept;
 }
 
-uint64_t HeapCopy_missed(const struct heap_copy *copy)
+uint64_t heap_copy_missed(const struct heap_copy *copy)
 {
 	return copy->missed;
 }

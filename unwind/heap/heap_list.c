@@ -15,7 +15,7 @@ static bool add_object(struct heap_reading *reading, uint64_t address, struct he
 
 	if (!may_be_object(reading->gc64, address) || !heap_node_read(reading, address, ret_node))
 		return false;
-	if (reading->builder && HeapBuilder_add_node(reading->builder, ret_node) == HEAP_ROOT)
+	if (reading->builder && heap_builder_add_node(reading->builder, ret_node) == HEAP_ROOT)
 		return false;
 	reading->objects++;
 	reading->sum += ret_node->bytes;
@@ -87,7 +87,7 @@ static void list_strings(struct heap_reading *reading)
 		return;
 	table = heap_ref(reading, g, layout->g_strhash);
 	buckets = heap_field(g, layout->g_strmask, 4) + 1;
-	bytes = HeapCopy_view(reading->copy, table, (size_t)(buckets * reading->ref));
+	bytes = heap_copy_view(reading->copy, table, (size_t)(buckets * reading->ref));
 	if (!bytes) {
 		reading->account->uncertain.unread_bytes += buckets * reading->ref;
 		return;
@@ -107,8 +107,8 @@ static void list_parts(struct heap_reading *reading)
 		};
 		uint32_t number;
 
-		node.text = HeapBuilder_text(reading->builder, part->name, strlen(part->name));
-		number = HeapBuilder_add_node(reading->builder, &node);
+		node.text = heap_builder_text(reading->builder, part->name, strlen(part->name));
+		number = heap_builder_add_node(reading->builder, &node);
 		if (i == 0)
 			reading->first_part = number;
 	}

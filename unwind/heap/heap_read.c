@@ -29,7 +29,7 @@ static bool begin(struct heap_reading *reading, struct heap_copy *copy, const st
 		.gc64 = vm->layout.gc64,
 		.account = account,
 	};
-	mainthref = HeapCopy_view(copy, g + (uint64_t)vm->layout.g_mainthref, reading->ref);
+	mainthref = heap_copy_view(copy, g + (uint64_t)vm->layout.g_mainthref, reading->ref);
 	if (!mainthref || !gc_fields_read(copy, &vm->layout, g, &reading->gc))
 		return false;
 	reading->mainthread = heap_ref(reading, mainthref, 0);
@@ -56,15 +56,15 @@ int heap_read(struct heap_copy *copy, const struct vm_code *vm, uint64_t g,
 
 	if (!begin(&reading, copy, vm, g, options, account))
 		return -EIO;
-	reading.builder = HeapBuilder_new();
+	reading.builder = heap_builder_new();
 	if (!reading.builder)
 		return -ENOMEM;
 	heap_list(&reading);
 	account->sum = reading.sum;
 	error = heap_add_references(&reading);
 	if (!error)
-		error = HeapBuilder_finish(reading.builder, ret_graph);
-	HeapBuilder_free(reading.builder);
+		error = heap_builder_finish(reading.builder, ret_graph);
+	heap_builder_free(reading.builder);
 	return error;
 }
 

@@ -56,7 +56,7 @@ static inline uint64_t heap_ref(const struct heap_reading *reading, const uint8_
 /* The bytes of an object, at least length; NULL if they cannot be read. */
 static inline const uint8_t *heap_object(const struct heap_reading *reading, uint64_t address, int64_t length)
 {
-	return length < 0 ? NULL : HeapCopy_view(reading->copy, address, (size_t)length);
+	return length < 0 ? NULL : heap_copy_view(reading->copy, address, (size_t)length);
 }
 
 /*---- heap_sizes.c ----*/

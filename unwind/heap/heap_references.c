@@ -43,7 +43,7 @@ static const char *const kind_names[] = {
 
 static uint32_t literal(struct heap_reading *reading, const char *text)
 {
-	return HeapBuilder_text(reading->builder, text, strlen(text));
+	return heap_builder_text(reading->builder, text, strlen(text));
 }
 
 /* The type of object a tagged value holds; 0 if it holds none. */
@@ -61,17 +61,17 @@ static void note_name(struct heap_reading *reading, uint32_t node, const struct 
 	uint64_t proto;
 	uint32_t of;
 
-	if (HeapBuilder_node(reading->builder, node)->kind != HEAP_KIND_FUNCTION ||
+	if (heap_builder_node(reading->builder, node)->kind != HEAP_KIND_FUNCTION ||
 	    edge->text == HEAP_TEXT_NONE ||
 	    (edge->hold != HEAP_HOLDS_FIELD && edge->hold != HEAP_HOLDS_LOCAL))
 		return;
-	function = heap_object(reading, HeapBuilder_node(reading->builder, node)->address,
+	function = heap_object(reading, heap_builder_node(reading->builder, node)->address,
 			       reading->layout->GCfuncL_uvptr);
 	if (!function || heap_field(function, reading->layout->GCfunc_ffid, 1) != FF_LUA)
 		return;
 	proto = heap_ref(reading, function, reading->layout->GCfunc_pc) -
 		(uint64_t)reading->layout->GCproto_size;
-	of = HeapBuilder_find(reading->builder, proto);
+	of = heap_builder_find(reading->builder, proto);
 	if (of != HEAP_ROOT && reading->function_names[of] == HEAP_TEXT_NONE)
 		reading->function_names[of] = edge->text;
 }
@@ -80,13 +80,13 @@ void heap_refer(struct heap_reading *reading, uint64_t address, struct heap_edge
 {
 	if (address == 0)
 		return;
-	edge.to = HeapBuilder_find(reading->builder, address);
+	edge.to = heap_builder_find(reading->builder, address);
 	if (edge.to == HEAP_ROOT) {
 		reading->account->uncertain.dangling++;
 		return;
 	}
 	note_name(reading, edge.to, &edge);
-	HeapBuilder_add_edge(reading->builder, &edge);
+	heap_builder_add_edge(reading->builder, &edge);
 }
 
 void heap_refer_value(struct heap_reading *reading, uint64_t value, struct heap_edge edge)
@@ -113,8 +113,8 @@ static bool find_field(struct heap_reading *reading, uint64_t table, uint64_t ke
 	if (!object || heap_field(object, layout->GChead_gct, 1) != GCT_TABLE)
 		return false;
 	count = heap_field(object, layout->GCtab_hmask, 4) + 1;
-	nodes = HeapCopy_view(reading->copy, heap_ref(reading, object, layout->GCtab_node),
-			      (size_t)(count * (uint64_t)layout->Node_size));
+	nodes = heap_copy_view(reading->copy, heap_ref(reading, object, layout->GCtab_node),
+			       (size_t)(count * (uint64_t)layout->Node_size));
 	for (uint64_t i = 0; nodes && i < count; i++, nodes += layout->Node_size) {
 		uint64_t found = heap_field(nodes, layout->Node_key, SLOT_SIZE);
 
@@ -146,7 +146,7 @@ static bool has_letter(struct heap_reading *reading, uint64_t value, char letter
 		return false;
 	bytes = heap_object(reading, string, layout->GCstr_size);
 	length = bytes ? heap_field(bytes, layout->GCstr_len, 4) : 0;
-	bytes = HeapCopy_view(reading->copy, string + (uint64_t)layout->GCstr_size, (size_t)length);
+	bytes = heap_copy_view(reading->copy, string + (uint64_t)layout->GCstr_size, (size_t)length);
 	return bytes && length && memchr(bytes, letter, (size_t)length);
 }
 
@@ -266,15 +266,15 @@ static void refer_table(struct heap_reading *reading, uint32_t number, const uin
 	const struct metatable *known = metatable ? metatable_of(reading, metatable) : NULL;
 	const uint64_t asize = heap_field(object, layout->GCtab_asize, 4),
 		       hmask = heap_field(object, layout->GCtab_hmask, 4);
-	struct heap_node *node = HeapBuilder_node(reading->builder, number);
+	struct heap_node *node = heap_builder_node(reading->builder, number);
 	const bool misc = node->address == reading->parts.miscmap;
 	const uint8_t *values;
 
 	if (known && (known->weak_keys || known->weak_values))
 		node->flags |= HEAP_WEAK;
 	heap_refer(reading, metatable, (struct heap_edge){ .hold = HEAP_HOLDS_METATABLE });
-	values = asize ? HeapCopy_view(reading->copy, heap_ref(reading, object, layout->GCtab_array),
-				       (size_t)(asize * SLOT_SIZE))
+	values = asize ? heap_copy_view(reading->copy, heap_ref(reading, object, layout->GCtab_array),
+					(size_t)(asize * SLOT_SIZE))
 		       : NULL;
 	for (uint64_t i = 0; values && i < asize; i++) {
 		struct heap_edge edge = { .hold = HEAP_HOLDS_INDEX, .number = (int32_t)i };
@@ -284,8 +284,8 @@ static void refer_table(struct heap_reading *reading, uint32_t number, const uin
 		edge.weak = known && known->weak_values;
 		heap_refer_value(reading, load_bytes(values + i * SLOT_SIZE, 0, SLOT_SIZE), edge);
 	}
-	values = hmask ? HeapCopy_view(reading->copy, heap_ref(reading, object, layout->GCtab_node),
-				       (size_t)((hmask + 1) * (uint64_t)layout->Node_size))
+	values = hmask ? heap_copy_view(reading->copy, heap_ref(reading, object, layout->GCtab_node),
+					(size_t)((hmask + 1) * (uint64_t)layout->Node_size))
 		       : NULL;
 	for (uint64_t i = 0; values && i <= hmask; i++)
 		refer_node(reading, values + i * (uint64_t)layout->Node_size, known, misc);
@@ -362,7 +362,7 @@ static void refer_trace_number(struct heap_reading *reading, uint32_t number)
 static void refer_proto(struct heap_reading *reading, uint32_t number, uint64_t address)
 {
 	const struct layout *layout = reading->layout;
-	struct heap_node *node = HeapBuilder_node(reading->builder, number);
+	struct heap_node *node = heap_builder_node(reading->builder, number);
 	struct proto proto;
 	uint64_t constants, count, at;
 
@@ -410,7 +410,7 @@ static void refer_constants(struct heap_reading *reading, const uint8_t *object)
 						  : load_bytes(ir, 0, 4);
 
 		if (ir[IR_OPCODE] == layout->IR_KGC &&
-		    HeapBuilder_find(reading->builder, constant) != HEAP_ROOT)
+		    heap_builder_find(reading->builder, constant) != HEAP_ROOT)
 			heap_refer(reading, constant, (struct heap_edge){ .hold = HEAP_HOLDS_CONSTANT });
 	}
 }
@@ -448,7 +448,7 @@ static void refer_userdata(struct heap_reading *reading, uint32_t number, const 
 {
 	static const char *const types[] = { NULL, "file", "C library", "string.buffer" };
 	const struct layout *layout = reading->layout;
-	struct heap_node *node = HeapBuilder_node(reading->builder, number);
+	struct heap_node *node = heap_builder_node(reading->builder, number);
 	uint64_t metatable = heap_ref(reading, object, layout->GCudata_metatable);
 	uint8_t type = (uint8_t)heap_field(object, layout->GChead_gct + 1, 1);
 	const struct metatable *known = metatable ? metatable_of(reading, metatable) : NULL;
@@ -473,7 +473,7 @@ static void refer_thread(struct heap_reading *reading, uint32_t number, const ui
 
 static void refer_object(struct heap_reading *reading, uint32_t number)
 {
-	struct heap_node *node = HeapBuilder_node(reading->builder, number);
+	struct heap_node *node = heap_builder_node(reading->builder, number);
 	const struct layout *layout = reading->layout;
 	const uint64_t address = node->address;
 	const int32_t sizes[HEAP_KIND_COUNT] = {
@@ -572,14 +572,14 @@ static void refer_gcroots(struct heap_reading *reading)
 	if (count > GCROOTS_MAX)
 		count = GCROOTS_MAX;
 	while (first < count) {
-		uint32_t node = HeapBuilder_find(reading->builder, gcroot(reading, first));
+		uint32_t node = heap_builder_find(reading->builder, gcroot(reading, first));
 
-		if (node == HEAP_ROOT || HeapBuilder_node(reading->builder, node)->kind != HEAP_KIND_STRING)
+		if (node == HEAP_ROOT || heap_builder_node(reading->builder, node)->kind != HEAP_KIND_STRING)
 			break;
 		refer_root(reading, gcroot(reading, first++), "name of a metamethod");
 	}
 	for (size_t i = first; i < count; i++)
-		if (HeapBuilder_find(reading->builder, gcroot(reading, i)) != HEAP_ROOT)
+		if (heap_builder_find(reading->builder, gcroot(reading, i)) != HEAP_ROOT)
 			refer_root(reading, gcroot(reading, i),
 				   i - first < sizeof(names) / sizeof(names[0]) ? names[i - first]
 										: "gcroot");
@@ -588,8 +588,8 @@ static void refer_gcroots(struct heap_reading *reading)
 /* Strings that are never collected: words of the language, names of C types. */
 static void refer_fixed(struct heap_reading *reading)
 {
-	for (uint32_t i = 1; i < HeapBuilder_count(reading->builder); i++) {
-		const struct heap_node *node = HeapBuilder_node(reading->builder, i);
+	for (uint32_t i = 1; i < heap_builder_count(reading->builder); i++) {
+		const struct heap_node *node = heap_builder_node(reading->builder, i);
 		const uint8_t *object = node->kind == HEAP_KIND_STRING
 						? heap_object(reading, node->address,
 							      reading->layout->GCstr_size)
@@ -628,7 +628,7 @@ static void refer_running(struct heap_reading *reading)
 	uint64_t thread = bytes ? heap_ref(reading, bytes, 0) : 0;
 
 	/* An event loop that waits runs no coroutine; cur_L is then the last one, and may be gone. */
-	if (thread != reading->mainthread && HeapBuilder_find(reading->builder, thread) != HEAP_ROOT) {
+	if (thread != reading->mainthread && heap_builder_find(reading->builder, thread) != HEAP_ROOT) {
 		const uint8_t *object = heap_object(reading, thread, reading->layout->L_size);
 
 		if (object && heap_field(object, reading->layout->L_cframe, POINTER))
@@ -658,7 +658,7 @@ static void refer_parts(struct heap_reading *reading)
 					  .hold = HEAP_HOLDS_ROOT,
 					  .text = literal(reading, reading->parts.parts[i].name) };
 
-		HeapBuilder_add_edge(reading->builder, &edge);
+		heap_builder_add_edge(reading->builder, &edge);
 	}
 	if (reading->parts.miscmap)
 		refer_root(reading, reading->parts.miscmap, "FFI");
@@ -673,19 +673,19 @@ static void name_functions(struct heap_reading *reading)
 {
 	const struct layout *layout = reading->layout;
 
-	for (uint32_t i = 1; i < HeapBuilder_count(reading->builder); i++) {
-		struct heap_node *node = HeapBuilder_node(reading->builder, i);
+	for (uint32_t i = 1; i < heap_builder_count(reading->builder); i++) {
+		struct heap_node *node = heap_builder_node(reading->builder, i);
 		uint32_t name = reading->function_names[i];
 		struct proto proto;
 
 		if (node->kind == HEAP_KIND_PROTO && !(node->flags & HEAP_DEAD) &&
 		    heap_proto(reading, node->address, &proto))
-			node->text = heap_proto_text(reading, &proto,
-						     name ? HeapBuilder_string(reading->builder, name) : NULL,
-						     0, false);
+			node->text = heap_proto_text(
+				reading, &proto, name ? heap_builder_string(reading->builder, name) : NULL, 0,
+				false);
 	}
-	for (uint32_t i = 1; i < HeapBuilder_count(reading->builder); i++) {
-		struct heap_node *node = HeapBuilder_node(reading->builder, i);
+	for (uint32_t i = 1; i < heap_builder_count(reading->builder); i++) {
+		struct heap_node *node = heap_builder_node(reading->builder, i);
 		const uint8_t *object;
 		uint32_t proto;
 
@@ -694,16 +694,16 @@ static void name_functions(struct heap_reading *reading)
 		object = heap_object(reading, node->address, layout->GCfuncL_uvptr);
 		if (!object || heap_field(object, layout->GCfunc_ffid, 1) != FF_LUA)
 			continue;
-		proto = HeapBuilder_find(reading->builder, heap_ref(reading, object, layout->GCfunc_pc) -
-								   (uint64_t)layout->GCproto_size);
-		node->text = HeapBuilder_node(reading->builder, proto)->text;
-		node->module = HeapBuilder_node(reading->builder, proto)->module;
+		proto = heap_builder_find(reading->builder, heap_ref(reading, object, layout->GCfunc_pc) -
+								    (uint64_t)layout->GCproto_size);
+		node->text = heap_builder_node(reading->builder, proto)->text;
+		node->module = heap_builder_node(reading->builder, proto)->module;
 	}
 }
 
 int heap_add_references(struct heap_reading *reading)
 {
-	uint32_t count = HeapBuilder_count(reading->builder);
+	uint32_t count = heap_builder_count(reading->builder);
 
 	reading->function_names = calloc(count, sizeof(*reading->function_names));
 	reading->stacks = heap_stacks_new(reading);
@@ -712,7 +712,7 @@ int heap_add_references(struct heap_reading *reading)
 		heap_stacks_free(reading->stacks);
 		return -ENOMEM;
 	}
-	HeapBuilder_start_edges(reading->builder, HEAP_ROOT);
+	heap_builder_start_edges(reading->builder, HEAP_ROOT);
 	refer_globals(reading);
 	refer_running(reading);
 	refer_gcroots(reading);
@@ -720,7 +720,7 @@ int heap_add_references(struct heap_reading *reading)
 	refer_parts(reading);
 	refer_fixed(reading);
 	for (uint32_t i = 1; i < count; i++) {
-		HeapBuilder_start_edges(reading->builder, i);
+		heap_builder_start_edges(reading->builder, i);
 		refer_object(reading, i);
 	}
 	name_functions(reading);

@@ -43,7 +43,7 @@ static bool size_of_string(struct heap_reading *reading, const uint8_t *object, 
 static bool count_used(struct heap_reading *reading, uint64_t address, uint64_t count, uint64_t stride,
 		       uint64_t *used)
 {
-	const uint8_t *values = HeapCopy_view(reading->copy, address, (size_t)(count * stride));
+	const uint8_t *values = heap_copy_view(reading->copy, address, (size_t)(count * stride));
 
 	if (!values)
 		return false;
@@ -110,8 +110,8 @@ static const uint8_t *raw_ctype(struct heap_reading *reading, uint32_t id)
 	const uint64_t size = reading->gc64 ? 3 * POINTER : 2 * POINTER;
 
 	for (unsigned int i = 0; i < ATTRIBUTES_MAX && id < reading->parts.ctype_top; i++) {
-		const uint8_t *ctype = HeapCopy_view(reading->copy, reading->parts.ctypes + id * size,
-						     (size_t)size);
+		const uint8_t *ctype = heap_copy_view(reading->copy, reading->parts.ctypes + id * size,
+						      (size_t)size);
 		uint32_t info;
 
 		if (!ctype)
@@ -135,8 +135,8 @@ static bool size_of_cdata(struct heap_reading *reading, uint64_t address, const 
 
 	node->flags |= marked & LJ_GC_CDATA_FIN ? HEAP_FINALIZER : 0;
 	if (marked & LJ_GC_CDATA_VAR) {
-		const uint8_t *bytes = HeapCopy_view(reading->copy, address - sizeof(struct cdata_var),
-						     sizeof(struct cdata_var));
+		const uint8_t *bytes = heap_copy_view(reading->copy, address - sizeof(struct cdata_var),
+						      sizeof(struct cdata_var));
 		struct cdata_var var;
 
 		if (!bytes)
@@ -157,7 +157,7 @@ static bool size_of_cdata(struct heap_reading *reading, uint64_t address, const 
 static void add_buffer(struct heap_reading *reading, uint64_t payload, struct heap_node *node)
 {
 	enum { W, E, B, WORDS, COW_OR_BORROWED = 6 };
-	const uint8_t *words = HeapCopy_view(reading->copy, payload, (WORDS + 1) * POINTER);
+	const uint8_t *words = heap_copy_view(reading->copy, payload, (WORDS + 1) * POINTER);
 	uint64_t begin, end, written;
 
 	if (!words)

@@ -36,7 +36,7 @@ struct heap_stacks *heap_stacks_new(struct heap_reading *reading)
 		return NULL;
 	stacks->global = (struct global_state){ .g = reading->g, .vm = reading->vm };
 	stacks->objects = lua_objects_new();
-	stacks->snapshot = snapshot_new(HeapCopy_memory(reading->copy));
+	stacks->snapshot = snapshot_new(heap_copy_memory(reading->copy));
 	if (stacks->objects && stacks->snapshot)
 		return stacks;
 	heap_stacks_free(stacks);
@@ -69,8 +69,9 @@ static void list_functions(struct heap_reading *reading, const struct lua_thread
 
 		if (reading->gc64 && tvalue_tag(true, value) != TAG_FUNC)
 			continue;
-		node = HeapBuilder_find(reading->builder, object);
-		if (node == HEAP_ROOT || HeapBuilder_node(reading->builder, node)->kind != HEAP_KIND_FUNCTION)
+		node = heap_builder_find(reading->builder, object);
+		if (node == HEAP_ROOT ||
+		    heap_builder_node(reading->builder, node)->kind != HEAP_KIND_FUNCTION)
 			continue;
 		larger = array_grow(stacks->functions, &stacks->function_size, stacks->function_count + 1,
 				    sizeof(*stacks->functions));
@@ -118,7 +119,7 @@ static void walk_frames(struct heap_reading *reading, const struct lua_thread *t
 		step = lua_walk_step(&walk);
 		if (step == LUA_STEP_CALL && lua_walk_activation(&walk, &activation) && activation.function &&
 		    activation.function->proto &&
-		    !lua_call_name(HeapCopy_memory(reading->copy), reading->layout,
+		    !lua_call_name(heap_copy_memory(reading->copy), reading->layout,
 				   activation.function->proto, walk.pc, frame->name))
 			frame->name[0] = '\0';
 	}
@@ -132,7 +133,7 @@ static uint32_t frame_text(struct heap_reading *reading, const struct stack_fram
 	struct proto proto;
 
 	if (!frame->proto)
-		return name ? HeapBuilder_text(reading->builder, name, strlen(name)) : HEAP_TEXT_NONE;
+		return name ? heap_builder_text(reading->builder, name, strlen(name)) : HEAP_TEXT_NONE;
 	if (!heap_proto(reading, frame->proto->address, &proto))
 		return HEAP_TEXT_NONE;
 	return heap_proto_text(reading, &proto, name, frame->pc, frame->pc != 0);
@@ -151,7 +152,7 @@ static void refer_slots(struct heap_reading *reading, const struct lua_thread *t
 		    lua_local_name(reading->layout, frame->proto, frame->pc,
 				   (uint32_t)((at - frame->base) / SLOT_SIZE), &name)) {
 			edge.hold = HEAP_HOLDS_LOCAL;
-			edge.text = HeapBuilder_text(reading->builder, name, strlen(name));
+			edge.text = heap_builder_text(reading->builder, name, strlen(name));
 		}
 		heap_refer_value(reading, value, edge);
 	}
@@ -172,7 +173,7 @@ void heap_refer_stack(struct heap_reading *reading, uint32_t number)
 {
 	struct heap_stacks *stacks = reading->stacks;
 	const struct layout *layout = reading->layout;
-	struct heap_node *node = HeapBuilder_node(reading->builder, number);
+	struct heap_node *node = heap_builder_node(reading->builder, number);
 	const uint8_t *object = heap_object(reading, node->address, layout->L_size);
 	struct lua_thread thread;
 	uint64_t end;

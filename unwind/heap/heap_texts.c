@@ -52,7 +52,7 @@ uint32_t heap_string_text(struct heap_reading *reading, uint64_t string)
 	size_t length;
 	const char *bytes = string_bytes(reading, string, &length);
 
-	return bytes ? HeapBuilder_text(reading->builder, bytes, length) : HEAP_TEXT_NONE;
+	return bytes ? heap_builder_text(reading->builder, bytes, length) : HEAP_TEXT_NONE;
 }
 
 /*---- Prototypes ----*/
@@ -96,7 +96,7 @@ uint32_t heap_proto_file(struct heap_reading *reading, const struct proto *proto
 	if (lua_is_builtin(proto))
 		return HEAP_TEXT_NONE;
 	load_file(reading, proto, file);
-	return HeapBuilder_text(reading->builder, file, strlen(file));
+	return heap_builder_text(reading->builder, file, strlen(file));
 }
 
 /* LuaJIT's own functions in Lua have their name as chunk name, and no lines (lj_bcread.c). */
@@ -106,7 +106,7 @@ static uint32_t builtin_text(struct heap_reading *reading, const struct proto *p
 	const struct function function = { .kind = FRAME_BUILTIN, .name = name };
 
 	load_chunkname(reading, proto, name);
-	return HeapBuilder_text(reading->builder, text, frame_label(&function, 0, false, text));
+	return heap_builder_text(reading->builder, text, frame_label(&function, 0, false, text));
 }
 
 uint32_t heap_proto_text(struct heap_reading *reading, const struct proto *proto, const char *name,
@@ -124,7 +124,7 @@ uint32_t heap_proto_text(struct heap_reading *reading, const struct proto *proto
 	if (lua_is_main_chunk(proto))
 		function.name = "main chunk";
 	length = frame_label(&function, pc ? lua_line(reading->layout, proto, pc) : 0, by_line, text);
-	return HeapBuilder_text(reading->builder, text, length);
+	return heap_builder_text(reading->builder, text, length);
 }
 
 /*---- C types ----*/
@@ -213,5 +213,5 @@ uint32_t heap_ctype_text(struct heap_reading *reading, uint32_t id)
 	if (!name)
 		return HEAP_TEXT_NONE;
 	snprintf(text, sizeof(text), "%s%s%s", name, *suffix && *suffix != '[' ? " " : "", suffix);
-	return HeapBuilder_text(reading->builder, text, strlen(text));
+	return heap_builder_text(reading->builder, text, strlen(text));
 }

@@ -77,7 +77,7 @@ struct buffer_v20 {
 
 static bool load(struct heap_copy *copy, uint64_t address, unsigned size, uint64_t *ret_value)
 {
-	const uint8_t *bytes = HeapCopy_view(copy, address, size);
+	const uint8_t *bytes = heap_copy_view(copy, address, size);
 
 	if (!bytes)
 		return false;
@@ -191,8 +191,8 @@ static uint64_t global_state_bytes(const struct reading *reading)
 
 	for (uint32_t functions = 1; functions < ASM_FUNCTIONS_MAX; functions++) {
 		uint64_t table = (uint64_t)(opcodes + functions + second) * POINTER, bytes;
-		const uint8_t *bcff = HeapCopy_view(reading->copy, dispatch + table,
-						    functions * sizeof(uint32_t));
+		const uint8_t *bcff = heap_copy_view(reading->copy, dispatch + table,
+						     functions * sizeof(uint32_t));
 		uint32_t i = 0;
 
 		while (bcff && i < functions &&
@@ -296,7 +296,7 @@ static void add_trace_compiler(struct reading *reading)
 		add_constants(reading, J);
 	else
 		at -= (int32_t)sizeof(struct jit_retry);
-	bytes = HeapCopy_view(reading->copy, J + (uint64_t)at, sizeof(buffers));
+	bytes = heap_copy_view(reading->copy, J + (uint64_t)at, sizeof(buffers));
 	if (bytes) {
 		memcpy(&buffers, bytes, sizeof(buffers));
 		if (buffers.irbuf && buffers.irtoplim > buffers.irbotlim)
@@ -331,8 +331,8 @@ static bool is_table(const struct reading *reading, uint64_t address)
 static uint32_t count_hashed(struct reading *reading, uint64_t hash, uint64_t ctypes, uint32_t top)
 {
 	const uint64_t size = reading->layout->gc64 ? 3 * POINTER : 2 * POINTER;
-	const uint8_t *anchors = HeapCopy_view(reading->copy, hash, sizeof(struct ctype_hash));
-	const uint8_t *types = HeapCopy_view(reading->copy, ctypes, (size_t)(top * size));
+	const uint8_t *anchors = heap_copy_view(reading->copy, hash, sizeof(struct ctype_hash));
+	const uint8_t *types = heap_copy_view(reading->copy, ctypes, (size_t)(top * size));
 	uint32_t count = 0;
 
 	for (size_t i = 0; anchors && types && i < CTHASH_SIZE; i++) {
@@ -380,7 +380,7 @@ static void add_ctypes(struct reading *reading)
 
 	if (!load_g(reading, layout->g_ctype_state, layout_ref_size(layout), &cts) || cts == 0)
 		return;
-	bytes = HeapCopy_view(reading->copy, cts, sizeof(begin));
+	bytes = heap_copy_view(reading->copy, cts, sizeof(begin));
 	if (!bytes)
 		return;
 	memcpy(&begin, bytes, sizeof(begin));
@@ -398,7 +398,7 @@ static void add_ctypes(struct reading *reading)
 		parts->miscmap = second;
 	}
 	at = find_callback_end(reading, at, &begin);
-	bytes = at ? HeapCopy_view(reading->copy, at, sizeof(callback)) : NULL;
+	bytes = at ? heap_copy_view(reading->copy, at, sizeof(callback)) : NULL;
 	if (!bytes)
 		return;
 	memcpy(&callback, bytes, sizeof(callback));
