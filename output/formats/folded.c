@@ -89,7 +89,7 @@ int folded_write(FILE *out, const struct profile *profile, const struct folded_o
 	const bool is_time = weights[profile_options(profile)->weight].clock != WEIGHT_COUNT;
 	const uint64_t part = is_time ? 1000 : 1;
 	struct path path = { 0 };
-	uint64_t rest = part / 2, rest_before = part / 2; /* half a part rounds the sum, 0 would cut it */
+	uint64_t rest = part / 2, rest_before = rest; /* half a part rounds the sum, 0 would cut it */
 	int result = 0;
 
 	while ((node = profile_node_next(node))) {

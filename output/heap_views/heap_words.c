@@ -80,13 +80,14 @@ static bool is_identifier(const char *text)
 /* Put a text into quotation marks, of which it can hold none after that. */
 static void quote(const char *text, char ret_text[static 2 * HEAP_TEXT_MAX + 3])
 {
+	const char *end = text + strnlen(text, HEAP_TEXT_MAX);
 	char *at = ret_text;
 
 	*at++ = '"';
-	for (size_t i = 0; i < HEAP_TEXT_MAX && text[i]; i++) {
-		if (text[i] == '"' || text[i] == '\\')
+	for (; text < end; text++) {
+		if (*text == '"' || *text == '\\')
 			*at++ = '\\';
-		*at++ = text[i];
+		*at++ = *text;
 	}
 	*at++ = '"';
 	*at = '\0';
