@@ -158,7 +158,7 @@ int heap_profile_each(const struct heap_side *side, const struct heap_view *view
 			.retained = view->measure == HEAP_BY_RETAINED,
 		};
 
-		frames.of = calloc(frames.paths->count, sizeof(*frames.of));
+		frames.of = calloc(frames.paths->count, sizeof(const struct function *));
 		error = frames.of ? each_of_subject(side, i, view, &frames, each, context) : -ENOMEM;
 		free(frames.of);
 	}

@@ -170,6 +170,8 @@ static bool follow_name(struct options *options)
 
 static bool choose_format(struct options *options)
 {
+	const char *name;
+
 	if (!follow_name(options))
 		return false;
 	if (options->heatmap && options->format && !options->format->picture) {
@@ -180,8 +182,10 @@ static bool choose_format(struct options *options)
 	if (options->command != COMMAND_DIFF || (options->format && options->format->compare) ||
 	    (options->heap_format && options->heap_format->compare))
 		return true;
-	message_error("The format %s cannot show what has changed.",
-		      options->format ? options->format->name : options->heap_format->name);
+	name = options->format        ? options->format->name
+	       : options->heap_format ? options->heap_format->name
+				      : "";
+	message_error("The format %s cannot show what has changed.", name);
 	help_suggest(options->command);
 	return false;
 }

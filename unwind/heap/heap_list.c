@@ -43,24 +43,39 @@ static bool has_room(struct heap_reading *reading)
 	return false;
 }
 
-/* A chain of objects by nextgc, up to 0 or end. With threads: their open upvalues, too, which are on no other chain. */
-static void list_chain(struct heap_reading *reading, uint64_t address, uint64_t end, bool with_threads)
+/* False at the end of a chain that leads nowhere, or has one object more than there can be. */
+static bool list_object(struct heap_reading *reading, uint64_t address, struct heap_node *ret_node)
+{
+	if (!has_room(reading))
+		return false;
+	if (add_object(reading, address, ret_node))
+		return true;
+	reading->account->uncertain.broken_chains++;
+	return false;
+}
+
+/* Objects of one type, linked by nextgc. */
+static void list_chain(struct heap_reading *reading, uint64_t address)
 {
 	struct heap_node node;
 
-	for (; address && address != end && has_room(reading); address = next_of(reading, address)) {
-		const uint8_t *object;
+	for (; address && list_object(reading, address, &node); address = next_of(reading, address))
+		;
+}
 
-		if (!add_object(reading, address, &node)) {
-			reading->account->uncertain.broken_chains++;
-			return;
-		}
-		if (!with_threads || node.kind != HEAP_KIND_THREAD)
-			continue;
-		object = heap_object(reading, address, reading->layout->L_size);
-		if (object)
-			list_chain(reading, heap_ref(reading, object, reading->layout->L_openupval), 0,
-				   false);
+/* Objects of all types, linked by nextgc, up to 0 or end. Only threads link their open upvalues. */
+static void list_all(struct heap_reading *reading, uint64_t address, uint64_t end)
+{
+	struct heap_node node;
+
+	for (; address && address != end && list_object(reading, address, &node);
+	     address = next_of(reading, address)) {
+		const uint8_t *thread = NULL;
+
+		if (node.kind == HEAP_KIND_THREAD)
+			thread = heap_object(reading, address, reading->layout->L_size);
+		if (thread)
+			list_chain(reading, heap_ref(reading, thread, reading->layout->L_openupval));
 	}
 }
 
@@ -71,7 +86,7 @@ static void list_finalized(struct heap_reading *reading)
 
 	if (!reading->gc.mmudata)
 		return;
-	list_chain(reading, next_of(reading, reading->gc.mmudata), reading->gc.mmudata, true);
+	list_all(reading, next_of(reading, reading->gc.mmudata), reading->gc.mmudata);
 	if (!add_object(reading, reading->gc.mmudata, &node))
 		reading->account->uncertain.broken_chains++;
 }
@@ -94,8 +109,7 @@ static void list_strings(struct heap_reading *reading)
 	}
 	for (uint64_t i = 0; i < buckets; i++)
 		list_chain(reading,
-			   load_bytes(bytes + i * reading->ref, 0, reading->ref) & ~(uint64_t)CHAIN_BIT, 0,
-			   false);
+			   load_bytes(bytes + i * reading->ref, 0, reading->ref) & ~(uint64_t)CHAIN_BIT);
 }
 
 static void list_parts(struct heap_reading *reading)
@@ -117,7 +131,7 @@ static void list_parts(struct heap_reading *reading)
 void heap_list(struct heap_reading *reading)
 {
 	reading->objects_max = reading->gc.total / OBJECT_BYTES_MIN + OBJECTS_BEYOND;
-	list_chain(reading, reading->gc.root, 0, true);
+	list_all(reading, reading->gc.root, 0);
 	list_finalized(reading);
 	list_strings(reading);
 	for (size_t i = 0; i < reading->parts.count; i++)

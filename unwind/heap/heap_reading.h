@@ -88,7 +88,7 @@ struct heap_stacks *heap_stacks_new(struct heap_reading *reading); /* NULL when 
 void heap_stacks_free(struct heap_stacks *stacks);
 
 /* The edges of a thread's stack, and where the thread stands as its node's text. */
-void heap_refer_stack(struct heap_reading *reading, uint32_t node);
+void heap_refer_stack(struct heap_reading *reading, uint32_t number);
 
 /*---- heap_texts.c ----*/
 
