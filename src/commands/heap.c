@@ -190,10 +190,23 @@ static void take_heaps(struct heap_command *command)
 
 /*---- The command ----*/
 
+static void explain_long_hold(const struct heap_command *command, pid_t pid)
+{
+	const uint64_t ms = command->heaps[command->heap_count - 1].account.longest_hold_ns / 1000000;
+
+	message_error("Process %d does not sleep, and copying its heap would hold it for some %" PRIu64
+		      " ms.",
+		      pid, ms);
+	message_note("Allow that with --max-pause %" PRIu64 "ms, or read a core file with --core.",
+		     ms + ms / 2);
+}
+
 static void explain(struct heap_command *command, pid_t pid, int error)
 {
 	if (error == -ENOEXEC)
 		choose_explain_no_luajit(pid);
+	else if (error == -EFBIG)
+		explain_long_hold(command, pid);
 	else
 		choose_explain(pid, -error);
 	command->status = command->options->pid_count == 1 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;

@@ -14,6 +14,9 @@ enum {
 	TRIES_MAX = 20,
 	SLICE_BYTES_MIN = 256 << 10, /* copied in one hold */
 	SLICES_MAX = 100000,
+	SPEED_BYTES = 16 << 20, /* copied to see how fast that goes */
+	/* No more tries after all holds together took so long. */
+	HELD_NS_MAX = 1000 * 1000 * 1000,
 };
 
 struct heap_copying {
@@ -28,6 +31,7 @@ struct heap_copying {
 	uint64_t cursor;     /* where the next slice begins */
 	uint64_t slice_bytes;
 	uint64_t held_bytes;
+	bool too_long; /* the process is not asleep, and copying would hold it for too long */
 };
 
 /* Everything that a program may write to: allocators may be of any kind. */
@@ -72,13 +76,40 @@ static int copy_running(struct heap_copying *capture)
 	return error;
 }
 
+/* How fast pages are copied: by copying some again. */
+static void measure_speed(struct heap_copying *capture)
+{
+	uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC), bytes = heap_copy_bytes(capture->copy), took_ns;
+
+	heap_copy_again(capture->copy, 0, SPEED_BYTES);
+	took_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
+	bytes = heap_copy_bytes(capture->copy) - bytes;
+	if (took_ns && bytes)
+		capture->bytes_per_ns = (double)bytes / (double)took_ns;
+}
+
 /*---- While it is held ----*/
+
+static uint64_t expected_hold_ns(const struct heap_copying *capture)
+{
+	return (uint64_t)((double)heap_copy_kept(capture->copy) / capture->bytes_per_ns);
+}
+
+static bool fits_one_hold(const struct heap_copying *capture)
+{
+	uint64_t limit_ns = capture->options->max_pause_ns;
+
+	return expected_hold_ns(capture) <= (limit_ns ? limit_ns : HEAP_CAPTURE_PAUSE_NS);
+}
 
 static void copy_again(void *context)
 {
 	struct heap_copying *capture = context;
 	uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC), took_ns, bytes = heap_copy_bytes(capture->copy);
 
+	capture->too_long = hold_has_stopped(capture->hold) && !fits_one_hold(capture);
+	if (capture->too_long)
+		return;
 	heap_copy_again(capture->copy, 0, UINT64_MAX);
 	copy_rest(capture);
 	took_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
@@ -95,13 +126,6 @@ static void copy_slice(void *context)
 
 	capture->cursor = heap_copy_again(capture->copy, capture->cursor, capture->slice_bytes);
 	capture->held_bytes += heap_copy_bytes(capture->copy) - bytes;
-}
-
-static bool fits_one_hold(const struct heap_copying *capture)
-{
-	uint64_t limit = capture->options->max_pause_ns;
-
-	return limit == 0 || (double)heap_copy_kept(capture->copy) <= capture->bytes_per_ns * (double)limit;
 }
 
 /* Hold for a slice of the pages, again and again. The pages are then of different times. */
@@ -123,16 +147,19 @@ static bool hold_for_slices(struct heap_copying *capture)
 	return true;
 }
 
-static bool copy_held(struct heap_copying *capture)
+/* 0, -EAGAIN or -EFBIG. */
+static int copy_held(struct heap_copying *capture)
 {
 	uint64_t stops = hold_count(capture->hold);
-	bool held;
 
-	if (!fits_one_hold(capture))
-		return hold_for_slices(capture);
-	held = hold_while(capture->hold, copy_again, NULL, capture);
+	if (!hold_while(capture->hold, copy_again, NULL, capture))
+		return -EAGAIN;
 	capture->account->method = hold_count(capture->hold) == stops ? HEAP_WHILE_ASLEEP : HEAP_ONE_HOLD;
-	return held;
+	if (!capture->too_long)
+		return 0;
+	if (capture->options->max_pause_ns == 0)
+		return -EFBIG;
+	return hold_for_slices(capture) ? 0 : -EAGAIN;
 }
 
 /*---- The whole ----*/
@@ -161,8 +188,10 @@ static int try_to_capture(struct heap_copying *capture, struct heap_graph *ret_g
 	if (error && error != -EIO)
 		return error;
 	heap_copy_seal(capture->copy);
-	if (!copy_held(capture))
-		return -EAGAIN;
+	measure_speed(capture);
+	error = copy_held(capture);
+	if (error)
+		return error;
 	heap_copy_seal(capture->copy);
 	changed = account->method == HEAP_IN_SLICES ? heap_copy_count_changed(capture->copy) : 0;
 	error = heap_read(capture->copy, capture->global->vm, capture->global->g, &capture->options->read,
@@ -196,11 +225,12 @@ static int capture_live(struct heap_copying *capture, struct heap_graph *ret_gra
 
 		account->attempts = i + 1;
 		error = try_to_capture(capture, ret_graph, &reason);
-		if (error == -ENOMEM || error == -EAGAIN || !reason)
+		if (error == -ENOMEM || error == -EAGAIN || error == -EFBIG || !reason)
 			break;
 		account->retry_reason = reason;
 		/* Slices are of different times, however often they are read. */
-		if (i + 1 == TRIES_MAX || (!error && account->method == HEAP_IN_SLICES))
+		if (i + 1 == TRIES_MAX || hold_total_ns(capture->hold) - held_ns > HELD_NS_MAX ||
+		    (!error && account->method == HEAP_IN_SLICES))
 			break;
 		if (!error)
 			heap_graph_free(ret_graph);
@@ -210,7 +240,8 @@ static int capture_live(struct heap_copying *capture, struct heap_graph *ret_gra
 	}
 	account->holds = hold_count(capture->hold) - holds;
 	account->held_ns = hold_total_ns(capture->hold) - held_ns;
-	account->longest_hold_ns = hold_longest_ns(capture->hold);
+	account->longest_hold_ns = error == -EFBIG ? expected_hold_ns(capture)
+						   : hold_longest_ns(capture->hold);
 	account->copied_bytes = heap_copy_bytes(capture->copy);
 	account->copied_held_bytes = capture->held_bytes;
 	return error;

@@ -19,15 +19,19 @@
 #include "src/linux/threads/hold.h"
 #include "unwind/heap/heap_read.h"
 
+enum { HEAP_CAPTURE_PAUSE_NS = 100 * 1000 * 1000 };
+
 struct heap_capture_options {
 	struct heap_read_options read;
-	uint64_t max_pause_ns; /* hold no longer: copy in slices if need be; 0: any time */
+	uint64_t
+		max_pause_ns; /* hold no longer: copy in slices if need be; 0: HEAP_CAPTURE_PAUSE_NS, and no slices */
 };
 
 /*
  * hold is NULL for a core file. pid, process, vm, module and time of *account are the
  * caller's. 0; -ENOMEM; -EIO if the global_State cannot be read; -EAGAIN if the process
- * could not be held.
+ * could not be held; -EFBIG if it would be held for longer than HEAP_CAPTURE_PAUSE_NS: then
+ * longest_hold_ns is about how long.
  */
 int heap_capture(struct lua_process *process, struct hold *hold, size_t global,
 		 const struct heap_capture_options *options, struct heap_graph *ret_graph,

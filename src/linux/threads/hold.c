@@ -195,6 +195,11 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 	return false;
 }
 
+bool hold_has_stopped(const struct hold *hold)
+{
+	return hold->begin_ns != 0;
+}
+
 uint64_t hold_count(const struct hold *hold)
 {
 	return hold->count;

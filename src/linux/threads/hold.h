@@ -31,6 +31,9 @@ void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void 
  */
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context);
 
+/* For read(): is a thread stopped, or does the whole process sleep by itself? */
+bool hold_has_stopped(const struct hold *hold);
+
 /* Of all holds that have ended: how many stopped a thread, and the longest time of these. */
 uint64_t hold_count(const struct hold *hold);
 uint64_t hold_longest_ns(const struct hold *hold);
