@@ -490,6 +490,13 @@ int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known
 	return 0;
 }
 
+INSTEAD_OF(lua_process_give_layout);
+void __wrap_lua_process_give_layout(struct lua_process *process, const struct given_layout *given)
+{
+	(void)process;
+	(void)given;
+}
+
 INSTEAD_OF(lua_process_refresh);
 int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
 {
