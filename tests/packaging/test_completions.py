@@ -18,7 +18,7 @@ DIRECTORY = ljspy.ROOT / "contrib/completions"
 
 # Names of arguments: those with completions, and those without. Add a new one here and
 # to the completions.
-COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT", "CLOCK"}
+COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT", "CLOCK", "MEASURE"}
 TYPED = {"", "PATTERN", "TIME", "HZ", "TID[,TID...]", "NAME", "REGEX", "SHARE"}
 
 
@@ -83,7 +83,7 @@ def test_every_argument_is_known(command):
 
 @pytest.fixture(scope="module")
 def target():
-    with ljspy.program("luajit", "main", seconds=300) as running:
+    with ljspy.busy(limit=300) as running:
         yield running
 
 
