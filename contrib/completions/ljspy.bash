@@ -60,8 +60,6 @@ _ljspy_complete_argument()
 		mapfile -t COMPREPLY < <(compgen -W "pid tid comm state phase module path type coroutine" -- "$word") ;;
 	MEASURE)
 		mapfile -t COMPREPLY < <(compgen -W "own retained count" -- "$word") ;;
-	MEASURE)
-		mapfile -t COMPREPLY < <(compgen -W "own retained count" -- "$word") ;;
 	STATE*)
 		mapfile -t COMPREPLY < <(compgen -W "$_ljspy_states" -P "${word%"${word##*,}"}" -- "${word##*,}") ;;
 	PID*)

@@ -73,8 +73,6 @@ function __ljspy_complete_argument
             string replace -r -- '^' "$given" pid tid comm state phase module path type coroutine
         case MEASURE
             string replace -r -- '^' "$given" own retained count
-        case MEASURE
-            string replace -r -- '^' "$given" own retained count
         case 'STATE*'
             set -l others (string match -r -- '^(?:--[a-z-]+=)?(?:\w+,)*' $current)
             string replace -r -- '^' "$others" running runnable blocked idle uninterruptible parked \
