@@ -11,6 +11,7 @@
 #include "output/heap/heap_file.h"
 #include "output/heap/heap_file_format.h"
 #include "output/heap/heap_method.h"
+#include "output/sample/record_bytes.h"
 
 /* The largest block in the file, and the size of the read buffer. */
 enum {
@@ -24,7 +25,7 @@ struct heap_file_reader {
 	ZSTD_DCtx *zstd;
 	uint8_t *packed, *raw;
 	size_t packed_at, packed_length; /* bytes of the file that are read and not yet used */
-	const uint8_t *at, *end;         /* the rest of the block, in raw */
+	struct record_source block;      /* the rest of it, in raw */
 	bool ended;
 };
 
@@ -40,63 +41,14 @@ struct vm {
 
 /*---- Bytes ----*/
 
-static bool take_byte(struct heap_file_reader *reader, uint8_t *ret_byte)
-{
-	if (reader->at == reader->end)
-		return false;
-	*ret_byte = *reader->at++;
-	return true;
-}
-
-static bool take_uint(struct heap_file_reader *reader, uint64_t *ret_value)
-{
-	uint64_t value = 0;
-	uint8_t byte;
-
-	for (unsigned int shift = 0; shift < 64 && take_byte(reader, &byte); shift += 7) {
-		if (shift == 63 && byte > 1)
-			return false;
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*ret_value = value;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool take_sint(struct heap_file_reader *reader, uint64_t *ret_value)
-{
-	uint64_t value;
-
-	if (!take_uint(reader, &value))
-		return false;
-	*ret_value = value >> 1 ^ (value & 1 ? UINT64_MAX : 0);
-	return true;
-}
-
 /* A number below a limit. */
 static bool take_below(struct heap_file_reader *reader, uint64_t limit, uint32_t *ret_value)
 {
 	uint64_t value;
 
-	if (!take_uint(reader, &value) || value >= limit)
+	if (!record_take_uint(&reader->block, &value) || value >= limit)
 		return false;
 	*ret_value = (uint32_t)value;
-	return true;
-}
-
-/* A text of at most this many bytes, borrowed from the block and without a NUL. */
-static bool take_text(struct heap_file_reader *reader, size_t most, const char **ret_text, size_t *ret_length)
-{
-	uint64_t length;
-
-	if (!take_uint(reader, &length) || length > most || length > (uint64_t)(reader->end - reader->at) ||
-	    memchr(reader->at, '\0', length))
-		return false;
-	*ret_text = (const char *)reader->at;
-	*ret_length = length;
-	reader->at += length;
 	return true;
 }
 
@@ -135,8 +87,8 @@ static int next_block(struct heap_file_reader *reader)
 		return -EBADMSG;
 	reader->packed_at += length;
 	reader->packed_length -= length;
-	reader->at = reader->raw;
-	reader->end = reader->raw + content;
+	reader->block.at = reader->raw;
+	reader->block.end = reader->raw + content;
 	return 0;
 }
 
@@ -180,8 +132,9 @@ static int read_text(struct heap_file_reader *reader, struct vm *vm)
 	const char *text;
 	size_t length;
 
-	return take_text(reader, HEAP_TEXT_MAX, &text, &length) ? add_text(reader, vm, text, length)
-								: -EBADMSG;
+	return record_take_text(&reader->block, HEAP_TEXT_MAX, &text, &length)
+		       ? add_text(reader, vm, text, length)
+		       : -EBADMSG;
 }
 
 /* There is always one node more than node_count, which ends the last one's edges. */
@@ -205,8 +158,9 @@ static int read_node(struct heap_file_reader *reader, struct vm *vm)
 	struct heap_node node = { 0 };
 	uint64_t delta;
 
-	if (!take_byte(reader, &node.kind) || !take_byte(reader, &node.flags) || !take_sint(reader, &delta) ||
-	    !take_uint(reader, &node.bytes) || !take_below(reader, vm->graph.texts_bytes, &node.text) ||
+	if (!record_take_byte(&reader->block, &node.kind) || !record_take_byte(&reader->block, &node.flags) ||
+	    !record_take_sint(&reader->block, &delta) || !record_take_uint(&reader->block, &node.bytes) ||
+	    !take_below(reader, vm->graph.texts_bytes, &node.text) ||
 	    !take_below(reader, vm->graph.texts_bytes, &node.module) ||
 	    !take_below(reader, (uint64_t)UINT32_MAX + 1, &node.slots) ||
 	    !take_below(reader, (uint64_t)UINT32_MAX + 1, &node.used) || node.kind >= HEAP_KIND_COUNT ||
@@ -240,7 +194,8 @@ static bool take_last_member(struct heap_file_reader *reader, const struct vm *v
 
 	if (heap_hold_has_detail(edge->hold))
 		return take_below(reader, vm->graph.texts_bytes, &edge->detail);
-	if (!take_sint(reader, &number) || (int64_t)number < INT32_MIN || (int64_t)number > INT32_MAX)
+	if (!record_take_sint(&reader->block, &number) || (int64_t)number < INT32_MIN ||
+	    (int64_t)number > INT32_MAX)
 		return false;
 	edge->number = (int32_t)number;
 	return true;
@@ -252,7 +207,8 @@ static int read_edge(struct heap_file_reader *reader, struct vm *vm)
 	uint64_t delta;
 	uint8_t hold;
 
-	if (vm->graph.node_count == 0 || !take_byte(reader, &hold) || !take_sint(reader, &delta) ||
+	if (vm->graph.node_count == 0 || !record_take_byte(&reader->block, &hold) ||
+	    !record_take_sint(&reader->block, &delta) ||
 	    !take_below(reader, vm->graph.texts_bytes, &edge.text))
 		return -EBADMSG;
 	edge.hold = hold & (HEAP_EDGE_WEAK_BIT - 1);
@@ -301,11 +257,11 @@ static int read_property(struct heap_file_reader *reader, struct vm *vm)
 	const char *text;
 	size_t length;
 
-	if (!take_text(reader, sizeof(name) - 1, &text, &length))
+	if (!record_take_text(&reader->block, sizeof(name) - 1, &text, &length))
 		return -EBADMSG;
 	memcpy(name, text, length);
 	name[length] = '\0';
-	if (!take_text(reader, sizeof(value) - 1, &text, &length))
+	if (!record_take_text(&reader->block, sizeof(value) - 1, &text, &length))
 		return -EBADMSG;
 	memcpy(value, text, length);
 	value[length] = '\0';
@@ -327,8 +283,8 @@ static int read_vm_end(struct heap_file_reader *reader, struct vm *vm)
 	const struct heap_graph *graph = &vm->graph;
 	uint64_t nodes, edges;
 
-	if (!take_uint(reader, &nodes) || !take_uint(reader, &edges) || graph->node_count == 0 ||
-	    nodes != graph->node_count || edges != graph->edge_count)
+	if (!record_take_uint(&reader->block, &nodes) || !record_take_uint(&reader->block, &edges) ||
+	    graph->node_count == 0 || nodes != graph->node_count || edges != graph->edge_count)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < graph->edge_count; i++)
 		if (graph->edges[i].to == HEAP_ROOT || graph->edges[i].to >= graph->node_count)
@@ -340,11 +296,11 @@ static int read_vm_end(struct heap_file_reader *reader, struct vm *vm)
 static int read_record(struct heap_file_reader *reader, struct vm *vm)
 {
 	uint8_t record;
-	int error = reader->at == reader->end ? next_block(reader) : 0;
+	int error = reader->block.at == reader->block.end ? next_block(reader) : 0;
 
 	if (error)
 		return error;
-	record = *reader->at++;
+	record = *reader->block.at++;
 	switch (record) {
 	case HEAP_RECORD_PROPERTY: return read_property(reader, vm);
 	case HEAP_RECORD_TEXT: return read_text(reader, vm);

@@ -9,6 +9,7 @@
 #include "output/heap/heap_file.h"
 #include "output/heap/heap_file_format.h"
 #include "output/heap/heap_method.h"
+#include "output/sample/record_bytes.h"
 
 enum {
 	/* A block of this many bytes is written; below that, any record still fits. */
@@ -24,39 +25,11 @@ static_assert((size_t)HEAP_TEXT_MAX <= HEAP_FILE_NAME_MAX, "a text fits into a r
 struct heap_file_writer {
 	FILE *out;
 	ZSTD_CCtx *zstd;
-	char *raw, *packed;
-	size_t length; /* of raw */
+	struct record_sink block; /* has BUFFER_SIZE bytes */
+	char *packed;
 	size_t packed_size;
 	int error; /* the first one: nothing is written after it */
 };
-
-/*---- Bytes ----*/
-
-static void put_byte(struct heap_file_writer *writer, unsigned int byte)
-{
-	writer->raw[writer->length++] = (char)byte;
-}
-
-static void put_uint(struct heap_file_writer *writer, uint64_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		put_byte(writer, (value & 0x7f) | 0x80);
-	put_byte(writer, (unsigned int)value);
-}
-
-static void put_sint(struct heap_file_writer *writer, int64_t value)
-{
-	put_uint(writer, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
-}
-
-static void put_text(struct heap_file_writer *writer, const char *text)
-{
-	size_t length = strnlen(text, HEAP_FILE_NAME_MAX);
-
-	put_uint(writer, length);
-	memcpy(writer->raw + writer->length, text, length);
-	writer->length += length;
-}
 
 /*---- Blocks ----*/
 
@@ -64,25 +37,25 @@ static void write_block(struct heap_file_writer *writer)
 {
 	size_t length;
 
-	if (writer->length == 0 || writer->error)
+	if (writer->block.length == 0 || writer->error)
 		return;
-	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size, writer->raw,
-				writer->length);
+	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size, writer->block.bytes,
+				writer->block.length);
 	if (ZSTD_isError(length))
 		writer->error = -ENOMEM;
 	else if (fwrite(writer->packed, 1, length, writer->out) != length)
 		writer->error = -EIO;
-	writer->length = 0;
+	writer->block.length = 0;
 }
 
 /* Begin a record, with room for it in the block. After an error it is written over. */
 static void begin(struct heap_file_writer *writer, enum heap_record record)
 {
-	if (writer->length >= BLOCK_FULL)
+	if (writer->block.length >= BLOCK_FULL)
 		write_block(writer);
 	if (writer->error)
-		writer->length = 0;
-	put_byte(writer, record);
+		writer->block.length = 0;
+	record_put_byte(&writer->block, record);
 }
 
 /*---- A VM ----*/
@@ -92,8 +65,8 @@ static void put_property(struct heap_file_writer *writer, const char *name, cons
 	if (!text)
 		return;
 	begin(writer, HEAP_RECORD_PROPERTY);
-	put_text(writer, name);
-	put_text(writer, text);
+	record_put_text(&writer->block, HEAP_FILE_NAME_MAX, name);
+	record_put_text(&writer->block, HEAP_FILE_NAME_MAX, text);
 }
 
 static void put_number(struct heap_file_writer *writer, const char *name, uint64_t number)
@@ -136,34 +109,34 @@ static void put_texts(struct heap_file_writer *writer, const struct heap_graph *
 {
 	for (size_t at = 1; at < graph->texts_bytes; at += strlen(graph->texts + at) + 1) {
 		begin(writer, HEAP_RECORD_TEXT);
-		put_text(writer, graph->texts + at);
+		record_put_text(&writer->block, HEAP_FILE_NAME_MAX, graph->texts + at);
 	}
 }
 
 static void put_edge(struct heap_file_writer *writer, const struct heap_edge *edge, uint32_t *last_to)
 {
 	begin(writer, HEAP_RECORD_EDGE);
-	put_byte(writer, edge->hold | (edge->weak ? HEAP_EDGE_WEAK_BIT : 0u));
-	put_sint(writer, (int64_t)edge->to - *last_to);
-	put_uint(writer, edge->text);
+	record_put_byte(&writer->block, edge->hold | (edge->weak ? HEAP_EDGE_WEAK_BIT : 0u));
+	record_put_sint(&writer->block, (int64_t)edge->to - *last_to);
+	record_put_uint(&writer->block, edge->text);
 	if (heap_hold_has_detail(edge->hold))
-		put_uint(writer, edge->detail);
+		record_put_uint(&writer->block, edge->detail);
 	else
-		put_sint(writer, edge->number);
+		record_put_sint(&writer->block, edge->number);
 	*last_to = edge->to;
 }
 
 static void put_node(struct heap_file_writer *writer, const struct heap_node *node, uint64_t *last_address)
 {
 	begin(writer, HEAP_RECORD_NODE);
-	put_byte(writer, node->kind);
-	put_byte(writer, node->flags);
-	put_sint(writer, (int64_t)(node->address - *last_address));
-	put_uint(writer, node->bytes);
-	put_uint(writer, node->text);
-	put_uint(writer, node->module);
-	put_uint(writer, node->slots);
-	put_uint(writer, node->used);
+	record_put_byte(&writer->block, node->kind);
+	record_put_byte(&writer->block, node->flags);
+	record_put_sint(&writer->block, (int64_t)(node->address - *last_address));
+	record_put_uint(&writer->block, node->bytes);
+	record_put_uint(&writer->block, node->text);
+	record_put_uint(&writer->block, node->module);
+	record_put_uint(&writer->block, node->slots);
+	record_put_uint(&writer->block, node->used);
 	*last_address = node->address;
 }
 
@@ -181,8 +154,8 @@ int heap_file_writer_add(struct heap_file_writer *writer, const struct heap_grap
 			put_edge(writer, &graph->edges[j], &last_to);
 	}
 	begin(writer, HEAP_RECORD_VM_END);
-	put_uint(writer, graph->node_count);
-	put_uint(writer, graph->edge_count);
+	record_put_uint(&writer->block, graph->node_count);
+	record_put_uint(&writer->block, graph->edge_count);
 	return writer->error;
 }
 
@@ -214,10 +187,10 @@ int heap_file_writer_new(FILE *out, struct heap_file_writer **ret_writer)
 		return -ENOMEM;
 	writer->out = out;
 	writer->zstd = ZSTD_createCCtx();
-	writer->raw = malloc(BUFFER_SIZE);
+	writer->block.bytes = malloc(BUFFER_SIZE);
 	writer->packed_size = ZSTD_compressBound(BUFFER_SIZE);
 	writer->packed = malloc(writer->packed_size);
-	if (writer->zstd && writer->raw && writer->packed &&
+	if (writer->zstd && writer->block.bytes && writer->packed &&
 	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
 	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
 		error = write_header(out);
@@ -233,7 +206,7 @@ void heap_file_writer_free(struct heap_file_writer *writer)
 	if (!writer)
 		return;
 	ZSTD_freeCCtx(writer->zstd);
-	free(writer->raw);
+	free(writer->block.bytes);
 	free(writer->packed);
 	free(writer);
 }

@@ -11,6 +11,7 @@
 #include "memory/hash.h"
 #include "output/recording/recording_format.h"
 #include "output/recording/stack_cache.h"
+#include "output/sample/record_bytes.h"
 
 /* A name that samples point to. It lives as long as the reader. */
 struct name {
@@ -65,7 +66,7 @@ struct recording_reader {
 	ZSTD_DCtx *zstd;
 	uint8_t *packed, *raw;
 	size_t packed_at, packed_length; /* bytes of the file that are read and not yet used */
-	const uint8_t *at, *end;         /* the rest of the block, in raw */
+	struct record_source block;      /* the rest of it, in raw */
 	struct stack_cache expanded;     /* by sample.stack */
 	struct frame *frames;            /* of a stack that the cache does not keep */
 	size_t frames_size;
@@ -92,64 +93,14 @@ enum {
 
 /*---- Bytes ----*/
 
-static bool take_uint(struct recording_reader *reader, uint64_t *ret_value)
-{
-	uint64_t value = 0;
-
-	for (unsigned int shift = 0; shift < 64 && reader->at < reader->end; shift += 7) {
-		uint8_t byte = *reader->at++;
-
-		if (shift == 63 && byte > 1)
-			return false;
-		value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*ret_value = value;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool take_sint(struct recording_reader *reader, uint64_t *ret_value)
-{
-	uint64_t value;
-
-	if (!take_uint(reader, &value))
-		return false;
-	*ret_value = value >> 1 ^ (value & 1 ? UINT64_MAX : 0);
-	return true;
-}
-
 /* Read a number up to a maximum. */
 static bool take_number(struct recording_reader *reader, uint64_t maximum, uint32_t *ret_value)
 {
 	uint64_t value;
 
-	if (!take_uint(reader, &value) || value > maximum)
+	if (!record_take_uint(&reader->block, &value) || value > maximum)
 		return false;
 	*ret_value = (uint32_t)value;
-	return true;
-}
-
-/* Read a text, borrowed from the block and without a NUL. */
-static bool take_text(struct recording_reader *reader, const char **ret_text, size_t *ret_length)
-{
-	uint64_t length;
-
-	if (!take_uint(reader, &length) || length > RECORDING_TEXT_MAX ||
-	    length > (uint64_t)(reader->end - reader->at) || memchr(reader->at, '\0', length))
-		return false;
-	*ret_text = (const char *)reader->at;
-	*ret_length = length;
-	reader->at += length;
-	return true;
-}
-
-static bool take_byte(struct recording_reader *reader, uint8_t *ret_byte)
-{
-	if (reader->at == reader->end)
-		return false;
-	*ret_byte = *reader->at++;
 	return true;
 }
 
@@ -204,8 +155,8 @@ static int next_block(struct recording_reader *reader)
 	    ZSTD_decompressDCtx(reader->zstd, reader->raw, RECORDING_BLOCK_MAX, packed, length) != content)
 		return READ_DAMAGED;
 	drop(reader, length);
-	reader->at = reader->raw;
-	reader->end = reader->raw + content;
+	reader->block.at = reader->raw;
+	reader->block.end = reader->raw + content;
 	return READ_ON;
 }
 
@@ -248,8 +199,8 @@ static int read_string(struct recording_reader *reader)
 	const char *text;
 	size_t length;
 
-	if (!take_text(reader, &text, &length) || tables->string_count == RECORDING_STRINGS_MAX ||
-	    length + 1 > TEXT_SIZE - tables->text_length)
+	if (!record_take_text(&reader->block, RECORDING_TEXT_MAX, &text, &length) ||
+	    tables->string_count == RECORDING_STRINGS_MAX || length + 1 > TEXT_SIZE - tables->text_length)
 		return READ_DAMAGED;
 	memcpy(tables->text + tables->text_length, text, length);
 	tables->text[tables->text_length + length] = '\0';
@@ -300,7 +251,7 @@ static int read_stack(struct recording_reader *reader)
 
 	if (!take_number(reader, tables->stack_count, &stack.caller) ||
 	    !take_number(reader, tables->function_count, &stack.function) || stack.function == 0 ||
-	    !take_number(reader, UINT32_MAX, &stack.line) || !take_byte(reader, &certainty) ||
+	    !take_number(reader, UINT32_MAX, &stack.line) || !record_take_byte(&reader->block, &certainty) ||
 	    (certainty & CERTAINTY_MASK) >= CERTAINTY_COUNT || certainty >= 2 * CERTAINTY_COMPILED ||
 	    tables->stack_count == RECORDING_STACKS_MAX)
 		return READ_DAMAGED;
@@ -474,16 +425,16 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	uint8_t state;
 	int result;
 
-	if (!take_uint(reader, &after) || after > UINT64_MAX - reader->last_ns ||
+	if (!record_take_uint(&reader->block, &after) || after > UINT64_MAX - reader->last_ns ||
 	    !take_number(reader, tables->thread_count, &thread_id) || thread_id == 0 ||
-	    !take_number(reader, tables->stack_count, &leaf) || !take_byte(reader, &state))
+	    !take_number(reader, tables->stack_count, &leaf) || !record_take_byte(&reader->block, &state))
 		return READ_DAMAGED;
 	result = take_name(reader, &sample.phase);
 	if (result != READ_ON)
 		return result;
-	if (!take_wait(reader, state, &sample.wait) || !take_uint(reader, &sample.cpu_ns) ||
-	    !take_sint(reader, &sample.wall_ns) || (state & STATE_THREAD_MASK) >= THREAD_STATE_COUNT ||
-	    state >> STATE_THREAD_BITS >= VM_STATE_COUNT)
+	if (!take_wait(reader, state, &sample.wait) || !record_take_uint(&reader->block, &sample.cpu_ns) ||
+	    !record_take_sint(&reader->block, &sample.wall_ns) ||
+	    (state & STATE_THREAD_MASK) >= THREAD_STATE_COUNT || state >> STATE_THREAD_BITS >= VM_STATE_COUNT)
 		return READ_DAMAGED;
 	thread = &tables->threads[thread_id - 1];
 	sample.time_ns = reader->last_ns + after;
@@ -589,7 +540,8 @@ static int read_property(struct recording_reader *reader)
 	const char *name, *text;
 	size_t name_length, length;
 
-	if (!take_text(reader, &name, &name_length) || !take_text(reader, &text, &length))
+	if (!record_take_text(&reader->block, RECORDING_TEXT_MAX, &name, &name_length) ||
+	    !record_take_text(&reader->block, RECORDING_TEXT_MAX, &text, &length))
 		return READ_DAMAGED;
 	return reader->opening ? set_property(reader, name, name_length, text, length) : READ_ON;
 }
@@ -599,7 +551,7 @@ static int read_pauses(struct recording_reader *reader)
 	struct histogram pauses = { 0 };
 	uint32_t count, bucket = 0;
 
-	if (!take_uint(reader, &pauses.max) || !take_number(reader, HISTOGRAM_BUCKETS, &count))
+	if (!record_take_uint(&reader->block, &pauses.max) || !take_number(reader, HISTOGRAM_BUCKETS, &count))
 		return READ_DAMAGED;
 	for (; count > 0; count--, bucket++) {
 		uint32_t skipped;
@@ -608,7 +560,7 @@ static int read_pauses(struct recording_reader *reader)
 		    bucket + skipped >= HISTOGRAM_BUCKETS)
 			return READ_DAMAGED;
 		bucket += skipped;
-		if (!take_uint(reader, &pauses.buckets[bucket]) ||
+		if (!record_take_uint(&reader->block, &pauses.buckets[bucket]) ||
 		    pauses.buckets[bucket] > UINT64_MAX - pauses.count)
 			return READ_DAMAGED;
 		pauses.count += pauses.buckets[bucket];
@@ -622,7 +574,7 @@ static int read_pauses(struct recording_reader *reader)
 
 static int read_record(struct recording_reader *reader, struct sample *ret_sample)
 {
-	switch ((enum recording_tag) * reader->at++) {
+	switch ((enum recording_tag) * reader->block.at++) {
 	case RECORD_STRING: return read_string(reader);
 	case RECORD_FUNCTION: return read_function(reader);
 	case RECORD_STACK: return read_stack(reader);
@@ -642,7 +594,8 @@ static int read_to_sample(struct recording_reader *reader, struct sample *ret_sa
 	int result = READ_ON;
 
 	while (result == READ_ON)
-		result = reader->at < reader->end ? read_record(reader, ret_sample) : next_block(reader);
+		result = reader->block.at < reader->block.end ? read_record(reader, ret_sample)
+							      : next_block(reader);
 	return result;
 }
 
@@ -699,7 +652,7 @@ static int rewind_samples(struct sample_source *source)
 	forget(reader);
 	stack_cache_forget(&reader->expanded);
 	reader->forgotten = 0;
-	reader->at = reader->end = reader->raw;
+	reader->block.at = reader->block.end = reader->raw;
 	reader->last_ns = 0;
 	reader->samples_read = 0;
 	return read_header(reader);

@@ -15,6 +15,7 @@
 #include "memory/scatter.h"
 #include "output/recording/recording_format.h"
 #include "output/recording/stack_cache.h"
+#include "output/sample/record_bytes.h"
 
 enum {
 	/* A block of this many bytes is written; below that, any record still fits. */
@@ -74,8 +75,8 @@ struct thread {
 struct recording_writer {
 	FILE *out;
 	ZSTD_CCtx *zstd;
-	char *raw, *packed;
-	size_t length;        /* of raw */
+	struct record_sink block; /* has BUFFER_SIZE bytes */
+	char *packed;
 	size_t packed_size;   /* of the buffer */
 	size_t unwritten;     /* bytes in packed of a block that could not be written */
 	off_t begin, written; /* where the recording begins in its file, and its size */
@@ -93,36 +94,6 @@ struct recording_writer {
 	struct stack_cache recent; /* stacks by a hash of their frames */
 	uint32_t *recent_ids;      /* the stack's id for each place */
 };
-
-/*---- Bytes ----*/
-
-static void put_byte(struct recording_writer *writer, unsigned int byte)
-{
-	writer->raw[writer->length++] = (char)byte;
-}
-
-static void put_uint(struct recording_writer *writer, uint64_t value)
-{
-	for (; value >= 0x80; value >>= 7)
-		put_byte(writer, (unsigned int)(value & 0x7f) | 0x80);
-	put_byte(writer, (unsigned int)value);
-}
-
-static void put_sint(struct recording_writer *writer, int64_t value)
-{
-	put_uint(writer, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
-}
-
-/* Write a text, cut at RECORDING_TEXT_MAX. Returns its written length. */
-static size_t put_text(struct recording_writer *writer, const char *text)
-{
-	size_t length = strnlen(text, RECORDING_TEXT_MAX);
-
-	put_uint(writer, length);
-	memcpy(writer->raw + writer->length, text, length);
-	writer->length += length;
-	return length;
-}
 
 /*---- Blocks ----*/
 
@@ -180,11 +151,11 @@ int recording_writer_flush(struct recording_writer *writer)
 		if (error)
 			return error;
 	}
-	if (writer->length == 0)
+	if (writer->block.length == 0)
 		return 0;
-	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size, writer->raw,
-				writer->length);
-	writer->length = 0;
+	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size, writer->block.bytes,
+				writer->block.length);
+	writer->block.length = 0;
 	if (ZSTD_isError(length)) {
 		errno = ENOMEM;
 		return give_up(writer);
@@ -209,10 +180,10 @@ int recording_writer_continue(struct recording_writer *writer, FILE *out)
 /* Begin a record, with room for it in the block. */
 static int begin(struct recording_writer *writer, enum recording_tag tag)
 {
-	int error = writer->length >= BLOCK_FULL ? recording_writer_flush(writer) : writer->error;
+	int error = writer->block.length >= BLOCK_FULL ? recording_writer_flush(writer) : writer->error;
 
 	if (error == 0)
-		put_byte(writer, tag);
+		record_put_byte(&writer->block, tag);
 	return error;
 }
 
@@ -247,7 +218,7 @@ static int define_string(struct recording_writer *writer, const char *text, size
 	error = begin(writer, RECORD_STRING);
 	if (error)
 		return error;
-	put_text(writer, string->text);
+	record_put_text(&writer->block, RECORDING_TEXT_MAX, string->text);
 	*ret_id = string->id;
 	return 0;
 }
@@ -296,11 +267,11 @@ static int define_function(struct recording_writer *writer, const struct functio
 	error = begin(writer, RECORD_FUNCTION);
 	if (error)
 		return error;
-	put_uint(writer, function->kind);
-	put_uint(writer, function->firstline);
-	put_uint(writer, name);
-	put_uint(writer, file);
-	put_uint(writer, module);
+	record_put_uint(&writer->block, function->kind);
+	record_put_uint(&writer->block, function->firstline);
+	record_put_uint(&writer->block, name);
+	record_put_uint(&writer->block, file);
+	record_put_uint(&writer->block, module);
 	*ret_id = defined->id;
 	return 0;
 }
@@ -337,10 +308,10 @@ static int define_stack(struct recording_writer *writer, const struct stack_key 
 	error = begin(writer, RECORD_STACK);
 	if (error)
 		return error;
-	put_uint(writer, key->caller);
-	put_uint(writer, key->function);
-	put_uint(writer, key->line);
-	put_byte(writer, key->certainty);
+	record_put_uint(&writer->block, key->caller);
+	record_put_uint(&writer->block, key->function);
+	record_put_uint(&writer->block, key->line);
+	record_put_byte(&writer->block, key->certainty);
 	*ret_id = stack->id;
 	return 0;
 }
@@ -445,10 +416,10 @@ static int define_thread(struct recording_writer *writer, const struct thread_ke
 	error = begin(writer, RECORD_THREAD);
 	if (error)
 		return error;
-	put_uint(writer, key->pid);
-	put_uint(writer, key->tid);
-	put_uint(writer, key->process_name);
-	put_uint(writer, key->thread_name);
+	record_put_uint(&writer->block, key->pid);
+	record_put_uint(&writer->block, key->tid);
+	record_put_uint(&writer->block, key->process_name);
+	record_put_uint(&writer->block, key->thread_name);
 	*ret_thread = thread;
 	return 0;
 }
@@ -523,15 +494,16 @@ static int put_sample(struct recording_writer *writer, const struct sample *samp
 		error = begin(writer, RECORD_SAMPLE);
 	if (error)
 		return error;
-	put_uint(writer, now - writer->last_ns);
-	put_uint(writer, thread->id);
-	put_uint(writer, stack);
-	put_byte(writer, sample->thread_state | sample->vm_state << STATE_THREAD_BITS);
-	put_uint(writer, phase);
+	record_put_uint(&writer->block, now - writer->last_ns);
+	record_put_uint(&writer->block, thread->id);
+	record_put_uint(&writer->block, stack);
+	record_put_byte(&writer->block, sample->thread_state | sample->vm_state << STATE_THREAD_BITS);
+	record_put_uint(&writer->block, phase);
 	if (sample->thread_state != THREAD_RUNNING)
-		put_uint(writer, wait);
-	put_uint(writer, sample->cpu_ns);
-	put_sint(writer, (int64_t)(sample->wall_ns - (now - (thread->last_ns ? thread->last_ns : now))));
+		record_put_uint(&writer->block, wait);
+	record_put_uint(&writer->block, sample->cpu_ns);
+	record_put_sint(&writer->block,
+			(int64_t)(sample->wall_ns - (now - (thread->last_ns ? thread->last_ns : now))));
 	thread->last_ns = writer->last_ns = now;
 	return 0;
 }
@@ -563,8 +535,8 @@ static int put_property(struct recording_writer *writer, const char *name, const
 	error = begin(writer, RECORD_PROPERTY);
 	if (error)
 		return error;
-	put_text(writer, name);
-	put_text(writer, value);
+	record_put_text(&writer->block, RECORDING_TEXT_MAX, name);
+	record_put_text(&writer->block, RECORDING_TEXT_MAX, value);
 	return 0;
 }
 
@@ -604,15 +576,15 @@ static int put_pauses(struct recording_writer *writer, const struct histogram *p
 		return error;
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		count += pauses->buckets[i] > 0;
-	put_uint(writer, pauses->max);
-	put_uint(writer, count);
+	record_put_uint(&writer->block, pauses->max);
+	record_put_uint(&writer->block, count);
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		if (pauses->buckets[i] == 0) {
 			skipped++;
 			continue;
 		}
-		put_uint(writer, skipped);
-		put_uint(writer, pauses->buckets[i]);
+		record_put_uint(&writer->block, skipped);
+		record_put_uint(&writer->block, pauses->buckets[i]);
 		skipped = 0;
 	}
 	return 0;
@@ -660,11 +632,11 @@ int recording_writer_new(FILE *out, const struct session *session, struct record
 	writer->out = out;
 	writer->begin = ftello(out);
 	writer->zstd = ZSTD_createCCtx();
-	writer->raw = malloc(BUFFER_SIZE);
+	writer->block.bytes = malloc(BUFFER_SIZE);
 	writer->packed_size = ZSTD_compressBound(BUFFER_SIZE);
 	writer->packed = malloc(writer->packed_size);
 	writer->recent_ids = calloc(STACK_CACHE_PLACES, sizeof(*writer->recent_ids));
-	good = writer->zstd && writer->raw && writer->packed && writer->recent_ids &&
+	good = writer->zstd && writer->block.bytes && writer->packed && writer->recent_ids &&
 	       stack_cache_init(&writer->recent) == 0 &&
 	       !ZSTD_isError(
 		       ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
@@ -687,7 +659,7 @@ void recording_writer_free(struct recording_writer *writer)
 	stack_cache_clear(&writer->recent);
 	free(writer->recent_ids);
 	ZSTD_freeCCtx(writer->zstd);
-	free(writer->raw);
+	free(writer->block.bytes);
 	free(writer->packed);
 	free(writer);
 }
