@@ -252,13 +252,16 @@ while frame:
 def native_frames(dump):
     """Native frames of a dump's first thread, leaf first: each a name, or None if it
     has none, or is in the C library, where a function has several names. The C
-    function that Lua calls is also a Lua frame, below the VM's, which does not count."""
+    function that Lua calls is also a Lua frame, below the VM's, which does not count;
+    Lua may have a name for it where its module has none."""
     frames = [line.strip() for line in dump[: dump.index("]", dump.index("    main [")) + 1].splitlines()[1:]]
     found = []
     for at, frame in enumerate(frames):
         name, _, place = frame.partition(" ")
         is_lua = place == "[builtin]" or not re.search(r"\[\S+\]$|\.[chS]:\d+$", frame)
-        if is_lua or (at >= 2 and frames[at - 1].endswith("[vm]") and frames[at - 2] == frame):
+        below_vm = at >= 2 and frames[at - 1].endswith("[vm]")
+        called, _, called_in = frames[at - 2].partition(" ") if below_vm else ("", "", "")
+        if is_lua or (below_vm and called_in == place and (called == name or "+0x" in called)):
             continue
         found.append(None if "+0x" in name or not place.endswith("]") or place in ("[vm]", "[libc.so.6]") else name)
     return found
