@@ -33,6 +33,7 @@ static const struct {
 	[FRAME_VM] = { "LuaJIT", "orange", "[\"Other\"]" },
 	[FRAME_TRACE] = { "Trace", "magenta", "[\"Other\"]" },
 	[FRAME_LOST] = { "Lost", "red", "[\"Other\"]" },
+	[FRAME_VM_WORK] = { "LuaJIT", "orange", "[\"Other\"]" },
 	[FRAME_KIND_COUNT] = { "Other", "grey", "[\"Other\"]" },
 };
 

@@ -143,12 +143,17 @@ size_t frame_label_parts(const struct function *function, uint32_t line, bool by
 	case FRAME_C_FUNCTION:
 	case FRAME_NATIVE: add_native(&text, function, line, by_line); break;
 	case FRAME_VM:
-		/* A frame without a name stands for anything the VM itself does. */
+		/* A frame without a name stands for any work of the VM itself. */
 		if (function->name) {
 			add_head(&text, name, NAME_MAX_BYTES);
 			begin_place(&text);
 		}
 		add(&text, "[vm]");
+		break;
+	case FRAME_VM_WORK:
+		add(&text, "[vm: ");
+		add_head(&text, name, NAME_MAX_BYTES);
+		add(&text, "]");
 		break;
 	case FRAME_TRACE:
 		add_head(&text, name, NAME_MAX_BYTES);

@@ -50,7 +50,8 @@
  * thread's definition): usually 0. 08 does not reset the time of samples.
  *
  * What a thread waits for (wait, a function) is there since version 2, in
- * samples of threads that do not run: if T is not THREAD_RUNNING.
+ * samples of threads that do not run: if T is not THREAD_RUNNING. Functions of
+ * kind FRAME_VM_WORK are there since version 3.
  *
  * Properties describe the session, as texts or decimal numbers. A later one
  * replaces an earlier one of the same name; readers skip unknown names. The
@@ -76,7 +77,7 @@
 #include "output/sample/sample.h"
 
 enum {
-	RECORDING_VERSION = 2,
+	RECORDING_VERSION = 3,
 	RECORDING_VERSION_WAITS = 2,
 	RECORDING_HEADER_SIZE = 20,
 	RECORDING_VERSION_OFFSET = 16,
@@ -126,7 +127,7 @@ static_assert(VM_STATE_NONE == 0 && VM_STATE_INTERPRETED == 1 && VM_STATE_COMPIL
 	      "VM states are in recordings");
 static_assert(VM_STATE_COUNT <= 32, "a VM state has five bits");
 static_assert(FRAME_LUA == 0 && FRAME_BUILTIN == 1 && FRAME_C_FUNCTION == 2 && FRAME_NATIVE == 3 &&
-		      FRAME_VM == 4 && FRAME_TRACE == 5 && FRAME_LOST == 6,
+		      FRAME_VM == 4 && FRAME_TRACE == 5 && FRAME_LOST == 6 && FRAME_VM_WORK == 7,
 	      "kinds of frames are in recordings");
 static_assert(CERTAINTY_EXACT == 0 && CERTAINTY_NEAREST == 1 && CERTAINTY_FUNCTION == 2 &&
 		      CERTAINTY_COUNT <= CERTAINTY_MASK + 1,

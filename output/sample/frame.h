@@ -19,6 +19,7 @@ enum frame_kind {
 	FRAME_VM,         /* LuaJIT's own handlers and routines */
 	FRAME_TRACE,      /* the trace being executed */
 	FRAME_LOST,       /* an unknown part of the stack; the name is the reason */
+	FRAME_VM_WORK,    /* LuaJIT's own routines; the name is what they do for the frame below */
 	FRAME_KIND_COUNT
 };
 

@@ -39,6 +39,7 @@ enum color color_of_kind(const struct function *function)
 		[FRAME_C_FUNCTION] = COLOR_C_FUNCTION,
 		[FRAME_NATIVE] = COLOR_NATIVE,
 		[FRAME_VM] = COLOR_VM,
+		[FRAME_VM_WORK] = COLOR_VM,
 		[FRAME_TRACE] = COLOR_TRACE,
 		[FRAME_LOST] = COLOR_LOST,
 	};

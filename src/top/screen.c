@@ -331,6 +331,7 @@ static enum ink ink_of(const struct row *row)
 	case FRAME_C_FUNCTION:
 	case FRAME_NATIVE: return INK_NATIVE;
 	case FRAME_VM:
+	case FRAME_VM_WORK:
 	case FRAME_TRACE: return INK_VM;
 	case FRAME_LOST: return INK_LOST;
 	case FRAME_KIND_COUNT: break;

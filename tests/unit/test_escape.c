@@ -53,6 +53,8 @@ static void other_frames_say_where_they_belong(void **state)
 	};
 	const struct function nameless = { .kind = FRAME_NATIVE, .module = "libm.so.6" };
 	const struct function handler = { .kind = FRAME_VM, .name = "lj_BC_ADDVV" };
+	const struct function work = { .kind = FRAME_VM_WORK, .name = "growing a table" };
+	const struct function own = { .kind = FRAME_VM };
 	const struct function trace = {
 		.kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua", .firstline = 8
 	};
@@ -64,6 +66,8 @@ static void other_frames_say_where_they_belong(void **state)
 	assert_label(&known, 31, "sqrt [libm.so.6]", "sqrt s_sqrt.c:31");
 	assert_label(&nameless, 0, "? [libm.so.6]", "? [libm.so.6]");
 	assert_label(&handler, 0, "lj_BC_ADDVV [vm]", "lj_BC_ADDVV [vm]");
+	assert_label(&work, 0, "[vm: growing a table]", "[vm: growing a table]");
+	assert_label(&own, 0, "[vm]", "[vm]");
 	assert_label(&trace, 9, "trace#2 test.lua:8 [jit]", "trace#2 test.lua:8 [jit]");
 	assert_label(&lost, 0, "[lost: frame chain broken]", "[lost: frame chain broken]");
 }

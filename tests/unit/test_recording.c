@@ -23,6 +23,7 @@ static const struct function heavy = {
 static const struct function unnamed = { .kind = FRAME_LUA, .file = "=\xff\n;", .firstline = UINT32_MAX };
 static const struct function native = { .kind = FRAME_NATIVE, .name = "sqrt", .module = "libm.so.6" };
 static const struct function bare = { .kind = FRAME_VM };
+static const struct function work = { .kind = FRAME_VM_WORK, .name = "growing a table" };
 
 static const struct session session = {
 	.pid = 4711,
@@ -41,6 +42,7 @@ static const struct frame frames[] = {
 	{ .function = &heavy, .line = 6, .certainty = CERTAINTY_NEAREST, .compiled = true },
 	{ .function = &unnamed, .line = UINT32_MAX },
 	{ .function = &bare },
+	{ .function = &work },
 	{ .function = &chunk, .line = 20 },
 };
 
@@ -56,7 +58,7 @@ static struct sample samples[] = {
 	  .cpu_ns = 10101010,
 	  .wall_ns = 20202020,
 	  .frames = frames,
-	  .frame_count = 5 },
+	  .frame_count = 6 },
 	{ .time_ns = 1000,
 	  .pid = 10,
 	  .tid = 12,
@@ -66,7 +68,7 @@ static struct sample samples[] = {
 	  .wait = &native,
 	  .wall_ns = UINT64_MAX,
 	  .frames = frames + 1,
-	  .frame_count = 4 },
+	  .frame_count = 5 },
 	{ .time_ns = 5000000000,
 	  .pid = 10,
 	  .tid = 11,
@@ -75,7 +77,7 @@ static struct sample samples[] = {
 	  .cpu_ns = UINT64_MAX,
 	  .wall_ns = 4999999000,
 	  .frames = frames + 1,
-	  .frame_count = 4 },
+	  .frame_count = 5 },
 	{ .time_ns = 5000000001, .pid = INT32_MAX, .tid = 0, .phase = "log", .cpu_ns = 1 },
 	{ .time_ns = UINT64_MAX,
 	  .pid = 10,
@@ -84,7 +86,7 @@ static struct sample samples[] = {
 	  .thread_name = "io;\n",
 	  .cpu_ns = 2,
 	  .wall_ns = 3,
-	  .frames = frames + 4,
+	  .frames = frames + 5,
 	  .frame_count = 1 },
 };
 
@@ -438,7 +440,7 @@ static void records_that_make_no_sense_are_damage(void **state)
 		     "a"),                                            /* a string too long */
 		CASE("\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"), /* more than 64 bits */
 		CASE("\x01\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"),
-		CASE("\x02\x07\0\0\0\0"),                 /* a kind that is none */
+		CASE("\x02\x08\0\0\0\0"),                 /* a kind that is none */
 		CASE("\x02\0\0\x01\0\0"),                 /* a string that is not defined */
 		CASE("\x02\0\x80\x80\x80\x80\x10\0\0\0"), /* a line of 33 bits */
 		CASE("\x03\0\0\0\0"),                     /* a stack without function */

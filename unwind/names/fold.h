@@ -7,7 +7,8 @@
  * - The native code that a builtin or C function runs is hidden. The function
  *   is a leaf, or directly calls the next Lua function.
  * - The code that LuaJIT runs for a Lua function (garbage collection, string
- *   interning, compilation) is one [vm] leaf. Its callees are hidden.
+ *   interning, compilation) is one [vm] leaf, with what it does if that can be
+ *   told (vm_work.h). Its callees are hidden.
  * - A function called through the FFI is shown with all its callees. The Lua
  *   function, interpreted or compiled, is its direct caller: the builtin
  *   through which the interpreter makes the call is hidden.

@@ -14,6 +14,7 @@
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/names/fold.h"
+#include "unwind/names/vm_work.h"
 #include "unwind/symbols/symbols.h"
 #include "unwind/vm/vm_names.h"
 
@@ -387,11 +388,60 @@ static const struct function *name_c_function(struct namer *namer, const struct 
 	return name_uncovered(namer, FRAME_C_FUNCTION, f, offered);
 }
 
-/* The [vm] frame: any of LuaJIT's own code. */
-static const struct function *name_own(struct namer *namer)
+/* What the functions from frame "at" to the leaf do; NULL if none of their names tells. */
+static const char *work_of_functions(const struct namer *namer, size_t at)
 {
-	static const struct function own = { .kind = FRAME_VM };
+	const char *found = NULL;
 
+	for (size_t i = at + 1; i-- > 0;) {
+		const struct cached *cached = namer->last_names[i];
+
+		for (size_t j = cached->count; j-- > 0;) {
+			const char *name = cached->named[j].function->name;
+			const char *work = name ? vm_work_of_function(name) : NULL;
+
+			if (work && (!found || vm_work_is_part(work)))
+				found = work;
+		}
+	}
+	return found;
+}
+
+/* What the interpreter calls frame "at" for; NULL if something else calls it, or the instruction does not tell. */
+static const char *work_of_interpreter(const struct merged_stack *stack, size_t at)
+{
+	size_t below = at + 1;
+	const struct merged_frame *frame;
+	uint32_t instruction;
+
+	while (below < stack->count && stack->frames[below].kind == MERGED_VM)
+		below++;
+	if (below == stack->count)
+		return NULL;
+	frame = &stack->frames[below];
+	if (frame->kind != MERGED_LUA || frame->compiled ||
+	    !proto_instruction(frame->proto, frame->pc, &instruction))
+		return NULL;
+	return vm_work_of_instruction(bytecode_op(&frame->global->vm->layout, (uint8_t)instruction));
+}
+
+/* What LuaJIT does from frame "at" to the leaf; NULL if nothing tells. */
+static const char *find_work(const struct namer *namer, const struct merged_stack *stack, size_t at)
+{
+	const char *work = vm_work_of_state(stack->vm_state);
+
+	if (!work)
+		work = work_of_functions(namer, at);
+	return work ? work : work_of_interpreter(stack, at);
+}
+
+/* The frame of LuaJIT's own code that begins at frame "at". */
+static const struct function *name_own(struct namer *namer, const struct merged_stack *stack, size_t at)
+{
+	struct function own = { .kind = FRAME_VM, .name = find_work(namer, stack, at) };
+
+	if (own.name)
+		own.kind = FRAME_VM_WORK;
 	return functions_intern(namer->functions, &own);
 }
 
@@ -747,18 +797,24 @@ static bool add(struct namer *namer, const struct merged_frame *merged, const st
 	return true;
 }
 
-/* Add a [vm] frame, unless the frame before it is one. */
-static bool add_vm(struct namer *namer)
+static bool is_own(const struct function *function)
 {
-	const struct function *function = name_own(namer);
+	return function->kind == FRAME_VM_WORK || (function->kind == FRAME_VM && !function->name);
+}
+
+/* Add a [vm] frame. If the frame before it is one, both are one: frame "at" calls what that one runs. */
+static bool add_vm(struct namer *namer, const struct merged_stack *stack, size_t at)
+{
+	const struct function *function = name_own(namer, stack, at);
 
 	if (!function || !make_room(namer))
 		return false;
-	if (namer->frame_count == 0 || namer->frames[namer->frame_count - 1].function != function)
-		namer->frames[namer->frame_count++] = (struct frame){
-			.function = function,
-			.certainty = CERTAINTY_EXACT,
-		};
+	if (namer->frame_count && is_own(namer->frames[namer->frame_count - 1].function))
+		namer->frame_count--;
+	namer->frames[namer->frame_count++] = (struct frame){
+		.function = function,
+		.certainty = CERTAINTY_EXACT,
+	};
 	return true;
 }
 
@@ -774,7 +830,7 @@ int namer_name(struct namer *namer, const struct merged_stack *stack, const stru
 	for (size_t i = 0; i < stack->count; i++) {
 		if (namer->shown[i] == FOLD_HIDDEN)
 			continue;
-		if (!(namer->shown[i] == FOLD_AS_VM ? add_vm(namer)
+		if (!(namer->shown[i] == FOLD_AS_VM ? add_vm(namer, stack, i)
 						    : add(namer, &stack->frames[i], namer->last_names[i])))
 			return -ENOMEM;
 	}
