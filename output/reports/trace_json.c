@@ -48,18 +48,26 @@ static json_t *rows_json(const struct trace_process *process, const struct trace
 	return rows;
 }
 
-static json_t *given_up_json(const struct trace_vm *vm)
+static json_t *interpreted_row_json(const struct trace_process *process, const struct interpreted_row *row)
 {
-	json_t *all = json_array();
+	json_t *object = json_pack("{s:s, s:s, s:o, s:f}", "what", row->is_loop ? "loop" : "function",
+				   "cause", not_compiled_cause_name(row->cause), "reason",
+				   json_value_text(row->reason), "share",
+				   trace_process_share(process, row->cpu_ns));
 
-	for (size_t i = 0; all && i < vm->given_up_count; i++) {
-		const struct given_up *one = &vm->given_up[i];
+	return with_place(object, row->function, row->line);
+}
 
-		all = json_value_append(
-			all, with_place(json_pack("{s:s}", "what", one->is_loop ? "loop" : "function"),
-					one->function, one->line));
-	}
-	return all;
+/* All rows, or only those of code that is never tried again. */
+static json_t *interpreted_json(const struct trace_process *process, const struct trace_vm *vm,
+				bool blacklisted_only)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; rows && i < vm->interpreted_count; i++)
+		if (!blacklisted_only || vm->interpreted[i].cause == NOT_COMPILED_BLACKLISTED)
+			rows = json_value_append(rows, interpreted_row_json(process, &vm->interpreted[i]));
+	return rows;
 }
 
 static json_t *mcode_json(const struct trace_vm *vm)
@@ -79,11 +87,13 @@ static json_t *vms_json(const struct trace_process *process)
 	for (size_t i = 0; vms && i < process->vm_count; i++) {
 		const struct trace_vm *vm = &process->vms[i];
 
-		vms = json_value_append(
-			vms, json_pack("{s:o, s:o, s:b, s:b, s:o, s:o, s:o}", "g", json_value_address(vm->g),
-				       "file", json_value_text(vm->module), "jit", (int)vm->has_jit,
-				       "complete", (int)vm->complete, "mcode_bytes", mcode_json(vm), "traces",
-				       rows_json(process, vm), "blacklisted", given_up_json(vm)));
+		vms = json_value_append(vms, json_pack("{s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "g",
+						       json_value_address(vm->g), "file",
+						       json_value_text(vm->module), "jit", (int)vm->has_jit,
+						       "complete", (int)vm->complete, "mcode_bytes",
+						       mcode_json(vm), "traces", rows_json(process, vm),
+						       "not_compiled", interpreted_json(process, vm, false),
+						       "blacklisted", interpreted_json(process, vm, true)));
 	}
 	return vms;
 }

@@ -25,7 +25,7 @@ void trace_process_free(struct trace_process *process)
 	for (size_t i = 0; i < process->vm_count; i++) {
 		free(process->vms[i].module);
 		free(process->vms[i].rows);
-		free(process->vms[i].given_up);
+		free(process->vms[i].interpreted);
 	}
 	free(process->vms);
 	free(process->name);
@@ -60,19 +60,24 @@ int trace_vm_add(struct trace_vm *vm, const struct trace_row *row)
 	return 0;
 }
 
-int trace_vm_add_given_up(struct trace_vm *vm, const struct given_up *given_up)
+static bool is_same_place(const struct interpreted_row *left, const struct interpreted_row *right)
 {
-	struct given_up *all;
+	return left->function == right->function && left->line == right->line &&
+	       left->is_loop == right->is_loop && left->cause == right->cause;
+}
 
-	for (size_t i = 0; i < vm->given_up_count; i++)
-		if (vm->given_up[i].function == given_up->function &&
-		    vm->given_up[i].line == given_up->line && vm->given_up[i].is_loop == given_up->is_loop)
+int trace_vm_add_interpreted(struct trace_vm *vm, const struct interpreted_row *row)
+{
+	struct interpreted_row *rows;
+
+	for (size_t i = 0; i < vm->interpreted_count; i++)
+		if (is_same_place(&vm->interpreted[i], row))
 			return 0;
-	all = array_grow(vm->given_up, &vm->given_up_size, vm->given_up_count + 1, sizeof(*all));
-	if (!all)
+	rows = array_grow(vm->interpreted, &vm->interpreted_size, vm->interpreted_count + 1, sizeof(*rows));
+	if (!rows)
 		return -ENOMEM;
-	vm->given_up = all;
-	vm->given_up[vm->given_up_count++] = *given_up;
+	vm->interpreted = rows;
+	vm->interpreted[vm->interpreted_count++] = *row;
 	return 0;
 }
 
@@ -114,12 +119,26 @@ static int compare_rows(const void *a, const void *b)
 	return left->trace.number < right->trace.number ? -1 : left->trace.number > right->trace.number;
 }
 
+static int compare_interpreted(const void *a, const void *b)
+{
+	const struct interpreted_row *left = a, *right = b;
+
+	if (left->cpu_ns != right->cpu_ns)
+		return left->cpu_ns > right->cpu_ns ? -1 : 1;
+	return left->line < right->line ? -1 : left->line > right->line;
+}
+
 void trace_process_sort(struct trace_process *process)
 {
-	for (size_t i = 0; i < process->vm_count; i++)
-		if (process->vms[i].row_count)
-			qsort(process->vms[i].rows, process->vms[i].row_count, sizeof(struct trace_row),
-			      compare_rows);
+	for (size_t i = 0; i < process->vm_count; i++) {
+		struct trace_vm *vm = &process->vms[i];
+
+		if (vm->row_count)
+			qsort(vm->rows, vm->row_count, sizeof(*vm->rows), compare_rows);
+		if (vm->interpreted_count)
+			qsort(vm->interpreted, vm->interpreted_count, sizeof(*vm->interpreted),
+			      compare_interpreted);
+	}
 }
 
 const char *trace_kind_name(enum trace_kind kind)
@@ -144,6 +163,16 @@ const char *trace_linktype_name(enum trace_linktype linktype)
 	};
 
 	return names[linktype];
+}
+
+const char *not_compiled_cause_name(enum not_compiled_cause cause)
+{
+	switch (cause) {
+	case NOT_COMPILED_BLACKLISTED: return "blacklisted";
+	case NOT_COMPILED_ABORTED: return "aborted";
+	case NOT_COMPILED_OFF: break;
+	}
+	return "off";
 }
 
 double trace_process_share(const struct trace_process *process, uint64_t ns)

@@ -15,6 +15,7 @@
 
 #include "output/sample/frame.h"
 #include "output/sample/sample.h"
+#include "unwind/jit/not_compiled.h"
 #include "unwind/jit/trace_list.h"
 
 struct trace_row {
@@ -24,11 +25,14 @@ struct trace_row {
 	uint64_t samples, cpu_ns;     /* in this trace */
 };
 
-/* Code that LuaJIT no longer tries to compile. */
-struct given_up {
+/* Code that LuaJIT does not compile. */
+struct interpreted_row {
 	const struct function *function;
 	uint32_t line;
-	bool is_loop; /* a loop at that line; else the whole function */
+	bool is_loop; /* a loop at that line; else the function */
+	enum not_compiled_cause cause;
+	const char *reason; /* of the last failure, static; NULL if unknown */
+	uint64_t cpu_ns;    /* that the function, not compiled, was the innermost Lua function */
 };
 
 struct trace_vm {
@@ -39,8 +43,8 @@ struct trace_vm {
 	uint64_t mcode_allocated, mcode_max; /* bytes; 0 if unknown */
 	struct trace_row *rows;
 	size_t row_count, row_size;
-	struct given_up *given_up;
-	size_t given_up_count, given_up_size;
+	struct interpreted_row *interpreted;
+	size_t interpreted_count, interpreted_size;
 };
 
 struct trace_process {
@@ -64,17 +68,20 @@ struct trace_vm *trace_process_add_vm(struct trace_process *process, uint64_t g,
 /* Add a trace, in ascending order of numbers. 0 or -ENOMEM. */
 int trace_vm_add(struct trace_vm *vm, const struct trace_row *row);
 /* Add a place, unless it is there already. 0 or -ENOMEM. */
-int trace_vm_add_given_up(struct trace_vm *vm, const struct given_up *given_up);
+int trace_vm_add_interpreted(struct trace_vm *vm, const struct interpreted_row *row);
 
 /* Set the parents of stitched traces. Call this when all traces are added, and before sorting. */
 void trace_vm_find_parents(struct trace_vm *vm);
 
-/* Sort the rows by time, the largest first, then by number. */
+/* Sort all rows by time, the largest first; traces then by number. */
 void trace_process_sort(struct trace_process *process);
 
 /* "root" and so on; and the link types of jit.util: "loop", "tail-recursion" and so on. */
 const char *trace_kind_name(enum trace_kind kind);
 const char *trace_linktype_name(enum trace_linktype linktype);
+
+/* "blacklisted", "aborted", "off" */
+const char *not_compiled_cause_name(enum not_compiled_cause cause);
 
 /* The share of ns in the process's CPU time, 0 to 1; 0 if it used none. */
 double trace_process_share(const struct trace_process *process, uint64_t ns);

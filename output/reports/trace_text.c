@@ -7,7 +7,7 @@
 #include "output/labels/names.h"
 #include "output/reports/trace_report.h"
 
-enum { KIND_SIZE = 40, KIBIBYTE = 1024 };
+enum { KIND_SIZE = 40, CAUSE_SIZE = 80, KIBIBYTE = 1024 };
 
 static void print_escaped(FILE *out, const char *text)
 {
@@ -76,15 +76,32 @@ static void print_size(FILE *out, const struct trace_vm *vm)
 	putc('\n', out);
 }
 
-static void print_given_up(FILE *out, const struct trace_vm *vm)
+/* "never again: NYI: bytecode" */
+static void spell_cause(const struct interpreted_row *row, char ret_text[static CAUSE_SIZE])
 {
-	if (vm->given_up_count)
-		fputs("\n  Never compiled, for recording it has failed too often:\n", out);
-	for (size_t i = 0; i < vm->given_up_count; i++) {
-		const struct given_up *one = &vm->given_up[i];
+	const char *reason = row->reason ? row->reason : "reason no longer known";
 
-		fputs(one->is_loop ? "    the loop at " : "    the function ", out);
-		print_place(out, one->function, one->line, one->is_loop);
+	switch (row->cause) {
+	case NOT_COMPILED_BLACKLISTED: snprintf(ret_text, CAUSE_SIZE, "never again: %s", reason); break;
+	case NOT_COMPILED_ABORTED: snprintf(ret_text, CAUSE_SIZE, "later again: %s", reason); break;
+	case NOT_COMPILED_OFF: snprintf(ret_text, CAUSE_SIZE, "jit.off()"); break;
+	}
+}
+
+static void print_interpreted(FILE *out, const struct trace_process *process, const struct trace_vm *vm)
+{
+	if (vm->interpreted_count)
+		fputs("\n  Not compiled, with the reason of the last attempt:\n"
+		      "   time %  what      tried                                                   start\n",
+		      out);
+	for (size_t i = 0; i < vm->interpreted_count; i++) {
+		const struct interpreted_row *row = &vm->interpreted[i];
+		char cause[CAUSE_SIZE];
+
+		spell_cause(row, cause);
+		fprintf(out, "  %6.2f  %-8s  %-54s  ", 100 * trace_process_share(process, row->cpu_ns),
+			row->is_loop ? "loop" : "function", cause);
+		print_place(out, row->function, row->line, row->is_loop);
 	}
 }
 
@@ -104,7 +121,7 @@ static void print_vm(FILE *out, const struct trace_process *process, const struc
 		      out);
 	for (size_t i = 0; i < vm->row_count; i++)
 		print_row(out, process, &vm->rows[i]);
-	print_given_up(out, vm);
+	print_interpreted(out, process, vm);
 	if (!vm->complete)
 		fputs("  Not all could be read.\n", out);
 }

@@ -8,6 +8,8 @@
 #include "luajit-layouts/field.h"
 #include "memory/hash.h"
 #include "memory/snapshot.h"
+#include "unwind/jit/not_compiled.h"
+#include "unwind/jit/trace_aborts.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/object_walk.h"
@@ -50,6 +52,13 @@ struct seen_name {
 	UT_hash_handle hh;
 };
 
+/* Time of a function of a process that did not run as compiled code. */
+struct seen_interpreted {
+	char key[NAME_KEY_SIZE]; /* pid, line and file, see interpreted_key() */
+	uint64_t cpu_ns;
+	UT_hash_handle hh;
+};
+
 struct seen_process {
 	int pid;
 	uint64_t samples, cpu_ns;
@@ -69,6 +78,7 @@ struct trace_survey {
 	struct seen_name *names;
 	struct seen_function *noted;
 	struct seen_process *processes;
+	struct seen_interpreted *interpreted;
 };
 
 struct trace_survey *trace_survey_new(struct functions *functions)
@@ -97,6 +107,7 @@ void trace_survey_free(struct trace_survey *survey)
 	FREE_ALL(seen_name, survey->names);
 	FREE_ALL(seen_function, survey->noted);
 	FREE_ALL(seen_process, survey->processes);
+	FREE_ALL(seen_interpreted, survey->interpreted);
 	free(survey);
 }
 
@@ -184,10 +195,54 @@ no_memory:
 	return -ENOMEM;
 }
 
+static void interpreted_key(pid_t pid, const struct function *function, char ret_key[static NAME_KEY_SIZE])
+{
+	int length = snprintf(ret_key, NAME_KEY_SIZE, "%d %u ", (int)pid, (unsigned)function->firstline);
+
+	snprintf(ret_key + length, NAME_KEY_SIZE - (size_t)length, "%s",
+		 function->file ? function->file : "");
+}
+
+/* The innermost Lua function; NULL if there is none, or it runs as compiled code. */
+static const struct function *find_interpreted(const struct sample *sample)
+{
+	for (size_t i = 0; i < sample->frame_count; i++)
+		if (sample->frames[i].function->kind == FRAME_LUA)
+			return sample->frames[i].compiled ? NULL : sample->frames[i].function;
+	return NULL;
+}
+
+static int add_to_interpreted(struct trace_survey *survey, const struct sample *sample)
+{
+	const struct function *function = find_interpreted(sample);
+	char key[NAME_KEY_SIZE];
+	struct seen_interpreted *seen;
+
+	if (!function)
+		return 0;
+	interpreted_key(sample->pid, function, key);
+	HASH_FIND_STR(survey->interpreted, key, seen);
+	if (!seen) {
+		seen = calloc(1, sizeof(*seen));
+		if (!seen)
+			return -ENOMEM;
+		memcpy(seen->key, key, sizeof(key));
+		HASH_ADD_STR(survey->interpreted, key, seen);
+		if (!hash_added(&seen->hh)) {
+			free(seen);
+			return -ENOMEM;
+		}
+	}
+	seen->cpu_ns += sample->cpu_ns;
+	return 0;
+}
+
 int trace_survey_add(struct trace_survey *survey, const struct sample *sample)
 {
 	int error = add_to_process(survey, sample);
 
+	if (!error)
+		error = add_to_interpreted(survey, sample);
 	if (!error && sample->trace)
 		error = add_to_trace(survey, sample);
 	for (size_t i = 0; !error && i < sample->frame_count; i++)
@@ -212,7 +267,9 @@ struct reading {
 	bool could_read;
 	struct trace_summary traces[TRACE_LIST_BATCH];
 	size_t count;
+	struct trace_aborts aborts;
 	uint64_t protos[PROTOS_AT_ONCE];
+	enum not_compiled_glance glances[PROTOS_AT_ONCE];
 	size_t proto_count;
 };
 
@@ -303,13 +360,21 @@ static int list_traces(struct reading *reading)
 	return 0;
 }
 
-/*---- Code that LuaJIT has given up compiling ----*/
+/*---- Code that LuaJIT does not compile ----*/
+
+static void read_aborts(void *context)
+{
+	struct reading *reading = context;
+
+	reading->could_read = trace_aborts_read(reading->live, reading->global, &reading->aborts);
+}
 
 static void read_protos(void *context)
 {
 	struct reading *reading = context;
+	const struct layout *layout = &reading->global->vm->layout;
 	uint64_t found[PROTOS_AT_ONCE];
-	bool given_up[PROTOS_AT_ONCE];
+	enum not_compiled_glance glances[PROTOS_AT_ONCE];
 	size_t count = 0;
 
 	reading->step = OBJECT_WALK_FOUND;
@@ -326,12 +391,15 @@ static void read_protos(void *context)
 		if (count == PROTOS_AT_ONCE)
 			break;
 	}
-	protos_given_up(reading->live, &reading->global->vm->layout, found, count, given_up);
-	for (size_t i = 0; i < count; i++)
-		if (given_up[i])
-			reading->protos[reading->proto_count++] = found[i];
-	lua_objects_capture_protos(reading->objects, reading->snapshot, &reading->global->vm->layout,
-				   reading->protos, reading->proto_count);
+	not_compiled_glance(reading->live, layout, &reading->aborts, found, count, glances);
+	for (size_t i = 0; i < count; i++) {
+		if (glances[i] == NOT_COMPILED_NOWHERE)
+			continue;
+		reading->protos[reading->proto_count] = found[i];
+		reading->glances[reading->proto_count++] = glances[i];
+	}
+	lua_objects_capture_protos(reading->objects, reading->snapshot, layout, reading->protos,
+				   reading->proto_count);
 }
 
 static void undo_protos(void *context)
@@ -341,27 +409,50 @@ static void undo_protos(void *context)
 	object_walk_undo_slice(reading->walk);
 }
 
-static int add_given_up(const struct reading *reading, const struct proto *proto)
+static uint64_t interpreted_ns(const struct reading *reading, const struct function *function)
+{
+	char key[NAME_KEY_SIZE];
+	struct seen_interpreted *seen;
+
+	interpreted_key(reading->pid, function, key);
+	HASH_FIND_STR(reading->survey->interpreted, key, seen);
+	return seen ? seen->cpu_ns : 0;
+}
+
+static int add_interpreted(const struct reading *reading, const struct proto *proto,
+			   enum not_compiled_glance glance)
 {
 	const struct layout *layout = &reading->global->vm->layout;
-	struct proto_place places[PROTO_PLACES_MAX];
-	size_t count = proto_places_given_up(layout, proto, places);
+	struct not_compiled places[NOT_COMPILED_MAX];
+	size_t count = not_compiled_find(layout, proto, &reading->aborts, glance, places);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct given_up given_up = {
+		struct interpreted_row row = {
 			.function = function_of(reading, proto),
 			.line = lua_line(layout, proto, places[i].pc),
 			.is_loop = places[i].is_loop,
+			.cause = places[i].cause,
+			.reason = places[i].reason,
 		};
 
-		if (!given_up.function || trace_vm_add_given_up(reading->vm, &given_up))
+		if (!row.function)
+			return -ENOMEM;
+		row.cpu_ns = interpreted_ns(reading, row.function);
+		/* Libraries switch the compiler off for many functions: show those that take time. */
+		if (row.cause == NOT_COMPILED_OFF && row.cpu_ns == 0)
+			continue;
+		if (trace_vm_add_interpreted(reading->vm, &row))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int list_given_up(struct reading *reading)
+static int list_interpreted(struct reading *reading)
 {
+	if (!hold_while(reading->hold, read_aborts, NULL, reading) || !reading->could_read) {
+		reading->aborts.count = 0;
+		reading->vm->complete = false;
+	}
 	do {
 		if (!hold_while(reading->hold, read_protos, undo_protos, reading)) {
 			reading->vm->complete = false;
@@ -369,7 +460,7 @@ static int list_given_up(struct reading *reading)
 		}
 		for (size_t i = 0; i < reading->proto_count; i++) {
 			const struct proto *proto = lua_objects_proto(reading->objects, reading->protos[i]);
-			int error = proto ? add_given_up(reading, proto) : 0;
+			int error = proto ? add_interpreted(reading, proto, reading->glances[i]) : 0;
 
 			if (error)
 				return error;
@@ -413,7 +504,7 @@ static int report_global(struct trace_survey *survey, struct lua_process *proces
 	trace_list_areas(reading->live, global, &vm->mcode_allocated, &vm->mcode_max);
 	error = list_traces(reading);
 	if (!error)
-		error = list_given_up(reading);
+		error = list_interpreted(reading);
 out:
 	if (reading) {
 		object_walk_free(reading->walk);

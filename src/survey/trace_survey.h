@@ -5,7 +5,7 @@
  * During sampling it notes which traces the samples are in. Afterwards it reads
  * the traces that then exist, and where they start: some at a time, while the
  * process is held for about a millisecond. And it searches all functions for code
- * that LuaJIT has given up compiling.
+ * that LuaJIT does not compile.
  */
 #ifndef LJSPY_TRACE_SURVEY_H
 #define LJSPY_TRACE_SURVEY_H

@@ -84,4 +84,4 @@ def test_shares_and_names_come_from_samples(parked):
     assert sum(trace["share"] for trace in vm["traces"]) + process["gone"] <= 1.0001
     shown = ljspy.run("traces", "-p", parked.pid, "-d", "200ms").stdout
     assert "hot " in next(line for line in shown.splitlines() if " loop " in line)
-    assert "Never compiled" in shown
+    assert "never again: NYI: bytecode " in shown

@@ -10,6 +10,8 @@
 #include "unwind/capture/capture.h"
 #include "unwind/capture/unknown_states.h"
 #include "unwind/elf/elf_file.h"
+#include "unwind/jit/not_compiled.h"
+#include "unwind/jit/trace_aborts.h"
 #include "unwind/jit/trace_list.h"
 #include "unwind/lua/builtins.h"
 #include "unwind/lua/lua_objects.h"
@@ -192,21 +194,40 @@ static void read_coroutines(struct reader *reader, struct memory *memory)
 			name(reader);
 }
 
+static void find_not_compiled(const struct layout *layout, const struct proto *proto,
+			      const struct trace_aborts *aborts, enum not_compiled_glance glance)
+{
+	struct not_compiled places[NOT_COMPILED_MAX];
+	size_t count = not_compiled_find(layout, proto, aborts, glance, places);
+
+	fuzz_check(count <= NOT_COMPILED_MAX, "no more places are found than there is room for");
+	for (size_t i = 0; i < count; i++)
+		fuzz_check(proto_contains_pc(proto, places[i].pc), "a place is in its prototype");
+}
+
 static void read_traces(struct reader *reader, struct memory *memory)
 {
 	const struct global_state *global = lua_image_global(reader->lua, 0);
 	static struct trace_summary traces[TRACE_LIST_BATCH];
 	uint32_t next = 1;
 	uint64_t allocated, max;
-	bool given_up;
+	struct trace_aborts aborts;
+	enum not_compiled_glance glance;
 	size_t count;
 
 	trace_list_areas(memory, global, &allocated, &max);
 	if (!trace_list_read(memory, global, &next, traces, &count))
 		return;
 	fuzz_check(count <= TRACE_LIST_BATCH, "no more traces are found than there is room for");
-	for (size_t i = 0; i < count; i++)
-		protos_given_up(memory, &global->vm->layout, &traces[i].startpt, 1, &given_up);
+	if (trace_aborts_read(memory, global, &aborts))
+		fuzz_check(aborts.count <= TRACE_ABORTS_MAX, "no more aborts are found than there are slots");
+	for (size_t i = 0; i < count; i++) {
+		const struct proto *proto = lua_objects_proto(reader->objects, traces[i].startpt);
+
+		not_compiled_glance(memory, &global->vm->layout, &aborts, &traces[i].startpt, 1, &glance);
+		if (proto)
+			find_not_compiled(&global->vm->layout, proto, &aborts, glance);
+	}
 }
 
 void reading_walk(const struct memory_image *image, struct memory *memory, bool coroutines)

@@ -10,8 +10,6 @@
 
 enum {
 	HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8,
-	PROTO_ILOOP = 0x10, /* GCproto.flags: LuaJIT gave up compiling code in it (lj_obj.h) */
-	GIVE_UP_BATCH = 256,
 	KIBIBYTE_SHIFT = 10,
 };
 
@@ -144,52 +142,4 @@ bool trace_list_areas(struct memory *live, const struct global_state *global, ui
 	*ret_allocated = allocated;
 	*ret_max = (uint64_t)(last ? last : before) << KIBIBYTE_SHIFT;
 	return true;
-}
-
-/*---- Code that is never compiled ----*/
-
-static void read_flags(struct memory *live, const struct layout *layout, const uint64_t *protos, size_t count,
-		       bool *ret_given_up)
-{
-	struct memory_range ranges[GIVE_UP_BATCH];
-	uint8_t flags[GIVE_UP_BATCH];
-
-	for (size_t i = 0; i < count; i++)
-		ranges[i] = (struct memory_range){ .address = protos[i] + (uint64_t)layout->GCproto_flags,
-						   .copy = &flags[i],
-						   .length = sizeof(flags[i]) };
-	memory_read_ranges(live, ranges, count);
-	for (size_t i = 0; i < count; i++)
-		ret_given_up[i] = ranges[i].status == MEMORY_OK && (flags[i] & PROTO_ILOOP);
-}
-
-void protos_given_up(struct memory *live, const struct layout *layout, const uint64_t *protos, size_t count,
-		     bool *ret_given_up)
-{
-	for (size_t done = 0; done < count; done += GIVE_UP_BATCH)
-		read_flags(live, layout, protos + done,
-			   count - done < GIVE_UP_BATCH ? count - done : GIVE_UP_BATCH, ret_given_up + done);
-}
-
-size_t proto_places_given_up(const struct layout *layout, const struct proto *proto,
-			     struct proto_place ret_places[static PROTO_PLACES_MAX])
-{
-	size_t count = 0;
-
-	for (uint32_t i = 0; i < proto->sizebc && count < PROTO_PLACES_MAX; i++) {
-		uint64_t pc = proto->bc + (uint64_t)i * BYTECODE_SIZE;
-		uint32_t instruction;
-
-		if (!proto_instruction(proto, pc, &instruction))
-			break;
-		switch ((int)bytecode_op(layout, (uint8_t)instruction)) {
-		case BC_IFUNCF:
-		case BC_IFUNCV: ret_places[count++] = (struct proto_place){ .pc = pc }; break;
-		case BC_IFORL:
-		case BC_IITERL:
-		case BC_ILOOP: ret_places[count++] = (struct proto_place){ .pc = pc, .is_loop = true }; break;
-		default: break;
-		}
-	}
-	return count;
 }

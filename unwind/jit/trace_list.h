@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * trace_list: list the traces of one global_State, and the code that LuaJIT never compiles.
+ * trace_list: list the traces of one global_State.
  *
  * ljspy reads the list in batches while the target is held. Later batches may be newer.
- * Facts: lj_jit.h (GCtrace, TraceLink), lj_record.c (lj_record_setup), lj_trace.c (blacklist_pc).
+ * Facts: lj_jit.h (GCtrace, TraceLink), lj_record.c (lj_record_setup).
  */
 #ifndef LJSPY_TRACE_LIST_H
 #define LJSPY_TRACE_LIST_H
@@ -16,7 +16,7 @@
 #include "unwind/lua/lua_objects.h"
 #include "unwind/lua/global_state.h"
 
-enum { TRACE_LIST_BATCH = 256, PROTO_PLACES_MAX = 64 };
+enum { TRACE_LIST_BATCH = 256 };
 
 enum trace_kind {
 	TRACE_ROOT,
@@ -65,22 +65,5 @@ bool trace_list_read(struct memory *live, const struct global_state *global, uin
 /* The size of the machine code areas in bytes: allocated, and the limit (jit.opt's maxmcode). */
 bool trace_list_areas(struct memory *live, const struct global_state *global, uint64_t *ret_allocated,
 		      uint64_t *ret_max);
-
-/*
- * Set ret_given_up[i] if protos[i] has code that LuaJIT has given up compiling. False
- * for an unreadable prototype.
- */
-void protos_given_up(struct memory *live, const struct layout *layout, const uint64_t *protos, size_t count,
-		     bool *ret_given_up);
-
-/* A place where LuaJIT no longer tries to record: the function's start or a loop. */
-struct proto_place {
-	uint64_t pc;
-	bool is_loop;
-};
-
-/* Find these places in a prototype. Return how many. */
-size_t proto_places_given_up(const struct layout *layout, const struct proto *proto,
-			     struct proto_place ret_places[static PROTO_PLACES_MAX]);
 
 #endif
