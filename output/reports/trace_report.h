@@ -15,8 +15,8 @@
 
 #include "output/sample/frame.h"
 #include "output/sample/sample.h"
-#include "unwind/jit/not_compiled.h"
-#include "unwind/jit/trace_list.h"
+#include "unwind/compiled/not_compiled.h"
+#include "unwind/compiled/trace_list.h"
 
 struct trace_row {
 	struct trace_summary trace;

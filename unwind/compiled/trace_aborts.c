@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind/jit/trace_aborts.h"
+#include "unwind/compiled/trace_aborts.h"
 
 #include "unwind/lua/luajit.h"
 
@@ -24,7 +24,7 @@ static const struct error {
 	enum versions versions;
 } errors[] = {
 #define TRACE_ERROR(text, versions) { text, versions },
-#include "unwind/jit/trace_errors.inc"
+#include "unwind/compiled/trace_errors.inc"
 #undef TRACE_ERROR
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind/jit/not_compiled.h"
+#include "unwind/compiled/not_compiled.h"
 
 #include "luajit-layouts/bytecode.h"
 #include "unwind/lua/luajit.h"

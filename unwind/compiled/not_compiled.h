@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
-#include "unwind/jit/trace_aborts.h"
+#include "unwind/compiled/trace_aborts.h"
 #include "unwind/lua/lua_objects.h"
 
 enum { NOT_COMPILED_MAX = 64 /* places in a prototype */ };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind/jit/trace_list.h"
+#include "unwind/compiled/trace_list.h"
 
 #include <string.h>
 
