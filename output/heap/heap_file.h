@@ -2,7 +2,7 @@
 /*
  * heap_file: heaps in a file (.heap), to be looked at and compared later.
  *
- * doc/HEAP_FILE.md says what is in it. Every version stays readable for ever.
+ * doc/HEAP_FILE.md says what is in it, output/blocks/ how it is packed. Every version stays readable for ever.
  */
 #ifndef LJSPY_HEAP_FILE_H
 #define LJSPY_HEAP_FILE_H
@@ -12,19 +12,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "output/blocks/block_header.h"
 #include "output/heap/heap_account.h"
 #include "output/heap/heap_graph.h"
 
 enum {
 	HEAP_FILE_VERSION = 1,
-	HEAP_FILE_HEADER_SIZE = 20,
-	HEAP_FILE_VERSION_OFFSET = 16,
-	HEAP_FILE_BLOCK_MAX = 1 << 20, /* bytes of records; a file that exceeds it is no heap file */
-	HEAP_FILE_NAME_MAX = 4096,     /* bytes of a property's text; writers cut longer ones */
+	HEAP_FILE_NAME_MAX = 4096, /* bytes of a property's text; writers cut longer ones */
 };
 
-/* The head of a skippable frame of Zstandard, and the first part of its content. */
-#define HEAP_FILE_MAGIC "\x5c\x2a\x4d\x18\x0c\0\0\0LJSPYHEP"
+#define HEAP_FILE_MAGIC BLOCK_MAGIC("HEP")
 
 /*---- Writing ----*/
 

@@ -4,28 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <zstd.h>
-
 #include "memory/array.h"
+#include "output/blocks/block_header.h"
+#include "output/blocks/block_reader.h"
 #include "output/heap/heap_builder.h"
 #include "output/heap/heap_file.h"
 #include "output/heap/heap_file_format.h"
 #include "output/heap/heap_method.h"
-#include "output/sample/record_bytes.h"
-
-/* The largest block in the file, and the size of the read buffer. */
-enum {
-	PACKED_BLOCK_MAX = ZSTD_COMPRESSBOUND(HEAP_FILE_BLOCK_MAX) + 64,
-	PACKED_SIZE = 2 * PACKED_BLOCK_MAX,
-};
 
 struct heap_file_reader {
-	FILE *in;
+	struct block_reader blocks;
+	struct record_source *block; /* the current one of them */
 	size_t memory_max;
-	ZSTD_DCtx *zstd;
-	uint8_t *packed, *raw;
-	size_t packed_at, packed_length; /* bytes of the file that are read and not yet used */
-	struct record_source block;      /* the rest of it, in raw */
 	bool ended;
 };
 
@@ -39,57 +29,10 @@ struct vm {
 	bool ended;
 };
 
-/*---- Bytes ----*/
-
-/* A number below a limit. */
-static bool take_below(struct heap_file_reader *reader, uint64_t limit, uint32_t *ret_value)
+/* Where a text begins in the VM's texts; the empty one is always there. */
+static bool take_place(struct heap_file_reader *reader, const struct vm *vm, uint32_t *ret_place)
 {
-	uint64_t value;
-
-	if (!record_take_uint(&reader->block, &value) || value >= limit)
-		return false;
-	*ret_value = (uint32_t)value;
-	return true;
-}
-
-/*---- Blocks ----*/
-
-/* Fill the buffer so that it holds a whole block, or the rest of the file. */
-static int fill(struct heap_file_reader *reader)
-{
-	if (reader->packed_length >= PACKED_BLOCK_MAX || feof(reader->in))
-		return 0;
-	memmove(reader->packed, reader->packed + reader->packed_at, reader->packed_length);
-	reader->packed_at = 0;
-	errno = 0;
-	reader->packed_length += fread(reader->packed + reader->packed_length, 1,
-				       PACKED_SIZE - reader->packed_length, reader->in);
-	return ferror(reader->in) ? -EIO : 0;
-}
-
-static int next_block(struct heap_file_reader *reader)
-{
-	int error = fill(reader);
-	const uint8_t *packed = reader->packed + reader->packed_at;
-	unsigned long long content;
-	size_t length;
-
-	if (error)
-		return error;
-	if (reader->packed_length == 0)
-		return -EBADMSG;
-	length = ZSTD_findFrameCompressedSize(packed, reader->packed_length);
-	if (ZSTD_isError(length))
-		return -EBADMSG;
-	content = ZSTD_getFrameContentSize(packed, length);
-	if (content == 0 || content > HEAP_FILE_BLOCK_MAX ||
-	    ZSTD_decompressDCtx(reader->zstd, reader->raw, HEAP_FILE_BLOCK_MAX, packed, length) != content)
-		return -EBADMSG;
-	reader->packed_at += length;
-	reader->packed_length -= length;
-	reader->block.at = reader->raw;
-	reader->block.end = reader->raw + content;
-	return 0;
+	return record_take_number(reader->block, vm->graph.texts_bytes - 1, ret_place);
 }
 
 /*---- Records ----*/
@@ -132,7 +75,7 @@ static int read_text(struct heap_file_reader *reader, struct vm *vm)
 	const char *text;
 	size_t length;
 
-	return record_take_text(&reader->block, HEAP_TEXT_MAX, &text, &length)
+	return record_take_text(reader->block, HEAP_TEXT_MAX, &text, &length)
 		       ? add_text(reader, vm, text, length)
 		       : -EBADMSG;
 }
@@ -158,12 +101,11 @@ static int read_node(struct heap_file_reader *reader, struct vm *vm)
 	struct heap_node node = { 0 };
 	uint64_t delta;
 
-	if (!record_take_byte(&reader->block, &node.kind) || !record_take_byte(&reader->block, &node.flags) ||
-	    !record_take_sint(&reader->block, &delta) || !record_take_uint(&reader->block, &node.bytes) ||
-	    !take_below(reader, vm->graph.texts_bytes, &node.text) ||
-	    !take_below(reader, vm->graph.texts_bytes, &node.module) ||
-	    !take_below(reader, (uint64_t)UINT32_MAX + 1, &node.slots) ||
-	    !take_below(reader, (uint64_t)UINT32_MAX + 1, &node.used) || node.kind >= HEAP_KIND_COUNT ||
+	if (!record_take_byte(reader->block, &node.kind) || !record_take_byte(reader->block, &node.flags) ||
+	    !record_take_sint(reader->block, &delta) || !record_take_uint(reader->block, &node.bytes) ||
+	    !take_place(reader, vm, &node.text) || !take_place(reader, vm, &node.module) ||
+	    !record_take_number(reader->block, UINT32_MAX, &node.slots) ||
+	    !record_take_number(reader->block, UINT32_MAX, &node.used) || node.kind >= HEAP_KIND_COUNT ||
 	    (node.kind == HEAP_KIND_ROOT) != (vm->graph.node_count == 0))
 		return -EBADMSG;
 	/* The sum of all bytes must be a number. */
@@ -193,8 +135,8 @@ static bool take_last_member(struct heap_file_reader *reader, const struct vm *v
 	uint64_t number;
 
 	if (heap_hold_has_detail(edge->hold))
-		return take_below(reader, vm->graph.texts_bytes, &edge->detail);
-	if (!record_take_sint(&reader->block, &number) || (int64_t)number < INT32_MIN ||
+		return take_place(reader, vm, &edge->detail);
+	if (!record_take_sint(reader->block, &number) || (int64_t)number < INT32_MIN ||
 	    (int64_t)number > INT32_MAX)
 		return false;
 	edge->number = (int32_t)number;
@@ -207,9 +149,8 @@ static int read_edge(struct heap_file_reader *reader, struct vm *vm)
 	uint64_t delta;
 	uint8_t hold;
 
-	if (vm->graph.node_count == 0 || !record_take_byte(&reader->block, &hold) ||
-	    !record_take_sint(&reader->block, &delta) ||
-	    !take_below(reader, vm->graph.texts_bytes, &edge.text))
+	if (vm->graph.node_count == 0 || !record_take_byte(reader->block, &hold) ||
+	    !record_take_sint(reader->block, &delta) || !take_place(reader, vm, &edge.text))
 		return -EBADMSG;
 	edge.hold = hold & (HEAP_EDGE_WEAK_BIT - 1);
 	edge.weak = hold & HEAP_EDGE_WEAK_BIT;
@@ -257,11 +198,11 @@ static int read_property(struct heap_file_reader *reader, struct vm *vm)
 	const char *text;
 	size_t length;
 
-	if (!record_take_text(&reader->block, sizeof(name) - 1, &text, &length))
+	if (!record_take_text(reader->block, sizeof(name) - 1, &text, &length))
 		return -EBADMSG;
 	memcpy(name, text, length);
 	name[length] = '\0';
-	if (!record_take_text(&reader->block, sizeof(value) - 1, &text, &length))
+	if (!record_take_text(reader->block, sizeof(value) - 1, &text, &length))
 		return -EBADMSG;
 	memcpy(value, text, length);
 	value[length] = '\0';
@@ -283,7 +224,7 @@ static int read_vm_end(struct heap_file_reader *reader, struct vm *vm)
 	const struct heap_graph *graph = &vm->graph;
 	uint64_t nodes, edges;
 
-	if (!record_take_uint(&reader->block, &nodes) || !record_take_uint(&reader->block, &edges) ||
+	if (!record_take_uint(reader->block, &nodes) || !record_take_uint(reader->block, &edges) ||
 	    graph->node_count == 0 || nodes != graph->node_count || edges != graph->edge_count)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < graph->edge_count; i++)
@@ -296,11 +237,11 @@ static int read_vm_end(struct heap_file_reader *reader, struct vm *vm)
 static int read_record(struct heap_file_reader *reader, struct vm *vm)
 {
 	uint8_t record;
-	int error = reader->block.at == reader->block.end ? next_block(reader) : 0;
+	int result = reader->block->at == reader->block->end ? block_reader_next(&reader->blocks) : 1;
 
-	if (error)
-		return error;
-	record = *reader->block.at++;
+	if (result <= 0)
+		return result ? result : -EBADMSG;
+	record = *reader->block->at++;
 	switch (record) {
 	case HEAP_RECORD_PROPERTY: return read_property(reader, vm);
 	case HEAP_RECORD_TEXT: return read_text(reader, vm);
@@ -338,19 +279,9 @@ int heap_file_reader_next(struct heap_file_reader *reader, struct heap_graph *re
 
 static int read_header(FILE *in)
 {
-	static const char magic[] = HEAP_FILE_MAGIC;
-	char header[HEAP_FILE_HEADER_SIZE];
 	uint32_t version;
 
-	errno = 0;
-	if (fread(header, 1, sizeof(header), in) != sizeof(header))
-		return ferror(in) ? -EIO : -EILSEQ;
-	if (memcmp(header, magic, sizeof(magic) - 1) != 0)
-		return -EILSEQ;
-	memcpy(&version, header + HEAP_FILE_VERSION_OFFSET, sizeof(version));
-	if (version == 0)
-		return -EILSEQ;
-	return version > HEAP_FILE_VERSION ? -EPROTONOSUPPORT : 0;
+	return block_header_read(in, HEAP_FILE_MAGIC, HEAP_FILE_VERSION, &version);
 }
 
 bool heap_file_is_one(FILE *in)
@@ -371,14 +302,12 @@ int heap_file_reader_new(FILE *in, size_t memory_max, struct heap_file_reader **
 	reader = calloc(1, sizeof(*reader));
 	if (!reader)
 		return -ENOMEM;
-	reader->in = in;
+	reader->block = &reader->blocks.block;
 	reader->memory_max = memory_max;
-	reader->zstd = ZSTD_createDCtx();
-	reader->packed = malloc(PACKED_SIZE);
-	reader->raw = malloc(HEAP_FILE_BLOCK_MAX);
-	if (!reader->zstd || !reader->packed || !reader->raw) {
+	error = block_reader_init(&reader->blocks, in);
+	if (error) {
 		heap_file_reader_free(reader);
-		return -ENOMEM;
+		return error;
 	}
 	*ret_reader = reader;
 	return 0;
@@ -388,9 +317,7 @@ void heap_file_reader_free(struct heap_file_reader *reader)
 {
 	if (!reader)
 		return;
-	ZSTD_freeDCtx(reader->zstd);
-	free(reader->packed);
-	free(reader->raw);
+	block_reader_clear(&reader->blocks);
 	free(reader);
 }
 

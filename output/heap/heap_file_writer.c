@@ -4,12 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <zstd.h>
-
+#include "output/blocks/block_packer.h"
 #include "output/heap/heap_file.h"
 #include "output/heap/heap_file_format.h"
 #include "output/heap/heap_method.h"
-#include "output/sample/record_bytes.h"
 
 enum {
 	/* A block of this many bytes is written; below that, any record still fits. */
@@ -19,16 +17,14 @@ enum {
 	COMPRESSION_LEVEL = 3,
 };
 
-static_assert((size_t)BUFFER_SIZE <= HEAP_FILE_BLOCK_MAX, "every block is within the limit");
+static_assert((size_t)BUFFER_SIZE <= BLOCK_BYTES_MAX, "every block is within the limit");
 static_assert((size_t)HEAP_TEXT_MAX <= HEAP_FILE_NAME_MAX, "a text fits into a record");
 
 struct heap_file_writer {
 	FILE *out;
-	ZSTD_CCtx *zstd;
-	struct record_sink block; /* has BUFFER_SIZE bytes */
-	char *packed;
-	size_t packed_size;
-	int error; /* the first one: nothing is written after it */
+	struct block_packer packer; /* of BUFFER_SIZE bytes */
+	struct record_sink *block;  /* its block */
+	int error;                  /* the first one: nothing is written after it */
 };
 
 /*---- Blocks ----*/
@@ -37,25 +33,23 @@ static void write_block(struct heap_file_writer *writer)
 {
 	size_t length;
 
-	if (writer->block.length == 0 || writer->error)
+	if (writer->block->length == 0 || writer->error)
 		return;
-	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size, writer->block.bytes,
-				writer->block.length);
-	if (ZSTD_isError(length))
+	length = block_packer_pack(&writer->packer);
+	if (length == 0)
 		writer->error = -ENOMEM;
-	else if (fwrite(writer->packed, 1, length, writer->out) != length)
+	else if (fwrite(writer->packer.packed, 1, length, writer->out) != length)
 		writer->error = -EIO;
-	writer->block.length = 0;
 }
 
 /* Begin a record, with room for it in the block. After an error it is written over. */
 static void begin(struct heap_file_writer *writer, enum heap_record record)
 {
-	if (writer->block.length >= BLOCK_FULL)
+	if (writer->block->length >= BLOCK_FULL)
 		write_block(writer);
 	if (writer->error)
-		writer->block.length = 0;
-	record_put_byte(&writer->block, record);
+		writer->block->length = 0;
+	record_put_byte(writer->block, record);
 }
 
 /*---- A VM ----*/
@@ -65,8 +59,8 @@ static void put_property(struct heap_file_writer *writer, const char *name, cons
 	if (!text)
 		return;
 	begin(writer, HEAP_RECORD_PROPERTY);
-	record_put_text(&writer->block, HEAP_FILE_NAME_MAX, name);
-	record_put_text(&writer->block, HEAP_FILE_NAME_MAX, text);
+	record_put_text(writer->block, HEAP_FILE_NAME_MAX, name);
+	record_put_text(writer->block, HEAP_FILE_NAME_MAX, text);
 }
 
 static void put_number(struct heap_file_writer *writer, const char *name, uint64_t number)
@@ -109,34 +103,34 @@ static void put_texts(struct heap_file_writer *writer, const struct heap_graph *
 {
 	for (size_t at = 1; at < graph->texts_bytes; at += strlen(graph->texts + at) + 1) {
 		begin(writer, HEAP_RECORD_TEXT);
-		record_put_text(&writer->block, HEAP_FILE_NAME_MAX, graph->texts + at);
+		record_put_text(writer->block, HEAP_FILE_NAME_MAX, graph->texts + at);
 	}
 }
 
 static void put_edge(struct heap_file_writer *writer, const struct heap_edge *edge, uint32_t *last_to)
 {
 	begin(writer, HEAP_RECORD_EDGE);
-	record_put_byte(&writer->block, edge->hold | (edge->weak ? HEAP_EDGE_WEAK_BIT : 0u));
-	record_put_sint(&writer->block, (int64_t)edge->to - *last_to);
-	record_put_uint(&writer->block, edge->text);
+	record_put_byte(writer->block, edge->hold | (edge->weak ? HEAP_EDGE_WEAK_BIT : 0u));
+	record_put_sint(writer->block, (int64_t)edge->to - *last_to);
+	record_put_uint(writer->block, edge->text);
 	if (heap_hold_has_detail(edge->hold))
-		record_put_uint(&writer->block, edge->detail);
+		record_put_uint(writer->block, edge->detail);
 	else
-		record_put_sint(&writer->block, edge->number);
+		record_put_sint(writer->block, edge->number);
 	*last_to = edge->to;
 }
 
 static void put_node(struct heap_file_writer *writer, const struct heap_node *node, uint64_t *last_address)
 {
 	begin(writer, HEAP_RECORD_NODE);
-	record_put_byte(&writer->block, node->kind);
-	record_put_byte(&writer->block, node->flags);
-	record_put_sint(&writer->block, (int64_t)(node->address - *last_address));
-	record_put_uint(&writer->block, node->bytes);
-	record_put_uint(&writer->block, node->text);
-	record_put_uint(&writer->block, node->module);
-	record_put_uint(&writer->block, node->slots);
-	record_put_uint(&writer->block, node->used);
+	record_put_byte(writer->block, node->kind);
+	record_put_byte(writer->block, node->flags);
+	record_put_sint(writer->block, (int64_t)(node->address - *last_address));
+	record_put_uint(writer->block, node->bytes);
+	record_put_uint(writer->block, node->text);
+	record_put_uint(writer->block, node->module);
+	record_put_uint(writer->block, node->slots);
+	record_put_uint(writer->block, node->used);
 	*last_address = node->address;
 }
 
@@ -154,8 +148,8 @@ int heap_file_writer_add(struct heap_file_writer *writer, const struct heap_grap
 			put_edge(writer, &graph->edges[j], &last_to);
 	}
 	begin(writer, HEAP_RECORD_VM_END);
-	record_put_uint(&writer->block, graph->node_count);
-	record_put_uint(&writer->block, graph->edge_count);
+	record_put_uint(writer->block, graph->node_count);
+	record_put_uint(writer->block, graph->edge_count);
 	return writer->error;
 }
 
@@ -172,27 +166,23 @@ int heap_file_writer_end(struct heap_file_writer *writer)
 
 static int write_header(FILE *out)
 {
-	char header[HEAP_FILE_HEADER_SIZE] = HEAP_FILE_MAGIC;
+	char header[BLOCK_HEADER_SIZE];
 
-	header[HEAP_FILE_VERSION_OFFSET] = HEAP_FILE_VERSION;
+	block_header_make(HEAP_FILE_MAGIC, HEAP_FILE_VERSION, header);
 	return fwrite(header, 1, sizeof(header), out) == sizeof(header) ? 0 : -EIO;
 }
 
 int heap_file_writer_new(FILE *out, struct heap_file_writer **ret_writer)
 {
 	struct heap_file_writer *writer = calloc(1, sizeof(*writer));
-	int error = -ENOMEM;
+	int error;
 
 	if (!writer)
 		return -ENOMEM;
 	writer->out = out;
-	writer->zstd = ZSTD_createCCtx();
-	writer->block.bytes = malloc(BUFFER_SIZE);
-	writer->packed_size = ZSTD_compressBound(BUFFER_SIZE);
-	writer->packed = malloc(writer->packed_size);
-	if (writer->zstd && writer->block.bytes && writer->packed &&
-	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
-	    !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1)))
+	writer->block = &writer->packer.block;
+	error = block_packer_init(&writer->packer, BUFFER_SIZE, COMPRESSION_LEVEL);
+	if (!error)
 		error = write_header(out);
 	if (error)
 		heap_file_writer_free(writer);
@@ -205,8 +195,6 @@ void heap_file_writer_free(struct heap_file_writer *writer)
 {
 	if (!writer)
 		return;
-	ZSTD_freeCCtx(writer->zstd);
-	free(writer->block.bytes);
-	free(writer->packed);
+	block_packer_clear(&writer->packer);
 	free(writer);
 }

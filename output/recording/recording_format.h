@@ -2,15 +2,13 @@
 /*
  * recording_format: the file format of a recording (.ljspy).
  *
- * A recording is a Zstandard file, so `zstd -t` checks it and `zstd -d` shows
- * its records. The writer only appends, in independent blocks: even if the
- * writer dies, the file is readable up to the last whole block.
+ * A recording is a file of blocks (output/blocks/block_header.h) of the kind
+ * "REC"; its version is that of this grammar. The writer only appends, in
+ * independent blocks: even if the writer dies, the file is readable up to the
+ * last whole block.
  *
  *	recording = header block*
- *	header    = 5c 2a 4d 18  0c 00 00 00	a skippable frame of 12 bytes
- *	            "LJSPYREC" version:u32	of this grammar; little-endian
- *	block     = zstd frame			with content size and checksum;
- *						its content is record+
+ *	block     = record+
  *
  * A record lies in one block. Its first byte is its type:
  *
@@ -72,6 +70,7 @@
 
 #include <assert.h>
 
+#include "output/blocks/block_header.h"
 #include "output/sample/frame.h"
 #include "output/sample/histogram.h"
 #include "output/sample/sample.h"
@@ -79,11 +78,8 @@
 enum {
 	RECORDING_VERSION = 3,
 	RECORDING_VERSION_WAITS = 2,
-	RECORDING_HEADER_SIZE = 20,
-	RECORDING_VERSION_OFFSET = 16,
 
 	/* Limits of the format: a file that exceeds them is no recording. */
-	RECORDING_BLOCK_MAX = 1 << 20, /* bytes of records */
 	RECORDING_TEXT_MAX = 1 << 16,  /* bytes of a string or text; writers cut longer ones */
 	RECORDING_DEPTH_MAX = 1 << 17, /* frames of a stack */
 
@@ -95,8 +91,7 @@ enum {
 	RECORDING_THREADS_MAX = 1 << 16,
 };
 
-/* The head of a skippable frame of Zstandard, and the first part of its content. */
-#define RECORDING_MAGIC "\x5c\x2a\x4d\x18\x0c\0\0\0LJSPYREC"
+#define RECORDING_MAGIC BLOCK_MAGIC("REC")
 
 enum recording_tag {
 	RECORD_STRING = 1,

@@ -6,12 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <zstd.h>
-
 #include "memory/hash.h"
+#include "output/blocks/block_reader.h"
 #include "output/recording/recording_format.h"
 #include "output/recording/stack_cache.h"
-#include "output/sample/record_bytes.h"
 
 /* A name that samples point to. It lives as long as the reader. */
 struct name {
@@ -30,12 +28,6 @@ struct stack {
 
 /* Bytes of all strings with their NULs. */
 enum { TEXT_SIZE = RECORDING_STRING_BYTES_MAX + RECORDING_STRINGS_MAX };
-
-/* The largest block in the file, and the size of the read buffer. */
-enum {
-	PACKED_BLOCK_MAX = ZSTD_COMPRESSBOUND(RECORDING_BLOCK_MAX) + 64,
-	PACKED_SIZE = 2 * PACKED_BLOCK_MAX,
-};
 
 static_assert(RECORDING_DEPTH_MAX < 1 << 24, "a depth has 24 bits");
 
@@ -58,17 +50,14 @@ struct tables {
 
 struct recording_reader {
 	struct sample_source source; /* first: the source and the reader are one address */
-	FILE *in;
 	struct functions *functions;
 	struct name *names;
 	size_t names_size;
 	struct tables tables;
-	ZSTD_DCtx *zstd;
-	uint8_t *packed, *raw;
-	size_t packed_at, packed_length; /* bytes of the file that are read and not yet used */
-	struct record_source block;      /* the rest of it, in raw */
-	struct stack_cache expanded;     /* by sample.stack */
-	struct frame *frames;            /* of a stack that the cache does not keep */
+	struct block_reader blocks;
+	struct record_source *block; /* the current one of them */
+	struct stack_cache expanded; /* by sample.stack */
+	struct frame *frames;        /* of a stack that the cache does not keep */
 	size_t frames_size;
 	uint32_t version; /* of the grammar */
 	uint64_t last_ns;
@@ -90,75 +79,6 @@ enum {
 	READ_ON,
 	READ_DAMAGED, /* the file is damaged */
 };
-
-/*---- Bytes ----*/
-
-/* Read a number up to a maximum. */
-static bool take_number(struct recording_reader *reader, uint64_t maximum, uint32_t *ret_value)
-{
-	uint64_t value;
-
-	if (!record_take_uint(&reader->block, &value) || value > maximum)
-		return false;
-	*ret_value = (uint32_t)value;
-	return true;
-}
-
-/*---- Blocks ----*/
-
-/* Fill the buffer so that it holds a whole block, or the rest of the file. */
-static int fill(struct recording_reader *reader)
-{
-	if (reader->packed_length >= PACKED_BLOCK_MAX || feof(reader->in))
-		return 0;
-	memmove(reader->packed, reader->packed + reader->packed_at, reader->packed_length);
-	reader->packed_at = 0;
-	errno = 0;
-	reader->packed_length += fread(reader->packed + reader->packed_length, 1,
-				       PACKED_SIZE - reader->packed_length, reader->in);
-	return ferror(reader->in) ? -EIO : 0;
-}
-
-static void drop(struct recording_reader *reader, size_t length)
-{
-	reader->packed_at += length;
-	reader->packed_length -= length;
-}
-
-/* Does the file end inside this block? */
-static bool is_cut_off(const uint8_t *packed, size_t length)
-{
-	static const uint8_t magic[] = { 0x28, 0xb5, 0x2f, 0xfd }; /* ZSTD_MAGICNUMBER */
-
-	return length < PACKED_BLOCK_MAX &&
-	       memcmp(packed, magic, length < sizeof(magic) ? length : sizeof(magic)) == 0;
-}
-
-/* Decompress the next block. READ_ON, READ_END, READ_DAMAGED or a negative errno. */
-static int next_block(struct recording_reader *reader)
-{
-	int error = fill(reader);
-	unsigned long long content;
-	const uint8_t *packed;
-	size_t length;
-
-	if (error)
-		return error;
-	packed = reader->packed + reader->packed_at;
-	if (reader->packed_length == 0)
-		return READ_END;
-	length = ZSTD_findFrameCompressedSize(packed, reader->packed_length);
-	if (ZSTD_isError(length))
-		return is_cut_off(packed, reader->packed_length) ? READ_END : READ_DAMAGED;
-	content = ZSTD_getFrameContentSize(packed, length);
-	if (content == 0 || content > RECORDING_BLOCK_MAX ||
-	    ZSTD_decompressDCtx(reader->zstd, reader->raw, RECORDING_BLOCK_MAX, packed, length) != content)
-		return READ_DAMAGED;
-	drop(reader, length);
-	reader->block.at = reader->raw;
-	reader->block.end = reader->raw + content;
-	return READ_ON;
-}
 
 /*---- Definitions ----*/
 
@@ -182,7 +102,7 @@ static bool take_string(struct recording_reader *reader, const char **ret_string
 {
 	uint32_t id;
 
-	if (!take_number(reader, reader->tables.string_count, &id))
+	if (!record_take_number(reader->block, reader->tables.string_count, &id))
 		return false;
 	*ret_string = string_of(reader, id);
 	return true;
@@ -199,7 +119,7 @@ static int read_string(struct recording_reader *reader)
 	const char *text;
 	size_t length;
 
-	if (!record_take_text(&reader->block, RECORDING_TEXT_MAX, &text, &length) ||
+	if (!record_take_text(reader->block, RECORDING_TEXT_MAX, &text, &length) ||
 	    tables->string_count == RECORDING_STRINGS_MAX || length + 1 > TEXT_SIZE - tables->text_length)
 		return READ_DAMAGED;
 	memcpy(tables->text + tables->text_length, text, length);
@@ -226,10 +146,11 @@ static int read_function(struct recording_reader *reader)
 	const struct function *known = NULL;
 	uint32_t kind;
 
-	if (!take_number(reader, FRAME_KIND_COUNT - 1, &kind) ||
-	    !take_number(reader, UINT32_MAX, &function.firstline) || !take_string(reader, &function.name) ||
-	    !take_string(reader, &function.file) || !take_string(reader, &function.module) ||
-	    tables->function_count == RECORDING_FUNCTIONS_MAX || !memory_is_left(reader))
+	if (!record_take_number(reader->block, FRAME_KIND_COUNT - 1, &kind) ||
+	    !record_take_number(reader->block, UINT32_MAX, &function.firstline) ||
+	    !take_string(reader, &function.name) || !take_string(reader, &function.file) ||
+	    !take_string(reader, &function.module) || tables->function_count == RECORDING_FUNCTIONS_MAX ||
+	    !memory_is_left(reader))
 		return READ_DAMAGED;
 	function.kind = (enum frame_kind)kind;
 	if (function.kind == FRAME_LOST && function.name)
@@ -249,11 +170,11 @@ static int read_stack(struct recording_reader *reader)
 	uint32_t depth;
 	uint8_t certainty;
 
-	if (!take_number(reader, tables->stack_count, &stack.caller) ||
-	    !take_number(reader, tables->function_count, &stack.function) || stack.function == 0 ||
-	    !take_number(reader, UINT32_MAX, &stack.line) || !record_take_byte(&reader->block, &certainty) ||
-	    (certainty & CERTAINTY_MASK) >= CERTAINTY_COUNT || certainty >= 2 * CERTAINTY_COMPILED ||
-	    tables->stack_count == RECORDING_STACKS_MAX)
+	if (!record_take_number(reader->block, tables->stack_count, &stack.caller) ||
+	    !record_take_number(reader->block, tables->function_count, &stack.function) ||
+	    stack.function == 0 || !record_take_number(reader->block, UINT32_MAX, &stack.line) ||
+	    !record_take_byte(reader->block, &certainty) || (certainty & CERTAINTY_MASK) >= CERTAINTY_COUNT ||
+	    certainty >= 2 * CERTAINTY_COMPILED || tables->stack_count == RECORDING_STACKS_MAX)
 		return READ_DAMAGED;
 	depth = stack.caller ? tables->stacks[stack.caller - 1].depth + 1 : 1;
 	if (depth > RECORDING_DEPTH_MAX)
@@ -295,7 +216,7 @@ static int take_name(struct recording_reader *reader, const char **ret_name)
 	uint32_t id;
 	const char **name;
 
-	if (!take_number(reader, reader->tables.string_count, &id))
+	if (!record_take_number(reader->block, reader->tables.string_count, &id))
 		return READ_DAMAGED;
 	*ret_name = NULL;
 	if (id == 0)
@@ -317,7 +238,8 @@ static int read_thread(struct recording_reader *reader)
 	uint32_t pid, tid;
 	int result;
 
-	if (!take_number(reader, INT_MAX, &pid) || !take_number(reader, INT_MAX, &tid) ||
+	if (!record_take_number(reader->block, INT_MAX, &pid) ||
+	    !record_take_number(reader->block, INT_MAX, &tid) ||
 	    tables->thread_count == RECORDING_THREADS_MAX)
 		return READ_DAMAGED;
 	result = take_name(reader, &thread.process_name);
@@ -409,7 +331,7 @@ static bool take_wait(struct recording_reader *reader, uint8_t state, const stru
 
 	if (reader->version < RECORDING_VERSION_WAITS || (state & STATE_THREAD_MASK) == THREAD_RUNNING)
 		return true;
-	if (!take_number(reader, reader->tables.function_count, &wait))
+	if (!record_take_number(reader->block, reader->tables.function_count, &wait))
 		return false;
 	*ret_wait = wait ? reader->tables.functions[wait - 1] : NULL;
 	return true;
@@ -425,15 +347,16 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	uint8_t state;
 	int result;
 
-	if (!record_take_uint(&reader->block, &after) || after > UINT64_MAX - reader->last_ns ||
-	    !take_number(reader, tables->thread_count, &thread_id) || thread_id == 0 ||
-	    !take_number(reader, tables->stack_count, &leaf) || !record_take_byte(&reader->block, &state))
+	if (!record_take_uint(reader->block, &after) || after > UINT64_MAX - reader->last_ns ||
+	    !record_take_number(reader->block, tables->thread_count, &thread_id) || thread_id == 0 ||
+	    !record_take_number(reader->block, tables->stack_count, &leaf) ||
+	    !record_take_byte(reader->block, &state))
 		return READ_DAMAGED;
 	result = take_name(reader, &sample.phase);
 	if (result != READ_ON)
 		return result;
-	if (!take_wait(reader, state, &sample.wait) || !record_take_uint(&reader->block, &sample.cpu_ns) ||
-	    !record_take_sint(&reader->block, &sample.wall_ns) ||
+	if (!take_wait(reader, state, &sample.wait) || !record_take_uint(reader->block, &sample.cpu_ns) ||
+	    !record_take_sint(reader->block, &sample.wall_ns) ||
 	    (state & STATE_THREAD_MASK) >= THREAD_STATE_COUNT || state >> STATE_THREAD_BITS >= VM_STATE_COUNT)
 		return READ_DAMAGED;
 	thread = &tables->threads[thread_id - 1];
@@ -540,8 +463,8 @@ static int read_property(struct recording_reader *reader)
 	const char *name, *text;
 	size_t name_length, length;
 
-	if (!record_take_text(&reader->block, RECORDING_TEXT_MAX, &name, &name_length) ||
-	    !record_take_text(&reader->block, RECORDING_TEXT_MAX, &text, &length))
+	if (!record_take_text(reader->block, RECORDING_TEXT_MAX, &name, &name_length) ||
+	    !record_take_text(reader->block, RECORDING_TEXT_MAX, &text, &length))
 		return READ_DAMAGED;
 	return reader->opening ? set_property(reader, name, name_length, text, length) : READ_ON;
 }
@@ -551,16 +474,17 @@ static int read_pauses(struct recording_reader *reader)
 	struct histogram pauses = { 0 };
 	uint32_t count, bucket = 0;
 
-	if (!record_take_uint(&reader->block, &pauses.max) || !take_number(reader, HISTOGRAM_BUCKETS, &count))
+	if (!record_take_uint(reader->block, &pauses.max) ||
+	    !record_take_number(reader->block, HISTOGRAM_BUCKETS, &count))
 		return READ_DAMAGED;
 	for (; count > 0; count--, bucket++) {
 		uint32_t skipped;
 
-		if (!take_number(reader, HISTOGRAM_BUCKETS, &skipped) ||
+		if (!record_take_number(reader->block, HISTOGRAM_BUCKETS, &skipped) ||
 		    bucket + skipped >= HISTOGRAM_BUCKETS)
 			return READ_DAMAGED;
 		bucket += skipped;
-		if (!record_take_uint(&reader->block, &pauses.buckets[bucket]) ||
+		if (!record_take_uint(reader->block, &pauses.buckets[bucket]) ||
 		    pauses.buckets[bucket] > UINT64_MAX - pauses.count)
 			return READ_DAMAGED;
 		pauses.count += pauses.buckets[bucket];
@@ -574,7 +498,7 @@ static int read_pauses(struct recording_reader *reader)
 
 static int read_record(struct recording_reader *reader, struct sample *ret_sample)
 {
-	switch ((enum recording_tag) * reader->block.at++) {
+	switch ((enum recording_tag) * reader->block->at++) {
 	case RECORD_STRING: return read_string(reader);
 	case RECORD_FUNCTION: return read_function(reader);
 	case RECORD_STACK: return read_stack(reader);
@@ -588,14 +512,26 @@ static int read_record(struct recording_reader *reader, struct sample *ret_sampl
 	}
 }
 
+/* Unpack the next block. READ_ON, READ_END, READ_DAMAGED or a negative errno. */
+static int next_block(struct recording_reader *reader)
+{
+	int result = block_reader_next(&reader->blocks);
+
+	if (result > 0)
+		return READ_ON;
+	if (result == 0)
+		return READ_END;
+	return result == -EBADMSG ? READ_DAMAGED : result;
+}
+
 /* READ_SAMPLE, READ_END, READ_DAMAGED or a negative errno. */
 static int read_to_sample(struct recording_reader *reader, struct sample *ret_sample)
 {
 	int result = READ_ON;
 
 	while (result == READ_ON)
-		result = reader->block.at < reader->block.end ? read_record(reader, ret_sample)
-							      : next_block(reader);
+		result = reader->block->at < reader->block->end ? read_record(reader, ret_sample)
+								: next_block(reader);
 	return result;
 }
 
@@ -618,31 +554,16 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 	return 1;
 }
 
-/* Check the header; the buffer then begins with the first block. 0, -EIO, -EILSEQ or -EPROTONOSUPPORT. */
+/* 0, -EIO, -EILSEQ or -EPROTONOSUPPORT. */
 static int read_header(struct recording_reader *reader)
 {
-	uint32_t version = 0;
-	int error;
+	FILE *in = reader->blocks.in;
 
-	clearerr(reader->in);
-	if (fseeko(reader->in, 0, SEEK_SET))
+	block_reader_restart(&reader->blocks);
+	clearerr(in);
+	if (fseeko(in, 0, SEEK_SET))
 		return -EIO;
-	reader->packed_at = reader->packed_length = 0;
-	error = fill(reader);
-	if (error)
-		return error;
-	if (reader->packed_length < RECORDING_HEADER_SIZE ||
-	    memcmp(reader->packed, RECORDING_MAGIC, RECORDING_VERSION_OFFSET) != 0)
-		return -EILSEQ;
-	for (unsigned int i = 0; i < 4; i++)
-		version |= (uint32_t)reader->packed[RECORDING_VERSION_OFFSET + i] << 8 * i;
-	if (version == 0)
-		return -EILSEQ;
-	if (version > RECORDING_VERSION)
-		return -EPROTONOSUPPORT;
-	reader->version = version;
-	drop(reader, RECORDING_HEADER_SIZE);
-	return 0;
+	return block_header_read(in, RECORDING_MAGIC, RECORDING_VERSION, &reader->version);
 }
 
 static int rewind_samples(struct sample_source *source)
@@ -652,7 +573,6 @@ static int rewind_samples(struct sample_source *source)
 	forget(reader);
 	stack_cache_forget(&reader->expanded);
 	reader->forgotten = 0;
-	reader->block.at = reader->block.end = reader->raw;
 	reader->last_ns = 0;
 	reader->samples_read = 0;
 	return read_header(reader);
@@ -696,20 +616,17 @@ static int read_all(struct recording_reader *reader)
 	return rewind_samples(&reader->source);
 }
 
-static bool allocate(struct recording_reader *reader)
+static bool allocate(struct recording_reader *reader, FILE *in)
 {
 	struct tables *tables = &reader->tables;
 
-	reader->zstd = ZSTD_createDCtx();
-	reader->packed = malloc(PACKED_SIZE);
-	reader->raw = malloc(RECORDING_BLOCK_MAX);
 	tables->strings = calloc(RECORDING_STRINGS_MAX, sizeof(*tables->strings));
 	tables->names = calloc(RECORDING_STRINGS_MAX, sizeof(const char *));
 	tables->text = malloc(TEXT_SIZE);
 	tables->functions = calloc(RECORDING_FUNCTIONS_MAX, sizeof(const struct function *));
 	tables->stacks = calloc(RECORDING_STACKS_MAX, sizeof(*tables->stacks));
 	tables->threads = calloc(RECORDING_THREADS_MAX, sizeof(*tables->threads));
-	return reader->zstd && reader->packed && reader->raw && tables->strings && tables->names &&
+	return block_reader_init(&reader->blocks, in) == 0 && tables->strings && tables->names &&
 	       tables->text && tables->functions && tables->stacks && tables->threads &&
 	       stack_cache_init(&reader->expanded) == 0;
 }
@@ -723,9 +640,9 @@ int recording_reader_open(FILE *in, struct functions *functions, struct recordin
 		return -ENOMEM;
 	reader->source.next = next_sample;
 	reader->source.rewind = rewind_samples;
-	reader->in = in;
 	reader->functions = functions;
-	error = allocate(reader) ? read_all(reader) : -ENOMEM;
+	reader->block = &reader->blocks.block;
+	error = allocate(reader, in) ? read_all(reader) : -ENOMEM;
 	if (error) {
 		recording_reader_close(reader);
 		return error;
@@ -744,9 +661,7 @@ void recording_reader_close(struct recording_reader *reader)
 		HASH_DEL(reader->names, name);
 		free(name);
 	}
-	ZSTD_freeDCtx(reader->zstd);
-	free(reader->packed);
-	free(reader->raw);
+	block_reader_clear(&reader->blocks);
 	free(reader->tables.strings);
 	free(reader->tables.names);
 	free(reader->tables.text);

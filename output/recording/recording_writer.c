@@ -9,13 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <zstd.h>
-
 #include "memory/hash.h"
 #include "memory/scatter.h"
+#include "output/blocks/block_packer.h"
 #include "output/recording/recording_format.h"
 #include "output/recording/stack_cache.h"
-#include "output/sample/record_bytes.h"
 
 enum {
 	/* A block of this many bytes is written; below that, any record still fits. */
@@ -29,7 +27,7 @@ enum {
 	ENTRY_OVERHEAD = 48, /* for the allocations of an entry and of its table */
 };
 
-static_assert((size_t)BUFFER_SIZE <= RECORDING_BLOCK_MAX, "every block is within the limit");
+static_assert((size_t)BUFFER_SIZE <= BLOCK_BYTES_MAX, "every block is within the limit");
 static_assert(PAUSES_SIZE_MAX <= RECORD_SIZE_MAX, "pauses fit into a block");
 
 struct string {
@@ -74,12 +72,10 @@ struct thread {
 
 struct recording_writer {
 	FILE *out;
-	ZSTD_CCtx *zstd;
-	struct record_sink block; /* has BUFFER_SIZE bytes */
-	char *packed;
-	size_t packed_size;   /* of the buffer */
-	size_t unwritten;     /* bytes in packed of a block that could not be written */
-	off_t begin, written; /* where the recording begins in its file, and its size */
+	struct block_packer packer; /* of BUFFER_SIZE bytes */
+	struct record_sink *block;  /* its block */
+	size_t unwritten;           /* bytes of its packed block that could not be written */
+	off_t begin, written;       /* where the recording begins in its file, and its size */
 	bool header_written;
 	bool must_forget; /* recent definitions may be missing in the file */
 	bool ended;
@@ -121,9 +117,9 @@ static int write_bytes(struct recording_writer *writer, const char *bytes, size_
 
 static int write_header(struct recording_writer *writer)
 {
-	char header[RECORDING_HEADER_SIZE] = RECORDING_MAGIC;
+	char header[BLOCK_HEADER_SIZE];
 
-	header[RECORDING_VERSION_OFFSET] = RECORDING_VERSION;
+	block_header_make(RECORDING_MAGIC, RECORDING_VERSION, header);
 	writer->header_written = true;
 	return write_bytes(writer, header, sizeof(header));
 }
@@ -133,7 +129,7 @@ static int write_block(struct recording_writer *writer, size_t length)
 	int error;
 
 	writer->unwritten = length;
-	error = write_bytes(writer, writer->packed, length);
+	error = write_bytes(writer, writer->packer.packed, length);
 	if (!error)
 		writer->unwritten = 0;
 	return error;
@@ -151,12 +147,10 @@ int recording_writer_flush(struct recording_writer *writer)
 		if (error)
 			return error;
 	}
-	if (writer->block.length == 0)
+	if (writer->block->length == 0)
 		return 0;
-	length = ZSTD_compress2(writer->zstd, writer->packed, writer->packed_size, writer->block.bytes,
-				writer->block.length);
-	writer->block.length = 0;
-	if (ZSTD_isError(length)) {
+	length = block_packer_pack(&writer->packer);
+	if (length == 0) {
 		errno = ENOMEM;
 		return give_up(writer);
 	}
@@ -180,10 +174,10 @@ int recording_writer_continue(struct recording_writer *writer, FILE *out)
 /* Begin a record, with room for it in the block. */
 static int begin(struct recording_writer *writer, enum recording_tag tag)
 {
-	int error = writer->block.length >= BLOCK_FULL ? recording_writer_flush(writer) : writer->error;
+	int error = writer->block->length >= BLOCK_FULL ? recording_writer_flush(writer) : writer->error;
 
 	if (error == 0)
-		record_put_byte(&writer->block, tag);
+		record_put_byte(writer->block, tag);
 	return error;
 }
 
@@ -218,7 +212,7 @@ static int define_string(struct recording_writer *writer, const char *text, size
 	error = begin(writer, RECORD_STRING);
 	if (error)
 		return error;
-	record_put_text(&writer->block, RECORDING_TEXT_MAX, string->text);
+	record_put_text(writer->block, RECORDING_TEXT_MAX, string->text);
 	*ret_id = string->id;
 	return 0;
 }
@@ -267,11 +261,11 @@ static int define_function(struct recording_writer *writer, const struct functio
 	error = begin(writer, RECORD_FUNCTION);
 	if (error)
 		return error;
-	record_put_uint(&writer->block, function->kind);
-	record_put_uint(&writer->block, function->firstline);
-	record_put_uint(&writer->block, name);
-	record_put_uint(&writer->block, file);
-	record_put_uint(&writer->block, module);
+	record_put_uint(writer->block, function->kind);
+	record_put_uint(writer->block, function->firstline);
+	record_put_uint(writer->block, name);
+	record_put_uint(writer->block, file);
+	record_put_uint(writer->block, module);
 	*ret_id = defined->id;
 	return 0;
 }
@@ -308,10 +302,10 @@ static int define_stack(struct recording_writer *writer, const struct stack_key 
 	error = begin(writer, RECORD_STACK);
 	if (error)
 		return error;
-	record_put_uint(&writer->block, key->caller);
-	record_put_uint(&writer->block, key->function);
-	record_put_uint(&writer->block, key->line);
-	record_put_byte(&writer->block, key->certainty);
+	record_put_uint(writer->block, key->caller);
+	record_put_uint(writer->block, key->function);
+	record_put_uint(writer->block, key->line);
+	record_put_byte(writer->block, key->certainty);
 	*ret_id = stack->id;
 	return 0;
 }
@@ -416,10 +410,10 @@ static int define_thread(struct recording_writer *writer, const struct thread_ke
 	error = begin(writer, RECORD_THREAD);
 	if (error)
 		return error;
-	record_put_uint(&writer->block, key->pid);
-	record_put_uint(&writer->block, key->tid);
-	record_put_uint(&writer->block, key->process_name);
-	record_put_uint(&writer->block, key->thread_name);
+	record_put_uint(writer->block, key->pid);
+	record_put_uint(writer->block, key->tid);
+	record_put_uint(writer->block, key->process_name);
+	record_put_uint(writer->block, key->thread_name);
 	*ret_thread = thread;
 	return 0;
 }
@@ -494,15 +488,15 @@ static int put_sample(struct recording_writer *writer, const struct sample *samp
 		error = begin(writer, RECORD_SAMPLE);
 	if (error)
 		return error;
-	record_put_uint(&writer->block, now - writer->last_ns);
-	record_put_uint(&writer->block, thread->id);
-	record_put_uint(&writer->block, stack);
-	record_put_byte(&writer->block, sample->thread_state | sample->vm_state << STATE_THREAD_BITS);
-	record_put_uint(&writer->block, phase);
+	record_put_uint(writer->block, now - writer->last_ns);
+	record_put_uint(writer->block, thread->id);
+	record_put_uint(writer->block, stack);
+	record_put_byte(writer->block, sample->thread_state | sample->vm_state << STATE_THREAD_BITS);
+	record_put_uint(writer->block, phase);
 	if (sample->thread_state != THREAD_RUNNING)
-		record_put_uint(&writer->block, wait);
-	record_put_uint(&writer->block, sample->cpu_ns);
-	record_put_sint(&writer->block,
+		record_put_uint(writer->block, wait);
+	record_put_uint(writer->block, sample->cpu_ns);
+	record_put_sint(writer->block,
 			(int64_t)(sample->wall_ns - (now - (thread->last_ns ? thread->last_ns : now))));
 	thread->last_ns = writer->last_ns = now;
 	return 0;
@@ -535,8 +529,8 @@ static int put_property(struct recording_writer *writer, const char *name, const
 	error = begin(writer, RECORD_PROPERTY);
 	if (error)
 		return error;
-	record_put_text(&writer->block, RECORDING_TEXT_MAX, name);
-	record_put_text(&writer->block, RECORDING_TEXT_MAX, value);
+	record_put_text(writer->block, RECORDING_TEXT_MAX, name);
+	record_put_text(writer->block, RECORDING_TEXT_MAX, value);
 	return 0;
 }
 
@@ -576,15 +570,15 @@ static int put_pauses(struct recording_writer *writer, const struct histogram *p
 		return error;
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		count += pauses->buckets[i] > 0;
-	record_put_uint(&writer->block, pauses->max);
-	record_put_uint(&writer->block, count);
+	record_put_uint(writer->block, pauses->max);
+	record_put_uint(writer->block, count);
 	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		if (pauses->buckets[i] == 0) {
 			skipped++;
 			continue;
 		}
-		record_put_uint(&writer->block, skipped);
-		record_put_uint(&writer->block, pauses->buckets[i]);
+		record_put_uint(writer->block, skipped);
+		record_put_uint(writer->block, pauses->buckets[i]);
 		skipped = 0;
 	}
 	return 0;
@@ -630,17 +624,11 @@ int recording_writer_new(FILE *out, const struct session *session, struct record
 	if (!writer)
 		return -ENOMEM;
 	writer->out = out;
+	writer->block = &writer->packer.block;
 	writer->begin = ftello(out);
-	writer->zstd = ZSTD_createCCtx();
-	writer->block.bytes = malloc(BUFFER_SIZE);
-	writer->packed_size = ZSTD_compressBound(BUFFER_SIZE);
-	writer->packed = malloc(writer->packed_size);
 	writer->recent_ids = calloc(STACK_CACHE_PLACES, sizeof(*writer->recent_ids));
-	good = writer->zstd && writer->block.bytes && writer->packed && writer->recent_ids &&
-	       stack_cache_init(&writer->recent) == 0 &&
-	       !ZSTD_isError(
-		       ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_compressionLevel, COMPRESSION_LEVEL)) &&
-	       !ZSTD_isError(ZSTD_CCtx_setParameter(writer->zstd, ZSTD_c_checksumFlag, 1));
+	good = block_packer_init(&writer->packer, BUFFER_SIZE, COMPRESSION_LEVEL) == 0 &&
+	       writer->recent_ids && stack_cache_init(&writer->recent) == 0;
 	if (!good) {
 		recording_writer_free(writer);
 		return -ENOMEM;
@@ -658,8 +646,6 @@ void recording_writer_free(struct recording_writer *writer)
 	clear_tables(writer);
 	stack_cache_clear(&writer->recent);
 	free(writer->recent_ids);
-	ZSTD_freeCCtx(writer->zstd);
-	free(writer->block.bytes);
-	free(writer->packed);
+	block_packer_clear(&writer->packer);
 	free(writer);
 }

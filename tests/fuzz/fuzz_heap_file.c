@@ -19,13 +19,13 @@ enum { MEMORY_MAX = 1 << 24 };
 /* A whole file with these records. */
 static FILE *file_of_records(const uint8_t *records, size_t length)
 {
-	char header[HEAP_FILE_HEADER_SIZE] = HEAP_FILE_MAGIC;
+	char header[BLOCK_HEADER_SIZE] = HEAP_FILE_MAGIC;
 	size_t room = sizeof(header) + ZSTD_compressBound(length), packed;
 	uint8_t *bytes = malloc(room);
 	FILE *file;
 
 	fuzz_check(bytes != NULL, "there is memory");
-	header[HEAP_FILE_VERSION_OFFSET] = HEAP_FILE_VERSION;
+	header[BLOCK_VERSION_OFFSET] = HEAP_FILE_VERSION;
 	memcpy(bytes, header, sizeof(header));
 	packed = ZSTD_compress(bytes + sizeof(header), room - sizeof(header), records, length, 1);
 	fuzz_check(!ZSTD_isError(packed), "records can be packed");

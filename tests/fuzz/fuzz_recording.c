@@ -45,11 +45,11 @@ static size_t add_block(ZSTD_CCtx *zstd, const uint8_t *records, size_t length, 
 static size_t pack(const uint8_t *records, size_t length, size_t blocks, uint8_t *file)
 {
 	ZSTD_CCtx *zstd = ZSTD_createCCtx();
-	size_t size = RECORDING_HEADER_SIZE, each = length / blocks;
+	size_t size = BLOCK_HEADER_SIZE, each = length / blocks;
 
 	fuzz_check(zstd != NULL, "records can be packed");
-	memcpy(file, RECORDING_MAGIC, RECORDING_VERSION_OFFSET);
-	memcpy(file + RECORDING_VERSION_OFFSET, (const uint8_t[4]){ RECORDING_VERSION }, 4);
+	memcpy(file, RECORDING_MAGIC, BLOCK_VERSION_OFFSET);
+	memcpy(file + BLOCK_VERSION_OFFSET, (const uint8_t[4]){ RECORDING_VERSION }, 4);
 	for (size_t i = 0; i < blocks; i++) {
 		size_t part = i + 1 < blocks ? each : length - i * each;
 

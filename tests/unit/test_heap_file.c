@@ -144,15 +144,15 @@ static void a_damaged_file_is_refused(void **state)
 	assert_true(length > 1000);
 	assert_int_equal(read_all(bytes, length, MEMORY_MAX), 0);
 	assert_int_equal(read_all(bytes, length, SMALL_MEMORY), -ENOMEM);
-	for (size_t cut = HEAP_FILE_HEADER_SIZE; cut < length; cut += 97)
+	for (size_t cut = BLOCK_HEADER_SIZE; cut < length; cut += 97)
 		assert_int_equal(read_all(bytes, cut, MEMORY_MAX), -EBADMSG);
-	assert_int_equal(read_all(bytes, HEAP_FILE_HEADER_SIZE - 1, MEMORY_MAX), -EILSEQ);
-	for (size_t at = HEAP_FILE_HEADER_SIZE; at < length; at += 97) {
+	assert_int_equal(read_all(bytes, BLOCK_HEADER_SIZE - 1, MEMORY_MAX), -EILSEQ);
+	for (size_t at = BLOCK_HEADER_SIZE; at < length; at += 97) {
 		bytes[at] ^= 0x40;
 		assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EBADMSG);
 		bytes[at] ^= 0x40;
 	}
-	bytes[HEAP_FILE_VERSION_OFFSET]++;
+	bytes[BLOCK_VERSION_OFFSET]++;
 	assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EPROTONOSUPPORT);
 	bytes[0]++;
 	assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EILSEQ);

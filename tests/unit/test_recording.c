@@ -326,7 +326,7 @@ static void a_file_is_read_up_to_its_last_whole_block(void **state)
 		size_t count;
 
 		begin_reading(&reading, bytes.data, size);
-		if (size < RECORDING_HEADER_SIZE) {
+		if (size < BLOCK_HEADER_SIZE) {
 			assert_int_equal(reading.error, -EILSEQ);
 			end_reading(&reading);
 			continue;
@@ -362,7 +362,7 @@ static void damage_ends_the_samples(void **state)
 					     recording_reader_figures(reading.reader)->samples);
 			damaged += recording_reader_extent(reading.reader) == RECORDING_DAMAGED;
 		} else {
-			assert_true(at < RECORDING_HEADER_SIZE);
+			assert_true(at < BLOCK_HEADER_SIZE);
 		}
 		end_reading(&reading);
 		bytes.data[at] ^= (char)changes[i % sizeof(changes)];
@@ -381,11 +381,11 @@ static void other_files_are_told_apart(void **state)
 	begin_reading(&reading, svg, sizeof(svg));
 	assert_int_equal(reading.error, -EILSEQ);
 	end_reading(&reading);
-	bytes.data[RECORDING_VERSION_OFFSET] = RECORDING_VERSION + 1;
+	bytes.data[BLOCK_VERSION_OFFSET] = RECORDING_VERSION + 1;
 	begin_reading(&reading, bytes.data, bytes.size);
 	assert_int_equal(reading.error, -EPROTONOSUPPORT);
 	end_reading(&reading);
-	bytes.data[RECORDING_VERSION_OFFSET] = 0;
+	bytes.data[BLOCK_VERSION_OFFSET] = 0;
 	begin_reading(&reading, bytes.data, bytes.size);
 	assert_int_equal(reading.error, -EILSEQ);
 	end_reading(&reading);
@@ -395,16 +395,15 @@ static void other_files_are_told_apart(void **state)
 /* A recording of these records, which the checks of blocks say nothing against. */
 static struct bytes forge(const void *records, size_t length)
 {
-	size_t bound = RECORDING_HEADER_SIZE + ZSTD_compressBound(length), packed;
+	size_t bound = BLOCK_HEADER_SIZE + ZSTD_compressBound(length), packed;
 	struct bytes bytes = { .data = calloc(1, bound) };
 
 	assert_non_null(bytes.data);
-	memcpy(bytes.data, RECORDING_MAGIC, RECORDING_VERSION_OFFSET);
-	bytes.data[RECORDING_VERSION_OFFSET] = RECORDING_VERSION;
-	packed = ZSTD_compress(bytes.data + RECORDING_HEADER_SIZE, bound - RECORDING_HEADER_SIZE, records,
-			       length, 1);
+	memcpy(bytes.data, RECORDING_MAGIC, BLOCK_VERSION_OFFSET);
+	bytes.data[BLOCK_VERSION_OFFSET] = RECORDING_VERSION;
+	packed = ZSTD_compress(bytes.data + BLOCK_HEADER_SIZE, bound - BLOCK_HEADER_SIZE, records, length, 1);
 	assert_false(ZSTD_isError(packed));
-	bytes.size = RECORDING_HEADER_SIZE + packed;
+	bytes.size = BLOCK_HEADER_SIZE + packed;
 	return bytes;
 }
 
@@ -693,7 +692,7 @@ static void nothing_is_missing_when_it_goes_on_elsewhere(void **state)
 		end_reading(&reading);
 		free(writing.bytes.data);
 	}
-	assert_true(room > RECORDING_HEADER_SIZE);
+	assert_true(room > BLOCK_HEADER_SIZE);
 }
 
 /* Another function may get the address of one that is gone. */

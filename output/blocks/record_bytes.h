@@ -44,6 +44,17 @@ static inline bool record_take_uint(struct record_source *source, uint64_t *ret_
 	return false;
 }
 
+/* A number up to a maximum, which fits into 32 bits. */
+static inline bool record_take_number(struct record_source *source, uint64_t maximum, uint32_t *ret_value)
+{
+	uint64_t value;
+
+	if (!record_take_uint(source, &value) || value > maximum)
+		return false;
+	*ret_value = (uint32_t)value;
+	return true;
+}
+
 static inline bool record_take_sint(struct record_source *source, uint64_t *ret_value)
 {
 	uint64_t value;
