@@ -13,19 +13,17 @@
 
 #include "memory/core_file.h"
 #include "output/heap/heap_builder.h"
-#include "src/targets/choose.h"
-#include "src/targets/command_apart.h"
 #include "src/commands/heap_output.h"
 #include "src/heap/heap_capture.h"
-#include "src/survey/confirm_layout.h"
 #include "src/inspect/known_files.h"
-#include "src/inspect/patience.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/process.h"
-#include "src/linux/threads/hold.h"
-#include "src/linux/threads/threads.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
+#include "src/survey/confirm_layout.h"
+#include "src/survey/traced_process.h"
+#include "src/targets/choose.h"
+#include "src/targets/command_apart.h"
 
 /* A VM's heap. */
 struct vm_heap {
@@ -93,27 +91,11 @@ static int read_heaps(struct heap_command *command, struct lua_process *process,
 	return error;
 }
 
-static int read_opened(struct heap_command *command, struct lua_process *process, struct tracer *tracer,
-		       struct threads *threads, pid_t pid, const char *name)
-{
-	struct hold *hold = hold_new(tracer, threads);
-	int error = hold ? 0 : -ENOMEM;
-
-	if (hold) {
-		hold_go_on_while(hold, command_try_may_go_on, &command->try);
-		confirm_while_held(process, hold);
-		error = read_heaps(command, process, hold, pid, name);
-	}
-	hold_free(hold);
-	return error;
-}
-
 static int read_traced(struct heap_command *command, struct tracer *tracer, pid_t pid)
 {
 	const struct namer_options namer = { .native = NATIVE_NONE };
-	const struct given_layout *layout = command->options->layout;
+	struct traced_process traced = { .patience = { tracer, command_try_may_go_on, &command->try } };
 	struct lua_process *lua = NULL;
-	struct threads *threads = NULL;
 	struct process process;
 	int error = process_read(pid, &process);
 
@@ -122,18 +104,18 @@ static int read_traced(struct heap_command *command, struct tracer *tracer, pid_
 	error = lua_process_open(pid, command->functions, command->files, &namer, &lua);
 	if (error)
 		goto out;
-	if (layout)
-		lua_process_give_layout(lua, layout);
-	threads = threads_new(tracer, pid);
-	error = threads ? threads_refresh(threads, clock_now_ns(CLOCK_MONOTONIC), 0) : -ENOMEM;
+	lua_process_give_layout(lua, command->options->layout);
+	error = traced_process_begin(&traced, pid, command->files);
 	if (!error)
 		error = lua_process_refresh(lua, true);
 	if (!error && lua_process_module_count(lua) == 0)
 		error = -ENOEXEC;
-	if (!error)
-		error = read_opened(command, lua, tracer, threads, pid, process.name);
+	if (error)
+		goto out;
+	confirm_while_held(lua, traced.hold);
+	error = read_heaps(command, lua, traced.hold, pid, process.name);
 out:
-	threads_free(threads);
+	traced_process_end(&traced);
 	lua_process_close(lua);
 	process_clear(&process);
 	return error;
@@ -150,21 +132,17 @@ static void *read_process(void *context)
 {
 	struct reading *reading = context;
 	struct heap_command *command = reading->command;
-	struct patience patience = { .may_go_on = command_try_may_go_on, .context = &command->try };
+	struct tracer *tracer = tracer_new();
 
 	forget_heaps(command);
-	reading->error = 0;
-	patience.tracer = tracer_new();
-	if (!patience.tracer) {
+	if (!tracer) {
 		reading->error = -errno;
 		return NULL;
 	}
 	if (command->options->allow_attach)
-		tracer_allow_attach(patience.tracer);
-	patience_begin(&patience, command->files);
-	reading->error = read_traced(command, patience.tracer, reading->pid);
-	patience_end(command->files);
-	tracer_free(patience.tracer);
+		tracer_allow_attach(tracer);
+	reading->error = read_traced(command, tracer, reading->pid);
+	tracer_free(tracer);
 	return NULL;
 }
 
@@ -234,14 +212,12 @@ static void heap_of_process(struct heap_command *command, pid_t pid)
 static int read_core(struct heap_command *command, struct core_file *core)
 {
 	const struct namer_options namer = { .native = NATIVE_NONE };
-	const struct given_layout *layout = command->options->layout;
 	struct lua_process *process = NULL;
 	int error = lua_process_open_core(core, command->functions, &namer, &process);
 
 	if (error)
 		return error;
-	if (layout)
-		lua_process_give_layout(process, layout);
+	lua_process_give_layout(process, command->options->layout);
 	error = lua_process_refresh(process, true);
 	if (!error && lua_process_global_count(process) == 0) {
 		message_error(
