@@ -14,6 +14,7 @@
 
 #include "output/formats/format.h"
 #include "tests/made_up.h"
+#include "tests/unit/made_up_source.h"
 
 enum { SAMPLES_MAX = 60000, STACK_MAX = 6000 };
 
@@ -249,30 +250,9 @@ static const struct {
 
 /*---- Writing ----*/
 
-struct made_source {
-	struct sample_source source; /* first: what formats see */
-	size_t next;
-};
-
-static int next_sample(struct sample_source *source, struct sample *ret_sample)
-{
-	struct made_source *made = (struct made_source *)source;
-
-	if (made->next == sample_count)
-		return 0;
-	*ret_sample = samples[made->next++];
-	return 1;
-}
-
-static int rewind_samples(struct sample_source *source)
-{
-	((struct made_source *)source)->next = 0;
-	return 0;
-}
-
 static int write_set(const struct format *format, const char *target, const struct view *view)
 {
-	struct made_source made = { .source = { next_sample, rewind_samples } };
+	struct made_up_source made = made_up_source(samples, sample_count);
 	struct session session = {
 		.target = target,
 		.command_line = "ljspy record --name nginx -d 30s",

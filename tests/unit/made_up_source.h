@@ -10,7 +10,10 @@
 struct made_up_source {
 	struct sample_source source; /* first: what is read */
 	const struct sample *samples;
-	size_t count, next;
+	size_t round; /* how many they are */
+	size_t count; /* how many to give; after a round they come again, a microsecond later */
+	size_t next;
+	int end; /* the result after the last one: 0, or an error */
 };
 
 static int made_up_next(struct sample_source *source, struct sample *ret_sample)
@@ -18,8 +21,9 @@ static int made_up_next(struct sample_source *source, struct sample *ret_sample)
 	struct made_up_source *made = (struct made_up_source *)source;
 
 	if (made->next == made->count)
-		return 0;
-	*ret_sample = made->samples[made->next++];
+		return made->end;
+	*ret_sample = made->samples[made->next % made->round];
+	ret_sample->time_ns += made->next++ / made->round * 1000;
 	return 1;
 }
 
@@ -31,9 +35,9 @@ static int made_up_rewind(struct sample_source *source)
 
 static inline struct made_up_source made_up_source(const struct sample *samples, size_t count)
 {
-	return (struct made_up_source){ .source = { made_up_next, made_up_rewind },
-					.samples = samples,
-					.count = count };
+	return (struct made_up_source){
+		.source = { made_up_next, made_up_rewind }, .samples = samples, .round = count, .count = count
+	};
 }
 
 #endif

@@ -9,46 +9,14 @@
 
 #include "output/views/sample_table.h"
 #include "output/views/thread_samples.h"
+#include "tests/unit/made_up_source.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
 static const struct function heavy = {
 	.kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5
 };
 
-struct list {
-	struct sample_source source; /* first: what is read */
-	const struct sample *samples;
-	size_t count, next; /* samples come round again and again up to count */
-	size_t round;
-	int end; /* what next() says after the last one */
-};
-
-static int next_sample(struct sample_source *source, struct sample *ret_sample)
-{
-	struct list *list = (struct list *)source;
-
-	if (list->next == list->count)
-		return list->end;
-	*ret_sample = list->samples[list->next % list->round];
-	ret_sample->time_ns += list->next / list->round * 1000;
-	list->next++;
-	return 1;
-}
-
-static int rewind_list(struct sample_source *source)
-{
-	((struct list *)source)->next = 0;
-	return 0;
-}
-
-static struct list make_list(const struct sample *samples, size_t count)
-{
-	return (struct list){
-		.source = { next_sample, rewind_list }, .samples = samples, .count = count, .round = count
-	};
-}
-
-static struct sample_table *read_table(struct list *list, enum weight_kind weight)
+static struct sample_table *read_table(struct made_up_source *list, enum weight_kind weight)
 {
 	struct sample_table *table = NULL;
 
@@ -98,7 +66,7 @@ static void equal_stacks_are_one_and_lines_tell_frames_apart(void **state)
 		{ .time_ns = 300, .cpu_ns = 10, .frames = compiled, .frame_count = 2 },
 		{ .time_ns = 400, .cpu_ns = 10, .frames = leaf_at_8, .frame_count = 2 },
 	};
-	struct list list = make_list(samples, 4);
+	struct made_up_source list = made_up_source(samples, 4);
 	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	struct seen seen = see_all(table);
 	uint32_t path[2];
@@ -140,7 +108,7 @@ static void threads_are_apart_the_heaviest_first_in_time_order(void **state)
 		  .frame_count = 2,
 		  .thread_name = "last name" },
 	};
-	struct list list = make_list(samples, 4);
+	struct made_up_source list = made_up_source(samples, 4);
 	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	struct thread_samples *threads;
 
@@ -210,7 +178,7 @@ static void equal_samples_of_a_thread_have_one_sum(void **state)
 		  .phase = there,
 		  .stack = 8 },
 	};
-	struct list list = make_list(samples, 6);
+	struct made_up_source list = made_up_source(samples, 6);
 	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	const struct table_sum *sums = table->sums + table->threads[1].first_sum;
 
@@ -235,7 +203,7 @@ static void a_thread_without_room_is_read_again(void **state)
 		{ .time_ns = 200, .tid = 1, .cpu_ns = 9, .frames = leaf_at_9, .frame_count = 2, .stack = 2 },
 		{ .time_ns = 300, .tid = 2, .cpu_ns = 9, .frames = leaf_at_8, .frame_count = 2, .stack = 1 },
 	};
-	struct list list = make_list(samples, 3);
+	struct made_up_source list = made_up_source(samples, 3);
 	struct thread_samples *threads;
 	struct sample_table *table;
 	struct seen many = { 0 }, few = { 0 };
@@ -262,7 +230,7 @@ static void a_source_that_has_changed_is_told(void **state)
 		{ .time_ns = 200, .tid = 2, .cpu_ns = 9, .frames = leaf_at_8, .frame_count = 2 },
 	};
 	struct sample other[] = { samples[0], samples[0] };
-	struct list list = make_list(samples, 2);
+	struct made_up_source list = made_up_source(samples, 2);
 	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	struct thread_samples *threads = thread_samples_new(table);
 	struct seen seen = { 0 };
@@ -285,7 +253,7 @@ static void time_begins_with_the_session_or_else_the_first_sample(void **state)
 	const struct sample samples[] = {
 		{ .time_ns = 1000, .wall_ns = 300, .frames = leaf_at_8, .frame_count = 2 }
 	};
-	struct list list = make_list(samples, 1);
+	struct made_up_source list = made_up_source(samples, 1);
 	struct sample_table *table = read_table(&list, WEIGHT_WALL_TIME);
 
 	(void)state;
@@ -299,7 +267,7 @@ static void time_begins_with_the_session_or_else_the_first_sample(void **state)
 static void a_sample_without_frames_has_the_empty_stack(void **state)
 {
 	const struct sample samples[] = { { .time_ns = 5, .cpu_ns = 10 } };
-	struct list list = make_list(samples, 1);
+	struct made_up_source list = made_up_source(samples, 1);
 	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
 	uint32_t path[1];
 
@@ -312,10 +280,11 @@ static void a_sample_without_frames_has_the_empty_stack(void **state)
 
 static void what_the_source_fails_with_is_told(void **state)
 {
-	struct list list = { .source = { next_sample, rewind_list }, .end = -EBADMSG };
+	struct made_up_source list = made_up_source(NULL, 0);
 	struct sample_table *table;
 
 	(void)state;
+	list.end = -EBADMSG;
 	assert_int_equal(sample_table_read(&list.source, WEIGHT_CPU_TIME, &table), -EBADMSG);
 }
 

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "src/top/rows_fill.h"
+#include "tests/unit/made_up_source.h"
 
 enum { SAMPLES_MAX = 16 };
 
@@ -29,31 +30,9 @@ static const struct frame in_light[] = { { .function = &light, .line = 9 },
 
 /* Samples that are given one by one. */
 struct list {
-	struct sample_source source; /* first */
 	struct sample samples[SAMPLES_MAX];
-	size_t count, next;
+	size_t count;
 };
-
-static int next_sample(struct sample_source *source, struct sample *ret_sample)
-{
-	struct list *list = (struct list *)source;
-
-	if (list->next == list->count)
-		return 0;
-	*ret_sample = list->samples[list->next++];
-	return 1;
-}
-
-static int rewind_samples(struct sample_source *source)
-{
-	((struct list *)source)->next = 0;
-	return 0;
-}
-
-static struct list new_list(void)
-{
-	return (struct list){ .source = { .next = next_sample, .rewind = rewind_samples } };
-}
 
 static struct sample *add(struct list *list, uint64_t cpu_ns, const struct frame *frames, size_t count)
 {
@@ -74,7 +53,7 @@ static struct sample *add(struct list *list, uint64_t cpu_ns, const struct frame
 /* heavy 70, light 30. */
 static struct list two_functions(void)
 {
-	struct list list = new_list();
+	struct list list = { .count = 0 };
 
 	add(&list, 40, in_heavy, 2);
 	add(&list, 30, in_light, 2);
@@ -84,6 +63,7 @@ static struct list two_functions(void)
 
 static void fill(struct rows *rows, struct list *list, struct rows_options options, const char *text)
 {
+	struct made_up_source source = made_up_source(list->samples, list->count);
 	struct filter filter = { .text = "" };
 	struct folded_paths *none = folded_paths_new();
 
@@ -91,7 +71,7 @@ static void fill(struct rows *rows, struct list *list, struct rows_options optio
 	options.filter = &filter;
 	if (!options.folded)
 		options.folded = none;
-	assert_int_equal(rows_fill(rows, &list->source, &options), 0);
+	assert_int_equal(rows_fill(rows, &source.source, &options), 0);
 	filter_clear(&filter);
 	folded_paths_free(none);
 }
@@ -126,7 +106,7 @@ static void functions_with_the_same_own_time_by_total_time(void **state)
 		.kind = FRAME_LUA, .name = "callee", .file = "@test.lua", .firstline = 40
 	};
 	static const struct frame in_callee[] = { { .function = &callee }, { .function = &light } };
-	struct list list = new_list();
+	struct list list = { .count = 0 };
 	struct rows rows = { 0 };
 
 	(void)state;
@@ -176,7 +156,7 @@ static void recursion_counts_once(void **state)
 		{ .function = &heavy },
 		{ .function = &heavy },
 	};
-	struct list list = new_list();
+	struct list list = { .count = 0 };
 	struct rows rows = { 0 };
 
 	(void)state;
@@ -268,7 +248,7 @@ static void a_stack_as_deep_as_can_be(void **state)
 {
 	enum { DEPTH = 65536 };
 	struct frame *frames = calloc(DEPTH, sizeof(*frames));
-	struct list list = new_list();
+	struct list list = { .count = 0 };
 	struct rows rows = { 0 };
 
 	(void)state;
