@@ -236,22 +236,6 @@ enum path_step code_path_step(struct code_path *path, const struct vm_instructio
 			return PATH_ENDS;
 		path->pc = (uint64_t)to->imm;
 		return PATH_ON;
-	case X86_INS_JO:
-	case X86_INS_JNO:
-	case X86_INS_JB:
-	case X86_INS_JAE:
-	case X86_INS_JE:
-	case X86_INS_JNE:
-	case X86_INS_JBE:
-	case X86_INS_JA:
-	case X86_INS_JS:
-	case X86_INS_JNS:
-	case X86_INS_JP:
-	case X86_INS_JNP:
-	case X86_INS_JL:
-	case X86_INS_JGE:
-	case X86_INS_JLE:
-	case X86_INS_JG:
 	case X86_INS_JECXZ:
 	case X86_INS_JRCXZ: return branch(to, ret_target);
 	case X86_INS_LOOP:
@@ -270,6 +254,8 @@ enum path_step code_path_step(struct code_path *path, const struct vm_instructio
 	case X86_INS_IRETQ:
 	case X86_INS_ENTER: return PATH_ENDS;
 	default:
+		if (vm_instruction_jumps_by_flags(instruction))
+			return branch(to, ret_target);
 		if (!instruction->written_known)
 			return PATH_ENDS;
 		run(path, instruction);

@@ -81,3 +81,26 @@ const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint6
 	note_written(decoder, place);
 	return place;
 }
+
+bool vm_instruction_jumps_by_flags(const struct vm_instruction *instruction)
+{
+	switch (instruction->id) {
+	case X86_INS_JO:
+	case X86_INS_JNO:
+	case X86_INS_JB:
+	case X86_INS_JAE:
+	case X86_INS_JE:
+	case X86_INS_JNE:
+	case X86_INS_JBE:
+	case X86_INS_JA:
+	case X86_INS_JS:
+	case X86_INS_JNS:
+	case X86_INS_JP:
+	case X86_INS_JNP:
+	case X86_INS_JL:
+	case X86_INS_JGE:
+	case X86_INS_JLE:
+	case X86_INS_JG: return true;
+	default: return false;
+	}
+}

@@ -30,6 +30,9 @@ struct vm_instruction {
 	uint16_t written[VM_WRITTEN_MAX]; /* enum x86_reg */
 };
 
+/* Does it jump or not by the flags: jcc? */
+bool vm_instruction_jumps_by_flags(const struct vm_instruction *instruction);
+
 /*
  * Decode the first instruction of up to VM_INSTRUCTION_BYTES_MAX bytes, which lie
  * at address. NULL if there is none. The decoder owns the result, which is valid

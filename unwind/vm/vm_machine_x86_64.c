@@ -436,22 +436,6 @@ static enum vm_progress run_instruction(struct vm_machine *machine)
 	case X86_INS_JMP: return run_jump(machine, &instruction->operands[0]);
 	case X86_INS_CALL: return run_call(machine, &instruction->operands[0]);
 	case X86_INS_RET: return run_return(machine);
-	case X86_INS_JO:
-	case X86_INS_JNO:
-	case X86_INS_JB:
-	case X86_INS_JAE:
-	case X86_INS_JE:
-	case X86_INS_JNE:
-	case X86_INS_JBE:
-	case X86_INS_JA:
-	case X86_INS_JS:
-	case X86_INS_JNS:
-	case X86_INS_JP:
-	case X86_INS_JNP:
-	case X86_INS_JL:
-	case X86_INS_JGE:
-	case X86_INS_JLE:
-	case X86_INS_JG: return run_branch(machine, &instruction->operands[0]);
 	case X86_INS_ADD:
 	case X86_INS_SUB:
 	case X86_INS_CMP:
@@ -486,7 +470,11 @@ static enum vm_progress run_instruction(struct vm_machine *machine)
 	case X86_INS_CMOVGE:
 	case X86_INS_CMOVLE:
 	case X86_INS_CMOVG: followed = run_move(machine, instruction); break;
-	default: followed = run_other(machine, instruction); break;
+	default:
+		if (vm_instruction_jumps_by_flags(instruction))
+			return run_branch(machine, &instruction->operands[0]);
+		followed = run_other(machine, instruction);
+		break;
 	}
 	return followed && machine->registers[RSP].known ? VM_PROGRESS_ON : VM_PROGRESS_STUCK;
 }
