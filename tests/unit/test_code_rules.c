@@ -10,7 +10,7 @@
 
 #include "unwind/native/code_rules.h"
 
-enum { ADDRESS = 0x400000, CODE_MAX = 256, RSP = REGISTER_NUMBER_RSP, RBX = REGISTER_NUMBER_RBX, RBP = 6 };
+enum { ADDRESS = 0x400000, CODE_MAX = 256, RSP = REGISTER_NUMBER_SP, RBX = 3, RBP = 6 };
 
 /* Code at ADDRESS, then what stops it, and nothing else. */
 struct code {

@@ -155,8 +155,7 @@ static void adjust(struct snapshot *snapshot, const struct registers *r, struct 
 	uint64_t end = r->sp + NATIVE_BYTES_MAX, word;
 
 	for (int number = 0; number < REGISTER_NUMBERS; number++)
-		if ((registers_set_of(number) & ~(unsigned int)REGISTER_OTHERS) &&
-		    registers_get(r, number, &word))
+		if (registers_are_kept(number) && registers_get(r, number, &word))
 			consider(&search, word);
 	for (uint64_t at = r->sp; at < end && at < thread->cframe; at += sizeof(word))
 		if (memory_u64(snapshot_memory(snapshot), at, &word))

@@ -40,7 +40,7 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 	const struct module *module;
 	size_t count = 0;
 
-	if (registers->unknown & REGISTER_R14)
+	if (!vm_global_is_known(registers))
 		return 0;
 	for (size_t i = 0; i < capture->global_count; i++) {
 		const struct global_state *global = capture->globals[i].global;
@@ -202,7 +202,7 @@ bool unknown_state_at(const struct capture *capture, const struct image *image, 
 {
 	uint64_t thread;
 
-	if (is_leaf && !(registers->unknown & REGISTER_R14))
+	if (is_leaf && vm_global_is_known(registers))
 		return !is_captured(capture, vm_global_of_registers(&vm->layout, registers));
 	return vm_frame_is_plausible(image, &vm->layout, snapshot_memory(capture->snapshot), registers->sp,
 				     &thread) &&

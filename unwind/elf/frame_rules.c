@@ -29,11 +29,8 @@ static bool take_register(Dwarf_Frame *row, int number, struct frame_rules *rule
 	if (dwarf_frame_register(row, number, held, &ops, &count) != 0)
 		return false;
 	if (count == 0) {
-		/*
-		 * For registers without a rule, libdw uses a list of those that calls keep,
-		 * which has rax in rbx's place (elfutils 0.188, backends/x86_64_cfi.c).
-		 */
-		rule->kind = ops && number != REGISTER_NUMBER_RBX ? FRAME_RULE_UNKNOWN : FRAME_RULE_SAME;
+		rule->kind = ops && number != REGISTER_NUMBER_LIBDW_MISSES ? FRAME_RULE_UNKNOWN
+									   : FRAME_RULE_SAME;
 		return true;
 	}
 	if ((ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) || ops[0].atom == DW_OP_regx) {
@@ -72,8 +69,8 @@ bool frame_rules_take(Dwarf_Frame *row, struct frame_rules *ret_rules)
 void frame_rules_of_call(struct frame_rules *ret_rules)
 {
 	const struct frame_rule_op ops[] = {
-		{ .atom = DW_OP_bregx, .number = REGISTER_NUMBER_RSP, .number2 = sizeof(uint64_t) },
-		{ .atom = DW_OP_bregx, .number = REGISTER_NUMBER_RSP },
+		{ .atom = DW_OP_bregx, .number = REGISTER_NUMBER_SP, .number2 = sizeof(uint64_t) },
+		{ .atom = DW_OP_bregx, .number = REGISTER_NUMBER_SP },
 	};
 
 	memset(ret_rules, 0, sizeof(*ret_rules));
@@ -82,7 +79,7 @@ void frame_rules_of_call(struct frame_rules *ret_rules)
 	ret_rules->cfa = (struct frame_rule){ .kind = FRAME_RULE_VALUE, .count = 1 };
 	for (int number = 0; number < REGISTER_NUMBERS; number++)
 		ret_rules->registers[number].kind = FRAME_RULE_SAME;
-	ret_rules->registers[REGISTER_NUMBER_RSP] = ret_rules->cfa;
+	ret_rules->registers[REGISTER_NUMBER_SP] = ret_rules->cfa;
 	ret_rules->registers[REGISTER_NUMBER_PC] = (struct frame_rule){ .kind = FRAME_RULE_SAVED,
 									.first = 1,
 									.count = 1 };

@@ -38,7 +38,7 @@ struct register_part register_part(x86_reg reg)
 int register_dwarf_number(int index)
 {
 	/* The first eight differ in order from the machine's encoding. */
-	static const int first[] = { 0, 2, 1, REGISTER_NUMBER_RBX, REGISTER_NUMBER_RSP, 6, 4, 5 };
+	static const int first[] = { 0, 2, 1, 3, REGISTER_NUMBER_SP, 6, 4, 5 };
 
 	return index < (int)(sizeof(first) / sizeof(first[0])) ? first[index] : index;
 }

@@ -87,3 +87,8 @@ unsigned int registers_set_of(int number)
 {
 	return number >= 0 && number < REGISTER_NUMBERS ? numbers[number].set : REGISTER_OTHERS;
 }
+
+bool registers_are_kept(int number)
+{
+	return (registers_set_of(number) & ~(unsigned int)REGISTER_OTHERS) != 0;
+}

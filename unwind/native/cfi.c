@@ -209,7 +209,7 @@ static void recover_others(struct state *state, const struct frame_rules *rules,
 
 		if (rules->registers[number].kind == FRAME_RULE_SAME)
 			caller->unknown |= state->frame->unknown & set;
-		else if (number != REGISTER_NUMBER_RSP &&
+		else if (number != REGISTER_NUMBER_SP &&
 			 !recover(state, rules, number, registers_locate(caller, number)))
 			caller->unknown |= set;
 	}
@@ -230,7 +230,7 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct regis
 	}
 	if (!evaluate(&state, rules, &rules->cfa, &state.cfa) ||
 	    !recover(&state, rules, REGISTER_NUMBER_PC, &caller.pc) ||
-	    !recover(&state, rules, REGISTER_NUMBER_RSP, &caller.sp))
+	    !recover(&state, rules, REGISTER_NUMBER_SP, &caller.sp))
 		return state.lacks_register ? CFI_REGISTER_UNKNOWN : CFI_NONE;
 	recover_others(&state, rules, &caller);
 	*ret_caller = caller;

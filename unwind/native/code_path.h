@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/native/vm_decoder_x86_64.h"
+#include "unwind/elf/registers.h"
+#include "unwind/native/vm_decoder.h"
 
 enum { CODE_PATH_SAVED_MAX = 16 }; /* known words on the stack at one time */
 
@@ -23,7 +24,7 @@ struct path_value {
 		PATH_SUM,    /* the register's initial value plus the offset */
 		PATH_LOADED, /* the initial content of memory at that address */
 	} kind;
-	int number; /* the register's number in its encoding */
+	int number; /* DWARF's number of the register */
 	int64_t offset;
 };
 
@@ -33,13 +34,13 @@ struct path_saved {
 
 struct code_path {
 	uint64_t pc;
-	struct path_value registers[REGISTER_COUNT];
+	struct path_value registers[REGISTER_NUMBERS]; /* by DWARF's numbers; the pc is above */
 	struct path_saved saved[CODE_PATH_SAVED_MAX];
 	size_t saved_count;
 	/* Per register: the range of stores of unknown values, as offsets from its initial value. */
 	struct path_extent {
 		int64_t begin, end;
-	} stored[REGISTER_COUNT];
+	} stored[REGISTER_NUMBERS];
 };
 
 enum path_step {

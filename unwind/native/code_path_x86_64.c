@@ -3,10 +3,15 @@
 
 #include <string.h>
 
+#include "unwind/native/vm_decoder_x86_64.h"
+
 enum {
 	WORD = 8,
 	OFFSET_MAX = 1 << 30, /* no frame is larger */
 };
+
+/* DWARF's numbers of the registers that instructions use without naming them. */
+enum { NUMBER_RCX = 2, NUMBER_RBP = 6, NUMBER_RSP = REGISTER_NUMBER_SP };
 
 static const struct path_value unknown = { .kind = PATH_UNKNOWN };
 
@@ -14,7 +19,7 @@ void code_path_begin(struct code_path *path, uint64_t pc)
 {
 	memset(path, 0, sizeof(*path));
 	path->pc = pc;
-	for (int i = 0; i < REGISTER_COUNT; i++)
+	for (int i = 0; i < REGISTER_NUMBERS; i++)
 		path->registers[i] = (struct path_value){ .kind = PATH_SUM, .number = i };
 }
 
@@ -89,26 +94,35 @@ static void store(struct code_path *path, struct path_value address, int64_t siz
 
 static void push(struct code_path *path, struct path_value value)
 {
-	path->registers[RSP] = plus(path->registers[RSP], -WORD);
-	store(path, path->registers[RSP], WORD, value);
+	path->registers[NUMBER_RSP] = plus(path->registers[NUMBER_RSP], -WORD);
+	store(path, path->registers[NUMBER_RSP], WORD, value);
 }
 
 static struct path_value pop(struct code_path *path)
 {
-	struct path_value value = load(path, path->registers[RSP]);
+	struct path_value value = load(path, path->registers[NUMBER_RSP]);
 
-	path->registers[RSP] = plus(path->registers[RSP], WORD);
+	path->registers[NUMBER_RSP] = plus(path->registers[NUMBER_RSP], WORD);
 	return value;
 }
 
 /*---- Operands ----*/
 
-/* The number of a whole 64-bit register; -1 for any other. */
+/* DWARF's number of a whole 64-bit register; -1 for any other. */
 static int whole_register(x86_reg reg)
 {
 	struct register_part part = register_part(reg);
 
-	return part.size == WORD ? part.index : -1;
+	return part.size == WORD ? register_dwarf_number(part.index) : -1;
+}
+
+/* A register, or a part of it, gets a value. */
+static void set_register(struct code_path *path, x86_reg reg, struct path_value value)
+{
+	struct register_part part = register_part(reg);
+
+	if (part.index >= 0)
+		path->registers[register_dwarf_number(part.index)] = part.size == WORD ? value : unknown;
 }
 
 static struct path_value address_of(const struct code_path *path, const cs_x86_op *operand)
@@ -137,27 +151,18 @@ static struct path_value get(const struct code_path *path, const cs_x86_op *oper
 
 static void set(struct code_path *path, const cs_x86_op *operand, struct path_value value)
 {
-	struct register_part part;
-
-	if (operand->type == X86_OP_MEM) {
+	if (operand->type == X86_OP_MEM)
 		store(path, address_of(path, operand), operand->size, value);
-		return;
-	}
-	part = register_part(operand->reg);
-	if (part.index >= 0)
-		path->registers[part.index] = part.size == WORD ? value : unknown;
+	else
+		set_register(path, operand->reg, value);
 }
 
 /*---- Instructions ----*/
 
 static void set_written(struct code_path *path, const struct vm_instruction *instruction)
 {
-	for (uint8_t i = 0; i < instruction->written_count; i++) {
-		struct register_part part = register_part(instruction->written[i]);
-
-		if (part.index >= 0)
-			path->registers[part.index] = unknown;
-	}
+	for (uint8_t i = 0; i < instruction->written_count; i++)
+		set_register(path, instruction->written[i], unknown);
 	for (uint8_t i = 0; i < instruction->operand_count && i < VM_OPERANDS_MAX; i++)
 		if (instruction->operands[i].type == X86_OP_MEM &&
 		    instruction->operands[i].access & CS_AC_WRITE)
@@ -167,15 +172,14 @@ static void set_written(struct code_path *path, const struct vm_instruction *ins
 /* A call returns with an unchanged stack. Caller-saved registers are unknown after it. */
 static void pass_call(struct code_path *path, const cs_x86_op *to)
 {
-	static const int changed[] = { RAX, RCX, RDX, RSI, RDI, 8, 9, 10, 11 };
-
 	/* A call of the next instruction, which pushes its address. */
 	if (to->type == X86_OP_IMM && (uint64_t)to->imm == path->pc) {
 		push(path, unknown);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(changed) / sizeof(changed[0]); i++)
-		path->registers[changed[i]] = unknown;
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if (registers_set_of(number) == REGISTER_OTHERS)
+			path->registers[number] = unknown;
 }
 
 static struct path_value sum(const struct code_path *path, unsigned int op, const cs_x86_op *to,
@@ -204,8 +208,8 @@ static void run(struct code_path *path, const struct vm_instruction *instruction
 		return;
 	case X86_INS_POPFQ: pop(path); return;
 	case X86_INS_LEAVE:
-		path->registers[RSP] = path->registers[RBP];
-		path->registers[RBP] = pop(path);
+		path->registers[NUMBER_RSP] = path->registers[NUMBER_RBP];
+		path->registers[NUMBER_RBP] = pop(path);
 		return;
 	default: set_written(path, instruction);
 	}
@@ -229,7 +233,7 @@ enum path_step code_path_step(struct code_path *path, const struct vm_instructio
 	case X86_INS_RET:
 		*ret_return = pop(path);
 		if (instruction->operand_count)
-			path->registers[RSP] = plus(path->registers[RSP], to->imm);
+			path->registers[NUMBER_RSP] = plus(path->registers[NUMBER_RSP], to->imm);
 		return PATH_RETURNS;
 	case X86_INS_JMP:
 		if (to->type != X86_OP_IMM)
@@ -240,7 +244,7 @@ enum path_step code_path_step(struct code_path *path, const struct vm_instructio
 	case X86_INS_JRCXZ: return branch(to, ret_target);
 	case X86_INS_LOOP:
 	case X86_INS_LOOPE:
-	case X86_INS_LOOPNE: path->registers[RCX] = unknown; return branch(to, ret_target);
+	case X86_INS_LOOPNE: path->registers[NUMBER_RCX] = unknown; return branch(to, ret_target);
 	case X86_INS_CALL: pass_call(path, to); return PATH_ON;
 	case X86_INS_INT3:
 	case X86_INS_INT1:

@@ -21,14 +21,9 @@ enum {
 	WORD = sizeof(uint64_t),
 };
 
-/* Callee-saved registers. */
-static const int kept[] = { RBX, RBP, 12, 13, 14, 15 };
-
-enum { KEPT_COUNT = sizeof(kept) / sizeof(kept[0]) };
-
 /* The values after the return. */
 struct returned {
-	struct path_value pc, sp, kept[KEPT_COUNT];
+	struct path_value pc, sp, kept[REGISTER_NUMBERS]; /* those of registers_are_kept() */
 };
 
 struct code_rules {
@@ -115,7 +110,7 @@ static const struct vm_instruction *decode(struct code_rules *code, uint64_t pc)
 							  : NULL;
 
 	if (instruction)
-		note_made(code, pc, pc + instruction->size);
+		note_made(code, pc, pc + vm_instruction_size(instruction));
 	return instruction;
 }
 
@@ -137,7 +132,7 @@ bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint6
 
 		if (read_code(code, address - length, bytes, length))
 			call = vm_decoder_decode(code->decoder, address - length, bytes, length);
-		if (call && call->id == X86_INS_CALL && call->size == length)
+		if (call && vm_instruction_is_call(call) && vm_instruction_size(call) == length)
 			return true;
 	}
 	return false;
@@ -165,9 +160,10 @@ static bool is_same(const struct path_value *a, const struct path_value *b)
 
 static void note_return(const struct code_path *path, struct path_value pc, struct returned *returned)
 {
-	*returned = (struct returned){ .pc = pc, .sp = path->registers[RSP] };
-	for (size_t i = 0; i < KEPT_COUNT; i++)
-		returned->kept[i] = path->registers[kept[i]];
+	*returned = (struct returned){ .pc = pc, .sp = path->registers[REGISTER_NUMBER_SP] };
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if (registers_are_kept(number))
+			returned->kept[number] = path->registers[number];
 }
 
 /* False if return address or stack pointer differ. Other registers that differ become unknown. */
@@ -175,9 +171,9 @@ static bool agree(struct returned *returned, const struct returned *other)
 {
 	if (!is_same(&returned->pc, &other->pc) || !is_same(&returned->sp, &other->sp))
 		return false;
-	for (size_t i = 0; i < KEPT_COUNT; i++)
-		if (!is_same(&returned->kept[i], &other->kept[i]))
-			returned->kept[i].kind = PATH_UNKNOWN;
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if (!is_same(&returned->kept[number], &other->kept[number]))
+			returned->kept[number].kind = PATH_UNKNOWN;
 	return true;
 }
 
@@ -207,7 +203,7 @@ static enum followed follow(struct code_rules *code, struct code_path *path, uns
 			code->ways[code->way_count++].pc = target;
 			break;
 		case PATH_RETURNS:
-			if (pc.kind == PATH_UNKNOWN || path->registers[RSP].kind != PATH_SUM)
+			if (pc.kind == PATH_UNKNOWN || path->registers[REGISTER_NUMBER_SP].kind != PATH_SUM)
 				return FOLLOWED_ENDS;
 			note_return(path, pc, ret_returned);
 			return FOLLOWED_RETURNS;
@@ -255,7 +251,7 @@ static void set_rule(struct frame_rules *rules, struct frame_rule *rule, const s
 	rule->count = 1;
 	rules->ops[rules->op_count++] = (struct frame_rule_op){
 		.atom = DW_OP_bregx,
-		.number = (uint64_t)register_dwarf_number(value->number),
+		.number = (uint64_t)value->number,
 		.number2 = (uint64_t)value->offset,
 	};
 }
@@ -264,10 +260,11 @@ static void make_rules(const struct returned *returned, struct frame_rules *rule
 {
 	memset(rules, 0, sizeof(*rules));
 	set_rule(rules, &rules->cfa, &returned->sp);
-	rules->registers[REGISTER_NUMBER_RSP] = rules->cfa;
+	rules->registers[REGISTER_NUMBER_SP] = rules->cfa;
 	set_rule(rules, &rules->registers[REGISTER_NUMBER_PC], &returned->pc);
-	for (size_t i = 0; i < KEPT_COUNT; i++)
-		set_rule(rules, &rules->registers[register_dwarf_number(kept[i])], &returned->kept[i]);
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if (registers_are_kept(number))
+			set_rule(rules, &rules->registers[number], &returned->kept[number]);
 }
 
 /*---- Code generated at run time ----*/

@@ -239,12 +239,12 @@ static bool take_caller(unw_cursor_t *cursor, struct frame_rules *rules)
 	int origin;
 
 	/* The caller's stack pointer is the CFA. */
-	if (unw_get_reg(cursor, REGISTER_NUMBER_RSP, &cfa) < 0 || !find_origin(cfa, &origin, &offset))
+	if (unw_get_reg(cursor, REGISTER_NUMBER_SP, &cfa) < 0 || !find_origin(cfa, &origin, &offset))
 		return false;
 	rules->cfa = rule_with(rules, FRAME_RULE_VALUE, DW_OP_bregx, (uint64_t)origin, offset);
-	rules->registers[REGISTER_NUMBER_RSP] = rules->cfa;
+	rules->registers[REGISTER_NUMBER_SP] = rules->cfa;
 	for (int number = 0; number < REGISTER_NUMBERS; number++)
-		if (number != REGISTER_NUMBER_RSP && !take_register(cursor, cfa, number, rules))
+		if (number != REGISTER_NUMBER_SP && !take_register(cursor, cfa, number, rules))
 			return false;
 	return true;
 }

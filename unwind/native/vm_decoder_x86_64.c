@@ -82,6 +82,16 @@ const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint6
 	return place;
 }
 
+size_t vm_instruction_size(const struct vm_instruction *instruction)
+{
+	return instruction->size;
+}
+
+bool vm_instruction_is_call(const struct vm_instruction *instruction)
+{
+	return instruction->id == X86_INS_CALL;
+}
+
 bool vm_instruction_jumps_by_flags(const struct vm_instruction *instruction)
 {
 	switch (instruction->id) {

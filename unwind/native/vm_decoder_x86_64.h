@@ -5,14 +5,12 @@
 
 #include <capstone/capstone.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "unwind/elf/register_part_x86_64.h"
 #include "unwind/native/vm_decoder.h"
 
 enum {
-	VM_INSTRUCTION_BYTES_MAX = 15,
 	VM_OPERANDS_MAX = 2, /* operands kept; imul may have three */
 	VM_WRITTEN_MAX = 8,
 };
@@ -32,13 +30,5 @@ struct vm_instruction {
 
 /* Does it jump or not by the flags: jcc? */
 bool vm_instruction_jumps_by_flags(const struct vm_instruction *instruction);
-
-/*
- * Decode the first instruction of up to VM_INSTRUCTION_BYTES_MAX bytes, which lie
- * at address. NULL if there is none. The decoder owns the result, which is valid
- * until the next call.
- */
-const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint64_t address,
-					       const uint8_t *bytes, size_t length);
 
 #endif

@@ -148,7 +148,7 @@ bool lua_top_below_native(struct image *image, struct lua_objects *objects, stru
 
 	if (image_classify(image, frame->pc - 1, &module) != CODE_VM)
 		return false;
-	if (frame->unknown & (REGISTER_RBP | REGISTER_RBX)) {
+	if (!vm_registers_are_known(frame)) {
 		if (!vm_call_stores_base(thread->layout, text, module->vm, frame->pc))
 			return false;
 		return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);

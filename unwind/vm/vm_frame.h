@@ -41,6 +41,12 @@ struct vm_registers {
 
 struct vm_registers vm_registers(const struct registers *registers);
 
+/* Are PC and kept_base known? They are lost where code without rules was called. */
+bool vm_registers_are_known(const struct registers *registers);
+
+/* The same of the DISPATCH register. */
+bool vm_global_is_known(const struct registers *registers);
+
 /* The address of the global_State by the DISPATCH register. Valid only in VM or trace code. */
 uint64_t vm_global_of_registers(const struct layout *layout, const struct registers *registers);
 

@@ -62,6 +62,16 @@ struct vm_registers vm_registers(const struct registers *registers)
 	};
 }
 
+bool vm_registers_are_known(const struct registers *registers)
+{
+	return !(registers->unknown & (REGISTER_RBP | REGISTER_RBX));
+}
+
+bool vm_global_is_known(const struct registers *registers)
+{
+	return !(registers->unknown & REGISTER_R14);
+}
+
 uint64_t vm_global_of_registers(const struct layout *layout, const struct registers *registers)
 {
 	return registers->r14 - (uint64_t)layout->GG_dispatch;

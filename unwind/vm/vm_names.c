@@ -5,101 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <capstone/capstone.h>
-
 #include "luajit-layouts/bytecode.h"
+#include "unwind/vm/vm_flow.h"
 
 enum {
 	OPS_MAX = 256,
 	DISPATCH_MAX = 2 * OPS_MAX, /* the dispatch table and the static one after it */
-	CODE_MAX = 256 << 10,
-};
-
-/* A direct jump inside the VM. */
-struct jump {
-	uint64_t from, to;
-	bool is_conditional;
-};
-
-/* All direct jumps, and the ends of straight runs: unconditional jumps and returns. */
-struct flow {
-	struct jump *jumps;
-	size_t jump_count;
-	uint64_t *ends; /* the address after each instruction that never falls through, ascending */
-	size_t end_count;
 };
 
 /*---- Where control goes ----*/
 
-static bool is_end(const cs_insn *insn)
-{
-	return insn->id == X86_INS_JMP || insn->id == X86_INS_RET;
-}
-
-static void add_instruction(struct flow *flow, csh capstone, const cs_insn *insn)
-{
-	const cs_x86 *x86 = &insn->detail->x86;
-
-	if (is_end(insn))
-		flow->ends[flow->end_count++] = insn->address + insn->size;
-	if (cs_insn_group(capstone, insn, CS_GRP_JUMP) && x86->op_count == 1 &&
-	    x86->operands[0].type == X86_OP_IMM)
-		flow->jumps[flow->jump_count++] = (struct jump){
-			.from = insn->address,
-			.to = (uint64_t)x86->operands[0].imm,
-			.is_conditional = !is_end(insn),
-		};
-}
-
-static void decode(struct flow *flow, const uint8_t *code, size_t length, uint64_t address)
-{
-	cs_insn *insn;
-	csh capstone;
-
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &capstone) != CS_ERR_OK)
-		return;
-	cs_option(capstone, CS_OPT_DETAIL, CS_OPT_ON);
-	insn = cs_malloc(capstone);
-	while (insn && length) {
-		if (cs_disasm_iter(capstone, &code, &length, &address, insn)) {
-			add_instruction(flow, capstone, insn);
-			continue;
-		}
-		code++;
-		length--;
-		address++;
-	}
-	if (insn)
-		cs_free(insn, 1);
-	cs_close(&capstone);
-}
-
-static bool read_flow(struct memory *memory, const struct vm_code *vm, struct flow *ret_flow)
-{
-	size_t length = vm->end - vm->begin;
-	uint8_t *code;
-
-	*ret_flow = (struct flow){ 0 };
-	if (length > CODE_MAX)
-		return false;
-	code = malloc(length);
-	ret_flow->jumps = calloc(length, sizeof(*ret_flow->jumps));
-	ret_flow->ends = calloc(length, sizeof(*ret_flow->ends));
-	if (code && ret_flow->jumps && ret_flow->ends &&
-	    memory_read(memory, vm->begin, code, length) == MEMORY_OK)
-		decode(ret_flow, code, length, vm->begin);
-	free(code);
-	return ret_flow->end_count > 0;
-}
-
-static void clear_flow(struct flow *flow)
-{
-	free(flow->jumps);
-	free(flow->ends);
-}
-
 /* Does code in [begin, before) jump to this address? */
-static bool is_reached(const struct flow *flow, uint64_t begin, uint64_t before, uint64_t address)
+static bool is_reached(const struct vm_flow *flow, uint64_t begin, uint64_t before, uint64_t address)
 {
 	for (size_t i = 0; i < flow->jump_count; i++)
 		if (flow->jumps[i].to == address && flow->jumps[i].from >= begin &&
@@ -113,12 +30,12 @@ static bool is_reached(const struct flow *flow, uint64_t begin, uint64_t before,
  * the first address that other code jumps to, or the first end of a run after
  * which none of its own jumps continues.
  */
-static uint64_t certain_end(const struct flow *flow, uint64_t begin, uint64_t next)
+static uint64_t certain_end(const struct vm_flow *flow, uint64_t begin, uint64_t next)
 {
 	uint64_t end = next;
 
 	for (size_t i = 0; i < flow->jump_count; i++) {
-		const struct jump *jump = &flow->jumps[i];
+		const struct vm_jump *jump = &flow->jumps[i];
 
 		if (jump->to > begin && jump->to < end && (jump->from < begin || jump->from >= next))
 			end = jump->to;
@@ -168,12 +85,12 @@ static uint64_t handler(const struct table *table, const struct layout *layout, 
 
 static void add(struct vm_names *names, uint64_t begin, uint64_t end, const char *prefix, const char *name)
 {
-	struct vm_name *one = &names->at[names->count++];
+	struct vm_name *added = &names->at[names->count++];
 
-	one->begin = begin;
-	one->end = end;
-	snprintf(one->name, sizeof(one->name), "%s%s", prefix, name);
-	for (char *dot = one->name; (dot = strchr(dot, '.'));)
+	added->begin = begin;
+	added->end = end;
+	snprintf(added->name, sizeof(added->name), "%s%s", prefix, name);
+	for (char *dot = added->name; (dot = strchr(dot, '.'));)
 		*dot = '_';
 }
 
@@ -211,7 +128,7 @@ static int compare_addresses(const void *a, const void *b)
 }
 
 static void add_functions(const struct table *table, const struct vm_code *vm,
-			  const struct builtins *builtins, const struct flow *flow, struct vm_names *names)
+			  const struct builtins *builtins, const struct vm_flow *flow, struct vm_names *names)
 {
 	uint64_t begins[OPS_MAX + 1];
 	size_t count = 0;
@@ -246,16 +163,16 @@ bool vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t 
 		      const struct builtins *builtins, struct vm_names *ret_names)
 {
 	struct table table;
-	struct flow flow;
+	struct vm_flow flow;
 
 	ret_names->count = 0;
 	ret_names->at = calloc(OPS_MAX + BUILTIN_COUNT, sizeof(*ret_names->at));
 	if (!ret_names->at || !read_table(memory, vm, g, &table))
 		return false;
 	add_handlers(&table, &vm->layout, ret_names);
-	if (read_flow(memory, vm, &flow))
+	if (vm_flow_read(memory, vm, &flow))
 		add_functions(&table, vm, builtins, &flow, ret_names);
-	clear_flow(&flow);
+	vm_flow_clear(&flow);
 	qsort(ret_names->at, ret_names->count, sizeof(*ret_names->at), compare_names);
 	return !is_hooked(&table, &vm->layout);
 }
