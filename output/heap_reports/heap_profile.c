@@ -13,9 +13,12 @@ enum { FRAMES_MAX = HEAP_DEPTH_MAX + 4 };
 
 /* The frames of one heap's paths: each path's own, NULL until it is needed. */
 struct frames {
+	const struct heap_side *side;
+	size_t subject; /* the heap, of the side's */
 	const struct heap_paths *paths;
 	struct functions *functions;
 	const struct function **of; /* by path */
+	enum heap_grouping group;
 	bool retained;
 };
 
@@ -84,22 +87,20 @@ static int add_frame(struct frame *frames, size_t *count, const struct function 
 }
 
 /* Frames that tell where a heap is from, if there are several. */
-static int add_place(struct functions *functions, const struct heap_side *side, size_t subject,
-		     struct frame *frames, size_t *count)
+static int add_place(const struct frames *frames, struct frame *list, size_t *count)
 {
-	const struct heap_account *account = &side->subjects[subject].summary.account;
+	const struct heap_account *account = &frames->side->subjects[frames->subject].summary.account;
 	char text[HEAP_WORDS_SIZE];
 
-	if (side->count < 2)
+	if (frames->side->count < 2)
 		return 0;
 	snprintf(text, sizeof(text), "%s %d, VM %u", account->process ? account->process : "process",
 		 (int)account->pid, account->vm);
-	return add_frame(frames, count, intern(functions, FRAME_NATIVE, text));
+	return add_frame(list, count, intern(frames->functions, FRAME_NATIVE, text));
 }
 
 /* The frames of a path, leaf first. *ret_count 0: it is left out. 0 or -ENOMEM. */
-static int list_frames(struct frames *frames, uint32_t node, const struct heap_side *side, size_t subject,
-		       const struct heap_view *view, struct frame *list, size_t *ret_count)
+static int list_frames(struct frames *frames, uint32_t node, struct frame *list, size_t *ret_count)
 {
 	char text[HEAP_PATH_SIZE];
 	size_t count = 0;
@@ -107,8 +108,8 @@ static int list_frames(struct frames *frames, uint32_t node, const struct heap_s
 
 	for (uint32_t at = node; at != HEAP_PATHS_ROOT && !error; at = caller_of(frames, at))
 		error = add_frame(list, &count, frame_of(frames, at));
-	if (!error && view->group != HEAP_GROUP_NONE) {
-		const char *group = group_of(frames->paths, node, view->group, text);
+	if (!error && frames->group != HEAP_GROUP_NONE) {
+		const char *group = group_of(frames->paths, node, frames->group, text);
 
 		if (!group) {
 			*ret_count = 0;
@@ -117,13 +118,12 @@ static int list_frames(struct frames *frames, uint32_t node, const struct heap_s
 		error = add_frame(list, &count, intern(frames->functions, FRAME_NATIVE, group));
 	}
 	if (!error)
-		error = add_place(frames->functions, side, subject, list, &count);
+		error = add_place(frames, list, &count);
 	*ret_count = count;
 	return error;
 }
 
-static int each_of_subject(const struct heap_side *side, size_t subject, const struct heap_view *view,
-			   struct frames *frames,
+static int each_of_subject(struct frames *frames,
 			   int (*each)(void *context, const struct frame *frames, size_t count,
 				       const struct heap_sum *sum),
 			   void *context)
@@ -137,7 +137,7 @@ static int each_of_subject(const struct heap_side *side, size_t subject, const s
 
 		if (path->own.count == 0)
 			continue;
-		error = list_frames(frames, i, side, subject, view, list, &count);
+		error = list_frames(frames, i, list, &count);
 		if (!error && count > 0)
 			error = each(context, list, count, &path->own);
 	}
@@ -153,13 +153,16 @@ int heap_profile_each(const struct heap_side *side, const struct heap_view *view
 
 	for (size_t i = 0; i < side->count && !error; i++) {
 		struct frames frames = {
+			.side = side,
+			.subject = i,
 			.paths = &side->subjects[i].summary.paths,
 			.functions = functions,
+			.group = view->group,
 			.retained = view->measure == HEAP_BY_RETAINED,
 		};
 
 		frames.of = calloc(frames.paths->count, sizeof(const struct function *));
-		error = frames.of ? each_of_subject(side, i, view, &frames, each, context) : -ENOMEM;
+		error = frames.of ? each_of_subject(&frames, each, context) : -ENOMEM;
 		free(frames.of);
 	}
 	return error;

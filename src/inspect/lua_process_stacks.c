@@ -9,6 +9,15 @@
 
 enum { CAPTURES_MAX = 3 }; /* per sample: one state within another may lead to the next */
 
+static struct capture_process capture_process(const struct lua_process *process)
+{
+	return (struct capture_process){
+		.lua = process->lua,
+		.objects = process->objects,
+		.snapshot = process->snapshot,
+	};
+}
+
 bool lua_process_wants_rehearsal(const struct capture_hints *hints)
 {
 	return hints->sp != 0 && hints->reads > 1;
@@ -16,8 +25,10 @@ bool lua_process_wants_rehearsal(const struct capture_hints *hints)
 
 void lua_process_rehearse(struct lua_process *process, struct capture_hints *hints)
 {
+	const struct capture_process shared = capture_process(process);
+
 	snapshot_clear(process->snapshot);
-	capture_rehearse(&process->capture, process->lua, process->objects, process->snapshot, hints);
+	capture_rehearse(&process->capture, &shared, hints);
 }
 
 /* The kernel maps the first thread's stack. C libraries put thread-local storage at the end of any other's. */
@@ -49,11 +60,12 @@ static struct memory_range own_stack(const struct lua_process *process, const st
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
 			 struct capture_hints *hints)
 {
+	const struct capture_process shared = capture_process(process);
+
 	hints->own_stack = own_stack(process, registers, hints);
 	for (unsigned i = 0; i < CAPTURES_MAX; i++) {
 		snapshot_clear(process->snapshot);
-		capture_thread(&process->capture, process->lua, process->objects, process->snapshot,
-			       registers, hints);
+		capture_thread(&process->capture, &shared, registers, hints);
 		if (process->core || !process_take_up_running(process))
 			break;
 	}
@@ -65,6 +77,7 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 	const struct mapping *mapping = stack_address ? maps_find(process->maps, stack_address)
 						      : maps_find_path(process->maps, "[stack]");
 	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
+	const struct capture_process shared = capture_process(process);
 	enum capture_verdict verdict;
 
 	/* The thread may be newer than the last refresh. */
@@ -77,8 +90,7 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 	hints->own_stack = (struct memory_range){ 0 };
 	do {
 		snapshot_clear(process->snapshot);
-		verdict = capture_running(&process->capture, process->lua, process->objects,
-					  process->snapshot, process->memory, &native_stack, hints);
+		verdict = capture_running(&process->capture, &shared, process->memory, &native_stack, hints);
 	} while (verdict == CAPTURE_NO_LUA && process_take_up_on_stack(process, mapping));
 	process->wants_search |= verdict == CAPTURE_NO_LUA;
 	return verdict;
@@ -118,6 +130,7 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 			     const struct frame **ret_frames, size_t *ret_count)
 {
 	const struct mapping *stack = maps_find(process->maps, registers->sp);
+	const struct capture_process shared = capture_process(process);
 	struct arm64_thread thread;
 	int error;
 
@@ -126,8 +139,8 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
 	snapshot_clear(process->snapshot);
 	process->capture.thread_count = 0;
 	if (thread.global)
-		capture_coroutines(&process->capture, process->objects, process->snapshot, thread.global,
-				   thread.threads, thread.thread_count);
+		capture_coroutines(&process->capture, &shared, thread.global, thread.threads,
+				   thread.thread_count);
 	error = merge_lua_threads(&process->capture, process->memory, process->objects, &thread.top,
 				  &process->stack);
 	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
@@ -159,9 +172,11 @@ static void capture_requests(struct lua_process *process)
 void lua_process_capture_coroutines(struct lua_process *process, size_t global, const uint64_t *addresses,
 				    size_t count)
 {
+	const struct capture_process shared = capture_process(process);
+
 	snapshot_clear(process->snapshot);
-	capture_coroutines(&process->capture, process->objects, process->snapshot,
-			   lua_image_global(process->lua, global), addresses, count);
+	capture_coroutines(&process->capture, &shared, lua_image_global(process->lua, global), addresses,
+			   count);
 	capture_requests(process);
 }
 

@@ -24,7 +24,7 @@ size_t stack_states_find(struct snapshot *snapshot, const struct lua_image *lua,
 		snapshot_clear(snapshot);
 		snapshot_capture(snapshot, &range, 1);
 		if (range.status == MEMORY_OK)
-			count = unknown_states_linked(snapshot, lua, live, begin, end, ret_clues, count);
+			count = unknown_states_linked(snapshot, lua, live, &range, ret_clues, count);
 	}
 	if (pages >= 0)
 		close(pages);

@@ -151,10 +151,17 @@ static void name(struct reader *reader)
 	}
 }
 
+static struct capture_process capture_process(const struct reader *reader)
+{
+	return (struct capture_process){ reader->lua, reader->objects, reader->snapshot };
+}
+
 static void read_once(struct reader *reader, const struct registers *registers, struct capture_hints *hints)
 {
+	const struct capture_process process = capture_process(reader);
+
 	snapshot_clear(reader->snapshot);
-	capture_thread(reader->capture, reader->lua, reader->objects, reader->snapshot, registers, hints);
+	capture_thread(reader->capture, &process, registers, hints);
 	if (merge_stacks(reader->capture, reader->image, reader->objects, reader->native, reader->decoder,
 			 &reader->stack) == 0)
 		name(reader);
@@ -172,6 +179,7 @@ static void read_thread(struct reader *reader, const struct registers *registers
 static void read_coroutines(struct reader *reader, struct memory *memory)
 {
 	struct global_state *global = lua_image_global(reader->lua, 0);
+	const struct capture_process process = capture_process(reader);
 	struct object_walk *walk = object_walk_new(memory, global, GCT_THREAD);
 	uint64_t addresses[COROUTINES_MAX];
 	enum object_walk_step step = OBJECT_WALK_PAUSE;
@@ -188,7 +196,7 @@ static void read_coroutines(struct reader *reader, struct memory *memory)
 	}
 	object_walk_free(walk);
 	snapshot_clear(reader->snapshot);
-	capture_coroutines(reader->capture, reader->objects, reader->snapshot, global, addresses, count);
+	capture_coroutines(reader->capture, &process, global, addresses, count);
 	for (size_t i = 0; i < reader->capture->thread_count; i++)
 		if (merge_coroutine(reader->capture, i, reader->objects, &reader->stack) == 0)
 			name(reader);
@@ -260,14 +268,17 @@ void reading_unknown(const struct memory_image *image, struct memory *memory)
 {
 	struct capture_hints hints = { 0 };
 	struct state_clue clues[STATE_CLUES_MAX];
+	struct memory_range stack;
 	struct reader reader;
 
 	open_reader(&reader, image, memory);
 	read_once(&reader, &image->registers, &hints);
+	stack = (struct memory_range){ .address = reader.capture->stack_begin,
+				       .length = (size_t)(reader.capture->stack_end -
+							  reader.capture->stack_begin) };
 	unknown_states_may_compile(reader.capture, reader.image);
 	take_up(&reader, memory, clues,
-		unknown_states_linked(reader.snapshot, reader.lua, memory, reader.capture->stack_begin,
-				      reader.capture->stack_end, clues, 0));
+		unknown_states_linked(reader.snapshot, reader.lua, memory, &stack, clues, 0));
 	lua_image_forget_vm(reader.lua, &image->vm);
 	take_up(&reader, memory, clues, unknown_states_in_registers(reader.capture, reader.image, clues));
 	take_up(&reader, memory, clues, unknown_states_on_stack(reader.capture, reader.image, memory, clues));

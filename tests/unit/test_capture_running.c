@@ -68,13 +68,12 @@ static struct memory memory = { .read_ranges = read_ranges };
 /*---- What is copied is what there is now; then the thread moves on ----*/
 
 INSTEAD_OF(capture_stacks);
-void __wrap_capture_stacks(struct capture *capture, const struct lua_image *lua, struct snapshot *snapshot,
+void __wrap_capture_stacks(struct capture *capture, const struct capture_process *process,
 			   const struct registers *registers, struct capture_hints *hints)
 {
 	uint8_t bytes[0x80];
 
-	(void)lua;
-	(void)snapshot;
+	(void)process;
 	(void)registers;
 	(void)hints;
 	memset(capture, 0, sizeof(*capture));
@@ -138,10 +137,11 @@ struct global_state *__wrap_lua_image_global(const struct lua_image *lua, size_t
 static enum capture_verdict capture(void)
 {
 	const struct memory_range native_stack = { .address = C_STACK, .length = C_STACK_BYTES };
+	const struct capture_process process = { .lua = NULL };
 	struct capture_hints hints = { 0 };
 	struct capture captured;
 
-	return capture_running(&captured, NULL, NULL, NULL, &memory, &native_stack, &hints);
+	return capture_running(&captured, &process, &memory, &native_stack, &hints);
 }
 
 static int make_up(void **state)

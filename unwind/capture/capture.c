@@ -56,12 +56,12 @@ const struct global_view *capture_find_global(const struct capture *capture,
 	return NULL;
 }
 
-void capture_stacks(struct capture *capture, const struct lua_image *lua, struct snapshot *snapshot,
+void capture_stacks(struct capture *capture, const struct capture_process *process,
 		    const struct registers *registers, struct capture_hints *hints)
 {
-	capture->lua = lua;
+	capture->lua = process->lua;
 	capture->registers = *registers;
-	capture->snapshot = snapshot;
+	capture->snapshot = process->snapshot;
 	capture->stack_begin = registers->sp - RED_ZONE;
 	capture->stack_end = capture->stack_begin;
 	capture->own_begin = capture->own_end = 0;
@@ -76,7 +76,7 @@ void capture_stacks(struct capture *capture, const struct lua_image *lua, struct
 	capture_parents(capture);
 	capture_lua_stacks(capture);
 	for (size_t i = 0; i < capture->thread_count; i++)
-		lua_moved_capture(snapshot, registers, &capture->threads[i]);
+		lua_moved_capture(process->snapshot, registers, &capture->threads[i]);
 }
 
 void capture_functions(struct capture *capture, struct lua_objects *objects)
@@ -119,31 +119,31 @@ void capture_finish(struct capture *capture, struct capture_hints *hints)
  * address that it may have in the page serves as well. The hints on the native
  * stack stay as they were: the stack may be another one by now.
  */
-void capture_rehearse(struct capture *capture, const struct lua_image *lua, struct lua_objects *objects,
-		      struct snapshot *snapshot, struct capture_hints *hints)
+void capture_rehearse(struct capture *capture, const struct capture_process *process,
+		      struct capture_hints *hints)
 {
 	struct registers registers = { .sp = hints->sp };
 	struct capture_hints found = *hints;
 
 	if (hints->sp % PAGE_SIZE > RED_ZONE)
 		registers.sp -= hints->sp % PAGE_SIZE - RED_ZONE;
-	lua_objects_begin(objects, false);
-	capture_stacks(capture, lua, snapshot, &registers, &found);
-	capture_functions(capture, objects);
+	lua_objects_begin(process->objects, false);
+	capture_stacks(capture, process, &registers, &found);
+	capture_functions(capture, process->objects);
 	note_hints(capture, true, &found);
 	found.stack_end = hints->stack_end;
 	found.stack_bytes = hints->stack_bytes;
 	*hints = found;
 }
 
-void capture_thread(struct capture *capture, const struct lua_image *lua, struct lua_objects *objects,
-		    struct snapshot *snapshot, const struct registers *registers, struct capture_hints *hints)
+void capture_thread(struct capture *capture, const struct capture_process *process,
+		    const struct registers *registers, struct capture_hints *hints)
 {
-	lua_objects_begin(objects, true);
-	capture_stacks(capture, lua, snapshot, registers, hints);
-	capture_functions(capture, objects);
+	lua_objects_begin(process->objects, true);
+	capture_stacks(capture, process, registers, hints);
+	capture_functions(capture, process->objects);
 	for (size_t i = 0; i < capture->global_count; i++)
-		capture_traces(capture, objects, &capture->globals[i]);
+		capture_traces(capture, process->objects, &capture->globals[i]);
 	capture_made_code(capture);
 	capture_finish(capture, hints);
 }

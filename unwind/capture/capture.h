@@ -68,21 +68,27 @@ struct capture {
 	bool has_request_context;          /* request_context is known */
 };
 
+/* What all captures of a process share. */
+struct capture_process {
+	const struct lua_image *lua;
+	struct lua_objects *objects;
+	struct snapshot *snapshot;
+};
+
 /*
  * Just before a thread is held: look at it as it runs, to bring the hints up to
  * date and what the capture needs into the CPU's caches. The snapshot must be
  * clear and is used up; nothing else changes.
  */
-void capture_rehearse(struct capture *capture, const struct lua_image *lua, struct lua_objects *objects,
-		      struct snapshot *snapshot, struct capture_hints *hints);
+void capture_rehearse(struct capture *capture, const struct capture_process *process,
+		      struct capture_hints *hints);
 
 /*
  * Copy what belongs to a thread that is held with these registers. The
  * snapshot must be clear; it is sealed on return.
  */
-void capture_thread(struct capture *capture, const struct lua_image *lua, struct lua_objects *objects,
-		    struct snapshot *snapshot, const struct registers *registers,
-		    struct capture_hints *hints);
+void capture_thread(struct capture *capture, const struct capture_process *process,
+		    const struct registers *registers, struct capture_hints *hints);
 
 /*
  * The same for a thread that runs on meanwhile, whose registers are unknown: capture
@@ -97,8 +103,7 @@ enum capture_verdict {
 	CAPTURE_NO_LUA, /* no global_State has its frames there */
 };
 
-enum capture_verdict capture_running(struct capture *capture, const struct lua_image *lua,
-				     struct lua_objects *objects, struct snapshot *snapshot,
+enum capture_verdict capture_running(struct capture *capture, const struct capture_process *process,
 				     struct memory *live, const struct memory_range *native_stack,
 				     struct capture_hints *hints);
 
@@ -107,7 +112,7 @@ enum capture_verdict capture_running(struct capture *capture, const struct lua_i
  * or not: the first CAPTURE_THREADS_MAX of these addresses, without those that hold
  * no Lua thread. The target must hold still; the snapshot is as for capture_thread().
  */
-void capture_coroutines(struct capture *capture, struct lua_objects *objects, struct snapshot *snapshot,
+void capture_coroutines(struct capture *capture, const struct capture_process *process,
 			struct global_state *global, const uint64_t *addresses, size_t count);
 
 static inline bool capture_on_own_stack(const struct capture *capture, uint64_t address)

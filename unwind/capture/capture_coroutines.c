@@ -57,9 +57,10 @@ static void add_coroutines(struct capture *capture, struct global_state *global,
 			capture->thread_count++;
 }
 
-void capture_coroutines(struct capture *capture, struct lua_objects *objects, struct snapshot *snapshot,
+void capture_coroutines(struct capture *capture, const struct capture_process *process,
 			struct global_state *global, const uint64_t *addresses, size_t count)
 {
+	struct snapshot *snapshot = process->snapshot;
 	struct function_list functions = { 0 };
 
 	capture->snapshot = snapshot;
@@ -68,14 +69,15 @@ void capture_coroutines(struct capture *capture, struct lua_objects *objects, st
 	capture->global_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;
-	lua_objects_begin(objects, true);
+	lua_objects_begin(process->objects, true);
 	capture_view_global(capture, global);
 	add_coroutines(capture, global, addresses, count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);
 	capture_lua_stacks(capture);
 	/* Capture all functions in one go: copies move when more is copied. */
 	for (size_t i = 0; i < capture->thread_count; i++)
 		list_functions(capture, &capture->threads[i], &functions);
-	lua_objects_capture(objects, snapshot, &global->vm->layout, functions.addresses, functions.count);
+	lua_objects_capture(process->objects, snapshot, &global->vm->layout, functions.addresses,
+			    functions.count);
 	free(functions.addresses);
 	snapshot_seal(snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)

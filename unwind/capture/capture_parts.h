@@ -109,7 +109,7 @@ void capture_made_code(struct capture *capture);
 /*---- The whole ----*/
 
 /* Copy all that changes while the thread runs. */
-void capture_stacks(struct capture *capture, const struct lua_image *lua, struct snapshot *snapshot,
+void capture_stacks(struct capture *capture, const struct capture_process *process,
 		    const struct registers *registers, struct capture_hints *hints);
 
 /* Copy the functions on the Lua stacks of the captured threads. */

@@ -54,13 +54,12 @@ static struct global_state *find_running(const struct lua_image *lua, struct mem
 	return NULL;
 }
 
-enum capture_verdict capture_running(struct capture *capture, const struct lua_image *lua,
-				     struct lua_objects *objects, struct snapshot *snapshot,
+enum capture_verdict capture_running(struct capture *capture, const struct capture_process *process,
 				     struct memory *live, const struct memory_range *native_stack,
 				     struct capture_hints *hints)
 {
 	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
-	struct global_state *global = find_running(lua, live, native_stack, hints, &registers.sp);
+	struct global_state *global = find_running(process->lua, live, native_stack, hints, &registers.sp);
 	const struct lua_thread *thread = NULL;
 	struct global_view later_view;
 	struct lua_thread later;
@@ -70,17 +69,17 @@ enum capture_verdict capture_running(struct capture *capture, const struct lua_i
 	hints->g = global->g;
 	/* Pretend that the interpreter runs: then its C frame is the top of the stack. */
 	registers.pc = global->vm->begin;
-	lua_objects_begin(objects, true);
-	capture_stacks(capture, lua, snapshot, &registers, hints);
+	lua_objects_begin(process->objects, true);
+	capture_stacks(capture, process, &registers, hints);
 	capture->running = capture_find_global(capture, global);
 	if (capture->running)
 		thread = capture_find_thread(capture, capture->running->cur_L);
 	if (!thread || !load_running(live, global, &later_view, &later) ||
 	    !is_same(capture->running, thread, &later_view, &later)) {
-		snapshot_seal(snapshot);
+		snapshot_seal(process->snapshot);
 		return CAPTURE_TORN;
 	}
-	capture_functions(capture, objects);
+	capture_functions(capture, process->objects);
 	capture_finish(capture, hints);
 	return CAPTURE_WHOLE;
 }

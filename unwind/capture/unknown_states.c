@@ -137,8 +137,8 @@ static size_t add_linked(struct cframe_search *search, const struct lua_image *l
 }
 
 size_t unknown_states_linked(struct snapshot *snapshot, const struct lua_image *lua, struct memory *live,
-			     uint64_t begin, uint64_t end, struct state_clue clues[static STATE_CLUES_MAX],
-			     size_t count)
+			     const struct memory_range *stack,
+			     struct state_clue clues[static STATE_CLUES_MAX], size_t count)
 {
 	const struct image *image = lua_image_code(lua);
 
@@ -148,7 +148,8 @@ size_t unknown_states_linked(struct snapshot *snapshot, const struct lua_image *
 
 		if (!vm)
 			continue;
-		search = cframe_search(snapshot, image, &vm->layout, begin, end);
+		search = cframe_search(snapshot, image, &vm->layout, stack->address,
+				       stack->address + stack->length);
 		count = add_linked(&search, lua, live, vm, clues, count);
 	}
 	return count;

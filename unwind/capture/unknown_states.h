@@ -40,12 +40,12 @@ size_t unknown_states_on_stack(const struct capture *capture, const struct image
 			       struct state_clue ret_clues[static STATE_CLUES_MAX]);
 
 /*
- * Find clues in the C frames in [begin, end) of a copied stack that are the innermost of
+ * Find clues in the C frames in this part of a copied stack that are the innermost of
  * their Lua threads, as live has these now. Adds to the count clues; returns the new count.
  */
 size_t unknown_states_linked(struct snapshot *snapshot, const struct lua_image *lua, struct memory *live,
-			     uint64_t begin, uint64_t end, struct state_clue clues[static STATE_CLUES_MAX],
-			     size_t count);
+			     const struct memory_range *stack,
+			     struct state_clue clues[static STATE_CLUES_MAX], size_t count);
 
 /* May the thread be in compiled code of such a state, in no module and in no known trace? */
 bool unknown_states_may_compile(const struct capture *capture, const struct image *image);

@@ -65,8 +65,8 @@ static bool has_name(struct memory *memory, const struct dynamic *dynamic, const
 }
 
 /* A bucket's chain holds the hashes of its symbols; the last one has its lowest bit set. */
-static bool find_in_chain(struct memory *memory, const struct elf_image *image, const struct dynamic *dynamic,
-			  uint64_t chain, uint32_t first, const char *name, uint64_t *ret_address)
+static bool find_in_chain(struct memory *memory, const struct dynamic *dynamic, uint64_t chain,
+			  uint32_t first, const char *name, Elf64_Sym *ret_symbol)
 {
 	uint32_t wanted = hash_of(name), hash;
 
@@ -79,7 +79,7 @@ static bool find_in_chain(struct memory *memory, const struct elf_image *image, 
 		    memory_read(memory, dynamic->symtab + (first + i) * sizeof(symbol), &symbol,
 				sizeof(symbol)) == MEMORY_OK &&
 		    has_name(memory, dynamic, &symbol, name)) {
-			*ret_address = image->bias + symbol.st_value;
+			*ret_symbol = symbol;
 			return true;
 		}
 		if (hash & 1)
@@ -96,6 +96,7 @@ bool dynamic_symbol_find(struct memory *memory, uint64_t base, const char *name,
 	struct elf_image image;
 	struct dynamic dynamic;
 	uint64_t buckets;
+	Elf64_Sym symbol;
 	uint32_t first;
 
 	if (elf_image_open(memory, base, &image) != ELF_IMAGE_OK || !image.dynamic ||
@@ -107,7 +108,10 @@ bool dynamic_symbol_find(struct memory *memory, uint64_t base, const char *name,
 	if (!memory_u32(memory, buckets + hash_of(name) % header.buckets * sizeof(uint32_t), &first) ||
 	    first < header.first)
 		return false;
-	return find_in_chain(memory, &image, &dynamic,
-			     buckets + ((uint64_t)header.buckets + first - header.first) * sizeof(uint32_t),
-			     first, name, ret_address);
+	if (!find_in_chain(memory, &dynamic,
+			   buckets + ((uint64_t)header.buckets + first - header.first) * sizeof(uint32_t),
+			   first, name, &symbol))
+		return false;
+	*ret_address = image.bias + symbol.st_value;
+	return true;
 }

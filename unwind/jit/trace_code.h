@@ -19,8 +19,11 @@
 
 enum { TRACE_CODE_BYTES_MAX = 1 << 17 }; /* of one trace's machine code; LuaJIT's areas are smaller */
 
-/* The number of the exit that a jump out of a trace takes, or -1. */
-typedef int (*trace_exit_number)(const void *context, uint64_t target);
+/* Where jumps out of a trace lead: number() returns the number of the exit that one takes, or -1. */
+struct trace_exits {
+	int (*number)(const void *context, uint64_t target);
+	const void *context;
+};
 
 /* One machine instruction. */
 struct code_piece {
@@ -39,11 +42,10 @@ struct trace_code {
 };
 
 /*
- * Align a trace's machine code, szmcode bytes. exit_number is called with context.
- * False, with nothing to clear, when out of memory or if the code makes no sense.
+ * Align a trace's machine code, szmcode bytes. False, with nothing to clear, when out of memory or if the code makes no sense.
  */
 bool trace_code_align(struct trace_code *code, const struct trace *trace, const struct layout *layout,
-		      const uint8_t *bytes, trace_exit_number exit_number, const void *context);
+		      const uint8_t *bytes, const struct trace_exits *exits);
 void trace_code_clear(struct trace_code *code);
 
 #endif

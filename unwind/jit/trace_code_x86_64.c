@@ -252,15 +252,15 @@ static void bound_by_mcofs(struct block *block, uint32_t snapshots)
 }
 
 /* Without mcofs, code between two exits belongs to one of their snapshots, or to one between these. */
-static void bound_by_exits(struct block *block, uint32_t snapshots, trace_exit_number exit_number,
-			   const void *context)
+static void bound_by_exits(struct block *block, uint32_t snapshots, const struct trace_exits *exits)
 {
 	uint32_t low = 0;
 	size_t begin = 0;
 
 	/* Skip the head: its check of the stack's size uses an exit of the parent. */
 	for (size_t i = head_length(block); i < block->count; i++) {
-		int exit = block->machine[i].exits ? exit_number(context, block->machine[i].target) : -1;
+		int exit = block->machine[i].exits ? exits->number(exits->context, block->machine[i].target)
+						   : -1;
 
 		if (exit < 0 || (uint32_t)exit < low || (uint32_t)exit >= snapshots)
 			continue;
@@ -277,7 +277,7 @@ static void bound_by_exits(struct block *block, uint32_t snapshots, trace_exit_n
 	}
 }
 
-static bool bound(struct block *block, trace_exit_number exit_number, const void *context)
+static bool bound(struct block *block, const struct trace_exits *exits)
 {
 	uint32_t snapshots = trace_snapshot_count(block->trace, block->layout);
 	uint32_t nins = TRACE_REF_BASE + block->ir_count;
@@ -287,7 +287,7 @@ static bool bound(struct block *block, trace_exit_number exit_number, const void
 	if (block->layout->SnapShot_mcofs != LAYOUT_ABSENT)
 		bound_by_mcofs(block, snapshots);
 	else
-		bound_by_exits(block, snapshots, exit_number, context);
+		bound_by_exits(block, snapshots, exits);
 	for (size_t i = 0; i < block->count; i++) {
 		struct machine *machine = &block->machine[i];
 		struct trace_snapshot low = { 0 }, high = { .ref = nins };
@@ -710,7 +710,7 @@ static bool is_slow(unsigned id)
 }
 
 bool trace_code_align(struct trace_code *code, const struct trace *trace, const struct layout *layout,
-		      const uint8_t *bytes, trace_exit_number exit_number, const void *context)
+		      const uint8_t *bytes, const struct trace_exits *exits)
 {
 	struct block block = { .trace = trace, .layout = layout };
 	uint32_t *refs = NULL;
@@ -718,7 +718,7 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace, const 
 
 	*code = (struct trace_code){ 0 };
 	if (trace_nins(trace, layout) > TRACE_REF_BASE && load_ir(&block) && disassemble(&block, bytes) &&
-	    bound(&block, exit_number, context)) {
+	    bound(&block, exits)) {
 		mark_gc_checks(&block);
 		mark_head(&block);
 		mark_targets(&block);

@@ -281,8 +281,7 @@ static bool keep_points(struct trace_table *table, const struct trace_path *path
 
 struct trace_table *trace_table_new(const struct trace_numbers *numbers, const struct trace *trace,
 				    const struct layout *layout, struct lua_objects *objects,
-				    const uint8_t *code_bytes, trace_exit_number exit_number,
-				    const void *context)
+				    const uint8_t *code_bytes, const struct trace_exits *exits)
 {
 	struct trace_table *table = calloc(1, sizeof(*table));
 	struct trace_path path = { 0 };
@@ -291,7 +290,7 @@ struct trace_table *trace_table_new(const struct trace_numbers *numbers, const s
 	if (!table)
 		return NULL;
 	table->size = sizeof(*table);
-	if (trace_code_align(&code, trace, layout, code_bytes, exit_number, context)) {
+	if (trace_code_align(&code, trace, layout, code_bytes, exits)) {
 		keep_snapshots(table, trace, layout, &code);
 		table->has_path = table->rows && trace_path_replay(&path, numbers, trace, layout, objects) &&
 				  keep_path(table, &path) && keep_points(table, &path, trace, layout, &code);

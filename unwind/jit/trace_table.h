@@ -19,7 +19,7 @@ struct trace_table;
 /* NULL only when out of memory. A trace that makes no sense gets an empty table. code has szmcode bytes. */
 struct trace_table *trace_table_new(const struct trace_numbers *numbers, const struct trace *trace,
 				    const struct layout *layout, struct lua_objects *objects,
-				    const uint8_t *code, trace_exit_number exit_number, const void *context);
+				    const uint8_t *code, const struct trace_exits *exits);
 void trace_table_free(struct trace_table *table);
 
 /* The table's memory in bytes. */

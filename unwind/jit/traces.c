@@ -469,7 +469,7 @@ bool traces_is_exit(const struct traces *traces, uint64_t pc)
 }
 
 /* Context for exit_number(): an exit jumps to its stub, or to the side trace that starts at it. */
-struct exits {
+struct exits_of {
 	const struct traces *traces;
 	const struct trace *trace;
 	const struct layout *layout;
@@ -477,7 +477,7 @@ struct exits {
 
 static int exit_number(const void *context, uint64_t target)
 {
-	const struct exits *exits = context;
+	const struct exits_of *exits = context;
 	const struct entry *side = find_entry(exits->traces, target);
 	uint32_t parent, exitno;
 
@@ -488,28 +488,29 @@ static int exit_number(const void *context, uint64_t target)
 }
 
 size_t traces_frames(struct traces *traces, const struct trace *trace, const struct layout *layout,
-		     struct lua_objects *objects, uint64_t pc, struct trace_frame *ret_frames, size_t max)
+		     struct lua_objects *objects, uint64_t pc,
+		     struct trace_frame ret_frames[static TRACE_FRAMES_MAX])
 {
 	struct entry *entry = entry_of(traces, trace);
 	uint32_t offset = (uint32_t)(pc - trace->mcode), snapshot;
 	size_t count = 0;
 
 	if (entry && entry->code && !entry->table) {
-		const struct exits exits = { traces, trace, layout };
+		const struct exits_of context = { traces, trace, layout };
+		const struct trace_exits exits = { .number = exit_number, .context = &context };
 
-		entry->table = trace_table_new(&traces->numbers, trace, layout, objects, entry->code,
-					       exit_number, &exits);
+		entry->table = trace_table_new(&traces->numbers, trace, layout, objects, entry->code, &exits);
 		if (entry->table)
 			charge(traces, entry, trace_table_size(entry->table));
 	}
 	if (entry && entry->table)
-		count = trace_table_frames(entry->table, offset, ret_frames, max);
+		count = trace_table_frames(entry->table, offset, ret_frames, TRACE_FRAMES_MAX);
 	if (count)
 		return count;
 	if (!entry || !entry->table)
-		count = trace_frames(trace, layout, pc, ret_frames, max);
+		count = trace_frames(trace, layout, pc, ret_frames, TRACE_FRAMES_MAX);
 	else if (trace_table_snapshot(entry->table, offset, &snapshot))
-		count = trace_exit_frames(trace, layout, snapshot, ret_frames, max);
+		count = trace_exit_frames(trace, layout, snapshot, ret_frames, TRACE_FRAMES_MAX);
 	for (size_t i = 0; i < count; i++)
 		ret_frames[i].is_near = true;
 	return count;

@@ -89,6 +89,7 @@ const struct trace *traces_find_startins(const struct traces *traces, const stru
  * traces_capture_pc() copied.
  */
 size_t traces_frames(struct traces *traces, const struct trace *trace, const struct layout *layout,
-		     struct lua_objects *objects, uint64_t pc, struct trace_frame *ret_frames, size_t max);
+		     struct lua_objects *objects, uint64_t pc,
+		     struct trace_frame ret_frames[static TRACE_FRAMES_MAX]);
 
 #endif

@@ -105,24 +105,37 @@ static void follow(struct state *state, const cs_insn *insn)
 		state->meaning[number] = meaning;
 }
 
-static bool open_decoder(csh *ret_capstone, cs_insn **ret_insn)
+/* capstone, and the instruction that it decoded last. */
+struct decoder {
+	csh capstone;
+	cs_insn *insn;
+};
+
+static bool open_decoder(struct decoder *decoder)
 {
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, ret_capstone) != CS_ERR_OK)
+	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->capstone) != CS_ERR_OK)
 		return false;
-	cs_option(*ret_capstone, CS_OPT_DETAIL, CS_OPT_ON);
-	*ret_insn = cs_malloc(*ret_capstone);
-	if (!*ret_insn)
-		cs_close(ret_capstone);
-	return *ret_insn;
+	cs_option(decoder->capstone, CS_OPT_DETAIL, CS_OPT_ON);
+	decoder->insn = cs_malloc(decoder->capstone);
+	if (!decoder->insn)
+		cs_close(&decoder->capstone);
+	return decoder->insn;
+}
+
+static void close_decoder(struct decoder *decoder)
+{
+	cs_free(decoder->insn, 1);
+	cs_close(&decoder->capstone);
 }
 
 /*
  * Follow the code. If it returns without a result, follow the target of the last
  * conditional jump instead, once.
  */
-static bool run(csh capstone, cs_insn *insn, const uint8_t *code, size_t length, uint64_t address,
+static bool run(struct decoder *decoder, const uint8_t *code, size_t length, uint64_t address,
 		struct request_code *ret_code)
 {
+	cs_insn *insn = decoder->insn;
 	struct state state = { .meaning = { [7] = REQUEST } }, at_jump = state;
 	const uint8_t *next = code;
 	uint64_t pc = address, target = 0;
@@ -131,7 +144,7 @@ static bool run(csh capstone, cs_insn *insn, const uint8_t *code, size_t length,
 	for (unsigned int i = 0; i < INSTRUCTIONS_MAX; i++) {
 		const cs_x86 *x86 = &insn->detail->x86;
 
-		if (!cs_disasm_iter(capstone, &next, &left, &pc, insn))
+		if (!cs_disasm_iter(decoder->capstone, &next, &left, &pc, insn))
 			return false;
 		if (is_result(&state, x86, ret_code))
 			return true;
@@ -155,15 +168,13 @@ static bool run(csh capstone, cs_insn *insn, const uint8_t *code, size_t length,
 
 bool request_code_read(const uint8_t *code, size_t length, uint64_t address, struct request_code *ret_code)
 {
-	bool found = false;
-	cs_insn *insn;
-	csh capstone;
+	struct decoder decoder;
+	bool found;
 
-	if (!open_decoder(&capstone, &insn))
+	if (!open_decoder(&decoder))
 		return false;
-	found = run(capstone, insn, code, length, address, ret_code);
-	cs_free(insn, 1);
-	cs_close(&capstone);
+	found = run(&decoder, code, length, address, ret_code);
+	close_decoder(&decoder);
 	return found;
 }
 
@@ -179,13 +190,14 @@ static bool is_member(const struct state *state, const cs_x86_op *operand)
  * The first member that the code loads is the connection. The code compares main
  * with the request, in memory or loaded, on any branch before that.
  */
-static bool find_main(csh capstone, cs_insn *insn, const uint8_t *code, size_t length, uint64_t address,
+static bool find_main(struct decoder *decoder, const uint8_t *code, size_t length, uint64_t address,
 		      int32_t *ret_connection, int32_t *ret_main)
 {
+	cs_insn *insn = decoder->insn;
 	struct state state = { .meaning = { [7] = REQUEST } };
 	int32_t connection = 0, loaded = 0;
 
-	while (cs_disasm_iter(capstone, &code, &length, &address, insn)) {
+	while (cs_disasm_iter(decoder->capstone, &code, &length, &address, insn)) {
 		const cs_x86 *x86 = &insn->detail->x86;
 		const cs_x86_op *first = &x86->operands[0], *second = &x86->operands[1];
 		bool is_compared = insn->id == X86_INS_CMP && connection;
@@ -215,14 +227,12 @@ static bool find_main(csh capstone, cs_insn *insn, const uint8_t *code, size_t l
 bool request_code_read_main(const uint8_t *code, size_t length, uint64_t address, int32_t *ret_connection,
 			    int32_t *ret_main)
 {
-	bool found = false;
-	cs_insn *insn;
-	csh capstone;
+	struct decoder decoder;
+	bool found;
 
-	if (!open_decoder(&capstone, &insn))
+	if (!open_decoder(&decoder))
 		return false;
-	found = find_main(capstone, insn, code, length, address, ret_connection, ret_main);
-	cs_free(insn, 1);
-	cs_close(&capstone);
+	found = find_main(&decoder, code, length, address, ret_connection, ret_main);
+	close_decoder(&decoder);
 	return found;
 }

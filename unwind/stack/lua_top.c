@@ -7,11 +7,11 @@
 #include "unwind/vm/vm_frame.h"
 
 /* Begin a walk at base and get the activation there; false if there is none. */
-static bool look(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base,
-		 struct lua_walk *walk, struct lua_activation *ret_activation)
+static bool begin_walk(const struct lua_running *running, uint64_t base, struct lua_walk *walk,
+		       struct lua_activation *ret_activation)
 {
-	*walk = (struct lua_walk){ .thread = thread, .objects = objects, .base = base };
-	return lua_thread_contains_base(thread, base) && lua_walk_activation(walk, ret_activation);
+	*walk = (struct lua_walk){ .thread = running->thread, .objects = running->objects, .base = base };
+	return lua_thread_contains_base(running->thread, base) && lua_walk_activation(walk, ret_activation);
 }
 
 /* The instruction that runs; pc is the interpreter's PC, which is past it. False if proto lacks it. */
@@ -39,14 +39,20 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 	return false;
 }
 
+/* The caller rule of lua_walk_find_caller(): by pc, or the link that was there instead. */
+static bool find_caller(const struct lua_running *running, uint64_t base, uint64_t pc,
+			struct lua_walk *ret_walk)
+{
+	return lua_walk_find_caller(running->thread, running->objects, base, pc, ret_walk);
+}
+
 /* The callee's result lies over the builtin that called it and is almost done: find the builtin's caller. */
-static bool find_caller_by_link(const struct lua_thread *thread, struct lua_objects *objects, uint64_t base,
-				struct lua_walk *ret_walk)
+static bool find_caller_by_link(const struct lua_running *running, uint64_t base, struct lua_walk *ret_walk)
 {
 	uint64_t link;
 
-	return lua_thread_contains_base(thread, base) && lua_thread_link(thread, base, &link) &&
-	       lua_walk_find_caller(thread, objects, base, link, ret_walk);
+	return lua_thread_contains_base(running->thread, base) &&
+	       lua_thread_link(running->thread, base, &link) && find_caller(running, base, link, ret_walk);
 }
 
 /* Does the frame's link lead anywhere? */
@@ -58,25 +64,25 @@ static bool is_linked(const struct lua_walk *walk)
 }
 
 /* By L->base; the position is pc if it belongs to that function, else the one saved last. */
-static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *objects, struct memory *stack,
-			  uint64_t cframe, uint64_t pc, struct lua_walk *ret_walk)
+static bool top_as_stored(const struct lua_running *running, uint64_t pc, struct lua_walk *ret_walk)
 {
+	const struct lua_thread *thread = running->thread;
 	struct lua_activation activation;
 	struct lua_walk walk;
 	uint64_t saved;
 
-	if (!look(thread, objects, thread->base, &walk, &activation))
-		return find_caller_by_link(thread, objects, thread->base, ret_walk) ||
-		       lua_walk_find_caller(thread, objects, thread->base, pc, ret_walk);
+	if (!begin_walk(running, thread->base, &walk, &activation))
+		return find_caller_by_link(running, thread->base, ret_walk) ||
+		       find_caller(running, thread->base, pc, ret_walk);
 	/* A builtin's fallback wrote a result over its own link, which the VM keeps in PC. */
-	if (!is_linked(&walk) && lua_walk_find_caller(thread, objects, thread->base, pc, ret_walk))
+	if (!is_linked(&walk) && find_caller(running, thread->base, pc, ret_walk))
 		return true;
 	if (activation.function && activation.function->proto) {
 		const struct proto *proto = activation.function->proto;
 
 		/* The VM calls hooks and the recorder before it saves their instruction's position. */
 		if (!find_instruction(thread, proto, pc, &walk.pc) &&
-		    (!vm_frame_pc(thread->layout, stack, cframe, &saved) ||
+		    (!vm_frame_pc(thread->layout, running->stack, running->cframe, &saved) ||
 		     !find_instruction(thread, proto, saved, &walk.pc)))
 			/* lj_ccallback_enter() saves it last. */
 			walk.pc = lua_walk_is_callback(&walk) ? proto->bc : 0;
@@ -85,19 +91,19 @@ static bool top_as_stored(const struct lua_thread *thread, struct lua_objects *o
 	return true;
 }
 
-bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack, const struct lua_thread *thread,
-		       uint64_t cframe, struct lua_walk *ret_walk)
+bool lua_top_as_stored(const struct lua_running *running, struct lua_walk *ret_walk)
 {
-	return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
+	return top_as_stored(running, 0, ret_walk);
 }
 
-bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack, const struct lua_thread *thread,
-			  uint64_t cframe, const struct vm_registers *vm, struct lua_walk *ret_walk)
+bool lua_top_by_registers(const struct lua_running *running, const struct vm_registers *vm,
+			  struct lua_walk *ret_walk)
 {
+	const struct lua_thread *thread = running->thread;
 	struct lua_activation activation;
 	struct lua_walk walk;
 
-	if (look(thread, objects, vm->base, &walk, &activation)) {
+	if (begin_walk(running, vm->base, &walk, &activation)) {
 		const struct proto *proto = activation.function ? activation.function->proto : NULL;
 
 		if (!proto || find_instruction(thread, proto, vm->pc, &walk.pc)) {
@@ -105,41 +111,41 @@ bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack, con
 			return true;
 		}
 	}
-	if (lua_walk_find_caller(thread, objects, vm->base, vm->pc, ret_walk))
+	if (find_caller(running, vm->base, vm->pc, ret_walk))
 		return true;
 	/* On a return to C, vm_return keeps the previous base in PC. */
-	if (look(thread, objects, vm->pc, &walk, &activation)) {
+	if (begin_walk(running, vm->pc, &walk, &activation)) {
 		walk.is_below_c = true;
 		*ret_walk = walk;
 		return true;
 	}
 	/* Back from a call that did not store L->base: BASE is about to be restored. */
-	if (look(thread, objects, vm->kept_base, &walk, &activation) && activation.function) {
+	if (begin_walk(running, vm->kept_base, &walk, &activation) && activation.function) {
 		if (activation.function->proto)
 			find_instruction(thread, activation.function->proto, vm->pc, &walk.pc);
 		*ret_walk = walk;
 		return true;
 	}
-	return top_as_stored(thread, objects, stack, cframe, vm->pc, ret_walk);
+	return top_as_stored(running, vm->pc, ret_walk);
 }
 
-bool lua_top_in_vm(struct image *image, struct lua_objects *objects, struct memory *stack,
-		   const struct lua_thread *thread, uint64_t cframe, const struct registers *registers,
+bool lua_top_in_vm(const struct lua_running *running, struct image *image, const struct registers *registers,
 		   struct lua_walk *ret_walk)
 {
+	const struct layout *layout = running->thread->layout;
 	struct vm_registers vm = vm_registers(registers);
 
-	if (vm_is_before_next(thread->layout, image_text(image), registers->pc))
+	if (vm_is_before_next(layout, image_text(image), registers->pc))
 		vm.pc += BYTECODE_SIZE;
-	if (vm_is_store_pending(thread->layout, image_text(image), registers->pc))
-		return lua_walk_find_caller(thread, objects, vm.base, vm.pc, ret_walk);
-	return lua_top_by_registers(objects, stack, thread, cframe, &vm, ret_walk);
+	if (vm_is_store_pending(layout, image_text(image), registers->pc))
+		return find_caller(running, vm.base, vm.pc, ret_walk);
+	return lua_top_by_registers(running, &vm, ret_walk);
 }
 
-bool lua_top_below_native(struct image *image, struct lua_objects *objects, struct memory *stack,
-			  const struct lua_thread *thread, uint64_t cframe, const struct registers *frame,
-			  struct lua_walk *ret_walk)
+bool lua_top_below_native(const struct lua_running *running, struct image *image,
+			  const struct registers *frame, struct lua_walk *ret_walk)
 {
+	const struct lua_thread *thread = running->thread;
 	struct vm_registers vm = vm_registers(frame);
 	struct memory *text = image_text(image);
 	struct lua_activation activation;
@@ -151,13 +157,13 @@ bool lua_top_below_native(struct image *image, struct lua_objects *objects, stru
 	if (!vm_registers_are_known(frame)) {
 		if (!vm_call_stores_base(thread->layout, text, module->vm, frame->pc))
 			return false;
-		return top_as_stored(thread, objects, stack, cframe, 0, ret_walk);
+		return top_as_stored(running, 0, ret_walk);
 	}
 	/* A call that stores L->base has L in this register or the first argument's; others keep BASE in it. */
 	if (vm.kept_base != thread->address && lua_thread_contains_base(thread, vm.kept_base) &&
 	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->pc)) {
-		if (!look(thread, objects, vm.kept_base, &walk, &activation)) {
-			if (find_caller_by_link(thread, objects, vm.kept_base, ret_walk))
+		if (!begin_walk(running, vm.kept_base, &walk, &activation)) {
+			if (find_caller_by_link(running, vm.kept_base, ret_walk))
 				return true;
 		} else if (activation.function &&
 			   (!activation.function->proto ||
@@ -166,17 +172,17 @@ bool lua_top_below_native(struct image *image, struct lua_objects *objects, stru
 			return true;
 		}
 	}
-	return top_as_stored(thread, objects, stack, cframe, vm.pc, ret_walk);
+	return top_as_stored(running, vm.pc, ret_walk);
 }
 
-bool lua_top_leaving_trace(struct lua_objects *objects, const struct lua_thread *thread,
-			   const struct registers *registers, struct lua_walk *ret_walk)
+bool lua_top_leaving_trace(const struct lua_running *running, const struct registers *registers,
+			   struct lua_walk *ret_walk)
 {
 	struct vm_registers vm = vm_registers(registers);
 	struct lua_activation activation;
 	struct lua_walk walk;
 
-	if (!look(thread, objects, vm.base, &walk, &activation) || !activation.function ||
+	if (!begin_walk(running, vm.base, &walk, &activation) || !activation.function ||
 	    !activation.function->proto || !proto_contains_pc(activation.function->proto, vm.pc))
 		return false;
 	walk.pc = vm.pc;

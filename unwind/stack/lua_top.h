@@ -8,7 +8,7 @@
  * come from single-stepping real builds.
  *
  * Each function sets ret_walk to the innermost frame; it returns false if no
- * rule holds. cframe is the thread's C frame.
+ * rule holds.
  */
 #ifndef LJSPY_LUA_TOP_H
 #define LJSPY_LUA_TOP_H
@@ -20,33 +20,38 @@
 #include "unwind/lua/lua_walk.h"
 #include "unwind/vm/vm_frame.h"
 
+/* The thread to find it of, and what it is read by. */
+struct lua_running {
+	const struct lua_thread *thread;
+	uint64_t cframe; /* the thread's C frame */
+	struct lua_objects *objects;
+	struct memory *stack; /* the copied native stack */
+};
+
 /*
  * The leaf is in the VM's own code, and its C frame is cframe, linked to the
  * thread. If this is false, the innermost frame cannot be known.
  */
-bool lua_top_in_vm(struct image *image, struct lua_objects *objects, struct memory *stack,
-		   const struct lua_thread *thread, uint64_t cframe, const struct registers *registers,
+bool lua_top_in_vm(const struct lua_running *running, struct image *image, const struct registers *registers,
 		   struct lua_walk *ret_walk);
 
 /* The same by the interpreter's registers, between its instructions. */
-bool lua_top_by_registers(struct lua_objects *objects, struct memory *stack, const struct lua_thread *thread,
-			  uint64_t cframe, const struct vm_registers *vm, struct lua_walk *ret_walk);
+bool lua_top_by_registers(const struct lua_running *running, const struct vm_registers *vm,
+			  struct lua_walk *ret_walk);
 
 /*
  * The VM called native code; frame has the VM's registers as the native walk
  * found them.
  */
-bool lua_top_below_native(struct image *image, struct lua_objects *objects, struct memory *stack,
-			  const struct lua_thread *thread, uint64_t cframe, const struct registers *frame,
-			  struct lua_walk *ret_walk);
+bool lua_top_below_native(const struct lua_running *running, struct image *image,
+			  const struct registers *frame, struct lua_walk *ret_walk);
 
 /* The VM's registers are unknown: by L->base and the position saved last. */
-bool lua_top_as_stored(struct lua_objects *objects, struct memory *stack, const struct lua_thread *thread,
-		       uint64_t cframe, struct lua_walk *ret_walk);
+bool lua_top_as_stored(const struct lua_running *running, struct lua_walk *ret_walk);
 
 /* vm_exit_interp: the trace is left, the stack whole, BASE set, and PC at the instruction, not past it. */
-bool lua_top_leaving_trace(struct lua_objects *objects, const struct lua_thread *thread,
-			   const struct registers *registers, struct lua_walk *ret_walk);
+bool lua_top_leaving_trace(const struct lua_running *running, const struct registers *registers,
+			   struct lua_walk *ret_walk);
 
 /*
  * The walk has come down to a frame that native code interrupted (a hook, a

@@ -69,8 +69,8 @@ static void finish(struct merge *merge)
 	vm = running_vm(merge);
 	if (!vm)
 		return;
-	switch (vm_finish(merge->capture, &native->registers, text, merge->lua.objects, merge->decoder, vm,
-			  &registers)) {
+	registers = native->registers;
+	switch (vm_finish(merge->capture, vm, text, merge->lua.objects, merge->decoder, &registers)) {
 	case VM_FINISHD_STAYS: break;
 	case VM_FINISHD_UNKNOWN: merge->is_half_done = !merge_is_routine_of_c(merge, vm); break;
 	case VM_FINISHD_DISPATCHES: native_begin(merge->native, merge->memory, &registers); break;

@@ -56,21 +56,32 @@ int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *o
 
 /*---- Threads without their native frames ----*/
 
+static struct lua_running running_of(const struct lua_sections *sections, struct memory *memory,
+				     const struct lua_thread *thread)
+{
+	return (struct lua_running){
+		.thread = thread,
+		.cframe = thread->cframe,
+		.objects = sections->objects,
+		.stack = memory,
+	};
+}
+
 /* Find the thread's innermost frame. If it is unknown, return false; a lost frame gives the reason. */
 static bool find_top(struct lua_sections *sections, struct memory *memory, struct lua_section *section,
 		     const struct merge_top *top)
 {
 	const struct lua_thread *thread = section->walk.thread;
+	const struct lua_running running = running_of(sections, memory, thread);
 
 	switch (top->kind) {
 	case MERGE_TOP_REGISTERS:
-		if (lua_top_by_registers(sections->objects, memory, thread, thread->cframe, &top->registers,
-					 &section->walk))
+		if (lua_top_by_registers(&running, &top->registers, &section->walk))
 			return true;
 		merged_stack_add_lost(sections->stack, LOST_HALF_DONE);
 		return false;
 	case MERGE_TOP_STORED:
-		if (lua_top_as_stored(sections->objects, memory, thread, thread->cframe, &section->walk))
+		if (lua_top_as_stored(&running, &section->walk))
 			return true;
 		merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
 		return false;
@@ -172,13 +183,14 @@ static void add_thread(struct lua_sections *sections, struct memory *memory, con
 		       enum position position, uint64_t jit_base)
 {
 	struct lua_section *section = lua_section_start(sections, thread, jit_base);
+	const struct lua_running running = running_of(sections, memory, thread);
 	struct merged_stack *stack = sections->stack;
 	size_t first = stack->count;
 
 	if (position == POSITION_IN_TRACE) {
 		merged_stack_add_lost(stack, LOST_NOT_STOPPED);
 		first++;
-	} else if (!lua_top_as_stored(sections->objects, memory, thread, thread->cframe, &section->walk)) {
+	} else if (!lua_top_as_stored(&running, &section->walk)) {
 		merged_stack_add_lost(stack, LOST_BROKEN_CHAIN);
 		return;
 	}

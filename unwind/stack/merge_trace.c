@@ -180,8 +180,7 @@ enum passed merge_pass_trace(struct merge *merge, const struct trace *trace, con
 		return PASSED_LOST;
 	}
 	enter_trace(merge, thread, view, trace, inlined,
-		    traces_frames(view->global->traces, trace, layout, merge->lua.objects, pc, inlined,
-				  TRACE_FRAMES_MAX));
+		    traces_frames(view->global->traces, trace, layout, merge->lua.objects, pc, inlined));
 	return merge_leave_vm_frame(merge, layout, cframe, true);
 }
 
@@ -235,21 +234,30 @@ bool merge_resynchronise_in_trace(struct merge *merge, const struct lua_thread *
 
 /*---- Traces that are left ----*/
 
-/* The trace being left, and the frames of the snapshot that its exit restores; NULL if unknown. */
-static const struct trace *exiting_trace(struct merge *merge, const struct global_view *view,
-					 struct trace_frame *ret_frames, size_t *ret_count)
+/* The trace being left, and the frames of the snapshot that its exit restores. */
+struct exiting_trace {
+	const struct trace *trace;
+	struct trace_frame frames[TRACE_FRAMES_MAX];
+	size_t count;
+};
+
+/* False if it is unknown. */
+static bool find_exiting(struct merge *merge, const struct global_view *view,
+			 struct exiting_trace *ret_exiting)
 {
 	const struct layout *layout = &view->global->vm->layout;
 	uint64_t J = view->global->g + (uint64_t)layout->GG_J;
-	const struct trace *trace;
 	uint32_t parent, exitno;
 
 	if (!memory_u32(merge->memory, J + (uint64_t)layout->J_parent, &parent) ||
 	    !memory_u32(merge->memory, J + (uint64_t)layout->J_exitno, &exitno))
-		return NULL;
-	trace = traces_by_number(view->global->traces, parent);
-	*ret_count = trace ? trace_exit_frames(trace, layout, exitno, ret_frames, TRACE_FRAMES_MAX) : 0;
-	return *ret_count ? trace : NULL;
+		return false;
+	ret_exiting->trace = traces_by_number(view->global->traces, parent);
+	if (!ret_exiting->trace)
+		return false;
+	ret_exiting->count = trace_exit_frames(ret_exiting->trace, layout, exitno, ret_exiting->frames,
+					       TRACE_FRAMES_MAX);
+	return ret_exiting->count > 0;
 }
 
 /* Is the stack restored? After that, lj_trace_exit() runs a step of the collector or of the recorder. */
@@ -311,9 +319,11 @@ static bool are_restored(const struct merge *merge, const struct lua_thread *thr
  * result the lowest.
  */
 static uint64_t find_exit_start(const struct merge *merge, const struct lua_section *section,
-				const struct global_view *view, const struct trace *trace,
-				const struct trace_frame *frames, size_t count, bool *ret_is_sure)
+				const struct global_view *view, const struct exiting_trace *exiting,
+				bool *ret_is_sure)
 {
+	const struct trace_frame *frames = exiting->frames;
+	size_t count = exiting->count;
 	unsigned start_slot = frame_slots(section->walk.thread->layout->gc64);
 	struct lua_section start = *section;
 	uint64_t found = 0;
@@ -325,7 +335,7 @@ static uint64_t find_exit_start(const struct merge *merge, const struct lua_sect
 		start.walk.base = section->walk.base - slots * (uint64_t)SLOT_SIZE;
 		if (start.walk.base == found ||
 		    !lua_thread_contains_base(section->walk.thread, start.walk.base) ||
-		    !is_start_frame(merge, &start, view, trace, &frames[count - 1]) ||
+		    !is_start_frame(merge, &start, view, exiting->trace, &frames[count - 1]) ||
 		    (i < count && !are_restored(merge, section->walk.thread, section->walk.base,
 						start.walk.base, frames + i, count - i)))
 			continue;
@@ -341,13 +351,11 @@ enum passed merge_pass_trace_exit(struct merge *merge, const struct vm_code *vm)
 
 	for (size_t i = 0; i < merge->capture->global_count; i++) {
 		const struct global_view *view = &merge->capture->globals[i];
-		struct trace_frame inlined[TRACE_FRAMES_MAX];
+		struct exiting_trace exiting;
 		const struct lua_thread *thread;
-		const struct trace *trace;
 		struct lua_section *section;
 		uint64_t cframe, start = 0;
 		bool has_started, is_sure = true;
-		size_t count;
 
 		if (view->global->vm != vm || !view->global->traces)
 			continue;
@@ -358,15 +366,12 @@ enum passed merge_pass_trace_exit(struct merge *merge, const struct vm_code *vm)
 		has_started = section->started;
 		if (!has_started)
 			lua_section_start(&merge->lua, thread, thread->base);
-		trace = section->ended || has_exited(merge, view)
-				? NULL
-				: exiting_trace(merge, view, inlined, &count);
-		if (trace)
-			start = find_exit_start(merge, section, view, trace, inlined, count, &is_sure);
+		if (!section->ended && !has_exited(merge, view) && find_exiting(merge, view, &exiting))
+			start = find_exit_start(merge, section, view, &exiting, &is_sure);
 		if (start) {
 			section->walk.base = start;
 			section->walk.pc = 0;
-			add_trace(merge, section, inlined, is_sure ? count : 0);
+			add_trace(merge, section, exiting.frames, is_sure ? exiting.count : 0);
 		} else {
 			/* SAVE_PC is then the next instruction. */
 			if (!has_started)

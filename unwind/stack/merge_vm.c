@@ -38,14 +38,13 @@ static bool start_section(struct merge *merge, struct lua_section *section, cons
 			  uint64_t cframe)
 {
 	const struct native_frame *native = native_current(merge->native);
+	const struct lua_running running = merge_running_at(merge, thread, cframe);
 
 	if (merge->is_half_done)
 		return merge->is_half_done = false;
 	if (native->is_return_address)
-		return lua_top_below_native(merge->image, merge->lua.objects, merge->memory, thread, cframe,
-					    &native->registers, &section->walk);
-	if (!lua_top_in_vm(merge->image, merge->lua.objects, merge->memory, thread, cframe,
-			   &native->registers, &section->walk))
+		return lua_top_below_native(&running, merge->image, &native->registers, &section->walk);
+	if (!lua_top_in_vm(&running, merge->image, &native->registers, &section->walk))
 		return false;
 	if (!section->walk.is_below_c)
 		section->walk.is_below_c = is_call_missing(merge, &section->walk, cframe);
@@ -152,6 +151,7 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 	const struct global_view *view = NULL;
 	const struct lua_thread *thread = NULL;
 	struct lua_section *section;
+	struct lua_running running;
 	uint64_t cframe;
 
 	for (size_t i = 0; i < merge->capture->global_count && !thread; i++) {
@@ -181,7 +181,8 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 	section = lua_section_of(&merge->lua, thread);
 	if (!section->started) {
 		section->started = true;
-		if (!lua_top_leaving_trace(merge->lua.objects, thread, &native->registers, &section->walk))
+		running = merge_running_at(merge, thread, cframe);
+		if (!lua_top_leaving_trace(&running, &native->registers, &section->walk))
 			return merge_pass_lost_trace(merge, thread, view, cframe);
 	}
 	lua_section_add(&merge->lua, section);
@@ -312,12 +313,13 @@ static enum passed pass_landing(struct merge *merge, const struct global_view *v
 	const struct native_frame *native = native_current(merge->native);
 	struct lua_section *section = lua_section_of(&merge->lua, thread);
 	uint64_t cframe = cframe_above(merge->capture, merge->memory, thread, native->registers.sp);
+	struct lua_running running = merge_running_at(merge, thread, cframe);
 
 	if (!cframe && find_landing(merge, thread, &cframe))
 		return merge_leave_vm_frame(merge, &view->global->vm->layout, cframe, false);
 	if (!cframe)
 		return merge_resynchronise(merge) ? PASSED_ON : PASSED_LOST;
-	if (!lua_top_as_stored(merge->lua.objects, merge->memory, thread, cframe, &section->walk))
+	if (!lua_top_as_stored(&running, &section->walk))
 		return PASSED_LOST;
 	section->started = true;
 	lua_section_add(&merge->lua, section);

@@ -15,6 +15,7 @@
 #include "unwind/native/native.h"
 #include "unwind/native/vm_decoder.h"
 #include "unwind/stack/lua_sections.h"
+#include "unwind/stack/lua_top.h"
 
 struct merge {
 	struct capture *capture;
@@ -28,6 +29,10 @@ struct merge {
 
 /* The walk goes on at the native unwinder's frame, ends here, or is lost. */
 enum passed { PASSED_ON, PASSED_END, PASSED_LOST };
+
+/* How to find the innermost Lua frame of a thread whose C frame is cframe. */
+struct lua_running merge_running_at(const struct merge *merge, const struct lua_thread *thread,
+				    uint64_t cframe);
 
 /* Go on at the caller of a VM frame; on_trace as in vm_frame_caller(). */
 enum passed merge_leave_vm_frame(struct merge *merge, const struct layout *layout, uint64_t cframe,

@@ -29,11 +29,11 @@ enum vm_finished {
 
 /*
  * registers: of a leaf, or of what a signal handler interrupted, in vm's code or in
- * code that vm generated. Unless the result is STAYS or UNKNOWN, ret_registers are
- * those at the end of the run, and the capture holds what it stored on the way.
+ * code that vm generated. Unless the result is STAYS or UNKNOWN, they become those at
+ * the end of the run, and the capture holds what it stored on the way.
  */
-enum vm_finished vm_finish(struct capture *capture, const struct registers *registers, struct memory *text,
-			   struct lua_objects *objects, struct vm_decoder *decoder, const struct vm_code *vm,
-			   struct registers *ret_registers);
+enum vm_finished vm_finish(struct capture *capture, const struct vm_code *vm, struct memory *text,
+			   struct lua_objects *objects, struct vm_decoder *decoder,
+			   struct registers *registers);
 
 #endif

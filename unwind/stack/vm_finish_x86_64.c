@@ -184,9 +184,9 @@ static const struct global_view *find_view(const struct capture *capture, const 
 	return NULL;
 }
 
-enum vm_finished vm_finish(struct capture *capture, const struct registers *registers, struct memory *text,
-			   struct lua_objects *objects, struct vm_decoder *decoder, const struct vm_code *vm,
-			   struct registers *ret_registers)
+enum vm_finished vm_finish(struct capture *capture, const struct vm_code *vm, struct memory *text,
+			   struct lua_objects *objects, struct vm_decoder *decoder,
+			   struct registers *registers)
 {
 	const struct global_view *view = find_view(capture, registers, vm);
 	struct vm_machine machine;
@@ -204,5 +204,5 @@ enum vm_finished vm_finish(struct capture *capture, const struct registers *regi
 	if (machine.traces)
 		machine.trace = traces_find(machine.traces, registers->pc);
 	vm_machine_load_registers(&machine, registers);
-	return finish(&machine, capture, ret_registers);
+	return finish(&machine, capture, registers);
 }

@@ -47,10 +47,20 @@ struct transition {
 	uint8_t words;
 };
 
-static const struct transition entering[] = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 4, 3 }, { 6, 4 } };
-/* vm_ffi_callback, whose stub has pushed rbp. */
-static const struct transition entering_callback[] = { { 0, 1 }, { 1, 2 }, { 3, 3 }, { 5, 4 } };
-static const struct transition leaving[] = { { 4, 4 }, { 6, 3 }, { 8, 2 }, { 9, 1 }, { 10, 0 } };
+enum { TRANSITIONS_MAX = 5 };
+
+/* The code that enters or leaves the VM. */
+static const struct passage {
+	const uint8_t *code;
+	size_t length;
+	struct transition steps[TRANSITIONS_MAX];
+	size_t step_count;
+} passages[] = {
+	{ saveregs, sizeof(saveregs), { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 4, 3 }, { 6, 4 } }, 5 },
+	/* vm_ffi_callback, whose stub has pushed rbp. */
+	{ saveregs + 1, sizeof(saveregs) - 1, { { 0, 1 }, { 1, 2 }, { 3, 3 }, { 5, 4 } }, 4 },
+	{ restoreregs, sizeof(restoreregs), { { 4, 4 }, { 6, 3 }, { 8, 2 }, { 9, 1 }, { 10, 0 } }, 5 },
+};
 
 struct vm_registers vm_registers(const struct registers *registers)
 {
@@ -199,18 +209,28 @@ static bool load_saved(struct memory *stack, struct registers *caller, uint64_t 
 	return true;
 }
 
-static bool find_transition(struct memory *text, uint64_t pc, const uint8_t *pattern, size_t length,
-			    const struct transition *steps, size_t count, unsigned *ret_words)
+static bool find_transition(struct memory *text, uint64_t pc, const struct passage *passage,
+			    unsigned *ret_words)
 {
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < passage->step_count; i++) {
+		const struct transition *step = &passage->steps[i];
 		uint8_t bytes[sizeof(restoreregs)];
 
-		if (memory_read(text, pc - steps[i].offset, bytes, length) != MEMORY_OK ||
-		    memcmp(bytes, pattern, length) != 0)
+		if (memory_read(text, pc - step->offset, bytes, passage->length) != MEMORY_OK ||
+		    memcmp(bytes, passage->code, passage->length) != 0)
 			continue;
-		*ret_words = steps[i].words;
+		*ret_words = step->words;
 		return true;
 	}
+	return false;
+}
+
+/* Is pc in such code? ret_words is how many words are pushed there after the return address. */
+static bool find_passage(struct memory *text, uint64_t pc, unsigned *ret_words)
+{
+	for (size_t i = 0; i < sizeof(passages) / sizeof(passages[0]); i++)
+		if (find_transition(text, pc, &passages[i], ret_words))
+			return true;
 	return false;
 }
 
@@ -221,14 +241,7 @@ bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
 	unsigned words;
 
 	(void)layout;
-	if (!find_transition(text, registers->pc, saveregs, sizeof(saveregs), entering,
-			     sizeof(entering) / sizeof(entering[0]), &words) &&
-	    !find_transition(text, registers->pc, saveregs + 1, sizeof(saveregs) - 1, entering_callback,
-			     sizeof(entering_callback) / sizeof(entering_callback[0]), &words) &&
-	    !find_transition(text, registers->pc, restoreregs, sizeof(restoreregs), leaving,
-			     sizeof(leaving) / sizeof(leaving[0]), &words))
-		return false;
-	if (!load_saved(stack, &caller, registers->sp, words))
+	if (!find_passage(text, registers->pc, &words) || !load_saved(stack, &caller, registers->sp, words))
 		return false;
 	*ret_caller = caller;
 	return true;

@@ -42,25 +42,31 @@ static bool read_address(struct memory *memory, const struct thread_call *call, 
 	return ret_peer->known;
 }
 
-static void describe_socket(pid_t pid, struct memory *memory, const struct thread_call *call, uint64_t inode,
-			    struct wait *wait, struct wait_socket *last, char ret_text[static WAIT_TEXT_SIZE])
+/* What the socket is connected to: by the call, or else as the kernel lists it, which last remembers. */
+static struct socket_peer find_peer(pid_t pid, struct memory *memory, const struct thread_call *call,
+				    uint64_t inode, struct wait_socket *last)
 {
 	struct socket_peer peer;
 
-	if (!read_address(memory, call, &peer)) {
-		if (last->inode != inode || !last->peer.known)
-			socket_peer_find(pid, inode, &last->peer);
-		last->inode = inode;
-		peer = last->peer;
-	}
-	if (peer.listens && wait->kind == WAIT_POLL)
+	if (read_address(memory, call, &peer))
+		return peer;
+	if (last->inode != inode || !last->peer.known)
+		socket_peer_find(pid, inode, &last->peer);
+	last->inode = inode;
+	return last->peer;
+}
+
+static void describe_peer(struct wait *wait, const struct socket_peer *peer,
+			  char ret_text[static WAIT_TEXT_SIZE])
+{
+	if (peer->listens && wait->kind == WAIT_POLL)
 		wait->kind = WAIT_EVENTS;
-	if (!peer.known)
+	if (!peer->known)
 		snprintf(ret_text, WAIT_TEXT_SIZE, "%s socket", wait->call);
-	else if (peer.is_dns)
-		snprintf(ret_text, WAIT_TEXT_SIZE, "DNS lookup at %s (%s)", peer.text, wait->call);
+	else if (peer->is_dns)
+		snprintf(ret_text, WAIT_TEXT_SIZE, "DNS lookup at %s (%s)", peer->text, wait->call);
 	else
-		snprintf(ret_text, WAIT_TEXT_SIZE, "%s %s", wait->call, peer.text);
+		snprintf(ret_text, WAIT_TEXT_SIZE, "%s %s", wait->call, peer->text);
 }
 
 /* "/etc/hosts", "pipe:[123]", "socket:[123]", "anon_inode:[eventpoll]" */
@@ -68,6 +74,7 @@ static void describe_file(pid_t pid, struct memory *memory, const struct thread_
 			  struct wait_socket *last, char ret_text[static WAIT_TEXT_SIZE])
 {
 	char path[sizeof("/proc//fd/") + 6 * sizeof(int)], target[WAIT_PATH_SIZE];
+	struct socket_peer peer;
 	uint64_t inode;
 	ssize_t length;
 
@@ -76,12 +83,14 @@ static void describe_file(pid_t pid, struct memory *memory, const struct thread_
 	if (length < 0)
 		return;
 	target[length] = '\0';
-	if (sscanf(target, "socket:[%" SCNu64, &inode) == 1)
-		describe_socket(pid, memory, call, inode, wait, last, ret_text);
-	else if (strncmp(target, "pipe:", strlen("pipe:")) == 0)
+	if (sscanf(target, "socket:[%" SCNu64, &inode) == 1) {
+		peer = find_peer(pid, memory, call, inode, last);
+		describe_peer(wait, &peer, ret_text);
+	} else if (strncmp(target, "pipe:", strlen("pipe:")) == 0) {
 		snprintf(ret_text, WAIT_TEXT_SIZE, "%s pipe", wait->call);
-	else
+	} else {
 		snprintf(ret_text, WAIT_TEXT_SIZE, "%s %s", wait->call, target);
+	}
 }
 
 /* Name the child that wait4() waits for, if that id is one here, too: in a container ids differ. */
