@@ -27,11 +27,11 @@ void layout_without_jit(struct layout *layout)
 	layout->GG_J = LAYOUT_ABSENT;
 }
 
-const char *layout_conflict(const struct layout *one, const struct layout *other)
+const char *layout_conflict(const struct layout *left, const struct layout *right)
 {
 #define COMPARE(structure, field) \
-	if (one->structure##_##field != LAYOUT_UNKNOWN && other->structure##_##field != LAYOUT_UNKNOWN && \
-	    one->structure##_##field != other->structure##_##field) \
+	if (left->structure##_##field != LAYOUT_UNKNOWN && right->structure##_##field != LAYOUT_UNKNOWN && \
+	    left->structure##_##field != right->structure##_##field) \
 		return #structure "." #field;
 	LAYOUT_FIELDS(COMPARE)
 #undef COMPARE

@@ -153,7 +153,7 @@ void layout_clear(struct layout *layout);
 void layout_without_jit(struct layout *layout);
 
 /* The first field that both know but that differs, as "structure.field", or NULL. */
-const char *layout_conflict(const struct layout *one, const struct layout *other);
+const char *layout_conflict(const struct layout *left, const struct layout *right);
 
 /* The first field that is LAYOUT_UNKNOWN, as "structure.field"; NULL if the layout is complete. */
 const char *layout_missing(const struct layout *layout);

@@ -24,14 +24,6 @@ struct heap_group *heap_groups_get(struct heap_group **groups, const char *name)
 	return group;
 }
 
-const struct heap_group *heap_groups_find(const struct heap_group *groups, const char *name)
-{
-	const struct heap_group *group;
-
-	HASH_FIND(hh, groups, name, strlen(name), group);
-	return group;
-}
-
 static int compare(const struct heap_group *left, const struct heap_group *right)
 {
 	if (left->retained != right->retained)

@@ -23,8 +23,6 @@ struct heap_group {
 
 /* The group of this name, a new one if there is none. NULL when memory is short. */
 struct heap_group *heap_groups_get(struct heap_group **groups, const char *name);
-/* The group of this name, NULL if there is none. */
-const struct heap_group *heap_groups_find(const struct heap_group *groups, const char *name);
 /* By what they retain, then by bytes, then by name. */
 void heap_groups_sort(struct heap_group **groups);
 void heap_groups_clear(struct heap_group **groups);

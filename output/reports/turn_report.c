@@ -223,9 +223,9 @@ int turn_report_close(void *context, const struct turn *turn, bool is_long)
 
 static int heaviest_first(const void *a, const void *b)
 {
-	const struct line *one = *(const struct line *const *)a, *other = *(const struct line *const *)b;
+	const struct line *left = *(const struct line *const *)a, *right = *(const struct line *const *)b;
 
-	return (one->ns < other->ns) - (one->ns > other->ns);
+	return (left->ns < right->ns) - (left->ns > right->ns);
 }
 
 /* The lines of long turns, heaviest first. The caller frees the array. NULL when memory is short. */

@@ -232,12 +232,12 @@ json_t *figures_json(const struct figures *figures)
 	return object;
 }
 
-int figures_write_json(FILE *out, const struct figures *figures, json_t *others)
+int figures_write_json(FILE *out, const struct figures *figures, json_t *members)
 {
 	json_t *object = figures_json(figures);
 	int result;
 
-	if (!object || (others && json_object_update(object, others))) {
+	if (!object || (members && json_object_update(object, members))) {
 		json_decref(object);
 		return -ENOMEM;
 	}

@@ -70,9 +70,9 @@ void figures_print(FILE *out, const struct figures *figures);
 json_t *figures_json(const struct figures *figures);
 
 /*
- * Write that object to a stream, with the members of others, a borrowed object
+ * Write that object to a stream, with members added, a borrowed object
  * or NULL. 0, -ENOMEM or -EIO (the stream's own error is in errno).
  */
-int figures_write_json(FILE *out, const struct figures *figures, json_t *others);
+int figures_write_json(FILE *out, const struct figures *figures, json_t *members);
 
 #endif

@@ -115,7 +115,7 @@ void apart_close_standard_files(struct apart *apart);
 
 /* The front's process group, and ljspy's other processes: front and guard. */
 pid_t apart_front_group(const struct apart *apart);
-enum { APART_OTHERS = 2 };
-const pid_t *apart_others(const struct apart *apart);
+enum { APART_OWN_PIDS = 2 };
+const pid_t *apart_own_pids(const struct apart *apart);
 
 #endif

@@ -27,7 +27,7 @@ struct apart {
 	struct shared *shared;
 	size_t shared_size;
 	pid_t front_group;
-	pid_t others[APART_OTHERS]; /* front and guard */
+	pid_t own_pids[APART_OWN_PIDS]; /* front and guard */
 
 	/* The front's. */
 	pid_t guard;

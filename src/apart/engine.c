@@ -91,7 +91,7 @@ static void nap(struct engine *engine, long ns)
 	const struct timespec until = { .tv_sec = (time_t)(end / NS_PER_SECOND),
 					.tv_nsec = (long)(end % NS_PER_SECOND) };
 
-	guard_die_with(engine->apart->others[1]);
+	guard_die_with(engine->apart->own_pids[1]);
 	sem_clockwait(&engine->apart->watch, CLOCK_MONOTONIC, &until);
 }
 
@@ -174,8 +174,8 @@ void engine_run(struct apart *apart)
 	struct engine engine = { .apart = apart };
 
 	prctl(PR_SET_NAME, ENGINE_NAME);
-	apart->others[0] = apart->shared->front_pid;
-	apart->others[1] = getppid();
+	apart->own_pids[0] = apart->shared->front_pid;
+	apart->own_pids[1] = getppid();
 	block_job_control();
 	close_inherited(apart);
 	sem_init(&apart->watch, 0, 0);
@@ -233,7 +233,7 @@ pid_t apart_front_group(const struct apart *apart)
 	return apart->front_group;
 }
 
-const pid_t *apart_others(const struct apart *apart)
+const pid_t *apart_own_pids(const struct apart *apart)
 {
-	return apart->others;
+	return apart->own_pids;
 }

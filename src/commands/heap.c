@@ -313,7 +313,7 @@ static void read_series(struct heap_command *command)
 	}
 }
 
-static void look(struct heap_command *command)
+static void read_and_show(struct heap_command *command)
 {
 	if (command->options->every_ns)
 		read_series(command);
@@ -323,7 +323,7 @@ static void look(struct heap_command *command)
 		command->status = EXIT_NOTHING_DONE;
 }
 
-static enum exit_status look_at_heaps(struct apart *apart, const struct invocation *invocation)
+static enum exit_status show_heaps(struct apart *apart, const struct invocation *invocation)
 {
 	struct heap_command command = {
 		.options = invocation->options,
@@ -338,7 +338,7 @@ static enum exit_status look_at_heaps(struct apart *apart, const struct invocati
 		message_error_errno(ENOMEM, "reading a heap");
 		command.status = EXIT_NOTHING_DONE;
 	} else {
-		look(&command);
+		read_and_show(&command);
 	}
 	heap_output_clear(&command.output);
 	known_files_free(command.files);
@@ -354,6 +354,6 @@ enum exit_status command_heap(const struct invocation *invocation)
 {
 	/* A core file has no process to keep waiting: it needs no engine. */
 	return invocation->options->core
-		       ? look_at_heaps(NULL, invocation)
-		       : command_run_apart(look_at_heaps, invocation, invocation->options->every_ns != 0);
+		       ? show_heaps(NULL, invocation)
+		       : command_run_apart(show_heaps, invocation, invocation->options->every_ns != 0);
 }

@@ -23,8 +23,8 @@
 enum {
 	SCHEMA_VERSION = 1, /* of the JSON document */
 	/* Nobody is held: the objects of a busy process confirm its layout only at a quiet moment. */
-	LOOKS = 20,
-	BETWEEN_LOOKS_NS = 5 * 1000 * 1000,
+	TRIES = 20,
+	BETWEEN_TRIES_NS = 5 * 1000 * 1000,
 };
 
 struct memory_command {
@@ -42,12 +42,12 @@ static void out_of_memory(struct memory_command *command)
 	command->status = EXIT_WITH_ERRORS;
 }
 
-static int look(struct lua_process *process)
+static int refresh(struct lua_process *process)
 {
-	const struct timespec pause = { .tv_nsec = BETWEEN_LOOKS_NS };
+	const struct timespec pause = { .tv_nsec = BETWEEN_TRIES_NS };
 	int error = lua_process_refresh(process, true);
 
-	for (unsigned i = 1; i < LOOKS && !error && lua_process_needs_confirming(process); i++) {
+	for (unsigned i = 1; i < TRIES && !error && lua_process_needs_confirming(process); i++) {
 		nanosleep(&pause, NULL);
 		error = lua_process_refresh(process, true);
 	}
@@ -74,7 +74,7 @@ static int take(struct memory_command *command, pid_t pid, struct footprint **re
 	if (!error)
 		lua_process_give_layout(lua, command->options->layout);
 	if (!error)
-		error = look(lua);
+		error = refresh(lua);
 	if (!error)
 		error = footprint_take(lua, &before, footprint);
 	lua_process_close(lua);
@@ -143,7 +143,7 @@ static void run(struct memory_command *command)
 		write_text(command);
 }
 
-static enum exit_status look_at_memory(struct apart *apart, const struct invocation *invocation)
+static enum exit_status show_memory(struct apart *apart, const struct invocation *invocation)
 {
 	const struct options *options = invocation->options;
 	struct memory_command command = { .options = options, .status = EXIT_ALL_GOOD };
@@ -172,5 +172,5 @@ static enum exit_status look_at_memory(struct apart *apart, const struct invocat
 
 enum exit_status command_memory(const struct invocation *invocation)
 {
-	return command_run_apart(look_at_memory, invocation, false);
+	return command_run_apart(show_memory, invocation, false);
 }

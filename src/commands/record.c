@@ -53,7 +53,7 @@ struct recording {
 		atomic_bool over;       /* no more errands follow */
 		atomic_bool name, move; /* the errands asked for: see do_errands() */
 		atomic_bool moved;
-		atomic_int naming_error; /* a positive errno */
+		atomic_int naming_error; /* a negative errno */
 	} errands;
 	bool has_samples;
 	bool published;                     /* the output has its name already */
@@ -61,20 +61,20 @@ struct recording {
 	struct permission_verdict left_out; /* on result.left_out_pid, if result.left_out is not 0 */
 	struct progress progress;
 	struct interruption interruption; /* after sampling */
-	int error;                        /* the positive errno that ended writing; 0 if none */
+	int error;                        /* the negative errno that ended writing; 0 if none */
 	uint64_t missing;                 /* samples lost because memory was short */
 
 	/* With --blocked; else NULL. */
 	struct turns *turns;
 	struct turn_report *turn_report;
-	json_t *others;          /* further members of the figures' JSON: turns, command */
+	json_t *members;         /* further ones of the figures' JSON: turns, command */
 	struct figures recorded; /* of the samples in the recording */
 };
 
 static bool is_good(struct recording *recording, int error)
 {
 	if (error == -EIO && !recording->error)
-		recording->error = errno ? errno : EIO;
+		recording->error = errno ? -errno : -EIO;
 	return recording->error == 0;
 }
 
@@ -222,7 +222,7 @@ static void do_errands(struct recording *recording)
 		if (recording->kept.stream)
 			kept_recording_name(&recording->kept);
 		else
-			errands->naming_error = -output_file_publish(&recording->output);
+			errands->naming_error = output_file_publish(&recording->output);
 		recording->published = !recording->kept.stream && !errands->naming_error;
 	}
 }
@@ -272,7 +272,7 @@ static char *describe_target(const struct options *options, char ret_name[static
 /* The output is the recording itself: commit it. */
 static bool finish_recording(struct recording *recording)
 {
-	bool good = render_finish(&recording->output, -recording->error);
+	bool good = render_finish(&recording->output, recording->error);
 
 	if (!good && recording->published)
 		message_note("%s can be read up to there.", recording->output.path);
@@ -364,8 +364,8 @@ static bool finish_turns(struct recording *recording)
 		return true;
 	good = is_good(recording, turns_finish(recording->turns));
 	turn_report_print(stderr, recording->turn_report, recording->result.figures.duration_ns);
-	recording->others = json_pack("{s:o}", "blocked", turn_report_json(recording->turn_report));
-	return good && recording->others;
+	recording->members = json_pack("{s:o}", "blocked", turn_report_json(recording->turn_report));
+	return good && recording->members;
 }
 
 static bool write_stats(struct recording *recording)
@@ -373,20 +373,20 @@ static bool write_stats(struct recording *recording)
 	if (!recording->stats.stream)
 		return true;
 	if (recording->result.launched) {
-		if (!recording->others)
-			recording->others = json_object();
-		json_object_set_new(recording->others, "command", launched_json(&recording->result));
+		if (!recording->members)
+			recording->members = json_object();
+		json_object_set_new(recording->members, "command", launched_json(&recording->result));
 	}
 	errno = 0;
 	return render_finish(
 		&recording->stats,
-		figures_write_json(recording->stats.stream, &recording->result.figures, recording->others));
+		figures_write_json(recording->stats.stream, &recording->result.figures, recording->members));
 }
 
 static void explain_early_end(int error)
 {
-	message_error_errno(error, "The recording ended early");
-	if (error == EFBIG)
+	message_error_errno(-error, "The recording ended early");
+	if (error == -EFBIG)
 		message_note("Allow larger files: ulimit -f unlimited");
 }
 
@@ -597,7 +597,7 @@ enum exit_status command_record(const struct invocation *invocation)
 	}
 	turns_free(recording->turns);
 	turn_report_free(recording->turn_report);
-	json_decref(recording->others);
+	json_decref(recording->members);
 	functions_free(recording->functions);
 	free(target);
 	free(default_path);

@@ -47,6 +47,6 @@ bool given_layout_read(const char *text, struct given_layout *ret_given)
 		message_error("%s is no layout: line %u is %s.", text, line, reason);
 		return false;
 	}
-	*ret_given = (struct given_layout){ .layout = layout, .is_file = true };
+	*ret_given = (struct given_layout){ .layout = layout, .is_trusted = true };
 	return true;
 }

@@ -11,7 +11,7 @@
 
 struct given_layout {
 	struct layout layout;
-	bool is_file; /* the user's own: it holds even if the target seems to contradict it */
+	bool is_trusted; /* the user's own: it holds even if the target seems to contradict it */
 };
 
 /*

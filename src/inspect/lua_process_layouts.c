@@ -42,7 +42,7 @@ static bool confirm(struct lua_process *process, struct luajit_module *luajit, u
 
 static bool is_trusted(const struct lua_process *process)
 {
-	return process->given && process->given->is_file;
+	return process->given && process->given->is_trusted;
 }
 
 bool process_confirm_by(struct lua_process *process, struct luajit_module *luajit, uint64_t g)

@@ -74,7 +74,7 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 	luajit->known.has_requests = request_layout_find(memory, process->machine, luajit->base, &requests);
 	luajit->known.status = process->given ? recognise_vm_as(&inquiry, process->machine, luajit->base,
 								&process->given->layout,
-								process->given->is_file, &luajit->known.vm)
+								process->given->is_trusted, &luajit->known.vm)
 					      : recognise_vm(memory, process->machine, luajit->base,
 							     process_keep_verdict, luajit, &luajit->known.vm);
 	page_cache_free(cache);

@@ -54,8 +54,8 @@ void sampler_run_in_engine(struct apart *apart, const struct sampler_options *gi
 
 	options.watch = &watch;
 	options.launch_group = apart_front_group(apart);
-	options.own_pids = apart_others(apart);
-	options.own_pid_count = APART_OTHERS;
+	options.own_pids = apart_own_pids(apart);
+	options.own_pid_count = APART_OWN_PIDS;
 	sampler_run_resumed(&options, breaks, ret_result);
 	apart_rest(apart, false);
 }

@@ -177,8 +177,8 @@ int main(int argc, char **argv)
 	if (!L || argc < 3)
 		return 1;
 	luaL_openlibs(L);
-	for (const luaL_Reg *one = functions; one->name; one++)
-		lua_register(L, one->name, one->func);
+	for (const luaL_Reg *added = functions; added->name; added++)
+		lua_register(L, added->name, added->func);
 	parks = strcmp(argv[2], "park") == 0;
 	if (strcmp(argv[2], "on") != 0)
 		luaJIT_setmode(L, 0, LUAJIT_MODE_ENGINE | LUAJIT_MODE_OFF);

@@ -218,7 +218,7 @@ static void count_lost(struct session *session, const char *reason)
 }
 
 /* at: the instruction of the program that is looked at. */
-static int look(struct session *session, const struct registers *registers, uint64_t at, int position)
+static int judge(struct session *session, const struct registers *registers, uint64_t at, int position)
 {
 	static struct stack_text stack;
 	const struct frame *frames;
@@ -268,7 +268,7 @@ static int look_from_handler(struct session *session, const struct registers *in
 	if (!error)
 		error = target_registers(&session->target, &registers);
 	if (!error)
-		error = look(session, &registers, interrupted->pc, position);
+		error = judge(session, &registers, interrupted->pc, position);
 	for (int i = 0; !error; i++) {
 		if (registers.pc == interrupted->pc && registers.sp == interrupted->sp)
 			return 0;
@@ -304,7 +304,7 @@ static int step(struct session *session, unsigned long count)
 		if (native >= NATIVE_WHOLE && native % NATIVE_STRIDE)
 			continue;
 		error = session->with_signals ? look_from_handler(session, &registers, position)
-					      : look(session, &registers, registers.pc, position);
+					      : judge(session, &registers, registers.pc, position);
 	}
 	return error == -ESRCH ? 0 : error;
 }
@@ -328,7 +328,7 @@ static int sample(struct session *session, unsigned long count)
 			return -EFAULT;
 		refresh_at_times(session);
 		if (position > 0)
-			error = look(session, &registers, registers.pc, position);
+			error = judge(session, &registers, registers.pc, position);
 	}
 	return error;
 }

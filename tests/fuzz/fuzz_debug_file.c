@@ -58,7 +58,7 @@ static char *take_text(struct fuzz_input *input)
 	return text;
 }
 
-static void look_for(const char *root, const char *path, const char *debuglink, GElf_Word checksum)
+static void find(const char *root, const char *path, const char *debuglink, GElf_Word checksum)
 {
 	static const Dwfl_Callbacks callbacks = {
 		.find_elf = find_no_elf,
@@ -110,9 +110,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	debuglink = take_text(&input);
 	fd = fuzz_file(input.at, fuzz_left(&input));
 	snprintf(here, sizeof(here), "%d", fd);
-	look_for(bits & BIT_ROOT ? "/proc/self/root" : "",
-		 bits & BIT_LEADS_HERE ? "/proc/self/fd/module" : path,
-		 bits & BIT_LEADS_HERE ? here : debuglink, checksum);
+	find(bits & BIT_ROOT ? "/proc/self/root" : "", bits & BIT_LEADS_HERE ? "/proc/self/fd/module" : path,
+	     bits & BIT_LEADS_HERE ? here : debuglink, checksum);
 	close(fd);
 	free(path);
 	free(debuglink);

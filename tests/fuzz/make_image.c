@@ -70,13 +70,13 @@ static void unite(struct recorder *recorder)
 
 	qsort(recorder->intervals, recorder->count, sizeof(recorder->intervals[0]), compare_intervals);
 	for (size_t i = 0; i < recorder->count; i++) {
-		const struct interval *one = &recorder->intervals[i];
+		const struct interval *interval = &recorder->intervals[i];
 		struct interval *last = united ? &recorder->intervals[united - 1] : NULL;
 
-		if (last && one->begin <= last->end)
-			last->end = one->end > last->end ? one->end : last->end;
+		if (last && interval->begin <= last->end)
+			last->end = interval->end > last->end ? interval->end : last->end;
 		else
-			recorder->intervals[united++] = *one;
+			recorder->intervals[united++] = *interval;
 	}
 	recorder->count = united;
 }
@@ -87,12 +87,12 @@ static void write_ranges(struct recorder *recorder, FILE *out)
 {
 	unite(recorder);
 	for (size_t i = 0; i < recorder->count; i++) {
-		const struct interval *one = &recorder->intervals[i];
-		size_t length = (size_t)(one->end - one->begin);
+		const struct interval *interval = &recorder->intervals[i];
+		size_t length = (size_t)(interval->end - interval->begin);
 		uint8_t *bytes = malloc(length);
 
-		if (bytes && memory_read(recorder->live, one->begin, bytes, length) == MEMORY_OK) {
-			fprintf(out, "range %" PRIx64 " %zu\n", one->begin, length);
+		if (bytes && memory_read(recorder->live, interval->begin, bytes, length) == MEMORY_OK) {
+			fprintf(out, "range %" PRIx64 " %zu\n", interval->begin, length);
 			fwrite(bytes, 1, length, out);
 		}
 		free(bytes);
@@ -177,7 +177,7 @@ static void find_modules(pid_t pid, struct lua_process *process, struct memory_i
 	maps_free(maps);
 }
 
-static void look(const struct target *target, bool recognise, const char *path)
+static void record(const struct target *target, bool recognise, const char *path)
 {
 	static struct memory_image image;
 	struct namer_options options = { .native = NATIVE_NONE };
@@ -238,7 +238,7 @@ int main(int argc, char *argv[])
 		if (!error)
 			error = target_stop(&target);
 		if (!error)
-			look(&target, strcmp(argv[1], "recognise") == 0, path);
+			record(&target, strcmp(argv[1], "recognise") == 0, path);
 	}
 	target_end(&target);
 	if (error)

@@ -40,7 +40,7 @@ static uint64_t now_ns(void)
 }
 
 /* Of the thread that runs at present: its C frame, and the trace by g->vmstate; 0 if there is none. */
-static void look_at_vm(struct lua_process *process, struct sampled *sampled)
+static void read_vm(struct lua_process *process, struct sampled *sampled)
 {
 	struct memory *memory = lua_process_memory(process);
 	const struct global_state *global;
@@ -64,12 +64,12 @@ static void look_at_vm(struct lua_process *process, struct sampled *sampled)
 		sampled->trace = vmstate;
 }
 
-static void look(struct lua_process *process, const char *truth, struct sampled *sampled)
+static void take(struct lua_process *process, const char *truth, struct sampled *sampled)
 {
 	struct stat status;
 
 	sampled->truth_length = stat(truth, &status) == 0 ? status.st_size : 0;
-	look_at_vm(process, sampled);
+	read_vm(process, sampled);
 	sampled->word_count = 0;
 	while (sampled->word_count < STACK_WORDS &&
 	       memory_u64(lua_process_memory(process),
@@ -121,7 +121,7 @@ static bool sample(struct tracer *tracer, struct tracee *tracee, struct lua_proc
 	error = tracer_registers(tracee, &sampled.registers);
 	if (!error) {
 		lua_process_confirm(process);
-		look(process, truth, &sampled);
+		take(process, truth, &sampled);
 		lua_process_capture(process, &sampled.registers, hints);
 	}
 	tracer_resume(tracer, tracee);

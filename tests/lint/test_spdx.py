@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The check of licence lines finds what it is for, and mends it."""
 
 import subprocess

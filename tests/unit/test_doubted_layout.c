@@ -32,7 +32,7 @@ struct fixture {
 	bool lives;
 };
 
-static void look(struct fixture *fixture)
+static void refresh(struct fixture *fixture)
 {
 	struct capture_hints hints = { 0 };
 	struct registers registers;
@@ -72,13 +72,13 @@ static void a_wrong_layout_is_dropped(void **state)
 	fixture->given.layout.GCtrace_snapmap -= 8;
 	begin(fixture);
 	for (int i = 0; i < LOOKS_MAX && lua_process_global_count(fixture->process) > 0; i++)
-		look(fixture);
+		refresh(fixture);
 	assert_int_equal(lua_process_global_count(fixture->process), 0);
 	assert_int_equal(lua_process_module(fixture->process, 0).status, RECOGNISE_UNKNOWN_LAYOUT);
 	assert_non_null(strstr(lua_process_module(fixture->process, 0).verdict, "GCtrace.snapmap"));
 	/* Nor is it found again. */
 	assert_int_equal(lua_process_refresh(fixture->process, true), 0);
-	look(fixture);
+	refresh(fixture);
 	assert_int_equal(lua_process_global_count(fixture->process), 0);
 }
 
@@ -88,7 +88,7 @@ static void the_right_layout_is_kept(void **state)
 
 	begin(fixture);
 	for (int i = 0; i < LOOKS_TO_KEEP; i++)
-		look(fixture);
+		refresh(fixture);
 	assert_int_equal(lua_process_global_count(fixture->process), 1);
 	assert_int_equal(lua_process_module(fixture->process, 0).status, RECOGNISE_OK);
 }

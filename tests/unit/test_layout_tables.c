@@ -54,18 +54,18 @@ static void check_offsets(enum layout_group group, const struct layout_row *row)
 {
 	(void)group;
 	for (size_t i = 0; i < layout_field_count; i++) {
-		const struct layout_field *one = &layout_fields[i];
-		int32_t offset = layout_offset(&row->offsets, one);
+		const struct layout_field *field = &layout_fields[i];
+		int32_t offset = layout_offset(&row->offsets, field);
 
-		if (offset < 0 || strcmp(one->field, "size") == 0)
+		if (offset < 0 || strcmp(field->field, "size") == 0)
 			continue;
 		for (size_t j = 0; j < i; j++) {
 			const struct layout_field *other = &layout_fields[j];
 
-			if (strcmp(one->structure, other->structure) == 0 &&
+			if (strcmp(field->structure, other->structure) == 0 &&
 			    strcmp(other->field, "size") != 0 &&
 			    layout_offset(&row->offsets, other) == offset)
-				fail_msg("%s: %s and %s are both at %d", row->name, one->name, other->name,
+				fail_msg("%s: %s and %s are both at %d", row->name, field->name, other->name,
 					 offset);
 		}
 	}

@@ -58,101 +58,101 @@ static void run_on(pid_t pid, int cpu)
 	assert_int_equal(sched_setaffinity(pid, sizeof(set), &set), 0);
 }
 
-struct looked_at {
+struct watched {
 	struct target_process target;
 	struct tracer *tracer;
 	struct threads *threads;
 	struct thread *thread;
 };
 
-static struct looked_at look_at(const char *program)
+static struct watched watch(const char *program)
 {
-	struct looked_at looked_at = { .target = target_process_start(program, NULL) };
+	struct watched watched = { .target = target_process_start(program, NULL) };
 
-	looked_at.tracer = tracer_new();
-	looked_at.threads = threads_new(looked_at.tracer, looked_at.target.pid);
-	assert_int_equal(threads_refresh(looked_at.threads, monotonic_ns(), 0), 0);
-	looked_at.thread = threads_at(looked_at.threads, 0);
-	return looked_at;
+	watched.tracer = tracer_new();
+	watched.threads = threads_new(watched.tracer, watched.target.pid);
+	assert_int_equal(threads_refresh(watched.threads, monotonic_ns(), 0), 0);
+	watched.thread = threads_at(watched.threads, 0);
+	return watched;
 }
 
-static void look_away(struct looked_at *looked_at)
+static void look_away(struct watched *watched)
 {
-	target_process_end(&looked_at->target);
-	threads_free(looked_at->threads);
-	tracer_free(looked_at->tracer);
+	target_process_end(&watched->target);
+	threads_free(watched->threads);
+	tracer_free(watched->tracer);
 }
 
 /* After a moment's sleep. */
-static enum presence look(const struct looked_at *looked_at)
+static enum presence look(const struct watched *watched)
 {
 	const struct timespec moment = { .tv_nsec = (long)ms_ns };
-	struct own_turn *turn = tracer_turn(looked_at->tracer);
+	struct own_turn *turn = tracer_turn(watched->tracer);
 	uint64_t used;
 	sigset_t none;
 
 	sigemptyset(&none);
 	own_turn_wait(turn, &none, NULL, &moment);
-	assert_int_equal(thread_measure(looked_at->threads, looked_at->thread, &used), 0);
-	return on_cpu_look(looked_at->threads, looked_at->thread, turn);
+	assert_int_equal(thread_measure(watched->threads, watched->thread, &used), 0);
+	return on_cpu_look(watched->threads, watched->thread, turn);
 }
 
 /* Sooner or later, that is what it is. */
-static void await_presence(const struct looked_at *looked_at, enum presence presence)
+static void await_presence(const struct watched *watched, enum presence presence)
 {
 	for (int i = 0; i < LOOKS_MAX; i++)
-		if (look(looked_at) == presence)
+		if (look(watched) == presence)
 			return;
 	fail();
 }
 
 static void a_thread_that_sleeps_has_no_cpu(void **state)
 {
-	struct looked_at looked_at = look_at("sleeper");
+	struct watched watched = watch("sleeper");
 
 	(void)state;
-	target_process_await(looked_at.target.pid, looked_at.target.pid, "S");
+	target_process_await(watched.target.pid, watched.target.pid, "S");
 	for (int i = 0; i < LOOKS; i++)
-		assert_int_equal(look(&looked_at), PRESENCE_OFF_CPU);
-	look_away(&looked_at);
+		assert_int_equal(look(&watched), PRESENCE_OFF_CPU);
+	look_away(&watched);
 }
 
 /* Only one of two can have the only CPU, and it is not the one that is looked at. */
 static void a_thread_is_put_off_its_cpu_to_look_at_it(void **state)
 {
-	struct looked_at looked_at = look_at("spinner");
+	struct watched watched = watch("spinner");
 	cpu_set_t before;
 
 	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	run_on(0, sched_getcpu());
-	run_on(looked_at.target.pid, sched_getcpu());
+	run_on(watched.target.pid, sched_getcpu());
 	for (int i = 0; i < LOOKS; i++)
-		assert_int_not_equal(look(&looked_at), PRESENCE_ON_CPU);
-	await_presence(&looked_at, PRESENCE_PUT_OFF);
+		assert_int_not_equal(look(&watched), PRESENCE_ON_CPU);
+	await_presence(&watched, PRESENCE_PUT_OFF);
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
-	look_away(&looked_at);
+	look_away(&watched);
 }
 
 static void a_thread_has_another_cpu(void **state)
 {
-	struct looked_at looked_at = look_at("spinner");
+	struct watched watched = watch("spinner");
 	cpu_set_t before;
 	int other = 0;
 
 	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	if (CPU_COUNT(&before) < 2) {
-		look_away(&looked_at);
+		look_away(&watched);
 		skip();
 	}
 	run_on(0, sched_getcpu());
 	while (other == sched_getcpu() || !CPU_ISSET(other, &before))
 		other++;
-	run_on(looked_at.target.pid, other);
-	await_presence(&looked_at, PRESENCE_ON_CPU);
+	run_on(watched.target.pid, other);
+	await_presence(&watched, PRESENCE_ON_CPU);
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
-	look_away(&looked_at);
+	look_away(&watched);
 }
 
 static void a_turn_is_used_up(void **state)

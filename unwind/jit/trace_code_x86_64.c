@@ -32,7 +32,7 @@ enum {
 };
 
 /* A machine instruction, by properties that show its purpose. */
-struct machine {
+struct machine_instruction {
 	uint32_t offset;
 	unsigned id; /* X86_INS_* */
 	bool exits;  /* a conditional jump out of the trace */
@@ -64,7 +64,7 @@ struct operands {
 struct block {
 	const struct trace *trace;
 	const struct layout *layout;
-	struct machine *machine;
+	struct machine_instruction *code;
 	size_t count;
 	struct trace_instruction *ir; /* by reference, less TRACE_REF_BASE */
 	struct operands *operands;    /* likewise */
@@ -99,11 +99,11 @@ static bool moves(unsigned id)
 	return id == X86_INS_MOV || id == X86_INS_MOVSD || id == X86_INS_MOVAPS || id == X86_INS_MOVABS;
 }
 
-static void take_apart(const cs_insn *insn, const struct trace *trace, struct machine *machine)
+static void take_apart(const cs_insn *insn, const struct trace *trace, struct machine_instruction *machine)
 {
 	const cs_x86 *x86 = &insn->detail->x86;
 
-	*machine = (struct machine){
+	*machine = (struct machine_instruction){
 		.offset = (uint32_t)(insn->address - trace->mcode),
 		.id = insn->id,
 		.calls = insn->id == X86_INS_CALL,
@@ -163,16 +163,17 @@ static bool disassemble(struct block *block, const uint8_t *bytes)
 	while (insn && left && cs_disasm_iter(handle, &code, &left, &address, insn)) {
 		if (block->count == size) {
 			size_t larger_size = size ? size * 2 : 256;
-			struct machine *larger = realloc(block->machine, larger_size * sizeof(*larger));
+			struct machine_instruction *larger = realloc(block->code,
+								     larger_size * sizeof(*larger));
 
 			if (!larger) {
 				whole = false;
 				break;
 			}
-			block->machine = larger;
+			block->code = larger;
 			size = larger_size;
 		}
-		take_apart(insn, block->trace, &block->machine[block->count++]);
+		take_apart(insn, block->trace, &block->code[block->count++]);
 	}
 	if (insn)
 		cs_free(insn, 1);
@@ -184,7 +185,7 @@ static bool disassemble(struct block *block, const uint8_t *bytes)
 static void mark_gc_checks(struct block *block)
 {
 	for (size_t i = 0; i + 2 < block->count; i++) {
-		struct machine *machine = &block->machine[i];
+		struct machine_instruction *machine = &block->code[i];
 
 		if (machine[0].calls && machine[1].id == X86_INS_TEST && machine[2].exits)
 			machine[0].checks_gc = machine[1].checks_gc = machine[2].checks_gc = true;
@@ -201,10 +202,10 @@ static size_t head_length(const struct block *block)
 	size_t length = 0;
 
 	for (size_t i = 0; i < block->count && i < HEAD_MAX && !length; i++)
-		if (block->machine[i].id == X86_INS_MOV && block->machine[i].stores &&
-		    block->machine[i].immediate == block->trace->number)
+		if (block->code[i].id == X86_INS_MOV && block->code[i].stores &&
+		    block->code[i].immediate == block->trace->number)
 			length = i + 1;
-	while (length && length < block->count && block->machine[length].reloads)
+	while (length && length < block->count && block->code[length].reloads)
 		length++;
 	return length;
 }
@@ -212,11 +213,11 @@ static size_t head_length(const struct block *block)
 static void mark_targets(struct block *block)
 {
 	for (size_t i = 0; i < block->count; i++) {
-		uint64_t offset = block->machine[i].target - block->trace->mcode;
+		uint64_t offset = block->code[i].target - block->trace->mcode;
 
 		for (size_t k = 0; offset < block->trace->szmcode && k < block->count; k++)
-			if (block->machine[k].offset == offset)
-				block->machine[k].jumped_to = true;
+			if (block->code[k].offset == offset)
+				block->code[k].jumped_to = true;
 	}
 }
 
@@ -225,7 +226,7 @@ static void mark_head(struct block *block)
 	size_t length = head_length(block);
 
 	for (size_t i = 0; i < length; i++)
-		block->machine[i].in_head = true;
+		block->code[i].in_head = true;
 }
 
 /*---- Bounds ----*/
@@ -243,10 +244,10 @@ static void bound_by_mcofs(struct block *block, uint32_t snapshots)
 
 		if (!trace_snapshot(block->trace, block->layout, number, &snapshot))
 			continue;
-		while (end > 0 && (number == 0 || block->machine[end - 1].offset >= snapshot.mcofs)) {
+		while (end > 0 && (number == 0 || block->code[end - 1].offset >= snapshot.mcofs)) {
 			end--;
-			block->machine[end].low_snapshot = number;
-			block->machine[end].high_snapshot = number;
+			block->code[end].low_snapshot = number;
+			block->code[end].high_snapshot = number;
 		}
 	}
 }
@@ -259,21 +260,20 @@ static void bound_by_exits(struct block *block, uint32_t snapshots, const struct
 
 	/* Skip the head: its check of the stack's size uses an exit of the parent. */
 	for (size_t i = head_length(block); i < block->count; i++) {
-		int exit = block->machine[i].exits ? exits->number(exits->context, block->machine[i].target)
-						   : -1;
+		int exit = block->code[i].exits ? exits->number(exits->context, block->code[i].target) : -1;
 
 		if (exit < 0 || (uint32_t)exit < low || (uint32_t)exit >= snapshots)
 			continue;
 		for (; begin <= i; begin++) {
-			block->machine[begin].low_snapshot = low;
-			block->machine[begin].high_snapshot = (uint32_t)exit;
+			block->code[begin].low_snapshot = low;
+			block->code[begin].high_snapshot = (uint32_t)exit;
 		}
 		low = (uint32_t)exit;
-		block->machine[i].low_snapshot = low;
+		block->code[i].low_snapshot = low;
 	}
 	for (; begin < block->count; begin++) {
-		block->machine[begin].low_snapshot = low;
-		block->machine[begin].high_snapshot = snapshots - 1;
+		block->code[begin].low_snapshot = low;
+		block->code[begin].high_snapshot = snapshots - 1;
 	}
 }
 
@@ -289,7 +289,7 @@ static bool bound(struct block *block, const struct trace_exits *exits)
 	else
 		bound_by_exits(block, snapshots, exits);
 	for (size_t i = 0; i < block->count; i++) {
-		struct machine *machine = &block->machine[i];
+		struct machine_instruction *machine = &block->code[i];
 		struct trace_snapshot low = { 0 }, high = { .ref = nins };
 
 		if (!trace_snapshot(block->trace, block->layout, machine->low_snapshot, &low))
@@ -414,7 +414,7 @@ static bool is_typical(const struct trace_instruction *ins, unsigned id)
 
 /* SLOAD's address: BASE + 8*(slot - 1 - LJ_FR2) (asm_sload()). */
 static bool loads_slot(const struct block *block, const struct trace_instruction *ins,
-		       const struct machine *machine)
+		       const struct machine_instruction *machine)
 {
 	int64_t offset = SLOT_SIZE * ((int64_t)ins->op1 - (int64_t)frame_slots(block->layout->gc64));
 
@@ -422,7 +422,7 @@ static bool loads_slot(const struct block *block, const struct trace_instruction
 	       (machine->displacement == offset || machine->displacement == offset + 4);
 }
 
-static bool is_spilled_to(const struct trace_instruction *ins, const struct machine *machine)
+static bool is_spilled_to(const struct trace_instruction *ins, const struct machine_instruction *machine)
 {
 	return ins->spill && machine->base == RID_ESP &&
 	       machine->displacement == (int64_t)ins->spill * SPILL_SIZE;
@@ -430,7 +430,7 @@ static bool is_spilled_to(const struct trace_instruction *ins, const struct mach
 
 /* Does it read the spill slot of one of the operands? */
 static bool loads_operand(const struct block *block, const struct trace_instruction *ins,
-			  const struct machine *machine)
+			  const struct machine_instruction *machine)
 {
 	const uint32_t refs[] = { ins->op1, ins->op2 };
 
@@ -442,7 +442,7 @@ static bool loads_operand(const struct block *block, const struct trace_instruct
 }
 
 /* The fit of what the machine instruction reads: the operands' registers, or a constant. */
-static int fit_operands(const struct machine *machine, const struct operands *operands)
+static int fit_operands(const struct machine_instruction *machine, const struct operands *operands)
 {
 	int value = 0;
 
@@ -458,7 +458,7 @@ static int fit_operands(const struct machine *machine, const struct operands *op
 	return value;
 }
 
-static int fit(const struct block *block, const struct machine *machine, uint32_t ref)
+static int fit(const struct block *block, const struct machine_instruction *machine, uint32_t ref)
 {
 	const struct trace_instruction *ins = &block->ir[ref - TRACE_REF_BASE];
 	const struct operands *operands = &block->operands[ref - TRACE_REF_BASE];
@@ -502,9 +502,9 @@ static int fit(const struct block *block, const struct machine *machine, uint32_
 /*---- The best alignment ----*/
 
 /* How well a machine instruction fits the IR instruction of the one before it. */
-static int fit_together(const struct machine *machine)
+static int fit_together(const struct machine_instruction *machine)
 {
-	const struct machine *before = machine - 1;
+	const struct machine_instruction *before = machine - 1;
 
 	/* Two jumps follow a comparison of numbers. */
 	if (machine->exits)
@@ -516,10 +516,10 @@ static int fit_together(const struct machine *machine)
 }
 
 /* If both belong to this IR instruction: does it repeat the computation of the one before it? */
-static bool repeats(const struct block *block, const struct machine *machine, uint32_t ref)
+static bool repeats(const struct block *block, const struct machine_instruction *machine, uint32_t ref)
 {
 	const struct trace_instruction *ins = &block->ir[ref - TRACE_REF_BASE];
-	const struct machine *before = machine - 1;
+	const struct machine_instruction *before = machine - 1;
 
 	return (ins->op == IR_ADD || ins->op == IR_SUB || ins->op == IR_MUL || ins->op == IR_DIV) &&
 	       machine->id == before->id && machine->written == before->written &&
@@ -549,7 +549,7 @@ static int32_t *score_of(const struct assignment *assignment, uint32_t ref)
  */
 static void assign(struct assignment *assignment, size_t index)
 {
-	const struct machine *machine = &assignment->block->machine[index];
+	const struct machine_instruction *machine = &assignment->block->code[index];
 	uint32_t *from = assignment->from + assignment->rows[index];
 	int32_t stay = index > 0 ? fit_together(machine) : 0;
 	uint32_t best = assignment->low, at = assignment->low;
@@ -590,7 +590,7 @@ static void assign_all(struct assignment *assignment, uint32_t *ret_refs)
 			ref = at;
 	for (size_t i = block->count; i-- > 0;) {
 		ret_refs[i] = ref;
-		ref = assignment->from[assignment->rows[i] + ref - block->machine[i].low];
+		ref = assignment->from[assignment->rows[i] + ref - block->code[i].low];
 	}
 }
 
@@ -609,7 +609,7 @@ static bool find_best(const struct block *block, uint32_t *ret_refs)
 	bool done = false;
 
 	for (size_t i = 0; rows && i < block->count; i++)
-		rows[i + 1] = rows[i] + block->machine[i].high - block->machine[i].low;
+		rows[i + 1] = rows[i] + block->code[i].high - block->code[i].low;
 	if (assignment.scores && assignment.next && rows && rows[block->count] <= CELLS_MAX)
 		assignment.from = malloc((rows[block->count] + 1) * sizeof(*assignment.from));
 	if (assignment.from) {
@@ -631,16 +631,16 @@ static size_t moved_base_from(const struct block *block)
 {
 	size_t last = block->count;
 
-	while (last > 0 && block->machine[last - 1].id == X86_INS_NOP)
+	while (last > 0 && block->code[last - 1].id == X86_INS_NOP)
 		last--;
-	if (last == 0 || block->machine[last - 1].id != X86_INS_JMP)
+	if (last == 0 || block->code[last - 1].id != X86_INS_JMP)
 		return block->count;
 	for (size_t i = last - 1; i > 0 && last - i < 4; i--) {
-		const struct machine *store = &block->machine[i - 1];
+		const struct machine_instruction *store = &block->code[i - 1];
 
 		if (store->id == X86_INS_MOV && store->stores && i > 1 &&
-		    block->machine[i - 2].id == X86_INS_ADD && block->machine[i - 2].immediate > 0 &&
-		    block->machine[i - 2].written == RID_EDX)
+		    block->code[i - 2].id == X86_INS_ADD && block->code[i - 2].immediate > 0 &&
+		    block->code[i - 2].written == RID_EDX)
 			return i;
 	}
 	return block->count;
@@ -649,7 +649,7 @@ static size_t moved_base_from(const struct block *block)
 /* asm_retf(): add BASE, -8*delta; mov [jit_base], BASE */
 static bool lowers_base(const struct block *block, size_t i)
 {
-	const struct machine *add = &block->machine[i], *store = add + 1;
+	const struct machine_instruction *add = &block->code[i], *store = add + 1;
 
 	return i + 1 < block->count && add->id == X86_INS_ADD && !add->stores && !add->loads &&
 	       add->written != RID_NONE && (int32_t)add->immediate < 0 &&
@@ -732,19 +732,19 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace, const 
 
 		code->count = block.count;
 		for (size_t i = 0; i < block.count; i++) {
-			bool is_followed = i > 0 && block.machine[i - 1].id != X86_INS_JMP &&
-					   !block.machine[i].jumped_to;
+			bool is_followed = i > 0 && block.code[i - 1].id != X86_INS_JMP &&
+					   !block.code[i].jumped_to;
 
 			if (i >= 2 && lowers_base(&block, i - 2))
 				lowered++;
 			code->pieces[i] = (struct code_piece){
-				.offset = block.machine[i].offset,
+				.offset = block.code[i].offset,
 				.ref = i < head ? TRACE_REF_BASE : refs[i],
-				.low_snapshot = block.machine[i].low_snapshot,
-				.high_snapshot = block.machine[i].high_snapshot,
+				.low_snapshot = block.code[i].low_snapshot,
+				.high_snapshot = block.code[i].high_snapshot,
 				.lowered = lowered,
-				.is_quick = is_followed && block.machine[i].is_quick,
-				.is_after_slow = is_followed && is_slow(block.machine[i - 1].id),
+				.is_quick = is_followed && block.code[i].is_quick,
+				.is_after_slow = is_followed && is_slow(block.code[i - 1].id),
 				.base_is_moved = i >= moved_from,
 			};
 		}
@@ -754,7 +754,7 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace, const 
 	free(refs);
 	free(block.ir);
 	free(block.operands);
-	free(block.machine);
+	free(block.code);
 	return done;
 }
 

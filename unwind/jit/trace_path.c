@@ -103,16 +103,17 @@ static bool keep_best(struct replay *replay, uint32_t number, const struct path_
 	if (!assigned)
 		return false;
 	for (size_t i = 0; i < replay->candidate_count; i++) {
-		const struct path_candidate *one = &replay->candidates[i];
-		int32_t score = trace_align(&alignment, one->way.points, one->way.count, assigned + length);
+		const struct path_candidate *candidate = &replay->candidates[i];
+		int32_t score = trace_align(&alignment, candidate->way.points, candidate->way.count,
+					    assigned + length);
 
 		/* Among equally good paths, take the likeliest and shortest. */
 		if (score != INT32_MIN)
-			score = score * FIT_WEIGHT - (int32_t)one->way.count -
-				(int32_t)one->cost * COST_WEIGHT;
+			score = score * FIT_WEIGHT - (int32_t)candidate->way.count -
+				(int32_t)candidate->cost * COST_WEIGHT;
 		if (score <= best_score)
 			continue;
-		best = one;
+		best = candidate;
 		best_score = score;
 		memcpy(assigned, assigned + length, length * sizeof(*assigned));
 	}

@@ -59,6 +59,8 @@ struct reply {
 struct serving {
 	int fd;
 	struct symbol_file **files; /* by number */
+	struct request request;
+	struct reply reply;
 };
 
 /* Receive a request, with its descriptor or -1. False when no more will come. */
@@ -156,21 +158,21 @@ static void limit_cpu(time_t seconds)
 
 static void serve(struct serving *serving)
 {
-	static struct request request;
-	static struct reply reply;
+	const struct request *request = &serving->request;
+	struct reply *reply = &serving->reply;
 	int fd;
 
-	while (receive(serving->fd, &request, &fd)) {
+	while (receive(serving->fd, &serving->request, &fd)) {
 		limit_cpu(ANSWER_CPU_SECONDS);
-		if (request.kind == REQUEST_OPEN)
-			open_file(serving, &request, fd);
+		if (request->kind == REQUEST_OPEN)
+			open_file(serving, request, fd);
 		else
-			answer(serving, &request, &reply.answer);
+			answer(serving, request, &reply->answer);
 		limit_cpu(0);
-		if (request.kind == REQUEST_OPEN)
+		if (request->kind == REQUEST_OPEN)
 			continue;
-		reply.cpu_ns = cpu_ns();
-		if (send(serving->fd, &reply, reply_length(request.question, reply.answer.count),
+		reply->cpu_ns = cpu_ns();
+		if (send(serving->fd, reply, reply_length(request->question, reply->answer.count),
 			 MSG_NOSIGNAL) < 0)
 			return;
 	}

@@ -121,7 +121,7 @@ static bool follow_chunks(struct window *window, struct heap_piece *segment)
 	return true;
 }
 
-static void look_into(struct window *window, struct heap_piece *segment)
+static void read_free_chunks(struct window *window, struct heap_piece *segment)
 {
 	for (unsigned i = 0; i < TRIES && !segment->is_told; i++) {
 		window_forget(window);
@@ -181,7 +181,7 @@ enum lj_alloc_status lj_alloc_read(struct window *window, uint64_t allocd, struc
 		return worst;
 	}
 	for (size_t i = 0; i < alloc.count; i++)
-		look_into(window, &alloc.segments[i]);
+		read_free_chunks(window, &alloc.segments[i]);
 	*ret_alloc = alloc;
 	return LJ_ALLOC_OK;
 }

@@ -53,7 +53,7 @@ static uint64_t find_ns(const char *text, const char *name)
 
 bool switches_parse(const char *text, struct switches *ret_switches)
 {
-	uint64_t others;
+	uint64_t preempted;
 
 	*ret_switches = (struct switches){ 0 };
 	if (find_number(text, "nr_switches", &ret_switches->count)) {
@@ -63,8 +63,8 @@ bool switches_parse(const char *text, struct switches *ret_switches)
 		return true;
 	}
 	if (!find_number(text, "voluntary_ctxt_switches", &ret_switches->sleeps) ||
-	    !find_number(text, "nonvoluntary_ctxt_switches", &others))
+	    !find_number(text, "nonvoluntary_ctxt_switches", &preempted))
 		return false;
-	ret_switches->count = ret_switches->sleeps + others;
+	ret_switches->count = ret_switches->sleeps + preempted;
 	return true;
 }

@@ -157,15 +157,15 @@ void smaps_clear(struct smaps *smaps)
 	*smaps = (struct smaps){ .maps = NULL };
 }
 
-bool smaps_are_equal(const struct smaps *one, const struct smaps *other)
+bool smaps_are_equal(const struct smaps *left, const struct smaps *right)
 {
-	if (maps_count(one->maps) != maps_count(other->maps))
+	if (maps_count(left->maps) != maps_count(right->maps))
 		return false;
-	for (size_t i = 0; i < maps_count(one->maps); i++) {
-		const struct mapping *a = maps_at(one->maps, i), *b = maps_at(other->maps, i);
+	for (size_t i = 0; i < maps_count(left->maps); i++) {
+		const struct mapping *a = maps_at(left->maps, i), *b = maps_at(right->maps, i);
 
 		if (a->begin != b->begin || a->end != b->end || a->access != b->access ||
-		    one->figures[i].rss != other->figures[i].rss)
+		    left->figures[i].rss != right->figures[i].rss)
 			return false;
 	}
 	return true;

@@ -37,6 +37,6 @@ void smaps_clear(struct smaps *smaps);
 int smaps_parse(const char *text, size_t length, struct smaps *ret_smaps);
 
 /* Do both have the same mappings with the same figures? Shares of pages do not count. */
-bool smaps_are_equal(const struct smaps *one, const struct smaps *other);
+bool smaps_are_equal(const struct smaps *left, const struct smaps *right);
 
 #endif
