@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
+
 enum {
 	PAGE_SIZE = 4096,
 	/* A gap of up to this many bytes between two ranges costs less to copy than another piece. */
@@ -58,18 +60,14 @@ struct snapshot {
 
 static bool grow(void **array, size_t *size, size_t wanted, size_t item)
 {
-	size_t larger = *size ? *size : 64;
 	void *moved;
 
 	if (wanted <= *size)
 		return true;
-	while (larger < wanted)
-		larger *= 2;
-	moved = realloc(*array, larger * item);
+	moved = array_grow(*array, size, wanted, item);
 	if (!moved)
 		return false;
 	*array = moved;
-	*size = larger;
 	return true;
 }
 

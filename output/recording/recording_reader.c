@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "memory/hash.h"
 #include "output/blocks/block_reader.h"
 #include "output/recording/recording_format.h"
@@ -258,16 +259,11 @@ static int read_thread(struct recording_reader *reader)
 /* A buffer for the frames of a stack that the cache does not keep. NULL when memory is short. */
 static struct frame *make_room(struct recording_reader *reader, size_t depth)
 {
-	if (depth > reader->frames_size) {
-		size_t size = depth > 2 * reader->frames_size ? depth : 2 * reader->frames_size;
-		struct frame *bigger = realloc(reader->frames, size * sizeof(*bigger));
+	struct frame *frames = array_grow(reader->frames, &reader->frames_size, depth, sizeof(*frames));
 
-		if (!bigger)
-			return NULL;
-		reader->frames = bigger;
-		reader->frames_size = size;
-	}
-	return reader->frames;
+	if (frames)
+		reader->frames = frames;
+	return frames;
 }
 
 static void write_frames(const struct tables *tables, uint32_t id, struct frame *frames)

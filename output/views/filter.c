@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "memory/hash.h"
 #include "output/labels/frame_label.h"
 #include "output/labels/module_path.h"
@@ -183,16 +184,12 @@ static bool may_pass(const struct filter_options *options, const struct sample *
 static int copy_frames(struct filter *filter, struct sample *sample)
 {
 	const struct function *leaf = wait_frame(filter, sample);
-	size_t needed = sample->frame_count + 2;
+	struct frame *frames = array_grow(filter->frames, &filter->size, sample->frame_count + 2,
+					  sizeof(*frames));
 
-	if (needed > filter->size) {
-		struct frame *bigger = realloc(filter->frames, 2 * needed * sizeof(*bigger));
-
-		if (!bigger)
-			return -ENOMEM;
-		filter->frames = bigger;
-		filter->size = 2 * needed;
-	}
+	if (!frames)
+		return -ENOMEM;
+	filter->frames = frames;
 	if (leaf)
 		filter->frames[0] = (struct frame){ .function = leaf };
 	if (sample->frame_count)

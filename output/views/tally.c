@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "memory/scatter.h"
 
 enum {
@@ -204,15 +205,14 @@ static int begin_pile(struct reading *reading, struct pile *pile, const struct s
 
 static int reserve(struct reading *reading, size_t count)
 {
-	struct tally_key *bigger;
+	struct tally_key *keys;
 
 	if (count <= reading->size)
 		return 0;
-	bigger = realloc(reading->keys, 2 * count * sizeof(*bigger));
-	if (!bigger)
+	keys = array_grow(reading->keys, &reading->size, count, sizeof(*keys));
+	if (!keys)
 		return -ENOMEM;
-	reading->keys = bigger;
-	reading->size = 2 * count;
+	reading->keys = keys;
 	return 0;
 }
 

@@ -4,17 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
+
 struct row *rows_append(struct rows *rows)
 {
-	if (rows->count == rows->size) {
-		size_t size = rows->size ? 2 * rows->size : 64;
-		struct row *grown = reallocarray(rows->rows, size, sizeof(*grown));
+	struct row *grown = array_grow(rows->rows, &rows->size, rows->count + 1, sizeof(*grown));
 
-		if (!grown)
-			return NULL;
-		rows->rows = grown;
-		rows->size = size;
-	}
+	if (!grown)
+		return NULL;
+	rows->rows = grown;
 	rows->rows[rows->count] = (struct row){ 0 };
 	return &rows->rows[rows->count++];
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "memory/array.h"
 #include "memory/hash.h"
 #include "src/top/gather.h"
 
@@ -86,17 +87,12 @@ struct waiting_rows {
 static int wait_for(struct waiting_rows *waiting, const struct profile_node *node, uint64_t caller,
 		    const struct rows_options *options)
 {
-	struct waiting *added;
+	struct waiting *added,
+		*grown = array_grow(waiting->rows, &waiting->size, waiting->count + 1, sizeof(*grown));
 
-	if (waiting->count == waiting->size) {
-		size_t size = waiting->size ? 2 * waiting->size : 64;
-		struct waiting *grown = reallocarray(waiting->rows, size, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		waiting->rows = grown;
-		waiting->size = size;
-	}
+	if (!grown)
+		return -ENOMEM;
+	waiting->rows = grown;
 	added = &waiting->rows[waiting->count++];
 	*added = (struct waiting){
 		.node = node,

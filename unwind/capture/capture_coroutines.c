@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Capture coroutines that no native code runs, many at a time. */
+#include "memory/array.h"
 #include "unwind/capture/capture_parts.h"
 
 #include <stdlib.h>
@@ -13,16 +14,11 @@ struct function_list {
 
 static bool add_function(struct function_list *list, uint64_t function)
 {
-	size_t size = list->size ? list->size * 2 : 1024;
-	uint64_t *larger;
+	uint64_t *addresses = array_grow(list->addresses, &list->size, list->count + 1, sizeof(*addresses));
 
-	if (list->count == list->size) {
-		larger = realloc(list->addresses, size * sizeof(*larger));
-		if (!larger)
-			return false;
-		list->addresses = larger;
-		list->size = size;
-	}
+	if (!addresses)
+		return false;
+	list->addresses = addresses;
 	list->addresses[list->count++] = function;
 	return true;
 }

@@ -3,21 +3,19 @@
 
 #include <stdlib.h>
 
+#include "memory/array.h"
+
 enum { FRAMES_MAX = 1 << 16 };
 
 int32_t path_frames_add(struct path_frames *frames, const struct path_frame *frame)
 {
-	if (frames->count == frames->size) {
-		size_t size = frames->size ? frames->size * 2 : 64;
-		struct path_frame *larger = size > FRAMES_MAX
-						    ? NULL
-						    : realloc(frames->frame, size * sizeof(*larger));
+	struct path_frame *grown = NULL;
 
-		if (!larger)
-			return -1;
-		frames->frame = larger;
-		frames->size = size;
-	}
+	if (frames->count < FRAMES_MAX)
+		grown = array_grow(frames->frame, &frames->size, frames->count + 1, sizeof(*grown));
+	if (!grown)
+		return -1;
+	frames->frame = grown;
 	frames->frame[frames->count] = *frame;
 	return (int32_t)frames->count++;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "memory/array.h"
 #include "unwind/jit/trace_code.h"
 
 #include <stdlib.h>
@@ -161,18 +162,13 @@ static bool disassemble(struct block *block, const uint8_t *bytes)
 	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
 	insn = cs_malloc(handle);
 	while (insn && left && cs_disasm_iter(handle, &code, &left, &address, insn)) {
-		if (block->count == size) {
-			size_t larger_size = size ? size * 2 : 256;
-			struct machine_instruction *larger = realloc(block->code,
-								     larger_size * sizeof(*larger));
+		struct machine_instruction *larger = array_grow(block->code, &size, block->count + 1,
+								sizeof(*larger));
 
-			if (!larger) {
-				whole = false;
-				break;
-			}
-			block->code = larger;
-			size = larger_size;
-		}
+		whole = larger != NULL;
+		if (!whole)
+			break;
+		block->code = larger;
 		take_apart(insn, block->trace, &block->code[block->count++]);
 	}
 	if (insn)

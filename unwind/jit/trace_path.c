@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "unwind/jit/path_search.h"
 #include "unwind/jit/path_steps.h"
 #include "unwind/jit/trace_align.h"
@@ -65,17 +66,16 @@ static bool point_of_snapshot(const struct path_context *context, uint32_t numbe
 
 static bool add_points(struct trace_path *path, const struct path_point *points, size_t count)
 {
+	struct path_point *grown;
+
 	if (path->point_count + count > PATH_POINTS_MAX)
 		return false;
-	if (path->point_count + count > path->point_size) {
-		size_t size = (path->point_count + count) * 2;
-		struct path_point *larger = realloc(path->points, size * sizeof(*larger));
-
-		if (!larger)
-			return false;
-		path->points = larger;
-		path->point_size = size;
-	}
+	if (count == 0)
+		return true;
+	grown = array_grow(path->points, &path->point_size, path->point_count + count, sizeof(*grown));
+	if (!grown)
+		return false;
+	path->points = grown;
 	memcpy(path->points + path->point_count, points, count * sizeof(*points));
 	path->point_count += count;
 	return true;

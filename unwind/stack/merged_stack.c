@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "memory/array.h"
+
 void merged_stack_begin(struct merged_stack *stack, enum vm_state vm_state)
 {
 	stack->count = 0;
@@ -19,19 +21,14 @@ void merged_stack_clear(struct merged_stack *stack)
 
 struct merged_frame *merged_stack_add(struct merged_stack *stack, enum merged_kind kind)
 {
-	struct merged_frame *frame;
+	struct merged_frame *frame,
+		*frames = array_grow(stack->frames, &stack->size, stack->count + 1, sizeof(*frames));
 
-	if (stack->count == stack->size) {
-		size_t size = stack->size ? stack->size * 2 : 128;
-		struct merged_frame *larger = realloc(stack->frames, size * sizeof(*larger));
-
-		if (!larger) {
-			stack->out_of_memory = true;
-			return NULL;
-		}
-		stack->frames = larger;
-		stack->size = size;
+	if (!frames) {
+		stack->out_of_memory = true;
+		return NULL;
 	}
+	stack->frames = frames;
 	frame = &stack->frames[stack->count++];
 	*frame = (struct merged_frame){ .kind = kind };
 	return frame;

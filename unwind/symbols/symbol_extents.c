@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
+
 /* The number of extents that begin at or before the address. */
 static size_t count_before(const struct symbol_extents *extents, uint64_t address)
 {
@@ -29,18 +31,13 @@ const struct known_extent *symbol_extents_find(const struct symbol_extents *exte
 
 static bool make_room(struct symbol_extents *extents)
 {
-	size_t size = extents->size ? 2 * extents->size : 64;
-	struct known_extent *larger;
+	struct known_extent *known = NULL;
 
-	if (extents->count < extents->size)
-		return true;
-	if (extents->count >= SYMBOL_EXTENTS_MAX)
+	if (extents->count < SYMBOL_EXTENTS_MAX)
+		known = array_grow(extents->known, &extents->size, extents->count + 1, sizeof(*known));
+	if (!known)
 		return false;
-	larger = realloc(extents->known, size * sizeof(*larger));
-	if (!larger)
-		return false;
-	extents->known = larger;
-	extents->size = size;
+	extents->known = known;
 	return true;
 }
 
