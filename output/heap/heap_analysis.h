@@ -19,8 +19,6 @@
 
 #include "output/heap/heap_graph.h"
 
-enum { HEAP_NO_EDGE = UINT32_MAX, HEAP_NO_NODE = UINT32_MAX };
-
 /* One of each for a node of the graph. A node that is not reached has no holder and no dominator. */
 struct heap_analysis {
 	uint32_t *edges;      /* by which its holder holds it; HEAP_NO_EDGE for the root and if not reached */

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/heap/heap_analysis.h"
-
 /*
  * Nodes are numbered in the order of a search in depth; the root has 0. All but nodes and numbers
  * are by these numbers. A forest of the numbers from first_linked on grows during the search for

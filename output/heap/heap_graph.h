@@ -23,6 +23,9 @@ enum {
 	HEAP_TEXT_MAX = 256,
 };
 
+/* No node and no edge of a graph has these numbers. */
+enum { HEAP_NO_EDGE = UINT32_MAX, HEAP_NO_NODE = UINT32_MAX };
+
 /* LuaJIT's types of objects (~LJ_T*), and two that are no objects. */
 enum heap_kind {
 	HEAP_KIND_ROOT,

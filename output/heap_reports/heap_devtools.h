@@ -9,7 +9,9 @@
 #ifndef LJSPY_HEAP_DEVTOOLS_H
 #define LJSPY_HEAP_DEVTOOLS_H
 
-#include "output/heap_reports/heap_report.h"
+#include <stdio.h>
+
+#include "output/heap_reports/heap_subject.h"
 
 /* Needs the graphs. Results as in struct heap_format. */
 int heap_devtools_write(FILE *out, const struct heap_side *side, const struct heap_view *view);

@@ -5,7 +5,9 @@
 #ifndef LJSPY_HEAP_JSON_H
 #define LJSPY_HEAP_JSON_H
 
-#include "output/heap_reports/heap_report.h"
+#include <stdio.h>
+
+#include "output/heap_reports/heap_subject.h"
 
 enum {
 	HEAP_JSON_VERSION = 1,

@@ -5,7 +5,9 @@
 #ifndef LJSPY_HEAP_PICTURES_H
 #define LJSPY_HEAP_PICTURES_H
 
-#include "output/heap_reports/heap_report.h"
+#include <stdio.h>
+
+#include "output/heap_reports/heap_subject.h"
 
 /* Results as in struct heap_format. before is NULL for no comparison. page: HTML, else SVG. */
 int heap_flamegraph_write(FILE *out, const struct heap_side *before, const struct heap_side *side,

@@ -5,7 +5,9 @@
 #ifndef LJSPY_HEAP_PPROF_H
 #define LJSPY_HEAP_PPROF_H
 
-#include "output/heap_reports/heap_report.h"
+#include <stdio.h>
+
+#include "output/heap_reports/heap_subject.h"
 
 /* Results as in struct heap_format. */
 int heap_pprof_write(FILE *out, const struct heap_side *side, const struct heap_view *view);

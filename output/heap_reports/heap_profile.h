@@ -5,7 +5,7 @@
 #ifndef LJSPY_HEAP_PROFILE_H
 #define LJSPY_HEAP_PROFILE_H
 
-#include "output/heap_reports/heap_report.h"
+#include "output/heap_reports/heap_subject.h"
 #include "output/sample/functions.h"
 #include "output/sample/session.h"
 #include "output/views/profile.h"

@@ -8,6 +8,7 @@
 
 #include "memory/array.h"
 #include "output/heap/heap_builder.h"
+#include "output/heap_reports/heap_diff_text.h"
 #include "src/commands/render.h"
 #include "src/program/message.h"
 

@@ -15,6 +15,7 @@
 
 #include "output/formats/format.h"
 #include "output/heap_reports/heap_report.h"
+#include "output/heap_reports/heap_subject.h"
 #include "unwind/names/namer.h"
 
 enum {

@@ -12,6 +12,7 @@
 
 #include "output/heap/heap_builder.h"
 #include "output/heap/heap_file.h"
+#include "output/heap_reports/heap_diff_text.h"
 #include "output/heap_reports/heap_report.h"
 #include "tests/unit/made_up_heap.h"
 
