@@ -148,7 +148,7 @@ static void *read_process(void *context)
 
 /*---- What was read ----*/
 
-/* Hand over what was read. What the sums lack is told, and is an error worth knowing. */
+/* Hand over the heaps. A sum that differs from LuaJIT's own is an error worth knowing. */
 static void take_heaps(struct heap_command *command)
 {
 	int error = 0;
@@ -270,7 +270,7 @@ static bool read_moment(struct heap_command *command)
 	return heap_output_has_any(&command->output);
 }
 
-/* Wait, with nobody held. False if the user has ended the series. */
+/* Wait while no thread is held. False if the user has ended the series. */
 static bool wait_until(struct heap_command *command, uint64_t time_ns)
 {
 	sigset_t signals;

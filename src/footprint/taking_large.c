@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Large blocks, which have mappings of their own: in memory that nobody has claimed. */
+/* Large blocks, which have mappings of their own, in memory that no piece has claimed. */
 #include "src/footprint/taking.h"
 
 #include "src/footprint/pieces/glibc_heap.h"
@@ -14,7 +14,7 @@ struct page_head {
 	bool is_read;
 };
 
-/* Memory that nobody has claimed. */
+/* Memory that no piece has claimed. */
 struct gap {
 	uint64_t begin, end;
 	uint64_t after; /* where the block found last ends; begin if none was */

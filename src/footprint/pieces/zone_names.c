@@ -65,7 +65,7 @@ bool zone_names_find(const struct window *window, uint64_t cycle, uint64_t begin
 	size_t count = CYCLE_WORDS;
 	struct list list;
 
-	/* The page behind it may be nobody's. */
+	/* The page after it may not be mapped. */
 	while (count > 0 && !window_peek(window, cycle, words, count * sizeof(words[0])))
 		count--;
 	for (size_t i = 2; i + 6 < count; i++) {
