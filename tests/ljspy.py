@@ -169,6 +169,13 @@ def cpu_ns(pid):
     return time.clock_gettime_ns(~pid << 3 | 2)
 
 
+def stands_still(pid, seconds=0.3):
+    """Whether the process uses no CPU time for so long."""
+    before = cpu_ns(pid)
+    time.sleep(seconds)
+    return cpu_ns(pid) == before
+
+
 def sleeps(pid):
     """How often the process has gone to sleep. It must be asleep or about to be; it was
     woken once less."""

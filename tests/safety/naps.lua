@@ -1,7 +1,7 @@
 -- naps.lua LIBRARY SECONDS [KIND...]: short bursts of work between naps in system calls, of these kinds by
--- name, or of all that are not fragile; KIND "list" lists them. Prints "ready"; then for each kind, separated by
--- tabs, its name, how many naps there were, how many of them were interrupted, ended otherwise than
--- they should, and too early, and what was wrong last.
+-- name, or of all that are not fragile; KIND "list" lists them. Prints "ready", and begins after a line of
+-- input; then prints for each kind, separated by tabs, its name, how many naps there were, how many of
+-- them were interrupted, ended otherwise than they should, and too early, and what was wrong last.
 
 local ffi = require("ffi")
 
@@ -48,6 +48,7 @@ end
 
 local sink = 0
 io.write("ready\n") io.flush()
+io.read() -- until it is profiled
 local finish = now() + seconds
 while now() < finish do
 	for _, kind in ipairs(kinds) do

@@ -6,7 +6,6 @@ in for a kernel that lacks PTRACE_SEIZE."""
 import errno
 import pathlib
 import signal
-import time
 
 import pytest
 
@@ -79,15 +78,15 @@ def test_a_command_is_started(without_seize, tmp_path):
 
 def test_job_control_goes_on(without_seize, tmp_path):
     with ljspy.program("luajit", "main") as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=5, options=ALLOWED, through=without_seize)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50, options=ALLOWED, through=without_seize)
         ljspy.wait_traced(target.pid)
-        time.sleep(0.5)
+        before = ljspy.cpu_ns(target.pid)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > before + 2e8)
         target.process.send_signal(signal.SIGSTOP)
-        time.sleep(0.5)
+        assert ljspy.wait_until(lambda: ljspy.stands_still(target.pid))
         stopped = ljspy.cpu_ns(target.pid)
-        time.sleep(0.5)
-        assert ljspy.cpu_ns(target.pid) == stopped
         target.process.send_signal(signal.SIGCONT)
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > stopped)
+        recorder.process.send_signal(signal.SIGINT)
         assert recorder.finish().samples
         assert is_running(target)

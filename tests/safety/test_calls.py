@@ -59,7 +59,7 @@ Sampled = collections.namedtuple("Sampled", ["samples", "cpu_s"])
 
 
 def sampled(recording):
-    """For each process, how many samples have a stack, and its CPU time."""
+    """For each process, how many samples have a stack, and its CPU time. Each has slept until it was traced."""
     out = json.loads(ljspy.run("report", recording, "-f", "json", "-o", "-").stdout)
     functions, frames, stacks, threads = (out[key] for key in ("functions", "frames", "stacks", "threads"))
     seen, cpu_ns = collections.Counter(), collections.Counter()
@@ -87,10 +87,14 @@ def nap(library, batch, directory, outcome):
         for target in targets:
             target.wait_ready()
         pids = ",".join(str(target.pid) for target in targets)
-        run = ljspy.run(
-            "record", "-p", pids, "-r", RATE, "-d", f"{SECONDS + 40}s", "-o", recording, timeout=SECONDS + 60
-        )
-        assert run.returncode == ljspy.OK, run.stderr
+        arguments = ["record", "-p", pids, "-r", RATE, "-d", f"{SECONDS + 40}s", "-o", recording]
+        with subprocess.Popen(list(map(str, [ljspy.LJSPY, *arguments])), stderr=subprocess.PIPE, text=True) as run:
+            # On a busy machine those that do not wait for ljspy might end before it has found them.
+            for target in targets:
+                ljspy.wait_traced(target.pid)
+                target.write("\n")
+            _, errors = run.communicate(timeout=SECONDS + 60)
+        assert run.returncode == ljspy.OK, errors
         samples = sampled(recording)
         for target in targets:
             while line := target.read_until(b"\n", at_end=""):

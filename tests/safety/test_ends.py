@@ -8,7 +8,6 @@ import pty
 import signal
 import subprocess
 import termios
-import time
 
 import pytest
 
@@ -22,6 +21,11 @@ LONG = ["-d", "50s", "-r", str(ljspy.HIGH_RATE)]
 
 def is_free(pid):
     return ljspy.status_field(pid, "TracerPid") == "0" and ljspy.status_field(pid, "State") == "R"
+
+
+def run_for(pid, cpu_seconds):
+    before = ljspy.cpu_ns(pid)
+    assert ljspy.wait_until(lambda: ljspy.cpu_ns(pid) > before + cpu_seconds * 1e9, seconds=30)
 
 
 @pytest.fixture
@@ -43,16 +47,11 @@ def test_closed_terminal(busy, tmp_path):
     )
     os.close(terminal)
     ljspy.wait_traced(busy.pid)
-    time.sleep(0.5)
+    run_for(busy.pid, 0.2)
     os.close(master)
     recorder.wait(timeout=30)
     assert ljspy.wait_until(lambda: is_free(busy.pid))
     assert stacks.parse_folded(output.read_text())
-
-
-def run_for(pid, cpu_seconds):
-    before = ljspy.cpu_ns(pid)
-    assert ljspy.wait_until(lambda: ljspy.cpu_ns(pid) > before + cpu_seconds * 1e9, seconds=30)
 
 
 @pytest.mark.parametrize("output_format", ["ljspy", "folded"])
@@ -78,7 +77,7 @@ def test_target_is_let_go_before_anything_is_written(busy):
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as recorder:
         fcntl.fcntl(recorder.stdout, fcntl.F_SETPIPE_SZ, 4096)
         ljspy.wait_traced(busy.pid)
-        time.sleep(1)
+        run_for(busy.pid, 0.5)
         recorder.send_signal(signal.SIGINT)
         assert ljspy.wait_until(lambda: is_free(busy.pid))
         assert recorder.poll() is None
@@ -89,7 +88,7 @@ def test_killed_target_that_nobody_waits_for(busy, tmp_path):
     """As when the kernel kills because memory is out; the target is then a zombie."""
     recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=50)
     ljspy.wait_traced(busy.pid)
-    time.sleep(0.5)
+    run_for(busy.pid, 0.2)
     os.kill(busy.pid, signal.SIGKILL)
     recording = recorder.finish()
     assert ljspy.status_field(busy.pid, "State") == "Z"

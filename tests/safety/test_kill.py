@@ -16,7 +16,8 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 KILLS = int(os.environ.get("SAFETY_KILLS", 10))
-LATEST = 0.3  # seconds after its start: most kills come during the recording
+# The latest kill, by the time that ljspy takes until it traces: most kills come during the recording.
+LATEST = 3
 THREADS = 3
 
 SPIN = "void *spin(void *unused) { for (volatile long i = 0;; i++) ; return unused; }"
@@ -65,14 +66,19 @@ def work_on(pid):
 def test_target_works_on(target, tmp_path):
     threads = len(tasks(target.pid))
     traced = 0
-    for _ in range(KILLS):
+    for kill in range(1 + KILLS):
         output = tmp_path / "profile.folded"
         arguments = ["-r", ljspy.HIGH_RATE, "-f", "folded", "-o", output, "-p", target.pid]
+        begin = time.monotonic()
         with subprocess.Popen([ljspy.LJSPY, "record", *map(str, arguments)], stderr=subprocess.DEVNULL) as recorder:
-            time.sleep(random.uniform(0, LATEST))
+            if kill == 0:
+                ljspy.wait_traced(target.pid)
+                tracing_after = time.monotonic() - begin
+            else:
+                time.sleep(random.uniform(0, LATEST * tracing_after))
             traced += ljspy.status_field(target.pid, "TracerPid") != "0"
             recorder.kill()
         assert work_on(target.pid)
         assert len(tasks(target.pid)) == threads
     assert traced > 0
-    print(f"\n{KILLS} kills, {traced} of them while it traced {threads} threads: all threads worked on")
+    print(f"\n{1 + KILLS} kills, {traced} of them while it traced {threads} threads: all threads worked on")

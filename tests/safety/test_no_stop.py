@@ -3,6 +3,7 @@
 
 import errno
 import re
+import subprocess
 import time
 
 import pytest
@@ -79,13 +80,18 @@ def test_lua_is_found_in_one_of_several_threads(tmp_path):
 
 
 def test_the_end_is_told_and_what_was_seen_is_kept(tmp_path):
+    recording = tmp_path / "x.ljspy"
     with ljspy.program("luajit", "shares") as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50, options=NO_STOP)
-        time.sleep(1)
-        target.process.kill()  # with no wait() for it: it stays a zombie
-        recording = recorder.finish()
-    assert recording.samples
-    assert "ended early" in recording.run.stderr
+        command = [ljspy.LJSPY, "record", "-d", "50s", "-o", recording, "-p", str(target.pid), *NO_STOP]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
+            assert ljspy.wait_until(recording.exists)
+            first = recording.stat().st_size
+            assert ljspy.wait_until(lambda: recording.stat().st_size > first)
+            target.process.kill()  # with no wait() for it: it stays a zombie
+            _, errors = recorder.communicate(timeout=60)
+    assert recorder.returncode == ljspy.OK
+    assert "ended early" in errors
+    assert "heavy" in ljspy.run("report", recording, "-f", "folded").stdout
 
 
 def test_a_command_cannot_be_started():
