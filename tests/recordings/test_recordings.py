@@ -408,9 +408,14 @@ def before(tmp_path_factory):
 
 
 def test_nothing_has_changed_between_recordings_of_the_same_program(before, tmp_path):
-    after = record_work(tmp_path / "after.ljspy", 2, 3, 1)
-    result = ljspy.run("diff", before, after)
-    assert result.returncode == ljspy.OK, result.stderr
+    """diff takes noise for a change in one of 20 pairs at most: not in two pairs, one after the other."""
+    for attempt in range(2):
+        after = record_work(tmp_path / f"after{attempt}.ljspy", 2, 3, 1)
+        result = ljspy.run("diff", before, after)
+        assert result.returncode == ljspy.OK, result.stderr
+        if not changed(result.stdout):
+            break
+        before = record_work(tmp_path / f"before{attempt}.ljspy", 2, 3, 1)
     assert not changed(result.stdout)
     assert "Nothing has changed" in result.stdout
     [needed] = re.findall(r"would show in recordings of (\d+) s each", result.stdout)
