@@ -545,7 +545,7 @@ static enum exit_status record(struct recording *recording, const struct invocat
 	launched_pass_on(&recording->result);
 	progress_end(&recording->progress);
 	if (error) {
-		message_error_errno(-error, "starting to record");
+		choose_explain_error(-error, "starting to record");
 		return EXIT_NOTHING_DONE;
 	}
 	return recording->refused ? EXIT_NOTHING_DONE : conclude_at_ease(recording);

@@ -188,7 +188,7 @@ static enum exit_status run(struct top *top)
 	top->begun_fd = eventfd(0, EFD_CLOEXEC);
 	top->ended_fd = eventfd(0, EFD_CLOEXEC);
 	if (!top->functions || !top->live || top->begun_fd < 0 || top->ended_fd < 0) {
-		message_error_errno(errno, "starting to look");
+		choose_explain_error(errno, "starting to look");
 		return EXIT_NOTHING_DONE;
 	}
 	top->target = describe_target(options);
@@ -208,7 +208,7 @@ static enum exit_status run(struct top *top)
 	set_terminal_signals();
 	error = pthread_create(&top->thread, NULL, run_sampler, top);
 	if (error)
-		message_error_errno(error, "starting to look");
+		choose_explain_error(error, "starting to look");
 	else if (show(top))
 		status = conclude(top);
 	sampling_forget(&top->sampler_options, &top->pattern);

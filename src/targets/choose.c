@@ -30,16 +30,13 @@ void choose_explain(pid_t pid, int error)
 	choose_tell(&verdict);
 }
 
-/* EAGAIN and ENOSYS come from timer_create(): the tracer's timer is what fails first. */
+/* ENOSYS comes from timer_create(): the tracer's timer is what fails first. */
 void choose_explain_error(int error, const char *doing)
 {
 	struct permission_verdict verdict;
 
 	if (permission_diagnose_error(error, &verdict)) {
 		choose_tell(&verdict);
-	} else if (error == EAGAIN) {
-		message_error("No timer can be had.");
-		message_note("As many signals as you may have pending are in use; allow more: ulimit -i");
 	} else if (error == ENOSYS) {
 		message_error(
 			"No timer can be had: timer_create() is refused, by a seccomp filter as a rule.");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/program/message.h"
+#include "src/targets/choose.h"
 
 struct command_apart {
 	command_in_engine *command;
@@ -106,7 +107,7 @@ static enum exit_status run(struct command_apart *self, const struct apart_optio
 	/* The targets are free: from here on, an interrupt ends ljspy at once. */
 	pthread_sigmask(SIG_SETMASK, inherited_mask, NULL);
 	if (error) {
-		message_error_errno(-error, "starting to look");
+		choose_explain_error(-error, "starting to look");
 		return EXIT_NOTHING_DONE;
 	}
 	if (end == APART_KILLED) {
@@ -139,7 +140,7 @@ enum exit_status command_run_apart(command_in_engine *command, const struct invo
 	enum exit_status status = EXIT_NOTHING_DONE;
 
 	if (self.output < 0 || self.error < 0)
-		message_error_errno(errno, "starting to look");
+		choose_explain_error(errno, "starting to look");
 	else
 		status = run(&self, &options, &invocation->inherited_mask);
 	if (self.output >= 0)

@@ -276,6 +276,16 @@ static bool explain_files(int error, struct permission_verdict *verdict)
 		(unsigned long long)limit.rlim_cur);
 }
 
+/* timer_create() and fork() fail so; the tracer's timer is what fails first. */
+static bool explain_limits(int error, struct permission_verdict *verdict)
+{
+	return error == EAGAIN &&
+	       decide(verdict, PERMISSION_TOO_FEW_PROCESSES,
+		      "Allow more: ulimit -i, ulimit -u; in a container also its limit of processes.",
+		      "No timer or no process can be had: as many signals as ljspy's user may have pending, or"
+		      " processes, are in use.");
+}
+
 bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict)
 {
 	if (!pid_namespace_is_that_of_proc() && error != EMFILE && error != ENFILE)
@@ -284,7 +294,7 @@ bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict
 			"Run ljspy where that /proc belongs, or mount one for here: mount -t proc proc /proc",
 			"/proc is not that of the pid namespace that ljspy runs in, so it does not tell"
 			" which process has which number here.");
-	return explain_files(error, ret_verdict);
+	return explain_files(error, ret_verdict) || explain_limits(error, ret_verdict);
 }
 
 /* The processes of a container have other numbers outside. */
