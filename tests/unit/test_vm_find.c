@@ -127,6 +127,39 @@ static void the_vm_is_found_without_its_unwind_entry(void **state)
 	}
 }
 
+/* In builds for control-flow checks each handler begins with endbr64, the first one, too. */
+static void a_target_of_branches_before_the_first_handler_is_the_vms(void **state)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	struct mapped *mapped = malloc(sizeof(*mapped));
+	unsigned tried = 0;
+
+	(void)state;
+	assert_non_null(mapped);
+	for (size_t i = 0; i < sizeof(suites) / sizeof(suites[0]); i++) {
+		struct vm_code without, with;
+		char path[256];
+
+		snprintf(path, sizeof(path), "build/packages/%s/luajit/usr/bin/luajit", suites[i]);
+		if (!map(mapped, path) || mapped->machine != EM_X86_64)
+			continue;
+		hide_unwind_entries(mapped);
+		assert_int_equal(recognise_vm(&mapped->memory, EM_X86_64, BASE, NULL, NULL, &without),
+				 RECOGNISE_OK);
+		memcpy(mapped->bytes + (without.begin - BASE) - sizeof(endbr64), endbr64, sizeof(endbr64));
+		assert_int_equal(recognise_vm(&mapped->memory, EM_X86_64, BASE, NULL, NULL, &with),
+				 RECOGNISE_OK);
+		assert_int_equal(with.begin, without.begin - sizeof(endbr64));
+		assert_int_equal(with.end, without.end);
+		tried++;
+	}
+	free(mapped);
+	if (tried == 0) {
+		print_message("skipped: no LuaJIT under build/packages\n");
+		skip();
+	}
+}
+
 /* Of the rows for arm64, the one of its release fits the code, down to the C frame. */
 static void an_arm64_build_has_the_layout_of_its_release(void **state)
 {
@@ -186,6 +219,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_vm_is_found_without_its_unwind_entry),
+		cmocka_unit_test(a_target_of_branches_before_the_first_handler_is_the_vms),
 		cmocka_unit_test(an_arm64_build_has_the_layout_of_its_release),
 		cmocka_unit_test(requests_are_not_looked_for_in_code_of_another_machine),
 	};
