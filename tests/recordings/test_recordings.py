@@ -326,7 +326,7 @@ def test_time_is_summed_by_plugin(tmp_path):
         file.write_text(f"return function() local sum = 0 for i = 1, {units} * 1e5 do sum = sum + #tostring(i % 7) end return sum end")
         calls.append(f"dofile('{file}')")
     main = tmp_path / "main.lua"
-    main.write_text(f"local plugins = {{{', '.join(calls)}}} for i = 1, 20 do for _, plugin in ipairs(plugins) do plugin() end end")
+    main.write_text(f"local plugins = {{{', '.join(calls)}}} for i = 1, 50 do for _, plugin in ipairs(plugins) do plugin() end end")
     recording = tmp_path / "plugins.ljspy"
     result = ljspy.run("record", "-r", ljspy.HIGH_RATE, "-o", recording, "--", ljspy.luajit("luajit"), "-joff", main)
     assert result.returncode == ljspy.OK, result.stderr
