@@ -29,10 +29,21 @@ static double percent(uint64_t part, uint64_t whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
+/* A command line without the directory of its program. */
+static const char *without_directory(const char *command)
+{
+	const char *program = command;
+
+	for (const char *at = command; *command == '/' && *at && *at != ' '; at++)
+		if (*at == '/')
+			program = at + 1;
+	return program;
+}
+
 static void add_title(struct flamegraph_header *header, const struct session *session)
 {
 	const char *time = weights[session->clock].title;
-	const char *target = session->target ? session->target : "LuaJIT";
+	const char *target = session->target ? without_directory(session->target) : "LuaJIT";
 
 	if (session->pid > 0)
 		add_line(header, "%s of %.*s (pid %ld)", time, COMMAND_MAX, target, (long)session->pid);

@@ -9,26 +9,10 @@
 #include <string.h>
 
 #include "src/commands/commands.h"
+#include "src/program/command_line.h"
 #include "src/program/message.h"
 #include "src/program/stack_room.h"
 #include "src/targets/choose.h"
-
-static char *join_arguments(int argc, char **argv)
-{
-	char *line = NULL;
-	size_t length;
-	FILE *stream = open_memstream(&line, &length);
-
-	if (!stream)
-		return NULL;
-	for (int i = 0; i < argc; i++)
-		fprintf(stream, "%s%s", i ? " " : "", argv[i]);
-	if (fclose(stream)) {
-		free(line);
-		return NULL;
-	}
-	return line;
-}
 
 /* nohup starts ljspy with SIGHUP ignored. */
 static bool is_ignored(int signal_number)
@@ -91,7 +75,7 @@ int main(int argc, char **argv)
 		return (int)status;
 	}
 	set_signals(options.command, &invocation.inherited_mask);
-	invocation.command_line = join_arguments(argc, argv);
+	invocation.command_line = command_line_join(argv);
 	result = stack_room_run(run_command, &invocation);
 	if (result < 0)
 		message_error_errno(-result, "starting");

@@ -19,6 +19,7 @@
 #include "src/commands/render.h"
 #include "src/commands/report_command.h"
 #include "src/linux/clocks/clock.h"
+#include "src/program/command_line.h"
 #include "src/program/interruption.h"
 #include "src/program/kept_recording.h"
 #include "src/program/message.h"
@@ -256,7 +257,7 @@ static char *describe_target(const struct options *options, char ret_name[static
 
 		strncpy(ret_name, slash ? slash + 1 : options->launch[0], PROCESS_NAME_MAX - 1);
 		*ret_pid = 0;
-		return strdup(options->launch[0]);
+		return command_line_join(options->launch);
 	}
 	if (process_read(options->pids[0], &process) != 0)
 		return NULL;
@@ -424,6 +425,8 @@ static enum exit_status conclude(struct recording *recording)
 		return EXIT_NOTHING_DONE;
 	}
 	recording->session.duration_ns = recording->result.figures.duration_ns;
+	if (recording->result.launched)
+		recording->session.pid = recording->result.pid;
 	if (*recording->result.layout)
 		recording->session.layout = recording->result.layout;
 	if (recording->missing) {
