@@ -2,11 +2,13 @@
 #include "output/labels/label_table.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
+#include "output/labels/module_path.h"
 
 static struct label_key make_key(const struct label_table *table, const struct function *function,
 				 uint32_t line)
@@ -14,15 +16,25 @@ static struct label_key make_key(const struct label_table *table, const struct f
 	return (struct label_key){ .function = function, .line = table->by_line ? line : 0 };
 }
 
-static char *make_text(const struct label_table *table, const struct label_key *key)
+/* Set a label's text and the parts of it. 0 or -ENOMEM. */
+static int set_text(struct label *label, const struct label_table *table)
 {
-	char label[FRAME_LABEL_SIZE] = "all";
-	char text[LABEL_TEXT_SIZE];
+	const struct label_key *key = &label->key;
+	char raw[FRAME_LABEL_SIZE] = "all", name[LABEL_TEXT_SIZE], place[LABEL_TEXT_SIZE] = "";
+	size_t name_length = strlen(raw), length = name_length;
 
 	if (key->function)
-		frame_label(key->function, (uint32_t)key->line, table->by_line, label);
-	escape_text(ESCAPE_PLAIN, label, text, sizeof(text));
-	return strdup(text);
+		length = frame_label_parts(key->function, (uint32_t)key->line, table->by_line, raw,
+					   &name_length);
+	if (name_length < length)
+		escape_text(ESCAPE_PLAIN, raw + name_length + 1, place, sizeof(place));
+	raw[name_length] = '\0';
+	label->name_length = escape_text(ESCAPE_PLAIN, raw, name, sizeof(name));
+	label->place = label->name_length;
+	if (name_length < length)
+		label->place += 1 + module_path_root(place);
+	return asprintf(&label->text, "%s%s%s", name, name_length < length ? " " : "", place) < 0 ? -ENOMEM
+												  : 0;
 }
 
 const struct label *label_table_find(const struct label_table *table, const struct function *function,
@@ -45,12 +57,13 @@ int label_table_add(struct label_table *table, const struct function *function, 
 	if (!label)
 		return -ENOMEM;
 	label->key = make_key(table, function, line);
-	label->text = make_text(table, &label->key);
-	if (label->text) {
-		HASH_ADD(hh, table->labels, key, sizeof(label->key), label);
-		if (hash_added(&label->hh))
-			return 0;
+	if (set_text(label, table) < 0) {
+		free(label);
+		return -ENOMEM;
 	}
+	HASH_ADD(hh, table->labels, key, sizeof(label->key), label);
+	if (hash_added(&label->hh))
+		return 0;
 	free(label->text);
 	free(label);
 	return -ENOMEM;

@@ -25,7 +25,9 @@ struct label_key {
 
 struct label {
 	struct label_key key;
-	char *text;    /* escaped as ESCAPE_PLAIN */
+	char *text;         /* escaped as ESCAPE_PLAIN */
+	size_t name_length; /* of the function's name at the beginning of text */
+	size_t place; /* where in text the place after the name begins, without its package root; at the end if none */
 	uint32_t rank; /* set by label_table_sort() */
 	UT_hash_handle hh;
 };

@@ -54,7 +54,7 @@ static bool is_root(const char *path, const char *slash)
 	return part_is(above, "share") || part_is(above, "lib");
 }
 
-static const char *without_root(const char *path)
+size_t module_path_root(const char *path)
 {
 	const char *rest = path;
 
@@ -63,7 +63,7 @@ static const char *without_root(const char *path)
 			rest = at + 1;
 	if (rest == path && strncmp(path, "./", 2) == 0)
 		rest = path + 2;
-	return rest;
+	return (size_t)(rest - path);
 }
 
 /*
@@ -100,7 +100,7 @@ static struct part module_of_path(const char *path)
 {
 	struct part module;
 
-	path = without_root(path);
+	path += module_path_root(path);
 	if (!find_plugin(path, &module))
 		module = (struct part){ path, strlen(path) };
 	cut_suffix(&module, ".lua");

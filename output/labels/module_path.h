@@ -40,6 +40,9 @@ enum { MODULE_PATH_SIZE = 512 };
  */
 size_t module_path(const char *file, char ret_module[static MODULE_PATH_SIZE]);
 
+/* The length of the package root at the beginning of a path, with its last slash; 0 if there is none. */
+size_t module_path_root(const char *path);
+
 /* The innermost Lua function that has a file (frames are leaf first), or NULL. */
 const struct function *module_path_owner(const struct frame *frames, size_t count);
 
