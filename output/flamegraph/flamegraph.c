@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "output/flamegraph/flamegraph_header.h"
 #include "output/flamegraph/flamegraph_static.h"
@@ -100,13 +101,36 @@ static int add_labels(struct graph *graph, const struct frame_list *list)
 
 /* -- The data for the script -- */
 
+static void write_part(FILE *out, const char *begin, size_t length)
+{
+	char part[LABEL_TEXT_SIZE];
+
+	snprintf(part, sizeof(part), "%.*s", (int)length, begin);
+	escape_write(ESCAPE_XML, part, out);
+}
+
+static void write_label(FILE *out, const struct label *label)
+{
+	const char *name_end = label->text + label->name_length, *place = label->text + label->place;
+
+	write_part(out, label->text, label->name_length);
+	if (*name_end) {
+		fputc('\t', out);
+		if (place > name_end + 1) {
+			write_part(out, name_end + 1, (size_t)(place - name_end - 1));
+			fputc('\t', out);
+		}
+		escape_write(ESCAPE_XML, place, out);
+	}
+	fputc('\n', out);
+}
+
 static void write_functions(FILE *out, const struct graph *graph)
 {
 	fputs("<metadata id=\"functions\">", out);
 	for (const struct label *label = graph->functions.labels; label; label = label->hh.next) {
 		fprintf(out, "%c ", color_letter(color_of_kind(label->key.function)));
-		escape_write(ESCAPE_XML, label->text, out);
-		fputc('\n', out);
+		write_label(out, label);
 	}
 	fputs("</metadata>\n", out);
 }
@@ -126,8 +150,7 @@ static void write_lines(FILE *out, const struct graph *graph)
 	for (const struct label *label = graph->lines.labels; label; label = label->hh.next) {
 		fprintf(out, "%" PRIu32 " ",
 			label_table_find(&graph->functions, label->key.function, 0)->rank);
-		escape_write(ESCAPE_XML, label->text, out);
-		fputc('\n', out);
+		write_label(out, label);
 	}
 	fputs("</metadata>\n", out);
 }
@@ -180,7 +203,7 @@ static void write_frames(FILE *out, const struct graph *graph, const struct fram
 	fputs("</metadata>\n", out);
 }
 
-static int write_heatmap(FILE *out, const struct graph *graph, const struct heatmap *heatmap)
+static int write_samples(FILE *out, const struct graph *graph, const struct flamegraph_samples *samples)
 {
 	const struct frame_list *list = &graph->frames;
 	const struct profile_node **listed = calloc(profile_node_count(list->profile) + 1,
@@ -192,7 +215,7 @@ static int write_heatmap(FILE *out, const struct graph *graph, const struct heat
 		return -ENOMEM;
 	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node))
 		listed[count++] = node;
-	error = heatmap_write(out, heatmap, listed, count);
+	error = flamegraph_samples_write(out, samples, listed, count);
 	free(listed);
 	return error;
 }
@@ -215,9 +238,9 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
 		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\""
-		" data-unit=\"%s\">\n<title>",
+		" data-heatmap=\"%d\" data-unit=\"%s\">\n<title>",
 		FLAMEGRAPH_STATIC_WIDTH, height, FLAMEGRAPH_STATIC_WIDTH, height, options->inverted,
-		options->by_line, weights[profile_options(graph->shown)->weight].unit);
+		options->by_line, options->heatmap, weights[profile_options(graph->shown)->weight].unit);
 	escape_write(ESCAPE_XML, header->lines[0], out);
 	fputs("</title>\n<desc id=\"about\">", out);
 	for (size_t i = 0; i < header->count; i++) {
@@ -236,8 +259,8 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	write_frames(out, graph, &graph->baseline, "baseline");
 	if (options->changed)
 		write_changed(out, graph, options->changed);
-	if (options->heatmap)
-		error = write_heatmap(out, graph, options->heatmap);
+	if (options->samples)
+		error = write_samples(out, graph, options->samples);
 	write_asset(out, "script", flamegraph_js, flamegraph_js_end);
 	fputs("</svg>\n", out);
 	return error;

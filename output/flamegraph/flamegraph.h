@@ -10,20 +10,21 @@
  *
  * The data, each in a <metadata> of that id, one line each:
  *
- *	functions  kind function			kind: a letter, see look.h
+ *	functions  kind function			kind: a letter, see color.h
  *	lines      index in functions, function and line
  *	frames     depth line [mark [own_samples [left_out_ns [state...]]]]
  *	baseline   the same, of the other profile; only in a comparison
  *	changed    index in functions; only if no others count as changed
  *
- * functions and lines are in alphabetical order. frames has callers before
+ * A tab in place of a space ends a function's name, and another one the package
+ * root at the beginning of its file. functions and lines are in alphabetical order. frames has callers before
  * callees; line is an index in lines. mark is 1 for compiled code, plus 2 if
  * the line is the nearest known one, plus 4 if only the function is known.
  * left_out_ns is the weight of callees too small to be listed. Each state is a
- * letter for the VM's state (look.h) and the weight of its samples in
+ * letter for the VM's state (color.h) and the weight of its samples in
  * nanoseconds; their sum is the frame's own weight. Zeros at the end of a line
- * are not written. With a heat map, the file also holds the time of each
- * sample: see heatmap.h.
+ * are not written. flamegraph_samples.h describes the samples behind the
+ * frames.
  */
 #ifndef LJSPY_FLAMEGRAPH_H
 #define LJSPY_FLAMEGRAPH_H
@@ -31,7 +32,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "output/flamegraph/heatmap.h"
+#include "output/flamegraph/flamegraph_samples.h"
 #include "output/sample/figures.h"
 #include "output/sample/session.h"
 #include "output/views/changed.h"
@@ -66,7 +67,8 @@ struct flamegraph_options {
 	const struct changed *changed; /* the only functions to show as changed; NULL: all may be */
 	const char *baseline_name;     /* for example its file; NULL if it has none */
 
-	const struct heatmap *heatmap; /* of this profile, shown above it; NULL for none */
+	const struct flamegraph_samples *samples; /* of this profile; NULL for none */
+	bool heatmap;                             /* show the times of the samples at first */
 
 	bool page; /* write HTML, which small screens show better; else SVG */
 };

@@ -8,10 +8,17 @@
 	.globl flamegraph_js, flamegraph_js_end
 flamegraph_js:
 	.ascii "(function () {\n\"use strict\";\n"
+	.incbin "output/flamegraph/data.js"
 	.incbin "output/flamegraph/tree.js"
+	.incbin "output/flamegraph/chart.js"
 	.incbin "output/flamegraph/view.js"
+	.incbin "output/flamegraph/label.js"
 	.incbin "output/flamegraph/picture.js"
 	.incbin "output/flamegraph/heatmap.js"
+	.incbin "output/flamegraph/minimap.js"
+	.incbin "output/flamegraph/hottest.js"
+	.incbin "output/flamegraph/card.js"
+	.incbin "output/flamegraph/keys.js"
 	.incbin "output/flamegraph/page.js"
 	.ascii "})();\n"
 flamegraph_js_end:

@@ -8,6 +8,7 @@
 
 #include "output/labels/escape.h"
 #include "output/labels/label_table.h"
+#include "output/labels/short_label.h"
 #include "output/views/color.h"
 
 /* In pixels. CHAR_WIDTH, of 12 px monospace, is in tenths of a pixel. */
@@ -216,32 +217,15 @@ static void write_tenths(FILE *out, const char *attribute, uint64_t tenths)
 	fprintf(out, " %s=\"%" PRIu64 ".%u\"", attribute, tenths / 10, (unsigned)(tenths % 10));
 }
 
-/* The number of bytes of valid UTF-8 text that fit in columns. Wide characters, from U+1000 on, take two. */
-static size_t fitting(const char *text, size_t columns)
-{
-	size_t used = 0;
-	size_t i = 0;
-
-	while (text[i]) {
-		unsigned char lead = (unsigned char)text[i];
-
-		used += lead >= 0xe1 ? 2 : 1;
-		if (used > columns)
-			break;
-		i += lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-	}
-	return i;
-}
-
 /* Write text, shortened to columns, as character data. */
 static void write_fitted(FILE *out, const char *text, size_t columns)
 {
 	char cut[LABEL_TEXT_SIZE];
-	size_t length = fitting(text, columns);
+	size_t length = short_label_fitting(text, columns);
 	bool whole = text[length] == '\0';
 
 	if (!whole)
-		length = fitting(text, columns - 1);
+		length = short_label_fitting(text, columns - 1);
 	memcpy(cut, text, length);
 	cut[length] = '\0';
 	escape_write(ESCAPE_XML, cut, out);
@@ -325,6 +309,7 @@ static void write_box(FILE *out, const struct flamegraph_static *picture, const 
 	uint64_t end = tenths(picture, box->start_ns + box->node->total_ns);
 	uint64_t width = end > x ? end - x : 0;
 	size_t columns = width > 20 * TEXT_INDENT ? (width - 20 * TEXT_INDENT) / CHAR_WIDTH : 0;
+	char text[LABEL_TEXT_SIZE];
 
 	fprintf(out, "<g class=\"f %c\">", color_letter(box_color(picture, box)));
 	write_title(out, picture, box);
@@ -337,7 +322,8 @@ static void write_box(FILE *out, const struct flamegraph_static *picture, const 
 		fputs("<text", out);
 		write_tenths(out, "x", (MARGIN + TEXT_INDENT) * 10 + x);
 		fprintf(out, " y=\"%zu\">", y + 12);
-		write_fitted(out, box->label->text, columns);
+		short_label(box->label, columns, text);
+		escape_write(ESCAPE_XML, text, out);
 		fputs("</text>", out);
 	}
 	fputs("</g>\n", out);

@@ -7,7 +7,6 @@
  */
 
 const ROWS = 50;		/* cells in a column */
-const CELL_HEIGHT = 3;		/* pixels */
 const WIDEST = 48;		/* pixels of a column */
 const NARROWEST_COLUMN = 2;
 const FEW = 5;			/* with fewer seconds, a column is a tenth */
@@ -17,29 +16,16 @@ const HEAT = { light: ["#fde3b8", "#f8b878", "#e8744a", "#c23a50", "#7d1753"],
 	       dark: ["#4a2b52", "#8c3a6b", "#d4565a", "#f4a259", "#ffe3a3"] };
 
 const heatCanvas = html("canvas", { class: "cells", tabindex: "0", role: "application" });
-const heatScale = html("p", {});
-const heatBox = html("div", { class: "heat", hidden: "" }, heatCanvas, heatScale);
+const heatScale = html("p", { class: "scale" });
+const heatBox = html("div", { class: "heat", hidden: "" }, heatCanvas);
 
 /* The drawn grid: unit is µs per column; first is the number of the first column. */
-const grid = { unit: 0, first: 0, columns: 0, width: 0, weights: null, counts: null, most: 0 };
+const grid = { unit: 0, first: 0, columns: 0, width: 0, weights: null, counts: null, most: 0, whole: 0 };
+let cellHeight = 3;		/* pixels; less in a low window */
 let cursor = -1;		/* the cell that keys act on; cells are numbered in time order */
 let dragged = null;		/* [cell, cell] while the user drags; whole columns from the axis */
 
 /* -- Ranges -- */
-
-let applied = "";		/* the range whose weights the frames have */
-
-/* Call this when the view has changed, before making its tree. */
-function applyRange() {
-	const { from, to } = view;
-	const wanted = from + "-" + to;
-
-	if (wanted === applied)
-		return;
-	applied = wanted;
-	weighFrames(recorded, heat, (k) => !to || heat.time[k] >= from && heat.time[k] < to);
-	trees.clear();
-}
 
 function seconds(us) {
 	return Number((us / 1e6).toFixed(6)) + "s";
@@ -53,8 +39,9 @@ function rangeOptions() {
 /* -- The grid -- */
 
 function layOutGrid() {
+	cellHeight = innerHeight < 900 ? 2 : 3;
 	const room = Math.max(1, heatBox.clientWidth - LEFT);
-	const columnsOf = (unit) => Math.ceil(heat.until / unit) - Math.floor(heat.since / unit);
+	const columnsOf = (unit) => Math.ceil(moments.until / unit) - Math.floor(moments.since / unit);
 	/* The smallest unit that fits. Tenths of a second only if there are few seconds. */
 	const unit = UNITS.find((one) => columnsOf(one) * NARROWEST_COLUMN <= room && (one >= 1e6 || columnsOf(1e6) < FEW))
 		|| UNITS[UNITS.length - 1];
@@ -62,7 +49,7 @@ function layOutGrid() {
 	if (unit !== grid.unit)
 		cursor = -1;
 	grid.unit = unit;
-	grid.first = Math.floor(heat.since / unit);
+	grid.first = Math.floor(moments.since / unit);
 	grid.columns = Math.max(1, columnsOf(unit));
 	grid.width = Math.max(NARROWEST_COLUMN, Math.min(WIDEST, Math.floor(room / grid.columns)));
 }
@@ -76,32 +63,22 @@ function timeOf(cell) {
 	return grid.first * grid.unit + Math.round(cell * grid.unit / ROWS);
 }
 
-/* For each recorded frame: does the search match it or one of its callers? */
-function matchedFrames() {
-	const matched = new Uint8Array(recorded.count);
-
-	for (let i = 0; i < recorded.count; i++) {
-		const caller = recorded.caller[i];
-
-		matched[i] = matching[labelOf(tree, i)] || caller >= 0 && matched[caller] ? 1 : 0;
-	}
-	return matched;
-}
-
 function fillGrid() {
 	const cells = grid.columns * ROWS;
-	const matched = matching && matchedFrames();
+	const chosen = chosenThreads();
+	const matched = matching && matchedFrames(tree.byLine, matching);
 
 	grid.weights = new Float64Array(cells);
 	grid.counts = new Float64Array(cells);
-	for (let k = 0; k < heat.count; k++) {
-		const cell = cellOf(heat.time[k]);
+	for (let k = 0; k < moments.count; k++) {
+		const cell = cellOf(moments.time[k]);
 
-		if (cell < 0 || cell >= cells || matched && !matched[heat.frame[k]])
+		if (cell < 0 || cell >= cells || matched && !matched[moments.frame[k]] || chosen[moments.thread[k]] === false)
 			continue;
-		grid.weights[cell] += heat.weight[k];
+		grid.weights[cell] += moments.weight[k];
 		grid.counts[cell]++;
 	}
+	grid.whole = moments.weight.reduce((sum, weight) => sum + weight, 0);
 	/* The scale ends at a percentile, so that a few very heavy cells do not pale all others. */
 	const heavy = grid.weights.filter((weight) => weight > 0).sort();
 
@@ -137,19 +114,19 @@ function drawCells(context) {
 			continue;
 		context.globalAlpha = chosen && (cell < chosen[0] || cell >= chosen[1]) ? 0.25 : 1;
 		context.fillStyle = heatColour(weight, colours);
-		context.fillRect(LEFT + Math.floor(cell / ROWS) * grid.width, (ROWS - 1 - cell % ROWS) * CELL_HEIGHT,
-				 grid.width - gap, CELL_HEIGHT);
+		context.fillRect(LEFT + Math.floor(cell / ROWS) * grid.width, (ROWS - 1 - cell % ROWS) * cellHeight,
+				 grid.width - gap, cellHeight);
 	}
 	context.globalAlpha = 1;
 }
 
 /* Outline the selected cells. The shape has steps, because a range may begin and end inside a column. */
 function drawOutline(context, [first, behind], colour) {
-	const height = ROWS * CELL_HEIGHT;
+	const height = ROWS * cellHeight;
 	const [left, right] = [Math.floor(first / ROWS), Math.floor((behind - 1) / ROWS)];
 	const x = (column) => LEFT + column * grid.width;
-	const top = (cell) => height - (cell % ROWS || ROWS) * CELL_HEIGHT;		/* of the cell before */
-	const bottom = height - first % ROWS * CELL_HEIGHT;
+	const top = (cell) => height - (cell % ROWS || ROWS) * cellHeight;		/* of the cell before */
+	const bottom = height - first % ROWS * cellHeight;
 
 	context.strokeStyle = colour;
 	context.lineWidth = 1.5;
@@ -182,7 +159,7 @@ function clock(us) {
 }
 
 function drawAxes(context, style) {
-	const height = ROWS * CELL_HEIGHT;
+	const height = ROWS * cellHeight;
 	const distance = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600].find((step) => step * grid.width >= 64) || 1200;
 
 	context.fillStyle = style.getPropertyValue("--faint");
@@ -210,10 +187,10 @@ function showScale() {
 }
 
 function drawHeat() {
-	if (!heat || !grid.weights)
+	if (heatBox.hidden || !grid.weights)
 		return;
 	const style = getComputedStyle(ui.app);
-	const [width, height] = [LEFT + grid.columns * grid.width + 1, ROWS * CELL_HEIGHT + BELOW];
+	const [width, height] = [LEFT + grid.columns * grid.width + 1, ROWS * cellHeight + BELOW];
 	const scale = window.devicePixelRatio || 1;
 	const context = heatCanvas.getContext("2d");
 	const chosen = chosenCells();
@@ -224,7 +201,7 @@ function drawHeat() {
 	heatCanvas.style.height = height + "px";
 	context.scale(scale, scale);
 	context.fillStyle = style.getPropertyValue("--field");
-	context.fillRect(LEFT, 0, grid.columns * grid.width, ROWS * CELL_HEIGHT);
+	context.fillRect(LEFT, 0, grid.columns * grid.width, ROWS * cellHeight);
 	drawCells(context);
 	drawAxes(context, style);
 	if (chosen)
@@ -236,9 +213,9 @@ function drawHeat() {
 
 /* Call this when the view or the window has changed. */
 function refreshHeat() {
-	if (!heat || !heat.count)
+	heatBox.hidden = !view.map || !moments || !moments.count;
+	if (heatBox.hidden)
 		return;
-	heatBox.hidden = false;
 	layOutGrid();
 	fillGrid();
 	heatCanvas.setAttribute("aria-label", "Heat map of time. Arrows move, with Shift they choose, Enter chooses a cell.");
@@ -249,7 +226,7 @@ function refreshHeat() {
 /* -- The card of a cell -- */
 
 function cellContent(cell) {
-	const whole = heat.weight.reduce((sum, weight) => sum + weight, 0);
+	const whole = grid.whole;
 	const [first, behind] = dragged ? chosenCells() : [cell, cell + 1];
 	let weight = 0, count = 0;
 
@@ -275,7 +252,7 @@ function showCell(cell, x, y) {
 function cellAt(clientX, clientY) {
 	const bounds = heatCanvas.getBoundingClientRect();
 	const column = Math.floor((clientX - bounds.left - LEFT) / grid.width);
-	const row = ROWS - 1 - Math.floor((clientY - bounds.top) / CELL_HEIGHT);
+	const row = ROWS - 1 - Math.floor((clientY - bounds.top) / cellHeight);
 
 	if (column < 0 || column >= grid.columns || row >= ROWS)
 		return -1;
@@ -283,7 +260,7 @@ function cellAt(clientX, clientY) {
 }
 
 function isOnAxis(event) {
-	return event.clientY - heatCanvas.getBoundingClientRect().top >= ROWS * CELL_HEIGHT;
+	return event.clientY - heatCanvas.getBoundingClientRect().top >= ROWS * cellHeight;
 }
 
 function chooseCells(first, behind) {
@@ -352,7 +329,7 @@ function onHeatKey(event) {
 	} else if (Object.hasOwn(steps, event.key)) {
 		const from = cursor;
 
-		cursor = Math.max(0, Math.min(last, cursor < 0 ? cellOf(view.from || heat.since) : cursor + steps[event.key]));
+		cursor = Math.max(0, Math.min(last, cursor < 0 ? cellOf(view.from || moments.since) : cursor + steps[event.key]));
 		if (event.shiftKey) {
 			anchor = view.to && anchor >= 0 ? anchor : Math.max(from, 0);
 			chooseCells(Math.min(anchor, cursor), Math.max(anchor, cursor) + 1);
@@ -363,7 +340,7 @@ function onHeatKey(event) {
 
 		drawHeat();
 		showCell(cursor, bounds.left + LEFT + Math.floor(cursor / ROWS) * grid.width,
-			 bounds.top + (ROWS - cursor % ROWS) * CELL_HEIGHT);
+			 bounds.top + (ROWS - cursor % ROWS) * cellHeight);
 	} else {
 		return;
 	}

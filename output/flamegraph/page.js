@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * The page around the picture: header, controls, legend, the card of a frame,
- * keys, mouse and touch.
+ * The page around the picture: header, controls, legend, and changes of the view.
  */
 
 const KEYS = [
@@ -12,15 +11,20 @@ const KEYS = [
 	["n, Shift-n", "next, previous match"],
 	["f", "only this function, wherever it is called"],
 	["i", "inverted: callees at the root, callers on them"],
+	["s", "sandwich: a function, its callers above, its callees below"],
+	...(moments ? [["o", "order of time, of one thread"], ["+, -, Shift-Left, Shift-Right", "in order of time: zoom and move; also Ctrl-wheel, wheel sideways"],
+		       ["m", "heat map of time"]] : []),
+	["h", "list of the hottest functions"],
+	["e", "the folded frames that all samples share"],
 	["l", "lines or functions"],
 	["u", "upside down: the root at the top"],
 	["k", "colours: " + COLOURS.map((colour) => ({ change: "change", kind: "kind of frame", state: "state of the VM" })[colour]).join(", ")],
 	...(recorded.compared ? [["b", "widths of before or now"]] : []),
-	...(heat ? [["w", "the whole time again"], ["t", "copy the chosen time, as options of ljspy report"]] : []),
+	...(moments ? [["w", "the whole time again"], ["t", "copy the chosen time, as options of ljspy report"]] : []),
 	["d", "dark or light"],
 	["c, Shift-c", "copy the frame's name, its stack"],
 	["Right click, tap", "these for a frame"],
-	["r", "reset zoom, search and function"],
+	["r", "reset zoom, search, function and what is chosen"],
 	["?", "this help"],
 ];
 
@@ -74,12 +78,29 @@ function button(key, text, title, act) {
 function aboutBlock() {
 	const [headline, figures, ...details] = metadata("about");
 	const paragraph = (line) => html("p", { title: line, class: line.startsWith("$ ") ? "command" : "" }, line);
-	const block = html("details", { class: "about" },
-		html("summary", {}, html("h1", {}, headline), paragraph(figures || "")), ...details.map(paragraph));
 
-	block.open = innerWidth > 640;
-	return block;
+	return html("details", { class: "about" },
+		html("summary", {}, html("h1", { title: headline }, headline), paragraph(figures || "")), ...details.map(paragraph));
 }
+
+/* A list of the processes, threads or phases, of which one can be chosen; null if there is but one. */
+function chooser(key, title, nameOf, textOf) {
+	const found = choices(nameOf);
+
+	if (found.size < 2)
+		return null;
+	const made = html("select", { "aria-label": title, title, "data-choose": key }, html("option", { value: "" }, "all " + title.toLowerCase()),
+		...[...found].map(([name, thread]) => html("option", { value: name }, textOf(thread))));
+
+	made.addEventListener("change", () => changeView({ [key]: made.value, zoom: view.inverted ? 0 : view.zoom }));
+	return made;
+}
+
+const choosers = [
+	chooser("process", "Processes", (one) => one.pid, (one) => (one.process || "process") + " (pid " + one.pid + ")"),
+	chooser("thread", "Threads", (one) => one.tid, (one) => (one.thread || one.process || "thread") + " (tid " + one.tid + ")"),
+	chooser("phase", "Phases", phaseName, phaseName),
+].filter((one) => one);
 
 const ui = {
 	search: html("input", { type: "search", placeholder: "Search text or regex", "aria-label": "Search frames",
@@ -89,50 +110,59 @@ const ui = {
 	range: button("w", "", "Show the whole time again", () => chooseEverything()),
 	copyRange: button("t", "Copy time", "Copy the chosen time, as options of ljspy report", () => copyTime()),
 	inverted: button("i", "Inverted", "Callees at the root, their callers on them", () => turn("inverted")),
+	sandwich: button("s", "Sandwich", "A function, its callers above, its callees below", () => turnSandwich()),
+	ordered: button("o", "Time order", "In order of time, of one thread", () => turnOrder()),
+	map: button("m", "Heat map", "When samples were taken", () => turnPanel("map")),
+	list: button("h", "Hottest", "List of the hottest functions", () => turnPanel("list")),
 	lines: button("l", "Lines", "Tell lines apart, not only functions", () => turn("lines")),
 	flipped: button("u", "Root on top", "Upside down", () => flip()),
 	side: button("b", "Before", "Widths of before", () => changeView({ side: view.side === NOW ? BEFORE : NOW, zoom: 0 })),
 	colour: html("select", { "aria-label": "Colours", title: "Colours (k)" }, ...COLOURS.map((colour) =>
 		html("option", { value: colour }, { kind: "Colour: kind", state: "Colour: VM state", change: "Colour: change" }[colour]))),
 	dark: button("d", "Dark", "Dark or light", () => changeTheme()),
-	reset: button("r", "Reset", "Reset zoom, search and function", () => reset()),
+	reset: button("r", "Reset", "Reset zoom, search, function and what is chosen", () => reset()),
 	help: button("?", "?", "Keys", () => toggleHelp()),
+	menu: html("button", { type: "button", class: "menu", "aria-expanded": "false" }, "Menu"),
 	legend: html("div", { class: "legend", role: "list", "aria-label": "Legend" }),
 	card: html("div", { class: "card", role: "tooltip" }),
-	keys: html("div", { class: "keys", role: "dialog", "aria-label": "Keys", hidden: "" }, table(KEYS)),
+	keys: html("div", { class: "keys", role: "dialog", "aria-label": "Keys", hidden: "", tabindex: "0" }, table(KEYS)),
 };
 ui.help.setAttribute("aria-label", "Keys");
-ui.app = html("div", { class: "app" }, aboutBlock(),
+ui.tools = html("div", { class: "tools" }, ui.inverted, ui.sandwich, ...(moments ? [ui.ordered, ui.map] : []), ui.list, ui.lines,
+	ui.flipped, ...(recorded.compared ? [ui.side] : []), ui.colour, ui.dark, ui.reset, ui.help);
+ui.app = html("div", { class: "app", role: "main" }, aboutBlock(),
 	html("div", { class: "bar" },
-		html("div", { class: "find" }, ui.search, ...(heat ? [ui.range] : []), ui.focus, ui.result),
-		html("div", { class: "tools" }, ...(heat ? [ui.copyRange] : []), ui.inverted, ui.lines, ui.flipped, ...(recorded.compared ? [ui.side] : []),
-			ui.colour, ui.dark, ui.reset, ui.help)),
-	ui.legend, ...(heat ? [heatBox] : []), scroller, ui.keys, ui.card);
+		html("div", { class: "find" }, ui.search, ui.menu, ...choosers, ...(moments ? [ui.range, ui.copyRange] : []), ui.focus, ui.result),
+		ui.tools),
+	heatBox, html("div", { class: "main" }, html("div", { class: "graph" }, minimap, ruler, scroller), hottestBox),
+	html("div", { class: "foot" }, ui.legend, heatScale), ui.keys, ui.card);
 
 /* -- Legend -- */
 
 function ownLooks(i) {
 	if (view.colour === "state")
-		return (recorded.pairs[i] || []).map(([state, weight]) => [STATE_LOOKS[STATES[state]], weight]);
-	const kind = recorded.functions[functionOf(i)].look;
+		return Array.from(STATES, (state, k) => [STATE_LOOKS[state], recorded.states[i * STATES.length + k]]).filter(([, weight]) => weight > 0);
+	const kind = recorded.functions[recorded.function[i]].look;
 
 	return [[kind === "l" && recorded.mark[i] & COMPILED ? "j" : kind, recorded.own[i]]];
 }
 
-/* The kinds in this profile. The legend names them even if their own weight is 0. */
-function kindsSeen() {
-	const seen = new Set();
+/* Own weight by look, of all looks that occur, even if their own weight is 0. */
+function ownWeights() {
+	const weights = new Map();
 
-	for (let i = 1; i < recorded.count; i++)
-		ownLooks(i).forEach(([name]) => seen.add(name));
-	return seen;
+	for (let i = 1; i < recorded.count; i++) {
+		for (const [name, weight] of ownLooks(i))
+			weights.set(name, (weights.get(name) || 0) + (recorded.side[i] === NOW ? weight : 0));
+	}
+	return weights;
 }
 
 let legendShown = "";
 
 /* Show each colour with the share of samples that end in it. */
 function showLegend() {
-	const wanted = [view.colour, tree.byLine, tree.cut, view.from, view.to].join();
+	const wanted = [view.colour, tree.byLine, tree.cut, tree.isChart, applied].join();
 
 	if (wanted === legendShown)
 		return;
@@ -141,18 +171,18 @@ function showLegend() {
 	if (!IS_TIME && view.colour !== "change")
 		return ui.legend.replaceChildren();
 	const names = LEGENDS[view.colour];
-	const weights = view.colour === "change" ? new Map() : ownWeights(ownLooks);
-	const seen = view.colour === "change" ? new Set(Object.keys(names)) : kindsSeen();
+	const isChange = view.colour === "change";
+	const weights = isChange ? new Map(Object.keys(names).map((name) => [name, 0])) : ownWeights();
 	const whole = [...weights.values()].reduce((sum, weight) => sum + weight, 0);
 
-	ui.legend.replaceChildren(...Object.keys(names).filter((name) => seen.has(name)).map((name) =>
-		html("span", { role: "listitem", title: view.colour === "change" ? "Change of share" : "Share of samples that end here" },
+	ui.legend.replaceChildren(...Object.keys(names).filter((name) => weights.has(name)).map((name) =>
+		html("span", { role: "listitem", title: isChange ? "Change of share" : "Share of samples that end here" },
 			svg("svg", { "aria-hidden": "true" }, svg("rect", { class: "f " + name, width: 12, height: 12, rx: 2 })),
 			names[name], html("i", {}, shortPercent(weights.get(name) || 0, whole)))));
 	if (tree.byLine)
 		ui.legend.append(html("span", { role: "listitem" }, "≈ nearest known line"));
 	if (tree.cut)
-		ui.legend.append(html("span", { role: "listitem" }, "too many callers: the outermost are left out"));
+		ui.legend.append(html("span", { role: "listitem" }, tree.isChart ? "too many samples: the last are left out" : "too many callers: the outermost are left out"));
 }
 
 /* -- Showing the view -- */
@@ -160,19 +190,17 @@ function showLegend() {
 let passing = "";		/* a message shown in place of the search result until the next update */
 
 function showResult() {
-	const matches = (label) => matching[label];
-
 	ui.app.classList.toggle("searching", matching !== null);
 	ui.search.classList.toggle("wrong", matching !== null && !matching.includes(true));
 	if (!matching) {
 		ui.result.textContent = passing;
 		return;
 	}
-	const all = view.focus < 0 ? shareOf(tree, view.side, matches) : weightOf(tree, 0, matches) / everything();
-	const here = percent(weightOf(tree, view.zoom, matches), tree.width[view.zoom]);
-	const text = "Matched " + percent(all, 1);
+	const matches = (label) => matching[label];
+	const all = view.focus < 0 ? shareOf(tree.byLine, view.side, matching) : weightOf(tree, 0, matches) / everything();
+	const here = view.zoom ? percent(weightOf(tree, view.zoom, matches), tree.width[view.zoom]) : "";
 
-	ui.result.textContent = passing || (view.zoom ? text + " of all, " + here + " of this view" : text);
+	ui.result.textContent = passing || "Matched " + percent(all, 1) + (here ? " of all, " + here + " of this view" : "");
 }
 
 function say(text) {
@@ -186,16 +214,22 @@ function showControls() {
 
 	if (ui.search.value !== view.search)
 		ui.search.value = view.search;
-	ui.reset.disabled = view.zoom === 0 && view.search === "" && view.focus < 0 && !view.to;
+	ui.reset.disabled = view.zoom === 0 && view.search === "" && view.focus < 0 && !isSelective();
 	ui.range.hidden = !view.to;
-	ui.copyRange.disabled = !view.to;
+	ui.copyRange.hidden = !view.to;
 	if (view.to)
 		ui.range.textContent = "only " + seconds(view.from).replace("s", "") + " to " + seconds(view.to).replace("s", " s");
 	ui.focus.hidden = view.focus < 0;
 	if (view.focus >= 0)
 		ui.focus.textContent = "only " + recorded.functions[view.focus].text;
 	ui.colour.value = view.colour;
+	for (const chosen of choosers)
+		chosen.value = view[chosen.dataset.choose];
 	press(ui.inverted, view.inverted);
+	press(ui.sandwich, view.sandwich);
+	press(ui.ordered, view.ordered);
+	press(ui.map, view.map);
+	press(ui.list, view.list);
 	press(ui.lines, view.lines);
 	press(ui.flipped, view.flipped);
 	press(ui.side, view.side === BEFORE);
@@ -209,7 +243,16 @@ function refresh(scrolledTo = -1) {
 	showResult();
 	closeCard();
 	refreshHeat();
+	showHottest();
+	heatScale.hidden = heatBox.hidden;
+	redraw(scrolledTo);
+}
+
+/* Lay out and draw the frames; if a frame is given, scroll to it. */
+function redraw(scrolledTo = -1) {
+	minimap.hidden = !isMinimapShown();
 	place();
+	drawMinimap();
 	if (scrolledTo >= 0)
 		scrollTo(scrolledTo);
 	draw();
@@ -223,13 +266,53 @@ function changeView(change) {
 	refresh(view.zoom);
 }
 
+/* Zoom to a frame: in a chart to its time, in a sandwich to its function. A folded chain opens. */
 function zoomTo(i) {
-	changeView({ zoom: i });
+	const times = [tree.start[i], tree.start[i] + tree.width[i]].map((ns) => ns / 1000);
+
+	if (tree.chains.has(i))
+		changeView({ open: true, zoom: 0 });
+	else if (tree.isSandwich)
+		sandwichFunction(i ? labelOf(i).function : view.focus);
+	else if (!tree.isChart)
+		changeView({ zoom: i });
+	else
+		changeView(i ? { from: Math.floor(times[0]), to: Math.max(Math.ceil(times[1]), Math.floor(times[0]) + SHORTEST_US) }
+			: { from: 0, to: 0 });
 }
 
 /* Switch a boolean of the view. Reset the zoom, because frames have other numbers in another tree. */
 function turn(key) {
-	changeView({ [key]: !view[key], zoom: 0 });
+	changeView({ ordered: false, sandwich: false, [key]: !view[key], zoom: 0 });
+}
+
+function turnOrder() {
+	if (moments)
+		changeView({ ordered: !view.ordered, sandwich: false, inverted: false, focus: -1, zoom: 0 });
+}
+
+function sandwichFunction(focus) {
+	changeView({ sandwich: true, ordered: false, focus, zoom: 0 });
+}
+
+/* Put the active frame's function between its callers and callees; for the root, the hottest one. */
+function turnSandwich() {
+	const [hottest = -1] = hottestFunctions(weighFunctions(view.side)).filter((f) => !"xr".includes(recorded.functions[f].look));
+
+	if (view.sandwich)
+		changeView({ sandwich: false, focus: -1, zoom: 0 });
+	else
+		sandwichFunction(active > 0 ? labelOf(active).function : view.focus >= 0 ? view.focus : hottest);
+}
+
+/* Show or hide the heat map or the list. */
+function turnPanel(key) {
+	turnTo({ [key]: !view[key] });
+	refresh();
+}
+
+function turnChains() {
+	changeView({ open: !view.open, zoom: 0 });
 }
 
 function flip() {
@@ -244,7 +327,7 @@ function changeColour(colour) {
 
 /* Show only stacks through the function of a frame; for the root, show everything again. */
 function focusOn(i) {
-	changeView({ focus: i > 0 ? tree.labels[tree.label[i]].function : -1, zoom: 0 });
+	changeView({ focus: i > 0 ? labelOf(i).function : -1, sandwich: false, zoom: 0 });
 }
 
 function search(wanted) {
@@ -254,15 +337,17 @@ function search(wanted) {
 	refresh();
 }
 
+const NOTHING_CHOSEN = { zoom: 0, focus: -1, sandwich: false, from: 0, to: 0, process: "", thread: "", phase: "" };
+
 function back() {
 	if (steps > 0)
 		history.back();
-	else if (view.zoom || view.focus >= 0 || view.to)
-		changeView({ zoom: 0, focus: -1, from: 0, to: 0 });
+	else if (view.zoom || view.focus >= 0 || isSelective())
+		changeView({ ...NOTHING_CHOSEN });
 }
 
 function reset() {
-	changeView({ zoom: 0, search: "", focus: -1, from: 0, to: 0 });
+	changeView({ ...NOTHING_CHOSEN, search: "" });
 }
 
 function readHistory() {
@@ -293,6 +378,7 @@ function storedTheme() {
 function applyTheme(theme) {
 	root.classList.toggle("dark", theme ? theme === "dark" : darkPreferred.matches);
 	drawHeat();
+	drawMinimap();
 	showControls();
 }
 
@@ -305,406 +391,6 @@ function changeTheme() {
 	} catch (error) {
 		/* See storedTheme(). */
 	}
-}
-
-/* -- The card of a frame -- */
-
-/* The four heaviest of pairs of a name and a weight, with their shares. */
-function heaviest(pairs, whole) {
-	const sorted = pairs.filter(([, weight]) => weight / whole >= 0.0005).sort(([, a], [, b]) => b - a);
-	const told = sorted.slice(0, 4).map(([name, weight]) => name + " " + percent(weight, whole));
-
-	return told.join(", ") + (sorted.length > 4 ? ", …" : "");
-}
-
-/* The weight of a frame by line of its function. Empty in an inverted tree. */
-function linesOf(i) {
-	const weights = new Map();
-
-	for (let j = 0; tree.of && j < recorded.count; j++) {
-		if (tree.of[j] !== i || recorded.side[j] !== NOW)
-			continue;
-		const line = recorded.lines[recorded.line[j]].text.match(/:(\d+|\?)$/);
-
-		if (line)
-			weights.set(line[1] + ":", (weights.get(line[1] + ":") || 0) + recorded.total[j]);
-	}
-	return [...weights];
-}
-
-function weightRows(i) {
-	const side = view.side;
-	const rows = [["total", percent(tree.width[i], everything()) + " of all", amount(tree.width[i]),
-		       samples(tree.samples[side][i])]];
-	const own = tree.own[i];
-
-	if (view.zoom)
-		rows.push(["", percent(tree.width[i], tree.width[view.zoom]) + " of this view", "", ""]);
-	if (view.inverted)
-		rows.push(["", tree.depth[i] < 2 ? OWN : OWN + " of " + labelText(ownerOf(i)) + " called this way", "", ""]);
-	else if (side === NOW)
-		rows.push(own ? ["own", percent(own, everything()) + " of all", amount(own), samples(tree.ownSamples[i])]
-			: ["own", "none", "", ""]);
-	return rows;
-}
-
-/* In an inverted tree, the frame at depth 1 below i, whose own time its callers divide. */
-function ownerOf(i) {
-	while (tree.depth[i] > 1)
-		i = tree.caller[i];
-	return i;
-}
-
-function changeRow(i) {
-	const [now, before] = [share(NOW, i), share(BEFORE, i)];
-	const points = (100 * (now - before)).toFixed(2);
-	const change = changeLook(i) === "s" ? ", no clear change" : "";
-
-	return ["change", percent(before, 1) + " before, " + percent(now, 1) + " now (" + (points > 0 ? "+" : "") + points + " points" + change + ")"];
-}
-
-function detailRows(i) {
-	const { look: kind, function: f } = tree.labels[tree.label[i]];
-	const whole = tree.total[NOW][i];
-	const rows = [];
-	const states = [...(tree.states[i] || []).entries()].map(([state, weight]) => [STATE_NAMES[STATES[state]], weight]);
-	const lines = tree.byLine || kind !== "l" && kind !== "n" && kind !== "c" ? [] : linesOf(i);
-
-	if (kind === "l")
-		rows.push(["compiled", percent(tree.compiled[i], whole) + " of its time"]);
-	else if (KINDS[kind])
-		rows.push(["kind", KINDS[kind]]);
-	if (states.length)
-		rows.push(["VM", heaviest(states, states.reduce((sum, [, weight]) => sum + weight, 0))]);
-	if (lines.length)
-		rows.push(["lines", heaviest(lines, whole)]);
-	if (tree.byLine && f !== undefined && labelText(i) !== recorded.functions[f].text)
-		rows.push(["in", recorded.functions[f].text]);
-	if (tree.nearest[i])
-		rows.push(["certainty", "nearest known line in " + percent(tree.nearest[i], whole)]);
-	if (tree.functionOnly[i])
-		rows.push(["certainty", "function only in " + percent(tree.functionOnly[i], whole)]);
-	return rows;
-}
-
-function frameContent(i) {
-	const label = tree.label[i];
-	const everywhere = weightOf(tree, 0, (other) => other === label);
-	const rows = weightRows(i);
-
-	if (everywhere > tree.width[i] && !view.inverted)
-		rows.push(["everywhere", percent(everywhere, everything()) + " of all", amount(everywhere), ""]);
-	const details = (recorded.compared ? [changeRow(i)] : []).concat(detailRows(i));
-
-	return [html("b", {}, labelText(i)), table(rows), table(details)];
-}
-
-function remainderContent(i, count) {
-	return [html("b", {}, grouped.format(count) + " frames too narrow to show"),
-		(view.inverted ? "callers of " : "called by ") + labelText(tree.caller[i]) + "; a click zooms there, a search finds each"];
-}
-
-function actionButtons(i) {
-	const act = (text, doIt) => {
-		const made = html("button", { type: "button" }, text);
-
-		made.addEventListener("click", () => {
-			closeCard();
-			doIt();
-			scroller.focus();
-		});
-		return made;
-	};
-
-	return html("div", { class: "actions" }, act("Zoom", () => zoomTo(i)),
-		...(i > 0 ? [act("Only this function", () => focusOn(i))] : []),
-		act("Search it", () => search(labelText(i).replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"))),
-		act("Copy name", () => copy(labelText(i), "name")),
-		act("Copy stack", () => copy(stackOf(i).join("\n"), "stack")));
-}
-
-let pinned = false;		/* the card stays until the user closes it */
-let told = -1;			/* the frame that the card describes */
-
-function closeCard() {
-	pinned = false;
-	told = -1;
-	ui.card.style.visibility = "hidden";
-	ui.card.classList.remove("pinned");
-	ui.card.setAttribute("role", "tooltip");
-	markHovered(-1);
-}
-
-/* Put the card near a point, where there is room. */
-function placeCard(x, y) {
-	const bounds = ui.app.getBoundingClientRect();
-	const size = ui.card.getBoundingClientRect();
-	const left = Math.min(x + 14, bounds.width - size.width - 8);
-	const below = y + 18;
-	const top = below + size.height > bounds.height - 4 ? y - size.height - 12 : below;
-
-	ui.card.style.transform = "translate(" + Math.max(8, left) + "px, " + Math.max(4, top) + "px)";
-	ui.card.style.visibility = "visible";
-}
-
-function showCard(i, x, y) {
-	const remainder = remainderAround(i);
-
-	if (told !== i) {
-		ui.card.replaceChildren(...(remainder && i !== active ? remainderContent(i, remainder[0]) : frameContent(i)));
-		markHovered(i);
-		told = i;
-	}
-	placeCard(x, y);
-}
-
-/* Keep the card open. On a small screen it is at the bottom. */
-function pinCard(content, x, y) {
-	ui.card.replaceChildren(...content);
-	ui.card.classList.add("pinned");
-	ui.card.setAttribute("role", "dialog");
-	pinned = true;
-	placeCard(x, y);
-}
-
-/* Open the card of a frame with its actions. */
-function openMenu(i, x, y) {
-	active = i;
-	draw();
-	markHovered(i);
-	pinCard([...frameContent(i), actionButtons(i)], x, y);
-}
-
-/* A point of the window on the active frame. */
-function pointOfActive() {
-	const [x, width] = span(active);
-	const bounds = picture.getBoundingClientRect();
-
-	return [bounds.left + x + Math.min(width / 2, 200), bounds.top + rowTop(tree.depth[active]) + ROW / 2];
-}
-
-/* -- Copying -- */
-
-/* If the browser does not let the page copy, show the text so that the user can copy it. */
-async function copy(text, what) {
-	try {
-		await navigator.clipboard.writeText(text);
-		say("Copied the " + what);
-	} catch (error) {
-		const area = html("textarea", { readonly: "", rows: Math.min(12, text.split("\n").length), "aria-label": "To copy" });
-
-		area.value = text;
-		pinCard([html("b", {}, "Ctrl-C copies the " + what), area], ...pointOfActive());
-		area.select();
-	}
-}
-
-function copyTime() {
-	if (view.to)
-		copy(rangeOptions(), "time");
-}
-
-/* -- Moving by keys -- */
-
-function moveTo(i) {
-	active = i;
-	keepInSight(i);
-	draw();
-	closeCard();
-	showCard(i, ...pointOfActive());
-}
-
-function widestCallee(i) {
-	let widest = -1;
-
-	for (let j = i + 1; j < tree.end[i]; j = tree.end[j]) {
-		if (tree.width[j] > 0 && (widest < 0 || tree.width[j] > tree.width[widest]))
-			widest = j;
-	}
-	return widest;
-}
-
-/* The next frame in its row that is wide enough to see, or -1. */
-function neighbour(i, step) {
-	const row = tree.rows[tree.depth[i]];
-	const [from, to] = rowRange(tree.depth[i]);
-
-	for (let index = firstIndex(row, (frame) => frame >= i) + step; index >= from && index < to; index += step) {
-		if (span(row[index])[1] >= NARROWEST)
-			return row[index];
-	}
-	return -1;
-}
-
-/* The next or previous match, callers before callees; -1 if there is none. */
-function nextMatch(step) {
-	const { zoom } = view;
-	const count = tree.end[zoom] - zoom;
-	const offset = isAncestor(zoom, active) ? active - zoom : 0;
-
-	for (let tried = 1; tried <= count; tried++) {
-		const i = zoom + (offset + step * tried + count * (step < 0)) % count;
-
-		if (isMatch(i) && tree.width[i] > 0)
-			return i;
-	}
-	return -1;
-}
-
-function target(key) {
-	switch (key) {
-	case "ArrowUp":
-		return view.flipped ? tree.caller[active] : widestCallee(active);
-	case "ArrowDown":
-		return view.flipped ? widestCallee(active) : tree.caller[active];
-	case "ArrowLeft":
-		return neighbour(active, -1);
-	case "ArrowRight":
-		return neighbour(active, 1);
-	case "Home":
-		return view.zoom;
-	case "n":
-		return nextMatch(1);
-	case "N":
-		return nextMatch(-1);
-	default:
-		return null;
-	}
-}
-
-/* Handle a key for frames. Returns false for other keys. */
-function frameKey(key) {
-	if (!everything())
-		return false;
-	if (key === "Enter" || key === " ") {
-		zoomTo(active);
-		showCard(active, ...pointOfActive());
-		return true;
-	}
-	const moved = target(key);
-
-	if (moved === null)
-		return false;
-	scroller.focus();
-	if (moved >= 0)
-		moveTo(moved);
-	return true;
-}
-
-/* -- Commands by keys -- */
-
-function toggleHelp() {
-	ui.keys.hidden = !ui.keys.hidden;
-}
-
-function findKey() {
-	ui.search.focus();
-	ui.search.select();
-}
-
-function escape() {
-	if (!ui.keys.hidden)
-		toggleHelp();
-	else if (pinned)
-		closeCard();
-	else if (view.search !== "")
-		search("");
-	else
-		back();
-	scroller.focus();
-}
-
-const COMMANDS = {
-	"/": findKey,
-	"Escape": escape,
-	"Backspace": back,
-	"r": reset,
-	"i": () => turn("inverted"),
-	"l": () => turn("lines"),
-	"u": flip,
-	"k": () => changeColour(COLOURS[(COLOURS.indexOf(view.colour) + 1) % COLOURS.length]),
-	"w": () => view.to && chooseEverything(),
-	"t": () => copyTime(),
-	"b": () => recorded.compared && ui.side.click(),
-	"d": changeTheme,
-	"f": () => focusOn(view.focus < 0 ? active : 0),
-	"c": () => copy(labelText(active), "name"),
-	"C": () => copy(stackOf(active).join("\n"), "stack"),
-	"?": toggleHelp,
-};
-
-function searchKey(event) {
-	if (event.key === "Escape") {
-		escape();
-	} else if (event.key === "Enter") {
-		search(ui.search.value);
-		frameKey("n");
-	} else {
-		return;
-	}
-	event.preventDefault();
-}
-
-function onKey(event) {
-	const inSearch = event.target === ui.search;
-	const onControl = event.target !== scroller && /^(button|select|summary|textarea)$/.test(event.target.localName);
-
-	if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key === "f" && !inSearch) {
-		findKey();
-		event.preventDefault();
-	} else if (event.ctrlKey || event.metaKey || event.altKey) {
-		return;
-	} else if (inSearch) {
-		searchKey(event);
-	} else if (Object.hasOwn(COMMANDS, event.key)) {
-		COMMANDS[event.key]();
-		event.preventDefault();
-	} else if (!onControl && frameKey(event.key)) {
-		event.preventDefault();
-	}
-}
-
-/* -- Mouse and touch -- */
-
-let touched = false;		/* the last press was a touch */
-
-function onMove(event) {
-	if (event.pointerType === "touch" || pinned)
-		return;
-	const i = frameAt(event.clientX, event.clientY);
-
-	picture.style.cursor = i < 0 ? "default" : "pointer";
-	if (i < 0)
-		closeCard();
-	else
-		showCard(i, event.clientX, event.clientY);
-}
-
-/* A touch cannot hover: the first tap opens the card, the second one zooms. */
-function onClick(event) {
-	const i = frameAt(event.clientX, event.clientY);
-	const again = pinned && i === active;
-
-	if (pinned && i < 0) {
-		closeCard();
-		return;
-	}
-	if (i < 0)
-		return;
-	if (touched && !again)
-		openMenu(i, event.clientX, event.clientY);
-	else
-		zoomTo(remainderAround(i) ? tree.caller[i] : i);
-}
-
-function onMenu(event) {
-	const byKey = event.target === scroller;
-	const i = byKey ? active : frameAt(event.clientX, event.clientY);
-
-	if (i < 0 || !everything())
-		return;
-	event.preventDefault();
-	openMenu(i, ...(byKey ? pointOfActive() : [event.clientX, event.clientY]));
 }
 
 /* -- Start -- */
@@ -740,11 +426,12 @@ function listen() {
 	document.addEventListener("keydown", onKey);
 	window.addEventListener("popstate", returnToAddress);
 	darkPreferred.addEventListener("change", () => applyTheme(storedTheme()));
+	ui.menu.addEventListener("click", () => ui.menu.setAttribute("aria-expanded", ui.app.classList.toggle("menu-open")));
 	listenToHeat();
+	listenToMinimap();
 	new ResizeObserver(() => {
 		refreshHeat();
-		place();
-		draw();
+		redraw();
 	}).observe(scroller);
 }
 
@@ -759,6 +446,7 @@ function start() {
 	if (!everything() && !view.to)
 		scroller.replaceChildren(html("p", { class: "empty" }, IS_TIME ? "No samples" : "No objects"));
 	measureFont();
+	place();
 	applyTheme(storedTheme());
 	listen();
 	refresh(view.zoom);

@@ -29,8 +29,8 @@ const svg = (name, attributes, ...children) => element(SVG, name, attributes, ..
 const picture = svg("svg", { class: "frames", role: "presentation" });
 const scroller = html("div", { class: "scroll", tabindex: "0", role: "tree", "aria-label": "Flame graph" }, picture);
 
-/* Sizes in pixels, and the deepest row; set by place(). */
-const layout = { width: 0, height: 0, deepest: 0 };
+/* Sizes in pixels, the lowest level, and what of the tree's width is shown; set by place(). */
+const layout = { width: 0, height: 0, deepest: 0, begin: 0, extent: 1 };
 
 /* -- Text -- */
 
@@ -47,63 +47,79 @@ function measureFont() {
 /* The part of a label that fits into a width in pixels. */
 function fitted(label, width) {
 	const room = width - 2 * INDENT;
-	let length = Math.floor(room / charWidth);
+	const columns = Math.floor(room / charWidth);
 
-	if (length < 2)
+	if (columns < 2)
 		return "";
-	if (/^[ -~]*$/.test(label))
-		return label.length <= length ? label : label.slice(0, length - 1) + "…";
-
-	const characters = Array.from(label.slice(0, 4 * length));
-	if (label.length <= 4 * length && measure.measureText(label).width <= room)
-		return label;
-	length = Math.min(length, characters.length);
-	while (length > 0 && measure.measureText(characters.slice(0, length).join("") + "…").width > room)
-		length--;
-	return length ? characters.slice(0, length).join("") + "…" : "";
+	if (/^[ -~]*$/.test(label.text))
+		return shortLabel(label, (text) => text.length <= columns);
+	return shortLabel(label, (text) => text.length <= 4 * columns && measure.measureText(text).width <= room);
 }
 
 /* The label of a frame; with "≈" if lines are shown and most of its weight is at a nearest known line. */
 function shownLabel(i) {
-	return tree.byLine && tree.nearest[i] > tree.total[NOW][i] / 2 ? "≈ " + labelText(i) : labelText(i);
+	const label = labelOf(i);
+
+	if (tree.chains.has(i))
+		return { text: shownText(i), name: shownText(i), place: "" };
+	return tree.byLine && tree.nearest[i] > tree.total[NOW][i] / 2 ? { ...label, name: "≈ " + label.name } : label;
 }
 
 /* -- Where frames are -- */
 
-/* Left edge and width of frame i in pixels. Callers of the zoomed frame fill the row. */
+/* Left edge and width of frame i in pixels. Callers of the zoomed frame fill the row; a chart is cut at its edges. */
 function span(i) {
-	const { zoom } = view;
+	const scale = layout.width / layout.extent;
+	const left = (tree.start[i] - layout.begin) * scale, width = tree.width[i] * scale;
 
-	if (isAncestor(i, zoom))
-		return [0, layout.width];
-	return [(tree.start[i] - tree.start[zoom]) / tree.width[zoom] * layout.width,
-		tree.width[i] / tree.width[zoom] * layout.width];
+	if (tree.isChart) {
+		const shown = Math.max(0, left);
+
+		return [shown, Math.min(layout.width, left + width) - shown];
+	}
+	return isAncestor(i, view.zoom) ? [0, layout.width] : [left, width];
 }
 
-function rowTop(depth) {
-	return view.flipped ? depth * ROW : layout.height - (depth + 1) * ROW;
+/* Is the root at the top? */
+function isFlipped() {
+	return view.flipped || tree.isSandwich;
 }
 
-/* The deepest visible row when zoomed to frame i: at most that of the callees of a frame that is wide enough. */
+function rowTop(level) {
+	return isFlipped() ? level * ROW : layout.height - (level + 1) * ROW;
+}
+
+/* The lowest visible level when zoomed to frame i: at most that of the callees of a frame that is wide enough. */
 function deepestRow(i) {
 	const narrowest = tree.width[i] * NARROWEST / layout.width;
-	let deepest = tree.depth[i];
+	let deepest = tree.level[i];
 
 	for (let j = i + 1; j < tree.end[i]; j++) {
-		if (tree.depth[j] > deepest && tree.width[j] > 0 && tree.width[tree.caller[j]] >= narrowest)
-			deepest = tree.depth[j];
+		if (tree.level[j] > deepest && tree.width[j] > 0 && tree.width[tree.caller[j]] >= narrowest)
+			deepest = tree.level[j];
 	}
 	return deepest;
+}
+
+/* The shown part of a chart, in ns after the beginning. */
+function shownTime() {
+	return view.to ? [view.from * 1000, view.to * 1000] : [tree.start[0], tree.start[0] + tree.width[0]];
 }
 
 function place() {
 	const style = getComputedStyle(scroller);
 
 	layout.width = Math.max(1, scroller.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
-	layout.deepest = deepestRow(view.zoom);
+	layout.deepest = tree.isChart ? tree.rows.length - 1 : deepestRow(view.zoom);
+	[layout.begin, layout.extent] = [tree.start[view.zoom], tree.width[view.zoom]];
+	if (tree.isChart) {
+		const [from, to] = shownTime();
+
+		[layout.begin, layout.extent] = [from, to - from];
+	}
 	/* Do not shrink on zoom, so that the root keeps its place. */
 	layout.height = Math.max((layout.deepest + 1) * ROW + 2,
-		Math.min((deepestRow(0) + 1) * ROW + 2, scroller.clientHeight));
+		Math.min((tree.isChart ? tree.rows.length : deepestRow(0) + 1) * ROW + 2, scroller.clientHeight));
 	picture.setAttribute("height", layout.height);
 }
 
@@ -122,14 +138,23 @@ function firstIndex(row, test) {
 	return low;
 }
 
-/* The frames of a row that belong to the view, as a range [from, to) of indexes into rows[depth]. */
-function rowRange(depth) {
-	const row = tree.rows[depth] || [];
+/* The frames of a level that belong to the view, as a range [from, to) of indexes into rows[level]. */
+function rowRange(level) {
+	const row = tree.rows[level] || [];
 	let i = view.zoom;
 
-	if (depth < tree.depth[i]) {
-		while (tree.depth[i] > depth)
+	if (tree.isChart) {
+		const end = layout.begin + layout.extent;
+
+		return [firstIndex(row, (frame) => tree.start[frame] + tree.width[frame] > layout.begin),
+			firstIndex(row, (frame) => tree.start[frame] >= end)];
+	}
+	if (i === 0)
+		return [0, row.length];
+	if (level < tree.level[i]) {
+		while (tree.level[i] > level)
 			i = tree.caller[i];
+		i = shownFor(tree, i);
 		const index = firstIndex(row, (frame) => frame >= i);
 		return [index, index + 1];
 	}
@@ -140,12 +165,12 @@ function rowRange(depth) {
 function frameAt(clientX, clientY) {
 	const bounds = picture.getBoundingClientRect();
 	const x = clientX - bounds.left, y = clientY - bounds.top;
-	const depth = Math.floor((view.flipped ? y : layout.height - y) / ROW);
-	const row = tree.rows[depth];
+	const level = Math.floor((isFlipped() ? y : layout.height - y) / ROW);
+	const row = tree.rows[level];
 
-	if (!row || depth > layout.deepest || x < 0 || x > layout.width || !everything())
+	if (!row || level > layout.deepest || x < 0 || x > layout.width || !everything())
 		return -1;
-	const [from, to] = rowRange(depth);
+	const [from, to] = rowRange(level);
 	const i = row[Math.max(from, Math.min(to, firstIndex(row, (frame) => frame >= row[from] && span(frame)[0] > x)) - 1)];
 	if (i === undefined || from === to)
 		return -1;
@@ -155,9 +180,8 @@ function frameAt(clientX, clientY) {
 
 /* The run of siblings around i that are too narrow to see, as [number of frames, left, right]; null if none. */
 function remainderAround(i) {
-	const depth = tree.depth[i];
-	const row = tree.rows[depth];
-	const [from, to] = rowRange(depth);
+	const row = tree.rows[tree.level[i]];
+	const [from, to] = rowRange(tree.level[i]);
 	const belongs = (index) => index >= from && index < to &&
 		tree.caller[row[index]] === tree.caller[i] && span(row[index])[1] < NARROWEST;
 	let first = firstIndex(row, (frame) => frame >= i), last = first;
@@ -181,6 +205,8 @@ function classesOf(i) {
 
 	if (i < view.zoom && isAncestor(i, view.zoom))
 		classes.push("above");
+	if (tree.chains.has(i))
+		classes.push("chain");
 	if (isMatch(i))
 		classes.push("hit");
 	return classes.join(" ");
@@ -203,12 +229,12 @@ function drawStates(group, i, x, y, width) {
 }
 
 function drawFrame(into, i, x, width) {
-	const y = rowTop(tree.depth[i]);
+	const y = rowTop(tree.level[i]);
 	const shown = width > 4 ? width - 1 : Math.max(width, 1);
 	const label = fitted(shownLabel(i), shown);
 	const group = svg("g", {
 		"data-frame": i, role: "treeitem", id: "frame" + i, "aria-level": tree.depth[i] + 1,
-		"aria-label": labelText(i) + ", " + percent(tree.width[i], everything()), class: classesOf(i),
+		"aria-label": shownText(i) + ", " + percent(tree.width[i], everything()), class: classesOf(i),
 	}, svg("rect", { x, y, width: shown, height: ROW - 1, rx: shown > 8 ? 2 : 0 }));
 
 	if (view.colour === "state")
@@ -222,7 +248,8 @@ function drawFrame(into, i, x, width) {
 function drawRemainder(into, paths, remainder, y) {
 	const { x, width, count, hit } = remainder;
 	const classes = hit ? "f r hit" : "f r";
-	const label = fitted(grouped.format(count) + " narrow frames", width);
+	const text = grouped.format(count) + " narrow frames";
+	const label = fitted({ text, name: text, place: "" }, width);
 
 	if (width < NARROWEST)
 		return;
@@ -240,9 +267,9 @@ function addToPath(paths, classes, x, y, width) {
 	paths.set(classes, (paths.get(classes) || "") + shape);
 }
 
-function drawRow(into, paths, depth) {
-	const [from, to] = rowRange(depth);
-	const y = rowTop(depth);
+function drawRow(into, paths, level) {
+	const [from, to] = rowRange(level);
+	const y = rowTop(level);
 	let remainder = null;
 	const flush = () => {
 		if (remainder)
@@ -251,7 +278,7 @@ function drawRow(into, paths, depth) {
 	};
 
 	for (let index = from; index < to; index++) {
-		const i = tree.rows[depth][index];
+		const i = tree.rows[level][index];
 		const [x, width] = span(i);
 
 		if (width >= NARROWEST) {
@@ -276,9 +303,13 @@ function drawRow(into, paths, depth) {
 function drawActive(into) {
 	const [x, width] = span(active);
 
+	if (width <= 0) {	/* outside the shown time */
+		scroller.removeAttribute("aria-activedescendant");
+		return;
+	}
 	if (!into.querySelector("#frame" + active))
 		drawFrame(into, active, x, width);
-	into.append(svg("rect", { class: "ring", x, y: rowTop(tree.depth[active]), width: Math.max(width, 3), height: ROW - 1, rx: 2 }));
+	into.append(svg("rect", { class: "ring", x, y: rowTop(tree.level[active]), width: Math.max(width, 3), height: ROW - 1, rx: 2 }));
 	scroller.setAttribute("aria-activedescendant", "frame" + active);
 }
 
@@ -293,7 +324,7 @@ function markHovered(i) {
 	const [, left, right] = remainderAround(i) || [0, span(i)[0], span(i)[0] + span(i)[1]];
 
 	hovered.setAttribute("x", left);
-	hovered.setAttribute("y", rowTop(tree.depth[i]));
+	hovered.setAttribute("y", rowTop(tree.level[i]));
 	hovered.setAttribute("width", Math.max(right - left - (right - left > 4 ? 1 : 0), 1));
 	picture.append(hovered);
 }
@@ -305,14 +336,16 @@ function draw() {
 	const top = Math.floor(scroller.scrollTop / ROW) - 2;
 	const bottom = Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + 2;
 	const rows = Math.floor(layout.height / ROW);
-	const [from, to] = view.flipped ? [top, bottom] : [rows - bottom - 1, rows - top + 1];
+	const [from, to] = isFlipped() ? [top, bottom] : [rows - bottom - 1, rows - top + 1];
 
+	scroller.setAttribute("role", everything() ? "tree" : "region");
 	if (!everything()) {
+		scroller.removeAttribute("aria-activedescendant");
 		picture.replaceChildren(svg("text", { class: "detail", x: INDENT, y: layout.height - 6 }, "No samples in this time"));
 		return;
 	}
-	for (let depth = Math.max(0, from); depth <= Math.min(layout.deepest, to); depth++)
-		drawRow(drawn, paths, depth);
+	for (let level = Math.max(0, from); level <= Math.min(layout.deepest, to); level++)
+		drawRow(drawn, paths, level);
 	for (const [classes, shape] of paths)
 		drawn.append(svg("path", { class: classes, d: shape }));
 	drawActive(drawn);
@@ -323,13 +356,16 @@ function draw() {
 
 /* Scroll to a frame's row, with some of its callers in sight. */
 function scrollTo(i) {
-	const near = Math.max(0, tree.depth[i] - ANCESTORS_IN_SIGHT);
+	const near = Math.max(0, tree.level[i] - ANCESTORS_IN_SIGHT);
 
-	scroller.scrollTop = view.flipped ? near * ROW : layout.height - near * ROW - scroller.clientHeight;
+	if (tree.isSandwich)
+		scroller.scrollTop = rowTop(tree.level[i]) - (scroller.clientHeight - ROW) / 2;
+	else
+		scroller.scrollTop = view.flipped ? near * ROW : layout.height - near * ROW - scroller.clientHeight;
 }
 
 function keepInSight(i) {
-	const top = rowTop(tree.depth[i]);
+	const top = rowTop(tree.level[i]);
 
 	if (top < scroller.scrollTop)
 		scroller.scrollTop = top - ROW;

@@ -1,360 +1,285 @@
 // SPDX-License-Identifier: MIT
 /*
- * Load the recording and make trees of it. Nothing here depends on the page.
- * Frames and their callers are numbers, callers before callees.
+ * Make trees of the recorded frames: from callers to callees, from callees to
+ * their callers, both around one function, and in order of time. Nothing here
+ * depends on the page.
  */
 
-const NOW = 0, BEFORE = 1;	/* the sides: the recording and its baseline */
-const STATES = "nijcgroaeu";	/* letters of the VM's states in the data */
 const SMALLEST_SHARE = 1e-5;	/* an inverted tree does not show the callers of smaller nodes */
-const NODES_MAX = 400000;	/* in an inverted tree */
+const NODES_MAX = 400000;	/* in an inverted tree or in one of time */
 
-function metadata(id) {
-	const found = document.getElementById(id);
+/* -- Growing a tree -- */
 
-	return found ? found.textContent.split("\n").filter((line) => line !== "") : [];
-}
-
-/*
- * Load the frames in the file, both sides in one list. Each has its caller (-1
- * for none), the index of its line, its mark, its side, and the weight and
- * number of samples that end in it (own) or pass through it (total, samples).
- * places maps the file's lines of "frames" to frames.
- */
-function loadFrames() {
-	const functions = metadata("functions").map((line) => ({ look: line[0], text: line.slice(2) }));
-	const lines = metadata("lines").map((line) => {
-		const space = line.indexOf(" ");
-
-		return { function: Number(line.slice(0, space)), text: line.slice(space + 1) };
-	});
-	const sides = [metadata("frames"), metadata("baseline")];
-
-	if (document.getElementById("changed"))
-		functions.forEach((f) => { f.same = true; });
-	for (const i of metadata("changed"))
-		functions[i].same = false;
-	const room = 2 * (sides[NOW].length + sides[BEFORE].length);
-	const all = {
-		functions, lines, places: [], compared: sides[BEFORE].length > 0, count: 0, pairs: [],
-		caller: new Int32Array(room), line: new Int32Array(room),
-		mark: new Uint8Array(room), side: new Uint8Array(room),
-		own: new Float64Array(room), total: new Float64Array(room),
-		ownSamples: new Float64Array(room), samples: new Float64Array(room),
-	};
-	const leftOut = lines.push({ function: functions.length, text: "[left out]" }) - 1;
-
-	functions.push({ look: "r", text: "[left out]" });
-	for (const side of [NOW, BEFORE])
-		loadSide(all, sides[side], side, leftOut);
-	sumTotals(all);
-	return all;
-}
-
-function loadSide(all, source, side, leftOut) {
-	const path = [];	/* the last frame of each depth */
-	const add = (depth, line, mark, own, samples) => {
-		const i = all.count++;
-
-		all.caller[i] = depth ? path[depth - 1] : -1;
-		all.line[i] = line;
-		all.mark[i] = mark;
-		all.side[i] = side;
-		all.own[i] = own;
-		all.ownSamples[i] = samples;
-		return i;
-	};
-
-	for (const text of source) {
-		const [depth, line, mark = 0, samples = 0, rest = 0, ...pairs] = text.split(" ");
-		const states = pairs.map((pair) => [STATES.indexOf(pair[0]), Number(pair.slice(1))]);
-		const own = states.reduce((sum, [, weight]) => sum + weight, 0);
-
-		path[depth] = add(Number(depth), Number(line), Number(mark), own, Number(samples));
-		if (side === NOW)
-			all.places.push(path[depth]);
-		all.pairs[path[depth]] = states;
-		if (Number(rest) > 0)
-			add(Number(depth) + 1, leftOut, 0, Number(rest), 0);
-	}
-}
+const NUMBERS = ["caller", "label", "depth"];
+const WEIGHTS = ["now", "before", "samplesNow", "samplesBefore", "own", "ownSamples", "compiled", "nearest", "functionOnly"];
 
 /*
- * Load the samples of the heat map: time in µs after the beginning, the frame
- * in which each ends, state and weight. null if the file has none.
+ * A tree that grows. Frames with the same label and the same caller become one
+ * node; a table finds it by both.
  */
-function loadHeat(places) {
-	const source = metadata("heat");
-
-	if (!source.length)
-		return null;
-	const [since, until] = source[0].split(" ").map(Number);
-	const count = source.length - 1;
-	const heat = { since, until, count, time: new Float64Array(count), frame: new Int32Array(count),
-		       state: new Uint8Array(count), weight: new Float64Array(count) };
-	let time = 0;
-
-	for (let k = 0; k < count; k++) {
-		const [delta, frame, state, weight] = source[k + 1].split(" ");
-
-		time += Number(delta);
-		heat.time[k] = time;
-		/* The "[left out]" callee of a frame follows it directly in the list. */
-		heat.frame[k] = frame[0] === "-" ? places[-Number(frame)] + 1 : places[Number(frame)];
-		heat.state[k] = STATES.indexOf(state);
-		heat.weight[k] = Number(weight);
+class GrowingTree {
+	constructor(byLine, room) {
+		this.byLine = byLine;
+		this.labelOf = byLine ? recorded.line : recorded.function;
+		this.labels = byLine ? labelsOfLines() : recorded.functions.map((f, i) => ({ ...f, function: i }));
+		this.count = 0;
+		this.cut = false;	/* it was too large and is cut */
+		this.of = null;		/* the node of each recorded frame, if each has one */
+		this.room = Math.max(room, 16);
+		for (const name of NUMBERS)
+			this[name] = new Int32Array(this.room);
+		for (const name of WEIGHTS)
+			this[name] = new Float64Array(this.room);
+		this.states = new Float64Array(this.room * STATES.length);
+		this.fillTable();
+		this.add(-1, recorded.count ? this.labelOf[0] : 0);
 	}
-	return heat;
-}
 
-/* Give the frames the weight of only those samples for whose number counts() is true. */
-function weighFrames(all, heat, counts) {
-	for (const numbers of [all.own, all.total, all.ownSamples, all.samples])
-		numbers.fill(0);
-	all.pairs = [];
-	for (let k = 0; k < heat.count; k++) {
-		if (!counts(k))
-			continue;
-		const i = heat.frame[k];
-		const pairs = all.pairs[i] ||= [];
-		const pair = pairs.find(([state]) => state === heat.state[k]);
+	grow() {
+		const grown = (numbers) => {
+			const larger = new numbers.constructor(2 * numbers.length);
 
-		all.own[i] += heat.weight[k];
-		all.ownSamples[i]++;
-		if (pair)
-			pair[1] += heat.weight[k];
-		else
-			pairs.push([heat.state[k], heat.weight[k]]);
+			larger.set(numbers);
+			return larger;
+		};
+
+		for (const name of [...NUMBERS, ...WEIGHTS, "states"])
+			this[name] = grown(this[name]);
+		this.room *= 2;
+		this.fillTable();
 	}
-	sumTotals(all);
-}
 
-/* Go backwards: callees come after their callers, so each is complete when its caller gets its weight. */
-function sumTotals(all) {
-	for (let i = all.count - 1; i >= 0; i--) {
-		const caller = all.caller[i];
+	fillTable() {
+		let size = 1;
 
-		all.total[i] += all.own[i];
-		all.samples[i] += all.ownSamples[i];
-		if (caller >= 0) {
-			all.total[caller] += all.total[i];
-			all.samples[caller] += all.samples[i];
+		while (size < 2 * this.room)
+			size *= 2;
+		this.table = new Int32Array(size);
+		this.mask = size - 1;
+		for (let node = 1; node < this.count; node++)
+			this.table[this.placeOf(this.caller[node], this.label[node])] = node;
+	}
+
+	/* Where in the table a node is or would be. The root is in no place, so 0 means free. */
+	placeOf(caller, label) {
+		let place = Math.imul(caller, 0x9e3779b1) ^ Math.imul(label, 0x85ebca6b);
+
+		for (place = (place ^ place >>> 15) & this.mask; this.table[place]; place = (place + 1) & this.mask) {
+			const node = this.table[place];
+
+			if (this.caller[node] === caller && this.label[node] === label)
+				break;
 		}
+		return place;
+	}
+
+	add(caller, label) {
+		if (this.count === this.room)
+			this.grow();
+		const node = this.count++;
+
+		this.caller[node] = caller;
+		this.label[node] = label;
+		this.depth[node] = caller < 0 ? 0 : this.depth[caller] + 1;
+		return node;
+	}
+
+	calleeOf(caller, label) {
+		const place = this.placeOf(caller, label);
+
+		if (this.table[place])
+			return this.table[place];
+		const { table } = this;
+		const node = this.add(caller, label);
+
+		this.table[table === this.table ? place : this.placeOf(caller, label)] = node;
+		return node;
+	}
+
+	/* Add weight that passes through frame i to the frame's node. */
+	addWeight(node, i, side, weight, samples) {
+		const mark = recorded.mark[i];
+
+		if (side !== NOW) {
+			this.before[node] += weight;
+			this.samplesBefore[node] += samples;
+			return;
+		}
+		this.now[node] += weight;
+		this.samplesNow[node] += samples;
+		if (mark & COMPILED)
+			this.compiled[node] += weight;
+		if (mark & NEAREST)
+			this.nearest[node] += weight;
+		if (mark & FUNCTION_ONLY)
+			this.functionOnly[node] += weight;
+	}
+
+	/* Add the weights by state of number i of a list to a node. */
+	addStates(node, states, i) {
+		const into = node * STATES.length, from = i * STATES.length;
+
+		for (let state = 0; state < STATES.length; state++)
+			this.states[into + state] += states[from + state];
 	}
 }
 
-const recorded = loadFrames();
-const heat = loadHeat(recorded.places);
-const COMPILED = 1, NEAREST = 2, FUNCTION_ONLY = 4;
-
-function functionOf(i) {
-	return recorded.lines[recorded.line[i]].function;
+function labelsOfLines() {
+	return recorded.lines.map((line) => ({ ...line, look: recorded.functions[line.function].look }));
 }
 
-/* -- Making trees -- */
+/* -- Callers below callees -- */
 
-/* Begin a tree, with its root. Frames with the same label and the same caller become one node. */
-function newTree(byLine, inverted) {
-	const labels = byLine ? recorded.lines.map(({ function: f, text }) => ({ text, look: recorded.functions[f].look, function: f }))
-		: recorded.functions.map(({ look, text }, f) => ({ text, look, function: f }));
-	const tree = {
-		byLine, inverted, labels, known: new Map(), count: 0,
-		of: null,		/* the node of each recorded frame; null in an inverted tree */
-		cut: false,		/* an inverted tree was too large and is cut */
-		caller: [], label: [], depth: [],
-		total: [[], []], samples: [[], []], own: [], ownSamples: [],
-		compiled: [], nearest: [], functionOnly: [], states: [],
-	};
+/*
+ * Every stack, or with a focus, those of all calls of this function. With
+ * isRoot, the focus itself is the root.
+ */
+function treeOfCallees(byLine, focus, isRoot = false) {
+	const tree = new GrowingTree(byLine, recorded.count + 1);
+	const { labelOf } = tree;
+	const of = new Int32Array(recorded.count).fill(-1);
 
-	addNode(tree, -1, recorded.count ? labelOf(tree, 0) : 0);
-	return tree;
-}
-
-function labelOf(tree, i) {
-	return tree.byLine ? recorded.line[i] : functionOf(i);
-}
-
-function addNode(tree, caller, label) {
-	const node = tree.count++;
-
-	tree.caller.push(caller);
-	tree.label.push(label);
-	tree.depth.push(caller < 0 ? 0 : tree.depth[caller] + 1);
-	for (const numbers of [...tree.total, ...tree.samples, tree.own, tree.ownSamples,
-			       tree.compiled, tree.nearest, tree.functionOnly])
-		numbers.push(0);
-	tree.states.push(null);
-	return node;
-}
-
-function calleeOf(tree, node, label) {
-	const key = node * tree.labels.length + label;
-	let callee = tree.known.get(key);
-
-	if (callee === undefined) {
-		callee = addNode(tree, node, label);
-		tree.known.set(key, callee);
-	}
-	return callee;
-}
-
-/* Add weight that passes through frame i to the frame's node. */
-function addWeight(tree, node, i, side, weight, samples) {
-	const mark = recorded.mark[i];
-
-	tree.total[side][node] += weight;
-	tree.samples[side][node] += samples;
-	if (side !== NOW)
-		return;
-	if (mark & COMPILED)
-		tree.compiled[node] += weight;
-	if (mark & NEAREST)
-		tree.nearest[node] += weight;
-	if (mark & FUNCTION_ONLY)
-		tree.functionOnly[node] += weight;
-}
-
-/* Add pairs of a state and a weight, if there are any. */
-function addStates(tree, node, pairs, side) {
-	if (side !== NOW || !pairs)
-		return;
-	for (const [state, weight] of pairs)
-		(tree.states[node] ||= new Float64Array(STATES.length))[state] += weight;
-}
-
-/* A tree with callers below their callees: every stack, or with a focus, those of all calls of this function. */
-function treeOfCallees(byLine, focus) {
-	const tree = newTree(byLine, false);
-
-	tree.of = new Int32Array(recorded.count).fill(-1);
 	for (let i = 0; i < recorded.count; i++) {
-		const below = recorded.caller[i] < 0 ? -1 : tree.of[recorded.caller[i]];
-		const begins = below < 0 && (focus < 0 || functionOf(i) === focus);
+		const caller = recorded.caller[i];
+		const below = caller < 0 ? -1 : of[caller];
+		const begins = below < 0 && (focus < 0 || recorded.function[i] === focus);
 		const side = recorded.side[i];
-		let node = -1;
 
-		if (begins)
-			node = focus < 0 ? 0 : calleeOf(tree, 0, labelOf(tree, i));
-		else if (below >= 0)
-			node = calleeOf(tree, below, labelOf(tree, i));
-		tree.of[i] = node;
-		if (node < 0)
+		if (!begins && below < 0)
 			continue;
-		addWeight(tree, node, i, side, recorded.total[i], recorded.samples[i]);
+		const node = !begins ? tree.calleeOf(below, labelOf[i])
+			: focus < 0 || isRoot ? 0 : tree.calleeOf(0, labelOf[i]);
+
+		of[i] = node;
+		tree.addWeight(node, i, side, recorded.total[i], recorded.samples[i]);
 		if (begins && node > 0)
-			addWeight(tree, 0, 0, side, recorded.total[i], recorded.samples[i]);
+			tree.addWeight(0, 0, side, recorded.total[i], recorded.samples[i]);
 		if (side === NOW) {
 			tree.own[node] += recorded.own[i];
 			tree.ownSamples[node] += recorded.ownSamples[i];
+			tree.addStates(node, recorded.states, i);
 		}
-		addStates(tree, node, recorded.pairs[i], side);
 	}
 	/* So far the states count own weight only. Add those of the callees. */
 	for (let node = tree.count - 1; node > 0; node--)
-		addStates(tree, tree.caller[node], tree.states[node] && tree.states[node].entries(), NOW);
-	return finish(tree);
+		tree.addStates(tree.caller[node], tree.states, node);
+	tree.of = of;
+	return finish(tree, false);
 }
 
-/* The beginnings of an inverted tree: the ends of all stacks, or the outermost calls of the focus. */
+/* -- Callees below their callers -- */
+
+/* The frames where an inverted tree begins: the ends of all stacks, or the outermost calls of the focus. */
 function beginnings(focus) {
-	const { own, total, ownSamples, samples, caller } = recorded;
 	const within = new Uint8Array(recorded.count);
 	const found = [];
 
 	for (let i = 0; i < recorded.count; i++) {
 		if (focus < 0) {
-			if (own[i] > 0)
-				found.push({ from: i, at: i, weight: own[i], samples: ownSamples[i] });
+			if (recorded.own[i] > 0)
+				found.push(i);
 			continue;
 		}
-		within[i] = caller[i] >= 0 ? within[caller[i]] : 0;
-		if (!within[i] && functionOf(i) === focus) {
+		within[i] = recorded.caller[i] >= 0 ? within[recorded.caller[i]] : 0;
+		if (!within[i] && recorded.function[i] === focus) {
 			within[i] = 1;
-			found.push({ from: i, at: i, weight: total[i], samples: samples[i] });
+			found.push(i);
 		}
 	}
 	return found;
 }
 
-/* For each frame, pairs of state and weight that end in it, or with a focus, pass through it. */
+/* Weights by state that end in each frame, or with a focus, pass through it. */
 function statesOfBeginnings(focus) {
-	const sums = [];
+	const sums = focus < 0 ? recorded.states : recorded.states.slice();
 
-	if (focus < 0)
-		return recorded.pairs;
-	for (let i = recorded.count - 1; i >= 0; i--) {
+	for (let i = recorded.count - 1; focus >= 0 && i > 0; i--) {
 		const caller = recorded.caller[i];
 
-		for (const [state, weight] of recorded.pairs[i] || [])
-			(sums[i] ||= new Float64Array(STATES.length))[state] += weight;
-		for (let state = 0; sums[i] && caller >= 0 && state < STATES.length; state++)
-			(sums[caller] ||= new Float64Array(STATES.length))[state] += sums[i][state];
+		for (let state = 0; caller >= 0 && state < STATES.length; state++)
+			sums[caller * STATES.length + state] += sums[i * STATES.length + state];
 	}
-	return sums.map((states) => [...states.entries()]);
+	return sums;
 }
 
 /*
- * A tree with callees below their callers: own weight of functions by their
- * callers. It grows row by row, so that the limit cuts the deepest rows.
+ * Own weight of functions by their callers. The tree grows row by row, so that
+ * the limit cuts the deepest rows.
  */
-function treeOfCallers(byLine, focus) {
-	const tree = newTree(byLine, true);
+function treeOfCallers(byLine, focus, isRoot = false) {
+	const tree = new GrowingTree(byLine, recorded.count + 1);
 	const states = statesOfBeginnings(focus);
-	const stacks = [];		/* for each node, the stacks through it; .at is the node's frame */
-	const step = (node, stack) => {
-		const side = recorded.side[stack.from];
+	const weights = focus < 0 ? recorded.own : recorded.total;
+	const samples = focus < 0 ? recorded.ownSamples : recorded.samples;
+	const from = Int32Array.from(beginnings(focus));	/* the stacks that still grow, */
+	const at = from.slice();				/* the frame that each has reached, */
+	const nodes = new Int32Array(from.length);		/* and the frame's node */
+	let growing = from.length;
+	const step = (k, node, i) => {
+		const side = recorded.side[from[k]];
 
-		addWeight(tree, node, node ? stack.at : 0, side, stack.weight, stack.samples);
-		addStates(tree, node, states[stack.from], side);
+		nodes[k] = node;
+		tree.addWeight(node, i, side, weights[from[k]], samples[from[k]]);
+		if (side === NOW)
+			tree.addStates(node, states, from[k]);
 	};
 
-	stacks[0] = beginnings(focus);
-	for (const stack of stacks[0])
-		step(0, stack);
-	for (let node = 0; node < tree.count; node++) {
-		const worth = [NOW, BEFORE].some((side) => tree.total[side][node] > tree.total[side][0] * SMALLEST_SHARE);
+	for (let k = 0; k < growing; k++)
+		step(k, 0, isRoot ? from[k] : 0);
+	for (let row = isRoot ? 1 : 0; growing > 0; row++) {
+		let kept = 0;
 
-		tree.cut ||= tree.count >= NODES_MAX;
-		for (const stack of worth && !tree.cut ? stacks[node] : []) {
-			if (node)
-				stack.at = recorded.caller[stack.at];
-			if (stack.at < 0 || recorded.caller[stack.at] < 0)
+		for (let k = 0; k < growing && !tree.cut; k++) {
+			const node = nodes[k];
+			const i = row ? recorded.caller[at[k]] : at[k];
+
+			if (i < 0 || recorded.caller[i] < 0 || !(tree.now[node] > tree.now[0] * SMALLEST_SHARE ||
+								 tree.before[node] > tree.before[0] * SMALLEST_SHARE))
 				continue;
-			const callee = calleeOf(tree, node, labelOf(tree, stack.at));
-
-			(stacks[callee] ||= []).push(stack);
-			step(callee, stack);
+			tree.cut = tree.count >= NODES_MAX;
+			from[kept] = from[k];
+			at[kept] = i;
+			step(kept++, tree.calleeOf(node, tree.labelOf[i]), i);
 		}
-		stacks[node] = null;
+		growing = tree.cut ? 0 : kept;
 	}
-	return finish(tree);
+	return finish(tree, true);
 }
 
 /* -- Finished trees -- */
 
-/*
- * Number the nodes: callers before callees, siblings by label, or by weight in
- * an inverted tree. The descendants of node i are i + 1 ... end[i] - 1.
- */
-function finish(tree) {
-	const { count, label } = tree;
-	const weight = tree.total[NOW];
-	const byLabel = (a, b) => label[b] - label[a];
-	const byWeight = (a, b) => weight[a] - weight[b] || byLabel(a, b);
-	const lastFirst = Int32Array.from({ length: count }, (_, node) => node).sort(tree.inverted ? byWeight : byLabel);
+/* For each node the first of its callees, and its next sibling: by label, or by weight, heaviest first. */
+function orderSiblings(tree, byWeight) {
+	const { count, label, caller } = tree;
 	const first = new Int32Array(count).fill(-1), next = new Int32Array(count).fill(-1);
+	const inOrder = (a, b) => (byWeight ? tree.now[b] - tree.now[a] : 0) || label[a] - label[b];
+
+	for (let node = count - 1; node > 0; node--) {
+		next[node] = first[caller[node]];
+		first[caller[node]] = node;
+	}
+	for (let node = 0; node < count; node++) {
+		if (first[node] < 0 || next[first[node]] < 0)
+			continue;
+		const siblings = [];
+
+		for (let callee = first[node]; callee >= 0; callee = next[callee])
+			siblings.push(callee);
+		siblings.sort(inOrder);
+		first[node] = siblings[0];
+		siblings.forEach((callee, k) => { next[callee] = k + 1 < siblings.length ? siblings[k + 1] : -1; });
+	}
+	return { first, next };
+}
+
+/* Number the nodes: callers before callees, siblings in order. The descendants of i are i + 1 ... end[i] - 1. */
+function finish(tree, byWeight) {
+	const { count } = tree;
+	const { first, next } = orderSiblings(tree, byWeight);
 	const order = new Int32Array(count), place = new Int32Array(count);
 	const waiting = [0];
 	let done = 0;
 
-	for (const node of lastFirst) {
-		const caller = tree.caller[node];
-
-		if (caller >= 0) {
-			next[node] = first[caller];
-			first[caller] = node;
-		}
-	}
 	/* Push the next sibling first, so that the first callee is taken before it. */
 	while (waiting.length) {
 		const node = waiting.pop();
@@ -366,32 +291,68 @@ function finish(tree) {
 		if (first[node] >= 0)
 			waiting.push(first[node]);
 	}
-	const arranged = (numbers) => Float64Array.from(order, (node) => numbers[node]);
+	return arranged(tree, order, place);
+}
+
+/* The tree with its nodes in an order; place is the inverse of order. Both are null for the order as it is. */
+function arranged(tree, order, place) {
+	const { count } = tree;
+	const sorted = (numbers) => {
+		if (!order)
+			return numbers.subarray(0, count);
+		const made = new numbers.constructor(count);
+
+		for (let i = 0; i < count; i++)
+			made[i] = numbers[order[i]];
+		return made;
+	};
 	const made = {
 		byLine: tree.byLine, cut: tree.cut, labels: tree.labels, count, rows: [], side: -1,
-		label: Int32Array.from(order, (node) => tree.label[node]),
-		depth: Int32Array.from(order, (node) => tree.depth[node]),
-		caller: Int32Array.from(order, (node) => node ? place[tree.caller[node]] : -1),
+		isChart: false,		/* starts and weights are times */
+		isSandwich: false,
+		middle: 0,		/* the level of the root */
+		label: sorted(tree.label), depth: sorted(tree.depth), caller: sorted(tree.caller),
 		end: new Int32Array(count), start: new Float64Array(count),
-		total: tree.total.map(arranged), samples: tree.samples.map(arranged),
-		own: arranged(tree.own), ownSamples: arranged(tree.ownSamples),
-		compiled: arranged(tree.compiled), nearest: arranged(tree.nearest), functionOnly: arranged(tree.functionOnly),
-		states: Array.from(order, (node) => tree.states[node]),
-		of: tree.of && tree.of.map((node) => node < 0 ? -1 : place[node]),
+		total: [sorted(tree.now), sorted(tree.before)], samples: [sorted(tree.samplesNow), sorted(tree.samplesBefore)],
+		own: sorted(tree.own), ownSamples: sorted(tree.ownSamples),
+		compiled: sorted(tree.compiled), nearest: sorted(tree.nearest), functionOnly: sorted(tree.functionOnly),
+		states: tree.states, stateOf: order,
+		of: tree.of && (place ? tree.of.map((node) => node < 0 ? -1 : place[node]) : tree.of),
+		hidden: new Uint8Array(count),
+		chains: new Map(),	/* for the lowest frame of a folded chain, the highest */
 	};
 
-	for (let i = count - 1; i >= 0; i--) {
-		made.end[i] = Math.max(made.end[i], i + 1);
-		if (i)
-			made.end[made.caller[i]] = Math.max(made.end[made.caller[i]], made.end[i]);
-	}
+	for (let i = 1; i < count && place; i++)
+		made.caller[i] = place[made.caller[i]];
+	setEnds(made);
+	made.level = made.depth;
 	return made;
+}
+
+function setEnds(tree) {
+	for (let i = tree.count - 1; i >= 0; i--) {
+		tree.end[i] = Math.max(tree.end[i], i + 1);
+		if (i)
+			tree.end[tree.caller[i]] = Math.max(tree.end[tree.caller[i]], tree.end[i]);
+	}
+}
+
+/* Pairs of a state and the weight of a node's samples in it, without zeros. */
+function statesOf(tree, i) {
+	const from = (tree.stateOf ? tree.stateOf[i] : i) * STATES.length;
+	const pairs = [];
+
+	for (let state = 0; state < STATES.length; state++) {
+		if (tree.states[from + state] > 0)
+			pairs.push([state, tree.states[from + state]]);
+	}
+	return pairs;
 }
 
 /*
  * Lay out the frames by the weight of one side: start is the distance from the
- * left edge, rows[d] lists the frames of depth d from left to right. Frames
- * without weight on that side are left out.
+ * left edge, rows[level] lists the frames of a level from left to right. Frames
+ * without weight on that side are left out, and those in a folded chain.
  */
 function layOut(tree, side) {
 	const next = [];	/* for the last frame of each depth: the start of its next callee */
@@ -405,12 +366,17 @@ function layOut(tree, side) {
 	for (let i = 0; i < tree.count; i++) {
 		const depth = tree.depth[i];
 
-		tree.start[i] = depth ? next[depth - 1] : 0;
-		next[depth] = tree.start[i];
-		if (depth)
-			next[depth - 1] += width[i];
-		if (width[i] > 0 || i === 0)
-			(tree.rows[depth] ||= []).push(i);
+		if (!tree.isChart) {
+			/* Around the root of a sandwich, callees begin at the left edge as callers do. */
+			if (tree.isSandwich && i === tree.callees)
+				next[0] = 0;
+			tree.start[i] = depth ? next[depth - 1] : 0;
+			next[depth] = tree.start[i];
+			if (depth)
+				next[depth - 1] += width[i];
+		}
+		if ((width[i] > 0 || i === 0) && !tree.hidden[i])
+			(tree.rows[tree.level[i]] ||= []).push(i);
 	}
 }
 
@@ -430,35 +396,100 @@ function weightOf(tree, i, matches) {
 	return weight;
 }
 
+/* -- Folding -- */
+
+const CHAIN_MIN = 3;	/* frames; shorter chains are not folded */
+
 /*
- * The share, in the whole recording, of stacks with a matching frame. A tree
- * may hold less: an inverted one leaves out the callers of small nodes.
+ * Fold the native frames at the bottom that all of their samples share, such
+ * as those from main() to a worker's loop: each is the only callee of the one
+ * below and has no own weight. The lowest is shown for all of them. A frame of
+ * --by may be below.
  */
-function shareOf(tree, side, matches) {
-	const matched = new Uint8Array(recorded.count);
-	let part = 0, whole = 0;
+function foldChains(tree) {
+	const isLink = (i) => tree.labels[tree.label[i]].look === "n";
+	const onlyCallee = (i) => {
+		const callee = i + 1;
 
-	for (let i = 0; i < recorded.count; i++) {
-		const caller = recorded.caller[i];
+		return callee < tree.end[i] && tree.end[callee] === tree.end[i] &&
+			[NOW, BEFORE].every((side) => tree.total[side][callee] === tree.total[side][i]) ? callee : -1;
+	};
 
-		matched[i] = matches(labelOf(tree, i)) || (caller >= 0 && matched[caller]) ? 1 : 0;
-		if (recorded.side[i] === side) {
-			whole += recorded.own[i];
-			part += matched[i] * recorded.own[i];
+	tree.level = tree.depth.slice();
+	for (let i = 1; i < tree.count; i++) {
+		if (tree.depth[i] > 2 || !isLink(i) || tree.depth[i] === 2 && isLink(tree.caller[i]))
+			continue;
+		let last = i;
+
+		for (let callee = onlyCallee(i); callee >= 0 && isLink(callee); callee = onlyCallee(callee))
+			last = callee;
+		const links = tree.depth[last] - tree.depth[i] + 1;
+
+		if (links < CHAIN_MIN)
+			continue;
+		tree.chains.set(i, last);
+		for (let j = i + 1; j < tree.end[i]; j++) {
+			tree.hidden[j] = j <= last ? 1 : 0;
+			tree.level[j] -= links - 1;
 		}
 	}
-	return whole ? part / whole : 0;
+	return tree;
 }
 
-/* Own weight by kind of frame or state of the VM, for the legend: a map by key. */
-function ownWeights(keys) {
-	const weights = new Map();
+/* The frame that stands for i: i itself, or the lowest of its folded chain. */
+function shownFor(tree, i) {
+	while (tree.hidden[i])
+		i = tree.caller[i];
+	return i;
+}
 
-	for (let i = 0; i < recorded.count; i++) {
-		if (recorded.side[i] !== NOW || !recorded.own[i])
-			continue;
-		for (const [key, weight] of keys(i))
-			weights.set(key, (weights.get(key) || 0) + weight);
-	}
-	return weights;
+/* -- A function between its callers and callees -- */
+
+/*
+ * One function in the middle, its callers above, the nearest first, its
+ * callees below. Node numbers: the root, the callers, then the callees from
+ * tree.callees on. Levels count from the top.
+ */
+function sandwichOf(byLine, focus) {
+	const above = treeOfCallers(byLine, focus, true), below = treeOfCallees(byLine, focus, true);
+	const shift = above.count - 1;
+	const joined = (ups, downs, change = (number) => number) => {
+		const made = new ups.constructor(above.count + below.count - 1);
+
+		made.set(ups);
+		made.set(downs.subarray(1).map(change), above.count);
+		made[0] = downs[0];
+		return made;
+	};
+	const states = (tree) => {
+		const sorted = new Float64Array(tree.count * STATES.length);
+
+		for (let i = 0; i < tree.count; i++)
+			statesOf(tree, i).forEach(([state, weight]) => { sorted[i * STATES.length + state] = weight; });
+		return sorted;
+	};
+	const deepest = above.depth.reduce((most, depth) => Math.max(most, depth), 0);
+	const made = {
+		...below, isSandwich: true, cut: above.cut, count: above.count + below.count - 1, callees: above.count,
+		middle: deepest, rows: [], side: -1, of: null, stateOf: null, states: new Float64Array(0),
+	};
+
+	for (const key of ["label", "depth", "own", "ownSamples", "compiled", "nearest", "functionOnly"])
+		made[key] = joined(above[key], below[key]);
+	for (const key of ["total", "samples"])
+		made[key] = [NOW, BEFORE].map((side) => joined(above[key][side], below[key][side]));
+	made.caller = joined(above.caller, below.caller, (caller) => caller ? caller + shift : 0);
+	made.caller[0] = -1;
+	made.states = new Float64Array(made.count * STATES.length);
+	made.states.set(states(above));
+	made.states.set(states(below).subarray(STATES.length), above.count * STATES.length);
+	made.level = made.depth.map((depth, i) => i < made.callees ? deepest - depth : deepest + depth);
+	made.end = new Int32Array(made.count);
+	made.start = new Float64Array(made.count);
+	made.hidden = new Uint8Array(made.count);
+	setEnds(made);
+	/* The root is the function, whatever its line. */
+	made.labels = [...made.labels, { ...recorded.functions[focus], function: focus }];
+	made.label[0] = made.labels.length - 1;
+	return made;
 }

@@ -12,8 +12,13 @@ const COLOURS = recorded.compared ? ["change", "kind", "state"] : ["kind", "stat
 
 const VIEW_AT_FIRST = {
 	inverted: root.dataset.inverted === "1",	/* callees at the root */
+	ordered: false,		/* in order of time */
+	sandwich: false,	/* the focus between its callers and callees */
 	lines: root.dataset.lines === "1",
 	flipped: false,		/* the root at the top */
+	open: false,		/* no folded chains */
+	map: root.dataset.heatmap === "1",	/* show the heat map */
+	list: innerWidth >= 1600,	/* show the hottest functions */
 	colour: COLOURS[0],
 	side: NOW,		/* the side whose weights are the widths */
 	focus: -1,		/* only stacks through this function, from it on; -1: all */
@@ -21,6 +26,9 @@ const VIEW_AT_FIRST = {
 	search: "",
 	from: 0,		/* the selected time, in µs after the beginning, */
 	to: 0,			/* ... up to this; 0: all */
+	process: "",		/* only samples of this pid, */
+	thread: "",		/* ... of this tid, */
+	phase: "",		/* ... and in this phase; "": any */
 };
 
 const view = { ...VIEW_AT_FIRST };
@@ -34,23 +42,42 @@ let steps = 0;			/* number of steps back that stay in this file */
 /* The trees made so far, each on first use. */
 const trees = new Map();
 
+function newTree() {
+	const { inverted, lines, focus, open } = view;
+
+	if (view.ordered)
+		return chartOf(lines, ...threadOfChart());
+	if (view.sandwich)
+		return sandwichOf(lines, focus);
+	if (inverted)
+		return treeOfCallers(lines, focus);
+	const tree = treeOfCallees(lines, focus);
+
+	return open || focus >= 0 ? tree : foldChains(tree);
+}
+
 function treeOfView() {
-	const { inverted, lines, focus } = view;
-	const key = [inverted, lines, focus].join();
+	const { inverted, lines, focus, open, ordered, sandwich } = view;
+	const key = ordered ? ["chart", lines, ...threadOfChart()].join() : [inverted, lines, focus, open, sandwich].join();
 
 	if (!trees.has(key))
-		trees.set(key, inverted ? treeOfCallers(lines, focus) : treeOfCallees(lines, focus));
+		trees.set(key, newTree());
 	return trees.get(key);
 }
 
 /* Call this when the view has changed. */
 function applyView() {
-	if (heat)
-		applyRange();
+	if (view.sandwich && view.focus < 0)
+		view.sandwich = false;
+	if (view.ordered)
+		view.sandwich = view.inverted = false;
+	if (taken)
+		applySelection();
 	tree = treeOfView();
 	layOut(tree, view.side);
-	if (!(view.zoom < tree.count && tree.width[view.zoom] > 0))
+	if (!(view.zoom < tree.count && tree.width[view.zoom] > 0) || tree.isChart || tree.isSandwich)
 		view.zoom = 0;
+	view.zoom = shownFor(tree, view.zoom);
 	matching = null;
 	if (view.search !== "") {
 		const expression = searchExpression(view.search);
@@ -70,8 +97,73 @@ function searchExpression(wanted) {
 	}
 }
 
+/* A folded chain matches if one of its frames does. */
 function isMatch(i) {
-	return matching !== null && matching[tree.label[i]];
+	const last = tree.chains.get(i) ?? i;
+	let found = false;
+
+	for (let j = i; matching !== null && j <= last && !found; j++)
+		found = matching[tree.label[j]];
+	return found;
+}
+
+/* -- Which samples -- */
+
+let applied = [0, 0, "", "", ""].join();	/* the selection whose weights the frames have */
+
+/* Call this when the view has changed, before making its tree. */
+function applySelection() {
+	const { from, to, process, thread, phase } = view;
+	const wanted = [from, to, process, thread, phase].join();
+	const chosen = chosenThreads();
+
+	if (wanted === applied)
+		return;
+	applied = wanted;
+	weighFrames((k) => chosen[taken.thread[k]] !== false && (!to || taken.time[k] >= from && taken.time[k] < to));
+	/* Charts of time always show all samples of a thread. */
+	for (const key of trees.keys()) {
+		if (!key.startsWith("chart"))
+			trees.delete(key);
+	}
+}
+
+/* For each thread in its phase: is it of the chosen process, thread and phase? */
+function chosenThreads() {
+	const { process, thread, phase } = view;
+
+	return taken.threads.map((one) => (!process || one.pid === process) && (!thread || one.tid === thread)
+		&& (!phase || phaseName(one) === phase));
+}
+
+function phaseName(thread) {
+	return thread.phase || "no phase";
+}
+
+/* The different values of key() for the threads in the recording, each with one of its threads. */
+function choices(key) {
+	const found = new Map();
+
+	for (const thread of taken ? taken.threads : [])
+		found.set(key(thread), thread);
+	return found;
+}
+
+/* The pid and tid whose chart is shown: the chosen ones, or those of the thread with most samples. */
+function threadOfChart() {
+	const counts = new Map();
+
+	for (let k = 0; k < moments.count; k++)
+		counts.set(moments.thread[k], (counts.get(moments.thread[k]) || 0) + 1);
+	const chosen = chosenThreads();
+	const [most] = [...counts].filter(([thread]) => chosen[thread]).sort(([, a], [, b]) => b - a);
+	const { pid = "", tid = "" } = most ? moments.threads[most[0]] : {};
+
+	return [pid, tid];
+}
+
+function isSelective() {
+	return view.to > 0 || view.process !== "" || view.thread !== "" || view.phase !== "";
 }
 
 /* -- Frames of the tree -- */
@@ -80,8 +172,19 @@ function everything() {
 	return tree.width[0];
 }
 
+function labelOf(i) {
+	return tree.labels[tree.label[i]];
+}
+
 function labelText(i) {
-	return tree.labels[tree.label[i]].text;
+	return labelOf(i).text;
+}
+
+/* The lowest and the highest frame of a folded chain in one label; else the frame's. */
+function shownText(i) {
+	const last = tree.chains.get(i);
+
+	return last === undefined ? labelText(i) : labelText(i) + " … " + labelText(last) + " (" + (last - i + 1) + " frames)";
 }
 
 function isAncestor(i, of) {
@@ -133,12 +236,11 @@ function kindLook(i) {
 function stateLooks(i) {
 	const weights = new Map();
 
-	(tree.states[i] || []).forEach((weight, state) => {
+	for (const [state, weight] of statesOf(tree, i)) {
 		const look = STATE_LOOKS[STATES[state]];
 
-		if (weight)
-			weights.set(look, (weights.get(look) || 0) + weight);
-	});
+		weights.set(look, (weights.get(look) || 0) + weight);
+	}
 	return [...weights].sort(([, a], [, b]) => b - a);
 }
 
@@ -161,7 +263,7 @@ function changeLook(i) {
 }
 
 function look(i) {
-	if (i === 0)
+	if (i === 0 && !tree.isSandwich)
 		return "a";
 	if (view.colour === "change")
 		return changeLook(i);
@@ -199,10 +301,13 @@ function readAddress() {
 	view.focus = number("focus", 0, recorded.functions.length);
 	view.zoom = number("zoom", 0, Infinity);
 	view.search = parts.get("search") || "";
-	view.from = heat ? number("from", 0, heat.until) : 0;
-	view.to = heat ? number("to", view.from + 1, Infinity) : 0;
+	view.from = moments ? number("from", 0, moments.until) : 0;
+	view.to = moments ? number("to", view.from + 1, Infinity) : 0;
 	if (!view.to)
 		view.from = 0;
+	view.ordered &&= moments !== null;
+	for (const [key, name] of [["process", (one) => one.pid], ["thread", (one) => one.tid], ["phase", phaseName]])
+		view[key] = choices(name).has(parts.get(key)) ? parts.get(key) : "";
 	applyView();
 }
 

@@ -104,16 +104,17 @@ static int write_flamegraph(FILE *out, struct sample_source *source, const struc
 	struct profile_options profile_options = flamegraph_profile_options(view->weight);
 	struct flamegraph_options options = flamegraph_options(view, page);
 	struct profile *profile = profile_new(&profile_options);
-	struct heatmap *heatmap = NULL;
+	struct flamegraph_samples *samples = NULL;
 	int error = profile ? 0 : -ENOMEM;
 
 	if (!error)
-		error = view->heatmap ? heatmap_read(source, profile, session, &view->span, &heatmap)
-				      : profile_read(profile, source, false);
-	options.heatmap = heatmap;
+		error = flamegraph_samples_read(source, profile, session, &view->span, view->heatmap,
+						&samples);
+	options.samples = samples;
+	options.heatmap = view->heatmap;
 	if (!error)
 		error = flamegraph_write(out, profile, session, figures, &options);
-	heatmap_free(heatmap);
+	flamegraph_samples_free(samples);
 	profile_free(profile);
 	return error;
 }

@@ -2,10 +2,10 @@
 /*
  * Writes the flame graph of a made-up profile to standard output.
  *
- *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall [inverted|lines|page]...
+ *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|worker|many|stacks [inverted|lines|page|heatmap]...
  *
  * small and compare are what the tests compute with: their shares are round
- * numbers. stall has a heat map.
+ * numbers. stall has a heat map; worker has two processes with three threads.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -344,7 +344,7 @@ static int rewind_stalled(struct sample_source *source)
 	return 0;
 }
 
-static struct heatmap *stall(struct profile *profile)
+static struct flamegraph_samples *stall(struct profile *profile)
 {
 	struct stall_samples samples = {
 		.source = { next_stalled, rewind_stalled },
@@ -355,11 +355,130 @@ static struct heatmap *stall(struct profile *profile)
 	};
 	struct session session = { .start_ns = stall_start_ns };
 	struct time_span span = { .until_ns = STALL_TICKS * stall_tick_ns };
-	struct heatmap *heatmap;
+	struct flamegraph_samples *result;
 
-	if (heatmap_read(&samples.source, profile, &session, &span, &heatmap) < 0)
+	if (flamegraph_samples_read(&samples.source, profile, &session, &span, true, &result) < 0)
 		exit(1);
-	return heatmap;
+	return result;
+}
+
+/*
+ * Two workers, each with the same native frames at the bottom, and Lua files in
+ * deep folders. Of each 10 samples of 10 ms: access 5, of which 3 are in the
+ * handler of one plugin and 2 in that of another; content 4; no phase 1, in a
+ * timer. The second worker, pid 101, has a second thread, tid 102, with one
+ * sample each 100 ms, in the handler. "many" has too many samples for times.
+ */
+enum { WORKER_BASE = 12, WORKER_TICKS = 400, MANY_TICKS = 60000 };
+
+static const uint64_t worker_start_ns = 5000000000;
+
+struct worker_samples {
+	struct sample_source source;
+	unsigned tick, ticks, thread;
+	const struct function *base[WORKER_BASE], *chunk, *leaves[4];
+	struct frame frames[WORKER_BASE + 2];
+};
+
+#define PLUGINS "/usr/local/share/lua/5.1/kong/plugins/"
+
+static int next_of_workers(struct sample_source *source, struct sample *ret_sample)
+{
+	struct worker_samples *samples = (struct worker_samples *)source;
+	static const unsigned plan[10] = { 0, 0, 0, 1, 1, 2, 2, 2, 2, 3 };
+	static const char *const phases[] = { "access", "access", "content", NULL };
+	unsigned tick = samples->tick, kind = plan[tick % 10], depth = 0;
+
+	if (tick == samples->ticks)
+		return 0;
+	samples->frames[depth++] = (struct frame){ .function = samples->leaves[kind],
+						   .line = samples->leaves[kind]->firstline + 1 };
+	samples->frames[depth++] = (struct frame){ .function = samples->chunk, .line = 3 };
+	for (unsigned i = WORKER_BASE; i-- > 0;)
+		samples->frames[depth++] = (struct frame){ .function = samples->base[i] };
+	*ret_sample = (struct sample){
+		.time_ns = worker_start_ns + (tick + 1) * UINT64_C(10000000),
+		.cpu_ns = 10000000,
+		.pid = samples->thread == 0 ? 100 : 101,
+		.tid = 100 + (pid_t)samples->thread,
+		.process_name = "nginx",
+		.thread_name = samples->thread == 2 ? "<b>pool\t&amp;" : "nginx",
+		.phase = phases[kind],
+		.vm_state = kind == 2 ? VM_STATE_COMPILED : VM_STATE_INTERPRETED,
+		.frames = samples->frames,
+		.frame_count = depth,
+	};
+	if (++samples->thread > 1 && (samples->thread > 2 || tick % 10)) {
+		samples->thread = 0;
+		samples->tick++;
+	}
+	return 1;
+}
+
+static int rewind_workers(struct sample_source *source)
+{
+	struct worker_samples *samples = (struct worker_samples *)source;
+
+	samples->tick = samples->thread = 0;
+	return 0;
+}
+
+static struct flamegraph_samples *workers(struct profile *profile, unsigned ticks)
+{
+	static const char *const names[WORKER_BASE] = {
+		"_start",
+		"__libc_start_main",
+		"main",
+		"ngx_master_process_cycle",
+		"ngx_start_worker_processes",
+		"ngx_spawn_process",
+		"ngx_worker_process_cycle",
+		"ngx_process_events_and_timers",
+		"ngx_epoll_process_events",
+		"ngx_http_wait_request_handler",
+		"ngx_http_process_request_line",
+		"ngx_http_core_run_phases",
+	};
+	struct worker_samples samples = {
+		.source = { next_of_workers, rewind_workers },
+		.ticks = ticks,
+		.chunk = lua("main chunk", "/opt/site/lua/init.lua", 0),
+		.leaves = {
+			lua("handler", PLUGINS "rate-limiting/handler.lua", 12),
+			lua("handler", PLUGINS "rate-limiting-advanced/handler.lua", 12),
+			lua("render", "/opt/site/lua/views/page.lua", 40),
+			lua("tick", "/opt/site/lua/timers.lua", 7),
+		},
+	};
+	struct session session = { .start_ns = worker_start_ns };
+	struct time_span span = { .until_ns = ticks * UINT64_C(10000000) };
+	struct flamegraph_samples *result;
+
+	for (unsigned i = 0; i < WORKER_BASE; i++)
+		samples.base[i] = other(FRAME_NATIVE, names[i], "nginx");
+	if (flamegraph_samples_read(&samples.source, profile, &session, &span, false, &result) < 0)
+		exit(1);
+	return result;
+}
+
+/* 50,000 different stacks of 24 frames, which part ever more the deeper they are: 150,000 frames. */
+static void stacks(struct profile *profile)
+{
+	enum { STACKS = 50000, POOL = 2000, DEPTH = 24 };
+	const struct function *pool[POOL], *stack[64];
+
+	for (unsigned i = 0; i < POOL; i++)
+		pool[i] = server_function(i);
+	for (unsigned i = 0; i < STACKS; i++) {
+		for (unsigned depth = 0; depth < DEPTH; depth++) {
+			unsigned branch = depth < DEPTH - 2 ? i >> (DEPTH - 2 - depth) : i;
+
+			/* Two neighbours differ; the rest is spread over the pool. */
+			stack[depth] = pool[(branch * 37 + branch / POOL + depth) % POOL];
+		}
+		stack[DEPTH] = NULL;
+		add(profile, 1 + i % 3, i % 3 ? 0xffff00u : 0, stack);
+	}
 }
 
 static const struct {
@@ -376,6 +495,7 @@ static const struct {
 	{ "wide", wide, "luajit wide.lua" },
 	{ "brief", brief, "luajit brief.lua" },
 	{ "empty", empty, "luajit idle.lua" },
+	{ "stacks", stacks, "nginx: worker process" },
 };
 
 static struct figures made_up_figures(const struct profile *profile)
@@ -427,7 +547,7 @@ int main(int argc, char **argv)
 {
 	struct flamegraph_options options = { 0 };
 	struct profile *profile = new_profile(), *baseline = new_profile();
-	struct heatmap *heatmap = NULL;
+	struct flamegraph_samples *samples = NULL;
 	const char *target = NULL;
 	int result = 64;
 
@@ -435,6 +555,7 @@ int main(int argc, char **argv)
 		options.inverted |= strcmp(argv[i], "inverted") == 0;
 		options.by_line |= strcmp(argv[i], "lines") == 0;
 		options.page |= strcmp(argv[i], "page") == 0;
+		options.heatmap |= strcmp(argv[i], "heatmap") == 0;
 	}
 	for (size_t i = 0; argc > 1 && i < sizeof(profiles) / sizeof(profiles[0]); i++) {
 		if (strcmp(argv[1], profiles[i].name) != 0)
@@ -449,15 +570,22 @@ int main(int argc, char **argv)
 		target = "luajit test.lua";
 	}
 	if (argc > 1 && strcmp(argv[1], "stall") == 0) {
-		options.heatmap = heatmap = stall(profile);
+		samples = stall(profile);
+		options.heatmap = true;
 		target = "luajit test.lua";
 	}
+	if (argc > 1 && (strcmp(argv[1], "worker") == 0 || strcmp(argv[1], "many") == 0)) {
+		samples = workers(profile, strcmp(argv[1], "many") == 0 ? MANY_TICKS : WORKER_TICKS);
+		target = "nginx: worker process";
+	}
+	options.samples = samples;
 	if (target)
 		result = write_graph(profile, target, &options);
 	else
-		fprintf(stderr, "usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall"
-				" [inverted|lines|page]...\n");
-	heatmap_free(heatmap);
+		fprintf(stderr,
+			"usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|worker|many|stacks"
+			" [inverted|lines|page|heatmap]...\n");
+	flamegraph_samples_free(samples);
 	profile_free(profile);
 	profile_free(baseline);
 	return result;

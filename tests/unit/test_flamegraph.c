@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "output/flamegraph/flamegraph.h"
+#include "output/flamegraph/flamegraph_header.h"
 #include "output/flamegraph/flamegraph_static.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
@@ -93,12 +94,12 @@ static void data_lists_labels_by_alphabet_and_frames_by_caller(void **state)
 	add(profile, 10, nearest, 2);
 	assert_int_equal(profile_add(profile, &collecting), 0);
 	text = written(profile);
-	assert_non_null(strstr(text,
-			       "<metadata id=\"functions\">a all\nl heavy test.lua:5\nl main chunk test.lua\n"
-			       "b string.gsub [builtin]\n</metadata>"));
-	assert_non_null(strstr(text,
-			       "<metadata id=\"lines\">0 all\n1 heavy test.lua:8\n2 main chunk test.lua:20\n"
-			       "3 string.gsub [builtin]\n</metadata>"));
+	assert_non_null(
+		strstr(text, "<metadata id=\"functions\">a all\nl heavy\ttest.lua:5\nl main chunk\ttest.lua\n"
+			     "b string.gsub\t[builtin]\n</metadata>"));
+	assert_non_null(
+		strstr(text, "<metadata id=\"lines\">0 all\n1 heavy\ttest.lua:8\n2 main chunk\ttest.lua:20\n"
+			     "3 string.gsub\t[builtin]\n</metadata>"));
 	assert_non_null(strstr(
 		text,
 		"<metadata id=\"frames\">0 0\n1 2\n2 1 1\n3 3 0 1 0 i30\n2 1 3 2 0 i10 g5\n</metadata>"));
@@ -242,6 +243,21 @@ static void number_of_frames_is_bounded(void **state)
 	free(functions);
 }
 
+static void the_title_has_the_script_and_the_pid(void **state)
+{
+	const struct session long_one = { .pid = 42, .target = "/opt/a b/bin/luajit /srv/app/main.lua" };
+	const struct session plain = { .pid = 42, .target = "/opt/bin/luajit /srv/app/main.lua" };
+	const struct figures figures = { 0 };
+	struct flamegraph_header header;
+
+	(void)state;
+	flamegraph_header_fill(&header, &plain, &figures);
+	assert_string_equal(header.lines[0], "CPU time of luajit /srv/app/main.lua (pid 42)");
+	/* Where the first word ends is not known here. */
+	flamegraph_header_fill(&header, &long_one, &figures);
+	assert_string_equal(header.lines[0], "CPU time of a b/bin/luajit /srv/app/main.lua (pid 42)");
+}
+
 static void names_cannot_leave_their_place(void **state)
 {
 	const struct function hostile = {
@@ -261,7 +277,7 @@ static void names_cannot_leave_their_place(void **state)
 	assert_int_equal(occurrences(text, "]]>"), 2); /* of the style sheet and the script */
 	assert_non_null(strstr(
 		text,
-		"l ]]&gt;&lt;/metadata&gt;&lt;/script&gt;&lt;script&gt;\\n1 1 1\\x01\\xff &quot;&#39;&gt;&lt;&amp;\n"));
+		"l ]]&gt;&lt;/metadata&gt;&lt;/script&gt;&lt;script&gt;\\n1 1 1\\x01\\xff\t&quot;&#39;&gt;&lt;&amp;\n"));
 	free(text);
 }
 
@@ -323,6 +339,7 @@ int main(void)
 		cmocka_unit_test(small_frames_are_left_out_and_counted),
 		cmocka_unit_test(frames_below_the_wanted_share_are_left_out),
 		cmocka_unit_test(number_of_frames_is_bounded),
+		cmocka_unit_test(the_title_has_the_script_and_the_pid),
 		cmocka_unit_test(names_cannot_leave_their_place),
 		cmocka_unit_test(deep_stacks_are_whole_in_the_data_and_bounded_in_the_static_picture),
 		cmocka_unit_test(nothing_sampled_is_said),

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The samples of one thread in order of time, as a tree whose starts and
+ * weights are times in ns after the beginning: a flame chart. A sample shows
+ * the time before it that it stands for. Neighbours with the same frames are
+ * one; a gap of less than half a sample between them is closed. Where nothing
+ * is drawn, no sample stands for the time.
+ */
+
+/* The samples of the thread, in order. */
+function samplesOfThread(pid, tid) {
+	const found = [];
+
+	for (let k = 0; k < moments.count; k++) {
+		const thread = moments.threads[moments.thread[k]];
+
+		if (!thread || thread.pid === pid && thread.tid === tid)
+			found.push(k);
+	}
+	return found;
+}
+
+/* The callers of a frame and itself, the outermost first, without the root. */
+function pathTo(i) {
+	const path = [];
+
+	for (; i >= 0 && recorded.caller[i] >= 0; i = recorded.caller[i])
+		path.push(i);
+	return path.reverse();
+}
+
+function chartOf(byLine, pid, tid) {
+	const tree = new GrowingTree(byLine, 4096);
+	const start = [moments.since * 1000], until = [moments.until * 1000];
+	const open = [0];		/* the node of each depth that still goes on */
+	let covered = start[0];		/* up to here, earlier samples stand for the time */
+
+	for (const k of samplesOfThread(pid, tid)) {
+		const weight = moments.weight[k], end = moments.time[k] * 1000;
+		let begin = Math.max(covered, end - weight);
+		let depth = 1;
+
+		if (end <= begin)
+			continue;
+		if (begin - covered < weight / 2)
+			begin = covered;
+		if (tree.count >= NODES_MAX) {
+			tree.cut = true;
+			break;
+		}
+		let goesOn = begin === covered;
+
+		for (const i of pathTo(moments.frame[k])) {
+			goesOn &&= depth < open.length && tree.label[open[depth]] === tree.labelOf[i];
+			if (!goesOn) {
+				open.length = depth;
+				open.push(tree.add(open[depth - 1], tree.labelOf[i]));
+				start[open[depth]] = begin;
+			}
+			addTime(tree, open[depth], i, end - begin);
+			until[open[depth++]] = end;
+		}
+		open.length = depth;
+		tree.own[open[depth - 1]] += end - begin;
+		tree.ownSamples[open[depth - 1]]++;
+		for (const node of open)
+			tree.states[node * STATES.length + moments.state[k]] += end - begin;
+		tree.samplesNow[0]++;
+		covered = end;
+	}
+	return finishedChart(tree, start, until);
+}
+
+/* The marks and number of samples of a node; its weight is set at the end. */
+function addTime(tree, node, i, time) {
+	const mark = recorded.mark[i];
+
+	tree.samplesNow[node]++;
+	if (mark & COMPILED)
+		tree.compiled[node] += time;
+	if (mark & NEAREST)
+		tree.nearest[node] += time;
+	if (mark & FUNCTION_ONLY)
+		tree.functionOnly[node] += time;
+}
+
+function finishedChart(tree, start, until) {
+	const made = arranged(tree, null, null);
+
+	made.isChart = true;
+	made.start.set(start);
+	for (let i = 0; i < made.count; i++)
+		made.total[NOW][i] = until[i] - start[i];
+	return made;
+}
