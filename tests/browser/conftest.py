@@ -8,6 +8,7 @@ import time
 
 import chromium
 import pytest
+from consumers import consumer
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -32,6 +33,12 @@ def make_flamegraph(tmp_path_factory):
         return path
 
     return make
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """The source of axe-core, which judges whether everybody can use a page."""
+    return (consumer("axe") / "axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +84,11 @@ class Page:
 
     def labels(self):
         return {frame["label"] for frame in self.frames()}
+
+    def about(self):
+        """All lines of the header, which this opens."""
+        self.one(".about summary").click()
+        return self.one(".about").text
 
     def element(self, label):
         """The lowest frame whose label contains this."""

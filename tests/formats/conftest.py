@@ -8,11 +8,11 @@ import subprocess
 import pytest
 
 import chromium
+from consumers import consumer
 from readers import Callgrind, Firefox, Inferno, Pprof, Speedscope
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VARIANT = os.environ.get("VARIANT", "release")
-INSTALL_SECONDS = 300
 
 
 @pytest.fixture(scope="session")
@@ -34,19 +34,6 @@ def make_samples(samples_program, tmp_path_factory):
         return path
 
     return make
-
-
-def consumer(name):
-    """Install a consumer and return its directory, or skip the test."""
-    try:
-        result = subprocess.run([ROOT / "tests/formats/consumers", name], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, check=False, timeout=INSTALL_SECONDS)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"{name} could not be installed in time")
-    if result.returncode:
-        reason = result.stderr.strip().splitlines() or ["for no reason given"]
-        pytest.skip(f"{name} could not be installed: {reason[-1]}")
-    return pathlib.Path(result.stdout.strip())
 
 
 @pytest.fixture(scope="session")
