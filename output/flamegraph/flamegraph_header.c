@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "output/labels/escape.h"
+#include "output/labels/session_title.h"
 
 /* Longer than a line shows, and short enough to leave room for the rest of the line. */
 enum { COMMAND_MAX = 1024 };
@@ -27,28 +28,6 @@ __attribute__((format(printf, 2, 3))) static void add_line(struct flamegraph_hea
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
-}
-
-/* A command line without the directory of its program. */
-static const char *without_directory(const char *command)
-{
-	const char *program = command;
-
-	for (const char *at = command; *command == '/' && *at && *at != ' '; at++)
-		if (*at == '/')
-			program = at + 1;
-	return program;
-}
-
-static void add_title(struct flamegraph_header *header, const struct session *session)
-{
-	const char *time = weights[session->clock].title;
-	const char *target = session->target ? without_directory(session->target) : "LuaJIT";
-
-	if (session->pid > 0)
-		add_line(header, "%s of %.*s (pid %ld)", time, COMMAND_MAX, target, (long)session->pid);
-	else
-		add_line(header, "%s of %.*s", time, COMMAND_MAX, target);
 }
 
 /* "2026-11-22 19:40:00 UTC, "; empty if the time is unknown. */
@@ -128,9 +107,11 @@ void flamegraph_header_fill(struct flamegraph_header *header, const struct sessi
 			    const struct figures *figures)
 {
 	const bool is_heap = weights[session->clock].clock == WEIGHT_COUNT;
+	char title[SESSION_TITLE_SIZE];
 
 	header->count = 0;
-	add_title(header, session);
+	session_title(session, title);
+	add_line(header, "%s", title);
 	if (is_heap)
 		add_objects(header, session, figures);
 	else

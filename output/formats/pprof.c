@@ -9,6 +9,7 @@
 #include "output/formats/pprof_writer.h"
 #include "output/labels/frame_text.h"
 #include "output/labels/names.h"
+#include "output/labels/session_title.h"
 #include "output/views/sample_table.h"
 
 enum { VALUE_TYPES_MAX = 3, LABELS_MAX = 7 };
@@ -159,6 +160,7 @@ static void write_figures(struct writer *writer, const struct figures *figures)
 static void write_table(struct writer *writer, const struct figures *figures)
 {
 	const struct sample_table *table = writer->table;
+	char title[SESSION_TITLE_SIZE];
 
 	write_about(writer, figures);
 	pprof_write_mapping(writer->pprof, writer->session->target);
@@ -166,6 +168,8 @@ static void write_table(struct writer *writer, const struct figures *figures)
 	write_locations(writer);
 	for (size_t i = 0; i < table->sum_count; i++)
 		write_sum(writer, &table->sums[i]);
+	session_title(writer->session, title);
+	write_comment(writer, title);
 	if (writer->session->command_line)
 		write_comment(writer, writer->session->command_line);
 	write_figures(writer, figures);

@@ -176,6 +176,7 @@ def test_pprof_counts_samples_and_tells_what_was_recorded(make_samples, pprof):
     path = make_samples("small", "pprof")
     assert pprof.top(path, "-sample_index=samples")["heavy test.lua:5"] == (50, 60)
     comments = pprof.ask(path, "-comments")
+    assert re.search("^CPU time of ", comments)
     assert "ljspy record --name nginx -d 30s" in comments
     assert "100 in 30.0 s" in comments
     raw = pprof.ask(path, "-raw")

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * session_title: what was recorded, in a line: "CPU time of luajit test.lua (pid 42)".
+ */
+#ifndef LJSPY_SESSION_TITLE_H
+#define LJSPY_SESSION_TITLE_H
+
+#include "output/sample/session.h"
+
+enum { SESSION_TITLE_SIZE = 1280 };
+
+/* Write the title, unescaped. Long commands are cut, and the directory of the program is left out. */
+void session_title(const struct session *session, char ret_title[static SESSION_TITLE_SIZE]);
+
+#endif
