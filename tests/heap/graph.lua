@@ -20,6 +20,9 @@ local function address(object)
   return (text:match("0x(%x+)") or text:match("(%x+)$")):gsub("^0+", "")
 end
 
+-- The empty string is no object of the heap.
+local empty = { value = "", [""] = true }
+
 -- Names made beforehand: making an object must make no string.
 local names = {}
 for i = 1, 64 do names[i] = "name" .. i end
@@ -178,4 +181,6 @@ elseif state ~= "stop" then
   collectgarbage("stop")
 end
 os.rename(path .. ".new", path)
+io.write("ready\n")
+io.flush()
 io.read()

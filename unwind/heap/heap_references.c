@@ -76,9 +76,18 @@ static void note_name(struct heap_reading *reading, uint32_t node, const struct 
 		reading->function_names[of] = edge->text;
 }
 
+/* The empty string is part of global_State, and no object of the heap. */
+static bool is_in_global_state(const struct heap_reading *reading, uint64_t address)
+{
+	const struct layout *layout = reading->layout;
+	int32_t end = layout->has_jit ? layout->GG_J : layout->GG_dispatch;
+
+	return address >= reading->g && address - reading->g < (uint64_t)end;
+}
+
 void heap_refer(struct heap_reading *reading, uint64_t address, struct heap_edge edge)
 {
-	if (address == 0)
+	if (address == 0 || is_in_global_state(reading, address))
 		return;
 	edge.to = heap_builder_find(reading->builder, address);
 	if (edge.to == HEAP_ROOT) {

@@ -2,7 +2,9 @@
 /* What the stacks of threads hold, by the names of locals. */
 #include "unwind/heap/heap_reading.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "memory/array.h"
 #include "memory/snapshot.h"
@@ -169,6 +171,31 @@ static uint64_t used_end(const struct heap_stacks *stacks, const struct lua_thre
 	return end < thread->stack_end ? end : thread->stack_end;
 }
 
+/* Where a coroutine will start that has never been resumed: its function is its first value. */
+static void note_start(struct heap_reading *reading, const struct lua_thread *thread, struct heap_node *node)
+{
+	const struct layout *layout = reading->layout;
+	char text[HEAP_TEXT_MAX + 1];
+	const uint8_t *function;
+	struct proto proto;
+	uint64_t value;
+
+	if (node->text != HEAP_TEXT_NONE || node->address == reading->mainthread ||
+	    lua_thread_state(thread, 0) != COROUTINE_NOT_STARTED ||
+	    !lua_thread_slot(thread, thread->base, &value) || tvalue_tag(reading->gc64, value) != TAG_FUNC)
+		return;
+	function = heap_object(reading, tvalue_object(reading->gc64, value), layout->GCfuncL_uvptr);
+	if (!function || heap_field(function, layout->GCfunc_ffid, 1) != FF_LUA ||
+	    !heap_proto(reading,
+			heap_ref(reading, function, layout->GCfunc_pc) - (uint64_t)layout->GCproto_size,
+			&proto))
+		return;
+	snprintf(text, sizeof(text), "start of %s",
+		 heap_builder_string(reading->builder, heap_proto_text(reading, &proto, NULL, 0, false)));
+	node->text = heap_builder_text(reading->builder, text, strlen(text));
+	node->module = heap_proto_file(reading, &proto);
+}
+
 void heap_refer_stack(struct heap_reading *reading, uint32_t number)
 {
 	struct heap_stacks *stacks = reading->stacks;
@@ -208,5 +235,6 @@ void heap_refer_stack(struct heap_reading *reading, uint32_t number)
 		refer_slots(reading, &thread, frame, detail, frame->base, end);
 		end = frame->base - frame_slots(reading->gc64) * SLOT_SIZE;
 	}
+	note_start(reading, &thread, node);
 	refer_slots(reading, &thread, NULL, HEAP_TEXT_NONE, lua_thread_bottom(&thread), end);
 }
