@@ -253,10 +253,10 @@ static void write_totals(const struct report *report)
 	}
 }
 
-/* Is the path worth a place among the suspects? */
+/* Is the path worth a place among the suspects? What nothing holds is garbage, whatever it grows to. */
 static bool is_suspect(const struct report *report, const struct heap_growth *growth, uint64_t all)
 {
-	return !growth->in_chain && heap_growth_is_steady(&report->paths, growth) &&
+	return !growth->in_chain && !growth->unheld && heap_growth_is_steady(&report->paths, growth) &&
 	       heap_growth_bytes(&report->paths, growth) >= (int64_t)(all / SUSPECT_PART);
 }
 
@@ -289,11 +289,12 @@ static void write_owners(const struct report *report)
 		const struct heap_moment *last = &growth->moments[report->count - 1];
 
 		/* A single object: its path stands for one, and not for many that have one owner each. */
-		if (growth->in_chain || last->sum.count != 1 ||
+		if (growth->in_chain || growth->unheld || last->sum.count != 1 ||
+		    heap_growth_bytes(paths, growth) < (int64_t)(all / SUSPECT_PART) ||
 		    heap_percent(last->held, all) < SUSPECT_PERCENT)
 			continue;
 		if (shown++ == 0)
-			write_head(report, "Holds more than a tenth of all in the end");
+			write_head(report, "Grew, and holds more than a tenth of all in the end");
 		write_row(report, paths, growth, "");
 	}
 }

@@ -58,6 +58,28 @@ static json_t *groups_json(const struct heap_group *groups, const char *name, bo
 	return array;
 }
 
+/* Add to groups who holds most of each, and what finalizes most of it; null is not known. */
+static json_t *with_origins(json_t *array, const struct heap_group *groups, const struct heap_paths *paths)
+{
+	char place[HEAP_PATH_SIZE];
+
+	for (size_t i = 0; groups && i < json_array_size(array); i++, groups = groups->hh.next) {
+		json_t *value = json_array_get(array, i);
+		uint32_t finalizer = paths->nodes[groups->finalizer.path].what;
+
+		json_object_set_new(
+			value, "path",
+			groups->held.path == HEAP_PATHS_ROOT
+				? json_null()
+				: json_value_text(heap_path_place(paths, groups->held.path, place)));
+		json_object_set_new(value, "finalizer",
+				    groups->finalizer.path == HEAP_PATHS_ROOT || !finalizer
+					    ? json_null()
+					    : json_value_text(heap_paths_text(paths, finalizer)));
+	}
+	return array;
+}
+
 static json_t *paths_json(const struct heap_summary *summary)
 {
 	struct heap_group *rows;
@@ -98,11 +120,13 @@ static json_t *largest_json(const struct heap_summary *summary)
 
 static json_t *waste_json(const struct heap_waste *waste)
 {
-	return json_pack("{s:{s:o, s:o}, s:{s:o, s:o}, s:o, s:o}", "sparse_tables", "count",
-			 number(waste->sparse.count), "bytes", number(waste->sparse.bytes), "long_strings",
-			 "count", number(waste->long_strings.count), "bytes",
-			 number(waste->long_strings.bytes), "finalizers", number(waste->finalizers), "tables",
-			 groups_json(waste->tables, "path", false));
+	return json_pack(
+		"{s:{s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o}, s:o, s:o, s:o}", "sparse_tables", "count",
+		number(waste->sparse.count), "bytes", number(waste->sparse.bytes), "sparse_buffers", "count",
+		number(waste->buffers.count), "bytes", number(waste->buffers.bytes), "long_strings", "count",
+		number(waste->long_strings.count), "bytes", number(waste->long_strings.bytes), "finalizers",
+		number(waste->finalizers), "tables", groups_json(waste->tables, "path", false), "buffers",
+		groups_json(waste->room, "path", false));
 }
 
 static json_t *gc_json(const struct heap_account *account)
@@ -141,14 +165,15 @@ static json_t *vm_json(const struct heap_summary *summary)
 			       "difference", (json_int_t)heap_account_difference(account), "objects",
 			       objects_json(summary), "paths", paths_json(summary), "modules",
 			       groups_json(summary->modules, "module", false), "held", held_json(account));
-	json_t *more = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o}}", "coroutines",
-				 groups_json(summary->coroutines, "at", true), "closures",
-				 groups_json(summary->closures, "function", false), "cdata",
-				 groups_json(summary->cdata, "ctype", false), "vm_own",
-				 groups_json(summary->own, "part", false), "largest", largest_json(summary),
-				 "waste", waste_json(&summary->waste), "gc", gc_json(account), "uncertain",
-				 uncertain_json(&account->uncertain), "unheld", "count",
-				 number(summary->unheld.count), "bytes", number(summary->unheld.bytes));
+	json_t *more = json_pack(
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o}}", "coroutines",
+		groups_json(summary->coroutines, "at", true), "closures",
+		groups_json(summary->closures, "function", false), "cdata",
+		with_origins(groups_json(summary->cdata, "ctype", false), summary->cdata, &summary->paths),
+		"vm_own", groups_json(summary->own, "part", false), "largest", largest_json(summary), "waste",
+		waste_json(&summary->waste), "gc", gc_json(account), "uncertain",
+		uncertain_json(&account->uncertain), "unheld", "count", number(summary->unheld.count),
+		"bytes", number(summary->unheld.bytes));
 	bool good = vm && more && json_object_update(vm, more) == 0;
 
 	json_decref(more);

@@ -102,6 +102,22 @@ static void write_own(FILE *out, const struct heap_summary *summary)
 	}
 }
 
+/* Who holds most of a group, and what finalizes most of it. */
+static void write_origin(FILE *out, const struct heap_group *group, const struct heap_paths *paths)
+{
+	uint32_t finalizer = paths->nodes[group->finalizer.path].what;
+	char place[HEAP_PATH_SIZE];
+
+	if (group->held.path != HEAP_PATHS_ROOT) {
+		fputs(" in ", out);
+		heap_name_write(out, heap_path_place(paths, group->held.path, place), NAME_COLUMNS);
+	}
+	if (group->finalizer.path != HEAP_PATHS_ROOT && finalizer) {
+		fputs(", finalizer ", out);
+		heap_name_write(out, heap_paths_text(paths, finalizer), NAME_COLUMNS);
+	}
+}
+
 /* A table of groups by bytes. nameless stands for an empty name. */
 static void write_groups(FILE *out, const char *title, const struct heap_group *groups, const char *nameless,
 			 const struct heap_summary *summary, const struct heap_view *view)
@@ -118,7 +134,9 @@ static void write_groups(FILE *out, const char *title, const struct heap_group *
 			heap_number(group->sum.count, count));
 		if (group->finalizers)
 			fprintf(out, "(%s with a finalizer) ", heap_number(group->finalizers, count));
-		end_name(out, *group->name ? group->name : nameless);
+		heap_name_write(out, *group->name ? group->name : nameless, NAME_COLUMNS);
+		write_origin(out, group, &summary->paths);
+		putc('\n', out);
 	}
 }
 
@@ -178,11 +196,15 @@ static void write_waste(FILE *out, const struct heap_summary *summary, const str
 
 	fprintf(out, "\nWaste\n  %10s  %11s  empty slots of tables that use a fourth of them at most\n",
 		heap_amount(waste->sparse.bytes, bytes), heap_number(waste->sparse.count, count));
+	fprintf(out, "  %10s  %11s  room of string.buffers that use a fourth of theirs at most\n",
+		heap_amount(waste->buffers.bytes, bytes), heap_number(waste->buffers.count, count));
 	fprintf(out, "  %10s  %11s  strings of %d bytes or more, of all strings %.1f %%\n",
 		heap_amount(waste->long_strings.bytes, bytes), heap_number(waste->long_strings.count, count),
 		HEAP_LONG_STRING, heap_percent(waste->long_strings.bytes, strings->sum.bytes));
 	fprintf(out, "  %10s  %11s  objects with a finalizer\n", "", heap_number(waste->finalizers, count));
+	fputs("  No two strings are equal: LuaJIT has each content once.\n", out);
 	write_groups(out, "Empty slots of tables by path", waste->tables, "", summary, view);
+	write_groups(out, "Unused room of string.buffers by path", waste->room, "", summary, view);
 }
 
 /*---- The collector ----*/

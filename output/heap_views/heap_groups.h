@@ -10,11 +10,18 @@
 #include "memory/hash.h"
 #include "output/heap_views/heap_paths.h"
 
+/* The path that most of a group has, and how much of it: bytes of what it holds, or how many it finalizes. */
+struct heap_most {
+	uint32_t path; /* HEAP_PATHS_ROOT: there is none */
+	uint64_t amount;
+};
+
 struct heap_group {
 	struct heap_sum sum;
-	uint64_t retained;   /* by them together; 0 if it is not asked */
-	uint64_t finalizers; /* how many of them have one */
-	uint64_t largest;    /* bytes of the largest */
+	uint64_t retained;                /* by them together; 0 if it is not asked */
+	uint64_t finalizers;              /* how many of them have one */
+	uint64_t largest;                 /* bytes of the largest */
+	struct heap_most held, finalizer; /* of groups by C type; see heap_cdata.h */
 	UT_hash_handle hh;
 	char name[]; /* unescaped */
 };

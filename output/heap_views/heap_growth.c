@@ -76,8 +76,11 @@ int heap_growths_add_paths(struct heap_growths *growths, const struct heap_paths
 
 		if (path->retained == 0 || path->retained < min_bytes)
 			continue;
-		error = heap_growths_add(growths, heap_path_text(paths, i, text), moment,
+		heap_path_text(paths, i, text);
+		error = heap_growths_add(growths, text, moment,
 					 &(struct heap_moment){ .held = path->retained, .sum = path->own });
+		if (!error && path->unheld)
+			find(growths, text)->unheld = true;
 	}
 	return error;
 }

@@ -24,6 +24,7 @@ struct heap_moment {
 struct heap_growth {
 	bool in_chain;   /* a path of a chain that a table does not show; see heap_rows.h */
 	bool is_of_many; /* because one above that stands for many things is shown */
+	bool unheld;     /* a path of what nothing holds: the collector frees it */
 	UT_hash_handle hh;
 	struct heap_moment *moments;
 	char name[]; /* unescaped */

@@ -188,6 +188,7 @@ static int add_node(struct maker *maker, const struct key *key, const struct hea
 		.dominator = HEAP_NO_NODE,
 		.kind = object->kind,
 		.many = key->hold & KEY_MANY,
+		.unheld = !edge,
 	};
 	struct heap_path *parent;
 	int error = make_room(maker);
@@ -463,7 +464,7 @@ static void append_what(const struct heap_paths *paths, uint32_t node, char *tex
 	append(text, length, heap_paths_text(paths, paths->nodes[node].what));
 }
 
-const char *heap_path_text(const struct heap_paths *paths, uint32_t node,
+static size_t append_steps(const struct heap_paths *paths, uint32_t node,
 			   char ret_text[static HEAP_PATH_SIZE])
 {
 	uint32_t steps[HEAP_DEPTH_MAX + 1];
@@ -477,7 +478,20 @@ const char *heap_path_text(const struct heap_paths *paths, uint32_t node,
 	}
 	while (count > 0)
 		length = append_step(paths, steps[--count], ret_text, length);
-	append_what(paths, node, ret_text, length);
+	return length;
+}
+
+const char *heap_path_text(const struct heap_paths *paths, uint32_t node,
+			   char ret_text[static HEAP_PATH_SIZE])
+{
+	append_what(paths, node, ret_text, append_steps(paths, node, ret_text));
+	return ret_text;
+}
+
+const char *heap_path_place(const struct heap_paths *paths, uint32_t node,
+			    char ret_text[static HEAP_PATH_SIZE])
+{
+	append_steps(paths, node, ret_text);
 	return ret_text;
 }
 

@@ -53,6 +53,7 @@ struct heap_path {
 	bool begins;           /* the path's text begins with this step */
 	bool many;             /* the step stands for many keys */
 	bool repeats;          /* it stands for more than one step */
+	bool unheld;           /* nothing holds its objects, or only weakly */
 	struct heap_sum own;   /* the objects that this is the path of */
 	struct heap_sum total; /* and those of all nodes below */
 	uint64_t retained;     /* by own, together; none counts twice */
@@ -81,6 +82,10 @@ static inline const char *heap_paths_text(const struct heap_paths *paths, uint32
 /* Write a node's path. Returns ret_text. */
 const char *heap_path_text(const struct heap_paths *paths, uint32_t node,
 			   char ret_text[static HEAP_PATH_SIZE]);
+
+/* The same without what function, coroutine or C type it leads to. */
+const char *heap_path_place(const struct heap_paths *paths, uint32_t node,
+			    char ret_text[static HEAP_PATH_SIZE]);
 
 /* Write the step that leads to a node, with what it leads to: what a picture shows. Returns ret_text. */
 const char *heap_step_text(const struct heap_paths *paths, uint32_t node,

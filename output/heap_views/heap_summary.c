@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "output/heap/heap_analysis.h"
+#include "output/heap_views/heap_cdata.h"
 
 /* What the functions below work on. */
 struct maker {
@@ -136,31 +137,44 @@ static void add_to_largest(struct heap_summary *summary, const struct heap_large
 	largest[at] = *object;
 }
 
+static bool is_sparse(const struct heap_node *node, uint32_t slots_min)
+{
+	return node->slots >= slots_min && node->used <= node->slots / HEAP_SPARSE_PART;
+}
+
+/* Bytes of an object that it does not use. */
+static int add_empty(struct maker *maker, uint32_t number, uint64_t bytes, struct heap_group **groups,
+		     struct heap_sum *sum)
+{
+	char path[HEAP_PATH_SIZE];
+	struct heap_group *group = heap_groups_get(
+		groups, heap_path_text(&maker->summary->paths, maker->of[number], path));
+
+	if (!group)
+		return -ENOMEM;
+	group->sum.bytes += bytes;
+	group->sum.count++;
+	sum->bytes += bytes;
+	sum->count++;
+	return 0;
+}
+
 static int add_waste(struct maker *maker, uint32_t number)
 {
 	const struct heap_node *node = &maker->graph->nodes[number];
 	struct heap_waste *waste = &maker->summary->waste;
-	char path[HEAP_PATH_SIZE];
-	struct heap_group *group;
-	uint64_t empty;
 
 	waste->finalizers += node->flags & HEAP_FINALIZER ? 1 : 0;
 	if (node->kind == HEAP_KIND_STRING && node->bytes >= HEAP_LONG_STRING) {
 		waste->long_strings.bytes += node->bytes;
 		waste->long_strings.count++;
 	}
-	if (node->kind != HEAP_KIND_TABLE || node->slots < HEAP_SPARSE_SLOTS ||
-	    node->used > node->slots / HEAP_SPARSE_PART)
-		return 0;
-	empty = (uint64_t)((double)node->bytes * (node->slots - node->used) / node->slots);
-	group = heap_groups_get(&waste->tables,
-				heap_path_text(&maker->summary->paths, maker->of[number], path));
-	if (!group)
-		return -ENOMEM;
-	group->sum.bytes += empty;
-	group->sum.count++;
-	waste->sparse.bytes += empty;
-	waste->sparse.count++;
+	if (node->kind == HEAP_KIND_TABLE && is_sparse(node, HEAP_SPARSE_SLOTS))
+		return add_empty(maker, number,
+				 (uint64_t)((double)node->bytes * (node->slots - node->used) / node->slots),
+				 &waste->tables, &waste->sparse);
+	if (node->kind == HEAP_KIND_USERDATA && is_sparse(node, HEAP_SPARSE_BYTES))
+		return add_empty(maker, number, node->slots - node->used, &waste->room, &waste->buffers);
 	return 0;
 }
 
@@ -215,6 +229,7 @@ static void sort(struct heap_summary *summary)
 	heap_groups_sort(&summary->cdata);
 	heap_groups_sort(&summary->own);
 	heap_groups_sort(&summary->waste.tables);
+	heap_groups_sort(&summary->waste.room);
 }
 
 static int make(struct maker *maker)
@@ -225,6 +240,9 @@ static int make(struct maker *maker)
 		error = heap_paths_make(maker->graph, &maker->analysis, &maker->summary->paths, &maker->of);
 	for (uint32_t i = 1; i < maker->graph->node_count && !error; i++)
 		error = add_node(maker, i);
+	if (!error)
+		error = heap_cdata_find(maker->graph, &maker->summary->paths, maker->of,
+					maker->summary->cdata);
 	if (!error)
 		error = add_modules(maker->summary);
 	if (!error)
@@ -264,5 +282,6 @@ void heap_summary_clear(struct heap_summary *summary)
 	heap_groups_clear(&summary->cdata);
 	heap_groups_clear(&summary->own);
 	heap_groups_clear(&summary->waste.tables);
+	heap_groups_clear(&summary->waste.room);
 	*summary = (struct heap_summary){ 0 };
 }

@@ -18,7 +18,8 @@ enum {
 	HEAP_LARGEST_MAX = 20,
 	HEAP_LONG_STRING = 4096, /* bytes of an object: from here on a string is long */
 	HEAP_SPARSE_SLOTS = 16,  /* a table with fewer slots is not called sparse, */
-	HEAP_SPARSE_PART = 4,    /* nor one that uses more than a fourth of them */
+	HEAP_SPARSE_BYTES = 256, /* nor a string.buffer with less room, */
+	HEAP_SPARSE_PART = 4,    /* nor one that uses more than a fourth of it */
 };
 
 struct heap_kind_sum {
@@ -38,6 +39,9 @@ struct heap_large {
 struct heap_waste {
 	struct heap_group *tables; /* sparse ones, by path: sum.bytes is what is empty of them */
 	struct heap_sum sparse;    /* all of these: bytes as there */
+	struct heap_group
+		*room; /* string.buffers of which little is used, in the same way: they were once larger */
+	struct heap_sum buffers;
 	struct heap_sum long_strings;
 	uint64_t finalizers; /* objects that have one */
 };

@@ -113,6 +113,56 @@ static void json_has_the_sums(void **state)
 	heap_subject_clear(&subject);
 }
 
+/*
+ * Of a program's cdata, three are in a list and one in a field; one closure finalizes two of them, and
+ * another one the third. Garbage of as many bytes as the argument says lies beside them.
+ */
+static struct heap_graph made_up_cdata(uint64_t garbage)
+{
+	enum { REGISTRY = 1, LIST, FINALIZERS, FIRST, SECOND, THIRD, SINGLE, RELEASE, CLOSE, GARBAGE };
+	const struct made_up_node nodes[] = {
+		{ .kind = HEAP_KIND_TABLE, .bytes = 64 },
+		{ .kind = HEAP_KIND_TABLE, .bytes = 64 },
+		{ .kind = HEAP_KIND_TABLE, .bytes = 64 },
+		{ .kind = HEAP_KIND_CDATA, .bytes = 100, .text = "struct conn", .flags = HEAP_FINALIZER },
+		{ .kind = HEAP_KIND_CDATA, .bytes = 100, .text = "struct conn", .flags = HEAP_FINALIZER },
+		{ .kind = HEAP_KIND_CDATA, .bytes = 100, .text = "struct conn", .flags = HEAP_FINALIZER },
+		{ .kind = HEAP_KIND_CDATA, .bytes = 100, .text = "struct conn" },
+		{ .kind = HEAP_KIND_FUNCTION, .bytes = 40, .text = "function <pool.lua:7>" },
+		{ .kind = HEAP_KIND_FUNCTION, .bytes = 40, .text = "function <pool.lua:9>" },
+		{ .kind = HEAP_KIND_TABLE, .bytes = garbage },
+	};
+	const struct made_up_edge edges[] = {
+		{ HEAP_ROOT, REGISTRY, HEAP_HOLDS_ROOT, "registry", NULL, 0, false },
+		{ HEAP_ROOT, FINALIZERS, HEAP_HOLDS_ROOT, "finalizers", NULL, 0, false },
+		{ REGISTRY, LIST, HEAP_HOLDS_FIELD, "open", NULL, 0, false },
+		{ REGISTRY, SINGLE, HEAP_HOLDS_FIELD, "single", NULL, 0, false },
+		{ LIST, FIRST, HEAP_HOLDS_FIELD, "to", NULL, 0, false },
+		{ LIST, SECOND, HEAP_HOLDS_FIELD, "to", NULL, 0, false },
+		{ LIST, THIRD, HEAP_HOLDS_FIELD, "to", NULL, 0, false },
+		{ FINALIZERS, FIRST, HEAP_HOLDS_KEY, NULL, NULL, 0, true },
+		{ FINALIZERS, CLOSE, HEAP_HOLDS_VALUE, "cdata", NULL, 0, false },
+		{ FINALIZERS, SECOND, HEAP_HOLDS_KEY, NULL, NULL, 0, true },
+		{ FINALIZERS, RELEASE, HEAP_HOLDS_VALUE, "cdata", NULL, 0, false },
+		{ FINALIZERS, THIRD, HEAP_HOLDS_KEY, NULL, NULL, 0, true },
+		{ FINALIZERS, RELEASE, HEAP_HOLDS_VALUE, "cdata", NULL, 0, false },
+	};
+
+	return made_up_heap(nodes, sizeof(nodes) / sizeof(nodes[0]), edges, sizeof(edges) / sizeof(edges[0]));
+}
+
+static void cdata_have_a_holder_and_a_finalizer(void **state)
+{
+	struct heap_subject subject = subject_of(made_up_cdata(1000));
+	char *text = text_of("text", &subject);
+
+	(void)state;
+	assert_true(has_line(text, "(3 with a finalizer) struct conn in registry.open.to, ",
+			     "finalizer function <pool.lua:7>"));
+	free(text);
+	heap_subject_clear(&subject);
+}
+
 /* The sum of the numbers at the ends of lines. */
 static uint64_t sum_of_lines(const char *text)
 {
@@ -221,6 +271,24 @@ static void a_difference_names_what_grew(void **state)
 	heap_subject_clear(&after);
 }
 
+/* The report of a series of as many moments; the caller frees it. Frees the subjects. */
+static char *series_of(struct heap_subject *subjects, size_t count)
+{
+	struct heap_side sides[8];
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	assert_true(count <= sizeof(sides) / sizeof(sides[0]));
+	for (size_t i = 0; i < count; i++)
+		sides[i] = (struct heap_side){ .subjects = &subjects[i], .count = 1 };
+	assert_int_equal(heap_series_write(out, sides, count, &(struct heap_view){ 0 }), 0);
+	assert_int_equal(fclose(out), 0);
+	for (size_t i = 0; i < count; i++)
+		heap_subject_clear(&subjects[i]);
+	return text;
+}
+
 static void a_series_tells_steady_growth_from_a_wave(void **state)
 {
 	struct heap_subject subjects[] = {
@@ -228,17 +296,9 @@ static void a_series_tells_steady_growth_from_a_wave(void **state)
 		subject_of(made_up_leak(600, 10, 1000)),
 		subject_of(made_up_leak(700, 10, 9500)),
 	};
-	struct heap_side sides[3];
-	char *text = NULL, *steady, *rest;
-	size_t length;
-	FILE *out = open_memstream(&text, &length);
+	char *text = series_of(subjects, 3), *steady = strstr(text, "Grew in every interval"), *rest;
 
 	(void)state;
-	for (size_t i = 0; i < 3; i++)
-		sides[i] = (struct heap_side){ .subjects = &subjects[i], .count = 1 };
-	assert_int_equal(heap_series_write(out, sides, 3, &(struct heap_view){ 0 }), 0);
-	fclose(out);
-	steady = strstr(text, "Grew in every interval");
 	assert_non_null(steady);
 	rest = strstr(steady, "\n\n");
 	assert_non_null(rest);
@@ -246,8 +306,22 @@ static void a_series_tells_steady_growth_from_a_wave(void **state)
 	assert_true(has_line(steady, "upvalue \"cache\"", "+200"));
 	assert_false(has_line(steady, "timers", ""));
 	free(text);
-	for (size_t i = 0; i < 3; i++)
-		heap_subject_clear(&subjects[i]);
+}
+
+static void garbage_is_no_suspect(void **state)
+{
+	struct heap_subject subjects[] = {
+		subject_of(made_up_cdata(1000)),
+		subject_of(made_up_cdata(20000)),
+		subject_of(made_up_cdata(300000)),
+	};
+	char *text = series_of(subjects, 3);
+
+	(void)state;
+	assert_non_null(strstr(text, "No path grew in every interval."));
+	assert_null(strstr(text, "a tenth of all"));
+	assert_true(has_line(text, "+299.0 kB", "tables"));
+	free(text);
 }
 
 int main(void)
@@ -255,11 +329,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_text_names_each_leak),
 		cmocka_unit_test(json_has_the_sums),
+		cmocka_unit_test(cdata_have_a_holder_and_a_finalizer),
 		cmocka_unit_test(folded_lines_add_up),
 		cmocka_unit_test(coroutines_have_a_view),
 		cmocka_unit_test(hostile_heaps_break_no_format),
 		cmocka_unit_test(a_difference_names_what_grew),
 		cmocka_unit_test(a_series_tells_steady_growth_from_a_wave),
+		cmocka_unit_test(garbage_is_no_suspect),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

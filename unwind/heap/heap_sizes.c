@@ -153,24 +153,29 @@ static bool size_of_cdata(struct heap_reading *reading, uint64_t address, const 
 	return true;
 }
 
-/* A string.buffer's SBufExt: w, e, b, L with flags, cowref, r (lj_buf.h). Its buffer is its own unless it is shared. */
+/*
+ * A string.buffer's SBufExt: w, e, b, L with flags, cowref, r (lj_buf.h), of which L and cowref are GCRefs.
+ * Its buffer is its own unless it is shared. What lies before r has been read and is free, too.
+ */
 static void add_buffer(struct heap_reading *reading, uint64_t payload, struct heap_node *node)
 {
 	enum { W, E, B, WORDS, COW_OR_BORROWED = 6 };
-	const uint8_t *words = heap_copy_view(reading->copy, payload, (WORDS + 1) * POINTER);
-	uint64_t begin, end, written;
+	const int32_t at_read = WORDS * POINTER + 2 * (int32_t)reading->ref;
+	const uint8_t *words = heap_copy_view(reading->copy, payload, (size_t)at_read + POINTER);
+	uint64_t begin, end, written, read;
 
 	if (!words)
 		return;
 	begin = heap_field(words, B * POINTER, POINTER);
 	end = heap_field(words, E * POINTER, POINTER);
 	written = heap_field(words, W * POINTER, POINTER);
+	read = heap_field(words, at_read, POINTER);
 	if (heap_field(words, WORDS * POINTER, 1) & COW_OR_BORROWED || end < begin ||
 	    end - begin > UINT32_MAX)
 		return;
 	node->bytes += end - begin;
 	node->slots = (uint32_t)(end - begin);
-	node->used = written >= begin && written <= end ? (uint32_t)(written - begin) : 0;
+	node->used = begin <= read && read <= written && written <= end ? (uint32_t)(written - read) : 0;
 }
 
 static bool size_of_userdata(struct heap_reading *reading, uint64_t address, const uint8_t *object,
