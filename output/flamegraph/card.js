@@ -64,6 +64,8 @@ function changeRow(i) {
 }
 
 function detailRows(i) {
+	if (!IS_TIME)
+		return [];
 	const { look: kind, function: f } = labelOf(i);
 	const whole = tree.total[NOW][i];
 	const rows = [];
@@ -112,7 +114,7 @@ function chainOf(i) {
 
 function remainderContent(i, count) {
 	return [html("b", {}, grouped.format(count) + " frames too narrow to show"),
-		(view.inverted ? "callers of " : "called by ") + labelText(tree.caller[i]) + "; a click zooms there, a search finds each"];
+		(view.inverted ? IS_TIME ? "callers of " : "holders of " : IS_TIME ? "called by " : "held by ") + labelText(tree.caller[i]) + "; a click zooms there, a search finds each"];
 }
 
 function actionButtons(i) {

@@ -148,7 +148,7 @@ const COMMANDS = {
 	"e": () => turnChains(),
 	"+": () => tree.isChart && zoomTime(0.5),
 	"-": () => tree.isChart && zoomTime(2),
-	"l": () => turn("lines"),
+	"l": () => IS_TIME && turn("lines"),
 	"u": flip,
 	"k": () => changeColour(COLOURS[(COLOURS.indexOf(view.colour) + 1) % COLOURS.length]),
 	"w": () => view.to && chooseEverything(),

@@ -9,16 +9,16 @@ const KEYS = [
 	["Arrows, Home", "move between frames"],
 	["/, Ctrl-F", "search for text or a regular expression"],
 	["n, Shift-n", "next, previous match"],
-	["f", "only this function, wherever it is called"],
-	["i", "inverted: callees at the root, callers on them"],
-	["s", "sandwich: a function, its callers above, its callees below"],
+	["f", IS_TIME ? "only this function, wherever it is called" : "only this step, wherever it is"],
+	["i", IS_TIME ? "inverted: callees at the root, callers on them" : "inverted: what is held at the root, what holds it on it"],
+	["s", IS_TIME ? "sandwich: a function, its callers above, its callees below" : "sandwich: a step, what holds it above, what it holds below"],
 	...(moments ? [["o", "order of time, of one thread"], ["+, -, Shift-Left, Shift-Right", "in order of time: zoom and move; also Ctrl-wheel, wheel sideways"],
 		       ["m", "heat map of time"]] : []),
-	["h", "list of the hottest functions"],
+	["h", IS_TIME ? "list of the hottest functions" : "list of the largest steps"],
 	["e", "the folded frames that all samples share"],
-	["l", "lines or functions"],
+	...(IS_TIME ? [["l", "lines or functions"]] : []),
 	["u", "upside down: the root at the top"],
-	["k", "colours: " + COLOURS.map((colour) => ({ change: "change", kind: "kind of frame", state: "state of the VM" })[colour]).join(", ")],
+	...(COLOURS.length > 1 ? [["k", "colours: " + COLOURS.map((colour) => ({ change: "change", kind: "kind of frame", state: "state of the VM" })[colour]).join(", ")]] : []),
 	...(recorded.compared ? [["b", "widths of before or now"]] : []),
 	...(moments ? [["w", "the whole time again"], ["t", "copy the chosen time, as options of ljspy report"]] : []),
 	["d", "dark or light"],
@@ -109,11 +109,13 @@ const ui = {
 	focus: button("f", "", "Show everything again", () => focusOn(0)),
 	range: button("w", "", "Show the whole time again", () => chooseEverything()),
 	copyRange: button("t", "Copy time", "Copy the chosen time, as options of ljspy report", () => copyTime()),
-	inverted: button("i", "Inverted", "Callees at the root, their callers on them", () => turn("inverted")),
-	sandwich: button("s", "Sandwich", "A function, its callers above, its callees below", () => turnSandwich()),
+	inverted: button("i", "Inverted", IS_TIME ? "Callees at the root, their callers on them" : "What is held at the root, what holds it on it",
+		() => turn("inverted")),
+	sandwich: button("s", "Sandwich", IS_TIME ? "A function, its callers above, its callees below" : "A step, what holds it above, what it holds below",
+		() => turnSandwich()),
 	ordered: button("o", "Time order", "In order of time, of one thread", () => turnOrder()),
 	map: button("m", "Heat map", "When samples were taken", () => turnPanel("map")),
-	list: button("h", "Hottest", "List of the hottest functions", () => turnPanel("list")),
+	list: button("h", IS_TIME ? "Hottest" : "Largest", IS_TIME ? "List of the hottest functions" : "List of the largest steps", () => turnPanel("list")),
 	lines: button("l", "Lines", "Tell lines apart, not only functions", () => turn("lines")),
 	flipped: button("u", "Root on top", "Upside down", () => flip()),
 	side: button("b", "Before", "Widths of before", () => changeView({ side: view.side === NOW ? BEFORE : NOW, zoom: 0 })),
@@ -128,8 +130,8 @@ const ui = {
 	keys: html("div", { class: "keys", role: "dialog", "aria-label": "Keys", hidden: "", tabindex: "0" }, table(KEYS)),
 };
 ui.help.setAttribute("aria-label", "Keys");
-ui.tools = html("div", { class: "tools" }, ui.inverted, ui.sandwich, ...(moments ? [ui.ordered, ui.map] : []), ui.list, ui.lines,
-	ui.flipped, ...(recorded.compared ? [ui.side] : []), ui.colour, ui.dark, ui.reset, ui.help);
+ui.tools = html("div", { class: "tools" }, ui.inverted, ui.sandwich, ...(moments ? [ui.ordered, ui.map] : []), ui.list,
+	...(IS_TIME ? [ui.lines] : []), ui.flipped, ...(recorded.compared ? [ui.side] : []), ...(COLOURS.length > 1 ? [ui.colour] : []), ui.dark, ui.reset, ui.help);
 ui.app = html("div", { class: "app", role: "main" }, aboutBlock(),
 	html("div", { class: "bar" },
 		html("div", { class: "find" }, ui.search, ui.menu, ...choosers, ...(moments ? [ui.range, ui.copyRange] : []), ui.focus, ui.result),
@@ -158,6 +160,9 @@ function ownWeights() {
 	return weights;
 }
 
+/* The looks of a heap's frames: see heap_profile.c. */
+const HEAP_KINDS = { l: "functions", c: "coroutines", n: "all else" };
+
 let legendShown = "";
 
 /* Show each colour with the share of samples that end in it. */
@@ -167,16 +172,13 @@ function showLegend() {
 	if (wanted === legendShown)
 		return;
 	legendShown = wanted;
-	/* The colours of a heap's frames mean nothing, but in a comparison. */
-	if (!IS_TIME && view.colour !== "change")
-		return ui.legend.replaceChildren();
-	const names = LEGENDS[view.colour];
 	const isChange = view.colour === "change";
+	const names = IS_TIME || isChange ? LEGENDS[view.colour] : HEAP_KINDS;
 	const weights = isChange ? new Map(Object.keys(names).map((name) => [name, 0])) : ownWeights();
 	const whole = [...weights.values()].reduce((sum, weight) => sum + weight, 0);
 
 	ui.legend.replaceChildren(...Object.keys(names).filter((name) => weights.has(name)).map((name) =>
-		html("span", { role: "listitem", title: isChange ? "Change of share" : "Share of samples that end here" },
+		html("span", { role: "listitem", title: isChange ? "Change of share" : IS_TIME ? "Share of samples that end here" : "Share of their own" },
 			svg("svg", { "aria-hidden": "true" }, svg("rect", { class: "f " + name, width: 12, height: 12, rx: 2 })),
 			names[name], html("i", {}, shortPercent(weights.get(name) || 0, whole)))));
 	if (tree.byLine)

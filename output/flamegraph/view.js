@@ -8,7 +8,8 @@ const root = document.getElementById("ljspy");
 const UNIT = root.dataset.unit;	/* of weights: "time", "bytes" or "objects" */
 const IS_TIME = UNIT === "time";
 const OWN = IS_TIME ? "own time" : "own";
-const COLOURS = recorded.compared ? ["change", "kind", "state"] : ["kind", "state"];
+/* A heap has neither lines nor states. */
+const COLOURS = [...(recorded.compared ? ["change"] : []), "kind", ...(IS_TIME ? ["state"] : [])];
 
 const VIEW_AT_FIRST = {
 	inverted: root.dataset.inverted === "1",	/* callees at the root */

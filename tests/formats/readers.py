@@ -120,10 +120,10 @@ class Pprof:
     def ask(self, path, *options):
         return run(self.program, *options, path, env=os.environ | {"PPROF_TMPDIR": str(path.parent)})
 
-    def top(self, path, *options):
+    def top(self, path, *options, unit="ns"):
         """Own and total by name, in the unit of the options."""
-        text = self.ask(path, "-top", "-nodecount=0", "-nodefraction=0", "-edgefraction=0", "-unit=ns", *options)
-        rows = re.findall(r"^ *([\d.]+)(?:ns)? +[\d.]+% +[\d.]+% +([\d.]+)(?:ns)? +[\d.]+%  (.*)$", text, re.MULTILINE)
+        text = self.ask(path, "-top", "-nodecount=0", "-nodefraction=0", "-edgefraction=0", f"-unit={unit}", *options)
+        rows = re.findall(rf"^ *([\d.]+)(?:{unit})? +[\d.]+% +[\d.]+% +([\d.]+)(?:{unit})? +[\d.]+%  (.*)$", text, re.MULTILINE)
         return {name: (float(own), float(total)) for own, total, name in rows}
 
     def totals(self, path):

@@ -51,7 +51,10 @@ class DevTools:
     def __init__(self, driver):
         self.driver = driver
         driver.set_script_timeout(60)
-        driver.get(PAGE)
+        self.open()
+
+    def open(self):
+        self.driver.get(PAGE)
 
     def load(self, path):
         """The number of the snapshot in a file."""

@@ -3,15 +3,23 @@
 
 import json
 import pathlib
+import re
 import subprocess
+import sys
 
 import pytest
 
 import chromium
 import ljspy
+from consumers import consumer
 from devtools import DevTools
 
+from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent / "formats"))
+import readers  # noqa: E402
 STEPS = 2000
 SOURCE = (HERE / "leak.lua").read_text().splitlines()
 SCREEN_LINES = 40
@@ -108,6 +116,50 @@ def test_folded_lines_add_up(leaks):
         assert sum(int(line.rsplit(" ", 1)[1]) for line in lines) == total
 
 
+def test_pprof_has_what_the_text_has(leaks):
+    """Go's own reader: objects and bytes of each leak, and of all."""
+    pprof = readers.Pprof(consumer("pprof"))
+    vm = json.loads(report(leaks, "b", "json").read_text())["processes"][0]["vms"][0]
+    objects, space = (pprof.top(report(leaks, "b", "pprof"), f"-sample_index={index}", unit=unit)
+                      for index, unit in (("inuse_objects", "count"), ("inuse_space", "B")))
+    assert sum(own for own, _ in objects.values()) == sum(row["count"] for row in vm["objects"])
+    assert sum(own for own, _ in space.values()) == vm["sum"]
+    closures = next(row for row in vm["closures"] if row["function"] == CLOSURE)
+    readings = next(row for row in vm["cdata"] if row["ctype"] == "struct reading")
+    for name, row in ((f"[*]: {CLOSURE}", closures), ("[*]: cdata struct reading", readings)):
+        assert (objects[name][0], space[name][0]) == (row["count"], row["bytes"])
+
+
+def test_json_is_as_documented(leaks):
+    """Each key has its place in doc/JSON.md, and each that it lists is there."""
+    text = (ljspy.ROOT / "doc/JSON.md").read_text()
+    section = re.search(r"## `ljspy heap -f json`.*?(?=\n## )", text, re.DOTALL)[0]
+    described = set(re.findall(r"`(\w+)(?:\[\])?`", section))
+    listed = set(re.findall(r"^\| `(\w+)(?:\[\])?`", section, re.MULTILINE))
+
+    def keys(value):
+        if isinstance(value, dict):
+            return set(value) | set().union(*map(keys, value.values()))
+        return set().union(*map(keys, value)) if isinstance(value, list) else set()
+
+    document = json.loads(report(leaks, "b", "json").read_text())
+    assert listed <= keys(document) | {"key"} and len(listed) > 15
+    uncertain = set(document["processes"][0]["vms"][0]["uncertain"])
+    assert keys(document) - uncertain <= described
+
+
+def test_cdata_have_a_place(leaks):
+    """What holds them, and the finalizer's line: LuaJIT keeps no line of its own for cdata."""
+    vm = json.loads(report(leaks, "b", "json").read_text())["processes"][0]["vms"][0]
+    row = next(row for row in vm["cdata"] if row["ctype"] == "struct reading")
+    finalizer = f"function <leak.lua:{line_of('ffi.gc(')}>"
+    assert row["path"].startswith('local "readings" of main chunk leak.lua:') and row["path"].endswith("[*]")
+    assert row["finalizer"] == finalizer
+    text = output("report", leaks / "b.heap")
+    (line,) = [line for line in text.splitlines() if "struct reading in local" in line]
+    assert line.endswith(f"[*], finalizer {finalizer}") and '"readings" of main chunk leak.lua:' in line
+
+
 def test_pictures_are_of_bytes(leaks):
     text = report(leaks, "a", "svg").read_text()
     assert 'data-unit="bytes"' in text and CLOSURE.replace("<", "&lt;").replace(">", "&gt;") in text
@@ -153,6 +205,27 @@ def test_what_is_no_heap_is_refused(built_once, leaks, tmp_path):
         result = ljspy.run("diff", leaks / "a.heap", path)
         assert result.returncode == ljspy.NOTHING_PROFILED
         assert str(path) in result.stderr
+
+
+def test_pictures_offer_what_heaps_have(leaks, devtools):
+    """No lines, no states of the VM; a legend of kinds; the amounts of a frame in bytes and objects."""
+    vm = json.loads(report(leaks, "b", "json").read_text())["processes"][0]["vms"][0]
+    closures = next(row for row in vm["closures"] if row["function"] == CLOSURE)
+    driver = devtools.driver
+    for form in ("svg", "html"):
+        driver.get(report(leaks, "b", form).as_uri())
+        buttons = driver.execute_script("return [...document.querySelectorAll('button')].map((button) => button.textContent);")
+        assert "Root on top" in buttons and "Lines" not in buttons
+        assert driver.execute_script("return document.querySelector('select')") is None
+        legend = driver.execute_script("return document.querySelector('.legend').textContent;")
+        assert re.fullmatch(r"functions.*coroutines.*all else.*", legend)
+        frame = driver.execute_script("""return [...document.querySelectorAll("[data-frame]")].find((group) =>
+            group.getAttribute("aria-label").startsWith(arguments[0])).querySelector("rect");""", f"[*]: {CLOSURE}")
+        ActionChains(driver).move_to_element(frame).perform()
+        card = driver.find_element(By.CSS_SELECTOR, ".card")
+        assert ljspy.wait_until(lambda: f"{closures['count']:,} objects" in card.text), card.text
+        assert "native" not in card.text and "no Lua" not in card.text, card.text
+    devtools.open()
 
 
 def test_devtools_count_what_the_program_has(leaks, devtools):
