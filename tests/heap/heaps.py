@@ -24,7 +24,11 @@ GRAPH = HERE / "graph.lua"
 TOLD = ("field", "index", "value", "key", "metatable", "upvalue", "local")
 
 BUILDS = [*(builds.Program(suite, "luajit", "usr/bin/luajit") for suite in builds.packages.SUITES),
-          builds.Program("bookworm", "luajit2", "usr/bin/luajit")]
+          builds.Program("bookworm", "luajit2", "usr/bin/luajit"), builds.LUAJIT_20]
+
+# LuaJIT in other programs, which have objects of their own.
+OTHER_BUILDS = [build for build in builds.PROGRAMS
+                if isinstance(build, builds.Program) and build.package in ("tarantool", "texlive-binaries")]
 
 
 class Heap(NamedTuple):

@@ -19,13 +19,16 @@ STATES = ("stop", "0", "1", "2", "4", "8", "16", "32")
 JIT = (["-joff"], ["-jon"])
 
 
+def prepared(build):
+    try:
+        return build.prepare()
+    except heaps.builds.packages.Unavailable as error:
+        return pytest.skip(str(error))
+
+
 @pytest.mark.parametrize("build", heaps.BUILDS, ids=str)
 def test_a_heap_is_what_its_program_says(build, tmp_path):
-    try:
-        run = build.prepare()
-    except heaps.builds.packages.Unavailable as error:
-        pytest.skip(str(error))
-    states = set()
+    run, states = prepared(build), set()
     for number in range(GRAPHS // len(heaps.BUILDS)):
         seed = 1 + number * 7919
         state = STATES[number % len(STATES)]
@@ -35,3 +38,13 @@ def test_a_heap_is_what_its_program_says(build, tmp_path):
         assert heap.uncertain == 0
         assert not heaps.wrong(heap, told), (seed, state)
     assert len(states) > 1
+
+
+@pytest.mark.parametrize("build", heaps.OTHER_BUILDS, ids=str)
+def test_a_heap_within_another_program(build, tmp_path):
+    run = prepared(build)
+    for number, state in enumerate(("stop", "8", "32")):
+        heap, told = heaps.run_graph(run, tmp_path, 1 + number * 7919, 100 + 50 * number, [], state)
+        assert heap.sum == heap.total, state
+        assert heap.uncertain == 0
+        assert not heaps.wrong(heap, told), state

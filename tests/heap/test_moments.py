@@ -6,6 +6,8 @@ import pytest
 import heaps
 import ljspy
 
+import arm64_core  # among tests/layouts, which heaps adds to the path
+
 pytestmark = pytest.mark.usefixtures("built")
 
 BUSY = heaps.HERE / "busy.lua"
@@ -24,6 +26,18 @@ def test_a_core_has_the_heap_of_its_process(runtime, tmp_path):
     assert heap.sum == heap.total
     assert not heaps.wrong(heap, path.read_text(encoding="latin-1"))
     assert (heap.bytes, heap.kinds) == (live.bytes, live.kinds)
+
+
+def test_a_core_of_arm64_has_the_heap_of_its_process(tmp_path):
+    told = tmp_path / "graph"
+    try:
+        process = arm64_core.Emulated("trixie", tmp_path, heaps.GRAPH, 7, 300, told, "8", cwd=heaps.HERE)
+    except heaps.builds.packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    with process:
+        heap = heaps.show("core", process.core())
+    assert heap.sum == heap.total and heap.uncertain == 0
+    assert not heaps.wrong(heap, told.read_text(encoding="latin-1"))
 
 
 def test_a_heap_that_changes_all_the_time_adds_up(runtime, jit):

@@ -7,6 +7,7 @@ import pathlib
 import select
 import shutil
 import subprocess
+import sys
 import time
 from typing import NamedTuple
 
@@ -162,6 +163,25 @@ class Source(NamedTuple):
                        debug=directory / "src/libluajit.so", jit=jit)
         return Run([directory / "src/luajit.bare"], debug=directory / "src/luajit", jit=jit)
 
+
+class Lupa(NamedTuple):
+    """A LuaJIT in Python, as the package lupa brings it."""
+
+    version: str
+    module: str
+
+    def __str__(self):
+        return f"lupa {self.version} {self.module}"
+
+    def prepare(self):
+        root = packages.wheel(f"lupa=={self.version}")
+        if not next(root.glob(f"lupa/{self.module}.*.so"), None):
+            raise packages.Unavailable(f"lupa {self.version} has no {self.module}")
+        return Run([sys.executable, HERE / "lupa_host.py", root, self.module])
+
+
+# No release of Debian has LuaJIT 2.0 any more.
+LUAJIT_20 = Lupa("2.8", "luajit20")
 
 PROGRAMS = [
     *(Program(suite, "luajit", "usr/bin/luajit") for suite in packages.SUITES),

@@ -14,7 +14,9 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import time
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APT = ROOT / "build/apt"
@@ -144,6 +146,28 @@ def tree(suite, package):
         apt = _apt(suite, architecture or "amd64")
         made_once(root, lambda work: _unpack(apt, name, work))
     return root
+
+
+def _unpack_wheel(requirement, work):
+    """With pip of this Python, or the first in PATH."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    arguments = ["download", "-q", "--no-deps", "--only-binary=:all:", f"--python-version={version}", "-d", work,
+                 *(f"--platform={platform}_x86_64" for platform in ("manylinux2014", "manylinux_2_28")), requirement]
+    reason = "there is no pip"
+    for pip in ([sys.executable, "-m", "pip"], ["pip3"]):
+        if shutil.which(pip[0]):
+            done = subprocess.run([*pip, *arguments], capture_output=True, text=True, timeout=120, check=False)
+            if done.returncode == 0:
+                (archive,) = work.glob("*.whl")
+                zipfile.ZipFile(archive).extractall(work / "root")
+                return work / "root"
+            reason = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else reason
+    raise Unavailable(reason)
+
+
+def wheel(requirement):
+    """A directory with the unpacked wheel of a Python package, NAME==VERSION."""
+    return made_once(PACKAGES / "wheels" / requirement, lambda work: _unpack_wheel(requirement, work))
 
 
 def loader(root, program):

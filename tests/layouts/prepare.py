@@ -5,7 +5,7 @@ import builds
 import packages
 
 OTHERS = [("bookworm", "luajit:i386"), ("bookworm", "lua5.1"), ("bookworm", "lua5.4"),
-          ("bookworm", "qemu-user-static"), *((suite, "luajit:arm64") for suite in packages.SUITES)]
+          ("bookworm", "qemu-user-static"), ("bookworm", "musl-dev"), ("bookworm", "libjemalloc2"), *((suite, "luajit:arm64") for suite in packages.SUITES)]
 
 covered = [(build.suite, build.package) for build in builds.PROGRAMS if hasattr(build, "suite")]
 for suite, package in dict.fromkeys(covered + OTHERS):
@@ -13,3 +13,7 @@ for suite, package in dict.fromkeys(covered + OTHERS):
         packages.tree(suite, package)
     except packages.Unavailable as reason:
         print(f"{package} of {suite} is not to be had: {reason}")
+try:
+    builds.LUAJIT_20.prepare()
+except packages.Unavailable as reason:
+    print(f"{builds.LUAJIT_20} is not to be had: {reason}")
