@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory of processes as text. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "output/labels/escape.h"
 #include "output/reports/footprint_report.h"
@@ -108,6 +109,9 @@ static void print_malloc(FILE *out, const struct footprint_malloc *malloc)
 	if (malloc->pieces_untold)
 		fprintf(out, "; in %zu piece%s the free space is not known", malloc->pieces_untold,
 			malloc->pieces_untold == 1 ? "" : "s");
+	/* Of other libraries nothing is known but their mappings. */
+	if (!malloc->name || strcmp(malloc->name, "glibc") != 0)
+		fputs("; its memory is part of malloc() and of other anonymous memory above", out);
 	putc('\n', out);
 }
 
