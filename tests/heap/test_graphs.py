@@ -40,11 +40,21 @@ def test_a_heap_is_what_its_program_says(build, tmp_path):
     assert len(states) > 1
 
 
-@pytest.mark.parametrize("build", heaps.OTHER_BUILDS, ids=str)
-def test_a_heap_within_another_program(build, tmp_path):
+def judge_some(build, directory):
     run = prepared(build)
     for number, state in enumerate(("stop", "8", "32")):
-        heap, told = heaps.run_graph(run, tmp_path, 1 + number * 7919, 100 + 50 * number, [], state)
+        heap, told = heaps.run_graph(run, directory, 1 + number * 7919, 100 + 50 * number, [], state)
         assert heap.sum == heap.total, state
         assert heap.uncertain == 0
         assert not heaps.wrong(heap, told), state
+
+
+@pytest.mark.parametrize("build", heaps.OTHER_BUILDS, ids=str)
+def test_a_heap_within_another_program(build, tmp_path):
+    judge_some(build, tmp_path)
+
+
+@pytest.mark.builds
+@pytest.mark.parametrize("build", heaps.builds.SOURCES, ids=str)
+def test_a_heap_of_a_build_with_options(build, tmp_path):
+    judge_some(build, tmp_path)
