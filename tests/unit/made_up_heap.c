@@ -12,7 +12,8 @@
 #include "output/heap/heap_builder.h"
 
 static const char *const names[] = {
-	"a", "cache", "resty.core", "", ";\n", "<b>&\"'", "\x1b[2J", "\xff\xfe", "\u202e", "function", "a b",
+	"a",       "cache",    "resty.core", "",         ";\n", "<b>&\"'",
+	"\x1b[2J", "\xff\xfe", "\u202e",     "function", "a b", "finalizers",
 };
 
 enum { NAMES = sizeof(names) / sizeof(names[0]) };
