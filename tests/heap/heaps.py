@@ -122,6 +122,6 @@ def run_graph(run, directory, seed, count, jit, state):
     path = directory / "graph"
     path.unlink(missing_ok=True)
     with ljspy.Target([*run.command, *jit, GRAPH, seed, count, path, state]) as target:
-        ljspy.wait_until(path.exists, seconds=30)
+        target.wait_ready()
         ljspy.wait_until(lambda: ljspy.sleeps(target.pid))
         return show(target.pid), path.read_text(encoding="latin-1")

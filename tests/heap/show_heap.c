@@ -67,7 +67,8 @@ static void print_heap(const struct heap_graph *graph, const struct heap_account
 
 static int show(struct lua_process *process, struct hold *hold, pid_t pid)
 {
-	const struct heap_capture_options options = { .max_pause_ns = 0 };
+	/* As long as it takes on a full machine. */
+	const struct heap_capture_options options = { .max_pause_ns = 10 * UINT64_C(1000000000) };
 	struct heap_account account = { .pid = pid };
 	struct heap_graph graph;
 

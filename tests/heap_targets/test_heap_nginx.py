@@ -98,7 +98,8 @@ def test_a_busy_worker(server):
         for _ in range(3):
             used = ljspy.cpu_ns(nginx.worker)
             assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > used + 50e6)
-            (process,), done = heaps("-p", nginx.worker, statuses=(ljspy.OK, ljspy.WITH_ERRORS))
+            # A process on a full machine is held for as long as the kernel likes.
+            (process,), done = heaps("-p", nginx.worker, "--max-pause", "10s", statuses=(ljspy.OK, ljspy.WITH_ERRORS))
             vm = judge(process)
             assert (done.returncode == ljspy.OK) == (vm["difference"] == 0)
     assert any("lrucache" in row["module"] for row in vm["modules"])
