@@ -40,9 +40,10 @@ bool __wrap_lua_walk_activation(const struct lua_walk *walk, struct lua_activati
 static uint64_t instruction_at(uint64_t pc)
 {
 	const struct vm_registers vm = { .base = BASE, .pc = pc };
+	const struct lua_running running = { .thread = &thread };
 	struct lua_walk walk = { 0 };
 
-	assert_true(lua_top_by_registers(NULL, NULL, &thread, 0, &vm, &walk));
+	assert_true(lua_top_by_registers(&running, &vm, &walk));
 	assert_int_equal(walk.base, BASE);
 	return walk.pc;
 }
