@@ -325,8 +325,10 @@ static void write_moments(FILE *out, const struct flamegraph_samples *samples, c
 	size_t count = samples->moment_count;
 	uint64_t until_us = samples->span.until_ns / 1000, before_us = 0;
 
-	if (count > 0 && moments[count - 1].time_us >= until_us)
-		until_us = moments[count - 1].time_us + 1;
+	/* Several recordings may overlap. */
+	for (size_t i = 0; i < count; i++)
+		if (moments[i].time_us >= until_us)
+			until_us = moments[i].time_us + 1;
 	fprintf(out, "<metadata id=\"moments\">%" PRIu64 " %" PRIu64 "\n", samples->span.since_ns / 1000,
 		until_us);
 	for (size_t i = 0; i < count; i++) {
