@@ -14,9 +14,11 @@
 enum heap_method {
 	HEAP_FROM_CORE,     /* a core file: nothing runs */
 	HEAP_WHILE_ASLEEP,  /* without a stop; no thread of the process ran meanwhile */
-	HEAP_IN_SLICES,     /* held for a slice of its pages after the other; they are of different times */
+	HEAP_IN_SLICES,     /* held for a slice after the other, of different times; only in old files */
 	HEAP_ONE_HOLD,      /* held once, for the whole copy */
 	HEAP_WHILE_RUNNING, /* without a stop while it ran: nothing else was allowed */
+	HEAP_WRITTEN_PAGES, /* held once, for what was written since it was copied, by the kernel's marks */
+	HEAP_COMPARED,      /* held for what was seen to change; the rest was compared afterwards */
 	HEAP_METHOD_COUNT
 };
 
@@ -29,6 +31,7 @@ struct heap_uncertain {
 	uint64_t dangling;        /* references to what is no object of the heap */
 	uint64_t unsized_objects; /* counted with the least that they can have */
 	uint64_t changed_pages;   /* changed after they were copied, and were not copied again */
+	uint64_t changed_objects; /* that lie in such pages */
 	uint64_t left_out;        /* objects beyond what ljspy reads of one VM */
 };
 

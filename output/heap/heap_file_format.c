@@ -42,6 +42,7 @@ const struct heap_property heap_properties[] = {
 	NUMBER(uncertain.dangling),
 	NUMBER(uncertain.unsized_objects),
 	NUMBER(uncertain.changed_pages),
+	NUMBER(uncertain.changed_objects),
 	NUMBER(uncertain.left_out),
 };
 

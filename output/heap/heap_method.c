@@ -10,6 +10,10 @@ static const struct {
 	[HEAP_WHILE_ASLEEP] = { "asleep", "while it slept, without a stop" },
 	[HEAP_IN_SLICES] = { "slices", "in slices, which are of different times" },
 	[HEAP_ONE_HOLD] = { "once", "while it was held once" },
+	[HEAP_WRITTEN_PAGES] = { "written",
+				 "while it was held, for what the kernel had marked as written since it was copied" },
+	[HEAP_COMPARED] = { "compared",
+			    "while it was held, for what changes; the rest was compared afterwards" },
 	[HEAP_WHILE_RUNNING] = { "running", "while it ran, without a stop" },
 };
 

@@ -141,12 +141,13 @@ static json_t *gc_json(const struct heap_account *account)
 
 static json_t *uncertain_json(const struct heap_uncertain *uncertain)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "unread_objects",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "unread_objects",
 			 number(uncertain->unread_objects), "unread_bytes", number(uncertain->unread_bytes),
 			 "broken_chains", number(uncertain->broken_chains), "unknown_objects",
 			 number(uncertain->unknown_objects), "dangling", number(uncertain->dangling),
 			 "unsized_objects", number(uncertain->unsized_objects), "changed_pages",
-			 number(uncertain->changed_pages), "left_out", number(uncertain->left_out));
+			 number(uncertain->changed_pages), "changed_objects",
+			 number(uncertain->changed_objects), "left_out", number(uncertain->left_out));
 }
 
 static json_t *held_json(const struct heap_account *account)

@@ -58,6 +58,7 @@ static void write_uncertain(FILE *out, const struct heap_uncertain *uncertain)
 		{ uncertain->dangling, "references to no object" },
 		{ uncertain->unsized_objects, "objects may be larger than counted" },
 		{ uncertain->changed_pages, "pages changed after they were copied" },
+		{ uncertain->changed_objects, "objects lie in these pages" },
 		{ uncertain->left_out, "objects beyond what is read of one VM" },
 	};
 	char number[HEAP_AMOUNT_SIZE];

@@ -2,11 +2,10 @@
 /*
  * heap_capture: the heap of one VM of a process, or of a core file, as it is at one time.
  *
- * First copy the heap's pages while the process runs. Then hold the process, copy them again
- * and let it go: whole runs of pages at once, which takes about 0.2 ms for each megabyte. A
- * process that sleeps is not stopped: the second copy holds if it has slept on. Everything
- * else is done on the copy. Where the copy is not sound, because the process was stopped in
- * the middle of a change, try again.
+ * First copy the heap's pages while the process runs. Then hold the process, copy what may have
+ * changed since and what is new (heap_holding.h), and let it go. A process that sleeps is not
+ * stopped: the second copy holds if it has slept on. Everything else is done on the copy. Where
+ * the copy is not sound, because the process was stopped in the middle of a change, try again.
  */
 #ifndef LJSPY_HEAP_CAPTURE_H
 #define LJSPY_HEAP_CAPTURE_H
@@ -23,8 +22,11 @@ enum { HEAP_CAPTURE_PAUSE_NS = 100 * 1000 * 1000 };
 
 struct heap_capture_options {
 	struct heap_read_options read;
-	uint64_t
-		max_pause_ns; /* hold no longer: copy in slices if need be; 0: HEAP_CAPTURE_PAUSE_NS, and no slices */
+	/*
+	 * Hold no longer, and count what may have changed in pages that were not copied in the
+	 * hold; 0: HEAP_CAPTURE_PAUSE_NS, and copy all that may have changed.
+	 */
+	uint64_t max_pause_ns;
 };
 
 /*

@@ -60,7 +60,7 @@ const struct option_entry option_table[] = {
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF | HEAP, "SHARE",
 	  "leave out frames with a smaller share, in percent" },
-	{ "max-pause", OPTION_MAX_PAUSE, HEAP, "TIME", "hold no longer at a time; the parts may not fit" },
+	{ "max-pause", OPTION_MAX_PAUSE, HEAP, "TIME", "hold no longer at a time; count what does not fit" },
 	{ "every", OPTION_EVERY, HEAP, "TIME", "read again after each TIME, and show what grows" },
 	{ "for", OPTION_FOR, HEAP, "TIME", "for how long to do so; else until Ctrl-C" },
 	{ "measure", OPTION_MEASURE, HEAP | REPORT | DIFF, "MEASURE", "heaps: own, retained or count" },

@@ -8,6 +8,7 @@
  * The choice is that of an image, and whether strings are kept. An image has some bytes of each
  * page only; the others are zeros.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "output/heap/heap_builder.h"
@@ -57,15 +58,35 @@ static uint64_t page_of(uint64_t address)
 	return address & ~(uint64_t)(HEAP_PAGE - 1);
 }
 
-static void add_regions(struct heap_copy *copy, const struct memory_image *image)
+static uint64_t next_page(uint64_t address)
 {
-	for (size_t i = 0; i < image->segment_count; i++) {
-		uint64_t end = image->segments[i].address + image->segments[i].length;
+	return page_of(address + HEAP_PAGE - 1);
+}
 
-		for (uint64_t page = page_of(image->segments[i].address); page < end; page += HEAP_PAGE)
-			heap_copy_add_region(copy, page, page + HEAP_PAGE);
+static void set_regions(struct heap_copy *copy, const struct memory_image *image)
+{
+	const struct heap_range free_range = { IMAGE_FREE, IMAGE_FREE + IMAGE_FREE_BYTES, false };
+	struct heap_range *ranges = calloc(image->segment_count + 1, sizeof(*ranges));
+	uint64_t end = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; ranges && i < image->segment_count; i++) {
+		const struct segment *segment = &image->segments[i];
+		const uint64_t begin = page_of(segment->address);
+
+		if (segment->address > IMAGE_FREE && end < free_range.end) {
+			ranges[count++] = free_range;
+			end = free_range.end;
+		}
+		ranges[count] = (struct heap_range){ begin > end ? begin : end,
+						     next_page(segment->address + segment->length), false };
+		end = ranges[count++].end;
 	}
-	heap_copy_add_region(copy, IMAGE_FREE, IMAGE_FREE + IMAGE_FREE_BYTES);
+	if (ranges && end < free_range.end)
+		ranges[count++] = free_range;
+	if (ranges)
+		heap_copy_set_regions(copy, ranges, count);
+	free(ranges);
 }
 
 /* Every edge leads to a node, every text to bytes. */
@@ -99,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct heap_graph graph;
 
 	fuzz_check(copy != NULL, "there is memory");
-	add_regions(copy, image);
+	set_regions(copy, image);
 	if (heap_read(copy, &image->vm, image->g, &options, &graph, &account) == 0) {
 		check_graph(&graph);
 		heap_graph_free(&graph);

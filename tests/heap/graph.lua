@@ -4,7 +4,8 @@
 --   graph.lua SEED COUNT FILE [STATE]
 --
 -- FILE receives "object ADDRESS KIND BYTES" and "reference ADDRESS HOW NAME WEAK ADDRESS" lines,
--- tab-separated, then "total BYTES". STATE is what the collector then does: stop, or steps to take.
+-- tab-separated, then "total BYTES". STATE is what the collector then does: stop, or steps to take; or
+-- "busy": besides the graph there are 50 MB in strings, and the program changes other objects without end.
 -- What an object takes is what collectgarbage("count") grows by; the collector stands still meanwhile.
 local seed, count, path, state = tonumber(arg[1]), tonumber(arg[2]), arg[3], arg[4]
 local has_ffi, ffi = pcall(require, "ffi")
@@ -173,8 +174,9 @@ for i = 1, #objects do
   end
 end
 file:close()
-if state == "run" then
-  collectgarbage("restart")
+local ballast, changing = {}, {}
+if state == "busy" then
+  for i = 1, 50 do ballast[i] = string.rep(string.char(64 + i), 1048576) end
 elseif state ~= "stop" then
   collectgarbage("restart")
   for i = 1, tonumber(state) do collectgarbage("step", 1) end
@@ -183,4 +185,9 @@ end
 os.rename(path .. ".new", path)
 io.write("ready\n")
 io.flush()
+local changes = 0
+while state == "busy" do
+  changes = changes + 1
+  changing[changes % 100] = changes
+end
 io.read()

@@ -36,8 +36,13 @@ class Heap(NamedTuple):
     sum: int
     state: str
     attempts: int
-    method: int
+    method: str
     uncertain: int
+    holds: int
+    longest_us: int
+    held_bytes: int
+    changed_pages: int
+    changed_objects: int
     kinds: dict  # by address
     bytes: dict
     edges: dict  # by address: a Counter of (how, name, weak, to)
@@ -53,13 +58,21 @@ def parse(text):
             kinds[words[0]], sizes[words[0]] = words[1], int(words[2])
         elif what == "edge":
             edges[words[0]].append((words[1], words[2], words[3], words[4]))
-    total, summed, state, attempts, method, uncertain = heap
-    return Heap(int(total), int(summed), state, int(attempts), int(method), int(uncertain), kinds, sizes, edges)
+    if not heap:
+        return None
+    total, summed, state, attempts, method, *counts = heap
+    return Heap(int(total), int(summed), state, int(attempts), method, *map(int, counts), kinds, sizes, edges)
 
 
 def show(*target):
+    """The heap; None if it would have to be held for too long."""
     done = subprocess.run([SHOW_HEAP, *map(str, target)], capture_output=True, text=True, errors="replace", timeout=60, check=True)
     return parse(done.stdout)
+
+
+def account(pid, max_pause_us=0):
+    """The same without the objects."""
+    return show("account", pid, max_pause_us)
 
 
 def gcore(directory, pid):

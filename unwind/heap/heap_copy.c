@@ -1,35 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/heap/heap_copy.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "memory/array.h"
+#include "unwind/heap/heap_regions.h"
 
 enum {
-	PAGES_AT_ONCE = 64,  /* copied when the first of them is asked for */
-	RUN_PAGES = 512,     /* the longest run in one range of a read */
-	RANGES_AT_ONCE = 64, /* in one read */
-};
-
-enum page_state { PAGE_UNKNOWN, PAGE_COPIED, PAGE_UNREADABLE };
-
-struct region {
-	uint64_t begin, end;
-	uint8_t *bytes;  /* reserved when first needed; NULL until then */
-	uint8_t *states; /* enum page_state of each page */
+	PAGES_AT_ONCE = 64,   /* copied when the first of them is asked for */
+	RUN_PAGES = 512,      /* the longest run in one range of a read */
+	RANGES_AT_ONCE = 256, /* in one read */
+	BYTES_AT_ONCE = 16 << 20,
 };
 
 struct heap_copy {
 	struct memory memory; /* first: the copy as memory */
 	struct memory *source;
-	struct region *regions; /* sorted by address */
-	size_t count, size;
-	struct region *last; /* found last */
-	uint64_t bytes, kept, missed;
-	bool sealed;
+	struct regions regions;
+	uint64_t bytes, kept, marked, missed;
+	uint64_t changed; /* pages */
+	bool sealed, holding, was_stopped;
+	bool (*may_go_on)(void *context); /* while holding */
+	void *may_go_on_context;
 };
 
 static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
@@ -56,23 +48,11 @@ struct heap_copy *heap_copy_new(struct memory *source)
 	return copy;
 }
 
-static size_t page_count(const struct region *region)
-{
-	return (size_t)((region->end - region->begin) / HEAP_PAGE);
-}
-
 void heap_copy_free(struct heap_copy *copy)
 {
 	if (!copy)
 		return;
-	for (size_t i = 0; i < copy->count; i++) {
-		struct region *region = &copy->regions[i];
-
-		if (region->bytes)
-			munmap(region->bytes, (size_t)(region->end - region->begin));
-		free(region->states);
-	}
-	free(copy->regions);
+	regions_clear(&copy->regions);
 	free(copy);
 }
 
@@ -81,82 +61,7 @@ struct memory *heap_copy_memory(struct heap_copy *copy)
 	return &copy->memory;
 }
 
-int heap_copy_add_region(struct heap_copy *copy, uint64_t begin, uint64_t end)
-{
-	struct region *regions;
-	size_t at = copy->count;
-
-	if (end <= begin || begin % HEAP_PAGE || end % HEAP_PAGE)
-		return 0;
-	copy->last = NULL;
-	while (at > 0 && copy->regions[at - 1].begin > begin)
-		at--;
-	if (at > 0 && copy->regions[at - 1].end == begin && !copy->regions[at - 1].bytes) {
-		copy->regions[at - 1].end = end;
-		return 0;
-	}
-	if ((at > 0 && copy->regions[at - 1].end > begin) ||
-	    (at < copy->count && copy->regions[at].begin < end))
-		return 0;
-	regions = array_grow(copy->regions, &copy->size, copy->count + 1, sizeof(*regions));
-	if (!regions)
-		return -ENOMEM;
-	copy->regions = regions;
-	memmove(&regions[at + 1], &regions[at], (copy->count - at) * sizeof(*regions));
-	regions[at] = (struct region){ .begin = begin, .end = end };
-	copy->count++;
-	return 0;
-}
-
-static bool reserve(struct region *region)
-{
-	void *bytes;
-
-	if (region->bytes)
-		return true;
-	region->states = calloc(page_count(region), 1);
-	if (!region->states)
-		return false;
-	bytes = mmap(NULL, (size_t)(region->end - region->begin), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (bytes == MAP_FAILED) {
-		free(region->states);
-		region->states = NULL;
-		return false;
-	}
-	region->bytes = bytes;
-	return true;
-}
-
-static struct region *find_region(struct heap_copy *copy, uint64_t address)
-{
-	size_t low = 0, high = copy->count;
-
-	if (copy->last && address >= copy->last->begin && address < copy->last->end)
-		return copy->last;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (copy->regions[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == copy->count || address < copy->regions[low].begin)
-		return NULL;
-	return copy->last = &copy->regions[low];
-}
-
-/*---- Copying ----*/
-
-static void set_state(struct heap_copy *copy, struct region *region, size_t page, enum page_state state)
-{
-	if (region->states[page] == PAGE_COPIED)
-		copy->kept -= HEAP_PAGE;
-	if (state == PAGE_COPIED)
-		copy->kept += HEAP_PAGE;
-	region->states[page] = (uint8_t)state;
-}
+/*---- Pages ----*/
 
 /* A run of pages of one region. */
 struct run {
@@ -164,11 +69,85 @@ struct run {
 	size_t first, count;
 };
 
+/* The pages of a region that may have a state: none before it has room. */
+static struct run all_pages(struct region *region)
+{
+	struct run run = { .region = region };
+
+	if (region->bytes) {
+		run.first = region_page(region, region->begin);
+		run.count = region_page(region, region->end) - run.first;
+	}
+	return run;
+}
+
+static void set_state(struct heap_copy *copy, struct region *region, size_t page, unsigned int state)
+{
+	const unsigned int before = region->states[page];
+
+	copy->kept += ((state & PAGE_COPIED) ? HEAP_PAGE : 0) - ((before & PAGE_COPIED) ? HEAP_PAGE : 0);
+	copy->marked += ((state & PAGE_MARKED) ? HEAP_PAGE : 0) - ((before & PAGE_MARKED) ? HEAP_PAGE : 0);
+	copy->changed += ((state & PAGE_CHANGED) ? 1 : 0) - ((before & PAGE_CHANGED) ? 1 : 0);
+	region->states[page] = (uint8_t)state;
+}
+
+/* After regions were set: some pages are gone. */
+static void count_states(struct heap_copy *copy)
+{
+	copy->kept = copy->marked = copy->changed = 0;
+	for (size_t i = 0; i < copy->regions.count; i++) {
+		const struct run all = all_pages(&copy->regions.regions[i]);
+
+		for (size_t page = all.first; page < all.first + all.count; page++) {
+			const unsigned int state = all.region->states[page];
+
+			copy->kept += (state & PAGE_COPIED) ? HEAP_PAGE : 0;
+			copy->marked += (state & PAGE_MARKED) ? HEAP_PAGE : 0;
+			copy->changed += (state & PAGE_CHANGED) ? 1 : 0;
+		}
+	}
+}
+
+int heap_copy_set_regions(struct heap_copy *copy, const struct heap_range *ranges, size_t count)
+{
+	int error = regions_set(&copy->regions, ranges, count);
+
+	count_states(copy);
+	return error;
+}
+
+/* The next run of pages from *page on that have all of mask's states as wanted; *page moves behind it. */
+static struct run next_run(const struct run *all, size_t *page, unsigned int mask, unsigned int wanted)
+{
+	const uint8_t *states = all->region->states;
+	const size_t end = all->first + all->count;
+	struct run run = { .region = all->region };
+
+	while (*page < end && (states[*page] & mask) != wanted)
+		++*page;
+	run.first = *page;
+	while (*page < end && run.count < RUN_PAGES && (states[*page] & mask) == wanted) {
+		++*page;
+		run.count++;
+	}
+	return run;
+}
+
+/*---- Copying ----*/
+
 static struct memory_range range_of(const struct run *run)
 {
-	return (struct memory_range){ .address = run->region->begin + run->first * HEAP_PAGE,
+	return (struct memory_range){ .address = region_address(run->region, run->first),
 				      .copy = run->region->bytes + run->first * HEAP_PAGE,
 				      .length = run->count * HEAP_PAGE };
+}
+
+static void set_read(struct heap_copy *copy, struct region *region, size_t page, bool was_read)
+{
+	const unsigned int marked = region->states[page] & PAGE_MARKED;
+
+	set_state(copy, region, page,
+		  (was_read ? marked | PAGE_COPIED : PAGE_UNREADABLE) | (copy->holding ? PAGE_HELD : 0));
 }
 
 static void read_page_by_page(struct heap_copy *copy, const struct run *run)
@@ -178,15 +157,23 @@ static void read_page_by_page(struct heap_copy *copy, const struct run *run)
 		struct memory_range range = range_of(&one);
 
 		memory_read_ranges(copy->source, &range, 1);
-		set_state(copy, run->region, one.first,
-			  range.status == MEMORY_OK ? PAGE_COPIED : PAGE_UNREADABLE);
+		set_read(copy, run->region, one.first, range.status == MEMORY_OK);
 	}
+}
+
+static bool may_copy(struct heap_copy *copy)
+{
+	if (copy->holding && !copy->was_stopped && !copy->may_go_on(copy->may_go_on_context))
+		copy->was_stopped = true;
+	return !copy->was_stopped;
 }
 
 static void read_runs(struct heap_copy *copy, const struct run *runs, size_t count)
 {
 	struct memory_range ranges[RANGES_AT_ONCE];
 
+	if (count == 0 || !may_copy(copy))
+		return;
 	for (size_t i = 0; i < count; i++)
 		ranges[i] = range_of(&runs[i]);
 	memory_read_ranges(copy->source, ranges, count);
@@ -196,122 +183,208 @@ static void read_runs(struct heap_copy *copy, const struct run *runs, size_t cou
 			read_page_by_page(copy, &runs[i]);
 		else
 			for (size_t page = 0; page < runs[i].count; page++)
-				set_state(copy, runs[i].region, runs[i].first + page, PAGE_COPIED);
+				set_read(copy, runs[i].region, runs[i].first + page, true);
 	}
 }
 
 /* Copy the pages in [first, end) that were never read. */
 static void read_missing(struct heap_copy *copy, struct region *region, size_t first, size_t end)
 {
-	while (first < end) {
-		struct run run = { region, first, 0 };
+	const struct run wanted = { region, first, end - first };
+	size_t page = first;
 
-		while (first < end && run.count < RUN_PAGES && region->states[first] == PAGE_UNKNOWN) {
-			first++;
-			run.count++;
-		}
+	while (page < end) {
+		struct run run = next_run(&wanted, &page, PAGE_COPIED | PAGE_UNREADABLE, 0);
+
 		if (run.count)
 			read_runs(copy, &run, 1);
-		while (first < end && region->states[first] != PAGE_UNKNOWN)
-			first++;
 	}
 }
 
-/* The next run of copied pages from *page on, which moves behind it. Its count is 0 at the end. */
-static struct run next_run(struct region *region, size_t *page)
-{
-	const size_t pages = region->bytes ? page_count(region) : 0;
-	struct run run = { .region = region };
-
-	while (*page < pages && region->states[*page] != PAGE_COPIED)
-		++*page;
-	run.first = *page;
-	while (*page < pages && run.count < RUN_PAGES && region->states[*page] == PAGE_COPIED) {
-		++*page;
-		run.count++;
-	}
-	return run;
-}
-
-uint64_t heap_copy_again(struct heap_copy *copy, uint64_t from, uint64_t bytes)
+/* Copy pages with these states, some more than bytes of them. */
+static void read_again(struct heap_copy *copy, unsigned int states, uint64_t bytes)
 {
 	struct run runs[RANGES_AT_ONCE];
+	uint64_t done = 0, collected = 0;
 	size_t count = 0;
-	uint64_t done = 0;
 
-	for (size_t i = 0; i < copy->count; i++) {
-		struct region *region = &copy->regions[i];
-		size_t page = from > region->begin ? (size_t)((from - region->begin) / HEAP_PAGE) : 0;
+	for (size_t i = 0; i < copy->regions.count; i++) {
+		const struct run all = all_pages(&copy->regions.regions[i]);
+		size_t page = all.first;
 
-		for (;;) {
-			struct run run = next_run(region, &page);
+		while (page < all.first + all.count && done < bytes) {
+			struct run run = next_run(&all, &page, states, states);
 
 			if (run.count == 0)
 				break;
 			runs[count++] = run;
 			done += run.count * HEAP_PAGE;
-			if (count < RANGES_AT_ONCE && done < bytes)
-				continue;
-			read_runs(copy, runs, count);
-			count = 0;
-			if (done >= bytes)
-				return region->begin + page * HEAP_PAGE;
+			if (count == RANGES_AT_ONCE || done - collected >= BYTES_AT_ONCE) {
+				read_runs(copy, runs, count);
+				collected = done;
+				count = 0;
+			}
 		}
 	}
 	read_runs(copy, runs, count);
-	return UINT64_MAX;
 }
 
-void heap_copy_fill(struct heap_copy *copy,
-		    bool (*next)(void *context, uint64_t *at, uint64_t end, uint64_t *ret_begin,
-				 uint64_t *ret_end),
-		    void *context)
+void heap_copy_again(struct heap_copy *copy, uint64_t bytes)
 {
-	for (size_t i = 0; i < copy->count; i++) {
-		struct region *region = &copy->regions[i];
-		const size_t pages = region->bytes ? page_count(region) : 0;
+	read_again(copy, PAGE_COPIED, bytes);
+}
 
-		for (size_t page = 0; page < pages;) {
-			size_t end = page;
-			uint64_t at, begin, stop;
+void heap_copy_again_marked(struct heap_copy *copy, uint64_t bytes)
+{
+	read_again(copy, PAGE_COPIED | PAGE_MARKED, bytes);
+}
 
-			while (end < pages && region->states[end] == PAGE_UNKNOWN)
-				end++;
-			at = region->begin + page * HEAP_PAGE;
-			while (end > page &&
-			       next(context, &at, region->begin + end * HEAP_PAGE, &begin, &stop))
-				read_missing(copy, region, (size_t)((begin - region->begin) / HEAP_PAGE),
-					     (size_t)((stop - region->begin) / HEAP_PAGE));
-			for (page = end; page < pages && region->states[page] != PAGE_UNKNOWN;)
-				page++;
+/* Does nobody know what is in this region, as nothing of it was asked for? */
+static bool is_out_of_use(struct region *region)
+{
+	return !region->bytes && !region->is_new;
+}
+
+void heap_copy_fill(struct heap_copy *copy, heap_copy_next *next, void *context)
+{
+	for (size_t i = 0; i < copy->regions.count; i++) {
+		struct region *region = &copy->regions.regions[i];
+		struct run all;
+		uint64_t begin, stop;
+
+		if (is_out_of_use(region) || !region_reserve(region))
+			continue;
+		all = all_pages(region);
+		for (size_t page = all.first; page < all.first + all.count;) {
+			const struct run run = next_run(&all, &page, PAGE_COPIED | PAGE_UNREADABLE, 0);
+			uint64_t at = region_address(region, run.first);
+
+			while (run.count && next(context, &at, region_address(region, run.first + run.count),
+						 &begin, &stop))
+				read_missing(copy, region, region_page(region, begin),
+					     region_page(region, stop));
 		}
 	}
 }
 
-uint64_t heap_copy_count_changed(struct heap_copy *copy)
+void heap_copy_begin_hold(struct heap_copy *copy, bool (*may_go_on)(void *context), void *context)
 {
-	uint8_t *bytes = malloc(RUN_PAGES * HEAP_PAGE);
-	uint64_t changed = 0;
+	copy->holding = true;
+	copy->was_stopped = false;
+	copy->may_go_on = may_go_on;
+	copy->may_go_on_context = context;
+	for (size_t i = 0; i < copy->regions.count; i++) {
+		const struct run all = all_pages(&copy->regions.regions[i]);
 
-	for (size_t i = 0; bytes && i < copy->count; i++) {
-		size_t page = 0;
+		for (size_t page = all.first; page < all.first + all.count; page++)
+			all.region->states[page] &= (uint8_t) ~(PAGE_HELD | PAGE_CHANGED);
+	}
+	copy->changed = 0;
+}
 
-		for (;;) {
-			struct run run = next_run(&copy->regions[i], &page);
-			struct memory_range range = range_of(&run);
+bool heap_copy_end_hold(struct heap_copy *copy)
+{
+	const bool was_stopped = copy->was_stopped;
 
-			if (run.count == 0)
-				break;
-			range.copy = bytes;
-			memory_read_ranges(copy->source, &range, 1);
-			for (size_t j = 0; j < run.count; j++)
-				changed += range.status != MEMORY_OK ||
-					   memcmp(bytes + j * HEAP_PAGE,
-						  run.region->bytes + (run.first + j) * HEAP_PAGE,
-						  HEAP_PAGE) != 0;
+	copy->holding = copy->was_stopped = false;
+	return !was_stopped;
+}
+
+/*---- Copying only what changes ----*/
+
+static void mark_pages(struct heap_copy *copy, struct region *region, uint64_t begin, uint64_t end)
+{
+	for (size_t page = region_page(region, begin); page < region_page(region, end); page++)
+		if (region->states[page] & PAGE_COPIED)
+			set_state(copy, region, page, region->states[page] | PAGE_MARKED);
+}
+
+void heap_copy_mark(struct heap_copy *copy, heap_copy_next *next, void *context)
+{
+	for (size_t i = 0; i < copy->regions.count; i++) {
+		const struct run all = all_pages(&copy->regions.regions[i]);
+		uint64_t at = all.region->begin, begin, end;
+
+		for (size_t page = all.first; page < all.first + all.count; page++)
+			set_state(copy, all.region, page,
+				  all.region->states[page] & ~(unsigned int)PAGE_MARKED);
+		while (all.count && next(context, &at, all.region->end, &begin, &end))
+			mark_pages(copy, all.region, begin, end);
+	}
+}
+
+/* Does something when a page differs from that of the source; fresh is NULL if that cannot be read. */
+typedef void on_difference(struct heap_copy *copy, struct region *region, size_t page, const uint8_t *fresh);
+
+static void compare_run(struct heap_copy *copy, const struct run *run, uint8_t *fresh, on_difference *differs)
+{
+	struct memory_range range = range_of(run);
+
+	range.copy = fresh;
+	memory_read_ranges(copy->source, &range, 1);
+	copy->bytes += range.length;
+	for (size_t i = 0; i < run->count; i++) {
+		const size_t page = run->first + i;
+		const uint8_t *now = range.status == MEMORY_OK ? fresh + i * HEAP_PAGE : NULL;
+
+		if (!now || memcmp(now, run->region->bytes + page * HEAP_PAGE, HEAP_PAGE) != 0)
+			differs(copy, run->region, page, now);
+	}
+}
+
+/* Compare copied pages, of mask's states those that have the wanted ones. */
+static void compare(struct heap_copy *copy, unsigned int mask, unsigned int wanted, on_difference *differs)
+{
+	uint8_t *fresh = malloc(RUN_PAGES * HEAP_PAGE);
+
+	for (size_t i = 0; fresh && i < copy->regions.count; i++) {
+		const struct run all = all_pages(&copy->regions.regions[i]);
+		size_t page = all.first;
+
+		while (page < all.first + all.count) {
+			const struct run run = next_run(&all, &page, mask, wanted);
+
+			if (run.count)
+				compare_run(copy, &run, fresh, differs);
 		}
 	}
-	free(bytes);
+	free(fresh);
+}
+
+static void take_over(struct heap_copy *copy, struct region *region, size_t page, const uint8_t *fresh)
+{
+	if (fresh)
+		memcpy(region->bytes + page * HEAP_PAGE, fresh, HEAP_PAGE);
+	set_state(copy, region, page, region->states[page] | PAGE_MARKED);
+}
+
+static void note_change(struct heap_copy *copy, struct region *region, size_t page, const uint8_t *fresh)
+{
+	(void)fresh;
+	set_state(copy, region, page, region->states[page] | PAGE_MARKED | PAGE_CHANGED);
+}
+
+void heap_copy_follow(struct heap_copy *copy)
+{
+	compare(copy, PAGE_COPIED, PAGE_COPIED, take_over);
+}
+
+uint64_t heap_copy_check(struct heap_copy *copy)
+{
+	compare(copy, PAGE_COPIED | PAGE_HELD, PAGE_COPIED, note_change);
+	return copy->changed;
+}
+
+bool heap_copy_has_changed(struct heap_copy *copy, uint64_t address, size_t length)
+{
+	const struct region *region = copy->changed ? regions_find(&copy->regions, address) : NULL;
+	bool changed = false;
+
+	if (!region || !region->bytes || length > region->end - address)
+		return false;
+	for (size_t page = region_page(region, address);
+	     page < region_page(region, address + length + HEAP_PAGE - 1) && !changed; page++)
+		changed = region->states[page] & PAGE_CHANGED;
 	return changed;
 }
 
@@ -320,30 +393,31 @@ uint64_t heap_copy_count_changed(struct heap_copy *copy)
 /* Copy [first, end), and some pages more: objects that are made one after the other lie side by side. */
 static void read_ahead(struct heap_copy *copy, struct region *region, size_t first, size_t end)
 {
-	size_t pages = page_count(region), wanted = first + PAGES_AT_ONCE;
+	const size_t last = region_page(region, region->end);
+	size_t wanted = first + PAGES_AT_ONCE;
 
-	if (wanted > pages)
-		wanted = pages;
+	if (wanted > last)
+		wanted = last;
 	read_missing(copy, region, first, wanted > end ? wanted : end);
 }
 
 static bool is_copied(const struct region *region, size_t first, size_t end)
 {
 	for (size_t page = first; page < end; page++)
-		if (region->states[page] != PAGE_COPIED)
+		if (!(region->states[page] & PAGE_COPIED))
 			return false;
 	return true;
 }
 
 const uint8_t *heap_copy_view(struct heap_copy *copy, uint64_t address, size_t length)
 {
-	struct region *region = find_region(copy, address);
+	struct region *region = regions_find(&copy->regions, address);
 	size_t first, end;
 
-	if (!region || length > region->end - address || !reserve(region))
+	if (!region || length > region->end - address || !region_reserve(region))
 		return NULL;
-	first = (size_t)((address - region->begin) / HEAP_PAGE);
-	end = (size_t)((address - region->begin + length + HEAP_PAGE - 1) / HEAP_PAGE);
+	first = region_page(region, address);
+	end = region_page(region, address + length + HEAP_PAGE - 1);
 	if (!is_copied(region, first, end)) {
 		if (copy->sealed) {
 			copy->missed++;
@@ -353,7 +427,7 @@ const uint8_t *heap_copy_view(struct heap_copy *copy, uint64_t address, size_t l
 		if (!is_copied(region, first, end))
 			return NULL;
 	}
-	return region->bytes + (address - region->begin);
+	return region->bytes + (address - region->room_begin);
 }
 
 void heap_copy_seal(struct heap_copy *copy)
@@ -375,6 +449,11 @@ uint64_t heap_copy_bytes(const struct heap_copy *copy)
 uint64_t heap_copy_kept(const struct heap_copy *copy)
 {
 	return copy->kept;
+}
+
+uint64_t heap_copy_marked(const struct heap_copy *copy)
+{
+	return copy->marked;
 }
 
 uint64_t heap_copy_missed(const struct heap_copy *copy)

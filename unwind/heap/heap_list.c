@@ -17,6 +17,8 @@ static bool add_object(struct heap_reading *reading, uint64_t address, struct he
 		return false;
 	if (reading->builder && heap_builder_add_node(reading->builder, ret_node) == HEAP_ROOT)
 		return false;
+	if (heap_copy_has_changed(reading->copy, address, 1))
+		account->uncertain.changed_objects++;
 	reading->objects++;
 	reading->sum += ret_node->bytes;
 	if (ret_node->flags & HEAP_DEAD) {

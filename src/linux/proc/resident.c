@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 enum {
@@ -11,8 +12,8 @@ enum {
 	ENTRIES_AT_ONCE = 4096,
 };
 
-/* Documentation/admin-guide/mm/pagemap.rst: bit 63 present, bit 62 swapped. */
-static const uint64_t content_bits = UINT64_C(3) << 62;
+/* Documentation/admin-guide/mm/pagemap.rst: bit 63 present, bit 62 swapped, bit 55 soft-dirty. */
+static const uint64_t content_bits = UINT64_C(3) << 62, soft_dirty_bit = UINT64_C(1) << 55;
 
 int resident_open(pid_t pid)
 {
@@ -24,7 +25,20 @@ int resident_open(pid_t pid)
 	return fd >= 0 ? fd : -errno;
 }
 
-bool resident_next(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
+static bool has_content(uint64_t entry)
+{
+	return entry & content_bits;
+}
+
+/* What was dropped without a write reads as something else, too. */
+static bool may_differ(uint64_t entry)
+{
+	return (entry & soft_dirty_bit) || !has_content(entry);
+}
+
+/* Find the next run of pages whose entries are wanted. */
+static bool next_wanted(int fd, bool (*wanted_entry)(uint64_t entry), uint64_t *at, uint64_t end,
+			uint64_t *ret_begin, uint64_t *ret_end)
 {
 	uint64_t entries[ENTRIES_AT_ONCE], begin = *at;
 	bool found = false;
@@ -44,11 +58,11 @@ bool resident_next(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint
 			break;
 		}
 		for (uint64_t i = 0; i < count; i++) {
-			bool has_content = entries[i] & content_bits;
+			const bool is_wanted = wanted_entry(entries[i]);
 
-			if (found && !has_content)
+			if (found && !is_wanted)
 				goto done;
-			if (has_content && !found) {
+			if (is_wanted && !found) {
 				begin = *at;
 				found = true;
 			}
@@ -61,4 +75,54 @@ done:
 	*ret_begin = begin;
 	*ret_end = *at;
 	return true;
+}
+
+bool resident_next(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
+{
+	return next_wanted(fd, has_content, at, end, ret_begin, ret_end);
+}
+
+bool resident_next_written(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
+{
+	return next_wanted(fd, may_differ, at, end, ret_begin, ret_end);
+}
+
+/* The kernel marks all pages of a new mapping, if it marks any. */
+static bool marks_own_page(int fd)
+{
+	void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t entry = 0;
+	ssize_t length;
+
+	if (page == MAP_FAILED)
+		return false;
+	*(volatile char *)page = 1;
+	length = pread(fd, &entry, sizeof(entry), (off_t)((uintptr_t)page / PAGE_BYTES * sizeof(entry)));
+	munmap(page, PAGE_BYTES);
+	return length == (ssize_t)sizeof(entry) && (entry & soft_dirty_bit);
+}
+
+bool resident_has_marks(void)
+{
+	int fd = resident_open(getpid());
+	bool has_marks = fd >= 0 && marks_own_page(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return has_marks;
+}
+
+bool resident_clear_marks(pid_t pid)
+{
+	static const char soft_dirty[] = "4";
+	char path[sizeof("/proc//clear_refs") + 3 * sizeof(int)];
+	bool cleared;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/clear_refs", (int)pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	cleared = fd >= 0 && write(fd, soft_dirty, 1) == 1;
+	if (fd >= 0)
+		close(fd);
+	return cleared;
 }

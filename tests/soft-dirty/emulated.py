@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Heaps on a kernel that marks pages which are written (soft-dirty): Debian's own, in an emulated machine.
+
+emulated.py BUILD
+
+BUILD has ljspy and show_heap. Debian's kernel and busybox are fetched and unpacked, and QEMU
+emulates the machine. Exits with 1 if a heap does not add up, or was not read by these marks.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/layouts"))
+
+import builds  # noqa: E402, pylint: disable=wrong-import-position
+
+HERE = ROOT / "tests/soft-dirty"
+WORK = ROOT / "build/soft-dirty"
+LUAJIT = builds.Program("bookworm", "luajit", "usr/bin/luajit")
+UNPACKED = ROOT / "build/packages/bookworm/luajit"
+SCRIPTS = [ROOT / "tests/heap" / name for name in ("busy_cache.lua", "growing.lua", "busy.lua")]
+SECONDS_MAX = 600
+MEMORY = "1G"
+
+
+def fetch(package):
+    """The folder with what the package has."""
+    unpacked = WORK / package
+    if not unpacked.exists():
+        WORK.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", package], cwd=WORK, check=True)
+        archive = next(WORK.glob(f"{package}_*.deb"))
+        subprocess.run(["dpkg", "-x", archive, unpacked], check=True)
+        archive.unlink()
+    return unpacked
+
+
+def kernel():
+    depends = subprocess.run(["apt-cache", "depends", "linux-image-amd64"], capture_output=True, text=True, check=True)
+    package = re.search(r"Depends: (linux-image-\S+)", depends.stdout)[1]
+    return next((fetch(package) / "boot").glob("vmlinuz-*"))
+
+
+def libraries(program):
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    return {pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", listed)}
+
+
+def lay_root(build):
+    """The files of the emulated machine."""
+    root = WORK / "root"
+    shutil.rmtree(root, ignore_errors=True)
+    for folder in ("bin", "proc", "dev", "tmp", "lib64"):
+        (root / folder).mkdir(parents=True)
+    shutil.copy(fetch("busybox-static") / "bin/busybox", root / "bin")
+    for name in ("sh", "mount", "mkdir", "sleep", "grep", "kill", "uname", "poweroff"):
+        (root / "bin" / name).symlink_to("busybox")
+    for program in (build / "ljspy", build / "tests/heap/show_heap"):
+        shutil.copy(program, root / "bin")
+        for library in libraries(program):
+            (root / library.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, root / library.relative_to("/"))
+    LUAJIT.prepare()
+    shutil.copytree(UNPACKED, root / "luajit", symlinks=True)
+    for script in SCRIPTS:
+        shutil.copy(script, root)
+    loader = next((root / "luajit").rglob("ld-linux-x86-64.so.2")).relative_to(root)
+    folders = {f"/{path.parent.relative_to(root)}" for path in (root / "luajit").rglob("*.so*")}
+    (root / "run-luajit").write_text(
+        f"#!/bin/sh\nexec /{loader} --library-path {':'.join(sorted(folders))} /luajit/usr/bin/luajit \"$@\"\n")
+    (root / "run-luajit").chmod(0o755)
+    shutil.copy(HERE / "init.sh", root / "init")
+    return root
+
+
+def archive(root):
+    """The files as the kernel takes them at its start: cpio, "newc"."""
+    path = WORK / "root.cpio"
+    with path.open("wb") as out:
+
+        def add(name, mode, content):
+            encoded = name.encode() + b"\0"
+            fields = (add.number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(encoded), 0)
+            add.number += 1
+            out.write(b"070701" + b"".join(b"%08x" % field for field in fields) + encoded)
+            out.write(b"\0" * (-out.tell() % 4) + content)
+            out.write(b"\0" * (-out.tell() % 4))
+
+        add.number = 1
+        for found in sorted(root.rglob("*")):
+            status = found.lstat()
+            content = b""
+            if stat.S_ISLNK(status.st_mode):
+                content = os.readlink(found).encode()
+            elif stat.S_ISREG(status.st_mode):
+                content = found.read_bytes()
+            add(str(found.relative_to(root)), status.st_mode, content)
+        add("TRAILER!!!", 0, b"")
+    return path
+
+
+def emulate(image, files):
+    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", MEMORY, "-smp", "2", "-nographic",
+               "-no-reboot", "-nic", "none", "-kernel", image, "-initrd", files,
+               "-append", "console=ttyS0 quiet panic=-1"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                          timeout=SECONDS_MAX, check=False)
+    return done.stdout
+
+
+def judge(said):
+    """What is wrong, in words."""
+    looks = re.findall(r"looked (\S+) heap\t(.*)", said)
+    faults = [] if "all looked at" in said else ["The emulated machine did not come to its end."]
+    for program, line in looks:
+        total, summed, _, attempts, method, _, _, longest_us, held_bytes, pages, *_ = line.strip().split("\t")
+        print(f"{program}: {int(total) / 1e6:.1f} MB, {method}, held for {int(longest_us) / 1000:.1f} ms at most,"
+              f" {int(held_bytes) / 1e6:.2f} MB copied meanwhile, attempt {attempts}")
+        if total != summed or pages != "0":
+            faults.append(f"{program}: {total} bytes are not {summed}")
+        if program == "busy_cache.lua" and (method != "written" or int(held_bytes) > int(total) / 4):
+            faults.append(f"{program} was read {method}, with {held_bytes} bytes copied while it was held")
+    if len(looks) != 3 * len(SCRIPTS):
+        faults.append(f"{len(looks)} looks: {said[-2000:]}")
+    return faults
+
+
+def main():
+    if not shutil.which("qemu-system-x86_64"):
+        print("skipped: qemu-system-x86_64 is not installed (Debian's package qemu-system-x86)")
+        return 0
+    said = emulate(kernel(), archive(lay_root(pathlib.Path(sys.argv[1]).resolve())))
+    for line in re.findall(r"(?:kernel|words) .*", said):
+        print(line.strip())
+    faults = judge(said)
+    print("\n".join(faults))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

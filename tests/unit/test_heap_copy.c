@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: MIT */
+/* A copy of memory whose mappings grow, shrink and move while it is copied. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "unwind/heap/heap_copy.h"
+
+enum {
+	PAGES = 64,
+	BASE = 1 << 20,
+	FAR_AWAY = 1 << 30, /* more than a region has room for */
+};
+
+/* Every page has one letter all over. Reads of letter 0 fail. */
+struct letters {
+	struct memory memory; /* first */
+	char letters[PAGES];
+	uint64_t base;
+	unsigned int reads; /* pages */
+};
+
+static void read_letters(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct letters *source = (struct letters *)(void *)memory;
+
+	for (size_t i = 0; i < count; i++) {
+		ranges[i].status = MEMORY_OK;
+		for (size_t at = 0; at < ranges[i].length; at += HEAP_PAGE) {
+			const char letter =
+				source->letters[(ranges[i].address + at - source->base) / HEAP_PAGE];
+
+			if (!letter)
+				ranges[i].status = MEMORY_UNMAPPED;
+			memset((char *)ranges[i].copy + at, letter, HEAP_PAGE);
+			source->reads++;
+		}
+	}
+}
+
+static struct letters source_at(uint64_t base)
+{
+	struct letters source = { .memory.read_ranges = read_letters, .base = base };
+
+	memset(source.letters, 'a', sizeof(source.letters));
+	return source;
+}
+
+static uint64_t page(unsigned int number)
+{
+	return BASE + (uint64_t)number * HEAP_PAGE;
+}
+
+static void set(struct heap_copy *copy, unsigned int begin, unsigned int end)
+{
+	const struct heap_range range = { page(begin), page(end), false };
+
+	assert_int_equal(heap_copy_set_regions(copy, &range, 1), 0);
+}
+
+static int letter(struct heap_copy *copy, unsigned int number)
+{
+	const uint8_t *view = heap_copy_view(copy, page(number), HEAP_PAGE);
+
+	return view ? view[HEAP_PAGE - 1] : -1;
+}
+
+static bool next_all(void *context, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
+{
+	(void)context;
+	*ret_begin = *at;
+	*ret_end = end;
+	*at = end;
+	return *ret_begin < end;
+}
+
+static bool always(void *context)
+{
+	(void)context;
+	return true;
+}
+
+static bool three_times(void *context)
+{
+	return (*(int *)context)++ < 3;
+}
+
+static void a_region_keeps_what_was_copied_when_it_grows(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+
+	(void)state;
+	set(copy, 10, 20);
+	assert_int_equal(letter(copy, 12), 'a');
+	memset(source.letters, 'b', sizeof(source.letters));
+	set(copy, 5, 30);
+	heap_copy_fill(copy, next_all, NULL);
+	heap_copy_seal(copy);
+	assert_int_equal(letter(copy, 12), 'a');
+	assert_int_equal(letter(copy, 5), 'b');
+	assert_int_equal(letter(copy, 29), 'b');
+	assert_int_equal(heap_copy_missed(copy), 0);
+	assert_int_equal(letter(copy, 30), -1);
+	heap_copy_free(copy);
+}
+
+static void what_was_unmapped_is_copied_anew(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+	const struct heap_range parts[] = { { page(2), page(4), false }, { page(8), page(12), false } };
+
+	(void)state;
+	set(copy, 0, 16);
+	assert_int_equal(letter(copy, 0), 'a');
+	assert_int_equal(heap_copy_kept(copy), 16 * HEAP_PAGE);
+	assert_int_equal(heap_copy_set_regions(copy, parts, 2), 0);
+	assert_int_equal(heap_copy_kept(copy), 6 * HEAP_PAGE);
+	assert_int_equal(letter(copy, 5), -1);
+	memset(source.letters, 'b', sizeof(source.letters));
+	assert_int_equal(letter(copy, 3), 'a');
+	assert_int_equal(letter(copy, 9), 'a');
+	set(copy, 0, 16);
+	assert_int_equal(letter(copy, 5), 'b');
+	assert_int_equal(letter(copy, 9), 'a');
+	heap_copy_free(copy);
+}
+
+static void only_regions_in_use_or_new_are_filled(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+	const struct heap_range ranges[] = { { page(0), page(4), false },
+					     { page(8), page(12), false },
+					     { page(16), page(20), false },
+					     { page(24), page(28), true } };
+
+	(void)state;
+	assert_int_equal(heap_copy_set_regions(copy, ranges, 2), 0);
+	assert_int_equal(letter(copy, 0), 'a');
+	assert_int_equal(heap_copy_set_regions(copy, ranges, 4), 0);
+	heap_copy_fill(copy, next_all, NULL);
+	heap_copy_seal(copy);
+	assert_int_equal(letter(copy, 3), 'a');
+	assert_int_equal(letter(copy, 8), -1);
+	assert_int_equal(letter(copy, 16), 'a');
+	assert_int_equal(letter(copy, 24), -1);
+	heap_copy_free(copy);
+}
+
+static void regions_beyond_the_room_of_one_become_one(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+	const struct heap_range apart[] = { { page(0), page(4), false },
+					    { FAR_AWAY, FAR_AWAY + HEAP_PAGE, false } };
+	const struct heap_range joined = { page(0), FAR_AWAY + HEAP_PAGE, false };
+
+	(void)state;
+	assert_int_equal(heap_copy_set_regions(copy, apart, 2), 0);
+	assert_int_equal(letter(copy, 1), 'a');
+	source.base = FAR_AWAY;
+	source.letters[0] = 'z';
+	assert_int_equal(*heap_copy_view(copy, FAR_AWAY, 1), 'z');
+	assert_int_equal(heap_copy_set_regions(copy, &joined, 1), 0);
+	heap_copy_seal(copy);
+	assert_int_equal(letter(copy, 1), 'a');
+	assert_int_equal(*heap_copy_view(copy, FAR_AWAY, 1), 'z');
+	heap_copy_free(copy);
+}
+
+static void what_was_not_copied_in_the_hold_is_compared(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+
+	(void)state;
+	set(copy, 0, 16);
+	assert_int_equal(letter(copy, 0), 'a');
+	source.letters[3] = 'b';
+	heap_copy_follow(copy);
+	assert_int_equal(heap_copy_marked(copy), HEAP_PAGE);
+	source.letters[3] = 'c';
+	heap_copy_begin_hold(copy, always, NULL);
+	heap_copy_again_marked(copy, UINT64_MAX);
+	assert_true(heap_copy_end_hold(copy));
+	source.letters[3] = source.letters[7] = 'd';
+	assert_int_equal(heap_copy_check(copy), 1);
+	assert_int_equal(letter(copy, 3), 'c');
+	assert_int_equal(letter(copy, 7), 'a');
+	assert_false(heap_copy_has_changed(copy, page(3), HEAP_PAGE));
+	assert_true(heap_copy_has_changed(copy, page(7) + 5, 1));
+	assert_true(heap_copy_has_changed(copy, page(6), HEAP_PAGE + 1));
+
+	/* What has changed is copied in the next hold. */
+	heap_copy_begin_hold(copy, always, NULL);
+	heap_copy_again_marked(copy, UINT64_MAX);
+	assert_true(heap_copy_end_hold(copy));
+	assert_int_equal(heap_copy_check(copy), 0);
+	assert_int_equal(letter(copy, 7), 'd');
+	assert_false(heap_copy_has_changed(copy, page(7), 1));
+	heap_copy_free(copy);
+}
+
+static void a_hold_that_may_not_go_on_copies_no_more(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+	int asked = 3;
+
+	(void)state;
+	set(copy, 0, 16);
+	assert_int_equal(letter(copy, 0), 'a');
+	source.reads = 0;
+	heap_copy_begin_hold(copy, three_times, &asked);
+	heap_copy_again(copy, UINT64_MAX);
+	assert_false(heap_copy_end_hold(copy));
+	assert_int_equal(source.reads, 0);
+	asked = 0;
+	heap_copy_begin_hold(copy, three_times, &asked);
+	heap_copy_again(copy, UINT64_MAX);
+	assert_true(heap_copy_end_hold(copy));
+	assert_int_equal(source.reads, 16);
+	heap_copy_free(copy);
+}
+
+static void a_page_that_could_not_be_read_is_tried_when_mappings_change(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+
+	(void)state;
+	source.letters[2] = 0;
+	set(copy, 0, 16);
+	assert_int_equal(letter(copy, 2), -1);
+	assert_int_equal(letter(copy, 1), 'a');
+	source.letters[2] = 'b';
+	assert_int_equal(letter(copy, 2), -1);
+	set(copy, 0, 17);
+	assert_int_equal(letter(copy, 2), 'b');
+	heap_copy_free(copy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_region_keeps_what_was_copied_when_it_grows),
+		cmocka_unit_test(what_was_unmapped_is_copied_anew),
+		cmocka_unit_test(only_regions_in_use_or_new_are_filled),
+		cmocka_unit_test(regions_beyond_the_room_of_one_become_one),
+		cmocka_unit_test(what_was_not_copied_in_the_hold_is_compared),
+		cmocka_unit_test(a_hold_that_may_not_go_on_copies_no_more),
+		cmocka_unit_test(a_page_that_could_not_be_read_is_tried_when_mappings_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
