@@ -20,8 +20,8 @@ TIMES = int(os.environ.get("HEAP_LOOKS", "5"))
 def test_a_core_has_the_heap_of_its_process(runtime, tmp_path):
     path = tmp_path / "graph"
     with ljspy.Target([ljspy.luajit(runtime), heaps.GRAPH, "3", "500", path, "8"]) as target:
-        ljspy.wait_until(path.exists, seconds=30)
-        ljspy.wait_until(lambda: ljspy.sleeps(target.pid))
+        assert ljspy.wait_until(path.exists, seconds=30)
+        assert ljspy.wait_until(lambda: ljspy.sleeps(target.pid))
         core = tmp_path / f"core.{target.pid}"
         heaps.gcore(tmp_path, target.pid)
         live = heaps.show(target.pid)
@@ -56,8 +56,8 @@ def test_a_heap_that_changes_all_the_time_adds_up(runtime, jit):
 def test_a_sleeping_program_is_not_stopped(runtime, tmp_path):
     path = tmp_path / "graph"
     with ljspy.Target([ljspy.luajit(runtime), heaps.GRAPH, "3", "100", path, "stop"]) as target:
-        ljspy.wait_until(path.exists, seconds=30)
-        ljspy.wait_until(lambda: ljspy.sleeps(target.pid))
+        assert ljspy.wait_until(path.exists, seconds=30)
+        assert ljspy.wait_until(lambda: ljspy.sleeps(target.pid))
         switches = ljspy.status_field(target.pid, "voluntary_ctxt_switches")
         heap = heaps.show(target.pid)
         assert ljspy.status_field(target.pid, "voluntary_ctxt_switches") == switches
