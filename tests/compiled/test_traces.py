@@ -82,6 +82,6 @@ def test_shares_and_names_come_from_samples(parked):
     assert process["states"]["compiled"] > 0.5
     assert sum(process["states"].values()) == pytest.approx(1)
     assert sum(trace["share"] for trace in vm["traces"]) + process["gone"] <= 1.0001
-    shown = ljspy.run("traces", "-p", parked.pid, "-d", "200ms").stdout
+    shown = ljspy.run("traces", "-p", parked.pid, "-d", "1s").stdout
     assert "hot " in next(line for line in shown.splitlines() if " loop " in line)
     assert "never again: NYI: bytecode " in shown
