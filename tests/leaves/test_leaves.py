@@ -26,7 +26,8 @@ CALLS = {
 # A square root takes a few cycles, many of them after the function has returned.
 SQRT_SHARE = 0.02
 OTHER_SHARE = 0.5
-ENOUGH_US = 100_000  # of each Lua function: some 100 samples, or fewer where the kernel's ticks are far apart
+# To judge a share of so little takes some hundred samples; for the others, few are enough.
+ENOUGH_US = collections.defaultdict(lambda: 30_000, heavy=200_000)
 RECORDINGS_MAX = 15
 
 
@@ -51,7 +52,8 @@ def record(target, directory, options=()):
     recorded = []
     for _ in range(RECORDINGS_MAX):
         recorded += ljspy.record_native(directory, "-p", target.pid, options=options)
-        if all(sum(weight for *_, weight in pairs(recorded, function)) > ENOUGH_US for function in calls_of(target)):
+        if all(sum(weight for *_, weight in pairs(recorded, function)) > ENOUGH_US[function]
+               for function in calls_of(target)):
             break
     return recorded
 
