@@ -193,7 +193,12 @@ static int write_sample(void *context, const struct table_sample *sample)
 	write_number(writer, ",\"wall_ns\":", sample->wall_ns);
 	write_name(writer, ",\"state\":\"", thread_state_name((enum thread_state)kind->thread_state));
 	write_name(writer, "\",\"vm_state\":\"", vm_state_name((enum vm_state)kind->vm_state));
-	json_stream_mark(&writer->json, "\",\"phase\":");
+	if (kind->gc_phase != GC_PHASE_NONE)
+		write_name(writer, "\",\"gc_phase\":\"", gc_phase_name((enum gc_phase)kind->gc_phase));
+	json_stream_mark(&writer->json, "\"");
+	if (sample->heap_bytes)
+		write_number(writer, ",\"heap_bytes\":", sample->heap_bytes);
+	json_stream_mark(&writer->json, ",\"phase\":");
 	write_text(writer, kind->phase);
 	json_stream_mark(&writer->json, ",\"wait\":");
 	write_text(writer, sample->wait ? sample->wait->name : NULL);

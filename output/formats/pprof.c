@@ -12,7 +12,7 @@
 #include "output/labels/session_title.h"
 #include "output/views/sample_table.h"
 
-enum { VALUE_TYPES_MAX = 3, LABELS_MAX = 7 };
+enum { VALUE_TYPES_MAX = 3, LABELS_MAX = 8 };
 
 struct writer {
 	struct pprof_writer *pprof;
@@ -99,6 +99,7 @@ static void write_sum(struct writer *writer, const struct table_sum *sum)
 	add_text_label(writer, &message, "thread", thread->thread_name);
 	add_text_label(writer, &message, "state", thread_state_name((enum thread_state)kind->thread_state));
 	add_text_label(writer, &message, "vm_state", vm_state_name((enum vm_state)kind->vm_state));
+	add_text_label(writer, &message, "gc_phase", gc_phase_name((enum gc_phase)kind->gc_phase));
 	add_text_label(writer, &message, "phase", kind->phase);
 	pprof_write_sample(writer->pprof, &message);
 }

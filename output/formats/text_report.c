@@ -8,6 +8,7 @@
 
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
+#include "output/labels/names.h"
 #include "output/views/tally.h"
 
 struct report {
@@ -77,6 +78,26 @@ static void write_groups(struct report *report)
 		fprintf(report->out, "  %12.1f  ", (double)row->root_ns / 1e6);
 		write_label(report, row);
 	}
+}
+
+/* Write what the collector took. */
+static void write_collector(const struct report *report)
+{
+	const struct gc_bill *bill = &report->tally.gc;
+
+	if (!gc_bill_has_any(bill))
+		return;
+	fputs("\n            %            ms  collector\n", report->out);
+	for (enum gc_phase phase = GC_PHASE_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
+		if (!bill->phase_ns[phase])
+			continue;
+		write_share(report, bill->phase_ns[phase]);
+		fprintf(report->out, "  %12.1f  %s\n", (double)bill->phase_ns[phase] / 1e6,
+			gc_phase_name(phase));
+	}
+	if (bill->heap_most)
+		fprintf(report->out, "%" PRIu64 " cycles seen, of a heap from %.1f to %.1f MB.\n",
+			bill->cycles, (double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
 }
 
 static bool is_group(const struct report *report, const struct tally_row *row)
@@ -223,6 +244,7 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 		fputs("\u00b1 is the standard error of sampling, sqrt(share (1 - share) / samples).\n", out);
 		if (view->group)
 			write_groups(&report);
+		write_collector(&report);
 		HASH_SORT(report.tally.rows, compare_rows);
 		write_table(&report);
 		write_neighbours(&report);

@@ -33,6 +33,20 @@ const char *vm_state_name(enum vm_state state)
 	return names[state];
 }
 
+const char *gc_phase_name(enum gc_phase phase)
+{
+	static const char *const names[GC_PHASE_COUNT] = {
+		[GC_PHASE_MARK] = "mark",
+		[GC_PHASE_ATOMIC] = "atomic",
+		[GC_PHASE_SWEEP_STRINGS] = "sweep strings",
+		[GC_PHASE_SWEEP] = "sweep",
+		[GC_PHASE_FINALIZE] = "finalize",
+		[GC_PHASE_UNKNOWN] = "unknown",
+	};
+
+	return names[phase];
+}
+
 const char *frame_kind_name(enum frame_kind kind)
 {
 	static const char *const names[FRAME_KIND_COUNT] = {

@@ -15,6 +15,8 @@ const char *thread_state_name(enum thread_state state);
 #define WAITING_FOR_CPU "waiting for a CPU"
 /* "interpreted" */
 const char *vm_state_name(enum vm_state state);
+/* "sweep"; NULL for GC_PHASE_NONE */
+const char *gc_phase_name(enum gc_phase phase);
 /* "lua" */
 const char *frame_kind_name(enum frame_kind kind);
 

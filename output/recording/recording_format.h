@@ -26,8 +26,8 @@
  *	function  = kind:uint firstline:uint name:ref file:ref module:ref
  *	stack     = caller:ref function:ref line:uint certainty
  *	thread    = pid:uint tid:uint process_name:ref thread_name:ref
- *	sample    = after:uint thread:ref leaf:ref state phase:ref
- *	            [ wait:ref ] cpu:uint wall:sint
+ *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ]
+ *	            phase:ref [ wait:ref ] cpu:uint wall:sint
  *	property  = name:text value:text	text = length:uint byte{length}
  *	pauses    = longest:uint count:uint (skipped:uint held:uint){count}
  *
@@ -38,6 +38,7 @@
  *
  *	            7 6 5 4 3 2 1 0
  *	state     = V V V V V T T T	T: enum thread_state, V: enum vm_state
+ *	gc        = - - - H M P P P	P: enum gc_phase, M: has_marked, H: heap
  *	certainty = - - - - - J C C	C: enum frame_certainty, J: compiled code
  *
  * A stack is its caller's stack with one frame on top; line is the frame's
@@ -50,6 +51,11 @@
  * What a thread waits for (wait, a function) is there since version 2, in
  * samples of threads that do not run: if T is not THREAD_RUNNING. Functions of
  * kind FRAME_VM_WORK are there since version 3.
+ *
+ * gc and heap are there since version 4: what the collector does, and its heap in
+ * bytes minus that of the thread's previous sample with H (minus 0 for the first
+ * one since the thread's definition). In older versions the phase of samples with
+ * VM_STATE_GC is unknown.
  *
  * Properties describe the session, as texts or decimal numbers. A later one
  * replaces an earlier one of the same name; readers skip unknown names. The
@@ -76,8 +82,9 @@
 #include "output/sample/sample.h"
 
 enum {
-	RECORDING_VERSION = 3,
+	RECORDING_VERSION = 4,
 	RECORDING_VERSION_WAITS = 2,
+	RECORDING_VERSION_GC = 4,
 
 	/* Limits of the format: a file that exceeds them is no recording. */
 	RECORDING_TEXT_MAX = 1 << 16,  /* bytes of a string or text; writers cut longer ones */
@@ -108,6 +115,9 @@ enum recording_tag {
 enum {
 	STATE_THREAD_BITS = 3,
 	STATE_THREAD_MASK = (1 << STATE_THREAD_BITS) - 1,
+	GC_PHASE_MASK = 7,
+	GC_HAS_MARKED = 8,
+	GC_HAS_HEAP = 16,
 	CERTAINTY_MASK = 3,
 	CERTAINTY_COMPILED = 4,
 };
@@ -121,6 +131,11 @@ static_assert(VM_STATE_NONE == 0 && VM_STATE_INTERPRETED == 1 && VM_STATE_COMPIL
 		      VM_STATE_ASSEMBLING == 7 && VM_STATE_EXIT == 8 && VM_STATE_UNKNOWN == 9,
 	      "VM states are in recordings");
 static_assert(VM_STATE_COUNT <= 32, "a VM state has five bits");
+static_assert(GC_PHASE_NONE == 0 && GC_PHASE_MARK == 1 && GC_PHASE_ATOMIC == 2 &&
+		      GC_PHASE_SWEEP_STRINGS == 3 && GC_PHASE_SWEEP == 4 && GC_PHASE_FINALIZE == 5 &&
+		      GC_PHASE_UNKNOWN == 6,
+	      "phases of collectors are in recordings");
+static_assert(GC_PHASE_COUNT <= GC_PHASE_MASK + 1, "a phase of the collector has three bits");
 static_assert(FRAME_LUA == 0 && FRAME_BUILTIN == 1 && FRAME_C_FUNCTION == 2 && FRAME_NATIVE == 3 &&
 		      FRAME_VM == 4 && FRAME_TRACE == 5 && FRAME_LOST == 6 && FRAME_VM_WORK == 7,
 	      "kinds of frames are in recordings");

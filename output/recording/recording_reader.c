@@ -35,7 +35,8 @@ static_assert(RECORDING_DEPTH_MAX < 1 << 24, "a depth has 24 bits");
 struct thread {
 	pid_t pid, tid;
 	const char *process_name, *thread_name;
-	uint64_t last_ns; /* of its last sample; 0 before the first */
+	uint64_t last_ns;    /* of its last sample; 0 before the first */
+	uint64_t heap_bytes; /* of its last sample that has them; 0 before the first */
 };
 
 /* The current definitions; the first one of each has number 1. */
@@ -333,6 +334,29 @@ static bool take_wait(struct recording_reader *reader, uint8_t state, const stru
 	return true;
 }
 
+/* Read what the collector does, after the state. */
+static bool take_gc(struct recording_reader *reader, struct thread *thread, struct sample *sample)
+{
+	uint64_t change;
+	uint8_t gc;
+
+	if (reader->version < RECORDING_VERSION_GC) {
+		sample->gc.phase = sample->vm_state == VM_STATE_GC ? GC_PHASE_UNKNOWN : GC_PHASE_NONE;
+		return true;
+	}
+	if (!record_take_byte(reader->block, &gc) || (gc & GC_PHASE_MASK) >= GC_PHASE_COUNT ||
+	    gc >= 2 * GC_HAS_HEAP)
+		return false;
+	sample->gc.phase = (enum gc_phase)(gc & GC_PHASE_MASK);
+	sample->gc.has_marked = gc & GC_HAS_MARKED;
+	if (!(gc & GC_HAS_HEAP))
+		return true;
+	if (!record_take_sint(reader->block, &change))
+		return false;
+	sample->gc.heap_bytes = thread->heap_bytes += change;
+	return true;
+}
+
 static int read_sample(struct recording_reader *reader, struct sample *ret_sample)
 {
 	struct tables *tables = &reader->tables;
@@ -346,16 +370,20 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	if (!record_take_uint(reader->block, &after) || after > UINT64_MAX - reader->last_ns ||
 	    !record_take_number(reader->block, tables->thread_count, &thread_id) || thread_id == 0 ||
 	    !record_take_number(reader->block, tables->stack_count, &leaf) ||
-	    !record_take_byte(reader->block, &state))
+	    !record_take_byte(reader->block, &state) || (state & STATE_THREAD_MASK) >= THREAD_STATE_COUNT ||
+	    state >> STATE_THREAD_BITS >= VM_STATE_COUNT)
+		return READ_DAMAGED;
+	thread = &tables->threads[thread_id - 1];
+	sample.thread_state = (enum thread_state)(state & STATE_THREAD_MASK);
+	sample.vm_state = (enum vm_state)(state >> STATE_THREAD_BITS);
+	if (!take_gc(reader, thread, &sample))
 		return READ_DAMAGED;
 	result = take_name(reader, &sample.phase);
 	if (result != READ_ON)
 		return result;
 	if (!take_wait(reader, state, &sample.wait) || !record_take_uint(reader->block, &sample.cpu_ns) ||
-	    !record_take_sint(reader->block, &sample.wall_ns) ||
-	    (state & STATE_THREAD_MASK) >= THREAD_STATE_COUNT || state >> STATE_THREAD_BITS >= VM_STATE_COUNT)
+	    !record_take_sint(reader->block, &sample.wall_ns))
 		return READ_DAMAGED;
-	thread = &tables->threads[thread_id - 1];
 	sample.time_ns = reader->last_ns + after;
 	expected = thread->last_ns ? sample.time_ns - thread->last_ns : 0;
 	sample.wall_ns += expected;
@@ -363,8 +391,6 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	sample.tid = thread->tid;
 	sample.process_name = thread->process_name;
 	sample.thread_name = thread->thread_name;
-	sample.thread_state = (enum thread_state)(state & STATE_THREAD_MASK);
-	sample.vm_state = (enum vm_state)(state >> STATE_THREAD_BITS);
 	result = reader->opening ? count_stack(reader, leaf) : expand_stack(reader, leaf, &sample);
 	if (result != READ_SAMPLE)
 		return result;

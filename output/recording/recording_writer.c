@@ -66,7 +66,8 @@ struct thread_key {
 struct thread {
 	struct thread_key key;
 	uint32_t id;
-	uint64_t last_ns; /* of its last sample; 0 before the first */
+	uint64_t last_ns;    /* of its last sample; 0 before the first */
+	uint64_t heap_bytes; /* of its last sample that has them; 0 before the first */
 	UT_hash_handle hh;
 };
 
@@ -471,6 +472,16 @@ void recording_writer_forget_functions(struct recording_writer *writer)
 
 /*---- Samples ----*/
 
+static void put_gc(struct recording_writer *writer, const struct sample_gc *gc, struct thread *thread)
+{
+	record_put_byte(writer->block, gc->phase | (gc->has_marked ? GC_HAS_MARKED : 0u) |
+					       (gc->heap_bytes ? GC_HAS_HEAP : 0u));
+	if (gc->heap_bytes == 0)
+		return;
+	record_put_sint(writer->block, (int64_t)(gc->heap_bytes - thread->heap_bytes));
+	thread->heap_bytes = gc->heap_bytes;
+}
+
 static int put_sample(struct recording_writer *writer, const struct sample *sample)
 {
 	uint64_t now = sample->time_ns > writer->last_ns ? sample->time_ns : writer->last_ns;
@@ -492,6 +503,7 @@ static int put_sample(struct recording_writer *writer, const struct sample *samp
 	record_put_uint(writer->block, thread->id);
 	record_put_uint(writer->block, stack);
 	record_put_byte(writer->block, sample->thread_state | sample->vm_state << STATE_THREAD_BITS);
+	put_gc(writer, &sample->gc, thread);
 	record_put_uint(writer->block, phase);
 	if (sample->thread_state != THREAD_RUNNING)
 		record_put_uint(writer->block, wait);

@@ -5,6 +5,7 @@
 #ifndef LJSPY_SAMPLE_H
 #define LJSPY_SAMPLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -35,6 +36,25 @@ enum vm_state {
 	VM_STATE_COUNT
 };
 
+/* What the collector does, in the order of a cycle (GCState in lj_gc.h). */
+enum gc_phase {
+	GC_PHASE_NONE, /* it does not run */
+	GC_PHASE_MARK,
+	GC_PHASE_ATOMIC, /* the end of marking, in one go */
+	GC_PHASE_SWEEP_STRINGS,
+	GC_PHASE_SWEEP,
+	GC_PHASE_FINALIZE, /* with the finalizers that it calls */
+	GC_PHASE_UNKNOWN,  /* it runs; the recording does not have the phase */
+	GC_PHASE_COUNT
+};
+
+/* The collector of the VM whose Lua is innermost on a stack; all zero if there is none. */
+struct sample_gc {
+	enum gc_phase phase;
+	bool has_marked;     /* since the previous sample of that VM it has ended at least one marking */
+	uint64_t heap_bytes; /* g->gc.total; 0 if unknown */
+};
+
 struct trace;
 
 /* Strings are borrowed and may hold any byte but NUL. */
@@ -47,6 +67,7 @@ struct sample {
 	const char *phase;        /* of the current request, for example "content"; NULL if none */
 	enum thread_state thread_state;
 	enum vm_state vm_state;
+	struct sample_gc gc;
 	const struct function *wait; /* what a sleeping thread waits for, in the form of a frame on top of
 					   its stack: "read /etc/hosts"; NULL if none */
 	const struct trace *trace;   /* whose machine code runs, or called the code that runs; borrowed;

@@ -250,6 +250,11 @@ static const char *state_name(const struct sample *sample)
 						      : thread_state_name(sample->thread_state);
 }
 
+static const char *gc_name(const struct sample *sample)
+{
+	return sample->gc.phase == GC_PHASE_NONE ? "no collection" : gc_phase_name(sample->gc.phase);
+}
+
 static const char *module_name(const struct sample *sample, char text[static MODULE_PATH_SIZE])
 {
 	const struct function *owner = module_path_owner(sample->frames, sample->frame_count);
@@ -276,6 +281,7 @@ static int add_group(struct filter *filter, struct sample *sample)
 	case GROUP_COMM: function.name = process; break;
 	case GROUP_STATE: function.name = state_name(sample); break;
 	case GROUP_PHASE: function.name = sample->phase ? sample->phase : "no phase"; break;
+	case GROUP_GC_PHASE: function.name = gc_name(sample); break;
 	case GROUP_MODULE: function.name = module_name(sample, text); break;
 	case GROUP_NONE:
 	case GROUP_COUNT: return 0;
@@ -325,6 +331,7 @@ static struct addition_key addition_key(const struct filter *filter, const struc
 	case GROUP_COMM: key.text = sample->process_name; break;
 	case GROUP_STATE: key.text = state_name(sample); break;
 	case GROUP_PHASE: key.text = sample->phase; break;
+	case GROUP_GC_PHASE: key.text = gc_name(sample); break;
 	case GROUP_MODULE:
 	case GROUP_NONE:
 	case GROUP_COUNT: break;

@@ -18,12 +18,13 @@
 /* What the added frame at the root of every stack shows. */
 enum filter_group {
 	GROUP_NONE,
-	GROUP_PID,    /* "nginx (pid 12)" */
-	GROUP_TID,    /* "worker (tid 13)" */
-	GROUP_COMM,   /* the name of the process */
-	GROUP_STATE,  /* the state of the VM, or of a thread that does not run */
-	GROUP_PHASE,  /* of the current request */
-	GROUP_MODULE, /* module or plugin of the Lua code (output/labels/module_path.h) */
+	GROUP_PID,      /* "nginx (pid 12)" */
+	GROUP_TID,      /* "worker (tid 13)" */
+	GROUP_COMM,     /* the name of the process */
+	GROUP_STATE,    /* the state of the VM, or of a thread that does not run */
+	GROUP_PHASE,    /* of the current request */
+	GROUP_GC_PHASE, /* of the collector */
+	GROUP_MODULE,   /* module or plugin of the Lua code (output/labels/module_path.h) */
 	GROUP_COUNT
 };
 

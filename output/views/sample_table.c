@@ -210,6 +210,8 @@ static int compare_kinds(const struct table_kind *left, const struct table_kind 
 		return left->thread_state < right->thread_state ? -1 : 1;
 	if (left->vm_state != right->vm_state)
 		return left->vm_state < right->vm_state ? -1 : 1;
+	if (left->gc_phase != right->gc_phase)
+		return left->gc_phase < right->gc_phase ? -1 : 1;
 	return compare_phases(left->phase, right->phase);
 }
 
@@ -218,7 +220,7 @@ static int find_sum(struct sample_table *table, const struct table_kind *kind, u
 	struct key key = {
 		pair(kind->thread, kind->stack),
 		(uintptr_t)kind->phase,
-		pair(kind->thread_state, kind->vm_state),
+		pair(kind->thread_state, (uint32_t)kind->vm_state << 8 | kind->gc_phase),
 	};
 	int result = look_up(table->index, SUMS, key, ret_index);
 
@@ -260,7 +262,8 @@ static int find_kind(struct sample_table *table, const struct sample *sample, st
 		.thread = thread,
 		.stack = (*ret_recent)->stack,
 		.thread_state = (uint16_t)sample->thread_state,
-		.vm_state = (uint16_t)sample->vm_state,
+		.vm_state = (uint8_t)sample->vm_state,
+		.gc_phase = (uint8_t)sample->gc.phase,
 	};
 	return 0;
 }
@@ -309,7 +312,7 @@ static bool is_sum_of(const struct sample_table *table, uint32_t sum, const stru
 
 	return known && known->phase == kind->phase && known->thread == kind->thread &&
 	       known->stack == kind->stack && known->thread_state == kind->thread_state &&
-	       known->vm_state == kind->vm_state;
+	       known->vm_state == kind->vm_state && known->gc_phase == kind->gc_phase;
 }
 
 static int add_sample(void *context, const struct sample *sample)
@@ -472,6 +475,7 @@ static int read_again(void *context, const struct sample *sample)
 	struct sample_table *table = rereading->table;
 	struct table_sample known = {
 		.wait = sample->wait,
+		.heap_bytes = sample->gc.heap_bytes,
 		.time_ns = sample->time_ns,
 		.cpu_ns = sample->cpu_ns,
 		.wall_ns = sample->wall_ns,

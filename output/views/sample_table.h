@@ -50,7 +50,8 @@ struct table_kind {
 	uint32_t thread;   /* into threads */
 	uint32_t stack;    /* into stacks */
 	uint16_t thread_state;
-	uint16_t vm_state;
+	uint8_t vm_state;
+	uint8_t gc_phase;
 };
 
 /* All samples of one kind. */
@@ -64,6 +65,7 @@ struct table_sum {
 struct table_sample {
 	struct table_kind kind;
 	const struct function *wait; /* see struct sample */
+	uint64_t heap_bytes;         /* see struct sample_gc */
 	uint64_t time_ns;
 	uint64_t cpu_ns;
 	uint64_t wall_ns;

@@ -280,6 +280,7 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 	}
 	tally->samples++;
 	tally->all_ns += ns;
+	gc_bill_add(&tally->gc, &sample->gc, ns);
 	tally->sample_squares += (double)ns * (double)ns;
 	tally->slice_ns[reading->slice] += (double)ns;
 	return 0;

@@ -23,6 +23,7 @@
 
 #include "memory/hash.h"
 #include "output/recording/sample_source.h"
+#include "output/views/gc_bill.h"
 #include "output/views/view.h"
 
 enum { TALLY_SLICES = 64 };
@@ -66,6 +67,7 @@ struct tally {
 	struct tally_call *calls; /* NULL unless asked for */
 	uint64_t samples;
 	uint64_t all_ns;
+	struct gc_bill gc;
 	double sample_squares; /* sum of the squares of sample weights */
 	double slice_ns[TALLY_SLICES], slice_squares;
 };

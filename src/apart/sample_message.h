@@ -8,7 +8,7 @@
  *	         | 02 reason:uint		a lost frame's function: enum lost_reason
  *	sample   = 03 time:uint pid:uint tid:uint process_name:text thread_name:text
  *	           phase:text thread_state:uint vm_state:uint wait:ref cpu:uint wall:uint
- *	           loop:uint sleeps:uint count:uint frame{count}
+ *	           loop:uint sleeps:uint gc_phase:uint has_marked:uint heap:uint count:uint frame{count}
  *	frame    = function:ref line:uint certainty
  *
  *	uint     = LEB128, at most 64 bits

@@ -142,6 +142,9 @@ void lua_process_forget_functions(struct lua_process *process);
 /* The trace that the thread unwound last runs, for sample.trace; NULL if none. Valid until the next capture. */
 const struct trace *lua_process_trace(const struct lua_process *process);
 
+/* What the collector of the VM that was unwound last does, for sample.gc; once for each sample. */
+struct sample_gc lua_process_gc(const struct lua_process *process);
+
 /*
  * The phase of the request that the Lua of the thread or coroutine unwound last works
  * for, for sample.phase; NULL if there is none or it is unknown.

@@ -6,6 +6,7 @@
 #include "unwind/lua/lua_names.h"
 #include "unwind/stack/arm64_thread.h"
 #include "unwind/stack/merge_lua.h"
+#include "unwind/stack/merge_state.h"
 
 enum { CAPTURES_MAX = 3 }; /* per sample: one state within another may lead to the next */
 
@@ -216,6 +217,11 @@ const struct trace *lua_process_trace(const struct lua_process *process)
 			return NULL;
 	}
 	return NULL;
+}
+
+struct sample_gc lua_process_gc(const struct lua_process *process)
+{
+	return merge_gc(&process->capture, process->stack.vm_state);
 }
 
 const char *lua_process_phase(const struct lua_process *process)

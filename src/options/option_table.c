@@ -47,7 +47,7 @@ const struct option_entry option_table[] = {
 	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", "only until TIME after the beginning" },
 	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function" },
 	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", "only stacks without such a function" },
-	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "group by pid, tid, comm, state, phase or module" },
+	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "by pid, tid, comm, state, phase, gc-phase, module" },
 	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL,
 	  "merge calls of a function by itself into one frame" },
 	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL,

@@ -212,6 +212,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, c
 	if (lost == LOST_COUNT) {
 		sample.phase = lua_process_phase(target->process);
 		sample.trace = lua_process_trace(target->process);
+		sample.gc = lua_process_gc(target->process);
 	} else {
 		lost_frame = (struct frame){ .function = lost_function(lost) };
 		sample.vm_state = VM_STATE_UNKNOWN;

@@ -30,10 +30,10 @@ static bool is_worth_telling(const struct target *target, const struct thread_re
 	return false;
 }
 
-static void deliver_sleep(struct sampler *sampler, struct target *target, const struct thread_record *record,
+static void deliver_sleep(struct sampler *sampler, struct target *target, struct thread_record *record,
 			  uint64_t wall_ns)
 {
-	const struct sleep *sleep = &record->sleep;
+	struct sleep *sleep = &record->sleep;
 	const struct sample sample = {
 		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.pid = target->pid,
@@ -44,6 +44,7 @@ static void deliver_sleep(struct sampler *sampler, struct target *target, const 
 		.wait = sleep->wait,
 		.thread_state = sleep->thread_state,
 		.vm_state = sleep->vm_state,
+		.gc = sleep->gc,
 		.wall_ns = wall_ns,
 		.loop_ns = record->loop_ns,
 		.sleeps = record->sleeps,
@@ -52,6 +53,7 @@ static void deliver_sleep(struct sampler *sampler, struct target *target, const 
 	};
 
 	target_deliver(sampler, target, &sample);
+	sleep->gc.has_marked = false;
 }
 
 /* Which kinds of frames are on the stack? */
@@ -132,8 +134,12 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 
 	sleep->vm_state = VM_STATE_UNKNOWN;
 	sleep->phase = NULL;
-	if (lost == LOST_COUNT && lua_process_unwind(target->process, &frames, &count, &sleep->vm_state) == 0)
+	sleep->gc = (struct sample_gc){ .phase = GC_PHASE_NONE };
+	if (lost == LOST_COUNT &&
+	    lua_process_unwind(target->process, &frames, &count, &sleep->vm_state) == 0) {
 		sleep->phase = lua_process_phase(target->process);
+		sleep->gc = lua_process_gc(target->process);
+	}
 	stack = describe_stack(frames, count, sleep->phase);
 	wait_read(lua_process_memory(target->process), call, &wait);
 	sleep->wait = name_wait(sampler, target, record, call, &wait);
@@ -196,6 +202,7 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target, stru
 	if (record->waiting.pending_ns <= (int64_t)(sampler->period_ns / WORTH_TELLING_ONE_IN))
 		return;
 	waiting.thread_state = THREAD_RUNNABLE;
+	waiting.gc.has_marked = false;
 	waiting.cpu_ns = 0;
 	waiting.wall_ns = sampler_take_all(&record->waiting);
 	target_deliver(sampler, target, &waiting);

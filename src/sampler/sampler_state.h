@@ -43,6 +43,7 @@ struct sleep {
 	uint64_t runs; /* how often the kernel had given it a CPU */
 	enum thread_state thread_state;
 	enum vm_state vm_state;
+	struct sample_gc gc;
 	const char *phase;
 	const struct function *wait; /* see struct sample */
 	struct frame *frames;        /* owned */

@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "output/sample/sample.h"
+#include "output/views/gc_bill.h"
 #include "src/top/filter.h"
 
 enum rows_list { ROWS_FUNCTIONS, ROWS_TREE, ROWS_THREADS, ROWS_LIST_COUNT };
@@ -57,6 +58,7 @@ struct totals {
 	uint64_t cpu_ns;
 	uint64_t lost_ns; /* of samples with an unknown part */
 	uint64_t by_state[VM_STATE_COUNT];
+	struct gc_bill gc;
 	size_t process_count, thread_count; /* of those that used CPU time */
 };
 

@@ -238,6 +238,21 @@ static void draw_figures(const struct picture *picture)
 		add_piece(1, &x, "%zu processes, %zu threads", totals->process_count, totals->thread_count);
 }
 
+/* How large the heaps were, and what the collectors did, behind the states if there is room. */
+static void draw_collector(const struct picture *picture, int x)
+{
+	const struct totals *totals = &picture->rows->totals;
+	const struct gc_bill *bill = &totals->gc;
+
+	if (bill->heap_most)
+		add_piece(2, &x, "heap %.1f-%.1f MB", (double)bill->heap_least / 1e6,
+			  (double)bill->heap_most / 1e6);
+	for (enum gc_phase phase = GC_PHASE_NONE + 1; phase < GC_PHASE_COUNT; phase++)
+		if (bill->phase_ns[phase])
+			add_piece(2, &x, "%s %.1f%%", gc_phase_name(phase),
+				  percent(bill->phase_ns[phase], totals->cpu_ns));
+}
+
 /* The VM's states by their shares, the largest first. */
 static void draw_states(const struct screen *screen, const struct picture *picture)
 {
@@ -260,6 +275,7 @@ static void draw_states(const struct screen *screen, const struct picture *pictu
 			  percent(totals->by_state[largest], totals->cpu_ns));
 	}
 	set_ink(screen, INK_PLAIN);
+	draw_collector(picture, x);
 }
 
 static void draw_foot(const struct picture *picture)

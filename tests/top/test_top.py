@@ -123,6 +123,13 @@ def test_compiled_code_is_a_state(top):
         terminal.wait_for(lambda lines: lines[2:] and lines[2].startswith("compiled"))
 
 
+def test_the_collector_follows_the_states(top):
+    with ljspy.program("luajit", "garbage", "off") as target:
+        terminal = top("-p", target.pid, columns=160)
+        pattern = r".*\bgc [\d.]+%.*  heap [\d.]+-[\d.]+ MB  .*(mark|sweep) [\d.]+%"
+        terminal.wait_for(lambda lines: lines[2:] and re.match(pattern, lines[2]))
+
+
 def test_an_idle_target(top):
     with ljspy.program("luajit", "idle", "off") as target:
         terminal = top("-p", target.pid)

@@ -712,6 +712,13 @@ const char *__wrap_lua_process_phase(const struct lua_process *process)
 	return NULL;
 }
 
+INSTEAD_OF(lua_process_gc);
+struct sample_gc __wrap_lua_process_gc(const struct lua_process *process)
+{
+	(void)process;
+	return (struct sample_gc){ .phase = GC_PHASE_NONE };
+}
+
 INSTEAD_OF(lua_process_trace);
 const struct trace *__wrap_lua_process_trace(const struct lua_process *process)
 {

@@ -55,6 +55,7 @@ static struct sample samples[] = {
 	  .phase = "content",
 	  .thread_state = THREAD_UNINTERRUPTIBLE,
 	  .vm_state = VM_STATE_UNKNOWN,
+	  .gc = { .phase = GC_PHASE_ATOMIC, .has_marked = true, .heap_bytes = UINT64_MAX },
 	  .cpu_ns = 10101010,
 	  .wall_ns = 20202020,
 	  .frames = frames,
@@ -65,6 +66,7 @@ static struct sample samples[] = {
 	  .process_name = "nginx",
 	  .thread_state = THREAD_BLOCKED,
 	  .vm_state = VM_STATE_C,
+	  .gc = { .phase = GC_PHASE_UNKNOWN },
 	  .wait = &native,
 	  .wall_ns = UINT64_MAX,
 	  .frames = frames + 1,
@@ -74,6 +76,7 @@ static struct sample samples[] = {
 	  .tid = 11,
 	  .process_name = "nginx",
 	  .thread_name = "io;\n",
+	  .gc = { .heap_bytes = 1 },
 	  .cpu_ns = UINT64_MAX,
 	  .wall_ns = 4999999000,
 	  .frames = frames + 1,
@@ -195,6 +198,9 @@ static void assert_same_sample(const struct sample *a, const struct sample *b)
 	assert_same_text(a->phase, b->phase);
 	assert_int_equal(a->thread_state, b->thread_state);
 	assert_int_equal(a->vm_state, b->vm_state);
+	assert_int_equal(a->gc.phase, b->gc.phase);
+	assert_int_equal(a->gc.has_marked, b->gc.has_marked);
+	assert_int_equal(a->gc.heap_bytes, b->gc.heap_bytes);
 	assert_same_text(a->wait ? a->wait->name : NULL, b->wait ? b->wait->name : NULL);
 	assert_int_equal(a->cpu_ns, b->cpu_ns);
 	assert_int_equal(a->wall_ns, b->wall_ns);
@@ -452,8 +458,11 @@ static void records_that_make_no_sense_are_damage(void **state)
 		CASE("\x04\x01\x01\0\0\x05\0\x01\x01\0\0\0\0"), /* a stack that is not defined */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x06\0\0\0"), /* states that are none */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x50\0\0\0"),
-		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x01\0\0"), /* a phase that is not defined */
-		CASE("\x07\0\x01\x80\x0f\x01"),                 /* a bucket that is not there */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x07\0\0\0"), /* a phase of the collector that is none */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x20\0\0\0"),
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x10"),       /* no heap where there should be one */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\0\x01\0\0"), /* a phase that is not defined */
+		CASE("\x07\0\x01\x80\x0f\x01"),                   /* a bucket that is not there */
 		CASE("\x07\0\x02\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\x01"), /* too many pauses */
 #undef CASE
 	};

@@ -46,6 +46,7 @@ static int set_up(void **state)
 		.phase = "content",
 		.thread_state = THREAD_BLOCKED,
 		.vm_state = VM_STATE_GC,
+		.gc = { GC_PHASE_SWEEP, true, UINT64_MAX },
 		.wait = &native,
 		.cpu_ns = 1,
 		.wall_ns = 2,
@@ -96,6 +97,8 @@ static void assert_read(struct fixture *fixture, const unsigned char *bytes, siz
 	assert_string_equal(sample.phase, sent->phase);
 	assert_ptr_equal(sample.phase, request_phase_named("content")); /* it outlasts the reader */
 	assert_true(sample.thread_state == sent->thread_state && sample.vm_state == sent->vm_state);
+	assert_true(sample.gc.phase == GC_PHASE_SWEEP && sample.gc.has_marked &&
+		    sample.gc.heap_bytes == UINT64_MAX);
 	assert_same_function(sample.wait, sent->wait);
 	assert_true(sample.cpu_ns == 1 && sample.wall_ns == 2 && sample.loop_ns == 3 && sample.sleeps == 4);
 	assert_int_equal(sample.frame_count, sent->frame_count);

@@ -50,6 +50,8 @@ struct global_view {
 	int32_t vmstate;
 	uint64_t cur_L; /* 0 if there is none; LuaJIT 2.0 has it only while a trace runs */
 	uint64_t jit_base;
+	uint64_t gc_total;
+	uint8_t gc_state, gc_currentwhite, hookmask;
 };
 
 struct capture {

@@ -6,6 +6,19 @@
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
+/* gc.currentwhite comes just before gc.state (lj_obj.h: GCState). */
+static void load_collector(struct memory *memory, struct global_view *view)
+{
+	const struct layout *layout = &view->global->vm->layout;
+	const uint64_t g = view->global->g;
+
+	memory_read(memory, g + (uint64_t)layout->g_gc_total, &view->gc_total, layout_ref_size(layout));
+	memory_read(memory, g + (uint64_t)layout->g_gc_state, &view->gc_state, sizeof(view->gc_state));
+	memory_read(memory, g + (uint64_t)layout->g_gc_state - 1, &view->gc_currentwhite,
+		    sizeof(view->gc_currentwhite));
+	memory_read(memory, g + (uint64_t)layout->g_hookmask, &view->hookmask, sizeof(view->hookmask));
+}
+
 bool capture_load_view(struct memory *memory, struct global_state *global, struct global_view *ret_view)
 {
 	const struct layout *layout = &global->vm->layout;
@@ -20,6 +33,7 @@ bool capture_load_view(struct memory *memory, struct global_state *global, struc
 		memory_read(memory, global->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
 	if (layout->g_jit_base != LAYOUT_ABSENT)
 		memory_read(memory, global->g + (uint64_t)layout->g_jit_base, &view.jit_base, ref);
+	load_collector(memory, &view);
 	/* Before LuaJIT had cur_L, jit_L said whether a trace runs, and for which thread. */
 	if (layout->g_jit_L != LAYOUT_ABSENT) {
 		memory_read(memory, global->g + (uint64_t)layout->g_jit_L, &view.cur_L, ref);
@@ -42,14 +56,16 @@ void capture_view_global(struct capture *capture, struct global_state *global)
 struct memory_range capture_global_range(const struct global_state *global)
 {
 	const struct layout *layout = &global->vm->layout;
-	int32_t begin = layout->g_vmstate, end = layout->g_jit_base;
+	const int32_t fields[] = { layout->g_gc_total, layout->g_gc_state, layout->g_hookmask,
+				   layout->g_jit_base, layout->g_cur_L };
+	int32_t begin = layout->g_vmstate, end = begin;
 
-	if (end < begin) {
-		begin = layout->g_jit_base == LAYOUT_ABSENT ? begin : layout->g_jit_base;
-		end = layout->g_vmstate;
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (fields[i] == LAYOUT_ABSENT)
+			continue;
+		begin = fields[i] < begin ? fields[i] : begin;
+		end = fields[i] > end ? fields[i] : end;
 	}
-	if (layout->g_cur_L > end)
-		end = layout->g_cur_L;
 	return (struct memory_range){ .address = global->g + (uint64_t)begin,
 				      .length = (size_t)(end - begin) + sizeof(uint64_t) };
 }

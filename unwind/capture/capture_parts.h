@@ -51,7 +51,7 @@ bool capture_load_view(struct memory *memory, struct global_state *global, struc
 /* Add a view of the global_State to the capture, from the snapshot. */
 void capture_view_global(struct capture *capture, struct global_state *global);
 
-/* The part of a global_State that holds vmstate, cur_L and jit_base. */
+/* The part of a global_State that holds what a view has. */
 struct memory_range capture_global_range(const struct global_state *global);
 
 /* Does this sample read the global_State in any case? */

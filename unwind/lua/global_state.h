@@ -15,6 +15,7 @@ struct global_state {
 	uint64_t g;
 	const struct vm_code *vm;
 	struct traces *traces; /* NULL without a JIT compiler */
+	uint8_t currentwhite;  /* of its collector at the previous sample; 0: there was none */
 };
 
 #endif

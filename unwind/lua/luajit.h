@@ -43,6 +43,18 @@ enum {
 	VMST_ASM = ~6,
 };
 
+/* g->gc.state (lj_gc.h). */
+enum {
+	GCSpause,
+	GCSpropagate,
+	GCSatomic,
+	GCSsweepstring,
+	GCSsweep,
+	GCSfinalize,
+};
+
+enum { HOOK_GC = 0x40 }; /* of g->hookmask: a finalizer runs (lj_obj.h) */
+
 /* lua_State.status: a higher value means that the thread ended with an error (lua.h). */
 enum { LUA_YIELD = 1 };
 

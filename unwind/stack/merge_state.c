@@ -48,10 +48,57 @@ static bool is_of_unknown_state(const struct merged_stack *stack)
 	return false;
 }
 
+static enum gc_phase gc_phase_of(uint8_t state)
+{
+	switch (state) {
+	case GCSpause: /* the roots are marked before the state changes */
+	case GCSpropagate: return GC_PHASE_MARK;
+	case GCSatomic: return GC_PHASE_ATOMIC;
+	case GCSsweepstring: return GC_PHASE_SWEEP_STRINGS;
+	case GCSsweep: return GC_PHASE_SWEEP;
+	case GCSfinalize: return GC_PHASE_FINALIZE;
+	default: return GC_PHASE_UNKNOWN;
+	}
+}
+
+/* The view of the VM whose Lua is innermost, or NULL. */
+static const struct global_view *innermost_view(const struct capture *capture)
+{
+	if (capture->running || capture->thread_count == 0)
+		return capture->running;
+	return capture_find_global(capture, capture->threads[0].global);
+}
+
+/* Each marking ends with the other white as the current one (lj_gc.c: atomic()). */
+static bool has_marked(const struct global_view *view)
+{
+	struct global_state *global = view->global;
+	bool has = global->currentwhite && global->currentwhite != view->gc_currentwhite;
+
+	global->currentwhite = view->gc_currentwhite;
+	return has;
+}
+
+struct sample_gc merge_gc(const struct capture *capture, enum vm_state vm_state)
+{
+	const struct global_view *view = innermost_view(capture);
+	struct sample_gc gc = { .phase = GC_PHASE_NONE };
+
+	if (!view || vm_state == VM_STATE_NONE)
+		return gc;
+	gc.has_marked = has_marked(view);
+	gc.heap_bytes = view->gc_total;
+	if (view->hookmask & HOOK_GC)
+		gc.phase = GC_PHASE_FINALIZE;
+	else if (vm_state == VM_STATE_GC)
+		gc.phase = gc_phase_of(view->gc_state);
+	return gc;
+}
+
 enum vm_state merge_vm_state(const struct capture *capture, const struct image *image,
 			     const struct merged_stack *stack)
 {
-	const struct global_view *view = NULL;
+	const struct global_view *view;
 	const struct module *module;
 	bool has_lua = false;
 
@@ -59,8 +106,7 @@ enum vm_state merge_vm_state(const struct capture *capture, const struct image *
 		has_lua = stack->frames[i].kind == MERGED_LUA || stack->frames[i].kind == MERGED_C_FUNCTION;
 	if (!has_lua)
 		return is_of_unknown_state(stack) ? VM_STATE_UNKNOWN : VM_STATE_NONE;
-	if (capture->thread_count)
-		view = capture_find_global(capture, capture->threads[0].global);
+	view = innermost_view(capture);
 	switch (image_classify(image, capture->registers.pc, &module)) {
 	case CODE_UNKNOWN:
 		if (is_called(stack))

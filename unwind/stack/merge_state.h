@@ -14,4 +14,11 @@
 enum vm_state merge_vm_state(const struct capture *capture, const struct image *image,
 			     const struct merged_stack *stack);
 
+/*
+ * What the collector of the innermost VM does at that state. A step sets g->vmstate for
+ * itself, and for the time of a finalizer a bit of g->hookmask. Notes the VM's current
+ * white for the next sample.
+ */
+struct sample_gc merge_gc(const struct capture *capture, enum vm_state vm_state);
+
 #endif

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""What the collector works on, against a program that knows how long it took."""
+
+import gzip
+import json
+import math
+import os
+import pathlib
+import re
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+SECONDS = max(2, int(os.environ.get("BUSY_SECONDS", 0)))
+
+# Programs, and where their builds keep gc.state.
+PROGRAMS = {
+    "luajit": (ljspy.luajit("luajit"), 33),
+    "luajit2": (ljspy.luajit("luajit2"), 33),
+    "gc32": (ljspy.PACKAGES / "bullseye/luajit/usr/bin/luajit", 41),
+}
+
+# The program's states by their numbers, and the phases that are theirs.
+PHASES = {"1": ("mark", "atomic"), "3": ("sweep strings",), "4": ("sweep",), "5": ("finalize",)}
+
+# Beyond sampling noise: the program starts, and reads its clock between states.
+SHARE = 0.03
+
+
+def report(path, *options):
+    result = ljspy.run("report", path, *options)
+    assert result.returncode == ljspy.OK, result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_phases(program, jit, tmp_path):
+    path, gc_state = PROGRAMS[program]
+    if not path.exists():
+        pytest.skip(f"{path} is not to be had")
+    recording = tmp_path / "phases.ljspy"
+    result = ljspy.run("record", "-r", ljspy.HIGH_RATE, "-o", recording, "--",
+                       path, HERE / "phases.lua", jit, SECONDS, gc_state, timeout=120 + 20 * SECONDS)
+    assert result.returncode == ljspy.OK, result.stderr
+    truth = {key: float(value) for key, value in re.findall(r"^(\w+) ([\d.e-]+)$", result.stdout, re.MULTILINE)}
+    assert all(truth[state] > 0.01 * truth["all"] for state in PHASES), truth
+
+    samples = json.loads(report(recording, "-f", "json"))["samples"]
+    total = sum(sample["cpu_ns"] for sample in samples)
+    squares = sum(sample["cpu_ns"] ** 2 for sample in samples)
+    print(f"{program}, jit {jit}: {len(samples)} samples")
+    for state, phases in PHASES.items():
+        expected = truth[state] / truth["all"]
+        seen = sum(sample["cpu_ns"] for sample in samples if sample.get("gc_phase") in phases) / total
+        noise = math.sqrt(expected * (1 - expected) * squares) / total
+        print(f"{phases[0]}: {expected:.3f} of its time, {seen:.3f} seen")
+        assert abs(seen - expected) <= SHARE + 4 * noise, (phases, expected, seen)
+
+    # The words and sums of the report are those of the samples.
+    text = report(recording, "--by", "gc-phase")
+    groups = re.findall(r"^ *[\d.]+ ± [\d.]+ +([\d.]+)  ([a-z ]+)$", text.split("collector\n")[0], re.MULTILINE)
+    for phase in ("no collection", *(name for names in PHASES.values() for name in names)):
+        weight = sum(sample["cpu_ns"] for sample in samples if sample.get("gc_phase", "no collection") == phase)
+        shown = [float(ms) for ms, name in groups if name == phase]
+        assert sum(shown) == pytest.approx(weight / 1e6, abs=0.2), (phase, text[:2000])
+    cycles, least, most = re.search(r"(\d+) cycles seen, of a heap from ([\d.]+) to ([\d.]+) MB", text).groups()
+    assert 0 < int(cycles) <= truth["cycles"] + 3  # LuaJIT itself may begin with one or two
+    assert 1 < float(least) < float(most) < 100
+
+
+def test_recordings_of_version_2_lack_phases():
+    text = report(HERE / "version-2.ljspy", "--by", "gc-phase")
+    groups = text.split("gc-phase\n")[1].split("\n\n")[0]
+    assert " unknown" in groups and " no collection" in groups and " sweep" not in groups, groups
+    assert "cycles seen" not in text
+    samples = json.loads(report(HERE / "version-2.ljspy", "-f", "json"))["samples"]
+    assert {sample.get("gc_phase") for sample in samples if sample["vm_state"] == "gc"} == {"unknown"}
+    assert all("gc_phase" not in sample for sample in samples if sample["vm_state"] != "gc")
+    assert all("heap_bytes" not in sample for sample in samples)
+
+
+def test_phases_are_labels(tmp_path):
+    """For go tool pprof -tagfocus."""
+    profile = tmp_path / "garbage.pb.gz"
+    with ljspy.program("luajit", "garbage") as target:
+        result = ljspy.run("record", "-d", "1s", "-r", ljspy.HIGH_RATE, "-o", profile, "-p", target.pid)
+    assert result.returncode == ljspy.OK, result.stderr
+    raw = gzip.decompress(profile.read_bytes())
+    assert b"gc_phase" in raw and b"mark" in raw
