@@ -73,14 +73,16 @@ int heap_growths_add_paths(struct heap_growths *growths, const struct heap_paths
 
 	for (uint32_t i = 1; i < paths->count && !error; i++) {
 		const struct heap_path *path = &paths->nodes[i];
+		struct heap_growth *growth;
 
 		if (path->retained == 0 || path->retained < min_bytes)
 			continue;
 		heap_path_text(paths, i, text);
 		error = heap_growths_add(growths, text, moment,
 					 &(struct heap_moment){ .held = path->retained, .sum = path->own });
-		if (!error && path->unheld)
-			find(growths, text)->unheld = true;
+		growth = find(growths, text);
+		if (growth)
+			growth->unheld |= path->unheld;
 	}
 	return error;
 }
