@@ -783,7 +783,7 @@ bool __wrap_tracer_end_look(struct tracer *tracer)
 }
 
 INSTEAD_OF(tracer_cpu);
-int __wrap_tracer_cpu(const struct tracee *tracee)
+int __wrap_tracer_cpu(struct tracee *tracee)
 {
 	(void)tracee;
 	return -1;

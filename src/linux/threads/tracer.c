@@ -58,6 +58,12 @@ struct seized {
 	UT_hash_handle hh;
 };
 
+/* What the tracer knows of a tracee that callers need not know. */
+static struct seized *seized_of(struct tracee *tracee)
+{
+	return (struct seized *)tracee;
+}
+
 struct tracer {
 	struct seized *seized; /* by tid */
 	struct watch watch;
@@ -103,7 +109,7 @@ static void update_urgency(struct tracer *tracer)
 /* ljspy is urgent from telling a thread to stop until the thread runs on. */
 static void expect(struct tracer *tracer, struct tracee *tracee, bool expected)
 {
-	struct seized *seized = (struct seized *)tracee;
+	struct seized *seized = seized_of(tracee);
 
 	if (seized->expected == expected)
 		return;
@@ -140,7 +146,7 @@ static const struct user_regs_struct *regs_of(struct seized *seized)
 /* Let a stopped thread run on. ESRCH means that it was just killed; the kernel reports its exit later. */
 static void continue_tracee(struct tracer *tracer, struct tracee *tracee, int signal)
 {
-	((struct seized *)tracee)->has_regs = ((struct seized *)tracee)->is_read = false;
+	seized_of(tracee)->has_regs = seized_of(tracee)->is_read = false;
 	ptrace(PTRACE_CONT, tracee->tid, NULL, (void *)(intptr_t)signal);
 	tracee->resumed_ns = clock_now_ns(CLOCK_MONOTONIC);
 	tracee->state = TRACEE_RUNNING;
@@ -171,7 +177,7 @@ static uint64_t find_stop(const struct tracer *tracer, const struct tracee *trac
 /* Leave it stopped, as the sender of SIGSTOP wants, but notice SIGCONT (if attached: continue_job()). */
 static void leave_job_stopped(struct tracer *tracer, struct tracee *tracee)
 {
-	struct seized *seized = (struct seized *)tracee;
+	struct seized *seized = seized_of(tracee);
 
 	seized->job_stopped = true;
 	seized->has_regs = seized->is_read = false;
@@ -185,7 +191,7 @@ static void leave_job_stopped(struct tracer *tracer, struct tracee *tracee)
 /* Tell the thread to stop soon; once is enough. 0, or -1 if it is no tracee any more. */
 static int ask_to_stop(struct tracee *tracee)
 {
-	struct seized *seized = (struct seized *)tracee;
+	struct seized *seized = seized_of(tracee);
 
 	if (!seized->attached)
 		return (int)ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
@@ -211,7 +217,7 @@ static void restart_call(struct seized *seized)
 /* Keep a stop by ljspy from ending the call that the thread waits in. */
 static void restart_after_interrupt(struct tracee *tracee)
 {
-	struct seized *seized = (struct seized *)tracee;
+	struct seized *seized = seized_of(tracee);
 	bool limited;
 
 	seized->job_stopped = false;
@@ -232,7 +238,7 @@ static bool stops_the_job(int signal)
  */
 static void restart_after_signal(struct tracee *tracee, int signal)
 {
-	struct seized *seized = (struct seized *)tracee;
+	struct seized *seized = seized_of(tracee);
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	bool limited;
 
@@ -357,8 +363,8 @@ static void handle_status(struct tracer *tracer, struct tracee *tracee, int stat
 	case PTRACE_EVENT_STOP: handle_trap(tracer, tracee, WSTOPSIG(status)); break;
 	case PTRACE_EVENT_EXEC: handle_exec(tracer, tracee); break;
 	default:
-		if (((struct seized *)tracee)->attached)
-			handle_attached(tracer, (struct seized *)tracee, WSTOPSIG(status));
+		if (seized_of(tracee)->attached)
+			handle_attached(tracer, seized_of(tracee), WSTOPSIG(status));
 		else
 			handle_signal(tracer, tracee, WSTOPSIG(status));
 		break;
@@ -621,7 +627,7 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 
 int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
 {
-	struct seized *seized = (struct seized *)tracee;
+	struct seized *seized = seized_of(tracee);
 	struct stat_line line;
 
 	if (tracee->state == TRACEE_GONE)
@@ -641,7 +647,7 @@ int tracer_stop_running(struct tracer *tracer, struct tracee *tracee, uint64_t t
 {
 	struct stat_line line;
 
-	if (tracee->state != TRACEE_RUNNING || !read_stat((struct seized *)tracee, &line))
+	if (tracee->state != TRACEE_RUNNING || !read_stat(seized_of(tracee), &line))
 		return -EAGAIN;
 	return line.state == 'R' ? stop(tracer, tracee, timeout_ns, line.on_other_cpu) : -EAGAIN;
 }
@@ -653,7 +659,7 @@ int tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t time
 
 int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 {
-	struct seized *seized = (struct seized *)tracee;
+	struct seized *seized = seized_of(tracee);
 	const struct user_regs_struct *regs = regs_of(seized);
 
 	seized->is_read = tracee->state == TRACEE_HELD;
@@ -803,7 +809,7 @@ int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **re
 
 void tracer_forget(struct tracer *tracer, struct tracee *tracee)
 {
-	free_seized(tracer, (struct seized *)tracee);
+	free_seized(tracer, seized_of(tracee));
 }
 
 void tracer_allow_attach(struct tracer *tracer)
@@ -850,11 +856,11 @@ bool tracer_end_look(struct tracer *tracer)
 	return has_left;
 }
 
-int tracer_cpu(const struct tracee *tracee)
+int tracer_cpu(struct tracee *tracee)
 {
 	struct stat_line line;
 
-	return read_stat((const struct seized *)tracee, &line) ? line.cpu : -1;
+	return read_stat(seized_of(tracee), &line) ? line.cpu : -1;
 }
 
 struct own_turn *tracer_turn(struct tracer *tracer)

@@ -92,7 +92,7 @@ void tracer_await_look(struct tracer *tracer, int cpu);
 bool tracer_end_look(struct tracer *tracer);
 
 /* The CPU that the thread is on, or was on last; -1 if unknown. */
-int tracer_cpu(const struct tracee *tracee);
+int tracer_cpu(struct tracee *tracee);
 
 /* Use this to sleep while threads are seized; owned by the tracer. */
 struct own_turn *tracer_turn(struct tracer *tracer);
