@@ -224,10 +224,10 @@ int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo
 	return -EAGAIN;
 }
 
-INSTEAD_OF(tracer_turn_is_used_up);
-bool __wrap_tracer_turn_is_used_up(const struct tracer *tracer)
+INSTEAD_OF(own_turn_is_used_up);
+bool __wrap_own_turn_is_used_up(const struct own_turn *turn)
 {
-	(void)tracer;
+	(void)turn;
 	return false;
 }
 
@@ -769,24 +769,10 @@ bool __wrap_tracer_poll_is_due(const struct tracer *tracer)
 }
 
 INSTEAD_OF(tracer_await_look);
-void __wrap_tracer_await_look(struct tracer *tracer, int cpu)
+void __wrap_tracer_await_look(struct tracer *tracer, bool awaited)
 {
 	(void)tracer;
-	(void)cpu;
-}
-
-INSTEAD_OF(tracer_end_look);
-bool __wrap_tracer_end_look(struct tracer *tracer)
-{
-	(void)tracer;
-	return false;
-}
-
-INSTEAD_OF(tracer_cpu);
-int __wrap_tracer_cpu(struct tracee *tracee)
-{
-	(void)tracee;
-	return -1;
+	(void)awaited;
 }
 
 INSTEAD_OF(tracer_stay_away);

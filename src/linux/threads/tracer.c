@@ -19,7 +19,6 @@
 #include "memory/hash.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/urgent.h"
-#include "src/linux/clocks/visit.h"
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/threads/interrupted_call.h"
@@ -70,7 +69,6 @@ struct tracer {
 	size_t files_left; /* how many more files may be kept open */
 	struct own_turn turn;
 	struct urgent urgent;
-	struct visit visit;
 	size_t expected; /* how many tracees are expected */
 	bool look_is_awaited;
 	uint64_t quiet_ns;       /* when no tracee had anything to report */
@@ -496,7 +494,6 @@ static void handle_reports(struct tracer *tracer)
 /* What /proc/PID/task/TID/stat tells about a thread now. */
 struct stat_line {
 	char state;        /* a letter; 'R': it runs, or waits for a CPU */
-	int cpu;           /* the last one that it was on */
 	bool on_other_cpu; /* than ljspy; a thread on ljspy's CPU can only stop when ljspy sleeps */
 };
 
@@ -519,8 +516,7 @@ static bool read_stat(const struct seized *seized, struct stat_line *ret_line)
 	ret_line->state = *at;
 	for (int i = 0; at && i < FIELDS_BEHIND_STATE; i++)
 		at = strchr(at + 1, ' ');
-	ret_line->cpu = at ? (int)strtol(at, NULL, 10) : -1;
-	ret_line->on_other_cpu = at && ret_line->cpu != sched_getcpu();
+	ret_line->on_other_cpu = at && strtol(at, NULL, 10) != sched_getcpu();
 	return true;
 }
 
@@ -598,7 +594,6 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 {
 	uint64_t start = clock_now_ns(CLOCK_MONOTONIC);
 	uint64_t spin_end = on_other_cpu ? start + STOP_SPIN_NS : start;
-	bool in_time = true;
 
 	tracee->wanted = true;
 	expect(tracer, tracee, true);
@@ -610,10 +605,8 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	while (tracee->wanted) {
 		if (wait_once(tracer, tracee))
 			continue;
-		/* Ask once more at the end: the thread may have stopped without waking ljspy. */
-		if (!in_time)
+		if (!await_report(tracer, spin_end, start + timeout_ns))
 			return give_up(tracer, tracee);
-		in_time = await_report(tracer, spin_end, start + timeout_ns);
 	}
 	switch (tracee->state) {
 	case TRACEE_HELD: return 0;
@@ -822,45 +815,15 @@ void tracer_stay_away(struct tracer *tracer)
 	tracer->stays_away = true;
 }
 
-/* Does ljspy get a CPU before all others, and keep it? */
-static bool is_first(const struct tracer *tracer)
-{
-	return tracer->urgent.begun && tracer->urgent.means == URGENT_BY_POLICY;
-}
-
-bool tracer_turn_is_used_up(const struct tracer *tracer)
-{
-	return !is_first(tracer) && own_turn_is_used_up(&tracer->turn);
-}
-
 void tracer_be_urgent(struct tracer *tracer)
 {
 	urgent_open(&tracer->urgent);
-	visit_open(&tracer->visit);
 }
 
-void tracer_await_look(struct tracer *tracer, int cpu)
+void tracer_await_look(struct tracer *tracer, bool awaited)
 {
-	tracer->look_is_awaited = true;
+	tracer->look_is_awaited = awaited;
 	update_urgency(tracer);
-	if (is_first(tracer))
-		visit_begin(&tracer->visit, cpu);
-}
-
-bool tracer_end_look(struct tracer *tracer)
-{
-	bool has_left = visit_end(&tracer->visit);
-
-	tracer->look_is_awaited = false;
-	update_urgency(tracer);
-	return has_left;
-}
-
-int tracer_cpu(struct tracee *tracee)
-{
-	struct stat_line line;
-
-	return read_stat(seized_of(tracee), &line) ? line.cpu : -1;
 }
 
 struct own_turn *tracer_turn(struct tracer *tracer)
@@ -947,7 +910,6 @@ void tracer_let_go(struct tracer *tracer)
 		tracer_resume(tracer, &seized->tracee);
 	}
 	await_last_stops(tracer);
-	visit_close(&tracer->visit);
 	urgent_close(&tracer->urgent); /* it applies to this thread */
 	tracer->has_let_go = true;
 }

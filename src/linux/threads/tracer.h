@@ -82,23 +82,13 @@ bool tracer_stays_away(const struct tracer *tracer);
 /*
  * From now on be urgent (urgent.h) from telling a thread to stop until it runs on, and
  * while a look is awaited: from the sleep until it is due to the end of the look. Only
- * for callers that hold threads for a moment. ljspy awaits the look on the given CPU
- * (visit.h), or anywhere if it is -1 or ljspy cannot be urgent enough.
+ * for callers that hold threads for a moment.
  */
 void tracer_be_urgent(struct tracer *tracer);
-void tracer_await_look(struct tracer *tracer, int cpu);
-
-/* True if ljspy has left that CPU only now. */
-bool tracer_end_look(struct tracer *tracer);
-
-/* The CPU that the thread is on, or was on last; -1 if unknown. */
-int tracer_cpu(struct tracee *tracee);
+void tracer_await_look(struct tracer *tracer, bool awaited);
 
 /* Use this to sleep while threads are seized; owned by the tracer. */
 struct own_turn *tracer_turn(struct tracer *tracer);
-
-/* As own_turn_is_used_up(); a turn in which ljspy is urgent by its policy does not end. */
-bool tracer_turn_is_used_up(const struct tracer *tracer);
 
 /*
  * Count in holds how long threads stay stopped when no caller waits for the stop: to
