@@ -252,10 +252,10 @@ def test_heat_map_has_the_weights_of_any_time(shares, tmp_path):
     """A heat map's weight for a time equals that of a report on that time."""
     report(shares, "--heatmap", "-o", tmp_path / "when.svg")
     source = (tmp_path / "when.svg").read_text(encoding="utf-8")
-    lines = re.search(r'<metadata id="heat">(.*?)</metadata>', source, re.DOTALL)[1].splitlines()
+    lines = re.search(r'<metadata id="moments">(.*?)</metadata>', source, re.DOTALL)[1].splitlines()
     time, weights = 0, []
     for line in lines[1:]:
-        delta, _, _, weight = line.split()
+        delta, _, _, weight = line.split()[:4]
         time += int(delta)
         weights.append((time, int(weight)))
     since, until = (int(number) for number in lines[0].split())
