@@ -19,7 +19,7 @@ PROGRAM = HERE / "waits.lua"
 RATE = 499
 
 # The error of a share of time, if ljspy gets a CPU for each look.
-TOLERANCE = 0.03
+TOLERANCE = 0.04
 
 
 class Recorded(NamedTuple):
