@@ -44,6 +44,7 @@ struct cached {
 	struct key key;
 	UT_hash_handle hh;
 	enum fold_kind kind;
+	const char *work; /* what these functions do, if they are LuaJIT's (vm_work.h); NULL if unknown */
 	size_t count;
 	struct named named[]; /* innermost first; several only for inlined code */
 };
@@ -388,22 +389,30 @@ static const struct function *name_c_function(struct namer *namer, const struct 
 	return name_uncovered(namer, FRAME_C_FUNCTION, f, offered);
 }
 
+/* The work of a function, whose callers do what was found so far. */
+static const char *refine_work(const char *found, const char *work)
+{
+	return work && (!found || vm_work_is_part(work)) ? work : found;
+}
+
+/* What the functions at one address do, of which the later ones call the earlier ones. */
+static const char *work_at_address(const struct named *named, size_t count)
+{
+	const char *found = NULL;
+
+	for (size_t i = count; i-- > 0;)
+		if (named[i].function->name)
+			found = refine_work(found, vm_work_of_function(named[i].function->name));
+	return found;
+}
+
 /* What the functions from frame "at" to the leaf do; NULL if none of their names tells. */
 static const char *work_of_functions(const struct namer *namer, size_t at)
 {
 	const char *found = NULL;
 
-	for (size_t i = at + 1; i-- > 0;) {
-		const struct cached *cached = namer->last_names[i];
-
-		for (size_t j = cached->count; j-- > 0;) {
-			const char *name = cached->named[j].function->name;
-			const char *work = name ? vm_work_of_function(name) : NULL;
-
-			if (work && (!found || vm_work_is_part(work)))
-				found = work;
-		}
-	}
+	for (size_t i = at + 1; i-- > 0;)
+		found = refine_work(found, namer->last_names[i]->work);
 	return found;
 }
 
@@ -678,6 +687,7 @@ static const struct cached *name(struct namer *namer, const struct merged_frame 
 		return NULL;
 	cached->key = key;
 	cached->kind = fold_kind(namer, frame, named[count - 1].function);
+	cached->work = work_at_address(named, count);
 	cached->count = count;
 	memcpy(cached->named, named, count * sizeof(*named));
 	HASH_ADD(hh, namer->cache, key, sizeof(cached->key), cached);
