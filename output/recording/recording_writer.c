@@ -14,6 +14,7 @@
 #include "output/blocks/block_packer.h"
 #include "output/recording/recording_format.h"
 #include "output/recording/stack_cache.h"
+#include "output/recording/stack_numbers.h"
 
 enum {
 	/* A block of this many bytes is written; below that, any record still fits. */
@@ -22,7 +23,7 @@ enum {
 	PAUSES_SIZE_MAX = 2 * 10 * (HISTOGRAM_BUCKETS + 1),
 	BUFFER_SIZE = BLOCK_FULL + RECORD_SIZE_MAX,
 	COMPRESSION_LEVEL = 6,
-	/* Forget all definitions at this many bytes. The stack of one sample may add as much again. */
+	/* Forget all definitions at this many bytes in tables. The stack of one sample may add as much again. */
 	TABLES_FULL = 4 << 20,
 	ENTRY_OVERHEAD = 48, /* for the allocations of an entry and of its table */
 };
@@ -43,19 +44,6 @@ struct defined_function {
 };
 
 /* Keys have no padding: they are hashed and compared as bytes. */
-struct stack_key {
-	uint32_t caller;
-	uint32_t function;
-	uint32_t line;
-	uint32_t certainty;
-};
-
-struct stack {
-	struct stack_key key;
-	uint32_t id;
-	UT_hash_handle hh;
-};
-
 struct thread_key {
 	uint32_t pid;
 	uint32_t tid;
@@ -84,9 +72,9 @@ struct recording_writer {
 	uint64_t last_ns;
 	struct string *strings;
 	size_t string_bytes;
-	size_t table_bytes; /* approximate size of all tables */
+	size_t table_bytes; /* approximate size of all tables but that of stacks */
 	struct defined_function *functions;
-	struct stack *stacks;
+	struct stack_numbers stacks;
 	struct thread *threads;
 	struct stack_cache recent; /* stacks by a hash of their frames */
 	uint32_t *recent_ids;      /* the stack's id for each place */
@@ -284,30 +272,20 @@ static int find_function(struct recording_writer *writer, const struct function 
 
 static int define_stack(struct recording_writer *writer, const struct stack_key *key, uint32_t *ret_id)
 {
-	struct stack *stack;
 	int error;
 
-	if (HASH_COUNT(writer->stacks) == RECORDING_STACKS_MAX)
+	if (writer->stacks.count == RECORDING_STACKS_MAX)
 		return -EOVERFLOW;
-	stack = malloc(sizeof(*stack));
-	if (!stack)
-		return -ENOMEM;
-	stack->key = *key;
-	HASH_ADD_KEYPTR(hh, writer->stacks, &stack->key, sizeof(stack->key), stack);
-	if (!hash_added(&stack->hh)) {
-		free(stack);
-		return -ENOMEM;
-	}
-	stack->id = HASH_COUNT(writer->stacks);
-	writer->table_bytes += sizeof(*stack) + ENTRY_OVERHEAD;
-	error = begin(writer, RECORD_STACK);
+	error = stack_numbers_add(&writer->stacks, key);
+	if (!error)
+		error = begin(writer, RECORD_STACK);
 	if (error)
 		return error;
 	record_put_uint(writer->block, key->caller);
 	record_put_uint(writer->block, key->function);
 	record_put_uint(writer->block, key->line);
 	record_put_byte(writer->block, key->certainty);
-	*ret_id = stack->id;
+	*ret_id = writer->stacks.count;
 	return 0;
 }
 
@@ -327,17 +305,14 @@ static int find_frames(struct recording_writer *writer, const struct sample *sam
 			.line = frame->line,
 			.certainty = certainty_byte(frame),
 		};
-		struct stack *stack;
 		int error = find_function(writer, frame->function, &key.function);
 
 		if (error)
 			return error;
-		HASH_FIND(hh, writer->stacks, &key, sizeof(key), stack);
-		error = stack ? 0 : define_stack(writer, &key, &id);
+		id = stack_numbers_find(&writer->stacks, &key);
+		error = id ? 0 : define_stack(writer, &key, &id);
 		if (error)
 			return error;
-		if (stack)
-			id = stack->id;
 	}
 	*ret_id = id;
 	return 0;
@@ -450,7 +425,7 @@ static void clear_tables(struct recording_writer *writer)
 {
 	CLEAR(writer->strings, string);
 	CLEAR(writer->functions, defined_function);
-	CLEAR(writer->stacks, stack);
+	stack_numbers_clear(&writer->stacks);
 	CLEAR(writer->threads, thread);
 	stack_cache_forget(&writer->recent);
 	writer->string_bytes = 0;

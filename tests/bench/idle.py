@@ -10,21 +10,15 @@ SETTLED = 6.5  # seconds after which ljspy treats a sleeping target as idle
 LOOK = 3
 
 
-def cpu_ns(front, target):
-    """Of all of ljspy's processes."""
-    engine = ljspy.tracer(target)
-    return sum(ljspy.cpu_ns(pid) for pid in (front, int(ljspy.status_field(engine, "PPid")), engine))
-
-
 def rows(options):
     woken, shares = [], []
     with measure.luajit("work.lua", "interpreted") as target:  # sleeps: nothing tells it to begin
         with measure.recording(target.pid, 99, options) as process:
             time.sleep(SETTLED)
             for _ in range(3):
-                slept, used = ljspy.sleeps(target.pid), cpu_ns(process.pid, target.pid)
+                slept, used = ljspy.sleeps(target.pid), measure.cpu_with_children(process)
                 time.sleep(LOOK)
                 woken.append(ljspy.sleeps(target.pid) - slept)
-                shares.append((cpu_ns(process.pid, target.pid) - used) / 1e9 / LOOK * 100)
+                shares.append((measure.cpu_with_children(process) - used) / 1e9 / LOOK * 100)
     yield measure.Row("idle target: wake-ups of it in 3 s", "times", woken, wanted=0)
     yield measure.Row("idle target: share of a core that ljspy takes", "%", shares, wanted=0.1)

@@ -228,15 +228,26 @@ def floor(pid, rate, options):
     return dict(zip(("p50", "p99", "cpu"), map(float, words)))
 
 
+def processes(pid):
+    """A process and its descendants: ljspy samples in processes of its own."""
+    children = [int(child) for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()]
+    return [pid, *(descendant for child in children for descendant in processes(child))]
+
+
+def cpu_with_children(process):
+    """CPU time of a running ljspy."""
+    return sum(map(ljspy.cpu_ns, processes(process.pid)))
+
+
 def cpu_per_sample(pid, rate, options, looks=1):
     """Microseconds of CPU time that a running recording takes for a sample, for each
     look. The target works all the time."""
     with recording(pid, rate, options) as process:
         costs = []
         for _ in range(looks):
-            used, worked = ljspy.cpu_ns(process.pid), ljspy.cpu_ns(pid)
+            used, worked = cpu_with_children(process), ljspy.cpu_ns(pid)
             time.sleep(options.seconds)
-            costs.append((ljspy.cpu_ns(process.pid) - used) / (ljspy.cpu_ns(pid) - worked))
+            costs.append((cpu_with_children(process) - used) / (ljspy.cpu_ns(pid) - worked))
     # Count by the target's CPU time: not every due sample is taken.
     stats = json.loads(options.stats.read_text())
     return [cost * stats["target_cpu_ms"] * 1000 / stats["samples"] for cost in costs]

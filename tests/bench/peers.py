@@ -188,11 +188,11 @@ def look(peer, target, options):
     """The time for a piece of work; and for each due sample, how long the target is
     stopped, and the peer's CPU time. Microseconds."""
     with peer.beside(target.pid) if peer else contextlib.nullcontext() as process:
-        begin, stopped, used = time.monotonic(), stopped_ns(target.pid), ljspy.cpu_ns(process.pid) if process else 0
+        begin, stopped, used = time.monotonic(), stopped_ns(target.pid), measure.cpu_with_children(process) if process else 0
         piece = measure.piece_us(target, options.seconds)
         due = (time.monotonic() - begin) * RATE
         stopped = (stopped_ns(target.pid) - stopped) / 1e3 / due
-        used = (ljspy.cpu_ns(process.pid) - used) / 1e3 / due if process else 0
+        used = (measure.cpu_with_children(process) - used) / 1e3 / due if process else 0
         return piece, stopped, used
 
 

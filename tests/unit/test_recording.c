@@ -733,9 +733,46 @@ static void functions_that_are_gone_are_not_taken_for_others(void **state)
 	free(bytes.data);
 }
 
+/* A gateway has thousands of stacks: a recording defines each once, not with each sample. */
+static void many_stacks_are_defined_once(void **state)
+{
+	enum { STACKS = 5000, DEPTH = 30, FUNCTIONS = 900, ROUNDS = 20 };
+	static struct function functions[FUNCTIONS];
+	struct writing writing = { 0 };
+	size_t first = 0;
+	struct bytes bytes;
+
+	(void)state;
+	for (int i = 0; i < FUNCTIONS; i++)
+		functions[i] = (struct function){
+			.kind = FRAME_LUA, .name = "some", .file = "@test.lua", .firstline = (uint32_t)i
+		};
+	begin_writing(&writing);
+	for (uint64_t i = 0; i < (uint64_t)STACKS * ROUNDS; i++) {
+		struct sample sample = { .time_ns = i, .pid = 1, .tid = 1, .frame_count = DEPTH };
+		struct frame all[DEPTH];
+		uint32_t stack = (uint32_t)(i % STACKS);
+
+		for (uint32_t j = 0; j < DEPTH; j++)
+			all[j] = (struct frame){ .function = &functions[stack * (DEPTH - j) % FUNCTIONS],
+						 .line = 1 + stack };
+		sample.frames = all;
+		assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+		if (i == STACKS - 1) {
+			assert_int_equal(recording_writer_flush(writing.writer), 0);
+			first = (size_t)ftell(writing.stream);
+		}
+	}
+	assert_int_equal(recording_writer_flush(writing.writer), 0);
+	bytes = end_writing(&writing);
+	assert_in_range(bytes.size, first, 4 * first);
+	free(bytes.data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(many_stacks_are_defined_once),
 		cmocka_unit_test(samples_are_read_as_they_were_written),
 		cmocka_unit_test(session_and_figures_are_read_as_they_were_written),
 		cmocka_unit_test(lost_frames_keep_their_reason),
