@@ -305,6 +305,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	tracer_resume(sampler->tracer, thread->tracee);
 	held.end_ns = thread->tracee->resumed_ns;
 	tracer_await_look(sampler->tracer, false);
+	tracer_take_wakeup(sampler->tracer);
 	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, &held, last_ns));
 	if (!error && fell_asleep(thread, record, &registers))
 		sampler_note_missed(sampler, 1);
@@ -519,11 +520,9 @@ static void sample_sleepers(struct sampler *sampler, struct target *target)
 static void begin_turn(struct sampler *sampler, struct target *target, struct thread *thread,
 		       struct thread_record *record)
 {
-	struct own_turn *turn = tracer_turn(sampler->tracer);
-
-	if (sampler->closing || !own_turn_is_used_up(turn))
+	if (sampler->closing || !tracer_turn_is_used_up(sampler->tracer))
 		return;
-	own_turn_renew(turn);
+	own_turn_renew(tracer_turn(sampler->tracer));
 	record->presence = look_at(sampler, target, thread, record);
 	if (record->presence == PRESENCE_OFF_CPU)
 		sampler_note_missed(sampler, 1);
@@ -542,7 +541,7 @@ void target_sample(struct sampler *sampler, struct target *target)
 	if (!options->no_stop)
 		rehearse(target);
 	/* Better before all looks than between them: see begin_turn(). */
-	if (own_turn_is_used_up(tracer_turn(sampler->tracer)))
+	if (tracer_turn_is_used_up(sampler->tracer))
 		own_turn_renew(tracer_turn(sampler->tracer));
 	find_running(sampler, target);
 	for (size_t i = 0; i < threads_count(target->threads); i++) {

@@ -224,13 +224,6 @@ int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo
 	return -EAGAIN;
 }
 
-INSTEAD_OF(own_turn_is_used_up);
-bool __wrap_own_turn_is_used_up(const struct own_turn *turn)
-{
-	(void)turn;
-	return false;
-}
-
 /*---- The tracer ----*/
 
 struct tracer {
@@ -250,6 +243,19 @@ INSTEAD_OF(tracer_turn);
 struct own_turn *__wrap_tracer_turn(struct tracer *tracer)
 {
 	return &tracer->turn;
+}
+
+INSTEAD_OF(tracer_turn_is_used_up);
+bool __wrap_tracer_turn_is_used_up(const struct tracer *tracer)
+{
+	(void)tracer;
+	return false;
+}
+
+INSTEAD_OF(tracer_take_wakeup);
+void __wrap_tracer_take_wakeup(struct tracer *tracer)
+{
+	(void)tracer;
 }
 
 INSTEAD_OF(tracer_registers);

@@ -116,8 +116,9 @@ void capture_finish(struct capture *capture, struct capture_hints *hints)
 
 /*
  * Only the stack pointer is needed, to tell which Lua threads run here; the lowest
- * address that it may have in the page serves as well. The hints on the native
- * stack stay as they were: the stack may be another one by now.
+ * address that it may have in the page serves as well. How much of the native stack to
+ * copy stays as it was: the stack may be another one by now. Where a stack ends can only
+ * be found here: a page that is not in memory is not read while a thread is held.
  */
 void capture_rehearse(struct capture *capture, const struct capture_process *process,
 		      struct capture_hints *hints)
@@ -131,7 +132,6 @@ void capture_rehearse(struct capture *capture, const struct capture_process *pro
 	capture_stacks(capture, process, &registers, &found);
 	capture_functions(capture, process->objects);
 	note_hints(capture, true, &found);
-	found.stack_end = hints->stack_end;
 	found.stack_bytes = hints->stack_bytes;
 	*hints = found;
 }

@@ -23,7 +23,8 @@ size_t capture_stack_ranges(const struct capture *capture, const struct capture_
 {
 	const struct memory_range *own = &hints->own_stack;
 
-	if (hints->stack_end && end > hints->stack_end)
+	/* An end below is that of another stack. */
+	if (hints->stack_end > capture->stack_begin && end > hints->stack_end)
 		end = hints->stack_end;
 	if (own->length && own->address > capture->stack_begin && end > own->address)
 		end = own->address;

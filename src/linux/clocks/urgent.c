@@ -12,13 +12,12 @@ enum {
 	 * only at a sleep under SCHED_RR. A hold sees one tick at most.
 	 */
 	REST_AFTER = 50,
+	RR_LOWEST = 1, /* sched(7); each hold would ask sched_get_priority_min() else */
 };
 
 static bool set_policy(int policy)
 {
-	const struct sched_param parameters = {
-		.sched_priority = policy == SCHED_RR ? sched_get_priority_min(SCHED_RR) : 0,
-	};
+	const struct sched_param parameters = { .sched_priority = policy == SCHED_RR ? RR_LOWEST : 0 };
 
 	return sched_setscheduler(0, policy, &parameters) == 0;
 }

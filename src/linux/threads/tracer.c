@@ -730,6 +730,25 @@ bool tracer_holds(const struct tracer *tracer)
 	return false;
 }
 
+void tracer_take_wakeup(struct tracer *tracer)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	/* The signal may stand for other reports, too. */
+	if (sigtimedwait(&child, NULL, &at_once) == SIGCHLD)
+		handle_reports(tracer);
+	tracer->poll_is_due |= tracer->changed || tracer->held_late;
+}
+
+bool tracer_turn_is_used_up(const struct tracer *tracer)
+{
+	return !(tracer->urgent.begun && tracer->urgent.means == URGENT_BY_POLICY) &&
+	       own_turn_is_used_up(&tracer->turn);
+}
+
 bool tracer_has_held_late(struct tracer *tracer)
 {
 	bool held_late = tracer->held_late;

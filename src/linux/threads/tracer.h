@@ -90,6 +90,15 @@ void tracer_await_look(struct tracer *tracer, bool awaited);
 /* Use this to sleep while threads are seized; owned by the tracer. */
 struct own_turn *tracer_turn(struct tracer *tracer);
 
+/* As own_turn_is_used_up(); a turn in which ljspy is urgent by its policy does not end. */
+bool tracer_turn_is_used_up(const struct tracer *tracer);
+
+/*
+ * The report of a stop that the caller waited for leaves a signal behind, for which ljspy's
+ * next sleep would end at once. Take that signal, and handle what else it stands for.
+ */
+void tracer_take_wakeup(struct tracer *tracer);
+
 /*
  * Count in holds how long threads stay stopped when no caller waits for the stop: to
  * deliver a signal, or by a stop that came too late. NULL: do not count.
