@@ -61,6 +61,23 @@ static uint64_t next_due(const struct sampler *sampler)
 	return due;
 }
 
+/* The CPU to await the next look on; -1: any. */
+static int next_cpu(const struct sampler *sampler)
+{
+	uint64_t due = UINT64_MAX;
+	int cpu = -1;
+
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		const struct target *target = sampler->targets[i];
+
+		if (!target || target->ended || !target->active || target->due_ns >= due)
+			continue;
+		due = target->due_ns;
+		cpu = target->cpu;
+	}
+	return cpu;
+}
+
 /*
  * Is there nothing left to wait for? A candidate that was found may be
  * anything: wait for it only a moment.
@@ -209,7 +226,10 @@ static void loop(struct sampler *sampler)
 		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
 					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
 		tell_rest(sampler, wait_ns);
-		tracer_await_look(sampler->tracer, due != UINT64_MAX);
+		if (due != UINT64_MAX)
+			tracer_await_look(sampler->tracer, wait_ns ? next_cpu(sampler) : -1);
+		else
+			tracer_end_look(sampler->tracer);
 		if (own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout) > 0)
 			deal_with(sampler, &info);
 		if (!may_go_on(sampler))
@@ -220,7 +240,9 @@ static void loop(struct sampler *sampler)
 		take_late(sampler);
 		tick_all(sampler);
 		take_late(sampler);
-		tracer_await_look(sampler->tracer, false);
+		/* A signal for a target wakes ljspy, too: then it still awaits the look. */
+		if (clock_now_ns(CLOCK_MONOTONIC) >= due)
+			tracer_end_look(sampler->tracer);
 	}
 }
 

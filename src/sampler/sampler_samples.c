@@ -20,6 +20,9 @@ enum {
 	/* Letting a thread go on takes less. */
 	AT_ONCE_NS = 50 * 1000,
 
+	/* A thread that waits for longer from one sample to the next shares its CPU; a visit takes less. */
+	SHARES_CPU_NS = 500 * 1000,
+
 	/* See sampler_take_weight(). */
 	RESERVE_PERIODS = 2,
 	RESERVE_SAMPLES = 16,
@@ -271,6 +274,19 @@ static void put_off_look(struct target *target, struct thread *thread, const str
 }
 
 /*
+ * Await the next look on the thread's CPU, unless others want that CPU, too: after a visit
+ * the kernel might give it to one of them first. The thread was just measured.
+ */
+static void choose_cpu(struct target *target, const struct thread *thread, struct thread_record *record)
+{
+	uint64_t waited_ns = thread->waited_ns - record->sample_waited_ns;
+	bool is_alone = thread->runs && waited_ns < SHARES_CPU_NS;
+
+	record->sample_waited_ns = thread->waited_ns;
+	target->cpu = is_alone ? tracer_cpu(thread->tracee) : -1;
+}
+
+/*
  * The thread had a CPU at the look, and slept in a system call when the stop reached
  * it. Where it was in between is unknown.
  */
@@ -304,7 +320,8 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	last_ns = clock_now_ns(CLOCK_MONOTONIC);
 	tracer_resume(sampler->tracer, thread->tracee);
 	held.end_ns = thread->tracee->resumed_ns;
-	tracer_await_look(sampler->tracer, false);
+	if (tracer_end_look(sampler->tracer)) /* until now ljspy had the thread's CPU */
+		held.end_ns = clock_now_ns(CLOCK_MONOTONIC);
 	tracer_take_wakeup(sampler->tracer);
 	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, &held, last_ns));
 	if (!error && fell_asleep(thread, record, &registers))
@@ -312,6 +329,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	else if (!error)
 		unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
 	put_off_look(target, thread, record, &held, runs);
+	choose_cpu(target, thread, record);
 	if (!error)
 		thread_note_stop(thread, &registers);
 }
@@ -349,6 +367,7 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 		case CAPTURE_NO_LUA: lost = LOST_NOT_STOPPED; break;
 		}
 	}
+	tracer_end_look(sampler->tracer);
 	unwind_and_deliver(sampler, target, thread, record, lost);
 }
 
@@ -562,7 +581,7 @@ void target_sample(struct sampler *sampler, struct target *target)
 			sample_thread(sampler, target, thread, record);
 		has_sampled = true;
 	}
-	tracer_await_look(sampler->tracer, false);
+	tracer_end_look(sampler->tracer);
 	watch_sleeps(target);
 	if (options->wall_clock && (!sampler->closing || sampler->last_chance))
 		sample_sleepers(sampler, target);

@@ -60,6 +60,7 @@ struct thread_record {
 	enum presence presence;             /* at the last look */
 	uint64_t look_waited_ns, look_runs; /* at that look */
 	uint64_t last_sample_ns;            /* when ljspy took it */
+	uint64_t sample_waited_ns;          /* thread.waited_ns after that sample */
 
 	/*
 	 * All of its time since ljspy knows it: on a CPU, waiting for one, and
@@ -116,6 +117,7 @@ struct target {
 	uint64_t idle_since_ns;
 	uint64_t check_rest_ns; /* when to see whether it still rests */
 	uint64_t due_ns;
+	int cpu;                     /* to await the next look on; -1: any */
 	bool is_late;                /* this look is late: see target_is_late() */
 	bool wants_look;             /* it waits for a CPU, and its last CPU time has no sample */
 	uint64_t active_cpu_ns;      /* of the process clock, at the last look */

@@ -88,6 +88,8 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 {
 	int error;
 
+	/* This takes a while, and may start a process. */
+	tracer_end_look(sampler->tracer);
 	inspect_later(target, now);
 	if (!target->process) {
 		if (lua_process_open(target->pid, sampler->options->functions, sampler->files,
@@ -437,6 +439,7 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 		sampler->target_count++;
 	}
 	target->pid = pid;
+	target->cpu = -1;
 	target->index = (int)place;
 	target->inspect_interval_ns = target->haste_ns = INSPECT_AGAIN_NS;
 	sampler->targets[place] = target;

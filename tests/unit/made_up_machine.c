@@ -775,10 +775,24 @@ bool __wrap_tracer_poll_is_due(const struct tracer *tracer)
 }
 
 INSTEAD_OF(tracer_await_look);
-void __wrap_tracer_await_look(struct tracer *tracer, bool awaited)
+void __wrap_tracer_await_look(struct tracer *tracer, int cpu)
 {
 	(void)tracer;
-	(void)awaited;
+	(void)cpu;
+}
+
+INSTEAD_OF(tracer_end_look);
+bool __wrap_tracer_end_look(struct tracer *tracer)
+{
+	(void)tracer;
+	return false;
+}
+
+INSTEAD_OF(tracer_cpu);
+int __wrap_tracer_cpu(const struct tracee *tracee)
+{
+	(void)tracee;
+	return -1;
 }
 
 INSTEAD_OF(tracer_stay_away);

@@ -197,6 +197,43 @@ static void what_was_given_is_given_back(void **state)
 	assert_int_equal(after.rlim_cur, before.rlim_cur);
 }
 
+/* The look is awaited on the thread's CPU, and that CPU is the thread's again afterwards. */
+static void looks_are_awaited_where_the_thread_runs(void **state)
+{
+	struct tracer *tracer = tracer_new();
+	int left = 0, cpu = 0;
+	cpu_set_t before, now;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	tracer_be_urgent(tracer);
+	tracer_await_look(tracer, -1);
+	if (CPU_COUNT(&before) < 2 || sched_getscheduler(0) != SCHED_RR) {
+		tracer_free(tracer);
+		skip();
+	}
+	tracer_end_look(tracer);
+	while (!CPU_ISSET(cpu, &before))
+		cpu++;
+	for (int i = 0; i < LOOKS; i++) {
+		tracer_await_look(tracer, cpu);
+		assert_int_equal(sched_getcpu(), cpu);
+		assert_false(tracer_turn_is_used_up(tracer));
+		tracer_end_look(tracer);
+		left += sched_getcpu() != cpu;
+		assert_int_equal(sched_getaffinity(0, sizeof(now), &now), 0);
+		assert_true(CPU_EQUAL(&now, &before));
+	}
+	/* The kernel may bring ljspy back at any time. */
+	assert_true(left > 0);
+	/* A CPU that is not ljspy's does not matter. */
+	tracer_await_look(tracer, CPU_SETSIZE);
+	tracer_end_look(tracer);
+	assert_int_equal(sched_getaffinity(0, sizeof(now), &now), 0);
+	assert_true(CPU_EQUAL(&now, &before));
+	tracer_free(tracer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -206,6 +243,7 @@ int main(void)
 		cmocka_unit_test(a_thread_has_another_cpu),
 		cmocka_unit_test(a_turn_is_used_up),
 		cmocka_unit_test(what_was_given_is_given_back),
+		cmocka_unit_test(looks_are_awaited_where_the_thread_runs),
 	};
 	sigset_t child;
 

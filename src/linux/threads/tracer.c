@@ -19,6 +19,7 @@
 #include "memory/hash.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/urgent.h"
+#include "src/linux/clocks/visit.h"
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/threads/interrupted_call.h"
@@ -69,6 +70,7 @@ struct tracer {
 	size_t files_left; /* how many more files may be kept open */
 	struct own_turn turn;
 	struct urgent urgent;
+	struct visit visit;
 	size_t expected; /* how many tracees are expected */
 	bool look_is_awaited;
 	uint64_t quiet_ns;       /* when no tracee had anything to report */
@@ -494,6 +496,7 @@ static void handle_reports(struct tracer *tracer)
 /* What /proc/PID/task/TID/stat tells about a thread now. */
 struct stat_line {
 	char state;        /* a letter; 'R': it runs, or waits for a CPU */
+	int cpu;           /* the last one that it was on */
 	bool on_other_cpu; /* than ljspy; a thread on ljspy's CPU can only stop when ljspy sleeps */
 };
 
@@ -516,7 +519,8 @@ static bool read_stat(const struct seized *seized, struct stat_line *ret_line)
 	ret_line->state = *at;
 	for (int i = 0; at && i < FIELDS_BEHIND_STATE; i++)
 		at = strchr(at + 1, ' ');
-	ret_line->on_other_cpu = at && strtol(at, NULL, 10) != sched_getcpu();
+	ret_line->cpu = at ? (int)strtol(at, NULL, 10) : -1;
+	ret_line->on_other_cpu = at && ret_line->cpu != sched_getcpu();
 	return true;
 }
 
@@ -594,6 +598,7 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 {
 	uint64_t start = clock_now_ns(CLOCK_MONOTONIC);
 	uint64_t spin_end = on_other_cpu ? start + STOP_SPIN_NS : start;
+	bool in_time = true;
 
 	tracee->wanted = true;
 	expect(tracer, tracee, true);
@@ -605,8 +610,10 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	while (tracee->wanted) {
 		if (wait_once(tracer, tracee))
 			continue;
-		if (!await_report(tracer, spin_end, start + timeout_ns))
+		/* Ask once more at the end: the thread may have stopped without waking ljspy. */
+		if (!in_time)
 			return give_up(tracer, tracee);
+		in_time = await_report(tracer, spin_end, start + timeout_ns);
 	}
 	switch (tracee->state) {
 	case TRACEE_HELD: return 0;
@@ -743,12 +750,6 @@ void tracer_take_wakeup(struct tracer *tracer)
 	tracer->poll_is_due |= tracer->changed || tracer->held_late;
 }
 
-bool tracer_turn_is_used_up(const struct tracer *tracer)
-{
-	return !(tracer->urgent.begun && tracer->urgent.means == URGENT_BY_POLICY) &&
-	       own_turn_is_used_up(&tracer->turn);
-}
-
 bool tracer_has_held_late(struct tracer *tracer)
 {
 	bool held_late = tracer->held_late;
@@ -834,15 +835,45 @@ void tracer_stay_away(struct tracer *tracer)
 	tracer->stays_away = true;
 }
 
+/* Does ljspy get a CPU before all others, and keep it? */
+static bool is_first(const struct tracer *tracer)
+{
+	return tracer->urgent.begun && tracer->urgent.means == URGENT_BY_POLICY;
+}
+
+bool tracer_turn_is_used_up(const struct tracer *tracer)
+{
+	return !is_first(tracer) && own_turn_is_used_up(&tracer->turn);
+}
+
 void tracer_be_urgent(struct tracer *tracer)
 {
 	urgent_open(&tracer->urgent);
+	visit_open(&tracer->visit);
 }
 
-void tracer_await_look(struct tracer *tracer, bool awaited)
+void tracer_await_look(struct tracer *tracer, int cpu)
 {
-	tracer->look_is_awaited = awaited;
+	tracer->look_is_awaited = true;
 	update_urgency(tracer);
+	if (is_first(tracer))
+		visit_begin(&tracer->visit, cpu);
+}
+
+bool tracer_end_look(struct tracer *tracer)
+{
+	bool has_left = visit_end(&tracer->visit);
+
+	tracer->look_is_awaited = false;
+	update_urgency(tracer);
+	return has_left;
+}
+
+int tracer_cpu(const struct tracee *tracee)
+{
+	struct stat_line line;
+
+	return read_stat((const struct seized *)tracee, &line) ? line.cpu : -1;
 }
 
 struct own_turn *tracer_turn(struct tracer *tracer)
@@ -929,6 +960,7 @@ void tracer_let_go(struct tracer *tracer)
 		tracer_resume(tracer, &seized->tracee);
 	}
 	await_last_stops(tracer);
+	visit_close(&tracer->visit);
 	urgent_close(&tracer->urgent); /* it applies to this thread */
 	tracer->has_let_go = true;
 }

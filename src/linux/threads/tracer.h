@@ -82,10 +82,17 @@ bool tracer_stays_away(const struct tracer *tracer);
 /*
  * From now on be urgent (urgent.h) from telling a thread to stop until it runs on, and
  * while a look is awaited: from the sleep until it is due to the end of the look. Only
- * for callers that hold threads for a moment.
+ * for callers that hold threads for a moment. ljspy awaits the look on the given CPU
+ * (visit.h), or anywhere if it is -1 or ljspy cannot be urgent enough.
  */
 void tracer_be_urgent(struct tracer *tracer);
-void tracer_await_look(struct tracer *tracer, bool awaited);
+void tracer_await_look(struct tracer *tracer, int cpu);
+
+/* True if ljspy has left that CPU only now. */
+bool tracer_end_look(struct tracer *tracer);
+
+/* The CPU that the thread is on, or was on last; -1 if unknown. */
+int tracer_cpu(const struct tracee *tracee);
 
 /* Use this to sleep while threads are seized; owned by the tracer. */
 struct own_turn *tracer_turn(struct tracer *tracer);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/linux/clocks/visit.h"
+
+void visit_open(struct visit *visit)
+{
+	*visit = (struct visit){ .possible = false };
+	visit->possible = sched_getaffinity(0, sizeof(visit->allowed), &visit->allowed) == 0 &&
+			  CPU_COUNT(&visit->allowed) > 1;
+}
+
+void visit_begin(struct visit *visit, int cpu)
+{
+	cpu_set_t only;
+
+	if (!visit->possible || visit->begun || cpu < 0 || cpu >= CPU_SETSIZE ||
+	    !CPU_ISSET((size_t)cpu, &visit->allowed))
+		return;
+	CPU_ZERO(&only);
+	CPU_SET((size_t)cpu, &only);
+	visit->begun = sched_setaffinity(0, sizeof(only), &only) == 0;
+	visit->cpu = cpu;
+}
+
+bool visit_end(struct visit *visit)
+{
+	cpu_set_t others = visit->allowed;
+
+	if (!visit->begun)
+		return false;
+	visit->begun = false;
+	CPU_CLR((size_t)visit->cpu, &others);
+	/* This moves ljspy; it is free again afterwards, as are processes that it starts. */
+	sched_setaffinity(0, sizeof(others), &others);
+	sched_setaffinity(0, sizeof(visit->allowed), &visit->allowed);
+	return true;
+}
+
+void visit_close(struct visit *visit)
+{
+	visit_end(visit);
+	visit->possible = false;
+}

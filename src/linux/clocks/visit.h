@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * visit: ljspy waits for a look on the CPU of the thread that it will look at.
+ *
+ * From another CPU, a stop reaches a thread some microseconds after ljspy asks for it,
+ * in a virtual machine up to 50. So ljspy would never see what a thread does in that
+ * time after a sleep, and a thread that makes a system call in that time stops at the
+ * end of the call. A timer of the thread's own CPU interrupts the thread at once: ljspy
+ * takes the CPU from it, and the thread stays where it was. To work for longer, ljspy goes
+ * to another CPU, so that the thread has its own back.
+ *
+ * Belongs to one thread, which must be urgent by its policy (urgent.h) from the beginning
+ * of a visit to its end: else it might wait for the CPU behind the thread that it visits.
+ * It must start no thread or process between begin and end.
+ */
+#ifndef LJSPY_VISIT_H
+#define LJSPY_VISIT_H
+
+#include <sched.h>
+#include <stdbool.h>
+
+struct visit {
+	bool possible; /* ljspy may run on more than one CPU */
+	bool begun;
+	int cpu;           /* the one visited */
+	cpu_set_t allowed; /* where ljspy's user lets it run */
+};
+
+void visit_open(struct visit *visit);
+
+/* Run on this CPU only. No effect if ljspy may not run there, or visits a CPU already. */
+void visit_begin(struct visit *visit, int cpu);
+
+/* Go to another CPU, and then run anywhere. False, and no effect, without a visit. */
+bool visit_end(struct visit *visit);
+
+/* End the visit, and begin no more. */
+void visit_close(struct visit *visit);
+
+#endif
