@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A [vm] frame says what LuaJIT does for the Lua function below it: by LuaJIT's own
-functions where the program has symbols, else by the instruction that is interpreted."""
+functions where the program has symbols, else by the bytecode instruction."""
 
 import collections
 import pathlib
@@ -40,6 +40,22 @@ def test_the_instruction_tells_the_work_in_a_stripped_program(runtime, tmp_path)
     for function, (work, others) in WORK.items():
         assert found[function][work], (function, found)
         assert set(found[function]) <= {work} | others, (function, found)
+
+
+def test_the_instruction_tells_the_work_in_compiled_code(tmp_path):
+    """Compiled functions that return to the interpreter: in loops, the instruction is only near."""
+    script = HERE / "compiled_work.lua"
+    work = {"records": "creating a table", "joins": "concatenating strings"}
+    seen = {function: collections.Counter() for function in work}
+    with ljspy.Target([ljspy.luajit("luajit"), script, 50]).wait_ready() as target:
+        for frames, weight in ljspy.record_native(tmp_path, "-p", target.pid):
+            function = frames[-2].split(" ")[0] if len(frames) > 1 else ""
+            if function in work and frames[-1].startswith("[vm"):
+                seen[function][frames[-1]] += weight
+    others = {"[vm: garbage collection]", *(f"[vm: {one}]" for one in OF_TRACES)}
+    for function, own in work.items():
+        assert seen[function][f"[vm: {own}]"] > seen[function]["[vm]"], seen
+        assert set(seen[function]) <= {"[vm]", f"[vm: {own}]", *others}, seen
 
 
 @pytest.fixture(scope="module")

@@ -416,19 +416,24 @@ static const char *work_of_functions(const struct namer *namer, size_t at)
 	return found;
 }
 
-/* What the interpreter calls frame "at" for; NULL if something else calls it, or the instruction does not tell. */
-static const char *work_of_interpreter(const struct merged_stack *stack, size_t at)
+/*
+ * What frame "at" is called for, by the bytecode instruction of the Lua function below it. NULL
+ * if something else calls it, if the instruction does not tell, or if compiled code may be at
+ * another one.
+ */
+static const char *work_of_instruction(const struct merged_stack *stack, size_t at)
 {
 	size_t below = at + 1;
 	const struct merged_frame *frame;
 	uint32_t instruction;
 
-	while (below < stack->count && stack->frames[below].kind == MERGED_VM)
+	while (below < stack->count &&
+	       (stack->frames[below].kind == MERGED_VM || stack->frames[below].kind == MERGED_TRACE))
 		below++;
 	if (below == stack->count)
 		return NULL;
 	frame = &stack->frames[below];
-	if (frame->kind != MERGED_LUA || frame->compiled ||
+	if (frame->kind != MERGED_LUA || frame->pc_is_near ||
 	    !proto_instruction(frame->proto, frame->pc, &instruction))
 		return NULL;
 	return vm_work_of_instruction(bytecode_op(&frame->global->vm->layout, (uint8_t)instruction));
@@ -441,7 +446,7 @@ static const char *find_work(const struct namer *namer, const struct merged_stac
 
 	if (!work)
 		work = work_of_functions(namer, at);
-	return work ? work : work_of_interpreter(stack, at);
+	return work ? work : work_of_instruction(stack, at);
 }
 
 /* The frame of LuaJIT's own code that begins at frame "at". */
