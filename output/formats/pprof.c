@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "output/formats/pprof_writer.h"
+#include "output/formats/pprof_name.h"
 #include "output/labels/frame_text.h"
 #include "output/labels/names.h"
 #include "output/labels/session_title.h"
@@ -28,15 +29,13 @@ static void write_functions(struct writer *writer)
 {
 	for (uint32_t i = 0; i < writer->table->function_count; i++) {
 		const struct function *function = writer->table->functions[i];
-		char name[FRAME_TEXT_SIZE], file[FRAME_TEXT_SIZE];
+		char name[FRAME_TEXT_SIZE], full[FRAME_TEXT_SIZE], file[FRAME_TEXT_SIZE];
 		Pprof__Function message = PPROF__FUNCTION__INIT;
 
 		message.id = (uint64_t)i + 1;
-		message.name = pprof_safe_text(writer->pprof, frame_text(function, 0, false, name));
-		/* Readers demangle and then shorten system names. */
-		message.system_name = pprof_target_text(
-			writer->pprof,
-			strcmp(name, function->name ? function->name : "") ? function->name : NULL);
+		message.name = pprof_safe_text(writer->pprof, pprof_name(function, name));
+		/* Not the raw name: readers take a name that differs for one that they need not demangle. */
+		message.system_name = pprof_safe_text(writer->pprof, frame_text(function, 0, false, full));
 		message.filename = pprof_safe_text(writer->pprof,
 						   frame_text_file(function, file) ? file : "");
 		message.start_line = function->firstline;

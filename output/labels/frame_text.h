@@ -2,7 +2,7 @@
 /*
  * frame_text: the names of frames in formats for other tools: the labels of
  * output/labels/frame_label.h, escaped as ESCAPE_PLAIN. A function has the same
- * name in all formats.
+ * name in all formats but pprof's (output/formats/pprof_name.h).
  */
 #ifndef LJSPY_FRAME_TEXT_H
 #define LJSPY_FRAME_TEXT_H

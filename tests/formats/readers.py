@@ -111,6 +111,21 @@ class Inferno:
         return totals_of_stacks(stacks)
 
 
+def dotted(name):
+    """How pprof's format spells a name: see output/formats/pprof_name.h."""
+    if re.match(r"\[(lost|vm): ", name):
+        return name
+    if found := re.fullmatch(r"(.*) \[(builtin|vm|jit)\]", name, re.DOTALL):
+        return found[1] if found[2] == "builtin" else name
+    if found := re.fullmatch(r"(.*) \[([^.]*)(\..*)?\]", name, re.DOTALL):
+        return f"{found[1]} [{found[2]}]"
+    if found := re.fullmatch(r"function <(.*?)(\.lua)?(:\d+)?>", name, re.DOTALL):
+        return f"{found[1]}.function{found[3] or ''}"
+    if found := re.fullmatch(r"(main chunk|\S+) (.*?)(\.lua)?(:\d+)?", name, re.DOTALL):
+        return f"{found[2]}.{found[1]}{found[4] or ''}"
+    return name
+
+
 class Pprof:
     """go tool pprof."""
 
