@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_text.h"
 #include "output/labels/json_stream.h"
 #include "output/labels/json_values.h"
 #include "output/labels/string_index.h"
+#include "output/sample/sample.h"
 #include "output/views/sample_table.h"
 #include "output/views/thread_samples.h"
 
@@ -37,6 +39,9 @@ static const struct {
 	[FRAME_KIND_COUNT] = { "Other", "grey", "[\"Other\"]" },
 };
 
+static const char collecting[] = "garbage collection";
+static const char recording[] = "recording a trace";
+
 enum { SUBCATEGORY_OTHER, SUBCATEGORY_INTERPRETED, SUBCATEGORY_COMPILED };
 
 struct writer {
@@ -47,6 +52,7 @@ struct writer {
 	struct string_index *strings;
 	struct string_index *files;   /* the sources */
 	struct string_index *modules; /* the resources and libraries */
+	const struct work_run *runs;  /* those of the thread being written */
 };
 
 static uint32_t number_of(struct writer *writer, struct string_index *index, const char *text)
@@ -329,6 +335,9 @@ static void write_shared(struct writer *writer)
 	write_stacks(writer);
 	write_functions(writer);
 	write_modules_and_files(writer);
+	/* The names of markers, which come later. */
+	number_of(writer, writer->strings, collecting);
+	number_of(writer, writer->strings, recording);
 	json_stream_outline(&writer->json, "\"stringArray\":[");
 	write_texts(writer, writer->strings);
 	json_stream_outline(&writer->json, "\n]},\n\"libs\":[");
@@ -422,6 +431,113 @@ static int write_samples(struct writer *writer, uint32_t thread, size_t count)
 	return error;
 }
 
+/*---- Markers ----*/
+
+/* Consecutive samples of a thread during which LuaJIT did the same work. */
+struct work_run {
+	uint64_t begin_ns, end_ns;
+	const char *work; /* a static text */
+};
+
+struct work_runs {
+	struct work_run *runs;
+	size_t count, size;
+	const char *now; /* the work at the last sample; NULL if none */
+};
+
+enum { WORK_RUNS_MAX = 1 << 17, MARKER_INTERVAL = 1 };
+
+static const char *work_of(enum vm_state state)
+{
+	switch (state) {
+	case VM_STATE_GC: return collecting;
+	case VM_STATE_RECORDING:
+	case VM_STATE_OPTIMISING:
+	case VM_STATE_ASSEMBLING: return recording;
+	case VM_STATE_NONE:
+	case VM_STATE_INTERPRETED:
+	case VM_STATE_COMPILED:
+	case VM_STATE_C:
+	case VM_STATE_EXIT:
+	case VM_STATE_UNKNOWN:
+	case VM_STATE_COUNT: break;
+	}
+	return NULL;
+}
+
+/* A sample stands for the CPU time before it. */
+static int note_work(void *context, const struct table_sample *sample)
+{
+	const char *work = work_of((enum vm_state)sample->kind.vm_state);
+	struct work_runs *runs = context;
+	struct work_run *moved;
+
+	if (work && work == runs->now) {
+		runs->runs[runs->count - 1].end_ns = sample->time_ns;
+		return 0;
+	}
+	runs->now = work && runs->count < WORK_RUNS_MAX ? work : NULL;
+	if (!runs->now)
+		return 0;
+	moved = array_grow(runs->runs, &runs->size, runs->count + 1, sizeof(*moved));
+	if (!moved)
+		return -ENOMEM;
+	runs->runs = moved;
+	moved[runs->count++] = (struct work_run){ sample->time_ns - sample->cpu_ns, sample->time_ns, work };
+	return 0;
+}
+
+static void write_run_name(struct writer *writer, size_t row)
+{
+	write_number(writer, number_of(writer, writer->strings, writer->runs[row].work));
+}
+
+static void write_run_begin(struct writer *writer, size_t row)
+{
+	uint64_t begin_ns = writer->runs[row].begin_ns;
+
+	write_ms(writer, begin_ns > writer->origin_ns ? begin_ns - writer->origin_ns : 0);
+}
+
+static void write_run_end(struct writer *writer, size_t row)
+{
+	write_ms(writer, writer->runs[row].end_ns - writer->origin_ns);
+}
+
+static void write_run_phase(struct writer *writer, size_t row)
+{
+	(void)row;
+	write_number(writer, MARKER_INTERVAL);
+}
+
+static void write_run_category(struct writer *writer, size_t row)
+{
+	(void)row;
+	write_number(writer, FRAME_VM);
+}
+
+static int write_markers(struct writer *writer, uint32_t thread)
+{
+	struct work_runs runs = { 0 };
+	int error = 0;
+
+	if (thread < writer->table->thread_count)
+		error = thread_samples_each(writer->samples, thread, note_work, &runs);
+	writer->runs = runs.runs;
+	begin_table(writer, "markers");
+	write_column(writer, "data", runs.count, write_null);
+	write_column(writer, "name", runs.count, write_run_name);
+	write_column(writer, "startTime", runs.count, write_run_begin);
+	write_column(writer, "endTime", runs.count, write_run_end);
+	write_column(writer, "phase", runs.count, write_run_phase);
+	write_column(writer, "category", runs.count, write_run_category);
+	end_table(writer, runs.count, "}");
+	free(runs.runs);
+	return error;
+}
+
+/*---- A thread ----*/
+
 /* Write the thread of this index; after the last one, an empty thread. */
 static int write_thread(struct writer *writer, uint32_t index)
 {
@@ -443,15 +559,7 @@ static int write_thread(struct writer *writer, uint32_t index)
 		"\"registerTime\":0,\"unregisterTime\":null,\"pausedRanges\":[],\n",
 		(int)thread->pid, (int)thread->tid, thread->pid == thread->tid ? "true" : "false");
 	error = write_samples(writer, index, thread->sample_count);
-	begin_table(writer, "markers");
-	write_column(writer, "data", 0, write_null);
-	write_column(writer, "name", 0, write_null);
-	write_column(writer, "startTime", 0, write_null);
-	write_column(writer, "endTime", 0, write_null);
-	write_column(writer, "phase", 0, write_null);
-	write_column(writer, "category", 0, write_null);
-	end_table(writer, 0, "}");
-	return error;
+	return error ? error : write_markers(writer, index);
 }
 
 /*---- About the profile ----*/

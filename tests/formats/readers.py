@@ -233,6 +233,10 @@ class Firefox:
         return self.ask("thread", "functions", "--thread", thread["threadHandle"], "--limit", "0",
                         "--include-idle")["functions"]
 
+    def markers(self, thread):
+        """For each name: how many there are, and their durations in ms."""
+        return self.ask("thread", "markers", "--thread", thread["threadHandle"], "--limit", "0")["byType"]
+
     def totals(self):
         own, total = defaultdict(float), defaultdict(float)
         for thread in self.threads():

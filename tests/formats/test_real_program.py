@@ -72,3 +72,34 @@ def test_callgrind(record, callgrind):
 
 def test_perf(record, inferno):
     check(inferno.perf_totals(record("perf")))
+
+
+def runs_of_collection(samples):
+    """Begin and end, in ms, of each row of consecutive samples in the collector."""
+    runs, before = [], False
+    for sample in samples:
+        collects = sample["vm_state"] == "gc"
+        if collects and before:
+            runs[-1][1] = sample["time_ns"] / 1e6
+        elif collects:
+            runs.append([(sample["time_ns"] - sample["cpu_ns"]) / 1e6, sample["time_ns"] / 1e6])
+        before = collects
+    return runs
+
+
+def test_firefox_marks_what_luajit_does(tmp_path, firefox):
+    recording = tmp_path / "garbage.ljspy"
+    with ljspy.program("luajit", "garbage", jit="off") as target:
+        result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-r", ljspy.HIGH_RATE, "-o", recording)
+    assert result.returncode == ljspy.OK, result.stderr
+    for form in ("json", "firefox"):
+        assert ljspy.run("report", recording, "-f", form, "-o", tmp_path / f"profile.{form}").returncode == ljspy.OK
+    expected = runs_of_collection(Json(tmp_path / "profile.json").document["samples"])
+    assert len(expected) > 10
+    firefox.open(tmp_path / "profile.firefox")
+    (thread,) = firefox.threads()
+    (marked,) = firefox.markers(thread)
+    assert marked["markerName"] == "garbage collection" and marked["count"] == len(expected)
+    lengths = [end - begin for begin, end in expected]
+    assert marked["durationStats"]["avg"] == pytest.approx(sum(lengths) / len(lengths), rel=1e-3)
+    assert marked["durationStats"]["max"] == pytest.approx(max(lengths), rel=1e-3)
