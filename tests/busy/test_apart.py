@@ -311,7 +311,7 @@ def test_the_front_of_another_command_is_stopped(tmp_path, command):
         target.wait_ready()
         with start(target, command=command) as process:
             ljspy.wait_traced(target.pid)
-            time.sleep(0.2)
+            time.sleep(0.02)  # a dump of this target takes half a second
             process.send_signal(signal.SIGSTOP)
             assert is_free(target)
             time.sleep(0.5)
