@@ -80,6 +80,7 @@ function detailRows(i) {
 		rows.push(["VM", heaviest(states, states.reduce((sum, [, weight]) => sum + weight, 0))]);
 	if (lines.length)
 		rows.push(["lines", heaviest(lines, whole)]);
+	rows.push(...sourceRows(i));
 	if (tree.byLine && f !== undefined && labelText(i) !== recorded.functions[f].text)
 		rows.push(["in", recorded.functions[f].text]);
 	if (tree.nearest[i])
@@ -129,7 +130,10 @@ function actionButtons(i) {
 		return made;
 	};
 
+	const place = placeOfFrame(i);
+
 	return html("div", { class: "actions" }, act("Zoom", () => zoomTo(i)),
+		...(place >= 0 ? [act("Source", () => openSource(places.file[place], places.line[place]))] : []),
 		...(i > 0 ? [act("Only this function", () => focusOn(i)), act("Callers and callees", () => sandwichFunction(labelOf(i).function))] : []),
 		act("Search it", () => search(labelText(i).replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"))),
 		act("Copy name", () => copy(labelText(i), "name")),

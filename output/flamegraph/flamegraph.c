@@ -10,6 +10,7 @@
 #include "output/flamegraph/flamegraph_static.h"
 #include "output/labels/escape.h"
 #include "output/labels/label_table.h"
+#include "output/source/source_data.h"
 #include "output/views/color.h"
 
 /* output/flamegraph/flamegraph_assets.S */
@@ -220,6 +221,22 @@ static int write_samples(FILE *out, const struct graph *graph, const struct flam
 	return error;
 }
 
+static int write_sources(FILE *out, const struct graph *graph, struct source_reader *source)
+{
+	const struct function **functions = calloc(HASH_COUNT(graph->functions.labels) + 1,
+						   sizeof(const struct function *));
+	size_t count = 0;
+	int error;
+
+	if (!functions)
+		return -ENOMEM;
+	for (const struct label *label = graph->functions.labels; label; label = label->hh.next)
+		functions[count++] = label->key.function;
+	error = source_data_write(out, functions, count, source);
+	free(functions);
+	return error;
+}
+
 /* -- The document -- */
 
 static void write_asset(FILE *out, const char *element, const char *begin, const char *end)
@@ -238,9 +255,10 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
 		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\""
-		" data-heatmap=\"%d\" data-unit=\"%s\">\n<title>",
+		" data-heatmap=\"%d\" data-source=\"%d\" data-unit=\"%s\">\n<title>",
 		FLAMEGRAPH_STATIC_WIDTH, height, FLAMEGRAPH_STATIC_WIDTH, height, options->inverted,
-		options->by_line, options->heatmap, weights[profile_options(graph->shown)->weight].unit);
+		options->by_line, options->heatmap, options->source != NULL,
+		weights[profile_options(graph->shown)->weight].unit);
 	escape_write(ESCAPE_XML, header->lines[0], out);
 	fputs("</title>\n<desc id=\"about\">", out);
 	for (size_t i = 0; i < header->count; i++) {
@@ -259,7 +277,9 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	write_frames(out, graph, &graph->baseline, "baseline");
 	if (options->changed)
 		write_changed(out, graph, options->changed);
-	if (options->samples)
+	if (options->source)
+		error = write_sources(out, graph, options->source);
+	if (!error && options->samples)
 		error = write_samples(out, graph, options->samples);
 	write_asset(out, "script", flamegraph_js, flamegraph_js_end);
 	fputs("</svg>\n", out);

@@ -16,6 +16,8 @@
  *	baseline   the same, of the other profile; only in a comparison
  *	changed    index in functions; only if no others count as changed
  *
+ *	files, source-N	the sources of functions, see output/source/source_data.h
+ *
  * A tab in place of a space ends a function's name, and another one the package
  * root at the beginning of its file. functions and lines are in alphabetical order. frames has callers before
  * callees; line is an index in lines. mark is 1 for compiled code, plus 2 if
@@ -51,6 +53,8 @@ enum {
 /* The options for a profile for flamegraph_write(): frames differ in all ways, and the viewer merges them. */
 struct profile_options flamegraph_profile_options(enum weight_kind weight);
 
+struct source_reader;
+
 struct flamegraph_options {
 	/* The first view; the user can switch. */
 	bool by_line;  /* frames differ by line, not only by function */
@@ -69,6 +73,8 @@ struct flamegraph_options {
 
 	const struct flamegraph_samples *samples; /* of this profile; NULL for none */
 	bool heatmap;                             /* show the times of the samples at first */
+
+	struct source_reader *source; /* show the lines of source files at first; NULL: they are left out */
 
 	bool page; /* write HTML, which small screens show better; else SVG */
 };

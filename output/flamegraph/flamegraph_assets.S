@@ -17,6 +17,7 @@ flamegraph_js:
 	.incbin "output/flamegraph/heatmap.js"
 	.incbin "output/flamegraph/minimap.js"
 	.incbin "output/flamegraph/hottest.js"
+	.incbin "output/flamegraph/source.js"
 	.incbin "output/flamegraph/card.js"
 	.incbin "output/flamegraph/keys.js"
 	.incbin "output/flamegraph/page.js"

@@ -95,7 +95,7 @@ function target(key) {
 
 /* Handle a key for frames. Returns false for other keys. */
 function frameKey(key) {
-	if (!everything())
+	if (!everything() || view.source)
 		return false;
 	if (key === "Enter" || key === " ") {
 		zoomTo(active);
@@ -145,6 +145,7 @@ const COMMANDS = {
 	"o": () => turnOrder(),
 	"m": () => moments && turnPanel("map"),
 	"h": () => turnPanel("list"),
+	"v": () => turnSource(),
 	"e": () => turnChains(),
 	"+": () => tree.isChart && zoomTime(0.5),
 	"-": () => tree.isChart && zoomTime(2),
@@ -232,7 +233,7 @@ function onMenu(event) {
 	const byKey = event.target === scroller;
 	const i = byKey ? active : frameAt(event.clientX, event.clientY);
 
-	if (i < 0 || !everything())
+	if (i < 0 || !everything() || view.source)
 		return;
 	event.preventDefault();
 	openMenu(i, ...(byKey ? pointOfActive() : [event.clientX, event.clientY]));

@@ -15,6 +15,7 @@ const KEYS = [
 	...(moments ? [["o", "order of time, of one thread"], ["+, -, Shift-Left, Shift-Right", "in order of time: zoom and move; also Ctrl-wheel, wheel sideways"],
 		       ["m", "heat map of time"]] : []),
 	["h", IS_TIME ? "list of the hottest functions" : "list of the largest steps"],
+	...(HAS_SOURCE ? [["v", "source files, with the time of their lines"]] : []),
 	["e", "the folded frames that all samples share"],
 	...(IS_TIME ? [["l", "lines or functions"]] : []),
 	["u", "upside down: the root at the top"],
@@ -116,6 +117,7 @@ const ui = {
 	ordered: button("o", "Time order", "In order of time, of one thread", () => turnOrder()),
 	map: button("m", "Heat map", "When samples were taken", () => turnPanel("map")),
 	list: button("h", IS_TIME ? "Hottest" : "Largest", IS_TIME ? "List of the hottest functions" : "List of the largest steps", () => turnPanel("list")),
+	source: button("v", "Source", "Source files, with the time of their lines", () => turnSource()),
 	lines: button("l", "Lines", "Tell lines apart, not only functions", () => turn("lines")),
 	flipped: button("u", "Root on top", "Upside down", () => flip()),
 	side: button("b", "Before", "Widths of before", () => changeView({ side: view.side === NOW ? BEFORE : NOW, zoom: 0 })),
@@ -130,19 +132,24 @@ const ui = {
 	keys: html("div", { class: "keys", role: "dialog", "aria-label": "Keys", hidden: "", tabindex: "0" }, table(KEYS)),
 };
 ui.help.setAttribute("aria-label", "Keys");
-ui.tools = html("div", { class: "tools" }, ui.inverted, ui.sandwich, ...(moments ? [ui.ordered, ui.map] : []), ui.list,
+ui.tools = html("div", { class: "tools" }, ui.inverted, ui.sandwich, ...(moments ? [ui.ordered, ui.map] : []), ui.list, ...(HAS_SOURCE ? [ui.source] : []),
 	...(IS_TIME ? [ui.lines] : []), ui.flipped, ...(recorded.compared ? [ui.side] : []), ...(COLOURS.length > 1 ? [ui.colour] : []), ui.dark, ui.reset, ui.help);
 ui.app = html("div", { class: "app", role: "main" }, aboutBlock(),
 	html("div", { class: "bar" },
 		html("div", { class: "find" }, ui.search, ui.menu, ...choosers, ...(moments ? [ui.range, ui.copyRange] : []), ui.focus, ui.result),
 		ui.tools),
-	heatBox, html("div", { class: "main" }, html("div", { class: "graph" }, minimap, ruler, scroller), hottestBox),
+	heatBox, html("div", { class: "main" }, html("div", { class: "graph" }, minimap, ruler, scroller), sourceBox, hottestBox),
 	html("div", { class: "foot" }, ui.legend, heatScale), ui.keys, ui.card);
 
 /* -- Legend -- */
 
+/* The source view always shows states. */
+function legendColour() {
+	return view.source ? "state" : view.colour;
+}
+
 function ownLooks(i) {
-	if (view.colour === "state")
+	if (legendColour() === "state")
 		return Array.from(STATES, (state, k) => [STATE_LOOKS[state], recorded.states[i * STATES.length + k]]).filter(([, weight]) => weight > 0);
 	const kind = recorded.functions[recorded.function[i]].look;
 
@@ -167,13 +174,13 @@ let legendShown = "";
 
 /* Show each colour with the share of samples that end in it. */
 function showLegend() {
-	const wanted = [view.colour, tree.byLine, tree.cut, tree.isChart, applied].join();
+	const wanted = [legendColour(), tree.byLine, tree.cut, tree.isChart, applied].join();
 
 	if (wanted === legendShown)
 		return;
 	legendShown = wanted;
-	const isChange = view.colour === "change";
-	const names = IS_TIME || isChange ? LEGENDS[view.colour] : HEAP_KINDS;
+	const isChange = legendColour() === "change";
+	const names = IS_TIME || isChange ? LEGENDS[legendColour()] : HEAP_KINDS;
 	const weights = isChange ? new Map(Object.keys(names).map((name) => [name, 0])) : ownWeights();
 	const whole = [...weights.values()].reduce((sum, weight) => sum + weight, 0);
 
@@ -232,6 +239,7 @@ function showControls() {
 	press(ui.ordered, view.ordered);
 	press(ui.map, view.map);
 	press(ui.list, view.list);
+	press(ui.source, view.source);
 	press(ui.lines, view.lines);
 	press(ui.flipped, view.flipped);
 	press(ui.side, view.side === BEFORE);
@@ -246,12 +254,15 @@ function refresh(scrolledTo = -1) {
 	closeCard();
 	refreshHeat();
 	showHottest();
+	showSource();
 	heatScale.hidden = heatBox.hidden;
 	redraw(scrolledTo);
 }
 
 /* Lay out and draw the frames; if a frame is given, scroll to it. */
 function redraw(scrolledTo = -1) {
+	if (view.source)
+		return;
 	minimap.hidden = !isMinimapShown();
 	place();
 	drawMinimap();
@@ -285,16 +296,16 @@ function zoomTo(i) {
 
 /* Switch a boolean of the view. Reset the zoom, because frames have other numbers in another tree. */
 function turn(key) {
-	changeView({ ordered: false, sandwich: false, [key]: !view[key], zoom: 0 });
+	changeView({ source: false, ordered: false, sandwich: false, [key]: !view[key], zoom: 0 });
 }
 
 function turnOrder() {
 	if (moments)
-		changeView({ ordered: !view.ordered, sandwich: false, inverted: false, focus: -1, zoom: 0 });
+		changeView({ source: false, ordered: !view.ordered, sandwich: false, inverted: false, focus: -1, zoom: 0 });
 }
 
 function sandwichFunction(focus) {
-	changeView({ sandwich: true, ordered: false, focus, zoom: 0 });
+	changeView({ source: false, sandwich: true, ordered: false, focus, zoom: 0 });
 }
 
 /* Put the active frame's function between its callers and callees; for the root, the hottest one. */
@@ -329,7 +340,7 @@ function changeColour(colour) {
 
 /* Show only stacks through the function of a frame; for the root, show everything again. */
 function focusOn(i) {
-	changeView({ focus: i > 0 ? labelOf(i).function : -1, sandwich: false, zoom: 0 });
+	changeView({ source: false, focus: i > 0 ? labelOf(i).function : -1, sandwich: false, zoom: 0 });
 }
 
 function search(wanted) {
@@ -452,6 +463,7 @@ function start() {
 	applyTheme(storedTheme());
 	listen();
 	refresh(view.zoom);
+	showLine();
 }
 
 start();

@@ -7,6 +7,7 @@
 const root = document.getElementById("ljspy");
 const UNIT = root.dataset.unit;	/* of weights: "time", "bytes" or "objects" */
 const IS_TIME = UNIT === "time";
+const HAS_SOURCE = metadata("files").length > 0;
 const OWN = IS_TIME ? "own time" : "own";
 /* A heap has neither lines nor states. */
 const COLOURS = [...(recorded.compared ? ["change"] : []), "kind", ...(IS_TIME ? ["state"] : [])];
@@ -20,6 +21,9 @@ const VIEW_AT_FIRST = {
 	open: false,		/* no folded chains */
 	map: root.dataset.heatmap === "1",	/* show the heat map */
 	list: innerWidth >= 1600,	/* show the hottest functions */
+	source: root.dataset.source === "1",	/* show source files, not frames: */
+	file: -1,		/* ... this one; -1: the hottest, */
+	line: 0,		/* ... with this line's callers and callees; 0 or less: none's */
 	colour: COLOURS[0],
 	side: NOW,		/* the side whose weights are the widths */
 	focus: -1,		/* only stacks through this function, from it on; -1: all */
@@ -299,6 +303,9 @@ function readAddress() {
 	}
 	view.colour = COLOURS.includes(parts.get("colour")) ? parts.get("colour") : VIEW_AT_FIRST.colour;
 	view.side = number("side", NOW, recorded.compared ? 2 : 1);
+	view.source &&= HAS_SOURCE;
+	view.file = number("file", 0, metadata("files").length);
+	view.line = number("line", -1, Infinity);
 	view.focus = number("focus", 0, recorded.functions.length);
 	view.zoom = number("zoom", 0, Infinity);
 	view.search = parts.get("search") || "";

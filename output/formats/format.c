@@ -112,6 +112,7 @@ static int write_flamegraph(FILE *out, struct sample_source *source, const struc
 						&samples);
 	options.samples = samples;
 	options.heatmap = view->heatmap;
+	options.source = view->source;
 	if (!error)
 		error = flamegraph_write(out, profile, session, figures, &options);
 	flamegraph_samples_free(samples);
@@ -196,6 +197,7 @@ const struct format formats[] = {
 		.suffix = "svg",
 		.summary = "an interactive flame graph, for any browser",
 		.picture = true,
+		.source = true,
 		.write = write_svg,
 		.compare = compare_svg,
 	},
@@ -204,6 +206,7 @@ const struct format formats[] = {
 		.suffix = "html",
 		.summary = "the same as a page, which phones show better",
 		.picture = true,
+		.source = true,
 		.write = write_html,
 		.compare = compare_html,
 	},
@@ -218,6 +221,7 @@ const struct format formats[] = {
 		.name = "text",
 		.suffix = "txt",
 		.summary = "functions by time, with callers, callees and sampling errors",
+		.source = true,
 		.write = text_report_write,
 		.compare = comparison_write,
 	},

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "output/formats/source_report.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 #include "output/labels/names.h"
@@ -37,23 +38,22 @@ static void write_share(const struct report *report, uint64_t ns)
 	fprintf(report->out, "%6.2f \u00b1 %4.2f", 100 * share, 100 * tally_error(&report->tally, share));
 }
 
-static void write_head(const struct report *report, const struct session *session,
-		       const struct figures *figures)
+void text_report_write_head(FILE *out, const struct session *session, const struct figures *figures,
+			    uint64_t samples, uint64_t all_ns)
 {
 	time_t start = (time_t)(session->start_unix_ns / 1000000000);
 	uint64_t lost = figures_lost(figures);
 	char date[64] = "";
 	struct tm utc;
 
-	fprintf(report->out, "%s of ", weights[session->clock].title);
-	escape_write(ESCAPE_PLAIN, session->target ? session->target : "LuaJIT", report->out);
+	fprintf(out, "%s of ", weights[session->clock].title);
+	escape_write(ESCAPE_PLAIN, session->target ? session->target : "LuaJIT", out);
 	if (session->pid > 0)
-		fprintf(report->out, " (pid %ld)", (long)session->pid);
+		fprintf(out, " (pid %ld)", (long)session->pid);
 	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
-	fprintf(report->out, "\n%s%.1f s, %" PRIu64 " samples of %.1f ms, %" PRIu64 " with a lost part\n",
-		date, (double)session->duration_ns / 1e9, report->tally.samples,
-		(double)report->tally.all_ns / 1e6, lost);
+	fprintf(out, "\n%s%.1f s, %" PRIu64 " samples of %.1f ms, %" PRIu64 " with a lost part\n", date,
+		(double)session->duration_ns / 1e9, samples, (double)all_ns / 1e6, lost);
 }
 
 static bool is_shown(const struct report *report, uint64_t ns)
@@ -234,13 +234,17 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 		.view = view,
 		.min_share = (view->min_percent > 0 ? view->min_percent : TEXT_REPORT_MIN_PERCENT) / 100,
 	};
-	int error = tally_read(source, figures->samples, view, true, &report.tally);
+	int error;
+
+	if (view->source)
+		return source_report_write(out, source, session, figures, view);
+	error = tally_read(source, figures->samples, view, true, &report.tally);
 
 	if (error)
 		return error;
 	error = sort_calls(&report);
 	if (!error) {
-		write_head(&report, session, figures);
+		text_report_write_head(out, session, figures, report.tally.samples, report.tally.all_ns);
 		fputs("\u00b1 is the standard error of sampling, sqrt(share (1 - share) / samples).\n", out);
 		if (view->group)
 			write_groups(&report);

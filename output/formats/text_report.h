@@ -10,6 +10,7 @@
 #ifndef LJSPY_TEXT_REPORT_H
 #define LJSPY_TEXT_REPORT_H
 
+#include <stdint.h>
 #include <stdio.h>
 
 #include "output/recording/sample_source.h"
@@ -18,6 +19,10 @@
 #include "output/views/view.h"
 
 #define TEXT_REPORT_MIN_PERCENT 0.5
+
+/* The first lines of a report: what was recorded, when, and how many samples with how much time. */
+void text_report_write_head(FILE *out, const struct session *session, const struct figures *figures,
+			    uint64_t samples, uint64_t all_ns);
 
 /* See struct format. */
 int text_report_write(FILE *out, struct sample_source *source, const struct session *session,

@@ -60,7 +60,9 @@
  * Properties describe the session, as texts or decimal numbers. A later one
  * replaces an earlier one of the same name; readers skip unknown names. The
  * names are target, command_line, layout, pid, clock ("cpu" or "wall"),
- * start_unix_ns and start_ns as in struct session, and at the end duration_ns,
+ * start_unix_ns and start_ns as in struct session; home_boot, home_root,
+ * home_directory, home_pid, home_start_ticks and home_began_unix_ns as in struct
+ * session_home (of older recordings these are unknown); and at the end duration_ns,
  * missed_ticks, dropped, away_ns, undisturbed, self_cpu_ns, target_cpu_ns and
  * rate_asked_uhz (millionths of a hertz) as in struct figures. All other
  * figures follow from the samples. Pauses are the histogram of how long

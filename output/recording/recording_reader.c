@@ -437,9 +437,9 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 		const char *name;
 		const char **text;
 	} texts[] = {
-		{ "target", &session->target },
-		{ "command_line", &session->command_line },
-		{ "layout", &session->layout },
+		{ "target", &session->target },       { "command_line", &session->command_line },
+		{ "layout", &session->layout },       { "home_boot", &session->home.boot },
+		{ "home_root", &session->home.root }, { "home_directory", &session->home.directory },
 	};
 	struct {
 		const char *name;
@@ -447,6 +447,8 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 	} numbers[] = {
 		{ "start_unix_ns", &session->start_unix_ns },
 		{ "start_ns", &session->start_ns },
+		{ "home_start_ticks", &session->home.start_ticks },
+		{ "home_began_unix_ns", &session->home.began_unix_ns },
 		{ "duration_ns", &figures->duration_ns },
 		{ "missed_ticks", &figures->missed_ticks },
 		{ "dropped", &figures->dropped },
@@ -473,6 +475,8 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 			*numbers[i].number = decimal(text, length);
 	if (is_text(name, name_length, "pid") && decimal(text, length) <= INT_MAX)
 		session->pid = (pid_t)decimal(text, length);
+	if (is_text(name, name_length, "home_pid") && decimal(text, length) <= INT_MAX)
+		session->home.pid = (pid_t)decimal(text, length);
 	if (is_text(name, name_length, "clock"))
 		read_clock(text, length, &session->clock);
 	if (is_text(name, name_length, "rate_asked_uhz"))

@@ -529,6 +529,24 @@ static int put_number(struct recording_writer *writer, const char *name, uint64_
 	return put_property(writer, name, text);
 }
 
+/* 0, or an error of put_property(). */
+static int put_home(struct recording_writer *writer, const struct session_home *home)
+{
+	int error = put_property(writer, "home_boot", home->boot);
+
+	if (!error)
+		error = put_property(writer, "home_root", home->root);
+	if (!error)
+		error = put_property(writer, "home_directory", home->directory);
+	if (!error)
+		error = put_number(writer, "home_pid", (uint64_t)home->pid);
+	if (!error)
+		error = put_number(writer, "home_start_ticks", home->start_ticks);
+	if (!error)
+		error = put_number(writer, "home_began_unix_ns", home->began_unix_ns);
+	return error;
+}
+
 static int put_session(struct recording_writer *writer, const struct session *session)
 {
 	int error = put_property(writer, "target", session->target);
@@ -545,7 +563,7 @@ static int put_session(struct recording_writer *writer, const struct session *se
 		error = put_number(writer, "start_unix_ns", session->start_unix_ns);
 	if (!error)
 		error = put_number(writer, "start_ns", session->start_ns);
-	return error;
+	return error ? error : put_home(writer, &session->home);
 }
 
 static int put_pauses(struct recording_writer *writer, const struct histogram *pauses)

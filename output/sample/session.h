@@ -10,6 +10,19 @@
 
 #include "output/sample/weight.h"
 
+/*
+ * Where a target's files are, to find its sources again: of the target, or of the first
+ * one of several. Strings as in struct session.
+ */
+struct session_home {
+	pid_t pid;            /* 0: unknown */
+	uint64_t start_ticks; /* of that process; while a machine runs, pid and start together never recur */
+	uint64_t began_unix_ns; /* when the process began; 0: unknown */
+	const char *boot;       /* the kernel's id of the time since that machine started */
+	const char *root;       /* its root directory; NULL if ljspy had no path to it */
+	const char *directory;  /* its current directory, below its root */
+};
+
 /* Strings are borrowed and may hold any byte but NUL; NULL if unknown. */
 struct session {
 	pid_t pid;                /* of the target; 0 if there are several */
@@ -20,6 +33,7 @@ struct session {
 	uint64_t start_ns;        /* the same moment in CLOCK_MONOTONIC, the clock of samples */
 	uint64_t duration_ns;
 	enum weight_kind clock; /* the meaning of the samples' weights */
+	struct session_home home;
 };
 
 #endif

@@ -10,6 +10,8 @@
 
 #include "output/sample/weight.h"
 
+struct source_reader;
+
 /* The time to show, from the beginning of the session; until_ns 0 means up to the last sample. */
 struct time_span {
 	uint64_t since_ns, until_ns;
@@ -24,7 +26,8 @@ struct view {
 	bool heatmap;          /* add a heat map of time, in which the user selects a range, to a picture */
 	struct time_span span; /* of the heat map */
 	double min_percent;    /* leave out smaller shares */
-	const char *group;     /* the kind of the added outermost frame, "module"; NULL: none */
+	struct source_reader *source; /* show the lines of source files, which this reads; NULL: do not */
+	const char *group;            /* the kind of the added outermost frame, "module"; NULL: none */
 };
 
 #endif

@@ -19,6 +19,7 @@
 #include "src/commands/render.h"
 #include "src/commands/report_command.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/files/home.h"
 #include "src/program/command_line.h"
 #include "src/program/interruption.h"
 #include "src/program/kept_recording.h"
@@ -44,6 +45,7 @@ struct recording {
 	char name[PROCESS_NAME_MAX]; /* of the target */
 	struct functions *functions;
 	struct session session;
+	struct home home; /* the session's strings are here */
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	struct output_file output, stats;
@@ -266,6 +268,24 @@ static char *describe_target(const struct options *options, char ret_name[static
 	title = process_title(&process);
 	process_clear(&process);
 	return title;
+}
+
+/* Note where the target's files are. A command that ljspy starts begins where ljspy is. */
+static void note_home(struct recording *recording)
+{
+	const struct options *options = recording->options;
+	struct home *home = &recording->home;
+
+	if (home_read(options->launch ? getpid() : options->pids[0], home))
+		return;
+	recording->session.home = (struct session_home){
+		.pid = options->launch ? 0 : home->pid,
+		.start_ticks = options->launch ? 0 : home->start_ticks,
+		.began_unix_ns = options->launch ? clock_now_ns(CLOCK_REALTIME) : home->began_unix_ns,
+		.boot = *home->boot ? home->boot : NULL,
+		.root = *home->root ? home->root : NULL,
+		.directory = *home->directory ? home->directory : NULL,
+	};
 }
 
 /*---- After ----*/
@@ -585,6 +605,7 @@ enum exit_status command_record(const struct invocation *invocation)
 	recording->options = options;
 	target = describe_target(options, recording->name, &recording->session.pid);
 	recording->session.target = target;
+	note_home(recording);
 	if (!path)
 		path = default_path = options_default_output(recording->name, recording->session.pid,
 							     options->format);

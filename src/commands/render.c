@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/commands/sources.h"
 #include "src/options/filter_arguments.h"
 #include "src/program/message.h"
 #include "src/targets/choose.h"
@@ -90,9 +91,17 @@ bool render(struct output_file *file, const struct options *options, struct samp
 	    const struct session *session, const struct figures *figures)
 {
 	struct view view = render_view(options, session);
+	int error = 0;
 
+	if (options->source) {
+		view.source = sources_new(session);
+		error = view.source ? 0 : -ENOMEM;
+	}
 	errno = 0;
-	return render_finish(file, options->format->write(file->stream, source, session, figures, &view));
+	if (!error)
+		error = options->format->write(file->stream, source, session, figures, &view);
+	sources_free(view.source);
+	return render_finish(file, error);
 }
 
 void render_tell(const char *path, const struct format *format)

@@ -37,6 +37,8 @@ static void write_view(FILE *out, const struct options *options)
 		fputs(" --inverted", out);
 	if (options->heatmap)
 		fputs(" --heatmap", out);
+	if (options->source)
+		fputs(" --source", out);
 	if (options->annotate)
 		fputs(" --annotate", out);
 }

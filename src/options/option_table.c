@@ -55,6 +55,8 @@ const struct option_entry option_table[] = {
 	{ "inverted", OPTION_INVERTED, RECORD | REPORT | HEAP, NULL, "callees at the root" },
 	{ "heatmap", OPTION_HEATMAP, RECORD | REPORT, NULL,
 	  "a map of time above the flame graph, to select in" },
+	{ "source", OPTION_SOURCE, RECORD | REPORT, NULL,
+	  "each file's lines with their time, and their text" },
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the running trace on top of compiled code" },
 	{ "vm-state", OPTION_VM_STATE, RENDER, NULL, "split by state: interpreted, compiled, gc, ..." },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },

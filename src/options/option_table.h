@@ -52,6 +52,7 @@ enum {
 	OPTION_MEASURE,
 	OPTION_EVERY,
 	OPTION_FOR,
+	OPTION_SOURCE,
 };
 
 struct option_entry {

@@ -136,6 +136,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case 'v': options->verbose = true; return true;
 	case OPTION_INVERTED: options->inverted = true; return true;
 	case OPTION_HEATMAP: options->heatmap = true; return true;
+	case OPTION_SOURCE: options->source = true; return true;
 	case OPTION_MIN_PERCENT: return option_value_percent(argument, &options->min_percent);
 	case OPTION_LAYOUT: return parse_layout(options, argument);
 	case OPTION_DWARF: options->dwarf = argument; return true;
@@ -177,6 +178,12 @@ static bool choose_format(struct options *options)
 	if (options->heatmap && options->format && !options->format->picture) {
 		message_error("A heat map is part of a flame graph: the format %s has none.",
 			      options->format->name);
+		return false;
+	}
+	if (options->source && options->format && !options->format->source) {
+		message_error("The format %s has no place for the lines of source files.",
+			      options->format->name);
+		message_note("--source goes with -f html, svg and text.");
 		return false;
 	}
 	if (options->command != COMMAND_DIFF || (options->format && options->format->compare) ||

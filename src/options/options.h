@@ -47,6 +47,7 @@ struct options {
 	const char *core; /* core file; NULL if not given */
 	bool inverted;
 	bool heatmap;
+	bool source;                  /* show the lines of source files */
 	bool coroutines;              /* show parked coroutines instead of threads */
 	uint64_t blocked_ns;          /* only turns of event loops at least this long; 0: everything */
 	uint64_t max_pause_ns;        /* of holds; 0 if not given */

@@ -2,10 +2,11 @@
 /*
  * Writes the flame graph of a made-up profile to standard output.
  *
- *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|worker|many|stacks [inverted|lines|page|heatmap]...
+ *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|worker|many|stacks [inverted|lines|page|heatmap|source]...
  *
  * small and compare are what the tests compute with: their shares are round
- * numbers. stall has a heat map; worker has two processes with three threads.
+ * numbers. stall has a heat map; worker has two processes with three threads. source
+ * adds made-up sources: of test.lua 20 lines, of hostile files what a page could run.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "output/flamegraph/flamegraph.h"
+#include "output/source/source_text.h"
 #include "tests/made_up.h"
 
 enum { STACK_MAX = 6000 };
@@ -543,8 +545,29 @@ static int write_graph(const struct profile *profile, const char *target,
 	return result == 0 && fflush(stdout) == 0 ? 0 : 1;
 }
 
+/* A text for *.lua: line 1 of each would run in a page if it were markup, line 9 has a tab, the rest numbers. */
+static int read_source(struct source_reader *reader, const char *file, struct source_text *ret_text)
+{
+	char *bytes = NULL;
+	size_t length;
+	FILE *out;
+
+	(void)reader;
+	if (!strstr(file, ".lua")) {
+		*ret_text = (struct source_text){ .note = "there is no such file" };
+		return 0;
+	}
+	out = open_memstream(&bytes, &length);
+	fputs("--</metadata><script>document.documentElement.dataset.owned = 1</script>]]>\n", out);
+	for (int line = 2; line <= 1200; line++)
+		fprintf(out, line == 9 ? "\treturn %d\n" : "local l%d\n", line);
+	fclose(out);
+	return source_text_split(bytes, length, ret_text);
+}
+
 int main(int argc, char **argv)
 {
+	struct source_reader reader = { .read = read_source };
 	struct flamegraph_options options = { 0 };
 	struct profile *profile = new_profile(), *baseline = new_profile();
 	struct flamegraph_samples *samples = NULL;
@@ -556,6 +579,8 @@ int main(int argc, char **argv)
 		options.by_line |= strcmp(argv[i], "lines") == 0;
 		options.page |= strcmp(argv[i], "page") == 0;
 		options.heatmap |= strcmp(argv[i], "heatmap") == 0;
+		if (strcmp(argv[i], "source") == 0)
+			options.source = &reader;
 	}
 	for (size_t i = 0; argc > 1 && i < sizeof(profiles) / sizeof(profiles[0]); i++) {
 		if (strcmp(argv[1], profiles[i].name) != 0)
@@ -584,7 +609,7 @@ int main(int argc, char **argv)
 	else
 		fprintf(stderr,
 			"usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|worker|many|stacks"
-			" [inverted|lines|page|heatmap]...\n");
+			" [inverted|lines|page|heatmap|source]...\n");
 	flamegraph_samples_free(samples);
 	profile_free(profile);
 	profile_free(baseline);

@@ -14,14 +14,14 @@ axe.run(document, { resultTypes: ["violations"] }).then(({ violations, passes })
 
 # Of the page for each of them: its name, its address, and the keys to press.
 VIEWS = [("worker", "#map=1&list=1", ""), ("worker", "#ordered=1&colour=state", ""), ("small", "#lines=1", "s"),
-         ("nginx", "#search=json&inverted=1&zoom=3", ""), ("compare", "", "b?"), ("empty", "", "")]
+         ("small", "#source=1&line=8", ""), ("nginx", "#search=json&inverted=1&zoom=3", ""), ("compare", "", "b?"), ("empty", "", "")]
 
 
 @pytest.mark.parametrize("width, height, scheme", [(1440, 900, "light"), (1024, 657, "dark"), (390, 844, "light"), (390, 844, "dark")])
 def test_axe_has_nothing_to_say(open_page, axe, width, height, scheme):
     found = []
     for name, address, keys in VIEWS:
-        page = open_page(name, "page", width=width, height=height, mobile=width < 500, scheme=scheme, address=address)
+        page = open_page(name, "page", *(["source"] if "source" in address else []), width=width, height=height, mobile=width < 500, scheme=scheme, address=address)
         if width < 500:
             page.one(".menu").click()
         page.press(*keys)
