@@ -5,8 +5,8 @@
 #include "output/labels/names.h"
 #include "output/reports/trace_report.h"
 
-/* Add "start" to object and return it; null if function is NULL. On failure, free object and return NULL. */
-static json_t *with_place(json_t *object, const struct function *function, uint32_t line)
+/* Add a place to object under a name and return it; null if function is NULL. On failure, free object and return NULL. */
+static json_t *with_place(json_t *object, const char *name, const struct function *function, uint32_t line)
 {
 	json_t *place = function ? json_pack("{s:o, s:o, s:o, s:o}", "name", json_value_text(function->name),
 					     "file",
@@ -16,7 +16,7 @@ static json_t *with_place(json_t *object, const struct function *function, uint3
 					     json_value_number(line))
 				 : json_null();
 
-	if (object && json_object_set_new(object, "start", place) == 0)
+	if (object && json_object_set_new(object, name, place) == 0)
 		return object;
 	json_decref(object);
 	return NULL;
@@ -36,7 +36,7 @@ static json_t *row_json(const struct trace_process *process, const struct trace_
 		(int)trace->snapshots, "instructions", (int)trace->instructions, "mcode_bytes",
 		(int)trace->szmcode, "mcode", json_value_address(trace->mcode));
 
-	return with_place(object, row->start, row->line);
+	return with_place(object, "start", row->start, row->line);
 }
 
 static json_t *rows_json(const struct trace_process *process, const struct trace_vm *vm)
@@ -50,12 +50,12 @@ static json_t *rows_json(const struct trace_process *process, const struct trace
 
 static json_t *interpreted_row_json(const struct trace_process *process, const struct interpreted_row *row)
 {
-	json_t *object = json_pack("{s:s, s:s, s:o, s:f}", "what", row->is_loop ? "loop" : "function",
+	json_t *object = json_pack("{s:s, s:s, s:o, s:o, s:f}", "what", row->is_loop ? "loop" : "function",
 				   "cause", not_compiled_cause_name(row->cause), "reason",
-				   json_value_text(row->reason), "share",
-				   trace_process_share(process, row->cpu_ns));
+				   json_value_text(row->reason), "times", json_value_number(row->times),
+				   "share", trace_process_share(process, row->cpu_ns));
 
-	return with_place(object, row->function, row->line);
+	return with_place(object, "start", row->function, row->line);
 }
 
 /* All rows, or only those of code that is never tried again. */
@@ -70,14 +70,36 @@ static json_t *interpreted_json(const struct trace_process *process, const struc
 	return rows;
 }
 
+static json_t *exit_json(const struct trace_process *process, const struct exit_row *row)
+{
+	json_t *object = json_pack("{s:i, s:i, s:o, s:b, s:o, s:f, s:f}", "trace", (int)row->trace, "exit",
+				   (int)row->number, "taken",
+				   row->has_side ? json_null() : json_integer(row->taken), "has_side",
+				   (int)row->has_side, "side", json_value_number(row->side), "side_share",
+				   trace_process_share(process, row->side_ns), "trace_share",
+				   trace_process_share(process, row->trace_ns));
+
+	return with_place(object, "to", row->function, row->line);
+}
+
+static json_t *exits_json(const struct trace_process *process, const struct trace_vm *vm)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; rows && i < vm->exit_count; i++)
+		rows = json_value_append(rows, exit_json(process, &vm->exits[i]));
+	return rows;
+}
+
 static json_t *mcode_json(const struct trace_vm *vm)
 {
 	uint64_t used = 0;
 
 	for (size_t i = 0; i < vm->row_count; i++)
 		used += vm->rows[i].trace.szmcode;
-	return json_pack("{s:I, s:o, s:o}", "used", (json_int_t)used, "allocated",
-			 json_value_number(vm->mcode_allocated), "maximum", json_value_number(vm->mcode_max));
+	return json_pack("{s:I, s:o, s:o, s:b}", "used", (json_int_t)used, "allocated",
+			 json_value_number(vm->limits.mcode_allocated), "maximum",
+			 json_value_number(vm->limits.mcode_max), "full", (int)trace_vm_is_full(vm));
 }
 
 static json_t *vms_json(const struct trace_process *process)
@@ -87,13 +109,15 @@ static json_t *vms_json(const struct trace_process *process)
 	for (size_t i = 0; vms && i < process->vm_count; i++) {
 		const struct trace_vm *vm = &process->vms[i];
 
-		vms = json_value_append(vms, json_pack("{s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "g",
-						       json_value_address(vm->g), "file",
+		vms = json_value_append(vms, json_pack("{s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
+						       "g", json_value_address(vm->g), "file",
 						       json_value_text(vm->module), "jit", (int)vm->has_jit,
 						       "complete", (int)vm->complete, "mcode_bytes",
 						       mcode_json(vm), "traces", rows_json(process, vm),
-						       "not_compiled", interpreted_json(process, vm, false),
-						       "blacklisted", interpreted_json(process, vm, true)));
+						       "hotexit", json_value_number(vm->limits.hotexit),
+						       "exits", exits_json(process, vm), "not_compiled",
+						       interpreted_json(process, vm, false), "blacklisted",
+						       interpreted_json(process, vm, true)));
 	}
 	return vms;
 }
@@ -110,9 +134,10 @@ static json_t *states_json(const struct trace_process *process)
 
 json_t *trace_process_json(const struct trace_process *process)
 {
-	return json_pack("{s:i, s:o, s:f, s:f, s:I, s:o, s:f, s:o}", "pid", (int)process->pid, "name",
+	return json_pack("{s:i, s:o, s:f, s:f, s:I, s:o, s:f, s:I, s:o}", "pid", (int)process->pid, "name",
 			 json_value_text(process->name), "duration_ms", (double)process->duration_ns / 1e6,
 			 "cpu_ms", (double)process->cpu_ns / 1e6, "samples", (json_int_t)process->samples,
 			 "states", states_json(process), "gone",
-			 trace_process_share(process, process->gone_ns), "vms", vms_json(process));
+			 trace_process_share(process, process->gone_ns), "gone_traces",
+			 (json_int_t)process->gone_count, "vms", vms_json(process));
 }

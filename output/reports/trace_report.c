@@ -25,6 +25,7 @@ void trace_process_free(struct trace_process *process)
 	for (size_t i = 0; i < process->vm_count; i++) {
 		free(process->vms[i].module);
 		free(process->vms[i].rows);
+		free(process->vms[i].exits);
 		free(process->vms[i].interpreted);
 	}
 	free(process->vms);
@@ -58,6 +59,23 @@ int trace_vm_add(struct trace_vm *vm, const struct trace_row *row)
 	vm->rows = rows;
 	vm->rows[vm->row_count++] = *row;
 	return 0;
+}
+
+int trace_vm_add_exit(struct trace_vm *vm, const struct exit_row *row)
+{
+	struct exit_row *exits = array_grow(vm->exits, &vm->exit_size, vm->exit_count + 1, sizeof(*exits));
+
+	if (!exits)
+		return -ENOMEM;
+	vm->exits = exits;
+	vm->exits[vm->exit_count++] = *row;
+	return 0;
+}
+
+bool trace_vm_is_full(const struct trace_vm *vm)
+{
+	return vm->limits.mcode_max > 0 &&
+	       vm->limits.mcode_allocated + vm->limits.mcode_area > vm->limits.mcode_max;
 }
 
 static bool is_same_place(const struct interpreted_row *left, const struct interpreted_row *right)
@@ -97,6 +115,60 @@ static struct trace_row *find_row(const struct trace_vm *vm, uint32_t number)
 	return low < vm->row_count && vm->rows[low].trace.number == number ? &vm->rows[low] : NULL;
 }
 
+/* The row of an exit; NULL if there is none. */
+static struct exit_row *find_exit(const struct trace_vm *vm, uint32_t trace, uint32_t number)
+{
+	size_t low = 0, high = vm->exit_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct exit_row *at = &vm->exits[middle];
+
+		if (at->trace < trace || (at->trace == trace && at->number < number))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < vm->exit_count && vm->exits[low].trace == trace && vm->exits[low].number == number)
+		return &vm->exits[low];
+	return NULL;
+}
+
+static void find_sides(struct trace_vm *vm)
+{
+	for (size_t i = 0; i < vm->exit_count; i++) {
+		const struct trace_row *row = find_row(vm, vm->exits[i].trace);
+
+		vm->exits[i].trace_ns = row ? row->cpu_ns : 0;
+	}
+	for (size_t i = 0; i < vm->row_count; i++) {
+		const struct trace_row *row = &vm->rows[i];
+		struct exit_row *exit = row->trace.kind == TRACE_SIDE
+						? find_exit(vm, row->trace.parent, row->trace.exitno)
+						: NULL;
+
+		if (!exit || !exit->has_side)
+			continue;
+		exit->side = row->trace.number;
+		exit->side_ns = row->cpu_ns;
+	}
+}
+
+/* The last snapshot of a trace that links to another one is marked as done, but is no exit. */
+static void drop_links(struct trace_vm *vm)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < vm->exit_count; i++) {
+		const struct exit_row *exit = &vm->exits[i];
+		const struct trace_row *row = find_row(vm, exit->trace);
+
+		if (!exit->has_side || exit->side || !row || exit->number + 1 != row->trace.snapshots)
+			vm->exits[kept++] = *exit;
+	}
+	vm->exit_count = kept;
+}
+
 void trace_vm_find_parents(struct trace_vm *vm)
 {
 	for (size_t i = 0; i < vm->row_count; i++) {
@@ -108,6 +180,8 @@ void trace_vm_find_parents(struct trace_vm *vm)
 		if (next && next->trace.kind == TRACE_STITCHED && trace->link != trace->number)
 			next->trace.parent = trace->number;
 	}
+	find_sides(vm);
+	drop_links(vm);
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -128,6 +202,28 @@ static int compare_interpreted(const void *a, const void *b)
 	return left->line < right->line ? -1 : left->line > right->line;
 }
 
+static int order(uint64_t left, uint64_t right)
+{
+	return left > right ? -1 : left < right;
+}
+
+/* First those without a side trace, of which each costs a way back to the interpreter. */
+static int compare_exits(const void *a, const void *b)
+{
+	const struct exit_row *left = a, *right = b;
+	int by_side = (int)left->has_side - (int)right->has_side;
+	int by_time = order(left->has_side ? left->side_ns : left->trace_ns,
+			    right->has_side ? right->side_ns : right->trace_ns);
+	int by_taken = order(left->taken, right->taken);
+	int by_number = order(right->trace, left->trace);
+
+	return by_side     ? by_side
+	       : by_time   ? by_time
+	       : by_taken  ? by_taken
+	       : by_number ? by_number
+			   : order(right->number, left->number);
+}
+
 void trace_process_sort(struct trace_process *process)
 {
 	for (size_t i = 0; i < process->vm_count; i++) {
@@ -135,6 +231,8 @@ void trace_process_sort(struct trace_process *process)
 
 		if (vm->row_count)
 			qsort(vm->rows, vm->row_count, sizeof(*vm->rows), compare_rows);
+		if (vm->exit_count)
+			qsort(vm->exits, vm->exit_count, sizeof(*vm->exits), compare_exits);
 		if (vm->interpreted_count)
 			qsort(vm->interpreted, vm->interpreted_count, sizeof(*vm->interpreted),
 			      compare_interpreted);

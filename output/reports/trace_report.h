@@ -32,17 +32,32 @@ struct interpreted_row {
 	bool is_loop; /* a loop at that line; else the function */
 	enum not_compiled_cause cause;
 	const char *reason; /* of the last failure, static; NULL if unknown */
+	unsigned times;     /* how often it has failed; 0 if unknown */
 	uint64_t cpu_ns;    /* that the function, not compiled, was the innermost Lua function */
+};
+
+/* An exit of a trace that was taken. */
+struct exit_row {
+	uint32_t trace, number;
+	uint32_t taken;                  /* how often, before a side trace was made */
+	bool has_side;                   /* one was made: taken is unknown */
+	uint32_t side;                   /* its number; 0 if there is none, or not any more */
+	uint64_t side_ns;                /* in it */
+	uint64_t trace_ns;               /* in the exit's trace */
+	const struct function *function; /* where the interpreter goes on; NULL if unknown */
+	uint32_t line;                   /* 0 if unknown */
 };
 
 struct trace_vm {
 	uint64_t g;   /* address of its global_State */
 	char *module; /* path of the file with LuaJIT; untrusted */
 	bool has_jit;
-	bool complete;                       /* everything was readable */
-	uint64_t mcode_allocated, mcode_max; /* bytes; 0 if unknown */
+	bool complete;              /* everything was readable */
+	struct trace_limits limits; /* zeros if unknown */
 	struct trace_row *rows;
 	size_t row_count, row_size;
+	struct exit_row *exits;
+	size_t exit_count, exit_size;
 	struct interpreted_row *interpreted;
 	size_t interpreted_count, interpreted_size;
 };
@@ -54,6 +69,7 @@ struct trace_process {
 	uint64_t samples, cpu_ns;
 	uint64_t state_ns[VM_STATE_COUNT]; /* cpu_ns by state of the VM */
 	uint64_t gone_ns;                  /* in traces that no longer exist */
+	size_t gone_count;                 /* ... and how many of them samples have seen */
 	struct trace_vm *vms;
 	size_t vm_count, vm_size;
 };
@@ -70,10 +86,13 @@ int trace_vm_add(struct trace_vm *vm, const struct trace_row *row);
 /* Add a place, unless it is there already. 0 or -ENOMEM. */
 int trace_vm_add_interpreted(struct trace_vm *vm, const struct interpreted_row *row);
 
-/* Set the parents of stitched traces. Call this when all traces are added, and before sorting. */
+/* Add an exit, in ascending order of traces and numbers. 0 or -ENOMEM. */
+int trace_vm_add_exit(struct trace_vm *vm, const struct exit_row *row);
+
+/* Set the parents of stitched traces, and the side traces and times of exits. Call this when all traces are added, and before sorting. */
 void trace_vm_find_parents(struct trace_vm *vm);
 
-/* Sort all rows by time, the largest first; traces then by number. */
+/* Sort all rows by time, the largest first; traces then by number, exits by how often they were taken. */
 void trace_process_sort(struct trace_process *process);
 
 /* "root" and so on; and the link types of jit.util: "loop", "tail-recursion" and so on. */
@@ -82,6 +101,9 @@ const char *trace_linktype_name(enum trace_linktype linktype);
 
 /* "blacklisted", "aborted", "off" */
 const char *not_compiled_cause_name(enum not_compiled_cause cause);
+
+/* No room for one more area of machine code: LuaJIT will then flush all traces. */
+bool trace_vm_is_full(const struct trace_vm *vm);
 
 /* The share of ns in the process's CPU time, 0 to 1; 0 if it used none. */
 double trace_process_share(const struct trace_process *process, uint64_t ns);

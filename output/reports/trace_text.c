@@ -7,7 +7,7 @@
 #include "output/labels/names.h"
 #include "output/reports/trace_report.h"
 
-enum { KIND_SIZE = 40, CAUSE_SIZE = 80, KIBIBYTE = 1024 };
+enum { KIND_SIZE = 40, CAUSE_SIZE = 96, KIBIBYTE = 1024, EXITS_SHOWN = 20 /* of each kind */ };
 
 static void print_escaped(FILE *out, const char *text)
 {
@@ -70,9 +70,12 @@ static void print_size(FILE *out, const struct trace_vm *vm)
 	for (size_t i = 0; i < vm->row_count; i++)
 		used += vm->rows[i].trace.szmcode;
 	fprintf(out, "%zu traces, %.1f KiB of machine code", vm->row_count, (double)used / KIBIBYTE);
-	if (vm->mcode_max)
-		fprintf(out, "; %.0f KiB allocated, at most %.0f KiB", (double)vm->mcode_allocated / KIBIBYTE,
-			(double)vm->mcode_max / KIBIBYTE);
+	if (vm->limits.mcode_max)
+		fprintf(out, "; %.0f KiB allocated, at most %.0f KiB",
+			(double)vm->limits.mcode_allocated / KIBIBYTE,
+			(double)vm->limits.mcode_max / KIBIBYTE);
+	if (trace_vm_is_full(vm))
+		fputs(": no more areas, so what does not fit will flush all traces", out);
 	putc('\n', out);
 }
 
@@ -83,7 +86,9 @@ static void spell_cause(const struct interpreted_row *row, char ret_text[static 
 
 	switch (row->cause) {
 	case NOT_COMPILED_BLACKLISTED: snprintf(ret_text, CAUSE_SIZE, "never again: %s", reason); break;
-	case NOT_COMPILED_ABORTED: snprintf(ret_text, CAUSE_SIZE, "later again: %s", reason); break;
+	case NOT_COMPILED_ABORTED:
+		snprintf(ret_text, CAUSE_SIZE, "later again, after %u of 11: %s", row->times, reason);
+		break;
 	case NOT_COMPILED_OFF: snprintf(ret_text, CAUSE_SIZE, "jit.off()"); break;
 	}
 }
@@ -105,6 +110,56 @@ static void print_interpreted(FILE *out, const struct trace_process *process, co
 	}
 }
 
+/* "9 of 10", "12: 3 attempts failed" */
+static void spell_taken(const struct trace_vm *vm, const struct exit_row *row,
+			char ret_text[static KIND_SIZE])
+{
+	const uint32_t hotexit = vm->limits.hotexit;
+
+	if (row->has_side)
+		snprintf(ret_text, KIND_SIZE, "often");
+	else if (hotexit && row->taken >= hotexit)
+		snprintf(ret_text, KIND_SIZE, "%" PRIu32 ": %" PRIu32 " attempts failed", row->taken,
+			 row->taken - hotexit + 1);
+	else
+		snprintf(ret_text, KIND_SIZE, "%" PRIu32 " of %" PRIu32, row->taken, hotexit);
+}
+
+static void print_exit(FILE *out, const struct trace_process *process, const struct trace_vm *vm,
+		       const struct exit_row *row)
+{
+	char taken[KIND_SIZE], side[KIND_SIZE] = "-";
+
+	spell_taken(vm, row, taken);
+	if (row->has_side && row->side)
+		snprintf(side, sizeof(side), "%" PRIu32, row->side);
+	else if (row->has_side)
+		snprintf(side, sizeof(side), "gone");
+	fprintf(out, "  %6.2f  %5" PRIu32 "  %4" PRIu32 "  %-22s  %10s  ",
+		100 * trace_process_share(process, row->has_side ? row->side_ns : row->trace_ns), row->trace,
+		row->number, taken, side);
+	print_place(out, row->function, row->line, true);
+}
+
+/* Those without a side trace come first. */
+static void print_exits(FILE *out, const struct trace_process *process, const struct trace_vm *vm)
+{
+	size_t shown[2] = { 0 };
+
+	if (vm->exit_count)
+		fputs("\n  Exits that were taken. Without a side trace each goes back to the interpreter; time is\n"
+		      "  that of the side trace, or else of the trace:\n"
+		      "   time %  trace  exit  taken                   side trace  to\n",
+		      out);
+	for (size_t i = 0; i < vm->exit_count; i++)
+		if (shown[vm->exits[i].has_side]++ < EXITS_SHOWN)
+			print_exit(out, process, vm, &vm->exits[i]);
+	for (int has_side = 0; has_side < 2; has_side++)
+		if (shown[has_side] > EXITS_SHOWN)
+			fprintf(out, "  %zu more %s a side trace\n", shown[has_side] - EXITS_SHOWN,
+				has_side ? "with" : "without");
+}
+
 static void print_vm(FILE *out, const struct trace_process *process, const struct trace_vm *vm)
 {
 	fprintf(out, "\nVM 0x%" PRIx64 " in ", vm->g);
@@ -121,6 +176,7 @@ static void print_vm(FILE *out, const struct trace_process *process, const struc
 		      out);
 	for (size_t i = 0; i < vm->row_count; i++)
 		print_row(out, process, &vm->rows[i]);
+	print_exits(out, process, vm);
 	print_interpreted(out, process, vm);
 	if (!vm->complete)
 		fputs("  Not all could be read.\n", out);
@@ -147,8 +203,8 @@ void trace_process_print(FILE *out, const struct trace_process *process)
 	if (process->cpu_ns)
 		putc('\n', out);
 	if (process->gone_ns)
-		fprintf(out, "  %.2f %% in traces that are not there any more\n",
-			100 * trace_process_share(process, process->gone_ns));
+		fprintf(out, "  %.2f %% in %zu traces that are not there any more: flushed, or made anew\n",
+			100 * trace_process_share(process, process->gone_ns), process->gone_count);
 	for (size_t i = 0; i < process->vm_count; i++)
 		print_vm(out, process, &process->vms[i]);
 }

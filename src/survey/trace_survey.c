@@ -10,12 +10,14 @@
 #include "memory/snapshot.h"
 #include "unwind/compiled/not_compiled.h"
 #include "unwind/compiled/trace_aborts.h"
+#include "unwind/compiled/trace_exits.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/object_walk.h"
 
 enum {
 	PROTOS_AT_ONCE = 256, /* read per slice */
+	EXITS_AT_ONCE = 16,   /* traces whose exits are read per slice */
 	NAME_KEY_SIZE = 512,
 };
 
@@ -267,6 +269,9 @@ struct reading {
 	bool could_read;
 	struct trace_summary traces[TRACE_LIST_BATCH];
 	size_t count;
+	size_t exits_from; /* of these traces, to read the exits of */
+	struct trace_exit exits[EXITS_AT_ONCE][TRACE_EXITS_MAX];
+	size_t exit_counts[EXITS_AT_ONCE];
 	struct trace_aborts aborts;
 	uint64_t protos[PROTOS_AT_ONCE];
 	enum not_compiled_glance glances[PROTOS_AT_ONCE];
@@ -342,6 +347,69 @@ static int add_traces(const struct reading *reading)
 	return 0;
 }
 
+/*---- Their exits ----*/
+
+static void read_exits(void *context)
+{
+	struct reading *reading = context;
+	const struct layout *layout = &reading->global->vm->layout;
+	uint64_t protos[EXITS_AT_ONCE * TRACE_EXITS_MAX];
+	size_t count = 0;
+
+	snapshot_clear(reading->snapshot);
+	lua_objects_begin(reading->objects, true);
+	memset(reading->exit_counts, 0, sizeof(reading->exit_counts));
+	for (size_t i = 0; i < EXITS_AT_ONCE && reading->exits_from + i < reading->count; i++) {
+		if (!trace_exits_read(reading->live, layout, &reading->traces[reading->exits_from + i],
+				      reading->exits[i], &reading->exit_counts[i]))
+			continue;
+		for (size_t j = 0; j < reading->exit_counts[i]; j++) {
+			uint64_t proto = reading->exits[i][j].proto;
+
+			if (proto && (count == 0 || protos[count - 1] != proto))
+				protos[count++] = proto;
+		}
+	}
+	lua_objects_capture_protos(reading->objects, reading->snapshot, layout, protos, count);
+}
+
+static int add_exit(const struct reading *reading, uint32_t trace, const struct trace_exit *exit)
+{
+	const struct proto *proto = exit->proto ? lua_objects_proto(reading->objects, exit->proto) : NULL;
+	struct exit_row row = {
+		.trace = trace,
+		.number = exit->number,
+		.taken = exit->taken,
+		.has_side = exit->has_side,
+	};
+
+	if (proto && proto_contains_pc(proto, exit->pc)) {
+		row.function = function_of(reading, proto);
+		row.line = lua_line(&reading->global->vm->layout, proto, exit->pc);
+	}
+	return trace_vm_add_exit(reading->vm, &row);
+}
+
+/* Of the traces just read. 0 or -ENOMEM. */
+static int list_exits(struct reading *reading)
+{
+	for (reading->exits_from = 0; reading->exits_from < reading->count;
+	     reading->exits_from += EXITS_AT_ONCE) {
+		if (!hold_while(reading->hold, read_exits, NULL, reading)) {
+			reading->vm->complete = false;
+			return 0;
+		}
+		for (size_t i = 0; i < EXITS_AT_ONCE; i++)
+			for (size_t j = 0; j < reading->exit_counts[i]; j++) {
+				const struct trace_summary *trace = &reading->traces[reading->exits_from + i];
+
+				if (add_exit(reading, trace->number, &reading->exits[i][j]))
+					return -ENOMEM;
+			}
+	}
+	return 0;
+}
+
 static int list_traces(struct reading *reading)
 {
 	do {
@@ -352,6 +420,8 @@ static int list_traces(struct reading *reading)
 			return 0;
 		}
 		error = add_traces(reading);
+		if (!error)
+			error = list_exits(reading);
 		if (error)
 			return error;
 		reading->first = reading->next;
@@ -433,6 +503,7 @@ static int add_interpreted(const struct reading *reading, const struct proto *pr
 			.is_loop = places[i].is_loop,
 			.cause = places[i].cause,
 			.reason = places[i].reason,
+			.times = places[i].times,
 		};
 
 		if (!row.function)
@@ -501,7 +572,7 @@ static int report_global(struct trace_survey *survey, struct lua_process *proces
 	error = 0;
 	if (!vm->has_jit)
 		goto out;
-	trace_list_areas(reading->live, global, &vm->mcode_allocated, &vm->mcode_max);
+	trace_list_limits(reading->live, global, &vm->limits);
 	error = list_traces(reading);
 	if (!error)
 		error = list_interpreted(reading);
@@ -526,9 +597,12 @@ static void add_totals(const struct trace_survey *survey, struct trace_process *
 		report->cpu_ns = seen->cpu_ns;
 		memcpy(report->state_ns, seen->state_ns, sizeof(report->state_ns));
 	}
-	for (const struct seen_trace *trace = survey->traces; trace; trace = trace->hh.next)
-		if (trace->key.pid == (uint32_t)report->pid && !trace->is_there)
-			report->gone_ns += trace->cpu_ns;
+	for (const struct seen_trace *trace = survey->traces; trace; trace = trace->hh.next) {
+		if (trace->key.pid != (uint32_t)report->pid || trace->is_there)
+			continue;
+		report->gone_ns += trace->cpu_ns;
+		report->gone_count++;
+	}
 }
 
 int trace_survey_report(struct trace_survey *survey, struct lua_process *process, struct hold *hold,

@@ -12,6 +12,7 @@
 #include "unwind/elf/elf_file.h"
 #include "unwind/compiled/not_compiled.h"
 #include "unwind/compiled/trace_aborts.h"
+#include "unwind/compiled/trace_exits.h"
 #include "unwind/compiled/trace_list.h"
 #include "unwind/lua/builtins.h"
 #include "unwind/lua/lua_objects.h"
@@ -218,12 +219,14 @@ static void read_traces(struct reader *reader, struct memory *memory)
 	const struct global_state *global = lua_image_global(reader->lua, 0);
 	static struct trace_summary traces[TRACE_LIST_BATCH];
 	uint32_t next = 1;
-	uint64_t allocated, max;
+	static struct trace_exit exits[TRACE_EXITS_MAX];
+	struct trace_limits limits;
+	size_t exit_count;
 	struct trace_aborts aborts;
 	enum not_compiled_glance glance;
 	size_t count;
 
-	trace_list_areas(memory, global, &allocated, &max);
+	trace_list_limits(memory, global, &limits);
 	if (!trace_list_read(memory, global, &next, traces, &count))
 		return;
 	fuzz_check(count <= TRACE_LIST_BATCH, "no more traces are found than there is room for");
@@ -231,6 +234,10 @@ static void read_traces(struct reader *reader, struct memory *memory)
 		fuzz_check(aborts.count <= TRACE_ABORTS_MAX, "no more aborts are found than there are slots");
 	for (size_t i = 0; i < count; i++) {
 		const struct proto *proto = lua_objects_proto(reader->objects, traces[i].startpt);
+
+		if (trace_exits_read(memory, &global->vm->layout, &traces[i], exits, &exit_count))
+			fuzz_check(exit_count <= TRACE_EXITS_MAX,
+				   "no more exits are found than there is room for");
 
 		not_compiled_glance(memory, &global->vm->layout, &aborts, &traces[i].startpt, 1, &glance);
 		if (proto)

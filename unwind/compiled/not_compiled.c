@@ -108,6 +108,7 @@ size_t not_compiled_find(const struct layout *layout, const struct proto *proto,
 		if (!judge(bytecode_op(layout, (uint8_t)instruction), abort != NULL, &place))
 			continue;
 		place.reason = abort ? abort->reason : NULL;
+		place.times = abort ? abort->times : 0;
 		ret_places[count++] = place;
 	}
 	return count;

@@ -28,6 +28,7 @@ struct not_compiled {
 	bool is_loop;
 	enum not_compiled_cause cause;
 	const char *reason; /* of the last failure, static; NULL if it is not known any more */
+	unsigned times;     /* how often recording has failed; 0 if that is not known any more */
 };
 
 /* What a glance at a prototype shows. */

@@ -46,6 +46,16 @@ static bool find_versions(struct memory *live, const struct layout *layout, uint
 	return memory_u32(live, groups - sizeof(padding), &padding) && padding == 0;
 }
 
+/* The penalty is 72 at first, and doubles each time, plus less than 16. */
+static unsigned count_aborts(uint64_t penalty)
+{
+	unsigned times = 1;
+
+	for (; penalty >= 2 * PENALTY_MIN; penalty /= 2)
+		times++;
+	return times;
+}
+
 /* NULL if no reason has this number. */
 static const char *find_reason(enum versions versions, unsigned number)
 {
@@ -83,6 +93,7 @@ bool trace_aborts_read(struct memory *live, const struct global_state *global,
 			return false;
 		ret_aborts->at[ret_aborts->count++] = (struct trace_abort){
 			.pc = pc,
+			.times = count_aborts(penalty),
 			.reason = has_reasons ? find_reason(versions, number) : NULL,
 		};
 	}

@@ -21,6 +21,7 @@ enum { TRACE_ABORTS_MAX = 64 /* PENALTY_SLOTS */ };
 
 struct trace_abort {
 	uint64_t pc;        /* where recording began: a loop, or a function's first instruction */
+	unsigned times;     /* how often it was aborted, until now or until LuaJIT gave up */
 	const char *reason; /* static; NULL if the numbers of this build's reasons are unknown */
 };
 

@@ -123,23 +123,31 @@ bool trace_list_read(struct memory *live, const struct global_state *global, uin
 	return true;
 }
 
-bool trace_list_areas(struct memory *live, const struct global_state *global, uint64_t *ret_allocated,
-		      uint64_t *ret_max)
+/* Of param[], from its end (lj_jit.h, JIT_PARAMDEF). */
+enum { PARAM_MAXMCODE = 1, PARAM_SIZEMCODE = 2, PARAM_HOTEXIT = 8, PARAMS_READ = 9 };
+
+bool trace_list_limits(struct memory *live, const struct global_state *global,
+		       struct trace_limits *ret_limits)
 {
 	const struct layout *layout = &global->vm->layout;
-	uint64_t J = global->g + (uint64_t)layout->GG_J, allocated, params;
-	uint32_t last, before;
+	uint64_t J = global->g + (uint64_t)layout->GG_J, allocated;
+	uint32_t params[PARAMS_READ];
+	const uint32_t *end;
 
 	/*
 	 * szallmcarea follows szmcarea. param[] precedes exitstubgroup, with zero padding
-	 * if needed. Its last entry is maxmcode in KiB.
+	 * if needed.
 	 */
 	if (!memory_u64(live, J + (uint64_t)layout->J_szmcarea + sizeof(uint64_t), &allocated) ||
-	    !memory_u64(live, J + (uint64_t)layout->J_exitstubgroup - sizeof(params), &params))
+	    memory_read(live, J + (uint64_t)layout->J_exitstubgroup - sizeof(params), params,
+			sizeof(params)) != MEMORY_OK)
 		return false;
-	before = (uint32_t)params;
-	last = (uint32_t)(params >> 32);
-	*ret_allocated = allocated;
-	*ret_max = (uint64_t)(last ? last : before) << KIBIBYTE_SHIFT;
+	end = params + PARAMS_READ - (params[PARAMS_READ - 1] == 0);
+	*ret_limits = (struct trace_limits){
+		.mcode_allocated = allocated,
+		.mcode_max = (uint64_t)end[-PARAM_MAXMCODE] << KIBIBYTE_SHIFT,
+		.mcode_area = (uint64_t)end[-PARAM_SIZEMCODE] << KIBIBYTE_SHIFT,
+		.hotexit = end[-PARAM_HOTEXIT],
+	};
 	return true;
 }

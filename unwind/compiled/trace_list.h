@@ -62,8 +62,14 @@ struct trace_summary {
 bool trace_list_read(struct memory *live, const struct global_state *global, uint32_t *next,
 		     struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count);
 
-/* The size of the machine code areas in bytes: allocated, and the limit (jit.opt's maxmcode). */
-bool trace_list_areas(struct memory *live, const struct global_state *global, uint64_t *ret_allocated,
-		      uint64_t *ret_max);
+/* What the compiler may use (jit.opt), and has; sizes in bytes. */
+struct trace_limits {
+	uint64_t mcode_allocated, mcode_max; /* machine code areas; maxmcode */
+	uint64_t mcode_area;                 /* one more of them; sizemcode */
+	uint32_t hotexit;                    /* an exit taken so often begins a side trace */
+};
+
+bool trace_list_limits(struct memory *live, const struct global_state *global,
+		       struct trace_limits *ret_limits);
 
 #endif

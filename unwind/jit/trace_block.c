@@ -235,6 +235,7 @@ bool trace_snapshot(const struct trace *trace, const struct layout *layout, uint
 	ret_snapshot->mcofs = layout->SnapShot_mcofs == LAYOUT_ABSENT
 				      ? 0
 				      : (uint32_t)load_bytes(snapshot, layout->SnapShot_mcofs, 2);
+	ret_snapshot->count = (uint8_t)load_bytes(snapshot, layout->SnapShot_count, 1);
 	return true;
 }
 

@@ -197,6 +197,13 @@ static size_t block_size(const struct layout *layout, const struct identity *id)
 	return (size_t)(end - id->address);
 }
 
+size_t trace_block_size(const struct layout *layout, uint64_t address, const uint8_t *header)
+{
+	struct identity id = identify(layout, address, header);
+
+	return block_size(layout, &id);
+}
+
 static void learn(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
 		  uint32_t number, const struct identity *id)
 {

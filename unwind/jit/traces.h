@@ -32,6 +32,9 @@ struct traces;
 struct traces *traces_new(void);
 void traces_free(struct traces *traces);
 
+/* The size of a GCtrace with its IR and snapshots, by its header; 0 if it makes no sense. */
+size_t trace_block_size(const struct layout *layout, uint64_t address, const uint8_t *header);
+
 enum { TRACES_EXECUTING_MAX = 3 };
 
 /* What the jit_State says of traces. */
