@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "memory/errand.h"
 #include "src/linux/files/home.h"
@@ -53,7 +54,11 @@ static void find_root(struct sources *sources)
 	sources->is_alive = !sources->is_elsewhere && is_still(home);
 	if (sources->is_alive)
 		snprintf(sources->root, sizeof(sources->root), "/proc/%d/root", (int)home->pid);
-	else if (sources->is_elsewhere)
+	/* Somebody else may not use the target's root, but perhaps the path to it. */
+	if (sources->is_alive && access(sources->root, F_OK) == 0)
+		return;
+	*sources->root = '\0';
+	if (sources->is_elsewhere)
 		snprintf(sources->root, sizeof(sources->root), "/");
 	else if (home->root && strlen(home->root) < sizeof(sources->root))
 		memcpy(sources->root, home->root, strlen(home->root) + 1);

@@ -92,6 +92,18 @@ def test_sources_are_found_when_the_target_has_ended(public, tmp_path):
     assert "for i = 1, 3e5 do" in text and "(" not in text.split("\nbusy.lua")[1].split("\n")[0]
 
 
+def test_another_user_reads_what_that_user_may(public, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    with start(public) as target:
+        record(target, public / "a.ljspy")
+        (public / "a.ljspy").chmod(0o644)
+        assert "for i = 1, 3e5 do" in report(public / "a.ljspy", "--source", user=ljspy.NOBODY)
+        (public / "busy.lua").chmod(0o600)
+        text = report(public / "a.ljspy", "--source", user=ljspy.NOBODY)
+    assert "\nbusy.lua (not readable by everybody, or not by you)\n" in text
+
+
 def test_a_command_that_ljspy_starts_has_sources_at_once(public, tmp_path):
     (public / "busy.lua").write_text(PROGRAM.replace("while true do", "while os.clock() < 1 do"))
     result = ljspy.run("record", "--source", "-f", "text", "-o", "-", "--", ljspy.luajit("luajit"), "busy.lua",
