@@ -157,6 +157,10 @@ static void heat_maps_are_for_pictures(void **state)
 	assert_string_equal(accept("report a.ljspy --heatmap")->format->name, "svg");
 	assert_string_equal(accept("report a.ljspy --heatmap -o when.html")->format->name, "html");
 	refuse("report a.ljspy --heatmap -f text", "text");
+	assert_string_equal(accept("report a.ljspy --source")->format->name, "text");
+	assert_true(accept("record -p 1 --source")->source);
+	refuse("report a.ljspy --source -f folded", "folded");
+	refuse("diff a.ljspy b.ljspy --source", "--source");
 }
 
 static void durations_take_units(void **state)

@@ -31,6 +31,14 @@ static const struct session session = {
 	.command_line = "ljspy record -p 4711",
 	.layout = "2.1 x64",
 	.start_unix_ns = 1700000000000000000,
+	.home = {
+		.pid = 4711,
+		.start_ticks = 123456,
+		.began_unix_ns = 1690000000000000000,
+		.boot = "01234567-89ab-cdef-0123-456789abcdef",
+		.root = "/srv/root",
+		.directory = "/app",
+	},
 	.start_ns = 999,
 	.duration_ns = 60,
 	.clock = WEIGHT_WALL_TIME,
@@ -266,6 +274,12 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 	assert_string_equal(read->command_line, session.command_line);
 	assert_string_equal(read->layout, session.layout);
 	assert_int_equal(read->start_unix_ns, session.start_unix_ns);
+	assert_int_equal(read->home.pid, session.home.pid);
+	assert_int_equal(read->home.start_ticks, session.home.start_ticks);
+	assert_int_equal(read->home.began_unix_ns, session.home.began_unix_ns);
+	assert_string_equal(read->home.boot, session.home.boot);
+	assert_string_equal(read->home.root, session.home.root);
+	assert_string_equal(read->home.directory, session.home.directory);
 	assert_int_equal(read->start_ns, session.start_ns);
 	assert_int_equal(read->duration_ns, session.duration_ns);
 	assert_int_equal(read->clock, session.clock);
