@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "output/formats/source_report.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 #include "output/labels/names.h"
+#include "output/labels/session_title.h"
+#include "output/source/source_report.h"
 #include "output/views/tally.h"
 
 struct report {
@@ -36,24 +36,6 @@ static void write_share(const struct report *report, uint64_t ns)
 	double share = tally_share(&report->tally, ns);
 
 	fprintf(report->out, "%6.2f \u00b1 %4.2f", 100 * share, 100 * tally_error(&report->tally, share));
-}
-
-void text_report_write_head(FILE *out, const struct session *session, const struct figures *figures,
-			    uint64_t samples, uint64_t all_ns)
-{
-	time_t start = (time_t)(session->start_unix_ns / 1000000000);
-	uint64_t lost = figures_lost(figures);
-	char date[64] = "";
-	struct tm utc;
-
-	fprintf(out, "%s of ", weights[session->clock].title);
-	escape_write(ESCAPE_PLAIN, session->target ? session->target : "LuaJIT", out);
-	if (session->pid > 0)
-		fprintf(out, " (pid %ld)", (long)session->pid);
-	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
-		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
-	fprintf(out, "\n%s%.1f s, %" PRIu64 " samples of %.1f ms, %" PRIu64 " with a lost part\n", date,
-		(double)session->duration_ns / 1e9, samples, (double)all_ns / 1e6, lost);
 }
 
 static bool is_shown(const struct report *report, uint64_t ns)
@@ -232,7 +214,7 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 	struct report report = {
 		.out = out,
 		.view = view,
-		.min_share = (view->min_percent > 0 ? view->min_percent : TEXT_REPORT_MIN_PERCENT) / 100,
+		.min_share = (view->min_percent > 0 ? view->min_percent : VIEW_TEXT_MIN_PERCENT) / 100,
 	};
 	int error;
 
@@ -244,7 +226,7 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 		return error;
 	error = sort_calls(&report);
 	if (!error) {
-		text_report_write_head(out, session, figures, report.tally.samples, report.tally.all_ns);
+		session_title_write_head(out, session, figures, report.tally.samples, report.tally.all_ns);
 		fputs("\u00b1 is the standard error of sampling, sqrt(share (1 - share) / samples).\n", out);
 		if (view->group)
 			write_groups(&report);

@@ -5,24 +5,17 @@
  * First comes a table of functions (or lines, in the line view), by own time.
  * Then follow the callers and callees of each. The standard error of sampling
  * (output/views/tally.h) follows every share. Functions with a total below
- * view->min_percent (TEXT_REPORT_MIN_PERCENT by default) are left out.
+ * view->min_percent (VIEW_TEXT_MIN_PERCENT by default) are left out.
  */
 #ifndef LJSPY_TEXT_REPORT_H
 #define LJSPY_TEXT_REPORT_H
 
-#include <stdint.h>
 #include <stdio.h>
 
 #include "output/recording/sample_source.h"
 #include "output/sample/figures.h"
 #include "output/sample/session.h"
 #include "output/views/view.h"
-
-#define TEXT_REPORT_MIN_PERCENT 0.5
-
-/* The first lines of a report: what was recorded, when, and how many samples with how much time. */
-void text_report_write_head(FILE *out, const struct session *session, const struct figures *figures,
-			    uint64_t samples, uint64_t all_ns);
 
 /* See struct format. */
 int text_report_write(FILE *out, struct sample_source *source, const struct session *session,

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/labels/session_title.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <time.h>
+
+#include "output/labels/escape.h"
 
 /* Longer than a line shows, and short enough to leave room for the rest of the title. */
 enum { COMMAND_MAX = 1024 };
@@ -26,4 +30,22 @@ void session_title(const struct session *session, char ret_title[static SESSION_
 	if (session->pid > 0 && length > 0)
 		snprintf(ret_title + length, SESSION_TITLE_SIZE - (size_t)length, " (pid %ld)",
 			 (long)session->pid);
+}
+
+void session_title_write_head(FILE *out, const struct session *session, const struct figures *figures,
+			      uint64_t samples, uint64_t all_ns)
+{
+	time_t start = (time_t)(session->start_unix_ns / 1000000000);
+	uint64_t lost = figures_lost(figures);
+	char date[64] = "";
+	struct tm utc;
+
+	fprintf(out, "%s of ", weights[session->clock].title);
+	escape_write(ESCAPE_PLAIN, session->target ? session->target : "LuaJIT", out);
+	if (session->pid > 0)
+		fprintf(out, " (pid %ld)", (long)session->pid);
+	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
+	fprintf(out, "\n%s%.1f s, %" PRIu64 " samples of %.1f ms, %" PRIu64 " with a lost part\n", date,
+		(double)session->duration_ns / 1e9, samples, (double)all_ns / 1e6, lost);
 }

@@ -12,6 +12,9 @@
 
 struct source_reader;
 
+/* Texts leave out smaller shares, in percent, unless the user gives another one. */
+#define VIEW_TEXT_MIN_PERCENT 0.5
+
 /* The time to show, from the beginning of the session; until_ns 0 means up to the last sample. */
 struct time_span {
 	uint64_t since_ns, until_ns;

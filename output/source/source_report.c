@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/formats/source_report.h"
+#include "output/source/source_report.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "output/formats/text_report.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
+#include "output/labels/session_title.h"
 #include "output/source/source_lines.h"
 
 enum {
@@ -181,13 +181,13 @@ int source_report_write(FILE *out, struct sample_source *source, const struct se
 {
 	struct report report = {
 		.out = out,
-		.min_share = (view->min_percent > 0 ? view->min_percent : TEXT_REPORT_MIN_PERCENT) / 100,
+		.min_share = (view->min_percent > 0 ? view->min_percent : VIEW_TEXT_MIN_PERCENT) / 100,
 	};
 	int error = source_lines_read(source, view->weight, &report.lines);
 
 	if (error)
 		return error;
-	text_report_write_head(out, session, figures, report.lines.samples, report.lines.all_ns);
+	session_title_write_head(out, session, figures, report.lines.samples, report.lines.all_ns);
 	fputs("Lines of Lua, in percent of all time. own: at this line, or in what it called that is no Lua\n"
 	      "(builtins, C, the collector), by the state of the VM. total: with all that it called.\n",
 	      out);
