@@ -17,6 +17,27 @@ static const char *certainty_text(enum frame_certainty certainty)
 	return texts[certainty];
 }
 
+static json_t *variable_json(const struct variable *variable)
+{
+	const char *certainty = variable->of_snapshot ? "snapshot" : "exact";
+
+	return json_pack("{s:s, s:o, s:i, s:o, s:o, s:o, s:o}", "kind", variable_kind_name(variable->kind),
+			 "name", json_value_text(variable->name), "index", (int)variable->index, "type",
+			 json_value_text(variable->type), "value",
+			 json_value_text(variable->type ? variable->text : NULL), "certainty",
+			 json_value_text(variable->type ? certainty : NULL), "unknown",
+			 json_value_text(variable->type ? NULL : variable->text));
+}
+
+static json_t *variables_json(const struct variables *variables)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < variables->count; i++)
+		list = json_value_append(list, variable_json(&variables->list[i]));
+	return list;
+}
+
 static json_t *frame_json(const struct frame *frame)
 {
 	const struct function *function = frame->function;
@@ -35,8 +56,16 @@ static json_t *stack_json(const struct dump_stack *stack)
 {
 	json_t *frames = json_array();
 
-	for (size_t i = 0; frames && i < stack->count; i++)
-		frames = json_value_append(frames, frame_json(&stack->frames[i]));
+	for (size_t i = 0; frames && i < stack->count; i++) {
+		json_t *frame = frame_json(&stack->frames[i]);
+
+		if (frame && stack->variables &&
+		    json_object_set_new(frame, "variables", variables_json(&stack->variables[i]))) {
+			json_decref(frame);
+			frame = NULL;
+		}
+		frames = json_value_append(frames, frame);
+	}
 	return frames;
 }
 

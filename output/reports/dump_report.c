@@ -12,6 +12,7 @@
 struct dump_key {
 	uint64_t state;
 	const char *phase;
+	uint64_t serial; /* with variables: unlike any other's; else 0 */
 	struct {
 		const struct function *function;
 		uint64_t line;
@@ -40,9 +41,24 @@ struct dump_process *dump_process_new(pid_t pid, const char *name)
 	return process;
 }
 
+void dump_stack_free_variables(struct dump_stack *stack)
+{
+	for (size_t i = 0; stack->variables && i < stack->count; i++)
+		variables_clear(&stack->variables[i]);
+	free(stack->variables);
+	stack->variables = NULL;
+}
+
+static void clear_stack(struct dump_stack *stack)
+{
+	dump_stack_free_variables(stack);
+	free(stack->frames);
+	stack->frames = NULL;
+}
+
 static void free_index(struct dump_index *entry)
 {
-	free(entry->group.stack.frames);
+	clear_stack(&entry->group.stack);
 	free(entry->key);
 	free(entry);
 }
@@ -65,7 +81,7 @@ void dump_process_free(struct dump_process *process)
 		return;
 	for (size_t i = 0; i < process->thread_count; i++) {
 		free(process->threads[i].name);
-		free(process->threads[i].stack.frames);
+		clear_stack(&process->threads[i].stack);
 	}
 	for (size_t i = 0; i < process->vm_count; i++)
 		clear_vm(&process->vms[i]);
@@ -75,30 +91,36 @@ void dump_process_free(struct dump_process *process)
 	free(process);
 }
 
-static bool copy_stack(const struct frame *frames, size_t count, struct dump_stack *ret_stack)
+/* Copy the frames and take over the variables. When memory is short, return false; the variables are freed. */
+static bool take_stack(const struct dump_stack *stack, struct dump_stack *ret_stack)
 {
-	struct frame *copy = calloc(count ? count : 1, sizeof(*copy));
+	struct dump_stack copy = *stack;
 
-	if (!copy)
+	copy.frames = calloc(copy.count ? copy.count : 1, sizeof(*copy.frames));
+	if (!copy.frames) {
+		dump_stack_free_variables(&copy);
 		return false;
-	if (count)
-		memcpy(copy, frames, count * sizeof(*copy));
-	*ret_stack = (struct dump_stack){ .frames = copy, .count = count };
+	}
+	if (copy.count)
+		memcpy(copy.frames, stack->frames, copy.count * sizeof(*copy.frames));
+	*ret_stack = copy;
 	return true;
 }
 
 int dump_process_add_thread(struct dump_process *process, const struct dump_thread *thread,
-			    const struct frame *frames, size_t count)
+			    const struct dump_stack *stack)
 {
 	struct dump_thread copy = *thread;
 	struct dump_thread *threads = array_grow(process->threads, &process->thread_size,
 						 process->thread_count + 1, sizeof(*threads));
 
-	if (!threads)
+	if (threads)
+		process->threads = threads;
+	if (!take_stack(stack, &copy.stack))
 		return -ENOMEM;
-	process->threads = threads;
 	copy.name = thread->name ? strdup(thread->name) : NULL;
-	if ((thread->name && !copy.name) || !copy_stack(frames, count, &copy.stack)) {
+	if (!threads || (thread->name && !copy.name)) {
+		clear_stack(&copy.stack);
 		free(copy.name);
 		return -ENOMEM;
 	}
@@ -129,33 +151,38 @@ static size_t key_size(size_t count)
 	return sizeof(struct dump_key) + count * sizeof(((struct dump_key *)NULL)->frames[0]);
 }
 
-static struct dump_key *key_of(enum coroutine_state state, const char *phase, const struct frame *frames,
-			       size_t count)
+static struct dump_key *key_of(enum coroutine_state state, const char *phase, const struct dump_stack *stack)
 {
-	struct dump_key *key = calloc(1, key_size(count));
+	struct dump_key *key = calloc(1, key_size(stack->count));
 
 	if (!key)
 		return NULL;
 	key->state = state;
 	key->phase = phase;
-	for (size_t i = 0; i < count; i++) {
-		key->frames[i].function = frames[i].function;
-		key->frames[i].line = frames[i].line;
+	for (size_t i = 0; i < stack->count; i++) {
+		key->frames[i].function = stack->frames[i].function;
+		key->frames[i].line = stack->frames[i].line;
 	}
 	return key;
 }
 
-static struct dump_index *add_group(struct dump_vm *vm, struct dump_key *key, const struct frame *frames,
-				    size_t count)
+/* Takes over the stack's variables and, if it succeeds, the key. */
+static struct dump_index *add_group(struct dump_vm *vm, struct dump_key *key, const struct dump_stack *stack)
 {
 	struct dump_index *entry = calloc(1, sizeof(*entry));
+	struct dump_stack taken;
 
-	if (!entry || !copy_stack(frames, count, &entry->group.stack)) {
+	if (!take_stack(stack, &taken)) {
 		free(entry);
 		return NULL;
 	}
+	if (!entry) {
+		clear_stack(&taken);
+		return NULL;
+	}
+	entry->group.stack = taken;
 	entry->order = HASH_COUNT(vm->index);
-	HASH_ADD_KEYPTR(hh, vm->index, key, key_size(count), entry);
+	HASH_ADD_KEYPTR(hh, vm->index, key, key_size(taken.count), entry);
 	if (!hash_added(&entry->hh)) {
 		free_index(entry);
 		return NULL;
@@ -164,19 +191,34 @@ static struct dump_index *add_group(struct dump_vm *vm, struct dump_key *key, co
 	return entry;
 }
 
-int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase, const struct frame *frames,
-		size_t count)
+static struct dump_index *find_group(const struct dump_vm *vm, struct dump_key *key, size_t count)
 {
-	struct dump_key *key = key_of(state, phase, frames, count);
 	struct dump_index *entry;
 
-	if (!key)
-		return -ENOMEM;
 	HASH_FIND(hh, vm->index, key, key_size(count), entry);
+	return entry;
+}
+
+int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase,
+		const struct dump_stack *stack)
+{
+	struct dump_key *key = key_of(state, phase, stack);
+	struct dump_index *entry = NULL;
+
+	if (!key) {
+		struct dump_stack lost = *stack;
+
+		dump_stack_free_variables(&lost);
+		return -ENOMEM;
+	}
+	if (stack->variables)
+		key->serial = HASH_COUNT(vm->index) + 1;
+	else
+		entry = find_group(vm, key, stack->count);
 	if (entry) {
 		free(key);
 	} else {
-		entry = add_group(vm, key, frames, count);
+		entry = add_group(vm, key, stack);
 		if (!entry) {
 			free(key);
 			return -ENOMEM;

@@ -17,9 +17,11 @@
 
 #include "output/sample/frame.h"
 #include "unwind/lua/lua_thread.h"
+#include "unwind/values/frame_values.h"
 
 struct dump_stack {
-	struct frame *frames; /* leaf first; owned */
+	struct frame *frames;        /* leaf first; owned */
+	struct variables *variables; /* of each frame; NULL if they are not wanted; owned */
 	size_t count;
 };
 
@@ -64,17 +66,23 @@ struct dump_process *dump_process_new(pid_t pid, const char *name);
 void dump_process_free(struct dump_process *process);
 
 /*
- * Add a thread with these frames in place of thread->stack. Name and frames are
- * copied; state and phase are literals. 0 or -ENOMEM.
+ * Add a thread with this stack in place of thread->stack. Name and frames are copied;
+ * state and phase are literals. Takes over the variables, even on failure. 0 or -ENOMEM.
  */
 int dump_process_add_thread(struct dump_process *process, const struct dump_thread *thread,
-			    const struct frame *frames, size_t count);
+			    const struct dump_stack *stack);
+
+/* Free the variables of each frame. */
+void dump_stack_free_variables(struct dump_stack *stack);
 
 /* Add a VM; module is copied. The result is valid until the next is added. NULL when memory is short. */
 struct dump_vm *dump_process_add_vm(struct dump_process *process, uint64_t g, const char *module);
-/* Add a coroutine to its group; the frames are copied. phase is a literal or NULL. 0 or -ENOMEM. */
-int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase, const struct frame *frames,
-		size_t count);
+/*
+ * Add a coroutine to its group; the frames are copied. phase is a literal or NULL. Takes over
+ * the variables, even on failure; with variables, a coroutine is a group of its own. 0 or -ENOMEM.
+ */
+int dump_vm_add(struct dump_vm *vm, enum coroutine_state state, const char *phase,
+		const struct dump_stack *stack);
 
 /* Sort the groups: largest first, then by state and first appearance. Without memory, groups is NULL. */
 void dump_process_sort(struct dump_process *process);

@@ -7,6 +7,27 @@
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 
+static void print_variable(FILE *out, const struct variable *variable)
+{
+	fprintf(out, "        %s ", variable_kind_name(variable->kind));
+	if (variable->name)
+		escape_write(ESCAPE_PLAIN, variable->name, out);
+	else
+		fprintf(out, "%" PRIu32, variable->index);
+	fputs(variable->type ? " = " : " (", out);
+	escape_write(ESCAPE_PLAIN, variable->text, out);
+	fputs(!variable->type         ? ")\n"
+	      : variable->of_snapshot ? " (at the trace's last snapshot)\n"
+				      : "\n",
+	      out);
+}
+
+static void print_variables(FILE *out, const struct variables *variables)
+{
+	for (size_t i = 0; i < variables->count; i++)
+		print_variable(out, &variables->list[i]);
+}
+
 static void print_stack(FILE *out, const struct dump_stack *stack)
 {
 	char label[FRAME_LABEL_SIZE];
@@ -16,6 +37,8 @@ static void print_stack(FILE *out, const struct dump_stack *stack)
 		fputs("    ", out);
 		escape_write(ESCAPE_PLAIN, label, out);
 		putc('\n', out);
+		if (stack->variables)
+			print_variables(out, &stack->variables[i]);
 	}
 }
 

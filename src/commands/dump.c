@@ -183,6 +183,8 @@ static int open_process(struct dump *dump, pid_t pid)
 	if (error)
 		return error;
 	lua_process_give_layout(dump->process, dump->options->layout);
+	if (dump->options->locals && lua_process_want_values(dump->process))
+		return -ENOMEM;
 	error = traced_process_begin(&dump->traced, pid, dump->files);
 	return error ? error : lua_process_refresh(dump->process, true);
 }
@@ -341,6 +343,8 @@ static int dump_core_stacks(struct dump *dump, struct core_file *core)
 	if (error)
 		return error;
 	lua_process_give_layout(dump->process, dump->options->layout);
+	if (dump->options->locals && lua_process_want_values(dump->process))
+		return -ENOMEM;
 	dump->report = dump_process_new(core_file_pid(core), core_file_name(core));
 	if (!dump->report)
 		return -ENOMEM;

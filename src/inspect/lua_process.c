@@ -124,6 +124,7 @@ void lua_process_close(struct lua_process *process)
 	vm_decoder_free(process->decoder);
 	lua_objects_free(process->objects);
 	snapshot_free(process->snapshot);
+	value_capture_free(process->values);
 	lua_image_free(process->lua);
 	image_free(process->image);
 	maps_free(process->maps);

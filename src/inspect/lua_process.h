@@ -22,6 +22,7 @@
 #include "unwind/capture/capture.h"
 #include "unwind/elf/registers.h"
 #include "unwind/names/namer.h"
+#include "unwind/values/frame_values.h"
 
 struct known_files;
 struct arm64_registers;
@@ -135,6 +136,16 @@ int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_reg
  */
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
 		       enum vm_state *ret_state);
+
+/* From now on, copy what the values in Lua stacks lead to. 0 or -ENOMEM. */
+int lua_process_want_values(struct lua_process *process);
+bool lua_process_wants_values(const struct lua_process *process);
+
+/*
+ * Add the variables of a frame of the stack unwound last; before the next capture. 0 or -ENOMEM.
+ * It adds none unless values are wanted.
+ */
+int lua_process_variables(struct lua_process *process, size_t frame, struct variables *variables);
 
 /* Drop all pointers to functions; frames handed out are no longer valid. */
 void lua_process_forget_functions(struct lua_process *process);

@@ -58,6 +58,7 @@ struct lua_process {
 	struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
+	struct value_capture *values;     /* NULL: values are not wanted */
 	const struct given_layout *given; /* NULL: ljspy recognises layouts */
 	struct symbols *symbols;
 	struct native_unwinder *native;

@@ -2,6 +2,8 @@
 /* Stacks of a process: copied, and unwound from the copy. */
 #include "src/inspect/lua_process_parts.h"
 
+#include <errno.h>
+
 #include "src/linux/threads/own_stack.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/stack/arm64_thread.h"
@@ -16,6 +18,7 @@ static struct capture_process capture_process(const struct lua_process *process)
 		.lua = process->lua,
 		.objects = process->objects,
 		.snapshot = process->snapshot,
+		.values = process->values,
 	};
 }
 
@@ -235,4 +238,29 @@ const char *lua_process_phase(const struct lua_process *process)
 		if (stack->frames[i].kind == MERGED_LUA && lua_is_main_chunk(stack->frames[i].proto))
 			return request_phase_of_chunk(stack->frames[i].proto->chunkname);
 	return NULL;
+}
+
+int lua_process_want_values(struct lua_process *process)
+{
+	if (!process->values)
+		process->values = value_capture_new();
+	return process->values ? 0 : -ENOMEM;
+}
+
+bool lua_process_wants_values(const struct lua_process *process)
+{
+	return process->values != NULL;
+}
+
+int lua_process_variables(struct lua_process *process, size_t frame, struct variables *variables)
+{
+	const struct value_source source = {
+		.capture = &process->capture,
+		.live = process->memory,
+		.namer = process->namer,
+	};
+
+	if (!process->values)
+		return 0;
+	return frame_values(&source, &process->stack, namer_merged_index(process->namer, frame), variables);
 }

@@ -69,6 +69,7 @@ const struct option_entry option_table[] = {
 	{ "by", OPTION_BY, HEAP, "WHAT", "group by path, module, type or coroutine" },
 	{ "strings", OPTION_STRINGS, HEAP, NULL, "keep the contents of strings, which may be secret" },
 	{ "core", OPTION_CORE, DUMP | HEAP, "FILE", "a core file, in place of a process" },
+	{ "locals", OPTION_LOCALS, DUMP, NULL, "values of variables, which may be secret" },
 	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "verbose", 'v', INFO, NULL, "how the layout was found; where the Lua states are" },
@@ -93,6 +94,7 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"dump", "[options]",
 		"show what every thread and coroutine is doing, once",
 		"  ljspy dump -p 1234\n"
+		"  ljspy dump -p 1234 --locals               with arguments, locals, upvalues\n"
 		"  ljspy dump --core core.1234\n"
 		"  ljspy dump -p 1234 --json | jq '.processes[].vms[].coroutines'\n",
 	},

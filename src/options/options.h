@@ -43,6 +43,7 @@ struct options {
 	bool annotate;
 	bool json;
 	bool verbose;
+	bool locals;      /* show values of variables */
 	bool strings;     /* keep the contents of strings */
 	const char *core; /* core file; NULL if not given */
 	bool inverted;

@@ -9,15 +9,16 @@
 #include "unwind/lua/object_walk.h"
 
 enum {
-	BATCH = 64,    /* coroutines read per slice */
-	WALKS_MAX = 3, /* an incomplete walk starts again; it reports no coroutine twice */
+	BATCH = 64,       /* coroutines read per slice */
+	BATCH_VALUES = 8, /* the same with what their values lead to */
+	WALKS_MAX = 3,    /* an incomplete walk starts again; it reports no coroutine twice */
 };
 
 int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason, struct dump_process *report)
 {
 	struct frame frame = { .function = lost_function(reason) };
 
-	return dump_process_add_thread(report, thread, &frame, 1);
+	return dump_process_add_thread(report, thread, &(struct dump_stack){ .frames = &frame, .count = 1 });
 }
 
 static bool is_whole(const struct frame *frames, size_t count)
@@ -28,6 +29,31 @@ static bool is_whole(const struct frame *frames, size_t count)
 	return true;
 }
 
+/* The variables of the frames unwound last; ret_stack has none if they are not wanted. 0 or -ENOMEM. */
+static int add_variables(struct lua_process *process, struct dump_stack *stack)
+{
+	if (!lua_process_wants_values(process) || stack->count == 0)
+		return 0;
+	stack->variables = calloc(stack->count, sizeof(*stack->variables));
+	if (!stack->variables)
+		return -ENOMEM;
+	for (size_t i = 0; i < stack->count; i++)
+		if (lua_process_variables(process, i, &stack->variables[i])) {
+			dump_stack_free_variables(stack);
+			return -ENOMEM;
+		}
+	return 0;
+}
+
+static int add_thread(struct lua_process *process, const struct dump_thread *thread,
+		      const struct frame *frames, size_t count, struct dump_process *report)
+{
+	struct dump_stack stack = { .frames = (struct frame *)(uintptr_t)frames, .count = count };
+	int error = add_variables(process, &stack);
+
+	return error ? error : dump_process_add_thread(report, thread, &stack);
+}
+
 int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thread,
 		      const struct arm64_registers *registers, struct dump_process *report, bool *ret_whole)
 {
@@ -36,7 +62,7 @@ int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thr
 	int error = lua_process_unwind_arm64(process, registers, &frames, &count);
 
 	if (!error)
-		error = dump_process_add_thread(report, thread, frames, count);
+		error = add_thread(process, thread, frames, count, report);
 	if (!error)
 		*ret_whole = is_whole(frames, count);
 	return error;
@@ -56,7 +82,7 @@ int dump_thread(struct lua_process *process, const struct dump_thread *thread, b
 	*ret_whole = is_whole(frames, count);
 	found.phase = lua_process_phase(process);
 	if (*ret_whole || !only_whole)
-		error = dump_process_add_thread(report, &found, frames, count);
+		error = add_thread(process, &found, frames, count, report);
 	return error;
 }
 
@@ -77,7 +103,7 @@ struct search {
 	size_t global;
 	enum object_walk_step step; /* the last one of the last slice */
 	uint64_t found[BATCH];
-	size_t found_count;
+	size_t found_count, batch;
 };
 
 static bool is_seen(const struct search *search, uint64_t address)
@@ -126,9 +152,9 @@ static void read_slice(void *context)
 		if (step != OBJECT_WALK_FOUND || is_seen(search, address))
 			continue;
 		search->found[search->found_count++] = address;
-		if (search->found_count == BATCH / 2)
+		if (search->found_count == search->batch / 2)
 			object_walk_rest(search->walk);
-		if (search->found_count == BATCH)
+		if (search->found_count == search->batch)
 			break;
 	}
 	lua_process_capture_coroutines(search->process, search->global, search->found, search->found_count);
@@ -142,6 +168,24 @@ static void undo_slice(void *context)
 	object_walk_undo_slice(search->walk);
 }
 
+static int report_coroutine(struct search *search, size_t index)
+{
+	enum coroutine_state state = lua_process_coroutine_state(search->process, index);
+	struct dump_stack stack = { .count = 0 };
+	const struct frame *frames = NULL;
+	const char *phase = NULL;
+	int error = 0;
+
+	if (state == COROUTINE_SUSPENDED || state == COROUTINE_NOT_STARTED || state == COROUTINE_DEAD)
+		error = lua_process_unwind_coroutine(search->process, index, &frames, &stack.count);
+	if (!error && stack.count) {
+		stack.frames = (struct frame *)(uintptr_t)frames;
+		phase = lua_process_phase(search->process);
+		error = add_variables(search->process, &stack);
+	}
+	return error ? error : dump_vm_add(search->vm, state, phase, &stack);
+}
+
 static int report_slice(struct search *search)
 {
 	size_t count = lua_process_coroutine_count(search->process);
@@ -149,18 +193,8 @@ static int report_slice(struct search *search)
 	if (count != search->found_count)
 		search->vm->complete = false;
 	for (size_t i = 0; i < count; i++) {
-		enum coroutine_state state = lua_process_coroutine_state(search->process, i);
-		const struct frame *frames = NULL;
-		const char *phase = NULL;
-		size_t frame_count = 0;
-		int error = 0;
+		int error = report_coroutine(search, i);
 
-		if (state == COROUTINE_SUSPENDED || state == COROUTINE_NOT_STARTED || state == COROUTINE_DEAD)
-			error = lua_process_unwind_coroutine(search->process, i, &frames, &frame_count);
-		if (!error && frame_count)
-			phase = lua_process_phase(search->process);
-		if (!error)
-			error = dump_vm_add(search->vm, state, phase, frames, frame_count);
 		if (error)
 			return error;
 	}
@@ -196,6 +230,7 @@ static int dump_global(struct lua_process *process, struct hold *hold, size_t in
 	struct search search = { .process = process, .hold = hold, .global = index };
 	int error = -ENOMEM;
 
+	search.batch = lua_process_wants_values(process) ? BATCH_VALUES : BATCH;
 	search.vm = dump_process_add_vm(report, global->g, lua_process_global_path(process, index));
 	for (unsigned int i = 0; search.vm && !search.vm->complete && i < WALKS_MAX; i++) {
 		search.walk = object_walk_new(lua_process_memory(process), global, GCT_THREAD);

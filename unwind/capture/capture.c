@@ -145,6 +145,7 @@ void capture_thread(struct capture *capture, const struct capture_process *proce
 	for (size_t i = 0; i < capture->global_count; i++)
 		capture_traces(capture, process->objects, &capture->globals[i]);
 	capture_made_code(capture);
+	capture_values(capture, process, true);
 	capture_finish(capture, hints);
 }
 

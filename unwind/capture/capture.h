@@ -17,6 +17,7 @@
 #include "unwind/elf/registers.h"
 #include "unwind/lua/lua_objects.h"
 #include "unwind/lua/lua_thread.h"
+#include "unwind/lua/value_capture.h"
 
 enum {
 	CAPTURE_STACK_BYTES = 16 << 10,    /* of native stack, at first */
@@ -75,6 +76,7 @@ struct capture_process {
 	const struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
+	struct value_capture *values; /* copy what values lead to, too; NULL: do not */
 };
 
 /*

@@ -75,6 +75,7 @@ void capture_coroutines(struct capture *capture, const struct capture_process *p
 	lua_objects_capture(process->objects, snapshot, &global->vm->layout, functions.addresses,
 			    functions.count);
 	free(functions.addresses);
+	capture_values(capture, process, false);
 	snapshot_seal(snapshot);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_thread_view(&capture->threads[i], snapshot);

@@ -106,6 +106,14 @@ void capture_traces(struct capture *capture, struct lua_objects *objects, const 
  */
 void capture_made_code(struct capture *capture);
 
+/*---- Values ----*/
+
+/*
+ * If they are wanted, copy what the values in the captured threads' stacks lead to;
+ * has_registers: capture->registers are those of the native thread that runs them.
+ */
+void capture_values(struct capture *capture, const struct capture_process *process, bool has_registers);
+
 /*---- The whole ----*/
 
 /* Copy all that changes while the thread runs. */

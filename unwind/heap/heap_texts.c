@@ -6,29 +6,9 @@
 
 #include "output/labels/frame_label.h"
 #include "unwind/lua/lua_names.h"
+#include "unwind/values/ctype_text.h"
 
-enum {
-	POINTER = 8,
-	CTYPE_DEPTH_MAX = 16,
-	CTYPE_TEXT_MAX = HEAP_TEXT_MAX,
-	/* lj_ctype.h */
-	CTSHIFT_NUM = 28,
-	CTMASK_CID = 0xffff,
-	CT_NUM = 0,
-	CT_STRUCT,
-	CT_PTR,
-	CT_ARRAY,
-	CT_VOID,
-	CT_ENUM,
-	CT_FUNC,
-	CT_TYPEDEF,
-	CT_ATTRIB,
-};
-
-/* lj_ctype.h */
-static const uint32_t CTF_BOOL = 0x08000000, CTF_FP = 0x04000000, CTF_UNSIGNED = 0x00800000,
-		      CTF_REF = 0x00800000, CTF_UNION = 0x00800000, CTF_COMPLEX = 0x04000000,
-		      CTSIZE_INVALID = 0xffffffff;
+enum { POINTER = 8 };
 
 static const char *string_bytes(struct heap_reading *reading, uint64_t string, size_t *ret_length)
 {
@@ -129,89 +109,32 @@ uint32_t heap_proto_text(struct heap_reading *reading, const struct proto *proto
 
 /*---- C types ----*/
 
-/* A declaration is written from the middle: pointers and arrays go around what is there. */
-struct ctype_text {
-	char text[CTYPE_TEXT_MAX];
-};
-
-static const uint8_t *ctype_at(struct heap_reading *reading, uint32_t id)
+static bool get_ctype(void *context, uint32_t id, struct ctype *ret_type)
 {
+	struct heap_reading *reading = context;
 	const uint64_t size = reading->gc64 ? 3 * POINTER : 2 * POINTER;
-
-	return id < reading->parts.ctype_top
-		       ? heap_object(reading, reading->parts.ctypes + id * size, (int64_t)size)
-		       : NULL;
-}
-
-static const char *number_name(uint32_t info, uint32_t size, char buffer[static CTYPE_TEXT_MAX])
-{
-	if (info & CTF_BOOL)
-		return "bool";
-	if (info & CTF_FP)
-		return size == sizeof(double) ? "double" : size == sizeof(float) ? "float" : "long double";
-	snprintf(buffer, CTYPE_TEXT_MAX, "%sint%u_t", info & CTF_UNSIGNED ? "u" : "", size * 8);
-	return buffer;
-}
-
-/* "struct conn", or its number if it has no name. */
-static void named(struct heap_reading *reading, const char *what, const uint8_t *ctype, uint32_t id,
-		  char ret_text[static CTYPE_TEXT_MAX])
-{
+	const uint8_t *bytes = id < reading->parts.ctype_top
+				       ? heap_object(reading, reading->parts.ctypes + id * size,
+						     (int64_t)size)
+				       : NULL;
 	size_t length = 0;
-	const char *name = string_bytes(
-		reading, heap_ref(reading, ctype, 2 * POINTER - 4 + (reading->gc64 ? 4 : 0)), &length);
+	const char *name;
 
-	if (name)
-		snprintf(ret_text, CTYPE_TEXT_MAX, "%s %.*s", what, (int)length, name);
-	else
-		snprintf(ret_text, CTYPE_TEXT_MAX, "%s %u", what, id);
+	if (!bytes)
+		return false;
+	ret_type->info = (uint32_t)heap_field(bytes, 0, 4);
+	ret_type->size = (uint32_t)heap_field(bytes, 4, 4);
+	name = string_bytes(reading, heap_ref(reading, bytes, 2 * POINTER - 4 + (reading->gc64 ? 4 : 0)),
+			    &length);
+	snprintf(ret_type->name, sizeof(ret_type->name), "%.*s", (int)length, name ? name : "");
+	return true;
 }
 
 uint32_t heap_ctype_text(struct heap_reading *reading, uint32_t id)
 {
-	char suffix[CTYPE_TEXT_MAX] = "", base[CTYPE_TEXT_MAX], text[2 * CTYPE_TEXT_MAX],
-	     part[2 * CTYPE_TEXT_MAX];
-	const char *name = NULL;
+	const struct ctypes types = { .get = get_ctype, .context = reading };
+	char text[CTYPE_TEXT_SIZE];
 
-	for (unsigned int depth = 0; !name && depth < CTYPE_DEPTH_MAX; depth++) {
-		const uint8_t *ctype = ctype_at(reading, id), *child;
-		uint32_t info, size, child_size;
-
-		if (!ctype)
-			return HEAP_TEXT_NONE;
-		info = (uint32_t)heap_field(ctype, 0, 4);
-		size = (uint32_t)heap_field(ctype, 4, 4);
-		child = ctype_at(reading, info & CTMASK_CID);
-		child_size = child ? (uint32_t)heap_field(child, 4, 4) : 0;
-		part[0] = '\0';
-		switch (info >> CTSHIFT_NUM) {
-		case CT_NUM: name = number_name(info, size, base); continue;
-		case CT_VOID: name = "void"; continue;
-		case CT_STRUCT:
-			named(reading, info & CTF_UNION ? "union" : "struct", ctype, id, base);
-			name = base;
-			continue;
-		case CT_ENUM:
-			named(reading, "enum", ctype, id, base);
-			name = base;
-			continue;
-		case CT_PTR: snprintf(part, sizeof(part), "%s%s", info & CTF_REF ? "&" : "*", suffix); break;
-		case CT_FUNC: snprintf(part, sizeof(part), "%s()", suffix); break;
-		case CT_ARRAY:
-			if (info & CTF_COMPLEX)
-				snprintf(part, sizeof(part), "complex%s", suffix);
-			else if (size == CTSIZE_INVALID || child_size == 0)
-				snprintf(part, sizeof(part), "%s[?]", suffix);
-			else
-				snprintf(part, sizeof(part), "%s[%u]", suffix, size / child_size);
-			break;
-		default: snprintf(part, sizeof(part), "%s", suffix); break;
-		}
-		snprintf(suffix, sizeof(suffix), "%.*s", (int)sizeof(suffix) - 1, part);
-		id = info & CTMASK_CID;
-	}
-	if (!name)
-		return HEAP_TEXT_NONE;
-	snprintf(text, sizeof(text), "%s%s%s", name, *suffix && *suffix != '[' ? " " : "", suffix);
-	return heap_builder_text(reading->builder, text, strlen(text));
+	return ctype_text(&types, id, text) ? heap_builder_text(reading->builder, text, strlen(text))
+					    : HEAP_TEXT_NONE;
 }

@@ -239,22 +239,31 @@ bool trace_snapshot(const struct trace *trace, const struct layout *layout, uint
 	return true;
 }
 
-/* The snapshot in force: the last one whose code begins at or before pc. */
-static const uint8_t *snapshot_at(const struct trace *trace, const struct layout *layout, uint64_t pc)
+bool trace_snapshot_at(const struct trace *trace, const struct layout *layout, uint64_t pc,
+		       uint32_t *ret_number)
 {
-	uint64_t count = field(trace, layout->GCtrace_nsnap, 2);
-	const uint8_t *found = NULL;
+	uint32_t count = trace_snapshot_count(trace, layout);
+	bool found = false;
 
 	if (layout->SnapShot_mcofs == LAYOUT_ABSENT)
-		return NULL;
-	for (uint64_t i = 0; i < count; i++) {
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
 		const uint8_t *snapshot = snapshot_number(trace, layout, i);
 
 		/* Snapshots that no guard uses may have any offset. */
-		if (snapshot && trace->mcode + load_bytes(snapshot, layout->SnapShot_mcofs, 2) <= pc)
-			found = snapshot;
+		if (snapshot && trace->mcode + load_bytes(snapshot, layout->SnapShot_mcofs, 2) <= pc) {
+			*ret_number = i;
+			found = true;
+		}
 	}
 	return found;
+}
+
+static const uint8_t *snapshot_at(const struct trace *trace, const struct layout *layout, uint64_t pc)
+{
+	uint32_t number;
+
+	return trace_snapshot_at(trace, layout, pc, &number) ? snapshot_number(trace, layout, number) : NULL;
 }
 
 /* A slot in a snapshot's map. */

@@ -76,6 +76,10 @@ uint32_t trace_snapshot_count(const struct trace *trace, const struct layout *la
 bool trace_snapshot(const struct trace *trace, const struct layout *layout, uint32_t number,
 		    struct trace_snapshot *ret_snapshot);
 
+/* The snapshot in force at pc: the last one whose code begins at or before it. False in builds without mcofs. */
+bool trace_snapshot_at(const struct trace *trace, const struct layout *layout, uint64_t pc,
+		       uint32_t *ret_number);
+
 /* A snapshot's references by slot (as IR_SLOAD numbers them); 0 where it has none. False if unreadable. */
 bool trace_snapshot_refs(const struct trace *trace, const struct layout *layout, uint32_t number,
 			 uint32_t ret_refs[static TRACE_SLOTS]);

@@ -13,6 +13,7 @@ static const char *const internal_names[] = {
 };
 
 enum {
+	VARIABLES_MAX = 65536,   /* of one prototype; LuaJIT's parser has no room for more (LJ_MAX_VSTACK) */
 	SLOT_RESTARTS_MAX = 256, /* moves followed back to a value's origin */
 	SHOWN_SOURCE_MAX = 60,   /* characters of source text as a chunk name (LUA_IDSIZE) */
 	VARNAME_INTERNAL_MAX = sizeof(internal_names) / sizeof(internal_names[0]) - 1,
@@ -63,47 +64,80 @@ static bool load_uleb128(const struct proto *proto, uint64_t *address, uint32_t 
 	return false;
 }
 
-/* The slot's local variable at a position: the slot-th one in scope (debug_varname). */
+/* A variable of the debug information; at is behind it. False at its end. */
+static bool next_variable(const struct proto *proto, uint64_t *at, struct lua_local *variable)
+{
+	uint32_t start, length;
+	uint8_t first;
+
+	if (!proto_load(proto, *at, &first, 1) || first == 0)
+		return false;
+	if (first > VARNAME_INTERNAL_MAX) {
+		if (!load_string(proto, *at, &variable->name))
+			return false;
+		*at += strlen(variable->name) + 1;
+	} else {
+		variable->name = internal_names[first];
+		(*at)++;
+	}
+	if (!load_uleb128(proto, at, &start) || !load_uleb128(proto, at, &length))
+		return false;
+	variable->begin += start;
+	variable->end = variable->begin + length;
+	return true;
+}
+
+/* Up to max local variables in scope at a position, by slot (debug_varname). Returns how many. */
+static size_t find_locals(const struct layout *layout, const struct proto *proto, uint32_t position,
+			  struct lua_local *ret_locals, size_t max)
+{
+	uint64_t at = reference(layout, proto, layout->GCproto_varinfo);
+	struct lua_local variable = { .begin = 0 };
+	size_t count = 0;
+
+	for (unsigned i = 0; at && i < VARIABLES_MAX && count < max; i++) {
+		if (!next_variable(proto, &at, &variable) || variable.begin > position)
+			break;
+		if (position < variable.end)
+			ret_locals[count++] = variable;
+	}
+	return count;
+}
+
+static uint32_t position_of(const struct proto *proto, uint64_t pc)
+{
+	return (uint32_t)((pc - proto->bc) / BYTECODE_SIZE);
+}
+
 static bool find_local(const struct layout *layout, const struct proto *proto, uint32_t position,
 		       uint32_t slot, const char **ret_name)
 {
-	uint64_t at = reference(layout, proto, layout->GCproto_varinfo);
-	uint32_t last_position = 0;
+	struct lua_local locals[LUA_LOCALS_MAX];
 
-	if (at == 0)
+	if (slot >= LUA_LOCALS_MAX || find_locals(layout, proto, position, locals, slot + 1) <= slot)
 		return false;
-	for (;;) {
-		uint32_t start, length;
-		const char *name;
-		uint8_t first;
-
-		if (!proto_load(proto, at, &first, 1) || first == 0)
-			return false;
-		if (first > VARNAME_INTERNAL_MAX) {
-			if (!load_string(proto, at, &name))
-				return false;
-			at += strlen(name) + 1;
-		} else {
-			name = internal_names[first];
-			at++;
-		}
-		if (!load_uleb128(proto, &at, &start) || !load_uleb128(proto, &at, &length))
-			return false;
-		last_position += start;
-		if (last_position > position)
-			return false;
-		if (position < last_position + length && slot-- == 0) {
-			*ret_name = name;
-			return true;
-		}
-	}
+	*ret_name = locals[slot].name;
+	return true;
 }
 
 bool lua_local_name(const struct layout *layout, const struct proto *proto, uint64_t pc, uint32_t slot,
 		    const char **ret_name)
 {
 	return proto_contains_pc(proto, pc) &&
-	       find_local(layout, proto, (uint32_t)((pc - proto->bc) / BYTECODE_SIZE), slot, ret_name);
+	       find_local(layout, proto, position_of(proto, pc), slot, ret_name);
+}
+
+size_t lua_locals(const struct layout *layout, const struct proto *proto, uint64_t pc,
+		  struct lua_local ret_locals[static LUA_LOCALS_MAX])
+{
+	return proto_contains_pc(proto, pc)
+		       ? find_locals(layout, proto, position_of(proto, pc), ret_locals, LUA_LOCALS_MAX)
+		       : 0;
+}
+
+bool lua_has_locals(const struct layout *layout, const struct proto *proto)
+{
+	return reference(layout, proto, layout->GCproto_varinfo) != 0;
 }
 
 bool lua_upvalue_name(const struct layout *layout, const struct proto *proto, uint32_t index,
@@ -174,7 +208,7 @@ static bool name_slot(struct memory *memory, const struct layout *layout, const 
 		      uint64_t pc, uint32_t slot, char ret_name[static LUA_NAME_SIZE])
 {
 	for (unsigned restart = 0; restart < SLOT_RESTARTS_MAX; restart++) {
-		uint32_t position = (uint32_t)((pc - proto->bc) / BYTECODE_SIZE);
+		uint32_t position = position_of(proto, pc);
 		const char *name;
 		bool moved = false;
 

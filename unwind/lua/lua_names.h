@@ -37,6 +37,23 @@ bool lua_local_name(const struct layout *layout, const struct proto *proto, uint
 bool lua_upvalue_name(const struct layout *layout, const struct proto *proto, uint32_t index,
 		      const char **ret_name);
 
+enum { LUA_LOCALS_MAX = 256 }; /* of one function at one instruction; LuaJIT allows 200 (LJ_MAX_LOCVAR) */
+
+struct lua_local {
+	const char *name;    /* as from lua_local_name() */
+	uint32_t begin, end; /* its scope: numbers of instructions, from begin up to before end */
+};
+
+/*
+ * All local variables in scope when the instruction at pc runs; they are in the first
+ * slots, one each. Returns how many. 0 also for a prototype without debug information.
+ */
+size_t lua_locals(const struct layout *layout, const struct proto *proto, uint64_t pc,
+		  struct lua_local ret_locals[static LUA_LOCALS_MAX]);
+
+/* Has the prototype names of local variables? */
+bool lua_has_locals(const struct layout *layout, const struct proto *proto);
+
 /* The line of the instruction at pc. 0 if pc is not in the prototype, or without a line table. */
 uint32_t lua_line(const struct layout *layout, const struct proto *proto, uint64_t pc);
 

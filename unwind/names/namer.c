@@ -74,6 +74,8 @@ struct namer {
 	struct symbol at[SYMBOL_INLINES_MAX]; /* symbols at the address being named */
 	struct frame *frames;
 	size_t frame_count, frame_size;
+	size_t *merged; /* of each frame: the index of its merged frame */
+	size_t merged_size;
 	/* The names of each frame of the current stack, and of the previous stack. */
 	const struct cached **names, **last_names;
 	size_t last_count;
@@ -143,6 +145,7 @@ void namer_free(struct namer *namer)
 	namer_forget_names(namer);
 	forget_libraries(namer);
 	free(namer->frames);
+	free(namer->merged);
 	free(namer->names);
 	free(namer->last_names);
 	free(namer->kinds);
@@ -772,14 +775,21 @@ static bool make_room_for_choice(struct namer *namer, size_t count)
 	return true;
 }
 
-static bool make_room(struct namer *namer)
+static bool add_frame(struct namer *namer, const struct frame *frame, size_t merged_index)
 {
 	struct frame *frames = array_grow(namer->frames, &namer->frame_size, namer->frame_count + 1,
 					  sizeof(*frames));
+	size_t *merged;
 
 	if (!frames)
 		return false;
 	namer->frames = frames;
+	merged = array_grow(namer->merged, &namer->merged_size, namer->frame_count + 1, sizeof(*merged));
+	if (!merged)
+		return false;
+	namer->merged = merged;
+	namer->merged[namer->frame_count] = merged_index;
+	namer->frames[namer->frame_count++] = *frame;
 	return true;
 }
 
@@ -795,8 +805,10 @@ static void set_position(const struct merged_frame *merged, struct frame *frame)
 		frame->certainty = CERTAINTY_NEAREST;
 }
 
-static bool add(struct namer *namer, const struct merged_frame *merged, const struct cached *cached)
+static bool add(struct namer *namer, const struct merged_stack *stack, size_t at)
 {
+	const struct cached *cached = namer->last_names[at];
+
 	for (size_t i = 0; i < cached->count; i++) {
 		struct frame frame = {
 			.function = cached->named[i].function,
@@ -804,10 +816,9 @@ static bool add(struct namer *namer, const struct merged_frame *merged, const st
 			.certainty = CERTAINTY_EXACT,
 		};
 
-		if (!make_room(namer))
+		set_position(&stack->frames[at], &frame);
+		if (!add_frame(namer, &frame, at))
 			return false;
-		set_position(merged, &frame);
-		namer->frames[namer->frame_count++] = frame;
 	}
 	return true;
 }
@@ -820,17 +831,16 @@ static bool is_own(const struct function *function)
 /* Add a [vm] frame. If the frame before it is one, both are one: frame "at" calls what that one runs. */
 static bool add_vm(struct namer *namer, const struct merged_stack *stack, size_t at)
 {
-	const struct function *function = name_own(namer, stack, at);
+	const struct frame frame = {
+		.function = name_own(namer, stack, at),
+		.certainty = CERTAINTY_EXACT,
+	};
 
-	if (!function || !make_room(namer))
+	if (!frame.function)
 		return false;
 	if (namer->frame_count && is_own(namer->frames[namer->frame_count - 1].function))
 		namer->frame_count--;
-	namer->frames[namer->frame_count++] = (struct frame){
-		.function = function,
-		.certainty = CERTAINTY_EXACT,
-	};
-	return true;
+	return add_frame(namer, &frame, at);
 }
 
 int namer_name(struct namer *namer, const struct merged_stack *stack, const struct frame **ret_frames,
@@ -845,11 +855,27 @@ int namer_name(struct namer *namer, const struct merged_stack *stack, const stru
 	for (size_t i = 0; i < stack->count; i++) {
 		if (namer->shown[i] == FOLD_HIDDEN)
 			continue;
-		if (!(namer->shown[i] == FOLD_AS_VM ? add_vm(namer, stack, i)
-						    : add(namer, &stack->frames[i], namer->last_names[i])))
+		if (!(namer->shown[i] == FOLD_AS_VM ? add_vm(namer, stack, i) : add(namer, stack, i)))
 			return -ENOMEM;
 	}
 	*ret_frames = namer->frames;
 	*ret_count = namer->frame_count;
 	return 0;
+}
+
+size_t namer_merged_index(const struct namer *namer, size_t index)
+{
+	return namer->merged[index];
+}
+
+const struct function *namer_function(struct namer *namer, struct global_state *global,
+				      const struct function_object *function)
+{
+	const struct merged_frame frame = {
+		.kind = MERGED_C_FUNCTION,
+		.global = global,
+		.function = function,
+	};
+
+	return name_c_function(namer, &frame);
 }

@@ -53,4 +53,11 @@ void namer_forget_names(struct namer *namer);
 int namer_name(struct namer *namer, const struct merged_stack *stack, const struct frame **ret_frames,
 	       size_t *ret_count);
 
+/* Of the frames named last: the merged frame that a frame stands for; several stand for one with inlined code. */
+size_t namer_merged_index(const struct namer *namer, size_t index);
+
+/* The name of a function that no frame runs: a builtin or lua_CFunction. NULL when out of memory. */
+const struct function *namer_function(struct namer *namer, struct global_state *global,
+				      const struct function_object *function);
+
 #endif

@@ -81,6 +81,10 @@ void lua_section_add_own(struct lua_sections *sections, struct lua_section *sect
 		if (activation.function)
 			frame = lua_sections_add_activation(sections, section->walk.thread->global,
 							    &activation);
+		if (frame) {
+			frame->thread = section->walk.thread;
+			frame->base = section->walk.base;
+		}
 		if (!lua_section_step_down(sections, section, frame))
 			return;
 	}

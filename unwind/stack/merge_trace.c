@@ -48,6 +48,27 @@ const struct lua_thread *merge_thread_on_trace(const struct merge *merge, const 
 	return NULL;
 }
 
+/* The trace that runs, or is being left: then pc is 0. */
+struct run {
+	const struct trace *trace;
+	uint64_t pc;
+};
+
+/* Where an inlined frame's slots are: on Lua's stack they lie as on the trace's. */
+static void set_slots(const struct lua_section *section, const struct run *run,
+		      const struct trace_frame *inlined, struct merged_frame *frame)
+{
+	unsigned start = frame_slots(section->walk.thread->layout->gc64);
+
+	frame->trace = run->trace;
+	frame->trace_pc = run->pc;
+	if (inlined->base_slot < start)
+		return;
+	frame->thread = section->walk.thread;
+	frame->base = section->walk.base + (uint64_t)(inlined->base_slot - start) * SLOT_SIZE;
+	frame->trace_slot = inlined->base_slot;
+}
+
 /* Add one inlined frame of a trace, by its function constant or by the owner of its bytecode. */
 static struct merged_frame *add_trace_frame(struct merge *merge, struct global_state *global,
 					    const struct trace_frame *inlined)
@@ -85,8 +106,8 @@ static struct merged_frame *add_trace_frame(struct merge *merge, struct global_s
  * Add the frames that the trace has inlined, its start frame, and those of the
  * section that follow.
  */
-static void add_trace(struct merge *merge, struct lua_section *section, const struct trace_frame *inlined,
-		      size_t count)
+static void add_trace(struct merge *merge, struct lua_section *section, const struct run *run,
+		      const struct trace_frame *inlined, size_t count)
 {
 	struct merged_frame *callee = NULL;
 	size_t callee_at = 0;
@@ -101,8 +122,10 @@ static void add_trace(struct merge *merge, struct lua_section *section, const st
 			callee->caller_pc = frame->pc;
 			callee->called_by_metamethod = inlined[i].is_continuation;
 		}
-		if (frame && frame->kind == MERGED_LUA)
+		if (frame && frame->kind == MERGED_LUA) {
 			frame->pc_is_near = inlined[i].is_near;
+			set_slots(section, run, &inlined[i], frame);
+		}
 		callee = frame;
 		callee_at = merge->lua.stack->count - 1;
 	}
@@ -142,7 +165,7 @@ static bool is_known_frame(const struct merge *merge, const struct trace_frame *
 }
 
 static void enter_trace(struct merge *merge, const struct lua_thread *thread, const struct global_view *view,
-			const struct trace *trace, const struct trace_frame *inlined, size_t count)
+			const struct run *run, const struct trace_frame *inlined, size_t count)
 {
 	struct lua_section *section = lua_section_of(&merge->lua, thread);
 
@@ -155,14 +178,14 @@ static void enter_trace(struct merge *merge, const struct lua_thread *thread, co
 		section->ended = true;
 		return;
 	}
-	if (count && !is_start_frame(merge, section, view, trace, &inlined[count - 1]))
+	if (count && !is_start_frame(merge, section, view, run->trace, &inlined[count - 1]))
 		count = 0;
 	/* A trace may end in a call of an unknown builtin, which it has not really made: leave that out. */
 	if (count > 1 && !is_known_frame(merge, &inlined[0])) {
 		inlined++;
 		count--;
 	}
-	add_trace(merge, section, inlined, count);
+	add_trace(merge, section, run, inlined, count);
 }
 
 enum passed merge_pass_trace(struct merge *merge, const struct trace *trace, const struct global_view *view)
@@ -172,6 +195,7 @@ enum passed merge_pass_trace(struct merge *merge, const struct trace *trace, con
 	uint64_t pc = native_code_address(native), cframe;
 	const struct lua_thread *thread = merge_thread_on_trace(merge, view, native->registers.sp, &cframe);
 	struct trace_frame inlined[TRACE_FRAMES_MAX];
+	const struct run run = { .trace = trace, .pc = pc };
 
 	/* The first and last instructions of a trace run with another stack pointer. */
 	if (!thread ||
@@ -179,7 +203,7 @@ enum passed merge_pass_trace(struct merge *merge, const struct trace *trace, con
 		merged_stack_add_lost(merge->lua.stack, LOST_IN_TRACE);
 		return PASSED_LOST;
 	}
-	enter_trace(merge, thread, view, trace, inlined,
+	enter_trace(merge, thread, view, &run, inlined,
 		    traces_frames(view->global->traces, trace, layout, merge->lua.objects, pc, inlined));
 	return merge_leave_vm_frame(merge, layout, cframe, true);
 }
@@ -371,7 +395,8 @@ enum passed merge_pass_trace_exit(struct merge *merge, const struct vm_code *vm)
 		if (start) {
 			section->walk.base = start;
 			section->walk.pc = 0;
-			add_trace(merge, section, exiting.frames, is_sure ? exiting.count : 0);
+			add_trace(merge, section, &(struct run){ .trace = exiting.trace }, exiting.frames,
+				  is_sure ? exiting.count : 0);
 		} else {
 			/* SAVE_PC is then the next instruction. */
 			if (!has_started)
