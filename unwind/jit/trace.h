@@ -33,7 +33,7 @@ struct trace_frame {
 	uint64_t pc;          /* the current bytecode, or the call in a caller */
 	bool is_continuation; /* it called its callee through a continuation frame */
 	bool is_near;         /* pc, or even the function, is the nearest known one, not proven */
-	uint8_t base_slot;    /* the trace's slot of its base */
+	uint8_t base_slot;    /* the trace's slot of its base; 0 if unknown */
 };
 
 /* The traces of one global_State by number, as last seen, which may be long ago. */

@@ -27,6 +27,7 @@ struct table_frame {
 	uint64_t call_pc;
 	int32_t up;
 	bool by_continuation;
+	uint8_t base_slot;
 };
 
 struct trace_table {
@@ -158,6 +159,7 @@ static bool keep_path(struct trace_table *table, const struct trace_path *path)
 			.call_pc = path->frames.frame[i].call_pc,
 			.up = path->frames.frame[i].up,
 			.by_continuation = path->frames.frame[i].by_continuation,
+			.base_slot = path->frames.frame[i].base_slot,
 		};
 	memcpy(table->points, path->points, path->point_count * sizeof(*path->points));
 	return true;
@@ -377,7 +379,7 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset, stru
 			  size_t max)
 {
 	const struct row *row = find_row(table, offset), *waited;
-	bool called_by_continuation = false;
+	bool called_by_continuation = false, is_lowered;
 	size_t count = 0, certain;
 	int32_t at;
 	uint64_t pc;
@@ -394,6 +396,8 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset, stru
 	row = waited;
 	at = table->points[row->point].frame;
 	pc = table->points[row->point].pc;
+	/* Below the start frame, slots count from another base. */
+	is_lowered = row->base_is_moved || table->points[row->point].lowered > 0;
 	while (at >= 0) {
 		const struct table_frame *frame = &table->frames[at];
 
@@ -403,6 +407,7 @@ size_t trace_table_frames(const struct trace_table *table, uint32_t offset, stru
 			.function = frame->function,
 			.pc = pc,
 			.is_continuation = called_by_continuation,
+			.base_slot = is_lowered ? 0 : frame->base_slot,
 		};
 		/* The other frames lie below the new base. */
 		if (row->base_is_moved)

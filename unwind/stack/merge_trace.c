@@ -54,7 +54,10 @@ struct run {
 	uint64_t pc;
 };
 
-/* Where an inlined frame's slots are: on Lua's stack they lie as on the trace's. */
+/*
+ * Where an inlined frame's slots are: on Lua's stack they lie as on the trace's. The start
+ * frame is sure to be there; others only where the position in the trace is known.
+ */
 static void set_slots(const struct lua_section *section, const struct run *run,
 		      const struct trace_frame *inlined, struct merged_frame *frame)
 {
@@ -62,7 +65,7 @@ static void set_slots(const struct lua_section *section, const struct run *run,
 
 	frame->trace = run->trace;
 	frame->trace_pc = run->pc;
-	if (inlined->base_slot < start)
+	if (inlined->base_slot < start || (inlined->is_near && inlined->base_slot != start))
 		return;
 	frame->thread = section->walk.thread;
 	frame->base = section->walk.base + (uint64_t)(inlined->base_slot - start) * SLOT_SIZE;

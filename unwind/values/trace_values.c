@@ -55,6 +55,20 @@ static bool is_assigned(const struct layout *layout, const struct proto *proto, 
 	return false;
 }
 
+/* May the trace return from the function that it began in? */
+static bool returns(const struct trace *trace, const struct layout *layout)
+{
+	uint32_t nins = trace_nins(trace, layout);
+
+	for (uint32_t ref = TRACE_REF_BASE; ref < nins; ref++) {
+		struct trace_instruction instruction;
+
+		if (!trace_instruction(trace, layout, ref, &instruction) || instruction.op == IR_RETF)
+			return true;
+	}
+	return false;
+}
+
 /* Was the slot stored before the trace began, and not since? Side traces may have begun anywhere. */
 static bool is_as_in_memory(const struct merged_frame *frame, const struct lua_local *local)
 {
@@ -63,7 +77,7 @@ static bool is_as_in_memory(const struct merged_frame *frame, const struct lua_l
 	uint64_t position;
 
 	if (trace->root != 0 || trace_has_inlined(frame) || trace->startpt != proto->address ||
-	    !proto_contains_pc(proto, trace->startpc))
+	    !proto_contains_pc(proto, trace->startpc) || returns(trace, &frame->global->vm->layout))
 		return false;
 	position = (trace->startpc - proto->bc) / BYTECODE_SIZE;
 	return position >= local->begin && position < local->end;
@@ -108,7 +122,7 @@ static bool find_constant(const struct merged_frame *frame, const struct lua_loc
 	uint32_t refs[TRACE_SLOTS], number, ref;
 	size_t count;
 
-	if (!frame->trace_pc || !frame->trace_slot || frame->trace_slot + slot >= TRACE_SLOTS ||
+	if (!frame->trace_pc || !frame->trace_slot || frame->pc_is_near || frame->trace_slot + slot >= TRACE_SLOTS ||
 	    !trace_snapshot_at(frame->trace, layout, frame->trace_pc, &number) ||
 	    !trace_snapshot_refs(frame->trace, layout, number, refs))
 		return false;

@@ -114,8 +114,12 @@ static void add_double(struct text *text, double number)
 {
 	char digits[40];
 
+	if (number != number) {
+		add(text, "nan"); /* of any sign: the interpreter keeps notes of its own in some */
+		return;
+	}
 	snprintf(digits, sizeof(digits), "%.14g", number);
-	if (strtod(digits, NULL) != number && number == number)
+	if (strtod(digits, NULL) != number)
 		snprintf(digits, sizeof(digits), "%.17g", number);
 	add(text, "%s", digits);
 }
@@ -308,15 +312,15 @@ static bool add_lua_function(const struct value_reader *reader, struct text *tex
 	uint64_t proto = pc - (uint64_t)layout->GCproto_size, chunk;
 	char name[VALUE_STRING_BYTES + 1], file[CHUNKNAME_MAX + 16], *shown = file;
 	uint8_t bytes[VALUE_STRING_BYTES];
-	uint32_t firstline, length;
+	uint32_t firstline, length, kept;
 
 	if (!memory_u32(reader->memory, proto + (uint64_t)layout->GCproto_firstline, &firstline) ||
 	    !field_reference(reader->memory, layout, proto + (uint64_t)layout->GCproto_chunkname, &chunk) ||
 	    !load_string(reader, chunk, VALUE_STRING_BYTES, bytes, &length))
 		return false;
-	length = length < VALUE_STRING_BYTES ? length : VALUE_STRING_BYTES;
-	memcpy(name, bytes, length);
-	name[length] = '\0';
+	kept = length < VALUE_STRING_BYTES ? length : VALUE_STRING_BYTES;
+	memcpy(name, bytes, kept);
+	name[kept] = '\0';
 	if (firstline == FIRSTLINE_BUILTIN) {
 		add(text, " %s [builtin]", name);
 		return true;
@@ -324,10 +328,11 @@ static bool add_lua_function(const struct value_reader *reader, struct text *tex
 	lua_chunk_file(name, file);
 	if (*shown == '@' || *shown == '=')
 		shown++;
+	add(text, firstline ? " %s" : " main chunk %s", shown);
+	if (kept < length)
+		add(text, "...");
 	if (firstline)
-		add(text, " %s:%" PRIu32, shown, firstline);
-	else
-		add(text, " main chunk %s", shown);
+		add(text, ":%" PRIu32, firstline);
 	return true;
 }
 
