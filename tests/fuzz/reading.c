@@ -22,10 +22,13 @@
 #include "unwind/stack/merge.h"
 #include "unwind/stack/merge_lua.h"
 #include "unwind/symbols/symbol_server.h"
+#include "unwind/values/frame_values.h"
+#include "unwind/values/value_text.h"
 #include "unwind/vm/vm_names.h"
 
 enum {
 	COROUTINES_MAX = 16,
+	FRAMES_WITH_VALUES = 64,
 	OBJECTS_WALKED_MAX = 64,   /* slices, each of many objects */
 	STATES_SEARCHED = 1 << 15, /* bytes around the state there is */
 	STATES_MAX = 8,
@@ -80,6 +83,8 @@ struct reader {
 	struct functions *functions;
 	struct namer *namer;
 	struct capture *capture;
+	struct value_capture *values;
+	struct memory *memory;
 	struct merged_stack stack;
 };
 
@@ -108,9 +113,11 @@ static void open_reader(struct reader *reader, const struct memory_image *image,
 		.snapshot = snapshot_new(memory),
 		.functions = functions_new(),
 		.capture = calloc(1, sizeof(*reader->capture)),
+		.values = value_capture_new(),
+		.memory = memory,
 	};
 	fuzz_check(reader->image && reader->objects && reader->snapshot && reader->functions &&
-			   reader->capture,
+			   reader->capture && reader->values,
 		   "there is memory");
 	set_modules(reader->image, image);
 	reader->lua = lua_image_new(reader->image);
@@ -131,10 +138,24 @@ static void close_reader(struct reader *reader)
 	symbols_free(reader->symbols);
 	functions_free(reader->functions);
 	free(reader->capture);
+	value_capture_free(reader->values);
 	snapshot_free(reader->snapshot);
 	lua_objects_free(reader->objects);
 	lua_image_free(reader->lua);
 	image_free(reader->image);
+}
+
+static void read_values(struct reader *reader, size_t index)
+{
+	const struct value_source source = { .capture = reader->capture,
+					     .live = reader->memory,
+					     .namer = reader->namer };
+	struct variables variables = { 0 };
+
+	frame_values(&source, &reader->stack, index, &variables);
+	for (size_t i = 0; i < variables.count; i++)
+		fuzz_check(strlen(variables.list[i].text) < VALUE_TEXT_SIZE, "a value's text fits");
+	variables_clear(&variables);
 }
 
 static void name(struct reader *reader)
@@ -150,11 +171,13 @@ static void name(struct reader *reader)
 		fuzz_check(frame_label(frames[i].function, frames[i].line, true, label) < sizeof(label),
 			   "a label fits");
 	}
+	for (size_t i = 0; i < reader->stack.count && i < FRAMES_WITH_VALUES; i++)
+		read_values(reader, i);
 }
 
 static struct capture_process capture_process(const struct reader *reader)
 {
-	return (struct capture_process){ reader->lua, reader->objects, reader->snapshot };
+	return (struct capture_process){ reader->lua, reader->objects, reader->snapshot, reader->values };
 }
 
 static void read_once(struct reader *reader, const struct registers *registers, struct capture_hints *hints)

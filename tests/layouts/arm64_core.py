@@ -115,7 +115,7 @@ class Emulated:
             [emulator, "-g", stub, *packages.loader(root, root / "usr/bin/luajit"), *arguments], cwd=cwd)
         self.stub = Stub(stub)
         self.stub.send(b"c")
-        self.target.wait_ready()
+        self.said = self.target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS)
 
     def core(self):
         """A core of this moment. A signal stops the process, which never learns of it."""

@@ -26,9 +26,9 @@ def parse_truth(text):
     return frames
 
 
-def dump(*target, options=()):
-    result = ljspy.run("dump", *target, "--locals", "--json", *options)
-    assert result.returncode == ljspy.OK, result.stderr
+def dump(*target, status=ljspy.OK):
+    result = ljspy.run("dump", *target, "--locals", "--json")
+    assert result.returncode == status, result.stderr
     (process,) = json.loads(result.stdout)["processes"]
     return process
 

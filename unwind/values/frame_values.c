@@ -281,11 +281,14 @@ static const struct lua_thread *thread_of_slot(const struct reading *reading, ui
 static bool is_in_trace(const struct reading *reading, uint64_t place)
 {
 	const struct lua_thread *thread = thread_of_slot(reading, place);
+	const struct global_view *view = capture_find_global(reading->source->capture,
+							     reading->frame->global);
+	bool runs_trace = !view || view->jit_base != 0;
 
 	for (size_t i = 0; thread && i < reading->stack->count; i++) {
 		const struct merged_frame *frame = &reading->stack->frames[i];
 
-		if (frame->kind == MERGED_LOST ||
+		if ((frame->kind == MERGED_LOST && runs_trace) ||
 		    (frame->compiled &&
 		     (!frame->thread || (frame->thread == thread && place >= frame->base))))
 			return true;

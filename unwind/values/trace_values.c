@@ -122,7 +122,8 @@ static bool find_constant(const struct merged_frame *frame, const struct lua_loc
 	uint32_t refs[TRACE_SLOTS], number, ref;
 	size_t count;
 
-	if (!frame->trace_pc || !frame->trace_slot || frame->pc_is_near || frame->trace_slot + slot >= TRACE_SLOTS ||
+	if (!frame->trace_pc || !frame->trace_slot || frame->pc_is_near ||
+	    frame->trace_slot + slot >= TRACE_SLOTS ||
 	    !trace_snapshot_at(frame->trace, layout, frame->trace_pc, &number) ||
 	    !trace_snapshot_refs(frame->trace, layout, number, refs))
 		return false;
