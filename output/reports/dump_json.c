@@ -128,8 +128,8 @@ static json_t *vms_json(const struct dump_process *process)
 
 json_t *dump_process_json(const struct dump_process *process)
 {
-	return json_pack("{s:i, s:o, s:o, s:o, s:{s:I, s:f}}", "pid", (int)process->pid, "name",
+	return json_pack("{s:i, s:o, s:o, s:o, s:b, s:{s:I, s:f}}", "pid", (int)process->pid, "name",
 			 json_value_text(process->name), "threads", threads_json(process), "vms",
-			 vms_json(process), "held", "times", (json_int_t)process->holds, "longest_us",
-			 (double)process->longest_hold_ns / 1000);
+			 vms_json(process), "variables_cut", (int)process->variables_cut, "held", "times",
+			 (json_int_t)process->holds, "longest_us", (double)process->longest_hold_ns / 1000);
 }

@@ -59,6 +59,8 @@ struct dump_process {
 	size_t vm_count, vm_size;
 	uint64_t holds; /* how often threads were held to read coroutines */
 	uint64_t longest_hold_ns;
+	size_t variable_count; /* of all stacks */
+	bool variables_cut;    /* some frames have none here, because there are too many */
 };
 
 /* Functions in frames must outlive the process. name is copied and may be NULL. NULL when memory is short. */

@@ -121,6 +121,8 @@ void dump_process_print(FILE *out, const struct dump_process *process)
 		print_thread(out, &process->threads[i]);
 	for (size_t i = 0; i < process->vm_count; i++)
 		print_vm(out, &process->vms[i]);
+	if (process->variables_cut)
+		fputs("There are too many variables: frames further out are shown without theirs.\n", out);
 	if (process->holds)
 		fprintf(out,
 			"Threads were held %" PRIu64 " time%s for coroutines, for %" PRIu64 " us at most.\n",

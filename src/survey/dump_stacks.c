@@ -9,9 +9,11 @@
 #include "unwind/lua/object_walk.h"
 
 enum {
-	BATCH = 64,       /* coroutines read per slice */
-	BATCH_VALUES = 8, /* the same with what their values lead to */
-	WALKS_MAX = 3,    /* an incomplete walk starts again; it reports no coroutine twice */
+	BATCH = 64,                   /* coroutines read per slice */
+	BATCH_VALUES = 8,             /* the same with what their values lead to */
+	FRAMES_WITH_VARIABLES = 4096, /* of one stack */
+	VARIABLES_MAX = 1 << 20,      /* in a report */
+	WALKS_MAX = 3,                /* an incomplete walk starts again; it reports no coroutine twice */
 };
 
 int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason, struct dump_process *report)
@@ -29,19 +31,28 @@ static bool is_whole(const struct frame *frames, size_t count)
 	return true;
 }
 
-/* The variables of the frames unwound last; ret_stack has none if they are not wanted. 0 or -ENOMEM. */
-static int add_variables(struct lua_process *process, struct dump_stack *stack)
+/*
+ * Add the variables of the frames unwound last, the innermost first, as many as the report
+ * has room for; none if they are not wanted. 0 or -ENOMEM.
+ */
+static int add_variables(struct lua_process *process, struct dump_process *report, struct dump_stack *stack)
 {
 	if (!lua_process_wants_values(process) || stack->count == 0)
 		return 0;
 	stack->variables = calloc(stack->count, sizeof(*stack->variables));
 	if (!stack->variables)
 		return -ENOMEM;
-	for (size_t i = 0; i < stack->count; i++)
+	for (size_t i = 0; i < stack->count; i++) {
+		if (i == FRAMES_WITH_VARIABLES || report->variable_count >= VARIABLES_MAX) {
+			report->variables_cut = true;
+			break;
+		}
 		if (lua_process_variables(process, i, &stack->variables[i])) {
 			dump_stack_free_variables(stack);
 			return -ENOMEM;
 		}
+		report->variable_count += stack->variables[i].count;
+	}
 	return 0;
 }
 
@@ -49,7 +60,7 @@ static int add_thread(struct lua_process *process, const struct dump_thread *thr
 		      const struct frame *frames, size_t count, struct dump_process *report)
 {
 	struct dump_stack stack = { .frames = (struct frame *)(uintptr_t)frames, .count = count };
-	int error = add_variables(process, &stack);
+	int error = add_variables(process, report, &stack);
 
 	return error ? error : dump_process_add_thread(report, thread, &stack);
 }
@@ -98,6 +109,7 @@ struct search {
 	struct lua_process *process;
 	struct hold *hold;
 	struct object_walk *walk;
+	struct dump_process *report;
 	struct dump_vm *vm;
 	struct seen *seen;
 	size_t global;
@@ -181,7 +193,7 @@ static int report_coroutine(struct search *search, size_t index)
 	if (!error && stack.count) {
 		stack.frames = (struct frame *)(uintptr_t)frames;
 		phase = lua_process_phase(search->process);
-		error = add_variables(search->process, &stack);
+		error = add_variables(search->process, search->report, &stack);
 	}
 	return error ? error : dump_vm_add(search->vm, state, phase, &stack);
 }
@@ -227,7 +239,7 @@ static int dump_global(struct lua_process *process, struct hold *hold, size_t in
 		       struct dump_process *report)
 {
 	const struct global_state *global = lua_process_global(process, index);
-	struct search search = { .process = process, .hold = hold, .global = index };
+	struct search search = { .process = process, .hold = hold, .report = report, .global = index };
 	int error = -ENOMEM;
 
 	search.batch = lua_process_wants_values(process) ? BATCH_VALUES : BATCH;

@@ -18,20 +18,28 @@ import ljspy
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "layouts"))
 import arm64_core  # noqa: E402
+import builds  # noqa: E402
 import packages  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("built")
 
 HERE = pathlib.Path(__file__).parent
 
-# Each of another GC mode, number mode or time; the packages' names.
-BUILDS = ("luajit", "luajit2", "bookworm/luajit", "bookworm/luajit2", "bullseye/luajit")
+# Each of another GC mode, number mode or time: packages' names, and sources with other options.
+PACKAGES = [build for build in builds.PROGRAMS
+            if isinstance(build, builds.Program) and build.package in ("luajit", "luajit2")]
+SOURCES = (builds.Source(*builds.FORK, "-DLUAJIT_NUMMODE=2 " + builds.NO_GC64),
+           builds.Source(*builds.FORK, "-DLUAJIT_NUMMODE=2"), builds.Source(*builds.NEW, builds.NO_GC64))
+BUILDS = [*PACKAGES, *(pytest.param(build, marks=pytest.mark.builds) for build in SOURCES)]
 PROGRAMS = int(os.environ.get("LJSPY_LOCALS_PROGRAMS", "6"))
 
 
 def start(build, path, jit="off", limit=60):
-    argv = [ljspy.PACKAGES / build / "usr/bin/luajit", f"-j{jit}", HERE / "run.lua", path.name]
-    return ljspy.Target(argv, cwd=path.parent, limit=limit)
+    try:
+        command = [ljspy.luajit(build)] if build in ljspy.RUNTIMES else build.prepare().command
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    return ljspy.Target([*command, f"-j{jit}", HERE / "run.lua", path.name], cwd=path.parent, limit=limit)
 
 
 LEAF = 4  # the line of the function that busy programs call
@@ -51,7 +59,7 @@ def write_program(path, seed, busy=False):
     return path
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("build", BUILDS, ids=str)
 def test_random_programs(build, tmp_path):
     known = 0
     for seed in range(PROGRAMS):
@@ -62,12 +70,13 @@ def test_random_programs(build, tmp_path):
     assert known > 10 * PROGRAMS
 
 
-def test_random_busy_programs(runtime, jit, tmp_path):
+@pytest.mark.parametrize("build", BUILDS, ids=str)
+def test_random_busy_programs(build, jit, tmp_path):
     """A busy program is held anywhere. In compiled code values may be unknown, but not wrong."""
     known = innermost = compiled = 0
     for seed in range(PROGRAMS):
-        path = write_program(tmp_path / f"p{seed}.lua", f"{runtime}{jit}{seed}", busy=True)
-        with start(runtime, path, jit) as target:
+        path = write_program(tmp_path / f"p{seed}.lua", f"{build}{jit}{seed}", busy=True)
+        with start(build, path, jit) as target:
             truth = judge.parse_truth(target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS))
             time.sleep(0.1)
             for _ in range(5):

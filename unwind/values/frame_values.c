@@ -319,13 +319,11 @@ static void add_upvalue(struct reading *reading, uint64_t function, uint32_t ind
 
 	if (lua_upvalue_name(reading->layout, reading->frame->proto, index, &name))
 		variable.name = (char *)(uintptr_t)name;
-	if (!function)
-		add_text(reading, &variable, NULL, trace_value_unknown);
-	else if (is_being_assigned(reading, VARIABLE_UPVALUE, index))
+	if (is_being_assigned(reading, VARIABLE_UPVALUE, index))
 		add_text(reading, &variable, NULL, being_assigned);
-	else if (!load_upvalue(reading, function, index, &place, &value))
+	else if (function && !load_upvalue(reading, function, index, &place, &value))
 		add_text(reading, &variable, NULL, not_copied);
-	else if (is_in_trace(reading, place))
+	else if (!function || is_in_trace(reading, place))
 		add_text(reading, &variable, NULL, trace_value_unknown);
 	else
 		add_value(reading, &variable, value);
