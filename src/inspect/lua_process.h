@@ -162,4 +162,14 @@ struct sample_gc lua_process_gc(const struct lua_process *process);
  */
 const char *lua_process_phase(const struct lua_process *process);
 
+/* How to read requests of nginx; unknown if the process is none. */
+const struct request_members *lua_process_request_members(const struct lua_process *process);
+
+/*
+ * Capture the light threads of a request and the coroutines that its Lua works in, as
+ * lua_process_capture_coroutines() does, and find its phase: NULL if there is none, or no Lua
+ * works for it. False if there are no coroutines.
+ */
+bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase);
+
 #endif

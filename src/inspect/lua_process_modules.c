@@ -10,6 +10,7 @@
 
 #include "memory/page_cache.h"
 #include "src/inspect/loop_clock.h"
+#include "unwind/elf/dynamic_symbol.h"
 
 void process_keep_verdict(void *context, const char *probe, const char *verdict)
 {
@@ -174,16 +175,40 @@ bool process_modules_differ(const struct lua_process *process)
 	       image_module_count(process->image);
 }
 
-/* In lua-nginx-module, or an nginx that contains it. */
-static void find_request_layout(struct lua_process *process)
+/* In lua-nginx-module, or an nginx that contains it. Its address, or 0 if there is none. */
+static uint64_t find_request_layout(struct lua_process *process)
 {
 	struct request_layout layout = { .known = false };
+	uint64_t base = 0;
 
 	for (const struct luajit_module *luajit = process->luajits; luajit && !layout.known;
 	     luajit = luajit->next)
-		if (luajit->known.has_requests)
-			request_layout_find(process->memory, process->machine, luajit->base, &layout);
+		if (luajit->known.has_requests &&
+		    request_layout_find(process->memory, process->machine, luajit->base, &layout))
+			base = luajit->base;
 	lua_image_set_request_layout(process->lua, &layout);
+	return base;
+}
+
+/* In the module that exports ngx_cycle; else, without symbols, in the one that contains lua-nginx-module. */
+static void find_request_members(struct lua_process *process, uint64_t lua_base)
+{
+	struct page_cache *cache = page_cache_new(process->memory);
+	struct memory *memory = cache ? page_cache_memory(cache) : process->memory;
+	struct request_members members = { .known = false };
+	uint64_t cycle;
+
+	for (size_t i = 0; i < image_module_count(process->image) && !members.known; i++) {
+		const struct module *module = image_module(process->image, i);
+
+		if (!module->made && (module->base == lua_base ||
+				      dynamic_symbol_find(memory, module->base, "ngx_cycle", &cycle)))
+			request_members_find(memory, process->machine, module->base, &members);
+	}
+	if (lua_base && members.known)
+		members.known = request_members_agree(memory, lua_base, &members);
+	lua_image_set_request_members(process->lua, &members);
+	page_cache_free(cache);
 }
 
 int process_set_modules(struct lua_process *process)
@@ -202,7 +227,7 @@ int process_set_modules(struct lua_process *process)
 	if (add_vdso(process, &modules[count]))
 		count++;
 	image_set_modules(process->image, modules, count);
-	find_request_layout(process);
+	find_request_members(process, find_request_layout(process));
 	symbols_reset(process->symbols);
 	native_reset(process->native);
 	namer_reset(process->namer);

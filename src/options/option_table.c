@@ -8,10 +8,11 @@ enum {
 	TRACES = 1 << COMMAND_TRACES,
 	HEAP = 1 << COMMAND_HEAP,
 	MEMORY = 1 << COMMAND_MEMORY,
+	REQUESTS = 1 << COMMAND_REQUESTS,
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
-	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | INFO, /* look at processes */
+	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | REQUESTS | INFO, /* look at processes */
 	RENDER = RECORD | REPORT | DIFF,                               /* write profiles */
 	ALL = TARGETS | RENDER,
 };
@@ -70,7 +71,9 @@ const struct option_entry option_table[] = {
 	{ "strings", OPTION_STRINGS, HEAP, NULL, "keep the contents of strings, which may be secret" },
 	{ "core", OPTION_CORE, DUMP | HEAP, "FILE", "a core file, in place of a process" },
 	{ "locals", OPTION_LOCALS, DUMP, NULL, "values of variables, which may be secret" },
-	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY, NULL, "write JSON, for programs to read" },
+	{ "watch", OPTION_WATCH, REQUESTS, NULL, "show them again each second, until Ctrl-C" },
+	{ "exact-paths", OPTION_EXACT_PATHS, REQUESTS, NULL, "paths and query strings as they are, not routes" },
+	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY | REQUESTS, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "verbose", 'v', INFO, NULL, "how the layout was found; where the Lua states are" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in FILE's debug info, for --layout" },
@@ -124,6 +127,13 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"  ljspy memory -p 1234\n"
 		"  ljspy memory --tree 1234                  a master, its workers, and the sum\n"
 		"  ljspy memory -p 1234 --json | jq '.processes[].rows'\n",
+	},
+	[COMMAND_REQUESTS] = {
+		"requests", "[options]",
+		"show the requests in flight in nginx, and what each waits for",
+		"  ljspy requests -p 1234\n"
+		"  ljspy requests --tree 1234 --watch        of all workers, each second\n"
+		"  ljspy requests -p 1234 --json | jq '.processes[].requests[] | select(.age_ms > 5000)'\n",
 	},
 	[COMMAND_INFO] = {
 		"info", "[options]",

@@ -54,6 +54,8 @@ enum {
 	OPTION_EVERY,
 	OPTION_FOR,
 	OPTION_SOURCE,
+	OPTION_WATCH,
+	OPTION_EXACT_PATHS,
 };
 
 struct option_entry {

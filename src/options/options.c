@@ -130,6 +130,8 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_JSON: options->json = true; return true;
 	case OPTION_MAX_PAUSE: return option_value_time(argument, "pause", &options->max_pause_ns);
 	case OPTION_LOCALS: options->locals = true; return true;
+	case OPTION_WATCH: options->watch = true; return true;
+	case OPTION_EXACT_PATHS: options->exact_paths = true; return true;
 	case OPTION_STRINGS: options->strings = true; return true;
 	case OPTION_MEASURE: return option_value_measure(argument, &options->measure);
 	case OPTION_EVERY: return option_value_time(argument, "interval", &options->every_ns);

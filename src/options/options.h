@@ -44,6 +44,8 @@ struct options {
 	bool json;
 	bool verbose;
 	bool locals;      /* show values of variables */
+	bool watch;       /* show it again and again */
+	bool exact_paths; /* of requests, with query strings */
 	bool strings;     /* keep the contents of strings */
 	const char *core; /* core file; NULL if not given */
 	bool inverted;

@@ -343,8 +343,8 @@ static enum exit_status choose_from(struct options *options, struct process_list
 	struct survey survey;
 	enum exit_status status;
 
-	/* Every process has memory. */
-	if (options->command == COMMAND_MEMORY && list->count && (options->name || options->pid_count))
+	/* Every process has memory, and nginx has requests without Lua, too. */
+	if ((options->command == COMMAND_MEMORY || options->command == COMMAND_REQUESTS) && list->count && (options->name || options->pid_count))
 		return take_pids(options, list);
 	if (survey_take(list, &survey)) {
 		message_error_errno(ENOMEM, "choosing processes");
@@ -420,7 +420,7 @@ enum exit_status choose_processes(struct options *options)
 	if (options->subprocesses &&
 	    (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
 	     options->command == COMMAND_HEAP || options->command == COMMAND_MEMORY ||
-	     options->command == COMMAND_INFO))
+	     options->command == COMMAND_REQUESTS || options->command == COMMAND_INFO))
 		return choose_by_tree(options);
 	return EXIT_ALL_GOOD;
 }

@@ -11,6 +11,7 @@
 struct lua_image {
 	const struct image *code;
 	struct request_layout request_layout;
+	struct request_members request_members;
 	struct global_state **globals;
 	size_t global_count, global_size;
 };
@@ -133,4 +134,14 @@ void lua_image_set_request_layout(struct lua_image *lua, const struct request_la
 const struct request_layout *lua_image_request_layout(const struct lua_image *lua)
 {
 	return &lua->request_layout;
+}
+
+void lua_image_set_request_members(struct lua_image *lua, const struct request_members *members)
+{
+	lua->request_members = *members;
+}
+
+const struct request_members *lua_image_request_members(const struct lua_image *lua)
+{
+	return &lua->request_members;
 }

@@ -15,6 +15,7 @@
 #include "unwind/elf/image.h"
 #include "unwind/lua/global_state.h"
 #include "unwind/lua/request.h"
+#include "unwind/nginx/request_members.h"
 
 enum { LUA_IMAGE_GLOBALS_MAX = 4096 }; /* bounds what ljspy believes of a target */
 
@@ -43,5 +44,9 @@ struct global_state *lua_image_find(const struct lua_image *lua, uint64_t g);
 /* How to read requests of lua-nginx-module; unknown in processes without it. */
 void lua_image_set_request_layout(struct lua_image *lua, const struct request_layout *layout);
 const struct request_layout *lua_image_request_layout(const struct lua_image *lua);
+
+/* How to read requests of nginx itself; unknown in processes without it. */
+void lua_image_set_request_members(struct lua_image *lua, const struct request_members *members);
+const struct request_members *lua_image_request_members(const struct lua_image *lua);
 
 #endif

@@ -190,8 +190,7 @@ void request_coroutines_begin(struct request_coroutines *coroutines)
 	coroutines->read = 0;
 }
 
-/* Read the parts of the list at an address, up to the limits. Read none if it is not such a list. */
-static void read_parts(struct memory *memory, uint64_t address, struct request_coroutines *coroutines)
+void request_coroutines_read(struct memory *memory, uint64_t address, struct request_coroutines *coroutines)
 {
 	struct list list;
 	struct list_part part;
@@ -250,7 +249,7 @@ bool request_has_coroutine(struct memory *memory, const struct request_layout *l
 		if (!memory_u64(memory, entry - sizeof(list), &list))
 			return false;
 		coroutines->request = context->address;
-		read_parts(memory, list, coroutines);
+		request_coroutines_read(memory, list, coroutines);
 	}
 	return is_listed(coroutines, coctx);
 }

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/survey/request_survey.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/linux/clocks/clock.h"
+#include "src/linux/clocks/scheduler.h"
+#include "src/linux/proc/proc_file.h"
+#include "unwind/nginx/connections.h"
+
+enum { TRIES = 20, BETWEEN_TRIES_NS = 2 * 1000 * 1000, NS_PER_MS = 1000 * 1000, STAT_BYTES = 1024 };
+
+/*---- Did the worker sleep? ----*/
+
+static bool read_text(pid_t pid, const char *name, char ret_text[static STAT_BYTES])
+{
+	int fd = proc_file_open(pid, name);
+	ssize_t length;
+
+	if (fd < 0)
+		return false;
+	length = proc_file_fill(fd, ret_text, STAT_BYTES - 1);
+	close(fd);
+	ret_text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+/* How often the process's first thread got a CPU; 0 if it has one, wants one, or the kernel does not count. */
+static uint64_t asleep_since(pid_t pid)
+{
+	char text[STAT_BYTES], *state;
+
+	if (!read_text(pid, "stat", text))
+		return 0;
+	state = proc_file_stat_fields(text);
+	if (!state || *state == 'R')
+		return 0;
+	return read_text(pid, "schedstat", text) ? schedstat_parse(text).runs : 0;
+}
+
+/*---- Requests ----*/
+
+struct survey {
+	struct lua_process *process;
+	struct memory *memory;
+	const struct request_members *members;
+	struct request_report *report;
+	int error;
+};
+
+static bool add_row(struct survey *survey, const struct nginx_request *request)
+{
+	struct request_row *row = request_report_add(survey->report);
+
+	if (!row) {
+		survey->error = -ENOMEM;
+		return false;
+	}
+	row->request = *request;
+	nginx_request_details(survey->memory, survey->members, request, &row->details);
+	return survey->report->count < REQUEST_ROWS_MAX;
+}
+
+/* A connection holds the request that it serves now, which may be a subrequest. */
+static bool take_request(void *context, uint64_t connection, uint64_t address)
+{
+	struct survey *survey = context;
+	struct nginx_request served, main;
+
+	if (!nginx_request_read(survey->memory, survey->members, address, &served))
+		return true;
+	/* A connection to an upstream has the request as its data, too, but is not the request's. */
+	if (served.connection != connection)
+		return true;
+	if (served.main != address &&
+	    nginx_request_read(survey->memory, survey->members, served.main, &main) && !add_row(survey, &main))
+		return false;
+	return add_row(survey, &served);
+}
+
+static bool is_same(const struct nginx_request *a, const struct nginx_request *b)
+{
+	return a->address == b->address && a->main == b->main && a->connection == b->connection &&
+	       a->number == b->number && a->ordinal == b->ordinal && a->start_ms == b->start_ms;
+}
+
+/* Drop the requests that have ended meanwhile. */
+static void drop_ended(struct survey *survey)
+{
+	struct request_report *report = survey->report;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < report->count; i++) {
+		struct nginx_request now;
+
+		if (nginx_request_read(survey->memory, survey->members, report->rows[i].request.address,
+				       &now) &&
+		    is_same(&now, &report->rows[i].request))
+			report->rows[kept++] = report->rows[i];
+		else
+			free(report->rows[i].coroutines);
+	}
+	report->count = kept;
+}
+
+/*---- Their Lua ----*/
+
+static int keep_coroutine(struct survey *survey, size_t index, struct request_row *row)
+{
+	struct request_coroutine *kept = &row->coroutines[row->coroutine_count];
+	const struct frame *frames = NULL;
+	size_t count = 0;
+	int error = 0;
+
+	kept->state = lua_process_coroutine_state(survey->process, index);
+	if (kept->state == COROUTINE_SUSPENDED || kept->state == COROUTINE_NOT_STARTED)
+		error = lua_process_unwind_coroutine(survey->process, index, &frames, &count);
+	if (error || kept->state == COROUTINE_DEAD)
+		return error;
+	kept->frame_count = count < REQUEST_FRAMES_MAX ? count : REQUEST_FRAMES_MAX;
+	memcpy(kept->frames, frames, kept->frame_count * sizeof(frames[0]));
+	row->coroutine_count++;
+	return 0;
+}
+
+static int add_coroutines(struct survey *survey, struct request_row *row)
+{
+	size_t count;
+	int error = 0;
+
+	if (!lua_process_capture_request(survey->process, row->request.address, &row->phase))
+		return 0;
+	count = lua_process_coroutine_count(survey->process);
+	if (count > REQUEST_COROUTINES_MAX) {
+		row->more_coroutines = count - REQUEST_COROUTINES_MAX;
+		count = REQUEST_COROUTINES_MAX;
+	}
+	row->coroutines = calloc(count, sizeof(row->coroutines[0]));
+	if (!row->coroutines)
+		return -ENOMEM;
+	for (size_t i = 0; i < count && !error; i++)
+		error = keep_coroutine(survey, i, row);
+	return error;
+}
+
+static int read_once(struct survey *survey, const struct connections *connections)
+{
+	request_report_clear_rows(survey->report);
+	survey->error = 0;
+	if (!connections_walk(survey->memory, connections, take_request, survey))
+		return -ENOMEM;
+	for (size_t i = 0; i < survey->report->count && !survey->error; i++)
+		survey->error = add_coroutines(survey, &survey->report->rows[i]);
+	return survey->error;
+}
+
+static void set_ages(struct request_report *report)
+{
+	uint64_t now_ms = clock_now_ns(CLOCK_REALTIME) / NS_PER_MS;
+
+	for (size_t i = 0; i < report->count; i++) {
+		struct request_row *row = &report->rows[i];
+
+		row->age_ms = now_ms > row->request.start_ms ? now_ms - row->request.start_ms : 0;
+	}
+}
+
+int request_survey_take(struct lua_process *process, struct request_report *report)
+{
+	const struct timespec pause = { .tv_nsec = BETWEEN_TRIES_NS };
+	struct survey survey = {
+		.process = process,
+		.memory = lua_process_memory(process),
+		.members = lua_process_request_members(process),
+		.report = report,
+	};
+	struct connections connections;
+	int error = 0;
+
+	report->asleep = false;
+	if (!connections_find(survey.memory, survey.members, &connections))
+		return -ENOTSUP;
+	for (unsigned i = 0; i < TRIES && !error && !report->asleep; i++) {
+		uint64_t runs = asleep_since(report->pid);
+
+		if (runs == 0 && i + 1 < TRIES) {
+			nanosleep(&pause, NULL);
+			continue;
+		}
+		error = read_once(&survey, &connections);
+		report->asleep = runs != 0 && asleep_since(report->pid) == runs;
+	}
+	if (!error && !report->asleep)
+		drop_ended(&survey);
+	set_ages(report);
+	request_report_sort(report);
+	return error;
+}
