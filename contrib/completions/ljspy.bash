@@ -57,7 +57,7 @@ _ljspy_complete_argument()
 	CLOCK)
 		mapfile -t COMPREPLY < <(compgen -W "cpu wall" -- "$word") ;;
 	WHAT)
-		mapfile -t COMPREPLY < <(compgen -W "pid tid comm state phase gc-phase module path type coroutine" -- "$word") ;;
+		mapfile -t COMPREPLY < <(compgen -W "pid tid comm state phase gc-phase module route host status path type coroutine" -- "$word") ;;
 	MEASURE)
 		mapfile -t COMPREPLY < <(compgen -W "own retained count" -- "$word") ;;
 	STATE*)

@@ -70,7 +70,7 @@ function __ljspy_complete_argument
         case CLOCK
             string replace -r -- '^' "$given" cpu wall
         case WHAT
-            string replace -r -- '^' "$given" pid tid comm state phase gc-phase module path type coroutine
+            string replace -r -- '^' "$given" pid tid comm state phase gc-phase module route host status path type coroutine
         case MEASURE
             string replace -r -- '^' "$given" own retained count
         case 'STATE*'

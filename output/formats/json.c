@@ -180,6 +180,29 @@ static void write_name(struct writer *writer, const char *name, const char *valu
 	json_stream_mark(&writer->json, value);
 }
 
+/* Only samples with a request have one. */
+static void write_request(struct writer *writer, const struct table_sample *sample)
+{
+	const struct table_request *request = &writer->table->requests[sample->kind.request];
+
+	if (!request->route)
+		return;
+	json_stream_mark(&writer->json, ",\"request\":{\"route\":");
+	write_text(writer, request->route);
+	json_stream_mark(&writer->json, ",\"method\":");
+	write_text(writer, request->method);
+	json_stream_mark(&writer->json, ",\"host\":");
+	write_text(writer, request->host);
+	if (request->status)
+		write_number(writer, ",\"status\":", request->status);
+	json_stream_mark(&writer->json,
+			 request->is_subrequest ? ",\"subrequest\":true" : ",\"subrequest\":false");
+	write_number(writer, ",\"connection\":", sample->connection);
+	write_number(writer, ",\"number\":", sample->number);
+	write_number(writer, ",\"age_ns\":", sample->age_ns);
+	json_stream_mark(&writer->json, "}");
+}
+
 static int write_sample(void *context, const struct table_sample *sample)
 {
 	struct writer *writer = context;
@@ -200,6 +223,7 @@ static int write_sample(void *context, const struct table_sample *sample)
 		write_number(writer, ",\"heap_bytes\":", sample->heap_bytes);
 	json_stream_mark(&writer->json, ",\"phase\":");
 	write_text(writer, kind->phase);
+	write_request(writer, sample);
 	json_stream_mark(&writer->json, ",\"wait\":");
 	write_text(writer, sample->wait ? sample->wait->name : NULL);
 	json_stream_mark(&writer->json, "}");

@@ -18,7 +18,10 @@
  *	samples		in time order: time_ns (since the session began),
  *			thread and stack (indices), cpu_ns and wall_ns (the time that
  *			the sample stands for), state ("running"), vm_state
- *			("compiled"), phase (null if none), wait (what a sleeping
+ *			("compiled"), phase (null if none), request (of nginx; only if
+ *			there is one: route, method and host, null if unknown, status,
+ *			only if set, subrequest, connection and number, which together
+ *			name the client's request, age_ns), wait (what a sleeping
  *			thread waits for, "read /etc/hosts"; else null)
  *
  * Names are escaped as in every other output: valid UTF-8 on one line, with

@@ -13,7 +13,7 @@
 #include "output/labels/session_title.h"
 #include "output/views/sample_table.h"
 
-enum { VALUE_TYPES_MAX = 3, LABELS_MAX = 8 };
+enum { VALUE_TYPES_MAX = 3, LABELS_MAX = 13 };
 
 struct writer {
 	struct pprof_writer *pprof;
@@ -75,6 +75,19 @@ static void add_number_label(struct writer *writer, Pprof__Sample *sample, const
 	add_label(writer, sample, key)->num = number;
 }
 
+static void add_request(struct writer *writer, Pprof__Sample *sample, const struct table_request *request)
+{
+	if (!request->route)
+		return;
+	add_text_label(writer, sample, "route", request->route);
+	add_text_label(writer, sample, "method", request->method);
+	add_text_label(writer, sample, "host", request->host);
+	if (request->status)
+		add_number_label(writer, sample, "status", (int)request->status);
+	if (request->is_subrequest)
+		add_number_label(writer, sample, "subrequest", 1);
+}
+
 static void write_sum(struct writer *writer, const struct table_sum *sum)
 {
 	const struct table_kind *kind = &sum->kind;
@@ -100,6 +113,7 @@ static void write_sum(struct writer *writer, const struct table_sum *sum)
 	add_text_label(writer, &message, "vm_state", vm_state_name((enum vm_state)kind->vm_state));
 	add_text_label(writer, &message, "gc_phase", gc_phase_name((enum gc_phase)kind->gc_phase));
 	add_text_label(writer, &message, "phase", kind->phase);
+	add_request(writer, &message, &writer->table->requests[kind->request]);
 	pprof_write_sample(writer->pprof, &message);
 }
 

@@ -21,6 +21,7 @@
  *	          | 07 pauses
  *	          | 08				forget all definitions
  *	          | 09				end: the recording is complete
+ *	          | 0a request			of the next sample
  *
  *	string    = length:uint byte{length}	no byte is NUL
  *	function  = kind:uint firstline:uint name:ref file:ref module:ref
@@ -28,6 +29,8 @@
  *	thread    = pid:uint tid:uint process_name:ref thread_name:ref
  *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ]
  *	            phase:ref [ wait:ref ] cpu:uint wall:sint
+ *	request   = route:ref method:ref host:ref status:uint subrequest:uint
+ *	            connection:uint number:uint age:uint
  *	property  = name:text value:text	text = length:uint byte{length}
  *	pauses    = longest:uint count:uint (skipped:uint held:uint){count}
  *
@@ -57,6 +60,9 @@
  * one since the thread's definition). In older versions the phase of samples with
  * VM_STATE_GC is unknown.
  *
+ * Requests are there since version 5, as a record of their own before their sample;
+ * age is in nanoseconds. Between the two, strings and such may be defined.
+ *
  * Properties describe the session, as texts or decimal numbers. A later one
  * replaces an earlier one of the same name; readers skip unknown names. The
  * names are target, command_line, layout, pid, clock ("cpu" or "wall"),
@@ -84,7 +90,7 @@
 #include "output/sample/sample.h"
 
 enum {
-	RECORDING_VERSION = 4,
+	RECORDING_VERSION = 5,
 	RECORDING_VERSION_WAITS = 2,
 	RECORDING_VERSION_GC = 4,
 
@@ -112,6 +118,7 @@ enum recording_tag {
 	RECORD_PAUSES,
 	RECORD_FORGET,
 	RECORD_END,
+	RECORD_REQUEST,
 };
 
 enum {

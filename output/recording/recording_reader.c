@@ -65,7 +65,8 @@ struct recording_reader {
 	uint64_t last_ns;
 	uint64_t forgotten; /* number of stacks forgotten so far */
 	uint64_t samples_read;
-	bool opening; /* the first pass, which computes the members below */
+	struct sample_request request; /* of the next sample */
+	bool opening;                  /* the first pass, which computes the members below */
 	bool ended;
 	enum recording_extent extent;
 	uint64_t sample_count;
@@ -357,6 +358,29 @@ static bool take_gc(struct recording_reader *reader, struct thread *thread, stru
 	return true;
 }
 
+static int read_request(struct recording_reader *reader)
+{
+	struct sample_request request = { 0 };
+	uint32_t is_subrequest;
+	int result = take_name(reader, &request.route);
+
+	if (result == READ_ON)
+		result = take_name(reader, &request.method);
+	if (result == READ_ON)
+		result = take_name(reader, &request.host);
+	if (result != READ_ON)
+		return result;
+	if (!request.route || !record_take_number(reader->block, UINT32_MAX, &request.status) ||
+	    !record_take_number(reader->block, 1, &is_subrequest) ||
+	    !record_take_uint(reader->block, &request.connection) ||
+	    !record_take_uint(reader->block, &request.number) ||
+	    !record_take_uint(reader->block, &request.age_ns))
+		return READ_DAMAGED;
+	request.is_subrequest = is_subrequest;
+	reader->request = request;
+	return READ_ON;
+}
+
 static int read_sample(struct recording_reader *reader, struct sample *ret_sample)
 {
 	struct tables *tables = &reader->tables;
@@ -395,6 +419,8 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	if (result != READ_SAMPLE)
 		return result;
 	thread->last_ns = reader->last_ns = sample.time_ns;
+	sample.request = reader->request;
+	reader->request = (struct sample_request){ 0 };
 	*ret_sample = sample;
 	return READ_SAMPLE;
 }
@@ -533,6 +559,7 @@ static int read_record(struct recording_reader *reader, struct sample *ret_sampl
 	case RECORD_PROPERTY: return read_property(reader);
 	case RECORD_PAUSES: return read_pauses(reader);
 	case RECORD_FORGET: forget(reader); return READ_ON;
+	case RECORD_REQUEST: return read_request(reader);
 	case RECORD_END: reader->ended = true; return READ_END;
 	default: return READ_DAMAGED;
 	}

@@ -457,10 +457,44 @@ static void put_gc(struct recording_writer *writer, const struct sample_gc *gc, 
 	thread->heap_bytes = gc->heap_bytes;
 }
 
+/* What a request has of strings, by number. */
+struct request_strings {
+	uint32_t route, method, host;
+};
+
+static int find_request(struct recording_writer *writer, const struct sample_request *request,
+			struct request_strings *ret_strings)
+{
+	int error = find_string(writer, request->route, &ret_strings->route);
+
+	if (!error)
+		error = find_string(writer, request->method, &ret_strings->method);
+	return error ? error : find_string(writer, request->host, &ret_strings->host);
+}
+
+static int put_request(struct recording_writer *writer, const struct sample_request *request,
+		       const struct request_strings *strings)
+{
+	int error = strings->route ? begin(writer, RECORD_REQUEST) : 0;
+
+	if (error || strings->route == 0)
+		return error;
+	record_put_uint(writer->block, strings->route);
+	record_put_uint(writer->block, strings->method);
+	record_put_uint(writer->block, strings->host);
+	record_put_uint(writer->block, request->status);
+	record_put_uint(writer->block, request->is_subrequest);
+	record_put_uint(writer->block, request->connection);
+	record_put_uint(writer->block, request->number);
+	record_put_uint(writer->block, request->age_ns);
+	return 0;
+}
+
 static int put_sample(struct recording_writer *writer, const struct sample *sample)
 {
 	uint64_t now = sample->time_ns > writer->last_ns ? sample->time_ns : writer->last_ns;
 	uint32_t stack = 0, phase = 0, wait = 0;
+	struct request_strings request = { 0 };
 	struct thread *thread;
 	int error = find_thread(writer, sample, &thread);
 
@@ -470,6 +504,10 @@ static int put_sample(struct recording_writer *writer, const struct sample *samp
 		error = find_stack(writer, sample, &stack);
 	if (!error && sample->wait && sample->thread_state != THREAD_RUNNING)
 		error = find_function(writer, sample->wait, &wait);
+	if (!error && sample->request.route)
+		error = find_request(writer, &sample->request, &request);
+	if (!error)
+		error = put_request(writer, &sample->request, &request);
 	if (!error)
 		error = begin(writer, RECORD_SAMPLE);
 	if (error)

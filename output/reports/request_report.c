@@ -50,8 +50,8 @@ void request_report_clear(struct request_report *report)
 
 struct request_row *request_report_add(struct request_report *report)
 {
-	struct request_row *rows =
-		array_grow(report->rows, &report->room, report->count + 1, sizeof(report->rows[0]));
+	struct request_row *rows = array_grow(report->rows, &report->room, report->count + 1,
+					      sizeof(report->rows[0]));
 
 	if (!rows)
 		return NULL;
@@ -131,7 +131,8 @@ static void print_upstream(FILE *out, const struct nginx_upstream *upstream)
 
 	if (upstream->state == NGINX_UPSTREAM_NONE)
 		return;
-	fprintf(out, "          upstream %s: %s", cell(upstream->peer, peer), upstream_texts[upstream->state]);
+	fprintf(out, "          upstream %s: %s", cell(upstream->peer, peer),
+		upstream_texts[upstream->state]);
 	if (upstream->status)
 		fprintf(out, " (%u)", upstream->status);
 	if (upstream->tries > 1)
@@ -142,7 +143,8 @@ static void print_upstream(FILE *out, const struct nginx_upstream *upstream)
 static void print_row(FILE *out, const struct request_report *report, const struct request_row *row)
 {
 	const struct nginx_request *request = &row->request;
-	char method[CELL_BYTES], host[CELL_BYTES], path[NGINX_URI_BYTES], client[CELL_BYTES], text[CELL_BYTES];
+	char method[CELL_BYTES], host[CELL_BYTES], path[NGINX_URI_BYTES], client[CELL_BYTES],
+		text[CELL_BYTES];
 
 	path_of(report, row, path);
 	fprintf(out, "%5" PRIu64 ".%03u s  %-13s  %s %s%s ", row->age_ms / MS_PER_SECOND,
@@ -154,7 +156,8 @@ static void print_row(FILE *out, const struct request_report *report, const stru
 		fprintf(out, "?%s", cell(row->details.args, text));
 	if (request->status)
 		fprintf(out, "  status %u", request->status);
-	fprintf(out, "\n          request %" PRIu64 ".%" PRIu64 " of %s, %" PRIu64 " bytes in, %" PRIu64 " out\n",
+	fprintf(out,
+		"\n          request %" PRIu64 ".%" PRIu64 " of %s, %" PRIu64 " bytes in, %" PRIu64 " out\n",
 		request->number, request->ordinal, cell(row->details.client, client), row->details.received,
 		row->details.sent);
 	print_upstream(out, &row->details.upstream);

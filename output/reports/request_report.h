@@ -44,9 +44,9 @@ struct request_row {
 
 struct request_report {
 	pid_t pid;
-	char *name;  /* of the process; owned */
-	bool asleep; /* all the time while it was read: nothing changed meanwhile */
-	bool exact_paths; /* show paths and query strings as they are */
+	char *name;               /* of the process; owned */
+	bool asleep;              /* all the time while it was read: nothing changed meanwhile */
+	bool exact_paths;         /* show paths and query strings as they are */
 	struct request_row *rows; /* owned */
 	size_t count, room;
 };

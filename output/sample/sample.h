@@ -55,6 +55,18 @@ struct sample_gc {
 	uint64_t heap_bytes; /* g->gc.total; 0 if unknown */
 };
 
+/* The request of nginx that a sample works for. If there is none, or it is unknown, all is zero. */
+struct sample_request {
+	const char *route;  /* its path, with "*" for numbers and identifiers; NULL: no request */
+	const char *method; /* NULL if unknown */
+	const char *host;   /* the same */
+	uint32_t status;    /* 0: not set yet */
+	bool is_subrequest;
+	uint64_t connection; /* $connection, and which of its requests it is, $connection_requests; */
+	uint64_t number;     /* ... together they name the client's request; 0 if unknown */
+	uint64_t age_ns;     /* since the client's request began */
+};
+
 struct trace;
 
 /* Strings are borrowed and may hold any byte but NUL. */
@@ -65,6 +77,7 @@ struct sample {
 	const char *process_name; /* from /proc/PID/comm; NULL if unknown */
 	const char *thread_name;  /* from /proc/PID/task/TID/comm; NULL if unknown */
 	const char *phase;        /* of the current request, for example "content"; NULL if none */
+	struct sample_request request;
 	enum thread_state thread_state;
 	enum vm_state vm_state;
 	struct sample_gc gc;

@@ -37,6 +37,18 @@ struct addition {
 /* Bits in the number of a stack with an addition. Larger numbers become 0. */
 enum { ADDITION_BITS = 16, STACK_BITS = 32 };
 
+/* A request of a client, by its process and nginx's numbers. It has no padding, because it is compared as bytes. */
+struct slow_key {
+	uint64_t pid, connection, number;
+};
+
+struct slow {
+	struct slow_key key;
+	UT_hash_handle hh;
+};
+
+enum { REQUEST_TEXT_MAX = 512 };
+
 struct filter {
 	struct sample_source source; /* first: the source and the filter are one address */
 	struct sample_source *from;
@@ -45,8 +57,10 @@ struct filter {
 	struct verdict *verdicts;
 	struct addition *additions;
 	struct stack_cache changed; /* recent stacks as passed on, by their new number */
-	bool *passed;               /* for each place of the cache: does the stack pass? */
-	struct frame *frames;       /* of the last changed sample */
+	struct slow *slow;          /* requests that were seen old enough */
+	bool knows_slow;
+	bool *passed;         /* for each place of the cache: does the stack pass? */
+	struct frame *frames; /* of the last changed sample */
 	size_t size;
 };
 
@@ -166,7 +180,82 @@ static int stack_passes(struct filter *filter, const struct sample *sample)
 	return included;
 }
 
-/* All conditions except those on the stack. */
+/*---- Requests ----*/
+
+static struct slow_key slow_key(const struct sample *sample)
+{
+	return (struct slow_key){ (uint64_t)sample->pid, sample->request.connection, sample->request.number };
+}
+
+static bool is_old(const struct filter *filter, const struct sample *sample)
+{
+	return sample->request.route && sample->request.age_ns >= filter->options.slower_than_ns;
+}
+
+/* 0 or -ENOMEM. */
+static int note_slow(struct filter *filter, const struct sample *sample)
+{
+	struct slow_key key = slow_key(sample);
+	struct slow *slow;
+
+	HASH_FIND(hh, filter->slow, &key, sizeof(key), slow);
+	if (slow)
+		return 0;
+	slow = calloc(1, sizeof(*slow));
+	if (!slow)
+		return -ENOMEM;
+	slow->key = key;
+	HASH_ADD(hh, filter->slow, key, sizeof(slow->key), slow);
+	if (hash_added(&slow->hh))
+		return 0;
+	free(slow);
+	return -ENOMEM;
+}
+
+/* Read all samples once, to know which requests took long: the early samples of these pass, too. */
+static int find_slow(struct filter *filter)
+{
+	struct sample sample;
+	int result;
+
+	while ((result = filter->from->next(filter->from, &sample)) > 0)
+		if (is_old(filter, &sample) && note_slow(filter, &sample))
+			return -ENOMEM;
+	filter->knows_slow = true;
+	return result < 0 ? result : filter->from->rewind(filter->from);
+}
+
+static bool is_slow(const struct filter *filter, const struct sample *sample)
+{
+	struct slow_key key = slow_key(sample);
+	struct slow *slow;
+
+	if (!sample->request.route)
+		return false;
+	HASH_FIND(hh, filter->slow, &key, sizeof(key), slow);
+	return slow != NULL;
+}
+
+static bool request_matches(const regex_t *pattern, const struct sample_request *request)
+{
+	char text[REQUEST_TEXT_MAX];
+
+	if (!request->route)
+		return false;
+	snprintf(text, sizeof(text), "%s %s%s", request->method ? request->method : "-",
+		 request->host ? request->host : "-", request->route);
+	return matches(pattern, text);
+}
+
+static bool request_passes(const struct filter *filter, const struct sample *sample)
+{
+	const struct filter_options *options = &filter->options;
+
+	return (!options->include_request || request_matches(options->include_request, &sample->request)) &&
+	       (options->slower_than_ns == 0 || is_slow(filter, sample));
+}
+
+/* All conditions except those on the stack and on the request. */
 static bool may_pass(const struct filter_options *options, const struct sample *sample)
 {
 	return sample->time_ns >= options->since_ns &&
@@ -265,6 +354,21 @@ static const char *module_name(const struct sample *sample, char text[static MOD
 	return text;
 }
 
+static const char *request_group(enum filter_group group, const struct sample_request *request,
+				 char text[static MODULE_PATH_SIZE])
+{
+	if (!request->route)
+		return "no request";
+	if (group == GROUP_ROUTE)
+		return request->route;
+	if (group == GROUP_HOST)
+		return request->host ? request->host : "no host";
+	if (request->status == 0)
+		return "no status yet";
+	snprintf(text, MODULE_PATH_SIZE, "%u", request->status);
+	return text;
+}
+
 /* Add the frame of the group at the root. 0 or -ENOMEM. */
 static int add_group(struct filter *filter, struct sample *sample)
 {
@@ -283,6 +387,11 @@ static int add_group(struct filter *filter, struct sample *sample)
 	case GROUP_PHASE: function.name = sample->phase ? sample->phase : "no phase"; break;
 	case GROUP_GC_PHASE: function.name = gc_name(sample); break;
 	case GROUP_MODULE: function.name = module_name(sample, text); break;
+	case GROUP_ROUTE:
+	case GROUP_HOST:
+	case GROUP_STATUS:
+		function.name = request_group(filter->options.group, &sample->request, text);
+		break;
 	case GROUP_NONE:
 	case GROUP_COUNT: return 0;
 	}
@@ -332,6 +441,15 @@ static struct addition_key addition_key(const struct filter *filter, const struc
 	case GROUP_STATE: key.text = state_name(sample); break;
 	case GROUP_PHASE: key.text = sample->phase; break;
 	case GROUP_GC_PHASE: key.text = gc_name(sample); break;
+	case GROUP_ROUTE: key.text = sample->request.route; break;
+	case GROUP_HOST:
+		key.text = sample->request.host;
+		key.number = sample->request.route != NULL;
+		break;
+	case GROUP_STATUS:
+		key.text = sample->request.route ? "" : NULL;
+		key.number = sample->request.status;
+		break;
 	case GROUP_MODULE:
 	case GROUP_NONE:
 	case GROUP_COUNT: break;
@@ -425,13 +543,17 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 {
 	struct filter *filter = (struct filter *)source;
 	struct sample sample;
-	int result;
+	int result = filter->options.slower_than_ns && !filter->knows_slow ? find_slow(filter) : 0;
 
+	if (result < 0)
+		return result;
 	do {
 		result = filter->from->next(filter->from, &sample);
 		if (result <= 0)
 			return result;
-		result = may_pass(&filter->options, &sample) ? pass_stack(filter, &sample) : 0;
+		result = may_pass(&filter->options, &sample) && request_passes(filter, &sample)
+				 ? pass_stack(filter, &sample)
+				 : 0;
 	} while (result == 0);
 	if (result < 0)
 		return result;
@@ -475,12 +597,17 @@ void filter_free(struct filter *filter)
 {
 	struct addition *addition, *next_addition;
 	struct verdict *verdict, *next;
+	struct slow *slow, *next_slow;
 
 	if (!filter)
 		return;
 	HASH_ITER(hh, filter->additions, addition, next_addition) {
 		HASH_DEL(filter->additions, addition);
 		free(addition);
+	}
+	HASH_ITER(hh, filter->slow, slow, next_slow) {
+		HASH_DEL(filter->slow, slow);
+		free(slow);
 	}
 	HASH_ITER(hh, filter->verdicts, verdict, next) {
 		HASH_DEL(filter->verdicts, verdict);
@@ -499,7 +626,8 @@ bool filter_passes_all(const struct filter *filter)
 	return options->since_ns == 0 && options->until_ns == 0 && options->pid_count == 0 &&
 	       options->tid_count == 0 && !options->thread && options->thread_states == 0 &&
 	       options->vm_states == 0 && !options->include && !options->exclude &&
-	       options->time == TIME_ALL && !options->merge_recursion && options->group == GROUP_NONE;
+	       !options->include_request && options->slower_than_ns == 0 && options->time == TIME_ALL &&
+	       !options->merge_recursion && options->group == GROUP_NONE;
 }
 
 struct sample_source *filter_samples(struct filter *filter)

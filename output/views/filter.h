@@ -25,6 +25,9 @@ enum filter_group {
 	GROUP_PHASE,    /* of the current request */
 	GROUP_GC_PHASE, /* of the collector */
 	GROUP_MODULE,   /* module or plugin of the Lua code (output/labels/module_path.h) */
+	GROUP_ROUTE,    /* of the current request, with its numbers folded (struct sample_request) */
+	GROUP_HOST,     /* of the current request */
+	GROUP_STATUS,   /* likewise */
 	GROUP_COUNT
 };
 
@@ -49,12 +52,14 @@ struct filter_options {
 	const pid_t *pids;
 	size_t pid_count; /* 0: any */
 	const pid_t *tids;
-	size_t tid_count;       /* 0: any */
-	const char *thread;     /* name of the thread; NULL: any */
-	uint32_t thread_states; /* bits by enum thread_state, */
-	uint32_t vm_states;     /* ... and by enum vm_state: one bit of either matches; both 0: any */
-	const regex_t *include; /* the label of at least one function matches; NULL: any */
-	const regex_t *exclude; /* the label of no function matches; NULL: any */
+	size_t tid_count;               /* 0: any */
+	const char *thread;             /* name of the thread; NULL: any */
+	uint32_t thread_states;         /* bits by enum thread_state, */
+	uint32_t vm_states;             /* ... and by enum vm_state: one bit of either matches; both 0: any */
+	const regex_t *include;         /* the label of at least one function matches; NULL: any */
+	const regex_t *exclude;         /* the label of no function matches; NULL: any */
+	const regex_t *include_request; /* matches METHOD HOST/ROUTE of the request; NULL: any */
+	uint64_t slower_than_ns;        /* only requests seen at that age or older; 0: any */
 	enum filter_time time;
 	bool merge_recursion; /* see below */
 	enum filter_group group;

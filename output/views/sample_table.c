@@ -29,7 +29,7 @@ struct recent {
 	uint32_t sum; /* the last sum with that stack */
 };
 
-enum list { FUNCTIONS, FRAMES, STACKS, THREADS, SUMS, LIST_COUNT };
+enum list { FUNCTIONS, FRAMES, STACKS, THREADS, SITES, REQUESTS, SUMS, LIST_COUNT };
 
 struct table_index {
 	struct entry *entries[LIST_COUNT];
@@ -195,6 +195,33 @@ static int find_thread(struct sample_table *table, const struct sample *sample, 
 	return 0;
 }
 
+/* A site is a method and a host. */
+static int find_request(struct sample_table *table, const struct sample_request *request, uint32_t *ret_index)
+{
+	uint32_t site;
+	int result = look_up(table->index, SITES,
+			     (struct key){ (uintptr_t)request->method, (uintptr_t)request->host, 0 }, &site);
+
+	if (result >= 0)
+		result = look_up(table->index, REQUESTS,
+				 (struct key){ (uintptr_t)request->route, pair(site, request->status),
+					       request->is_subrequest },
+				 ret_index);
+	if (result <= 0)
+		return result;
+	result = make_room((void **)&table->requests, table->request_count, sizeof(*table->requests));
+	if (result < 0)
+		return result;
+	table->requests[table->request_count++] = (struct table_request){
+		.route = request->route,
+		.method = request->method,
+		.host = request->host,
+		.status = request->status,
+		.is_subrequest = request->is_subrequest,
+	};
+	return 0;
+}
+
 static int compare_phases(const char *left, const char *right)
 {
 	return left && right ? strcmp(left, right) : (left != NULL) - (right != NULL);
@@ -212,6 +239,8 @@ static int compare_kinds(const struct table_kind *left, const struct table_kind 
 		return left->vm_state < right->vm_state ? -1 : 1;
 	if (left->gc_phase != right->gc_phase)
 		return left->gc_phase < right->gc_phase ? -1 : 1;
+	if (left->request != right->request)
+		return left->request < right->request ? -1 : 1;
 	return compare_phases(left->phase, right->phase);
 }
 
@@ -220,7 +249,8 @@ static int find_sum(struct sample_table *table, const struct table_kind *kind, u
 	struct key key = {
 		pair(kind->thread, kind->stack),
 		(uintptr_t)kind->phase,
-		pair(kind->thread_state, (uint32_t)kind->vm_state << 8 | kind->gc_phase),
+		pair(kind->request,
+		     (uint32_t)kind->thread_state << 16 | (uint32_t)kind->vm_state << 8 | kind->gc_phase),
 	};
 	int result = look_up(table->index, SUMS, key, ret_index);
 
@@ -250,9 +280,11 @@ static int add_empty_stack(struct sample_table *table)
 static int find_kind(struct sample_table *table, const struct sample *sample, struct table_kind *ret_kind,
 		     struct recent **ret_recent)
 {
-	uint32_t thread = 0;
+	uint32_t thread = 0, request = 0;
 	int error = find_thread(table, sample, &thread);
 
+	if (!error)
+		error = find_request(table, &sample->request, &request);
 	if (!error)
 		error = find_stack(table, sample, ret_recent);
 	if (error)
@@ -260,6 +292,7 @@ static int find_kind(struct sample_table *table, const struct sample *sample, st
 	*ret_kind = (struct table_kind){
 		.phase = sample->phase,
 		.thread = thread,
+		.request = request,
 		.stack = (*ret_recent)->stack,
 		.thread_state = (uint16_t)sample->thread_state,
 		.vm_state = (uint8_t)sample->vm_state,
@@ -311,8 +344,9 @@ static bool is_sum_of(const struct sample_table *table, uint32_t sum, const stru
 	const struct table_kind *known = sum < table->sum_count ? &table->sums[sum].kind : NULL;
 
 	return known && known->phase == kind->phase && known->thread == kind->thread &&
-	       known->stack == kind->stack && known->thread_state == kind->thread_state &&
-	       known->vm_state == kind->vm_state && known->gc_phase == kind->gc_phase;
+	       known->stack == kind->stack && known->request == kind->request &&
+	       known->thread_state == kind->thread_state && known->vm_state == kind->vm_state &&
+	       known->gc_phase == kind->gc_phase;
 }
 
 static int add_sample(void *context, const struct sample *sample)
@@ -476,6 +510,9 @@ static int read_again(void *context, const struct sample *sample)
 	struct table_sample known = {
 		.wait = sample->wait,
 		.heap_bytes = sample->gc.heap_bytes,
+		.connection = sample->request.connection,
+		.number = sample->request.number,
+		.age_ns = sample->request.age_ns,
 		.time_ns = sample->time_ns,
 		.cpu_ns = sample->cpu_ns,
 		.wall_ns = sample->wall_ns,
@@ -508,6 +545,7 @@ void sample_table_free(struct sample_table *table)
 	free(table->frames);
 	free(table->stacks);
 	free(table->threads);
+	free(table->requests);
 	free(table->sums);
 	free_index(table->index);
 	free(table);

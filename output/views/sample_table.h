@@ -44,11 +44,19 @@ struct table_thread {
 	size_t sum_count;
 };
 
+/* What samples have of requests, without what is of one request only. */
+struct table_request {
+	const char *route, *method, *host; /* as in struct sample_request: without a route, it is none */
+	uint32_t status;
+	bool is_subrequest;
+};
+
 /* How samples differ besides their times. */
 struct table_kind {
 	const char *phase; /* NULL if none */
 	uint32_t thread;   /* into threads */
 	uint32_t stack;    /* into stacks */
+	uint32_t request;  /* into requests */
 	uint16_t thread_state;
 	uint8_t vm_state;
 	uint8_t gc_phase;
@@ -66,6 +74,8 @@ struct table_sample {
 	struct table_kind kind;
 	const struct function *wait; /* see struct sample */
 	uint64_t heap_bytes;         /* see struct sample_gc */
+	uint64_t connection, number; /* see struct sample_request */
+	uint64_t age_ns;
 	uint64_t time_ns;
 	uint64_t cpu_ns;
 	uint64_t wall_ns;
@@ -86,7 +96,9 @@ struct sample_table {
 	uint32_t depth;               /* of the deepest stack */
 	struct table_thread *threads; /* heaviest first */
 	uint32_t thread_count;
-	struct table_sum *sums; /* by thread, then stack, states and phase */
+	struct table_request *requests;
+	uint32_t request_count;
+	struct table_sum *sums; /* by thread, then stack, states, phase and request */
 	size_t sum_count;
 	struct table_index *index; /* private: finds the indices of a sample */
 };

@@ -17,7 +17,7 @@ enum tag { TAG_FUNCTION = 1, TAG_LOST, TAG_SAMPLE, TAG_FORGET };
 enum {
 	TEXT_MAX = RECORDING_TEXT_MAX,
 	UINT_SIZE_MAX = 10,
-	TEXTS = 3, /* of a function, and of a sample */
+	TEXTS = 6, /* of a sample; a function has fewer */
 };
 
 /*---- Writing ----*/
@@ -152,6 +152,20 @@ static uint32_t number_of(struct sample_writer *writer, const struct function *f
 	return numbered->number;
 }
 
+static void put_request(struct sample_writer *writer, const struct sample_request *request)
+{
+	put_text(writer, request->route);
+	if (!request->route)
+		return;
+	put_text(writer, request->method);
+	put_text(writer, request->host);
+	put_uint(writer, request->status);
+	put_uint(writer, request->is_subrequest);
+	put_uint(writer, request->connection);
+	put_uint(writer, request->number);
+	put_uint(writer, request->age_ns);
+}
+
 static void put_sample(struct sample_writer *writer, const struct sample *sample)
 {
 	put_uint(writer, TAG_SAMPLE);
@@ -161,6 +175,7 @@ static void put_sample(struct sample_writer *writer, const struct sample *sample
 	put_text(writer, sample->process_name);
 	put_text(writer, sample->thread_name);
 	put_text(writer, sample->phase);
+	put_request(writer, &sample->request);
 	put_uint(writer, sample->thread_state);
 	put_uint(writer, sample->vm_state);
 	put_uint(writer, number_of(writer, sample->wait));
@@ -393,6 +408,20 @@ static void read_frames(struct sample_reader *reader, struct bytes *bytes, struc
 	sample->frame_count = count;
 }
 
+static void read_request(struct sample_reader *reader, struct bytes *bytes, struct sample_request *request)
+{
+	request->route = get_text(reader, bytes, 3);
+	if (!request->route)
+		return;
+	request->method = get_text(reader, bytes, 4);
+	request->host = get_text(reader, bytes, 5);
+	request->status = (uint32_t)get_limited(bytes, UINT32_MAX);
+	request->is_subrequest = get_limited(bytes, 1);
+	request->connection = get_uint(bytes);
+	request->number = get_uint(bytes);
+	request->age_ns = get_uint(bytes);
+}
+
 static void read_sample(struct sample_reader *reader, struct bytes *bytes, struct sample *sample)
 {
 	*sample = (struct sample){ .time_ns = get_uint(bytes) };
@@ -401,6 +430,7 @@ static void read_sample(struct sample_reader *reader, struct bytes *bytes, struc
 	sample->process_name = get_text(reader, bytes, 0);
 	sample->thread_name = get_text(reader, bytes, 1);
 	sample->phase = request_phase_named(get_text(reader, bytes, 2));
+	read_request(reader, bytes, &sample->request);
 	sample->thread_state = (enum thread_state)get_limited(bytes, THREAD_STATE_COUNT - 1);
 	sample->vm_state = (enum vm_state)get_limited(bytes, VM_STATE_COUNT - 1);
 	sample->wait = get_function(reader, bytes);

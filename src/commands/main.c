@@ -49,11 +49,11 @@ static void set_signals(enum command command, sigset_t *ret_inherited)
 static int run_command(void *context)
 {
 	static enum exit_status (*const commands[COMMAND_COUNT])(const struct invocation *) = {
-		[COMMAND_RECORD] = command_record, [COMMAND_DUMP] = command_dump,
-		[COMMAND_TOP] = command_top,       [COMMAND_TRACES] = command_traces,
-		[COMMAND_HEAP] = command_heap,     [COMMAND_MEMORY] = command_memory,
+		[COMMAND_RECORD] = command_record,     [COMMAND_DUMP] = command_dump,
+		[COMMAND_TOP] = command_top,           [COMMAND_TRACES] = command_traces,
+		[COMMAND_HEAP] = command_heap,         [COMMAND_MEMORY] = command_memory,
 		[COMMAND_REQUESTS] = command_requests, [COMMAND_INFO] = command_info,
-		[COMMAND_REPORT] = command_report, [COMMAND_DIFF] = command_diff,
+		[COMMAND_REPORT] = command_report,     [COMMAND_DIFF] = command_diff,
 	};
 	const struct invocation *invocation = context;
 	enum exit_status status = choose_processes(invocation->options);

@@ -120,6 +120,7 @@ static struct filter *new_filter(const struct recording_input *input, const stru
 	filter.pid_count = options->pid_count;
 	filter.tids = options->tids;
 	filter.include = options->include;
+	filter.include_request = options->include_request;
 	filter.exclude = options->exclude;
 	filter.time = filter_time_by(shown_clock(input, options),
 				     recording_reader_session(input->reader)->clock);

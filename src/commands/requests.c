@@ -147,7 +147,8 @@ static void write_all(struct requests *requests)
 		if (!subject->process)
 			continue;
 		if (requests->options->json)
-			documents = documents ? json_value_append(documents, request_report_json(&subject->report))
+			documents = documents ? json_value_append(documents,
+								  request_report_json(&subject->report))
 					      : NULL;
 		else
 			request_report_print(stdout, &subject->report);
@@ -181,7 +182,8 @@ static void show(struct requests *requests)
 
 		if (count == 0) {
 			if (requests->status != EXIT_WITH_ERRORS)
-				message_error("None of these processes has connections of nginx that ljspy can read.");
+				message_error(
+					"None of these processes has connections of nginx that ljspy can read.");
 			requests->status = EXIT_NOTHING_DONE;
 			return;
 		}

@@ -162,6 +162,12 @@ struct sample_gc lua_process_gc(const struct lua_process *process);
  */
 const char *lua_process_phase(const struct lua_process *process);
 
+/*
+ * That request itself, for sample.request, if it was captured at time_ns, CLOCK_MONOTONIC. Its texts are
+ * valid until the next call or capture.
+ */
+struct sample_request lua_process_request(struct lua_process *process, uint64_t time_ns);
+
 /* How to read requests of nginx; unknown if the process is none. */
 const struct request_members *lua_process_request_members(const struct lua_process *process);
 

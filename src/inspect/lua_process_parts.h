@@ -17,6 +17,7 @@
 #include "src/linux/proc/maps.h"
 #include "unwind/capture/lua_image.h"
 #include "unwind/native/native.h"
+#include "unwind/nginx/route.h"
 #include "unwind/stack/merge.h"
 #include "unwind/symbols/symbols.h"
 
@@ -72,6 +73,7 @@ struct lua_process {
 	bool has_sought_clock;
 	uint64_t loop_clock; /* address of an event loop's clock; 0 if there is none */
 	struct capture capture;
+	char route[ROUTE_BYTES]; /* of the request captured last */
 	struct merged_stack stack;
 };
 

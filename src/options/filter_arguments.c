@@ -66,7 +66,8 @@ bool filter_arguments_states(const char *text, struct filter_options *options)
 static const char *const group_names[GROUP_COUNT] = {
 	[GROUP_PID] = "pid",           [GROUP_TID] = "tid",     [GROUP_COMM] = "comm",
 	[GROUP_STATE] = "state",       [GROUP_PHASE] = "phase", [GROUP_MODULE] = "module",
-	[GROUP_GC_PHASE] = "gc-phase",
+	[GROUP_GC_PHASE] = "gc-phase", [GROUP_ROUTE] = "route", [GROUP_HOST] = "host",
+	[GROUP_STATUS] = "status",
 };
 
 const char *filter_arguments_group_name(enum filter_group group)
@@ -83,7 +84,8 @@ bool filter_arguments_group(const char *text, struct filter_options *options)
 		}
 	}
 	message_error("\"%s\" is nothing to group by.", text);
-	message_note("What there is: pid, tid, comm, state, phase, gc-phase and module.");
+	message_note(
+		"What there is: pid, tid, comm, state, phase, gc-phase, module, route, host and status.");
 	return false;
 }
 

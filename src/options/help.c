@@ -74,7 +74,7 @@ void help_print(FILE *out)
 	      "\nCommands (may be abbreviated):\n",
 	      out);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		fprintf(out, "  %-8s%s\n", command_table[i].name, command_table[i].summary);
+		fprintf(out, "  %-10s%s\n", command_table[i].name, command_table[i].summary);
 	fputs("\nExamples:\n", out);
 	/* The first example of each command. */
 	for (size_t i = 0; i < COMMAND_COUNT; i++)

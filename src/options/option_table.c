@@ -13,7 +13,7 @@ enum {
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
 	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | REQUESTS | INFO, /* look at processes */
-	RENDER = RECORD | REPORT | DIFF,                               /* write profiles */
+	RENDER = RECORD | REPORT | DIFF,                                          /* write profiles */
 	ALL = TARGETS | RENDER,
 };
 
@@ -48,7 +48,10 @@ const struct option_entry option_table[] = {
 	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", "only until TIME after the beginning" },
 	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function" },
 	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", "only stacks without such a function" },
-	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "by pid, tid, comm, state, phase, gc-phase, module" },
+	{ "include-request", OPTION_INCLUDE_REQUEST, REPORT | DIFF, "REGEX",
+	  "only requests whose METHOD HOST/ROUTE matches" },
+	{ "slower-than", OPTION_SLOWER_THAN, REPORT | DIFF, "TIME", "only requests seen to take that long" },
+	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "by pid, tid, state, phase, module, route, host, ..." },
 	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL,
 	  "merge calls of a function by itself into one frame" },
 	{ "lines", OPTION_LINES, RECORD | TOP | REPORT | DIFF, NULL,
@@ -72,7 +75,8 @@ const struct option_entry option_table[] = {
 	{ "core", OPTION_CORE, DUMP | HEAP, "FILE", "a core file, in place of a process" },
 	{ "locals", OPTION_LOCALS, DUMP, NULL, "values of variables, which may be secret" },
 	{ "watch", OPTION_WATCH, REQUESTS, NULL, "show them again each second, until Ctrl-C" },
-	{ "exact-paths", OPTION_EXACT_PATHS, REQUESTS, NULL, "paths and query strings as they are, not routes" },
+	{ "exact-paths", OPTION_EXACT_PATHS, REQUESTS, NULL,
+	  "paths and query strings as they are, not routes" },
 	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY | REQUESTS, NULL, "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "verbose", 'v', INFO, NULL, "how the layout was found; where the Lua states are" },
@@ -133,7 +137,7 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"show the requests in flight in nginx, and what each waits for",
 		"  ljspy requests -p 1234\n"
 		"  ljspy requests --tree 1234 --watch        of all workers, each second\n"
-		"  ljspy requests -p 1234 --json | jq '.processes[].requests[] | select(.age_ms > 5000)'\n",
+		"  ljspy requests -p 1234 --json | jq '.processes[].requests[]'\n",
 	},
 	[COMMAND_INFO] = {
 		"info", "[options]",

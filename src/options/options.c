@@ -19,6 +19,27 @@
 static const uint64_t second_ns = 1000000000u;
 static const uint64_t blocked_default_ns = 20000000u;
 
+/* Tell which commands begin with this text. */
+static void explain_ambiguous(const char *text)
+{
+	char names[COMMAND_COUNT * 16];
+	size_t length = 0, left = 0;
+
+	for (int i = 0; i < COMMAND_COUNT; i++)
+		left += strncmp(command_table[i].name, text, strlen(text)) == 0;
+	for (int i = 0; i < COMMAND_COUNT; i++) {
+		if (strncmp(command_table[i].name, text, strlen(text)) != 0)
+			continue;
+		left--;
+		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+					   command_table[i].name,
+					   left > 1 ? ", "
+					   : left   ? " or "
+						    : "");
+	}
+	message_error("\"%s\" may be %s.", text, names);
+}
+
 /* False, after telling the user, unless the text is the beginning of exactly one command. */
 static bool parse_command(const char *text, enum command *ret_command)
 {
@@ -28,8 +49,7 @@ static bool parse_command(const char *text, enum command *ret_command)
 		if (strncmp(command_table[i].name, text, strlen(text)) != 0)
 			continue;
 		if (found >= 0) {
-			message_error("\"%s\" may be %s or %s.", text, command_table[found].name,
-				      command_table[i].name);
+			explain_ambiguous(text);
 			return false;
 		}
 		found = i;
@@ -74,6 +94,8 @@ static bool parse_filter_option(struct options *options, int letter, const char 
 	case OPTION_STATE: return filter_arguments_states(argument, &options->filter);
 	case OPTION_INCLUDE: return filter_arguments_pattern(argument, &options->include);
 	case OPTION_EXCLUDE: return filter_arguments_pattern(argument, &options->exclude);
+	case OPTION_INCLUDE_REQUEST: return filter_arguments_pattern(argument, &options->include_request);
+	case OPTION_SLOWER_THAN: return option_value_time(argument, "time", &options->filter.slower_than_ns);
 	case OPTION_BY: return parse_group(options, argument);
 	case OPTION_MERGE_RECURSION: options->filter.merge_recursion = true; return true;
 	default: return false;
@@ -412,6 +434,7 @@ void options_clear(struct options *options)
 	free(options->tids);
 	options->tids = NULL;
 	filter_arguments_free_pattern(options->include);
+	filter_arguments_free_pattern(options->include_request);
 	filter_arguments_free_pattern(options->exclude);
 	options->include = options->exclude = NULL;
 }

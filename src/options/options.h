@@ -62,6 +62,7 @@ struct options {
 	struct filter_options filter; /* without times, ids and patterns, which are members here */
 	pid_t *tids;                  /* owned */
 	regex_t *include, *exclude;   /* owned */
+	regex_t *include_request;     /* owned */
 	struct given_layout *layout;  /* owned; NULL: recognise it */
 	const char *dwarf;            /* file with debug info; NULL if not given */
 };

@@ -214,6 +214,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, c
 		target_hasten_inspection(target, now);
 	if (lost == LOST_COUNT) {
 		sample.phase = lua_process_phase(target->process);
+		sample.request = lua_process_request(target->process, now);
 		sample.trace = lua_process_trace(target->process);
 		sample.gc = lua_process_gc(target->process);
 	} else {

@@ -41,6 +41,7 @@ static void deliver_sleep(struct sampler *sampler, struct target *target, struct
 		.process_name = target->name,
 		.thread_name = record->name,
 		.phase = sleep->phase,
+		.request = sleep->request,
 		.wait = sleep->wait,
 		.thread_state = sleep->thread_state,
 		.vm_state = sleep->vm_state,
@@ -99,6 +100,24 @@ static bool keep_frames(struct sleep *sleep, const struct frame *frames, size_t 
 	return true;
 }
 
+static const char *keep_text(const char *text, char *copy, size_t size)
+{
+	if (!text)
+		return NULL;
+	snprintf(copy, size, "%s", text);
+	return copy;
+}
+
+static void keep_request(struct sleep *sleep, struct sample_request request)
+{
+	struct sleep_texts *texts = &sleep->texts;
+
+	request.route = keep_text(request.route, texts->route, sizeof(texts->route));
+	request.method = keep_text(request.method, texts->method, sizeof(texts->method));
+	request.host = keep_text(request.host, texts->host, sizeof(texts->host));
+	sleep->request = request;
+}
+
 /* Name what it waits for, as a frame shows it; may correct the wait. NULL when memory is short. */
 static const struct function *name_wait(struct sampler *sampler, const struct target *target,
 					struct thread_record *record, const struct thread_call *call,
@@ -134,10 +153,12 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 
 	sleep->vm_state = VM_STATE_UNKNOWN;
 	sleep->phase = NULL;
+	sleep->request = (struct sample_request){ 0 };
 	sleep->gc = (struct sample_gc){ .phase = GC_PHASE_NONE };
 	if (lost == LOST_COUNT &&
 	    lua_process_unwind(target->process, &frames, &count, &sleep->vm_state) == 0) {
 		sleep->phase = lua_process_phase(target->process);
+		keep_request(sleep, lua_process_request(target->process, clock_now_ns(CLOCK_MONOTONIC)));
 		sleep->gc = lua_process_gc(target->process);
 	}
 	stack = describe_stack(frames, count, sleep->phase);

@@ -22,6 +22,8 @@
 #include "src/linux/threads/wait_text.h"
 #include "src/sampler/pace.h"
 #include "src/sampler/sampler.h"
+#include "unwind/nginx/nginx_request.h"
+#include "unwind/nginx/route.h"
 
 enum {
 	HOUSEKEEPING_NS = NS_PER_SECOND, /* how often ljspy looks at mappings */
@@ -45,6 +47,10 @@ struct sleep {
 	enum vm_state vm_state;
 	struct sample_gc gc;
 	const char *phase;
+	struct sample_request request; /* its texts are those of texts */
+	struct sleep_texts {
+		char route[ROUTE_BYTES], method[NGINX_METHOD_BYTES], host[NGINX_HOST_BYTES];
+	} texts;
 	const struct function *wait; /* see struct sample */
 	struct frame *frames;        /* owned */
 	size_t frame_count, frames_size;

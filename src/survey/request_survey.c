@@ -77,7 +77,8 @@ static bool take_request(void *context, uint64_t connection, uint64_t address)
 	if (served.connection != connection)
 		return true;
 	if (served.main != address &&
-	    nginx_request_read(survey->memory, survey->members, served.main, &main) && !add_row(survey, &main))
+	    nginx_request_read(survey->memory, survey->members, served.main, &main) &&
+	    !add_row(survey, &main))
 		return false;
 	return add_row(survey, &served);
 }
@@ -122,7 +123,8 @@ static int keep_coroutine(struct survey *survey, size_t index, struct request_ro
 	if (error || kept->state == COROUTINE_DEAD)
 		return error;
 	kept->frame_count = count < REQUEST_FRAMES_MAX ? count : REQUEST_FRAMES_MAX;
-	memcpy(kept->frames, frames, kept->frame_count * sizeof(frames[0]));
+	if (kept->frame_count)
+		memcpy(kept->frames, frames, kept->frame_count * sizeof(frames[0]));
 	row->coroutine_count++;
 	return 0;
 }

@@ -344,7 +344,8 @@ static enum exit_status choose_from(struct options *options, struct process_list
 	enum exit_status status;
 
 	/* Every process has memory, and nginx has requests without Lua, too. */
-	if ((options->command == COMMAND_MEMORY || options->command == COMMAND_REQUESTS) && list->count && (options->name || options->pid_count))
+	if ((options->command == COMMAND_MEMORY || options->command == COMMAND_REQUESTS) && list->count &&
+	    (options->name || options->pid_count))
 		return take_pids(options, list);
 	if (survey_take(list, &survey)) {
 		message_error_errno(ENOMEM, "choosing processes");

@@ -163,6 +163,7 @@ static struct live_sample *copy_sample(const struct sample *sample)
 	copy->sample.process_name = keep_string(sample->process_name, &end);
 	copy->sample.thread_name = keep_string(sample->thread_name, &end);
 	copy->sample.phase = keep_string(sample->phase, &end);
+	copy->sample.request = (struct sample_request){ 0 }; /* nothing shows it */
 	return copy;
 }
 

@@ -14,6 +14,14 @@ static const struct function heavy = {
 };
 static const struct frame frame = { .function = &heavy };
 
+/* The first and the third are of one request, which has become old by then; the last is of none. */
+static const struct sample_request requests[5] = {
+	{ .route = "/users/*", .method = "GET", .host = "a", .connection = 1, .number = 1, .age_ns = 10 },
+	{ .route = "/users/*", .method = "GET", .host = "b", .connection = 1, .number = 2, .age_ns = 20 },
+	{ .route = "/users/*", .method = "GET", .host = "a", .connection = 1, .number = 1, .age_ns = 90 },
+	{ .route = "/orders", .method = "POST", .connection = 2, .number = 1, .age_ns = 30 },
+};
+
 /* The times of the samples that pass, one digit each. */
 static unsigned int passed(const struct filter_options *options)
 {
@@ -29,9 +37,10 @@ static unsigned int passed(const struct filter_options *options)
 	assert_non_null(filter);
 	for (size_t i = 0; i < 5; i++)
 		samples[i] = (struct sample){ .time_ns = i + 1,
-					      .pid = 10 * (pid_t)(i + 1),
+					      .pid = i == 2 ? 10 : 10 * (pid_t)(i + 1), /* as the first */
 					      .tid = 10 * (pid_t)(i + 1),
 					      .cpu_ns = 1,
+					      .request = requests[i],
 					      .frames = &frame,
 					      .frame_count = 1 };
 	while (filtered->next(filtered, &sample) == 1)
@@ -63,11 +72,35 @@ static void processes_and_threads_are_those_asked_for(void **state)
 		5);
 }
 
+static void all_samples_of_slow_requests_pass(void **state)
+{
+	(void)state;
+	assert_int_equal(passed(&(struct filter_options){ .slower_than_ns = 1 }), 1234);
+	assert_int_equal(passed(&(struct filter_options){ .slower_than_ns = 30 }), 134);
+	assert_int_equal(passed(&(struct filter_options){ .slower_than_ns = 31 }), 13);
+	assert_int_equal(passed(&(struct filter_options){ .slower_than_ns = 91 }), 0);
+}
+
+static void requests_are_those_that_match(void **state)
+{
+	regex_t pattern;
+
+	(void)state;
+	assert_int_equal(regcomp(&pattern, "^GET a/users/", REG_EXTENDED | REG_NOSUB), 0);
+	assert_int_equal(passed(&(struct filter_options){ .include_request = &pattern }), 13);
+	regfree(&pattern);
+	assert_int_equal(regcomp(&pattern, "^POST -/orders$", REG_EXTENDED | REG_NOSUB), 0);
+	assert_int_equal(passed(&(struct filter_options){ .include_request = &pattern }), 4);
+	regfree(&pattern);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_range_of_time_has_its_beginning_and_not_its_end),
 		cmocka_unit_test(processes_and_threads_are_those_asked_for),
+		cmocka_unit_test(all_samples_of_slow_requests_pass),
+		cmocka_unit_test(requests_are_those_that_match),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

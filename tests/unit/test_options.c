@@ -384,8 +384,9 @@ static void measure(const char *text, int *ret_lines, int *ret_width)
 
 static void help_fits_a_screen(void **state)
 {
-	static const char *const helps[] = { "--help", "-h",          "record --help", "dump -h",
-					     "top -h", "info --help", "report --help", "diff --help" };
+	static const char *const helps[] = { "--help",        "-h",          "record --help",
+					     "dump -h",       "top -h",      "info --help",
+					     "report --help", "diff --help", "requests --help" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(helps) / sizeof(helps[0]); i++) {

@@ -61,6 +61,14 @@ static struct sample samples[] = {
 	  .process_name = "nginx",
 	  .thread_name = "io;\n",
 	  .phase = "content",
+	  .request = { .route = "/users/*",
+		       .method = "GET",
+		       .host = "shop\xff",
+		       .status = UINT32_MAX,
+		       .is_subrequest = true,
+		       .connection = UINT64_MAX,
+		       .number = 7,
+		       .age_ns = UINT64_MAX - 1 },
 	  .thread_state = THREAD_UNINTERRUPTIBLE,
 	  .vm_state = VM_STATE_UNKNOWN,
 	  .gc = { .phase = GC_PHASE_ATOMIC, .has_marked = true, .heap_bytes = UINT64_MAX },
@@ -89,7 +97,12 @@ static struct sample samples[] = {
 	  .wall_ns = 4999999000,
 	  .frames = frames + 1,
 	  .frame_count = 5 },
-	{ .time_ns = 5000000001, .pid = INT32_MAX, .tid = 0, .phase = "log", .cpu_ns = 1 },
+	{ .time_ns = 5000000001,
+	  .pid = INT32_MAX,
+	  .tid = 0,
+	  .phase = "log",
+	  .request = { .route = "/users/*", .status = 404 },
+	  .cpu_ns = 1 },
 	{ .time_ns = UINT64_MAX,
 	  .pid = 10,
 	  .tid = 11,
@@ -204,6 +217,14 @@ static void assert_same_sample(const struct sample *a, const struct sample *b)
 	assert_same_text(a->process_name, b->process_name);
 	assert_same_text(a->thread_name, b->thread_name);
 	assert_same_text(a->phase, b->phase);
+	assert_same_text(a->request.route, b->request.route);
+	assert_same_text(a->request.method, b->request.method);
+	assert_same_text(a->request.host, b->request.host);
+	assert_int_equal(a->request.status, b->request.status);
+	assert_int_equal(a->request.is_subrequest, b->request.is_subrequest);
+	assert_int_equal(a->request.connection, b->request.connection);
+	assert_int_equal(a->request.number, b->request.number);
+	assert_int_equal(a->request.age_ns, b->request.age_ns);
 	assert_int_equal(a->thread_state, b->thread_state);
 	assert_int_equal(a->vm_state, b->vm_state);
 	assert_int_equal(a->gc.phase, b->gc.phase);
@@ -476,6 +497,9 @@ static void records_that_make_no_sense_are_damage(void **state)
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x20\0\0\0"),
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x10"),       /* no heap where there should be one */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\0\x01\0\0"), /* a phase that is not defined */
+		CASE("\x0a\0\0\0\0\0\0\0\0"),                     /* a request without a route */
+		CASE("\x0a\x01\0\0\0\0\0\0\0"),                   /* a route that is not defined */
+		CASE("\x01\x01/\x0a\x01\0\0\0\x02\0\0\0"),        /* neither a subrequest nor none */
 		CASE("\x07\0\x01\x80\x0f\x01"),                   /* a bucket that is not there */
 		CASE("\x07\0\x02\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\x01"), /* too many pauses */
 #undef CASE

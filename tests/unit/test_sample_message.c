@@ -44,6 +44,7 @@ static int set_up(void **state)
 		.tid = 13,
 		.process_name = "luajit",
 		.phase = "content",
+		.request = { "/users/*", "GET", "shop", 404, true, UINT64_MAX, 5, 6 },
 		.thread_state = THREAD_BLOCKED,
 		.vm_state = VM_STATE_GC,
 		.gc = { GC_PHASE_SWEEP, true, UINT64_MAX },
@@ -96,6 +97,12 @@ static void assert_read(struct fixture *fixture, const unsigned char *bytes, siz
 	assert_null(sample.thread_name);
 	assert_string_equal(sample.phase, sent->phase);
 	assert_ptr_equal(sample.phase, request_phase_named("content")); /* it outlasts the reader */
+	assert_string_equal(sample.request.route, "/users/*");
+	assert_string_equal(sample.request.method, "GET");
+	assert_string_equal(sample.request.host, "shop");
+	assert_true(sample.request.status == 404 && sample.request.is_subrequest &&
+		    sample.request.connection == UINT64_MAX && sample.request.number == 5 &&
+		    sample.request.age_ns == 6);
 	assert_true(sample.thread_state == sent->thread_state && sample.vm_state == sent->vm_state);
 	assert_true(sample.gc.phase == GC_PHASE_SWEEP && sample.gc.has_marked &&
 		    sample.gc.heap_bytes == UINT64_MAX);

@@ -18,6 +18,7 @@
 #include "unwind/lua/lua_objects.h"
 #include "unwind/lua/lua_thread.h"
 #include "unwind/lua/value_capture.h"
+#include "unwind/nginx/nginx_request.h"
 
 enum {
 	CAPTURE_STACK_BYTES = 16 << 10,    /* of native stack, at first */
@@ -69,6 +70,7 @@ struct capture {
 	const struct global_view *running; /* capture_running(): the one that the thread runs; else NULL */
 	uint32_t request_context;          /* of the innermost thread's request, see request_context() */
 	bool has_request_context;          /* request_context is known */
+	struct nginx_request request;      /* the request itself; its address is 0 if it is unknown */
 };
 
 /* What all captures of a process share. */

@@ -65,6 +65,7 @@ void capture_coroutines(struct capture *capture, const struct capture_process *p
 	capture->global_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;
+	capture->request.address = 0;
 	lua_objects_begin(process->objects, true);
 	capture_view_global(capture, global);
 	add_coroutines(capture, global, addresses, count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);

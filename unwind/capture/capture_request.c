@@ -12,6 +12,7 @@ void capture_request(struct capture *capture, struct capture_hints *hints)
 
 	capture->request_context = 0;
 	capture->has_request_context = false;
+	capture->request.address = 0;
 	for (size_t i = 0; i < capture->thread_count; i++) {
 		const struct lua_thread *thread = &capture->threads[i];
 
@@ -21,9 +22,12 @@ void capture_request(struct capture *capture, struct capture_hints *hints)
 	if (!innermost || !layout->known || innermost->layout->L_exdata < 0)
 		return;
 	capture->has_request_context = true;
-	if (request_context(snapshot_memory(capture->snapshot), layout, innermost->exdata, hints->request,
-			    &context))
-		capture->request_context = context.phase;
+	if (!request_context(snapshot_memory(capture->snapshot), layout, innermost->exdata, hints->request,
+			     &context))
+		return;
+	capture->request_context = context.phase;
+	nginx_request_read(snapshot_memory(capture->snapshot), lua_image_request_members(capture->lua),
+			   innermost->exdata, &capture->request);
 }
 
 /* The captured thread at the address, added if it is new; NULL if there is none. */

@@ -5,9 +5,9 @@
 #include <string.h>
 
 enum {
-	CYCLE_WORDS = 96,           /* ngx_cycle_t; it has about 85 */
-	CONNECTIONS_MAX = 1 << 20,  /* worker_connections */
-	CONNECTION_BYTES_MIN = 64,  /* ngx_connection_t; it has 200 to 300 */
+	CYCLE_WORDS = 96,          /* ngx_cycle_t; it has about 85 */
+	CONNECTIONS_MAX = 1 << 20, /* worker_connections */
+	CONNECTION_BYTES_MIN = 64, /* ngx_connection_t; it has 200 to 300 */
 	CONNECTION_BYTES_MAX = 1024,
 	EVENT_BYTES_MAX = 1024,
 	CHECKED = 4, /* connections compared with their events */
@@ -43,7 +43,8 @@ static bool read_arrays(struct memory *memory, const uint64_t words[5], struct c
 {
 	if (words[0] < 2 || words[0] > CONNECTIONS_MAX || words[2] == 0 || words[3] == 0 || words[4] == 0)
 		return false;
-	for (uint64_t stride = CONNECTION_BYTES_MIN; stride <= CONNECTION_BYTES_MAX; stride += sizeof(uint64_t))
+	for (uint64_t stride = CONNECTION_BYTES_MIN; stride <= CONNECTION_BYTES_MAX;
+	     stride += sizeof(uint64_t))
 		if (fits(memory, words + 2, words[0], stride)) {
 			*ret_connections = (struct connections){ words[2], stride, words[0] };
 			return true;

@@ -47,7 +47,8 @@ static uint64_t find_entry(struct search *search, const struct request_layout *l
 	uint8_t bytes[CONTEXT_BYTES_MAX];
 	size_t length = (size_t)layout->ctx_context;
 
-	if (length > sizeof(bytes) || memory_read(search->memory, context->address, bytes, length) != MEMORY_OK)
+	if (length > sizeof(bytes) ||
+	    memory_read(search->memory, context->address, bytes, length) != MEMORY_OK)
 		return 0;
 	for (size_t at = 0; at + sizeof(struct coctx) <= length; at += sizeof(uint64_t)) {
 		struct coctx entry;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 enum {
-	SIGNATURE = 0x50545448,       /* ngx_http_request_t.signature: NGX_HTTP_MODULE, "HTTP" */
-	LINE = 64,                    /* texts are read to the end of such a line: the next one may be longer */
+	SIGNATURE = 0x50545448, /* ngx_http_request_t.signature: NGX_HTTP_MODULE, "HTTP" */
+	LINE = 64,              /* texts are read to the end of such a line: the next one may be longer */
 	STATUS_MAX = 999,
 	MS_PER_SECOND = 1000,
 	STATES_MAX = 64, /* peers asked for one request */
@@ -65,9 +65,9 @@ static struct memory_range text_range(const struct string *string, char *copy, s
 static void keep_text(const struct memory_range *range, const struct string *string, char *ret_text,
 		      size_t room)
 {
-	size_t length = range->status == MEMORY_OK && string->length < range->length
-				? (size_t)string->length
-				: range->status == MEMORY_OK ? range->length : 0;
+	size_t length = range->status == MEMORY_OK && string->length < range->length ? (size_t)string->length
+			: range->status == MEMORY_OK                                 ? range->length
+										     : 0;
 
 	if (length >= room)
 		length = room - 1;
@@ -116,7 +116,8 @@ static unsigned int status_of(const struct request_members *members, const struc
 }
 
 static void fill(const struct request_members *members, const struct structure *own,
-		 const struct structure *main, const struct structure *connection, struct nginx_request *request)
+		 const struct structure *main, const struct structure *connection,
+		 struct nginx_request *request)
 {
 	uint64_t seconds = word(main, members->start_sec);
 
@@ -125,7 +126,8 @@ static void fill(const struct request_members *members, const struct structure *
 	request->ordinal = word(connection, members->requests);
 	request->status = status_of(members, own);
 	request->start_ms = seconds < UINT32_MAX * UINT64_C(16)
-				    ? seconds * MS_PER_SECOND + word(main, members->start_msec) % MS_PER_SECOND
+				    ? seconds * MS_PER_SECOND +
+					      word(main, members->start_msec) % MS_PER_SECOND
 				    : 0;
 }
 

@@ -190,9 +190,17 @@ static void include(size_t *bytes, int32_t member, size_t length)
 static bool measure(struct request_members *members)
 {
 	const int32_t of_request[] = {
-		members->connection, members->main,       members->uri,        members->method_name,
-		members->server,     members->start_msec, members->status,     members->err_status,
-		members->args,       members->request_length, members->upstream_states,
+		members->connection,
+		members->main,
+		members->uri,
+		members->method_name,
+		members->server,
+		members->start_msec,
+		members->status,
+		members->err_status,
+		members->args,
+		members->request_length,
+		members->upstream_states,
 	};
 	const int32_t of_connection[] = { members->addr_text, members->number, members->requests,
 					  members->sent };

@@ -30,8 +30,8 @@ struct request_members {
 	/* of ngx_http_request_t */
 	int32_t connection, main, uri, method_name, server /* headers_in.server, the host */;
 	int32_t start_sec, start_msec;
-	int32_t status, err_status;        /* of headers_out; both or MEMBER_UNKNOWN */
-	int32_t args;                      /* or MEMBER_UNKNOWN, as all below */
+	int32_t status, err_status; /* of headers_out; both or MEMBER_UNKNOWN */
+	int32_t args;               /* or MEMBER_UNKNOWN, as all below */
 	int32_t request_length, upstream_states;
 	/* of ngx_connection_t */
 	int32_t addr_text;

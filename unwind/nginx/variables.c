@@ -88,8 +88,8 @@ static bool search_segment(struct memory *memory, const struct elf_image *image,
 	return false;
 }
 
-bool variables_find(struct memory *memory, const struct elf_image *image, const char *first, const char *other,
-		    struct variables *ret_variables)
+bool variables_find(struct memory *memory, const struct elf_image *image, const char *first,
+		    const char *other, struct variables *ret_variables)
 {
 	const char *const names[] = { first, other };
 

@@ -30,8 +30,8 @@ struct variables {
 };
 
 /* Find the table that begins with one name and has another. False if there is none. */
-bool variables_find(struct memory *memory, const struct elf_image *image, const char *first, const char *other,
-		    struct variables *ret_variables);
+bool variables_find(struct memory *memory, const struct elf_image *image, const char *first,
+		    const char *other, struct variables *ret_variables);
 
 /* The variable of that name, or NULL. */
 const struct variable *variables_named(const struct variables *variables, const char *name);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What nginx knows of its requests, in memory that may be anything by now: the code that tells where
+ * it is, the connections, the requests and their Lua.
+ *
+ *	input = cycle:u16 request:u16 code:u16 memory
+ */
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+#include "unwind/nginx/connections.h"
+#include "unwind/nginx/light_threads.h"
+#include "unwind/nginx/member_loads.h"
+#include "unwind/nginx/nginx_request.h"
+#include "unwind/nginx/route.h"
+
+static struct request_members members = {
+	.known = true,
+	.connection = 8,
+	.main = 16,
+	.uri = 24,
+	.method_name = 40,
+	.server = 56,
+	.start_sec = 72,
+	.start_msec = 80,
+	.status = 88,
+	.err_status = 96,
+	.args = 104,
+	.request_length = 120,
+	.upstream_states = 128,
+	.addr_text = 32,
+	.number = 48,
+	.requests = 56,
+	.sent = 64,
+	.request_bytes = 144,
+	.connection_bytes = 80,
+};
+
+static const struct request_layout layout = {
+	.known = true,
+	.r_connection = 8,
+	.r_ctx = 136,
+	.r_main = 16,
+	.has_connection = true,
+	.ctx_index = 1,
+	.ctx_context = 72,
+	.context_size = sizeof(uint16_t),
+};
+
+static const struct layout luajit = { .L_exdata = 8, .L_exdata2 = 16 };
+
+static void check_text(const char *text, size_t room)
+{
+	char route[ROUTE_BYTES];
+
+	fuzz_check(memchr(text, '\0', room), "a text of the request ends");
+	route_of(text, route);
+	fuzz_check(memchr(route, '\0', sizeof(route)), "a route ends");
+}
+
+static bool take(void *context, uint64_t connection, uint64_t data)
+{
+	struct fuzz_memory *mapped = context;
+	struct nginx_request request;
+	struct nginx_details details;
+
+	(void)connection;
+	if (!nginx_request_read(&mapped->memory, &members, data, &request))
+		return true;
+	check_text(request.uri, sizeof(request.uri));
+	check_text(request.host, sizeof(request.host));
+	check_text(request.method, sizeof(request.method));
+	nginx_request_details(&mapped->memory, &members, &request, &details);
+	check_text(details.client, sizeof(details.client));
+	check_text(details.args, sizeof(details.args));
+	check_text(details.upstream.peer, sizeof(details.upstream.peer));
+	return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_input input = fuzz_input(data, size);
+	uint64_t cycle = FUZZ_BASE + fuzz_take(&input, 2), request = FUZZ_BASE + fuzz_take(&input, 2);
+	uint64_t code = FUZZ_BASE + fuzz_take(&input, 2), threads[LIGHT_THREADS_MAX];
+	struct fuzz_memory mapped = fuzz_memory(&input);
+	struct memory_range ranges[REQUEST_RANGES];
+	struct connections connections;
+	struct request_context context;
+	struct member_loads loads = { .count = 0 };
+
+	members.cycle = cycle;
+	member_loads_of(&mapped.memory, code, &loads);
+	fuzz_check(loads.count <= MEMBER_LOADS_MAX, "loads have room");
+	take(&mapped, 0, request);
+	if (connections_find(&mapped.memory, &members, &connections))
+		connections_walk(&mapped.memory, &connections, take, &mapped);
+	if (request_context(&mapped.memory, &layout, request, ranges, &context))
+		fuzz_check(light_threads_find(&mapped.memory, &layout, &luajit, request, &context, threads) <=
+				   LIGHT_THREADS_MAX,
+			   "light threads have room");
+	return 0;
+}
