@@ -45,6 +45,15 @@ void histogram_merge(struct histogram *histogram, const struct histogram *other)
 		histogram->buckets[bucket] += other->buckets[bucket];
 }
 
+void histogram_subtract(struct histogram *histogram, const struct histogram *earlier)
+{
+	histogram->count -= earlier->count;
+	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
+		histogram->buckets[i] -= earlier->buckets[i];
+	if (histogram->count == 0)
+		histogram->max = 0;
+}
+
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned per_mille)
 {
 	/* Round up. No count overflows. */

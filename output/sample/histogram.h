@@ -28,6 +28,9 @@ void histogram_add(struct histogram *histogram, uint64_t value);
 /* Add all values of another histogram. */
 void histogram_merge(struct histogram *histogram, const struct histogram *other);
 
+/* Take off the values of an earlier state of the same histogram; max stays. */
+void histogram_subtract(struct histogram *histogram, const struct histogram *earlier);
+
 /*
  * The smallest value that per_mille / 1000 of all values do not exceed: 500
  * is the median, 990 the 99th percentile. 0 when the histogram is empty.

@@ -16,6 +16,7 @@
 #include "output/reports/turns.h"
 #include "output/sample/session.h"
 #include "output/views/filter.h"
+#include "src/commands/record_archive.h"
 #include "src/commands/render.h"
 #include "src/commands/report_command.h"
 #include "src/linux/clocks/clock.h"
@@ -30,6 +31,7 @@
 #include "src/targets/choose.h"
 #include "src/targets/launched.h"
 #include "src/targets/nothing_seen.h"
+#include "src/targets/sampled.h"
 #include "src/targets/sampling.h"
 
 /*
@@ -245,31 +247,6 @@ static int sample(struct recording *recording)
 	return -pthread_join(thread, NULL);
 }
 
-/*---- Before ----*/
-
-/* The target's title for the output, which the caller frees, and its name and pid for the file's name. */
-static char *describe_target(const struct options *options, char ret_name[static PROCESS_NAME_MAX],
-			     pid_t *ret_pid)
-{
-	struct process process;
-	char *title;
-
-	if (options->launch) {
-		const char *slash = strrchr(options->launch[0], '/');
-
-		strncpy(ret_name, slash ? slash + 1 : options->launch[0], PROCESS_NAME_MAX - 1);
-		*ret_pid = 0;
-		return command_line_join(options->launch);
-	}
-	if (process_read(options->pids[0], &process) != 0)
-		return NULL;
-	memcpy(ret_name, process.name, PROCESS_NAME_MAX);
-	*ret_pid = options->pid_count == 1 ? process.pid : 0;
-	title = process_title(&process);
-	process_clear(&process);
-	return title;
-}
-
 /* Note where the target's files are. A command that ljspy starts begins where ljspy is. */
 static void note_home(struct recording *recording)
 {
@@ -455,24 +432,8 @@ static enum exit_status conclude(struct recording *recording)
 	}
 	if (!write_results(recording))
 		status = EXIT_WITH_ERRORS;
-	if (choose_explain_early_end(&recording->result))
+	if (sampled_explain(recording->options, &recording->result, &recording->left_out))
 		status = EXIT_WITH_ERRORS;
-	if (recording->result.unknown_pid) {
-		message_warn(
-			"LuaJIT in process %d is laid out in a way that is not known, so its Lua is not shown: %s.",
-			recording->result.unknown_pid, recording->result.unknown_reason);
-		status = EXIT_WITH_ERRORS;
-	}
-	if (recording->result.left_out) {
-		choose_tell(&recording->left_out);
-		message_warn("%zu processes were left out, this one among them.", recording->result.left_out);
-		status = EXIT_WITH_ERRORS;
-	}
-	if (recording->result.end == SAMPLER_TARGETS_ENDED && !recording->options->launch)
-		message_note("The recording ended early, with %s.",
-			     recording->options->pid_count > 1 || recording->options->subprocesses
-				     ? "the last of its targets"
-				     : "its target");
 	return status;
 }
 
@@ -598,12 +559,16 @@ enum exit_status command_record(const struct invocation *invocation)
 	enum exit_status status = EXIT_NOTHING_DONE;
 	const char *path = options->output;
 
+	if (options_want_archive(options)) {
+		free(recording);
+		return record_archive(invocation);
+	}
 	if (!recording) {
 		message_error_errno(ENOMEM, "starting to record");
 		return EXIT_NOTHING_DONE;
 	}
 	recording->options = options;
-	target = describe_target(options, recording->name, &recording->session.pid);
+	target = sampling_title(options, recording->name, &recording->session.pid);
 	recording->session.target = target;
 	note_home(recording);
 	if (!path)

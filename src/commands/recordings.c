@@ -15,12 +15,15 @@
 #include "src/program/message.h"
 #include "src/program/output_file.h"
 
+static const uint64_t second_ns = 1000000000u;
+
 struct recording_input {
 	const char *path;
 	char *left; /* path, if open_what_was_left() replaced it; owned */
 	FILE *stream;
 	struct recording_reader *reader;
 	struct filter *filter;
+	uint64_t since_ns, until_ns; /* what is wanted of it, after its beginning; until_ns 0: to its end */
 };
 
 /*---- One file ----*/
@@ -114,8 +117,8 @@ static struct filter *new_filter(const struct recording_input *input, const stru
 	uint64_t start_ns = recording_reader_session(input->reader)->start_ns;
 	struct filter_options filter = options->filter;
 
-	filter.since_ns = options->since_ns ? start_ns + options->since_ns : 0;
-	filter.until_ns = options->until_ns ? start_ns + options->until_ns : 0;
+	filter.since_ns = input->since_ns ? start_ns + input->since_ns : 0;
+	filter.until_ns = input->until_ns ? start_ns + input->until_ns : 0;
 	filter.pids = options->pids;
 	filter.pid_count = options->pid_count;
 	filter.tids = options->tids;
@@ -154,8 +157,7 @@ static bool open_what_was_left(struct recording_input *input, struct functions *
 	return true;
 }
 
-static int open_input(struct recording_input *input, const struct options *options,
-		      struct functions *functions)
+static int open_input(struct recording_input *input, struct functions *functions)
 {
 	int error = open_reader(input, input->path, functions);
 	const int cause = errno;
@@ -163,40 +165,104 @@ static int open_input(struct recording_input *input, const struct options *optio
 	if ((error == -ENOENT || error == -EILSEQ) && open_what_was_left(input, functions))
 		error = 0;
 	errno = cause;
-	if (error)
-		return error;
-	input->filter = new_filter(input, options, functions);
-	return input->filter ? 0 : -ENOMEM;
+	return error;
 }
 
 /*---- All together ----*/
 
 /* How much of a recording's duration passes the filter. */
-static uint64_t filtered_duration(const struct session *session, const struct options *options)
+static uint64_t filtered_duration(const struct recording_input *input)
 {
-	uint64_t end = session->duration_ns;
+	uint64_t end = recording_reader_session(input->reader)->duration_ns;
 
-	if (options->until_ns && options->until_ns < end)
-		end = options->until_ns;
-	return end > options->since_ns ? end - options->since_ns : 0;
+	if (input->until_ns && input->until_ns < end)
+		end = input->until_ns;
+	return end > input->since_ns ? end - input->since_ns : 0;
+}
+
+/* From a recording's beginning to a moment; at least that much. */
+static uint64_t time_to(const struct session *session, int64_t unix_s, uint64_t least_ns)
+{
+	int64_t ns = unix_s * (int64_t)second_ns - (int64_t)session->start_unix_ns;
+
+	return ns > (int64_t)least_ns ? (uint64_t)ns : least_ns;
+}
+
+static int64_t seconds(uint64_t ns)
+{
+	return (int64_t)(ns / second_ns);
+}
+
+/* Times of the clock are sought where the recordings are. */
+static void find_clock_times(const struct recordings *recordings, const struct options *options)
+{
+	int64_t begin_s = INT64_MAX, end_s = 0, since_s, until_s;
+
+	for (size_t i = 0; i < recordings->count; i++) {
+		const struct session *session = recording_reader_session(recordings->inputs[i].reader);
+		int64_t last_s = seconds(session->start_unix_ns) + seconds(session->duration_ns);
+
+		begin_s = seconds(session->start_unix_ns) < begin_s ? seconds(session->start_unix_ns)
+								    : begin_s;
+		end_s = last_s > end_s ? last_s : end_s;
+	}
+	since_s = options->since.given ? clock_time_near(&options->since, begin_s, end_s) : begin_s;
+	until_s = options->since.given ? clock_time_after(&options->until, since_s)
+				       : clock_time_near(&options->until, begin_s, end_s);
+	for (size_t i = 0; i < recordings->count; i++) {
+		struct recording_input *input = &recordings->inputs[i];
+		const struct session *session = recording_reader_session(input->reader);
+
+		if (options->since.given)
+			input->since_ns = time_to(session, since_s, 0);
+		if (options->until.given)
+			input->until_ns = time_to(session, until_s, 1);
+	}
+}
+
+static int choose_samples(const struct recordings *recordings, const struct options *options,
+			  struct functions *functions)
+{
+	for (size_t i = 0; i < recordings->count; i++) {
+		recordings->inputs[i].since_ns = options->since_ns;
+		recordings->inputs[i].until_ns = options->until_ns;
+	}
+	if (options->since.given || options->until.given)
+		find_clock_times(recordings, options);
+	for (size_t i = 0; i < recordings->count; i++) {
+		struct recording_input *input = &recordings->inputs[i];
+
+		input->filter = new_filter(input, options, functions);
+		if (!input->filter)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 /* False, after telling the user, if no recording goes on for that long. */
 static bool check_since(const struct recordings *recordings, const struct options *options)
 {
 	uint64_t longest_ns = 0;
+	bool is_within = false;
 
 	for (size_t i = 0; i < recordings->count; i++) {
-		uint64_t duration_ns = recording_reader_session(recordings->inputs[i].reader)->duration_ns;
+		const struct recording_input *input = &recordings->inputs[i];
+		uint64_t duration_ns = recording_reader_session(input->reader)->duration_ns;
 
+		is_within |= input->since_ns < duration_ns || input->since_ns == 0;
 		if (duration_ns > longest_ns)
 			longest_ns = duration_ns;
 	}
-	if (options->since_ns == 0 || options->since_ns < longest_ns)
+	if (is_within)
 		return true;
-	message_error("--since %.1fs is past the end: %s lasts %.1fs.", (double)options->since_ns / 1e9,
-		      recordings->count == 1 ? recordings->inputs[0].path : "the longest recording",
-		      (double)longest_ns / 1e9);
+	if (options->since.given)
+		message_error("--since is past the end of %s.",
+			      recordings->count == 1 ? recordings->inputs[0].path : "all recordings");
+	else
+		message_error("--since %.1fs is past the end: %s lasts %.1fs.",
+			      (double)options->since_ns / 1e9,
+			      recordings->count == 1 ? recordings->inputs[0].path : "the longest recording",
+			      (double)longest_ns / 1e9);
 	return false;
 }
 
@@ -212,7 +278,7 @@ static bool join_sessions(struct recordings *recordings, const struct options *o
 	for (size_t i = 0; i < recordings->count; i++) {
 		const struct recording_input *input = &recordings->inputs[i];
 		const struct session *session = recording_reader_session(input->reader);
-		uint64_t duration_ns = all->duration_ns + filtered_duration(session, options);
+		uint64_t duration_ns = all->duration_ns + filtered_duration(input);
 
 		if (!check_clock(input, options))
 			return false;
@@ -322,12 +388,14 @@ bool recordings_open(char *const *paths, size_t count, const struct options *opt
 	for (size_t i = 0; i < count && !error; i++) {
 		recordings.inputs[i].path = paths[i];
 		recordings.count++;
-		error = open_input(&recordings.inputs[i], options, functions);
+		error = open_input(&recordings.inputs[i], functions);
 		if (error)
 			explain(paths[i], error);
 		else
 			recordings.damaged |= judge_extent(&recordings.inputs[i]);
 	}
+	if (!error)
+		error = choose_samples(&recordings, options, functions);
 	if (error || !check_since(&recordings, options) || !join_sessions(&recordings, options)) {
 		recordings_close(&recordings);
 		return false;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "src/archive/archive_files.h"
 #include "src/commands/heap_files.h"
 #include "src/commands/recordings.h"
 #include "src/commands/render.h"
@@ -17,6 +18,8 @@ static enum exit_status report(struct options *options, struct functions *functi
 	struct recordings recordings;
 	size_t count = 0;
 
+	if (!archive_files_find(options))
+		return EXIT_NOTHING_DONE;
 	while (options->recordings[count])
 		count++;
 	if (!recordings_open(options->recordings, count, options, functions, &recordings))

@@ -44,8 +44,8 @@ const struct option_entry option_table[] = {
 	{ "thread", OPTION_THREAD, REPORT | DIFF, "NAME", "only threads of that name" },
 	{ "state", OPTION_STATE, REPORT | DIFF, "STATE[,...]",
 	  "only in these states: compiled, gc, blocked, ..." },
-	{ "since", OPTION_SINCE, REPORT | DIFF, "TIME", "only from TIME after the beginning on" },
-	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", "only until TIME after the beginning" },
+	{ "since", OPTION_SINCE, REPORT | DIFF, "TIME", "only from then on: 14:02; 20m after the beginning" },
+	{ "until", OPTION_UNTIL, REPORT | DIFF, "TIME", "only until TIME, likewise" },
 	{ "include", OPTION_INCLUDE, REPORT | DIFF, "REGEX", "only stacks with such a function" },
 	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", "only stacks without such a function" },
 	{ "include-request", OPTION_INCLUDE_REQUEST, REPORT | DIFF, "REGEX",
@@ -68,6 +68,9 @@ const struct option_entry option_table[] = {
 	  "leave out frames with a smaller share, in percent" },
 	{ "max-pause", OPTION_MAX_PAUSE, HEAP, "TIME", "hold no longer at a time; count what does not fit" },
 	{ "every", OPTION_EVERY, HEAP, "TIME", "read again after each TIME, and show what grows" },
+	{ "every", OPTION_EVERY, RECORD, "TIME", "into directory -o: a new recording each TIME" },
+	{ "keep", OPTION_KEEP, RECORD, "TIME", "with --every: keep the last TIME; default 24h" },
+	{ "keep-bytes", OPTION_KEEP_BYTES, RECORD, "SIZE", "and at most that: 500M, 2G; default 1G" },
 	{ "for", OPTION_FOR, HEAP, "TIME", "for how long to do so; else until Ctrl-C" },
 	{ "measure", OPTION_MEASURE, HEAP | REPORT | DIFF, "MEASURE", "heaps: own, retained or count" },
 	{ "by", OPTION_BY, HEAP, "WHAT", "group by path, module, type or coroutine" },
@@ -95,7 +98,8 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"profile processes for a while and draw a flame graph",
 		"  ljspy record -p 1234 -d 30s               ljspy-NAME-1234-DATE-TIME.svg\n"
 		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
-		"  ljspy record -o - -f folded -- luajit game.lua\n",
+		"  ljspy record -o - -f folded -- luajit game.lua\n"
+		"  ljspy record --name nginx --every 1m --keep 24h -o /var/log/ljspy/\n",
 	},
 	[COMMAND_DUMP] = {
 		"dump", "[options]",
@@ -148,7 +152,8 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"report", "RECORDING... [options]",
 		"show recordings, as text or in any format",
 		"  ljspy report nginx.ljspy --include access_by_lua -o access.svg\n"
-		"  ljspy report a.ljspy b.ljspy              their sum, as text\n",
+		"  ljspy report a.ljspy b.ljspy              their sum, as text\n"
+		"  ljspy report /var/log/ljspy --since 14:02 --until 14:05\n",
 	},
 	[COMMAND_DIFF] = {
 		"diff", "BEFORE AFTER [options]",

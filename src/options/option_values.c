@@ -204,6 +204,44 @@ bool option_value_time(const char *text, const char *what, uint64_t *ret_ns)
 	return false;
 }
 
+bool option_value_moment(const char *text, uint64_t *ret_ns, struct clock_time *ret_time)
+{
+	if (clock_time_read(text, ret_time)) {
+		*ret_ns = 0;
+		return true;
+	}
+	if (parse_duration(text, ret_ns)) {
+		*ret_time = (struct clock_time){ 0 };
+		return true;
+	}
+	message_error("\"%s\" is not a time.", text);
+	message_note("Write it like 14:02, 2026-01-31T14:02:30, 30s or 1h30m after the beginning.");
+	return false;
+}
+
+bool option_value_size(const char *text, uint64_t *ret_bytes)
+{
+	static const char units[] = "KMGT";
+	const char *at = text, *unit;
+	uint64_t number, bytes;
+
+	if (take_number(&at, UINT64_MAX >> 41, &number) && number) {
+		bytes = number;
+		unit = *at ? strchr(units, *at) : NULL;
+		if (unit) {
+			bytes = number << (10 * (unit - units + 1));
+			at++;
+		}
+		if (!*at) {
+			*ret_bytes = bytes;
+			return true;
+		}
+	}
+	message_error("\"%s\" is not a size.", text);
+	message_note("Write it like 500M or 2G; the units are K, M, G and T.");
+	return false;
+}
+
 bool option_value_threshold(const char *text, uint64_t *ret_ns)
 {
 	uint64_t ns;

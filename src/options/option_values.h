@@ -16,12 +16,14 @@
 #include "output/formats/format.h"
 #include "output/heap_reports/heap_report.h"
 #include "output/heap_reports/heap_subject.h"
+#include "src/options/clock_time.h"
 #include "unwind/names/namer.h"
 
 enum {
 	OPTIONS_PIDS_MAX = 1024,
 	OPTIONS_RATE_DEFAULT = 99,
 	OPTIONS_RATE_COROUTINES = 10,
+	OPTIONS_RATE_ARCHIVE = 19, /* what is always on is to cost next to nothing */
 	OPTIONS_RATE_MAX = 10000,
 };
 
@@ -44,6 +46,13 @@ bool option_value_measure(const char *text, enum heap_measure *ret_measure);
 
 /* "90", "1.5s", "12.34s", "500ms", "2m", "1h"; what names the value in a message, such as "duration". */
 bool option_value_time(const char *text, const char *what, uint64_t *ret_ns);
+
+/* The same, or a time of the clock: "14:02". Sets one of the results. */
+bool option_value_moment(const char *text, uint64_t *ret_ns, struct clock_time *ret_time);
+
+/* "500M", "2G", "1000000" */
+bool option_value_size(const char *text, uint64_t *ret_bytes);
+
 bool option_value_threshold(const char *text, uint64_t *ret_ns);
 
 bool option_value_rate(const char *text, unsigned int *ret_hz);

@@ -18,6 +18,9 @@
 
 static const uint64_t second_ns = 1000000000u;
 static const uint64_t blocked_default_ns = 20000000u;
+static const uint64_t archive_every_min_ns = 1000000000u;
+static const uint64_t archive_keep_default_ns = UINT64_C(24) * 3600 * 1000000000u;
+enum { ARCHIVE_BYTES_MIN = 1 << 20, ARCHIVE_BYTES_DEFAULT = 1 << 30 };
 
 /* Tell which commands begin with this text. */
 static void explain_ambiguous(const char *text)
@@ -87,8 +90,8 @@ static bool parse_group(struct options *options, const char *argument)
 static bool parse_filter_option(struct options *options, int letter, const char *argument)
 {
 	switch (letter) {
-	case OPTION_SINCE: return option_value_time(argument, "time", &options->since_ns);
-	case OPTION_UNTIL: return option_value_time(argument, "time", &options->until_ns);
+	case OPTION_SINCE: return option_value_moment(argument, &options->since_ns, &options->since);
+	case OPTION_UNTIL: return option_value_moment(argument, &options->until_ns, &options->until);
 	case OPTION_TID: return option_value_ids(argument, false, &options->tids, &options->filter.tid_count);
 	case OPTION_THREAD: options->filter.thread = argument; return true;
 	case OPTION_STATE: return filter_arguments_states(argument, &options->filter);
@@ -157,6 +160,8 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_STRINGS: options->strings = true; return true;
 	case OPTION_MEASURE: return option_value_measure(argument, &options->measure);
 	case OPTION_EVERY: return option_value_time(argument, "interval", &options->every_ns);
+	case OPTION_KEEP: return option_value_time(argument, "time", &options->keep_ns);
+	case OPTION_KEEP_BYTES: return option_value_size(argument, &options->keep_bytes);
 	case OPTION_FOR: return option_value_time(argument, "duration", &options->for_ns);
 	case 'v': options->verbose = true; return true;
 	case OPTION_INVERTED: options->inverted = true; return true;
@@ -220,6 +225,46 @@ static bool choose_format(struct options *options)
 	message_error("The format %s cannot show what has changed.", name);
 	help_suggest(options->command);
 	return false;
+}
+
+/* Complete the options of an archive of recordings; what is given for one makes sense for no other. */
+static bool resolve_archive(struct options *options)
+{
+	const char *wrong = NULL;
+
+	if (!options_want_archive(options)) {
+		if (!options->keep_ns && !options->keep_bytes)
+			return true;
+		message_error("--keep and --keep-bytes bound what is recorded --every so often.");
+		help_suggest(options->command);
+		return false;
+	}
+	if (!options->output || strcmp(options->output, "-") == 0)
+		wrong = "With --every, -o names the directory for the recordings.";
+	else if ((options->format && !options->format->recording) || options->stats)
+		wrong = "With --every, ljspy writes recordings only; `ljspy report` shows them in any format.";
+	else if (options->blocked_ns)
+		wrong = "--every does not go together with --blocked.";
+	else if (options->every_ns < archive_every_min_ns)
+		wrong = "--every is a second or more.";
+	else if (options->keep_ns && options->keep_ns < options->every_ns)
+		wrong = "--keep is to be longer than --every.";
+	else if (options->keep_bytes && options->keep_bytes < ARCHIVE_BYTES_MIN)
+		wrong = "--keep-bytes is 1M or more.";
+	if (wrong) {
+		message_error("%s", wrong);
+		message_note("For example: ljspy record --name nginx --every 1m --keep 24h -o DIRECTORY/");
+		return false;
+	}
+	if (!options->keep_ns)
+		options->keep_ns = archive_keep_default_ns > options->every_ns ? archive_keep_default_ns
+									       : options->every_ns;
+	if (!options->keep_bytes)
+		options->keep_bytes = ARCHIVE_BYTES_DEFAULT;
+	if (!options->rate_hz && !options->coroutines)
+		options->rate_hz = OPTIONS_RATE_ARCHIVE;
+	options->format = format_by_name("ljspy");
+	return true;
 }
 
 static bool check_series(const struct options *options)
@@ -375,7 +420,8 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
 	       check_targets(options) && check_times(options) && check_series(options) &&
-	       resolve_coroutines(options) && resolve_blocked(options) && choose_format(options);
+	       resolve_archive(options) && resolve_coroutines(options) && resolve_blocked(options) &&
+	       choose_format(options);
 }
 
 /* ljspy help [COMMAND] */
@@ -437,6 +483,10 @@ void options_clear(struct options *options)
 	filter_arguments_free_pattern(options->include_request);
 	filter_arguments_free_pattern(options->exclude);
 	options->include = options->exclude = NULL;
+	for (char **path = options->archived; path && *path; path++)
+		free(*path);
+	free(options->archived);
+	options->archived = NULL;
 }
 
 char *options_default_output(const char *name, pid_t pid, const struct format *format)

@@ -14,6 +14,7 @@
 #include "output/heap_reports/heap_report.h"
 #include "output/views/filter.h"
 #include "src/inspect/given_layout.h"
+#include "src/options/clock_time.h"
 #include "src/options/command.h"
 #include "unwind/names/namer.h"
 
@@ -50,22 +51,31 @@ struct options {
 	const char *core; /* core file; NULL if not given */
 	bool inverted;
 	bool heatmap;
-	bool source;                  /* show the lines of source files */
-	bool coroutines;              /* show parked coroutines instead of threads */
-	uint64_t blocked_ns;          /* only turns of event loops at least this long; 0: everything */
-	uint64_t max_pause_ns;        /* of holds; 0 if not given */
-	uint64_t every_ns, for_ns;    /* a series of heaps; 0: one, and until interrupted */
-	double min_percent;           /* 0 if not given */
-	char **recordings;            /* files, up to NULL */
-	uint64_t since_ns;            /* after the beginning of each recording */
-	uint64_t until_ns;            /* the same; 0: to its end */
-	struct filter_options filter; /* without times, ids and patterns, which are members here */
-	pid_t *tids;                  /* owned */
-	regex_t *include, *exclude;   /* owned */
-	regex_t *include_request;     /* owned */
-	struct given_layout *layout;  /* owned; NULL: recognise it */
-	const char *dwarf;            /* file with debug info; NULL if not given */
+	bool source;                    /* show the lines of source files */
+	bool coroutines;                /* show parked coroutines instead of threads */
+	uint64_t blocked_ns;            /* only turns of event loops at least this long; 0: everything */
+	uint64_t max_pause_ns;          /* of holds; 0 if not given */
+	uint64_t every_ns, for_ns;      /* a series of heaps; 0: one, and until interrupted */
+	uint64_t keep_ns, keep_bytes;   /* an archive with a recording for each every_ns; 0: the default */
+	double min_percent;             /* 0 if not given */
+	char **recordings;              /* files, up to NULL */
+	char **archived;                /* owned, with its texts: the same, if a directory was given */
+	uint64_t since_ns;              /* after the beginning of each recording */
+	uint64_t until_ns;              /* the same; 0: to its end */
+	struct clock_time since, until; /* by the clock, in their place */
+	struct filter_options filter;   /* without times, ids and patterns, which are members here */
+	pid_t *tids;                    /* owned */
+	regex_t *include, *exclude;     /* owned */
+	regex_t *include_request;       /* owned */
+	struct given_layout *layout;    /* owned; NULL: recognise it */
+	const char *dwarf;              /* file with debug info; NULL if not given */
 };
+
+/* Is it `ljspy record` into an archive, without an end? */
+static inline bool options_want_archive(const struct options *options)
+{
+	return options->command == COMMAND_RECORD && options->every_ns;
+}
 
 /*
  * True if there is a command to run. Otherwise it has printed help, the version or

@@ -203,10 +203,11 @@ static void loop(struct sampler *sampler)
 
 		if (now >= end_ns)
 			return;
-		if (sampler->follow && (now >= follow_due(sampler->follow) || all_ended(sampler)))
+		if (sampler->follow &&
+		    (now >= follow_due(sampler->follow) || (!sampler->options->awaits && all_ended(sampler))))
 			follow_search(sampler->follow, now, targets_take_found, sampler);
 		targets_drop_ended(sampler);
-		if (all_ended(sampler)) {
+		if (!sampler->options->awaits && all_ended(sampler)) {
 			sampler->result->end = SAMPLER_TARGETS_ENDED;
 			return;
 		}
@@ -463,7 +464,8 @@ static bool open_targets(struct sampler *sampler)
 		if (target->attached && !target->process && !target_inspect(sampler, target, now))
 			target_note_end(sampler, target);
 	}
-	return options->launch || sampler->result->saw_luajit || explain_no_luajit(sampler);
+	return options->launch || options->awaits || sampler->result->saw_luajit ||
+	       explain_no_luajit(sampler);
 }
 
 /*

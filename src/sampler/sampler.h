@@ -59,6 +59,7 @@ struct sampler_options {
 	char *const *launch;         /* a command to start instead; NULL if not */
 	bool subprocesses;           /* all descendants too, also future ones */
 	const regex_t *pattern;      /* future processes that match it, too; NULL if not wanted */
+	bool awaits;                 /* with a pattern: begin and go on while no process matches it */
 	const sigset_t *launch_mask; /* the command's signal mask */
 	pid_t launch_group;          /* the command's process group; 0: ljspy's */
 	pid_t launched_pid;          /* the command, if an earlier run started it as a child; else 0 */

@@ -141,7 +141,7 @@ static bool prepare_again(struct resumed *resumed)
 	if (options->duration_ns)
 		options->duration_ns = resumed->given->duration_ns - gone_by;
 	resumed->run.end = SAMPLER_TARGETS_ENDED;
-	return count || options->launch;
+	return count || options->launch || options->awaits;
 }
 
 /* Targets may have gone, or be traced by another process: the samples of the others count. */

@@ -351,7 +351,9 @@ static enum exit_status choose_from(struct options *options, struct process_list
 		message_error_errno(ENOMEM, "choosing processes");
 		return EXIT_NOTHING_DONE;
 	}
-	if (survey.list.count == 0) {
+	if (survey.list.count == 0 && options->name && options_want_archive(options)) {
+		status = EXIT_ALL_GOOD; /* it waits for them */
+	} else if (survey.list.count == 0) {
 		explain_none(options, &survey);
 		status = EXIT_NOTHING_DONE;
 	} else if (survey.list.count == 1 || options->name || options->pid_count) {

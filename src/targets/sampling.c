@@ -2,8 +2,10 @@
 #include "src/targets/sampling.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "src/linux/proc/process.h"
+#include "src/program/command_line.h"
 
 struct sampler_options sampling_options(const struct options *options)
 {
@@ -16,6 +18,7 @@ struct sampler_options sampling_options(const struct options *options)
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native },
 		.layout = options->layout,
+		.awaits = options->name && options_want_archive(options),
 	};
 }
 
@@ -35,4 +38,25 @@ void sampling_forget(const struct sampler_options *sampler, regex_t *pattern)
 {
 	if (sampler->pattern)
 		regfree(pattern);
+}
+
+char *sampling_title(const struct options *options, char ret_name[static PROCESS_NAME_MAX], pid_t *ret_pid)
+{
+	struct process process;
+	char *title;
+
+	if (options->launch) {
+		const char *slash = strrchr(options->launch[0], '/');
+
+		strncpy(ret_name, slash ? slash + 1 : options->launch[0], PROCESS_NAME_MAX - 1);
+		*ret_pid = 0;
+		return command_line_join(options->launch);
+	}
+	if (process_read(options->pids[0], &process) != 0)
+		return NULL;
+	memcpy(ret_name, process.name, PROCESS_NAME_MAX);
+	*ret_pid = options->pid_count == 1 ? process.pid : 0;
+	title = process_title(&process);
+	process_clear(&process);
+	return title;
 }

@@ -5,6 +5,7 @@
 
 #include <regex.h>
 
+#include "src/linux/proc/process.h"
 #include "src/options/options.h"
 #include "src/sampler/sampler.h"
 
@@ -17,5 +18,12 @@ struct sampler_options sampling_options(const struct options *options);
  */
 int sampling_follow(const struct options *options, regex_t *pattern, struct sampler_options *sampler);
 void sampling_forget(const struct sampler_options *sampler, regex_t *pattern);
+
+/*
+ * What the options mean, as a title of what is recorded, which the caller frees; and the name
+ * and, if there is one process, the pid for a file's name. NULL if the process is gone, or memory
+ * is short.
+ */
+char *sampling_title(const struct options *options, char ret_name[static PROCESS_NAME_MAX], pid_t *ret_pid);
 
 #endif

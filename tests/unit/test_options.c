@@ -368,6 +368,49 @@ static void samples_of_recordings_are_chosen(void **state)
 	refuse("record --since 1s", "--since");
 }
 
+static void times_of_the_clock_have_a_date_or_find_one(void **state)
+{
+	const int64_t day_s = 24 * 3600, noon_s = 1000 * day_s + 12 * 3600;
+	struct clock_time time, fixed = clock_time_at(noon_s);
+
+	(void)state;
+	assert_true(accept("report a --since 14:02 --until 14:05:30Z")->since.given);
+	assert_true(clock_time_read("1972-09-27T12:00Z", &time) && time.has_date);
+	assert_int_equal(clock_time_near(&time, 0, 0), noon_s);
+	assert_int_equal(clock_time_after(&time, noon_s + day_s), noon_s);
+	assert_int_equal(clock_time_near(&fixed, 0, 0), noon_s);
+	assert_true(clock_time_read("12:00:00Z", &time) && !time.has_date);
+	/* Of several days, the last; of no day, the nearest. */
+	assert_int_equal(clock_time_near(&time, noon_s - 9 * day_s, noon_s), noon_s);
+	assert_int_equal(clock_time_near(&time, noon_s - 9 * day_s, noon_s - 1), noon_s - day_s);
+	assert_int_equal(clock_time_near(&time, noon_s + 60, noon_s + 600), noon_s);
+	assert_int_equal(clock_time_near(&time, noon_s - 600, noon_s - 60), noon_s);
+	assert_int_equal(clock_time_after(&time, noon_s - 1), noon_s);
+	assert_int_equal(clock_time_after(&time, noon_s), noon_s + day_s);
+	refuse("report a --since 24:00", "24:00");
+	refuse("report a --since 2026-02-30T10:00", "2026-02-30");
+	refuse("report a --since 2026-02-03", "2026-02-03");
+	refuse("report a --since 1:2", "1:2");
+}
+
+static void an_archive_has_bounds(void **state)
+{
+	const struct options *options = accept("record --every 1m -o d");
+
+	(void)state;
+	assert_int_equal(options->keep_ns, UINT64_C(86400) * 1000000000);
+	assert_int_equal(options->keep_bytes, 1 << 30);
+	assert_int_equal(options->rate_hz, 19);
+	assert_true(options->format->recording);
+	assert_true(accept("record --every 1m --keep-bytes 3G -o d")->keep_bytes == UINT64_C(3) << 30);
+	assert_int_equal(accept("record --every 1m -r 50 -o d")->rate_hz, 50);
+	assert_true(accept("record --every 2d -o d")->keep_ns == UINT64_C(2) * 86400 * 1000000000);
+	refuse("record --every 1m --keep-bytes 3X -o d", "3X");
+	refuse("record --every 1m --keep-bytes 99999999999999999999 -o d", "99999");
+	refuse("record --every 1m", "-o names");
+	refuse("record --keep 1h", "--every");
+}
+
 /* Rows and columns of a text. */
 static void measure(const char *text, int *ret_lines, int *ret_width)
 {
@@ -452,6 +495,8 @@ int main(void)
 		cmocka_unit_test(every_option_is_understood),
 		cmocka_unit_test(recordings_come_before_and_after_options),
 		cmocka_unit_test(samples_of_recordings_are_chosen),
+		cmocka_unit_test(times_of_the_clock_have_a_date_or_find_one),
+		cmocka_unit_test(an_archive_has_bounds),
 		cmocka_unit_test(help_fits_a_screen),
 		cmocka_unit_test(version_and_nothing_at_all),
 		cmocka_unit_test(default_output_is_named_after_the_target),

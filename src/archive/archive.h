@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * archive: a directory of recordings that one ljspy adds to, and keeps within bounds.
+ *
+ * The oldest recordings go first, by their order and not by the clock, so a clock that is
+ * set does not empty the archive. The one that is being written never goes.
+ */
+#ifndef LJSPY_ARCHIVE_H
+#define LJSPY_ARCHIVE_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "src/archive/archive_list.h"
+
+struct archive_bounds {
+	uint64_t keep_ns;  /* recorded time to keep */
+	uint64_t bytes;    /* of all files together */
+	uint64_t every_ns; /* no recording counts as longer than twice that */
+};
+
+struct archive {
+	int directory;            /* locked */
+	struct archive_list list; /* the last one is being written while there is a stream */
+	FILE *stream;             /* NULL if none is being written */
+	size_t size;              /* of the list's array */
+	struct archive_bounds bounds;
+};
+
+/*
+ * Open the directory, and make it if its parent exists. 0, or a negative errno;
+ * -EBUSY if another ljspy adds to it.
+ */
+int archive_open(const char *path, const struct archive_bounds *bounds, struct archive *ret_archive);
+void archive_close(struct archive *archive);
+
+/* Begin a recording, which has its name at once; sets stream. 0 or a negative errno. */
+int archive_begin(struct archive *archive, uint64_t start_unix_ns);
+
+/* Close the stream. 0 or a negative errno. */
+int archive_end(struct archive *archive);
+
+/* Bytes of the recording that is being written. */
+uint64_t archive_written(const struct archive *archive);
+
+/* Delete what exceeds the bounds. 0 or a negative errno, from the first file that cannot be deleted. */
+int archive_prune(struct archive *archive);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/archive/archive_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "memory/array.h"
+#include "src/archive/archive_list.h"
+#include "src/program/message.h"
+
+static const uint64_t second_ns = 1000000000u;
+
+/* Files that ljspy opens besides recordings. */
+enum { OTHER_FILES = 64, DATE_SIZE = 32 };
+
+struct paths {
+	char **all; /* up to NULL */
+	size_t count, size;
+};
+
+/* What is wanted, in seconds since 1970. */
+struct extent {
+	int64_t since_s, until_s;
+};
+
+static bool is_directory(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Takes over the path; NULL means that memory is short. */
+static int add(struct paths *paths, char *path)
+{
+	char **all = path ? array_grow(paths->all, &paths->size, paths->count + 2, sizeof(*all)) : NULL;
+
+	if (!all) {
+		free(path);
+		return -ENOMEM;
+	}
+	paths->all = all;
+	all[paths->count++] = path;
+	all[paths->count] = NULL;
+	return 0;
+}
+
+static void clear(struct paths *paths)
+{
+	for (size_t i = 0; i < paths->count; i++)
+		free(paths->all[i]);
+	free(paths->all);
+}
+
+static void date(int64_t unix_s, char ret_text[static DATE_SIZE])
+{
+	const time_t seconds = (time_t)unix_s;
+	struct tm fields;
+
+	localtime_r(&seconds, &fields);
+	strftime(ret_text, DATE_SIZE, "%Y-%m-%d %H:%M:%S", &fields);
+}
+
+/* The archive's own beginning and end. */
+static struct extent extent_of(const struct archive_list *list)
+{
+	struct extent extent = { .since_s = INT64_MAX, .until_s = INT64_MIN };
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->entries[i].begin_s < extent.since_s)
+			extent.since_s = list->entries[i].begin_s;
+		if (list->entries[i].end_s > extent.until_s)
+			extent.until_s = list->entries[i].end_s;
+	}
+	return extent;
+}
+
+/* Give the options dates. */
+static void fix_times(struct options *options, const struct extent *whole)
+{
+	if (options->since_ns)
+		options->since = clock_time_at(whole->since_s + (int64_t)(options->since_ns / second_ns));
+	else if (options->since.given)
+		options->since = clock_time_at(
+			clock_time_near(&options->since, whole->since_s, whole->until_s));
+	if (options->until_ns)
+		options->until = clock_time_at(whole->since_s +
+					       (int64_t)((options->until_ns + second_ns - 1) / second_ns));
+	else if (options->until.given)
+		options->until = clock_time_at(
+			options->since.given
+				? clock_time_after(&options->until, clock_time_near(&options->since, 0, 0))
+				: clock_time_near(&options->until, whole->since_s, whole->until_s));
+	options->since_ns = options->until_ns = 0;
+}
+
+static struct extent wanted_of(const struct options *options)
+{
+	return (struct extent){
+		.since_s = options->since.given ? clock_time_near(&options->since, 0, 0) : INT64_MIN,
+		.until_s = options->until.given ? clock_time_near(&options->until, 0, 0) : INT64_MAX,
+	};
+}
+
+/* A recording ends when the next one begins, if its file was written to until about then. */
+static bool overlaps(const struct archive_list *list, size_t index, const struct extent *wanted)
+{
+	const struct archive_entry *entry = &list->entries[index];
+	int64_t end_s = entry->end_s + 1;
+
+	if (index + 1 < list->count) {
+		int64_t next_s = list->entries[index + 1].begin_s;
+
+		/* Copies may have lost the times of the files. */
+		if (next_s >= entry->begin_s && (entry->end_s == entry->begin_s || next_s <= end_s))
+			end_s = next_s;
+	}
+	return entry->begin_s < wanted->until_s && end_s > wanted->since_s;
+}
+
+static void explain_none(const char *path, const struct extent *whole)
+{
+	char begin[DATE_SIZE], end[DATE_SIZE];
+
+	date(whole->since_s, begin);
+	date(whole->until_s, end);
+	message_error("%s has no recording of that time.", path);
+	message_note("Its recordings are from %s to %s.", begin, end);
+}
+
+static int add_recordings(struct paths *paths, const char *directory, const struct archive_list *list,
+			  const struct extent *wanted)
+{
+	const size_t length = strlen(directory);
+	const char *slash = length && directory[length - 1] == '/' ? "" : "/";
+	int error = 0;
+
+	for (size_t i = 0; i < list->count && !error; i++) {
+		char name[ARCHIVE_NAME_SIZE], *path;
+
+		if (list->entries[i].bytes == 0 || !overlaps(list, i, wanted))
+			continue;
+		archive_name(&list->entries[i], name);
+		error = add(paths, asprintf(&path, "%s%s%s", directory, slash, name) < 0 ? NULL : path);
+	}
+	return error;
+}
+
+static int read_directory(const char *path, struct archive_list *ret_list)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error;
+
+	if (fd < 0)
+		return -errno;
+	error = archive_list_read(fd, ret_list);
+	close(fd);
+	return error;
+}
+
+static bool add_archive(struct paths *paths, const char *path, struct options *options)
+{
+	struct archive_list list;
+	struct extent whole, wanted;
+	const size_t before = paths->count;
+	int error = read_directory(path, &list);
+
+	if (error) {
+		message_error_errno(-error, "%s", path);
+		return false;
+	}
+	if (list.count == 0) {
+		message_error("%s has no recordings.", path);
+		message_note("`ljspy record --every 1m -o %s` makes them.", path);
+		archive_list_clear(&list);
+		return false;
+	}
+	whole = extent_of(&list);
+	fix_times(options, &whole);
+	wanted = wanted_of(options);
+	error = add_recordings(paths, path, &list, &wanted);
+	if (error)
+		message_error_errno(-error, "%s", path);
+	else if (paths->count == before)
+		explain_none(path, &whole);
+	archive_list_clear(&list);
+	return !error && paths->count > before;
+}
+
+/* Each recording is open while all are read. */
+static void raise_file_limit(size_t count)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= count + OTHER_FILES)
+		return;
+	limit.rlim_cur = limit.rlim_max < count + OTHER_FILES ? limit.rlim_max : count + OTHER_FILES;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+bool archive_files_find(struct options *options)
+{
+	struct paths paths = { 0 };
+	bool any = false, good = true;
+
+	for (char **path = options->recordings; *path; path++)
+		any |= is_directory(*path);
+	if (!any)
+		return true;
+	for (char **path = options->recordings; *path && good; path++)
+		if (is_directory(*path)) {
+			good = add_archive(&paths, *path, options);
+		} else if (add(&paths, strdup(*path))) {
+			message_error_errno(ENOMEM, "%s", *path);
+			good = false;
+		}
+	if (!good) {
+		clear(&paths);
+		return false;
+	}
+	raise_file_limit(paths.count);
+	options->archived = options->recordings = paths.all;
+	return true;
+}

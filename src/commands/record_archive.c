@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/commands/record_archive.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/recording/recording_writer.h"
+#include "output/sample/session.h"
+#include "src/archive/archive.h"
+#include "src/linux/clocks/clock.h"
+#include "src/program/first_thread.h"
+#include "src/program/message.h"
+#include "src/program/progress.h"
+#include "src/sampler/sampler_apart.h"
+#include "src/targets/choose.h"
+#include "src/targets/launched.h"
+#include "src/targets/sampled.h"
+#include "src/targets/sampling.h"
+
+/* Without samples, a recording ends so long after its time: some may still be on their way. */
+static const uint64_t late_ns = 2 * (uint64_t)NS_PER_SECOND;
+/* The clock was set if it moved by that much more than time did. */
+static const uint64_t clock_moved_ns = NS_PER_SECOND;
+/* A recording that takes that part of the bytes to keep ends early, so that there is one to keep. */
+enum { PARTS_MIN = 4 };
+
+/*
+ * One sampling run goes on while the recordings change: a sample goes into the recording
+ * of its time. The first thread opens and deletes files, because the sampling thread may
+ * have taken on another user's rights.
+ */
+struct archiving {
+	const struct options *options;
+	struct archive archive;
+	struct first_thread first;
+	struct functions *functions;
+	struct sampler_options sampler_options;
+	struct sampler_result result;
+	struct permission_verdict left_out;
+	struct progress progress;
+	bool refused;
+
+	/* The current recording. */
+	struct recording_writer *writer; /* NULL between two, if none could be opened */
+	struct session session;
+	struct figures figures;   /* of its samples */
+	struct figures so_far;    /* of the run, at the last progress */
+	struct figures before;    /* of the run, up to its beginning */
+	uint64_t end_ns;          /* CLOCK_MONOTONIC */
+	bool failed;              /* nothing can be written for now */
+	bool ended;               /* its end is what could not be written */
+	bool said_bounds;         /* the user knows that old recordings cannot be deleted */
+	int error;                /* of the errand; a negative errno */
+	uint64_t recorded_cpu_ns; /* CPU time in earlier recordings */
+	uint64_t unflushed;       /* samples that are in the writer only */
+	uint64_t missing;         /* samples since writing failed */
+	uint64_t all_missing;
+	int64_t clock_offset_ns; /* CLOCK_REALTIME against CLOCK_MONOTONIC */
+};
+
+static int64_t clock_offset(void)
+{
+	return (int64_t)(clock_now_ns(CLOCK_REALTIME) - clock_now_ns(CLOCK_MONOTONIC));
+}
+
+/*---- The first thread's errands ----*/
+
+static void open_next(void *context)
+{
+	struct archiving *archiving = context;
+	int error = archive_begin(&archiving->archive, archiving->session.start_unix_ns);
+
+	if (!error)
+		error = recording_writer_new(archiving->archive.stream, &archiving->session,
+					     &archiving->writer);
+	if (error)
+		archive_end(&archiving->archive);
+	archiving->error = error;
+}
+
+static void prune(void *context)
+{
+	struct archiving *archiving = context;
+
+	archiving->error = archive_prune(&archiving->archive);
+}
+
+/*---- Recordings ----*/
+
+/* The user reads it once: until writing works again, only the samples are counted. */
+static void note_failure(struct archiving *archiving, int error)
+{
+	if (archiving->failed)
+		return;
+	archiving->failed = true;
+	message_error_errno(error, "%s: what was written stays; recording goes on when it can",
+			    archiving->options->output);
+}
+
+static void note_recovery(struct archiving *archiving)
+{
+	if (!archiving->failed)
+		return;
+	archiving->failed = false;
+	message_warn("%s can be written to again; %" PRIu64 " samples are missing.",
+		     archiving->options->output, archiving->missing);
+	archiving->all_missing += archiving->missing;
+	archiving->missing = 0;
+}
+
+static bool is_written(struct archiving *archiving, int error)
+{
+	if (error == -EIO)
+		note_failure(archiving, errno ? errno : EIO);
+	return error != -EIO;
+}
+
+/* When a recording ends that begins then: at a round time of the clock. */
+static uint64_t end_of(const struct archiving *archiving, uint64_t start_ns, uint64_t start_unix_ns)
+{
+	const uint64_t every_ns = archiving->options->every_ns;
+
+	return start_ns + every_ns - start_unix_ns % every_ns;
+}
+
+/* Begin a recording of what was sampled from start_ns on. */
+static void begin_recording(struct archiving *archiving, uint64_t start_ns)
+{
+	struct session *session = &archiving->session;
+
+	session->start_ns = start_ns;
+	session->start_unix_ns = start_ns + (uint64_t)archiving->clock_offset_ns;
+	session->duration_ns = 0;
+	archiving->end_ns = end_of(archiving, start_ns, session->start_unix_ns);
+	archiving->figures = (struct figures){ 0 };
+	archiving->before = archiving->so_far;
+	first_thread_ask(&archiving->first, open_next, archiving);
+	if (archiving->error)
+		note_failure(archiving, -archiving->error);
+}
+
+/* What happened from the recording's beginning to its end; the sampler counts for its whole run. */
+static void complete_figures(struct archiving *archiving, const struct figures *so_far, uint64_t end_ns)
+{
+	struct session *session = &archiving->session;
+	struct figures *figures = &archiving->figures;
+	const struct figures *before = &archiving->before;
+
+	figures->missed_ticks = so_far->missed_ticks - before->missed_ticks;
+	figures->dropped = so_far->dropped - before->dropped;
+	figures->away_ns = so_far->away_ns - before->away_ns;
+	figures->undisturbed = so_far->undisturbed - before->undisturbed;
+	if (so_far->self_cpu_ns > before->self_cpu_ns)
+		figures->self_cpu_ns = so_far->self_cpu_ns - before->self_cpu_ns;
+	figures->pause_ns = so_far->pause_ns;
+	histogram_subtract(&figures->pause_ns, &before->pause_ns);
+	figures->rate_asked_hz = archiving->options->rate_hz;
+	session->duration_ns = end_ns > session->start_ns ? end_ns - session->start_ns : 0;
+	figures->duration_ns = session->duration_ns;
+}
+
+/* False if it could not be written to its end. */
+static bool finish_writer(struct archiving *archiving)
+{
+	bool good = is_written(archiving, recording_writer_finish(archiving->writer, &archiving->session,
+								  &archiving->figures));
+
+	archiving->ended = !good;
+	return good;
+}
+
+/* Close the file, which has its end or never gets it, and delete what exceeds the bounds. */
+static void close_recording(struct archiving *archiving)
+{
+	recording_writer_free(archiving->writer);
+	archiving->writer = NULL;
+	archiving->ended = false;
+	archiving->unflushed = 0;
+	archiving->recorded_cpu_ns += archiving->figures.target_cpu_ns;
+	archive_end(&archiving->archive);
+	first_thread_ask(&archiving->first, prune, archiving);
+	if (archiving->error && !archiving->said_bounds)
+		message_warn("%s: old recordings cannot be deleted: %s", archiving->options->output,
+			     strerror(-archiving->error));
+	archiving->said_bounds |= archiving->error != 0;
+}
+
+/* End the recording, and begin the next. If the end cannot be written, try_again() does it later. */
+static void rotate(struct archiving *archiving, uint64_t at_ns)
+{
+	if (archiving->failed)
+		return;
+	complete_figures(archiving, &archiving->so_far, at_ns);
+	if (archiving->writer && !finish_writer(archiving))
+		return;
+	close_recording(archiving);
+	begin_recording(archiving, at_ns);
+}
+
+/* End recordings whose time is over. Those of a time without ljspy, such as a suspended machine, are none. */
+static void rotate_if_over(struct archiving *archiving, uint64_t now_ns)
+{
+	const uint64_t every_ns = archiving->options->every_ns;
+	uint64_t end_ns = archiving->end_ns;
+
+	if (now_ns < end_ns)
+		return;
+	if (now_ns - end_ns >= every_ns)
+		end_ns += (now_ns - end_ns) / every_ns * every_ns;
+	rotate(archiving, end_ns);
+}
+
+/* After a failure: write what did not get into the file, and go on there, or in a new one. */
+static bool try_again(struct archiving *archiving)
+{
+	const bool ended = archiving->ended;
+
+	if (!archiving->failed)
+		return true;
+	if (archiving->writer && recording_writer_continue(archiving->writer, archiving->archive.stream))
+		return false;
+	if (ended && !finish_writer(archiving))
+		return false;
+	if (ended)
+		close_recording(archiving);
+	if (!archiving->writer)
+		begin_recording(archiving, clock_now_ns(CLOCK_MONOTONIC));
+	if (!archiving->writer)
+		return false;
+	note_recovery(archiving);
+	return true;
+}
+
+/* Write what was added so far. */
+static void flush(struct archiving *archiving)
+{
+	if (archiving->writer && is_written(archiving, recording_writer_flush(archiving->writer)))
+		archiving->unflushed = 0;
+}
+
+/*---- The sampler's calls ----*/
+
+static void take_sample(void *context, const struct sample *given)
+{
+	struct archiving *archiving = context;
+	struct sample sample = *given;
+	int error = -EIO;
+
+	rotate_if_over(archiving, sample.time_ns);
+	/* One that comes late goes into the recording that goes on. */
+	if (sample.time_ns < archiving->session.start_ns)
+		sample.time_ns = archiving->session.start_ns;
+	figures_add_sample(&archiving->figures, &sample);
+	archiving->figures.target_cpu_ns += sample.cpu_ns;
+	if (archiving->writer && !archiving->failed)
+		error = recording_writer_add(archiving->writer, &sample);
+	if (error)
+		archiving->missing++;
+	else
+		archiving->unflushed++;
+	if (archiving->writer && error)
+		is_written(archiving, error);
+}
+
+static void keep_functions(void *context)
+{
+	struct archiving *archiving = context;
+
+	if (archiving->writer)
+		recording_writer_forget_functions(archiving->writer);
+}
+
+/* A recording's times hold for one setting of the clock. */
+static void follow_clock(struct archiving *archiving, uint64_t now_ns)
+{
+	int64_t offset_ns = clock_offset(), moved_ns = offset_ns - archiving->clock_offset_ns;
+
+	if ((uint64_t)llabs(moved_ns) < clock_moved_ns)
+		return;
+	message_warn("The clock was set by %.0f s: a new recording begins.", (double)moved_ns / 1e9);
+	archiving->clock_offset_ns = offset_ns;
+	rotate(archiving, now_ns);
+}
+
+static bool progress(void *context, const struct figures *so_far)
+{
+	struct archiving *archiving = context;
+	uint64_t now_ns = clock_now_ns(CLOCK_MONOTONIC);
+
+	archiving->so_far = *so_far;
+	follow_clock(archiving, now_ns);
+	if (now_ns >= archiving->end_ns + late_ns)
+		rotate_if_over(archiving, now_ns - late_ns);
+	if (archive_written(&archiving->archive) > archiving->options->keep_bytes / PARTS_MIN)
+		rotate(archiving, now_ns);
+	if (try_again(archiving))
+		flush(archiving);
+	progress_show(&archiving->progress, so_far);
+	return true;
+}
+
+/* The run's CPU time is known at its end: what no sample stands for goes into the last recording. */
+static void end_last(struct archiving *archiving)
+{
+	const struct figures *all = &archiving->result.figures;
+
+	complete_figures(archiving, all, clock_now_ns(CLOCK_MONOTONIC));
+	if (all->target_cpu_ns > archiving->recorded_cpu_ns)
+		archiving->figures.target_cpu_ns = all->target_cpu_ns - archiving->recorded_cpu_ns;
+	if (!try_again(archiving) || !finish_writer(archiving))
+		archiving->missing += archiving->unflushed;
+	close_recording(archiving);
+}
+
+static bool sample(void *context)
+{
+	struct archiving *archiving = context;
+	const struct options *options = archiving->options;
+
+	archiving->refused = !options->launch && options->pid_count &&
+			     !(choose_check_all(options) &&
+			       choose_check_layout(options->pids[0], options->layout));
+	if (archiving->refused)
+		return false;
+	begin_recording(archiving, clock_now_ns(CLOCK_MONOTONIC));
+	sampler_run_apart(&archiving->sampler_options, &archiving->result);
+	if (archiving->result.left_out)
+		permission_diagnose(archiving->result.left_out_pid, -archiving->result.left_out_error,
+				    &archiving->left_out);
+	if (*archiving->result.layout)
+		archiving->session.layout = archiving->result.layout;
+	end_last(archiving);
+	return true;
+}
+
+/*---- Before and after ----*/
+
+static void set_sampler_options(struct archiving *archiving, const struct invocation *invocation)
+{
+	const struct options *options = archiving->options;
+	struct sampler_options *sampler = &archiving->sampler_options;
+
+	*sampler = sampling_options(options);
+	sampler->launch = options->launch;
+	sampler->launch_mask = &invocation->inherited_mask;
+	sampler->wall_clock = weights[options->clock].is_elapsed;
+	sampler->coroutines = options->coroutines;
+	sampler->namer.traces = options->traces;
+	sampler->functions = archiving->functions;
+	sampler->take = take_sample;
+	sampler->progress = progress;
+	sampler->keep = keep_functions;
+	sampler->context = archiving;
+}
+
+static enum exit_status conclude(struct archiving *archiving)
+{
+	const struct options *options = archiving->options;
+	enum exit_status status = EXIT_ALL_GOOD;
+
+	archiving->all_missing += archiving->missing;
+	if (archiving->all_missing) {
+		message_warn("%" PRIu64 " samples could not be written.", archiving->all_missing);
+		status = EXIT_WITH_ERRORS;
+	}
+	if (choose_explain_failure(&archiving->result, options->launch ? options->launch[0] : NULL))
+		return EXIT_NOTHING_DONE;
+	if (sampled_explain(options, &archiving->result, &archiving->left_out))
+		status = EXIT_WITH_ERRORS;
+	figures_print(stderr, &archiving->result.figures);
+	return status;
+}
+
+static enum exit_status run(struct archiving *archiving, const struct invocation *invocation)
+{
+	const struct options *options = archiving->options;
+	enum exit_status status = EXIT_NOTHING_DONE;
+	regex_t pattern;
+	bool sampled;
+	int error;
+
+	set_sampler_options(archiving, invocation);
+	error = sampling_follow(options, &pattern, &archiving->sampler_options);
+	if (!error) {
+		archiving->clock_offset_ns = clock_offset();
+		progress_begin(&archiving->progress, options->duration_ns);
+		error = first_thread_run(&archiving->first, sample, archiving, &sampled);
+		progress_end(&archiving->progress);
+		launched_pass_on(&archiving->result);
+	}
+	sampling_forget(&archiving->sampler_options, &pattern);
+	if (error)
+		choose_explain_error(-error, "starting to record");
+	else if (!archiving->refused)
+		status = conclude(archiving);
+	if (options->launch) {
+		launched_await(&archiving->result, options->launch[0]);
+		status = (enum exit_status)launched_exit_status(&archiving->result, status);
+	}
+	return status;
+}
+
+static bool open_archive(struct archiving *archiving)
+{
+	const struct options *options = archiving->options;
+	const struct archive_bounds bounds = {
+		.keep_ns = options->keep_ns,
+		.bytes = options->keep_bytes,
+		.every_ns = options->every_ns,
+	};
+	int error = archive_open(options->output, &bounds, &archiving->archive);
+
+	if (error == -EBUSY)
+		message_error("Another ljspy records into %s.", options->output);
+	else if (error)
+		message_error_errno(-error, "%s", options->output);
+	return error == 0;
+}
+
+static enum exit_status record_into(struct archiving *archiving, const struct invocation *invocation)
+{
+	const struct options *options = archiving->options;
+	char name[PROCESS_NAME_MAX], *title = NULL;
+	enum exit_status status = EXIT_NOTHING_DONE;
+
+	archiving->functions = functions_new();
+	if (!options->name)
+		title = sampling_title(options, name, &archiving->session.pid);
+	archiving->session.target = options->name ? options->name : title;
+	archiving->session.command_line = invocation->command_line;
+	archiving->session.clock = weights[options->clock].clock;
+	if (!archiving->functions)
+		message_error_errno(ENOMEM, "starting to record");
+	else
+		status = run(archiving, invocation);
+	functions_free(archiving->functions);
+	free(title);
+	return status;
+}
+
+enum exit_status record_archive(const struct invocation *invocation)
+{
+	struct archiving *archiving = calloc(1, sizeof(*archiving));
+	enum exit_status status = EXIT_NOTHING_DONE;
+
+	if (!archiving) {
+		message_error_errno(ENOMEM, "starting to record");
+		return status;
+	}
+	archiving->options = invocation->options;
+	if (open_archive(archiving)) {
+		status = record_into(archiving, invocation);
+		archive_close(&archiving->archive);
+	}
+	free(archiving);
+	return status;
+}

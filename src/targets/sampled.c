@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/targets/sampled.h"
+
+#include "src/program/message.h"
+#include "src/targets/choose.h"
+
+bool sampled_explain(const struct options *options, const struct sampler_result *result,
+		     const struct permission_verdict *left_out)
+{
+	bool is_missing = choose_explain_early_end(result);
+
+	if (result->unknown_pid) {
+		message_warn(
+			"LuaJIT in process %d is laid out in a way that is not known, so its Lua is not shown: %s.",
+			result->unknown_pid, result->unknown_reason);
+		is_missing = true;
+	}
+	if (result->left_out) {
+		choose_tell(left_out);
+		message_warn("%zu processes were left out, this one among them.", result->left_out);
+		is_missing = true;
+	}
+	if (result->end == SAMPLER_TARGETS_ENDED && !options->launch)
+		message_note("The recording ended early, with %s.",
+			     options->pid_count > 1 || options->subprocesses ? "the last of its targets"
+									     : "its target");
+	return is_missing;
+}

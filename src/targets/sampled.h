@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sampled: what there is to say about a run of the sampler once it has ended.
+ */
+#ifndef LJSPY_SAMPLED_H
+#define LJSPY_SAMPLED_H
+
+#include <stdbool.h>
+
+#include "src/linux/proc/permission.h"
+#include "src/options/options.h"
+#include "src/sampler/sampler.h"
+
+/*
+ * Tell the user which processes are missing in the samples, and why sampling ended early.
+ * left_out is about result->left_out_pid. True if something is missing.
+ */
+bool sampled_explain(const struct options *options, const struct sampler_result *result,
+		     const struct permission_verdict *left_out);
+
+#endif

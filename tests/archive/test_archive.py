@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: MIT
+"""`ljspy record --every` writes recordings one after the other, without a gap, and keeps as
+many as it may; `ljspy report` finds those of a time."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+HERE = pathlib.Path(__file__).resolve().parent
+NAME = re.compile(r"\d{8}T\d{6}Z-\d{6}\.ljspy")
+RATE = 199
+
+
+@contextlib.contextmanager
+def archiving(directory, *options, every=1, stop=signal.SIGINT, status=ljspy.OK, **more):
+    """Run `ljspy record --every` while the block runs. Yields the process; its messages are in
+    its attribute messages afterwards."""
+    argv = [ljspy.LJSPY, "record", "--every", f"{every}s", "-r", RATE, "-o", directory, *options]
+    process = subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True, **more)
+    try:
+        yield process
+        process.send_signal(stop)
+        process.messages = process.communicate(timeout=60)[1]
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == status, process.messages
+
+
+def recordings(directory):
+    """The archive's files in their order."""
+    return sorted(directory.glob("*.ljspy"), key=lambda path: path.stem.rpartition("-")[2])
+
+
+def count_reaches(directory, count):
+    return ljspy.wait_until(lambda: len(recordings(directory)) >= count, seconds=60)
+
+
+def report(*arguments, status=ljspy.OK):
+    result = ljspy.run("report", *arguments)
+    assert result.returncode == status, result.stderr
+    return result
+
+
+def figures(*arguments):
+    """The figures of a report, as JSON."""
+    return json.loads(report(*arguments, "-f", "json").stdout)["figures"]
+
+
+def begin_s(path):
+    return time.strptime(path.name[:16], "%Y%m%dT%H%M%SZ")
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """An archive of one busy program: its directory, and the least and the most CPU time that the
+    program can have used meanwhile, in ms."""
+    directory = tmp_path_factory.mktemp("archive") / "kept"
+    with ljspy.busy() as target:
+        first = ljspy.cpu_ns(target.pid)
+        with archiving(directory, "-p", target.pid):
+            assert count_reaches(directory, 2)
+            second = ljspy.cpu_ns(target.pid)
+            assert count_reaches(directory, 7)
+            third = ljspy.cpu_ns(target.pid)
+        last = ljspy.cpu_ns(target.pid)
+    return directory, (third - second) / 1e6, (last - first) / 1e6
+
+
+def test_no_time_is_lost_between_recordings(archive):
+    directory, least_ms, most_ms = archive
+    files = recordings(directory)
+    each = [figures(path) for path in files]
+    total = sum(f["target_cpu_ms"] for f in each)
+    assert 0 < least_ms <= total <= most_ms
+    assert abs(figures(directory)["target_cpu_ms"] - total) < 1
+    assert all(f["samples"] for f in each[1:-1])
+    assert figures(directory)["samples"] == sum(f["samples"] for f in each)
+
+
+def test_each_recording_is_whole_and_named_by_its_time(archive):
+    files = recordings(archive[0])
+    assert all(NAME.fullmatch(path.name) for path in files)
+    assert all("no end" not in report(path).stderr for path in files)
+    for path in files:
+        begins = re.search(r"^(\S+ \S+) UTC, ", report(path).stdout, re.MULTILINE)[1]
+        assert begins == time.strftime("%Y-%m-%d %H:%M:%S", begin_s(path))
+
+
+def test_report_finds_the_recordings_of_a_time(archive):
+    directory = archive[0]
+    files = recordings(directory)
+    since, until = (time.strftime("%H:%M:%SZ", begin_s(path)) for path in (files[2], files[4]))
+    chosen = figures(directory, "--since", since, "--until", until)
+    expected = sum(figures(path)["samples"] for path in files[2:4])
+    assert chosen["samples"] == expected > 0
+    dated = time.strftime("%Y-%m-%dT%H:%M:%SZ", begin_s(files[2]))
+    assert figures(directory, "--since", dated, "--until", until)["samples"] == expected
+    # Local time, a part of a recording, one file, and times after the beginning.
+    env = os.environ | {"TZ": "EST5"}
+    local = time.strftime("%H:%M:%S", time.gmtime(time.mktime(begin_s(files[2])) - 5 * 3600))
+    result = ljspy.run("report", directory, "--since", local, "-f", "json", env=env)
+    assert json.loads(result.stdout)["figures"]["samples"] == sum(figures(p)["samples"] for p in files[2:])
+    assert figures(files[2], "--until", until)["samples"] == figures(files[2])["samples"]
+    assert 0 < figures(directory, "--since", "1s", "--until", "2s")["samples"] < 2 * RATE
+
+
+def test_a_time_without_recordings_is_refused(archive):
+    result = report(archive[0], "--since", "2001-02-03 04:05", "--until", "2001-02-03 04:06", status=2)
+    assert "no recording of that time" in result.stderr
+    assert time.strftime("%Y-", begin_s(recordings(archive[0])[0])) in result.stderr
+    assert "is not a time" in report(archive[0], "--since", "25:00", status=ljspy.USAGE).stderr
+
+
+def test_old_recordings_go_and_other_files_stay(tmp_path):
+    for name in ("mine.ljspy", "20200101T000000Z-7.ljspy", "20200101T000000Z-000001.ljspy"):
+        (tmp_path / name).write_text("x" * 10)
+    with ljspy.busy() as target, archiving(tmp_path, "-p", target.pid, "--keep", "2s"):
+        assert ljspy.wait_until(lambda: "000007" in " ".join(os.listdir(tmp_path)), seconds=60)
+        names = os.listdir(tmp_path)
+    assert {"mine.ljspy", "20200101T000000Z-7.ljspy"} < set(names)
+    assert "20200101T000000Z-000001.ljspy" not in names
+    assert 2 <= len([name for name in names if NAME.fullmatch(name)]) <= 5
+
+
+def test_bytes_are_bounded(tmp_path):
+    most = 1 << 20
+    for i in range(8):
+        (tmp_path / f"20200101T00000{i}Z-00000{i}.ljspy").write_bytes(bytes(most // 4))
+    with ljspy.busy() as target, archiving(tmp_path, "-p", target.pid, "--keep-bytes", "1M"):
+        assert ljspy.wait_until(lambda: "000010" in " ".join(os.listdir(tmp_path)), seconds=60)
+        assert sum(path.stat().st_size for path in recordings(tmp_path)) <= most
+        assert "20200101T000007Z-000007.ljspy" in os.listdir(tmp_path)
+
+
+def test_it_waits_for_processes_of_a_name(tmp_path):
+    program = tmp_path / "comes-and-goes.lua"
+    program.write_text("local function heavy() for i = 1, 1e6 do end end while true do heavy() end")
+    directory = tmp_path / "kept"
+    pids = []
+    with archiving(directory, "--name", "comes-and-goes"):
+        assert count_reaches(directory, 1)
+        for _ in range(2):
+            with ljspy.Target([ljspy.luajit("luajit"), program]) as target:
+                ljspy.wait_traced(target.pid)
+                time.sleep(1)
+                pids.append(target.pid)
+    text = report(directory, "--by", "pid").stdout
+    assert all(f"(pid {pid})" in text for pid in pids)
+
+
+def test_what_was_written_survives_a_kill_and_the_next_goes_on(tmp_path):
+    with ljspy.busy() as target:
+        with archiving(tmp_path, "-p", target.pid, stop=signal.SIGKILL, status=-signal.SIGKILL):
+            assert count_reaches(tmp_path, 4)
+            before = sum(figures(path)["samples"] for path in recordings(tmp_path)[:3])
+        written = figures(tmp_path)["samples"]
+        assert written >= before > 0
+        numbers = [path.stem[-6:] for path in recordings(tmp_path)]
+        with archiving(tmp_path, "-p", target.pid):
+            assert count_reaches(tmp_path, len(numbers) + 2)
+            other = ljspy.run("record", "--every", "1s", "-o", tmp_path, "-p", target.pid)
+            assert other.returncode == 2 and "Another ljspy" in other.stderr
+    assert figures(tmp_path)["samples"] > written
+    assert [path.stem[-6:] for path in recordings(tmp_path)][: len(numbers)] == numbers
+
+
+def test_a_full_disk_is_said_once_and_left_behind(tmp_path):
+    setup = f"mount -t tmpfs -o size=32k none {tmp_path} && head -c 24k /dev/zero > {tmp_path}/ballast"
+    script = f"""
+        "$1" record -p "$2" --every 1s -r 997 -o {tmp_path}/kept & recorder=$!
+        for i in $(seq 600); do sleep 0.1; grep -q 'recording goes on' {tmp_path}.messages && break; done
+        sleep 2; rm {tmp_path}/ballast
+        for i in $(seq 600); do sleep 0.1; grep -q 'again' {tmp_path}.messages && break; done
+        sleep 1; kill -INT $recorder; wait $recorder
+        "$1" report {tmp_path}/kept -f json > {tmp_path}.json"""
+    with ljspy.busy() as target:
+        argv = ljspy.in_namespaces("-m", setup=setup, argv=["sh", "-c", script, "sh", ljspy.LJSPY, target.pid])
+        with open(f"{tmp_path}.messages", "w", encoding="utf-8") as messages:
+            subprocess.run(argv, stderr=messages, check=False, timeout=200)
+    said = pathlib.Path(f"{tmp_path}.messages").read_text()
+    if "mount:" in said or "unshare:" in said:
+        pytest.skip("no file system can be mounted here")
+    missing = int(re.search(r"(\d+) samples could not be written", said)[1])
+    taken = int(re.search(r"^samples  (\d+)", said, re.MULTILINE)[1])
+    written = json.loads(pathlib.Path(f"{tmp_path}.json").read_text())["figures"]["samples"]
+    assert said.count("No space left") - said.count("written to again") in (0, 1)
+    assert said.count("written to again") >= 1
+    assert missing > 0 and written > 0
+    assert written + missing == taken
+
+
+def test_a_clock_that_is_set_begins_a_recording(tmp_path):
+    library, ahead, directory = tmp_path / "clock.so", tmp_path / "ahead", tmp_path / "kept"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, HERE / "clock.c"], check=True)
+    ahead.write_text("0")
+    env = os.environ | {"LD_PRELOAD": str(library), "CLOCK_AHEAD": str(ahead)}
+    with ljspy.busy() as target, archiving(directory, "-p", target.pid, every=1000, env=env) as process:
+        assert count_reaches(directory, 1)
+        for seconds in (40 * 24 * 3600, -3600):
+            count = len(recordings(directory))
+            ahead.write_text(str(seconds))
+            assert count_reaches(directory, count + 1)
+    assert process.messages.count("The clock was set") == 2
+    first, later, earlier = (time.mktime(begin_s(path)) for path in recordings(directory)[:3])
+    assert later - first >= 40 * 24 * 3600
+    assert -3700 < earlier - first <= -3500
+    assert all(figures(path)["samples"] for path in recordings(directory)[1:])
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["--every", "1m"], "-o names the directory"),
+    (["--every", "1m", "-o", "x", "-f", "svg"], "recordings only"),
+    (["--every", "1m", "-o", "x", "--blocked"], "--blocked"),
+    (["--every", "100ms", "-o", "x"], "a second or more"),
+    (["--every", "1m", "--keep", "30s", "-o", "x"], "longer than --every"),
+    (["--every", "1m", "--keep-bytes", "1k", "-o", "x"], "not a size"),
+    (["--keep", "1m", "-o", "x"], "--every so often"),
+])
+def test_options_that_make_no_sense_together(arguments, said):
+    result = ljspy.run("record", "-p", os.getpid(), *arguments)
+    assert result.returncode == ljspy.USAGE
+    assert said in result.stderr
+
+
+def test_an_empty_directory_has_no_recordings(tmp_path):
+    assert "has no recordings" in report(tmp_path, status=2).stderr
