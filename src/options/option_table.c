@@ -12,8 +12,9 @@ enum {
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
-	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | REQUESTS | INFO, /* look at processes */
-	RENDER = RECORD | REPORT | DIFF,                                          /* write profiles */
+	SERVE = 1 << COMMAND_SERVE,
+	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | REQUESTS | INFO | SERVE, /* look at processes */
+	RENDER = RECORD | REPORT | DIFF,                                       /* write profiles */
 	ALL = TARGETS | RENDER,
 };
 
@@ -21,23 +22,28 @@ const struct option_entry option_table[] = {
 	{ "pid", 'p', TARGETS, "PID[,PID...]", "the processes with these ids" },
 	{ "name", OPTION_NAME, TARGETS, "PATTERN", "processes whose name, program or script matches" },
 	{ "tree", OPTION_TREE, TARGETS, "PID[,PID...]", "these and all their descendants, e.g. a master" },
-	{ "subprocesses", 's', RECORD, NULL, "all descendants too, as with --tree" },
+	{ "subprocesses", 's', RECORD | SERVE, NULL, "all descendants too, as with --tree" },
+	{ "listen", OPTION_LISTEN, SERVE, "ADDRESS", "127.0.0.1:6060 (default), [::1]:6060, unix:/PATH" },
+	{ "token-file", OPTION_TOKEN_FILE, SERVE, "FILE", "have clients show the token in FILE" },
 	{ "output", 'o', RENDER | HEAP, "FILE", "where to write; - is stdout; the suffix sets -f" },
 	{ "format", 'f', RENDER | HEAP, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples; default 3s" },
-	{ "rate", 'r', RECORD | TOP | TRACES, "HZ", "samples per CPU second, 1 to 10000; default 99" },
-	{ "clock", OPTION_CLOCK, RECORD, "CLOCK", "cpu: what runs (default); wall: what sleeps, too" },
+	{ "rate", 'r', RECORD | TOP | TRACES | SERVE, "HZ",
+	  "samples per CPU second, 1 to 10000; default 99" },
+	{ "clock", OPTION_CLOCK, RECORD | SERVE, "CLOCK",
+	  "cpu: what runs (default); wall: what sleeps, too" },
 	{ "coroutines", OPTION_COROUTINES, RECORD, NULL, "where coroutines wait after they have yielded" },
-	{ "blocked", OPTION_BLOCKED, RECORD, NULL, "turns of event loops that take 20ms or more" },
-	{ "threshold", OPTION_THRESHOLD, RECORD, "TIME", "the same, for turns of at least that time" },
+	{ "blocked", OPTION_BLOCKED, RECORD | SERVE, NULL, "turns of event loops that take 20ms or more" },
+	{ "threshold", OPTION_THRESHOLD, RECORD | SERVE, "TIME",
+	  "the same, for turns of at least that time" },
 	{ "clock", OPTION_CLOCK, REPORT | DIFF, "CLOCK", "show recordings by the wall clock by cpu or wall" },
 	{ "off-cpu", OPTION_OFF_CPU, RENDER, NULL, "time off the CPU, by what the threads wait for" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop no thread; read only Lua's memory" },
-	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES | HEAP, NULL,
+	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES | HEAP | SERVE, NULL,
 	  "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
-	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP, "WHICH",
+	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP | SERVE, "WHICH",
 	  "native frames: all, none, or fold (as Lua calls it)" },
 	{ "pid", 'p', REPORT | DIFF, "PID[,PID...]", "only these processes" },
 	{ "tid", OPTION_TID, REPORT | DIFF, "TID[,TID...]", "only these threads" },
@@ -142,6 +148,13 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"  ljspy requests -p 1234\n"
 		"  ljspy requests --tree 1234 --watch        of all workers, each second\n"
 		"  ljspy requests -p 1234 --json | jq '.processes[].requests[]'\n",
+	},
+	[COMMAND_SERVE] = {
+		"serve", "[options]",
+		"profile without an end, for programs that ask by HTTP",
+		"  ljspy serve --name nginx --listen 127.0.0.1:6060\n"
+		"  go tool pprof 'http://127.0.0.1:6060/debug/pprof/profile?seconds=10'\n"
+		"  curl 127.0.0.1:6060/metrics\n",
 	},
 	[COMMAND_INFO] = {
 		"info", "[options]",

@@ -60,6 +60,8 @@ enum {
 	OPTION_SLOWER_THAN,
 	OPTION_KEEP,
 	OPTION_KEEP_BYTES,
+	OPTION_LISTEN,
+	OPTION_TOKEN_FILE,
 };
 
 struct option_entry {

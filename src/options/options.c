@@ -160,6 +160,8 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_STRINGS: options->strings = true; return true;
 	case OPTION_MEASURE: return option_value_measure(argument, &options->measure);
 	case OPTION_EVERY: return option_value_time(argument, "interval", &options->every_ns);
+	case OPTION_LISTEN: options->listen = argument; return true;
+	case OPTION_TOKEN_FILE: options->token_file = argument; return true;
 	case OPTION_KEEP: return option_value_time(argument, "time", &options->keep_ns);
 	case OPTION_KEEP_BYTES: return option_value_size(argument, &options->keep_bytes);
 	case OPTION_FOR: return option_value_time(argument, "duration", &options->for_ns);
@@ -378,6 +380,8 @@ static bool resolve_coroutines(struct options *options)
 	}
 	if (options->coroutines)
 		options->clock = WEIGHT_WALL_TIME;
+	if (options->command == COMMAND_SERVE && !options->listen)
+		options->listen = "127.0.0.1:6060";
 	if (options->rate_hz == 0)
 		options->rate_hz = options->coroutines ? OPTIONS_RATE_COROUTINES : OPTIONS_RATE_DEFAULT;
 	return true;

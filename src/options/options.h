@@ -68,8 +68,17 @@ struct options {
 	regex_t *include, *exclude;     /* owned */
 	regex_t *include_request;       /* owned */
 	struct given_layout *layout;    /* owned; NULL: recognise it */
+	const char *listen;             /* address; NULL if not given */
+	const char *token_file;         /* NULL if not given */
 	const char *dwarf;              /* file with debug info; NULL if not given */
 };
+
+/* Does sampling go on without any process, until there is one of that name? */
+static inline bool options_await_processes(const struct options *options)
+{
+	return options->name && (options->command == COMMAND_SERVE ||
+				 (options->command == COMMAND_RECORD && options->every_ns));
+}
 
 /* Is it `ljspy record` into an archive, without an end? */
 static inline bool options_want_archive(const struct options *options)

@@ -117,8 +117,12 @@ static bool tell_so_far(void *context, const struct sampler_result *so_far)
 {
 	struct sampler_apart *self = context;
 
+	struct sampler_result result = *so_far;
+
 	apart_close_standard_files(self->apart); /* the command has them, if there is one */
-	tell(self, so_far);
+	/* The sampler counts at its end. */
+	result.figures.self_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	tell(self, &result);
 	return true;
 }
 

@@ -351,7 +351,7 @@ static enum exit_status choose_from(struct options *options, struct process_list
 		message_error_errno(ENOMEM, "choosing processes");
 		return EXIT_NOTHING_DONE;
 	}
-	if (survey.list.count == 0 && options->name && options_want_archive(options)) {
+	if (survey.list.count == 0 && options_await_processes(options)) {
 		status = EXIT_ALL_GOOD; /* it waits for them */
 	} else if (survey.list.count == 0) {
 		explain_none(options, &survey);

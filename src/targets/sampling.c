@@ -18,7 +18,7 @@ struct sampler_options sampling_options(const struct options *options)
 		.duration_ns = options->duration_ns,
 		.namer = { .native = options->native },
 		.layout = options->layout,
-		.awaits = options->name && options_want_archive(options),
+		.awaits = options_await_processes(options),
 	};
 }
 

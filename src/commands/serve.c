@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* ljspy serve: sample without an end, and answer requests for what was sampled. */
+#include "src/commands/commands.h"
+
+#include "src/program/message.h"
+
+#ifdef LJSPY_STATIC
+
+enum exit_status command_serve(const struct invocation *invocation)
+{
+	(void)invocation;
+	message_error("This ljspy, which needs nothing installed, is built without `serve`.");
+	message_note("The one that `make` builds has it.");
+	return EXIT_NOTHING_DONE;
+}
+
+#else
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/linux/clocks/clock.h"
+#include "src/options/option_values.h"
+#include "src/program/first_thread.h"
+#include "src/sampler/sampler_apart.h"
+#include "src/serve/address.h"
+#include "src/serve/hub.h"
+#include "src/serve/server.h"
+#include "src/targets/choose.h"
+#include "src/targets/sampled.h"
+#include "src/targets/sampling.h"
+
+enum { TOKEN_MAX = 4096, TOKEN_MIN = 16 };
+
+static const uint64_t threshold_default_ns = 20 * 1000 * 1000;
+
+struct serving {
+	const struct options *options;
+	struct hub *hub;
+	struct first_thread first;
+	struct sampler_options sampler_options;
+	struct sampler_result result;
+	struct permission_verdict left_out;
+	char token[TOKEN_MAX + 1];
+	bool refused;
+};
+
+static void take_sample(void *context, const struct sample *sample)
+{
+	const struct serving *serving = context;
+
+	hub_take(serving->hub, sample);
+}
+
+static void keep_functions(void *context)
+{
+	const struct serving *serving = context;
+
+	hub_keep(serving->hub);
+}
+
+static bool progress(void *context, const struct figures *so_far)
+{
+	const struct serving *serving = context;
+
+	return hub_progress(serving->hub, so_far);
+}
+
+/* One run of the sampler, in one mode. */
+static void run(struct serving *serving, enum hub_mode mode)
+{
+	const struct options *options = serving->options;
+	struct sampler_options sampler = serving->sampler_options;
+	const unsigned int turns_hz = (unsigned int)(2 * NS_PER_SECOND / options->blocked_ns + 1);
+
+	sampler.wall_clock = mode != HUB_CPU;
+	sampler.coroutines = mode == HUB_COROUTINES;
+	sampler.turns = mode == HUB_TURNS;
+	if (mode == HUB_TURNS && sampler.rate_hz < turns_hz)
+		sampler.rate_hz = turns_hz;
+	if (mode == HUB_COROUTINES && sampler.rate_hz > OPTIONS_RATE_COROUTINES)
+		sampler.rate_hz = OPTIONS_RATE_COROUTINES;
+	sampler_run_apart(&sampler, &serving->result);
+	hub_note_end(serving->hub, &serving->result.figures);
+}
+
+static bool sample(void *context)
+{
+	struct serving *serving = context;
+	const struct options *options = serving->options;
+	enum hub_mode mode;
+
+	serving->refused = options->pid_count && !(choose_check_all(options) &&
+						   choose_check_layout(options->pids[0], options->layout));
+	while (!serving->refused && hub_next(serving->hub, &mode)) {
+		run(serving, mode);
+		if (serving->result.end != SAMPLER_TOLD_TO_END)
+			break;
+	}
+	hub_stop(serving->hub);
+	if (serving->result.left_out)
+		permission_diagnose(serving->result.left_out_pid, -serving->result.left_out_error,
+				    &serving->left_out);
+	return true;
+}
+
+/* A token of a file's first line. False after telling the user. */
+static bool read_token(struct serving *serving)
+{
+	const char *path = serving->options->token_file;
+	FILE *file = path ? fopen(path, "re") : NULL;
+	char *line = file ? fgets(serving->token, sizeof(serving->token), file) : NULL;
+
+	if (!path)
+		return true;
+	if (!file)
+		message_error_errno(errno, "%s", path);
+	else
+		fclose(file);
+	if (!file)
+		return false;
+	serving->token[strcspn(serving->token, "\r\n")] = '\0';
+	if (line && strlen(serving->token) >= TOKEN_MIN)
+		return true;
+	message_error("The first line of %s is to be a token of %d characters or more.", path, TOKEN_MIN);
+	return false;
+}
+
+/* False after telling the user. */
+static bool read_address(const struct serving *serving, struct address *ret_address)
+{
+	const char *text = serving->options->listen;
+
+	if (!address_read(text, ret_address)) {
+		message_error("\"%s\" is no address to listen on.", text);
+		message_note("Write it like 127.0.0.1:6060, [::1]:6060 or unix:/run/ljspy.sock.");
+		return false;
+	}
+	if (ret_address->is_local || serving->options->token_file)
+		return true;
+	message_error("%s can be reached from other machines: profiles tell much about a program.", text);
+	message_note("Listen on 127.0.0.1, or have clients show a token: --token-file FILE.");
+	return false;
+}
+
+static enum exit_status conclude(struct serving *serving)
+{
+	struct hub_totals *totals = malloc(sizeof(*totals));
+
+	if (choose_explain_failure(&serving->result, NULL)) {
+		free(totals);
+		return EXIT_NOTHING_DONE;
+	}
+	if (totals) {
+		hub_totals(serving->hub, totals);
+		figures_print(stderr, &totals->figures);
+	}
+	free(totals);
+	return sampled_explain(serving->options, &serving->result, &serving->left_out) ? EXIT_WITH_ERRORS
+										       : EXIT_ALL_GOOD;
+}
+
+static enum exit_status serve_on(struct serving *serving, const struct address *address)
+{
+	struct server_options options = {
+		.is_local = address->is_local,
+		.is_unix = address->storage.ss_family == AF_UNIX,
+		.token = *serving->token ? serving->token : NULL,
+		.options = serving->options,
+		.hub = serving->hub,
+	};
+	char text[ADDRESS_TEXT_SIZE];
+	struct server *server = NULL;
+	bool sampled;
+	int error = 0;
+
+	options.socket = address_listen(address, text);
+	if (options.socket < 0)
+		error = options.socket;
+	else
+		error = server_start(&options, &server);
+	if (error) {
+		message_error_errno(-error, "listening on %s", serving->options->listen);
+		return EXIT_NOTHING_DONE;
+	}
+	message_note("Listening on %s", text);
+	error = first_thread_run(&serving->first, sample, serving, &sampled);
+	server_stop(server);
+	address_forget(address);
+	if (error)
+		choose_explain_error(-error, "starting to sample");
+	return error || serving->refused ? EXIT_NOTHING_DONE : conclude(serving);
+}
+
+static void set_sampler_options(struct serving *serving)
+{
+	struct sampler_options *sampler = &serving->sampler_options;
+
+	*sampler = sampling_options(serving->options);
+	sampler->functions = hub_functions(serving->hub);
+	sampler->take = take_sample;
+	sampler->progress = progress;
+	sampler->keep = keep_functions;
+	sampler->context = serving;
+}
+
+static enum exit_status serve(struct serving *serving, const struct invocation *invocation)
+{
+	struct options *options = invocation->options;
+	struct hub_options hub = {
+		.base = options->blocked_ns                  ? HUB_TURNS
+			: weights[options->clock].is_elapsed ? HUB_WALL
+							     : HUB_CPU,
+		.session.command_line = invocation->command_line,
+	};
+	char name[PROCESS_NAME_MAX], *title = NULL;
+	enum exit_status status = EXIT_NOTHING_DONE;
+	struct address address;
+	regex_t pattern;
+
+	if (!read_address(serving, &address) || !read_token(serving))
+		return EXIT_USAGE;
+	if (!options->blocked_ns)
+		options->blocked_ns = threshold_default_ns;
+	hub.threshold_ns = options->blocked_ns;
+	if (!options->name)
+		title = sampling_title(options, name, &hub.session.pid);
+	hub.session.target = options->name ? options->name : title;
+	serving->hub = hub_new(&hub);
+	if (serving->hub)
+		set_sampler_options(serving);
+	if (!serving->hub || sampling_follow(options, &pattern, &serving->sampler_options))
+		message_error_errno(ENOMEM, "starting to sample");
+	else
+		status = serve_on(serving, &address);
+	if (serving->hub)
+		sampling_forget(&serving->sampler_options, &pattern);
+	hub_free(serving->hub);
+	free(title);
+	return status;
+}
+
+enum exit_status command_serve(const struct invocation *invocation)
+{
+	struct serving *serving = calloc(1, sizeof(*serving));
+	enum exit_status status = EXIT_NOTHING_DONE;
+
+	if (!serving) {
+		message_error_errno(ENOMEM, "starting to sample");
+		return status;
+	}
+	serving->options = invocation->options;
+	status = serve(serving, invocation);
+	free(serving);
+	return status;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heap_request: `ljspy heap` in a process of its own, for one request.
+ *
+ * It needs the targets for itself: call it between hub_reserve() and hub_release().
+ */
+#ifndef LJSPY_HEAP_REQUEST_H
+#define LJSPY_HEAP_REQUEST_H
+
+#include <stdio.h>
+
+#include "src/options/options.h"
+#include "src/serve/hub.h"
+
+/*
+ * Write the heaps of the targets in that format to the stream. HUB_DONE, HUB_GONE if the client
+ * went away, or HUB_FAILED.
+ */
+enum hub_answer heap_request_run(const struct options *options, const struct hub_request *request,
+				 const char *format, FILE *out);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/serve/server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <microhttpd.h>
+
+#include "output/formats/format.h"
+#include "output/recording/recording_reader.h"
+#include "output/views/filter.h"
+#include "src/linux/clocks/clock.h"
+#include "src/program/output_file.h"
+#include "src/serve/heap_request.h"
+#include "src/serve/metrics.h"
+
+enum {
+	IDLE_SECONDS = 15, /* a client that sends and reads nothing for so long is dropped */
+	HEADERS_MAX = 16 << 10,
+	STACK_BYTES = 8 << 20, /* for rendering; what is not used takes no memory */
+	SECONDS_DIGITS = 4,
+};
+
+struct server {
+	struct server_options options;
+	struct MHD_Daemon *daemon;
+};
+
+/* What is served: paths with and without the prefix that collectors of profiles use. */
+static const char prefix[] = "/debug/pprof";
+
+struct page {
+	const char *path;
+	enum hub_mode mode;
+	const char *format;
+	enum weight_kind clock;
+	unsigned int seconds; /* unless the client asks for another time */
+	const char *type;
+};
+
+static const char type_pprof[] = "application/octet-stream", type_html[] = "text/html; charset=utf-8",
+		  type_json[] = "application/json", type_text[] = "text/plain; charset=utf-8",
+		  type_metrics[] = "text/plain; version=0.0.4; charset=utf-8";
+
+static const struct page pages[] = {
+	{ "/profile", HUB_CPU, "pprof", WEIGHT_CPU_TIME, 30, type_pprof },
+	{ "/wall", HUB_WALL, "pprof", WEIGHT_WALL_TIME, 30, type_pprof },
+	{ "/offcpu", HUB_WALL, "pprof", WEIGHT_OFF_CPU_TIME, 30, type_pprof },
+	{ "/blocked", HUB_TURNS, "pprof", WEIGHT_WALL_TIME, 30, type_pprof },
+	{ "/coroutines", HUB_COROUTINES, "pprof", WEIGHT_WALL_TIME, 10, type_pprof },
+	{ "/flamegraph", HUB_CPU, "html", WEIGHT_CPU_TIME, 10, type_html },
+	{ "/top", HUB_CPU, "json", WEIGHT_CPU_TIME, 5, type_json },
+	{ "/heap", HUB_HEAP, "pprof", WEIGHT_CPU_TIME, 0, type_pprof },
+};
+
+/* One request. */
+struct request {
+	const struct server *server;
+	struct MHD_Connection *connection;
+};
+
+/*---- Answers ----*/
+
+static enum MHD_Result send_response(const struct request *request, unsigned int status, const char *type,
+				     struct MHD_Response *response)
+{
+	enum MHD_Result result;
+
+	if (!response)
+		return MHD_NO;
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+	if (status == MHD_HTTP_SERVICE_UNAVAILABLE)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "10");
+	if (status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+	result = MHD_queue_response(request->connection, status, response);
+	MHD_destroy_response(response);
+	return result;
+}
+
+/* A constant text. */
+static enum MHD_Result send_text(const struct request *request, unsigned int status, const char *text)
+{
+	/* MHD only reads a persistent buffer. */
+	return send_response(request, status, type_text,
+			     MHD_create_response_from_buffer(strlen(text), (void *)(uintptr_t)text,
+							     MHD_RESPMEM_PERSISTENT));
+}
+
+/* The whole file; closes it. */
+static enum MHD_Result send_file(const struct request *request, const char *type, FILE *file)
+{
+	struct stat status;
+	int fd = -1;
+
+	if (fflush(file) == 0 && fstat(fileno(file), &status) == 0)
+		fd = dup(fileno(file));
+	fclose(file);
+	if (fd < 0)
+		return send_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR,
+				 "There is no room for the answer.\n");
+	return send_response(request, MHD_HTTP_OK, type,
+			     MHD_create_response_from_fd((size_t)status.st_size, fd));
+}
+
+static enum MHD_Result send_failure(const struct request *request, enum hub_answer answer)
+{
+	switch (answer) {
+	case HUB_BUSY:
+		return send_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "There are too many captures.\n");
+	case HUB_STOPPED: return send_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "ljspy ends.\n");
+	case HUB_GONE: return MHD_NO;
+	case HUB_DONE:
+	case HUB_FAILED: break;
+	}
+	return send_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR,
+			 "That failed; ljspy's messages may say why.\n");
+}
+
+/*---- What is asked for ----*/
+
+/* A client that closes its end goes away. */
+static bool is_there(void *client)
+{
+	const struct request *request = client;
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(request->connection,
+								       MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct pollfd poll_fd = { .events = POLLRDHUP };
+
+	if (!info)
+		return false;
+	poll_fd.fd = info->connect_fd;
+	return poll(&poll_fd, 1, 0) <= 0 || !(poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+}
+
+/* False if it is not from 1 to SERVER_SECONDS_MAX. */
+static bool read_seconds(const struct request *request, unsigned int *ret_seconds)
+{
+	const char *text = MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "seconds");
+	unsigned long seconds;
+
+	if (!text)
+		return true;
+	if (!*text || strlen(text) > SECONDS_DIGITS || text[strspn(text, "0123456789")])
+		return false;
+	seconds = strtoul(text, NULL, 10);
+	*ret_seconds = (unsigned int)seconds;
+	return seconds >= 1 && seconds <= SERVER_SECONDS_MAX;
+}
+
+/*---- Rendering ----*/
+
+static int render_from(struct hub_recording *recording, const struct page *page,
+		       const struct options *options, FILE *out)
+{
+	struct functions *functions = functions_new();
+	struct recording_reader *reader = NULL;
+	struct filter_options filter_options = options->filter;
+	struct filter *filter = NULL;
+	struct session session = recording->session;
+	int error = functions ? recording_reader_open(recording->stream, functions, &reader) : -ENOMEM;
+
+	session.clock = page->clock;
+	if (!error) {
+		filter_options.time = filter_time_by(session.clock, recording->session.clock);
+		filter = filter_new(recording_reader_samples(reader), functions, &filter_options);
+		error = filter ? 0 : -ENOMEM;
+	}
+	if (!error) {
+		struct figures figures = *recording_reader_figures(reader);
+		const struct view view = {
+			.weight = session.clock,
+			.span = { .until_ns = session.duration_ns },
+		};
+
+		figures_set_rate(&figures, recording_reader_clocked_ns(reader));
+		error = format_by_name(page->format)
+				->write(out, filter_samples(filter), &session, &figures, &view);
+	}
+	filter_free(filter);
+	recording_reader_close(reader);
+	functions_free(functions);
+	return error;
+}
+
+static enum MHD_Result send_capture(struct request *request, const struct page *page, unsigned int seconds)
+{
+	const struct hub_request wanted = {
+		.mode = page->mode,
+		.duration_ns = seconds * (uint64_t)NS_PER_SECOND,
+		.is_there = is_there,
+		.client = request,
+	};
+	struct hub_recording recording;
+	enum hub_answer answer = hub_capture(request->server->options.hub, &wanted, &recording);
+	FILE *out = NULL;
+	int error;
+
+	if (answer != HUB_DONE)
+		return send_failure(request, answer);
+	error = output_file_scratch(&out);
+	if (!error)
+		error = render_from(&recording, page, request->server->options.options, out);
+	fclose(recording.stream);
+	if (!error)
+		return send_file(request, page->type, out);
+	if (out)
+		fclose(out);
+	return send_failure(request, HUB_FAILED);
+}
+
+static enum MHD_Result send_heap(struct request *request, const struct page *page)
+{
+	const struct hub_request wanted = { .mode = page->mode, .is_there = is_there, .client = request };
+	struct hub *hub = request->server->options.hub;
+	struct hub_capture *capture;
+	FILE *out = NULL;
+	enum hub_answer answer;
+
+	if (output_file_scratch(&out))
+		return send_failure(request, HUB_FAILED);
+	answer = hub_reserve(hub, &wanted, &capture);
+	if (answer == HUB_DONE) {
+		answer = heap_request_run(request->server->options.options, &wanted, page->format, out);
+		hub_release(hub, capture);
+	}
+	if (answer == HUB_DONE)
+		return send_file(request, page->type, out);
+	fclose(out);
+	return send_failure(request, answer);
+}
+
+static enum MHD_Result send_metrics(struct request *request)
+{
+	struct hub_totals *totals = malloc(sizeof(*totals));
+	FILE *out = NULL;
+
+	if (!totals || output_file_scratch(&out)) {
+		free(totals);
+		return send_failure(request, HUB_FAILED);
+	}
+	hub_totals(request->server->options.hub, totals);
+	metrics_write(out, totals);
+	free(totals);
+	return send_file(request, type_metrics, out);
+}
+
+static enum MHD_Result send_health(struct request *request)
+{
+	struct hub_totals *totals = malloc(sizeof(*totals));
+	bool running;
+
+	if (!totals)
+		return send_failure(request, HUB_FAILED);
+	hub_totals(request->server->options.hub, totals);
+	running = totals->running;
+	free(totals);
+	return running ? send_text(request, MHD_HTTP_OK, "ok\n")
+		       : send_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "ljspy takes no samples now.\n");
+}
+
+/*---- Requests ----*/
+
+static const char index_page[] =
+	"<!doctype html><title>ljspy</title><h1>ljspy</h1><ul>"
+	"<li><a href=\"/flamegraph?seconds=10\">flamegraph</a>"
+	"<li><a href=\"/top\">top</a> (JSON)"
+	"<li><a href=\"/metrics\">metrics</a>"
+	"<li><a href=\"/healthz\">healthz</a>"
+	"<li>pprof: /debug/pprof/profile, wall, offcpu, blocked, coroutines, heap; ?seconds=30</ul>\n";
+
+static enum MHD_Result send_index(const struct request *request)
+{
+	return send_response(request, MHD_HTTP_OK, type_html,
+			     MHD_create_response_from_buffer(strlen(index_page),
+							     (void *)(uintptr_t)index_page,
+							     MHD_RESPMEM_PERSISTENT));
+}
+
+static enum MHD_Result send_page(struct request *request, const struct page *page)
+{
+	unsigned int seconds = page->seconds;
+
+	if (!read_seconds(request, &seconds))
+		return send_text(request, MHD_HTTP_BAD_REQUEST, "seconds is a number from 1 to 300.\n");
+	return page->mode == HUB_HEAP ? send_heap(request, page) : send_capture(request, page, seconds);
+}
+
+static enum MHD_Result route(struct request *request, const char *path)
+{
+	if (strcmp(path, "/") == 0)
+		return send_index(request);
+	if (strcmp(path, "/metrics") == 0)
+		return send_metrics(request);
+	if (strcmp(path, "/healthz") == 0)
+		return send_health(request);
+	if (strncmp(path, prefix, strlen(prefix)) == 0 && path[strlen(prefix)] == '/')
+		path += strlen(prefix);
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+		if (strcmp(path, pages[i].path) == 0)
+			return send_page(request, &pages[i]);
+	return send_text(request, MHD_HTTP_NOT_FOUND, "There is no such page; / lists them.\n");
+}
+
+/* Does not tell by its time how much of the token is right. */
+static bool is_token(const char *given, const char *token)
+{
+	const size_t length = strlen(token);
+	unsigned int difference = strlen(given) != length;
+
+	for (size_t i = 0; i < length; i++)
+		difference |= (unsigned char)given[difference & 1 ? 0 : i] ^ (unsigned char)token[i];
+	return difference == 0;
+}
+
+static bool has_token(const struct request *request)
+{
+	static const char scheme[] = "Bearer ";
+	const char *given = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
+							MHD_HTTP_HEADER_AUTHORIZATION);
+
+	return given && strncmp(given, scheme, strlen(scheme)) == 0 &&
+	       is_token(given + strlen(scheme), request->server->options.token);
+}
+
+/* Is the host of the request this machine's own name for itself? */
+static bool is_for_this_host(const struct request *request)
+{
+	static const char *const own[] = { "localhost", "127.0.0.1", "[::1]" };
+	const char *host = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
+						       MHD_HTTP_HEADER_HOST);
+
+	if (!host)
+		return true; /* HTTP/1.0: no browser */
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		size_t length = strlen(own[i]);
+
+		if (strncmp(host, own[i], length) == 0 && (host[length] == '\0' || host[length] == ':'))
+			return true;
+	}
+	return false;
+}
+
+static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
+			      const char *method, const char *version, const char *upload,
+			      size_t *upload_size, void **state)
+{
+	static const char seen[] = "";
+	const struct server *server = context;
+	struct request request = { .server = server, .connection = connection };
+
+	(void)version;
+	(void)upload;
+	/* The first call comes before the body. */
+	if (!*state) {
+		*state = (void *)(uintptr_t)seen;
+		if (strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0)
+			return MHD_YES;
+		return send_text(&request, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET is answered.\n");
+	}
+	if (*upload_size) {
+		*upload_size = 0;
+		return MHD_NO; /* a body: close the connection */
+	}
+	if (server->options.token && !has_token(&request))
+		return send_text(&request, MHD_HTTP_UNAUTHORIZED, "A token is needed.\n");
+	if (!server->options.token && !server->options.is_unix && !is_for_this_host(&request))
+		return send_text(&request, MHD_HTTP_FORBIDDEN, "This host is not served without a token.\n");
+	return route(&request, path);
+}
+
+/*---- The server ----*/
+
+/* What clients do wrong is theirs: it would fill ljspy's log. */
+static void ignore_message(void *context, const char *format, va_list arguments)
+{
+	(void)context;
+	(void)format;
+	(void)arguments;
+}
+
+int server_start(const struct server_options *options, struct server **ret_server)
+{
+	struct server *server = calloc(1, sizeof(*server));
+
+	if (!server)
+		return -ENOMEM;
+	server->options = *options;
+	server->daemon = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ERROR_LOG, 0, NULL,
+		NULL, answer, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_message, NULL,
+		MHD_OPTION_LISTEN_SOCKET, options->socket, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned int)SERVER_CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECONDS,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX, MHD_OPTION_THREAD_STACK_SIZE,
+		(size_t)STACK_BYTES, MHD_OPTION_END);
+	if (!server->daemon) {
+		free(server);
+		return errno ? -errno : -EINVAL;
+	}
+	*ret_server = server;
+	return 0;
+}
+
+void server_stop(struct server *server)
+{
+	MHD_stop_daemon(server->daemon);
+	free(server);
+}
