@@ -31,6 +31,7 @@ static uint64_t value_of(unsigned bucket)
 void histogram_add(struct histogram *histogram, uint64_t value)
 {
 	histogram->count++;
+	histogram->sum += value;
 	if (value > histogram->max)
 		histogram->max = value;
 	histogram->buckets[bucket_of(value)]++;
@@ -39,6 +40,7 @@ void histogram_add(struct histogram *histogram, uint64_t value)
 void histogram_merge(struct histogram *histogram, const struct histogram *other)
 {
 	histogram->count += other->count;
+	histogram->sum += other->sum;
 	if (other->max > histogram->max)
 		histogram->max = other->max;
 	for (unsigned bucket = 0; bucket < HISTOGRAM_BUCKETS; bucket++)
@@ -48,6 +50,7 @@ void histogram_merge(struct histogram *histogram, const struct histogram *other)
 void histogram_subtract(struct histogram *histogram, const struct histogram *earlier)
 {
 	histogram->count -= earlier->count;
+	histogram->sum -= earlier->sum;
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		histogram->buckets[i] -= earlier->buckets[i];
 	if (histogram->count == 0)

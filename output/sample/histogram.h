@@ -20,6 +20,7 @@ enum {
 struct histogram {
 	uint64_t count;
 	uint64_t max; /* exact */
+	uint64_t sum; /* of all values; recordings do not have it */
 	uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 

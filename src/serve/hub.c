@@ -48,6 +48,7 @@ struct hub {
 	bool stopped;
 	uint64_t higher_ns;   /* when a mode above the base was last wanted */
 	struct figures ended; /* of runs that are over */
+	uint64_t clocked_ns;  /* the time that their samples stand for */
 	struct hub_totals totals;
 };
 
@@ -338,6 +339,9 @@ void hub_note_end(struct hub *hub, const struct figures *figures)
 {
 	pthread_mutex_lock(&hub->lock);
 	sum_up(hub, figures);
+	if (figures->rate_reached_hz > 0)
+		hub->clocked_ns += (uint64_t)((double)figures->samples * 1e9 / figures->rate_reached_hz);
+	figures_set_rate(&hub->totals.figures, hub->clocked_ns);
 	hub->ended = hub->totals.figures;
 	hub->running = false;
 	pthread_mutex_unlock(&hub->lock);

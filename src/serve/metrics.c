@@ -95,12 +95,14 @@ static void write_holds(FILE *out, const struct histogram *holds)
 {
 	static const unsigned int per_mille[] = { 500, 900, 990 };
 
-	head(out, "ljspy_hold_seconds", "gauge", "How long threads were held for a sample, by quantile.");
+	head(out, "ljspy_hold_seconds", "summary",
+	     "How long threads were held, for a sample or to deliver a signal.");
 	for (size_t i = 0; i < sizeof(per_mille) / sizeof(per_mille[0]); i++)
 		fprintf(out, "ljspy_hold_seconds{quantile=\"%g\"} %.9f\n", per_mille[i] / 1e3,
 			seconds(histogram_percentile(holds, per_mille[i])));
-	fprintf(out, "ljspy_hold_seconds{quantile=\"1\"} %.9f\n", seconds(holds->max));
-	one(out, "ljspy_holds_total", "counter", "How often a thread was held.", (double)holds->count);
+	fprintf(out, "ljspy_hold_seconds_sum %.9f\nljspy_hold_seconds_count %" PRIu64 "\n",
+		seconds(holds->sum), holds->count);
+	one(out, "ljspy_hold_seconds_max", "gauge", "The longest hold so far.", seconds(holds->max));
 }
 
 void metrics_write(FILE *out, const struct hub_totals *totals)

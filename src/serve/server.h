@@ -12,7 +12,7 @@
 #include "src/options/options.h"
 #include "src/serve/hub.h"
 
-enum { SERVER_CLIENTS_MAX = 32, SERVER_SECONDS_MAX = 300 };
+enum { SERVER_CLIENTS_MAX = 64, SERVER_SECONDS_MAX = 300 };
 
 struct server;
 

@@ -66,6 +66,26 @@ static void one_outlier_shows_in_the_maximum_only(void **state)
 	assert_int_equal(histogram.max, 5000000);
 }
 
+static void an_earlier_state_can_be_taken_off(void **state)
+{
+	struct histogram histogram = { 0 }, earlier;
+
+	(void)state;
+	histogram_add(&histogram, 5);
+	histogram_add(&histogram, 9000);
+	earlier = histogram;
+	histogram_add(&histogram, 30);
+	histogram_add(&histogram, 40);
+	assert_int_equal(histogram.sum, 9075);
+	histogram_subtract(&histogram, &earlier);
+	assert_int_equal(histogram.count, 2);
+	assert_int_equal(histogram.sum, 70);
+	assert_int_equal(histogram_percentile(&histogram, 500), 30);
+	histogram_subtract(&earlier, &earlier);
+	assert_int_equal(earlier.max, 0);
+	assert_int_equal(histogram_percentile(&earlier, 500), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -73,6 +93,7 @@ int main(void)
 		cmocka_unit_test(percentiles_are_within_the_promised_precision),
 		cmocka_unit_test(a_single_value_is_every_percentile),
 		cmocka_unit_test(one_outlier_shows_in_the_maximum_only),
+		cmocka_unit_test(an_earlier_state_can_be_taken_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

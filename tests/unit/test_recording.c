@@ -312,6 +312,7 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 	assert_int_equal(figures->self_cpu_ns, expected.self_cpu_ns);
 	assert_int_equal(figures->target_cpu_ns, expected.target_cpu_ns);
 	assert_true(figures->rate_asked_hz == expected.rate_asked_hz);
+	expected.pause_ns.sum = 0; /* is not in a recording */
 	assert_memory_equal(&figures->pause_ns, &expected.pause_ns, sizeof(expected.pause_ns));
 	assert_int_equal(figures->frames[CERTAINTY_NEAREST], 3);
 	end_reading(&reading);

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: MIT
+"""`ljspy serve`: what it answers, to the programs that ask and to those that mean harm."""
+
+import concurrent.futures
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import random
+import re
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+
+import consumers
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+CAPTURES_MAX = 16
+PROMTOOL = ljspy.PACKAGES / "prometheus/usr/bin/promtool"
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.host)
+
+
+class Server:
+    """A running `ljspy serve`."""
+
+    def __init__(self, process):
+        self.process = process
+        said = process.stderr.readline()
+        found = re.match(r"ljspy: Listening on (?:http://(\S+):(\d+)|unix:(\S+))\n", said)
+        assert found, said + process.stderr.read()
+        self.host, self.port, self.path = found[1], found[2] and int(found[2]), found[3]
+
+    def connection(self, timeout=60):
+        if self.path:
+            return UnixConnection(self.path, timeout=timeout)
+        return http.client.HTTPConnection(self.host.strip("[]"), self.port, timeout=timeout)
+
+    def get(self, path, status=200, method="GET", headers=None):
+        connection = self.connection()
+        if self.path:
+            headers = {"Host": "localhost"} | (headers or {})
+        connection.request(method, path, headers=headers or {})
+        response = connection.getresponse()
+        body = response.read()
+        assert response.status == status, (response.status, body[:200])
+        self.type = response.getheader("Content-Type")
+        connection.close()
+        return body
+
+    def metrics(self):
+        """The values, by name with labels."""
+        lines = self.get("/metrics").decode().splitlines()
+        return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if line[0] != "#")}
+
+    def metric(self, name):
+        return self.metrics()[name]
+
+    def socket(self):
+        raw = socket.create_connection((self.host, self.port))
+        raw.settimeout(30)
+        return raw
+
+
+@contextlib.contextmanager
+def serving(*options, listen="127.0.0.1:0", status=ljspy.OK):
+    argv = [ljspy.LJSPY, "serve", "--listen", listen, *options]
+    process = subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True)
+    try:
+        server = Server(process)
+        assert ljspy.wait_until(lambda: server.metric("ljspy_samples_total") > 0, seconds=30, pause=0.2)
+        yield server
+        process.send_signal(signal.SIGINT)
+        server.messages = process.communicate(timeout=60)[1]
+        assert process.returncode == status, server.messages
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def target():
+    code = "local parked = coroutine.wrap(function() while true do coroutine.yield() end end) parked()"
+    with ljspy.busy(code, limit=400) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(target):
+    with serving("-p", target.pid) as running:
+        yield running
+
+
+def strings(profile):
+    """The names in a pprof profile, roughly."""
+    return gzip.decompress(profile)
+
+
+@pytest.fixture(scope="module")
+def pprof():
+    return consumers.consumer("pprof") / "pprof"
+
+
+@pytest.mark.parametrize("page", ["profile", "wall", "blocked"])
+def test_pprof_fetches_and_shows_functions(server, pprof, tmp_path, page):
+    url = f"http://{server.host}:{server.port}/debug/pprof/{page}?seconds=2"
+    environment = os.environ | {"PPROF_TMPDIR": str(tmp_path)}
+    text = subprocess.run([pprof, "-top", url], env=environment, capture_output=True, text=True, check=True,
+                          timeout=120).stdout
+    own = sum(float(share) for share in re.findall(r" ([\d.]+)% +[\d.]+% +\S+ +[\d.]+% +(?:heavy|\[vm\])", text))
+    if page == "blocked":
+        return  # a program without an event loop has no turns: that pprof reads it is all
+    assert own > 50, text
+    tags = subprocess.run([pprof, "-tags", url.replace("seconds=2", "seconds=1")], env=environment,
+                          capture_output=True, text=True, check=True, timeout=120).stdout
+    assert {"pid:", "process:", "thread:", "vm_state:"} <= set(tags.split()), tags
+
+
+def test_each_page_has_what_it_is_for(server, target):
+    assert b"heavy" in strings(server.get("/profile?seconds=1"))
+    assert server.get("/flamegraph?seconds=1").startswith(b"<!") and server.type.startswith("text/html")
+    top = json.loads(server.get("/top?seconds=1"))
+    assert server.type == "application/json"
+    assert top["session"]["pid"] == target.pid and top["figures"]["samples"] > 0
+    assert b"coroutine" in strings(server.get("/coroutines?seconds=2"))
+    assert b"heavy" in strings(server.get("/debug/pprof/heap"))
+    assert strings(server.get("/offcpu?seconds=1"))
+    assert b"/metrics" in server.get("/")
+    assert server.get("/healthz", status=200) == b"ok\n"
+    assert server.get("/metrics", method="HEAD") == b""
+
+
+def test_metrics_count_the_targets_time(server, target):
+    def cpu_s():
+        return sum(value for name, value in server.metrics().items() if name.startswith("ljspy_cpu_seconds_total"))
+
+    server.get("/profile?seconds=1")
+    counted, used = cpu_s(), ljspy.cpu_ns(target.pid) / 1e9
+    assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) / 1e9 > used + 2, seconds=60)
+    assert 0.5 < (cpu_s() - counted) / (ljspy.cpu_ns(target.pid) / 1e9 - used) < 1.5
+    metrics = server.metrics()
+    assert metrics[f'ljspy_lua_heap_bytes{{pid="{target.pid}",process="luajit"}}'] > 10000
+    assert metrics["ljspy_own_cpu_seconds_total"] > 0
+    assert metrics["ljspy_hold_seconds_count"] > 0
+    longest = metrics["ljspy_hold_seconds_max"]
+    assert 0 < metrics['ljspy_hold_seconds{quantile="0.5"}'] <= longest <= metrics["ljspy_hold_seconds_sum"]
+
+
+def test_promtool_accepts_the_metrics(server):
+    if not PROMTOOL.exists():
+        pytest.skip("Debian's prometheus is not in build/packages")
+    result = subprocess.run([PROMTOOL, "check", "metrics"], input=server.get("/metrics"), capture_output=True,
+                            check=False, timeout=60)
+    assert result.returncode == 0 and not result.stdout + result.stderr
+
+
+def test_one_loop_serves_all(server, target):
+    tracer, runs = ljspy.tracer(target.pid), server.metric("ljspy_runs_total")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        profiles = list(pool.map(lambda seconds: server.get(f"/profile?seconds={seconds}"), (1, 2, 2, 3)))
+    assert all(b"heavy" in strings(profile) for profile in profiles)
+    assert (ljspy.tracer(target.pid), server.metric("ljspy_runs_total")) == (tracer, runs)
+
+
+def test_a_client_that_goes_away_ends_its_capture(server):
+    before = server.metric("ljspy_captures_abandoned_total")
+    for _ in range(CAPTURES_MAX):
+        raw = server.socket()
+        raw.sendall(b"GET /profile?seconds=300 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        raw.close()
+    assert ljspy.wait_until(
+        lambda: server.metric("ljspy_captures_abandoned_total") == before + CAPTURES_MAX, seconds=30, pause=0.2)
+    assert b"heavy" in strings(server.get("/profile?seconds=1"))
+
+
+def test_captures_are_bounded(server):
+    held = []
+    count = server.metric("ljspy_captures_total")
+    for _ in range(CAPTURES_MAX):
+        held.append(server.socket())
+        held[-1].sendall(b"GET /profile?seconds=300 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert ljspy.wait_until(lambda: server.metric("ljspy_captures_total") == count + CAPTURES_MAX, pause=0.2)
+    assert b"too many" in server.get("/profile?seconds=1", status=503)
+    for raw in held:
+        raw.close()
+    for seconds in ("0", "301", "-1", "1e1", "", "99999999999999999999", "x", "%00", "1%00"):
+        server.get(f"/profile?seconds={seconds}", status=400)
+
+
+def test_slow_clients_do_not_delay_sampling(server):
+    """Some say nothing, some stop in their headers, some do not read their answer."""
+    slow = [server.socket() for _ in range(12)]
+    for i, raw in enumerate(slow):
+        if i % 3 == 1:
+            raw.sendall(b"GET /profile HTTP/1.1\r\nHost: loc")
+        if i % 3 == 2:
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+            raw.sendall(b"GET /flamegraph?seconds=1 HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3)
+    before = server.metrics()
+    assert b"heavy" in strings(server.get("/profile?seconds=3"))
+    after = server.metrics()
+    assert after["ljspy_samples_total"] > before["ljspy_samples_total"]
+    assert after["ljspy_samples_dropped_total"] == before["ljspy_samples_dropped_total"]
+    assert after["ljspy_away_seconds_total"] == before["ljspy_away_seconds_total"]
+    for raw in slow:
+        raw.close()
+
+
+HOSTILE = [
+    b"", b"\0", b"\r\n\r\n", b"GET", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n",
+    b"POST /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n" + b"x" * 100000,
+    b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+    b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
+    b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /%2e%2e/%00 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET //// HTTP/1.1\r\nHost: localhost\r\n\r\n", b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /profile?seconds=1&seconds=300&" + b"&=" * 3000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\xff" * 500,
+]
+
+
+def test_hostile_requests_do_no_harm(server, target):
+    chosen = random.Random(22)
+    valid = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n\r\n"
+    mutants = []
+    for _ in range(200):
+        mutant = bytearray(valid)
+        for _ in range(chosen.randint(1, 6)):
+            mutant[chosen.randrange(len(mutant))] = chosen.randrange(256)
+        mutants.append(bytes(mutant[: chosen.randint(1, len(mutant))]))
+    for request in HOSTILE + mutants:
+        with server.socket() as raw, contextlib.suppress(OSError):
+            raw.sendall(request)
+            raw.shutdown(socket.SHUT_WR)
+            answer = raw.recv(65536)
+            assert not answer or re.match(rb"HTTP/1\.[01] [2345]\d\d ", answer), (request, answer)
+            assert b"root:" not in answer
+    assert server.get("/healthz") == b"ok\n"
+    assert ljspy.tracer(target.pid)
+    assert b"heavy" in strings(server.get("/profile?seconds=1"))
+
+
+def test_pages_of_other_hosts_are_not_answered(server):
+    assert b"host" in server.get("/metrics", status=403, headers={"Host": "attacker.example"})
+    server.get("/metrics", status=403, headers={"Host": "localhost.attacker.example"})
+    server.get("/metrics", headers={"Host": "localhost:1234"})
+
+
+def test_other_machines_need_a_token(target, tmp_path):
+    result = ljspy.run("serve", "-p", target.pid, "--listen", "0.0.0.0:0")
+    assert result.returncode == ljspy.USAGE and "--token-file" in result.stderr
+    token = tmp_path / "token"
+    token.write_text("short\n")
+    assert ljspy.run("serve", "-p", target.pid, "--token-file", token).returncode == ljspy.USAGE
+    token.write_text("0123456789abcdef\nmore")
+    argv = [ljspy.LJSPY, "serve", "--listen", "127.0.0.1:0", "--token-file", token, "--name", "no-such-program"]
+    with subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True) as process:
+        server = Server(process)
+        for given in (None, "Bearer 0123456789abcdeg", "Bearer 0123456789abcdef0", "Bearer ", "Basic 0123456789abcdef"):
+            server.get("/metrics", status=401, headers={"Authorization": given} if given else {})
+        right = {"Authorization": "Bearer 0123456789abcdef", "Host": "profiles.example"}
+        assert b"ljspy_up" in server.get("/metrics", headers=right)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == ljspy.OK
+
+
+def test_a_unix_socket_is_its_owners(target, tmp_path):
+    path = tmp_path / "ljspy.sock"
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(str(path))
+    stale.close()
+    with ljspy.busy() as other, serving("-p", other.pid, listen=f"unix:{path}") as server:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert b"heavy" in strings(server.get("/profile?seconds=1"))
+        second = ljspy.run("serve", "-p", target.pid, "--listen", path)
+        assert second.returncode == 2 and "in use" in second.stderr
+    assert not path.exists()
+
+
+def test_it_waits_for_processes_and_outlives_them(tmp_path):
+    program = tmp_path / "served.lua"
+    program.write_text("local function heavy() for i = 1, 1e6 do end end while true do heavy() end")
+    argv = [ljspy.LJSPY, "serve", "--listen", "127.0.0.1:0", "--name", "served"]
+    with subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True) as process:
+        server = Server(process)
+        for _ in range(2):
+            with ljspy.Target([ljspy.luajit("luajit"), program]) as target:
+                ljspy.wait_traced(target.pid)
+                assert b"heavy" in strings(server.get("/profile?seconds=2"))
+        before = time.monotonic()
+        with server.socket() as raw:
+            raw.sendall(b"GET /profile?seconds=300 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            time.sleep(0.5)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == ljspy.OK
+        assert time.monotonic() - before < 60
+
+
+@pytest.mark.parametrize("address", ["", "6060", "localhost", "localhost:http", "127.0.0.1:65536", "[::1:6060",
+                                     "example.org:80", "unix:", "unix:" + "x" * 200, "1.2.3:80"])
+def test_wrong_addresses_are_refused(address):
+    result = ljspy.run("serve", "-p", os.getpid(), "--listen", address)
+    assert result.returncode == ljspy.USAGE and "no address" in result.stderr
