@@ -32,7 +32,7 @@ static bool read_unix(const char *path, struct address *address)
 	if (!*path || strlen(path) >= sizeof(un->sun_path))
 		return false;
 	un->sun_family = AF_UNIX;
-	strcpy(un->sun_path, path);
+	memcpy(un->sun_path, path, strlen(path) + 1);
 	address->length = sizeof(*un);
 	address->is_local = true;
 	return true;

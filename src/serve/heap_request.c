@@ -15,8 +15,6 @@
 
 enum { PID_TEXT = 12, LOOK_NS = 50 * 1000 * 1000, SECONDS_MAX = 120 };
 
-extern char **environ;
-
 /* "12,13"; the caller frees it. */
 static char *join_pids(const struct options *options)
 {

@@ -145,12 +145,16 @@ static bool is_there(void *client)
 /* False if it is not from 1 to SERVER_SECONDS_MAX. */
 static bool read_seconds(const struct request *request, unsigned int *ret_seconds)
 {
-	const char *text = MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "seconds");
+	static const char key[] = "seconds";
+	const char *text = NULL;
+	size_t length = 0;
 	unsigned long seconds;
 
-	if (!text)
+	if (MHD_lookup_connection_value_n(request->connection, MHD_GET_ARGUMENT_KIND, key, strlen(key), &text,
+					  &length) == MHD_NO)
 		return true;
-	if (!*text || strlen(text) > SECONDS_DIGITS || text[strspn(text, "0123456789")])
+	/* An escaped NUL is part of the value. */
+	if (!text || length == 0 || length > SECONDS_DIGITS || strspn(text, "0123456789") != length)
 		return false;
 	seconds = strtoul(text, NULL, 10);
 	*ret_seconds = (unsigned int)seconds;

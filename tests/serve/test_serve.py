@@ -193,8 +193,11 @@ def test_captures_are_bounded(server):
         held[-1].sendall(b"GET /profile?seconds=300 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert ljspy.wait_until(lambda: server.metric("ljspy_captures_total") == count + CAPTURES_MAX, pause=0.2)
     assert b"too many" in server.get("/profile?seconds=1", status=503)
+    abandoned = server.metric("ljspy_captures_abandoned_total")
     for raw in held:
         raw.close()
+    assert ljspy.wait_until(
+        lambda: server.metric("ljspy_captures_abandoned_total") == abandoned + CAPTURES_MAX, seconds=30, pause=0.2)
     for seconds in ("0", "301", "-1", "1e1", "", "99999999999999999999", "x", "%00", "1%00"):
         server.get(f"/profile?seconds={seconds}", status=400)
 
