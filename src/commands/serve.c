@@ -224,6 +224,7 @@ static enum exit_status serve(struct serving *serving, const struct invocation *
 	if (!options->blocked_ns)
 		options->blocked_ns = threshold_default_ns;
 	hub.threshold_ns = options->blocked_ns;
+	hub.rate_hz = options->rate_hz;
 	if (!options->name)
 		title = sampling_title(options, name, &hub.session.pid);
 	hub.session.target = options->name ? options->name : title;

@@ -157,6 +157,7 @@ static void add_to(const struct hub *hub, struct hub_capture *capture, const str
 	if (!capture->begun || capture->failed || !is_served(hub, capture) ||
 	    sample->time_ns < capture->begin_ns || (capture->mode == HUB_CPU && sample->cpu_ns == 0))
 		return;
+	capture->figures.target_cpu_ns += sample->cpu_ns;
 	error = capture->turns ? turns_add(capture->turns, sample)
 			       : recording_writer_add(capture->writer, sample);
 	capture->failed = error == -EIO || error == -ENOMEM;
@@ -428,6 +429,9 @@ static bool finish(const struct hub *hub, struct hub_capture *capture)
 	figures->duration_ns = capture->session.duration_ns;
 	figures->missed_ticks = now->missed_ticks - before->missed_ticks;
 	figures->dropped = now->dropped - before->dropped;
+	figures->rate_asked_hz = hub->options.rate_hz;
+	if (now->self_cpu_ns > before->self_cpu_ns)
+		figures->self_cpu_ns = now->self_cpu_ns - before->self_cpu_ns;
 	figures->pause_ns = now->pause_ns;
 	histogram_subtract(&figures->pause_ns, &before->pause_ns);
 	if (capture->turns && turns_finish(capture->turns))

@@ -67,6 +67,7 @@ struct hub_capture;
 struct hub_options {
 	enum hub_mode base;     /* without any capture */
 	uint64_t threshold_ns;  /* of long turns */
+	unsigned int rate_hz;   /* asked for */
 	struct session session; /* target, command line and pid; borrowed */
 };
 
