@@ -6,7 +6,7 @@
 
 #include "src/commands/heap_files.h"
 #include "src/commands/recordings.h"
-#include "src/commands/render.h"
+#include "src/rendering/render.h"
 #include "src/program/message.h"
 
 static struct side side_of(const char *name, const struct recordings *recordings)

@@ -13,7 +13,7 @@
 
 #include "memory/core_file.h"
 #include "output/heap/heap_builder.h"
-#include "src/commands/heap_output.h"
+#include "src/rendering/heap_output.h"
 #include "src/heap/heap_capture.h"
 #include "src/inspect/known_files.h"
 #include "src/linux/clocks/clock.h"

@@ -10,7 +10,7 @@
 
 #include "output/heap/heap_builder.h"
 #include "output/heap/heap_file.h"
-#include "src/commands/heap_output.h"
+#include "src/rendering/heap_output.h"
 #include "src/program/message.h"
 
 /* A graph that takes more is not read: a small file can claim a large one. */

@@ -17,7 +17,7 @@
 #include "output/sample/session.h"
 #include "output/views/filter.h"
 #include "src/commands/record_archive.h"
-#include "src/commands/render.h"
+#include "src/rendering/render.h"
 #include "src/commands/report_command.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/files/home.h"

@@ -7,7 +7,7 @@
 #include "src/archive/archive_files.h"
 #include "src/commands/heap_files.h"
 #include "src/commands/recordings.h"
-#include "src/commands/render.h"
+#include "src/rendering/render.h"
 #include "src/program/message.h"
 
 static enum exit_status report(struct options *options, struct functions *functions)

@@ -13,8 +13,9 @@ enum {
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
 	SERVE = 1 << COMMAND_SERVE,
-	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | REQUESTS | INFO | SERVE, /* look at processes */
-	RENDER = RECORD | REPORT | DIFF,                                       /* write profiles */
+	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | REQUESTS | INFO |
+		  SERVE,                 /* look at processes */
+	RENDER = RECORD | REPORT | DIFF, /* write profiles */
 	ALL = TARGETS | RENDER,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/commands/heap_output.h"
+#include "src/rendering/heap_output.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "memory/array.h"
 #include "output/heap/heap_builder.h"
 #include "output/heap_reports/heap_diff_text.h"
-#include "src/commands/render.h"
+#include "src/rendering/render.h"
 #include "src/program/message.h"
 
 struct heap_moment_read {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/commands/sources.h"
+#include "src/rendering/sources.h"
 
 #include <errno.h>
 #include <limits.h>

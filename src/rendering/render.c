@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/commands/render.h"
+#include "src/rendering/render.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/commands/sources.h"
+#include "src/rendering/sources.h"
 #include "src/options/filter_arguments.h"
 #include "src/program/message.h"
 #include "src/targets/choose.h"
