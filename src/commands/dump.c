@@ -313,7 +313,7 @@ static int dump_core_thread(struct dump *dump, uint16_t machine, struct core_not
 	bool whole = true;
 	int error = 0;
 
-	if (machine == EM_AARCH64) {
+	if (machine != MACHINE_OWN) {
 		if (arm64_registers_read(note.bytes, note.size, &thread.tid, &arm64))
 			error = dump_arm64_thread(dump->process, &thread, &arm64, dump->report, &whole);
 	} else if (core_registers_read(note.bytes, note.size, &thread.tid, &registers)) {

@@ -17,6 +17,7 @@
 #include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
+#include "unwind/elf/registers.h"
 
 static void print_escaped(const char *text)
 {
@@ -73,7 +74,7 @@ static void print_evidence_of(struct lua_process *process, const struct lua_modu
 	if (options->layout)
 		print_evidence(NULL, "layout given", module->verdict);
 	else
-		recognise_vm(lua_process_memory(process), EM_X86_64, module->base, print_evidence, NULL,
+		recognise_vm(lua_process_memory(process), MACHINE_OWN, module->base, print_evidence, NULL,
 			     &again);
 }
 

@@ -8,6 +8,7 @@
 
 #include "src/inspect/core_maps.h"
 #include "src/inspect/lua_process_parts.h"
+#include "unwind/elf/registers.h"
 
 struct memory *lua_process_memory(struct lua_process *process)
 {
@@ -75,7 +76,7 @@ int lua_process_open(pid_t pid, struct functions *functions, struct known_files 
 	if (!process)
 		return -ENOMEM;
 	process->pid = pid;
-	process->machine = EM_X86_64;
+	process->machine = MACHINE_OWN;
 	process->live = live_memory_new(pid);
 	if (process->live) {
 		process->memory = live_memory_memory(process->live);

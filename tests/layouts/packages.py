@@ -148,6 +148,29 @@ def tree(suite, package):
     return root
 
 
+def _lead_within(root):
+    """Let absolute symbolic links of the unpacked packages lead within their root."""
+    for path in root.rglob("*"):
+        if path.is_symlink() and os.readlink(path).startswith("/"):
+            target = root / os.readlink(path).lstrip("/")
+            path.unlink()
+            path.symlink_to(os.path.relpath(target, path.parent))
+
+
+def sysroot(suite, architecture, names):
+    """A root directory with these packages and all that they depend on, to compile and link with."""
+    def make(work):
+        apt = _apt(suite, architecture)
+        plan = _apt_get(apt, "-s", "--no-install-recommends", "install", *names)
+        _apt_get(apt, "download", *re.findall(r"(?m)^Inst (\S+)", plan), cwd=work)
+        for archive in work.glob("*.deb"):
+            subprocess.run(["dpkg-deb", "-x", archive, work / "root"], check=True)
+        _lead_within(work / "root")
+        return work / "root"
+
+    return made_once(ROOT / "build" / architecture / f"sysroot-{suite}", make)
+
+
 def _unpack_wheel(requirement, work):
     """With pip of this Python, or the first in PATH."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -82,7 +82,7 @@ def lay_root(build):
 
 def archive(root):
     """The files as the kernel takes them at its start: cpio, "newc"."""
-    path = WORK / "root.cpio"
+    path = root.with_name(f"{root.name}.cpio")
     with path.open("wb") as out:
 
         def add(name, mode, content):

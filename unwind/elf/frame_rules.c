@@ -52,11 +52,12 @@ bool frame_rules_take(Dwarf_Frame *row, struct frame_rules *ret_rules)
 	size_t count;
 
 	memset(&rules, 0, sizeof(rules));
-	if (dwarf_frame_info(row, NULL, NULL, NULL) != REGISTER_NUMBER_PC)
+	if (dwarf_frame_info(row, NULL, NULL, NULL) != REGISTER_NUMBER_RETURN)
 		return false;
-	for (int number = 0; number < REGISTER_NUMBERS; number++)
+	for (int number = 0; number <= REGISTER_NUMBER_RETURN || number <= REGISTER_NUMBER_SP; number++)
 		if (!take_register(row, number, &rules))
 			return false;
+	frame_rules_return(&rules);
 	rules.is_outermost = rules.registers[REGISTER_NUMBER_PC].kind == FRAME_RULE_UNKNOWN;
 	rules.cfa.kind = FRAME_RULE_VALUE;
 	if (!rules.is_outermost &&
@@ -66,10 +67,23 @@ bool frame_rules_take(Dwarf_Frame *row, struct frame_rules *ret_rules)
 	return true;
 }
 
+void frame_rules_return(struct frame_rules *rules)
+{
+	struct frame_rule *pc = &rules->registers[REGISTER_NUMBER_PC];
+
+	*pc = rules->registers[REGISTER_NUMBER_RETURN];
+	/* On a machine with a link register, the return address is still in it. */
+	if (REGISTER_NUMBER_RETURN != REGISTER_NUMBER_PC && pc->kind == FRAME_RULE_SAME)
+		*pc = (struct frame_rule){ .kind = FRAME_RULE_REGISTER, .number = REGISTER_NUMBER_RETURN };
+}
+
 void frame_rules_of_call(struct frame_rules *ret_rules)
 {
+	const bool is_pushed = REGISTER_NUMBER_RETURN == REGISTER_NUMBER_PC;
 	const struct frame_rule_op ops[] = {
-		{ .atom = DW_OP_bregx, .number = REGISTER_NUMBER_SP, .number2 = sizeof(uint64_t) },
+		{ .atom = DW_OP_bregx,
+		  .number = REGISTER_NUMBER_SP,
+		  .number2 = is_pushed ? sizeof(uint64_t) : 0 },
 		{ .atom = DW_OP_bregx, .number = REGISTER_NUMBER_SP },
 	};
 
@@ -80,9 +94,12 @@ void frame_rules_of_call(struct frame_rules *ret_rules)
 	for (int number = 0; number < REGISTER_NUMBERS; number++)
 		ret_rules->registers[number].kind = FRAME_RULE_SAME;
 	ret_rules->registers[REGISTER_NUMBER_SP] = ret_rules->cfa;
-	ret_rules->registers[REGISTER_NUMBER_PC] = (struct frame_rule){ .kind = FRAME_RULE_SAVED,
-									.first = 1,
-									.count = 1 };
+	if (is_pushed)
+		ret_rules->registers[REGISTER_NUMBER_PC] = (struct frame_rule){ .kind = FRAME_RULE_SAVED,
+										.first = 1,
+										.count = 1 };
+	else
+		frame_rules_return(ret_rules);
 }
 
 static bool is_valid(const struct frame_rules *rules, const struct frame_rule *rule)

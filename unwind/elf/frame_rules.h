@@ -49,7 +49,10 @@ struct frame_rules {
 /* Convert libdw's row; false if it is not a frame's, or does not fit. The caller keeps row. */
 bool frame_rules_take(Dwarf_Frame *row, struct frame_rules *ret_rules);
 
-/* The rules just after a call: the return address is on top of the stack. */
+/* Take the rule of the pc from the rule of the return address. */
+void frame_rules_return(struct frame_rules *rules);
+
+/* The rules just after a call: the return address is on top of the stack, or in the link register. */
 void frame_rules_of_call(struct frame_rules *ret_rules);
 
 /* Are rules from another process within their bounds? */

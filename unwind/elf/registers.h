@@ -13,8 +13,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "memory/memory.h"
+
 #ifdef __x86_64__
 #include "unwind/elf/registers_x86_64.h"
+#endif
+#ifdef __aarch64__
+#include "unwind/elf/registers_arm64.h"
 #endif
 
 struct user_regs_struct;
@@ -27,6 +32,15 @@ int64_t registers_call_result(const struct registers *registers);
 
 /* Take a thread's registers as the kernel gives them to ptrace and to cores. */
 void registers_take(const struct user_regs_struct *regs, struct registers *ret_registers);
+
+/* The code address that a return address in a register or on the stack stands for: without its signature. */
+uint64_t registers_code_address(const struct registers *registers, uint64_t value);
+
+/*
+ * The registers after the return of a function that was just called, or that has put
+ * nothing on the stack: called are its own. False if they cannot be known.
+ */
+bool registers_returned(const struct registers *called, struct memory *stack, struct registers *ret_caller);
 
 /* The field that holds the register of a number; NULL if there is none. */
 uint64_t *registers_locate(struct registers *registers, int number);

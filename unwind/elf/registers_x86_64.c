@@ -68,6 +68,23 @@ void registers_take(const struct user_regs_struct *regs, struct registers *ret_r
 	};
 }
 
+uint64_t registers_code_address(const struct registers *registers, uint64_t value)
+{
+	(void)registers;
+	return value;
+}
+
+bool registers_returned(const struct registers *called, struct memory *stack, struct registers *ret_caller)
+{
+	struct registers caller = *called;
+
+	if (!memory_u64(stack, called->sp, &caller.pc))
+		return false;
+	caller.sp += sizeof(caller.pc);
+	*ret_caller = caller;
+	return true;
+}
+
 uint64_t *registers_locate(struct registers *registers, int number)
 {
 	if (number < 0 || number >= REGISTER_NUMBERS)

@@ -3,7 +3,10 @@
 #ifndef LJSPY_REGISTERS_X86_64_H
 #define LJSPY_REGISTERS_X86_64_H
 
+#include <elf.h>
 #include <stdint.h>
+
+enum { MACHINE_OWN = EM_X86_64 }; /* e_machine of the processes that run here */
 
 /* Registers that are unknown after a look without a stop, or in a lost caller. */
 enum register_set {
@@ -35,8 +38,12 @@ enum {
 	 */
 	REGISTER_NUMBER_LIBDW_MISSES = 3,
 	REGISTER_NUMBER_SP = 7,
-	REGISTER_NUMBER_PC = 16, /* the return address */
+	REGISTER_NUMBER_PC = 16,
+	REGISTER_NUMBER_RETURN = REGISTER_NUMBER_PC, /* the column of the return address */
 	REGISTER_NUMBERS = 17,
+	REGISTER_NUMBERS_IN_TABLES = REGISTER_NUMBERS,
 };
+
+enum { TABLE_OP_NEGATES_SIGNATURE = 0 }; /* return addresses have no signature: DW_CFA_nop */
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "unwind/elf/dynamic_symbol.h"
+#include "unwind/elf/registers.h"
 
 enum {
 	CODE_BYTES = 96,          /* read for a function, which is shorter */
@@ -62,7 +63,7 @@ bool request_layout_find(struct memory *memory, uint16_t machine, uint64_t base,
 	struct request_code code;
 	uint64_t function, module, index;
 
-	if (machine != EM_X86_64 ||
+	if (machine != MACHINE_OWN ||
 	    !dynamic_symbol_find(memory, base, "ngx_http_lua_ffi_get_phase", &function) ||
 	    memory_read(memory, function, bytes, sizeof(bytes)) != MEMORY_OK ||
 	    !request_code_read(bytes, sizeof(bytes), function, &code))

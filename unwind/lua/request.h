@@ -52,7 +52,7 @@ struct request_code {
 };
 
 /*
- * Read length bytes of x86-64 code, which lie at address (request_code_x86_64.c).
+ * Read length bytes of code, which lie at address; each architecture has its own .c file.
  * False if it is other code.
  */
 bool request_code_read(const uint8_t *code, size_t length, uint64_t address, struct request_code *ret_code);
@@ -66,7 +66,7 @@ bool request_code_read_main(const uint8_t *code, size_t length, uint64_t address
 
 /*
  * Is the module at base lua-nginx-module, or an nginx that it is linked into?
- * machine is e_machine of the ELF header: false for any but EM_X86_64.
+ * machine is e_machine of the ELF header: false for any but MACHINE_OWN.
  */
 bool request_layout_find(struct memory *memory, uint16_t machine, uint64_t base,
 			 struct request_layout *ret_layout);

@@ -232,6 +232,7 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct regis
 	    !recover(&state, rules, REGISTER_NUMBER_PC, &caller.pc) ||
 	    !recover(&state, rules, REGISTER_NUMBER_SP, &caller.sp))
 		return state.lacks_register ? CFI_REGISTER_UNKNOWN : CFI_NONE;
+	caller.pc = registers_code_address(frame, caller.pc);
 	recover_others(&state, rules, &caller);
 	*ret_caller = caller;
 	return CFI_CALLER;

@@ -1,108 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/native/code_path.h"
 
-#include <string.h>
-
+#include "unwind/native/code_path_parts.h"
 #include "unwind/native/vm_decoder_x86_64.h"
 
-enum {
-	WORD = 8,
-	OFFSET_MAX = 1 << 30, /* no frame is larger */
-};
+enum { WORD = 8 };
 
 /* DWARF's numbers of the registers that instructions use without naming them. */
 enum { NUMBER_RCX = 2, NUMBER_RBP = 6, NUMBER_RSP = REGISTER_NUMBER_SP };
 
 static const struct path_value unknown = { .kind = PATH_UNKNOWN };
 
-void code_path_begin(struct code_path *path, uint64_t pc)
-{
-	memset(path, 0, sizeof(*path));
-	path->pc = pc;
-	for (int i = 0; i < REGISTER_NUMBERS; i++)
-		path->registers[i] = (struct path_value){ .kind = PATH_SUM, .number = i };
-}
-
 /*---- Memory ----*/
-
-static struct path_value plus(struct path_value value, int64_t offset)
-{
-	if (value.kind != PATH_SUM || offset < -OFFSET_MAX || offset > OFFSET_MAX)
-		return unknown;
-	value.offset += offset;
-	return value.offset < -OFFSET_MAX || value.offset > OFFSET_MAX ? unknown : value;
-}
-
-static bool is_within(int64_t offset, int64_t begin, int64_t end)
-{
-	return offset > begin - WORD && offset < end;
-}
-
-static struct path_value load(const struct code_path *path, struct path_value address)
-{
-	const struct path_extent *stored = &path->stored[address.number];
-
-	if (address.kind != PATH_SUM)
-		return unknown;
-	for (size_t i = 0; i < path->saved_count; i++) {
-		const struct path_saved *saved = &path->saved[i];
-
-		if (saved->address.number != address.number)
-			continue;
-		if (saved->address.offset == address.offset)
-			return saved->value;
-		if (is_within(address.offset, saved->address.offset, saved->address.offset + WORD))
-			return unknown;
-	}
-	if (is_within(address.offset, stored->begin, stored->end))
-		return unknown;
-	address.kind = PATH_LOADED;
-	return address;
-}
-
-static void forget(struct code_path *path, struct path_value address, int64_t size)
-{
-	for (size_t i = path->saved_count; i-- > 0;)
-		if (path->saved[i].address.number == address.number &&
-		    is_within(path->saved[i].address.offset, address.offset, address.offset + size))
-			path->saved[i] = path->saved[--path->saved_count];
-}
-
-static void store_unknown(struct code_path *path, struct path_value address, int64_t size)
-{
-	struct path_extent *stored = &path->stored[address.number];
-
-	if (stored->begin == stored->end)
-		*stored = (struct path_extent){ address.offset, address.offset };
-	if (address.offset < stored->begin)
-		stored->begin = address.offset;
-	if (address.offset + size > stored->end)
-		stored->end = address.offset + size;
-}
-
-/* A store to an unknown address does not matter: the stack's addresses are known. */
-static void store(struct code_path *path, struct path_value address, int64_t size, struct path_value value)
-{
-	if (address.kind != PATH_SUM)
-		return;
-	forget(path, address, size);
-	if (value.kind == PATH_UNKNOWN || size != WORD || path->saved_count == CODE_PATH_SAVED_MAX)
-		store_unknown(path, address, size);
-	else
-		path->saved[path->saved_count++] = (struct path_saved){ address, value };
-}
 
 static void push(struct code_path *path, struct path_value value)
 {
-	path->registers[NUMBER_RSP] = plus(path->registers[NUMBER_RSP], -WORD);
-	store(path, path->registers[NUMBER_RSP], WORD, value);
+	path->registers[NUMBER_RSP] = code_path_plus(path->registers[NUMBER_RSP], -WORD);
+	code_path_store(path, path->registers[NUMBER_RSP], WORD, value);
 }
 
 static struct path_value pop(struct code_path *path)
 {
-	struct path_value value = load(path, path->registers[NUMBER_RSP]);
+	struct path_value value = code_path_load(path, path->registers[NUMBER_RSP]);
 
-	path->registers[NUMBER_RSP] = plus(path->registers[NUMBER_RSP], WORD);
+	path->registers[NUMBER_RSP] = code_path_plus(path->registers[NUMBER_RSP], WORD);
 	return value;
 }
 
@@ -131,7 +52,7 @@ static struct path_value address_of(const struct code_path *path, const cs_x86_o
 
 	if (base < 0 || operand->mem.index != X86_REG_INVALID || operand->mem.segment != X86_REG_INVALID)
 		return unknown;
-	return plus(path->registers[base], operand->mem.disp);
+	return code_path_plus(path->registers[base], operand->mem.disp);
 }
 
 static struct path_value get(const struct code_path *path, const cs_x86_op *operand)
@@ -142,7 +63,7 @@ static struct path_value get(const struct code_path *path, const cs_x86_op *oper
 	case X86_OP_REG:
 		number = whole_register(operand->reg);
 		return number < 0 ? unknown : path->registers[number];
-	case X86_OP_MEM: return operand->size == WORD ? load(path, address_of(path, operand)) : unknown;
+	case X86_OP_MEM: return operand->size == WORD ? code_path_load(path, address_of(path, operand)) : unknown;
 	case X86_OP_IMM:
 	case X86_OP_INVALID: break;
 	}
@@ -152,7 +73,7 @@ static struct path_value get(const struct code_path *path, const cs_x86_op *oper
 static void set(struct code_path *path, const cs_x86_op *operand, struct path_value value)
 {
 	if (operand->type == X86_OP_MEM)
-		store(path, address_of(path, operand), operand->size, value);
+		code_path_store(path, address_of(path, operand), operand->size, value);
 	else
 		set_register(path, operand->reg, value);
 }
@@ -187,7 +108,7 @@ static struct path_value sum(const struct code_path *path, unsigned int op, cons
 {
 	if (from->type != X86_OP_IMM || to->type != X86_OP_REG || from->imm == INT64_MIN)
 		return unknown;
-	return plus(get(path, to), op == X86_INS_ADD ? from->imm : -from->imm);
+	return code_path_plus(get(path, to), op == X86_INS_ADD ? from->imm : -from->imm);
 }
 
 static void run(struct code_path *path, const struct vm_instruction *instruction)
@@ -233,7 +154,7 @@ enum path_step code_path_step(struct code_path *path, const struct vm_instructio
 	case X86_INS_RET:
 		*ret_return = pop(path);
 		if (instruction->operand_count)
-			path->registers[NUMBER_RSP] = plus(path->registers[NUMBER_RSP], to->imm);
+			path->registers[NUMBER_RSP] = code_path_plus(path->registers[NUMBER_RSP], to->imm);
 		return PATH_RETURNS;
 	case X86_INS_JMP:
 		if (to->type != X86_OP_IMM)

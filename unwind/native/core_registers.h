@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * core_registers: read a thread's registers from a core file.
- *
- * The note's structure depends on the machine: each architecture has its own .c file.
  */
 #ifndef LJSPY_CORE_REGISTERS_H
 #define LJSPY_CORE_REGISTERS_H

@@ -84,29 +84,39 @@ bool native_lacks_register(const struct native_unwinder *unwinder)
 	return unwinder->lacks_register;
 }
 
+/* From the return of a signal handler to the interrupted code, whose registers are all known. */
+static enum native_status step_to_interrupted(struct native_unwinder *unwinder)
+{
+	struct registers interrupted;
+
+	unwinder->lacks_register = false;
+	if (!signal_frame_interrupted(unwinder->stack, &unwinder->frame.registers, &interrupted))
+		return NATIVE_LOST;
+	arrive(unwinder, &interrupted, false);
+	return NATIVE_FRAME;
+}
+
 enum native_status native_step(struct native_unwinder *unwinder)
 {
 	const struct native_frame *frame = &unwinder->frame;
 	uint64_t sp = frame->registers.sp;
 	struct registers caller;
-	bool is_signal_frame = signal_frame_is_at(image_text(unwinder->image), frame->registers.pc);
-	enum cfi_status status = cfi_step(unwinder->cfi, native_code_address(frame), &frame->registers,
-					  unwinder->stack, &caller);
+	enum cfi_status status;
 
+	if (signal_frame_is_at(image_text(unwinder->image), frame->registers.pc))
+		return step_to_interrupted(unwinder);
+	status = cfi_step(unwinder->cfi, native_code_address(frame), &frame->registers, unwinder->stack,
+			  &caller);
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
 	if (status != CFI_CALLER)
 		return NATIVE_LOST;
 	if (caller.pc == 0)
 		return NATIVE_END;
-	/* A signal frame's caller was interrupted: its caller-saved registers are known too. */
-	if (!is_signal_frame)
-		caller.unknown |= REGISTER_OTHERS;
-	else if (!signal_frame_flags(unwinder->stack, sp, &caller.flags))
+	caller.unknown |= REGISTER_OTHERS;
+	/* The stack shrinks from callee to caller. A leaf may have none. */
+	if (caller.sp < sp || (caller.sp == sp && frame->is_return_address))
 		return NATIVE_LOST;
-	/* The stack shrinks from callee to caller, except from an alternate signal stack. */
-	if (caller.sp <= sp && !is_signal_frame)
-		return NATIVE_LOST;
-	arrive(unwinder, &caller, !is_signal_frame);
+	arrive(unwinder, &caller, true);
 	return NATIVE_FRAME;
 }
 

@@ -7,11 +7,16 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
+#include "unwind/elf/registers.h"
 
 /* Does a signal handler return to pc? Compares the code, as gdb and libgcc do. */
 bool signal_frame_is_at(struct memory *text, uint64_t pc);
 
-/* The flags of the interrupted code, from the frame at sp. False if the stack cannot be read. */
-bool signal_frame_flags(struct memory *stack, uint64_t sp, uint64_t *ret_flags);
+/*
+ * The registers of the interrupted code, which the kernel has put on the stack. frame: the
+ * registers at the return of the handler. False if the stack cannot be read.
+ */
+bool signal_frame_interrupted(struct memory *stack, const struct registers *frame,
+			      struct registers *ret_interrupted);
 
 #endif

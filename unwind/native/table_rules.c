@@ -218,7 +218,7 @@ static bool take_register(unw_cursor_t *cursor, uint64_t cfa, int number, struct
 
 	if (unw_get_reg(cursor, number, &value) < 0) {
 		rule->kind = FRAME_RULE_UNKNOWN;
-		return number != REGISTER_NUMBER_PC;
+		return number != REGISTER_NUMBER_RETURN;
 	}
 	if (is_near(~value, cfa, &offset)) {
 		*rule = rule_with(rules, FRAME_RULE_SAVED_AT_CFA, DW_OP_plus_uconst, offset, 0);
@@ -243,9 +243,10 @@ static bool take_caller(unw_cursor_t *cursor, struct frame_rules *rules)
 		return false;
 	rules->cfa = rule_with(rules, FRAME_RULE_VALUE, DW_OP_bregx, (uint64_t)origin, offset);
 	rules->registers[REGISTER_NUMBER_SP] = rules->cfa;
-	for (int number = 0; number < REGISTER_NUMBERS; number++)
+	for (int number = 0; number <= REGISTER_NUMBER_RETURN; number++)
 		if (number != REGISTER_NUMBER_SP && !take_register(cursor, cfa, number, rules))
 			return false;
+	frame_rules_return(rules);
 	return true;
 }
 

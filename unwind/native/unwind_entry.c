@@ -15,7 +15,7 @@ enum {
 
 /* The bytes left to read. A read past the end fails, and leaves nothing. */
 struct reader {
-	const uint8_t *at, *end;
+	uint8_t *at, *end;
 	bool failed;
 };
 
@@ -114,7 +114,7 @@ static uint64_t take_leb(struct reader *reader)
 
 static void take_register(struct reader *reader)
 {
-	if (take_leb(reader) >= REGISTER_NUMBERS)
+	if (take_leb(reader) >= REGISTER_NUMBERS_IN_TABLES)
 		reader->failed = true;
 }
 
@@ -135,9 +135,16 @@ static void skip_pointer(struct reader *reader, uint8_t encoding)
 
 /*---- Checks ----*/
 
-/* Check an instruction that has its two high bits clear. */
+/*
+ * Check an instruction that has its two high bits clear. Hide from libunwind, which may not
+ * know it, whether the return address is signed: registers_code_address() fits both.
+ */
 static void check_extended(struct reader *reader, uint8_t op)
 {
+	if (op == TABLE_OP_NEGATES_SIGNATURE) {
+		reader->at[-1] = DW_CFA_nop;
+		return;
+	}
 	switch (op) {
 	case DW_CFA_nop:
 	case DW_CFA_remember_state:
@@ -177,9 +184,9 @@ static bool check_instructions(struct reader *reader)
 		case DW_CFA_advance_loc: break;
 		case DW_CFA_offset:
 			take_leb(reader);
-			reader->failed |= operand >= REGISTER_NUMBERS;
+			reader->failed |= operand >= REGISTER_NUMBERS_IN_TABLES;
 			break;
-		case DW_CFA_restore: reader->failed |= operand >= REGISTER_NUMBERS; break;
+		case DW_CFA_restore: reader->failed |= operand >= REGISTER_NUMBERS_IN_TABLES; break;
 		default: check_extended(reader, operand);
 		}
 	}
@@ -229,7 +236,7 @@ static bool check_cie(struct reader *reader, struct common *ret_common)
 	take_leb(reader);
 	return_address = version == V1 ? take_u8(reader) : take_leb(reader);
 	return !reader->failed && id == 0 && (version == V1 || version == V3) &&
-	       return_address == REGISTER_NUMBER_PC && check_augmentation(reader, letters, ret_common) &&
+	       return_address == REGISTER_NUMBER_RETURN && check_augmentation(reader, letters, ret_common) &&
 	       check_instructions(reader);
 }
 

@@ -236,7 +236,8 @@ static bool find_calling_trace(const struct merge *merge, const struct global_vi
 	if (!trace)
 		return false;
 	caller.sp = vm_trace_sp(cframe, trace->spadjust);
-	if (!memory_u64(merge->memory, caller.sp - sizeof(uint64_t), &caller.pc) ||
+	if (!vm_frame_called(&view->global->vm->layout, merge->memory, cframe,
+			     native_current(merge->native)->registers.sp, caller.sp, &caller.pc) ||
 	    traces_find(view->global->traces, caller.pc - 1) != trace)
 		return false;
 	*ret_caller = caller;

@@ -129,7 +129,7 @@ bool merge_resynchronise(struct merge *merge)
 		return false;
 	if (merge_resynchronise_in_trace(merge, next, cframe))
 		return true;
-	if (!memory_u64(merge->memory, cframe - sizeof(uint64_t), &registers.pc))
+	if (!vm_frame_called(next->layout, merge->memory, cframe, registers.sp, cframe, &registers.pc))
 		return false;
 	registers.sp = cframe;
 	registers.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
@@ -147,7 +147,7 @@ bool merge_resynchronise(struct merge *merge)
 static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm)
 {
 	const struct native_frame *native = native_current(merge->native);
-	struct registers caller = native->registers;
+	struct registers caller;
 	const struct global_view *view = NULL;
 	const struct lua_thread *thread = NULL;
 	struct lua_section *section;
@@ -159,11 +159,10 @@ static enum passed pass_vm_routine(struct merge *merge, const struct vm_code *vm
 		if (view->global->vm == vm && view->jit_base != 0)
 			thread = merge_thread_on_trace(merge, view, native->registers.sp, &cframe);
 	}
-	if (memory_u64(merge->memory, caller.sp, &caller.pc)) {
+	if (registers_returned(&native->registers, merge->memory, &caller)) {
 		const struct global_view *trace_view;
 		const struct trace *trace = merge_find_trace(merge->capture, caller.pc - 1, &trace_view);
 
-		caller.sp += sizeof(uint64_t);
 		if (trace && thread && vm_trace_cframe(&caller, trace->spadjust) == cframe) {
 			native_continue(merge->native, &caller);
 			return PASSED_ON;
@@ -236,13 +235,13 @@ bool merge_is_routine_of_c(const struct merge *merge, const struct vm_code *vm)
 	const struct native_frame *native = native_current(merge->native);
 	struct memory *text = image_text(merge->image);
 	struct registers caller;
-	uint64_t address;
+	uint64_t cframe;
 
-	return native->code == CODE_VM && !thread_of_leaf(merge, vm, &address) &&
+	return native->code == CODE_VM && !thread_of_leaf(merge, vm, &cframe) &&
 	       !vm_is_entering_or_leaving(&vm->layout, text, merge->memory, &native->registers, &caller) &&
 	       !vm_is_linking(text, vm, native->registers.pc) &&
-	       memory_u64(merge->memory, native->registers.sp, &address) &&
-	       image_classify(merge->image, address - 1, NULL) == CODE_NATIVE;
+	       registers_returned(&native->registers, merge->memory, &caller) &&
+	       image_classify(merge->image, caller.pc - 1, NULL) == CODE_NATIVE;
 }
 
 /*---- Callers ----*/

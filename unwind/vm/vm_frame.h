@@ -79,6 +79,14 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 		     const struct registers *frame, bool on_trace, struct registers *ret_caller);
 
 /*
+ * Where what was called from this frame returns to, when the registers of all that lies
+ * between are lost: the stack pointer was sp at the call, and nothing lies below from.
+ * False if the stack does not say it for certain.
+ */
+bool vm_frame_called(const struct layout *layout, struct memory *stack, uint64_t cframe, uint64_t from,
+		     uint64_t sp, uint64_t *ret_return);
+
+/*
  * Is a leaf's pc in the few instructions that enter or leave the VM, where its
  * frame is not complete? If so, treat it as a C function and return its caller.
  */

@@ -195,6 +195,15 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 	return true;
 }
 
+bool vm_frame_called(const struct layout *layout, struct memory *stack, uint64_t cframe, uint64_t from,
+		     uint64_t sp, uint64_t *ret_return)
+{
+	(void)layout;
+	(void)cframe;
+	(void)from;
+	return load(stack, sp - WORD, WORD, ret_return);
+}
+
 /* Load the saved registers, outermost first, and the return address. Set rsp to the caller's. */
 static bool load_saved(struct memory *stack, struct registers *caller, uint64_t sp, unsigned words)
 {

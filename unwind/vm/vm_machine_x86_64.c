@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind/vm/vm_machine_x86_64.h"
+#include "unwind/vm/vm_machine.h"
 
-#include <stddef.h>
-#include <string.h>
-
-#include "unwind/lua/luajit.h"
+#include "unwind/native/vm_decoder_x86_64.h"
+#include "unwind/vm/vm_machine_parts.h"
 
 enum {
-	STEPS_MAX = 4096,
 	WORD = 8,
 	FLAG_CARRY = 1 << 0,
 	FLAG_ZERO = 1 << 6,
@@ -17,11 +14,6 @@ enum {
 
 /*---- Registers ----*/
 
-static uint64_t mask_of(unsigned int size)
-{
-	return size >= 8 ? UINT64_MAX : ((uint64_t)1 << (size * 8)) - 1;
-}
-
 static struct vm_value get_register(const struct vm_machine *machine, x86_reg reg)
 {
 	struct register_part part = register_part(reg);
@@ -29,7 +21,7 @@ static struct vm_value get_register(const struct vm_machine *machine, x86_reg re
 
 	if (part.index >= 0) {
 		value = machine->registers[part.index];
-		value.bits = value.bits >> part.shift & mask_of(part.size);
+		value.bits = value.bits >> part.shift & vm_machine_mask(part.size);
 	}
 	return value;
 }
@@ -43,70 +35,20 @@ static void set_register(struct vm_machine *machine, x86_reg reg, struct vm_valu
 		return;
 	whole = &machine->registers[part.index];
 	if (part.size >= 4) {
-		*whole = (struct vm_value){ value.bits & mask_of(part.size), value.known };
+		*whole = (struct vm_value){ value.bits & vm_machine_mask(part.size), value.known };
 		return;
 	}
-	whole->bits = (whole->bits & ~(mask_of(part.size) << part.shift)) | (value.bits & mask_of(part.size))
+	whole->bits = (whole->bits & ~(vm_machine_mask(part.size) << part.shift)) | (value.bits & vm_machine_mask(part.size))
 										    << part.shift;
 	whole->known = whole->known && value.known;
 }
 
 /*---- Memory ----*/
 
-struct vm_value vm_machine_load(struct vm_machine *machine, struct vm_value address, unsigned int size)
-{
-	struct vm_value value = { 0 };
-	const struct proto *proto;
-
-	if (!address.known || size > WORD)
-		return value;
-	for (size_t i = machine->store_count; i-- > 0;) {
-		const struct vm_store *store = &machine->stores[i];
-
-		if (store->address >= address.bits + size || address.bits >= store->address + store->size)
-			continue;
-		if (address.bits < store->address || address.bits + size > store->address + store->size)
-			return value;
-		value = store->value;
-		value.bits = value.bits >> (address.bits - store->address) * 8 & mask_of(size);
-		return value;
-	}
-	value.known = memory_read(machine->memory, address.bits, &value.bits, size) == MEMORY_OK;
-	if (!value.known) {
-		proto = lua_objects_proto_of_pc(machine->objects, address.bits & ~(uint64_t)3);
-		value.known = proto && proto_load(proto, address.bits, &value.bits, size);
-	}
-	if (!value.known)
-		value.bits = 0;
-	return value;
-}
-
-/* Ignore a store to an unknown address: frames are stored through BASE. False if there is no room. */
-static bool store(struct vm_machine *machine, struct vm_value address, unsigned int size,
-		  struct vm_value value)
-{
-	if (!address.known)
-		return true;
-	if (address.bits == machine->vmstate && (int32_t)value.bits == VMST_INTERP) {
-		machine->interpreted_at = machine->steps;
-		machine->interpreted_base = machine->registers[RDX];
-	}
-	if (machine->store_count == VM_MACHINE_STORES_MAX)
-		return false;
-	if (size > WORD) {
-		value = (struct vm_value){ 0 };
-		size = WORD;
-	}
-	value.bits &= mask_of(size);
-	machine->stores[machine->store_count++] = (struct vm_store){ address.bits, size, machine->steps,
-								     value };
-	return true;
-}
-
 static bool push(struct vm_machine *machine, struct vm_value value)
 {
 	machine->registers[RSP].bits -= WORD;
-	return store(machine, machine->registers[RSP], WORD, value);
+	return vm_machine_store(machine, machine->registers[RSP], WORD, value);
 }
 
 static struct vm_value pop(struct vm_machine *machine)
@@ -149,7 +91,7 @@ static struct vm_value get(struct vm_machine *machine, const cs_x86_op *operand)
 {
 	switch (operand->type) {
 	case X86_OP_REG: return get_register(machine, operand->reg);
-	case X86_OP_IMM: return (struct vm_value){ (uint64_t)operand->imm & mask_of(operand->size), true };
+	case X86_OP_IMM: return (struct vm_value){ (uint64_t)operand->imm & vm_machine_mask(operand->size), true };
 	case X86_OP_MEM: return vm_machine_load(machine, address_of(machine, operand), operand->size);
 	case X86_OP_INVALID: break;
 	}
@@ -159,7 +101,7 @@ static struct vm_value get(struct vm_machine *machine, const cs_x86_op *operand)
 static bool set(struct vm_machine *machine, const cs_x86_op *operand, struct vm_value value)
 {
 	if (operand->type == X86_OP_MEM)
-		return store(machine, address_of(machine, operand), operand->size, value);
+		return vm_machine_store(machine, address_of(machine, operand), operand->size, value);
 	set_register(machine, operand->reg, value);
 	return true;
 }
@@ -188,27 +130,27 @@ static struct vm_value calculate(struct vm_machine *machine, unsigned int op, st
 
 	switch (op) {
 	case X86_INS_ADD:
-		result.bits = (a.bits + b.bits) & mask_of(size);
-		flags.carry = result.bits < (a.bits & mask_of(size));
+		result.bits = (a.bits + b.bits) & vm_machine_mask(size);
+		flags.carry = result.bits < (a.bits & vm_machine_mask(size));
 		flags.overflow = top_bit(~(a.bits ^ b.bits) & (a.bits ^ result.bits), size);
 		break;
 	case X86_INS_SUB:
 	case X86_INS_CMP:
-		result.bits = (a.bits - b.bits) & mask_of(size);
-		flags.carry = (a.bits & mask_of(size)) < (b.bits & mask_of(size));
+		result.bits = (a.bits - b.bits) & vm_machine_mask(size);
+		flags.carry = (a.bits & vm_machine_mask(size)) < (b.bits & vm_machine_mask(size));
 		flags.overflow = top_bit((a.bits ^ b.bits) & (a.bits ^ result.bits), size);
 		break;
 	case X86_INS_AND:
-	case X86_INS_TEST: result.bits = a.bits & b.bits & mask_of(size); break;
-	case X86_INS_OR: result.bits = (a.bits | b.bits) & mask_of(size); break;
-	case X86_INS_XOR: result.bits = (a.bits ^ b.bits) & mask_of(size); break;
-	case X86_INS_SHL: result.bits = a.bits << count & mask_of(size); break;
+	case X86_INS_TEST: result.bits = a.bits & b.bits & vm_machine_mask(size); break;
+	case X86_INS_OR: result.bits = (a.bits | b.bits) & vm_machine_mask(size); break;
+	case X86_INS_XOR: result.bits = (a.bits ^ b.bits) & vm_machine_mask(size); break;
+	case X86_INS_SHL: result.bits = a.bits << count & vm_machine_mask(size); break;
 	case X86_INS_SHR:
 		result.bits = a.bits >> count;
 		flags.carry = count && (a.bits >> (count - 1) & 1);
 		break;
 	case X86_INS_SAR:
-		result.bits = (uint64_t)((int64_t)sign_extended(a, size).bits >> count) & mask_of(size);
+		result.bits = (uint64_t)((int64_t)sign_extended(a, size).bits >> count) & vm_machine_mask(size);
 		break;
 	default:
 		result.known = false;
@@ -275,31 +217,6 @@ static bool is_met(const struct vm_machine *machine, unsigned int id, bool *ret_
 }
 
 /*---- Instructions ----*/
-
-bool vm_machine_in_vm(const struct vm_machine *machine, uint64_t pc)
-{
-	return pc >= machine->vm->begin && pc < machine->vm->end;
-}
-
-/* Fetch code outside the VM: of the trace it began in, or of captured stubs. Return the number of bytes. */
-static size_t fetch_generated(const struct vm_machine *machine, uint64_t pc,
-			      uint8_t bytes[static VM_INSTRUCTION_BYTES_MAX])
-{
-	const struct trace *trace = machine->trace;
-	const uint8_t *code = trace ? traces_code(machine->traces, trace) : NULL;
-	size_t length = VM_INSTRUCTION_BYTES_MAX;
-
-	if (code && pc - trace->mcode < trace->szmcode) {
-		size_t left = trace->szmcode - (size_t)(pc - trace->mcode);
-
-		length = left < length ? left : length;
-		memcpy(bytes, code + (pc - trace->mcode), length);
-		return length;
-	}
-	while (length && memory_read(machine->memory, pc, bytes, length) != MEMORY_OK)
-		length--;
-	return length;
-}
 
 static bool is_dispatch(const cs_x86_op *operand)
 {
@@ -479,36 +396,14 @@ static enum vm_progress run_instruction(struct vm_machine *machine)
 	return followed && machine->registers[RSP].known ? VM_PROGRESS_ON : VM_PROGRESS_STUCK;
 }
 
-enum vm_progress vm_machine_step(struct vm_machine *machine)
+enum vm_progress vm_machine_run_instruction(struct vm_machine *machine)
 {
-	uint8_t bytes[VM_INSTRUCTION_BYTES_MAX];
-	size_t length = sizeof(bytes);
+	uint64_t pc = machine->registers[RBX].bits;
+	enum vm_progress progress = run_instruction(machine);
 
-	if (!vm_machine_in_vm(machine, machine->pc))
-		length = fetch_generated(machine, machine->pc, bytes);
-	else if (memory_read(machine->text, machine->pc, bytes, length) != MEMORY_OK)
-		return VM_PROGRESS_STUCK;
-	machine->instruction = vm_decoder_decode(machine->decoder, machine->pc, bytes, length);
-	if (!machine->instruction)
-		return VM_PROGRESS_STUCK;
-	machine->pc += machine->instruction->size;
-	machine->steps++;
-	return run_instruction(machine);
-}
-
-enum vm_progress vm_machine_run(struct vm_machine *machine)
-{
-	enum vm_progress progress = VM_PROGRESS_ON;
-
-	while (progress == VM_PROGRESS_ON && machine->steps < STEPS_MAX) {
-		uint64_t pc = machine->registers[RBX].bits;
-
-		progress = vm_machine_step(machine);
-		if (machine->registers[RBX].bits != pc && machine->instruction &&
-		    machine->instruction->id == X86_INS_MOV)
-			machine->pc_set_at = machine->steps;
-	}
-	return progress == VM_PROGRESS_ON ? VM_PROGRESS_STUCK : progress;
+	if (machine->registers[RBX].bits != pc && machine->instruction->id == X86_INS_MOV)
+		machine->pc_set_at = machine->steps;
+	return progress;
 }
 
 /*---- Before and after ----*/
@@ -543,15 +438,4 @@ void vm_machine_save_registers(const struct vm_machine *machine, struct register
 			r.unknown |= registers_set_of(number);
 	}
 	*ret_registers = r;
-}
-
-void vm_machine_clear(struct vm_machine *machine)
-{
-	memset(machine, 0, offsetof(struct vm_machine, stores));
-}
-
-void vm_machine_copy(struct vm_machine *copy, const struct vm_machine *machine)
-{
-	memcpy(copy, machine,
-	       offsetof(struct vm_machine, stores) + machine->store_count * sizeof(machine->stores[0]));
 }

@@ -23,6 +23,7 @@
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/threads/interrupted_call.h"
+#include "src/linux/threads/thread_registers.h"
 #include "src/linux/threads/watch.h"
 
 enum {
@@ -666,6 +667,7 @@ int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 	if (!regs)
 		return -errno;
 	registers_take(regs, ret_registers);
+	thread_registers_complete(tracee->tid, ret_registers);
 	return 0;
 }
 

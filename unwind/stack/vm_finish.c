@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Run the VM's x86-64 code on, to where the innermost frame is consistent. */
+/* Run the VM's code on, to where the innermost frame is consistent. */
 #include "unwind/stack/vm_finish.h"
 
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
-#include "unwind/vm/vm_machine_x86_64.h"
+#include "unwind/vm/vm_machine.h"
 
 /* The step of the last store into [begin, end); 0 if there is none. */
 static unsigned int stored_at(const struct vm_machine *machine, uint64_t begin, uint64_t end)
@@ -21,7 +21,7 @@ static unsigned int stored_at(const struct vm_machine *machine, uint64_t begin, 
 static const struct function_object *function_at_base(struct vm_machine *machine)
 {
 	bool gc64 = machine->vm->layout.gc64;
-	struct vm_value address = machine->registers[RDX], value;
+	struct vm_value address = machine->registers[VM_BASE], value;
 
 	/* Without GC64, separate stores write the function and the frame link, the halves of a slot. */
 	address.bits -= frame_slots(gc64) * SLOT_SIZE;
@@ -34,7 +34,7 @@ static const struct function_object *function_at_base(struct vm_machine *machine
 /* Does PC belong to this function, the one at BASE? For a builtin, PC says nothing. */
 static bool has_position(const struct vm_machine *machine, const struct function_object *function)
 {
-	const struct vm_value *pc = &machine->registers[RBX];
+	const struct vm_value *pc = &machine->registers[VM_PC];
 
 	if (!function)
 		return false;
@@ -47,7 +47,7 @@ static bool has_position(const struct vm_machine *machine, const struct function
 static bool has_link(struct vm_machine *machine)
 {
 	bool gc64 = machine->vm->layout.gc64;
-	struct vm_value address = machine->registers[RDX], link;
+	struct vm_value address = machine->registers[VM_BASE], link;
 
 	address.bits -= gc64 ? SLOT_SIZE : SLOT_SIZE / 2;
 	link = vm_machine_load(machine, address, gc64 ? SLOT_SIZE : SLOT_SIZE / 2);
@@ -61,9 +61,9 @@ static bool has_link(struct vm_machine *machine)
 /* Does the next dispatch follow a call, not a return: higher on the Lua stack, or on another thread's? */
 static bool calls_on(const struct vm_machine *now, const struct vm_machine *then)
 {
-	uint64_t sp = now->registers[RSP].bits, then_sp = then->registers[RSP].bits;
+	uint64_t sp = now->registers[VM_SP].bits, then_sp = then->registers[VM_SP].bits;
 
-	return then_sp < sp || (then_sp == sp && then->registers[RDX].bits > now->registers[RDX].bits);
+	return then_sp < sp || (then_sp == sp && then->registers[VM_BASE].bits > now->registers[VM_BASE].bits);
 }
 
 /*
@@ -74,7 +74,7 @@ static bool calls_on(const struct vm_machine *now, const struct vm_machine *then
 static bool is_in_one_piece(struct vm_machine *now, const struct vm_machine *then)
 {
 	const struct function_object *function = function_at_base(now);
-	uint64_t base = now->registers[RDX].bits;
+	uint64_t base = now->registers[VM_BASE].bits;
 	uint64_t frame = base - frame_slots(now->vm->layout.gc64) * SLOT_SIZE;
 
 	if (!has_position(now, function))
@@ -82,14 +82,14 @@ static bool is_in_one_piece(struct vm_machine *now, const struct vm_machine *the
 	if (!function->proto)
 		return has_link(now) && (stored_at(then, frame, frame + 1) > now->steps ||
 					 (calls_on(now, then) && stored_at(then, frame, base) <= now->steps));
-	return then->registers[RDX].bits == base && then->pc_set_at <= now->steps &&
+	return then->registers[VM_BASE].bits == base && then->pc_set_at <= now->steps &&
 	       stored_at(then, frame, base) <= now->steps;
 }
 
 /* Is a return under way that does not lead to a Lua function? PC then holds the frame's type and size. */
 static bool returns_elsewhere(struct vm_machine *machine)
 {
-	return (machine->registers[RBX].bits & FRAME_LUA_MASK) != 0 &&
+	return (machine->registers[VM_PC].bits & FRAME_LUA_MASK) != 0 &&
 	       !(has_position(machine, function_at_base(machine)) && has_link(machine));
 }
 
@@ -125,7 +125,7 @@ static bool stores_unknown(const struct vm_machine *machine)
 static bool leaves_trace(const struct vm_machine *now, const struct vm_machine *then)
 {
 	return !vm_machine_in_vm(now, now->pc) || (then->interpreted_at > now->steps &&
-						   then->interpreted_base.bits == then->registers[RDX].bits);
+						   then->interpreted_base.bits == then->registers[VM_BASE].bits);
 }
 
 static enum vm_finished finish(struct vm_machine *machine, struct capture *capture,
@@ -147,14 +147,14 @@ static enum vm_finished finish(struct vm_machine *machine, struct capture *captu
 	if (progress == VM_PROGRESS_LINKED ||
 	    (progress == VM_PROGRESS_DISPATCH && leaves_trace(machine, &then))) {
 		if (progress == VM_PROGRESS_DISPATCH &&
-		    (!then.registers[RDX].known || !then.registers[RBX].known))
+		    (!then.registers[VM_BASE].known || !then.registers[VM_PC].known))
 			return VM_FINISHD_STAYS;
 		vm_machine_save_registers(&then, ret_registers);
 		keep_stores(&then, capture);
 		return VM_FINISHD_DISPATCHES;
 	}
 	if (progress == VM_PROGRESS_DISPATCH) {
-		if (!then.registers[RDX].known || !then.registers[RBX].known ||
+		if (!then.registers[VM_BASE].known || !then.registers[VM_PC].known ||
 		    !run_to_frame(machine, &then) || machine->steps == 0)
 			return VM_FINISHD_STAYS;
 		vm_machine_save_registers(machine, ret_registers);

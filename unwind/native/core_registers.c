@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/native/core_registers.h"
 
-#include <elf.h>
 #include <string.h>
 #include <sys/procfs.h>
 #include <sys/user.h>
 
 bool core_registers_machine(uint16_t machine)
 {
-	return machine == EM_X86_64;
+	return machine == MACHINE_OWN;
 }
 
 bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid, struct registers *ret_registers)

@@ -5,6 +5,8 @@
 
 #include <gelf.h>
 
+#include "unwind/elf/plt_jump.h"
+
 enum { RELOCATIONS_MAX = 1 << 20 }; /* checked in one section */
 
 /* The section of PLT entries that holds an address in the file, or NULL. */
@@ -27,24 +29,6 @@ static Elf_Scn *find_section(Elf *elf, uint64_t address, GElf_Shdr *ret_header)
 	return NULL;
 }
 
-/* The GOT slot of the "jmp *slot(%rip)" with which code begins, after any endbr64 and bnd. */
-static bool decode_jump(const uint8_t *code, size_t length, uint64_t address, uint64_t *ret_slot)
-{
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa }, bnd = 0xf2;
-	int32_t displacement;
-	size_t at = 0;
-
-	if (length >= sizeof(endbr64) && memcmp(code, endbr64, sizeof(endbr64)) == 0)
-		at = sizeof(endbr64);
-	if (length > at && code[at] == bnd)
-		at++;
-	if (length < at + 2 + sizeof(displacement) || code[at] != 0xff || code[at + 1] != 0x25)
-		return false;
-	memcpy(&displacement, code + at + 2, sizeof(displacement));
-	*ret_slot = address + at + 2 + sizeof(displacement) + (uint64_t)(int64_t)displacement;
-	return true;
-}
-
 /* Find the target by the relocation in one section that fills the slot. */
 static bool find_in_relocations(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, uint64_t slot,
 				struct plt_entry *entry)
@@ -58,7 +42,7 @@ static bool find_in_relocations(Elf *elf, Elf_Scn *section, const GElf_Shdr *hea
 	for (int i = 0; i < RELOCATIONS_MAX && gelf_getrela(data, i, &relocation); i++) {
 		if (relocation.r_offset != slot)
 			continue;
-		if (GELF_R_TYPE(relocation.r_info) == R_X86_64_IRELATIVE) {
+		if (GELF_R_TYPE(relocation.r_info) == PLT_IRELATIVE) {
 			entry->resolver = (uint64_t)relocation.r_addend;
 			return true;
 		}
@@ -97,13 +81,13 @@ bool plt_find(Elf *elf, uint64_t address, struct plt_entry *ret_entry)
 	if (offset >= data->d_size)
 		return false;
 	code = data->d_buf;
-	entry.is_before_jump = decode_jump(code + offset, data->d_size - offset, address, &slot);
+	entry.is_before_jump = plt_jump_decode(code + offset, data->d_size - offset, address, &slot);
 	/* Behind the jump, sh_entsize shows where the entry begins; without it the address stays unnamed. */
 	if (!entry.is_before_jump) {
 		if (plt.sh_entsize != 8 && plt.sh_entsize != 16)
 			return false;
 		offset -= offset % plt.sh_entsize;
-		if (!decode_jump(code + offset, data->d_size - offset, plt.sh_addr + offset, &slot))
+		if (!plt_jump_decode(code + offset, data->d_size - offset, plt.sh_addr + offset, &slot))
 			return false;
 	}
 	if (!find_target(elf, slot, &entry))

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/linux/threads/thread_registers.h"
+
+#include <elf.h>
+#include <stdbool.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+
+/* Newer than some headers (linux/elf.h) */
+#ifndef NT_ARM_PAC_MASK
+#define NT_ARM_PAC_MASK 0x406
+#endif
+
+static bool read_set(pid_t tid, unsigned long type, void *value, size_t size)
+{
+	struct iovec io = { value, size };
+
+	return ptrace(PTRACE_GETREGSET, tid, type, &io) == 0 && io.iov_len == size;
+}
+
+void thread_registers_complete(pid_t tid, struct registers *registers)
+{
+	struct {
+		uint64_t data, code;
+	} masks; /* struct user_pac_mask */
+	uint64_t pointer;
+	int32_t number;
+
+	if (read_set(tid, NT_ARM_TLS, &pointer, sizeof(pointer)))
+		registers->thread_pointer = pointer;
+	if (read_set(tid, NT_ARM_PAC_MASK, &masks, sizeof(masks)))
+		registers->signed_bits = masks.code;
+	if (read_set(tid, NT_ARM_SYSTEM_CALL, &number, sizeof(number)))
+		registers->call_number = (uint64_t)(int64_t)number;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* plt_jump: the code of an entry of a procedure linkage table. Each architecture has its own .c file. */
+#ifndef LJSPY_PLT_JUMP_H
+#define LJSPY_PLT_JUMP_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __x86_64__
+enum { PLT_IRELATIVE = R_X86_64_IRELATIVE };
+#endif
+#ifdef __aarch64__
+enum { PLT_IRELATIVE = R_AARCH64_IRELATIVE };
+#endif
+
+/* Does an entry begin with this code, which lies at address? The GOT slot that it jumps through. */
+bool plt_jump_decode(const uint8_t *code, size_t length, uint64_t address, uint64_t *ret_slot);
+
+#endif

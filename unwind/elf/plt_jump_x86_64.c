@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/elf/plt_jump.h"
+
+#include <string.h>
+
+/* The GOT slot of the "jmp *slot(%rip)" with which code begins, after any endbr64 and bnd. */
+bool plt_jump_decode(const uint8_t *code, size_t length, uint64_t address, uint64_t *ret_slot)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa }, bnd = 0xf2;
+	int32_t displacement;
+	size_t at = 0;
+
+	if (length >= sizeof(endbr64) && memcmp(code, endbr64, sizeof(endbr64)) == 0)
+		at = sizeof(endbr64);
+	if (length > at && code[at] == bnd)
+		at++;
+	if (length < at + 2 + sizeof(displacement) || code[at] != 0xff || code[at + 1] != 0x25)
+		return false;
+	memcpy(&displacement, code + at + 2, sizeof(displacement));
+	*ret_slot = address + at + 2 + sizeof(displacement) + (uint64_t)(int64_t)displacement;
+	return true;
+}
