@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "src/linux/threads/own_stack.h"
+#include "src/linux/threads/thread_registers.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/stack/arm64_thread.h"
 #include "unwind/stack/merge_lua.h"

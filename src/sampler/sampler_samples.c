@@ -8,7 +8,7 @@
 
 #include "src/linux/threads/interrupted_call.h"
 #include "src/linux/threads/may_stop.h"
-#include "src/linux/threads/own_stack.h"
+#include "src/linux/threads/thread_registers.h"
 
 enum {
 	STOP_TIMEOUT_NS = 2 * 1000 * 1000,

@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""sysroot.py PACKAGE...: Debian's packages for arm64, with all that they depend on, unpacked; prints where."""
+"""Unpack Debian's packages for arm64, with all that they depend on, to compile and link with.
+
+sysroot.py ROOT PACKAGE...
+"""
 
 import pathlib
 import sys
@@ -9,5 +12,13 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "layouts"))
 
 import packages  # noqa: E402, pylint: disable=wrong-import-position
 
+
+def main(root, *names):
+    root = pathlib.Path(root).resolve()
+    if not root.is_dir():
+        apt = packages.lists("bookworm", "arm64")
+        packages.downloaded(apt, root, packages.planned(apt, *names))
+
+
 if __name__ == "__main__":
-    print(packages.sysroot("bookworm", "arm64", sys.argv[1:]))
+    main(*sys.argv[1:])

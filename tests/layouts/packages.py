@@ -157,18 +157,27 @@ def _lead_within(root):
             path.symlink_to(os.path.relpath(target, path.parent))
 
 
-def sysroot(suite, architecture, names):
-    """A root directory with these packages and all that they depend on, to compile and link with."""
+def lists(suite, architecture):
+    """apt's directory for a release and architecture."""
+    return _apt(suite, architecture)
+
+
+def planned(apt, *names):
+    """The packages that apt would install with these, themselves included."""
+    plan = _apt_get(apt, "-s", "--no-install-recommends", "install", *names)
+    return re.findall(r"(?m)^Inst (\S+)", plan)
+
+
+def downloaded(apt, root, names):
+    """A root directory with these packages, unpacked, and no others."""
     def make(work):
-        apt = _apt(suite, architecture)
-        plan = _apt_get(apt, "-s", "--no-install-recommends", "install", *names)
-        _apt_get(apt, "download", *re.findall(r"(?m)^Inst (\S+)", plan), cwd=work)
+        _apt_get(apt, "download", *names, cwd=work)
         for archive in work.glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", archive, work / "root"], check=True)
         _lead_within(work / "root")
         return work / "root"
 
-    return made_once(ROOT / "build" / architecture / f"sysroot-{suite}", make)
+    return made_once(root, make)
 
 
 def _unpack_wheel(requirement, work):

@@ -8,26 +8,24 @@ BUILD has ljspy and show_heap. Debian's kernel and busybox are fetched and unpac
 emulates the machine. Exits with 1 if a heap does not add up, or was not read by these marks.
 """
 
-import os
 import pathlib
 import re
 import shutil
-import stat
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests/layouts"))
+sys.path[:0] = [str(ROOT / "tests/layouts"), str(ROOT / "tests")]
 
 import builds  # noqa: E402, pylint: disable=wrong-import-position
+import emulator  # noqa: E402, pylint: disable=wrong-import-position
 
 HERE = ROOT / "tests/soft-dirty"
 WORK = ROOT / "build/soft-dirty"
 LUAJIT = builds.Program("bookworm", "luajit", "usr/bin/luajit")
 UNPACKED = ROOT / "build/packages/bookworm/luajit"
 SCRIPTS = [ROOT / "tests/heap" / name for name in ("busy_cache.lua", "growing.lua", "busy.lua")]
-SECONDS_MAX = 600
-MEMORY = "1G"
+EMULATOR = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "2"]
 
 
 def fetch(package):
@@ -80,41 +78,6 @@ def lay_root(build):
     return root
 
 
-def archive(root):
-    """The files as the kernel takes them at its start: cpio, "newc"."""
-    path = root.with_name(f"{root.name}.cpio")
-    with path.open("wb") as out:
-
-        def add(name, mode, content):
-            encoded = name.encode() + b"\0"
-            fields = (add.number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(encoded), 0)
-            add.number += 1
-            out.write(b"070701" + b"".join(b"%08x" % field for field in fields) + encoded)
-            out.write(b"\0" * (-out.tell() % 4) + content)
-            out.write(b"\0" * (-out.tell() % 4))
-
-        add.number = 1
-        for found in sorted(root.rglob("*")):
-            status = found.lstat()
-            content = b""
-            if stat.S_ISLNK(status.st_mode):
-                content = os.readlink(found).encode()
-            elif stat.S_ISREG(status.st_mode):
-                content = found.read_bytes()
-            add(str(found.relative_to(root)), status.st_mode, content)
-        add("TRAILER!!!", 0, b"")
-    return path
-
-
-def emulate(image, files):
-    command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-m", MEMORY, "-smp", "2", "-nographic",
-               "-no-reboot", "-nic", "none", "-kernel", image, "-initrd", files,
-               "-append", "console=ttyS0 quiet panic=-1"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                          timeout=SECONDS_MAX, check=False)
-    return done.stdout
-
-
 def judge(said):
     """What is wrong, in words."""
     looks = re.findall(r"looked (\S+) heap\t(.*)", said)
@@ -136,7 +99,7 @@ def main():
     if not shutil.which("qemu-system-x86_64"):
         print("skipped: qemu-system-x86_64 is not installed (Debian's package qemu-system-x86)")
         return 0
-    said = emulate(kernel(), archive(lay_root(pathlib.Path(sys.argv[1]).resolve())))
+    said = emulator.run(EMULATOR, kernel(), lay_root(pathlib.Path(sys.argv[1]).resolve()), "ttyS0")
     for line in re.findall(r"(?:kernel|words) .*", said):
         print(line.strip())
     faults = judge(said)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "src/linux/threads/thread_registers.h"
 #include "tests/unit/made_up_machine.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include "src/linux/clocks/cpu_clock.h"
 #include "src/linux/proc/follow.h"
 #include "src/linux/threads/interrupted_call.h"
-#include "src/linux/threads/own_stack.h"
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/wait_text.h"
 #include "src/survey/asleep.h"

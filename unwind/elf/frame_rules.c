@@ -54,7 +54,7 @@ bool frame_rules_take(Dwarf_Frame *row, struct frame_rules *ret_rules)
 	memset(&rules, 0, sizeof(rules));
 	if (dwarf_frame_info(row, NULL, NULL, NULL) != REGISTER_NUMBER_RETURN)
 		return false;
-	for (int number = 0; number <= REGISTER_NUMBER_RETURN || number <= REGISTER_NUMBER_SP; number++)
+	for (int number = 0; number < REGISTER_COLUMNS; number++)
 		if (!take_register(row, number, &rules))
 			return false;
 	frame_rules_return(&rules);

@@ -82,13 +82,11 @@ bool plt_find(Elf *elf, uint64_t address, struct plt_entry *ret_entry)
 		return false;
 	code = data->d_buf;
 	entry.is_before_jump = plt_jump_decode(code + offset, data->d_size - offset, address, &slot);
-	/* Behind the jump, sh_entsize shows where the entry begins; without it the address stays unnamed. */
 	if (!entry.is_before_jump) {
-		if (plt.sh_entsize != 8 && plt.sh_entsize != 16)
+		if (!plt_jump_entry(code, offset, plt.sh_entsize, &offset) ||
+		    !plt_jump_decode(code + offset, data->d_size - offset, plt.sh_addr + offset, &slot))
 			return false;
-		offset -= offset % plt.sh_entsize;
-		if (!plt_jump_decode(code + offset, data->d_size - offset, plt.sh_addr + offset, &slot))
-			return false;
+		entry.is_before_jump = !PLT_PUSHES;
 	}
 	if (!find_target(elf, slot, &entry))
 		return false;

@@ -9,11 +9,18 @@
 #include <stdint.h>
 
 #ifdef __x86_64__
-enum { PLT_IRELATIVE = R_X86_64_IRELATIVE };
+enum { PLT_IRELATIVE = R_X86_64_IRELATIVE, PLT_PUSHES = true };
 #endif
 #ifdef __aarch64__
-enum { PLT_IRELATIVE = R_AARCH64_IRELATIVE };
+enum { PLT_IRELATIVE = R_AARCH64_IRELATIVE, PLT_PUSHES = false };
 #endif
+/* PLT_PUSHES: do entries push anything, behind their jump? */
+
+/*
+ * Where the entry begins that holds the code at an offset in its section, which is not its
+ * beginning. entry_size is the section's sh_entsize. False if that cannot be known.
+ */
+bool plt_jump_entry(const uint8_t *section, uint64_t offset, uint64_t entry_size, uint64_t *ret_offset);
 
 /* Does an entry begin with this code, which lies at address? The GOT slot that it jumps through. */
 bool plt_jump_decode(const uint8_t *code, size_t length, uint64_t address, uint64_t *ret_slot);

@@ -28,8 +28,9 @@ struct registers {
 	uint64_t x[X_REGISTERS];
 	uint64_t sp;
 	uint64_t pc;
-	uint64_t flags;          /* PSTATE */
-	uint64_t call_number;    /* of the system call; -1 outside of one, and wherever the kernel does not say */
+	uint64_t flags; /* PSTATE */
+	uint64_t
+		call_number; /* of the system call; -1 outside of one, and wherever the kernel does not say */
 	uint64_t thread_pointer; /* TPIDR_EL0: address of its thread-local storage; 0 if not known */
 	uint64_t signed_bits;    /* those of a code address that may hold a pointer authentication code */
 	unsigned int unknown;    /* enum register_set: these hold no value */
@@ -42,6 +43,7 @@ enum {
 	REGISTER_NUMBER_SP = 31,
 	REGISTER_NUMBER_PC = 32, /* of libunwind; the tables use the column of x30 */
 	REGISTER_NUMBERS = 33,
+	REGISTER_COLUMNS = 32,           /* of unwind tables, that ljspy follows */
 	REGISTER_NUMBERS_IN_TABLES = 96, /* with those of vector registers, which ljspy does not follow */
 };
 

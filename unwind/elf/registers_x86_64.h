@@ -41,6 +41,7 @@ enum {
 	REGISTER_NUMBER_PC = 16,
 	REGISTER_NUMBER_RETURN = REGISTER_NUMBER_PC, /* the column of the return address */
 	REGISTER_NUMBERS = 17,
+	REGISTER_COLUMNS = 17, /* of unwind tables, that ljspy follows */
 	REGISTER_NUMBERS_IN_TABLES = REGISTER_NUMBERS,
 };
 

@@ -93,7 +93,8 @@ static bool run(struct code_path *path, uint32_t word)
 		return true;
 	}
 	if (is_add_immediate(word)) {
-		struct path_value sum = code_path_plus(path->registers[rn_of(word)], instruction_addend(word));
+		struct path_value sum = code_path_plus(path->registers[rn_of(word)],
+						       instruction_addend(word));
 
 		/* Those that set flags have the zero register where the others have the stack pointer. */
 		if (!bits_of(word, 29, 1))

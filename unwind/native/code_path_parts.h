@@ -12,6 +12,7 @@ struct path_value code_path_plus(struct path_value value, int64_t offset);
 struct path_value code_path_load(const struct code_path *path, struct path_value address);
 
 /* A store to an unknown address does not matter: the stack's addresses are known. */
-void code_path_store(struct code_path *path, struct path_value address, int64_t size, struct path_value value);
+void code_path_store(struct code_path *path, struct path_value address, int64_t size,
+		     struct path_value value);
 
 #endif

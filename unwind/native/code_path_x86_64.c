@@ -63,7 +63,8 @@ static struct path_value get(const struct code_path *path, const cs_x86_op *oper
 	case X86_OP_REG:
 		number = whole_register(operand->reg);
 		return number < 0 ? unknown : path->registers[number];
-	case X86_OP_MEM: return operand->size == WORD ? code_path_load(path, address_of(path, operand)) : unknown;
+	case X86_OP_MEM:
+		return operand->size == WORD ? code_path_load(path, address_of(path, operand)) : unknown;
 	case X86_OP_IMM:
 	case X86_OP_INVALID: break;
 	}

@@ -243,7 +243,7 @@ static bool take_caller(unw_cursor_t *cursor, struct frame_rules *rules)
 		return false;
 	rules->cfa = rule_with(rules, FRAME_RULE_VALUE, DW_OP_bregx, (uint64_t)origin, offset);
 	rules->registers[REGISTER_NUMBER_SP] = rules->cfa;
-	for (int number = 0; number <= REGISTER_NUMBER_RETURN; number++)
+	for (int number = 0; number < REGISTER_COLUMNS; number++)
 		if (number != REGISTER_NUMBER_SP && !take_register(cursor, cfa, number, rules))
 			return false;
 	frame_rules_return(rules);

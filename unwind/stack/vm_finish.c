@@ -63,7 +63,8 @@ static bool calls_on(const struct vm_machine *now, const struct vm_machine *then
 {
 	uint64_t sp = now->registers[VM_SP].bits, then_sp = then->registers[VM_SP].bits;
 
-	return then_sp < sp || (then_sp == sp && then->registers[VM_BASE].bits > now->registers[VM_BASE].bits);
+	return then_sp < sp ||
+	       (then_sp == sp && then->registers[VM_BASE].bits > now->registers[VM_BASE].bits);
 }
 
 /*
@@ -124,8 +125,9 @@ static bool stores_unknown(const struct vm_machine *machine)
  */
 static bool leaves_trace(const struct vm_machine *now, const struct vm_machine *then)
 {
-	return !vm_machine_in_vm(now, now->pc) || (then->interpreted_at > now->steps &&
-						   then->interpreted_base.bits == then->registers[VM_BASE].bits);
+	return !vm_machine_in_vm(now, now->pc) ||
+	       (then->interpreted_at > now->steps &&
+		then->interpreted_base.bits == then->registers[VM_BASE].bits);
 }
 
 static enum vm_finished finish(struct vm_machine *machine, struct capture *capture,

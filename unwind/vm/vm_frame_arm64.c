@@ -16,7 +16,7 @@ enum {
 	NEW_FP = 192,
 	NEW_LAST = 112, /* x28; x27 above it, and so on */
 	OLD_FP = 0,
-	OLD_FIRST = 16, /* x19; x20 above it */
+	OLD_FIRST = 16,     /* x19; x20 above it */
 	LINKING_WORDS = 50, /* from saveregs to beyond the store of L->cframe (vm_ffi_callback) */
 	SAVING_WORDS_MAX = 12,
 	CALL_SETUP_WORDS = 16, /* before a call: the code that sets up its operands */
@@ -32,10 +32,10 @@ enum {
 	STP_FP_LR_PRE = (int)0xa9b37bfd, /* stp x29, x30, [sp, #-208]!: the same, until 2021 */
 	ADD_SP_FRAME = (int)0x910343ff,  /* add sp, sp, #208: ends restoreregs */
 	LDP_FP_LR_POST = (int)0xa8cd7bfd,
-	LDP_FFI_POST = (int)0xa8c24ff4,  /* ldp x20, x19, [sp], #32: ends lj_vm_ffi_call */
-	STORE_LINK = (int)0xf81f8275,    /* str PC, [BASE, #-8] */
-	FETCH = (int)0xb84046b0,         /* ldr INSw, [PC], #4 */
-	BRANCH_PC = (int)0xd1408395,     /* sub PC, RC, #0x20000 */
+	LDP_FFI_POST = (int)0xa8c24ff4, /* ldp x20, x19, [sp], #32: ends lj_vm_ffi_call */
+	STORE_LINK = (int)0xf81f8275,   /* str PC, [BASE, #-8] */
+	FETCH = (int)0xb84046b0,        /* ldr INSw, [PC], #4 */
+	BRANCH_PC = (int)0xd1408395,    /* sub PC, RC, #0x20000 */
 	BRANCH_REGISTER = (int)0xd61f0000,
 	RETURN = (int)0xd65f03c0,
 };
@@ -241,7 +241,8 @@ static bool is_restoring(struct memory *text, uint64_t pc, bool old)
 {
 	uint32_t word;
 
-	for (unsigned int i = 0; i < SAVING_WORDS_MAX && fetch(text, pc + i * INSTRUCTION_BYTES, &word); i++) {
+	for (unsigned int i = 0; i < SAVING_WORDS_MAX && fetch(text, pc + i * INSTRUCTION_BYTES, &word);
+	     i++) {
 		if (word == (uint32_t)(old ? LDP_FP_LR_POST : ADD_SP_FRAME))
 			return true;
 		if (!is_pair(word) || !bits_of(word, 22, 1) || rn_of(word) != ZERO)
@@ -366,7 +367,8 @@ bool vm_is_called(struct memory *text, const struct vm_code *vm, uint64_t return
 }
 
 /* A store of a 64-bit register, alone or as the first of two, to a field of what L or CARG1 points to. */
-static bool stores_to_thread(uint32_t word, int32_t field, unsigned int *ret_register, unsigned int *ret_second)
+static bool stores_to_thread(uint32_t word, int32_t field, unsigned int *ret_register,
+			     unsigned int *ret_second)
 {
 	bool is_single = has_bits(word, 0xffc00000, 0xf9000000);
 	int64_t offset;

@@ -48,7 +48,7 @@ struct vm_value vm_machine_load(struct vm_machine *machine, struct vm_value addr
 }
 
 bool vm_machine_store(struct vm_machine *machine, struct vm_value address, unsigned int size,
-		  struct vm_value value)
+		      struct vm_value value)
 {
 	if (!address.known)
 		return true;

@@ -67,7 +67,7 @@ struct vm_machine {
 	struct vm_value registers[VM_REGISTERS];
 	struct vm_flags flags;
 	bool holds_handler; /* the register by which the VM dispatches holds what it has loaded for that */
-	bool guessed; /* a branch depended on an unknown value */
+	bool guessed;       /* a branch depended on an unknown value */
 	unsigned int steps;
 	unsigned int pc_set_at;      /* the last step that set PC by a mov, not by going on or by a branch */
 	unsigned int interpreted_at; /* the step that set g->vmstate to VMST_INTERP, and BASE then */

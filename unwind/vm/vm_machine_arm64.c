@@ -8,7 +8,7 @@
 
 enum {
 	WORD = 8,
-	ZERO = 31, /* as a register: the zero register, or the stack pointer */
+	ZERO = 31,     /* as a register: the zero register, or the stack pointer */
 	X_HANDLER = 8, /* TMP0: ins_NEXT jumps by it, and nothing else in the VM does */
 	X_ENTRY = 9,   /* TMP1: it loads the handler by this one */
 	FLAG_OVERFLOW = 1 << 28,
@@ -105,7 +105,8 @@ static bool is_met(const struct vm_flags *f, unsigned int condition)
 	return met != (condition & 1);
 }
 
-static struct vm_value logical(struct vm_machine *machine, uint32_t word, struct vm_value a, struct vm_value b)
+static struct vm_value logical(struct vm_machine *machine, uint32_t word, struct vm_value a,
+			       struct vm_value b)
 {
 	enum { AND, ORR, EOR, ANDS };
 	unsigned int size = size_of(word), op = bits_of(word, 29, 2);
@@ -580,8 +581,7 @@ static enum vm_progress run(struct vm_machine *machine, uint32_t word)
 	if (is_conditional(word) || is_compare_branch(word) || is_test_branch(word))
 		return run_condition(machine, word);
 	if (is_branch(word))
-		return go_to(machine,
-			     (struct vm_value){ instruction_target(machine->instruction), true });
+		return go_to(machine, (struct vm_value){ instruction_target(machine->instruction), true });
 	if (is_call(word))
 		return run_call(machine, (struct vm_value){ instruction_target(machine->instruction), true });
 	if (is_call_register(word))
@@ -625,7 +625,8 @@ void vm_machine_load_registers(struct vm_machine *machine, const struct register
 {
 	machine->pc = registers->pc;
 	for (int i = 0; i < VM_REGISTERS; i++)
-		machine->registers[i] = (struct vm_value){ i == VM_SP ? registers->sp : registers->x[i], true };
+		machine->registers[i] = (struct vm_value){ i == VM_SP ? registers->sp : registers->x[i],
+							   true };
 	machine->flags = (struct vm_flags){
 		.zero = registers->flags & FLAG_ZERO,
 		.sign = registers->flags & FLAG_SIGN,

@@ -38,8 +38,8 @@ static void set_register(struct vm_machine *machine, x86_reg reg, struct vm_valu
 		*whole = (struct vm_value){ value.bits & vm_machine_mask(part.size), value.known };
 		return;
 	}
-	whole->bits = (whole->bits & ~(vm_machine_mask(part.size) << part.shift)) | (value.bits & vm_machine_mask(part.size))
-										    << part.shift;
+	whole->bits = (whole->bits & ~(vm_machine_mask(part.size) << part.shift)) |
+		      (value.bits & vm_machine_mask(part.size)) << part.shift;
 	whole->known = whole->known && value.known;
 }
 
@@ -91,7 +91,8 @@ static struct vm_value get(struct vm_machine *machine, const cs_x86_op *operand)
 {
 	switch (operand->type) {
 	case X86_OP_REG: return get_register(machine, operand->reg);
-	case X86_OP_IMM: return (struct vm_value){ (uint64_t)operand->imm & vm_machine_mask(operand->size), true };
+	case X86_OP_IMM:
+		return (struct vm_value){ (uint64_t)operand->imm & vm_machine_mask(operand->size), true };
 	case X86_OP_MEM: return vm_machine_load(machine, address_of(machine, operand), operand->size);
 	case X86_OP_INVALID: break;
 	}
@@ -150,7 +151,8 @@ static struct vm_value calculate(struct vm_machine *machine, unsigned int op, st
 		flags.carry = count && (a.bits >> (count - 1) & 1);
 		break;
 	case X86_INS_SAR:
-		result.bits = (uint64_t)((int64_t)sign_extended(a, size).bits >> count) & vm_machine_mask(size);
+		result.bits = (uint64_t)((int64_t)sign_extended(a, size).bits >> count) &
+			      vm_machine_mask(size);
 		break;
 	default:
 		result.known = false;
