@@ -17,6 +17,7 @@
 enum {
 	MEMBER_DEPTH_MAX = 3,
 	MEMBER_LOADS_MAX = 48,
+	MEMBER_CODE_MAX = 768,      /* bytes read of a function; those of interest are shorter */
 	MEMBER_INDEXED = INT32_MIN, /* an element of an array, by an index from elsewhere */
 };
 
@@ -33,7 +34,7 @@ struct member_loads {
 	size_t count;
 };
 
-/* Read length bytes of x86-64 code, which lie at address (member_loads_x86_64.c). */
+/* Read length bytes of the machine's code, which lie at address (member_loads_x86_64.c, member_loads_arm64.c). */
 void member_loads_read(const uint8_t *code, size_t length, uint64_t address, struct member_loads *ret_loads);
 
 /* The same for the function at address. False if it cannot be read. */

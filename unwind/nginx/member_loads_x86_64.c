@@ -8,8 +8,6 @@
 #include "unwind/elf/register_part_x86_64.h"
 
 enum {
-	CODE_BYTES = 768, /* read for a function; those of interest are shorter */
-	CODE_PIECE = 64,  /* the end of the code may not be mapped */
 	OFFSET_MAX = 4096,
 	BRANCHES_MAX = 32,
 	INSTRUCTIONS_MAX = 512,
@@ -38,7 +36,7 @@ struct reading {
 	const uint8_t *code;
 	size_t length;
 	uint64_t address;
-	bool visited[CODE_BYTES];
+	bool visited[MEMBER_CODE_MAX];
 	struct branch branches[BRANCHES_MAX];
 	size_t branch_count, branches_done, instructions;
 	struct member_loads *loads;
@@ -214,7 +212,7 @@ void member_loads_read(const uint8_t *code, size_t length, uint64_t address, str
 {
 	struct reading reading = {
 		.code = code,
-		.length = length < CODE_BYTES ? length : CODE_BYTES,
+		.length = length < MEMBER_CODE_MAX ? length : MEMBER_CODE_MAX,
 		.address = address,
 		.loads = ret_loads,
 	};
@@ -235,26 +233,4 @@ void member_loads_read(const uint8_t *code, size_t length, uint64_t address, str
 	}
 	cs_free(reading.insn, 1);
 	cs_close(&reading.capstone);
-}
-
-bool member_loads_of(struct memory *memory, uint64_t address, struct member_loads *ret_loads)
-{
-	uint8_t code[CODE_BYTES];
-	size_t length = 0;
-
-	while (length < sizeof(code) &&
-	       memory_read(memory, address + length, code + length, CODE_PIECE) == MEMORY_OK)
-		length += CODE_PIECE;
-	if (length > 0)
-		member_loads_read(code, length, address, ret_loads);
-	return length > 0;
-}
-
-bool member_loads_have(const struct member_loads *loads, size_t depth, const int32_t *offsets)
-{
-	for (size_t i = 0; i < loads->count; i++)
-		if (loads->loads[i].depth == depth &&
-		    memcmp(loads->loads[i].offsets, offsets, depth * sizeof(offsets[0])) == 0)
-			return true;
-	return false;
 }
