@@ -109,17 +109,18 @@ static bool sample(void *context)
 static bool read_token(struct serving *serving)
 {
 	const char *path = serving->options->token_file;
-	FILE *file = path ? fopen(path, "re") : NULL;
-	char *line = file ? fgets(serving->token, sizeof(serving->token), file) : NULL;
+	const char *line;
+	FILE *file;
 
 	if (!path)
 		return true;
-	if (!file)
+	file = fopen(path, "re");
+	if (!file) {
 		message_error_errno(errno, "%s", path);
-	else
-		fclose(file);
-	if (!file)
 		return false;
+	}
+	line = fgets(serving->token, sizeof(serving->token), file);
+	fclose(file);
 	serving->token[strcspn(serving->token, "\r\n")] = '\0';
 	if (line && strlen(serving->token) >= TOKEN_MIN)
 		return true;
