@@ -95,7 +95,7 @@ struct request_coroutines {
 /* Forget the request and what was read. */
 void request_coroutines_begin(struct request_coroutines *coroutines);
 
-/* Read the parts of the address at an address, up to the limits. None if it is not such a list. */
+/* Read the parts of the list at an address, up to the limits. None if it is not such a list. */
 void request_coroutines_read(struct memory *memory, uint64_t address, struct request_coroutines *coroutines);
 
 /*
