@@ -718,6 +718,14 @@ const char *__wrap_lua_process_phase(const struct lua_process *process)
 	return NULL;
 }
 
+INSTEAD_OF(lua_process_request);
+struct sample_request __wrap_lua_process_request(struct lua_process *process, uint64_t time_ns)
+{
+	(void)process;
+	(void)time_ns;
+	return (struct sample_request){ 0 };
+}
+
 INSTEAD_OF(lua_process_gc);
 struct sample_gc __wrap_lua_process_gc(const struct lua_process *process)
 {
