@@ -23,7 +23,7 @@ LENGTHS = {
     "arguments": 400, "code": 1500, "core": 10000, "debug_file": 17000, "dwarf_layout": 6000, "elf": 17000, "footprint": 2000, "heap": 600, "heap_file": 3000,
     "layout_text": 4096, "names": 600, "nginx": 4000,
     "proc": 4096, "recognise": 400, "recording": 6000, "request": 600, "sample_message": 2000, "states": 600, "symbols": 17000,
-    "walk": 600,
+    "values": 8200, "walk": 600,
 }
 LIMITS = ["-rss_limit_mb=1500", "-timeout=300", "-report_slow_units=60"]
 SANITIZER = "quarantine_size_mb=2:malloc_context_size=8:max_malloc_fill_size=0"
@@ -33,6 +33,7 @@ def fuzz(program, folder, seconds, runs):
     """Run a target. Returns its name, its number of executions, and its output if it failed."""
     name = program.name.removeprefix("fuzz_")
     kept = HERE / "inputs" / name
+    (folder / name).mkdir(exist_ok=True)
     command = [program, *LIMITS, f"-max_len={LENGTHS[name]}", "-print_final_stats=1",
                f"-artifact_prefix={folder}/findings/{name}-",
                f"-runs={runs}" if runs else f"-max_total_time={seconds}", folder / name]
