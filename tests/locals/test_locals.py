@@ -13,7 +13,7 @@ import time
 import pytest
 
 import generate
-import judge
+import judge_locals
 import ljspy
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "layouts"))
@@ -48,10 +48,10 @@ LEAF = 4  # the line of the function that busy programs call
 def judged(process, truth, file, strict=True):
     """The number of variables that are known, in all frames of the only thread."""
     (thread,) = process["threads"]
-    frames = [f for f in judge.lua_frames(thread, file) if f["firstline"] != LEAF]
+    frames = [f for f in judge_locals.lua_frames(thread, file) if f["firstline"] != LEAF]
     true = [f for f in truth if f[2].endswith(file)]
     assert len(frames) == len(true) > 0, ([f["label"] for f in thread["frames"]], true)
-    return sum(judge.compare(frame, frame_truth, strict) for frame, frame_truth in zip(frames, true))
+    return sum(judge_locals.compare(frame, frame_truth, strict) for frame, frame_truth in zip(frames, true))
 
 
 def write_program(path, seed, busy=False):
@@ -65,28 +65,34 @@ def test_random_programs(build, tmp_path):
     for seed in range(PROGRAMS):
         path = write_program(tmp_path / f"p{seed}.lua", f"{build}{seed}")
         with start(build, path) as target:
-            truth = judge.parse_truth(target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS))
-            known += judged(judge.dump("-p", target.pid), truth, path.name)
+            truth = judge_locals.parse_truth(target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS))
+            known += judged(judge_locals.dump("-p", target.pid), truth, path.name)
     assert known > 10 * PROGRAMS
 
 
 @pytest.mark.parametrize("build", BUILDS, ids=str)
 def test_random_busy_programs(build, jit, tmp_path):
     """A busy program is held anywhere. In compiled code values may be unknown, but not wrong."""
-    known = innermost = compiled = 0
+    known = innermost = compiled = lost = 0
+    # Between compiled code and the interpreter, part of a stack may be unknown.
+    statuses = (ljspy.OK, ljspy.WITH_ERRORS) if jit == "on" else (ljspy.OK,)
     for seed in range(PROGRAMS):
         path = write_program(tmp_path / f"p{seed}.lua", f"{build}{jit}{seed}", busy=True)
         with start(build, path, jit) as target:
-            truth = judge.parse_truth(target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS))
+            truth = judge_locals.parse_truth(target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS))
             time.sleep(0.1)
             for _ in range(5):
-                process = judge.dump("-p", target.pid)
+                process = judge_locals.dump("-p", target.pid, statuses=statuses)
+                if any(frame["kind"] == "lost" for frame in process["threads"][0]["frames"]):
+                    lost += 1
+                    continue
                 known += judged(process, truth, path.name, strict=jit == "off")
-                top = judge.lua_frames(process["threads"][0], path.name)[0]
+                top = judge_locals.lua_frames(process["threads"][0], path.name)[0]
                 compiled += top["compiled"]
                 innermost += sum(v["value"] is not None for v in top["variables"])
     assert known > 20 * PROGRAMS and innermost > PROGRAMS
     assert (compiled > 0) == (jit == "on")
+    assert lost <= PROGRAMS * 5 * 0.1
 
 
 def test_without_the_option_there_are_no_values(tmp_path):
@@ -118,7 +124,7 @@ def test_parked_coroutines(runtime, tmp_path):
     """)
     with start(runtime, path) as target:
         target.wait_ready()
-        (vm,) = judge.dump("-p", target.pid)["vms"]
+        (vm,) = judge_locals.dump("-p", target.pid)["vms"]
     parked = [group for group in vm["groups"] if group["state"] == "suspended"]
     assert sum(group["count"] for group in parked) == len(parked) == 100
     numbers = set()
@@ -144,7 +150,7 @@ def test_stripped_bytecode_has_numbers_for_names(runtime, tmp_path):
     """)
     with start(runtime, path) as target:
         target.wait_ready()
-        (vm,) = judge.dump("-p", target.pid)["vms"]
+        (vm,) = judge_locals.dump("-p", target.pid)["vms"]
     (group,) = [group for group in vm["groups"] if group["state"] == "suspended"]
     (frame,) = [f for f in group["frames"] if f["kind"] == "lua"]
     found = [(v["kind"], v["index"], v["name"], v["value"]) for v in frame["variables"]]
@@ -156,10 +162,10 @@ def test_a_core_has_the_values(runtime, tmp_path):
         pytest.skip("gdb's gcore is not installed")
     path = write_program(tmp_path / "p.lua", f"core {runtime}")
     with start(runtime, path) as target:
-        truth = judge.parse_truth(target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS))
-        live = judge.dump("-p", target.pid)
+        truth = judge_locals.parse_truth(target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS))
+        live = judge_locals.dump("-p", target.pid)
         subprocess.run(["gcore", "-o", tmp_path / "core", str(target.pid)], capture_output=True, timeout=60, check=True)
-    core = judge.dump("--core", tmp_path / f"core.{target.pid}")
+    core = judge_locals.dump("--core", tmp_path / f"core.{target.pid}")
     assert judged(core, truth, path.name) == judged(live, truth, path.name) > 5
 
 
@@ -170,7 +176,7 @@ def test_arm64_cores_have_the_values(tmp_path):
     except packages.Unavailable as reason:
         pytest.skip(f"not to be had: {reason}")
     with process:
-        truth = judge.parse_truth(process.said)
+        truth = judge_locals.parse_truth(process.said)
         assert ljspy.wait_until(lambda: ljspy.status_field(process.target.pid, "State") == "S")
         core = process.core()
-    assert judged(judge.dump("--core", core, status=ljspy.WITH_ERRORS), truth, path.name) > 5
+    assert judged(judge_locals.dump("--core", core, statuses=(ljspy.WITH_ERRORS,)), truth, path.name) > 5
