@@ -260,8 +260,8 @@ def test_elapsed_time_is_the_weight_when_asked_for(make_samples, pprof, firefox,
     expected = (1500 * MS, 1800 * MS)
     assert totals_of_stacks(parse_folded(make_samples("small", "folded", "wall").read_text()))[heavy] == (
         1500000, 1800000)
-    assert pprof.totals(make_samples("small", "pprof", "wall"))[heavy] == expected
-    assert pprof.top(make_samples("small", "pprof", "wall"), "-sample_index=cpu")[heavy] == (500 * MS, 600 * MS)
+    assert pprof.totals(make_samples("small", "pprof", "wall"))[dotted(heavy)] == expected
+    assert pprof.top(make_samples("small", "pprof", "wall"), "-sample_index=cpu")[dotted(heavy)] == (500 * MS, 600 * MS)
     assert speedscope.totals(make_samples("small", "speedscope", "wall"))[0][heavy] == expected
     assert inferno.perf_totals(make_samples("small", "perf", "wall"))[heavy] == expected
     functions = Json(make_samples("small", "json", "wall")).functions

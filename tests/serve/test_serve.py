@@ -120,7 +120,7 @@ def test_pprof_fetches_and_shows_functions(server, pprof, tmp_path, page):
     text = subprocess.run([pprof, "-top", url], env=environment, capture_output=True, text=True, check=True,
                           timeout=120).stdout
     assert not re.search(r" of 0 asked|target 0 ms", text) or page == "blocked", text
-    own = sum(float(share) for share in re.findall(r" ([\d.]+)% +[\d.]+% +\S+ +[\d.]+% +(?:\S*\bheavy\b|\[vm)", text))
+    own = sum(float(share) for share in re.findall(r" ([\d.]+)% +[\d.]+% +\S+ +[\d.]+% +(?:.*\bheavy\b|\[vm)", text))
     if page == "blocked":
         return  # a program without an event loop has no turns: that pprof reads it is all
     assert own > 50, text
