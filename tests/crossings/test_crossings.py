@@ -262,7 +262,8 @@ def test_native_frames_of_a_held_thread_are_gdbs(host):
             pieces = native_names(dump)
             assert "(stopped)" in dump
             # gdb unwinds LuaJIT by its unwind tables, which are not right at every instruction.
-            if expected[-1:] == ["main"]:
+            # While a script is loaded, no Lua frame may be there to confirm the layout by; dump says so.
+            if expected[-1:] == ["main"] and "[lost: layout not confirmed]" not in dump:
                 assert pieces == [expected], dump
                 compared += 1
     assert compared
