@@ -244,6 +244,7 @@ def untraced(tmp_path):
         yield gaps
 
 
+@pytest.mark.timeout(120 + 2 * STOPS)
 def test_stops_and_stalls(target, untraced, tmp_path):
     """Stops and stalls of every kind, in one recording."""
     held = Held(target, untraced=untraced)
