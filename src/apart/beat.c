@@ -72,14 +72,15 @@ void beat_await(struct apart *apart)
 /* Continue the guard if it is stopped. Note its end: the engine has ended before it, or dies with it. */
 static void watch_guard(struct apart *apart)
 {
-	siginfo_t info = { .si_pid = 0 };
+	pid_t reported;
+	int status;
 
-	if (apart->engine_is_gone || waitid(P_PID, (id_t)apart->guard, &info, WEXITED | WSTOPPED | WNOHANG) ||
-	    !info.si_pid)
+	if (apart->engine_is_gone)
 		return;
-	if (info.si_code == CLD_STOPPED)
+	reported = waitpid(apart->guard, &status, WUNTRACED | WNOHANG);
+	if (reported == apart->guard && WIFSTOPPED(status))
 		kill(apart->guard, SIGCONT);
-	else
+	else if (reported == apart->guard || (reported < 0 && errno != EINTR))
 		apart->engine_is_gone = true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/apart/guard.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -65,15 +66,15 @@ static void rouse(pid_t engine)
 
 _Noreturn static void wait_for(struct shared *shared, pid_t engine)
 {
-	siginfo_t info;
+	pid_t reported;
+	int status;
 
 	for (;;) {
-		info.si_pid = 0;
-		if (waitid(P_PID, (id_t)engine, &info, WEXITED | WSTOPPED))
-			continue;
-		if (info.si_code != CLD_STOPPED)
+		reported = waitpid(engine, &status, WUNTRACED);
+		if (reported == engine && WIFSTOPPED(status))
+			rouse(engine);
+		else if (reported == engine || errno != EINTR) /* it has ended, or ends with the guard */
 			break;
-		rouse(engine);
 	}
 	shared->guard_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	_exit(0);

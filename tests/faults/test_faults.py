@@ -155,3 +155,11 @@ def test_a_call_that_fails_is_no_harm(target, recording, name):
     print(f"{failed} runs of {name} in which calls failed")
     assert failed
     assert not wrong
+
+
+def test_waitid_may_be_forbidden(target):
+    """wait4() tells the same. A container's filter may know only one of them."""
+    arguments = ["record", "-p", target.pid, "-d", "300ms", "-r", ljspy.HIGH_RATE, "-o", "x.svg"]
+    outcome = Outcome(arguments, "waitid", 1, FOREVER, errno.ENOSYS)
+    assert outcome.failed and outcome.result.returncode == ljspy.OK, outcome.result.stderr
+    assert not list(faults_of(outcome, "x.svg")), outcome.result.stderr

@@ -58,6 +58,7 @@ static const struct call calls[] = {
 	{ "ptrace", { SYS_ptrace }, -1, 0, false },
 	{ "process_vm_readv", { SYS_process_vm_readv }, -1, 0, false },
 	{ "wait", { SYS_waitid, SYS_wait4 }, -1, 0, false },
+	{ "waitid", { SYS_waitid }, -1, 0, false },
 	{ "timer_create", { SYS_timer_create }, -1, 0, false },
 	{ "timer_settime", { SYS_timer_settime }, -1, 0, false },
 	{ "pipe", { SYS_pipe2, SYS_pipe }, -1, 0, false },

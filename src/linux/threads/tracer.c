@@ -473,7 +473,8 @@ static void handle_reports(struct tracer *tracer)
 			break;
 		}
 		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | wait_options)) {
-			if (errno == EINVAL) /* before Linux 4.7, waitid() takes no __WALL */
+			/* Before Linux 4.7, waitid() takes no __WALL; it may also be forbidden. */
+			if (errno != ECHILD && errno != EINTR)
 				poll_each(tracer);
 			break;
 		}
