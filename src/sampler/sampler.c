@@ -368,6 +368,17 @@ static bool open_launched(struct sampler *sampler)
 	return sampler->options->subprocesses || fail(sampler, result->pid, -ESRCH);
 }
 
+/*
+ * A parent in another group of the same session ties the command's group to that session. When the
+ * command ends and was the only such tie, the kernel sends SIGHUP to all of the group if any process
+ * of it is stopped (Linux 6.1, kernel/exit.c, kill_orphaned_pgrp()). A parent in another session is
+ * no tie.
+ */
+static void leave_session(void)
+{
+	setsid();
+}
+
 static bool open_command(struct sampler *sampler)
 {
 	int error = launch(sampler);
@@ -382,6 +393,8 @@ static bool open_command(struct sampler *sampler)
 	error = launch_go(&sampler->launch, sampler->tracer);
 	if (error)
 		return fail(sampler, sampler->launch.pid, error);
+	if (sampler->options->launch_group)
+		leave_session();
 	sampler->result->launched = true;
 	sampler->result->pid = sampler->launch.pid;
 	return true;

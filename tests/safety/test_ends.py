@@ -195,3 +195,21 @@ def test_storm_of_threads(tmp_path):
         before = ljspy.cpu_ns(target.pid)
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > before)
     assert ljspy.weight_of(recording.samples, ljspy.has_frame("heavy")) > 0
+
+
+def test_the_end_of_a_command_does_not_end_who_started_it(tmp_path):
+    """
+    The shell leads a session that nobody outside is tied to, and has a stopped job: were the command
+    a tie, the kernel would send SIGHUP to both at its end.
+    """
+    script = f"""
+        sleep 60 & kill -STOP $!
+        {ljspy.LJSPY} record -o {tmp_path / "profile.ljspy"} -- {ljspy.luajit("luajit")} -e 'for i = 1, 1e8 do end'
+        echo status $?
+        kill -KILL $!
+    """
+    done = subprocess.run(
+        ["bash", "-c", script], start_new_session=True, timeout=60, stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert done.stdout == "status 0\n"
+    assert done.returncode == 0
