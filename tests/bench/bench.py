@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Measure what ljspy costs: one table, and all raw figures as JSON.
 
-Parts: pause, slowdown, idle, own, start, scale, peers; see their files.
+Parts: pause, slowdown, idle, own, start, warming, scale, peers; see their files.
 """
 
 import argparse
@@ -14,9 +14,10 @@ import sys
 import time
 
 import measure
+import plot
 import written
 
-PARTS = ("pause", "slowdown", "idle", "own", "start", "scale", "peers")
+PARTS = ("pause", "slowdown", "idle", "own", "start", "warming", "scale", "peers")
 
 
 def main():
@@ -26,7 +27,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="of each look")
     parser.add_argument("--programs", type=pathlib.Path, required=True, help="where the compiled programs are")
     parser.add_argument("--directory", type=pathlib.Path, required=True, help="for the results")
-    parser.add_argument("--document", type=pathlib.Path, help="whose tables of these parts to write")
+    parser.add_argument("--document", type=pathlib.Path, help="whose tables and pictures of these parts to write")
     arguments = parser.parse_args()
     unknown = set(arguments.parts.split(",")) - set(PARTS)
     if unknown:
@@ -44,6 +45,7 @@ def main():
             print(" ".join(row.cells()), file=sys.stderr, flush=True)
         written.write(arguments.document, f"bench {part}",
                       f"{measure.table(of_part, padded=False)}\n\nOf one run with {options.pairs} pairs on {where}.")
+        plot.write(arguments.document, part, of_part)
         rows += of_part
     machine = f"{where}, {options.pairs} pairs, {time.monotonic() - begin:.0f} s"
     print(measure.table(rows))
