@@ -26,40 +26,58 @@ def environment():
     return dict(os.environ, PATH=f"{ljspy.LJSPY.parent}:{os.environ['PATH']}", LC_ALL="C.UTF-8")
 
 
-def in_bash(line):
-    """What bash offers. Calls the function as bash would, for the words of the line,
-    which bash also splits at "="."""
+# After what a shell offers for a line.
+END = "\x1e"
+
+
+def bash_command(line):
+    """Call the function as bash would, for the words of the line, which bash also splits at "="."""
     words = [word for part in line.split(" ") for word in part.replace("=", " = ").rstrip(" ").split(" ")]
     if line.endswith("="):
         words = words[:-1] + ["="]
-    script = (
-        f"source {shlex.quote(str(DIRECTORY / 'ljspy.bash'))}; compopt() {{ :; }}; "
-        f"COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; _ljspy; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    return (
+        f"COMPREPLY=(); COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; _ljspy; "
+        f"printf '%s\\n' \"${{COMPREPLY[@]}}\" {END}"
     )
-    return run_shell(["bash", "--norc", "--noprofile", "-c", script])
 
 
-def in_fish(line):
-    """What fish offers, without its descriptions."""
-    script = f"source {shlex.quote(str(DIRECTORY / 'ljspy.fish'))}; complete -C {shlex.quote(line)}"
-    offered = run_shell(["fish", "--no-config", "-c", script])
-    return [text.split("\t")[0].removeprefix(line.rpartition(" ")[2].rpartition("=")[0] + "=") for text in offered]
+def in_bash(*lines):
+    """What bash offers for each line."""
+    script = [f"source {shlex.quote(str(DIRECTORY / 'ljspy.bash'))}; compopt() {{ :; }}", *map(bash_command, lines)]
+    return run_shell(["bash", "--norc", "--noprofile", "-c", "\n".join(script)])
+
+
+def in_fish(*lines):
+    """What fish offers for each line, without its descriptions."""
+    script = [f"source {shlex.quote(str(DIRECTORY / 'ljspy.fish'))}"]
+    script += [f"complete -C {shlex.quote(line)}; echo {END}" for line in lines]
+    return [
+        [text.split("\t")[0].removeprefix(line.rpartition(" ")[2].rpartition("=")[0] + "=") for text in offered]
+        for line, offered in zip(lines, run_shell(["fish", "--no-config", "-c", "\n".join(script)]))
+    ]
 
 
 def run_shell(argv):
-    result = subprocess.run(argv, cwd=ljspy.ROOT, env=environment(), capture_output=True, text=True, timeout=60, check=True)
+    """The lines of the output before each END."""
+    result = subprocess.run(argv, cwd=ljspy.ROOT, env=environment(), capture_output=True, text=True, timeout=250, check=True)
     assert not result.stderr, result.stderr
-    return [text for text in result.stdout.splitlines() if text]
+    return [[text for text in part.split("\n") if text] for part in result.stdout.split(END)[:-1]]
 
 
 SHELLS = {"bash": in_bash, "fish": in_fish}
 
 
 @pytest.fixture(params=SHELLS)
-def offer(request):
+def offer_each(request):
+    """What a shell offers for each of some lines: it starts once."""
     if not shutil.which(request.param):
         pytest.skip(f"{request.param} is not installed")
     return SHELLS[request.param]
+
+
+@pytest.fixture
+def offer(offer_each):
+    return lambda line: offer_each(line)[0]
 
 
 COMMANDS = help_text.commands() if ljspy.LJSPY.exists() else []
@@ -89,13 +107,14 @@ def target():
 
 @pytest.mark.usefixtures("target")
 @pytest.mark.parametrize("command", COMMANDS)
-def test_arguments_are_offered_for_long_and_short_options(offer, command):
-    for option in help_text.options(command):
-        for name in filter(None, (option.short, option.long)):
-            offered = offer(f"ljspy {command} {name} ")
-            assert not any(text.startswith("-") for text in offered) or not option.argument
-            if option.argument:
-                assert bool(offered) == (option.argument in COMPLETED), (name, offered)
+def test_arguments_are_offered_for_long_and_short_options(offer_each, command):
+    names = [(option, name) for option in help_text.options(command) for name in (option.short, option.long) if name]
+    found = offer_each(*(f"ljspy {command} {name} " for _, name in names))
+    assert len(found) == len(names) > 0
+    for (option, name), offered in zip(names, found):
+        assert not any(text.startswith("-") for text in offered) or not option.argument
+        if option.argument:
+            assert bool(offered) == (option.argument in COMPLETED), (name, offered)
 
 
 def test_formats(offer):
