@@ -80,6 +80,7 @@ void capture_traces(struct capture *capture, struct lua_objects *objects, const 
 	/* The trace that runs, and the one that an exit restores from (J->parent). */
 	uint32_t *executing = wanted.executing;
 	uint32_t exitno, state;
+	uint64_t recorded;
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct trace *trace;
 	enum code_kind code = image_classify(lua_image_code(capture->lua), capture->registers.pc, NULL);
@@ -98,6 +99,7 @@ void capture_traces(struct capture *capture, struct lua_objects *objects, const 
 	memory_u32(memory, J + (uint64_t)layout->J_parent, &executing[1]);
 	memory_u32(memory, J + (uint64_t)layout->J_exitno, &exitno);
 	memory_u32(memory, J + (uint64_t)layout->J_state, &state);
+	memory_read(memory, J + (uint64_t)layout->J_pc, &recorded, layout_ref_size(layout));
 	if (code == CODE_VM)
 		executing[2] = vm_exit_trace(&capture->registers);
 	traces_capture(view->global->traces, capture->snapshot, layout, &wanted);

@@ -300,6 +300,32 @@ static bool find_landing(const struct merge *merge, const struct lua_thread *thr
 	return false;
 }
 
+/* Does LuaJIT's compiler work? It catches its own errors, too. */
+static bool is_compiling(const struct global_view *view)
+{
+	return view->vmstate == VMST_RECORD || view->vmstate == VMST_OPT || view->vmstate == VMST_ASM;
+}
+
+/*
+ * The instruction that is recorded, J->pc (lj_trace.c: lj_trace_ins). SAVE_PC does not tell: it is the
+ * next instruction, unless the exit of a trace started the recorder: then it is this one. False if
+ * J->pc is none of the innermost function.
+ */
+static bool find_recorded(const struct merge *merge, const struct global_view *view, struct lua_walk *walk)
+{
+	const struct layout *layout = &view->global->vm->layout;
+	struct lua_activation activation;
+	uint64_t pc = 0;
+
+	if (memory_read(merge->memory, view->global->g + (uint64_t)(layout->GG_J + layout->J_pc), &pc,
+			layout_ref_size(layout)) != MEMORY_OK ||
+	    !lua_walk_activation(walk, &activation) || !activation.function || !activation.function->proto ||
+	    !proto_contains_pc(activation.function->proto, pc))
+		return false;
+	walk->pc = pc;
+	return true;
+}
+
 /*
  * An error is caught, and libgcc is about to go on at the VM's landing pad; its
  * frame already holds the registers for it, except the stack pointer. The thread's
@@ -318,7 +344,8 @@ static enum passed pass_landing(struct merge *merge, const struct global_view *v
 		return merge_leave_vm_frame(merge, &view->global->vm->layout, cframe, false);
 	if (!cframe)
 		return merge_resynchronise(merge) ? PASSED_ON : PASSED_LOST;
-	if (!lua_top_as_stored(&running, &section->walk))
+	if (!lua_top_as_stored(&running, &section->walk) ||
+	    (is_compiling(view) && !find_recorded(merge, view, &section->walk)))
 		return PASSED_LOST;
 	section->started = true;
 	lua_section_add(&merge->lua, section);
@@ -347,9 +374,9 @@ static const struct lua_thread *thread_landing_next(struct merge *merge, const s
 	return found;
 }
 
-/* The thread that runs outside of traces and their compilation, if its section has not started; else NULL. */
-static const struct lua_thread *interpreting_thread(struct merge *merge, const struct vm_code *vm,
-						    const struct global_view **ret_view)
+/* The thread that runs outside of traces, if its section has not started; else NULL. */
+static const struct lua_thread *landing_thread(struct merge *merge, const struct vm_code *vm,
+					       const struct global_view **ret_view)
 {
 	for (size_t i = 0; i < merge->capture->global_count; i++) {
 		const struct global_view *view = &merge->capture->globals[i];
@@ -358,7 +385,8 @@ static const struct lua_thread *interpreting_thread(struct merge *merge, const s
 							  ? thread_landing_next(merge, view)
 							  : capture_find_thread(merge->capture, view->cur_L);
 
-		if (!thread || (view->vmstate != VMST_INTERP && view->vmstate != VMST_C) ||
+		if (!thread ||
+		    (view->vmstate != VMST_INTERP && view->vmstate != VMST_C && !is_compiling(view)) ||
 		    lua_section_of(&merge->lua, thread)->started)
 			continue;
 		*ret_view = view;
@@ -372,7 +400,7 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	const struct native_frame *native = native_current(merge->native);
 	struct memory *text = image_text(merge->image);
 	const struct global_view *view;
-	const struct lua_thread *interpreting;
+	const struct lua_thread *landing;
 	uint64_t sp = native->registers.sp;
 
 	/* The second round is for calls from a subroutine of the VM. */
@@ -394,6 +422,6 @@ enum passed merge_pass_vm_caller(struct merge *merge, const struct vm_code *vm)
 	/* An unknown state runs within a known one: the known one's threads are not what runs here. */
 	if (unknown_state_at(merge->capture, merge->image, vm, &native->registers, false))
 		return PASSED_LOST;
-	interpreting = interpreting_thread(merge, vm, &view);
-	return interpreting ? pass_landing(merge, view, interpreting) : merge_pass_trace_exit(merge, vm);
+	landing = landing_thread(merge, vm, &view);
+	return landing ? pass_landing(merge, view, landing) : PASSED_LOST;
 }
