@@ -60,7 +60,7 @@ struct recording {
 		atomic_bool moved;
 		atomic_int naming_error; /* a negative errno */
 	} errands;
-	bool has_samples;
+	bool has_samples, told_other_lua;
 	bool published;                     /* the output has its name already */
 	bool refused;                       /* nothing could be sampled; the user has been told */
 	struct permission_verdict left_out; /* on result.left_out_pid, if result.left_out is not 0 */
@@ -170,6 +170,19 @@ static void keep_functions(void *context)
 	turn_report_keep_functions(recording->turn_report);
 }
 
+/* Tell it while the command runs, if it runs for long: LuaJIT may still come. */
+static void tell_other_lua(struct recording *recording, const struct figures *so_far)
+{
+	const struct sampler_result *result = &recording->result;
+
+	if (recording->told_other_lua || !*result->other_lua || result->saw_luajit ||
+	    so_far->duration_ns < NS_PER_SECOND)
+		return;
+	recording->told_other_lua = true;
+	message_warn("So far there is no LuaJIT: %s runs PUC Lua %s, which ljspy does not know.",
+		     recording->options->launch[0], result->other_lua);
+}
+
 /* Flush, so that the samples can be read even if ljspy is killed. */
 static bool progress(void *context, const struct figures *so_far)
 {
@@ -183,6 +196,7 @@ static bool progress(void *context, const struct figures *so_far)
 		recording->errands.name = true;
 		sem_post(&recording->errands.asked);
 	}
+	tell_other_lua(recording, so_far);
 	progress_show(&recording->progress, so_far);
 	if (!recording->error)
 		recording->error = recording->errands.naming_error;

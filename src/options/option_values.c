@@ -176,10 +176,24 @@ static bool take_part(const char **text, uint64_t *ret_ns, uint64_t *ret_unit_ns
 	return true;
 }
 
-/* "90", "1.5s", "12.34s", "500ms", "2m", "1h", "1h30m": units from large to small */
+static bool ends_with_digit(const char *text)
+{
+	size_t length = strlen(text);
+
+	return length && text[length - 1] >= '0' && text[length - 1] <= '9';
+}
+
+/*
+ * "90", "1.5s", "12.34s", "500ms", "2m", "1h", "1h30m": units from large to small. Only a
+ * number by itself, in seconds, may be without a unit: "1h30" may mean minutes.
+ */
 static bool parse_duration(const char *text, uint64_t *ret_ns)
 {
 	uint64_t sum = 0, last_unit_ns = UINT64_MAX;
+	bool has_unit = strspn(text, "0123456789.") < strlen(text);
+
+	if (has_unit && ends_with_digit(text))
+		return false;
 
 	do {
 		uint64_t ns, unit_ns;
@@ -195,12 +209,40 @@ static bool parse_duration(const char *text, uint64_t *ret_ns)
 	return true;
 }
 
+/* If only the last number's unit is missing in a duration, ask for it. */
+static bool ask_for_unit(const char *text)
+{
+	static const char *const units[] = { "m", "s", "ms" }; /* ms only where no larger unit fits */
+	char *good[sizeof(units) / sizeof(units[0])] = { NULL };
+	size_t count = 0;
+	uint64_t ns;
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]) && ends_with_digit(text); i++) {
+		if (count && strcmp(units[i], "ms") == 0)
+			break;
+		if (asprintf(&good[count], "%s%s", text, units[i]) < 0)
+			good[count] = NULL;
+		else if (parse_duration(good[count], &ns))
+			count++;
+		else
+			free(good[count]);
+	}
+	if (count > 1)
+		message_note("Its last number has no unit: is it %s or %s?", good[0], good[1]);
+	else if (count)
+		message_note("Its last number has no unit: is it %s?", good[0]);
+	for (size_t i = 0; i < count; i++)
+		free(good[i]);
+	return count > 0;
+}
+
 bool option_value_time(const char *text, const char *what, uint64_t *ret_ns)
 {
 	if (parse_duration(text, ret_ns))
 		return true;
 	message_error("\"%s\" is not a %s.", text, what);
-	message_note("Write it like 30s, 2m, 1h30m, 500ms or 12.34s; a year is the most.");
+	if (!ask_for_unit(text))
+		message_note("Write it like 30s, 2m, 1h30m, 500ms or 12.34s; a year is the most.");
 	return false;
 }
 
@@ -215,7 +257,8 @@ bool option_value_moment(const char *text, uint64_t *ret_ns, struct clock_time *
 		return true;
 	}
 	message_error("\"%s\" is not a time.", text);
-	message_note("Write it like 14:02, 2026-01-31T14:02:30, 30s or 1h30m after the beginning.");
+	if (!ask_for_unit(text))
+		message_note("Write it like 14:02, 2026-01-31T14:02:30, 30s or 1h30m after the beginning.");
 	return false;
 }
 
@@ -248,6 +291,7 @@ bool option_value_threshold(const char *text, uint64_t *ret_ns)
 
 	if (!parse_duration(text, &ns) || ns < threshold_min_ns) {
 		message_error("\"%s\" is not a threshold from 1ms on.", text);
+		ask_for_unit(text);
 		return false;
 	}
 	*ret_ns = ns;

@@ -387,6 +387,19 @@ static bool resolve_coroutines(struct options *options)
 	return true;
 }
 
+/* Tell what is wrong with an option that getopt_long() has refused as '?': optopt tells more. */
+static void refuse_option(enum command command, const char *letters, const char *word)
+{
+	if (optopt > UCHAR_MAX || (optopt && strchr(letters, optopt))) {
+		message_error("%.*s takes no argument.", (int)strcspn(word, "="), word);
+		help_suggest(command);
+	} else if (optopt) {
+		help_no_letter(command, (char)optopt);
+	} else {
+		help_no_option(command, word);
+	}
+}
+
 /* True to go on; otherwise *ret_status is what to exit with. */
 static bool parse_arguments(int argc, char **argv, struct options *options, enum exit_status *ret_status)
 {
@@ -412,10 +425,7 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 			help_suggest(options->command);
 			return false;
 		case '?':
-			if (optopt && optopt <= UCHAR_MAX)
-				help_no_letter(options->command, (char)optopt);
-			else
-				help_no_option(options->command, argv[optind - 1]);
+			refuse_option(options->command, tables.letters, argv[optind - 1]);
 			return false;
 		default:
 			if (!parse_option(options, letter, optarg))

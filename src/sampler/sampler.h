@@ -27,6 +27,7 @@
 #include "output/sample/sample.h"
 #include "src/inspect/given_layout.h"
 #include "src/inspect/known_files.h"
+#include "src/survey/puc_lua.h"
 #include "unwind/names/namer.h"
 
 /* Gets each sample as it is taken. The sampler owns what it points to. */
@@ -101,6 +102,8 @@ struct sampler_result {
 	bool interrupted_by_process;  /* by a process, to ljspy alone; the terminal signals a command, too */
 	char layout[LAYOUT_NAME_MAX]; /* of the first VM found; "" if none */
 	bool saw_luajit;              /* in any process, at any time */
+	/* Version of PUC Lua in what was launched; "" if none was seen. */
+	char other_lua[PUC_LUA_VERSION_MAX];
 	/* A process whose VM's layout is unknown, and why, in words; 0 if there is none. */
 	pid_t unknown_pid;
 	char unknown_reason[VERDICT_MAX];

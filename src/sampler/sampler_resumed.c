@@ -56,6 +56,8 @@ static void add_results(const struct sampler_result *before, const struct sample
 	if (*before->layout)
 		memcpy(sum.layout, before->layout, sizeof(sum.layout));
 	sum.saw_luajit |= before->saw_luajit;
+	if (*before->other_lua)
+		memcpy(sum.other_lua, before->other_lua, sizeof(sum.other_lua));
 	if (before->unknown_pid) {
 		sum.unknown_pid = before->unknown_pid;
 		memcpy(sum.unknown_reason, before->unknown_reason, sizeof(sum.unknown_reason));

@@ -42,6 +42,16 @@ static void note_luajit(struct sampler *sampler, struct target *target)
 	begin_account(sampler, target);
 }
 
+/* What the user means to profile may run another Lua: search what has just been loaded. */
+static void note_other_lua(const struct sampler *sampler, const struct target *target)
+{
+	struct sampler_result *result = sampler->result;
+
+	if (sampler->options->launch && !result->saw_luajit && !*result->other_lua &&
+	    lua_process_has_new_modules(target->process))
+		puc_lua_find(target->pid, result->other_lua);
+}
+
 /* Note the first VM with an unknown layout, once no more will be found out about it. */
 static void note_unknown_layout(struct sampler *sampler, const struct target *target)
 {
@@ -103,6 +113,7 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	target->refusal = error;
 	note_haste(target);
 	note_luajit(sampler, target);
+	note_other_lua(sampler, target);
 	if (lua_process_global_count(target->process) && !*sampler->result->layout)
 		memcpy(sampler->result->layout, lua_process_global(target->process, 0)->vm->layout.name,
 		       LAYOUT_NAME_MAX);

@@ -15,6 +15,10 @@ static double milliseconds(uint64_t ns)
 
 static void explain_command(const char *command, const struct sampler_result *result)
 {
+	if (*result->other_lua) {
+		message_error("%s runs PUC Lua %s, which ljspy does not know.", command, result->other_lua);
+		return;
+	}
 	if (result->end == SAMPLER_TARGETS_ENDED && result->figures.duration_ns < sure_ns) {
 		message_error("%s ended after %.1f ms, too soon to see whether it runs LuaJIT.", command,
 			      milliseconds(result->figures.duration_ns));

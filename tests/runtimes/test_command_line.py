@@ -2,6 +2,7 @@
 """ljspy reports errors once, clearly, and by its exit status."""
 
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -161,6 +162,17 @@ def test_another_lua_is_named(command):
         result = ljspy.run(*command, "-p", target.pid)
     assert result.returncode == ljspy.NOTHING_PROFILED
     says(result, target.pid, "runs PUC Lua 5.1, which ljspy does not know")
+
+
+@pytest.mark.parametrize("shell", (False, True), ids=("itself", "in a shell"))
+def test_another_lua_that_ljspy_starts_is_named(shell, tmp_path):
+    argv = [str(ljspy.PACKAGES / "lua5.1/usr/bin/lua5.1"), "-e", "for i = 1, 3e7 do end os.exit(3)"]
+    if shell:
+        argv = ["sh", "-c", f"{shlex.join(argv)}; exit 3"]
+    result = ljspy.run("record", "--subprocesses", "-o", tmp_path / "out.svg", "--", *argv)
+    assert result.returncode == 3
+    says(result, "runs PUC Lua 5.1, which ljspy does not know")
+    assert not (tmp_path / "out.svg").exists()
 
 
 @pytest.mark.parametrize(

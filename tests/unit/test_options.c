@@ -148,6 +148,9 @@ static void pids_are_collected(void **state)
 	refuse("dump -p 1;2", "1;2");
 	refuse("dump -p 2147483648", "2147483648");
 	refuse("dump -p nginx", "--name");
+	refuse("record --blocked=50ms", "--blocked takes no argument");
+	refuse("record --subprocesses=all", "--subprocesses takes no argument");
+	refuse("record --lines -Zx", "-Z");
 	refuse("dump -p", "argument");
 }
 
@@ -174,7 +177,8 @@ static void durations_take_units(void **state)
 		{ "record -d 500ms", 500 },
 		{ "record -d 1h30m", 5400000 },
 		{ "record -d 1m2.5s", 62500 },
-		{ "record -d 2m30", 150000 },
+		{ "record -d 90s", 90000 },
+		{ "record -d 1.5h", 5400000 },
 		{ "record -d 1d1ms", 86400001 },
 		{ "record -d 2m", 120000 },
 		{ "record --duration 1h", 3600000 },
@@ -203,6 +207,17 @@ static void durations_take_units(void **state)
 		"1h1h",
 		"1hx",
 		"366d1h",
+		"1h30",
+		"2m30",
+	};
+	static const struct {
+		const char *words, *asked;
+	} unclear[] = {
+		{ "record -d 1h30", "1h30m or 1h30s" },
+		{ "record -d 2m30", "is it 2m30s?" },
+		{ "record -d 1s5", "is it 1s5ms?" },
+		{ "report a.ljspy --since 1h30", "1h30m or 1h30s" },
+		{ "record --threshold=1s5", "1s5ms" },
 	};
 
 	(void)state;
@@ -217,6 +232,8 @@ static void durations_take_units(void **state)
 		else
 			refuse(words, bad[i]);
 	}
+	for (size_t i = 0; i < sizeof(unclear) / sizeof(unclear[0]); i++)
+		refuse(unclear[i].words, unclear[i].asked);
 }
 
 static void rates_are_bounded(void **state)
