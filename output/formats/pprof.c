@@ -8,7 +8,9 @@
 
 #include "output/formats/pprof_writer.h"
 #include "output/formats/pprof_name.h"
+#include "output/labels/escape.h"
 #include "output/labels/frame_text.h"
+#include "output/labels/module_path.h"
 #include "output/labels/names.h"
 #include "output/labels/session_title.h"
 #include "output/views/sample_table.h"
@@ -25,6 +27,16 @@ struct writer {
 
 /*---- Tables ----*/
 
+/* The file without its package root: then profiles of two deploys agree. "" if unknown. */
+static const char *file_name(const struct function *function, char ret_text[static FRAME_TEXT_SIZE])
+{
+	size_t root = 0;
+	const char *file = function->file ? module_path_file(function, &root) : "";
+
+	escape_text(ESCAPE_PLAIN, file + root, ret_text, FRAME_TEXT_SIZE);
+	return ret_text;
+}
+
 static void write_functions(struct writer *writer)
 {
 	for (uint32_t i = 0; i < writer->table->function_count; i++) {
@@ -36,8 +48,7 @@ static void write_functions(struct writer *writer)
 		message.name = pprof_safe_text(writer->pprof, pprof_name(function, name));
 		/* Not the raw name: readers take a name that differs for one that they need not demangle. */
 		message.system_name = pprof_safe_text(writer->pprof, frame_text(function, 0, false, full));
-		message.filename = pprof_safe_text(writer->pprof,
-						   frame_text_file(function, file) ? file : "");
+		message.filename = pprof_safe_text(writer->pprof, file_name(function, file));
 		message.start_line = function->firstline;
 		pprof_write_function(writer->pprof, &message);
 	}

@@ -23,13 +23,13 @@ static struct part head(const char *text, size_t length)
 }
 
 /* The path of a file without its package root and suffix. */
-static struct part path_of(const char *file)
+static struct part path_of(const struct function *function)
 {
 	static const char suffix[] = ".lua";
-	const char *path = frame_label_file(file), *end;
+	size_t root;
+	const char *path = module_path_file(function, &root), *end;
 
-	if (*file != '=')
-		path += module_path_root(path);
+	path += root;
 	end = path + strlen(path);
 	if ((size_t)(end - path) > strlen(suffix) && strcmp(end - strlen(suffix), suffix) == 0)
 		end -= strlen(suffix);
@@ -41,7 +41,7 @@ static struct part path_of(const char *file)
 static void write_lua(const struct function *function, char label[static FRAME_LABEL_SIZE])
 {
 	const char *name = function->name ? function->name : "function";
-	struct part path = path_of(function->file), own = head(name, strlen(name));
+	struct part path = path_of(function), own = head(name, strlen(name));
 	int length = snprintf(label, FRAME_LABEL_SIZE, "%.*s.%.*s", path.length, path.begin, own.length,
 			      own.begin);
 

@@ -118,7 +118,7 @@ static void module_by_name(const char *name, char ret_module[static MODULE_PATH_
 	for (char *at = path; *at; at++)
 		if (*at == '.')
 			*at = '/';
-	module_path(path, ret_module);
+	module_path(&(struct function){ .file = path }, ret_module);
 }
 
 static int find_module(struct maker *maker, struct heap_path *node, const struct extra *parent,
@@ -129,7 +129,7 @@ static int find_module(struct maker *maker, struct heap_path *node, const struct
 	const char *name = edge ? heap_text(maker->graph, edge->text) : "";
 
 	if (*file)
-		module_path(file, module);
+		module_path(&(struct function){ .file = file }, module);
 	else if (parent->of_package_loaded && edge && edge->hold == HEAP_HOLDS_FIELD && *name &&
 		 strcmp(name, "_G") != 0)
 		module_by_name(name, module);

@@ -16,6 +16,25 @@ static struct label_key make_key(const struct label_table *table, const struct f
 	return (struct label_key){ .function = function, .line = table->by_line ? line : 0 };
 }
 
+/* How many bytes of a place, which is escaped, are the package root. */
+static size_t root_in_place(const struct function *function, const char *place)
+{
+	char root[LABEL_TEXT_SIZE], escaped[LABEL_TEXT_SIZE];
+	size_t length, escaped_length;
+	const char *file;
+
+	if (!function->file)
+		return 0;
+	file = module_path_file(function, &length);
+	if (length >= sizeof(root))
+		return 0;
+	memcpy(root, file, length);
+	root[length] = '\0';
+	escaped_length = escape_text(ESCAPE_PLAIN, root, escaped, sizeof(escaped));
+	/* The beginning of a long path is cut off. */
+	return strncmp(place, escaped, escaped_length) == 0 ? escaped_length : 0;
+}
+
 /* Set a label's text and the parts of it. 0 or -ENOMEM. */
 static int set_text(struct label *label, const struct label_table *table)
 {
@@ -32,7 +51,7 @@ static int set_text(struct label *label, const struct label_table *table)
 	label->name_length = escape_text(ESCAPE_PLAIN, raw, name, sizeof(name));
 	label->place = label->name_length;
 	if (name_length < length)
-		label->place += 1 + module_path_root(place);
+		label->place += 1 + root_in_place(key->function, place);
 	return asprintf(&label->text, "%s%s%s", name, name_length < length ? " " : "", place) < 0 ? -ENOMEM
 												  : 0;
 }

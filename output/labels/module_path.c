@@ -96,11 +96,23 @@ static void cut_suffix(struct part *part, const char *suffix)
 		part->length -= length;
 }
 
+const char *module_path_file(const struct function *function, size_t *ret_root)
+{
+	const char *path = frame_label_file(function->file);
+
+	if (*function->file == '=')
+		*ret_root = 0;
+	else if (function->root)
+		*ret_root = function->root - (size_t)(path - function->file);
+	else
+		*ret_root = module_path_root(path);
+	return path;
+}
+
 static struct part module_of_path(const char *path)
 {
 	struct part module;
 
-	path += module_path_root(path);
 	if (!find_plugin(path, &module))
 		module = (struct part){ path, strlen(path) };
 	cut_suffix(&module, ".lua");
@@ -110,10 +122,12 @@ static struct part module_of_path(const char *path)
 	return module;
 }
 
-size_t module_path(const char *file, char ret_module[static MODULE_PATH_SIZE])
+size_t module_path(const struct function *function, char ret_module[static MODULE_PATH_SIZE])
 {
-	const char *name = frame_label_file(file);
-	struct part module = *file == '=' ? (struct part){ name, strlen(name) } : module_of_path(name);
+	size_t root;
+	const char *name = module_path_file(function, &root);
+	struct part module = *function->file == '=' ? (struct part){ name, strlen(name) }
+						    : module_of_path(name + root);
 
 	if (module.length >= MODULE_PATH_SIZE) {
 		module.begin += module.length - (MODULE_PATH_SIZE - 1);

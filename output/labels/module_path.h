@@ -15,7 +15,8 @@
  *   =content_by_lua(nginx.conf:24)                  content_by_lua(nginx.conf:24)
  *   =[string "return 1"]                            [string "return 1"]
  *
- * Package roots are ".../share/lua/5.N", ".../lib/lua/5.N",
+ * Package roots are those of the target's package.path, if it is known (struct function). Otherwise
+ * they are ".../share/lua/5.N", ".../lib/lua/5.N",
  * ".../share/luajit-VERSION" and ".../lualib", and a leading "./". The last one
  * in the path counts. A plugin is the folder or file below "NAME/plugins/". Its
  * module name begins after the package root; in an absolute path without one,
@@ -34,14 +35,20 @@
 enum { MODULE_PATH_SIZE = 512 };
 
 /*
- * Write the module of a file, as in struct function, to ret_module. Returns
+ * Write the module of a Lua function with a file to ret_module. Returns
  * the length without the NUL. A name that is too long keeps its end. The text
  * is the target's: the caller escapes it before writing.
  */
-size_t module_path(const char *file, char ret_module[static MODULE_PATH_SIZE]);
+size_t module_path(const struct function *function, char ret_module[static MODULE_PATH_SIZE]);
 
 /* The length of the package root at the beginning of a path, with its last slash; 0 if there is none. */
 size_t module_path_root(const char *path);
+
+/*
+ * A function's file without its "@", and how many bytes of that are its package root: by the target's
+ * own package.path, or else one of the usual roots above; 0 of a file that is no path.
+ */
+const char *module_path_file(const struct function *function, size_t *ret_root);
 
 /* The innermost Lua function that has a file (frames are leaf first), or NULL. */
 const struct function *module_path_owner(const struct frame *frames, size_t count);

@@ -24,7 +24,7 @@
  *	          | 0a request			of the next sample
  *
  *	string    = length:uint byte{length}	no byte is NUL
- *	function  = kind:uint firstline:uint name:ref file:ref module:ref
+ *	function  = kind:uint firstline:uint name:ref file:ref module:ref [ root:uint ]
  *	stack     = caller:ref function:ref line:uint certainty
  *	thread    = pid:uint tid:uint process_name:ref thread_name:ref
  *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ]
@@ -63,9 +63,13 @@
  * Requests are there since version 5, as a record of their own before their sample;
  * age is in nanoseconds. Between the two, strings and such may be defined.
  *
+ * The root of a function is there since version 6: how many bytes of its file are the
+ * package root in the target's package.path. A program may set package.path late: readers
+ * use each root, and those of the session, for all files below it.
+ *
  * Properties describe the session, as texts or decimal numbers. A later one
  * replaces an earlier one of the same name; readers skip unknown names. The
- * names are target, command_line, layout, pid, clock ("cpu" or "wall"),
+ * names are target, command_line, layout, roots, pid, clock ("cpu" or "wall"),
  * start_unix_ns and start_ns as in struct session; home_boot, home_root,
  * home_directory, home_pid, home_start_ticks and home_began_unix_ns as in struct
  * session_home (of older recordings these are unknown); and at the end duration_ns,
@@ -90,9 +94,10 @@
 #include "output/sample/sample.h"
 
 enum {
-	RECORDING_VERSION = 5,
+	RECORDING_VERSION = 6,
 	RECORDING_VERSION_WAITS = 2,
 	RECORDING_VERSION_GC = 4,
+	RECORDING_VERSION_ROOTS = 6,
 
 	/* Limits of the format: a file that exceeds them is no recording. */
 	RECORDING_TEXT_MAX = 1 << 16,  /* bytes of a string or text; writers cut longer ones */
@@ -104,6 +109,8 @@ enum {
 	RECORDING_FUNCTIONS_MAX = 1 << 16,
 	RECORDING_STACKS_MAX = 1 << 18,
 	RECORDING_THREADS_MAX = 1 << 16,
+
+	RECORDING_ROOTS_MAX = 64, /* roots that a reader uses for files of other functions */
 };
 
 #define RECORDING_MAGIC BLOCK_MAGIC("REC")

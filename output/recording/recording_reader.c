@@ -61,7 +61,9 @@ struct recording_reader {
 	struct stack_cache expanded; /* by sample.stack */
 	struct frame *frames;        /* of a stack that the cache does not keep */
 	size_t frames_size;
-	uint32_t version; /* of the grammar */
+	uint32_t version;                       /* of the grammar */
+	const char *roots[RECORDING_ROOTS_MAX]; /* package roots of all functions, with their "@" */
+	size_t root_count;
 	uint64_t last_ns;
 	uint64_t forgotten; /* number of stacks forgotten so far */
 	uint64_t samples_read;
@@ -142,12 +144,84 @@ static const struct function *find_lost(const char *name)
 	return NULL;
 }
 
+/* A copy of text that lives as long as the reader. NULL when memory is short. */
+static const char *keep_name(struct recording_reader *reader, const char *text)
+{
+	size_t length = strlen(text);
+	struct name *name;
+
+	HASH_FIND(hh, reader->names, text, length, name);
+	if (name)
+		return name->text;
+	name = malloc(sizeof(*name) + length + 1);
+	if (!name)
+		return NULL;
+	memcpy(name->text, text, length + 1);
+	HASH_ADD_KEYPTR(hh, reader->names, name->text, length, name);
+	if (!hash_added(&name->hh)) {
+		free(name);
+		return NULL;
+	}
+	reader->names_size += sizeof(*name) + length + 1;
+	return name->text;
+}
+
+/* Note the package root of a function, for other files below it. False when memory is short. */
+static bool note_root(struct recording_reader *reader, const struct function *function)
+{
+	const char *root;
+	char *copy;
+
+	if (function->root == 0 || reader->root_count == RECORDING_ROOTS_MAX)
+		return true;
+	for (size_t i = 0; i < reader->root_count; i++)
+		if (strlen(reader->roots[i]) == function->root &&
+		    strncmp(reader->roots[i], function->file, function->root) == 0)
+			return true;
+	copy = strndup(function->file, function->root);
+	root = copy ? keep_name(reader, copy) : NULL;
+	free(copy);
+	if (root)
+		reader->roots[reader->root_count++] = root;
+	return root;
+}
+
+/* The longest root that the function's file is below. */
+static uint32_t root_of(const struct recording_reader *reader, const struct function *function)
+{
+	size_t longest = function->root;
+
+	for (size_t i = 0; i < reader->root_count; i++) {
+		size_t length = strlen(reader->roots[i]);
+
+		if (length > longest && strncmp(reader->roots[i], function->file, length) == 0)
+			longest = length;
+	}
+	return (uint32_t)longest;
+}
+
+/* Read the root of a function, and set it. READ_ON on success. */
+static int take_root(struct recording_reader *reader, struct function *function)
+{
+	if (reader->version >= RECORDING_VERSION_ROOTS &&
+	    !record_take_number(reader->block, UINT32_MAX, &function->root))
+		return READ_DAMAGED;
+	if (function->root && (!function->file || function->root >= strlen(function->file)))
+		return READ_DAMAGED;
+	if (reader->opening)
+		return note_root(reader, function) ? READ_ON : -ENOMEM;
+	if (function->kind == FRAME_LUA && function->file)
+		function->root = root_of(reader, function);
+	return READ_ON;
+}
+
 static int read_function(struct recording_reader *reader)
 {
 	struct tables *tables = &reader->tables;
 	struct function function = { 0 };
 	const struct function *known = NULL;
 	uint32_t kind;
+	int result;
 
 	if (!record_take_number(reader->block, FRAME_KIND_COUNT - 1, &kind) ||
 	    !record_take_number(reader->block, UINT32_MAX, &function.firstline) ||
@@ -156,12 +230,17 @@ static int read_function(struct recording_reader *reader)
 	    !memory_is_left(reader))
 		return READ_DAMAGED;
 	function.kind = (enum frame_kind)kind;
+	result = take_root(reader, &function);
+	if (result != READ_ON)
+		return result;
 	if (function.kind == FRAME_LOST && function.name)
 		known = find_lost(function.name);
 	if (!known)
 		known = functions_intern(reader->functions, &function);
 	if (!known)
 		return -ENOMEM;
+	if (function.root > known->root)
+		functions_set_root(known, function.root);
 	tables->functions[tables->function_count++] = known;
 	return READ_ON;
 }
@@ -189,28 +268,6 @@ static int read_stack(struct recording_reader *reader)
 	stack.certainty = certainty;
 	tables->stacks[tables->stack_count++] = stack;
 	return READ_ON;
-}
-
-/* A copy of text that lives as long as the reader. NULL when memory is short. */
-static const char *keep_name(struct recording_reader *reader, const char *text)
-{
-	size_t length = strlen(text);
-	struct name *name;
-
-	HASH_FIND(hh, reader->names, text, length, name);
-	if (name)
-		return name->text;
-	name = malloc(sizeof(*name) + length + 1);
-	if (!name)
-		return NULL;
-	memcpy(name->text, text, length + 1);
-	HASH_ADD_KEYPTR(hh, reader->names, name->text, length, name);
-	if (!hash_added(&name->hh)) {
-		free(name);
-		return NULL;
-	}
-	reader->names_size += sizeof(*name) + length + 1;
-	return name->text;
 }
 
 /* Read a name and keep it. READ_ON on success. */
@@ -466,6 +523,7 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 		{ "target", &session->target },       { "command_line", &session->command_line },
 		{ "layout", &session->layout },       { "home_boot", &session->home.boot },
 		{ "home_root", &session->home.root }, { "home_directory", &session->home.directory },
+		{ "roots", &session->roots },
 	};
 	struct {
 		const char *name;
@@ -645,6 +703,27 @@ static void set_open_figures(struct recording_reader *reader)
 	reader->session.duration_ns = figures->duration_ns;
 }
 
+/* Note the package roots of the session. False when memory is short. */
+static bool note_session_roots(struct recording_reader *reader)
+{
+	const char *rest = reader->session.roots, *end;
+
+	for (; rest && (end = strchr(rest, ';')); rest = end + 1) {
+		char *file = NULL;
+		bool good;
+
+		if (end == rest)
+			continue;
+		if (asprintf(&file, "@%.*s", (int)(end - rest), rest) < 0)
+			return false;
+		good = note_root(reader, &(struct function){ .file = file, .root = (uint32_t)strlen(file) });
+		free(file);
+		if (!good)
+			return false;
+	}
+	return true;
+}
+
 static int read_all(struct recording_reader *reader)
 {
 	struct sample sample;
@@ -665,6 +744,8 @@ static int read_all(struct recording_reader *reader)
 	reader->extent = result == READ_DAMAGED ? RECORDING_DAMAGED
 			 : reader->ended        ? RECORDING_WHOLE
 						: RECORDING_UNFINISHED;
+	if (!note_session_roots(reader))
+		return -ENOMEM;
 	set_open_figures(reader);
 	return rewind_samples(&reader->source);
 }

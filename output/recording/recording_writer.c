@@ -255,6 +255,7 @@ static int define_function(struct recording_writer *writer, const struct functio
 	record_put_uint(writer->block, name);
 	record_put_uint(writer->block, file);
 	record_put_uint(writer->block, module);
+	record_put_uint(writer->block, function->root);
 	*ret_id = defined->id;
 	return 0;
 }
@@ -593,6 +594,8 @@ static int put_session(struct recording_writer *writer, const struct session *se
 		error = put_property(writer, "command_line", session->command_line);
 	if (!error)
 		error = put_property(writer, "layout", session->layout);
+	if (!error)
+		error = put_property(writer, "roots", session->roots);
 	if (!error)
 		error = put_property(writer, "clock", weights[session->clock].name);
 	if (!error)

@@ -41,6 +41,8 @@ struct function {
 	const char *name;   /* "heavy", "string.gsub", "sqrt", the reason of a lost frame */
 	const char *file;   /* "test.lua", "=content_by_lua(nginx.conf:24)"; NULL if none */
 	const char *module; /* "libm.so.6" for native code; NULL if none */
+	uint32_t root; /* how many bytes of file are the target's package root, with its "@": "@/srv/app/" of
+				"@/srv/app/kong/acl.lua"; 0 if unknown. It does not identify a function. */
 };
 
 struct frame {

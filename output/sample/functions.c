@@ -7,7 +7,7 @@
 
 #include "memory/hash.h"
 
-/* The key holds all members of the function as bytes; the function's strings point into it. */
+/* The key holds all members of the function but its root as bytes; the function's strings point into it. */
 struct entry {
 	struct function function; /* first: a function pointer is its entry's pointer */
 	bool kept;                /* see functions_keep() */
@@ -70,6 +70,8 @@ const struct function *functions_intern(struct functions *functions, const struc
 	memcpy(at, &function->firstline, sizeof(function->firstline));
 	at += sizeof(function->firstline);
 	made->function = *function;
+	if (!function->file || function->root >= strlen(function->file))
+		made->function.root = 0;
 	at = put_string(at, function->name, &made->function.name);
 	at = put_string(at, function->file, &made->function.file);
 	put_string(at, function->module, &made->function.module);
@@ -98,15 +100,30 @@ static bool is_entry(const struct function *function)
 	return function != NULL;
 }
 
-void functions_keep(const struct function *function)
+static struct entry *entry_of(const struct function *function)
 {
 	union {
 		const struct function *function;
 		struct entry *entry;
 	} same = { .function = function };
 
-	if (is_entry(function))
-		same.entry->kept = true;
+	return is_entry(function) ? same.entry : NULL;
+}
+
+void functions_keep(const struct function *function)
+{
+	struct entry *entry = entry_of(function);
+
+	if (entry)
+		entry->kept = true;
+}
+
+void functions_set_root(const struct function *function, uint32_t root)
+{
+	struct entry *entry = entry_of(function);
+
+	if (entry && function->file && root < strlen(function->file))
+		entry->function.root = root;
 }
 
 void functions_drop_others(struct functions *functions)

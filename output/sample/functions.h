@@ -19,9 +19,12 @@ void functions_free(struct functions *functions);
 
 /*
  * The interned function equal to this one, which the table owns. Strings are
- * copied. NULL when memory is short.
+ * copied. NULL when memory is short. The first one's root stays, but for functions_set_root().
  */
 const struct function *functions_intern(struct functions *functions, const struct function *function);
+
+/* Set the root of an interned function while no other thread looks at it. */
+void functions_set_root(const struct function *function, uint32_t root);
 
 /*
  * Free unused functions, because a program may create new ones without end:

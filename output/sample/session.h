@@ -29,8 +29,9 @@ struct session {
 	const char *target;       /* its command line, or what the user asked for */
 	const char *command_line; /* of ljspy */
 	const char *layout;       /* name of the layout of LuaJIT's memory */
-	uint64_t start_unix_ns;   /* since 1970, UTC */
-	uint64_t start_ns;        /* the same moment in CLOCK_MONOTONIC, the clock of samples */
+	const char *roots; /* package roots: directories of its package.path, each with a ";" behind it */
+	uint64_t start_unix_ns; /* since 1970, UTC */
+	uint64_t start_ns;      /* the same moment in CLOCK_MONOTONIC, the clock of samples */
 	uint64_t duration_ns;
 	enum weight_kind clock; /* the meaning of the samples' weights */
 	struct session_home home;

@@ -17,7 +17,7 @@
 struct verdict {
 	const struct function *function;
 	bool included, excluded;
-	const struct function *without_line; /* the same without the line of its definition */
+	const struct function *identity; /* the same without its line or root, as the options want it */
 	UT_hash_handle hh;
 };
 
@@ -106,15 +106,36 @@ static bool matches(const regex_t *pattern, const char *label)
 	return pattern && regexec(pattern, label, 0, NULL, 0) == 0;
 }
 
-/* The function without its first line, unless it has no other identity. NULL when memory is short. */
-static const struct function *forget_line(struct filter *filter, const struct function *function)
+static bool changes_functions(const struct filter_options *options)
 {
-	struct function without_line = *function;
+	return options->without_line || options->without_root;
+}
 
-	if (!filter->options.without_line || function->kind != FRAME_LUA || !function->name)
+/*
+ * The function without its package root and without its first line, unless it has no other
+ * identity. NULL when memory is short.
+ */
+static const struct function *identity_of(struct filter *filter, const struct function *function)
+{
+	struct function identity = *function;
+	char *file = NULL;
+	size_t root;
+
+	if (!changes_functions(&filter->options) || function->kind != FRAME_LUA)
 		return function;
-	without_line.firstline = 0;
-	return functions_intern(filter->functions, &without_line);
+	if (filter->options.without_line && function->name)
+		identity.firstline = 0;
+	if (filter->options.without_root && function->file) {
+		const char *path = module_path_file(function, &root);
+
+		if (root && asprintf(&file, "@%s", path + root) < 0)
+			return NULL;
+		identity.file = root ? file : function->file;
+		identity.root = 0;
+	}
+	function = functions_intern(filter->functions, &identity);
+	free(file);
+	return function;
 }
 
 /* The verdict on a function. NULL when memory is short. */
@@ -133,9 +154,9 @@ static const struct verdict *judge(struct filter *filter, const struct function 
 	verdict->function = function;
 	verdict->included = matches(filter->options.include, label);
 	verdict->excluded = matches(filter->options.exclude, label);
-	verdict->without_line = forget_line(filter, function);
+	verdict->identity = identity_of(filter, function);
 	HASH_ADD_PTR(filter->verdicts, function, verdict);
-	if (hash_added(&verdict->hh) && verdict->without_line)
+	if (hash_added(&verdict->hh) && verdict->identity)
 		return verdict;
 	if (hash_added(&verdict->hh))
 		HASH_DEL(filter->verdicts, verdict);
@@ -320,15 +341,15 @@ static void merge_recursion(struct frame *frames, struct sample *sample)
 	sample->frame_count = end - top;
 }
 
-/* Replace each function by its verdict's "without_line". 0 or -ENOMEM. */
-static int forget_lines(struct filter *filter, const struct sample *sample)
+/* Replace each function by its verdict's identity. 0 or -ENOMEM. */
+static int change_functions(struct filter *filter, const struct sample *sample)
 {
 	for (size_t i = 0; i < sample->frame_count; i++) {
 		const struct verdict *verdict = judge(filter, filter->frames[i].function);
 
 		if (!verdict)
 			return -ENOMEM;
-		filter->frames[i].function = verdict->without_line;
+		filter->frames[i].function = verdict->identity;
 	}
 	return 0;
 }
@@ -350,7 +371,7 @@ static const char *module_name(const struct sample *sample, char text[static MOD
 
 	if (!owner)
 		return "no Lua";
-	module_path(owner->file, text);
+	module_path(owner, text);
 	return text;
 }
 
@@ -408,7 +429,7 @@ static bool depends_on_sample(const struct filter_options *options)
 
 static bool changes_stacks(const struct filter_options *options)
 {
-	return options->without_line || options->merge_recursion || depends_on_sample(options);
+	return changes_functions(options) || options->merge_recursion || depends_on_sample(options);
 }
 
 /* 0 or -ENOMEM. */
@@ -416,7 +437,7 @@ static int change_stack(struct filter *filter, struct sample *sample)
 {
 	if (copy_frames(filter, sample))
 		return -ENOMEM;
-	if (filter->options.without_line && forget_lines(filter, sample))
+	if (changes_functions(&filter->options) && change_functions(filter, sample))
 		return -ENOMEM;
 	if (filter->options.merge_recursion)
 		merge_recursion(filter->frames, sample);

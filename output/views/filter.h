@@ -64,6 +64,7 @@ struct filter_options {
 	bool merge_recursion; /* see below */
 	enum filter_group group;
 	bool without_line; /* identify a Lua function by name and file, without its first line */
+	bool without_root; /* ... by its file without the package root (output/labels/module_path.h) */
 };
 
 /*

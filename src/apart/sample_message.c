@@ -123,6 +123,7 @@ static void define(struct sample_writer *writer, const struct function *function
 	put_text(writer, function->name);
 	put_text(writer, function->file);
 	put_text(writer, function->module);
+	put_uint(writer, function->root);
 }
 
 /* The function's number; defines a new function in the current message. 0 for no function. */
@@ -362,6 +363,7 @@ static void read_function(struct sample_reader *reader, struct bytes *bytes)
 	function.name = get_text(reader, bytes, 0);
 	function.file = get_text(reader, bytes, 1);
 	function.module = get_text(reader, bytes, 2);
+	function.root = (uint32_t)get_limited(bytes, UINT32_MAX);
 	if (!bytes->error)
 		add_function(reader, bytes, functions_intern(reader->functions, &function));
 }

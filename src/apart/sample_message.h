@@ -4,7 +4,7 @@
  *
  *	message  = forget? function* sample
  *	forget   = 04
- *	function = 01 kind:uint firstline:uint name:text file:text module:text
+ *	function = 01 kind:uint firstline:uint name:text file:text module:text root:uint
  *	         | 02 reason:uint		a lost frame's function: enum lost_reason
  *	sample   = 03 time:uint pid:uint tid:uint process_name:text thread_name:text
  *	           phase:text request thread_state:uint vm_state:uint wait:ref cpu:uint wall:uint

@@ -54,6 +54,8 @@ static enum exit_status diff(struct options *options, struct functions *function
 	}
 	/* An edit above a function moves it; it is still the same function. */
 	options->filter.without_line = !options->lines;
+	/* So is one whose files a deploy has moved to another directory. */
+	options->filter.without_root = true;
 	if (!recordings_open(options->recordings, 1, options, functions, &before))
 		return status;
 	if (recordings_open(options->recordings + 1, 1, options, functions, &after)) {

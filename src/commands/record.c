@@ -440,6 +440,8 @@ static enum exit_status conclude(struct recording *recording)
 		recording->session.pid = recording->result.pid;
 	if (*recording->result.layout)
 		recording->session.layout = recording->result.layout;
+	if (*recording->result.roots)
+		recording->session.roots = recording->result.roots;
 	if (recording->missing) {
 		message_warn("Memory ran short; %" PRIu64 " samples are missing.", recording->missing);
 		status = EXIT_WITH_ERRORS;

@@ -164,8 +164,11 @@ static void complete_figures(struct archiving *archiving, const struct figures *
 /* False if it could not be written to its end. */
 static bool finish_writer(struct archiving *archiving)
 {
-	bool good = is_written(archiving, recording_writer_finish(archiving->writer, &archiving->session,
-								  &archiving->figures));
+	bool good;
+
+	archiving->session.roots = *archiving->result.roots ? archiving->result.roots : NULL;
+	good = is_written(archiving, recording_writer_finish(archiving->writer, &archiving->session,
+							     &archiving->figures));
 
 	archiving->ended = !good;
 	return good;

@@ -147,6 +147,9 @@ bool lua_process_wants_values(const struct lua_process *process);
  */
 int lua_process_variables(struct lua_process *process, size_t frame, struct variables *variables);
 
+/* Append the package roots of its programs to a list, as package_path_add_roots() does. */
+void lua_process_add_roots(const struct lua_process *process, char *list, size_t size);
+
 /* Drop all pointers to functions; frames handed out are no longer valid. */
 void lua_process_forget_functions(struct lua_process *process);
 

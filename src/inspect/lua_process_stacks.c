@@ -112,6 +112,11 @@ void lua_process_forget_functions(struct lua_process *process)
 	namer_forget_names(process->namer);
 }
 
+void lua_process_add_roots(const struct lua_process *process, char *list, size_t size)
+{
+	namer_add_roots(process->namer, list, size);
+}
+
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
 		       enum vm_state *ret_state)
 {

@@ -424,9 +424,7 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 			message_error("%s needs an argument.", argv[optind - 1]);
 			help_suggest(options->command);
 			return false;
-		case '?':
-			refuse_option(options->command, tables.letters, argv[optind - 1]);
-			return false;
+		case '?': refuse_option(options->command, tables.letters, argv[optind - 1]); return false;
 		default:
 			if (!parse_option(options, letter, optarg))
 				return false;

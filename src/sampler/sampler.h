@@ -94,14 +94,17 @@ enum sampler_end {
 	SAMPLER_KILLED,        /* the process that took samples was killed; see src/sampler/sampler_apart.h */
 };
 
+enum { PACKAGE_ROOTS_MAX = 4096 }; /* bytes, with the NUL; further roots are left out */
+
 struct sampler_result {
 	enum sampler_end end;
-	int error;                    /* a negative errno */
-	pid_t pid;                    /* the process that end is about, or the launched one */
-	int interrupted_by;           /* the signal; only the front knows it (src/sampler/sampler_apart.h) */
-	bool interrupted_by_process;  /* by a process, to ljspy alone; the terminal signals a command, too */
-	char layout[LAYOUT_NAME_MAX]; /* of the first VM found; "" if none */
-	bool saw_luajit;              /* in any process, at any time */
+	int error;                     /* a negative errno */
+	pid_t pid;                     /* the process that end is about, or the launched one */
+	int interrupted_by;            /* the signal; only the front knows it (src/sampler/sampler_apart.h) */
+	bool interrupted_by_process;   /* by a process, to ljspy alone; the terminal signals a command, too */
+	char layout[LAYOUT_NAME_MAX];  /* of the first VM found; "" if none */
+	char roots[PACKAGE_ROOTS_MAX]; /* package roots of all targets, as in struct session; "" if unknown */
+	bool saw_luajit;               /* in any process, at any time */
 	/* Version of PUC Lua in what was launched; "" if none was seen. */
 	char other_lua[PUC_LUA_VERSION_MAX];
 	/* A process whose VM's layout is unknown, and why, in words; 0 if there is none. */

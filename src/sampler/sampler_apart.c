@@ -186,6 +186,7 @@ static void check(struct sampler_result *result)
 	if (result->end == SAMPLER_LET_GO)
 		result->end = SAMPLER_INTERRUPTED;
 	result->layout[sizeof(result->layout) - 1] = '\0';
+	result->roots[sizeof(result->roots) - 1] = '\0';
 	result->other_lua[sizeof(result->other_lua) - 1] = '\0';
 	result->unknown_reason[sizeof(result->unknown_reason) - 1] = '\0';
 }

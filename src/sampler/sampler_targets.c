@@ -94,6 +94,13 @@ static void note_haste(struct target *target)
 	target->is_hasty = false;
 }
 
+static void note_roots(const struct sampler *sampler, const struct target *target)
+{
+	if (target->process)
+		lua_process_add_roots(target->process, sampler->result->roots,
+				      sizeof(sampler->result->roots));
+}
+
 bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	int error;
@@ -113,6 +120,7 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	target->refusal = error;
 	note_haste(target);
 	note_luajit(sampler, target);
+	note_roots(sampler, target);
 	note_other_lua(sampler, target);
 	if (lua_process_global_count(target->process) && !*sampler->result->layout)
 		memcpy(sampler->result->layout, lua_process_global(target->process, 0)->vm->layout.name,
@@ -148,6 +156,7 @@ static void close_accounts(struct sampler *sampler, struct target *target)
 static void start_over(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	note_unknown_layout(sampler, target);
+	note_roots(sampler, target);
 	lua_process_close(target->process);
 	target->process = NULL;
 	target->inspect_interval_ns = INSPECT_AGAIN_NS;
@@ -538,6 +547,7 @@ void target_close(struct sampler *sampler, struct target *target)
 		note_left_out(sampler->result, target);
 	}
 	target_forget_records(target);
+	note_roots(sampler, target);
 	lua_process_close(target->process);
 	threads_free(target->threads);
 	sampler->targets[target->index] = NULL;

@@ -13,6 +13,7 @@
 #include <ncurses.h>
 
 #include "output/labels/frame_label.h"
+#include "output/labels/module_path.h"
 #include "output/labels/names.h"
 #include "src/top/text.h"
 #ifdef LJSPY_STATIC
@@ -366,6 +367,19 @@ static const char *skip(const char *text, size_t characters)
 	return text;
 }
 
+/* A place without the package root of its file, which is the same in most rows. */
+static const char *below_root(const struct function *function, const char *place)
+{
+	const char *file;
+	size_t root;
+
+	if (function->kind != FRAME_LUA || !function->file)
+		return place;
+	file = module_path_file(function, &root);
+	/* The beginning of a long path is cut off. */
+	return strncmp(place, file, root) == 0 ? place + root : place;
+}
+
 static void draw_function(const struct picture *picture, const struct row *row, int y, struct columns columns)
 {
 	char label[FRAME_LABEL_SIZE];
@@ -375,7 +389,7 @@ static void draw_function(const struct picture *picture, const struct row *row, 
 	frame_label_parts(row->function, row->line, picture->options->by_line, label, &name_length);
 	if (columns.place < columns.end && label[name_length]) {
 		label[name_length] = '\0';
-		place = label + name_length + 1;
+		place = below_root(row->function, label + name_length + 1);
 	}
 	put(y, columns.name, columns.place - 1, TEXT_HEAD, skip(label, picture->position->left));
 	put(y, columns.place, columns.end, TEXT_TAIL, place);

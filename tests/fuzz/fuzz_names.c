@@ -8,6 +8,7 @@
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 #include "output/labels/module_path.h"
+#include "unwind/lua/package_path.h"
 #include "tests/fuzz/fuzz.h"
 #include "unwind/lua/request.h"
 #include "unwind/symbols/demangle.h"
@@ -57,7 +58,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_check(text && second, "there is memory");
 	if (demangle(text, name, sizeof(name)))
 		check_escaped(name, sizeof(name));
-	fuzz_check(module_path(text, module) == strlen(module), "a module has its length");
+	fuzz_check(module_path(&(struct function){ .file = text }, module) == strlen(module),
+		   "a module has its length");
+	fuzz_check(package_path_root(text, second) <= strlen(second), "a root is part of its file");
 	request_phase_of_chunk(text);
 	check_label(text, second, bits);
 	check_escaped(text, ESCAPE_SIZE_MIN + bits);

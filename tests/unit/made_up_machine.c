@@ -711,6 +711,14 @@ struct memory *__wrap_lua_process_memory(struct lua_process *process)
 	return NULL;
 }
 
+INSTEAD_OF(lua_process_add_roots);
+void __wrap_lua_process_add_roots(const struct lua_process *process, char *list, size_t size)
+{
+	(void)process;
+	(void)list;
+	(void)size;
+}
+
 INSTEAD_OF(lua_process_phase);
 const char *__wrap_lua_process_phase(const struct lua_process *process)
 {

@@ -36,6 +36,25 @@ static void equal_functions_are_one(void **state)
 	functions_free(functions);
 }
 
+static void a_root_is_no_part_of_an_identity(void **state)
+{
+	struct functions *functions = functions_new();
+	const struct function without = { .kind = FRAME_LUA, .file = "@lib/a.lua" };
+	struct function with = without, beyond = { .kind = FRAME_LUA, .file = "@a.lua", .root = 6 };
+	const struct function *interned = functions_intern(functions, &without);
+
+	(void)state;
+	with.root = 5;
+	assert_ptr_equal(functions_intern(functions, &with), interned);
+	assert_int_equal(interned->root, 0);
+	functions_set_root(interned, 5);
+	assert_int_equal(interned->root, 5);
+	functions_set_root(interned, 10); /* as long as the file */
+	assert_int_equal(interned->root, 5);
+	assert_int_equal(functions_intern(functions, &beyond)->root, 0);
+	functions_free(functions);
+}
+
 static void what_is_kept_stays_and_all_else_goes(void **state)
 {
 	struct functions *functions = functions_new();
@@ -64,6 +83,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equal_functions_are_one),
+		cmocka_unit_test(a_root_is_no_part_of_an_identity),
 		cmocka_unit_test(what_is_kept_stays_and_all_else_goes),
 	};
 

@@ -14,7 +14,7 @@ static void assert_module(const char *file, const char *expected)
 {
 	char module[MODULE_PATH_SIZE];
 
-	assert_int_equal(module_path(file, module), strlen(expected));
+	assert_int_equal(module_path(&(struct function){ .file = file }, module), strlen(expected));
 	assert_string_equal(module, expected);
 }
 
@@ -85,7 +85,7 @@ static void a_long_name_keeps_its_end(void **state)
 	(void)state;
 	memset(file, 'a', sizeof(file));
 	strcpy(file + sizeof(file) - strlen("b.lua") - 1, "b.lua");
-	assert_int_equal(module_path(file, module), MODULE_PATH_SIZE - 1);
+	assert_int_equal(module_path(&(struct function){ .file = file }, module), MODULE_PATH_SIZE - 1);
 	assert_string_equal(module + MODULE_PATH_SIZE - 3, "ab");
 }
 

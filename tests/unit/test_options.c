@@ -213,10 +213,8 @@ static void durations_take_units(void **state)
 	static const struct {
 		const char *words, *asked;
 	} unclear[] = {
-		{ "record -d 1h30", "1h30m or 1h30s" },
-		{ "record -d 2m30", "is it 2m30s?" },
-		{ "record -d 1s5", "is it 1s5ms?" },
-		{ "report a.ljspy --since 1h30", "1h30m or 1h30s" },
+		{ "record -d 1h30", "1h30m or 1h30s" }, { "record -d 2m30", "is it 2m30s?" },
+		{ "record -d 1s5", "is it 1s5ms?" },    { "report a.ljspy --since 1h30", "1h30m or 1h30s" },
 		{ "record --threshold=1s5", "1s5ms" },
 	};
 

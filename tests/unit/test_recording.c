@@ -18,7 +18,7 @@ enum { DEEPEST = 65537 };
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "@test.lua" };
 static const struct function heavy = {
-	.kind = FRAME_LUA, .name = "heavy", .file = "@test.lua", .firstline = 5
+	.kind = FRAME_LUA, .name = "heavy", .file = "@lib/heavy.lua", .firstline = 5, .root = 5
 };
 static const struct function unnamed = { .kind = FRAME_LUA, .file = "=\xff\n;", .firstline = UINT32_MAX };
 static const struct function native = { .kind = FRAME_NATIVE, .name = "sqrt", .module = "libm.so.6" };
@@ -30,6 +30,7 @@ static const struct session session = {
 	.target = "nginx: worker process",
 	.command_line = "ljspy record -p 4711",
 	.layout = "2.1 x64",
+	.roots = "./;/srv/app/;",
 	.start_unix_ns = 1700000000000000000,
 	.home = {
 		.pid = 4711,
@@ -240,6 +241,7 @@ static void assert_same_sample(const struct sample *a, const struct sample *b)
 		assert_int_equal(a->frames[i].compiled, b->frames[i].compiled);
 		assert_int_equal(a->frames[i].function->kind, b->frames[i].function->kind);
 		assert_int_equal(a->frames[i].function->firstline, b->frames[i].function->firstline);
+		assert_int_equal(a->frames[i].function->root, b->frames[i].function->root);
 		assert_same_text(a->frames[i].function->name, b->frames[i].function->name);
 		assert_same_text(a->frames[i].function->file, b->frames[i].function->file);
 		assert_same_text(a->frames[i].function->module, b->frames[i].function->module);
@@ -294,6 +296,7 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 	assert_string_equal(read->target, session.target);
 	assert_string_equal(read->command_line, session.command_line);
 	assert_string_equal(read->layout, session.layout);
+	assert_string_equal(read->roots, session.roots);
 	assert_int_equal(read->start_unix_ns, session.start_unix_ns);
 	assert_int_equal(read->home.pid, session.home.pid);
 	assert_int_equal(read->home.start_ticks, session.home.start_ticks);
@@ -315,6 +318,40 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 	expected.pause_ns.sum = 0; /* is not in a recording */
 	assert_memory_equal(&figures->pause_ns, &expected.pause_ns, sizeof(expected.pause_ns));
 	assert_int_equal(figures->frames[CERTAINTY_NEAREST], 3);
+	end_reading(&reading);
+	free(bytes.data);
+}
+
+/* A program may set package.path after some of its functions were seen. */
+static void a_root_holds_for_all_files_below_it(void **state)
+{
+	static const struct function early = { .kind = FRAME_LUA, .file = "@lib/early.lua" };
+	static const struct function other = { .kind = FRAME_LUA, .file = "@library/other.lua" };
+	static const struct function of_session = { .kind = FRAME_LUA, .file = "@/srv/app/lib/a.lua" };
+	const struct frame stack[] = { { .function = &early },
+				       { .function = &other },
+				       { .function = &heavy },
+				       { .function = &of_session } };
+	const struct sample sample = { .time_ns = 1, .frames = stack, .frame_count = 4 };
+	struct writing writing = { 0 };
+	struct bytes bytes;
+	struct reading reading;
+	struct sample read;
+
+	(void)state;
+	begin_writing(&writing);
+	assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+	assert_int_equal(recording_writer_flush(writing.writer), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, 0);
+	assert_int_equal(recording_reader_samples(reading.reader)
+				 ->next(recording_reader_samples(reading.reader), &read),
+			 1);
+	assert_int_equal(read.frames[0].function->root, strlen("@lib/"));
+	assert_int_equal(read.frames[1].function->root, 0);
+	assert_int_equal(read.frames[2].function->root, strlen("@lib/"));
+	assert_int_equal(read.frames[3].function->root, strlen("@/srv/app/"));
 	end_reading(&reading);
 	free(bytes.data);
 }
@@ -484,11 +521,13 @@ static void records_that_make_no_sense_are_damage(void **state)
 		CASE("\x02\x08\0\0\0\0"),                 /* a kind that is none */
 		CASE("\x02\0\0\x01\0\0"),                 /* a string that is not defined */
 		CASE("\x02\0\x80\x80\x80\x80\x10\0\0\0"), /* a line of 33 bits */
+		CASE("\x02\0\0\0\0\0\x01"),               /* a root of a file that is none */
+		CASE("\x01\x01/\x02\0\0\0\x01\0\x01"),    /* a root as long as its file */
 		CASE("\x03\0\0\0\0"),                     /* a stack without function */
-		CASE("\x02\0\0\0\0\0\x03\x01\x01\0\0"),   /* one that is its own caller */
-		CASE("\x02\0\0\0\0\0\x03\0\x01\0\x03"),   /* a certainty that is none */
-		CASE("\x02\0\0\0\0\0\x03\0\x01\0\x08"),
-		CASE("\x02\0\0\0\0\0\x08\x03\0\x01\0\0"),       /* a function that was forgotten */
+		CASE("\x02\0\0\0\0\0\0\x03\x01\x01\0\0"), /* one that is its own caller */
+		CASE("\x02\0\0\0\0\0\0\x03\0\x01\0\x03"), /* a certainty that is none */
+		CASE("\x02\0\0\0\0\0\0\x03\0\x01\0\x08"),
+		CASE("\x02\0\0\0\0\0\0\x08\x03\0\x01\0\0"),     /* a function that was forgotten */
 		CASE("\x04\x80\x80\x80\x80\x08\0\0\0"),         /* a pid of 32 bits */
 		CASE("\x05\0\0\0\0\0\0\0"),                     /* a sample without a thread */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\x01\0\0\0\0"), /* a stack that is not defined */
@@ -520,16 +559,16 @@ static void records_that_make_no_sense_are_damage(void **state)
 /* A small file that unpacks to very much is held against the limits. */
 static void tables_do_not_grow_beyond_their_limits(void **state)
 {
-	size_t count = RECORDING_STACKS_MAX + 1, length = 6 + 5 * count;
+	size_t count = RECORDING_STACKS_MAX + 1, length = 7 + 5 * count;
 	char *records = malloc(length), *at = records;
 
 	(void)state;
 	assert_non_null(records);
-	at = (char *)memcpy(at, "\x02\0\0\0\0\0", 6) + 6;
+	at = (char *)memcpy(at, "\x02\0\0\0\0\0\0", 7) + 7;
 	for (size_t i = 0; i < count; i++)
 		at = (char *)memcpy(at, "\x03\0\x01\0\0", 5) + 5;
 	assert_forged(records, length, RECORDING_DAMAGED); /* a block too large */
-	assert_forged(records, 6 + 5 * 100, RECORDING_UNFINISHED);
+	assert_forged(records, 7 + 5 * 100, RECORDING_UNFINISHED);
 	free(records);
 }
 
@@ -814,6 +853,7 @@ int main(void)
 		cmocka_unit_test(many_stacks_are_defined_once),
 		cmocka_unit_test(samples_are_read_as_they_were_written),
 		cmocka_unit_test(session_and_figures_are_read_as_they_were_written),
+		cmocka_unit_test(a_root_holds_for_all_files_below_it),
 		cmocka_unit_test(lost_frames_keep_their_reason),
 		cmocka_unit_test(what_was_flushed_is_read_though_the_end_is_missing),
 		cmocka_unit_test(a_file_is_read_up_to_its_last_whole_block),

@@ -15,7 +15,9 @@
 
 enum { SIZE_MAX_OF_MESSAGES = 4096 };
 
-static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file = "a.lua", .firstline = 7 };
+static const struct function heavy = {
+	.kind = FRAME_LUA, .name = "heavy", .file = "@lib/a.lua", .firstline = 7, .root = 5
+};
 static const struct function native = { .kind = FRAME_NATIVE, .name = "sqrt", .module = "libm.so.6" };
 
 struct fixture {
@@ -80,6 +82,7 @@ static void assert_same_function(const struct function *a, const struct function
 {
 	assert_int_equal(a->kind, b->kind);
 	assert_int_equal(a->firstline, b->firstline);
+	assert_int_equal(a->root, b->root);
 	assert_string_equal(a->name, b->name);
 	assert_true(!a->file == !b->file && (!a->file || strcmp(a->file, b->file) == 0));
 	assert_true(!a->module == !b->module && (!a->module || strcmp(a->module, b->module) == 0));

@@ -6,12 +6,10 @@
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"
+#include "unwind/lua/lua_table.h"
 #include "unwind/lua/luajit.h"
 
-enum {
-	NODES_MAX = 65536, /* of one table */
-	GCROOTS_MAX = 48,  /* g->gcroot has at most this many entries (GCROOT_MAX) */
-};
+enum { GCROOTS_MAX = 48 }; /* g->gcroot has at most this many entries (GCROOT_MAX) */
 
 /*
  * LuaJIT's own modules, searched first: programs put builtins into tables of their
@@ -90,56 +88,24 @@ static bool load_reference(const struct collector *collector, uint64_t address, 
 	return true;
 }
 
-static bool load_key(const struct collector *collector, uint64_t string,
-		     char ret_key[static BUILTIN_NAME_SIZE])
-{
-	const struct layout *layout = collector->layout;
-	char key[BUILTIN_NAME_SIZE];
-	uint32_t length;
+struct visit {
+	struct collector *collector;
+	visit_pair *visit;
+	const char *context;
+};
 
-	if (!memory_u32(collector->memory, string + (uint64_t)layout->GCstr_len, &length) || length == 0 ||
-	    length >= BUILTIN_NAME_SIZE ||
-	    memory_read(collector->memory, string + (uint64_t)layout->GCstr_size, key, length) != MEMORY_OK)
-		return false;
-	key[length] = '\0';
-	if (strlen(key) != length)
-		return false;
-	memcpy(ret_key, key, length + 1);
-	return true;
+static void visit_one(void *context, const char *key, uint64_t value)
+{
+	const struct visit *visit = context;
+
+	visit->visit(visit->collector, key, value, visit->context);
 }
 
 static void visit_table(struct collector *collector, uint64_t table, visit_pair *visit, const char *context)
 {
-	const struct layout *layout = collector->layout;
-	unsigned ref = layout_ref_size(layout);
-	uint8_t header[128], *nodes;
-	uint64_t node, count;
-	size_t bytes;
+	struct visit each = { collector, visit, context };
 
-	if (memory_read(collector->memory, table, header, (size_t)layout->GCtab_size) != MEMORY_OK ||
-	    load_bytes(header, layout->GChead_gct, 1) != GCT_TABLE)
-		return;
-	node = load_bytes(header, layout->GCtab_node, ref);
-	count = load_bytes(header, layout->GCtab_hmask, 4) + 1;
-	if (count > NODES_MAX)
-		return;
-	bytes = count * (size_t)layout->Node_size;
-	nodes = malloc(bytes);
-	if (!nodes)
-		return;
-	if (memory_read(collector->memory, node, nodes, bytes) == MEMORY_OK) {
-		for (uint64_t i = 0; i < count; i++) {
-			const uint8_t *entry = nodes + i * (size_t)layout->Node_size;
-			uint64_t key = load_bytes(entry, layout->Node_key, SLOT_SIZE);
-			char name[BUILTIN_NAME_SIZE];
-
-			if (tvalue_tag(layout->gc64, key) == TAG_STR &&
-			    load_key(collector, tvalue_object(layout->gc64, key), name))
-				visit(collector, name, load_bytes(entry, layout->Node_val, SLOT_SIZE),
-				      context);
-		}
-	}
-	free(nodes);
+	lua_table_each(collector->memory, collector->layout, table, visit_one, &each);
 }
 
 /*---- Functions ----*/
@@ -329,9 +295,8 @@ void builtins_collect(struct memory *memory, const struct layout *layout, uint64
 	memset(ret_builtins, 0, sizeof(*ret_builtins));
 	if (load_reference(&collector, g + (uint64_t)layout->g_mainthref, &thread))
 		load_reference(&collector, thread + (uint64_t)layout->L_env, &collector.globals);
-	if (memory_u64(memory, g + (uint64_t)layout->g_registrytv, &registry) &&
-	    tvalue_tag(layout->gc64, registry) == TAG_TAB)
-		visit_table(&collector, tvalue_object(layout->gc64, registry), visit_registry, "");
+	if (lua_table_registry(memory, layout, g, &registry))
+		visit_table(&collector, registry, visit_registry, "");
 	visit_roots(&collector, g);
 	add_hidden(ret_builtins);
 }

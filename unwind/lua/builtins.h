@@ -15,10 +15,11 @@
 #include "luajit-layouts/layout.h"
 #include "memory/hash.h"
 #include "memory/memory.h"
+#include "unwind/lua/lua_table.h"
 
 enum {
 	BUILTIN_COUNT = 256,
-	BUILTIN_NAME_SIZE = 48,
+	BUILTIN_NAME_SIZE = LUA_TABLE_KEY_SIZE,
 	OFFERED_MAX = 16384,
 };
 

@@ -13,6 +13,7 @@
 #include "unwind/lua/builtins.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/luajit.h"
+#include "unwind/lua/package_path.h"
 #include "unwind/names/fold.h"
 #include "unwind/names/vm_work.h"
 #include "unwind/symbols/symbols.h"
@@ -62,6 +63,13 @@ struct library {
 	UT_hash_handle hh;
 };
 
+/* The package.path of one global_State. */
+struct program {
+	uint64_t g;
+	struct package_path path;
+	UT_hash_handle hh;
+};
+
 struct namer {
 	const struct lua_image *lua;
 	const struct image *image; /* lua_image_code(lua) */
@@ -71,6 +79,7 @@ struct namer {
 	struct symbols *symbols;
 	struct cached *cache;
 	struct library *libraries;
+	struct program *programs;             /* LIBRARIES_MAX at most */
 	struct symbol at[SYMBOL_INLINES_MAX]; /* symbols at the address being named */
 	struct frame *frames;
 	size_t frame_count, frame_size;
@@ -132,18 +141,41 @@ static void forget_libraries(struct namer *namer)
 	}
 }
 
+static void forget_program(struct namer *namer, struct program *program)
+{
+	HASH_DEL(namer->programs, program);
+	package_path_clear(&program->path);
+	free(program);
+}
+
+static void forget_programs(struct namer *namer)
+{
+	struct program *program, *next;
+
+	HASH_ITER(hh, namer->programs, program, next) {
+		forget_program(namer, program);
+	}
+}
+
+void namer_add_roots(const struct namer *namer, char *list, size_t size)
+{
+	for (const struct program *program = namer->programs; program; program = program->hh.next)
+		if (program->path.text)
+			package_path_add_roots(program->path.text, list, size);
+}
+
 void namer_reset(struct namer *namer)
 {
 	namer_forget_names(namer);
 	forget_libraries(namer);
+	forget_programs(namer);
 }
 
 void namer_free(struct namer *namer)
 {
 	if (!namer)
 		return;
-	namer_forget_names(namer);
-	forget_libraries(namer);
+	namer_reset(namer);
 	free(namer->frames);
 	free(namer->merged);
 	free(namer->names);
@@ -234,7 +266,11 @@ static bool is_last_of_vm(const struct namer *namer, const struct library *libra
 void namer_forget_global(struct namer *namer, uint64_t g)
 {
 	struct library *library;
+	struct program *program;
 
+	HASH_FIND(hh, namer->programs, &g, sizeof(g), program);
+	if (program)
+		forget_program(namer, program);
 	HASH_FIND(hh, namer->libraries, &g, sizeof(g), library);
 	if (!library)
 		return;
@@ -263,6 +299,38 @@ static const struct function *name_builtin_in_lua(struct namer *namer, const str
 	return functions_intern(namer->functions, &function);
 }
 
+/* NULL if there are too many, or memory is short. */
+static struct program *program_of(struct namer *namer, uint64_t g)
+{
+	struct program *program;
+
+	HASH_FIND(hh, namer->programs, &g, sizeof(g), program);
+	if (program || HASH_COUNT(namer->programs) >= LIBRARIES_MAX)
+		return program;
+	program = calloc(1, sizeof(*program));
+	if (!program)
+		return NULL;
+	program->g = g;
+	HASH_ADD(hh, namer->programs, g, sizeof(program->g), program);
+	if (hash_added(&program->hh))
+		return program;
+	free(program);
+	return NULL;
+}
+
+/* The root of a file by the package.path of now: each new function asks, few enough to read it each time. */
+static uint32_t find_root(struct namer *namer, const struct global_state *global, const char *file)
+{
+	struct program *program = *file == '@' ? program_of(namer, global->g) : NULL;
+	size_t length;
+
+	if (!program)
+		return 0;
+	package_path_read(namer->live, &global->vm->layout, global->g, &program->path);
+	length = program->path.text ? package_path_root(program->path.text, file + 1) : 0;
+	return length ? 1 + (uint32_t)length : 0;
+}
+
 static const struct function *name_lua(struct namer *namer, const struct merged_frame *frame)
 {
 	char file[CHUNKNAME_MAX + 16], name[LUA_NAME_SIZE];
@@ -279,6 +347,7 @@ static const struct function *name_lua(struct namer *namer, const struct merged_
 		function.name = "main chunk";
 	else if (called_name(namer, frame, name))
 		function.name = name;
+	function.root = find_root(namer, frame->global, file);
 	return functions_intern(namer->functions, &function);
 }
 
@@ -531,6 +600,7 @@ static const struct function *name_trace(struct namer *namer, const struct merge
 		lua_chunk_file(frame->proto->chunkname, file);
 		function.file = file;
 		function.firstline = lua_line(&frame->global->vm->layout, frame->proto, trace->startpc);
+		function.root = find_root(namer, frame->global, file);
 	}
 	return functions_intern(namer->functions, &function);
 }

@@ -43,6 +43,9 @@ void namer_reset(struct namer *namer);
 /* Forget the global_State at g: it is gone, and another one may take its address. */
 void namer_forget_global(struct namer *namer, uint64_t g);
 
+/* Append the package roots seen so far to a list, as package_path_add_roots() does. */
+void namer_add_roots(const struct namer *namer, char *list, size_t size);
+
 /* Forget all cached names, and with them the references to functions. */
 void namer_forget_names(struct namer *namer);
 
