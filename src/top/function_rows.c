@@ -14,7 +14,7 @@ struct function_key {
 
 struct function_entry {
 	struct function_key key;
-	uint64_t own_ns, total_ns, compiled_ns;
+	uint64_t own_ns, total_ns, own_late_ns, total_late_ns, compiled_ns;
 	uint64_t seen_in; /* number of the last sample that contains it */
 	bool passes;
 	UT_hash_handle hh;
@@ -68,17 +68,22 @@ void function_rows_free(struct function_entry **entries)
 int function_rows_gather(struct function_entry **entries, const struct rows_options *options,
 			 const struct sample *sample, uint64_t number)
 {
+	uint64_t late_ns = sample->time_ns >= options->middle_ns ? sample->cpu_ns : 0;
+
 	for (size_t i = 0; i < sample->frame_count; i++) {
 		struct function_entry *entry = entry_of(entries, options, &sample->frames[i]);
 
 		if (!entry)
 			return -ENOMEM;
-		if (i == 0)
+		if (i == 0) {
 			entry->own_ns += sample->cpu_ns;
+			entry->own_late_ns += late_ns;
+		}
 		if (entry->seen_in == number)
 			continue;
 		entry->seen_in = number;
 		entry->total_ns += sample->cpu_ns;
+		entry->total_late_ns += late_ns;
 		if (sample->frames[i].compiled)
 			entry->compiled_ns += sample->cpu_ns;
 	}
@@ -99,6 +104,8 @@ int function_rows_finish(struct function_entry *entries, struct rows *rows)
 		row->line = (uint32_t)entry->key.line;
 		row->own_ns = entry->own_ns;
 		row->total_ns = entry->total_ns;
+		row->own_late_ns = entry->own_late_ns;
+		row->total_late_ns = entry->total_late_ns;
 		row->compiled = entry->compiled_ns > entry->total_ns / 2;
 	}
 	return 0;

@@ -34,7 +34,8 @@ int tree_rows_finish(const struct profile *profile, const struct rows_options *o
 
 struct thread_entry;
 
-int thread_rows_gather(struct thread_entry **entries, const struct sample *sample);
+int thread_rows_gather(struct thread_entry **entries, const struct rows_options *options,
+		       const struct sample *sample);
 void thread_rows_count(const struct thread_entry *entries, struct totals *totals);
 int thread_rows_finish(const struct thread_entry *entries, const struct rows_options *options,
 		       struct rows *rows);

@@ -192,12 +192,17 @@ void live_samples_progress(struct live_samples *live, const struct figures *figu
 
 /*---- Showing ----*/
 
-void live_samples_collect(struct live_samples *live, uint64_t since_ns)
+void live_samples_collect(struct live_samples *live, uint64_t since_ns, live_samples_see *see, void *context)
 {
+	const struct live_sample *added;
+
 	pthread_mutex_lock(&live->lock);
+	added = live->pending.first;
 	list_append(&live->collected, &live->pending);
 	live->figures = live->latest;
 	pthread_mutex_unlock(&live->lock);
+	for (; see && added; added = added->next)
+		see(context, &added->sample);
 	list_limit(&live->collected, since_ns);
 	source_rewind(&live->source);
 }

@@ -32,8 +32,11 @@ void live_samples_progress(struct live_samples *live, const struct figures *figu
 
 /*---- For the thread that shows them ----*/
 
-/* Collect new samples, and drop those from before since_ns (CLOCK_MONOTONIC). */
-void live_samples_collect(struct live_samples *live, uint64_t since_ns);
+/* Gets each sample once. */
+typedef void live_samples_see(void *context, const struct sample *sample);
+
+/* Collect new samples, which see gets (NULL: nobody), and drop those from before since_ns (CLOCK_MONOTONIC). */
+void live_samples_collect(struct live_samples *live, uint64_t since_ns, live_samples_see *see, void *context);
 
 /* The collected samples. The next collection changes and rewinds the source. */
 struct sample_source *live_samples_source(struct live_samples *live);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/top/rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,29 @@ void rows_clear(struct rows *rows)
 {
 	free(rows->rows);
 	*rows = (struct rows){ 0 };
+}
+
+/*---- Trends ----*/
+
+/* Three standard errors: with dozens of rows every second, two would let arrows flicker. */
+static const double trend_errors = 3, trend_min = 0.01;
+
+enum trend rows_trend(const struct rows *rows, uint64_t ns, uint64_t late_ns)
+{
+	double early_whole = (double)(rows->whole_ns - rows->whole_late_ns);
+	double late_whole = (double)rows->whole_late_ns;
+	double early_count = (double)(rows->samples - rows->samples_late),
+	       late_count = (double)rows->samples_late;
+	double share, change, error;
+
+	if (early_whole <= 0 || late_whole <= 0)
+		return TREND_NONE;
+	share = (double)ns / (double)rows->whole_ns;
+	change = (double)late_ns / late_whole - (double)(ns - late_ns) / early_whole;
+	error = sqrt(share * (1 - share) * (1 / early_count + 1 / late_count));
+	if (fabs(change) < trend_min || fabs(change) <= trend_errors * error)
+		return TREND_NONE;
+	return change > 0 ? TREND_UP : TREND_DOWN;
 }
 
 /*---- Order ----*/

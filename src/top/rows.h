@@ -27,7 +27,8 @@ struct row {
 	const struct function *function; /* NULL: a process or a thread */
 	uint32_t line;
 	uint64_t own_ns, total_ns;
-	bool compiled; /* more than half of its time is in traces */
+	uint64_t own_late_ns, total_late_ns; /* of these since middle_ns; 0 in a tree */
+	bool compiled;                       /* more than half of its time is in traces */
 
 	/* Of a tree. */
 	uint32_t depth;
@@ -46,8 +47,9 @@ struct rows_options {
 	enum rows_list list;
 	enum rows_sort sort;
 	bool by_line;
-	uint64_t since_ns; /* only samples since then (CLOCK_MONOTONIC) */
-	pid_t pid, tid;    /* only that process or thread; 0: any */
+	uint64_t since_ns;  /* only samples since then (CLOCK_MONOTONIC) */
+	uint64_t middle_ns; /* trends compare what is before with what is after */
+	pid_t pid, tid;     /* only that process or thread; 0: any */
 	const struct filter *filter;
 	const struct folded_paths *folded;
 };
@@ -66,6 +68,8 @@ struct rows {
 	struct row *rows; /* owned */
 	size_t count, size;
 	uint64_t whole_ns; /* 100 % of a share: all samples of the chosen process or thread */
+	/* Of those since middle_ns, and how many samples there are in all and since then. */
+	uint64_t whole_late_ns, samples, samples_late;
 	struct totals totals;
 };
 
@@ -77,6 +81,15 @@ void rows_clear(struct rows *rows);
 /* Compare as for qsort(), and sort. SORT_OWN and SORT_TOTAL put the largest first. */
 int rows_compare(const struct row *a, const struct row *b, enum rows_sort sort);
 void rows_sort(struct row *rows, size_t count, enum rows_sort sort);
+
+/* How a share has changed since the middle of the period. */
+enum trend { TREND_NONE, TREND_UP, TREND_DOWN };
+
+/*
+ * The trend of a row's time, own_ns with own_late_ns or total_ns with total_late_ns. TREND_NONE
+ * if noise may explain the change, or if it is less than a percent of all.
+ */
+enum trend rows_trend(const struct rows *rows, uint64_t ns, uint64_t late_ns);
 
 /* NULL when memory is short. */
 struct folded_paths *folded_paths_new(void);

@@ -41,11 +41,16 @@ static int gather_sample(void *context, const struct sample *sample)
 	if (sample->time_ns < options->since_ns)
 		return 0;
 	add_to_totals(&rows->totals, sample);
-	error = thread_rows_gather(&gathered->threads, sample);
+	error = thread_rows_gather(&gathered->threads, options, sample);
 	if (error || (options->pid && sample->pid != options->pid) ||
 	    (options->tid && sample->tid != options->tid))
 		return error;
 	rows->whole_ns += sample->cpu_ns;
+	rows->samples++;
+	if (sample->time_ns >= options->middle_ns) {
+		rows->whole_late_ns += sample->cpu_ns;
+		rows->samples_late++;
+	}
 	if (options->list == ROWS_FUNCTIONS)
 		return function_rows_gather(&gathered->functions, options, sample, rows->totals.samples);
 	if (options->list != ROWS_TREE)
@@ -73,7 +78,7 @@ int rows_fill(struct rows *rows, struct sample_source *source, const struct rows
 	int error;
 
 	rows->count = 0;
-	rows->whole_ns = 0;
+	rows->whole_ns = rows->whole_late_ns = rows->samples = rows->samples_late = 0;
 	rows->totals = (struct totals){ 0 };
 	error = gather(&gathered, source);
 	thread_rows_count(gathered.threads, &rows->totals);

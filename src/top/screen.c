@@ -15,6 +15,7 @@
 #include "output/labels/frame_label.h"
 #include "output/labels/module_path.h"
 #include "output/labels/names.h"
+#include "src/top/charts.h"
 #include "src/top/text.h"
 #ifdef LJSPY_STATIC
 #include "src/static/terminals.h"
@@ -24,9 +25,13 @@
 enum ink { INK_PLAIN, INK_INTERPRETED, INK_COMPILED, INK_BUILTIN, INK_NATIVE, INK_VM, INK_LOST, INK_COUNT };
 
 enum {
-	HEAD_LINES = 4, /* title, figures, states, columns */
+	HEAD_LINES = 4, /* title, figures, states, columns; charts are before the last of them */
 	FOOT_LINES = 1,
-	SHARE_COLUMNS = 7,       /* "100.0% " */
+	CHARTS_FROM_LINES = 20, /* two lines of charts; */
+	TALL_FROM_LINES = 32,   /* ... three from this height on */
+	CHART_COLUMNS_MIN = 40,
+	CHARTS_ABREAST_MAX = 3,
+	SHARE_COLUMNS = 7,       /* "100.0%^" */
 	SPLIT_FROM_COLUMNS = 60, /* from this width on, places have their own column */
 	ESCAPE_DELAY_MS = 25,
 };
@@ -173,21 +178,25 @@ static double percent(uint64_t part, uint64_t whole)
 
 /*---- Head and foot ----*/
 
-static void describe_period(const struct picture *picture, char *text, size_t size)
+/* chart_s is the time of the charts; 0 if there are none. */
+static void describe_period(const struct picture *picture, unsigned int chart_s, char *text, size_t size)
 {
 	/* Samples cover less than the period at the beginning, or if there are too many. */
 	unsigned int shown_s = (unsigned int)((picture->period_ns + 500000000) / 1000000000);
+	char of[32] = "", charts[32] = "";
 
 	if (shown_s < picture->period_s)
-		snprintf(text, size, " %u Hz, last %u of %u s ", picture->rate_hz, shown_s,
-			 picture->period_s);
-	else
-		snprintf(text, size, " %u Hz, last %u s ", picture->rate_hz, picture->period_s);
+		snprintf(of, sizeof(of), "%u of ", shown_s);
+	if (chart_s >= 120)
+		snprintf(charts, sizeof(charts), "; lines: %u min", chart_s / 60);
+	else if (chart_s)
+		snprintf(charts, sizeof(charts), "; lines: %u s", chart_s);
+	snprintf(text, size, " %u Hz, last %s%u s%s ", picture->rate_hz, of, picture->period_s, charts);
 }
 
-static void draw_title(const struct picture *picture)
+static void draw_title(const struct picture *picture, unsigned int chart_s)
 {
-	char right[64];
+	char right[96];
 	int begin, end = COLS;
 
 	attron(A_REVERSE);
@@ -195,7 +204,7 @@ static void draw_title(const struct picture *picture)
 	if (picture->notice)
 		snprintf(right, sizeof(right), " %s ", picture->notice);
 	else
-		describe_period(picture, right, sizeof(right));
+		describe_period(picture, chart_s, right, sizeof(right));
 	begin = COLS - (int)strlen(right);
 	if (begin > 8) {
 		put(0, begin, COLS, TEXT_HEAD, right);
@@ -279,6 +288,44 @@ static void draw_states(const struct screen *screen, const struct picture *pictu
 	draw_collector(picture, x);
 }
 
+/* How many lines of charts there are. */
+static int chart_lines(void)
+{
+	return LINES < CHARTS_FROM_LINES || COLS < CHART_COLUMNS_MIN ? 0 : LINES < TALL_FROM_LINES ? 2 : 3;
+}
+
+static int head_lines(void)
+{
+	return HEAD_LINES + chart_lines();
+}
+
+/* The last minutes, side by side where there is room. Returns their time in seconds. */
+static unsigned int draw_charts(const struct screen *screen, const struct picture *picture)
+{
+	int abreast = COLS / CHART_COLUMNS_MIN, lines = chart_lines(), width;
+	struct chart charts[CHARTS_MAX];
+	unsigned int seconds = 0;
+	size_t count;
+
+	if (lines == 0)
+		return 0;
+	if (abreast > CHARTS_ABREAST_MAX)
+		abreast = CHARTS_ABREAST_MAX;
+	width = COLS / abreast;
+	count = charts_make(picture->history, picture->now_ns, (size_t)(abreast * lines), (size_t)width - 2,
+			    MB_CUR_MAX > 1, charts, &seconds);
+	for (size_t i = 0; i < count; i++) {
+		int x = (int)i % abreast * width;
+
+		set_ink(screen, charts[i].state < 0 ? INK_PLAIN : state_inks[charts[i].state]);
+		put(HEAD_LINES - 1 + (int)i / abreast, x, x + width - 1, TEXT_HEAD, charts[i].text);
+	}
+	set_ink(screen, INK_PLAIN);
+	if (count == 0)
+		put(HEAD_LINES - 1, 0, COLS, TEXT_HEAD, "The last minutes show here in a moment.");
+	return seconds;
+}
+
 static void draw_foot(const struct picture *picture)
 {
 	int y = LINES - 1, x;
@@ -305,7 +352,7 @@ struct columns {
 
 static struct columns lay_out(const struct picture *picture)
 {
-	struct columns columns = { .name = 2 * SHARE_COLUMNS, .place = COLS, .end = COLS };
+	struct columns columns = { .name = 2 * SHARE_COLUMNS + 1, .place = COLS, .end = COLS };
 
 	if (picture->options->list == ROWS_FUNCTIONS && COLS >= SPLIT_FROM_COLUMNS)
 		columns.place = columns.name + (COLS - columns.name) / 2;
@@ -323,10 +370,10 @@ static void draw_column_names(const struct picture *picture, struct columns colu
 {
 	const struct rows_options *options = picture->options;
 	bool threads = options->list == ROWS_THREADS;
-	int y = HEAD_LINES - 1;
+	int y = head_lines() - 1;
 
 	draw_column_name(y, 0, SHARE_COLUMNS - 1, threads ? "  CPU%" : "  OWN%", options->sort == SORT_OWN);
-	draw_column_name(y, SHARE_COLUMNS, columns.name - 1, threads ? "SHARE%" : "TOTAL%",
+	draw_column_name(y, SHARE_COLUMNS, columns.name - 2, threads ? "SHARE%" : "TOTAL%",
 			 options->sort == SORT_TOTAL);
 	draw_column_name(y, columns.name, columns.place - 1,
 			 threads            ? "PROCESS AND THREADS"
@@ -415,6 +462,16 @@ static void draw_thread(const struct row *row, int y, struct columns columns)
 	put(y, x, columns.end, TEXT_HEAD, row->name);
 }
 
+static void draw_trend(int y, int x, enum trend trend)
+{
+	bool utf8 = MB_CUR_MAX > 1;
+
+	if (trend == TREND_UP)
+		put(y, x, x + 1, TEXT_HEAD, utf8 ? "\u2191" : "^");
+	else if (trend == TREND_DOWN)
+		put(y, x, x + 1, TEXT_HEAD, utf8 ? "\u2193" : "v");
+}
+
 static void draw_row(const struct screen *screen, const struct picture *picture, size_t index, int y,
 		     struct columns columns)
 {
@@ -429,6 +486,11 @@ static void draw_row(const struct screen *screen, const struct picture *picture,
 	put_format(y, 0, SHARE_COLUMNS, "%5.1f%%",
 		   threads ? percent(row->total_ns, picture->period_ns) : percent(row->own_ns, whole));
 	put_format(y, SHARE_COLUMNS, columns.name, "%5.1f%%", percent(row->total_ns, whole));
+	if (picture->options->list == ROWS_FUNCTIONS)
+		draw_trend(y, SHARE_COLUMNS - 1, rows_trend(picture->rows, row->own_ns, row->own_late_ns));
+	if (picture->options->list != ROWS_TREE)
+		draw_trend(y, 2 * SHARE_COLUMNS - 1,
+			   rows_trend(picture->rows, row->total_ns, row->total_late_ns));
 	if (picture->options->list == ROWS_FUNCTIONS)
 		draw_function(picture, row, y, columns);
 	else if (picture->options->list == ROWS_TREE)
@@ -445,9 +507,9 @@ static void draw_list(const struct screen *screen, const struct picture *picture
 
 	draw_column_names(picture, columns);
 	for (size_t i = 0; i < page && picture->position->first + i < picture->rows->count; i++)
-		draw_row(screen, picture, picture->position->first + i, HEAD_LINES + (int)i, columns);
+		draw_row(screen, picture, picture->position->first + i, head_lines() + (int)i, columns);
 	if (picture->rows->count == 0 && page > 0)
-		put(HEAD_LINES, 0, COLS, TEXT_HEAD,
+		put(head_lines(), 0, COLS, TEXT_HEAD,
 		    *picture->options->filter->text ? "Nothing matches the filter."
 						    : "No CPU time was used.");
 }
@@ -472,6 +534,8 @@ static void draw_help(void)
 		"",
 		"OWN%    share of CPU time in the function itself",
 		"TOTAL%  the same with all that it called",
+		"up down arrows: the share has changed since the middle of the period",
+		"charts  the last minutes, up to five: CPU, by VM state, and the Lua heap",
 		"pause   for how long a thread is held for a sample: median, p99, longest",
 	};
 
@@ -482,21 +546,26 @@ static void draw_help(void)
 
 void screen_draw(struct screen *screen, const struct picture *picture)
 {
+	unsigned int chart_s = 0;
+
 	attrset(A_NORMAL);
 	erase();
-	draw_title(picture);
 	if (picture->help) {
 		draw_help();
 	} else {
 		draw_figures(picture);
 		draw_states(screen, picture);
+		chart_s = draw_charts(screen, picture);
 		draw_list(screen, picture);
 		draw_foot(picture);
 	}
+	draw_title(picture, chart_s);
 	refresh();
 }
 
 size_t screen_page(void)
 {
-	return LINES > HEAD_LINES + FOOT_LINES ? (size_t)(LINES - HEAD_LINES - FOOT_LINES) : 0;
+	int lines = LINES - head_lines() - FOOT_LINES;
+
+	return lines > 0 ? (size_t)lines : 0;
 }

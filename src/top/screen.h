@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "output/sample/figures.h"
+#include "src/top/history.h"
 #include "src/top/rows.h"
 
 struct screen;
@@ -40,6 +41,8 @@ struct picture {
 	const struct figures *figures;
 	const struct rows_options *options;
 	const struct position *position;
+	const struct history *history;
+	uint64_t now_ns;       /* CLOCK_MONOTONIC, when samples were last collected */
 	uint64_t period_ns;    /* the time that the samples of the rows cover */
 	unsigned int period_s; /* as chosen */
 	unsigned int rate_hz;

@@ -57,14 +57,24 @@ static void keep_name(struct row *row, const char *name)
 		snprintf(row->name, sizeof(row->name), "%s", name);
 }
 
-int thread_rows_gather(struct thread_entry **entries, const struct sample *sample)
+static void add_sample(struct row *row, const struct rows_options *options, const struct sample *sample)
+{
+	row->own_ns += sample->cpu_ns;
+	row->total_ns += sample->cpu_ns;
+	if (sample->time_ns < options->middle_ns)
+		return;
+	row->own_late_ns += sample->cpu_ns;
+	row->total_late_ns += sample->cpu_ns;
+}
+
+int thread_rows_gather(struct thread_entry **entries, const struct rows_options *options,
+		       const struct sample *sample)
 {
 	struct thread_entry *process = entry_of(entries, sample->pid, 0), *thread;
 
 	if (!process)
 		return -ENOMEM;
-	process->row.own_ns += sample->cpu_ns;
-	process->row.total_ns += sample->cpu_ns;
+	add_sample(&process->row, options, sample);
 	keep_name(&process->row, sample->process_name);
 	/* The thread that used this CPU time is unknown. */
 	if (sample->tid == 0)
@@ -72,8 +82,7 @@ int thread_rows_gather(struct thread_entry **entries, const struct sample *sampl
 	thread = entry_of(entries, sample->pid, sample->tid);
 	if (!thread)
 		return -ENOMEM;
-	thread->row.own_ns += sample->cpu_ns;
-	thread->row.total_ns += sample->cpu_ns;
+	add_sample(&thread->row, options, sample);
 	keep_name(&thread->row, sample->thread_name);
 	return 0;
 }

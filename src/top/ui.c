@@ -39,6 +39,7 @@ struct ui {
 	struct folded_paths *folded;
 	struct filter filter;
 	struct position position;
+	struct history history;
 	size_t period;         /* in periods_s */
 	uint64_t start_ns;     /* earlier samples are not shown: start, or the last reset */
 	uint64_t collected_ns; /* when samples were last collected */
@@ -70,10 +71,15 @@ static uint64_t shown_begin(const struct ui *ui)
 	return complete > begin ? complete : begin;
 }
 
+static void see_sample(void *context, const struct sample *sample)
+{
+	history_add(context, sample);
+}
+
 static void collect(struct ui *ui)
 {
 	ui->collected_ns = clock_now_ns(CLOCK_MONOTONIC);
-	live_samples_collect(ui->options->live, period_begin(ui, ui->collected_ns));
+	live_samples_collect(ui->options->live, period_begin(ui, ui->collected_ns), see_sample, &ui->history);
 	ui->refresh_ns = ui->collected_ns +
 			 (ui->collected_ns - ui->start_ns < REFRESH_NS ? FIRST_REFRESH_NS : REFRESH_NS);
 }
@@ -116,6 +122,8 @@ static void draw(struct ui *ui)
 		.figures = live_samples_figures(ui->options->live),
 		.options = &ui->rows_options,
 		.position = &ui->position,
+		.history = &ui->history,
+		.now_ns = ui->collected_ns,
 		.period_s = periods_s[ui->period],
 		.rate_hz = ui->options->rate_hz,
 		.help = ui->help,
@@ -132,6 +140,8 @@ static void fill(struct ui *ui)
 	int error;
 
 	ui->rows_options.since_ns = shown_begin(ui);
+	ui->rows_options.middle_ns = ui->rows_options.since_ns +
+				     (ui->collected_ns - ui->rows_options.since_ns) / 2;
 	error = rows_fill(&ui->rows, live_samples_source(ui->options->live), &ui->rows_options);
 
 	if (error)
@@ -245,6 +255,7 @@ static void reset(struct ui *ui)
 	if (ui->ended)
 		return;
 	ui->start_ns = clock_now_ns(CLOCK_MONOTONIC);
+	history_begin(&ui->history, ui->start_ns);
 	collect(ui);
 }
 
@@ -479,6 +490,7 @@ int ui_run(const struct ui_options *options)
 	/* Unblock SIGWINCH only while waiting, so that no resize is missed. */
 	pthread_sigmask(SIG_SETMASK, NULL, &waiting_mask);
 	sigdelset(&waiting_mask, SIGWINCH);
+	history_begin(&ui.history, ui.start_ns);
 	if (!ui.error)
 		collect(&ui);
 	while (!ui.quit && !ui.error) {

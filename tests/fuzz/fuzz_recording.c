@@ -118,6 +118,7 @@ static void show(struct recording_reader *reader, struct functions *functions, u
 		.merge_recursion = true,
 		.group = (enum filter_group)(number % GROUP_COUNT),
 		.without_line = number & 1,
+		.without_root = number & 2,
 	};
 	const struct view view = {
 		.weight = bits & VIEW_WALL ? WEIGHT_WALL_TIME : WEIGHT_CPU_TIME,

@@ -15,6 +15,7 @@
 #include "unwind/compiled/trace_exits.h"
 #include "unwind/compiled/trace_list.h"
 #include "unwind/lua/builtins.h"
+#include "unwind/lua/package_path.h"
 #include "unwind/lua/lua_objects.h"
 #include "unwind/lua/object_walk.h"
 #include "unwind/names/namer.h"
@@ -335,8 +336,11 @@ void reading_switched(const struct memory_image *image, struct memory *memory)
 static void name_code(struct memory *memory, const struct vm_code *vm, uint64_t g)
 {
 	static struct builtins builtins;
+	struct package_path path = { 0 };
 	struct vm_names names;
 
+	package_path_read(memory, &vm->layout, g, &path);
+	package_path_clear(&path);
 	builtins_collect(memory, &vm->layout, g, &builtins);
 	__real_vm_names_collect(memory, vm, g, &builtins, &names);
 	vm_names_find(&names, vm->begin);

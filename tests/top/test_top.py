@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed"),
 ]
 
-FIRST_ROW = 4
+HEAD = 4  # lines before the rows, without the charts
 
 
 class Row(NamedTuple):
@@ -29,7 +29,7 @@ class Row(NamedTuple):
 
 
 def rows(lines):
-    found = [re.fullmatch(r" *([\d.]+)% +([\d.]+)% (.*)", line) for line in lines[FIRST_ROW:]]
+    found = [re.fullmatch(r" *([\d.]+)%[ ↑↓^v] *([\d.]+)%[ ↑↓^v] (.*)", line) for line in lines[HEAD:]]
     return [Row(float(row[1]), float(row[2]), row[3].rstrip()) for row in found if row]
 
 
@@ -136,6 +136,56 @@ def test_an_idle_target(top):
         terminal.wait_for("No CPU time was used.")
 
 
+def charts(lines):
+    """The latest value and the line of each chart, by its name."""
+    found = re.findall(r"(CPU|heap|[a-z]+) +([\d.]+)(?:%| MB) ([ ▁▂▃▄▅▆▇█]*)", "\n".join(lines[HEAD - 1:-1]))
+    return {name: (float(value), line.strip()) for name, value, line in found}
+
+
+@pytest.mark.parametrize("columns, lines, some", [(80, 24, 4), (120, 40, 5), (40, 24, 2)])
+def test_the_last_minutes(top, columns, lines, some):
+    with ljspy.program("luajit", "garbage", "off") as target:
+        terminal = top("-p", target.pid, columns=columns, lines=lines)
+        seen = terminal.wait_for(lambda lines: len(charts(lines).get("CPU", ("", ""))[1]) >= 3)
+    found = charts(seen)
+    assert len(found) == some or len(found) >= 5, seen
+    assert list(found)[0] == "CPU" and list(found)[-1] == "heap"
+    assert 0 < found["CPU"][0] <= 110 and found["heap"][0] > 0
+    assert some < 4 or "gc" in found
+    assert columns < 80 or re.search(r"; lines: \d+ s ", seen[0] + " ")
+    assert len(rows(seen)) > 1
+
+
+def test_no_charts_in_a_low_terminal(top, target):
+    lines = top("-p", target.pid, lines=19).wait_for(lambda lines: "of 5 s" not in lines[0] and busy_with("heavy")(lines))
+    assert not charts(lines) and "OWN%" in lines[HEAD - 1]
+
+
+ALTERNATING = """
+local function one(n) local sum = 0 for i = 1, n do sum = sum + i % 7 end return sum end
+local function two(n) local sum = 0 for i = 1, n do sum = sum + i % 7 end return sum end
+print("ready") io.flush()
+while true do
+    for _, work in ipairs { one, two } do
+        local begin = os.clock()
+        while os.clock() - begin < 2 do work(1e5) end
+    end
+end
+"""
+
+
+@pytest.mark.parametrize("locale, up, down", [("C.UTF-8", "↑", "↓"), ("C", r"\^", "v")])
+def test_a_share_that_changes_has_an_arrow(top, tmp_path, locale, up, down):
+    (tmp_path / "alternating.lua").write_text(ALTERNATING)
+    with ljspy.Target([ljspy.luajit("luajit"), "-joff", tmp_path / "alternating.lua"]) as target:
+        target.wait_ready()
+        terminal = top("-p", target.pid, env={"LC_ALL": locale})
+        grows = lambda lines, arrow: any(re.match(rf" *[\d.]+%{arrow} *[\d.]+%{arrow} work ", line) for line in lines)
+        terminal.wait_for(lambda lines: grows(lines, up) and grows(lines, down))
+        lines = terminal.wait_for("main chunk")
+    assert all(re.match(r" *[\d.]+%  *[\d.]+%  main", line) for line in lines if "main chunk" in line)
+
+
 # Keys
 
 
@@ -237,7 +287,7 @@ def test_filter_as_it_is_typed(top, target):
     terminal.wait_for(lambda lines: names(lines) == ["foo"] and "Filter: FO" in lines[-1])
     terminal.keys("BSpace", "BSpace")
     terminal.text("^(foo|ba")
-    terminal.wait_for(lambda lines: "Nothing matches the filter." in lines[FIRST_ROW])
+    terminal.wait_for(lambda lines: "Nothing matches the filter." in lines)
     terminal.text("r)")
     terminal.wait_for(lambda lines: sorted(names(lines)) == ["bar", "foo"])
     terminal.keys("Enter")

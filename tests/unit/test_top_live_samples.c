@@ -58,10 +58,10 @@ static void samples_show_when_they_are_collected(void **state)
 	assert_non_null(live);
 	take(live, 10, 2);
 	assert_int_equal(count(live), 0);
-	live_samples_collect(live, 0);
+	live_samples_collect(live, 0, NULL, NULL);
 	assert_int_equal(count(live), 1);
 	take(live, 20, 1);
-	live_samples_collect(live, 0);
+	live_samples_collect(live, 0, NULL, NULL);
 	assert_int_equal(count(live), 2);
 	assert_int_equal(live_samples_complete_since(live), 0);
 	live_samples_free(live);
@@ -75,10 +75,10 @@ static void what_is_old_is_dropped(void **state)
 	assert_non_null(live);
 	take(live, 10, 1);
 	take(live, 20, 1);
-	live_samples_collect(live, 15);
+	live_samples_collect(live, 15, NULL, NULL);
 	assert_int_equal(count(live), 1);
 	/* Looking further back does not bring it back. */
-	live_samples_collect(live, 5);
+	live_samples_collect(live, 5, NULL, NULL);
 	assert_int_equal(count(live), 1);
 	assert_int_equal(live_samples_complete_since(live), 15);
 	live_samples_free(live);
@@ -95,7 +95,7 @@ static void memory_has_a_limit(void **state)
 	assert_non_null(live);
 	for (uint64_t i = 1; i <= SAMPLES; i++)
 		take(live, i, FRAMES);
-	live_samples_collect(live, 0);
+	live_samples_collect(live, 0, NULL, NULL);
 	kept = count(live);
 	assert_in_range(kept, 1, LIVE_SAMPLES_BYTES_MAX / (FRAMES * sizeof(struct frame)));
 	assert_int_equal(live_samples_complete_since(live), SAMPLES - kept + 1);
@@ -113,7 +113,7 @@ static void figures_come_along(void **state)
 	assert_non_null(figures);
 	figures->missed_ticks = 7;
 	live_samples_progress(live, figures);
-	live_samples_collect(live, 0);
+	live_samples_collect(live, 0, NULL, NULL);
 	assert_int_equal(live_samples_figures(live)->missed_ticks, 7);
 	free(figures);
 	live_samples_free(live);

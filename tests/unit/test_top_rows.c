@@ -322,9 +322,52 @@ static void totals_count_states_and_what_is_lost(void **state)
 	rows_clear(&rows);
 }
 
+static void a_trend_is_a_change_that_noise_does_not_explain(void **state)
+{
+	struct rows rows = { .whole_ns = 1000, .whole_late_ns = 500, .samples = 1000, .samples_late = 500 };
+
+	(void)state;
+	assert_int_equal(rows_trend(&rows, 500, 250), TREND_NONE);
+	assert_int_equal(rows_trend(&rows, 500, 270), TREND_NONE); /* 8 points, of which noise explains 3.2 */
+	assert_int_equal(rows_trend(&rows, 500, 300), TREND_UP);
+	assert_int_equal(rows_trend(&rows, 500, 200), TREND_DOWN);
+	assert_int_equal(rows_trend(&rows, 1000, 500), TREND_NONE);
+	rows.samples = 100;
+	rows.samples_late = 50;
+	assert_int_equal(rows_trend(&rows, 500, 300), TREND_NONE);
+	rows.whole_late_ns = rows.samples_late = 0;
+	assert_int_equal(rows_trend(&rows, 500, 0), TREND_NONE);
+}
+
+static void late_samples_are_counted_apart(void **state)
+{
+	struct list list = two_functions();
+	struct rows rows = { 0 };
+
+	(void)state;
+	list.samples[0].time_ns = 10;
+	list.samples[1].time_ns = 20;
+	list.samples[2].time_ns = 30;
+	fill(&rows, &list, (struct rows_options){ .middle_ns = 20 }, "");
+	assert_int_equal(rows.samples, 3);
+	assert_int_equal(rows.samples_late, 2);
+	assert_int_equal(rows.whole_late_ns, 60);
+	check_row(&rows, 0, &heavy, 70, 70);
+	assert_int_equal(rows.rows[0].own_late_ns, 30);
+	assert_int_equal(rows.rows[0].total_late_ns, 30);
+	check_row(&rows, 2, &chunk, 0, 100);
+	assert_int_equal(rows.rows[2].own_late_ns, 0);
+	assert_int_equal(rows.rows[2].total_late_ns, 60);
+	fill(&rows, &list, (struct rows_options){ .list = ROWS_THREADS, .middle_ns = 20 }, "");
+	assert_int_equal(rows.rows[0].total_late_ns, 60);
+	rows_clear(&rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_trend_is_a_change_that_noise_does_not_explain),
+		cmocka_unit_test(late_samples_are_counted_apart),
 		cmocka_unit_test(functions_by_own_time),
 		cmocka_unit_test(functions_with_the_same_own_time_by_total_time),
 		cmocka_unit_test(functions_by_total_and_by_name),
