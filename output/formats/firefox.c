@@ -35,14 +35,17 @@ static const struct {
 	[FRAME_VM] = { "LuaJIT", "orange", "[\"Other\"]" },
 	[FRAME_TRACE] = { "Trace", "magenta", "[\"Other\"]" },
 	[FRAME_LOST] = { "Lost", "red", "[\"Other\"]" },
-	[FRAME_VM_WORK] = { "LuaJIT", "orange", "[\"Other\"]" },
+	[FRAME_VM_WORK] = { "LuaJIT", "orange", "[\"Other\",\"Garbage collection\",\"Trace recording\"]" },
 	[FRAME_KIND_COUNT] = { "Other", "grey", "[\"Other\"]" },
 };
 
 static const char collecting[] = "garbage collection";
 static const char recording[] = "recording a trace";
+static const char blocked[] = "blocked";
 
 enum { SUBCATEGORY_OTHER, SUBCATEGORY_INTERPRETED, SUBCATEGORY_COMPILED };
+
+enum { SUBCATEGORY_COLLECTING = 1, SUBCATEGORY_RECORDING }; /* of FRAME_VM_WORK */
 
 struct writer {
 	struct json_stream json;
@@ -176,7 +179,14 @@ static void write_frame_category(struct writer *writer, size_t row)
 
 static void write_frame_subcategory(struct writer *writer, size_t row)
 {
-	if (function_of(writer, (uint32_t)row)->kind != FRAME_LUA)
+	const struct function *function = function_of(writer, (uint32_t)row);
+	bool is_work = function->kind == FRAME_VM_WORK && function->name;
+
+	if (is_work && strcmp(function->name, collecting) == 0)
+		write_number(writer, SUBCATEGORY_COLLECTING);
+	else if (is_work && strcmp(function->name, recording) == 0)
+		write_number(writer, SUBCATEGORY_RECORDING);
+	else if (function->kind != FRAME_LUA)
 		write_number(writer, SUBCATEGORY_OTHER);
 	else
 		write_number(writer, writer->table->frames[row].compiled ? SUBCATEGORY_COMPILED
@@ -338,6 +348,7 @@ static void write_shared(struct writer *writer)
 	/* The names of markers, which come later. */
 	number_of(writer, writer->strings, collecting);
 	number_of(writer, writer->strings, recording);
+	number_of(writer, writer->strings, blocked);
 	json_stream_outline(&writer->json, "\"stringArray\":[");
 	write_texts(writer, writer->strings);
 	json_stream_outline(&writer->json, "\n]},\n\"libs\":[");
@@ -433,7 +444,7 @@ static int write_samples(struct writer *writer, uint32_t thread, size_t count)
 
 /*---- Markers ----*/
 
-/* Consecutive samples of a thread during which LuaJIT did the same work. */
+/* Consecutive samples of a thread during which it did the same work, or was blocked. */
 struct work_run {
 	uint64_t begin_ns, end_ns;
 	const char *work; /* a static text */
@@ -447,9 +458,13 @@ struct work_runs {
 
 enum { WORK_RUNS_MAX = 1 << 17, MARKER_INTERVAL = 1 };
 
-static const char *work_of(enum vm_state state)
+/* What a marker says of a sample's time; NULL: there is none. */
+static const char *work_of(const struct table_kind *kind)
 {
-	switch (state) {
+	/* It sleeps, but not where its event loop waits for work. */
+	if (kind->thread_state == THREAD_BLOCKED || kind->thread_state == THREAD_UNINTERRUPTIBLE)
+		return blocked;
+	switch ((enum vm_state)kind->vm_state) {
 	case VM_STATE_GC: return collecting;
 	case VM_STATE_RECORDING:
 	case VM_STATE_OPTIMISING:
@@ -465,10 +480,11 @@ static const char *work_of(enum vm_state state)
 	return NULL;
 }
 
-/* A sample stands for the CPU time before it. */
+/* A sample stands for the time before it: CPU time, or elapsed time if it sleeps. */
 static int note_work(void *context, const struct table_sample *sample)
 {
-	const char *work = work_of((enum vm_state)sample->kind.vm_state);
+	const char *work = work_of(&sample->kind);
+	uint64_t length_ns = work == blocked ? sample->wall_ns : sample->cpu_ns;
 	struct work_runs *runs = context;
 	struct work_run *moved;
 
@@ -483,7 +499,11 @@ static int note_work(void *context, const struct table_sample *sample)
 	if (!moved)
 		return -ENOMEM;
 	runs->runs = moved;
-	moved[runs->count++] = (struct work_run){ sample->time_ns - sample->cpu_ns, sample->time_ns, work };
+	moved[runs->count++] = (struct work_run){
+		.begin_ns = sample->time_ns > length_ns ? sample->time_ns - length_ns : 0,
+		.end_ns = sample->time_ns,
+		.work = work,
+	};
 	return 0;
 }
 
@@ -512,8 +532,7 @@ static void write_run_phase(struct writer *writer, size_t row)
 
 static void write_run_category(struct writer *writer, size_t row)
 {
-	(void)row;
-	write_number(writer, FRAME_VM);
+	write_number(writer, writer->runs[row].work == blocked ? FRAME_NATIVE : FRAME_VM);
 }
 
 static int write_markers(struct writer *writer, uint32_t thread)

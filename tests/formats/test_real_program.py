@@ -74,17 +74,43 @@ def test_perf(record, inferno):
     check(inferno.perf_totals(record("perf")))
 
 
-def runs_of_collection(samples):
-    """Begin and end, in ms, of each row of consecutive samples in the collector."""
+def runs_of(samples, member, value, time):
+    """Begin and end, in ms, of each row of consecutive samples of which MEMBER has this value."""
     runs, before = [], False
     for sample in samples:
-        collects = sample["vm_state"] == "gc"
-        if collects and before:
+        does = sample[member] == value
+        if does and before:
             runs[-1][1] = sample["time_ns"] / 1e6
-        elif collects:
-            runs.append([(sample["time_ns"] - sample["cpu_ns"]) / 1e6, sample["time_ns"] / 1e6])
-        before = collects
+        elif does:
+            runs.append([(sample["time_ns"] - sample[time]) / 1e6, sample["time_ns"] / 1e6])
+        before = does
     return runs
+
+
+def check_markers(directory, firefox, recording, name, *which, least=10):
+    """Each row of such samples has a marker of this name, and nothing else has one."""
+    for form in ("json", "firefox"):
+        assert ljspy.run("report", recording, "-f", form, "-o", directory / f"profile.{form}").returncode == ljspy.OK
+    expected = runs_of(Json(directory / "profile.json").document["samples"], *which)
+    assert len(expected) >= least
+    firefox.open(directory / "profile.firefox")
+    (thread,) = firefox.threads()
+    (marked,) = firefox.markers(thread)
+    assert marked["markerName"] == name and marked["count"] == len(expected)
+    lengths = [end - begin for begin, end in expected]
+    assert marked["durationStats"]["avg"] == pytest.approx(sum(lengths) / len(lengths), rel=1e-3)
+    assert marked["durationStats"]["max"] == pytest.approx(max(lengths), rel=1e-3)
+
+
+def test_firefox_marks_what_blocks(tmp_path, firefox):
+    recording = tmp_path / "blocked.ljspy"
+    code = """jit.off() local pipe = io.popen("while sleep 0.02; do echo; done") print("ready") io.flush()
+        while true do pipe:read() for i = 1, 3e5 do end end"""
+    with ljspy.Target([ljspy.luajit("luajit"), "-e", code]) as target:
+        target.wait_ready()
+        result = ljspy.run("record", "-p", target.pid, "-d", "1s", "--clock", "wall", "-r", "499", "-o", recording)
+    assert result.returncode == ljspy.OK, result.stderr
+    check_markers(tmp_path, firefox, recording, "blocked", "state", "blocked", "wall_ns", least=3)
 
 
 def test_firefox_marks_what_luajit_does(tmp_path, firefox):
@@ -92,14 +118,4 @@ def test_firefox_marks_what_luajit_does(tmp_path, firefox):
     with ljspy.program("luajit", "garbage", jit="off") as target:
         result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-r", ljspy.HIGH_RATE, "-o", recording)
     assert result.returncode == ljspy.OK, result.stderr
-    for form in ("json", "firefox"):
-        assert ljspy.run("report", recording, "-f", form, "-o", tmp_path / f"profile.{form}").returncode == ljspy.OK
-    expected = runs_of_collection(Json(tmp_path / "profile.json").document["samples"])
-    assert len(expected) > 10
-    firefox.open(tmp_path / "profile.firefox")
-    (thread,) = firefox.threads()
-    (marked,) = firefox.markers(thread)
-    assert marked["markerName"] == "garbage collection" and marked["count"] == len(expected)
-    lengths = [end - begin for begin, end in expected]
-    assert marked["durationStats"]["avg"] == pytest.approx(sum(lengths) / len(lengths), rel=1e-3)
-    assert marked["durationStats"]["max"] == pytest.approx(max(lengths), rel=1e-3)
+    check_markers(tmp_path, firefox, recording, "garbage collection", "vm_state", "gc", "cpu_ns")

@@ -142,13 +142,13 @@ def charts(lines):
     return {name: (float(value), line.strip()) for name, value, line in found}
 
 
-@pytest.mark.parametrize("columns, lines, some", [(80, 24, 4), (120, 40, 5), (40, 24, 2)])
+@pytest.mark.parametrize("columns, lines, some", [(80, 24, 4), (40, 24, 2)])
 def test_the_last_minutes(top, columns, lines, some):
     with ljspy.program("luajit", "garbage", "off") as target:
         terminal = top("-p", target.pid, columns=columns, lines=lines)
         seen = terminal.wait_for(lambda lines: len(charts(lines).get("CPU", ("", ""))[1]) >= 3)
     found = charts(seen)
-    assert len(found) == some or len(found) >= 5, seen
+    assert len(found) == some, seen
     assert list(found)[0] == "CPU" and list(found)[-1] == "heap"
     assert 0 < found["CPU"][0] <= 110 and found["heap"][0] > 0
     assert some < 4 or "gc" in found
@@ -168,20 +168,20 @@ print("ready") io.flush()
 while true do
     for _, work in ipairs { one, two } do
         local begin = os.clock()
-        while os.clock() - begin < 2 do work(1e5) end
+        while os.clock() - begin < 1 do work(1e5) end
     end
 end
 """
 
 
-@pytest.mark.parametrize("locale, up, down", [("C.UTF-8", "↑", "↓"), ("C", r"\^", "v")])
-def test_a_share_that_changes_has_an_arrow(top, tmp_path, locale, up, down):
+def test_a_share_that_changes_has_an_arrow(top, tmp_path):
     (tmp_path / "alternating.lua").write_text(ALTERNATING)
     with ljspy.Target([ljspy.luajit("luajit"), "-joff", tmp_path / "alternating.lua"]) as target:
         target.wait_ready()
-        terminal = top("-p", target.pid, env={"LC_ALL": locale})
-        grows = lambda lines, arrow: any(re.match(rf" *[\d.]+%{arrow} *[\d.]+%{arrow} work ", line) for line in lines)
-        terminal.wait_for(lambda lines: grows(lines, up) and grows(lines, down))
+        terminal = top("-p", target.pid)
+        terminal.keys("[")
+        has = lambda lines, arrow: any(re.match(rf" *[\d.]+%{arrow} *[\d.]+%{arrow} work ", line) for line in lines)
+        terminal.wait_for(lambda lines: has(lines, "↑") and has(lines, "↓"))
         lines = terminal.wait_for("main chunk")
     assert all(re.match(r" *[\d.]+%  *[\d.]+%  main", line) for line in lines if "main chunk" in line)
 
